@@ -48,7 +48,7 @@ func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
 		if c.Name == "redis" || c.Name == "clock" || c.Warning {
 			continue
 		}
-		if err == nil || err.Error() != "the database fails: the log says why" {
+		if err == nil || err.Error() != "the database fails: see the log for the reason" {
 			t.Errorf("%s is %v", c.Name, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"time"
-	_ "time/tzdata" // a slim container has no zone files, which the sweep needs
+	_ "time/tzdata" // slim containers have no zone files, and the sweep needs them
 )
 
 //go:generate go test . -run TestDocsAreCurrent -update
@@ -22,19 +22,19 @@ import (
 // words, form the accepted form of a text (see forms), group starts a section of the
 // documentation, doc is the meaning.
 type Config struct {
-	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and, without ADMIN_LISTEN, console. Use 0.0.0.0:8080 inside a container."`
+	Listen           string         `env:"LISTEN" default:"127.0.0.1:8080" form:"address" group:"Server" doc:"Address of callbacks, API and, without ADMIN_LISTEN, console. Use 0.0.0.0:8080 in a container."`
 	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Used in links and as the base of the suppliers' callback URLs."`
-	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: all is on LISTEN" form:"address" doc:"Separate address for console, admin API, /asynqmon/ and /metrics. LISTEN then serves only callbacks, the merchants' API, /healthz and /readyz. An eighth of HTTP_CONNECTIONS is reserved for it."`
+	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: everything is on LISTEN" form:"address" doc:"Separate address for console, admin API, /asynqmon/ and /metrics. LISTEN then serves only callbacks, the merchants' API, /healthz and /readyz. An eighth of HTTP_CONNECTIONS is reserved for it."`
 	AdminURL         string         `env:"ADMIN_URL" default:"" empty:"PUBLIC_URL, else from ADMIN_LISTEN" form:"public" doc:"URL of the console: used in alerts and links; with https its cookies are for https only."`
 	Data             string         `env:"DATA" default:"./data" form:"path" doc:"Folder of the embedded database, queue and keys. One server at a time."`
 	NodeName         string         `env:"NODE_NAME" default:"" empty:"created at the first start and stored in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; unique for each node."`
 	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is trusted. From any other client the header is ignored."`
 	ShutdownTimeout  time.Duration  `env:"SHUTDOWN_TIMEOUT" default:"15s" min:"1s" max:"5m" doc:"Time to finish or release running work after SIGTERM."`
-	Drain            time.Duration  `env:"DRAIN" default:"0s" min:"0s" max:"5m" doc:"Time after SIGTERM in which callbacks are still taken while /readyz answers 503 and answers close their connections, so that load balancers switch to another node. SHUTDOWN_TIMEOUT begins after it; a second SIGTERM ends it."`
+	Drain            time.Duration  `env:"DRAIN" default:"0s" min:"0s" max:"5m" doc:"How long callbacks are still accepted after SIGTERM. Meanwhile /readyz answers 503 and each answer closes its connection, so that load balancers switch to another node. SHUTDOWN_TIMEOUT begins afterwards; a second SIGTERM ends the drain."`
 	HTTPReadTimeout  time.Duration  `env:"HTTP_READ_TIMEOUT" default:"10s" min:"1s" max:"5m" doc:"Time to read one request, headers and body: the limit for slow clients."`
 	HTTPWriteTimeout time.Duration  `env:"HTTP_WRITE_TIMEOUT" default:"30s" min:"1s" max:"5m" doc:"Time to write one answer."`
 	HTTPIdleTimeout  time.Duration  `env:"HTTP_IDLE_TIMEOUT" default:"60s" min:"1s" max:"1h" doc:"How long a kept-alive connection may be idle."`
-	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Concurrent connections; more are refused. At most half of the files that the process may open."`
+	HTTPConnections  int            `env:"HTTP_CONNECTIONS" default:"10000" min:"16" max:"1000000" doc:"Concurrent connections; more are refused. At most half of the process's limit of open files."`
 	SessionIdle      time.Duration  `env:"SESSION_IDLE" default:"30m" min:"1m" max:"24h" doc:"A console session without requests ends after this time."`
 	SessionMax       time.Duration  `env:"SESSION_MAX" default:"12h" min:"1m" max:"168h" doc:"A console session ends after this time in any case."`
 
@@ -47,7 +47,7 @@ type Config struct {
 	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. With DATABASE_URL it or a key file is required. Several keys, separated by commas, during rotation: the current one first."`
 	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, created at the first start if no database URL is set" form:"path" doc:"File with the master key, not writable by other users and not world-readable; one key per line, the current one first."`
 
-	AdminPasswordFile string `env:"ADMIN_PASSWORD_FILE" default:"" empty:"a password is created and printed" form:"path" doc:"File with the one-time password of the operator admin, read at the first start only. It must be changed within 24 hours, like any one-time password."`
+	AdminPasswordFile string `env:"ADMIN_PASSWORD_FILE" default:"" empty:"a password is created and printed" form:"path" doc:"File with the one-time password of the operator admin, read at the first start only. It must be changed within 24 hours, as every one-time password must."`
 
 	CallbackBodyLimit Bytes         `env:"CALLBACK_BODY_LIMIT" default:"256KiB" min:"1KiB" max:"4MiB" group:"Callbacks from suppliers" doc:"A larger callback is answered 413."`
 	CallbackRate      Rate          `env:"CALLBACK_RATE" default:"2000/s" min:"1/s" max:"1000000/s" doc:"Callbacks per second from one client address; more are answered 429."`
@@ -67,33 +67,33 @@ type Config struct {
 	SupplierAllowCIDRs    []netip.Prefix `env:"SUPPLIER_ALLOW_CIDRS" default:"" empty:"none" group:"Calls to suppliers and compensation" doc:"Non-public ranges in which suppliers' base_url, gateway_url, query_url and so on may be (loopback for backstop simulate). Everything non-public is refused otherwise."`
 	SupplierTimeout       time.Duration  `env:"SUPPLIER_TIMEOUT" default:"8s" min:"100ms" max:"60s" doc:"Time limit of one call to a supplier, from dial to the last byte."`
 	SupplierInFlight      int            `env:"SUPPLIER_IN_FLIGHT" default:"8" min:"1" max:"1000" doc:"Calls in flight per supplier and node."`
-	QuerySteps            Waits          `env:"QUERY_STEPS" default:"1m,2m,5m,10m,30m,1h,2h,6h,12h,24h" doc:"When a started payment is asked for at its supplier, each counted from the one before; the first from pay."`
-	CloseSteps            Waits          `env:"CLOSE_STEPS" default:"0s,10s,30s,1m,2m,5m,10m,30m" doc:"Waits between tries to close an order whose supplier can be asked; the last one repeats until 24h after the order's expires_at."`
-	CompensateSteps       Waits          `env:"COMPENSATE_STEPS" default:"1s,5s,15s,1m,5m,15m,1h,2h,4h,8h" doc:"Waits before the tries of a compensation; after the last try it is dead, until an operator runs it again."`
+	QuerySteps            Waits          `env:"QUERY_STEPS" default:"1m,2m,5m,10m,30m,1h,2h,6h,12h,24h" doc:"Waits before the queries of a started payment at its supplier, each counted from the query before; the first from pay."`
+	CloseSteps            Waits          `env:"CLOSE_STEPS" default:"0s,10s,30s,1m,2m,5m,10m,30m" doc:"Waits between attempts to close an order whose supplier can be queried; the last one repeats until 24h after the order's expires_at."`
+	CompensateSteps       Waits          `env:"COMPENSATE_STEPS" default:"1s,5s,15s,1m,5m,15m,1h,2h,4h,8h" doc:"Waits before the attempts of a compensation; after the last attempt it is dead until an operator runs it again."`
 	CompensateConcurrency int            `env:"COMPENSATE_CONCURRENCY" default:"16" min:"1" max:"1000" doc:"Compensations that run at a time, per node."`
-	BatchRate             Rate           `env:"BATCH_RATE" default:"100/s" min:"1/s" max:"100000/s" doc:"Rows of one batch that are worked off per second, until that is changed on the page of the batch."`
-	ApprovalExpires       time.Duration  `env:"APPROVAL_EXPIRES" default:"24h" min:"1s" max:"720h" doc:"How long a proposal waits for a second person; then it has ended, without effect."`
+	BatchRate             Rate           `env:"BATCH_RATE" default:"100/s" min:"1/s" max:"100000/s" doc:"Rows of one batch that are processed per second, until the rate is changed on the batch's page."`
+	ApprovalExpires       time.Duration  `env:"APPROVAL_EXPIRES" default:"24h" min:"1s" max:"720h" doc:"How long a proposal waits for a second person; after that it expires without effect."`
 
 	NotifyAllowCIDRs  []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
 	NotifyConcurrency int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`
 	NotifyMaxInFlight int            `env:"NOTIFY_MAX_IN_FLIGHT" default:"10" min:"1" max:"1000" doc:"Deliveries in flight per merchant and node, unless the merchant sets its own."`
-	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the attempts after the first, each from the end of the attempt before, unless the merchant sets its own. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
+	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the second and later attempts, each counted from the end of the attempt before, unless the merchant sets its own. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
 	NotifyTimeout     time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time limit of one attempt, from dial to the last byte, unless the merchant sets its own."`
 	NotifyWindow      int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Maximum number of ids in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
 	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker, unless the merchant sets its own."`
 	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open before one notification is sent as a probe; all others are parked until a probe is delivered."`
-	BreakerRate       int            `env:"BREAKER_RATE" default:"80" min:"0" max:"100" doc:"Percentage of failures within BREAKER_WINDOW that opens a breaker too; 0 = none does."`
+	BreakerRate       int            `env:"BREAKER_RATE" default:"80" min:"0" max:"100" doc:"Percentage of failures within BREAKER_WINDOW that also opens a breaker; 0 turns this rule off."`
 	BreakerWindow     time.Duration  `env:"BREAKER_WINDOW" default:"60s" min:"1s" max:"1h" doc:"Window of BREAKER_RATE."`
-	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Results within BREAKER_WINDOW below which BREAKER_RATE does not apply."`
+	BreakerLeast      int            `env:"BREAKER_LEAST" default:"20" min:"1" max:"100000" doc:"Minimum number of results within BREAKER_WINDOW; with fewer, BREAKER_RATE does not apply."`
 
-	SweepAt                TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when everything unfinished is looked at again, the figures are recounted from their rows, and the books are checked."`
-	SweepDays              int            `env:"SWEEP_DAYS" default:"3" min:"1" max:"90" doc:"How many days a sweep looks back; what is older is for the exception desk."`
+	SweepAt                TimeOfDay      `env:"SWEEP_AT" default:"03:30" group:"Sweep, cleanup and retention" doc:"Time of day, at low traffic, when everything unfinished is checked again, the figures are recounted from their rows, and the books are checked."`
+	SweepDays              int            `env:"SWEEP_DAYS" default:"3" min:"1" max:"90" doc:"How many days a sweep looks back; anything older is left to the exception desk."`
 	SweepRate              Rate           `env:"SWEEP_RATE" default:"200/s" min:"1/s" max:"10000/s" doc:"Rows that a sweep makes due again per second."`
 	Timezone               *time.Location `env:"TIMEZONE" default:"Asia/Shanghai" doc:"Time zone of SWEEP_AT and of the days in reports."`
 	CleanupEvery           time.Duration  `env:"CLEANUP_EVERY" default:"5m" min:"1s" max:"24h" doc:"How often rows past their retention are removed, in small steps."`
-	RetentionCallbacks     time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long callbacks are kept; the record that a callback was received is kept for ever, and what an open exception names is copied to it. On PostgreSQL, from 744h on, whole months are dropped, so that rows stay up to a month longer."`
-	RetentionAttempts      time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long further attempts of notifications, the history of breakers, and ended alerts are kept; the first attempt is a part of its notification. Attempts are dropped by the month, as callbacks are."`
-	RetentionNotifications time.Duration  `env:"RETENTION_NOTIFICATIONS" default:"17520h" min:"1h" max:"175200h" doc:"How long notifications that are over are kept, with the events that they told. One that is not over, or that was given up while an exception of its order is open, stays. Orders and ledger entries are kept for ever."`
+	RetentionCallbacks     time.Duration  `env:"RETENTION_CALLBACKS" default:"2160h" min:"1h" max:"87600h" doc:"How long callbacks are kept. The record that a callback was received is kept forever, and callbacks of an open exception are copied to the exception first. On PostgreSQL, from 744h on, whole months are dropped, so rows stay up to a month longer."`
+	RetentionAttempts      time.Duration  `env:"RETENTION_ATTEMPTS" default:"2160h" min:"1h" max:"87600h" doc:"How long the second and later attempts of notifications, the history of breakers, and ended alerts are kept; the first attempt is kept with its notification. Attempts are dropped by the month, as callbacks are."`
+	RetentionNotifications time.Duration  `env:"RETENTION_NOTIFICATIONS" default:"17520h" min:"1h" max:"175200h" doc:"How long completed notifications are kept, with their events. A notification is not deleted while it is open, or if it was given up and an exception of its order is open. Orders and ledger entries are kept forever."`
 	RetentionReports       time.Duration  `env:"RETENTION_REPORTS" default:"9600h" min:"1h" max:"87600h" doc:"How long hourly figures and the history of the money at risk are kept. Figures by the minute are deleted after 72h."`
 	RetentionHistory       time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of orders is kept, by the age of the order. It is dropped by the month, as callbacks are."`
 

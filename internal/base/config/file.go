@@ -49,7 +49,7 @@ func readFile(path string) (map[string]given, []string, error) {
 		}
 		text, ok := scalars(value)
 		if !ok {
-			problems = append(problems, fmt.Sprintf("%s: %s takes a text, a number or a list of them", where, key.Value))
+			problems = append(problems, fmt.Sprintf("%s: %s takes a string, a number or a list of them", where, key.Value))
 			continue
 		}
 		if text != "" {
@@ -97,7 +97,7 @@ func parseFile(text string) (*yaml.Node, error) {
 		return nil, fmt.Errorf("not valid YAML at %s: fix it or quote the value", cmp.Or(yamlLine.FindString(err.Error()), "the start"))
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("contains more than one document: remove all from the second --- on")
+		return nil, errors.New("contains more than one document: remove everything from the second --- on")
 	}
 	root := document.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {

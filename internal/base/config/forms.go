@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// form is the accepted form of a text. Whether a named file or host exists is not
-// checked.
+// form is the accepted form of a string. It does not check that a named file or host exists.
 type form struct {
 	accepts string
 	holds   func(string) bool

@@ -86,8 +86,8 @@ func choose(s Setting, env, file map[string]given) given {
 	return given{text: s.Default, label: "the default of " + s.Env(), origin: FromDefault}
 }
 
-// refuse is the message for a value; bad is the part that is not accepted. It is masked
-// also if it contains an @: it may be a URL with a password under a wrong name.
+// refuse is the message for a value; bad is the part that is not accepted. It is also masked
+// if it contains an @: it may be a URL with a password under a wrong name.
 func refuse(s Setting, g given, bad string) string {
 	const maxBad = 80 // bytes; enough to recognise a value
 	if s.Secret || strings.Contains(bad, "@") {
@@ -139,7 +139,7 @@ func (c Config) contradictions() []string {
 	rule(c.MasterKey.IsSet() && c.MasterKeyFile != "",
 		"BACKSTOP_MASTER_KEY and BACKSTOP_MASTER_KEY_FILE are both set: keep one of them")
 	rule(c.AdminListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"),
-		fmt.Sprintf("BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: use another address for the console, or do not set the first", c.Listen))
+		fmt.Sprintf("BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: use another address for the console, or do not set BACKSTOP_ADMIN_LISTEN", c.Listen))
 	rule(c.DatabaseURL.IsSet() && c.DatabasePool <= c.CommitWriters,
 		fmt.Sprintf("BACKSTOP_DATABASE_POOL (%d) must be more than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second", c.DatabasePool, c.CommitWriters))
 	rule(c.CallbackQueue < c.CommitBatch,

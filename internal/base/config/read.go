@@ -27,7 +27,7 @@ var units = map[reflect.Type]unit{
 
 // nouns describe the values of types without unit and form.
 var nouns = map[reflect.Type]string{
-	reflect.TypeFor[[]netip.Prefix](): "CIDR ranges separated by commas (10.0.0.0/8,fd00::/8), no bits set behind the length",
+	reflect.TypeFor[[]netip.Prefix](): "CIDR ranges separated by commas (10.0.0.0/8,fd00::/8), with no bits set after the prefix length",
 	reflect.TypeFor[Waits]():          "1 to 32 waits from 0s to 24h separated by commas (0s,10s,1m)",
 	reflect.TypeFor[TimeOfDay]():      "a time of day as HH:MM, 00:00 to 23:59",
 	reflect.TypeFor[*time.Location](): "a zone of the IANA list (Asia/Shanghai, UTC)",
@@ -148,7 +148,7 @@ func setTimeOfDay(p *TimeOfDay, text string) (bad string) {
 	return ""
 }
 
-// setLocation refuses "Local": it may be another zone on each node.
+// setLocation refuses "Local", which may be a different zone on each node.
 func setLocation(p **time.Location, text string) (bad string) {
 	zone, err := time.LoadLocation(text)
 	if err != nil || text == "Local" {

@@ -129,8 +129,8 @@ func TestABadFileIsRefusedByNameAndLine(t *testing.T) {
 		"- a\n- b\n":                        "must contain lines like",
 		"listen: :1\n---\nlisten: :2\n":     "more than one document",
 		"listen: :1\nlisten: :2\n":          "line 2: listen is set twice",
-		"listen: {host: a}\n":               "listen takes a text, a number or a list",
-		"trusted_proxies: [[10.0.0.0/8]]\n": "trusted_proxies takes a text",
+		"listen: {host: a}\n":               "listen takes a string, a number or a list",
+		"trusted_proxies: [[10.0.0.0/8]]\n": "trusted_proxies takes a string",
 		"\nnotify_timeout: 20s\n":           "line 2: notify_timeout: \"20s\" is not accepted",
 		"# " + strings.Repeat("x", maxFile): "is larger than 1MiB",
 	} {

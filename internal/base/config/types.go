@@ -79,10 +79,10 @@ type TimeOfDay struct{ Hour, Minute int }
 
 func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d", t.Hour, t.Minute) }
 
-// Waits are waits one after another.
+// Waits are consecutive waits.
 type Waits []time.Duration
 
-// maxWait bounds one of them.
+// maxWait bounds one wait.
 const maxWait = 24 * time.Hour
 
 // String writes the waits as they are read: "1m,2m,1h".

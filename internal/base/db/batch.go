@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ErrBusy means that an item waited too long, or found too many others waiting. It may
-// have been committed all the same; the caller may try again.
+// ErrBusy means that an item waited too long, or that too many others were waiting. It may
+// have been committed nevertheless; the caller may try again.
 var ErrBusy = errors.New("too busy: try again")
 
 // ErrCommitUnknown means that the connection broke during the commit: the items may or
@@ -20,12 +20,12 @@ var ErrCommitUnknown = errors.New("the database did not confirm the commit")
 
 // BatchOptions bound a Batcher.
 type BatchOptions[In, Out any] struct {
-	Size    int           // maximum of items in one transaction
+	Size    int           // maximum number of items in one transaction
 	Writers int           // transactions at a time; always one on SQLite
-	Queue   int           // maximum of waiting items; more are ErrBusy at once
-	Wait    time.Duration // longest stay of one item
-	// Key names what an item works on: two items with one key are never in the same
-	// transaction, the second waits for the next. Nil = no such rule.
+	Queue   int           // maximum number of waiting items; further ones get ErrBusy at once
+	Wait    time.Duration // maximum time from Do to the result
+	// Key identifies what an item works on: two items with the same key are never in one
+	// transaction; the second waits for the next. nil = no such rule.
 	Key func(In) string
 	// After runs once per committed transaction, after its callers have their results, to
 	// send nudges. It must not block. Optional.
@@ -34,14 +34,14 @@ type BatchOptions[In, Out any] struct {
 	Observe func(items int, took time.Duration, err error)
 }
 
-// Batcher is group commit: all items that wait when a writer becomes free are one
-// transaction, and each caller gets the result of its own item. A single item commits at
-// once. While transactions run, another one begins when as many items wait as each of
-// those carries: under load batches grow by themselves instead of starting with the first
-// item that arrives.
+// Batcher implements group commit: all items that are waiting when a writer becomes free form
+// one transaction, and each caller gets the result of its own item. A single item commits at
+// once. While transactions run, another one begins when as many items wait as the running
+// ones carry on average: under load, batches grow by themselves instead of starting with the
+// first item that arrives.
 //
-// Where a transaction fails, its items run again one by one, so that one bad item cannot
-// stop the others.
+// If a transaction fails, its items run again one by one, so that one bad item cannot stop the
+// others.
 type Batcher[In, Out any] struct {
 	db    *DB
 	o     BatchOptions[In, Out]
@@ -81,7 +81,7 @@ func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Co
 }
 
 // Do queues the item and waits for its transaction. ErrBusy and ctx's error mean that the
-// outcome is unknown to the caller.
+// outcome is unknown.
 func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	it := &batchItem[In, Out]{in: in, ready: make(chan struct{})}
 	select {
@@ -108,7 +108,7 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	return out, err
 }
 
-// Close lets the writers commit all waiting items, and stops them.
+// Close lets the writers commit all waiting items and then stops them.
 func (b *Batcher[In, Out]) Close() {
 	b.closed.Do(func() { close(b.stop) })
 	b.done.Wait()
@@ -127,10 +127,10 @@ func (b *Batcher[In, Out]) write() {
 	}
 }
 
-// gather waits for one item and takes all others that wait. It returns nil when the
-// Batcher is closed and nothing waits.
+// gather waits for one item and takes all other waiting ones. It returns nil when the Batcher
+// is closed and nothing is waiting.
 func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, Out] {
-	// Held items have waited for one transaction already: they take no turn.
+	// Held items have already waited for one transaction: they do not wait for a turn.
 	if len(*held) == 0 {
 		b.turn.Lock()
 		defer b.turn.Unlock()
@@ -168,8 +168,8 @@ func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, 
 			}
 		}
 	}
-	// later is bounded too: a flood of items with one key must not exceed the queue's limit
-	// in memory.
+	// later is bounded too: many items with the same key must not exceed the queue's memory
+	// bound.
 	var patience <-chan time.Time
 	for len(batch) < b.o.Size && len(later) < b.o.Size {
 		select {
@@ -219,8 +219,8 @@ func (b *Batcher[In, Out]) commit(batch []*batchItem[In, Out]) {
 	}
 }
 
-// conflictTries is how often one item runs that loses against other transactions; each
-// loss means that another one won, so this ends.
+// conflictTries is how often an item runs that loses against other transactions. Each loss
+// means that another transaction won, so the retries end.
 const conflictTries = 5
 
 func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
@@ -229,8 +229,8 @@ func (b *Batcher[In, Out]) alone(it *batchItem[In, Out]) {
 		if err == nil {
 			it.out = outs[0]
 		} else if (IsConflict(err) || IsUnique(err)) && try < conflictTries && !it.gone.Load() {
-			// Where a key exists, another process wrote the same fact in between. The next
-			// run reads it.
+			// If a key exists already, another process has just written the same fact. The
+			// next run reads it.
 			continue
 		}
 		it.end(err)
@@ -250,14 +250,14 @@ func (b *Batcher[In, Out]) after(batch []*batchItem[In, Out], outs []Out, err er
 	b.o.After(ins, outs)
 }
 
-// txTimeout bounds one transaction: a database that hangs must not block a writer for ever.
+// txTimeout bounds one transaction: a hanging database must not block a writer forever.
 const txTimeout = 10 * time.Second
 
 func (b *Batcher[In, Out]) attempt(batch []*batchItem[In, Out]) (outs []Out, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
 	start := time.Now()
-	ran := false // run succeeded: a later error is one of the commit
+	ran := false // run succeeded: a later error is an error of the commit
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("batch panicked: %v\n%s", p, debug.Stack())

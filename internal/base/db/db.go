@@ -26,17 +26,16 @@ type Options struct {
 	URL  string // postgres://…; empty = SQLite in Dir
 	Dir  string // data folder, holds File
 	Pool int    // connections of a PostgreSQL pool; 0 = 16
-	// Node is the node's permanent name; a new run of that name releases the leases of
-	// earlier ones (Join). Empty for commands beside a server.
+	// Node is the node's permanent name; a new run under that name releases the leases of
+	// earlier runs (Join). Empty for commands that run beside a server.
 	Node string
-	// Sends marks a process that sends notifications. These share the rate limit of a
-	// merchant.
+	// Sends marks a process that sends notifications. Such processes share the rate limit of
+	// a merchant.
 	Sends bool
 }
 
-// DB is the open database. The embedded *bun.DB writes; Read may be a snapshot
-// reader. SQLite has one writing connection, because more would only wait for each
-// other inside the engine.
+// DB is an open database. The embedded *bun.DB writes; Read may be a snapshot reader. SQLite
+// has one writing connection, because more would only wait for each other inside the engine.
 type DB struct {
 	*bun.DB
 	Read *bun.DB
@@ -53,8 +52,8 @@ type DB struct {
 	room        room
 }
 
-// Open connects and checks that the database answers. It neither migrates
-// (Migrate) nor registers the node (Join).
+// Open connects and checks that the database answers. It neither migrates (Migrate) nor
+// registers the node (Join).
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Pool <= 0 {
 		o.Pool = 16
@@ -88,8 +87,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 // maxOpenWait is how long Open waits for another process that creates the same SQLite file.
 const maxOpenWait = 5 * time.Second
 
-// reach reads from the database for the first time. Another process may be creating
-// SQLite's file at this moment, and the engine does not wait for that by itself.
+// reach makes the first read from the database. Another process may be creating SQLite's file
+// at this moment, and the engine does not wait for that by itself.
 func (d *DB) reach(ctx context.Context) error {
 	for end := time.Now().Add(maxOpenWait); ; pause(ctx, 10*time.Millisecond) {
 		err := d.measure(ctx)
@@ -102,14 +101,14 @@ func (d *DB) reach(ctx context.Context) error {
 // File is the name of SQLite's file in the data folder.
 const File = "backstop.db"
 
-// logKept bounds the size in bytes of SQLite's write-ahead log after a checkpoint. The
-// log grows for as long as a reader holds an old snapshot, by gigabytes beside a long
-// verify, and would otherwise keep that size. Usually it needs a quarter of this.
+// logKept bounds the size in bytes of SQLite's write-ahead log after a checkpoint. The log
+// grows as long as a reader holds an old snapshot, by gigabytes during a long verify, and
+// would otherwise keep that size. Usually it needs a quarter of this.
 const logKept = 16 << 20
 
-// openSQLite opens the file twice: one connection that writes, and readers.
-// _txlock=immediate takes the write lock at BEGIN; a deferred transaction that
-// reads first and writes later fails with "busy" whatever the timeout is.
+// openSQLite opens the file twice: for one connection that writes, and for readers.
+// _txlock=immediate takes the write lock at BEGIN; a deferred transaction that reads first and
+// writes later can fail with "busy" whatever the timeout is.
 func openSQLite(o Options) (*DB, error) {
 	file := filepath.Join(o.Dir, File)
 	dsn := func(extra string) string {
@@ -155,16 +154,16 @@ func (d *DB) Ping(ctx context.Context) error {
 	return d.Read.NewRaw("SELECT 1").Scan(ctx, &one)
 }
 
-// clock translates this process's monotonic time to the database's time, so that
-// neither a wrong nor a jumping wall clock moves a deadline.
+// clock translates this process's monotonic time to the database's time, so that neither a
+// wrong nor a jumping wall clock moves a deadline.
 type clock struct {
-	at   time.Time     // carries a monotonic reading
+	at   time.Time     // with a monotonic reading
 	base time.Duration // database time at that moment, since the Unix epoch
-	skew time.Duration // node's wall clock minus database clock
+	skew time.Duration // the node's wall clock minus the database's clock
 }
 
-// Now is the database's clock in Unix microseconds. Every deadline and lease is
-// written and compared with it.
+// Now returns the time by the database's clock in Unix microseconds. Every deadline and lease
+// is written and compared with it.
 func (d *DB) Now() int64 {
 	c := d.clock.Load()
 	return (c.base + time.Since(c.at)).Microseconds()
@@ -173,11 +172,11 @@ func (d *DB) Now() int64 {
 // NowTime is Now as a time.Time in UTC.
 func (d *DB) NowTime() time.Time { return time.UnixMicro(d.Now()).UTC() }
 
-// Skew is how far this node's wall clock is ahead of the database's.
+// Skew returns how far this node's wall clock is ahead of the database's.
 func (d *DB) Skew() time.Duration { return d.clock.Load().skew }
 
-// measure reads the database's clock, taken as the middle of the round trip. Of three
-// reads the fastest counts, as it has the smallest error.
+// measure reads the database's clock and assigns the result to the middle of the round trip.
+// Of three reads it takes the fastest, which has the smallest error.
 func (d *DB) measure(ctx context.Context) error {
 	var best *clock
 	var bestTook time.Duration

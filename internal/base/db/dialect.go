@@ -10,7 +10,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// IsPostgres is for the few callers whose cost, not meaning, differs.
+// IsPostgres reports whether the database is PostgreSQL. It is for the few callers whose cost,
+// not meaning, differs.
 func (d *DB) IsPostgres() bool { return d.postgres }
 
 // Engine names the database in logs and on pages: "sqlite" or "postgres".
@@ -21,8 +22,8 @@ func (d *DB) Engine() string {
 	return "sqlite"
 }
 
-// clockQuery reads the database's time in Unix microseconds. SQLite's is exact to the
-// millisecond.
+// clockQuery returns the query for the database's time in Unix microseconds. SQLite's is exact
+// to the millisecond.
 func (d *DB) clockQuery() string {
 	if d.postgres {
 		return "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -30,9 +31,9 @@ func (d *DB) clockQuery() string {
 	return "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
 }
 
-// probeQuery writes probeRows rows of at least probeRow bytes with one time. The server
-// generates the texts, since its log keeps the statement if it fails. They are all
-// different and cannot be compressed.
+// probeQuery returns a statement that writes probeRows rows of at least probeRow bytes, all
+// with the same time. The server generates the texts, since it logs the statement if it fails.
+// They are all different and cannot be compressed.
 func (d *DB) probeQuery() string {
 	if d.postgres {
 		return fmt.Sprintf("INSERT INTO form_keys (form_key, at) SELECT (SELECT string_agg(md5(random()::text || r || c), '') FROM generate_series(0, %d / 32) c), ?"+
@@ -42,7 +43,7 @@ func (d *DB) probeQuery() string {
 		" INSERT INTO form_keys (form_key, at) SELECT hex(randomblob(%d / 2)), ? FROM n", probeRows, probeRow)
 }
 
-// tableQuery reads whether there is a table of a name.
+// tableQuery returns the query for whether a table exists.
 func (d *DB) tableQuery() string {
 	if d.postgres {
 		return "SELECT to_regclass(?) IS NOT NULL"
@@ -50,12 +51,12 @@ func (d *DB) tableQuery() string {
 	return "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)"
 }
 
-// keyType is a number as a table's only key.
+// keyType matches a number as a table's only key.
 var keyType = regexp.MustCompile(`\bBIGINT(\s+PRIMARY KEY)`)
 
-// schemaText adapts the text of a migration to the engine. In SQLite only INTEGER PRIMARY
-// KEY is the row's own number, of 64 bits all the same; any other type makes a second
-// index that each insert maintains and each look-up goes through.
+// schemaText adapts the text of a migration to the engine. In SQLite only INTEGER PRIMARY KEY
+// is the row's own number, which also has 64 bits; any other type makes a second index that
+// each insert must maintain and each look-up must go through.
 func (d *DB) schemaText(text string) string {
 	if d.postgres {
 		return text
@@ -63,9 +64,9 @@ func (d *DB) schemaText(text string) string {
 	return keyType.ReplaceAllString(text, "INTEGER$1")
 }
 
-// orFail lets an INSERT or UPDATE that fails on SQLite keep its own first rows: callers of
-// Writes roll the whole transaction back then. Otherwise the engine copies each page
-// before a statement of several rows changes it.
+// orFail makes an INSERT or UPDATE that fails on SQLite keep the rows that it has written so
+// far; callers of Writes then roll the whole transaction back. Without OR FAIL, the engine
+// copies each page before a statement of several rows changes it.
 func (d *DB) orFail(text string) string {
 	if d.postgres {
 		return text
@@ -74,9 +75,9 @@ func (d *DB) orFail(text string) string {
 	return verb + " OR FAIL " + rest
 }
 
-// ForUpdate locks the selected rows on PostgreSQL. SQLite has one writer, and does not
-// parse the clause. Correctness never depends on this lock: it saves the loser of a race
-// a wasted transaction and gives locks one order.
+// ForUpdate locks the selected rows on PostgreSQL. SQLite has one writer and does not parse
+// the clause. Correctness never depends on this lock: it saves the loser of a race a wasted
+// transaction, and makes transactions lock rows in the same order.
 func (d *DB) ForUpdate(q *bun.SelectQuery) *bun.SelectQuery {
 	if d.postgres {
 		return q.For("UPDATE")
@@ -84,7 +85,7 @@ func (d *DB) ForUpdate(q *bun.SelectQuery) *bun.SelectQuery {
 	return q
 }
 
-// ForUpdateText is ForUpdate as the end of a query's text.
+// ForUpdateText returns the clause of ForUpdate, to append to a query's text.
 func (d *DB) ForUpdateText() string {
 	if d.postgres {
 		return " FOR UPDATE"
@@ -100,8 +101,8 @@ func (d *DB) SkipLocked(q *bun.SelectQuery) *bun.SelectQuery {
 	return q
 }
 
-// Snapshot runs several reads on the state of one moment. SQLite's readers have a
-// snapshot anyway.
+// Snapshot runs several reads on a single snapshot of the database. SQLite's readers always
+// have one.
 func (d *DB) Snapshot(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	o := &sql.TxOptions{ReadOnly: true}
 	if d.postgres {

@@ -17,17 +17,17 @@ import (
 	sqlitelib "modernc.org/sqlite/lib"
 )
 
-// ErrStale means that a compare-and-set found another state than it expected: the
-// caller lost a race and reads again.
+// ErrStale means that a compare-and-set found a state other than the expected one: the caller
+// lost a race and must read again.
 var ErrStale = errors.New("the row has changed in between")
 
 var (
 	errReadOnly = errors.New("the database takes no writes")
-	errFull     = errors.New("the disk of the database is full: make room, and the work goes on by itself")
+	errFull     = errors.New("the disk of the database is full: free some space, and work continues by itself")
 )
 
-// codes returns the code in an error of the database: PostgreSQL's SQLSTATE, or SQLite's
-// extended result code, whose low byte is the primary code. Both are zero in other errors.
+// codes returns the code of a database error: PostgreSQL's SQLSTATE, or SQLite's extended
+// result code, whose low byte is the primary code. Both are zero for other errors.
 func codes(err error) (pg string, lite int) {
 	var pgError *pgconn.PgError
 	if errors.As(err, &pgError) {
@@ -53,7 +53,7 @@ func IsAnswer(err error) bool {
 }
 
 // IsConflict reports whether the transaction lost against another one (deadlock,
-// serialization, lock timeout, busy) and may simply be tried again.
+// serialization, lock timeout, busy) and can simply be tried again.
 func IsConflict(err error) bool {
 	pg, lite := codes(err)
 	return errors.Is(err, ErrStale) || pg == "40001" || pg == "40P01" || pg == "55P03" || lite&0xff == sqlitelib.SQLITE_BUSY
@@ -66,15 +66,15 @@ func IsReadOnly(err error) bool {
 	return pg == "25006" || lite&0xff == sqlitelib.SQLITE_READONLY
 }
 
-// IsFull reports whether there was no room for a write.
+// IsFull reports whether a write failed because the disk is full.
 func IsFull(err error) bool {
 	pg, lite := codes(err)
 	return pg == "53100" || lite&0xff == sqlitelib.SQLITE_FULL
 }
 
-// IsUnavailable reports whether the database could not be reached, was lost during the
-// work, or takes no writes for now (a standby, a full disk). It does not answer whether a
-// commit that was under way succeeded; see ErrCommitUnknown.
+// IsUnavailable reports whether the database could not be reached, was lost during the work,
+// or takes no writes for now (a standby, a full disk). It does not tell whether a commit in
+// progress succeeded; see ErrCommitUnknown.
 func IsUnavailable(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -90,19 +90,19 @@ func IsUnavailable(err error) bool {
 			return true
 		}
 		return false
-	default: // pgx finds some connections dead before it sends anything
+	default: // pgx may find a connection dead before it sends anything
 		return errors.As(err, &network) || pgconn.SafeToRetry(err)
 	}
 }
 
-// ErrorText shortens a database error to one line that may be stored and shown.
+// ErrorText returns an error as one short line that may be stored and shown.
 func ErrorText(err error) string {
 	return textlimit.Clip(strings.ReplaceAll(err.Error(), "\n", " "), 300)
 }
 
-// Kind describes in one line what is wrong with a database that does not work. It names
-// neither its address nor a user, since readiness shows it without a login. The error
-// itself belongs in the log.
+// Kind describes in one line what is wrong with a database that does not work. It contains
+// neither an address nor a user, since /readyz shows it without a login. The error itself
+// belongs in the log.
 func Kind(err error) string {
 	var network net.Error
 	var certificate *tls.CertificateVerificationError
@@ -134,7 +134,7 @@ func Kind(err error) string {
 
 const (
 	unreachable = "the database cannot be reached"
-	failed      = "the database fails: the log says why"
+	failed      = "the database fails: see the log for the reason"
 )
 
 func pgKind(code string) string {
@@ -142,9 +142,9 @@ func pgKind(code string) string {
 	case strings.HasPrefix(code, "28"):
 		return "the database refuses the user or the password"
 	case code == "3D000":
-		return "the database of this name is not there"
+		return "there is no database with this name"
 	case code == "53300":
-		return "the database has no connection left"
+		return "the database has no free connection"
 	case strings.HasPrefix(code, "57P"):
 		return "the database is starting or stopping"
 	case strings.HasPrefix(code, "08"):

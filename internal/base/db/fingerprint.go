@@ -9,7 +9,7 @@ import (
 // secret. A node of an older version publishes none, or empty parts.
 type Fingerprint struct {
 	KeyIDs string `bun:"key_ids"` // of the master keys, the current one first, with commas
-	Ranges string // that notifications may reach beside public addresses
+	Ranges string // non-public ranges that notifications may reach
 	Build  string // version and commit
 }
 
@@ -20,7 +20,7 @@ const (
 	PartBuild  = "build"
 )
 
-// Parts are all of them.
+// Parts are all parts of a Fingerprint.
 var Parts = []string{PartKeys, PartRanges, PartBuild}
 
 func (f Fingerprint) part(name string) string {
@@ -33,8 +33,8 @@ func (f Fingerprint) part(name string) string {
 	return f.Build
 }
 
-// Differ are the parts in which the nodes' fingerprints differ, in the order of Parts. An
-// empty part differs from nothing.
+// Differ returns the parts in which the nodes' fingerprints differ, in the order of Parts. An
+// empty part equals any other.
 func Differ(nodes []Node) (parts []string) {
 	for _, part := range Parts {
 		values := map[string]bool{}
@@ -50,17 +50,16 @@ func Differ(nodes []Node) (parts []string) {
 	return parts
 }
 
-// Publish writes this node's fingerprint for the others to read.
+// Publish writes this node's fingerprint, for the other nodes to read.
 func (d *DB) Publish(ctx context.Context, f Fingerprint) error {
 	_, err := d.NewRaw("UPDATE nodes SET key_ids = ?, ranges = ?, build = ? WHERE boot = ?", f.KeyIDs, f.Ranges, f.Build, d.node.boot).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("publish what nodes must agree in: %w", err)
+		return fmt.Errorf("publish the fingerprint of this node: %w", err)
 	}
 	return nil
 }
 
-// OthersReach reports whether another running process may reach other addresses than this
-// one.
+// OthersReach reports whether another running process may reach other ranges than this one.
 func (d *DB) OthersReach(ctx context.Context) (bool, error) {
 	var others bool
 	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes AS o, nodes AS i WHERE i.boot = ? AND o.boot <> i.boot AND o.seen_at > ?"+

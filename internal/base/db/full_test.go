@@ -59,7 +59,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 				if err := d.Tx(t.Context(), func(context.Context, db.Tx) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
-				if err := d.Writable(t.Context()); !db.IsFull(err) || !strings.Contains(db.Kind(err), "make room") {
+				if err := d.Writable(t.Context()); !db.IsFull(err) || !strings.Contains(db.Kind(err), "free some space") {
 					t.Errorf("%s: while it is full: %v", name, err)
 				}
 			}

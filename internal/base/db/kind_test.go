@@ -86,10 +86,10 @@ func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 	}{
 		"no listener":        {open(db.Options{URL: "postgres://hidden:hidden@" + away + "/hidden?sslmode=disable"}), "cannot be reached"},
 		"unknown user":       {open(db.Options{URL: with(func(u *url.URL) { u.User = url.UserPassword("hidden", "hidden") })}), "refuses the user"},
-		"unknown database":   {open(db.Options{URL: with(func(u *url.URL) { u.Path = "/hidden" })}), "of this name is not there"},
+		"unknown database":   {open(db.Options{URL: with(func(u *url.URL) { u.Path = "/hidden" })}), "no database with this name"},
 		"in time":            {late(), "in time"},
 		"ended by its owner": {ended(), "starting or stopping"},
-		"a mistake":          {mistake(), "the log says why"},
+		"a mistake":          {mistake(), "see the log"},
 		"a stranger":         {open(db.Options{URL: "postgres://hidden@" + stranger(t) + "/hidden?sslmode=verify-full"}), "is not trusted"},
 		"no file":            {open(db.Options{Dir: filepath.Join(file, "hidden")}), "cannot be opened"},
 	} {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Lease reports whether this boot may do the named work until ttl has passed. One node at
-// a time gets true, and renews its lease with every call; a lease of a node that ended
-// expires. It keeps many nodes from doing the work at once and is no lock: the work must
-// stay correct when two do it.
+// Lease reports whether this boot may do the named work until ttl has passed. One node at a
+// time gets true and renews its lease with every call; the lease of a node that has ended
+// expires. A lease saves duplicate work but is not a lock: the work must stay correct if two
+// nodes do it.
 func (d *DB) Lease(ctx context.Context, name string, ttl time.Duration) (bool, error) {
 	now := d.Now()
 	res, err := d.NewRaw("INSERT INTO leases (name, owner, until) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"+

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// maxGather bounds how long items wait for more beside a running transaction: one that is
-// delayed, by a lock or a slow disk, must not delay the others.
+// maxGather bounds how long items wait for more while a transaction runs: a transaction that
+// is delayed, by a lock or a slow disk, must not delay the others.
 const maxGather = 20 * time.Millisecond
 
 // load counts the running transactions of a Batcher and their items.
@@ -14,7 +14,7 @@ type load struct {
 	mu           sync.Mutex
 	transactions int
 	items        int
-	ended        chan struct{} // a transaction has ended; holds one
+	ended        chan struct{} // receives when a transaction has ended; of capacity 1
 }
 
 func (l *load) begin(items int) {
@@ -35,8 +35,8 @@ func (l *load) end(items int) {
 	}
 }
 
-// carries reports whether a transaction of so many items is worth its cost: nothing
-// runs, or the running ones have no more items each.
+// carries reports whether a transaction of this many items is worth its cost: no other is
+// running, or the running ones have no more items on average.
 func (l *load) carries(items int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,32 +16,33 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// atUpgrade is the failpoint before, in and after each step of an upgrade.
+// atUpgrade is the failpoint before, within and after each step of an upgrade.
 const atUpgrade = "upgrade"
 
 // Migration is one schema change and whether the database has it.
 type Migration struct {
-	Name      string // "20261121000001_core"; one that runs alone ends in ".alone"
+	Name      string // "20261121000001_core"; ends in ".alone" if it must run alone
 	AppliedAt int64  // Unix µs; 0 = pending
 	up, down  string // file names
 	tx        bool   // runs inside a transaction (".tx." in the file name)
 }
 
-// aloneMark is the end of the name of a migration that programs before it cannot work
-// with. It begins only when no process of the installation runs, and a program that lacks
-// it does not start on its schema. It is a part of the name because the name is all that
-// an older program can read of it.
+// aloneMark is the suffix of a migration that older programs cannot work with. Such a
+// migration begins only when no other process of the installation is running, and a program
+// that lacks it does not start on its schema. The mark is part of the name because the name is
+// all that an older program can read of a migration.
 const aloneMark = ".alone"
 
 func (m Migration) alone() bool { return strings.HasSuffix(m.Name, aloneMark) }
 
-// migrationLock is the advisory lock on which PostgreSQL nodes queue up to migrate.
+// migrationLock is the advisory lock that PostgreSQL nodes take to migrate.
 const migrationLock = 7_265_001
 
-// Migrate brings the schema up to date and returns the names of what it applied. Several
-// nodes may race: each file runs in a transaction that holds the lock and also records
-// it, so a kill at any moment leaves it either done or not begun. (A library that locks
-// by a row and records apart can do neither.) Errors: ErrNewSchema, ErrNotAlone.
+// Migrate brings the schema up to date and returns the names of the migrations that it
+// applied. Several nodes may race: each file runs in a transaction that holds the lock and
+// also records the migration, so a kill at any moment leaves it either done or not begun. (A
+// library that locks with a row and records separately guarantees neither.) Errors:
+// ErrNewSchema, ErrNotAlone.
 func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err error) {
 	if err := d.createMigrationTable(ctx); err != nil {
 		return nil, err
@@ -65,8 +66,8 @@ func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err er
 	return applied, nil
 }
 
-// Rollback reverts the newest applied migration and returns its name, or "" where there
-// is none. Errors: ErrNewSchema, ErrNotAlone.
+// Rollback reverts the newest applied migration and returns its name, or "" if there is none.
+// Errors: ErrNewSchema, ErrNotAlone.
 func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
 	m, err := d.NewestMigration(ctx, files)
 	if err != nil || m == nil {
@@ -81,8 +82,9 @@ func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
 	return m.Name, nil
 }
 
-// NewestMigration is the one that Rollback would revert, or nil. Of a schema that is newer
-// than the program none can be: this program does not have the files. Errors: ErrNewSchema.
+// NewestMigration returns the migration that Rollback would revert, or nil. A schema that is
+// newer than the program cannot be reverted: this program does not have the files. Errors:
+// ErrNewSchema.
 func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migration, err error) {
 	all, unknown, err := d.migrationState(ctx, d.Read, files)
 	if errors.Is(err, ErrNoSchema) {
@@ -92,7 +94,7 @@ func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migratio
 		return nil, err
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("%w: %s is unknown here: take it back with the program that brought it", ErrNewSchema, slices.Max(unknown))
+		return nil, fmt.Errorf("%w: %s is unknown here: revert it with the program that applied it", ErrNewSchema, slices.Max(unknown))
 	}
 	for i := range all {
 		if all[i].AppliedAt != 0 {
@@ -102,8 +104,8 @@ func (d *DB) NewestMigration(ctx context.Context, files fs.FS) (newest *Migratio
 	return newest, nil
 }
 
-// MigrationStatus lists all known migrations in order. It creates nothing: where there is
-// no schema, all of them are pending.
+// MigrationStatus lists all known migrations in order. It creates nothing: without a schema,
+// all of them are pending.
 func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, error) {
 	all, _, err := d.migrationState(ctx, d.Read, files)
 	if err != nil && !errors.Is(err, ErrNoSchema) {
@@ -112,7 +114,7 @@ func (d *DB) MigrationStatus(ctx context.Context, files fs.FS) ([]Migration, err
 	return all, nil
 }
 
-// What is wrong with a schema.
+// Errors of CheckSchema.
 var (
 	ErrNoSchema  = errors.New("the database is empty: start the server first (backstop serve), or run backstop migrate up")
 	ErrOldSchema = errors.New("the schema is older than this program: run backstop migrate up")
@@ -120,10 +122,10 @@ var (
 )
 
 // ErrNotAlone means that a migration has to wait until the other processes have ended.
-var ErrNotAlone = errors.New("other processes of the installation run")
+var ErrNotAlone = errors.New("other processes of the installation are running")
 
-// CheckSchema checks that this program can work with the schema: it has all migrations of
-// the program, and none that runs alone and is unknown here. Other newer ones are fine:
+// CheckSchema checks that this program can work with the schema: the schema has all migrations
+// of the program, and no unknown one that must run alone. Other newer migrations are fine:
 // changes expand first and contract a release later. Errors: ErrNoSchema, ErrOldSchema,
 // ErrNewSchema.
 func (d *DB) CheckSchema(ctx context.Context, files fs.FS) error {
@@ -141,20 +143,20 @@ func (d *DB) checkSchema(ctx context.Context, q bun.IDB, files fs.FS) error {
 	return refuseAlone(unknown)
 }
 
-// refuseAlone is ErrNewSchema where one of the unknown migrations runs alone.
+// refuseAlone returns ErrNewSchema if one of the unknown migrations must run alone.
 func refuseAlone(unknown []string) error {
 	for _, name := range slices.Sorted(slices.Values(unknown)) {
 		if (Migration{Name: name}).alone() {
-			return fmt.Errorf("%w, which cannot work with %s: start the newer program, or take that migration back with it (backstop migrate down)", ErrNewSchema, name)
+			return fmt.Errorf("%w, which cannot work with %s: start the newer program, or use it to revert that migration (backstop migrate down)", ErrNewSchema, name)
 		}
 	}
 	return nil
 }
 
-// beAlone checks that no process of the installation runs, and keeps others from joining
-// until the transaction ends: those of this program wait for the lock of migrations, older
-// ones for that of the table. It removes the rows of processes that ended without doing
-// so; one that was only suspended finds itself evicted at its next beat.
+// beAlone checks that no other process of the installation is running, and keeps others from
+// joining until the transaction ends: processes of this program wait for migrationLock, older
+// ones for the lock of the table. It removes the rows of processes that ended without removing
+// them; a process that was only suspended is evicted at its next beat.
 func (d *DB) beAlone(ctx context.Context, tx Tx) error {
 	if d.postgres {
 		if _, err := tx.ExecContext(ctx, "LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE"); err != nil {
@@ -175,12 +177,12 @@ func (d *DB) beAlone(ctx context.Context, tx Tx) error {
 	for i, r := range rows {
 		running[i] = fmt.Sprintf("%s (%s, %s)", cmp.Or(r.Name, "a command"), r.Process, cmp.Or(r.Build, "unknown version"))
 	}
-	return fmt.Errorf("%w, and this change of the schema needs all of them stopped: %s: stop them, then try again (one that was killed counts for %.0f s)",
+	return fmt.Errorf("%w, and this change of the schema needs all of them stopped: %s: stop them, then try again (a killed process counts as running for %.0f s)",
 		ErrNotAlone, strings.Join(running, ", "), NodeGone.Seconds())
 }
 
-// migrationState reads all known migrations in order, and the names of applied ones that
-// are unknown here. With ErrNoSchema all of them are pending.
+// migrationState returns all known migrations in order, and the names of applied ones that are
+// unknown here. With ErrNoSchema, all of them are pending.
 func (d *DB) migrationState(ctx context.Context, q bun.IDB, files fs.FS) (all []Migration, unknown []string, err error) {
 	all, err = d.migrations(files)
 	if err != nil {
@@ -213,8 +215,8 @@ func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) 
 	return did, err
 }
 
-// changeSchema runs a change in a transaction, on one node at a time. A change that is
-// done already does nothing.
+// changeSchema runs a change in a transaction, on one node at a time. The change must do
+// nothing if it is already done.
 func (d *DB) changeSchema(ctx context.Context, change func(context.Context, Tx) error) error {
 	return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
 		if err := lockMigrations(ctx, tx); err != nil {
@@ -224,8 +226,8 @@ func (d *DB) changeSchema(ctx context.Context, change func(context.Context, Tx) 
 	})
 }
 
-// retryLocked repeats a change of the schema whose table is in use: lock_timeout lets
-// traffic pass instead of queueing it behind the change.
+// retryLocked repeats a schema change whose table is in use: lock_timeout lets traffic pass
+// instead of queueing it behind the change.
 func retryLocked(change func() error) error {
 	for try := 1; ; try++ {
 		err := change()
@@ -236,8 +238,8 @@ func retryLocked(change func() error) error {
 	}
 }
 
-// lockMigrations makes nodes change the schema one after the other. On SQLite the
-// transaction does.
+// lockMigrations makes nodes change the schema one after the other. On SQLite the transaction
+// itself does so.
 func lockMigrations(ctx context.Context, tx Tx) error {
 	if !tx.db.IsPostgres() {
 		return nil
@@ -267,9 +269,9 @@ func (d *DB) migrateTx(ctx context.Context, m Migration, text string, up bool) (
 				return err
 			}
 		}
-		// A file without ".tx" holds statements that cannot run in a transaction (an
-		// index built concurrently): it runs on another connection, under this lock, and
-		// must be safe to run twice.
+		// A file without ".tx" has statements that cannot run in a transaction (such as an
+		// index that is built concurrently): it runs on another connection, under this lock,
+		// and must be safe to run twice.
 		var exec bun.IDB = tx
 		if !m.tx && d.postgres {
 			exec = d.DB
@@ -297,23 +299,22 @@ func (d *DB) createMigrationTable(ctx context.Context) error {
 		_, err := d.ExecContext(ctx, ddl)
 		return err
 	}
-	err := retryLocked(create) // of many nodes on SQLite one may never get its turn in time
+	err := retryLocked(create) // with many nodes on SQLite, one may not get its turn in time
 	if err != nil && d.postgres {
-		// Of two sessions that create the same table at once one fails on the catalogue's
-		// own unique index, in spite of IF NOT EXISTS.
+		// If two sessions create the same table at once, one fails on the catalogue's own
+		// unique index, in spite of IF NOT EXISTS.
 		err = create()
 	}
 	switch {
 	case IsReadOnly(err) && d.postgres:
-		return fmt.Errorf("%w: BACKSTOP_DATABASE_URL must name the primary: %w", errReadOnly, err)
+		return fmt.Errorf("%w: set BACKSTOP_DATABASE_URL to the primary: %w", errReadOnly, err)
 	case err != nil:
 		return fmt.Errorf("create schema_migrations: %w", err)
 	}
 	return nil
 }
 
-// appliedMigrations are the moments at which migrations were applied, by name. Errors:
-// ErrNoSchema.
+// appliedMigrations returns when migrations were applied, by name. Errors: ErrNoSchema.
 func (d *DB) appliedMigrations(ctx context.Context, q bun.IDB) (map[string]int64, error) {
 	var there bool
 	if err := q.NewRaw(d.tableQuery(), "schema_migrations").Scan(ctx, &there); err != nil {

@@ -16,45 +16,45 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Monthly is a table that PostgreSQL keeps in one partition per month (UTC), so that
-// old rows are dropped with their partition instead of being deleted one by one. SQLite
-// keeps such a table whole.
+// Monthly is a table with one partition per month (UTC) on PostgreSQL, so that old rows are
+// dropped with their partition instead of being deleted one by one. On SQLite the table is not
+// partitioned.
 type Monthly struct {
 	Table string
-	// Key is the column by which it is partitioned: ids, which grow with time. It is
-	// part of every unique constraint that the table has but the primary key.
+	// Key is the column by which the table is partitioned: ids, which grow with time. It is
+	// part of every unique constraint of the table except the primary key.
 	Key string
 }
 
 // Partition is one part of a Monthly.
 type Partition struct {
 	Name string
-	// From is the smallest key that it may hold, math.MinInt64 for the one that was
-	// the whole table before it was partitioned; To is the first key beyond it.
+	// From is the smallest key that it may have, math.MinInt64 for the partition that was the
+	// whole table before; To is the first key beyond it.
 	From, To int64
 }
 
-// First says that it was the whole table before.
+// First reports whether the partition was the whole table before it was partitioned.
 func (p Partition) First() bool { return p.From == math.MinInt64 }
 
 const (
-	// monthsAhead is how many partitions there are beyond the current one: rows must
-	// find theirs even where nothing has made one for a while.
+	// monthsAhead is how many partitions exist beyond the current one: a row must find its
+	// partition even if none has been created for a while.
 	monthsAhead = 3
-	// minMonthAhead is how far the end of the first partition is ahead when the
-	// conversion of a table begins. Until that moment it has to be over.
+	// minMonthAhead is the minimum time from the beginning of a table's conversion to the end
+	// of its first partition. The conversion must be complete by then.
 	minMonthAhead = 7 * 24 * time.Hour
 	firstSuffix   = "_before"
 	droppedSuffix = "_dropped"
 )
 
-// monthStart is the first moment of the month, n months after that of t.
+// monthStart returns the first moment of the month that is n months after that of t.
 func monthStart(t time.Time, n int) time.Time {
 	y, m, _ := t.UTC().Date()
 	return time.Date(y, m+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// addMonths makes the partitions of the months to come, where they are missing.
+// addMonths creates the missing partitions of the coming months.
 func (d *DB) addMonths(ctx context.Context, m Monthly) error {
 	until := IDAt(monthStart(time.UnixMicro(d.Now()), monthsAhead+1).UnixMicro())
 	all, err := partitions(ctx, d.Read, m.Table)
@@ -64,9 +64,9 @@ func (d *DB) addMonths(ctx context.Context, m Monthly) error {
 	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, until) })
 }
 
-// attachMonths makes each partition as a table of its own, like the one before it, and
-// attaches it, until there is one for each key below until: unlike CREATE TABLE … PARTITION OF, that lets reads and writes of the
-// table go on.
+// attachMonths adds partitions until there is one for each key below until. Each is created as
+// a separate table, like the one before it, and then attached: unlike CREATE TABLE …
+// PARTITION OF, that does not block reads and writes of the table.
 func attachMonths(ctx context.Context, tx Tx, m Monthly, until int64) error {
 	all, err := partitions(ctx, tx, m.Table)
 	if err != nil || len(all) == 0 {
@@ -90,8 +90,8 @@ func attachMonths(ctx context.Context, tx Tx, m Monthly, until int64) error {
 	return nil
 }
 
-// Partitions lists the partitions of a table, oldest first; none where the table is
-// kept whole.
+// Partitions lists the partitions of a table, oldest first; none if the table is not
+// partitioned.
 func (d *DB) Partitions(ctx context.Context, table string) ([]Partition, error) {
 	if !d.postgres {
 		return nil, nil
@@ -103,7 +103,7 @@ func (d *DB) Partitions(ctx context.Context, table string) ([]Partition, error) 
 	return all, nil
 }
 
-// rangeBounds reads how PostgreSQL writes the bounds of a partition.
+// rangeBounds matches PostgreSQL's notation for the bounds of a partition.
 var rangeBounds = regexp.MustCompile(`^FOR VALUES FROM \((?:MINVALUE|'(\d+)')\) TO \('(\d+)'\)$`)
 
 func partitions(ctx context.Context, q bun.IDB, table string) ([]Partition, error) {
@@ -133,9 +133,9 @@ func partitions(ctx context.Context, q bun.IDB, table string) ([]Partition, erro
 	return all, nil
 }
 
-// DropMonths drops the partitions whose keys are all below a key, and returns their
-// names. A partition is renamed, detached, which waits for whoever reads it and holds
-// up nobody, and dropped; what an earlier call did not finish is finished first.
+// DropMonths drops the partitions whose keys are all below a key, and returns their names. A
+// partition is renamed, detached and dropped; detaching waits for its readers and blocks no
+// other session. A call that was interrupted is completed by the next one.
 func (d *DB) DropMonths(ctx context.Context, table string, below int64) (dropped []string, err error) {
 	if !d.postgres {
 		return nil, nil
@@ -161,7 +161,7 @@ func (d *DB) DropMonths(ctx context.Context, table string, below int64) (dropped
 		" WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass(?0)) AND c.relname ~ ?1 ORDER BY c.relname",
 		table, "^"+table+"_(before|[0-9]{6})"+droppedSuffix+"$").Scan(ctx, &rows)
 	if err != nil {
-		return nil, fmt.Errorf("list what is to be dropped of %s: %w", table, err)
+		return nil, fmt.Errorf("list the partitions of %s to drop: %w", table, err)
 	}
 	for _, r := range rows {
 		how := "CONCURRENTLY"
@@ -169,7 +169,7 @@ func (d *DB) DropMonths(ctx context.Context, table string, below int64) (dropped
 			how = "FINALIZE"
 		}
 		if r.Attached {
-			// Neither works inside a transaction.
+			// Neither form works inside a transaction.
 			if _, err := d.NewRaw("ALTER TABLE ? DETACH PARTITION ? "+how, bun.Ident(table), bun.Ident(r.Relname)).Exec(ctx); err != nil {
 				return dropped, fmt.Errorf("detach %s: %w", r.Relname, err)
 			}

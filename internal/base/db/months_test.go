@@ -297,7 +297,7 @@ func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
 	if !errors.Is(err, db.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d of ", pid)) || !strings.Contains(err.Error(), "long report") {
 		t.Fatalf("held up by process %d: %v", pid, err)
 	}
-	if !strings.Contains(logged.String(), "wait for a lock") {
+	if !strings.Contains(logged.String(), "waiting for a lock") {
 		t.Errorf("the log does not say what it waits for: %s", logged.String())
 	}
 	if err := add(t.Context(), d); err != nil {
@@ -310,7 +310,7 @@ func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPartitioned(t, d, 1001)
-	if !strings.Contains(logged.String(), "check all rows once") || !strings.Contains(logged.String(), "still checking rows") {
+	if !strings.Contains(logged.String(), "checking all rows once") || !strings.Contains(logged.String(), "still checking rows") {
 		t.Errorf("the log does not say that a large table is checked: %s", logged.String())
 	}
 }

@@ -12,32 +12,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNameTaken means that another process of the installation runs under this one's name.
-// Two of one name would end each other: each takes the other for its own earlier run.
+// ErrNameTaken means that another process of the installation runs under this one's name. Two
+// processes with one name would evict each other: each takes the other for its own earlier run.
 var ErrNameTaken = errors.New("another process runs under this node's name")
 
 const (
-	// nameSpace keeps the locks of names apart from other advisory locks.
+	// nameSpace distinguishes the locks of names from other advisory locks.
 	nameSpace = 7_265_002
-	// nameWait is how long a start waits for a name: PostgreSQL needs a moment to notice
-	// that the previous process was killed, and a new holder one to write its row.
+	// nameWait is how long a start waits for a name: PostgreSQL needs a moment to notice that
+	// the previous process was killed, and a new holder needs one to write its row.
 	nameWait = 3 * time.Second
 	nameTry  = 100 * time.Millisecond
 	// nameTimeout bounds one attempt to lock.
 	nameTimeout = 5 * time.Second
-	// nameRetry is how long to wait before the next attempt to lock a lost name again.
+	// nameRetry is the wait between attempts to lock a lost name again.
 	nameRetry = 250 * time.Millisecond
 )
 
-// nameLock holds a node's name on PostgreSQL: an advisory lock on a session of its own,
-// which the server releases the moment that the process ends. On SQLite the lock of the
-// data folder has the same effect.
+// nameLock holds a node's name on PostgreSQL: an advisory lock in a separate session, which
+// the server releases when the process ends. On SQLite the lock of the data folder has the
+// same effect.
 type nameLock struct {
 	db     *DB
 	config *pgx.ConnConfig
 
 	mu   sync.Mutex
-	conn *pgx.Conn // nil = there is none
+	conn *pgx.Conn // nil = none
 	held bool
 	lost atomic.Pointer[error] // ErrNameTaken, once another process has the name
 
@@ -45,9 +45,9 @@ type nameLock struct {
 	done chan struct{}
 }
 
-// take locks the name for as long as the process runs. It fails only where the holder
-// was seen lately: the session of a machine that lost its power may stay for hours. Then
-// the process starts without the lock, and keep goes on trying.
+// take locks the name as long as the process runs. If another session holds it, take fails
+// only if that process was seen lately. Otherwise the process starts without the lock, and
+// keep continues to try: the session of a machine that lost its power may stay for hours.
 func (l *nameLock) take(ctx context.Context) error {
 	for end := time.Now().Add(nameWait); ; pause(ctx, nameTry) {
 		held, err := l.try(ctx)
@@ -103,7 +103,7 @@ func (l *nameLock) drop() {
 	l.conn, l.held = nil, false
 }
 
-// taken returns ErrNameTaken, with the holder, if a running process has the name.
+// taken returns ErrNameTaken, with the holder, if another running process has the name.
 func (l *nameLock) taken(ctx context.Context) error {
 	var rows []struct {
 		Process   string
@@ -125,9 +125,9 @@ func (l *nameLock) taken(ctx context.Context) error {
 		(time.Duration(now-r.SeenAt) * time.Microsecond).Round(100*time.Millisecond))
 }
 
-// keep locks the name again whenever the connection was lost, until ctx ends. If another
-// process took the name meanwhile, it stops and sets lost: this process's leases are
-// released to the other.
+// keep locks the name again whenever the connection is lost, until ctx ends. If another
+// process took the name meanwhile, it sets lost and stops: the other process releases this
+// one's leases.
 func (l *nameLock) keep(ctx context.Context) {
 	defer close(l.done)
 	for l.wait(ctx); ctx.Err() == nil; l.wait(ctx) {
@@ -145,7 +145,7 @@ func (l *nameLock) keep(ctx context.Context) {
 	}
 }
 
-// wait returns when the connection with the lock is lost, at once where there is none.
+// wait returns when the connection with the lock is lost, at once if there is none.
 func (l *nameLock) wait(ctx context.Context) {
 	l.mu.Lock()
 	conn, held := l.conn, l.held
@@ -153,7 +153,7 @@ func (l *nameLock) wait(ctx context.Context) {
 	if !held {
 		return
 	}
-	// Nothing notifies this connection: it returns when the connection ends.
+	// Nothing notifies this connection: the call returns when the connection ends.
 	_, err := conn.WaitForNotification(ctx)
 	if err != nil && ctx.Err() == nil {
 		l.mu.Lock()
@@ -162,7 +162,7 @@ func (l *nameLock) wait(ctx context.Context) {
 	}
 }
 
-// err is ErrNameTaken once another process has the name.
+// err returns ErrNameTaken once another process has the name.
 func (l *nameLock) err() error {
 	if l == nil {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Ids are 63-bit numbers that grow with time (the Snowflake layout): 41 bits of
-// milliseconds, 10 bits of a slot that the database assigns to one process at a time,
-// 12 bits of sequence. They are made in Go, so that a batch of rows that reference each
-// other is written at once.
+// Ids are 63-bit numbers that grow with time (the Snowflake layout): 41 bits of milliseconds,
+// 10 bits for a slot that the database assigns to one process at a time, 12 bits of sequence.
+// They are made in Go, so that a batch of rows that reference each other can be written at
+// once.
 const (
 	idEpochMilli = 1_704_067_200_000 // 2024-01-01T00:00:00Z
 	slotBits     = 10
@@ -44,8 +44,8 @@ type node struct {
 	settings atomic.Int64
 }
 
-// NewID returns a new id. It panics before Join: without a slot the id could collide
-// with another process's.
+// NewID returns a new id. It panics before Join: without a slot, the id could collide with
+// another process's.
 func (d *DB) NewID() int64 {
 	slot := d.ids.slot.Load()
 	if slot < 0 {
@@ -60,13 +60,13 @@ func (d *DB) NewID() int64 {
 	case d.ids.seq < 1<<seqBits-1:
 		d.ids.seq++ // same millisecond, or the clock was set back
 	default:
-		d.ids.ms, d.ids.seq = d.ids.ms+1, 0 // 4,096 used up: take the next millisecond
+		d.ids.ms, d.ids.seq = d.ids.ms+1, 0 // all 4,096 are used: take the next millisecond
 	}
 	return d.ids.ms<<(slotBits+seqBits) | slot<<seqBits | d.ids.seq
 }
 
-// IDAt is the smallest id that can have been made at a moment (Unix µs): older rows
-// have smaller ids. Retention and time filters use it.
+// IDAt returns the smallest id that can have been made at a moment (Unix µs): older rows have
+// smaller ids. Retention and time filters use it.
 func IDAt(us int64) int64 {
 	ms := us/1000 - idEpochMilli
 	if ms < 0 {
@@ -75,7 +75,7 @@ func IDAt(us int64) int64 {
 	return ms << (slotBits + seqBits)
 }
 
-// IDTime is the moment at which an id was made, in Unix µs, to the millisecond.
+// IDTime returns when an id was made, in Unix µs, to the millisecond.
 func IDTime(id int64) int64 { return (id>>(slotBits+seqBits) + idEpochMilli) * 1000 }
 
 // Boot identifies this run of the process: it is the owner of its leases.
@@ -84,12 +84,11 @@ func (d *DB) Boot() int64 { return d.node.boot }
 // NodeName is the permanent name that was given to Open.
 func (d *DB) NodeName() string { return d.node.name }
 
-// Join registers the process: it takes the node's name, if it has one, and a slot for
-// ids. It returns the boots of the name's earlier runs: they have ended (one process per
-// name), and their leases may be released at once. Forget deletes their rows. The schema
-// is checked again, since it may have changed after Migrate or CheckSchema; from then on a
-// migration that runs alone finds this process. Errors: ErrNameTaken where another process
-// runs under the name, those of CheckSchema.
+// Join registers the process: it takes the node's name, if it has one, and a slot for ids. It
+// returns the boots of earlier runs under the name: they have ended (one process per name),
+// and their leases may be released at once; Forget deletes their rows. The schema is checked
+// again, since it may have changed after Migrate or CheckSchema; from then on, a migration
+// that must run alone sees this process. Errors: ErrNameTaken, those of CheckSchema.
 func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error) {
 	if d.node.lock != nil && d.node.name != "" && d.node.lock.stop == nil {
 		if err := d.node.lock.take(ctx); err != nil {
@@ -116,7 +115,7 @@ func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error)
 			return err
 		})
 		if IsUnique(err) {
-			continue // a process of an older program was faster: it does not wait for the lock
+			continue // an older program, which does not wait for the lock, took the slot
 		}
 		if err != nil {
 			return nil, fmt.Errorf("join the installation: %w", err)
@@ -124,7 +123,7 @@ func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error)
 		d.ids.slot.Store(slot)
 		return d.earlierBoots(ctx)
 	}
-	return nil, errors.New("take a node slot: too many processes start at once, try again")
+	return nil, errors.New("take a node slot: too many processes are starting at once: try again")
 }
 
 // process describes where this process runs.
@@ -175,9 +174,9 @@ func (d *DB) Forget(ctx context.Context, boots []int64) error {
 	return err
 }
 
-// ErrEvicted means that another process took this one's slot, after an hour without a
-// beat (a suspended machine, for example), or its name, after NodeGone. The process must end: its
-// ids may collide, and its leases are released.
+// ErrEvicted means that another process took this one's slot, after an hour without a beat (for
+// example of a suspended machine), or its name, after NodeGone. The process must end: its ids
+// may collide, and its leases are released.
 var ErrEvicted = errors.New("this process was not seen for a while and lost its place to another: restart it")
 
 // Beat measures the clock again, records that this process runs and counts those that
@@ -206,8 +205,8 @@ func (d *DB) Beat(ctx context.Context) error {
 	return nil
 }
 
-// Uses records which version of the settings this process uses now. If that fails, the
-// next beat records it.
+// Uses records which version of the settings this process now uses. If that fails, the next
+// beat records it.
 func (d *DB) Uses(ctx context.Context, version int64) error {
 	if d.node.settings.Swap(version) == version {
 		return nil
@@ -222,12 +221,12 @@ func (d *DB) Uses(ctx context.Context, version int64) error {
 // Node is a running server of the installation.
 type Node struct {
 	Name          string
-	ConfigVersion int64 // of the settings that it uses
+	ConfigVersion int64 // version of the settings that it uses
 	Fingerprint
 }
 
-// Nodes are the running servers, this one among them, by name. Commands beside them have
-// no name.
+// Nodes returns the running servers by name, including this one. Commands that run beside them
+// have no name and are left out.
 func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
 	err = d.Read.NewRaw("SELECT name, config_version, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
 		d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
@@ -240,11 +239,11 @@ func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
 // NodeGone is how long after its last beat a process counts as gone: three beats.
 const NodeGone = 30 * time.Second
 
-// Senders is how many processes of the installation run and send notifications, as of
-// the last beat; at least 1.
+// Senders returns how many running processes of the installation send notifications, as of the
+// last beat; at least 1.
 func (d *DB) Senders() int { return int(max(d.node.senders.Load(), 1)) }
 
-// Alone reports whether no other process of the installation runs now.
+// Alone reports whether no other process of the installation is running.
 func (d *DB) Alone(ctx context.Context) (bool, error) {
 	var others bool
 	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot, d.Now()-NodeGone.Microseconds()).Scan(ctx, &others)

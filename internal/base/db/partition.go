@@ -14,16 +14,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// PartitionByMonth makes the tables partitioned and sees to it that each has its
-// partitions for the months to come. It may run on several nodes at once, beside
-// traffic, and again after it was killed anywhere.
+// PartitionByMonth converts the tables to partitioned ones and creates their partitions for
+// the coming months. It may run on several nodes at once, during traffic, and again after it
+// was killed at any point.
 //
-// Nothing is copied. A check that all keys are below the end of a month is added
-// unvalidated, then validated, which reads the table and holds up nobody. With it the
-// table becomes the first partition of a new one of its name within milliseconds.
+// Nothing is copied. A check constraint, that all keys are below the end of a month, is added
+// unvalidated and then validated, which reads the table but blocks no other session. With it,
+// the table becomes the first partition of a new table with its name within milliseconds.
 //
-// Where other sessions keep a table locked for minutes the error is ErrInUse and names
-// them. The table stays as it is and works; a later call converts it.
+// If other sessions keep a table locked for minutes, the error is ErrInUse and lists them. The
+// table stays usable as it is; a later call converts it.
 func (d *DB) PartitionByMonth(ctx context.Context, log *slog.Logger, tables ...Monthly) error {
 	if !d.postgres {
 		return nil
@@ -46,11 +46,11 @@ func (d *DB) PartitionByMonth(ctx context.Context, log *slog.Logger, tables ...M
 	return nil
 }
 
-// ErrInUse: other sessions held locks on a table for as long as a change of it waits.
+// ErrInUse means that other sessions kept a table locked longer than a change of it waits.
 var ErrInUse = errors.New("the table is in use")
 
-// lockPatience is how long one step waits for the locks of others; firstLockWait is
-// between its first two tries, and doubles up to maxLockWait.
+// lockPatience is how long one step waits for the locks of others. firstLockWait is the wait
+// between its first two tries; it doubles up to maxLockWait.
 var (
 	lockPatience  = 2 * time.Minute
 	firstLockWait = 250 * time.Millisecond
@@ -74,7 +74,7 @@ func (d *DB) waitForLocks(ctx context.Context, log *slog.Logger, m Monthly, step
 		if time.Now().Add(wait).After(end) {
 			return fmt.Errorf("%w: %s: %w", ErrInUse, holders, err)
 		}
-		log.Info("partition by month: wait for a lock", "table", m.Table, "holders", holders)
+		log.Info("partition by month: waiting for a lock", "table", m.Table, "holders", holders)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -83,8 +83,8 @@ func (d *DB) waitForLocks(ctx context.Context, log *slog.Logger, m Monthly, step
 	}
 }
 
-// lockHolders describes the sessions with locks on a table, or on changes of the schema,
-// the oldest transactions first: those of traffic end in milliseconds.
+// lockHolders describes the sessions with locks on a table or on schema changes, the oldest
+// transactions first: transactions of traffic end in milliseconds.
 func lockHolders(ctx context.Context, q bun.IDB, table string) (string, error) {
 	var all []string
 	err := q.NewRaw(`
@@ -97,26 +97,26 @@ ORDER BY a.xact_start LIMIT 3`, table, migrationLock, table).Scan(ctx, &all)
 		return "", fmt.Errorf("find who locks %s: %w", table, err)
 	}
 	if len(all) == 0 {
-		return "no session holds it any more", nil
+		return "no session holds the lock any more", nil
 	}
 	return strings.Join(all, "; "), nil
 }
 
-// isPartitioned says whether the conversion of the table is over.
+// isPartitioned reports whether the table is already partitioned.
 func isPartitioned(ctx context.Context, q bun.IDB, table string) (done bool, err error) {
 	err = q.NewRaw("SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass(?)", table).Scan(ctx, &done)
 	return done, err
 }
 
-// bound is the check that makes a table fit for being the first partition.
+// bound is the check constraint that allows a table to become the first partition.
 type bound struct {
 	name  string
 	below int64
 	valid bool
 }
 
-// readBound returns the table's bound, nil where it has none. Its name ends with the
-// first key beyond it.
+// readBound returns the table's bound, or nil if it has none. The name of the constraint ends
+// with the first key beyond it.
 func readBound(ctx context.Context, tx Tx, table string) (*bound, error) {
 	var rows []struct {
 		Conname      string
@@ -132,8 +132,8 @@ func readBound(ctx context.Context, tx Tx, table string) (*bound, error) {
 	return &bound{rows[0].Conname, below, rows[0].Convalidated}, err
 }
 
-// boundTable adds the bound. One of a conversion that has waited for long is replaced a
-// day before its end: it would refuse new rows from there on.
+// boundTable adds the bound. The bound of a conversion that has waited for long is replaced a
+// day before its end, from which on it would refuse new rows.
 func (d *DB) boundTable(ctx context.Context, m Monthly) error {
 	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return d.addBound(ctx, tx, m) })
 }
@@ -166,13 +166,13 @@ func (d *DB) addBound(ctx context.Context, tx Tx, m Monthly) error {
 	return err
 }
 
-// largeTable is from where on the check of a table's rows is logged, bytes.
+// largeTable is the size in bytes from which on the check of a table's rows is logged.
 var largeTable int64 = 64 << 20
 
-// checkEvery is how often that check is logged while it goes on.
+// checkEvery is how often the progress of that check is logged.
 var checkEvery = 10 * time.Second
 
-// checkRows validates the bound, and logs how it goes on.
+// checkRows validates the bound and logs its progress.
 func (d *DB) checkRows(ctx context.Context, log *slog.Logger, m Monthly) error {
 	var size int64
 	if err := d.Read.NewRaw("SELECT pg_table_size(to_regclass(?))", m.Table).Scan(ctx, &size); err != nil {
@@ -182,7 +182,7 @@ func (d *DB) checkRows(ctx context.Context, log *slog.Logger, m Monthly) error {
 		return d.validateBound(ctx, m)
 	}
 	start := time.Now()
-	log.Info("partition by month: check all rows once, beside traffic", "table", m.Table, "megabytes", size>>20)
+	log.Info("partition by month: checking all rows once, without blocking traffic", "table", m.Table, "megabytes", size>>20)
 	ended, logged := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(logged)
@@ -201,8 +201,8 @@ func (d *DB) checkRows(ctx context.Context, log *slog.Logger, m Monthly) error {
 	return err
 }
 
-// validateBound reads the whole table, beside traffic. Of several nodes one does, and
-// the others wait for its lock.
+// validateBound reads the whole table without blocking traffic. One of several nodes does so,
+// and the others wait for its lock.
 func (d *DB) validateBound(ctx context.Context, m Monthly) error {
 	return d.Tx(ctx, func(ctx context.Context, tx Tx) error {
 		if done, err := isPartitioned(ctx, tx, m.Table); done || err != nil {
@@ -235,7 +235,7 @@ func (d *DB) split(ctx context.Context, tx Tx, m Monthly) error {
 	case err != nil:
 		return err
 	case b == nil || !b.valid:
-		return errors.New("its bound is not valid: another program changes the table at the same time")
+		return errors.New("its bound is not valid: another program is changing the table at the same time")
 	}
 	table, first := bun.Ident(m.Table), bun.Ident(m.Table+firstSuffix)
 	if _, err := tx.NewRaw("LOCK TABLE ? IN ACCESS EXCLUSIVE MODE", table).Exec(ctx); err != nil {
@@ -262,13 +262,13 @@ func (d *DB) split(ctx context.Context, tx Tx, m Monthly) error {
 	return nil
 }
 
-// shape is what a table has beside its columns: how to rename what names an index, as
-// those are unique in a schema, and how to make it again. Checks keep their names, by
-// which a partition's is known for the table's.
+// shape is the constraints, indexes and grants of a table: statements that rename them, since
+// names of indexes are unique in a schema, and statements that create them again. Checks keep
+// their names, by which PostgreSQL matches those of a partition with those of the table.
 type shape struct{ rename, create []string }
 
-// readShape reads it from the catalogue. A primary key that the partition key is no
-// part of cannot be one of the whole; it goes.
+// readShape reads the shape from the catalogue. A primary key that does not contain the
+// partition key cannot be a key of the whole table; it is left out.
 func readShape(ctx context.Context, tx Tx, m Monthly, bound string) (s shape, err error) {
 	var parts []struct {
 		Rename, Create string

@@ -11,21 +11,20 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// statement is one of a pipeline. One without values is complete in its text; any other
+// statement is one statement of a pipeline. Without values its text is complete; otherwise it
 // stays prepared.
 type statement struct {
 	text   string
 	values []any
 }
 
-// pipeline sends statements together, on the connection of the transaction, and calls
-// read for the result of each. Its error is that of the database, or else the first of
-// read.
+// pipeline sends statements together on the connection of the transaction, and calls read for
+// the result of each. It returns the error of the database, or else the first error of read.
 func (tx Tx) pipeline(ctx context.Context, list []statement, read func(i int, rows pgx.Rows) error) error {
 	return tx.conn.Raw(func(driverConn any) error {
 		conn := driverConn.(*stdlib.Conn).Conn()
-		// database/sql rolls back by itself when the transaction's context ends. Today it
-		// closes the connection then; with a driver that implements driver.Validator it
+		// database/sql rolls back by itself when the transaction's context ends. At present
+		// it also closes the connection; with a driver that implements driver.Validator it
 		// would keep it, and the statements would be committed outside any transaction.
 		if conn.PgConn().TxStatus() == idle {
 			return sql.ErrTxDone

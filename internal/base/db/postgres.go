@@ -16,34 +16,33 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 )
 
-// sessionSettings are set on each connection, unless the URL sets them. Settings of the
-// server, the database or the user were meant for other programs.
+// sessionSettings are set on each connection, unless the URL sets them. The settings of the
+// server, the database or the user are for other programs.
 var sessionSettings = map[string]string{
-	"idle_in_transaction_session_timeout": "15000", // a stuck node must not lock rows
+	"idle_in_transaction_session_timeout": "15000", // a stuck node must not keep rows locked
 	"lock_timeout":                        "500",
 	"statement_timeout":                   "30000",
 	"default_transaction_isolation":       "read committed",
 	"standard_conforming_strings":         "on",
-	// Every statement here finds a few rows by an index, in tables that grow by thousands
-	// of rows a second. Between two runs of ANALYZE the planner has old figures, and would
+	// Every statement finds a few rows by an index, in tables that grow by thousands of rows
+	// a second. Between two runs of ANALYZE the planner has outdated statistics, and would
 	// scan or hash a whole table for a batch of 64.
 	"enable_seqscan":   "off",
 	"enable_hashjoin":  "off",
 	"enable_mergejoin": "off",
-	"jit":              "off", // costs of "off" scans would start the compiler
-	// There is one plan to find rows by a list of keys, however long it is: planning it
-	// again for each list took a tenth of PostgreSQL's time.
+	"jit":              "off", // the high cost of scans that are off would start the compiler
+	// The plan to find rows by a list of keys is the same however long the list is: planning
+	// it again for each list took a tenth of PostgreSQL's time.
 	"plan_cache_mode": "force_generic_plan",
 }
 
-// startSettings are sent when a connection is made: a pooler of sessions accepts these and
-// refuses all others.
+// startSettings are sent when a connection is made: a session pooler accepts these and refuses
+// all others.
 var startSettings = map[string]string{"application_name": "backstop", "timezone": "UTC", "client_encoding": "UTF8"}
 
-// openPostgres uses pgx behind database/sql. bun writes literals into the text, so each
-// statement is new to the server: the simple protocol saves the round trip that would
-// prepare it. The statements of the hot path bypass bun and stay prepared (Writes,
-// Prepared).
+// openPostgres uses pgx through database/sql. bun writes literals into the text, so each
+// statement is new to the server: the simple protocol saves the round trip to prepare it. The
+// statements of the hot path bypass bun and stay prepared (Writes, Prepared).
 func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	cfg, err := pgx.ParseConfig(o.URL)
 	if err != nil {
@@ -75,9 +74,9 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	return d, nil
 }
 
-// syncCommits is a synchronous_commit that waits at least for PostgreSQL's disk, whatever
-// the server, the database or the user sets: an acknowledged callback must survive a
-// crash. A setting that waits for more, such as a standby, stays.
+// syncCommits is a synchronous_commit that waits at least for PostgreSQL's disk, whatever the
+// server, the database or the user sets: an acknowledged callback must survive a crash. A
+// setting that waits for more, such as for a standby, is kept.
 const syncCommits = "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END"
 
 // setting returns a hook that applies all settings in one round trip.
@@ -97,15 +96,15 @@ var errPooler = errors.New("a pooler in front of PostgreSQL assigns its connecti
 	"set pool_mode = session for this database, or connect to PostgreSQL directly")
 
 const (
-	// serverTime bounds the checks of a server that was reached.
+	// serverTime bounds the checks once the server has been reached.
 	serverTime = 10 * time.Second
-	// poolerRounds is how often the backends are compared: a pooler that assigns them in
-	// turns may choose the same one by chance.
+	// poolerRounds is how often the backends are compared: a pooler that assigns them in turn
+	// may choose the same one by chance.
 	poolerRounds = 3
 )
 
-// checkServer refuses a server that cannot be used as it is configured. It changes no
-// setting of its connections: behind a pooler, other clients would get them next.
+// checkServer refuses a server that cannot be used as it is configured. It changes no settings
+// of its connections: behind a pooler, other clients would get those connections next.
 func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 	a, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -124,15 +123,15 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 		return err
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("the database is encoded in %s, and texts need UTF8: create another with ENCODING 'UTF8' TEMPLATE template0", encoding)
+		return fmt.Errorf("the encoding of the database is %s, and texts need UTF8: create another database with ENCODING 'UTF8' TEMPLATE template0", encoding)
 	}
 	return checkSessions(ctx, a, b)
 }
 
-// checkSessions detects a pooler. Two connections to PostgreSQL have a backend each, for
-// as long as they last; a pooler gives b, while it is in a transaction, the one that a has
-// just had, or gives a another one. If a and b queried equally often, one that assigns two
-// in turns would repeat the same assignment in each round.
+// checkSessions detects a pooler. Two direct connections to PostgreSQL have one backend each,
+// as long as they last. A pooler gives b, while it is in a transaction, the backend that a has
+// just had, or gives a a different one. b queries more often than a: otherwise a pooler that
+// assigns two backends in turn would repeat the same assignment in each round.
 func checkSessions(ctx context.Context, a, b *pgconn.PgConn) error {
 	const backend = "SELECT pg_backend_pid()"
 	ofA, err := queryText(ctx, a, backend)
@@ -143,7 +142,7 @@ func checkSessions(ctx context.Context, a, b *pgconn.PgConn) error {
 	for range poolerRounds {
 		_, err := queryText(ctx, b, "BEGIN")
 		if pg, _ := codes(err); pg == "08P01" {
-			return errPooler // of statements; on a direct connection BEGIN violates no protocol
+			return errPooler // it assigns by statement: on a direct connection, BEGIN violates no protocol
 		}
 		if err != nil {
 			return err

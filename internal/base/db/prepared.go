@@ -13,14 +13,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Prepared runs a query of the hot path, whose text is the same for any values
-// (bulk.Bind) and stays prepared. It bypasses bun, which would write the values into the
-// text.
+// Prepared runs a query of the hot path, whose text is the same for any values (bulk.Bind) and
+// stays prepared. It bypasses bun, which would write the values into the text.
 func (d *DB) Prepared(ctx context.Context, dest any, text string, args ...any) error {
 	return d.prepared(ctx, d.DB, nil, dest, text, args)
 }
 
-// prepared runs a query in tx, or on the pool where tx is nil.
+// prepared runs a query in tx, or on the pool if tx is nil.
 func (d *DB) prepared(ctx context.Context, pool *bun.DB, tx *sql.Tx, dest any, text string, args []any) error {
 	text, values := bulk.Bind(d.DB, text, args)
 	rows, err := d.query(ctx, pool, tx, text, values)
@@ -48,8 +47,8 @@ func (d *DB) query(ctx context.Context, pool *bun.DB, tx *sql.Tx, text string, v
 	}
 }
 
-// Columns are those of a model, for the text of a query. A prepared one must name them:
-// "*" would fail when a newer program adds one.
+// Columns returns the columns of a model, for the text of a query. A prepared query must list
+// them: "*" would fail when a newer program adds one.
 func (d *DB) Columns(model any) string {
 	var names []string
 	for _, f := range d.Table(reflect.TypeOf(model).Elem()).Fields {
@@ -58,9 +57,8 @@ func (d *DB) Columns(model any) string {
 	return strings.Join(names, ", ")
 }
 
-// statements are those that SQLite has prepared; pgx keeps its own. An engine inside the
-// process has no round trips to save, but parsing a statement costs it more than running
-// it.
+// statements are the prepared statements of SQLite; pgx keeps its own. An engine inside the
+// process has no round trips to save, but parsing a statement costs more than running it.
 type statements struct {
 	mu   sync.Mutex
 	list map[statementKey]*sql.Stmt // nil while it is being prepared
@@ -71,8 +69,8 @@ type statementKey struct {
 	text string
 }
 
-// Statements are the texts that SQLite keeps prepared: the hot path, for tests of its
-// query plans.
+// Statements returns the texts that SQLite keeps prepared, which are those of the hot path,
+// for tests of query plans.
 func (d *DB) Statements() []string {
 	d.statements.mu.Lock()
 	defer d.statements.mu.Unlock()
@@ -83,8 +81,8 @@ func (d *DB) Statements() []string {
 	return texts
 }
 
-// statement is the prepared text, nil where there is none yet. It is prepared in the
-// background: the only connection that writes is the one of the caller.
+// statement returns the prepared statement, or nil if there is none yet. It is prepared in the
+// background: the only writing connection is in use by the caller.
 func (d *DB) statement(pool *sql.DB, text string) *sql.Stmt {
 	if d.postgres {
 		return nil

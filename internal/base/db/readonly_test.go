@@ -37,7 +37,7 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsUnavailable(err) {
 			t.Errorf("a write ends with %v", err)
 		}
-		if _, err := d.Migrate(t.Context(), migrations.Files); err == nil || !strings.Contains(err.Error(), "must name the primary") {
+		if _, err := d.Migrate(t.Context(), migrations.Files); err == nil || !strings.Contains(err.Error(), "to the primary") {
 			t.Errorf("the start ends with %v, which does not contain what to fix", err)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Reads gathers queries like those of Prepared and sends them in one round trip.
+// Reads collects queries like those of Prepared and sends them in one round trip.
 type Reads struct {
 	tx   Tx
 	list []statement
@@ -25,15 +25,15 @@ type rowSet interface {
 	Err() error
 }
 
-// Add gathers a query. row is called for each row of its result.
+// Add adds a query. row is called for each row of its result.
 func (r *Reads) Add(row func(Row) error, text string, args ...any) {
 	text, values := bulk.Bind(r.tx.db.DB, text, args)
 	r.list = append(r.list, statement{text, values})
 	r.rows = append(r.rows, row)
 }
 
-// Exec runs the gathered queries: together on PostgreSQL, one after the other on SQLite,
-// which has no round trips to save. It returns the first error, which may be one of row.
+// Exec runs the queries: together on PostgreSQL, one after the other on SQLite, which has no
+// round trips to save. It returns the first error, which may be one of row.
 func (r *Reads) Exec(ctx context.Context) error {
 	if r.tx.conn != nil {
 		return r.tx.pipeline(ctx, r.list, func(i int, rows pgx.Rows) error { return eachRow(rows, r.rows[i]) })

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// shared merges transactions of group commit on SQLite, whose only writer would otherwise
-// wait for the disk once for each kind of batch: all that wait during a commit become one
+// shared merges transactions of group commit on SQLite, whose only writer would otherwise wait
+// for the disk once for each kind of batch: all that arrive during a commit become one
 // transaction.
 type shared struct {
 	mu      sync.Mutex
@@ -23,13 +23,13 @@ type part struct {
 	ends ends
 	fn   func(context.Context, Tx) error
 	err  error
-	done chan struct{} // closed when it is committed or has failed
-	lead chan struct{} // receives when its caller has to run all waiting parts
+	done chan struct{} // closed when the part is committed or has failed
+	lead chan struct{} // receives when its caller must run all waiting parts
 }
 
-// SharedTx is Tx for short transactions. On SQLite it may be committed together with
-// others; one that fails rolls back only its own writes. fn may run twice, the first time
-// in a transaction that is rolled back.
+// SharedTx is Tx for short transactions. On SQLite several may be committed together; one that
+// fails rolls back only its own writes. fn may run twice, the first time in a transaction that
+// is rolled back.
 func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	if d.IsPostgres() {
 		return d.Tx(ctx, fn)
@@ -40,7 +40,7 @@ func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, Tx) error) e
 	return p.err
 }
 
-// join returns when the part is over. One caller at a time runs all waiting parts.
+// join returns when the part is done. One caller at a time runs all waiting parts.
 func (s *shared) join(p *part, run func([]*part)) {
 	s.mu.Lock()
 	s.waiting = append(s.waiting, p)
@@ -70,8 +70,8 @@ func (s *shared) join(p *part, run func([]*part)) {
 	}
 }
 
-// AsyncCommitTx is SharedTx for writes whose loss in a crash costs only a repeat: on
-// PostgreSQL it does not wait for the disk, and commits each statement by itself.
+// AsyncCommitTx is SharedTx for writes whose loss in a crash only means that work is repeated:
+// on PostgreSQL it does not wait for the disk, and commits each statement separately.
 func (d *DB) AsyncCommitTx(ctx context.Context, fn func(context.Context, Session) error) error {
 	if d.IsPostgres() {
 		err := fn(ctx, autocommit{d.asyncCommit, d})
@@ -81,11 +81,10 @@ func (d *DB) AsyncCommitTx(ctx context.Context, fn func(context.Context, Session
 	return d.SharedTx(ctx, func(ctx context.Context, tx Tx) error { return fn(ctx, tx) })
 }
 
-// runParts runs parts as one transaction and sets the error of each. A savepoint for each
-// part would cost a sixth of the writer's time, since the engine copies every page that a
-// part is the first to change. So there is none: where one fails, each runs again in a
-// transaction of its own. (A savepoint would not always help either: a full disk rolls
-// back the whole transaction.)
+// runParts runs parts as one transaction and sets the error of each. If one fails, each runs
+// again in its own transaction. Savepoints would cost a sixth of the writer's time, since the
+// engine copies every page that a part is the first to change, and would not always help: a
+// full disk rolls back the whole transaction.
 func (d *DB) runParts(parts []*part) {
 	if !d.runTogether(parts) || len(parts) == 1 {
 		return
@@ -97,8 +96,8 @@ func (d *DB) runParts(parts []*part) {
 	}
 }
 
-// runTogether runs parts in one transaction up to the first that fails, and reports
-// whether one did.
+// runTogether runs parts in one transaction up to the first that fails, and reports whether
+// one failed.
 func (d *DB) runTogether(parts []*part) (failed bool) {
 	// No caller's context may end the transaction of the others.
 	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
@@ -121,7 +120,7 @@ func (d *DB) runTogether(parts []*part) (failed bool) {
 	return failed
 }
 
-// errAgain is the result of a part's first run where another part failed.
+// errAgain is the result of a part's first run if another part failed.
 var errAgain = errors.New("another part of the transaction failed: all run again")
 
 // try runs the part and turns its panic into its error.
@@ -135,7 +134,7 @@ func (p *part) try(tx Tx) (err error) {
 		return err
 	}
 	tx.ends = &p.ends
-	// A statement that is cancelled rolls back the whole transaction on SQLite, so none is.
-	// They are short.
+	// On SQLite a cancelled statement rolls back the whole transaction, so statements, which
+	// are short, are not cancelled.
 	return p.fn(context.WithoutCancel(p.ctx), tx)
 }

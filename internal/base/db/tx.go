@@ -17,7 +17,7 @@ type Tx struct {
 	ends *ends
 }
 
-// ends are the functions that OnEnd was given.
+// ends are the functions passed to OnEnd.
 type ends []func(error)
 
 func (e *ends) run(err error) {
@@ -26,9 +26,8 @@ func (e *ends) run(err error) {
 	}
 }
 
-// OnEnd runs f once, when the transaction is over and before DB.Tx returns, with the
-// error that DB.Tx returns: nil means committed, any other error means not known to be
-// committed. f must not block.
+// OnEnd runs f once, after the transaction and before DB.Tx returns, with the error that DB.Tx
+// returns: nil means committed, an error means not known to be committed. f must not block.
 func (tx Tx) OnEnd(f func(error)) { *tx.ends = append(*tx.ends, f) }
 
 // Writes returns an empty list of writes of the transaction.
@@ -42,7 +41,7 @@ func (tx Tx) Prepared(ctx context.Context, dest any, text string, args ...any) e
 	return tx.db.prepared(ctx, tx.db.DB, tx.Tx.Tx, dest, text, args)
 }
 
-// Session is a Tx, or a connection that commits each statement by itself.
+// Session is a Tx, or a connection that commits each statement separately.
 type Session interface {
 	bun.IDB
 	Prepared(ctx context.Context, dest any, text string, args ...any) error
@@ -58,8 +57,8 @@ func (c autocommit) Prepared(ctx context.Context, dest any, text string, args ..
 	return c.db.prepared(ctx, c.DB, nil, dest, text, args)
 }
 
-// Tx runs fn in one writing transaction: committed when fn returns nil, rolled back
-// otherwise, also when fn panics.
+// Tx runs fn in one writing transaction. It commits if fn returns nil, and rolls back
+// otherwise, also if fn panics.
 func (d *DB) Tx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	var ends ends
 	err := errors.New("the transaction panicked")
@@ -72,8 +71,8 @@ func (d *DB) Tx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	return err
 }
 
-// inTx runs fn in a transaction and commits or rolls back by its result. It calls no
-// function of OnEnd, and the Tx has no list for them yet.
+// inTx runs fn in a transaction and commits or rolls back by its result. It calls no functions
+// of OnEnd, and the Tx has no list for them yet.
 func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	tx, release, err := d.begin(ctx)
 	if err != nil {
@@ -93,12 +92,12 @@ func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error
 	return tx.Commit()
 }
 
-// beginTries is how often a connection of the pool may turn out broken, as in
+// beginTries is how often a connection of the pool may turn out to be broken, as in
 // database/sql.
 const beginTries = 3
 
-// begin starts a transaction. On PostgreSQL it also returns the connection, to which
-// Writes sends its pipeline: it cannot be had from the transaction.
+// begin starts a transaction. On PostgreSQL the Tx also has the connection, to which Writes
+// sends its pipeline: bun's transaction does not give access to it.
 func (d *DB) begin(ctx context.Context) (tx Tx, release func(), err error) {
 	if !d.IsPostgres() {
 		begun, err := d.DB.BeginTx(ctx, nil)

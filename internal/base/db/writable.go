@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Writable checks for readiness that the database takes writes. It writes nothing, unless
-// one of the program's own writes found the disk full (hasRoom).
+// Writable checks for /readyz that the database takes writes. It writes nothing, unless one of
+// the program's own writes found the disk full (hasRoom).
 func (d *DB) Writable(ctx context.Context) error {
 	if err := d.hasRoom(ctx); err != nil {
 		return err
@@ -26,31 +26,31 @@ func (d *DB) Writable(ctx context.Context) error {
 	})
 }
 
-// room counts writes that found the disk full. Such a disk still begins transactions and
-// answers reads, and only a write finds out. So the program's own writes are watched, and
-// nothing is written as a probe until one has failed.
+// room counts writes that found the disk full. With a full disk, transactions still begin and
+// reads succeed; only a write fails. So the program's own writes are watched, and no probe is
+// written until one of them has failed.
 type room struct {
-	full    atomic.Int64 // writes that found no room
-	cleared atomic.Int64 // the value of full before the last probe that found some
+	full    atomic.Int64 // writes that found the disk full
+	cleared atomic.Int64 // the value of full before the last probe that succeeded
 }
 
-// noteEnd takes the result of a write.
+// noteEnd records the result of a write.
 func (r *room) noteEnd(err error) {
 	if err != nil && IsFull(err) {
 		r.full.Add(1)
 	}
 }
 
-// The probe is about as large as a batch of callbacks: a disk with room for a single row
-// is as good as full.
+// The probe is about as large as a batch of callbacks: a disk that has room for a single row
+// only is as good as full.
 const (
 	probeRows = 64
 	probeRow  = 1000 // bytes; PostgreSQL's index takes no more than 2,700
 )
 
-// hasRoom probes for room after a write found none: it writes rows into form_keys and
-// deletes them again. Their negative time, one for each process, separates them from real
-// keys and from those of other nodes.
+// hasRoom probes the disk after a write found it full: it writes rows into form_keys and
+// deletes them again. Their negative time, different for each process, distinguishes them from
+// real keys and from the probes of other nodes.
 func (d *DB) hasRoom(ctx context.Context) error {
 	full := d.room.full.Load()
 	if full == d.room.cleared.Load() {

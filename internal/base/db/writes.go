@@ -12,32 +12,32 @@ import (
 	"github.com/uptrace/bun/schema"
 )
 
-// Writes gathers the writes of one transaction and sends them in one round trip: a batch
-// of group commit spends most of its time on round trips, with its rows locked.
+// Writes collects the writes of one transaction and sends them in one round trip: a batch of
+// group commit spends most of its time on round trips, with its rows locked.
 type Writes struct {
 	tx   Tx
 	list []write
-	err  error // of queries that could not be formatted
+	err  error // from queries that could not be formatted
 }
 
-// write is one statement: complete in its text, or of text, rows and after, which stays
+// write is one statement: either a complete text, or text, rows and after, which stays
 // prepared.
 type write struct {
 	text  string
 	rows  *bulk.Rows
 	after string
-	guard int64 // number of rows that it must change; negative = any
+	guard int64 // number of rows that the statement must change; negative = any
 }
 
-// Tx is the transaction that Exec writes in.
+// Tx returns the transaction that Exec writes in.
 func (w *Writes) Tx() Tx { return w.tx }
 
-// Add gathers a write whose number of rows does not matter. Exec returns the error of a
-// query that cannot be formatted.
+// Add adds a write that may change any number of rows. Exec returns the error of a query that
+// cannot be formatted.
 func (w *Writes) Add(q schema.QueryAppender) { w.add(q, -1) }
 
-// Guard gathers a compare-and-set that must change so many rows. On SQLite it runs after
-// all plain writes.
+// Guard adds a compare-and-set that must change exactly this many rows. On SQLite it runs
+// after all plain writes.
 func (w *Writes) Guard(q schema.QueryAppender, rows int) { w.add(q, int64(rows)) }
 
 func (w *Writes) add(q schema.QueryAppender, guard int64) {
@@ -49,11 +49,11 @@ func (w *Writes) add(q schema.QueryAppender, guard int64) {
 	w.list = append(w.list, write{text: string(text), guard: guard})
 }
 
-// Insert gathers rows for a table: models points to a slice of them. conflict is what
-// follows ON, as in "CONFLICT DO NOTHING"; empty = a conflict is an error.
+// Insert adds rows for a table: models points to a slice of them. conflict is the clause after
+// ON, as in "CONFLICT DO NOTHING"; empty = a conflict is an error.
 func (w *Writes) Insert(models any, conflict string) { w.insert(models, conflict, false) }
 
-// GuardInsert is Insert where the conflict is a compare-and-set: each row must be
+// GuardInsert is Insert with a conflict clause that is a compare-and-set: each row must be
 // inserted or change the stored one.
 func (w *Writes) GuardInsert(models any, conflict string) { w.insert(models, conflict, true) }
 
@@ -70,15 +70,15 @@ func (w *Writes) insert(models any, conflict string, guarded bool) {
 	w.list = append(w.list, write{text: text, rows: rows, after: conflict, guard: guard})
 }
 
-// GuardEach gathers a compare-and-set that joins models, a pointer to a slice, as _v
-// and must change one row for each. update is the statement, the same for any values.
+// GuardEach adds a compare-and-set that joins models, a pointer to a slice, as _v and must
+// change one row for each model. update is the statement, the same for any values.
 func (w *Writes) GuardEach(models any, update string) {
 	rows := bulk.Of(w.tx.db.DB, models)
 	after := ") " + w.tx.db.orFail(update)
 	w.list = append(w.list, write{text: "WITH _v (" + rows.Names + ") AS (", rows: rows, after: after, guard: int64(rows.Len)})
 }
 
-// Exec sends the gathered writes. ErrStale means that a guard found other rows than were
+// Exec sends the collected writes. ErrStale means that a guard did not find the rows that were
 // read: the transaction must be rolled back.
 func (w *Writes) Exec(ctx context.Context) error {
 	list, err := w.list, w.err
@@ -140,10 +140,10 @@ func (x write) exec(ctx context.Context, tx Tx) error {
 	return err
 }
 
-// each runs a statement over rows as one or more that stay prepared, the same for any
-// number of rows, and returns how many rows they changed.
+// each runs a statement over rows as one or more prepared statements of 1, 4 or 16 rows, and
+// returns how many rows they changed.
 func (x write) each(ctx context.Context, tx Tx) (changed int64, err error) {
-	// Nothing here waits for anything: watching the context would cost more than it saves.
+	// Nothing here blocks: watching the context would cost more than it saves.
 	ctx = context.WithoutCancel(ctx)
 	for at := 0; at < x.rows.Len; {
 		n := 1

@@ -31,8 +31,8 @@ func (c *Client) TLSConfig(server string, certificate *tls.Certificate) *tls.Con
 	return config
 }
 
-// CheckHost checks that a text can be a host at all: an IP address or a DNS name in ASCII,
-// without a port. Its address is checked at the dial. Errors are ErrURL.
+// CheckHost checks the form of a host: an IP address or a DNS name in ASCII, without a port.
+// Its address is checked when it is dialled. Errors are ErrURL.
 func CheckHost(host string) error {
 	if host == "" {
 		return fmt.Errorf("%w: the host is missing", ErrURL)

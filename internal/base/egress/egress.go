@@ -2,9 +2,9 @@
 // over https and the ranges that the operator allows, and nothing else (SSRF).
 //
 // The address is checked in the dialer, after DNS and immediately before the connection, so
-// a name whose address changes between a check and the dial (rebinding) has no effect. No
-// proxy is taken from the environment, and redirects are not followed: they are responses
-// like others.
+// a name whose address changes between a check and the dial (rebinding) has no effect. Proxy
+// variables of the environment are ignored. Redirects are not followed: they are responses
+// like any other.
 package egress
 
 import (
@@ -23,17 +23,17 @@ import (
 // ErrTLS means that the connection was made but the TLS handshake failed.
 var ErrTLS = errors.New("tls handshake")
 
-// Limits of the connections. The whole attempt is bounded by the request's context;
-// connect and handshake have bounds of their own, as they go on for the next request when
-// the one that began them gives up.
+// Limits of the connections. The request's context bounds the whole attempt. Connect and
+// handshake have bounds of their own: they continue for the next request when the one that
+// started them gives up.
 const (
 	connectTimeout   = 3 * time.Second // DNS included
 	handshakeTimeout = 3 * time.Second
-	// idleTimeout is below the 75 s of the commonest server, so that we close an idle
-	// connection first and do not send into one that is being closed.
+	// idleTimeout is below the 75 s of the most common server, so that we close an idle
+	// connection first and never send on one that is being closed.
 	idleTimeout = 60 * time.Second
-	// maxIdlePerHost lets each slot of one busy merchant keep its connection; with the
-	// standard two, every burst would repeat the handshakes.
+	// maxIdlePerHost lets each slot of a busy merchant keep its connection; with Go's
+	// default of two, every burst would repeat the handshakes.
 	maxIdlePerHost = 64
 	maxIdle        = 1024
 	maxHeaderBytes = 16 << 10
@@ -79,7 +79,7 @@ func New(config Config) *Client {
 
 // newTransport returns a connection pool with a TLS configuration.
 func (c *Client) newTransport(config *tls.Config) *http.Transport {
-	// Two dial functions, as a dial does not get the scheme, and whether http is allowed
+	// Two dial functions: a dial is not given the scheme, and whether http is allowed
 	// depends on the address.
 	return &http.Transport{
 		Proxy:       nil,
@@ -101,8 +101,8 @@ func (c *Client) newTransport(config *tls.Config) *http.Transport {
 // http.RoundTripper: it follows no redirect, keeps no cookie, and no error quotes the URL.
 // An http.Client around it must refuse redirects itself.
 //
-// Errors wrap ErrBlocked, ErrTLS, *net.DNSError or a *net.OpError of Op "dial" where no
-// connection was made.
+// If no connection was made, the error wraps ErrBlocked, ErrTLS, *net.DNSError or a
+// *net.OpError with Op "dial".
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.transport.RoundTrip(req)
 }
@@ -124,7 +124,7 @@ func (c *Client) dialer(scheme string) *net.Dialer {
 	}
 }
 
-// checkDial also refuses what it cannot parse, so no address is dialled unchecked.
+// checkDial also refuses an address that it cannot parse, so none is dialled unchecked.
 func (c *Client) checkDial(scheme, network, address string) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: network %s", ErrBlocked, network)

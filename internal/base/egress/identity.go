@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// maxIdentities bounds the client certificates whose connections are kept open: beyond it
-// the least recently used one loses its idle connections.
+// maxIdentities bounds the client certificates whose connections are kept open. Beyond it,
+// the idle connections of the least recently used one are closed.
 const maxIdentities = 256
 
 // identities are connection pools by client certificate: a connection is authenticated by
-// its certificate, so it must never carry a request with another one.
+// its certificate and must never carry a request that uses another one.
 type identities struct {
 	mu   sync.Mutex
 	pool map[[sha256.Size]byte]*identity
@@ -51,8 +51,8 @@ func (c *Client) as(certificate *tls.Certificate) *http.Transport {
 	return id.transport
 }
 
-// makeRoom removes the least recently used identity where there are too many. Its running
-// requests go on.
+// makeRoom removes the least recently used identity if there are too many. Its running
+// requests continue.
 func (i *identities) makeRoom() {
 	if i.pool == nil {
 		i.pool = map[[sha256.Size]byte]*identity{}

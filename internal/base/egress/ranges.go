@@ -2,8 +2,7 @@ package egress
 
 import "net/netip"
 
-// special is one block of addresses of no ordinary hosts on the public Internet, and its
-// name.
+// special is one block of addresses that no ordinary public host uses, and its name.
 type special struct {
 	prefix netip.Prefix
 	name   string
@@ -17,7 +16,7 @@ type special struct {
 var specials = []special{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network, RFC 791"}, // Linux connects 0.0.0.0 to loopback
 	{netip.MustParsePrefix("10.0.0.0/8"), "private, RFC 1918"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "carrier-grade NAT, RFC 6598"}, // holds a cloud's metadata address, 100.100.100.200
+	{netip.MustParsePrefix("100.64.0.0/10"), "carrier-grade NAT, RFC 6598"}, // includes a cloud's metadata address, 100.100.100.200
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback, RFC 1122"},
 	{netip.MustParsePrefix("168.63.129.16/32"), "platform service of a cloud"}, // answers only from inside a virtual machine
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local, RFC 3927"},          // cloud metadata, 169.254.169.254
@@ -59,8 +58,8 @@ var specials = []special{
 	{netip.MustParsePrefix("ff00::/8"), "multicast, RFC 4291"},
 }
 
-// globalUnicast is the only part of IPv6 from which addresses of hosts have been assigned;
-// all others are refused even where no line above names them.
+// globalUnicast is the only part of IPv6 from which host addresses have been assigned;
+// all others are refused even if no line above lists them.
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
 // notPublic names the block of a non-public address, or "" for a public one. The address

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Reasons for refusing a request. Errors that wrap them are one line for people and never
+// Reasons for refusing a request. Errors that wrap them are one readable line and never
 // contain the URL, whose path or query may have a token.
 var (
 	// ErrBlocked means that the address may not be reached.
@@ -20,7 +20,7 @@ var (
 )
 
 const (
-	// maxURL is longer than any URL that common proxies and browsers pass on.
+	// maxURL is the length that common proxies and browsers still accept.
 	maxURL = 2048
 	// maxName and maxLabel are DNS's own limits (RFC 1035).
 	maxName, maxLabel = 253, 63
@@ -33,7 +33,7 @@ var publicPorts = map[string][]uint16{
 	"https": {443, 8443}, // and its usual second port
 	"amqps": {5671},
 	// Hosted Kafka uses several: 9092 to 9098 for SASL and client certificates, 9194 to 9198
-	// for brokers that are reached from outside.
+	// for brokers that accept connections from outside.
 	"kafkas": {443, 9092, 9093, 9094, 9096, 9098, 9194, 9196, 9198},
 	"smtps":  {465},
 	// The submission port, on which callers send nothing before STARTTLS.
@@ -45,8 +45,8 @@ var publicPorts = map[string][]uint16{
 // are immutable and cheap to copy.
 type Rules struct{ allow []netip.Prefix }
 
-// NewRules allows the given ranges beside the public Internet. An allowed range
-// is open altogether: 0.0.0.0/0 opens metadata services too.
+// NewRules allows the given ranges in addition to the public Internet. An allowed range is
+// open without exception: 0.0.0.0/0 opens metadata services too.
 func NewRules(allow []netip.Prefix) Rules {
 	var r Rules
 	for _, p := range allow {
@@ -59,8 +59,7 @@ func NewRules(allow []netip.Prefix) Rules {
 	return r
 }
 
-// String lists the allowed ranges in one form, whatever their order: "none" where there are
-// none.
+// String lists the allowed ranges in sorted order; "none" if there are none.
 func (r Rules) String() string {
 	if len(r.allow) == 0 {
 		return "none"
@@ -73,14 +72,14 @@ func (r Rules) String() string {
 	return strings.Join(slices.Compact(texts), ",")
 }
 
-// CheckURL checks that a URL can be used at all, without DNS: the address of a name is
-// checked at every dial. Errors are ErrURL or ErrBlocked.
+// CheckURL checks a URL as far as possible without DNS: the address of a name is checked at
+// every dial. Errors are ErrURL or ErrBlocked.
 func (r Rules) CheckURL(raw string) error {
 	_, err := r.Parse(raw)
 	return err
 }
 
-// Parse is CheckURL for a caller that goes on to use the URL.
+// Parse checks a URL as CheckURL does, and returns it.
 func (r Rules) Parse(raw string) (*url.URL, error) {
 	if raw == "" || len(raw) > maxURL {
 		return nil, fmt.Errorf("%w: must have 1 to %d characters", ErrURL, maxURL)
@@ -96,7 +95,7 @@ func (r Rules) Parse(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("%w: must begin with https://", ErrURL)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("%w: must not hold a user name or password", ErrURL)
+		return nil, fmt.Errorf("%w: must not contain a user name or password", ErrURL)
 	}
 	if strings.Contains(raw, "#") {
 		return nil, fmt.Errorf("%w: must not have a fragment (#)", ErrURL)
@@ -189,7 +188,7 @@ func (r Rules) checkHost(scheme, host string, port uint16) error {
 		return err
 	}
 	if len(r.allow) > 0 {
-		return nil // the name may resolve into an allowed range: the dial decides
+		return nil // the name may resolve to an allowed range: it is checked at the dial
 	}
 	if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return fmt.Errorf("%w: %s is not public (loopback, RFC 6761); BACKSTOP_NOTIFY_ALLOW_CIDRS can allow it", ErrBlocked, name)

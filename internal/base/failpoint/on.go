@@ -17,7 +17,7 @@ import (
 // Env arms one point: "name" or "name:n" for its n-th hit.
 const Env = "FAILPOINT"
 
-// armed is the point that kills the process, and the number of hits until then.
+// armed is the point that kills the process, and its remaining hits.
 var armed = sync.OnceValue(func() *point {
 	name, count, _ := strings.Cut(os.Getenv(Env), ":")
 	n, err := strconv.ParseInt(count, 10, 64)
@@ -42,5 +42,5 @@ func Hit(name string) {
 		return
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // nothing more may happen until the signal arrives
+	select {} // the process must do nothing more until the signal arrives
 }

@@ -12,26 +12,26 @@ import (
 	"backstop/internal/base/metric"
 )
 
-// Size is the maximum of bytes that wait for the log's reader.
+// Size is the maximum number of bytes that wait for the log's reader.
 const Size = 1 << 20
 
 const (
-	// chunk is written at once, in bytes: a slow reader takes so much within stuckTime.
+	// chunk is the size of one write, in bytes: even a slow reader takes it within stuckTime.
 	chunk = 32 << 10
 	// stuckTime is how long one chunk may take before the reader counts as stuck.
 	stuckTime = 2 * time.Second
-	// retryTime is the time until the next try after a failed write: a disk that was full or
-	// a named pipe gets its lines when it accepts some again.
+	// retryTime is the wait after a failed write, such as to a full disk or to a named pipe
+	// without a reader.
 	retryTime = time.Second
-	// gatherTime is how long the first line waits for more: under load a write has hundreds
-	// of lines, not one.
+	// gatherTime is how long the first line waits for more, so that under load one write has
+	// hundreds of lines.
 	gatherTime = 5 * time.Millisecond
-	// flushTime bounds the wait of Close for the reader.
+	// flushTime is how long Close waits for the reader.
 	flushTime = time.Second
 )
 
-// Writer is a bounded buffer in front of a log. Each Write is one line; where there is no
-// room for it, it is dropped as a whole and counted.
+// Writer is a bounded buffer in front of a log. Each Write is one line; a line that does not
+// fit is dropped as a whole and counted.
 type Writer struct {
 	out  io.Writer
 	size int
@@ -41,10 +41,10 @@ type Writer struct {
 
 	mu       sync.Mutex
 	pending  []byte
-	held     int       // bytes of pending and of what is being written
-	dropping bool      // from the first line that found no room until half of the buffer is free
+	held     int       // bytes of pending and of the current write
+	dropping bool      // from the first dropped line until half of the buffer is free
 	dropped  int64     // lines since then
-	since    time.Time // begin of the present write; zero = there is none
+	since    time.Time // start of the current write; zero = none
 	err      error     // of the last write
 	closed   chan struct{}
 	closing  sync.Once
@@ -81,8 +81,8 @@ func (w *Writer) add(line []byte) {
 	w.held += len(line)
 }
 
-// resume accepts lines again as soon as half of the buffer is free, after a line about how
-// many are missing.
+// resume accepts lines again once half of the buffer is free, after a line that says how
+// many were dropped.
 func (w *Writer) resume() {
 	if w.dropping && w.held <= w.size/2 {
 		w.add(w.note(w.dropped))
@@ -103,7 +103,7 @@ func (w *Writer) Close() error {
 	}
 }
 
-// Err returns why no lines can be written now.
+// Err returns why lines cannot be written at present, or nil.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,8 +157,8 @@ func (w *Writer) gather() {
 	}
 }
 
-// writeChunk returns how much of the chunk was written, and after a failure waits for the
-// next try. ok is false where there will be none.
+// writeChunk returns how many bytes of the chunk were written, and waits after a failure.
+// ok is false if the chunk must not be tried again.
 func (w *Writer) writeChunk(p []byte) (n int, ok bool) {
 	w.mu.Lock()
 	w.since = time.Now()

@@ -6,21 +6,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Durations are counts of a histogram at one moment.
+// Durations is a snapshot of a histogram.
 type Durations struct {
 	ends  []float64 // seconds
-	below []uint64  // how many are not longer
+	below []uint64  // number of durations up to each end
 	all   uint64
 }
 
-// answered has the histogram of callbacks alone: the registry would read everything.
+// answered has only the histogram of callbacks: gathering Registry would read every collector.
 var answered = func() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(CallbackSeconds)
 	return r
 }()
 
-// Answered is how long callbacks took that this process has answered so far.
+// Answered returns how long this process has taken to answer callbacks so far.
 func Answered() (d Durations) {
 	families, err := answered.Gather()
 	if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 1 {
@@ -34,7 +34,7 @@ func Answered() (d Durations) {
 	return d
 }
 
-// Since is what came after an earlier moment of the same histogram.
+// Since returns what was added after an earlier snapshot of the same histogram.
 func (d Durations) Since(earlier Durations) Durations {
 	if len(earlier.ends) != len(d.ends) {
 		return d
@@ -46,8 +46,8 @@ func (d Durations) Since(earlier Durations) Durations {
 	return x
 }
 
-// Quantile is the duration that the part q of all do not exceed, by linear interpolation
-// within a bucket, or the last bound where it is longer than that; false where there were none.
+// Quantile returns the duration that the fraction q of all durations does not exceed, by
+// linear interpolation within a bucket and at most the last bound; false if there are none.
 func (d Durations) Quantile(q float64) (time.Duration, bool) {
 	if d.all == 0 {
 		return 0, false

@@ -1,5 +1,5 @@
-// Package metric lists every figure that /metrics shows. Label sets are bounded:
-// none holds an id, a URL or a merchant.
+// Package metric declares every metric that /metrics shows. Label sets are bounded: no label
+// is an id, a URL or a merchant.
 package metric
 
 import (
@@ -93,7 +93,8 @@ const (
 	NudgeDropped = "dropped"
 )
 
-// Begin shows a counter with 0 for each value of its label.
+// Begin initialises a counter to 0 for each value of its label, so that it is exported before
+// its first event.
 func Begin[Value ~string](c *prometheus.CounterVec, values ...Value) {
 	for _, v := range values {
 		c.WithLabelValues(string(v))

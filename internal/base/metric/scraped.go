@@ -16,8 +16,7 @@ type collector struct {
 	read  func(ctx context.Context, gauge func(d *prometheus.Desc, value float64, labels ...string))
 }
 
-// register replaces the collector of the same descriptions that an earlier call of this
-// process registered.
+// register registers a collector in place of an earlier one with the same descriptions.
 func register(c *collector) {
 	Registry.Unregister(c)
 	Registry.MustRegister(c)
@@ -40,29 +39,29 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 var (
-	queueTasks  = prometheus.NewDesc("backstop_queue_tasks", "Tasks that wait per queue; \"stuck\" counts compensations in the database, up to 10,000; \"due\" counts notifications overdue in the database, up to 10,000; \"parked\" those that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil)
-	queueOldest = prometheus.NewDesc("backstop_queue_oldest_seconds", "Age of the oldest that waits per queue.", []string{"queue"}, nil)
+	queueTasks  = prometheus.NewDesc("backstop_queue_tasks", "Waiting tasks per queue; \"stuck\" counts stuck compensations in the database, up to 10,000; \"due\" overdue notifications in the database, up to 10,000; \"parked\" notifications that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil)
+	queueOldest = prometheus.NewDesc("backstop_queue_oldest_seconds", "Age of the oldest waiting task per queue.", []string{"queue"}, nil)
 
 	atRiskOrders   = prometheus.NewDesc("backstop_at_risk_orders", "Orders with money at risk by part (untold, compensated, stuck, mismatch) and currency.", []string{"part", "currency"}, nil)
 	atRiskMinor    = prometheus.NewDesc("backstop_at_risk_minor_units", "Money at risk in minor units, by part and currency.", []string{"part", "currency"}, nil)
-	alertsFiring   = prometheus.NewDesc("backstop_alerts_firing", "Alerts that fire now.", nil, nil)
+	alertsFiring   = prometheus.NewDesc("backstop_alerts_firing", "Alerts that are firing.", nil, nil)
 	ordersRaised   = prometheus.NewDesc("backstop_orders_raised", "Paid orders whose notification was raised within the window and that the merchant must get.", []string{"window"}, nil)
-	ordersNotified = prometheus.NewDesc("backstop_orders_notified", "Those of backstop_orders_raised that have been delivered by now.", []string{"window"}, nil)
-	untriedOrders  = prometheus.NewDesc("backstop_notify_untried", "Orders of which no attempt was made to notify the merchant yet, up to 10,000.", nil, nil)
+	ordersNotified = prometheus.NewDesc("backstop_orders_notified", "Orders of backstop_orders_raised whose notification has been delivered by now.", []string{"window"}, nil)
+	untriedOrders  = prometheus.NewDesc("backstop_notify_untried", "Orders whose merchant has had no notification attempt yet, up to 10,000.", nil, nil)
 	untriedOldest  = prometheus.NewDesc("backstop_notify_untried_oldest_seconds", "Age of the oldest of backstop_notify_untried.", nil, nil)
 	compensations  = prometheus.NewDesc("backstop_compensations", "Compensations that wait, run or are dead, by state and kind, up to 100,000 of each state.", []string{"state", "kind"}, nil)
 	clockSkew      = prometheus.NewDesc("backstop_clock_skew_seconds", "How far this node's clock is ahead of another: database, redis.", []string{"of"}, nil)
 )
 
-// Backlog is what waits: in one queue of Redis, or (Queue "due", "parked") in the database.
+// Backlog is the waiting work in one queue of Redis or, for Queue "due" and "parked", in the
+// database.
 type Backlog struct {
 	Queue  string
 	Tasks  float64
 	Oldest time.Duration // age of the oldest
 }
 
-// RegisterBacklogs shows the result of read at each scrape, instead of that of an earlier
-// call.
+// RegisterBacklogs exports the result of read at each scrape. It replaces an earlier call.
 func RegisterBacklogs(read func(context.Context) []Backlog) {
 	register(&collector{
 		descs: []*prometheus.Desc{queueTasks, queueOldest},
@@ -82,12 +81,12 @@ type Snapshot struct {
 	FiringAlerts *float64
 	Orders       *OrdersNotified
 	Untried      *Untried
-	// Compensations are those that are not over, and the dead.
+	// Compensations are the open and the dead ones.
 	Compensations []Compensations
 	Skew          map[string]time.Duration // how far this node's clock is ahead of "database" and "redis"
 }
 
-// Compensations counts those of one state and kind.
+// Compensations is the number of compensations of one state and kind.
 type Compensations struct {
 	State, Kind string
 	Count       float64
@@ -103,14 +102,13 @@ type AtRisk struct {
 // and how many of them have been delivered by now.
 type OrdersNotified struct{ Raised, Notified float64 }
 
-// Untried counts the orders of which no attempt was made to notify the merchant yet.
+// Untried counts the orders whose merchant has had no notification attempt yet.
 type Untried struct {
 	Orders float64
 	Oldest time.Duration
 }
 
-// RegisterSnapshot shows the result of read at each scrape, instead of that of an earlier
-// call.
+// RegisterSnapshot exports the result of read at each scrape. It replaces an earlier call.
 func RegisterSnapshot(read func(context.Context) Snapshot) {
 	register(&collector{
 		descs: []*prometheus.Desc{atRiskOrders, atRiskMinor, alertsFiring, ordersRaised, ordersNotified, untriedOrders, untriedOldest, compensations, clockSkew},

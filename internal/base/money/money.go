@@ -1,7 +1,7 @@
 // Package money represents amounts as whole numbers of a currency's minor unit.
 //
 // An amount is never a float: 0.1 + 0.2 is not 0.3 in binary, and a supplier's "19.99" must
-// be exactly our 1999.
+// equal our 1999 exactly.
 package money
 
 import (
@@ -47,10 +47,10 @@ func Exponent(currency string) (int, error) {
 // ParseMajor parses a decimal text in major units ("19.99" yuan) exactly and returns minor
 // units (1999 fen).
 //
-// Accepted are digits with at most one dot and at most the currency's digits after it; fewer
-// are fine ("19.9"). Signs, exponents, spaces, grouping and surplus digits ("1e2", "+1",
-// "123.450") are refused: two systems that parse such a text differently allow an amount
-// check to be bypassed.
+// It accepts digits with at most one dot, followed by at most as many digits as the currency
+// has ("19.9" is fine). It refuses signs, exponents, spaces, grouping and surplus digits
+// ("1e2", "+1", "123.450"): if two systems parse such a text differently, an amount check can
+// be bypassed.
 func ParseMajor(text, currency string) (int64, error) {
 	exp, err := Exponent(currency)
 	if err != nil {
@@ -58,7 +58,7 @@ func ParseMajor(text, currency string) (int64, error) {
 	}
 	whole, frac, dotted := strings.Cut(text, ".")
 	if !digits(whole) || dotted && !digits(frac) || len(frac) > exp || len(whole) > 16 || leadingZero(whole) {
-		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits behind the dot)", ErrForm, textlimit.Clip(text, maxShown), currency, exp)
+		return 0, fmt.Errorf("%w: %q (%s takes at most %d digits after the dot)", ErrForm, textlimit.Clip(text, maxShown), currency, exp)
 	}
 	return bounded(whole+frac+strings.Repeat("0", exp-len(frac)), text)
 }
@@ -66,9 +66,9 @@ func ParseMajor(text, currency string) (int64, error) {
 // written is an amount as operators type and copy it: "3499", "¥3,499.00", "3499.00 CNY".
 var written = regexp.MustCompile(`^(?:[A-Z]{0,2}\p{Sc})? ?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?(?: ?([A-Z]{3}))?$`)
 
-// Sums parses an amount in a search and returns its possible currencies by their minor
-// units; none = the text is no amount. A symbol is ignored, since ¥ is of two currencies; a
-// code is not.
+// Sums parses an amount typed into a search and returns, by minor units, the currencies that
+// it can be in; nil if the text is not an amount. A symbol is ignored, since ¥ stands for two
+// currencies; a code is respected.
 func Sums(text string) map[int64][]string {
 	m := written.FindStringSubmatch(text)
 	if m == nil {
@@ -114,14 +114,14 @@ func Format(minor int64, currency string) string {
 func bounded(number, text string) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > MaxMinor {
-		return 0, fmt.Errorf("%w: %q is larger than we accept", ErrForm, textlimit.Clip(text, maxShown))
+		return 0, fmt.Errorf("%w: %q is larger than the maximum of 10^15 minor units", ErrForm, textlimit.Clip(text, maxShown))
 	}
 	return n, nil
 }
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// leadingZero is true of "00.10" and "007", and false of "0.10" and "0".
+// leadingZero is true for "00.10" and "007", and false for "0.10" and "0".
 func leadingZero(whole string) bool { return len(whole) > 1 && whole[0] == '0' }
 
 // maxShown bounds a wrong amount in an error, in bytes.

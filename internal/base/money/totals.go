@@ -14,8 +14,8 @@ type Total struct {
 	Minor    int64  `json:"minor"`
 }
 
-// Totals are amounts by currency, never summed across currencies. A column has them as JSON,
-// and none as an empty text.
+// Totals are amounts by currency, never summed across currencies. A column stores them as
+// JSON, or "" if there are none.
 type Totals []Total
 
 // Add adds an amount; one without a currency is ignored.
@@ -66,7 +66,7 @@ func (t *Totals) Scan(from any) error {
 	case []byte:
 		raw = from
 	default:
-		return fmt.Errorf("read amounts: a column of the type %T", from)
+		return fmt.Errorf("read amounts: cannot scan a column of type %T", from)
 	}
 	if len(raw) == 0 {
 		return nil

@@ -1,6 +1,6 @@
 // Package moves is the state machine of a status column: the statuses, their meanings, and
-// the legal moves between them. A noun declares its table beside itself, and every write of
-// the column is a compare-and-set that the table allows.
+// the legal moves between them. Each noun declares its own table, and every write of the
+// column is a compare-and-set that the table allows.
 package moves
 
 import (
@@ -19,11 +19,11 @@ type Row[S ~string] struct {
 	Open bool
 	// NeedsPerson: it stays until an operator acts.
 	NeedsPerson bool
-	// To are the legal next statuses; itself, where a write may leave it as it is.
+	// To are the legal next statuses; it includes Status if a write may leave it unchanged.
 	To []S
 }
 
-// Table is all statuses of one noun, in the order of its life.
+// Table has all statuses of one noun, in the order of its life.
 type Table[S ~string] struct {
 	Noun   string // the title in docs/states.md, as "Order"
 	Column string // where it is stored, as "orders.status"
@@ -31,7 +31,7 @@ type Table[S ~string] struct {
 	Rows   []Row[S]
 }
 
-// Of is the row of a status; the zero row where the table does not have it.
+// Of returns the row of a status; the zero Row if the table does not have it.
 func (t Table[S]) Of(s S) Row[S] {
 	for _, r := range t.Rows {
 		if r.Status == s {
@@ -44,22 +44,22 @@ func (t Table[S]) Of(s S) Row[S] {
 // Can reports whether one status may become the other.
 func (t Table[S]) Can(from, to S) bool { return slices.Contains(t.Of(from).To, to) }
 
-// From is every status that may become the given one, only of among if that is given. It is
-// the guard of a compare-and-set, and panics where it would be empty: such a write is a bug.
+// From returns every status that may become the given one, limited to among if that is given.
+// It is the guard of a compare-and-set, and panics if it is empty: such a write is a bug.
 func (t Table[S]) From(to S, among ...S) []S {
 	all := t.where(func(r Row[S]) bool {
 		return slices.Contains(r.To, to) && (len(among) == 0 || slices.Contains(among, r.Status))
 	})
 	if len(all) == 0 {
-		panic(fmt.Sprintf("%s: nothing of %q may become %q", t.Column, among, to))
+		panic(fmt.Sprintf("%s: none of %q may become %q", t.Column, among, to))
 	}
 	return all
 }
 
-// Statuses is all of them, in the order of the noun's life.
+// Statuses returns all statuses, in the order of the noun's life.
 func (t Table[S]) Statuses() []S { return t.where(func(Row[S]) bool { return true }) }
 
-// Words is Statuses as texts, for filters.
+// Words is Statuses as strings, for filters.
 func (t Table[S]) Words() (all []string) {
 	for _, r := range t.Rows {
 		all = append(all, string(r.Status))
@@ -67,16 +67,16 @@ func (t Table[S]) Words() (all []string) {
 	return all
 }
 
-// Initial is every status that rows are created in.
+// Initial returns every status that rows are created in.
 func (t Table[S]) Initial() []S { return t.where(func(r Row[S]) bool { return r.Initial }) }
 
-// Open is every status from which more moves are expected.
+// Open returns every status from which more moves are expected.
 func (t Table[S]) Open() []S { return t.where(func(r Row[S]) bool { return r.Open }) }
 
-// NeedsPerson is every status that stays until an operator acts.
+// NeedsPerson returns every status that stays until an operator acts.
 func (t Table[S]) NeedsPerson() []S { return t.where(func(r Row[S]) bool { return r.NeedsPerson }) }
 
-// Final is every status that never becomes another one.
+// Final returns every status that never changes to another one.
 func (t Table[S]) Final() []S {
 	return t.where(func(r Row[S]) bool { return !slices.ContainsFunc(r.To, func(to S) bool { return to != r.Status }) })
 }
@@ -90,8 +90,8 @@ func (t Table[S]) where(holds func(Row[S]) bool) (all []S) {
 	return all
 }
 
-// Allows is the table as a condition in SQL on an old and a new value, for writes that move
-// rows of several statuses at once.
+// Allows returns the table as an SQL condition on an old and a new value, for writes that
+// move rows of several statuses at once.
 func (t Table[S]) Allows(from, to string) string {
 	var all []string
 	for _, r := range t.Rows {
@@ -102,8 +102,8 @@ func (t Table[S]) Allows(from, to string) string {
 	return "(" + strings.Join(all, " OR ") + ")"
 }
 
-// In is the condition in SQL that a column has one of some constants, as literals: partial
-// indexes are used only then.
+// In returns the SQL condition that a column has one of the given constants. They are
+// literals, because partial indexes are not used with parameters.
 func In[S ~string](column string, of ...S) string {
 	quoted := make([]string, len(of))
 	for i, s := range of {

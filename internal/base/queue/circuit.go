@@ -8,15 +8,15 @@ import (
 const (
 	// openFor is how long calls fail at once after a failure.
 	openFor = 500 * time.Millisecond
-	// probeFor is how long the others go on failing while one call probes whether Redis is
+	// probeFor is how long other calls keep failing while one call probes whether Redis is
 	// back: as long as that call can take.
 	probeFor = 2 * callTimeout
 )
 
-// circuit protects callers from a Redis that does not answer: after a failure only one
-// caller in half a second waits for its timeout.
+// circuit protects callers from a Redis that does not answer: after a failure, at most one
+// caller per half second waits for the timeout.
 type circuit struct {
-	begun time.Time    // times are counted from here, so that no clock change moves them
+	begun time.Time    // times count from here, so that clock changes do not affect them
 	until atomic.Int64 // calls fail before this moment; 0 when closed
 }
 

@@ -19,7 +19,7 @@ type Nudge struct {
 const maxPayload = 8 << 10
 
 // ErrPoisoned means that a task has a payload that this program never writes. A handler
-// returns it as it is: asynq does not retry the task then.
+// returns it unchanged, so that asynq does not retry the task.
 var ErrPoisoned = fmt.Errorf("poisoned task: %w", asynq.SkipRetry)
 
 // encodeNudges writes one payload per Batch: [[delivery,recipient,at],…].
@@ -35,8 +35,8 @@ func encodeNudges(nudges []Nudge) (payloads [][]byte) {
 	return payloads
 }
 
-// DecodeNudges reads a TaskNotify or a TaskCompensate. Its errors are ErrPoisoned. They show nothing of the
-// payload but numbers: a task that we did not write can contain anything.
+// DecodeNudges reads the payload of encodeNudges. Its errors are ErrPoisoned. Of the payload
+// they show only numbers: a task that we did not write can contain anything.
 func DecodeNudges(task *asynq.Task) ([]Nudge, error) {
 	if n := len(task.Payload()); n > maxPayload {
 		return nil, fmt.Errorf("%w: %d bytes", ErrPoisoned, n)

@@ -1,13 +1,13 @@
 // Package queue carries nudges through Redis: which rows to look at now.
 //
 // The row in the database is the truth and holds what is due when; a task holds ids, many
-// at a time, and may be lost, doubled or late without harm. The handler of a task reads
-// the rows first, and the database tick nudges again for rows that are still due. So no
-// function here is worth waiting for: all return within a fraction of a second, and callers
-// on a hot path ignore the error.
+// at a time, and may be lost, duplicated or late without harm. The handler of a task reads
+// the rows first, and the database tick nudges again for rows that are still due. So every
+// function here returns within a fraction of a second, and callers on a hot path ignore the
+// error.
 //
 // Tasks have random ids and no uniqueness lock: an archived or orphaned task with a fixed
-// id would block its row for ever. Nothing is retained after success.
+// id would block its row forever. Nothing is retained after success.
 package queue
 
 import (
@@ -24,7 +24,7 @@ import (
 // Lane is a queue of notifications.
 type Lane string
 
-// Lanes, each with its own workers' group.
+// Lanes.
 const (
 	Live    Lane = "notify"         // new
 	Retry   Lane = "notify_retry"   // due for another attempt
@@ -46,8 +46,8 @@ var Names = []string{
 	CompensateQueue, TimeoutQueue, SweepQueue, AlertQueue,
 }
 
-// Task types. All lanes carry TaskNotify, the compensations' queue TaskCompensate, which
-// DecodeNudges reads; the others only trigger a look at the database.
+// Task types. DecodeNudges reads TaskNotify, which all lanes carry, TaskCompensate,
+// TaskAdvance and TaskBatch; the others have no ids and only start a read of the database.
 const (
 	TaskNotify     = "notify"
 	TaskCompensate = "compensate:run"
@@ -59,8 +59,8 @@ const (
 )
 
 // taskTimeouts is how long a handler may take before asynq cancels its context and runs
-// the task again. Notify only passes ids on; the others do their work. A sweep
-// ends itself after six hours.
+// the task again. The handler of TaskNotify only passes ids on; the others do the work
+// themselves. A sweep ends itself after six hours.
 var taskTimeouts = map[string]time.Duration{
 	TaskNotify:     30 * time.Second,
 	TaskCompensate: 30 * time.Second,
@@ -72,17 +72,17 @@ var taskTimeouts = map[string]time.Duration{
 }
 
 const (
-	// Batch is the maximum of ids in one task.
+	// Batch is the maximum number of ids in one task.
 	Batch = 64
-	// MaxAhead is how far ahead NotifyAt schedules a task; what is due later waits in the
-	// database, so that Redis holds a minute of retries and not a day.
+	// MaxAhead is how far ahead NotifyAt schedules a task. What is due later waits in the
+	// database, so that Redis holds one minute of retries and not a day of them.
 	MaxAhead = time.Minute
 	// ExpireHorizon is how far ahead Expire writes a bucket: 3,600 tasks at most.
 	ExpireHorizon = time.Hour
-	// maxRetry is how often a task runs again whose handler returns an error of ours.
-	// Attempts at a merchant are counted in the row, not here.
+	// maxRetry is how often a task runs again after an error of its handler. Attempts to
+	// notify a merchant are counted in the row, not here.
 	maxRetry = 25
-	// callTimeout bounds one call, so that callbacks are answered while Redis hangs;
+	// callTimeout bounds one call, so that callbacks are answered even if Redis hangs;
 	// taskTimeout is added for each further task of the call.
 	callTimeout = 300 * time.Millisecond
 	taskTimeout = 5 * time.Millisecond
@@ -91,8 +91,8 @@ const (
 // Errors of a nudge. None of them needs handling by the caller: the row stays due and the
 // database tick nudges again.
 var (
-	// ErrWindowFull means that Redis holds enough tasks of this queue already,
-	// or that its memory is nearly used up. Part of the ids may be written.
+	// ErrWindowFull means that Redis already holds enough tasks of this queue, or that its
+	// memory is nearly full. Some of the ids may have been written.
 	ErrWindowFull = errors.New("queue window is full")
 	// ErrUnavailable means that Redis did not take the task in time.
 	ErrUnavailable = errors.New("queue is unavailable")
@@ -124,9 +124,9 @@ type Client struct {
 	buckets buckets
 }
 
-// New returns a Client on a connection that stays the caller's. It must respect
-// the deadlines of contexts (ContextTimeoutEnabled), or a Redis that hangs costs
-// a callback the connection's own timeout.
+// New returns a Client on a connection that the caller keeps and closes. The connection must
+// respect the deadlines of contexts (ContextTimeoutEnabled); otherwise a hanging Redis delays
+// a callback by the connection's own timeout.
 func New(rdb redis.UniversalClient, cfg Config) *Client {
 	if cfg.Window <= 0 {
 		cfg.Window = DefaultWindow
@@ -144,9 +144,9 @@ func (c *Client) Notify(ctx context.Context, lane Lane, nudges []Nudge) error {
 	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), time.Time{})
 }
 
-// NotifyAt nudges deliveries that are due within a second ahead. Tasks are scheduled by
-// whole seconds, so the task arrives as the second begins, and Nudge.At is when in it each
-// delivery is due.
+// NotifyAt nudges deliveries that are due within one future second. Tasks are scheduled by
+// whole seconds: the task arrives when the second begins, and Nudge.At says when within it
+// each delivery is due.
 func (c *Client) NotifyAt(ctx context.Context, lane Lane, second time.Time, nudges []Nudge) error {
 	second = second.Truncate(time.Second)
 	if time.Until(second) > MaxAhead {
@@ -155,10 +155,10 @@ func (c *Client) NotifyAt(ctx context.Context, lane Lane, second time.Time, nudg
 	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), second)
 }
 
-// Expire nudges, at a moment, the orders that expire up to it. There is one task per whole
-// second (rounded up, so that all of them are due), not one per order: a second call for
-// the same second costs nothing. The payload is the second, for operators only. A second
-// beyond ExpireHorizon is left to the database tick.
+// Expire schedules, at a moment, the expiry of the orders that are due by then. There is one
+// task per whole second (rounded up, so that all of them are due), not one per order: another
+// call for the same second costs nothing. The payload is the second, for operators only. A
+// second beyond ExpireHorizon is left to the database tick.
 func (c *Client) Expire(ctx context.Context, moment time.Time) error {
 	second := moment.Add(time.Second - 1).Truncate(time.Second)
 	ahead := time.Until(second)
@@ -172,28 +172,29 @@ func (c *Client) Expire(ctx context.Context, moment time.Time) error {
 	return err
 }
 
-// Compensate nudges compensations that are due now: their ids, and their lanes as recipients.
+// Compensate nudges compensations that are due now: Delivery is a compensation, Recipient its
+// lane.
 func (c *Client) Compensate(ctx context.Context, nudges []Nudge) error {
 	return c.send(ctx, CompensateQueue, TaskCompensate, encodeNudges(nudges), time.Time{})
 }
 
-// Advance nudges orders that are due to be asked about: Delivery is an order, Recipient a
+// Advance nudges orders that are due for a query: Delivery is an order, Recipient its
 // supplier.
 func (c *Client) Advance(ctx context.Context, nudges []Nudge) error {
 	return c.send(ctx, CompensateQueue, TaskAdvance, encodeNudges(nudges), time.Time{})
 }
 
-// Batch nudges a batch that runs. It has no recipient, and names itself.
+// Batch nudges a running batch. It has no recipient, so its id stands for both.
 func (c *Client) Batch(ctx context.Context, id int64) error {
 	return c.send(ctx, CompensateQueue, TaskBatch, encodeNudges([]Nudge{{Delivery: id, Recipient: id}}), time.Time{})
 }
 
-// Alert nudges the messages about alerts that are due.
+// Alert nudges the alert messages that are due.
 func (c *Client) Alert(ctx context.Context) error {
 	return c.send(ctx, AlertQueue, TaskAlert, [][]byte{nil}, time.Time{})
 }
 
-// Sweep nudges a worker to go on with the sweep that is running.
+// Sweep nudges a worker to continue the running sweep.
 func (c *Client) Sweep(ctx context.Context) error {
 	return c.send(ctx, SweepQueue, TaskSweep, [][]byte{nil}, time.Time{})
 }

@@ -12,12 +12,12 @@ import (
 // allQueues is the key of asynq's set of queue names.
 const allQueues = "asynq:queues"
 
-// key is one of a queue's keys in asynq's scheme. The braces keep all of them on one node
-// of a cluster.
+// key returns one of a queue's keys in asynq's scheme. The braces keep all of them on one
+// node of a cluster.
 func key(queue, name string) string { return "asynq:{" + queue + "}:" + name }
 
-// ProbeKeys are unused keys, one on the node of each queue: where they can be written, tasks
-// can be.
+// ProbeKeys returns unused keys, one on the node of each queue: if they can be written, so
+// can tasks.
 func ProbeKeys() []string {
 	keys := make([]string, len(Names))
 	for i, queue := range Names {
@@ -34,8 +34,8 @@ type Size struct {
 	Latency time.Duration
 }
 
-// Sizes returns the size of every queue, by plain counters: asynq's own
-// inspector measures memory by sampling, in a script that blocks Redis.
+// Sizes returns the size of every queue from plain counters. asynq's own inspector also
+// samples memory, in a script that blocks Redis.
 func (c *Client) Sizes(ctx context.Context) (map[string]Size, error) {
 	type row struct {
 		pending, active, scheduled, retry, archived *redis.IntCmd
@@ -84,7 +84,7 @@ func (c *Client) addLatency(ctx context.Context, sizes map[string]Size, oldest m
 		return fmt.Errorf("queue latency: %w", err)
 	}
 	for queue, cmd := range since {
-		// A task that has been taken in the meantime has no time, and waits no longer.
+		// A task that a worker has taken meanwhile has no pending_since and no longer waits.
 		if nanos, err := strconv.ParseInt(cmd.Val(), 10, 64); err == nil {
 			size := sizes[queue]
 			size.Latency = max(0, time.Since(time.Unix(0, nanos)))

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// sampleEvery is how old a sample may be that shows room.
+	// sampleEvery is the maximum age of a sample that shows room.
 	sampleEvery = time.Second
-	// sampleFull is how old one may be that shows none: workers may have made room since.
+	// sampleFull is the maximum age of one that shows none: workers may have made room since.
 	sampleFull = 50 * time.Millisecond
 	// maxMemory is the share of Redis's memory beyond which nothing is added: a full Redis
-	// cannot be drained, as taking a task out is a write as well.
+	// cannot be drained, because taking a task out is a write too.
 	maxMemory = 0.7
 )
 
 // window bounds how many tasks a queue has in Redis; the rest waits in the database. It
 // samples Redis when it is used, and counts what it has let through since. Several nodes
-// together can exceed it by what each lets through in a second.
+// together can exceed the bound by what each of them lets through in a second.
 type window struct {
 	rdb    redis.UniversalClient
 	memory func(context.Context) (used, limit int64, err error)
@@ -30,8 +30,8 @@ type window struct {
 	mu       sync.Mutex
 	taken    time.Time
 	sampling bool
-	tasks    map[string]int // in Redis when the sample was taken, and let through since
-	full     bool           // memory
+	tasks    map[string]int // in Redis at the sample, plus those let through since
+	full     bool           // Redis's memory is
 }
 
 // reserve returns how many of n tasks may be written. Expiry buckets are bounded
@@ -61,7 +61,7 @@ func (w *window) stale(queue string, n int) bool {
 	return w.tasks == nil || age > sampleEvery || noRoom && age > sampleFull
 }
 
-// sample reads from Redis, with the lock released: other callers use the old sample.
+// sample reads from Redis with the lock released: meanwhile, other callers use the old sample.
 func (w *window) sample(ctx context.Context) error {
 	w.sampling = true
 	if w.tasks == nil {
@@ -87,9 +87,9 @@ func (w *window) memoryFull(ctx context.Context) bool {
 	return err == nil && limit > 0 && float64(used) >= maxMemory*float64(limit)
 }
 
-// countTasks counts the waiting tasks of each queue. It also writes the set of queue names,
-// which asynq does once per process: after a FLUSHALL Asynqmon would show no queues until
-// the restart.
+// countTasks counts the waiting tasks of each queue. It also writes the set of queue names:
+// asynq does so once per process only, and after a FLUSHALL Asynqmon would show no queues
+// until a restart.
 func countTasks(ctx context.Context, rdb redis.UniversalClient) (map[string]int, error) {
 	pipe := rdb.Pipeline()
 	counts := make(map[string][]*redis.IntCmd, len(Names))
@@ -113,13 +113,14 @@ func countTasks(ctx context.Context, rdb redis.UniversalClient) (map[string]int,
 	return tasks, nil
 }
 
-// buckets are the seconds that have their expiry task.
+// buckets are the seconds that already have their expiry task.
 type buckets struct {
 	mu   sync.Mutex
 	sent map[int64]struct{}
 }
 
-// maxBuckets is the size at which past seconds are deleted: it is more than the horizon has.
+// maxBuckets is the size at which past seconds are deleted: more than the seconds of the
+// horizon.
 const maxBuckets = int(ExpireHorizon/time.Second) + 500
 
 // claim is true for the first caller of a second.

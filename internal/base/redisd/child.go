@@ -21,10 +21,10 @@ import (
 const (
 	readyTimeout = 30 * time.Second      // to load its file; an empty one takes 20 ms
 	readyPoll    = 2 * time.Millisecond  // between two pings until it is ready
-	stopTimeout  = 5 * time.Second       // to write its file and exit, before it is killed
-	restartFirst = 50 * time.Millisecond // before the first restart, doubled each time
-	restartMax   = 5 * time.Second       // maximum between two restarts
-	restartCalm  = 30 * time.Second      // of running, after which the doubling begins again
+	stopTimeout  = 5 * time.Second       // to write its file and exit before it is killed
+	restartFirst = 50 * time.Millisecond // wait before the first restart, doubled each time
+	restartMax   = 5 * time.Second       // maximum wait between two restarts
+	restartCalm  = 30 * time.Second      // running time after which the wait is restartFirst again
 )
 
 // errEnded is the cause of an exit with status 0 that was not requested.
@@ -34,7 +34,7 @@ var errEnded = errors.New("ended by itself")
 type child struct {
 	program string
 	dir     string // its working directory: the append-only file
-	socket  string // the same over all restarts, so that clients reconnect
+	socket  string // unchanged by restarts, so that clients reconnect
 	pidFile string
 	log     *slog.Logger
 	output  *output
@@ -46,12 +46,12 @@ type child struct {
 
 	mu      sync.Mutex
 	process *os.Process // nil between two runs
-	failure error       // of a first run that ended before it was ready
+	failure error       // why the first run ended before it was ready
 }
 
-// startChild runs redis-server on data/redis and returns when it answers. A file of an
-// earlier run that it cannot read is moved aside: it holds only nudges, which are not
-// worth refusing to start.
+// startChild runs redis-server on data/redis and returns when it answers. If it cannot read
+// the file of an earlier run, the file is moved aside: it holds only nudges, which are no
+// reason to refuse to start.
 func startChild(ctx context.Context, program, data string, log *slog.Logger) (*child, error) {
 	pidFile := filepath.Join(data, "redis.pid")
 	if err := stopLeftover(ctx, pidFile, log); err != nil {
@@ -71,11 +71,11 @@ func startChild(ctx context.Context, program, data string, log *slog.Logger) (*c
 		// The file was not the cause: move it back and return the first error.
 		return nil, errors.Join(err, os.RemoveAll(dir), os.Rename(aside, dir))
 	}
-	log.Warn("redis could not read its file and started without; waiting work is nudged again from the database", "moved_to", aside, "error", err)
+	log.Warn("redis could not read its file and started without it; waiting work is nudged again from the database", "moved_to", aside, "error", err)
 	return c, nil
 }
 
-// moveAside renames a folder that is not empty, and replaces what was moved there before.
+// moveAside renames a folder if it is not empty, and replaces an earlier one at that place.
 func moveAside(dir, aside string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
@@ -104,7 +104,7 @@ func launch(ctx context.Context, program, dir, pidFile string, log *slog.Logger)
 	return c, nil
 }
 
-// command is the child's configuration. It is complete: no file is read.
+// command is the child's complete configuration: it reads no configuration file.
 func (c *child) command() *exec.Cmd {
 	cmd := exec.Command(c.program,
 		"--port", "0", "--unixsocket", c.socket, "--unixsocketperm", "700",
@@ -112,18 +112,18 @@ func (c *child) command() *exec.Cmd {
 		"--maxmemory", "0", "--maxmemory-policy", "noeviction",
 		"--databases", "1", "--daemonize", "no", "--loglevel", "notice", "--logfile", "")
 	cmd.Dir = c.dir
-	// An environment of its own: ours may contain the master key.
+	// Our environment is not passed on: it may contain the master key.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.Stdout, cmd.Stderr = c.output, c.output
-	// A fork that rewrites the file may keep the output open after its parent.
+	// A fork that rewrites the file may keep the output open after its parent has ended.
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = childAttributes()
 	return cmd
 }
 
-// supervise runs the child, and restarts it, until it is stopped. It locks its thread: the
-// kernel ends the child with the thread that started it, not with the process, and Go may
-// end any thread that no goroutine has locked.
+// supervise runs the child and restarts it until it is stopped. It locks its thread: the
+// kernel ends the child when the thread that started it ends, not when the process does, and
+// Go may end any thread that no goroutine has locked.
 func (c *child) supervise() {
 	defer close(c.stopped)
 	runtime.LockOSThread()
@@ -209,9 +209,9 @@ func (c *child) awaitReady(ctx context.Context) error {
 	}
 }
 
-// ping uses a connection of its own: the client library waits a second after a few
-// connections were refused, fifty times what a start takes. A server that still loads its
-// file answers with LOADING.
+// ping opens its own connection: the client library waits a second after a few refused
+// connections, fifty times as long as a start takes. A server that is still loading its file
+// answers with LOADING.
 func ping(ctx context.Context, socket string) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socket)
@@ -228,12 +228,12 @@ func ping(ctx context.Context, socket string) error {
 	answer := make([]byte, 64)
 	n, err := conn.Read(answer)
 	if err == nil && !bytes.HasPrefix(answer[:n], []byte("+PONG")) {
-		err = fmt.Errorf("it answers %q", answer[:n])
+		err = fmt.Errorf("the answer to PING is %q", answer[:n])
 	}
 	return err
 }
 
-// close stops the child: on SIGTERM it writes its file and exits, as by SHUTDOWN; after
+// close stops the child: on SIGTERM it writes its file and exits, as for SHUTDOWN. After
 // stopTimeout, or when ctx ends, it is killed.
 func (c *child) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
@@ -261,8 +261,8 @@ func (c *child) signal(s os.Signal) {
 	}
 }
 
-// output writes the child's output to our log and keeps the last line, which has the cause
-// of an exit.
+// output writes the child's output to our log and keeps the last line, which has the cause of
+// an exit.
 type output struct {
 	log  *slog.Logger
 	mu   sync.Mutex

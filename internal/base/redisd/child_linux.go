@@ -2,9 +2,9 @@ package redisd
 
 import "syscall"
 
-// childAttributes lets the kernel end the child when the thread that started it ends. In a
-// process group of its own the child gets no Ctrl-C: it is still needed to release running
-// work.
+// childAttributes makes the kernel end the child when the thread that started it ends. The
+// child has its own process group, so that it gets no Ctrl-C: it is still needed to release
+// running work.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// miniTick is how often the clock of the stand-in moves. It does not move by itself: a key
-// with a lifetime would never expire.
+// miniTick is how often the stand-in's clock is moved forward. It does not run by itself: a
+// key with a lifetime would never expire.
 const miniTick = 200 * time.Millisecond
 
-// mini is a Redis inside the process, for development without a redis-server.
+// mini is an in-process Redis, for development without a redis-server.
 type mini struct {
 	server   *miniredis.Miniredis
 	password secret

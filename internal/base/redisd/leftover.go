@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The socket is in a folder of its own in the temporary folder, as the data folder's path
-// may be longer than the kernel permits.
+// The socket is in its own folder below the temporary folder: the path of the data folder may
+// be longer than the kernel permits.
 const (
 	socketPrefix  = "backstop-redis-"
 	socketName    = "redis.sock"
@@ -56,7 +56,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// writePID records which process serves which socket, for the start after a crash.
+// writePID records which process serves which socket, for a start after a crash.
 func writePID(path string, pid int, socket string) error {
 	temp := path + ".new"
 	if err := os.WriteFile(temp, fmt.Appendf(nil, "%d\n%s\n", pid, socket), 0o600); err != nil {
@@ -65,7 +65,7 @@ func writePID(path string, pid int, socket string) error {
 	return os.Rename(temp, path)
 }
 
-// readPID returns what writePID recorded; a socket that is not one of ours is ignored.
+// readPID returns what writePID recorded; ok is false if the socket is not one of ours.
 func readPID(path string) (pid int, socket string, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -80,15 +80,15 @@ func readPID(path string) (pid int, socket string, ok bool) {
 }
 
 // stopLeftover stops the child of an earlier run that did not end with it: two servers must
-// not write one file. The process must still be the redis-server of that socket, as its id
-// may have been reused.
+// not write the same file. It checks that the process is still the redis-server of that
+// socket, since its id may have been reused.
 func stopLeftover(ctx context.Context, pidFile string, log *slog.Logger) error {
 	pid, socket, ok := readPID(pidFile)
 	if !ok {
 		return nil
 	}
-	// Opened first and verified after: from here on the handle is of one process (pidfd on
-	// Linux), even if its id is reused.
+	// The process is opened before it is verified: the handle (a pidfd on Linux) stays that of
+	// this process even if its id is reused.
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return nil
@@ -118,12 +118,12 @@ func endProcess(ctx context.Context, process *os.Process, running func() bool) e
 			}
 		}
 	}
-	return errors.New("it does not end")
+	return errors.New("the process does not end")
 }
 
-// serves reports whether the process is a redis-server on that socket. The socket is in
-// its arguments, and stays there when redis-server rewrites its title. A zombie has an
-// empty command line.
+// serves reports whether the process is a redis-server on that socket. The socket is one of
+// its arguments, and remains so when redis-server rewrites its title. A zombie has an empty
+// command line.
 func serves(ctx context.Context, pid int, socket string) bool {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if errors.Is(err, fs.ErrNotExist) && !exists("/proc/self") {

@@ -31,8 +31,8 @@ func (o Options) Client() redis.UniversalClient {
 	})
 }
 
-// dialer is ours because the library's own TLS dialler ignores the context: a hanging
-// Redis would then delay a callback by the whole dial timeout.
+// dialer replaces the library's own TLS dialler, which ignores the context: a hanging Redis
+// would delay a callback by the whole dial timeout.
 func (o Options) dialer() func(context.Context, string, string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: time.Minute}
 	if !o.TLS {
@@ -59,7 +59,7 @@ func (o connOpt) MakeRedisClient() any {
 }
 
 // failurePause is how long a worker's command waits after a failure. asynq polls for the
-// next task again at once, whatever the error was: a Redis that refuses would get
+// next task at once, whatever the error was: a Redis that refuses commands would get
 // thousands of requests a second.
 const failurePause = 100 * time.Millisecond
 

@@ -1,9 +1,9 @@
-// Package redisd provides the program's Redis: the one of a URL, or, where none is given,
-// a redis-server of its own that it starts, supervises and stops.
+// Package redisd provides the program's Redis: the one at a URL or, without a URL, a
+// redis-server that the program starts, supervises and stops itself.
 //
 // Redis holds only nudges (which rows to look at now); the rows themselves are in the
 // database. So a Redis that is down or empty delays work by seconds and loses none of it,
-// and nothing here stops the program once it runs.
+// and no failure here stops a running program.
 package redisd
 
 import (
@@ -27,15 +27,15 @@ type Engine string
 const (
 	External  Engine = "external"   // given by URL
 	Child     Engine = "child"      // a redis-server that the program runs
-	InProcess Engine = "in-process" // no redis-server found: a stand-in for development
+	InProcess Engine = "in-process" // a stand-in for development if no redis-server is found
 )
 
-// checkTimeout bounds the probe of readyz.
+// checkTimeout bounds Check, which /readyz calls.
 const checkTimeout = time.Second
 
 // Config selects a Redis.
 type Config struct {
-	// At is where an external Redis is, by Parse; nil for an embedded one.
+	// At is the external Redis, from Parse; nil for an embedded one.
 	At *Options
 	// DataDir is the program's data folder, which the caller has locked: the embedded
 	// Redis keeps its file in DataDir/redis.
@@ -53,8 +53,8 @@ type Redis struct {
 	stop   func(context.Context) error
 }
 
-// Open connects to the Redis at cfg.At, or starts the embedded one. An external Redis
-// need not be up: callbacks must be taken without it, and the caller calls Verify until it
+// Open connects to the Redis at cfg.At, or starts the embedded one. An external Redis need
+// not be up: callbacks must be accepted without it, and the caller calls Verify until it
 // answers. An embedded one that does not start is an error.
 func Open(ctx context.Context, cfg Config) (*Redis, error) {
 	bridgeLibraryLog(cfg.Logger)
@@ -93,7 +93,7 @@ func openInProcess(log *slog.Logger) (*Redis, error) {
 	if err != nil {
 		return nil, fmt.Errorf("in-process redis: %w", err)
 	}
-	log.Warn("no redis-server on PATH: using a slow in-process stand-in that keeps nothing, for development only; " +
+	log.Warn("no redis-server on PATH: using a slow in-process stand-in that stores nothing, for development only; " +
 		"install redis-server or set BACKSTOP_REDIS_URL")
 	opts := Options{Mode: Single, Addrs: []string{m.server.Addr()}, Password: m.password}
 	return newRedis(InProcess, opts, log, m.close), nil
@@ -121,9 +121,9 @@ func (r *Redis) Close(ctx context.Context) error {
 
 var libraryLog sync.Once
 
-// bridgeLibraryLog sends the client library's lines (lost connections, moved masters) to
-// our log at debug instead of standard error. The setting is global, so the first logger
-// stays.
+// bridgeLibraryLog sends the client library's lines (lost connections, moved masters) to our
+// log at debug level instead of standard error. The setting is global, so the first logger is
+// kept.
 func bridgeLibraryLog(log *slog.Logger) {
 	libraryLog.Do(func() { redis.SetLogger(libraryLogger{log}) })
 }

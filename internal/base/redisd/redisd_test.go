@@ -148,7 +148,7 @@ func TestADatabaseOfANumberThatIsNotThereIsShown(t *testing.T) {
 	}
 	address.Path = "/99"
 	r, _ := openExternal(t, address.String())
-	if err := r.Check(t.Context()); err == nil || Kind(err) != "redis has no database of the number that BACKSTOP_REDIS_URL names" {
+	if err := r.Check(t.Context()); err == nil || Kind(err) != "redis has no database with the number in BACKSTOP_REDIS_URL" {
 		t.Errorf("Check: %v, shown as %q", err, Kind(err))
 	}
 }
@@ -160,7 +160,7 @@ func TestARefusedPasswordIsShownWithoutIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, _ := openExternal(t, s.URL())
-	if err := other.Check(t.Context()); err == nil || Kind(err) != "redis wants a password: write it into the URL, redis://:password@host" {
+	if err := other.Check(t.Context()); err == nil || Kind(err) != "redis requires a password: add it to the URL, redis://:password@host" {
 		t.Errorf("Check: %v, shown as %q", err, Kind(err))
 	}
 }
@@ -239,18 +239,18 @@ func TestWrongURLsShowWhatToFix(t *testing.T) {
 		}
 	}()
 	for url, want := range map[string]string{
-		"redis://" + locked:                           "write it into the URL",
+		"redis://" + locked:                           "add it to the URL",
 		"redis://:s3cretx@" + locked:                  "fix them in the URL",
 		"redis://app:s3cret@" + narrow:                "keys and channels asynq:*",
 		"redis-cluster://" + master.Addr:              "begin the URL with redis://",
 		"redis://" + cluster:                          "begin the URL with redis-cluster://",
 		"redis://" + sentinels:                        "redis-sentinel://hosts/master-name",
 		"redis-sentinel://" + sentinels + "/s3cret":   "fix the name after the hosts",
-		"redis-sentinel://" + master.Addr + "/main":   "is no sentinel",
+		"redis-sentinel://" + master.Addr + "/main":   "is not a sentinel",
 		"redis-cluster://" + slotless:                 "slot not served",
 		"redis-sentinel://127.0.0.1:1,127.0.0.1:2/m":  "no sentinel names the master: dial tcp",
 		"rediss://" + secure.Listener.Addr().String(): "SSL_CERT_FILE",
-		"redis://" + wantsTLS.Addr().String():         "where it wants TLS",
+		"redis://" + wantsTLS.Addr().String():         "if it requires TLS",
 	} {
 		refuses(url, want)
 	}

@@ -36,7 +36,7 @@ func (secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
 // Options are the address and the credentials of a Redis.
 type Options struct {
 	Mode     Mode
-	Addrs    []string // host:port each (Sentinel: of the sentinels), or one socket path
+	Addrs    []string // host:port of each server (Sentinel: of each sentinel), or one socket path
 	Username string
 	Password secret
 	DB       int
@@ -56,8 +56,8 @@ type Options struct {
 //	redis-sentinel://[user:password@]h1[:26379],h2/master[/db]?sentinel_username=…&sentinel_password=…&tls=true
 //	redis-cluster://[user:password@]h1[:6379],h2?tls=true
 //
-// Reserved characters in a user name or password are percent-encoded. Errors contain what
-// is wrong and where, and quote nothing: in a mistyped URL a password can be anywhere.
+// Reserved characters in a user name or password are percent-encoded. Errors say what is wrong
+// and where, and quote nothing: in a mistyped URL, a password can be anywhere.
 func Parse(raw string) (Options, error) {
 	o, err := parse(raw)
 	if err != nil {
@@ -72,7 +72,7 @@ func parse(raw string) (Options, error) {
 	}
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found {
-		return Options{}, errors.New("no scheme, want redis://, rediss://, redis-sentinel:// or redis-cluster://")
+		return Options{}, errors.New("the scheme is missing; use redis://, rediss://, redis-sentinel:// or redis-cluster://")
 	}
 	var o Options
 	port := "6379"
@@ -86,7 +86,7 @@ func parse(raw string) (Options, error) {
 	case "redis-cluster":
 		o.Mode = Cluster
 	default:
-		return Options{}, errors.New("unknown scheme, want redis://, rediss://, redis-sentinel:// or redis-cluster://")
+		return Options{}, errors.New("unknown scheme; use redis://, rediss://, redis-sentinel:// or redis-cluster://")
 	}
 
 	authority := rest
@@ -94,7 +94,7 @@ func parse(raw string) (Options, error) {
 		authority = rest[:end]
 	}
 	if tail := rest[len(authority):]; !strings.Contains(authority, "@") && strings.Contains(tail, "@") {
-		return Options{}, errors.New("an @ after the hosts; @, / and ? in a password must be percent-encoded")
+		return Options{}, errors.New("an @ after the hosts; percent-encode @, / and ? in a password")
 	}
 	path, query, _ := strings.Cut(rest[len(authority):], "?")
 	hosts := authority
@@ -118,7 +118,7 @@ func parse(raw string) (Options, error) {
 func (o *Options) parseUser(user string) error {
 	name, password, found := strings.Cut(user, ":")
 	if !found {
-		return errors.New("a user name without a password; write :password@ for a password alone")
+		return errors.New("a user name without a password; for a password alone, write :password@")
 	}
 	name, err := unescape(name)
 	if err != nil {
@@ -129,7 +129,7 @@ func (o *Options) parseUser(user string) error {
 		return errors.New("the password is not correctly percent-encoded")
 	}
 	if name != "" && password == "" {
-		return errors.New("a user name without a password")
+		return errors.New("a user name without a password; write user:password@")
 	}
 	o.Username, o.Password = name, secret(password)
 	return nil
@@ -147,7 +147,7 @@ func unescape(s string) (string, error) {
 func (o *Options) parseHosts(list, port string) error {
 	hosts := strings.Split(list, ",")
 	if o.Mode == Single && len(hosts) > 1 {
-		return errors.New("several hosts; redis-sentinel:// and redis-cluster:// take several")
+		return errors.New("several hosts; only redis-sentinel:// and redis-cluster:// take several")
 	}
 	if len(hosts) > maxHosts {
 		return fmt.Errorf("more than %d hosts", maxHosts)
@@ -177,16 +177,16 @@ func hostPort(s, port string) (string, error) {
 		}
 		number, hasPort = strings.TrimPrefix(rest, ":"), rest != ""
 		if strings.Trim(host, "0123456789abcdefABCDEF:.") != "" || !strings.Contains(host, ":") {
-			return "", errors.New("no IPv6 address between the brackets")
+			return "", errors.New("the text between the brackets is not an IPv6 address")
 		}
 		host = "[" + host + "]"
 	} else {
 		host, number, hasPort = strings.Cut(s, ":")
 		if host == "" {
-			return "", errors.New("no host name")
+			return "", errors.New("the host name is missing")
 		}
 		if strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") != "" {
-			return "", errors.New("a character that no host name has (in a password it must be percent-encoded)")
+			return "", errors.New("a character that is not allowed in a host name (percent-encode it in a password)")
 		}
 	}
 	if !hasPort {
@@ -217,7 +217,7 @@ func (o *Options) parsePath(path string) error {
 		master, number, _ := strings.Cut(path, "/")
 		master, err := unescape(master)
 		if err != nil || strings.TrimSpace(master) == "" {
-			return errors.New("no master name; write redis-sentinel://hosts/master-name")
+			return errors.New("the master name is missing; write redis-sentinel://hosts/master-name")
 		}
 		o.Master, db = master, number
 	}
@@ -242,7 +242,7 @@ func (o *Options) parseQuery(query string) error {
 	}
 	for name, list := range values {
 		if len(list) != 1 || strings.ContainsAny(list[0], "\x00\r\n") {
-			return errors.New("a parameter after ? is given twice or holds a control character")
+			return errors.New("a parameter after ? is given twice or contains a control character")
 		}
 		switch {
 		case name == "tls" && o.Mode != Single:

@@ -14,14 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrEvicts means that Redis may delete keys when it is full. With any policy but
-// noeviction it deletes the bodies of accepted tasks without an error, and the rest of
-// them then blocks the queue, so the program must not run on it.
+// ErrEvicts means that Redis may delete keys when it is full. With any policy but noeviction
+// it deletes the bodies of accepted tasks without an error, and what is left of those tasks
+// blocks the queue, so the program must not run on it.
 var ErrEvicts = errors.New("maxmemory-policy is not noeviction")
 
-// Verify checks whether a Redis that is reachable can be used. ErrEvicts is final; any
-// other error means that Redis could not be checked yet. It may be called again at any
-// time, such as after a failover.
+// Verify checks whether a reachable Redis can be used. ErrEvicts is final; any other error
+// means that Redis could not be checked yet. It may be called again at any time, such as
+// after a failover.
 func (r *Redis) Verify(ctx context.Context) error {
 	if r.engine == InProcess {
 		return r.Check(ctx)
@@ -32,17 +32,17 @@ func (r *Redis) Verify(ctx context.Context) error {
 			return err
 		}
 		if tooOld(info["redis_version"]) {
-			r.warnOnce("redis is older than 6.2, which the queue's scripts need: tasks that are given up cannot be put away")
+			r.warnOnce("redis is older than 6.2, which the queue's scripts need: tasks that are given up cannot be archived; upgrade it")
 		}
 		if info["aof_enabled"] == "0" {
-			r.warnOnce("redis keeps no append-only file: after its restart queued work waits a few seconds for the database tick; set appendonly yes")
+			r.warnOnce("redis has no append-only file: after a restart of redis, queued work waits a few seconds for the database tick; set appendonly yes")
 		}
 		switch policy := info["maxmemory_policy"]; policy {
 		case "noeviction":
 		case "":
 			r.warnOnce("redis does not show its maxmemory-policy; make sure that it is noeviction")
 		default:
-			return fmt.Errorf("redis: %w but %s: it would lose accepted work when full; set maxmemory-policy noeviction", ErrEvicts, policy)
+			return fmt.Errorf("redis: %w but %s: a full redis would lose accepted work; set maxmemory-policy noeviction", ErrEvicts, policy)
 		}
 		return nil
 	})
@@ -64,8 +64,8 @@ func (r *Redis) Check(ctx context.Context) error {
 	return r.probe(ctx)
 }
 
-// takesWrites returns why a Redis that answers cannot be used. What it does not show
-// counts as usable.
+// takesWrites returns why a Redis that answers cannot be used. A property that it does not
+// show counts as usable.
 func (r *Redis) takesWrites(ctx context.Context, node *redis.Client) error {
 	info, err := r.serverInfo(ctx, node)
 	if err != nil {
@@ -74,18 +74,18 @@ func (r *Redis) takesWrites(ctx context.Context, node *redis.Client) error {
 	used, limit := memory(info)
 	switch policy := info["maxmemory_policy"]; {
 	case info["role"] == "slave" && info["slave_read_only"] != "0":
-		return unusable{errors.New("redis is a replica and takes no writes")}
+		return unusable{errors.New("redis is a read-only replica: use its master")}
 	case share(used, limit) >= 1:
 		return unusable{fmt.Errorf("redis is full: %d of %d bytes; raise maxmemory", used, limit)}
 	case policy != "" && policy != "noeviction":
-		return unusable{fmt.Errorf("redis: %w any more but %s: set it back", ErrEvicts, policy)}
+		return unusable{fmt.Errorf("redis: %w any more but %s: set it to noeviction", ErrEvicts, policy)}
 	}
 	return nil
 }
 
-// probe writes to every queue without changing anything. INFO does not show everything:
-// another node of a cluster may hold the queue, or none, and a user or a disk may not
-// take writes.
+// probe writes to every queue without changing anything. INFO does not show everything: the
+// queue may be on another node of a cluster, or on none, and the user may lack permission or
+// the disk may be full.
 func (r *Redis) probe(ctx context.Context) error {
 	pipe := r.client.Pipeline()
 	for _, key := range queue.ProbeKeys() {
@@ -97,8 +97,8 @@ func (r *Redis) probe(ctx context.Context) error {
 	return nil
 }
 
-// warnOnce logs a warning once in the life of the program, however often Verify is called
-// and however many nodes a cluster has.
+// warnOnce logs a warning once in the life of the program, however often Verify is called and
+// however many nodes a cluster has.
 func (r *Redis) warnOnce(message string) {
 	if _, logged := r.warned.LoadOrStore(message, true); !logged {
 		r.log.Warn(message)
@@ -114,8 +114,8 @@ func tooOld(version string) bool {
 	return errMajor == nil && errMinor == nil && (a < 6 || a == 6 && b < 2)
 }
 
-// Memory returns how many bytes Redis uses and may use, of the fullest node of a cluster.
-// A limit of 0 is none.
+// Memory returns how many bytes Redis uses and may use; of a cluster, those of its fullest
+// node. A limit of 0 means no limit.
 func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 	if r.engine == InProcess {
 		return 0, 0, nil
@@ -137,15 +137,15 @@ func (r *Redis) Memory(ctx context.Context) (used, limit int64, err error) {
 	return used, limit, err
 }
 
-// memory reads the memory that a server uses and may use. A missing field reads as 0,
-// which is no limit.
+// memory returns the memory that a server uses and may use, in bytes. A missing field reads
+// as 0, which means no limit.
 func memory(info map[string]string) (used, limit int64) {
 	used, _ = strconv.ParseInt(info["used_memory"], 10, 64)
 	limit, _ = strconv.ParseInt(info["maxmemory"], 10, 64)
 	return used, limit
 }
 
-// share is how full a server is, 0 where it has no limit.
+// share is how full a server is; 0 if it has no limit.
 func share(used, limit int64) float64 {
 	if limit <= 0 {
 		return 0
@@ -153,7 +153,7 @@ func share(used, limit int64) float64 {
 	return float64(used) / float64(limit)
 }
 
-// eachMaster calls f for every server that takes writes, in parallel.
+// eachMaster calls f in parallel for every server that takes writes.
 func (r *Redis) eachMaster(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	switch c := r.client.(type) {
 	case *redis.ClusterClient:
@@ -173,8 +173,8 @@ func (r *Redis) eachMaster(ctx context.Context, f func(context.Context, *redis.C
 	}
 }
 
-// serverInfo reads INFO of a server that may hold queues. Where the user may not read it,
-// it is empty.
+// serverInfo reads INFO of a server that may hold queues. It is empty if the user may not
+// read it.
 func (r *Redis) serverInfo(ctx context.Context, node *redis.Client) (map[string]string, error) {
 	info, err := readInfo(ctx, node)
 	switch {

@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// keySize is that of AES-256.
+// keySize is the key size of AES-256, in bytes.
 const keySize = 32
 
 // maxKeys bounds a key file. Rotation needs two keys; many more mean that reseal was never
 // run.
 const maxKeys = 16
 
-// maxFile is many times the size of maxKeys lines in the longest form, in bytes.
+// maxFile is far above the size of maxKeys lines in the longest form, in bytes.
 const maxFile = 16 << 10
 
 // ParseKeys reads master keys in the form of a key file or BACKSTOP_MASTER_KEY: 32 bytes
 // each as base64 or hex, one per line or separated by commas, the current one first and
 // older ones after it.
 //
-// To rotate, add a new key in front, restart, reseal, and remove the old one.
+// To rotate, add a new key at the beginning, restart, reseal, and remove the old one.
 func ParseKeys(text string) (*Keyring, error) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
 	if len(words) > maxKeys {
-		return nil, fmt.Errorf("%d master keys: keep the current one and those in use, at most %d", len(words), maxKeys)
+		return nil, fmt.Errorf("%d master keys: keep the current one and those still in use, at most %d", len(words), maxKeys)
 	}
 	keys := make([][]byte, len(words))
 	for i, word := range words {
@@ -90,7 +90,7 @@ func readPrivate(path string) (string, error) {
 	// Stat of the open file, not of the path, which could change in between.
 	info, err := f.Stat()
 	if err != nil {
-		return "", fmt.Errorf("look at master key file: %w", err)
+		return "", fmt.Errorf("stat master key file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("master key file %s is not a regular file", path)

@@ -51,8 +51,7 @@ const (
 
 var tagForm = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// NewToken is a token of the package's NewToken followed by a tag, which IsToken
-// verifies.
+// NewToken returns a token of the package's NewToken followed by a tag that IsToken verifies.
 func (m *MAC) NewToken(prefix string) string {
 	token := NewToken(prefix)
 	return token + m.tag(m.current, token)
@@ -87,15 +86,15 @@ func (m *MAC) tag(keyID, token string) string {
 	return tagForm.EncodeToString(sum[:tagSize])
 }
 
-// Retired holds what is still needed of master keys that were removed from the keyring: by
-// key id, the source of its MACs, sealed under the current key. They open no sealed text
-// and sign nothing.
+// Retired holds, by key id, what is still needed of master keys that were removed from the
+// keyring: the sources of their MACs, sealed under the current key. A retired key opens no
+// sealed text and signs nothing.
 type Retired map[string]string
 
 func retiredPlace(id string) Place { return Place{Table: "retired_keys", Row: id, Field: "sealed"} }
 
-// Retire returns what must be stored of all keys but the current one before they are
-// removed from the keyring. The keyring's own retired keys are included.
+// Retire returns what must be stored of every key but the current one before it is removed
+// from the keyring. It includes the keyring's own retired keys.
 func (k *Keyring) Retire() Retired {
 	r := Retired{}
 	for id, root := range k.roots {
@@ -106,8 +105,8 @@ func (k *Keyring) Retire() Retired {
 	return r
 }
 
-// WithRetired returns a keyring that also verifies under retired keys. Those that do not
-// open are left out and named in the error; the keyring is valid nevertheless.
+// WithRetired returns a keyring that also verifies under retired keys. Retired keys that do
+// not open are left out and listed in the error; the keyring is valid even then.
 func (k *Keyring) WithRetired(retired Retired) (*Keyring, error) {
 	with := *k
 	with.roots = make(map[string][]byte, len(k.roots)+len(retired))

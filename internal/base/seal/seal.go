@@ -20,20 +20,21 @@ import (
 	"strings"
 )
 
-// ErrKey means that a text was sealed under a master key that is not in the keyring. The
-// text may be intact: add its key.
+// ErrKey means that a text was sealed under a master key that is not in the keyring. The text
+// may be intact: add the key.
 var ErrKey = errors.New("sealed under a master key that is not configured")
 
 // ErrSealed means that a text was altered, was moved from another place, or is not a
 // sealed text.
 var ErrSealed = errors.New("sealed text is damaged or belongs to another place")
 
-// version begins every sealed text, so that another cipher can be introduced gradually.
+// version is the prefix of every sealed text, so that another cipher can be introduced
+// gradually.
 const version = "sealed:v1:"
 
-// Place is where a sealed text is stored. It is authenticated with the text: a text that
-// is copied to another row or field, for example with write access to the database but
-// without the key, does not open.
+// Place is where a sealed text is stored. It is authenticated with the text: a text that was
+// copied to another row or field, for example by somebody with write access to the database
+// but without the key, does not open.
 type Place struct{ Table, Row, Field string }
 
 // Keyring holds the current master key and older ones, whose texts still open. It is
@@ -48,7 +49,7 @@ type Keyring struct {
 	roots map[string][]byte
 }
 
-// NewKeyring makes a keyring. Keys have 32 bytes each, the current one first.
+// NewKeyring returns a keyring. Each key has 32 bytes; the current one is first.
 func NewKeyring(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no master key: at least one is needed")
@@ -63,7 +64,7 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 			return nil, fmt.Errorf("master key %d: %w", i+1, err)
 		}
 		// The nonce is random for each text. 96 bits allow 2^32 texts under one
-		// key (NIST SP 800-38D, 8.3), far above all secrets of an installation.
+		// key (NIST SP 800-38D, 8.3), far more than an installation has secrets.
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
 			return nil, fmt.Errorf("master key %d: %w", i+1, err)
@@ -98,8 +99,8 @@ func (k *Keyring) Seal(place Place, plaintext []byte) string {
 	return head + encoding.EncodeToString(k.keys[k.current].Seal(nil, nil, plaintext, bound(head, place)))
 }
 
-// Open decrypts a text sealed for place, under the current or an older key. Its
-// errors are ErrKey and ErrSealed; they contain nothing of the text.
+// Open decrypts a text sealed for place, under the current or an older key. Its errors are
+// ErrKey and ErrSealed; they contain no part of the text.
 func (k *Keyring) Open(place Place, sealed string) ([]byte, error) {
 	id, body, ok := split(sealed)
 	if !ok {
@@ -134,8 +135,8 @@ func (k *Keyring) ID() string { return k.current }
 // IDs are the ids of all keys, in the given order.
 func (k *Keyring) IDs() []string { return slices.Clone(k.ids) }
 
-// SealingUnder returns the keyring with another of its keys as the current one; false if
-// it does not have that key.
+// SealingUnder returns the keyring with another of its keys as the current one; false if the
+// keyring does not have that key.
 func (k *Keyring) SealingUnder(id string) (*Keyring, bool) {
 	if !k.Has(id) {
 		return nil, false
@@ -151,10 +152,10 @@ func (k *Keyring) Has(id string) bool {
 	return ok
 }
 
-// sealedText is the beginning of a sealed text.
+// sealedText matches the beginning of a sealed text.
 var sealedText = regexp.MustCompile(regexp.QuoteMeta(version) + "([^:]*):")
 
-// KeyIDs are the key ids of all sealed texts inside a text.
+// KeyIDs returns the key ids of all sealed texts within a text.
 func KeyIDs(text string) (ids []string) {
 	for _, m := range sealedText.FindAllStringSubmatch(text, -1) {
 		ids = append(ids, m[1])
@@ -170,8 +171,8 @@ func split(sealed string) (id, body string, ok bool) {
 	return strings.Cut(rest, ":")
 }
 
-// bound is the additional authenticated data. Each part is preceded by its length, so that
-// no two places have the same bytes.
+// bound returns the additional authenticated data. Each part is preceded by its length, so
+// that no two places have the same bytes.
 func bound(head string, p Place) []byte {
 	var b []byte
 	for _, part := range []string{head, p.Table, p.Row, p.Field} {
@@ -181,9 +182,9 @@ func bound(head string, p Place) []byte {
 	return b
 }
 
-// Derive is a key for one purpose, derived from the current master key (HKDF-SHA256). The
-// master key cannot be computed from it. Its signatures become invalid when another master
-// key is the current one.
+// Derive returns a key for one purpose, derived from the current master key (HKDF-SHA256). The
+// master key cannot be computed from it. Signatures made with it become invalid when another
+// master key becomes the current one.
 func (k *Keyring) Derive(purpose string) []byte { return derive(k.roots[k.current], purpose) }
 
 func derive(root []byte, purpose string) []byte {
@@ -194,12 +195,12 @@ func derive(root []byte, purpose string) []byte {
 	return key
 }
 
-// NewToken makes a token: prefix and 52 characters of base32, 260 random bits.
+// NewToken returns a new token: prefix and 52 characters of base32, 260 random bits.
 func NewToken(prefix string) string { return prefix + rand.Text() + rand.Text() }
 
-// HashToken is the stored form of a token: SHA-256 in hex. A slow password hash would add
-// nothing, as 256 random bits cannot be guessed, and would cost every request; so it is
-// only for secrets of NewToken's strength.
+// HashToken returns the stored form of a token: SHA-256 in hex. It is only for secrets of
+// NewToken's strength: 260 random bits cannot be guessed, so a slow password hash would only
+// cost time on every request.
 func HashToken(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

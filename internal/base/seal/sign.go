@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// SigningKey is a public key of this installation. The key pair is derived from a master
-// key, so that no other key needs to be stored.
+// SigningKey is a public key of this installation. Its key pair is derived from a master key,
+// so that no further key must be stored.
 type SigningKey struct {
 	ID     string
 	Public ed25519.PublicKey
@@ -40,7 +40,7 @@ func (k *Keyring) Sign(message []byte) (SigningKey, []byte) {
 	return SigningKey{SigningKeyID(public), public}, ed25519.Sign(private, message)
 }
 
-// SigningKeys are the public keys of all master keys of the keyring, the current one
+// SigningKeys returns the public keys of all master keys of the keyring, the current one
 // first.
 func (k *Keyring) SigningKeys() (keys []SigningKey) {
 	for _, id := range append([]string{k.current}, slices.Sorted(maps.Keys(k.signers))...) {

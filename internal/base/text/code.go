@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Code is a text that rows store by its key, with the arguments for its %s.
+// Code is a text that rows store as its key and the arguments for its placeholders.
 type Code struct {
 	Key string
 	Text
@@ -16,14 +16,15 @@ type Code struct {
 // Codes are the texts that a package stores in rows. The zero value is ready to use.
 type Codes struct{ all []Code }
 
-// New adds a code. Each key begins with the name of its package.
+// New adds a code. Each key begins with the name of the package that declares it.
 func (c *Codes) New(key string, t Text) Code {
 	code := Code{key, t}
 	c.all = append(c.all, code)
 	return code
 }
 
-// Say is the code with its arguments. A Code among them is formatted in the same language.
+// Say returns the code with its arguments. A Code among them is formatted in the same
+// language.
 func (c Code) Say(args ...any) Message {
 	s := Message{Code: c.Key, text: c.Text}
 	for _, arg := range args {
@@ -37,7 +38,7 @@ func (c Code) Say(args ...any) Message {
 	return s
 }
 
-// codeMark leads an argument that is a code itself.
+// codeMark is the prefix of an argument that is itself a code.
 const codeMark = "@"
 
 // Message is a code with its arguments, as rows store it.
@@ -45,11 +46,12 @@ type Message struct {
 	Code string   `json:"code,omitempty"`
 	Args []string `json:"args,omitempty"`
 
-	text  Text   // unless it was read from a row
-	inner []Code // among the arguments
+	text  Text   // zero if the message was read from a row
+	inner []Code // the codes among the arguments; none if it was read from a row
 }
 
-// Error is the text in English, unless the code was read from a row.
+// Error returns the text in English, or the code and its arguments if the message was read
+// from a row.
 func (s Message) Error() string {
 	known := Catalog{s.Code: s.text}
 	for _, c := range s.inner {
@@ -58,7 +60,7 @@ func (s Message) Error() string {
 	return known.Say(s, "en", nil)
 }
 
-// Map changes every argument.
+// Map returns the message with every argument changed.
 func (s Message) Map(change func(arg string) string) Message {
 	s.Args = slices.Clone(s.Args)
 	for i, arg := range s.Args {
@@ -67,7 +69,7 @@ func (s Message) Map(change func(arg string) string) Message {
 	return s
 }
 
-// Of is the code in an error; the zero Message where it has none.
+// Of returns the Message that an error wraps; the zero Message if there is none.
 func Of(err error) Message {
 	var s Message
 	errors.As(err, &s)
@@ -77,7 +79,7 @@ func Of(err error) Message {
 // Catalog finds the texts of codes.
 type Catalog map[string]Text
 
-// Join makes one catalog of several packages' codes. Two of one key are a mistake.
+// Join returns one catalog of several packages' codes. It panics if a key is declared twice.
 func Join(all ...*Codes) Catalog {
 	c := Catalog{}
 	for _, codes := range all {
@@ -91,8 +93,8 @@ func Join(all ...*Codes) Catalog {
 	return c
 }
 
-// Say formats a code in a language; word, unless it is nil, may translate an argument. A
-// code of a newer program is shown as it is.
+// Say formats a message in a language; word, unless nil, may translate an argument. A code
+// that the catalog does not have, such as that of a newer program, is shown unchanged.
 func (c Catalog) Say(s Message, language string, word func(arg string) string) string {
 	args := make([]any, len(s.Args))
 	for i, arg := range s.Args {

@@ -1,12 +1,12 @@
-// Package text declares texts for people in every language, and those that more than one
-// page uses. A text of one page is declared beside it.
+// Package text declares texts in every language of the console, and the texts that several
+// pages share. A text of a single page is declared beside that page.
 package text
 
-// Text is one text in every language of the console. Tests check the texts: none unused, the
-// same placeholders in each language, nothing empty.
+// Text is one text in every language of the console. Tests check that no text is unused or
+// empty and that its placeholders are the same in each language.
 type Text struct{ ZH, EN string }
 
-// In is the text in a language: Chinese unless English is asked for.
+// In returns the text in a language: English for "en", else Chinese.
 func (t Text) In(language string) string {
 	if language == "en" {
 		return t.EN

@@ -1,9 +1,9 @@
-// Package textlimit bounds texts from outside and makes them storable.
+// Package textlimit bounds texts that come from outside and makes them storable.
 package textlimit
 
 import "strings"
 
-// Cut returns the beginning of s, of at most maxBytes. It ends with a whole character:
+// Cut returns the beginning of s, at most maxBytes long. It ends with a whole character:
 // PostgreSQL refuses a part of one.
 func Cut(s string, maxBytes int) string {
 	if len(s) <= maxBytes {
@@ -12,7 +12,7 @@ func Cut(s string, maxBytes int) string {
 	return strings.ToValidUTF8(s[:maxBytes], "")
 }
 
-// Clip is Cut with an ellipsis where s was longer.
+// Clip is Cut with an ellipsis if s was longer.
 func Clip(s string, maxBytes int) string {
 	if len(s) <= maxBytes {
 		return s
@@ -20,7 +20,8 @@ func Clip(s string, maxBytes int) string {
 	return Cut(s, maxBytes) + "…"
 }
 
-// Storable replaces what PostgreSQL's text cannot store: NUL, and bytes that are not UTF-8.
+// Storable replaces what PostgreSQL's type text cannot store: NUL, and bytes that are not
+// UTF-8.
 func Storable(s string) string {
 	const replacement = "\uFFFD"
 	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)

@@ -1,10 +1,10 @@
-// Package trace traces a payment from the supplier's callback over its commit to the
-// attempts at the merchant, as OpenTelemetry spans. Without a collector there is no Tracer;
-// every method of a nil Tracer and a nil Span does nothing and costs nothing, so that
-// callers need no check.
+// Package trace traces a payment as OpenTelemetry spans: from the supplier's callback through
+// its commit to the attempts to notify the merchant. Without a collector there is no Tracer;
+// every method of a nil Tracer and a nil Span does nothing and costs nothing, so that callers
+// need no check.
 //
-// Spans have codes, order numbers and outcomes: never a body, a header, a URL with its query
-// or a key.
+// Spans contain codes, order numbers and outcomes, but never a body, a header, a URL with its
+// query or a key.
 package trace
 
 import (
@@ -33,13 +33,13 @@ type Config struct {
 	// Endpoint is the collector's base URL, such as http://127.0.0.1:4318; empty
 	// leaves it to the OTEL_EXPORTER_OTLP_* variables.
 	Endpoint string
-	OneIn    int // one payment in so many is traced
+	OneIn    int // one payment in this many is traced
 	Version  string
 	Node     string
 	Log      *slog.Logger
 }
 
-// Tracer makes spans. nil = off.
+// Tracer makes spans; nil means that tracing is off.
 type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider
@@ -48,8 +48,8 @@ type Tracer struct {
 // exportTimeout bounds one request to the collector.
 const exportTimeout = 5 * time.Second
 
-// Open begins to send spans. Where the collector is unavailable only spans are lost: they
-// wait in a bounded queue, and further ones are dropped.
+// Open starts to send spans. If the collector is unavailable, only spans are lost: they wait
+// in a bounded queue, and further ones are dropped.
 func Open(ctx context.Context, c Config) (*Tracer, error) {
 	options := []otlptracehttp.Option{otlptracehttp.WithTimeout(exportTimeout)}
 	if c.Endpoint != "" {
@@ -61,7 +61,7 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 	}
 	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
-		return nil, fmt.Errorf("make the exporter of traces: %w", err)
+		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "backstop"), attribute.String("service.version", c.Version), attribute.String("service.instance.id", c.Node),
@@ -76,7 +76,7 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 	return t, nil
 }
 
-// tracesURL is the collector's URL for traces: /v1/traces below its base.
+// tracesURL returns the collector's URL for traces: /v1/traces below its base URL.
 func tracesURL(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -99,14 +99,14 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return nil
 }
 
-// Span is one piece of work of one payment. nil = it is not traced.
+// Span is one piece of work for one payment; nil means that the payment is not traced.
 type Span struct {
 	span trace.Span
 	ctx  context.Context // holds the span for its children
 	t    *Tracer
 }
 
-// Begin begins a trace.
+// Begin starts a trace.
 func (t *Tracer) Begin(name string) *Span {
 	if t == nil {
 		return nil
@@ -114,8 +114,8 @@ func (t *Tracer) Begin(name string) *Span {
 	return t.start(context.Background(), name, trace.SpanKindServer)
 }
 
-// Continue begins a span of a trace that began earlier or in another process; parent is
-// what Span.Parent returned there.
+// Continue starts a span of a trace that began earlier or in another process; parent is what
+// Span.Parent returned there.
 func (t *Tracer) Continue(parent, name string) *Span {
 	if t == nil || parent == "" {
 		return nil
@@ -127,7 +127,7 @@ func (t *Tracer) Continue(parent, name string) *Span {
 	return t.start(ctx, name, trace.SpanKindClient)
 }
 
-// Child begins a span for a part of the work.
+// Child starts a span for a part of the work.
 func (s *Span) Child(name string) *Span {
 	if s == nil {
 		return nil
@@ -143,7 +143,7 @@ func (t *Tracer) start(ctx context.Context, name string, kind trace.SpanKind) *S
 	return &Span{span: span, ctx: ctx, t: t}
 }
 
-// Parent identifies the span for Continue: a W3C traceparent, "" where it is not traced.
+// Parent identifies the span for Continue: a W3C traceparent, "" if it is not traced.
 func (s *Span) Parent() string {
 	if s == nil {
 		return ""
@@ -186,7 +186,7 @@ func (s *Span) End() {
 
 type key struct{}
 
-// With carries the span in a context; without a span it is the same context.
+// With returns a context that carries the span, or ctx itself if there is no span.
 func With(ctx context.Context, s *Span) context.Context {
 	if s == nil {
 		return ctx
@@ -194,14 +194,14 @@ func With(ctx context.Context, s *Span) context.Context {
 	return context.WithValue(ctx, key{}, s)
 }
 
-// Of is the span that a context carries, or nil.
+// Of returns the span that a context carries, or nil.
 func Of(ctx context.Context) *Span {
 	s, _ := ctx.Value(key{}).(*Span)
 	return s
 }
 
-// quiet logs errors of sending spans, at most once a minute: a collector that is unavailable
-// must not fill the log.
+// quiet logs errors of sending spans at most once a minute: an unavailable collector must not
+// fill the log.
 type quiet struct {
 	log  *slog.Logger
 	last atomic.Int64 // Unix seconds

@@ -4,25 +4,25 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Creation is what one transaction creates as claimed: where its lane may have one more, a row
-// is written as this node's claim and run after the commit, without the queue and without a
-// claim of its own. Any other row is read when it is due, and so is that of a node that
-// crashes: it is like any other claim.
+// Creation is the set of jobs that one transaction creates already claimed. If its lane has
+// room, a row is written as claimed by this node and runs after the commit, without the queue
+// and without a separate claim. All other rows are read when they are due. So are the rows of
+// a node that crashes, once their lease ends, like any other claim.
 type Creation[T, R any] struct {
 	w     *Worker[T, R]
 	lease Lease
 	all   []Claimed[T]
 }
 
-// Creation begins one that ends with the transaction.
+// Creation begins a Creation that ends with the transaction.
 func (w *Worker[T, R]) Creation(tx db.Tx) *Creation[T, R] {
 	c := &Creation[T, R]{w: w, lease: w.lease()}
 	tx.OnEnd(c.end)
 	return c
 }
 
-// Reserve reserves the place of a job that is about to be created, if there is one. row
-// receives the lease to be stored, and returns what the slot runs.
+// Reserve reserves room for a job that is about to be created, and reports whether there was
+// any. row receives the lease to be stored, and returns what the slot runs.
 func (c *Creation[T, R]) Reserve(id, lane int64, row func(Lease) T) bool {
 	x, ok := c.w.reserve(id, lane)
 	if ok {
@@ -44,8 +44,8 @@ func (w *Worker[T, R]) reserve(id, lane int64) (Slot, bool) {
 	return x, ok
 }
 
-// end runs what was created, or nothing where the transaction failed. Where the end of the
-// commit is unknown, the rows wait for the end of their lease.
+// end runs what was created, or nothing if the transaction failed. If it is unknown whether
+// the commit succeeded, the rows wait for the end of their lease.
 func (c *Creation[T, R]) end(err error) {
 	if len(c.all) == 0 {
 		return

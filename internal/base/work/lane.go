@@ -7,33 +7,33 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many jobs of one lane may run at a time. It begins with laneStart and grows with each
-// job that succeeds, up to its gate's Max: a counterpart that hangs never holds more slots
-// than it has earned.
+// How many jobs of one lane may run at a time. The number starts at laneStart and grows by
+// one with each job that succeeds, up to the gate's Max: a counterpart that hangs never holds
+// more slots than it has earned.
 const (
 	laneStart = 5
 	// maxEarned bounds what a lane can earn.
 	maxEarned = 1000
-	// laneIdle is after how long without a job a lane loses what it has earned.
+	// laneIdle is the time without a job after which a lane loses what it has earned.
 	laneIdle = 10 * time.Second
-	// laneForget is after how long without a job a lane is forgotten.
+	// laneForget is the time without a job after which a lane is forgotten.
 	laneForget = time.Minute
-	// SlowAfter is how long a job may take before its lane is slow; so is a lane that
-	// uses all of its slots for holdAfter while no job ends.
+	// SlowAfter is how long a job may take before its lane counts as slow. A lane that uses
+	// all of its slots for holdAfter while no job ends counts as slow too.
 	SlowAfter = 3 * time.Second
 	holdAfter = time.Second
-	// quickAgain jobs in a row below SlowAfter make it quick again.
+	// quickAgain is how many consecutive jobs below SlowAfter make a lane quick again.
 	quickAgain = 3
-	// retryToken is how long a lane without a token waits at most before it tries again:
-	// its rate, or its share of it, may have grown meanwhile.
+	// retryToken is the maximum time that a lane without a token waits before it tries again:
+	// its rate, or this node's share of it, may have grown meanwhile.
 	retryToken = time.Second
 )
 
-// lane is one line of jobs on this node.
+// lane is the queue of one counterpart's jobs on this node.
 type lane struct {
 	id       int64
 	waiting  []*job // to be claimed
-	claimed  []*job // ahead: these begin first
+	claimed  []*job // ahead of a slot: these begin first
 	ahead    int    // claimed, or about to be
 	inFlight int
 	inReady  bool
@@ -42,17 +42,17 @@ type lane struct {
 	reading  bool // they are being read
 
 	earned    int           // jobs that may run
-	proven    bool          // the last one succeeded
-	took      time.Duration // by the last one
+	proven    bool          // the last job succeeded
+	took      time.Duration // duration of the last job
 	slow      bool
-	quickRuns int   // in a row, while slow
+	quickRuns int   // consecutive, while slow
 	usedAt    int64 // the last start or end of a job
 	limiter   *rate.Limiter
-	pausedTo  int64 // when its rate allows the next one; 0 = now
-	probe     *job  // the last one that runs
+	pausedTo  int64 // when its rate allows the next job; 0 = now
+	probe     *job  // the last running probe
 }
 
-// lane returns a lane, created where it is new.
+// lane returns a lane, created if it is new.
 func (s *Slots) lane(now, id int64) *lane {
 	l := s.lanes[id]
 	if l == nil {
@@ -62,8 +62,8 @@ func (s *Slots) lane(now, id int64) *lane {
 	return l
 }
 
-// limit is how many jobs of a lane may run now. Where slots are scarce, a lane whose last
-// job failed gets one.
+// limit is how many jobs of a lane may run now. While slots are scarce, a lane without a
+// recent success gets one.
 func (s *Slots) limit(l *lane, g Gate) int {
 	if !l.proven && s.o.Size-s.inFlight <= s.o.Size/4 {
 		return 1
@@ -88,8 +88,7 @@ func (l *lane) ended(took time.Duration, ok bool) {
 	}
 }
 
-// enqueue puts a job into its lane's line, or leaves it to its row where the lane is closed
-// or the line is full.
+// enqueue adds a job to its lane, or leaves it to its row if the lane is closed or full.
 func (s *Slots) enqueue(now int64, j Job) {
 	g := s.o.Gate(j.Lane)
 	if !g.allows() || g.Only != 0 && g.Only != j.ID {
@@ -108,7 +107,7 @@ func (s *Slots) enqueue(now int64, j Job) {
 	s.makeReady(l, g)
 }
 
-// makeReady queues a lane that may run a job in its pool, or have one claimed ahead.
+// makeReady queues a lane if its pool may run one of its jobs, or if one may be claimed ahead.
 func (s *Slots) makeReady(l *lane, g Gate) {
 	limit, waits := s.limit(l, g), l.pausedTo == 0 && len(l.waiting) > 0
 	if !l.inReady && l.inFlight < limit && (len(l.claimed) > 0 || waits && l.inFlight+l.ahead < limit) {
@@ -122,21 +121,21 @@ func (s *Slots) makeReady(l *lane, g Gate) {
 	}
 }
 
-// take is the next job to be claimed.
+// take removes and returns the next job to be claimed.
 func (l *lane) take() *job {
 	j := l.waiting[0]
 	l.waiting = l.waiting[1:]
 	return j
 }
 
-// pool is a part of the node's slots with its own queue of lanes.
+// pool is a share of the node's slots with its own queue of lanes.
 type pool struct {
 	max, inFlight int
 	ready         []*lane
 }
 
-// newPools divides the node's slots: slow lanes get two of five at most and one of ten at
-// least, so that neither kind can block the other.
+// newPools divides the node's slots: slow lanes get at most two fifths and at least one tenth
+// of them, so that neither kind can block the other.
 func newPools(slots int) (quick, slow pool) {
 	return pool{max: max(1, slots-slots/10)}, pool{max: max(1, slots*2/5)}
 }
@@ -166,8 +165,8 @@ func (s *Slots) next(now int64, p *pool) (*lane, Gate) {
 	return nil, Gate{}
 }
 
-// mayNext reports whether a lane's next job may run. What was claimed ahead for a lane that
-// has closed is to be released.
+// mayNext reports whether a lane's next job may run. If the lane has closed, it marks the
+// jobs that were claimed ahead for release.
 func (s *Slots) mayNext(now int64, l *lane, g Gate) bool {
 	if !g.Open {
 		for _, j := range l.claimed {
@@ -183,8 +182,8 @@ func (s *Slots) mayNext(now int64, l *lane, g Gate) bool {
 	return len(l.waiting) > 0 && l.inFlight+l.ahead < limit && s.mayStart(now, l, g)
 }
 
-// mayStart reports whether a lane's gate and its rate allow the next job. The waiting jobs of
-// a closed lane are left to their rows.
+// mayStart reports whether a lane's gate and rate allow the next job. The waiting jobs of a
+// closed lane are left to their rows.
 func (s *Slots) mayStart(now int64, l *lane, g Gate) bool {
 	switch {
 	case g.Open:
@@ -213,10 +212,10 @@ func (s *Slots) keepOnly(l *lane, wanted int64) (there bool) {
 	return there
 }
 
-// rate is how many jobs of a lane may begin per second on this node, and how many at once
-// after a pause; 0 = no bound. Each node has its share of a rate: together they begin one
-// second's worth at once, or one each where that is more, as a bucket of less than one
-// would let none through.
+// rate returns how many jobs of a lane may begin per second on this node, and how many at
+// once after a pause; 0 = no bound. Each node has its share of a rate. Together the nodes may
+// begin one second's worth at once, or one job each if that is more: a bucket below one would
+// let none through.
 func (s *Slots) rate(g Gate) (perSecond float64, burst int) {
 	perSecond, burst = g.NodeRate, 1
 	if g.PerSecond > 0 {
@@ -231,8 +230,8 @@ func (s *Slots) rate(g Gate) (perSecond float64, burst int) {
 	return perSecond, burst
 }
 
-// inRate takes a token of the lane's bucket. Without one the lane waits until there will be
-// one, and at most for retryToken.
+// inRate takes a token of the lane's bucket. Without one, the lane waits for the next token,
+// but at most for retryToken.
 func (s *Slots) inRate(now int64, l *lane, g Gate) bool {
 	perSecond, burst := s.rate(g)
 	if perSecond == 0 {
@@ -256,8 +255,8 @@ func (s *Slots) inRate(now int64, l *lane, g Gate) bool {
 	return false
 }
 
-// Age is to be called about once a second: a lane that uses all of its slots while no job
-// ends becomes slow, one without jobs loses what it has earned and is forgotten.
+// Age must be called about once a second. A lane that uses all of its slots while no job ends
+// becomes slow; one without jobs loses what it has earned and is later forgotten.
 func (s *Slots) Age(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package work
 
 import "container/heap"
 
-// byMoment is a heap of what waits for a moment, the earliest first.
+// byMoment is a heap of jobs or lanes that wait for a moment, the earliest first.
 type byMoment[T interface{ moment() int64 }] []T
 
 func (j *job) moment() int64  { return j.At }

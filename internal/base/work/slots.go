@@ -1,9 +1,10 @@
 // Package work runs deferred jobs: it decides which of the rows that are due run now on
 // this node, so that one slow or dead counterpart does not delay the others.
 //
-// Slots decides, by ids, lanes, gates and time alone. A Source hides the rows: where the
-// moment is stored, how one is claimed and released. A Worker joins both with what is to
-// be done. The row is the truth: whatever is forgotten here is read there again.
+// Slots decides by ids, lanes, gates and time alone. A Source hides the rows: where their
+// due time is stored, and how they are claimed and released. A Worker connects both with the
+// function that does the work. The row is the truth: whatever is forgotten in memory is read
+// from it again.
 package work
 
 import (
@@ -20,28 +21,28 @@ const (
 	maxHeld = 50_000
 	// maxAhead bounds the jobs that are claimed without a slot.
 	maxAhead = 1024
-	// aheadTime is how long a job that is claimed without a slot should wait for one.
+	// aheadTime is how long a job that is claimed without a slot should wait for one at most.
 	aheadTime = time.Second
 )
 
 // Job is one row that is due, or will be.
 type Job struct {
 	ID   int64
-	Lane int64 // its counterpart: a lane is slow, or closed, as a whole
+	Lane int64 // id of its counterpart: a lane is slow, or closed, as a whole
 	At   int64 // not before, Unix µs by the clock of the rows; 0 = now
 }
 
 // Gate is what a lane may do now. The zero Gate is closed.
 type Gate struct {
 	Open  bool // jobs may run
-	Probe bool // one may run in this Epoch, to find out whether the others can
-	// Lease allows a probe to be leased: the Source does so as it claims, and sets the
-	// slot's Epoch.
+	Probe bool // one job may run in this Epoch, to find out whether the others can
+	// Lease allows a probe to be leased: the Source leases it when it claims the row, and
+	// sets the slot's Epoch.
 	Lease bool
 	Only  int64 // the job that may run; 0 = any
 	Max   int   // jobs at a time on this node; below 1 means 1
-	// PerSecond is the rate of all nodes together, one second's worth at once after a
-	// pause; NodeRate that of this node, one by one. 0 = no bound.
+	// PerSecond is the rate of all nodes together, with one second's worth at once after a
+	// pause. NodeRate is the rate of this node, without bursts. 0 = no bound.
 	PerSecond, NodeRate float64
 	// Epoch identifies the gate under which a job began; it is copied to the Slot.
 	Epoch int64
@@ -50,43 +51,44 @@ type Gate struct {
 // allows reports whether anything may run.
 func (g Gate) allows() bool { return g.Open || g.Probe || g.Lease }
 
-// Slot is the right to run one job now, or to claim it ahead. Each ends by Done or by Return.
+// Slot is the right to run one job now, or to claim it ahead of a free slot. Each ends with
+// Done or Return.
 type Slot struct {
 	ID, Lane int64
 	Probe    bool
-	Ahead    bool // to be claimed now, and run once Next returns it again
-	Claimed  bool // it was claimed ahead
-	Closed   bool // it was claimed ahead, and its lane has closed: to be released
+	Ahead    bool // claim the job now, and run it when Next returns the slot again
+	Claimed  bool // the job was claimed ahead
+	Closed   bool // the job was claimed ahead and its lane has closed: release it
 	Epoch    int64
-	run      int64 // differs from that of any other slot of the same job
+	run      int64 // distinguishes the slots of the same job
 }
 
 // SlotOptions are the bounds of Slots.
 type SlotOptions struct {
 	Size int // jobs that may run on this node at a time
-	// Gate is called under the lock of the Slots: it must be quick, and not call them.
+	// Gate is called with the lock of Slots held: it must be quick and must not call Slots.
 	Gate  func(lane int64) Gate
-	Nodes func() int // that share the rates, this one included; nil = 1
+	Nodes func() int // nodes that share the rates, this one included; nil = 1
 }
 
 // Slots gives the node's slots to lanes in turn. All times are parameters, in Unix µs by the
-// clock of the rows. It starts no goroutine: Next is to be called after each change.
+// clock of the rows. It starts no goroutine: call Next after each change.
 type Slots struct {
 	o SlotOptions
 
 	mu          sync.Mutex
 	lanes       map[int64]*lane
-	jobs        map[int64]*job // all that are in memory, by id
+	jobs        map[int64]*job // all jobs in memory, by id
 	held        byMoment[*job]
 	paced       byMoment[*lane] // lanes that wait for a token
 	quick, slow pool
 	inFlight    int     // of both pools
-	endedAt     int64   // when a slot became free
+	endedAt     int64   // when a slot last became free
 	ahead       int     // jobs that are claimed, or about to be, and have no slot
-	early       []*lane // of which a waiting job may be claimed ahead
-	closed      []*job  // claimed ahead, of lanes that have closed
-	thin        []*lane // whose line may be empty
-	runs        int64   // slots so far
+	early       []*lane // lanes of which a waiting job may be claimed ahead
+	closed      []*job  // jobs claimed ahead whose lanes have closed
+	thin        []*lane // lanes that may have no waiting jobs left
+	runs        int64   // slots given so far
 }
 
 // state is where a job is.
@@ -103,24 +105,24 @@ const (
 type job struct {
 	Job
 	state state
-	lane  *lane // nil while it is held
+	lane  *lane // nil while the job is held
 	epoch int64
 	probe bool
-	slow  bool  // while it runs: in which pool it is counted
+	slow  bool  // while it runs: the slow pool counts it
 	run   int64 // of its slot
 	// leasing is set until the lease of a probe has succeeded.
 	leasing bool
 }
 
-// NewSlots makes Slots of which none is in use.
+// NewSlots returns Slots of which none is in use.
 func NewSlots(o SlotOptions) *Slots {
 	s := &Slots{o: o, lanes: map[int64]*lane{}, jobs: map[int64]*job{}}
 	s.quick, s.slow = newPools(o.Size)
 	return s
 }
 
-// Offer takes jobs that are due now or at their moment. What does not fit, or belongs to a
-// closed lane, stays in its row.
+// Offer takes jobs that are due now or at their moment. A job that does not fit, or whose lane
+// is closed, stays in its row.
 func (s *Slots) Offer(now int64, jobs ...Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +131,7 @@ func (s *Slots) Offer(now int64, jobs ...Job) {
 
 func (s *Slots) offer(now int64, jobs []Job) {
 	for _, j := range jobs {
-		// What is held may have become due earlier: it was sent again by an operator.
+		// A held job may become due earlier, when an operator sends it again.
 		if known := s.jobs[j.ID]; known != nil && (known.state != isHeld || j.At > now) {
 			continue
 		}
@@ -141,16 +143,16 @@ func (s *Slots) offer(now int64, jobs []Job) {
 	}
 }
 
-// Reserve reserves the place of a job that is about to be created as claimed, if its lane
-// may have one more and no other job waits to be claimed. It takes a slot of the node once
-// it runs, after Committed.
+// Reserve reserves room for a job that is about to be created as claimed, if its lane has room
+// and none of its jobs waits to be claimed. The job takes a slot of the node when it runs,
+// after Committed.
 func (s *Slots) Reserve(now, id, laneID int64) (Slot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, l := s.o.Gate(laneID), s.lane(now, laneID)
 	switch {
 	case s.jobs[id] != nil || !g.Open || g.PerSecond > 0 || g.NodeRate > 0:
-		return Slot{}, false // a lane with a rate has a line
+		return Slot{}, false // jobs of a lane with a rate begin in turn
 	case l.slow || l.more || l.reading || len(l.waiting) > 0:
 		return Slot{}, false
 	}
@@ -173,10 +175,10 @@ func (s *Slots) reserve(j *job) Slot {
 
 func (s *Slots) quickFree() bool { return s.inFlight < s.o.Size && s.quick.inFlight < s.quick.max }
 
-// mayClaimAhead reports whether a lane may have one more job claimed without a slot: a claim
-// waits for its transaction, and slots that wait with it are missing for jobs that could
-// run. What is claimed is bound to this node, so it is no more than the lane runs in
-// aheadTime, and nothing while no slot becomes free.
+// mayClaimAhead reports whether a lane may have one more job claimed without a slot. A claim
+// waits for its transaction, and a slot that waited with it could not run another job
+// meanwhile. Claimed jobs are bound to this node, so a lane has no more of them than it runs
+// in aheadTime, and none are claimed while no slot becomes free.
 func (s *Slots) mayClaimAhead(now int64, l *lane, g Gate) bool {
 	hangs := func(running bool, since int64) bool { return running && now-since > aheadTime.Microseconds() }
 	if !l.proven || l.slow || hangs(l.inFlight > 0, l.usedAt) || hangs(!s.quickFree(), s.endedAt) {
@@ -185,8 +187,8 @@ func (s *Slots) mayClaimAhead(now int64, l *lane, g Gate) bool {
 	return s.ahead < maxAhead && l.ahead < min(PageSize, s.limit(l, g)*int(aheadTime/max(l.took, time.Millisecond)))
 }
 
-// Committed is called once a job is claimed ahead: Next returns it as soon as there is a slot
-// for it, before those of its lane that are not claimed.
+// Committed must be called once a job is claimed ahead. Next returns it as soon as there is a
+// slot for it, before the jobs of its lane that are not claimed.
 func (s *Slots) Committed(x Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,9 +199,10 @@ func (s *Slots) Committed(x Slot) {
 	}
 }
 
-// Next grants the free slots, one per lane in turn, and then what may be claimed ahead.
-// refill are lanes whose next jobs are to be read from their rows, each followed by Refilled.
-// wakeAt is when to call it again if nothing happens before; 0 = no need.
+// Next grants the free slots, one per lane in turn, and then the jobs that may be claimed
+// ahead. refill are the lanes whose next jobs must be read from their rows, followed by a
+// call of Refilled for each. wakeAt is when to call Next again if nothing happens before;
+// 0 = no need.
 func (s *Slots) Next(now int64) (grant []Slot, refill []int64, wakeAt int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,21 +243,20 @@ func (s *Slots) Next(now int64) (grant []Slot, refill []int64, wakeAt int64) {
 	return grant, refill, s.wakeAt()
 }
 
-// Refilled adds what was read of a lane; full means that there may be more rows.
+// Refilled adds the jobs that were read for a lane; full means that there may be more rows.
 func (s *Slots) Refilled(now, laneID int64, jobs []Job, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.lane(now, laneID)
 	l.reading = false
-	if l.more { // set meanwhile, perhaps for rows that were not read
+	if l.more { // set during the read, perhaps for rows that it missed
 		s.thin = append(s.thin, l)
 	}
 	l.more = l.more || full
 	s.offer(now, jobs)
 }
 
-// More marks lanes of which rows may be due that are not in memory. Closed lanes are left
-// out.
+// More marks lanes that may have due rows that are not in memory. Closed lanes are ignored.
 func (s *Slots) More(now int64, lanes ...int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +279,8 @@ func (s *Slots) Forget(laneID int64) {
 	}
 }
 
-// Late is called for a job that has been running for SlowAfter: its lane is slow from now on,
-// and the job counts in the slow pool, so that quick lanes need not wait for its end.
+// Late must be called when a job has been running for SlowAfter: its lane becomes slow, and
+// the job counts in the slow pool, so that quick lanes need not wait for its end.
 func (s *Slots) Late(x Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,8 +303,8 @@ func (s *Slots) Began(x Slot) {
 	}
 }
 
-// Done frees a slot whose job has run. How long it took, and whether it succeeded, change
-// what the lane may do.
+// Done frees a slot whose job has run. Its duration and success determine what the lane may
+// do next.
 func (s *Slots) Done(now int64, x Slot, took time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +324,7 @@ func (s *Slots) Return(now int64, x Slot, again bool) {
 	}
 }
 
-// of is the job that has the slot; nil where the slot was freed.
+// of returns the job that has the slot; nil if the slot was freed.
 func (s *Slots) of(x Slot) *job {
 	if j := s.jobs[x.ID]; j != nil && j.run == x.run && x.run != 0 {
 		return j
@@ -360,7 +362,7 @@ func (j *job) slot() Slot {
 	return Slot{ID: j.ID, Lane: j.Lane, Probe: j.probe, Epoch: j.epoch, run: j.run}
 }
 
-// release frees what a job had, and queues its lane again.
+// release frees a job's slot or its room among the claimed, and queues its lane again.
 func (s *Slots) release(now int64, j *job) {
 	delete(s.jobs, j.ID)
 	l := j.lane

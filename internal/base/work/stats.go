@@ -4,11 +4,11 @@ import "slices"
 
 // Stats is how a node's slots are used.
 type Stats struct {
-	Quick, Slow int // slots in use, of lanes that are quick and of those that are slow
+	Quick, Slow int // slots in use by quick lanes and by slow lanes
 	Ahead       int // jobs that are claimed, or about to be, and have no slot
 	Ready       int // lanes that wait for a slot
 	Jobs        int // held, waiting, reserved or running
-	Held        int // until their moment
+	Held        int // jobs held until their moment
 	Lanes       int
 }
 
@@ -22,7 +22,7 @@ func (s *Slots) Stats() Stats {
 	}
 }
 
-// SlowLanes are the lanes whose jobs take long, in order.
+// SlowLanes returns the ids of slow lanes in ascending order.
 func (s *Slots) SlowLanes() []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,9 +39,9 @@ func (s *Slots) SlowLanes() []int64 {
 // LaneStats is the state of a lane.
 type LaneStats struct {
 	Slow  bool
-	Paced bool // its rate holds it back
-	// PerSecond is its rate on this node, and Burst what may begin at once after a
-	// pause; 0 = it has none.
+	Paced bool // it waits because of its rate
+	// PerSecond is its rate on this node, and Burst how many jobs may begin at once after a
+	// pause; 0 = it has no rate.
 	PerSecond float64
 	Burst     int
 }

@@ -10,39 +10,40 @@ import (
 )
 
 const (
-	// claimBatch is the most rows of one claim, and the most results of one transaction: more
-	// than what one transaction creates, so that both catch up while more is created.
+	// claimBatch is the maximum number of rows of one claim and of results of one transaction:
+	// more than one transaction creates, so that both catch up under load.
 	claimBatch = 256
-	// maxUnwritten bounds jobs that have run and whose result is not committed yet: a slow
-	// database slows the work down instead of filling memory.
+	// maxUnwritten bounds the jobs that have run but whose results are not committed yet: a
+	// slow database slows the work down instead of filling memory.
 	maxUnwritten = 1024
 	// resultWait bounds how long one result may wait for its commit.
 	resultWait = 10 * time.Second
-	// writeTries is how often the commit of a result is tried.
+	// writeTries is the maximum number of attempts to commit a result.
 	writeTries = 5
 	// queryTime bounds one read of the rows, one claim and one release.
 	queryTime = 5 * time.Second
 )
 
-// Lease is the owner of a claimed row, and until when: then other nodes may claim it.
+// Lease is the owner of a claimed row, and the time from which other nodes may claim it.
 type Lease struct {
 	Owner, Until int64 // db.DB.Boot; Unix µs
 }
 
-// Source is the rows of one kind of work. It hides how a row is found and claimed, and where
-// its moment is stored. T is what one slot runs: a row, or several together.
+// Source gives access to the rows of one kind of work. It hides how a row is found and
+// claimed, and where its due time is stored. T is what one slot runs: one row, or several
+// together.
 type Source[T any] interface {
-	// Due reads jobs of a lane that are due about now, at most n.
+	// Due reads at most n jobs of a lane that are due now or very soon.
 	Due(ctx context.Context, lane, now int64, n int) ([]Job, error)
-	// Claim claims those that are due according to their rows: in one statement it counts
-	// the attempt and writes the lease, before anything is done, so that a crash costs one
-	// attempt and never the job. What it returns beside an error is claimed nevertheless.
+	// Claim claims the jobs that are due according to their rows. One statement counts the
+	// attempt and writes the lease before anything is done, so that a crash costs one attempt
+	// and never the job. Jobs that it returns together with an error are claimed.
 	Claim(ctx context.Context, slots []Slot, l Lease) ([]Claimed[T], error)
-	// Release undoes a claim, uncounted: the row is due at the moment at.
+	// Release undoes a claim and the count of its attempt: the row becomes due at at (Unix µs).
 	Release(ctx context.Context, row T, at int64) error
 }
 
-// Claimed is what was claimed for a slot.
+// Claimed is a row that was claimed for a slot.
 type Claimed[T any] struct {
 	Slot Slot
 	Row  T
@@ -50,11 +51,11 @@ type Claimed[T any] struct {
 
 // Ran is how a run ended.
 type Ran[R any] struct {
-	Results []R // to be committed; none = nothing was tried
+	Results []R // to be committed; empty = no attempt was made
 	OK      bool
 	Took    time.Duration
-	// ReleaseAt releases a row that was not tried, due at this moment (Unix µs); 0 = it is
-	// released already.
+	// ReleaseAt releases a row that was not tried, to be due at this time (Unix µs); 0 = it
+	// has been released already.
 	ReleaseAt int64
 }
 
@@ -63,16 +64,16 @@ type Options[T, R any] struct {
 	DB     *db.DB
 	Slots  *Slots
 	Source Source[T]
-	// Lease is how long a claim holds: longer than any run takes.
+	// Lease is how long a claim lasts: longer than any run takes.
 	Lease time.Duration
-	// Run does one job. ctx ends when the process has to end.
+	// Run does one job. ctx ends when a shutdown can wait no longer.
 	Run func(ctx context.Context, x Slot, row T) Ran[R]
-	// Commit writes the results of several jobs. committed runs once after the commit,
-	// before any of their lanes goes on; it may be nil.
+	// Commit writes the results of several jobs. committed runs once after the commit, before
+	// any of their lanes continues; it may be nil.
 	Commit func(ctx context.Context, tx db.Tx, all []R) (committed func(), err error)
 	// Written is called for each committed result.
 	Written func(R)
-	// Observe is called for each transaction of results, and Use when slots are granted.
+	// Observe is called for each transaction of results, and Use after slots were granted.
 	Observe func(items int, took time.Duration, err error)
 	Use     func(Stats)
 	Log     *slog.Logger
@@ -81,18 +82,18 @@ type Options[T, R any] struct {
 // Worker runs a source's jobs in slots.
 //
 // A job passes three steps: the claim of its row (or its creation as claimed, see Creation), a
-// slot, the run. A lane that is not known to be healthy needs the slot first. The claim is a
-// compare-and-set in SQL and
-// alone decides which node runs it, so an id may be offered any number of times.
+// slot, and the run. In a lane that is not known to be healthy, the slot comes before the
+// claim. The claim is a compare-and-set in SQL and alone decides which node runs the job, so
+// an id may be offered any number of times.
 type Worker[T, R any] struct {
 	o       Options[T, R]
 	results *db.Batcher[R, func()]
 
 	mu        sync.Mutex
-	wake      *sync.Cond // something to claim, or the end
+	wake      *sync.Cond // there is something to claim, or the worker closes
 	timer     *time.Timer
 	toClaim   []Slot
-	claimed   map[int64]Claimed[T] // ahead, and not begun
+	claimed   map[int64]Claimed[T] // claimed ahead and not begun, by job
 	unwritten int
 	closing   bool
 
@@ -121,8 +122,8 @@ func NewWorker[T, R any](o Options[T, R]) *Worker[T, R] {
 	return w
 }
 
-// Offer takes jobs that are due now or at their moment. It never blocks; what does not fit
-// is left to its row.
+// Offer takes jobs that are due now or at their moment. It never blocks; a job that does not
+// fit is left to its row.
 func (w *Worker[T, R]) Offer(jobs ...Job) {
 	w.o.Slots.Offer(w.o.DB.Now(), jobs...)
 	w.pump()
@@ -136,7 +137,7 @@ func (w *Worker[T, R]) Pull(lanes ...int64) {
 	w.pump()
 }
 
-// Go runs f beside all jobs, without a slot; Close waits for it. It does nothing after Close.
+// Go runs f without a slot; Close waits for it. It does nothing after Close.
 func (w *Worker[T, R]) Go(f func(context.Context)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,16 +146,16 @@ func (w *Worker[T, R]) Go(f func(context.Context)) {
 	}
 }
 
-// Pending is how many jobs have a slot and no claim yet, or a claim and no slot, or have run
-// and wait for the commit of their result.
+// Pending returns how many jobs have a slot and no claim yet, have a claim and no slot, or
+// have run and wait for the commit of their result.
 func (w *Worker[T, R]) Pending() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.toClaim) + len(w.claimed) + w.unwritten
 }
 
-// Close stops taking work, waits for running jobs until ctx ends, and then cuts them off;
-// their results are written either way. A second call does nothing.
+// Close stops taking work and waits for running jobs until ctx ends; then it cancels them.
+// Their results are written either way. A second call does nothing.
 func (w *Worker[T, R]) Close(ctx context.Context) {
 	w.mu.Lock()
 	if w.closing {
@@ -177,7 +178,7 @@ func (w *Worker[T, R]) Close(ctx context.Context) {
 	w.results.Close()
 }
 
-// pump starts what has a slot.
+// pump starts the jobs that have a slot.
 func (w *Worker[T, R]) pump() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,7 +233,7 @@ func (w *Worker[T, R]) refill(lane int64) {
 	w.pump()
 }
 
-// claimLoop claims what Slots has granted, as many as wait. A probe is claimed alone and
+// claimLoop claims the jobs that Slots has granted, in batches. A probe is claimed alone and
 // concurrently: it may have to be leased first.
 func (w *Worker[T, R]) claimLoop() {
 	for {
@@ -261,7 +262,7 @@ func (w *Worker[T, R]) claimLoop() {
 	}
 }
 
-// hold keeps what is claimed ahead until there is a slot for it. w.mu is held.
+// hold keeps a job that is claimed ahead until there is a slot for it. w.mu is held.
 func (w *Worker[T, R]) hold(c Claimed[T]) {
 	if w.closing {
 		go w.releaseAhead(c)
@@ -271,14 +272,14 @@ func (w *Worker[T, R]) hold(c Claimed[T]) {
 	w.o.Slots.Committed(c.Slot)
 }
 
-// releaseAhead releases what was claimed ahead and is not to run.
+// releaseAhead releases a job that was claimed ahead and will not run.
 func (w *Worker[T, R]) releaseAhead(c Claimed[T]) {
 	defer w.calls.Done()
 	w.release(c, w.o.DB.Now())
 }
 
-// claim claims a batch, runs what was claimed with a slot, and frees the slots of what was
-// not.
+// claim claims a batch. It runs the claimed jobs that have a slot, and frees the slots of the
+// jobs that were not claimed.
 func (w *Worker[T, R]) claim(batch []Slot) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
@@ -315,9 +316,9 @@ func (w *Worker[T, R]) lease() Lease {
 	return Lease{Owner: w.o.DB.Boot(), Until: w.o.DB.Now() + w.o.Lease.Microseconds()}
 }
 
-// run does a claimed job. After a success the slot is free at once, while the result is
-// committed; the row stays leased until then. Otherwise the slot is kept until the commit:
-// the gate must reflect a failure, and a probe, before the next job begins.
+// run runs a claimed job. After a success the slot is freed at once, while the result is
+// committed; the row stays leased until then. Otherwise the slot is kept until the commit: the
+// gate must reflect a failure, or the result of a probe, before the next job begins.
 func (w *Worker[T, R]) run(c Claimed[T]) {
 	late := time.AfterFunc(SlowAfter, func() {
 		w.o.Slots.Late(c.Slot)
@@ -348,7 +349,7 @@ func (w *Worker[T, R]) run(c Claimed[T]) {
 	w.mu.Unlock()
 }
 
-// release frees the slot of a job that was not tried, and releases its row where at is set.
+// release frees the slot of a job that was not tried, and releases its row unless at is 0.
 func (w *Worker[T, R]) release(c Claimed[T], at int64) {
 	if at != 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), queryTime)
@@ -361,7 +362,7 @@ func (w *Worker[T, R]) release(c Claimed[T], at int64) {
 	w.pump()
 }
 
-// write commits results. One that cannot be written leaves its row leased: it runs again
+// write commits results. If a result cannot be written, its row stays leased and runs again
 // after the lease (at least once).
 func (w *Worker[T, R]) write(id int64, all []R) {
 	var rest sync.WaitGroup
@@ -388,8 +389,8 @@ func (w *Worker[T, R]) writeOne(id int64, r R) {
 	}
 }
 
-// commit is one transaction of results. Those who wait for it go on when committed has run,
-// once for all.
+// commit is one transaction of results. Its waiters continue when committed has run, once for
+// all of them.
 func (w *Worker[T, R]) commit(ctx context.Context, tx db.Tx, all []R) ([]func(), error) {
 	committed, err := w.o.Commit(ctx, tx, all)
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Each stands for rows to join, in "WITH _v ?": models is a pointer to a slice.
+// Each is an argument of Bind for rows to join, as in "WITH _v ?": models is a pointer to a
+// slice.
 func Each(models any) any { return each{models} }
 
 type each struct{ models any }
 
-// Bind turns a text with a "?" for each argument into the text and values of a prepared
-// statement. A slice of numbers or texts is the list in "IN (?)". Lists and rows are
-// arrays on PostgreSQL, and JSON on SQLite.
+// Bind turns a query with a "?" for each argument into the text and values of a prepared
+// statement. A []int64 or []string is the list in "IN (?)". Lists and rows are arrays on
+// PostgreSQL and JSON on SQLite.
 func Bind(d *bun.DB, text string, args []any) (string, []any) {
 	parts := strings.Split(text, "?")
 	if len(parts) != len(args)+1 {

@@ -1,6 +1,6 @@
-// Package bulk puts sets of rows and lists of keys into statements whose text is the same
-// for any number of them, for the hot path: with literals, each batch would be a new text
-// to parse, analyse and plan. Package db sends the statements; bun formats all others.
+// Package bulk builds the statements of the hot path: their text is the same for any number of
+// rows or keys. With literals, each batch would be a new text to parse, analyse and plan.
+// Package db sends these statements; bun formats all others.
 package bulk
 
 import (
@@ -23,11 +23,11 @@ type Rows struct {
 
 	postgres bool
 	types    []string
-	columns  []any // a slice each
+	columns  []any // one slice per column
 }
 
-// From returns a query for the rows and its arguments, numbered from the given number: an
-// array per column on PostgreSQL, one JSON text on SQLite.
+// From returns a query for the rows, with its arguments numbered from number: one array per
+// column on PostgreSQL, one JSON text on SQLite.
 func (r *Rows) From(number int) (query string, args []any) {
 	columns := make([]string, len(r.types))
 	if r.postgres {
@@ -45,7 +45,7 @@ func (r *Rows) From(number int) (query string, args []any) {
 	return "SELECT " + strings.Join(columns, ", ") + " FROM json_each(?)", []any{r.json()}
 }
 
-// json is an array of rows, each of them an array.
+// json returns the rows as a JSON array of arrays.
 func (r *Rows) json() string {
 	rows := make([][]any, r.Len)
 	for i := range rows {
@@ -62,12 +62,12 @@ func (r *Rows) json() string {
 func jsonOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("bulk: values that JSON cannot hold: %v", err))
+		panic(fmt.Sprintf("bulk: values that JSON cannot represent: %v", err))
 	}
 	return string(text)
 }
 
-// Values returns n rows from the given one as "VALUES (?, …), …", and its arguments.
+// Values returns n rows, beginning with the row at, as "VALUES (?, …), …" and its arguments.
 func (r *Rows) Values(at, n int) (text string, args []any) {
 	one := "(?" + strings.Repeat(", ?", len(r.columns)-1) + ")"
 	args = make([]any, 0, n*len(r.columns))
@@ -86,7 +86,7 @@ func (r *Rows) row(i int) []any {
 	return values
 }
 
-// Of takes a pointer to a slice of models.
+// Of returns the rows of models, a pointer to a slice.
 func Of(d *bun.DB, models any) *Rows {
 	slice := reflect.Indirect(reflect.ValueOf(models))
 	model := slice.Type().Elem()
@@ -108,7 +108,7 @@ func isPostgres(d *bun.DB) bool { return d.Dialect().Name() == dialect.PG }
 
 var jsonText = reflect.TypeFor[json.RawMessage]()
 
-// columnOf returns one field of all rows, and its type in SQL.
+// columnOf returns one field of all rows and its SQL type.
 func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string) {
 	switch kind := f.IndirectType.Kind(); {
 	case f.IsPtr && kind == reflect.Int64:

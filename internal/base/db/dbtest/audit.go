@@ -6,8 +6,8 @@ import (
 	"backstop/internal/base/db"
 )
 
-// UnlockAudit removes the protection of the audit's rows against changes, as an owner of
-// the database can.
+// UnlockAudit removes the triggers that protect the audit's rows against changes, as an owner
+// of the database can.
 func UnlockAudit(t testing.TB, d *db.DB) {
 	t.Helper()
 	statements := []string{"DROP TRIGGER audit_no_update", "DROP TRIGGER audit_no_delete", "DROP TRIGGER audit_no_replace"}

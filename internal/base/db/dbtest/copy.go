@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/db"
 )
 
-// migratedFile is the content of a migrated SQLite database that nobody has joined.
+// migratedFile is the content of a migrated SQLite database that no node has joined.
 var migratedFile = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "backstop-migrated-")
 	if err != nil {
@@ -21,10 +21,11 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 	if err := migrate(db.Options{Dir: dir}); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(dir, db.File)) // closing it moved its log into the file
+	return os.ReadFile(filepath.Join(dir, db.File)) // closing the database moved its log into the file
 })
 
-// templateSchema is where the tables are: not in "public", as a house may want it.
+// templateSchema is the schema of the tables: not "public", since an installation may use
+// another one.
 const templateSchema = "tests"
 
 // clone copies the migrated database of the server for this test, and returns its URL.
@@ -35,13 +36,13 @@ func clone(t testing.TB) string {
 		t.Fatalf("PostgreSQL for tests: %v", err)
 	}
 	name := newName()
-	// Files are copied in a third of the time that the default, through the log, takes.
+	// Copying files takes a third of the time of the default, which goes through the log.
 	base := owned(t, "CREATE DATABASE "+name+" TEMPLATE "+from+" STRATEGY file_copy", "DROP DATABASE "+name+" WITH (FORCE)")
 	return with(base, name, templateSchema)
 }
 
-// template makes the database that clone copies and returns its name: one for all test
-// processes of a go test, which is their parent, since another may have another schema.
+// template creates the database that clone copies and returns its name. There is one for all
+// test processes of a go test, which is their parent: another go test may have another schema.
 // It ends with the server.
 var template = sync.OnceValues(func() (name string, err error) {
 	base, err := server()

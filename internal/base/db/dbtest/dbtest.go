@@ -19,14 +19,14 @@ import (
 	"backstop/internal/base/db"
 	"backstop/migrations"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for making schemas
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", which creates schemas
 )
 
 // engineEnv names the one engine of Each and Default: "sqlite" or "postgres".
 const engineEnv = "BACKSTOP_TEST_DATABASE"
 
-// Each runs the test on both engines, or on the one that BACKSTOP_TEST_DATABASE names, with
-// the schema in place.
+// Each runs the test on fresh migrated databases of both engines, or only of the one in
+// BACKSTOP_TEST_DATABASE.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	if os.Getenv(engineEnv) == "" {
 		Both(t, test)
@@ -35,15 +35,15 @@ func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	t.Run(os.Getenv(engineEnv), func(t *testing.T) { test(t, Default(t)) })
 }
 
-// Both runs the test on both engines whatever BACKSTOP_TEST_DATABASE says: for what
-// goroutines share of a database, of which each engine has its own kind.
+// Both runs the test on both engines, whatever BACKSTOP_TEST_DATABASE says: for tests of
+// concurrency, in which the engines differ.
 func Both(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
 }
 
-// Default opens a fresh migrated database for a test that is not about an engine: on
-// SQLite without BACKSTOP_TEST_DATABASE.
+// Default opens a fresh migrated database for a test that does not depend on the engine:
+// SQLite, unless BACKSTOP_TEST_DATABASE is set.
 func Default(t testing.TB) *db.DB {
 	t.Helper()
 	switch engine := os.Getenv(engineEnv); engine {
@@ -74,7 +74,7 @@ func SQLite(t testing.TB) *db.DB {
 // Postgres opens a fresh migrated database.
 func Postgres(t testing.TB) *db.DB {
 	t.Helper()
-	if os.Getenv(envURL) != "" { // its account may not be allowed to make databases
+	if os.Getenv(envURL) != "" { // its account may not be allowed to create databases
 		return Open(t, db.Options{URL: PostgresURL(t)})
 	}
 	return joined(t, db.Options{URL: clone(t)})
@@ -105,7 +105,7 @@ func PostgresWithSkew(t testing.TB, skew time.Duration) *db.DB {
 	return Open(t, db.Options{URL: address.String()})
 }
 
-// Open migrates, opens and joins a database, such as a second node on one URL.
+// Open migrates, opens and joins a database, for example as a second node on the same URL.
 func Open(t testing.TB, o db.Options) *db.DB {
 	t.Helper()
 	if err := migrate(o); err != nil {
@@ -142,7 +142,7 @@ func joined(t testing.TB, o db.Options) *db.DB {
 	return d
 }
 
-// PostgresURL makes an empty schema for this test and returns a URL that uses it.
+// PostgresURL creates an empty schema for this test and returns a URL that uses it.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	name := newName()
@@ -150,11 +150,10 @@ func PostgresURL(t testing.TB) string {
 	return with(base, "", name)
 }
 
-// newName is a name for a schema or a database that no other has.
+// newName returns a unique name for a schema or a database.
 func newName() string { return "t_" + strings.ToLower(rand.Text()[:16]) }
 
-// owned makes what this test needs on the server, takes it back afterwards, and returns
-// the server's URL.
+// owned runs create on the server, and drop after the test. It returns the server's URL.
 func owned(t testing.TB, create, drop string) string {
 	t.Helper()
 	base, err := server()
@@ -173,11 +172,11 @@ func owned(t testing.TB, create, drop string) string {
 	return base
 }
 
-// with is the server's URL with another database, where one is named, and a schema.
+// with returns the server's URL with a schema and, unless empty, another database.
 func with(base, database, schema string) string {
 	u, err := url.Parse(base)
 	if err != nil {
-		return base // opening it tells
+		return base // opening it returns the error
 	}
 	if database != "" {
 		u.Path = "/" + database

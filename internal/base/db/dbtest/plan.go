@@ -6,14 +6,14 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Plan is the database's plan of a query, line by line.
+// Plan returns the database's plan of a query, line by line.
 func Plan(t testing.TB, d *db.DB, query string) (lines []string) {
 	t.Helper()
 	explain := "EXPLAIN QUERY PLAN "
 	if d.IsPostgres() {
 		explain = "EXPLAIN "
 	}
-	rows, err := d.Read.DB.QueryContext(t.Context(), explain+query) // bun would look for placeholders in its text
+	rows, err := d.Read.DB.QueryContext(t.Context(), explain+query) // bun would look for placeholders in the text
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
@@ -28,7 +28,7 @@ func Plan(t testing.TB, d *db.DB, query string) (lines []string) {
 		for i := range cells {
 			cells[i] = new(any)
 		}
-		cells[len(cells)-1] = &line // before it SQLite has three numbers
+		cells[len(cells)-1] = &line // SQLite has three numbers before it
 		if err := rows.Scan(cells...); err != nil {
 			t.Fatal(err)
 		}

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// envURL names a PostgreSQL server for tests. Without it a private one is started from
-// Debian's packages, which all test processes share and which ends soon after the last of
-// them (see watch).
+// envURL is the environment variable with the URL of a PostgreSQL server for tests. Without
+// it, a private server is started from Debian's packages. All test processes share it, and it
+// ends soon after the last of them (see watch).
 const envURL = "TEST_DATABASE_URL"
 
 var server = sync.OnceValues(func() (string, error) {
@@ -29,8 +29,8 @@ var server = sync.OnceValues(func() (string, error) {
 	return private()
 })
 
-// held are the locks that this process holds for as long as it runs: a file without a
-// reference would be closed.
+// held are the locks that this process holds as long as it runs: a file without a reference
+// would be closed.
 var held []*os.File
 
 // privateHome is the folder of the private server.
@@ -38,7 +38,8 @@ func privateHome() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("backstop-test-postgres-%d", os.Getuid()))
 }
 
-// private starts, or finds, a server on a loopback port below the temporary folder.
+// private finds or starts the server on a loopback port, with its data below the temporary
+// folder.
 func private() (string, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -104,8 +105,8 @@ func binaries() (string, error) {
 	return "", errors.New("install the server (Debian: apt-get install postgresql), or set " + envURL)
 }
 
-// OwnPostgres starts a server for this test alone, with settings such as
-// "autovacuum=off", and returns its URL. It ends with the test.
+// OwnPostgres starts a server for this test only, with settings such as "autovacuum=off", and
+// returns its URL. The server ends with the test.
 func OwnPostgres(t testing.TB, settings ...string) string {
 	t.Helper()
 	bin, err := binaries()
@@ -136,7 +137,7 @@ func OwnPostgres(t testing.TB, settings ...string) string {
 
 func start(bin, data, port string, settings ...string) error {
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
-		// A watch that was interrupted may have left a part of it.
+		// An interrupted watch may have left a part of the folder.
 		if err := os.RemoveAll(data); err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func start(bin, data, port string, settings ...string) error {
 			return err
 		}
 	}
-	// Nothing has to survive a crash of the machine: a schema is migrated a third faster
+	// Nothing has to survive a crash of the machine, and a schema is migrated a third faster
 	// without waiting for the disk.
 	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off -c full_page_writes=off"
 	for _, s := range settings {
@@ -156,7 +157,7 @@ func start(bin, data, port string, settings ...string) error {
 	return run(filepath.Join(bin, "pg_ctl"), "-D", data, "-l", filepath.Join(data, "log"), "-o", opts, "-w", "-t", "60", "start")
 }
 
-// ownedDir makes the data folder and, for root, makes the account of Debian's package its
+// ownedDir creates the data folder. For root it makes the account of Debian's package the
 // owner: the server refuses to run as root.
 func ownedDir(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Statements records what bun sends to a database: pass it to WithQueryHook. It is for one
-// goroutine.
+// Statements records the statements that bun sends to a database: pass it to WithQueryHook.
+// It is not safe for concurrent use.
 type Statements struct{ Texts []string }
 
 // BeforeQuery implements bun.QueryHook.

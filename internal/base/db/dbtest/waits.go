@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/db"
 )
 
-// TxBeside starts a transaction beside others, on PostgreSQL, and returns once it waits
-// for a lock that another one holds. ended receives its error.
+// TxBeside starts a transaction on PostgreSQL and returns once it waits for a lock that
+// another transaction holds. ended receives its error.
 func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, db.Tx) error) (ended <-chan error) {
 	t.Helper()
 	pid, end := make(chan int64, 1), make(chan error, 1)
@@ -34,6 +34,6 @@ func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, db.Tx) error) (en
 			return end
 		}
 	}
-	t.Error("it does not wait for what another one holds")
+	t.Error("the transaction does not wait for a lock of another one")
 	return end
 }

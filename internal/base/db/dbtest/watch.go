@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Files in the server's folder. Each test process locks usersFile for as long as it runs:
-// the kernel releases the lock, however the process ends.
+// Files in the server's folder. Each test process locks usersFile as long as it runs: the
+// kernel releases the lock however the process ends.
 const (
 	homeLock   = "lock"
 	usersFile  = "users"
@@ -22,9 +22,9 @@ const (
 )
 
 const (
-	// watchEnv makes a test program watch the server in a folder.
+	// watchEnv is set to the server's folder to make a test program run as its watch.
 	watchEnv = "BACKSTOP_TEST_POSTGRES_WATCH"
-	// linger is how long the server runs unused before it is stopped: one package's tests
+	// linger is how long the server runs unused before it is stopped: the tests of one package
 	// often begin a moment after those of another.
 	linger = 15 * time.Second
 	// endTime is how long the server may take to stop before it is killed.
@@ -42,8 +42,7 @@ func init() {
 	}
 }
 
-// locked opens a file and locks it; with LOCK_NB it fails where another process has the
-// lock.
+// locked opens a file and locks it; with LOCK_NB it fails if another process has the lock.
 func locked(file string, how int) (*os.File, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -56,8 +55,8 @@ func locked(file string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// lockHome makes the server's folder and locks it. The watch may delete the folder while
-// another process waits for the lock.
+// lockHome creates the server's folder and locks it. It tries again if the watch deletes the
+// folder meanwhile.
 func lockHome(home string) (*os.File, error) {
 	for range 100 {
 		if err := os.MkdirAll(home, 0o755); err != nil { // PostgreSQL's account goes through it
@@ -79,15 +78,15 @@ func lockHome(home string) (*os.File, error) {
 		}
 		lock.Close()
 	}
-	return nil, fmt.Errorf("%s comes and goes", home)
+	return nil, fmt.Errorf("%s is deleted again and again while it is being locked", home)
 }
 
-// startWatch starts a watch where there is none: this test program in a process of its
-// own, which outlives the tests.
+// startWatch starts a watch if none is running: this test program as a separate process that
+// outlives the tests.
 func startWatch(home string) error {
 	free, err := locked(filepath.Join(home, watchFile), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		return nil // one runs
+		return nil // a watch is running
 	}
 	free.Close()
 	self, err := os.Executable()
@@ -151,7 +150,7 @@ func endServer(home string) (bool, error) {
 	}
 }
 
-// end stops PostgreSQL at once, without a checkpoint: its data is deleted.
+// end stops PostgreSQL at once, without a checkpoint: its data is deleted anyway.
 func end(pid int) {
 	_ = syscall.Kill(pid, syscall.SIGQUIT)
 	for deadline := time.Now().Add(endTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -9,8 +9,7 @@ import (
 	"backstop/internal/base/moves"
 )
 
-// Enforce makes the database refuse, from now on, every change of the status that is not in
-// the table.
+// Enforce makes the database refuse every change of the status that is not in the table.
 func Enforce[S ~string](t testing.TB, d *db.DB, table moves.Table[S]) {
 	t.Helper()
 	name, column, _ := strings.Cut(table.Column, ".")

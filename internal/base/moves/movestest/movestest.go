@@ -9,9 +9,9 @@ import (
 	"backstop/internal/base/moves"
 )
 
-// Check compares a table pair by pair with legal, which is the same table written a second
-// time, from the trade's rules. Rows are from, columns to, both in the order of the table; x
-// is a move.
+// Check compares a table pair by pair with legal, the same table written a second time from
+// the trade's rules. Rows are from, columns are to, both in the order of the table; x is a
+// legal move.
 //
 // It also checks that each status can be reached and that unknown ones have no moves.
 func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
@@ -23,12 +23,12 @@ func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
 		names = append(names, S(name))
 	}
 	if !slices.Equal(names, all) || len(lines)-1 != len(all) {
-		t.Fatalf("the test has the statuses %q, the table %q", names, all)
+		t.Fatalf("the test lists the statuses %q, the table %q", names, all)
 	}
 	for i, line := range lines[1:] {
 		cells := strings.Fields(line)
 		if len(cells) != len(all)+1 || S(cells[0]) != all[i] {
-			t.Fatalf("the line %q is not that of %s", line, all[i])
+			t.Fatalf("the line %q is not the line of %s", line, all[i])
 		}
 		for j, cell := range cells[1:] {
 			if got := table.Can(all[i], all[j]); got != (cell == "x") {
@@ -39,7 +39,7 @@ func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
 	for _, unknown := range []S{"", "PAID", "no_such"} {
 		for _, s := range append([]S{unknown}, all...) {
 			if table.Can(s, unknown) || table.Can(unknown, s) {
-				t.Errorf("%q and %q are joined by a move", s, unknown)
+				t.Errorf("a move joins %q and %q", s, unknown)
 			}
 		}
 	}
@@ -48,12 +48,12 @@ func Check[S ~string](t *testing.T, table moves.Table[S], legal string) {
 	}
 	for _, s := range table.Open() {
 		if slices.Contains(table.Final(), s) {
-			t.Errorf("%s is open, and nothing follows it", s)
+			t.Errorf("%s is open, but no status follows it", s)
 		}
 	}
 }
 
-// Unreachable is every status that no row reaches by its creation or by moves, and every
+// Unreachable returns every status that no row reaches by its creation or by moves, and every
 // target of a move that is not in the table.
 func Unreachable[S ~string](table moves.Table[S]) (all []S) {
 	seen := table.Initial()

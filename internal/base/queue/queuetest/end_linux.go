@@ -2,5 +2,5 @@ package queuetest
 
 import "syscall"
 
-// EndWithUs keeps a test that panics or times out from leaving its server behind.
+// EndWithUs makes the kernel end a server with its test, even if the test panics or times out.
 func EndWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -4,5 +4,5 @@ package queuetest
 
 import "syscall"
 
-// EndWithUs has no means here: a test that panics leaves its server behind.
+// EndWithUs has no effect on this system: a test that panics leaves its server behind.
 func EndWithUs() *syscall.SysProcAttr { return new(syscall.SysProcAttr) }

@@ -1,5 +1,5 @@
-// Package queuetest provides a test with a Redis of its own that can be stopped, suspended,
-// emptied and started again.
+// Package queuetest gives a test its own Redis, which it can stop, suspend, empty and start
+// again.
 package queuetest
 
 import (
@@ -26,7 +26,7 @@ const startTimeout = time.Minute
 // Server is a redis-server on loopback, with an append-only file as in
 // production. It ends with the test.
 type Server struct {
-	Addr string // 127.0.0.1:port, the same over all restarts
+	Addr string // 127.0.0.1:port, unchanged by restarts
 
 	t      testing.TB
 	args   []string
@@ -35,8 +35,8 @@ type Server struct {
 	client *redis.Client
 }
 
-// Start runs a redis-server, with more arguments if wanted (they win over the
-// ones given here). The test is skipped where none is installed.
+// Start runs a redis-server. args are further arguments, which override the default ones.
+// The test is skipped if no redis-server is installed.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -63,9 +63,9 @@ func (s *Server) end() {
 	_ = s.client.Close() // a second time after a failed start
 }
 
-// FreePort finds a port on loopback below the range that outgoing connections
-// take theirs from, so that it is still free after a restart; the port 10,000
-// higher, which a cluster's nodes use among themselves, is free too.
+// FreePort finds a free port on loopback below the range of ephemeral ports, so that it is
+// still free after a restart. The port 10,000 higher, which the nodes of a cluster use among
+// themselves, is free too.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 200 {
@@ -126,7 +126,7 @@ func (s *Server) up() error {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	// Where INFO is forbidden there is nothing to compare.
+	// If INFO is forbidden, there is nothing to compare.
 	info, err := s.client.Info(ctx, "server").Result()
 	if err == nil && !strings.Contains(info, fmt.Sprintf("process_id:%d\r\n", s.cmd.Process.Pid)) {
 		return fmt.Errorf("another redis-server answers on %s", s.Addr)
@@ -134,7 +134,7 @@ func (s *Server) up() error {
 	return nil
 }
 
-// answers is true of a refusal too, such as of a missing password.
+// answers is also true for a refusal, such as for a missing password.
 func answers(err error) bool {
 	var reply redis.Error
 	return err == nil || errors.As(err, &reply) && !redis.HasErrorPrefix(err, "LOADING")

@@ -17,8 +17,8 @@ import (
 // topologyTimeout bounds how long several servers take to find each other.
 const topologyTimeout = time.Minute
 
-// StartCluster runs three masters that share the slots, and returns the URL of
-// two of them: a client finds the third.
+// StartCluster runs three masters that share the slots, and returns a URL with two of them:
+// a client finds the third.
 func StartCluster(t testing.TB) (url string) {
 	t.Helper()
 	cli, err := exec.LookPath("redis-cli")
@@ -50,8 +50,8 @@ func StartCluster(t testing.TB) (url string) {
 	return "redis-cluster://" + addrs[0] + "," + addrs[1]
 }
 
-// StartSentinel runs a master, a replica of it and a sentinel that promotes the
-// replica within seconds once the master is down. The URL is the sentinel's.
+// StartSentinel runs a master, its replica and a sentinel that promotes the replica within
+// seconds when the master is down. The URL is the sentinel's.
 func StartSentinel(t testing.TB) (url string, master *Server) {
 	t.Helper()
 	master = Start(t)
@@ -84,7 +84,7 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 		replicas, err := sentinel.Replicas(ctx, "main").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 	})
-	waitFor(t, ctx, "the replica is in step", func() bool {
+	waitFor(t, ctx, "the replica is in sync", func() bool {
 		info, err := replica.Client().Info(ctx, "replication").Result()
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})

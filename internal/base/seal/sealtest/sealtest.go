@@ -8,7 +8,7 @@ import (
 	"backstop/internal/base/seal"
 )
 
-// Ring is a keyring of master keys made from numbers, the current one first.
+// Ring returns a keyring of master keys made from numbers, the current one first.
 func Ring(t testing.TB, keys ...byte) *seal.Keyring {
 	t.Helper()
 	masters := make([][]byte, len(keys))

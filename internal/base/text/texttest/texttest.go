@@ -19,8 +19,8 @@ var (
 	placeholder = regexp.MustCompile(`%(?:\[(\d+)\])?([a-z])`)
 )
 
-// Check fails where a code of the package under test lacks a language, has different
-// arguments in each, or is unused. The package declares them in texts.go.
+// Check fails if a code of the package under test lacks a language, has different arguments
+// in its languages, or is unused. The package declares its codes in texts.go.
 func Check(t *testing.T, codes *text.Codes) {
 	t.Helper()
 	source, err := os.ReadFile("texts.go")
@@ -63,7 +63,7 @@ func hasHan(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Han, r) })
 }
 
-// placeholders are a text's arguments by their place: "1s", "2s".
+// placeholders returns a text's placeholders by position: "1s", "2s".
 func placeholders(s string) (all []string) {
 	next := 1
 	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
