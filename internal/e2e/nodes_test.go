@@ -169,7 +169,7 @@ func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
 	one, two := twoNodes(t)
 	one.start("")
 	two.start("")
-	if said := one.apply("merchants: [{ code: m1, name: Renamed }]"); !strings.HasSuffix(said, "merchant m1 changed: name\ntaken by 2 of 2 nodes\n") {
+	if said := one.apply("merchants: [{ code: m1, name: Renamed }]"); !strings.HasSuffix(said, "merchant m1 changed: name\nin use on 2 of 2 nodes\n") {
 		t.Errorf("apply says %q", said)
 	}
 	name, err := os.ReadFile(filepath.Join(two.folder, "node"))
@@ -187,10 +187,10 @@ func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
 	if resumed := two.server.cmd.Process.Signal(syscall.SIGCONT); resumed != nil {
 		t.Fatal(resumed)
 	}
-	if want := "not taken by " + strings.TrimSpace(string(name)) + " within 2s"; err != nil || !strings.Contains(said.String(), want) || out.String() != "merchant m1 changed: name\n" {
+	if want := "not on " + strings.TrimSpace(string(name)) + " within 2s"; err != nil || !strings.Contains(said.String(), want) || out.String() != "merchant m1 changed: name\n" {
 		t.Errorf("%v: %q, %q; want %q", err, out.String(), said.String(), want)
 	}
-	if again := one.run("apply", filepath.Join(one.folder, "apply.yaml")); !strings.HasSuffix(again, "taken by 2 of 2 nodes\n") {
+	if again := one.run("apply", filepath.Join(one.folder, "apply.yaml")); !strings.HasSuffix(again, "in use on 2 of 2 nodes\n") {
 		t.Errorf("later apply says %q", again)
 	}
 }

@@ -53,7 +53,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		w.poison("subscriptions", "erp")
 		// A key that is rotated meanwhile must end at once.
 		rotated := w.apply("merchants: [{ code: m1, api_key: " + rotatedKey + " }]")
-		if !strings.Contains(rotated, "taken by 1 of 1 nodes") {
+		if !strings.Contains(rotated, "in use on 1 of 1 nodes") {
 			t.Errorf("apply says %q", rotated)
 		}
 		w.within(2*time.Second, "the old key is refused and the new one taken", func() bool {

@@ -28,7 +28,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Env holds what Apply works with.
+// Env has the dependencies and options of Apply.
 type Env struct {
 	DB     *db.DB
 	Keys   *seal.Keyring
@@ -41,11 +41,11 @@ type Env struct {
 	Defaults    settings.Defaults
 	// Force also writes suppliers, merchants and subscriptions that have not changed.
 	Force bool
-	// As is the operator who proposes the changes that wait for a second person; "" = the
-	// command does. Life is how long their proposals wait.
+	// As is the operator who proposes the changes that need a second person; "" = the command
+	// itself. Life is how long their proposals wait.
 	As   string
 	Life time.Duration
-	// Out gets one line per entry: created, changed, opened or unchanged, and one per field
+	// Out gets one line per entry (created, changed, opened or unchanged) and one per field
 	// that is proposed.
 	Out io.Writer
 }
@@ -69,11 +69,11 @@ func checkHeaders(own map[string]string) error {
 // File is an unparsed apply file.
 type File struct {
 	Name string // for messages
-	Dir  string // what "file:PATH" is relative to
+	Dir  string // the folder that "file:PATH" is relative to
 	Text []byte
 }
 
-// maxFile bounds a file; 10,000 entries with keys inside stay below it.
+// maxFile bounds a file in bytes; 10,000 entries with their keys inline stay below it.
 const maxFile = 8 << 20
 
 // ReadFile reads a declaration from disk.
@@ -101,7 +101,7 @@ func Read(name, dir string, from io.Reader) (File, error) {
 // busy bounds how long Apply retries after conflicts with other writers.
 const busy = 20 * time.Second
 
-// Apply reads the file and writes what it declares. A running server uses it
+// Apply reads the file and writes what it declares. A running server uses the new settings
 // within two seconds. The error of an invalid file is *Invalid.
 func Apply(ctx context.Context, env Env, f File) error {
 	ctx, cancel := context.WithTimeout(ctx, busy)
@@ -143,7 +143,8 @@ func Apply(ctx context.Context, env Env, f File) error {
 	})
 }
 
-// untilFree repeats what meets another writer, which reads again what that one wrote.
+// untilFree repeats do after a conflict with another writer. do must read again what that one
+// wrote.
 func untilFree(ctx context.Context, f File, do func() error) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := do()
@@ -152,7 +153,7 @@ func untilFree(ctx context.Context, f File, do func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("apply %s: the database was busy for %s, try again: %w", f.Name, busy, err)
+			return fmt.Errorf("apply %s: the database was busy for %s: try again: %w", f.Name, busy, err)
 		case <-time.After(pause):
 		}
 	}
@@ -187,8 +188,8 @@ func report(out io.Writer, outcomes []settings.Outcome) error {
 	return nil
 }
 
-// DryRun prints what Apply would change, old and new of each field, and reports whether
-// anything would change. It writes nothing. The error of an invalid file is *Invalid.
+// DryRun prints what Apply would change, with the old and new value of each field, and reports
+// whether anything would change. It writes nothing. The error of an invalid file is *Invalid.
 func DryRun(ctx context.Context, env Env, f File) (differs bool, err error) {
 	d, err := plan(ctx, env.settings(), f, newKeyFiles(f.Dir))
 	if err != nil {

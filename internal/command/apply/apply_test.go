@@ -398,7 +398,7 @@ func TestKeysMayLieInFilesBesideTheFile(t *testing.T) {
 	}
 	out.Reset()
 	for path, want := range map[string]string{
-		"large": "larger than 64 KiB", "binary": "not a text", "missing": "cannot be read", ".": "is not a file", "": "is missing",
+		"large": "larger than 64 KiB", "binary": "not a text", "missing": "cannot be read", ".": "is not a regular file", "": "is missing",
 	} {
 		f.Text = []byte("suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: '1'\n    certs: [ok, 'file:" + path + "']")
 		err := Apply(t.Context(), env, f)

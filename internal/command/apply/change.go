@@ -26,40 +26,40 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of changes of settings that wait for a second person.
+// Names of the approvals of changes of settings.
 const (
 	changeAction = "settings.change"
 	changeObject = "setting" // its id is the entry: "merchant m1"
 )
 
-// errGone: a proposal that ended without effect has no values any more.
-var errGone = fmt.Errorf("the new values were deleted when it ended, apply the file again: %w", approval.ErrOver)
+// errGone means that a proposal ended without effect, so its values were deleted.
+var errGone = fmt.Errorf("the new values were deleted when the proposal ended: apply the file again: %w", approval.ErrOver)
 
-// change is what two people decide: the parameters of an approval.
+// change is what two people decide on: the parameters of an approval.
 type change struct {
 	Changes []changed `json:"changes"`
-	// Digest is of the new values as they are sealed. See values.
+	// Digest is the digest of the sealed new values. See values.
 	Digest string `json:"digest"`
 }
 
-// changed is one field; of a secret New is a digest.
+// changed is one field. For a secret, New is a digest.
 type changed struct {
 	Field string `json:"field"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
 }
 
-// values are the new values of a change: the entry of an apply file with the fields that
-// wait, and the secrets that it refers to.
+// values are the new values of a change: the entry of an apply file, with only the fields that
+// wait, and the secrets that the entry refers to.
 type values struct {
 	// Salt keeps digests of short secrets from being guessed. It is sealed with them.
 	Salt    []byte            `json:"salt"`
 	Entry   string            `json:"entry"`
-	Secrets map[string]string `json:"secrets"` // by the path behind file:
+	Secrets map[string]string `json:"secrets"` // by the path after file:
 }
 
-// newValues are the values of the fields of a change that wait. Errors name what does not
-// open here.
+// newValues returns the values of the fields of a change that wait. The error lists a secret
+// that does not open here.
 func newValues(c settings.Change, waits []string) (v values, err error) {
 	x := &exporter{object: c.Object, taken: map[string]bool{}, only: append([]string{"code", "kind", "config"}, waits...)}
 	text, err := x.entry(c)
@@ -70,17 +70,17 @@ func newValues(c settings.Change, waits []string) (v values, err error) {
 	_, _ = rand.Read(v.Salt) // it never fails
 	for _, r := range x.refs {
 		if r.secret.Plain() == "" {
-			return v, fmt.Errorf("%s: %s: what is stored does not open here: give it in the file", c.Object, r.field)
+			return v, fmt.Errorf("%s: %s: the stored secret cannot be decrypted here: give it in the file", c.Object, r.field)
 		}
 		v.Secrets[r.path] = r.secret.Plain()
 	}
 	return v, nil
 }
 
-// same reports whether both set the same.
+// same reports whether both set the same values.
 func (v values) same(as values) bool { return v.Entry == as.Entry && maps.Equal(v.Secrets, as.Secrets) }
 
-// sum is the digest of texts.
+// sum returns the digest of texts.
 func (v values) sum(texts ...string) string {
 	h := sha256.New()
 	h.Write(v.Salt)
@@ -91,7 +91,7 @@ func (v values) sum(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// digest is of all the values.
+// digest returns the digest of all values.
 func (v values) digest() string {
 	texts := []string{v.Entry}
 	for _, path := range slices.Sorted(maps.Keys(v.Secrets)) {
@@ -100,7 +100,7 @@ func (v values) digest() string {
 	return v.sum(texts...)
 }
 
-// params describes the change for those who decide. It holds no secret.
+// params describes the change for the people who decide. It contains no secret.
 func (v values) params(c settings.Change, waits []string) (json.RawMessage, error) {
 	p := change{Changes: []changed{}, Digest: v.digest()}
 	for _, d := range c.Diff() {
@@ -120,7 +120,7 @@ func (v values) params(c settings.Change, waits []string) (json.RawMessage, erro
 	return json.Marshal(p)
 }
 
-// waiting is the one of the fields that a difference belongs to; "" = none.
+// waiting returns which of the waiting fields a difference belongs to; "" = none.
 func waiting(waits []string, d settings.Difference) string {
 	i := slices.IndexFunc(waits, func(at string) bool { return d.Field == at || strings.HasPrefix(d.Field, at+".") })
 	if i < 0 {
@@ -129,15 +129,15 @@ func waiting(waits []string, d settings.Difference) string {
 	return waits[i]
 }
 
-// Action is the decision about a change of settings. Proposals are made by Apply, which has
-// the values; anywhere else it carries them out.
+// Action is the approval of a change of settings. Proposals are made by Apply, which has the
+// values; everywhere else the action only decides and carries them out.
 func Action(env Env) approval.Action { return decided{env: env}.action() }
 
-// decided changes settings as two people decided it.
+// decided changes settings as two people decided.
 type decided struct {
 	env     Env
-	pending *values          // of the proposal that is being made; nil = none is
-	stored  *settings.Stored // what the pending values differ from
+	pending *values          // values of the proposal that is being made; nil = none
+	stored  *settings.Stored // the settings that the pending values change
 }
 
 func (x decided) action() approval.Action {
@@ -148,11 +148,11 @@ func (x decided) action() approval.Action {
 	}
 }
 
-// tables of the entries, by kind.
+// tables has the tables of the entries, by kind.
 var tables = map[string]string{"supplier": "suppliers", "merchant": settings.MerchantsTable, "subscription": settings.SubscriptionsTable}
 
-// load finds an entry. Its version is the moment of its last change. In a transaction no
-// settings are changed from then on.
+// load finds an entry. Its version is the time of its last change. In a transaction, it also
+// locks the settings against changes.
 func (x decided) load(ctx context.Context, q bun.IDB, id string) (act.Subject, error) {
 	if tx, ok := q.(db.Tx); ok {
 		if err := settings.LockVersion(ctx, tx, x.env.DB); err != nil {
@@ -203,12 +203,12 @@ func (x decided) hold(ctx context.Context, tx db.Tx, a *approval.Approval, _ act
 	}
 	_, err = tx.NewRaw("INSERT INTO setting_changes (id, sealed) VALUES (?, ?)", a.ID, x.env.Keys.Seal(changePlace(a.ID), text)).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("keep the new values: %w", err)
+		return fmt.Errorf("store the new values: %w", err)
 	}
 	return nil
 }
 
-// free deletes the values of a proposal that ended.
+// free deletes the values of a proposal that has ended.
 func (x decided) free(ctx context.Context, tx db.Tx, a *approval.Approval, _ act.Subject) error {
 	if _, err := tx.NewRaw("DELETE FROM setting_changes WHERE id = ?", a.ID).Exec(ctx); err != nil {
 		return fmt.Errorf("delete the new values: %w", err)
@@ -236,14 +236,14 @@ func (x decided) sealed(ctx context.Context, q bun.IDB, a *approval.Approval) (v
 	return v, nil
 }
 
-// run makes the change, and deletes the values.
+// run makes the change and deletes the values.
 func (x decided) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (ran approval.Ran, err error) {
 	v, err := x.sealed(ctx, tx, d.Approval)
 	if err != nil {
 		return ran, err
 	}
 	if v.digest() != d.Params.(change).Digest {
-		return ran, errors.New("the values that are kept are not those that were decided")
+		return ran, errors.New("the stored values are not those that were approved: reject the proposal and apply the file again")
 	}
 	env := x.env.settings()
 	if env.Keys, err = settings.UseKeysIn(ctx, tx, env.Keys); err != nil {

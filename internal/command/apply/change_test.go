@@ -161,7 +161,7 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 		}
 		g.env.As = "lu"
 		var denied *act.Denied
-		if err := Apply(t.Context(), g.env, changed); !errors.As(err, &denied) || !strings.Contains(err.Error(), "--as names one of the roles admin") {
+		if err := Apply(t.Context(), g.env, changed); !errors.As(err, &denied) || !strings.Contains(err.Error(), "use --as with an operator of one of the roles admin") {
 			t.Errorf("err = %v", err)
 		}
 		g.none("approvals")

@@ -17,37 +17,37 @@ import (
 )
 
 const (
-	// maxKeyFile bounds one file behind "file:": a chain of certificates is a
-	// tenth of it.
+	// maxKeyFile bounds the file of one "file:" in bytes: a chain of certificates is a tenth
+	// of it.
 	maxKeyFile = 64 << 10
-	// maxKeyFiles bounds all of them together.
+	// maxKeyFiles bounds all these files together.
 	maxKeyFiles = 8 << 20
-	// maxNesting bounds a config's depth; the deepest kind has two levels.
+	// maxNesting bounds the depth of a config; the deepest kind has two levels.
 	maxNesting = 8
 	filePrefix = "file:"
 )
 
 func newKeyFiles(dir string) *keyFiles { return &keyFiles{dir: dir, texts: map[string]string{}} }
 
-// keyFiles reads what "file:PATH" names, relative to the folder of the file that
-// is applied, each path once.
+// keyFiles reads the files of "file:PATH", relative to the folder of the applied file, each
+// path once.
 type keyFiles struct {
 	dir    string
 	texts  map[string]string
 	total  int
-	sealed bool // texts are all there are: no file is read
+	sealed bool // use only texts: read no file
 }
 
-// read returns the file's text without the line break at its end, which editors
-// add and keys do not have. Errors never hold the text.
+// read returns the file's text without the line breaks at its end, which editors add and keys
+// do not have. Errors never contain the text.
 func (k *keyFiles) read(path string) (string, error) {
 	switch text, ok := k.texts[path]; {
 	case path == "":
-		return "", errors.New("the path behind file: is missing")
+		return "", errors.New("the path after file: is missing")
 	case k.sealed && ok:
 		return text, nil
 	case k.sealed:
-		return "", errors.New("a value that begins with file: cannot wait: give it another form")
+		return "", errors.New("a value that begins with file: cannot wait for a second person: write it in another form")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(k.dir, path)
@@ -59,7 +59,7 @@ func (k *keyFiles) read(path string) (string, error) {
 	if info, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("the file cannot be read: %w", errors.Unwrap(err))
 	} else if !info.Mode().IsRegular() {
-		return "", errors.New("the path behind file: is not a file")
+		return "", errors.New("the path after file: is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -73,18 +73,18 @@ func (k *keyFiles) read(path string) (string, error) {
 	case len(raw) > maxKeyFile:
 		return "", fmt.Errorf("the file is larger than %d KiB: is it the right one?", maxKeyFile>>10)
 	case !utf8.Valid(raw) || strings.ContainsRune(string(raw), 0):
-		return "", errors.New("the file is not a text: use the key as PEM")
+		return "", errors.New("the file is not a text file: give the key as PEM")
 	}
 	if k.total += len(raw); k.total > maxKeyFiles {
-		return "", fmt.Errorf("all files behind file: together are larger than %d MiB", maxKeyFiles>>20)
+		return "", fmt.Errorf("all files of file: together are larger than %d MiB: split the file", maxKeyFiles>>20)
 	}
 	text := strings.TrimRight(string(raw), "\r\n")
 	k.texts[path] = text
 	return text, nil
 }
 
-// plain converts a config to JSON types. Values "file:PATH" are resolved at any depth. A
-// number keeps its digits.
+// plain converts a config to JSON types. It resolves "file:PATH" at any depth. A number keeps
+// its digits.
 func (v value) plain(files *keyFiles, depth int) any {
 	if !v.given() {
 		return nil
@@ -141,8 +141,8 @@ func (v value) scalar(files *keyFiles) any {
 	return text
 }
 
-// quoteNumbers turns numbers into texts where the kind requires a text: account numbers
-// are easily written without quotes. Other problems are left to the check.
+// quoteNumbers turns numbers into strings where the kind requires a string: account numbers
+// are often written without quotes. Other problems are left to the check.
 func quoteNumbers(kind supplier.Kind, code string, config map[string]any) {
 	for tried := map[string]bool{}; ; {
 		raw, err := json.Marshal(config)
@@ -158,8 +158,8 @@ func quoteNumbers(kind supplier.Kind, code string, config map[string]any) {
 	}
 }
 
-// quote turns the number at path, or the numbers in the list there, into texts, and
-// reports whether there was any.
+// quote turns the number at path, or the numbers in the list there, into strings, and reports
+// whether there were any.
 func quote(fields map[string]any, path []string) (changed bool) {
 	switch at := fields[path[0]].(type) {
 	case map[string]any:
@@ -177,7 +177,7 @@ func quote(fields map[string]any, path []string) (changed bool) {
 	return changed
 }
 
-// find is the value at a FieldError's path, or the nearest one that the file has.
+// find returns the value at a FieldError's path, or the nearest parent that the file has.
 func (o object) find(path string) value {
 	at := o.value
 	for name := range strings.SplitSeq(strings.NewReplacer("[", ".", "]", "").Replace(path), ".") {

@@ -10,8 +10,8 @@ import (
 	"backstop/internal/settings"
 )
 
-// maxEntries bounds one file: it is one transaction, which must not delay the orders of a
-// running server for long.
+// maxEntries bounds a file: it is written in one transaction, which must not delay the orders
+// of a running server for long.
 const maxEntries = 10_000
 
 // declaration is a file as changes of the stored settings.
@@ -22,7 +22,7 @@ type declaration struct {
 	problems *problems
 	seen     names
 	changes  []settings.Change
-	at       []object // the place of each change in the file
+	at       []object // where each change is in the file
 	waits    []wait
 }
 
@@ -82,7 +82,7 @@ func (d *declaration) report(i int, found []settings.Problem) {
 	}
 }
 
-// word is the path of a field as the file has it: a signing secret is a text or a list.
+// word is the path of a field as the file writes it: signing secrets have two forms.
 func (o object) word(path string) string {
 	rest, signing := strings.CutPrefix(path, "signing_secret")
 	switch several := o.at("signing_secrets").given(); {
@@ -133,7 +133,8 @@ func add[T any](d *declaration, o object, is settings.Object, before, after *T) 
 	d.changes, d.at = append(d.changes, settings.NewChange(is, before, after)), append(d.at, o)
 }
 
-// start is what the file's fields are applied to: the stored object, or a new one.
+// start returns a copy of the object that the file's fields are applied to: the stored one, or
+// a new one.
 func start[T any](stored, fresh *T) (after *T) {
 	after = new(T)
 	if *after = *fresh; stored != nil {
@@ -178,8 +179,8 @@ func (d *declaration) subscription(o object, code string) {
 	add(d, o, settings.Object{Kind: "subscription", ID: code}, before, after)
 }
 
-// complete fills in what depends on other fields, and enables disabled endpoints that the
-// file declares.
+// complete fills in the defaults that depend on other fields, and enables disabled endpoints
+// that the file declares.
 func complete(o object, n *settings.Notify, enable func(func(string) bool)) {
 	for i := range n.Endpoints {
 		n.Endpoints[i].Format = cmp.Or(n.Endpoints[i].Format, n.Format)
@@ -205,7 +206,7 @@ func (n names) once(v value, kind, name string) {
 	n[[2]string{kind, name}] = v.path
 }
 
-// books sets the stored stock and opening balances as Before of their changes.
+// books sets the Before of changes of stock and opening balances to the stored values.
 func (d *declaration) books(ctx context.Context) error {
 	var skus, refs []string
 	for _, c := range d.changes {

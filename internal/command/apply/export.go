@@ -16,7 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// reference is the file of a secret that an exported file refers to.
+// reference is a file: reference to a secret in an exported file.
 type reference struct {
 	path   string // relative to the exported file's folder
 	object settings.Object
@@ -29,13 +29,13 @@ type exporter struct {
 	object settings.Object
 	refs   []reference
 	taken  map[string]bool
-	only   []string // paths of the fields that are written; nil = all
+	only   []string // paths of the fields to write; nil = all
 }
 
-const exportIntro = ` Settings as "backstop export" found them; "backstop apply" reads this file.`
+const exportIntro = ` Settings written by "backstop export", for "backstop apply".`
 
-// Export writes all stored settings as an apply file. It contains no secrets, but a file:
-// reference for each, which its first lines list.
+// Export writes all stored settings as an apply file. Instead of secrets it contains file:
+// references, which its first lines list.
 func Export(ctx context.Context, env Env, out io.Writer) error {
 	stored, err := settings.Read(ctx, env.settings())
 	if err != nil {
@@ -48,7 +48,7 @@ func Export(ctx context.Context, env Env, out io.Writer) error {
 	}
 	comment := []string{exportIntro}
 	if len(x.refs) > 0 {
-		comment = append(comment, " No secret is in it. Put each into a file beside it before you apply it:")
+		comment = append(comment, " It contains no secrets. Before you apply it, write each into a file at this path, relative to this file:")
 		for _, r := range x.refs {
 			comment = append(comment, fmt.Sprintf("   %s: %s of %s", r.path, r.field, r.object))
 		}
@@ -108,7 +108,7 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 		for _, o := range section.Of(v).Seq2() {
 			x.object = settings.Object{Kind: kind, ID: settings.Fields(o.Type())[0].Of(o).String()}
 			if u, ok := o.Interface().(interface{ Unread() []string }); ok && len(u.Unread()) > 0 {
-				return nil, fmt.Errorf("%s: what is stored of %s cannot be read: apply the entry again", x.object, strings.Join(u.Unread(), ", "))
+				return nil, fmt.Errorf("%s: the stored values of %s cannot be read: apply the entry again", x.object, strings.Join(u.Unread(), ", "))
 			}
 			list.Content = append(list.Content, x.fields("", o))
 		}
@@ -119,8 +119,8 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 	return top, nil
 }
 
-// fields is an object of the file. An unset field is left out or, where that would keep
-// the stored value, null.
+// fields returns an object of the file. An unset field is left out or, if that would keep the
+// stored value, null.
 func (x *exporter) fields(path string, v reflect.Value) *yaml.Node {
 	n := mapping()
 	_, keeps := v.Interface().(settings.Notify)
@@ -151,14 +151,15 @@ func (x *exporter) fields(path string, v reflect.Value) *yaml.Node {
 	return n
 }
 
-// writes reports whether a field is written: one of only, or inside or around it.
+// writes reports whether a field is written: it is in only, or is a parent or child of a field
+// in only.
 func (x *exporter) writes(path string) bool {
 	return x.only == nil || slices.ContainsFunc(x.only, func(at string) bool {
 		return at == path || strings.HasPrefix(at, path+".") || strings.HasPrefix(path, at+".")
 	})
 }
 
-// entry is a file with one entry: what a change sets.
+// entry returns a file with one entry: the values that a change sets.
 func (x *exporter) entry(c settings.Change) ([]byte, error) {
 	entry := x.fields("", reflect.ValueOf(c.After).Elem())
 	for _, section := range settings.Fields(reflect.TypeFor[settings.File]()) {
@@ -175,7 +176,7 @@ func (x *exporter) entry(c settings.Change) ([]byte, error) {
 	return nil, fmt.Errorf("%s: the file has no such section", c.Object)
 }
 
-// value is a field's value; nil where it is not set.
+// value returns a field's value; nil if it is not set.
 func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.Node {
 	switch is := v.Interface().(type) {
 	case settings.Secret:
@@ -251,7 +252,7 @@ func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.N
 	return node(texts)
 }
 
-// config is a supplier's config, or a value in it.
+// config returns a supplier's config, or a value within it.
 func (x *exporter) config(path string, v any) *yaml.Node {
 	switch is := v.(type) {
 	case map[string]any:
@@ -274,10 +275,10 @@ func (x *exporter) config(path string, v any) *yaml.Node {
 	return node(v)
 }
 
-// maxFileName leaves room for a suffix that makes it unique.
+// maxFileName bounds a file name in bytes and leaves room for a suffix that makes it unique.
 const maxFileName = 200
 
-// secret returns a reference to a file for a secret.
+// secret returns a file: reference for a secret.
 func (x *exporter) secret(field string, s settings.Secret) *yaml.Node {
 	name := strings.Map(func(c rune) rune {
 		if c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c)) {
@@ -301,7 +302,7 @@ func flow() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.
 
 func put(to *yaml.Node, name string, v *yaml.Node) { to.Content = append(to.Content, node(name), v) }
 
-// node is a plain value; lists are written on one line.
+// node returns a plain value; a list is written on one line.
 func node(v any) *yaml.Node {
 	n := new(yaml.Node)
 	if err := n.Encode(v); err != nil {

@@ -240,7 +240,7 @@ func TestWhatCannotBeReadIsNotExported(t *testing.T) {
 	if _, err := env.DB.NewRaw("UPDATE merchants SET notify = '{'").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Export(t.Context(), env, out); err == nil || !strings.Contains(err.Error(), "merchant m1: what is stored of notify cannot be read") {
+	if err := Export(t.Context(), env, out); err == nil || !strings.Contains(err.Error(), "merchant m1: the stored values of notify cannot be read") {
 		t.Errorf("err = %v", errors.Unwrap(err))
 	}
 }

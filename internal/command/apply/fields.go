@@ -46,7 +46,7 @@ func (d *declaration) fields(o object, to, fresh reflect.Value, whole any) {
 	}
 }
 
-// field reads one field that the file gives.
+// field reads one field that the file has.
 func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) {
 	switch is := to.Addr().Interface().(type) {
 	case *settings.Secret:
@@ -119,7 +119,7 @@ func (d *declaration) signing(o object) (keys []settings.Secret) {
 	return keys
 }
 
-// secrets reads a set of named texts. Values may be "file:PATH".
+// secrets reads a set of named secrets. Values may be "file:PATH".
 func (d *declaration) secrets(v value) map[string]settings.Secret {
 	o := v.object()
 	all := map[string]settings.Secret{}
@@ -129,7 +129,7 @@ func (d *declaration) secrets(v value) map[string]settings.Secret {
 	return all
 }
 
-// entries reads a list of objects that begin as fresh ones.
+// entries reads a list of objects; each starts as a copy of fresh.
 func entries[T any](d *declaration, v value, fresh T) []T {
 	all := []T{}
 	for _, entry := range v.list() {
@@ -140,9 +140,9 @@ func entries[T any](d *declaration, v value, fresh T) []T {
 	return all
 }
 
-// endpoints reads the list of endpoints. Credentials and a key that the file leaves out
-// are those of the stored endpoint with the same name and channel. A missing format is
-// filled in later by complete.
+// endpoints reads the list of endpoints. Credentials and a key that the file leaves out are
+// those of the stored endpoint with the same name and channel. A missing format is filled in
+// later by complete.
 func (d *declaration) endpoints(v value, stored []settings.Endpoint) []settings.Endpoint {
 	all := []settings.Endpoint{}
 	for _, entry := range v.list() {
@@ -167,7 +167,7 @@ func (d *declaration) endpoints(v value, stored []settings.Endpoint) []settings.
 	return all
 }
 
-// schedule is a preset's name, or a list of waits.
+// schedule reads a preset's name or a list of waits.
 func (d *declaration) schedule(v value) settings.Schedule {
 	var s notify.Schedule
 	if err := v.node.Decode(&s); err != nil {
@@ -181,7 +181,7 @@ func (d *declaration) schedule(v value) settings.Schedule {
 	return schedule(s)
 }
 
-// followed is a list of merchants' codes, or nil for "all".
+// followed reads a list of merchants' codes; nil for "all".
 func followed(v value) settings.Followed {
 	if len(v.node.Content) == 0 && v.node.Value == "all" {
 		return nil
@@ -193,7 +193,7 @@ func followed(v value) settings.Followed {
 	return codes
 }
 
-// prefixes reads CIDRs; a single address is a range of one.
+// prefixes reads CIDR ranges; a single address is a range of one.
 func prefixes(v value) []netip.Prefix {
 	ranges := []netip.Prefix{}
 	for _, e := range v.list() {

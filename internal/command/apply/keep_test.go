@@ -184,7 +184,7 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			}
 		}
 		take(t.Context(), "node-a")
-		if said, bad, took := say(300 * time.Millisecond); said != "" || bad != "taken by 1 of 2 nodes, not taken by node-b within 300ms: check its log\n" || took < 300*time.Millisecond {
+		if said, bad, took := say(300 * time.Millisecond); said != "" || bad != "in use on 1 of 2 nodes, not on node-b within 300ms: check its log\n" || took < 300*time.Millisecond {
 			t.Errorf("while one of two has not: %q, %q after %s", said, bad, took)
 		}
 		var later sync.WaitGroup
@@ -192,7 +192,7 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			time.Sleep(200 * time.Millisecond) // while it waits
 			take(t.Context(), "node-b")
 		})
-		if said, bad, took := say(10 * time.Second); said != "taken by 2 of 2 nodes\n" || bad != "" || took > 5*time.Second {
+		if said, bad, took := say(10 * time.Second); said != "in use on 2 of 2 nodes\n" || bad != "" || took > 5*time.Second {
 			t.Errorf("%q, %q after %s", said, bad, took)
 		}
 		later.Wait()

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// maxProblems is how many problems are shown: the others often follow from the first.
+// maxProblems is how many problems are shown: later ones often follow from the first.
 const maxProblems = 20
 
-// Invalid means that a file cannot be applied or imported: its problems, each with file,
-// line and field. Nothing was changed.
+// Invalid means that a file cannot be applied or imported. It lists the problems, each with
+// file, line and field. Nothing was changed.
 type Invalid struct {
 	Problems []string
-	More     int // found beyond those shown
+	More     int // problems that are not shown
 }
 
 func (e *Invalid) Error() string {
@@ -24,7 +24,7 @@ func (e *Invalid) Error() string {
 	return text
 }
 
-// problem is one thing wrong at one line of the file.
+// problem is one problem at a line of the file.
 type problem struct {
 	line int
 	text string
@@ -35,7 +35,7 @@ type problems struct {
 	file  string
 	found []problem
 	noted map[string]bool // paths with problems
-	above map[string]bool // paths of their parents
+	above map[string]bool // parents of these paths
 }
 
 func newProblems(file string) *problems {
@@ -55,8 +55,8 @@ func (p *problems) add(line int, path, format string, args ...any) {
 	}
 }
 
-// covers reports whether the value, a parent or a child has a problem already, so that
-// problems which follow from it are left out.
+// covers reports whether the value, a parent or a child already has a problem, so that
+// problems that follow from it are left out.
 func (p *problems) covers(path string) bool {
 	if p.above[path] {
 		return true
@@ -69,12 +69,12 @@ func (p *problems) covers(path string) bool {
 	return false
 }
 
-// above is the parent's path.
+// above returns the parent's path.
 func above(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }
 
-// err is an *Invalid with the problems in the order of the file, or nil.
+// err returns an *Invalid with the problems in the order of the file, or nil.
 func (p *problems) err() error {
 	if len(p.found) == 0 {
 		return nil

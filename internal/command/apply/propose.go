@@ -15,13 +15,13 @@ import (
 	"backstop/internal/settings"
 )
 
-// wait is a change of which some fields wait for a second person.
+// wait is a change with fields that wait for a second person.
 type wait struct {
 	change settings.Change
 	fields []string
 }
 
-// words are the fields of the entry that wait.
+// words returns the fields of the entry that wait.
 func (w wait) words() (words []string) {
 	for _, at := range w.fields {
 		word, _, _ := strings.Cut(at, ".")
@@ -32,9 +32,9 @@ func (w wait) words() (words []string) {
 	return words
 }
 
-// split takes out of the changes what waits for a second person: where the rules say so and
-// orders exist. The rules themselves wait without orders, too: else they could be switched
-// off by one person.
+// split moves the fields that need a second person from changes to waits, if the rules require
+// it and orders exist. Changes of the rules wait even without orders: otherwise one person
+// could switch the rules off.
 func (d *declaration) split(ctx context.Context) error {
 	if !d.stored.Approval().Apply {
 		return nil
@@ -53,10 +53,10 @@ func (d *declaration) split(ctx context.Context) error {
 			d.waits = append(d.waits, wait{c, fields})
 		}
 	}
-	return d.check() // what is made at once stands alone
+	return d.check() // the immediate changes must be valid without the waiting ones
 }
 
-// waiting is what waits of an object; nil = nothing does.
+// waiting returns the waiting change of an object; nil = none.
 func (d *declaration) waiting(o settings.Object) *wait {
 	for i := range d.waits {
 		if d.waits[i].change.Object == o {
@@ -66,12 +66,12 @@ func (d *declaration) waiting(o settings.Object) *wait {
 	return nil
 }
 
-// reported are the outcomes without those of objects of which all changes wait.
+// reported returns the outcomes without those of objects whose changes all wait.
 func (d *declaration) reported(outcomes []settings.Outcome) []settings.Outcome {
 	return slices.DeleteFunc(outcomes, func(o settings.Outcome) bool { return o.What == settings.Unchanged && d.waiting(o.Object) != nil })
 }
 
-// maker is who proposes: the operator that As names, else the command.
+// maker returns who proposes: the operator As, or the command if As is empty.
 func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
 	if e.As == "" {
 		return act.Actor{Name: audit.Command()}, nil
@@ -85,7 +85,7 @@ func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
 			return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}, nil
 		}
 	}
-	return by, fmt.Errorf("--as %s: there is no enabled operator of that name", e.As)
+	return by, fmt.Errorf("--as %s: there is no enabled operator with that name", e.As)
 }
 
 // proposer makes the proposals of one file.
@@ -93,10 +93,10 @@ type proposer struct {
 	env    Env
 	by     act.Actor
 	reason string
-	made   map[settings.Object]bool // proposed, and reported
+	made   map[settings.Object]bool // proposed and reported
 }
 
-// propose makes a proposal of each entry that waits. It may be called again.
+// propose makes a proposal for each entry that waits. It may be called again.
 func (p *proposer) propose(ctx context.Context, d *declaration) error {
 	for _, w := range d.waits {
 		if p.made[w.change.Object] {
@@ -104,7 +104,7 @@ func (p *proposer) propose(ctx context.Context, d *declaration) error {
 		}
 		a, err := p.one(ctx, d, w)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w; what does not wait is applied", w.change.Object, strings.Join(w.words(), ", "), err)
+			return fmt.Errorf("%s: %s: %w; the changes that need no second person were applied", w.change.Object, strings.Join(w.words(), ", "), err)
 		}
 		p.made[w.change.Object] = true
 		how := "proposed " + a.No()
@@ -120,7 +120,7 @@ func (p *proposer) propose(ctx context.Context, d *declaration) error {
 	return nil
 }
 
-// one proposes one change, or finds the proposal of the same.
+// one proposes one change, or finds an open proposal of the same change.
 func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.Approval, error) {
 	v, err := newValues(w.change, w.fields)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 		if is.same(v) {
 			return a, nil
 		}
-		return nil, fmt.Errorf("%s proposes something else: it has to be approved or rejected first: %w", a.No(), approval.ErrProposed)
+		return nil, fmt.Errorf("%s proposes a different change: approve or reject it first: %w", a.No(), approval.ErrProposed)
 	}
 	params, err := v.params(w.change, w.fields)
 	if err != nil {
@@ -157,12 +157,12 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 	})
 	var denied *act.Denied
 	if errors.As(err, &denied) {
-		err = fmt.Errorf("operator %s may not propose it: --as names one of the roles %s: %w", p.env.As, strings.Join(denied.Roles, ", "), err)
+		err = fmt.Errorf("operator %s may not propose it: use --as with an operator of one of the roles %s: %w", p.env.As, strings.Join(denied.Roles, ", "), err)
 	}
 	return a, err
 }
 
-// desk is where proposals are made, under the rules that were read.
+// desk returns the approval desk, with the rules that were read.
 func (p *proposer) desk(stored *settings.Stored, action approval.Action) (*approval.Desk, error) {
 	policy, err := access.NewPolicy()
 	if err != nil {

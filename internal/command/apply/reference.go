@@ -16,10 +16,10 @@ import (
 //go:generate go test . -run TestTheReferenceIsCurrent -update
 
 const referenceIntro = "# The apply file\n\n" +
-	"Generated from the code; change the tags in `internal/settings/objects.go` and run `go generate ./internal/command/apply`. [apply.schema.json](apply.schema.json) is the same for editors.\n\n" +
-	"`backstop apply FILE` creates or changes what a YAML file declares; `-` is standard input. [Applying a file](operations.md#applying-a-file) describes how entries and fields that a file leaves out are treated. `--dry-run` only prints what would change, old and new of each field; of a secret, whether it is set or changes. It exits with 3 if anything would change, with 0 if nothing would, with 2 if the file is wrong.\n\n" +
-	"`backstop export` writes such a file of what is stored. Each secret in it is a reference to a file, and its first lines list these files.\n\n" +
-	"Secrets, PEM and every value in a supplier's `config` may be `file:PATH`: the text of that file, without the line breaks at its end. A path is relative to the folder of the apply file, or to the working directory where that is standard input. A file has at most 8 MiB and 10,000 entries; one behind `file:` at most 64 KiB. Durations are written `300s`, `15m` or `1h30m`. A field without a default may be left out; the column *default* describes what that means in a new entry.\n\n" +
+	"Generated from the code; change the tags in `internal/settings/objects.go` and run `go generate ./internal/command/apply`. [apply.schema.json](apply.schema.json) is the same as a JSON schema for editors.\n\n" +
+	"`backstop apply FILE` creates or changes what a YAML file declares; `-` is standard input. [Applying a file](operations.md#applying-a-file) describes how entries and fields that a file leaves out are treated. `--dry-run` only prints what would change: the old and new value of each field, or, for a secret, whether it is set or changes. It exits with 3 if anything would change, with 0 if nothing would, and with 2 if the file is invalid.\n\n" +
+	"`backstop export` writes the stored settings as such a file. Each secret in it is a reference to a file, and its first lines list these files.\n\n" +
+	"Secrets, PEM and every value in a supplier's `config` may be `file:PATH`: the text of that file, without the line breaks at its end. A path is relative to the folder of the apply file, or to the working directory if the file is read from standard input. An apply file has at most 8 MiB and 10,000 entries; the file of a `file:PATH` has at most 64 KiB. Durations are written `300s`, `15m` or `1h30m`. A field without a default may be left out; the column *default* says what that means in a new entry.\n\n" +
 	"## A whole file\n\n```yaml\n"
 
 // markdown returns docs/apply.md.
@@ -47,7 +47,7 @@ func markdown() string {
 			table(&b, reflect.TypeFor[settings.Endpoint]())
 		}
 		if section.Word == "approval" {
-			fmt.Fprintf(&b, "\nWith `apply: true` changes of these fields wait once there are orders, of `approval` always: %s. [Changes that wait](operations.md#changes-that-wait) describes how.\n", waitingText())
+			fmt.Fprintf(&b, "\nWith `apply: true`, changes of the following fields wait for a second person once there are orders; changes of `approval` always wait: %s. [Changes that wait](operations.md#changes-that-wait) describes how.\n", waitingText())
 			b.WriteString("\n### typed_above\n\n")
 			table(&b, reflect.TypeFor[settings.TypedAbove]())
 			b.WriteString("\n### second_above\n\n")
@@ -77,7 +77,7 @@ func table(b *strings.Builder, t reflect.Type) {
 	fields := settings.Fields(t)
 	for i, f := range fields {
 		if t == reflect.TypeFor[settings.Subscription]() && f.Word == "urls" {
-			fields = fields[:i] // those of notify have a table of their own
+			fields = fields[:i] // the fields of notify have their own table
 			break
 		}
 	}
@@ -100,7 +100,7 @@ func defaultText(f settings.Field) string {
 	return f.Empty
 }
 
-// form is how values of a Go type are written in the file.
+// form describes how values of a Go type are written in the file.
 type form struct {
 	name   string // in the reference
 	schema func(f settings.Field) jsonSchema
@@ -108,7 +108,7 @@ type form struct {
 
 type jsonSchema = map[string]any
 
-// forms are the forms of all types but texts, lists and sets of fields.
+// forms has the forms of all types except strings, lists and sets of fields.
 var forms = map[reflect.Type]form{
 	reflect.TypeFor[bool]():          {"true or false", fixed(jsonSchema{"type": "boolean"})},
 	reflect.TypeFor[time.Duration](): {"duration", fixed(durationSchema)},
@@ -134,7 +134,8 @@ var forms = map[reflect.Type]form{
 	}})},
 }
 
-// anyText is any scalar: a value without quotes that looks like a number is a text, too.
+// anyText is any scalar: a value without quotes that looks like a number is accepted as a
+// string too.
 var anyText = jsonSchema{"type": []string{"string", "number", "boolean"}}
 
 var durationSchema = jsonSchema{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
@@ -189,8 +190,8 @@ func limits(f settings.Field) string {
 	return text
 }
 
-// example is an object with the example of every field, except digest, which only mails
-// have.
+// example returns an object with the example of every field, except digest, which only email
+// endpoints have.
 func example(t reflect.Type) *yaml.Node {
 	n := mapping()
 	for _, f := range settings.Fields(t) {
@@ -236,7 +237,7 @@ func objectSchema(t reflect.Type) jsonSchema {
 			required = append(required, f.Word)
 		}
 		if f.Word == "signing_secret" {
-			properties["signing_secrets"] = jsonSchema{"type": []string{"array", "null"}, "items": anyText, "minItems": 1, "maxItems": 2, "description": "The new secret and the one before it, while it is replaced."}
+			properties["signing_secrets"] = jsonSchema{"type": []string{"array", "null"}, "items": anyText, "minItems": 1, "maxItems": 2, "description": "The new secret and the previous one, during a rotation."}
 		}
 	}
 	s := jsonSchema{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}

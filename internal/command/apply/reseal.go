@@ -16,13 +16,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Reseal makes the first master key the one in use and seals every secret under it, so
-// that older keys can be removed, and returns how many rows it changed. A node without
-// that key is not ready from then on. Each row has a transaction of its own: an
-// interrupted run is continued by running it again. A row whose secrets do not open is
-// named in the error; the others are resealed nevertheless.
+// Reseal makes the first master key the one in use and seals every secret under it, so that
+// older keys can be removed. It returns how many rows it changed. From then on, a node without
+// that key is not ready. Each row has its own transaction: to continue an interrupted run, run
+// it again. The error lists rows whose secrets do not open; the others are resealed
+// nevertheless.
 //
-// progress, if not nil, gets the number of rows read so far.
+// progress, if not nil, is called with the number of rows read so far.
 func Reseal(ctx context.Context, env Env, progress func(rows int)) (changed int, err error) {
 	if err := settings.CheckReseal(ctx, env.DB, env.Keys); err != nil {
 		return 0, err
@@ -61,8 +61,8 @@ func Reseal(ctx context.Context, env Env, progress func(rows int)) (changed int,
 	return changed, errors.Join(wrong...)
 }
 
-// retire stores what is needed of the older master keys after they are removed: to verify
-// the audit and the tokens that were made under them.
+// retire stores what is still needed of the older master keys after their removal: to verify
+// the audit, and the tokens that were made under them.
 func (env Env) retire(ctx context.Context) error {
 	var wrong error
 	err := env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
@@ -86,7 +86,7 @@ func (env Env) retire(ctx context.Context) error {
 	return errors.Join(err, hint(wrong))
 }
 
-// changeKey makes the current key the one in use, and records that in the audit.
+// changeKey makes the current key the one in use and records that in the audit.
 func (env Env) changeKey(ctx context.Context) (changed bool, err error) {
 	err = env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if changed, err = settings.ChangeKey(ctx, tx, env.DB, env.Keys); err != nil || !changed {
@@ -103,9 +103,9 @@ func (env Env) record(ctx context.Context, tx db.Tx) error {
 	})
 }
 
-// reseal reseals one row by compare-and-set: a concurrent apply wins, with the current
-// key. If the key in use did not change, the first changed row records the run in the
-// audit: no secret is resealed without a record, even if the run is interrupted.
+// reseal reseals one row by compare-and-set: a concurrent apply, which uses the current key,
+// wins. If the key in use did not change, the first changed row records the run in the audit:
+// no secret is resealed without a record, even if the run is interrupted.
 func (env Env) reseal(ctx context.Context, table string, id int64, first bool) (changed bool, err error) {
 	err = env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		changed = false
@@ -220,8 +220,8 @@ func (env Env) change(id int64, sealed string) (column, error) {
 	return c, nil
 }
 
-// renew reseals the secrets of a column that are not under the current key; without any
-// the column stays as it is.
+// renew reseals the secrets of a column that are not under the current key. If there are none,
+// the column is unchanged.
 func (env Env) renew(name string, old json.RawMessage, value func(settings.MapSecret) (any, error)) (column, error) {
 	needed := false
 	v, err := value(func(place seal.Place, text string) (string, error) {
@@ -245,7 +245,7 @@ func (env Env) renew(name string, old json.RawMessage, value func(settings.MapSe
 // hint adds to an error of package seal how to fix it.
 func hint(err error) error {
 	if errors.Is(err, seal.ErrKey) {
-		return errors.Join(err, errors.New("add the older master key behind the current one and run again"))
+		return errors.Join(err, errors.New("add the older master key after the current one and run reseal again"))
 	}
 	return err
 }

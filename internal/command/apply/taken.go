@@ -11,13 +11,13 @@ import (
 	"backstop/internal/settings"
 )
 
-// pollEvery is how often Await reads the nodes' versions; nodes read new settings twice a
+// pollEvery is how often Await reads the nodes' versions. Nodes read new settings twice a
 // second.
 const pollEvery = 100 * time.Millisecond
 
-// Await waits until all servers use the current settings and reports that to out, or to
-// errOut which of them do not within the given time. Only a database that cannot be read
-// is an error: the settings are applied.
+// Await waits until all servers use the current settings and reports that to out. If some do
+// not within the timeout, it lists them on errOut. Only a database that cannot be read is an
+// error: the settings are already applied.
 func Await(ctx context.Context, d *db.DB, timeout time.Duration, out, errOut io.Writer) error {
 	version, err := settings.Version(ctx, d)
 	if err != nil {
@@ -39,10 +39,10 @@ func Await(ctx context.Context, d *db.DB, timeout time.Duration, out, errOut io.
 			_, err = fmt.Fprintln(out, "no server is running")
 			return err
 		case len(behind) == 0:
-			_, err = fmt.Fprintf(out, "taken by %d of %d nodes\n", len(nodes), len(nodes))
+			_, err = fmt.Fprintf(out, "in use on %d of %d nodes\n", len(nodes), len(nodes))
 			return err
 		case !time.Now().Before(end):
-			_, err = fmt.Fprintf(errOut, "taken by %d of %d nodes, not taken by %s within %s: check its log\n",
+			_, err = fmt.Fprintf(errOut, "in use on %d of %d nodes, not on %s within %s: check its log\n",
 				len(nodes)-len(behind), len(nodes), strings.Join(behind, ", "), timeout)
 			return err
 		}

@@ -14,14 +14,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// value is one place in the file: a node, or nil where the file has no value, with its
-// path.
+// value is a place in the file: its path, and its node or nil if the file has no value there.
 type value struct {
 	node *yaml.Node
 	line int // of the node, or of its parent
 	path string
 	all  *problems
-	bad  bool // it has a problem: those that follow are left out
+	bad  bool // it already has a problem: further ones are left out
 }
 
 func (v value) wrong(format string, args ...any) {
@@ -30,13 +29,13 @@ func (v value) wrong(format string, args ...any) {
 	}
 }
 
-// given reports whether the file has a value here; null is none.
+// given reports whether the file has a value here; null is no value.
 func (v value) given() bool { return v.node != nil }
 
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
-// parse reads the one document of the file. Problems do not contain the YAML library's own
-// errors: they may quote the text, which may be a secret.
+// parse reads the file's single document. Problems do not contain the YAML library's own
+// errors: these may quote the text, which may be a secret.
 func parse(text string, all *problems) value {
 	top := value{line: 1, all: all}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
@@ -53,13 +52,13 @@ func parse(text string, all *problems) value {
 		return top
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		top.wrong("the file holds more than one document: remove all from the second --- on")
+		top.wrong("the file contains more than one document: remove everything from the second --- on")
 		return top
 	}
 	return top.child(document.Content[0], "")
 }
 
-// child is the value at a node. Aliases, merge keys and tags, which YAML parsers read
+// child returns the value at a node. Aliases, merge keys and tags, which YAML parsers read
 // differently, are refused.
 func (v value) child(n *yaml.Node, path string) value {
 	c := value{node: n, line: n.Line, path: path, all: v.all}
@@ -76,8 +75,8 @@ func (v value) child(n *yaml.Node, path string) value {
 	return c
 }
 
-// object reads a set of named fields. Unknown and duplicate names are problems; without
-// known names all are accepted.
+// object reads a set of named fields. Unknown and duplicate names are problems; if known is
+// empty, all names are accepted.
 func (v value) object(known ...string) object {
 	o := object{value: v, fields: map[string]value{}}
 	if !v.given() {
@@ -93,7 +92,7 @@ func (v value) object(known ...string) object {
 		path := join(v.path, textlimit.Clip(key.Value, maxShown))
 		switch _, twice := o.fields[key.Value]; {
 		case known != nil && !slices.Contains(known, key.Value):
-			v.all.add(key.Line, path, "unknown field; known are %s", strings.Join(known, ", "))
+			v.all.add(key.Line, path, "unknown field; known fields are %s", strings.Join(known, ", "))
 		case twice:
 			v.all.add(key.Line, path, "set twice: keep one of them")
 		default:
@@ -111,7 +110,7 @@ type object struct {
 	names  []string // in the order of the file
 }
 
-// at is the named field; one that is missing has the line of its object.
+// at returns the named field; a missing field has the line of its object.
 func (o object) at(name string) value {
 	if f, ok := o.fields[name]; ok {
 		return f
@@ -119,14 +118,14 @@ func (o object) at(name string) value {
 	return value{line: o.line, path: join(o.path, name), all: o.all, bad: o.bad}
 }
 
-// leftOut reports whether the file does not have the field: it keeps its value. A field
-// that is null returns to its default.
+// leftOut reports whether the file does not have the field, so that it keeps its value. A
+// field that is null returns to its default.
 func (o object) leftOut(name string) bool {
 	_, named := o.fields[name]
 	return !named
 }
 
-// list is the entries of a list.
+// list returns the entries of a list.
 func (v value) list() []value {
 	if !v.given() {
 		return nil
@@ -142,19 +141,19 @@ func (v value) list() []value {
 	return entries
 }
 
-// text is a scalar as written, even if it looks like a number.
+// text returns a scalar as written, even if it looks like a number.
 func (v value) text() string {
 	if !v.given() {
 		return ""
 	}
 	if v.node.Kind != yaml.ScalarNode {
-		v.wrong("must be a text")
+		v.wrong("must be a single value, not a list or a set of fields")
 		return ""
 	}
 	return v.node.Value
 }
 
-// peek is the text, or "" without a problem.
+// peek returns the text, or "" without adding a problem.
 func (v value) peek() string {
 	if !v.given() || v.node.Kind != yaml.ScalarNode {
 		return ""
@@ -162,7 +161,7 @@ func (v value) peek() string {
 	return v.node.Value
 }
 
-// secret is a required text, or the text of the file in "file:PATH".
+// secret returns a required text, or the text of the file in "file:PATH".
 func (v value) secret(files *keyFiles) string {
 	text := v.text()
 	if path, isFile := strings.CutPrefix(text, filePrefix); isFile {
@@ -191,5 +190,5 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// maxShown keeps a wrong text from filling the screen.
+// maxShown bounds a wrong text in a message, in bytes, so that it does not fill the screen.
 const maxShown = 60

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	askedCode   = "bench-asked" // of the supplier that is asked
+	askedCode   = "bench-asked" // code of the supplier that is queried
 	askedOrders = 10_000
-	askedAnswer = 50 * time.Millisecond // what it takes to answer
-	fullRate    = 1000                  // its query_rate, so that the calls in flight are the limit
+	askedAnswer = 50 * time.Millisecond // time that the supplier takes to answer
+	fullRate    = 1000                  // its query_rate, so high that the calls in flight are the limit
 	defaultRate = 50                    // the default query_rate
-	// askedFor is how long the default rate is counted, settleFor how long until it is: the
-	// orders are found, and the first of them was not due at the start of a second.
+	// askedFor is how long queries at the default rate are counted. settleFor is the wait
+	// before that: the server needs it to find the orders and to reach a steady rate.
 	askedFor  = 20 * time.Second
 	settleFor = 3 * time.Second
 	// joinTime bounds the wait until both nodes share the rate.
 	joinTime = 40 * time.Second
 )
 
-// asked is a supplier that can be asked, and says of every order that it is not paid yet.
+// asked is a supplier that answers every query that the order is not paid yet.
 type asked struct {
 	listener net.Listener
 	server   *fasthttp.Server
 	key      string
-	counted  chan time.Time // when each question came
+	counted  chan time.Time // when each query arrived
 }
 
 func openAsked(key string) (*asked, error) {
@@ -51,7 +51,7 @@ func openAsked(key string) (*asked, error) {
 func (s *asked) answer(c *fasthttp.RequestCtx) {
 	select {
 	case s.counted <- time.Now():
-	default: // more than are ever asked about
+	default: // more queries than any run makes
 	}
 	time.Sleep(askedAnswer)
 	c.SetContentType("application/x-www-form-urlencoded")
@@ -65,7 +65,7 @@ func (s *asked) close() {
 	_ = s.server.ShutdownWithContext(ctx)
 }
 
-// count takes the questions that came in a span.
+// count returns how many queries arrived in an interval, and forgets all recorded ones.
 func (s *asked) count(from, to time.Time) (n int) {
 	for {
 		select {
@@ -79,8 +79,8 @@ func (s *asked) count(from, to time.Time) (n int) {
 	}
 }
 
-// asking measures how fast orders are asked about at their supplier, what that does to
-// callbacks, and whether two nodes keep to one rate.
+// asking measures how fast suppliers are queried, the effect on callbacks, and whether two
+// nodes share one rate.
 func (b *bench) asking(ctx context.Context, e engine) error {
 	length, rounds := b.o.Length, cmp.Or(b.o.Rounds, defaultRounds)
 	n := int(length.Seconds()) * steadyRate
@@ -149,7 +149,7 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 				return err
 			}
 			if left == 0 {
-				b.report.skip(fmt.Sprintf("%s: the end of a phase, as every order had been asked about before it", s.name))
+				b.report.skip(fmt.Sprintf("%s: the end of a phase, as every order had been queried before it", s.name))
 			}
 			if err := due.set(ctx, time.Hour); err != nil {
 				return err
@@ -189,7 +189,7 @@ func (s *subject) reportAsking(quiet, beside []phase, perSecond []float64) {
 	}
 }
 
-// answeredOf is what the callbacks themselves took.
+// answeredOf returns how long the callbacks themselves took.
 func answeredOf(p phase) latencies {
 	took := make(latencies, len(p.took))
 	for i, d := range p.took {
@@ -198,8 +198,8 @@ func answeredOf(p phase) latencies {
 	return took
 }
 
-// sharedRate counts the questions at the default rate: of two nodes, where another one can
-// use the database.
+// sharedRate counts queries at the default rate, of two nodes if a second one can use the
+// database.
 func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrders) error {
 	nodes := 1
 	if s.databaseURL != "" {
@@ -228,7 +228,7 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 		return fmt.Errorf("apply settings: %w", err)
 	}
 	s.progress("%s: the default rate, %d nodes", s.name, nodes)
-	if nodes > 1 { // each learns of the other by its beat
+	if nodes > 1 { // each sees the other after its next beat
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -240,7 +240,7 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 	}
 	time.Sleep(3 * settleFor)
 	from := time.Now()
-	supplier.count(from, from) // forget what came before
+	supplier.count(from, from) // forget earlier queries
 	time.Sleep(askedFor)
 	to := time.Now()
 	n := float64(supplier.count(from, to)) / to.Sub(from).Seconds()
@@ -254,7 +254,7 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 		return err
 	}
 	if len(by) != nodes {
-		s.report.skip(fmt.Sprintf("%s: %d nodes asked, of %d", s.name, len(by), nodes))
+		s.report.skip(fmt.Sprintf("%s: only %d nodes made queries, of %d", s.name, len(by), nodes))
 	}
 	for i, share := range by {
 		s.add(fmt.Sprintf("… of node %d", i+1), "/s", share/askedFor.Seconds(), 0)
@@ -273,7 +273,7 @@ func readyAt(ctx context.Context, address string) error {
 	return fmt.Errorf("%s was not ready within %s", address, startTime)
 }
 
-// startPayments makes the orders that are asked about, and starts their payments.
+// startPayments creates the orders that are queried, and starts their payments.
 func (s *subject) startPayments(ctx context.Context, from int) error {
 	making, cancel := context.WithTimeout(ctx, 2*createTime)
 	defer cancel()
@@ -300,7 +300,7 @@ func (s *subject) startPayments(ctx context.Context, from int) error {
 	return err
 }
 
-// dueOrders says when the orders that are asked about are due.
+// dueOrders sets when the orders are due for a query.
 type dueOrders struct{ *sql.DB }
 
 func (s *subject) openDue() (*dueOrders, error) {
@@ -308,8 +308,8 @@ func (s *subject) openDue() (*dueOrders, error) {
 	return &dueOrders{d}, err
 }
 
-// set makes all of them due after a time, spread over a second, as if they had not been asked
-// about yet. A moment that is past when it is committed may be found a minute later only.
+// set makes all orders due after a time, spread over a second, as if they had not been queried
+// yet. Orders that are already due when that is committed may be found only a minute later.
 func (d *dueOrders) set(ctx context.Context, after time.Duration) error {
 	_, err := d.ExecContext(ctx, fmt.Sprintf("UPDATE orders SET next_at = %d - id %% 1000000, query_tries = 0 WHERE status = 'paying'", time.Now().Add(after).UnixMicro()))
 	if err != nil {
@@ -318,7 +318,7 @@ func (d *dueOrders) set(ctx context.Context, after time.Duration) error {
 	return nil
 }
 
-// left is how many are due.
+// left returns how many orders are due.
 func (d *dueOrders) left(ctx context.Context) (n int, err error) {
 	if err := d.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM orders WHERE status = 'paying' AND next_at <= %d", time.Now().UnixMicro())).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the orders: %w", err)
@@ -326,7 +326,7 @@ func (d *dueOrders) left(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// nodes is how many questions each node asked since a moment, within askedFor.
+// nodes returns how many queries each node made within askedFor from a moment.
 func (d *dueOrders) nodes(ctx context.Context, from time.Time) (by []float64, err error) {
 	rows, err := d.QueryContext(ctx, fmt.Sprintf("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND started_at BETWEEN %d AND %d GROUP BY node ORDER BY node",
 		from.UnixMicro(), from.Add(askedFor).UnixMicro()))

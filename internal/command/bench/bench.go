@@ -1,8 +1,8 @@
-// Package bench measures direct posts and the product on this machine, in one run. Figures
-// differ between machines and hours; only their ratios can be compared.
+// Package bench measures direct posts and the product on this machine in one run. Figures
+// differ between machines and from hour to hour; only ratios can be compared.
 //
-// The load generator and the merchants' sink share the cores with the server. Only loopback
-// is used.
+// The load generator and the merchants' sink share the cores with the server. Only loopback is
+// used.
 package bench
 
 import (
@@ -19,13 +19,13 @@ import (
 	"sync"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for making schemas
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", which creates schemas
 )
 
 // Server describes a server process to start.
 type Server struct {
-	DatabaseURL string            // empty = SQLite in a folder of its own
-	RedisURL    string            // empty = a Redis of its own
+	DatabaseURL string            // empty = SQLite in the server's own folder
+	RedisURL    string            // empty = the server's own Redis
 	Extra       map[string]string // further settings by variable, e.g. BACKSTOP_API_RATE
 }
 
@@ -46,24 +46,24 @@ type Options struct {
 	Out      io.Writer // the report
 	Progress io.Writer // a line per step; nil = none
 	JSON     bool
-	// Start runs this program as a server of its own on a free loopback port.
+	// Start starts this program as a server on a free loopback port.
 	Start func(ctx context.Context, s Server) (*Process, error)
 	// DatabaseURL is a PostgreSQL server on loopback; empty = its figures are left out.
 	// Schemas are created in it and dropped at the end.
 	DatabaseURL string
-	Orders      int           // of a burst; 0 = 20,000
-	Connections []int         // of the bursts, one for each; none = 64 and 512
-	Length      time.Duration // of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation
+	Orders      int           // orders of a burst; 0 = 20,000
+	Connections []int         // connections of each burst; none = 64 and 512
+	Length      time.Duration // duration of each measurement at a fixed rate; 0 = 10 s, or 3 s for a phase of isolation
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
-	// Held is how many paid orders the database of the part Large holds.
+	// Held is how many paid orders the database holds in the part Large.
 	Held   int
 	Part   Part // empty = All
 	Engine Engine
 	// Of the isolation part:
 	Ills   []string // keys of failures; none = all of them
 	Rates  []int    // orders per second; none = 200 and 500
-	Rounds int      // of every pair of phases, or of those beside clean-up; 0 = 5
+	Rounds int      // of every pair of phases, or of the phases of clean-up; 0 = 5
 }
 
 // Part is what a run measures.
@@ -76,8 +76,8 @@ const (
 	Isolation Part = "isolation" // the effect of two failing merchants on the others
 	Size      Part = "size"      // the disk space of paid orders
 	Cleanup   Part = "cleanup"   // the effect of clean-up on live traffic
-	Asking    Part = "asking"    // how fast suppliers are asked, and the effect on callbacks
-	Large     Part = "large"     // bursts and steady traffic beside many paid orders
+	Asking    Part = "asking"    // how fast suppliers are queried, and the effect on callbacks
+	Large     Part = "large"     // bursts and steady traffic with many paid orders in the database
 )
 
 // Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
@@ -97,13 +97,13 @@ var ErrOptions = errors.New("bench")
 const (
 	defaultOrders = 20_000
 	defaultLength = 10 * time.Second
-	// longest ends a run that hangs; longestMillion one with Million, of clean-up or asking. The isolation part
-	// gets twice its estimate, plus longest.
+	// longest ends a run that hangs; longestMillion is the same for Million, clean-up and
+	// asking. The isolation part gets twice its estimate for each engine, plus longest.
 	longest        = 10 * time.Minute
 	longestMillion = 20 * time.Minute
 )
 
-// engines are the engines to measure.
+// engines returns which engines to measure.
 func (o Options) engines() (sqlite, postgres bool, err error) {
 	given := o.DatabaseURL != ""
 	switch {
@@ -112,9 +112,9 @@ func (o Options) engines() (sqlite, postgres bool, err error) {
 	case o.Engine == SQLite:
 		return true, false, nil
 	case o.Engine != Postgres && o.Engine != Both:
-		return false, false, fmt.Errorf("%w: the engine is sqlite, postgres or both", ErrOptions)
+		return false, false, fmt.Errorf("%w: unknown engine %q: use sqlite, postgres or both", ErrOptions, o.Engine)
 	case !given:
-		return false, false, fmt.Errorf("%w: a PostgreSQL to measure is missing", ErrOptions)
+		return false, false, fmt.Errorf("%w: this engine needs the URL of a PostgreSQL server", ErrOptions)
 	}
 	return o.Engine == Both, true, nil
 }
@@ -130,7 +130,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	for _, n := range o.Connections {
 		if n < 1 || n > calls {
-			return fmt.Errorf("%w: 1 to %d connections", ErrOptions, calls)
+			return fmt.Errorf("%w: use 1 to %d connections", ErrOptions, calls)
 		}
 	}
 	b := &bench{report: &report{}}
@@ -246,12 +246,12 @@ func (b *bench) measure(ctx context.Context) error {
 	if err := run(ctx, e); err != nil {
 		return fmt.Errorf("measure the product on PostgreSQL: %w", err)
 	}
-	dropOnce() // nothing must be vacuumed there meanwhile
+	dropOnce() // its tables must not be vacuumed during the next measurement
 	return b.measureFloor(ctx, e)
 }
 
-// openFloor prepares to measure PostgreSQL's CPU time, where it can be seen. done drops
-// what it makes.
+// openFloor prepares to measure PostgreSQL's CPU time, if its processes can be seen. done drops
+// what it creates.
 func (b *bench) openFloor(ctx context.Context, e *engine) (done func(), err error) {
 	if e.postmaster, err = postmaster(ctx, b.o.DatabaseURL); errors.Is(err, errUnseen) {
 		b.report.skip("PostgreSQL's CPU time and its floor: " + err.Error())
@@ -271,7 +271,7 @@ func (b *bench) openFloor(ctx context.Context, e *engine) (done func(), err erro
 	return func() { e.floor.close(); drop() }, nil
 }
 
-// measureFloor writes the recorded rows again. The server has ended.
+// measureFloor writes the recorded rows again, after the server has ended.
 func (b *bench) measureFloor(ctx context.Context, e engine) error {
 	if e.floor == nil {
 		return nil
@@ -306,7 +306,7 @@ func (b *bench) progress(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.o.Progress, "measuring "+format+" …\n", args...)
 }
 
-// errElsewhere keeps load away from production databases.
+// errElsewhere is the refusal of other machines: load must never reach a production database.
 var errElsewhere = errors.New("bench only works with a PostgreSQL on this machine: give a loopback address")
 
 func onLoopback(databaseURL string) error {

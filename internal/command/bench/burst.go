@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// bursts pays the orders from..to-1: in equal bursts, one for each number of connections,
-// and the last ones to be recorded for the floor.
+// bursts pays the orders from..to-1 in equal bursts, one for each number of connections. The
+// last orders are recorded for the floor.
 func (s *subject) bursts(ctx context.Context, from, to int) error {
 	last := to
 	if s.floor != nil {
-		s.floor.orders = min(s.floor.orders, (to-from)/4) // where few could be created
+		s.floor.orders = min(s.floor.orders, (to-from)/4) // if few could be created
 		last -= s.floor.orders
 	}
 	size := (last - from) / len(s.o.Connections)
@@ -23,7 +23,7 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 	if s.floor == nil {
 		return nil
 	}
-	s.progress("what is written for %d orders", s.floor.orders)
+	s.progress("the rows written for %d orders", s.floor.orders)
 	if err := s.floor.record(ctx); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
@@ -41,8 +41,8 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 	return s.floor.stop(ctx)
 }
 
-// burst sends all callbacks as fast as its connections can, and waits until the last
-// merchant is notified. with ends the names of its figures.
+// burst sends all callbacks as fast as its connections can, and waits until the last merchant
+// is notified. with is the suffix of its figures' names.
 func (s *subject) burst(ctx context.Context, many int, with string, from, to int) error {
 	if err := forgetPeak(s.process.PID); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *subject) burst(ctx context.Context, many int, with string, from, to int
 	if err != nil {
 		return err
 	}
-	if err := s.calm(ctx); err != nil { // the last results, too
+	if err := s.calm(ctx); err != nil { // the last results count too
 		return err
 	}
 	after, err := s.cpu()
@@ -105,10 +105,10 @@ func (s *subject) burst(ctx context.Context, many int, with string, from, to int
 	return nil
 }
 
-// burstGoals are at most.
+// burstGoals are upper limits: ms, ms, µs per order, MB. 0 = no goal.
 type burstGoals struct{ p50, p99, cpu, memory float64 }
 
-// usualGoals are for the usual number of connections.
+// usualGoals are the goals for the usual number of connections.
 var usualGoals = burstGoals{p50: 8, p99: 25, cpu: 400, memory: 100}
 
 // cpuOf reports CPU time per order.
@@ -118,13 +118,13 @@ func (s *subject) cpuOf(what string, spent time.Duration, orders int, goal float
 
 func cpuName(what string) string { return "CPU per order, " + what }
 
-// floorName is what the floor is called in the report.
+// floorName is the name of the floor in the report.
 const floorName = "PostgreSQL, floor"
 
-// with names the number of connections of a figure.
+// with returns the suffix of figures for a number of connections.
 func with(connections int) string { return fmt.Sprintf(", %d connections", connections) }
 
-// endToEnd is the main figure: signature verified, order and ledger committed, merchant
+// endToEnd returns the main figure: signature verified, order and ledger committed, merchant
 // notified.
 func (s *subject) endToEnd(name string, n int, spent time.Duration) figure {
 	f := s.rate(s.name, name, n, spent)

@@ -17,8 +17,7 @@ import (
 
 const (
 	merchants = 20
-	// hanging is how many of the merchants never answer while isolation is
-	// measured.
+	// hanging is how many of the merchants never answer while isolation is measured.
 	hanging      = 2
 	supplierCode = "bench"
 	amount       = 1999 // of every order, minor units
@@ -27,12 +26,12 @@ const (
 // cast is the supplier and the merchants of a server under test.
 type cast struct {
 	supplierKey string
-	keys        []string // of the API, by merchant
-	asked       string   // where a second supplier is asked; "" = there is none
+	keys        []string // API keys, by merchant
+	asked       string   // query URL of a second supplier; "" = there is none
 	askedRate   int      // its query_rate
 }
 
-// newCast makes the merchants, and more additional ones.
+// newCast makes the usual merchants and more additional ones.
 func newCast(more int) *cast {
 	c := &cast{supplierKey: secret()}
 	for range merchants + more {
@@ -41,14 +40,14 @@ func newCast(more int) *cast {
 	return c
 }
 
-// secret is 32 random bytes in hex.
+// secret returns 32 random bytes in hex.
 func secret() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // crypto/rand never fails (Go 1.24)
 	return hex.EncodeToString(b)
 }
 
-// declaration is for apply; JSON is YAML.
+// declaration returns the apply file; JSON is valid YAML.
 func (c *cast) declaration() ([]byte, error) {
 	var list []map[string]any
 	for i, key := range c.keys {
@@ -74,7 +73,7 @@ func (c *cast) declaration() ([]byte, error) {
 	return text, nil
 }
 
-// config is that of a supplier.
+// config returns the config of a supplier.
 func (c *cast) config() map[string]any {
 	return map[string]any{
 		"format": "form", "algorithm": "hmac-sha256", "key": c.supplierKey, "sign_case": "lower",
@@ -83,7 +82,7 @@ func (c *cast) config() map[string]any {
 	}
 }
 
-// order is the request for order number i.
+// order returns the request that creates order number i.
 func (c *cast) order(merchant, i int, notifyURL string) (post, error) {
 	return c.orderAt(supplierCode, merchant, i, notifyURL)
 }
@@ -100,14 +99,14 @@ func (c *cast) orderAt(supplier string, merchant, i int, notifyURL string) (post
 	return post{path: "/api/v1/orders", contentType: "application/json", key: c.keys[merchant], body: body}, nil
 }
 
-// callback is the supplier's signed message about an order.
+// callback returns the supplier's signed message about an order.
 func (c *cast) callback(orderNo string, i int) post {
-	// The names are sorted already, and no value needs escaping.
+	// The names are sorted, and no value needs escaping.
 	text := "amount=" + strconv.Itoa(amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
 	return post{path: "/callback/" + supplierCode, contentType: "application/x-www-form-urlencoded", body: []byte(signed(c.supplierKey, text))}
 }
 
-// signed adds the signature to sorted parameters.
+// signed returns sorted parameters with their signature.
 func signed(key, text string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(text))

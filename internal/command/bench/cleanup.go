@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// oldRows is how many old rows a table has at the start of a phase, per second of it: more
-// than are removed in that time.
+// oldRows is how many old rows a table has at the start of a phase, per second of the phase:
+// more than can be removed in that time.
 const oldRows = 5000
 
-// cleaned are the tables whose old rows are removed one by one on both databases, and grow
-// with the orders.
+// cleaned are the tables that grow with the orders and whose old rows are removed one by one on
+// both databases.
 var cleaned = []string{"deliveries", "callbacks"}
 
-// beside are the kinds of phases: two without old rows, whose difference is the
-// measurement's own noise, and one in which they are removed.
+// beside are the kinds of phases: two without old rows, whose difference is the noise of the
+// measurement, and one in which old rows are removed.
 var beside = []string{"nothing to clean up", "nothing to clean up, again", "clean-up"}
 
-// cleanup measures the effect of clean-up on live traffic. Old rows appear at once, in one
-// transaction, just before a phase: copies of new ones under ids that are past any
-// retention.
+// cleanup measures the effect of clean-up on live traffic. Old rows are added in one
+// transaction just before a phase: copies of new rows with ids that are past any retention.
 func (b *bench) cleanup(ctx context.Context, e engine) error {
 	p := plan{rates: []int{steadyRate}, rounds: cmp.Or(b.o.Rounds, defaultRounds), length: b.o.Length}
 	n := p.ordersOf(steadyRate)
@@ -44,7 +43,7 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 	}
 	defer old.Close()
 	run := &isolated{subject: s, plan: p}
-	if _, err := run.phase(ctx, control, steadyRate); err != nil { // also makes what is copied
+	if _, err := run.phase(ctx, control, steadyRate); err != nil { // also creates the rows to copy
 		return fmt.Errorf("warm up: %w", err)
 	}
 	phases := make([][]phase, len(beside))
@@ -88,8 +87,8 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 	return nil
 }
 
-// maxCleanup is the allowed effect on live traffic: the 99th percentile beside clean-up to
-// that without. SQLite has one writer.
+// maxCleanup is the allowed effect on live traffic: the ratio of the 99th percentiles with and
+// without clean-up. SQLite has only one writer.
 func (s *subject) maxCleanup() float64 {
 	if s.databaseURL == "" {
 		return 2
@@ -123,7 +122,7 @@ func (s *subject) reportCleanup(phases [][]phase, removed float64) {
 // oldTables makes old rows and counts them.
 type oldTables struct {
 	*sql.DB
-	last     int // the id of the newest one
+	last     int // id of the newest old row
 	postgres bool
 }
 
@@ -155,8 +154,8 @@ func (o *oldTables) add(ctx context.Context, n int) error {
 	return o.settle(ctx)
 }
 
-// copies is the statement. What names another row gets the id too: indexes grow as if the
-// rows were of many orders.
+// copies returns the statement that adds the copies. References to other rows get the new id
+// too, so that indexes grow as with the rows of many orders.
 func (o *oldTables) copies(ctx context.Context, tx *sql.Tx, table string, n int) (string, error) {
 	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
 	if err != nil {
@@ -193,7 +192,7 @@ func (o *oldTables) count(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// remove removes what is left of them, so that the next phase has none.
+// remove removes the remaining old rows, so that the next phase has none.
 func (o *oldTables) remove(ctx context.Context) error {
 	for _, table := range cleaned {
 		if _, err := o.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE id <= %d", table, o.last)); err != nil {
@@ -203,8 +202,9 @@ func (o *oldTables) remove(ctx context.Context) error {
 	return o.settle(ctx)
 }
 
-// settle leaves no work behind for the database that a table which grew over months would
-// not have: on PostgreSQL statistics and dead rows, on SQLite a long log.
+// settle does the work that adding many rows at once leaves to the database, and that a table
+// which grew over months would not have: on PostgreSQL statistics and dead rows, on SQLite a
+// long log.
 func (o *oldTables) settle(ctx context.Context) error {
 	statements := []string{"PRAGMA wal_checkpoint(TRUNCATE)"}
 	if o.postgres {

@@ -11,7 +11,7 @@ import (
 // pairs are the phases of one failure at one rate, by round.
 type pairs struct{ healthy, failing []phase }
 
-// comparison is their result.
+// comparison is the result of pairs.
 type comparison struct {
 	Group   string  `json:"group"` // embedded or postgresql
 	Rate    int     `json:"rate"`  // orders per second
@@ -19,7 +19,7 @@ type comparison struct {
 	Rounds  int     `json:"rounds"`
 	Healthy side    `json:"well"`
 	Failing side    `json:"sick"`
-	P50     float64 `json:"p50_ratio"` // failing to healthy, as the others
+	P50     float64 `json:"p50_ratio"` // failing to healthy, like the ratios below
 	P99     float64 `json:"p99_ratio"`
 	Early   float64 `json:"p99_ratio_first_second"`
 	ByRound spread  `json:"p99_ratio_by_round"`
@@ -35,19 +35,19 @@ type side struct {
 	P50     float64 `json:"p50_ms"`
 	P99     float64 `json:"p99_ms"`
 	Late    float64 `json:"sent_late_p99_ms"` // by the load generator itself
-	// CPU time per time, of one core.
+	// CPU time divided by elapsed time: 1 = one core.
 	Server    float64 `json:"server_cores"`
 	Generator float64 `json:"generator_cores"`
 }
 
-// spread is where the rounds lie.
+// spread is the range of the rounds.
 type spread struct {
 	Median  float64 `json:"median"`
 	Lowest  float64 `json:"lowest"`
 	Highest float64 `json:"highest"`
 }
 
-// compare sets the phases with failing merchants against those without.
+// compare compares the phases with failing merchants with those without.
 func compare(group string, rate int, mode failure, both pairs) comparison {
 	c := comparison{
 		Group: group, Rate: rate, Ill: mode.key, name: mode.name, Rounds: len(both.healthy),
@@ -73,8 +73,8 @@ func tookOf(p phase) latencies  { return p.took }
 func earlyOf(p phase) latencies { return p.took[:p.early] }
 func lateOf(p phase) latencies  { return p.late }
 
-// pool is the samples of all phases as those of one. A percentile of many samples
-// is steadier than the mean of percentiles of few.
+// pool returns the samples of all phases together. A percentile of many samples is steadier
+// than the mean of the percentiles of a few.
 func pool(phases []phase, of func(phase) latencies) latencies {
 	var l latencies
 	for _, p := range phases {
@@ -111,8 +111,8 @@ func spreadOf(values []float64) spread {
 	return spread{Median: (v[(n-1)/2] + v[n/2]) / 2, Lowest: v[0], Highest: v[n-1]}
 }
 
-// writeComparisons writes two tables per engine and rate: the latencies of the other
-// merchants, and the measurement's own figures.
+// writeComparisons writes two tables per engine and rate: the latencies of the other merchants,
+// and the figures of the measurement itself.
 func writeComparisons(w io.Writer, list []comparison) error {
 	for len(list) > 0 {
 		n := 1

@@ -13,7 +13,7 @@ const directTime = 2 * time.Second
 // message is a notification.
 var message = []byte(`{"id":"ntf_0000000000","type":"order.paid","timestamp":"2026-01-01T00:00:00Z","data":{"order_no":"0000000000000000000","out_trade_no":"0000","merchant":"m1","amount":1999,"currency":"CNY","status":"paid","supplier":"wx-main","supplier_trade_no":"0000","paid_amount":1999,"version":3}}`)
 
-// direct posts straight to the sink: the upper limit of all figures.
+// direct measures posts straight to the sink: the upper limit of all figures.
 func (b *bench) direct(ctx context.Context) error {
 	s, err := openSink(0)
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *bench) direct(ctx context.Context) error {
 	return nil
 }
 
-// rate is a figure per second, with its ratio to direct posts if those were measured.
+// rate returns a figure per second, with its ratio to direct posts if those were measured.
 func (b *bench) rate(group, name string, n int, spent time.Duration) figure {
 	f := figure{Group: group, Name: name, Unit: "/s", Value: float64(n) / spent.Seconds()}
 	if b.report.direct > 0 {

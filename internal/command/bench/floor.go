@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// floorOrders are recorded and written again: a second of PostgreSQL's CPU time or so.
+	// floorOrders is how many orders are recorded and written again: about a second of
+	// PostgreSQL's CPU time.
 	floorOrders = 6400
 	floorBatch  = 64 // orders in one transaction, as many as the program's largest
 	floorConns  = 4  // as many as the program has for callbacks
 )
 
-// floor writes the rows that the program writes for paid orders once more, without the
-// program: what PostgreSQL needs for them at least. It has no list of tables: triggers in
-// the program's schema record what is written while some orders are paid, and that is
-// replayed by prepared statements in a schema of its own, which has the same tables and
-// the same older rows.
+// floor writes the rows that the program writes for paid orders once more, without the program.
+// That is the minimum that PostgreSQL needs for them. It needs no list of tables: triggers in
+// the program's schema record what is written while some orders are paid, and prepared
+// statements replay that in a second schema with the same tables and the same older rows.
 type floor struct {
 	program, own string    // schemas
-	url          string    // of its own schema
-	conn         *pgx.Conn // without a schema
+	url          string    // of the floor's own schema
+	conn         *pgx.Conn // its statements name the schema
 	orders       int
 }
 
-// openFloor migrates an empty schema. Both URLs name their schema.
+// openFloor migrates the empty schema own. Both URLs contain their schema.
 func openFloor(ctx context.Context, program, own string, orders int) (*floor, error) {
 	d, err := db.Open(ctx, db.Options{URL: own, Pool: 2})
 	if err != nil {
@@ -56,7 +56,7 @@ func openFloor(ctx context.Context, program, own string, orders int) (*floor, er
 
 func (f *floor) close() { _ = f.conn.Close(context.Background()) }
 
-// schemaOf is the schema that a URL of bench.schema names.
+// schemaOf returns the schema in a URL of bench.schema.
 func schemaOf(databaseURL string) string {
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -65,14 +65,14 @@ func schemaOf(databaseURL string) string {
 	return u.Query().Get("search_path")
 }
 
-// record begins to record what is written in the program's schema. All that it contains
-// is copied first, so that indexes are as large, and orders to be paid are there.
+// record begins to record what is written in the program's schema. It first copies everything
+// there, so that indexes are as large and the orders to be paid exist.
 func (f *floor) record(ctx context.Context) error {
 	tables, err := list(ctx, f.conn, pgx.RowTo[string], "SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY oid", f.program) // what a foreign key refers to was made first
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
-	// Vacuuming the copies would be taken for a cost of the orders.
+	// Vacuuming the copies would be counted as a cost of the orders.
 	steps := []string{"DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '" + f.own + "'::regnamespace AND relkind = 'r'" +
 		" LOOP EXECUTE 'ALTER TABLE ' || t || ' SET (autovacuum_enabled = off)'; END LOOP; END $$"}
 	for _, t := range tables {
@@ -93,7 +93,7 @@ func (f *floor) record(ctx context.Context) error {
 // recorded is the name of the table, the function and the triggers.
 const recorded = "bench_recorded"
 
-// stop ends what record began.
+// stop stops recording.
 func (f *floor) stop(ctx context.Context) error {
 	return f.run(ctx, fmt.Sprintf("DROP FUNCTION %s CASCADE", f.name(recorded)))
 }
@@ -107,7 +107,7 @@ func (f *floor) run(ctx context.Context, steps ...string) error {
 	return nil
 }
 
-// name is that of a table in its own schema.
+// name returns the name of a table in the floor's own schema.
 func (f *floor) name(table string) string { return pgx.Identifier{f.own, table}.Sanitize() }
 
 // list returns the rows of a query.
@@ -122,7 +122,7 @@ func list[T any](ctx context.Context, c *pgx.Conn, row pgx.RowToFunc[T], query s
 // write is one kind of write: an insert, update or delete in one table.
 type write struct{ Table, Op string }
 
-// writeIn is a kind of write that a transaction did.
+// writeIn is a kind of write in a transaction.
 type writeIn struct {
 	XID int64
 	write
@@ -135,7 +135,7 @@ type statement struct {
 	args [][]any
 }
 
-// describe lists what is written for an order.
+// describe lists the writes of an order.
 func describe(kinds [][]statement) string {
 	var all []string
 	for _, k := range kinds {
@@ -148,9 +148,9 @@ func describe(kinds [][]statement) string {
 	return strings.Join(all, "; then ")
 }
 
-// transactions returns what was recorded for each paid order: the kinds of transactions
-// in their order, each with its statements. What is written less than once in two orders,
-// such as figures, belongs to a batch and not to an order, and is left out.
+// transactions returns what was recorded for each paid order: the kinds of transactions in
+// order, each with its statements. Rows that are written less than once per two orders, such as
+// figures, belong to a batch and not to an order, and are left out.
 func (f *floor) transactions(ctx context.Context) ([][]statement, error) {
 	writes, err := list(ctx, f.conn, pgx.RowToStructByPos[write], "SELECT relation, op FROM "+f.name(recorded)+" GROUP BY 1, 2 HAVING count(*) * 2 >= $1::int ORDER BY min(n)", f.orders)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *floor) transactions(ctx context.Context) ([][]statement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read transactions: %w", err)
 	}
-	// Writes that were seen in one transaction are of the same kind.
+	// Writes of the same transaction are of the same kind.
 	kind := make([]int, len(writes))
 	for i := range kind {
 		kind[i] = i
@@ -198,8 +198,8 @@ type column struct {
 	Key, Changes bool // part of the primary key; changed by an update
 }
 
-// statement prepares a write. batch is the batch of each row of the table: what changes a
-// row is in the batch that inserted it.
+// statement builds the statement of a write. batch has the batch of each row of the table: a
+// change of a row is in the batch that inserted it.
 func (f *floor) statement(ctx context.Context, w write, batch map[string]int) (s statement, err error) {
 	columns, err := list(ctx, f.conn, pgx.RowToStructByPos[column], "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey), FALSE),"+
 		" EXISTS (SELECT FROM "+f.name(recorded)+" AS r WHERE r.relation = $2 AND r.op = 'UPDATE' AND r.image -> a.attname IS DISTINCT FROM r.old -> a.attname)"+
@@ -218,7 +218,7 @@ func (f *floor) statement(ctx context.Context, w write, batch map[string]int) (s
 		name := pgx.Identifier{c.Name}.Sanitize()
 		value := "v." + name
 		if c.Type == "jsonb" {
-			value += "::text" // else it would come as a map
+			value += "::text" // otherwise it would be read as a map
 		}
 		values, names = append(values, value), append(names, name)
 		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", len(used), c.Type))
@@ -277,13 +277,13 @@ func (f *floor) statement(ctx context.Context, w write, batch map[string]int) (s
 	return s, rows.Err()
 }
 
-// replay writes what was recorded, once, between begin and end. The program must not run.
+// replay writes what was recorded once, between begin and end. The program must not be running.
 func (f *floor) replay(ctx context.Context, kinds [][]statement, begin, end func() error) error {
 	cfg, err := pgx.ParseConfig(f.url)
 	if err != nil {
 		return errors.New("the database URL cannot be read")
 	}
-	// As the program plans its statements (db.openPostgres).
+	// The same planner settings as in the program (db.openPostgres).
 	for _, name := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"} {
 		cfg.RuntimeParams[name] = "off"
 	}

@@ -17,21 +17,21 @@ import (
 type failure struct {
 	key    string // of --ill and JSON
 	name   string
-	behave fakemerchant.Behaviour // nil = not at all
+	behave fakemerchant.Behaviour // nil = they do not fail
 	tls    fakemerchant.Certificate
 }
 
 // control is a pair of identical phases. It shows the measurement's own noise.
 var control = failure{key: "nobody", name: "no failure (control)"}
 
-// failures are simulated by two merchants of twenty.
+// failures are simulated by two of twenty merchants.
 var failures = []failure{
 	{"hang", "hang", fakemerchant.Hang(), fakemerchant.NoTLS},
 	{"slow", "answer after 5 s", fakemerchant.Sleep(5*time.Second, fakemerchant.Answer(http.StatusOK, "success")), fakemerchant.NoTLS},
 	{"reset", "reset the connection", fakemerchant.Reset(), fakemerchant.NoTLS},
 	{"drip", "drip their body", fakemerchant.Drip(100 * time.Millisecond), fakemerchant.NoTLS},
 	{"certificate", "show a wrong certificate", fakemerchant.Answer(http.StatusOK, "success"), fakemerchant.ExpiredTLS},
-	{"redirect", "redirect for ever", fakemerchant.RedirectLoop(), fakemerchant.NoTLS},
+	{"redirect", "redirect forever", fakemerchant.RedirectLoop(), fakemerchant.NoTLS},
 	{"huge", "answer with 1 GB", fakemerchant.Huge(1 << 30), fakemerchant.NoTLS},
 	{"gzip", "answer with a gzip bomb", fakemerchant.GzipBomb(), fakemerchant.NoTLS},
 }
@@ -44,10 +44,10 @@ const (
 	maxRounds     = 1000
 	maxRate       = 5000 // orders per second
 	// defaultPhase is short on purpose: in these seconds the server detects the failure.
-	// Later a breaker stops the attempts.
+	// Later, a breaker stops the attempts.
 	defaultPhase = 3 * time.Second
-	// calmFor is how long no attempt may run before a phase begins, maxCalm how long to
-	// wait for that: longer than the longest attempt.
+	// calmFor is how long no attempt may run before a phase begins. maxCalm is how long to wait
+	// for that: longer than the longest attempt.
 	calmFor = 200 * time.Millisecond
 	maxCalm = 15 * time.Second
 )
@@ -77,11 +77,11 @@ func newPlan(o Options) (plan, error) {
 		p.length = defaultPhase
 	}
 	if p.rounds < 0 || p.rounds > maxRounds {
-		return p, fmt.Errorf("%w: 1 to %d rounds", ErrOptions, maxRounds)
+		return p, fmt.Errorf("%w: use 1 to %d rounds", ErrOptions, maxRounds)
 	}
 	for _, rate := range p.rates {
 		if rate < 1 || rate > maxRate {
-			return p, fmt.Errorf("%w: a rate is 1 to %d orders per second", ErrOptions, maxRate)
+			return p, fmt.Errorf("%w: use rates of 1 to %d orders per second", ErrOptions, maxRate)
 		}
 	}
 	known := []string{control.key}
@@ -93,20 +93,20 @@ func newPlan(o Options) (plan, error) {
 	}
 	for _, key := range o.Ills {
 		if !slices.Contains(known, key) {
-			return p, fmt.Errorf("%w: no failure is called %q; there are %s", ErrOptions, key, strings.Join(known, ", "))
+			return p, fmt.Errorf("%w: unknown failure %q: use %s", ErrOptions, key, strings.Join(known, ", "))
 		}
 	}
 	return p, nil
 }
 
-// all is the number of pairs of phases.
+// all returns the number of pairs of phases.
 func (p plan) all() int { return p.rounds * len(p.rates) * len(p.modes) }
 
-// failingMerchants is their number: two new ones for each phase with a failure, because
+// failingMerchants returns their number: two new ones for each phase with a failure, because
 // breakers have a history.
 func (p plan) failingMerchants() int { return p.rounds * len(p.rates) * (len(p.modes) - 1) * hanging }
 
-// ordersOf is the number of orders of a phase: the same for each merchant.
+// ordersOf returns the number of orders of a phase, the same for each merchant.
 func (p plan) ordersOf(rate int) int {
 	n := int(p.length.Seconds() * float64(rate))
 	return max(1, (n+merchants-1)/merchants) * merchants
@@ -120,18 +120,18 @@ func (p plan) orders() int {
 	return n
 }
 
-// estimate is about how long it takes on one engine.
+// estimate returns roughly how long the plan takes on one engine.
 func (p plan) estimate() time.Duration {
 	// Thousands of orders are created per second, and each phase waits for calm.
 	making := time.Duration(p.orders()) * time.Second / 4000
 	return time.Duration(2*p.all())*(p.length+2*calmFor) + making
 }
 
-// isolated is one engine under the isolation part.
+// isolated is the isolation part on one engine.
 type isolated struct {
 	*subject
 	plan
-	order   int // the next one
+	order   int // the next order
 	failing int // the next merchant to fail
 	done    int // pairs
 	seen    map[row]*pairs
@@ -160,7 +160,7 @@ func (b *bench) isolation(ctx context.Context, e engine) error {
 	defer s.process.Stop()
 	defer s.api.close()
 	s.progress("%s: isolation, %d rounds, takes about %s", s.name, p.rounds, p.estimate().Round(time.Minute))
-	// One phase is not counted: connections, prepared statements and caches.
+	// One phase is not counted: it warms up connections, prepared statements and caches.
 	if _, err := s.phase(ctx, control, p.rates[0]); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
@@ -211,10 +211,10 @@ func (s *isolated) pair(ctx context.Context, mode failure, rate int, failingFirs
 	return nil
 }
 
-// phase creates orders, waits until no attempt runs, and measures. In a phase with a
-// failure, two new merchants replace the first two: their breakers have no history, and
-// the first attempts are part of the phase. At its end their server is closed, and with it
-// hanging attempts: later ones are refused, and parked after the fifth.
+// phase creates orders, waits until no attempt runs, and measures. In a phase with a failure,
+// two new merchants replace the first two: their breakers have no history, and the first
+// attempts are part of the phase. At the end their server is closed, which ends hanging
+// attempts; later attempts are refused, and parked after the fifth.
 func (s *isolated) phase(ctx context.Context, mode failure, rate int) (phase, error) {
 	from, n := s.order, s.ordersOf(rate)
 	s.order += n
@@ -239,7 +239,7 @@ func (s *isolated) phase(ctx context.Context, mode failure, rate int) (phase, er
 	if err := s.calm(ctx); err != nil {
 		return phase{}, err
 	}
-	// The same eighteen in every phase.
+	// Every phase measures the same eighteen merchants.
 	p, err := s.notified(ctx, rate, from, n, hangs)
 	if err != nil {
 		return phase{}, err
@@ -280,7 +280,7 @@ func (s *subject) calm(ctx context.Context) error {
 	}
 }
 
-// inFlight is how many attempts run in the server.
+// inFlight returns how many attempts are running in the server.
 func (s *subject) inFlight() (float64, error) {
 	status, body, err := s.api.client.Get(nil, "http://"+s.api.client.Addr+"/metrics")
 	if err != nil || status != http.StatusOK {

@@ -13,22 +13,22 @@ import (
 
 const (
 	defaultHeld = 1_000_000
-	// copyGap is between the copies of one order, in ms: their ids are moments.
+	// copyGap is the time between the copies of an order, in ms: ids contain times.
 	copyGap = 600_000
 )
 
 // held are the tables in which a paid order has rows.
 var held = []string{"orders", "order_history", "payment_attempts", "callbacks", "deliveries", "events", "transfers", "journals"}
 
-// Columns of the tables that are held, by how a copy of a row differs in them.
+// Columns of these tables, by how a copy of a row differs in them.
 var (
 	movedIDs   = []string{"id", "order_id", "event_id", "subject_id", "journal_id", "transfer_id", "source_id", "paid_callback"}
 	ownedTexts = []string{"out_trade_no", "supplier_trade_no", "trade_no", "supplier_ref", "ref", "event_key"}
 	movedAt    = []string{"created_at", "updated_at", "expires_at", "next_at", "paid_at", "received_at", "finished_at", "first_at"}
 )
 
-// large measures bursts and steady traffic before and after the database holds many paid
-// orders, which are copies of the first ones in all their tables.
+// large measures bursts and steady traffic, first with an empty database and then with one that
+// holds many paid orders: copies of the first ones in all tables.
 func (b *bench) large(ctx context.Context, e engine) error {
 	rounds, steady := cmp.Or(b.o.Rounds, 3), int(b.o.Length.Seconds())*steadyRate
 	size := b.o.Orders / rounds
@@ -99,7 +99,7 @@ func (b *bench) large(ctx context.Context, e engine) error {
 	return nil
 }
 
-// hold copies the orders that are paid until so many are held.
+// hold copies the paid orders until the database holds o.Held of them.
 func (s *subject) hold(ctx context.Context, d *sql.DB, paid int) error {
 	var first int64
 	if err := d.QueryRowContext(ctx, "SELECT min(id) FROM orders").Scan(&first); err != nil {
@@ -142,13 +142,13 @@ func (s *subject) hold(ctx context.Context, d *sql.DB, paid int) error {
 	return err
 }
 
-// copying is the statement that copies a table's rows of paid orders once, for the $Nth time.
+// copying returns the statement that copies a table's rows of paid orders for the $Nth time.
 func copying(table string, columns []string, first int64) string {
 	shift := fmt.Sprintf("CAST($N AS BIGINT) * %d", db.IDAt(2*copyGap*1000+1_800_000_000_000_000)-db.IDAt(copyGap*1000+1_800_000_000_000_000))
 	values := make([]string, len(columns))
 	for i, c := range columns {
 		switch {
-		case slices.Contains(movedIDs, c): // small ones are of accounts and the like
+		case slices.Contains(movedIDs, c): // small ids are those of accounts and the like
 			values[i] = fmt.Sprintf("CASE WHEN %[1]s >= %[2]d THEN %[1]s - %[3]s ELSE %[1]s END", c, first, shift)
 		case c == "order_no":
 			values[i] = fmt.Sprintf("CAST(CAST(order_no AS BIGINT) - %s AS TEXT)", shift)

@@ -11,8 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// connections is the number of kept-alive connections of the load generator; a burst has
-// manyConnections, too.
+// connections is the number of kept-alive connections of the load generator; a second burst
+// uses manyConnections.
 const (
 	connections     = 64
 	manyConnections = 512
@@ -21,8 +21,7 @@ const (
 // latencies are the times of one phase.
 type latencies []time.Duration
 
-// at is a percentile of 0 to 1; 0 where there is no sample. The samples must be
-// sorted.
+// at returns the percentile p, from 0 to 1; 0 if there is no sample. The samples must be sorted.
 func (l latencies) at(p float64) time.Duration {
 	if len(l) == 0 {
 		return 0
@@ -38,7 +37,7 @@ func sorted(l latencies) latencies {
 // caller posts prepared requests to one server.
 type caller struct{ client *fasthttp.HostClient }
 
-// newCaller calls host (address and port), over at most maxConns connections.
+// newCaller returns a caller of host (address and port) with at most maxConns connections.
 func newCaller(host string, maxConns int) *caller {
 	return &caller{&fasthttp.HostClient{
 		Addr: host, MaxConns: maxConns, MaxConnWaitTimeout: 10 * time.Second,
@@ -77,8 +76,8 @@ func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
 
 func (c *caller) close() { c.client.CloseIdleConnections() }
 
-// closedLoop runs do for 0 to n-1 with so many workers, until all are done or ctx ends. It
-// returns the durations, unordered, and the first error.
+// closedLoop runs do for 0 to n-1 with this many workers, until all are done or ctx ends. It
+// returns the durations in the order of i, and the first error.
 func closedLoop(ctx context.Context, workers, n int, do func(i int) error) (latencies, error) {
 	took := make(latencies, n)
 	var (
@@ -119,7 +118,7 @@ func closedLoop(ctx context.Context, workers, n int, do func(i int) error) (late
 	return done, wrong
 }
 
-// openLoop runs do for 0 to n-1 at a fixed rate, without waiting for earlier ones: a server
+// openLoop runs do for 0 to n-1 at a fixed rate, without waiting for earlier calls: a server
 // that stalls cannot slow down its own measurement. do gets the time at which it was due.
 func openLoop(ctx context.Context, perSecond float64, n int, do func(i int, due time.Time) error) error {
 	var (

@@ -14,15 +14,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ticks is the unit of /proc/PID/stat: 100 a second on every Linux that Go runs
-// on (USER_HZ).
+// ticks is the unit of /proc/PID/stat: 100 per second on every Linux that Go runs on (USER_HZ).
 const ticks = 100
 
 // stat is a part of /proc/PID/stat.
 type stat struct {
 	parent int
 	cpu    time.Duration // without its children
-	ended  time.Duration // CPU time of its children that have ended
+	ended  time.Duration // CPU time of children that have ended
 }
 
 func readStat(pid string) (stat, error) {
@@ -33,8 +32,8 @@ func readStat(pid string) (stat, error) {
 	return parseStat(text)
 }
 
-// parseStat reads ppid, utime, stime, cutime and cstime, the 4th and the 14th to 17th field
-// of proc(5). The second field, the name, may contain spaces and brackets.
+// parseStat reads ppid, utime, stime, cutime and cstime: the 4th and the 14th to 17th field of
+// proc(5). The second field, the name, may contain spaces and brackets.
 func parseStat(text []byte) (stat, error) {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 15 {
@@ -54,14 +53,14 @@ func parseStat(text []byte) (stat, error) {
 	}, nil
 }
 
-// cpuTime is the CPU time of a process so far, without its children.
+// cpuTime returns the CPU time of a process so far, without its children.
 func cpuTime(pid int) (time.Duration, error) {
 	s, err := readStat(strconv.Itoa(pid))
 	return s.cpu, err
 }
 
-// familyTime is the CPU time of a process and its children so far, also of those that have
-// ended.
+// familyTime returns the CPU time of a process and its children so far, including children that
+// have ended.
 func familyTime(pid int) (time.Duration, error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -73,7 +72,7 @@ func familyTime(pid int) (time.Duration, error) {
 	}
 	sum := self.cpu + self.ended
 	for _, dir := range all {
-		// One that ends meanwhile cannot be read.
+		// A process that ends meanwhile cannot be read.
 		if s, err := readStat(filepath.Base(dir)); err == nil && s.parent == pid {
 			sum += s.cpu
 		}
@@ -81,10 +80,10 @@ func familyTime(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// errUnseen means that PostgreSQL's processes are not those of this machine.
+// errUnseen means that PostgreSQL's processes are not visible on this machine.
 var errUnseen = errors.New("its processes cannot be seen from here")
 
-// postmaster is the process whose children serve PostgreSQL's connections.
+// postmaster returns the process whose children serve PostgreSQL's connections.
 func postmaster(ctx context.Context, databaseURL string) (int, error) {
 	c, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
@@ -95,7 +94,7 @@ func postmaster(ctx context.Context, databaseURL string) (int, error) {
 	if err := c.QueryRow(ctx, "SELECT pg_backend_pid(), coalesce(inet_client_port(), 0)").Scan(&pid, &port); err != nil {
 		return 0, fmt.Errorf("read the process: %w", err)
 	}
-	// In a container it has another number there than here, where that may be anybody's.
+	// A process in a container has another id here, and its own id may be that of any process.
 	title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || !strings.HasPrefix(string(title), "postgres") || !strings.Contains(string(title), fmt.Sprintf("(%d)", port)) {
 		return 0, errUnseen
@@ -104,10 +103,10 @@ func postmaster(ctx context.Context, databaseURL string) (int, error) {
 	return s.parent, err
 }
 
-// memory is a process's resident memory in bytes.
+// memory returns a process's resident memory in bytes.
 func memory(pid int) (int64, error) { return memoryOf(pid, "VmRSS:") }
 
-// peak is the most that it was since forgetPeak.
+// peak returns its maximum since forgetPeak.
 func peak(pid int) (int64, error) { return memoryOf(pid, "VmHWM:") }
 
 func forgetPeak(pid int) error {

@@ -17,7 +17,7 @@ import (
 
 const (
 	steadyRate = 200 // orders per second, of the phases at a fixed rate
-	// createTime bounds the creation of orders; those created until then are used.
+	// createTime bounds the creation of orders; the ones created by then are used.
 	createTime = 30 * time.Second
 	// notifyTime bounds the wait for the notifications of all paid orders.
 	notifyTime = 90 * time.Second
@@ -27,8 +27,8 @@ const (
 	mb      = 1 << 20
 )
 
-// settings lift the limits per sender, which a single load generator would reach, and allow
-// merchants on this machine. All others are the defaults.
+// settings raise the limits per sender, which a single load generator would reach, and allow
+// merchants on this machine. All other settings have their defaults.
 var settings = map[string]string{
 	"BACKSTOP_NOTIFY_ALLOW_CIDRS": "127.0.0.0/8,::1/128",
 	"BACKSTOP_API_RATE":           "1000000/s",
@@ -40,8 +40,8 @@ type engine struct {
 	name        string // the group of its figures
 	databaseURL string
 	redis       *redisServer // nil = the product's own
-	postmaster  int          // whose CPU time is PostgreSQL's; 0 = it cannot be measured
-	floor       *floor       // nil = it is not measured
+	postmaster  int          // process whose family uses PostgreSQL's CPU time; 0 = cannot be measured
+	floor       *floor       // nil = not measured
 }
 
 // subject is one server under test.
@@ -53,7 +53,7 @@ type subject struct {
 	sink    *sink
 	api     *caller
 	calls   []post            // callbacks by order
-	extra   map[string]string // settings beside those of every server
+	extra   map[string]string // settings in addition to those of every server
 }
 
 // product runs every phase against one fresh server.
@@ -98,7 +98,7 @@ func (b *bench) product(ctx context.Context, e engine) error {
 	return all.million(ctx, total)
 }
 
-// add reports a figure that should be at most goal; 0 = no goal.
+// add reports a figure with the goal of at most goal; 0 = no goal.
 func (s *subject) add(name, unit string, value, goal float64) {
 	f := figure{Group: s.name, Name: name, Unit: unit, Value: value}
 	if goal > 0 {
@@ -115,8 +115,7 @@ func (s *subject) latency(name string, l latencies, p50, p99 float64) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// start measures the time from the start of the process until it is ready, and its idle
-// memory.
+// start starts the server and measures the time until it is ready and its idle memory.
 func (s *subject) start(ctx context.Context) error {
 	begun := time.Now()
 	var err error
@@ -139,7 +138,7 @@ func (s *subject) start(ctx context.Context) error {
 	return nil
 }
 
-// openData opens the server's database beside it.
+// openData opens a second connection to the server's database.
 func (s *subject) openData() (*sql.DB, error) {
 	driver, name := "pgx", s.databaseURL
 	if name == "" {
@@ -167,7 +166,7 @@ func (s *subject) ready(ctx context.Context, begun time.Time) error {
 		time.Sleep(2 * time.Millisecond)
 	}
 	s.add("start to ready", "ms", ms(time.Since(begun)), 500)
-	// One second of idle ticks, so that the figure is not that of startup.
+	// One second of idle ticks, so that the figure is not the one of the startup.
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -188,9 +187,9 @@ func (s *subject) ready(ctx context.Context, begun time.Time) error {
 	return s.cast.await(ctx, s.api)
 }
 
-// create creates orders through the API and returns their number; their indexes have no
-// gap. Orders of hanging merchants in the second half below steadyEnd get a notify_url that
-// never answers.
+// create creates orders through the API and returns their number; their indexes have no gaps.
+// In the second half below steadyEnd, orders of hanging merchants get a notify_url that never
+// answers.
 func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error) {
 	var before int64
 	var err error
@@ -228,7 +227,7 @@ func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error)
 	return made, nil
 }
 
-// hangs reports whether order i is of a merchant that hangs or fails.
+// hangs reports whether the merchant of order i hangs or fails.
 func hangs(i int) bool { return i%merchants < hanging }
 
 func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
@@ -247,7 +246,7 @@ func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
 	return nil
 }
 
-// made makes an order and returns its number.
+// made creates an order and returns its number.
 func (s *subject) made(p post) (string, error) {
 	var made struct {
 		OrderNo string `json:"order_no"`
@@ -266,8 +265,8 @@ func (s *subject) made(p post) (string, error) {
 	return made.OrderNo, nil
 }
 
-// call posts the callback of an order. Like a supplier it repeats a callback that is
-// answered 503; the time includes the repeats.
+// call posts the callback of an order. Like a supplier, it repeats a callback that is answered
+// 503; the duration includes the repeats.
 func (s *subject) call(i int) error {
 	for try := 1; ; try++ {
 		status, err := s.api.send(s.calls[i], nil)
@@ -282,8 +281,8 @@ func (s *subject) call(i int) error {
 	}
 }
 
-// steady sends the callbacks from..to-1 at a fixed rate and returns the latencies of
-// merchants that answer, sorted.
+// steady sends the callbacks from..to-1 at a fixed rate and returns the sorted latencies of the
+// merchants that answer.
 func (s *subject) steady(ctx context.Context, from, to int) (phase, error) {
 	p, err := s.notified(ctx, steadyRate, from, to-from, func(i int) bool { return from > 0 && hangs(i) })
 	sorted(p.took)
@@ -294,15 +293,15 @@ func (s *subject) steady(ctx context.Context, from, to int) (phase, error) {
 // phase is the result of a phase at a fixed rate.
 type phase struct {
 	took     latencies // from a callback's due time to the notification, in order of due times
-	answered latencies // from a callback's answer to the notification, likewise; below 0 where that was first
-	early    int       // how many of them were due in the first second
+	answered latencies // from a callback's answer to the notification, likewise; negative if the notification was first
+	early    int       // number of callbacks due in the first second
 	late     latencies // from a callback's due time until the load generator sent it
 	// CPU time of both processes, and the duration of the phase.
 	server, generator, lasted time.Duration
 }
 
-// notified sends n callbacks at a rate and waits until the merchants are notified, except
-// of skipped orders.
+// notified sends n callbacks at a rate and waits until the merchants are notified, except for
+// skipped orders.
 func (s *subject) notified(ctx context.Context, rate, from, n int, skip func(i int) bool) (phase, error) {
 	var p phase
 	before, err := s.cpu()
@@ -345,7 +344,7 @@ func (s *subject) notified(ctx context.Context, rate, from, n int, skip func(i i
 // used is CPU time.
 type used struct{ server, generator, postgres time.Duration }
 
-// cpu is the CPU time of the processes so far. The load generator's includes the
+// cpu returns the CPU time of the processes so far. That of the load generator includes the
 // merchants.
 func (s *subject) cpu() (u used, err error) {
 	if u.server, err = cpuTime(s.process.PID); err != nil {
@@ -360,7 +359,7 @@ func (s *subject) cpu() (u used, err error) {
 	return u, err
 }
 
-// million holds 1,000,000 open orders, for the memory of Redis alone.
+// million creates 1,000,000 open orders, only to measure the memory of Redis.
 func (s *subject) million(ctx context.Context, made int) error {
 	if !s.o.Million || s.redis == nil {
 		return nil

@@ -22,7 +22,7 @@ type redisServer struct {
 	process *exec.Cmd
 }
 
-// openRedis starts one with the settings of the product's embedded Redis.
+// openRedis starts a redis-server with the settings of the product's embedded Redis.
 func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	return r, nil
 }
 
-// url is empty if there is none.
+// url returns the server's URL; empty if there is none.
 func (r *redisServer) url() string {
 	if r == nil {
 		return ""
@@ -64,7 +64,7 @@ func (r *redisServer) url() string {
 	return "redis://" + r.addr
 }
 
-// memory is used_memory in bytes.
+// memory returns used_memory in bytes.
 func (r *redisServer) memory(ctx context.Context) (int64, error) {
 	info, err := r.client.Info(ctx, "memory").Result()
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *redisServer) close() {
 	_ = r.process.Wait()
 }
 
-// FreeAddr is a free loopback address and port.
+// FreeAddr returns a free loopback address and port.
 func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -22,13 +22,14 @@ type figure struct {
 	Met   *bool   `json:"goal_met,omitempty"`
 }
 
-// atMost and atLeast set a figure's goal.
+// atMost returns the figure with an upper limit as its goal.
 func (f figure) atMost(limit float64) figure {
 	met := f.Value <= limit
 	f.Goal, f.Met = fmt.Sprintf("≤ %s", number(limit, f.Unit)), &met
 	return f
 }
 
+// atLeast returns the figure with a lower limit as its goal; words is its text in the report.
 func (f figure) atLeast(limit float64, words string) figure {
 	met := f.Value >= limit
 	f.Goal, f.Met = words, &met
@@ -104,7 +105,7 @@ func (r *report) writeText(w io.Writer) error {
 	return nil
 }
 
-// number writes a value with three significant digits.
+// number formats a value with about three significant digits.
 func number(v float64, unit string) string {
 	digits := 0
 	switch size := math.Abs(v); {

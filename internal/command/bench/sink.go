@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// sink is the server of all merchants. It records when the first notification of each
-// order arrives.
+// sink is the server of all merchants. It records when the first notification of each order
+// arrives.
 type sink struct {
 	listener net.Listener
 	server   *fasthttp.Server
@@ -26,7 +26,7 @@ type sink struct {
 	repeats atomic.Int64
 }
 
-// openSink listens on a free loopback port for so many orders.
+// openSink listens on a free loopback port; orders is the number of orders to record.
 func openSink(orders int) (*sink, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +40,7 @@ func openSink(orders int) (*sink, error) {
 	return s, nil
 }
 
-// url is an endpoint: path "/n" answers at once, "/hang" never.
+// url returns the URL of an endpoint: "/n" answers at once, "/hang" never.
 func (s *sink) url(path string) string { return "http://" + s.host() + path }
 
 func (s *sink) host() string { return s.listener.Addr().String() }
@@ -67,7 +67,7 @@ func (s *sink) take(c *fasthttp.RequestCtx) {
 	}
 }
 
-// at is when an order's notification arrived; false = not yet.
+// at returns when an order's notification arrived; false = not yet.
 func (s *sink) at(index int) (time.Time, bool) {
 	ns := s.arrived[index].Load()
 	return s.started.Add(time.Duration(ns)), ns != 0

@@ -11,12 +11,13 @@ import (
 	"backstop/internal/base/config"
 )
 
-// sizeWave is how many orders are created before they are paid. An update leaves the old
-// row behind until it is vacuumed: waves keep that small, as in a database that has run
-// for long.
+// sizeWave is how many orders are created before they are paid. An update leaves the old row
+// behind until it is vacuumed: waves keep that space small, as in a database that has run for a
+// long time.
 const sizeWave = 2000
 
-// retention is how long the rows of a table are kept that do not stay for ever.
+// retention is how long the rows of a table are kept; tables that are not listed keep them
+// forever.
 var retention = map[string]func(config.Config) time.Duration{
 	"callbacks":       func(c config.Config) time.Duration { return c.RetentionCallbacks },
 	"notify_attempts": func(c config.Config) time.Duration { return c.RetentionAttempts },
@@ -94,7 +95,7 @@ func (s *subject) wave(ctx context.Context, from, to int) error {
 // space is the disk space of a table.
 type space struct {
 	bytes   int64 // with its indexes
-	monthly bool  // it is dropped by the month
+	monthly bool  // its rows are dropped by the month
 }
 
 // tables returns the space of all tables.
@@ -124,23 +125,23 @@ func (s *subject) tables(ctx context.Context, d *sql.DB) (map[string]space, erro
 
 const (
 	day = 24 * time.Hour
-	// minBytes is less than a row of each order: figures, and what an installation has few
-	// of, take less.
+	// minBytes is less than one row per order takes. Tables of figures, and those with few rows
+	// in an installation, take less than it.
 	minBytes = 16
 )
 
-// reportSizes reports what grew with the orders, and what that comes to in years.
+// reportSizes reports the tables that grew with the orders, and the space after years.
 func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
 	orders := float64(s.o.Orders)
-	perOrder := map[time.Duration]float64{} // bytes by how long they are kept; 0 = for ever
-	months := 0.0                           // bytes that stay for up to a month longer
+	perOrder := map[time.Duration]float64{} // bytes by how long they are kept; 0 = forever
+	months := 0.0                           // bytes that stay up to a month longer
 	for _, table := range slices.Sorted(maps.Keys(after)) {
 		from, to := before[table], after[table]
 		bytes := float64(to.bytes-from.bytes) / orders
 		if bytes < minBytes {
 			continue
 		}
-		name, keep := table+", kept for ever", time.Duration(0)
+		name, keep := table+", kept forever", time.Duration(0)
 		if of := retention[table]; of != nil {
 			keep = of(c)
 			name = fmt.Sprintf("%s, removed after %d days", table, keep/day)
@@ -152,7 +153,7 @@ func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
 		s.add(name, "B", bytes, 0)
 	}
 	for _, keep := range slices.Sorted(maps.Keys(perOrder)) {
-		name := "an order, kept for ever"
+		name := "an order, kept forever"
 		if keep > 0 {
 			name = fmt.Sprintf("an order, removed after %d days", keep/day)
 		}
@@ -160,7 +161,7 @@ func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
 	}
 	for _, millions := range []float64{1, 10, 100} {
 		for _, years := range []int{1, 3} {
-			gb := months // they are dropped by the month
+			gb := months // rows dropped by the month stay up to a month longer
 			for keep, bytes := range perOrder {
 				days := years * 365
 				if keep > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // Tables that PostgreSQL drops by the month are removed some day: without their retention
-// they would count as kept for ever.
+// they would count as kept forever.
 func TestEachMonthlyTableHasItsRetention(t *testing.T) {
 	d := dbtest.Postgres(t)
 	var tables []string
@@ -34,8 +34,8 @@ func TestSizesAddUpOverTheYears(t *testing.T) {
 		"figures":       {bytes: 90},
 	}, c)
 	for name, want := range map[string]float64{
-		"orders, kept for ever":                 1050,
-		"an order, kept for ever":               1050,
+		"orders, kept forever":                  1050,
+		"an order, kept forever":                1050,
 		"callbacks, removed after 73 days":      400,
 		"order_history, removed after 730 days": 100,
 		// 12 months of orders and history, and 2.4 + 1 of callbacks.
@@ -47,7 +47,7 @@ func TestSizesAddUpOverTheYears(t *testing.T) {
 			t.Errorf("%s: %g, want %g", name, got, want)
 		}
 	}
-	if s.report.find("x", "figures, kept for ever") != 0 {
+	if s.report.find("x", "figures, kept forever") != 0 {
 		t.Error("what does not grow with the orders is reported")
 	}
 }

@@ -1,5 +1,5 @@
 // Package demo simulates buyers, suppliers and merchants against a running server on this
-// machine, with everything that goes wrong in payments: repeats, wrong amounts, forgeries,
+// machine, with the usual failures of payments: repeated callbacks, wrong amounts, forgeries,
 // late payments, disputes, and merchants that are slow, down or hanging.
 package demo
 
@@ -30,8 +30,8 @@ type Options struct {
 	// Orders is the maximum number of orders; 0 = 100,000.
 	Orders int
 	Seed   uint64 // of all random choices; 0 = a random one
-	// Callable: the server may call suppliers on this machine. Payments are started there,
-	// and those whose callback is lost are found by asking.
+	// Callable means that the server may call suppliers on this machine: payments are started
+	// there, and payments whose callback is lost are found by queries.
 	Callable bool
 }
 
@@ -41,12 +41,12 @@ const MaxRate = 100
 const (
 	defaultRate   = 5
 	defaultOrders = 100_000
-	// maxStories bounds the running stories: at the highest rate, the longest ones (late
+	// maxStories bounds the running stories. At the highest rate, the longest ones (late
 	// payments) need a fifth of it.
 	maxStories   = 4096
 	summaryEvery = 10 * time.Second
-	// settleTime is how long running stories may take to end; leaveTime if the demo is
-	// interrupted, perhaps together with its server.
+	// settleTime is how long running stories may take to end; leaveTime is the same after an
+	// interrupt, which may have ended the server too.
 	settleTime = 15 * time.Second
 	leaveTime  = time.Second
 	// summaryTime bounds the requests of one summary.
@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	defer to.http.CloseIdleConnections()
 	o.Console = cmp.Or(o.Console, to.url)
-	// Its keys are others in each run; o.Seed only chooses the stories.
+	// The keys differ in each run: o.Seed only chooses the stories.
 	suppliers, err := simulator.New(simulator.Options{Seed: rand.Uint64(), Codes: codes})
 	if err != nil {
 		return fmt.Errorf("start the suppliers: %w", err)
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// serve makes the suppliers callable, and returns at which address; "" = they are not.
+// serve makes the suppliers callable and returns their base URL; "" = not callable.
 func serve(ctx context.Context, suppliers *simulator.Simulator, callable bool) (base string, closeServer func(), err error) {
 	if !callable {
 		return "", func() {}, nil
@@ -124,7 +124,7 @@ func serve(ctx context.Context, suppliers *simulator.Simulator, callable bool) (
 	return "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
 }
 
-// quiet drops an error after the demo was interrupted.
+// quiet returns nil instead of an error after an interrupt.
 func quiet(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -169,7 +169,7 @@ func (s *stage) ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server at %s does not accept the demo's orders within %s (does it use the database that was changed?): %w", s.to.url, readyTime, err)
+			return fmt.Errorf("the server at %s did not accept the demo's orders within %s (does it use the database to which the demo's settings were applied?): %w", s.to.url, readyTime, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -183,7 +183,7 @@ func (s *stage) play(ctx context.Context) {
 		playing, cancel = context.WithTimeout(ctx, s.o.For)
 		defer cancel()
 	}
-	// Running stories get time to end, whatever ended the demo.
+	// Running stories get time to end, whatever ends the demo.
 	stories, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	s.loop(playing, stories)

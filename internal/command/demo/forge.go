@@ -14,8 +14,8 @@ var codes = map[string]string{
 	"wechatpay": "demo-wechatpay", "alipay": "demo-alipay", "stripe": "demo-stripe", "sortedparams": "demo-sorted",
 }
 
-// forge makes an invalid message: with the signature for another amount, or with one
-// changed byte in the body.
+// forge returns an invalid message: with the signature of another amount or, with flip, with
+// one changed byte in the body.
 func forge(p *simulator.Account, f simulator.Fact, flip bool) (simulator.Message, error) {
 	genuine, err := p.Callback(f)
 	if err != nil {
@@ -45,7 +45,7 @@ func forge(p *simulator.Account, f simulator.Fact, flip bool) (simulator.Message
 	return simulator.Message{Header: genuine.Header, Body: []byte(fields.Encode())}, nil
 }
 
-// randomHex is n random bytes as 2n characters.
+// randomHex returns n random bytes as 2n hex characters.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // crypto/rand never fails (Go 1.24)

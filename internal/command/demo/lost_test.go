@@ -71,7 +71,7 @@ func TestALostPaymentIsFound(t *testing.T) {
 	if r := suppliers.Order("demo-wechatpay", "383038098612682752"); r.State != simulator.StatePaid || r.MoneyMoved != 1 || len(r.Callbacks) != 0 {
 		t.Errorf("%+v", r)
 	}
-	if one.tally.found != 1 || !strings.Contains(out.String(), "the supplier was asked, and it is paid") {
+	if one.tally.found != 1 || !strings.Contains(out.String(), "paid, found by a query") {
 		t.Error(out.String())
 	}
 }

@@ -55,7 +55,7 @@ func closeShops(shops []*shop) {
 	}
 }
 
-// behaviour is how the merchant answers; each checks the signature first.
+// behaviour returns how the merchant answers. Every merchant checks the signature first.
 func (s *shop) behaviour() fakemerchant.Behaviour {
 	take := func(x *fakemerchant.Exchange) {
 		s.taken.Add(1)
@@ -68,8 +68,8 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 			fakemerchant.Sleep(2*time.Second+rand.N(2*time.Second), take)(x)
 		}
 	case "demo-flaky":
-		// A random third fails: a merchant that rejects each first attempt would be
-		// parked for ever, as every probe is a first attempt too.
+		// A random third fails. A merchant that rejected every first attempt would stay parked
+		// forever, since every probe is a first attempt too.
 		then = func(x *fakemerchant.Exchange) {
 			if rand.N(3) == 0 {
 				fakemerchant.Answer(http.StatusInternalServerError, "not yet")(x)
@@ -90,14 +90,14 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 	}
 }
 
-// declaration is the apply file of the simulated suppliers, which are called at base ("" =
-// not at all), and merchants; JSON is YAML.
-// Merchants get no endpoints: each order has the notify_url of this run.
+// declaration returns the apply file of the simulated merchants and suppliers; JSON is valid
+// YAML. Suppliers are called at base; "" = they cannot be called. Merchants have no endpoints:
+// each order has the notify_url of this run.
 func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byte, error) {
 	var suppliers, merchants []map[string]any
 	for _, p := range payers {
 		x := p.Settings(base)
-		x["ask_pending"] = false // where nobody started a payment the order closes at its time: money after that is late
+		x["ask_pending"] = false // an order whose payment was not started closes when it expires: a later payment is late
 		suppliers = append(suppliers, x)
 	}
 	for _, s := range shops {

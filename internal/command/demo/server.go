@@ -37,7 +37,7 @@ func newServer(address string) (*server, error) {
 	return &server{url: strings.TrimSuffix(address, "/"), http: simulator.LoopbackClient()}, nil
 }
 
-// order is what the demo reads of an order object.
+// order has the fields of an order object that the demo reads.
 type order struct {
 	OrderNo      string `json:"order_no"`
 	Status       string `json:"status"`
@@ -91,7 +91,7 @@ func (s *server) request(ctx context.Context, m *shop, method, path string, body
 	}
 	if status >= http.StatusMultipleChoices {
 		wrapped := struct{ Error apiError }{}
-		_ = json.Unmarshal(answer, &wrapped) // without a body the status is enough
+		_ = json.Unmarshal(answer, &wrapped) // the status is enough if there is no body
 		wrapped.Error.status = status
 		return order{}, &wrapped.Error
 	}
@@ -102,7 +102,7 @@ func (s *server) request(ctx context.Context, m *shop, method, path string, body
 	return o, nil
 }
 
-// call posts a callback and returns the status that it was answered with.
+// call posts a callback and returns the status of the answer.
 func (s *server) call(ctx context.Context, supplier string, m simulator.Message) (int, error) {
 	status, _, err := s.send(ctx, http.MethodPost, "/callback/"+supplier, m.Header, m.Body)
 	return status, err

@@ -19,16 +19,16 @@ const (
 	paid        ending = "paid"
 	repeated    ending = "repeated"     // paid, and the supplier sends the callback three times
 	wrongAmount ending = "wrong amount" // the supplier reports less than the order's amount
-	forged      ending = "forged"       // a false signature, then the true callback
-	flipped     ending = "flipped"      // one byte changed on the way, then the true callback
+	forged      ending = "forged"       // a forged callback, then the genuine one
+	flipped     ending = "flipped"      // one byte changed in transit, then the genuine callback
 	late        ending = "late"         // paid after the order was closed
 	unknown     ending = "unknown"      // a payment for an order that does not exist
 	disputed    ending = "disputed"     // paid, and then disputed by the buyer
 	never       ending = "never called" // no callback at all: the order times out
-	lost        ending = "lost"         // paid, and the callback never comes: the server has to ask
+	lost        ending = "lost"         // paid, but the callback never arrives: the server must query the supplier
 )
 
-// endings and how many of 100 orders get each.
+// endings has the endings, and how many of 100 orders get each.
 var endings = []struct {
 	ending ending
 	share  int
@@ -42,9 +42,9 @@ type story struct {
 	shop      *shop
 	payer     *simulator.Account
 	amount    int64
-	starts    bool          // whether the merchant reports the start of the payment
-	hesitates time.Duration // before the buyer pays
-	forgery   int           // the status that answered a forgery; 0 = none was sent
+	starts    bool          // the merchant starts the payment (pay)
+	hesitates time.Duration // wait before the buyer pays
+	forgery   int           // status of the answer to a forgery; 0 = none was sent
 }
 
 // cast chooses the story of order n at random.
@@ -65,7 +65,7 @@ func (s *stage) cast(n int) *story {
 		one.ending = paid
 	}
 	if one.ending == lost {
-		one.starts = true // an order that nobody was asked to pay for is asked about only at its end
+		one.starts = true // an order without a started payment is queried only when it expires
 	}
 	if one.ending == disputed {
 		one.payer = s.payers[slices.IndexFunc(s.payers, func(p *simulator.Account) bool { return p.Disputes() != nil })]
@@ -131,7 +131,7 @@ func (o *story) act(ctx context.Context) error {
 	return o.sendDispute(ctx, f)
 }
 
-// pays has the buyer pay at the supplier.
+// pays makes the buyer pay at the supplier.
 func (o *story) pays(made order, amount int64) (simulator.Fact, error) {
 	paid, err := o.suppliers.Set(o.payer.Code, made.OrderNo, simulator.Script{State: simulator.StatePaid, Amount: amount})
 	if err != nil {
@@ -164,18 +164,19 @@ func (o *story) buy(ctx context.Context) (order, error) {
 	case never:
 		w.ExpiresIn = 5
 	case lost:
-		w.ExpiresIn = 10 // it is asked about then, at the latest
+		w.ExpiresIn = 10 // the supplier is queried then, at the latest
 	}
 	made, err := o.to.create(ctx, o.shop, w)
 	if err != nil {
 		return made, err
 	}
 	o.tally.made(o.shop, made)
-	// An order with a started payment would wait in closing.
+	// Late and never must close when they expire: an order with a started payment would wait
+	// in closing.
 	if o.starts && o.ending != late && o.ending != never {
 		return o.to.pay(ctx, o.shop, made.OrderNo)
 	}
-	// The buyer's payment is open at the supplier all the same.
+	// The supplier nevertheless has an unpaid payment.
 	_, err = o.suppliers.Set(o.payer.Code, made.OrderNo, simulator.Script{State: simulator.StateUnpaid, Amount: o.amount})
 	if err != nil {
 		return made, fmt.Errorf("start %s: %w", made.OrderNo, err)
@@ -183,29 +184,29 @@ func (o *story) buy(ctx context.Context) (order, error) {
 	return made, nil
 }
 
-// foundTime is more than the life of a lost order and the time limit to ask about it.
+// foundTime is longer than the life of a lost order plus the time limit of a query.
 const foundTime = 30 * time.Second
 
-// untilFound waits until the server has asked the supplier and knows of the payment.
+// untilFound waits until the server has queried the supplier and found the payment.
 func (o *story) untilFound(ctx context.Context, made order) error {
 	ctx, cancel := context.WithTimeout(ctx, foundTime)
 	defer cancel()
 	for {
 		if err := pause(ctx, time.Second); err != nil {
-			return fmt.Errorf("order %s was paid, and not found within %s: %w", made.OrderNo, foundTime, err)
+			return fmt.Errorf("order %s was paid, but the server did not find that out within %s: %w", made.OrderNo, foundTime, err)
 		}
 		current, err := o.to.get(ctx, o.shop, made.OrderNo)
 		if err != nil {
 			return err
 		}
 		if current.Status == "paid" {
-			o.tally.foundOne(fmt.Sprintf("%-12s %-14s   order %s: the supplier was asked, and it is paid", o.ending, o.payer.Code, made.OrderNo))
+			o.tally.foundOne(fmt.Sprintf("%-12s %-14s   order %s: paid, found by a query", o.ending, o.payer.Code, made.OrderNo))
 			return nil
 		}
 	}
 }
 
-// closeTime is more than the time limit to close an expired order (2 s).
+// closeTime is longer than the time limit to close an expired order (2 s).
 const closeTime = 8 * time.Second
 
 func (o *story) untilClosed(ctx context.Context, made order) error {

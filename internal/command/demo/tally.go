@@ -19,13 +19,13 @@ type tally struct {
 	mu        sync.Mutex
 	out       io.Writer
 	orders    int
-	taken     map[ending]int // callbacks taken, by ending
-	refused   int            // genuine callbacks that were not taken
+	taken     map[ending]int // callbacks accepted, by ending
+	refused   int            // genuine callbacks that were not accepted
 	forgeries int            // forgeries refused
-	accepted  int            // forgeries answered as taken: must stay 0
+	accepted  int            // forgeries accepted: must stay 0
 	troubles  int
-	found     int        // payments without a callback, found by asking
-	latest    []followed // a ring once it is full
+	found     int        // payments without a callback, found by queries
+	latest    []followed // a ring buffer once it is full
 	next      int
 }
 
@@ -127,8 +127,8 @@ func (s *stage) summary(ctx context.Context, when string) {
 func (t *tally) summary(when string, latest int, status, notified map[string]int, shops []*shop) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.print("── %s: %d orders, callbacks taken: %d, repeats %d, not taken %d", when, t.orders, t.sum(), t.taken[repeated]*2/3, t.refused)
-	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d; callbacks lost %d, found by asking %d",
+	t.print("── %s: %d orders, callbacks accepted: %d, repeats %d, not accepted %d", when, t.orders, t.sum(), t.taken[repeated]*2/3, t.refused)
+	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d; callbacks lost %d, found by a query %d",
 		t.taken[wrongAmount], t.taken[late], t.taken[unknown], t.taken[disputed], t.taken[never], t.taken[lost], t.found)
 	t.print("  forgeries refused %d, accepted %d; trouble %d", t.forgeries, t.accepted, t.troubles)
 	t.print("  latest %d orders: %s; merchants notified: %s", latest, counts(status), counts(notified))
@@ -137,7 +137,7 @@ func (t *tally) summary(when string, latest int, status, notified map[string]int
 	}
 }
 
-// sum is every callback that was sent and taken.
+// sum returns the number of callbacks that were sent and accepted.
 func (t *tally) sum() int {
 	n := 0
 	for e, count := range t.taken {

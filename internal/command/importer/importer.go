@@ -1,14 +1,14 @@
-// Package importer imports orders in flight from another system.
+// Package importer imports the open and recent orders of another system.
 //
 // A file is imported as a whole or not at all. Its lines are staged page by page in short
 // transactions, so that a running server keeps working, and become orders in one
 // transaction of a few statements. A crash before that leaves only rows in the staging
 // table, which the next import clears.
 //
-// Orders are inserted by order.InsertStaged, not by payment.Confirm: paid ones were booked,
-// and their merchants notified, by the other system. They get no ledger entry and no
-// notification, but a settled attempt, so that a second payment is detected. Open orders
-// continue with timeout, callbacks and notifications like any other.
+// Orders are inserted by order.InsertStaged, not by payment.Confirm: the other system has
+// already booked paid orders and notified their merchants. Paid orders get no ledger entry and
+// no notification, but do get a settled attempt, so that a second payment is detected. Open
+// orders continue with timeout, callbacks and notifications like any other.
 package importer
 
 import (
@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// pageRows is how many lines one transaction stages: a few milliseconds.
+	// pageRows is how many lines one transaction stages, which takes a few milliseconds.
 	pageRows = 500
-	// maxLine bounds one line; the longest order is a tenth of it.
+	// maxLine bounds one line in bytes; the longest order is a tenth of it.
 	maxLine = 64 << 10
-	// maxLines bounds a file: inserting the orders is one transaction, for which the
-	// callbacks of a running server on SQLite have to wait.
+	// maxLines bounds a file: the orders are inserted in one transaction, and on SQLite the
+	// callbacks of a running server have to wait for it.
 	maxLines = 200_000
 	// maxProblems is how many problems are shown.
 	maxProblems = 20
 )
 
-// Env holds what Import works with.
+// Env has the dependencies and options of Import.
 type Env struct {
 	DB    *db.DB
 	Audit *audit.Log
@@ -47,7 +47,7 @@ type Env struct {
 	CheckURL func(string) error
 	// ClosingGrace is how long an order imported as closing waits for a payment.
 	ClosingGrace time.Duration
-	// Progress is called at most once a second, and at the end; nil is fine.
+	// Progress is called at most once a second, and at the beginning of each step. Optional.
 	Progress func(Progress)
 }
 
@@ -57,8 +57,8 @@ type Progress struct {
 	Lines int
 }
 
-// Import imports the orders of a file of JSON lines and returns their number. The name is
-// for messages. The error of an invalid file is *apply.Invalid.
+// Import imports the orders of a file of JSON lines and returns their number. name is for
+// messages. The error of an invalid file is *apply.Invalid.
 func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int, err error) {
 	if err := clearAbandoned(ctx, env.DB); err != nil {
 		return 0, err
@@ -90,7 +90,7 @@ func Import(ctx context.Context, env Env, name string, in io.Reader) (orders int
 		case err == nil:
 			return r.rows, nil
 		case db.IsUnique(err) && try < 3:
-			// An order of the same number was created in between: the check reports it.
+			// An order with the same number was created meanwhile: the check reports it.
 		default:
 			return 0, err
 		}
@@ -111,13 +111,13 @@ type run struct {
 	reported time.Time
 }
 
-// read stages the lines. After the first problem it only looks for more.
+// read stages the lines. After the first problem it only looks for further problems.
 func (r *run) read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewReaderSize(io.TeeReader(in, r.sum), maxLine)
 	for number := int64(1); ; number++ {
 		raw, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			r.note(number, "", fmt.Sprintf("longer than %d KiB: is it one JSON object a line?", maxLine>>10))
+			r.note(number, "", fmt.Sprintf("longer than %d KiB: write one JSON object per line", maxLine>>10))
 			break
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -147,7 +147,7 @@ func (r *run) line(ctx context.Context, number int64, text []byte) error {
 	r.rows++
 	if len(r.problems.Problems) > 0 {
 		if r.problems.More > maxLines {
-			return &r.problems // the file has no orders at all
+			return &r.problems // this is not a file of orders
 		}
 		return ctx.Err()
 	}

@@ -172,9 +172,9 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 			{entry("a/b", "paid", ""), ":2: order_no: use 1 to 64 visible"},
 			{entry(strings.Repeat("x", 65), "paid", ""), ":2: order_no: use 1 to 64 visible"},
 			{entry("x", "paid", `"paid_at": "yesterday"`), ":2: paid_at: use a time such as"},
-			{entry("x", "pending", `"paid_at": "2026-01-01T00:00:00Z"`), ":2: paid_at: only an order that is paid"},
-			{entry("x", "closed", `"paid_amount": 1999`), ":2: paid_amount: only an order that is paid"},
-			{entry("x", "paid", `"closed_at": "2026-01-01T00:00:00Z"`), ":2: closed_at: only an order that is closed"},
+			{entry("x", "pending", `"paid_at": "2026-01-01T00:00:00Z"`), ":2: paid_at: only a paid order has one"},
+			{entry("x", "closed", `"paid_amount": 1999`), ":2: paid_amount: only a paid order has one"},
+			{entry("x", "paid", `"closed_at": "2026-01-01T00:00:00Z"`), ":2: closed_at: only a closed order has one"},
 			{entry("x", "paid", `"close_reason": "timeout"`), ":2: close_reason: only"},
 			{entry("x", "paid", `"version": 0`), ":2: version: use a whole number"},
 			{entry("x", "pending", `"expires_at": "2026-01-01T00:00:00Z"`), ":2: expires_at: must be after created_at"},
@@ -186,9 +186,9 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 			{entry("fine", "paid", ""), ":2: order_no: also in line 1"},
 			{entry("x", "paid", `"out_trade_no": "fine"`), ":2: out_trade_no: the merchant has it in line 1 too"},
 			{entry("x", "paid", `"supplier_trade_no": "T-fine"`), ":2: supplier_trade_no: it paid the order in line 1 too"},
-			{entry("there", "pending", ""), ":2: order_no: there is an order of this number already"},
-			{entry("x", "paid", `"out_trade_no": "out-there"`), ":2: out_trade_no: the merchant has an order of this number already: there"},
-			{entry("x", "paid", `"supplier_trade_no": "T-there"`), ":2: supplier_trade_no: it has paid another order already"},
+			{entry("there", "pending", ""), ":2: order_no: there is already an order with this number"},
+			{entry("x", "paid", `"out_trade_no": "out-there"`), ":2: out_trade_no: the merchant already has an order with this number: there"},
+			{entry("x", "paid", `"supplier_trade_no": "T-there"`), ":2: supplier_trade_no: it has already paid another order"},
 		} {
 			n, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(entry("fine", "paid", `"supplier_trade_no": "T-fine"`), c.line))
 			var invalid *apply.Invalid
@@ -342,7 +342,7 @@ func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 			}
 		}
 		_, err := importer.Import(t.Context(), e, "orders.jsonl", lines(entry("fine", "paid", ""), entry("x", "pending", `"out_trade_no": "taken"`)))
-		if err == nil || !strings.HasPrefix(err.Error(), "orders.jsonl:2: out_trade_no: the merchant has an order") {
+		if err == nil || !strings.HasPrefix(err.Error(), "orders.jsonl:2: out_trade_no: the merchant already has an order") {
 			t.Errorf("err = %v", err)
 		}
 		f.Want(t, 1, "SELECT count(*) FROM orders")

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// abandonedAfter is how long a run may be inactive before the next one treats it as
+	// abandonedAfter is how long a run may be inactive before the next run treats it as
 	// crashed. A page takes milliseconds.
 	abandonedAfter = 10 * time.Minute
 	cleanupTime    = 30 * time.Second
 	cleanupRows    = 5000
 )
 
-// known holds the merchants and suppliers that lines may refer to.
+// known has the merchants and suppliers that lines may refer to.
 type known struct {
 	merchants map[string]int64
 	suppliers map[string]supplierIDs
@@ -68,9 +68,9 @@ func (r *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// duplicates finds orders that exist already, in the file or in the database. Each query
-// returns the line and the problem. A mistake is reported once: for two identical lines
-// only order_no is reported.
+// duplicates finds orders that already exist in the file or in the database. Each query returns
+// the line and the problem. A mistake is reported once: for two identical lines, only order_no
+// is reported.
 var duplicates = []struct{ field, query string }{
 	{"order_no", `SELECT s.line, 'also in line ' || CAST(s.first AS TEXT) AS problem FROM
 		(SELECT line, min(line) OVER (PARTITION BY order_no) AS first FROM import_orders WHERE run_id = ?0) s
@@ -84,21 +84,21 @@ var duplicates = []struct{ field, query string }{
 			FROM import_orders WHERE run_id = ?0 AND attempt_status = 'succeeded' AND supplier_trade_no <> ''
 			WINDOW w AS (PARTITION BY account_id, supplier_trade_no ORDER BY line)) s
 		WHERE s.order_no <> s.first_no`},
-	{"order_no", `SELECT s.line, 'there is an order of this number already' AS problem
+	{"order_no", `SELECT s.line, 'there is already an order with this number' AS problem
 		FROM import_orders s JOIN orders o ON o.order_no = s.order_no WHERE s.run_id = ?0`},
-	{"out_trade_no", `SELECT s.line, 'the merchant has an order of this number already: ' || o.order_no AS problem
+	{"out_trade_no", `SELECT s.line, 'the merchant already has an order with this number: ' || o.order_no AS problem
 		FROM import_orders s JOIN orders o ON o.merchant_id = s.merchant_id AND o.out_trade_no = s.out_trade_no
 		WHERE s.run_id = ?0 AND o.order_no <> s.order_no`},
 	{"order_no", `SELECT s.line, 'the supplier has another payment with this number' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_ref = s.order_no
 		WHERE s.run_id = ?0 AND s.attempt_status <> '' AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
-	{"supplier_trade_no", `SELECT s.line, 'it has paid another order already' AS problem
+	{"supplier_trade_no", `SELECT s.line, 'it has already paid another order' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_trade_no = s.supplier_trade_no
 		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND ` + moves.In("a.status", payment.Settled...) + `
 		AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 }
 
-// check finds orders that exist already.
+// check finds orders that already exist.
 func (r *run) check(ctx context.Context) error {
 	for _, t := range duplicates {
 		var found []struct {
@@ -186,8 +186,8 @@ func clearRun(ctx context.Context, d *db.DB, id int64) error {
 	if err == nil {
 		err = d.NewRaw("SELECT coalesce(max(line), 0) FROM import_orders WHERE run_id = ?", id).Scan(ctx, &last)
 	}
-	// By ranges of lines: selecting "the first rows" again and again would scan all
-	// deleted ones on PostgreSQL.
+	// Deletion goes by ranges of lines: selecting the first rows again and again would scan
+	// all deleted ones on PostgreSQL.
 	for from := int64(0); err == nil && from < last; from += cleanupRows {
 		err = retry(ctx, func() error {
 			_, err := d.NewRaw("DELETE FROM import_orders WHERE run_id = ? AND line > ? AND line <= ?", id, from, from+cleanupRows).Exec(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Limits of a line's texts, the same as those of the merchant API.
+// Limits of a line's texts, the same as in the merchant API.
 const (
 	maxNo      = 64
 	maxSubject = 256 // characters
@@ -159,8 +159,9 @@ func (r *reading) parties(s *staged) {
 	}
 }
 
-// attempts is the payment attempt of an imported status: callbacks and second payments
-// find the order by it. A pending or closed order has none.
+// attempts has the status of the payment attempt of an imported order, by the order's status:
+// callbacks and second payments find the order through its attempt. A pending or closed order
+// has none.
 var attempts = map[order.Status]payment.AttemptStatus{
 	order.Paying: payment.Submitted, order.Closing: payment.Submitted, order.Paid: payment.Succeeded, order.Failed: payment.AttemptFailed,
 }
@@ -185,14 +186,14 @@ func (r *reading) life(s *staged) {
 	case order.Pending, order.Paying:
 		s.NextAt = &next
 	case order.Closing:
-		// The other system had started to close it: it waits from now on.
+		// The other system had started to close the order: its grace begins now.
 		next = r.now + r.env.ClosingGrace.Microseconds()
 		s.NextAt = &next
 	}
 	r.ends(s, status)
 }
 
-// ends reads how an order ended, and rejects these fields for other statuses.
+// ends reads how an order ended, and rejects the fields that other statuses do not have.
 func (r *reading) ends(s *staged, status order.Status) {
 	s.PaidAmount = r.whole("paid_amount", r.PaidAmount, 0, money.MaxMinor, 0)
 	if status == order.Paid {
@@ -202,26 +203,26 @@ func (r *reading) ends(s *staged, status order.Status) {
 		at := r.moment("paid_at", r.PaidAt, r.now)
 		s.PaidAt = &at
 	} else if s.PaidAmount != 0 {
-		r.wrong("paid_amount", "only an order that is paid has one")
+		r.wrong("paid_amount", "only a paid order has one")
 	} else if r.PaidAt != "" {
-		r.wrong("paid_at", "only an order that is paid has one")
+		r.wrong("paid_at", "only a paid order has one")
 	}
 	if status == order.Closed {
 		at := r.moment("closed_at", r.ClosedAt, r.now)
 		s.ClosedAt = &at
 	} else if r.ClosedAt != "" {
-		r.wrong("closed_at", "only an order that is closed has one")
+		r.wrong("closed_at", "only a closed order has one")
 	}
 	if r.CloseReason != "" && status != order.Closed && status != order.Closing {
-		r.wrong("close_reason", "only an order that is closing or closed has one")
+		r.wrong("close_reason", "only a closing or closed order has one")
 	}
 	if (status == order.Closed || status == order.Closing) && s.CloseReason == "" {
 		s.CloseReason = "imported"
 	}
 }
 
-// number is an order or trade number: visible ASCII, as used in suppliers' messages.
-// Order numbers are also part of URL paths.
+// number checks and returns an order or trade number: visible ASCII, as used in suppliers'
+// messages. Order numbers are also part of URL paths.
 func (r *reading) number(field, text string, required bool) string {
 	if text == "" && required {
 		r.wrong(field, "missing")
@@ -230,7 +231,7 @@ func (r *reading) number(field, text string, required bool) string {
 		return c <= ' ' || c > '~' || field == "order_no" && strings.ContainsRune("/?#%", c)
 	}
 	if len(text) > maxNo || strings.ContainsFunc(text, hidden) {
-		r.wrong(field, "use 1 to %d visible ASCII characters (of an order_no none of / ? # %%)", maxNo)
+		r.wrong(field, "use 1 to %d visible ASCII characters (an order_no must not contain / ? # %%)", maxNo)
 	}
 	return text
 }
