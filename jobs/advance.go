@@ -8,8 +8,8 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// advance passes the ids of orders to what asks about them, and returns: the task does not
-// wait for a supplier's answer.
+// advance passes the ids of orders to the worker that queries suppliers, and returns: the task
+// does not wait for an answer.
 func (j *Jobs) advance(_ context.Context, t *asynq.Task) error {
 	nudges, err := queue.DecodeNudges(t)
 	if err != nil {

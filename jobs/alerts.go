@@ -18,24 +18,24 @@ import (
 type Alerts struct {
 	Targets []alert.Target
 	Style   alert.Style
-	// Here reads what each node must check itself, Shared what one node checks for all.
+	// Here reads what each node must check itself, Shared what one node checks for all nodes.
 	Here, Shared func(context.Context) []alert.Reading
 	// Merchant returns a merchant's name.
 	Merchant func(id int64) string
-	// Awaited is the money of the orders whose result a supplier is to give.
+	// Awaited returns the money of the orders that await a result of a supplier.
 	Awaited func(ctx context.Context, supplierID int64) money.Totals
 }
 
 const (
 	watchEvery = 10 * time.Second
-	// watchLease is how long a node that failed keeps the others from watching.
+	// watchLease is how long a node that has failed keeps the others from watching.
 	watchLease = 25 * time.Second
-	// announceEvery is how soon events are sent.
+	// announceEvery is how often new events are announced.
 	announceEvery = 2 * time.Second
 	resendEvery   = 5 * time.Second
 )
 
-// watcher compares levels with the rules.
+// watcher compares readings with the alert rules and sends alerts.
 type watcher struct {
 	o      Options
 	watch  *alert.Watch
@@ -46,8 +46,8 @@ func newWatcher(o Options) watcher {
 	return watcher{o: o, watch: alert.NewWatch(o.DB, o.Log), direct: alert.NewDirect(o.Alerts.Targets, o.Alerts.Style)}
 }
 
-// levels reads the levels of this node, and the shared ones with the lease. A database
-// that cannot be used cannot store an alert either: that one is sent directly.
+// levels checks the readings of this node and, with the lease, the shared ones. A database that
+// cannot be used cannot store an alert either, so that alert is sent directly.
 func (w watcher) levels(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
@@ -60,12 +60,12 @@ func (w watcher) levels(ctx context.Context) error {
 		err = w.watch.Observe(ctx, time.Now(), readings)
 	}
 	if failed := w.direct.Observe(context.WithoutCancel(ctx), alert.DatabaseDown, w.o.DB.NodeName(), err != nil); failed != nil {
-		w.o.Log.Warn("send an alert past the database", "error", failed)
+		w.o.Log.Warn("send an alert without the database", "error", failed)
 	}
 	return err
 }
 
-// announce records what happened and writes the messages; a task sends them.
+// announce records new events and writes their messages; a task sends them.
 func (w watcher) announce(ctx context.Context) error {
 	mine, err := w.o.DB.Lease(ctx, "announce", watchLease)
 	if err != nil || !mine {
@@ -79,18 +79,19 @@ func (w watcher) announce(ctx context.Context) error {
 		return err
 	}
 	if err := w.o.Queue.Alert(ctx); err != nil {
-		w.o.Log.Debug("nudge alerts", "error", err) // the net below sends them
+		w.o.Log.Debug("nudge alerts", "error", err) // the periodic send finds the messages
 	}
 	return nil
 }
 
-// send sends the messages that are due. Beside the task, the clock calls it for what a lost
-// task left, and for what is tried again.
+// send sends the messages that are due. Besides the task, it also runs periodically, for
+// messages whose task was lost and for retries.
 func (w watcher) send(ctx context.Context) error {
 	return alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
 }
 
-// gather turns new exceptions, changes of breakers and proposals that wait into events.
+// gather turns new exceptions, stopped batches, changes of breakers and waiting proposals into
+// events.
 func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 	unalerted, err := exception.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {

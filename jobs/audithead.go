@@ -9,13 +9,13 @@ import (
 	"backstop/internal/base/db"
 )
 
-// auditHeadEvery is how often a node checks whether today's head was sent. A node that
-// runs for a minute a day sends it.
+// auditHeadEvery is how often a node checks whether today's head was sent: a node that runs a
+// minute a day is enough to send it.
 const auditHeadEvery = time.Minute
 
-// auditHead sends the signed end of the audit out of the installation once a day: to the
-// log and to the targets of alerts. There it proves the end of the chain, whatever is done
-// to the database.
+// auditHead sends the signed end of the audit out of the installation once a day: to the log
+// and to the alert targets. There it proves where the chain ended, whatever is done to the
+// database.
 func (j *Jobs) auditHead(ctx context.Context) error {
 	t := time.UnixMicro(j.o.DB.Now()).In(j.o.Zone)
 	day := int64(t.Year()*10_000 + int(t.Month())*100 + t.Day()) // 20261122
@@ -31,11 +31,11 @@ func (j *Jobs) auditHead(ctx context.Context) error {
 		if err != nil || head == nil {
 			return err
 		}
-		// Of several nodes one finds the day before.
+		// Only one of several nodes still finds the day before.
 		res, err := tx.NewRaw("INSERT INTO settings (name, value) VALUES ('audit_head_day', ?)"+
 			" ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value WHERE settings.value < EXCLUDED.value", day).Exec(ctx)
 		if err != nil {
-			return fmt.Errorf("note when the audit was signed: %w", err)
+			return fmt.Errorf("record when the audit was signed: %w", err)
 		}
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return err

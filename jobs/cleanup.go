@@ -19,39 +19,39 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Retention is how long rows are kept that are only read.
+// Retention is how long rows are kept after they are complete.
 type Retention struct {
 	Callbacks, Attempts, Notifications, History, Reports time.Duration
 }
 
 const (
-	// cleanupStep is the most rows that one DELETE looks at, minCleanupStep the fewest. They
-	// are as many as take about cleanupStepTime: callbacks wait for a step on SQLite, and
-	// are answered within milliseconds.
+	// cleanupStep is the maximum and minCleanupStep the minimum number of rows that one DELETE
+	// examines. Each step has as many rows as take about cleanupStepTime: on SQLite, callbacks
+	// wait for it, and they must be answered within milliseconds.
 	cleanupStep     = 500
 	minCleanupStep  = 50
 	cleanupStepTime = 2 * time.Millisecond
-	// cleanupBurst is how many steps one table has before it is the next one's turn.
+	// cleanupBurst is how many steps a table gets before it is the next table's turn.
 	cleanupBurst = 10
-	// cleanupTime is the time of one run; the next one goes on.
+	// cleanupTime is the duration of one run; the next one continues.
 	cleanupTime = 20 * time.Second
-	// cleanupLast is what the step that was begun last may take beyond that.
+	// cleanupLast is how long the last step may take beyond cleanupTime.
 	cleanupLast = 10 * time.Second
-	// cleanupRest is between two steps: clean-up has a few hundredths of the one writer, and
-	// of the disk. A run removes 20,000 rows still.
+	// cleanupRest is the pause between two steps: clean-up uses only a few hundredths of the
+	// single writer and of the disk, and still removes 20,000 rows in a run.
 	cleanupRest = 50 * time.Millisecond
 	// pingsKept is far longer than an operator waits for a ping.
 	pingsKept = time.Minute
 )
 
-// cleanup removes what is past its retention, in small steps. The keys of callbacks
-// (callback_keys) are kept for ever. An order's history is removed as a whole, by the age
-// of the order.
+// cleanup removes rows past their retention in small steps. The keys of callbacks
+// (callback_keys) are kept forever. An order's history is removed as a whole, by the age of the
+// order.
 func (j *Jobs) cleanup(ctx context.Context) error { return j.cleanFor(ctx, cleanupTime) }
 
-// cleanFor gives all tables their turns until nothing is left or the time is over: a long
-// backlog of one, after its retention was shortened for example, may take days and must
-// not hold up the others.
+// cleanFor gives all tables turns until nothing is left or the time is over: the backlog of one
+// table, for example after its retention was shortened, may take days and must not delay the
+// others.
 func (j *Jobs) cleanFor(ctx context.Context, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	ctx, cancel := context.WithTimeout(ctx, limit+cleanupLast)
@@ -86,17 +86,16 @@ func (j *Jobs) cleanFor(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// old is what is past its retention in one table.
+// old is the rows past their retention in one table.
 type old struct {
 	table string
-	// step looks at some rows, and returns how many it removed and whether there may be more.
+	// step examines some rows, and returns how many it removed and whether there may be more.
 	step    func(rows int) (n int64, more bool, err error)
-	rows    int // of the next step
+	rows    int // to examine in the next step
 	removed int64
 }
 
-// burst runs some steps, one at least whatever the time is, and reports whether nothing is
-// left.
+// burst runs some steps, at least one even after end, and reports whether nothing is left.
 func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) {
 	for range cleanupBurst {
 		start := time.Now()
@@ -117,16 +116,16 @@ func (o *old) burst(ctx context.Context, end time.Time) (empty bool, err error) 
 	return false, nil
 }
 
-// nextStep is how many rows take about cleanupStepTime, by what the last ones took.
+// nextStep returns how many rows take about cleanupStepTime, judged by the last step.
 func nextStep(rows int, took time.Duration) int {
 	fit := float64(rows) * float64(cleanupStepTime) / float64(max(took, time.Microsecond))
 	return int(min(max(fit, float64(rows)/2, minCleanupStep), 2*float64(rows), cleanupStep))
 }
 
-// before is the id below which everything is older than keep.
+// before returns the id below which everything is older than keep.
 func before(now int64, keep time.Duration) int64 { return db.IDAt(now - keep.Microseconds()) }
 
-// old is all that is past its retention.
+// old returns the rows past their retention, by table.
 func (j *Jobs) old(ctx context.Context, now int64) []*old {
 	r := j.o.Retention
 	attempts, notifications := before(now, r.Attempts), before(now, r.Notifications)
@@ -137,7 +136,7 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 		j.oldMonths(ctx, "notify_attempts", "id", now, r.Attempts),
 		j.oldMonths(ctx, "supplier_calls", "id", now, r.Attempts),
 		j.oldRange(ctx, "breaker_history", "id", attempts, "TRUE"),
-		// What has not ended is kept.
+		// Open alerts and messages are kept.
 		j.oldRange(ctx, "alerts", "id", attempts, "NOT "+moves.In("x.state", alert.Moves.Open()...)),
 		j.oldRange(ctx, "alert_messages", "id", attempts, "NOT "+moves.In("x.status", alert.MessageMoves.Open()...)),
 		j.oldMonths(ctx, "order_history", "order_id", now, r.History),
@@ -151,7 +150,8 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 	}
 }
 
-// overDelivery holds for a delivery that nothing and nobody will go on with.
+// overDelivery is the SQL condition of a delivery that is over: it is not open, nor was it given
+// up while an exception of its order is open.
 var overDelivery = "NOT " + moves.In("x.status", notify.Moves.Open()...) +
 	" AND NOT (" + moves.In("x.status", notify.Exhausted) + " AND EXISTS (SELECT 1 FROM orders AS o JOIN exceptions AS e ON e.order_no = o.order_no" +
 	" WHERE o.id = x.subject_id AND " + moves.In("e.state", exception.Moves.Open()...) + "))"
@@ -164,11 +164,11 @@ func whileAny(remove func() (int64, error)) func(int) (int64, bool, error) {
 	}
 }
 
-// oldRange removes the rows whose key is before an id, and for which a condition on them
-// (alias x) holds. It goes through the keys, so that neither the rows that stay nor what is
-// left of removed ones costs each step more than the one before. The condition is part of
-// the DELETE itself: on PostgreSQL it is asked again of a row that changed meanwhile. No
-// step waits for the disk: one that a crash undoes is done again.
+// oldRange removes the rows whose key is before an id and that meet a condition (alias x). It
+// goes through the keys in order, so that neither remaining rows nor the remains of deleted ones
+// make each step slower than the one before. The condition is part of the DELETE itself: on
+// PostgreSQL it is evaluated again for a row that changed meanwhile. No step waits for the disk:
+// a step that a crash undoes is repeated.
 func (j *Jobs) oldRange(ctx context.Context, table, key string, before int64, over string) *old {
 	from := int64(0)
 	of := bun.Ident(key)
@@ -192,7 +192,7 @@ func (j *Jobs) oldRange(ctx context.Context, table, key string, before int64, ov
 	}}
 }
 
-// rangeEnd is the last of the next n keys of a table before an id, or 0.
+// rangeEnd returns the last of the next n keys of a table before an id, or 0 if there are none.
 func (j *Jobs) rangeEnd(ctx context.Context, table, key string, from, before int64, n int) (to int64, err error) {
 	of := bun.Ident(key)
 	err = j.o.DB.Read.NewRaw("SELECT coalesce(max(p.?), 0) FROM (SELECT ? FROM ? WHERE ? > ? AND ? < ? ORDER BY ? LIMIT ?) AS p",
@@ -203,21 +203,22 @@ func (j *Jobs) rangeEnd(ctx context.Context, table, key string, from, before int
 	return to, nil
 }
 
-// wholeMonths is the shortest retention by which PostgreSQL drops whole months, so that
-// rows stay for up to a month more. With a shorter one they are deleted as on SQLite.
+// wholeMonths is the shortest retention with which PostgreSQL drops whole months, so that rows
+// stay up to a month longer. With a shorter one, rows are deleted as on SQLite.
 const wholeMonths = 31 * 24 * time.Hour
 
 // monthsEvery is how often partitions are added.
 const monthsEvery = time.Hour
 
-// addPartitions adds the months to come, and converts tables that were in use at the start.
+// addPartitions adds partitions for the coming months, and converts tables that were in use at
+// the start.
 func (j *Jobs) addPartitions(ctx context.Context) error {
 	return migrations.Partition(ctx, j.o.DB, j.o.Log)
 }
 
-// oldMonths removes what is past its time of a table that PostgreSQL partitions by month.
-// The first partition is what there was before, and may be large: rows are deleted from it
-// until it can go as a whole.
+// oldMonths removes the rows past their retention from a table that PostgreSQL partitions by
+// month. The first partition is the table as it was before it was partitioned, and may be
+// large: rows are deleted from it until it can be dropped as a whole.
 func (j *Jobs) oldMonths(ctx context.Context, table, key string, now int64, keep time.Duration) *old {
 	var rows *old
 	return &old{table: table, step: func(n int) (int64, bool, error) {
@@ -247,13 +248,13 @@ func (j *Jobs) oldMonths(ctx context.Context, table, key string, now int64, keep
 	}}
 }
 
-// note writes down, before anything goes, from which order on all rows of a kind are
-// there: verify must not take what was cleaned for what was damaged.
+// note records, before anything is removed, from which id on all rows of a kind are present:
+// verify must not take removed rows for missing ones.
 func (j *Jobs) note(ctx context.Context, name string, since int64) error {
 	_, err := j.o.DB.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?)"+
 		" ON CONFLICT (name) DO UPDATE SET value = CASE WHEN settings.value > EXCLUDED.value THEN settings.value ELSE EXCLUDED.value END", name, since).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("note from when on rows are kept (%s): %w", name, err)
+		return fmt.Errorf("record from when on rows are kept (%s): %w", name, err)
 	}
 	return nil
 }

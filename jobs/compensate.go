@@ -9,7 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// tickLanes bounds the lanes of one tick; the next one goes on.
+// tickLanes bounds the lanes of one tick; the next tick continues after them.
 const tickLanes = 500
 
 // compensate passes ids to the runner and returns.
@@ -21,8 +21,8 @@ func (j *Jobs) compensate(_ context.Context, t *asynq.Task) error {
 	return err
 }
 
-// compensations passes lanes with due compensations to the runner: those that just became
-// due, and those whose task was lost.
+// compensations passes lanes with due compensations to the runner: compensations that have just
+// become due, and those whose task was lost.
 func (j *Jobs) compensations(ctx context.Context) error {
 	lanes, last, err := compensation.DueLanes(ctx, j.o.DB, j.afterLane, tickLanes)
 	if err == nil {
@@ -32,7 +32,7 @@ func (j *Jobs) compensations(ctx context.Context) error {
 	return err
 }
 
-// batch has the runner look at batches, and returns.
+// batch passes the ids of batches to the runner and returns.
 func (j *Jobs) batch(_ context.Context, t *asynq.Task) error {
 	nudges, err := queue.DecodeNudges(t)
 	for _, n := range nudges {

@@ -1,6 +1,6 @@
-// Package jobs runs Asynq tasks and periodic work; each is one call of the domain. An
-// error returned to Asynq means that the program is broken; what a merchant or a supplier
-// did is an outcome and stored in its row.
+// Package jobs runs Asynq tasks and periodic work; each is one call of the domain. An error
+// returned to Asynq means a failure of the program itself; the failure of a merchant or a
+// supplier is an outcome and is stored in its row.
 package jobs
 
 import (
@@ -37,15 +37,15 @@ type Options struct {
 	Settings   *settings.Store
 	Processor  *payment.Processor
 	Dispatcher *notify.Dispatcher
-	// Compensations runs what has to be done again; nil without workers.
+	// Compensations runs compensations; nil without workers.
 	Compensations *compensation.Runner
 	Advance       *advance.Worker
-	// Batches works off batches; nil without workers.
+	// Batches processes batches; nil without workers.
 	Batches *bulk.Runner
-	// Approvals is where proposals end that nobody decided; nil without a scheduler.
+	// Approvals ends proposals that were not decided in time; nil without a scheduler.
 	Approvals *approval.Desk
 	Breakers  *breaker.Cache
-	// SupplierBreakers are those of suppliers.
+	// SupplierBreakers are the breakers of suppliers.
 	SupplierBreakers *breaker.Cache
 	Ledger           *ledger.Ledger
 	Queue            *queue.Client
@@ -55,16 +55,16 @@ type Options struct {
 	Alerts           Alerts
 	Audit            *audit.Log
 
-	// Workers runs the task servers and the tick; Scheduler runs the clean-up and the alerts,
-	// and begins the nightly sweep. A process with a Dispatcher and no workers looks for what it
-	// alone can send.
+	// Workers runs the task servers and the tick. Scheduler runs the clean-up and the alerts,
+	// and starts the nightly sweep. A process with a Dispatcher but no workers looks for
+	// deliveries that it alone can send.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
-	// Nights is when the nightly sweep begins. Sweeps goes on with it; nil without workers.
+	// Nights is when the nightly sweep starts. Sweeps continues it; nil without workers.
 	Nights sweep.Plan
 	Sweeps *sweep.Runner
 	Zone   *time.Location
-	// Fatal ends this process (its node slot is lost).
+	// Fatal ends this process: its node slot is lost.
 	Fatal func(error)
 }
 
@@ -73,22 +73,22 @@ type Jobs struct {
 	o       Options
 	servers []*asynq.Server
 	cron    gocron.Scheduler
-	// sweeping ends with stopSweep.
+	// sweeping is the context of the sweep; stopSweep cancels it.
 	sweeping  context.Context
 	stopSweep context.CancelFunc
 	watcher   watcher
 	waker     *notify.Waker
-	after     int64 // the last merchant of the tick before
-	// afterLane is the last lane of compensations of the tick before.
+	after     int64 // the last merchant of the previous tick
+	// afterLane is the last lane of compensations of the previous tick.
 	afterLane int64
 }
 
-// Start begins to take tasks. Without Redis the servers keep trying, and the tick does the
-// work meanwhile.
+// Start begins to take tasks. While Redis is unavailable, the servers keep trying and the tick
+// does the work.
 func Start(ctx context.Context, o Options) (*Jobs, error) {
 	cron, err := gocron.NewScheduler(gocron.WithStopTimeout(5*time.Second), gocron.WithLocation(o.Zone))
 	if err != nil {
-		return nil, fmt.Errorf("make the scheduler: %w", err)
+		return nil, fmt.Errorf("create the scheduler: %w", err)
 	}
 	j := &Jobs{o: o, cron: cron, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
 	j.sweeping, j.stopSweep = context.WithCancel(ctx)
@@ -146,20 +146,21 @@ func (j *Jobs) expire(ctx context.Context, _ *asynq.Task) error {
 	return err
 }
 
-// expireProposals ends the proposals that nobody decided in time. Where several nodes do, each
-// proposal ends once.
+// expireProposals ends the proposals that were not decided in time. If several nodes do so, each
+// proposal still ends once.
 func (j *Jobs) expireProposals(ctx context.Context) error {
 	_, err := j.o.Approvals.Expire(ctx)
 	return err
 }
 
-// apart is the time between the starts of periodic jobs: a payment that comes when all of
-// them run at once waits for the processor.
+// apart is the time between the starts of periodic jobs. If all of them ran at once, payments
+// that arrive at that moment would wait for the processor.
 const apart = 20 * time.Millisecond
 
-// every schedules the periodic work of this number. A run that would begin while the one
-// before still runs is skipped. A tick begins with the process: what an earlier process
-// left is due, and one that crashes within a second of each start would never do it.
+// every schedules the periodic work of this number. If a run has not ended when the next one
+// is due, the next one is skipped. A tick begins with the process: the work that an earlier
+// process left is due, and a process that crashes within a second of each start would never
+// do it.
 func (j *Jobs) every(number int, d time.Duration, name string, run func(context.Context) error) error {
 	first := time.Duration(number+1) * apart
 	if d != tickEvery {
@@ -228,7 +229,7 @@ func (j *Jobs) schedule() error {
 	return nil
 }
 
-// refreshSettings reads what was applied, and publishes the version that is in use.
+// refreshSettings reads changed settings and publishes the version that is in use.
 func (j *Jobs) refreshSettings(ctx context.Context) error {
 	if err := j.o.Settings.Refresh(ctx); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (j *Jobs) refreshBreakers(ctx context.Context) error {
 	return nil
 }
 
-// publish writes what this node's dispatcher found about merchants for the other nodes.
+// publish writes what this node's dispatcher found out about merchants, for the other nodes.
 func (j *Jobs) publish(ctx context.Context) error {
 	return errors.Join(j.o.Dispatcher.PublishSlow(ctx), j.o.Dispatcher.PublishFaults(ctx))
 }
@@ -276,7 +277,7 @@ func foldAll(ctx context.Context, fold func(context.Context) (int, error)) error
 	return nil
 }
 
-// report folds the figures, and records the money at risk now and then.
+// report folds the figures and periodically records the money at risk.
 func (j *Jobs) report(ctx context.Context) error {
 	if err := foldAll(ctx, func(ctx context.Context) (int, error) { return report.Fold(ctx, j.o.DB) }); err != nil {
 		return err
@@ -284,9 +285,9 @@ func (j *Jobs) report(ctx context.Context) error {
 	return report.Sample(ctx, j.o.DB)
 }
 
-// Stop takes no more tasks and waits for running ones, at most until ctx ends: with a
-// Redis that takes connections and does not answer, Asynq needs half a minute. Tasks are
-// hints, so nothing depends on its shutdown.
+// Stop takes no more tasks and waits for running ones, at most until ctx ends: with a Redis that
+// accepts connections but does not answer, Asynq needs half a minute. Tasks are only hints, so
+// nothing depends on its shutdown.
 func (j *Jobs) Stop(ctx context.Context) {
 	j.stopSweep()
 	var ending sync.WaitGroup
@@ -306,6 +307,6 @@ func (j *Jobs) Stop(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		j.o.Log.Warn("the queue does not stop in time; its tasks are found in the database")
+		j.o.Log.Warn("the queue did not stop in time; the rows of its tasks are found in the database")
 	}
 }

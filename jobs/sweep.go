@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// nightEvery is how often a node looks whether the sweep of a night was missed.
+	// nightEvery is how often a node checks whether the sweep of a night was missed.
 	nightEvery = time.Minute
-	// sweepEvery is how often it looks for a sweep that nobody goes on with: its task was
-	// lost, or its node has ended.
+	// sweepEvery is how often a node checks for a sweep that has stopped because its task was
+	// lost or its node has ended.
 	sweepEvery = 10 * time.Second
 )
 
-// scheduleSweeps begins the sweep of each night, and looks for one that was missed: at the
-// start at once.
+// scheduleSweeps starts the sweep of each night, and checks for a missed one, first when the
+// process starts.
 func (j *Jobs) scheduleSweeps() error {
 	if j.o.Sweeps != nil {
 		if err := j.every(0, sweepEvery, "go on with the sweep", j.o.Sweeps.Continue); err != nil {
@@ -34,10 +34,10 @@ func (j *Jobs) scheduleSweeps() error {
 	return j.add(gocron.DurationJob(nightEvery), "look for a missed sweep", j.night, gocron.WithStartAt(gocron.WithStartImmediately()))
 }
 
-// electedFor is for how long one node alone begins sweeps.
+// electedFor is how long one node is elected to start sweeps.
 const electedFor = time.Minute
 
-// night begins the sweep of a night on the node that is elected, and nudges a worker.
+// night starts the sweep of a night on the elected node and nudges a worker.
 func (j *Jobs) night(ctx context.Context) error {
 	mine, err := j.o.DB.Lease(ctx, "night", electedFor)
 	if err != nil || !mine {
@@ -48,13 +48,13 @@ func (j *Jobs) night(ctx context.Context) error {
 		return err
 	}
 	if err := j.o.Queue.Sweep(ctx); err != nil {
-		j.o.Log.Debug("nudge the sweep", "error", err) // the tick finds it
+		j.o.Log.Debug("nudge the sweep", "error", err) // the next check finds it
 	}
 	return nil
 }
 
-// sweep goes on with the sweep that is running. Stop interrupts it: it is long, and its row
-// says how far it is.
+// sweep continues the running sweep. Stop interrupts it: it is long, and its row records its
+// progress.
 func (j *Jobs) sweep(context.Context, *asynq.Task) error {
 	return j.o.Sweeps.Continue(j.sweeping)
 }

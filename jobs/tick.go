@@ -7,14 +7,14 @@ import (
 	"backstop/internal/notify"
 )
 
-// The tick is the net below Redis: every second it looks for rows that are due and not
-// claimed. Each node has its own. There is no leader, hence no gap when one fails; the
+// The tick is the safety net for Redis: every second it looks for rows that are due and not
+// claimed. Each node has its own tick. There is no leader and so no gap when a node fails; the
 // claim of a row decides which node works on it.
 const (
-	// tickMerchants bounds the merchants of one tick; the next one goes on.
+	// tickMerchants bounds the merchants of one tick; the next tick continues after them.
 	tickMerchants = 500
-	// timeoutSlack is how late a timeout may be before the tick closes the order instead
-	// of the task of its second.
+	// timeoutSlack is how late a timeout may be before the tick closes the order instead of the
+	// task of its second.
 	timeoutSlack = 500 * time.Millisecond
 )
 
@@ -32,8 +32,8 @@ func (j *Jobs) deliveries(ctx context.Context) error {
 	return nil
 }
 
-// timeouts closes orders whose task was lost, or that never had one because they were to
-// expire much later.
+// timeouts closes orders whose task was lost, or that never had a task because they expired too
+// far in the future.
 func (j *Jobs) timeouts(ctx context.Context) error {
 	_, err := j.o.Processor.ExpireLate(ctx, timeoutSlack)
 	return err

@@ -1,6 +1,6 @@
--- One plain SQL file for both engines. Moments are Unix microseconds UTC in BIGINT.
--- Ids are made in Go and grow with time. Tables of the hot path carry no foreign
--- keys: a key check would lock the merchant's row for every order.
+-- Plain SQL for both engines. Times are Unix microseconds (UTC) in BIGINT. Ids are made
+-- in Go and grow with time. Tables of the hot path have no foreign keys: a key check
+-- would lock the merchant's row for every order.
 
 CREATE TABLE nodes (
     slot       BIGINT PRIMARY KEY CHECK (slot BETWEEN 0 AND 1023),
@@ -96,7 +96,7 @@ CREATE TABLE orders (
     closed_at         BIGINT,
     UNIQUE (merchant_id, out_trade_no)
 );
--- Only open orders have a next_at: the index stays as small as the work ahead.
+-- Only open orders have a next_at, so that the index has only the work ahead.
 CREATE INDEX orders_due ON orders (next_at) WHERE next_at IS NOT NULL;
 
 CREATE TABLE order_items (
@@ -133,7 +133,7 @@ CREATE TABLE payment_attempts (
 );
 CREATE INDEX payment_attempts_order ON payment_attempts (order_id);
 CREATE UNIQUE INDEX payment_attempts_settled ON payment_attempts (order_id) WHERE status = 'succeeded';
--- The trade number stands first: an account's whole history shares the other column.
+-- The trade number is first: an account's whole history has the same account_id.
 CREATE UNIQUE INDEX payment_attempts_trade ON payment_attempts (supplier_trade_no, account_id)
     WHERE status IN ('succeeded', 'succeeded_surplus') AND supplier_trade_no <> '';
 
@@ -243,8 +243,8 @@ CREATE TABLE deliveries (
     created_at  BIGINT NOT NULL,
     finished_at BIGINT
 );
--- next_at is when a row wants attention: its due time while waiting, the end of
--- its lease while sending, nothing when it is over.
+-- next_at is when a row needs attention: its due time while it waits, the end of its
+-- lease while it is being sent, and NULL when it is over.
 CREATE INDEX deliveries_due ON deliveries (merchant_id, next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX deliveries_subject ON deliveries (subject_id);
 

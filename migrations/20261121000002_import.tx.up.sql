@@ -1,6 +1,6 @@
--- Orders on their way in from another system. They are staged here a page at a
--- time and become visible in one transaction; rows whose run is gone are left
--- over from a crash and are cleared by the next import.
+-- Orders that are being imported from another system. They are staged here page by
+-- page and become visible in one transaction. Rows without a run are left over from a
+-- crash; the next import clears them.
 
 CREATE TABLE import_runs (
     id         BIGINT PRIMARY KEY,

@@ -1,5 +1,5 @@
--- Sessions of the console. The token itself is with the browser alone; the hash
--- that stands here opens nothing.
+-- Sessions of the console. Only the browser has the token; the hash that is stored here
+-- opens nothing.
 CREATE TABLE sessions (
     token_hash  TEXT   PRIMARY KEY,
     operator_id BIGINT NOT NULL,
@@ -10,8 +10,8 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_operator ON sessions (operator_id);
 CREATE INDEX sessions_started ON sessions (started_at);
 
--- What an operator chose for the console; '' leaves it to the browser or to the
--- installation.
+-- An operator's preferences for the console; '' = as the browser or the installation
+-- has it.
 ALTER TABLE operators ADD COLUMN language TEXT NOT NULL DEFAULT '';
 ALTER TABLE operators ADD COLUMN theme TEXT NOT NULL DEFAULT '';
 ALTER TABLE operators ADD COLUMN zone TEXT NOT NULL DEFAULT '';

@@ -1,5 +1,5 @@
--- Every act of a person, in one chain: each row's hash covers the row before it,
--- so that a row taken out or changed later is found.
+-- Every act of an operator, in one chain: each row's hash covers the row before it, so
+-- that a row that is removed or changed later is detected.
 CREATE TABLE audit (
     number      BIGINT PRIMARY KEY,
     at          BIGINT NOT NULL,

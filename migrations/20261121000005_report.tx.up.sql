@@ -1,17 +1,17 @@
--- What the overview shows. Facts leave one small row of sums in their own
--- transaction (report_deltas); every second they are folded into the tables
--- below and removed. Spans are named by their first moment in Unix microseconds.
+-- The figures of the overview. Each transaction adds one small row of sums
+-- (report_deltas); every second these rows are folded into the tables below and
+-- removed. A span is identified by its first moment in Unix microseconds.
 
 CREATE TABLE report_deltas (
     id   BIGINT PRIMARY KEY,
     body TEXT   NOT NULL
 );
--- One fold at a time: who holds this row adds up.
+-- One fold at a time: a fold locks this row.
 INSERT INTO settings (name, value) VALUES ('report_fold', 0);
 
--- Attempts of notifications by merchant; merchant 0 is all of them together.
--- took and lag are histograms: how long merchants take, and how long after the
--- payment the first attempt began.
+-- Notification attempts by merchant; merchant 0 is all merchants together. took and lag
+-- are histograms: how long merchants take to answer, and how long after the payment the
+-- first attempt began.
 CREATE TABLE report_minutes (
     merchant_id BIGINT NOT NULL,
     start       BIGINT NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE report_hours (
 );
 CREATE INDEX report_hours_start ON report_hours (start, merchant_id);
 
--- Authentic callbacks by supplier and what came of them.
+-- Authentic callbacks by supplier and outcome.
 CREATE TABLE report_callbacks (
     start       BIGINT NOT NULL,
     supplier_id BIGINT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE report_callbacks (
     PRIMARY KEY (start, supplier_id, outcome)
 );
 
--- Running totals of money that merchants are still to be told about.
+-- Running totals of the money of which merchants have not been notified yet.
 CREATE TABLE report_untold (
     merchant_id BIGINT NOT NULL,
     currency    TEXT   NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE report_untold (
     PRIMARY KEY (merchant_id, currency)
 );
 
--- What was at risk, every few minutes: the past of the running totals.
+-- The money at risk every few minutes: the history of the running totals.
 CREATE TABLE report_risk (
     start    BIGINT NOT NULL,
     part     TEXT   NOT NULL,
@@ -66,9 +66,9 @@ CREATE TABLE report_risk (
     PRIMARY KEY (start, part, currency)
 );
 
--- The money a delivery is about, so that its end can take it off the totals; no
--- currency = it is about none. Whoever sets next_at or takes it away adds to
--- report_untold or takes off.
+-- The money of a delivery, so that it can be subtracted from the totals at its end; no
+-- currency = no money. A write that sets or clears next_at adds to report_untold or
+-- subtracts from it.
 ALTER TABLE deliveries ADD COLUMN currency TEXT NOT NULL DEFAULT '';
 ALTER TABLE deliveries ADD COLUMN amount BIGINT NOT NULL DEFAULT 0;
 UPDATE deliveries SET

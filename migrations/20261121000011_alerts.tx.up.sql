@@ -1,13 +1,13 @@
--- Alerts: what is watched, what was found, and who was told.
+-- Alerts: rules, alerts and their messages.
 
--- Work that one node at a time does holds a lease here; a dead node's runs out.
+-- Leases for work that one node does at a time; the lease of a dead node expires.
 CREATE TABLE leases (
     name  TEXT   PRIMARY KEY,
     owner BIGINT NOT NULL,
     until BIGINT NOT NULL
 );
 
--- A rule without a row stands at its defaults.
+-- A rule without a row has its defaults.
 CREATE TABLE alert_rules (
     name            TEXT    PRIMARY KEY,
     enabled         BOOLEAN NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE alerts (
     resolved_at BIGINT,
     announce_at BIGINT
 );
--- One thing that is wrong is one row until it is right again.
+-- One problem has one row until it is resolved.
 CREATE UNIQUE INDEX alerts_firing ON alerts (rule, subject) WHERE state = 'firing';
 CREATE INDEX alerts_latest ON alerts (rule, subject, id);
 CREATE INDEX alerts_to_announce ON alerts (announce_at) WHERE announce_at IS NOT NULL;
@@ -50,7 +50,8 @@ CREATE TABLE alert_messages (
 );
 CREATE INDEX alert_messages_due ON alert_messages (next_at) WHERE next_at IS NOT NULL;
 
--- Exceptions that nobody was told of yet. What stands here already is old news.
+-- When an alert about the exception was raised; NULL = not yet. Existing exceptions raise
+-- none.
 ALTER TABLE exceptions ADD COLUMN alerted_at BIGINT;
 UPDATE exceptions SET alerted_at = opened_at;
 CREATE INDEX exceptions_unheard ON exceptions (id) WHERE alerted_at IS NULL;

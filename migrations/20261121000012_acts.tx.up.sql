@@ -1,9 +1,9 @@
--- Acts of people. schedule_from is how many attempts a delivery had when somebody
--- sent it again: its schedule begins anew there.
+-- Acts of operators. schedule_from is how many attempts a delivery had when an operator
+-- sent it again: its schedule starts again from there.
 ALTER TABLE deliveries ADD COLUMN schedule_from BIGINT NOT NULL DEFAULT 0;
 
--- A form's key is taken by the first request that carries it: a double click, the
--- back button or a repeat has no second effect.
+-- A form's key is used by the first request that has it: a double click, the back
+-- button or a repeat has no second effect.
 CREATE TABLE form_keys (
     form_key TEXT   PRIMARY KEY,
     at       BIGINT NOT NULL

@@ -1,10 +1,10 @@
--- One row per merchant that ever failed; all nodes share it. A merchant without
--- a row is well.
+-- One row per merchant that has ever failed; all nodes share it. A merchant without a
+-- row is healthy.
 CREATE TABLE breakers (
     merchant_id   BIGINT  PRIMARY KEY,
     state         TEXT    NOT NULL CHECK (state IN ('closed', 'open', 'half_open')),
-    -- generation grows with every change: results of attempts that began before
-    -- it say nothing about the state after it.
+    -- generation grows with every change: results of attempts that began before a
+    -- change do not count after it.
     generation    BIGINT  NOT NULL DEFAULT 0,
     failures      BIGINT  NOT NULL DEFAULT 0,
     window_from   BIGINT  NOT NULL DEFAULT 0,

@@ -1,7 +1,7 @@
--- Notifications that somebody wants to send again together: found by a filter,
--- frozen, and shown before anything is done. deliveries holds the ids of those
--- that would be sent, in the order in which they are; next is how many of them
--- were taken up. planned and done say how many, and how much, came to which end.
+-- Notifications that an operator wants to send again together: found by a filter,
+-- frozen, and shown before anything is done. deliveries has the ids of those to be
+-- sent, in their order; next is how many of them were processed. planned and done are
+-- counts and sums by outcome.
 CREATE TABLE plans (
     id          BIGINT PRIMARY KEY,
     made_by     TEXT   NOT NULL,
@@ -18,8 +18,8 @@ CREATE TABLE plans (
 );
 CREATE INDEX plans_made ON plans (made_at);
 
--- Who has taken an exception in hand.
+-- The assignee of an exception; '' = unassigned.
 ALTER TABLE exceptions ADD COLUMN assignee TEXT NOT NULL DEFAULT '';
 
--- How many rows of a list an operator wants on a page; 0 = no choice.
+-- An operator's rows per page of a list; 0 = the default.
 ALTER TABLE operators ADD COLUMN page_rows BIGINT NOT NULL DEFAULT 0;

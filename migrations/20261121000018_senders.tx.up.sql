@@ -1,3 +1,3 @@
--- Whether a process sends notifications: those that do share a merchant's rate. A
--- program that does not say so is an older one, and counts.
+-- Whether a process sends notifications: these processes share a merchant's rate. Older
+-- programs do not set it, and count as senders.
 ALTER TABLE nodes ADD COLUMN sends BOOLEAN NOT NULL DEFAULT TRUE;

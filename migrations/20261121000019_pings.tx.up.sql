@@ -1,6 +1,6 @@
--- Pings of merchants that connect to us, asked on a node to which they are not
--- connected. A row lives for the seconds in which somebody waits for the answer.
--- taken_by is the run of the node that sends it, 0 = nobody yet; answer is the
+-- Pings of merchants that connect to us, requested on a node to which they are not
+-- connected. A row exists for the seconds in which the requester waits for the answer.
+-- taken_by is the run of the node that sends the ping, 0 = none yet; answer is the
 -- attempt as JSON, empty = none yet.
 CREATE TABLE pings (
     id          BIGINT PRIMARY KEY,

@@ -1,3 +1,3 @@
--- The merchants that the process tells in its slow pool, as a list of ids; empty =
--- none. It counts while the process lives.
+-- The merchants that the process notifies in its slow pool, as a list of ids; empty =
+-- none. It counts while the process runs.
 ALTER TABLE nodes ADD COLUMN slow TEXT NOT NULL DEFAULT '';

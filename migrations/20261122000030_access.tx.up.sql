@@ -1,7 +1,7 @@
--- When a one-time password ends; NULL where the password is not one, or was given by
--- a program before this: that one ends a day after the row was changed last.
+-- When a one-time password expires; NULL if the password is not one, or was created by
+-- an older program: then it expires a day after the last change of the row.
 ALTER TABLE operators ADD COLUMN password_expires_at BIGINT;
 
--- Tokens of before there were scopes to choose from: "monitor" let them act, too, and
--- does until they are revoked. A program of before goes on making such tokens.
+-- Tokens from the time before scopes could be chosen: their scope "monitor" also lets
+-- them act, until they are revoked. Older programs continue to create such tokens.
 ALTER TABLE api_tokens ADD COLUMN before_scopes BOOLEAN NOT NULL DEFAULT TRUE;

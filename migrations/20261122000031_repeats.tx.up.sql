@@ -1,5 +1,5 @@
--- How often a message that was taken came again, and when last. The first few repeats
--- are kept raw among the callbacks; kept says how many.
+-- How often an accepted message was repeated, and when last. The first few repeats are
+-- stored as callbacks; kept is their number.
 CREATE TABLE callback_repeats (
     callback_id  BIGINT PRIMARY KEY,
     seen         BIGINT NOT NULL,

@@ -1,7 +1,7 @@
--- Pings that somebody waits for: one-attempt deliveries, claimed by the node that can
--- send them. A row lives for the seconds in which its requester waits. Their deliveries
--- have no due moment, and nodes of earlier versions do not read this table, so that none
--- takes a ping for work. The table pings is used by earlier versions alone from here on.
+-- Pings whose requester is waiting: one-attempt deliveries, claimed by the node that can
+-- send them. A row exists for the seconds in which its requester waits. These deliveries
+-- have no due time, and nodes of earlier versions do not read this table, so that none
+-- treats a ping as work. From here on only earlier versions use the table pings.
 CREATE TABLE open_pings (
     delivery_id BIGINT PRIMARY KEY,
     merchant_id BIGINT NOT NULL,

@@ -1,3 +1,3 @@
--- A delivery is written twice within milliseconds, and the second time it is about twice as
--- large: there is room for that in its page, so that no index is touched.
+-- A delivery is written twice within milliseconds, and is about twice as large the second
+-- time: its page has room for that, so that no index changes.
 ALTER TABLE deliveries SET (fillfactor = 50);

@@ -1,5 +1,5 @@
--- Callbacks behind exceptions that were still open when the callbacks' retention ended:
--- copies, cut to a bound, a few per exception.
+-- Copies of the callbacks of exceptions that were still open when the callbacks' retention
+-- ended: of bounded size, a few per exception.
 CREATE TABLE exception_callbacks (
     exception_id BIGINT NOT NULL,
     callback_id  BIGINT NOT NULL,

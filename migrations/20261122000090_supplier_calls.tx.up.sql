@@ -1,5 +1,5 @@
--- Calls to suppliers. A row is written before its call and ended after it, so that a crash
--- leaves "may have asked".
+-- Calls to suppliers. A row is written before its call and completed after it: after a crash,
+-- an incomplete row means that the call may have been made.
 CREATE TABLE supplier_calls (
     id          BIGINT PRIMARY KEY,
     supplier_id BIGINT NOT NULL,
@@ -23,10 +23,10 @@ CREATE INDEX supplier_calls_supplier ON supplier_calls (supplier_id, id);
 ALTER TABLE orders ADD COLUMN query_tries BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE orders ADD COLUMN asked_at BIGINT;
 
-ALTER TABLE payment_attempts ADD COLUMN supplier_id BIGINT NOT NULL DEFAULT 0; -- 0 in rows of before: the order's
-ALTER TABLE payment_attempts ADD COLUMN kind TEXT NOT NULL DEFAULT '';         -- of value
-ALTER TABLE payment_attempts ADD COLUMN value TEXT NOT NULL DEFAULT '';        -- what the buyer needs; sealed where it is a secret
-ALTER TABLE payment_attempts ADD COLUMN external_id TEXT NOT NULL DEFAULT '';  -- the supplier's id of what was started
+ALTER TABLE payment_attempts ADD COLUMN supplier_id BIGINT NOT NULL DEFAULT 0; -- 0 in older rows: the order's
+ALTER TABLE payment_attempts ADD COLUMN kind TEXT NOT NULL DEFAULT '';         -- kind of value
+ALTER TABLE payment_attempts ADD COLUMN value TEXT NOT NULL DEFAULT '';        -- what the buyer needs; sealed if it is secret
+ALTER TABLE payment_attempts ADD COLUMN external_id TEXT NOT NULL DEFAULT '';  -- the supplier's id of the started payment
 
--- Whether the source of a change is a callback or a call; empty in rows of before: a callback.
+-- Whether the source of a change is a callback or a call; empty in older rows: a callback.
 ALTER TABLE order_history ADD COLUMN source_kind TEXT NOT NULL DEFAULT '';

@@ -1,4 +1,4 @@
--- What must be done again: a message to send, a call, a write, or a flow from its start.
+-- Work that must be repeated: a message, a call, a write, or a flow from its start.
 CREATE TABLE compensations (
     id           BIGINT PRIMARY KEY,
     kind         TEXT   NOT NULL,
@@ -8,7 +8,7 @@ CREATE TABLE compensations (
     order_no     TEXT   NOT NULL DEFAULT '',
     merchant_id  BIGINT NOT NULL DEFAULT 0,
     supplier_id  BIGINT NOT NULL DEFAULT 0,
-    lane         BIGINT NOT NULL, -- which rows run in turns: of its supplier, its merchant, or its kind
+    lane         BIGINT NOT NULL, -- its supplier, merchant or kind; lanes run in turn
     amount       BIGINT NOT NULL DEFAULT 0,
     currency     TEXT   NOT NULL DEFAULT '',
     payload      TEXT   NOT NULL DEFAULT '{}',

@@ -1,7 +1,8 @@
--- How a supplier may be asked; times in µs.
+-- How a supplier may be queried; times in µs.
 ALTER TABLE suppliers ADD COLUMN query_after BIGINT NOT NULL DEFAULT 120000000;
 ALTER TABLE suppliers ADD COLUMN query_rate BIGINT NOT NULL DEFAULT 50;
 ALTER TABLE suppliers ADD COLUMN ask_pending BOOLEAN NOT NULL DEFAULT TRUE;
 
--- Whether what was given up while a merchant was away is sent once more when it is back.
+-- Whether notifications that were given up while a merchant was down are sent once more when
+-- it is back.
 ALTER TABLE merchants ADD COLUMN resend_when_back BOOLEAN NOT NULL DEFAULT TRUE;

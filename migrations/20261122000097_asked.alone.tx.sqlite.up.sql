@@ -1,3 +1,3 @@
--- Orders that were asked about three times: few, among all that become due. Neither column is
--- one that changes with a payment that is made in time.
+-- Orders that were queried three times: few among all that become due. A payment that is made
+-- in time changes neither column.
 CREATE INDEX orders_asked ON orders (next_at) WHERE query_tries > 2;

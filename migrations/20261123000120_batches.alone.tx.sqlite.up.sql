@@ -1,14 +1,14 @@
--- One act on many rows: found by a filter or picked, frozen, shown, and then worked off by
--- the server. The rows to be acted on have the numbers 1 to to_do; next is up to which of them
--- nothing is left. shown, result and drift are sums by outcome and currency.
+-- One act on many rows: found by a filter or selected, frozen, shown, and then processed by
+-- the server. The rows to process have the numbers 1 to to_do; all up to next are done.
+-- shown, result and drift are sums by outcome and currency.
 CREATE TABLE batches (
     id              BIGINT PRIMARY KEY,
     action          TEXT   NOT NULL,
     object          TEXT   NOT NULL,
-    filter          TEXT   NOT NULL,           -- the list's address; '' = picked
-    below           BIGINT NOT NULL,           -- what was made later has a greater id
-    made_by         TEXT   NOT NULL,           -- as the audit names them
-    maker           BIGINT NOT NULL DEFAULT 0, -- the operator's id; 0 = a service, or of before
+    filter          TEXT   NOT NULL,           -- the list's address; '' = selected
+    below           BIGINT NOT NULL,           -- rows created later have a greater id
+    made_by         TEXT   NOT NULL,           -- as in the audit
+    maker           BIGINT NOT NULL DEFAULT 0, -- the operator's id; 0 = a service, or an older batch
     made_at         BIGINT NOT NULL,
     expires_at      BIGINT NOT NULL,
     state           TEXT   NOT NULL CHECK (state IN ('planned', 'waiting', 'running', 'paused', 'stopped', 'done')),
@@ -28,7 +28,7 @@ CREATE TABLE batches (
     finished_at     BIGINT,
     lease_owner     BIGINT NOT NULL DEFAULT 0,
     lease_until     BIGINT NOT NULL DEFAULT 0,
-    alerted_at      BIGINT                     -- that it stopped by itself
+    alerted_at      BIGINT                     -- when an alert said that it stopped by itself
 );
 CREATE INDEX batches_state ON batches (state, id);
 
@@ -43,11 +43,11 @@ CREATE TABLE batch_rows (
     cause     TEXT   NOT NULL DEFAULT '',
     amount    BIGINT NOT NULL DEFAULT 0,
     currency  TEXT   NOT NULL DEFAULT '',
-    at        BIGINT, -- of its end
+    at        BIGINT, -- when it ended
     PRIMARY KEY (batch_id, number)
 );
 
--- Plans for sending notifications again become batches; one that was interrupted is paused.
+-- Plans for sending notifications again become batches; an interrupted plan is paused.
 INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, next, shown, result, rate, finished_at, stopped_because)
 SELECT id, 'resend', 'delivery', filter, below, 'operator:' || made_by, made_at, expires_at,
     CASE state WHEN 'running' THEN 'paused' ELSE state END, json_array_length(deliveries), json_array_length(deliveries), next,

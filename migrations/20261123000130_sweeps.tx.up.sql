@@ -1,8 +1,8 @@
--- The nights at which everything unfinished was looked at again. pushed and differences are
--- JSON; scan and after say how far a running one is, turn who may go on with it.
+-- Sweeps: runs that check everything unfinished again. pushed and differences are JSON. scan
+-- and after are the progress of a running sweep; turn is which process may continue it.
 CREATE TABLE sweeps (
     id          BIGINT PRIMARY KEY,
-    night       BIGINT NOT NULL DEFAULT 0, -- the day of a nightly one, 20261123; 0 = another
+    night       BIGINT NOT NULL DEFAULT 0, -- the day of a nightly sweep, as 20261123; 0 = any other sweep
     began_at    BIGINT NOT NULL,
     ended_at    BIGINT,
     window_from BIGINT NOT NULL,

@@ -1,6 +1,6 @@
-// Package migrations holds the schema as plain SQL, one set for both engines.
-// Applied files are never edited; a change is a new file. BIGINT PRIMARY KEY reaches
-// SQLite as INTEGER PRIMARY KEY, the row's own number.
+// Package migrations has the schema as plain SQL, one set for both engines. The statements of
+// released files are never changed; a change is a new file. BIGINT PRIMARY KEY becomes INTEGER
+// PRIMARY KEY, the row's own number, on SQLite.
 package migrations
 
 import (
@@ -12,13 +12,13 @@ import (
 )
 
 // Files are the migrations in the naming of bun's migrator:
-// YYYYMMDDhhmmss_name.tx.up.sql and .tx.down.sql. One that the programs before it cannot
-// work with is YYYYMMDDhhmmss_name.alone.tx.up.sql: it begins when none of them runs.
+// YYYYMMDDhhmmss_name.tx.up.sql and .tx.down.sql. A migration that older programs cannot work
+// with is YYYYMMDDhhmmss_name.alone.tx.up.sql: it begins only when no other process is running.
 //
 //go:embed *.sql
 var Files embed.FS
 
-// monthly are the tables of which PostgreSQL keeps a partition per month.
+// monthly are the tables that have a partition per month on PostgreSQL.
 var monthly = []db.Monthly{
 	{Table: "callbacks", Key: "id"},
 	{Table: "notify_attempts", Key: "id"},
@@ -26,12 +26,12 @@ var monthly = []db.Monthly{
 	{Table: "supplier_calls", Key: "id"},
 }
 
-// Apply brings the database to the schema of this program and returns the names of the
-// migrations that were missing. A database that is in use stays in use.
+// Apply brings the database to the schema of this program and returns the names of the applied
+// migrations. The database stays usable meanwhile.
 func Apply(ctx context.Context, d *db.DB) (applied []string, err error) { return d.Migrate(ctx, Files) }
 
-// Partition has PostgreSQL keep what grows by the month, and adds the months to come. A
-// table that is not converted yet works as it is. Errors: db.ErrInUse.
+// Partition partitions the growing tables by month on PostgreSQL and adds partitions for the
+// coming months. A table that is not converted yet stays usable. Errors: db.ErrInUse.
 func Partition(ctx context.Context, d *db.DB, log *slog.Logger) error {
 	return d.PartitionByMonth(ctx, log, monthly...)
 }
