@@ -12,6 +12,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/exception"
+	"backstop/internal/recipient"
 )
 
 // Alerts are the targets and readings of the watch.
@@ -128,7 +129,11 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		return err
 	}
 	for _, c := range changes {
-		if s, ok := w.o.Settings.Current().Suppliers.ByID(c.OwnerID); ok && w.o.Settings.Merchants().ByID(c.OwnerID) == nil {
+		if c.OwnerKind == recipient.Supplier {
+			s, ok := w.o.Settings.Current().Suppliers.ByID(c.OwnerID)
+			if !ok {
+				continue // it was removed meanwhile
+			}
 			e := alert.Event{Subject: s.Code, Count: 1}
 			switch c.To {
 			case breaker.Open:

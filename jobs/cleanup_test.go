@@ -41,7 +41,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		}
 		// More than one step.
 		_, err := d.NewRaw("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)" +
-			" INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) SELECT i, 0, 1, 0, 0, 0, '', '' FROM n").Exec(t.Context())
+			" INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) SELECT i, 0, 1, 0, 0, 0, '', '' FROM n").Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := d.NewRaw("INSERT INTO open_pings (delivery_id, merchant_id, until) VALUES (?, 1, 0)", id).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("INSERT INTO open_pings (delivery_id, recipient_id, until) VALUES (?, 1, 0)", id).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,8 +151,8 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 	// A subscriber still waits for the event of another order: the event stays.
 	half := pay()
 	end(half, notify.Delivered, notify.OK)
-	exec("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
-		" SELECT ?, id, merchant_id, 1, '', 'ok', 200, 0, 0, '', '', '', '', '' FROM deliveries WHERE subject_id = ?", d.NewID(), delivered.ID)
+	exec("INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
+		" SELECT ?, id, recipient_id, 1, '', 'ok', 200, 0, 0, '', '', '', '', '' FROM deliveries WHERE subject_id = ?", d.NewID(), delivered.ID)
 	first := time.Now()
 	time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let these age
 	young := pay()
@@ -160,7 +160,7 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 	prepare(t, d)
 	if f.Count(t, "SELECT count(*) FROM events") > 0 {
 		exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (1, 's', 's', '[]', '[]', '{}', 0, 0)")
-		exec("INSERT INTO deliveries (id, event_id, merchant_id, to_subscriber, subject_id, event_type, channel, url, status, next_at, created_at)"+
+		exec("INSERT INTO deliveries (id, event_id, recipient_id, to_subscriber, subject_id, event_type, channel, url, status, next_at, created_at)"+
 			" SELECT id + 1, event_id, 1, TRUE, subject_id, event_type, channel, url, 'queued', 1, created_at FROM deliveries WHERE subject_id = ?", half.ID)
 	}
 	events := f.Count(t, "SELECT count(*) FROM events")
@@ -213,9 +213,9 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 				" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
 				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",
 			"INSERT INTO settings (name, value) VALUES ('" + lookedAt + "', ? + 200000)", // by earlier runs
-			"INSERT INTO open_pings (delivery_id, merchant_id, until) VALUES (?, 1, 0)",
+			"INSERT INTO open_pings (delivery_id, recipient_id, until) VALUES (?, 1, 0)",
 			"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at) VALUES (1, ?, 1, '', 'pending', '', '', 0)",
-			"INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",
+			"INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",
 		} {
 			if _, err := d.NewRaw(insert, old).Exec(t.Context()); err != nil {
 				t.Fatal(err)

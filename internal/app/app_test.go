@@ -69,7 +69,7 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 		return a
 	}
 	a := start()
-	_, err = a.db.NewRaw("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (7, 'open', TRUE, 1)").Exec(t.Context())
+	_, err = a.db.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (7, 'open', TRUE, 1)").Exec(t.Context())
 	a.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +166,8 @@ func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
 			t.Errorf("%+v, want %v due and %v parked", all, due, parked)
 		}
 	}
-	run("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at) VALUES (1, 1, 7, 1, 'order.paid', 'webhook', '', 'retry_wait', 1, 1)")
-	run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (7, 'open', FALSE, 1)")
+	run("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at) VALUES (1, 1, 7, 1, 'order.paid', 'webhook', '', 'retry_wait', 1, 1)")
+	run("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (7, 'open', FALSE, 1)")
 	count(1, 0)
 	run("UPDATE breakers SET by_hand = TRUE, generation = 1")
 	count(0, 1)

@@ -51,9 +51,9 @@ func TestAnOpenedBreakerIsReadWithWhatWaits(t *testing.T) {
 		if o, err := a.openedBreaker(t.Context(), "m1"); o != nil || err != nil {
 			t.Errorf("one that never opened: %+v, %v", o, err)
 		}
-		exec("INSERT INTO breakers (merchant_id, state, generation, failures, changed_at, open_until, updated_at) VALUES (1, 'open', 3, 5, 900, 1200, 900)")
+		exec("INSERT INTO breakers (owner_id, state, generation, failures, changed_at, open_until, updated_at) VALUES (1, 'open', 3, 5, 900, 1200, 900)")
 		for i, c := range [][]any{{"closed", "open", "by_hand", 0, "operator:li", "they move", 100}, {"open", "closed", "by_hand", 0, "operator:li", "", 200}, {"closed", "open", "failures_in_a_row", 5, "", "", 300}, {"open", "half_open", "probe_due", 5, "", "", 600}, {"half_open", "open", "probe_failed", 5, "", "", 900}} {
-			exec("INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, actor, reason, at) VALUES (?, 1, 1, ?, ?, ?, ?, ?, ?, ?)", append([]any{i + 1}, c...)...)
+			exec("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, actor, reason, at) VALUES (?, 1, 1, ?, ?, ?, ?, ?, ?, ?)", append([]any{i + 1}, c...)...)
 		}
 		for i, x := range []struct {
 			event    int
@@ -61,7 +61,7 @@ func TestAnOpenedBreakerIsReadWithWhatWaits(t *testing.T) {
 			amount   int
 			next     any
 		}{{1, "CNY", 100, 1}, {1, "CNY", 100, 1}, {2, "CNY", 250, 1}, {3, "HKD", 7, 1}, {4, "", 0, 1}, {5, "CNY", 9999, nil}} {
-			exec("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
+			exec("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
 				" VALUES (?, ?, 1, 1, 'order.paid', 'webhook', '', 'retry_wait', ?, 0, ?, ?)", i+1, x.event, x.next, x.currency, x.amount)
 		}
 		o, err := a.openedBreaker(t.Context(), "m1")

@@ -11,6 +11,8 @@ import (
 	"math"
 	"time"
 
+	"backstop/internal/recipient"
+
 	"github.com/uptrace/bun"
 )
 
@@ -62,22 +64,23 @@ const (
 type Row struct {
 	bun.BaseModel `bun:"table:breakers,alias:b"`
 
-	OwnerID      int64  `bun:"merchant_id,pk"` // id of a recipient or supplier
-	State        State  `bun:"state"`
-	Generation   int64  `bun:"generation"`
-	Failures     int64  `bun:"failures"` // in a row
-	WindowFrom   int64  `bun:"window_from"`
-	WindowOK     int64  `bun:"window_ok"`
-	WindowFailed int64  `bun:"window_failed"`
-	ByHand       bool   `bun:"by_hand"` // opened by an operator: open until an operator closes it
-	Cause        string `bun:"cause"`
-	ChangedAt    int64  `bun:"changed_at"`
-	OpenUntil    int64  `bun:"open_until"`
-	ProbeOwner   int64  `bun:"probe_owner"`
-	ProbeUntil   int64  `bun:"probe_until"`
-	UpdatedAt    int64  `bun:"updated_at"`
+	OwnerID      int64          `bun:"owner_id,pk"`
+	OwnerKind    recipient.Kind `bun:"owner_kind"`
+	State        State          `bun:"state"`
+	Generation   int64          `bun:"generation"`
+	Failures     int64          `bun:"failures"` // in a row
+	WindowFrom   int64          `bun:"window_from"`
+	WindowOK     int64          `bun:"window_ok"`
+	WindowFailed int64          `bun:"window_failed"`
+	ByHand       bool           `bun:"by_hand"` // opened by an operator: open until an operator closes it
+	Cause        string         `bun:"cause"`
+	ChangedAt    int64          `bun:"changed_at"`
+	OpenUntil    int64          `bun:"open_until"`
+	ProbeOwner   int64          `bun:"probe_owner"`
+	ProbeUntil   int64          `bun:"probe_until"`
+	UpdatedAt    int64          `bun:"updated_at"`
 	// ProbeDelivery is the delivery that an operator chose as the probe; 0 = any. It is stored
-	// in breaker_probes, which nodes of earlier versions do not read.
+	// in breaker_probes.
 	ProbeDelivery int64 `bun:"probe_delivery,scanonly"`
 	// FailedProbes counts the probes that this node has seen fail since the breaker opened.
 	FailedProbes int `bun:"-"`
@@ -87,17 +90,18 @@ type Row struct {
 type Change struct {
 	bun.BaseModel `bun:"table:breaker_history,alias:bh"`
 
-	ID         int64  `bun:"id,pk"`
-	OwnerID    int64  `bun:"merchant_id"`
-	Generation int64  `bun:"generation"`
-	From       State  `bun:"from_state"`
-	To         State  `bun:"to_state"`
-	Cause      string `bun:"cause"`
-	Failures   int64  `bun:"failures"`
-	Actor      string `bun:"actor"`
-	Reason     string `bun:"reason"`
-	At         int64  `bun:"at"`
-	AlertedAt  *int64 `bun:"alerted_at"`
+	ID         int64          `bun:"id,pk"`
+	OwnerID    int64          `bun:"owner_id"`
+	OwnerKind  recipient.Kind `bun:"owner_kind"`
+	Generation int64          `bun:"generation"`
+	From       State          `bun:"from_state"`
+	To         State          `bun:"to_state"`
+	Cause      string         `bun:"cause"`
+	Failures   int64          `bun:"failures"`
+	Actor      string         `bun:"actor"`
+	Reason     string         `bun:"reason"`
+	At         int64          `bun:"at"`
+	AlertedAt  *int64         `bun:"alerted_at"`
 }
 
 // fold adds the result of an attempt that began under the given generation, and returns the
@@ -147,7 +151,7 @@ func (r *Row) roll(now int64, p Policy) {
 
 // move changes the state. The failures stay until it closes, because they are the reason.
 func (r *Row) move(now int64, to State, cause string, p Policy) *Change {
-	c := &Change{OwnerID: r.OwnerID, From: r.State, To: to, Cause: cause, Failures: r.Failures, At: now}
+	c := &Change{OwnerID: r.OwnerID, OwnerKind: r.OwnerKind, From: r.State, To: to, Cause: cause, Failures: r.Failures, At: now}
 	r.State, r.Cause, r.ChangedAt = to, cause, now
 	r.Generation++
 	c.Generation = r.Generation

@@ -42,8 +42,8 @@ const writeTime = 15 * time.Second
 // Conditions on a row of breakers or their history by kind of owner: an id belongs to one owner
 // of any kind.
 const (
-	ofSuppliers  = "(merchant_id IN (SELECT id FROM suppliers) AND merchant_id NOT IN (SELECT id FROM merchants))"
-	ofRecipients = "NOT " + ofSuppliers
+	ofSuppliers  = "owner_kind = 'supplier'"
+	ofRecipients = "owner_kind <> 'supplier'"
 )
 
 // NewCache returns an empty Cache of recipients' breakers; policy returns a recipient's rules.

@@ -99,8 +99,8 @@ func (b *Cache) ProbeWith(ctx context.Context, tx db.Tx, to recipient.Recipient,
 	if err = errors.Join(refused, err); err != nil {
 		return err
 	}
-	_, err = tx.NewRaw("INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (?, ?, ?)"+
-		" ON CONFLICT (merchant_id) DO UPDATE SET generation = EXCLUDED.generation, delivery_id = EXCLUDED.delivery_id",
+	_, err = tx.NewRaw("INSERT INTO breaker_probes (owner_id, generation, delivery_id) VALUES (?, ?, ?)"+
+		" ON CONFLICT (owner_id) DO UPDATE SET generation = EXCLUDED.generation, delivery_id = EXCLUDED.delivery_id",
 		to.ID, done.rows[0].Generation, deliveryID).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("lease a probe: %w", err)
@@ -127,7 +127,7 @@ func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 // History reads the newest changes of a recipient's breaker, newest first.
 func History(ctx context.Context, d *db.DB, to recipient.Recipient, limit int) ([]Change, error) {
 	var all []Change
-	err := d.Read.NewSelect().Model(&all).Where("bh.merchant_id = ?", to.ID).OrderExpr("bh.id DESC").Limit(int64(limit)).Scan(ctx)
+	err := d.Read.NewSelect().Model(&all).Where("bh.owner_id = ?", to.ID).OrderExpr("bh.id DESC").Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the breaker's history: %w", err)
 	}
@@ -138,7 +138,7 @@ func History(ctx context.Context, d *db.DB, to recipient.Recipient, limit int) (
 // Failed probes do not count: the breaker was open all the time.
 func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, error) {
 	var c []Change
-	err := d.Read.NewSelect().Model(&c).Where("bh.merchant_id = ?", to.ID).
+	err := d.Read.NewSelect().Model(&c).Where("bh.owner_id = ?", to.ID).
 		Where("bh.to_state = ?", Open).Where("bh.from_state <> ?", HalfOpen).OrderExpr("bh.id DESC").Limit(1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read when the breaker opened: %w", err)
@@ -153,7 +153,7 @@ func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, er
 // after (0 = from the first).
 func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {
 	var rows []Row
-	err := d.Read.NewSelect().Model(&rows).Where("b.merchant_id > ?", after).Where(ofRecipients).OrderExpr("b.merchant_id").Limit(int64(limit)).Scan(ctx)
+	err := d.Read.NewSelect().Model(&rows).Where("b.owner_id > ?", after).Where(ofRecipients).OrderExpr("b.owner_id").Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list breakers: %w", err)
 	}

@@ -35,7 +35,11 @@ func (b *Cache) Fold(ctx context.Context, tx db.Tx, samples []Sample) (*Folded, 
 	if len(of) == 0 {
 		return &Folded{}, nil
 	}
-	rows, err := b.lock(ctx, tx, slices.Sorted(maps.Keys(of)))
+	owners := make([]recipient.Recipient, 0, len(of))
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		owners = append(owners, of[id][0].Recipient)
+	}
+	rows, err := b.lock(ctx, tx, owners...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,18 +83,19 @@ func (b *Cache) relevant(samples []Sample) map[int64][]Sample {
 	return of
 }
 
-// lock reads rows for update and creates missing ones.
-func (b *Cache) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error) {
+// lock reads the rows of owners for update, by id, and creates missing ones.
+func (b *Cache) lock(ctx context.Context, tx db.Tx, owners ...recipient.Recipient) ([]*Row, error) {
 	now := b.db.Now()
-	fresh := make([]Row, len(ids))
-	for i, id := range ids {
-		fresh[i] = Row{OwnerID: id, State: Closed, UpdatedAt: now}
+	fresh, ids := make([]Row, len(owners)), make([]int64, len(owners))
+	for i, of := range owners {
+		fresh[i] = Row{OwnerID: of.ID, OwnerKind: of.Kind, State: Closed, UpdatedAt: now}
+		ids[i] = of.ID
 	}
-	if _, err := tx.NewInsert().Model(&fresh).On("CONFLICT (merchant_id) DO NOTHING").Exec(ctx); err != nil {
+	if _, err := tx.NewInsert().Model(&fresh).On("CONFLICT (owner_id) DO NOTHING").Exec(ctx); err != nil {
 		return nil, fmt.Errorf("create breakers: %w", err)
 	}
 	var rows []*Row
-	q := tx.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.merchant_id IN (?)", bun.List(ids)).OrderExpr("b.merchant_id")
+	q := tx.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.owner_id IN (?)", bun.List(ids)).OrderExpr("b.owner_id")
 	if err := b.db.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("lock breakers: %w", err)
 	}
@@ -98,7 +103,7 @@ func (b *Cache) lock(ctx context.Context, tx db.Tx, ids []int64) ([]*Row, error)
 }
 
 // probeDelivery reads which delivery an operator chose as the probe of a row b.
-const probeDelivery = "coalesce((SELECT p.delivery_id FROM breaker_probes AS p WHERE p.merchant_id = b.merchant_id AND p.generation = b.generation), 0) AS probe_delivery"
+const probeDelivery = "coalesce((SELECT p.delivery_id FROM breaker_probes AS p WHERE p.owner_id = b.owner_id AND p.generation = b.generation), 0) AS probe_delivery"
 
 // Read reads a recipient's stored breaker; nil = no attempt has ever failed.
 func Read(ctx context.Context, q bun.IDB, to recipient.Recipient) (*Row, error) {
@@ -117,7 +122,7 @@ func ReadAll(ctx context.Context, q bun.IDB, all []recipient.Recipient) (map[int
 		ids[i] = to.ID
 	}
 	var rows []*Row
-	err := q.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.merchant_id IN (?)", bun.List(ids)).Scan(ctx)
+	err := q.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.owner_id IN (?)", bun.List(ids)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read breakers: %w", err)
 	}
@@ -181,7 +186,7 @@ func (b *Cache) LeaseProbe(ctx context.Context, to recipient.Recipient, timeout 
 
 // changeIn locks one row and writes the change that f makes to it; f returns nil for no change.
 func (b *Cache) changeIn(ctx context.Context, tx db.Tx, to recipient.Recipient, f func(r *Row, now int64) *Change) (*Folded, error) {
-	rows, err := b.lock(ctx, tx, []int64{to.ID})
+	rows, err := b.lock(ctx, tx, to)
 	if err != nil {
 		return nil, err
 	}

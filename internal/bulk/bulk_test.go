@@ -414,8 +414,8 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 		put(t, d, notify.Queued, "CNY", 2)
 		put(t, d, notify.Sending, "CNY", 1)
 		put(t, d, notify.Delivered, "CNY", 5)
-		exec("UPDATE deliveries SET merchant_id = 2 WHERE id = (SELECT max(id) FROM deliveries WHERE status = 'exhausted')")
-		exec("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (1, 'open', TRUE, ?)", d.Now())
+		exec("UPDATE deliveries SET recipient_id = 2 WHERE id = (SELECT max(id) FROM deliveries WHERE status = 'exhausted')")
+		exec("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (1, 'open', TRUE, ?)", d.Now())
 		p := k.plan(k.rows())
 		want := bulk.Tally{
 			send:    {{Currency: "CNY", Orders: 1, Minor: 100}},
@@ -441,7 +441,7 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 		}
 		now(0, 0, 9)
 		exec("UPDATE deliveries SET status = 'delivered', next_at = NULL WHERE status = 'retry_wait' AND currency = 'HKD'")
-		exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL WHERE merchant_id = 2")
+		exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL WHERE recipient_id = 2")
 		exec("UPDATE deliveries SET next_at = ? WHERE id = (SELECT min(id) FROM deliveries WHERE status = 'retry_wait')", d.Now()+time.Hour.Microseconds())
 		now(3, 2, 4)
 	})

@@ -244,7 +244,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 		if err := ask(other, supplier.ClassOK); err != nil {
 			t.Errorf("another supplier: %v", err)
 		}
-		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE merchant_id = ? AND to_state = 'open' AND failures = 5", e.ID); n != 1 {
+		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE owner_id = ? AND to_state = 'open' AND failures = 5", e.ID); n != 1 {
 			t.Errorf("%d rows of its history", n)
 		}
 		if recipients := breaker.NewCache(d, nil); recipients.Refresh(t.Context()) != nil || len(recipients.All()) != 0 {
@@ -254,7 +254,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 			t.Error("another node does not know")
 		}
 		// When its time is over, one call of one node is the probe.
-		if _, err := d.NewRaw("UPDATE breakers SET open_until = 1, updated_at = updated_at + 1 WHERE merchant_id = ?", e.ID).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE breakers SET open_until = 1, updated_at = updated_at + 1 WHERE owner_id = ?", e.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.o.Breakers.Refresh(t.Context()); err != nil {

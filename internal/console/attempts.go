@@ -22,7 +22,7 @@ var AttemptList = &list.Spec{
 		}},
 		{Word: "merchant", Match: func(ctx context.Context, in list.Lookup, code string) (list.Match, error) { // or a subscriber
 			id, err := recipientID(ctx, in.DB.Read, code)
-			return list.Match{Where: "na.merchant_id = ?", Args: []any{id}, None: id == 0}, err
+			return list.Match{Where: "na.recipient_id = ?", Args: []any{id}, None: id == 0}, err
 		}},
 		{Word: "class", Column: "class", Values: names(notify.Classes...)},
 		{Word: "status", Column: "http_status", Check: func(text string) string {
@@ -36,10 +36,10 @@ var AttemptList = &list.Spec{
 
 func attemptsIn(table string) list.Source {
 	return list.Source{
-		Table: table, Alias: "na", Key: "id", MerchantColumn: "na.merchant_id",
+		Table: table, Alias: "na", Key: "id", MerchantColumn: "na.recipient_id",
 		Columns: "na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error," +
 			" coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no," +
-			" coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = na.merchant_id), '') AS merchant",
+			" coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = na.recipient_id), '') AS merchant",
 		Joins: "LEFT JOIN deliveries AS d ON d.id = na.delivery_id LEFT JOIN orders AS o ON o.id = d.subject_id",
 	}
 }

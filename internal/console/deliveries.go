@@ -15,7 +15,7 @@ import (
 var DeliveryList = &list.Spec{
 	Name: "notifications",
 	Sources: []list.Source{{
-		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id", MerchantColumn: "d.merchant_id",
+		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id", MerchantColumn: "d.recipient_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
@@ -23,7 +23,7 @@ var DeliveryList = &list.Spec{
 		}},
 		{Word: "status", Match: matchStatus, Values: names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped)},
 		{Word: "type", Column: "event_type", Values: []string{"order.paid", "order.failed", "order.closed"}},
-		{Word: "merchant", Match: coded("merchants", "d.merchant_id"), Suggest: codes("merchants", "name")},
+		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
 		atRisk("deliveries", func(r report.Rows) list.Match {
 			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),
@@ -60,7 +60,7 @@ type Delivery struct {
 const (
 	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END"
 	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, '')"
-	deliveryColumns  = notify.ListColumns + ", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.merchant_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.merchant_id), '') AS merchant," +
+	deliveryColumns  = notify.ListColumns + ", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
 		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
 )

@@ -25,7 +25,7 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (1, 's1', 'k', 1, TRUE, '[]', '{}', 0, 0)",
 			"INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
 				" VALUES (1, 'O1', 1, 'T1', 1, 1, 'CNY', 2, '', '', 'paid', 2, 0, 0)",
-			"INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at, next_at, currency) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'queued', 0, 1, 'CNY')",
+			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, next_at, currency) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'queued', 0, 1, 'CNY')",
 		} {
 			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
 				t.Fatal(err)

@@ -70,7 +70,7 @@ func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
 		Endpoint string
 		Address  `bun:",extend"`
 	}
-	err := b.db.Read.NewRaw("SELECT endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason FROM endpoint_health WHERE owner_id = ?", m.ID).
+	err := b.db.Read.NewRaw("SELECT endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason FROM endpoint_health WHERE recipient_id = ?", m.ID).
 		Scan(ctx, &health)
 	if err != nil {
 		return fmt.Errorf("read the health of endpoints: %w", err)
@@ -103,7 +103,7 @@ func (b *Reader) addPing(ctx context.Context, m *Merchant, pinged string) error 
 	}
 	var rows []notify.Attempt
 	err = b.db.Read.NewRaw("SELECT a.* FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
-		" WHERE d.subject_id = ? AND d.event_type = ? AND d.merchant_id = ? LIMIT 1", event.SubjectID, notify.Ping, m.ID).Scan(ctx, &rows)
+		" WHERE d.subject_id = ? AND d.event_type = ? AND d.recipient_id = ? LIMIT 1", event.SubjectID, notify.Ping, m.ID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the result of a ping: %w", err)
 	}

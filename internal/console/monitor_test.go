@@ -42,7 +42,7 @@ var readWhole = []string{"report_unnotified", "nodes", "w", "s", "CONSTANT", "(s
 func TestTheMonitorNeverScans(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
-		if _, err := d.NewRaw("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.NewRaw("UPDATE nodes SET slow = '[3]'").Exec(t.Context()); err != nil {
@@ -65,7 +65,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		insert("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (1, 'm1', 'M', '[]', '{}', 0, 0)")
 		insert("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
 			" VALUES (1, 'O1', 1, 'T1', 1, 1, 'CNY', 2, '', '', 'paid', 2, 0, 0)")
-		insert("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'delivered', 0)")
+		insert("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'delivered', 0)")
 		for _, q := range []list.Query{ask(AttemptList), ask(AttemptList, "order_no", "O1"), ask(AttemptList, "merchant", "m1"), ask(AttemptList, "class", "ok", "status", "200")} {
 			if _, err := b.Attempts(t.Context(), q, day); err != nil {
 				t.Fatal(err)
@@ -119,11 +119,11 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 				if status == "delivered" {
 					next = nil
 				}
-				run("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
+				run("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
 					" VALUES (?, 1, ?, 1, 'order.paid', 'webhook', '', ?, ?, 0)", 10*merchant+i+1, merchant+1, status, next)
 			}
 		}
-		run("INSERT INTO breakers (merchant_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
+		run("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
 		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, '[2,3]')", d.Now())
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {

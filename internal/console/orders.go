@@ -133,7 +133,7 @@ func (b *Reader) addNotifyStatus(ctx context.Context, rows []Order) error {
 	of := map[int64][]notify.Delivery{}
 	if len(ids) > 0 {
 		var all []notify.Delivery
-		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "merchant_id", "status", "to_subscriber").
+		err := b.db.Read.NewSelect().Model(&all).Column("id", "event_id", "subject_id", "recipient_id", "status", "to_subscriber").
 			Where("d.subject_id IN (?)", bun.List(ids)).OrderExpr("d.id DESC").Limit(int64(len(ids)) * deliveryRows).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("read the deliveries of orders: %w", err)

@@ -24,7 +24,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 	}{
 		"well":             {"UPDATE merchants SET name = 'M'", "parked", false, PlanProbe},
 		"disabled":         {"UPDATE merchants SET disabled_at = 1", "queued", false, PlanAttempt},
-		"no address left":  {"INSERT INTO endpoint_health (owner_id, endpoint, failures, last_error, disabled_at, reason) SELECT id, '" + address + "', 0, '', 1, '' FROM merchants", "queued", false, PlanAttempt},
+		"no address left":  {"INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) SELECT id, '" + address + "', 0, '', 1, '' FROM merchants", "queued", false, PlanAttempt},
 		"unknown":          {"DELETE FROM merchants", "queued", false, PlanAttempt},
 		"disabled by hand": {"UPDATE merchants SET disabled_at = 1", "parked", true, ""},
 	} {
@@ -39,7 +39,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 					t.Fatal(err)
 				}
 				now := d.Now()
-				row := breaker.Row{OwnerID: f.M1.ID, State: breaker.Open, Generation: 1, ByHand: c.byHand, Cause: breaker.InARow, ChangedAt: now, OpenUntil: now + time.Minute.Microseconds(), UpdatedAt: now}
+				row := breaker.Row{OwnerID: f.M1.ID, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, ByHand: c.byHand, Cause: breaker.InARow, ChangedAt: now, OpenUntil: now + time.Minute.Microseconds(), UpdatedAt: now}
 				if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}

@@ -160,7 +160,7 @@ func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) 
 	sample := b.db.Read.NewSelect().TableExpr("(" + open + ") AS d").ColumnExpr("status, coalesce(next_at, lease_until) AS next_at, created_at").Limit(laneRows)
 	switch {
 	case len(merchants) > 0:
-		sample = sample.Where("merchant_id ? (?)", bun.Safe(which), bun.List(merchants))
+		sample = sample.Where("recipient_id ? (?)", bun.Safe(which), bun.List(merchants))
 	case which == "IN":
 		return of, nil
 	}

@@ -173,7 +173,7 @@ func (b *Reader) addBreaker(ctx context.Context, s *Story) error {
 	}
 	rows, err := events[breaker.Change]{
 		kind: ItemBreaker, key: "bh.id", keyOf: func(c *breaker.Change) int64 { return c.ID },
-		from: b.db.Read.NewSelect().Model((*breaker.Change)(nil)).Where("bh.merchant_id = ?", s.Order.MerchantID).
+		from: b.db.Read.NewSelect().Model((*breaker.Change)(nil)).Where("bh.owner_id = ?", s.Order.MerchantID).
 			Where("bh.id > ?", from).Where("bh.at <= ?", until),
 	}.read(ctx, b, s)
 	for i := range rows {

@@ -41,7 +41,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		}
 		open := func(merchant, minor int64) {
 			t.Helper()
-			row := breaker.Row{OwnerID: merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now}
+			row := breaker.Row{OwnerID: merchant, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now}
 			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		}
 		for i, at := range []int64{-5000, -900, -7} {
 			from := []breaker.State{breaker.Closed, breaker.Closed, breaker.HalfOpen}[i]
-			exec("INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, at) VALUES (?, ?, 1, ?, 'open', '', 5, ?)", i, f.M1.ID, from, now+at)
+			exec("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at) VALUES (?, ?, 1, ?, 'open', '', 5, ?)", i, f.M1.ID, from, now+at)
 		}
 		if got := since(); got != -900 {
 			t.Errorf("the breaker is open since %d", got)

@@ -159,7 +159,7 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 		k := newResendDesk(t, d)
 		no, id, _ := k.exhausted(1)
 		ref := act.Ref{ID: no, Part: id}
-		k.insert(&breaker.Row{OwnerID: 1, State: breaker.Open, ByHand: true, Generation: 2})
+		k.insert(&breaker.Row{OwnerID: 1, OwnerKind: recipient.Merchant, State: breaker.Open, ByHand: true, Generation: 2})
 		var denied *act.Denied
 		if _, err := k.run(access.Support, ref, "probe"); !errors.As(err, &denied) || denied.Permission != access.ControlBreakers {
 			t.Errorf("a probe past another's hand: %v", err)
@@ -253,7 +253,7 @@ func TestAnEndpointIsPingedAndEnabledByItsName(t *testing.T) {
 		run := func(name string, ref act.Ref) (act.Outcome, error) {
 			return k.acts.Run(t.Context(), act.Call{Kind: name, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: ref, Reason: "asked for by phone"})
 		}
-		k.exec("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (1, 'main', 0, '', 5, 'answered 410')")
+		k.exec("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (1, 'main', 0, '', 5, 'answered 410')")
 		var field *act.FieldError
 		for _, name := range []string{notify.PingAct("merchant"), notify.EnableAct} {
 			if _, err := run(name, act.Ref{ID: "m1", Part: "none"}); !errors.As(err, &field) || field.Field != "endpoint" {

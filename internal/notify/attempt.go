@@ -266,7 +266,7 @@ func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) 
 		defer cancel()
 		var err error
 		if mine, err = s.o.Breakers.LeaseProbe(ctx, to, s.o.Timeout); err != nil {
-			s.o.Log.Error("lease a probe", "merchant_id", to.ID, "error", db.ErrorText(err))
+			s.o.Log.Error("lease a probe", "recipient_id", to.ID, "error", db.ErrorText(err))
 		}
 	}
 	r := s.o.Breakers.Of(to)
@@ -285,12 +285,12 @@ func (s *sender) reschedule(c claimed, until int64) {
 	defer cancel()
 	now := s.o.DB.Now()
 	due := s.o.DB.SkipLocked(s.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.RecipientID, now).
+		Where("recipient_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.RecipientID, now).
 		OrderExpr("next_at").Limit(maxRescheduled))
 	_, err := s.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting,
 		until, due, now).Exec(ctx)
 	if err != nil {
-		s.o.Log.Error("reschedule deliveries", "merchant_id", c.RecipientID, "error", db.ErrorText(err))
+		s.o.Log.Error("reschedule deliveries", "recipient_id", c.RecipientID, "error", db.ErrorText(err))
 	}
 }
 

@@ -156,7 +156,7 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 		nudges[i].Recipient = int64(i%moodyMerchants + 1)
 		// They come in over all of the bad time.
 		nudges[i].At = d.Now() + rand.Int64N((2 * moodyTime).Microseconds())
-		if _, err := d.NewRaw("UPDATE deliveries SET merchant_id = ?, next_at = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].At, nudges[i].Delivery).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET recipient_id = ?, next_at = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].At, nudges[i].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

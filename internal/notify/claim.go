@@ -25,7 +25,7 @@ type claimed struct {
 func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
 // claimedColumns are what a claim returns.
-const claimedColumns = " RETURNING id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, to_subscriber, shared, counted, attempts, schedule_from," +
+const claimedColumns = " RETURNING id, event_id, recipient_id, subject_id, event_type, channel, url, endpoint, to_subscriber, shared, counted, attempts, schedule_from," +
 	" created_at, currency, amount, trace, next_at AS lease," +
 	" coalesce(body, (SELECT e.body FROM events AS e WHERE e.id = deliveries.event_id)," +
 	" (SELECT e.body FROM delivery_events AS e WHERE e.id = deliveries.event_id), '') AS body"
@@ -161,7 +161,7 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, e
 		here = bun.SafeQuery("? AND NOT ?", here, k.where())
 	}
 	read := func(column string, id int64, order string, n int) (jobs []work.Job, err error) {
-		err = s.o.DB.Read.NewRaw("SELECT id, merchant_id AS lane, next_at AS at FROM deliveries WHERE "+column+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
+		err = s.o.DB.Read.NewRaw("SELECT id, recipient_id AS lane, next_at AS at FROM deliveries WHERE "+column+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
 			id, now+lookAhead.Microseconds(), here, n).Scan(ctx, &jobs)
 		return jobs, err
 	}
@@ -170,14 +170,14 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, e
 		return read("id", g.Delivery, oldestFirst, 1)
 	}
 	if r == nil || g.Flow && g.PerSecond == 0 {
-		return read("merchant_id", lane, oldestFirst, n)
+		return read("recipient_id", lane, oldestFirst, n)
 	}
 	order := probeOrder(r)
-	first, err := read("merchant_id", lane, order, n/2)
+	first, err := read("recipient_id", lane, order, n/2)
 	if err != nil {
 		return nil, err
 	}
-	second, err := read("merchant_id", lane, otherEnd[order], n/2)
+	second, err := read("recipient_id", lane, otherEnd[order], n/2)
 	return inTurns(first, second), err
 }
 
@@ -221,8 +221,8 @@ func DueRecipients(ctx context.Context, d *db.DB, after int64, limit int) (ids [
 	now := d.Now() + lookAhead.Microseconds()
 	for range limit {
 		var row []struct{ ID, NextAt int64 }
-		err := d.Read.NewRaw("SELECT merchant_id AS id, next_at FROM deliveries WHERE next_at IS NOT NULL AND merchant_id > ?"+
-			" ORDER BY merchant_id, next_at LIMIT 1", after).Scan(ctx, &row)
+		err := d.Read.NewRaw("SELECT recipient_id AS id, next_at FROM deliveries WHERE next_at IS NOT NULL AND recipient_id > ?"+
+			" ORDER BY recipient_id, next_at LIMIT 1", after).Scan(ctx, &row)
 		if err != nil {
 			return nil, 0, fmt.Errorf("find due recipients: %w", err)
 		}

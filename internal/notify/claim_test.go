@@ -19,7 +19,7 @@ import (
 // moment left open to the planner, each claim walked all of it.
 func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 	d := dbtest.Postgres(t)
-	const rows = "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)" +
+	const rows = "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at)" +
 		" SELECT i, i, i % 20, i, 'order.paid', 'webhook', '', 'queued', "
 	// What is known of the table dates from a quiet hour, as it usually does.
 	for _, text := range []string{

@@ -75,8 +75,8 @@ func (p *payer) pay(t *testing.T, numbers []string, reserved bool) (queued int) 
 		t.Fatal(err)
 	}
 	p.sent += len(items)
-	var rows []struct{ ID, MerchantID int64 }
-	if err := p.f.DB.NewRaw("SELECT id, merchant_id FROM deliveries WHERE status = 'queued'").Scan(t.Context(), &rows); err != nil {
+	var rows []struct{ ID, RecipientID int64 }
+	if err := p.f.DB.NewRaw("SELECT id, recipient_id FROM deliveries WHERE status = 'queued'").Scan(t.Context(), &rows); err != nil {
 		t.Fatal(err)
 	}
 	if queued = len(rows); queued > 0 && reserved {
@@ -84,7 +84,7 @@ func (p *payer) pay(t *testing.T, numbers []string, reserved bool) (queued int) 
 	}
 	nudges := make([]queue.Nudge, len(rows))
 	for i, r := range rows {
-		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.MerchantID}
+		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.RecipientID}
 	}
 	p.here.Offer(nudges)
 	until(t, "the batch is delivered", func() bool { return p.ch.count() == p.sent && p.here.InFlight() == 0 })

@@ -83,7 +83,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		same("told twice")
 		until(t, "all over once more", func() bool {
 			var ids []queue.Nudge
-			if err := d.NewRaw("SELECT id AS delivery, merchant_id AS recipient FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &ids); err != nil {
+			if err := d.NewRaw("SELECT id AS delivery, recipient_id AS recipient FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &ids); err != nil {
 				t.Error(err)
 			}
 			a.Offer(ids)

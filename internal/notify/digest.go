@@ -47,7 +47,7 @@ func (s *source) digests(ctx context.Context, slots []work.Slot) (all []digest, 
 		return nil, nil, nil
 	}
 	var found []claimed
-	err = s.o.DB.Read.NewRaw("SELECT id, merchant_id, event_type, channel, endpoint FROM deliveries"+
+	err = s.o.DB.Read.NewRaw("SELECT id, recipient_id, event_type, channel, endpoint FROM deliveries"+
 		" WHERE id IN (?) AND channel = ? AND url = '' ORDER BY id", bun.List(ids), Email).Scan(ctx, &found)
 	if err != nil {
 		return nil, nil, err
@@ -91,7 +91,7 @@ func sameEndpoints(m *merchant.Merchant, c claimed) []string {
 func (s *source) claimDigest(ctx context.Context, g digest, l work.Lease) (*load, error) {
 	now := s.o.DB.Now()
 	due := s.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("merchant_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND "+claimable+" AND event_type IN (?)",
+		Where("recipient_id = ? AND next_at <= ? AND channel = ? AND endpoint = ? AND url = '' AND "+claimable+" AND event_type IN (?)",
 			g.recipientID, now, g.channel, g.endpoint, bun.List(g.types)).
 		OrderExpr("next_at, id").Limit(maxDigest)
 	var got []claimed

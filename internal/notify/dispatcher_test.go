@@ -109,13 +109,13 @@ func paid(t testing.TB, f *paymenttest.Fixture, n int) []queue.Nudge {
 		})
 	}
 	wg.Wait()
-	var rows []struct{ ID, MerchantID int64 }
-	if err := f.DB.NewRaw("SELECT id, merchant_id FROM deliveries WHERE status = 'queued'").Scan(t.Context(), &rows); err != nil {
+	var rows []struct{ ID, RecipientID int64 }
+	if err := f.DB.NewRaw("SELECT id, recipient_id FROM deliveries WHERE status = 'queued'").Scan(t.Context(), &rows); err != nil {
 		t.Fatal(err)
 	}
 	nudges := make([]queue.Nudge, len(rows))
 	for i, r := range rows {
-		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.MerchantID}
+		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.RecipientID}
 	}
 	return nudges
 }
@@ -324,7 +324,7 @@ func TestHangingMerchantHoldsItsOwnSlotsOnly(t *testing.T) {
 	stuck := paid(t, f, 20)
 	disp.Offer(stuck[:19])
 	until(t, "the hanging merchant fills its cap", func() bool { return disp.InFlight() == 3 })
-	_, err := f.DB.NewRaw("UPDATE deliveries SET merchant_id = ?, url = 'http://m2.test/n' WHERE id = ?", f.M2.ID, stuck[19].Delivery).Exec(t.Context())
+	_, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = 'http://m2.test/n' WHERE id = ?", f.M2.ID, stuck[19].Delivery).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

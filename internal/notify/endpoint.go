@@ -22,7 +22,7 @@ import (
 // endpoints, those that are gone, and money that several deliveries share.
 func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*outcome) error {
 	if rows := r.health.note(won, r.o.DB.Now()); len(rows) > 0 {
-		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (owner_id, endpoint) DO UPDATE").
+		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (recipient_id, endpoint) DO UPDATE").
 			Set("failures = CASE WHEN EXCLUDED.last_ok_at IS NULL THEN eh.failures + EXCLUDED.failures ELSE EXCLUDED.failures END").
 			Set("last_ok_at = coalesce(EXCLUDED.last_ok_at, eh.last_ok_at)").
 			Set("last_failed_at = coalesce(EXCLUDED.last_failed_at, eh.last_failed_at)").
@@ -57,9 +57,9 @@ func (r *results) disableGone(ctx context.Context, tx db.Tx, won []*outcome) err
 	}
 	var events []alert.Event
 	for _, k := range all {
-		res, err := tx.NewRaw("INSERT INTO endpoint_health AS eh (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 0, '', ?, ?)"+
-			" ON CONFLICT (owner_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
-			k.owner.ID, k.name, r.o.DB.Now(), "answered 410").Exec(ctx)
+		res, err := tx.NewRaw("INSERT INTO endpoint_health AS eh (recipient_id, to_subscriber, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, ?, 0, '', ?, ?)"+
+			" ON CONFLICT (recipient_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
+			k.owner.ID, k.owner.IsSubscriber(), k.name, r.o.DB.Now(), "answered 410").Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("disable an endpoint: %w", err)
 		}
@@ -156,7 +156,7 @@ func EnableEndpoint(ctx context.Context, tx db.Tx, owner int64, endpoint string)
 	if err := settings.Bump(ctx, tx); err != nil {
 		return err
 	}
-	_, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE owner_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
+	_, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE recipient_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
 		owner, endpoint).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("enable an endpoint: %w", err)

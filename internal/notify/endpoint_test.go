@@ -3,6 +3,7 @@ package notify_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +107,7 @@ func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 	t.Helper()
 	until(t, "all over", func() bool {
 		var owners []int64
-		if err := f.DB.NewRaw("SELECT DISTINCT merchant_id FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &owners); err != nil {
+		if err := f.DB.NewRaw("SELECT DISTINCT recipient_id FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &owners); err != nil {
 			t.Fatal(err)
 		}
 		disp.Pull(owners)
@@ -339,11 +340,13 @@ func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
 		ch.set("warehouse", 500)
 		disp := dispatcher(t, f, ch, 20)
 		paid(t, f, 3)
-		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE to_subscriber AND currency = '' AND merchant_id IN (SELECT s.id FROM subscriptions AS s)")
+		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE to_subscriber AND currency = '' AND recipient_id IN (SELECT s.id FROM subscriptions AS s)")
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE NOT to_subscriber AND NOT shared AND currency = 'CNY'")
 		drain(t, f, disp)
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE to_subscriber AND status = 'exhausted'")
-		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted'")
+		f.Want(t, 3, fmt.Sprintf("SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted' AND merchant_id = %d AND CAST(detail AS TEXT) LIKE '%%\"warehouse\"%%'", f.M1.ID))
+		f.Want(t, 1, "SELECT count(*) FROM breakers WHERE owner_kind = 'subscriber' AND owner_id = (SELECT s.id FROM subscriptions AS s WHERE s.code = 'warehouse')")
+		f.Want(t, 1, "SELECT count(*) FROM endpoint_health WHERE to_subscriber AND failures > 0 AND recipient_id = (SELECT s.id FROM subscriptions AS s WHERE s.code = 'warehouse')")
 		risk, err := report.AtRisk(t.Context(), d)
 		if err != nil || risk.Total.Orders() != 0 {
 			t.Errorf("money at risk: %+v, %v", risk.Total, err)

@@ -151,7 +151,7 @@ func (f *faults) add(cause Class, why, endpoint string, all []claimed) {
 	defer f.mu.Unlock()
 	for _, c := range all {
 		if _, known := f.of[c.kind()]; !known {
-			f.log.Warn("released uncounted", "cause", cause, "merchant_id", c.RecipientID, "channel", c.Channel, "error", why)
+			f.log.Warn("released uncounted", "cause", cause, "recipient_id", c.RecipientID, "channel", c.Channel, "error", why)
 		}
 		f.of[c.kind()] = fault{cause, now}
 		if endpoint != "" {
@@ -265,7 +265,7 @@ func (w *FaultWaiting) count(ctx context.Context, d *db.DB, k faultKind) error {
 		N, Minor int64
 	}
 	due := d.Read.NewSelect().Table("deliveries").Column("currency", "amount").
-		Where("merchant_id = ? AND next_at <= ? AND ?", k.RecipientID, d.Now()-faultLate.Microseconds(), k.where()).Limit(maxFaultCounted)
+		Where("recipient_id = ? AND next_at <= ? AND ?", k.RecipientID, d.Now()-faultLate.Microseconds(), k.where()).Limit(maxFaultCounted)
 	err := d.Read.NewRaw("SELECT currency, count(*) AS n, CAST(sum(amount) AS BIGINT) AS minor FROM (?) AS waiting GROUP BY currency", due).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("count what waits for a fault: %w", err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/merchant"
 	"backstop/internal/recipient"
 
 	"github.com/uptrace/bun"
@@ -48,9 +47,8 @@ type condition struct {
 // health is a node's view of the endpoints: its own results at once, those of the others
 // within seconds. It only chooses between endpoints; a wrong choice costs one attempt.
 type health struct {
-	db        *db.DB
-	directory func() *merchant.Directory
-	log       *slog.Logger
+	db  *db.DB
+	log *slog.Logger
 
 	mu      sync.Mutex
 	failing map[endpointKey]condition
@@ -60,7 +58,7 @@ type health struct {
 }
 
 func newHealth(o *Options) *health {
-	h := &health{db: o.DB, directory: o.Directory, log: o.Log, failing: map[endpointKey]condition{}, okAt: map[endpointKey]int64{}}
+	h := &health{db: o.DB, log: o.Log, failing: map[endpointKey]condition{}, okAt: map[endpointKey]int64{}}
 	h.read() // so that a fresh node does not try first what fails on the others
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -87,22 +85,23 @@ func (h *health) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	var rows []struct {
-		OwnerID      int64
+		RecipientID  int64
+		ToSubscriber bool
 		Endpoint     string
 		Failures     int64
 		LastFailedAt int64
 	}
-	err := h.db.Read.NewRaw("SELECT owner_id, endpoint, failures, last_failed_at FROM endpoint_health"+
+	err := h.db.Read.NewRaw("SELECT recipient_id, to_subscriber, endpoint, failures, last_failed_at FROM endpoint_health"+
 		" WHERE failures > 0 AND last_failed_at IS NOT NULL ORDER BY last_failed_at DESC LIMIT ?", healthRows).Scan(ctx, &rows)
 	if err != nil {
 		h.log.Error("read the health of endpoints", "error", db.ErrorText(err))
 		return
 	}
-	failing, directory := make(map[endpointKey]condition, len(rows)), h.directory()
+	failing := make(map[endpointKey]condition, len(rows))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range rows {
-		k := endpointKey{directory.RecipientOf(r.OwnerID), r.Endpoint}
+		k := endpointKey{recipient.Of(r.RecipientID, r.ToSubscriber), r.Endpoint}
 		failing[k] = condition{r.Failures, max(r.LastFailedAt+unhealthyFor.Microseconds(), h.failing[k].again)}
 	}
 	h.failing = failing
@@ -129,7 +128,8 @@ func (h *health) unhealthy(k endpointKey, now int64) bool {
 type healthRow struct {
 	bun.BaseModel `bun:"table:endpoint_health,alias:eh"`
 
-	OwnerID      int64  `bun:"owner_id,pk"`
+	RecipientID  int64  `bun:"recipient_id,pk"`
+	ToSubscriber bool   `bun:"to_subscriber"`
 	Endpoint     string `bun:"endpoint,pk"`
 	Failures     int64  `bun:"failures"`
 	LastOKAt     *int64 `bun:"last_ok_at"`
@@ -149,7 +149,7 @@ func (h *health) note(won []*outcome, now int64) []healthRow {
 		k := o.endpointKey()
 		r := rows[k]
 		if r == nil {
-			r = &healthRow{OwnerID: k.owner.ID, Endpoint: k.name}
+			r = &healthRow{RecipientID: k.owner.ID, ToSubscriber: k.owner.IsSubscriber(), Endpoint: k.name}
 			rows[k] = r
 		}
 		if o.attempt.Class == OK {

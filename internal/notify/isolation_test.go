@@ -184,7 +184,7 @@ func TestMostMerchantsHangAndTheOthersAreNotified(t *testing.T) {
 	}
 	for i := range nudges {
 		nudges[i].Recipient = int64(i%10 + 1)
-		if _, err := f.DB.NewRaw("UPDATE deliveries SET merchant_id = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].Delivery).Exec(t.Context()); err != nil {
+		if _, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

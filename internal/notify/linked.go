@@ -31,9 +31,9 @@ const (
 // send, and withinLinked to those of one without. Their parameters are withinArgs, of
 // the merchants that are linked to it.
 const (
-	within = "(channel <> ? OR merchant_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS" +
-		" (SELECT 1 FROM report_merchants AS r WHERE r.merchant_id = deliveries.merchant_id AND r.last_ok_at > ?)))"
-	withinLinked = "(channel = ? AND merchant_id IN (?))"
+	within = "(channel <> ? OR recipient_id IN (?) OR next_at <= ? OR (next_at <= ? AND NOT EXISTS" +
+		" (SELECT 1 FROM report_recipients AS r WHERE r.recipient_id = deliveries.recipient_id AND r.last_ok_at > ?)))"
+	withinLinked = "(channel = ? AND recipient_id IN (?))"
 )
 
 // links is which merchants are connected to this node.

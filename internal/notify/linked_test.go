@@ -151,7 +151,7 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', next_at = ?", d.Now()-10*time.Minute.Microseconds()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		row := breaker.Row{OwnerID: m.ID, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1, UpdatedAt: d.Now()}
+		row := breaker.Row{OwnerID: m.ID, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1, UpdatedAt: d.Now()}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
 				if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ?", d.Now()-c.late.Microseconds()).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := d.NewRaw("INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (?, ?, 0)", f.M1.ID, d.Now()-c.told.Microseconds()).Exec(t.Context()); err != nil {
+				if _, err := d.NewRaw("INSERT INTO report_recipients (recipient_id, last_ok_at, last_failed_at) VALUES (?, ?, 0)", f.M1.ID, d.Now()-c.told.Microseconds()).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				var l line

@@ -40,7 +40,7 @@ type Delivery struct {
 
 	ID           int64  `bun:"id,pk"`
 	EventID      int64  `bun:"event_id"`
-	RecipientID  int64  `bun:"merchant_id"`
+	RecipientID  int64  `bun:"recipient_id"`
 	ToSubscriber bool   `bun:"to_subscriber"` // the kind of the recipient
 	SubjectID    int64  `bun:"subject_id"`
 	EventType    string `bun:"event_type"`
@@ -77,7 +77,7 @@ type Delivery struct {
 }
 
 // ListColumns are the columns of a Delivery (alias d) in a list: all but the event's body.
-const ListColumns = "d.id, d.event_id, d.merchant_id, d.to_subscriber, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
+const ListColumns = "d.id, d.event_id, d.recipient_id, d.to_subscriber, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
 	" d.schedule_from, d.next_at, d.lease_until, d.lease_owner, d.last_class, d.last_error, d.created_at, d.finished_at, d.currency, d.amount, d.trace, d.shared, d.counted"
 
 // AllEvents are the events for a query, wherever they are stored. As with AllAttempts, not
@@ -88,7 +88,7 @@ const AllEvents = "(SELECT id, merchant_id, subject_id, type, version, body, cre
 // AllAttempts are the attempts for a query: the first one of a delivery is stored in it.
 const AllAttempts = "(SELECT " + attemptColumns + " FROM notify_attempts UNION ALL SELECT " + attemptColumns + " FROM first_attempts)"
 
-const attemptColumns = "id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node," +
+const attemptColumns = "id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node," +
 	" request_header, response_header, response_body, error"
 
 // Recipient is whom it is for.
@@ -111,7 +111,7 @@ type Attempt struct {
 
 	ID             int64  `bun:"id,pk"`
 	DeliveryID     int64  `bun:"delivery_id"`
-	RecipientID    int64  `bun:"merchant_id"`
+	RecipientID    int64  `bun:"recipient_id"`
 	Number         int64  `bun:"number"`
 	URL            string `bun:"url"`
 	Class          Class  `bun:"class"`

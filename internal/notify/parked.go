@@ -81,7 +81,7 @@ func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
 	now := d.Now()
 	q := d.Read.NewSelect().Table("deliveries").ColumnExpr("next_at AS at").Where("next_at <= ?", now)
 	if len(parked) > 0 {
-		q = q.Where("merchant_id NOT IN (?)", bun.List(parked))
+		q = q.Where("recipient_id NOT IN (?)", bun.List(parked))
 	}
 	return countDue(ctx, d, now, q)
 }
@@ -89,7 +89,7 @@ func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
 // Parked counts what waits for a recipient, parked or not.
 func Parked(ctx context.Context, d *db.DB, to recipient.Recipient) (Due, error) {
 	return countDue(ctx, d, d.Now(), d.Read.NewSelect().Table("deliveries").ColumnExpr("created_at AS at").
-		Where("merchant_id = ? AND next_at IS NOT NULL", to.ID))
+		Where("recipient_id = ? AND next_at IS NOT NULL", to.ID))
 }
 
 // ParkedSums are the notifications that wait for a recipient and their money by currency
@@ -98,7 +98,7 @@ func Parked(ctx context.Context, d *db.DB, to recipient.Recipient) (Due, error) 
 func ParkedSums(ctx context.Context, d *db.DB, to recipient.Recipient) (sums []report.Sum, more bool, err error) {
 	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM"+
 		" (SELECT DISTINCT event_id, currency, amount FROM"+
-		" (SELECT event_id, currency, amount FROM deliveries WHERE merchant_id = ? AND next_at IS NOT NULL LIMIT ?) AS w) AS e"+
+		" (SELECT event_id, currency, amount FROM deliveries WHERE recipient_id = ? AND next_at IS NOT NULL LIMIT ?) AS w) AS e"+
 		" GROUP BY currency ORDER BY currency", to.ID, maxCounted).Scan(ctx, &sums)
 	if err != nil {
 		return nil, false, fmt.Errorf("add up parked deliveries: %w", err)
@@ -135,7 +135,7 @@ func (w *Waker) Wake(ctx context.Context) error {
 		}
 		w.nudged[id] = r.Generation
 		var ids []int64
-		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE merchant_id = ? AND next_at <= ? ORDER BY "+probeOrder(r)+" LIMIT 1", id, r.OpenUntil).Scan(ctx, &ids)
+		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE recipient_id = ? AND next_at <= ? ORDER BY "+probeOrder(r)+" LIMIT 1", id, r.OpenUntil).Scan(ctx, &ids)
 		if err != nil {
 			return fmt.Errorf("find a delivery for the probe: %w", err)
 		}

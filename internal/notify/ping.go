@@ -46,7 +46,7 @@ type openPing struct {
 	bun.BaseModel `bun:"table:open_pings"`
 
 	DeliveryID  int64 `bun:"delivery_id,pk"`
-	RecipientID int64 `bun:"merchant_id"`
+	RecipientID int64 `bun:"recipient_id"`
 	Until       int64 `bun:"until"` // until when its requester waits, Unix µs
 }
 
@@ -277,7 +277,7 @@ func removePings(ctx context.Context, d *db.DB, ids []int64) error {
 func (d *Dispatcher) SendPings(ctx context.Context) error {
 	now := d.o.DB.Now()
 	var ids []int64
-	err := d.o.DB.Read.NewRaw("SELECT DISTINCT merchant_id FROM open_pings WHERE until > ? LIMIT ?", now, maxPings).Scan(ctx, &ids)
+	err := d.o.DB.Read.NewRaw("SELECT DISTINCT recipient_id FROM open_pings WHERE until > ? LIMIT ?", now, maxPings).Scan(ctx, &ids)
 	if err != nil {
 		return fmt.Errorf("look for pings: %w", err)
 	}
@@ -287,7 +287,7 @@ func (d *Dispatcher) SendPings(ctx context.Context) error {
 	}
 	var mine []claimed
 	err = d.o.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = 1, lease_owner = ? WHERE status = ? AND channel = ? AND id IN"+
-		" (SELECT delivery_id FROM open_pings WHERE merchant_id IN (?) AND until > ?)"+claimedColumns,
+		" (SELECT delivery_id FROM open_pings WHERE recipient_id IN (?) AND until > ?)"+claimedColumns,
 		Sending, d.o.DB.Boot(), Queued, Websocket, bun.List(here), now).Scan(ctx, &mine)
 	if err != nil {
 		return fmt.Errorf("claim pings: %w", err)

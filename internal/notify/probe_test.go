@@ -145,8 +145,8 @@ func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		b := newBreakers(f, strict)
 		for _, q := range []string{
-			"INSERT INTO breakers (merchant_id, state, generation, probe_until, updated_at) VALUES (1, 'half_open', 4, 9223372036854775807, 1)",
-			"INSERT INTO breaker_probes (merchant_id, generation, delivery_id) VALUES (1, 3, 77)",
+			"INSERT INTO breakers (owner_id, state, generation, probe_until, updated_at) VALUES (1, 'half_open', 4, 9223372036854775807, 1)",
+			"INSERT INTO breaker_probes (owner_id, generation, delivery_id) VALUES (1, 3, 77)",
 		} {
 			if _, err := d.NewRaw(q).Exec(t.Context()); err != nil {
 				t.Fatal(err)

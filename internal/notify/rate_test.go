@@ -130,8 +130,8 @@ func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
 		b := newBreakers(f, never)
 		disp := crowdWith(t, f, func() *merchant.Directory { return merchant.NewDirectory([]*merchant.Merchant{&m}, nil) }, &fakeChannel{}, 50, b)
 		for i, query := range []string{
-			"INSERT INTO breakers (merchant_id, state, cause, changed_at, updated_at) VALUES (?0, 'closed', 'probe_taken', ?1, ?1)",
-			"UPDATE breakers SET changed_at = 0, updated_at = ?1 WHERE merchant_id = ?0",
+			"INSERT INTO breakers (owner_id, state, cause, changed_at, updated_at) VALUES (?0, 'closed', 'probe_taken', ?1, ?1)",
+			"UPDATE breakers SET changed_at = 0, updated_at = ?1 WHERE owner_id = ?0",
 		} {
 			if _, err := d.NewRaw(query, m.ID, d.Now()).Exec(t.Context()); err != nil {
 				t.Fatal(err)

@@ -148,22 +148,29 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, won
 			continue
 		}
 		var order struct {
-			OrderNo  string
-			Amount   int64
-			Currency string
+			OrderNo    string
+			MerchantID int64
+			Amount     int64
+			Currency   string
 		}
-		err := tx.NewRaw("SELECT order_no, amount, currency FROM orders WHERE id = ?", o.claimed.SubjectID).Scan(ctx, &order)
+		err := tx.NewRaw("SELECT order_no, merchant_id, amount, currency FROM orders WHERE id = ?", o.claimed.SubjectID).Scan(ctx, &order)
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
 		kind, subject := exceptionKey(o.claimed.publicID(), o.claimed.Recipient())
 		metric.Exceptions.WithLabelValues(kind).Inc()
+		detail := map[string]any{
+			"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,
+		}
+		if o.claimed.ToSubscriber {
+			if s := r.o.Directory().ByID(o.claimed.RecipientID); s != nil {
+				detail["subscriber"] = s.Code
+			}
+		}
 		items = append(items, &exception.Item{
-			Kind: kind, MerchantID: o.claimed.RecipientID, OrderID: o.claimed.SubjectID,
+			Kind: kind, MerchantID: order.MerchantID, OrderID: o.claimed.SubjectID,
 			OrderNo: order.OrderNo, Subject: subject, Amount: order.Amount, Currency: order.Currency,
-			Detail: exception.Detail(map[string]any{
-				"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,
-			}),
+			Detail: exception.Detail(detail),
 		})
 	}
 	exception.Open(tx, w, r.o.DB, items)
@@ -213,7 +220,7 @@ func (r *results) applyBreakers(f *breaker.Folded) {
 	var closed []int64
 	for _, c := range f.Changes {
 		metric.BreakerChanges.WithLabelValues(string(c.To)).Inc()
-		r.o.Log.Warn("breaker", "merchant_id", c.OwnerID, "from", c.From, "to", c.To, "cause", c.Cause, "failures", c.Failures)
+		r.o.Log.Warn("breaker", "recipient_id", c.OwnerID, "from", c.From, "to", c.To, "cause", c.Cause, "failures", c.Failures)
 		if c.To == breaker.Closed {
 			closed = append(closed, c.OwnerID)
 		}

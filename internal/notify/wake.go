@@ -15,7 +15,7 @@ const maxWake = 1000
 // returns how many. Those that wait for another reason keep their time.
 func Wake(ctx context.Context, d *db.DB, merchantID int64) (int64, error) {
 	now := d.Now()
-	res, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE merchant_id = ? AND next_at > ?"+
+	res, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = ? AND next_at > ?"+
 		" AND status = ? AND last_class = ? ORDER BY next_at LIMIT ?) AND status = ?",
 		now, merchantID, now, RetryWait, NotConnected, maxWake, RetryWait).Exec(ctx)
 	if err != nil {

@@ -41,15 +41,15 @@ type Delta struct {
 }
 
 type attempts struct {
-	Merchant int64    `json:"i"`
-	Results  [3]int64 `json:"r"` // by Result
-	TookUS   int64    `json:"t"`
-	Took     string   `json:"h"` // a Histogram as text
-	TookLong string   `json:"hl,omitempty"`
-	Lag      string   `json:"l,omitempty"`
-	LagLong  string   `json:"ll,omitempty"`
-	OKAt     int64    `json:"s,omitempty"` // of the last attempt that the merchant confirmed, Unix µs
-	FailedAt int64    `json:"f,omitempty"` // of the last one that it did not
+	Recipient int64    `json:"i"`
+	Results   [3]int64 `json:"r"` // by Result
+	TookUS    int64    `json:"t"`
+	Took      string   `json:"h"` // a Histogram as text
+	TookLong  string   `json:"hl,omitempty"`
+	Lag       string   `json:"l,omitempty"`
+	LagLong   string   `json:"ll,omitempty"`
+	OKAt      int64    `json:"s,omitempty"` // of the last attempt that the merchant confirmed, Unix µs
+	FailedAt  int64    `json:"f,omitempty"` // of the last one that it did not
 
 	took, lag Histogram
 }
@@ -91,9 +91,9 @@ func NewDelta(now int64) *Delta { return &Delta{Minute: floor(now, time.Minute),
 // floor is the beginning of the span that contains a moment.
 func floor(us int64, span time.Duration) int64 { return us - us%span.Microseconds() }
 
-// Attempt counts one attempt and how long the merchant took.
-func (x *Delta) Attempt(merchant int64, r Result, took time.Duration) {
-	a := x.of(merchant)
+// Attempt counts one attempt and how long the recipient took.
+func (x *Delta) Attempt(recipient int64, r Result, took time.Duration) {
+	a := x.of(recipient)
 	a.Results[r]++
 	a.TookUS += took.Microseconds()
 	a.took.Add(took)
@@ -104,12 +104,12 @@ func (x *Delta) Attempt(merchant int64, r Result, took time.Duration) {
 	}
 }
 
-// Lag counts how long after the fact a merchant's first attempt began.
-func (x *Delta) Lag(merchant int64, lag time.Duration) { x.of(merchant).lag.Add(lag) }
+// Lag counts how long after the fact a recipient's first attempt began.
+func (x *Delta) Lag(recipient int64, lag time.Duration) { x.of(recipient).lag.Add(lag) }
 
-// of finds a merchant's sums.
-func (x *Delta) of(merchant int64) *attempts {
-	return entry(&x.Attempts, attempts{Merchant: merchant}, func(a *attempts) bool { return a.Merchant == merchant })
+// of finds a recipient's sums.
+func (x *Delta) of(recipient int64) *attempts {
+	return entry(&x.Attempts, attempts{Recipient: recipient}, func(a *attempts) bool { return a.Recipient == recipient })
 }
 
 // entry returns the entry of a short list for which same holds, or else a new one.

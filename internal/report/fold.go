@@ -24,8 +24,8 @@ var spans = []struct {
 	span  time.Duration
 }{{"report_minutes", time.Minute}, {"report_hours", time.Hour}}
 
-// allMerchants is the merchant under which the sums of all of them are stored.
-const allMerchants = 0
+// allRecipients is the recipient under which the sums of all of them are stored.
+const allRecipients = 0
 
 // Fold adds deltas to the figures, a bounded number at a time, and returns how many. One
 // node folds at a time; for the others there is nothing to do. The deltas are read and
@@ -76,7 +76,7 @@ func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
 // errFoldedElsewhere rolls a fold back that another node has made already.
 var errFoldedElsewhere = errors.New("another node folds")
 
-type spanKey struct{ merchant, start int64 }
+type spanKey struct{ recipient, start int64 }
 
 type callbackKey struct {
 	start, supplier int64
@@ -104,7 +104,7 @@ type sums struct {
 	callbacks  map[callbackKey]int64
 	unnotified map[moneyKey]counts // orders, amount
 	orders     map[ordersKey]counts
-	last       map[int64]lastRow // by merchant
+	last       map[int64]lastRow // by recipient
 }
 
 func sumUp(bodies []string) (*sums, error) {
@@ -117,11 +117,11 @@ func sumUp(bodies []string) (*sums, error) {
 		}
 		for i := range x.Attempts {
 			a := &x.Attempts[i]
-			if err := pointOf(minutes, spanKey{a.Merchant, x.Minute}).add(a.row()); err != nil {
+			if err := pointOf(minutes, spanKey{a.Recipient, x.Minute}).add(a.row()); err != nil {
 				return nil, err
 			}
-			l := s.last[a.Merchant]
-			s.last[a.Merchant] = lastRow{MerchantID: a.Merchant, OKAt: max(l.OKAt, a.OKAt), FailedAt: max(l.FailedAt, a.FailedAt)}
+			l := s.last[a.Recipient]
+			s.last[a.Recipient] = lastRow{RecipientID: a.Recipient, OKAt: max(l.OKAt, a.OKAt), FailedAt: max(l.FailedAt, a.FailedAt)}
 		}
 		for _, c := range x.Callbacks {
 			s.callbacks[callbackKey{x.Minute, c.Supplier, c.Outcome}] += c.N
@@ -137,8 +137,8 @@ func sumUp(bodies []string) (*sums, error) {
 	for i, sp := range spans {
 		s.points[i] = map[spanKey]*Point{}
 		for k, p := range minutes {
-			for _, merchant := range []int64{allMerchants, k.merchant} {
-				pointOf(s.points[i], spanKey{merchant, floor(k.start, sp.span)}).merge(p)
+			for _, to := range []int64{allRecipients, k.recipient} {
+				pointOf(s.points[i], spanKey{to, floor(k.start, sp.span)}).merge(p)
 			}
 		}
 	}
@@ -216,16 +216,16 @@ type unnotifiedRow struct {
 
 // row is one span of report_minutes or report_hours.
 type row struct {
-	MerchantID int64  `bun:"merchant_id,pk"`
-	Start      int64  `bun:"start,pk"`
-	OK         int64  `bun:"ok"`
-	Retried    int64  `bun:"retried"`
-	Failed     int64  `bun:"failed"`
-	TookUS     int64  `bun:"took_us"`
-	Took       string `bun:"took"`
-	TookLong   string `bun:"took_long"`
-	Lag        string `bun:"lag"`
-	LagLong    string `bun:"lag_long"`
+	RecipientID int64  `bun:"recipient_id,pk"`
+	Start       int64  `bun:"start,pk"`
+	OK          int64  `bun:"ok"`
+	Retried     int64  `bun:"retried"`
+	Failed      int64  `bun:"failed"`
+	TookUS      int64  `bun:"took_us"`
+	Took        string `bun:"took"`
+	TookLong    string `bun:"took_long"`
+	Lag         string `bun:"lag"`
+	LagLong     string `bun:"lag_long"`
 }
 
 // addPoints adds to the spans' rows. Histograms are texts, so that the rows are read,
@@ -234,19 +234,19 @@ func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*
 	if len(points) == 0 {
 		return nil
 	}
-	merchants, starts := map[int64]bool{}, map[int64]bool{}
+	recipients, starts := map[int64]bool{}, map[int64]bool{}
 	for k := range points {
-		merchants[k.merchant], starts[k.start] = true, true
+		recipients[k.recipient], starts[k.start] = true, true
 	}
 	var stored []row
 	err := tx.NewSelect().Model(&stored).ModelTableExpr("? AS row", bun.Ident(table)).
-		Where("merchant_id IN (?)", bun.List(slices.Collect(maps.Keys(merchants)))).
+		Where("recipient_id IN (?)", bun.List(slices.Collect(maps.Keys(recipients)))).
 		Where("start IN (?)", bun.List(slices.Collect(maps.Keys(starts)))).Scan(ctx)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", table, err)
 	}
 	for _, r := range stored {
-		if p := points[spanKey{r.MerchantID, r.Start}]; p != nil {
+		if p := points[spanKey{r.RecipientID, r.Start}]; p != nil {
 			if err := p.add(r); err != nil {
 				return err
 			}
@@ -255,14 +255,14 @@ func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*
 	rows := make([]row, 0, len(points))
 	for k, p := range points {
 		rows = append(rows, row{
-			MerchantID: k.merchant, Start: k.start, OK: p.OK, Retried: p.Retried, Failed: p.Failed, TookUS: p.TookUS,
+			RecipientID: k.recipient, Start: k.start, OK: p.OK, Retried: p.Retried, Failed: p.Failed, TookUS: p.TookUS,
 			Took: text(p.Took.n[:]), TookLong: text(p.Took.long[:]), Lag: text(p.Lag.n[:]), LagLong: text(p.Lag.long[:]),
 		})
 	}
 	slices.SortFunc(rows, func(x, y row) int {
-		return cmp.Or(cmp.Compare(x.MerchantID, y.MerchantID), cmp.Compare(x.Start, y.Start))
+		return cmp.Or(cmp.Compare(x.RecipientID, y.RecipientID), cmp.Compare(x.Start, y.Start))
 	})
-	q := tx.NewInsert().Model(&rows).ModelTableExpr("?", bun.Ident(table)).On("CONFLICT (merchant_id, start) DO UPDATE")
+	q := tx.NewInsert().Model(&rows).ModelTableExpr("?", bun.Ident(table)).On("CONFLICT (recipient_id, start) DO UPDATE")
 	for _, column := range []string{"ok", "retried", "failed", "took_us", "took", "took_long", "lag", "lag_long"} {
 		q = q.Set("? = EXCLUDED.?", bun.Ident(column), bun.Ident(column))
 	}

@@ -64,7 +64,7 @@ func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
 		insert := func(start int64, took, lag string) {
 			t.Helper()
 			for _, table := range []string{"report_minutes", "report_hours"} {
-				exec(t, d, "INSERT INTO "+table+" (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, 3, 0, 0, 0, ?, ?)", start, took, lag)
+				exec(t, d, "INSERT INTO "+table+" (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, 3, 0, 0, 0, ?, ?)", start, took, lag)
 			}
 		}
 		insert(minute-minute%(60*minuteUS), "0 0 0 0 0 0 0 0 0 3", "0 0 0 0 0 0 0 0 0 0 0 3") // of 2.5 to 5 s; over 10 s
@@ -102,7 +102,7 @@ func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
 		}
 		// A program of before reads twelve counts.
 		var took, lag string
-		if err := d.NewRaw("SELECT took, lag FROM report_minutes WHERE merchant_id = 1").Scan(t.Context(), &took, &lag); err != nil || took != "200" || lag != "0 0 0 0 0 0 0 0 0 0 0 200" {
+		if err := d.NewRaw("SELECT took, lag FROM report_minutes WHERE recipient_id = 1").Scan(t.Context(), &took, &lag); err != nil || took != "200" || lag != "0 0 0 0 0 0 0 0 0 0 0 200" {
 			t.Errorf("the row holds %q and %q, %v", took, lag, err)
 		}
 	})

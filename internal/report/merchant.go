@@ -10,14 +10,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// lastRow is when a merchant last confirmed and when an attempt at it last
+// lastRow is when a recipient last confirmed and when an attempt at it last
 // failed.
 type lastRow struct {
-	bun.BaseModel `bun:"table:report_merchants,alias:rl"`
+	bun.BaseModel `bun:"table:report_recipients,alias:rl"`
 
-	MerchantID int64 `bun:"merchant_id,pk"`
-	OKAt       int64 `bun:"last_ok_at"`
-	FailedAt   int64 `bun:"last_failed_at"`
+	RecipientID int64 `bun:"recipient_id,pk"`
+	OKAt        int64 `bun:"last_ok_at"`
+	FailedAt    int64 `bun:"last_failed_at"`
 }
 
 // writeLast advances the moments. Deltas are not folded in the order of their moments: an
@@ -30,7 +30,7 @@ func writeLast(ctx context.Context, tx db.Tx, last map[int64]lastRow) error {
 	for _, l := range last {
 		rows = append(rows, l)
 	}
-	q := tx.NewInsert().Model(&rows).On("CONFLICT (merchant_id) DO UPDATE")
+	q := tx.NewInsert().Model(&rows).On("CONFLICT (recipient_id) DO UPDATE")
 	for _, column := range []string{"last_ok_at", "last_failed_at"} {
 		c := bun.Ident(column)
 		q = q.Set("? = CASE WHEN EXCLUDED.? > rl.? THEN EXCLUDED.? ELSE rl.? END", c, c, c, c, c)
@@ -59,7 +59,7 @@ func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standin
 	first := floor(since, time.Minute)
 	var rows []row
 	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("report_minutes AS row").
-		Where("merchant_id IN (?) AND start >= ?", bun.List(merchants), first).Scan(ctx)
+		Where("recipient_id IN (?) AND start >= ?", bun.List(merchants), first).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read merchants' figures: %w", err)
 	}
@@ -71,15 +71,15 @@ func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standin
 		s.Health[h.Merchant] = h
 	}
 	var last []lastRow
-	if err := d.Read.NewSelect().Model(&last).Where("rl.merchant_id IN (?)", bun.List(merchants)).Scan(ctx); err != nil {
+	if err := d.Read.NewSelect().Model(&last).Where("rl.recipient_id IN (?)", bun.List(merchants)).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read when merchants last answered: %w", err)
 	}
 	for _, l := range last {
-		s.OKAt[l.MerchantID], s.FailedAt[l.MerchantID] = l.OKAt, l.FailedAt
+		s.OKAt[l.RecipientID], s.FailedAt[l.RecipientID] = l.OKAt, l.FailedAt
 	}
 	// One probe a merchant: a group would read all that waits.
 	var due []struct{ ID, DueAt int64 }
-	err = d.Read.NewRaw("SELECT m.id, coalesce((SELECT w.next_at FROM deliveries AS w WHERE w.merchant_id = m.id AND w.next_at IS NOT NULL"+
+	err = d.Read.NewRaw("SELECT m.id, coalesce((SELECT w.next_at FROM deliveries AS w WHERE w.recipient_id = m.id AND w.next_at IS NOT NULL"+
 		" ORDER BY w.next_at LIMIT 1), 0) AS due_at FROM merchants AS m WHERE m.id IN (?)", bun.List(merchants)).Scan(ctx, &due)
 	if err != nil {
 		return nil, fmt.Errorf("read what merchants wait for: %w", err)
@@ -95,13 +95,13 @@ func healthOf(rows []row, first, now int64) ([]Health, error) {
 	part := max(time.Minute.Microseconds(), (now-first)/trendSteps+1)
 	trends := map[int64][]Point{}
 	for _, r := range rows {
-		if r.MerchantID == allMerchants {
+		if r.RecipientID == allRecipients {
 			continue
 		}
-		if trends[r.MerchantID] == nil {
-			trends[r.MerchantID] = make([]Point, trendSteps)
+		if trends[r.RecipientID] == nil {
+			trends[r.RecipientID] = make([]Point, trendSteps)
 		}
-		if err := trends[r.MerchantID][min(int((r.Start-first)/part), trendSteps-1)].add(r); err != nil {
+		if err := trends[r.RecipientID][min(int((r.Start-first)/part), trendSteps-1)].add(r); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ func TestTheLastAnswersOfAMerchantNeverGoBack(t *testing.T) {
 		at(2*time.Minute, OK) // folded late
 		at(30*time.Second, Retried)
 		at(40*time.Second, Failed)
-		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
+		exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
 			" VALUES (1, 1, 7, 1, 'order.paid', 'webhook', '', 'retry_wait', ?, 0), (2, 1, 7, 1, 'order.paid', 'webhook', '', 'queued', ?, 0)", now+5, now+3)
 		s, err := Of(t.Context(), d, []int64{7, 8}, now-time.Hour.Microseconds())
 		if err != nil {

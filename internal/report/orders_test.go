@@ -57,7 +57,7 @@ func TestWhatWasNeverTriedIsCountedByOrder(t *testing.T) {
 			{4, 0, 5, ""},      // of a system of our own
 			{5, 0, 5, "USD"},
 		} {
-			exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at, currency, amount)"+
+			exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at, currency, amount)"+
 				" VALUES (?, ?, 1, 1, 'order.paid', 'webhook', '', 'queued', ?, ?, ?, ?, 1)", id+1, row.event, row.attempts, row.next, 100+id, row.currency)
 		}
 		if got, err := NotTried(t.Context(), d); err != nil || got != (Untried{Orders: 2, Oldest: 100}) {
@@ -71,7 +71,7 @@ func TestOrdersAreRecountedAndFixed(t *testing.T) {
 		now := d.Now()
 		add := func(event int64, status, currency string, counted bool) {
 			t.Helper()
-			exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at, currency, amount, counted)"+
+			exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, currency, amount, counted)"+
 				" VALUES (?, ?, 1, 77, 'order.paid', 'webhook', '', ?, ?, ?, 100, ?)", d.NewID(), event, status, now, currency, counted)
 		}
 		exec(t, d, "INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, paid_amount)"+

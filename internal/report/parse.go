@@ -45,7 +45,7 @@ func (x *Delta) field(name string) any {
 func (a *attempts) field(name string) any {
 	switch name {
 	case "i":
-		return &a.Merchant
+		return &a.Recipient
 	case "r":
 		return &a.Results
 	case "t":

@@ -29,7 +29,7 @@ func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
 		}
 		foldAll(t, d)
 		// Waiting rows that were tried lie beside the few that were not.
-		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at, currency, amount)"+
+		exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at, currency, amount)"+
 			" WITH RECURSIVE i (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < 5000)"+
 			" SELECT n, n, 1, n, 'order.paid', 'webhook', '', 'retry_wait', CASE WHEN n <= 10 THEN 0 ELSE 1 END, 5, n, 'CNY', 1 FROM i")
 		// Many orders become due within the next minute; one of them could not be closed.

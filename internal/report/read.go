@@ -75,7 +75,7 @@ func Outcomes(ctx context.Context, d *db.DB, merchant, from, to int64, step time
 	}
 	var rows []row
 	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("? AS row", bun.Ident(table)).
-		Where("merchant_id = ?", merchant).Where("start >= ? AND start <= ?", first, to).Scan(ctx)
+		Where("recipient_id = ?", merchant).Where("start >= ? AND start <= ?", first, to).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", table, err)
 	}
@@ -106,7 +106,7 @@ const (
 func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health, error) {
 	var rows []row
 	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("report_minutes AS row").Where("start >= ?", floor(since, time.Minute)).
-		OrderExpr("start DESC, merchant_id DESC").Limit(healthRows).Scan(ctx)
+		OrderExpr("start DESC, recipient_id DESC").Limit(healthRows).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the merchants' figures: %w", err)
 	}
@@ -167,8 +167,8 @@ func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, er
 		table, key, of string
 		keep           time.Duration
 	}{
-		{"report_minutes", "start, merchant_id", "TRUE", min(keep, minutesKept)},
-		{"report_hours", "start, merchant_id", "TRUE", keep},
+		{"report_minutes", "start, recipient_id", "TRUE", min(keep, minutesKept)},
+		{"report_hours", "start, recipient_id", "TRUE", keep},
 		{"report_callbacks", "start, supplier_id, outcome", "TRUE", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 60", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 3600", keep},

@@ -48,10 +48,10 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 		if err != nil {
 			return err
 		}
-		if err := tx.NewRaw("SELECT merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
+		if err := tx.NewRaw("SELECT recipient_id AS merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
 			// Money that several deliveries of an event are about counts once.
-			" (SELECT DISTINCT merchant_id, currency, event_id, amount FROM ("+open+") AS d WHERE currency <> '') AS w"+
-			" GROUP BY merchant_id, currency").Scan(ctx, &waiting); err != nil {
+			" (SELECT DISTINCT recipient_id, currency, event_id, amount FROM ("+open+") AS d WHERE currency <> '') AS w"+
+			" GROUP BY recipient_id, currency").Scan(ctx, &waiting); err != nil {
 			return err
 		}
 		if err := tx.NewSelect().Model(&counted).Scan(ctx); err != nil {

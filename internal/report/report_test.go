@@ -93,7 +93,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 		folders.Wait()
 		foldAll(t, d)
 		for _, step := range []time.Duration{time.Minute, time.Hour} {
-			points, err := Outcomes(t.Context(), d, allMerchants, now, now, step)
+			points, err := Outcomes(t.Context(), d, allRecipients, now, now, step)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestPartsAreDisjointAndSumUp(t *testing.T) {
 		except(5, "late_payment", "assigned", 8, "USD")
 		except(6, "late_payment", "resolved", 8, "USD")
 		except(7, "malformed", "open", 8, "CNY")
-		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
+		exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
 			" VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'queued', 5, 5, 'CNY', 100), (2, 2, 1, 3, 'order.closed', 'webhook', '', 'queued', 5, 5, '', 0)")
 		x := NewDelta(now)
 		x.Unnotified(1, "CNY", 1, 100)
@@ -243,7 +243,7 @@ func TestPartsAreDisjointAndSumUp(t *testing.T) {
 
 func TestRecountSeesAndMendPutsRight(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		exec(t, d, "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
+		exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
 			" VALUES (1, 1, 9, 1, 'order.paid', 'webhook', '', 'queued', 5, 5, 'CNY', 700)")
 		x := NewDelta(d.Now())
 		x.Unnotified(8, "JPY", 2, 30)

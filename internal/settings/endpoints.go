@@ -125,13 +125,13 @@ func MapEndpoints(owner EndpointOwner, all []merchant.Endpoint, change MapSecret
 
 // endpointKey identifies an endpoint of a merchant or subscription.
 type endpointKey struct {
-	OwnerID  int64
-	Endpoint string
+	RecipientID int64
+	Endpoint    string
 }
 
 // disabledEndpoints reads the endpoints to which nothing is sent.
 func disabledEndpoints(ctx context.Context, q bun.IDB) (all []endpointKey, err error) {
-	err = q.NewRaw("SELECT owner_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY owner_id, endpoint").Scan(ctx, &all)
+	err = q.NewRaw("SELECT recipient_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY recipient_id, endpoint").Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read disabled endpoints: %w", err)
 	}

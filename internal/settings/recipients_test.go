@@ -219,12 +219,12 @@ func TestNothingElseOfItsOwnerOrOfAnotherIsDisabledWithAnAddress(t *testing.T) {
 			}
 			return names
 		}
-		r.exec("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_error, reason) VALUES (?, 'b', 3, 'x', '')", id)
-		r.change("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, 'a', 9, 'x', 1, 'gone')", id)
+		r.exec("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, reason) VALUES (?, 'b', 3, 'x', '')", id)
+		r.change("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, 'a', 9, 'x', 1, 'gone')", id)
 		if got := disabled(); !slices.Equal(got, []string{"m1.a"}) {
 			t.Errorf("disabled are %q", got)
 		}
-		r.change("UPDATE endpoint_health SET owner_id = ? WHERE endpoint = 'a'", subscriber)
+		r.change("UPDATE endpoint_health SET recipient_id = ? WHERE endpoint = 'a'", subscriber)
 		if got := disabled(); !slices.Equal(got, []string{"data.a"}) {
 			t.Errorf("disabled are %q", got)
 		}

@@ -105,7 +105,7 @@ func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	}
 	disabled, err := disabledEndpoints(ctx, q)
 	for _, a := range disabled {
-		s.disabled[a.OwnerID] = append(s.disabled[a.OwnerID], a.Endpoint)
+		s.disabled[a.RecipientID] = append(s.disabled[a.RecipientID], a.Endpoint)
 	}
 	if err != nil {
 		return nil, err

@@ -185,7 +185,7 @@ func (o *Options) newLook(ctx context.Context) (l *look, err error) {
 		return nil, err
 	}
 	// Those of merchants are among them, and no supplier has one of their ids.
-	if err := o.DB.Read.NewRaw("SELECT merchant_id FROM breakers WHERE state <> ?", breaker.Closed).Scan(ctx, &l.tripped); err != nil {
+	if err := o.DB.Read.NewRaw("SELECT owner_id FROM breakers WHERE state <> ?", breaker.Closed).Scan(ctx, &l.tripped); err != nil {
 		return nil, fmt.Errorf("read which suppliers are away: %w", err)
 	}
 	for _, s := range o.Settings.Current().Suppliers.All() {

@@ -227,7 +227,7 @@ func (f *fixture) healthy() {
 // away opens the breaker of a supplier.
 func (f *fixture) away(code string) {
 	now := f.DB.Now()
-	f.exec("INSERT INTO breakers (merchant_id, state, changed_at, open_until, updated_at) VALUES (?, 'open', ?, ?, ?)", f.Entry(f.t, code).ID, now, now+hour, now)
+	f.exec("INSERT INTO breakers (owner_id, state, changed_at, open_until, updated_at) VALUES (?, 'open', ?, ?, ?)", f.Entry(f.t, code).ID, now, now+hour, now)
 }
 
 func counts(s *Sweep) map[string]int64 {

@@ -60,8 +60,8 @@ const (
 // waits holds for a delivery d that is late and will be sent: its merchant is parked, or
 // its breaker has just changed, or there were attempts lately and d is not too late for
 // that.
-const waits = "(d.merchant_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b.merchant_id = d.merchant_id AND b.changed_at >= ?) > 0" +
-	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_merchants r WHERE r.merchant_id = d.merchant_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
+const waits = "(d.recipient_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b.owner_id = d.recipient_id AND b.changed_at >= ?) > 0" +
+	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_recipients r WHERE r.recipient_id = d.recipient_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
 
 // notifyClaims: of each payment the merchant was or will be notified, at each endpoint
 // that must get it, or there is an exception, or the merchant has switched such events
@@ -230,13 +230,13 @@ func eventClaims() []claim {
 		{
 			table: "deliveries",
 			// That of a subscriber is of a merchant's event.
-			wrong: events.count("e", "e.id = x.event_id AND (x.to_subscriber OR e.merchant_id = x.merchant_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
-				" OR x.to_subscriber AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.merchant_id)",
+			wrong: events.count("e", "e.id = x.event_id AND (x.to_subscriber OR e.merchant_id = x.recipient_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
+				" OR x.to_subscriber AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.recipient_id)",
 			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
 		},
 		{
 			table: "notify_attempts",
-			wrong: "x.delivery_id >= " + notified + " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.merchant_id = x.merchant_id)",
+			wrong: "x.delivery_id >= " + notified + " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.recipient_id = x.recipient_id)",
 			what:  "'attempt ' || CAST(x.id AS TEXT) || ' has no delivery'",
 		},
 	}...)

@@ -92,9 +92,9 @@ func (s *story) exec(query string, args ...any) {
 // attempt records one try of an order's notification.
 func (s *story) attempt(o *order.Order, class string) {
 	s.t.Helper()
-	s.exec("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node,"+
+	s.exec("INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node,"+
 		" request_header, response_header, response_body, error)"+
-		" SELECT ?, d.id, d.merchant_id, d.attempts, '', ?, 200, 1, 1, '', '', '', ?, '' FROM deliveries d WHERE d.subject_id = ?",
+		" SELECT ?, d.id, d.recipient_id, d.attempts, '', ?, 200, 1, 1, '', '', '', ?, '' FROM deliveries d WHERE d.subject_id = ?",
 		s.DB.NewID(), class, []byte{}, o.ID)
 }
 
@@ -123,7 +123,7 @@ func (s *story) house(o *order.Order) {
 	s.t.Helper()
 	id := s.DB.NewID()
 	s.exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, 'crm', 'crm', 'null', '[]', '{}', 1, 1)", id)
-	s.exec("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, last_class, created_at, finished_at, to_subscriber)"+
+	s.exec("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, last_class, created_at, finished_at, to_subscriber)"+
 		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM "+notify.AllEvents+" e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
 }
 
@@ -291,10 +291,10 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I2", "delivery stopped", "UPDATE deliveries SET next_at = NULL WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "exhausted unseen", "DELETE FROM exceptions WHERE kind = 'notify_exhausted'"},
 		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped' AND last_class = 'no_address')"},
-		{"I2", "one of two addresses forgotten", "INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at, endpoint)" +
-			" SELECT id + 1, event_id, merchant_id, subject_id, event_type, channel, url, 'queued', 1, created_at, 'b' FROM deliveries WHERE status = 'delivered'"},
-		{"I2", "only the house was told", "UPDATE deliveries SET to_subscriber = TRUE, merchant_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'"},
-		{"I8", "delivery of the house for nobody", "UPDATE deliveries SET merchant_id = 5 WHERE to_subscriber"},
+		{"I2", "one of two addresses forgotten", "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, endpoint)" +
+			" SELECT id + 1, event_id, recipient_id, subject_id, event_type, channel, url, 'queued', 1, created_at, 'b' FROM deliveries WHERE status = 'delivered'"},
+		{"I2", "only the house was told", "UPDATE deliveries SET to_subscriber = TRUE, recipient_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I8", "delivery of the house for nobody", "UPDATE deliveries SET recipient_id = 5 WHERE to_subscriber"},
 		{"I3", "no settling attempt", "UPDATE payment_attempts SET status = 'failed' WHERE order_id = ?"},
 		{"I3", "attempt of an unpaid order", "UPDATE payment_attempts SET status = 'succeeded' WHERE supplier_trade_no = 'T-late'"},
 		{"I3", "other amount", "UPDATE orders SET paid_amount = 1 WHERE id = ?"},
@@ -328,8 +328,8 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I1", "paid by another callback", "UPDATE orders SET paid_callback = paid_callback + 1 WHERE id = ?"},
 		{"I6", "open and never looked at", "UPDATE orders SET next_at = NULL WHERE status = 'closing'"},
 		{"I6", "open and behind the watermark", "UPDATE settings SET value = (SELECT max(next_at) + 1 FROM orders WHERE status = 'closing') WHERE name = 'orders_due_from'"},
-		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
-		{"I7", "a second mark, counted on", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, merchant_id, number + 1, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
+		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
+		{"I7", "a second mark, counted on", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, recipient_id, number + 1, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
 		{"I7", "mark of a failure", "UPDATE notify_attempts SET class = 'timeout' WHERE class = 'ok'"},
 		{"I7", "delivered and still due", "UPDATE deliveries SET next_at = 1 WHERE status = 'delivered'"},
 		{"I12", "without a second person", "UPDATE approvals SET checker = NULL WHERE id = 1"},
@@ -394,9 +394,9 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 		"but a person does":           {10 * time.Hour, "UPDATE breakers SET state = 'open', by_hand = TRUE", 0},
 		"its probe is out":            {10 * time.Hour, "UPDATE breakers SET state = 'half_open'", 0},
 		"it was parked":               {10 * time.Minute, "UPDATE breakers SET state = 'closed'", 1},
-		"the merchant is being told":  {10 * time.Minute, "UPDATE report_merchants SET last_ok_at = ?", 0},
-		"the merchant fails":          {10 * time.Minute, "UPDATE report_merchants SET last_failed_at = ?", 0},
-		"others were told for hours":  {2 * time.Hour, "UPDATE report_merchants SET last_ok_at = ?", 1},
+		"the merchant is being told":  {10 * time.Minute, "UPDATE report_recipients SET last_ok_at = ?", 0},
+		"the merchant fails":          {10 * time.Minute, "UPDATE report_recipients SET last_failed_at = ?", 0},
+		"others were told for hours":  {2 * time.Hour, "UPDATE report_recipients SET last_ok_at = ?", 1},
 		"left to a node for a minute": {70 * time.Second, "UPDATE orders SET subject = subject", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -406,8 +406,8 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 				if strings.Contains(name, "gone") || strings.Contains(name, "a person") {
 					s.exec("UPDATE merchants SET disabled_at = 1")
 				}
-				s.exec("INSERT INTO breakers (merchant_id, state, updated_at) VALUES (?, 'closed', 1)", s.M1.ID)
-				s.exec("INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (?, 1, 1)", s.M1.ID)
+				s.exec("INSERT INTO breakers (owner_id, state, updated_at) VALUES (?, 'closed', 1)", s.M1.ID)
+				s.exec("INSERT INTO report_recipients (recipient_id, last_ok_at, last_failed_at) VALUES (?, 1, 1)", s.M1.ID)
 				s.exec("UPDATE deliveries SET next_at = ?", d.Now()-c.late.Microseconds())
 				if strings.Contains(c.prepare, "?") {
 					s.exec(c.prepare, d.Now())

@@ -115,6 +115,7 @@ var detailNames = []struct {
 	{"first_trade_no", text.Text{ZH: "首次渠道流水号", EN: "First trade number"}},
 	{"settled_order_id", text.Text{ZH: "已结清的订单", EN: "Settled order"}},
 	{"type", text.EventType},
+	{"subscriber", text.Text{ZH: "订阅方", EN: "Subscriber"}},
 	{"attempts", text.Text{ZH: "尝试次数", EN: "Attempts"}},
 	{"last_class", text.Text{ZH: "最后结果", EN: "Last outcome"}},
 	{"last_error", text.Text{ZH: "最后错误", EN: "Last error"}},

@@ -263,7 +263,7 @@ func seedMore(t *testing.T, d *db.DB) {
 	// A notification's id is as long as they are.
 	change(t, d, `INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)
 		SELECT 7001, 1, id, 'order.closed', 3, '{"id":"ntf_2wpytmd90jk0-order-closed-0"}', ? FROM orders WHERE order_no = '2026112000000001'`, d.Now())
-	change(t, d, `INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, created_at, currency, amount)
+	change(t, d, `INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, currency, amount)
 		SELECT 7002, 7001, 1, id, 'order.closed', 'webhook', '', 'skipped', ?, 'CNY', 1 FROM orders WHERE order_no = '2026112000000001'`, d.Now())
 	minute := time.Minute.Microseconds()
 	now := d.Now() / minute * minute
@@ -272,7 +272,7 @@ func seedMore(t *testing.T, d *db.DB) {
 		if i < 90 {
 			good, bad = 20, 30
 		}
-		change(t, d, "INSERT INTO report_minutes (merchant_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
+		change(t, d, "INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
 		change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'CNY', 40, 798000, ?, 19950 * ?)", now-i*minute, 40-bad, 40-bad)
 		if i%10 == 0 { // the curves of the tiles
 			change(t, d, "INSERT INTO report_risk (start, part, currency, orders, amount) VALUES (?, 'untold', 'CNY', 1, ?), (?, 'untold', 'KWD', 1, ?)", now-i*minute, 1+i, now-i*minute, 1+i)

@@ -37,10 +37,10 @@ var filling = []string{
 		" CASE WHEN i % 100 < 90 THEN 'S' || i ELSE '' END, CASE WHEN i % 100 < 90 THEN 1000 + i % 90000 ELSE 0 END, at, at + 1800000000," +
 		" CASE WHEN i % 1000 = 999 THEN at ELSE NULL END, CASE WHEN i % 100 < 90 THEN at ELSE NULL END FROM o",
 	"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) SELECT id + 2, 1 + i % 50, id, 'order.paid', 2, '{}', at FROM o WHERE i % 100 < 96",
-	"INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, next_at, last_class, created_at, currency, amount)" +
+	"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, next_at, last_class, created_at, currency, amount)" +
 		" SELECT id + 1, id + 2, 1 + i % 50, id, 'order.paid', 'webhook', '', CASE WHEN i % 100 = 7 THEN 'exhausted' WHEN i % 500 = 8 THEN 'retry_wait' ELSE 'delivered' END," +
 		" 5, CASE WHEN i % 500 = 8 THEN at + 86400000000 * 30 ELSE NULL END, 'ok', at, 'CNY', 1000 + i % 90000 FROM o WHERE i % 100 < 96",
-	"INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)" +
+	"INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)" +
 		" SELECT id + 10 + k, id + 1, 1 + i % 50, k, 'https://merchant.example/notify', 'ok', 200, at + k, 80000, 'n1', 'Webhook-Id: ntf_x', 'Server: nginx', '', ''" +
 		" FROM o CROSS JOIN (SELECT 1 AS k UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5) AS ks",
 	"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
@@ -73,7 +73,7 @@ func fill(t *testing.T, d *db.DB, rows int) {
 	change(t, d, "UPDATE settings SET value = ? WHERE name = 'claims_checked'", db.IDAt(now-2*60*1_000_000)) // as the dispatcher keeps it
 	minutes := func(table string, unit time.Duration, spans int) {
 		change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < 50)"+
-			" INSERT INTO "+table+" (merchant_id, start, ok, retried, failed, took_us, took, lag) SELECT j, ? - i * ?, 100, 5, 1, 8000000, '0 0 10 60 30 6', '10 60 30 6' FROM n CROSS JOIN m",
+			" INSERT INTO "+table+" (recipient_id, start, ok, retried, failed, took_us, took, lag) SELECT j, ? - i * ?, 100, 5, 1, 8000000, '0 0 10 60 30 6', '10 60 30 6' FROM n CROSS JOIN m",
 			spans, now-now%unit.Microseconds(), unit.Microseconds())
 	}
 	minutes("report_minutes", time.Minute, 72*60)

@@ -20,6 +20,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/recipient"
 	"backstop/internal/supplier"
 )
 
@@ -143,7 +144,7 @@ func gather(t *testing.T, h *harness) {
 			ID: id, Kind: exception.AmountMismatch, State: exception.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100, OrderNo: scriptedNo, Subject: fmt.Sprint(long(120), i),
 			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: at, UpdatedAt: at, ResolvedAt: &at, Outcome: exception.NoEffect, Reference: long(200), Detail: exception.Detail(facts),
 		})
-		write(&breaker.Change{ID: id, OwnerID: 1, Generation: i + 1, From: breaker.Closed, To: breaker.Open, Cause: breaker.ByHand, Failures: 5, Actor: "operator:li", Reason: long(1000), At: at})
+		write(&breaker.Change{ID: id, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: i + 1, From: breaker.Closed, To: breaker.Open, Cause: breaker.ByHand, Failures: 5, Actor: "operator:li", Reason: long(1000), At: at})
 	}
 	err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		for i := range gathered {

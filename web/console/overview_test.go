@@ -171,7 +171,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	seed(t, h.DB)
 	h.InTrouble(t)
 	change(t, h.DB, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (2, 'CNY', 4, 990000)")
-	change(t, h.DB, "INSERT INTO breakers (merchant_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.DB.Now(), h.DB.Now()+60_000_000, h.DB.Now())
+	change(t, h.DB, "INSERT INTO breakers (owner_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.DB.Now(), h.DB.Now()+60_000_000, h.DB.Now())
 	if err := h.Breakers.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}

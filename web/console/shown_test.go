@@ -34,11 +34,11 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 		run("UPDATE deliveries SET url = ?, endpoint = ?", address, address)
 		run("UPDATE orders SET notify_url = ?", address)
 		run("UPDATE merchants SET notify = ? WHERE id = 1", `{"urls":["`+address+`"],"ack":"status","schedule":"day","max_in_flight":10}`)
-		run("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_failed_at, last_error, disabled_at, reason) VALUES (1, ?, 5, ?, 'connection refused', ?, 'answered 410')", address, now, now)
+		run("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_failed_at, last_error, disabled_at, reason) VALUES (1, ?, 5, ?, 'connection refused', ?, 'answered 410')", address, now, now)
 		run("INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (77, 1, 77, 'ping', 1, ?, ?)",
 			fmt.Sprintf(`{"id":"ntf_25","type":"ping","timestamp":"t","data":{"merchant":"m1","endpoint":%q}}`, address), now)
-		run("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, endpoint, status, attempts, created_at) VALUES (?, 77, 1, 77, 'ping', 'webhook', '', ?, 'exhausted', 1, ?)", d.NewID(), address, now)
-		run("INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
+		run("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, endpoint, status, attempts, created_at) VALUES (?, 77, 1, 77, 'ping', 'webhook', '', ?, 'exhausted', 1, ?)", d.NewID(), address, now)
+		run("INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
 			" SELECT ?, id, 1, 1, ?, 'bad_status', 301, ?, 1, 'n', '', ?, ?, 'answered 301' FROM deliveries WHERE event_id = 77", d.NewID(), address, now, quoted, []byte{})
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return h.Audit.Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1", Params: map[string]any{"endpoint": address, "reason": "is it there?"}})

@@ -31,9 +31,9 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 	setNotify(t, h.DB, "waits_ms", []int{1000, 17000})
 	exec("DELETE FROM exceptions",
 		fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', finished_at = NULL, next_at = %d WHERE id = 9301", now+5_000_000),
-		fmt.Sprintf("INSERT INTO breakers (merchant_id, state, generation, failures, cause, changed_at, open_until, updated_at)"+
+		fmt.Sprintf("INSERT INTO breakers (owner_id, state, generation, failures, cause, changed_at, open_until, updated_at)"+
 			" VALUES (1, 'open', 1, 5, 'failures_in_a_row', %[1]d, %[2]d, %[1]d)", start+140_000_000, now+240_000_000),
-		fmt.Sprintf("INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, at)"+
+		fmt.Sprintf("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at)"+
 			" VALUES (9900, 1, 1, 'closed', 'open', 'failures_in_a_row', 5, %d), (9000, 1, 0, 'closed', 'open', 'by_hand', 77, %[1]d)", start+140_000_000))
 	h.ReadSettings(t)
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
@@ -49,6 +49,6 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 		t.Error("the story does not say that a person opened the breaker, or plans something")
 	}
 	exec("UPDATE breakers SET by_hand = FALSE, state = 'closed', failures = 0, cause = 'probe_taken', generation = 3",
-		fmt.Sprintf("INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, at) VALUES (9901, 1, 3, 'open', 'closed', 'probe_taken', 0, %d)", h.DB.Now()))
+		fmt.Sprintf("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at) VALUES (9901, 1, 3, 'open', 'closed', 'probe_taken', 0, %d)", h.DB.Now()))
 	inOrder(t, h.Page(t, cookie, scripted+"?lang=en").Body, "attempt 2 failed", "Breaker 1", "the probe was taken", "Planned: attempt 3")
 }

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 )
 
@@ -33,10 +34,10 @@ func (h *Site) InTrouble(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	row := breaker.Row{OwnerID: 1, State: breaker.Open, Generation: 2, Failures: 5, Cause: breaker.InARow, ChangedAt: now - 60e6, OpenUntil: now + 240e6, UpdatedAt: now}
+	row := breaker.Row{OwnerID: 1, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 2, Failures: 5, Cause: breaker.InARow, ChangedAt: now - 60e6, OpenUntil: now + 240e6, UpdatedAt: now}
 	history := []breaker.Change{
-		{ID: 1, OwnerID: 1, Generation: 1, From: breaker.Open, To: breaker.Closed, Cause: breaker.ByHand, Actor: "operator:wang.min", Reason: "they say it works " + Hostile, At: now - 3600e6},
-		{ID: 2, OwnerID: 1, Generation: 2, From: breaker.Closed, To: breaker.Open, Cause: breaker.InARow, Failures: 5, At: now - 60e6},
+		{ID: 1, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: 1, From: breaker.Open, To: breaker.Closed, Cause: breaker.ByHand, Actor: "operator:wang.min", Reason: "they say it works " + Hostile, At: now - 3600e6},
+		{ID: 2, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: 2, From: breaker.Closed, To: breaker.Open, Cause: breaker.InARow, Failures: 5, At: now - 60e6},
 	}
 	if _, err := h.DB.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func (h *Site) InTrouble(t *testing.T) {
 	if _, err := h.DB.NewInsert().Model(&history).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := h.DB.NewRaw("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason)"+
+	_, err := h.DB.NewRaw("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason)"+
 		" VALUES (1, 'old', 1, ?, ?, 'answered 410', ?, 'HTTP 410'), (1, 'https://a.test/n', 5, ?, ?, 'connection refused', NULL, '')",
 		now-7200e6, now-3600e6, now-3600e6, now-120e6, now-60e6).Exec(t.Context())
 	if err != nil {
@@ -76,7 +77,7 @@ func (h *Site) Notify(t *testing.T, order string, merchant int64, attempts ...no
 	}
 	insert("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)"+
 		" VALUES (?, ?, ?, ?, 1, 1, 'CNY', 2, '', '', 'paid', 2, 0, 0)", id, order, merchant, order)
-	insert("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
+	insert("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at)"+
 		" VALUES (?, ?, ?, ?, 'order.paid', 'webhook', '', 'retry_wait', ?, ?)", id, id, merchant, id, now-5_000_000, now)
 	for i, a := range attempts {
 		if a.ID == 0 {

@@ -259,7 +259,7 @@ func TestAnAddressIsEnabledWithItsChange(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.apply("merchants: [{ code: m9, signing_secret: " + secretB + ", notify: { endpoints: [{ name: e, url: https://e.example }] } }]")
-		g.exec("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, 'e', 4, '', 1, 'answered 410')", load(t, g.env).ByCode("m9").ID)
+		g.exec("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, 'e', 4, '', 1, 'answered 410')", load(t, g.env).ByCode("m9").ID)
 		g.want(g.apply("merchants: [{ code: m9, notify: { endpoints: [{ name: e, url: https://f.example }] } }]"), "merchant m9 notify proposed apr_")
 		if !load(t, g.env).ByCode("m9").Endpoints[0].Disabled {
 			t.Fatal("it is enabled with its old URL")

@@ -160,7 +160,7 @@ func TestADisabledAddressThatIsDeclaredIsEnabledAgain(t *testing.T) {
 		mustApply(t, env, out, whole)
 		id := load(t, env).ByCode("m1").ID
 		for _, endpoint := range []string{"https://a.example/notify", "https://gone.example"} {
-			_, err := d.NewRaw("INSERT INTO endpoint_health (owner_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 4, '', 1, 'answered 410')", id, endpoint).Exec(t.Context())
+			_, err := d.NewRaw("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 4, '', 1, 'answered 410')", id, endpoint).Exec(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

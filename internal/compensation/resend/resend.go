@@ -122,7 +122,7 @@ func Closed(merchantID, generation int64) *compensation.Item {
 // exception's id. What an operator has resolved stays resolved, and each is resent
 // automatically once only.
 const exhausted = "SELECT x.id AS exception_id, d.id AS delivery_id, x.order_no, x.amount, x.currency FROM exceptions AS x" +
-	" JOIN deliveries AS d ON d.subject_id = x.order_id AND d.merchant_id = x.merchant_id AND d.status = ? AND NOT d.to_subscriber AND d.finished_at >= ?" +
+	" JOIN deliveries AS d ON d.subject_id = x.order_id AND d.recipient_id = x.merchant_id AND d.status = ? AND NOT d.to_subscriber AND d.finished_at >= ?" +
 	" WHERE x.kind = ? AND x.state IN (?) AND x.id > ? AND x.merchant_id = ?" +
 	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = d.id AND c.subject_kind = ? AND c.made_by = ?) ORDER BY x.id, d.id LIMIT ?"
 

@@ -135,8 +135,8 @@ func TestManyAreOpenedInSteps(t *testing.T) {
 		k := open(t, d)
 		first := k.exhausted(time.Hour)
 		for i := range 1200 {
-			k.exec("INSERT INTO deliveries (id, event_id, merchant_id, subject_id, event_type, channel, url, status, attempts, created_at, finished_at)"+
-				" SELECT ?, event_id, merchant_id, ?, event_type, channel, url, status, attempts, created_at, finished_at FROM deliveries WHERE id = ?", 5000+i, 9000+i, first)
+			k.exec("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, created_at, finished_at)"+
+				" SELECT ?, event_id, recipient_id, ?, event_type, channel, url, status, attempts, created_at, finished_at FROM deliveries WHERE id = ?", 5000+i, 9000+i, first)
 			k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
 				" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, 'x', 10, 'CNY', '{}', 1, 1, 1)", 20000+i, k.M1.ID, 9000+i, fmt.Sprint("O", i))
 		}

@@ -19,8 +19,8 @@ var asBefore = []string{
 	"UPDATE orders SET next_at = NULL WHERE NOT " + moves.In("status", order.Moves.Open()...),
 	"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)" +
 		" SELECT id, merchant_id, subject_id, type, version, body, created_at FROM delivery_events",
-	"INSERT INTO notify_attempts (id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)" +
-		" SELECT id, delivery_id, merchant_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM first_attempts",
+	"INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)" +
+		" SELECT id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM first_attempts",
 	"UPDATE deliveries SET next_at = lease_until WHERE " + report.Unindexed,
 	"UPDATE deliveries SET lease_until = NULL, version = NULL, body = NULL, first_class = NULL, first_status = NULL, first_at = NULL, first_took_us = NULL," +
 		" first_node = NULL, first_url = NULL, first_request = NULL, first_response = NULL, first_body = NULL, first_error = NULL",
