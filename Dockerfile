@@ -1,16 +1,16 @@
-# Base images are arguments, so that a mirror or an image of your own can be used.
+# Base images are arguments, so that you can use a mirror or your own images.
 ARG GO_IMAGE=golang:1.26-bookworm
 ARG BASE_IMAGE=debian:bookworm-slim
 
 FROM ${GO_IMAGE} AS build
-# Empty means Go's own defaults.
+# Empty means Go's defaults.
 ARG GOPROXY
 ARG GOSUMDB
 ARG VERSION=dev
-# The repository itself is not copied: git rev-parse HEAD, for `backstop version`.
+# For `backstop version`: git rev-parse HEAD, since the repository is not copied.
 ARG COMMIT
 WORKDIR /src
-# The modules are a separate layer: a change of code does not download them again.
+# The modules are a separate layer, so that a change of code does not download them again.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .

@@ -16,25 +16,25 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// maxListed bounds what compensate list prints, the newest.
+// maxListed is how many compensations, the newest, compensate list prints.
 const maxListed = 1000
 
 // compensateFilter narrows the compensations of a command.
 type compensateFilter struct {
 	Kind     string        `help:"resend, replaycall, replaywrite or rerun." placeholder:"K"`
-	Cause    string        `help:"What it waits or died for, such as supplier_timeout." placeholder:"C"`
+	Cause    string        `help:"Cause, such as supplier_timeout." placeholder:"C"`
 	Supplier string        `help:"Code of a supplier." placeholder:"S"`
-	Older    time.Duration `help:"Opened before so long ago, such as 1h." placeholder:"1h"`
+	Older    time.Duration `help:"Opened longer ago than this, such as 1h." placeholder:"1h"`
 }
 
 type compensateCmd struct {
 	List struct {
 		compensateFilter `embed:""`
-	} `cmd:"" help:"List compensations that wait, run or are dead, newest first."`
+	} `cmd:"" help:"List compensations that are waiting, running or dead, newest first."`
 	Redrive struct {
 		compensateFilter `embed:""`
-		Reason           string `required:"" help:"Why, for the audit: 8 characters at least." placeholder:"TEXT"`
-	} `cmd:"" help:"Run dead compensations again, at most 1,000; a running server takes them up."`
+		Reason           string `required:"" help:"Reason for the audit, at least 8 characters." placeholder:"TEXT"`
+	} `cmd:"" help:"Queue dead compensations again, at most 1,000; a running server runs them."`
 }
 
 func (cmd *compensateCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
@@ -81,7 +81,7 @@ func (cmd *compensateCmd) Run(ctx context.Context, k *kong.Context, g *globals, 
 	return err
 }
 
-// filter is the filter as the API has it.
+// filter returns the filter in the form of the API.
 func (f compensateFilter) filter(d *db.DB) *compensation.Filter {
 	all := &compensation.Filter{Kind: f.Kind, Cause: f.Cause, Supplier: f.Supplier}
 	if f.Older > 0 {
@@ -107,7 +107,7 @@ func listCompensations(ctx context.Context, d *db.DB, f *compensation.Filter, ou
 		return err
 	}
 	if len(rows) > maxListed {
-		fmt.Fprintf(out, "and more: the newest %d are shown\n", maxListed)
+		fmt.Fprintf(out, "only the newest %d are shown: narrow the filter to see others\n", maxListed)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type verifyEvidenceCmd struct {
 	Key  string `help:"Public key that must have signed it, as the installation publishes it at /evidence-keys." placeholder:"BASE64"`
 }
 
-// Run needs no installation: any recipient of the file can check it.
+// Run works without an installation: any recipient of the file can check it.
 func (v *verifyEvidenceCmd) Run(std streams) error {
 	var trusted ed25519.PublicKey
 	if v.Key != "" {
@@ -39,23 +39,23 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 	var content struct {
 		ExportedAt string          `json:"exported_at"`
 		ExportedBy string          `json:"exported_by"`
-		AuditHead  json.RawMessage `json:"audit_head"` // of a file of the audit; in an order's it is a text
+		AuditHead  json.RawMessage `json:"audit_head"` // an object in a file of the audit, a string in a file of an order
 		Order      struct {
 			OrderNo string `json:"order_no"`
 		} `json:"order"`
 	}
 	if err := json.Unmarshal(f.Evidence, &content); err != nil {
-		return errors.New("the file is whole, but has an unknown form: use a newer version")
+		return errors.New("the file is intact, but has an unknown form: use a newer version of this program")
 	}
 	var h audit.SignedHead
 	if json.Unmarshal(content.AuditHead, &h) == nil && h.Number > 0 {
-		fmt.Fprintf(std.out, "whole and signed: at %s row %d of the audit had the hash %s\n", h.At, h.Number, h.Hash)
+		fmt.Fprintf(std.out, "intact and signed: at %s row %d of the audit had the hash %s\n", h.At, h.Number, h.Hash)
 	} else {
-		fmt.Fprintf(std.out, "whole and signed: order %q, exported %s by %q\n", content.Order.OrderNo, content.ExportedAt, content.ExportedBy)
+		fmt.Fprintf(std.out, "intact and signed: order %q, exported %s by %q\n", content.Order.OrderNo, content.ExportedAt, content.ExportedBy)
 	}
 	fmt.Fprintf(std.out, "sha256 %s\nkey %s %s\n", f.SHA256, f.Signature.KeyID, f.Signature.PublicKey)
 	if trusted == nil {
-		fmt.Fprintln(std.out, "compare the key with the one published at /evidence-keys, or give it with --key")
+		fmt.Fprintln(std.out, "compare the key with the one published at /evidence-keys, or pass that one with --key")
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func TestVerifyEvidenceNeedsNoInstallation(t *testing.T) {
 		says string
 	}{
 		{[]string{path}, exitDone, "compare the key"},
-		{[]string{path, "--key", key}, exitDone, `whole and signed: order "20261120"`},
+		{[]string{path, "--key", key}, exitDone, `intact and signed: order "20261120"`},
 		{[]string{path, "--key", other}, exitFailed, "another key"},
 		{[]string{path, "--key", "short"}, exitUsage, "--key"},
 		{[]string{altered}, exitFailed, "was changed"},

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// healthTime bounds the request: checks of the server take 2 s at most.
+	// healthTime bounds the request: the server's checks take at most 2 s.
 	healthTime = 3 * time.Second
-	// maxHealth bounds the answer in bytes: it has a line for each check.
+	// maxHealth bounds the answer in bytes: it has one entry per check.
 	maxHealth = 64 << 10
 )
 
@@ -46,7 +46,7 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return fmt.Errorf("%w: --url: %w", app.ErrUsage, err)
 	}
-	// No proxy and no redirect.
+	// Without proxy and redirects.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -60,7 +60,7 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 	return nil
 }
 
-// summary is the status and the failed checks, in one line.
+// summary returns the status, the failed checks and the warnings in one line.
 func summary(resp *http.Response) string {
 	var answer struct {
 		Status string
@@ -71,7 +71,7 @@ func summary(resp *http.Response) string {
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
 	if err != nil || json.Unmarshal(raw, &answer) != nil || answer.Status == "" {
-		return "the answer is " + resp.Status + ": is it backstop?"
+		return "the answer is " + resp.Status + ": is this server Backstop?"
 	}
 	why := []string{}
 	for _, c := range answer.Checks {
@@ -82,8 +82,8 @@ func summary(resp *http.Response) string {
 	return strings.TrimSuffix(answer.Status+": "+strings.Join(why, "; "), ": ")
 }
 
-// overLoopback is the URL of a server on this machine that listens on the address: one on
-// all addresses is on loopback too.
+// overLoopback returns the URL of a server on this machine that listens on the address. A
+// server on all addresses is on loopback too.
 func overLoopback(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {

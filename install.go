@@ -24,7 +24,7 @@ import (
 // useKeys is how a command opens the master keys.
 type useKeys func(context.Context, config.Config, *db.DB, streams) (*seal.Keyring, error)
 
-// keysToApply are the master keys of a command that seals secrets: under the key in use.
+// keysToApply opens the master keys for a command that seals secrets: under the key in use.
 func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
 	keys, err := app.Keys(ctx, c, d, std.err)
 	if err != nil {
@@ -33,7 +33,7 @@ func keysToApply(ctx context.Context, c config.Config, d *db.DB, std streams) (*
 	return settings.UseKeys(ctx, d, keys)
 }
 
-// keysToReseal are the master keys of reseal, which seals everything under the first one.
+// keysToReseal opens the master keys for reseal, which seals everything under the first one.
 func keysToReseal(ctx context.Context, c config.Config, d *db.DB, std streams) (*seal.Keyring, error) {
 	return app.Keys(ctx, c, d, std.err)
 }
@@ -47,7 +47,8 @@ func applyEnv(ctx context.Context, c config.Config, std streams, use useKeys) (a
 	return newApplyEnv(c, d, keys, std)
 }
 
-// readEnv is applyEnv for commands that write nothing. Without keys it opens no secret.
+// readEnv is applyEnv for commands that write nothing. With an empty keyring it opens no
+// secrets.
 func readEnv(ctx context.Context, c config.Config, std streams, keys *seal.Keyring) (apply.Env, func() error, error) {
 	d, err := openToRead(ctx, c)
 	if err != nil {
@@ -68,15 +69,15 @@ func newApplyEnv(c config.Config, d *db.DB, keys *seal.Keyring, std streams) (ap
 
 type applyCmd struct {
 	File   string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
-	DryRun bool          `xor:"how" help:"Only print what would change, old and new of each field; exit 3 if anything would."`
+	DryRun bool          `xor:"how" help:"Only print what would change, with the old and new value of each field; exit 3 if anything would."`
 	Force  bool          `xor:"how" help:"Also write entries that have not changed."`
-	As     string        `help:"The operator who proposes changes that wait for a second person; without it the command does." placeholder:"NAME"`
-	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use it; 0 = do not wait." placeholder:"TIME"`
+	As     string        `help:"The operator who proposes changes that need a second person (default: the command itself)." placeholder:"NAME"`
+	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use the change; 0 = do not wait." placeholder:"TIME"`
 }
 
 func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if a.Wait < 0 {
-		return fmt.Errorf("%w: --wait is not negative", app.ErrUsage)
+		return fmt.Errorf("%w: --wait must not be negative", app.ErrUsage)
 	}
 	file, err := readDeclaration(a.File, std.in)
 	if err != nil {
@@ -101,7 +102,8 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	return apply.Await(ctx, env.DB, a.Wait, std.out, std.err)
 }
 
-// badInput is exit code 2 of a dry run, where 1 means that the comparison failed.
+// badInput gives a dry run exit code 2 for an invalid file, since 1 means that the comparison
+// failed.
 func (a *applyCmd) badInput(err error) error {
 	if a.DryRun {
 		return usageError{err}
@@ -160,8 +162,8 @@ func readDeclaration(path string, in io.Reader) (apply.File, error) {
 
 type importCmd struct {
 	Orders struct {
-		File string `arg:"" help:"One JSON object a line." type:"path"`
-	} `cmd:"" help:"Orders in flight."`
+		File string `arg:"" help:"A file with one JSON object per line." type:"path"`
+	} `cmd:"" help:"Import open and recent orders."`
 }
 
 func (i *importCmd) Run(ctx context.Context, g *globals, std streams) error {
@@ -209,6 +211,6 @@ func (*resealCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "%d rows sealed again\n", n)
+	fmt.Fprintf(std.out, "%d rows resealed\n", n)
 	return nil
 }

@@ -27,8 +27,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Set by the release build; commit only where the compiler has no repository, as in the
-// image.
+// Set by the release build; commit only if the compiler sees no repository, as in the image.
 var (
 	version = "dev"
 	commit  string
@@ -43,7 +42,7 @@ const (
 	exitDifferent
 )
 
-// errViolations ends a verify with violations, which its report lists.
+// errViolations ends a verify or a sweep that found violations, which its report lists.
 var errViolations = errors.New("violations found")
 
 // errDifferent ends a dry run with a difference, which it has printed.
@@ -55,7 +54,7 @@ type usageError struct{ error }
 func (u usageError) Unwrap() error { return u.error }
 
 type globals struct {
-	Config  string           `help:"Configuration file (default: backstop.yaml where there is one)." type:"path" placeholder:"FILE"`
+	Config  string           `help:"Configuration file (default: backstop.yaml if it exists)." type:"path" placeholder:"FILE"`
 	Version kong.VersionFlag `help:"Version, commit and Go version."`
 }
 
@@ -67,23 +66,23 @@ type cli struct {
 	Apply      applyCmd          `cmd:"" help:"Create or update what a file declares."`
 	Export     exportCmd         `cmd:"" help:"Write the stored settings as a file for apply, with references in place of secrets."`
 	Import     importCmd         `cmd:"" help:"Import orders from another system, all or nothing."`
-	Token      tokenCmd          `cmd:"" help:"API tokens of services."`
-	Operator   operatorCmd       `cmd:"" help:"Console users."`
-	Compensate compensateCmd     `cmd:"" help:"What has to be done again: stuck calls, writes and messages."`
-	Sweep      sweepCmd          `cmd:"" help:"Look at everything unfinished and push what was lost, now; exit 1 if figures or books differ."`
+	Token      tokenCmd          `cmd:"" help:"Manage API tokens of services."`
+	Operator   operatorCmd       `cmd:"" help:"Manage console users."`
+	Compensate compensateCmd     `cmd:"" help:"Compensations: stuck calls, writes and messages that must be repeated."`
+	Sweep      sweepCmd          `cmd:"" help:"Check everything unfinished now and push what was lost; exit 1 if figures or books differ."`
 	Verify     verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
 	Evidence   verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
 	Reseal     resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`
-	Settings   configCmd         `cmd:"" name:"config" help:"The effective configuration with the origin of each value."`
+	Settings   configCmd         `cmd:"" name:"config" help:"Print the effective configuration with the origin of each value."`
 	Demo       demoCmd           `cmd:"" help:"Simulate buyers, suppliers and merchants against a running server."`
-	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds, over their real APIs; prints their declaration for apply."`
+	Simulate   simulateCmd       `cmd:"" help:"Simulate suppliers of all kinds with their real APIs; prints their declaration for apply."`
 	Bench      benchCmd          `cmd:"" help:"Measure this machine and the product on it."`
 	Health     healthCmd         `cmd:"" help:"Check whether the server is ready; exit 1 if it is not."`
-	About      versionCmd        `cmd:"" name:"version" help:"Version, commit and Go version."`
+	About      versionCmd        `cmd:"" name:"version" help:"Print version, commit and Go version."`
 }
 
 func main() {
-	// Files of a command are private to its user: databases, keys, and files of Redis.
+	// The files of this process (database, keys, files of Redis) are private to its user.
 	syscall.Umask(0o077)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -99,7 +98,7 @@ type streams struct {
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback taken, every merchant notified."),
+	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback accepted, every merchant notified."),
 		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.Vars{"version": about()}, kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		panic(err) // the command table itself is wrong
@@ -137,8 +136,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 // lastErrorTime bounds the wait for the reader of standard error at exit.
 const lastErrorTime = time.Second
 
-// writeLastError writes the error that ends the program. A reader that has stopped reading
-// does not block the exit.
+// writeLastError writes the error that ends the program. A reader that has stopped reading does
+// not block the exit.
 func writeLastError(w io.Writer, text string) {
 	written := make(chan struct{})
 	go func() {
@@ -151,8 +150,8 @@ func writeLastError(w io.Writer, text string) {
 	}
 }
 
-// missingSubcommand is the error of a command without its subcommand, which the parser
-// accepts where one Run serves several of them.
+// missingSubcommand returns an error for a command without its subcommand, which the parser
+// accepts if one Run serves several subcommands.
 func missingSubcommand(command *kong.Node) error {
 	if len(command.Children) == 0 {
 		return nil
@@ -176,8 +175,8 @@ func isField(err error) bool {
 	return errors.As(err, &f)
 }
 
-// message is an error in one line, even if a library's error has several. Only problems
-// of a file have a line each.
+// message returns an error in one line, even if a library's error has several. Only the problems
+// of a file have one line each.
 func message(err error) string {
 	var file *apply.Invalid
 	if errors.As(err, &file) {
@@ -199,8 +198,8 @@ func (g *globals) load() (config.Config, error) {
 	return c, nil
 }
 
-// openLog logs to standard error, since standard output is for results, and never waits
-// for its reader. Buffered lines are written when buffer is closed.
+// openLog returns a log to standard error, since standard output is for results. Logging never
+// waits for the reader. Closing buffer writes the buffered lines.
 func openLog(c config.Config, errOut io.Writer) (log *slog.Logger, buffer *logbuffer.Writer) {
 	form := func(w io.Writer, level slog.Level) *slog.Logger {
 		o := &slog.HandlerOptions{Level: level}
@@ -243,16 +242,16 @@ type serveCmd struct {
 	Demo  bool   `help:"Add traffic from simulated suppliers, merchants and buyers, in a separate folder next to the data folder; notifications may reach this machine."`
 }
 
-// A server on PostgreSQL has little live memory and much garbage: collecting half as often
-// costs about 10 MB and saves a sixth of its CPU time. Near memorySoft it collects as often
-// as necessary, so that a backlog does not triple the memory. With SQLite in the process it
+// A server on PostgreSQL has little live memory and much garbage: collecting half as often costs
+// about 10 MB and saves a sixth of its CPU time. Near memorySoft it collects as often as
+// necessary, so that a backlog does not triple the memory. With SQLite in the process, that
 // would cost more and save less.
 const (
 	memoryGrowth = 200 // per cent, as GOGC
 	memorySoft   = 384 << 20
 )
 
-// relaxGC sets the garbage collector, unless the environment does.
+// relaxGC sets the garbage collector to collect less often, unless the environment sets it.
 func relaxGC() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(memoryGrowth)
@@ -279,7 +278,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 			return err
 		}
 	}
-	// A closed pipe behind standard output or error must not end the server.
+	// A closed pipe on standard output or standard error must not end the server.
 	signal.Ignore(syscall.SIGPIPE)
 	log, buffer := openLog(c, std.err)
 	defer buffer.Close()

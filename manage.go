@@ -80,12 +80,12 @@ type operatorCmd struct {
 	Role struct {
 		Name string `arg:""`
 		Role string `arg:"" help:"viewer, support, ops, finance, lead, admin or auditor."`
-	} `cmd:"" help:"Give a console user another role."`
+	} `cmd:"" help:"Change the role of a console user."`
 	Token struct {
 		Name    string        `arg:""`
 		Expires time.Duration `default:"720h" help:"How long the token is valid."`
 		Revoke  bool          `help:"Revoke all tokens of the operator instead."`
-	} `cmd:"" help:"Create a console user's own token for the API; it is printed once."`
+	} `cmd:"" help:"Create a personal API token of a console user; it is printed once."`
 }
 
 func (o *operatorCmd) Run(ctx context.Context, k *kong.Context, g *globals, std streams) error {
@@ -192,7 +192,7 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	nothing := report.OK() && report.Examined() == 0 // whose text would say that the books are in order
+	nothing := report.OK() && report.Examined() == 0 // the report would say that the books are in order
 	switch {
 	case v.JSON:
 		err = json.NewEncoder(std.out).Encode(report)
@@ -205,7 +205,7 @@ func (v *verifyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	case !report.OK():
 		return errViolations
 	case nothing:
-		return errors.New("there is nothing to verify: the database has no rows: is it the right one?")
+		return errors.New("there is nothing to verify: the database has no rows: check that it is the right one")
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// The command that changes the schema, and nothing else.
+// The command that changes only the schema.
 
 package main
 
@@ -19,7 +19,7 @@ import (
 
 type migrateCmd struct {
 	Direction string `arg:"" enum:"up,down,status" help:"up, down (one step) or status."`
-	Yes       bool   `help:"down: do not ask."`
+	Yes       bool   `help:"down: do not ask for confirmation."`
 }
 
 func (m *migrateCmd) Run(ctx context.Context, g *globals, std streams) error {

@@ -1,5 +1,5 @@
-// How commands open the database of a server. They never create one: a command on an empty
-// database created by mistake would report success, and its changes would have no effect.
+// How commands open the database of a server. They never create one: on an empty database
+// created by mistake, a command would report success without any effect on the server.
 
 package main
 
@@ -18,7 +18,7 @@ import (
 	"backstop/migrations"
 )
 
-// open opens the database beside a running server to write. The caller closes it.
+// open opens the database to write, possibly while a server runs. The caller closes it.
 func open(ctx context.Context, c config.Config) (*db.DB, error) {
 	d, err := openToRead(ctx, c)
 	if err != nil {

@@ -34,13 +34,13 @@ type demoCmd struct {
 	URL  string        `help:"The server (default: the one of this configuration)." placeholder:"URL"`
 	Rate float64       `default:"5" help:"Orders per second, at most 100."`
 	For  time.Duration `default:"60s" help:"How long; 0 = until interrupted."`
-	Seed uint64        `help:"Repeat the demo of this seed."`
+	Seed uint64        `help:"Repeat the demo with this seed."`
 }
 
 func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 	// Checked first: the demo changes settings before it starts.
 	if !(d.Rate > 0 && d.Rate <= demo.MaxRate) || d.For < 0 { // NaN is neither
-		return fmt.Errorf("%w: --rate is more than 0 and at most %d, --for is not negative", app.ErrUsage, demo.MaxRate)
+		return fmt.Errorf("%w: --rate must be more than 0 and at most %d, --for must not be negative", app.ErrUsage, demo.MaxRate)
 	}
 	c, err := g.load()
 	if err != nil {
@@ -52,19 +52,19 @@ func (d *demoCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	return demo.Run(ctx, demo.Options{
 		URL: url, Console: console, Out: std.out, Apply: applyDemo(c, std), Rate: d.Rate, For: d.For, Seed: d.Seed,
-		// As far as this configuration is the server's, too.
+		// This assumes that the server has the same configuration.
 		Callable: slices.ContainsFunc(c.SupplierAllowCIDRs, func(p netip.Prefix) bool { return p.Contains(loopback[0].Addr()) }),
 	})
 }
 
-// demoFolder is what the name of the demo's data folder ends in.
+// demoFolder is the suffix of the demo's data folder.
 const demoFolder = "-demo"
 
-// demoConfig changes a configuration to that of a demo: its orders must never be mixed
-// with real ones, and all of it is in one folder.
+// demoConfig changes a configuration to that of a demo: its orders must never be mixed with real
+// ones, and all its data is in one folder.
 func demoConfig(c *config.Config) error {
 	if c.DatabaseURL.IsSet() {
-		return fmt.Errorf("%w: serve --demo uses a database of its own: unset BACKSTOP_DATABASE_URL", app.ErrUsage)
+		return fmt.Errorf("%w: serve --demo uses its own database: unset BACKSTOP_DATABASE_URL", app.ErrUsage)
 	}
 	c.Data = filepath.Clean(c.Data) + demoFolder
 	c.RedisURL, c.MasterKey, c.MasterKeyFile = config.Secret{}, config.Secret{}, ""
@@ -102,18 +102,18 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,size" default:"all" help:"all, product (without the direct posts), isolation: the effect of two failing merchants on the others, cleanup: that of clean-up on live traffic, asking: how fast suppliers are asked, large: traffic beside many paid orders, or size: the disk space of paid orders."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,size" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; cleanup: the effect of clean-up on live traffic; asking: how fast suppliers are queried; large: traffic with many paid orders in the database; size: the disk space of paid orders."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
-	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both where --postgres is given)." placeholder:"NAME"`
+	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both if --postgres is given)." placeholder:"NAME"`
 	Orders      int           `default:"20000" help:"Orders of a burst."`
 	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
 	Held        int           `default:"1000000" help:"Large: paid orders in the database."`
-	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = the control alone." placeholder:"LIST"`
+	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = only the control." placeholder:"LIST"`
 	Rate        []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
-	Rounds      int           `default:"5" help:"Isolation, cleanup, asking and large: rounds of a phase with it and one without."`
+	Rounds      int           `default:"5" help:"Isolation, cleanup, asking and large: rounds, each of a phase with the effect and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {

@@ -23,7 +23,7 @@ type sweepCmd struct {
 	DryRun bool `help:"Change nothing: print what would be pushed, and what differs."`
 }
 
-// sweepLook is how often the command looks at a sweep that a server goes on with.
+// sweepLook is how often the command reads the progress of a sweep that a server runs.
 const sweepLook = 500 * time.Millisecond
 
 func (cmd *sweepCmd) Run(ctx context.Context, g *globals, std streams) error {
@@ -53,14 +53,14 @@ func (cmd *sweepCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	switch {
 	case s.State == sweep.Stopped:
-		return fmt.Errorf("the sweep has ended itself after six hours: run it again")
+		return fmt.Errorf("the sweep ended itself after six hours: run it again")
 	case len(s.Differences()) > 0:
 		return errViolations
 	}
 	return nil
 }
 
-// sweeper is what sweeps of a command, and closes its connections.
+// sweeper returns the runner of a command's sweep; done closes its connections.
 func sweeper(ctx context.Context, c config.Config, d *db.DB, keys *seal.Keyring) (r *sweep.Runner, done func(), err error) {
 	log := slog.New(slog.DiscardHandler)
 	store := settings.NewStore(d, app.Kinds(), keys, log)
@@ -94,8 +94,8 @@ func sweepDry(ctx context.Context, c config.Config, std streams) (*sweep.Sweep, 
 	return r.Dry(ctx, c.SweepDays, func(s *sweep.Sweep) { showSweep(std.err, s) })
 }
 
-// sweepNow begins a sweep and goes on with it, or watches a server that does. One that was
-// interrupted is ended first, where nobody else does.
+// sweepNow starts a sweep and runs it, or watches a server that runs it. It first completes an
+// interrupted sweep if no other process does.
 func sweepNow(ctx context.Context, c config.Config, std streams) (*sweep.Sweep, error) {
 	d, keys, err := openWithKeys(ctx, c, std, keysToApply)
 	if err != nil {
@@ -142,7 +142,7 @@ func sweepNow(ctx context.Context, c config.Config, std streams) (*sweep.Sweep, 
 			}
 			showSweep(std.err, s)
 		}
-		if s.State == sweep.Running { // another node goes on with it
+		if s.State == sweep.Running { // another node runs it
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -155,7 +155,7 @@ func sweepNow(ctx context.Context, c config.Config, std streams) (*sweep.Sweep, 
 
 func showSweep(w io.Writer, s *sweep.Sweep) {
 	if terminal(w) {
-		progress(w, "step %d of %d: looked at %d rows, pushed %d", s.Step(), s.Steps(), s.LookedAt, s.PushedRows())
+		progress(w, "step %d of %d: %d rows checked, %d pushed", s.Step(), s.Steps(), s.LookedAt, s.PushedRows())
 	}
 }
 
@@ -164,7 +164,7 @@ func writeSweep(w io.Writer, s *sweep.Sweep, days int, dry bool) error {
 	if dry {
 		would = "would have "
 	}
-	text := fmt.Sprintf("looked at %d rows of the last %d days\n", s.LookedAt, days)
+	text := fmt.Sprintf("checked %d rows of the last %d days\n", s.LookedAt, days)
 	for _, p := range s.Pushed() {
 		text += fmt.Sprintf("%spushed %s: %d\n", would, p.What, p.Count)
 	}

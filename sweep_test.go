@@ -19,7 +19,7 @@ func TestASweepByCommand(t *testing.T) {
 			t.Errorf("%s: %d %q %q", args, code, out, stderr)
 		}
 	}
-	const healthy = "looked at 0 rows of the last 2 days\nnothing was lost\nthe books are in order\n"
+	const healthy = "checked 0 rows of the last 2 days\nnothing was lost\nthe books are in order\n"
 	for _, args := range [][]string{{"--dry-run"}, {}} {
 		if code, out, stderr := backstop(t.Context(), append([]string{"sweep", "--days", "2"}, args...)...); code != exitDone || out != healthy {
 			t.Errorf("%s: %d %q %q", args, code, out, stderr)
@@ -49,7 +49,7 @@ func TestASweepByCommand(t *testing.T) {
 	}
 	for i, args := range [][]string{{"--dry-run"}, {"--dry-run"}, {}, {}} {
 		code, out, stderr := backstop(t.Context(), append([]string{"sweep"}, args...)...)
-		want := []string{"looked at 1 rows", "would have pushed compensations: 1\n", "difference untold: "}
+		want := []string{"checked 1 rows", "would have pushed compensations: 1\n", "difference untold: "}
 		if i >= 2 {
 			want[1] = "\npushed compensations: 1\n"
 		}
