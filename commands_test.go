@@ -16,7 +16,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// besideServer are the commands that work on a server's database.
+// besideServer are the commands that use a server's database.
 var besideServer = [][]string{
 	{"apply", "docs/tour/tour.yaml"},
 	{"apply", "docs/tour/tour.yaml", "--dry-run"},
@@ -145,7 +145,7 @@ func TestMigrateDownIsNotDoneByMistake(t *testing.T) {
 	}
 }
 
-// execute changes a database past the program.
+// execute changes a database without the program.
 func execute(t *testing.T, address, folder, statement string) {
 	t.Helper()
 	driver := "pgx"
@@ -220,7 +220,7 @@ func TestHealthIsReadinessInOneLine(t *testing.T) {
 	check(nil, exitUsage, "--url")
 }
 
-// What is played must never come among real orders.
+// The demo's orders must never be mixed with real ones.
 func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	t.Setenv("BACKSTOP_DATA", data)
@@ -304,7 +304,7 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 	}
 }
 
-// A personal token is printed once, and only its owner's role can be changed away from it.
+// A personal token is printed once, and has the permissions of its owner's current role.
 func TestOperatorsGetTokensAndRolesByCommand(t *testing.T) {
 	install(t)
 	run := func(code int, args ...string) (out, stderr string) {

@@ -18,7 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// openApp makes a serving process that does not listen yet.
+// openApp returns a serving process that does not listen yet.
 func openApp(t *testing.T) *app.App {
 	t.Helper()
 	c, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
@@ -35,7 +35,7 @@ func openApp(t *testing.T) *app.App {
 	return a
 }
 
-// counters are what the process shows of its own counters, by series.
+// counters returns the process's own counters, by series.
 func counters(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := metric.Registry.Gather()
@@ -58,8 +58,8 @@ func counters(t *testing.T) map[string]float64 {
 	return all
 }
 
-// TestEveryCounterIsThereFromTheStart reads the code: what is counted by a name that
-// stands there must be among what a new process shows.
+// TestEveryCounterIsThereFromTheStart reads the code: a new process must show every counter
+// whose name is in the code.
 func TestEveryCounterIsThereFromTheStart(t *testing.T) {
 	openApp(t)
 	shown := map[string]bool{}
@@ -87,8 +87,8 @@ func TestEveryCounterIsThereFromTheStart(t *testing.T) {
 	}
 }
 
-// TestTheFirstEventFiresItsRule takes what a new process shows, lets one thing happen,
-// and evaluates the shipped rules with Prometheus itself.
+// TestTheFirstEventFiresItsRule reads the counters of a new process, makes one event happen, and
+// evaluates the shipped rules with Prometheus itself.
 func TestTheFirstEventFiresItsRule(t *testing.T) {
 	openApp(t)
 	for _, c := range []struct {
@@ -119,8 +119,8 @@ func TestTheFirstEventFiresItsRule(t *testing.T) {
 	}
 }
 
-// promtool plays two minutes of before and four of after to the shipped rules, and
-// fails where the alert does not fire.
+// promtool runs the shipped rules on two minutes of before and four of after, and fails if the
+// alert does not fire.
 func promtool(t *testing.T, alert string, before, after map[string]float64) (string, error) {
 	t.Helper()
 	rules, err := filepath.Abs("deploy/prometheus/rules.yml")

@@ -24,8 +24,8 @@ var (
 	legends    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?([a-z_]+)\s*\}\}`)
 )
 
-// exported is every metric with its labels, as package metric makes it. A
-// histogram stands for its three series.
+// exported returns every metric of package metric with its labels. A histogram is listed as its
+// three series.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob("internal/base/metric/*.go")
@@ -63,7 +63,7 @@ func exported(t *testing.T) map[string][]string {
 	return all
 }
 
-// holdsTo says what of an expression no metric of ours has.
+// holdsTo lists the parts of an expression that no metric of ours has.
 func holdsTo(series map[string][]string, expr string) (wrong []string) {
 	labels := map[string]bool{}
 	for _, name := range usesMetric.FindAllString(expr, -1) {
@@ -191,7 +191,7 @@ func TestShippedNodesHaveAMasterKey(t *testing.T) {
 	}
 }
 
-// The negative control: what is not exported is seen.
+// The negative control: a metric that is not exported is detected.
 func TestAWrongExpressionIsSeen(t *testing.T) {
 	series := exported(t)
 	for _, expr := range []string{

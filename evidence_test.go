@@ -103,7 +103,7 @@ func TestPythonReadsTheSameEvidence(t *testing.T) {
 	if code == nil {
 		t.Fatal("docs/operations.md does not say how to check a file in Python")
 	}
-	// The library for signatures is not everywhere; the hash shows what it would get.
+	// The signature library is not installed everywhere; the hash shows what it would get.
 	text := regexp.MustCompile(`(?m)^(from cryptography|Ed25519PublicKey).*$`).ReplaceAllString(string(code[1]), "")
 	path, key := evidenceFile(t, 1, "<tickets> \u2028 \u007f \t \"€\" 订单 \U0001f39f \u0001 / \\")
 	if out, err := exec.CommandContext(t.Context(), python, "-c", text, path, key).CombinedOutput(); err != nil {

@@ -10,8 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// instructions are the lines of the Dockerfile with their continuations, without
-// comments.
+// instructions returns the lines of the Dockerfile with their continuations, without comments.
 func instructions(t *testing.T) []string {
 	t.Helper()
 	text := regexp.MustCompile(`(?m)^\s*#.*\n`).ReplaceAllString(read(t, "Dockerfile"), "")
@@ -42,7 +41,7 @@ func TestTheImageHoldsNoCachesAndNothingThatItDoesNotNeed(t *testing.T) {
 	}
 }
 
-// The command of a health check is one of this program.
+// The health check runs a command of this program.
 func TestTheImagesHealthIsAskedByTheProgram(t *testing.T) {
 	var checks [][]string
 	for _, line := range instructions(t) {

@@ -14,9 +14,8 @@ import (
 	"testing"
 )
 
-// layers is who may import whom: a package imports only packages of lines above
-// its own, or of its own line where that is no circle (the compiler sees to it).
-// "x/*" = the folders below x.
+// layers are the allowed imports: a package imports only packages of lines above its own, or of
+// its own line (the compiler refuses circles). "x/*" = the folders below x.
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator"},
@@ -45,7 +44,7 @@ func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
 	}
 }
 
-// layer is the line of a package, or -1.
+// layer returns the line of a package, or -1.
 func layer(pkg string) int {
 	for _, pattern := range []string{pkg, path.Dir(pkg) + "/*"} {
 		for i, line := range layers {
@@ -68,7 +67,7 @@ func isForTests(pkg string) bool {
 	return false
 }
 
-// misplaced says what is wrong with one import, or "".
+// misplaced returns what is wrong with an import, or "".
 func misplaced(pkg, imported string) string {
 	switch {
 	case isForTests(pkg):
@@ -83,8 +82,8 @@ func misplaced(pkg, imported string) string {
 	return ""
 }
 
-// The files are parsed here: a test that asked `go list` would pass from the
-// test cache after a change that it should catch.
+// The files are parsed here: a test that runs `go list` would pass from the test cache after a
+// change that it should catch.
 func TestImportsGoOneWay(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
@@ -120,7 +119,7 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// The negative control: the table does catch what it is there for.
+// The negative control: the table detects misplaced imports.
 func TestMisplacedImportsAreSeen(t *testing.T) {
 	for _, c := range [][2]string{
 		{"internal/order", "internal/payment"},

@@ -20,7 +20,7 @@ func backstop(ctx context.Context, args ...string) (code int, out, errOut string
 	return code, o.String(), e.String()
 }
 
-// install makes an installation in a folder of its own, as the first start does.
+// install creates an installation in its own folder, as the first start does.
 func install(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -65,8 +65,8 @@ func TestAnInterruptedCommandSaysSo(t *testing.T) {
 	}
 }
 
-// Without the key of the audit its rows cannot be checked: verify says so, looks at
-// everything else all the same, and makes no key.
+// Without the key of the audit its rows cannot be checked: verify says so, still checks
+// everything else, and creates no key.
 func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 	folder := install(t)
 	if code, _, stderr := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
@@ -115,8 +115,8 @@ func TestTokensAreListedWithTheirScopes(t *testing.T) {
 	}
 }
 
-// A key file that was lost must not be replaced in silence: nothing would open, and
-// what is applied then would open nowhere else.
+// A lost key file must not be replaced silently: no stored secret would open, and newly applied
+// ones would open nowhere else.
 func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
 	folder := install(t)
 	t.Setenv("BACKSTOP_NOTIFY_ALLOW_CIDRS", "127.0.0.0/8")
@@ -164,7 +164,7 @@ func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("in use is the key " + old.ID() + "; this process has " + other.ID())
-	// The key in use beside the new one is enough.
+	// The key in use in addition to the new one is enough.
 	if err := os.WriteFile(file, append(made, key...), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
 	}
 }
 
-// Each node would make a key of its own, and none could read what another sealed.
+// Each node would create its own key, and none could read what another has sealed.
 func TestADatabaseURLWithoutAMasterKeyIsWrongUsage(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	t.Setenv("BACKSTOP_DATA", data)

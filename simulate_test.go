@@ -60,7 +60,7 @@ func TestSimulateDeclaresAndServes(t *testing.T) {
 	}
 }
 
-// shared is written by a command and read meanwhile.
+// shared is written by a command and read at the same time.
 type shared struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -21,9 +21,9 @@ import (
 	"backstop/internal/notify/webhook"
 )
 
-// runtimes run the functions of docs/merchants.md: the rest of a program around
-// each, which prints what the function returns. Its arguments are the function's;
-// the body comes by standard input.
+// runtimes run the functions of docs/merchants.md: each has the rest of a program, which prints
+// what the function returns. The program's arguments are the function's; the body is read from
+// standard input.
 var runtimes = []struct {
 	language, program, file, around string
 	args                            []string
@@ -55,7 +55,7 @@ func main() {
 `, []string{"run", "check_main.go"}},
 }
 
-// snippet is the page's code in one language, ready to be run.
+// snippet returns the page's code in one language, ready to run.
 func snippet(t *testing.T, page, language, around string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
@@ -74,7 +74,7 @@ func snippet(t *testing.T, page, language, around string) string {
 	return code + around
 }
 
-// sent makes our own channel send one notification and returns what arrived.
+// sent sends one notification through our own channel and returns what arrived.
 func sent(t *testing.T, body string, secrets ...[]byte) (header http.Header) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { header = r.Header }))
@@ -90,8 +90,8 @@ func sent(t *testing.T, body string, secrets ...[]byte) (header http.Header) {
 	return header
 }
 
-// TestTheFunctionsForMerchantsTellGenuineFromForged runs each with what our own
-// channel sends, and with what a third party might.
+// TestTheFunctionsForMerchantsTellGenuineFromForged runs each function with what our own channel
+// sends, and with forgeries.
 func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: other languages are not run")

@@ -27,12 +27,13 @@ import (
 
 var update = flag.Bool("update", false, "write docs/states.md anew")
 
-// stored is a table of moves as the schema has it.
+// stored is a table of moves and how the schema has it.
 type stored struct {
 	column string // "orders.status"
 	page   string
 	words  []string
-	// reserved are what the schema allows beyond the table: nothing writes them yet.
+	// reserved are statuses that the schema allows but the table does not have: nothing writes
+	// them yet.
 	reserved []string
 	// indexes are the partial indexes that list statuses, with the program's condition.
 	indexes map[string]string
@@ -42,7 +43,7 @@ func table[S ~string](t moves.Table[S], reserved ...string) stored {
 	return stored{column: t.Column, page: t.Page(), words: t.Words(), reserved: reserved}
 }
 
-// tables are all of them, as docs/states.md shows them.
+// tables returns all tables of moves, in the order of docs/states.md.
 func tables() []stored {
 	attempts := table(payment.Moves)
 	attempts.indexes = map[string]string{
@@ -82,7 +83,7 @@ func TestStatesPageIsCurrent(t *testing.T) {
 
 var word = regexp.MustCompile(`'([a-z_]+)'`)
 
-// listed are the words of a text of SQL, sorted.
+// listed returns the quoted words of an SQL text, sorted.
 func listed(text string) (all []string) {
 	for _, m := range word.FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])
@@ -91,7 +92,7 @@ func listed(text string) (all []string) {
 	return all
 }
 
-// checkOf is the CHECK of a column as the engine keeps it.
+// checkOf returns the CHECK of a column as the engine stores it.
 func checkOf(t *testing.T, d *db.DB, table, column string) string {
 	t.Helper()
 	var text []string
@@ -109,7 +110,7 @@ func checkOf(t *testing.T, d *db.DB, table, column string) string {
 	return found
 }
 
-// The schema lists the same statuses, on both engines.
+// The schema lists the same statuses on both engines.
 func TestTheSchemaHasTheStatusesOfTheTables(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, s := range tables() {
@@ -138,7 +139,7 @@ func TestTheSchemaHasTheStatusesOfTheTables(t *testing.T) {
 
 var spelled = regexp.MustCompile(`\b(status|state) (NOT )?IN \('`)
 
-// A list of statuses that is spelled in a query does not follow its table.
+// A list of statuses that is written out in a query does not follow its table.
 func TestNoQuerySpellsAListOfStatuses(t *testing.T) {
 	if !spelled.MatchString("WHERE o.status IN ('paid', 'closed')") {
 		t.Fatal("the pattern finds nothing")

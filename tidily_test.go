@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What runs the tests of `make test` leaves neither a file nor a process, whatever the
-// command that it runs leaves.
+// The wrapper of the tests in `make test` leaves neither a file nor a process, whatever the
+// command leaves.
 func TestTidilyTakesEverythingAway(t *testing.T) {
 	parent := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), ".ci/tidily", "bash", "-c", `mktemp -d >/dev/null; setsid sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
@@ -25,7 +25,7 @@ func TestTidilyTakesEverythingAway(t *testing.T) {
 	if err != nil {
 		t.Fatalf("it says %q", out)
 	}
-	// One that has ended stays in the list until whoever runs the machine looks for it.
+	// A process that has ended stays in the list until its parent reaps it.
 	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("process %d still runs: %s", pid, stat)
 	}

@@ -23,7 +23,7 @@ type paper string
 func (p paper) Name() string                               { return string(p) }
 func (p paper) Send(context.Context, string, string) error { return nil }
 
-// Once a day the signed end of the chain leaves the house, from one of several nodes.
+// Once a day one of several nodes sends the signed end of the chain out of the installation.
 func TestTheHeadOfTheAuditGoesOutOnceADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		keys := sealtest.Ring(t, 1)
@@ -46,7 +46,7 @@ func TestTheHeadOfTheAuditGoesOutOnceADay(t *testing.T) {
 			}
 			all.Wait()
 		}
-		round() // nobody did anything yet: there is nothing to sign
+		round() // no act yet: there is nothing to sign
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return log.Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "order.note", Object: "order", ObjectID: "1"})
 		})

@@ -54,7 +54,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 			Retention: Retention{Attempts: time.Hour, Notifications: time.Hour, Reports: time.Hour},
 		}}
 		version := int64(1)
-		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // who waited for the first one died
+		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // the requester of the first one died
 			for _, row := range []any{
 				&notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Status: notify.Sending, EventVersion: &version, Body: "{}"},
 				&notify.Attempt{ID: id, DeliveryID: id, RecipientID: 1, RequestHeader: "", ResponseBody: []byte{}},
@@ -92,7 +92,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		f.Want(t, 4, "SELECT count(*) FROM alerts")
 		f.Want(t, 4, "SELECT count(*) FROM alert_messages")
 		f.Want(t, 3, "SELECT count(*) FROM callbacks")
-		f.Want(t, 3, "SELECT count(*) FROM order_history") // how they were created; orders say themselves how they were paid
+		f.Want(t, 3, "SELECT count(*) FROM order_history") // their creation; the payment is stored in the order itself
 		f.Want(t, 9, "SELECT count(*) FROM "+order.AllHistory+" AS oh")
 		report, err := verify.Run(t.Context(), d, new(seal.Keyring), nil)
 		if err != nil || !report.OK() {
@@ -103,8 +103,9 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 	})
 }
 
-// Notifications go when they are old and over; their events go with the last of them, in
-// whichever table these stand. What waits, or needs a person, stays however old it is.
+// Notifications are removed when they are old and over, and their events with the last of them,
+// in whichever table they are stored. Notifications that wait or need a person stay however old
+// they are.
 func TestCleanupRemovesNotificationsThatAreOver(t *testing.T) {
 	for name, prepare := range map[string]func(testing.TB, *db.DB){
 		"today": func(testing.TB, *db.DB) {}, "rows of before": paymenttest.AsBefore,
@@ -201,14 +202,14 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 	}
 }
 
-// What is left of one table for the next run must not keep the others waiting until
-// it is all gone, which may take days after a retention was shortened.
+// The backlog of one table must not delay the others until it is removed, which may take days
+// after a retention was shortened.
 func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 	redis := queuetest.Start(t)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		old := db.IDAt(d.Now() - 2*time.Hour.Microseconds())
 		for _, insert := range []string{
-			// Their steps take longer than the run, with the rests between them alone.
+			// The rests between their steps alone take longer than the run.
 			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)" +
 				" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
 				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",

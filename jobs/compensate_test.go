@@ -20,7 +20,7 @@ import (
 
 var quickSteps = compensation.Schedule{time.Millisecond, time.Millisecond}
 
-// stuckJobs are jobs with a kind that counts its runs and says what it is told to.
+// stuckJobs returns jobs with a kind that counts its runs and returns the given result.
 func stuckJobs(t *testing.T, d *db.DB, says compensation.Result) (*Jobs, *atomic.Int64) {
 	var runs atomic.Int64
 	kind := compensation.Kind{
@@ -59,7 +59,7 @@ func stateOf(t *testing.T, d *db.DB, id int64) compensation.State {
 	return x.State
 }
 
-// A task names what to run, through a real Redis; the tick finds what no task names.
+// A task through a real Redis contains the ids to run; the tick finds those without a task.
 func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 	redis := queuetest.Start(t)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -104,7 +104,7 @@ func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 	})
 }
 
-// A death is alerted by a rule of its own, once, with its money.
+// A dead compensation raises its own alert once, with its money.
 func TestADeadCompensationIsAlerted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		j, _ := stuckJobs(t, d, compensation.Died(compensation.NotAskable, "no query"))
@@ -130,7 +130,8 @@ func TestADeadCompensationIsAlerted(t *testing.T) {
 	})
 }
 
-// What is over goes with its tries when its retention ends; what is open stays.
+// A compensation that is over is removed with its attempts when its retention ends; an open one
+// stays.
 func TestOldCompensationsAreRemovedWithTheirTries(t *testing.T) {
 	redis := queuetest.Start(t)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -151,7 +152,7 @@ func TestOldCompensationsAreRemovedWithTheirTries(t *testing.T) {
 				}
 			}
 		}
-		// One that was opened long ago and died today stays for its time.
+		// A compensation that was opened long ago and died today stays for its retention.
 		late := db.IDAt(old) + 50
 		if _, err := d.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at, finished_at) VALUES (?, 'rerun', 'database', 'order', 1, 1, 'dead', 3, 'test', ?, ?)", late, old, d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)

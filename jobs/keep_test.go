@@ -18,8 +18,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// What an operator needs to decide about money outlives the callbacks' retention, within
-// bounds, and not the decision by more than that.
+// The callbacks that an operator needs to decide about money outlive their retention, within
+// bounds, but outlive the decision by no more than that retention.
 func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 	redis := queuetest.Start(t)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -85,11 +85,11 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 		exec("UPDATE exceptions SET updated_at = ? WHERE order_no = ?", d.Now()-time.Hour.Microseconds(), open.OrderNo)
 		clean()
 		kept(0, "e.order_no = '"+open.OrderNo+"'")
-		kept(1, "e.order_no = '"+young.OrderNo+"'") // it has aged meanwhile
+		kept(1, "e.order_no = '"+young.OrderNo+"'") // it has become old meanwhile
 	})
 }
 
-// A step reads its range of callbacks, and exceptions by an index.
+// A step reads its range of callbacks, and reads exceptions by an index.
 func TestTheLookForCallbacksGoesThroughNoTable(t *testing.T) {
 	d := dbtest.SQLite(t)
 	query := d.DB.QueryGen().FormatQuery(named, int64(1), int64(9), bun.List(exception.Kinds))
@@ -100,7 +100,7 @@ func TestTheLookForCallbacksGoesThroughNoTable(t *testing.T) {
 	}
 }
 
-// What was looked at is written down, so that a long backlog is worked off over many runs.
+// The progress is stored, so that a long backlog is processed over many runs.
 func TestTheLookForCallbacksGoesOnWhereItEnded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		from := db.IDAt(d.Now() - 2*time.Hour.Microseconds())

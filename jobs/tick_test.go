@@ -11,8 +11,8 @@ import (
 	"github.com/go-co-op/gocron/v2"
 )
 
-// What an earlier run left over is looked at when the program starts and not a
-// second later: one that crashes every second would never come to it.
+// The work that an earlier run left is found when the program starts, not a second later: a
+// program that crashes every second would otherwise never do it.
 func TestTicksBeginAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cron, err := gocron.NewScheduler()

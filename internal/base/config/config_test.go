@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/configuration.md")
 
-// load reads the given variables beside an optional file, away from any
-// backstop.yaml of the working directory.
+// load reads the given variables and an optional file; a backstop.yaml in the working
+// directory is not read.
 func load(t *testing.T, file string, env ...string) (Config, error) {
 	t.Helper()
 	src := Source{Environ: env}
@@ -52,7 +52,7 @@ func TestDocsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreThePromisedOnes holds the names and defaults that users rely on.
+// TestDefaultsAreThePromisedOnes has the names and defaults that users rely on.
 func TestDefaultsAreThePromisedOnes(t *testing.T) {
 	c, err := load(t, "")
 	if err != nil {

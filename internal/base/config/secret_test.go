@@ -51,8 +51,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 	}
 }
 
-// TestErrorsHoldNoSecret puts a marked value wherever a secret may stand, in
-// every broken form.
+// TestErrorsHoldNoSecret puts a marked value in every place of a secret, in every broken form.
 func TestErrorsHoldNoSecret(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,7 +79,7 @@ func TestAPasswordAtAWrongNameIsMaskedToo(t *testing.T) {
 	}
 }
 
-// TestShownValuesReadBack says that `backstop config` prints what could be set.
+// TestShownValuesReadBack checks that the values that `backstop config` prints can be set.
 func TestShownValuesReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for kind, u := range units {

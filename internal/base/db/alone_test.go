@@ -14,7 +14,7 @@ import (
 	"backstop/migrations"
 )
 
-// with are the files of this program and more.
+// with returns the files of this program and more.
 func with(t *testing.T, more fstest.MapFS) fstest.MapFS {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -33,7 +33,7 @@ func with(t *testing.T, more fstest.MapFS) fstest.MapFS {
 	return all
 }
 
-// newer are the files of a program after this one, whose change runs alone.
+// newer returns the files of a newer program, whose change runs alone.
 func newer(t *testing.T) fs.FS {
 	return with(t, fstest.MapFS{
 		"20990101000000_lean.alone.tx.up.sql":   {Data: []byte("CREATE TABLE lean (a BIGINT)")},
@@ -102,7 +102,7 @@ func TestAMigrationThatRunsAloneWaitsUntilTheOthersHaveEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused(two, "n1 (")
-		// It counts until it was not seen for a while, and is evicted then.
+		// The process counts until it was not seen for a while; then it is evicted.
 		if _, err := two.NewRaw("UPDATE nodes SET seen_at = ?", two.Now()-31_000_000).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -154,13 +154,13 @@ func TestAProgramDoesNotStartWhereAMigrationThatRunsAloneIsUnknownToIt(t *testin
 	})
 }
 
-// Of a program that joins and a newer one that changes the schema, one is refused.
+// If a program joins while a newer one changes the schema, one of them is refused.
 func TestAJoinAndAMigrationThatRunsAloneExcludeEachOther(t *testing.T) {
 	race(t, migrations.Files, newer(t), func(t *testing.T, d *db.DB) error { return start(t, d, migrations.Files) })
 }
 
-// The programs before the first such migration do not wait for the lock of migrations, and
-// look at no mark.
+// Programs from before the first such migration do not wait for the lock of migrations, and
+// do not check the mark.
 func TestAnOlderProgramAndTheFirstMigrationThatRunsAloneExcludeEachOther(t *testing.T) {
 	older := with(t, nil)
 	maps.DeleteFunc(older, func(name string, _ *fstest.MapFile) bool { return name >= "20261122000060" })
@@ -174,7 +174,7 @@ func TestAnOlderProgramAndTheFirstMigrationThatRunsAloneExcludeEachOther(t *test
 	})
 }
 
-// A join that is under way when the migration looks for others is seen by it.
+// The migration sees a join that is in progress when it looks for other processes.
 func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one, two := named(t, url, "n1"), named(t, url, "n2")
@@ -204,7 +204,7 @@ func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// race lets a program join while another one changes the schema, many times.
+// race makes a program join while another one changes the schema, many times.
 func race(t *testing.T, older, newer fs.FS, join func(t *testing.T, d *db.DB) error) {
 	eachNode(t, func(t *testing.T, open func(string) *db.DB) {
 		between := open("")

@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A merchant whose request met a restart of the database shall try again, not
-// call its operator.
+// A merchant whose request fails during a restart of the database should try again, not call
+// its operator.
 func TestAwayIsKnownFromAMistake(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsUnavailable(err) {
 			t.Errorf("a mistake: %v", err)
 		}
 		if !d.IsPostgres() {
-			if _, err := d.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // as full as it is
+			if _, err := d.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // no larger than it is
 				t.Fatal(err)
 			}
 			_, err := d.ExecContext(t.Context(), "CREATE TABLE more AS SELECT hex(randomblob(100000)) AS x")

@@ -44,7 +44,7 @@ func (s *stage) submit(items ...int) {
 	}
 }
 
-// next is the transaction that begins now, of so many items.
+// next returns the first item of the transaction that begins now and has this many items.
 func (s *stage) next(items int) (first int) {
 	s.t.Helper()
 	select {
@@ -61,12 +61,12 @@ func (s *stage) next(items int) (first int) {
 
 func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
 	s := newStage(t)
-	// A lone item never waits for one that runs.
+	// A single item never waits for a running transaction.
 	for i := range 4 {
 		s.submit(i)
 		s.next(1)
 	}
-	// All writers are busy. What comes meanwhile goes together.
+	// All writers are busy. Items that arrive meanwhile form one transaction.
 	s.submit(10, 11, 12, 13, 14, 15, 16, 17)
 	for begun := time.Now(); s.Waiting() < 8; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > 10*time.Second {
@@ -78,7 +78,7 @@ func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
 	for i := 1; i < 4; i++ {
 		close(s.ends[i])
 	}
-	// A transaction of eight is held up: the next item has patience, not for ever.
+	// A transaction of eight is delayed: the next item waits, but not forever.
 	s.submit(20)
 	close(s.ends[s.next(1)])
 	close(s.ends[many])

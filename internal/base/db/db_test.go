@@ -42,7 +42,7 @@ func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
 			}
 			wg.Wait()
 			files, _ := migrations.Files.ReadDir(".")
-			names := map[string]bool{} // a migration may have files of its own for each engine
+			names := map[string]bool{} // a migration may have separate files for each engine
 			for _, f := range files {
 				name, _, _ := strings.Cut(f.Name(), ".")
 				names[name] = true
@@ -156,8 +156,8 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	}
 }
 
-// Those who share a rate are the living processes that send, and those of an older
-// program, which do not record it.
+// The running processes that send share a rate; processes of older programs, which do not
+// record whether they send, count too.
 func TestSendersAreTheProcessesThatSend(t *testing.T) {
 	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
 		t.Run(name, func(t *testing.T) {
@@ -246,8 +246,8 @@ func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 	})
 }
 
-// On SQLite a number that is a table's only key is the row's own number: no insert
-// keeps a second index for it.
+// On SQLite, a number that is a table's only key is the row's own number: inserts maintain no
+// second index for it.
 func TestANumberAsKeyIsNoIndexOfItsOwn(t *testing.T) {
 	d := dbtest.SQLite(t)
 	var tables []string

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// SharedWaiting is how many parts wait for the next shared transaction.
+// SharedWaiting returns how many parts wait for the next shared transaction.
 func (d *DB) SharedWaiting() int {
 	d.shared.mu.Lock()
 	defer d.shared.mu.Unlock()
 	return len(d.shared.waiting)
 }
 
-// Waiting is how many items wait for a writer now.
+// Waiting returns how many items are waiting for a writer.
 func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }
 
-// LoseName is what a kill of the process does to the lock of its name.
+// LoseName releases the lock of the name, as a kill of the process does.
 func LoseName(d *DB) { d.node.lock.close() }
 
 // HasName reports whether the process has the lock of its name.
@@ -39,8 +39,8 @@ func BreakName(t testing.TB, d *DB) {
 	}
 }
 
-// StealName lets another process have the name as soon as the first one's session
-// ended, before that can take it again.
+// StealName gives the name to another process as soon as the first one's session has ended,
+// before the first one can take it again.
 func StealName(t testing.TB, from, to *DB, files fs.FS) {
 	t.Helper()
 	from.node.lock.mu.Lock() // it cannot try
@@ -53,7 +53,7 @@ func StealName(t testing.TB, from, to *DB, files fs.FS) {
 	}
 }
 
-// PartitionSteps is as much of PartitionByMonth as a process did that died after n steps.
+// PartitionSteps does the first n steps of PartitionByMonth, like a process that then dies.
 func PartitionSteps(ctx context.Context, d *DB, m Monthly, n int) error {
 	for _, step := range []func(context.Context, Monthly) error{d.boundTable, d.validateBound, d.splitTable, d.addMonths}[:n] {
 		if err := step(ctx, m); err != nil {
@@ -63,12 +63,13 @@ func PartitionSteps(ctx context.Context, d *DB, m Monthly, n int) error {
 	return nil
 }
 
-// AddMonthsUntil makes the partitions that are there when time has come to a moment (Unix µs).
+// AddMonthsUntil creates the partitions that exist at a later time (Unix µs).
 func AddMonthsUntil(ctx context.Context, d *DB, m Monthly, at int64) error {
 	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, IDAt(at)) })
 }
 
-// HurryConversions has a conversion give up soon, and log of any table how it goes on.
+// HurryConversions makes a conversion give up soon, and log its progress for a table of any
+// size.
 func HurryConversions(t testing.TB) {
 	patience, wait, large, every := lockPatience, firstLockWait, largeTable, checkEvery
 	t.Cleanup(func() { lockPatience, firstLockWait, largeTable, checkEvery = patience, wait, large, every })

@@ -8,9 +8,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// TestWhatTheServerSetsForOthersDoesNotReachUs: a house's PostgreSQL has settings of its
-// own, for a user or a database. Some would lose what was answered as taken, or fail what
-// is right.
+// TestWhatTheServerSetsForOthersDoesNotReachUs: a shared PostgreSQL may have settings for a user
+// or a database. Some would lose acknowledged data, or make correct statements fail.
 func TestWhatTheServerSetsForOthersDoesNotReachUs(t *testing.T) {
 	address := dbtest.PostgresURL(t)
 	admin := dbtest.Open(t, db.Options{URL: address})

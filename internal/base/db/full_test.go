@@ -9,7 +9,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// fill lets the database have no room for more, and returns what gives it some.
+// fill makes the disk of the database full; the returned function frees some space.
 func fill(t *testing.T, d *db.DB) (free func()) {
 	t.Helper()
 	run := func(texts ...string) {
@@ -30,8 +30,8 @@ func fill(t *testing.T, d *db.DB) (free func()) {
 	return func() { run("DROP TRIGGER no_room ON parts", "DROP TRIGGER no_room ON form_keys") }
 }
 
-// A full disk takes looks, begins of transactions and even small writes. Who found no
-// room for a write is not ready until there is room for a large one.
+// On a full disk, reads, beginning transactions and even small writes succeed. A node whose
+// write found the disk full is not ready until there is room for a large write.
 func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
@@ -55,7 +55,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 				t.Fatalf("%s: a write to a full disk: %v", name, err)
 			}
 			for range 2 {
-				// What writes nothing, or little, proves no room.
+				// A transaction that writes nothing does not prove that there is room.
 				if err := d.Tx(t.Context(), func(context.Context, db.Tx) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
@@ -80,8 +80,8 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 	})
 }
 
-// The server keeps the text of a statement that failed: the probe of a full disk
-// must not fill its log.
+// The server logs the text of a failed statement: the probe of a full disk must not fill its
+// log.
 func TestTheProbeForRoomIsShortAndItsRowsAreLong(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {

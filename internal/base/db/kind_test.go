@@ -43,8 +43,8 @@ func stranger(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// Readiness needs no login: its text is what is wrong, and neither
-// where the database is nor as whom we come.
+// /readyz needs no login: its text says what is wrong, but contains neither the database's
+// address nor the user.
 func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,7 +8,7 @@ func TestATransactionBesideOthersCarriesAsMuchAsTheyDo(t *testing.T) {
 		items   int
 		want    bool
 	}{
-		{nil, 1, true}, // a lone item commits at once
+		{nil, 1, true}, // a single item commits at once
 		{[]int{1}, 1, true},
 		{[]int{1, 1, 1}, 1, true},
 		{[]int{32}, 31, false},

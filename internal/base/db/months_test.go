@@ -19,10 +19,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// history is a table as those that are partitioned: its key is not its primary key.
+// history is a table like the partitioned ones: its key is not its primary key.
 var history = db.Monthly{Table: "past", Key: "order_id"}
 
-// unpartitioned opens a schema with the table as it was, and some rows.
+// unpartitioned opens a schema with the unpartitioned table and some rows.
 func unpartitioned(t *testing.T, rows int) (d *db.DB, url string) {
 	t.Helper()
 	url = dbtest.PostgresURL(t)
@@ -58,7 +58,7 @@ func add(ctx context.Context, d *db.DB) error {
 	return err
 }
 
-// wantPartitioned looks at what must hold however the conversion went.
+// wantPartitioned checks what must hold however the conversion went.
 func wantPartitioned(t *testing.T, d *db.DB, rows int64) {
 	t.Helper()
 	parts, err := d.Partitions(t.Context(), history.Table)
@@ -104,7 +104,7 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 		traffic.Go(func() {
 			for ctx.Err() == nil {
 				err := add(t.Context(), d)
-				if err != nil && !db.IsConflict(err) { // which writers run again
+				if err != nil && !db.IsConflict(err) { // writers retry these
 					t.Error(err)
 					return
 				}
@@ -127,7 +127,7 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 		})
 	}
 	nodes.Wait()
-	time.Sleep(50 * time.Millisecond) // traffic goes on after it
+	time.Sleep(50 * time.Millisecond) // traffic continues afterwards
 	stop()
 	traffic.Wait()
 	wantPartitioned(t, d, 1000+added.Load())
@@ -136,7 +136,7 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 	}
 }
 
-// Whatever step a process dies after, the next start goes on from there.
+// After whatever step a process dies, the next start continues from there.
 func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 	for steps := range 4 {
 		t.Run(fmt.Sprint(steps), func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 	}
 }
 
-// A bound that was left behind by a conversion given up refuses nothing in the end.
+// The bound of an abandoned conversion never refuses rows.
 func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
 	d, _ := unpartitioned(t, 10)
 	execute(t, d, fmt.Sprintf("ALTER TABLE past ADD CONSTRAINT past_below_%d CHECK (order_id < %[1]d) NOT VALID", db.IDAt(d.Now()+time.Minute.Microseconds())))
@@ -167,7 +167,7 @@ func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
 	wantPartitioned(t, d, 10)
 }
 
-// Who reads for long must neither fail nor make writers queue up behind the change.
+// A long reader must neither fail nor make writers queue behind the change.
 func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
 	d, url := unpartitioned(t, 10)
 	reader := dbtest.Open(t, db.Options{URL: url})
@@ -244,7 +244,7 @@ func TestMonthsArePassedOnAndDropped(t *testing.T) {
 	}
 }
 
-// The schema of the program has what is to be dropped by the month in such tables.
+// The program's schema partitions the tables that are dropped by the month.
 func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
 	d := dbtest.Postgres(t)
 	for _, table := range strings.Fields("callbacks notify_attempts order_history") {
@@ -270,7 +270,7 @@ func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
 	}
 }
 
-// TestAConversionNamesWhoHoldsItUp has the table stay as it is until its lock is free.
+// TestAConversionNamesWhoHoldsItUp: the table stays as it is until its lock is free.
 func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
 	db.HurryConversions(t)
 	d, url := unpartitioned(t, 1000)

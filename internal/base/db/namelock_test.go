@@ -52,7 +52,7 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	}
 }
 
-// A schema is an installation of its own.
+// Each schema is a separate installation.
 func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
 	for range 2 {
 		if _, err := named(t, dbtest.PostgresURL(t), "same").Join(t.Context(), migrations.Files); err != nil {
@@ -61,7 +61,7 @@ func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
 	}
 }
 
-// A killed process leaves a row that was seen a moment ago, and no lock.
+// A killed process leaves a row with a recent seen_at, and no lock.
 func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
@@ -76,8 +76,8 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	}
 }
 
-// A machine that lost its power leaves a session that PostgreSQL takes for a living
-// one, without beats.
+// A machine that lost its power leaves a session that PostgreSQL takes for a live one, but no
+// beats.
 func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
@@ -92,7 +92,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 	if err := two.Forget(t.Context(), earlier); err != nil {
 		t.Fatal(err)
 	}
-	// A third one finds the second, although that one has no lock yet.
+	// A third process finds the second, although that one has no lock yet.
 	if _, err := named(t, url, "n1").Join(t.Context(), migrations.Files); !errors.Is(err, db.ErrNameTaken) {
 		t.Errorf("a third one got %v", err)
 	}
@@ -118,7 +118,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 	}
 }
 
-// Where another process was faster after the database was away, the first one ends.
+// If another process was faster after an outage of the database, the first one ends.
 func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")

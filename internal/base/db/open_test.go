@@ -7,8 +7,8 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Two commands that start at once in a new folder make one file: who comes second
-// waits, and does not fail.
+// Two commands that start at once in a new folder create one file: the second waits and does
+// not fail.
 func TestManyOpenANewFileAtOnce(t *testing.T) {
 	for range 100 {
 		dir := t.TempDir()

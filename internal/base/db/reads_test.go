@@ -57,8 +57,8 @@ func TestReadsAnswerEachQuestion(t *testing.T) {
 	})
 }
 
-// A question that fails, or a row that cannot be read, fails the whole; the
-// transaction's connection is good for the next one.
+// If a query fails, or a row cannot be read, Exec fails; the transaction's connection remains
+// usable.
 func TestReadsFailWithTheirFirstError(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		no := errors.New("no")
@@ -95,7 +95,7 @@ func TestReadsAreOneRoundTrip(t *testing.T) {
 	least := func(run func(context.Context, db.Tx) error) int64 {
 		fewest := int64(1000)
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			for range 10 { // the first one prepares; the database's clock is read beside
+			for range 10 { // the first one prepares; the database's clock is read meanwhile
 				before := trips.Load()
 				if err := run(ctx, tx); err != nil {
 					return err

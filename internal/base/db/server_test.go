@@ -20,8 +20,7 @@ import (
 	"backstop/migrations"
 )
 
-// A database in another encoding refuses names and subjects, or stores bytes that are no
-// text.
+// A database in another encoding refuses names and subjects, or stores invalid text.
 func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 	address := dbtest.PostgresURL(t)
 	admin := dbtest.Open(t, db.Options{URL: address})
@@ -48,8 +47,8 @@ func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 	}
 }
 
-// Behind a pooler that lends its connections by the transaction, locks and prepared
-// statements would be those of other clients.
+// Behind a pooler that assigns connections by transaction, locks and prepared statements would
+// belong to other clients.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 	address := asRole(t, dbtest.PostgresURL(t))
 	for _, c := range []struct {
@@ -113,7 +112,7 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 	}
 }
 
-// warm has two clients query at once, so that the pooler has two connections to lend.
+// warm makes two clients query at once, so that the pooler has two connections to assign.
 func warm(t *testing.T, address string) {
 	t.Helper()
 	pool, err := sql.Open("pgx", address)
@@ -132,8 +131,8 @@ func warm(t *testing.T, address string) {
 	both.Wait()
 }
 
-// asRole makes a role whose schema is that of the URL, since a pooler takes no search_path
-// from a client, and returns the URL with it.
+// asRole creates a role with the schema of the URL, since a pooler accepts no search_path from a
+// client, and returns the URL with that role.
 func asRole(t *testing.T, address string) string {
 	t.Helper()
 	admin := dbtest.Open(t, db.Options{URL: address})
@@ -153,8 +152,8 @@ func asRole(t *testing.T, address string) string {
 	return u.String()
 }
 
-// bouncer runs PgBouncer in front of a PostgreSQL, in a mode and with more settings, and
-// returns the URL that leads through it.
+// bouncer runs PgBouncer in front of a PostgreSQL, with a pool mode and further settings, and
+// returns the URL through it.
 func bouncer(t *testing.T, address, mode, settings string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -168,7 +167,7 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 	at := l.Addr().String()
 	_, port, _ := net.SplitHostPort(at)
 	_ = l.Close()
-	folder, err := os.MkdirTemp("", "pgbouncer-") // one that others may enter, too
+	folder, err := os.MkdirTemp("", "pgbouncer-") // one that other accounts may enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +178,7 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 	config := filepath.Join(folder, "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\nauth_type = any\npool_mode = %s\n%s\n",
 		u.Hostname(), u.Port(), port, mode, settings)
-	// With auth_type any everybody comes as the user that the database's entry names.
+	// With auth_type any, every client connects as the user in the database's entry.
 	text = strings.Replace(text, "\n[pgbouncer]", " user="+u.User.Username()+"\n[pgbouncer]", 1)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -187,7 +186,7 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 	var output strings.Builder
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		program = "/usr/sbin/pgbouncer" // where Debian keeps it, and few have it in their PATH
+		program = "/usr/sbin/pgbouncer" // Debian's path, which is rarely in PATH
 	}
 	cmd := exec.Command(program, config)
 	cmd.Stdout, cmd.Stderr = &output, &output

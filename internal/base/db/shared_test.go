@@ -13,8 +13,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// A part that fails takes back its own writes and no others', whether it shares a
-// transaction or not.
+// A failing part rolls back only its own writes, whether it shares a transaction or not.
 func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
@@ -71,8 +70,8 @@ func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 	})
 }
 
-// What waits while one transaction runs is the next transaction, together. On
-// PostgreSQL each has its own.
+// Parts that wait while a transaction runs form the next transaction together. On PostgreSQL
+// each has its own.
 func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 	d := dbtest.SQLite(t)
 	running, free := make(chan struct{}), make(chan struct{})
@@ -113,8 +112,8 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 	}
 }
 
-// A full disk takes the whole transaction back because of one part. The others begin
-// again without it, and only what does not fit fails.
+// A full disk rolls back the whole transaction because of one part. The others run again
+// without it, and only the part that does not fit fails.
 func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 	d := dbtest.SQLite(t)
 	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY, text BLOB)"); err != nil {
@@ -136,7 +135,7 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make([]error, 40)
 	running, first := make(chan struct{}), make(chan struct{})
-	wg.Go(func() { // while it runs, all the others gather
+	wg.Go(func() { // while it runs, all others wait
 		_ = d.SharedTx(t.Context(), func(context.Context, db.Tx) error {
 			close(running)
 			<-first
@@ -187,8 +186,8 @@ func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
 	}
 }
 
-// Where one part fails, all of them begin again. What a part gave for its end hears
-// of the first run that it came to nothing, and of the second how it ended.
+// If one part fails, all of them run again. A part's OnEnd functions get an error for the first
+// run, and the result of the second.
 func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	d := dbtest.SQLite(t)
 	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
@@ -252,8 +251,8 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	}
 }
 
-// However the database refuses a row, and whatever it takes back with it, the parts
-// before and behind are kept.
+// However the database refuses a row, and whatever it rolls back with it, the parts before and
+// after it are kept.
 func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
 	for _, how := range []string{"FAIL", "ABORT", "ROLLBACK"} {
 		t.Run(how, func(t *testing.T) {

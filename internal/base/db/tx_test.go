@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// database/sql rolls back by itself when the context of a transaction ends. What is
-// written afterwards must not be committed statement by statement.
+// database/sql rolls back by itself when the context of a transaction ends. Later writes must
+// not be committed statement by statement.
 func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE late (id BIGINT PRIMARY KEY)"); err != nil {
@@ -19,8 +19,8 @@ func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 		defer cancel()
 		err := d.Tx(ctx, func(_ context.Context, tx db.Tx) error {
 			cancel()
-			// Ended when nothing can be read in it any more; the rollback itself may come a
-			// moment later, and takes back what is written until then.
+			// The transaction has ended when nothing can be read in it any more. The rollback may
+			// come a moment later, and undoes what is written until then.
 			for tx.NewRaw("SELECT 1").Scan(t.Context(), new(int)) == nil {
 			}
 			w := tx.Writes()
@@ -37,8 +37,8 @@ func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 	})
 }
 
-// A query that cannot be written down fails the transaction; as text it would have
-// been sent to the database.
+// A query that cannot be formatted fails the transaction; otherwise its text would have been
+// sent to the database.
 func TestAQueryThatCannotBeWrittenDownFailsTheWrites(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {

@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/db"
 )
 
-// TestTheLogOfSQLiteShrinksAgain makes the log long, as one who reads for minutes
-// beside a busy server does: what it needed once must not stay on the disk.
+// TestTheLogOfSQLiteShrinksAgain makes the log long, as a reader of several minutes does on a
+// busy server: the space must not stay in use.
 func TestTheLogOfSQLiteShrinksAgain(t *testing.T) {
 	dir := t.TempDir()
 	d, err := db.Open(t.Context(), db.Options{Dir: dir})

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// fakeDNS answers from memory. The n-th look-up of a name gets the n-th set of
-// addresses, and the last one for ever after, as a rebinding server does it.
+// fakeDNS answers from memory. The n-th look-up of a name gets the n-th set of addresses, and
+// all further ones the last set, as from a rebinding server.
 type fakeDNS struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ func newFakeDNS(t *testing.T) *fakeDNS {
 	return &fakeDNS{t: t, names: map[string][][]netip.Addr{}, queried: map[string]int{}}
 }
 
-// point sets the answers of the coming look-ups of name, which ends in a dot.
+// point sets the answers of further look-ups of name, which ends in a dot.
 func (d *fakeDNS) point(name string, answers ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,7 +35,8 @@ func (d *fakeDNS) point(name string, answers ...string) {
 	}
 }
 
-// resolver is the standard library's, talking to d over memory instead of a socket.
+// resolver returns the standard library's resolver, connected to d in memory instead of by a
+// socket.
 func (d *fakeDNS) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -44,7 +45,7 @@ func (d *fakeDNS) resolver() *net.Resolver {
 	}}
 }
 
-// serve speaks DNS over a stream: each message behind its length (RFC 1035, 4.2.2).
+// serve speaks DNS over a stream: each message follows its length (RFC 1035, 4.2.2).
 func (d *fakeDNS) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	for {

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// canary is a listener on loopback that counts who got through to it.
+// canary is a listener on loopback that counts its connections.
 type canary struct {
 	*httptest.Server
 	hits atomic.Int64
@@ -90,13 +90,13 @@ func within(random *rand.Rand, p netip.Prefix) netip.Addr {
 	return addr
 }
 
-// The names below point at every hostile address; the canary listens on all of
-// loopback's port, so whatever reached 127.0.0.1, ::1 or 0.0.0.0 would be seen.
+// The names below point at every hostile address; the canary would see anything that reached
+// its port on 127.0.0.1, ::1 or 0.0.0.0.
 func TestNoHostileURLReachesTheCanary(t *testing.T) {
 	c := newPlainCanary(t)
 	dns := newFakeDNS(t)
 	client := newClient(t, Config{Resolver: dns.resolver()})
-	// A fixed seed: a failure names the address, and can be had again.
+	// A fixed seed: a failure prints the address and can be reproduced.
 	random := rand.New(rand.NewPCG(1, 2))
 	hosts := slices.Clone(hostileAddrs)
 	for _, s := range specials {
@@ -169,9 +169,8 @@ func TestBlockedDialsNameTheReason(t *testing.T) {
 	}
 }
 
-// A server of names answers a check with a public address and the dial after it
-// with loopback. The negative control is the usual mistake: look up, check, then
-// dial by name.
+// A DNS server answers the check with a public address, and the dial after it with loopback.
+// The negative control is the usual mistake: look up, check, then dial by name.
 func TestRebindingWinsNothing(t *testing.T) {
 	c := newPlainCanary(t)
 	const name = "rebind.test"

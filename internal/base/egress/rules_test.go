@@ -38,8 +38,8 @@ func TestPublicAddressesAreReachedOverHTTPSOnly(t *testing.T) {
 	}
 }
 
-// hostileAddrs has at least one address of every block in specials, both ends
-// where they differ, and the services that SSRF is usually after.
+// hostileAddrs has at least one address of every block in specials (both ends if they differ),
+// and the usual targets of SSRF.
 var hostileAddrs = []string{
 	"0.0.0.0", "0.255.255.255", "10.0.0.1", "10.255.255.255", "100.64.0.0", "100.100.100.200", "100.127.255.255",
 	"127.0.0.1", "127.255.255.254", "168.63.129.16", "169.254.0.1", "169.254.169.254", "169.254.170.2",
@@ -223,8 +223,8 @@ func TestErrorsNeverQuoteTheURL(t *testing.T) {
 	}
 }
 
-// FuzzAddr holds the table against predicates that were written by others, and
-// every address against the forms that can smuggle it.
+// FuzzAddr compares the table with predicates of the standard library, and checks every address
+// in the forms that can disguise it.
 func FuzzAddr(f *testing.F) {
 	for _, text := range append([]string{"8.8.8.8", "2606:4700::1111"}, hostileAddrs...) {
 		b := netip.MustParseAddr(text).As16()

@@ -46,7 +46,7 @@ func (r *reader) text() string {
 	return r.got.String()
 }
 
-// settle waits until what was logged is on its way.
+// settle waits until the logged lines are being written.
 func settle() {
 	time.Sleep(gatherTime)
 	synctest.Wait()
@@ -97,7 +97,7 @@ func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
 	})
 }
 
-// A line that is longer than all the room there is must not stop those behind it.
+// A line that is longer than the whole buffer must not stop later lines.
 func TestALineWithoutRoomIsDroppedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// family is one figure as /metrics shows it, and series what it is for some labels.
+// family is one metric as /metrics shows it, and series its value for some labels.
 type family struct {
 	help, kind string
 	series     []series
@@ -23,11 +23,11 @@ type family struct {
 
 type series struct {
 	labels []string // name, value, name, value ...
-	value  float64  // of a histogram, the number of what was observed
+	value  float64  // of a histogram, the number of observations
 	sum    float64
 }
 
-// scrape is what /metrics shows now.
+// scrape returns what /metrics shows.
 func scrape(t *testing.T) map[string]family {
 	t.Helper()
 	families, err := metric.Registry.Gather()
@@ -73,7 +73,7 @@ var full = metric.Snapshot{
 	Skew:          map[string]time.Duration{"redis": -time.Second},
 }
 
-// everything lets each family have a series, as far as the package has them.
+// everything gives each family of the package a series.
 func everything(t *testing.T) map[string]family {
 	metric.RegisterBacklogs(func(context.Context) []metric.Backlog { return []metric.Backlog{{Queue: "due"}} })
 	metric.RegisterSnapshot(func(context.Context) metric.Snapshot { return full })
@@ -115,7 +115,8 @@ func TestEveryFigureHasANameOfOursAndADescription(t *testing.T) {
 	}
 }
 
-// Each further label multiplies the series; none may be as many as there are merchants.
+// Each further label multiplies the series; no label may have as many values as there are
+// merchants.
 func TestNoFigureHasALabelOfWhichThereAreUnboundedlyMany(t *testing.T) {
 	known := []string{"outcome", "class", "result", "pool", "state", "to", "batch", "status", "kind", "rule", "queue", "part", "currency", "window", "of"}
 	for figure, f := range everything(t) {
@@ -135,7 +136,7 @@ func TestNoFigureHasALabelOfWhichThereAreUnboundedlyMany(t *testing.T) {
 type outcome string
 
 func TestCountersBeginWithNothingAndKeepWhatTheyHave(t *testing.T) {
-	t.Cleanup(func() { metric.Callbacks.DeleteLabelValues("begin-one") }) // the registry is the process's
+	t.Cleanup(func() { metric.Callbacks.DeleteLabelValues("begin-one") }) // the registry is shared by the process
 	metric.Begin[outcome](metric.Callbacks, "begin-one", "begin-two")
 	all := scrape(t)
 	want(t, all, 0, "backstop_callbacks_total", "outcome", "begin-one")
@@ -177,7 +178,7 @@ func TestASnapshotIsShownInItsUnits(t *testing.T) {
 	want(t, all, -1, "backstop_clock_skew_seconds", "of", "redis")
 }
 
-// A 0 would mean that all is healthy.
+// A 0 would mean that everything is healthy.
 func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	metric.RegisterSnapshot(func(context.Context) metric.Snapshot { return metric.Snapshot{} })
 	all := scrape(t)
@@ -219,7 +220,7 @@ func TestNothingIsReadBetweenScrapesAndEachReadIsBounded(t *testing.T) {
 func TestABatchIsCountedAndItsErrorOnlyIfItHasOne(t *testing.T) {
 	t.Cleanup(func() { forget("one") })
 	observe := metric.ObserveBatch("one")
-	want(t, scrape(t), 0, "backstop_commit_batch_errors_total", "batch", "one") // before the first of them
+	want(t, scrape(t), 0, "backstop_commit_batch_errors_total", "batch", "one") // before the first error
 	observe(7, 20*time.Millisecond, nil)
 	observe(3, 10*time.Millisecond, errors.New("rolled back"))
 	all := scrape(t)
@@ -231,7 +232,7 @@ func TestABatchIsCountedAndItsErrorOnlyIfItHasOne(t *testing.T) {
 	}
 }
 
-// forget takes a batch out of the registry, which is the process's.
+// forget removes a batch from the registry, which is shared by the process.
 func forget(batch string) {
 	metric.BatchItems.DeleteLabelValues(batch)
 	metric.BatchSeconds.DeleteLabelValues(batch)

@@ -41,7 +41,7 @@ dark    .   .     .     x
 	for _, c := range []struct{ got, want []light }{
 		{lights.Open(), []light{red, green, amber}},
 		{lights.NeedsPerson(), []light{dark}},
-		{lights.Final(), []light{dark}}, // it becomes only itself
+		{lights.Final(), []light{dark}}, // its only move is to itself
 		{lights.From(dark, lights.Open()...), []light{red, green, amber}},
 		{lights.From(green), []light{red, green}},
 	} {
@@ -78,7 +78,7 @@ func TestWhatNothingReachesIsSeen(t *testing.T) {
 	}
 }
 
-// The condition is the table, on both engines.
+// The condition equals the table, on both engines.
 func TestTheConditionOfSQLIsTheTable(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		known := append(lights.Statuses(), "", "blue")

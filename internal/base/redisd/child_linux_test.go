@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestHelperOwner is no test: run as a process of its own, it owns an embedded
-// Redis until it is killed.
+// TestHelperOwner is not a test: run as a separate process, it owns an embedded Redis until it
+// is killed.
 func TestHelperOwner(t *testing.T) {
 	data := os.Getenv("REDISD_TEST_OWNER_DATA")
 	if data == "" {
@@ -52,7 +52,7 @@ func TestChildEndsWithACrashOfItsOwner(t *testing.T) {
 	if pid == 0 {
 		t.Fatal("the owner did not start its child")
 	}
-	// It becomes the child of whoever collects orphans, so it may stay a zombie.
+	// It becomes the child of the process that adopts orphans, so it may stay a zombie.
 	eventually(t, "the child has ended", func() bool {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 		return err != nil || len(line) == 0
@@ -65,8 +65,8 @@ func TestChildEndsWithACrashOfItsOwner(t *testing.T) {
 	}
 }
 
-// The kernel's signal comes when the thread that started the child ends. Here
-// the thread of the caller of Open does, as that of a goroutine that locks one.
+// The kernel sends its signal when the thread that started the child ends. In this test the
+// thread of Open's caller ends, as that of a goroutine that has locked its thread does.
 func TestChildOutlivesTheThreadOfItsCaller(t *testing.T) {
 	needRedisServer(t)
 	log, book := logger(slog.LevelWarn)
@@ -92,7 +92,7 @@ func TestChildOutlivesTheThreadOfItsCaller(t *testing.T) {
 		return !exists(fmt.Sprintf("/proc/self/task/%d", thread))
 	})
 	pid := pidOf(t, r)
-	for range 20 { // the signal is delivered at once; twenty questions are ample
+	for range 20 { // the signal is delivered at once; twenty pings are ample
 		if err := r.Check(t.Context()); err != nil || gone(pid) {
 			t.Fatalf("the child ended with its caller's thread: %v", err)
 		}

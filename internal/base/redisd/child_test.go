@@ -36,7 +36,7 @@ func (l *logbook) count(s string) int {
 	return strings.Count(l.text.String(), s)
 }
 
-// logger is a logger whose lines of that level and above can be counted.
+// logger returns a logger whose lines of the level and above can be counted.
 func logger(level slog.Level) (*slog.Logger, *logbook) {
 	book := &logbook{}
 	return slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: level})), book
@@ -92,7 +92,7 @@ func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) 
 
 func TestEmbeddedStartsStopsAndKeepsItsData(t *testing.T) {
 	needRedisServer(t)
-	// A folder deeper than any socket path may be, with a character that a
+	// A folder whose path is longer than that of any socket may be, with a character that a
 	// configuration file would need quoted.
 	data := filepath.Join(t.TempDir(), strings.Repeat("long folder/", 12))
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -242,7 +242,7 @@ func TestUnreadableFileIsMovedAside(t *testing.T) {
 		if err != nil || len(text) == 0 {
 			t.Fatal(err, file)
 		}
-		copy(text[len(text)/2:], "no longer Redis' own") // in the middle: a torn end would be forgiven
+		copy(text[len(text)/2:], "no longer Redis' own") // in the middle: Redis repairs a torn end
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func TestARefusedPasswordIsShownWithoutIt(t *testing.T) {
 	}
 }
 
-// Such a Redis answers a ping, and nudges are lost on it.
+// Such a Redis answers a ping, but loses nudges.
 func TestCheckDetectsARedisThatTakesNoWrites(t *testing.T) {
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
@@ -196,7 +196,7 @@ func TestCheckDetectsARedisThatTakesNoWrites(t *testing.T) {
 }
 
 // A URL that leads to an unusable server is distinguished from one that is unavailable,
-// at the start and by readyz, with what to fix and without the password.
+// at the start and by /readyz, with what to fix and without the password.
 func TestWrongURLsShowWhatToFix(t *testing.T) {
 	sentinel, master := queuetest.StartSentinel(t)
 	sentinels, _, _ := strings.Cut(strings.TrimPrefix(sentinel, "redis-sentinel://"), "/")
@@ -214,7 +214,7 @@ func TestWrongURLsShowWhatToFix(t *testing.T) {
 		for what, ask := range map[string]func(context.Context) error{"Check": r.Check, "Verify": r.Verify} {
 			err := ask(t.Context())
 			for end := time.Now().Add(time.Minute); errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), want) && time.Now().Before(end); {
-				err = ask(t.Context()) // a busy machine may need longer than one is given
+				err = ask(t.Context()) // on a busy machine one check may take longer than its limit
 			}
 			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%s of %s: %v\nwant %q in one line without a password", what, url, err, want)

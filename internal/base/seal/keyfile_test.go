@@ -121,8 +121,7 @@ func TestAKeyThatAServiceManagerGivesIsTaken(t *testing.T) {
 	}
 }
 
-// TestABrokenKeyFileIsNeverReplaced matters because a new key in its place would
-// hide the loss of the old one.
+// TestABrokenKeyFileIsNeverReplaced: a new key in its place would hide the loss of the old one.
 func TestABrokenKeyFileIsNeverReplaced(t *testing.T) {
 	for _, text := range []string{
 		"", "\n", "short", strings.Repeat("0f", keySize-1), strings.Repeat("0f", keySize+1),

@@ -62,7 +62,7 @@ func TestARetiredKeyStillChecksButOpensAndSignsNothing(t *testing.T) {
 	if !bytes.Equal(with.Derive("x"), now.Derive("x")) {
 		t.Error("what is derived from the current key has changed")
 	}
-	// Another rotation takes the retired keys along.
+	// Another rotation keeps the retired keys.
 	next, err := ring(t, master(3), master(2)).WithRetired(kept)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestARetiredKeyStillChecksButOpensAndSignsNothing(t *testing.T) {
 	} else if got, _ := last.MAC("audit").Sum(old.ID(), []byte("row")); !bytes.Equal(got, want) {
 		t.Error("after two rotations the first key is lost")
 	}
-	// Whoever can write the table but has no key brings none of his own in.
+	// Somebody with write access to the table but without a key cannot add one.
 	if with, err := ring(t, master(3)).WithRetired(kept); err == nil || with.MAC("audit").KeyID() == "" {
 		t.Errorf("one that does not open: %v", err)
 	}

@@ -82,8 +82,8 @@ func TestAtAnotherPlaceItStaysShut(t *testing.T) {
 	})
 }
 
-// TestPlacesThatReadAlikeDiffer is about places that come to the same text when
-// their parts are joined by a sign that may stand in a part.
+// TestPlacesThatReadAlikeDiffer checks places whose parts give the same text when they are
+// joined by a character that a part may contain.
 func TestPlacesThatReadAlikeDiffer(t *testing.T) {
 	k := ring(t, make([]byte, keySize))
 	one, two := Place{"merchants", "1|2", "secret"}, Place{"merchants|1", "2", "secret"}
@@ -156,7 +156,7 @@ func TestTokensAreLongUniqueAndHashedOneWay(t *testing.T) {
 		}
 		seen[token] = true
 	}
-	// The SHA-256 of "abc" stands in FIPS 180-2, appendix B.1.
+	// The SHA-256 of "abc" is in FIPS 180-2, appendix B.1.
 	if got := HashToken("abc"); got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
 		t.Errorf("hash %s", got)
 	}

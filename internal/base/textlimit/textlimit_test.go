@@ -18,7 +18,7 @@ func TestTextsAreCutBetweenCharacters(t *testing.T) {
 		{"收据", 6, "收据", "收据"},
 		{"收据", 5, "收", "收…"},
 		{"收据", 2, "", "…"},
-		{"a\xff\xfeb", 3, "a", "a…"}, // what is no text is left out of what is cut
+		{"a\xff\xfeb", 3, "a", "a…"}, // Cut leaves out invalid bytes
 	} {
 		if got := textlimit.Cut(c.s, c.most); got != c.cut {
 			t.Errorf("Cut(%q, %d) = %q, want %q", c.s, c.most, got, c.cut)

@@ -59,7 +59,7 @@ func open(t *testing.T, oneIn int) *Tracer {
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_ = tracer.Close(ctx) // some spans are lost: the collector is away
+		_ = tracer.Close(ctx) // some spans are lost: the collector is unavailable
 		if took := time.Since(start); took > 3*time.Second {
 			t.Errorf("closing took %s", took)
 		}

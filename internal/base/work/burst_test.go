@@ -8,12 +8,12 @@ import (
 	"backstop/internal/base/work"
 )
 
-// burst is a node whose one writer is always busy: each turn of it creates rows and commits
+// burst is a node whose single writer is always busy: each of its turns creates rows and commits
 // claims, and attempts take a third of a turn.
 type burst struct {
 	c clock
 	s *work.Slots
-	// naive creates a row as claimed only with a free slot, and holds slots while their
+	// naive creates a row as claimed only if there is a free slot, and holds slots while their
 	// claims wait for a turn.
 	naive   bool
 	lanes   int64
@@ -21,13 +21,13 @@ type burst struct {
 	toClaim []work.Slot
 	refill  []int64
 	next    int64
-	most    int // jobs that were claimed and had no slot
+	most    int // jobs that were claimed without a slot
 }
 
 const (
 	burstSlots = 50
-	perTurn    = 64  // rows that are created
-	claims     = 256 // that are committed at most
+	perTurn    = 64  // rows created per turn
+	claims     = 256 // maximum number of claims committed per turn
 )
 
 func newBurst(lanes int64, backlog int, naive bool) *burst {
@@ -60,7 +60,7 @@ func (b *burst) backlog() (n int) {
 	return n
 }
 
-// grant returns what runs now.
+// grant returns the jobs that run now.
 func (b *burst) grant() (run []work.Slot) {
 	grant, refill, _ := b.s.Next(b.c.now())
 	b.refill = append(b.refill, refill...)
@@ -92,7 +92,7 @@ func (b *burst) reserve() (work.Slot, bool) {
 	return x, ok
 }
 
-// turn is one transaction, and what runs until the next one.
+// turn is one transaction and the runs until the next one.
 func (b *burst) turn() {
 	n := min(len(b.toClaim), claims)
 	committed := b.toClaim[:n:n]
@@ -126,8 +126,8 @@ func (b *burst) turn() {
 	b.refill = nil
 }
 
-// However long a burst lasts, what waits when it begins is claimed in a bounded number of the
-// writer's turns, and what the burst creates does not wait: of many recipients or of three.
+// However long a burst lasts, the jobs that wait when it begins are claimed in a bounded number
+// of the writer's turns, and those that it creates do not wait, with many recipients or three.
 func TestABurstLeavesNoBacklog(t *testing.T) {
 	for _, lanes := range []int64{20, 3} {
 		b := newBurst(lanes, 2000, false)
@@ -146,7 +146,7 @@ func TestABurstLeavesNoBacklog(t *testing.T) {
 }
 
 // The negative control: slots that wait for a turn with their claims are too few, and the
-// backlog grows for as long as the burst lasts.
+// backlog grows as long as the burst lasts.
 func TestWhereSlotsWaitForClaimsABurstLeavesABacklog(t *testing.T) {
 	b := newBurst(20, 100, true)
 	for range 240 {
@@ -157,8 +157,8 @@ func TestWhereSlotsWaitForClaimsABurstLeavesABacklog(t *testing.T) {
 	}
 }
 
-// What is claimed ahead is bound to this node: a lane that hangs gets little of it, and that
-// is released as soon as the lane is closed.
+// Jobs that are claimed ahead are bound to this node: a hanging lane gets few of them, and they
+// are released as soon as the lane closes.
 func TestAHangingLaneIsNotClaimedAhead(t *testing.T) {
 	c, gate := clock(1e15), work.Gate{Open: true, Max: 10}
 	s := work.NewSlots(work.SlotOptions{Size: burstSlots, Gate: func(int64) work.Gate { return gate }})

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clock is a moment that a test moves on, in Unix µs.
+// clock is a time that the test advances, in Unix µs.
 type clock int64
 
 func (c *clock) now() int64           { return int64(*c) }
@@ -33,7 +33,7 @@ func upTo(n int64) []int64 {
 	return ids
 }
 
-// granted is what has a slot, where a claim takes no time.
+// granted returns the slots of the jobs that run, if claims take no time.
 func granted(s *work.Slots, now int64) (all []work.Slot) {
 	for {
 		grant, _, _ := s.Next(now)
@@ -79,7 +79,7 @@ func TestAJobIsHandedOutOnceHoweverOftenItIsOffered(t *testing.T) {
 	if u := s.Stats(); u.Quick != 0 || u.Jobs != 0 {
 		t.Errorf("left: %+v", u)
 	}
-	// A slot that was given back says nothing of the next one of its job.
+	// A returned slot does not affect the next slot of its job.
 	s.Offer(c.now(), jobs(1, 1)...)
 	again := granted(s, c.now())
 	s.Done(c.now(), got[0], 0, true)
@@ -134,7 +134,7 @@ func TestWhatIsNotDueIsHeldUntilItsMoment(t *testing.T) {
 	if len(grant) != 0 || wakeAt != at {
 		t.Fatalf("%v, and again at %d, want %d", grant, wakeAt, at)
 	}
-	s.Offer(c.now(), jobs(1, 2)...) // somebody wants it now
+	s.Offer(c.now(), jobs(1, 2)...) // it is due now
 	if ids := idsOf(granted(s, c.now())); !slices.Equal(ids, []int64{2}) {
 		t.Fatalf("handed out %v before the moment", ids)
 	}
@@ -183,8 +183,8 @@ func TestOneProbeAtATime(t *testing.T) {
 	}
 }
 
-// A probe that was asked for is the only one until it is known what came of that; one
-// that hangs does not keep the next epoch from probing.
+// A probe is the only one until its result is known; a hanging probe does not keep the next
+// epoch from probing.
 func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
 	c, gate := clock(1e15), work.Gate{Lease: true, Max: 10, Epoch: 4}
 	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: func(int64) work.Gate { return gate }})
@@ -205,7 +205,7 @@ func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
 		}
 	}
 	first := one(1)
-	gate = work.Gate{Probe: true, Max: 10, Epoch: 5} // the right to it is there before it is known here
+	gate = work.Gate{Probe: true, Max: 10, Epoch: 5} // the probe is leased before this node knows
 	none("before it began")
 	first.Epoch = 5
 	s.Began(first)
@@ -343,7 +343,7 @@ func TestOnlyAFreeLaneReserves(t *testing.T) {
 	}
 }
 
-// model checks Slots against what must hold whatever happens.
+// model checks the invariants of Slots.
 type model struct {
 	t       *rapid.T
 	c       clock
@@ -366,7 +366,7 @@ func (m *model) perLane(lane int64) (n int) {
 	return n
 }
 
-// step hands out what is free, and checks what was.
+// step takes the granted slots and checks them.
 func (m *model) step() {
 	before := map[int64]int{}
 	for lane := range m.gates {
@@ -432,8 +432,8 @@ func some(t *rapid.T, of map[int64]work.Slot) (work.Slot, bool) {
 	return of[rapid.SampledFrom(ids).Draw(t, "slot")], true
 }
 
-// Whatever happens in whatever order, no slot is lost, none is handed out twice, and
-// neither the node nor a lane ever has more than it may.
+// Whatever happens in whatever order, no slot is lost, none is granted twice, and neither the
+// node nor a lane ever exceeds its limit.
 func TestSlotsNeverLeakAndAreNeverExceeded(t *testing.T) {
 	if err := flag.Set("rapid.steps", "200"); err != nil { // fewer seldom fill the node
 		t.Fatal(err)
@@ -513,7 +513,7 @@ func TestSlotsNeverLeakAndAreNeverExceeded(t *testing.T) {
 	})
 }
 
-// drain ends all that is under way: nothing may be left of it.
+// drain ends all running and claimed jobs: nothing may be left.
 func (m *model) drain() {
 	for lane := range m.gates {
 		m.gates[lane] = work.Gate{Open: true, Max: 9}
@@ -546,7 +546,7 @@ func (m *model) drain() {
 	}
 }
 
-// The negative control: what nobody gives back is seen in the end.
+// The negative control: a slot that is never returned is detected.
 func TestASlotThatIsKeptIsSeen(t *testing.T) {
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 3, Gate: open})

@@ -15,8 +15,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// errands is the smallest kind of work: a table with a moment, a lease and a count. All
-// that a second kind has to write stands in this file.
+// errands is the smallest kind of work: a table with a due time, a lease and a count. This file
+// has everything that a second kind needs.
 type errands struct {
 	db *db.DB
 
@@ -94,8 +94,8 @@ func (s *errands) worker(t *testing.T, size int) *work.Worker[errand, errand] {
 	return w
 }
 
-// Errands of three people are all done, by two workers at a time, by the tick alone;
-// every third fails at first, and every fourth is not even tried at first.
+// The errands of three people are all done, by two workers at a time, by the tick alone; every
+// third fails at first, and every fourth is not even tried at first.
 func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		s := &errands{db: d, run: map[int64]int{}}

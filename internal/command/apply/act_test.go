@@ -12,8 +12,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// acts are the params of all acts of a kind, oldest first. Each was done by this
-// command to the same thing.
+// acts returns the params of all acts of a kind, oldest first. Each was done by this command to
+// the same object.
 func acts(t *testing.T, d *db.DB, action, object, id string) (all []map[string]string) {
 	t.Helper()
 	rows, err := audit.List(t.Context(), d, audit.Query{Oldest: true, Limit: 99})
@@ -75,7 +75,7 @@ func TestTheActOfALargeFileIsShort(t *testing.T) {
 	}
 }
 
-// Stock and opening balances are no settings that nodes read again; they are money.
+// Stock and opening balances are not settings that nodes read again, but they are money.
 func TestAnOpeningBalanceAloneLeavesAnAct(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)

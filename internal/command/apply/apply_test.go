@@ -246,8 +246,7 @@ func TestChangesAreNamedByField(t *testing.T) {
 	})
 }
 
-// A rate of 0 is stderr, one that is left out is not: only the latter follows the
-// program's own setting.
+// A rate of 0 is stored; a rate that is left out is not, and follows the program's own setting.
 func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)

@@ -23,7 +23,7 @@ import (
 func TestAnApprovedChangeIsExactlyTheEntry(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
-		// Other fields are changed at once; of those that wait nothing is.
+		// Other fields are changed at once; waiting fields are not changed.
 		changed := strings.NewReplacer("Galaxy Mall", "Galaxy Hall", "https://a.example/notify", "'https://b.example/notify?token=hidden-token'", keyM1, keyM2, "timeout: 5s", "timeout: 6s",
 			"key: top-secret", "key: canary-of-the-supplier").Replace(whole)
 		g.want(g.apply(changed), "merchant m1 changed: name, notify.timeout", "sku SKU-1 unchanged", "account m1 CNY unchanged",
@@ -59,7 +59,7 @@ func TestAnApprovedChangeIsExactlyTheEntry(t *testing.T) {
 		if lines := g.notUnchanged(g.apply(changed)); len(lines) != 0 {
 			t.Errorf("after all that: %q", lines)
 		}
-		// Who decided, and what it did, is one chain.
+		// The audit has the decision and its effect.
 		rows, err := audit.List(t.Context(), d, audit.Query{Limit: 99})
 		if err != nil || !slices.ContainsFunc(rows, func(r audit.Row) bool {
 			return r.Action == "settings.change" && r.ObjectID == "merchant m1" && r.Actor == checker && strings.Contains(r.Params, a.No()) && strings.Contains(r.Params, "api_key")
@@ -82,7 +82,7 @@ func (g *guarded) fake() fakeConfig {
 	return s.Adapter.(*fake).config
 }
 
-// canary looks for secrets in all that the database holds, and in what was printed.
+// canary looks for secrets in the whole database and in the output.
 func (g *guarded) canary(secrets ...string) {
 	g.Helper()
 	var texts strings.Builder
@@ -120,7 +120,7 @@ func TestAChangeOfWhatHasChangedMeanwhileIsNotMade(t *testing.T) {
 		if g.version() != before || load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) != nil {
 			t.Error("it was changed all the same")
 		}
-		// Rejected, its values are gone; then the same file is a new proposal.
+		// After a rejection the values are deleted; the same file then makes a new proposal.
 		if _, err := g.desk().Reject(t.Context(), approval.Verdict{ID: a.ID, Reason: "out of date by now", By: g.people["lu"]}); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestWithoutASecondPersonNothingIsProposed(t *testing.T) {
 	})
 }
 
-// A house of one changes its settings at once, and that is marked.
+// A one-person installation changes its settings at once, and that is marked.
 func TestAHouseOfOneDecidesAlone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
@@ -208,7 +208,7 @@ func TestAHouseOfOneDecidesAlone(t *testing.T) {
 	})
 }
 
-// The rules are switched off by two people only, also before there is an order.
+// Only two people can switch off the rules, even before there is an order.
 func TestTheRulesAreSwitchedOffByTwoPeople(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
@@ -229,7 +229,7 @@ func TestTheRulesAreSwitchedOffByTwoPeople(t *testing.T) {
 func TestNewEntriesDoNotWait(t *testing.T) {
 	g := newGuarded(t, dbtest.SQLite(t))
 	g.want(g.apply("merchants: [{ code: m9, signing_secret: "+secretB+", notify: { urls: [https://n.example] } }]"), "merchant m9 created")
-	// One whose key another merchant still has waits, or is refused, but never waits for ever.
+	// A key that another merchant still has waits or is refused, but never waits forever.
 	err := Apply(t.Context(), g.env, text(strings.Replace(whole, keyM1, keyM2, 1)+"subscriptions: []\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestADryRunShowsWhatWaits(t *testing.T) {
 	g.none("approvals")
 }
 
-// A disabled address that is declared anew is enabled with its new URL, not with the old one.
+// A disabled address that is declared again is enabled with its new URL, not with the old one.
 func TestAnAddressIsEnabledWithItsChange(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
@@ -271,7 +271,7 @@ func TestAnAddressIsEnabledWithItsChange(t *testing.T) {
 	})
 }
 
-// What does not open on this node stays as it is stored while other fields change.
+// Secrets that do not open on this node stay as stored while other fields change.
 func TestSecretsThatDoNotOpenStay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
@@ -306,7 +306,7 @@ func TestWhatWaitsIsResealed(t *testing.T) {
 	})
 }
 
-// Values that somebody moved to another approval do not open, and nothing is changed.
+// Values that were moved to another approval do not open, and nothing is changed.
 func TestValuesBelongToTheirApproval(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
@@ -328,7 +328,7 @@ func TestValuesBelongToTheirApproval(t *testing.T) {
 	})
 }
 
-// Two people approve the same change, while somebody applies a file: it is made once.
+// Two people approve the same change while a file is applied: it is made once.
 func TestAChangeIsMadeOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
@@ -348,7 +348,7 @@ func TestAChangeIsMadeOnce(t *testing.T) {
 	})
 }
 
-// Whatever two files declare, what waits is, once approved, what the second one declares.
+// Whatever two files declare, after the approval the waiting fields are as the second declares.
 func TestAnyChangeThatWaitsIsMadeAsItWasDeclared(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)

@@ -177,8 +177,8 @@ func TestADisabledAddressThatIsDeclaredIsEnabledAgain(t *testing.T) {
 	})
 }
 
-// TestWithoutTheMasterKeyAddressesStayAndFail: an address must not vanish, as its
-// events would be recorded as nowhere to be sent.
+// TestWithoutTheMasterKeyAddressesStayAndFail: an address must not vanish, since its events
+// would be recorded as having no address.
 func TestWithoutTheMasterKeyAddressesStayAndFail(t *testing.T) {
 	env, _ := newEnv(t, dbtest.SQLite(t))
 	if err := Apply(t.Context(), env, File{Name: "r.yaml", Dir: clientPair(t), Text: []byte(routedFile)}); err != nil {
@@ -191,7 +191,7 @@ func TestWithoutTheMasterKeyAddressesStayAndFail(t *testing.T) {
 	}
 }
 
-// TestThePageAboutRoutingCanBeApplied holds docs/routing.md to what apply takes.
+// TestThePageAboutRoutingCanBeApplied applies the example of docs/routing.md.
 func TestThePageAboutRoutingCanBeApplied(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/routing.md")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exported is the file of what is stored, in a folder that holds its secrets.
+// exported returns the export of the stored settings, in a folder with its secrets.
 func exported(t *testing.T, env Env, apiKeys map[string]string) File {
 	t.Helper()
 	var text bytes.Buffer
@@ -93,7 +93,7 @@ func TestWhatIsExportedIsWhatIsStored(t *testing.T) {
 		if !differs(t, env, out, f) || !strings.Contains(out.String(), "  notify.endpoints.backup.credentials.form_key: set → changed\n") || strings.Contains(out.String(), "another") {
 			t.Errorf("a changed secret: %s", out)
 		}
-		// In an installation that has nothing it makes the same one.
+		// Applied to an empty installation, it makes the same one.
 		if err := os.WriteFile(path, []byte("credential-of-nine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestWhatIsExportedIsWhatIsStored(t *testing.T) {
 	})
 }
 
-// anyNotify has any of the optional fields of notify.
+// anyNotify draws any of the optional fields of notify.
 func anyNotify(t *rapid.T) map[string]any {
 	n := map[string]any{}
 	one := func(label string, words ...any) {
@@ -183,7 +183,7 @@ func anyFile(t *rapid.T) map[string]any {
 	}
 }
 
-// anyApproval has any of the rules of decisions; changes never wait.
+// anyApproval draws any rules for decisions; changes never wait.
 func anyApproval(t *rapid.T) map[string]any {
 	a := map[string]any{}
 	if rapid.Bool().Draw(t, "second_person") {
@@ -205,7 +205,7 @@ func anyApproval(t *rapid.T) map[string]any {
 	return a
 }
 
-// Whatever is applied is exported so that applying it again changes nothing.
+// Whatever is applied, applying its export changes nothing.
 func TestAnySettingsAreExportedAsTheyAre(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rapid.Check(t, func(r *rapid.T) {

@@ -169,7 +169,7 @@ func TestAFileHasAtMostTenThousandEntries(t *testing.T) {
 	}
 }
 
-// A file is read or refused with words, whatever stands in it.
+// Whatever a file contains, it is read or refused with an error.
 func FuzzDeclare(f *testing.F) {
 	for _, s := range []string{whole, "", "# nothing", "---", "--- \n...", "a: &x [*x]", "skus: [{sku: a, stock: 1e3}]", "? {a: b}\n: c", "merchants: [{code: m, notify: {schedule: [1s, day]}}]", "!!binary x", "<<: {skus: []}", "\xef\xbb\xbfskus: []", "skus:\n- {sku: \"\\0\", stock: 0x7fffffffffffffff}"} {
 		f.Add(s)

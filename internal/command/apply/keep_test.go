@@ -79,8 +79,8 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 	})
 }
 
-// An address without a format of its own has that of the plain ones, also where that
-// one is kept.
+// An endpoint without a format has the format of the plain URLs, even if the file leaves that
+// one out.
 func TestAnAddressFollowsTheFormatThatIsKept(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
@@ -111,8 +111,8 @@ func TestForceWritesWhatHasNotChanged(t *testing.T) {
 	})
 }
 
-// What cannot be read any more is repaired by applying it again, and nobody else's
-// entry is held up by it meanwhile.
+// Applying an entry again repairs a row that cannot be read; meanwhile it affects no other
+// entry.
 func TestARowThatCannotBeReadIsAppliedAnew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
@@ -199,8 +199,8 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 	})
 }
 
-// A merchant whose signing secrets do not open here cannot be told by this node: its
-// entry is marked, and what is known of it stays.
+// A merchant whose signing secrets do not open cannot be notified by this node: its entry is
+// marked, and its other settings stay.
 func TestAMerchantWhoseSecretsDoNotOpenIsMarked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)

@@ -69,7 +69,7 @@ func TestEveryFieldSaysAllOfItself(t *testing.T) {
 	walk(reflect.TypeFor[settings.File]())
 }
 
-// TestTheExampleCanBeApplied holds the whole file of docs/apply.md to what apply takes.
+// TestTheExampleCanBeApplied applies the whole file of docs/apply.md.
 func TestTheExampleCanBeApplied(t *testing.T) {
 	env, out := newEnv(t, dbtest.SQLite(t))
 	env.Kinds = supplier.Kinds{sortedparams.Kind}
@@ -102,7 +102,7 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 	}
 }
 
-// misfit is where a value does not fit a schema; "" where it does.
+// misfit returns where a value does not fit a schema; "" if it fits.
 func misfit(at string, schema map[string]any, v any) string {
 	if forms, ok := schema["anyOf"].([]any); ok && !slices.ContainsFunc(forms, func(s any) bool { return misfit(at, s.(map[string]any), v) == "" }) {
 		return at + ": none of the forms"
@@ -172,7 +172,7 @@ func misfit(at string, schema map[string]any, v any) string {
 
 func asList(v any) []any { all, _ := v.([]any); return all }
 
-// fits says where a file does not fit the published schema.
+// fits returns where a file does not fit the published schema.
 func fits(t interface{ Fatal(...any) }, text []byte) string {
 	raw, err := os.ReadFile("../../../docs/apply.schema.json")
 	var s map[string]any
@@ -234,7 +234,7 @@ func TestTheSchemaTakesWhatApplyTakes(t *testing.T) {
 	})
 }
 
-// The negative control: what apply refuses by its form the schema does not take.
+// The negative control: the schema refuses what apply refuses because of its form.
 func TestTheSchemaRefusesWhatApplyRefuses(t *testing.T) {
 	merchant := func(notify string) string { return "merchants: [{ code: m, notify: { " + notify + " } }]" }
 	for _, wrong := range []string{

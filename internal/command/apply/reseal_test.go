@@ -18,7 +18,7 @@ func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
 
-		env.Keys = keyring(t, 2, 1) // a new key in front of the old one
+		env.Keys = keyring(t, 2, 1) // a new key before the old one
 		looked := 0
 		n, err := Reseal(t.Context(), env, func(n int) { looked = n })
 		if err != nil || n != 2 || looked != 2 {
@@ -32,8 +32,7 @@ func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
 	})
 }
 
-// What was written under a master key is checked after it was taken out, over two
-// rotations.
+// Rows written under a master key can be verified after its removal, over two rotations.
 func TestResealKeepsWhatTheAuditNeedsOfAnOldKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
@@ -70,7 +69,7 @@ func TestResealKeepsWhatTheAuditNeedsOfAnOldKey(t *testing.T) {
 		if err != nil || !access.NewTokens(d, keys).MayBe(token) {
 			t.Errorf("a service's token of two keys before is refused: %v", err)
 		}
-		env.Keys = keyring(t, 4, 7) // the key between is lost: it is said, and nothing is overwritten
+		env.Keys = keyring(t, 4, 7) // the key between is lost: the error says so, and nothing is overwritten
 		if _, err := Reseal(t.Context(), env, nil); !errors.Is(err, settings.ErrForeignKey) {
 			t.Errorf("without the key in use: %v", err)
 		}

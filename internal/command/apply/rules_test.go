@@ -20,7 +20,7 @@ approval:
   second_above: [{ currency: CNY, amount: 500, batch_rows: 7 }]
 `
 
-// rulesOf are the rules as a node has them.
+// rulesOf returns the rules as a node reads them.
 func rulesOf(t *testing.T, env Env) settings.Rules {
 	t.Helper()
 	store := settings.NewStore(env.DB, kinds, env.Keys, slog.New(slog.DiscardHandler))
@@ -50,7 +50,7 @@ func TestTheRulesOfDecisionsAreApplied(t *testing.T) {
 		if is.Limits("CNY") != (settings.Above{Amount: 500, BatchAmount: 1_000_000, BatchRows: 7}) || is.Limits("USD") != none.Limits("USD") {
 			t.Errorf("limits %+v", is.Above)
 		}
-		// What a file leaves out stays; null is the default.
+		// A field that a file leaves out stays; null is the default.
 		wantLines(t, mustApply(t, env, out, "approval: { typed_above: null, second_person: true }"), "approval changed: second_person, typed_above")
 		if is := rulesOf(t, env); !is.SecondPerson || len(is.Typed) != 0 || is.Limits("CNY").Amount != 500 {
 			t.Errorf("rules %+v", is)

@@ -94,7 +94,7 @@ func (g *guarded) desk() *approval.Desk {
 	}, Action(g.env))
 }
 
-// last is the newest proposal.
+// last returns the newest proposal.
 func (g *guarded) last() *approval.Approval {
 	g.Helper()
 	all, err := approval.List(g.Context(), g.env.DB, approval.Query{Limit: 1})
@@ -125,7 +125,7 @@ func (g *guarded) none(table string) {
 	}
 }
 
-// changesOf is a change of each field that a file may change, by section and field.
+// changesOf has a change of each field that a file may change, by section and field.
 var changesOf = map[string][2]string{
 	"suppliers kind":        {"kind: fake", "kind: other"},
 	"suppliers allow_ips":   {"10.0.0.7", "10.0.0.8"},
@@ -151,7 +151,7 @@ var changesOf = map[string][2]string{
 	"approval second_above":  {"apply: true", "apply: true, second_above: [{ currency: CNY, batch_rows: 7 }]"},
 }
 
-// notifyChanges are those of a recipient's notify, in which NL stands for the next line.
+// notifyChanges has the changes of a recipient's notify; NL is a line break.
 var notifyChanges = map[string][2]string{
 	"urls":          {"https://URL.example/notify", "https://other.example/notify"},
 	"ack":           {"urls:", "ack: textNLurls:"},
@@ -189,7 +189,7 @@ subscriptions:
     timeout: 5s
 ` + house
 
-// TestWhatWaitsAndWhatDoesNot changes each field of the file alone.
+// TestWhatWaitsAndWhatDoesNot changes each field of the file by itself.
 func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 	waits := []string{
 		"suppliers kind", "suppliers allow_ips", "suppliers config",

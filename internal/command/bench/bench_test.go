@@ -47,8 +47,8 @@ func TestPercentilesOfSortedSamples(t *testing.T) {
 	}
 }
 
-// The fixed rate must not slow down with the server, or a stall would be
-// measured once instead of for everybody who came meanwhile.
+// The fixed rate must not slow down with the server; otherwise a stall would be measured once
+// instead of for every callback that was due meanwhile.
 func TestOpenLoopDoesNotWaitForAnswers(t *testing.T) {
 	var running atomic.Int64
 	release := make(chan struct{})

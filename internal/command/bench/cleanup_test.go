@@ -9,7 +9,7 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// Old rows are added for clean-up alone: past any retention, over, and gone afterwards.
+// Old rows are only for clean-up: past any retention, over, and removed afterwards.
 func TestOldRowsComeAndGo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What is replayed leaves the rows that the program left: inserts, updates of older and of
-// new rows, deletes, and partitions. Writes that are not of each order are left out.
+// The replay leaves the same rows as the program: inserts, updates of older and of new rows,
+// deletes, and partitions. Writes that do not belong to each order are left out.
 func TestTheFloorWritesTheSameRows(t *testing.T) {
 	const orders = 150 // three batches
 	url := dbtest.PostgresURL(t)
@@ -39,7 +39,7 @@ func TestTheFloorWritesTheSameRows(t *testing.T) {
 	if err := migrations.Partition(t.Context(), d, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	// An older row, and one that is new and has all kinds of values.
+	// An older row, and a new one with all kinds of values.
 	exec := func(query string, args ...any) {
 		t.Helper()
 		if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {

@@ -110,7 +110,7 @@ func TestPoolKeepsThePhasesAsTheyWere(t *testing.T) {
 	if got := pool(phases, tookOf); len(got) != 6 || !slices.IsSorted(got) || got[0] != time.Millisecond || got[5] != 9*time.Millisecond {
 		t.Errorf("all: %v", got)
 	}
-	// Sorting the first pool must not change who was due in the first second.
+	// Sorting the first pool must not change which samples were due in the first second.
 	if got := pool(phases, earlyOf); !slices.Equal(got, latencies{time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond}) {
 		t.Errorf("first second: %v", got)
 	}
@@ -197,8 +197,7 @@ func TestComparisonsAreInBothReports(t *testing.T) {
 	}
 }
 
-// Calm is read from the server's metrics: a name that is not there must not be
-// taken for calm.
+// Calm is read from the server's metrics: a missing metric must not be taken for calm.
 func TestSumOfAMetric(t *testing.T) {
 	const text = "# TYPE in_flight gauge\nin_flight{pool=\"quick\"} 3\nin_flight{pool=\"slow\"} 2\nin_flight_more 9\nplain 1e+02\n"
 	if got, err := sumOf(text, "in_flight"); err != nil || got != 5 {
@@ -215,7 +214,7 @@ func TestSumOfAMetric(t *testing.T) {
 	}
 }
 
-// Without direct posts there is nothing to set the product against: no ratio.
+// Without direct posts there is nothing to compare the product with: no ratio.
 func TestProductAloneIsNotSetAgainstDirect(t *testing.T) {
 	s := &subject{bench: &bench{report: &report{}}, engine: engine{name: "postgresql", databaseURL: "x"}}
 	if f := s.endToEnd("x", 100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {

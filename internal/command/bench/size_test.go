@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// Tables that PostgreSQL drops by the month are removed some day: without their retention
-// they would count as kept forever.
+// Rows that PostgreSQL drops by the month are removed some day: without a retention here they
+// would count as kept forever.
 func TestEachMonthlyTableHasItsRetention(t *testing.T) {
 	d := dbtest.Postgres(t)
 	var tables []string

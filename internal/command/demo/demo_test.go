@@ -40,7 +40,7 @@ func TestDemoNamesTheVariableWhereLoopbackIsNotAllowed(t *testing.T) {
 	}
 }
 
-// A false callback that seems to be answered 200 would frighten a newcomer.
+// A forged callback that seems to be answered 200 would alarm a newcomer.
 func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -67,8 +67,8 @@ func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
 	}
 }
 
-// A server that takes everything shows that the demo stays within its bounds and
-// tells what it did; what the product makes of it is tested with the product.
+// With a server that accepts everything, the demo stays within its bounds and prints what it
+// did; tests with the product check its effect.
 func TestDemoEndsAfterItsOrders(t *testing.T) {
 	var mu sync.Mutex
 	orders := map[string]bool{}

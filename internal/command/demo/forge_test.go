@@ -14,7 +14,7 @@ import (
 	"backstop/internal/supplier/wechatpay"
 )
 
-// adapter makes the product's own reader of what the simulated supplier signs.
+// adapter returns the product's adapter for the simulated supplier.
 func adapter(t *testing.T, p *simulator.Account) supplier.Adapter {
 	t.Helper()
 	kinds := map[string]supplier.Kind{
@@ -53,7 +53,7 @@ func eachPayer(t *testing.T, test func(t *testing.T, p *simulator.Account, a sup
 
 var aFact = simulator.Fact{Ref: "ord_1", TradeNo: "4200001", Amount: 1999, Currency: "CNY", At: time.Now()}
 
-// of is aFact in the supplier's currency.
+// of returns aFact in the supplier's currency.
 func of(p *simulator.Account) simulator.Fact {
 	f := aFact
 	f.Currency = p.Currency

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/simulator"
 )
 
-// Where the server cannot ask, a callback that never comes would only be a stuck order.
+// If the server cannot query, a callback that never arrives would only leave a stuck order.
 func TestOneOrderInTwentyLosesItsCallback(t *testing.T) {
 	for _, callable := range []bool{true, false} {
 		s := &stage{

@@ -40,7 +40,7 @@ func env(t *testing.T, d *db.DB) importer.Env {
 
 func lines(all ...string) io.Reader { return strings.NewReader(strings.Join(all, "\n")) }
 
-// entry is a line of the fields that are required, and what else is given.
+// entry returns a line with the required fields and more.
 func entry(no, status, more string) string {
 	if more != "" {
 		more = ", " + more
@@ -272,8 +272,8 @@ func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
 	})
 }
 
-// TestACrashLeavesNothingVisible takes the database away in the middle of a file,
-// so that the import cannot even clean up.
+// TestACrashLeavesNothingVisible makes the database unavailable in the middle of a file, so that
+// the import cannot even clean up.
 func TestACrashLeavesNothingVisible(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -327,8 +327,8 @@ func TestAStoppedImportCleansUp(t *testing.T) {
 	})
 }
 
-// TestAnOrderMadeInBetweenIsNamed makes an order of the same number after the
-// check has passed.
+// TestAnOrderMadeInBetweenIsNamed creates an order with the same number after the check has
+// passed.
 func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		e := env(t, f.DB)

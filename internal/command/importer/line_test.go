@@ -14,15 +14,15 @@ import (
 	"backstop/internal/base/money"
 )
 
-// A line is refused with words, or is an order that the merchant API could have
-// made: nothing in it surprises a page, a path or a database.
+// A line is refused with an error, or is an order that the merchant API could have created: no
+// value in it breaks a page, a path or a database.
 func FuzzRow(f *testing.F) {
 	const start = `{"order_no":"A1","merchant":"m1","supplier":"sp","currency":"CNY",`
 	for _, s := range []string{
 		`"amount":1999,"status":"pending"}`, `"amount":1,"status":"paid","paid_at":"2026-01-31T08:00:00.5+08:00","paid_amount":null}`,
 		`"amount":1e3,"status":"closed"}`, `"amount":"1","status":"paying"}`, `"amount":9223372036854775807,"status":"closing","close_reason":"\u0000"}`,
 		`"amount":1,"AMOUNT":2,"status":"failed"}`, `"amount":1,"status":"pending","created_at":"0000-01-01T00:00:00Z","expires_at":"2026-01-31T08:00:00Z","items":[]}`,
-		`"amount":1,"status":"pending","created_at":"2026-01-31T00:45:00Z"}`, // by a clock that runs ahead
+		`"amount":1,"status":"pending","created_at":"2026-01-31T00:45:00Z"}`, // by a clock that is fast
 	} {
 		f.Add([]byte(start + s))
 	}
@@ -64,7 +64,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestThePageListsEveryField holds docs/takeover.md to what a line takes.
+// TestThePageListsEveryField compares docs/takeover.md with the fields of a line.
 func TestThePageListsEveryField(t *testing.T) {
 	raw, err := os.ReadFile("../../../docs/takeover.md")
 	if err != nil {

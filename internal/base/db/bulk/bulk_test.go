@@ -14,7 +14,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// kind is a named text, as statuses are.
+// kind is a named string type, as statuses are.
 type kind string
 
 type thing struct {
@@ -44,7 +44,7 @@ func things(t *testing.T, d *db.DB) []thing {
 	}
 }
 
-// write sends what gather gathers in one transaction.
+// write sends the writes that gather adds, in one transaction.
 func write(t *testing.T, d *db.DB, gather func(*db.Writes)) error {
 	t.Helper()
 	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -134,8 +134,8 @@ func TestPreparedTakesListsAndRows(t *testing.T) {
 	})
 }
 
-// What goes through a list or through joined rows arrives as it is: numbers beyond
-// what a float holds, and texts that some encoding of them would escape.
+// Values in a list or in joined rows arrive unchanged: numbers beyond the precision of a float,
+// and strings that some encoding would escape.
 func TestListsAndRowsKeepTheirValues(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rows := things(t, d)[:1]

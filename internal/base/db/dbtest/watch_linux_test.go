@@ -11,26 +11,25 @@ import (
 
 const useEnv = "BACKSTOP_TEST_POSTGRES_USE"
 
-// TestUseTheServer is what TestNothingIsLeftBehind runs in a process of its own.
+// TestUseTheServer is run by TestNothingIsLeftBehind in a separate process.
 func TestUseTheServer(t *testing.T) {
 	if os.Getenv(useEnv) == "" {
 		return
 	}
 	Postgres(t)
 	SQLite(t)
-	os.Exit(0) // without any clean-up, as where a test is killed
+	os.Exit(0) // without any clean-up, as if the test were killed
 }
 
-// TestNothingIsLeftBehind runs tests that end without cleaning up after themselves,
-// twice, and looks for what is left when they are gone: the second one finds the server
-// of the first, and then neither a process nor a file is there any more.
+// TestNothingIsLeftBehind twice runs tests that end without cleaning up after themselves: the
+// second run finds the server of the first, and afterwards no process and no file remains.
 func TestNothingIsLeftBehind(t *testing.T) {
 	if _, err := binaries(); err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
 	for _, f := range []string{folder, filepath.Dir(folder)} {
-		if err := os.Chmod(f, 0o755); err != nil { // PostgreSQL's account goes through it
+		if err := os.Chmod(f, 0o755); err != nil { // PostgreSQL's account must be able to enter it
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +56,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// running are the processes that name the folder in their command or environment.
+// running returns the processes with the folder in their command or environment.
 func running(t *testing.T, folder string) (commands []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
