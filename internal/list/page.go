@@ -12,52 +12,52 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// PageSize is how many rows a page has where no size is chosen.
+// PageSize is the default number of rows per page.
 const PageSize = 50
 
-// scanRows bounds what one query searches where no index leads to what matches. A page
-// may then have fewer rows than fit and a next page all the same.
+// scanRows bounds how many rows one query scans if no index covers the filter. A page may then
+// be short although there is a next page.
 const scanRows = 50_000
 
-// countRows bounds how far the rows of a list are counted.
+// countRows bounds the count of a list's rows.
 const countRows = 1000
 
-// Cursor is where a page begins; the zero Cursor is the newest page.
+// Cursor is where a page begins; the zero Cursor means the newest page.
 type Cursor struct {
 	ID    int64
-	Newer bool // the rows newer than ID that are nearest to it; else those older
+	Newer bool // true = the rows just newer than ID, false = the rows older
 }
 
-// Slice is the part of a list that is read.
+// Slice is the part of a list to read.
 type Slice struct {
-	// From and To bound when rows were made (Unix µs), To not included; 0 = no
-	// bound. An order that was imported counts from its import.
+	// From and To bound when rows were created (Unix µs; To is exclusive); 0 = no bound.
+	// Imported orders count from their import.
 	From, To int64
 	At       Cursor
-	Rows     int // that fit a page; 0 = PageSize
-	// Only narrows to rows of these keys; nil = any.
+	Rows     int // rows per page; 0 = PageSize
+	// Only restricts the rows to these keys; nil = any.
 	Only []int64
-	// Uncounted leaves out how many rows the whole list has.
+	// Uncounted skips counting the rows of the whole list.
 	Uncounted bool
 }
 
 // Page is one page of a list, newest first.
 type Page[T any] struct {
 	Rows []T
-	// Older and Newer are the pages beside this one; zero = there is none.
+	// Older and Newer are the adjacent pages; zero = none.
 	Older, Newer Cursor
-	Newest       int64 // the key of the first row; 0 = there is none
-	// Reached is how far the rows were searched (Unix µs) where a bound cut the
-	// search short of the slice's end; else 0. The page beside goes on from there.
+	Newest       int64 // key of the first row; 0 = no rows
+	// Reached is how far back rows were searched (Unix µs) if a limit ended the search early;
+	// otherwise 0. The next page continues there.
 	Reached int64
-	Count   int64 // rows of the whole list, as far as they were counted
-	More    bool  // there are more than that
+	Count   int64 // rows of the whole list, as far as counted
+	More    bool  // there are more than Count
 }
 
-// bounds are the keys that may be looked at, both included.
+// bounds are the keys that may be read, both included.
 type bounds struct {
 	low, high int64
-	cut       bool // short of the slice's end
+	cut       bool // ends before the slice does
 }
 
 func (s Slice) size() int {
@@ -67,7 +67,7 @@ func (s Slice) size() int {
 	return s.Rows
 }
 
-// window is the slice's time as keys.
+// window converts the slice's time range to keys.
 func (s Slice) window(from *Source) bounds {
 	w := bounds{high: math.MaxInt64}
 	if s.From > 0 && from.Time == "" {
@@ -79,7 +79,7 @@ func (s Slice) window(from *Source) bounds {
 	return w
 }
 
-// from narrows bounds to what a cursor leaves.
+// from restricts bounds to the rows beyond a cursor.
 func (w bounds) from(at Cursor) bounds {
 	switch {
 	case at.ID == 0:
@@ -98,7 +98,7 @@ func direction(newer bool) bun.Safe {
 	return "DESC"
 }
 
-// Read reads one page. key is the key of a row.
+// Read reads one page. key returns the key of a row.
 func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) int64) (Page[T], error) {
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
@@ -109,7 +109,7 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 		return page, err
 	}
 	if s.At.ID == 0 && (page.Older.ID == 0 || page.Reached > 0) && !p.gathered() {
-		page.Count, page.More = int64(len(page.Rows)), page.Reached > 0 // this page has all
+		page.Count, page.More = int64(len(page.Rows)), page.Reached > 0 // this page has all rows
 		return page, nil
 	}
 	if s.At.ID != 0 {
@@ -121,7 +121,7 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 	return page, err
 }
 
-// readPage reads the plan's page, and returns the bounds that it searched.
+// readPage reads the plan's page and returns the bounds that it searched.
 func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Page[T], w bounds, err error) {
 	if len(p.parts) == 0 {
 		return page, w, nil
@@ -155,15 +155,15 @@ func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Pag
 	return cut(p.slice, w, rows, key), w, nil
 }
 
-// ordered narrows a query of a part to the bounds, in the order of its keys.
+// ordered restricts a query of a part to the bounds, ordered by key.
 func (p *plan) ordered(x *part, q *bun.SelectQuery, w bounds, newer bool, limit int) *bun.SelectQuery {
 	if x.gathered {
 		q = q.Where("? IN (?)", x.key(), bun.List(x.nearest(w, newer, limit)))
 	} else {
 		q = x.narrow(q)
 	}
-	// A key without a time is bounded only where it has to be: the index of the filter's
-	// columns serves the order too.
+	// A key that is not a time is bounded only if necessary: the index on the filter's columns
+	// then also provides the order.
 	if x.Time == "" || w.low > 0 && w.high < math.MaxInt64 {
 		q = q.Where("? BETWEEN ? AND ?", x.key(), w.low, w.high)
 	} else if w.low > 0 {
@@ -174,7 +174,7 @@ func (p *plan) ordered(x *part, q *bun.SelectQuery, w bounds, newer bool, limit 
 	return q.OrderExpr("? ?", x.key(), direction(newer)).Limit(int64(limit))
 }
 
-// nearest are the gathered keys within bounds that come first in a direction.
+// nearest returns the first gathered keys within bounds, in a direction.
 func (x *part) nearest(w bounds, newer bool, limit int) []int64 {
 	from, _ := slices.BinarySearch(x.keys, w.low)
 	to, found := slices.BinarySearch(x.keys, w.high)
@@ -191,7 +191,7 @@ func (x *part) nearest(w bounds, newer bool, limit int) []int64 {
 	return keys[len(keys)-limit:]
 }
 
-// bounds are the keys that a read beginning at a cursor may look at.
+// bounds returns the keys that a read from a cursor may scan.
 func (p *plan) bounds(ctx context.Context, at Cursor) (bounds, error) {
 	if len(p.parts) == 0 {
 		return bounds{}, nil
@@ -220,7 +220,7 @@ func (p *plan) bounds(ctx context.Context, at Cursor) (bounds, error) {
 	return w, nil
 }
 
-// cut makes a page of what was read in the slice's direction.
+// cut makes a page of the rows read in the slice's direction.
 func cut[T any](s Slice, w bounds, rows []T, key func(*T) int64) Page[T] {
 	var p Page[T]
 	more := len(rows) > s.size()
@@ -228,7 +228,7 @@ func cut[T any](s Slice, w bounds, rows []T, key func(*T) int64) Page[T] {
 	if more {
 		w.cut = false
 	}
-	// onward is the page in the direction of reading, back the one it came from.
+	// onward continues in the direction of reading; back returns to the previous page.
 	onward, back := Cursor{Newer: s.At.Newer}, Cursor{Newer: !s.At.Newer}
 	switch {
 	case more:

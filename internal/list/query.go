@@ -10,7 +10,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Query is a request for a list: whose rows, and which of them.
+// Query is a request for a list: the scope and the filter.
 type Query struct {
 	Spec  *Spec
 	Scope Scope
@@ -20,13 +20,13 @@ type Query struct {
 // Term is one condition of a filter: a field and its value.
 type Term struct{ Word, Value string }
 
-// FieldError is what is wrong with a term.
+// FieldError says what is wrong with a term.
 type FieldError struct{ Word, Problem string }
 
 func (e *FieldError) Error() string { return e.Word + ": " + e.Problem }
 
-// Parse makes a query of the values in an address; "" = not filtered by. Errors:
-// *FieldError, of the first field that is wrong.
+// Parse makes a query from the values in a URL; "" = no filter. Errors: *FieldError, for the
+// first invalid field.
 func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) {
 	q := Query{Spec: s, Scope: scope}
 	for _, f := range s.Fields {
@@ -35,7 +35,7 @@ func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) 
 	return q, q.Check()
 }
 
-// With is the query narrowed by a field; with the value "" it is the same.
+// With adds a filter by a field; the value "" adds none.
 func (q Query) With(word, value string) Query {
 	if value != "" {
 		q.Terms = append(slices.Clone(q.Terms), Term{word, value})
@@ -43,7 +43,7 @@ func (q Query) With(word, value string) Query {
 	return q
 }
 
-// Get is the value that a field has to have, "" = any.
+// Get returns the value that a field is filtered by; "" = none.
 func (q Query) Get(word string) string {
 	for _, t := range q.Terms {
 		if t.Word == word {
@@ -69,7 +69,7 @@ func (q Query) Check() error {
 	return nil
 }
 
-// match is the rows of a source that match a term.
+// match returns the rows of a source that match a term.
 func (t Term) match(ctx context.Context, in Lookup, f *Field) (Match, error) {
 	if f.Column == "" {
 		return f.Match(ctx, in, t.Value)
@@ -77,12 +77,12 @@ func (t Term) match(ctx context.Context, in Lookup, f *Field) (Match, error) {
 	return Match{Where: in.Source.Alias + "." + f.Column + " = ?", Args: []any{t.Value}, Indexed: f.Indexed}, nil
 }
 
-// part is a query's conditions on one source.
+// part is a query's conditions for one source.
 type part struct {
 	*Source
 	where []condition
 	few   func(context.Context, bun.IDB) (string, error) // see Match.Few
-	// gathered: keys are all that match, in ascending order.
+	// gathered means that keys holds all matching keys, ascending.
 	gathered bool
 	keys     []int64
 }
@@ -100,20 +100,20 @@ func (x *part) narrow(q *bun.SelectQuery) *bun.SelectQuery {
 	return q
 }
 
-// key is the key's column.
+// key returns the key's column.
 func (x *part) key() bun.Safe { return bun.Safe(x.Alias + "." + x.Key) }
 
-// plan is a query and its slice, ready to be read.
+// plan is a query with its slice, ready to be read.
 type plan struct {
 	db    *db.DB
 	spec  *Spec
 	slice Slice
-	parts []*part // of the sources that can have rows
-	// scans: no index leads to the rows that match.
+	parts []*part // the sources that can have rows
+	// scans means that no index covers the filter.
 	scans bool
 }
 
-// plan matches every term. The plan of a query that no row can match has no parts.
+// plan matches every term. A query that no row can match has no parts.
 func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -156,15 +156,15 @@ func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 	return p, p.within(ctx)
 }
 
-// scoped begins the part of a source: of the merchants and the keys that may be seen.
+// scoped starts the part of a source, restricted to the visible merchants and the given keys.
 func (q Query) scoped(from *Source, s Slice) (*part, error) {
 	if from.MerchantColumn == "" {
 		return nil, fmt.Errorf("list %s: %s has no merchant column", q.Spec.Name, from.Table)
 	}
 	x := &part{Source: from}
 	if !q.Scope.all {
-		// The sign keeps the planner from an index of the merchant: it would lead to all of
-		// their rows, which would be read and sorted for one page.
+		// The + keeps the planner from using an index of the merchant: it would read and sort
+		// all of the merchant's rows for one page.
 		x.where = append(x.where, condition{"+(" + from.MerchantColumn + ") IN (?)", []any{bun.List(q.Scope.merchants)}})
 	}
 	if s.Only != nil {
@@ -173,12 +173,12 @@ func (q Query) scoped(from *Source, s Slice) (*part, error) {
 	return x, nil
 }
 
-// within adds the slice's time for sources whose keys have none, and gathers what matches
-// among few.
+// within adds the slice's time range for sources whose keys are not times, and gathers matches
+// from small sets.
 func (p *plan) within(ctx context.Context) error {
 	for _, x := range p.parts {
 		if x.Time != "" {
-			p.scans = false // its keys cannot bound a search
+			p.scans = false // its keys cannot bound a scan
 			if p.slice.From > 0 {
 				x.where = append(x.where, condition{x.Alias + "." + x.Time + " >= ?", []any{p.slice.From}})
 			}
@@ -197,12 +197,11 @@ func (p *plan) within(ctx context.Context) error {
 	return nil
 }
 
-// fewRows bounds what is found by a partial index. Where more rows meet its condition,
+// fewRows bounds the rows read through a partial index. If more rows satisfy its condition,
 // there are many among the newest, and a scan finds them soon.
 const fewRows = 20_000
 
-// gather finds all keys that match among the rows of a partial index, unless there are
-// too many of them.
+// gather finds all matching keys among the rows of a partial index, unless there are too many.
 func (p *plan) gather(ctx context.Context, x *part) error {
 	few, err := x.few(ctx, p.db.Read)
 	if err != nil {
@@ -217,8 +216,8 @@ func (p *plan) gather(ctx context.Context, x *part) error {
 		return nil
 	}
 	w := p.slice.window(x.Source)
-	// The few rows are a subquery, not selected by key, or the planner would walk the whole
-	// table in the order of its keys.
+	// The rows are a subquery instead of being selected by key, or the planner would scan the
+	// whole table in key order.
 	rows := p.db.Read.NewSelect().TableExpr("(SELECT * FROM (?) AS f LIMIT ?) AS ?", bun.Safe(few), fewRows, bun.Ident(x.Alias))
 	err = x.narrow(rows).ColumnExpr("?", x.key()).Where("? BETWEEN ? AND ?", x.key(), w.low, w.high).Scan(ctx, &x.keys)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrTooMany: a query finds more rows than IDs may return.
+// ErrTooMany means that a query matches more rows than IDs may return.
 var ErrTooMany = errors.New("too many rows match: narrow the filter")
 
-// gathered reports whether the keys of all that matches are gathered.
+// gathered reports whether the keys of all matches are gathered.
 func (p *plan) gathered() bool {
 	return slices.ContainsFunc(p.parts, func(x *part) bool { return x.gathered })
 }
 
-// count counts what matches within bounds, as far as limit; more: there is more, or may
-// be beyond the bounds.
+// count counts matches within bounds, up to limit; more = there are more, or there may be more
+// beyond the bounds.
 func (p *plan) count(ctx context.Context, w bounds, limit int) (n int64, more bool, err error) {
 	for _, x := range p.parts {
 		if x.gathered {
@@ -41,8 +41,8 @@ func (p *plan) count(ctx context.Context, w bounds, limit int) (n int64, more bo
 	return min(n, int64(limit)), n > int64(limit) || w.cut, nil
 }
 
-// Newer is how many rows are newer than the one of a key, counted as far as limit; more:
-// there are more.
+// Newer counts the rows that are newer than the one with a key, up to limit; more = there are
+// more.
 func (q Query) Newer(ctx context.Context, d *db.DB, s Slice, than int64, limit int) (n int64, more bool, err error) {
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
@@ -56,8 +56,8 @@ func (q Query) Newer(ctx context.Context, d *db.DB, s Slice, than int64, limit i
 	return min(n, int64(limit)), more || n > int64(limit), err
 }
 
-// Any reports whether the list has a row at all, whatever the terms: a list that was
-// always empty shows what to do first.
+// Any reports whether the list has any row, ignoring the terms: an empty list shows what to do
+// first.
 func (q Query) Any(ctx context.Context, d *db.DB) (bool, error) {
 	q.Terms = nil
 	p, err := q.plan(ctx, d, Slice{})
@@ -72,19 +72,19 @@ func (q Query) Any(ctx context.Context, d *db.DB) (bool, error) {
 	return n > 0, err
 }
 
-// sumRows bounds how many rows are read to add up a list.
+// sumRows bounds how many rows are summed.
 const sumRows = 20_000
 
-// Sum is the money of rows in one currency.
+// Sum is the money of some rows in one currency.
 type Sum struct {
 	Currency string `bun:"currency"`
 	Rows     int64  `bun:"rows"`
 	Minor    int64  `bun:"minor"`
 }
 
-// Sums is the money of all that matches in the slice's time, by currency; rows without a
-// currency are left out. Of more than 20,000 rows the newest are added up, and more is
-// true. Where no index leads to what matches among more rows than that, there are no sums.
+// Sums adds up the money of all matches in the slice's time range by currency; rows without a
+// currency are left out. Of more than 20,000 rows only the newest are summed, and more is true.
+// There are no sums if no index covers the filter and there are more rows than that.
 func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bool, err error) {
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
@@ -117,12 +117,12 @@ func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bo
 	return sums, more, nil
 }
 
-// eachRows is how many rows Each and IDs read at once: nothing is held for long in the
-// database, and little in memory.
+// eachRows is how many rows Each and IDs read per query, so that no query holds resources for
+// long.
 const eachRows = 500
 
-// Each calls fn with each row that read finds from the slice's cursor on, newest first,
-// and stops at the first error. A row that is added meanwhile is not among them.
+// Each calls fn with each row that read returns from the slice's cursor on, newest first, and
+// stops at the first error. Rows added meanwhile are not included.
 func Each[T any](s Slice, read func(Slice) (Page[T], error), fn func(T) error) error {
 	for s.Rows, s.Uncounted = eachRows, true; ; {
 		page, err := read(s)
@@ -140,7 +140,7 @@ func Each[T any](s Slice, read func(Slice) (Page[T], error), fn func(T) error) e
 	}
 }
 
-// IDs are the keys of all that matches in the slice's time and is below a key, oldest
+// IDs returns the keys below the given one of all matches in the slice's time range, oldest
 // first. Errors: ErrTooMany.
 func (q Query) IDs(ctx context.Context, d *db.DB, s Slice, below int64, limit int) ([]int64, error) {
 	s.At = Cursor{ID: below}

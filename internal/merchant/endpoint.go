@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Ways to choose among the endpoints of one channel.
+// Policies for choosing among the endpoints of one channel.
 const (
-	Failover = "failover" // in their order; the next one where one fails
-	Weighted = "weighted" // by weight, then as with failover
-	All      = "all"      // each of them, with attempts of its own
+	Failover = "failover" // in order; the next one if one fails
+	Weighted = "weighted" // by weight, then as Failover
+	All      = "all"      // each one, with its own attempts
 )
 
 // WebhookChannel is the channel of plain endpoints.
@@ -21,10 +21,10 @@ const WebhookChannel = "webhook"
 // Endpoint is one endpoint of a merchant or subscriber. Headers, Credentials and ClientKey
 // are sealed texts as stored, and plain texts in a Directory.
 type Endpoint struct {
-	Name    string            `json:"name"` // of a plain endpoint its URL
+	Name    string            `json:"name"` // for a plain endpoint its URL
 	Channel string            `json:"channel"`
 	URL     string            `json:"url"`
-	Events  []string          `json:"events,omitempty"` // types that go here; empty = all
+	Events  []string          `json:"events,omitempty"` // event types sent to it; empty = all
 	Weight  int               `json:"weight"`
 	Format  string            `json:"format"`
 	Headers map[string]string `json:"headers,omitempty"`
@@ -43,7 +43,7 @@ type Endpoint struct {
 	Locked bool `json:"-"`
 }
 
-// takes reports whether a list of event types has one; an empty list has all.
+// takes reports whether a list of event types includes one; an empty list includes all.
 func takes(events []string, event string) bool {
 	return len(events) == 0 || slices.Contains(events, event)
 }
@@ -74,7 +74,7 @@ func (e *Endpoint) Key() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Channels are the channels of events of a type, in the order of the endpoints.
+// Channels returns the channels for events of a type, in the order of the endpoints.
 func (m *Merchant) Channels(event string) []string {
 	var names []string
 	for i := range m.Endpoints {
@@ -85,7 +85,7 @@ func (m *Merchant) Channels(event string) []string {
 	return names
 }
 
-// Digest is the digest time of a channel for an event type: that of the first endpoint
+// Digest returns the digest period of a channel for an event type: that of the first endpoint
 // that takes the type.
 func (m *Merchant) Digest(channel, event string) time.Duration {
 	for i := range m.Endpoints {
@@ -106,10 +106,10 @@ func (m *Merchant) Digests(channel, endpoint, event string) bool {
 	return e != nil && e.Channel == channel && e.DigestMS > 0
 }
 
-// Digest is the time span of one digest; 0 = none.
+// Digest returns the period of one digest; 0 = none.
 func (e *Endpoint) Digest() time.Duration { return time.Duration(e.DigestMS) * time.Millisecond }
 
-// Addresses are the plain endpoints, each once, followed by the named ones.
+// Addresses returns the plain endpoints without duplicates, followed by the named ones.
 func (s Settings) Addresses() []Endpoint {
 	all := make([]Endpoint, 0, len(s.URLs)+len(s.Endpoints))
 	for i, u := range s.URLs {

@@ -36,13 +36,13 @@ type Settings struct {
 	WaitsMS     []int64  `json:"waits_ms"`
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MaxInFlight int      `json:"max_in_flight"`
-	// RatePerSecond bounds the attempts of all nodes together; 0 = no limit.
+	// RatePerSecond limits the attempts of all nodes together; 0 = no limit.
 	RatePerSecond float64 `json:"rate_per_second,omitempty"`
 	// Breaker overrides the program's settings, except in zero fields.
 	Breaker Breaker `json:"breaker,omitzero"`
-	// Events are the types that are sent; empty = all. The others are skipped.
+	// Events are the types to send; empty = all. Others are skipped.
 	Events  []string `json:"events,omitempty"`
-	Balance string   `json:"balance,omitempty"` // Failover (also where empty), Weighted or All
+	Balance string   `json:"balance,omitempty"` // Failover (also if empty), Weighted or All
 	// Endpoints are the endpoints in addition to URLs.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
@@ -58,7 +58,7 @@ type Breaker struct {
 	RatePercent int   `json:"rate_percent,omitempty"` // or NoRate
 	WindowMS    int64 `json:"window_ms,omitempty"`
 	MinSamples  int   `json:"least,omitempty"`
-	// SlowMS is the answer time from which an answer counts as a failure; 0 = none.
+	// SlowMS is the response time above which a response counts as a failure; 0 = none.
 	SlowMS int64 `json:"slow_ms,omitempty"`
 }
 
@@ -70,18 +70,18 @@ type Merchant struct {
 	// Secrets sign notifications, newest first.
 	Secrets  [][]byte
 	Disabled bool
-	// ResendWhenBack: what was given up while it was away is sent once more when its breaker
-	// closes.
+	// ResendWhenBack: notifications given up while it was unavailable are resent once when its
+	// breaker closes.
 	ResendWhenBack bool
-	// Locked means that they do not open on this node: signed notifications wait.
+	// Locked means that its secrets cannot be opened on this node: signed notifications wait.
 	Locked bool
 	// Broken means that its row cannot be read: its API calls are rejected and nothing is
 	// sent until the row is repaired. Its settings are those that were read last, if any.
 	Broken bool
 	// Endpoints are all endpoints, the plain ones first, with their secrets in plain text.
 	Endpoints []Endpoint
-	// Subscriber: it is notified like a merchant, but has no orders and is
-	// found by id only. Follows are the merchants of its events; empty = all.
+	// Subscriber: it is notified like a merchant, but has no orders and is found by id only.
+	// Follows are the merchants whose events it gets; empty = all.
 	Subscriber bool
 	Follows    []string
 }
@@ -103,7 +103,7 @@ type Directory struct {
 	broken []*Merchant
 }
 
-// NewDirectory makes a Directory; keyHashes holds a merchant's API key hash by its id.
+// NewDirectory returns a Directory; keyHashes maps merchant ids to hashes of their API keys.
 func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 	b := &Directory{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
 	for _, m := range all {
@@ -125,8 +125,8 @@ func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 	return b
 }
 
-// Subscribers are the enabled subscribers of a merchant's events of a type. One whose row
-// cannot be read is included, and checked again when it can be (Subscribes).
+// Subscribers returns the enabled subscribers to a merchant's events of a type. A subscriber
+// whose row cannot be read is included, and is checked again (Subscribes) once it can be.
 func (b *Directory) Subscribers(code, event string) []*Merchant {
 	var all []*Merchant
 	for _, m := range b.subs {
@@ -142,8 +142,8 @@ func (m *Merchant) Subscribes(code, event string) bool {
 	return takes(m.Follows, code) && m.Wants(event)
 }
 
-// AllBroken are the merchants and subscribers whose rows cannot be read, or whose signing
-// secrets do not open on this node.
+// AllBroken returns the merchants and subscribers whose rows cannot be read, or whose signing
+// secrets cannot be opened on this node.
 func (b *Directory) AllBroken() []*Merchant { return b.broken }
 
 // Broken reports whether the row of a merchant or subscriber cannot be read.

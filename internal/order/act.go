@@ -10,20 +10,20 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the acts, for the audit.
+// Audit names of the acts.
 const (
 	NoteAct   = "order.note"
 	UnmaskAct = "order.unmask"
 )
 
-// Acts record a note about the order that Ref.ID names, and that its personal data were
-// viewed. They change no order.
+// Acts record a note on the order Ref.ID, and that its personal data was viewed. They change no
+// order.
 var Acts = []act.Kind{
 	{Name: NoteAct, Object: "order", Permission: access.Comment, Load: Load},
 	{Name: UnmaskAct, Object: "order", Permission: access.ViewPersonal, Load: Load},
 }
 
-// Load finds orders by their numbers.
+// Load finds orders by number.
 func Load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	numbers := make([]string, len(refs))
 	for i, r := range refs {

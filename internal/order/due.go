@@ -11,50 +11,50 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// An order keeps its next_at when it is over: a payment changes no index then. Who reads
-// by next_at adds the status, and begins at the watermark.
+// An ended order keeps its next_at, so that a payment changes no index. Queries by next_at must
+// therefore also check the status, and start at the watermark.
 
-// IsOpen is the condition of SQL that an order, by its alias, is open.
+// IsOpen returns the SQL condition that an order (by its alias) is open.
 func IsOpen(alias string) string { return moves.In(alias+".status", Moves.Open()...) }
 
 const dueFrom = "orders_due_from"
 
-// DueFrom is the watermark in SQL (Unix µs): no open order has an earlier next_at.
+// DueFrom is the watermark as SQL (Unix µs): no open order has an earlier next_at.
 const DueFrom = "coalesce((SELECT value FROM settings WHERE name = '" + dueFrom + "'), 0)"
 
 // Watermark reads DueFrom.
 func Watermark(ctx context.Context, q bun.IDB) (at int64, err error) {
 	if err = q.NewRaw("SELECT "+DueFrom).Scan(ctx, &at); err != nil {
-		return 0, fmt.Errorf("read from where orders are due: %w", err)
+		return 0, fmt.Errorf("read the watermark of due orders: %w", err)
 	}
 	return at, nil
 }
 
-// Advance moves the watermark, unless it has changed since it was read: then an import
-// has brought an order that is due earlier, or another process was faster.
+// Advance moves the watermark, unless it has changed since it was read: an import may have
+// brought an order that is due earlier, or another process was faster.
 func Advance(ctx context.Context, d *db.DB, from, to int64) error {
 	if _, err := d.NewRaw("UPDATE settings SET value = ? WHERE name = ? AND value = ?", to, dueFrom, from).Exec(ctx); err != nil {
-		return fmt.Errorf("move from where orders are due: %w", err)
+		return fmt.Errorf("move the watermark of due orders: %w", err)
 	}
 	return nil
 }
 
-// lowerWatermark brings the watermark below what an import has staged. It changes in any
-// case: who has read it before then cannot move it.
+// lowerWatermark moves the watermark below everything an import has staged. It always changes
+// it, so that nobody who read it before can move it.
 func lowerWatermark(ctx context.Context, tx db.Tx, runID int64) error {
 	_, err := tx.NewRaw("UPDATE settings SET value = CASE WHEN value < i.next_at THEN value ELSE i.next_at END - 1"+
 		" FROM (SELECT min(next_at) AS next_at FROM import_orders WHERE run_id = ?) AS i WHERE name = ? AND i.next_at IS NOT NULL", runID, dueFrom).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("move from where orders are due: %w", err)
+		return fmt.Errorf("lower the watermark of due orders: %w", err)
 	}
 	return nil
 }
 
-// RetryClose is after how long an order that cannot be closed is tried again.
+// RetryClose is the wait before retrying to close an order.
 const RetryClose = time.Minute
 
-// Postpone lets orders that cannot be closed be due later, so that they hold up neither
-// others nor the watermark.
+// Postpone reschedules orders that cannot be closed, so that they hold up neither others nor
+// the watermark.
 func Postpone(ctx context.Context, d *db.DB, ids []int64, until int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -66,12 +66,12 @@ func Postpone(ctx context.Context, d *db.DB, ids []int64, until int64) error {
 	return nil
 }
 
-// OpenAttempts are the statuses of payment attempts of which money may still come; package
-// payment, which holds attempts, has a test that these are all.
+// OpenAttempts are the statuses of payment attempts that may still be paid. A test in package
+// payment, which owns attempts, keeps the list complete.
 var OpenAttempts = []string{"created", "submitted", "unknown"}
 
-// AskedAt is the supplier that an order is asked about at, as an expression of SQL: that of
-// its open payment, else the order's.
+// AskedAt returns an SQL expression for the supplier at which an order is queried: that of its
+// open payment, else the order's.
 func AskedAt(alias string) string {
 	return "coalesce((SELECT max(a.supplier_id) FROM payment_attempts AS a WHERE a.order_id = " + alias + ".id AND a.supplier_id <> 0" +
 		" AND " + moves.In("a.status", OpenAttempts...) + "), " + alias + ".supplier_id)"

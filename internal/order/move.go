@@ -11,22 +11,22 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrNotFound: there is no such order.
+// ErrNotFound means that there is no such order.
 var ErrNotFound = errors.New("no such order")
 
-// Change is one order's change of status. Order is as it was read, with the fields that
-// belong to the new status (PaidAmount, ClosedAt, NextAt, …) set already.
+// Change is one order's change of status. Order is as it was read, with the fields that belong
+// to the new status (PaidAmount, ClosedAt, NextAt, …) already set.
 type Change struct {
 	Order    *Order
 	To       Status
 	Cause    Cause
 	Actor    string
 	SourceID int64
-	// SourceKind is what SourceID is of.
+	// SourceKind is the kind of row that SourceID refers to.
 	SourceKind string
 }
 
-// changeRow is a Change as a row of values that the update joins.
+// changeRow is a Change as a row of values joined by the update.
 type changeRow struct {
 	ID              int64  `bun:"id"`
 	FromStatus      string `bun:"from_status"`
@@ -46,10 +46,10 @@ type changeRow struct {
 	ConfirmedAt     *int64 `bun:"confirmed_at"`
 }
 
-// Move adds the change of each order's status to the writes, by compare-and-set on status
-// and version, with its history, and updates the given orders in memory. Where any of
-// them has moved in between, the writes end with db.ErrStale and the transaction must be
-// rolled back: the caller reads again. An order must not occur twice in changes.
+// Move adds each order's change of status to the writes, by compare-and-set on status and
+// version, with its history, and updates the given orders in memory. If any of them has changed
+// in between, the writes end with db.ErrStale, and the caller must roll back and read again. An
+// order must not occur twice in changes.
 func Move(w *db.Writes, d *db.DB, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		" next_at = _v.next_at, paid_at = _v.paid_at, closed_at = _v.closed_at,"+
 		" paid_from = _v.paid_from, paid_version = _v.paid_version, paid_by = _v.paid_by,"+
 		" paid_callback = _v.paid_callback, confirmed_at = _v.confirmed_at,"+
-		" query_tries = CASE WHEN _v.to_status = 'closing' THEN 0 ELSE o.query_tries END"+ // its waits begin anew
+		" query_tries = CASE WHEN _v.to_status = 'closing' THEN 0 ELSE o.query_tries END"+ // the waits start again
 		" FROM _v WHERE o.id = _v.id AND o.status = _v.from_status AND o.version = _v.from_version")
 	for _, c := range changes {
 		if c.To == Closing {
@@ -99,8 +99,8 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 	return nil
 }
 
-// Insert adds new orders and the first row of their history to the writes; InsertStaged
-// is for those of an import.
+// Insert adds new orders and the first row of their history to the writes; InsertStaged does so
+// for an import.
 func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
 	if len(orders) == 0 {
 		return
@@ -116,10 +116,10 @@ func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Or
 	w.Insert(&history, "")
 }
 
-// InsertStaged makes orders of what an import has staged, with the first row of each
-// one's history, and returns how many. They keep the status that they have in the other
-// system and post nothing to the ledger, move no stock and send no notification, since
-// that system has done so.
+// InsertStaged creates orders from what an import has staged, each with the first row of its
+// history, and returns how many. They keep the status that they have in the other system.
+// Nothing is posted to the ledger, no stock is moved and no notification is sent, because that
+// system has done so.
 func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error) {
 	if err := lowerWatermark(ctx, tx, runID); err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error
 	return res.RowsAffected()
 }
 
-// ByNo finds one order by its number, or ErrNotFound.
+// ByNo returns the order with this number, or ErrNotFound.
 func ByNo(ctx context.Context, q bun.IDB, orderNo string) (*Order, error) {
 	return one(ctx, q.NewSelect().Model((*Order)(nil)).Where("o.order_no = ?", orderNo))
 }
@@ -148,15 +148,14 @@ func ByID(ctx context.Context, q bun.IDB, id int64) (*Order, error) {
 	return one(ctx, q.NewSelect().Model((*Order)(nil)).Where("o.id = ?", id))
 }
 
-// ByOutTradeNo finds a merchant's order by the merchant's own number, or
-// ErrNotFound.
+// ByOutTradeNo returns a merchant's order by the merchant's own number, or ErrNotFound.
 func ByOutTradeNo(ctx context.Context, q bun.IDB, merchantID int64, outTradeNo string) (*Order, error) {
 	return one(ctx, q.NewSelect().Model((*Order)(nil)).
 		Where("o.merchant_id = ?", merchantID).Where("o.out_trade_no = ?", outTradeNo))
 }
 
-// ByNos reads and locks the orders with the given numbers, by id: every writer locks in
-// that order, so that there is no deadlock.
+// ByNos reads and locks the orders with the given numbers by id; every writer locks in that
+// order, which prevents deadlocks.
 func ByNos(ctx context.Context, tx db.Tx, d *db.DB, nos []string) (map[string]*Order, error) {
 	return locked(ctx, d, tx, "order_no", nos, func(o *Order) string { return o.OrderNo })
 }

@@ -1,5 +1,4 @@
-// Package recipient identifies those whom we call: recipients of notifications, and
-// suppliers.
+// Package recipient identifies whom we call: recipients of notifications, and suppliers.
 package recipient
 
 // Kind of a recipient.
@@ -8,13 +7,12 @@ type Kind string
 // Kinds of recipients.
 const (
 	Merchant   Kind = "merchant"
-	Subscriber Kind = "subscriber" // one of our own systems, which follows merchants' events
-	Supplier   Kind = "supplier"   // has a breaker like the others, and gets no notifications
+	Subscriber Kind = "subscriber" // one of our own systems that follows merchants' events
+	Supplier   Kind = "supplier"   // has a breaker like the others, but gets no notifications
 )
 
-// Recipient is a merchant or a subscriber: the owner of a breaker, of a rate, and of
-// endpoints with their health. An id belongs to one recipient of either kind, so a row
-// may store the id alone.
+// Recipient owns a breaker, a rate, and endpoints with their health. An id belongs to one
+// recipient of any kind, so a row may store only the id.
 type Recipient struct {
 	Kind Kind
 	ID   int64
@@ -34,6 +32,6 @@ func OfSupplier(id int64) Recipient { return Recipient{Supplier, id} }
 // OfMerchant returns a merchant.
 func OfMerchant(id int64) Recipient { return Recipient{Merchant, id} }
 
-// IsSubscriber reports whether it is a subscriber: it has no orders of its own and is
-// owed no notification by the contract; its events are those of merchants.
+// IsSubscriber reports whether it is a subscriber: it has no orders of its own, and the
+// contract owes it no notification; its events are those of merchants.
 func (r Recipient) IsSubscriber() bool { return r.Kind == Subscriber }

@@ -11,17 +11,17 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Short is an ordered quantity of one article of which not all is left.
+// Short is an ordered quantity of one SKU that is only partly in stock.
 type Short struct {
 	OrderID  int64
 	SKU      string
 	Quantity int64 // ordered
-	Short    int64 // of it, pieces that are gone
+	Short    int64 // pieces that are gone
 }
 
-// Resell sells what the orders had reserved and released since, as far as no other order
-// has it now. What is gone is marked in order_items.short, is not sold, and is returned;
-// the oldest order gets what is left.
+// Resell sells again what the orders had reserved and released, as far as it is still in stock.
+// Missing pieces are marked in order_items.short, not sold, and returned; the oldest orders are
+// served first.
 func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) ([]Short, error) {
 	if len(orderIDs) == 0 {
 		return nil, nil
@@ -59,7 +59,7 @@ func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) ([]Short,
 		}
 		short = append(short, Short{OrderID: i.OrderID, SKU: s.SKU, Quantity: i.Quantity, Short: i.Quantity - n})
 		if _, err := tx.NewRaw("UPDATE order_items SET short = ? WHERE order_id = ? AND sku_id = ?", i.Quantity-n, i.OrderID, i.SKUID).Exec(ctx); err != nil {
-			return nil, fmt.Errorf("mark what is short: %w", err)
+			return nil, fmt.Errorf("mark short items: %w", err)
 		}
 	}
 	return short, apply(ctx, tx, sold, "stock = s.stock - _d.quantity", "sold = s.sold + _d.quantity")

@@ -1,6 +1,6 @@
-// Package stock keeps the goods of orders: reserved when an order is made, deducted when
+// Package stock manages the stock of orders: reserved when an order is created, deducted when
 // it is paid, released when it is closed or fails. Stock is never negative and never sold
-// twice; CHECK constraints of the table enforce it once more.
+// twice; CHECK constraints enforce this as well.
 package stock
 
 import (
@@ -16,15 +16,14 @@ import (
 )
 
 var (
-	// ErrUnknownSKU: an item names an article that was never declared.
+	// ErrUnknownSKU means that an item names an undeclared SKU.
 	ErrUnknownSKU = errors.New("unknown sku")
-	// ErrOutOfStock: not enough is left.
+	// ErrOutOfStock means that there is not enough stock.
 	ErrOutOfStock = errors.New("out of stock")
 )
 
-// SKU is one article. Stock is what is there, Locked the part of it that open orders
-// have reserved, Sold what went out, Applied all that ever came in:
-// Stock + Sold = Applied.
+// SKU is one article. Stock is the stock on hand, Locked the part of it reserved by open
+// orders, Sold what was sold, Applied all that ever came in: Stock + Sold = Applied.
 type SKU struct {
 	bun.BaseModel `bun:"table:skus,alias:s"`
 
@@ -36,7 +35,7 @@ type SKU struct {
 	Applied int64  `bun:"applied"`
 }
 
-// Line is an ordered quantity of one article.
+// Line is an ordered quantity of one SKU.
 type Line struct {
 	SKU      string
 	Quantity int64
@@ -45,9 +44,8 @@ type Line struct {
 // Reserved is what one order has reserved, by SKU id.
 type Reserved map[int64]int64
 
-// Reserve reserves stock for orders in the order in which they came. Each of wants gets
-// either its Reserved or an error (ErrOutOfStock, ErrUnknownSKU), and all of its lines or
-// none.
+// Reserve reserves stock for orders in the given order. Each of wants gets either its Reserved
+// or an error (ErrOutOfStock, ErrUnknownSKU), and either all of its lines or none.
 func Reserve(ctx context.Context, tx db.Tx, d *db.DB, wants [][]Line) ([]Reserved, []error, error) {
 	got, errs := make([]Reserved, len(wants)), make([]error, len(wants))
 	names := map[string]bool{}
@@ -96,19 +94,19 @@ func take(bySKU map[string]*SKU, lines []Line) (Reserved, error) {
 	return got, nil
 }
 
-// Deduct turns what the orders have reserved into sales.
+// Deduct converts the reservations of orders into sales.
 func Deduct(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 	return settle(ctx, tx, d, orderIDs,
 		"stock = s.stock - _d.quantity", "locked = s.locked - _d.quantity", "sold = s.sold + _d.quantity")
 }
 
-// Release frees what the orders have reserved.
+// Release releases the reservations of orders.
 func Release(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) error {
 	return settle(ctx, tx, d, orderIDs, "locked = s.locked - _d.quantity")
 }
 
-// settle sums the orders' items by article first: a statement that finds one article
-// twice would change it once.
+// settle first sums the orders' items by SKU: a statement that matches a row twice changes it
+// once.
 func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, sets ...string) error {
 	if len(orderIDs) == 0 {
 		return nil
@@ -137,7 +135,7 @@ type deltaRow struct {
 	Quantity int64 `bun:"quantity"`
 }
 
-// lock reads the articles by id, the program-wide order of locks.
+// lock reads the SKUs by id, the program-wide lock order.
 func lock(ctx context.Context, tx db.Tx, d *db.DB, where string, arg any) ([]*SKU, error) {
 	var rows []*SKU
 	if err := d.ForUpdate(tx.NewSelect().Model(&rows).Where(where, arg).OrderExpr("s.id")).Scan(ctx); err != nil {
