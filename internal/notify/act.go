@@ -25,12 +25,12 @@ type Acts struct {
 	DB        *db.DB
 	Directory func() *merchant.Directory
 	Breakers  *breaker.Cache
-	// Nudge nudges the workers for notifications that are due. It must not block.
+	// Nudge wakes the workers for due notifications. It must not block.
 	Nudge func([]queue.Nudge)
 	Pings Pinger
 }
 
-// Kinds are the acts.
+// Kinds returns the acts.
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{
 		a.resending(),
@@ -42,17 +42,17 @@ func (a Acts) Kinds() []act.Kind {
 
 func (a Acts) merchant(code string) *merchant.Merchant { return a.Directory().ByCode(code) }
 
-// ResendAct is the name in the audit of sending a notification again.
+// ResendAct is the audit name of resending a notification.
 const ResendAct = "notification.resend"
 
-// How a notification that its breaker holds back is sent again.
+// How to resend a notification that its breaker holds back.
 const (
 	ResendQueue = "queue" // it waits; the default
 	ResendProbe = "probe" // it is sent as the probe
 	ResendClose = "close" // the breaker is closed
 )
 
-// Results are the results of notifications that were sent again, in the order of the console.
+// Results lists the results of resent notifications, in display order.
 var Results = []string{ResultNotified, ResultRefused, ResultWaiting}
 
 // Results of deliveries.
@@ -66,8 +66,8 @@ type resendParams struct {
 	How string `json:"how"`
 }
 
-// resending sends notifications again. Ref.Row is a delivery. With ID, the order's number,
-// and Part, the notification's id, Row may be 0: the Neediest delivery then. Errors:
+// resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
+// number and Part the notification's id, which selects the Neediest delivery. Errors:
 // ErrSending, breaker.ErrProbing.
 func (a Acts) resending() act.Kind {
 	return act.Kind{
@@ -82,8 +82,8 @@ func (a Acts) resending() act.Kind {
 	}
 }
 
-// resendNeeds is the permission to move the breaker, where that is needed beside: to close
-// it, and to probe where an operator opened it.
+// resendNeeds returns the permission to move the breaker, if that is needed too: to close it,
+// or to probe if an operator opened it.
 func resendNeeds(s act.Subject, params any) access.Permission {
 	held := s.Value.(*resendable).held
 	switch how := params.(resendParams).How; {
@@ -93,15 +93,15 @@ func resendNeeds(s act.Subject, params any) access.Permission {
 	return ""
 }
 
-// resendable is a delivery that may be sent again.
+// resendable is a delivery that may be resent.
 type resendable struct {
 	Delivery      `bun:",extend"`
 	OrderNo       string `bun:"order_no"`
-	SellerID      int64  `bun:"seller_id"`      // the merchant of the order
-	Money         int64  `bun:"money"`          // what is at risk, or the order's
+	SellerID      int64  `bun:"seller_id"`      // the order's merchant
+	Money         int64  `bun:"money"`          // at risk, or the order's amount
 	MoneyCurrency string `bun:"money_currency"` // of Money
 
-	publicID string       `bun:"-"` // where the Ref has it
+	publicID string       `bun:"-"` // if the Ref has it
 	held     *breaker.Row `bun:"-"` // the breaker that holds it back; nil = none
 }
 
@@ -137,8 +137,8 @@ func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subjec
 	return a.subjects(ctx, q, rows)
 }
 
-// findResendable is the delivery of an order's notification that a Ref names, or the
-// Neediest; nil = there is none.
+// findResendable returns the delivery of an order's notification that a Ref names, or the
+// Neediest; nil = none.
 func findResendable(ctx context.Context, q bun.IDB, r act.Ref) (*resendable, error) {
 	event, err := FindEvent(ctx, q, r.Part)
 	if errors.Is(err, ErrNoDelivery) {
@@ -164,7 +164,7 @@ func findResendable(ctx context.Context, q bun.IDB, r act.Ref) (*resendable, err
 	return nil, nil
 }
 
-// subjects are deliveries with the breakers that hold them back.
+// subjects converts deliveries, with the breakers that hold them back.
 func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]act.Subject, error) {
 	var recipients []recipient.Recipient
 	for _, x := range rows {
@@ -189,8 +189,8 @@ func (a Acts) subjects(ctx context.Context, q bun.IDB, rows []*resendable) ([]ac
 	return subjects, nil
 }
 
-// prospect is what a batch would do with it. A ping is never sent again: its requester no
-// longer waits for the answer.
+// prospect returns what a batch would do. A ping is never resent: its requester no longer waits
+// for the answer.
 func (x *resendable) prospect() act.Prospect {
 	switch {
 	case x.EventType == Ping, x.Status == Delivered, x.Status == Skipped:
@@ -209,7 +209,7 @@ func (x *resendable) result(now int64) string {
 	switch {
 	case x.Status == Delivered:
 		return ResultNotified
-	case x.Status == Exhausted, x.Status == RetryWait && *x.NextAt > now: // it became due at once and was tried since
+	case x.Status == Exhausted, x.Status == RetryWait && *x.NextAt > now: // it was made due at once and has been tried since
 		return ResultRefused
 	}
 	return ResultWaiting
@@ -248,8 +248,8 @@ func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act
 	return outs, nil
 }
 
-// pastBreaker moves the breaker that holds a delivery back, as the actor chose. One that has
-// closed meanwhile holds back nothing.
+// pastBreaker moves the breaker that holds a delivery back, as the actor chose. A breaker that
+// has closed meanwhile holds nothing back.
 func (a Acts) pastBreaker(ctx context.Context, tx db.Tx, in act.Input, x *resendable, how string) (act.Outcome, error) {
 	out := act.Outcome{Prospect: act.Will, Details: map[string]any{"delivery": strconv.FormatInt(x.ID, 10)}}
 	if x.publicID != "" {

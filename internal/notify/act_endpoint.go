@@ -12,7 +12,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrUnreadable means that nothing can be sent to a recipient for a fault of ours.
+// ErrUnreadable means that nothing can be sent to a recipient because of a fault of ours.
 var ErrUnreadable = errors.New("the settings of this merchant cannot be read: it is our fault, try again later")
 
 // endpointOf is an endpoint as the subject of an act.
@@ -21,11 +21,10 @@ type endpointOf struct {
 	e *merchant.Endpoint
 }
 
-// EnableAct is the name in the audit of enabling an endpoint.
+// EnableAct is the audit name of enabling an endpoint.
 const EnableAct = "merchant.enable_address"
 
-// PingAct is the name in the audit of pinging an endpoint; owner is "merchant" or
-// "subscription".
+// PingAct returns the audit name of pinging an endpoint; owner is "merchant" or "subscription".
 func PingAct(owner string) string { return owner + ".ping" }
 
 // pinging pings the endpoint Ref.Part of Ref.ID, or the first one. Outcome.After sends the
@@ -78,8 +77,8 @@ func (a Acts) enabling() act.Kind {
 	}
 }
 
-// loadEndpoints finds endpoints by their owners' codes and their names, or by the keys that
-// the console shows in place of a URL.
+// loadEndpoints finds endpoints by owner's code and by name, or by the key that the console
+// shows instead of a URL.
 func loadEndpoints(refs []act.Ref, find func(code string) *merchant.Merchant) (subjects []act.Subject, err error) {
 	for _, r := range refs {
 		m := find(r.ID)

@@ -18,19 +18,19 @@ import (
 	"backstop/internal/merchant"
 )
 
-// pausedAfter is how far beyond its timeout an attempt ends only if the process, or the
-// whole machine, was stopped.
+// pausedAfter: an attempt that ends this long after its timeout was delayed by a stop of the
+// process or of the whole machine.
 const pausedAfter = time.Second
 
-// outcome is what one attempt means for its delivery.
+// outcome is the effect of one attempt on its delivery.
 type outcome struct {
 	attempt    Attempt
 	claimed    claimed
 	status     Status
 	nextAt     *int64 // of RetryWait
-	generation int64  // of the breaker under which it began
+	generation int64  // of the breaker when the attempt began
 	paused     bool   // this process was stopped meanwhile: a failure is not the recipient's
-	endpoint   string // whose health the attempt is about; empty = none
+	endpoint   string // endpoint whose health the attempt affects; empty = none
 }
 
 func (o *outcome) endpointKey() endpointKey { return endpointKey{o.claimed.Recipient(), o.endpoint} }
@@ -41,24 +41,24 @@ type sender struct {
 	gates  *gates
 	faults *faults
 	health *health
-	forget func(lane int64) // leaves what waits in a lane to its rows
+	forget func(lane int64) // drops a lane from memory; its rows remain
 }
 
-// untried is an attempt that was not made, of rows that are released or rerouted.
+// untried means that no attempt was made, for rows that are released or rerouted.
 var untried work.Ran[*outcome]
 
-// run makes one attempt, with everything in the same digest.
+// run makes one attempt, including everything in the same digest.
 func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcome] {
 	now, c := s.o.DB.Now(), l.claimed
 	releaseNow := work.Ran[*outcome]{ReleaseAt: now}
 	if now+s.o.Timeout.Microseconds() > c.Lease {
-		// This process was stopped, or the database was slow: the attempt could outlast
-		// the lease.
+		// This process was stopped, or the database was slow: the attempt might outlast the
+		// lease.
 		return releaseNow
 	}
 	m := s.o.Directory().ByID(c.RecipientID)
 	switch {
-	case m != nil && m.Broken: // since the claim
+	case m != nil && m.Broken: // became so after the claim
 		return releaseNow
 	case m != nil && c.Channel == Unrouted:
 		if err := s.route(c, m); err != nil {
@@ -96,7 +96,7 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 	ran := work.Ran[*outcome]{OK: res.Class == OK, Took: res.Took}
 	for i, c := range l.all() {
 		o := judge(s.o.DB, c, p, start, end, res)
-		if o.generation = generation; i > 0 { // a message counts once for the breaker and the health
+		if o.generation = generation; i > 0 { // a message counts once for breaker and health
 			o.generation, o.endpoint = noGeneration, ""
 		}
 		ran.Results = append(ran.Results, o)
@@ -108,23 +108,23 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 type plan struct {
 	msg   Message
 	waits Schedule
-	// endpoint is the recipient's; empty = the order's own URL, or none.
+	// endpoint is the recipient's endpoint; empty = the order's own URL, or none.
 	endpoint string
-	// last is set where there is no other endpoint to try instead.
+	// last means that there is no other endpoint to try instead.
 	last bool
-	// refused is set where nothing is sent; final, where a repeat would not help.
+	// refused means that nothing is sent; final, that a repeat would not help.
 	refused *Result
 	final   bool
-	// locked is set where the secrets of the endpoint do not open on this node.
+	// locked means that the endpoint's secrets cannot be opened on this node.
 	locked bool
 }
 
 func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: class, Error: why} }
 
-// newPlan prepares an attempt but for its endpoint. What cannot be sent fails like any
-// other attempt and ends as an exception. It is signed for the moment at, by the
-// database's clock: merchants refuse what is minutes off, and a node whose own clock is
-// wrong would open all their breakers.
+// newPlan prepares an attempt except for its endpoint. Notifications that cannot be sent fail
+// like any other attempt and end as an exception. It is signed for the time at, by the
+// database's clock: merchants refuse timestamps that are minutes off, and a node with a wrong
+// clock would open all their breakers.
 func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Time) plan {
 	p := plan{waits: Day(), msg: Message{
 		ID: c.publicID(), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
@@ -154,15 +154,15 @@ func (s *sender) plan(m *merchant.Merchant, c claimed) plan {
 }
 
 // choose picks the endpoint of this attempt: the one that the delivery is for, or the next
-// of its channel that is enabled and, as long as there is one, healthy.
+// enabled one of its channel, preferring healthy ones.
 func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
 	declared, usable := endpointsFor(m, c.Channel, c.Endpoint, c.EventType)
 	switch {
 	case len(declared) == 0:
-		p.refuse(BadAddress, "there is no endpoint any more for events of this type: fix notify and resend")
+		p.refuse(BadAddress, "no endpoint takes events of this type any more: fix the merchant's notify settings and resend")
 		return
 	case len(usable) == 0:
-		p.refuse(BadAddress, "every endpoint is disabled: enable one again and resend")
+		p.refuse(BadAddress, "every endpoint is disabled: enable one and resend")
 		p.final = true
 		return
 	}
@@ -177,8 +177,8 @@ func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
 	p.use(e)
 }
 
-// endpointsFor are the endpoints to which a delivery may go, and of them those that are
-// not disabled.
+// endpointsFor returns the endpoints to which a delivery may go, and those of them that are not
+// disabled.
 func endpointsFor(m *merchant.Merchant, channel, endpoint, eventType string) (declared, usable []*merchant.Endpoint) {
 	for i := range m.Endpoints {
 		e := &m.Endpoints[i]
@@ -204,12 +204,12 @@ func (p *plan) use(e *merchant.Endpoint) {
 	p.msg.URL, p.msg.Format = e.URL, e.Format
 	p.msg.Headers, p.msg.Credentials, p.msg.ClientCert = e.Headers, e.Credentials, e.Certificate
 	if p.locked = e.Locked; p.locked {
-		p.refuse(Internal, "the secrets of this endpoint cannot be opened: is the master key the right one?")
+		p.refuse(Internal, "the secrets of this endpoint cannot be opened: check the master key")
 	}
 }
 
-// next is the index of an attempt's endpoint: each attempt begins one further, and passes
-// over unhealthy ones unless all are.
+// next returns the index of an attempt's endpoint: each attempt starts one further and skips
+// unhealthy endpoints unless all are unhealthy.
 func next(usable []*merchant.Endpoint, attempt int64, unhealthy func(*merchant.Endpoint) bool) int {
 	start := int((max(attempt, 1) - 1) % int64(len(usable)))
 	if len(usable) == 1 {
@@ -223,10 +223,9 @@ func next(usable []*merchant.Endpoint, attempt int64, unhealthy func(*merchant.E
 	return start
 }
 
-// byWeight orders endpoints by chance, so that each comes first in proportion to its
-// weight, also among those that are left when an unhealthy one is passed over (Efraimidis
-// and Spirakis: the smallest of -ln(u)/w). A delivery has the same order at each attempt
-// and on every node.
+// byWeight orders endpoints randomly, so that each comes first in proportion to its weight,
+// also among those that remain when an unhealthy one is skipped (Efraimidis and Spirakis: the
+// smallest of -ln(u)/w). A delivery has the same order at each attempt and on every node.
 func byWeight(usable []*merchant.Endpoint, delivery int64) {
 	keys := make(map[*merchant.Endpoint]float64, len(usable))
 	for _, e := range usable {
@@ -236,8 +235,8 @@ func byWeight(usable []*merchant.Endpoint, delivery int64) {
 	slices.SortStableFunc(usable, func(a, b *merchant.Endpoint) int { return cmp.Compare(keys[a], keys[b]) })
 }
 
-// mixed is an even 64-bit hash of a name and a number: FNV alone leaves names that differ
-// in their last letter close to each other, hence the final mix of splitmix64.
+// mixed is a uniform 64-bit hash of a name and a number. FNV alone leaves names that differ
+// only in the last letter close together, hence splitmix64's final mix.
 func mixed(name string, n int64) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
@@ -247,10 +246,10 @@ func mixed(name string, n int64) uint64 {
 	return x ^ x>>31
 }
 
-// protected returns until when an attempt has to wait because it would make a call
-// although the breaker is not closed; 0 = it is made, under the generation, perhaps as the
-// probe. Such attempts are those for an order's own URL where all endpoints of the merchant
-// are disabled: nothing else of its ends in a call, so nothing is parked.
+// protected returns until when an attempt must wait because it would call out although the
+// breaker is not closed; 0 = it may go ahead, under the returned generation, possibly as the
+// probe. This concerns attempts at an order's own URL if all endpoints of the merchant are
+// disabled: nothing else of the merchant ends in a call, so nothing is parked.
 func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) (generation, until int64) {
 	to := c.Recipient()
 	g := s.o.Breakers.Gate(to)
@@ -276,10 +275,10 @@ func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) 
 	return x.Epoch, max(r.OpenUntil, r.ProbeUntil, s.o.DB.Now()+time.Second.Microseconds())
 }
 
-// maxRescheduled bounds the rows of one statement.
+// maxRescheduled bounds the rows per statement.
 const maxRescheduled = 500
 
-// reschedule postpones the recipient's other due rows with a URL of their own.
+// reschedule postpones the recipient's other due rows that have their own URL.
 func (s *sender) reschedule(c claimed, until int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
@@ -294,14 +293,14 @@ func (s *sender) reschedule(c claimed, until int64) {
 	}
 }
 
-// send makes the planned attempt. A channel that panics fails the attempt and not the
-// node, which would panic again after each start. The panic's value is not logged: it may
-// hold what was sent.
+// send makes the planned attempt. A panic in a channel fails the attempt instead of the node,
+// which would panic again after each start. The panic's value is not logged, because it may
+// contain what was sent.
 func (s *sender) send(ctx context.Context, c claimed, p plan) (res Result) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
-			res = Result{Class: Internal, Took: time.Since(start), Error: "the channel " + c.Channel + " failed inside"}
+			res = Result{Class: Internal, Took: time.Since(start), Error: "the channel " + c.Channel + " failed internally"}
 			s.o.Log.Error("a channel panicked", "channel", c.Channel, "notification", p.msg.ID, "stack", string(debug.Stack()))
 		}
 	}()
@@ -326,13 +325,13 @@ func send(ctx context.Context, channels map[string]Channel, channel string, p pl
 	return res
 }
 
-// judge turns a result into the delivery's next state. Waits count from the end of the
-// attempt: what failed in one message is due again at one moment.
+// judge turns a result into the delivery's next state. Waits count from the end of the attempt:
+// deliveries that failed in one message are due again at the same time.
 func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 	o := &outcome{claimed: c, endpoint: p.endpoint, attempt: newAttempt(d, c, p, start, res)}
 	o.paused = res.Took > p.msg.Timeout+pausedAfter
 	if p.refused != nil || o.paused && res.Class != OK {
-		o.endpoint = "" // nothing was sent, or no process ran to read the answer: it proves nothing about the endpoint
+		o.endpoint = "" // nothing was sent, or no process was running to read the response: this proves nothing about the endpoint
 	}
 	wait, again := p.waits.After(c.Attempts, c.ScheduleFrom)
 	if p.final || p.last && gone(o) {
@@ -350,7 +349,7 @@ func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 	return o
 }
 
-// newAttempt is the record of an attempt. Its texts come from outside.
+// newAttempt returns the record of an attempt. Its texts come from outside.
 func newAttempt(d *db.DB, c claimed, p plan, start int64, res Result) Attempt {
 	a := Attempt{
 		ID: d.NewID(), DeliveryID: c.ID, RecipientID: c.RecipientID, Number: c.Attempts, URL: Shown(p.msg.URL),

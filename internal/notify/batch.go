@@ -12,18 +12,18 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// BatchObject is what deliveries are called in batches.
+// BatchObject is the object name of deliveries in batches.
 const BatchObject = "delivery"
 
-// Batch sends many notifications again.
+// Batch resends many notifications.
 func (a Acts) Batch() bulk.Action {
 	kind := a.resending()
 	kind.Permission = access.ResendMany
 	return bulk.Action{Name: "resend", Object: BatchObject, Kind: kind, Results: a.results}
 }
 
-// results counts what came by now of the notifications that a batch has taken up, also of those
-// that went on by themselves meanwhile.
+// results counts the results so far of the notifications in a batch, including those that went
+// on by themselves meanwhile.
 func (a Acts) results(ctx context.Context, q bun.IDB, batchID int64) (bulk.Tally, error) {
 	var rows []struct {
 		Result   string

@@ -1,4 +1,4 @@
-// Package notify notifies merchants and subscribers of what became of orders: which
+// Package notify notifies merchants and subscribers of the results of orders: which
 // notification is due, which node may send it now, and what an attempt's result means.
 package notify
 
@@ -14,32 +14,31 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Message is one attempt of one notification, complete: a Channel needs nothing else and
-// looks nothing up.
+// Message is one attempt at one notification, with everything that a Channel needs.
 type Message struct {
-	// ID is stable over all attempts; the recipient recognises repeats by it.
+	// ID is the same in all attempts; the recipient recognises repeats by it.
 	ID   string
 	Type string // event type, e.g. "order.paid"
-	// Body is frozen when the fact happens and is sent byte for byte.
+	// Body is frozen when the event happens and is sent byte for byte.
 	Body []byte
 	// More are the other events of a digest; only for channels with digests.
 	More []Part
 	URL  string
-	// To is whom it is for; a channel to which merchants connect finds the connection by it.
+	// To is the recipient; a channel to which merchants connect finds the connection by it.
 	To recipient.Recipient
 	// At is the time of this attempt, by the database's clock.
 	At time.Time
 	// Secrets are the signing keys, newest first; more than one during rotation.
 	Secrets [][]byte
-	// Format is how the webhook writes the body: "standard" (or empty), "form"
-	// (HMAC-SHA256) or "form-md5".
+	// Format is the webhook's body format: "standard" (or empty), "form" (HMAC-SHA256) or
+	// "form-md5".
 	Format string
-	// Headers are those of the endpoint, beside ours and never instead of them.
+	// Headers are the endpoint's additional headers; they never replace ours.
 	Headers map[string]string
-	// ClientCert is for servers that request one (mTLS); nil = none.
+	// ClientCert is for servers that request a client certificate (mTLS); nil = none.
 	ClientCert *tls.Certificate
-	// Credentials are the endpoint's secrets, opened: user name, password, …. They are
-	// never part of a Result.
+	// Credentials are the endpoint's decrypted secrets: user name, password, …. They are never
+	// part of a Result.
 	Credentials map[string]string
 	// Ack is "status" (any 2xx) or "text" (2xx and a body equal to AckText).
 	Ack, AckText string
@@ -56,55 +55,55 @@ type Part struct {
 // Class is how an attempt ended.
 type Class string
 
-// Classes of an attempt's end. Only OK is success.
+// Classes of an attempt's end. Only OK is a success.
 const (
 	OK         Class = "ok"
-	BadStatus  Class = "bad_status"  // an answer that is not 2xx (redirects included)
-	BadText    Class = "bad_text"    // 2xx, but not the agreed text
-	Timeout    Class = "timeout"     // no complete answer in time
+	BadStatus  Class = "bad_status"  // a response other than 2xx (redirects included)
+	BadText    Class = "bad_text"    // 2xx, but not with the agreed text
+	Timeout    Class = "timeout"     // no complete response in time
 	Cancelled  Class = "cancelled"   // we stopped it (shutdown)
 	DNS        Class = "dns"         // the name does not resolve
-	Connect    Class = "connect"     // refused, reset or unreachable before an answer
+	Connect    Class = "connect"     // refused, reset or unreachable before a response
 	TLS        Class = "tls"         // handshake or certificate
-	Broken     Class = "broken"      // the connection broke, or the answer is not HTTP
-	Blocked    Class = "blocked"     // the address is not one we may reach (SSRF)
-	BadAddress Class = "bad_address" // the URL cannot be used at all
+	Broken     Class = "broken"      // the connection broke, or the response is not HTTP
+	Blocked    Class = "blocked"     // an address that we may not reach (SSRF)
+	BadAddress Class = "bad_address" // the URL cannot be used
 	Internal   Class = "internal"    // our fault, e.g. no usable signing secret
-	// Refused: the other side understood and refused, not over HTTP: a broker's nack or
-	// return, a mail server's 5xx, a wrong password.
+	// Refused means that the other side understood and refused, outside HTTP: a broker's nack
+	// or return, a mail server's 5xx, a wrong password.
 	Refused Class = "refused"
-	// NotConnected: the merchant must connect to us and has not.
+	// NotConnected means that the merchant must connect to us and has not.
 	NotConnected Class = "not_connected"
 )
 
-// Classes are all of them.
+// Classes lists all classes.
 var Classes = []Class{
 	OK, BadStatus, BadText, Timeout, Cancelled, DNS, Connect, TLS, Broken, Blocked, BadAddress, Internal, Refused, NotConnected,
 }
 
-// Result is the end of one attempt. Its texts are stored and shown, so they hold no
+// Result is the end of one attempt. Its texts are stored and shown, so they must not contain
 // secrets.
 type Result struct {
 	Class  Class
-	Status int           // HTTP status, 0 without an answer
+	Status int           // HTTP status; 0 = no response
 	Took   time.Duration // from the start to the last byte
 	// RequestHeader and ResponseHeader are "Name: value" lines.
 	RequestHeader, ResponseHeader string
-	// ResponseBody is the beginning of the answer, at most 4 KiB.
+	// ResponseBody is the beginning of the response, at most 4 KiB.
 	ResponseBody []byte
 	Error        string // in one line, empty on success
 	RemoteAddr   string // the address that was dialled, if any
 }
 
-// Channel sends messages by one protocol (webhook, amqp, …). Send returns when the attempt
-// or ctx is over; it never panics and keeps nothing of the message. A channel that holds
-// connections is an io.Closer too.
+// Channel sends messages by one protocol (webhook, amqp, …). Send returns when the attempt or
+// ctx is over; it never panics and retains nothing of the message. A channel that holds
+// connections is also an io.Closer.
 type Channel interface {
 	Send(ctx context.Context, m Message) Result
 }
 
-// Fields are the fields of a body's data as texts. Numbers stay as they are written, lists
-// and objects are JSON; null and empty texts are left out.
+// Fields returns the fields of a body's data as strings. Numbers stay as written, lists and
+// objects are JSON; null and empty strings are left out.
 func Fields(body []byte) (map[string]string, error) {
 	var frozen struct {
 		Data map[string]json.RawMessage `json:"data"`
@@ -132,11 +131,11 @@ func Fields(body []byte) (map[string]string, error) {
 	return fields, nil
 }
 
-// Shown is an endpoint's URL as the console and the API show it. What follows the question
-// mark of a web address, or precedes its host, may be a token.
+// Shown returns an endpoint's URL as the console and the API show it. The query of a web
+// address, or what precedes its host, may contain a token.
 func Shown(url string) string {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
-		return url // those of other channels hold no secrets: see their targets
+		return url // URLs of other channels contain no secrets: see their targets
 	}
 	if end := strings.IndexAny(url, "?#"); end >= 0 {
 		url = url[:end] + "?***"

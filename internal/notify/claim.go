@@ -18,10 +18,10 @@ import (
 type claimed struct {
 	Delivery `bun:",extend"`
 
-	Lease int64 // Unix µs: from then on other nodes may claim it
+	Lease int64 // Unix µs; from then on other nodes may claim it
 }
 
-// publicID is the id that the recipient sees.
+// publicID returns the id that the recipient sees.
 func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
 // claimedColumns are what a claim returns.
@@ -30,15 +30,15 @@ const claimedColumns = " RETURNING id, event_id, recipient_id, subject_id, event
 	" coalesce(body, (SELECT e.body FROM events AS e WHERE e.id = deliveries.event_id)," +
 	" (SELECT e.body FROM delivery_events AS e WHERE e.id = deliveries.event_id), '') AS body"
 
-// claimUpdate finds its rows by id alone: where the planner sees that only due rows can
-// match, it also walks all due rows, which it takes for few.
+// claimUpdate finds rows by id alone: a planner that sees that only due rows can match also
+// scans all due rows, expecting few.
 var claimUpdate = "UPDATE deliveries SET status = ?, attempts = attempts + 1, lease_owner = ?, next_at = ?" +
 	" WHERE id IN (?) AND coalesce(next_at, 9223372036854775807) <= ? AND " + claimable + " AND "
 
-// claimTimeout bounds one small query beside the work.
+// claimTimeout bounds a small query outside the main work.
 const claimTimeout = 5 * time.Second
 
-// source is the deliveries as work: a lane is a recipient's id.
+// source provides the deliveries as work; a lane is a recipient's id.
 type source struct {
 	o      *Options
 	links  links
@@ -46,8 +46,7 @@ type source struct {
 	faults *faults
 }
 
-// load is what one attempt sends: a delivery, and those claimed with it for the same
-// message.
+// load is what one attempt sends: a delivery, and others claimed with it for the same message.
 type load struct {
 	claimed
 	more []claimed
@@ -55,8 +54,8 @@ type load struct {
 
 func (l *load) all() []claimed { return append([]claimed{l.claimed}, l.more...) }
 
-// Claim counts the attempt and writes the lease before any call goes out. A row whose
-// lease is over is due again. Nodes that claim at the same moment get different rows.
+// Claim counts the attempt and writes the lease before any call goes out. A row whose lease has
+// ended is due again. Nodes that claim at the same time get different rows.
 func (s *source) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*load], error) {
 	if len(slots) == 1 && slots[0].Probe { // a probe comes alone
 		if allowed, err := s.gates.probe(ctx, &slots[0]); err != nil || !allowed {
@@ -115,8 +114,8 @@ func (s *source) claimArgs(l work.Lease, ids, linked []int64, now int64) []any {
 	return append([]any{Sending, l.Owner, l.Until, ids, now}, s.links.withinArgs(linked, now)...)
 }
 
-// Release returns a claim whose attempt was not made, or was cut off by our shutdown,
-// which must not count.
+// Release returns a claim whose attempt was not made, or was cancelled by our shutdown and must
+// not count.
 func (s *source) Release(ctx context.Context, l *load, at int64) error {
 	return release(ctx, s.o.DB, "", "", at, l.all()...)
 }
@@ -124,8 +123,8 @@ func (s *source) Release(ctx context.Context, l *load, at int64) error {
 // maxFault bounds the text of a fault.
 const maxFault = 300
 
-// release makes claims due again at the moment at, uncounted, with why they wait; an
-// empty cause keeps what is stored.
+// release makes claims due again at the given time, uncounted, with the reason why they wait;
+// an empty cause keeps the stored one.
 func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, all ...claimed) error {
 	set := bun.SafeQuery("")
 	if cause != "" {
@@ -148,12 +147,12 @@ func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, a
 	return nil
 }
 
-// lookAhead is how far before its moment a row is fetched, so that a tick of one
-// second does not make it late.
+// lookAhead is how long before its due time a row is read, so that the one-second tick does not
+// delay it.
 const lookAhead = 1200 * time.Millisecond
 
-// Due reads a recipient's due rows. Where the breaker releases slowly, or lets probe, it
-// takes the oldest and the newest in turns.
+// Due reads a recipient's due rows. While the breaker releases slowly or probes, it takes the
+// oldest and the newest alternately.
 func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, error) {
 	to := s.o.Directory().RecipientOf(lane)
 	here := bun.SafeQuery(s.links.within(), s.links.withinArgs(bun.List(s.links.of([]int64{lane})), now)...)
@@ -181,9 +180,9 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, e
 	return inTurns(first, second), err
 }
 
-// Where a breaker is not closed, notifications are taken from both ends of the line.
-// Orders may have URLs of their own: if the oldest are all for one that is dead, each of
-// them would have to fail as a probe before one that can be delivered.
+// While a breaker is not closed, notifications are taken from both ends of the backlog. Orders
+// may have their own URLs: if the oldest are all for a dead URL, each would have to fail as a
+// probe before one that can be delivered.
 const (
 	oldestFirst = "next_at"
 	newestFirst = "next_at DESC"
@@ -191,8 +190,8 @@ const (
 
 var otherEnd = map[string]string{oldestFirst: newestFirst, newestFirst: oldestFirst}
 
-// probeOrder is the end from which the next probe is taken: the oldest, and after each
-// probe that failed the other end.
+// probeOrder returns the end from which the next probe is taken: the oldest, and after each
+// failed probe the other end.
 func probeOrder(r *breaker.Row) string {
 	if r.FailedProbes%2 == 1 {
 		return newestFirst
@@ -200,7 +199,7 @@ func probeOrder(r *breaker.Row) string {
 	return oldestFirst
 }
 
-// inTurns takes from a and b in turns, and each row once.
+// inTurns takes rows from a and b alternately, each row once.
 func inTurns(a, b []work.Job) []work.Job {
 	all := make([]work.Job, 0, len(a)+len(b))
 	seen := map[int64]bool{}
@@ -215,8 +214,8 @@ func inTurns(a, b []work.Job) []work.Job {
 	return all
 }
 
-// DueRecipients lists the ids of recipients that have a row due about now, after the given
-// one, at most limit. Each costs one index probe, however long its backlog is.
+// DueRecipients lists at most limit recipients with ids after the given one that have a row due
+// about now. Each costs one index probe, however long its backlog is.
 func DueRecipients(ctx context.Context, d *db.DB, after int64, limit int) (ids []int64, last int64, err error) {
 	now := d.Now() + lookAhead.Microseconds()
 	for range limit {
@@ -237,8 +236,7 @@ func DueRecipients(ctx context.Context, d *db.DB, after int64, limit int) (ids [
 	return ids, after, nil
 }
 
-// ReleaseLeases releases what the boots, which have ended, had claimed, before its leases
-// run out.
+// ReleaseLeases releases the claims of boots that have ended, before their leases end.
 func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
 	if len(boots) == 0 {
 		return 0, nil

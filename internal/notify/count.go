@@ -6,7 +6,7 @@ import (
 	"backstop/internal/report"
 )
 
-// counted is what results add to the figures. Only those that changed their rows count: a
+// counted returns what results add to the figures. Only those that changed their rows count: a
 // batch that is committed again after a broken connection must not count twice.
 func counted(now int64, won []*outcome) *report.Delta {
 	x := report.NewDelta(now)
@@ -22,7 +22,7 @@ func counted(now int64, won []*outcome) *report.Delta {
 		if o.claimed.Attempts == 1 {
 			x.Lag(o.claimed.RecipientID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
 		}
-		if o.status != RetryWait && !o.claimed.Shared { // the shared ones: settleShared
+		if o.status != RetryWait && !o.claimed.Shared { // shared ones are counted in settleShared
 			x.Unnotified(o.claimed.RecipientID, o.claimed.Currency, -1, -o.claimed.Amount)
 			if o.status == Delivered {
 				o.claimed.notified(x)
@@ -32,8 +32,7 @@ func counted(now int64, won []*outcome) *report.Delta {
 	return x
 }
 
-// notified counts the order as notified. A second delivery is about no money and does not
-// count.
+// notified counts the order as notified. A second delivery carries no money and does not count.
 func (c *claimed) notified(x *report.Delta) {
 	if c.Counted && c.Currency != "" {
 		x.Notified(c.CreatedAt, c.Currency, c.Amount)

@@ -16,15 +16,14 @@ import (
 // maxDigest bounds the events of one message; more events make another message.
 const maxDigest = 100
 
-// nextDigest is the end of the current period. Periods begin at whole multiples of their
+// nextDigest returns the end of the current period. Periods begin at whole multiples of their
 // length, so that they are the same on all nodes.
 func nextDigest(now int64, every time.Duration) int64 {
 	us := every.Microseconds()
 	return (now/us + 1) * us
 }
 
-// digest is one message for all that is due at one moment for the same endpoints of a
-// recipient.
+// digest is one message for everything due at one time for the same endpoints of a recipient.
 type digest struct {
 	recipientID       int64
 	channel, endpoint string
@@ -32,8 +31,8 @@ type digest struct {
 	slot              work.Slot
 }
 
-// digests finds the digests that slots of a batch are for, due or not, and the ids of the
-// deliveries in them. Only recipients with a digest cost a query.
+// digests returns the digests that a batch's slots belong to, due or not, and the ids of their
+// deliveries. Only recipients with a digest cost a query.
 func (s *source) digests(ctx context.Context, slots []work.Slot) (all []digest, gathered map[int64]bool, err error) {
 	of := map[int64]work.Slot{}
 	var ids []int64
@@ -73,7 +72,7 @@ func hasDigest(m *merchant.Merchant) bool {
 	return m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.DigestMS > 0 })
 }
 
-// sameEndpoints are the types of events that go to the same endpoints as the delivery.
+// sameEndpoints returns the types of events that go to the same endpoints as the delivery.
 func sameEndpoints(m *merchant.Merchant, c claimed) []string {
 	same, _ := endpointsFor(m, c.Channel, c.Endpoint, c.EventType)
 	types := []string{c.EventType}
@@ -85,8 +84,8 @@ func sameEndpoints(m *merchant.Merchant, c claimed) []string {
 	return types
 }
 
-// claimDigest claims all that is due for a digest, or nothing: all of it is due at the same
-// moment on every node, and two nodes with a part each would send two messages. On
+// claimDigest claims everything due for a digest, or nothing. Everything is due at the same
+// time on every node; if two nodes claimed a part each, they would send two messages. On
 // PostgreSQL the second one waits at the first row and finds all of them claimed.
 func (s *source) claimDigest(ctx context.Context, g digest, l work.Lease) (*load, error) {
 	now := s.o.DB.Now()
@@ -107,7 +106,7 @@ func (s *source) claimDigest(ctx context.Context, g digest, l work.Lease) (*load
 	return &load{got[0], got[1:]}, nil
 }
 
-// parts are the events of a message after the first.
+// parts returns the events of a message after the first.
 func parts(more []claimed) []Part {
 	all := make([]Part, len(more))
 	for i, c := range more {
@@ -116,5 +115,5 @@ func parts(more []claimed) []Part {
 	return all
 }
 
-// noGeneration is that of results that no breaker counts.
+// noGeneration marks results that no breaker counts.
 const noGeneration = -1

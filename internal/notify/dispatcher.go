@@ -14,29 +14,28 @@ import (
 	"backstop/internal/merchant"
 )
 
-// leaseMargin is added to the longest timeout: an attempt is over, and its result written,
-// long before another node may claim the row.
+// leaseMargin is added to the longest timeout, so that an attempt is over and its result
+// written long before another node may claim the row.
 const leaseMargin = 5 * time.Second
 
 // Options of a Dispatcher.
 type Options struct {
 	DB          *db.DB
-	Directory   func() *merchant.Directory // the current snapshot
+	Directory   func() *merchant.Directory // returns the current snapshot
 	Channels    map[string]Channel
 	Nudger      *Nudger
 	Breakers    *breaker.Cache
 	Concurrency int           // attempts in flight on this node
-	Timeout     time.Duration // the longest that any merchant's attempt may take
+	Timeout     time.Duration // the longest timeout of any merchant
 	Log         *slog.Logger
-	Tracer      *trace.Tracer // nil = nothing is traced
-	// LinkedOnly is for a process without workers: it sends only to merchants that are
-	// connected to it, which no other process can notify.
+	Tracer      *trace.Tracer // nil = no tracing
+	// LinkedOnly is for a process without workers: it sends only to merchants connected to it,
+	// which no other process can notify.
 	LinkedOnly bool
 }
 
-// Dispatcher sends what is due from this node. It joins the slots of the node (a lane is a
-// recipient's id) and its worker, the rows of the deliveries, the sender of attempts, and
-// the results.
+// Dispatcher sends from this node what is due. It joins the node's slots (a lane is a
+// recipient's id), the worker, the rows of deliveries, the sender of attempts, and the results.
 type Dispatcher struct {
 	o       Options
 	links   links
@@ -73,8 +72,8 @@ func observeSlots(s work.Stats) {
 	metric.InFlight.WithLabelValues("slow").Set(float64(s.Slow))
 }
 
-// Offer takes ids that are due now or at their time. It never blocks; what does not fit is
-// left to its row.
+// Offer takes ids that are due now or later. It never blocks; what does not fit stays in its
+// row.
 func (d *Dispatcher) Offer(nudges []queue.Nudge) {
 	jobs := make([]work.Job, len(nudges))
 	for i, n := range nudges {
@@ -83,15 +82,14 @@ func (d *Dispatcher) Offer(nudges []queue.Nudge) {
 	d.worker.Offer(jobs...)
 }
 
-// Pull makes the dispatcher read the due rows of recipients, by their ids. It needs no
-// Redis.
+// Pull makes the dispatcher read the due rows of recipients by id. It needs no Redis.
 func (d *Dispatcher) Pull(ids []int64) { d.worker.Pull(ids...) }
 
-// HasWork reports whether anything could be sent from here: a node without workers reads
-// rows only while a merchant is connected to it.
+// HasWork reports whether this node could send anything: a node without workers reads rows only
+// while a merchant is connected to it.
 func (d *Dispatcher) HasWork() bool { return d.links.any() }
 
-// Lane is a LaneRouter by what this node has observed.
+// Lane is a LaneRouter based on what this node has observed.
 func (d *Dispatcher) Lane(id int64) (queue.Lane, bool) {
 	if d.gates.breaker(d.o.Directory().RecipientOf(id)).Shut() {
 		return "", false
@@ -102,20 +100,20 @@ func (d *Dispatcher) Lane(id int64) (queue.Lane, bool) {
 	return "", true
 }
 
-// Close stops taking work, waits for running attempts until ctx ends, and then cuts them
-// off; their results are written either way. A second call does nothing.
+// Close accepts no more work, waits for running attempts until ctx ends, and then cancels them;
+// their results are written either way. A second call does nothing.
 func (d *Dispatcher) Close(ctx context.Context) {
 	d.worker.Close(ctx)
 	d.health.stop()
 }
 
-// creation claims deliveries for this node as a transaction creates them.
+// creation claims deliveries for this node in the transaction that creates them.
 type creation struct {
 	d    *Dispatcher
 	work *work.Creation[*load, *outcome]
 }
 
-// creation begins one; that of a nil Dispatcher claims nothing.
+// creation starts one; a nil Dispatcher's claims nothing.
 func (d *Dispatcher) creation(tx db.Tx) *creation {
 	if d == nil {
 		return nil
@@ -123,8 +121,8 @@ func (d *Dispatcher) creation(tx db.Tx) *creation {
 	return &creation{d, d.worker.Creation(tx)}
 }
 
-// claim makes a delivery that is about to be created this node's claim, if there is a slot
-// for it.
+// claim makes a delivery that is about to be created this node's claim, if there is a slot for
+// it.
 func (c *creation) claim(x *Delivery, body string) bool {
 	if c == nil || c.d.faults.skips(x.kind()) || !c.d.links.mine(x.Recipient(), x.Channel) {
 		return false // for another node

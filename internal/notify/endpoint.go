@@ -18,8 +18,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// settle writes what results change beside their deliveries: the health of
-// endpoints, those that are gone, and money that several deliveries share.
+// settle writes what results change besides their deliveries: the health of endpoints, disabled
+// endpoints, and money shared by several deliveries.
 func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*outcome) error {
 	if rows := r.health.note(won, r.o.DB.Now()); len(rows) > 0 {
 		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (recipient_id, endpoint) DO UPDATE").
@@ -28,14 +28,14 @@ func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*out
 			Set("last_failed_at = coalesce(EXCLUDED.last_failed_at, eh.last_failed_at)").
 			Set("last_error = EXCLUDED.last_error"))
 	}
-	// Events are locked before endpoints, which w locks last of all.
+	// Events are locked before endpoints, which w locks last.
 	if err := r.settleShared(ctx, tx, w, won); err != nil {
 		return err
 	}
 	return r.disableGone(ctx, tx, won)
 }
 
-// gone reports an answer that asks to send nothing more (Standard Webhooks: 410 Gone
+// gone reports whether the response asks us to stop sending (Standard Webhooks: 410 Gone
 // disables the endpoint).
 func gone(o *outcome) bool { return o.endpoint != "" && o.attempt.HTTPStatus == http.StatusGone }
 
@@ -51,7 +51,7 @@ func (r *results) disableGone(ctx context.Context, tx db.Tx, won []*outcome) err
 		return nil
 	}
 	slices.SortFunc(all, compareEndpoints)
-	// The settings' version is locked before endpoints, as in apply.
+	// The settings version is locked before endpoints, as in apply.
 	if err := settings.Bump(ctx, tx); err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (r *results) disableGone(ctx context.Context, tx db.Tx, won []*outcome) err
 	return alert.Record(ctx, tx, r.o.DB, events)
 }
 
-// endpointName is an endpoint as alerts show it: its owner, and its name or its host. The
-// path of a URL may be a secret.
+// endpointName returns an endpoint's name for alerts: its owner, and its name or host. The path
+// of a URL may be a secret.
 func (r *results) endpointName(k endpointKey) string {
 	owner, name := strconv.FormatInt(k.owner.ID, 10), k.name
 	if m := r.o.Directory().ByID(k.owner.ID); m != nil {
@@ -83,9 +83,9 @@ func (r *results) endpointName(k endpointKey) string {
 	return owner + " – " + name
 }
 
-// settleShared takes the money of events whose last owed delivery is over off the totals,
-// and counts those as notified whose owed deliveries are all delivered. The events are
-// locked: of two transactions that end the last two deliveries, the second sees the first.
+// settleShared removes the money of events whose last owed delivery has ended from the totals,
+// and counts events as notified if all owed deliveries were delivered. The events are locked:
+// of two transactions that end the last two deliveries, the second sees the first.
 func (r *results) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, won []*outcome) error {
 	ended := map[int64]claimed{} // by event
 	var events, subjects []int64
@@ -118,8 +118,8 @@ func (r *results) settleShared(ctx context.Context, tx db.Tx, w *db.Writes, won 
 	return nil
 }
 
-// undeliveredShares locks the events and returns those of which a delivery with money has
-// not been delivered, and whether one of these waits or is being sent.
+// undeliveredShares locks the events and returns those with an undelivered delivery that
+// carries money, and whether one of these waits or is being sent.
 func undeliveredShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects []int64) (map[int64]bool, error) {
 	slices.Sort(events)
 	var locked []int64
@@ -140,7 +140,7 @@ func undeliveredShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects
 	return undelivered, nil
 }
 
-// exceptionKey is the kind and subject of the exception for a notification that ran out of
+// exceptionKey returns kind and subject of the exception for a notification that ran out of
 // attempts. A merchant's event is one exception, however many endpoints it went to; each
 // subscriber has its own.
 func exceptionKey(id string, to recipient.Recipient) (kind, subject string) {
@@ -150,8 +150,7 @@ func exceptionKey(id string, to recipient.Recipient) (kind, subject string) {
 	return exception.NotifyExhausted, id
 }
 
-// EnableEndpoint enables an endpoint that was disabled. It takes effect on every node
-// within two seconds.
+// EnableEndpoint enables a disabled endpoint. It takes effect on every node within two seconds.
 func EnableEndpoint(ctx context.Context, tx db.Tx, owner int64, endpoint string) error {
 	if err := settings.Bump(ctx, tx); err != nil {
 		return err

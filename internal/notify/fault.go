@@ -17,17 +17,17 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// A fault of ours keeps this node from sending: nothing went out, and another node or a
-// repair can end it. The delivery is released uncounted, with the cause as its last class,
-// and this node skips deliveries of its kind for a while, so that other nodes claim them.
-// These causes are never the class of an attempt.
+// A fault of ours keeps this node from sending: nothing went out, and another node or a repair
+// can fix it. The delivery is released uncounted, with the cause as its last class, and this
+// node skips deliveries of this kind for a while, so that other nodes claim them. These causes
+// are never the class of an attempt.
 const (
-	Locked      Class = "locked"       // secrets do not open: the master key is missing or another one
-	NoChannel   Class = "no_channel"   // this build does not have the channel
-	BlockedHere Class = "blocked_here" // blocked here, while another node reaches other ranges
+	Locked      Class = "locked"       // secrets cannot be opened: the master key is missing or wrong
+	NoChannel   Class = "no_channel"   // this build lacks the channel
+	BlockedHere Class = "blocked_here" // blocked here, while another node may reach it
 )
 
-// Faults are all of them.
+// Faults lists all faults.
 var Faults = []Class{Locked, NoChannel, BlockedHere}
 
 // IsFault reports whether a delivery's last class is a fault of ours.
@@ -36,17 +36,17 @@ func IsFault(c Class) bool { return slices.Contains(Faults, c) }
 const (
 	// skipFor is how long a node skips what it could not send.
 	skipFor = 30 * time.Second
-	// faultForget is longer than two tries are apart: until then a fault is remembered.
+	// faultForget is when a fault is forgotten: later than two tries are apart.
 	faultForget = skipFor + 15*time.Second
-	// faultLate is how long after its moment a due row counts as waiting for the fault, and
-	// not only for the next tick of a node that can send it.
+	// faultLate is how long after its due time a row counts as waiting because of the fault,
+	// rather than just for the next tick of a node that can send it.
 	faultLate = 5 * time.Second
-	// maxFaultCounted bounds what is counted of one fault.
+	// maxFaultCounted bounds the count for one fault.
 	maxFaultCounted = 10_000
 )
 
-// faultKind is what a fault concerns: the deliveries of one type of event to one recipient
-// over one channel and endpoint.
+// faultKind is the scope of a fault: deliveries of one type of event to one recipient over one
+// channel and endpoint.
 type faultKind struct {
 	RecipientID int64  `json:"merchant"`
 	Channel     string `json:"channel"`
@@ -59,7 +59,7 @@ func (d *Delivery) kind() faultKind {
 	return faultKind{d.RecipientID, d.Channel, d.Endpoint, d.EventType, d.URL != ""}
 }
 
-// where limits a query for deliveries of one recipient to the kind.
+// where restricts a query for a recipient's deliveries to the kind.
 func (k faultKind) where() any {
 	own := "url = ''"
 	if k.Own {
@@ -68,7 +68,7 @@ func (k faultKind) where() any {
 	return bun.SafeQuery("(channel = ? AND endpoint = ? AND event_type = ? AND "+own+")", k.Channel, k.Endpoint, k.Event)
 }
 
-// fault is one that this node met.
+// fault is a fault that this node encountered.
 type fault struct {
 	cause Class
 	at    time.Time // the last time
@@ -77,8 +77,8 @@ type fault struct {
 // signs reports whether messages of a channel are signed with the recipient's secrets.
 func signs(channel string) bool { return channel == Webhook || channel == AMQP || channel == Kafka }
 
-// FaultOf is the fault for which a delivery waits, as far as its row and its recipient's
-// settings on this node show it; "" = none.
+// FaultOf returns the fault for which a delivery waits, as far as its row and its recipient's
+// settings on this node show; "" = none.
 func FaultOf(m *merchant.Merchant, d *Delivery) Class {
 	switch {
 	case IsFault(d.LastClass):
@@ -95,13 +95,13 @@ func (s *sender) faultOf(m *merchant.Merchant, c claimed, p plan) (cause Class, 
 	case s.o.Channels[c.Channel] == nil:
 		return NoChannel, fmt.Sprintf("the version of node %s has no channel %q", s.o.DB.NodeName(), c.Channel)
 	case p.locked, p.refused == nil && m != nil && m.Locked && signs(c.Channel):
-		return Locked, fmt.Sprintf("the secrets do not open on node %s: is its master key the one in use?", s.o.DB.NodeName())
+		return Locked, fmt.Sprintf("the secrets cannot be opened on node %s: check its master key", s.o.DB.NodeName())
 	}
 	return "", ""
 }
 
-// blockedHere reports whether an address that is blocked on this node may be allowed on
-// another; also where that cannot be read: nothing was sent.
+// blockedHere reports whether an address blocked on this node may be allowed on another, also
+// if that cannot be read: nothing was sent.
 func (s *sender) blockedHere(res Result) bool {
 	if res.Class != Blocked {
 		return false
@@ -115,8 +115,8 @@ func (s *sender) blockedHere(res Result) bool {
 	return others || err != nil
 }
 
-// stepAside releases claims that this node could not even try to send, uncounted and due
-// for any other node at once, and skips what is of their kind.
+// stepAside releases claims that this node could not even try to send, uncounted and due at
+// once for any other node, and skips their kind.
 func (s *sender) stepAside(l *load, endpoint string, cause Class, why string) work.Ran[*outcome] {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
@@ -125,12 +125,12 @@ func (s *sender) stepAside(l *load, endpoint string, cause Class, why string) wo
 		s.o.Log.Error("release what cannot be sent here", "error", db.ErrorText(err))
 	}
 	s.faults.add(cause, why, endpoint, all)
-	s.forget(l.RecipientID) // the next read leaves out what is skipped
+	s.forget(l.RecipientID) // the next read leaves out skipped kinds
 	return untried
 }
 
-// faults is what this node could not send lately for a fault of ours, and endpoints that it
-// passes over for that reason while there are others.
+// faults is what this node recently could not send because of faults of ours, and the endpoints
+// that it avoids for that reason while there are others.
 type faults struct {
 	log *slog.Logger
 
@@ -169,7 +169,7 @@ func (f *faults) skips(k faultKind) bool {
 
 func (x fault) isRecent() bool { return x.cause != "" && time.Since(x.at) < skipFor }
 
-// skippedOf are the kinds of a recipient that this node skips.
+// skippedOf returns the kinds of a recipient that this node skips.
 func (f *faults) skippedOf(recipientID int64) (kinds []faultKind) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,27 +181,27 @@ func (f *faults) skippedOf(recipientID int64) (kinds []faultKind) {
 	return kinds
 }
 
-// unusable reports whether this node could not use an endpoint lately.
+// unusable reports whether this node recently could not use an endpoint.
 func (f *faults) unusable(k endpointKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Now().Before(f.passOver[k])
 }
 
-// end forgets a fault: a delivery of the kind was just sent.
+// end clears a fault: a delivery of the kind was just sent.
 func (f *faults) end(c claimed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, c.kind())
 }
 
-// publishedFault is a fault as the other nodes read it.
+// publishedFault is a fault as read by other nodes.
 type publishedFault struct {
 	Cause Class `json:"cause"`
 	faultKind
 }
 
-// list forgets the faults that did not occur again, and returns the others.
+// list drops the faults that have not recurred, and returns the others.
 func (f *faults) list(now time.Time) []publishedFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,21 +217,21 @@ func (f *faults) list(now time.Time) []publishedFault {
 	return all
 }
 
-// PublishFaults publishes what this node cannot send. It is for the tick, and writes only
-// when that has changed.
+// PublishFaults publishes what this node cannot send. It is called by the tick, and writes only
+// changes.
 func (d *Dispatcher) PublishFaults(ctx context.Context) error {
 	return publish(ctx, d.o.DB, &d.faults.published, "faults", d.faults.list(time.Now()))
 }
 
-// FaultWaiting is what waits for one cause to end.
+// FaultWaiting is what waits for one cause to be fixed.
 type FaultWaiting struct {
 	Cause Class
 	Count int64
 	Sums  map[string]int64 // minor units by currency
 }
 
-// FaultsWaiting counts the notifications that wait for a fault of any running node, by
-// cause; causes for which nothing waits are left out.
+// FaultsWaiting counts by cause the notifications that wait because of faults of any running
+// node; causes without waiting notifications are left out.
 func FaultsWaiting(ctx context.Context, d *db.DB) ([]FaultWaiting, error) {
 	all, err := readPublished[publishedFault](ctx, d, "faults")
 	if err != nil {

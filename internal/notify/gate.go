@@ -10,14 +10,14 @@ import (
 	"backstop/internal/recipient"
 )
 
-// gates answers what a recipient's lane may do on this node, from its breaker, its
-// settings and its connection.
+// gates determines what a recipient's lane may do on this node, from its breaker, its settings
+// and its connection.
 type gates struct {
 	o     *Options
 	links links
 }
 
-// lane is the gate of a lane, which is a recipient's id.
+// lane returns the gate of a lane, which is a recipient's id.
 func (g *gates) lane(lane int64) work.Gate {
 	directory := g.o.Directory()
 	to := directory.RecipientOf(lane)
@@ -32,8 +32,8 @@ func (g *gates) lane(lane int64) work.Gate {
 	return x
 }
 
-// breaker is what a recipient's breaker allows; everything, where it does not park.
-// Nothing is sent where the settings cannot be read: the rows wait.
+// breaker returns what a recipient's breaker allows; everything, if it does not park. Nothing
+// is sent while the settings cannot be read: the rows wait.
 func (g *gates) breaker(to recipient.Recipient) breaker.Gate {
 	b, directory := g.o.Breakers.Gate(to), g.o.Directory()
 	if directory.Broken(to.ID) {
@@ -45,9 +45,9 @@ func (g *gates) breaker(to recipient.Recipient) breaker.Gate {
 	return b
 }
 
-// mayProbe leaves the probe of a merchant that connects to us to the node with the
-// connection, for as long as rows are left to it: on another node it would fail, and the
-// breaker stay open for another round.
+// mayProbe leaves the probe of a merchant that connects to us to the node with the connection,
+// as long as rows are left to that node: on another node the probe would fail, and the breaker
+// would stay open for another round.
 func (g *gates) mayProbe(to recipient.Recipient) bool {
 	m := g.o.Directory().ByID(to.ID)
 	connects := m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.Channel == Websocket && !e.Disabled })
@@ -58,8 +58,8 @@ func (g *gates) mayProbe(to recipient.Recipient) bool {
 	return r == nil || g.o.DB.Now()-max(r.OpenUntil, r.ProbeUntil) > afterIdle
 }
 
-// probe reports whether the notification of a slot may be tried although the breaker is
-// not closed: the probe is leased now, unless this node has it.
+// probe reports whether a slot's notification may be tried although the breaker is not closed:
+// it leases the probe, unless this node already has it.
 func (g *gates) probe(ctx context.Context, x *work.Slot) (bool, error) {
 	to := g.o.Directory().RecipientOf(x.Lane)
 	b := g.breaker(to)

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// unhealthyAfter failures in a row an endpoint is passed over where there is another,
-	// for unhealthyFor; then one attempt at a time probes it.
+	// After unhealthyAfter failures in a row an endpoint is avoided, if there is another, for
+	// unhealthyFor; then one attempt at a time probes it.
 	unhealthyAfter = 3
 	unhealthyFor   = 30 * time.Second
 	unhealthyProbe = 12 * time.Second // longer than an attempt takes
 	// okEvery is how often the last success of a healthy endpoint is written.
 	okEvery = time.Minute
-	// healthEvery is how often a node reads what the others wrote.
+	// healthEvery is how often a node reads what other nodes wrote.
 	healthEvery = 2 * time.Second
 	healthRows  = 10_000
 )
@@ -38,14 +38,14 @@ func compareEndpoints(a, b endpointKey) int {
 	return cmp.Or(cmp.Compare(a.owner.ID, b.owner.ID), cmp.Compare(a.name, b.name))
 }
 
-// condition is the health of an endpoint, as far as this node has read it.
+// condition is an endpoint's health as this node has read it.
 type condition struct {
 	failures int64 // in a row
-	again    int64 // Unix µs from which on it is tried although it is unhealthy
+	again    int64 // Unix µs from which on it is tried although unhealthy
 }
 
-// health is a node's view of the endpoints: its own results at once, those of the others
-// within seconds. It only chooses between endpoints; a wrong choice costs one attempt.
+// health is a node's view of the endpoints: its own results at once, those of other nodes
+// within seconds. It only serves to choose between endpoints; a wrong choice costs one attempt.
 type health struct {
 	db  *db.DB
 	log *slog.Logger
@@ -54,12 +54,12 @@ type health struct {
 	failing map[endpointKey]condition
 	okAt    map[endpointKey]int64 // when this node last wrote a success
 
-	stop func() // ends run, and waits for its end
+	stop func() // ends run and waits for it
 }
 
 func newHealth(o *Options) *health {
 	h := &health{db: o.DB, log: o.Log, failing: map[endpointKey]condition{}, okAt: map[endpointKey]int64{}}
-	h.read() // so that a fresh node does not try first what fails on the others
+	h.read() // so that a new node does not first try what fails on the others
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { h.run(ctx) })
@@ -80,7 +80,7 @@ func (h *health) run(ctx context.Context) {
 	}
 }
 
-// read reads what all nodes wrote. Where that fails, the last view stays.
+// read reads what all nodes wrote. On an error the last view stays.
 func (h *health) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
@@ -107,8 +107,8 @@ func (h *health) read() {
 	h.failing = failing
 }
 
-// unhealthy reports whether to pass an endpoint over. Once its time is over, one attempt is
-// let through.
+// unhealthy reports whether to avoid an endpoint. Once its time is over, one attempt is let
+// through.
 func (h *health) unhealthy(k endpointKey, now int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,8 +138,8 @@ type healthRow struct {
 	Reason       string `bun:"reason"`
 }
 
-// note adds up results by endpoint and returns what is to be written: failures, the first
-// success after them, and now and then the success of a healthy endpoint.
+// note adds up results by endpoint and returns what to write: failures, the first success after
+// them, and occasionally the success of a healthy endpoint.
 func (h *health) note(won []*outcome, now int64) []healthRow {
 	rows := map[endpointKey]*healthRow{}
 	for _, o := range won {
@@ -161,7 +161,7 @@ func (h *health) note(won []*outcome, now int64) []healthRow {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var written []healthRow
-	// One order on all nodes, so that two never wait for each other's rows.
+	// The same order on all nodes, which prevents deadlocks.
 	for _, k := range slices.SortedFunc(maps.Keys(rows), compareEndpoints) {
 		r, before := rows[k], h.failing[k]
 		if r.LastFailedAt == nil && before.failures == 0 && now-h.okAt[k] < okEvery.Microseconds() {

@@ -10,31 +10,31 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// publicID is the id that merchants see, the same in every attempt. It is made of what no
-// failover and no restore can lose while the notification may still be sent: the subject,
-// which existed before the fact, the type, and how many events of the type the subject had
-// before, which is always 0. Neither the row nor the subject's version is in it: a payment
-// that was lost with its commit is confirmed again under other ones.
+// publicID returns the id that merchants see, the same in every attempt. It is made only of
+// what no failover and no restore can lose while the notification may still be sent: the
+// subject, which existed before the event; the type; and how many earlier events of the type
+// the subject had, which is always 0. It contains neither the row's id nor the subject's
+// version: a payment whose commit was lost is confirmed again with different ones.
 //
 // It is written once, into the frozen body, and read from there later.
 func publicID(subject int64, eventType string) string {
 	return "ntf_" + strconv.FormatInt(subject, 36) + "-" + strings.ReplaceAll(eventType, ".", "-") + "-0"
 }
 
-// rowID is the id of an event of an earlier version, which was made of its row's.
+// rowID returns the id of an event of an earlier version, made of its row id.
 func rowID(event int64) string { return "ntf_" + strconv.FormatInt(event, 36) }
 
 // bodyStart is how every frozen body begins: its first field is the id.
 const bodyStart = `{"id":"`
 
-// IDOf is the public id of an event with this body, or with this beginning of the body.
+// IDOf returns the public id of an event from its body, or from the beginning of its body.
 func IDOf(event int64, body string) string {
 	if rest, ok := strings.CutPrefix(body, bodyStart); ok {
 		if id, _, ok := strings.Cut(rest, `"`); ok {
 			return id
 		}
 	}
-	return rowID(event) // its event is gone, and nothing can be sent
+	return rowID(event) // its event was deleted, and nothing can be sent
 }
 
 // IDsOf reads the public ids of events, by the beginnings of their bodies.
@@ -61,18 +61,17 @@ func IDsOf(ctx context.Context, q bun.IDB, events []int64) (map[int64]string, er
 }
 
 const (
-	// maxIDLen is more than any public id has.
+	// maxIDLen is longer than any public id.
 	maxIDLen = 64
-	// maxOfType bounds the events of one type and subject among which an id is looked for.
+	// maxOfType bounds the events of one type and subject searched for an id.
 	maxOfType = 100
 )
 
-// idForm matches an id: its number, and the type where it has one.
+// idForm matches an id: its number, and the type if it has one.
 var idForm = regexp.MustCompile(`^ntf_([0-9a-z]{1,13})(?:-([a-z_]{1,20}(?:-[a-z_]{1,20}){0,2})-[0-9]{1,4})?$`)
 
-// FindEvent finds the event of a public id, by its subject or, of an earlier version, by its
-// row.
-// Errors: ErrNoDelivery.
+// FindEvent finds the event with a public id, by its subject or, for an earlier version, by its
+// row. Errors: ErrNoDelivery.
 func FindEvent(ctx context.Context, q bun.IDB, id string) (*Event, error) {
 	m := idForm.FindStringSubmatch(id)
 	if m == nil {

@@ -11,32 +11,33 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// A delivery that is created as its node's claim is in no index of due rows, so that its
-// result is a heap-only update. Nearly all of them end within their lease. What is left
-// then, as its node died or its result could not be stored, is found by id: ids are time.
+// A delivery that is created as its node's claim is in no index of due rows, so that writing
+// its result is a heap-only update. Nearly all end within their lease. Those that do not,
+// because their node died or the result could not be stored, are found by id: ids grow with
+// time.
 
 const (
-	// unindexed holds for deliveries that are created as claimed and not over.
+	// unindexed is the condition for open deliveries created as claimed.
 	unindexed = report.Unindexed
 	// checkedTo is the id up to which no such delivery is left.
 	checkedTo = report.CheckedTo
 
-	// lostPage bounds the rows of one statement.
+	// lostPage bounds the rows per statement.
 	lostPage = 5000
-	// checkedEvery is how often checkedTo is moved on, to checkedMargin ago: longer than
-	// any transaction that creates deliveries takes, so that none commits below it. Lists
-	// of what is open read all deliveries above it.
+	// checkedEvery is how often checkedTo is advanced, to checkedMargin ago. That is longer
+	// than any transaction that creates deliveries takes, so that none commits below it. Lists
+	// of open deliveries read everything above it.
 	checkedEvery  = 15 * time.Second
 	checkedMargin = 2 * time.Minute
 )
 
-// lostClaims makes deliveries due that were created as claimed and outlived their lease.
-// Each node runs its own.
+// lostClaims makes deliveries due that were created as claimed and outlived their lease. Each
+// node runs its own.
 type lostClaims struct {
 	db        *db.DB
 	after     time.Duration // the lease
-	seen      int64         // up to here a pass of this process has looked
-	checkedAt int64         // when it moved checkedTo, Unix µs
+	seen      int64         // how far this process has looked
+	checkedAt int64         // when it advanced checkedTo, Unix µs
 }
 
 // ReleaseLost makes deliveries due that were created as claimed, by any node, and are still
@@ -49,9 +50,9 @@ func (d *Dispatcher) ReleaseLost(ctx context.Context) error {
 	return err
 }
 
-// release looks at what was created since the last call and is older than a lease. Every few
-// seconds it looks again at everything above checkedTo, which a transaction may have
-// committed since, and moves that on.
+// release checks what was created since the last call and is older than a lease. Every few
+// seconds it checks everything above checkedTo again, which a transaction may have committed
+// since, and advances checkedTo.
 func (l *lostClaims) release(ctx context.Context) (released int64, err error) {
 	now := l.db.Now()
 	to := db.IDAt(now - l.after.Microseconds())
@@ -84,7 +85,7 @@ func (l *lostClaims) checkAll(ctx context.Context, now, to int64) (released int6
 	return released, nil
 }
 
-// pass goes through the ids after from, up to to.
+// pass checks the ids after from, up to to.
 func (l *lostClaims) pass(ctx context.Context, from, to int64) (released int64, err error) {
 	for from < to {
 		var page struct{ End, Lost int64 }
@@ -97,7 +98,7 @@ func (l *lostClaims) pass(ctx context.Context, from, to int64) (released int64, 
 			return released, nil
 		}
 		if page.Lost > 0 {
-			// Its status stays: the claim of a row whose lease is over is like any other.
+			// The status stays: the row is claimed like any other whose lease has ended.
 			res, err := l.db.NewRaw("UPDATE deliveries SET next_at = lease_until WHERE id > ? AND id <= ? AND ?", from, page.End, bun.Safe(unindexed)).Exec(ctx)
 			if err != nil {
 				return released, fmt.Errorf("release lost claims: %w", err)

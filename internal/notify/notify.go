@@ -15,13 +15,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Since is the name in settings of the id before which the notifications of orders are past
-// their retention: the clean-up may have removed them.
+// Since is the name in settings of the id below which notifications of orders are past their
+// retention and may have been deleted.
 const Since = "notifications_since"
 
-// Event is one fact to be notified, with its body frozen when the fact happened. The
-// compare-and-set of its subject makes it once. One with a single delivery, to the
-// merchant, is stored in that delivery.
+// Event is one event to be notified, with its body frozen when it happened. The compare-and-set
+// on its subject makes it unique. An event with a single delivery, to the merchant, is stored
+// in that delivery.
 type Event struct {
 	bun.BaseModel `bun:"table:events,alias:e"`
 
@@ -41,7 +41,7 @@ type Delivery struct {
 	ID           int64  `bun:"id,pk"`
 	EventID      int64  `bun:"event_id"`
 	RecipientID  int64  `bun:"recipient_id"`
-	ToSubscriber bool   `bun:"to_subscriber"` // the kind of the recipient
+	ToSubscriber bool   `bun:"to_subscriber"` // kind of recipient
 	SubjectID    int64  `bun:"subject_id"`
 	EventType    string `bun:"event_type"`
 	Channel      string `bun:"channel"`
@@ -49,11 +49,11 @@ type Delivery struct {
 	Endpoint     string `bun:"endpoint"` // the only one; empty = those of the channel in turn
 	Status       Status `bun:"status"`
 	Attempts     int64  `bun:"attempts"`
-	// ScheduleFrom is how many attempts there were when an operator sent it again: the
-	// schedule counts from there.
+	// ScheduleFrom is the number of attempts made before an operator resent it; the schedule
+	// counts from there.
 	ScheduleFrom int64 `bun:"schedule_from"`
-	// NextAt is the due time, or the lease's end while sending; nil = over, or created as
-	// claimed, which has LeaseUntil instead (Due is either).
+	// NextAt is the due time, or the end of the lease while sending; nil = over, or created as
+	// claimed, in which case LeaseUntil holds the lease (Due returns either).
 	NextAt     *int64 `bun:"next_at"`
 	LeaseUntil *int64 `bun:"lease_until"`
 	LeaseOwner int64  `bun:"lease_owner"`
@@ -61,43 +61,43 @@ type Delivery struct {
 	LastError  string `bun:"last_error"`
 	CreatedAt  int64  `bun:"created_at"`
 	FinishedAt *int64 `bun:"finished_at"`
-	Currency   string `bun:"currency"` // of the money that it is about; empty = none
+	Currency   string `bun:"currency"` // of Amount; empty = no money involved
 	Amount     int64  `bun:"amount"`   // minor units
 	// Trace is the W3C traceparent of its cause; empty = not traced.
 	Trace string `bun:"trace,nullzero"`
-	// Shared is set where the event has several deliveries that are owed to the merchant:
-	// their money counts once, until the last of them is over.
+	// Shared means that the event has several deliveries owed to the merchant: their money
+	// counts once, until the last of them has ended.
 	Shared bool `bun:"shared"`
-	// Counted is set where report.Orders counts the event.
+	// Counted means that report.Orders counts the event.
 	Counted bool `bun:"counted"`
-	// EventVersion and Body are the event's, which is stored here where it has one
-	// delivery; then both have one id, and no row is in events.
+	// EventVersion and Body belong to the event, which is stored here if it has one delivery;
+	// both then have the same id, and events has no row.
 	EventVersion *int64 `bun:"version"`
 	Body         string `bun:"body,nullzero"`
 }
 
-// ListColumns are the columns of a Delivery (alias d) in a list: all but the event's body.
+// ListColumns are a Delivery's columns (alias d) for lists: all but the event's body.
 const ListColumns = "d.id, d.event_id, d.recipient_id, d.to_subscriber, d.subject_id, d.event_type, d.channel, d.url, d.endpoint, d.status, d.attempts," +
 	" d.schedule_from, d.next_at, d.lease_until, d.lease_owner, d.last_class, d.last_error, d.created_at, d.finished_at, d.currency, d.amount, d.trace, d.shared, d.counted"
 
-// AllEvents are the events for a query, wherever they are stored. As with AllAttempts, not
-// for a correlated subquery: SQLite would go through all rows each time.
+// AllEvents selects all events, wherever they are stored. As with AllAttempts, do not use it in
+// a correlated subquery: SQLite would scan all rows each time.
 const AllEvents = "(SELECT id, merchant_id, subject_id, type, version, body, created_at FROM events" +
 	" UNION ALL SELECT id, merchant_id, subject_id, type, version, body, created_at FROM delivery_events)"
 
-// AllAttempts are the attempts for a query: the first one of a delivery is stored in it.
+// AllAttempts selects all attempts; a delivery's first attempt is stored in the delivery.
 const AllAttempts = "(SELECT " + attemptColumns + " FROM notify_attempts UNION ALL SELECT " + attemptColumns + " FROM first_attempts)"
 
 const attemptColumns = "id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node," +
 	" request_header, response_header, response_body, error"
 
-// Recipient is whom it is for.
+// Recipient returns the recipient of the delivery.
 func (d *Delivery) Recipient() recipient.Recipient {
 	return recipient.Of(d.RecipientID, d.ToSubscriber)
 }
 
-// Due is the moment at which something is next done about the delivery (Unix µs), nil = it
-// is over: its due time, or the end of the lease under which it is being sent.
+// Due returns when something is next done about the delivery (Unix µs): its due time, or the
+// end of its lease while it is being sent; nil = over.
 func (d *Delivery) Due() *int64 {
 	if d.NextAt == nil && d.Status == Sending {
 		return d.LeaseUntil
@@ -105,7 +105,7 @@ func (d *Delivery) Due() *int64 {
 	return d.NextAt
 }
 
-// Attempt is the record of one try of a delivery.
+// Attempt is the record of one attempt at a delivery.
 type Attempt struct {
 	bun.BaseModel `bun:"table:notify_attempts,alias:na"`
 
@@ -125,7 +125,7 @@ type Attempt struct {
 	Error          string `bun:"error"`
 }
 
-// Names of the channels, as merchants choose them.
+// Names of the channels, as in merchants' settings.
 const (
 	Webhook   = merchant.WebhookChannel
 	Websocket = "websocket"
@@ -135,15 +135,15 @@ const (
 	SMS       = "sms"
 )
 
-// Ping is the type of event by which operators try an endpoint.
+// Ping is the type of event with which operators test an endpoint.
 const Ping = "ping"
 
-// Types are the events that may be notified (contract §6).
+// Types are the types of events that can be notified (contract §6).
 var Types = []string{
 	"order.paid", "order.failed", "order.closed", "payout.succeeded", "payout.failed", "refund.succeeded", "refund.failed",
 }
 
-// Fact is what an event is created of.
+// Fact is what an event is created from.
 type Fact struct {
 	MerchantID int64
 	SubjectID  int64
@@ -151,10 +151,10 @@ type Fact struct {
 	Version    int64
 	At         int64 // Unix µs
 	Routes     []Route
-	Currency   string // of the money that it is about; empty = none
+	Currency   string // of the money involved; empty = none
 	Amount     int64
 	Data       any    // the body's "data"
-	Trace      string // the parent of the deliveries' spans; empty = not traced
+	Trace      string // parent of the deliveries' spans; empty = not traced
 }
 
 // envelope is the notification's body (contract §6).
@@ -166,9 +166,10 @@ type envelope struct {
 }
 
 // Create adds the events and their deliveries to the writes of the facts themselves, and
-// returns for each fact what to nudge after the commit. What is not sent is stored as
-// skipped and not nudged; nor is what here, the dispatcher of this process, has a slot for:
-// it is created as its claim. ctx is that of the transaction; here may be nil.
+// returns for each fact what to nudge after the commit. Deliveries that are not to be sent are
+// stored as skipped and not nudged. Nor are those for which here, the dispatcher of this
+// process, has a slot: they are created as its claims. ctx is the transaction's; here may be
+// nil.
 func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts []Fact) ([][]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
@@ -229,7 +230,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	return nudges, nil
 }
 
-// Stamp writes a moment (Unix µs) as in the contract: RFC 3339, UTC, to the millisecond.
+// Stamp formats a time (Unix µs) as in the contract: RFC 3339, UTC, with milliseconds.
 func Stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // OfSubject reads an order's deliveries, newest first.

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/queue"
 )
 
-// Tasks is what the Nudger uses of the queue.
+// Tasks is the part of the queue that the Nudger uses.
 type Tasks interface {
 	Notify(ctx context.Context, lane queue.Lane, nudges []queue.Nudge) error
 	NotifyAt(ctx context.Context, lane queue.Lane, second time.Time, nudges []queue.Nudge) error
@@ -21,36 +21,36 @@ type Tasks interface {
 // Limits of a Nudger.
 const (
 	nudgeBuffer = 4096
-	// retryAhead is how far ahead a retry is put into Redis; later ones wait in SQL, where
-	// the tick finds them.
+	// retryAhead is how far ahead a retry is put into Redis; later ones wait in SQL, where the
+	// tick finds them.
 	retryAhead = 60 * time.Second
-	// retryFlush is how long retries of one second are gathered into one task.
+	// retryFlush is how long retries for the same second are collected into one task.
 	retryFlush = 100 * time.Millisecond
 )
 
-// Nudger notifies the workers through Redis that rows are due. It is best effort: nothing
-// waits for it and nothing is lost with it, because the rows hold their due moments.
+// Nudger tells the workers through Redis that rows are due. It is best effort: nothing waits
+// for it and nothing is lost with it, because the rows hold their due times.
 type Nudger struct {
 	tasks Tasks
 	now   func() int64
 	log   *slog.Logger
 	fresh chan []queue.Nudge
 	later chan queue.Nudge
-	// expiring holds moments at which orders expire, in Unix µs.
+	// expiring holds times at which orders expire, in Unix µs.
 	expiring chan int64
 	stop     chan struct{}
 	done     chan struct{}
 	router   atomic.Pointer[LaneRouter]
 }
 
-// LaneRouter returns the lane for the nudges of the recipient with an id ("" = the one for
-// nudges of their kind); false where its notifications are parked.
+// LaneRouter returns the lane for nudges of the recipient with this id ("" = the default for
+// the kind of nudge); false = its notifications are parked.
 type LaneRouter func(id int64) (lane queue.Lane, ok bool)
 
-// Route sets the router; without one each kind of nudge has its own lane.
+// Route sets the router; without one, nudges use the default lane of their kind.
 func (n *Nudger) Route(r LaneRouter) { n.router.Store(&r) }
 
-// NewNudger starts a Nudger; now is the database's clock.
+// NewNudger starts a Nudger; now returns the database's time.
 func NewNudger(tasks Tasks, now func() int64, log *slog.Logger) *Nudger {
 	n := &Nudger{
 		tasks: tasks, now: now, log: log,
@@ -74,7 +74,7 @@ func (n *Nudger) Now(nudges []queue.Nudge) {
 	}
 }
 
-// Later nudges a row at its moment, or leaves it to the tick where that is far off.
+// Later nudges a row at its due time, or leaves it to the tick if that is far off.
 func (n *Nudger) Later(nudge queue.Nudge) {
 	if nudge.At-n.now() > retryAhead.Microseconds() {
 		return
@@ -86,8 +86,8 @@ func (n *Nudger) Later(nudge queue.Nudge) {
 	}
 }
 
-// Expiring nudges for orders that expire at the moments (Unix µs). The queue makes one task
-// for all moments of one second.
+// Expiring nudges for orders that expire at the given times (Unix µs). The queue makes one task
+// for all times within one second.
 func (n *Nudger) Expiring(moments []int64) {
 	for _, at := range moments {
 		select {
@@ -98,7 +98,7 @@ func (n *Nudger) Expiring(moments []int64) {
 	}
 }
 
-// Close sends what is gathered and ends.
+// Close sends pending nudges and stops.
 func (n *Nudger) Close() {
 	close(n.stop)
 	<-n.done
@@ -129,7 +129,7 @@ func (n *Nudger) run() {
 	}
 }
 
-// sendNow makes one task for everything in the buffer.
+// sendNow makes one task of everything in the buffer.
 func (n *Nudger) sendNow(nudges []queue.Nudge) {
 	for more := true; more; {
 		select {
@@ -147,8 +147,8 @@ func (n *Nudger) sendNow(nudges []queue.Nudge) {
 	}
 }
 
-// lanes divides nudges by their lane: those for slow recipients have their own, and what is
-// parked is not nudged.
+// lanes divides nudges by lane: those for slow recipients have their own, and parked ones are
+// dropped.
 func (n *Nudger) lanes(usual queue.Lane, nudges []queue.Nudge) map[queue.Lane][]queue.Nudge {
 	router := n.router.Load()
 	if router == nil {
@@ -177,8 +177,8 @@ func (n *Nudger) sendBuckets(buckets map[int64][]queue.Nudge) {
 	}
 }
 
-// count updates the metrics. An error is only for debugging: an unavailable Redis is logged
-// by its own check, and the tick does the work.
+// count updates the metrics. An error is logged for debugging only: an unavailable Redis is
+// logged by its own check, and the tick does the work.
 func (n *Nudger) count(nudges int, err error) {
 	result := metric.NudgeSent
 	if err != nil {

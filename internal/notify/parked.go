@@ -17,10 +17,10 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// IsParked reports whether a recipient's notifications are parked: its breaker is not
-// closed. A recipient that cannot be called at all needs no protection: its attempts fail
-// without a call and end as exceptions, instead of being parked for as long as there are
-// probes. A breaker that an operator opened always parks.
+// IsParked reports whether a recipient's notifications are parked: its breaker is not closed. A
+// recipient that cannot be called at all needs no protection: its attempts fail without a call
+// and end as exceptions, instead of staying parked while probes keep failing. A breaker that an
+// operator opened always parks.
 func IsParked(b *breaker.Cache, directory *merchant.Directory, to recipient.Recipient) bool {
 	return parks(b.Of(to), directory, to)
 }
@@ -29,8 +29,8 @@ func parks(r *breaker.Row, directory *merchant.Directory, to recipient.Recipient
 	return r.Tripped() && (r.ByHand || canBeCalled(directory.ByID(to.ID)))
 }
 
-// Waits reports whether a delivery that is due waits for the breaker r: one to an order's
-// own URL does so also where nothing else for the recipient is parked.
+// Waits reports whether a due delivery waits for the breaker r. A delivery to an order's own
+// URL waits even if nothing else for the recipient is parked.
 func Waits(r *breaker.Row, directory *merchant.Directory, x *Delivery) bool {
 	return r.Tripped() && (x.URL != "" || parks(r, directory, x.Recipient()))
 }
@@ -44,7 +44,7 @@ func canBeCalled(m *merchant.Merchant) bool {
 	return len(m.Endpoints) == 0 || slices.ContainsFunc(m.Endpoints, inUse)
 }
 
-// ParkedIDs are the ids of the recipients whose notifications are parked, in order.
+// ParkedIDs returns the sorted ids of the recipients whose notifications are parked.
 func ParkedIDs(b *breaker.Cache, directory *merchant.Directory) []int64 {
 	var ids []int64
 	for id := range b.All() {
@@ -56,7 +56,7 @@ func ParkedIDs(b *breaker.Cache, directory *merchant.Directory) []int64 {
 	return ids
 }
 
-// Due is how much waits, and since when.
+// Due says how much waits, and since when.
 type Due struct {
 	Count  int64 // at most maxCounted
 	Oldest time.Duration
@@ -65,8 +65,7 @@ type Due struct {
 // maxCounted bounds a count: a figure on a page must not scan a backlog.
 const maxCounted = 10_000
 
-// countDue counts the rows of a query, whose column at is the moment since which each
-// waits.
+// countDue counts the rows of a query, whose column at is the time since which each waits.
 func countDue(ctx context.Context, d *db.DB, now int64, rows *bun.SelectQuery) (Due, error) {
 	var row struct{ Count, Oldest int64 }
 	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(at), ?) AS oldest FROM (?) AS waiting", now, rows.Limit(maxCounted)).Scan(ctx, &row)
@@ -76,7 +75,7 @@ func countDue(ctx context.Context, d *db.DB, now int64, rows *bun.SelectQuery) (
 	return Due{Count: row.Count, Oldest: time.Duration(now-row.Oldest) * time.Microsecond}, nil
 }
 
-// Overdue counts deliveries that are due now. What waits for parked recipients is not late.
+// Overdue counts deliveries that are due now, except those for parked recipients.
 func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
 	now := d.Now()
 	q := d.Read.NewSelect().Table("deliveries").ColumnExpr("next_at AS at").Where("next_at <= ?", now)
@@ -92,8 +91,8 @@ func Parked(ctx context.Context, d *db.DB, to recipient.Recipient) (Due, error) 
 		Where("recipient_id = ? AND next_at IS NOT NULL", to.ID))
 }
 
-// ParkedSums are the notifications that wait for a recipient and their money by currency
-// ("" = about none), of the first 10,000 deliveries. An event counts once, however many
+// ParkedSums returns the notifications that wait for a recipient and their money by currency
+// ("" = without money), for the first 10,000 deliveries. An event counts once, however many
 // deliveries of it wait.
 func ParkedSums(ctx context.Context, d *db.DB, to recipient.Recipient) (sums []report.Sum, more bool, err error) {
 	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM"+
@@ -110,9 +109,9 @@ func ParkedSums(ctx context.Context, d *db.DB, to recipient.Recipient) (sums []r
 	return sums, n == maxCounted, nil
 }
 
-// Waker nudges one parked notification of each recipient for the moment at which its
-// breaker may be probed, through the delayed lane. Like every nudge it may be lost: the tick
-// probes too.
+// Waker nudges one parked notification of each recipient, through the delayed lane, for the
+// time at which its breaker may be probed. Like every nudge it may be lost: the tick probes
+// too.
 type Waker struct {
 	db       *db.DB
 	breakers *breaker.Cache

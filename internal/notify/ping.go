@@ -19,29 +19,28 @@ var ErrNoEndpoint = errors.New("no such endpoint: use the name of one that is de
 const (
 	// pingTime bounds a ping: its requester waits for the answer.
 	pingTime = 8 * time.Second
-	// findTime is how long a ping may stay unclaimed: every node with connections looks for
+	// findTime is how long a ping may stay unclaimed: every node with connections checks for
 	// pings each second.
 	findTime = 3 * time.Second
-	// answerTime is what is left of pingTime for the answer's way back.
+	// answerTime is the part of pingTime reserved for returning the result.
 	answerTime = time.Second
-	// lookEvery is how often its requester looks for the answer.
+	// lookEvery is how often the requester checks for the result.
 	lookEvery = 100 * time.Millisecond
-	// maxPings bounds the pings of one query, and those that one step removes.
+	// maxPings bounds the pings per query, and those deleted per step.
 	maxPings = 100
 )
 
-// Pinger tries endpoints for operators. A ping is a delivery with one attempt: it takes no
-// slot, passes the breaker and counts nowhere. The node that can send it claims its row:
-// this one at once, where it can; for a merchant that connects to us, the one with the
-// connection.
+// Pinger tests endpoints for operators. A ping is a delivery with one attempt: it takes no
+// slot, ignores the breaker and is not counted. The node that can send it claims its row: this
+// node at once, if it can; for a merchant that connects to us, the node with the connection.
 type Pinger struct {
 	DB       *db.DB
 	Channels map[string]Channel
 }
 
-// openPing marks the delivery of a ping whose requester waits. It is a row of its own, and
-// the delivery has no due moment, so that nothing else takes it for work: neither the
-// dispatcher nor a node of an earlier version.
+// openPing marks the delivery of a ping whose requester waits. It is a separate row, and the
+// delivery has no due time, so that nothing else treats it as work: neither the dispatcher nor
+// a node of an earlier version.
 type openPing struct {
 	bun.BaseModel `bun:"table:open_pings"`
 
@@ -63,7 +62,7 @@ type pingData struct {
 	Endpoint string `json:"endpoint"`
 }
 
-// ShownBody is an event's body as the console shows it: that of a ping holds a URL.
+// ShownBody returns an event's body for the console: that of a ping contains a URL.
 func ShownBody(eventType, body string) string {
 	var data pingData
 	e := envelope{Data: &data}
@@ -124,7 +123,7 @@ func pingPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Ti
 	return p
 }
 
-// here reports whether this node sends a ping itself: it can, or no other node could.
+// here reports whether this node sends a ping itself: either it can, or no other node could.
 func (p Pinger) here(ctx context.Context, c claimed, attempt plan) (bool, error) {
 	hub, ok := p.Channels[c.Channel].(Linked)
 	if attempt.refused != nil || !ok || hub.Linked(c.RecipientID) {
@@ -133,8 +132,8 @@ func (p Pinger) here(ctx context.Context, c claimed, attempt plan) (bool, error)
 	return p.DB.Alone(ctx)
 }
 
-// create stores a ping, as this node's claim where it sends it. It is about no order: it is
-// its own subject.
+// create stores a ping, as this node's claim if it sends it. It belongs to no order and is its
+// own subject.
 func (p Pinger) create(ctx context.Context, c claimed, here bool) error {
 	delivery := c.Delivery
 	if !here {
@@ -151,7 +150,7 @@ func (p Pinger) create(ctx context.Context, c claimed, here bool) error {
 	})
 }
 
-// answer makes the attempt, or waits for that of another node.
+// answer makes the attempt, or waits for another node's.
 func (p Pinger) answer(ctx context.Context, c claimed, attempt plan, here bool) (a Attempt, err error) {
 	if here {
 		a = newAttempt(p.DB, c, attempt, c.CreatedAt, send(ctx, p.Channels, c.Channel, attempt))
@@ -164,8 +163,8 @@ func (p Pinger) answer(ctx context.Context, c claimed, attempt plan, here bool) 
 	return a, nil
 }
 
-// wait returns the attempt that another node made of a ping; a failed one, in time, where
-// no node claimed it, or the node that did has ended.
+// wait returns the attempt that another node made for a ping, or a failed one if no node
+// claimed it in time, or if the node that did has ended.
 func (p Pinger) wait(ctx context.Context, c claimed, attempt plan) (Attempt, error) {
 	found, until := c.CreatedAt+findTime.Microseconds(), c.CreatedAt+pingTime.Microseconds()
 	look := time.NewTicker(lookEvery)
@@ -187,7 +186,7 @@ func (p Pinger) wait(ctx context.Context, c claimed, attempt plan) (Attempt, err
 		if now <= found {
 			continue
 		}
-		// A node that claims or answers it at this very moment wins.
+		// A node that claims or answers it at this moment wins.
 		res := Result{Class: NotConnected, Error: "the merchant is connected to no node"}
 		mine, err := p.takeOver(ctx, c, Queued)
 		if err == nil && !mine && now > until {
@@ -203,7 +202,7 @@ func (p Pinger) wait(ctx context.Context, c claimed, attempt plan) (Attempt, err
 	}
 }
 
-// takeOver makes a ping this node's, unless it has left the status or was answered.
+// takeOver makes a ping this node's, unless its status has changed or it was answered.
 func (p Pinger) takeOver(ctx context.Context, c claimed, from Status) (bool, error) {
 	res, err := p.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = 1, lease_owner = ? WHERE id = ? AND status = ? AND last_class = ''",
 		Sending, p.DB.Boot(), c.ID, from).Exec(ctx)
@@ -214,7 +213,7 @@ func (p Pinger) takeOver(ctx context.Context, c claimed, from Status) (bool, err
 	return n > 0, err
 }
 
-// end stores the result of a ping; its attempt too, where another node has not.
+// end stores the result of a ping, and its attempt unless another node has.
 func (p Pinger) end(ctx context.Context, c claimed, a Attempt) error {
 	status := Exhausted
 	if a.Class == OK {
@@ -234,16 +233,16 @@ func (p Pinger) end(ctx context.Context, c claimed, a Attempt) error {
 	return nil
 }
 
-// withdraw removes a ping whose requester no longer waits. Where this fails, or the node
-// crashes, the clean-up does it.
+// withdraw deletes a ping whose requester no longer waits. If this fails, or the node crashes,
+// the clean-up does it.
 func (p Pinger) withdraw(ctx context.Context, c claimed) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	_ = removePings(ctx, p.DB, []int64{c.ID})
 }
 
-// RemoveLostPings removes pings that were created before the id and not ended by their
-// requester, a few at a time, and returns how many.
+// RemoveLostPings deletes some of the pings created before the id and not ended by their
+// requester, and returns how many.
 func RemoveLostPings(ctx context.Context, d *db.DB, before int64) (int64, error) {
 	var ids []int64
 	err := d.Read.NewRaw("SELECT delivery_id FROM open_pings WHERE delivery_id < ? ORDER BY delivery_id LIMIT ?", before, maxPings).Scan(ctx, &ids)
@@ -256,7 +255,7 @@ func RemoveLostPings(ctx context.Context, d *db.DB, before int64) (int64, error)
 	return int64(len(ids)), nil
 }
 
-// removePings removes those of the pings that have not ended.
+// removePings deletes those of the pings that have not ended.
 func removePings(ctx context.Context, d *db.DB, ids []int64) error {
 	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		for _, q := range []string{
@@ -298,8 +297,8 @@ func (d *Dispatcher) SendPings(ctx context.Context) error {
 	return nil
 }
 
-// sendPing makes the attempt for which the requester waits. Where it cannot be stored, the
-// requester's wait ends by itself.
+// sendPing makes the attempt that the requester waits for. If it cannot be stored, the
+// requester's wait times out.
 func (d *Dispatcher) sendPing(ctx context.Context, c claimed) {
 	start := d.o.DB.Now()
 	left := time.Duration(c.CreatedAt-start)*time.Microsecond + pingTime - answerTime

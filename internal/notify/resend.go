@@ -17,19 +17,18 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ErrSending means that an attempt is running: another one can only follow its end.
+// ErrSending means that an attempt is running; another can only follow it.
 var ErrSending = errors.New("an attempt is running")
 
 // ErrNoDelivery means that there is no such notification.
 var ErrNoDelivery = errors.New("no such notification")
 
-// resendAll makes notifications due at once and returns what to nudge after the commit.
-// One that was over starts its schedule anew, and its exception is resolved until that
-// schedule is used up too; one that waits is sent now and keeps its place in the schedule.
-// The notification's id stays the same, so that the recipient recognises the repeat. as
-// holds the deliveries' ids with the status that the caller saw, "" = any: one that has
-// ended since is not changed. Those that are refused are returned with ErrNoDelivery,
-// ErrSending or act.ErrChanged.
+// resendAll makes notifications due at once and returns what to nudge after the commit. An
+// ended one starts its schedule again, and its exception is resolved until that schedule is
+// used up too; a waiting one is sent now and keeps its place in the schedule. The
+// notification's id stays the same, so that the recipient recognises the repeat. as maps the
+// deliveries' ids to the status that the caller saw, "" = any: one that has ended since is not
+// changed. Refused ones are returned with ErrNoDelivery, ErrSending or act.ErrChanged.
 func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nudges []queue.Nudge, refused map[int64]error, err error) {
 	refused = map[int64]error{}
 	for id := range as {
@@ -44,7 +43,7 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 	for _, r := range rows {
 		switch seen := as[r.ID]; {
 		case r.EventType == Ping:
-			continue // it is sent while its requester waits, or not at all
+			continue // sent while its requester waits, or not at all
 		case r.Status == Sending:
 			refused[r.ID] = ErrSending
 			continue
@@ -55,7 +54,7 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 		delete(refused, r.ID)
 		from := r.ScheduleFrom
 		if r.Status == Delivered {
-			r.Currency, r.Amount = "", 0 // the money was notified: none is at risk
+			r.Currency, r.Amount = "", 0 // the merchant was notified of this money: none is at risk
 		}
 		if r.NextAt == nil {
 			from, over = r.Attempts, append(over, r)
@@ -68,14 +67,14 @@ func resendAll(ctx context.Context, tx db.Tx, d *db.DB, as map[int64]Status) (nu
 		return nil, nil, err
 	}
 	if err := w.Exec(ctx); err != nil {
-		return nil, nil, fmt.Errorf("send notifications again: %w", err)
+		return nil, nil, fmt.Errorf("resend notifications: %w", err)
 	}
 	return nudges, refused, nil
 }
 
 // SendExhausted makes notifications that ran out of attempts due at once, with the same body
-// and id and a new schedule, and returns what to nudge after the commit. Any other one stays
-// as it is.
+// and id and a new schedule, and returns what to nudge after the commit. Others are left
+// unchanged.
 func SendExhausted(ctx context.Context, tx db.Tx, d *db.DB, ids ...int64) ([]queue.Nudge, error) {
 	var exhausted []int64
 	err := tx.NewRaw("SELECT id FROM deliveries WHERE id IN (?) AND status = ?", bun.List(ids), Exhausted).Scan(ctx, &exhausted)
@@ -90,8 +89,8 @@ func SendExhausted(ctx context.Context, tx db.Tx, d *db.DB, ids ...int64) ([]que
 	return nudges, err
 }
 
-// Neediest is the delivery of an event that is to be sent again first: one that was
-// given up, then one that waits, and the merchant's before those of subscribers.
+// Neediest returns the delivery of an event that should be resent first: exhausted before
+// waiting ones, and the merchant's before those of subscribers.
 func Neediest(all []*Delivery) *Delivery {
 	rank := func(x *Delivery) (n int) {
 		switch row := Moves.Of(x.Status); {
@@ -110,9 +109,9 @@ func Neediest(all []*Delivery) *Delivery {
 	return slices.MinFunc(all, func(a, b *Delivery) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID)) })
 }
 
-// reopen counts the money of deliveries that were over as at risk again, unless another
-// delivery of the event is counted already, and resolves the exceptions of their events,
-// unless another delivery has run out of attempts as well.
+// reopen counts the money of ended deliveries as at risk again, unless another delivery of the
+// event is already counted, and resolves the exceptions of their events, unless another
+// delivery has run out of attempts as well.
 func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delivery) error {
 	if len(over) == 0 {
 		return nil

@@ -14,15 +14,15 @@ import (
 	"backstop/internal/exception"
 )
 
-// results commits the outcomes of attempts: the deliveries, and with them the breakers, the
-// health of endpoints, the figures and the exceptions.
+// results commits the outcomes of attempts: the deliveries, and with them breakers, the health
+// of endpoints, figures and exceptions.
 type results struct {
 	o      *Options
 	health *health
 	pull   func(ids []int64)
 }
 
-// resultRow is an outcome as a row of values that the update joins.
+// resultRow is an outcome as a row of values joined by the update.
 type resultRow struct {
 	ID         int64  `bun:"delivery"`
 	Attempts   int64  `bun:"attempts"`
@@ -32,7 +32,7 @@ type resultRow struct {
 	LastError  string `bun:"last_error"`
 	FinishedAt *int64 `bun:"finished_at"`
 
-	// The first attempt, which is stored in its delivery; none of it is set for others.
+	// The first attempt, which is stored in its delivery; unset for others.
 	FirstClass    string `bun:"first_class,nullzero"`
 	FirstStatus   *int64 `bun:"first_status"`
 	FirstAt       *int64 `bun:"first_at"`
@@ -45,7 +45,7 @@ type resultRow struct {
 	FirstError    string `bun:"first_error,nullzero"`
 }
 
-// setFirst is how an update by resultRow sets the first attempt.
+// setFirst is the SQL with which an update by resultRow sets the first attempt.
 var setFirst = func() string {
 	var set strings.Builder
 	for _, column := range []string{"class", "status", "at", "took_us", "node", "url", "request", "response", "body", "error"} {
@@ -54,7 +54,7 @@ var setFirst = func() string {
 	return set.String()
 }()
 
-// newResult is an outcome as stored; now is the moment of writing (Unix µs).
+// newResult returns an outcome as stored; now is the time of writing (Unix µs).
 func newResult(o *outcome, now int64) resultRow {
 	a := &o.attempt
 	r := resultRow{
@@ -79,7 +79,7 @@ func newResult(o *outcome, now int64) resultRow {
 func (o *outcome) isFirst() bool { return o.claimed.Attempts == 1 }
 
 // commit writes a batch: the deliveries by compare-and-set on owner and attempt, with their
-// first attempts, and the other attempts. Of a row that was leased again in between only the
+// first attempts, and the other attempts. If a row was leased again in between, only the
 // attempt is stored: a delivery ends once.
 func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(), error) {
 	now := r.o.DB.Now()
@@ -177,7 +177,7 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, won
 	return nil
 }
 
-// samples are the results of a batch of attempts for the breakers.
+// samples converts the results of attempts for the breakers.
 func (r *results) samples(batch []*outcome) []breaker.Sample {
 	all := make([]breaker.Sample, len(batch))
 	for i, o := range batch {
@@ -186,11 +186,11 @@ func (r *results) samples(batch []*outcome) []breaker.Sample {
 	return all
 }
 
-// verdict is what an attempt proves about its recipient. A failure on our side, or for want
-// of an endpoint, proves nothing; nor does an endpoint that is gone, as it is disabled, or a
-// merchant that has not connected, to which everything is sent as soon as it does. A
-// process that was stopped finds all its attempts timed out when it goes on, which would
-// park healthy recipients.
+// verdict is what an attempt proves about its recipient. A failure on our side, or for lack of
+// an endpoint, proves nothing. Nor does an endpoint that is gone, because it is disabled, or a
+// merchant that is not connected, which is sent everything once it is. A process that was
+// stopped finds all its attempts timed out when it resumes, which would otherwise park healthy
+// recipients.
 func (r *results) verdict(o *outcome) breaker.Result {
 	switch {
 	case gone(o):
@@ -213,8 +213,8 @@ func (r *results) verdict(o *outcome) breaker.Result {
 	return breaker.Failed
 }
 
-// applyBreakers applies what committed results did to breakers on this node, and reads what
-// was parked for recipients whose breaker has closed.
+// applyBreakers applies breaker changes of committed results on this node, and reads what was
+// parked for recipients whose breaker has closed.
 func (r *results) applyBreakers(f *breaker.Folded) {
 	r.o.Breakers.Committed(f)
 	var closed []int64

@@ -8,20 +8,20 @@ import (
 	"backstop/internal/recipient"
 )
 
-// Why a delivery is skipped, stored as its class.
+// Why a delivery was skipped; stored as its class.
 const (
 	NoAddress   Class = "no_address"   // the merchant has no endpoint for this type of event
 	SwitchedOff Class = "switched_off" // the merchant does not want this type of event
 )
 
-// Route is one delivery that an event is to have.
+// Route describes one delivery of an event.
 type Route struct {
 	To       recipient.Recipient
 	Channel  string
 	URL      string        // the order's own, if it has one
 	Endpoint string        // the only one; empty = those of the channel in turn
 	Skip     Class         // why nothing is sent; empty = it is sent
-	Digest   time.Duration // for how long events are gathered first
+	Digest   time.Duration // how long events are collected first
 }
 
 func (r Route) delivery(f *Fact, now int64) Delivery {
@@ -42,10 +42,10 @@ func (r Route) delivery(f *Fact, now int64) Delivery {
 	return x
 }
 
-// Routes are the deliveries of a merchant's event: to the merchant, and to the subscribers
-// that follow it. url is the order's own URL, which replaces the merchant's webhook
-// endpoints. A merchant that is not in this node's settings is tried: the row must not be
-// lost to a stale snapshot.
+// Routes returns the deliveries of a merchant's event: to the merchant, and to the subscribers
+// that follow it. url is the order's own URL, which replaces the merchant's webhook endpoints.
+// A merchant that is not in this node's settings is tried anyway: the row must not be lost
+// because of a stale snapshot.
 func Routes(directory *merchant.Directory, merchantID int64, event, url string) []Route {
 	m := directory.ByID(merchantID)
 	if m == nil {
@@ -84,8 +84,8 @@ func merchantRoutes(m *merchant.Merchant, event, url string) []Route {
 	return routes
 }
 
-// endpointRoutes is one route per channel that takes the event, or one per endpoint where
-// all are notified.
+// endpointRoutes returns one route per channel that takes the event, or one per endpoint if all
+// are notified.
 func endpointRoutes(m *merchant.Merchant, event string) []Route {
 	var routes []Route
 	to := Route{To: m.Recipient()}
@@ -105,13 +105,13 @@ func endpointRoutes(m *merchant.Merchant, event string) []Route {
 	return routes
 }
 
-// byRank are the statuses of an order's notifications: of several, the order shows the last
-// in this list. Those that go on rank above those that are over.
+// byRank lists the statuses of an order's notifications: of several, the order shows the last
+// in this list. Those in progress rank above ended ones.
 var byRank = []string{"none", "delivered", "exhausted", "queued", "sending", "retrying", "parked"}
 
-// OrderStatus derives an order's notify_status (contract §4) from its deliveries,
-// newest first: none, queued, sending, retrying, parked, delivered or exhausted. The newest
-// event that was sent counts, and of it what is owed to the merchant; parked is that of
+// OrderStatus derives an order's notify_status (contract §4) from its deliveries, newest first:
+// none, queued, sending, retrying, parked, delivered or exhausted. What counts is the newest
+// event that was sent, and of it what is owed to the merchant; parked is the result of
 // IsParked.
 func OrderStatus(newestFirst []Delivery, parked bool) string {
 	var event int64

@@ -10,9 +10,9 @@ import (
 	"backstop/internal/merchant"
 )
 
-// Schedule is how long to wait after each failed attempt: entry n-1 is the wait between the
-// end of attempt n and the start of the next one. When it is used up, the notification is
-// exhausted. In settings it is a preset's name ("day") or a list of waits ("1s 3s 5s").
+// Schedule lists the waits after failed attempts: entry n-1 is the wait between the end of
+// attempt n and the start of the next. When it is used up, the notification is exhausted. In
+// settings it is a preset's name ("day") or a list of waits ("1s 3s 5s").
 type Schedule []time.Duration
 
 const (
@@ -20,8 +20,8 @@ const (
 	MaxWaits = 50
 	// MinWait keeps a list of tiny waits from flooding a merchant that is down.
 	MinWait = 100 * time.Millisecond
-	// MaxWait and MaxTotal end the repeats while the order still matters; suppliers
-	// themselves give up after one to three days.
+	// MaxWait and MaxTotal end the repeats while the order still matters; suppliers themselves
+	// give up after one to three days.
 	MaxWait  = 24 * time.Hour
 	MaxTotal = 7 * 24 * time.Hour
 )
@@ -29,13 +29,13 @@ const (
 // ErrSchedule means that a schedule is neither a preset nor a usable list.
 var ErrSchedule = errors.New("bad schedule")
 
-// presets are the schedules that have a name.
+// presets are the named schedules.
 var presets = []struct {
 	name  string
 	waits Schedule
 }{
-	// day: quick at first, as most failures are restarts, then for 23 hours in all, so
-	// that an outage of a night needs no operator.
+	// day: quick at first, because most failures are restarts, then up to 23 hours in all, so
+	// that an outage overnight needs no operator.
 	{"day", Schedule{
 		time.Second, 3 * time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute,
 		30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 8 * time.Hour,
@@ -58,7 +58,7 @@ func ParseSchedule(text string) (Schedule, error) {
 	return parseWaits(strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }))
 }
 
-// parseWaits reads a schedule given as a list of waits. Errors are ErrSchedule.
+// parseWaits parses a schedule given as a list of waits. Errors are ErrSchedule.
 func parseWaits(texts []string) (Schedule, error) {
 	if len(texts) == 0 || len(texts) > MaxWaits {
 		return nil, fmt.Errorf("%w: must be day, quick or 1 to %d waits", ErrSchedule, MaxWaits)
@@ -93,10 +93,10 @@ func (s Schedule) Wait(attempt int) (time.Duration, bool) {
 	return s[n], true
 }
 
-// Attempts is how many attempts the schedule allows, the first one included.
+// Attempts returns how many attempts the schedule allows, including the first.
 func (s Schedule) Attempts() int { return len(s) + 1 }
 
-// String is the preset's name or the waits as ParseSchedule takes them.
+// String returns the preset's name, or the waits in the form that ParseSchedule accepts.
 func (s Schedule) String() string {
 	for _, p := range presets {
 		if slices.Equal(s, p.waits) {
@@ -110,7 +110,7 @@ func (s Schedule) String() string {
 	return strings.Join(texts, " ")
 }
 
-// short writes 2m0s as 2m and 1h0m0s as 1h.
+// short formats 2m0s as 2m and 1h0m0s as 1h.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -122,7 +122,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// UnmarshalYAML takes a preset's name, a list in one text, or a list of texts.
+// UnmarshalYAML accepts a preset's name, a list in one string, or a list of strings.
 func (s *Schedule) UnmarshalYAML(decode func(any) error) error {
 	var texts []string
 	if decode(&texts) == nil && texts != nil {
@@ -139,15 +139,15 @@ func (s *Schedule) UnmarshalYAML(decode func(any) error) error {
 	return err
 }
 
-// After is the wait after the given attempt of a delivery whose schedule counts from attempt
-// scheduleFrom on; false means that the schedule is used up. What is sent and what the
-// console shows both come from here.
+// After returns the wait after the given attempt of a delivery whose schedule counts from
+// attempt scheduleFrom; false = the schedule is used up. Both the sender and the console use
+// it.
 func (s Schedule) After(attempt, scheduleFrom int64) (time.Duration, bool) {
 	return s.Wait(int(attempt - scheduleFrom))
 }
 
-// LastAt is about when the last attempt begins if all fail: the given attempt begins at the
-// moment at (Unix µs), and the time that attempts take is left out.
+// LastAt returns roughly when the last attempt begins if all fail: the given attempt begins at
+// the time at (Unix µs), and the duration of attempts is ignored.
 func (s Schedule) LastAt(at, attempt, scheduleFrom int64) int64 {
 	for {
 		wait, more := s.After(attempt, scheduleFrom)
@@ -159,7 +159,7 @@ func (s Schedule) LastAt(at, attempt, scheduleFrom int64) int64 {
 	}
 }
 
-// ScheduleOf is the schedule of a recipient's notifications; the default one where the
+// ScheduleOf returns the schedule of a recipient's notifications; the default one if the
 // recipient is unknown or disabled, as in sending.
 func ScheduleOf(m *merchant.Merchant) Schedule {
 	if m == nil || m.Disabled || m.Broken {

@@ -10,13 +10,13 @@ import (
 	"backstop/internal/base/metric"
 )
 
-// maxPublished bounds a list that one node publishes.
+// maxPublished bounds a list published by one node.
 const maxPublished = 1000
 
-// published is a list in this node's row of nodes as it was written last.
+// published is a list in this node's row of nodes, as last written.
 type published string
 
-// publish writes a list into a column, at most maxPublished of it, where it has changed.
+// publish writes at most maxPublished entries of a list into a column, if it has changed.
 func publish[T any](ctx context.Context, d *db.DB, last *published, column string, list []T) error {
 	text := ""
 	if len(list) > 0 {
@@ -36,7 +36,7 @@ func publish[T any](ctx context.Context, d *db.DB, last *published, column strin
 	return nil
 }
 
-// readPublished reads the lists that the running nodes have published in a column.
+// readPublished reads the lists that running nodes have published in a column.
 func readPublished[T any](ctx context.Context, d *db.DB, column string) (all []T, err error) {
 	var lists []string
 	err = d.Read.NewRaw("SELECT "+column+" FROM nodes WHERE "+column+" <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx, &lists)
@@ -53,15 +53,16 @@ func readPublished[T any](ctx context.Context, d *db.DB, column string) (all []T
 	return all, nil
 }
 
-// PublishSlow publishes which recipients this node notifies in its slow pool. It is for the
-// tick, and writes only when that has changed.
+// PublishSlow publishes which recipients this node notifies in its slow pool. It is called by
+// the tick, and writes only changes.
 func (d *Dispatcher) PublishSlow(ctx context.Context) error {
 	slow := d.slots.SlowLanes()
 	metric.SlowMerchants.Set(float64(len(slow)))
 	return publish(ctx, d.o.DB, &d.slow, "slow", slow)
 }
 
-// SlowRecipients returns the ids of those that any running node notifies in its slow pool.
+// SlowRecipients returns the ids of the recipients that any running node notifies in its slow
+// pool.
 func SlowRecipients(ctx context.Context, d *db.DB) ([]int64, error) {
 	ids, err := readPublished[int64](ctx, d, "slow")
 	slices.Sort(ids)

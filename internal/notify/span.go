@@ -6,8 +6,8 @@ import (
 	"backstop/internal/base/trace"
 )
 
-// endSpan ends an attempt's span with its result. Of the URL it holds only the host: the
-// rest may hold a secret.
+// endSpan ends an attempt's span with its result. It records only the host of the URL: the rest
+// may contain a secret.
 func endSpan(span *trace.Span, c claimed, msg Message, res Result) {
 	if span == nil {
 		return

@@ -2,8 +2,8 @@ package notify
 
 import "backstop/internal/base/moves"
 
-// Status is the status of one delivery. "parked" is not stored: it is a delivery that waits
-// while its recipient IsParked.
+// Status is the status of one delivery. "parked" is not stored: it is a waiting delivery whose
+// recipient IsParked.
 type Status string
 
 // Statuses of a delivery, see Moves.
@@ -16,33 +16,32 @@ const (
 	Skipped   Status = "skipped"
 )
 
-// Moves is every legal change of a delivery's status. Nothing else may write the
-// column.
+// Moves lists every legal change of a delivery's status. Nothing else may write the column.
 var Moves = moves.Table[Status]{
 	Noun: "Delivery", Column: "deliveries.status",
-	About: "One notification for one recipient over one channel or endpoint. A claim is guarded by the statuses it may come from and by the due moment, " +
-		"a result by `sending`, the owner of the lease and the number of the attempt. `parked` is derived, never stored.",
+	About: "One notification for one recipient over one channel or endpoint. A claim is guarded by the statuses it may come from and by the due time, " +
+		"a result by `sending`, the lease owner and the number of the attempt. `parked` is derived, never stored.",
 	Rows: []moves.Row[Status]{
 		{
 			Status: Queued, Initial: true, Open: true, To: []Status{Sending, RetryWait},
-			Meaning: "Due, never tried.",
+			Meaning: "Due, not tried yet.",
 		},
 		{
 			Status: Sending, Initial: true, Open: true, To: []Status{Queued, Sending, RetryWait, Delivered, Exhausted, Skipped},
 			Meaning: "Claimed until `next_at`, the end of its lease; then due again. Claimed on create where a slot is free: until `lease_until`, without a `next_at`. " +
-				"Back to `queued`, or on to `skipped`, where its settings can be read at last.",
+				"Back to `queued`, or on to `skipped`, once its settings can be read.",
 		},
 		{
 			Status: RetryWait, Open: true, To: []Status{Sending, RetryWait},
-			Meaning: "Waits for its next attempt, or was sent again by an operator.",
+			Meaning: "Waits for its next attempt, or an operator resent it.",
 		},
-		{Status: Delivered, To: []Status{RetryWait}, Meaning: "Taken by the recipient."},
-		{Status: Exhausted, NeedsPerson: true, To: []Status{RetryWait}, Meaning: "Out of attempts: an exception stands for it."},
-		{Status: Skipped, Initial: true, To: []Status{RetryWait}, Meaning: "Nothing is sent; its class says why."},
+		{Status: Delivered, To: []Status{RetryWait}, Meaning: "Accepted by the recipient."},
+		{Status: Exhausted, NeedsPerson: true, To: []Status{RetryWait}, Meaning: "Out of attempts; an exception was opened."},
+		{Status: Skipped, Initial: true, To: []Status{RetryWait}, Meaning: "Nothing is sent; the class says why."},
 	},
 }
 
-// Conditions on the status, for claims and for what reschedules.
+// Conditions on the status, for claims and for rescheduling.
 var (
 	claimable = moves.In("status", Moves.From(Sending)...)
 	waiting   = moves.In("status", Queued, RetryWait)

@@ -8,12 +8,12 @@ import (
 	"backstop/internal/report"
 )
 
-// Unrouted is the channel of a delivery that was created while its recipient's row could
-// not be read: it stands for all deliveries that the recipient would have had.
+// Unrouted is the channel of a delivery that was created while its recipient's row could not be
+// read: it stands for all deliveries that the recipient would have had.
 const Unrouted = "unrouted"
 
-// route gives an unrouted delivery the routes of its event. It becomes the first of them,
-// the others are created beside it, and all are due: no attempt is counted.
+// route gives an unrouted delivery the routes of its event. It becomes the first of them, the
+// others are created beside it, and all are due; no attempt is counted.
 func (s *sender) route(c claimed, m *merchant.Merchant) error {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 	for i, r := range routes {
 		all[i] = r.delivery(&fact, now)
 		all[i].ID, all[i].EventID, all[i].Shared = s.o.DB.NewID(), c.EventID, len(routes) > 1 && !c.ToSubscriber
-		all[i].CreatedAt, all[i].Counted = c.CreatedAt, c.Counted && r.Skip == "" // the event is as old as it was
+		all[i].CreatedAt, all[i].Counted = c.CreatedAt, c.Counted && r.Skip == "" // the event keeps its age
 	}
 	first := all[0]
 	res, err := tx.NewRaw("UPDATE deliveries SET channel = ?, endpoint = ?, url = ?, status = ?, last_class = ?, next_at = ?, finished_at = ?,"+
@@ -58,7 +58,7 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 		return err
 	}
 	if n, _ := res.RowsAffected(); n == 0 {
-		return nil // its lease ran out, and another node has claimed it
+		return nil // its lease ended, and another node has claimed it
 	}
 	if len(all) > 1 {
 		if err := ownRow(ctx, tx, c); err != nil {
@@ -81,8 +81,8 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 	return w.Exec(ctx)
 }
 
-// ownRow gives an event that is stored in its only delivery a row of its own: those that
-// share its money lock it.
+// ownRow gives an event that is stored in its only delivery a row of its own, which the
+// deliveries that share its money lock.
 func ownRow(ctx context.Context, tx db.Tx, c claimed) error {
 	for _, query := range []string{
 		"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)" +

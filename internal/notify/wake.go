@@ -7,12 +7,12 @@ import (
 	"backstop/internal/base/db"
 )
 
-// maxWake bounds how many waiting notifications one connection makes due; the others keep
-// their time, or wait for the next connection.
+// maxWake bounds how many waiting notifications one connection makes due; the others keep their
+// due time, or wait for the next connection.
 const maxWake = 1000
 
 // Wake makes a merchant's notifications due that wait only because it was not connected, and
-// returns how many. Those that wait for another reason keep their time.
+// returns how many. Those that wait for another reason keep their due time.
 func Wake(ctx context.Context, d *db.DB, merchantID int64) (int64, error) {
 	now := d.Now()
 	res, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (SELECT id FROM deliveries WHERE recipient_id = ? AND next_at > ?"+

@@ -12,11 +12,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// AttemptStatus is the status of one try at a supplier.
+// AttemptStatus is the status of one payment attempt at a supplier.
 type AttemptStatus string
 
-// Statuses of an attempt, see Moves. Succeeded settles its order and is unique for it;
-// money that came beside it, or late, is SucceededSurplus.
+// Statuses of an attempt, see Moves. Succeeded settles its order and is unique for it; an
+// additional or late payment is SucceededSurplus.
 const (
 	AttemptCreated   AttemptStatus = "created"
 	Submitted        AttemptStatus = "submitted"
@@ -27,7 +27,7 @@ const (
 	AttemptClosed    AttemptStatus = "closed"
 )
 
-// Attempt is one try at a supplier. SupplierRef is its reference there: the order
+// Attempt is one payment attempt at a supplier. SupplierRef is its reference there: the order
 // number for the first one.
 type Attempt struct {
 	bun.BaseModel `bun:"table:payment_attempts,alias:pa"`
@@ -41,54 +41,54 @@ type Attempt struct {
 	Amount          int64         `bun:"amount"`
 	CreatedAt       int64         `bun:"created_at"`
 	UpdatedAt       int64         `bun:"updated_at"`
-	SupplierID      int64         `bun:"supplier_id"` // 0 in rows of before: the order's
-	Kind            string        `bun:"kind"`        // of Value, see supplier.Started; "" = nothing was started by us
-	Value           string        `bun:"value"`       // what the buyer needs; sealed where it is a secret
+	SupplierID      int64         `bun:"supplier_id"` // 0 in old rows: the order's
+	Kind            string        `bun:"kind"`        // of Value, see supplier.Started; "" = we started nothing
+	Value           string        `bun:"value"`       // what the buyer needs; sealed if it is a secret
 	ExternalID      string        `bun:"external_id"` // see supplier.Ref
 }
 
-// At is the supplier of the attempt.
+// At returns the supplier of the attempt.
 func (a *Attempt) At(o *order.Order) int64 { return cmp.Or(a.SupplierID, o.SupplierID) }
 
-// ByUs reports whether the payment was, or may have been, started by us.
+// ByUs reports whether we started the payment, or may have.
 func (a *Attempt) ByUs() bool {
 	return a.Kind != "" || a.Status == AttemptCreated || a.Status == AttemptUnknown
 }
 
-// Reference is the attempt's reference at the supplier: surplus money beside it is stored
-// under a reference with a suffix.
+// Reference returns the attempt's reference at the supplier. Surplus payments are stored under
+// a reference with a suffix.
 func (a *Attempt) Reference() string {
 	ref, _, _ := strings.Cut(a.SupplierRef, "#")
 	return ref
 }
 
-// Moves is every legal change of an attempt's status: upsertAttempts, closeAttempts and
-// start alone write the column.
+// Moves lists every legal change of an attempt's status. Only upsertAttempts, closeAttempts and
+// start write the column.
 var Moves = moves.Table[AttemptStatus]{
 	Noun: "Payment attempt", Column: "payment_attempts.status",
-	About: "One try at a supplier. Its messages come in any order and come again: what failed or was closed may bring money all the same. " +
-		"Written under the lock of its order, by an upsert whose update has the table as its condition.",
+	About: "One payment attempt at a supplier. Its messages may arrive in any order and repeatedly: a failed or closed attempt may still be paid. " +
+		"Written under the lock of its order, by an upsert whose update checks this table.",
 	Rows: []moves.Row[AttemptStatus]{
 		{
 			Status: AttemptCreated, Initial: true, Open: true, To: []AttemptStatus{Submitted, AttemptUnknown, Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
-			Meaning: "About to be started at the supplier, or cut off there: money may come.",
+			Meaning: "About to be started at the supplier, or interrupted there; it may still be paid.",
 		},
 		{
 			Status: Submitted, Initial: true, Open: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
-			Meaning: "The payment was started: money may come.",
+			Meaning: "The payment was started and may still be paid.",
 		},
 		{
 			Status: AttemptUnknown, Open: true, To: []AttemptStatus{Submitted, Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
-			Meaning: "The start had no clear answer: money may come. The supplier is asked; another start has the same reference.",
+			Meaning: "The start had no clear answer; it may still be paid. The supplier is queried; a repeated start has the same reference.",
 		},
-		{Status: Succeeded, Initial: true, Meaning: "It settled its order; one attempt of an order does."},
+		{Status: Succeeded, Initial: true, Meaning: "It paid its order; only one attempt of an order does."},
 		{
 			Status: SucceededSurplus, Initial: true, NeedsPerson: true, To: []AttemptStatus{Succeeded, SucceededSurplus},
-			Meaning: "Money came late, or a second time: an exception stands for it, until two people accept it.",
+			Meaning: "A late or additional payment: an exception is open until two people accept it.",
 		},
 		{
 			Status: AttemptFailed, Initial: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
-			Meaning: "The supplier says that it failed for good.",
+			Meaning: "The supplier reported a final failure.",
 		},
 		{
 			Status: AttemptClosed, Initial: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
@@ -97,21 +97,21 @@ var Moves = moves.Table[AttemptStatus]{
 	},
 }
 
-// Settled are the statuses in which an attempt has brought money. The index of trade
-// numbers contains only these.
+// Settled are the statuses of attempts that were paid. The index of trade numbers contains only
+// these.
 var Settled = []AttemptStatus{Succeeded, SucceededSurplus}
 
-// hasTrade finds attempts by their trade number through that index.
+// hasTrade finds attempts by trade number through that index.
 var hasTrade = moves.In("status", Settled...) + " AND supplier_trade_no <> ''"
 
 func (a *Attempt) settled() bool { return slices.Contains(Settled, a.Status) }
 
-// open reports whether money may still come of the attempt.
+// open reports whether the attempt may still be paid.
 func (a *Attempt) open() bool { return Moves.Of(a.Status).Open }
 
-// attemptFor is the attempt of the message with its new status: the one with that
-// reference, or a new one where the merchant started the payment without a call of
-// Pay. Surplus money beside a settled attempt gets a row of its own.
+// attemptFor returns the message's attempt with its new status: the one with that reference, or
+// a new one if the merchant started the payment without calling pay. A surplus payment beside a
+// settled attempt gets its own row.
 func (b *batch) attemptFor(m *Message, o *order.Order, status AttemptStatus) *Attempt {
 	c := m.Content
 	now := b.p.o.DB.Now()
@@ -130,21 +130,21 @@ func (b *batch) attemptFor(m *Message, o *order.Order, status AttemptStatus) *At
 	return a
 }
 
-// upsertAttempts writes attempts by their reference, sorted by order, in which order rows
-// are locked. Once an attempt has brought money, its amount is that of the money: two
-// operators may have accepted another amount than the order's.
+// upsertAttempts writes attempts by reference, sorted by order, the order in which order rows
+// are locked. Once an attempt is paid, its amount is the amount paid: two operators may have
+// accepted another amount than the order's.
 func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 	slices.SortFunc(attempts, func(a, b *Attempt) int { return cmp.Compare(a.OrderID, b.OrderID) })
 	w.GuardInsert(&attempts, onKnownAttempt)
 }
 
-// onKnownAttempt is a compare-and-set of an attempt that is stored already.
+// onKnownAttempt is a compare-and-set on an attempt that is already stored.
 var onKnownAttempt = "CONFLICT (account_id, supplier_ref) DO UPDATE" +
 	" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at," +
 	" amount = CASE WHEN " + moves.In("EXCLUDED.status", Settled...) + " THEN EXCLUDED.amount ELSE pa.amount END" +
 	" WHERE " + Moves.Allows("pa.status", "EXCLUDED.status")
 
-// closeAttempts closes the open attempts of orders that are closed.
+// closeAttempts closes the open attempts of closed orders.
 func closeAttempts(tx db.Tx, orderIDs []int64, now int64) *bun.RawQuery {
 	return tx.NewRaw("UPDATE payment_attempts SET status = ?, updated_at = ? WHERE order_id IN (?) AND status IN (?)",
 		AttemptClosed, now, bun.List(orderIDs), bun.List(Moves.From(AttemptClosed, Moves.Open()...)))

@@ -16,15 +16,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Batch closes many open orders, as their merchants could: where money may come, the supplier
-// is asked first.
+// Batch closes many open orders, as their merchants could. If an order may have been paid, its
+// supplier is queried first.
 func (p *Processor) Batch() bulk.Action {
 	return bulk.Action{Name: "close", Object: "order", Kind: act.Kind{
 		Name: "order.close", Object: "order", Permission: access.ProposeMoney, Load: p.loadOpen, Do: p.closeMany,
 	}}
 }
 
-// loadOpen finds the orders of Ref.Row with what closing them would do.
+// loadOpen reads the orders of Ref.Row, with what closing them would do.
 func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	ids := make([]int64, len(refs))
 	for i, r := range refs {
@@ -52,8 +52,8 @@ func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]
 	return subjects, nil
 }
 
-// closable is what closing an order would do. Of a payment that was started, at a supplier that
-// cannot be asked, nobody knows what became of it.
+// closable returns what closing an order would do. If a payment was started at a supplier that
+// cannot be queried, its result is unknown.
 func (p *Processor) closable(o *order.Order, at int64, started bool) act.Prospect {
 	_, canAsk := p.canAsk(at)
 	switch {
@@ -69,7 +69,8 @@ func (p *Processor) closable(o *order.Order, at int64, started bool) act.Prospec
 	return act.Will
 }
 
-// closeMany moves orders towards closed that are as they were loaded.
+// closeMany closes orders that have not changed since they were loaded, or moves them towards
+// closed.
 func (p *Processor) closeMany(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 	ids := make([]int64, len(subjects))
 	for i, s := range subjects {

@@ -21,28 +21,27 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Take commits one message, together with others that wait, and returns its outcome.
-// After an error nothing is known to be committed: the supplier must send again.
+// Take commits one message, batched with others, and returns its outcome. After an error
+// nothing is known to be committed: the supplier must send it again.
 func (p *Processor) Take(ctx context.Context, m *Message) (Outcome, error) {
 	return p.confirms.Do(ctx, m)
 }
 
-// Confirm is the only way in which a message about a payment changes anything:
-// callback, supplier query, compensation and approval all come here. It moves
-// orders, attempts, money and stock and creates the notifications of all messages
-// in the caller's transaction.
+// Confirm is the only way in which a message about a payment changes anything: callbacks,
+// supplier queries, compensations and approvals all end here. It updates orders, attempts,
+// ledger and stock and creates the notifications for all messages, in the caller's transaction.
 //
-// A wrong amount, an unknown order and late money are outcomes that commit: as errors
-// they would roll back the very row that operators must see. Goods that are gone when
-// late money is accepted are an exception too. Money of a message that makes an exception
-// is held in suspense, see heldRef.
+// A wrong amount, an unknown order or a late payment is an outcome that commits: as an error it
+// would roll back the very row that operators must see. Goods that are out of stock when a late
+// payment is accepted are an exception too. The money of a message that becomes an exception is
+// held in suspense, see heldRef.
 func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]Outcome, error) {
 	b := &batch{p: p, tx: tx, items: items}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
 	outs := make([]Outcome, len(items))
-	for _, disputes := range []bool{false, true} { // a dispute may come before the payment that it is about
+	for _, disputes := range []bool{false, true} { // a dispute may arrive before its payment
 		for i, m := range items {
 			if (m.Content.Dispute != nil) == disputes {
 				d := b.decide(m)
@@ -60,22 +59,22 @@ func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]
 	return outs, nil
 }
 
-// batch is what one transaction has read and what it is going to write.
+// batch is what one transaction has read and will write.
 type batch struct {
 	p     *Processor
 	tx    db.Tx
 	items []*Message
 
 	// read
-	orders   map[string]*order.Order   // by the reference that the message gave
-	disputed map[tradeKey]*order.Order // that disputes are about; not locked, as nothing of them changes
+	orders   map[string]*order.Order   // by the reference in the message
+	disputed map[tradeKey]*order.Order // subjects of disputes; not locked, because they do not change
 	attempts map[int64][]*Attempt      // by order
-	trades   map[tradeKey]int64        // settled trade numbers → order
+	trades   map[tradeKey]int64        // settled trade number → order
 	booked   map[tradeKey]bool         // trade numbers that paid an order
 	held     map[string]*held          // money in suspense, by the ref of its entry
 	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
-	known    map[eventKey]int64        // messages taken before → their callback
-	accounts []int64                   // that the messages came by; the first column of every index below
+	known    map[eventKey]int64        // message taken before → its callback
+	accounts []int64                   // of the messages; the first column of every index below
 
 	// to write
 	records    []callbackRow
@@ -83,11 +82,11 @@ type batch struct {
 	changes    []order.Change
 	settled    []*Attempt
 	entries    fund.Entries
-	deduct     []int64 // orders whose goods are deducted
-	release    []int64 // released
-	resell     []int64 // sold after they were released
+	deduct     []int64 // orders whose stock is deducted
+	release    []int64 // orders whose stock is released
+	resell     []int64 // orders whose released stock is sold again
 	facts      []notify.Fact
-	factOf     []int // facts[n] comes of items[factOf[n]]
+	factOf     []int // facts[n] belongs to items[factOf[n]]
 	exceptions []*exception.Item
 	freed      []string // refs of money that leaves suspense
 }
@@ -120,7 +119,7 @@ type callbackRow struct {
 	Query      string          `bun:"query"`
 	Headers    string          `bun:"headers"`
 	Body       []byte          `bun:"body"`
-	Steps      json.RawMessage `bun:"steps,type:jsonb"` // of older versions
+	Steps      json.RawMessage `bun:"steps,type:jsonb"` // written by older versions
 	Checks     string          `bun:"checks"`
 }
 
@@ -160,8 +159,8 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 	return out
 }
 
-// noteMoney keeps which order a payment of this batch is about, for its disputes: what
-// readDisputed finds in the rows of earlier ones.
+// noteMoney records which order a payment in this batch belongs to, for disputes in the same
+// batch; readDisputed finds earlier ones in their rows.
 func (b *batch) noteMoney(m *Message, d decision) {
 	if d.order == nil || m.Content.TradeNo == "" {
 		return
@@ -173,7 +172,7 @@ func (b *batch) noteMoney(m *Message, d decision) {
 	}
 }
 
-// record adds the raw call of a callback and its key; a repeat is only counted.
+// record adds the raw callback and its key; a repeat is only counted.
 func (b *batch) record(m *Message, d decision, out *Outcome) {
 	c, r := m.Content, m.Source.Record
 	body := r.Body
@@ -196,21 +195,21 @@ func (b *batch) record(m *Message, d decision, out *Outcome) {
 	out.CallbackID = row.ID
 	b.records = append(b.records, row)
 	if d.to == order.Paid {
-		return // the order says by which callback it was paid
+		return // the order records which callback paid it
 	}
 	b.keys = append(b.keys, keyRow{AccountID: m.Supplier.AccountID, EventKey: c.EventKey, Digest: d.digest, CallbackID: row.ID})
 }
 
-// move adds a change of status with its money, stock and notification.
+// move adds a change of status with its ledger entries, stock and notification.
 func (b *batch) move(m *Message, d decision, source int64) {
 	o := d.order
 	now := b.p.o.DB.Now()
 	cause := m.Source.Cause
 	reason := o.CloseReason
-	o.ClosedAt, o.CloseReason = nil, "" // of the status that it leaves
+	o.ClosedAt, o.CloseReason = nil, "" // they belonged to the old status
 	if d.to == order.Closed {
 		o.ClosedAt = &now
-		if o.Status != order.Closing || reason == "" || m.Source.Record != nil { // else we asked for it: why, is known
+		if o.Status != order.Closing || reason == "" || m.Source.Record != nil { // otherwise we asked for it, and the reason is known
 			reason = string(order.BySupplier)
 		}
 		o.CloseReason = reason
@@ -244,9 +243,9 @@ func (b *batch) move(m *Message, d decision, source int64) {
 	b.facts = append(b.facts, fact)
 }
 
-// write sends all rows in one round trip, and then moves the stock of orders that have
-// items. The program-wide order of locks is orders (locked by read), new accounts,
-// attempts, stock: what many orders share is locked last.
+// write sends all rows in one round trip, and then moves the stock of orders with items. The
+// program-wide lock order is orders (locked by read), new accounts, attempts, stock: rows
+// shared by many orders are locked last.
 func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	d, w := b.p.o.DB, b.tx.Writes()
 	if len(b.records) > 0 {
@@ -291,8 +290,8 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	return nudges, nil
 }
 
-// sellAgain sells the goods of orders that are paid after they had released them. What is
-// gone is an exception.
+// sellAgain sells the stock of orders that are paid after they had released it. Missing stock
+// is an exception.
 func (b *batch) sellAgain(ctx context.Context) error {
 	short, err := stock.Resell(ctx, b.tx, b.p.o.DB, b.resell)
 	if err != nil || len(short) == 0 {
@@ -309,7 +308,7 @@ func (b *batch) sellAgain(ctx context.Context) error {
 	w := b.tx.Writes()
 	exception.Open(b.tx, w, b.p.o.DB, items)
 	if err := w.Exec(ctx); err != nil {
-		return fmt.Errorf("write what is short: %w", err)
+		return fmt.Errorf("write stock shortages: %w", err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"backstop/internal/stock"
 )
 
-// CreateRequest is a merchant's request for an order (contract §4).
+// CreateRequest is a merchant's request to create an order (contract §4).
 type CreateRequest struct {
 	OutTradeNo string
 	Amount     int64 // minor units of Currency
@@ -27,7 +27,7 @@ type CreateRequest struct {
 	Items      []stock.Line
 }
 
-// digest is equal for two requests with the same content.
+// digest is the same for requests with the same content.
 func (r CreateRequest) digest() string {
 	text := fmt.Appendf(nil, "%q %d %q %q %q %q %d", r.OutTradeNo, r.Amount, r.Currency, r.Supplier, r.Subject, r.NotifyURL, r.ExpiresIn)
 	for _, l := range r.Items {
@@ -48,12 +48,11 @@ func (c *createItem) key() string {
 type createResult struct {
 	order   *order.Order
 	created bool
-	err     error // out of stock, conflict: outcomes of this item alone
+	err     error // out of stock, conflict: errors of this item only
 }
 
-// Create makes an order, or returns the one that the same request made before
-// (created = false). Errors: *FieldError, ErrConflict, stock.ErrOutOfStock,
-// db.ErrBusy.
+// Create creates an order, or returns the one created by the same request before (created =
+// false). Errors: *FieldError, ErrConflict, stock.ErrOutOfStock, db.ErrBusy.
 func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRequest) (o *order.Order, created bool, err error) {
 	if o, err = p.newOrder(m, r); err != nil {
 		if old := p.made(ctx, m, r); old != nil {
@@ -71,9 +70,9 @@ func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRe
 	return res.order, res.created, res.err
 }
 
-// made returns the order that the same request made when it was still acceptable, or
-// nil: the supplier may have been disabled since, and a merchant that did not get the
-// answer must not conclude that there is no order.
+// made returns the order that the same request created while it was still acceptable, or nil.
+// The supplier may have been disabled since, and a merchant that missed the response must not
+// conclude that there is no order.
 func (p *Processor) made(ctx context.Context, m *merchant.Merchant, r CreateRequest) *order.Order {
 	old, err := order.ByOutTradeNo(ctx, p.o.DB.Read, m.ID, r.OutTradeNo)
 	if err != nil || old.RequestDigest != r.digest() {
@@ -82,7 +81,7 @@ func (p *Processor) made(ctx context.Context, m *merchant.Merchant, r CreateRequ
 	return old
 }
 
-// newOrder checks the request and returns its order.
+// newOrder validates the request and returns its order.
 func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Order, error) {
 	exponent, err := money.Exponent(r.Currency)
 	if err != nil {
@@ -121,8 +120,7 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	}, nil
 }
 
-// create commits a batch of new orders. Stock is reserved in the order in which the
-// requests came.
+// create commits a batch of new orders. Stock is reserved in the order of the requests.
 func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) ([]createResult, error) {
 	results := make([]createResult, len(items))
 	existing, err := p.existing(ctx, tx, items)
@@ -171,16 +169,15 @@ func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) (
 	return results, nil
 }
 
-// existing finds orders with the same out_trade_no. Where another node commits one in
-// between, the insert fails as not unique; the items then run again one by one and find
-// it here.
+// existing finds orders with the same out_trade_no. If another node commits one in between, the
+// insert violates the unique index; the items then run again one by one and find it here.
 func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem) (map[string]*order.Order, error) {
 	keys := make([]orderKey, len(items))
 	for i, it := range items {
 		keys[i] = orderKey{it.order.MerchantID, it.order.OutTradeNo}
 	}
 	var rows []*order.Order
-	// By pairs: with a list of merchants and a list of numbers the planner tries each
+	// By pairs: with separate lists of merchants and numbers the planner tries every
 	// combination, or reads all orders of the merchants.
 	err := tx.Prepared(ctx, &rows, "WITH _k ? SELECT "+p.o.DB.Columns((*order.Order)(nil))+" FROM orders, _k"+
 		" WHERE merchant_id = _k.key_merchant AND out_trade_no = _k.key_no", bulk.Each(&keys))
@@ -194,7 +191,7 @@ func (p *Processor) existing(ctx context.Context, tx db.Tx, items []*createItem)
 	return found, nil
 }
 
-// orderKey is a key that existing looks up.
+// orderKey is a key for existing.
 type orderKey struct {
 	Merchant int64  `bun:"key_merchant"`
 	No       string `bun:"key_no"`
@@ -202,8 +199,8 @@ type orderKey struct {
 
 func (p *Processor) actorOf(o *order.Order) string { return "merchant:" + p.merchantCode(o.MerchantID) }
 
-// merchantCode is the merchant's code, or a substitute where the merchant's row is gone:
-// the money is booked all the same.
+// merchantCode returns the merchant's code, or a substitute if the merchant's row is gone: the
+// money is booked all the same.
 func (p *Processor) merchantCode(id int64) string {
 	if m := p.o.Settings.Merchants().ByID(id); m != nil {
 		return m.Code

@@ -19,8 +19,8 @@ import (
 type decision struct {
 	outcome   string
 	result    supplier.Result
-	digest    string // under which a repeat of the message is known
-	before    int64  // the callback by which the same message was taken before; 0 = it was not
+	digest    string // identifies repeats of the message
+	before    int64  // the callback that brought the same message before; 0 = none
 	order     *order.Order
 	to        order.Status // "" = no change
 	attempt   *Attempt     // to save
@@ -28,7 +28,7 @@ type decision struct {
 	steps     []supplier.Step
 }
 
-// pass and fail record the checks that no adapter can make.
+// pass and fail record the checks that adapters cannot make.
 func (d *decision) pass(name string, code text.Code) {
 	d.steps = append(d.steps, supplier.Step{Name: name, OK: true, Message: code.Say()})
 }
@@ -37,14 +37,14 @@ func (d *decision) fail(name string, code text.Code, args ...any) {
 	d.steps = append(d.steps, supplier.Step{Name: name, Message: code.Say(args...)})
 }
 
-// decide compares a message with its order: first the order, then the account, the
-// currency, the amount, and the state last (docs/states.md has the table).
+// decide compares a message with its order: first the order, then account, currency, amount,
+// and last the state (see the table in docs/states.md).
 func (b *batch) decide(m *Message) decision {
 	c := m.Content
 	d := decision{outcome: Ignored, result: supplier.Taken, digest: m.digest(""), order: b.orderOf(m)}
 	if m.Unreadable != nil {
-		// Each repeat counts in its exception and opens it again; only the record is not
-		// written twice.
+		// Each repeat counts in its exception and reopens it; only the record is not written
+		// twice.
 		d.digest = m.digest("unreadable " + m.signedSum())
 		d.before = b.before(m, d.digest)
 		d.result = m.Unreadable.Result
@@ -79,7 +79,7 @@ func (b *batch) decide(m *Message) decision {
 		return d
 	}
 	d.pass("order", stepOrder)
-	if c.Status == supplier.Paid && b.settledBy(m, d.order) { // whatever was changed in the settings since
+	if c.Status == supplier.Paid && b.settledBy(m, d.order) { // whatever has changed in the settings since
 		d.outcome = Repeat
 		d.pass("state", stepSameTrade)
 		return d
@@ -104,7 +104,7 @@ func (b *batch) decide(m *Message) decision {
 	return d
 }
 
-// orderOf returns the order of a message, nil where there is none.
+// orderOf returns the order of a message; nil = none.
 func (b *batch) orderOf(m *Message) *order.Order {
 	if m.Content.Dispute != nil {
 		return b.disputed[m.trade()]
@@ -112,8 +112,8 @@ func (b *batch) orderOf(m *Message) *order.Order {
 	return b.orders[m.orderRef()]
 }
 
-// before returns the callback by which the same message was taken before, 0 = none.
-// Messages of other sources have no key.
+// before returns the callback that brought the same message before; 0 = none. Messages from
+// other sources have no key.
 func (b *batch) before(m *Message, digest string) int64 {
 	if m.Source.Record == nil {
 		return 0
@@ -121,10 +121,10 @@ func (b *batch) before(m *Message, digest string) int64 {
 	return b.known[eventKey{m.Supplier.AccountID, m.Content.EventKey, digest}]
 }
 
-// isRepeat reports whether the same message was taken before, and chooses the digest of
-// its record. A message that found no order, or was for another account, is recorded
-// under a digest of its own: the order may have been imported since, or the account
-// corrected in the settings or in the message, and then this is the payment.
+// isRepeat reports whether the same message was taken before, and chooses the digest of its
+// record. A message that matched no order or account is recorded under a digest of its own: the
+// order may have been imported since, or the account corrected in the settings or in the
+// message, and then this is the payment.
 func (b *batch) isRepeat(m *Message, d *decision, wrong *mismatch) bool {
 	known := func() bool {
 		d.before = b.before(m, d.digest)
@@ -143,18 +143,18 @@ func (b *batch) isRepeat(m *Message, d *decision, wrong *mismatch) bool {
 	return known()
 }
 
-// mismatch is a field by which a message is not for the order's account.
+// mismatch is a field by which a message belongs to another account.
 type mismatch struct{ field, got, want string }
 
-// wrongAccount returns the first such field, or nil. A payment must name all that is
-// configured; other messages name less (a refund names no application) and must not
-// contradict it.
+// wrongAccount returns the first such field, or nil. A payment must contain all configured
+// fields; other messages contain fewer (a refund has no application id) but must not contradict
+// them.
 func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 	if o == nil {
 		return nil
 	}
 	identity := m.Supplier.Adapter.Identity()
-	for _, field := range slices.Sorted(maps.Keys(identity)) { // in a fixed order: the first one is part of the digest
+	for _, field := range slices.Sorted(maps.Keys(identity)) { // in a fixed order, because the first one is part of the digest
 		want := identity[field]
 		got, named := m.Content.Identity[field]
 		if want != "" && got != want && (named || m.Content.Status == supplier.Paid) {
@@ -164,7 +164,8 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 	if o.SupplierID == m.Supplier.ID {
 		return nil
 	}
-	// A payment that was started at another supplier than the order's is for that account.
+	// A payment started at another supplier than the order's belongs to that supplier's
+	// account.
 	for _, a := range b.attempts[o.ID] {
 		if a.AccountID == m.Supplier.AccountID && a.SupplierID != 0 && a.SupplierRef == m.orderRef() {
 			return nil
@@ -180,7 +181,7 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 	return nil
 }
 
-// settledBy reports whether the order was paid by this very payment.
+// settledBy reports whether this very payment paid the order.
 func (b *batch) settledBy(m *Message, o *order.Order) bool {
 	c := m.Content
 	return o.Status == order.Paid && c.TradeNo != "" && c.TradeNo == o.SupplierTradeNo && c.Amount == o.PaidAmount && c.Currency == o.Currency &&
@@ -200,7 +201,7 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 		return
 	}
 	d.pass("amount", stepAmount)
-	by := b.trades[m.trade()] // the order that already has the money
+	by := b.trades[m.trade()] // the order that already has this payment
 	if by != 0 && by != o.ID {
 		d.fail("trade number", stepSettled, c.TradeNo)
 		d.except(m, exception.DuplicatePayment, map[string]any{"settled_order_id": fmt.Sprint(by)})
@@ -228,8 +229,8 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 	}
 }
 
-// decideFailed: a failure moves the order only where it is final for the supplier and no
-// other attempt may still succeed.
+// decideFailed: a failure fails the order only if it is final for the supplier and no other
+// attempt may still succeed.
 func (b *batch) decideFailed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	d.outcome = FailedTry
@@ -245,10 +246,9 @@ func (b *batch) decideFailed(m *Message, d *decision) {
 	d.pass("state", stepFailed)
 }
 
-// decideClosed: an attempt that can never be paid any more closes its order, unless
-// another attempt is open. An order that is being paid stays: it waits for another attempt,
-// or for its timeout. For a payment that was made, the word may mean that all of it went
-// back.
+// decideClosed: an attempt that can no longer be paid closes its order, unless another attempt
+// is open. An order that is being paid stays open for another attempt, until its timeout. For a
+// payment that was made, the status may mean that it was refunded in full.
 func (b *batch) decideClosed(m *Message, d *decision) {
 	c, o := m.Content, d.order
 	if _, paid := b.trades[m.trade()]; paid && c.Reverses {
@@ -260,7 +260,7 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 		d.pass("state", stepNothing)
 		return
 	}
-	if m.Source.Record != nil || b.hasAttempt(m, o) { // what we asked about may never have begun
+	if m.Source.Record != nil || b.hasAttempt(m, o) { // a payment that we queried may never have started
 		d.attempt = b.attemptFor(m, o, AttemptClosed)
 	}
 	if b.othersOpen(m, d) {
@@ -276,14 +276,14 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 	d.pass("state", stepClosed)
 }
 
-// hasAttempt reports whether the attempt that the message is about is stored.
+// hasAttempt reports whether the message's attempt is stored.
 func (b *batch) hasAttempt(m *Message, o *order.Order) bool {
 	return slices.ContainsFunc(b.attempts[o.ID], func(a *Attempt) bool {
 		return a.AccountID == m.Supplier.AccountID && a.SupplierRef == m.orderRef()
 	})
 }
 
-// othersOpen reports whether money may still come of another attempt of the order.
+// othersOpen reports whether another attempt of the order may still be paid.
 func (b *batch) othersOpen(m *Message, d *decision) bool {
 	for _, a := range b.attempts[d.order.ID] {
 		if a.open() && a.SupplierRef != m.orderRef() {
@@ -294,8 +294,8 @@ func (b *batch) othersOpen(m *Message, d *decision) bool {
 	return false
 }
 
-// exceptDispute: the order stays paid; operators decide whether to contest the dispute.
-// Its exception needs no order.
+// exceptDispute: the order stays paid; operators decide whether to contest the dispute. Its
+// exception needs no order.
 func (d *decision) exceptDispute(m *Message, now int64) {
 	c := m.Content
 	if d.order == nil {
@@ -313,8 +313,8 @@ func (d *decision) exceptDispute(m *Message, now int64) {
 	if !c.OccurredAt.IsZero() {
 		d.exception.OccurredAt = min(c.OccurredAt.UnixMicro(), now)
 	}
-	// Suppliers write whole seconds: of two messages of one second the one that ends
-	// the dispute is the later.
+	// Suppliers send whole seconds: of two messages in one second, the one that ends the
+	// dispute is the later.
 	if c.Dispute.Over {
 		d.exception.OccurredAt++
 	}
@@ -323,8 +323,8 @@ func (d *decision) exceptDispute(m *Message, now int64) {
 // noWord stands for the type of a message without type or status.
 const noWord = "(none)"
 
-// exceptUnknown: one exception per supplier and word, whatever the messages are about;
-// the detail names the newest one.
+// exceptUnknown opens one exception per supplier and unknown type, whatever the messages
+// concern; the detail names the newest one.
 func (d *decision) exceptUnknown(m *Message) {
 	c := m.Content
 	d.fail("status", stepUnknown, strconv.Quote(c.RawStatus))
@@ -348,7 +348,7 @@ func (d *decision) except(m *Message, kind string, detail map[string]any) {
 	if x.Subject == "" {
 		x.Subject = c.EventKey
 	}
-	if x.Subject == "" && m.Source.Record != nil { // nothing of it could be read: only its signed text is its own
+	if x.Subject == "" && m.Source.Record != nil { // nothing could be parsed: identify it by its signed text
 		x.Subject = "body " + m.signedSum()
 	}
 	if d.order != nil {
@@ -356,7 +356,7 @@ func (d *decision) except(m *Message, kind string, detail map[string]any) {
 	}
 	if m.Source.kind() == order.SourceCall {
 		detail["call"] = strconv.FormatInt(m.Source.ID, 10)
-		if kind == exception.UnknownRefund && x.Amount == 0 && d.order != nil { // an answer may name no sum
+		if kind == exception.UnknownRefund && x.Amount == 0 && d.order != nil { // an answer may contain no amount
 			x.Amount, x.Currency = d.order.Amount, d.order.Currency
 		}
 	}

@@ -10,28 +10,27 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// duePage bounds the entries that one statement passes over. After hours in which nothing
-// read them there may be millions, of orders that were paid.
+// duePage bounds the rows scanned by one statement. If nothing has read them for hours there
+// may be millions, of paid orders.
 const duePage = 20_000
 
 // Mark is a position among the orders by next_at and id.
 type Mark struct{ At, ID int64 }
 
-// end is behind every order.
+// end is after every order.
 var end = Mark{At: math.MaxInt64}
 
-// End reports whether nothing is behind the mark.
+// End reports whether nothing follows the mark.
 func (m Mark) End() bool { return m == end }
 
-// Due are the open orders that are due, the first ones first: behind a mark, until a moment
-// (Unix µs), at most limit. seen is up to where it has looked, which may be a part of the
-// way where much that is over lies between.
+// Due returns the open orders that are due, in order: after a mark, up to a time (Unix µs), at
+// most limit. seen is how far it has read, which may be less if many ended orders lie between.
 func Due(ctx context.Context, q bun.IDB, from Mark, to int64, limit int) (due []Moment, seen Mark, err error) {
 	var rows []struct {
 		Moment `bun:",extend"`
 
 		Open bool
-		Last bool // of what one statement passes over
+		Last bool // of those scanned by one statement
 	}
 	err = q.NewRaw("SELECT "+momentColumns+", o.open, o.number = ? AS last FROM (SELECT o.id, o.next_at, o.status, o.expires_at, o.supplier_id, "+order.IsOpen("o")+" AS open,"+
 		" row_number() OVER (ORDER BY o.next_at, o.id) AS number FROM orders AS o WHERE o.next_at >= ? AND o.next_at <= ? AND (o.next_at > ? OR o.id > ?)"+
@@ -52,28 +51,28 @@ func Due(ctx context.Context, q bun.IDB, from Mark, to int64, limit int) (due []
 	return due, seen, nil
 }
 
-// Moment is an order and when it is due.
+// Moment is an order with the time at which it is due.
 type Moment struct {
 	ID, NextAt int64
 	Status     order.Status
 	ExpiresAt  int64
-	Supplier   int64 // that an open payment was started at, else the order's
+	Supplier   int64 // of the open payment, else the order's
 }
 
-// momentColumns are those of a Moment, of an order o. An order has at most one open payment
-// that was started by us.
+// momentColumns are the columns of a Moment of an order o. An order has at most one open
+// payment started by us.
 var momentColumns = "o.id, o.next_at, o.status, o.expires_at, " + order.AskedAt("o") + " AS supplier"
 
-// IsAsked is the condition of SQL that a supplier is asked about an order as it is, with the
-// moment in its place: from its timeout on a paying order moves to closing first.
+// IsAsked is the SQL condition, with the current time as its parameter, that the supplier is
+// queried about an order: from its timeout on, a paying order must move to closing first.
 var IsAsked = "(status = '" + string(order.Closing) + "' OR status = '" + string(order.Paying) + "' AND expires_at > ?)"
 
-// dueMost bounds the orders of one page of DueOf.
+// dueMost bounds the orders per page of DueOf.
 const dueMost = 5000
 
-// DueOf are the orders of one supplier that it is to be asked about, as of Due. It goes through
-// the orders of all suppliers page by page: the supplier is a part of no index, and with it in
-// the condition PostgreSQL would read and sort all that is due for each page.
+// DueOf returns one supplier's orders that are due for a query, as of Due. It reads the orders
+// of all suppliers page by page: no index contains the supplier, and with the supplier in the
+// condition PostgreSQL would read and sort everything due for each page.
 func DueOf(ctx context.Context, q bun.IDB, supplierID, from, to int64, limit int) (due []Moment, err error) {
 	mark := Mark{At: from}
 	for size := limit; len(due) < limit && !mark.End(); size = min(2*size, dueMost) {
@@ -91,7 +90,7 @@ func DueOf(ctx context.Context, q bun.IDB, supplierID, from, to int64, limit int
 	return due, nil
 }
 
-// Moments are those of open orders by their ids.
+// Moments reads open orders by id.
 func Moments(ctx context.Context, q bun.IDB, ids []int64) (due []Moment, err error) {
 	if len(ids) == 0 {
 		return nil, nil

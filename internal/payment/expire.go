@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	// expireBatch is how many due orders one transaction closes: callbacks wait for it,
-	// some milliseconds.
+	// expireBatch is how many due orders one transaction closes; callbacks wait for it, some
+	// milliseconds.
 	expireBatch = 500
 	// passEvery is how often everything from the watermark on is read.
 	passEvery = time.Minute
-	// readMargin is how much of what was read is read again: an order may be committed
-	// after the moment at which it is due.
+	// readMargin is how far reads overlap: an order may be committed after the time at which it
+	// is due.
 	readMargin = 2 * time.Second
-	// watermarkMargin is longer than any transaction, and a request's wait for one.
+	// watermarkMargin is longer than any transaction, including a request's wait for one.
 	watermarkMargin = 2 * time.Minute
 )
 
-// dueReader is how far this process has read the orders that are due. It is lost with the
-// process, which begins at the watermark again.
+// dueReader records how far this process has read the due orders. A new process begins at the
+// watermark.
 type dueReader struct {
 	mu       sync.Mutex
-	read     int64 // nothing is due before; Unix µs
-	passedAt int64 // when everything from the watermark on was read
+	read     int64 // nothing before it is due; Unix µs
+	passedAt int64 // when everything from the watermark on was last read
 }
 
-// from is where to read from. Each passEvery it is the watermark: that finds what was
-// committed later than readMargin allows for, or came by an import.
+// from returns where to start reading. Every passEvery it is the watermark, which finds orders
+// that were committed later than readMargin allows for, or imported.
 func (r *dueReader) from(ctx context.Context, d *db.DB) (from int64, pass bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +52,8 @@ func (r *dueReader) from(ctx context.Context, d *db.DB) (from int64, pass bool, 
 	return from, err == nil, err
 }
 
-// done notes that nothing is left before a moment but what waits, from another moment on,
-// for suppliers. After a pass the watermark follows.
+// done records that nothing before the time to is left except what waits for suppliers, from
+// waits on. After a full pass it advances the watermark.
 func (r *dueReader) done(ctx context.Context, d *db.DB, from, to, waits int64, pass bool) error {
 	now := d.Now()
 	r.mu.Lock()
@@ -68,13 +68,13 @@ func (r *dueReader) done(ctx context.Context, d *db.DB, from, to, waits int64, p
 	return order.Advance(ctx, d, from, to)
 }
 
-// Expire closes what is due by the database's clock, a batch at a time, until nothing is
-// due or the context ends, and returns how many orders it moved. An order that a callback
-// pays in between is no error. An order that cannot be closed (its stock is inconsistent,
-// for example) is an error, and holds up no other: it is due again later.
+// Expire closes what is due by the database's clock, in batches, until nothing is due or ctx
+// ends, and returns how many orders it moved. An order that a callback pays in between is not
+// an error. An order that cannot be closed (for example because its stock is inconsistent) is
+// an error but holds up no other; it is retried later.
 func (p *Processor) Expire(ctx context.Context) (moved int, err error) { return p.ExpireLate(ctx, 0) }
 
-// ExpireLate is Expire for what has been due for some time.
+// ExpireLate is Expire for what has been due for the given time.
 func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved int, err error) {
 	begin, pass, err := p.due.from(ctx, p.o.DB)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved i
 			return moved, fmt.Errorf("expire orders: %w", err)
 		}
 		moved += n
-		if n == 0 { // nothing is due, or others are at work on it
+		if n == 0 { // nothing is due, or others are working on it
 			if len(due) > 0 {
 				until = due[0].NextAt
 			}
@@ -120,8 +120,8 @@ func (p *Processor) ExpireLate(ctx context.Context, late time.Duration) (moved i
 	return moved, stuck
 }
 
-// split divides orders that are due: the first ones need no answer of a supplier, the others
-// are to be asked about. What waits for a supplier that is away holds up no other.
+// split divides due orders: the first need no supplier's answer, the others must be queried.
+// Orders that wait for an unavailable supplier hold up no others.
 func (p *Processor) split(page []Moment) (due, asked []Moment) {
 	now := p.o.DB.Now()
 	for _, m := range page {
@@ -134,7 +134,7 @@ func (p *Processor) split(page []Moment) (due, asked []Moment) {
 	return due, asked
 }
 
-// expireFound closes what was found due.
+// expireFound closes orders that were found due.
 func (p *Processor) expireFound(ctx context.Context, due []Moment) (moved int, err error) {
 	ids := make([]int64, len(due))
 	for i, o := range due {
@@ -142,8 +142,8 @@ func (p *Processor) expireFound(ctx context.Context, due []Moment) (moved int, e
 	}
 	moved, err = p.expire(ctx, ids)
 	if db.IsConflict(err) {
-		// One of the batch was paid in between. Small batches make sure that a stream of
-		// payments cannot starve the timeouts of other orders.
+		// One of the batch was paid in between. Small batches keep a stream of payments from
+		// starving the timeouts of other orders.
 		moved, err = p.expire(ctx, ids[:1])
 	}
 	if err != nil && !db.IsConflict(err) && !db.IsUnavailable(err) && ctx.Err() == nil {
@@ -152,7 +152,7 @@ func (p *Processor) expireFound(ctx context.Context, due []Moment) (moved int, e
 	return moved, err
 }
 
-// stuckError names an order that cannot be closed.
+// stuckError identifies an order that cannot be closed.
 type stuckError struct {
 	id    int64
 	cause error
@@ -162,7 +162,7 @@ func (e *stuckError) Error() string { return fmt.Sprintf("close order of id %d: 
 
 func (e *stuckError) Unwrap() error { return e.cause }
 
-// expireEach closes orders one by one, and postpones those that cannot be closed: each try
+// expireEach closes orders one by one, and postpones those that cannot be closed: each retry
 // costs every other order a transaction of its own.
 func (p *Processor) expireEach(ctx context.Context, ids []int64) (moved int, err error) {
 	var failed []int64
@@ -183,7 +183,7 @@ func (p *Processor) expireEach(ctx context.Context, ids []int64) (moved int, err
 	return moved, err
 }
 
-// expire closes those of the orders that are due still, in one transaction.
+// expire closes those of the orders that are still due, in one transaction.
 func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err error) {
 	var nudges map[int64][]queue.Nudge
 	var due []*order.Order
@@ -192,7 +192,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 		due = nil
 		q := tx.NewSelect().Model(&due).Where("o.id IN (?)", bun.List(ids)).Where("o.next_at <= ?", p.o.DB.Now()).
 			Where(order.IsOpen("o")).OrderExpr("o.next_at")
-		// An order that is locked is being paid by a callback.
+		// A locked order is being paid by a callback.
 		if err := p.o.DB.SkipLocked(q).Scan(ctx); err != nil || len(due) == 0 {
 			return err
 		}
@@ -200,7 +200,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 		if err != nil {
 			return err
 		}
-		// Another node may have been faster: what is closing now has its supplier asked first.
+		// Another node may have been faster; orders that are now closing are queried first.
 		due = slices.DeleteFunc(due, func(o *order.Order) bool {
 			_, ok := p.canAsk(askedAt(o, attempts[o.ID]))
 			return ok && o.Status == order.Closing
@@ -211,7 +211,7 @@ func (p *Processor) expire(ctx context.Context, ids []int64) (moved int, err err
 		w := tx.Writes()
 		c := closing{p: p, by: order.ByTimeout}
 		for _, o := range due {
-			if o.Status == order.Paying && o.ExpiresAt > p.o.DB.Now() { // its supplier cannot be asked any more
+			if o.Status == order.Paying && o.ExpiresAt > p.o.DB.Now() { // its supplier can no longer be queried
 				w.Add(tx.NewRaw("UPDATE orders SET next_at = expires_at WHERE id = ?", o.ID))
 				continue
 			}
@@ -249,8 +249,8 @@ type orderData struct {
 	Version         int64  `json:"version"`
 }
 
-// fact is the order's new status as the merchant is notified of it. A merchant that is
-// no longer in the settings still gets its row, by its id.
+// fact returns the notification of the order's new status. A merchant that is no longer in the
+// settings still gets its row, by id.
 func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) notify.Fact {
 	data := orderData{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: p.merchantCode(o.MerchantID), Amount: o.Amount,

@@ -12,8 +12,8 @@ import (
 )
 
 // Force ends an open order as closed or failed because two people decided so, whatever its
-// supplier may still do: its attempts are closed, its goods are free, its merchant is
-// notified. Money that comes all the same is late. after follows the commit. Errors:
+// supplier may still do: its attempts are closed, its stock is released, and its merchant is
+// notified. A payment that arrives anyway is late. Call after once committed. Errors:
 // order.ErrNotFound, ErrState.
 func (p *Processor) Force(ctx context.Context, tx db.Tx, orderID int64, to order.Status, by Source) (after func(), err error) {
 	found, err := order.ByIDs(ctx, tx, p.o.DB, []int64{orderID})
@@ -28,7 +28,7 @@ func (p *Processor) Force(ctx context.Context, tx db.Tx, orderID int64, to order
 		return nil, fmt.Errorf("%w: %s is %s", ErrState, o.OrderNo, o.Status)
 	}
 	now := p.o.DB.Now()
-	o.ClosedAt, o.CloseReason = nil, "" // of the status that it leaves
+	o.ClosedAt, o.CloseReason = nil, "" // they belonged to the old status
 	if to == order.Closed {
 		o.ClosedAt, o.CloseReason = &now, string(by.Cause)
 	}

@@ -19,21 +19,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ToHold is the name in settings of the id up to which the exceptions of programs before
-// this one are still to be booked.
+// ToHold is the name in settings of the id up to which exceptions of earlier versions still
+// have to be booked.
 const ToHold = "exceptions_to_hold"
 
-// held is money in suspense, or money that was.
+// held is money that is or was in suspense.
 type held struct {
-	account  string // of the suspense
+	account  string // the suspense account
 	amount   int64
 	currency string
-	rows     int64 // stored exceptions that name it
-	there    bool  // it is in suspense
+	rows     int64 // stored exceptions with this ref
+	there    bool  // it is in suspense now
 }
 
-// HeldRef names the entry that holds the money of one payment which fits no order: one for
-// each trade number of an account, or reference where the supplier gives no number.
+// HeldRef is the ref of the entry that holds one payment that matches no order: one per trade
+// number of an account, or per reference if the supplier gives no number.
 func HeldRef(accountID int64, tradeNo, reference string) string {
 	return refOfHeld(heldID(accountID, tradeNo, reference))
 }
@@ -44,7 +44,7 @@ func heldID(accountID int64, tradeNo, reference string) string {
 
 func refOfHeld(id string) string { return fund.Ref(fund.Held, fund.Values{ID: id}) }
 
-// heldID is that of the message, whichever order it is confirmed for.
+// heldID identifies the held money of the message, whichever order it is confirmed for.
 func (m *Message) heldID() string {
 	c := m.Content
 	return heldID(m.Supplier.AccountID, c.TradeNo, cmp.Or(c.OrderRef, c.EventKey))
@@ -52,13 +52,13 @@ func (m *Message) heldID() string {
 
 func (m *Message) heldRef() string { return refOfHeld(m.heldID()) }
 
-// heldMoney are entries by their refs, in the columns of attempts, with the id 0: how many
-// exceptions name the entry, the ref, the account, the currency, and the amount. An
-// exception names it while the money is in suspense.
+// heldMoney selects entries by ref, in the columns of attempts, with id 0: the number of
+// exceptions that name the entry, the ref, the account, the currency, and the amount.
+// Exceptions name it while the money is in suspense.
 const heldMoney = "SELECT 0, (SELECT count(*) FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> ''), 0, t.ref, c.code, t.currency, t.amount, 0, 0, 0" +
 	" FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref IN (?)"
 
-// heldRefs are those of all payments in the batch.
+// heldRefs returns the refs for all payments in the batch.
 func (b *batch) heldRefs() []string {
 	refs := make([]string, 0, len(b.items))
 	for _, m := range b.items {
@@ -74,9 +74,9 @@ func (b *batch) addHeld(a *Attempt) {
 	b.held[a.SupplierRef] = &held{account: a.SupplierTradeNo, currency: string(a.Status), amount: a.Amount, rows: a.OrderID, there: a.OrderID > 0}
 }
 
-// suspend books the money of an exception in suspense, unless that trade is booked already:
-// then the exception names the entry that holds it, if one does. Only what was paid for
-// certain is money.
+// suspend books the money of an exception in suspense, unless that trade is already booked;
+// then the exception names the entry that holds it, if any. Only what was certainly paid is
+// booked.
 func (b *batch) suspend(m *Message, x *exception.Item) {
 	c := m.Content
 	if c.Status != supplier.Paid || m.Unreadable != nil || c.Amount <= 0 || !exception.InSuspense(x.Kind) || b.booked[m.trade()] {
@@ -94,8 +94,8 @@ func (b *batch) suspend(m *Message, x *exception.Item) {
 	}
 }
 
-// source is the account that pays an order: the suspense where the trade is held, else the
-// supplier. What was held of another amount is corrected first.
+// source returns the account that pays an order: suspense if the trade is held there, else the
+// supplier's. If another amount was held, it is corrected first.
 func (b *batch) source(m *Message, o *order.Order) string {
 	pays, ref := ledger.SupplierAccount(m.Supplier.Code), m.heldRef()
 	h := b.held[ref]
@@ -119,8 +119,8 @@ func (b *batch) source(m *Message, o *order.Order) string {
 	return from
 }
 
-// free takes the entries that were freed from the exceptions that name them. Two of which
-// each would take the same money do not both commit.
+// free removes the freed entries from the exceptions that name them. Two transactions that
+// would take the same money cannot both commit.
 func (b *batch) free(w *db.Writes) {
 	for _, ref := range b.freed {
 		for _, x := range b.exceptions {
@@ -149,12 +149,12 @@ type ending struct {
 	Currency   string
 }
 
-// reverses reports whether the message says that a payment went back.
+// reverses reports whether the message says that a payment was returned.
 func (m *Message) reverses() bool {
 	return m.Content.Status == supplier.Refunded || m.Content.Status == supplier.Closed && m.Content.Reverses
 }
 
-// readDecided finds what was decided of trade numbers that went back, or have no order.
+// readDecided reads the decisions about trade numbers that were returned or have no order.
 func (b *batch) readDecided(ctx context.Context) error {
 	var suppliers []int64
 	var trades []string
@@ -181,8 +181,8 @@ func (b *batch) readDecided(ctx context.Context) error {
 	return nil
 }
 
-// wasDecided reports whether an approval has dealt with what the message says: the payment
-// went back, or was booked for an order that the message does not name.
+// wasDecided reports whether an approval has already handled what the message says: the payment
+// was returned, or was booked for an order that the message does not name.
 func (b *batch) wasDecided(m *Message, o *order.Order) bool {
 	c := m.Content
 	return slices.ContainsFunc(b.decided[tradeKey{m.Supplier.ID, c.TradeNo}], func(x ending) bool {
@@ -194,20 +194,18 @@ func (b *batch) wasDecided(m *Message, o *order.Order) bool {
 	})
 }
 
-// LedgerRefs are the names of all transfers that an order may have in the ledger by its
-// own id.
+// LedgerRefs returns the refs of all ledger transfers that an order may have under its own id.
 func LedgerRefs(orderID int64) []string {
 	id := fund.Values{ID: strconv.FormatInt(orderID, 10)}
 	return []string{fund.Ref(fund.Paid, id), fund.Ref(fund.Corrected, id)}
 }
 
-// ErrNoMerchant: what is held belongs to no merchant.
+// ErrNoMerchant means that the held money belongs to no known merchant.
 var ErrNoMerchant = errors.New("no merchant is known that the money could be for")
 
-// Elsewhere takes what is held for an exception out of suspense, because an approval says
-// that it was dealt with elsewhere: kept, it is the merchant's; else the supplier does not
-// owe it any more. Where nothing is held it does nothing. Errors: ErrNoMerchant,
-// act.ErrChanged.
+// Elsewhere takes the money held for an exception out of suspense, because an approval says
+// that it was settled elsewhere: if kept, it is the merchant's, otherwise the supplier no
+// longer owes it. It does nothing if nothing is held. Errors: ErrNoMerchant, act.ErrChanged.
 func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, approvalID int64, kept bool) error {
 	if x.HeldRef == "" {
 		return nil

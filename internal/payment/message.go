@@ -15,38 +15,36 @@ import (
 type Message struct {
 	Supplier supplier.Entry
 	Content  supplier.Callback
-	// Unreadable is set where the message is authentic but cannot be read; Content is
-	// then what could be read of it.
+	// Unreadable means that the message is authentic but cannot be fully parsed; Content is
+	// then what could be parsed.
 	Unreadable *supplier.Unreadable
 	Source     Source
-	Trace      string // names the span of the commit; empty = not traced
+	Trace      string // span of the commit; empty = not traced
 }
 
-// Source is where a message comes from. The history of an order names cause and actor.
+// Source is where a message comes from. The history of an order records cause and actor.
 type Source struct {
 	Cause order.Cause
 	Actor string // as in order.History
-	// ID is that of the supplier call or the approval; for a callback it is its record's.
+	// ID is the id of the supplier call or the approval; for a callback, the record's.
 	ID int64
-	// Record is the raw call of a callback. It is stored, and by its event key the same
-	// message is a repeat. Any other source has none and is idempotent by the order's
-	// status and the trade number.
+	// Record is the raw callback. It is stored, and its event key identifies repeats. Other
+	// sources have none; they are idempotent by the order's status and the trade number.
 	Record *Record
 	Waive  Waiver
 }
 
-// ByCall is the source of an answer to a call of ours, with the id of its row in
-// supplier_calls.
+// ByCall returns the source of an answer to one of our calls, with its id in supplier_calls.
 func ByCall(s supplier.Entry, callID int64) Source {
 	return Source{Cause: order.ByQuery, Actor: "supplier:" + s.Code, ID: callID}
 }
 
-// ByDecision is the source of what two people decided, with the id of the approval.
+// ByDecision returns the source of a decision by two people, with the id of the approval.
 func ByDecision(actor string, approvalID int64, w Waiver) Source {
 	return Source{Cause: order.ByDecision, Actor: actor, ID: approvalID, Waive: w}
 }
 
-// kind is what the source's id is of.
+// kind returns the kind of row that the source's id refers to.
 func (s Source) kind() string {
 	switch {
 	case s.Record != nil:
@@ -59,19 +57,19 @@ func (s Source) kind() string {
 	return ""
 }
 
-// ByCallback is the source of a supplier's own call.
+// ByCallback returns the source of a supplier's callback.
 func ByCallback(s supplier.Entry, r Record) Source {
 	return Source{Cause: order.ByCallback, Actor: "supplier:" + s.Code, Record: &r}
 }
 
 // Waiver is what two operators accepted about one message; empty = nothing.
 type Waiver struct {
-	Late    bool   // money for an order that is closed or failed
-	Amount  bool   // another amount than the order's: the one that was paid is booked
-	OrderNo string // the order that the money is booked for, instead of the one in the message
+	Late    bool   // a payment for a closed or failed order
+	Amount  bool   // an amount other than the order's; the amount paid is booked
+	OrderNo string // the order to book it for, instead of the one in the message
 }
 
-// Record is the raw call as it is kept for operators, secrets masked by the caller.
+// Record is the raw callback as kept for operators, with secrets masked by the caller.
 type Record struct {
 	ReceivedAt int64 // Unix µs
 	RemoteAddr string
@@ -82,10 +80,10 @@ type Record struct {
 	Steps      []supplier.Step
 }
 
-// orderRef is the reference of the order that the message is about.
+// orderRef returns the reference of the message's order.
 func (m *Message) orderRef() string { return cmp.Or(m.Source.Waive.OrderNo, m.Content.OrderRef) }
 
-// key is equal for messages about one payment: two of them are never in one transaction.
+// key is the same for messages about one payment; two of those are never in one transaction.
 func (m *Message) key() string {
 	ref := m.orderRef()
 	if ref == "" {
@@ -94,10 +92,10 @@ func (m *Message) key() string {
 	return strconv.FormatInt(m.Supplier.AccountID, 36) + " " + ref
 }
 
-// trade is the supplier's number of the payment, within its account.
+// trade returns the supplier's number of the payment, within its account.
 func (m *Message) trade() tradeKey { return tradeKey{m.Supplier.AccountID, m.Content.TradeNo} }
 
-// digest makes two callbacks of one event key the same message: their content, and
+// digest identifies repeats among callbacks with one event key: it covers their content and
 // what they did not match, if anything (see isRepeat).
 func (m *Message) digest(missed string) string {
 	c := m.Content
@@ -108,7 +106,7 @@ func (m *Message) digest(missed string) string {
 	return shortSum(text)
 }
 
-// signedSum is a digest of all that is signed of a callback; any other source has none.
+// signedSum is a digest of everything signed in a callback; "" for other sources.
 func (m *Message) signedSum() string {
 	switch {
 	case m.Source.Record == nil:

@@ -1,6 +1,6 @@
-// Package payment creates, confirms, closes and fails orders, each with its stock, its
-// money and its notification in one transaction. Callback, supplier query, compensation
-// and approval all end in Confirm. Imported orders were booked and notified elsewhere:
+// Package payment creates, confirms, closes and fails orders, each with its stock, ledger
+// entries and notification in one transaction. Callbacks, supplier queries, compensations and
+// approvals all end in Confirm. Imported orders were booked and notified elsewhere;
 // order.InsertStaged writes them.
 package payment
 
@@ -26,20 +26,20 @@ import (
 )
 
 var (
-	// ErrConflict: the merchant used an out_trade_no again with other content (contract
+	// ErrConflict means that the merchant reused an out_trade_no with other content (contract
 	// §4: 409 idempotency_conflict).
 	ErrConflict = errors.New("out_trade_no was used for an order with other content")
-	// ErrSupplier: the supplier's secrets cannot be read on this node. The fault is ours,
-	// and the same request succeeds once it is fixed.
+	// ErrSupplier means that the supplier's secrets cannot be read on this node. The fault is
+	// ours, and the same request succeeds once it is fixed.
 	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
-	// ErrState: the order's status does not allow the request.
+	// ErrState means that the order's status does not allow the request.
 	ErrState = errors.New("the order's status does not allow this")
-	// ErrAttemptOpen: another supplier is asked for while a payment may still be made
-	// (contract §8: 409 attempt_open).
-	ErrAttemptOpen = errors.New("a payment that was started may still be made: pay at its supplier, or wait until it has failed or is closed")
+	// ErrAttemptOpen means that another supplier was requested while a payment may still be
+	// made (contract §8: 409 attempt_open).
+	ErrAttemptOpen = errors.New("a started payment may still be made: use its supplier, or wait until it has failed or is closed")
 )
 
-// FieldError names the field of a request that is wrong, and how to fix it.
+// FieldError names the invalid field of a request, and how to fix it.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
@@ -50,31 +50,31 @@ type Options struct {
 	Settings *settings.Store
 	Ledger   *ledger.Ledger
 	Nudger   *notify.Nudger
-	// Here is the dispatcher of this process, nil where it has none.
+	// Here is the dispatcher of this process; nil = none.
 	Here *notify.Dispatcher
-	// CheckURL returns why no notification may be sent to a URL.
+	// CheckURL returns why notifications must not be sent to a URL.
 	CheckURL func(string) error
 
-	Batch   int           // maximum of items in one transaction
-	Writers int           // transactions at a time
-	Queue   int           // maximum of items that wait
+	Batch   int           // maximum number of items in one transaction
+	Writers int           // concurrent transactions
+	Queue   int           // maximum number of waiting items
 	Wait    time.Duration // longest wait of one item
 
-	Expiry       time.Duration // of an order that names none
+	Expiry       time.Duration // default expiry of an order
 	ExpiryMax    time.Duration
-	ClosingGrace time.Duration // how long closing waits where the supplier cannot be queried
+	ClosingGrace time.Duration // how long closing waits if the supplier cannot be queried
 
-	// Calls makes the calls to suppliers; nil = none can be asked.
+	// Calls makes the calls to suppliers; nil = none can be queried.
 	Calls *call.Caller
-	// CallTimeout bounds what a merchant waits for the start of a payment.
+	// CallTimeout bounds how long a merchant waits for the start of a payment.
 	CallTimeout time.Duration
-	// CallbackURL is where a supplier's callbacks go, by its code.
+	// CallbackURL returns the callback URL of the supplier with this code.
 	CallbackURL func(code string) string
 	Keys        *seal.Keyring // seals what only the buyer may know
 	Steps       Steps
 
-	// Spare reports whether one more raw record of a supplier's repeats is within the
-	// budget; nil = none is kept.
+	// Spare reports whether the budget allows one more raw record of a supplier's repeats; nil
+	// = none are stored.
 	Spare func(supplierID int64) bool
 	Log   *slog.Logger
 }
@@ -90,11 +90,11 @@ type Processor struct {
 	asks     atomic.Pointer[func([]Moment)]
 }
 
-// AskBy sets what takes the orders that are due and whose supplier can be asked. It must
-// not block.
+// AskBy sets the function that takes due orders whose supplier can be queried. It must not
+// block.
 func (p *Processor) AskBy(take func([]Moment)) { p.asks.Store(&take) }
 
-// ask passes orders on. Without a taker here, another process finds them.
+// ask passes orders on. Without AskBy in this process, another process finds them.
 func (p *Processor) ask(due []Moment) {
 	if take := p.asks.Load(); take != nil && len(due) > 0 {
 		(*take)(due)
@@ -128,11 +128,11 @@ func (p *Processor) created(_ []*createItem, results []createResult) {
 	p.o.Nudger.Expiring(moments)
 }
 
-// Confirmed does what follows the commit of Confirm in a transaction of the caller's.
+// Confirmed does what follows the commit of a Confirm in the caller's transaction.
 func (p *Processor) Confirmed(items []*Message, outs []Outcome) { p.confirmed(items, outs) }
 
-// confirmed nudges what a committed batch of messages made due, as one task, and
-// counts callbacks that came again.
+// confirmed nudges what a committed batch of messages made due, as one task, and counts
+// repeated callbacks.
 func (p *Processor) confirmed(_ []*Message, outs []Outcome) {
 	failpoint.Hit("after_commit")
 	var nudges []queue.Nudge
@@ -150,7 +150,7 @@ func (p *Processor) confirmed(_ []*Message, outs []Outcome) {
 	p.o.Nudger.Now(nudges)
 }
 
-// Close finishes what waits and ends the writers.
+// Close finishes pending work and stops the writers.
 func (p *Processor) Close() {
 	p.confirms.Close()
 	p.creates.Close()
@@ -158,36 +158,36 @@ func (p *Processor) Close() {
 	p.repeats.close()
 }
 
-// Outcome is the result of a message. All of them are committed.
+// Outcome is the result of a message. All outcomes are committed.
 type Outcome struct {
 	// Name is Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed, or the
 	// exception's kind.
 	Name string
-	// CallbackID is the record of a callback, or of the first one where it came again;
-	// 0 for any other source.
+	// CallbackID is the record of a callback, or of the first one if it is a repeat; 0 for
+	// other sources.
 	CallbackID int64
-	OrderNo    string // of the order found, else the reference as it came
+	OrderNo    string // of the order found, else the reference in the message
 	Result     supplier.Result
 
 	nudges []queue.Nudge
-	repeat *callbackRow // set where the same message was taken before
+	repeat *callbackRow // set if the same message was taken before
 }
 
-// Moved reports whether the message has moved its order.
+// Moved reports whether the message changed its order's status.
 func (o Outcome) Moved() bool { return movedTo[o.Name] != "" }
 
-// Outcomes that are no exceptions.
+// Outcomes other than exceptions.
 const (
 	Paid        = "paid"
-	Repeat      = "repeat"       // the same fact again: nothing changed
-	Ignored     = "ignored"      // nothing that moves an order
-	FailedTry   = "failed_try"   // a failure that the buyer may repeat, or of a closed order
-	OrderFailed = "order_failed" // the last attempt failed for good
+	Repeat      = "repeat"       // the same again: nothing changed
+	Ignored     = "ignored"      // does not concern an order's status
+	FailedTry   = "failed_try"   // a failure that the buyer may retry, or of a closed order
+	OrderFailed = "order_failed" // the last attempt failed finally
 	OrderClosed = "order_closed" // the supplier closed the last attempt, and with it the order
 )
 
-// Outcomes are all of them.
+// Outcomes lists all outcomes except exceptions.
 var Outcomes = []string{Paid, Repeat, Ignored, FailedTry, OrderFailed, OrderClosed}
 
-// movedTo are the outcomes that move the order, with its new status.
+// movedTo maps the outcomes that change the order's status to the new status.
 var movedTo = map[string]order.Status{Paid: order.Paid, OrderFailed: order.Failed, OrderClosed: order.Closed}

@@ -14,8 +14,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// read loads and locks everything that the items may touch, orders first and by
-// id, so that two transactions never wait for each other in a circle.
+// read loads and locks everything that the items may touch, orders first and by id, which
+// prevents deadlocks.
 func (b *batch) read(ctx context.Context) error {
 	refs := make([]string, 0, len(b.items))
 	trades := make([]string, 0, len(b.items))
@@ -46,8 +46,8 @@ func (b *batch) read(ctx context.Context) error {
 	return b.readDisputed(ctx)
 }
 
-// readByAttempt finds the orders of references that are no order numbers: those of
-// second attempts.
+// readByAttempt finds the orders of references that are not order numbers: those of second
+// attempts.
 func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return b.orders[ref] != nil })
 	if len(refs) == 0 {
@@ -76,15 +76,15 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 	return nil
 }
 
-// readRest loads the orders' attempts, the orders that trade numbers settled, the money
-// that is held of them, and the callbacks that were taken before, in one round trip. What is
-// held comes with the attempts: it is rare, and every payment would pay for a statement.
+// readRest loads, in one round trip, the orders' attempts, the orders settled by trade numbers,
+// the money held for them, and callbacks taken before. Held money comes in the query of
+// attempts: it is rare, and a separate statement would slow down every payment.
 //
-// Trade numbers are looked up without their account, and keys by pairs: without
-// statistics the planner would read all rows of an account instead.
+// Trade numbers are looked up without their account, and keys by pairs: without statistics the
+// planner would otherwise read all rows of an account.
 func (b *batch) readRest(ctx context.Context, trades []string) error {
 	ids := make([]int64, 0, len(b.orders))
-	var paidBy []int64 // callbacks; the message of one has no key
+	var paidBy []int64 // callbacks; those of messages without a key
 	for _, o := range b.orders {
 		ids = append(ids, o.ID)
 		if o.PaidCallback != nil {
@@ -113,17 +113,17 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	return nil
 }
 
-// attemptRows are attempts as addAttempt scans them.
+// attemptRows selects attempts as addAttempt scans them.
 const attemptRows = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id FROM payment_attempts"
 
-// callbackKey is a key that readRest looks up.
+// callbackKey is a key for readRest.
 type callbackKey struct {
 	AccountID int64
 	EventKey  string
 }
 
-// addAttempt adds an attempt, which may be found by its order and by its trade number, or
-// a row of heldMoney.
+// addAttempt adds an attempt, which may be found by its order as well as by its trade number,
+// or a row of heldMoney.
 func (b *batch) addAttempt(row db.Row) error {
 	a := new(Attempt)
 	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt, &a.UpdatedAt, &a.SupplierID); err != nil {
@@ -152,9 +152,9 @@ func (b *batch) addKey(row db.Row) error {
 	return err
 }
 
-// readDisputed finds the orders of disputes by their trade numbers, as a dispute carries
-// no reference of ours: the order that the trade number paid, or that of an exception
-// about money which the supplier holds.
+// readDisputed finds the orders of disputes by trade number, because a dispute has no reference
+// of ours: the order paid by that number, or that of an exception about money held by the
+// supplier.
 func (b *batch) readDisputed(ctx context.Context) error {
 	ids, held := map[tradeKey]int64{}, []string{}
 	for _, m := range b.items {

@@ -15,32 +15,32 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Limits for repeats of a message. One genuine message can be sent as often as the
-// connection allows: it must neither fill the disk nor keep the writer from new payments.
+// Limits on repeats of a message. One genuine message can be sent as often as the connection
+// allows: it must neither fill the disk nor keep the writer from new payments.
 const (
-	repeatsEvery   = time.Second // a message's count is written at most this often
-	repeatsKept    = 5           // repeats of one message that are kept raw
+	repeatsEvery   = time.Second // minimum interval between writes of a message's count
+	repeatsKept    = 5           // raw repeats stored per message
 	repeatsOpen    = 10_000      // messages counted between two writes; further ones are counted by supplier only
 	repeatsTimeout = 5 * time.Second
 )
 
-// repeats counts messages that were taken before, apart from the commit batches. A crash
-// loses up to a second of counts, never the fact itself.
+// repeats counts messages that were taken before, apart from the commit batches. A crash loses
+// up to a second of counts, but never a payment.
 type repeats struct {
 	db    *db.DB
 	log   *slog.Logger
-	spare func(supplierID int64) bool // whether one more raw record is within the budget
+	spare func(supplierID int64) bool // whether the budget allows one more raw record
 
 	mu     sync.Mutex
 	open   map[int64]*repeat // by the callback that was taken
-	other  map[int64]int64   // by supplier: beyond repeatsOpen
-	enough map[int64]bool    // messages of which repeatsKept repeats are stored
+	other  map[int64]int64   // by supplier, beyond repeatsOpen
+	enough map[int64]bool    // messages with repeatsKept stored repeats
 
 	stop chan struct{}
 	done chan struct{}
 }
 
-// repeat is what came of one message since the last write.
+// repeat counts one message since the last write.
 type repeat struct {
 	supplierID, seen, lastAt int64
 	lastAddr                 string
@@ -102,7 +102,7 @@ func (r *repeats) run() {
 	}
 }
 
-// close writes the counts and ends the recorder.
+// close writes the counts and stops the recorder.
 func (r *repeats) close() {
 	close(r.stop)
 	<-r.done
@@ -124,7 +124,7 @@ func (r *repeats) flush() {
 		return err
 	})
 	if err != nil {
-		r.log.Warn("repeats of callbacks were not counted", "messages", len(open), "error", err)
+		r.log.Warn("repeats of callbacks could not be counted", "messages", len(open), "error", err)
 		return
 	}
 	r.mu.Lock()
@@ -137,8 +137,8 @@ func (r *repeats) flush() {
 	}
 }
 
-// write adds the counts, by id, since another node may count the same messages, and
-// stores the first repeats raw. It returns the messages of which enough are stored.
+// write adds the counts, by id because another node may count the same messages, and stores the
+// first repeats raw. It returns the messages for which enough are stored.
 func (r *repeats) write(ctx context.Context, tx db.Tx, open map[int64]*repeat, other map[int64]int64) (full []int64, err error) {
 	w := tx.Writes()
 	x := report.NewDelta(r.db.Now())
@@ -152,7 +152,7 @@ func (r *repeats) write(ctx context.Context, tx db.Tx, open map[int64]*repeat, o
 	}
 	slices.SortFunc(rows, func(a, b repeatRow) int { return cmp.Compare(a.CallbackID, b.CallbackID) })
 	var raw []callbackRow
-	for part := range slices.Chunk(rows, 500) { // parameters of one statement are bounded
+	for part := range slices.Chunk(rows, 500) { // the number of parameters of a statement is limited
 		var known []repeatRow
 		if _, err := tx.NewInsert().Model(&part).On("CONFLICT (callback_id) DO UPDATE").
 			Set("seen = cr.seen + EXCLUDED.seen").Set("last_seen_at = EXCLUDED.last_seen_at").Set("last_addr = EXCLUDED.last_addr").

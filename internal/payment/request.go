@@ -18,27 +18,26 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// request is a merchant's request about one of its orders: to start a payment, or to close
-// it.
+// request is a merchant's request about one of its orders: to start a payment, or to close it.
 type request struct {
 	merchant *merchant.Merchant
 	orderNo  string
-	pay      *PayRequest // nil = to close it
+	pay      *PayRequest // nil = close the order
 }
 
 func (r *request) key() string { return r.orderNo }
 
 type answer struct {
 	order  *order.Order
-	err    error // of this item alone
+	err    error // of this item only
 	moved  bool
-	start  *starting // of a request to pay
+	start  *starting // for a request to pay
 	asked  []Moment
 	nudges []queue.Nudge
 }
 
-// Cancel closes an order safely: at once where no payment was started, else through
-// closing, because money may be under way. Errors: order.ErrNotFound, ErrState.
+// Cancel closes an order safely: at once if no payment was started, otherwise through closing,
+// because a payment may be under way. Errors: order.ErrNotFound, ErrState.
 func (p *Processor) Cancel(ctx context.Context, m *merchant.Merchant, orderNo string) (*order.Order, error) {
 	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo})
 	if err != nil {
@@ -137,8 +136,8 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 	return answers, nil
 }
 
-// openAttempts reads the attempts of those orders that are being paid or closed, the newest
-// first. No order that is pending has one that is open.
+// openAttempts reads the attempts of orders that are being paid or closed, newest first. A
+// pending order has no open attempt.
 func openAttempts(ctx context.Context, tx db.Tx, orders []*order.Order) (map[int64][]*Attempt, error) {
 	var ids []int64
 	for _, o := range orders {
@@ -152,7 +151,7 @@ func openAttempts(ctx context.Context, tx db.Tx, orders []*order.Order) (map[int
 	return AttemptsOf(ctx, tx, ids)
 }
 
-// AttemptsOf reads the attempts of orders, the newest first.
+// AttemptsOf reads the attempts of orders, newest first.
 func AttemptsOf(ctx context.Context, q bun.IDB, ids []int64) (map[int64][]*Attempt, error) {
 	var rows []*Attempt
 	if err := q.NewSelect().Model(&rows).Where("pa.order_id IN (?)", bun.List(ids)).OrderExpr("pa.id DESC").Scan(ctx); err != nil {
@@ -165,7 +164,7 @@ func AttemptsOf(ctx context.Context, q bun.IDB, ids []int64) (map[int64][]*Attem
 	return of, nil
 }
 
-// OpenOf is the attempt that is open, or nil.
+// OpenOf returns the open attempt, or nil.
 func OpenOf(attempts []*Attempt) *Attempt {
 	if i := slices.IndexFunc(attempts, (*Attempt).open); i >= 0 {
 		return attempts[i]
@@ -173,23 +172,23 @@ func OpenOf(attempts []*Attempt) *Attempt {
 	return nil
 }
 
-// canAsk reports whether a supplier can be asked about payments.
+// canAsk reports whether a supplier can be queried about payments.
 func (p *Processor) canAsk(supplierID int64) (supplier.Entry, bool) {
 	s, ok := p.o.Settings.Current().Suppliers.ByID(supplierID)
 	return s, ok && p.o.Calls != nil && s.Can().Querier != nil
 }
 
-// closing moves orders towards closed. An order of which no money can come is closed at
-// once; any other waits in closing, where it may still be paid, until the supplier has
-// answered or, where it cannot be asked, until the grace is over.
+// closing moves orders towards closed. An order that cannot be paid any more is closed at once;
+// any other waits in closing, where it may still be paid, until the supplier has answered or,
+// if it cannot be queried, until the grace period ends.
 type closing struct {
 	p       *Processor
 	by      order.Cause
 	changes []order.Change
-	asked   []Moment // of those that are closing now: the supplier is to be asked
+	asked   []Moment // orders now closing whose supplier must be queried
 }
 
-// add takes an order that is pending, paying or closing, with its attempts.
+// add takes a pending, paying or closing order with its attempts.
 func (c *closing) add(o *order.Order, attempts []*Attempt, actor string) {
 	now := c.p.o.DB.Now()
 	change := order.Change{Order: o, To: order.Closed, Cause: c.by, Actor: actor}
@@ -214,7 +213,7 @@ func (c *closing) add(o *order.Order, attempts []*Attempt, actor string) {
 	c.changes = append(c.changes, change)
 }
 
-// askedAt is the supplier that is asked about an order: of its open attempt, else its own.
+// askedAt returns the supplier to query about an order: that of its open attempt, else its own.
 func askedAt(o *order.Order, attempts []*Attempt) int64 {
 	if open := OpenOf(attempts); open != nil {
 		return open.At(o)
@@ -222,8 +221,8 @@ func askedAt(o *order.Order, attempts []*Attempt) int64 {
 	return o.SupplierID
 }
 
-// write sends the changes with attempts, notifications and stock, together with the
-// writes gathered before, and returns the nudges by order.
+// write sends the changes with attempts, notifications and stock, together with the writes
+// gathered before, and returns the nudges by order.
 func (c *closing) write(ctx context.Context, tx db.Tx, w *db.Writes) (map[int64][]queue.Nudge, error) {
 	d, now := c.p.o.DB, c.p.o.DB.Now()
 	if err := order.Move(w, d, c.changes); err != nil {

@@ -23,14 +23,14 @@ import (
 
 // PayRequest is a merchant's request to start a payment (contract §8).
 type PayRequest struct {
-	Method    string // supplier.Method…; "" = the kind's own
-	Supplier  string // code; "" = that of the payment that is open, else the order's
+	Method    string // supplier.Method…; "" = the kind's default
+	Supplier  string // code; "" = that of the open payment, else the order's
 	ReturnURL string
 	ClientIP  string
-	Payer     string // the buyer's id at the supplier, where the method needs one
+	Payer     string // the buyer's id at the supplier, if the method needs one
 }
 
-// Payment is the answer: the order, and the payment that was started for it.
+// Payment is the response: the order and the payment that was started for it.
 type Payment struct {
 	Order     *order.Order
 	AttemptID int64
@@ -44,29 +44,29 @@ type Payment struct {
 // Statuses of a Payment (contract §8).
 const (
 	PaySubmitted = "submitted"
-	PayUnknown   = "unknown" // the supplier has not answered: the same call again repeats the start
+	PayUnknown   = "unknown" // the supplier has not answered: repeating the call repeats the start
 	PayFailed    = "failed"  // refused: the order may be paid again
-	PayNone      = "none"    // this supplier's payments are started by the merchant
+	PayNone      = "none"    // payments at this supplier are started by the merchant
 )
 
-// startAgain is how long the same start may be repeated. Stripe forgets an idempotency key
-// after 24 hours, and would begin a second payment.
+// startAgain is how long a start may be repeated. Stripe forgets an idempotency key after 24
+// hours and would then start a second payment.
 const startAgain = 20 * time.Hour
 
-// starting is what is left to do once the attempt is committed.
+// starting is the work left once the attempt is committed.
 type starting struct {
 	entry   supplier.Entry
 	attempt *Attempt
-	call    bool // the supplier is to be called
+	call    bool // the supplier must be called
 	again   bool // it may have been called before
 }
 
-// Pay starts a payment, at most one at a time for an order. The attempt is committed before
-// the supplier is called; a call without a clear answer is PayUnknown, never a failure. A
-// repeat starts nothing new.
+// Pay starts a payment, at most one at a time for an order. The attempt is committed before the
+// supplier is called; a call without a clear answer is PayUnknown, never a failure. A repeat
+// starts nothing new.
 //
 // Errors: order.ErrNotFound, ErrState, ErrAttemptOpen, ErrSupplier, call.ErrDown (nothing is
-// written), *FieldError ("supplier", and what the supplier's protocol cannot carry).
+// written), *FieldError ("supplier", and what the supplier's protocol cannot express).
 func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo string, r PayRequest) (Payment, error) {
 	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo, pay: &r})
 	if err == nil {
@@ -76,7 +76,7 @@ func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo strin
 		return Payment{}, err
 	}
 	if a.start.call {
-		// The merchant may give up; the answer is stored all the same.
+		// The merchant may disconnect; the result is stored all the same.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.CallTimeout+startMargin)
 		defer cancel()
 		if a.order, err = p.start(ctx, a.order, a.start, r); err != nil {
@@ -86,11 +86,11 @@ func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo strin
 	return p.started(a.order, a.start)
 }
 
-// startMargin is what a start may wait for its turn and for its two commits.
+// startMargin is how long a start may wait for its turn and its two commits.
 const startMargin = 2 * time.Second
 
-// pick chooses the supplier and the attempt of a request to pay, and returns what is to be
-// written. Nothing of it is written where it returns an error.
+// pick chooses the supplier and the attempt of a request to pay, and returns what to write. On
+// an error nothing is written.
 func (p *Processor) pick(o *order.Order, attempts []*Attempt, r *PayRequest) (*starting, error) {
 	now := p.o.DB.Now()
 	if i := slices.IndexFunc(attempts, (*Attempt).open); i >= 0 {
@@ -117,7 +117,7 @@ func (p *Processor) pick(o *order.Order, attempts []*Attempt, r *PayRequest) (*s
 	return x, nil
 }
 
-// pickOpen goes on with the attempt that is open.
+// pickOpen continues with the open attempt.
 func (p *Processor) pickOpen(o *order.Order, a *Attempt, r *PayRequest, now int64) (*starting, error) {
 	s, known := p.o.Settings.Current().Suppliers.ByID(a.At(o))
 	if r.Supplier != "" && (!known || s.Code != r.Supplier) {
@@ -137,7 +137,7 @@ func (p *Processor) pickOpen(o *order.Order, a *Attempt, r *PayRequest, now int6
 	return x, nil
 }
 
-// payable is the supplier of a new attempt.
+// payable returns the supplier for a new attempt.
 func (p *Processor) payable(o *order.Order, r *PayRequest) (s supplier.Entry, err error) {
 	all := p.o.Settings.Current().Suppliers
 	known := false
@@ -157,8 +157,8 @@ func (p *Processor) payable(o *order.Order, r *PayRequest) (s supplier.Entry, er
 	return s, nil
 }
 
-// nextRef is the reference of an order's next attempt: its number, then with _2, _3, ….
-// A reference that was used is never used again.
+// nextRef returns the reference of an order's next attempt: the order number, then with _2, _3,
+// …. A reference is never reused.
 func nextRef(orderNo string, attempts []*Attempt) string {
 	last := 0
 	for _, a := range attempts {
@@ -176,7 +176,7 @@ func nextRef(orderNo string, attempts []*Attempt) string {
 	return orderNo + "_" + strconv.Itoa(last+1)
 }
 
-// firstAsk is when an order is due whose payment was started just now.
+// firstAsk returns when an order whose payment was just started is due.
 func (p *Processor) firstAsk(o *order.Order, s supplier.Entry) int64 {
 	if p.o.Calls == nil || s.Can().Querier == nil {
 		return o.ExpiresAt
@@ -187,7 +187,7 @@ func (p *Processor) firstAsk(o *order.Order, s supplier.Entry) int64 {
 	return at
 }
 
-// start calls the supplier and stores what came of it. It returns the order as it is then.
+// start calls the supplier and stores the result. It returns the updated order.
 func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r PayRequest) (*order.Order, error) {
 	a, s := x.attempt, x.entry
 	var said supplier.Started
@@ -218,7 +218,7 @@ func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r Pa
 	case supplier.Accepted:
 		to = Submitted
 	case supplier.StartRefused:
-		// After a start without a clear answer the refusal may be of the repeat alone.
+		// After a start without a clear answer, only the repeat may have been refused.
 		if !x.again {
 			to = AttemptFailed
 		}
@@ -227,7 +227,7 @@ func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r Pa
 }
 
 // keepStart stores the end of a start, by compare-and-set: a callback may have been faster.
-// Then the attempt and the order are read again.
+// Attempt and order are then read again.
 func (p *Processor) keepStart(ctx context.Context, o *order.Order, a *Attempt, to AttemptStatus, said supplier.Started, done *call.Done) (*order.Order, error) {
 	next := *a
 	next.Status, next.UpdatedAt = to, p.o.DB.Now()
@@ -268,12 +268,12 @@ func (p *Processor) keepStart(ctx context.Context, o *order.Order, a *Attempt, t
 	return o, nil
 }
 
-// valuePlace is where the value of an attempt is sealed for.
+// valuePlace is the place for which an attempt's value is sealed.
 func valuePlace(a *Attempt) seal.Place {
 	return seal.Place{Table: "payment_attempts", Row: strconv.FormatInt(a.ID, 10), Field: "value"}
 }
 
-// started is the answer about an attempt.
+// started returns the answer about an attempt.
 func (p *Processor) started(o *order.Order, x *starting) (Payment, error) {
 	a := x.attempt
 	out := Payment{

@@ -8,25 +8,25 @@ import (
 	"backstop/internal/order"
 )
 
-// Steps are the waits after which a supplier is asked about an order.
+// Steps are the waits between queries of a supplier about an order.
 type Steps struct {
 	Query []time.Duration // while it may be paid: the first from pay, each from the one before
-	Close []time.Duration // once it is to be closed; the last one repeats until closeFor
+	Close []time.Duration // while it is closing; the last one repeats until closeFor
 }
 
 const (
-	// closeFor is how long after its timeout an order is tried to be closed by its steps.
+	// closeFor is how long after its timeout an order is closed by these steps.
 	closeFor = 24 * time.Hour
-	// Daily is how often a supplier is asked about an order for which no step is left.
+	// Daily is how often an order without remaining steps is queried.
 	Daily = 24 * time.Hour
-	// spread is by what part the waits of two orders may differ, up or down: orders that
-	// were started together, or that an outage held up, are not asked about together.
+	// spread is the fraction by which the waits of two orders may differ, up or down, so that
+	// orders started together, or delayed by one outage, are not queried together.
 	spread = 0.1
 )
 
-// spreadOf is the factor of an order's waits, the same for all of them. What differs between
-// orders that were started together, the end of their ids, is hashed first: the last byte
-// hardly changes the upper bits.
+// spreadOf returns the factor for an order's waits, the same for all of them. The low bytes of
+// the id, which differ between orders started together, are hashed first: the last byte hashed
+// hardly affects the upper bits.
 func spreadOf(orderID int64) float64 {
 	h := fnv.New64a()
 	var id [8]byte
@@ -35,7 +35,7 @@ func spreadOf(orderID int64) float64 {
 	return 1 - spread + 2*spread*float64(h.Sum64()>>11)/(1<<53)
 }
 
-// firstClose is the wait before the first try to close (µs).
+// firstClose returns the wait before the first attempt to close (µs).
 func (s Steps) firstClose() int64 {
 	if len(s.Close) == 0 {
 		return 0
@@ -43,9 +43,9 @@ func (s Steps) firstClose() int64 {
 	return s.Close[0].Microseconds()
 }
 
-// Next is the moment at which an order that is paying or closing is asked about, or moved,
-// after it was asked QueryTries times in its status, now for the last time. stuck: no step is
-// left, and a person must look at it.
+// Next returns when a paying or closing order is next queried or moved, after QueryTries
+// queries in its status, the last of them now. stuck = no step is left, and a person must look
+// at it.
 func (s Steps) Next(o *order.Order, now int64) (at int64, stuck bool) {
 	after := func(wait time.Duration) int64 { return now + int64(float64(wait.Microseconds())*spreadOf(o.ID)) }
 	n := int(o.QueryTries)
@@ -63,5 +63,5 @@ func (s Steps) Next(o *order.Order, now int64) (at int64, stuck bool) {
 	} else {
 		at, stuck = now+Daily.Microseconds(), true
 	}
-	return min(at, max(o.ExpiresAt, now)), stuck // from its timeout on it is to be closed
+	return min(at, max(o.ExpiresAt, now)), stuck // from its timeout on it must be closed
 }

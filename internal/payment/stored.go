@@ -10,8 +10,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// payload is the message that an exception keeps: what is needed to confirm it again, and
-// nothing else of the buyer.
+// payload is the message stored with an exception: what is needed to confirm it again, and no
+// other data of the buyer.
 type payload struct {
 	Account    int64             `json:"account,string"`
 	EventKey   string            `json:"event_key"`
@@ -20,13 +20,13 @@ type payload struct {
 	Amount     int64             `json:"amount"` // minor units
 	Currency   string            `json:"currency"`
 	Status     supplier.Status   `json:"status"`
-	RawStatus  string            `json:"raw_status"` // the supplier's word
+	RawStatus  string            `json:"raw_status"` // the supplier's status
 	Identity   map[string]string `json:"identity"`   // the account that the message is for
 	OccurredAt *time.Time        `json:"occurred_at"`
 }
 
-// payload is the message as an exception keeps it; "" = it could not be read, or is not
-// about one payment.
+// payload returns the message as stored with an exception; "" = it could not be parsed, or is
+// not about one payment.
 func (m *Message) payload() string {
 	c := m.Content
 	if m.Unreadable != nil || c.Status == supplier.Unknown {
@@ -46,12 +46,12 @@ func (m *Message) payload() string {
 	return string(raw)
 }
 
-// ErrNoMessage: the message behind an exception is not stored any more, or its supplier
+// ErrNoMessage means that the message behind an exception is no longer stored, or its supplier
 // cannot be used.
-var ErrNoMessage = errors.New("the supplier's message is not stored any more: it cannot be confirmed again")
+var ErrNoMessage = errors.New("the supplier's message is no longer stored and cannot be confirmed again")
 
-// Stored is the message of an exception, to be confirmed again; the caller sets its Source.
-// Errors: ErrNoMessage.
+// Stored returns the message of an exception for another confirmation; the caller sets its
+// Source. Errors: ErrNoMessage.
 func (p *Processor) Stored(x *exception.Item) (*Message, error) {
 	s, ok := p.o.Settings.Current().Suppliers.ByID(x.SupplierID)
 	if x.Payload == "" || !ok {
@@ -61,7 +61,7 @@ func (p *Processor) Stored(x *exception.Item) (*Message, error) {
 	if err := json.Unmarshal([]byte(x.Payload), &k); err != nil {
 		return nil, fmt.Errorf("read the message of the exception %d: %w", x.ID, err)
 	}
-	s.AccountID = k.Account // of the message, whatever was changed in the settings since
+	s.AccountID = k.Account // of the message, whatever has changed in the settings since
 	m := &Message{Supplier: s, Content: supplier.Callback{
 		EventKey: k.EventKey, OrderRef: k.Reference, TradeNo: k.TradeNo, Amount: k.Amount, Currency: k.Currency,
 		Status: k.Status, RawStatus: k.RawStatus, Identity: k.Identity,

@@ -2,7 +2,7 @@ package payment
 
 import "backstop/internal/base/text"
 
-// Texts are what rows keep of this package by a code and its arguments.
+// Texts are the texts that rows store by code and arguments.
 var Texts text.Codes
 
 var (
@@ -21,9 +21,9 @@ var (
 	stepException = Texts.New("payment.exception", text.Text{ZH: "这笔款已是异常", EN: "the money is an exception already"})
 	stepDecided   = Texts.New("payment.decided", text.Text{ZH: "这笔款已由复核决定处理完毕", EN: "an approval has dealt with this money"})
 	stepPaidBy    = Texts.New("payment.paid_by", text.Text{ZH: "已由渠道流水号 %s 支付", EN: "paid already by trade number %s"})
-	stepLate      = Texts.New("payment.late", text.Text{ZH: "“%s”：付款来迟了", EN: "%s: the money came late"})
-	stepNothing   = Texts.New("payment.nothing", text.Text{ZH: "不改变已结束的订单", EN: "moves nothing of an order that is over"})
-	stepFailed    = Texts.New("payment.failed", text.Text{ZH: "最后一次支付尝试已确定失败", EN: "the last attempt failed for good"})
+	stepLate      = Texts.New("payment.late", text.Text{ZH: "“%s”：付款来迟了", EN: "%s: the payment came late"})
+	stepNothing   = Texts.New("payment.nothing", text.Text{ZH: "不改变已结束的订单", EN: "does not change an order that has ended"})
+	stepFailed    = Texts.New("payment.failed", text.Text{ZH: "最后一次支付尝试已确定失败", EN: "the last attempt definitely failed"})
 	stepClosed    = Texts.New("payment.closed", text.Text{ZH: "渠道关闭了最后一次支付尝试", EN: "the supplier closed the last attempt"})
 	stepPayAgain  = Texts.New("payment.pay_again", text.Text{ZH: "这次支付尝试已关闭；订单仍可再次支付，直至超时", EN: "this attempt is closed; the order may be paid again until it expires"})
 	stepOther     = Texts.New("payment.other", text.Text{ZH: "另一次支付尝试仍可能成功", EN: "another attempt may still succeed"})

@@ -20,24 +20,24 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// holdStep is how many exceptions one transaction of HoldOpen takes.
+// holdStep is how many exceptions one transaction of HoldOpen handles.
 const holdStep = 100
 
-// Read reads a stored callback again, as its adapter did when it came.
+// Read parses a stored callback again, as its adapter did on receipt.
 type Read func(supplier.Entry, *supplier.Request) (supplier.Callback, error)
 
-// OpenHeld is what HoldOpen did.
+// OpenHeld is the result of HoldOpen.
 type OpenHeld struct {
-	Entries int64 // that were booked
+	Entries int64 // entries booked
 	Sums    money.Totals
-	// Unknown are exceptions without an order of which nothing says any more whether money
+	// Unknown counts exceptions without an order for which nothing stored says whether money
 	// came.
 	Unknown int64
 }
 
-// HoldOpen fills the exceptions that programs before this one have left open: with the
-// message, where its callback is still stored, and with the entry that holds the money. Cut
-// off, it goes on where it was; done once, it does nothing.
+// HoldOpen completes the exceptions that earlier versions left open: with the message, if its
+// callback is still stored, and with the entry that holds the money. If interrupted it can be
+// resumed; once done, it does nothing.
 func (p *Processor) HoldOpen(ctx context.Context, read Read) (OpenHeld, error) {
 	var all OpenHeld
 	for {
@@ -51,7 +51,7 @@ func (p *Processor) HoldOpen(ctx context.Context, read Read) (OpenHeld, error) {
 	}
 }
 
-// before is an exception of before, with what could be found out about it.
+// before is an exception of an earlier version, with what could be found out about it.
 type before struct {
 	*exception.Item
 	id     string // of the entry that holds its money
@@ -114,7 +114,7 @@ func (p *Processor) look(ctx context.Context, read Read, x *exception.Item) (bef
 	var detail struct {
 		TradeNo string `json:"trade_no"`
 	}
-	_ = json.Unmarshal(x.Detail, &detail) // empty where it cannot be read
+	_ = json.Unmarshal(x.Detail, &detail) // empty if it cannot be parsed
 	found := before{
 		Item: x, id: heldID(at[0].AccountID, detail.TradeNo, x.OrderNo), trade: tradeKey{at[0].AccountID, detail.TradeNo},
 		code: at[0].Code, amount: x.Amount, paid: x.Kind != exception.UnknownOrder, // the others are about nothing else
@@ -136,7 +136,7 @@ func (p *Processor) look(ctx context.Context, read Read, x *exception.Item) (bef
 	return found, err
 }
 
-// storedCallback is what is stored of a callback.
+// storedCallback is the stored part of a callback.
 type storedCallback struct {
 	ID         int64
 	ReceivedAt int64
@@ -159,7 +159,7 @@ func (p *Processor) callbacksOf(ctx context.Context, x *exception.Item) (rows []
 	return rows, nil
 }
 
-// request is the callback as it came.
+// request returns the callback as received.
 func (c *storedCallback) request() *supplier.Request {
 	r := &supplier.Request{Method: c.Method, RawQuery: c.Query, Header: http.Header{}, Body: c.Body, ReceivedAt: time.UnixMicro(c.ReceivedAt).UTC()}
 	for line := range strings.Lines(c.Headers) {
@@ -167,11 +167,11 @@ func (c *storedCallback) request() *supplier.Request {
 			r.Header.Add(name, value)
 		}
 	}
-	r.RemoteAddr, _ = netip.ParseAddr(c.RemoteAddr) // none where it was not known
+	r.RemoteAddr, _ = netip.ParseAddr(c.RemoteAddr) // none if it was unknown
 	return r
 }
 
-// holdFound writes what was found, and books the money that is not booked already.
+// holdFound writes what was found, and books the money that is not booked yet.
 func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did *OpenHeld) error {
 	b := &batch{p: p, tx: tx, held: map[string]*held{}, attempts: map[int64][]*Attempt{}, trades: map[tradeKey]int64{}, booked: map[tradeKey]bool{}}
 	var refs, trades []string
@@ -209,7 +209,7 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 	return w.Exec(ctx)
 }
 
-// readBooked reads what is booked of trades, in suspense or for an order.
+// readBooked reads what is booked for trades, in suspense or for an order.
 func (b *batch) readBooked(ctx context.Context, refs, trades []string) error {
 	r := b.tx.Reads()
 	r.Add(b.addAttempt, attemptRows+" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney, slices.Compact(slices.Sorted(slices.Values(trades))), refs)

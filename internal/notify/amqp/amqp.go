@@ -1,10 +1,10 @@
-// Package amqp sends notifications to a recipient's RabbitMQ (AMQP 0-9-1): persistent
-// messages, confirmed by the broker, and mandatory. A message that no queue takes is
-// returned and counts as a failure; otherwise a missing binding would lose every
-// notification and look like success.
+// Package amqp sends notifications to a recipient's RabbitMQ (AMQP 0-9-1): persistent messages,
+// confirmed by the broker, and mandatory. A message that no queue accepts is returned and
+// counts as a failure; otherwise a missing binding would lose every notification while looking
+// like success.
 //
-// Credentials: "username" and "password" (by default guest, as in RabbitMQ for its own
-// host). They are part of no log and no result.
+// Credentials: "username" and "password" (default guest, which RabbitMQ allows only from its
+// own host). They appear in no log and no result.
 package amqp
 
 import (
@@ -26,10 +26,10 @@ import (
 )
 
 const (
-	// maxConnections is far above the brokers of the recipients of one node, and far below
-	// the files that a process may open.
+	// maxConnections is far above the number of brokers of one node's recipients, and far below
+	// the process's limit of open files.
 	maxConnections = 256
-	// idleTimeout keeps a connection over a few minutes without events.
+	// idleTimeout keeps a connection through a few minutes without events.
 	idleTimeout = 5 * time.Minute
 	// heartbeat detects a connection that a middlebox has dropped.
 	heartbeat = 10 * time.Second
@@ -81,7 +81,7 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	result.RemoteAddr = lease.Conn.remote
 	if err := lease.Conn.publish(ctx, to, publishing); err != nil {
 		if !errors.Is(err, errRefused) {
-			lease.Drop() // whether the message was taken is unknown: the connection is not used again
+			lease.Drop() // unknown whether the broker accepted it: do not reuse the connection
 		}
 		result.Class, result.Error = classify(ctx, err)
 		return result
@@ -98,7 +98,7 @@ func (c *Channel) take(ctx context.Context, to target, m notify.Message) (*pool.
 		if err != nil || !lease.Conn.conn.IsClosed() {
 			return lease, err
 		}
-		// The broker has closed it since.
+		// The broker has closed it meanwhile.
 		lease.Drop()
 		lease.Release()
 	}
@@ -116,7 +116,7 @@ func publishingOf(m notify.Message) amqp091.Publishing {
 	}
 }
 
-// record is what is stored of the message beside its body.
+// record returns what is stored of the message besides its body.
 func record(to target, p amqp091.Publishing) string {
 	lines := []string{
 		"exchange: " + to.exchange, "routing-key: " + to.key, "message-id: " + p.MessageId, "type: " + p.Type,
@@ -128,7 +128,7 @@ func record(to target, p amqp091.Publishing) string {
 	return strings.Join(lines, "\n")
 }
 
-// errRefused means that the broker has understood and refused.
+// errRefused means that the broker understood and refused.
 var errRefused = errors.New("refused")
 
 func classify(ctx context.Context, err error) (notify.Class, string) {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxIdlePublishers is how many idle AMQP channels of a connection are kept: the slots
-	// of one busy recipient.
+	// maxIdlePublishers is how many idle AMQP channels of a connection are kept: about the
+	// slots of one busy recipient.
 	maxIdlePublishers = 16
 	// closeTime bounds the closing handshake with a broker.
 	closeTime = 2 * time.Second
@@ -32,8 +32,8 @@ type link struct {
 	idle []*publisher
 }
 
-// publisher is an AMQP channel in confirm mode with one message at a time, so that what is
-// returned belongs to that message.
+// publisher is an AMQP channel in confirm mode with one message at a time, so that a returned
+// message is always that one.
 type publisher struct {
 	ch       *amqp091.Channel
 	returned chan amqp091.Return
@@ -75,8 +75,8 @@ func (l *link) close() {
 	_ = l.raw.Close()
 }
 
-// publish sends a message and waits for the broker's confirmation. The broker refused the
-// message where the error is errRefused; after any other it may have taken it.
+// publish sends a message and waits for the broker's confirmation. On errRefused the broker
+// refused the message; after any other error it may have accepted it.
 func (l *link) publish(ctx context.Context, to target, message amqp091.Publishing) error {
 	p, confirmed, err := l.begin(ctx, to, message)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *link) publish(ctx context.Context, to target, message amqp091.Publishin
 	}
 	if !confirmed.Acked() {
 		select {
-		// A channel that is closed fails its message, with the reason.
+		// Closing a channel fails its message, with the reason.
 		case reason, ok := <-p.closed:
 			if ok && reason.Server {
 				return fmt.Errorf("%w: the broker says: %s", errRefused, reason.Reason)
@@ -105,15 +105,15 @@ func (l *link) publish(ctx context.Context, to target, message amqp091.Publishin
 	// The broker returns a message before it confirms it.
 	case r, ok := <-p.returned:
 		if ok {
-			return fmt.Errorf("%w: no queue took it: the broker returned it with %d %s", errRefused, r.ReplyCode, r.ReplyText)
+			return fmt.Errorf("%w: no queue accepted it: the broker returned it with %d %s", errRefused, r.ReplyCode, r.ReplyText)
 		}
 	default:
 	}
 	return nil
 }
 
-// begin writes the message. The library's calls take no context: where one does not return
-// in time, the connection is closed under it.
+// begin writes the message. The library's calls take no context: if one does not return in
+// time, its connection is closed.
 func (l *link) begin(ctx context.Context, to target, message amqp091.Publishing) (*publisher, *amqp091.DeferredConfirmation, error) {
 	stop := context.AfterFunc(ctx, func() { _ = l.raw.Close() })
 	defer stop()
@@ -128,7 +128,7 @@ func (l *link) begin(ctx context.Context, to target, message amqp091.Publishing)
 	return p, confirmed, nil
 }
 
-// publisher takes one that is idle, or opens one.
+// publisher returns an idle one, or opens one.
 func (l *link) publisher() (*publisher, error) {
 	for {
 		l.mu.Lock()
@@ -151,13 +151,13 @@ func (l *link) publisher() (*publisher, error) {
 	if err := ch.Confirm(false); err != nil {
 		return nil, err
 	}
-	// Both have room for all that one message can cause: the library must never wait.
+	// Both have room for everything one message can cause, so that the library never blocks.
 	return &publisher{
 		ch: ch, returned: ch.NotifyReturn(make(chan amqp091.Return, 1)), closed: ch.NotifyClose(make(chan *amqp091.Error, 1)),
 	}, nil
 }
 
-// keep keeps a publisher for another message.
+// keep returns a publisher for reuse.
 func (l *link) keep(p *publisher) {
 	l.mu.Lock()
 	if len(l.idle) < maxIdlePublishers {

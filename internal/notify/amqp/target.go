@@ -12,8 +12,8 @@ import (
 	"backstop/internal/base/egress"
 )
 
-// ErrTarget is the error of a URL that cannot be used. Its text never holds the URL, which
-// may have been written with a password.
+// ErrTarget means that a URL cannot be used. Its text never contains the URL, which might
+// contain a password.
 var ErrTarget = errors.New("bad amqp address")
 
 // maxName bounds names of exchanges and routing keys: short strings in AMQP.

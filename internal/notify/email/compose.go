@@ -16,8 +16,8 @@ import (
 // maxField bounds one field of the text; the attachment has all of it.
 const maxField = 500
 
-// compose writes the mail and returns it with the lines of it that are stored. Its Message-ID
-// holds the notification's id, so that repeats of an event can be recognised.
+// compose returns the mail, and those of its lines that are stored. The Message-ID contains the
+// notification's id, so that repeats can be recognised.
 func compose(m notify.Message, from string, recipients []string) (*mail.Msg, string, error) {
 	msg := mail.NewMsg()
 	if err := msg.From(from); err != nil {
@@ -34,7 +34,7 @@ func compose(m notify.Message, from string, recipients []string) (*mail.Msg, str
 	msg.Subject(subject)
 	msg.SetMessageIDWithValue(id)
 	msg.SetDateWithValue(m.At)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no holiday answers
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
 
 	var text strings.Builder
 	for _, part := range append([]notify.Part{{ID: m.ID, Type: m.Type, Body: m.Body}}, m.More...) {
@@ -51,9 +51,9 @@ func compose(m notify.Message, from string, recipients []string) (*mail.Msg, str
 	return msg, "To: " + strings.Join(recipients, ", ") + "\nFrom: " + from + "\nSubject: " + subject + "\nMessage-ID: <" + id + ">", nil
 }
 
-// fieldsOf are the fields of the body's data, of one line each.
+// fieldsOf returns the fields of the body's data, each on one line.
 func fieldsOf(body []byte) map[string]string {
-	all, _ := notify.Fields(body) // a body that cannot be read is attached all the same
+	all, _ := notify.Fields(body) // an unreadable body is attached all the same
 	fields := make(map[string]string, len(all))
 	for name, value := range all {
 		fields[outcome.OneLine(name)] = outcome.Clean(outcome.OneLine(value), maxField)

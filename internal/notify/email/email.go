@@ -1,10 +1,10 @@
-// Package email sends notifications by mail: one mail for each event or digest, with the
-// fields as text and the frozen bodies attached. It is for human readers: a delivered mail
-// does not prove that a program has acted on it.
+// Package email sends notifications by mail: one mail per event or digest, with the fields as
+// text and the frozen bodies attached. It is meant for human readers: a delivered mail does not
+// prove that a program has processed it.
 //
 // Credentials: "server" (smtp://host[:587] with STARTTLS, smtps://host[:465]), "from", and
-// where the server requires them "username" and "password". Nothing is sent before the
-// connection is encrypted.
+// "username" and "password" if the server requires them. Nothing is sent before the connection
+// is encrypted.
 package email
 
 import (
@@ -66,20 +66,20 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	return result
 }
 
-// deliver sends a mail. Errors after the server has accepted it change nothing.
+// deliver sends a mail. Errors after the server has accepted it are ignored.
 func deliver(ctx context.Context, dial *dialer, credentials map[string]string, msg *mail.Msg) error {
 	options := []mail.Option{
 		mail.WithPort(dial.via.port), mail.WithDialContextFunc(dial.connect), mail.WithTLSConfig(dial.out.TLSConfig(dial.via.host, dial.certificate)),
 		mail.WithHELO(dial.via.domain), mail.WithoutNoop(), mail.WithTLSPolicy(mail.TLSMandatory),
 	}
 	if dial.via.scheme == "smtps" {
-		// Our own dialer has done the handshake. With WithSSL the library would assume a
-		// plain connection from a custom dialer, and offer no login.
+		// Our own dialer has done the handshake. With WithSSL the library would assume a plain
+		// connection from a custom dialer and offer no login.
 		options = append(options, mail.WithTLSPolicy(mail.TLSOpportunistic))
 	}
 	if end, ok := ctx.Deadline(); ok {
-		// The context ends it; the library's own timeout comes later, so that only one of
-		// them decides the class.
+		// ctx ends it; the library's own timeout comes later, so that only one of them
+		// determines the class.
 		options = append(options, mail.WithTimeout(max(time.Until(end), 0)+time.Second))
 	}
 	if user := credentials["username"]; user != "" {

@@ -17,13 +17,13 @@ import (
 )
 
 var (
-	// ErrTarget is the error of a URL that cannot be used.
+	// ErrTarget means that a URL cannot be used.
 	ErrTarget = errors.New("bad mail address")
-	// ErrServer is the error of a server or sender that cannot be used.
+	// ErrServer means that a server or sender cannot be used.
 	ErrServer = errors.New("bad mail server")
 )
 
-// Limits of a URL: for more readers there are mailing lists.
+// Limits of a URL; use a mailing list for more recipients.
 const maxRecipients, maxAddress = 10, 254
 
 // CheckTarget checks a URL: mailto:a@shop.example[,b@shop.example…]. Errors are ErrTarget.
@@ -49,7 +49,7 @@ func parse(raw string) ([]string, error) {
 	}
 	for _, r := range recipients {
 		if !isAddress(r) {
-			return nil, fmt.Errorf("%w: mailto: must be followed by addresses with commas between them, nothing else", ErrTarget)
+			return nil, fmt.Errorf("%w: mailto: must be followed by comma-separated addresses and nothing else", ErrTarget)
 		}
 	}
 	return recipients, nil
@@ -61,7 +61,7 @@ func isAddress(text string) bool {
 	return err == nil && a.Address == text && len(text) <= maxAddress && !strings.ContainsAny(text, "?&\"")
 }
 
-// server is the mail server of an endpoint, and the sender.
+// server is the mail server of an endpoint, with the sender.
 type server struct {
 	scheme string // smtp (STARTTLS) or smtps
 	host   string
@@ -122,7 +122,7 @@ func (d *dialer) connect(ctx context.Context, _, _ string) (net.Conn, error) {
 	return conn, nil
 }
 
-// cut closes the connection, whatever is being sent on it.
+// cut closes the connection, even while something is being sent.
 func (d *dialer) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

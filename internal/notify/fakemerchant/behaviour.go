@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Exchange is one request and the way to answer it.
+// Exchange is one request and the means to answer it.
 type Exchange struct {
 	Request
 	w      http.ResponseWriter
@@ -20,11 +20,11 @@ type Exchange struct {
 	closed <-chan struct{}
 }
 
-// Behaviour answers one request. Those that need the raw connection reset the stream on
+// Behaviour answers one request. Behaviours that need the raw connection reset the stream on
 // HTTP/2.
 type Behaviour func(x *Exchange)
 
-// Answer answers at once.
+// Answer responds at once.
 func Answer(status int, body string) Behaviour {
 	return func(x *Exchange) {
 		x.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -33,7 +33,7 @@ func Answer(status int, body string) Behaviour {
 	}
 }
 
-// AnswerHeader adds header fields to what then answers.
+// AnswerHeader adds header fields to the response of then.
 func AnswerHeader(header http.Header, then Behaviour) Behaviour {
 	return func(x *Exchange) {
 		for name, values := range header {
@@ -43,7 +43,7 @@ func AnswerHeader(header http.Header, then Behaviour) Behaviour {
 	}
 }
 
-// Sleep waits before then answers, unless the sender leaves.
+// Sleep waits before then answers, unless the sender disconnects.
 func Sleep(d time.Duration, then Behaviour) Behaviour {
 	return func(x *Exchange) {
 		if !x.wait(d) {
@@ -53,7 +53,7 @@ func Sleep(d time.Duration, then Behaviour) Behaviour {
 	}
 }
 
-// FailFirst answers the first n attempts of every notification with status.
+// FailFirst responds with status to the first n attempts of every notification.
 func FailFirst(n, status int, then Behaviour) Behaviour {
 	fail := Answer(status, "not yet")
 	return func(x *Exchange) {
@@ -65,7 +65,7 @@ func FailFirst(n, status int, then Behaviour) Behaviour {
 	}
 }
 
-// Hang takes the request and never answers.
+// Hang accepts the request and never responds.
 func Hang() Behaviour {
 	return func(x *Exchange) {
 		select {
@@ -76,7 +76,7 @@ func Hang() Behaviour {
 	}
 }
 
-// Drip answers 200 and then sends a byte of body each interval, without end.
+// Drip responds 200 and then sends one byte of body per interval, endlessly.
 func Drip(interval time.Duration) Behaviour {
 	return func(x *Exchange) {
 		x.w.WriteHeader(http.StatusOK)
@@ -91,7 +91,7 @@ func Drip(interval time.Duration) Behaviour {
 	}
 }
 
-// DripHeader sends the status line and then a byte of header each interval.
+// DripHeader sends the status line and then one byte of header per interval.
 func DripHeader(interval time.Duration) Behaviour {
 	return raw(func(x *Exchange, conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Slow: ")
@@ -103,21 +103,21 @@ func DripHeader(interval time.Duration) Behaviour {
 	})
 }
 
-// Reset takes the request and resets the connection (RST).
+// Reset accepts the request and resets the connection (RST).
 func Reset() Behaviour {
 	return raw(func(_ *Exchange, conn net.Conn) { reset(conn) })
 }
 
-// ResetInBody resets the connection in the middle of a 200.
+// ResetInBody resets the connection in the middle of a 200 response.
 func ResetInBody() Behaviour {
 	return raw(func(x *Exchange, conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsucc")
-		x.wait(50 * time.Millisecond) // lets the bytes out before the reset overtakes them
+		x.wait(50 * time.Millisecond) // so that the bytes go out before the reset
 		reset(conn)
 	})
 }
 
-// Redirect sends the sender elsewhere.
+// Redirect redirects the sender.
 func Redirect(status int, to string) Behaviour {
 	return func(x *Exchange) {
 		x.w.Header().Set("Location", to)
@@ -125,12 +125,12 @@ func Redirect(status int, to string) Behaviour {
 	}
 }
 
-// RedirectLoop sends the sender back to where it came.
+// RedirectLoop redirects the sender to the same URL.
 func RedirectLoop() Behaviour {
 	return func(x *Exchange) { Redirect(http.StatusFound, x.Path)(x) }
 }
 
-// Huge answers 200 with a body of size bytes.
+// Huge responds 200 with a body of size bytes.
 func Huge(size int64) Behaviour {
 	return func(x *Exchange) {
 		x.w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
@@ -143,8 +143,8 @@ func Huge(size int64) Behaviour {
 	}
 }
 
-// GzipBomb answers 200 with a small body that decompresses to 64 MB, although the request
-// does not accept compression.
+// GzipBomb responds 200 with a small body that decompresses to 64 MB, although the request does
+// not accept compression.
 func GzipBomb() Behaviour {
 	small := bomb()
 	return func(x *Exchange) {
@@ -156,24 +156,24 @@ func GzipBomb() Behaviour {
 
 var bomb = sync.OnceValue(func() []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is a known one
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is valid
 	zeros := make([]byte, 1<<20)
 	for range 64 {
-		_, _ = w.Write(zeros) // a bytes.Buffer takes everything
+		_, _ = w.Write(zeros) // writing to a bytes.Buffer never fails
 	}
 	_ = w.Close()
 	return b.Bytes()
 })
 
-// HugeHeader answers 200 with size bytes of header.
+// HugeHeader responds 200 with size bytes of header.
 func HugeHeader(size int) Behaviour {
 	return AnswerHeader(http.Header{"X-Huge": {strings.Repeat("h", size)}}, Answer(http.StatusOK, "success"))
 }
 
-// CloseSilently takes the request and closes the connection without an answer.
+// CloseSilently accepts the request and closes the connection without a response.
 func CloseSilently() Behaviour { return Bytes("") }
 
-// CloseInHeader closes the connection in the middle of the answer's header.
+// CloseInHeader closes the connection in the middle of the response header.
 func CloseInHeader() Behaviour { return Bytes("HTTP/1.1 200 OK\r\nContent-Ty") }
 
 // CloseInBody closes the connection before the promised body is complete.
@@ -181,16 +181,16 @@ func CloseInBody() Behaviour {
 	return Bytes("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsuccess")
 }
 
-// Garbage answers with something that is not HTTP.
+// Garbage responds with something that is not HTTP.
 func Garbage() Behaviour { return Bytes("\x16\x03\x00 SSH-2.0-OpenSSH_9.9\r\n\x00\xff\r\n") }
 
-// Bytes writes text on the connection as it is, and closes it.
+// Bytes writes text to the connection unchanged and closes it.
 func Bytes(text string) Behaviour {
 	return raw(func(_ *Exchange, conn net.Conn) { _, _ = io.WriteString(conn, text) })
 }
 
-// wait returns true after d, and false as soon as the sender or the merchant is
-// gone.
+// wait returns true after d, or false as soon as the sender disconnects or the merchant is
+// closed.
 func (x *Exchange) wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -204,7 +204,7 @@ func (x *Exchange) wait(d time.Duration) bool {
 	}
 }
 
-// raw takes the connection away from the HTTP server, and closes it at the end.
+// raw hijacks the connection from the HTTP server and closes it at the end.
 func raw(play func(x *Exchange, conn net.Conn)) Behaviour {
 	return func(x *Exchange) {
 		conn, _, err := http.NewResponseController(x.w).Hijack()

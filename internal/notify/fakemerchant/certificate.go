@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// Certificate is the kind of certificate that a merchant shows.
+// Certificate is the kind of certificate that a merchant presents.
 type Certificate int
 
-// Certificates of a merchant. All are self-signed: senders that do not trust
-// Merchant.Roots see an unknown authority.
+// Certificates of a merchant. All are self-signed; senders that do not trust Merchant.Roots see
+// an unknown authority.
 const (
 	NoTLS      Certificate = iota
 	ValidTLS               // for 127.0.0.1 and localhost
-	ExpiredTLS             // the same, ended yesterday
+	ExpiredTLS             // the same, expired yesterday
 	OtherTLS               // for another name
 )
 
-// Issue makes a certificate for 127.0.0.1 and localhost, which its owner may show
-// as a server or as a client, and the pool that trusts it.
+// Issue creates a certificate for 127.0.0.1 and localhost, usable as server and client, and the
+// pool that trusts it.
 func Issue() (tls.Certificate, *x509.CertPool, error) { return issue(ValidTLS) }
 
-// issue makes a certificate and the pool that trusts it.
+// issue creates a certificate and the pool that trusts it.
 func issue(kind Certificate) (tls.Certificate, *x509.CertPool, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

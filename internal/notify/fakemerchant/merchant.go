@@ -1,5 +1,5 @@
-// Package fakemerchant is a merchant's server on a free port of 127.0.0.1 that behaves as
-// badly as it is set to. It does not need a test: demo and bench run it too.
+// Package fakemerchant is a merchant's server on a free port of 127.0.0.1 with configurable
+// misbehaviour. It does not depend on testing: demo and bench use it too.
 package fakemerchant
 
 import (
@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// defaultKeep is how many requests a merchant remembers.
+	// defaultKeep is how many requests a merchant keeps.
 	defaultKeep = 4096
-	// maxBody bounds what a merchant reads of one request.
+	// maxBody bounds how much of a request's body is read.
 	maxBody = 1 << 20
-	// clockSkew is how far a request's timestamp may be from its arrival, as in the libraries
-	// of Standard Webhooks.
+	// clockSkew is the tolerated difference between a request's timestamp and its arrival, as
+	// in the libraries of Standard Webhooks.
 	clockSkew = 5 * time.Minute
 )
 
 // Options of a Merchant. The zero value serves plain HTTP.
 type Options struct {
-	// TLS makes the merchant serve https (HTTP/2 too) with such a certificate.
+	// TLS makes the merchant serve https (and HTTP/2) with this certificate.
 	TLS Certificate
-	// ClientCAs, with TLS, makes the merchant require a client certificate of one of these
+	// ClientCAs, with TLS, makes the merchant require a client certificate from one of these
 	// authorities.
 	ClientCAs *x509.CertPool
-	// Keep is how many requests are remembered, the newest ones: 0 means 4096,
-	// below 0 none (they are only counted, and Request.Attempt is 0).
+	// Keep is how many of the newest requests are kept: 0 = 4096; negative = none (they are
+	// only counted, and Request.Attempt is 0).
 	Keep int
 }
 
@@ -69,12 +69,12 @@ type Merchant struct {
 
 	mu       sync.Mutex
 	keep     int
-	requests []Request // a ring once it is full
+	requests []Request // a ring buffer
 	next     int
-	attempts map[string]int // by id, of the requests remembered
+	attempts map[string]int // by id, of the kept requests
 }
 
-// Open starts a merchant that answers 200 with "success" to everything, until Behave changes
+// Open starts a merchant that responds 200 with "success" to everything until Behave changes
 // that.
 func Open(options Options) (*Merchant, error) {
 	m := &Merchant{
@@ -116,22 +116,22 @@ func Open(options Options) (*Merchant, error) {
 	return m, nil
 }
 
-// URL is where the merchant receives notifications.
+// URL returns the URL for notifications.
 func (m *Merchant) URL() string { return m.scheme + "://" + m.listener.Addr().String() + "/notify" }
 
-// Roots trust the merchant's certificate; nil without TLS.
+// Roots returns the pool that trusts the merchant's certificate; nil without TLS.
 func (m *Merchant) Roots() *x509.CertPool { return m.roots }
 
-// Behave changes how the merchant answers from the next request on.
+// Behave changes the behaviour from the next request on.
 func (m *Merchant) Behave(b Behaviour) { m.behaviour.Store(&b) }
 
-// Count is how many requests came so far.
+// Count returns the number of requests so far.
 func (m *Merchant) Count() int { return int(m.count.Load()) }
 
-// Connections is how many connections were accepted so far.
+// Connections returns the number of accepted connections so far.
 func (m *Merchant) Connections() int { return int(m.connections.Load()) }
 
-// Requests returns the requests remembered, oldest first.
+// Requests returns the kept requests, oldest first.
 func (m *Merchant) Requests() []Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,7 +140,7 @@ func (m *Merchant) Requests() []Request {
 	return append(list, m.requests[:m.next]...)
 }
 
-// Close stops the merchant and breaks off what is under way.
+// Close stops the merchant and aborts running requests.
 func (m *Merchant) Close() error {
 	m.once.Do(func() { close(m.closed) })
 	if err := m.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -152,7 +152,7 @@ func (m *Merchant) Close() error {
 func (m *Merchant) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
-		return // the sender has gone
+		return // the sender disconnected
 	}
 	request := m.record(Request{
 		N: int(m.count.Add(1)), ID: r.Header.Get(standardwebhooks.HeaderWebhookID), At: time.Now(),
@@ -161,7 +161,7 @@ func (m *Merchant) serve(w http.ResponseWriter, r *http.Request) {
 	(*m.behaviour.Load())(&Exchange{Request: request, w: w, r: r, closed: m.closed})
 }
 
-// record remembers a request in place of the oldest and numbers its attempt.
+// record stores a request in place of the oldest and numbers its attempt.
 func (m *Merchant) record(r Request) Request {
 	if m.keep < 0 {
 		return r
@@ -183,9 +183,8 @@ func (m *Merchant) record(r Request) Request {
 	return r
 }
 
-// Verify checks a request as a merchant's own code would, with the library of Standard
-// Webhooks: one of the secrets has signed it, the timestamp is current, and the body has the
-// id of the header.
+// Verify checks a request as a merchant's own code would, with the Standard Webhooks library:
+// signed with one of the secrets, a current timestamp, and the same id in body and header.
 func Verify(r Request, secrets ...[]byte) error {
 	seconds, err := strconv.ParseInt(r.Header.Get(standardwebhooks.HeaderWebhookTimestamp), 10, 64)
 	if err != nil {

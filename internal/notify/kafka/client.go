@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	// requestRetries are those of a client within an attempt: one, for a connection that
-	// turned out to be closed. All others are those of the schedule.
+	// requestRetries within an attempt: one, for a connection that turned out to be closed. All
+	// other retries are up to the schedule.
 	requestRetries = 1
-	// metadataPause is how often the metadata of an unknown topic may be requested.
+	// metadataPause is the minimum interval between requests for the metadata of an unknown
+	// topic.
 	metadataPause = 250 * time.Millisecond
 )
 
@@ -46,8 +47,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// open makes a client and checks that a broker answers it, so that a wrong address or login
-// is reported at once: the client itself would go on trying.
+// open creates a client and checks that a broker responds, so that a wrong address or login is
+// reported at once; the client itself would keep trying.
 func open(ctx context.Context, out *egress.Client, to target, m notify.Message) (*link, error) {
 	l := &link{conns: map[*conn]struct{}{}}
 	l.dial = func(ctx context.Context, address string) (net.Conn, error) {
@@ -58,11 +59,11 @@ func open(ctx context.Context, out *egress.Client, to target, m notify.Message) 
 	}
 	options := []kgo.Opt{
 		kgo.ClientID("Backstop"), kgo.SeedBrokers(to.brokers...),
-		// Every broker, also one that another broker names, is checked when it is dialled.
+		// Every broker is checked when dialled, including those named by another broker.
 		kgo.Dialer(l.connect),
 		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotent writes, which are the default
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.ProducerLinger(0), // no message waits for another
+		kgo.ProducerLinger(0), // do not delay messages
 		kgo.RequestRetries(requestRetries), kgo.UnknownTopicRetries(requestRetries), kgo.MetadataMinAge(metadataPause),
 		kgo.ConnIdleTimeout(idleTimeout), kgo.DisableClientMetrics(),
 	}
@@ -101,8 +102,8 @@ func (l *link) connect(ctx context.Context, _, address string) (net.Conn, error)
 	return c, nil
 }
 
-// cut closes the connections under the client, which would wait for a silent broker long
-// after the attempt.
+// cut closes the connections under the client, which would otherwise wait for a silent broker
+// long after the attempt.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

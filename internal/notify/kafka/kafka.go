@@ -1,9 +1,9 @@
-// Package kafka sends notifications to a recipient's Kafka, written by all in-sync replicas,
-// by an idempotent producer, so that no retry inside an attempt writes a message twice.
-// Messages of one order have the order's number as their key and therefore keep their
-// sequence in the topic.
+// Package kafka sends notifications to a recipient's Kafka with an idempotent producer and
+// acknowledgement by all in-sync replicas, so that no retry inside an attempt writes a message
+// twice. Messages of one order have the order number as their key and therefore keep their
+// order in the topic.
 //
-// Credentials: "username" and "password". They are part of no log and no result.
+// Credentials: "username" and "password". They appear in no log and no result.
 package kafka
 
 import (
@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// maxClients is far above the Kafkas of the recipients of one node; each client holds a
-	// connection to every broker that it writes to.
+	// maxClients is far above the number of Kafka clusters of one node's recipients; each
+	// client holds a connection to every broker that it writes to.
 	maxClients = 128
-	// idleTimeout keeps a connection over a few minutes without events.
+	// idleTimeout keeps a connection through a few minutes without events.
 	idleTimeout = 5 * time.Minute
 )
 
@@ -87,8 +87,8 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	return result
 }
 
-// write produces one record. The client's callback may come later than the end of the
-// context: it may not give up a record that a broker could already have.
+// write produces one record. The client's callback may come after ctx has ended: it may not
+// abandon a record that a broker could already have.
 func write(ctx context.Context, client *kgo.Client, record *kgo.Record) error {
 	written := make(chan error, 1)
 	client.Produce(ctx, record, func(_ *kgo.Record, err error) { written <- err })
@@ -100,8 +100,8 @@ func write(ctx context.Context, client *kgo.Client, record *kgo.Record) error {
 	}
 }
 
-// recordOf copies the body: a record that a broker may already have stays in the client
-// after the attempt is over.
+// recordOf copies the body: a record that a broker may already have stays in the client after
+// the attempt.
 func recordOf(to target, m notify.Message) *kgo.Record {
 	timestamp := strconv.FormatInt(m.At.Unix(), 10)
 	header := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
@@ -117,13 +117,13 @@ func recordOf(to target, m notify.Message) *kgo.Record {
 	return r
 }
 
-// orderOf is the number of the order that a message is about, or the message's own id.
+// orderOf returns the number of the order that a message is about, or the message's own id.
 func orderOf(m notify.Message) string {
 	fields, _ := notify.Fields(m.Body) // without fields it is the id
 	return cmp.Or(fields["order_no"], m.ID)
 }
 
-// shown is what is stored of a record beside its value.
+// shown returns what is stored of a record besides its value.
 func shown(r *kgo.Record) string {
 	lines := []string{"topic: " + r.Topic, "key: " + outcome.OneLine(string(r.Key))}
 	for _, h := range r.Headers {

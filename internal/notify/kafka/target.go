@@ -12,14 +12,14 @@ import (
 	"backstop/internal/base/egress"
 )
 
-// ErrTarget is the error of a URL that cannot be used. Its text never holds the URL, which
-// may have been written with a password.
+// ErrTarget means that a URL cannot be used. Its text never contains the URL, which might
+// contain a password.
 var ErrTarget = errors.New("bad kafka address")
 
 const (
-	// maxBrokers is enough to find the others by: brokers name each other.
+	// maxBrokers is enough to discover the others: brokers name each other.
 	maxBrokers = 10
-	// maxTopic is the limit of Kafka.
+	// maxTopic is Kafka's limit.
 	maxTopic     = 249
 	standardPort = "9092"
 )
@@ -29,7 +29,7 @@ type target struct {
 	scheme  string // kafka or kafkas (TLS)
 	brokers []string
 	topic   string
-	sasl    string // mechanism, used where there is a user name
+	sasl    string // mechanism, used if there is a user name
 }
 
 // mechanisms are the supported kinds of login.
@@ -43,7 +43,7 @@ func CheckTarget(raw string) error {
 	return err
 }
 
-// parse does not use net/url for the brokers: the host of a URL is only one.
+// parse does not use net/url for the brokers: a URL has only one host.
 func parse(raw string) (target, error) {
 	wrong := func(format string, args ...any) (target, error) {
 		return target{}, fmt.Errorf("%w: %s", ErrTarget, fmt.Sprintf(format, args...))

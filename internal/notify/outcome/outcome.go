@@ -1,5 +1,5 @@
-// Package outcome is what all channels share: the bounds of an attempt, and how its end
-// becomes a class and a line that can be stored and shown.
+// Package outcome is shared by all channels: the limits of an attempt, and how its end becomes
+// a class and one line of text that can be stored and shown.
 package outcome
 
 import (
@@ -21,11 +21,11 @@ import (
 	"backstop/internal/notify"
 )
 
-// maxError bounds an error's text: part of it may quote the other side.
+// maxError bounds an error text, which may quote the other side.
 const maxError = 300
 
-// Send makes one attempt within the message's timeout, unless the message cannot be sent or
-// ctx is over, and hides secrets that its error repeats.
+// Send makes one attempt within the message's timeout, unless the message cannot be sent or ctx
+// is over, and hides secrets that the error text repeats.
 func Send(ctx context.Context, m notify.Message, secrets map[string]string, attempt func(context.Context) notify.Result) notify.Result {
 	start := time.Now()
 	result := bounded(ctx, m, attempt)
@@ -40,16 +40,15 @@ func bounded(ctx context.Context, m notify.Message, attempt func(context.Context
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.Timeout)
 	defer cancel()
-	if err := ctx.Err(); err != nil { // a connection that is open would still take the message
+	if err := ctx.Err(); err != nil { // an open connection would still accept the message
 		result.Class, result.Error = Of(ctx, false, err)
 		return result
 	}
 	return attempt(ctx)
 }
 
-// Of returns the class and text of an attempt that failed. The end of its context comes
-// first, as other errors may follow from it; answered is set where the other side had begun
-// to answer.
+// Of returns the class and text of a failed attempt. The end of its context is checked first,
+// because other errors may follow from it. answered = the other side had begun to respond.
 func Of(ctx context.Context, answered bool, err error) (notify.Class, string) {
 	var unknown *net.DNSError
 	switch {
@@ -62,7 +61,7 @@ func Of(ctx context.Context, answered bool, err error) (notify.Class, string) {
 	case isAlert(err):
 		return notify.TLS, OneLine(err.Error())
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return notify.Internal, "this node has no more files to open: raise its limit"
+		return notify.Internal, "this node has too many open files: raise its limit"
 	case ctx.Err() != nil:
 		return notify.Timeout, "no complete answer in time"
 	case errors.As(err, &unknown):
@@ -77,12 +76,12 @@ func Of(ctx context.Context, answered bool, err error) (notify.Class, string) {
 	return notify.Broken, OneLine(err.Error())
 }
 
-// MaxID bounds the id of a message; ours have 64 bytes at most. The limits of AMQP and mail
-// are the lowest.
+// MaxID bounds the id of a message; ours have at most 64 bytes. The limits of AMQP and mail are
+// the lowest.
 const MaxID = 128
 
-// unsendable is what is wrong with a message on our side, or "". An id goes into headers,
-// and in angle brackets into a mail's.
+// unsendable returns what is wrong with a message on our side, or "". The id becomes part of
+// headers and, in angle brackets, of a mail's Message-ID.
 func unsendable(m notify.Message) string {
 	switch {
 	case m.Timeout <= 0:
@@ -93,7 +92,7 @@ func unsendable(m notify.Message) string {
 	return ""
 }
 
-// Unusable is the result where a URL cannot be used, before anything is sent.
+// Unusable is the result if a URL cannot be used; nothing was sent.
 func Unusable(err error) notify.Result {
 	class := notify.BadAddress
 	if errors.Is(err, egress.ErrBlocked) {
@@ -102,13 +101,12 @@ func Unusable(err error) notify.Result {
 	return notify.Result{Class: class, Error: OneLine(err.Error())}
 }
 
-// Internal is the result where the message cannot be sent for a reason on our side.
+// Internal is the result if the message cannot be sent for a reason on our side.
 func Internal(err error) notify.Result {
 	return notify.Result{Class: notify.Internal, Error: OneLine(err.Error())}
 }
 
-// reason leaves out the dialer's text around an error of egress, which has the address
-// itself.
+// reason drops the dialer's text around an error of egress, which already contains the address.
 func reason(err error) string {
 	if dial := dialError(err); dial != nil && dial.Err != nil {
 		return dial.Err.Error()
@@ -116,7 +114,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// dialError is the failed dial in err's chain, or nil.
+// dialError returns the failed dial in err's chain, or nil.
 func dialError(err error) *net.OpError {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -125,14 +123,14 @@ func dialError(err error) *net.OpError {
 	return nil
 }
 
-// isAlert reports that the other side ended the TLS connection with an alert. Since TLS 1.3
+// isAlert reports whether the other side ended the TLS connection with an alert. Since TLS 1.3
 // a server sends that for a missing client certificate after the handshake.
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// Dialled is the address that a failed dial tried, or "".
+// Dialled returns the address that a failed dial tried, or "".
 func Dialled(err error) string {
 	if dial := dialError(err); dial != nil && dial.Addr != nil {
 		return dial.Addr.String()
@@ -154,7 +152,7 @@ func OneLine(text string) string {
 	}, text), maxError)
 }
 
-// InAddress is what an answer must not repeat of a web address, as credentials: its query,
+// InAddress returns the parts of a web address that must be hidden like credentials: its query,
 // as a whole and each longer value.
 func InAddress(address string) map[string]string {
 	const shortest = 8 // of a token
@@ -172,11 +170,11 @@ func InAddress(address string) map[string]string {
 	return secrets
 }
 
-// Hide replaces the values of credentials where a text from outside repeats them: a server's
-// refusal may quote what it refuses.
+// Hide removes the values of credentials from a text from outside: a server's refusal may quote
+// what it refuses.
 func Hide(text string, credentials map[string]string) string {
 	const shortest = 4 // shorter ones would replace parts of ordinary words
-	// The longest first: one may be a part of another, the rest of which would stay.
+	// Longest first: one may be part of another, whose rest would remain.
 	values := slices.Collect(maps.Values(credentials))
 	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
 	for _, value := range values {

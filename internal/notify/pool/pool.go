@@ -15,8 +15,8 @@ import (
 // Errors of Take.
 var (
 	// ErrFull means that every connection is in use and no more may be opened.
-	ErrFull = errors.New("too many connections to merchants' systems are in use on this node")
-	// ErrClosed means that the node shuts down.
+	ErrFull = errors.New("this node has too many connections to merchants' systems in use")
+	// ErrClosed means that the node is shutting down.
 	ErrClosed = errors.New("the channel is closed")
 )
 
@@ -24,11 +24,11 @@ var (
 type Options[T any] struct {
 	Max  int           // connections, in use or idle
 	Idle time.Duration // how long an unused one stays open
-	// Close ends a connection. It may take a while: only Pool.Close waits for it.
+	// Close ends a connection. It may take a while; only Pool.Close waits for it.
 	Close func(T)
 }
 
-// Pool lends shared connections. The zero value is not usable; see New.
+// Pool lends shared connections. The zero value is not usable; use New.
 type Pool[T any] struct {
 	o       Options[T]
 	mu      sync.Mutex
@@ -38,8 +38,8 @@ type Pool[T any] struct {
 	closing sync.WaitGroup
 }
 
-// entry is one connection. opening is held while it is opened, so that a burst of messages
-// opens one and not many, and each message waits for at most its own timeout.
+// entry is one connection. opening is held while it is being opened, so that a burst of
+// messages opens only one, and each message waits at most for its own timeout.
 type entry[T any] struct {
 	opening chan struct{}
 	conn    T
@@ -62,7 +62,7 @@ func Key(certificate *tls.Certificate, parts ...string) string {
 	return string(sum[:])
 }
 
-// Lease is the use of a connection. Every lease is released once.
+// Lease is the use of a connection. Every lease must be released once.
 type Lease[T any] struct {
 	Conn T
 	pool *Pool[T]
@@ -70,8 +70,8 @@ type Lease[T any] struct {
 	e    *entry[T]
 }
 
-// Take returns the key's connection, opened by open where there is none. An error
-// is that of open, ctx, ErrFull or ErrClosed.
+// Take returns the key's connection, opened with open if there is none. The error is from open
+// or ctx, or ErrFull or ErrClosed.
 func (p *Pool[T]) Take(ctx context.Context, key string, open func(context.Context) (T, error)) (*Lease[T], error) {
 	e, err := p.enter(key)
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *Pool[T]) end(e *entry[T]) {
 	}
 }
 
-// evict closes the connection that was not used for longest. Called with p.mu held.
+// evict closes the least recently used idle connection. Called with p.mu held.
 func (p *Pool[T]) evict() bool {
 	var key string
 	var oldest *entry[T]
@@ -173,7 +173,7 @@ func (p *Pool[T]) evict() bool {
 	return true
 }
 
-// expire closes what was not used for a while, and is repeated while connections are left.
+// expire closes idle connections, and reschedules itself while connections are left.
 func (p *Pool[T]) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,21 +14,21 @@ import (
 )
 
 var (
-	// ErrTarget is the error of a URL that cannot be used.
+	// ErrTarget means that a URL cannot be used.
 	ErrTarget = errors.New("bad sms address")
-	// ErrGateway is the error of a gateway that cannot be used. Its text holds no secret.
+	// ErrGateway means that a gateway cannot be used. Its text contains no secret.
 	ErrGateway = errors.New("bad sms gateway")
 )
 
-// Gateway is the request to a provider of text messages, as JSON in the credential
-// "gateway". URL, headers and body are templates.
+// Gateway is the request to an SMS provider, as JSON in the credential "gateway". URL, headers
+// and body are templates.
 type Gateway struct {
 	Method  string            `json:"method"` // POST (default) or GET
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
-	// Success is an answer with one of these statuses (any 2xx by default) that contains
-	// OKText, where there is one: many gateways answer 200 to everything.
+	// Success is a response with one of these statuses (default any 2xx) that contains OKText,
+	// if set: many gateways respond 200 to everything.
 	OKStatus []int  `json:"ok_status"`
 	OKText   string `json:"ok_text"`
 }
@@ -46,7 +46,7 @@ func numberOf(raw string) (string, error) {
 	number, ok := strings.CutPrefix(raw, "sms:")
 	digits := strings.TrimPrefix(number, "+")
 	if !ok || len(digits) < minDigits || len(digits) > maxDigits || strings.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' }) {
-		return "", fmt.Errorf("%w: must be sms: and a number of %d to %d digits, best with + and the country", ErrTarget, minDigits, maxDigits)
+		return "", fmt.Errorf("%w: must be sms: and a number of %d to %d digits, preferably with + and country code", ErrTarget, minDigits, maxDigits)
 	}
 	return number, nil
 }
@@ -80,7 +80,7 @@ func parseGateway(text string) (*gateway, error) {
 	if !slices.Contains([]string{http.MethodGet, http.MethodPost}, g.Method) {
 		return wrong("method must be GET or POST")
 	}
-	// The host is fixed: the content of a message must not choose it.
+	// The host is fixed: a message's content must not choose it.
 	if host := hostPart(g.URL); host == "" || strings.Contains(host, "{{") {
 		return wrong("url must begin with https://, a host without templates, and a path")
 	}
@@ -101,7 +101,7 @@ func parseGateway(text string) (*gateway, error) {
 		if g.headers[name], err = parseTemplate(value); err != nil {
 			return wrong("the header %.60q %v", name, err)
 		}
-		if !strings.EqualFold(name, "Content-Type") { // that of its own body
+		if !strings.EqualFold(name, "Content-Type") { // it belongs to the body
 			plain[name] = ""
 		}
 	}
@@ -111,7 +111,7 @@ func parseGateway(text string) (*gateway, error) {
 	return g, nil
 }
 
-// hostPart is the URL up to its path, or "".
+// hostPart returns the URL up to its path, or "".
 func hostPart(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	end := strings.IndexAny(rest, "/?")

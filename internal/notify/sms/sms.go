@@ -1,5 +1,5 @@
-// Package sms sends notifications as text messages, through any HTTP gateway: a template is
-// the request, a rule decides what success is.
+// Package sms sends notifications as text messages through any HTTP gateway: a template defines
+// the request, a rule defines success.
 //
 // Credentials: "gateway" (see Gateway); its templates can use all others as .Secret.
 package sms
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxAnswer is how much of an answer is read and checked.
+	// maxAnswer is how much of a response is read and checked.
 	maxAnswer = 64 << 10
 	// maxKeep is how much of it is stored.
 	maxKeep = 4 << 10
@@ -42,14 +42,14 @@ func New(client *egress.Client) *Channel { return &Channel{client: client} }
 func (c *Channel) Send(ctx context.Context, m notify.Message) notify.Result {
 	secrets := secretsOf(m)
 	result := outcome.Send(ctx, m, secrets, func(ctx context.Context) notify.Result { return c.attempt(ctx, m) })
-	// A gateway's answer may quote the request, and with it the key.
+	// A gateway's response may quote the request, and with it the key.
 	if len(result.ResponseBody) > 0 {
 		result.ResponseBody = []byte(outcome.Clean(outcome.Hide(string(result.ResponseBody), secrets), maxKeep))
 	}
 	return result
 }
 
-// secretsOf are the credentials without the gateway, which is no secret by itself.
+// secretsOf returns the credentials without the gateway, which is not a secret.
 func secretsOf(m notify.Message) map[string]string {
 	secrets := make(map[string]string, len(m.Credentials))
 	for name, value := range m.Credentials {
@@ -79,9 +79,9 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	return c.call(req, g, m)
 }
 
-// call makes the request and checks the answer.
+// call makes the request and checks the response.
 func (c *Channel) call(req *http.Request, g *gateway, m notify.Message) notify.Result {
-	// Path and query may hold a key: only the host is shown.
+	// Path and query may contain a key: only the host is recorded.
 	result := notify.Result{RequestHeader: g.Method + " " + hostPart(g.URL) + "/***"}
 	var answered atomic.Bool
 	remote := ""
@@ -115,7 +115,7 @@ func (c *Channel) call(req *http.Request, g *gateway, m notify.Message) notify.R
 	return result
 }
 
-// request fills the templates.
+// request fills in the templates.
 func (c *Channel) request(ctx context.Context, g *gateway, v values) (*http.Request, error) {
 	raw, err := run(g.url, v)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *Channel) request(ctx context.Context, g *gateway, v values) (*http.Requ
 	return req, nil
 }
 
-// valuesOf is what the templates can use of a message.
+// valuesOf returns what the templates can use of a message.
 func valuesOf(number string, m notify.Message) values {
 	fields, _ := notify.Fields(m.Body) // an event without data can be notified too
 	return values{To: number, ID: m.ID, Type: m.Type, Time: strconv.FormatInt(m.At.Unix(), 10), Data: fields, Secret: secretsOf(m)}

@@ -17,15 +17,15 @@ import (
 	"backstop/internal/base/money"
 )
 
-// Limits of a template: a text message has a few hundred bytes, a request around
-// it a few thousand.
+// Limits of a template: a text message has a few hundred bytes, the request around it a few
+// thousand.
 const (
 	maxTemplate = 8 << 10
 	maxOutput   = 16 << 10
 )
 
-// functions are all that a template may call, each bounded by its input. Those of the
-// standard library, printf among them, could write a gigabyte of spaces.
+// functions are all that a template may call, each bounded by its input. Functions of the
+// standard library such as printf could write a gigabyte of spaces.
 var functions = template.FuncMap{
 	"json":   func(s string) (string, error) { b, err := json.Marshal(s); return string(b), err },
 	"query":  url.QueryEscape,
@@ -46,7 +46,7 @@ var functions = template.FuncMap{
 	"join": func(parts ...string) string { return strings.Join(parts, "") },
 }
 
-// comparisons are the functions of the standard library that are harmless.
+// comparisons are the harmless functions of the standard library.
 var comparisons = map[string]bool{"eq": true, "ne": true, "and": true, "or": true, "not": true}
 
 // values is what a template can use.
@@ -142,7 +142,7 @@ func run(t *template.Template, v values) (string, error) {
 		if errors.Is(err, errLong) {
 			return "", errLong
 		}
-		return "", errors.New("the template does not fit the message")
+		return "", errors.New("the template cannot be applied to this message")
 	}
 	return out.String(), nil
 }

@@ -15,8 +15,8 @@ import (
 	"backstop/internal/notify"
 )
 
-// Formats of a body. The forms are those of older payment gateways: sorted parameters and a
-// sign over them, so that merchants' existing code works.
+// Formats of a body. The forms are those of older payment gateways: sorted parameters with a
+// signature over them, so that merchants' existing code works.
 const standard, formHMAC, formMD5 = "standard", "form", "form-md5"
 
 // formKey is the credential that replaces the signing secret as the key of a form.
@@ -24,22 +24,22 @@ const formKey = "form_key"
 
 var formType = []string{"application/x-www-form-urlencoded"}
 
-// form writes the frozen body as signed parameters: the fields of data, and id,
-// type, timestamp (of this attempt, Unix seconds), sign_type and sign.
+// form writes the frozen body as signed parameters: the fields of data, and id, type, timestamp
+// (of this attempt, Unix seconds), sign_type and sign.
 func form(m notify.Message) ([]byte, error) {
-	fields, err := notify.Fields(m.Body) // no empty ones: they are never signed
+	fields, err := notify.Fields(m.Body) // without empty ones, which are never signed
 	if err != nil {
 		return nil, err
 	}
 	key, signType := m.Credentials[formKey], "HMAC-SHA256"
 	if key == "" {
-		// The text after "whsec_", as merchants have it.
+		// The text after "whsec_", as merchants know it.
 		key = base64.StdEncoding.EncodeToString(m.Secrets[0])
 	}
 	if m.Format == formMD5 {
 		signType = "MD5"
 	}
-	// Ours replace fields of the same name, which data must not forge.
+	// Ours replace fields with the same name, which data must not forge.
 	fields["id"], fields["type"] = m.ID, m.Type
 	fields["timestamp"] = strconv.FormatInt(m.At.Unix(), 10)
 	fields["sign_type"] = signType
@@ -54,7 +54,7 @@ func form(m notify.Message) ([]byte, error) {
 }
 
 // formSign signs name=value pairs sorted by name and joined by &, followed by &key=KEY, as in
-// version 2 of WeChat Pay: in upper-case hex.
+// version 2 of WeChat Pay, in upper-case hex.
 func formSign(fields map[string]string, signType, key string) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

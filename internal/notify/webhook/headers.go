@@ -10,25 +10,25 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Limits of an endpoint's own headers: enough for tokens and routing of a gateway, and below
-// what common servers accept in all (8 KiB).
+// Limits of an endpoint's own headers: enough for tokens and gateway routing, and below what
+// common servers accept in total (8 KiB).
 const (
 	maxHeaders     = 20
 	maxHeaderValue = 1 << 10
 )
 
-// ErrHeader means that a header of the endpoint cannot be sent. Its text never holds the
+// ErrHeader means that a header of the endpoint cannot be sent. Its text never contains the
 // value, which may be a token.
 var ErrHeader = errors.New("bad header")
 
-// ours are the headers that describe the request or its transport. Those of an endpoint
-// replace none of them.
+// ours are the headers that describe the request or its transport. An endpoint's headers cannot
+// replace them.
 var ours = []string{
 	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
 }
 
-// reserved reports whether an endpoint may not set the header with a canonical name.
+// reserved reports whether an endpoint may not set the header with this canonical name.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "Webhook-") || strings.HasPrefix(name, "Proxy-") || slices.Contains(ours, name)
 }
@@ -43,7 +43,7 @@ func CheckHeaders(own map[string]string) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return fmt.Errorf("%w: %.60q is not a header's name", ErrHeader, name)
+			return fmt.Errorf("%w: %.60q is not a valid header name", ErrHeader, name)
 		case reserved(canonical):
 			return fmt.Errorf("%w: %s is set by us", ErrHeader, canonical)
 		case seen[canonical]:

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/notify/outcome"
 )
 
-// judge applies the success rule to a complete answer.
+// judge applies the success rule to a complete response.
 func judge(m notify.Message, status int, body []byte, whole bool) (notify.Class, string) {
 	answered := "answered " + strconv.Itoa(status)
 	switch {
@@ -24,13 +24,14 @@ func judge(m notify.Message, status int, body []byte, whole bool) (notify.Class,
 	return notify.OK, ""
 }
 
-// trim removes what editors and templates leave at the ends of a text; not a byte order mark.
+// trim removes what editors and templates leave at the ends of a text, but not a byte order
+// mark.
 func trim(text string) string { return strings.Trim(text, " \t\r\n") }
 
-// private are headers of an answer whose values are secrets.
+// private are response headers whose values are secrets.
 var private = []string{"Set-Cookie", "Authorization", "Proxy-Authorization", "Authentication-Info"}
 
-// lines writes a header as sorted "Name: value" lines, cut at maxKeep. The values of the
+// lines formats a header as sorted "Name: value" lines, cut at maxKeep. The values of the
 // endpoint's own headers may be tokens and are written as ***.
 func lines(header http.Header, own map[string]string) string {
 	hidden := make(map[string]bool, len(own))
@@ -76,8 +77,8 @@ func storable(body []byte, secrets map[string]string) []byte {
 	return []byte(outcome.Clean(outcome.Hide(string(body), secrets), maxKeep))
 }
 
-// secretsOf is what must be hidden of a request in its answer: the query of its URL, and the
-// endpoint's own headers, whole and without their scheme ("Bearer").
+// secretsOf returns the parts of a request to hide in its response: the query of its URL, and
+// the endpoint's own headers, whole and without their scheme ("Bearer").
 func secretsOf(m notify.Message) map[string]string {
 	secrets := outcome.InAddress(m.URL)
 	if len(m.Headers) == 0 {
@@ -89,7 +90,7 @@ func secretsOf(m notify.Message) map[string]string {
 	for name, value := range m.Headers {
 		secrets[name] = value
 		if _, token, ok := strings.Cut(value, " "); ok {
-			secrets[name+" "] = token // no header has such a name
+			secrets[name+" "] = token // no header name ends in a space
 		}
 	}
 	return secrets

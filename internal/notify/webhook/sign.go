@@ -10,14 +10,14 @@ import (
 	"backstop/internal/notify"
 )
 
-// userAgent identifies us to merchants; the number is that of the message format.
+// userAgent identifies us to merchants; the number is the version of the message format.
 const userAgent = "Backstop/1"
 
-// The header values that never change. The transport does not write to them.
+// Constant header values. The transport does not write to them.
 var jsonType, agent = []string{"application/json"}, []string{userAgent}
 
-// headerOf signs the message and returns the header of its request: ours, and those of the
-// endpoint that are not reserved.
+// headerOf signs the message and returns the header of its request: ours, and the endpoint's
+// headers that are not reserved.
 func headerOf(m notify.Message, contentType []string) http.Header {
 	timestamp := strconv.FormatInt(m.At.Unix(), 10)
 	values := []string{m.ID, timestamp, Sign(m.Secrets, m.ID, timestamp, m.Body)}
@@ -36,8 +36,8 @@ func headerOf(m notify.Message, contentType []string) http.Header {
 	return header
 }
 
-// Sign signs id.timestamp.body by Standard Webhooks, with each secret in order. Other
-// channels sign the same way, so that a merchant needs one function to verify all.
+// Sign signs id.timestamp.body by Standard Webhooks, with each secret in order. Other channels
+// sign the same way, so that a merchant needs one function to verify all.
 func Sign(secrets [][]byte, id, timestamp string, body []byte) string {
 	const version = "v1,"
 	signed := make([]byte, 0, len(id)+len(timestamp)+2)

@@ -1,13 +1,13 @@
 // Package webhook sends notifications by HTTP POST, signed by Standard Webhooks
 // (standardwebhooks.com).
 //
-// An attempt succeeds by the recipient's own rule. "status" accepts any 2xx. "text" accepts
-// a 2xx whose body is the agreed text: the same letters in the same case, with nothing
-// around it but spaces, tabs and line breaks. A quoted word, a byte order mark or a sentence
-// that contains the word is not the text. Both rules require the whole answer (up to 64 KiB
-// of it) within the timeout: one that breaks off may come from a proxy whose merchant never
-// finished. In doubt the attempt fails: a merchant recognises a repeat by its id, but cannot
-// recognise a notification that it never received.
+// An attempt succeeds by the recipient's own rule. "status" accepts any 2xx. "text" accepts a
+// 2xx whose body is the agreed text, with the same case, surrounded by nothing but spaces, tabs
+// and line breaks; quotes, a byte order mark or a sentence containing the text do not match.
+// Both rules require the complete response (up to 64 KiB of it) within the timeout: a response
+// that breaks off may come from a proxy whose merchant never finished. In doubt the attempt
+// fails: a merchant recognises a repeat by its id, but cannot notice a notification that it
+// never received.
 package webhook
 
 import (
@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// maxRead is how much of an answer is read: enough to drain that of an ordinary server,
-	// so that its connection can be used again.
+	// maxRead is how much of a response is read: enough to drain an ordinary server's, so that
+	// the connection can be reused.
 	maxRead = 64 << 10
 	// maxKeep is how much of the body, and of the header, is stored.
 	maxKeep = 4 << 10
@@ -121,14 +121,14 @@ func request(ctx context.Context, to *url.URL, header http.Header, body []byte) 
 	}
 	if len(body) > 0 {
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		// With it the transport can use another connection where an idle one turns out to be
-		// closed before a byte was sent: still one attempt.
+		// With GetBody the transport can retry on another connection if an idle one turns out
+		// to be closed before a byte was sent: still one attempt.
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	}
 	return r.WithContext(ctx)
 }
 
-// journey is how far an attempt has come.
+// journey records how far an attempt has come.
 type journey struct {
 	remote   string
 	answered atomic.Bool // set by the connection's own goroutine
@@ -141,12 +141,12 @@ func (j *journey) watch(ctx context.Context) context.Context {
 	})
 }
 
-// buffers hold what is stored in their first half and what is only drained in their second.
+// buffers store the kept bytes in their first half and drain the rest into their second.
 var buffers = sync.Pool{New: func() any { return new([2 * maxKeep]byte) }}
 
 // read reads the beginning of a body into buffer and drains up to maxRead of it. whole means
-// that kept is the whole body. An answer longer than maxRead is cut without an error, and
-// its connection closed.
+// that kept is the entire body. A response longer than maxRead is cut without an error, and its
+// connection is closed.
 func read(body io.Reader, buffer *[2 * maxKeep]byte) (kept []byte, whole bool, err error) {
 	for total := 0; total < maxRead; {
 		into := buffer[len(kept):maxKeep]

@@ -1,11 +1,11 @@
-// Package websocket notifies merchants over connections that they open to us, and so without
-// a URL of their own. A frame is the frozen body, byte for byte; the merchant answers
-// {"ack":"ntf_…"} once it has stored it, or {"nack":"ntf_…"} to be notified again later. An
-// attempt lasts until that answer, or its timeout.
+// Package websocket notifies merchants over connections that they open to us, so that they need
+// no URL. A frame is the frozen body, byte for byte; the merchant answers {"ack":"ntf_…"} once
+// it has stored it, or {"nack":"ntf_…"} to be notified again later. An attempt lasts until that
+// answer or its timeout.
 //
-// The other nodes leave the rows of a connected merchant to its node for a minute (see
-// notify.Linked), which reads them within a second by the tick, and so it does with pings
-// that were created on other nodes. Nothing is sent from node to node.
+// Other nodes leave a connected merchant's rows to its node for a minute (see notify.Linked),
+// which reads them within a second by the tick, as it does pings created on other nodes.
+// Nothing is sent between nodes.
 package websocket
 
 import (
@@ -23,17 +23,18 @@ import (
 	ws "github.com/fasthttp/websocket"
 )
 
-// Target is the URL of every merchant that connects to us.
+// Target is the URL for every merchant that connects to us.
 const Target = "websocket:"
 
 const (
-	// maxEach bounds the connections of one merchant: several instances, replaced one by one.
+	// maxEach bounds the connections of one merchant: several instances during a rolling
+	// update.
 	maxEach = 8
 	// maxAll bounds the connections of the node: each costs about 20 KiB.
 	maxAll = 5000
 )
 
-// ErrTarget is the error of a URL other than Target.
+// ErrTarget means a URL other than Target.
 var ErrTarget = errors.New("bad websocket address")
 
 // CheckTarget checks that a URL is Target.
@@ -46,8 +47,8 @@ func CheckTarget(raw string) error {
 
 // Hub holds the merchants' connections to this node. It is safe for concurrent use.
 type Hub struct {
-	// OnConnect is called for each new connection, on a goroutine of its own: what waits for
-	// the merchant can be released. Set it before the first Serve; optional.
+	// OnConnect is called for each new connection, on its own goroutine, so that waiting
+	// notifications can be released. Optional; set it before the first Serve.
 	OnConnect func(merchantID int64)
 
 	pingEvery time.Duration
@@ -59,8 +60,8 @@ type Hub struct {
 	running   sync.WaitGroup
 }
 
-// merchant is a merchant's connections, and the attempts that wait for its answers. An
-// answer may come over any of the connections.
+// merchant holds a merchant's connections and the attempts waiting for its answers. An answer
+// may come over any of the connections.
 type merchant struct {
 	links   []*link
 	turn    int
@@ -118,7 +119,7 @@ func (h *Hub) attempt(ctx context.Context, m notify.Message) notify.Result {
 	}
 	defer done()
 	result := notify.Result{RemoteAddr: l.remote}
-	// The writer may read the body after the attempt is over.
+	// The writer may read the body after the attempt has ended.
 	a, err := l.send(ctx, bytes.Clone(m.Body), answers)
 	switch {
 	case errors.Is(err, errGone):
@@ -133,7 +134,7 @@ func (h *Hub) attempt(ctx context.Context, m notify.Message) notify.Result {
 	return result
 }
 
-// await picks a connection and registers for the answer to id; done ends that.
+// await picks a connection and registers for the answer to id; done unregisters.
 func (h *Hub) await(merchantID int64, id string) (l *link, answers chan answer, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,14 +158,14 @@ func (h *Hub) forget(merchantID int64, m *merchant, id string, answers chan answ
 	}
 }
 
-// drop forgets a merchant without connections and without attempts. Called with h.mu held.
+// drop removes a merchant without connections and attempts. Called with h.mu held.
 func (h *Hub) drop(merchantID int64, m *merchant) {
 	if len(m.links) == 0 && len(m.waiting) == 0 && h.merchants[merchantID] == m {
 		delete(h.merchants, merchantID)
 	}
 }
 
-// deliver passes an answer to the attempts that wait for it: none, where it comes too late.
+// deliver passes an answer to the attempts waiting for it; none, if it is too late.
 func (h *Hub) deliver(merchantID int64, id string, a answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,13 +176,13 @@ func (h *Hub) deliver(merchantID int64, id string, a answer) {
 	for _, answers := range m.waiting[id] {
 		select {
 		case answers <- a:
-		default: // it has one
+		default: // it already has one
 		}
 	}
 }
 
-// Serve runs one connection until it ends. allowed is called now and then: it reports whether
-// the key that opened the connection is still valid.
+// Serve runs one connection until it ends. allowed is called periodically; it reports whether
+// the API key of the connection is still valid.
 func (h *Hub) Serve(merchantID int64, conn *ws.Conn, allowed func() bool) {
 	l := newLink(h, merchantID, conn, allowed)
 	if code, reason := h.enter(l); reason != "" {
@@ -226,8 +227,8 @@ func (h *Hub) leave(l *link) {
 	h.drop(l.merchant, m)
 }
 
-// Close closes all connections and waits until they have ended. Those whose other side does
-// not answer the close, or does not read, are cut off.
+// Close closes all connections and waits until they have ended. Those whose other side does not
+// answer the close, or does not read, are cut off.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true

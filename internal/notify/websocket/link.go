@@ -16,20 +16,20 @@ import (
 
 // Limits of one connection.
 const (
-	// pingEvery keeps proxies from closing what is silent for a minute; silence is how long
-	// a merchant may send nothing at all, pongs included.
+	// pingEvery keeps proxies from closing a connection that is silent for a minute; silence is
+	// how long a merchant may send nothing at all, pongs included.
 	pingEvery, silence = 20 * time.Second, 50 * time.Second
 	// writeTime bounds the write of one frame.
 	writeTime = 5 * time.Second
-	// closeTime is how long a connection that we close is still read: the other side may
-	// have sent an answer, and answers the close. A stop waits for it.
+	// closeTime is how long a connection that we close is still read: the other side may have
+	// sent an answer, and must answer the close. A shutdown waits for it.
 	closeTime = 500 * time.Millisecond
-	// maxFrame is far above an answer.
+	// maxFrame is far larger than any answer.
 	maxFrame = 4 << 10
 	// queued is how many frames wait for a slow reader.
 	queued = 64
-	// answersPerSecond is above the notifications of one merchant, pings and pongs included;
-	// one that sends more is slowed down, not cut off.
+	// answersPerSecond is above the notification rate of one merchant, pings and pongs
+	// included; a merchant that sends more is slowed down, not cut off.
 	answersPerSecond, answersBurst = 500, 1000
 )
 
@@ -44,16 +44,16 @@ type link struct {
 	remote   string
 	allowed  func() bool
 	frames   chan frame
-	gone     chan struct{} // closed when nothing is read or written any more
+	gone     chan struct{} // closed when reading and writing have ended
 	ending   sync.Once
 	closing  chan ending
 
 	mu    sync.Mutex
 	over  bool // the read deadline is final
-	ended bool // conn is the web server's again
+	ended bool // conn belongs to the web server again
 }
 
-// frame is a message on its way; one whose attempt is over is not written.
+// frame is a message to be written; it is dropped if its attempt is over.
 type frame struct {
 	ctx  context.Context
 	body []byte
@@ -113,7 +113,7 @@ func (l *link) run() {
 	close(l.gone)
 }
 
-// extend lets the reader wait for another while.
+// extend renews the reader's deadline.
 func (l *link) extend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func (l *link) extend() error {
 }
 
 // endReading ends the reader after at most wait, whatever the other side does. Closing the
-// connection would not: the web server does that, when its handler has returned.
+// connection would not: the web server closes it only when its handler has returned.
 func (l *link) endReading(wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *link) cut() {
 	}
 }
 
-// read reads answers. The first frame that is none ends the connection.
+// read reads answers. The first frame that is not one ends the connection.
 func (l *link) read(ctx context.Context) {
 	l.conn.SetReadLimit(maxFrame)
 	limiter := rate.NewLimiter(answersPerSecond, answersBurst)
@@ -185,7 +185,7 @@ func (l *link) read(ctx context.Context) {
 	}
 }
 
-// drain reads until the writer has closed and the reader is ended.
+// drain reads until the writer has closed and the reader has ended.
 func (l *link) drain() {
 	for {
 		if _, _, err := l.conn.NextReader(); err != nil {
@@ -194,10 +194,10 @@ func (l *link) drain() {
 	}
 }
 
-// clipped is an id as it can be stored: attempts wait for ids of ours only.
+// clipped shortens an id so that it can be stored; attempts wait only for our own ids.
 func clipped(id string) string { return id[:min(len(id), outcome.MaxID)] }
 
-// write alone writes to the connection.
+// write is the only writer to the connection.
 func (l *link) write(ctx context.Context) {
 	ping := time.NewTicker(l.hub.pingEvery)
 	defer ping.Stop()

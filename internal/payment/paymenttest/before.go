@@ -9,7 +9,7 @@ import (
 	"backstop/internal/report"
 )
 
-// asBefore rewrites rows of today into the rows of programs before migration "record".
+// asBefore rewrites current rows into those of versions before migration "record".
 var asBefore = []string{
 	"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, source_id, created_at)" +
 		" SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, created_at FROM order_payments",
@@ -26,8 +26,7 @@ var asBefore = []string{
 		" first_node = NULL, first_url = NULL, first_request = NULL, first_response = NULL, first_body = NULL, first_error = NULL",
 }
 
-// AsBefore leaves the database as an earlier version would have: each fact in a row of its
-// own.
+// AsBefore leaves the database as an earlier version would have: each fact in its own row.
 func AsBefore(t testing.TB, d *db.DB) {
 	t.Helper()
 	for _, query := range asBefore {

@@ -9,8 +9,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Fake is a supplier that can be asked everything, and answers as the test says. It keeps
-// what it really did by reference.
+// Fake is a supplier with all abilities that answers as the test says. It counts what it was
+// asked by reference.
 type Fake struct {
 	Code string
 
@@ -48,12 +48,12 @@ func (f *Fake) OnClose(do func(context.Context, supplier.Ref) (supplier.Answer, 
 	f.close = do
 }
 
-// Says sets the state of all further queries.
+// Says sets the state returned by all further queries.
 func (f *Fake) Says(state supplier.AnswerState) {
 	f.OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) { return FakeAnswer(r, state), nil })
 }
 
-// FakeAnswer is an answer about a payment.
+// FakeAnswer returns an answer about a payment.
 func FakeAnswer(r supplier.Ref, state supplier.AnswerState) supplier.Answer {
 	class := supplier.ClassOK
 	if state == supplier.AnswerUnknown {
@@ -68,14 +68,14 @@ func FakeAnswer(r supplier.Ref, state supplier.AnswerState) supplier.Answer {
 	}
 }
 
-// Count returns how often a reference was started, asked about and closed.
+// Count returns how often a reference was started, queried and closed.
 func (f *Fake) Count(ref string) (started, asked, closed int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.started[ref], f.asked[ref], f.closed[ref]
 }
 
-// Asked is how often it was asked about anything.
+// Asked returns the total number of calls of any kind.
 func (f *Fake) Asked() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *Fake) Asked() (n int) {
 	return n
 }
 
-// kindOf is the kind of all fakes; New finds them by their code.
+// kindOf returns the kind of all fakes; New finds them by code.
 func kindOf(fakes map[string]*Fake) supplier.Kind {
 	return supplier.Kind{Name: "fake", New: func(code string, _ json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
 		return fakeAdapter{fakes[code]}, nil
@@ -104,7 +104,7 @@ func (a fakeAdapter) Abilities() supplier.Abilities {
 	return supplier.Abilities{Payer: a.f, Querier: a.f, Closer: a.f}
 }
 
-// Start is a supplier.Payer.
+// Start implements supplier.Payer.
 func (f *Fake) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
 	f.mu.Lock()
 	do := f.start
@@ -119,7 +119,7 @@ func (f *Fake) Start(ctx context.Context, p supplier.Payment) (supplier.Started,
 	}, nil
 }
 
-// Query is a supplier.Querier.
+// Query implements supplier.Querier.
 func (f *Fake) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	f.mu.Lock()
 	do := f.query
@@ -131,7 +131,7 @@ func (f *Fake) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, erro
 	return FakeAnswer(r, supplier.AnswerPaying), nil
 }
 
-// Close is a supplier.Closer.
+// Close implements supplier.Closer.
 func (f *Fake) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	f.mu.Lock()
 	do := f.close
@@ -143,5 +143,5 @@ func (f *Fake) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, erro
 	return FakeAnswer(r, supplier.AnswerClosed), nil
 }
 
-// FakeTimeout is that of one call to a fake.
+// FakeTimeout is the timeout of one call to a fake.
 const FakeTimeout = 8 * time.Second

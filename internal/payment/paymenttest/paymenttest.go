@@ -1,5 +1,5 @@
-// Package paymenttest sets up a Processor on a real database with one supplier
-// and two merchants, for tests of the packages above it.
+// Package paymenttest sets up a Processor on a real database with one supplier and two
+// merchants, for tests of higher packages.
 package paymenttest
 
 import (
@@ -27,7 +27,7 @@ import (
 	"backstop/internal/supplier/sortedparams"
 )
 
-// Currency of everything here.
+// Currency is the currency of all amounts here.
 const Currency = "CNY"
 
 // Fixture is a working Processor with its database and settings.
@@ -39,7 +39,7 @@ type Fixture struct {
 	Nudger    *notify.Nudger
 	Supplier  supplier.Entry
 	M1, M2    *merchant.Merchant
-	// Fakes are suppliers that can be asked, by their codes; Calls makes the calls.
+	// Fakes are the suppliers that can be queried, by code; Calls makes the calls.
 	Fakes map[string]*Fake
 	Calls *call.Caller
 	Steps payment.Steps
@@ -51,17 +51,17 @@ type Options struct {
 	WaitsMS      []int64
 	MaxInFlight  int
 	ClosingGrace time.Duration
-	Tasks        notify.Tasks // nil = nudges go nowhere: the tick is tested
+	Tasks        notify.Tasks // nil = nudges go nowhere, which tests the tick
 	Batch        int
-	Here         func(*Fixture) *notify.Dispatcher // nil = the process that confirms does not notify
+	Here         func(*Fixture) *notify.Dispatcher // nil = the confirming process does not notify
 	Shared       bool                              // the rows exist already: another node on the same database
-	Fakes        map[string]*Fake                  // suppliers of the kind "fake", by code; those of another node, where Shared
+	Fakes        map[string]*Fake                  // suppliers of kind "fake", by code; with Shared, another node's
 	Steps        payment.Steps                     // of Fakes
 	InFlight     int                               // calls per supplier
-	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
+	ByHand       bool                              // the test writes statuses that the tables of moves forbid
 }
 
-// New makes the rows and starts a Processor; it ends with the test.
+// New creates the rows and starts a Processor, which ends with the test.
 func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	t.Helper()
 	ctx := context.Background()
@@ -178,7 +178,7 @@ const supplierConfig = `{"format":"form","algorithm":"md5","key":"fixture-key","
 	"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",
 	"status_field":"status","paid_values":["OK"],"failed_values":["NO"]}`
 
-// NewFakes are fakes with the codes.
+// NewFakes returns fakes with these codes.
 func NewFakes(codes ...string) map[string]*Fake {
 	all := map[string]*Fake{}
 	for _, code := range codes {
@@ -187,7 +187,7 @@ func NewFakes(codes ...string) map[string]*Fake {
 	return all
 }
 
-// Entry is the supplier with the code.
+// Entry returns the supplier with this code.
 func (f *Fixture) Entry(t testing.TB, code string) supplier.Entry {
 	t.Helper()
 	e, ok := f.Settings.Current().Suppliers.Lookup(code)
@@ -197,7 +197,7 @@ func (f *Fixture) Entry(t testing.TB, code string) supplier.Entry {
 	return e
 }
 
-// AddSKU adds an article.
+// AddSKU adds a SKU.
 func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
 	t.Helper()
 	_, err := f.DB.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?, ?, ?, ?)", f.DB.NewID(), sku, stock, stock).Exec(t.Context())
@@ -206,8 +206,7 @@ func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
 	}
 }
 
-// Callback is an authentic message of success about an order; change what you
-// need.
+// Callback returns an authentic success message for an order; change fields as needed.
 func (f *Fixture) Callback(orderNo, tradeNo string, amount int64) *payment.Message {
 	return &payment.Message{
 		Supplier: f.Supplier,
@@ -231,7 +230,7 @@ func (f *Fixture) Count(t testing.TB, query string, args ...any) int64 {
 	return n
 }
 
-// Want compares one number with what it must be.
+// Want compares one number with its expected value.
 func (f *Fixture) Want(t testing.TB, want int64, query string, args ...any) {
 	t.Helper()
 	if got := f.Count(t, query, args...); got != want {
@@ -239,7 +238,7 @@ func (f *Fixture) Want(t testing.TB, want int64, query string, args ...any) {
 	}
 }
 
-// Eventually waits a bounded time until a number is what it must be.
+// Eventually waits a bounded time until a number has its expected value.
 func (f *Fixture) Eventually(t testing.TB, want int64, query string, args ...any) {
 	t.Helper()
 	var got int64
@@ -251,7 +250,7 @@ func (f *Fixture) Eventually(t testing.TB, want int64, query string, args ...any
 	t.Errorf("%s = %d, want %d", query, got, want)
 }
 
-// Out is a fresh out_trade_no.
+// Out returns a new out_trade_no.
 func (f *Fixture) Out() string { return "out-" + strconv.FormatInt(f.DB.NewID(), 36) }
 
 type nowhere struct{}

@@ -20,16 +20,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Machine is a program with one order, which is at one supplier.
+// Machine is a program with one order at one supplier.
 type Machine interface {
 	Pay()                           // the merchant's request
 	Take(supplier.Callback)         // a callback
-	Ask()                           // the worker's turn: it asks, and closes; what came of it is kept
+	Ask()                           // one turn of the worker: it queries, and closes; the result is kept
 	Kept() int                      // how many results are kept
-	Land(n int) (c supplier.Answer) // writes the n-th of them
-	Crash()                         // loses them all
+	Land(n int) (c supplier.Answer) // writes the n-th kept result
+	Crash()                         // loses all kept results
 	Cancel()
-	Expire() // the order is due by now
+	Expire() // makes the order due
 	Pass(time.Duration)
 	Books() Books
 }
@@ -47,12 +47,12 @@ type Books struct {
 // Held is one exception. Ref names the entry that holds its money in suspense.
 type Held struct{ Kind, TradeNo, Ref string }
 
-// storySteps is the maximum of steps of one order.
+// storySteps is the maximum number of steps of one story.
 const storySteps = 60
 
-// Stories tells so many steps of orders, each of a Machine of its own, and checks the
-// invariants after each one. full is the number under E2E_FULL; else it is a twentieth. The
-// seed is printed, and BACKSTOP_TEST_SEED sets it.
+// Stories runs stories of random steps, each on its own Machine, and checks the invariants
+// after each step. full is the total number of steps under E2E_FULL; otherwise a twentieth is
+// run. The seed is printed; BACKSTOP_TEST_SEED sets it.
 func Stories(t *testing.T, full int, open func(w *World) Machine) {
 	t.Helper()
 	if err := tell(t, full, open, func(check func(*rapid.T)) bool { rapid.Check(t, check); return !t.Failed() }); err != nil {
@@ -100,8 +100,8 @@ func tell(t *testing.T, full int, open func(w *World) Machine, run func(func(*ra
 	return nil
 }
 
-// Breaks tells whether a story of so many steps breaks an invariant: a control is a Machine
-// that does one thing wrong.
+// Breaks reports whether stories with that many steps break an invariant. It is for negative
+// controls: a Machine that does one thing wrong.
 func Breaks(t *testing.T, full int, open func(w *World) Machine) (broken string) {
 	t.Helper()
 	err := tell(t, full, open, func(check func(*rapid.T)) bool {
@@ -134,7 +134,7 @@ type story struct {
 	w     *World
 	m     Machine
 	did   map[string]int
-	told  map[string]bool // payments of which the program was told, and said that it has written it
+	told  map[string]bool // payments that were reported to the program and that it confirmed as written
 	books Books
 	last  []string // steps
 }
@@ -162,7 +162,7 @@ func (s *story) run() (n int) {
 	return n
 }
 
-// possible are the steps that can be made now. Those of the program are more frequent.
+// possible returns the steps that are possible now. Those of the program are more frequent.
 func (s *story) possible() []string {
 	o := s.books.Order
 	all := []string{stepPay, stepAsk, stepPass, stepPass}
@@ -198,7 +198,7 @@ func (s *story) ended() []string {
 
 func (s *story) pick(refs []string) string { return rapid.SampledFrom(refs).Draw(s.t, "reference") }
 
-// fault is one of the given, or none.
+// fault picks one of the given faults, or none.
 func (s *story) fault(of ...Fault) {
 	s.w.Fault = rapid.SampledFrom(append(of, NoFault, NoFault)).Draw(s.t, "fault")
 	if s.w.Fault != NoFault {
@@ -247,7 +247,7 @@ func (s *story) do(step string) {
 	w.Fault = NoFault
 }
 
-// callback tells of a payment what is true.
+// callback reports the true state of a payment.
 func (s *story) callback(ref string) {
 	state := s.w.trades[ref].state
 	s.m.Take(word(ref, state, s.books.Order.Amount))
@@ -266,7 +266,7 @@ func (s *story) land(n int) {
 	}
 }
 
-// end lets all callbacks be lost and the supplier answer truly, until the order has ended.
+// end loses all callbacks and lets the supplier answer truthfully until the order has ended.
 func (s *story) end() {
 	s.last = append(s.last, "end")
 	for range 6 {
@@ -287,7 +287,7 @@ func (s *story) end() {
 	}
 	for _, ref := range s.w.in(supplier.AnswerPaid) {
 		if !s.known(ref) {
-			s.fail("the supplier has money of %s: the order is %s, and nobody is told", ref, s.books.Order.Status)
+			s.fail("the supplier has money of %s: the order is %s, and nobody is notified", ref, s.books.Order.Status)
 		}
 	}
 }
@@ -296,7 +296,7 @@ func (s *story) fail(format string, args ...any) {
 	panic(violation(fmt.Sprintf(format, args...) + fmt.Sprintf("; after %q", s.last)))
 }
 
-// known reports whether the order is paid by a payment, or an exception stands for it.
+// known reports whether the order is paid by a payment, or an exception exists for it.
 func (s *story) known(ref string) bool {
 	o := s.books.Order
 	return o.Status == order.Paid && o.SupplierTradeNo == "T-"+ref ||
@@ -305,7 +305,7 @@ func (s *story) known(ref string) bool {
 		})
 }
 
-// check holds after every step.
+// check verifies the invariants after each step.
 func (s *story) check() {
 	before := s.books
 	s.books = s.m.Books()
@@ -351,8 +351,8 @@ func (s *story) check() {
 	}
 }
 
-// checkEntries: a paid order is booked once, each payment that the program was told of is
-// booked once, and what is in suspense is what open exceptions name.
+// checkEntries: a paid order is booked once, each reported payment is booked once, and the
+// money in suspense is what open exceptions name.
 func (s *story) checkEntries() {
 	b, o := s.books, s.books.Order
 	suspense, held := int64(0), map[string]int64{}
@@ -392,7 +392,7 @@ func (s *story) checkEntries() {
 	}
 }
 
-// checkHistory: each version has one row, each row is legal, and what was paid stays so.
+// checkHistory: each version has one row, each row is legal, and a paid order stays paid.
 func (s *story) checkHistory(before Books) {
 	o := s.books.Order
 	at := order.Pending

@@ -14,24 +14,24 @@ type Fault string
 const (
 	NoFault Fault = ""
 	Lost    Fault = "lost"    // it acts, and its answer is lost
-	Deaf    Fault = "deaf"    // it never hears of the call
-	Late    Fault = "late"    // it hears of a start later
-	Refuses Fault = "refuses" // a start, for certain
-	Lies    Fault = "lies"    // another amount was paid
+	Deaf    Fault = "deaf"    // the call never arrives
+	Late    Fault = "late"    // a start arrives later
+	Refuses Fault = "refuses" // it definitely refuses a start
+	Lies    Fault = "lies"    // it reports another amount
 	Other   Fault = "other"   // it answers about another payment
-	Hurry   Fault = "hurry"   // it is paid, and calls back, before it answers to the start
+	Hurry   Fault = "hurry"   // it is paid, and calls back, before it answers the start
 )
 
-// QueryAfter is how late a World may hear of a start.
+// QueryAfter is how late a start may arrive at a World.
 const QueryAfter = 2 * time.Minute
 
-// World is the truth about the payments of one order at a supplier, by their references.
+// World is the true state of the payments of one order at a supplier, by reference.
 type World struct {
 	Fault Fault // of the next calls
 
-	paid   func(ref string) // is told of a payment in a hurry
+	paid   func(ref string) // called for a payment in a Hurry
 	trades map[string]*trade
-	refs   []string // in the order in which they were first heard of or sent
+	refs   []string // in the order in which they first arrived or were sent
 	now    time.Duration
 	expiry time.Duration // of the order
 }
@@ -39,12 +39,12 @@ type World struct {
 // trade is one payment.
 type trade struct {
 	state  supplier.AnswerState // not_found until it begins
-	sentAt time.Duration        // the first start
+	sentAt time.Duration        // of the first start
 	late   bool                 // a start is under way
 	own    bool                 // the merchant started it: it ends with the order
 }
 
-// NewWorld is that of a new order.
+// NewWorld returns the World of a new order.
 func NewWorld(expiry time.Duration) *World {
 	return &World{trades: map[string]*trade{}, expiry: expiry}
 }
@@ -59,7 +59,7 @@ func (w *World) trade(ref string) *trade {
 	return x
 }
 
-// in are the references of a state.
+// in returns the references in these states.
 func (w *World) in(states ...supplier.AnswerState) (refs []string) {
 	for _, ref := range w.refs {
 		if slices.Contains(states, w.trades[ref].state) {
@@ -69,7 +69,7 @@ func (w *World) in(states ...supplier.AnswerState) (refs []string) {
 	return refs
 }
 
-// under are the references of which a start is under way.
+// under returns the references with a start under way.
 func (w *World) under() (refs []string) {
 	for _, ref := range w.refs {
 		if w.trades[ref].late {
@@ -79,7 +79,7 @@ func (w *World) under() (refs []string) {
 	return refs
 }
 
-// begin is a start that arrives; again it changes nothing.
+// begin lets a start arrive; a repeat changes nothing.
 func (w *World) begin(ref string) {
 	x := w.trade(ref)
 	x.late = false
@@ -88,8 +88,8 @@ func (w *World) begin(ref string) {
 	}
 }
 
-// pass lets time pass: what is under way has arrived or is gone, and what the merchant
-// started ends with the order.
+// pass lets time pass: what was under way has arrived or is lost, and what the merchant started
+// ends with the order.
 func (w *World) pass(d time.Duration) {
 	w.now += d
 	for _, x := range w.trades {
@@ -166,7 +166,7 @@ func (w *World) Close(ref string, amount int64) supplier.Answer {
 	return supplier.Answer{State: x.state, Says: word(ref, x.state, amount), Exchange: exchange()}
 }
 
-// word is what the supplier says about a payment, in an answer and in a callback.
+// word is the supplier's report about a payment, in answers and callbacks.
 func word(ref string, state supplier.AnswerState, amount int64) supplier.Callback {
 	return supplier.Callback{
 		EventKey: "trade:T-" + ref + ":" + string(state), OrderRef: ref, TradeNo: "T-" + ref, Status: supplier.Status(state), RawStatus: string(state),
