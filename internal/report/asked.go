@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// askedOften is how many queries an order has had before it counts as one without a
-	// result, and noResultAfter how long after the last of those.
+	// askedOften is how many queries an order must have had to count as having no result, and
+	// noResultAfter how long after the last of them.
 	askedOften    = 3
 	noResultAfter = 30 * time.Minute
-	// askedRows bounds the rows that are counted, and dueRead those that are read for it.
+	// askedRows bounds the rows counted, dueRead those read for the count.
 	askedRows = 10_000
 	dueRead   = 200_000
 )
 
-// waitsForResult holds for an order o that its supplier is asked about.
+// waitsForResult is the condition that the supplier of an order o is being queried.
 var waitsForResult = moves.In("o.status", order.Paying, order.Closing)
 
-// NoResult is a query for the ids of the orders that were asked about three times, more than
-// half an hour ago, and are still paying or closing. An index of its own leads to them
-// (migration orders_asked).
+// NoResult returns a query for the ids of orders that were queried three times, the last time
+// over half an hour ago, and are still paying or closing. It has its own index (migration
+// orders_asked).
 func NoResult(now int64) (ids string, args []any) {
 	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(askedOften-1) + " AND " + waitsForResult +
 			" AND (SELECT c.started_at FROM supplier_calls AS c WHERE c.order_id = o.id AND c.op = 'query' ORDER BY c.id LIMIT 1 OFFSET " + strconv.Itoa(askedOften-1) + ") < ?",
 		[]any{now - noResultAfter.Microseconds()}
 }
 
-// AwaitedOf is a query for the ids of the orders whose result a supplier is to give: paying or
-// closing, with their open payment there.
+// AwaitedOf returns a query for the ids of orders waiting for a result from a supplier: paying
+// or closing, with their open payment there.
 func AwaitedOf(supplierID int64) (ids string, args []any) {
 	return "SELECT w.id FROM (SELECT o.id, " + order.AskedAt("o") + " AS supplier FROM (SELECT id, status, supplier_id FROM orders WHERE next_at >= " + order.DueFrom +
 		" ORDER BY next_at LIMIT " + strconv.Itoa(dueRead) + ") AS o WHERE " + waitsForResult + ") AS w WHERE w.supplier = ?", []any{supplierID}

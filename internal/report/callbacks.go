@@ -8,16 +8,16 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Flowed is how many authentic callbacks of one outcome came within one step.
+// Flowed counts the authentic callbacks of one outcome within one step.
 type Flowed struct {
 	Start   int64  `bun:"start"` // Unix µs
 	Outcome string `bun:"outcome"`
 	N       int64  `bun:"n"`
 }
 
-// Callbacks returns authentic callbacks from one moment to another (Unix µs) by step and
-// outcome; steps without any are left out. supplier 0 is all of them. kept is false where
-// from is more than 72 hours ago: figures are not kept for longer.
+// Callbacks returns the authentic callbacks between two times (Unix µs) by step and outcome;
+// empty steps are left out. supplier 0 means all. kept is false if from is more than 72 hours
+// ago, the retention of these figures.
 func Callbacks(ctx context.Context, d *db.DB, supplier, from, to int64, step time.Duration) (all []Flowed, kept bool, err error) {
 	if from < d.Now()-minutesKept.Microseconds() {
 		return nil, false, nil

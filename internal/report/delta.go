@@ -1,10 +1,10 @@
-// Package report keeps the figures that operators watch: the results of attempts and
-// callbacks by the minute, of how many orders merchants have been notified, and the money
-// of which they have not been notified yet. The transactions that write the facts write
-// the figures too, so that a crash cannot separate them; pages read sums and never scan.
+// Package report maintains the figures that operators watch: results of attempts and callbacks
+// by the minute, the number of orders of which merchants have been notified, and the money of
+// which they have not been notified yet. The transactions that write the facts write the
+// figures too, so that a crash cannot separate them; pages read sums and never scan.
 //
-// A transaction writes one Delta. Fold adds deltas up every second: with a row that every
-// order changes, all of them would wait for each other.
+// A transaction writes one Delta, and Fold adds deltas up every second: if every order updated
+// the same row, all orders would wait for each other.
 package report
 
 import (
@@ -20,18 +20,17 @@ import (
 // Result is the result of an attempt.
 type Result int
 
-// Results of an attempt: the merchant confirmed, it will be tried again, or it was the
-// last one.
+// Results of an attempt: acknowledged by the merchant, to be retried, or finally failed.
 const (
 	OK Result = iota
 	Retried
 	Failed
 )
 
-// Delta is what one transaction adds to the figures. Fold alone reads its row, within
-// seconds; the short names keep it small.
+// Delta is what one transaction adds to the figures. Only Fold reads its row, within seconds;
+// the short names keep it small.
 type Delta struct {
-	Minute         int64           `json:"m"` // Unix µs, begins with the minute
+	Minute         int64           `json:"m"` // Unix µs, start of the minute
 	Attempts       []attempts      `json:"a,omitempty"`
 	Callbacks      []callbackSum   `json:"c,omitempty"`
 	UnnotifiedSums []unnotifiedSum `json:"u,omitempty"`
@@ -48,13 +47,13 @@ type attempts struct {
 	TookLong  string   `json:"hl,omitempty"`
 	Lag       string   `json:"l,omitempty"`
 	LagLong   string   `json:"ll,omitempty"`
-	OKAt      int64    `json:"s,omitempty"` // of the last attempt that the merchant confirmed, Unix µs
-	FailedAt  int64    `json:"f,omitempty"` // of the last one that it did not
+	OKAt      int64    `json:"s,omitempty"` // of the last attempt that the merchant acknowledged, Unix µs
+	FailedAt  int64    `json:"f,omitempty"` // of the last failed attempt
 
 	took, lag Histogram
 }
 
-// row is the attempts in the form of a row.
+// row converts the attempts to a row.
 func (a *attempts) row() row {
 	return row{
 		OK: a.Results[OK], Retried: a.Results[Retried], Failed: a.Results[Failed], TookUS: a.TookUS,
@@ -75,7 +74,7 @@ type unnotifiedSum struct {
 	Amount   int64  `json:"a"`
 }
 
-// ordersSum is about the orders whose notifications were raised in one minute.
+// ordersSum counts the orders whose notifications were created in one minute.
 type ordersSum struct {
 	Minute         int64  `json:"m,omitempty"` // 0 = the delta's own
 	Currency       string `json:"c"`
@@ -85,10 +84,10 @@ type ordersSum struct {
 	NotifiedAmount int64  `json:"b,omitempty"`
 }
 
-// NewDelta begins a delta of the minute that contains now (Unix µs).
+// NewDelta returns an empty delta for the minute that contains now (Unix µs).
 func NewDelta(now int64) *Delta { return &Delta{Minute: floor(now, time.Minute), now: now} }
 
-// floor is the beginning of the span that contains a moment.
+// floor returns the start of the span that contains a time.
 func floor(us int64, span time.Duration) int64 { return us - us%span.Microseconds() }
 
 // Attempt counts one attempt and how long the recipient took.
@@ -112,7 +111,7 @@ func (x *Delta) of(recipient int64) *attempts {
 	return entry(&x.Attempts, attempts{Recipient: recipient}, func(a *attempts) bool { return a.Recipient == recipient })
 }
 
-// entry returns the entry of a short list for which same holds, or else a new one.
+// entry returns the entry of a short list that satisfies same, or else adds fresh.
 func entry[T any](list *[]T, fresh T, same func(*T) bool) *T {
 	for i := range *list {
 		if same(&(*list)[i]) {
@@ -129,9 +128,9 @@ func (x *Delta) Callback(supplier int64, outcome string, n int64) {
 	entry(&x.Callbacks, sum, func(c *callbackSum) bool { return c.Supplier == supplier && c.Outcome == outcome }).N += n
 }
 
-// Unnotified adds paid orders of which the merchant must still be notified; negative orders
-// and amounts subtract. It goes with every change of a delivery's next_at from or to
-// NULL; a delivery without a currency is about no money.
+// Unnotified adds paid orders of which the merchant must still be notified; negative orders and
+// amounts subtract. It must accompany every change of a delivery's next_at from or to NULL; a
+// delivery without a currency involves no money.
 func (x *Delta) Unnotified(merchant int64, currency string, orders, amount int64) {
 	if currency == "" {
 		return
@@ -142,23 +141,23 @@ func (x *Delta) Unnotified(merchant int64, currency string, orders, amount int64
 	u.Amount += amount
 }
 
-// Raised counts an order of which the merchant must be notified. at is when the
-// notification was raised (Unix µs).
+// Raised counts an order of which the merchant must be notified. at is when the notification
+// was created (Unix µs).
 func (x *Delta) Raised(at int64, currency string, amount int64) {
 	o := x.ordersOf(at, currency)
 	o.Raised++
 	o.RaisedAmount += amount
 }
 
-// Unraised takes back what Raised counted: the merchant need not be notified after all.
+// Unraised undoes Raised: the merchant need not be notified after all.
 func (x *Delta) Unraised(at int64, currency string, amount int64) {
 	o := x.ordersOf(at, currency)
 	o.Raised--
 	o.RaisedAmount -= amount
 }
 
-// Notified counts an order of which the merchant has been notified, once for each
-// that was Raised, and with the same moment.
+// Notified counts an order of which the merchant has been notified, once per Raised and with
+// the same time.
 func (x *Delta) Notified(at int64, currency string, amount int64) {
 	o := x.ordersOf(at, currency)
 	o.Notified++
@@ -181,8 +180,8 @@ type deltaRow struct {
 	Body string `bun:"body"`
 }
 
-// Write adds the delta to the writes of the facts. It is one short row, whatever the
-// transaction's size; none where it adds nothing.
+// Write adds the delta to the writes of the facts: one short row, whatever the transaction's
+// size; none if the delta is empty.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
 	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders) == 0 {
 		return
@@ -190,7 +189,7 @@ func (x *Delta) Write(w *db.Writes, d *db.DB) {
 	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")
 }
 
-// text is the delta as its row.
+// text returns the delta in stored form.
 func (x *Delta) text() string {
 	for i := range x.Attempts {
 		a := &x.Attempts[i]

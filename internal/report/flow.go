@@ -10,8 +10,7 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Flow is how many callbacks came from a supplier within the last span, and how many
-// usually come.
+// Flow is the number of callbacks from a supplier within the last span, and the usual number.
 type Flow struct {
 	Supplier int64
 	Now      int64
@@ -22,15 +21,15 @@ type Flow struct {
 const (
 	// flowMin keeps a few missing callbacks from counting as silence.
 	flowMin = 20
-	// On an installation's first day there are no figures of this hour. The usual number
-	// is then that of the time before the span, where that was a steady flow and no
-	// burst: for steadyMinutes at least, and in every second minute.
+	// On an installation's first day there are no figures for this hour. The usual number is
+	// then that of the time before the span, if that was a steady flow rather than a burst:
+	// over at least steadyMinutes, and in at least every second minute.
 	steadyMinutes = 30
 	steadyShare   = 0.5
 )
 
-// Level is what came in percent of the usual number; false where that is too small. Alerts
-// and the overview find a supplier's silence by it.
+// Level returns the number of callbacks in percent of the usual number; false = the usual
+// number is too small. Alerts and the overview detect a silent supplier with it.
 func (f Flow) Level() (percent int64, ok bool) {
 	if f.Usual < flowMin {
 		return 0, false
@@ -38,12 +37,12 @@ func (f Flow) Level() (percent int64, ok bool) {
 	return int64(float64(f.Now) * 100 / f.Usual), true
 }
 
-// PerMinute is the usual number of callbacks a minute.
+// PerMinute returns the usual number of callbacks per minute.
 func (f Flow) PerMinute() float64 { return f.Usual / f.Span.Minutes() }
 
-// Flows compares the last whole span with the usual number: the mean of the same span on
-// the days before, as far as they are kept. Suppliers that never called at this hour are
-// left out.
+// Flows compares the last whole span with the usual number: the mean of the same span on the
+// previous days, as far as they are kept. Suppliers that never called at this hour are left
+// out.
 func Flows(ctx context.Context, d *db.DB, span time.Duration) ([]Flow, error) {
 	if span < time.Minute {
 		return nil, fmt.Errorf("no flow of callbacks over %s", span)
@@ -80,7 +79,7 @@ func Flows(ctx context.Context, d *db.DB, span time.Duration) ([]Flow, error) {
 	return all, nil
 }
 
-// flowed is how many callbacks came from each supplier between two moments.
+// flowed counts the callbacks from each supplier between two times.
 func flowed(ctx context.Context, d *db.DB, from, to int64) (map[int64]int64, error) {
 	var rows []struct{ SupplierID, N int64 }
 	err := d.Read.NewRaw("SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n FROM report_callbacks WHERE start >= ? AND start < ? GROUP BY supplier_id", from, to).Scan(ctx, &rows)
@@ -109,7 +108,7 @@ func onDaysBefore(ctx context.Context, d *db.DB, end int64, span time.Duration, 
 	return usual, nil
 }
 
-// steadily is the flow of those suppliers that called steadily from their first callback,
+// steadily returns the flow of suppliers that have called steadily since their first callback,
 // less than a day ago, until the span began.
 func steadily(ctx context.Context, d *db.DB, from, to int64, span time.Duration) (map[int64]float64, error) {
 	var rows []struct{ SupplierID, N, First, Minutes int64 }
@@ -128,8 +127,8 @@ func steadily(ctx context.Context, d *db.DB, from, to int64, span time.Duration)
 	return usual, nil
 }
 
-// LastCallback is the minute (Unix µs) in which a supplier called last, as far as minutes
-// are kept; 0 = none.
+// LastCallback returns the minute (Unix µs) of a supplier's last callback, as far back as
+// minutes are kept; 0 = none.
 func LastCallback(ctx context.Context, d *db.DB, supplier int64) (start int64, err error) {
 	var rows []int64
 	if err := d.Read.NewRaw("SELECT start FROM report_callbacks WHERE supplier_id = ? ORDER BY start DESC LIMIT 1", supplier).Scan(ctx, &rows); err != nil {

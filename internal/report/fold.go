@@ -17,8 +17,8 @@ import (
 // foldDeltas bounds one transaction of Fold.
 const foldDeltas = 500
 
-// spans are the tables of attempts and how much time a row covers. The hours are
-// kept for long; both are written by the same fold, so that neither waits.
+// spans are the tables of attempts, with the time that a row covers. Hours have a long
+// retention; both tables are written by the same fold.
 var spans = []struct {
 	table string
 	span  time.Duration
@@ -27,9 +27,9 @@ var spans = []struct {
 // allRecipients is the recipient under which the sums of all of them are stored.
 const allRecipients = 0
 
-// Fold adds deltas to the figures, a bounded number at a time, and returns how many. One
-// node folds at a time; for the others there is nothing to do. The deltas are read and
-// summed up before the transaction: SQLite has one writer, and callbacks wait for it.
+// Fold adds a bounded number of deltas to the figures, and returns how many. One node folds at
+// a time; others have nothing to do. The deltas are read and summed before the transaction:
+// SQLite has one writer, and callbacks wait for it.
 func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
 	var rows []deltaRow
 	if err := d.Read.NewRaw("SELECT id, body FROM report_deltas ORDER BY id LIMIT ?", foldDeltas).Scan(ctx, &rows); err != nil {
@@ -73,7 +73,7 @@ func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
 	return len(rows), nil
 }
 
-// errFoldedElsewhere rolls a fold back that another node has made already.
+// errFoldedElsewhere rolls back a fold that another node has already made.
 var errFoldedElsewhere = errors.New("another node folds")
 
 type spanKey struct{ recipient, start int64 }
@@ -88,7 +88,7 @@ type moneyKey struct {
 	currency string
 }
 
-// counts are numbers that are added up together; each table has columns of its own.
+// counts are numbers that are added up together; their meaning depends on the table.
 type counts [4]int64
 
 func (c counts) plus(o counts) counts {
@@ -145,7 +145,7 @@ func sumUp(bodies []string) (*sums, error) {
 	return s, nil
 }
 
-// pointOf returns the point of a key; a new one is empty.
+// pointOf returns the point of a key, creating it if necessary.
 func pointOf(points map[spanKey]*Point, k spanKey) *Point {
 	if points[k] == nil {
 		points[k] = new(Point)
@@ -179,8 +179,7 @@ func (s *sums) write(ctx context.Context, tx db.Tx) error {
 	return writeLast(ctx, tx, s.last)
 }
 
-// addRows adds the columns of rows to those that are stored under the same key. The
-// model's alias is r.
+// addRows adds the columns of rows to those stored under the same key. The model's alias is r.
 func addRows[T any](ctx context.Context, q bun.IDB, rows []T, key string, columns ...string) error {
 	if len(rows) == 0 {
 		return nil
@@ -228,8 +227,8 @@ type row struct {
 	LagLong     string `bun:"lag_long"`
 }
 
-// addPoints adds to the spans' rows. Histograms are texts, so that the rows are read,
-// added up here and written back; the fold's lock keeps other nodes away.
+// addPoints adds to the spans' rows. Histograms are stored as text, so rows are read, added up
+// here and written back; the fold's lock keeps other nodes out.
 func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*Point) error {
 	if len(points) == 0 {
 		return nil

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// bounds are the upper ends of a histogram's buckets; longer durations are counted in one
-// more. They never change: rows are read for as long as figures are kept, and earlier
-// versions of the program read what this one writes.
+// bounds are the upper ends of a histogram's buckets; one more bucket counts longer durations.
+// They must never change: stored rows keep them for the whole retention, and earlier versions
+// of the program read what this one writes.
 var bounds = [...]time.Duration{
 	5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
 	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// longBounds split the buckets over a second: up to the longest attempt by the second, so
-// that limits of alerts are bounds; up to an hour for backlogs. Longer durations are
-// counted in one more.
+// longBounds split the buckets above one second: by the second up to the longest attempt, so
+// that limits of alerts are bounds; up to an hour for backlogs. One more bucket counts longer
+// durations.
 var longBounds = [...]time.Duration{
 	2 * time.Second, 2500 * time.Millisecond, 3 * time.Second, 4 * time.Second, 5 * time.Second,
 	6 * time.Second, 7 * time.Second, 8 * time.Second, 9 * time.Second, 10 * time.Second,
 	30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// longFrom is the first bucket that longBounds split.
+// longFrom is the first bucket split by longBounds.
 const longFrom = 8
 
-// split is where the parts of each bucket from longFrom on begin and end.
+// split gives the start and end of the parts of each bucket from longFrom on.
 var split = [len(bounds) + 1 - longFrom][2]int{{0, 2}, {2, 5}, {5, 10}, {10, len(longBounds) + 1}}
 
-// Bounds are the durations that a histogram distinguishes from longer ones.
+// Bounds returns all bucket bounds.
 func Bounds() []time.Duration { return append(bounds[:longFrom:longFrom], longBounds[:]...) }
 
 // Histogram counts durations by bucket. Unlike percentiles, histograms can be added up.
 type Histogram struct {
 	n    [len(bounds) + 1]int64
-	long [len(longBounds) + 1]int64 // of n from longFrom on; less where an earlier version counted
+	long [len(longBounds) + 1]int64 // the split of n from longFrom on; incomplete for counts by an earlier version
 }
 
 // Add counts one duration.
@@ -49,7 +49,7 @@ func (h *Histogram) Add(d time.Duration) {
 	}
 }
 
-// bucket is the first one whose end is not below d.
+// bucket returns the first bucket whose end is not below d.
 func bucket(ends []time.Duration, d time.Duration) int {
 	for i, end := range ends {
 		if d <= end {
@@ -68,7 +68,7 @@ func (h *Histogram) merge(o *Histogram) {
 	}
 }
 
-// Count is how many durations were counted.
+// Count returns how many durations were counted.
 func (h Histogram) Count() int64 { return sum(h.n[:]) }
 
 func sum(counts []int64) (n int64) {
@@ -78,13 +78,13 @@ func sum(counts []int64) (n int64) {
 	return n
 }
 
-// Length is a duration with the precision of a histogram.
+// Length is a duration with a histogram's precision.
 type Length struct {
 	D    time.Duration
-	Over bool // it is longer than D, which is the last bound
+	Over bool // longer than D, which is the last bound
 }
 
-// Milliseconds rounds up, so that what is over a limit stays over it.
+// Milliseconds rounds up, so that a value above a limit stays above it.
 func (l Length) Milliseconds() int64 {
 	ms := (l.D + time.Millisecond - 1).Milliseconds()
 	if l.Over {
@@ -93,9 +93,8 @@ func (l Length) Milliseconds() int64 {
 	return ms
 }
 
-// Quantile is the duration that the part q of all do not exceed, by linear interpolation
-// within a bucket: it is over a bound exactly where the counted one is. It returns false
-// where nothing was counted.
+// Quantile returns the q-quantile, by linear interpolation within a bucket; it is above a bound
+// exactly if the true one is. It returns false if nothing was counted.
 func (h Histogram) Quantile(q float64) (Length, bool) {
 	total := h.Count()
 	if total == 0 {
@@ -123,7 +122,7 @@ func (h Histogram) Quantile(q float64) (Length, bool) {
 	return Length{D: low + time.Duration(float64(ends[i]-low)*(rank-below)/float64(counts[i]))}, true
 }
 
-// find returns the bucket that contains the rank, and how many are counted below it.
+// find returns the bucket that contains the rank, and the count below it.
 func find(counts []int64, rank float64) (i int, below float64) {
 	last := 0
 	for i, n := range counts {
@@ -138,7 +137,7 @@ func find(counts []int64, rank float64) (i int, below float64) {
 	return last, below - float64(counts[last])
 }
 
-// text is the form of counts in a row: without the zeros at the end.
+// text returns counts in stored form, without trailing zeros.
 func text(counts []int64) string {
 	used := len(counts)
 	for used > 0 && counts[used-1] == 0 {
@@ -157,7 +156,7 @@ func text(counts []int64) string {
 	return string(b)
 }
 
-// add adds a histogram that is given by its texts.
+// add adds a histogram in stored form.
 func (h *Histogram) add(counts, long string) error {
 	return cmp.Or(addText(h.n[:], counts), addText(h.long[:], long))
 }

@@ -20,8 +20,8 @@ type lastRow struct {
 	FailedAt    int64 `bun:"last_failed_at"`
 }
 
-// writeLast advances the moments. Deltas are not folded in the order of their moments: an
-// older one must not set them back.
+// writeLast advances the times. Deltas are not folded in order of time, so an older one must
+// not set them back.
 func writeLast(ctx context.Context, tx db.Tx, last map[int64]lastRow) error {
 	if len(last) == 0 {
 		return nil
@@ -36,21 +36,21 @@ func writeLast(ctx context.Context, tx db.Tx, last map[int64]lastRow) error {
 		q = q.Set("? = CASE WHEN EXCLUDED.? > rl.? THEN EXCLUDED.? ELSE rl.? END", c, c, c, c, c)
 	}
 	if _, err := q.Exec(ctx); err != nil {
-		return fmt.Errorf("keep when merchants last answered: %w", err)
+		return fmt.Errorf("store when merchants last answered: %w", err)
 	}
 	return nil
 }
 
 // Standings is the current state of a few merchants.
 type Standings struct {
-	Health   map[int64]Health // without those that had no attempt
-	OKAt     map[int64]int64  // when it last confirmed, Unix µs
+	Health   map[int64]Health // without merchants that had no attempts
+	OKAt     map[int64]int64  // last acknowledgement, Unix µs
 	FailedAt map[int64]int64  // when an attempt at it last failed
-	DueAt    map[int64]int64  // when the notification that waits longest was or is due
+	DueAt    map[int64]int64  // due time of the longest-waiting notification
 }
 
-// Of reads the state of merchants: their attempts since a moment (Unix µs, about an hour
-// ago) and the moments of the last ones. Each merchant costs a few index probes.
+// Of reads the state of merchants: their attempts since a time (Unix µs, about an hour ago) and
+// the times of the last ones. Each merchant costs a few index probes.
 func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standings, error) {
 	s := &Standings{Health: map[int64]Health{}, OKAt: map[int64]int64{}, FailedAt: map[int64]int64{}, DueAt: map[int64]int64{}}
 	if len(merchants) == 0 {
@@ -77,7 +77,7 @@ func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standin
 	for _, l := range last {
 		s.OKAt[l.RecipientID], s.FailedAt[l.RecipientID] = l.OKAt, l.FailedAt
 	}
-	// One probe a merchant: a group would read all that waits.
+	// One probe per merchant: GROUP BY would read everything that waits.
 	var due []struct{ ID, DueAt int64 }
 	err = d.Read.NewRaw("SELECT m.id, coalesce((SELECT w.next_at FROM deliveries AS w WHERE w.recipient_id = m.id AND w.next_at IS NOT NULL"+
 		" ORDER BY w.next_at LIMIT 1), 0) AS due_at FROM merchants AS m WHERE m.id IN (?)", bun.List(merchants)).Scan(ctx, &due)
@@ -90,7 +90,7 @@ func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standin
 	return s, nil
 }
 
-// healthOf sums minutes up by merchant, from the minute first on.
+// healthOf sums minutes by merchant, from the minute first on.
 func healthOf(rows []row, first, now int64) ([]Health, error) {
 	part := max(time.Minute.Microseconds(), (now-first)/trendSteps+1)
 	trends := map[int64][]Point{}

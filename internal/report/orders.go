@@ -35,7 +35,7 @@ func (r *ordersRow) counts() counts {
 	return counts{r.Raised, r.RaisedAmount, r.Notified, r.NotifiedAmount}
 }
 
-// addOrders adds the counts of a minute to that minute and to its hour.
+// addOrders adds the counts of a minute to the minute and to its hour.
 func addOrders(to map[ordersKey]counts, minute int64, currency string, n counts) {
 	for _, sp := range spans {
 		k := ordersKey{sp.span, floor(minute, sp.span), currency}
@@ -58,7 +58,7 @@ func writeOrders(ctx context.Context, q bun.IDB, all map[ordersKey]counts) error
 	return addRows(ctx, q, rows, "span_s, start, currency", "raised", "raised_amount", "notified", "notified_amount")
 }
 
-// Notified is of how many orders of one currency, and how much money, merchants had to be
+// Notified counts, for one currency, the orders and money of which merchants had to be
 // notified, and have been by now.
 type Notified struct {
 	Currency       string
@@ -68,11 +68,10 @@ type Notified struct {
 	NotifiedAmount int64
 }
 
-// Orders returns, by currency, the orders whose notifications were raised from the step
-// that contains from to the one that contains to (Unix µs); a currency without any is
-// left out. An order counts as notified when each delivery that the merchant must get has
-// been delivered: a skipped one, and one for a subscriber, is none of these. What was
-// sent again by an operator counts once.
+// Orders returns, by currency, the orders whose notifications were created from the step that
+// contains from to the one that contains to (Unix µs); currencies without any are left out. An
+// order counts as notified once every delivery owed to the merchant has been delivered; skipped
+// deliveries and those to subscribers are not owed. A resent notification counts once.
 func Orders(ctx context.Context, d *db.DB, from, to int64, step time.Duration) (all []Notified, err error) {
 	span := time.Minute
 	if step%time.Hour == 0 {
@@ -88,25 +87,25 @@ func Orders(ctx context.Context, d *db.DB, from, to int64, step time.Duration) (
 	return all, nil
 }
 
-// Untried is what has not been tried yet.
+// Untried counts what has not been tried yet.
 type Untried struct {
 	Orders int64
 	More   bool  // there are more than were counted
-	Oldest int64 // when the oldest was raised, Unix µs; 0 = there is none
+	Oldest int64 // when the oldest was created, Unix µs; 0 = none
 }
 
 // untriedRows bounds the count.
 const untriedRows = 10_000
 
-// NotTried counts the orders of which merchants must be notified without an attempt yet,
-// for any reason: a breaker, a digest, no worker.
+// NotTried counts the orders whose merchants must be notified but had no attempt yet, for any
+// reason: a breaker, a digest, no worker.
 func NotTried(ctx context.Context, d *db.DB) (u Untried, err error) {
 	var row struct{ N, Orders, Oldest int64 }
 	err = d.Read.NewRaw("SELECT count(*) AS n, count(DISTINCT event_id) AS orders, coalesce(min(created_at), 0) AS oldest FROM"+
 		" (SELECT event_id, created_at FROM deliveries WHERE next_at IS NOT NULL AND attempts = 0 AND currency <> '' ORDER BY created_at LIMIT ?) AS w",
 		untriedRows).Scan(ctx, &row)
 	if err != nil {
-		return u, fmt.Errorf("count what was not tried: %w", err)
+		return u, fmt.Errorf("count untried notifications: %w", err)
 	}
 	return Untried{Orders: row.Orders, More: row.N >= untriedRows, Oldest: row.Oldest}, nil
 }

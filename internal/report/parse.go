@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// parse replaces x by the delta of a row. What this version writes is read directly:
-// encoding/json took nine tenths of a fold. It still reads everything else, such as a
-// field of a later version. The texts in x are parts of body.
+// parse replaces x by the delta of a row. The format written by this version is parsed
+// directly, because encoding/json took nine tenths of a fold; it still parses everything else,
+// such as a field of a later version. The strings in x are parts of body.
 func (x *Delta) parse(body string) error {
 	*x = Delta{Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0]}
 	p := parser{rest: body}
@@ -23,7 +23,7 @@ func (x *Delta) parse(body string) error {
 	return nil
 }
 
-// fields are an object of a delta: the places of its values by their names in JSON.
+// fields is a JSON object in a delta; field returns the target of a named value.
 type fields interface{ field(name string) any }
 
 func (x *Delta) field(name string) any {
@@ -110,10 +110,10 @@ func (o *ordersSum) field(name string) any {
 	return nil
 }
 
-// parser reads JSON without spaces, of objects whose fields are all known.
+// parser parses JSON without spaces, with known fields only.
 type parser struct {
 	rest string
-	odd  bool // it is anything else
+	odd  bool // the input has another form
 }
 
 func (p *parser) object(to fields) {
@@ -152,7 +152,7 @@ func list[T any, P interface {
 	fields
 }](p *parser, to *[]T,
 ) {
-	p.odd = len(*to) > 0 || p.odd // a name came twice
+	p.odd = len(*to) > 0 || p.odd // duplicate name
 	p.expect('[')
 	for more := true; more && !p.odd; more = p.accept(',') {
 		*to = append(*to, *new(T))
@@ -161,7 +161,7 @@ func list[T any, P interface {
 	p.expect(']')
 }
 
-// accept steps over c where it comes next.
+// accept consumes c if it comes next.
 func (p *parser) accept(c byte) bool {
 	if p.rest == "" || p.rest[0] != c {
 		return false
@@ -184,7 +184,7 @@ func (p *parser) number() int64 {
 	return n
 }
 
-// text reads a string of ASCII without escapes.
+// text parses an ASCII string without escapes.
 func (p *parser) text() string {
 	p.expect('"')
 	for end := range len(p.rest) {

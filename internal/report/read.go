@@ -12,12 +12,12 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Point is the results of the attempts within one span of time.
+// Point is the results of attempts within one time span.
 type Point struct {
 	Start               int64 // Unix µs
 	OK, Retried, Failed int64
-	TookUS              int64     // all together
-	Took                Histogram // how long merchants took
+	TookUS              int64     // in total
+	Took                Histogram // response time of merchants
 	Lag                 Histogram // from the payment to the first attempt
 }
 
@@ -33,11 +33,11 @@ func (p *Point) add(r row) error {
 	return cmp.Or(p.Took.add(r.Took, r.TookLong), p.Lag.add(r.Lag, r.LagLong))
 }
 
-// Attempts is how many there were.
+// Attempts returns the number of attempts.
 func (p Point) Attempts() int64 { return p.OK + p.Retried + p.Failed }
 
-// Rate is the part of the attempts that the merchant confirmed, 0 to 1; false where there
-// was no attempt.
+// Rate returns the share of attempts that the merchant acknowledged, 0 to 1; false = no
+// attempts.
 func (p Point) Rate() (float64, bool) {
 	if p.Attempts() == 0 {
 		return 0, false
@@ -45,7 +45,7 @@ func (p Point) Rate() (float64, bool) {
 	return float64(p.OK) / float64(p.Attempts()), true
 }
 
-// Total is all points in one.
+// Total returns the sum of all points.
 func Total(points []Point) (t Point) {
 	for i := range points {
 		t.merge(&points[i])
@@ -53,13 +53,13 @@ func Total(points []Point) (t Point) {
 	return t
 }
 
-// minutesKept is how long figures by the minute are kept: on a Monday those of the weekend
-// are still there. Hours are kept for longer.
+// minutesKept is the retention of per-minute figures: on Monday those of the weekend are still
+// there. Hours are kept longer.
 const minutesKept = 72 * time.Hour
 
-// Outcomes returns one point for each step from the one that contains from to the one that
-// contains to (Unix µs), empty ones too. merchant 0 is all of them. A step is a whole
-// number of minutes; where it is one of hours, hours are read.
+// Outcomes returns one point per step, from the step that contains from to the one that
+// contains to (Unix µs), including empty ones. merchant 0 means all. A step is a whole number
+// of minutes; for whole hours, the hourly figures are read.
 func Outcomes(ctx context.Context, d *db.DB, merchant, from, to int64, step time.Duration) ([]Point, error) {
 	if step < time.Minute || step%time.Minute != 0 || to < from {
 		return nil, fmt.Errorf("no outcomes from %d to %d in steps of %s", from, to, step)
@@ -90,19 +90,18 @@ func Outcomes(ctx context.Context, d *db.DB, merchant, from, to int64, step time
 // Health is the results of the attempts at one merchant.
 type Health struct {
 	Merchant int64
-	Point            // over all of the time
+	Point            // over the whole time
 	Trend    []Point // in trendSteps equal parts
 }
 
 const (
 	trendSteps = 12
-	// healthRows bounds the minutes that are read: 300 merchants for an hour.
+	// healthRows bounds the minutes read: 300 merchants for an hour.
 	healthRows = 18_000
 )
 
-// Merchants returns the health of merchants since a moment (Unix µs, about an hour ago),
-// those with the lowest rate first, and at most limit of them; with many merchants the
-// oldest minutes are left out.
+// Merchants returns the health of at most limit merchants since a time (Unix µs, about an hour
+// ago), those with the lowest rate first; with many merchants the oldest minutes are left out.
 func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health, error) {
 	var rows []row
 	err := d.Read.NewSelect().Model(&rows).ModelTableExpr("report_minutes AS row").Where("start >= ?", floor(since, time.Minute)).
@@ -122,16 +121,16 @@ func Merchants(ctx context.Context, d *db.DB, since int64, limit int) ([]Health,
 	return all[:min(len(all), limit)], nil
 }
 
-// Supplier is how many authentic callbacks came from one supplier.
+// Supplier counts the authentic callbacks of one supplier.
 type Supplier struct {
 	ID        int64
 	Callbacks int64
-	PerMinute []int64 // from the first minute asked for; the last one is not over
+	PerMinute []int64 // from the first requested minute; the last one is in progress
 	Outcomes  map[string]int64
 }
 
-// Suppliers returns the callbacks since a moment (Unix µs) by supplier and
-// minute, the busiest supplier first.
+// Suppliers returns the callbacks since a time (Unix µs) by supplier and minute, the busiest
+// supplier first.
 func Suppliers(ctx context.Context, d *db.DB, since int64) ([]Supplier, error) {
 	first, now := floor(since, time.Minute), d.Now()
 	minutes := int((now-first)/time.Minute.Microseconds()) + 1
@@ -157,11 +156,11 @@ func Suppliers(ctx context.Context, d *db.DB, since int64) ([]Supplier, error) {
 	return all, nil
 }
 
-// cleanRows is the rows of one DELETE: few enough to hold up no other write.
+// cleanRows is the number of rows per DELETE, few enough to delay no other write.
 const cleanRows = 500
 
-// Clean removes figures that are past their retention, a bounded number at a time, and
-// returns how many. keep is for hours and for the past of the money at risk.
+// Clean deletes a bounded number of figures past their retention, and returns how many. keep is
+// the retention of hourly figures and of the history of money at risk.
 func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, err error) {
 	for _, t := range []struct {
 		table, key, of string

@@ -13,7 +13,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// unfolded sums up the deltas that are not folded yet.
+// unfolded sums the deltas that are not folded yet.
 func unfolded(ctx context.Context, tx bun.IDB) (*sums, error) {
 	var bodies []string
 	if err := tx.NewRaw("SELECT body FROM report_deltas").Scan(ctx, &bodies); err != nil {
@@ -22,14 +22,14 @@ func unfolded(ctx context.Context, tx bun.IDB) (*sums, error) {
 	return sumUp(bodies)
 }
 
-// differing are the keys whose counts differ.
+// differing returns the keys whose counts differ.
 func differing[K comparable](rows, counters map[K]counts) []K {
 	all := maps.Clone(rows)
 	maps.Copy(all, counters)
 	return slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(k K) bool { return rows[k] == counters[k] })
 }
 
-// Difference is where a counter and the rows that it counts do not agree.
+// Difference is a mismatch between a counter and the rows it counts.
 type Difference struct {
 	Merchant          int64
 	Currency          string
@@ -37,9 +37,9 @@ type Difference struct {
 	Counted, CountedM int64 // orders and minor units of the counter
 }
 
-// Recount counts the money of which merchants have not been notified anew, from the
-// deliveries, and returns where the counter differs: nothing, unless rows were changed by
-// hand. It reads every waiting delivery, in one snapshot.
+// Recount counts the unnotified money again from the deliveries, and returns where the counter
+// differs; it should not, unless rows were changed by hand. It reads every waiting delivery, in
+// one snapshot.
 func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	var rows, counters map[moneyKey]counts
 	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
@@ -49,7 +49,7 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 			return err
 		}
 		if err := tx.NewRaw("SELECT recipient_id AS merchant_id, currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS amount FROM"+
-			// Money that several deliveries of an event are about counts once.
+			// Money shared by several deliveries of an event counts once.
 			" (SELECT DISTINCT recipient_id, currency, event_id, amount FROM ("+open+") AS d WHERE currency <> '') AS w"+
 			" GROUP BY recipient_id, currency").Scan(ctx, &waiting); err != nil {
 			return err
@@ -84,8 +84,8 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	return wrong, nil
 }
 
-// Mend sets the counter right where Recount found a difference. Counters change by deltas
-// alone, so that nothing that happens meanwhile is lost.
+// Mend corrects the counter where Recount found a difference. It changes counters only by
+// deltas, so that no concurrent change is lost.
 func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
 	return d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		x := NewDelta(d.Now())
@@ -101,10 +101,10 @@ func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {
 	})
 }
 
-// recountedOrders is how far back orders are counted anew: the nights overlap.
+// recountedOrders is how far back orders are recounted; consecutive nights overlap.
 const recountedOrders = 26 * time.Hour
 
-// OrdersDifference is where report_orders and the deliveries do not agree.
+// OrdersDifference is a mismatch between report_orders and the deliveries.
 type OrdersDifference struct {
 	Span           time.Duration
 	Start          int64
@@ -112,15 +112,14 @@ type OrdersDifference struct {
 	Rows, Counters [4]int64 // raised, their amount, notified, their amount
 }
 
-// RecountOrders counts the orders of the last day anew, from their deliveries, and
-// returns where the counters differ. Neither the counters nor the deliveries of keep are
-// removed yet.
+// RecountOrders counts the orders of the last day again from their deliveries, and returns
+// where the counters differ. Within keep neither counters nor deliveries have been deleted.
 func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersDifference, error) {
 	from := floor(d.Now()-min(keep, recountedOrders).Microseconds(), time.Hour) + time.Hour.Microseconds()
 	var rows, counters map[ordersKey]counts
 	err := d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
-		// What was delivered once and is sent again has lost its currency: the merchant
-		// was notified of the money.
+		// A notification that was delivered once and is resent has lost its currency: the
+		// merchant was already notified of the money.
 		var minutes, counted []ordersRow
 		err := tx.NewRaw("SELECT 60 AS span_s, start, currency, count(*) AS raised, CAST(sum(amount) AS BIGINT) AS raised_amount,"+
 			" CAST(sum(done) AS BIGINT) AS notified, CAST(sum(done * amount) AS BIGINT) AS notified_amount FROM"+
@@ -164,8 +163,8 @@ func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersD
 	return wrong, nil
 }
 
-// MendOrders sets the counters right where RecountOrders found a difference. It adds, so
-// that nothing that happens meanwhile is lost.
+// MendOrders corrects the counters where RecountOrders found a difference. It adds, so that no
+// concurrent change is lost.
 func MendOrders(ctx context.Context, d *db.DB, wrong []OrdersDifference) error {
 	all := map[ordersKey]counts{}
 	for _, f := range wrong {

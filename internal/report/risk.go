@@ -16,20 +16,19 @@ import (
 // Part is one of the disjoint parts of the money at risk.
 type Part string
 
-// The parts. An order whose notification waits again is unnotified and no longer
-// compensated; one with an exception is not stuck as well. A mismatch is about money that
-// no order has taken.
+// The parts. An order whose notification waits again is unnotified and no longer compensated;
+// an order with an exception does not count as stuck. A mismatch is money that paid no order.
 const (
-	Unnotified  Part = "untold"      // paid, and a notification of it waits or is on its way
-	Compensated Part = "compensated" // it has an exception: given up, or compensation works on it
-	Stuck       Part = "stuck"       // a payment was started, and the order is past its time
-	Mismatch    Part = "mismatch"    // money that does not fit an order
+	Unnotified  Part = "untold"      // paid, and its notification waits or is being sent
+	Compensated Part = "compensated" // it has an exception: given up, or being compensated
+	Stuck       Part = "stuck"       // a payment was started, and the order has expired
+	Mismatch    Part = "mismatch"    // money that matches no order
 )
 
-// Parts are all of them, as they are shown.
+// Parts lists all parts in display order.
 var Parts = []Part{Unnotified, Compensated, Stuck, Mismatch}
 
-// Sum is money of one currency and how many orders it is.
+// Sum is the money and number of orders in one currency.
 type Sum struct {
 	Currency string `bun:"currency"`
 	Orders   int64  `bun:"orders"`
@@ -43,7 +42,7 @@ type Standing struct {
 	Cut    bool  // there is more than was counted
 }
 
-// Orders is how many orders the part has.
+// Orders returns the number of orders in the part.
 func (s Standing) Orders() (n int64) {
 	for _, m := range s.Sums {
 		n += m.Orders
@@ -69,43 +68,42 @@ func addTo[K comparable](to map[K]Standing, key K, m Sum) {
 type Risk struct {
 	At         int64 // Unix µs
 	Parts      map[Part]Standing
-	Total      Standing            // the parts together
-	ByMerchant map[int64]Standing  // the parts that are about a merchant
-	Waiting    map[int64]Standing  // what is unnotified, by merchant
+	Total      Standing            // of all parts
+	ByMerchant map[int64]Standing  // the parts that belong to a merchant
+	Waiting    map[int64]Standing  // the unnotified part, by merchant
 	Kinds      map[string]Standing // Mismatch by kind of exception
 }
 
 const (
-	// riskRows bounds what is counted of a part that is read. Each row of those is an
-	// exception, or an order that the next tick takes up: as many as this are an outage,
-	// and the page shows "+".
+	// riskRows bounds the rows counted in parts without a counter. Each such row is an
+	// exception, or an order that the next tick handles: this many mean an outage, and the page
+	// shows "+".
 	riskRows = 5000
-	// stuckAfter is how long after its time an order may still be picked up by the
-	// next tick or task.
+	// stuckAfter is how long after its expiry the next tick or task may still handle an order.
 	stuckAfter = 10 * time.Second
 )
 
-// Which exceptions the parts are made of, as conditions of SQL. A mismatch is money that
-// a supplier holds and no order has taken; a dispute or an unknown refund is money
-// that is taken back, which is another sum.
+// SQL conditions for the exceptions in each part. A mismatch is money that a supplier holds and
+// that paid no order; a dispute or an unknown refund is money taken back, which is a separate
+// sum.
 var (
 	unsettled        = moves.In("x.state", exception.Moves.Open()...)
 	compensatedKinds = moves.In("x.kind", exception.NotifyExhausted, exception.StuckPaying)
 	mismatchKinds    = moves.In("x.kind", exception.HeldKinds...)
 )
 
-// late finds orders past their time: from the watermark on, by an index of their own where
-// they could not be closed. Those of others that become due next are not read.
+// late selects expired orders: from the watermark on, by an index of their own if they could
+// not be closed. Others that become due next are not read.
 func late(when string) string {
 	return "SELECT s.id FROM orders AS s WHERE s.next_at >= " + order.DueFrom + " AND " + when + " AND " + moves.In("s.status", order.Paying, order.Closing)
 }
 
-// openDelivery holds for a delivery d that is not over.
+// openDelivery is the condition that a delivery d is open.
 const openDelivery = "(d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL)"
 
-// sources are the rows that the parts consist of. Unnotified money grows with the traffic and
-// has a counter. The other parts are read exactly: they change in many places, each of
-// which would have to keep a counter, are small, and have an index each.
+// sources are the rows of each part. Unnotified money grows with the traffic and has a counter.
+// The other parts are read exactly: they are small, each has an index, and they change in many
+// places, each of which would otherwise have to maintain a counter.
 var sources = []struct {
 	part               Part
 	table, alias       string
@@ -122,23 +120,22 @@ var sources = []struct {
 	{Mismatch, "exceptions", "x", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
 }
 
-// Rows names the rows of one part of the money at risk, so that a list can show exactly
+// Rows identifies the rows of one part of the money at risk, so that a list can show exactly
 // those that were counted.
 type Rows struct {
 	Table string // "deliveries", "orders" or "exceptions"
-	Where string // a condition under the aliases d, o and x
+	Where string // a condition with the aliases d, o and x
 	IDs   string // a query for their ids
 	Args  []any  // of Where, and of IDs
 }
 
-// RowsOf returns the rows of a part at a moment (Unix µs); false where there is no such
-// part.
+// RowsOf returns the rows of a part at a time (Unix µs); false = no such part.
 func RowsOf(part Part, now int64) (Rows, bool) {
 	for _, s := range sources {
 		if s.part == part {
 			rows := Rows{Table: s.table, Where: s.where, IDs: "SELECT " + s.alias + ".id FROM " + s.table + " AS " + s.alias + " WHERE " + s.where}
 			if part == Stuck {
-				// One that cannot be closed is due again within RetryClose.
+				// An order that cannot be closed is due again within RetryClose.
 				rows.Args = []any{now - stuckAfter.Microseconds(), now + order.RetryClose.Microseconds()}
 			}
 			return rows, true
@@ -147,7 +144,7 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 	return Rows{}, false
 }
 
-// AtRisk reads the money at risk. The counter in it is at most as old as the last fold.
+// AtRisk reads the money at risk. Its counter is as of the last fold.
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{}, Kinds: map[string]Standing{}}
 	var rows []riskRow
@@ -204,11 +201,11 @@ func (r *Risk) add(part Part, rows []riskRow) {
 	r.Parts[part] = s
 }
 
-// sampleEvery is how often the money at risk is recorded for the curves.
+// sampleEvery is how often the money at risk is recorded for the charts.
 const sampleEvery = 5 * time.Minute
 
-// Sample records the money at risk once every few minutes; at other times, and on a
-// second node, it does nothing.
+// Sample records the money at risk every few minutes; in between, and on a second node, it does
+// nothing.
 func Sample(ctx context.Context, d *db.DB) error {
 	start := floor(d.Now(), sampleEvery)
 	var done []int64
@@ -219,7 +216,7 @@ func Sample(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	// A row is written even where nothing is at risk: it marks the sample.
+	// A row is written even if nothing is at risk, to mark the sample.
 	rows := []sampleRow{{Start: start}}
 	for part, s := range risk.Parts {
 		for _, m := range s.Sums {
@@ -236,19 +233,19 @@ type sampleRow struct {
 	bun.BaseModel `bun:"table:report_risk,alias:rr"`
 
 	Start    int64  `bun:"start,pk"`
-	Part     Part   `bun:"part,pk"` // empty: marks the sample
+	Part     Part   `bun:"part,pk"` // empty = marks the sample
 	Currency string `bun:"currency,pk"`
 	Orders   int64  `bun:"orders"`
 	Amount   int64  `bun:"amount"`
 }
 
-// Past is what was at risk at one moment, by part.
+// Past is the money at risk at one time, by part.
 type Past struct {
 	At    int64 // Unix µs
 	Parts map[Part]Standing
 }
 
-// History returns the samples of the money at risk since a moment (Unix µs), oldest first.
+// History returns the samples of the money at risk since a time (Unix µs), oldest first.
 func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 	var rows []sampleRow
 	if err := d.Read.NewSelect().Model(&rows).Where("rr.start >= ?", since).OrderExpr("rr.start").Scan(ctx); err != nil {

@@ -16,10 +16,10 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Object names what is changed, such as "merchant m1".
+// Object identifies what is changed, such as "merchant m1".
 type Object struct {
 	Kind string // "supplier", "merchant", "subscription", "sku", "account" or "approval"
-	ID   string // its code; of an account merchant and currency; "" = there is one of the kind
+	ID   string // its code; for an account, merchant and currency; "" = the only one of its kind
 }
 
 func (o Object) String() string { return strings.TrimSuffix(o.Kind+" "+o.ID, " ") }
@@ -40,13 +40,13 @@ func NewChange[T any](o Object, before, after *T) Change {
 	return c
 }
 
-// Difference is one field that changes. Old and New are written as in the apply file; of a
-// secret only whether it is set, of a URL without login and query.
+// Difference is one changed field. Old and New are written as in the apply file; for a secret
+// only whether it is set, for a URL without login and query.
 type Difference struct {
 	Field    string // "notify.endpoints.backup.weight"
 	Name     string // the field of the file: "notify.endpoints"
 	Old, New string
-	// Secrets are the new ones, where the field holds any.
+	// Secrets are the new secrets, if the field holds any.
 	Secrets []Secret
 }
 
@@ -56,8 +56,8 @@ const none = "none"
 // enabledAgain is the name of a difference without a field.
 const enabledAgain = "an address is enabled again"
 
-// bookedOnce reports whether the object is stock or an opening balance, which are never
-// set again.
+// bookedOnce reports whether the object is stock or an opening balance, which are applied only
+// once.
 func (c Change) bookedOnce() bool {
 	switch c.After.(type) {
 	case *SKU, *Account:
@@ -85,7 +85,7 @@ func (c Change) Diff() []Difference {
 	case *Subscription:
 		d.unread = before.without(c.After.(*Subscription).unread)
 		if slices.Contains(d.unread, "notify") {
-			d.add("notify", "unreadable", "written anew") // the fields of notify are the object's own
+			d.add("notify", "unreadable", "written anew") // the object's own fields include those of notify
 			is, was = withoutNotify(is), withoutNotify(was)
 		}
 	}
@@ -105,7 +105,7 @@ func withoutNotify(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(s)
 }
 
-// reenabled are the endpoints that were disabled before and are enabled after.
+// reenabled returns the endpoints that were disabled before and are enabled after.
 func (c Change) reenabled() []string {
 	before, ok := c.Before.(interface{ Disabled() []string })
 	if !ok {
@@ -129,8 +129,8 @@ func (d *differ) add(field, old, is string) {
 	d.found = append(d.found, Difference{Field: field, Name: fileField(field), Old: cmp.Or(old, none), New: cmp.Or(is, none)})
 }
 
-// fileField is the field of the file that a path belongs to: fields of notify and config
-// count as fields of their own.
+// fileField returns the field of the file that a path belongs to; fields of notify and config
+// count as separate fields.
 func fileField(path string) string {
 	all := strings.SplitN(path, ".", 3)
 	if len(all) > 1 && (all[0] == "notify" || all[0] == "config") {
@@ -219,7 +219,8 @@ func (d *differ) config(path string, was, is any) {
 	}
 }
 
-// secretsOf are the secrets of a value of a config: itself, or the entries of its list.
+// secretsOf returns the secrets in a config value: the value itself, or the entries of its
+// list.
 func secretsOf(v any) (all []Secret) {
 	list, ok := v.([]any)
 	if !ok {
@@ -233,7 +234,7 @@ func secretsOf(v any) (all []Secret) {
 	return all
 }
 
-// meaning is a value of a config in canonical form: PostgreSQL rewrites JSON.
+// meaning returns a config value in canonical form, because PostgreSQL rewrites JSON.
 func meaning(v any) (is any) {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -287,7 +288,7 @@ func (d *differ) endpoints(path string, was, is []Endpoint) {
 	}
 }
 
-// show is a field's value for display.
+// show formats a field's value for display.
 func show(f Field, v reflect.Value) string {
 	switch {
 	case f.Form == "pem":
@@ -307,7 +308,7 @@ func show(f Field, v reflect.Value) string {
 	return shown(Text(v.Interface()))
 }
 
-// hidden is a URL without login and query, which may contain a token.
+// hidden returns a URL without login and query, which may contain a token.
 func hidden(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

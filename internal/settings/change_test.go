@@ -177,7 +177,7 @@ func TestAProblemNamesObjectFieldAndFix(t *testing.T) {
 	}
 	said := strings.Join(got, "\n")
 	for _, want := range []string{
-		"merchant m1: name: at most 200 characters fit here", `merchant m1: notify.ack: "loud" is not known; use status or text`,
+		"merchant m1: name: at most 200 characters are allowed", `merchant m1: notify.ack: "loud" is not known; use status or text`,
 		"merchant m1: notify.timeout: use a duration from 1s to 10s", "merchant m1: notify.max_in_flight: use a whole number from 1 to 1000",
 		"merchant m1: notify.urls[0]: only https is reached", "merchant m1: notify.events[1]: the same as in notify.events[0]",
 		"merchant m1: notify.breaker.rate: use a whole number from 0 to 100", "merchant m1: notify.schedule: bad schedule: the wait 1ms must be",

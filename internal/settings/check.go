@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// minAPIKey in bytes: keys are stored as a fast hash, which is safe for long random
-	// texts only.
+	// minAPIKey in bytes: keys are stored with a fast hash, which is safe only for long random
+	// strings.
 	minAPIKey = 20
-	// maxSecrets: the new signing secret and the one before it.
+	// maxSecrets: the new signing secret and the previous one.
 	maxSecrets = 2
 	// maxHeader bounds one header or credential, in bytes: a token is a tenth of it.
 	maxHeader = 4096
@@ -31,15 +31,15 @@ const (
 	emailChannel     = "email"
 )
 
-// Problem is what is wrong with one field and how to fix it. It holds no secret.
+// Problem says what is wrong with one field and how to fix it. It contains no secret.
 type Problem struct {
 	Object Object
 	Field  string // its path in the object, such as "notify.endpoints[0].url"; "" = the object as a whole
 	Text   string
-	Twin   string // the path of the field with the same value, where duplicates are the problem
+	Twin   string // path of the field with the same value, if duplicates are the problem
 }
 
-// Fix is the problem's text; twin is the path of the twin as shown to the user.
+// Fix returns the problem's text; twin is the path of the twin as displayed.
 func (p Problem) Fix(twin string) string {
 	if p.Twin != "" {
 		return fmt.Sprintf("the same as in %s: give each its own", twin)
@@ -58,7 +58,7 @@ func (k *checker) wrong(field, format string, args ...any) {
 	k.found = append(k.found, Problem{Object: k.object, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
-// Check returns what is wrong with the object after the change, independent of others. It
+// Check returns what is wrong with the object after the change, independently of others. It
 // also sets the account of a supplier's config.
 func (c Change) Check(env Env) []Problem {
 	k := &checker{env: env, object: c.Object}
@@ -132,7 +132,7 @@ func (k *checker) ranges(at string, all []netip.Prefix) {
 		if p.Addr().Is4In6() {
 			k.wrong(fmt.Sprintf("%s[%d]", at, i), "%q: use a range such as 101.226.103.0/25, or one address", p)
 		} else if p != p.Masked() {
-			k.wrong(fmt.Sprintf("%s[%d]", at, i), "%s has bits behind its length: use %s", p, p.Masked())
+			k.wrong(fmt.Sprintf("%s[%d]", at, i), "%s has bits set beyond its prefix length: use %s", p, p.Masked())
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (k *checker) texts(at string, all map[string]Secret) {
 func (k *checker) secret(at string, s Secret, most int64) {
 	switch {
 	case int64(len(s.plain)) > most:
-		k.wrong(at, "at most %d characters fit here", most)
+		k.wrong(at, "at most %d characters are allowed", most)
 	case at == "api_key" && strings.ContainsFunc(s.plain, unicode.IsControl):
 		k.wrong(at, "control characters and line breaks are not allowed here")
 	case strings.ContainsRune(s.plain, 0):
@@ -177,7 +177,7 @@ func (k *checker) secret(at string, s Secret, most int64) {
 
 func (k *checker) supplier(v *Supplier) {
 	if slices.Contains(v.unread, "allow_ips") {
-		k.wrong("allow_ips", "missing: what is stored cannot be read")
+		k.wrong("allow_ips", "missing: the stored value cannot be read, so give a new one")
 	}
 	if v.Kind == "" || slices.Contains(v.unread, "config") {
 		return
@@ -218,7 +218,7 @@ func (k *checker) signing(all []Secret) {
 	for i, s := range all {
 		at := fmt.Sprintf("signing_secrets[%d]", i)
 		if s.plain == "" {
-			continue // stored, and does not open on this node
+			continue // stored, but cannot be opened on this node
 		}
 		if _, err := k.env.ParseSecret(s.plain); err != nil {
 			k.wrong(at, "%v", err)
@@ -292,7 +292,7 @@ func (k *checker) endpoint(at string, e *Endpoint) {
 		}
 	}
 	if e.Digest > 0 && channel != emailChannel {
-		k.wrong(join(at, "digest"), "only mails (channel: email) have a digest")
+		k.wrong(join(at, "digest"), "only the email channel supports digests")
 	}
 	switch {
 	case e.ClientCert == "" && e.ClientKey.IsSet():
@@ -301,7 +301,7 @@ func (k *checker) endpoint(at string, e *Endpoint) {
 	case !e.ClientKey.IsSet():
 		k.wrong(join(at, "client_key"), "missing: none is stored for this address")
 	case e.ClientKey.plain != "":
-		// The library's error is left out: no part of a key may be printed.
+		// The library's error is omitted: no part of a key may be printed.
 		if _, err := tls.X509KeyPair([]byte(e.ClientCert), []byte(e.ClientKey.plain)); err != nil {
 			k.wrong(join(at, "client_cert"), "certificate and key are not a pair in PEM: give both as they were issued")
 		}
@@ -319,7 +319,8 @@ func plainTexts(all map[string]Secret) map[string]string {
 	return texts
 }
 
-// locked reports whether a secret does not open on this node: they cannot be checked.
+// locked reports whether a secret cannot be opened on this node, so that they cannot be
+// checked.
 func locked(all map[string]Secret) bool {
 	for _, s := range all {
 		if s.plain == "" {
@@ -335,7 +336,7 @@ func (n *Notify) hasWebhooks() bool {
 
 func (k *checker) subscription(v *Subscription) {
 	if len(v.URLs)+len(v.Endpoints) == 0 {
-		k.wrong("endpoints", "missing: where it is notified")
+		k.wrong("endpoints", "missing: give at least one endpoint")
 	}
 	for i, e := range v.Endpoints {
 		if e.Channel == websocketChannel {
@@ -344,9 +345,9 @@ func (k *checker) subscription(v *Subscription) {
 	}
 }
 
-// Check returns what is wrong with changes that are made together: merchants that are
-// referred to must exist, an API key belongs to one merchant, and a new recipient needs a
-// signing secret. Each change has been checked by itself before.
+// Check returns what is wrong with changes that are made together: merchants that are referred
+// to must exist, an API key belongs to one merchant, and a new recipient needs a signing
+// secret. Each change has already been checked on its own.
 func (s *Stored) Check(changes []Change) (found []Problem) {
 	exists := map[string]bool{}
 	owners := map[string]string{} // hash of an API key → merchant

@@ -26,10 +26,10 @@ type commit struct {
 	accounts map[string]int64 // ids of accounts at suppliers, by name
 }
 
-// Commit writes checked changes of the settings that were read, raises the version if
-// servers must read them again, and records the act with the outcome of each object in
-// the audit; without a change nothing is recorded. If the settings were changed since they
-// were read, the error is db.ErrStale.
+// Commit writes checked changes to the settings that were read, raises the version if servers
+// must reload them, and records the act with the outcome of each object in the audit; without
+// changes nothing is recorded. If the settings have changed since they were read, the error is
+// db.ErrStale.
 func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force bool, act audit.Act) ([]Outcome, error) {
 	if err := s.Confirm(ctx, tx); err != nil {
 		return nil, err
@@ -64,8 +64,9 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 	return outcomes, w.record(ctx, changes, outcomes, act)
 }
 
-// Confirm locks the settings until the transaction ends, if they are those that were read:
-// else the error is db.ErrStale, and ErrKeyChanged if secrets are sealed under another key.
+// Confirm locks the settings until the transaction ends, if they have not changed since they
+// were read; otherwise the error is db.ErrStale, or ErrKeyChanged if secrets have been sealed
+// under another key.
 func (s *Stored) Confirm(ctx context.Context, tx db.Tx) error {
 	if err := LockVersion(ctx, tx, s.env.DB); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 	return err
 }
 
-// accountRow is an account at a supplier. Two suppliers of one account share its row:
+// accountRow is an account at a supplier. Two suppliers with the same account share its row:
 // trade numbers are unique within it.
 type accountRow struct {
 	bun.BaseModel `bun:"table:supplier_accounts"`
@@ -174,7 +175,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending"}, err
 }
 
-// config seals the secrets of a supplier's config. One that does not open on this node stays
+// config seals the secrets of a supplier's config. One that cannot be opened on this node stays
 // as stored.
 func (w *commit) config(kind supplier.Kind, v *Supplier) (json.RawMessage, error) {
 	config := maps.Clone(v.Config)
@@ -191,8 +192,7 @@ func (w *commit) config(kind supplier.Kind, v *Supplier) (json.RawMessage, error
 	return json.Marshal(config)
 }
 
-// freeKeys clears API keys before they are assigned, so that two merchants may swap
-// theirs.
+// freeKeys clears API keys before they are assigned, so that two merchants may swap theirs.
 func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 	var ids []int64
 	for _, c := range changes {
@@ -234,8 +234,8 @@ func (w *commit) subscription(v *Subscription) *SubscriptionRow {
 	return row
 }
 
-// recipient seals a recipient's signing secrets and notify settings. A secret that does
-// not open on this node stays as stored.
+// recipient seals a recipient's signing secrets and notify settings. A secret that cannot be
+// opened on this node stays as stored.
 func (w *commit) recipient(owner EndpointOwner, secrets []Secret, n *Notify) (signing, notify json.RawMessage, err error) {
 	sealed := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -255,7 +255,7 @@ func (w *commit) recipient(owner EndpointOwner, secrets []Secret, n *Notify) (si
 	return signing, notify, err
 }
 
-// seal is the stored form of a recipient's notify settings.
+// seal returns a recipient's notify settings in stored form.
 func (w *commit) seal(owner EndpointOwner, n *Notify) merchant.Settings {
 	m := merchant.Settings{
 		URLs: slices.Concat([]string{}, n.URLs), Ack: n.Ack, AckText: n.AckText, Format: n.Format, Schedule: n.Schedule.Name,
@@ -297,8 +297,8 @@ func (w *commit) seal(owner EndpointOwner, n *Notify) merchant.Settings {
 	return m
 }
 
-// books creates articles and books opening balances, each once: applying them again must
-// not undo later sales.
+// books creates SKUs and books opening balances, each once: applying them again must not undo
+// later sales.
 func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome) error {
 	var articles []stock.SKU
 	var entries fund.Entries
@@ -329,7 +329,7 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 	return writes.Exec(ctx)
 }
 
-// record records the outcomes in the audit, of the rules of decisions also old and new.
+// record records the outcomes in the audit, and old and new for approval rules.
 func (w *commit) record(ctx context.Context, changes []Change, outcomes []Outcome, act audit.Act) error {
 	params := map[string]any{}
 	for _, what := range []string{Created, Changed, Opened, disabled} {

@@ -67,7 +67,7 @@ func (v *Supplier) SetConfig(kind supplier.Kind, config map[string]any) {
 	v.Give("config")
 }
 
-// plainConfig is a config with its secrets in plain text, as its kind reads it.
+// plainConfig returns a config with its secrets in plain text, as its kind parses it.
 func plainConfig(kind supplier.Kind, config map[string]any) (json.RawMessage, error) {
 	plain := maps.Clone(config)
 	eachSecret(kind, plain, func(_ string, v any) any {
@@ -83,7 +83,7 @@ func plainConfig(kind supplier.Kind, config map[string]any) (json.RawMessage, er
 	return raw, nil
 }
 
-// decodeConfig is a supplier's config, whose numbers keep their digits.
+// decodeConfig parses a supplier's config; numbers keep their digits.
 func decodeConfig(raw json.RawMessage) (config map[string]any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

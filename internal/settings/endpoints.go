@@ -50,7 +50,7 @@ func (o EndpointOwner) place(endpoint, field string) seal.Place {
 // SecretPlace is the place of a merchant's signing secrets.
 func SecretPlace(code string) seal.Place { return EndpointOwner{MerchantsTable, code}.Signing() }
 
-// MapSecret gives a stored secret another form: sealed, in plain text, or resealed.
+// MapSecret converts a stored secret: to sealed, plain or resealed form.
 type MapSecret func(place seal.Place, text string) (string, error)
 
 func sealing(keys *seal.Keyring) MapSecret {
@@ -129,7 +129,7 @@ type endpointKey struct {
 	Endpoint    string
 }
 
-// disabledEndpoints reads the endpoints to which nothing is sent.
+// disabledEndpoints reads the disabled endpoints.
 func disabledEndpoints(ctx context.Context, q bun.IDB) (all []endpointKey, err error) {
 	err = q.NewRaw("SELECT recipient_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY recipient_id, endpoint").Scan(ctx, &all)
 	if err != nil {
@@ -138,8 +138,8 @@ func disabledEndpoints(ctx context.Context, q bun.IDB) (all []endpointKey, err e
 	return all, nil
 }
 
-// endpoints fills in a recipient's endpoints. Notifications to endpoints whose secrets do
-// not open wait.
+// endpoints fills in a recipient's endpoints. Notifications to endpoints whose secrets cannot
+// be opened wait.
 func (s *Store) endpoints(m *merchant.Merchant, owner EndpointOwner, disabled map[endpointKey]bool) {
 	open, err := MapEndpoints(owner, m.Settings.Endpoints, opening(s.keys))
 	if err != nil {

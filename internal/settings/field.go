@@ -14,22 +14,21 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Field is one field of an object, as the tags of its Go field describe it. The apply
-// file, its documentation and schema, checks, differences and export are all derived from
-// it.
+// Field is one field of an object, described by the tags of its Go field. The apply file, its
+// documentation and schema, checks, differences and export are all derived from it.
 type Field struct {
 	Word    string   // tag apply: its name in the file
 	Doc     string   // what it is
-	Default string   // the value where it is null, or left out of a new entry; may name a setting of the program
-	Empty   string   // the meaning of an unset field without a default
-	Need    string   // the problem if a new entry leaves it out; "" = optional
+	Default string   // value if null, or omitted in a new entry; may name a setting of the program
+	Empty   string   // meaning of an unset field without a default
+	Need    string   // the problem if a new entry omits it; "" = optional
 	Example string   // YAML
-	Many    string   // what the entries of its list are called
-	OneOf   []string // the accepted words
+	Many    string   // name of the entries of its list
+	OneOf   []string // accepted values
 	Form    string   // "code", "url" or "pem": the form of a text
 	Min     int64    // of a number or a duration (ns)
-	Max     int64    // the same; of a text its bytes, of a list its entries
-	Waits   bool     // a change of it waits for a second person, where Rules.Apply says so
+	Max     int64    // the same; for a text its bytes, for a list its entries
+	Waits   bool     // a change waits for a second person if Rules.Apply says so
 	Type    reflect.Type
 
 	index []int
@@ -40,7 +39,7 @@ const maxText = 200
 
 var fields sync.Map // reflect.Type → []Field
 
-// Fields are the fields of an object's type, in the order of the file. Fields of an
+// Fields returns the fields of an object's type, in the order of the file. Fields of an
 // embedded struct are fields of the object.
 func Fields(t reflect.Type) []Field {
 	if known, ok := fields.Load(t); ok {
@@ -84,10 +83,10 @@ func (f Field) bound(text string) int64 {
 	return n
 }
 
-// Of is the field of an object, which is a struct.
+// Of returns the field's value in an object, which is a struct.
 func (f Field) Of(object reflect.Value) reflect.Value { return object.FieldByIndex(f.index) }
 
-// Words are the names of an object's fields.
+// Words returns the names of an object's fields.
 func Words(t reflect.Type) (words []string) {
 	for _, f := range Fields(t) {
 		words = append(words, f.Word)
@@ -110,8 +109,8 @@ func (f Field) Accepts() string {
 	return strings.Join(f.OneOf, " or ")
 }
 
-// Set sets a value from a scalar of the file and returns the problem, or "". Bounds are
-// left to Check, except of optional numbers, whose 0 stands for unset.
+// Set sets a value from a scalar of the file and returns the problem, or "". Bounds are left to
+// Check, except for optional numbers, whose 0 means unset.
 func (f Field) Set(to reflect.Value, text string) (problem string) {
 	var n int64
 	var err error
@@ -150,10 +149,10 @@ func (f Field) Set(to reflect.Value, text string) (problem string) {
 	return ""
 }
 
-// Optional reports whether the zero value stands for "not set".
+// Optional reports whether the zero value means "not set".
 func (f Field) Optional() bool { return f.Default == "" && f.Need == "" }
 
-// problem is what is wrong with a value by the field's tags, or "".
+// problem returns what is wrong with a value according to the field's tags, or "".
 func (f Field) problem(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case string:
@@ -170,7 +169,7 @@ func (f Field) problem(v reflect.Value) string {
 		}
 	}
 	if k := v.Kind(); f.Max > 0 && (k == reflect.Slice || k == reflect.Map) && int64(v.Len()) > f.Max {
-		return strings.Replace(fmt.Sprintf("at most %d %s fit here", f.Max, f.Many), "  ", " ", 1)
+		return strings.Replace(fmt.Sprintf("at most %d %s are allowed", f.Max, f.Many), "  ", " ", 1)
 	}
 	return ""
 }
@@ -180,7 +179,7 @@ func (f Field) textProblem(text string) string {
 	case text == "" && f.Need != "":
 		return f.Need
 	case int64(len(text)) > f.Max:
-		return fmt.Sprintf("at most %d characters fit here", f.Max)
+		return fmt.Sprintf("at most %d characters are allowed", f.Max)
 	case f.Form == "pem" && strings.ContainsRune(text, 0):
 		return "NUL is not allowed here"
 	case f.Form != "pem" && strings.ContainsFunc(text, unicode.IsControl):
@@ -197,10 +196,10 @@ func unknownWord(text string, known []string) string {
 	return fmt.Sprintf("%q is not known; use %s", textlimit.Clip(text, maxShown), strings.Join(known, " or "))
 }
 
-// maxShown keeps a wrong text from filling the screen.
+// maxShown bounds how much of an invalid text is shown.
 const maxShown = 60
 
-// Text is a value as written in the apply file; "" where it is not set.
+// Text returns a value as written in the apply file; "" = not set.
 func Text(v any) string {
 	switch x := v.(type) {
 	case time.Duration:
@@ -238,7 +237,7 @@ func Text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// entryText is an entry of a list in braces.
+// entryText returns a list entry in braces.
 func entryText(e reflect.Value) string {
 	var texts []string
 	for _, f := range Fields(e.Type()) {
@@ -247,7 +246,7 @@ func entryText(e reflect.Value) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-// durationText writes 2m0s as 2m, 1h0m0s as 1h and nothing for 0.
+// durationText formats 2m0s as 2m, 1h0m0s as 1h and 0 as "".
 func durationText(d time.Duration) string {
 	if d == 0 {
 		return ""

@@ -13,9 +13,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// The master key in use is the one under which secrets are sealed now. Its id is stored in
-// the database, so that each process can check its own keys: the key in use must be among
-// them. Only Reseal changes it.
+// The master key in use is the key under which secrets are currently sealed. Its id is stored
+// in the database, so that each process can check that it has this key. Only Reseal changes it.
 
 // ErrForeignKey means that the secrets in the database are sealed under a master key that
 // this process does not have: callbacks could not be verified nor notifications signed,
@@ -27,7 +26,7 @@ func foreign(inUse string, keys *seal.Keyring) error {
 		ErrForeignKey, inUse, strings.Join(keys.IDs(), ", "))
 }
 
-// KeyInUse is the id of the master key in use, "" where no process has used one yet.
+// KeyInUse returns the id of the master key in use; "" = no process has used one yet.
 func KeyInUse(ctx context.Context, q bun.IDB) (string, error) {
 	var ids []string
 	if err := q.NewRaw("SELECT key_id FROM master_key").Scan(ctx, &ids); err != nil {
@@ -36,7 +35,7 @@ func KeyInUse(ctx context.Context, q bun.IDB) (string, error) {
 	return strings.Join(ids, ""), nil // one row at most
 }
 
-// SealedUnder are the ids of all keys under which something in the database is sealed.
+// SealedUnder returns the ids of all keys under which something in the database is sealed.
 func SealedUnder(ctx context.Context, d *db.DB) (ids []string, err error) {
 	for _, q := range []string{
 		"SELECT config FROM suppliers", "SELECT signing_secrets FROM " + MerchantsTable, "SELECT notify FROM " + MerchantsTable,
@@ -58,10 +57,9 @@ func SealedUnder(ctx context.Context, d *db.DB) (ids []string, err error) {
 	return ids, nil
 }
 
-// UseKeys is called before a process opens or seals anything. It returns the keys so that
-// they seal under the key in use; if there is none yet, the first of them that has sealed
-// something becomes it, else the first one. Without the key in use the error is
-// ErrForeignKey.
+// UseKeys is called before a process opens or seals anything. It returns the keys set to seal
+// under the key in use. If there is none yet, the first key that has sealed something becomes
+// it, else the first one. Without the key in use the error is ErrForeignKey.
 func UseKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, error) {
 	inUse, err := KeyInUse(ctx, d.Read)
 	if err != nil {
@@ -75,7 +73,7 @@ func UseKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, 
 	return sealingUnder(inUse, keys)
 }
 
-// UseKeysIn is UseKeys in a transaction, where a process has used a key before.
+// UseKeysIn is UseKeys in a transaction, once a process has used a key before.
 func UseKeysIn(ctx context.Context, tx db.Tx, keys *seal.Keyring) (*seal.Keyring, error) {
 	inUse, err := KeyInUse(ctx, tx)
 	if err != nil || inUse == "" {
@@ -123,8 +121,8 @@ func CheckKeys(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 	return err
 }
 
-// CheckReseal returns an error unless the keys may replace the one in use: they include
-// it, or nothing is sealed under it and they open something else, or nothing is sealed.
+// CheckReseal returns an error unless the keys may replace the one in use: they include it; or
+// nothing is sealed under it and they open something else; or nothing is sealed.
 func CheckReseal(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 	inUse, err := KeyInUse(ctx, d.Read)
 	if err != nil || keys.Has(inUse) {
@@ -144,7 +142,7 @@ func CheckReseal(ctx context.Context, d *db.DB, keys *seal.Keyring) error {
 }
 
 // ErrKeyChanged means that secrets were resealed while settings were being applied.
-var ErrKeyChanged = errors.New("the master key in use has just changed: run it again")
+var ErrKeyChanged = errors.New("the master key in use has just changed: run the command again")
 
 // ConfirmKey returns ErrKeyChanged if the keys no longer seal under the one in use. Call
 // it in the transaction that writes sealed secrets, with the version locked.
@@ -171,8 +169,8 @@ func ChangeKey(ctx context.Context, tx db.Tx, d *db.DB, keys *seal.Keyring) (boo
 	return n > 0, err
 }
 
-// LockVersion serialises changes of settings: the second one sees the result of the
-// first, instead of a conflict or a deadlock.
+// LockVersion serialises changes of settings: the second one sees the result of the first
+// instead of a conflict or a deadlock.
 func LockVersion(ctx context.Context, tx db.Tx, d *db.DB) error {
 	var version int64
 	lock := tx.NewSelect().Table("settings").Column("value").Where("name = 'config_version'")
@@ -195,8 +193,8 @@ func ReadRetired(ctx context.Context, q bun.IDB) (seal.Retired, error) {
 	return r, nil
 }
 
-// WithRetired returns the keyring with the database's retired keys, for verification
-// only. One that does not open is left out; the verification reports it.
+// WithRetired returns the keyring with the database's retired keys, for verification only. Keys
+// that cannot be opened are left out; the verification reports them.
 func WithRetired(ctx context.Context, d *db.DB, keys *seal.Keyring) (*seal.Keyring, error) {
 	retired, err := ReadRetired(ctx, d.Read)
 	if err != nil {

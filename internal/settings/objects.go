@@ -11,10 +11,10 @@ import (
 	"backstop/internal/fund"
 )
 
-// The objects of the apply file. Their tags are the one description of its fields (see
-// Field); the rows are their stored form.
+// The objects of the apply file. Their tags are the only description of its fields (see Field);
+// the rows are their stored form.
 
-// code is the form of objects' codes in URLs and in the API.
+// code is the form of objects' codes in URLs and the API.
 var code = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // File is the whole apply file.
@@ -38,7 +38,7 @@ type Supplier struct {
 	QueryRate  Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, of all nodes together."`
 	AskPending bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is asked about an order that nobody called pay for before the order is closed."`
 
-	account string // the account at the supplier, as its kind names it
+	account string // account at the supplier, as named by its kind
 	unread
 }
 
@@ -69,7 +69,7 @@ type Subscription struct {
 // recipient is what merchants and subscriptions have in common besides their fields.
 type recipient struct {
 	unread
-	disabled []string // endpoints to which nothing is sent
+	disabled []string // disabled endpoints
 }
 
 // Enable enables disabled endpoints that the file declares.
@@ -77,7 +77,7 @@ func (r *recipient) Enable(declared func(endpoint string) bool) {
 	r.disabled = slices.DeleteFunc(slices.Clone(r.disabled), declared)
 }
 
-// Disabled are the endpoints to which nothing is sent.
+// Disabled returns the disabled endpoints.
 func (r *recipient) Disabled() []string { return r.disabled }
 
 // unread are the fields whose stored value cannot be read.
@@ -142,8 +142,8 @@ type Account struct {
 	Balance  int64  `apply:"balance" min:"0" max:"1000000000000000" need:"missing: the opening balance in minor units" example:"1000000" doc:"The opening balance in minor units. Booked once, as a ledger entry."`
 }
 
-// Ref is the unique reference of the opening balance in the ledger, "" as long as merchant
-// or currency are missing.
+// Ref returns the unique reference of the opening balance in the ledger; "" while merchant or
+// currency are missing.
 func (a *Account) Ref() string {
 	if a.Merchant == "" || a.Currency == "" {
 		return ""
@@ -155,11 +155,11 @@ func (a *Account) values() fund.Values {
 	return fund.Values{Merchant: a.Merchant, Currency: a.Currency, Amount: a.Balance}
 }
 
-// Unread are the fields whose stored value cannot be read.
+// Unread returns the fields whose stored value cannot be read.
 func (u unread) Unread() []string { return u }
 
-// without are the fields that cannot be read, except secrets and ranges without a new
-// value: they stay as stored.
+// without returns the fields that cannot be read, except secrets and ranges without a new
+// value, which stay as stored.
 func (u unread) without(still unread) unread {
 	return slices.DeleteFunc(slices.Clone(u), func(w string) bool {
 		return (w == "signing_secret" || w == "allow_ips") && slices.Contains(still, w)
@@ -188,7 +188,7 @@ func (s Schedule) String() string {
 	return "[" + strings.Join(s.Texts(), ", ") + "]"
 }
 
-// Texts are the waits, such as 30s.
+// Texts returns the waits, such as 30s.
 func (s Schedule) Texts() []string {
 	texts := make([]string, len(s.Waits))
 	for i, w := range s.Waits {
@@ -197,23 +197,23 @@ func (s Schedule) Texts() []string {
 	return texts
 }
 
-// Secret is a secret in plain text, or as stored: sealed or, of an API key, hashed. When
+// Secret is a secret in plain text or in stored form: sealed or, for an API key, hashed. When
 // printed it only shows whether it is set.
 type Secret struct {
 	plain  string
 	stored string
 }
 
-// NewSecret is a secret in plain text; signing secrets begin with whsec_.
+// NewSecret returns a secret in plain text; signing secrets begin with whsec_.
 func NewSecret(plain string) Secret { return Secret{plain: plain} }
 
-// NewAPIKey is an API key in plain text.
+// NewAPIKey returns an API key in plain text.
 func NewAPIKey(plain string) Secret { return Secret{plain: plain, stored: seal.HashToken(plain)} }
 
-// IsSet reports whether there is one.
+// IsSet reports whether there is a secret.
 func (s Secret) IsSet() bool { return s != Secret{} }
 
-// Plain is the secret itself; "" where it does not open here.
+// Plain returns the secret in plain text; "" if it cannot be opened here.
 func (s Secret) Plain() string { return s.plain }
 
 // Same reports whether both are known to be equal.
@@ -231,8 +231,8 @@ func (s Secret) String() string {
 	return "unset"
 }
 
-// GoString keeps %#v from printing it.
+// GoString keeps %#v from printing the secret.
 func (s Secret) GoString() string { return s.String() }
 
-// MarshalText keeps its value out of JSON.
+// MarshalText keeps the secret out of JSON.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

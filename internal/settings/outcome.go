@@ -19,8 +19,8 @@ const (
 	disabled = "disabled"
 )
 
-// Outcome is the result of applying one object. It contains no secret: How names fields,
-// or is an opening balance.
+// Outcome is the result of applying one object. It contains no secret: How names fields, or an
+// opening balance.
 type Outcome struct {
 	Object   Object
 	What     string
@@ -41,7 +41,7 @@ func (o Outcome) String() string {
 	return line + " (" + o.How + ")"
 }
 
-// Outcome is the result of the change; with force, an unchanged object is written, too.
+// Outcome returns the result of the change; with force, an unchanged object is also written.
 func (c Change) Outcome(force bool) Outcome {
 	o := Outcome{Object: c.Object, What: Unchanged}
 	switch after := c.After.(type) {
@@ -53,7 +53,7 @@ func (c Change) Outcome(force bool) Outcome {
 		}
 		return o
 	case *Account:
-		if before, ok := c.Before.(*Account); !ok && after.Balance > 0 { // there is no entry of 0
+		if before, ok := c.Before.(*Account); !ok && after.Balance > 0 { // there is no entry for 0
 			o.What, o.How = Opened, strconv.FormatInt(after.Balance, 10)
 		} else if ok && before.Balance != after.Balance {
 			o.How = fmt.Sprintf("opened with %d; an opening balance is applied once", before.Balance)
@@ -90,13 +90,13 @@ func enabled(v any) bool {
 	return true
 }
 
-// Limits of what the audit keeps.
+// Limits of the audit record.
 const (
-	maxNamed = 20  // objects that are named, of each kind of outcome
-	maxHow   = 200 // bytes of how one of them changed
+	maxNamed = 20  // named objects per kind of outcome
+	maxHow   = 200 // bytes of the description of one change
 )
 
-// named lists the objects with the same outcome, and counts those beyond the limit.
+// named lists the objects with the same outcome, and counts those above the limit.
 func named(outcomes []Outcome, what string) string {
 	var names []string
 	more := 0

@@ -8,16 +8,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// unreadRow is a row with columns that cannot be read: SQLite accepts a text in a column
-// of numbers.
+// unreadRow is a row with columns that cannot be read: SQLite accepts text in a numeric column.
 type unreadRow struct {
-	ID   int64 // 0 where it is not a number
+	ID   int64 // 0 = not a number
 	Code string
 	err  error
 }
 
-// readRows reads a whole table. If that fails, it reads each row by itself and returns
-// those that cannot be read separately.
+// readRows reads a whole table. If that fails, it reads each row separately and returns the
+// unreadable ones apart.
 func readRows[R any](ctx context.Context, q bun.IDB, table string) (rows []R, unread []unreadRow, err error) {
 	if q.NewSelect().Model(&rows).OrderExpr("id").Scan(ctx) == nil {
 		return rows, nil, nil

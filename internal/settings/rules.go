@@ -10,32 +10,32 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Rules are what the house declares about decisions (`approval:` of the file).
+// Rules are the declared rules of decisions (`approval:` of the file).
 type Rules struct {
-	// SecondPerson: decisions need two people. Where it is false, a proposal up to
-	// Above.Amount runs at once and is marked as of one person alone.
+	// SecondPerson means that decisions need two people. If false, a proposal up to
+	// Above.Amount runs at once and is marked as made by one person alone.
 	SecondPerson bool
-	// Apply: what apply changes of keys, addresses, fees and these rules waits for a second
-	// person, too.
+	// Apply means that changes by `apply` of keys, addresses, fees and these rules also wait
+	// for a second person.
 	Apply bool
-	// Typed is the amount above which a proposal repeats the amount, by currency (minor
-	// units). A currency without one: always.
+	// Typed is the amount above which a proposal must repeat the amount, by currency (minor
+	// units). A currency without an entry: always.
 	Typed map[string]int64
-	// Above is when two people are needed, by currency. See Limits.
+	// Above says when two people are needed, by currency. See Limits.
 	Above map[string]Above
 }
 
-// Above are limits of one currency, in minor units and rows.
+// Above holds limits for one currency, in minor units and rows.
 type Above struct {
-	Amount      int64 // of a decision in a house of one; 0 = two people always
+	Amount      int64 // of a decision by one person alone; 0 = always two people
 	BatchAmount int64 // of a batch
-	BatchRows   int64 // of a batch, of all currencies together
+	BatchRows   int64 // of a batch, over all currencies
 }
 
-// defaultAbove applies to a currency without limits of its own.
+// defaultAbove applies to currencies without their own limits.
 var defaultAbove = Above{BatchAmount: 1_000_000, BatchRows: 200}
 
-// Limits are those of a currency: its own, or the defaults.
+// Limits returns the limits of a currency: its own, or the defaults.
 func (r Rules) Limits(currency string) Above {
 	if own, ok := r.Above[currency]; ok {
 		return own
@@ -43,16 +43,16 @@ func (r Rules) Limits(currency string) Above {
 	return defaultAbove
 }
 
-// NeedsTyping reports whether a proposal about that amount has to repeat it.
+// NeedsTyping reports whether a proposal about this amount must repeat it.
 func (r Rules) NeedsTyping(amount int64, currency string) bool {
 	above, ok := r.Typed[currency]
 	return !ok || amount > above
 }
 
-// DefaultRules apply where the house declares nothing.
+// DefaultRules returns the rules that apply if none are declared.
 func DefaultRules() Rules { return defaultApproval().Rules() }
 
-// Approval is the rules as the apply file has them, and as they are stored.
+// Approval is the rules as in the apply file and as stored.
 type Approval struct {
 	SecondPerson bool          `json:"second_person" apply:"second_person" waits:"true" default:"true" example:"true" doc:"Whether decisions need two people. false = a house of one: a decision up to second_above runs at once and is marked as of one person alone."`
 	Apply        bool          `json:"apply" apply:"apply" waits:"true" default:"false" example:"true" doc:"Whether changes that apply makes wait for a second person, once there are orders."`
@@ -60,13 +60,13 @@ type Approval struct {
 	SecondAbove  []SecondAbove `json:"second_above" apply:"second_above" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, amount: 0, batch_amount: 1000000, batch_rows: 200 }]" doc:"When two people are needed."`
 }
 
-// TypedAbove is Rules.Typed of one currency.
+// TypedAbove is Rules.Typed for one currency.
 type TypedAbove struct {
 	Currency string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217. A currency without an entry: every amount is typed."`
 	Amount   int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" need:"missing: in minor units" example:"100000" doc:"In minor units; what is above it is typed."`
 }
 
-// SecondAbove is Rules.Above of one currency.
+// SecondAbove is Rules.Above for one currency.
 type SecondAbove struct {
 	Currency    string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
 	Amount      int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"In a house of one: the amount of a decision, in minor units, above which two people are needed; 0 = always."`
@@ -74,14 +74,14 @@ type SecondAbove struct {
 	BatchRows   int64  `json:"batch_rows" apply:"batch_rows" min:"0" max:"1000000" default:"200" example:"200" doc:"The rows of a batch above which two people are needed."`
 }
 
-// NewSecondAbove is an entry with its defaults.
+// NewSecondAbove returns an entry with the defaults.
 func NewSecondAbove() SecondAbove {
 	return SecondAbove{Amount: defaultAbove.Amount, BatchAmount: defaultAbove.BatchAmount, BatchRows: defaultAbove.BatchRows}
 }
 
 func defaultApproval() *Approval { return &Approval{SecondPerson: true} }
 
-// Rules are the rules in the form in which they are applied.
+// Rules returns the rules in the form in which they are applied.
 func (a *Approval) Rules() Rules {
 	r := Rules{SecondPerson: a.SecondPerson, Apply: a.Apply, Typed: map[string]int64{}, Above: map[string]Above{}}
 	for _, t := range a.TypedAbove {
@@ -105,8 +105,8 @@ type rulesRow struct {
 	UpdatedAt int64  `bun:"updated_at"`
 }
 
-// readApproval reads the rules; nil where none are stored. Rules that cannot be read are the
-// strictest, and unread says why.
+// readApproval reads the rules; nil = none are stored. If the rules cannot be read, the
+// strictest apply, and unread says why.
 func readApproval(ctx context.Context, q bun.IDB) (is *Approval, unread, err error) {
 	var texts []string
 	if err := q.NewRaw("SELECT rules FROM approval_rules").Scan(ctx, &texts); err != nil {
@@ -129,7 +129,7 @@ func (s *Store) rules(ctx context.Context, q bun.IDB) (Rules, error) {
 	case err != nil:
 		return Rules{}, err
 	case unread != nil:
-		s.log.Error("the rules of decisions cannot be read: each needs two people until they are repaired", "error", unread)
+		s.log.Error("the approval rules cannot be read: every decision needs two people until `apply` repairs them", "error", unread)
 	case is == nil:
 		return DefaultRules(), nil
 	}
@@ -161,8 +161,7 @@ func (w *commit) approval(ctx context.Context, v *Approval) error {
 	return err
 }
 
-// rulesChange is what changes of the rules of decisions, before and after; "" where nothing
-// does.
+// rulesChange returns the approval rules before and after; "" = no change.
 func rulesChange(changes []Change) (old, is string) {
 	for _, c := range changes {
 		after, ok := c.After.(*Approval)

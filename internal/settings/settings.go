@@ -1,8 +1,8 @@
-// Package settings keeps the suppliers, merchants and subscriptions: in the database, and
-// in the memory of each node with keys parsed and secrets in plain text.
+// Package settings manages suppliers, merchants and subscriptions: in the database, and in the
+// memory of each node with keys parsed and secrets in plain text.
 //
-// Every change raises one version row in its own transaction. Each node polls that row
-// and swaps in a whole new snapshot, so that no request sees half of a change.
+// Every change raises one version row in its own transaction. Each node polls that row and
+// swaps in a whole new snapshot, so that no request sees half a change.
 package settings
 
 import (
@@ -46,7 +46,7 @@ type SupplierRow struct {
 	AskPending bool            `bun:"ask_pending"`
 }
 
-// Defaults of how a supplier is asked.
+// Defaults for querying a supplier.
 const (
 	queryAfter = 2 * time.Minute
 	queryRate  = 50
@@ -60,8 +60,8 @@ type Snapshot struct {
 	Rules     Rules
 }
 
-// Unreadable names the suppliers, merchants and subscriptions whose rows cannot be used
-// here, as in "merchant m1" or "calls of supplier s1 (merchant_serial)".
+// Unreadable names the suppliers, merchants and subscriptions whose rows cannot be used here,
+// as in "merchant m1" or "calls of supplier s1 (merchant_serial)".
 func (s *Snapshot) Unreadable() []string {
 	var names []string
 	for _, code := range s.Suppliers.AllBroken() {
@@ -98,21 +98,21 @@ func NewStore(d *db.DB, kinds supplier.Kinds, keys *seal.Keyring, log *slog.Logg
 	return s
 }
 
-// CallThrough sets what sends the calls to suppliers. Call it before Refresh; without it,
+// CallThrough sets the client for calls to suppliers. Call it before Refresh; without it,
 // suppliers cannot be called.
 func (s *Store) CallThrough(out supplier.Client) { s.out = out }
 
-// Current is the snapshot in force.
+// Current returns the current snapshot.
 func (s *Store) Current() *Snapshot { return s.current.Load() }
 
-// Rules are the current rules of decisions.
+// Rules returns the current rules of decisions.
 func (s *Store) Rules() Rules { return s.Current().Rules }
 
-// Merchants is the current directory of merchants.
+// Merchants returns the current directory of merchants.
 func (s *Store) Merchants() *merchant.Directory { return s.Current().Merchants }
 
-// Refresh reads the version row and, if it has changed, all settings.
-// Call it at least every second, and when a code is not found.
+// Refresh reads the version row and, if it has changed, all settings. Call it at least every
+// second, and when a code is not found.
 func (s *Store) Refresh(ctx context.Context) error {
 	s.refresh.Lock()
 	defer s.refresh.Unlock()
@@ -124,8 +124,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 		return nil
 	}
 	next := new(Snapshot)
-	// In one snapshot: a change that is committed while suppliers and merchants are read
-	// would be used by half.
+	// In one snapshot, so that a change committed in between is not read by half.
 	if err := s.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) (err error) {
 		if next.Version, err = readVersion(ctx, tx); err != nil {
 			return err
@@ -145,7 +144,7 @@ func (s *Store) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Version is the version of the settings in the database.
+// Version reads the version of the settings in the database.
 func Version(ctx context.Context, d *db.DB) (int64, error) { return readVersion(ctx, d.Read) }
 
 func readVersion(ctx context.Context, q bun.IDB) (version int64, err error) {
@@ -155,8 +154,8 @@ func readVersion(ctx context.Context, q bun.IDB) (version int64, err error) {
 	return version, nil
 }
 
-// Bump raises the version, so that every node reads the settings again; call it in the
-// transaction of the change.
+// Bump raises the version, so that every node reloads the settings; call it in the transaction
+// of the change.
 func Bump(ctx context.Context, tx db.Tx) error {
 	if _, err := tx.NewRaw("UPDATE settings SET value = value + 1 WHERE name = 'config_version'").Exec(ctx); err != nil {
 		return fmt.Errorf("raise the version of the settings: %w", err)
@@ -164,8 +163,8 @@ func Bump(ctx context.Context, tx db.Tx) error {
 	return nil
 }
 
-// suppliers loads all suppliers. One whose config cannot be used (a key that no longer
-// opens, for example) is left out and logged; the others are used.
+// suppliers loads all suppliers. One whose config cannot be used (for example because a key
+// cannot be opened) is left out and logged; the others are used.
 func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, error) {
 	rows, unread, err := readRows[SupplierRow](ctx, q, "suppliers")
 	if err != nil {
@@ -185,7 +184,7 @@ func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, e
 		}
 		last, _ := s.Current().Suppliers.Lookup(e.Code)
 		if now := e.Uncallable; now != nil && (last.Uncallable == nil || *last.Uncallable != *now) {
-			s.log.Warn("a supplier cannot be called, and takes callbacks only: its settings for calls are wrong", "supplier", e.Code, "error", now)
+			s.log.Warn("a supplier cannot be called: its settings for calls are invalid; only callbacks are processed", "supplier", e.Code, "error", now)
 		}
 		entries = append(entries, e)
 	}
@@ -213,8 +212,8 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	}, nil
 }
 
-// merchants loads all merchants and subscriptions. One whose row cannot be read is marked
-// and logged; the others are used.
+// merchants loads all merchants and subscriptions. One whose row cannot be read is marked and
+// logged; the others are used.
 func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, error) {
 	rows, unread, err := readRows[merchant.Row](ctx, q, MerchantsTable)
 	if err != nil {
@@ -232,7 +231,7 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range unread {
 		all = append(all, s.unread(r, MerchantsTable))
-		var hash sql.NullString // its API calls are answered as settings_unreadable
+		var hash sql.NullString // its API calls get settings_unreadable
 		if err := q.NewRaw("SELECT api_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash); err != nil {
 			return nil, fmt.Errorf("read merchants: %w", err)
 		}
@@ -254,7 +253,7 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 }
 
 // read fills in how a recipient is notified; other is what else of its row cannot be read.
-// Secrets that do not open are a fault of this node's keys: signed notifications wait for
+// Secrets that cannot be opened are a fault of this node's keys: signed notifications wait for
 // another node or a repair, and everything else continues.
 func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, secrets, notify json.RawMessage, disabled map[endpointKey]bool, other error) {
 	var err error
@@ -281,8 +280,8 @@ func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, secrets, notify 
 	}
 }
 
-// unread is a recipient of whose row only id and code can be read. It keeps the settings
-// that were read last.
+// unread returns a recipient of whose row only id and code can be read. It keeps the settings
+// that were last read.
 func (s *Store) unread(r unreadRow, table string) *merchant.Merchant {
 	s.log.Error("a row cannot be read: nothing is sent until it is repaired", table, r.Code, "error", r.err)
 	m := &merchant.Merchant{ID: r.ID, Code: r.Code, Subscriber: table == SubscriptionsTable, Broken: true}

@@ -21,20 +21,20 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Env holds what settings are read, checked and written with.
+// Env holds what is needed to read, check and write settings.
 type Env struct {
 	DB     *db.DB
 	Keys   *seal.Keyring
 	Kinds  supplier.Kinds
 	Ledger *ledger.Ledger
-	// CheckURL returns an error if notifications may not be sent to a URL.
+	// CheckURL returns an error if notifications must not be sent to a URL.
 	CheckURL func(string) error
 	// Channels check addresses, by channel.
 	Channels map[string]func(url string) error
 	// Credentials check an endpoint's credentials, by channel. Their errors contain none.
 	Credentials map[string]func(map[string]string) error
-	// From package notify: the event types, the forms of schedules, signing secrets and
-	// headers, and how a disabled endpoint is enabled.
+	// From package notify: event types, parsers of schedules, signing secrets and headers, and
+	// how a disabled endpoint is enabled.
 	Events         []string
 	ParseSchedule  func(text string) (Schedule, error)
 	ParseSecret    func(text string) ([]byte, error)
@@ -43,15 +43,15 @@ type Env struct {
 	Defaults       Defaults
 }
 
-// Defaults apply to recipients without settings of their own. Zero values stand for
-// schedule day, 10 s, 10 in flight.
+// Defaults apply to recipients without their own settings. Zero values mean schedule day, 10 s,
+// 10 in flight.
 type Defaults struct {
 	Schedule    Schedule
 	Timeout     time.Duration
 	MaxInFlight int
 }
 
-// Stored are the settings as of one moment.
+// Stored is the settings as of one time.
 type Stored struct {
 	env           Env
 	version       int64
@@ -59,11 +59,11 @@ type Stored struct {
 	merchants     map[string]*merchant.Row
 	subscriptions map[string]*SubscriptionRow
 	accounts      map[int64]string   // accounts at suppliers, by id
-	disabled      map[int64][]string // endpoints to which nothing is sent, by owner
-	approval      *Approval          // nil = none are declared
+	disabled      map[int64][]string // disabled endpoints, by owner
+	approval      *Approval          // nil = not declared
 }
 
-// Nothing is the settings of an installation that has none.
+// Nothing returns the settings of an installation that has none.
 func Nothing(env Env) *Stored {
 	return &Stored{
 		env: env, suppliers: map[string]*SupplierRow{}, merchants: map[string]*merchant.Row{},
@@ -80,8 +80,8 @@ func Read(ctx context.Context, env Env) (s *Stored, err error) {
 	return s, err
 }
 
-// ReadIn reads the settings in a transaction, whose snapshot or lock (see LockVersion)
-// keeps them from changing meanwhile.
+// ReadIn reads the settings in a transaction, whose snapshot or lock (see LockVersion) keeps
+// them from changing meanwhile.
 func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	s = Nothing(env)
 	if s.version, err = readVersion(ctx, q); err != nil {
@@ -114,8 +114,8 @@ func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	return s, err
 }
 
-// rowsByCode leaves out the timestamps: SQLite may hold a text there, which must not
-// prevent the row from being applied again.
+// rowsByCode omits the timestamps: SQLite may hold text there, which must not prevent the row
+// from being applied again.
 func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code func(*R) string, columns ...string) error {
 	var rows []R
 	read := q.NewSelect().Model(&rows).ExcludeColumn("created_at", "updated_at", "disabled_at")
@@ -129,12 +129,12 @@ func rowsByCode[R any](ctx context.Context, q bun.IDB, into map[string]*R, code 
 	return err
 }
 
-// Codes are the sorted codes of all suppliers, merchants and subscriptions.
+// Codes returns the sorted codes of all suppliers, merchants and subscriptions.
 func (s *Stored) Codes() (suppliers, merchants, subscriptions []string) {
 	return sortedKeys(s.suppliers), sortedKeys(s.merchants), sortedKeys(s.subscriptions)
 }
 
-// Supplier is a supplier as it is stored, or nil.
+// Supplier returns a stored supplier, or nil.
 func (s *Stored) Supplier(code string) *Supplier {
 	r := s.suppliers[code]
 	if r == nil {
@@ -164,7 +164,7 @@ func (s *Stored) Supplier(code string) *Supplier {
 	return v
 }
 
-// Merchant is a merchant as it is stored, or nil.
+// Merchant returns a stored merchant, or nil.
 func (s *Stored) Merchant(code string) *Merchant {
 	r := s.merchants[code]
 	if r == nil {
@@ -178,7 +178,7 @@ func (s *Stored) Merchant(code string) *Merchant {
 	return v
 }
 
-// Subscription is a subscription as it is stored, or nil.
+// Subscription returns a stored subscription, or nil.
 func (s *Stored) Subscription(code string) *Subscription {
 	r := s.subscriptions[code]
 	if r == nil {
@@ -192,7 +192,7 @@ func (s *Stored) Subscription(code string) *Subscription {
 	return v
 }
 
-// Approval is the rules of decisions: as declared, else the defaults.
+// Approval returns the rules of decisions: as declared, else the defaults.
 func (s *Stored) Approval() *Approval {
 	if s.approval == nil {
 		return defaultApproval()
@@ -237,16 +237,16 @@ func (s *Stored) defaults() Notify {
 	return n
 }
 
-// open is a sealed secret; it has no plain text if it does not open on this node.
+// open opens a sealed secret; it has no plain text if this node cannot open it.
 func (s *Stored) open(place seal.Place, sealed string) Secret {
 	plain, _ := s.env.Keys.Open(place, sealed)
 	return Secret{plain: string(plain), stored: sealed}
 }
 
-// signingPrefix begins a signing secret in plain text.
+// signingPrefix is the prefix of a signing secret in plain text.
 const signingPrefix = "whsec_"
 
-// recipient is how a recipient is notified.
+// recipient reads how a recipient is notified.
 func (s *Stored) recipient(r *recipient, owner EndpointOwner, secrets, notify json.RawMessage) (signing []Secret, n Notify) {
 	var sealed []string
 	if json.Unmarshal(secrets, &sealed) != nil {
@@ -262,7 +262,7 @@ func (s *Stored) recipient(r *recipient, owner EndpointOwner, secrets, notify js
 	return signing, s.notify(r, owner, notify)
 }
 
-// notify reads notify settings; the defaults where they cannot be read.
+// notify reads notify settings; the defaults if they cannot be read.
 func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessage) Notify {
 	var m merchant.Settings
 	if json.Unmarshal(stored, &m) != nil {
@@ -279,7 +279,7 @@ func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessag
 		Events: m.Events, Balance: m.Balance,
 	}
 	if n.Balance == "" {
-		n.Balance = merchant.Failover // stored before there was a choice
+		n.Balance = merchant.Failover // stored before this setting existed
 	}
 	for _, wait := range m.WaitsMS {
 		n.Schedule.Waits = append(n.Schedule.Waits, millis(wait))
@@ -314,10 +314,10 @@ func (s *Stored) notify(r *recipient, owner EndpointOwner, stored json.RawMessag
 
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// chunk bounds the values of one IN list.
+// chunk bounds the number of values in an IN list.
 const chunk = 1000
 
-// ReadStock reads the initial stock of articles, by number.
+// ReadStock reads the initial stock of SKUs, by number.
 func ReadStock(ctx context.Context, d *db.DB, names []string) (map[string]*SKU, error) {
 	known := map[string]*SKU{}
 	for part := range slices.Chunk(names, chunk) {
@@ -347,7 +347,7 @@ func ReadOpenings(ctx context.Context, d *db.DB, refs []string) (map[string]int6
 	return booked, nil
 }
 
-// AllStock is the initial stock of all articles, sorted.
+// AllStock reads the initial stock of all SKUs, sorted.
 func AllStock(ctx context.Context, d *db.DB) (all []SKU, err error) {
 	var rows []stock.SKU
 	if err := d.Read.NewSelect().Model(&rows).Scan(ctx); err != nil {
@@ -360,7 +360,7 @@ func AllStock(ctx context.Context, d *db.DB) (all []SKU, err error) {
 	return all, nil
 }
 
-// AllOpenings is every opening balance, sorted by merchant and currency.
+// AllOpenings reads all opening balances, sorted by merchant and currency.
 func AllOpenings(ctx context.Context, d *db.DB) (all []Account, err error) {
 	var rows []ledger.Transfer
 	err = d.Read.NewSelect().Model(&rows).Where("t.debit_account IN (SELECT id FROM accounts WHERE code = ?)", ledger.Opening).Scan(ctx)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Split splits a change of something that exists into what is made at once, and the fields
-// whose change waits for a second person, such as "notify.urls". What cannot be read is
-// repaired at once.
+// Split splits a change of an existing object into what is applied at once and the fields whose
+// change waits for a second person, such as "notify.urls". Unreadable values are repaired at
+// once.
 func (c Change) Split() (now Change, waits []string) {
 	if c.Before == nil || c.bookedOnce() {
 		return c, nil
@@ -27,7 +27,7 @@ func (c Change) Split() (now Change, waits []string) {
 	return now, s.waits
 }
 
-// splitter keeps the fields that wait as they were.
+// splitter keeps waiting fields at their old values.
 type splitter struct {
 	diff   []Difference
 	unread []string
@@ -52,7 +52,7 @@ func (s *splitter) changes(at string) bool {
 	return slices.ContainsFunc(s.diff, func(d Difference) bool { return d.Field == at || strings.HasPrefix(d.Field, at+".") })
 }
 
-// keepDerived keeps what follows from fields that wait.
+// keepDerived keeps values derived from waiting fields.
 func (c Change) keepDerived(waits []string) {
 	addresses := slices.ContainsFunc(waits, func(at string) bool { return strings.HasSuffix(at, "urls") || strings.HasSuffix(at, "endpoints") })
 	switch v := c.After.(type) {
@@ -71,8 +71,8 @@ func (c Change) keepDerived(waits []string) {
 	}
 }
 
-// WaitingFields are the fields whose changes wait for a second person, in the order of the
-// file: such as "merchants api_key".
+// WaitingFields returns the fields whose changes wait for a second person, in the order of the
+// file, such as "merchants api_key".
 func WaitingFields() (all []string) {
 	var walk func(section, path string, t reflect.Type)
 	walk = func(section, path string, t reflect.Type) {

@@ -41,7 +41,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 
 		{supplier("colour: red"), ":5: suppliers[0].colour: unknown field"},
 		{supplier("enabled: maybe"), ":5: suppliers[0].enabled: use true or false"},
-		{supplier("allow_ips: [1.2.3.4/8]"), `suppliers[0].allow_ips[0]: 1.2.3.4/8 has bits behind its length: use 1.0.0.0/8`},
+		{supplier("allow_ips: [1.2.3.4/8]"), `suppliers[0].allow_ips[0]: 1.2.3.4/8 has bits set beyond its prefix length: use 1.0.0.0/8`},
 		{supplier("allow_ips: [elsewhere]"), `suppliers[0].allow_ips[0]: "elsewhere": use a range`},
 		{"suppliers: [{ code: A, kind: fake, config: { mch_id: x } }]", `suppliers[0].code: "A": use 1 to 64`},
 		{"suppliers: [{ kind: fake, config: { mch_id: x } }]", "suppliers[0].code: missing"},
@@ -96,7 +96,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{endpoint("name: crm, url: https://b, client_cert: x"), "client_key: missing: none is stored for this address"},
 		{endpoint("name: crm, url: https://b }\n    - { name: crm, url: https://c"), ":7: merchants[0].notify.endpoints[1].name: the same as in"},
 
-		{"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]", "subscriptions[0].endpoints: missing: where it is notified"},
+		{"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]", "subscriptions[0].endpoints: missing: give at least one endpoint"},
 		{"subscriptions: [{ code: crm, urls: [https://a] }]", "subscriptions[0].signing_secret: missing: webhooks are signed with it"},
 		{"subscriptions:\n- code: crm\n  signing_secret: " + secretA + "\n  urls: [https://a]\n  merchants: [nobody]", `:5: subscriptions[0].merchants[0]: there is no merchant "nobody"`},
 		{"subscriptions: [{ code: crm, urls: [https://a], merchants: some }]", "subscriptions[0].merchants: must be a list"},

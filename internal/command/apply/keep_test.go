@@ -69,7 +69,7 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 		wantLines(t, mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, enabled: null, allow_ips: null, config: { mch_id: m } }]"),
 			"supplier wx-main changed: enabled, allow_ips")
 		err := Apply(t.Context(), env, text("subscriptions: [{ code: erp, urls: null }]"))
-		if err == nil || !strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: where it is notified") {
+		if err == nil || !strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: give at least one endpoint") {
 			t.Errorf("a subscription without endpoints: %v", err)
 		}
 		err = Apply(t.Context(), env, text("merchants: [{ code: m1, notify: { url: https://a.example/ } }]"))
