@@ -10,7 +10,7 @@ import (
 // State of a payment at its supplier.
 type State string
 
-// States. StateRefunded is for all kinds but sortedparams, which have a word for it.
+// States. StateRefunded exists for all kinds except sortedparams, which has no word for it.
 const (
 	StateUnpaid   State = "unpaid" // started; the buyer has done nothing
 	StatePaying   State = "paying" // the buyer is about to pay
@@ -21,7 +21,7 @@ const (
 	StateRefunded State = "refunded"
 )
 
-// Fact is what a supplier reports about a payment.
+// Fact is a supplier's report about a payment.
 type Fact struct {
 	Ref      string // the merchant's number at the supplier
 	TradeNo  string
@@ -29,7 +29,7 @@ type Fact struct {
 	Currency string
 	State    State // "" = StatePaid
 	At       time.Time
-	Metadata map[string]string // Stripe: as given at the start; nil = the reference as order_no
+	Metadata map[string]string // Stripe: as given at the start; nil = only order_no
 }
 
 // Message is a callback, sent by POST.
@@ -41,26 +41,26 @@ type Message struct {
 // Account is one merchant's account at one simulated supplier.
 type Account struct {
 	Code, Kind, Currency string
-	// lazy: a started payment is not known before the buyer has scanned its code.
+	// lazy: a started payment is unknown to queries until the buyer has scanned its code.
 	lazy bool
 	protocol
 }
 
-// protocol is how one kind of supplier speaks.
+// protocol is the API of one kind of supplier.
 type protocol interface {
-	// config is the part of the settings that callbacks are checked with; calls is what
-	// calls need, where the supplier is at an address.
+	// config is the part of the settings used to verify callbacks; calls, the part used for
+	// calls to a supplier served at base.
 	config() map[string]any
 	calls(base string) map[string]any
-	// routes are the patterns of the calls, by their operation.
+	// routes maps the patterns of the calls to their operation.
 	routes() map[string]operation
-	// read verifies and reads a request. A refusal ends it: nothing was done.
+	// read verifies and parses a request. On a refusal nothing is done.
 	read(op operation, r *http.Request, body []byte) (call, *reply)
-	// answer says what became of a call.
+	// answer formats the result of a call.
 	answer(c call, v view) (reply, error)
-	// failed is the answer of a supplier in trouble (HTTP 500).
+	// failed is the response of a supplier with an outage (HTTP 500).
 	failed() reply
-	// tradeNo is the number of the nth payment of a reference.
+	// tradeNo returns the number of the nth payment of a reference.
 	tradeNo(ref string, n int) string
 	// Callback reports a fact; State is paid, failed or closed.
 	Callback(f Fact) (Message, error)
@@ -72,13 +72,13 @@ type Disputer interface {
 	Dispute(f Fact) (Message, error)
 }
 
-// Disputes is nil where the supplier has none.
+// Disputes returns the account's Disputer; nil = the kind has no disputes.
 func (a *Account) Disputes() Disputer {
 	d, _ := a.protocol.(Disputer)
 	return d
 }
 
-// operation is what is asked; the names are those of the contract (supplier-calls).
+// operation is a kind of call, named as in the contract (supplier-calls).
 type operation string
 
 const (
@@ -90,18 +90,18 @@ const (
 // call is one verified request.
 type call struct {
 	op        operation
-	asked     string // the body, or the address where there is none
+	asked     string // the body, or the URL if there is none
 	ref       string
-	content   string // equal in calls that say the same
-	variant   string // what else decides the form of the answer
+	content   string // equal for calls with the same content
+	variant   string // what else determines the form of the answer
 	id        string // Stripe: the intent, instead of a reference
 	amount    int64
 	currency  string
 	notifyURL string
 	metadata  map[string]string
 	search    mark // Stripe: instead of a reference
-	expand    bool // Stripe: the charge is to be an object, not its id
-	again     bool // Stripe: without a key each start makes a payment of its own
+	expand    bool // Stripe: return the charge as an object, not as an id
+	again     bool // Stripe: without a key, each start makes a new payment
 }
 
 // outcome is how a call ended.
@@ -112,18 +112,18 @@ const (
 	inconsistent         // started before with other content
 	alreadyPaid
 	alreadyClosed
-	refused // the start; or the closing, because the buyer is about to pay
+	refused // the start; or the close, because the buyer is about to pay
 	unknownRef
 )
 
-// view is what an answer is made of.
+// view is the data for an answer.
 type view struct {
 	outcome
 	Fact
-	replayed bool   // Stripe: the answer of the first call with this key
+	replayed bool   // Stripe: repeats the answer to the first call with this key
 	since    int64  // Unix s of the start
 	found    []Fact // Stripe: what a search finds
-	forged   bool   // to be signed wrongly
+	forged   bool   // to be given a wrong signature
 }
 
 // reply is an HTTP answer.

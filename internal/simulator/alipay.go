@@ -13,7 +13,8 @@ import (
 )
 
 // alipay is Alipay's gateway (opendocs.alipay.com): alipay.trade.precreate, query and close,
-// signed with RSA2 both ways. The node of an answer is signed as it is sent, byte for byte.
+// signed with RSA2 in both directions. The signature covers the node of an answer byte for byte
+// as sent.
 type alipay struct {
 	seed
 	own, app *rsa.PrivateKey
@@ -24,7 +25,7 @@ const (
 	alipaySeller = "2088000000000001"
 )
 
-// beijing is the zone of Alipay's times.
+// beijing is the time zone of Alipay's times.
 var beijing = time.FixedZone("UTC+8", 8*60*60)
 
 func newAlipay(s seed, k keyPairs) *alipay { return &alipay{seed: s, own: k.alipay, app: k.alipayApp} }
@@ -37,7 +38,7 @@ func (a *alipay) calls(base string) map[string]any {
 	return map[string]any{"app_private_key": privatePEM(a.app), "gateway_url": base + "/gateway.do"}
 }
 
-// routes: the method is a parameter. opQuery stands for all of them until it is read.
+// routes: the method is a parameter; opQuery stands for all methods until it has been read.
 func (a *alipay) routes() map[string]operation {
 	return map[string]operation{"POST /gateway.do": opQuery}
 }
@@ -103,10 +104,11 @@ func (a *alipay) read(_ operation, r *http.Request, body []byte) (call, *reply) 
 	return c, nil
 }
 
-// letters are those of an out_trade_no.
+// letters are the characters allowed in an out_trade_no.
 const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
-// alipayFields are the parameters: Alipay takes them in the query, in the body or in both.
+// alipayFields returns the parameters, which Alipay accepts in the query, in the body or in
+// both.
 func alipayFields(r *http.Request, body []byte) (map[string]string, error) {
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -118,7 +120,7 @@ func alipayFields(r *http.Request, body []byte) (map[string]string, error) {
 	return flatten(values)
 }
 
-// withoutEmpty: a request's empty parameters are not signed (签名专区).
+// withoutEmpty: empty parameters of a request are not signed (签名专区).
 func withoutEmpty(fields map[string]string) map[string]string {
 	kept := map[string]string{}
 	for name, value := range fields {
@@ -129,7 +131,7 @@ func withoutEmpty(fields map[string]string) map[string]string {
 	return kept
 }
 
-// wrong is a refusal: HTTP 200, as all of Alipay's answers. One that belongs to no
+// wrong is a refusal: HTTP 200, like all of Alipay's answers. A refusal that belongs to no
 // application is not signed.
 func (a *alipay) wrong(method, code, sub, message string) *reply {
 	node := object{"code": code, "msg": "Invalid Arguments", "sub_code": sub, "sub_msg": message}
@@ -149,7 +151,7 @@ func (a *alipay) signed(method string, node object, forged bool) (reply, error) 
 	if err != nil {
 		return reply{}, fmt.Errorf("write the answer: %w", err)
 	}
-	// Alipay escapes slashes: who signs what was parsed and written again is found out.
+	// Alipay escapes slashes, which exposes clients that verify re-encoded instead of raw text.
 	text := strings.ReplaceAll(string(raw), "/", `\/`)
 	over := text
 	if forged {

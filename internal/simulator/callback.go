@@ -16,10 +16,10 @@ import (
 // callbackTime bounds one callback.
 const callbackTime = 10 * time.Second
 
-// LoopbackClient reaches this machine only and follows no redirects: what is simulated must
-// never reach a production system.
+// LoopbackClient returns a client that reaches only this machine and follows no redirects, so
+// that a simulation can never reach a production system.
 func LoopbackClient() *http.Client {
-	// A name is checked by the address that it leads to.
+	// Names are checked by the address they resolve to.
 	dialer := &net.Dialer{Timeout: 3 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().IsLoopback() {
 			return fmt.Errorf("%s is not a loopback address", address)
@@ -33,13 +33,13 @@ func LoopbackClient() *http.Client {
 	}
 }
 
-// callable are the states that suppliers report.
+// callable reports whether suppliers send callbacks for a state.
 func callable(state State) bool {
 	return state == StatePaid || state == StateFailed || state == StateClosed
 }
 
-// changed sends the callbacks of a reference whose state is new, as its script says. The
-// lock is held.
+// changed sends the callbacks for a reference's new state, as its script says. The caller holds
+// the lock.
 func (s *Simulator) changed(o *order) {
 	if !callable(o.script.State) || o.script.Callback == CallbackNone {
 		return
@@ -71,7 +71,7 @@ func (s *Simulator) changed(o *order) {
 	})
 }
 
-// dueCallback takes the callback that comes before the answer, nil where none is due.
+// dueCallback takes the callback that precedes the answer; nil = none is due.
 func (s *Simulator) dueCallback(o *order) (send func()) {
 	if !o.due {
 		return nil
@@ -87,8 +87,8 @@ func (s *Simulator) callbackURL(o *order) string {
 	return strings.TrimSuffix(s.options.Callbacks, "/") + "/" + o.account.Code
 }
 
-// callback returns what sends the callbacks of a reference's payments. The lock is held; it
-// must not be while they are sent.
+// callback returns a function that sends the callbacks of a reference's payments. Call callback
+// with the lock held, but the function without it.
 func (s *Simulator) callback(o *order, times int) func() {
 	var facts []Fact
 	for _, p := range o.payments {

@@ -12,18 +12,18 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Call is one request, as /_sim/calls lists it.
+// Call is one request, as listed by /_sim/calls.
 type Call struct {
 	ID         string    `json:"id"`
 	At         time.Time `json:"at"`
 	Supplier   string    `json:"supplier"`
 	Op         operation `json:"op"`
 	Ref        string    `json:"ref"`
-	Number     string    `json:"number"` // what money is counted by; of an order, its reference
-	Body       string    `json:"body"`   // at most 1 KiB; of a GET, its address
+	Number     string    `json:"number"` // identifies the money movement; for an order, its reference
+	Body       string    `json:"body"`   // at most 1 KiB; for a GET, the URL
 	Repeated   bool      `json:"repeated"`
-	Spoilt     string    `json:"spoilt,omitempty"` // how the answer was spoilt, lost or refused
-	MoneyMoved int       `json:"money_moved"`      // for the number, by now
+	Spoilt     string    `json:"spoilt,omitempty"` // how the answer was corrupted, lost or refused
+	MoneyMoved int       `json:"money_moved"`      // times so far, for this number
 }
 
 func (s *Simulator) record(a *Account, c call, spoilt string) {
@@ -55,7 +55,7 @@ func (s *Simulator) Calls(ref string) []Call {
 	return found
 }
 
-// page lists calls behind a number; next is 0 where there are no more.
+// page lists calls with greater ids; next = 0 means no more.
 func (s *Simulator) page(ref string, after int64, limit int) (found []Call, next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,19 +81,19 @@ func (s *Simulator) control() {
 	s.mux.HandleFunc("PUT /_sim/{supplier}/orders/{ref}", s.putOrder)
 	s.mux.HandleFunc("GET /_sim/{supplier}/orders/{ref}", func(w http.ResponseWriter, r *http.Request) {
 		if s.Account(r.PathValue("supplier")) == nil {
-			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
+			fail(w, http.StatusNotFound, "not_found", "supplier", "no such supplier")
 			return
 		}
 		write(w, jsonReply(http.StatusOK, s.Order(r.PathValue("supplier"), r.PathValue("ref"))))
 	})
 	for _, later := range []string{"/_sim/{supplier}/refunds/{no}", "/_sim/{supplier}/payouts/{no}"} {
 		s.mux.HandleFunc(later, func(w http.ResponseWriter, _ *http.Request) {
-			fail(w, http.StatusNotImplemented, "not_implemented", "", "the simulator takes no refunds and no payouts yet")
+			fail(w, http.StatusNotImplemented, "not_implemented", "", "the simulator does not support refunds and payouts yet")
 		})
 	}
 	s.mux.HandleFunc("GET /_sim/calls", s.listCalls)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "not_found", "", r.Method+" "+r.URL.Path+" is in none of the simulated APIs")
+		fail(w, http.StatusNotFound, "not_found", "", r.Method+" "+r.URL.Path+" is not part of any simulated API")
 	})
 }
 
@@ -143,7 +143,7 @@ func (s *Simulator) listCalls(w http.ResponseWriter, r *http.Request) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < p.min || n > p.max {
-			fail(w, http.StatusUnprocessableEntity, "invalid_field", p.name, "is no number in range")
+			fail(w, http.StatusUnprocessableEntity, "invalid_field", p.name, "must be a number in the allowed range")
 			return
 		}
 		*p.into = n
@@ -161,7 +161,7 @@ func (s *Simulator) listCalls(w http.ResponseWriter, r *http.Request) {
 	write(w, jsonReply(http.StatusOK, answer))
 }
 
-// fail answers with an error of the simulator itself, in the form of Backstop's own.
+// fail responds with an error of the simulator itself, in the format of Backstop's own.
 func fail(w http.ResponseWriter, status int, code, field, message string) {
 	detail := object{"code": code, "message": message}
 	if field != "" {

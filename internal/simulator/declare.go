@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Settings is what `apply` declares of an account that is served at base: with "" only what
-// callbacks are checked with, so that nothing can be asked.
+// Settings returns what `apply` declares for an account served at base; "" = only what verifies
+// callbacks, so that nothing can be queried.
 func (a *Account) Settings(base string) map[string]any {
 	config := a.config()
 	if base != "" {
@@ -17,7 +17,7 @@ func (a *Account) Settings(base string) map[string]any {
 	return map[string]any{"code": a.Code, "kind": a.Kind, "enabled": true, "config": config}
 }
 
-// Declaration is the file for `apply` of all accounts, served at base
+// Declaration returns the `apply` file for all accounts, served at base
 // ("http://127.0.0.1:9090").
 func (s *Simulator) Declaration(base string) ([]byte, error) {
 	var suppliers []map[string]any

@@ -11,16 +11,16 @@ import (
 	"backstop/internal/base/money"
 )
 
-// How a reference's callbacks are sent; CallbackLate is followed by milliseconds: late_3000.
+// How a reference's callbacks are sent. CallbackLate is followed by milliseconds: late_3000.
 const (
 	CallbackNone         = "none"
 	CallbackNow          = "now"
-	CallbackBeforeAnswer = "before_answer" // of the next call, and answered before it
+	CallbackBeforeAnswer = "before_answer" // sent and answered before the answer to the next call
 	CallbackTwice        = "twice"
 	CallbackLate         = "late_"
 )
 
-// How a reference's calls are answered. The call acts in every case.
+// How a reference's calls are answered. The call takes effect in every case.
 const (
 	AnswerOK           = "ok"
 	Answer500          = "500"
@@ -30,38 +30,38 @@ const (
 	AnswerHang         = "hang"
 )
 
-// How a payment that is not paid is closed.
+// How closing an unpaid payment ends.
 const (
 	CloseOK      = "ok"
 	CloseRefused = "refused" // the buyer is about to pay
 	ClosePaid    = "paid"    // the buyer pays at that moment
 )
 
-// Script is what a reference does from now on. Zero values are what the contract calls the
-// defaults: no callback, no delay, a good answer.
+// Script is the behaviour of a reference from now on. Zero values are the contract's defaults:
+// no callback, no delay, a good answer.
 type Script struct {
 	State       State  `json:"state"`
-	Amount      int64  `json:"amount,omitempty"`   // what answers and callbacks say; 0 = that of the start
+	Amount      int64  `json:"amount,omitempty"`   // in answers and callbacks; 0 = that of the start
 	Currency    string `json:"currency,omitempty"` // the same
-	TradeNo     string `json:"trade_no,omitempty"` // "" = made of the seed
+	TradeNo     string `json:"trade_no,omitempty"` // "" = derived from the seed
 	Callback    string `json:"callback"`
 	LateMS      int    `json:"late_ms,omitempty"` // of a callback "late_ms"
 	DelayMS     int    `json:"delay_ms"`
-	LoseAnswers int    `json:"lose_answers"` // so many answers are lost
+	LoseAnswers int    `json:"lose_answers"` // how many answers are lost
 	Answer      string `json:"answer"`
 	Close       string `json:"close"`
 }
 
 func (s Script) delay() time.Duration { return time.Duration(s.DelayMS) * time.Millisecond }
 
-// FieldError names the field of a script that is wrong.
+// FieldError names the invalid field of a script.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
 var stateNames = []State{StateUnpaid, StatePaying, StatePaid, StateFailed, StateClosed, StateNotFound, StateRefunded}
 
-// check fills in what was left out.
+// check validates the script and fills in defaults.
 func (s *Script) check(a *Account) error {
 	for _, f := range []struct {
 		name  string
@@ -91,7 +91,7 @@ func (s *Script) check(a *Account) error {
 	case !slices.Contains(stateNames, s.State):
 		return &FieldError{"state", fmt.Sprintf("%q is none of %v", s.State, stateNames)}
 	case s.Currency != "" && a.Kind == "alipay":
-		return &FieldError{"currency", "Alipay names none"}
+		return &FieldError{"currency", "Alipay's API has no currency: leave it out"}
 	case s.State == StateRefunded && a.Kind == "sortedparams":
 		return &FieldError{"state", "sorted parameters have no word for refunded in the answer to a query"}
 	case s.Answer == AnswerBadSignature && a.Kind == "stripe":
@@ -106,8 +106,8 @@ func (s *Script) check(a *Account) error {
 	return nil
 }
 
-// lateCallback reports whether the callback is late, and reads by how much: "late_3000",
-// "late_3000ms", or "late_ms" with the field of that name (5 s where it is left out).
+// lateCallback reports whether the callback is late, and parses the delay: "late_3000",
+// "late_3000ms", or "late_ms" with the field of that name (default 5 s).
 func (s *Script) lateCallback() bool {
 	text, ok := strings.CutPrefix(s.Callback, CallbackLate)
 	if !ok {
@@ -139,31 +139,31 @@ type order struct {
 	notifyURL string
 	metadata  map[string]string
 	since     time.Time
-	payments  []*payment // more than one only where a supplier was made to pay twice
-	due       bool       // a callback before the next answer
-	owed      bool       // a callback once the start says where to
+	payments  []*payment // several only if the supplier was made to pay twice
+	due       bool       // a callback is due before the next answer
+	owed      bool       // a callback is due once the start names its URL
 	sent      []Sent
 	moved     int
 }
 
-// payment is one way to pay for a reference.
+// payment is one payment of a reference.
 type payment struct {
 	tradeNo string
 	state   State
 	moved   bool
-	at      time.Time // of its state
+	at      time.Time // when it reached its state
 }
 
-// Sent is one callback and how it was answered.
+// Sent is one callback and its response.
 type Sent struct {
 	At     time.Time `json:"at"`
 	URL    string    `json:"url"`
 	State  State     `json:"state"`
-	Status int       `json:"status"` // 0 = not answered
+	Status int       `json:"status"` // 0 = no response
 	Error  string    `json:"error,omitempty"`
 }
 
-// Report is what there is to say about a reference.
+// Report is the state of a reference.
 type Report struct {
 	Supplier   string `json:"supplier"`
 	Ref        string `json:"ref"`
@@ -173,7 +173,7 @@ type Report struct {
 	Callbacks []Sent `json:"callbacks"`
 }
 
-// exchange is one call that has acted, and how it is answered.
+// exchange is the result of one call, and how to answer it.
 type exchange struct {
 	view     view
 	script   Script
@@ -181,7 +181,7 @@ type exchange struct {
 	callback func() // to be sent before the answer; nil = none
 }
 
-// find returns the order of a reference, and makes it where there is room.
+// find returns the order of a reference, creating it if there is room.
 func (s *Simulator) find(a *Account, ref string) (*order, error) {
 	key := orderKey{a.Code, ref}
 	o := s.orders[key]
@@ -196,7 +196,7 @@ func (s *Simulator) find(a *Account, ref string) (*order, error) {
 	return o, nil
 }
 
-// add makes a payment for a reference.
+// add creates a payment of a reference.
 func (s *Simulator) add(o *order, state State) *payment {
 	p := &payment{tradeNo: o.script.TradeNo, state: StateNotFound}
 	if p.tradeNo == "" || len(o.payments) > 0 {
@@ -220,8 +220,8 @@ func (o *order) move(p *payment, state State) {
 	o.script.State = state
 }
 
-// Set makes a reference do what the script says, whatever it did before. An order that was
-// never started needs an amount where it is to be paid.
+// Set replaces the script of a reference. An order that was never started needs an amount in
+// order to be paid.
 func (s *Simulator) Set(code, ref string, script Script) (Report, error) {
 	a := s.Account(code)
 	if a == nil {
@@ -239,9 +239,9 @@ func (s *Simulator) Set(code, ref string, script Script) (Report, error) {
 	amount := max(script.Amount, o.script.Amount, o.amount)
 	switch {
 	case amount == 0 && (script.State == StatePaid || script.State == StateRefunded):
-		return Report{}, &FieldError{"amount", "is missing: nobody started this payment"}
+		return Report{}, &FieldError{"amount", "is missing: this payment was never started"}
 	case script.TradeNo != "" && len(o.payments) > 0 && script.TradeNo != o.payments[0].tradeNo && o.account.Kind == "stripe":
-		return Report{}, &FieldError{"trade_no", "the intent has been made: its id is " + o.payments[0].tradeNo}
+		return Report{}, &FieldError{"trade_no", "the intent already exists: its id is " + o.payments[0].tradeNo}
 	}
 	if script.Amount == 0 {
 		script.Amount = o.script.Amount
@@ -268,7 +268,7 @@ func (s *Simulator) Set(code, ref string, script Script) (Report, error) {
 	return o.report(), nil
 }
 
-// Order reports on a reference; one that was never named is not found.
+// Order reports on a reference; an unknown one is not_found.
 func (s *Simulator) Order(code, ref string) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,8 +278,8 @@ func (s *Simulator) Order(code, ref string) Report {
 	return Report{Supplier: code, Ref: ref, Script: Script{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK, Close: CloseOK}, Callbacks: []Sent{}}
 }
 
-// Moved is how often money moved for a reference, at all suppliers together: 1 is the only
-// good answer for one that was paid.
+// Moved returns how often money moved for a reference, at all suppliers together. For a paid
+// reference, 1 is the only correct value.
 func (s *Simulator) Moved(ref string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +306,7 @@ func (o *order) report() Report {
 	return r
 }
 
-// last is the payment to speak of: the newest that was paid, else the first.
+// last returns the payment to report: the newest paid one, else the first.
 func (o *order) last() *payment {
 	if len(o.payments) == 0 {
 		return &payment{state: StateNotFound}
@@ -330,7 +330,7 @@ func (o *order) fact(p *payment) Fact {
 	return f
 }
 
-// act does what a call asks for, and returns how to answer.
+// act performs a call, and returns how to answer.
 func (s *Simulator) act(a *Account, c call) (exchange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -394,7 +394,7 @@ func (s *Simulator) ask(o *order, c call) view {
 	return v
 }
 
-// start starts a payment. A reference whose script has failed refuses to be started.
+// start starts a payment. It is refused if the reference's script says failed.
 func (s *Simulator) start(o *order, c call) view {
 	v := view{}
 	again := o.started
@@ -417,7 +417,7 @@ func (s *Simulator) start(o *order, c call) view {
 	switch {
 	case v.outcome != done:
 	case o.account.Kind == "stripe":
-		v.replayed = again && !c.again // a key gives the first answer again, whatever has happened since
+		v.replayed = again && !c.again // a key returns the first answer again, whatever has happened since
 	case again && v.State == StatePaid:
 		v.outcome = alreadyPaid
 	case v.State == StateClosed:
@@ -486,7 +486,7 @@ func (s *Simulator) search(a *Account, m mark) (found []Fact, of *order) {
 	return found, of
 }
 
-// plan has a started payment paid by itself, where its lot says so.
+// plan schedules the automatic payment of a started payment, if the dice say so.
 func (s *Simulator) plan(o *order) {
 	if s.seed.roll(100, "paid", o.account.Code, o.ref) >= s.options.Paid {
 		return

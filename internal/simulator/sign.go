@@ -20,10 +20,10 @@ import (
 	"sync"
 )
 
-// seed makes numbers and choices that look random and are the same in every run.
+// seed makes numbers and choices that look random but are the same in every run.
 type seed uint64
 
-// sum depends on the seed and the parts only.
+// sum depends only on the seed and the parts.
 func (s seed) sum(parts ...string) []byte {
 	key := binary.BigEndian.AppendUint64(nil, uint64(s))
 	mac := hmac.New(sha256.New, key)
@@ -56,8 +56,8 @@ func (s seed) roll(n int, parts ...string) int {
 // keyPairs are the RSA keys: the suppliers' own, and the merchant's at each.
 type keyPairs struct{ wechatPlatform, wechatMerchant, alipay, alipayApp *rsa.PrivateKey }
 
-// keys are made once per process, since that takes most of a second. Go makes no RSA key
-// from a seed.
+// keys are generated once per process, because that takes most of a second. Go cannot generate
+// RSA keys from a seed.
 var keys = sync.OnceValues(func() (keyPairs, error) {
 	var made keyPairs
 	var tasks sync.WaitGroup
@@ -114,8 +114,8 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// sortedPairs is name=value&name=value of all fields but those left out, in the order of
-// names.
+// sortedPairs returns name=value&name=value for all fields except those in without, sorted by
+// name.
 func sortedPairs(fields map[string]string, without ...string) string {
 	pairs := make([]string, 0, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -1,9 +1,9 @@
-// Package simulator plays payment suppliers of all four kinds over their real APIs, with
-// real signatures both ways, for tests, for the demo and for `backstop simulate`. It can be
+// Package simulator simulates payment suppliers of all four kinds with their real APIs and real
+// signatures in both directions, for tests, for the demo and for `backstop simulate`. It can be
 // slow, hang, lie, and lose an answer after acting, and it counts how often money moved.
 //
-// Nothing that it does depends on the clock or on chance: the same seed and the same
-// requests give the same numbers and the same answers, but for keys and the times in them.
+// Its behaviour depends on neither clock nor chance: the same seed and the same requests give
+// the same numbers and answers, except for keys and times in them.
 package simulator
 
 import (
@@ -21,20 +21,20 @@ import (
 // Options of a Simulator.
 type Options struct {
 	Seed uint64
-	// Codes are the suppliers' codes by kind; those left out are sim-wx, sim-ali, sim-st
-	// and sim-till.
+	// Codes are the suppliers' codes by kind; the defaults are sim-wx, sim-ali, sim-st and
+	// sim-till.
 	Codes map[string]string
-	// Callbacks is where a callback goes, before the supplier's code, whose start named no
-	// notify_url: "http://127.0.0.1:8080/callback"; "" = nowhere.
+	// Callbacks is the base URL, before the supplier's code, for callbacks of payments started
+	// without a notify_url: "http://127.0.0.1:8080/callback"; "" = none are sent.
 	Callbacks string
-	// Paid of 100 started payments are paid PaidAfter their start, without being told.
+	// Paid of 100 started payments are paid automatically, PaidAfter their start.
 	Paid      int
 	PaidAfter time.Duration
-	// SilentEvery: about one in so many of them never calls back; 0 = all call back.
+	// SilentEvery: about one in this many of those sends no callback; 0 = all do.
 	SilentEvery int
 }
 
-// Bounds.
+// Limits.
 const (
 	MaxReferences = 100_000
 	MaxRate       = 1000 // calls per second
@@ -42,7 +42,7 @@ const (
 	maxBody       = 64 << 10
 	maxKeptBody   = 1 << 10 // of a body in the list of calls
 	maxDelay      = 10 * time.Minute
-	maxCallbacks  = 20 // results kept of one reference
+	maxCallbacks  = 20 // results stored per reference
 )
 
 // ErrFull means that there are MaxReferences already.
@@ -62,8 +62,8 @@ type Simulator struct {
 	mu     sync.Mutex
 	tasks  sync.WaitGroup
 	orders map[orderKey]*order
-	ids    map[string]*order // by trade number: Stripe asks by it
-	marked map[mark][]*order // by metadata: Stripe searches by them
+	ids    map[string]*order // by trade number: Stripe queries by it
+	marked map[mark][]*order // by metadata: Stripe searches by it
 	asked  map[asking]bool
 	calls  []*Call
 	first  int64 // number of calls[0]
@@ -74,14 +74,14 @@ type orderKey struct{ code, ref string }
 // mark is one name and value of a payment's metadata.
 type mark struct{ name, value string }
 
-// asking is what a repeated call repeats.
+// asking identifies repeats of a call.
 type asking struct {
 	code string
 	op   operation
 	ref  string
 }
 
-// New makes a Simulator. Close ends its callbacks.
+// New returns a Simulator. Close ends its callbacks.
 func New(o Options) (*Simulator, error) {
 	accounts, err := newAccounts(seed(o.Seed), o.Codes)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Simulator) Close() {
 	s.http.CloseIdleConnections()
 }
 
-// Account returns the account of a supplier's code, nil where there is none.
+// Account returns the account of a supplier's code; nil = none.
 func (s *Simulator) Account(code string) *Account {
 	for _, a := range s.accounts {
 		if a.Code == code {
@@ -120,14 +120,14 @@ func (s *Simulator) Account(code string) *Account {
 	return nil
 }
 
-// Accounts are all of them, one of each kind.
+// Accounts returns all accounts, one of each kind.
 func (s *Simulator) Accounts() []*Account { return s.accounts }
 
-// ServeHTTP answers the suppliers' calls, and the control API below /_sim/.
+// ServeHTTP serves the suppliers' APIs, and the control API below /_sim/.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// serve answers one call of a supplier's API. What a call does is done before its answer
-// is delayed, spoilt or lost.
+// serve answers one call to a supplier's API. The call takes effect before its answer is
+// delayed, corrupted or lost.
 func (s *Simulator) serve(a *Account, op operation, w http.ResponseWriter, r *http.Request) {
 	if !s.rate.Allow() {
 		fail(w, http.StatusTooManyRequests, "rate", "", fmt.Sprintf("the simulator takes %d calls a second", MaxRate))
@@ -191,7 +191,7 @@ func (s *Simulator) give(a *Account, c call, x exchange, w http.ResponseWriter, 
 	write(w, answer)
 }
 
-// another is the same fact about another order.
+// another returns the same fact about another order.
 func another(f Fact) Fact {
 	f.Ref, f.TradeNo = f.Ref+"X", f.TradeNo+"X"
 	f.Metadata = nil
@@ -214,7 +214,7 @@ func (s *Simulator) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// task runs f beside the caller, unless the simulator is closed. The lock is held.
+// task runs f in the background, unless the simulator is closed. The caller holds the lock.
 func (s *Simulator) task(f func()) {
 	if s.ctx.Err() == nil {
 		s.tasks.Go(f)
@@ -229,8 +229,8 @@ func write(w http.ResponseWriter, a reply) {
 	_, _ = w.Write(a.body)
 }
 
-// cut ends the connection within the answer's header: Go's client would send a GET again
-// whose connection was closed without a byte.
+// cut closes the connection within the response header: Go's client would repeat a GET whose
+// connection was closed without a byte.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -240,7 +240,7 @@ func cut(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// errText is the text of an error without the request that it was about.
+// errText returns the text of an error without its request.
 func errText(err error) string {
 	for {
 		inner := errors.Unwrap(err)

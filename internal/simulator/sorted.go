@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/money"
 )
 
-// sorted is a supplier that signs sorted parameters by HMAC-SHA256, as smaller suppliers do:
-// forms to us and back, answers in JSON.
+// sorted is a supplier that signs sorted parameters with HMAC-SHA256, as smaller suppliers do:
+// forms in both directions, answers in JSON.
 type sorted struct {
 	seed
 	key string
@@ -60,14 +60,14 @@ func (s *sorted) read(op operation, r *http.Request, body []byte) (call, *reply)
 	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil || r.URL.RawQuery != "" {
-		return refuse(http.StatusBadRequest, "the parameters belong into the body, as a form")
+		return refuse(http.StatusBadRequest, "send the parameters in the body, as a form")
 	}
 	fields, err := flatten(values)
 	if err != nil {
 		return refuse(http.StatusBadRequest, err.Error())
 	}
 	if fields["sign"] != hmacHex(s.key, sortedPairs(fields, "sign")) {
-		return refuse(http.StatusUnauthorized, "the signature does not hold")
+		return refuse(http.StatusUnauthorized, "the signature is not valid")
 	}
 	if _, err := strconv.ParseInt(fields["time"], 10, 64); err != nil || len(fields["time"]) != 10 {
 		return refuse(http.StatusBadRequest, "time is in seconds")
@@ -83,7 +83,7 @@ func (s *sorted) read(op operation, r *http.Request, body []byte) (call, *reply)
 		{"expires_at", op != opPay || len(fields["expires_at"]) == 10},
 	} {
 		if !f.ok {
-			return refuse(http.StatusBadRequest, f.name+" is wrong")
+			return refuse(http.StatusBadRequest, f.name+" is invalid")
 		}
 	}
 	c.ref = fields["order_no"]
@@ -100,7 +100,7 @@ func (s *sorted) read(op operation, r *http.Request, body []byte) (call, *reply)
 	return c, nil
 }
 
-// answer holds a state in every case: the protocol has no other word for a refusal.
+// answer always contains a state: the protocol has no other way to refuse.
 func (s *sorted) answer(c call, v view) (reply, error) {
 	state := v.State
 	switch v.outcome {
@@ -129,7 +129,7 @@ func (s *sorted) answer(c call, v view) (reply, error) {
 	return jsonReply(http.StatusOK, fields), nil
 }
 
-// fields is what answers and callbacks say.
+// fields returns the contents of answers and callbacks.
 func (s *sorted) fields(f Fact, state State) map[string]string {
 	fields := map[string]string{"mch": sortedAccount, "order_no": f.Ref, "status": sortedWords[state]}
 	if state != StateNotFound {
@@ -138,7 +138,7 @@ func (s *sorted) fields(f Fact, state State) map[string]string {
 	return fields
 }
 
-// Callback is a form of the same fields.
+// Callback returns a form with the same fields.
 func (s *sorted) Callback(f Fact) (Message, error) {
 	if f.State == "" {
 		f.State = StatePaid

@@ -58,7 +58,7 @@ func (s *stripe) failed() reply {
 	return stripeError(http.StatusInternalServerError, "api_error", "", "An unknown error occurred")
 }
 
-// searchQuery is the one form of a search that is read: by metadata.
+// searchQuery is the only supported form of a search: by metadata.
 var searchQuery = regexp.MustCompile(`^metadata\[["'](\w+)["']\]:["']([^"'\\]+)["']$`)
 
 func (s *stripe) read(op operation, r *http.Request, body []byte) (call, *reply) {
@@ -157,8 +157,8 @@ func (s *stripe) answer(c call, v view) (reply, error) {
 	return answer, nil
 }
 
-// intent is a PaymentIntent, as answers and events hold it. It stays succeeded when its money
-// goes back: only the charge says that.
+// intent returns a PaymentIntent, as in answers and events. It stays succeeded after a refund:
+// only the charge shows that.
 func (s *stripe) intent(f Fact, since int64, expand bool) object {
 	metadata := f.Metadata
 	if metadata == nil {
@@ -205,10 +205,10 @@ func (s *stripe) Callback(f Fact) (Message, error) {
 	return s.event(f, "evt_"+f.TradeNo, stripeEvents[f.State], s.intent(f, f.At.Unix(), false))
 }
 
-// disputeDue is the time limit to answer a dispute.
+// disputeDue is the deadline for answering a dispute.
 const disputeDue = 7 * 24 * time.Hour
 
-// Dispute reports that the buyer demands the payment back. It contains no data of the shop.
+// Dispute reports that the buyer disputes the payment. It contains no data of the shop.
 func (s *stripe) Dispute(f Fact) (Message, error) {
 	return s.event(f, "evt_dispute_"+f.TradeNo, "charge.dispute.created", object{
 		"id": "du_" + f.TradeNo, "object": "dispute", "amount": f.Amount, "currency": strings.ToLower(f.Currency),

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// wechat is WeChat Pay's API v3 (pay.weixin.qq.com/doc/v3): Native and JSAPI payments,
-// queries and closings by the merchant's number.
+// wechat is WeChat Pay's API v3 (pay.weixin.qq.com/doc/v3): Native and JSAPI payments, queries
+// and closes by the merchant's number.
 type wechat struct {
 	seed
 	platform, merchant *rsa.PrivateKey
@@ -60,7 +60,7 @@ func (w *wechat) routes() map[string]operation {
 
 func (w *wechat) tradeNo(ref string, _ int) string { return "4200" + w.digits(24, "wechat", ref) }
 
-// wechatError is the form of every refusal. The codes are those of the documents' tables.
+// wechatError is the form of every refusal. The codes are those in WeChat Pay's documentation.
 func wechatError(status int, code, message string) reply {
 	return jsonReply(status, object{"code": code, "message": message})
 }
@@ -86,7 +86,7 @@ func (w *wechat) verify(r *http.Request, body []byte) error {
 	for part := range strings.SplitSeq(header[1], ",") {
 		m := wechatPart.FindStringSubmatch(strings.TrimSpace(part))
 		if m == nil {
-			return fmt.Errorf("the header Authorization holds %q", part)
+			return fmt.Errorf("the header Authorization contains %q", part)
 		}
 		parts[m[1]] = m[2]
 	}
@@ -153,7 +153,7 @@ func (w *wechat) read(op operation, r *http.Request, body []byte) (call, *reply)
 	return c, nil
 }
 
-// readWechatStart returns the field that is wrong.
+// readWechatStart returns the invalid field.
 func readWechatStart(c *call, r *http.Request, body []byte) string {
 	var asked wechatStart
 	c.variant = r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
@@ -181,7 +181,7 @@ func readWechatStart(c *call, r *http.Request, body []byte) string {
 	return ""
 }
 
-// wechatWords are the words of trade_state.
+// wechatWords are the values of trade_state.
 var wechatWords = map[State]string{
 	StateUnpaid: "NOTPAY", StatePaying: "USERPAYING", StatePaid: "SUCCESS", StateFailed: "PAYERROR",
 	StateClosed: "CLOSED", StateRefunded: "REFUND",
@@ -214,7 +214,7 @@ func (w *wechat) unsigned(c call, v view) reply {
 	}
 }
 
-// transaction is the object that queries answer and callbacks encrypt.
+// transaction returns the object in answers to queries, and encrypted in callbacks.
 func (w *wechat) transaction(f Fact) object {
 	t := object{
 		"mchid": wechatMch, "appid": wechatApp, "out_trade_no": f.Ref, "trade_state": wechatWords[f.State], "trade_state_desc": string(f.State),
@@ -228,7 +228,7 @@ func (w *wechat) transaction(f Fact) object {
 	return t
 }
 
-// sign adds the headers of an answer; an empty body is signed as an empty line.
+// sign adds the signature headers to an answer; an empty body is signed as an empty line.
 func (w *wechat) sign(a reply, forged bool) (reply, error) {
 	header, err := w.signatures(time.Now(), a.body, forged)
 	if err != nil {
@@ -240,13 +240,14 @@ func (w *wechat) sign(a reply, forged bool) (reply, error) {
 	return a, nil
 }
 
-// mustSign is sign where no call was made: without a signature the answer is as good.
+// mustSign is sign for refusals of unverified calls, where a missing signature makes no
+// difference.
 func (w *wechat) mustSign(a reply) reply {
 	signed, _ := w.sign(a, false)
 	return signed
 }
 
-// signatures are the headers of answers and callbacks.
+// signatures returns the headers of answers and callbacks.
 func (w *wechat) signatures(at time.Time, body []byte, forged bool) (http.Header, error) {
 	stamp, nonce := strconv.FormatInt(at.Unix(), 10), randomHex(16)
 	text := stamp + "\n" + nonce + "\n" + string(body) + "\n"
@@ -263,7 +264,7 @@ func (w *wechat) signatures(at time.Time, body []byte, forged bool) (http.Header
 // wechatEvents are the event types of callbacks.
 var wechatEvents = map[State]string{StatePaid: "TRANSACTION.SUCCESS", StateFailed: "TRANSACTION.FAIL", StateClosed: "TRANSACTION.CLOSED"}
 
-// Callback is a notification with an encrypted resource.
+// Callback returns a notification with an encrypted resource.
 func (w *wechat) Callback(f Fact) (Message, error) {
 	if f.State == "" {
 		f.State = StatePaid

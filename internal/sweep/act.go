@@ -13,32 +13,32 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// RunAct is the name in the audit of beginning a sweep.
+// RunAct is the audit name of starting a sweep.
 const RunAct = "sweep.run"
 
-// ActObject is what sweeps are called in the audit, Next the one that is begun.
+// ActObject is the object name of sweeps in the audit, Next the id of the one being started.
 const (
 	ActObject = "sweep"
 	Next      = "next"
 )
 
-// Params are those of RunAct.
+// Params are the parameters of RunAct.
 type Params struct {
-	Days *int64 `json:"days"` // how far it looks back; nil = as it is set
+	Days *int64 `json:"days"` // how far it looks back; nil = as configured
 }
 
 // sweepDetail holds the id of the sweep in the audit.
 const sweepDetail = "sweep"
 
-// Acts are the dependencies of the acts.
+// Acts are the dependencies of the act.
 type Acts struct {
 	DB   *db.DB
 	Days int // how far a sweep looks back
-	// Nudge has a node go on with it. It must not block.
+	// Nudge wakes a node to continue the sweep. It must not block.
 	Nudge func()
 }
 
-// Kinds are the acts: to begin a sweep now. Errors: ErrRunning.
+// Kinds returns the act that starts a sweep now. Errors: ErrRunning.
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{{
 		Name: RunAct, Object: ActObject, Permission: access.RunSweeps, Scope: access.Compensate,
@@ -74,12 +74,12 @@ func (a Acts) Kinds() []act.Kind {
 	}}
 }
 
-// Details are what the audit has of a sweep that was begun.
+// Details returns what the audit records about a started sweep.
 func Details(s *Sweep, days int) map[string]any {
 	return map[string]any{sweepDetail: strconv.FormatInt(s.ID, 10), "days": days}
 }
 
-// Begun is the id of the sweep that an act has begun.
+// Begun returns the id of the sweep that an act started.
 func Begun(out act.Outcome) string {
 	id, _ := out.Details[sweepDetail].(string)
 	return id

@@ -12,13 +12,13 @@ import (
 	"backstop/internal/verify"
 )
 
-// Figures that are counted anew.
+// Figures that are recounted.
 const (
 	untold         = "untold"
 	ordersNotified = "orders notified"
 )
 
-// wrong is where the figures do not agree with their rows.
+// wrong holds the figures that do not match their rows.
 type wrong struct {
 	untold []report.Difference
 	orders []report.OrdersDifference
@@ -44,8 +44,8 @@ func (w wrong) differences() (all []Difference) {
 	return all
 }
 
-// figures fixes figures that do not agree with their rows, and alerts: rows were changed by
-// hand, or the program is wrong.
+// figures corrects figures that do not match their rows, and alerts: either rows were changed
+// by hand, or the program has a bug.
 func (r *Runner) figures(ctx context.Context) ([]Difference, error) {
 	w, err := r.recount(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *Runner) verify(ctx context.Context) (found []Difference, err error) {
 	return found, nil
 }
 
-// report makes an alert and an exception of each difference.
+// report opens an alert and an exception for each difference.
 func (r *Runner) report(ctx context.Context, rule string, found []Difference, counts map[string]int64) error {
 	if len(found) == 0 {
 		return nil

@@ -19,62 +19,62 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// What is pushed.
+// Kinds of rows that are pushed.
 const (
-	OpenOrders    = "orders"         // paying or closing, and nothing is to happen with them
-	ExpiredOrders = "orders_expired" // pending past their time
-	ClosedOrders  = "orders_closed"  // closed, and the supplier was not asked whether money came
-	Deliveries    = "deliveries"     // not over, and never due
-	Compensations = "compensations"  // past their time, or past their lease
-	Approvals     = "approvals"      // that are being carried out for too long
+	OpenOrders    = "orders"         // paying or closing, with nothing scheduled
+	ExpiredOrders = "orders_expired" // pending past their expiry
+	ClosedOrders  = "orders_closed"  // closed without querying the supplier for a payment
+	Deliveries    = "deliveries"     // open, and never due
+	Compensations = "compensations"  // overdue, or past their lease
+	Approvals     = "approvals"      // being carried out for too long
 )
 
-// Whats are all of them.
+// Whats lists all kinds.
 var Whats = []string{OpenOrders, ExpiredOrders, ClosedOrders, Deliveries, Compensations, Approvals}
 
 const (
-	// late is after how long a row that is due counts as lost: every reader makes its rounds
-	// within a minute, and no transaction is open for so long.
+	// late is when an overdue row counts as lost: every reader completes its rounds within a
+	// minute, and no transaction stays open this long.
 	late = 2 * time.Minute
-	// postponed is more than order.RetryClose: an order that could not be closed is due again
+	// postponed is longer than order.RetryClose: an order that could not be closed is due again
 	// by then.
 	postponed = 5 * time.Minute
-	// slow is how long an approval may take to be carried out.
+	// slow is the maximum time for carrying out an approval.
 	slow = 10 * time.Minute
 )
 
-// scan goes through one table by a key that an index leads to.
+// scan reads one table in the order of an indexed key.
 type scan struct {
 	table string
-	key   string // id or a moment
+	key   string // id or a time
 	rules []rule
 }
 
-// rule is one sort of rows that are lost, and how they are pushed. The conditions are SQL for
-// both engines; the table's alias is x, and names in braces are those of look.sql.
+// rule defines one kind of lost rows, and how to push them. Conditions are SQL for both
+// engines; the table's alias is x, and names in braces are those of look.sql.
 type rule struct {
 	what string
 	lost string
-	// push makes the rows due whose ids it gets, if they are lost still; it returns how many
-	// these were. nil = the column next_at is set to now.
+	// push makes those of the rows due that are still lost, and returns how many. nil = set
+	// next_at to now.
 	push func(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error)
 }
 
-// look is what the conditions of one sweep are about.
+// look holds the values for the conditions of one page.
 type look struct {
 	o       *Options
 	now     int64
-	mark    int64   // no reader looks at orders that are due before
-	tripped []int64 // suppliers that nothing is asked of now
-	asked   []int64 // suppliers that can be asked
-	pending []int64 // of these, those that are asked about orders for which no payment was started
+	mark    int64   // no reader looks at orders due before this
+	tripped []int64 // suppliers with an open breaker
+	asked   []int64 // suppliers that can be queried
+	pending []int64 // of those, suppliers that are also queried for orders without a started payment
 }
 
-// sql is a condition with its names replaced by numbers.
+// sql replaces the names in a condition by numbers.
 func (l *look) sql(condition string) bun.Safe {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	list := func(ids []int64) string {
-		texts := []string{"-1"} // there is no such id, and a list must not be empty
+		texts := []string{"-1"} // no such id exists, and a list must not be empty
 		for _, id := range ids {
 			texts = append(texts, number(id))
 		}
@@ -86,8 +86,8 @@ func (l *look) sql(condition string) bun.Safe {
 	).Replace(condition))
 }
 
-// overdue holds for an order that its readers do not find, or have passed over for minutes
-// although nothing stops them.
+// overdue is the condition for an order that its readers do not find, or have skipped for
+// minutes although nothing stops them.
 var overdue = "x.next_at < {late} AND (x.next_at < {mark} OR " + order.AskedAt("x") + " NOT IN ({tripped}))"
 
 var (
@@ -95,8 +95,8 @@ var (
 	waits      = moves.In("x.status", order.Pending)
 )
 
-// scans are in the order in which they run. An order keeps its place in the first one by its
-// moment, whatever its age; the others go by the age of their rows.
+// scans are in execution order. The first one finds orders by next_at, whatever their age; the
+// others go by the age of their rows.
 var scans = []scan{
 	{"orders", "next_at", []rule{
 		{what: OpenOrders, lost: unfinished + " AND " + overdue},
@@ -107,7 +107,7 @@ var scans = []scan{
 		{what: ExpiredOrders, lost: waits + " AND x.expires_at < {late} AND (x.next_at IS NULL OR x.next_at > {postponed})"},
 		{what: ClosedOrders, lost: unasked, push: askOnce},
 	}},
-	// A ping is over within seconds by itself.
+	// A ping ends by itself within seconds.
 	{"deliveries", "id", []rule{{what: Deliveries, lost: moves.In("x.status", notify.Moves.Open()...) + " AND x.next_at IS NULL AND x.created_at < {late}" +
 		" AND coalesce(x.lease_until, 0) < {late} AND x.event_type <> '" + notify.Ping + "'"}}},
 	{"compensations", "id", []rule{{what: Compensations, lost: lostCompensation}}},
@@ -118,26 +118,27 @@ var scans = []scan{
 	}}},
 }
 
-// lostCompensation holds for one that is never due, or late without waiting for its supplier.
+// lostCompensation is the condition for one that is never due, or late without waiting for its
+// supplier.
 var lostCompensation = "(" + moves.In("x.state", compensation.Waiting) + " AND x.next_at IS NULL OR " +
 	moves.In("x.state", compensation.Running) + " AND x.lease_until < {late} AND coalesce(x.next_at, {postponed}) > {now} OR " +
 	moves.In("x.state", compensation.Waiting, compensation.Running) + " AND x.next_at < {late} AND x.supplier_id NOT IN ({tripped}))"
 
-// unasked holds for an order that was closed by our clock or the merchant alone, and about
-// which its supplier, which can be asked, was not asked since. The compensation of the push
-// makes it once, whatever became of it.
+// unasked is the condition for an order closed by our clock or the merchant alone whose
+// supplier can be queried but has not been since. The compensation opened by the push queries
+// it once, whatever the result.
 var unasked = moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.asked_at, 0) < x.closed_at" +
 	" AND (x.supplier_id IN ({pending}) OR x.supplier_id IN ({asked}) AND EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = x.id))" +
 	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " + moves.In("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
 	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder + "' AND c.made_by = '" + rerun.MadeBySweep + "')"
 
-// carriesOut holds for the compensation of an approval x that waits for a later moment, or
-// whose lease is over.
+// carriesOut is the condition for the compensation of an approval x that waits for a later
+// time, or whose lease has ended.
 var carriesOut = "c.subject_id = x.id AND c.subject_kind = '" + compensation.OfApproval + "' AND (" +
 	moves.In("c.state", compensation.Waiting) + " AND coalesce(c.next_at, {postponed}) > {now} OR " +
 	moves.In("c.state", compensation.Running) + " AND c.lease_until < {late} AND coalesce(c.next_at, {postponed}) > {now})"
 
-// askOnce has the suppliers of closed orders asked whether money came.
+// askOnce has suppliers queried whether closed orders were paid.
 func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 	var orders []*order.Order
 	err := tx.NewRaw("SELECT "+l.o.DB.Columns((*order.Order)(nil))+" FROM orders AS x WHERE x.id IN (?) AND ? ORDER BY x.id", bun.List(ids), l.sql(unasked)).Scan(ctx, &orders)
@@ -151,12 +152,12 @@ func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 	w := tx.Writes()
 	l.o.Schedule.Open(w, l.o.DB, items...)
 	if err := w.Exec(ctx); err != nil {
-		return 0, fmt.Errorf("have suppliers asked about closed orders: %w", err)
+		return 0, fmt.Errorf("open queries about closed orders: %w", err)
 	}
 	return len(items), nil
 }
 
-// runSooner makes due what carries approvals out.
+// runSooner makes the compensations due that carry out approvals.
 func runSooner(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 	res, err := tx.NewRaw("UPDATE compensations AS c SET next_at = ? WHERE EXISTS (SELECT 1 FROM approvals AS x WHERE x.id IN (?) AND ?)",
 		l.now, bun.List(ids), l.sql(carriesOut)).Exec(ctx)
@@ -167,8 +168,8 @@ func runSooner(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error)
 	return int(n), err
 }
 
-// due makes rows due now, if they are lost still. A moment in the past would be behind what
-// readers have passed over.
+// due makes those of the rows due now that are still lost. A time in the past would lie behind
+// what readers have already passed.
 func (l *look) due(ctx context.Context, tx db.Tx, table, lost string, ids []int64) (int, error) {
 	res, err := tx.NewRaw("UPDATE ? AS x SET next_at = ? WHERE x.id IN (?) AND (?)", bun.Ident(table), l.o.DB.Now(), bun.List(ids), l.sql(lost)).Exec(ctx)
 	if err != nil {
@@ -184,7 +185,7 @@ func (o *Options) newLook(ctx context.Context) (l *look, err error) {
 	if l.mark, err = order.Watermark(ctx, o.DB.Read); err != nil {
 		return nil, err
 	}
-	// Those of merchants are among them, and no supplier has one of their ids.
+	// Includes breakers of merchants; no supplier has one of their ids.
 	if err := o.DB.Read.NewRaw("SELECT owner_id FROM breakers WHERE state <> ?", breaker.Closed).Scan(ctx, &l.tripped); err != nil {
 		return nil, fmt.Errorf("read which suppliers are away: %w", err)
 	}

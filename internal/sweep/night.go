@@ -9,7 +9,7 @@ import (
 	"backstop/internal/base/db"
 )
 
-// Plan is when the nightly sweep begins.
+// Plan says when the nightly sweep begins.
 type Plan struct {
 	Hour, Minute int
 	Zone         *time.Location
@@ -17,19 +17,19 @@ type Plan struct {
 }
 
 const (
-	// grace is how much later than planned a night's sweep may begin: nodes look once a
+	// grace is how much later than planned a nightly sweep may begin: nodes check once a
 	// minute, and their clocks differ by seconds.
 	grace = 90 * time.Second
-	// maxMissed bounds the nights that are noted as missed at one time.
+	// maxMissed bounds how many missed nights are recorded at once.
 	maxMissed = 31
-	// nightName is the setting that holds the last night that was seen to.
+	// nightName is the setting with the last night that was handled.
 	nightName = "sweep_night"
 )
 
-// Clock is who begins nightly sweeps.
+// Clock is the initiator of nightly sweeps.
 const Clock = "clock"
 
-// last is the last moment at which a nightly sweep was to begin.
+// last returns the last time at which a nightly sweep should have begun.
 func (p Plan) last(now time.Time) time.Time {
 	now = now.In(p.Zone)
 	at := time.Date(now.Year(), now.Month(), now.Day(), p.Hour, p.Minute, 0, 0, p.Zone)
@@ -39,14 +39,14 @@ func (p Plan) last(now time.Time) time.Time {
 	return at
 }
 
-// Number is a day as nights are stored: 20261123.
+// Number returns a day as stored for nights: 20261123.
 func Number(at time.Time) int64 {
 	return int64(at.Year()*10_000 + int(at.Month())*100 + at.Day())
 }
 
-// Night begins the sweep of the last night, where nobody has begun it, and reports whether it
-// did. A night at whose time no node was there is noted as missed, and made up for now, once,
-// however many were missed. An installation begins with its next night.
+// Night starts the sweep of the last night, unless it was already started, and reports whether
+// it did. A night during which no node was running is recorded as missed and made up for now,
+// once, however many were missed. A new installation begins with its next night.
 func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 	at := p.last(d.NowTime())
 	var seen []int64
@@ -64,7 +64,7 @@ func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 		return false, nil
 	}
 	err = d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		// Of several nodes one finds the night before.
+		// Of several nodes only one still finds the previous night.
 		res, err := tx.NewRaw("UPDATE settings SET value = ? WHERE name = ? AND value = ?", Number(at), nightName, seen[0]).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("note the night: %w", err)
@@ -81,7 +81,7 @@ func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 			r.Night, r.Reason = 0, fmt.Sprintf("makes up for the night of %s", at.Format(time.DateOnly))
 		}
 		_, err = Begin(ctx, tx, d, r)
-		if errors.Is(err, ErrRunning) { // it does that night's work
+		if errors.Is(err, ErrRunning) { // the running sweep covers this night
 			_, err = tx.NewRaw("UPDATE sweeps SET night = ? WHERE state = ? AND night = 0", r.Night, Running).Exec(ctx)
 		}
 		return err
@@ -92,7 +92,7 @@ func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 	return begun, nil
 }
 
-// missed notes the nights after seen, up to and with the one at a moment.
+// missed records the nights after seen, up to and including the one at a time.
 func (p Plan) missed(ctx context.Context, tx db.Tx, d *db.DB, seen int64, at time.Time) error {
 	var rows []*Sweep
 	for night := at; Number(night) > seen && len(rows) < maxMissed; night = time.Date(night.Year(), night.Month(), night.Day()-1, p.Hour, p.Minute, 0, 0, p.Zone) {

@@ -9,11 +9,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// page is some rows of a table, and what of them is lost.
+// page is some rows of a table, with those that are lost.
 type page struct {
 	look  *look
 	rows  int64
-	to    int64 // the last key
+	to    int64 // last key
 	found []found
 }
 
@@ -22,7 +22,7 @@ type found struct {
 	ids  []int64
 }
 
-// begin is the key after which a scan goes on.
+// begin returns the key after which a scan continues.
 func (t *scan) begin(s *Sweep) int64 {
 	switch {
 	case s.After != 0:
@@ -33,7 +33,7 @@ func (t *scan) begin(s *Sweep) int64 {
 	return s.WindowFrom - 1
 }
 
-// end is the last key of a scan: what came after the sweep began is not lost.
+// end returns the last key of a scan: what was created after the sweep began is not lost.
 func (t *scan) end(s *Sweep) int64 {
 	if t.key == "id" {
 		return db.IDAt(s.BeganAt)
@@ -41,7 +41,7 @@ func (t *scan) end(s *Sweep) int64 {
 	return s.BeganAt
 }
 
-// page looks at the next rows; nil = there are none. Rows with one moment are on one page.
+// page reads the next rows; nil = none. Rows with the same time are on one page.
 func (o *Options) page(ctx context.Context, t *scan, from, end int64) (*page, error) {
 	key, table := bun.Ident(t.key), bun.Ident(t.table)
 	var p page
@@ -69,7 +69,7 @@ func (o *Options) page(ctx context.Context, t *scan, from, end int64) (*page, er
 	return &p, nil
 }
 
-// Dry looks as a sweep does, and changes nothing. progress may be nil.
+// Dry searches like a sweep but changes nothing. progress may be nil.
 func (r *Runner) Dry(ctx context.Context, days int, progress func(*Sweep)) (*Sweep, error) {
 	s := newSweep(r.o.DB.Now(), Request{Days: days})
 	for i := range scans {

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// pageRows is how many rows one statement looks at.
+	// pageRows is the number of rows read per statement.
 	pageRows = 500
-	// chunk is how many rows one transaction pushes: callbacks wait for it on SQLite.
+	// chunk is the number of rows pushed per transaction; callbacks wait for it on SQLite.
 	chunk = 50
-	// rest is between two pages of which nothing is pushed.
+	// rest is the pause between two pages without lost rows.
 	rest = 5 * time.Millisecond
-	// noteEvery is how often such pages are written down.
+	// noteEvery is how often progress over such pages is stored.
 	noteEvery = time.Second
-	// lease is for how long a node that ended keeps others from going on.
+	// lease is how long a node that ended keeps others from continuing.
 	lease = 30 * time.Second
 	// leaseName is the name of the lease.
 	leaseName = "sweep"
@@ -38,27 +38,26 @@ const (
 type Options struct {
 	DB       *db.DB
 	Settings *settings.Store
-	Schedule compensation.Schedule // of what asks about closed orders
+	Schedule compensation.Schedule // of compensations that query closed orders
 	Keys     *seal.Keyring         // of the audit, which verify checks
 	Rate     int                   // rows pushed per second
-	// Keep is how long the rows and the counters of orders are kept: what is older is not
-	// counted anew.
+	// Keep is the retention of orders' rows and counters; older ones are not recounted.
 	Keep time.Duration
 	Log  *slog.Logger
 }
 
-// Runner goes on with the sweep that is running. It is safe for concurrent use.
+// Runner continues the running sweep. It is safe for concurrent use.
 type Runner struct {
 	o     Options
-	busy  sync.Mutex // the lease is the process's: of its calls one runs
+	busy  sync.Mutex // the lease belongs to the process: one call runs at a time
 	began metric.Durations
 }
 
-// New makes a Runner.
+// New returns a Runner.
 func New(o Options) *Runner { return &Runner{o: o} }
 
-// Continue goes on with the sweep that is running to its end, or until ctx ends. It returns at
-// once where there is none, or another node goes on with it.
+// Continue continues the running sweep until it ends or ctx ends. It returns at once if there
+// is none, or if another node is working on it.
 func (r *Runner) Continue(ctx context.Context) error {
 	if !r.busy.TryLock() {
 		return nil
@@ -83,13 +82,13 @@ func (r *Runner) Continue(ctx context.Context) error {
 	err = r.run(ctx, s)
 	cancel(nil)
 	<-renewed
-	if errors.Is(err, db.ErrStale) { // another node goes on with it
+	if errors.Is(err, db.ErrStale) { // another node continues it
 		return nil
 	}
 	return err
 }
 
-// renew keeps the lease while the sweep runs. Two nodes that run it do no harm: one of them
+// renew keeps the lease while the sweep runs. Two nodes running it do no harm: only one of them
 // has the turn.
 func (r *Runner) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	for tick := time.NewTicker(lease / 3); ; {
@@ -105,10 +104,11 @@ func (r *Runner) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
-// run takes the sweep over and goes through what is left of it.
+// run takes over the sweep and does the rest of it.
 func (r *Runner) run(ctx context.Context, s *Sweep) error {
 	r.began = metric.Answered()
-	// What the node before has written last is read with the turn: it can write no more.
+	// The previous node's last state is read together with taking the turn, after which that
+	// node can no longer write.
 	var rows []*Sweep
 	err := r.o.DB.NewRaw("UPDATE sweeps SET turn = turn + 1, node = ? WHERE id = ? AND state = ? RETURNING *", r.o.DB.NodeName(), s.ID, Running).Scan(ctx, &rows)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Runner) run(ctx context.Context, s *Sweep) error {
 	return r.end(ctx, s, Done)
 }
 
-// steps are the scans that are left, and the books.
+// steps runs the remaining scans, and checks the books.
 func (r *Runner) steps(ctx context.Context, s *Sweep) error {
 	for s.Scan < len(scans) {
 		if err := r.scan(ctx, s, &scans[s.Scan]); err != nil {
@@ -146,7 +146,7 @@ func (r *Runner) steps(ctx context.Context, s *Sweep) error {
 		}
 	}
 	for _, check := range []func(context.Context) ([]Difference, error){r.figures, r.books}[s.Scan-len(scans):] {
-		if err := r.keep(ctx, s); err != nil { // it is still ours
+		if err := r.keep(ctx, s); err != nil { // checks that it is still ours
 			return err
 		}
 		found, err := check(ctx)
@@ -164,7 +164,7 @@ func (r *Runner) steps(ctx context.Context, s *Sweep) error {
 
 func (s *Sweep) differ(found []Difference) { s.DifferText = text(append(s.Differences(), found...)) }
 
-// scan goes through one table from where it has come to.
+// scan continues the scan of one table.
 func (r *Runner) scan(ctx context.Context, s *Sweep, t *scan) error {
 	noted := time.Now()
 	for {
@@ -198,8 +198,8 @@ func (r *Runner) scan(ctx context.Context, s *Sweep, t *scan) error {
 	}
 }
 
-// push pushes some rows, and writes down how many, in one transaction: no row is counted that
-// was not pushed, and none twice.
+// push pushes some rows and stores their number in one transaction, so that exactly the pushed
+// rows are counted, once.
 func (r *Runner) push(ctx context.Context, s *Sweep, l *look, t *scan, by rule, ids []int64) (n int, err error) {
 	after := *s
 	err = r.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
@@ -233,12 +233,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// keep writes down how far the sweep is. Errors: db.ErrStale where another node goes on with it.
+// keep stores the progress of the sweep. Errors: db.ErrStale if another node continues it.
 func (r *Runner) keep(ctx context.Context, s *Sweep) error {
 	return r.write(ctx, r.o.DB, s, Running)
 }
 
-// end ends it. What it has pushed stays pushed.
+// end ends the sweep. What it has pushed stays pushed.
 func (r *Runner) end(ctx context.Context, s *Sweep, state State) error {
 	now := r.o.DB.Now()
 	s.EndedAt = &now
@@ -254,7 +254,7 @@ func (r *Runner) end(ctx context.Context, s *Sweep, state State) error {
 	return err
 }
 
-// write stores what a sweep has come to, by compare-and-set on its turn.
+// write stores the state of a sweep, by compare-and-set on its turn.
 func (r *Runner) write(ctx context.Context, q bun.IDB, s *Sweep, to State) error {
 	from := []State{Running}
 	if to != Running {
@@ -264,7 +264,7 @@ func (r *Runner) write(ctx context.Context, q bun.IDB, s *Sweep, to State) error
 		" WHERE id = ? AND state IN (?) AND turn = ?", to, s.EndedAt, s.Node, s.LookedAt, string(s.PushedText), string(s.DifferText), s.P99MS, s.Scan, s.After,
 		s.ID, bun.List(from), s.Turn).Exec(ctx)
 	if err != nil {
-		return fmt.Errorf("write what the sweep has done: %w", err)
+		return fmt.Errorf("store the progress of the sweep: %w", err)
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(db.ErrStale, err)

@@ -1,6 +1,6 @@
-// Package sweep looks once a night at everything that is unfinished, and pushes what was
-// lost: it makes a row due again, and whoever owns the row goes on with it. The sweep itself
-// decides nothing. It then counts the figures anew and checks the books.
+// Package sweep checks everything unfinished once a night, and pushes what was lost: it makes a
+// row due again, and the owner of the row continues. The sweep itself decides nothing. It then
+// recounts the figures and checks the books.
 package sweep
 
 import (
@@ -30,15 +30,15 @@ const (
 	Stopped State = "stopped"
 )
 
-// Moves is every legal change of a sweep's state.
+// Moves lists every legal change of a sweep's state.
 var Moves = moves.Table[State]{
 	Noun: "Sweep", Column: "sweeps.state",
-	About: "One look at everything that is unfinished. Of all nodes one goes on with the running sweep: it raises `turn`, which guards each of its writes.",
+	About: "One pass over everything unfinished. Only one node continues the running sweep: it raises `turn`, which guards each of its writes.",
 	Rows: []moves.Row[State]{
-		{Status: Running, Initial: true, Open: true, To: []State{Done, Stopped}, Meaning: "It is under way, or waits for a node to go on with it; there is one at a time."},
-		{Status: Done, Meaning: "It has looked at everything, and has checked the books."},
-		{Status: Stopped, Meaning: "It was ended after six hours, with what it had."},
-		{Status: Missed, Initial: true, Meaning: "No sweep began that night. Another one has made up for it."},
+		{Status: Running, Initial: true, Open: true, To: []State{Done, Stopped}, Meaning: "Running, or waiting for a node to continue it; there is one at a time."},
+		{Status: Done, Meaning: "It has checked everything unfinished, and the books."},
+		{Status: Stopped, Meaning: "It was ended after six hours, before it had checked everything."},
+		{Status: Missed, Initial: true, Meaning: "No sweep began that night; a later one made up for it."},
 	},
 }
 
@@ -48,54 +48,54 @@ const (
 	MaxDays = 90
 )
 
-// longest is after how long a sweep ends itself.
+// longest is the maximum duration of a sweep.
 const longest = 6 * time.Hour
 
-// ErrRunning: there is one sweep at a time.
-var ErrRunning = errors.New("a sweep is running: look at its result first")
+// ErrRunning means that a sweep is already running; there is one at a time.
+var ErrRunning = errors.New("a sweep is already running: wait for its result")
 
-// Sweep is one of them.
+// Sweep is one sweep.
 type Sweep struct {
 	bun.BaseModel `bun:"table:sweeps,alias:sw"`
 
 	ID         int64  `bun:"id,pk"`
-	Night      int64  `bun:"night"`    // the day of a nightly one, 20261123; 0 = another
-	BeganAt    int64  `bun:"began_at"` // Unix µs, as all moments; of a missed one, when it should have begun
+	Night      int64  `bun:"night"`    // day of a nightly one, 20261123; 0 = not nightly
+	BeganAt    int64  `bun:"began_at"` // Unix µs, like all times; for a missed one, when it should have begun
 	EndedAt    *int64 `bun:"ended_at"`
-	WindowFrom int64  `bun:"window_from"` // what changed before is not looked at
+	WindowFrom int64  `bun:"window_from"` // older changes are not checked
 	By         string `bun:"by"`          // "clock", "operator:li", "command:sweep", …
 	Reason     string `bun:"reason"`
-	Node       string `bun:"node"` // that goes on with it, or has ended it
+	Node       string `bun:"node"` // that continues it, or ended it
 	State      State  `bun:"state"`
-	// LookedAt counts the rows that were looked at.
+	// LookedAt counts the rows read.
 	LookedAt   int64           `bun:"looked_at"`
 	PushedText json.RawMessage `bun:"pushed,type:text"`
 	DifferText json.RawMessage `bun:"differences,type:text"`
-	P99MS      *int64          `bun:"p99_ms"` // of the answers to callbacks meanwhile, on the node that ended it; nil = there were none
-	Scan       int             `bun:"scan"`   // that it is at
-	After      int64           `bun:"after"`  // the key up to which that has looked; 0 = it begins
+	P99MS      *int64          `bun:"p99_ms"` // of responses to callbacks meanwhile, on the node that ended it; nil = none
+	Scan       int             `bun:"scan"`   // current scan
+	After      int64           `bun:"after"`  // key up to which it has read; 0 = not started
 	Turn       int64           `bun:"turn"`
 }
 
-// Pushed is how many rows of one sort were pushed.
+// Pushed counts the pushed rows of one kind.
 type Pushed struct {
 	What  string `json:"what"`
 	Count int64  `json:"count"`
 }
 
-// Difference is something that does not add up.
+// Difference is a figure or an invariant that is wrong.
 type Difference struct {
 	What   string `json:"what"` // a figure, or an invariant of verify
 	Detail string `json:"detail"`
 }
 
-// Pushed is what was pushed, in the order of Whats.
+// Pushed returns what was pushed, in the order of Whats.
 func (s *Sweep) Pushed() []Pushed { return read[Pushed](s.PushedText) }
 
-// Differences are what does not add up.
+// Differences returns the figures and invariants that are wrong.
 func (s *Sweep) Differences() []Difference { return read[Difference](s.DifferText) }
 
-// PushedRows is how many rows were pushed in all.
+// PushedRows returns the total number of pushed rows.
 func (s *Sweep) PushedRows() (n int64) {
 	for _, p := range s.Pushed() {
 		n += p.Count
@@ -103,10 +103,10 @@ func (s *Sweep) PushedRows() (n int64) {
 	return n
 }
 
-// Steps are how many steps a sweep has, and Step at which one it is.
+// Steps returns the number of steps of a sweep.
 func (s *Sweep) Steps() int { return len(scans) + 2 }
 
-// Step is the step that it is at, from 1.
+// Step returns the current step, from 1.
 func (s *Sweep) Step() int { return min(s.Scan+1, s.Steps()) }
 
 func read[T any](raw json.RawMessage) []T {
@@ -116,7 +116,7 @@ func read[T any](raw json.RawMessage) []T {
 }
 
 func text(of any) json.RawMessage {
-	raw, _ := json.Marshal(of) // texts and numbers
+	raw, _ := json.Marshal(of) // strings and numbers
 	return raw
 }
 
@@ -135,7 +135,7 @@ func (s *Sweep) count(what string, n int) {
 	s.PushedText = text(all)
 }
 
-// Request is what a sweep is begun with.
+// Request holds the parameters of a new sweep.
 type Request struct {
 	Days   int    // how far it looks back
 	By     string // who or what began it
@@ -143,7 +143,7 @@ type Request struct {
 	Night  int64
 }
 
-// Begin makes the row of a sweep that begins now; a node goes on with it. Errors: ErrRunning.
+// Begin creates the row of a sweep that begins now; a node continues it. Errors: ErrRunning.
 func Begin(ctx context.Context, tx db.Tx, d *db.DB, r Request) (*Sweep, error) {
 	now := d.Now()
 	s := newSweep(now, r)
@@ -165,7 +165,7 @@ func newSweep(began int64, r Request) *Sweep {
 	}
 }
 
-// Find is the sweep of an id. Errors: act.ErrNotFound.
+// Find reads the sweep with this id. Errors: act.ErrNotFound.
 func Find(ctx context.Context, q bun.IDB, id int64) (*Sweep, error) {
 	s := new(Sweep)
 	err := q.NewSelect().Model(s).Where("sw.id = ?", id).Scan(ctx)
@@ -178,7 +178,7 @@ func Find(ctx context.Context, q bun.IDB, id int64) (*Sweep, error) {
 	return s, nil
 }
 
-// Now is the sweep that is running, or nil.
+// Now reads the running sweep; nil = none.
 func Now(ctx context.Context, q bun.IDB) (*Sweep, error) {
 	var rows []*Sweep
 	if err := q.NewSelect().Model(&rows).Where("sw.state = ?", Running).Scan(ctx); err != nil {
@@ -190,7 +190,7 @@ func Now(ctx context.Context, q bun.IDB) (*Sweep, error) {
 	return rows[0], nil
 }
 
-// List is the sweeps before an id, newest first; 0 = from the newest on.
+// List reads sweeps before an id, newest first; 0 = from the newest.
 func List(ctx context.Context, q bun.IDB, before int64, limit int) (rows []*Sweep, err error) {
 	s := q.NewSelect().Model(&rows).OrderExpr("sw.id DESC").Limit(int64(limit))
 	if before != 0 {
@@ -202,7 +202,7 @@ func List(ctx context.Context, q bun.IDB, before int64, limit int) (rows []*Swee
 	return rows, nil
 }
 
-// Nights are the nightly sweeps from a day on, as 20261123, oldest first.
+// Nights reads the nightly sweeps from a day on (as 20261123), oldest first.
 func Nights(ctx context.Context, q bun.IDB, from int64) (rows []*Sweep, err error) {
 	if err := q.NewSelect().Model(&rows).Where("sw.night >= ?", max(from, 1)).OrderExpr("sw.night").Limit(400).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("list the nights: %w", err)

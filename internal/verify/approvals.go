@@ -8,14 +8,14 @@ import (
 	"backstop/internal/exception"
 )
 
-// ranStates are those of approvals that were carried out, or begun to be.
+// ranStates are the states of approvals that have been, or are being, carried out.
 var ranStates = []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}
 
-// alwaysTwo are the actions that two people decide, whatever they are about.
+// alwaysTwo are the actions that always need two people.
 const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'replaywrite', 'settings.change')"
 
-// approvalClaims: each decision that ran has two people, or is marked as of one; it took
-// effect once at most; and the audit has it.
+// approvalClaims: each decision that ran has two people, or is marked as made by one; it took
+// effect at most once; and it is in the audit.
 func approvalClaims() []claim {
 	kept := func(step string) string {
 		return "(SELECT count(*) FROM audit a WHERE a.object = 'approval' AND a.object_id = 'apr_' || CAST(x.id AS TEXT) AND a.action = 'approval." + step + "')"
@@ -42,7 +42,7 @@ func approvalClaims() []claim {
 	}
 }
 
-// decisionClaims: what is recorded as decided has the approval that decided it.
+// decisionClaims: what is recorded as decided has its approval.
 func decisionClaims() []claim {
 	approved := "(SELECT count(*) FROM approvals ap WHERE ap.id = %s AND " + moves.In("ap.state", approval.Executing, approval.Done) + ") = 0"
 	return []claim{

@@ -10,22 +10,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// claim is a statement about each row of one table and what belongs to it. All parts are
-// SQL for both engines; the table's alias is x.
+// claim is a statement about each row of one table and its related rows. All parts are SQL for
+// both engines; the table's alias is x.
 type claim struct {
 	table string
-	where string // which rows it is about; "" = all
-	wrong string // true where the claim is violated
+	where string // rows that it applies to; "" = all
+	wrong string // true if the claim is violated
 	what  string // the text of the violation
 	args  []any  // of wrong
 }
 
 const (
-	// pageRows is how many rows one statement checks: that takes milliseconds and holds up
-	// no running server.
+	// pageRows is how many rows one statement checks: that takes milliseconds and does not
+	// delay a running server.
 	pageRows = 5000
-	// maxSuspects bounds how many rows wait for their second check. No race explains more
-	// wrong rows.
+	// maxSuspects bounds how many rows wait for their second check; no race produces more.
 	maxSuspects = 10_000
 )
 
@@ -60,8 +59,7 @@ func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
 	return r.checkAgain(ctx, i, c, suspects)
 }
 
-// paged goes through a table a page of keys at a time, from the first to the page that
-// contains the last.
+// paged reads a table in pages of keys, up to the page that contains the last.
 func (r *run) paged(ctx context.Context, table, key string, last int64, do func(from, to int64) error) error {
 	for from := int64(0); from < last; {
 		to, err := r.pageEnd(ctx, table, key, from)
@@ -69,7 +67,7 @@ func (r *run) paged(ctx context.Context, table, key string, last int64, do func(
 			return err
 		}
 		if to == 0 {
-			break // the rest was deleted in between
+			break // the rest was deleted meanwhile
 		}
 		if err := do(from, to); err != nil {
 			return err
@@ -79,7 +77,7 @@ func (r *run) paged(ctx context.Context, table, key string, last int64, do func(
 	return nil
 }
 
-// pageEnd is the key of the last row of the page behind from, or 0.
+// pageEnd returns the key of the last row of the page after from, or 0.
 func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to int64, err error) {
 	err = r.db.Read.NewRaw("SELECT coalesce(max(p.k), 0) FROM (SELECT ? AS k FROM ? WHERE ? > ? ORDER BY ? LIMIT ?) AS p",
 		bun.Ident(key), bun.Ident(table), bun.Ident(key), from, bun.Ident(key), pageRows).Scan(ctx, &to)
@@ -89,10 +87,9 @@ func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to in
 	return to, nil
 }
 
-// probing reads in a transaction in which PostgreSQL uses indexes and one core: with
-// missing or old statistics it would scan whole tables for each page instead. For the
-// same reason claims count in subqueries below OR and CASE, where EXISTS may become such
-// a scan.
+// probing reads in a transaction in which PostgreSQL uses indexes and one core: with missing or
+// outdated statistics it would scan whole tables for each page. For the same reason claims use
+// counting subqueries below OR and CASE, where EXISTS may become such a scan.
 func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	return r.db.Read.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
 		if r.db.IsPostgres() {
@@ -106,7 +103,7 @@ func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) err
 	})
 }
 
-// page counts the rows of one page and finds those that seem to be wrong.
+// page counts the rows of one page and finds those that seem wrong.
 func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64, suspects []int64, err error) {
 	err = r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 		err := tx.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",

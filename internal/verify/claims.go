@@ -13,7 +13,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// callbackClaims: what a callback is recorded as has happened.
+// callbackClaims: the recorded outcome of a callback has taken place.
 func callbackClaims() []claim {
 	changed := func(to order.Status) string {
 		return "x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", to)+" AND h.source_id = x.id") + " = 0"
@@ -24,23 +24,23 @@ func callbackClaims() []claim {
 		{table: "callbacks", where: moves.In("x.outcome", payment.OrderFailed), wrong: changed(order.Failed), what: what},
 		{table: "callbacks", where: moves.In("x.outcome", payment.OrderClosed), wrong: changed(order.Closed), what: what},
 		{
-			// A repeat is known by its key, or by the order that the same trade number paid.
+			// A repeat is known by its key, or by the order paid by the same trade number.
 			table: "callbacks", where: moves.In("x.outcome", payment.Repeat), what: what,
-			// The supplier may have got other settings since, and with them another account.
+			// The supplier's settings, and with them its account, may have changed since.
 			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s CROSS JOIN callback_keys k" + // in this order
 				" WHERE k.account_id = s.id AND k.event_key = x.event_key AND k.digest = x.digest)" +
 				" AND x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", order.Paid)) + " = 0",
 		},
 		{
-			// Every other outcome is the kind of an exception.
+			// Every other outcome is a kind of exception.
 			table: "callbacks", what: what,
 			where: "NOT (" + moves.In("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored, payment.FailedTry,
 				exception.DisputeOpened, exception.UnknownEvent) + ")",
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
 		{
-			// All messages of a dispute, or of a type, have one exception, whatever their
-			// order.
+			// All messages of one dispute, or of one unknown type, share one exception,
+			// whatever their order.
 			table: "callbacks", what: what, where: moves.In("x.outcome", exception.DisputeOpened, exception.UnknownEvent),
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
@@ -48,25 +48,23 @@ func callbackClaims() []claim {
 }
 
 const (
-	// overdue is how late an unfinished delivery may be before it counts as forgotten: the
-	// tick finds lost nudges within seconds, and those for the node that their merchant is
-	// connected to within little more than a minute.
+	// overdue is how late an open delivery may be before it counts as forgotten: the tick finds
+	// lost nudges within seconds, and those for the node that their merchant is connected to
+	// within little more than a minute.
 	overdue = 2 * time.Minute
-	// behind is how late it may be where its merchant is being notified meanwhile, slowly
-	// or at a rate of its own. The oldest are sent first.
+	// behind is how late it may be while its merchant is being notified, slowly or at a limited
+	// rate. The oldest are sent first.
 	behind = time.Hour
 )
 
-// waits holds for a delivery d that is late and will be sent: its merchant is parked, or
-// its breaker has just changed, or there were attempts lately and d is not too late for
-// that.
+// waits is the condition that a late delivery d will be sent: its merchant is parked, or the
+// breaker has just changed, or there were recent attempts and d is not too late for that.
 const waits = "(d.recipient_id IN (?) OR (SELECT count(*) FROM breakers b WHERE b.owner_id = d.recipient_id AND b.changed_at >= ?) > 0" +
 	" OR (d.next_at >= ? AND (SELECT count(*) FROM report_recipients r WHERE r.recipient_id = d.recipient_id AND (r.last_ok_at >= ? OR r.last_failed_at >= ?)) > 0))"
 
-// notifyClaims: of each payment the merchant was or will be notified, at each endpoint
-// that must get it, or there is an exception, or the merchant has switched such events
-// off. Orders that were imported as paid were notified elsewhere. Subscribers do not
-// count.
+// notifyClaims: the merchant was or will be notified of each payment, at each endpoint that
+// must get it, or there is an exception, or the merchant has switched such events off. Orders
+// imported as paid were notified elsewhere. Subscribers do not count.
 func notifyClaims(now int64, parked []int64) []claim {
 	const paid = "FROM deliveries d WHERE d.subject_id = x.order_id AND d.event_type = 'order.paid' AND NOT d.to_subscriber"
 	const known = "(d.status = ?" +
@@ -86,8 +84,8 @@ func notifyClaims(now int64, parked []int64) []claim {
 	})
 }
 
-// stored are the two tables in which rows of one kind are stored: one of its own, and a view
-// of the rows that are part of another table's.
+// stored names the two places where rows of one kind are stored: a table, and a view of the
+// rows embedded in another table.
 type stored [2]string
 
 var (
@@ -96,13 +94,13 @@ var (
 	attempts = stored{"notify_attempts", "first_attempts"}
 )
 
-// count is an expression for the number of rows, with an alias, for which a condition holds.
-// SQLite would go through all rows of a union for each row that it is asked about.
+// count returns an expression for the number of rows, with an alias, that satisfy a condition.
+// With a union SQLite would scan all rows for each row it checks.
 func (s stored) count(alias, where string) string {
 	return fmt.Sprintf("((SELECT count(*) FROM %s %s WHERE %s) + (SELECT count(*) FROM %s %[2]s WHERE %[3]s))", s[0], alias, where, s[1])
 }
 
-// claims makes a claim of the rows of both.
+// claims returns one claim for each place.
 func (s stored) claims(c claim) []claim {
 	c.table = s[0]
 	other := c
@@ -110,11 +108,11 @@ func (s stored) claims(c claim) []claim {
 	return []claim{c, other}
 }
 
-// paidClaims: a paid order has one settling attempt, with its trade number, and one entry,
-// both of the amount paid, which is that of the order, unless an approval says otherwise; any
-// other order has neither. The entry is from the supplier, or from suspense where that trade
-// was held. Orders that were imported as paid were booked elsewhere. Money that came late or
-// twice has an exception.
+// paidClaims: a paid order has one settling attempt, with its trade number, and one entry, both
+// of the amount paid, which is the order's unless an approval says otherwise; any other order
+// has neither. The entry is from the supplier, or from suspense if that trade was held there.
+// Orders imported as paid were booked elsewhere. Late and additional payments have an
+// exception.
 func paidClaims() []claim {
 	var (
 		decided = "(x.id < " + kept + " OR (SELECT count(*) FROM order_history h JOIN approvals p ON p.id = h.source_id WHERE h.order_id = x.id AND h.to_status = 'paid'" +
@@ -146,7 +144,7 @@ func paidClaims() []claim {
 			table: "payment_attempts", where: moves.In("x.status", payment.SucceededSurplus),
 			wrong: "(SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = x.order_id AND " +
 				moves.In("e.kind", exception.LatePayment, exception.DuplicatePayment) + " AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
-			what: "'attempt ' || x.supplier_ref || ' brought money late or twice, but there is no exception'",
+			what: "'attempt ' || x.supplier_ref || ' was paid late or twice, but there is no exception'",
 		},
 		{
 			table: "payment_attempts", where: moves.In("x.status", payment.Succeeded),
@@ -161,8 +159,8 @@ func paidClaims() []claim {
 	}
 }
 
-// ledgerClaims: both sides of an entry are accounts of its currency. Together
-// with a positive amount and two sides in one row, that makes all sums zero.
+// ledgerClaims: both sides of an entry are accounts in its currency. With a positive amount and
+// both sides in one row, all sums are then zero.
 func ledgerClaims() []claim {
 	return []claim{{
 		table: "transfers",
@@ -172,16 +170,15 @@ func ledgerClaims() []claim {
 	}}
 }
 
-// kept and notified are the ids from which on the histories of orders, and their
-// notifications, are complete: older ones are past their retention, and the clean-up may
-// have removed them.
+// kept and notified are the ids from which the histories of orders, and their notifications,
+// are complete: older ones are past their retention and may have been deleted.
 const (
 	kept     = "coalesce((SELECT value FROM settings WHERE name = '" + order.HistorySince + "'), 0)"
 	notified = "coalesce((SELECT value FROM settings WHERE name = '" + notify.Since + "'), 0)"
 )
 
 // historyClaims: the history has no gaps and only legal moves, and ends with the order's
-// status. Only an order that may still change has a moment for that.
+// status. Only an order that may still change has a next_at.
 func historyClaims() []claim {
 	return append(history.claims(
 		claim{
@@ -203,9 +200,9 @@ func historyClaims() []claim {
 		})
 }
 
-// markClaims: a delivered notification carries the one mark of its last attempt. An
-// attempt that ended after its lease was lost may be recorded beside it, with a lower
-// number; none succeeded after it.
+// markClaims: a delivered notification has exactly one success mark, that of its last attempt.
+// An attempt that ended after its lease was lost may be recorded as well, with a lower number;
+// none succeeded after it.
 func markClaims() []claim {
 	var (
 		last  = attempts.count("a", "a.delivery_id = x.id AND a.number = x.attempts AND a.class %s 'ok'")
@@ -219,8 +216,8 @@ func markClaims() []claim {
 	}}
 }
 
-// eventClaims: every attempt belongs to a delivery, every delivery to an event,
-// and every event of an order to a committed change of its status.
+// eventClaims: every attempt belongs to a delivery, every delivery to an event, and every event
+// of an order to a committed change of its status.
 func eventClaims() []claim {
 	return append(events.claims(claim{
 		where: "x.type LIKE 'order.%'",
@@ -229,7 +226,7 @@ func eventClaims() []claim {
 	}), []claim{
 		{
 			table: "deliveries",
-			// That of a subscriber is of a merchant's event.
+			// A subscriber's delivery is of a merchant's event.
 			wrong: events.count("e", "e.id = x.event_id AND (x.to_subscriber OR e.merchant_id = x.recipient_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
 				" OR x.to_subscriber AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.recipient_id)",
 			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
@@ -242,7 +239,7 @@ func eventClaims() []claim {
 	}...)
 }
 
-// orderNo is an order's number, or its id where it has no row.
+// orderNo returns an order's number, or its id if it has no row.
 func orderNo(id string) string {
 	return "coalesce((SELECT o.order_no FROM orders o WHERE o.id = " + id + "), 'id ' || CAST(" + id + " AS TEXT))"
 }

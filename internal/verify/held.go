@@ -19,11 +19,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// approvedIs holds for an approval p that has taken effect, or is about to.
+// approvedIs is the condition for an approval p that has taken effect, or is about to.
 var approvedIs = moves.In("p.state", approval.Executing, approval.Done)
 
-// heldClaims: what is held moved from a supplier to its own suspense, and what left it by a
-// decision has its approval.
+// heldClaims: held money moved from a supplier to its own suspense account, and what left it by
+// a decision has its approval.
 func heldClaims() []claim {
 	const approvalID = "CASE WHEN trim(substr(x.ref, 11), '0123456789') = '' AND length(x.ref) BETWEEN 11 AND 29 THEN CAST(substr(x.ref, 11) AS BIGINT) ELSE 0 END"
 	return []claim{
@@ -40,7 +40,7 @@ func heldClaims() []claim {
 	}
 }
 
-// heldException is what is checked of an exception about money.
+// heldException is the checked part of an exception about money.
 type heldException struct {
 	ID        int64
 	Kind      string
@@ -52,14 +52,14 @@ type heldException struct {
 	Outcome   exception.Outcome
 	DecidedBy int64
 
-	// of the message, or of HeldRef where that is not known
+	// From the message, or from HeldRef if there is none.
 	ref     string
 	account int64
 	trade   string
 	paid    bool
 }
 
-// read takes what the stored message says.
+// read reads the stored message.
 func (x *heldException) read() error {
 	if x.Payload != "" {
 		var m struct {
@@ -87,9 +87,9 @@ func (x *heldException) read() error {
 	return nil
 }
 
-// held compares the exceptions about money with the ledger: what a supplier says was paid is
-// booked, in suspense or for an order, and suspense has what exceptions hold that are open,
-// or of which it is decided that it stays until it is moved.
+// held compares the exceptions about money with the ledger: what a supplier reported as paid is
+// booked, in suspense or for an order, and suspense equals what is held for open exceptions and
+// for decided ones whose money has not moved yet.
 func (r *run) held(ctx context.Context, i *Invariant) (map[string]string, error) {
 	wrong := map[string]string{}
 	var last int64
@@ -119,16 +119,16 @@ func (r *run) held(ctx context.Context, i *Invariant) (map[string]string, error)
 	return wrong, r.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
 		var open int64
 		if err := tx.NewRaw("SELECT "+toHold).Scan(ctx, &open); err != nil || open > 0 {
-			return err // the next start books them, and then suspense is what they hold
+			return err // the next start books them; from then on suspense must equal what they hold
 		}
 		return compareSuspense(ctx, tx, i, wrong)
 	})
 }
 
-// toHold is the id up to which exceptions of before are still to be booked.
+// toHold is the id up to which exceptions of earlier versions still have to be booked.
 const toHold = "coalesce((SELECT value FROM settings WHERE name = '" + payment.ToHold + "'), 0)"
 
-// checkHeld finds what is wrong of some exceptions.
+// checkHeld finds what is wrong with some exceptions.
 func checkHeld(ctx context.Context, tx bun.IDB, rows []heldException, wrong map[string]string) error {
 	var refs, trades []string
 	for n := range rows {
@@ -174,7 +174,7 @@ func checkHeld(ctx context.Context, tx bun.IDB, rows []heldException, wrong map[
 	return nil
 }
 
-// compareSuspense compares the balances of suspense with what exceptions name.
+// compareSuspense compares the balances of suspense with what exceptions hold.
 func compareSuspense(ctx context.Context, tx bun.IDB, i *Invariant, wrong map[string]string) error {
 	var rows []struct {
 		ID             int64

@@ -13,12 +13,12 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Sums over rows older than a minute do not change any more: a transfer never does, and
-// the history has the status as of any moment. So most rows are summed in pages up to a
-// cut, and one short snapshot adds those after it and compares.
+// Sums over rows older than a minute no longer change: transfers never do, and the history has
+// the status at any time. So most rows are summed in pages up to a cut, and one short snapshot
+// adds those after it and compares.
 
-// twice reports what a check of sums finds two times in a row: a transaction that took
-// longer than the cut allows is complete by then.
+// twice reports only what a check of sums finds twice in a row: a transaction that took longer
+// than the cut allows is complete by the second time.
 func twice(check func(context.Context, *Invariant) (map[string]string, error)) func(context.Context, *Invariant) error {
 	return func(ctx context.Context, i *Invariant) error {
 		first, err := check(ctx, i)
@@ -92,7 +92,7 @@ func addTransfers(ctx context.Context, q bun.IDB, sums map[int64]int64, sign int
 	return err
 }
 
-// held is how many pieces of each article open and paid orders have.
+// held is the quantity of each SKU in open and paid orders.
 type held map[int64]struct{ open, paid int64 }
 
 func (h held) add(sku int64, status order.Status, quantity int64) {
@@ -106,7 +106,7 @@ func (h held) add(sku int64, status order.Status, quantity int64) {
 	h[sku] = n
 }
 
-// stock compares each article with the items of the orders.
+// stock compares each SKU with the items of the orders.
 func (r *run) stock(ctx context.Context, i *Invariant) (map[string]string, error) {
 	cut, sums := r.cut(), held{}
 	err := r.paged(ctx, "order_items", "order_id", cut, func(from, to int64) error {
@@ -125,7 +125,7 @@ func (r *run) stock(ctx context.Context, i *Invariant) (map[string]string, error
 	}
 	wrong := map[string]string{}
 	err = r.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
-		// Orders that moved since the cut count with their current status.
+		// Orders that changed since the cut count with their current status.
 		const moved = "i.order_id IN (SELECT m.order_id FROM order_history m WHERE m.id > ?" +
 			" UNION ALL SELECT c.order_id FROM callbacks c WHERE c.id > ? AND c.outcome = 'paid')"
 		before, err := addItems(ctx, tx, sums, -1, cut, moved, cut, cut)
@@ -163,8 +163,8 @@ func compare(skus []stock.SKU, sums held, wrong map[string]string) {
 	}
 }
 
-// addItems adds the items of the matching orders to the sums, by the status of each order
-// as of the cut, and returns how many items that are.
+// addItems adds the items of the matching orders to the sums, by each order's status as of the
+// cut, and returns the number of items.
 func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where string, args ...any) (items int64, err error) {
 	var rows []struct {
 		SKUID    int64 `bun:"sku_id"`
@@ -174,7 +174,7 @@ func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where 
 	}
 	query := "SELECT s.sku_id, s.status, CAST(sum(s.quantity) AS BIGINT) AS quantity, count(*) AS items FROM (" +
 		"SELECT i.sku_id, i.quantity - i.short AS quantity, CASE WHEN i.order_id < " + kept + " THEN (SELECT o.status FROM orders o WHERE o.id = i.order_id)" +
-		" WHEN EXISTS (SELECT 1 FROM order_payments p WHERE p.order_id = i.order_id AND p.source_id <= ?) THEN 'paid'" + // which is the last
+		" WHEN EXISTS (SELECT 1 FROM order_payments p WHERE p.order_id = i.order_id AND p.source_id <= ?) THEN 'paid'" + // the final status
 		" ELSE (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
 		" ORDER BY h.version DESC LIMIT 1) END AS status FROM order_items i WHERE " + where +
 		") AS s WHERE s.status IS NOT NULL GROUP BY s.sku_id, s.status"

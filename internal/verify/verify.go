@@ -1,11 +1,11 @@
-// Package verify checks the books: what must be true of orders, money, stock and
-// notifications after any crash, and that the audit was not changed.
+// Package verify checks the books: what must hold for orders, money, stock and notifications
+// after any crash, and that the audit has not been changed.
 //
-// It reads beside a running server and holds no snapshot for long. Claims about one row
-// and what belongs to it are checked page by page, each page as one statement and hence
-// as of one moment. Sums over everything are taken as of a minute ago, where nothing
-// changes any more, and what happened since is added in one short snapshot. What seems to
-// be wrong is checked a second time before it is reported.
+// It reads beside a running server and holds no snapshot for long. Claims about one row and its
+// related rows are checked page by page, each page in one statement and hence as of one time.
+// Sums over everything are taken as of a minute ago, where nothing changes any more, and later
+// changes are added in one short snapshot. Whatever seems wrong is checked a second time before
+// it is reported.
 package verify
 
 import (
@@ -26,14 +26,14 @@ import (
 	"backstop/internal/settings"
 )
 
-// maxExamples is how many violations of one invariant are shown.
+// maxExamples is how many violations per invariant are shown.
 const maxExamples = 5
 
-// settled is the age from which on no open transaction can commit an older row: far above
-// the 30 s after which a statement is ended.
+// settled is the age above which no open transaction can commit an older row: far above the 30
+// s after which a statement is cancelled.
 const settled = time.Minute
 
-// Invariant is one thing that must be true, and the findings.
+// Invariant is one condition that must hold, with the findings.
 type Invariant struct {
 	ID         string   `json:"id"` // "I1", …, or "audit"
 	Title      string   `json:"title"`
@@ -65,7 +65,7 @@ func (r Report) OK() bool {
 	return true
 }
 
-// Examined is the number of rows that were examined in all.
+// Examined returns the total number of examined rows.
 func (r Report) Examined() (n int64) {
 	for _, i := range r.Invariants {
 		n += i.Examined
@@ -73,7 +73,7 @@ func (r Report) Examined() (n int64) {
 	return n
 }
 
-// WriteText prints the report as a table, with examples of what is wrong below.
+// WriteText prints the report as a table, followed by examples of violations.
 func (r Report) WriteText(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "invariant\texamined\tviolations")
@@ -106,15 +106,15 @@ func (r Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Invariant string // the current one
 	Examined  int64  // rows of it so far
 }
 
-// Run checks every invariant. An error means that the database could not be read;
-// violations are no error. keys are those of the audit; a missing one that it needs is a
-// violation too. progress may be nil.
+// Run checks every invariant. An error means that the database could not be read; violations
+// are not errors. keys are for the audit; a missing key that it needs is a violation too.
+// progress may be nil.
 func Run(ctx context.Context, d *db.DB, keys *seal.Keyring, progress func(Progress)) (Report, error) {
 	return (&run{db: d, audit: audit.New(d, keys), cut: cutBefore(d, settled), progress: progress}).all(ctx)
 }
@@ -122,7 +122,7 @@ func Run(ctx context.Context, d *db.DB, keys *seal.Keyring, progress func(Progre
 type run struct {
 	db       *db.DB
 	audit    *audit.Log
-	cut      func() int64 // the largest id of what is settled
+	cut      func() int64 // returns the largest id of what is settled
 	progress func(Progress)
 }
 
@@ -169,7 +169,7 @@ func (r *run) all(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// acts checks the chain of the audit.
+// acts checks the audit chain.
 func (r *run) acts(ctx context.Context, i *Invariant) error {
 	extent, err := r.audit.Verify(ctx, r.db.Read, func(b audit.Break) { i.violated(b.String()) }, func(rows int64) {
 		i.Examined = rows
@@ -179,8 +179,8 @@ func (r *run) acts(ctx context.Context, i *Invariant) error {
 	return err
 }
 
-// parked are the merchants whose notifications are parked, and 0, which is none: a list of
-// values must not be empty. No secret is needed for that, and none is opened.
+// parked returns the merchants whose notifications are parked, and 0, which is no merchant,
+// because a list of values must not be empty. No secret is needed or opened.
 func (r *run) parked(ctx context.Context) ([]int64, error) {
 	breakers := breaker.NewCache(r.db, nil)
 	if err := breakers.Refresh(ctx); err != nil {
@@ -199,7 +199,7 @@ func (r *run) report(i *Invariant) {
 	}
 }
 
-// cutBefore is the largest id of what is older than the given time.
+// cutBefore returns the largest id older than the given age.
 func cutBefore(d *db.DB, age time.Duration) func() int64 {
 	return func() int64 { return db.IDAt(d.Now()-age.Microseconds()) - 1 }
 }
