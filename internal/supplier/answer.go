@@ -18,13 +18,13 @@ type Call struct {
 	URL    string
 	Header http.Header
 	Body   []byte
-	// Shown takes the place of path, query and body in Exchange.Request, where those hold a
-	// signature or a key; "" = they do not.
+	// Shown replaces path, query and body in Exchange.Request if those contain a signature or a
+	// key; "" = they do not.
 	Shown string
 }
 
-// Send makes the call. The error says why there is no answer, and the Exchange has a class
-// then. An answer that comes after the context has ended is none: whoever asked has gone.
+// Send makes the call. The error says why there is no answer; the Exchange then has a class. An
+// answer that arrives after the context has ended is dropped, because the caller is gone.
 func (c Call) Send(ctx context.Context, out Client) (Exchange, error) {
 	request := c.kept()
 	if ctx.Err() != nil {
@@ -57,7 +57,7 @@ func (c Call) Send(ctx context.Context, out Client) (Exchange, error) {
 	return x, nil
 }
 
-// kept is the request as operators see it.
+// kept returns the request as stored for operators.
 func (c Call) kept() []byte {
 	shown := c.Shown
 	if shown == "" {
@@ -71,11 +71,11 @@ func (c Call) kept() []byte {
 	return []byte(c.Method + " " + shown)
 }
 
-// without is the exchange of a call that got no answer.
+// without returns the exchange of a call without an answer.
 func (x Exchange) without() (Exchange, error) { return x, noAnswer.Say(string(x.Class)) }
 
-// Unknown is the answer that says nothing of the payment. class "" keeps the one that the
-// exchange has.
+// Unknown returns an answer that says nothing about the payment. class "" keeps the exchange's
+// class.
 func (x Exchange) Unknown(class Class, err error) Answer {
 	if class != "" {
 		x.Class = class
@@ -83,15 +83,15 @@ func (x Exchange) Unknown(class Class, err error) Answer {
 	return Answer{State: AnswerUnknown, Reason: text.Of(err), Exchange: x}
 }
 
-// StartUnknown is Unknown of a start.
+// StartUnknown is Unknown for a start.
 func (x Exchange) StartUnknown(class Class, err error) Started {
 	a := x.Unknown(class, err)
 	return Started{State: StartUnknown, Reason: a.Reason, Exchange: a.Exchange}
 }
 
-// Judge is the answer of a message that is authentic: m is what its word means, says its
-// content, whose status is set here. It is unknown where the word is, where it is about
-// another reference than r's, and where it says paid without an amount or a currency.
+// Judge returns the answer of an authentic message: m is the meaning of its status, says its
+// content, whose status is set here. It is unknown if the meaning is, if it concerns another
+// reference than r's, or if it says paid without an amount or a currency.
 func (x Exchange) Judge(r Ref, m Meaning, says Callback) Answer {
 	state := m.State()
 	switch {
@@ -110,7 +110,7 @@ func (x Exchange) Judge(r Ref, m Meaning, says Callback) Answer {
 	return Answer{State: state, Refunded: m.Refunded, Says: says, Exchange: x}
 }
 
-// status is that of a callback which says the same.
+// status returns the status of a callback with the same meaning.
 func (s AnswerState) status() Status {
 	switch s {
 	case AnswerPaid:
@@ -124,10 +124,10 @@ func (s AnswerState) status() Status {
 	}
 }
 
-// quoted is a text from outside as a reason shows it.
+// quoted quotes a text from outside for use in a reason.
 func quoted(s string) string { return strconv.Quote(textlimit.Clip(s, 80)) }
 
-// Mask replaces a secret in everything that is kept of the exchange.
+// Mask removes a secret from everything stored of the exchange.
 func (x Exchange) Mask(secret string) Exchange {
 	if secret == "" {
 		return x

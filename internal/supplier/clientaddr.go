@@ -10,31 +10,28 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// maxForwarded bounds X-Forwarded-For in bytes: some 40 hops of IPv6. No real
-// chain has more than a handful.
+// maxForwarded bounds X-Forwarded-For in bytes: some 40 IPv6 hops. Real chains have a handful.
 const maxForwarded = 2048
 
-// ErrForwarded: X-Forwarded-For cannot be trusted, and the request must be denied.
+// ErrForwarded means that X-Forwarded-For cannot be trusted, and the request must be denied.
 var ErrForwarded = errors.New("X-Forwarded-For is malformed")
 
-// badForwarded is ErrForwarded with what is wrong.
+// badForwarded is ErrForwarded with the details.
 type badForwarded struct{ text.Message }
 
 func (e badForwarded) Is(target error) bool { return target == ErrForwarded }
 
 func (e badForwarded) Unwrap() error { return e.Message }
 
-// ClientAddr returns the address that a request really came from: the nearest
-// one that is not a trusted proxy. remote is the peer of the connection, xff the
-// header's lines in order.
+// ClientAddr returns the address that a request really came from: the nearest one that is not a
+// trusted proxy. remote is the peer of the connection, xff the header's lines in order.
 //
-// A header counts only where a trusted peer brought it, and is read from the
-// right: each proxy appends the address of its peer, so everything left of the
-// first untrusted address may be forged. A trusted peer without a
-// header is the client itself, and so is the leftmost of a chain that is trusted
-// throughout. A chain that is malformed anywhere is ErrForwarded, since proxies
-// that disagree on where a hop ends disagree on the client. Addresses are returned
-// without zone and unmapped (::ffff:1.2.3.4 is 1.2.3.4).
+// The header counts only if a trusted peer sent it, and is read from the right: each proxy
+// appends the address of its peer, so everything left of the first untrusted address may be
+// forged. A trusted peer without a header is itself the client, and so is the leftmost address
+// of a fully trusted chain. A chain that is malformed anywhere is ErrForwarded, because proxies
+// that disagree on where a hop ends disagree on the client. Addresses are returned without zone
+// and unmapped (::ffff:1.2.3.4 is 1.2.3.4).
 func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.Addr, error) {
 	if !remote.IsValid() {
 		return netip.Addr{}, noAddress.Say()
@@ -58,10 +55,9 @@ func ClientAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) (netip.
 	return NearestAddr(remote, xff, trusted), nil
 }
 
-// NearestAddr is ClientAddr without an error, for callers that need an address in any
-// case: it reads from the right, only as far as the first untrusted address. What is
-// left of that may be malformed; where the chain is malformed before, the result is the
-// last hop that could be read.
+// NearestAddr is ClientAddr without an error, for callers that always need an address: it reads
+// from the right, only as far as the first untrusted address, so what is left of that may be
+// malformed; if the chain is malformed before, the result is the last readable hop.
 func NearestAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) netip.Addr {
 	client := plain(remote)
 	chain := strings.Join(xff, ",")
@@ -81,9 +77,8 @@ func NearestAddr(remote netip.Addr, xff []string, trusted []netip.Prefix) netip.
 	return client
 }
 
-// parseHop reads an address as proxies write it: bare, IPv4 with a port, IPv6 in
-// brackets with or without one. A zone only means something on a link-local
-// address.
+// parseHop parses an address as proxies write it: bare, IPv4 with a port, IPv6 in brackets with
+// or without a port. A zone is meaningful only on a link-local address.
 func parseHop(hop string) (netip.Addr, error) {
 	var addr netip.Addr
 	var err error

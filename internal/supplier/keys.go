@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// RSA key sizes that are accepted. Below 2048 bits a signature is no proof any
-// more (NIST SP 800-131A); above 8192 one verification costs milliseconds.
+// Accepted RSA key sizes. Below 2048 bits a signature proves nothing any more (NIST SP
+// 800-131A); above 8192 one verification costs milliseconds.
 const (
 	minKeyBits = 2048
 	maxKeyBits = 8192
 )
 
-// ParsePublicKey reads an RSA public key in the forms in which suppliers hand it
-// out: PEM (PKIX "PUBLIC KEY" or PKCS#1 "RSA PUBLIC KEY"), or the bare base64 of
-// either, as on Alipay's console. Errors never repeat the text.
+// ParsePublicKey parses an RSA public key in the forms that suppliers provide: PEM (PKIX
+// "PUBLIC KEY" or PKCS#1 "RSA PUBLIC KEY"), or the bare base64 of either, as on Alipay's
+// console. Errors never repeat the text.
 func ParsePublicKey(text string) (*rsa.PublicKey, error) {
 	der, label, err := keyBytes(text)
 	if err != nil {
@@ -48,8 +48,8 @@ func ParsePublicKey(text string) (*rsa.PublicKey, error) {
 	return key, nil
 }
 
-// ParsePrivateKey reads an RSA private key: PEM (PKCS#8 "PRIVATE KEY" or PKCS#1
-// "RSA PRIVATE KEY"), or the bare base64 of either. Errors never repeat the text.
+// ParsePrivateKey parses an RSA private key: PEM (PKCS#8 "PRIVATE KEY" or PKCS#1 "RSA PRIVATE
+// KEY"), or the bare base64 of either. Errors never repeat the text.
 func ParsePrivateKey(text string) (*rsa.PrivateKey, error) {
 	der, label, err := keyBytes(text)
 	if err != nil {
@@ -78,7 +78,7 @@ func ParsePrivateKey(text string) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// keyBytes returns the DER and, of a PEM text, the label.
+// keyBytes returns the DER and, for PEM, the label.
 func keyBytes(text string) (der []byte, label string, err error) {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// ErrKind: no kind of supplier has the name.
+// ErrKind means that no kind of supplier has the name.
 var ErrKind = errors.New("unknown supplier kind")
 
-// Kinds lists the kinds of supplier that are supported.
+// Kinds lists the supported kinds of suppliers.
 type Kinds []Kind
 
-// Find returns the kind of that name, or ErrKind with the names there are.
+// Find returns the kind with this name, or ErrKind with the known names.
 func (ks Kinds) Find(name string) (Kind, error) {
 	names := make([]string, 0, len(ks))
 	for _, k := range ks {
@@ -29,7 +29,7 @@ func (ks Kinds) Find(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("%w %q: known are %s", ErrKind, name, strings.Join(names, ", "))
 }
 
-// New makes the adapter of the named kind. Errors: ErrKind, or those of Kind.New.
+// New creates an adapter of the named kind. Errors: ErrKind, or those of Kind.New.
 func (ks Kinds) New(name, code string, config json.RawMessage, out Client) (Adapter, error) {
 	kind, err := ks.Find(name)
 	if err != nil {
@@ -45,41 +45,40 @@ type Entry struct {
 	Enabled    bool
 	AllowIPs   []netip.Prefix // empty = any address
 	Adapter    Adapter
-	// Uncallable is what is wrong with the settings for calls, because of which Adapter
-	// has no abilities; nil = nothing.
+	// Uncallable is the problem with the settings for calls that leaves Adapter without
+	// abilities; nil = none.
 	Uncallable *FieldError
-	// AccountID is our number for Adapter.Account: trade numbers and references
-	// are unique within it, whichever code a callback comes in by.
+	// AccountID is our id for Adapter.Account: trade numbers and references are unique within
+	// it, whatever supplier code a callback uses.
 	AccountID int64
 	// QueryAfter is how old a payment must be before "not found" means unpaid.
 	QueryAfter time.Duration
-	// QueryRate bounds the calls to it per second, of all nodes together.
+	// QueryRate limits the calls per second, of all nodes together.
 	QueryRate int
-	// AskPending: an order for which nobody started a payment by us is asked for before it
-	// is closed.
+	// AskPending: an order for which we started no payment is queried before it is closed.
 	AskPending bool
 }
 
-// Can is what it can be asked.
+// Can returns the calls that it supports.
 func (e Entry) Can() Abilities { return AbilitiesOf(e.Adapter) }
 
-// Allowed reports whether a callback may come from addr (see ClientAddr). It is a
-// second check beside the signature, never a substitute for it: an empty list allows
-// any address, a list allows none that is not known.
+// Allowed reports whether a callback may come from addr (see ClientAddr). This check
+// supplements the signature and never replaces it: an empty list allows any address; a
+// non-empty list excludes unknown addresses.
 func (e Entry) Allowed(addr netip.Addr) bool {
 	return len(e.AllowIPs) == 0 || within(e.AllowIPs, addr)
 }
 
-// Registry is every supplier as of one version of the settings. It is immutable;
-// a change of settings makes a new one that replaces it. A nil Registry is empty.
+// Registry holds all suppliers of one version of the settings. It is immutable; a change of
+// settings replaces it. A nil Registry is empty.
 type Registry struct {
 	byCode map[string]Entry
 	byID   map[int64]Entry
 	broken map[string]int64 // suppliers that cannot be used: ids by code
 }
 
-// NewRegistry makes a registry. Two entries with one code or id are an error. broken
-// are the ids, by code, of suppliers whose settings cannot be used.
+// NewRegistry returns a registry. Two entries with the same code or id are an error. broken
+// maps the codes of suppliers with unusable settings to their ids.
 func NewRegistry(entries []Entry, broken map[string]int64) (*Registry, error) {
 	r := &Registry{make(map[string]Entry, len(entries)), make(map[int64]Entry, len(entries)), broken}
 	for _, e := range entries {
@@ -94,7 +93,7 @@ func NewRegistry(entries []Entry, broken map[string]int64) (*Registry, error) {
 	return r, nil
 }
 
-// Lookup returns the supplier of that code, enabled or not.
+// Lookup returns the supplier with this code, enabled or not.
 func (r *Registry) Lookup(code string) (Entry, bool) {
 	if r == nil {
 		return Entry{}, false
@@ -112,7 +111,7 @@ func (r *Registry) ByID(id int64) (Entry, bool) {
 	return e, ok
 }
 
-// All are all suppliers, by code.
+// All returns all suppliers, by code.
 func (r *Registry) All() []Entry {
 	if r == nil {
 		return nil
@@ -124,7 +123,7 @@ func (r *Registry) All() []Entry {
 	return all
 }
 
-// AllBroken are the codes of all suppliers that cannot be used.
+// AllBroken returns the codes of all suppliers that cannot be used.
 func (r *Registry) AllBroken() []string {
 	if r == nil {
 		return nil
@@ -132,7 +131,7 @@ func (r *Registry) AllBroken() []string {
 	return slices.Sorted(maps.Keys(r.broken))
 }
 
-// AllUncallable are the suppliers whose settings for calls are wrong, by code.
+// AllUncallable returns the suppliers with invalid settings for calls, by code.
 func (r *Registry) AllUncallable() []Entry {
 	if r == nil {
 		return nil
@@ -146,8 +145,8 @@ func (r *Registry) AllUncallable() []Entry {
 	return all
 }
 
-// Broken returns the id of a supplier whose settings cannot be used: that is our
-// fault, and the supplier must send its callbacks again.
+// Broken returns the id of a supplier whose settings cannot be used: that is our fault, and the
+// supplier must repeat its callbacks.
 func (r *Registry) Broken(code string) (int64, bool) {
 	if r == nil {
 		return 0, false

@@ -10,20 +10,19 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Steps are the verification steps of one callback, oldest first. They are stored as
-// text, one line each, of fields with tabs between them:
+// Steps are the verification steps of one callback, oldest first. They are stored as text, one
+// line each, with tab-separated fields:
 //
 //	name  µs  code            of a step that passed
 //	name  µs  code  !  arg …  of one that failed
 //
-// Rows of older versions hold JSON instead.
+// Rows of older versions contain JSON instead.
 type Steps []Step
 
-// SelectSteps selects the steps of a callback or a refused one, alias c, as the column
-// steps.
+// SelectSteps selects the steps of a callback or a refused one (alias c) as the column steps.
 const SelectSteps = "CASE WHEN c.checks = '' THEN CAST(c.steps AS TEXT) ELSE c.checks END AS steps"
 
-// NoSteps is what the column of older versions holds beside the text.
+// NoSteps is the value of the old JSON column beside the text.
 var NoSteps = json.RawMessage("[]")
 
 var (
@@ -31,7 +30,7 @@ var (
 	unescapeField = strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n")
 )
 
-// Text is the form in which the steps are stored.
+// Text returns the steps in stored form.
 func (s Steps) Text() string {
 	var b strings.Builder
 	field := func(text string) {

@@ -15,10 +15,9 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// CheckWindow refuses a message whose signed time lies more than window away
-// from now, in either direction: an old one may be a replay, and one from the
-// future would stay replayable until its time comes. A message exactly at the
-// edge passes. It records the step "time window".
+// CheckWindow refuses a message whose signed time differs from now by more than window, in
+// either direction: an old one may be a replay, and one from the future could be replayed until
+// its time comes. The edge itself passes. It records the step "time window".
 func CheckWindow(t *Trace, at, now time.Time, window time.Duration) error {
 	const step = "time window"
 	age := now.Sub(at)
@@ -38,10 +37,10 @@ func CheckWindow(t *Trace, at, now time.Time, window time.Duration) error {
 	return err
 }
 
-// DecodeConfig reads a supplier's config into a struct. An unknown or doubled
-// field and a value of the wrong type are *FieldError; names are compared
-// exactly. No config at all is an empty one: the kind names what is missing. Errors
-// never repeat a value: it may be a key.
+// DecodeConfig parses a supplier's config into a struct. Unknown and duplicate fields and
+// values of the wrong type are *FieldError; names are compared exactly. No config counts as an
+// empty one, so that the kind reports what is missing. Errors never repeat a value, which may
+// be a key.
 func DecodeConfig(raw json.RawMessage, into any) error {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}")
@@ -68,10 +67,9 @@ func DecodeConfig(raw json.RawMessage, into any) error {
 	}
 }
 
-// knownFields compares the names in raw with the struct's, level by level.
-// encoding/json can refuse unknown names too, but names only the last part of
-// the path, only in an error's text, and lets other cases of a name pass. Lists
-// of structs are not looked into; no config has one.
+// knownFields compares the names in raw with the struct's, level by level. encoding/json can
+// refuse unknown names too, but reports only the last part of the path, only in the error text,
+// and accepts other cases of a name. Lists of structs are not checked; no config has any.
 func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	if into.Kind() == reflect.Pointer {
 		into = into.Elem()
@@ -102,7 +100,7 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	return nil
 }
 
-// jsonWord names a Go type in the words of YAML.
+// jsonWord names a Go type in YAML terms.
 func jsonWord(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -118,5 +116,5 @@ func jsonWord(t reflect.Type) string {
 	}
 }
 
-// maxName keeps a hostile name from filling a log line.
+// maxName bounds how much of a hostile name is logged.
 const maxName = 40

@@ -9,18 +9,16 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// MaxFields bounds the parameters of one message. The longest known callback
-// (Alipay's) has about 40; every one of them is sorted and copied.
+// MaxFields bounds the parameters of one message. The longest known callback (Alipay's) has
+// about 40; each is sorted and copied.
 const MaxFields = 200
 
-// ParseForm reads application/x-www-form-urlencoded text, a query or a body, and
-// refuses what can be read in two ways: a name that occurs twice, a broken
-// percent escape, a semicolon outside an escape (net/url refuses it as well;
-// others take it for a separator), a parameter without a name or with an escaped
-// "&" or "=" in it (parameters are signed as name=value&name=value), invalid
-// UTF-8, NUL and more than MaxFields parameters are *Refused as malformed. "+" is
-// a space; "a" without "=" is an empty value; empty pieces ("a=1&&b=2") are
-// skipped.
+// ParseForm parses application/x-www-form-urlencoded text, a query or a body, and refuses what
+// can be read in two ways. Duplicate names, broken percent escapes, unescaped semicolons
+// (refused by net/url too; others treat them as separators), parameters without a name or with
+// an escaped "&" or "=" in the name (parameters are signed as name=value&name=value), invalid
+// UTF-8, NUL and more than MaxFields parameters are *Refused as malformed. "+" is a space; "a"
+// without "=" is an empty value; empty pieces ("a=1&&b=2") are skipped.
 func ParseForm(raw string) (map[string]string, error) {
 	fields := make(map[string]string)
 	for raw != "" {
@@ -58,12 +56,12 @@ func ParseForm(raw string) (map[string]string, error) {
 	return fields, nil
 }
 
-// CheckCut refuses a signed value that gives the signed text (name=value&name=value) a
-// second reading, cut at another "&". Values are not escaped before they are signed, so
-// a buyer whose remark is "x&total=1&zz=" could move the real total into a parameter of
-// his own and keep the supplier's signature. A parameter that is read can only be hidden
-// like that inside another value, where this check finds it. Other "&" and "=" in values
-// (addresses, remarks) do no harm; in names there must be none.
+// CheckCut refuses a signed value that allows a second reading of the signed text
+// (name=value&name=value), cut at another "&". Values are not escaped before signing, so a
+// buyer with the remark "x&total=1&zz=" could move the real total into a parameter of their own
+// and keep the supplier's signature. A parameter that is read can be hidden only inside another
+// value, where this check finds it. Other "&" and "=" in values (URLs, remarks) are harmless;
+// names must not contain any.
 func CheckCut(value string, read []string) error {
 	for _, name := range read {
 		if strings.Contains(value, "&"+name+"=") {

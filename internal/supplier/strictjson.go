@@ -13,13 +13,12 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays below
-// 15. The text of tooDeep repeats it.
+// MaxDepth bounds the nesting of JSON. A Stripe event, the deepest known, stays below 15. The
+// text of tooDeep repeats the number.
 const MaxDepth = 32
 
-// DecodeJSON reads one JSON value. What CheckJSON refuses, and a value of the wrong
-// type, is *Refused as malformed. Numbers keep their digits (json.Number) where into
-// leaves the choice.
+// DecodeJSON parses one JSON value. What CheckJSON refuses, and values of the wrong type, are
+// *Refused as malformed. Numbers keep their digits (json.Number) if into allows it.
 func DecodeJSON(raw []byte, into any) error {
 	if err := CheckJSON(raw); err != nil {
 		return err
@@ -38,12 +37,11 @@ func DecodeJSON(raw []byte, into any) error {
 	}
 }
 
-// CheckJSON refuses JSON that two readers may read differently: a name
-// that occurs twice in one object at any depth (also in another case, since
-// encoding/json reads "Amount" into the field "amount" and lets the last one
-// win), invalid UTF-8, NUL (escaped too), surrogate escapes without their other
-// half, nesting below MaxDepth, anything after the value. Its errors are
-// *Refused as malformed.
+// CheckJSON refuses JSON that two readers may read differently: duplicate names in one object
+// at any depth (also in another case, because encoding/json reads "Amount" into the field
+// "amount" and the last one wins), invalid UTF-8, NUL (escaped too), unpaired surrogate
+// escapes, nesting deeper than MaxDepth, and anything after the value. Its errors are *Refused
+// as malformed.
 func CheckJSON(raw []byte) error {
 	f := findFlaw(raw)
 	if f == nil {
@@ -55,7 +53,7 @@ func CheckJSON(raw []byte) error {
 	return RefuseMalformed(jsonFlawAt, f.problem, strconv.Quote(f.path))
 }
 
-// flaw is where and why a JSON text is refused. The path is empty for the whole.
+// flaw is where and why a JSON text is refused. An empty path means the whole text.
 type flaw struct {
 	path    string
 	problem text.Code
@@ -77,7 +75,7 @@ func findFlaw(raw []byte) *flaw {
 	return walkJSON(d, "", 1)
 }
 
-// walkJSON reads one value of a text that is known to be well formed.
+// walkJSON reads one value of a well-formed text.
 func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 	token, err := d.Token()
 	if err != nil {
@@ -122,7 +120,7 @@ func walkJSON(d *json.Decoder, path string, depth int) *flaw {
 	return nil
 }
 
-// join bounds the path: it is only shown, and names come from outside.
+// join bounds the path: it is only displayed, and names come from outside.
 func join(path, name string) string {
 	if path == "" {
 		return textlimit.Clip(name, maxName)
@@ -133,8 +131,8 @@ func join(path, name string) string {
 	return path + "." + textlimit.Clip(name, maxName)
 }
 
-// fold maps all cases of a letter to one, as encoding/json does when it looks
-// for a struct field: also "ſ" to "S" and the Kelvin sign to "K".
+// fold maps all cases of a letter to one, as encoding/json does when it looks up a struct
+// field: also "ſ" to "S" and the Kelvin sign to "K".
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		for {
@@ -147,9 +145,8 @@ func fold(name string) string {
 	}, name)
 }
 
-// loneSurrogate finds \ud83d without its other half: encoding/json silently
-// writes U+FFFD for each of them, other readers keep them or stop. raw is well
-// formed.
+// loneSurrogate finds \ud83d without its other half: encoding/json silently writes U+FFFD for
+// each, other readers keep them or fail. raw is well formed.
 func loneSurrogate(raw []byte) bool {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {

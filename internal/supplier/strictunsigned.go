@@ -2,17 +2,17 @@ package supplier
 
 import "unicode/utf8"
 
-// MaxUnsigned bounds the bytes of a message that no signature covers. Whoever holds
-// one genuine message can pad it, and what is taken is stored.
+// MaxUnsigned bounds the bytes of a message that no signature covers. Anyone with one genuine
+// message can pad it, and what is taken is stored.
 const MaxUnsigned = 4 << 10
 
-// pairBytes is what one signed pair may take beyond its texts: separators, quotes
-// and tags.
+// pairBytes is what one signed pair may take in addition to its texts: separators, quotes and
+// tags.
 const pairBytes = 24
 
-// CheckUnsigned refuses a message with a valid signature for more than MaxUnsigned bytes
-// beside the signed fields. A signed text may be written in any way that the formats
-// allow (percent escapes, \u escapes, entities).
+// CheckUnsigned refuses a correctly signed message with more than MaxUnsigned bytes beside the
+// signed fields. A signed text may be encoded in any way that the formats allow (percent
+// escapes, \u escapes, entities).
 func CheckUnsigned(req *Request, fields map[string]string, signed []string) error {
 	n := len(req.RawQuery) + len(req.Body)
 	for _, name := range signed {
@@ -31,7 +31,7 @@ func checkUnsigned(n int) error {
 	return nil
 }
 
-// widest is the most bytes that a text takes in a form, in JSON or in XML.
+// widest returns the maximum number of bytes of a text in a form, in JSON or in XML.
 func widest(text string) (n int) {
 	for _, r := range text {
 		switch {

@@ -1,11 +1,10 @@
-// Package supplier is the boundary to payment suppliers (供应商): the content of
-// their callbacks, and the replies that they expect.
+// Package supplier is the boundary to payment suppliers (供应商): the content of their callbacks,
+// and the replies that they expect.
 //
-// Each kind of supplier has a folder of its own below this one. An adapter
-// translates between a supplier's protocol and the types here; it decides nothing
-// about orders and reads no database. What no supplier library checks (duplicate
-// parameters, duplicate JSON keys, unusual number forms, time windows on both sides)
-// is checked by the helpers of this package, once for every kind.
+// Each kind of supplier has its own folder below. An adapter translates between a supplier's
+// protocol and the types here; it decides nothing about orders and reads no database. What no
+// supplier library checks (duplicate parameters, duplicate JSON keys, unusual number forms,
+// time windows in both directions) is checked by helpers of this package, once for every kind.
 package supplier
 
 import (
@@ -21,45 +20,45 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
-// Request is one inbound call. Everything in it is a copy: the HTTP server
-// reuses its own buffers as soon as the handler returns.
+// Request is one inbound call. Everything in it is a copy, because the HTTP server reuses its
+// buffers as soon as the handler returns.
 type Request struct {
 	Method     string
 	Path       string
 	RawQuery   string
 	Header     http.Header
 	Body       []byte
-	RemoteAddr netip.Addr // the client's address after trusted proxies are skipped
-	ReceivedAt time.Time  // the database's clock; signed times are judged by it
+	RemoteAddr netip.Addr // the client's address, behind trusted proxies
+	ReceivedAt time.Time  // by the database's clock; signed times are checked against it
 }
 
 // Status is the state of the payment that a callback reports.
 type Status string
 
-// Neither Other nor Unknown moves an order. Other is a word that the adapter's table
-// lists as harmless; an Unknown one may be about money, and operators must see it.
+// Neither Other nor Unknown moves an order. Other is a status that the adapter's table lists as
+// harmless; an Unknown one may be about money, and operators must see it.
 const (
-	Paid     Status = "paid"     // the money is there
-	Failed   Status = "failed"   // this try failed; see Callback.Final
-	Closed   Status = "closed"   // the payment can never be made any more; see Callback.Reverses
-	Refunded Status = "refunded" // money went back
-	Disputed Status = "disputed" // the buyer's bank demands the money back; see Callback.Dispute
-	Other    Status = "other"    // nothing that moves an order
-	Unknown  Status = "unknown"  // a word that is not in the adapter's table
+	Paid     Status = "paid"     // the payment was made
+	Failed   Status = "failed"   // this attempt failed; see Callback.Final
+	Closed   Status = "closed"   // the payment can no longer be made; see Callback.Reverses
+	Refunded Status = "refunded" // money was returned
+	Disputed Status = "disputed" // the buyer's bank disputes the payment; see Callback.Dispute
+	Other    Status = "other"    // nothing that affects an order
+	Unknown  Status = "unknown"  // not in the adapter's table
 )
 
-// Meaning is what one of a supplier's words stands for.
+// Meaning is the meaning of one supplier status.
 type Meaning struct {
 	Status   Status
 	Final    bool // see Callback.Final
 	Reverses bool // see Callback.Reverses
-	// Answer is the state that the word gives an answer, where Status does not say it.
+	// Answer is the state of an answer with this status, if it does not follow from Status.
 	Answer   AnswerState
 	Refunded bool // see Answer.Refunded
 }
 
-// State is the state that the word gives an answer. A failure that is not final is one
-// try: the payment may be made still.
+// State returns the state of an answer with this status. A failure that is not final concerns
+// one attempt: the payment may still be made.
 func (m Meaning) State() AnswerState {
 	switch {
 	case m.Answer != "":
@@ -77,10 +76,10 @@ func (m Meaning) State() AnswerState {
 	}
 }
 
-// Words is the table of a supplier's words, for callbacks and for answers alike.
+// Words is the table of a supplier's statuses, for callbacks and answers alike.
 type Words map[string]Meaning
 
-// Of returns the meaning of a word; one that is not in the table is Unknown.
+// Of returns the meaning of a status; Unknown if it is not in the table.
 func (w Words) Of(word string) Meaning {
 	if m, known := w[word]; known {
 		return m
@@ -91,58 +90,58 @@ func (w Words) Of(word string) Meaning {
 // Callback is an authentic message after translation. Only an adapter that has
 // verified the signature may return one.
 type Callback struct {
-	// EventKey is the supplier's replay key: equal for every repeat of one fact,
-	// different for another fact (domain: transaction and state). Not empty.
+	// EventKey is the supplier's replay key: equal for all repeats of one event, different for
+	// others (usually transaction and state). Not empty.
 	EventKey string
-	// OrderRef is the reference that we gave the supplier: the order_no, or a
-	// later attempt's supplier_ref.
+	// OrderRef is the reference that we gave the supplier: the order_no, or a later attempt's
+	// supplier_ref.
 	OrderRef string
 	// TradeNo is the supplier's own number for the payment.
 	TradeNo string
 	Status  Status
-	// RawStatus is the supplier's own word, for operators.
+	// RawStatus is the supplier's own status, for operators.
 	RawStatus string
-	// Final, of a Failed callback: the buyer cannot try again under this reference. A
-	// failure that is not final moves nothing.
+	// Final, for a Failed callback: the buyer cannot retry with this reference. A failure that
+	// is not final moves nothing.
 	Final bool
-	// Reverses, of a Closed callback: where the payment was made, the word means that
-	// all of it went back to the buyer.
+	// Reverses, for a Closed callback: if the payment was made, the status means that it was
+	// refunded in full.
 	Reverses bool
 	// Amount is in minor units of Currency (ISO 4217, upper case).
 	Amount   int64
 	Currency string
-	// Identity names the account that the message is for, under the same names as
+	// Identity is the account that the message is for, under the same names as in
 	// Adapter.Identity.
 	Identity map[string]string
-	// RefundNo is our own refund number, of a Refunded callback that names it.
+	// RefundNo is our refund number, if a Refunded callback contains it.
 	RefundNo string
-	// Dispute is set in a Disputed callback, which carries no reference of ours: its
-	// order is the one that TradeNo paid.
+	// Dispute is set in a Disputed callback, which contains no reference of ours: its order is
+	// the one paid by TradeNo.
 	Dispute *Dispute
-	// OccurredAt is the supplier's time of the fact; zero where it gives none.
+	// OccurredAt is the supplier's time of the event; zero = not given.
 	OccurredAt time.Time
 }
 
-// Dispute is the dispute that a Disputed callback is about. Amount and currency of
-// the callback are those of the dispute; an amount of 0 is one that could not be read.
+// Dispute is the subject of a Disputed callback. Amount and currency of the callback are the
+// dispute's; an amount of 0 could not be parsed.
 type Dispute struct {
 	No     string    // the supplier's number: one dispute is one exception
-	Reason string    // the supplier's word
-	Status string    // the supplier's word
-	DueBy  time.Time // until when evidence is accepted; zero where none is wanted
+	Reason string    // as given by the supplier
+	Status string    // as given by the supplier
+	DueBy  time.Time // deadline for evidence; zero = none required
 	Over   bool      // won, lost or withdrawn
 }
 
-// Longest texts of a callback in bytes. Suppliers stay far below; more than about
-// 2,600 in one key, and PostgreSQL cannot index the row.
+// Maximum lengths in bytes. Suppliers stay far below; PostgreSQL cannot index a row with more
+// than about 2,600 in one key.
 const (
 	maxNumber   = 512
-	maxEventKey = 1024 // it may hold two numbers
+	maxEventKey = 1024 // it may contain two numbers
 	maxCurrency = 16
 )
 
-// Bound cuts texts that are too long to be stored. It returns the name of a field
-// that was cut and that matching depends on, "" where there is none.
+// Bound cuts texts that are too long to be stored. It returns the name of a cut field that
+// matching depends on; "" = none.
 func (c *Callback) Bound() (field string) {
 	c.RawStatus = textlimit.Cut(c.RawStatus, maxNumber)
 	var dispute Dispute
@@ -170,19 +169,19 @@ func (c *Callback) Bound() (field string) {
 	return field
 }
 
-// Adapter speaks one supplier's protocol with one supplier's keys. It is
-// immutable and safe for concurrent use; keys are parsed when it is made.
+// Adapter implements one supplier's protocol with one supplier's keys. It is immutable and safe
+// for concurrent use; keys are parsed when it is created.
 type Adapter interface {
-	// Parse verifies the signature first and reads fields only after that. It
-	// records each check in t. Errors are *Refused or *Unreadable.
+	// Parse verifies the signature before it reads any field. It records each check in t.
+	// Errors are *Refused or *Unreadable.
 	Parse(req *Request, t *Trace) (Callback, error)
-	// Reply is the answer that this supplier's protocol expects.
+	// Reply returns the response that this supplier's protocol expects.
 	Reply(Result) Reply
-	// Identity is what Callback.Identity must be: the configured application,
-	// seller and merchant numbers by name. Empty values are not configured.
+	// Identity returns the required Callback.Identity: the configured application, seller and
+	// merchant numbers by name. Empty values are not configured.
 	Identity() map[string]string
-	// Account names the supplier-side account, e.g. "wechatpay:1900000001":
-	// trade numbers are unique within it.
+	// Account identifies the account at the supplier, e.g. "wechatpay:1900000001"; trade
+	// numbers are unique within it.
 	Account() string
 }
 
@@ -192,13 +191,13 @@ type Result int
 // Only Taken is answered as success, and only after the commit.
 const (
 	Taken          Result = iota // committed, or already known
-	BadSignature                 // 401 unless the protocol wants another status
+	BadSignature                 // 401 unless the protocol requires another status
 	Malformed                    // 400
-	Unavailable                  // 503: busy, or the database did not answer; send again
-	InternalFailed               // 500: our fault, e.g. the message cannot be decrypted; send again
+	Unavailable                  // 503: busy, or the database did not answer; to be repeated
+	InternalFailed               // 500: our fault, e.g. the message cannot be decrypted; to be repeated
 )
 
-// HTTPStatus is the status of the answer, where the protocol wants no other one.
+// HTTPStatus returns the status of the response, unless the protocol requires another.
 func (r Result) HTTPStatus() int {
 	switch r {
 	case Taken:
@@ -214,61 +213,61 @@ func (r Result) HTTPStatus() int {
 	}
 }
 
-// Reply is an HTTP answer, byte for byte.
+// Reply is an HTTP response, byte for byte.
 type Reply struct {
 	Status      int
 	ContentType string
 	Body        []byte
 }
 
-// Refused is the error of a message that is not proven to come from the supplier, or
-// that cannot be read before that is checked. No field of it may be used.
+// Refused is the error for a message that is not proven to come from the supplier, or that
+// cannot be parsed before that is checked. None of its fields may be used.
 type Refused struct {
 	Result Result       // BadSignature or Malformed
-	Reason text.Message // for operators; never holds a key or the whole request
+	Reason text.Message // for operators; never contains a key or the whole request
 }
 
 func (e *Refused) Error() string { return e.Reason.Error() }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *Refused) Unwrap() error { return e.Reason }
 
-// RefuseSignature returns a *Refused for a signature that does not hold.
+// RefuseSignature returns a *Refused for an invalid signature.
 func RefuseSignature(code text.Code, args ...any) error {
 	return &Refused{Result: BadSignature, Reason: code.Say(args...)}
 }
 
-// RefuseMalformed returns a *Refused for a message that cannot be read.
+// RefuseMalformed returns a *Refused for a message that cannot be parsed.
 func RefuseMalformed(code text.Code, args ...any) error {
 	return &Refused{Result: Malformed, Reason: code.Say(args...)}
 }
 
-// Unreadable is the error of a message that is authentic but cannot be read: money
-// may be behind it, so it becomes an exception. Callback holds what could be read
-// (order, trade number), so that operators can find it.
+// Unreadable is the error for a message that is authentic but cannot be parsed. It may be about
+// money, so it becomes an exception. Callback holds what could be parsed (order, trade number),
+// so that operators can find it.
 type Unreadable struct {
 	Kind     string // "decrypt_failed" or "malformed"
-	Result   Result // what to answer: InternalFailed or Malformed
+	Result   Result // how to answer: InternalFailed or Malformed
 	Reason   text.Message
 	Callback Callback
-	// Signed is what the signature covers; "" = the whole body. Two messages that
-	// differ in nothing else are the same.
+	// Signed is the part that the signature covers; "" = the whole body. Two messages with the
+	// same Signed are the same message.
 	Signed string
 }
 
 func (e *Unreadable) Error() string { return e.Reason.Error() }
 
-// Step is one verification step as the console shows it: the finding, by its code,
-// with arguments where it failed.
+// Step is one verification step as displayed: the finding by its code, with arguments if it
+// failed.
 type Step struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	text.Message
 	Detail string `json:"detail,omitempty"`  // a sentence, in rows older than the codes
-	TookUS int64  `json:"took_us,omitempty"` // µs since the step before; 0 = not measured
+	TookUS int64  `json:"took_us,omitempty"` // µs since the previous step; 0 = not measured
 }
 
-// Text is the finding in English.
+// Text returns the finding in English.
 func (s Step) Text(known text.Catalog) string {
 	if s.Code == "" {
 		return s.Detail
@@ -276,17 +275,17 @@ func (s Step) Text(known text.Catalog) string {
 	return known.Say(s.Message, "en", nil)
 }
 
-// Trace collects the verification steps of one callback. Details are stored and
-// shown: they must not hold secrets.
+// Trace collects the verification steps of one callback. Details are stored and displayed, so
+// they must not contain secrets.
 type Trace struct {
 	Steps []Step
-	last  time.Time // when the newest step was done
+	last  time.Time // end of the newest step
 }
 
-// NewTrace begins a Trace that measures its steps; the zero Trace does not.
+// NewTrace returns a Trace that measures its steps; the zero Trace does not.
 func NewTrace() *Trace { return &Trace{last: time.Now()} }
 
-// maxDetail bounds one argument of a step: it may come from outside.
+// maxDetail bounds one argument of a step, which may come from outside.
 const maxDetail = 300
 
 // Pass records a check that passed.
@@ -295,8 +294,8 @@ func (t *Trace) Pass(name string, code text.Code) { t.add(name, true, code.Say()
 // Fail records a check that failed.
 func (t *Trace) Fail(name string, code text.Code, args ...any) { t.add(name, false, code.Say(args...)) }
 
-// FailContent records that an authentic message cannot be read, and returns the end of
-// Parse: an *Unreadable with what could be read, which moves nothing. signed is what the
+// FailContent records that an authentic message cannot be parsed, and returns the result of
+// Parse: an *Unreadable with what could be parsed, which moves nothing. signed is what the
 // signature covers; "" = the whole body.
 func (t *Trace) FailContent(c Callback, err error, signed string) (Callback, error) {
 	t.FailBy("content", err)
@@ -328,29 +327,29 @@ func (t *Trace) add(name string, ok bool, said text.Message) {
 // Kind describes one kind of supplier to the registry.
 type Kind struct {
 	Name string // "wechatpay", "alipay", …
-	// Texts are the texts that rows of this kind keep by their codes.
+	// Texts are the texts that rows of this kind store by code.
 	Texts *text.Codes
 	// Secrets names the config fields that are sealed at rest.
 	Secrets []string
-	// New makes an adapter from the config of `apply` as JSON (unknown fields are
-	// an error). Values "file:PATH" are resolved before. It returns a *FieldError
-	// where one field is to blame, and beside one that is ForCalls an adapter that has no
-	// abilities. out sends the calls of its abilities; without it there are none.
+	// New creates an adapter from the config of `apply` as JSON (unknown fields are an error).
+	// Values "file:PATH" are resolved before. It returns a *FieldError if one field is to
+	// blame; with one that is ForCalls it also returns an adapter without abilities. out sends
+	// the calls of its abilities; without it there are none.
 	New func(code string, config json.RawMessage, out Client) (Adapter, error)
 }
 
-// FieldError names the config field that is wrong, and how to fix it.
+// FieldError names the invalid config field, and how to fix it.
 type FieldError struct {
 	Field   string // path inside config, e.g. "public_key" or "reply.success"
 	Problem string
-	// Calls: only calls need the field. A config that is stored already takes callbacks all
-	// the same: refusing them would lose money for a call that was never made.
+	// Calls means that only calls need the field. A stored config still receives callbacks:
+	// refusing them would lose money for a call that was never made.
 	Calls bool
 }
 
 func (e *FieldError) Error() string { return "config." + e.Field + ": " + e.Problem }
 
-// ForCalls is an error about settings that only calls need.
+// ForCalls marks an error about settings that only calls need.
 func ForCalls(err error) error {
 	f := AsField(err)
 	if f == nil {
@@ -370,7 +369,7 @@ func AsField(err error) *FieldError {
 	return nil
 }
 
-// CheckURL returns a *FieldError where a field that is set is no http or https URL.
+// CheckURL returns a *FieldError if a field is set but not an http or https URL.
 func CheckURL(field, address string) error {
 	if address == "" {
 		return nil
@@ -381,8 +380,8 @@ func CheckURL(field, address string) error {
 	return nil
 }
 
-// JoinPairs writes fields as name=value&name=value, in the order of names. Values are
-// not escaped.
+// JoinPairs formats fields as name=value&name=value, in the order of names. Values are not
+// escaped.
 func JoinPairs(fields map[string]string, names []string) string {
 	pairs := make([]string, len(names))
 	for i, name := range names {

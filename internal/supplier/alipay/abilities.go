@@ -13,7 +13,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// reference is what may be an out_trade_no: 64 letters, digits and underscores
+// reference matches a valid out_trade_no: up to 64 letters, digits and underscores
 // (alipay-sdk-java, AlipayTradePrecreateModel).
 var reference = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
@@ -28,8 +28,8 @@ type precreate struct {
 	TotalAmount string `json:"total_amount"` // yuan
 	Subject     string `json:"subject"`
 	SellerID    string `json:"seller_id,omitempty"`
-	// TimeExpire is absolute: timeout_express would count from each call anew, so that a
-	// repeat would let the code outlive its order. Where both are given, this one counts
+	// TimeExpire is absolute: timeout_express would count again from each call, so that a
+	// repeated start would let the code outlive its order. If both are given, this one counts
 	// (same model).
 	TimeExpire string `json:"time_expire,omitempty"`
 }
@@ -39,8 +39,8 @@ type outTradeNo struct {
 	OutTradeNo string `json:"out_trade_no"`
 }
 
-// Start makes a code to scan (alipay.trade.precreate). Alipay makes the trade only when a
-// buyer scans it: until then it knows no such trade.
+// Start creates a QR code (alipay.trade.precreate). Alipay creates the trade only when a buyer
+// scans the code; until then a query does not find it.
 func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
 	if err := expressible(p); err != nil {
 		return supplier.Started{}, err
@@ -70,10 +70,10 @@ func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started
 	}
 }
 
-// refusals are the sub_codes that leave nothing behind which could be paid
-// (open.alitrip.com/docs/doc.htm?articleId=104632). Those that speak of a trade that
-// exists are not among them (TRADE_HAS_SUCCESS, TRADE_HAS_CLOSE, CONTEXT_INCONSISTENT,
-// TRADE_BUYER_NOT_MATCH): an earlier start of this reference may have made it.
+// refusals are the sub_codes that leave nothing behind that could be paid
+// (open.alitrip.com/docs/doc.htm?articleId=104632). Those about an existing trade are not among
+// them (TRADE_HAS_SUCCESS, TRADE_HAS_CLOSE, CONTEXT_INCONSISTENT, TRADE_BUYER_NOT_MATCH): an
+// earlier start of this reference may have created it.
 var refusals = map[string]bool{
 	"ACQ.INVALID_PARAMETER":    true,
 	"ACQ.ACCESS_FORBIDDEN":     true,
@@ -101,14 +101,14 @@ func askable(ref string) error {
 	return nil
 }
 
-// subject has none of the signs that Alipay refuses in a title ("/，=，& 等", the same
-// model); "&" and "=" would also give the signed notification a second reading.
+// subject removes the characters that Alipay refuses in a title ("/，=，& 等", same model); "&"
+// and "=" would also make the signed notification ambiguous.
 func subject(p supplier.Payment) string {
 	plain := strings.NewReplacer("/", " ", "=", " ", "&", " ").Replace(cmp.Or(p.Subject, p.OrderNo))
 	return textlimit.Cut(cmp.Or(strings.TrimSpace(plain), p.Reference), maxSubject)
 }
 
-// Query asks for the trade of a reference (alipay.trade.query).
+// Query queries the trade of a reference (alipay.trade.query).
 func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	if err := askable(r.Reference); err != nil {
 		return supplier.Answer{}, err
@@ -126,7 +126,7 @@ func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 	}
 	m := words.Of(n.TradeStatus)
 	if m.Reverses && n.SendPayDate != "" {
-		m = supplier.Meaning{Refunded: true} // it was paid once, so that all of it went back
+		m = supplier.Meaning{Refunded: true} // it must have been paid once, so all of it was refunded
 	}
 	says := c.says(r, n)
 	if m.State() == supplier.AnswerPaid {
@@ -140,7 +140,7 @@ func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 	return x.Judge(r, m, says), nil
 }
 
-// notExist is also the answer to a code that nobody has scanned
+// notExist is also the answer for a code that nobody has scanned
 // (github.com/fzlee/alipay/issues/9, cloud.tencent.com/developer/article/1096089).
 const notExist = "ACQ.TRADE_NOT_EXIST"
 
@@ -153,7 +153,7 @@ var notClosable = map[string]bool{
 }
 
 // Close closes the trade of a reference (alipay.trade.close). A trade that does not exist
-// is closed too: nobody scanned its code, which ends at its time_expire.
+// counts as closed: nobody has scanned its code, which expires at its time_expire.
 func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	if err := askable(r.Reference); err != nil {
 		return supplier.Answer{}, err
@@ -162,7 +162,8 @@ func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 	switch {
 	case err != nil:
 		return x.Unknown(class, err), nil
-	// The node's name is not signed: the answer to a query or a start is none to a close.
+	// The node's name is not signed: the answer to a query or a start must not pass for one to
+	// a close.
 	case n.Code == codeSuccess && n.OutTradeNo != "" && n.TradeStatus == "" && n.QRCode == "",
 		n.Code == codeRefused && n.SubCode == notExist:
 		return x.Judge(r, supplier.Meaning{Status: supplier.Closed}, c.says(r, n)), nil
@@ -173,12 +174,12 @@ func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 	}
 }
 
-// otherThan reports whether the answer names another reference. A refusal may name none
-// (fzlee/alipay issue 83); it answers the question all the same.
+// otherThan reports whether the answer contains another reference. A refusal may contain none
+// (fzlee/alipay issue 83); it still answers this call.
 func (n node) otherThan(ref string) bool { return n.OutTradeNo != "" && n.OutTradeNo != ref }
 
-// says is what a notification with the same content would say. An answer names neither
-// app_id nor seller_id: it is about the application that asked.
+// says returns what a notification with the same content would say. An answer contains neither
+// app_id nor seller_id: it concerns the application that asked.
 func (c *calls) says(r supplier.Ref, n node) supplier.Callback {
 	word := cmp.Or(n.TradeStatus, n.SubCode, n.Code)
 	says := supplier.Callback{
@@ -191,5 +192,5 @@ func (c *calls) says(r supplier.Ref, n node) supplier.Callback {
 	return says
 }
 
-// quoted is a text from outside as a reason shows it.
+// quoted quotes a text from outside for use in a reason.
 func quoted(s string) string { return strconv.Quote(textlimit.Clip(s, 80)) }

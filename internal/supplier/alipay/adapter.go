@@ -1,8 +1,8 @@
-// Package alipay reads asynchronous notifications of Alipay (支付宝), signed with
-// RSA2, and starts, queries and closes payments.
+// Package alipay parses asynchronous notifications of Alipay (支付宝), signed with RSA2, and
+// starts, queries and closes payments.
 //
-// It verifies with the standard library: the README lists what the library for Alipay
-// does differently. The tests check our messages with that library.
+// It verifies with the standard library; the README lists what the Alipay library does
+// differently. The tests check our messages with that library.
 package alipay
 
 import (
@@ -32,7 +32,7 @@ type config struct {
 	AppID           string `json:"app_id"`
 	SellerID        string `json:"seller_id"`
 	AlipayPublicKey string `json:"alipay_public_key"`
-	// The rest serves the calls.
+	// For calls.
 	AppPrivateKey string `json:"app_private_key"`
 	GatewayURL    string `json:"gateway_url"`
 }
@@ -59,8 +59,8 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 	switch {
 	case err != nil:
 		return a, supplier.ForCalls(err)
-	// Alipay's console shows both public keys side by side; with the wrong one
-	// every notification would be refused.
+	// Alipay's console shows both public keys side by side; with the wrong one every
+	// notification would be refused.
 	case own != nil && own.PublicKey.Equal(key):
 		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; Alipay's (支付宝公钥) is wanted"}
 	case own == nil || out == nil:
@@ -69,7 +69,7 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 	return &calls{adapter: *a, own: own, gateway: gateway, out: out}, nil
 }
 
-// forCalls are the application's key and the gateway; without a key there are no calls.
+// forCalls returns the application's key and the gateway; without a key there are no calls.
 func (c config) forCalls() (*rsa.PrivateKey, *url.URL, error) {
 	if err := supplier.CheckURL("gateway_url", c.GatewayURL); err != nil {
 		return nil, nil, err
@@ -91,8 +91,8 @@ func (c config) forCalls() (*rsa.PrivateKey, *url.URL, error) {
 	return own, gateway, nil
 }
 
-// Parse reads a notification: the POST body, and nothing of the query. The README
-// lists what each one means.
+// Parse parses a notification: the POST body, ignoring the query. The README lists what each
+// notification means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	fields, err := supplier.ParseForm(string(req.Body))
 	if err != nil {
@@ -119,8 +119,8 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	return got, nil
 }
 
-// verify checks RSA-SHA256 over the parameters. The type is fixed: a message that
-// could choose plain RSA would be checked with SHA-1.
+// verify checks RSA-SHA256 over the parameters. sign_type is fixed: a message that could choose
+// plain RSA would be checked with SHA-1.
 func (a *adapter) verify(fields map[string]string) error {
 	if fields["sign_type"] != "RSA2" {
 		return supplier.RefuseSignature(signType, strconv.Quote(textlimit.Clip(fields["sign_type"], 20)))
@@ -136,22 +136,22 @@ func (a *adapter) verify(fields map[string]string) error {
 	return nil
 }
 
-// signedText joins all parameters but sign and sign_type by name. A parameter
-// with an empty value counts (Alipay's Java SDK, AlipaySignature.rsaCheckV1), and
-// no value is trimmed: what is not signed must not be read.
+// signedText joins all parameters except sign and sign_type by name. Parameters with an empty
+// value count (Alipay's Java SDK, AlipaySignature.rsaCheckV1), and values are not trimmed: what
+// is not signed must not be read.
 func signedText(fields map[string]string) string {
 	return supplier.JoinPairs(fields, signedNames(fields))
 }
 
-// signedNames lists the signed parameters in byte order. The signature itself is
-// none of them: base64 may hold any number of line breaks.
+// signedNames lists the signed parameters in byte order. The signature itself is not among
+// them: base64 may contain any number of line breaks.
 func signedNames(fields map[string]string) []string {
 	names := slices.Sorted(maps.Keys(fields))
 	return slices.DeleteFunc(names, func(name string) bool { return name == "sign" || name == "sign_type" })
 }
 
-// Reply answers with a body: exactly the seven letters "success" end the
-// notifications, anything else has them sent again.
+// Reply answers with a body: exactly "success" stops the notifications, anything else makes
+// Alipay repeat them.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
 	body := "fail"
 	if r == supplier.Taken {
@@ -160,11 +160,11 @@ func (a *adapter) Reply(r supplier.Result) supplier.Reply {
 	return supplier.Reply{Status: r.HTTPStatus(), ContentType: "text/plain", Body: []byte(body)}
 }
 
-// Identity is the application and, where configured, the seller.
+// Identity returns the application and, if configured, the seller.
 func (a *adapter) Identity() map[string]string {
 	return map[string]string{"app_id": a.appID, "seller_id": a.sellerID}
 }
 
-// Account is the application: it is always configured, the seller is not. Trade
-// numbers are unique over all of Alipay.
+// Account is the application, which, unlike the seller, is always configured. Trade numbers are
+// unique over all of Alipay.
 func (a *adapter) Account() string { return "alipay:" + a.appID }

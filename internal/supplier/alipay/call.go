@@ -17,7 +17,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// The gateway of production (docs.open.alipay.com/api_1/alipay.trade.query, 请求地址).
+// defaultGateway is the production gateway (docs.open.alipay.com/api_1/alipay.trade.query,
+// 请求地址).
 const defaultGateway = "https://openapi.alipay.com/gateway.do"
 
 // calls are the abilities of an application whose private key is configured.
@@ -28,12 +29,12 @@ type calls struct {
 	out     supplier.Client
 }
 
-// Abilities are all three, or none without the application's private key.
+// Abilities returns all three, or none without the application's private key.
 func (c *calls) Abilities() supplier.Abilities {
 	return supplier.Abilities{Payer: c, Querier: c, Closer: c}
 }
 
-// node is the signed part of an answer, as far as it is read. Every value is text
+// node is the signed part of an answer, as far as it is used. Every value is text
 // (docs.open.alipay.com/api_1/alipay.trade.query, …precreate and …close, 响应参数).
 type node struct {
 	Code          string `json:"code"`
@@ -47,19 +48,19 @@ type node struct {
 	QRCode        string `json:"qr_code"`
 }
 
-// Codes of the gateway (open.alitrip.com/docs/doc.htm?articleId=105806, 公共错误码): the
-// call succeeded, or the business refused it and sub_code says why. Any other code, such
-// as 20000 (service unavailable), says nothing of the payment.
+// Codes of the gateway (open.alitrip.com/docs/doc.htm?articleId=105806, 公共错误码): the call
+// succeeded, or was refused for the reason in sub_code. Any other code, such as 20000 (service
+// unavailable), says nothing about the payment.
 const (
 	codeSuccess = "10000"
 	codeRefused = "40004"
 )
 
-// word is what the answer says, as operators see it.
+// word returns the result of the answer for operators.
 func (n node) word() string { return strings.TrimSpace(n.Code + " " + n.SubCode) }
 
-// ask makes one call and returns the verified node of its answer. Beside an error, the
-// class says what is wrong with the answer; the Exchange has it where there is none.
+// ask makes one call and returns the verified node of its answer. With an error, the class says
+// what is wrong with the answer; if there is no answer, the Exchange has the class.
 func (c *calls) ask(ctx context.Context, method, notifyURL string, content any) (node, supplier.Exchange, supplier.Class, error) {
 	biz, err := json.Marshal(content)
 	if err != nil {
@@ -94,15 +95,15 @@ func (c *calls) ask(ctx context.Context, method, notifyURL string, content any) 
 	return n, x, class, err
 }
 
-// open verifies the node of that name, as the bytes that it has in the answer, and reads
-// it after that (alipay-sdk-java, JsonConverter.getSignSourceData: the text between the
-// node's braces, both included). What is beside it is not signed and not read.
+// open verifies the node with this name, byte for byte as in the answer, and only then parses
+// it (alipay-sdk-java, JsonConverter.getSignSourceData: the text between the node's braces,
+// both included). Everything outside it is unsigned and ignored.
 func (c *calls) open(name string, x supplier.Exchange) (n node, class supplier.Class, err error) {
 	if x.Status != http.StatusOK {
 		return node{}, supplier.ClassBadAnswer, httpStatus.Say(x.Status)
 	}
-	// Two nodes of one name, or text behind the object, would let two readers verify one
-	// text and read another.
+	// With two nodes of one name, or text after the object, one reader could verify one text
+	// and another read another.
 	var parts map[string]json.RawMessage
 	if err := supplier.DecodeJSON(x.Body, &parts); err != nil {
 		return node{}, supplier.ClassBadAnswer, err
@@ -112,7 +113,7 @@ func (c *calls) open(name string, x supplier.Exchange) (n node, class supplier.C
 	switch {
 	case len(raw) == 0:
 		return node{}, supplier.ClassBadAnswer, noNode.Say(name)
-	// The gateway's own refusals often carry no sign (fzlee/alipay issue 20).
+	// The gateway's own refusals often have no sign (fzlee/alipay issue 20).
 	case json.Unmarshal(parts["sign"], &sign) != nil || sign == "":
 		return node{}, supplier.ClassBadSignature, noSign.Say()
 	case !holds(c.key, raw, sign):
@@ -124,9 +125,9 @@ func (c *calls) open(name string, x supplier.Exchange) (n node, class supplier.C
 	return n, "", nil
 }
 
-// requestText is what a request signs: every parameter but sign, by name, as it is. Unlike
-// in a notification, sign_type is one of them (opendocs.alipay.com, 自行实现签名; the test
-// compares it with smartwalle/alipay).
+// requestText returns the signed text of a request: all parameters except sign, by name,
+// unescaped. Unlike in a notification, sign_type is included (opendocs.alipay.com, 自行实现签名; the
+// test compares it with smartwalle/alipay).
 func requestText(fields map[string]string) string {
 	return supplier.JoinPairs(fields, slices.Sorted(maps.Keys(fields)))
 }
@@ -137,8 +138,8 @@ func signText(key crypto.Signer, text string) (string, error) {
 	return base64.StdEncoding.EncodeToString(raw), err
 }
 
-// holds checks RSA-SHA256. Go's decoder skips line breaks even when strict: one signature,
-// one text.
+// holds checks RSA-SHA256. Go's decoder skips line breaks even in strict mode, but one
+// signature must have only one encoding.
 func holds(key *rsa.PublicKey, signed []byte, sign string) bool {
 	given, err := base64.StdEncoding.Strict().DecodeString(sign)
 	if err != nil || strings.ContainsAny(sign, "\r\n") {

@@ -8,10 +8,10 @@ import (
 	"backstop/internal/supplier"
 )
 
-// currency of total_amount and refund_fee: Alipay names none, the unit is yuan.
+// currency of total_amount and refund_fee: Alipay sends none, the unit is yuan.
 const currency = "CNY"
 
-// beijing is the zone of every gmt_… time, whatever the name says.
+// beijing is the time zone of all gmt_… times, whatever the name suggests.
 var beijing = time.FixedZone("UTC+8", 8*60*60)
 
 // read lists the parameters that a callback is made of.
@@ -20,21 +20,21 @@ var read = []string{
 	"refund_fee", "gmt_refund", "out_biz_no",
 }
 
-// words is what each trade_status means, in a notification and in the answer to a query.
-// Two of them mean something else where the notification is about a refund.
-// (docs.open.alipay.com/api_1/alipay.trade.query, trade_status; docs.antom.com/ac/gr/trade_status)
+// words maps each trade_status to its meaning, in notifications and in answers to queries. Two
+// of them mean something else in a notification about a refund.
+// (docs.open.alipay.com/api_1/alipay.trade.query, trade_status;
+// docs.antom.com/ac/gr/trade_status)
 var words = supplier.Words{
-	// The trade was made and is not paid.
+	// The trade was created and is not paid.
 	"WAIT_BUYER_PAY": {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"TRADE_SUCCESS":  {Status: supplier.Paid},
-	// The time for refunds is over. May come without TRADE_SUCCESS before it.
+	// The period for refunds is over. May arrive without a preceding TRADE_SUCCESS.
 	"TRADE_FINISHED": {Status: supplier.Paid},
-	// Two things under one word: never paid in time, or paid back in full.
+	// Two meanings: not paid in time, or refunded in full.
 	"TRADE_CLOSED": {Status: supplier.Closed, Reverses: true},
 }
 
-// translate reads authentic parameters. Beside an error it returns what could be
-// read.
+// translate parses authentic parameters. With an error it returns what could be parsed.
 func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 	got := supplier.Callback{
 		EventKey: f["notify_id"], OrderRef: f["out_trade_no"], TradeNo: f["trade_no"],
@@ -45,8 +45,8 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 		if got.EventKey == "" {
 			return got, noTrade.Say()
 		}
-		// Another product's notification has its type elsewhere, and any shape. The
-		// type decides nothing: it names the exception.
+		// Another product's notification has its type elsewhere, and any structure. The type
+		// decides nothing: it names the exception.
 		got.RawStatus = cmp.Or(f["msg_method"], f["notify_type"], got.RawStatus)
 		return got, nil
 	}
@@ -54,8 +54,8 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 	m := words.Of(f["trade_status"])
 	got.Status, got.Reverses = m.Status, m.Reverses
 	switch {
-	// A partial refund leaves TRADE_SUCCESS and repeats it with the refund's data.
-	// TRADE_FINISHED may have those of refunds that were reported earlier.
+	// A partial refund repeats TRADE_SUCCESS with the refund's data. TRADE_FINISHED may contain
+	// the data of refunds that were reported earlier.
 	case refunded(f) && (f["trade_status"] == "TRADE_SUCCESS" || f["trade_status"] == "TRADE_CLOSED"):
 		return refund(got, f)
 	case m.Status == supplier.Paid:
@@ -69,9 +69,9 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 	return got, nil
 }
 
-// refunded reports whether a notification is about a refund: by its time or its
-// amount, never by out_biz_no alone, which other notifications may carry too. An
-// amount of zero is none.
+// refunded reports whether a notification is about a refund: by its time or amount, never by
+// out_biz_no alone, which other notifications may contain too. An amount of zero does not
+// count.
 func refunded(f map[string]string) bool {
 	if f["gmt_refund"] != "" {
 		return true
@@ -89,9 +89,9 @@ func payment(c supplier.Callback, f map[string]string) (supplier.Callback, error
 	return c, nil
 }
 
-// refund reads refund_fee, the sum of the trade's refunds so far. The key holds
-// our refund number (out_biz_no), or the refund's time and the sum where Alipay
-// names none: a second partial refund is another fact.
+// refund reads refund_fee, the sum of the trade's refunds so far. The key contains our refund
+// number (out_biz_no) or, if Alipay sends none, the refund's time and the sum: a second partial
+// refund is another event.
 func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error) {
 	c.RefundNo = f["out_biz_no"]
 	c.OccurredAt = readTime(f["gmt_refund"])
@@ -111,8 +111,8 @@ func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error)
 	return c, nil
 }
 
-// readTime is the zero time where the text is none ("2026-03-01 15:59:58", also
-// with a fraction): nothing is decided by it.
+// readTime returns the zero time for an invalid text (valid: "2026-03-01 15:59:58", also with a
+// fraction): nothing depends on it.
 func readTime(text string) time.Time {
 	at, err := time.ParseInLocation(time.DateTime, text, beijing)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"backstop/internal/supplier"
 )
 
-// calls are the abilities of a supplier whose settings have addresses.
+// calls are the abilities of a supplier with URLs in its settings.
 type calls struct {
 	*adapter
-	own crypto.Signer // of rsa-sha256 only
+	own crypto.Signer // for rsa-sha256 only
 	out supplier.Client
 }
 
-// Abilities are those whose address is set.
+// Abilities returns the calls whose URL is set.
 func (a *adapter) Abilities() (can supplier.Abilities) {
 	if a.calls == nil {
 		return can
@@ -41,8 +41,8 @@ const (
 	maxValue   = 4096 // bytes of what the buyer needs; a QR code holds less than 3,000
 )
 
-// Start begins a payment. It is accepted by a word of paying_values beside our reference
-// and what the buyer needs, and refused by a word of failed_values.
+// Start begins a payment. It is accepted with a status of paying_values together with our
+// reference and what the buyer needs, and refused with a status of failed_values.
 func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
 	params, err := c.payment(p)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started
 	if err != nil {
 		return x.StartUnknown(class, err), nil
 	}
-	// It is not looked at for another cut: an address has parameters of its own.
+	// It is exempt from CheckCut: a URL has its own parameters.
 	value := fields[c.PayValueField]
 	delete(fields, c.PayValueField)
 	got, err := c.content(fields)
@@ -86,7 +86,7 @@ func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started
 
 func (c *config) payKind() string { return cmp.Or(c.PayKind, supplier.ValueQR) }
 
-// payment is what a start sends beside the parameters of every call.
+// payment returns the parameters of a start besides those of every call.
 func (c *calls) payment(p supplier.Payment) (map[string]string, error) {
 	if err := askable(p.Reference); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (c *calls) payment(p supplier.Payment) (map[string]string, error) {
 	}
 	params := map[string]string{
 		c.OrderField: p.Reference, c.AmountField: amount, c.currencyParam(): p.Currency,
-		// A buyer's words in what we sign must not be cut into other parameters.
+		// The buyer's text must not be cut into other parameters of what we sign.
 		subjectParam: strings.ReplaceAll(textlimit.Cut(cmp.Or(p.Subject, p.OrderNo, p.Reference), maxSubject), "&", "＆"),
 	}
 	if p.NotifyURL != "" {
@@ -125,13 +125,13 @@ func askable(ref string) error {
 	return nil
 }
 
-// Query asks about one payment.
+// Query queries one payment.
 func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	return c.about(ctx, c.QueryURL, r)
 }
 
-// Close asks that a payment can never be made. Only a word of closed_values confirms it:
-// what any other word means is for a query to say.
+// Close asks the supplier to end a payment. Only a status of closed_values confirms it; for any
+// other status a query is needed.
 func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	a, err := c.about(ctx, c.CloseURL, r)
 	switch a.State {
@@ -143,7 +143,7 @@ func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 	return a, err
 }
 
-// about makes a call about one payment and returns what the answer says of it.
+// about makes a call about one payment and returns the answer.
 func (c *calls) about(ctx context.Context, address string, r supplier.Ref) (supplier.Answer, error) {
 	if err := askable(r.Reference); err != nil {
 		return supplier.Answer{}, err
@@ -157,15 +157,16 @@ func (c *calls) about(ctx context.Context, address string, r supplier.Ref) (supp
 		return x.Unknown(supplier.ClassBadAnswer, err), nil
 	}
 	m := c.meaning(got.RawStatus)
-	// Money on another account is shown to operators; another word of it is not for us.
+	// A payment on another account is shown to operators; any other status of another account
+	// is ignored.
 	if m.State() != supplier.AnswerPaid && !c.ours(got) {
 		return x.Unknown(supplier.ClassBadAnswer, otherAccount.Say(quoted(got.Identity["account"]))), nil
 	}
 	return x.Judge(r, m, got), nil
 }
 
-// content reads a verified answer as a callback is read. One that names no account is
-// about the account that asked.
+// content parses a verified answer like a callback. One without an account belongs to the
+// account that asked.
 func (c *calls) content(fields map[string]string) (supplier.Callback, error) {
 	got, err := c.translate(fields)
 	if c.AccountField != "" && got.Identity["account"] == "" {
@@ -176,5 +177,5 @@ func (c *calls) content(fields map[string]string) (supplier.Callback, error) {
 
 func (c *calls) ours(got supplier.Callback) bool { return got.Identity["account"] == c.config.Account }
 
-// quoted is a text from outside as a reason shows it.
+// quoted quotes a text from outside for use in a reason.
 func quoted(s string) string { return strconv.Quote(textlimit.Clip(s, 80)) }

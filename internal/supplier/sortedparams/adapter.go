@@ -1,9 +1,9 @@
-// Package sortedparams serves any supplier that signs sorted parameters: the
-// fourth-party gateways (四方), with one set of settings per dialect.
+// Package sortedparams supports any supplier that signs sorted parameters: the fourth-party
+// gateways (四方), with one set of settings per dialect.
 //
-// The family signs name=value pairs, sorted by name and joined with "&", with a
-// shared key (MD5, HMAC) or the supplier's RSA key. README.md shows the dialects, and how
-// such a supplier is asked.
+// The family signs name=value pairs, sorted by name and joined with "&", with a shared key
+// (MD5, HMAC) or the supplier's RSA key. README.md describes the dialects and the calls to such
+// a supplier.
 package sortedparams
 
 import (
@@ -45,18 +45,18 @@ var Kind = supplier.Kind{
 type adapter struct {
 	config
 	code      string
-	publicKey *rsa.PublicKey // of rsa-sha256 only
-	appended  string         // key_append with the key in its place
+	publicKey *rsa.PublicKey // for rsa-sha256 only
+	appended  string         // key_append with the key inserted
 	words     supplier.Words
-	calls     *calls // nil = nothing sends them, or their settings are wrong
+	calls     *calls // nil = no client, or invalid settings for calls
 }
 
-// maxText bounds order and trade numbers, status words and account names in
-// bytes. The longest known trade number has 64.
+// maxText bounds order and trade numbers, status values and account names in bytes. The longest
+// known trade number has 64.
 const maxText = 128
 
-// Parse reads the parameters (the signature covers them), verifies it, and only then
-// interprets them.
+// Parse reads the parameters (which the signature covers), verifies the signature, and only
+// then interprets them.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	fields, err := readFields(a.Format, req)
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	return got, nil
 }
 
-// translate makes a callback of verified fields. With an error it returns what
-// could be read.
+// translate makes a callback from verified fields. With an error it returns what could be
+// parsed.
 func (a *adapter) translate(fields map[string]string) (supplier.Callback, error) {
 	got := supplier.Callback{
 		OrderRef:  textlimit.Cut(fields[a.OrderField], maxText),
@@ -107,8 +107,8 @@ func (a *adapter) translate(fields map[string]string) (supplier.Callback, error)
 	return got, err
 }
 
-// meaning looks the word up in the settings. A supplier without a status field calls
-// only about payments that were made.
+// meaning looks up a status in the settings. A supplier without a status field calls back only
+// about successful payments.
 func (a *adapter) meaning(word string) supplier.Meaning {
 	if a.StatusField == "" {
 		return supplier.Meaning{Status: supplier.Paid}
@@ -116,8 +116,8 @@ func (a *adapter) meaning(word string) supplier.Meaning {
 	return a.words.Of(word)
 }
 
-// eventKey names the fact: two words that both mean paid are one fact, each word
-// that moves nothing is one of its own.
+// eventKey identifies the event: two statuses that both mean paid are one event; each status
+// that moves nothing is its own.
 func eventKey(c supplier.Callback) string {
 	fact := string(c.Status)
 	if c.Status == supplier.Other || c.Status == supplier.Unknown {
@@ -144,7 +144,7 @@ func (a *adapter) checkTexts(fields map[string]string, got supplier.Callback) er
 	return nil
 }
 
-// amount returns minor units and their currency. Only a payment must have them.
+// amount returns minor units and currency. Only a payment must have them.
 func (a *adapter) amount(fields map[string]string, status supplier.Status) (int64, string, error) {
 	currency := cmp.Or(strings.ToUpper(a.optional(fields, a.CurrencyField)), a.Currency)
 	text := fields[a.AmountField]
@@ -168,7 +168,7 @@ func parseAmount(unit, text, currency string) (int64, error) {
 	return money.ParseMajor(text, currency)
 }
 
-// optional is the value of a field that the settings may leave out.
+// optional returns the value of a field that the settings may omit.
 func (a *adapter) optional(fields map[string]string, name string) string {
 	if name == "" {
 		return ""
@@ -176,8 +176,8 @@ func (a *adapter) optional(fields map[string]string, name string) string {
 	return fields[name]
 }
 
-// Reply answers with the text that the settings give, and with the status, for
-// suppliers that read it.
+// Reply answers with the text in the settings, and with an HTTP status for suppliers that read
+// it.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
 	body := a.config.Reply.Failure
 	if r == supplier.Taken {
@@ -186,7 +186,7 @@ func (a *adapter) Reply(r supplier.Result) supplier.Reply {
 	return supplier.Reply{Status: r.HTTPStatus(), ContentType: a.config.Reply.ContentType, Body: []byte(body)}
 }
 
-// Identity is the account that the message must name, where one is configured.
+// Identity returns the account that the message must contain, if one is configured.
 func (a *adapter) Identity() map[string]string {
 	if a.AccountField == "" {
 		return map[string]string{}
@@ -194,5 +194,5 @@ func (a *adapter) Identity() map[string]string {
 	return map[string]string{"account": a.config.Account}
 }
 
-// Account is the supplier's code here: the family has no common account number.
+// Account is based on the supplier's code: the family has no common account number.
 func (a *adapter) Account() string { return "sortedparams:" + a.code }

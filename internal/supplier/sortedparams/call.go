@@ -25,9 +25,9 @@ import (
 	"backstop/internal/supplier"
 )
 
-// ask sends the parameters and returns the fields of the answer, whose signature holds.
-// Beside an error, the class says what is wrong with the answer; the Exchange has it where
-// there is none.
+// ask sends the parameters and returns the fields of the answer, after verifying its signature.
+// With an error, the class says what is wrong with the answer; if there is no answer, the
+// Exchange has the class.
 func (c *calls) ask(ctx context.Context, address string, params map[string]string) (map[string]string, supplier.Exchange, supplier.Class, error) {
 	params[timeParam] = strconv.FormatInt(time.Now().Unix(), 10)
 	params[nonceParam] = rand.Text()[:16]
@@ -61,7 +61,7 @@ func (c *calls) request(address string, params map[string]string) (supplier.Call
 	if err != nil {
 		return supplier.Call{}, err
 	}
-	// Without the address's own query, which may hold a key.
+	// Without the URL's own query, which may contain a key.
 	shown := cmp.Or(u.EscapedPath(), "/") + "\n\n" + supplier.JoinPairs(params, slices.Sorted(maps.Keys(params)))
 	call := supplier.Call{Method: http.MethodPost, Shown: shown, Header: http.Header{}}
 	signed := maps.Clone(params)
@@ -109,8 +109,8 @@ func writeXML(fields map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// sign makes the signature that holds would accept from the supplier. sign_case "any" is
-// lower: that is what most of the family write.
+// sign makes the signature that holds would accept from the supplier. sign_case "any" means
+// lower case here, as most of the family write it.
 func (c *calls) sign(text []byte) (string, error) {
 	var sum []byte
 	switch c.Algorithm {

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Parameters of a request that the settings do not name (contract §8).
+// Parameters of a request with fixed names (contract §8).
 const (
 	timeParam    = "time"  // Unix seconds
 	nonceParam   = "nonce" // 16 characters
@@ -18,10 +18,10 @@ const (
 	expiresParam = "expires_at" // Unix seconds
 )
 
-// currencyParam is where a start names the currency.
+// currencyParam returns the name of a start's currency parameter.
 func (c *config) currencyParam() string { return cmp.Or(c.CurrencyField, "currency") }
 
-// forCalls checks what only calls need, and returns our own key, of rsa-sha256.
+// forCalls checks what only calls need, and returns our own key for rsa-sha256.
 func (c *config) forCalls(theirs *rsa.PublicKey) (*rsa.PrivateKey, error) {
 	if wrong := c.checkCalls(); wrong != nil {
 		return nil, wrong
@@ -33,8 +33,8 @@ func (c *config) forCalls(theirs *rsa.PublicKey) (*rsa.PrivateKey, error) {
 	return own, nil
 }
 
-// checkCalls checks what is wanted of a supplier that can be called. A setting without
-// the others that it needs would be an ability that never works.
+// checkCalls checks the requirements of calls. A setting without the others that it needs would
+// be an ability that never works.
 func (c *config) checkCalls() *supplier.FieldError {
 	if wrong := known(choice{"answer_format", c.AnswerFormat, "json form xml"}, choice{"pay_kind", c.payKind(), "qr redirect"}); wrong != nil {
 		return wrong
@@ -43,8 +43,8 @@ func (c *config) checkCalls() *supplier.FieldError {
 		if !isAddress(a.address) {
 			return wrong(a.field, "not an address such as https://pay.example.com/query")
 		}
-		// Without it every message means paid: an answer, and a request of ours that comes
-		// back as a callback.
+		// Without it every message means paid: any answer, and even our own request coming back
+		// as a callback.
 		if c.StatusField == "" {
 			return wrong("status_field", "missing: an answer from %s has to name the state", a.field)
 		}
@@ -68,7 +68,7 @@ func (c *config) checkCalls() *supplier.FieldError {
 	return c.checkParams()
 }
 
-// checkParams makes sure that no two parameters of a request have one name.
+// checkParams makes sure that no two parameters of a request have the same name.
 func (c *config) checkParams() *supplier.FieldError {
 	if len(c.addresses()) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (c *config) checkParams() *supplier.FieldError {
 
 type address struct{ field, address string }
 
-// addresses are those that are set.
+// addresses returns the URLs that are set.
 func (c *config) addresses() []address {
 	all := []address{{"query_url", c.QueryURL}, {"close_url", c.CloseURL}, {"pay_url", c.PayURL}}
 	return slices.DeleteFunc(all, func(a address) bool { return a.address == "" })
@@ -102,8 +102,8 @@ func isAddress(text string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil && u.Fragment == ""
 }
 
-// ownKey is what signs our requests with rsa-sha256: the key that verifies the supplier's
-// messages cannot sign.
+// ownKey returns the key that signs our requests with rsa-sha256; the key that verifies the
+// supplier's messages cannot sign.
 func (c *config) ownKey(theirs *rsa.PublicKey) (*rsa.PrivateKey, *supplier.FieldError) {
 	if c.Algorithm != "rsa-sha256" {
 		if c.PrivateKey != "" {
@@ -121,7 +121,8 @@ func (c *config) ownKey(theirs *rsa.PublicKey) (*rsa.PrivateKey, *supplier.Field
 	if err != nil {
 		return nil, wrong("private_key", "%v", err)
 	}
-	// With one pair for both sides, our own request would be a message of the supplier.
+	// With one key pair for both sides, our own request would pass as a message of the
+	// supplier.
 	if own.PublicKey.Equal(theirs) {
 		return nil, wrong("public_key", "belongs to private_key; the supplier's is wanted")
 	}

@@ -33,18 +33,18 @@ type config struct {
 	Currency      string `json:"currency"`
 	CurrencyField string `json:"currency_field"`
 	StatusField   string `json:"status_field"`
-	// The values of StatusField, by what they mean.
+	// The values of StatusField, by meaning.
 	PaidValues     []string `json:"paid_values"`
 	FailedValues   []string `json:"failed_values"`
-	ClosedValues   []string `json:"closed_values"`    // can never be paid any more
-	PayingValues   []string `json:"paying_values"`    // not yet
+	ClosedValues   []string `json:"closed_values"`    // can no longer be paid
+	PayingValues   []string `json:"paying_values"`    // not paid yet
 	NotFoundValues []string `json:"not_found_values"` // the supplier has no such payment
 	AccountField   string   `json:"account_field"`
 	Account        string   `json:"account"`
 
 	Reply reply `json:"reply"`
 
-	// The rest serves the calls.
+	// For calls.
 	QueryURL      string `json:"query_url"`
 	CloseURL      string `json:"close_url"`
 	PayURL        string `json:"pay_url"`
@@ -62,8 +62,8 @@ type reply struct {
 
 const keyMark = "{key}"
 
-// readConfig reads the settings, fills in what they leave out and checks what callbacks
-// need. The key is the supplier's, of rsa-sha256.
+// readConfig parses the settings, fills in defaults and checks what callbacks need. The key is
+// the supplier's, for rsa-sha256.
 func readConfig(raw json.RawMessage) (config, *rsa.PublicKey, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {
@@ -116,7 +116,7 @@ func (c *config) checkWords() *supplier.FieldError {
 	)
 }
 
-// choice is a field that takes one of some words.
+// choice is a field with a fixed set of values.
 type choice struct{ field, value, words string }
 
 func known(all ...choice) *supplier.FieldError {
@@ -128,8 +128,8 @@ func known(all ...choice) *supplier.FieldError {
 	return nil
 }
 
-// checkFields checks the parameter names. One that is read must be signed: otherwise
-// anyone could change it.
+// checkFields checks the parameter names. Every parameter that is read must be signed:
+// otherwise anyone could change it.
 func (c *config) checkFields() *supplier.FieldError {
 	for _, f := range []struct{ name, value string }{{"order_field", c.OrderField}, {"amount_field", c.AmountField}} {
 		if f.value == "" {
@@ -150,7 +150,7 @@ func (c *config) checkFields() *supplier.FieldError {
 	return nil
 }
 
-// meaningful are the parameters that a callback is made of.
+// meaningful returns the parameters that a callback is made of.
 func (c *config) meaningful() []string {
 	names := []string{c.OrderField, c.TradeField, c.AmountField, c.CurrencyField, c.StatusField, c.AccountField}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
@@ -186,7 +186,7 @@ func (c *config) checkMeaning() *supplier.FieldError {
 	return nil
 }
 
-// values are the lists of words with what each of them means.
+// values returns the lists of statuses with their meanings.
 func (c *config) values() []valueList {
 	return []valueList{
 		{"paid_values", c.PaidValues, supplier.Meaning{Status: supplier.Paid}},
@@ -203,7 +203,7 @@ type valueList struct {
 	means supplier.Meaning
 }
 
-// table is all of the words.
+// table returns all statuses with their meanings.
 func (c *config) table() supplier.Words {
 	all := supplier.Words{}
 	for _, v := range c.values() {
@@ -224,8 +224,8 @@ func (c *config) checkReply() *supplier.FieldError {
 	return nil
 }
 
-// checkKeys makes sure that every signature depends on a secret, or on the supplier's
-// own key pair.
+// checkKeys makes sure that every signature depends on a secret, or on the supplier's own key
+// pair.
 func (c *config) checkKeys() (*rsa.PublicKey, *supplier.FieldError) {
 	keyed := strings.Contains(*c.KeyAppend, keyMark)
 	if c.Algorithm == "md5" && !keyed {

@@ -14,8 +14,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// readFields returns the message's parameters by name, from the one place where
-// the format puts them. Errors are *Refused as malformed.
+// readFields returns the message's parameters by name, from the one place where the format has
+// them. Errors are *Refused as malformed.
 func readFields(format string, req *supplier.Request) (map[string]string, error) {
 	var fields map[string]string
 	var err error
@@ -42,8 +42,8 @@ func readFields(format string, req *supplier.Request) (map[string]string, error)
 	return fields, nil
 }
 
-// readForm reads a GET's query or a POST's body, never both: one could be used to
-// smuggle a parameter past a check of the other.
+// readForm reads a GET's query or a POST's body, never both: one could be used to smuggle a
+// parameter past a check of the other.
 func readForm(req *supplier.Request) (map[string]string, error) {
 	switch {
 	case req.Method == http.MethodGet && len(req.Body) == 0:
@@ -57,9 +57,9 @@ func readForm(req *supplier.Request) (map[string]string, error) {
 	}
 }
 
-// readJSON reads a flat object. A string is its text; a number keeps its digits
-// as sent ("1.50" is not "1.5"); true and false are those words; null is empty;
-// an inner object or list is its own text without the white space between tokens.
+// readJSON reads a flat object. A string is its text; a number keeps its digits as sent ("1.50"
+// is not "1.5"); true and false are these words; null is empty; a nested object or list is its
+// own text without whitespace between tokens.
 func readJSON(req *supplier.Request) (map[string]string, error) {
 	if req.Method != http.MethodPost {
 		return nil, supplier.RefuseMalformed(postOnly, strconv.Quote(textlimit.Clip(req.Method, 10)))
@@ -99,10 +99,10 @@ func jsonText(raw json.RawMessage) (string, error) {
 	}
 }
 
-// readXML reads one root element with one element per parameter, whose text
-// (CDATA or not) is taken as it is. Everything in which two XML readers may
-// differ is refused: document types and entities of their own, comments (which
-// split a text in two), attributes, namespaces, deeper elements, a name twice.
+// readXML reads one root element with one element per parameter, whose text (CDATA or not) is
+// used as is. Everything that two XML readers may read differently is refused: document types
+// and custom entities, comments (which split a text in two), attributes, namespaces, nested
+// elements, duplicate names.
 func readXML(req *supplier.Request) (map[string]string, error) {
 	if req.Method != http.MethodPost {
 		return nil, supplier.RefuseMalformed(postOnly, strconv.Quote(textlimit.Clip(req.Method, 10)))
@@ -127,18 +127,18 @@ func readXML(req *supplier.Request) (map[string]string, error) {
 	return r.fields, nil
 }
 
-// xmlReader is the place in a flat document: depth 1 is inside the root, 2 inside
-// a parameter.
+// xmlReader tracks the position in a flat document: depth 1 is inside the root, 2 inside a
+// parameter.
 type xmlReader struct {
 	fields  map[string]string
 	depth   int
-	started bool // something was seen; a declaration may only come first
+	started bool // a token was seen; a declaration may only come first
 	closed  bool // the root has ended
 	name    string
 	text    strings.Builder
 }
 
-// take reads one token and returns what is wrong with it, "" where nothing is.
+// take processes one token and returns what is wrong with it; "" = nothing.
 func (r *xmlReader) take(token xml.Token) (problem string) {
 	switch token := token.(type) {
 	case xml.StartElement:

@@ -16,10 +16,9 @@ import (
 	"backstop/internal/supplier"
 )
 
-// verify checks the signature, records the step "signature" and returns the names of
-// the signed parameters. The trace names them too, since the usual mistake in a new
-// supplier's settings is one too many or too few; it never holds their values or the
-// key.
+// verify checks the signature, records the step "signature" and returns the names of the signed
+// parameters. The trace names them too, because the usual mistake in a new supplier's settings
+// is one too many or too few; it never contains their values or the key.
 func (a *adapter) verify(fields map[string]string, t *supplier.Trace) (signed []string, err error) {
 	const step = "signature"
 	given := fields[a.SignField]
@@ -49,8 +48,8 @@ func (a *adapter) signedNames(fields map[string]string) []string {
 	return names
 }
 
-// signedText is name=value&name=value and what the settings append. Values are the
-// decoded ones, not escaped again: that is how this family signs.
+// signedText returns name=value&name=value followed by what the settings append. Values are
+// decoded and not escaped again: that is how this family signs.
 func (a *adapter) signedText(fields map[string]string, names []string) []byte {
 	return []byte(supplier.JoinPairs(fields, names) + a.appended)
 }
@@ -69,8 +68,8 @@ func (a *adapter) holds(given string, text []byte) bool {
 	}
 }
 
-// sameHex compares in constant time. "any" means all lower or all upper: a mixed
-// text comes from no supplier.
+// sameHex compares in constant time. "any" means all lower or all upper case; no supplier mixes
+// them.
 func (a *adapter) sameHex(given string, sum []byte) bool {
 	lower := hex.EncodeToString(sum)
 	upper := strings.ToUpper(lower)
@@ -87,7 +86,8 @@ func (a *adapter) sameHex(given string, sum []byte) bool {
 }
 
 func (a *adapter) holdsRSA(given string, text []byte) bool {
-	// Go's decoder skips line breaks even when strict: one signature, one text.
+	// Go's decoder skips line breaks even in strict mode, but one signature must have only one
+	// encoding.
 	signature, err := base64.StdEncoding.Strict().DecodeString(given)
 	if err != nil || strings.ContainsAny(given, "\r\n") {
 		return false

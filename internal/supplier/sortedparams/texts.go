@@ -2,7 +2,7 @@ package sortedparams
 
 import "backstop/internal/base/text"
 
-// Texts are what rows keep of this package by a code and its arguments.
+// Texts are the texts that rows store by code and arguments.
 var Texts text.Codes
 
 var (

@@ -1,8 +1,8 @@
-// Package stripe reads Stripe's webhook events, and starts, queries and cancels payment
+// Package stripe parses Stripe's webhook events, and starts, queries and cancels payment
 // intents.
 //
-// It does not verify with Stripe's library, which accepts a signed time in the future;
-// the protocol is one HMAC.
+// It does not verify with Stripe's library, which accepts signed times in the future; the
+// protocol is a single HMAC.
 package stripe
 
 import (
@@ -27,13 +27,13 @@ var Kind = supplier.Kind{
 }
 
 const (
-	// window is the default tolerance of Stripe's own libraries
-	// (docs.stripe.com/webhooks), here on both sides.
+	// window is the default tolerance of Stripe's own libraries (docs.stripe.com/webhooks),
+	// applied in both directions.
 	window = 5 * time.Minute
-	// maxSignatures bounds the v1 entries of one header. Stripe sends one for each
-	// active secret of the endpoint: two while a secret is rolled.
+	// maxSignatures bounds the v1 entries of one header. Stripe sends one per active secret of
+	// the endpoint: two while a secret is rolled.
 	maxSignatures = 10
-	// ownAccount stands for the account that owns the endpoint: its events name none.
+	// ownAccount stands for the account that owns the endpoint: its events contain none.
 	ownAccount = "own"
 )
 
@@ -66,7 +66,7 @@ func newAdapter(code string, raw json.RawMessage, out supplier.Client) (supplier
 				Problem: "is not a webhook signing secret; those begin with whsec_ (the API key is another)",
 			}
 		}
-		// The whole text is the HMAC key, its prefix included.
+		// The whole text, including its prefix, is the HMAC key.
 		a.secrets = append(a.secrets, []byte(secret))
 	}
 	var err error
@@ -74,7 +74,7 @@ func newAdapter(code string, raw json.RawMessage, out supplier.Client) (supplier
 	return a, supplier.ForCalls(err)
 }
 
-// Parse reads an event. The README lists what each one means.
+// Parse parses an event. The README lists what each event means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	signedAt, err := a.verify(req, t)
 	if err != nil {
@@ -125,8 +125,8 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	return time.Time{}, supplier.RefuseSignature(signatureWrong, len(signatures), len(a.secrets))
 }
 
-// splitHeader reads "t=1492774577,v1=5257a8…,v0=6ffbb5…". Only v1 counts: v0 is a fake
-// scheme of test events, and accepting any scheme would allow a downgrade.
+// splitHeader parses "t=1492774577,v1=5257a8…,v0=6ffbb5…". Only v1 counts: v0 is a fake scheme
+// of test events, and accepting any scheme would allow a downgrade.
 func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(part, "=")
@@ -151,7 +151,7 @@ func splitHeader(header string) (stamp string, v1 [][]byte, err error) {
 	return stamp, v1, nil
 }
 
-// unix reads the stamp, after the signature over it was verified.
+// unix parses the timestamp, after the signature over it has been verified.
 func unix(stamp string) (time.Time, error) {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
@@ -160,8 +160,8 @@ func unix(stamp string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// Reply answers with a status: any 2xx is taken, anything else is sent again for up to
-// three days. The body is shown in Stripe's event log.
+// Reply answers with a status: any 2xx means taken, anything else makes Stripe repeat the event
+// for up to three days. The body appears in Stripe's event log.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
 	return supplier.Reply{Status: r.HTTPStatus(), ContentType: "application/json", Body: []byte(replies[r])}
 }
@@ -174,11 +174,11 @@ var replies = map[supplier.Result]string{
 	supplier.InternalFailed: `{"error":"internal error, send again"}`,
 }
 
-// Identity is the account itself: each endpoint has a signing secret of its own. An
-// endpoint for connected accounts (Connect) also gets the events of their payments,
-// live ones and tests, with metadata of their choice: that is money of others.
+// Identity is the account itself: each endpoint has its own signing secret. An endpoint for
+// connected accounts (Connect) also gets the events of their payments, live and test, with
+// metadata of their choice: that money belongs to others.
 func (a *adapter) Identity() map[string]string { return map[string]string{"account": ownAccount} }
 
-// Account is the supplier's code here: the config holds no account number.
-// Stripe's object ids are unique over all accounts.
+// Account is based on the supplier's code: the config contains no account number. Stripe's
+// object ids are unique over all accounts.
 func (a *adapter) Account() string { return "stripe:" + a.code }

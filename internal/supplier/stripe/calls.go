@@ -19,24 +19,25 @@ import (
 
 const (
 	defaultBase = "https://api.stripe.com"
-	// apiVersion is the one whose answers are read here; without it the account's own would
-	// decide their form (docs.stripe.com/api/versioning).
+	// apiVersion is the version whose answers are parsed here; without it the account's default
+	// version would determine their form (docs.stripe.com/api/versioning).
 	apiVersion = "2024-06-20"
-	// repeatWithin: Stripe keeps an idempotency key for at least 24 hours and then takes the
-	// same call for a new one (docs.stripe.com/idempotency). The rest is for clocks and delays.
+	// repeatWithin: Stripe keeps an idempotency key for at least 24 hours and then treats the
+	// same call as a new one (docs.stripe.com/idempotency). The difference allows for clocks
+	// and delays.
 	repeatWithin = 20 * time.Hour
 	maxKey       = 255 // characters of an idempotency key (docs.stripe.com/idempotency)
 	maxText      = 500 // of our description; Stripe takes more (from memory)
 	foundAtMost  = 100 // results of a search (docs.stripe.com/api/payment_intents/search)
 )
 
-// caller is what calls are made with.
+// caller holds what calls are made with.
 type caller struct {
 	out       supplier.Client
 	base, key string
 }
 
-// caller is nil where the config has no key for calls, or nothing sends them.
+// caller returns nil if the config has no key for calls, or there is no client.
 func (c config) caller(out supplier.Client) (*caller, error) {
 	if err := supplier.CheckURL("base_url", c.BaseURL); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (c config) caller(out supplier.Client) (*caller, error) {
 	if c.BaseURL != "" {
 		base = strings.TrimRight(c.BaseURL, "/")
 	}
-	// Stripe signs no answers: TLS is the only proof that they are Stripe's.
+	// Stripe does not sign answers: TLS is the only proof that they are Stripe's.
 	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
 		return nil, &supplier.FieldError{Field: "base_url", Problem: "must be https: nothing else proves that an answer is Stripe's (http is for loopback only)"}
 	}
@@ -69,7 +70,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// Abilities are all three with an API key.
+// Abilities returns all three if there is an API key.
 func (a *adapter) Abilities() supplier.Abilities {
 	if a.caller == nil {
 		return supplier.Abilities{}
@@ -77,7 +78,7 @@ func (a *adapter) Abilities() supplier.Abilities {
 	return supplier.Abilities{Payer: a, Querier: a, Closer: a}
 }
 
-// intentAnswer is a payment intent as an answer has it.
+// intentAnswer is a payment intent in an answer.
 type intentAnswer struct {
 	object
 	Object       string          `json:"object"`
@@ -85,8 +86,8 @@ type intentAnswer struct {
 	LatestCharge json.RawMessage `json:"latest_charge"` // expanded where we ask for that
 }
 
-// Start creates a payment intent. Its key is our reference, so that a repeat gets the first
-// answer again; after repeatWithin nothing is sent any more.
+// Start creates a payment intent. The idempotency key is our reference, so that a repeat gets
+// the first answer again; after repeatWithin nothing is sent any more.
 func (a *adapter) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
 	if err := check(p); err != nil {
 		return supplier.Started{}, err
@@ -128,7 +129,7 @@ func (a *adapter) Start(ctx context.Context, p supplier.Payment) (supplier.Start
 	}, nil
 }
 
-// check is a *FieldError where Stripe cannot take the payment.
+// check returns a *FieldError if Stripe cannot take the payment.
 func check(p supplier.Payment) error {
 	exponent, err := money.Exponent(p.Currency)
 	switch {
@@ -146,17 +147,17 @@ func check(p supplier.Payment) error {
 	return nil
 }
 
-// refuses reports whether an error says for certain that no intent was made: the request is
-// invalid, or the key may not make it (docs.stripe.com/api/errors: 400, 401, 403). 402
-// and 404 are not answers to a create, 409 is another call with this key, 429 and 5xx are
-// about the moment.
+// refuses reports whether an error definitely means that no intent was created: the request is
+// invalid, or the key is not allowed to (docs.stripe.com/api/errors: 400, 401, 403). 402 and
+// 404 are not answers to a create, 409 is another call with this key, 429 and 5xx are
+// temporary.
 func refuses(x supplier.Exchange) bool {
 	return x.Class == supplier.ClassRefused &&
 		(x.Status == http.StatusBadRequest || x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden)
 }
 
-// Query retrieves the intent, or searches for one by our number where its id was never
-// got: a merchant's own, or one whose answer was lost.
+// Query retrieves the intent, or searches by our number if its id is unknown: one created by
+// the merchant, or one whose answer was lost.
 func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	if r.ExternalID == "" {
 		return a.search(ctx, r)
@@ -164,15 +165,15 @@ func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	path := "/v1/payment_intents/" + url.PathEscape(r.ExternalID) + "?expand%5B%5D=latest_charge"
 	x, body, err := a.call(ctx, http.MethodGet, path, nil, "")
 	if err != nil {
-		// A 404 as well: we have the id from Stripe, and intents are never deleted. It is
-		// rather the key of another account.
+		// Including a 404: the id came from Stripe, and intents are never deleted. More likely
+		// the key belongs to another account.
 		return x.Unknown("", err), nil
 	}
 	return a.judge(x, body, r), nil
 }
 
-// search finds intents by our number. It may lag behind by a minute, and by an hour
-// during outages (docs.stripe.com/api/payment_intents/search): finding nothing says nothing.
+// search finds intents by our number. The index may lag behind by a minute, and by an hour
+// during outages (docs.stripe.com/api/payment_intents/search): finding nothing proves nothing.
 func (a *adapter) search(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.Reference)
 	query := url.Values{"query": {`metadata["order_no"]:"` + quoted + `"`}, "limit": {strconv.Itoa(foundAtMost)}, "expand[]": {"data.latest_charge"}}
@@ -194,7 +195,7 @@ func (a *adapter) search(ctx context.Context, r supplier.Ref) (supplier.Answer, 
 	case len(found.Data) == 0:
 		return x.Unknown(supplier.ClassOK, nothingFound.Say()), nil
 	}
-	// One that is paid decides; else one that may be paid still. Only all together say closed.
+	// A paid one decides; otherwise one that may still be paid. It is closed only if all are.
 	var best supplier.Answer
 	for _, one := range found.Data {
 		switch answer := a.judge(x, one, r); {
@@ -211,8 +212,9 @@ func (a *adapter) search(ctx context.Context, r supplier.Ref) (supplier.Answer, 
 	return best, nil
 }
 
-// Close cancels the intent. Without its id nothing is sent: Query finds it. A repeat needs
-// no key: an intent is canceled once, and a key would repeat a 500 for a day.
+// Close cancels the intent. Without its id nothing is sent: Query finds it first. A repeat
+// needs no key: an intent can be cancelled only once, and with a key a 500 would be repeated
+// for a day.
 func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	if r.ExternalID == "" {
 		return supplier.Exchange{}.Unknown(supplier.ClassRefused, noID.Say()), nil
@@ -220,7 +222,7 @@ func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	form := url.Values{"cancellation_reason": {"abandoned"}}
 	x, body, err := a.call(ctx, http.MethodPost, "/v1/payment_intents/"+url.PathEscape(r.ExternalID)+"/cancel", form, "")
 	if err != nil {
-		// Also payment_intent_unexpected_state: it is paid, or canceled already.
+		// Including payment_intent_unexpected_state: it is paid, or already cancelled.
 		return x.Unknown("", err), nil
 	}
 	answer := a.judge(x, body, r)
@@ -230,7 +232,7 @@ func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	return answer, nil
 }
 
-// judge reads one intent.
+// judge evaluates one intent.
 func (a *adapter) judge(x supplier.Exchange, body []byte, r supplier.Ref) supplier.Answer {
 	var o intentAnswer
 	if err := supplier.DecodeJSON(body, &o); err != nil {
@@ -269,15 +271,15 @@ func (a *adapter) judge(x supplier.Exchange, body []byte, r supplier.Ref) suppli
 	return answer
 }
 
-// chargeAnswer is what is read of an intent's charge. An intent stays succeeded when its
-// money goes back; only the charge says so (docs.stripe.com/api/charges/object).
+// chargeAnswer is the part of an intent's charge that is used. An intent stays succeeded after
+// a refund; only the charge shows it (docs.stripe.com/api/charges/object).
 type chargeAnswer struct {
 	Created        int64           `json:"created"`
 	Refunded       bool            `json:"refunded"`
 	AmountRefunded json.RawMessage `json:"amount_refunded"`
 }
 
-// chargeOf is the zero value where the answer has the charge's id only.
+// chargeOf returns the zero value if the answer contains only the charge's id.
 func chargeOf(raw json.RawMessage) (c chargeAnswer) {
 	if json.Unmarshal(raw, &c) != nil {
 		return chargeAnswer{}
@@ -285,15 +287,15 @@ func chargeOf(raw json.RawMessage) (c chargeAnswer) {
 	return c
 }
 
-// back reports whether a part of the money, or all of it, went back.
+// back reports whether some or all of the money was refunded.
 func (c chargeAnswer) back() bool {
 	amount, err := money.ParseMinor(string(c.AmountRefunded))
 	return c.Refunded || err == nil && amount > 0
 }
 
-// call makes one call. Without an error the answer has the status 200; body is the answer
-// as it came, and the Exchange has no secret of it. ClassRefused is an error that is about
-// the request.
+// call makes one call. Without an error the status of the answer is 200; body is the raw
+// answer, and the Exchange contains no secret of it. ClassRefused is an error about the
+// request.
 func (a *adapter) call(ctx context.Context, method, path string, form url.Values, key string) (supplier.Exchange, []byte, error) {
 	c := supplier.Call{Method: method, URL: a.base + path, Header: http.Header{}}
 	c.Header.Set("Authorization", "Bearer "+a.key)
@@ -331,11 +333,11 @@ func (a *adapter) call(ctx context.Context, method, path string, form url.Values
 	return x, body, errorCode.Say(x.Status, strconv.Quote(e.word()))
 }
 
-// clientSecret is an intent's secret in an answer: whoever has it can pay the intent, and
-// see it.
+// clientSecret matches an intent's secret in an answer: whoever has it can pay and see the
+// intent.
 var clientSecret = regexp.MustCompile(`(_secret_|"client_secret"\s*:\s*")[^"\s]+`)
 
-// errorAnswer is docs.stripe.com/api/errors.
+// errorAnswer is an error (docs.stripe.com/api/errors).
 type errorAnswer struct {
 	Error struct {
 		Type string `json:"type"`
@@ -343,7 +345,7 @@ type errorAnswer struct {
 	} `json:"error"`
 }
 
-// word is the code, and the type where there is none.
+// word returns the error code, or the type if there is none.
 func (e errorAnswer) word() string {
 	if e.Error.Code != "" {
 		return textlimit.Clip(e.Error.Code, 80)
@@ -351,7 +353,7 @@ func (e errorAnswer) word() string {
 	return textlimit.Clip(e.Error.Type, 80)
 }
 
-// wordOf is the word of an error that was read before; "" where there was none.
+// wordOf returns the word of an error answer; "" if it is not one.
 func wordOf(body []byte) string {
 	var e errorAnswer
 	if json.Unmarshal(body, &e) != nil {

@@ -11,8 +11,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// disputeObject is what is read of a dispute. Only its number is needed: a dispute with
-// an unexpected field becomes an exception all the same.
+// disputeObject is the part of a dispute that is used. Only its id is required: a dispute with
+// an unexpected field still becomes an exception.
 type disputeObject struct {
 	ID              json.RawMessage `json:"id"`
 	Charge          json.RawMessage `json:"charge"`
@@ -24,11 +24,11 @@ type disputeObject struct {
 	EvidenceDetails json.RawMessage `json:"evidence_details"`
 }
 
-// disputesOver are the statuses after which nothing more can be done.
+// disputesOver are the final statuses.
 var disputesOver = []string{"won", "lost", "warning_closed", "prevented"}
 
-// dispute reads a dispute. Its messages differ in more than status and amount, so
-// each event is a fact of its own and keeps its id as the key.
+// dispute parses a dispute. Its messages differ in more than status and amount, so each event
+// counts separately, with its id as the key.
 func dispute(got supplier.Callback, raw json.RawMessage) (supplier.Callback, error) {
 	var o disputeObject
 	if err := json.Unmarshal(raw, &o); err != nil {
@@ -51,7 +51,7 @@ func dispute(got supplier.Callback, raw json.RawMessage) (supplier.Callback, err
 	return got, nil
 }
 
-// dueBy is the Unix second up to which evidence is accepted, 0 where none is given.
+// dueBy returns the deadline for evidence in Unix seconds; 0 = none given.
 func dueBy(details json.RawMessage) int64 {
 	var d struct {
 		DueBy json.RawMessage `json:"due_by"`

@@ -14,15 +14,15 @@ import (
 type event struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
-	Created int64  `json:"created"` // seconds; when the thing happened
-	Account string `json:"account"` // of an event of a connected account only
+	Created int64  `json:"created"` // seconds; when the event happened
+	Account string `json:"account"` // only for events of a connected account
 	Data    struct {
 		Object json.RawMessage `json:"object"`
 	} `json:"data"`
 }
 
-// object is what is read of a payment intent, a checkout session, a charge or a
-// refund. Amounts keep their text for money.ParseMinor.
+// object is the part of a payment intent, checkout session, charge or refund that is used.
+// Amounts keep their text for money.ParseMinor.
 type object struct {
 	ID             string          `json:"id"`
 	Currency       string          `json:"currency"`
@@ -39,10 +39,10 @@ type object struct {
 	} `json:"metadata"`
 }
 
-// maxMoment is the last second of the year 9999 (Unix): RFC 3339 has no later ones.
+// maxMoment is the last second of the year 9999 (Unix), the latest that RFC 3339 can express.
 const maxMoment = 253402300799
 
-// moment is the zero time where RFC 3339 cannot write the seconds.
+// moment returns the zero time if RFC 3339 cannot express the seconds.
 func moment(seconds int64) time.Time {
 	if seconds <= 0 || seconds > maxMoment {
 		return time.Time{}
@@ -50,8 +50,8 @@ func moment(seconds int64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// translate reads an authentic event. Beside an error it returns what could be
-// read, without a status.
+// translate parses an authentic event. With an error it returns what could be parsed, without a
+// status.
 func translate(body []byte) (supplier.Callback, error) {
 	var e event
 	if err := supplier.DecodeJSON(body, &e); err != nil {
@@ -69,7 +69,7 @@ func translate(body []byte) (supplier.Callback, error) {
 	read := readers[e.Type]
 	if read == nil {
 		got.Status = m.Status
-		return got, nil // some other product's event may have any shape
+		return got, nil // events of other products may have any structure
 	}
 	var o object
 	if err := json.Unmarshal(e.Data.Object, &o); err != nil {
@@ -95,23 +95,23 @@ func translate(body []byte) (supplier.Callback, error) {
 	return got, nil
 }
 
-// partial is a callback that is shown and moves nothing.
+// partial returns a callback that is shown and moves nothing.
 func partial(c supplier.Callback) supplier.Callback {
 	c.Status, c.Final = supplier.Other, false
 	return c
 }
 
-// reader fills in the callback and returns the word for what happened, and the text of
-// the amount.
+// reader fills in the callback and returns a word for what happened, and the text of the
+// amount.
 type reader func(c *supplier.Callback, o object) (word string, amount json.RawMessage)
 
-// readers are for the events about a payment.
+// readers parse the events about a payment.
 var readers = map[string]reader{
 	"payment_intent.succeeded":      intent(func(o object) json.RawMessage { return o.AmountReceived }),
 	"payment_intent.payment_failed": intent(func(o object) json.RawMessage { return o.Amount }),
 	"payment_intent.canceled":       intent(func(o object) json.RawMessage { return o.Amount }),
-	// A completed session need not be paid: with bank debits the money comes days
-	// later, and with it async_payment_succeeded.
+	// A completed session need not be paid: with bank debits the payment succeeds days later,
+	// with async_payment_succeeded.
 	"checkout.session.completed": func(c *supplier.Callback, o object) (string, json.RawMessage) {
 		defer func() { c.EventKey += ":" + o.PaymentStatus }()
 		_, amount := session(c, o)
@@ -123,8 +123,8 @@ var readers = map[string]reader{
 	// A charge that belongs to an intent only repeats the intent's events.
 	"charge.succeeded": charged,
 	"charge.captured":  charged,
-	// The amount is the sum of the charge's refunds so far, hence part of the key:
-	// a second partial refund is another fact.
+	// The amount is the sum of the charge's refunds so far and therefore part of the key: a
+	// second partial refund is another event.
 	"charge.refunded": func(c *supplier.Callback, o object) (string, json.RawMessage) {
 		payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 		c.EventKey += ":" + string(o.AmountRefunded)
@@ -136,7 +136,7 @@ var readers = map[string]reader{
 	"charge.refund.updated": refund, // name of refund.updated in older API versions
 }
 
-// payment sets the payment intent: it is the trade number, and with the type it is the
+// payment sets the payment intent as the trade number; with the event type it is also the
 // replay key.
 func payment(c *supplier.Callback, id string) { c.TradeNo, c.EventKey = id, id+":"+c.RawStatus }
 
@@ -147,15 +147,14 @@ func intent(amount func(object) json.RawMessage) reader {
 	}
 }
 
-// session reads a checkout session's payment intent. A session without one (it expired
-// before any try, or needs no payment) has its own id as the trade number.
+// session reads a checkout session's payment intent. A session without one (it expired before
+// any attempt, or needs no payment) has its own id as the trade number.
 func session(c *supplier.Callback, o object) (string, json.RawMessage) {
 	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 	return c.RawStatus, o.AmountTotal
 }
 
-// charged reads a charge that was paid. One without an intent is money that no other
-// event reports.
+// charged reads a paid charge. One without an intent is a payment that no other event reports.
 func charged(c *supplier.Callback, o object) (string, json.RawMessage) {
 	intent := id(o.PaymentIntent)
 	payment(c, cmp.Or(intent, o.ID))
@@ -165,8 +164,8 @@ func charged(c *supplier.Callback, o object) (string, json.RawMessage) {
 	return c.RawStatus, o.Amount
 }
 
-// refund reads a refund object. Money went back only once it succeeded; the same
-// state may come with two event types, so it is the state that makes the key.
+// refund reads a refund object. Money is returned only once it has succeeded; the same state
+// may come with two event types, so the key is made of the state.
 func refund(c *supplier.Callback, o object) (string, json.RawMessage) {
 	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 	c.EventKey = o.ID + ":" + o.Status
@@ -174,8 +173,7 @@ func refund(c *supplier.Callback, o object) (string, json.RawMessage) {
 	return "refund." + o.Status, o.Amount
 }
 
-// id is that of an object, which Stripe writes as the id alone or expanded; ""
-// where there is none.
+// id returns the id of an object, which Stripe sends as an id or expanded; "" = none.
 func id(raw json.RawMessage) string {
 	var expanded struct {
 		ID json.RawMessage `json:"id"`
@@ -186,7 +184,7 @@ func id(raw json.RawMessage) string {
 	return plainText(raw)
 }
 
-// plainText is a JSON string, "" where it is something else.
+// plainText returns a JSON string; "" if it is something else.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

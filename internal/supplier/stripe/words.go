@@ -7,9 +7,9 @@ import (
 	"backstop/internal/supplier"
 )
 
-// words is what Stripe's words mean: the types of events (docs.stripe.com/api/events/types),
-// and the statuses of objects behind the object's kind ("refund.pending"), which is how
-// Stripe names the events of a change of status as well.
+// words maps Stripe's terms to their meaning: types of events
+// (docs.stripe.com/api/events/types), and statuses of objects prefixed by the kind of object
+// ("refund.pending"), which is also how Stripe names the events of status changes.
 var words = supplier.Words{
 	// Statuses of intents: docs.stripe.com/payments/paymentintents/lifecycle.
 	"payment_intent.succeeded": {Status: supplier.Paid},
@@ -21,7 +21,7 @@ var words = supplier.Words{
 	"checkout.session.unpaid":                  {Status: supplier.Other},
 	"checkout.session.no_payment_required":     {Status: supplier.Other},
 	"checkout.session.async_payment_succeeded": {Status: supplier.Paid},
-	// Not final, both: the merchant may open another session for the same order.
+	// Neither is final: the merchant may open another session for the same order.
 	"checkout.session.async_payment_failed": {Status: supplier.Failed},
 	"checkout.session.expired":              {Status: supplier.Failed},
 
@@ -36,7 +36,7 @@ var words = supplier.Words{
 	"charge.dispute.funds_withdrawn":  {Status: supplier.Disputed},
 	"charge.dispute.funds_reinstated": {Status: supplier.Disputed},
 
-	// Steps on the way to one of the words above: no money has come or gone.
+	// Steps on the way to one of the above: no money has been paid or returned.
 	"payment_intent.created":                   {Status: supplier.Other},
 	"payment_intent.processing":                {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"payment_intent.requires_action":           {Status: supplier.Other, Answer: supplier.AnswerPaying},
@@ -44,7 +44,7 @@ var words = supplier.Words{
 	"payment_intent.requires_confirmation":     {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"payment_intent.requires_payment_method":   {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"payment_intent.amount_capturable_updated": {Status: supplier.Other},
-	"charge.succeeded":                         {Status: supplier.Other}, // of an intent, which has an event of its own
+	"charge.succeeded":                         {Status: supplier.Other}, // belongs to an intent, which has its own event
 	"charge.captured":                          {Status: supplier.Other},
 	"charge.pending":                           {Status: supplier.Other},
 	"charge.failed":                            {Status: supplier.Other},
@@ -57,16 +57,16 @@ var words = supplier.Words{
 	"mandate.updated":    {Status: supplier.Other},
 }
 
-// harmless are the beginnings of event types that are about no money at all:
-// buyers, catalogues, settings and reports.
+// harmless are prefixes of event types that involve no money: buyers, catalogues, settings and
+// reports.
 var harmless = []string{
 	"account.application.", "billing_portal.", "coupon.", "customer.", "entitlements.", "identity.", "payment_link.", "payment_method.",
 	"person.", "plan.", "price.", "product.", "promotion_code.", "quote.", "reporting.", "setup_intent.", "sigma.", "tax.", "tax_rate.",
 	"terminal.", "test_helpers.",
 }
 
-// meaning looks a word up. What Stripe may add one day, and whatever is about money
-// that is not handled here (payouts, transfers, invoices, fees), is unknown.
+// meaning looks up a term. Anything that Stripe may add, and anything about money that is not
+// handled here (payouts, transfers, invoices, fees), is unknown.
 func meaning(word string) supplier.Meaning {
 	m := words.Of(word)
 	if m.Status == supplier.Unknown && slices.ContainsFunc(harmless, func(begin string) bool { return strings.HasPrefix(word, begin) }) {

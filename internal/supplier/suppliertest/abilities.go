@@ -16,11 +16,11 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Reference is our number of the payment that the suite's calls and answers are about. It
-// has no hyphen: Alipay takes none.
+// Reference is our number of the payment in the suite's calls and answers. It has no hyphen,
+// which Alipay does not accept.
 const Reference = "SO20260301000001_2"
 
-// Op is one of the calls, in the words of the contract.
+// Op is a kind of call, named as in the contract.
 type Op string
 
 // The calls of a payment.
@@ -32,47 +32,47 @@ const (
 
 // Abilities describes one configured supplier that can be called, and its answers.
 type Abilities struct {
-	// New makes the adapter, whose calls go out through the client.
+	// New creates the adapter; its calls use the client.
 	New func(out supplier.Client) supplier.Adapter
-	// Stranger makes an adapter that holds other keys of the supplier; nil where the kind
-	// signs no answers.
+	// Stranger creates an adapter with other keys of the supplier; nil if the kind does not
+	// sign answers.
 	Stranger func(out supplier.Client) supplier.Adapter
-	// Payment is what is started, without Reference, OrderNo and the times: the suite sets
-	// those. The Ref of query and close has its amount, its currency and ExternalID.
+	// Payment is what is started, without Reference, OrderNo and the times, which the suite
+	// sets. The Ref of query and close has its amount, currency and ExternalID.
 	Payment    supplier.Payment
 	ExternalID string
-	// Answer is the answer to a call, signed where the kind signs, with the change: to Pay
-	// one that accepts, to Query one that says paid, to Close one that says closed. The
-	// fields of Change that the answer does not have are ignored (Has). It must be safe for
-	// concurrent use.
+	// Answer returns the answer to a call with the change applied, signed if the kind signs
+	// answers: for Pay one that accepts, for Query one that says paid, for Close one that says
+	// closed. Fields of Change that the answer does not have are ignored (see Has). It must be
+	// safe for concurrent use.
 	Answer func(Op, Change) supplier.Exchange
 	// Has names the parts of Change that an answer to the call has: "OrderRef", "TradeNo",
-	// "Amount", "Currency", "Status", "Account", "Duplicate". The suite changes no others.
+	// "Amount", "Currency", "Status", "Account", "Duplicate". The suite changes only these.
 	Has map[Op][]string
-	// Signed puts a body (of Alipay: a node) into an answer to the call, under the status of
-	// the genuine one, signed where the kind signs.
+	// Signed puts a body (for Alipay: a node) into an answer to the call, with the status of
+	// the genuine one, signed if the kind signs answers.
 	Signed func(op Op, body []byte) supplier.Exchange
-	// Started is what is read of the answer that accepts, without Exchange.
+	// Started is the content of the accepting answer, without Exchange.
 	Started supplier.Started
-	// Says is what the answer to Query says, and Closed what that to Close says.
+	// Says is the content of the answer to Query, Closed that of the answer to Close.
 	Says, Closed supplier.Callback
-	// Cases are further answers and what they mean: every word of the kind's table, and
+	// Cases are further answers with their meanings: every status in the kind's table, and
 	// every error that is not simply unknown.
 	Cases []AnswerCase
-	// SignatureHeaders are the headers that carry the signature. Empty where it is in the
-	// body, or where the kind signs no answers.
+	// SignatureHeaders are the headers with the signature. Empty if it is in the body, or if
+	// the kind does not sign answers.
 	SignatureHeaders []string
-	// Window is how far the signed time may lie from Now; 0 where none is signed.
+	// Window is the tolerated difference of the signed time from Now; 0 = no signed time.
 	Window time.Duration
-	// Secrets are the keys in the adapter's config, and secrets in the answers. None may
-	// show in what is kept of a call.
+	// Secrets are the keys in the adapter's config and the secrets in answers. None may appear
+	// in what is stored of a call.
 	Secrets []string
-	// Key is what must be equal when a call is repeated; nil = method, address, body and
-	// the header Idempotency-Key.
+	// Key returns what must be equal when a call is repeated; nil = method, URL, body and the
+	// header Idempotency-Key.
 	Key func(r *http.Request, body []byte) string
 }
 
-// AnswerCase is one answer and its meaning. Of a start, State is one of supplier.Started's.
+// AnswerCase is one answer with its meaning. For a start, State is a state of supplier.Started.
 type AnswerCase struct {
 	Name     string
 	Op       Op
@@ -82,7 +82,7 @@ type AnswerCase struct {
 	Class    supplier.Class
 }
 
-// RunAbilities checks every claim as a test of its own.
+// RunAbilities runs every claim as a subtest.
 func RunAbilities(t *testing.T, s Abilities) {
 	t.Helper()
 	for _, c := range abilityClaims {
@@ -90,22 +90,22 @@ func RunAbilities(t *testing.T, s Abilities) {
 	}
 }
 
-// Line is a client that answers by a function and keeps what was sent.
+// Line is a client that answers with a function and records what was sent.
 type Line struct {
-	// Reply answers; its At is Now unless it is set.
+	// Reply answers; a zero At is replaced by Now.
 	Reply func(r *http.Request, body []byte) supplier.Exchange
 
 	mu   sync.Mutex
 	sent []Sent
 }
 
-// Sent is one request that a Line got.
+// Sent is one request received by a Line.
 type Sent struct {
 	Request *http.Request
 	Body    []byte
 }
 
-// Do keeps the request and answers.
+// Do records the request and answers.
 func (l *Line) Do(r *http.Request) supplier.Exchange {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -121,22 +121,22 @@ func (l *Line) Do(r *http.Request) supplier.Exchange {
 	return x
 }
 
-// Sent are the requests so far.
+// Sent returns the requests so far.
 func (l *Line) Sent() []Sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.sent)
 }
 
-// Client answers by a function and keeps nothing, unlike a Line: a fuzzer makes millions
+// Client answers with a function and, unlike a Line, records nothing: a fuzzer makes millions
 // of calls.
 type Client func(*http.Request) supplier.Exchange
 
 // Do answers.
 func (c Client) Do(r *http.Request) supplier.Exchange { return c(r) }
 
-// NoSigner takes the place of an adapter's own RSA key: the suite makes 20,000 calls, and
-// what is sent is checked by the adapter's own tests, with a real key.
+// NoSigner replaces an adapter's own RSA key: the suite makes 20,000 calls, and the adapter's
+// own tests check requests with a real key.
 type NoSigner struct{}
 
 // Public is nil.
@@ -157,7 +157,7 @@ type asker struct {
 	line    *Line
 }
 
-// payment is what the suite starts. It was created just now by the node's clock.
+// payment returns what the suite starts, created just now by the node's clock.
 func (p *asker) payment() supplier.Payment {
 	pay := p.Payment
 	pay.Reference, pay.OrderNo = Reference, strings.TrimSuffix(Reference, "_2")
@@ -173,7 +173,7 @@ func (p *asker) ref() supplier.Ref {
 	}
 }
 
-// outcome is the end of a call, of a start as well.
+// outcome is the result of a call, or of a start.
 type outcome struct {
 	state    string
 	refunded bool
@@ -184,13 +184,13 @@ type outcome struct {
 	err      error
 }
 
-// unknown reports whether nothing may be believed of the outcome.
+// unknown reports whether nothing in the outcome may be believed.
 func (o outcome) unknown() bool {
 	return o.err == nil && o.state == string(supplier.AnswerUnknown) && !o.refunded && sameCallback(o.says, supplier.Callback{}) &&
 		o.started.Value == "" && o.started.ExternalID == ""
 }
 
-// can reports whether the supplier takes the call, which must be one of those in Has.
+// can reports whether the supplier supports the call, which must be listed in Has.
 func (p *asker) can(a supplier.Abilities, op Op) bool {
 	switch op {
 	case Pay:
@@ -202,7 +202,7 @@ func (p *asker) can(a supplier.Abilities, op Op) bool {
 	}
 }
 
-// ops are the calls that the supplier takes.
+// ops returns the calls that the supplier supports.
 func (p *asker) ops() []Op {
 	var ops []Op
 	for _, op := range []Op{Pay, Query, Close} {
@@ -215,8 +215,8 @@ func (p *asker) ops() []Op {
 
 func (p *asker) has(op Op, part string) bool { return slices.Contains(p.Has[op], part) }
 
-// call makes one call over the line, and checks what is true of each: it sends something,
-// and what is kept of it holds no secret.
+// call makes one call over the line, and checks what must hold for each: it sends something,
+// and what is stored of it contains no secret.
 func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 	p.Helper()
 	abilities := supplier.AbilitiesOf(a)
@@ -239,7 +239,7 @@ func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 	return o
 }
 
-// asks is the call of a Ref.
+// asks returns the call that takes a Ref.
 func asks(a supplier.Abilities, op Op) func(context.Context, supplier.Ref) (supplier.Answer, error) {
 	if op == Close {
 		return a.Close
@@ -247,11 +247,11 @@ func asks(a supplier.Abilities, op Op) func(context.Context, supplier.Ref) (supp
 	return a.Query
 }
 
-// answerKey is the context's key of the answer that a call gets.
+// answerKey is the context key of a call's answer.
 type answerKey struct{}
 
-// scripted is a client that gives each call the answer in its context: one adapter serves
-// all calls of a claim, as one serves all of a program.
+// scripted returns a client that gives each call the answer in its context, so that one adapter
+// serves all calls of a claim, as in the program.
 func scripted() *Line {
 	return &Line{Reply: func(r *http.Request, _ []byte) supplier.Exchange {
 		x, _ := r.Context().Value(answerKey{}).(supplier.Exchange)
@@ -300,7 +300,7 @@ func copied(x supplier.Exchange) supplier.Exchange {
 	return x
 }
 
-// key is what a repeat of a request must have in common with it.
+// key returns what a repeat of a request must have in common with it.
 func (p *asker) key(s Sent) string {
 	if p.Key != nil {
 		return p.Key(s.Request, s.Body)
@@ -308,5 +308,5 @@ func (p *asker) key(s Sent) string {
 	return strings.Join([]string{s.Request.Method, s.Request.URL.String(), s.Request.Header.Get("Idempotency-Key"), string(s.Body)}, "\n")
 }
 
-// status is the HTTP status of a genuine answer.
+// status returns the HTTP status of a genuine answer.
 func (p *asker) status(op Op) int { return cmp.Or(p.Answer(op, Change{}).Status, http.StatusOK) }

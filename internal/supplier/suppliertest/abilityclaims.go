@@ -18,7 +18,7 @@ type abilityClaim struct {
 	check func(*asker)
 }
 
-// abilityClaims is everything that is checked of calls.
+// abilityClaims are all claims about calls.
 var abilityClaims = []abilityClaim{
 	{"GenuineAnswerIsReadExactly", answerIsRead},
 	{"EveryWordMeansWhatItShould", wordsMean},
@@ -46,7 +46,7 @@ var abilityClaims = []abilityClaim{
 
 func sameCallback(a, b supplier.Callback) bool { return reflect.DeepEqual(a, b) }
 
-// want is the outcome of the genuine answer.
+// want returns the outcome of the genuine answer.
 func (p *asker) want(op Op) outcome {
 	switch op {
 	case Pay:
@@ -58,14 +58,14 @@ func (p *asker) want(op Op) outcome {
 	}
 }
 
-// same reports whether an outcome is that of the genuine answer.
+// same reports whether an outcome equals that of the genuine answer.
 func (p *asker) same(op Op, o outcome) bool {
 	want := p.want(op)
 	return o.err == nil && o.state == want.state && !o.refunded && sameCallback(o.says, want.says) && sameStart(o.started, want.started)
 }
 
-// sameStart compares two starts. A value may be signed anew each time: only that there is
-// one is compared where the wanted one is "*".
+// sameStart compares two starts. A value may be signed differently each time: if the wanted
+// value is "*", only its presence is checked.
 func sameStart(got, want supplier.Started) bool {
 	if want.Value == "*" && got.Value != "" {
 		got.Value = "*"
@@ -106,8 +106,8 @@ func wordsMean(p *asker) {
 // signs reports whether the kind signs its answers.
 func (p *asker) signs() bool { return p.Stranger != nil }
 
-// alteredAnswer changes a signed answer one byte at a time. Where the signature covers only
-// a part of the body, a change beside that part may be without meaning.
+// alteredAnswer changes a signed answer one byte at a time. If the signature covers only part
+// of the body, a change outside that part may have no effect.
 func alteredAnswer(p *asker) {
 	if !p.signs() {
 		return
@@ -141,8 +141,8 @@ func alteredAnswer(p *asker) {
 	}
 }
 
-// flips yields every text that differs from b in one byte: its lowest bit, the byte left
-// out. What else alterations does is checked of callbacks, by the same verifier.
+// flips yields every text that differs from b in one byte: with its lowest bit flipped, or left
+// out. The other alterations are checked on callbacks, with the same verifier.
 func flips(b []byte) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		for i := range b {
@@ -203,8 +203,8 @@ func answerTime(p *asker) {
 	}
 }
 
-// otherStatuses gives the genuine, signed body under every other HTTP status: most
-// signatures do not cover it.
+// otherStatuses sends the genuine, signed body with every other HTTP status: most signatures do
+// not cover it.
 func otherStatuses(p *asker) {
 	for _, op := range p.ops() {
 		genuine, wanted := p.Answer(op, Change{}), p.status(op)
@@ -228,7 +228,7 @@ func bareStatuses(p *asker) {
 		for status := 100; status < 600; status++ {
 			x := bare[status%len(bare)]
 			if status == wanted && bytes.Equal(x.Body, genuine.Body) {
-				continue // an answer that is nothing but its status
+				continue // an answer that consists only of its status
 			}
 			x.Status = status
 			if o := p.answered(op, x); !o.unknown() {
@@ -272,7 +272,7 @@ func otherAccountsAnswer(p *asker) {
 			p.Errorf("%s: an answer of another account looks like ours: %+v", op, o)
 		}
 	}
-	// Where an answer names no account, it has the identity that asked.
+	// An answer that names no account gets the identity of the caller.
 	for _, op := range p.ops() {
 		if says := p.answered(op, p.Answer(op, Change{})).says; op != Pay {
 			for name, value := range ours {
@@ -308,8 +308,8 @@ func nothingSent(p *asker) {
 	}
 }
 
-// noAnswer has the client fail, once with nothing and once with a genuine answer beside
-// the failure.
+// noAnswer makes the client fail, once with nothing and once with a genuine answer beside the
+// failure.
 func noAnswer(p *asker) {
 	for _, op := range p.ops() {
 		for _, class := range []supplier.Class{supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS, supplier.ClassBadAnswer} {
@@ -377,7 +377,7 @@ func longAnswer(p *asker) {
 	}
 }
 
-// malformed are bodies that are no answer, or that two programs may read differently.
+// malformed are bodies that are not answers, or that two programs may read differently.
 var malformed = []string{
 	"{", "null", "[]", `""`, "0", "true", "not JSON", "<xml></xml>", "{}{}", "{\"a\":\"\x00\"}", `{"a":"\u0000"}`, `{"a":"\ud83d"}`, "{\"a\":\"\xff\"}",
 	"\ufeff{}", strings.Repeat("[", 40) + strings.Repeat("]", 40),

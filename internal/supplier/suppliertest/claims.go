@@ -25,9 +25,9 @@ func genuineIsRead(p *probe) {
 	}
 }
 
-// alteredBytes changes the message one byte at a time. In a body or a query a
-// change may be without meaning (the case of a percent escape); then the callback
-// must be identical. In a signature header only a letter's case may be.
+// alteredBytes changes the message one byte at a time. In a body or a query a change may have
+// no effect (the case of a percent escape); then the callback must be identical. In a signature
+// header only the case of a letter may be ignored.
 func alteredBytes(p *probe) {
 	genuine := p.message(Change{})
 	for _, part := range []struct {
@@ -74,9 +74,9 @@ func alteredHeader(p *probe, genuine *supplier.Request, name string) {
 	}
 }
 
-// alterations yields every text that differs from b in one byte: its lowest bit,
-// its case, the byte left out, a zero put before it or at the end. The first
-// value is the byte's position.
+// alterations yields every text that differs from b in one byte: with its lowest bit or its
+// case flipped, left out, or with a zero inserted before it or at the end. The first value is
+// the byte's position.
 func alterations(b []byte) func(yield func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		for i := range b {
@@ -98,8 +98,8 @@ func alterations(b []byte) func(yield func(int, []byte) bool) {
 	}
 }
 
-// tamperedSignature alters the signature itself. Here nothing may mean the same:
-// a comparison that stops early or a lax decoder would let it pass.
+// tamperedSignature alters the signature itself. No alteration may pass: a comparison that
+// stops early or a lax decoder would let it.
 func tamperedSignature(p *probe) {
 	length := 0
 	p.message(Change{Tamper: func(signature string) string { length = len(signature); return signature }})
@@ -139,7 +139,7 @@ func anotherKey(p *probe) {
 
 func signedTime(p *probe) {
 	if p.Window == 0 {
-		return // the scheme signs no time; repeats are known by the event key
+		return // the scheme signs no time; repeats are detected by the event key
 	}
 	for offset, accepted := range map[time.Duration]bool{
 		-p.Window - time.Second: false,
@@ -179,8 +179,8 @@ func doubledHeader(p *probe) {
 	}
 }
 
-// oddAmounts are texts that two programs may read differently, or that are no
-// amount at all. A supplier that signs one must not move an order.
+// oddAmounts are texts that two programs may read differently, or that are not amounts at all.
+// A message with one must not move an order, even if correctly signed.
 var oddAmounts = []string{
 	"1e2", "1E+2", "+1", "-1", "-0", "01", "123.450", "123.4567", "1,000", "1_000", "0x10",
 	"99999999999999999999", "9223372036854775808", "1000000000000001.00", "NaN", "Infinity",
@@ -221,8 +221,8 @@ func harmlessWords(p *probe) {
 	}
 }
 
-// unknownWord: a word that is in no table is shown to operators under its own name. As
-// "other" it would be recorded and never looked at.
+// unknownWord: an unknown status is shown to operators under its own name. As "other" it would
+// be recorded and never looked at.
 func unknownWord(p *probe) {
 	const word = "BACKSTOP_UNKNOWN_WORD"
 	got, err := p.parse(p.message(Change{Status: word}))
@@ -265,11 +265,11 @@ func anotherAccount(p *probe) {
 		p.Errorf("the adapter names no account")
 	}
 	if names == 0 {
-		return // the protocol names no account: each has a key of its own
+		return // the protocol contains no account: each account has its own key
 	}
 	got, err := p.parse(p.message(Change{Account: "9999999999"}))
 	if err != nil {
-		return // refusing it is as good
+		return // refusing it is equally good
 	}
 	for name, value := range ours {
 		if value != "" && got.Identity[name] != value {
@@ -302,8 +302,8 @@ func replies(p *probe) {
 	}
 }
 
-// concurrentUse parses two different messages at once. Under -race it also
-// finds shared state that happens not to matter.
+// concurrentUse parses two different messages at once. With -race it also finds harmless shared
+// state.
 func concurrentUse(p *probe) {
 	const callers, rounds = 8, 10
 	messages := []Change{{}, {OrderRef: "ORDER-20260301-OTHER"}}

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.http anew from the message builders")
 
-// Kept fails where a message and its file in testdata differ: the file is what the
-// adapter's test really sends. -update writes it anew.
+// Kept fails if a message differs from its file in testdata: the file is what the adapter's
+// test really sends. -update rewrites it.
 func Kept(t *testing.T, path string, req *supplier.Request) {
 	t.Helper()
 	wire := dump(req)
@@ -37,7 +37,7 @@ func Kept(t *testing.T, path string, req *supplier.Request) {
 	}
 }
 
-// Load reads an HTTP message from a file, as if it arrived at Now.
+// Load reads an HTTP message from a file, as if it had arrived at Now.
 func Load(tb testing.TB, path string) *supplier.Request {
 	tb.Helper()
 	raw, err := os.ReadFile(path)
@@ -63,7 +63,7 @@ func Load(tb testing.TB, path string) *supplier.Request {
 	}
 }
 
-// dump writes the request as HTTP/1.1 text, headers by name.
+// dump formats the request as HTTP/1.1 text, with headers sorted by name.
 func dump(req *supplier.Request) []byte {
 	var b bytes.Buffer
 	target := req.Path

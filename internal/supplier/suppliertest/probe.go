@@ -16,7 +16,7 @@ type probe struct {
 	Suite
 }
 
-// message builds a message as it arrives at Now.
+// message returns a message as it arrives at Now.
 func (p *probe) message(c Change) *supplier.Request {
 	req := p.Message(c)
 	req.ReceivedAt = Now
@@ -26,9 +26,9 @@ func (p *probe) message(c Change) *supplier.Request {
 	return req
 }
 
-// parse calls the adapter and checks what is true of every message, good or bad: the
-// request is unchanged, the signature is checked first, an error is of one of the two
-// kinds, and no secret shows.
+// parse calls the adapter and checks what must hold for every message, good or bad: the request
+// is unchanged, the signature is checked first, an error is of one of the two kinds, and no
+// secret appears.
 func (p *probe) parse(req *supplier.Request) (supplier.Callback, error) {
 	p.Helper()
 	before := clone(req)
@@ -102,7 +102,7 @@ func refused(err error) bool {
 	return errors.As(err, &r)
 }
 
-// badSignature reports whether err refuses the message for its signature.
+// badSignature reports whether err refuses the message because of its signature.
 func badSignature(err error) bool {
 	var r *supplier.Refused
 	return errors.As(err, &r) && r.Result == supplier.BadSignature

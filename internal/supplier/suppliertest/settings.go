@@ -10,23 +10,23 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Settings describes the settings of one kind: what is wrong in those that only calls need
-// must never cost a callback.
+// Settings describes the settings of one kind: an error in settings that only calls need must
+// never cost a callback.
 type Settings struct {
 	Kind supplier.Kind
-	// Bare are settings that take callbacks only; Calls are those that add abilities.
+	// Bare are settings for callbacks only; Calls are those that add abilities.
 	Bare, Calls map[string]any
-	// WrongCalls are settings beside Bare that are wrong, or half given, in what only calls
-	// need, by the field that is named.
+	// WrongCalls are additions to Bare that are invalid or incomplete in settings that only
+	// calls need, by the field that the error must name.
 	WrongCalls map[string][]map[string]any
-	// Wrong are settings in the place of Bare's under which callbacks cannot be taken.
+	// Wrong are replacements in Bare with which callbacks cannot be received.
 	Wrong []map[string]any
-	// Message is a genuine callback, and Want its content.
+	// Message is a genuine callback, Want its content.
 	Message *supplier.Request
 	Want    supplier.Callback
 }
 
-// RunSettings checks every claim as a test of its own.
+// RunSettings runs every claim as a subtest.
 func RunSettings(t *testing.T, s Settings) {
 	t.Helper()
 	for _, c := range settingsClaims {
@@ -39,7 +39,7 @@ type settingsClaim struct {
 	check func(*maker)
 }
 
-// settingsClaims is everything that is checked of settings.
+// settingsClaims are all claims about settings.
 var settingsClaims = []settingsClaim{
 	{"WholeSettingsMakeAbilities", wholeMakeAbilities},
 	{"WithoutAClientThereAreNone", noneWithoutClient},
@@ -134,7 +134,8 @@ func (p *maker) takesOnlyCallbacks(name string, a supplier.Adapter) {
 	p.takesCallbacks(name, a)
 }
 
-// takesCallbacks checks that the adapter is, for callbacks, the one of the bare settings.
+// takesCallbacks checks that, for callbacks, the adapter behaves like the one with bare
+// settings.
 func (p *maker) takesCallbacks(name string, a supplier.Adapter) {
 	p.Helper()
 	if a == nil {

@@ -1,8 +1,8 @@
-// Package wechatpay reads notifications of WeChat Pay (微信支付), API v3, and starts, queries
-// and closes payments.
+// Package wechatpay parses notifications of WeChat Pay (微信支付), API v3, and starts, queries and
+// closes payments.
 //
-// It verifies and decrypts with the standard library: the README lists what the
-// official SDK leaves unchecked. The tests check our messages with that SDK.
+// It verifies and decrypts with the standard library; the README lists what the official SDK
+// leaves unchecked. The tests check our messages with that SDK.
 package wechatpay
 
 import (
@@ -27,34 +27,33 @@ var Kind = supplier.Kind{
 	New:     newAdapter,
 }
 
-// window is how far a notification's time may lie from ours, on either side
+// window is the tolerated difference of a notification's time from ours, in either direction
 // (pay.weixin.qq.com, 如何验证签名: 5 minutes).
 const window = 5 * time.Minute
 
-// probePrefix begins the signature of probes: WeChat Pay now and then sends a
-// wrong signature to see whether it is refused, and counts anything but 4xx or
-// 5xx as a defect of the merchant.
+// probePrefix begins the signature of probes: WeChat Pay occasionally sends a wrong signature
+// to check that it is refused, and counts anything but 4xx or 5xx as a defect of the merchant.
 const probePrefix = "WECHATPAY/SIGNTEST/"
 
-// signatureType is the only type of signature that is supported, and that of a message
-// without the header.
+// signatureType is the only supported type of signature, and the default for messages without
+// the header.
 const signatureType = "WECHATPAY2-SHA256-RSA2048"
 
 type adapter struct {
 	mchID, appID string
 	apiKey       []byte
-	keys         map[string]platformKey // by the serial that messages name
+	keys         map[string]platformKey // by the serial in messages
 	*caller                             // nil = no calls can be made
 }
 
-// platformKey verifies WeChat Pay's signatures: the public key (it does not
-// expire, and its times are zero) or a platform certificate.
+// platformKey verifies WeChat Pay's signatures: the public key (it does not expire; its times
+// are zero) or a platform certificate.
 type platformKey struct {
 	key                 *rsa.PublicKey
 	notBefore, notAfter time.Time
 }
 
-// Parse verifies, decrypts and reads a notification. The README lists what each one
+// Parse verifies, decrypts and parses a notification. The README lists what each notification
 // means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
 	signedAt, err := a.verify(req, t)
@@ -110,7 +109,7 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	if strings.HasPrefix(signature, probePrefix) {
 		return time.Time{}, supplier.RefuseSignature(probe)
 	}
-	// The message does not choose how it is checked: any other type is refused.
+	// The message must not choose how it is verified: any other type is refused.
 	if types := req.Header.Values("Wechatpay-Signature-Type"); len(types) > 1 || len(types) == 1 && types[0] != signatureType {
 		return time.Time{}, supplier.RefuseSignature(wrongType, strconv.Quote(textlimit.Clip(strings.Join(types, ", "), 80)), signatureType)
 	}
@@ -141,8 +140,8 @@ func (a *adapter) verify(req *supplier.Request, t *supplier.Trace) (time.Time, e
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// validAt refuses a certificate outside its dates: WeChat Pay signs with a newer
-// one from some time before.
+// validAt refuses a certificate outside its validity period: WeChat Pay signs with a newer one
+// some time before the end.
 func (k platformKey) validAt(now time.Time) error {
 	if k.notAfter.IsZero() {
 		return nil
@@ -154,8 +153,8 @@ func (k platformKey) validAt(now time.Time) error {
 	return nil
 }
 
-// Reply answers with a status, which alone decides: 2xx ends the notifications,
-// even with FAIL in the body.
+// Reply answers with a status, which alone decides: 2xx ends the notifications, even with FAIL
+// in the body.
 func (a *adapter) Reply(r supplier.Result) supplier.Reply {
 	code, message := "FAIL", replies[r]
 	if r == supplier.Taken {
@@ -175,11 +174,11 @@ var replies = map[supplier.Result]string{
 	supplier.InternalFailed: "internal error, send again",
 }
 
-// Identity is the merchant and, where configured, the application.
+// Identity returns the merchant and, if configured, the application.
 func (a *adapter) Identity() map[string]string {
 	return map[string]string{"mch_id": a.mchID, "app_id": a.appID}
 }
 
-// Account is the merchant: one merchant number may serve several applications,
-// and transaction numbers are unique within it.
+// Account is the merchant: one merchant number may serve several applications, and transaction
+// numbers are unique within it.
 func (a *adapter) Account() string { return "wechatpay:" + a.mchID }

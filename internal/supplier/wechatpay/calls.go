@@ -24,20 +24,21 @@ import (
 const (
 	defaultBase = "https://api.mch.weixin.qq.com" // 接口规则: 主域名
 	// closeAfter: "The Close Order API cannot be called immediately after the order is
-	// generated. The minimum call interval is 5 minutes" (关闭订单, v2 and the global v3; that of
-	// the mainland's v3 does not say so).
+	// generated. The minimum call interval is 5 minutes" (关闭订单, v2 and the global v3; the
+	// mainland's v3 does not mention it).
 	closeAfter = 5 * time.Minute
-	// maxDescription is that of Native下单 (string(127)); bytes, to be below it in any count.
+	// maxDescription is the limit of Native下单 (string(127)), applied to bytes so that it holds
+	// in any unit.
 	maxDescription = 127
 )
 
-// references is what an out_trade_no may be (Native下单: 要求6-32个字符内，只能是数字、大小写字母_-|*).
+// references matches a valid out_trade_no (Native下单: 要求6-32个字符内，只能是数字、大小写字母_-|*).
 var references = regexp.MustCompile(`^[0-9A-Za-z_\-|*]{6,32}$`)
 
-// beijing is the zone of WeChat Pay's own times.
+// beijing is the time zone of WeChat Pay's own times.
 var beijing = time.FixedZone("", 8*60*60)
 
-// caller is what calls are made with.
+// caller holds what calls are made with.
 type caller struct {
 	out          supplier.Client
 	base, serial string
@@ -45,8 +46,8 @@ type caller struct {
 	answersUnder string        // the public key's id; "" = a platform certificate signs
 }
 
-// Abilities are all three with the keys for calls; payments are started for an application
-// only, so that Payer needs app_id.
+// Abilities returns all three with the keys for calls, except that Payer needs app_id, because
+// payments are started for an application.
 func (a *adapter) Abilities() supplier.Abilities {
 	if a.caller == nil {
 		return supplier.Abilities{}
@@ -58,8 +59,8 @@ func (a *adapter) Abilities() supplier.Abilities {
 	return can
 }
 
-// order is the body of Native下单 and JSAPI下单. A repeat must have every field as it was
-// (time_expire: 不允许后续修改，尝试修改将导致错误), so that nothing of the moment is in it.
+// order is the body of Native下单 and JSAPI下单. A repeat must have identical fields (time_expire:
+// 不允许后续修改，尝试修改将导致错误), so it contains nothing that depends on the current time.
 type order struct {
 	AppID       string `json:"appid"`
 	MchID       string `json:"mchid"`
@@ -78,8 +79,8 @@ type payer struct {
 	OpenID string `json:"openid"`
 }
 
-// Start makes a QR code (Native下单), or with MethodApp what the client needs to ask the
-// buyer for the payment (JSAPI下单, 小程序 too).
+// Start creates a QR code (Native下单) or, with MethodApp, what the client needs to request the
+// payment from the buyer (JSAPI下单, also for 小程序).
 func (a *adapter) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
 	o, err := a.order(p)
 	if err != nil {
@@ -106,17 +107,17 @@ func (a *adapter) Start(ctx context.Context, p supplier.Payment) (supplier.Start
 	}
 }
 
-// refusals are the codes that say for certain that no payment was begun: the request itself
-// cannot be accepted, and will not be when it is repeated. Others may be about an order
-// that an earlier call began (ORDERPAID, OUT_TRADE_NO_USED, ORDER_CLOSED, INVALID_REQUEST
-// "订单号重复") or about the moment (FREQUENCY_LIMITED, SYSTEM_ERROR). From memory of the
-// error tables (错误码) of Native下单 and JSAPI下单.
+// refusals are the codes that definitely mean that no payment was begun: the request itself is
+// unacceptable and will be when repeated. Others may concern an order begun by an earlier call
+// (ORDERPAID, OUT_TRADE_NO_USED, ORDER_CLOSED, INVALID_REQUEST "订单号重复") or be temporary
+// (FREQUENCY_LIMITED, SYSTEM_ERROR). From memory of the error tables (错误码) of Native下单 and
+// JSAPI下单.
 var refusals = map[string]bool{
 	"PARAM_ERROR": true, "SIGN_ERROR": true, "NO_AUTH": true, "NOAUTH": true, "MCH_NOT_EXISTS": true,
 	"APPID_MCHID_NOT_MATCH": true, "OPENID_MISMATCH": true, "RULE_LIMIT": true, "RULELIMIT": true,
 }
 
-// order is a *FieldError where WeChat Pay cannot take the payment.
+// order returns a *FieldError if WeChat Pay cannot take the payment.
 func (a *adapter) order(p supplier.Payment) (order, error) {
 	o := order{AppID: a.appID, MchID: a.mchID, OutTradeNo: p.Reference, NotifyURL: p.NotifyURL}
 	switch {
@@ -142,12 +143,12 @@ func (a *adapter) order(p supplier.Payment) (order, error) {
 		o.Description = p.OrderNo
 	}
 	if !p.ExpiresAt.IsZero() {
-		o.TimeExpire = p.ExpiresAt.In(beijing).Format(time.RFC3339) // the second is cut: never later
+		o.TimeExpire = p.ExpiresAt.In(beijing).Format(time.RFC3339) // fractions are cut, so never later
 	}
 	return o, nil
 }
 
-// started reads the answer to an order that was accepted.
+// started parses the answer to an accepted order.
 func (a *adapter) started(x supplier.Exchange, o order) (supplier.Started, error) {
 	var answer struct {
 		CodeURL  string `json:"code_url"`
@@ -165,7 +166,7 @@ func (a *adapter) started(x supplier.Exchange, o order) (supplier.Started, error
 	case o.Payer != nil:
 		value, err := a.bridge(answer.PrepayID)
 		if err != nil {
-			return x.StartUnknown(supplier.ClassBadAnswer, noValue.Say(err)), nil // the order is there
+			return x.StartUnknown(supplier.ClassBadAnswer, noValue.Say(err)), nil // the order exists
 		}
 		s.Kind, s.Value = supplier.ValueClientSecret, value
 	}
@@ -188,7 +189,7 @@ func (a *adapter) bridge(prepayID string) (string, error) {
 	return string(value), err
 }
 
-// Query asks by our own number (商户订单号查询订单).
+// Query queries by our own number (商户订单号查询订单).
 func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	if !references.MatchString(r.Reference) {
 		return supplier.Answer{}, wrong("order_no", "WeChat Pay takes 6 to 32 letters, digits and _-|*")
@@ -211,7 +212,7 @@ func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	}
 	m := words.Of(f.TradeState)
 	if m.Answer == supplier.AnswerNotFound {
-		m = supplier.Meaning{Status: supplier.Unknown} // an error's word is no state
+		m = supplier.Meaning{Status: supplier.Unknown} // an error code is not a state
 	}
 	says := supplier.Callback{RawStatus: f.TradeState, Reverses: m.Reverses, EventKey: f.eventKey(), Currency: f.Amount.Currency}
 	f.describe(&says)
@@ -224,8 +225,8 @@ func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	return x.Judge(r, m, says), nil
 }
 
-// Close makes the order impossible to pay (关闭订单). A refusal, also the one of an order that
-// is paid or closed already, says that it must be asked again.
+// Close makes the order impossible to pay (关闭订单). After a refusal, including for a paid or
+// already closed order, it must be queried.
 func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	if !references.MatchString(r.Reference) {
 		return supplier.Answer{}, wrong("order_no", "WeChat Pay takes 6 to 32 letters, digits and _-|*")
@@ -245,7 +246,8 @@ func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	return x.Judge(r, words.Of("CLOSED"), a.own(r, "CLOSED")), nil
 }
 
-// own is what an answer says that names nothing itself: it is about what was asked for.
+// own returns the content of an answer that contains nothing itself: it concerns the requested
+// order.
 func (a *adapter) own(r supplier.Ref, word string) supplier.Callback {
 	says := supplier.Callback{
 		EventKey: r.Reference + ":" + word, OrderRef: r.Reference, RawStatus: word,
@@ -257,9 +259,9 @@ func (a *adapter) own(r supplier.Ref, word string) supplier.Callback {
 	return says
 }
 
-// call makes one signed call. Without an error the answer is well signed and has the wanted
-// status; else the Exchange has a class, ClassRefused with the code where a well-signed
-// answer refuses.
+// call makes one signed call. Without an error the answer is correctly signed and has the
+// wanted status; otherwise the Exchange has a class: ClassRefused, with the code, for a
+// correctly signed refusal.
 func (a *adapter) call(ctx context.Context, method, path string, body []byte, want int) (supplier.Exchange, string, error) {
 	header, err := a.header(method, path, body)
 	if err != nil {
@@ -295,8 +297,8 @@ func (a *adapter) call(ctx context.Context, method, path string, body []byte, wa
 	return x, code, errorCode.Say(x.Status, strconv.Quote(code))
 }
 
-// verifyAnswer checks an answer as a notification is checked (如何验证签名: the body of a 204
-// is signed as an empty line).
+// verifyAnswer verifies an answer like a notification (如何验证签名: the body of a 204 is signed as
+// an empty line).
 func (a *adapter) verifyAnswer(x supplier.Exchange) error {
 	at, err := a.verify(&supplier.Request{Header: x.Header, Body: x.Body, ReceivedAt: x.At}, nil)
 	if err != nil {

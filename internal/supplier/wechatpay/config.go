@@ -13,7 +13,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// apiKeyLength is that of an AES-256 key; WeChat Pay takes 32 letters and digits.
+// apiKeyLength is the length of an AES-256 key; WeChat Pay uses 32 letters and digits.
 const apiKeyLength = 32
 
 type config struct {
@@ -23,7 +23,7 @@ type config struct {
 	PublicKeyID  string   `json:"public_key_id"`
 	PublicKey    string   `json:"public_key"`
 	Certificates []string `json:"certificates"`
-	// The rest is for calls: serial and key of the merchant's own certificate.
+	// For calls: serial and key of the merchant's own certificate.
 	MerchantSerial     string `json:"merchant_serial"`
 	MerchantPrivateKey string `json:"merchant_private_key"`
 	BaseURL            string `json:"base_url"`
@@ -49,8 +49,8 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 	return a, supplier.ForCalls(err)
 }
 
-// caller is what calls are made with; nil where the config has no keys for them, or nothing
-// sends them.
+// caller returns what calls are made with; nil if the config has no keys for them, or there is
+// no client.
 func (c config) caller(out supplier.Client) (*caller, error) {
 	if err := supplier.CheckURL("base_url", c.BaseURL); err != nil {
 		return nil, err
@@ -80,9 +80,8 @@ func (c config) caller(out supplier.Client) (*caller, error) {
 	}, nil
 }
 
-// platformKeys returns all keys that WeChat Pay may sign with. While a merchant moves
-// from certificates to the public key, both are in use, in a proportion that is set on
-// WeChat Pay's console.
+// platformKeys returns all keys that WeChat Pay may sign with. While a merchant migrates from
+// certificates to the public key, both are in use, in a proportion set in WeChat Pay's console.
 func (c config) platformKeys() (map[string]platformKey, error) {
 	keys := make(map[string]platformKey)
 	if (c.PublicKeyID == "") != (c.PublicKey == "") {
@@ -113,8 +112,8 @@ func (c config) platformKeys() (map[string]platformKey, error) {
 	return keys, nil
 }
 
-// parseCertificate reads one PEM certificate that holds an RSA key. Its dates are
-// checked per message: an old certificate beside a new one is no mistake.
+// parseCertificate parses one PEM certificate with an RSA key. Its validity is checked per
+// message: an old certificate beside a new one is not an error.
 func parseCertificate(text string) (*x509.Certificate, error) {
 	block, rest := pem.Decode([]byte(strings.TrimSpace(text)))
 	switch {
@@ -133,8 +132,7 @@ func parseCertificate(text string) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// serialOf writes a serial as the header Wechatpay-Serial does: upper-case hex of
-// whole bytes.
+// serialOf formats a serial as in the header Wechatpay-Serial: upper-case hex of whole bytes.
 func serialOf(cert *x509.Certificate) string { return fmt.Sprintf("%X", cert.SerialNumber.Bytes()) }
 
 func wrong(field, problem string) error { return &supplier.FieldError{Field: field, Problem: problem} }

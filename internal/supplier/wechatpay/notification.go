@@ -15,8 +15,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// algorithm is the only one that a resource may name: the message does not
-// choose how it is checked.
+// algorithm is the only one accepted for a resource: the message must not choose how it is
+// verified.
 const algorithm = "AEAD_AES_256_GCM"
 
 // notification is the outer, signed message.
@@ -27,7 +27,7 @@ type notification struct {
 	Resource   resource `json:"resource"`
 }
 
-// resource is the encrypted fact.
+// resource is the encrypted part.
 type resource struct {
 	Algorithm      string `json:"algorithm"`
 	Ciphertext     string `json:"ciphertext"`
@@ -46,7 +46,7 @@ func readNotification(body []byte) (notification, error) {
 	return n, nil
 }
 
-// callback is what the envelope alone holds. The id is equal on every repeat.
+// callback returns what the envelope alone contains. The id is the same in every repeat.
 func (n notification) callback() supplier.Callback {
 	return supplier.Callback{
 		EventKey: n.ID, Status: supplier.Other, RawStatus: n.EventType,
@@ -54,7 +54,7 @@ func (n notification) callback() supplier.Callback {
 	}
 }
 
-// open decrypts the resource. The error is the same for every cause but the algorithm:
+// open decrypts the resource. The error is the same for every cause except the algorithm:
 // operators can only compare keys.
 func (r resource) open(key []byte) ([]byte, error) {
 	if r.Algorithm != algorithm {
@@ -79,11 +79,11 @@ func (r resource) open(key []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// fact is the decrypted resource of a payment or a refund. Amounts keep their
-// text for money.ParseMinor.
+// fact is the decrypted resource of a payment or a refund. Amounts keep their text for
+// money.ParseMinor.
 type fact struct {
 	MchID         string `json:"mchid"`
-	AppID         string `json:"appid"` // a refund names none
+	AppID         string `json:"appid"` // missing in a refund
 	OutTradeNo    string `json:"out_trade_no"`
 	TransactionID string `json:"transaction_id"`
 	TradeState    string `json:"trade_state"`
@@ -92,25 +92,25 @@ type fact struct {
 	RefundID      string `json:"refund_id"`
 	RefundStatus  string `json:"refund_status"`
 	Amount        struct {
-		// Total is the order's amount. payer_total is less where a coupon paid a
-		// part; the merchant gets the total all the same.
+		// Total is the order's amount. payer_total is less if a coupon paid a part; the
+		// merchant receives the total all the same.
 		Total    json.RawMessage `json:"total"`
 		Refund   json.RawMessage `json:"refund"`
 		Currency string          `json:"currency"`
 	} `json:"amount"`
 }
 
-// words is what WeChat Pay's words mean: a payment's trade_state, the event type of a
-// refund's notification, and an error's code behind its HTTP status.
+// words maps WeChat Pay's terms to their meaning: a payment's trade_state, the event type of a
+// refund's notification, and an error code prefixed by its HTTP status.
 var words = supplier.Words{
 	// 支付成功回调通知, 商户订单号查询订单: trade_state. The last three but ACCEPT are of
 	// payment codes; ACCEPT is of the API v2 and of debits (community, 000682dbdf03b86b1e70388f561000).
 	"SUCCESS":    {Status: supplier.Paid},
 	"NOTPAY":     {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"CLOSED":     {Status: supplier.Closed},
-	"REFUND":     {Status: supplier.Unknown, Refunded: true}, // paid, and a part or all of it went back
+	"REFUND":     {Status: supplier.Unknown, Refunded: true}, // paid, and partly or fully refunded
 	"PAYERROR":   {Status: supplier.Failed},                  // the buyer may try again
-	"REVOKED":    {Status: supplier.Closed, Reverses: true},  // what was paid goes back
+	"REVOKED":    {Status: supplier.Closed, Reverses: true},  // the payment is returned
 	"USERPAYING": {Status: supplier.Other, Answer: supplier.AnswerPaying},
 	"ACCEPT":     {Status: supplier.Other, Answer: supplier.AnswerPaying}, // will be debited
 
@@ -118,19 +118,18 @@ var words = supplier.Words{
 	"404 ORDER_NOT_EXIST": {Status: supplier.Unknown, Answer: supplier.AnswerNotFound},
 
 	"REFUND.SUCCESS": {Status: supplier.Refunded},
-	// The buyer's account cannot take it, or it was closed: no money went back.
+	// The buyer's account cannot receive it, or the refund was closed: no money was returned.
 	"REFUND.ABNORMAL": {Status: supplier.Other},
 	"REFUND.CLOSED":   {Status: supplier.Other},
 }
 
-// translate reads the decrypted resource. Beside an error it returns what could
-// be read.
+// translate parses the decrypted resource. With an error it returns what could be parsed.
 func translate(n notification, plain []byte) (supplier.Callback, error) {
 	got := n.callback()
 	isPayment := strings.HasPrefix(n.EventType, "TRANSACTION.")
 	if !isPayment && words.Of(n.EventType).Status == supplier.Unknown {
 		got.Status = supplier.Unknown
-		return got, nil // another product's notification may have any shape
+		return got, nil // notifications of other products may have any structure
 	}
 	var f fact
 	if err := supplier.DecodeJSON(plain, &f); err != nil {
@@ -146,7 +145,7 @@ func translate(n notification, plain []byte) (supplier.Callback, error) {
 	return got, err
 }
 
-// describe fills in what a notification and an answer have in common.
+// describe fills in what notifications and answers have in common.
 func (f fact) describe(c *supplier.Callback) {
 	c.OrderRef, c.TradeNo = f.OutTradeNo, f.TransactionID
 	c.Identity = map[string]string{"mch_id": f.MchID}
@@ -158,8 +157,8 @@ func (f fact) describe(c *supplier.Callback) {
 	}
 }
 
-// eventKey is that of a payment's state: equal in a notification and in an answer. A
-// payment that was never made has no transaction number.
+// eventKey returns the key of a payment's state, equal in notifications and answers. A payment
+// that was never made has no transaction number.
 func (f fact) eventKey() string {
 	trade := cmp.Or(f.TransactionID, f.OutTradeNo)
 	if trade == "" || f.TradeState == "" {
@@ -168,8 +167,8 @@ func (f fact) eventKey() string {
 	return trade + ":" + f.TradeState
 }
 
-// readPayment reads a payment's state. Only the event that announces a success may report
-// one: under any other event it is unknown.
+// readPayment parses a payment's state. Only the event that announces a success may report one:
+// under any other event it is unknown.
 func readPayment(c *supplier.Callback, n notification, f fact) error {
 	m := words.Of(f.TradeState)
 	c.RawStatus, c.Status, c.Reverses = f.TradeState, m.Status, m.Reverses
@@ -184,8 +183,8 @@ func readPayment(c *supplier.Callback, n notification, f fact) error {
 	return amount(c, f.Amount.Total)
 }
 
-// readRefund reads the end of a refund. It is unknown where the event and the resource
-// contradict each other.
+// readRefund parses the end of a refund. It is unknown if the event and the resource contradict
+// each other.
 func readRefund(c *supplier.Callback, n notification, f fact) error {
 	m := words.Of(n.EventType)
 	c.Status, c.RefundNo = m.Status, f.OutRefundNo
@@ -199,7 +198,7 @@ func readRefund(c *supplier.Callback, n notification, f fact) error {
 	return amount(c, f.Amount.Refund)
 }
 
-// amount reads fen. Where no money moved, the amount may be missing.
+// amount parses fen. If no money moved, the amount may be missing.
 func amount(c *supplier.Callback, text json.RawMessage) error {
 	minor, err := money.ParseMinor(string(text))
 	if err == nil {
@@ -212,8 +211,8 @@ func amount(c *supplier.Callback, text json.RawMessage) error {
 	return nil
 }
 
-// readTime is the zero time where the text is no RFC 3339 time: a supplier's clock is
-// only shown, and decides nothing.
+// readTime returns the zero time if the text is not an RFC 3339 time: a supplier's time is only
+// displayed and decides nothing.
 func readTime(text string) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
