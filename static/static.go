@@ -1,5 +1,5 @@
-// Package static holds the console's files, in the binary. Each is served under a
-// name with the hash of its content, so that browsers may keep it for ever.
+// Package static embeds the console's files in the binary. Each is served under a name that
+// contains the hash of its content, so that browsers may cache it forever.
 package static
 
 import (
@@ -17,17 +17,17 @@ import (
 //go:embed *.css *.js *.svg fonts/*.woff2 vendor/*.js
 var files embed.FS
 
-// Prefix leads every file's path.
+// Prefix is the prefix of every file's path.
 const Prefix = "/static/"
 
-// File is one file as it is served.
+// File is one file as served.
 type File struct {
 	Body []byte
-	Gzip []byte // empty where packing does not pay
+	Gzip []byte // empty if compression does not pay
 	Type string // Content-Type
 }
 
-// types are the kinds of files that there are; another kind is a mistake.
+// types are the supported kinds of files; any other kind is an error.
 var types = map[string]string{
 	".css":   "text/css; charset=utf-8",
 	".js":    "text/javascript; charset=utf-8",
@@ -35,15 +35,14 @@ var types = map[string]string{
 	".woff2": "font/woff2",
 }
 
-// Set is all files by the path under which they are served, and nothing else: a
-// path that is not in it does not exist, whatever it is made of.
+// Set holds all files by the path under which they are served. Paths that are not in it do not
+// exist, however they are composed.
 type Set struct {
 	byPath map[string]File
 	urls   map[string]string
 }
 
-// Load reads the files of the binary. It panics where one cannot be served: that
-// is a mistake of the build.
+// Load reads the embedded files. It panics if one cannot be served, which is a build error.
 func Load() *Set {
 	s := &Set{byPath: map[string]File{}, urls: map[string]string{}}
 	var sheets []string
@@ -54,7 +53,7 @@ func Load() *Set {
 		case entry.IsDir():
 			return nil
 		case path.Ext(name) == ".css":
-			sheets = append(sheets, name) // last: they name the others
+			sheets = append(sheets, name) // last, because they refer to the others
 			return nil
 		}
 		return s.add(name, nil)
@@ -89,7 +88,7 @@ func (s *Set) add(name string, change func([]byte) []byte) error {
 	return nil
 }
 
-// linked puts the names under which files are served into a style sheet.
+// linked replaces the names of files in a style sheet by the names under which they are served.
 func (s *Set) linked(sheet []byte) []byte {
 	for name, url := range s.urls {
 		sheet = bytes.ReplaceAll(sheet, []byte("url("+name+")"), []byte("url("+url+")"))
@@ -97,7 +96,7 @@ func (s *Set) linked(sheet []byte) []byte {
 	return sheet
 }
 
-// packed returns nil where the file would not shrink by a tenth.
+// packed returns the compressed file; nil if that saves less than a tenth.
 func packed(body []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one of the package's
@@ -109,14 +108,14 @@ func packed(body []byte) []byte {
 	return b.Bytes()
 }
 
-// Find returns the file served under a path.
+// Find returns the file served at a path.
 func (s *Set) Find(path string) (File, bool) {
 	f, ok := s.byPath[path]
 	return f, ok
 }
 
-// URL is the path under which a file is served, by its name in this folder. It
-// panics on a name that there is not, which the pages' tests see.
+// URL returns the path under which a file is served, by its name in this folder. It panics if
+// there is no such file, which the pages' tests would detect.
 func (s *Set) URL(name string) string {
 	url, ok := s.urls[name]
 	if !ok {

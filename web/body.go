@@ -10,11 +10,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// prefetched is how much of a body with a length the library has read when it calls the
-// handler: almost every body as a whole.
+// prefetched is how much of a body with a known length the library has read when it calls the
+// handler: almost every body is complete.
 const prefetched = 8 << 10
 
-// limitOf bounds the body behind a header.
+// limitOf returns the limit of the body after a header.
 func (s *Server) limitOf(h *fasthttp.RequestHeader) int {
 	if isCallback(h) {
 		return int(s.Config.CallbackBodyLimit)
@@ -22,10 +22,10 @@ func (s *Server) limitOf(h *fasthttp.RequestHeader) int {
 	return int(s.Config.APIBodyLimit)
 }
 
-// readBody reads what the library has left of a body. The library itself allocates a
-// body as soon as it is announced: nine thousand connections that announced one and
-// sent none took 2.4 GB. Here memory follows what arrives. After an error the
-// connection must be closed, as the rest is still in it.
+// readBody reads what the library has left of a body. The library itself allocates a body as
+// soon as it is announced: nine thousand connections that announced a body and sent none took
+// 2.4 GB. Here memory follows what arrives. After an error the connection must be closed,
+// because the rest is still unread.
 func (s *Server) readBody(c *fiber.Ctx) error {
 	req := c.Request()
 	stream := req.BodyStream()
@@ -37,13 +37,13 @@ func (s *Server) readBody(c *fiber.Ctx) error {
 	case length > limit:
 		return fiber.ErrRequestEntityTooLarge
 	case length >= 0 && length <= prefetched:
-		return req.CloseBodyStream() // it is all there
+		return req.CloseBodyStream() // it is complete
 	}
 	body, err := readAll(stream, limit)
 	if err != nil {
 		return bodyError(err)
 	}
-	// The library takes the end of the connection for the end of the body.
+	// The library treats the end of the connection as the end of the body.
 	if length >= 0 && len(body) != length || hasEnded(c) {
 		return fiber.ErrBadRequest
 	}
@@ -51,10 +51,10 @@ func (s *Server) readBody(c *fiber.Ctx) error {
 	return nil
 }
 
-// bodyPiece is by how much the memory for a body grows.
+// bodyPiece is the step in which the memory for a body grows.
 const bodyPiece = 32 << 10
 
-// readAll reads at most limit bytes. It keeps pieces until all have arrived, as a buffer
+// readAll reads at most limit bytes. It keeps pieces until all have arrived, because a buffer
 // that grows by copying leaves several times its size as garbage.
 func readAll(r io.Reader, limit int) ([]byte, error) {
 	var pieces [][]byte
@@ -78,7 +78,7 @@ func readAll(r io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// bodyError maps an error of reading as the library does for what it reads itself.
+// bodyError maps a read error as the library does for its own reads.
 func bodyError(err error) error {
 	var small *fasthttp.ErrSmallBuffer
 	var wire net.Error
@@ -86,7 +86,7 @@ func bodyError(err error) error {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return fiber.ErrRequestEntityTooLarge
 	case errors.As(err, &small):
-		return fiber.ErrRequestHeaderFieldsTooLarge // behind the last chunk
+		return fiber.ErrRequestHeaderFieldsTooLarge // after the last chunk
 	case errors.As(err, &wire) && wire.Timeout():
 		return fiber.ErrRequestTimeout
 	}

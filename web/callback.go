@@ -22,7 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// callback passes a supplier's request on as it came; nothing is parsed here.
+// callback passes a supplier's request on unparsed.
 func (s *Server) callback(c *fiber.Ctx) error {
 	start := time.Now()
 	req := copyRequest(c)
@@ -41,8 +41,8 @@ func (s *Server) callback(c *fiber.Ctx) error {
 	return reply(c, receipt.Reply)
 }
 
-// callbackOptions answers probes without a query: a supplier that was just enabled may
-// get 404 until this node has read the settings (2 s).
+// callbackOptions answers probes without a query: a supplier that was just enabled may get 404
+// until this node has read the settings (2 s).
 func (s *Server) callbackOptions(c *fiber.Ctx) error {
 	suppliers, code := s.Settings.Current().Suppliers, c.Params("supplier")
 	entry, known := suppliers.Lookup(code)
@@ -53,8 +53,8 @@ func (s *Server) callbackOptions(c *fiber.Ctx) error {
 	return c.SendStatus(http.StatusNoContent)
 }
 
-// copyRequest copies all that outlives the handler: the server reuses its buffers for
-// the next request as soon as this one is answered.
+// copyRequest copies everything that outlives the handler: the server reuses its buffers as
+// soon as the request is answered.
 func copyRequest(c *fiber.Ctx) *supplier.Request {
 	return &supplier.Request{
 		Method: strings.Clone(c.Method()), Path: string(c.Request().URI().PathOriginal()),
@@ -63,16 +63,16 @@ func copyRequest(c *fiber.Ctx) *supplier.Request {
 	}
 }
 
-// copyHeader keeps every line, in the order of its name's lines; the library's own
-// accessors return one Content-Type of two.
+// copyHeader keeps every line, with the lines of one name in order; the library's own accessors
+// return only one of two Content-Type lines.
 func copyHeader(h *fasthttp.RequestHeader) http.Header {
 	lines := make(http.Header)
 	h.VisitAllInOrder(func(key, value []byte) { lines.Add(string(key), string(value)) })
 	return lines
 }
 
-// peer is the other end of the connection. What the library returns as the client's
-// address is the client's own claim.
+// peer returns the other end of the connection. What the library returns as the client's
+// address is only the client's claim.
 func peer(c *fiber.Ctx) netip.Addr {
 	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr()
@@ -89,7 +89,7 @@ func isEncoded(h http.Header) bool {
 	return false
 }
 
-// reply sends the supplier's answer, byte for byte.
+// reply sends the supplier's response, byte for byte.
 func reply(c *fiber.Ctx, r supplier.Reply) error {
 	if r.Status == http.StatusServiceUnavailable {
 		c.Set(fiber.HeaderRetryAfter, "1")
@@ -118,7 +118,7 @@ func (s *Server) logCallback(c *fiber.Ctx, req *supplier.Request, r callback.Rec
 	}
 	code := textlimit.Clip(c.Params("supplier"), 64)
 	if r.Outcome == callback.UnknownSupplier {
-		code = console.MaskText(code) // any text
+		code = console.MaskText(code) // may be any text
 	}
 	attrs := []slog.Attr{
 		slog.String("supplier", code), slog.String("outcome", r.Outcome),

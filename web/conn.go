@@ -13,15 +13,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// A connection that is closed while the client still sends is reset, and the
-// reset may overtake the answer: the client never learns that its body was too
-// large. So such connections stay open for reading a little longer.
+// If a connection is closed while the client is still sending, it is reset, and the reset may
+// overtake the response: the client would never learn that its body was too large. Such
+// connections therefore stay open for reading a little longer.
 const (
 	lingerTime  = 2 * time.Second
 	lingerBytes = 4 << 20 // the largest body limit that can be set
 )
 
-// lingerListener makes connections that can linger. It may be closed twice.
+// lingerListener accepts connections that can linger. It may be closed twice.
 type lingerListener struct {
 	net.Listener
 	log    *slog.Logger
@@ -34,14 +34,14 @@ func (l *lingerListener) Close() (err error) {
 	return err
 }
 
-// Pauses while no connection can be taken, and between two lines about it.
+// Pauses while no connection can be accepted, and between two log lines about it.
 const (
 	acceptPause = 50 * time.Millisecond
 	acceptWarn  = time.Minute
 )
 
-// exhausted reports whether the process or the machine ran out of what a connection
-// needs. That passes, and the server ends with any error of Accept.
+// exhausted reports whether the process or the machine has run out of resources for
+// connections. That is temporary, whereas the server would end on any error of Accept.
 func exhausted(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {
@@ -51,16 +51,16 @@ func exhausted(err error) bool {
 	return false
 }
 
-// connections is how many may be open at one time: as configured, but no more than half
-// of the files that this process may open. Idle clients must leave some to the database
-// and the notifications.
+// connections returns how many may be open at a time: as configured, but at most half of the
+// files that this process may open, so that idle clients leave some for the database and
+// notifications.
 func connections(configured int, log *slog.Logger) int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur/2 >= uint64(configured) {
 		return configured
 	}
 	limit := max(1, int(files.Cur/2))
-	log.Warn("fewer connections than configured, as few files may be open; raise the limit of open files", "connections", limit, "configured", configured, "files", files.Cur)
+	log.Warn("fewer connections than configured, because of the limit of open files: raise it", "connections", limit, "configured", configured, "files", files.Cur)
 	return limit
 }
 
@@ -69,7 +69,7 @@ func (l *lingerListener) Accept() (net.Conn, error) {
 	for exhausted(err) {
 		if now := time.Now(); now.Sub(l.warned) > acceptWarn {
 			l.warned = now
-			l.log.Warn("cannot take connections for now", "error", err)
+			l.log.Warn("connections cannot be accepted at the moment", "error", err)
 		}
 		time.Sleep(acceptPause)
 		c, err = l.Listener.Accept()
@@ -83,7 +83,7 @@ func (l *lingerListener) Accept() (net.Conn, error) {
 type lingerConn struct {
 	*net.TCPConn
 	linger atomic.Bool
-	ended  atomic.Bool // the client's end was read
+	ended  atomic.Bool // the client has closed its side
 }
 
 func (c *lingerConn) Read(b []byte) (int, error) {
@@ -94,7 +94,7 @@ func (c *lingerConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// hasEnded reports whether the client ended the connection within the request.
+// hasEnded reports whether the client closed the connection within the request.
 func hasEnded(c *fiber.Ctx) bool {
 	conn, ok := c.Context().Conn().(*lingerConn)
 	return ok && conn.ended.Load()
@@ -107,7 +107,7 @@ func (c *lingerConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// linger lets the client read the answer although not all that it sent was read.
+// linger lets the client read the response although not all that it sent was read.
 func linger(c *fiber.Ctx) {
 	if conn, ok := c.Context().Conn().(*lingerConn); ok {
 		conn.linger.Store(true)

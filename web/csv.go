@@ -12,27 +12,27 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// MaxExports is how many exports run at a time on one node: each reads the database for
-// as long as its table is.
+// MaxExports is how many exports run at a time on one node: each reads the database for as long
+// as its table is.
 const MaxExports = 4
 
-// csvRows is how many rows are written before the connection gets more time.
+// csvRows is how many rows are written before the write deadline is extended.
 const csvRows = 500
 
-// CSV is a table that is streamed.
+// CSV is a streamed table.
 type CSV struct {
-	Name  string // of the file, without its end
-	By    string // whose export it is, for the log
+	Name  string // of the file, without extension
+	By    string // who exports, for the log
 	Title string // the first row: the filter, when, and by whom
 	Heads []string
-	// Begin is done once the export may run; nil = nothing. Its error is the answer.
+	// Begin runs once the export may start; nil = nothing. Its error is the response.
 	Begin func() error
-	// Each calls write with each row. Rows are to be read by pages, without a transaction.
+	// Each calls write with each row. Read rows by page, without a transaction.
 	Each func(write func(cells []string) error) error
 }
 
-// StreamCSV answers with a table. It is streamed, so that memory does not grow with the table.
-// An error after the first page ends the connection, which a browser reports as a failed
+// StreamCSV sends a table. It is streamed, so that memory does not grow with the table. An
+// error after the first page closes the connection, which a browser reports as a failed
 // download.
 func (s *Server) StreamCSV(c *fiber.Ctx, x CSV) error {
 	select {
@@ -51,7 +51,7 @@ func (s *Server) StreamCSV(c *fiber.Ctx, x CSV) error {
 	go func() {
 		defer func() { <-s.exports }()
 		out := csv.NewWriter(w)
-		_, _ = io.WriteString(w, "\ufeff") // or Excel reads Chinese as the code page of the machine
+		_, _ = io.WriteString(w, "\ufeff") // without it Excel reads Chinese in the machine's code page
 		title := make([]string, len(x.Heads))
 		title[0] = x.Title
 		_ = out.Write(title)
@@ -59,7 +59,7 @@ func (s *Server) StreamCSV(c *fiber.Ctx, x CSV) error {
 		n := 0
 		err := x.Each(func(cells []string) error {
 			if n%csvRows == 0 {
-				_ = conn.SetWriteDeadline(time.Now().Add(limit)) // of a page, not of the whole table
+				_ = conn.SetWriteDeadline(time.Now().Add(limit)) // per page, not for the whole table
 				if out.Flush(); out.Error() != nil {
 					return out.Error()
 				}
@@ -74,7 +74,7 @@ func (s *Server) StreamCSV(c *fiber.Ctx, x CSV) error {
 		if out.Flush(); err == nil {
 			err = out.Error()
 		}
-		if err != nil && !errors.Is(err, io.ErrClosedPipe) { // that one is a client who left
+		if err != nil && !errors.Is(err, io.ErrClosedPipe) { // in that case the client has left
 			s.Log.Warn("an export ended early", "list", x.Name, "by", x.By, "error", err)
 		}
 		_ = w.CloseWithError(err)
@@ -85,8 +85,8 @@ func (s *Server) StreamCSV(c *fiber.Ctx, x CSV) error {
 	return nil
 }
 
-// formula begins a cell that a spreadsheet would compute; the wide signs are taken for
-// the narrow ones in some languages.
+// formula are the first characters of cells that a spreadsheet would compute; full-width signs
+// count like the narrow ones in some languages.
 const formula = "=+-@\t\r\n＝＋－＠"
 
 var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)

@@ -29,24 +29,24 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Error is an answer that refuses a request.
+// Error is a response that refuses a request.
 type Error struct {
 	Status  int
 	Code    string   // for programs
-	Message string   // holds nothing internal
-	field   string   // of the request, where one is wrong
-	roles   []string // that may do what the caller may not
-	answer  string   // of the supplier, where it says otherwise
+	Message string   // contains nothing internal
+	field   string   // invalid field of the request, if any
+	roles   []string // roles that may do what the caller may not
+	answer  string   // the supplier's, if it contradicts
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// BadRequest is the answer to a request that cannot be read.
+// BadRequest returns the response to an unreadable request.
 func BadRequest(message string) error {
 	return &Error{Status: http.StatusBadRequest, Code: "bad_request", Message: message}
 }
 
-// InvalidField is what is wrong with one field of a request.
+// InvalidField returns the response to a request with an invalid field.
 func InvalidField(field, problem string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: problem, field: field}
 }
@@ -60,17 +60,17 @@ var (
 	errAway         = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is unavailable or read-only: try again"}
 	errUnreadable   = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
 	errInternal     = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
-	// ErrSlow: the queries of a list took too long.
+	// ErrSlow means that the queries of a list took too long.
 	ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}
-	// ErrCursor: a page's address was not made by us, or for another filter.
+	// ErrCursor means that a page's URL was not made by us, or was made for another filter.
 	ErrCursor = &Error{Status: http.StatusBadRequest, Code: "bad_cursor", Message: "this page's address was changed: begin at the newest page", field: "cursor"}
-	// errFrozen: there are no actions while Redis or the database is in trouble.
+	// errFrozen means that actions are off because Redis or the database is in trouble.
 	errFrozen = &Error{Status: http.StatusServiceUnavailable, Code: "actions_off", Message: "actions are off: Redis or the database is in trouble"}
-	// ErrForeign: a page of another site sent the request.
+	// ErrForeign means that a page of another site sent the request.
 	ErrForeign = &Error{Status: http.StatusForbidden, Code: "foreign_origin", Message: "the request came from another site"}
 )
 
-// domainErrors are the answers to errors of the domain.
+// domainErrors maps errors of the domain to responses.
 var domainErrors = []struct {
 	is     error
 	status int
@@ -124,7 +124,7 @@ var domainErrors = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, "busy", ""},
 }
 
-// statusCodes are the codes of the library's own refusals.
+// statusCodes maps the library's own refusals to codes.
 var statusCodes = map[int]string{
 	http.StatusNotFound:                    "not_found",
 	http.StatusMethodNotAllowed:            "method_not_allowed",
@@ -133,7 +133,7 @@ var statusCodes = map[int]string{
 	http.StatusRequestHeaderFieldsTooLarge: "header_too_large",
 }
 
-// answerTo is the answer to an error. One that is in no table is our fault.
+// answerTo returns the response to an error. An unknown error is our fault.
 func answerTo(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -177,15 +177,16 @@ func answerTo(err error) *Error {
 	return errInternal
 }
 
-// forbidden is the answer to an operator who may not do that, with the roles that may.
+// forbidden returns the response to an operator who lacks the permission, with the roles that
+// have it.
 func forbidden(roles []string) *Error {
 	e := *errForbidden
 	e.roles = roles
 	return &e
 }
 
-// fail answers errors, of handlers and of reading the request alike, and logs
-// them: one line each.
+// fail responds to errors, of handlers as well as of reading the request, and logs one line
+// each.
 func (s *Server) fail(c *fiber.Ctx, err error) error {
 	e := answerTo(err)
 	s.logFailure(c, e, err)
@@ -198,14 +199,14 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	c.Set(fiber.HeaderXContentTypeOptions, "nosniff") // guard did not run where the request could not be read
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff") // guard did not run if the request could not be read
 	if c.Locals(localPage) != nil {
 		return s.failPage(c, e)
 	}
 	status := e.Status
 	if e == errInternal {
-		// The contract has no 500. A program tries again after 503, which is right here
-		// too: what it requests is done once, however often it is requested.
+		// The contract has no 500. Programs retry after 503, which is also right here: what
+		// they request is done once, however often they request it.
 		status = http.StatusServiceUnavailable
 		c.Set(fiber.HeaderRetryAfter, "1")
 	}
@@ -220,7 +221,7 @@ type ErrorBody struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		Field   string `json:"field,omitempty"`
-		Answer  string `json:"answer,omitempty"` // of the supplier, with the code live_says
+		Answer  string `json:"answer,omitempty"` // the supplier's, with the code live_says
 	} `json:"error"`
 }
 
@@ -232,7 +233,7 @@ func (s *Server) logFailure(c *fiber.Ctx, e *Error, err error) {
 	case !s.refusals.Allow():
 		level = slog.LevelDebug
 	case e.Status == http.StatusServiceUnavailable:
-		level = slog.LevelWarn // busy is no fault, and comes in floods
+		level = slog.LevelWarn // being busy is not a fault, and comes in floods
 	}
 	attrs := []slog.Attr{
 		slog.Int("status", e.Status), slog.String("code", e.Code),

@@ -16,11 +16,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Sizes of the admin API's pages.
+// Page sizes of the admin API.
 const (
 	pageSize    = 50
 	maxPageSize = 200
-	MaxFilter   = 256 // bytes of one filter's value
+	MaxFilter   = 256 // bytes of one filter value
 )
 
 // Filter reads a list's parameters; the first problem is kept.
@@ -29,17 +29,17 @@ type Filter struct {
 	Err error
 }
 
-// ReadFilter reads from the request's query.
+// ReadFilter reads the request's query.
 func ReadFilter(c *fiber.Ctx) *Filter { return &Filter{c: c} }
 
-// Blame keeps a problem with a parameter, unless there was one before.
+// Blame records a problem with a parameter, unless there already was one.
 func (f *Filter) Blame(name, problem string) {
 	if f.Err == nil {
 		f.Err = InvalidField(name, problem)
 	}
 }
 
-// Text is a parameter's value as it came; "" where it is not given.
+// Text returns a parameter's value; "" if it is not given.
 func (f *Filter) Text(name string) string {
 	text := f.c.Query(name)
 	if len(text) > MaxFilter || !IsStorable(text) {
@@ -48,7 +48,7 @@ func (f *Filter) Text(name string) string {
 	return text
 }
 
-// Only refuses parameters that are not among the known ones.
+// Only refuses unknown parameters.
 func (f *Filter) Only(known ...string) {
 	f.c.Request().URI().QueryArgs().VisitAll(func(name, _ []byte) {
 		if !slices.Contains(known, string(name)) {
@@ -57,8 +57,7 @@ func (f *Filter) Only(known ...string) {
 	})
 }
 
-// OneOf reads one of the known values: a typing error must not look like an empty
-// list.
+// OneOf reads one of the known values: a typing error must not look like an empty list.
 func (f *Filter) OneOf(name string, known []string) string {
 	text := f.Text(name)
 	if text != "" && !slices.Contains(known, text) {
@@ -81,7 +80,7 @@ func (f *Filter) Yes(name string, otherwise bool) bool {
 	return false
 }
 
-// Limit is how many rows a page may have.
+// Limit returns the requested number of rows per page.
 func (f *Filter) Limit() int {
 	text := f.Text("limit")
 	if text == "" {
@@ -94,7 +93,7 @@ func (f *Filter) Limit() int {
 	return n
 }
 
-// Cursor is the id that the requested page begins behind; 0 = the first page.
+// Cursor returns the id after which the requested page begins; 0 = the first page.
 func (f *Filter) Cursor() int64 {
 	text := f.Text("cursor")
 	if text == "" {
@@ -102,18 +101,18 @@ func (f *Filter) Cursor() int64 {
 	}
 	id, err := strconv.ParseInt(text, 36, 64)
 	if err != nil || id < 1 {
-		f.Blame("cursor", "use the next of the page before")
+		f.Blame("cursor", "use the value of next from the previous page")
 	}
 	return id
 }
 
-// OrderNo reads the order's number from the path.
+// OrderNo reads the order number in the path.
 func OrderNo(c *fiber.Ctx) (string, error) { return pathText(c, "order_no", order.ErrNotFound) }
 
-// MerchantCode reads the merchant's code from the path.
+// MerchantCode reads the merchant's code in the path.
 func MerchantCode(c *fiber.Ctx) (string, error) { return pathText(c, "merchant", act.ErrNotFound) }
 
-// pathText reads a parameter of the path. A text that cannot be stored is not looked up.
+// pathText reads a parameter in the path. A text that cannot be stored is not looked up.
 func pathText(c *fiber.Ctx, name string, notFound error) (string, error) {
 	text, err := url.PathUnescape(c.Params(name))
 	if err != nil || !IsStorable(text) {
@@ -122,8 +121,8 @@ func pathText(c *fiber.Ctx, name string, notFound error) (string, error) {
 	return text, nil
 }
 
-// IsStorable reports whether a text is valid UTF-8 without control characters, which
-// every database, log and page can show.
+// IsStorable reports whether a text is valid UTF-8 without control characters, which every
+// database, log and page can handle.
 func IsStorable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

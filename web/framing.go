@@ -7,16 +7,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses requests whose end two HTTP readers may see in different places:
-// behind a proxy, the rest of such a request is a second one that the proxy never saw.
-// The library is lenient here (the last Content-Length wins, any Transfer-Encoding counts
-// as chunked, lines may be folded), so the raw header is checked (RFC 9112, sections 5
-// and 6).
+// checkFraming refuses requests whose end two HTTP readers may see in different places: behind
+// a proxy, the rest of such a request would be a second request that the proxy never saw. The
+// library is lenient here (the last Content-Length wins, any Transfer-Encoding counts as
+// chunked, lines may be folded), so the raw header is checked (RFC 9112, sections 5 and 6).
 //
-// It also reports whether the body is chunked. The library skips everything behind a
-// chunk's size up to a carriage return, line feeds included, which other readers do not;
-// after such a body the connection must be closed, so that nothing is ever read behind a
-// disputed end.
+// It also reports whether the body is chunked. The library skips everything after a chunk's
+// size up to a carriage return, including line feeds, which other readers do not; after such a
+// body the connection must be closed, so that nothing is read after a disputed end.
 func checkFraming(h *fasthttp.RequestHeader) (chunked bool, err error) {
 	raw := h.RawHeaders()
 	if bytes.Contains(raw, []byte("\n ")) || bytes.Contains(raw, []byte("\n\t")) {

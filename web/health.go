@@ -17,19 +17,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Check is one condition for this node to get requests. Its error is public: it must not
-// hold a secret.
+// Check is one condition for this node to receive requests. Its error is public and must not
+// contain a secret.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// Warning: the node may get requests although the check fails.
+	// Warning means that the node may receive requests although the check fails.
 	Warning bool
 }
 
 // Limits of readiness.
 const (
 	checkTime = 2 * time.Second        // for one check
-	checkAge  = 500 * time.Millisecond // results are reused for so long: probes must not become load
+	checkAge  = 500 * time.Millisecond // results are reused this long, so that probes cause no load
 
 	maxCheckError = 300 // bytes of one check's error
 )
@@ -39,7 +39,7 @@ type CheckResult struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	// Warning is what an operator should look at although the node is ready.
+	// Warning is something to look at although the node is ready.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -49,16 +49,16 @@ type readiness struct {
 	running []atomic.Bool
 	mu      sync.Mutex // held while the checks run
 	last    atomic.Pointer[checked]
-	behind  atomic.Bool // known refreshes the results
+	behind  atomic.Bool // known is refreshing the results
 }
 
-// checked is the results of a moment.
+// checked is the results at one time.
 type checked struct {
 	at      time.Time
 	results []CheckResult
 }
 
-// NewReadiness runs none of the checks before Ask.
+// NewReadiness returns a readiness that runs no check before Ask.
 func NewReadiness(checks []Check) *readiness {
 	r := &readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
 	r.last.Store(new(checked))
@@ -91,11 +91,11 @@ func (r *readiness) Ask() []CheckResult {
 	return results
 }
 
-// knownFor is how old the results on pages may be.
+// knownFor is the maximum age of results on pages.
 const knownFor = 2 * time.Second
 
-// known returns the last results without waiting: a page must not hang because one of
-// the checks does. It refreshes older results behind the request.
+// known returns the last results without waiting, because a page must not hang on a check. It
+// refreshes older results in the background.
 func (r *readiness) known() []CheckResult {
 	last := r.last.Load()
 	if time.Since(last.at) > knownFor && r.behind.CompareAndSwap(false, true) {
@@ -107,13 +107,12 @@ func (r *readiness) known() []CheckResult {
 	return last.results
 }
 
-// failed reports whether one of the named checks failed lately.
+// failed reports whether one of the named checks failed recently.
 func (r *readiness) failed(names ...string) bool {
 	return slices.ContainsFunc(r.known(), func(c CheckResult) bool { return !c.OK && slices.Contains(names, c.Name) })
 }
 
-// run also bounds a check that ignores its context; while one hangs, no second one is
-// started.
+// run also bounds a check that ignores its context; while one hangs, no second one is started.
 func (r *readiness) run(i int, check Check) error {
 	if !r.running[i].CompareAndSwap(false, true) {
 		return errors.New("an earlier check still hangs")
@@ -133,7 +132,7 @@ func (r *readiness) run(i int, check Check) error {
 	}
 }
 
-// isReady reports whether this node should get requests, and why not.
+// isReady reports whether this node should receive requests, and why not.
 func (s *Server) isReady(c *fiber.Ctx) error {
 	results := s.Ready.Ask()
 	status, word := http.StatusOK, "ready"
@@ -152,7 +151,7 @@ func (s *Server) isReady(c *fiber.Ctx) error {
 	}{word, results})
 }
 
-// alive reports that the process answers, and nothing else.
+// alive reports only that the process responds.
 func (s *Server) alive(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
 // metrics serves the metrics of package metric.

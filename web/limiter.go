@@ -7,13 +7,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limiterKeys bounds how many callers a limiter remembers. A caller with more addresses
-// than that evicts each in turn: a limiter is against mistakes and single hosts, not
-// against a botnet.
+// limiterKeys bounds how many callers a limiter remembers. A caller with more addresses than
+// that evicts each in turn: limiters protect against mistakes and single hosts, not against
+// botnets.
 const limiterKeys = 10_000
 
-// limiter allows so many events a second to each key, and one second's worth at once. It
-// forgets the older half of the keys where there are too many.
+// limiter allows a number of events per second for each key, with bursts of one second's worth.
+// It drops the older half of the keys when there are too many.
 type limiter struct {
 	perSecond  int
 	mu         sync.Mutex
@@ -40,8 +40,8 @@ func (l *limiter) allow(key string) bool {
 	return b.Allow()
 }
 
-// SenderOf is what a limiter counts by: an IPv4 address, or an IPv6 network, as every
-// host has 2^64 addresses of its own. All unknown addresses are one sender.
+// SenderOf returns the key of a client: an IPv4 address, or an IPv6 network, because every host
+// has 2^64 addresses of its own. All unknown addresses are one sender.
 func SenderOf(addr netip.Addr) string {
 	bits := addr.BitLen()
 	if addr.Is6() {

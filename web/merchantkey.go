@@ -17,7 +17,7 @@ const missEvery = 250 * time.Millisecond
 // maxKey bounds an API key in bytes; ours have about 60.
 const maxKey = 512
 
-// BearerHash is the hash of the request's key, or "".
+// BearerHash returns the hash of the request's key, or "".
 func BearerHash(c *fiber.Ctx) string {
 	if key := bearerKey(c); key != "" {
 		return seal.HashToken(key)
@@ -38,8 +38,8 @@ func bearerKey(c *fiber.Ctx) string {
 	return key
 }
 
-// admitMerchant admits a merchant by its API key. Keys are found by their hash, so that
-// the time of a look-up reveals nothing of the key.
+// admitMerchant admits a merchant by its API key. Keys are looked up by hash, so that the time
+// of a look-up reveals nothing about the key.
 func (s *Server) admitMerchant(c *fiber.Ctx) error {
 	if isEncoded(copyHeader(&c.Request().Header)) {
 		return errEncoded
@@ -50,7 +50,7 @@ func (s *Server) admitMerchant(c *fiber.Ctx) error {
 	}
 	m := s.Settings.Merchants().ByKeyHash(hash)
 	if m == nil && s.misses.Allow() {
-		_ = s.Settings.Refresh(c.UserContext()) // after an error the settings stay as they are
+		_ = s.Settings.Refresh(c.UserContext()) // on an error the settings stay as they are
 		m = s.Settings.Merchants().ByKeyHash(hash)
 	}
 	if m == nil {
@@ -68,7 +68,7 @@ func (s *Server) admitMerchant(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// MerchantOf is the merchant that admitMerchant admitted.
+// MerchantOf returns the merchant admitted by admitMerchant.
 func MerchantOf(c *fiber.Ctx) *merchant.Merchant {
 	m, _ := c.Locals(localMerchant).(*merchant.Merchant)
 	return m

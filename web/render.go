@@ -16,22 +16,22 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// packedFrom is the size in bytes from which compression of a page pays.
+// packedFrom is the size in bytes above which compressing a page pays.
 const packedFrom = 1500
 
-// Render sends a page. It is rendered as a whole first: half a page with status 200
-// would look complete.
+// Render sends a page. It is rendered completely first: half a page with status 200 would look
+// complete.
 func (s *Server) Render(c *fiber.Ctx, status int, page templ.Component) error {
 	var b bytes.Buffer
-	if err := page.Render(context.Background(), &b); err != nil { // an error page is rendered after the request's time too
+	if err := page.Render(context.Background(), &b); err != nil { // an error page may be rendered after the request's time
 		return err
 	}
 	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
 	return SendPacked(c.Status(status), b.Bytes(), nil)
 }
 
-// SendPacked sends a body, compressed where the browser accepts that; ready is the
-// compressed body where there is one.
+// SendPacked sends a body, compressed if the browser accepts that; ready is the compressed
+// body, if available.
 func SendPacked(c *fiber.Ctx, body, ready []byte) error {
 	c.Append(fiber.HeaderVary, fiber.HeaderAcceptEncoding)
 	if !strings.Contains(c.Get(fiber.HeaderAcceptEncoding), "gzip") || ready == nil && len(body) < packedFrom {
@@ -44,7 +44,7 @@ func SendPacked(c *fiber.Ctx, body, ready []byte) error {
 	return c.Send(ready)
 }
 
-// staticFile serves one of the binary's files, by its exact path.
+// staticFile serves an embedded file by its exact path.
 func (s *Server) staticFile(c *fiber.Ctx) error {
 	f, ok := s.Files.Find(string(c.Request().URI().PathOriginal()))
 	if !ok {
@@ -58,7 +58,7 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 	return SendPacked(c, f.Body, f.Gzip)
 }
 
-// Page is what every page depends on: the operator, their settings and the menu.
+// Page returns what every page depends on: the operator, their settings and the menu.
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
@@ -84,7 +84,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 		p.Language = lang
 	}
 	if !isSafe(c.Method()) {
-		p.Path = "/me" // a form's answer has no address of its own
+		p.Path = "/me" // a form's response has no URL of its own
 	}
 	for _, r := range s.table {
 		if r.Menu.Icon == "" || op.MustChange || !s.Policy.Allows(op.Role, r.Permission) {
@@ -98,8 +98,8 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	return p
 }
 
-// browserLanguage is that of ?lang, else of the cookie, else of Accept-Language, else
-// Chinese.
+// browserLanguage returns the language of ?lang, else of the cookie, else of Accept-Language,
+// else Chinese.
 func browserLanguage(c *fiber.Ctx) string {
 	for _, lang := range []string{c.Query("lang"), c.Cookies("lang")} {
 		if slices.Contains(access.Languages, lang) {
@@ -115,7 +115,7 @@ func browserLanguage(c *fiber.Ctx) string {
 	return "zh"
 }
 
-// failPage answers an error as a page.
+// failPage renders an error as a page.
 func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 	kind := ui.Ours
 	switch {

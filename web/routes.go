@@ -15,15 +15,15 @@ type Audience int
 const (
 	ForAnyone   Audience = iota // any client
 	ForInside                   // any client at the console's address
-	ForSupplier                 // any client; the receiver judges by signature and address
+	ForSupplier                 // any client; the receiver checks signature and address
 	ForMerchant                 // a merchant's API key
 	ForMonitor                  // a token with the route's scope, or an operator whose role has its permission
 	ForVisitor                  // any browser: pages for signing in and out
 	ForOperator                 // an operator whose role has the route's permission
 )
 
-// public reports whether the audience's routes are served at the public address, where
-// the console has an address of its own.
+// public reports whether the audience's routes are served at the public address, if the console
+// has its own address.
 func (d Audience) public() bool { return d == ForAnyone || d == ForSupplier || d == ForMerchant }
 
 // admin reports whether they are served at the console's address.
@@ -35,22 +35,22 @@ type Route struct {
 	Path       string
 	Audience   Audience
 	Handler    fiber.Handler
-	Permission access.Permission // of an operator; a merchant's key and a service's token need none
+	Permission access.Permission // of an operator; merchants' keys and services' tokens need none
 	Scope      string            // of a service's token; "" admits none
-	Person     bool              // a service is told that this needs a person
-	Menu       Menu              // the route's line in the navigation
+	Person     bool              // services are refused: a person is needed
+	Menu       Menu              // the route's entry in the navigation
 }
 
-// Menu is a line of the navigation; without an icon there is none.
+// Menu is an entry in the navigation; without an icon there is none.
 type Menu struct {
 	Icon  string
 	Label text.Text
 }
 
-// CallbackPath begins every callback's path.
+// CallbackPath is the prefix of every callback's path.
 const CallbackPath = "/callback/"
 
-// routes are the server's own.
+// routes returns the server's own routes.
 func (s *Server) routes() []Route {
 	return []Route{
 		{Method: http.MethodGet, Path: "/healthz", Audience: ForAnyone, Handler: s.alive},
@@ -65,7 +65,7 @@ func (s *Server) routes() []Route {
 	}
 }
 
-// admit is what runs before a route's handler.
+// admit returns what runs before a route's handler.
 func (s *Server) admit(r Route) []fiber.Handler {
 	switch r.Audience {
 	case ForMerchant:

@@ -1,7 +1,6 @@
-// Package web is the core of the HTTP server: listeners, framing, limits, access
-// (routes, sessions, tokens), errors, rendering, health and the callbacks of suppliers.
-// The API of merchants and programs is in web/api, the console in web/console; none of
-// them makes decisions of the domain.
+// Package web is the core of the HTTP server: listeners, framing, limits, access (routes,
+// sessions, tokens), errors, rendering, health and suppliers' callbacks. The API for merchants
+// and programs is in web/api, the console in web/console; none of them makes domain decisions.
 package web
 
 import (
@@ -47,12 +46,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Callbacks receives callbacks of suppliers; it is callback.Receiver.
+// Callbacks receives suppliers' callbacks; callback.Receiver implements it.
 type Callbacks interface {
 	Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) callback.Receipt
 }
 
-// Payments is what merchants may request; it is payment.Processor.
+// Payments is what merchants may request; payment.Processor implements it.
 type Payments interface {
 	Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (o *order.Order, created bool, err error)
 	Pay(ctx context.Context, m *merchant.Merchant, orderNo string, r payment.PayRequest) (payment.Payment, error)
@@ -64,7 +63,7 @@ type Options struct {
 	Config    config.Config
 	DB        *db.DB
 	Settings  *settings.Store
-	Keys      *seal.Keyring // signs the addresses of pages, and evidence
+	Keys      *seal.Keyring // signs the URLs of pages, and evidence
 	Audit     *audit.Log
 	Callbacks Callbacks
 	Payments  Payments
@@ -79,43 +78,43 @@ type Options struct {
 	RedisSkew func(context.Context) (time.Duration, error)
 	// Monitor is Asynqmon, read-only; nil = this process has none.
 	Monitor http.Handler
-	// Alerts is the names of the alerts' targets, and the style of the texts.
+	// Alerts returns the names of the alerts' targets, and the style of the texts.
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Cache
-	// Acts is what operators and services can do, Batches what they do to many rows.
+	// Acts are what operators and services can do, Batches what they do to many rows.
 	Acts    *act.Registry
 	Batches *bulk.Batches
-	// Approvals is where people decide what needs two of them.
+	// Approvals is where people make decisions that need two of them.
 	Approvals *approval.Desk
 	// Sockets holds the WebSockets over which merchants are notified.
 	Sockets *websocket.Hub
-	// Texts finds the texts of the codes in rows.
+	// Texts finds the texts of codes in rows.
 	Texts   text.Catalog
 	Version string
 	Log     *slog.Logger
 }
 
-// Limits that are not configured.
+// Limits that are not configurable.
 const (
-	// headerBytes bounds the request line and the header together. Suppliers send less
-	// than 4 KiB, but a GET callback has all of its fields in the line.
+	// headerBytes bounds the request line and the header together. Suppliers send less than 4
+	// KiB, but a GET callback has all its fields in the request line.
 	headerBytes = 16 << 10
-	// workTime bounds the context of a request (fiber.Ctx.UserContext): longer than the
-	// wait for a commit, shorter than the time to write the answer.
+	// workTime bounds the context of a request (fiber.Ctx.UserContext): longer than the wait
+	// for a commit, shorter than the time to write the response.
 	workTime = 10 * time.Second
 	// refusalLogs bounds the log lines about refused requests per second.
 	refusalLogs = 50
-	// adminShare is the part of the connections that is kept for the console's own
-	// address: a client that takes all of the public ones does not lock operators out.
+	// adminShare is the fraction of connections (one in this many) reserved for the console's
+	// own address, so that a client that takes all public ones cannot lock operators out.
 	adminShare = 8
 )
 
-// Server answers HTTP. The handlers of web/api and web/console embed it.
+// Server serves HTTP. The handlers of web/api and web/console embed it.
 type Server struct {
 	Options
 	app       *fiber.App // of the public address
-	admin     *fiber.App // of the console's own address; nil = it has none
+	admin     *fiber.App // of the console's own address; nil = none
 	mu        sync.Mutex
 	listeners []*lingerListener
 	down      bool
@@ -125,19 +124,18 @@ type Server struct {
 	Ready     *readiness
 	Policy    *access.Policy
 	Console   *console.Reader
-	misses    *rate.Limiter // reads of the settings because of an unknown API key
-	refusals  *rate.Limiter // log lines about refused requests
-	senders   *limiter      // callbacks by address
-	keys      *limiter      // API requests by hash of the key
+	misses    *rate.Limiter // limits reads of the settings because of an unknown API key
+	refusals  *rate.Limiter // limits log lines about refused requests
+	senders   *limiter      // limits callbacks by address
+	keys      *limiter      // limits API requests by hash of the key
 
 	table      []Route
 	Files      *static.Set
-	exports    chan struct{} // those that are running; see MaxExports
+	exports    chan struct{} // running exports; see MaxExports
 	onShutdown []func()
 }
 
-// New returns a Server that does not listen yet. It serves its own routes and those of
-// table.
+// New returns a Server that does not listen yet. It serves its own routes and those of table.
 func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
 		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(),
@@ -157,18 +155,18 @@ func New(o Options, table func(*Server) []Route) *Server {
 	return s
 }
 
-// Routes are all routes; nothing else is reachable.
+// Routes returns all routes; nothing else is reachable.
 func (s *Server) Routes() []Route { return s.table }
 
-// newApp serves the routes of some audiences at one address.
+// newApp returns the app that serves the routes of some audiences at one address.
 func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App {
 	app := fiber.New(fiber.Config{
-		// Without it, strings of a request are overwritten by the next one.
+		// Otherwise the next request would overwrite a request's strings.
 		Immutable:     true,
 		CaseSensitive: true,
 		StrictRouting: true,
-		// A parsed multipart form is written anew when it is read: not the bytes that
-		// were signed.
+		// A parsed multipart form is re-encoded when its body is read: not the bytes that were
+		// signed.
 		DisablePreParseMultipartForm: true,
 		DisableStartupMessage:        true,
 		ReadTimeout:                  s.Config.HTTPReadTimeout,
@@ -184,7 +182,7 @@ func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App 
 	server.Handler = s.closeInDrain(closeUnknown(server.Handler))
 	server.HeaderReceived = s.bodyLimit
 	server.CloseOnShutdown = true
-	server.SecureErrorLogMessage = true // errors must not repeat headers, which hold keys
+	server.SecureErrorLogMessage = true // errors must not repeat headers, which contain keys
 	server.Logger = quietLogger{s.Log}
 	app.Use(s.guard)
 	for _, r := range s.table {
@@ -195,10 +193,10 @@ func (s *Server) newApp(connections int, serves func(Audience) bool) *fiber.App 
 	return app
 }
 
-// Serve answers on l until Shutdown; after it, not at all.
+// Serve serves l until Shutdown; not at all after it.
 func (s *Server) Serve(l net.Listener) error { return s.serve(s.app, l) }
 
-// ServeAdmin does the same at the console's own address, where there is one.
+// ServeAdmin does the same at the console's own address, if there is one.
 func (s *Server) ServeAdmin(l net.Listener) error { return s.serve(s.admin, l) }
 
 func (s *Server) serve(app *fiber.App, l net.Listener) error {
@@ -212,11 +210,11 @@ func (s *Server) serve(app *fiber.App, l net.Listener) error {
 	return app.Listener(linger)
 }
 
-// Drain makes /readyz fail, and each answer the last of its connection.
+// Drain makes /readyz fail, and each response the last of its connection.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// closeInDrain closes connections to a node that is about to stop after their next
-// answer: a request may get lost on one that is closed while idle. A WebSocket stays open.
+// closeInDrain closes connections to a stopping node after their next response, because a
+// request may get lost on a connection that is closed while idle. WebSockets stay open.
 func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		next(c)
@@ -229,8 +227,8 @@ func (s *Server) closeInDrain(next fasthttp.RequestHandler) fasthttp.RequestHand
 // AtShutdown registers f to be called before a shutdown waits for the running requests.
 func (s *Server) AtShutdown(f func()) { s.onShutdown = append(s.onShutdown, f) }
 
-// Shutdown takes no new connections, ends live streams and waits for the other
-// running requests.
+// Shutdown accepts no new connections, ends live streams and waits for the other running
+// requests.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, end := range s.onShutdown {
 		end()
@@ -238,7 +236,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.down = true
 	for _, l := range s.listeners {
-		_ = l.Close() // the library does not close one from which it does not accept yet
+		_ = l.Close() // the library does not close a listener that it does not accept from yet
 	}
 	s.mu.Unlock()
 	if s.admin == nil {
@@ -249,8 +247,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(s.app.ShutdownWithContext(ctx), <-admin)
 }
 
-// bodyLimit is called as soon as the header is read: it bounds the body that may follow.
-// Of a body that is refused anyway a byte is enough.
+// bodyLimit is called once the header is read; it bounds the body that may follow. For a body
+// that is refused anyway one byte is enough.
 func (s *Server) bodyLimit(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limit := s.limitOf(h)
 	if h.ContentLength() > limit {
@@ -263,9 +261,9 @@ func isCallback(h *fasthttp.RequestHeader) bool {
 	return strings.HasPrefix(string(h.RequestURI()), CallbackPath)
 }
 
-// closeUnknown ends connections behind unknown methods. The library answers them before
-// guard has checked their framing and read their body, and would read a second request
-// where a proxy saw none.
+// closeUnknown closes connections after unknown methods. The library answers them before guard
+// has checked their framing and read their body, and would then read a second request where a
+// proxy saw none.
 func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		if !slices.Contains(fiber.DefaultMethods, string(c.Method())) {
@@ -275,7 +273,7 @@ func closeUnknown(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// local names a value that one handler leaves to the next.
+// local identifies a value that one handler passes to the next.
 type local int
 
 const (
@@ -284,7 +282,7 @@ const (
 	localMerchant
 	localOperator
 	localActor
-	localPage // set where errors are answered as pages
+	localPage // set if errors are rendered as pages
 )
 
 // guard runs before every handler.
@@ -310,17 +308,17 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
-	// The connection's own context never ends before the server does.
+	// The connection's own context does not end before the server does.
 	ctx, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
 	c.SetUserContext(ctx)
 	return c.Next()
 }
 
-// RequestID identifies a request in its answer and in the log.
+// RequestID returns the id of a request, as in the response and the log.
 func RequestID(c *fiber.Ctx) string { return localRequestID.text(c) }
 
-// AsProgram answers errors as JSON on a page that is not ours.
+// AsProgram makes errors JSON on a page that is not ours.
 func AsProgram(c *fiber.Ctx) { c.Locals(localPage, nil) }
 
 // text reads one of the values above.
@@ -329,7 +327,7 @@ func (l local) text(c *fiber.Ctx) string {
 	return s
 }
 
-// quietLogger logs the library's lines about broken connections, for debugging alone.
+// quietLogger logs the library's lines about broken connections at debug level.
 type quietLogger struct{ log *slog.Logger }
 
 func (q quietLogger) Printf(format string, args ...any) {

@@ -15,8 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ContentPolicy lets pages load what we serve and nothing else, and run no inline
-// scripts.
+// ContentPolicy lets pages load only what we serve, and run no inline scripts.
 const ContentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -37,13 +36,12 @@ func (s *Server) dressPage(c *fiber.Ctx) error {
 
 func isSafe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// fromHere reports whether one of our own pages sent the request. Browsers set
-// Sec-Fetch-Site (newer ones) and Origin (all), which a page cannot change, so that no
-// token is needed. A request without either comes from no supported browser and is
-// refused.
+// fromHere reports whether one of our own pages sent the request. Browsers set Sec-Fetch-Site
+// (newer ones) and Origin (all), which a page cannot change, so no token is needed. A request
+// with neither comes from no supported browser and is refused.
 func (s *Server) fromHere(c *fiber.Ctx) bool {
 	switch c.Get("Sec-Fetch-Site") {
-	case "same-origin", "none": // none: the address was typed
+	case "same-origin", "none": // none: the URL was typed
 		return true
 	case "":
 	default:
@@ -53,7 +51,7 @@ func (s *Server) fromHere(c *fiber.Ctx) bool {
 	if err != nil || origin.Host == "" {
 		return false
 	}
-	// Behind a proxy the Host may be another one than in the browser.
+	// Behind a proxy the Host may differ from the one in the browser.
 	console, err := url.Parse(s.Config.AdminURL)
 	return origin.Host == string(c.Request().Header.Host()) || err == nil && origin.Scheme == console.Scheme && origin.Host == console.Host
 }
@@ -61,8 +59,8 @@ func (s *Server) fromHere(c *fiber.Ctx) bool {
 // secure reports whether the console is reached by https.
 func (s *Server) secure() bool { return strings.HasPrefix(s.Config.AdminURL, "https://") }
 
-// CookieName has the prefix that makes browsers refuse the cookie from any other
-// host and path, where there is TLS to allow it.
+// CookieName returns the session cookie's name. With TLS it has the prefix that makes browsers
+// refuse the cookie from any other host and path.
 func (s *Server) CookieName() string {
 	if s.secure() {
 		return "__Host-backstop"
@@ -70,7 +68,7 @@ func (s *Server) CookieName() string {
 	return "backstop"
 }
 
-// SetCookie sets a cookie; seconds below 0 delete it.
+// SetCookie sets a cookie; negative seconds delete it.
 func (s *Server) SetCookie(c *fiber.Ctx, name, value string, seconds int) {
 	cookie := &fiber.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: seconds, Secure: s.secure(), HTTPOnly: true, SameSite: fiber.CookieSameSiteLaxMode,
@@ -81,15 +79,15 @@ func (s *Server) SetCookie(c *fiber.Ctx, name, value string, seconds int) {
 	c.Cookie(cookie)
 }
 
-// Field is a field of the form in the body. Parameters of the address are no fields, as
-// addresses are logged and kept by browsers.
+// Field returns a field of the form in the body. URL parameters do not count, because URLs are
+// logged and stored by browsers.
 func Field(c *fiber.Ctx, name string) string { return string(c.Request().PostArgs().Peek(name)) }
 
 // admitOperator admits an operator who is signed in and has the route's permission.
 func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		find := s.Sessions.Find
-		// Requests that a page makes by itself keep no session alive.
+		// Requests that a page makes by itself do not extend the session.
 		if IsFragment(c) || strings.HasPrefix(c.Path(), "/_/") {
 			find = s.Sessions.Peek
 		}
@@ -117,12 +115,12 @@ func (s *Server) admitOperator(permission access.Permission) fiber.Handler {
 	}
 }
 
-// IsFragment reports whether a script of a page requests a part of it.
+// IsFragment reports whether a page's script requests a part of it.
 func IsFragment(c *fiber.Ctx) bool { return c.Get("HX-Request") == "true" }
 
 // AskToSignIn redirects to the login, and from there back.
 func (s *Server) AskToSignIn(c *fiber.Ctx) error {
-	if IsFragment(c) { // a fragment cannot hold the login
+	if IsFragment(c) { // a fragment cannot show the login
 		c.Set("HX-Redirect", "/login")
 		return c.SendStatus(http.StatusUnauthorized)
 	}
@@ -133,27 +131,26 @@ func (s *Server) AskToSignIn(c *fiber.Ctx) error {
 	return c.Redirect(to, http.StatusSeeOther)
 }
 
-// Operator is the operator that admitOperator admitted; nil on pages without a login.
+// Operator returns the operator admitted by admitOperator; nil on pages without a login.
 func Operator(c *fiber.Ctx) *access.Operator {
 	op, _ := c.Locals(localOperator).(*access.Operator)
 	return op
 }
 
-// actorOf is an operator as an actor.
+// actorOf returns an operator as an actor.
 func actorOf(op *access.Operator) act.Actor {
 	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}
 }
 
-// Actor is the operator or service that was admitted.
+// Actor returns the admitted operator or service.
 func (s *Server) Actor(c *fiber.Ctx) act.Actor {
 	actor, _ := c.Locals(localActor).(act.Actor)
 	actor.Remote = s.Client(c).String()
 	return actor
 }
 
-// Client is the client's address, for the throttle, the audit and the list of sessions.
-// What is left of the address that our proxies saw is the client's own claim and is
-// ignored.
+// Client returns the client's address, for the throttle, the audit and the list of sessions.
+// Anything left of the address that our proxies saw is only the client's claim and is ignored.
 func (s *Server) Client(c *fiber.Ctx) netip.Addr {
 	return supplier.NearestAddr(peer(c), copyHeader(&c.Request().Header).Values(fiber.HeaderXForwardedFor), s.Config.TrustedProxies)
 }

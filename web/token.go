@@ -15,29 +15,29 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Limits of the cache of tokens. It holds all of them, as there are a handful, so that
-// the use of one costs no query.
+// Limits of the token cache. It holds all tokens, because there are only a handful, so that
+// using one costs no query.
 const (
-	tokenAge  = 2 * time.Second        // a revoked token works for this long at most
-	tokenMiss = 250 * time.Millisecond // how often an unknown token may cause a read
+	tokenAge  = 2 * time.Second        // how long a revoked token keeps working at most
+	tokenMiss = 250 * time.Millisecond // minimum interval between reads because of unknown tokens
 	maxTokens = 10_000
 )
 
-// tokenCache finds tokens by their hash.
+// tokenCache finds tokens by hash.
 type tokenCache struct {
 	tokens *access.Tokens
 	mu     sync.Mutex
 	readAt time.Time
 	byHash map[string]access.Token
-	// missed are the hashes of tokens with a valid tag that were not found since
-	// missedAt: revoked ones.
+	// missed are the hashes of tokens with a valid tag that have not been found since missedAt:
+	// revoked ones.
 	missed   map[string]bool
 	missedAt time.Time
 }
 
-// find returns the token, or false. After an error no token can be judged. A token with a
-// valid tag that is not in the cache was made just now or is revoked: the first must
-// work at once, the second must not turn each request into a query.
+// find returns the token, or false. After an error no token can be judged. A token with a valid
+// tag that is not in the cache is either new or revoked: the former must work at once, the
+// latter must not turn each request into a query.
 func (b *tokenCache) find(ctx context.Context, hash string, tagged bool) (access.Token, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +53,8 @@ func (b *tokenCache) find(ctx context.Context, hash string, tagged bool) (access
 	return found, ok, nil
 }
 
-// isNew records a token that is not in the cache, and reports whether it was not
-// recorded within tokenMiss.
+// isNew records a token that is not in the cache, and reports whether it had not been recorded
+// within tokenMiss.
 func (b *tokenCache) isNew(hash string) bool {
 	if time.Since(b.missedAt) > tokenMiss || len(b.missed) >= maxTokens {
 		b.missed, b.missedAt = map[string]bool{}, time.Now()
@@ -77,9 +77,9 @@ func (b *tokenCache) read(ctx context.Context) error {
 	return nil
 }
 
-// admitMonitor admits tokens that have the route's scope, and operators by a token of their
-// own or of their session. A program sends it as a header here, never a browser as a cookie, so
-// that no other site can use it.
+// admitMonitor admits tokens with the route's scope, and operators by their personal token or
+// their session's. Programs send it in a header here, and browsers never as a cookie, so that
+// no other site can use it.
 func (s *Server) admitMonitor(r Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		key := bearerKey(c)
@@ -103,8 +103,8 @@ func (s *Server) admitMonitor(r Route) fiber.Handler {
 	}
 }
 
-// monitorActor is the actor with the key, and why it may not do this; nil = it may. A
-// forged key costs no query. It keeps no session alive, as a script that was left
+// monitorActor returns the actor with the key, and why it may not do this; nil = it may. A
+// forged key costs no query. It does not extend a session, because a script that is left
 // running must not.
 func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor act.Actor, refused, err error) {
 	if s.tokens.tokens.MayBe(key) {
@@ -133,14 +133,14 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 	if err != nil {
 		return actor, nil, err
 	}
-	// A token of their own is no password: an operator may have it before the first login.
+	// A personal token is not a password: an operator may have one before the first login.
 	if op.MustChange && !personal || !s.Policy.Allows(op.Role, r.Permission) {
 		refused = errForbidden
 	}
 	return actorOf(op), refused, nil
 }
 
-// errScope is the answer to a service's token without the scope.
+// errScope returns the response to a service's token without the scope.
 func errScope(scope string) *Error {
 	return &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this token does not have the scope " + scope, field: "scope"}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// approvalsPath begins the paths of approvals.
+// approvalsPath is the prefix of the paths of approvals.
 const approvalsPath = "/api/v1/admin/approvals"
 
-// approvalView is an approval as the admin API shows it. What has no value is null.
+// approvalView is an approval in the admin API. Missing values are null.
 type approvalView struct {
 	ID        string          `json:"id"`
 	Action    string          `json:"action"`
@@ -40,10 +40,10 @@ type approvalView struct {
 	Result    json.RawMessage `json:"result"`
 }
 
-// byCommand is the maker of what a command proposed.
+// byCommand is the maker's name for proposals by commands.
 const byCommand = "command"
 
-// viewApprovals are approvals with the names of their people.
+// viewApprovals converts approvals, with the names of their people.
 func (s *handlers) viewApprovals(ctx context.Context, all ...*approval.Approval) ([]approvalView, error) {
 	ids := make([]int64, 0, 2*len(all))
 	for _, a := range all {
@@ -78,7 +78,7 @@ func (s *handlers) viewApprovals(ctx context.Context, all ...*approval.Approval)
 	return views, nil
 }
 
-// answerApproval answers with an approval.
+// answerApproval responds with an approval.
 func (s *handlers) answerApproval(c *fiber.Ctx, a *approval.Approval) error {
 	views, err := s.viewApprovals(c.UserContext(), a)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *handlers) getApproval(c *fiber.Ctx) error {
 	return s.answerApproval(c, a)
 }
 
-// onApproval reads a verdict from some fields, and answers with the approval as it is then.
+// onApproval reads a verdict with the given fields, and responds with the resulting approval.
 func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*approval.Approval, error), fields ...string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := approval.ParseNo(c.Params("id"))
@@ -156,8 +156,8 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 	}
 }
 
-// approvalRoutes are those of approvals. Who may decide what depends on the approval, and the
-// Desk knows it.
+// approvalRoutes returns the routes of approvals. The Desk checks who may decide what, because
+// that depends on the approval.
 func (s *handlers) approvalRoutes() []web.Route {
 	decide := func(verb string, h fiber.Handler) web.Route {
 		return web.Route{Method: fiber.MethodPost, Path: approvalsPath + "/:id/" + verb, Audience: web.ForMonitor, Permission: access.ViewExceptions, Person: true, Handler: h}
@@ -171,7 +171,7 @@ func (s *handlers) approvalRoutes() []web.Route {
 	}
 }
 
-// The Desk is there once the server serves, and not when its routes are listed.
+// The Desk exists once the server serves, but not yet when its routes are listed.
 func (s *handlers) approve(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
 	return s.Approvals.Approve(ctx, v)
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Limits of the span that one walk through the log covers.
+// Limits of the time span of one query of the log.
 const (
-	logSpan    = 24 * time.Hour      // where none is given
-	logLongest = 31 * 24 * time.Hour // where one is
+	logSpan    = 24 * time.Hour      // default
+	logLongest = 31 * 24 * time.Hour // maximum
 )
 
-// attemptView is one attempt as the monitoring API shows it.
+// attemptView is one attempt in the monitoring API.
 type attemptView struct {
 	ID           string  `json:"id"`
 	Notification string  `json:"notification"`
@@ -39,7 +39,7 @@ type attemptView struct {
 	Error        string  `json:"error"`
 }
 
-// attemptLog answers attempts of notifications, newest first.
+// attemptLog returns attempts at notifications, newest first.
 func (s *handlers) attemptLog(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	want, wrong := list.Parse(console.AttemptList, list.All(), f.Text)
@@ -79,7 +79,7 @@ func classes() []string {
 	return all
 }
 
-// withoutQuery leaves out what may hold a merchant's secret.
+// withoutQuery removes the part of a URL that may contain a merchant's secret.
 func withoutQuery(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -94,7 +94,7 @@ func spanOf(f *web.Filter, now int64) (from, to int64) {
 	to = moment(f, "to", now)
 	from = moment(f, "from", to-logSpan.Microseconds())
 	if f.Err == nil && (from >= to || to-from > logLongest.Microseconds()) {
-		f.Blame("from", "use a moment before to, at most 31 days")
+		f.Blame("from", "use a time before to, by at most 31 days")
 	}
 	return from, to
 }
@@ -111,12 +111,12 @@ func moment(f *web.Filter, name string, otherwise int64) int64 {
 	return t.UnixMicro()
 }
 
-// A cursor of the log holds the last id and the span, which must not move on between
-// the pages of one walk, and a checksum over both and the filter: a cursor that was cut
-// short or is used with another filter is refused. It gives access to nothing that the
-// caller may not see anyway.
+// A cursor of the log contains the last id and the span, which must not move between the pages
+// of one query, and a checksum over both and the filter, so that a truncated cursor, or one
+// used with another filter, is refused. It gives access to nothing that the caller may not see
+// anyway.
 
-// logCursor is where the next page begins, or "".
+// logCursor returns the cursor of the next page; "" = there is none.
 func logCursor(q list.Query, s list.Slice, before int64) string {
 	if before == 0 {
 		return ""
@@ -129,7 +129,7 @@ func logCursor(q list.Query, s list.Slice, before int64) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// logSum leaves out the size: pages of one walk may differ in it.
+// logSum ignores the page size, which may differ between pages.
 func logSum(q list.Query, s list.Slice) uint64 {
 	h := fnv.New64a()
 	for _, field := range q.Spec.Fields {
@@ -142,7 +142,7 @@ func logSum(q list.Query, s list.Slice) uint64 {
 	return h.Sum64()
 }
 
-// resume sets the slice to the page that the cursor names.
+// resume sets the slice to the page of the cursor.
 func resume(f *web.Filter, q list.Query, s *list.Slice) {
 	text := f.Text("cursor")
 	if text == "" {
@@ -150,12 +150,12 @@ func resume(f *web.Filter, q list.Query, s *list.Slice) {
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) != 32 {
-		f.Blame("cursor", "use the next of the page before")
+		f.Blame("cursor", "use the value of next from the previous page")
 		return
 	}
 	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
 	s.At.ID, s.From, s.To = at(0), at(1), at(2)
 	if uint64(at(3)) != logSum(q, *s) {
-		f.Blame("cursor", "use the next of the page before, with the same filter")
+		f.Blame("cursor", "use the value of next from the previous page, with the same filter")
 	}
 }

@@ -20,17 +20,17 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// batchesPath begins the paths of batches.
+// batchesPath is the prefix of the paths of batches.
 const batchesPath = "/api/v1/admin/batches"
 
-// outcomeView is how many rows a batch would treat in one way, and their money.
+// outcomeView counts the rows of a batch with one planned outcome, and their money.
 type outcomeView struct {
 	Outcome string    `json:"outcome"`
 	Count   int64     `json:"count"`
 	Sums    []sumView `json:"sums"`
 }
 
-// batchView is a batch as the admin API shows it. What has no value is null.
+// batchView is a batch in the admin API. Missing values are null.
 type batchView struct {
 	ID             string      `json:"id"`
 	Action         string      `json:"action"`
@@ -44,11 +44,11 @@ type batchView struct {
 	NeedsSecond    bool        `json:"needs_second"`
 	Approval       *string     `json:"approval"`
 	Reason         *string     `json:"reason"`
-	Done           int64       `json:"done"` // rows that were taken up
+	Done           int64       `json:"done"` // rows processed
 	Of             int64       `json:"of"`
 	SumsDone       []sumView   `json:"sums_done"`
-	Rate           float64     `json:"rate"`     // rows a second, since the start
-	MaxRate        int64       `json:"max_rate"` // that it may have
+	Rate           float64     `json:"rate"`     // rows per second since the start
+	MaxRate        int64       `json:"max_rate"` // configured maximum
 	ETASeconds     *int64      `json:"eta_seconds"`
 	Causes         []causeView `json:"causes"`
 	StoppedBecause *string     `json:"stopped_because"`
@@ -65,7 +65,7 @@ type planView struct {
 	Outcomes []outcomeView `json:"outcomes"`
 }
 
-// outcomeWords are the outcomes of a plan, each with the prospects that it stands for.
+// outcomeWords maps the outcomes of a plan to the prospects that they stand for.
 var outcomeWords = []struct {
 	word string
 	of   []string
@@ -123,7 +123,7 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 	wish := console.BatchWish{Action: f.text("action", true, maxCode)}
 	f.text("reason", false, maxReason)
 	if raw, ok := f.raw("ids", false); ok && json.Unmarshal(raw, &wish.IDs) != nil {
-		f.blame("ids", "use a list of texts")
+		f.blame("ids", "use a list of strings")
 	}
 	if raw, ok := f.raw("filter", false); ok {
 		wish.Filter = &console.BatchFilter{}
@@ -166,7 +166,7 @@ func (s *handlers) answerBatch(c *fiber.Ctx, b *bulk.Batch, status int) error {
 	return c.Status(status).JSON(v)
 }
 
-// batchOf is the batch of the path.
+// batchOf returns the batch in the path.
 func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
 	id, ok := bulk.ParseNo(c.Params("id"))
 	if !ok {
@@ -208,7 +208,7 @@ func (s *handlers) listBatches(c *fiber.Ctx) error {
 	return c.JSON(listView[batchView]{Items: views, Next: orNull(cursorText(next))})
 }
 
-// startBatch starts a batch (202), or proposes that where it needs a second person (201).
+// startBatch starts a batch (202), or proposes to if it needs a second person (201).
 func (s *handlers) startBatch(c *fiber.Ctx) error {
 	b, err := s.batchOf(c)
 	if err != nil {
@@ -243,8 +243,8 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	return s.answerBatch(c, b, http.StatusAccepted)
 }
 
-// typed are the amounts that were typed: one text where the batch has one currency, or an object
-// by currency.
+// typed returns the typed amounts: one string if the batch has one currency, or an object by
+// currency.
 func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
 	raw, ok := f.raw("typed", false)
 	if !ok {
@@ -263,7 +263,7 @@ func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
 	return map[string]string{sums[0].Currency: text}
 }
 
-// onBatch runs one of the other acts on a batch, and answers with it.
+// onBatch runs one of the other acts on a batch, and responds with the batch.
 func (s *handlers) onBatch(kind string, fields ...string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		b, err := s.batchOf(c)
@@ -299,7 +299,7 @@ type rowView struct {
 	ObjectID string  `json:"object_id"`
 	OrderNo  *string `json:"order_no"`
 	Outcome  string  `json:"outcome"`
-	Result   *string `json:"result"` // done, skipped, failed; null = not taken up
+	Result   *string `json:"result"` // done, skipped, failed; null = not processed yet
 	Cause    *string `json:"cause"`
 	Amount   *int64  `json:"amount"`
 	Currency *string `json:"currency"`
@@ -366,7 +366,7 @@ func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) erro
 		Title: "Backstop " + s.Version + " · " + b.No() + " · " + c.Request().URI().QueryArgs().String() + " · " + notify.Stamp(s.DB.Now()) + " · " + by,
 		Heads: []string{"number", "object", "object_id", "order_no", "outcome", "result", "cause", "amount", "currency", "at"},
 		Each: func(write func([]string) error) error {
-			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r bulk.Row) error { // the request is over by then
+			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r bulk.Row) error { // the request has ended by then
 				v := viewRow(r)
 				amount := ""
 				if v.Amount != nil {

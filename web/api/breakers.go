@@ -25,7 +25,7 @@ type changeView struct {
 	Reason   string `json:"reason"`
 }
 
-// breakerView is one merchant's breaker; that of a merchant without one is closed.
+// breakerView is one merchant's breaker; without a row it is closed.
 type breakerView struct {
 	Merchant  string  `json:"merchant"`
 	State     string  `json:"state"`
@@ -33,12 +33,12 @@ type breakerView struct {
 	ByHand    bool    `json:"by_hand"`
 	Failures  int64   `json:"failures"` // in a row
 	ChangedAt *string `json:"changed_at"`
-	OpenUntil *string `json:"open_until"` // then one notification is tried; null where an operator has to close it
-	// History is the newest changes, in the answer about one merchant.
+	OpenUntil *string `json:"open_until"` // when one notification is tried as a probe; null if an operator has to close it
+	// History holds the newest changes, in the response for one merchant.
 	History []changeView `json:"history,omitempty"`
 }
 
-// historyShown is how many changes of one breaker are given.
+// historyShown is the number of changes returned for one breaker.
 const historyShown = 20
 
 func viewBreaker(code string, r breaker.Row) breakerView {
@@ -48,7 +48,7 @@ func viewBreaker(code string, r breaker.Row) breakerView {
 	}
 }
 
-// breakers lists the breakers of merchants that ever failed, or one merchant's with its
+// breakers lists the breakers of merchants that have ever failed, or one merchant's with its
 // history.
 func (s *handlers) breakers(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
@@ -114,8 +114,8 @@ func (s *handlers) breakerNow(ctx context.Context, id int64, code string) (break
 	return viewBreaker(code, *r), nil
 }
 
-// moveBreaker opens, closes or probes a merchant's breaker. A repeated request is no
-// error: a breaker that is in that state already stays as it is.
+// moveBreaker opens, closes or probes a merchant's breaker. Repeating the request is not an
+// error: a breaker already in that state stays as it is.
 func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		code, err := web.MerchantCode(c)
@@ -143,10 +143,10 @@ func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 	}
 }
 
-// noReason is recorded where a program gives no reason.
+// noReason is recorded if a program gives no reason.
 const noReason = "through the API, without a reason"
 
-// reasonOf reads {"reason": "…"} from the body, which a program may leave out.
+// reasonOf reads {"reason": "…"} from the body, which a program may omit.
 func reasonOf(c *fiber.Ctx) (string, error) {
 	if len(bytes.TrimSpace(c.Body())) == 0 {
 		return noReason, nil

@@ -17,14 +17,14 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// callView is a call to a supplier as the admin API shows it.
+// callView is a call to a supplier in the admin API.
 type callView struct {
 	ID         string  `json:"id"`
 	Supplier   string  `json:"supplier"`
 	Op         string  `json:"op"`
 	Reference  string  `json:"reference"`
-	Class      *string `json:"class"`  // null = its end is not known
-	Status     *string `json:"status"` // what the supplier said
+	Class      *string `json:"class"`  // null = its end is unknown
+	Status     *string `json:"status"` // the supplier's answer
 	HTTPStatus *int    `json:"http_status"`
 	TookMS     *int64  `json:"took_ms"`
 	At         string  `json:"at"`
@@ -74,7 +74,7 @@ func texts[W ~string](all []W) []string {
 	return out
 }
 
-// answerView is what a supplier answered to a question of a person or a service.
+// answerView is a supplier's answer to a query by an operator or a service.
 type answerView struct {
 	Answer   string    `json:"answer"`
 	Detail   *string   `json:"detail"`
@@ -87,7 +87,7 @@ type answerView struct {
 	Refunded bool      `json:"refunded"`
 }
 
-// queryOrder asks an order's supplier now. The answer is confirmed before it is shown.
+// queryOrder queries an order's supplier now. The answer is confirmed before it is returned.
 func (s *handlers) queryOrder(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *handlers) queryOrder(c *fiber.Ctx) error {
 	return c.JSON(v)
 }
 
-// askError gives what cannot be asked its code.
+// askError sets the error code if a supplier cannot be queried.
 func askError(err error) error {
 	if errors.Is(err, advance.ErrCannotAsk) {
 		return &web.Error{Status: http.StatusConflict, Code: "cannot_be_asked", Message: advance.ErrCannotAsk.Error()}

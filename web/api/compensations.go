@@ -17,7 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// compensationView is a compensation as the admin API shows it. What has no value is null.
+// compensationView is a compensation in the admin API. Missing values are null.
 type compensationView struct {
 	ID          string  `json:"id"`
 	Kind        string  `json:"kind"`
@@ -52,7 +52,7 @@ func viewCompensation(x console.Compensation) compensationView {
 	return v
 }
 
-// orNull is a text, null where it is empty.
+// orNull returns a string, or null if it is empty.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -60,14 +60,13 @@ func orNull(text string) *string {
 	return &text
 }
 
-// listView is one page of a list whose next page is null at the end.
+// listView is one page of a list; its next is null at the end.
 type listView[T any] struct {
 	Items []T     `json:"items"`
 	Next  *string `json:"next"`
 }
 
-// listOf is the page of some rows; next is the id that the next page begins behind, 0 = there
-// is none.
+// listOf converts one page of rows; next is the id after which the next page begins, 0 = none.
 func listOf[R, T any](rows []R, next int64, view func(R) T) listView[T] {
 	p := pageOf(rows, next, view)
 	return listView[T]{Items: p.Items, Next: orNull(p.Next)}
@@ -93,7 +92,7 @@ func (s *handlers) listCompensations(c *fiber.Ctx) error {
 	return c.JSON(listOf(found.Rows, found.Older.ID, viewCompensation))
 }
 
-// knownCodes refuses codes that there are not: they must not look like an empty list.
+// knownCodes refuses unknown codes: they must not look like an empty list.
 func (s *handlers) knownCodes(c *fiber.Ctx, supplier, merchant string) error {
 	if supplier != "" {
 		if id, err := s.Console.SupplierID(c.UserContext(), supplier); err != nil || id == 0 {
@@ -124,7 +123,7 @@ type tryView struct {
 	Call   *string  `json:"call"` // the id of the call to the supplier
 }
 
-// oneCompensationView adds what only one compensation shows.
+// oneCompensationView adds what is returned only for a single compensation.
 type oneCompensationView struct {
 	compensationView
 	Payload json.RawMessage `json:"payload"`
@@ -141,7 +140,7 @@ func (s *handlers) getCompensation(c *fiber.Ctx) error {
 		return err
 	}
 	v := oneCompensationView{compensationView: viewCompensation(x.Compensation), Payload: x.Payload, Tries: make([]tryView, len(x.Tries))}
-	if !json.Valid(v.Payload) { // it is dead for that
+	if !json.Valid(v.Payload) { // the reason why it is dead
 		v.Payload, _ = json.Marshal(string(x.Payload))
 	}
 	for i, t := range x.Tries {
@@ -205,7 +204,7 @@ func (s *handlers) groupCompensations(c *fiber.Ctx) error {
 	}))
 }
 
-// onCompensation runs an act on one compensation and answers with it.
+// onCompensation runs an act on one compensation and responds with it.
 func (s *handlers) onCompensation(kind string, status int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := compensationID(c)
@@ -231,10 +230,10 @@ func (s *handlers) onCompensation(kind string, status int) fiber.Handler {
 	}
 }
 
-// maxReason is more than a reason may have: the act says how long it may be.
+// maxReason is longer than any allowed reason: the act reports the actual limit.
 const maxReason = 10_000
 
-// readAct reads the body of an act, which may be empty where the act needs nothing.
+// readAct reads the body of an act, which may be empty if the act needs nothing.
 func readAct(c *fiber.Ctx, known ...string) (*form, error) {
 	body := c.Request().Body()
 	if len(body) == 0 {
@@ -243,7 +242,7 @@ func readAct(c *fiber.Ctx, known ...string) (*form, error) {
 	return readForm(body, known...)
 }
 
-// redrivenView is what a re-drive did.
+// redrivenView is the result of a re-drive.
 type redrivenView struct {
 	Matched int64 `json:"matched"`
 	Queued  int64 `json:"queued"`

@@ -22,11 +22,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// exceptionsPath begins the paths of exceptions.
+// exceptionsPath is the prefix of the paths of exceptions.
 const exceptionsPath = "/api/v1/admin/exceptions"
 
-// exceptionRoutes are those of exceptions, and of decisions about them and about orders. What
-// somebody may propose depends on the exception, and the Desk knows it.
+// exceptionRoutes returns the routes of exceptions, and of decisions about them and about
+// orders. The Desk checks who may propose what, because that depends on the exception.
 func (s *handlers) exceptionRoutes() []web.Route {
 	do := func(path string, p access.Permission, h fiber.Handler) web.Route {
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h}
@@ -41,7 +41,7 @@ func (s *handlers) exceptionRoutes() []web.Route {
 	}
 }
 
-// exceptionView is an exception as the admin API shows it.
+// exceptionView is an exception in the admin API.
 type exceptionView struct {
 	ID       string          `json:"id"`
 	Kind     string          `json:"kind"`
@@ -81,7 +81,7 @@ func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	return c.JSON(pageOf(found.Rows, found.Older.ID, viewException))
 }
 
-// momentOf reads a moment (Unix µs); 0 = none.
+// momentOf reads a time (Unix µs); 0 = none.
 func momentOf(f *web.Filter, name string) int64 {
 	text := f.Text(name)
 	if text == "" {
@@ -95,8 +95,8 @@ func momentOf(f *web.Filter, name string) int64 {
 	return at.UnixMicro()
 }
 
-// inWords leaves the code of a reason out of an exception's detail, which has the
-// reason in English beside it.
+// inWords removes the code of a reason from an exception's detail, which also has the reason in
+// English.
 func inWords(detail json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(detail, &fields) != nil || fields["said"] == nil {
@@ -110,14 +110,14 @@ func inWords(detail json.RawMessage) json.RawMessage {
 	return plain
 }
 
-// commentView is what somebody wrote about an exception.
+// commentView is a comment on an exception.
 type commentView struct {
 	At   string `json:"at"`
 	By   string `json:"by"`
 	Text string `json:"text"`
 }
 
-// oneExceptionView adds what only one exception shows. What has no value is null.
+// oneExceptionView adds what is returned only for a single exception. Missing values are null.
 type oneExceptionView struct {
 	exceptionView
 	Supplier      *string            `json:"supplier"`
@@ -133,10 +133,11 @@ type oneExceptionView struct {
 	Compensations []compensationView `json:"compensations"`
 }
 
-// shownRows bounds what one exception shows of proposals and compensations.
+// shownRows bounds the proposals and compensations returned with one exception.
 const shownRows = 50
 
-// exceptionOf is an exception as the caller may see and decide it. Errors: act.ErrNotFound.
+// exceptionOf returns an exception with what the caller may see and decide. Errors:
+// act.ErrNotFound.
 func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error) {
 	ctx, by := c.UserContext(), s.Actor(c)
 	x, err := s.Console.Exception(ctx, id)
@@ -176,7 +177,7 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 	return v, nil
 }
 
-// commentIn is the text of a comment, as the audit has it.
+// commentIn returns the text of a comment from the audit.
 func commentIn(a audit.Row) string {
 	var kept struct {
 		Reason string `json:"reason"`
@@ -185,7 +186,7 @@ func commentIn(a audit.Row) string {
 	return console.MaskText(kept.Reason)
 }
 
-// compensationsOf are the newest compensations of the exception's order, or the one that it
+// compensationsOf returns the newest compensations of the exception's order, or the one that it
 // is about.
 func (s *handlers) compensationsOf(c *fiber.Ctx, x *console.Exception) ([]console.Compensation, error) {
 	if x.Kind == exception.CompensationDead {
@@ -210,8 +211,8 @@ func (s *handlers) compensationsOf(c *fiber.Ctx, x *console.Exception) ([]consol
 	return found.Rows, err
 }
 
-// atOnce are the acts that fit the exception and need nobody's approval: each has a route of
-// its own.
+// atOnce returns the acts that apply to the exception and need no approval: each has its own
+// route.
 func (s *handlers) atOnce(by act.Actor, subject act.Subject, items []console.Compensation) []approval.Offer {
 	if by.Token != nil {
 		return nil
@@ -278,8 +279,8 @@ func (s *handlers) commentException(c *fiber.Ctx) error {
 	return s.onException(c, act.Call{Kind: exception.NoteAct, Reason: text}, "reason", "text")
 }
 
-// onException runs an act on one exception and answers with it. What the act calls the field
-// of its own is called otherwise here.
+// onException runs an act on one exception and responds with it. If the act reports a problem
+// with field, the response names called instead.
 func (s *handlers) onException(c *fiber.Ctx, call act.Call, field, called string) error {
 	id, err := rowID(c)
 	if err != nil {
@@ -318,12 +319,12 @@ func (s *handlers) proposeAboutOrder(c *fiber.Ctx) error {
 	})
 }
 
-// proposedView is the answer to a proposal.
+// proposedView is the response to a proposal.
 type proposedView struct {
 	Approval approvalView `json:"approval"`
 }
 
-// propose reads a proposal: 201 where it waits for a second person, 200 where it is done.
+// propose reads a proposal: 201 if it waits for a second person, 200 if it is done.
 func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, error)) error {
 	f, err := readAct(c, "action", "params", "reason", "version", "amount")
 	if err != nil {
@@ -354,7 +355,7 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, 
 	return c.JSON(proposedView{views[0]})
 }
 
-// changedView is the refusal of what somebody saw otherwise, with the object as it is.
+// changedView is the refusal of an outdated request, with the current object.
 type changedView struct {
 	web.ErrorBody
 	Object any `json:"object"`

@@ -30,8 +30,8 @@ const (
 	maxQuantity   = 1_000_000
 )
 
-// readCreate reads the form of a new order: which fields there are, of which type and
-// length. Whether there is such a supplier or currency, the payment checks.
+// readCreate parses a new order: names, types and lengths of the fields. Package payment checks
+// whether supplier and currency exist.
 func readCreate(body []byte, maxExpiry time.Duration) (payment.CreateRequest, error) {
 	f, err := readForm(body, "out_trade_no", "amount", "currency", "supplier", "subject", "notify_url", "expires_in", "items")
 	if err != nil {
@@ -60,7 +60,7 @@ const (
 	maxIP     = 45
 )
 
-// readPay reads a request to pay; without a body it asks for nothing in particular.
+// readPay parses a request to pay; an empty body means the defaults.
 func readPay(body []byte) (r payment.PayRequest, err error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return r, nil
@@ -87,7 +87,7 @@ func readPay(body []byte) (r payment.PayRequest, err error) {
 
 var payMethods = []string{supplier.MethodQR, supplier.MethodRedirect, supplier.MethodApp}
 
-// badOutTradeNo is what is wrong with a merchant's number, or "".
+// badOutTradeNo returns what is wrong with a merchant's number, or "".
 func badOutTradeNo(no string) string {
 	if no == "" || len(no) > maxOutTradeNo || strings.ContainsFunc(no, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Sprintf("use 1 to %d visible ASCII characters", maxOutTradeNo)
@@ -102,14 +102,14 @@ type form struct {
 	err    error
 }
 
-// readForm reads an object whose fields are all known. encoding/json would take
-// "Amount" for "amount" and the last of two, so names are compared here, exactly.
+// readForm parses an object with only known fields. encoding/json would accept "Amount" for
+// "amount", and the last of two, so names are compared here, exactly.
 func readForm(body []byte, known ...string) (*form, error) {
 	if err := supplier.CheckJSON(body); err != nil {
 		return nil, &web.Error{Status: 400, Code: "bad_json", Message: err.Error()}
 	}
 	f := &form{}
-	if json.Unmarshal(body, &f.fields) != nil || f.fields == nil { // nil of null
+	if json.Unmarshal(body, &f.fields) != nil || f.fields == nil { // nil means null
 		return nil, &web.Error{Status: 400, Code: "bad_json", Message: "the JSON is not an object"}
 	}
 	f.onlyKnown(known)
@@ -131,7 +131,7 @@ func (f *form) blame(field, problem string) {
 	}
 }
 
-// raw is a field's JSON. null counts as absent.
+// raw returns a field's JSON. null counts as missing.
 func (f *form) raw(name string, required bool) (json.RawMessage, bool) {
 	raw, ok := f.fields[name]
 	if ok && string(raw) != "null" {
@@ -162,8 +162,8 @@ func (f *form) text(name string, required bool, limit int) string {
 	return text
 }
 
-// number reads a whole number. JSON's 1e3 and 5.0 are refused: an amount that is written
-// so was computed as a fraction.
+// number reads an integer. JSON's 1e3 and 5.0 are refused: an amount written like that was
+// computed as a fraction.
 func (f *form) number(name string, required bool, minimum, maximum int64) int64 {
 	raw, ok := f.raw(name, required)
 	if !ok {
@@ -174,7 +174,7 @@ func (f *form) number(name string, required bool, minimum, maximum int64) int64 
 	switch {
 	case err != nil && strings.Trim(string(raw), "-0123456789") != "":
 		f.blame(name, "use a whole number, without quotes")
-	case err != nil, n < minimum, n > maximum: // an error: more than 64 bits
+	case err != nil, n < minimum, n > maximum: // err: more than 64 bits
 		f.blame(name, fmt.Sprintf("use a number from %d to %d", minimum, maximum))
 	}
 	return n

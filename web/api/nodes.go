@@ -18,7 +18,7 @@ type nodeView struct {
 	SeenAt    string `json:"seen_at"`
 }
 
-// clockView is how far this node's clock is ahead of others, in ms; null = not known now.
+// clockView is how far this node's clock is ahead of others, in ms; null = currently unknown.
 type clockView struct {
 	Database *float64 `json:"database_ms"`
 	Redis    *float64 `json:"redis_ms"`
@@ -27,7 +27,7 @@ type clockView struct {
 type healthView struct {
 	Status       string            `json:"status"` // ok or degraded
 	Version      string            `json:"version"`
-	Node         string            `json:"node"` // that answers
+	Node         string            `json:"node"` // the responding node
 	Database     string            `json:"database"`
 	QueueEngine  string            `json:"queue_engine"`
 	Checks       []web.CheckResult `json:"checks"` // of this node, as in /readyz
@@ -39,8 +39,8 @@ type healthView struct {
 // skewTime bounds the request for Redis's time.
 const skewTime = 500 * time.Millisecond
 
-// health reports whether this node and what it depends on are healthy. Its status is 200
-// as long as it can report; a database that is unavailable cannot list the nodes.
+// health reports whether this node and its dependencies are healthy. The status is 200 as long
+// as it can report; if the database is unavailable, nodes cannot be listed.
 func (s *handlers) health(c *fiber.Ctx) error {
 	ctx := c.UserContext()
 	v := healthView{

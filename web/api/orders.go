@@ -55,8 +55,8 @@ func (s *handlers) findOrder(c *fiber.Ctx) error {
 	return s.sendOrder(c, o)
 }
 
-// paidOrder is the answer to a pay request: the order, and what the buyer needs where
-// the supplier's kind can start a payment.
+// paidOrder is the response to a pay request: the order, and what the buyer needs if the
+// supplier's kind can start a payment.
 type paidOrder struct {
 	orderView
 	Payment paymentView `json:"payment"`
@@ -110,7 +110,7 @@ func (s *handlers) cancelOrder(c *fiber.Ctx) error {
 	return s.sendOrder(c, o)
 }
 
-// notInState gives the conflict of an order whose status does not allow a request its code.
+// notInState sets the code of a conflict with the order's status.
 func notInState(err error, code string) error {
 	if errors.Is(err, payment.ErrState) {
 		return &web.Error{Status: http.StatusConflict, Code: code, Message: payment.ErrState.Error()}
@@ -118,7 +118,7 @@ func notInState(err error, code string) error {
 	return err
 }
 
-// sendOrder answers with an order.
+// sendOrder responds with an order.
 func (s *handlers) sendOrder(c *fiber.Ctx, o *order.Order) error {
 	view, err := s.viewOrder(c, o)
 	if err != nil {
@@ -127,8 +127,8 @@ func (s *handlers) sendOrder(c *fiber.Ctx, o *order.Order) error {
 	return c.JSON(view)
 }
 
-// orderView is the order as merchants see it (contract, merchant API). A moment that
-// has not come is null, a text that is not known yet is empty.
+// orderView is an order in the merchant API. Times that have not come are null; unknown strings
+// are empty.
 type orderView struct {
 	OrderNo         string  `json:"order_no"`
 	OutTradeNo      string  `json:"out_trade_no"`
@@ -146,11 +146,11 @@ type orderView struct {
 	ClosedAt        *string `json:"closed_at"`
 	CloseReason     string  `json:"close_reason"`
 	Version         int64   `json:"version"`
-	AskedAt         *string `json:"asked_at"` // when its supplier was last asked
-	NextAt          *string `json:"next_at"`  // when it is looked at again
+	AskedAt         *string `json:"asked_at"` // when its supplier was last queried
+	NextAt          *string `json:"next_at"`  // when it is next due
 }
 
-// viewOrder views an order of the calling merchant; another merchant's does not exist.
+// viewOrder converts an order of the calling merchant; another merchant's counts as not found.
 func (s *handlers) viewOrder(c *fiber.Ctx, o *order.Order) (orderView, error) {
 	if o.MerchantID != web.MerchantOf(c).ID {
 		return orderView{}, order.ErrNotFound
@@ -158,14 +158,14 @@ func (s *handlers) viewOrder(c *fiber.Ctx, o *order.Order) (orderView, error) {
 	return s.orderOf(c.UserContext(), o)
 }
 
-// orderOf views an order, whoever asks.
+// orderOf converts an order, whoever the caller is.
 func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, error) {
 	code, err := s.supplierCode(ctx, o.SupplierID)
 	if err != nil {
 		return orderView{}, err
 	}
 	var deliveries []notify.Delivery
-	if !o.Status.Open() { // an open order has none
+	if !o.Status.Open() { // an open order has no close reason
 		if deliveries, err = notify.OfSubject(ctx, s.DB.Read, o.ID); err != nil {
 			return orderView{}, err
 		}
@@ -185,7 +185,8 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 	}, nil
 }
 
-// nextOf is when an order is looked at again; one that is over keeps what it had, and is not.
+// nextOf returns when an order is next due; an ended order keeps a value that no longer
+// applies.
 func nextOf(o *order.Order) *int64 {
 	if !o.Status.Open() {
 		return nil
@@ -201,8 +202,8 @@ func stamp(us *int64) *string {
 	return &text
 }
 
-// supplierCode is almost always in memory; a supplier whose keys cannot be opened is
-// not, and its orders are shown all the same.
+// supplierCode is almost always found in memory; a supplier whose keys cannot be opened is not
+// there, but its orders are shown all the same.
 func (s *handlers) supplierCode(ctx context.Context, id int64) (string, error) {
 	if e, ok := s.Settings.Current().Suppliers.ByID(id); ok {
 		return e.Code, nil

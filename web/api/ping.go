@@ -26,12 +26,12 @@ type pingView struct {
 	StartedAt      string `json:"started_at"`
 }
 
-// maxEndpointName fits every name that apply takes: an endpoint without a name is named
-// by its URL.
+// maxEndpointName is longer than any name that `apply` accepts: an unnamed endpoint is named by
+// its URL.
 const maxEndpointName = 2048
 
-// ping pings an endpoint of a merchant or of a subscription and answers with the result.
-// A repeated request is another ping: a ping changes nothing.
+// ping pings an endpoint of a merchant or a subscription and responds with the result.
+// Repeating the request pings again; a ping changes nothing.
 func (s *handlers) ping(owner string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		var endpoint string

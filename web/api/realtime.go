@@ -14,21 +14,21 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// ratesView is the results of the attempts within a span. Rates are 0 to 1, null where
-// there was nothing to divide by; times are null where nothing was timed.
+// ratesView is the results of attempts within a span. Rates are 0 to 1, null if undefined;
+// times are null if nothing was measured.
 type ratesView struct {
 	Attempts    int64    `json:"attempts"`
 	OK          int64    `json:"ok"`
 	Retried     int64    `json:"retried"`
 	Failed      int64    `json:"failed"`
-	SuccessRate *float64 `json:"success_rate"` // confirmed, of all attempts
-	RetryRate   *float64 `json:"retry_rate"`   // to be tried again, of all attempts
+	SuccessRate *float64 `json:"success_rate"` // acknowledged, of all attempts
+	RetryRate   *float64 `json:"retry_rate"`   // to be retried, of all attempts
 	ErrorRate   *float64 `json:"error_rate"`   // given up, of the notifications that ended
 	MeanMS      *float64 `json:"mean_ms"`
 	P50MS       *float64 `json:"p50_ms"`
 	P95MS       *float64 `json:"p95_ms"`
 	P99MS       *float64 `json:"p99_ms"`
-	// Over: the percentile is longer than its value here.
+	// Over means that the percentile exceeds the value given.
 	P50Over bool `json:"p50_over"`
 	P95Over bool `json:"p95_over"`
 	P99Over bool `json:"p99_over"`
@@ -64,7 +64,7 @@ func quantileMS(p report.Point, q float64) (ms *float64, over bool) {
 	return milliseconds(l.D), l.Over
 }
 
-// milliseconds are rounded to the microsecond, the precision of what is measured.
+// milliseconds rounds to the microsecond, the precision of the measurement.
 func milliseconds(d time.Duration) *float64 {
 	ms := math.Round(float64(d)/float64(time.Microsecond)) / 1000
 	return &ms
@@ -78,8 +78,8 @@ type windowView struct {
 	ordersView
 }
 
-// ordersView is the orders whose notifications were raised within a span, and how many
-// of them are delivered by now. The rate is null where there was none.
+// ordersView counts the orders whose notifications were created within a span, and how many of
+// them have been delivered by now. The rate is null if there were none.
 type ordersView struct {
 	Raised     int64            `json:"orders_raised"`
 	Notified   int64            `json:"orders_notified"`
@@ -105,7 +105,7 @@ func ordersOf(all []report.Notified) ordersView {
 	return v
 }
 
-// untriedView is the orders for which no attempt was made yet.
+// untriedView counts the orders without an attempt so far.
 type untriedView struct {
 	Orders        int64   `json:"orders"`
 	Capped        bool    `json:"capped"`
@@ -133,7 +133,7 @@ type queueView struct {
 	Rows           *int64  `json:"rows"`
 	RowsCapped     bool    `json:"rows_capped"`
 	OverdueSeconds float64 `json:"overdue_seconds"`
-	// Tasks is null while Redis does not answer.
+	// Tasks is null while Redis does not respond.
 	Tasks         *int64  `json:"tasks"`
 	OldestSeconds float64 `json:"oldest_seconds"`
 }
@@ -153,7 +153,7 @@ type realtimeView struct {
 	AtRisk             map[string][]moneyView `json:"at_risk"`
 }
 
-// realtime reports what happens now.
+// realtime returns the current state.
 func (s *handlers) realtime(c *fiber.Ctx) error {
 	now, err := s.Console.Realtime(c.UserContext(), s.Queues)
 	if err != nil {
@@ -202,7 +202,7 @@ type merchantView struct {
 	Name     string `json:"name"`
 	Disabled bool   `json:"disabled"`
 	Breaker  string `json:"breaker"`
-	Slow     bool   `json:"slow"` // a node notifies it in its slow pool now
+	Slow     bool   `json:"slow"` // some node currently notifies it in its slow pool
 	ratesView
 	LastSuccessAt *string     `json:"last_success_at"`
 	LastFailureAt *string     `json:"last_failure_at"`
@@ -211,7 +211,7 @@ type merchantView struct {
 	AtRisk        []moneyView `json:"at_risk"`
 }
 
-// breakerState is the state in this node's copy; without a breaker it is closed.
+// breakerState returns the state in this node's copy; without a row it is closed.
 func (s *handlers) breakerState(merchant int64) breaker.State {
 	if r := s.Breakers.Of(recipient.OfMerchant(merchant)); r != nil {
 		return r.State
@@ -219,7 +219,7 @@ func (s *handlers) breakerState(merchant int64) breaker.State {
 	return breaker.Closed
 }
 
-// stampOr is a moment; null for 0.
+// stampOr formats a time; 0 is null.
 func stampOr(us int64) *string {
 	if us == 0 {
 		return nil
@@ -228,7 +228,7 @@ func stampOr(us int64) *string {
 	return &text
 }
 
-// merchantStatuses reports the state of each merchant, a page at a time.
+// merchantStatuses returns the state of each merchant, by page.
 func (s *handlers) merchantStatuses(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()

@@ -19,8 +19,7 @@ type page[T any] struct {
 	Next  string `json:"next"`
 }
 
-// pageOf is the page of some rows; next is the id that the next page begins behind,
-// 0 = there is none.
+// pageOf converts one page of rows; next is the id after which the next page begins, 0 = none.
 func pageOf[R, T any](rows []R, next int64, view func(R) T) page[T] {
 	p := page[T]{Items: make([]T, len(rows)), Next: cursorText(next)}
 	for i, r := range rows {
@@ -29,7 +28,7 @@ func pageOf[R, T any](rows []R, next int64, view func(R) T) page[T] {
 	return p
 }
 
-// callbackView is a raw callback as the admin API shows it.
+// callbackView is a raw callback in the admin API.
 type callbackView struct {
 	ID         string     `json:"id"`
 	Supplier   string     `json:"supplier"`
@@ -50,7 +49,7 @@ func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	q := list.Query{Spec: console.CallbackList, Scope: list.All()}.With("no", f.Text("order_no")).
 		With("supplier", f.Text("supplier")).With("outcome", f.OneOf("outcome", callback.Outcomes))
-	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // a filter by a refusal asks for refusals
+	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // filtering by a refusal includes refusals
 		q = q.With("refused", "no")
 	}
 	slice := sliceOf(f)
@@ -75,7 +74,7 @@ func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 
 var errUnknownCode = web.InvalidField("merchant", "no merchant or subscriber has this code")
 
-// recipientID finds the merchant or subscriber with a code; 0 where no code is given.
+// recipientID returns the id of the merchant or subscriber with a code; 0 if no code is given.
 func (s *handlers) recipientID(ctx context.Context, code string) (id int64, err error) {
 	if code == "" {
 		return 0, nil
@@ -86,12 +85,12 @@ func (s *handlers) recipientID(ctx context.Context, code string) (id int64, err 
 	return id, err
 }
 
-// sliceOf is the requested page.
+// sliceOf returns the requested page.
 func sliceOf(f *web.Filter) list.Slice {
 	return list.Slice{At: list.Cursor{ID: f.Cursor()}, Rows: f.Limit(), Uncounted: true}
 }
 
-// cursorText is the cursor behind an id; it is opaque to clients.
+// cursorText returns the cursor after an id; it is opaque to clients.
 func cursorText(before int64) string {
 	if before == 0 {
 		return ""

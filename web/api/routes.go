@@ -1,6 +1,5 @@
-// Package api answers programs: merchants' systems, and those that monitor and control
-// the installation. All of it is JSON; docs/merchants.md and docs/monitoring.md describe
-// it.
+// Package api serves programs: merchants' systems, and those that monitor and control the
+// installation. Everything is JSON; docs/merchants.md and docs/monitoring.md describe it.
 package api
 
 import (
@@ -18,19 +17,19 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// monitoringPath begins the paths of the monitoring API.
+// monitoringPath is the prefix of the paths of the monitoring API.
 const monitoringPath = "/api/v1/admin/merchant-callback-monitor/"
 
-// compensationPath begins the paths of compensations.
+// compensationPath is the prefix of the paths of compensations.
 const compensationPath = "/api/v1/admin/compensations"
 
-// sweepPath begins the paths of sweeps.
+// sweepPath is the prefix of the paths of sweeps.
 const sweepPath = "/api/v1/admin/sweeps"
 
-// handlers answer the API's routes.
+// handlers serve the API's routes.
 type handlers struct{ *web.Server }
 
-// Routes are all routes of the API.
+// Routes returns all routes of the API.
 func Routes(server *web.Server) []web.Route {
 	s := &handlers{server}
 	act := func(path, kind string, h fiber.Handler) web.Route {

@@ -9,14 +9,14 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Sizes of a merchant's connection: most notifications fit into one write.
+// Buffer sizes of a merchant's connection: most notifications fit into one write.
 const (
 	socketRead  = 1 << 10
 	socketWrite = 4 << 10
 )
 
-// notifySocket opens a merchant's WebSocket for notifications (contract §4). The
-// connection is the merchant's whose key opened it, for as long as that key is valid.
+// notifySocket opens a merchant's WebSocket for notifications (contract §4). The connection
+// belongs to the merchant whose key opened it, as long as that key is valid.
 func (s *handlers) notifySocket(c *fiber.Ctx) error {
 	m, hash := web.MerchantOf(c), web.BearerHash(c)
 	upgrader := ws.FastHTTPUpgrader{ReadBufferSize: socketRead, WriteBufferSize: socketWrite}

@@ -13,7 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sweepView is a sweep as the admin API shows it. What has no value is null.
+// sweepView is a sweep in the admin API. Missing values are null.
 type sweepView struct {
 	ID          string             `json:"id"`
 	BeganAt     string             `json:"began_at"`
@@ -66,7 +66,7 @@ func (s *handlers) getSweep(c *fiber.Ctx) error {
 	return c.JSON(viewSweep(found))
 }
 
-// runSweep begins a sweep, which a worker goes on with.
+// runSweep starts a sweep, which a worker continues.
 func (s *handlers) runSweep(c *fiber.Ctx) error {
 	f, err := readAct(c, "days", "reason")
 	if err != nil {

@@ -43,8 +43,8 @@ func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) err
 	}))
 }
 
-// saveAccount stores language, theme and zone; a field that the form does not have stays
-// as it is, so that the top bar can change one of them.
+// saveAccount stores language, theme and time zone; fields missing from the form keep their
+// values, so that the top bar can change one of them.
 func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	chosen := func(name, is string) string {
@@ -55,7 +55,7 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	}
 	rows, err := strconv.Atoi(chosen("rows", strconv.Itoa(op.PageRows)))
 	if err != nil {
-		rows = -1 // no choice
+		rows = -1 // not a valid choice
 	}
 	err = s.Operators.Choose(c.UserContext(), op.ID, access.Choices{
 		Language: chosen("language", op.Language), Theme: chosen("theme", op.Theme), Zone: chosen("zone", op.Zone), PageRows: rows,
@@ -72,15 +72,15 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
 }
 
-// changePassword sets a new password, which ends every session of the operator, and
-// starts a new one.
+// changePassword sets a new password, which ends every session of the operator, and starts a
+// new session.
 func (s *handlers) changePassword(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	if web.Field(c, "new") != web.Field(c, "again") {
 		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.NotSame)
 	}
-	// A session that was left open must not serve to guess the password. Tries without a
-	// session do not count here: a stranger cannot lock the owner out.
+	// An open session must not serve to guess the password. Attempts without a session are
+	// counted separately, so that a stranger cannot lock the owner out.
 	try := access.SignIn{Name: op.Name, Device: "a session of " + op.Name}
 	if s.throttle.Try(try) > 0 {
 		return web.ErrTooMany
@@ -110,7 +110,7 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
 }
 
-// endSessions signs the operator out everywhere else.
+// endSessions ends all other sessions of the operator.
 func (s *handlers) endSessions(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	err := s.DB.Tx(c.UserContext(), func(ctx context.Context, tx db.Tx) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// act runs the act of a form, once per form, however often it is sent.
+// act runs the act of a form once, however often the form is sent.
 func (s *handlers) act(c *fiber.Ctx, call act.Call) (act.Outcome, error) {
 	var err error
 	if call.Key, err = formKey(c); err != nil {
@@ -30,7 +30,7 @@ func (s *handlers) act(c *fiber.Ctx, call act.Call) (act.Outcome, error) {
 	return s.Acts.Run(c.UserContext(), call)
 }
 
-// formKey is the key of a form, which takes effect once.
+// formKey returns the key of a form, which takes effect once.
 func formKey(c *fiber.Ctx) (string, error) {
 	key := web.Field(c, "form_key")
 	if key == "" {
@@ -39,7 +39,7 @@ func formKey(c *fiber.Ctx) (string, error) {
 	return key, nil
 }
 
-// actAndShow runs an act and redirects to a page, which shows what was done.
+// actAndShow runs an act and redirects to a page that shows the result.
 func (s *handlers) actAndShow(c *fiber.Ctx, page string, call act.Call) error {
 	if _, err := s.act(c, call); err != nil {
 		return err
@@ -47,31 +47,31 @@ func (s *handlers) actAndShow(c *fiber.Ctx, page string, call act.Call) error {
 	return c.Redirect(page+"?"+doneQuery(c), http.StatusSeeOther)
 }
 
-// params are the parameters of an act.
+// params encodes the parameters of an act.
 func params(fields map[string]any) json.RawMessage {
 	raw, err := json.Marshal(fields)
 	if err != nil {
-		panic("console: " + err.Error()) // texts only
+		panic("console: " + err.Error()) // strings only
 	}
 	return raw
 }
 
-// done is what the form of ?form= has done, if it was about this very subject, or about
-// one of its kind where id is empty.
+// done returns what the form in ?form= did, if it concerned this very subject or, if id is
+// empty, one of this kind.
 func (s *handlers) done(c *fiber.Ctx, object, id string) (*audit.Row, error) {
 	return s.Acts.Done(c.UserContext(), c.Query("form"), object, id)
 }
 
-// doneQuery names the form to the page that shows what it has done.
+// doneQuery identifies the form to the page that shows its result.
 func doneQuery(c *fiber.Ctx) string { return "form=" + url.QueryEscape(web.Field(c, "form_key")) }
 
-// keepAct writes into the audit what is no act of the registry: a login, an export.
+// keepAct records in the audit what is not an act of the registry: a login, an export.
 func (s *handlers) keepAct(c *fiber.Ctx, a audit.Act) error {
 	a.Remote = s.Client(c).String()
 	return s.DB.Tx(c.UserContext(), func(ctx context.Context, tx db.Tx) error { return s.Audit.Write(ctx, tx, a) })
 }
 
-// note keeps a note about an order.
+// note stores a note about an order.
 func (s *handlers) note(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *handlers) note(c *fiber.Ctx) error {
 	return s.actAndShow(c, orderPath(no), act.Call{Kind: order.NoteAct, Ref: act.Ref{ID: no}})
 }
 
-// askSupplier asks the order's supplier now, and shows the order with the answer.
+// askSupplier queries the order's supplier now, and shows the order with the answer.
 func (s *handlers) askSupplier(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *handlers) askSupplier(c *fiber.Ctx) error {
 	return c.Redirect(orderPath(no)+"?"+doneQuery(c), http.StatusSeeOther)
 }
 
-// askAboutException asks the supplier of the exception's order now, and shows the
-// exception with the answer.
+// askAboutException queries the supplier of the exception's order now, and shows the exception
+// with the answer.
 func (s *handlers) askAboutException(c *fiber.Ctx) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *handlers) askAboutException(c *fiber.Ctx) error {
 	return c.Redirect(exceptionPath(id), http.StatusSeeOther)
 }
 
-// ask asks the supplier of an order now. The answer was confirmed when it returns.
+// ask queries the supplier of an order now. The answer has been confirmed when it returns.
 func (s *handlers) ask(c *fiber.Ctx, no string) error {
 	out, err := s.act(c, act.Call{Kind: advance.QueryAct, Ref: act.Ref{ID: no}})
 	if err == nil && out.After != nil { // nil = the form was sent a second time
@@ -121,8 +121,8 @@ func (s *handlers) ask(c *fiber.Ctx, no string) error {
 	return err
 }
 
-// resend sends one of the order's notifications again. Where the merchant's breaker
-// holds it back, the operator chooses how it goes on.
+// resend resends one of the order's notifications. If the merchant's breaker holds it back, the
+// operator chooses what to do.
 func (s *handlers) resend(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *handlers) resend(c *fiber.Ctx) error {
 	return c.Redirect(orderPath(no), http.StatusSeeOther)
 }
 
-// onException runs an act on the exception of the path and redirects to it.
+// onException runs an act on the exception in the path and redirects to it.
 func (s *handlers) onException(c *fiber.Ctx, call act.Call) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
@@ -158,11 +158,11 @@ func (s *handlers) assignException(c *fiber.Ctx) error {
 	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: params(map[string]any{"to": web.Field(c, "person")})})
 }
 
-// settleGone answers the form by which one person ended an exception.
+// settleGone answers the former form with which one person ended an exception.
 func (s *handlers) settleGone(*fiber.Ctx) error {
 	return &web.Error{
 		Status: http.StatusGone, Code: "gone",
-		Message: "one person does not end an exception any more: propose how, by its page or POST /api/v1/admin/exceptions/{id}/propose, and another person approves it",
+		Message: "an exception can no longer be ended by one person: propose a decision on its page or by POST /api/v1/admin/exceptions/{id}/propose, for another person to approve",
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// messagesShown is how many of the newest messages the page shows.
+// messagesShown is the number of newest messages on the page.
 const messagesShown = 20
 
 // alertsPage shows the rules, the alerts and their messages.
@@ -28,8 +28,8 @@ func (s *handlers) alertsPage(c *fiber.Ctx) error {
 	return s.sendAlerts(c, http.StatusOK, c.Query("rule"), false)
 }
 
-// sendAlerts draws the page, with one rule's form open where the operator may change it;
-// wrong: the change that was sent is invalid.
+// sendAlerts renders the page, with one rule's form open if the operator may change it; wrong =
+// the submitted change is invalid.
 func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
 	return send(s, c, status, listPage[alert.Alert]{
 		spec: console.AlertList, always: true, read: s.Console.Alerts,
@@ -41,7 +41,7 @@ func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bo
 	})
 }
 
-// alertsData reads what the page shows beside its list.
+// alertsData reads what the page shows besides its list.
 func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string) (v pages.AlertsData, err error) {
 	role := web.Operator(c).Role
 	v = pages.AlertsData{
@@ -76,8 +76,8 @@ func (s *handlers) testAlert(c *fiber.Ctx) error {
 	return s.actAndShow(c, "/alerts", act.Call{Kind: alert.TestAct, Ref: act.Ref{ID: "test"}})
 }
 
-// changeRule changes a rule. The form has all levels and times; those that a rule does
-// not have stay as they are.
+// changeRule changes a rule. The form has all levels and times; those that a rule does not have
+// stay unchanged.
 func (s *handlers) changeRule(c *fiber.Ctx) error {
 	name, err := url.PathUnescape(c.Params("rule"))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// approvalsPage lists proposals; above them those that wait.
+// approvalsPage lists proposals, with the waiting ones on top.
 func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[console.Approval]{
 		spec: console.ApprovalList, always: true, read: s.Console.Approvals,
@@ -34,13 +34,13 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 	})
 }
 
-// decides reports whether the reader of a page may decide a proposal now.
+// decides reports whether the viewer of a page may decide a proposal now.
 func (s *handlers) decides(p *ui.Page) func(*console.Approval) bool {
 	by := act.Actor{ID: p.UserID, Role: p.Role}
 	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval, a.MakerRole).Approve }
 }
 
-// approvalPage shows one proposal, with the buttons that the reader may press now.
+// approvalPage shows one proposal, with the buttons that the viewer may use now.
 func (s *handlers) approvalPage(c *fiber.Ctx) error {
 	id, err := approval.ParseNo(c.Params("approval"))
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *handlers) approvalPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.ApprovalPage(s.Page(c), data))
 }
 
-// onApproval says something about the proposal of the path, and redirects to it.
+// onApproval applies a verdict to the proposal in the path, and redirects to it.
 func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval.Verdict) (*approval.Approval, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := approval.ParseNo(c.Params("approval"))
@@ -80,7 +80,7 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 	}
 }
 
-// proposeException proposes what is to become of the exception of the path.
+// proposeException proposes a decision about the exception in the path.
 func (s *handlers) proposeException(c *fiber.Ctx) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *handlers) proposeException(c *fiber.Ctx) error {
 	return s.propose(c, console.ExceptionObject, console.ExceptionID(id))
 }
 
-// proposeOrder proposes what is to become of the order of the path.
+// proposeOrder proposes a decision about the order in the path.
 func (s *handlers) proposeOrder(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *handlers) proposeOrder(c *fiber.Ctx) error {
 	return s.propose(c, "order", no)
 }
 
-// propose makes the proposal of a form, and redirects to it.
+// propose creates the proposal of a form, and redirects to it.
 func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 	key, err := formKey(c)
 	if err != nil {
@@ -122,8 +122,8 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 	return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)
 }
 
-// decisionParams are the parameters of a form. An amount among them is the one that was
-// typed: people write no minor units, and nothing twice.
+// decisionParams returns the parameters of a form. An amount among them is the typed one,
+// converted to minor units, so that it need not be entered twice.
 func (s *handlers) decisionParams(c *fiber.Ctx, p approval.Proposal) (json.RawMessage, error) {
 	values := map[string]any{}
 	for _, param := range pages.ParamsOf(p.Action) {

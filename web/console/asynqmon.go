@@ -14,16 +14,15 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 )
 
-// Asynqmon is a foreign application: its page has inline scripts and styles, and loads
-// fonts from two other hosts. So its path has a policy of its own: the page's scripts are
-// allowed by their hashes, inline styles are allowed, and the links to other hosts are
-// removed.
+// Asynqmon is a third-party application: its page has inline scripts and styles, and loads
+// fonts from two other hosts. Its path therefore has its own policy: the page's scripts are
+// allowed by hash, inline styles are allowed, and the links to other hosts are removed.
 var (
 	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 	foreignLink  = regexp.MustCompile(`<link[^>]*href="https?://[^>]*>`)
 )
 
-// monitorPage shows Asynqmon. Only GET has a route: nothing can be changed, whatever the
+// monitorPage shows Asynqmon. Only GET has a route, so nothing can be changed, whatever the
 // page offers.
 func (s *handlers) monitorPage(c *fiber.Ctx) error {
 	if s.Monitor == nil {

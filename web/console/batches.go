@@ -21,10 +21,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// maxPicked bounds the rows that are picked by hand.
+// maxPicked bounds the rows picked by hand.
 const maxPicked = 5000
 
-// planBatch freezes the picked rows of a list, or all that its filter in the address finds,
+// planBatch freezes the picked rows of a list, or everything matched by the filter in the URL,
 // and shows what would be done.
 func (s *handlers) planBatch(c *fiber.Ctx) error {
 	spec, object := console.BatchList(c.Params("list"))
@@ -63,7 +63,7 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 
 func batchPath(b *bulk.Batch) string { return "/batches/" + b.No() }
 
-// batchesOnPage is how many batches the list shows.
+// batchesOnPage is the number of batches in the list.
 const batchesOnPage = list.PageSize
 
 func (s *handlers) batchesPage(c *fiber.Ctx) error {
@@ -86,7 +86,7 @@ func (s *handlers) batchesPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.Batches(s.Page(c), d))
 }
 
-// batchOf is the batch of the path.
+// batchOf returns the batch in the path.
 func (s *handlers) batchOf(c *fiber.Ctx) (*bulk.Batch, error) {
 	id, ok := bulk.ParseNo(c.Params("batch"))
 	if !ok {
@@ -127,7 +127,7 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.BatchPage(p, d))
 }
 
-// rowQuery reads which rows of a batch are shown.
+// rowQuery reads which rows of a batch to show.
 func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
 	f := web.ReadFilter(c)
 	q := bulk.RowQuery{State: f.OneOf("state", bulk.RowMoves.Words()), Outcome: f.Text("outcome"), Cause: f.Text("cause"), Limit: list.PageSize}
@@ -145,7 +145,7 @@ func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (pages.BatchPr
 	return pages.BatchProgressData{Batch: b, Causes: causes, Now: s.DB.Now()}, err
 }
 
-// batchTopic is the panel that is kept current on the page of a batch.
+// batchTopic is the live panel on the page of a batch.
 const batchTopic = "batch"
 
 func (s *handlers) batchTopic() topic {
@@ -160,7 +160,7 @@ func (s *handlers) batchTopic() topic {
 	}}
 }
 
-// batchProgress answers a script with how far a batch is.
+// batchProgress returns the progress of a batch to a script.
 func (s *handlers) batchProgress(c *fiber.Ctx) error {
 	b, err := s.batchOf(c)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *handlers) batchProgress(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, templ.Join(pages.BatchProgress(p, d), ui.LiveTime(p, p.Now)))
 }
 
-// startBatch starts a batch, or proposes that.
+// startBatch starts a batch, or proposes to.
 func (s *handlers) startBatch(c *fiber.Ctx) error {
 	b, err := s.batchOf(c)
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	return c.Redirect(batchPath(b), http.StatusSeeOther)
 }
 
-// onBatch runs one of the other acts on the batch of the path.
+// onBatch runs one of the other acts on the batch in the path.
 func (s *handlers) onBatch(kind string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		b, err := s.batchOf(c)
@@ -237,7 +237,7 @@ func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) err
 	return stream(s, c, exported[bulk.Row]{
 		name: b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns(p),
 		each: func(fn func(bulk.Row) error) error {
-			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request is over by then
+			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request has ended by then
 		},
 	})
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/a-h/templ"
 )
 
-// drawing is a panel of the overview with its figures, to be drawn in any language and
-// zone.
+// drawing is a panel of the overview with its figures, which can be rendered in any language
+// and time zone.
 type drawing func(p *ui.Page) templ.Component
 
-// topic is one panel of the overview. Its name is the panel's id and the end of the path
-// under which it is served alone.
+// topic is one panel of the overview. Its name is the panel's id and the last part of the path
+// that serves it alone.
 type topic struct {
 	name   string
-	every  time.Duration // how old its figures may be
+	every  time.Duration // maximum age of its figures
 	ranged bool          // whether they depend on the range
-	// read reads the figures over a range; of the batch's topic, those of the batch so named.
+	// read reads the figures for a range or, for the batch topic, of that batch.
 	read func(ctx context.Context, of string) (drawing, error)
 }
 
-// board caches the figures of the overview: one query serves all consoles, however many
-// they are.
+// board caches the figures of the overview: one query serves all consoles, however many there
+// are.
 type board struct {
 	topics []topic
 	mu     sync.Mutex
@@ -41,14 +41,14 @@ type keptDrawing struct {
 	err  error
 }
 
-// maxKept bounds the drawings that are kept: there are few panels, and many batches.
+// maxKept bounds the cached drawings: there are few panels but many batches.
 const maxKept = 500
 
-// readTime bounds one query of the board, which is no part of a request.
+// readTime bounds one query of the board, which is not part of a request.
 const readTime = 3 * time.Second
 
-// get is a topic's drawing, and when its figures were read. An error is kept as long as
-// figures are, so that a database that is down gets no more queries.
+// get returns a topic's drawing, and when its figures were read. Errors are cached as long as
+// figures, so that a database that is down gets no extra queries.
 func (b *board) get(t topic, of string) (drawing, time.Time, error) {
 	key := boardKey{topic: t.name}
 	if t.ranged {
@@ -58,7 +58,7 @@ func (b *board) get(t topic, of string) (drawing, time.Time, error) {
 	k := b.kept[key]
 	if k == nil {
 		k = new(keptDrawing)
-		if len(b.kept) >= maxKept { // batches that nobody looks at any more
+		if len(b.kept) >= maxKept { // batches that nobody views any more
 			clear(b.kept)
 		}
 		b.kept[key] = k

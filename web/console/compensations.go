@@ -20,7 +20,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// compensationsPage lists compensations; above them the dead ones are grouped by cause.
+// compensationsPage lists compensations, with the dead ones grouped by cause on top.
 func (s *handlers) compensationsPage(c *fiber.Ctx) error {
 	did, err := s.done(c, compensation.ActObject, compensation.Set)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] 
 	}
 }
 
-// redriveCompensations runs all again that the list's filter in the address finds.
+// redriveCompensations runs everything again that matches the list's filter in the URL.
 func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
 	l := s.list(c, console.CompensationList, true)
 	if l.Err != nil {
@@ -56,7 +56,7 @@ func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
 			State: l.filter.Get("state"), Kind: l.filter.Get("kind"), Cause: l.filter.Get("cause"), Supplier: l.filter.Get("supplier"),
 			Merchant: l.filter.Get("merchant"), From: momentOf(l.span.From), To: momentOf(l.span.To),
 		}
-	} else { // those of one order
+	} else { // of one order
 		ctx, cancel := l.context()
 		defer cancel()
 		ids, err := l.filter.IDs(ctx, s.DB, l.span, s.DB.NewID(), compensation.MaxRedrive+1)
@@ -77,11 +77,11 @@ func (s *handlers) redriveCompensations(c *fiber.Ctx) error {
 	if _, err := s.act(c, act.Call{Kind: compensation.RedriveAct, Params: raw}); err != nil {
 		return err
 	}
-	l.query.Values.Del("state") // it is another one now
+	l.query.Values.Del("state") // the state has changed
 	return c.Redirect(l.name()+"&"+doneQuery(c), http.StatusSeeOther)
 }
 
-// momentOf is a moment as the re-drive's filter has it; "" = none.
+// momentOf formats a time for the re-drive's filter; "" = none.
 func momentOf(us int64) string {
 	if us == 0 {
 		return ""
@@ -109,7 +109,7 @@ func (s *handlers) compensationPage(c *fiber.Ctx) error {
 	}))
 }
 
-// onCompensation runs an act on the compensation of the path and redirects to it.
+// onCompensation runs an act on the compensation in the path and redirects to it.
 func (s *handlers) onCompensation(kind string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := idOf(c, "compensation")

@@ -10,14 +10,14 @@ import (
 	"backstop/web"
 )
 
-// cursorMAC is how many bytes of the MAC a cursor carries: 96 bits cannot be
-// guessed, and an address stays short.
+// cursorMAC is how many bytes of the MAC a cursor contains: 96 bits cannot be guessed, and URLs
+// stay short.
 const cursorMAC = 12
 
-// cursors signs where pages begin. A cursor is valid with its own list and filter alone.
+// cursors signs where pages begin. A cursor is valid only with its own list and filter.
 type cursors struct{ key []byte }
 
-// text is a cursor as it is in an address; "" for the zero Cursor.
+// text returns a cursor for a URL; "" for the zero Cursor.
 func (s cursors) text(name string, c list.Cursor) string {
 	if c == (list.Cursor{}) {
 		return ""
@@ -30,7 +30,7 @@ func (s cursors) text(name string, c list.Cursor) string {
 	return base64.RawURLEncoding.EncodeToString(append(values, s.mac(name, values)...))
 }
 
-// parse reads a cursor back. name is the list's path and filter.
+// parse parses a cursor. name is the list's path and filter.
 func (s cursors) parse(name, text string) (list.Cursor, error) {
 	if text == "" {
 		return list.Cursor{}, nil
@@ -44,7 +44,7 @@ func (s cursors) parse(name, text string) (list.Cursor, error) {
 
 func (s cursors) mac(name string, values []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
-	h.Write(values) // of fixed length: what follows cannot be taken for it
+	h.Write(values) // of fixed length, so the two parts cannot be confused
 	h.Write([]byte(name))
 	return h.Sum(nil)[:cursorMAC]
 }

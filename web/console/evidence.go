@@ -13,9 +13,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// evidence exports one order's whole story, signed: as a page to be printed, or with
-// ?format=json as a file. The audit records each export with the hash of what was
-// exported.
+// evidence exports one order's full history, signed: as a page for printing or, with
+// ?format=json, as a file. The audit records each export with the hash of its content.
 func (s *handlers) evidence(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -41,7 +40,7 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 	if e.AuditRows, e.AuditHead, err = audit.Head(ctx, s.DB.Read); err != nil {
 		return err
 	}
-	file, err := evidence.Sign(e, s.Keys) // megabytes: not while a transaction holds the writer
+	file, err := evidence.Sign(e, s.Keys) // megabytes: not while a transaction blocks the writer
 	if err != nil {
 		return err
 	}
@@ -66,7 +65,7 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 	}))
 }
 
-// fileName keeps of an order number what every system takes as a file's name.
+// fileName keeps the characters of an order number that are valid in file names everywhere.
 func fileName(no string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -10,10 +10,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// export answers with all that the filter of a list finds as CSV, whatever the page. It is
-// streamed: a page is read when the one before it was written, so that neither
-// memory nor a transaction grows with the list. An error after the first page ends the
-// connection, which a browser reports as a failed download.
+// export returns everything matched by a list's filter as CSV, regardless of the page. It is
+// streamed: each page is read after the previous one was written, so that neither memory nor a
+// transaction grows with the list. An error after the first page closes the connection, which a
+// browser reports as a failed download.
 func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) error {
 	if page.columns == nil {
 		return web.InvalidField("format", "this list has no export")
@@ -30,7 +30,7 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) erro
 	}
 	span := l.span
 	span.At, span.Uncounted = list.Cursor{}, true
-	first, err := read(span) // an error is still an answer here
+	first, err := read(span) // at this point an error can still be returned
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) erro
 	})
 }
 
-// exported is a table that an operator exports.
+// exported is a table to be exported.
 type exported[T any] struct {
 	name, filter string
 	page         *ui.Page
@@ -55,7 +55,7 @@ type exported[T any] struct {
 	each         func(fn func(T) error) error
 }
 
-// stream records an export in the audit, and answers with it.
+// stream records an export in the audit, and sends it.
 func stream[T any](s *handlers, c *fiber.Ctx, x exported[T]) error {
 	by := "operator:" + web.Operator(c).Name
 	return s.StreamCSV(c, web.CSV{

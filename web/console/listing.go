@@ -19,31 +19,31 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// listTime bounds the queries of one list; beyond it the filter has to be narrowed.
+// listTime bounds the queries of one list; beyond it the filter must be narrowed.
 const listTime = 2 * time.Second
 
-// listPage is one list of the console: what is read, and how it is drawn.
+// listPage defines one list of the console: what is read, and how it is rendered.
 type listPage[T any] struct {
 	spec *list.Spec
-	// always: without a window the list covers all of the time, else the last day.
+	// always: without a window the list covers all time, otherwise the last day.
 	always bool
 	read   func(context.Context, list.Query, list.Slice) (list.Page[T], error)
-	// only is the address of the single row that a filter finds; nil or "" = it is listed.
+	// only returns the URL of the row if it is the single match; nil or "" = list it.
 	only func(list.Query, T) string
 	bars func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
 	draw func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
-	// columns are those of an export; nil = the list has none.
+	// columns are the columns of an export; nil = no export.
 	columns func(*ui.Page) []pages.Column[T]
 }
 
-// serve answers one of the console's lists.
+// serve returns the handler of one of the console's lists.
 func serve[T any](s *handlers, page listPage[T]) fiber.Handler {
 	return func(c *fiber.Ctx) error { return send(s, c, http.StatusOK, page) }
 }
 
-// send answers with a page of a list; or, to ?newer=, with how many newer rows there are.
-// A script requests that, as rows do not move under the pointer by themselves. To
-// ?format=csv it answers with the whole list.
+// send responds with a page of a list; for ?newer=, with the number of newer rows, which a
+// script requests because rows must not move under the pointer by themselves; for ?format=csv,
+// with the whole list.
 func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error {
 	l := s.list(c, page.spec, page.always)
 	if l.Err != nil {
@@ -88,15 +88,15 @@ type listing struct {
 	*web.Filter
 	s      *handlers
 	p      *ui.Page
-	query  ui.Query // the filter as it is in the address
+	query  ui.Query // the filter as in the URL
 	filter list.Query
 	span   list.Slice
 	view   ui.Window
-	since  int64 // only how many rows are newer than this one; 0 = a page
+	since  int64 // only count the rows newer than this one; 0 = a page
 }
 
-// list reads a request for a list. Parameters that are no fields of it are left out of its
-// address.
+// list reads a request for a list. Parameters that are not fields of the list are dropped from
+// its URL.
 func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
 	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: "/" + spec.Name, Values: url.Values{}}}
 	var err error
@@ -131,8 +131,8 @@ func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
 // maxNewer bounds the count of newer rows.
 const maxNewer = 99
 
-// sendNewer answers a script with the number of newer rows, and redirects any other
-// request to the page.
+// sendNewer returns the number of newer rows to a script, and redirects any other request to
+// the page.
 func (l *listing) sendNewer(ctx context.Context, c *fiber.Ctx) error {
 	if !web.IsFragment(c) {
 		return c.Redirect(l.address(), http.StatusSeeOther)
@@ -144,7 +144,7 @@ func (l *listing) sendNewer(ctx context.Context, c *fiber.Ctx) error {
 	return l.s.Render(c, http.StatusOK, ui.NewerRows(l.p, l.query, int(n), more))
 }
 
-// address is the list with its filter, at its newest page.
+// address returns the URL of the list with its filter, at its newest page.
 func (l *listing) address() string {
 	if len(l.query.Values) == 0 {
 		return l.query.Path
@@ -152,11 +152,11 @@ func (l *listing) address() string {
 	return l.name()
 }
 
-// name is the list with its filter, which a cursor belongs to.
+// name returns the list with its filter, to which a cursor belongs.
 func (l *listing) name() string { return l.query.Path + "?" + l.query.Values.Encode() }
 
-// readWindow sets the span: so much time before now, or before the end of a day in the
-// operator's zone.
+// readWindow sets the time span: a duration before now, or before the end of a day in the
+// operator's time zone.
 func (l *listing) readWindow(always bool) {
 	name, now := l.Text("window"), l.p.Now.In(l.p.Zone)
 	if name == "" && !always {
@@ -164,7 +164,7 @@ func (l *listing) readWindow(always bool) {
 	}
 	i := slices.IndexFunc(ui.Windows, func(w ui.WindowChoice) bool { return w.Name == name })
 	if name != "" && i < 0 {
-		l.Blame("window", "use one of the windows of the list")
+		l.Blame("window", "use one of the list's windows")
 		return
 	}
 	end := now
@@ -174,7 +174,7 @@ func (l *listing) readWindow(always bool) {
 			l.Blame("to", "use a day such as 2026-11-20")
 			return
 		}
-		// The days of a month may have 23 or 25 hours: days are counted, not hours.
+		// Days may have 23 or 25 hours, so days are counted, not hours.
 		if end = day.AddDate(0, 0, 1); i < 0 {
 			i = slices.IndexFunc(ui.Windows, func(w ui.WindowChoice) bool { return w.Name == ui.DayWindow })
 		}
@@ -197,7 +197,7 @@ func (l *listing) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), l.s.listTime)
 }
 
-// slow turns the end of the list's time into ErrSlow.
+// slow converts a list timeout to ErrSlow.
 func slow(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return web.ErrSlow
@@ -205,12 +205,12 @@ func slow(ctx context.Context, err error) error {
 	return err
 }
 
-// around is what the page shows around its rows.
+// around returns what the page shows around its rows.
 func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List, error) {
 	now := l.p.Now.UnixMicro()
 	since := list.Cursor{ID: cmp.Or(page.Newest, db.IDAt(now)), Newer: true}
 	if l.span.At != (list.Cursor{}) || l.span.To > 0 && l.span.To <= now {
-		since = list.Cursor{} // nothing can come before what is on this page
+		since = list.Cursor{} // nothing can precede what is on this page
 	}
 	v := ui.List{
 		Query: l.query, Spec: l.filter.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),

@@ -84,14 +84,14 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 	}
 }
 
-// auditPage lists the audit; with ?check=1 it verifies the chain too.
+// auditPage lists the audit; with ?check=1 it also verifies the chain.
 func (s *handlers) auditPage(c *fiber.Ctx) error {
 	check := c.Query("check") == "1"
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
 		spec: console.ActList, always: true, read: s.Console.Acts,
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []audit.Row) (templ.Component, error) {
 			data := pages.AuditData{Rows: rows, Checked: check}
-			l.Anything = true // the reader has signed in, which is in the audit
+			l.Anything = true // signing in has left an entry in the audit
 			if !check {
 				return pages.Audit(p, l, data), nil
 			}
@@ -103,7 +103,7 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 					data.Broken = max(b.First, 1)
 				}
 			}
-			var err error // of the whole chain: in the time of the request, not of a list
+			var err error // the whole chain, within the time of the request rather than of a list
 			data.Extent, err = s.Audit.Verify(c.UserContext(), s.DB.Read, first, nil)
 			return pages.Audit(p, l, data), err
 		},

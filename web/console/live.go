@@ -29,32 +29,32 @@ const (
 	maxLive = 500
 	// liveEach is how many of them one operator may have open.
 	liveEach = 20
-	// liveEvery is the shortest time between two frames of one console.
+	// liveEvery is the minimum interval between two frames of one console.
 	liveEvery = time.Second
-	// liveBeat is how often an event without content is sent; proxies cut connections
-	// that are idle for a minute.
+	// liveBeat is how often an empty event is sent; proxies close connections that are idle for
+	// a minute.
 	liveBeat = 15 * time.Second
 	// liveWrite is how long a console may take to accept a frame.
 	liveWrite = 10 * time.Second
 )
 
-// view is what a drawing depends on: one serves all consoles of the same view. of is the range
-// of the overview, or the batch whose page is open.
+// view is what a drawing depends on; one drawing serves all consoles with the same view. of is
+// the range of the overview, or the batch whose page is open.
 type view struct {
 	language, zone, role, of string
-	// operator is set where the role approves proposals: nobody approves their own.
+	// operator is set if the role approves proposals, because nobody approves their own.
 	operator int64
 }
 
-// listener is one open console. Frames replace each other: a slow one misses older
-// frames, never the newest.
+// listener is one open console. Frames replace each other: a slow listener misses older frames,
+// never the newest.
 type listener struct {
 	view
 	topics   []string // names; empty = all
 	operator int64
-	sent     int64 // number of its newest frame
+	sent     int64 // number of the last frame sent
 	last     time.Time
-	frames   chan []byte // holds one
+	frames   chan []byte // buffers one frame
 }
 
 func (l *listener) wants(name string) bool {
@@ -67,18 +67,18 @@ type panelKey struct {
 	topic string
 }
 
-// drawn is a panel as it was last drawn.
+// drawn is a panel as last rendered.
 type drawn struct {
-	number int64 // grows with every change of anything
+	number int64 // increases with every change
 	at     time.Time
 	html   []byte
 }
 
-// live draws what has changed once a second, for all listeners.
+// live renders what has changed, once a second, for all listeners.
 type live struct {
 	s *web.Server
 	board
-	boot string // identifies this run in the ids of frames
+	boot string // identifies this run in frame ids
 
 	mu        sync.Mutex
 	listeners map[*listener]bool
@@ -87,7 +87,7 @@ type live struct {
 	stop      chan struct{}
 	joined    chan struct{}
 
-	// The one loop's.
+	// Used only by the loop.
 	number int64
 	panels map[panelKey]drawn
 }
@@ -102,8 +102,8 @@ func newLive(s *web.Server, topics []topic) *live {
 	return l
 }
 
-// join adds a listener; false where there are too many. seen is the id of its last frame,
-// of this run or another.
+// join adds a listener; false = there are too many. seen is the id of its last frame, from this
+// run or another.
 func (l *live) join(li *listener, seen string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ func (l *live) leave(li *listener) {
 	l.mu.Unlock()
 }
 
-// close ends all streams; a shutdown must not wait for them.
+// close ends all streams, because a shutdown must not wait for them.
 func (l *live) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +172,7 @@ func (l *live) run() {
 	}
 }
 
-// round draws the wanted panels that have changed, and sends them.
+// round renders the wanted panels that have changed, and sends them.
 func (l *live) round(all []*listener) {
 	wanted := map[panelKey]topic{}
 	for _, li := range all {
@@ -189,7 +189,7 @@ func (l *live) round(all []*listener) {
 	}
 	for key, t := range wanted {
 		if err := l.draw(key, t); err != nil {
-			l.s.Log.Warn("draw a live panel", "panel", t.name, "error", db.ErrorText(err))
+			l.s.Log.Warn("render a live panel", "panel", t.name, "error", db.ErrorText(err))
 		}
 	}
 	for _, li := range all {
@@ -217,7 +217,7 @@ func (l *live) draw(key panelKey, t topic) error {
 	return nil
 }
 
-// page is what a panel depends on beside its figures.
+// page returns what a panel depends on besides its figures.
 func (l *live) page(a view) *ui.Page {
 	zone, err := time.LoadLocation(a.zone)
 	if err != nil {
@@ -226,11 +226,11 @@ func (l *live) page(a view) *ui.Page {
 	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, UserID: a.operator, Now: l.s.DB.NowTime(), Texts: l.s.Texts, File: l.s.Files.URL}
 }
 
-// push sends a listener the panels that it does not have yet. While its last frame is not
-// written, it gets none.
+// push sends a listener the panels that it does not have yet; none while its last frame is
+// unwritten.
 func (l *live) push(li *listener) {
 	if time.Since(li.last) < liveEvery/2 {
-		return // it has just got its first
+		return // it has just received its first
 	}
 	var body bytes.Buffer
 	newest, oldest := li.sent, time.Now()
@@ -256,7 +256,7 @@ func (l *live) push(li *listener) {
 	select {
 	case li.frames <- frame(l.boot+"-"+strconv.FormatInt(newest, 10), body.Bytes()):
 		li.sent, li.last = newest, time.Now()
-	default: // the frame before is not written yet: the next round has all of it
+	default: // the last frame is not written yet: the next round includes everything
 	}
 }
 
@@ -273,8 +273,8 @@ func frame(id string, body []byte) []byte {
 	return b.Bytes()
 }
 
-// stream keeps a console's overview current by server-sent events. Requests of anything
-// but an event source are redirected to the page.
+// stream keeps a console current by server-sent events. Requests other than from an event
+// source are redirected to the page.
 func (l *live) stream(c *fiber.Ctx) error {
 	r, batch := console.RangeOf(c.Query("range")), c.Query("batch")
 	if !strings.Contains(c.Get(fiber.HeaderAccept), "text/event-stream") {
@@ -301,7 +301,7 @@ func (l *live) stream(c *fiber.Ctx) error {
 		return web.ErrTooMany
 	}
 	c.Set(fiber.HeaderContentType, "text/event-stream; charset=utf-8")
-	c.Set("X-Accel-Buffering", "no") // nginx would hold frames back
+	c.Set("X-Accel-Buffering", "no") // nginx would buffer frames
 	conn, token, role := c.Context().Conn(), c.Cookies(l.s.CookieName()), op.Role
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer l.leave(li)
@@ -310,7 +310,7 @@ func (l *live) stream(c *fiber.Ctx) error {
 	return nil
 }
 
-// isAllowed reports whether the session is still open and its operator's role the same.
+// isAllowed reports whether the session is still open and its operator has the same role.
 func (l *live) isAllowed(token, role string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
@@ -319,7 +319,7 @@ func (l *live) isAllowed(token, role string) bool {
 }
 
 // write writes frames until the console is closed or signed out, or the server ends. The
-// connection's own write deadline is for answers that end.
+// connection's own write deadline is meant for finite responses.
 func (l *live) write(w *bufio.Writer, conn net.Conn, li *listener, allowed func() bool) {
 	beat := time.NewTicker(liveBeat)
 	defer beat.Stop()

@@ -16,12 +16,12 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// keptChoice is how long a browser keeps the language chosen before a login, and the
-// proof of a login from it, in seconds.
+// keptChoice is how long a browser keeps the language chosen before a login, and the proof of a
+// login, in seconds.
 const keptChoice = 365 * 24 * 3600
 
-// safeNext keeps a login from leading to another site: browsers read "//x" and
-// "/\x" as addresses of hosts.
+// safeNext keeps a login from redirecting to another site: browsers treat "//x" and "/\\x" as
+// host addresses.
 func safeNext(next string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") || strings.HasPrefix(next, "/login") {
 		return "/"
@@ -34,19 +34,18 @@ func (s *handlers) loginPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, ui.SignIn(s.Page(c), ui.Login{Next: safeNext(c.Query("next"))}))
 }
 
-// keepLanguage keeps ?lang in a cookie, for pages before the login.
+// keepLanguage stores ?lang in a cookie, for pages before the login.
 func (s *handlers) keepLanguage(c *fiber.Ctx) {
 	if lang := c.Query("lang"); slices.Contains(access.Languages, lang) {
 		s.SetCookie(c, "lang", lang, keptChoice)
 	}
 }
 
-// login starts a session. Its answers are the same for names that exist and names that
-// do not.
+// login starts a session. Its responses are the same for existing and unknown names.
 func (s *handlers) login(c *fiber.Ctx) error {
 	form := ui.Login{Name: web.Field(c, "name"), Next: safeNext(web.Field(c, "next"))}
 	if len(form.Name) > web.MaxFilter || !web.IsStorable(form.Name) {
-		form.Name = "" // no operator has such a name
+		form.Name = "" // no operator can have such a name
 	}
 	addr := s.Client(c)
 	try := access.SignIn{Name: form.Name, Address: web.SenderOf(addr), Device: s.device(c, form.Name)}
@@ -68,7 +67,7 @@ func (s *handlers) login(c *fiber.Ctx) error {
 		return s.Render(c, http.StatusUnprocessableEntity, ui.SignIn(s.Page(c), form))
 	}
 	s.throttle.Forgive(try)
-	// The session whose cookie is replaced must not stay open.
+	// The session of the replaced cookie must not stay open.
 	if err := s.Sessions.End(c.UserContext(), c.Cookies(s.CookieName())); err != nil {
 		return err
 	}
@@ -86,16 +85,16 @@ func (s *handlers) login(c *fiber.Ctx) error {
 	return c.Redirect(form.Next, http.StatusSeeOther)
 }
 
-// deviceCookie is the cookie in which a browser keeps the proof that a name signed in
-// from it, and devices is what the proof is made with. Each name has its own, as a
-// browser may be shared.
+// deviceCookie returns the cookie in which a browser keeps the proof that a name has signed in
+// from it; devices returns the MAC of the proof. Each name has its own, because a browser may
+// be shared.
 func (s *handlers) deviceCookie(name string) string {
 	return s.CookieName() + "-device-" + seal.HashToken(name)[:8]
 }
 
 func (s *handlers) devices(name string) *seal.MAC { return s.Keys.MAC("device of " + name) }
 
-// device is the browser's proof that the name signed in from it; "" = none.
+// device returns the browser's proof that the name has signed in from it; "" = none.
 func (s *handlers) device(c *fiber.Ctx, name string) string {
 	if device := c.Cookies(s.deviceCookie(name)); s.devices(name).IsToken("", device) {
 		return device
@@ -103,8 +102,8 @@ func (s *handlers) device(c *fiber.Ctx, name string) string {
 	return ""
 }
 
-// keepDevice gives the browser such a proof, or renews the one that it has. A stolen
-// proof opens nothing: it allows as few tries as any other client has.
+// keepDevice gives the browser such a proof, or renews it. A stolen proof opens nothing: it
+// allows as few attempts as any other client has.
 func (s *handlers) keepDevice(c *fiber.Ctx, name, device string) {
 	if device == "" {
 		device = s.devices(name).NewToken("")

@@ -16,7 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// merchantsPage lists the merchants in the order in which they were declared.
+// merchantsPage lists the merchants in the order of declaration.
 func (s *handlers) merchantsPage(c *fiber.Ctx) error {
 	l := s.list(c, console.MerchantList, true)
 	if l.Err != nil {
@@ -65,8 +65,8 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 	}))
 }
 
-// onMerchant runs an act on the merchant of the path, or a part of it, and redirects to
-// the merchant.
+// onMerchant runs an act on the merchant in the path, or a part of it, and redirects to the
+// merchant.
 func (s *handlers) onMerchant(c *fiber.Ctx, call act.Call) error {
 	code, err := web.MerchantCode(c)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *handlers) moveBreaker(move breaker.Act) fiber.Handler {
 	return func(c *fiber.Ctx) error { return s.onMerchant(c, act.Call{Kind: breaker.MoveAct(move)}) }
 }
 
-// pingEndpoint pings one of a merchant's endpoints and shows the answer.
+// pingEndpoint pings one of a merchant's endpoints and shows the result.
 func (s *handlers) pingEndpoint(c *fiber.Ctx) error {
 	code, err := web.MerchantCode(c)
 	if err != nil {

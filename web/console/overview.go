@@ -42,7 +42,7 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 	}))
 }
 
-// example makes new keys.
+// example generates new keys.
 func example() pages.Example {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -52,14 +52,14 @@ func example() pages.Example {
 	}
 }
 
-// system is the engines of the installation, and what the reader may see of them.
+// system returns the engines of the installation, and what the viewer may see of them.
 func (s *handlers) system(p *ui.Page) pages.System {
 	may := func(permission access.Permission) bool { return s.Policy.Allows(p.Role, permission) }
 	return pages.System{Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: may(access.InspectQueues), Alerts: may(access.ViewAlerts), Decides: s.decides(p)}
 }
 
-// panel answers a script with one panel of the overview and the time, and redirects any
-// other request to the page.
+// panel returns one panel of the overview and the time to a script, and redirects any other
+// request to the page.
 func (s *handlers) panel(t topic) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := console.RangeOf(c.Query("range"))
@@ -75,7 +75,7 @@ func (s *handlers) panel(t topic) fiber.Handler {
 	}
 }
 
-// topics are all panels, in the order of the page.
+// topics returns all panels in display order.
 func (s *handlers) topics() []topic {
 	return []topic{
 		{"risk", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {

@@ -23,11 +23,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// handlers answer the console's routes.
+// handlers serve the console's routes.
 type handlers struct {
 	*web.Server
 	cursors  cursors
-	listTime time.Duration // see listTime; less in tests
+	listTime time.Duration // see listTime; shorter in tests
 	throttle *access.Throttle
 	live     *live
 }
@@ -38,7 +38,7 @@ func newHandlers(s *web.Server) *handlers {
 	return h
 }
 
-// Routes are all routes of the console.
+// Routes returns all routes of the console.
 func Routes(s *web.Server) []web.Route { return newHandlers(s).routes() }
 
 func (s *handlers) routes() []web.Route {

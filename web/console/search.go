@@ -15,7 +15,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// searchPage finds what operators have at hand: a number, the end of one, a code. A
+// searchPage searches for what operators have at hand: a number, the end of one, a code. A
 // single hit is opened at once.
 func (s *handlers) searchPage(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
@@ -46,7 +46,7 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.Search(s.Page(c), q, found))
 }
 
-// searchAmount opens the one order of an amount, or the list of them.
+// searchAmount opens the only order with an amount, or the list of orders.
 func (s *handlers) searchAmount(ctx context.Context, c *fiber.Ctx, q string) error {
 	span := list.Slice{From: s.DB.NowTime().AddDate(0, 0, -31).UnixMicro(), Rows: 1, Uncounted: true}
 	page, err := s.Console.Orders(ctx, list.Query{Spec: console.OrderList, Scope: list.All()}.With("amount", q), span)

@@ -41,8 +41,8 @@ func (s *handlers) storyPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), story))
 }
 
-// storyPart answers a script with a part of the story, and redirects any other request to
-// the page.
+// storyPart returns a part of the history to a script, and redirects any other request to the
+// page.
 func (s *handlers) storyPart(draw func(*ui.Page, pages.StoryData) templ.Component) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if !web.IsFragment(c) {
@@ -60,7 +60,7 @@ func (s *handlers) storyPart(draw func(*ui.Page, pages.StoryData) templ.Componen
 	}
 }
 
-// readStory reads the order's story, masked.
+// readStory reads the order's history, masked.
 func (s *handlers) readStory(c *fiber.Ctx) (pages.StoryData, error) {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -88,16 +88,16 @@ func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.P
 	}
 }
 
-// storyFrame is the page around a story, whose links change a part of it.
+// storyFrame returns the page around a history, whose links change a part of it.
 func (s *handlers) storyFrame(c *fiber.Ctx) *ui.Page {
 	p := s.Page(c)
 	p.Parts = true
 	return p
 }
 
-// unmask shows personal data in this one answer, to an operator who may see it and gives
-// a reason. The audit row is committed first. The browser leaves the answer by itself;
-// sent a second time, the form shows nothing.
+// unmask shows personal data in this one response, to an operator who may see it and gives a
+// reason. The audit row is committed first. The browser leaves the page automatically; sent a
+// second time, the form shows nothing.
 func (s *handlers) unmask(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *handlers) storyDiff(c *fiber.Ctx) error {
 	return s.pageOrPart(c, pages.Diff(p, no, of[0], of[1]), pages.DiffPanel(p, no, of[0], of[1]))
 }
 
-// storyRaw shows one callback of the order as it came.
+// storyRaw shows one callback of the order as received.
 func (s *handlers) storyRaw(c *fiber.Ctx) error {
 	no, of, err := s.storyCallbacks(c, c.Params("event_id"))
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *handlers) storyRaw(c *fiber.Ctx) error {
 	return s.pageOrPart(c, pages.Raw(p, no, of[0]), pages.RawPanel(p, no, of[0]))
 }
 
-// storyCallbacks finds callbacks in the order's story, and reads and masks the bodies
-// that a long story left out.
+// storyCallbacks finds callbacks in the order's history, and reads and masks the bodies that
+// were omitted because the history is long.
 func (s *handlers) storyCallbacks(c *fiber.Ctx, eventIDs ...string) (orderNo string, found []*console.Callback, err error) {
 	story, err := s.readStory(c)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *handlers) storyCallbacks(c *fiber.Ctx, eventIDs ...string) (orderNo str
 	return story.Order.OrderNo, found, nil
 }
 
-// pageOrPart answers with a page, or a script with the part of it.
+// pageOrPart responds with a page or, to a script, with the part of it.
 func (s *handlers) pageOrPart(c *fiber.Ctx, page, part templ.Component) error {
 	if web.IsFragment(c) {
 		page = part

@@ -13,7 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// sweepsShown is how many sweeps one page shows.
+// sweepsShown is the number of sweeps per page.
 const sweepsShown = 50
 
 func (s *handlers) sweepsPage(c *fiber.Ctx) error {
@@ -35,7 +35,7 @@ func (s *handlers) sweepsPage(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, pages.Sweeps(s.Page(c), d))
 }
 
-// sweepRuns answers a script with the sweeps, and redirects any other request to the page.
+// sweepRuns returns the sweeps to a script, and redirects any other request to the page.
 func (s *handlers) sweepRuns(c *fiber.Ctx) error {
 	if !web.IsFragment(c) {
 		return c.Redirect("/sweeps", http.StatusSeeOther)
@@ -68,7 +68,7 @@ func (s *handlers) readSweeps(c *fiber.Ctx) (d pages.SweepsData, err error) {
 	return d, nil
 }
 
-// runSweep begins a sweep now.
+// runSweep starts a sweep now.
 func (s *handlers) runSweep(c *fiber.Ctx) error {
 	return s.actAndShow(c, "/sweeps", act.Call{Kind: sweep.RunAct})
 }

@@ -1,4 +1,4 @@
-// Package routes joins the tables of routes of web/api and web/console.
+// Package routes combines the routes of web/api and web/console.
 package routes
 
 import (
@@ -9,5 +9,5 @@ import (
 	"backstop/web/console"
 )
 
-// Table is all routes but the server's own.
+// Table returns all routes except the server's own.
 func Table(s *web.Server) []web.Route { return slices.Concat(api.Routes(s), console.Routes(s)) }

@@ -11,7 +11,7 @@ import (
 // GoodPassword is the password of every operator.
 const GoodPassword = "correct horse battery"
 
-// fakeMonitor stands for Asynqmon with a page like its own.
+// fakeMonitor stands in for Asynqmon, with a page like its own.
 var fakeMonitor = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/asynqmon/api/queues" {
 		w.Header().Set("Content-Type", "application/json")
@@ -22,7 +22,7 @@ var fakeMonitor = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) 
 	fmt.Fprint(w, `<html><head><link rel="stylesheet" href="https://fonts.example/css?family=X"/><script>window.A="1"</script></head><body></body></html>`)
 })
 
-// Post sends a form as a page of ours does.
+// Post sends a form as one of our pages does.
 func (h *Site) Post(t *testing.T, cookie, path string, fields ...string) Answer {
 	t.Helper()
 	form := url.Values{}
@@ -32,7 +32,7 @@ func (h *Site) Post(t *testing.T, cookie, path string, fields ...string) Answer 
 	return h.Call(t, http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Cookie", cookie)
 }
 
-// SignIn adds an operator of that role and returns the cookie of its session.
+// SignIn adds an operator with this role and returns the session cookie.
 func (h *Site) SignIn(t *testing.T, role string) string {
 	t.Helper()
 	name := "the." + role
@@ -46,19 +46,19 @@ func (h *Site) SignIn(t *testing.T, role string) string {
 	return CookieOf(got)
 }
 
-// CookieOf is the cookie that an answer sets, as a browser sends it.
+// CookieOf returns the cookie set by a response, as a browser sends it.
 func CookieOf(a Answer) string {
 	cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
 	return cookie
 }
 
-// Page gets one as a signed-in browser does.
+// Page gets a page as a signed-in browser does.
 func (h *Site) Page(t *testing.T, cookie, path string) Answer {
 	t.Helper()
 	return h.Call(t, http.MethodGet, path, "", "Cookie", cookie)
 }
 
-// BearerOf is a session's token without the cookie around it.
+// BearerOf returns a session's token without the cookie around it.
 func BearerOf(cookie string) string {
 	_, token, _ := strings.Cut(cookie, "=")
 	return token

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/report"
 )
 
-// Happen writes a delta of now and folds it.
+// Happen writes a delta for now and folds it.
 func (h *Site) Happen(t *testing.T, change func(x *report.Delta)) {
 	t.Helper()
 	x := report.NewDelta(h.DB.Now())
@@ -65,7 +65,7 @@ func (h *Site) ReadSettings(t *testing.T) {
 	}
 }
 
-// Notify writes a delivery to the merchant about an order, and its attempts.
+// Notify writes a delivery to the merchant about an order, with its attempts.
 func (h *Site) Notify(t *testing.T, order string, merchant int64, attempts ...notify.Attempt) {
 	t.Helper()
 	id, now := h.DB.NewID(), h.DB.Now()
@@ -106,10 +106,10 @@ func (h *Site) Put(t *testing.T, x *report.Delta) {
 	}
 }
 
-// Monitoring begins the paths of the monitoring API.
+// Monitoring is the prefix of the paths of the monitoring API.
 const Monitoring = "/api/v1/admin/merchant-callback-monitor/"
 
-// Hostile is a text that would do harm where it was not written as text.
+// Hostile is a text that does harm unless it is escaped.
 const Hostile = `<script>alert(1)</script>"><img src=x onerror=alert(1)>{{.}}`
 
 // lines is a channel that answers 200 "pong", or 410 at addresses that are gone.

@@ -1,4 +1,4 @@
-// Package webtest is a server with a real database for the tests of web and of the
+// Package webtest provides a server with a real database for the tests of web and of the
 // packages below it.
 package webtest
 
@@ -71,7 +71,7 @@ func (s *sender) Receive(_ context.Context, code string, req *supplier.Request, 
 	return s.Answer
 }
 
-// Last is the newest request; nil = none.
+// Last returns the newest request; nil = none.
 func (s *sender) Last() *supplier.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *sender) Last() *supplier.Request {
 	return s.Got[len(s.Got)-1]
 }
 
-// till is payments that write real orders and fail with Err.
+// till implements Payments: it writes real orders, and fails with Err.
 type till struct {
 	db   *db.DB
 	Paid payment.PayRequest
@@ -134,7 +134,7 @@ type Site struct {
 	Till   *till
 	Lines  *lines
 	Addr   string
-	Admin  string // the console's own address, where there is one
+	Admin  string // the console's own address, if any
 	log    *bytes.Buffer
 	logMu  sync.Mutex
 	// Nudge gets the nudges after a commit.
@@ -142,7 +142,7 @@ type Site struct {
 	calls *call.Caller
 }
 
-// Keys that are declared.
+// Declared keys.
 const (
 	KeyOfGalaxy  = "sk_live_galaxy"
 	KeyOfOther   = "sk_live_other"
@@ -266,7 +266,7 @@ func (h *Site) deciding(t *testing.T, o *web.Options) *payment.Processor {
 	return p
 }
 
-// nowhere takes nudges and does nothing.
+// nowhere accepts nudges and does nothing.
 type nowhere struct{}
 
 func (nowhere) Notify(context.Context, queue.Lane, []queue.Nudge) error { return nil }
@@ -275,7 +275,7 @@ func (nowhere) NotifyAt(context.Context, queue.Lane, time.Time, []queue.Nudge) e
 }
 func (nowhere) Expire(context.Context, time.Time) error { return nil }
 
-// asking asks suppliers; none here can be asked.
+// asking queries suppliers; none here can be queried.
 func (h *Site) asking(o *web.Options) *advance.Worker {
 	if h.calls != nil {
 		return advance.New(advance.Options{DB: o.DB, Settings: o.Settings, Calls: h.calls, AskOnly: true})
@@ -292,7 +292,7 @@ func (h *Site) Write(p []byte) (int, error) {
 	return h.log.Write(p)
 }
 
-// Logged is the log so far.
+// Logged returns the log so far.
 func (h *Site) Logged() string {
 	h.logMu.Lock()
 	defer h.logMu.Unlock()
@@ -318,14 +318,14 @@ func declare(t *testing.T, d *db.DB) {
 	}
 }
 
-// Answer is a response that was read to its end.
+// Answer is a fully read response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Object reads the answer as a JSON object.
+// Object parses the response as a JSON object.
 func (a Answer) Object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -335,14 +335,14 @@ func (a Answer) Object(t *testing.T) map[string]any {
 	return v
 }
 
-// Problem is "status code field" of an error, or "status".
+// Problem returns "status code field" of an error, or "status".
 func (a Answer) Problem() string {
 	var e web.ErrorBody
 	_ = json.Unmarshal([]byte(a.Body), &e)
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s", a.Status, e.Error.Code, e.Error.Field))
 }
 
-// Call makes a request; header holds names and values in turn.
+// Call makes a request; header holds alternating names and values.
 func (h *Site) Call(t *testing.T, method, path, body string, header ...string) Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
