@@ -28,8 +28,8 @@ type Found struct {
 	// Exceptions: callbacks were received for this number although there is no such order.
 	Exceptions bool
 	More       bool // there are more orders
-	// Amount: the text may be an amount too. No index leads to orders by
-	// theirs: the list finds them, and shows how far it searched.
+	// Amount: the text may also be an amount. No index covers amounts; the order list can
+	// search for them and shows how far it has searched.
 	Amount bool
 }
 
