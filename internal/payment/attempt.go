@@ -28,7 +28,8 @@ const (
 )
 
 // Attempt is one payment attempt at a supplier. SupplierRef is its reference there: the order
-// number for the first one.
+// number for the first one. A row with order 0 is no attempt: it takes the trade number of money
+// in suspense, see batch.hold.
 type Attempt struct {
 	bun.BaseModel `bun:"table:payment_attempts,alias:pa"`
 
@@ -84,7 +85,7 @@ var Moves = moves.Table[AttemptStatus]{
 		{Status: Succeeded, Initial: true, Meaning: "It paid its order; only one attempt of an order does."},
 		{
 			Status: SucceededSurplus, Initial: true, NeedsPerson: true, To: []AttemptStatus{Succeeded, SucceededSurplus},
-			Meaning: "A late or additional payment: an exception is open until two people accept it.",
+			Meaning: "A late or additional payment: an exception is open until two people accept it. Without an order, it takes the trade number of money in suspense.",
 		},
 		{
 			Status: AttemptFailed, Initial: true, To: []AttemptStatus{Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},

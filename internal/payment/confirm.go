@@ -72,6 +72,7 @@ type batch struct {
 	trades   map[tradeKey]int64        // settled trade number → order
 	booked   map[tradeKey]bool         // trade numbers that paid an order
 	held     map[string]*held          // money in suspense, by the ref of its entry
+	holds    map[tradeKey]int64        // trade numbers of such money → the attempts of no order that take them
 	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
 	known    map[eventKey]int64        // message taken before → its callback
 	accounts []int64                   // of the messages; the first column of every index below
@@ -81,6 +82,7 @@ type batch struct {
 	keys       []keyRow
 	changes    []order.Change
 	settled    []*Attempt
+	holding    []*Attempt // without an order, see hold
 	entries    fund.Entries
 	deduct     []int64 // orders whose stock is deducted
 	release    []int64 // orders whose stock is released
@@ -259,6 +261,7 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 		figures.Callback(r.SupplierID, r.Outcome, 1)
 	}
 	figures.Write(w, d)
+	b.takeTrades(w)
 	if len(b.settled) > 0 {
 		upsertAttempts(w, b.settled)
 	}

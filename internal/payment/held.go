@@ -87,11 +87,63 @@ func (b *batch) suspend(m *Message, x *exception.Item) {
 	if h == nil {
 		h = &held{account: ledger.SuspenseAccount(m.Supplier.Code), amount: c.Amount, currency: c.Currency, there: true}
 		b.held[ref] = h
+		b.hold(m.trade(), m.Supplier.ID, c.Amount)
 		b.entries.Add(fund.Held, fund.Values{Supplier: m.Supplier.Code, ID: m.heldID(), Amount: c.Amount, Currency: c.Currency})
 	}
 	if h.there {
 		x.HeldRef = ref
 	}
+}
+
+// hold takes the trade number for money in suspense, in the same unique index in which payments
+// take theirs. If two transactions that cannot see each other hold a payment and book it for an
+// order, one of them fails and reads again.
+func (b *batch) hold(t tradeKey, supplierID, amount int64) {
+	if t.tradeNo == "" || b.trades[t] != 0 || b.holds[t] != 0 {
+		return
+	}
+	d := b.p.o.DB
+	now := d.Now()
+	b.holding = append(b.holding, &Attempt{
+		ID: d.NewID(), AccountID: t.account, SupplierID: supplierID, SupplierRef: "#" + t.tradeNo, // never an order's reference
+		SupplierTradeNo: t.tradeNo, Status: SucceededSurplus, Amount: amount, CreatedAt: now, UpdatedAt: now,
+	})
+}
+
+// takeTrades writes the trade numbers that are held, and releases those that attempts of orders
+// take in this batch.
+func (b *batch) takeTrades(w *db.Writes) {
+	settled := map[tradeKey]bool{}
+	var free []int64
+	for _, a := range b.settled {
+		t := tradeKey{a.AccountID, a.SupplierTradeNo}
+		settled[t] = settled[t] || a.settled()
+		if id := b.holds[t]; id != 0 && a.settled() {
+			free = append(free, id)
+			delete(b.holds, t)
+		}
+	}
+	if len(free) > 0 {
+		w.Guard(b.tx.NewRaw("DELETE FROM payment_attempts WHERE id IN (?) AND order_id = 0", bun.List(free)), len(free))
+	}
+	b.holding = slices.DeleteFunc(b.holding, func(a *Attempt) bool { return settled[tradeKey{a.AccountID, a.SupplierTradeNo}] })
+	writeHolding(w, b.holding)
+}
+
+// writeHolding writes attempts without an order. The transaction is stale if one of them is
+// stored already, or its trade number has paid an order by now.
+func writeHolding(w *db.Writes, rows []*Attempt) {
+	if len(rows) == 0 {
+		return
+	}
+	slices.SortFunc(rows, func(a, b *Attempt) int { return cmp.Compare(a.SupplierTradeNo, b.SupplierTradeNo) })
+	w.GuardInsert(&rows, "CONFLICT DO NOTHING")
+}
+
+// FreeStaged releases the trade numbers that an import is about to write.
+func FreeStaged(tx db.Tx, runID int64) *bun.RawQuery {
+	return tx.NewRaw("DELETE FROM payment_attempts WHERE order_id = 0 AND EXISTS (SELECT 1 FROM import_orders AS s WHERE s.run_id = ?"+
+		" AND s.account_id = payment_attempts.account_id AND s.supplier_trade_no = payment_attempts.supplier_trade_no AND s.attempt_status = ?)", runID, Succeeded)
 }
 
 // source returns the account that pays an order: suspense if the trade is held there, else the

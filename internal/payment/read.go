@@ -98,7 +98,7 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 		}
 	}
 	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}, map[tradeKey]*order.Order{}
-	b.booked, b.held = map[tradeKey]bool{}, map[string]*held{}
+	b.booked, b.held, b.holds = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}
 	r := b.tx.Reads()
 	r.Add(b.addAttempt, attemptRows+" WHERE order_id IN (?) UNION ALL "+attemptRows+
 		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney, ids, trades, b.heldRefs())
@@ -131,6 +131,10 @@ func (b *batch) addAttempt(row db.Row) error {
 	}
 	if a.ID == 0 {
 		b.addHeld(a)
+		return nil
+	}
+	if a.OrderID == 0 {
+		b.holds[tradeKey{a.AccountID, a.SupplierTradeNo}] = a.ID
 		return nil
 	}
 	if a.settled() && a.SupplierTradeNo != "" {

@@ -23,6 +23,9 @@ import (
 // holdStep is how many exceptions one transaction of HoldOpen handles.
 const holdStep = 100
 
+// maxHoldTries bounds how often HoldOpen repeats a step that lost against callbacks.
+const maxHoldTries = 20
+
 // Read parses a stored callback again, as its adapter did on receipt.
 type Read func(supplier.Entry, *supplier.Request) (supplier.Callback, error)
 
@@ -40,8 +43,12 @@ type OpenHeld struct {
 // resumed; once done, it does nothing.
 func (p *Processor) HoldOpen(ctx context.Context, read Read) (OpenHeld, error) {
 	var all OpenHeld
-	for {
+	for tries := 1; ; {
 		more, err := p.holdSome(ctx, read, &all)
+		if db.IsConflict(err) && tries < maxHoldTries { // a callback took one of these payments meanwhile
+			tries++
+			continue
+		}
 		if err != nil {
 			return all, fmt.Errorf("hold the money of open exceptions: %w", err)
 		}
@@ -173,7 +180,9 @@ func (c *storedCallback) request() *supplier.Request {
 
 // holdFound writes what was found, and books the money that is not booked yet.
 func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did *OpenHeld) error {
-	b := &batch{p: p, tx: tx, held: map[string]*held{}, attempts: map[int64][]*Attempt{}, trades: map[tradeKey]int64{}, booked: map[tradeKey]bool{}}
+	b := &batch{
+		p: p, tx: tx, held: map[string]*held{}, holds: map[tradeKey]int64{}, attempts: map[int64][]*Attempt{}, trades: map[tradeKey]int64{}, booked: map[tradeKey]bool{},
+	}
 	var refs, trades []string
 	for _, x := range found {
 		refs, trades = append(refs, refOfHeld(x.id)), append(trades, x.trade.tradeNo)
@@ -194,6 +203,7 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 		case h == nil:
 			b.held[ref] = &held{account: ledger.SuspenseAccount(x.code), there: true}
 			b.entries.Add(fund.Held, fund.Values{Supplier: x.code, ID: x.id, Amount: x.amount, Currency: x.Currency})
+			b.hold(x.trade, x.SupplierID, x.amount)
 			did.Entries++
 			did.Sums.Add(x.amount, x.Currency)
 			x.HeldRef = ref
@@ -206,6 +216,7 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 	if err := p.o.Ledger.Post(ctx, tx, w, b.entries); err != nil {
 		return err
 	}
+	writeHolding(w, b.holding)
 	return w.Exec(ctx)
 }
 

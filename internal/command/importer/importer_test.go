@@ -150,6 +150,26 @@ func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
 	})
 }
 
+// Money may have come before its order was taken over.
+func TestHeldMoneyDoesNotKeepItsOrderFromBeingTakenOver(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{})
+		take := func(no, trade, want string) {
+			t.Helper()
+			if out, err := f.Processor.Take(t.Context(), f.Callback(no, trade, 1999)); err != nil || out.Name != want {
+				t.Errorf("callback of %s: %q, %v, want %q", no, out.Name, err, want)
+			}
+		}
+		take("pays", "T-1", exception.UnknownOrder)
+		take("paid", "T-2", exception.UnknownOrder)
+		mustImport(t, f, 2, entry("pays", "pending", ""), entry("paid", "paid", `"supplier_trade_no": "T-2"`))
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE supplier_trade_no = 'T-2' AND status = 'succeeded' AND order_id <> 0")
+		take("pays", "T-1", payment.Paid)
+		take("paid", "T-2", payment.Repeat)
+		f.Want(t, 0, "SELECT count(*) FROM payment_attempts WHERE order_id = 0")
+	})
+}
+
 func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		mustImport(t, f, 1, entry("there", "paid", `"supplier_trade_no": "T-there", "out_trade_no": "out-there"`))

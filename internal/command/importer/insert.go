@@ -94,7 +94,7 @@ var duplicates = []struct{ field, query string }{
 		WHERE s.run_id = ?0 AND s.attempt_status <> '' AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 	{"supplier_trade_no", `SELECT s.line, 'it has already paid another order' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_trade_no = s.supplier_trade_no
-		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND ` + moves.In("a.status", payment.Settled...) + `
+		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND a.order_id <> 0 AND ` + moves.In("a.status", payment.Settled...) + `
 		AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 }
 
@@ -141,6 +141,9 @@ func (r *run) insert(ctx context.Context, tx db.Tx) error {
 	}
 	if n != int64(r.rows) {
 		return fmt.Errorf("only %d of %d orders were found staged: run the import again", n, r.rows)
+	}
+	if _, err := payment.FreeStaged(tx, r.id).Exec(ctx); err != nil {
+		return fmt.Errorf("free held trade numbers: %w", err)
 	}
 	_, err = tx.NewRaw("INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)"+
 		" SELECT attempt_id, id, account_id, order_no, supplier_trade_no, attempt_status, CASE WHEN paid_amount > 0 THEN paid_amount ELSE amount END, ?, ?"+
