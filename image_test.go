@@ -32,7 +32,7 @@ func TestTheImageHoldsNoCachesAndNothingThatItDoesNotNeed(t *testing.T) {
 		}
 		for _, extra := range []string{"curl", "wget"} {
 			if slices.Contains(strings.Fields(line), extra) {
-				t.Errorf("%s is installed: backstop health asks", extra)
+				t.Errorf("%s is installed, but backstop health does the check", extra)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 		var numbers []string
 		for _, r := range rows[2:] {
 			numbers = append(numbers, r[column("Order number")])
-			if r[column("Subject")] != `'=HYPERLINK("http://evil.example","pay")` || r[column("Merchant's number")][0] != '\'' || r[column("State")] != "Paid" {
+			if r[column("Subject")] != `'=HYPERLINK("http://evil.example","pay")` || r[column("Merchant's order number")][0] != '\'' || r[column("State")] != "Paid" {
 				t.Fatalf("%q", r)
 			}
 		}

@@ -76,7 +76,7 @@ func TestALongStoryStaysShortAndSaysWhatIsLeftOut(t *testing.T) {
 		bodies[path] = got.Body
 	}
 	page := bodies["?lang=en"]
-	inOrder(t, page, "Not shown, between the oldest and the newest events: callbacks 802, exceptions 801.", "The bodies of", "The same message came again 312 times", "198.51.100.9")
+	inOrder(t, page, "Not shown, between the oldest and the newest events: callbacks 802, exceptions 801.", "The bodies of", "The same message was repeated 312 times", "198.51.100.9")
 	if n := strings.Count(page, `id="raw-`); n != 200 {
 		t.Errorf("%d callbacks are shown, want 200", n)
 	}

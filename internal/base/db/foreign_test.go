@@ -59,6 +59,6 @@ func TestWhatTheServerSetsForOthersDoesNotReachUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if is := settings(u); is["synchronous_commit"] != "remote_apply" {
-		t.Errorf("synchronous_commit is %s: the house waits for its standby", is["synchronous_commit"])
+		t.Errorf("synchronous_commit is %s: the server waits for its standby", is["synchronous_commit"])
 	}
 }

@@ -27,10 +27,10 @@ var (
 		Name: "backstop_callback_seconds", Help: "Time from a callback's last byte to its answer.", Buckets: seconds,
 	})
 	Attempts = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_notify_attempts_total", Help: "Notification attempts by class of their end.",
+		Name: "backstop_notify_attempts_total", Help: "Notification attempts by class of result.",
 	}, []string{"class"})
 	AttemptSeconds = factory.NewHistogram(prometheus.HistogramOpts{
-		Name: "backstop_notify_attempt_seconds", Help: "Answer time of merchants.", Buckets: seconds,
+		Name: "backstop_notify_attempt_seconds", Help: "Time that merchants take to answer.", Buckets: seconds,
 	})
 	FirstSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_notify_first_attempt_seconds", Help: "Time from the payment's commit to the first attempt to notify its merchant.",
@@ -59,7 +59,7 @@ var (
 		Name: "backstop_commit_batch_seconds", Help: "Duration of one transaction of group commit.", Buckets: seconds,
 	}, []string{"batch"})
 	BatchErrors = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_commit_batch_errors_total", Help: "Transactions of group commit that were rolled back or unknown.",
+		Name: "backstop_commit_batch_errors_total", Help: "Transactions of group commit that were rolled back or whose outcome is unknown.",
 	}, []string{"batch"})
 	OrdersMoved = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_orders_moved_total", Help: "Changes of an order's status by the new status.",
@@ -71,7 +71,7 @@ var (
 		Name: "backstop_nudges_total", Help: "Nudges by result: sent, dropped (the database tick finds those).",
 	}, []string{"result"})
 	SupplierCalls = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "backstop_supplier_calls_total", Help: "Calls to suppliers by what was asked for and the class of their end.",
+		Name: "backstop_supplier_calls_total", Help: "Calls to suppliers by operation and class of result.",
 	}, []string{"op", "class"})
 	SupplierCallSeconds = factory.NewHistogram(prometheus.HistogramOpts{
 		Name: "backstop_supplier_call_seconds", Help: "Duration of calls to suppliers.", Buckets: seconds,

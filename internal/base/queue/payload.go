@@ -9,7 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// Nudge names a delivery to look at, or a compensation with its lane.
+// Nudge has the id of a due delivery and its recipient, or of a compensation and its lane.
 type Nudge struct {
 	Delivery, Recipient int64
 	At                  int64 // not before, Unix microseconds; 0 means now

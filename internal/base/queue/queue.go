@@ -51,8 +51,8 @@ var Names = []string{
 const (
 	TaskNotify     = "notify"
 	TaskCompensate = "compensate:run"
-	TaskAdvance    = "compensate:advance" // orders to ask about: their ids and suppliers
-	TaskBatch      = "compensate:batch"   // batches that run: their ids
+	TaskAdvance    = "compensate:advance" // orders to query: their ids and suppliers
+	TaskBatch      = "compensate:batch"   // running batches: their ids
 	TaskExpire     = "expire"
 	TaskAlert      = "alert"
 	TaskSweep      = "sweep"

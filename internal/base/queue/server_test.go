@@ -100,7 +100,7 @@ func TestCircuitLetsOneCallerProbe(t *testing.T) {
 		}
 		time.Sleep(probeFor) // a probe that never came back
 		if !c.allow() {
-			t.Error("stays open for ever")
+			t.Error("stays open forever")
 		}
 		c.succeeded()
 		if !allowsAll(&c) {

@@ -96,7 +96,7 @@ func (g *guarded) canary(secrets ...string) {
 			g.Fatal(err)
 		}
 		if len(all) == 0 && !strings.Contains(query, "setting_changes") {
-			g.Errorf("%s: nothing is looked at", query)
+			g.Errorf("%s: no rows were checked", query)
 		}
 		texts.WriteString(strings.Join(all, "\n"))
 	}
@@ -192,7 +192,7 @@ func TestWithoutASecondPersonNothingIsProposed(t *testing.T) {
 }
 
 // A one-person installation changes its settings at once, and that is marked.
-func TestAHouseOfOneDecidesAlone(t *testing.T) {
+func TestOnePersonDecidesAlone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.want(g.apply("approval: { second_person: false }"), "approval second_person proposed apr_")
@@ -222,7 +222,7 @@ func TestTheRulesAreSwitchedOffByTwoPeople(t *testing.T) {
 		if rulesOf(t, g.env).Apply {
 			t.Error("it is on")
 		}
-		g.want(g.apply(house), "approval changed: apply")
+		g.want(g.apply(approvalOn), "approval changed: apply")
 	})
 }
 

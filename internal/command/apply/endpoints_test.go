@@ -114,7 +114,7 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 				t.Fatalf("subscribers %+v", subs)
 			}
 			if len(book.Subscribers("m2", "order.paid"))+len(book.Subscribers("m1", "order.closed")) > 0 || book.ByCode("warehouse") != nil {
-				t.Error("the warehouse hears or is more than was declared")
+				t.Error("the warehouse's subscription is not as declared")
 			}
 		}
 		check()
@@ -140,7 +140,7 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 			"merchants: [m1]", "merchants: all", "schedule: quick", "enabled: false\n    schedule: null").Replace(routedFile)
 		apply(changed, "merchant m1 changed: notify.events, notify.endpoints", "subscription warehouse changed: enabled, merchants, schedule")
 		if subs := load(t, env).Subscribers("m2", "order.paid"); len(subs) != 0 {
-			t.Error("a subscription that is switched off is told")
+			t.Error("a disabled subscription is notified")
 		}
 	})
 }

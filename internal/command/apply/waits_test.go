@@ -27,8 +27,8 @@ type guarded struct {
 }
 
 const (
-	house   = "approval: { apply: true }\n"
-	checker = "operator:lu"
+	approvalOn = "approval: { apply: true }\n"
+	checker    = "operator:lu"
 )
 
 func newGuarded(t *testing.T, d *db.DB) *guarded {
@@ -45,7 +45,7 @@ func newGuarded(t *testing.T, d *db.DB) *guarded {
 	}
 	g.apply(whole)
 	g.order()
-	g.want(g.apply(house), "approval changed: apply")
+	g.want(g.apply(approvalOn), "approval changed: apply")
 	return g
 }
 
@@ -187,7 +187,7 @@ subscriptions:
     signing_secret: ` + secretB + `
     urls: [https://URL.example/notify]
     timeout: 5s
-` + house
+` + approvalOn
 
 // TestWhatWaitsAndWhatDoesNot changes each field of the file by itself.
 func TestWhatWaitsAndWhatDoesNot(t *testing.T) {

@@ -125,7 +125,7 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 	for round := range rounds {
 		for i := range 2 {
 			asks := (round+i)%2 == 1
-			s.progress("%s: round %d of %d, asking: %t", s.name, round+1, rounds, asks)
+			s.progress("%s: round %d of %d, with queries: %t", s.name, round+1, rounds, asks)
 			if asks {
 				if err := due.set(ctx, settleFor); err != nil {
 					return err
@@ -163,7 +163,7 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 
 func (s *subject) reportAsking(quiet, beside []phase, perSecond []float64) {
 	by := spreadOf(perSecond)
-	s.report.add(figure{Group: s.name, Name: fmt.Sprintf("orders asked about, 8 in flight at %s, median of rounds (%.0f–%.0f)", askedAnswer, by.Lowest, by.Highest), Unit: "/s", Value: by.Median}.
+	s.report.add(figure{Group: s.name, Name: fmt.Sprintf("orders queried, 8 in flight at %s, median of rounds (%.0f–%.0f)", askedAnswer, by.Lowest, by.Highest), Unit: "/s", Value: by.Median}.
 		atLeast(140, "≥ 140/s"))
 	for _, kind := range []struct {
 		name string
@@ -173,8 +173,8 @@ func (s *subject) reportAsking(quiet, beside []phase, perSecond []float64) {
 		{"callback in → merchant notified, 200/s", func(p []phase) latencies { return pool(p, tookOf) }},
 	} {
 		a, b := kind.of(quiet), kind.of(beside)
-		s.latency(kind.name+", nothing is asked", a, 0, 0)
-		s.latency(kind.name+", while orders are asked about", b, 0, 0)
+		s.latency(kind.name+", without queries", a, 0, 0)
+		s.latency(kind.name+", during queries", b, 0, 0)
 		goal := 0.0
 		if kind.name == "callback answered, 200/s" {
 			goal = 1.2
@@ -246,7 +246,7 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 	n := float64(supplier.count(from, to)) / to.Sub(from).Seconds()
 	met := n >= defaultRate-2 && n <= defaultRate+2
 	s.report.add(figure{
-		Group: s.name, Name: fmt.Sprintf("orders asked about at query_rate %d/s, nodes: %d, over %s", defaultRate, nodes, askedFor), Unit: "/s", Value: n,
+		Group: s.name, Name: fmt.Sprintf("orders queried at query_rate %d/s, nodes: %d, over %s", defaultRate, nodes, askedFor), Unit: "/s", Value: n,
 		Goal: fmt.Sprintf("%d ± 2/s", defaultRate), Met: &met,
 	})
 	by, err := due.nodes(ctx, from)

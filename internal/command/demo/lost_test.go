@@ -26,7 +26,7 @@ func TestOneOrderInTwentyLosesItsCallback(t *testing.T) {
 			}
 			n++
 			if !one.starts {
-				t.Errorf("nobody can be asked about %+v", one)
+				t.Errorf("no supplier can be queried for %+v", one)
 			}
 		}
 		if callable && (n < 60 || n > 140) || !callable && n != 0 {
