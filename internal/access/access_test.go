@@ -78,8 +78,8 @@ func TestPasswordsAreStoredAsArgon2idOnly(t *testing.T) {
 }
 
 func TestAHashOfAnotherProgramIsRead(t *testing.T) {
-	// From the test vectors of the reference implementation: password "password",
-	// salt "somesalt", m=65536, t=2, p=1.
+	// From the reference implementation's test vectors: password "password", salt "somesalt",
+	// m=65536, t=2, p=1.
 	const reference = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 	h := newHasher()
 	if ok, err := h.matches(t.Context(), "password", reference); !ok || err != nil {
@@ -106,8 +106,8 @@ func TestHashesThatWouldEatTheMachineAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesCostAHashToo compares times: without the stand-in hash an
-// unknown name is answered hundreds of times faster.
+// TestUnknownNamesCostAHashToo compares times: without the stand-in hash an unknown name is
+// answered hundreds of times faster.
 func TestUnknownNamesCostAHashToo(t *testing.T) {
 	o := operatorsOf(t, dbtest.SQLite(t))
 	mustAdd(t, o, "li", Viewer, password)
@@ -192,7 +192,7 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 			return text
 		}
 		age := func(hours int) {
-			// Some builds wrote no end: then the row's last change counts.
+			// Some builds stored no expiry; then the row's last change counts.
 			past := time.Duration(hours) * time.Hour
 			if _, err := d.NewRaw("UPDATE operators SET password_expires_at = password_expires_at - ?, updated_at = updated_at - ?", past.Microseconds(), past.Microseconds()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
@@ -217,7 +217,7 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 		if err := o.ChangePassword(t.Context(), "li", expired, password); !errors.Is(err, ErrExpired) {
 			t.Errorf("change of one that has expired: %v", err)
 		}
-		// One of a build that knows of no end.
+		// Written by a build without expiry.
 		older := reset()
 		if _, err := d.NewRaw("UPDATE operators SET password_expires_at = NULL").Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 		if _, err := o.Login(t.Context(), "li", older); !errors.Is(err, ErrExpired) {
 			t.Errorf("without an end, after a day: %v", err)
 		}
-		// A password of one's own has no end.
+		// A password that the operator chose does not expire.
 		if err := o.ChangePassword(t.Context(), "li", reset(), password); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestTheLastAdminStays(t *testing.T) {
 		for _, name := range names {
 			mustAdd(t, o, name, Admin, password)
 		}
-		// Two admins that disable each other at the same moment.
+		// Two admins disable each other at the same time.
 		var all sync.WaitGroup
 		errs := make([]error, len(names))
 		for i, name := range names {
@@ -429,7 +429,7 @@ func TestAForgedTokenIsToldByItself(t *testing.T) {
 		}
 		for key, want := range map[string]bool{
 			secret: true, secret[:len(secret)-1] + "!": false, secret[4:]: false, "": false, "sk_live_x": false,
-			seal.NewToken("bst_"): true, // of before there were tags: the database knows
+			seal.NewToken("bst_"): true, // made before there were tags: looked up in the database
 		} {
 			if tokens.MayBe(key) != want {
 				t.Errorf("%q may be a token: %t", key, !want)

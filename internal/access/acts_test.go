@@ -11,8 +11,8 @@ import (
 	"backstop/internal/base/seal/sealtest"
 )
 
-// What commands change leaves one act each, with no secret in it; what they refuse
-// or find done already leaves none.
+// Each change by a command leaves one act, without secrets; a refused or repeated one leaves
+// none.
 func TestCommandsLeaveTheirActs(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, tokens := operatorsOf(t, d), NewTokens(d, sealtest.Ring(t, 1))
@@ -44,7 +44,7 @@ func TestCommandsLeaveTheirActs(t *testing.T) {
 			}
 		}
 		if err := o.ChangePassword(t.Context(), "boss", password, "another long password"); err != nil {
-			t.Fatal(err) // the console keeps the act of it
+			t.Fatal(err) // the console records this act
 		}
 
 		var got []string

@@ -73,7 +73,7 @@ func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
 	})
 }
 
-// Without a lead nobody could approve anything, so the last one stays one.
+// Without a lead nobody could approve anything, so the last one must stay.
 func TestTheLastLeadStays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)

@@ -14,7 +14,7 @@ import (
 	"backstop/internal/base/seal/sealtest"
 )
 
-// signedIn is an operator "li" with a running session.
+// signedIn returns an operator "li" with an open session.
 func signedIn(t *testing.T, d *db.DB) (o *Operators, s *Sessions, token string) {
 	t.Helper()
 	o, s = operatorsOf(t, d), NewSessions(d, sealtest.Ring(t, 1), 30*time.Minute, 12*time.Hour)
@@ -228,8 +228,8 @@ func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
 	}
 }
 
-// A stranger who guesses at a name for ever keeps neither the device nor the address out
-// that its owner signed in from; and by them nobody guesses faster.
+// A stranger who keeps guessing a name's password locks out neither the device nor the address
+// that its owner signed in from; and these give nobody more attempts.
 func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	th := NewThrottle()
@@ -263,7 +263,7 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 	if th.Try(elsewhere) == 0 {
 		t.Error("the owner's sign-ins let strangers try again")
 	}
-	// The address is known for its own name only.
+	// The address is known only for its own name.
 	for i := range freeTriesOfName {
 		th.Try(SignIn{Name: "wang", Address: "203.0.113." + strconv.Itoa(i)})
 	}
@@ -310,7 +310,7 @@ func TestAForgedSessionCostsNoQuery(t *testing.T) {
 		if _, err := s.Peek(t.Context(), token); err != nil || len(seen.Texts) == 0 {
 			t.Errorf("the control: %v, %d queries", err, len(seen.Texts))
 		}
-		// A newer master key in front ends no session.
+		// Adding a newer master key ends no session.
 		if _, err := NewSessions(d, sealtest.Ring(t, 2, 1), time.Hour, time.Hour).Peek(t.Context(), token); err != nil {
 			t.Errorf("with a newer key: %v", err)
 		}
@@ -367,7 +367,7 @@ func TestAnAddressThatWaitsMakesNobodyForgotten(t *testing.T) {
 	}
 }
 
-// The whole policy, so that a change of a rule is seen with all it grants.
+// The whole policy, so that a changed rule shows with everything it grants.
 func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	p, err := NewPolicy()
 	if err != nil {

@@ -32,7 +32,7 @@ type clerk struct {
 	db       *db.DB
 	log      *audit.Log
 	registry *act.Registry
-	ended    atomic.Int64 // transactions that were committed with an effect
+	ended    atomic.Int64 // committed transactions with an effect
 }
 
 func newClerk(t *testing.T, d *db.DB) *clerk {
@@ -128,7 +128,7 @@ var (
 	lead = act.Actor{Name: "operator:wang", Role: access.Lead}
 )
 
-// wish is a call that is carried out as it is.
+// wish returns a call that succeeds.
 func wish() act.Call {
 	return act.Call{
 		Kind: "merchant.rename", By: ops, Ref: act.Ref{ID: "m1"}, Params: json.RawMessage(`{"name":"new"}`), Reason: "they asked for it", Amount: "19.98",
@@ -226,7 +226,7 @@ func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 			t.Errorf("%d keys, %d rows in the audit, names %v, %v", keys, len(k.acts()), k.names(), err)
 		}
 
-		// The control: each of them is allowed somebody.
+		// The control: each of them is allowed for someone.
 		gold := wish()
 		gold.By, gold.Params = lead, json.RawMessage(`{"name":"gold"}`)
 		service := wish()

@@ -23,7 +23,7 @@ import (
 
 var steps = payment.Steps{Query: []time.Duration{time.Minute, 2 * time.Minute}, Close: []time.Duration{0, 10 * time.Second, 30 * time.Second}}
 
-// fixture is a Processor with two suppliers that can be asked, and a Worker.
+// fixture is a Processor with two suppliers that can be queried, and a Worker.
 type fixture struct {
 	*paymenttest.Fixture
 	t testing.TB
@@ -57,7 +57,7 @@ func (f *fixture) exec(query string, args ...any) {
 	}
 }
 
-// order makes an order of a supplier in a status.
+// order creates an order of a supplier with a status.
 func (f *fixture) order(code string, status order.Status) *order.Order {
 	f.t.Helper()
 	ctx := context.Background()
@@ -118,7 +118,7 @@ func (f *fixture) due(all ...*order.Order) {
 	}
 }
 
-// push runs an order that is due once, step by step; false where it was not claimed.
+// push runs a due order once, step by step; false = it was not claimed.
 func (f *fixture) push(o *order.Order, between func()) bool {
 	f.t.Helper()
 	ctx := context.Background()
@@ -157,7 +157,7 @@ var answers = []supplier.AnswerState{
 	supplier.AnswerPaid, supplier.AnswerFailed, supplier.AnswerClosed, supplier.AnswerPaying, supplier.AnswerNotFound, supplier.AnswerUnknown,
 }
 
-// ends is what each answer makes of an order of each status, by answers.
+// ends maps each status to the resulting status per answer.
 var ends = map[order.Status][]order.Status{
 	order.Pending: {order.Paid, order.Failed, order.Closed, order.Pending, order.Pending, order.Pending},
 	order.Paying:  {order.Paid, order.Failed, order.Paying, order.Paying, order.Paying, order.Paying},
@@ -167,9 +167,9 @@ var ends = map[order.Status][]order.Status{
 	order.Closed:  {order.Closed, order.Closed, order.Closed, order.Closed, order.Closed, order.Closed},
 }
 
-// Every status and every answer, with the callback of the payment before, between and after
-// the call: the money is booked once, the merchant notified once, and what came too late is
-// an exception.
+// Every status and every answer, with the payment's callback before, during and after the call:
+// the money is booked once, the merchant is notified once, and whatever came too late is an
+// exception.
 func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
 	each(t, func(f *fixture) {
 		for status, want := range ends {
@@ -249,7 +249,7 @@ func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
 	})
 }
 
-// An answer that moves an order names its call.
+// An answer that changes an order records its call.
 func TestAnAnswerIsTheSourceOfItsChange(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerPaid)
@@ -297,7 +297,7 @@ func TestAnOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 	})
 }
 
-// "Not found" is believed of a payment that is old enough and that the supplier never knew.
+// "Not found" is believed if the payment is old enough and the supplier never knew it.
 func TestNotFoundIsBelievedOfWhatWasNeverKnown(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].OnClose(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) {
@@ -339,8 +339,8 @@ func TestNotFoundIsBelievedOfWhatWasNeverKnown(t *testing.T) {
 	})
 }
 
-// An order that nobody said pay for is asked about before it is closed, and nothing is closed
-// at the supplier.
+// An order without a pay request is queried before it is closed, and nothing is closed at the
+// supplier.
 func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
@@ -368,7 +368,7 @@ func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 				f.Want(t, 0, "SELECT count(*) FROM payment_attempts WHERE order_id = ?", o.ID)
 			}
 		}
-		// Where its questions cost, it is closed as before.
+		// With ask_pending off, it is closed without a query.
 		f.exec("UPDATE suppliers SET ask_pending = FALSE")
 		f.exec("UPDATE settings SET value = value + 1 WHERE name = 'config_version'")
 		if err := f.Settings.Refresh(t.Context()); err != nil {
@@ -381,8 +381,8 @@ func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 	})
 }
 
-// An order that waits in memory until its timeout is not asked about as one that is paying:
-// it moves to closing first.
+// An order that waits in memory until its timeout is no longer queried as paying: it moves to
+// closing first.
 func TestAtItsTimeoutAnOrderIsLeftToTheClock(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
@@ -452,7 +452,7 @@ func TestAfterItsLastStepAPersonLooks(t *testing.T) {
 	})
 }
 
-// Of two nodes one asks. The control claims without looking at the moment, and both ask.
+// Of two nodes only one queries. The control claims regardless of the due time, and both query.
 func TestTwoNodesAskOnce(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps}
@@ -498,8 +498,8 @@ func TestTwoNodesAskOnce(t *testing.T) {
 	})
 }
 
-// What a process had claimed is due again when its node starts; what was answered, or is
-// another node's, is left as it is.
+// The claims of a process are due again when its node starts; what was answered, or belongs to
+// another node, is left unchanged.
 func TestAClaimOfAProcessThatEndedIsReleased(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerPaying)
@@ -527,8 +527,8 @@ func TestAClaimOfAProcessThatEndedIsReleased(t *testing.T) {
 	})
 }
 
-// Orders of a supplier that does not answer delay no order of another one, and the tries of
-// what waits for its breaker are not counted.
+// Orders of an unresponsive supplier delay no others, and attempts are not counted while its
+// breaker is open.
 func TestADeadSupplierDelaysNoOther(t *testing.T) {
 	each(t, func(f *fixture) {
 		const dead, live = 200, 20
@@ -542,7 +542,7 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 			}
 			return paymenttest.FakeAnswer(r, supplier.AnswerUnknown), nil
 		})
-		f.Processor.AskBy(func([]payment.Moment) {}) // until all of them are there
+		f.Processor.AskBy(func([]payment.Moment) {}) // wait until all have arrived
 		var all []*order.Order
 		for range dead {
 			all = append(all, f.order("f1", order.Paying))
@@ -602,7 +602,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	})
 }
 
-// The first time that no step is left, and only then, something else is done about an order.
+// Only the first time that no step is left, the order is handed on.
 func TestAStuckOrderIsRunAgainOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		var opened []int64

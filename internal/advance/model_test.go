@@ -18,7 +18,7 @@ import (
 	"backstop/internal/verify"
 )
 
-// stored is one order of the whole program on a database.
+// stored is one order in the whole program with a database.
 type stored struct {
 	*fixture
 	o    *order.Order
@@ -41,7 +41,7 @@ func newStored(f *fixture, w *paymenttest.World) *stored {
 	return &stored{fixture: f, o: f.order("f1", order.Pending)}
 }
 
-// Errors of requests that an order's status does not allow are part of a story.
+// Requests that the order's status does not allow are part of a story.
 func (s *stored) Pay() {
 	_, _ = s.Processor.Pay(context.Background(), s.M1, s.o.OrderNo, payment.PayRequest{})
 	if s.failsUnknown {
@@ -60,7 +60,7 @@ func (s *stored) Take(c supplier.Callback) {
 func (s *stored) Kept() int { return len(s.kept) }
 func (s *stored) Crash()    { s.kept = nil }
 
-// Ask is a claim, also while another one is under way: then that one's lease is over.
+// Ask claims even while another claim is running; that one's lease has then ended.
 func (s *stored) Ask() {
 	ctx := context.Background()
 	s.due(s.o)
@@ -148,8 +148,8 @@ func (s *stored) Books() (b paymenttest.Books) {
 	return b
 }
 
-// The same stories on the whole program: claims, calls, answers that are written late, twice
-// or never. In the end the books are verified.
+// The same stories with the whole program: claims, calls, and answers written late, twice or
+// never. In the end the books are verified.
 func TestTheProgramHoldsInEveryStory(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		n := 100_000
@@ -162,7 +162,7 @@ func TestTheProgramHoldsInEveryStory(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		// Nothing notifies here.
+		// Nothing sends notifications here.
 		f.exec("UPDATE deliveries SET next_at = ? WHERE next_at IS NOT NULL", f.DB.Now()+time.Hour.Microseconds())
 		keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
 		if err != nil {
@@ -178,7 +178,7 @@ func TestTheProgramHoldsInEveryStory(t *testing.T) {
 	})
 }
 
-// The control: a start without a clear answer is a failure.
+// The control treats a start without a clear answer as a failure.
 func TestATimeoutThatIsAFailureIsFoundOut(t *testing.T) {
 	f := open(t, dbtest.Default(t), paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, Batch: 1})
 	f.Processor.AskBy(func([]payment.Moment) {})

@@ -14,10 +14,10 @@ import (
 	"backstop/internal/supplier"
 )
 
-// The two mistakes that are usually made are made here on purpose: each must be seen by the
-// check that the worker passes, or the check shows nothing.
+// The two usual mistakes, made on purpose: each must be detected by the check that the worker
+// passes, or the check proves nothing.
 
-// asker asks once about an order that is due.
+// asker queries once about a due order.
 type asker func(f *fixture, o *order.Order) error
 
 func properly(f *fixture, o *order.Order) error {
@@ -27,7 +27,7 @@ func properly(f *fixture, o *order.Order) error {
 	return nil
 }
 
-// failOnTimeout takes no answer for a failure.
+// failOnTimeout treats a missing answer as a failure.
 func failOnTimeout(f *fixture, o *order.Order) error {
 	ctx := context.Background()
 	s := f.Entry(f.t, "f1")
@@ -41,7 +41,7 @@ func failOnTimeout(f *fixture, o *order.Order) error {
 	return confirmed(ctx, f, o, answer)
 }
 
-// callInTransaction locks the order, asks, and writes the answer, all in one transaction.
+// callInTransaction locks the order, queries, and writes the answer, all in one transaction.
 func callInTransaction(f *fixture, o *order.Order) error {
 	ctx := context.Background()
 	s := f.Entry(f.t, "f1")
@@ -65,8 +65,8 @@ func confirmed(ctx context.Context, f *fixture, o *order.Order, answer supplier.
 	})
 }
 
-// paidAfterATimeout is the check of "unknown is not failed": the supplier does not answer, and
-// the money comes afterwards.
+// paidAfterATimeout checks that "unknown" is not treated as failed: the supplier does not
+// answer, and the payment succeeds afterwards.
 func paidAfterATimeout(f *fixture, ask asker) error {
 	f.Fakes["f1"].Says(supplier.AnswerUnknown)
 	o := f.order("f1", order.Paying)
@@ -81,9 +81,8 @@ func paidAfterATimeout(f *fixture, ask asker) error {
 	return nil
 }
 
-// freeDuringTheCall is the check of "the call stands outside the transaction": while the
-// supplier thinks, the call is written down for every other process to see, and a callback
-// of the same order is taken.
+// freeDuringTheCall checks that the call is made outside the transaction: during the call its
+// row is visible to every other process, and a callback for the same order is processed.
 func freeDuringTheCall(f *fixture, ask asker) error {
 	o := f.order("f1", order.Paying)
 	f.due(o)
@@ -91,7 +90,7 @@ func freeDuringTheCall(f *fixture, ask asker) error {
 	var blocked error
 	taken := make(chan error, 1)
 	f.Fakes["f1"].OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) {
-		// As another process reads it: the one writer of SQLite may be taken.
+		// Read as another process would: SQLite's only writer may be busy.
 		err := f.DB.Read.NewRaw("SELECT count(*) FROM supplier_calls WHERE order_id = ? AND op = 'query' AND state = 'begun'", o.ID).Scan(context.Background(), &seen)
 		if err != nil {
 			return supplier.Answer{}, err

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Where the answer and the callback of one payment race, it is booked once and its merchant is
+// If the answer and the callback of one payment race, it is booked once and its merchant is
 // notified once. The worker finds the orders by itself.
 func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 	each(t, func(f *fixture) {
@@ -74,7 +74,7 @@ func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 	})
 }
 
-// A payment that is being started is paid by its callback before the supplier's answer.
+// The callback of a payment arrives before the supplier answers its start.
 func TestACallbackMayComeBeforeTheAnswerToTheStart(t *testing.T) {
 	each(t, func(f *fixture) {
 		o := f.order("f1", order.Pending)

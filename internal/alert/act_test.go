@@ -58,7 +58,7 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 		if now.Fire != 9050 || now.Clear != 9300 || now.HoldS != before.HoldS {
 			t.Errorf("kept as %+v", now)
 		}
-		before.Fire = 8000 // by an operator who saw the rule as it was
+		before.Fire = 8000 // by an operator with an outdated view of the rule
 		if err := Save(t.Context(), d, d, before); !errors.Is(err, act.ErrChanged) || rule() != now {
 			t.Errorf("over another's change: %v, %+v", err, rule())
 		}

@@ -45,7 +45,7 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 			want  string
 		}{
 			{0, 1001, ""},                       // beyond, but not for long
-			{10 * time.Second, 1000, ""},        // back: the time starts anew
+			{10 * time.Second, 1000, ""},        // recovered: the hold time starts again
 			{15 * time.Second, 1500, ""},        //
 			{34 * time.Second, 1500, ""},        // 19 s
 			{35 * time.Second, 1500, Firing},    // 20 s
@@ -53,7 +53,7 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 			{40 * time.Second, 900, Firing},     // below the limit, above the end
 			{50 * time.Second, 800, Resolved},   //
 			{80 * time.Second, 3000, Resolved},  // beyond again
-			{120 * time.Second, 3000, Resolved}, // held, but the subject rang just now
+			{120 * time.Second, 3000, Resolved}, // held, but the subject has just alerted
 		} {
 			observe(t, w, start.Add(step.after), step.value)
 			state := ""
@@ -72,7 +72,7 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 	})
 }
 
-// A merchant that is not notified for a while is not slow, nor known to be healthy.
+// A merchant without notifications for a while is not slow, but not known to be healthy either.
 func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
@@ -127,7 +127,7 @@ func record(t *testing.T, d *db.DB, events ...Event) {
 	}
 }
 
-// due makes what waits for its moment due.
+// due makes waiting rows due.
 func due(t *testing.T, d *db.DB, table, column string) {
 	t.Helper()
 	if _, err := d.NewRaw("UPDATE ? SET ? = 1 WHERE ? IS NOT NULL", bun.Ident(table), bun.Ident(column), bun.Ident(column)).Exec(t.Context()); err != nil {
@@ -167,7 +167,7 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 	})
 }
 
-// An exception's alert lists which kinds there are, how many, and their money.
+// An alert about exceptions lists their kinds, numbers and money.
 func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 	alerts := []Alert{
 		{Subject: exception.DisputeOpened, Count: 1, Sums: money.Totals{{Currency: "USD", Minor: 2500}}},
@@ -216,7 +216,7 @@ func TestWhatIsDownHasNoLevel(t *testing.T) {
 	}
 }
 
-// fickle fails so many times.
+// fickle fails a given number of times.
 type fickle struct {
 	mu            sync.Mutex
 	failures, got int
@@ -269,7 +269,7 @@ func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
 	})
 }
 
-// silent takes the connection and never answers.
+// silent accepts connections and never answers.
 type silent struct{ while func() }
 
 func (silent) Name() string { return "silent" }
@@ -292,7 +292,7 @@ func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	healthy := &fickle{}
-	// What arrived is written down meanwhile: a node that dies now sends no second one.
+	// Results are written meanwhile: if a node dies now, nothing is sent twice.
 	written := func() {
 		var n int
 		if err := d.NewRaw("SELECT count(*) FROM alert_messages WHERE status = ?", Sent).Scan(context.Background(), &n); err != nil || n != len(rules) {
@@ -393,8 +393,8 @@ func TestLevelsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A dispute must be answered in time: neither other exceptions nor another dispute
-// of the same minutes suppress it.
+// A dispute must be answered in time: neither other exceptions nor another dispute within the
+// same minutes suppress it.
 func TestEachDisputeRings(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		announced := func() (n int) {
@@ -428,7 +428,7 @@ func TestEachDisputeRings(t *testing.T) {
 	})
 }
 
-// An alert about a fault of ours has its cause, number and money.
+// An alert about a fault of ours names its cause, number and money.
 func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
@@ -524,7 +524,7 @@ func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 	}
 }
 
-// The alert about a supplier says what waits for it, and leads to exactly that.
+// The alert about a supplier says what waits for it, and links to exactly that.
 func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
 	x := Supplier{Failures: 5, Since: at, ProbeAt: at + 60_000_000, Orders: 4, Sums: money.Totals{{Currency: "CNY", Minor: 5997}, {Currency: "USD", Minor: 1200}}}

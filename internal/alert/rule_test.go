@@ -15,7 +15,7 @@ import (
 	"backstop/migrations"
 )
 
-// Each rule as it is shipped can fire, and can end again.
+// Each default rule can fire, and can end again.
 func TestEveryDefaultLimitCanBePassed(t *testing.T) {
 	for _, r := range defaults {
 		if r.Fire == r.Clear {
@@ -73,7 +73,7 @@ func TestALimitThatNothingPassesIsNotKept(t *testing.T) {
 	})
 }
 
-// Every limit of a percentile among which operators choose is exact.
+// Every selectable limit of a percentile is exact.
 func TestLimitsOfAPercentileAreBounds(t *testing.T) {
 	for _, limit := range Limits(SlowMerchant) {
 		for _, off := range []int64{0, 1} {
@@ -88,7 +88,7 @@ func TestLimitsOfAPercentileAreBounds(t *testing.T) {
 	}
 }
 
-// Rules that were saved under earlier limits can fire, and be saved again.
+// Rules saved with earlier limits can fire, and be saved again.
 func TestSavedLimitsOfBeforeAreMadeExact(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for saved, want := range map[[2]int64][2]int64{
@@ -111,7 +111,7 @@ func TestSavedLimitsOfBeforeAreMadeExact(t *testing.T) {
 	})
 }
 
-// savedBefore has limits that were saved before the schema had its exact figures.
+// savedBefore stores limits as an earlier version did.
 func savedBefore(t *testing.T, d *db.DB, slow [2]int64) {
 	t.Helper()
 	for name := ""; !strings.Contains(name, "_figures"); {

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/settings"
 )
 
-// Whoever answers within a limit is not above it, however the answers are counted.
+// Responses within a limit do not count as above it, whatever the histogram's buckets.
 func TestAnswersWithinALimitAreNotAboveIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := &App{db: d, settings: settings.NewStore(d, nil, nil, nil)}

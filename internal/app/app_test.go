@@ -19,8 +19,7 @@ import (
 	"backstop/internal/base/config"
 )
 
-// A start that fails half-way must report what to fix, not fall over its own
-// clean-up.
+// A start that fails half-way must report what to fix, and not fail in its own clean-up.
 func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -53,8 +52,8 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 	}
 }
 
-// What a person has parked, or a breaker, stays parked through a start: nothing is
-// sent before this node has read it.
+// What an operator or a breaker has parked stays parked through a start: nothing is sent before
+// this node has read it.
 func TestAStartKnowsWhatIsParked(t *testing.T) {
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
 	if err != nil {
@@ -81,7 +80,7 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 	}
 }
 
-// A process records whether it sends, and reads how many do before it begins.
+// A process records whether it sends, and reads how many senders there are before it begins.
 func TestAProcessSaysWhetherItSends(t *testing.T) {
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
 	if err != nil {
@@ -97,7 +96,7 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 		if n := a.db.Senders(); n != senders {
 			t.Errorf("roles %s: %d processes send, want %d", r, n, senders)
 		}
-		// Two more that live on beside the next one.
+		// Two more nodes that keep running beside the next one.
 		_, err = a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (7, 'x', '', 7, 1, ?0), (8, 'x', '', 8, 1, ?0)"+
 			" ON CONFLICT DO NOTHING", a.db.Now()).Exec(t.Context())
 		if err != nil {
@@ -109,8 +108,8 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 	start(Roles{Worker: true}, 3)
 }
 
-// opened is the whole program at its defaults in a folder of its own, with the
-// settings that are given; it does not run yet.
+// opened returns the whole program with defaults, in its own folder, with the given settings;
+// it does not run yet.
 func opened(t *testing.T, environ ...string) *App {
 	t.Helper()
 	cfg, err := config.Load(config.Source{Environ: append(environ, "BACKSTOP_DATA="+t.TempDir())})
@@ -146,8 +145,8 @@ func TestAlertsLeadToTheConsole(t *testing.T) {
 	}
 }
 
-// Nobody knows merchant 7: its breaker holds nothing back unless a person opened
-// it, and what is due is late.
+// Merchant 7 is unknown: its breaker holds nothing back unless an operator opened it, and what
+// is due is late.
 func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
 	a := opened(t)
 	run := func(query string) {
@@ -173,8 +172,7 @@ func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
 	count(0, 1)
 }
 
-// firstWords takes what is printed and finds out whether somebody was served
-// before it.
+// firstWords records the output, and whether a request was served before it.
 type firstWords struct {
 	a      *App
 	text   strings.Builder
@@ -193,7 +191,7 @@ func (f *firstWords) Write(p []byte) (int, error) {
 	return f.text.Write(p)
 }
 
-// Whoever waits for /readyz and then reads the output finds the password in it.
+// Once /readyz succeeds, the output contains the password.
 func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 	cfg, err := config.Load(config.Source{Environ: []string{
 		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_REDIS_URL=redis://127.0.0.1:1",
@@ -236,7 +234,7 @@ func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
 	}
 }
 
-// A Redis that takes connections and never answers must not hold up the stop.
+// A Redis that accepts connections and never answers must not delay the stop.
 func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -269,8 +267,8 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	}
 }
 
-// Servers that take connections and never answer must not keep callbacks out: the
-// client tries one after the other.
+// Servers that accept connections and never answer must not keep callbacks out: the client
+// tries one after the other.
 func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 	var addrs []string
 	for range 3 {
@@ -288,8 +286,8 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 	}
 }
 
-// The first start of this version ends the rows of before there was a key, and later
-// ones leave them alone.
+// The first start of this version seals the rows without a key, and later ones leave them
+// alone.
 func TestTheFirstStartSealsTheAudit(t *testing.T) {
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
 	if err != nil {
@@ -301,7 +299,7 @@ func TestTheFirstStartSealsTheAudit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 { // as a version of before had written it
+		if i == 0 { // as an older version would have written it
 			_, err = a.db.NewRaw("INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (1, 1, 'a', 'b', 'c', 'd', '{}', '', 'x')").Exec(t.Context())
 		}
 		var n int
@@ -361,7 +359,7 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 	}
 }
 
-// A new key must be reported: a backup without it is worth nothing.
+// A new key must be reported: a backup without it is worthless.
 func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 	folder := t.TempDir()
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + folder, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
@@ -383,8 +381,8 @@ func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 	}
 }
 
-// Nobody keeps a demo's password: each start prints one that works. Of a real
-// installation it is printed once.
+// A demo's password is not kept: each start prints one that works. A real installation prints
+// it once.
 func TestEachStartOfADemoPrintsItsLogin(t *testing.T) {
 	for _, demo := range []bool{true, false} {
 		cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})

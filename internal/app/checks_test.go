@@ -11,8 +11,8 @@ import (
 	"backstop/internal/alert"
 )
 
-// The answer is public, the log is for operators: it contains what happened
-// as it begins, not with each of a thousand probes.
+// The response is public; the log, for operators, gets the details when a problem begins, not
+// with each of a thousand probes.
 func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
 	var log bytes.Buffer
 	a := &App{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
@@ -54,7 +54,7 @@ func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
 	}
 }
 
-// looks runs one check by its name.
+// looks runs one check by name.
 func looks(t *testing.T, a *App, name string) (shown string, warns bool) {
 	t.Helper()
 	for _, c := range a.checks() {
@@ -113,7 +113,7 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 	look("")
 }
 
-// reading is the highest level of a rule's readings.
+// reading returns the highest level among a rule's readings.
 func reading(all []alert.Reading, rule string) (level int64) {
 	for _, r := range all {
 		if r.Rule == rule {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A file that was being written when the machine lost its power may hold zeros.
+// A file that was being written during a power failure may contain zeros.
 func TestADamagedNodeFileIsMadeAnew(t *testing.T) {
 	f := &folder{Path: t.TempDir()}
 	file := filepath.Join(f.Path, "node")

@@ -2,7 +2,7 @@ package app
 
 import "testing"
 
-// A key that two packages have would have the text of either.
+// A code used by two packages would get either text.
 func TestEveryKindsTextsAreInTheCatalog(t *testing.T) {
 	known := texts()
 	for _, kind := range Kinds() {

@@ -33,7 +33,7 @@ expired    .       .        .         .      .    .        .         .
 `)
 }
 
-// Every act on an approval in every state: it moves where the table says, and nowhere else.
+// Every act on an approval in every state: it moves as the table says, and nowhere else.
 func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
@@ -170,7 +170,7 @@ func TestAnExpiredProposalIsNotApproved(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	a := h.propose(finance)
 	h.exec("UPDATE approvals SET expires_at = 1")
-	for range 2 { // it ends by the first of them
+	for range 2 { // the first of them ends it
 		if _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); !errors.Is(err, approval.ErrExpired) {
 			t.Errorf("approved: %v", err)
 		}
@@ -198,7 +198,7 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 		t.Errorf("withdrawn by another one: %v", err)
 	}
 	stale := h.yes(a, ops)
-	for _, role := range []string{access.Ops, access.Lead} { // as it is, and as it was when the page was asked for
+	for _, role := range []string{access.Ops, access.Lead} { // current, and as of when the page was requested
 		stale.By.Role = role
 		if _, err := h.desk.Reject(t.Context(), stale); err == nil {
 			t.Errorf("rejected by one who may not approve, admitted as %s", role)
@@ -212,7 +212,7 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 	}
 }
 
-// What the supplier does not know is taken on by a lead alone.
+// Only a lead can take responsibility for what the supplier does not confirm.
 func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	h.live = &approval.Live{}
@@ -309,7 +309,7 @@ func TestAnEffectThatCallsOutEndsLater(t *testing.T) {
 	})
 }
 
-// rounds of a race; the full count runs with the others, by make soak.
+// rounds is the number of rounds of a race; make soak runs the full number.
 func rounds() int {
 	if os.Getenv("E2E_FULL") == "1" {
 		return 1000
@@ -317,7 +317,7 @@ func rounds() int {
 	return 50
 }
 
-// race lets two people approve each of several proposals at the same moment, and returns how
+// race lets two people approve each of several proposals at the same time, and returns how
 // often an effect happened more than once, and how often not at all.
 func (h *house) race(rounds int, approve func(approval.Verdict) error) (twice, never int) {
 	h.Helper()
@@ -359,7 +359,7 @@ func TestOfTwoWhoApproveAtOnceOneDoes(t *testing.T) {
 	})
 }
 
-// The race is real: one who looks first and acts then acts twice.
+// The race is real: without compare-and-set, checking first acts twice.
 func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	twice, _ := h.race(20, func(v approval.Verdict) error {

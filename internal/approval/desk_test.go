@@ -20,7 +20,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// The people of the tests.
+// Operators in these tests.
 const (
 	finance  = 11
 	lead     = 12
@@ -32,15 +32,15 @@ const (
 
 var errRefused = errors.New("the goods are gone")
 
-// house is a Desk whose decisions are about merchants: an effect is a merchant's new name,
-// its version the moment of its last change.
+// house is a Desk whose decisions concern merchants: the effect is a new name, the version the
+// time of the last change.
 type house struct {
 	*testing.T
 	db    *db.DB
 	desk  *approval.Desk
 	rules settings.Rules
 	life  time.Duration
-	live  *approval.Live // what the supplier says; nil = it is asked about nothing
+	live  *approval.Live // the supplier's answer; nil = it is not queried
 	fails error          // of the effect
 	later bool
 	runs  atomic.Int64
@@ -65,7 +65,7 @@ func newHouse(t *testing.T, d *db.DB) *house {
 	return h
 }
 
-// open makes the Desk anew, with what the house says by now.
+// open creates the Desk again, with the current rules.
 func (h *house) open() {
 	h.Helper()
 	policy, err := access.NewPolicy()
@@ -143,7 +143,7 @@ func (h *house) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Sub
 
 func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) { return h.live, nil }
 
-// says is an answer that was stored so long ago.
+// says returns an answer of the given age.
 func (h *house) says(answer string, ago time.Duration) *approval.Live {
 	h.Helper()
 	id, at := h.db.NewID(), h.db.Now()-ago.Microseconds()
@@ -158,7 +158,7 @@ func (h *house) exec(query string, args ...any) {
 	}
 }
 
-// who is an operator as the server admits it: with the role of that moment.
+// who returns an operator as admitted by the server: with the current role.
 func (h *house) who(id int64) act.Actor {
 	h.Helper()
 	var op struct{ Name, Role string }
@@ -168,7 +168,7 @@ func (h *house) who(id int64) act.Actor {
 	return act.Actor{Name: "operator:" + op.Name, ID: id, Role: op.Role, Remote: "10.0.0.1"}
 }
 
-// wish is a proposal that is taken.
+// wish returns a valid proposal.
 func (h *house) wish(by int64) approval.Proposal {
 	return approval.Proposal{
 		Action: "rename", ObjectID: "m1", Params: json.RawMessage(`{"name":"new","evidence":"their mail of today"}`), Reason: "they asked for it", Amount: "19.98", By: h.who(by),
@@ -184,12 +184,12 @@ func (h *house) propose(by int64) *approval.Approval {
 	return a
 }
 
-// yes is an approval of what was proposed.
+// yes returns an approval of the proposal.
 func (h *house) yes(a *approval.Approval, by int64) approval.Verdict {
 	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "seen and checked", By: h.who(by)}
 }
 
-// now is the approval as stored, how often its effect happened, and the merchant's name.
+// now reads the approval, how often its effect happened, and the merchant's name.
 func (h *house) now(id int64) (a *approval.Approval, effects int64, name string) {
 	h.Helper()
 	a, err := approval.Find(h.Context(), h.db, id)
@@ -206,7 +206,7 @@ func (h *house) now(id int64) (a *approval.Approval, effects int64, name string)
 	return a, m.CreatedAt, m.Name
 }
 
-// steps are the acts of an approval in the audit.
+// steps returns the acts of an approval in the audit.
 func (h *house) steps(a *approval.Approval) (all []string) {
 	h.Helper()
 	rows, err := audit.List(h.Context(), h.db, audit.Query{Object: "approval", ObjectID: a.No(), Oldest: true, Limit: 50})

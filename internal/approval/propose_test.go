@@ -132,7 +132,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 	})
 }
 
-// A lead's proposal needs somebody else: another lead, or finance.
+// A lead's proposal needs someone else: another lead, or finance.
 func TestWhoMayCheckDependsOnTheMaker(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	h.exec("UPDATE operators SET disabled_at = 1 WHERE id IN (13, 16)")
@@ -181,7 +181,7 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever has the master key may propose settings, and nothing else.
+// The holder of the master key may propose settings, and nothing else.
 func TestACommandProposesSettings(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	by := act.Actor{Name: "command:root@host"}

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// An hour after it was made, and then every four hours, until somebody decides.
+// Reported one hour after it was made, then every four hours, until it is decided.
 func TestAProposalIsSaidToWaitNowAndThen(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)

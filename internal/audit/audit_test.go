@@ -46,7 +46,7 @@ func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
 	})
 }
 
-// verify returns the number of rows and all that is wrong, in one line.
+// verify returns the number of rows and all violations, on one line.
 func verify(t *testing.T, d *db.DB) (rows int64, broken string) {
 	t.Helper()
 	e, broken := verifyBy(t, New(d, sealtest.Ring(t, 1)))
@@ -121,7 +121,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 	}
 }
 
-// Who verifies while people act sees a whole chain, over pages too.
+// A verification while acts are recorded sees a whole chain, also over several pages.
 func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		log := New(d, sealtest.Ring(t, 1))

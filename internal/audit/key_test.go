@@ -28,8 +28,8 @@ func resend(n int) Act {
 	return Act{Actor: "operator:a", Action: "notification.resend", Object: "order", ObjectID: fmt.Sprint("O", n)}
 }
 
-// writeOld writes rows as programs before there was a key do: plain hashes, and a
-// statement that does not know of keys.
+// writeOld writes rows as versions without keys do: plain hashes, with a statement that has no
+// key column.
 func writeOld(t *testing.T, d *db.DB, n int) {
 	t.Helper()
 	for range n {
@@ -49,8 +49,8 @@ func plainHash(r *Row, before string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rechainPlainly makes plain hashes anew from a row on, as whoever can write the
-// table but has no key can.
+// rechainPlainly rebuilds plain hashes from a row on, as someone who can write the table but
+// has no key could.
 func rechainPlainly(t *testing.T, d *db.DB, from int64) {
 	t.Helper()
 	var rows []Row
@@ -67,8 +67,8 @@ func rechainPlainly(t *testing.T, d *db.DB, from int64) {
 	}
 }
 
-// The chain was plain SHA-256: whoever could write a row could make all that follow
-// it anew, and nothing was found.
+// When the chain was plain SHA-256, anyone who could write a row could rebuild everything after
+// it undetected.
 func TestWhoCanWriteTheTableCannotMakeTheChainAnew(t *testing.T) {
 	for _, c := range []struct {
 		name, harm string
@@ -134,7 +134,7 @@ func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
 		if _, broken := verify(t, d); !strings.Contains(broken, "rows 1 to 3 have no key and no seal yet") {
 			t.Errorf("before the first start: %q", broken)
 		}
-		// Nodes that start at once make one seal.
+		// Nodes that start at the same time write one seal.
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
@@ -157,7 +157,7 @@ func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
 		if err := d.NewSelect().Model(&last).Where("number = 3").Scan(t.Context()); err != nil || !strings.Contains(seals[0].Params, last[0].Hash) {
 			t.Errorf("the seal %s does not name %s", seals[0].Params, last[0].Hash)
 		}
-		// The rows of before can no longer be made anew.
+		// Old rows can no longer be rebuilt.
 		dbtest.UnlockAudit(t, d)
 		exec(t, d, "UPDATE audit SET actor = 'operator:b' WHERE number = 1")
 		for number := int64(1); number <= 3; number++ {
@@ -172,7 +172,7 @@ func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
 	})
 }
 
-// A command may be the first to come, before any server of this version.
+// A command may come first, before any server of this version.
 func TestAnActSealsToo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		writeOld(t, d, 1)
@@ -198,7 +198,7 @@ func TestAnOlderBuildBesideIsSealedForADay(t *testing.T) {
 		if e, broken := verifyBy(t, l); broken != "" || e.Unkeyed != 2 || e.Beside != 2 || len(e.Notes()) != 2 {
 			t.Errorf("sealed during the upgrade: %+v, %q", e, broken)
 		}
-		// A day later the first row with a key is old, and nothing is sealed any more.
+		// A day later the first keyed row is old, and nothing is sealed any more.
 		var rows []Row
 		if err := d.NewSelect().Model(&rows).OrderExpr("au.number").Scan(t.Context()); err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func TestAnOlderBuildBesideIsSealedForADay(t *testing.T) {
 	})
 }
 
-// A server that has seen the key does not take a chain without one for one of before.
+// A server that has seen the key does not mistake a chain without one for an old one.
 func TestARunningServerSealsNoChainThatWasMadeAnew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := New(d, sealtest.Ring(t, 1))
@@ -300,7 +300,8 @@ func TestTheSignedHeadProvesACutEnd(t *testing.T) {
 		if err := json.Unmarshal(file.Evidence, &says); err != nil || says.Head.Number != 4 || says.Head.Hash != h.Hash || says.Head.At != h.At {
 			t.Errorf("%s, %v", file.Evidence, err)
 		}
-		// Cut and noted as if it had always ended there: the chain holds, the head does not.
+		// Rows are cut and the stored length is adjusted: the chain verifies, the signed head
+		// does not.
 		dbtest.UnlockAudit(t, d)
 		exec(t, d, "DELETE FROM audit WHERE number > 2")
 		exec(t, d, "UPDATE settings SET value = 2 WHERE name = 'audit_length'")

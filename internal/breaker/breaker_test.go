@@ -11,8 +11,8 @@ var policy = Policy{Failures: 3, Open: 300 * time.Second, RatePercent: 50, Windo
 
 const second = int64(1_000_000)
 
-// run folds a text of results (s succeeded, f failed, u unclear), each one second
-// after the last, under the row's own generation, and returns the changes.
+// run folds a string of results (s succeeded, f failed, u unclear), each one second after the
+// last, under the row's current generation, and returns the changes.
 func run(r *Row, now *int64, results string) (changes []*Change) {
 	for _, c := range results {
 		*now += second
@@ -33,7 +33,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 		{"ff", Closed, ""},
 		{"fff", Open, InARow},
 		{"ffsff", Closed, ""},             // a success begins anew
-		{"ffuf", Open, InARow},            // what proves nothing neither counts nor resets
+		{"ffuf", Open, InARow},            // unclear results neither count nor reset
 		{"uuuuu", Closed, ""},             // and never opens
 		{"sfsffsffsf", Open, FailureRate}, // 6 of 10
 		{"ssssssssff", Closed, ""},
@@ -107,8 +107,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// The whole life of a breaker by the clock: open for its time to the microsecond,
-// one probe, and a release that doubles every two seconds until nothing holds.
+// The life cycle of a breaker by the clock: open to the microsecond, one probe, and a release
+// that doubles every two seconds until it is unlimited.
 func TestBreakerByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const me = 7
@@ -127,7 +127,7 @@ func TestBreakerByTheClock(t *testing.T) {
 		}
 		r.move(now(), HalfOpen, ProbeDue, policy)
 		r.ProbeOwner, r.ProbeUntil = me, now()+15*second
-		time.Sleep(15 * time.Second) // the node that probes has died
+		time.Sleep(15 * time.Second) // the probing node has died
 		if g := r.Gate(now(), me); g.Probe || !g.Due {
 			t.Errorf("after the probe's lease: %+v", g)
 		}

@@ -69,7 +69,7 @@ func TestAHealthyRecipientCostsNoRow(t *testing.T) {
 		if n := count(t, d, "SELECT count(*) FROM breakers"); n != 0 {
 			t.Errorf("%d rows", n)
 		}
-		// What it took counts as soon as something fails: 9 of 59 is no rate that opens.
+		// Its successes count as soon as something fails: 9 of 59 is not a rate that opens.
 		two := results(b, one, breaker.Failed, 2)
 		ok := results(b, one, breaker.Succeeded, 1)
 		for range 4 {
@@ -150,7 +150,7 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(unalerted) != 2 { // opened and closed; a probe is none
+		if len(unalerted) != 2 { // opened and closed; probes do not count
 			t.Errorf("unalerted are %+v", unalerted)
 		}
 	})
@@ -222,7 +222,7 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 						})
 					}
 					err := fold()
-					for err != nil && strings.Contains(err.Error(), "55P03") { // it waited too long on a slow machine, which is no deadlock
+					for err != nil && strings.Contains(err.Error(), "55P03") { // it waited too long on a slow machine, which is not a deadlock
 						err = fold()
 					}
 					if err != nil {
@@ -239,8 +239,8 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// A breaker that has been closed for a while leaves the nodes' copies. What fails
-// from then on counts from the first failure, as for a merchant without a row.
+// A breaker that has been closed for a while leaves the nodes' copies. From then on failures
+// count from the first one, as for a merchant without a row.
 func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Millisecond)
@@ -263,7 +263,7 @@ func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 		if r := fresh.Of(one); r.State != breaker.Open {
 			t.Errorf("after three failures in a row: %+v", r)
 		}
-		// What began as early and comes in later changes nothing any more.
+		// Results that began as early and arrive later change nothing any more.
 		fold(t, d, fresh, early...)
 		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE to_state = 'open'"); n != 2 {
 			t.Errorf("opened %d times", n)
@@ -271,7 +271,7 @@ func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 	})
 }
 
-// after runs something once, when the next query is over.
+// after runs something once, when the next query has ended.
 type after struct {
 	once sync.Once
 	do   func()
@@ -283,8 +283,8 @@ func (a *after) AfterQuery(context.Context, *bun.QueryEvent) {
 	a.once.Do(a.do)
 }
 
-// What this node writes down while it reads is in its copy after that: a breaker
-// that has just opened must not flow until the next look.
+// Rows that this node writes during a refresh are in its copy afterwards: a breaker that has
+// just opened must not let anything through until the next refresh.
 func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Hour)
@@ -302,8 +302,8 @@ func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
 	})
 }
 
-// Which end of the line a probe is taken from depends on how many have failed: every node
-// counts those of the others, and all begin anew when the breaker opens again.
+// The end from which a probe is taken depends on the number of failed probes: every node counts
+// those of the others, and all start again when the breaker reopens.
 func TestFailedProbesAreCountedOnAllNodesUntilItCloses(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := newCache(d, 0), newCache(d, 0)
@@ -337,7 +337,7 @@ func TestFailedProbesAreCountedOnAllNodesUntilItCloses(t *testing.T) {
 	})
 }
 
-// A subscriber may have rules other than those of merchants.
+// Subscribers may have other rules than merchants.
 func TestAPolicyIsThatOfTheRecipient(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		seller, follower := recipient.OfMerchant(1), recipient.Of(2, true)

@@ -8,7 +8,7 @@ import (
 	"backstop/internal/notify"
 )
 
-// The figures of the issue: a plan of 100,000 rows, and 10,000 resends. Run with -benchtime 1x.
+// A plan of 100,000 rows, and 10,000 resends. Run with -benchtime 1x.
 func BenchmarkPlan(b *testing.B) {
 	const rows = bulk.MaxRows
 	d := dbtest.Default(b)

@@ -30,7 +30,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// put writes orders with notifications that stand as told, ¥1.00 each.
+// put writes orders with notifications of the given status, ¥1.00 each.
 func put(t testing.TB, d *db.DB, status notify.Status, currency string, n int) {
 	t.Helper()
 	now := d.Now()
@@ -62,7 +62,7 @@ func count(t *testing.T, d *db.DB, query string) (n int) {
 	return n
 }
 
-// everything is what a dry run must not change.
+// everything reads what a dry run must not change.
 func everything(t *testing.T, d *db.DB) string {
 	t.Helper()
 	var all []map[string]any
@@ -76,7 +76,7 @@ func everything(t *testing.T, d *db.DB) string {
 	return fmt.Sprint(all)
 }
 
-// desk plans and runs batches of sending notifications again.
+// desk plans and runs batches that resend notifications.
 type desk struct {
 	*bulk.Batches
 	testing.TB
@@ -87,7 +87,7 @@ type desk struct {
 	nudged map[int64]int // how often, by delivery
 }
 
-// fast is a rate that holds up no test.
+// fast is a rate that delays no test.
 const fast = bulk.MaxRate
 
 func open(t testing.TB, d *db.DB, more ...bulk.Action) *desk {
@@ -123,7 +123,7 @@ func (k *desk) node(d *db.DB, down func(int64) bool, more ...bulk.Action) *bulk.
 	return b
 }
 
-// rows are the deliveries in one of some statuses, or all.
+// rows returns the deliveries with one of the statuses, or all.
 func (k *desk) rows(statuses ...notify.Status) (ids []int64) {
 	k.Helper()
 	q := k.db.Read.NewSelect().Table("deliveries").Column("id").OrderExpr("id")
@@ -136,7 +136,7 @@ func (k *desk) rows(statuses ...notify.Status) (ids []int64) {
 	return ids
 }
 
-// li is an operator, as the registry gets them.
+// li is an operator, as passed to the registry.
 var li = act.Actor{Name: "operator:li", ID: 7, Role: access.Ops}
 
 func (k *desk) propose(ids []int64) (*bulk.Batch, error) {
@@ -161,7 +161,7 @@ func (k *desk) find(id int64) *bulk.Batch {
 	return p
 }
 
-// start starts a plan with the amounts typed as they are shown.
+// start starts a plan with the amounts typed as displayed.
 func (k *desk) start(p *bulk.Batch, by act.Actor) error {
 	amounts := map[string]string{}
 	for _, s := range k.Typed(p) {
@@ -176,7 +176,7 @@ func (k *desk) does(kind string, p *bulk.Batch, params string) error {
 	return k.Change(k.Context(), act.Call{Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params), Reason: "as agreed by phone"})
 }
 
-// run starts a plan and works it off. It returns how many were nudged.
+// run starts a plan, works it off, and returns the number of nudges.
 func (k *desk) run(p *bulk.Batch) int {
 	k.Helper()
 	if err := k.start(p, li); err != nil {
@@ -189,7 +189,7 @@ func (k *desk) run(p *bulk.Batch) int {
 	return len(k.nudged) - before
 }
 
-// What a plan does with a notification.
+// Plan outcomes for a notification.
 const send, waits, final, blocked, done = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked), string(bulk.RowDone)
 
 func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
@@ -373,8 +373,8 @@ func TestALargePlanIsRunByItsAmounts(t *testing.T) {
 	}
 }
 
-// A ping that failed stands among the notifications that were given up. It is sent
-// while somebody waits, or not at all, and must not keep a plan from its end.
+// A failed ping is listed among exhausted notifications. It is sent while its requester waits,
+// or not at all, and must not keep a batch from ending.
 func TestAPlanLeavesPingsAlone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
@@ -398,8 +398,8 @@ func TestAPlanLeavesPingsAlone(t *testing.T) {
 	})
 }
 
-// What a breaker holds back is an outcome of its own: neither about to be sent nor on
-// its way. A run makes it due, and says by what is stored what came of it.
+// Notifications held back by a breaker are an outcome of their own: neither about to be sent
+// nor being sent. A run makes them due, and reports their stored state as the result.
 func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)

@@ -18,7 +18,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// asked is an action that asks about deliveries, outside of any transaction.
+// asked is an action that makes a call for each delivery, outside any transaction.
 type asked struct {
 	mu    sync.Mutex
 	calls map[int64]int
@@ -45,7 +45,7 @@ func (a *asked) action() bulk.Action {
 	}
 }
 
-// ask plans and starts asking about n rows, of which there need be none.
+// ask plans and starts calls for n rows, which need not exist.
 func (k *desk) ask(n int) *bulk.Batch {
 	k.Helper()
 	ids := make([]int64, n)
@@ -108,8 +108,8 @@ func TestABatchIsPausedResumedAndStopped(t *testing.T) {
 	})
 }
 
-// A process that ends in the middle loses nothing: another one goes on, and each row ends once.
-// The control forgets that a step is one transaction, and sends some twice.
+// A process that ends in the middle loses nothing: another one continues, and each row ends
+// once. The control does not use one transaction per step, and sends some twice.
 func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 	const all = 500 // a twentieth of 10,000
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -124,7 +124,8 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// The crash: a step whose transaction is not committed, and a lease that nobody gives back.
+		// The crash: a step whose transaction is not committed, and a lease that is not
+		// released.
 		_ = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			if _, err := tx.NewRaw("UPDATE batch_rows SET state = 'done' WHERE batch_id = ? AND number BETWEEN 181 AND 240", p.ID).Exec(ctx); err != nil {
 				t.Error(err)
@@ -154,7 +155,7 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 		if n := count(t, d, fmt.Sprintf("SELECT count(*) FROM batch_rows WHERE batch_id = %d AND state = 'done' AND at IS NOT NULL", p.ID)); n != all {
 			t.Errorf("%d rows are done", n)
 		}
-		naive := 0 // sends first, and notes later how far it is
+		naive := 0 // sends first, and stores its progress later
 		for next, tries := 0, 0; next < all; tries++ {
 			naive += min(60, all-next)
 			if tries != 3 { // the crash
@@ -200,7 +201,7 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 	})
 }
 
-// Rows that go on failing for one cause end the batch; a few failures among many do not.
+// Rows that keep failing for one cause end the batch; a few failures among many do not.
 func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fails := &asked{says: func(n int) bulk.Result { return bulk.Result{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
@@ -266,7 +267,7 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 	})
 }
 
-// What is asked about is not begun any more once the batch is paused, and goes on where it was.
+// No call begins once the batch is paused, and it continues where it was.
 func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		hold := make(chan struct{})
@@ -294,7 +295,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 		if err := k.does(bulk.PauseAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(1500 * time.Millisecond) // it is to be noticed meanwhile
+		time.Sleep(1500 * time.Millisecond) // the pause must be noticed meanwhile
 		close(hold)
 		if err := <-ended; err != nil {
 			t.Fatal(err)

@@ -103,8 +103,8 @@ func TestEachEndOfARequestHasItsClass(t *testing.T) {
 	}
 }
 
-// A server that closes an idle connection at the moment of a request makes Go's transport
-// send it again, where the headers say that it may.
+// If a server closes an idle connection just as a request is sent, Go's transport repeats the
+// request if the headers allow it.
 func TestNothingIsSentTwice(t *testing.T) {
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,8 +179,8 @@ func count(t *testing.T, d *db.DB, query string, args ...any) (n int64) {
 	return n
 }
 
-// The row is there while the call runs, and no transaction is open then: SQLite has one
-// writer, and the call writes itself.
+// The row is committed while the call runs, and no transaction is open: SQLite has one writer,
+// which the call itself needs.
 func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		c, e := caller(t, d, 8), entry(t, d, "s1", 1000)
@@ -253,7 +253,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 		if again := caller(t, d, 8); again.o.Breakers.Refresh(t.Context()) != nil || !again.Down(e.ID) {
 			t.Error("another node does not know")
 		}
-		// When its time is over, one call of one node is the probe.
+		// After its open time, one call of one node is the probe.
 		if _, err := d.NewRaw("UPDATE breakers SET open_until = 1, updated_at = updated_at + 1 WHERE owner_id = ?", e.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -24,14 +24,14 @@ import (
 	"backstop/internal/supplier"
 )
 
-// spokenTexts are what the adapter finds.
+// spokenTexts are the adapter's findings.
 var (
 	spokenTexts text.Codes
 	spokenHolds = spokenTexts.New("spoken.holds", text.Text{ZH: "通过", EN: "holds"})
 	spokenWords = spokenTexts.New("spoken.words", text.Text{ZH: "说 %s", EN: "says %s"})
 )
 
-// spoken is an adapter whose message says what is to happen.
+// spoken is an adapter whose message says what should happen.
 type spoken struct{}
 
 func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
@@ -78,7 +78,7 @@ func (spoken) Reply(r supplier.Result) supplier.Reply {
 func (spoken) Identity() map[string]string { return nil }
 func (spoken) Account() string             { return "spoken:1" }
 
-// till is a payment that remembers what it was given.
+// till implements Payments and records what it was given.
 type till struct {
 	mu   sync.Mutex
 	took []*payment.Message
@@ -210,7 +210,7 @@ func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
 	}
 }
 
-// A supplier whose key no longer opens is our fault: told 404, it may give up.
+// A supplier whose key cannot be opened is our fault: with a 404 it might give up.
 func TestASupplierThatCannotBeUsedIsAskedToSendAgain(t *testing.T) {
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
@@ -248,7 +248,7 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
-	// Nobody has called Refresh: the miss does.
+	// Refresh was not called: the unknown code triggers it.
 	if got := h.receive("wx", "paid O1"); got.Outcome != payment.Paid {
 		t.Fatalf("just declared: %s", got.Outcome)
 	}
@@ -258,7 +258,7 @@ func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
 	}
 }
 
-// A node whose own clock is an hour off refuses nothing genuine and takes nothing old.
+// A node whose own clock is an hour off refuses no genuine message and accepts no old one.
 func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
 		h := newHarness(t, dbtest.PostgresWithSkew(t, skew), 100, 1000)
@@ -345,7 +345,7 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 		if err := steps.Scan(rows[1].Checks); err != nil || len(steps) != 3 || steps[2].Name != "form" {
 			t.Fatalf("steps %s: %v", rows[1].Checks, err)
 		}
-		// A check that held is one code; one that failed keeps what it found, too.
+		// A passed check is one code; a failed one also stores its findings.
 		for i, want := range []text.Message{{Code: "callback.supplier_known"}, {Code: "callback.any_address"}, {Code: "spoken.words", Args: []string{"with a NUL \uFFFD and no UTF-8 \uFFFD"}}} {
 			if got := steps[i].Message; got.Code != want.Code || !slices.Equal(got.Args, want.Args) || steps[i].Detail != "" {
 				t.Errorf("step %d is kept as %+v, want %+v", i, steps[i], want)
@@ -385,7 +385,7 @@ func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
 	for _, r := range rows {
 		counts[r.Outcome+" "+r.Supplier[:1]]++
 	}
-	// 10 a second and a burst of 10; a slow machine may take seconds for the loop.
+	// 10 per second with a burst of 10; a slow machine may take seconds for the loop.
 	if n := counts["bad_signature w"]; n < 10 || n > 100 || n+flooded != 500 {
 		t.Errorf("%d of 500 recorded, %d said to be too many", n, flooded)
 	}

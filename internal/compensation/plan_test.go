@@ -12,7 +12,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// fill writes so many waiting items of a few lanes, and some that are dead.
+// fill writes waiting items in a few lanes, and some dead ones.
 func fill(t testing.TB, d *db.DB, n int) {
 	t.Helper()
 	const step = 50_000
@@ -39,7 +39,7 @@ func fillRange(t testing.TB, d *db.DB, from, to int) {
 	}
 }
 
-// What runs every second, and for each claim, goes by an index and sorts nothing, however
+// Queries that run every second, and for each claim, use an index and sort nothing, however
 // many items wait.
 func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
@@ -70,7 +70,7 @@ func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
 	})
 }
 
-// BenchmarkClaim claims one of a million that wait: 5 ms at most.
+// BenchmarkClaim claims one of a million waiting items; the target is 5 ms.
 func BenchmarkClaim(b *testing.B) {
 	for name, open := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		for _, rows := range []int{1000, 1_000_000} { // the first shows what the disk costs

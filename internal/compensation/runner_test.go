@@ -19,7 +19,7 @@ import (
 	"backstop/internal/exception"
 )
 
-// quick is a schedule of three tries that are over soon.
+// quick is a schedule of three quick tries.
 var quick = compensation.Schedule{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}
 
 // bench is a database and a kind that does what a test says.
@@ -64,7 +64,7 @@ func (b *bench) runner(size int) *compensation.Runner {
 	return r
 }
 
-// open opens an item with a subject of its own.
+// open opens an item with its own subject.
 func (b *bench) open(change func(x *compensation.Item)) *compensation.Item {
 	b.Helper()
 	x := &compensation.Item{
@@ -97,7 +97,7 @@ func (b *bench) find(id int64) (*compensation.Item, []compensation.Try) {
 	return x, tries
 }
 
-// over runs what is due until no item is open.
+// over runs due items until none is open.
 func (b *bench) over(runners ...*compensation.Runner) {
 	b.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -181,8 +181,8 @@ func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
 	})
 }
 
-// A death without its exception would be seen by nobody: where one cannot be stored, the
-// other is not.
+// A death without its exception would go unnoticed: if one cannot be stored, the other is not
+// either.
 func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
@@ -205,7 +205,7 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		r.Close(ctx) // its last try to write the result is over
+		r.Close(ctx) // its last attempt to write the result is over
 		if got, tries := b.find(x.ID); got.State != compensation.Running || len(tries) != 0 || len(b.exceptions()) != 0 {
 			t.Errorf("it is %s with %d tries", got.State, len(tries))
 		}
@@ -281,7 +281,7 @@ func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
 	})
 }
 
-// What a crash leaves of its last try is dead, not tried for ever.
+// If a crash interrupts the last try, the item is dead, not tried forever.
 func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
@@ -330,8 +330,8 @@ func TestAnItemIsOpenOnce(t *testing.T) {
 	})
 }
 
-// Two nodes claim the same rows at the same time: each runs once. The control claims by
-// reading first, and runs rows twice.
+// Two nodes claim the same rows at the same time: each runs once. The control claims by reading
+// first, and runs rows twice.
 func TestTwoNodesRunAnItemOnce(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
@@ -381,7 +381,7 @@ func TestTheControlOfTheClaimRunsTwice(t *testing.T) {
 	}
 }
 
-// A supplier that hangs delays nobody else's first item, however many of its own wait.
+// A hanging supplier delays no other's first item, however many of its own wait.
 func TestADeadSupplierDelaysNoOther(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		release := make(chan struct{})
@@ -454,7 +454,7 @@ func TestNothingRunsWhileItsLaneIsShut(t *testing.T) {
 	})
 }
 
-// A stop is no failure of the item: a run that it cuts off does not count.
+// A stop is not a failure of the item: a run that it cancels does not count.
 func TestAStopCutsOffARunUncounted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		began := make(chan struct{}, 1)

@@ -11,7 +11,7 @@ var day = Schedule{
 }
 
 // An item that never succeeds is tried after each wait of the table, and then no more; run
-// again, it goes through the same table from its first try, which is due at once.
+// again, it goes through the same table, with the first try due at once.
 func TestAnItemIsTriedAfterEachWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &Item{MaxAttempts: day.tries()}
@@ -61,8 +61,8 @@ func TestWaitsAreSpread(t *testing.T) {
 	}
 }
 
-// A row with more tries left than the settings have now waits the last waits of the table,
-// and one of a longer table its own.
+// A row with more remaining tries than the settings now have uses the last waits of the table;
+// one of a longer table, its own.
 func TestAScheduleThatWasChangedLeavesNothingBehind(t *testing.T) {
 	short := Schedule{time.Second, time.Minute}
 	for left, want := range map[int64]time.Duration{9: time.Second, 2: time.Second, 1: time.Minute} {

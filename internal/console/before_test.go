@@ -39,8 +39,8 @@ func (c *answering) Send(_ context.Context, m notify.Message) notify.Result {
 	return notify.Result{Class: notify.OK, Status: 200, Took: 2 * time.Millisecond, ResponseBody: []byte("ok"), RequestHeader: "A: b", ResponseHeader: "C: d"}
 }
 
-// Whatever is asked about an order has one answer, whether this program wrote its rows or
-// one that had a row for each fact; and a message that such a program took is known.
+// Everything read about an order is the same, whether this version wrote its rows or one with a
+// row for each fact; and a message taken by such a version is recognised.
 func TestRowsOfEarlierVersionsAnswerTheSame(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
@@ -122,7 +122,7 @@ func TestRowsOfEarlierVersionsAnswerTheSame(t *testing.T) {
 			slices.SortFunc(attempts.Rows, func(x, y Attempt) int { return int(x.ID - y.ID) })
 			say(attempts.Rows, err)
 			deliveries, err := b.Deliveries(t.Context(), list.Query{Spec: DeliveryList, Scope: list.All()}, s)
-			for i := range deliveries.Rows { // where they are stored is what differs
+			for i := range deliveries.Rows { // only where they are stored differs
 				x := &deliveries.Rows[i]
 				x.LeaseUntil, x.EventVersion, x.Body = nil, nil, ""
 			}

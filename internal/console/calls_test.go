@@ -15,7 +15,8 @@ import (
 	"backstop/internal/report"
 )
 
-// The sentence about an order whose supplier is asked comes of the rows by which it is asked.
+// The explanation of an order whose supplier is queried comes from the rows that drive the
+// queries.
 func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{
@@ -98,8 +99,8 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 	})
 }
 
-// What alerts count is what their links list: orders without a result, and those that await
-// a supplier's.
+// The links of alerts list exactly what the alerts count: orders without a result, and those
+// waiting for a supplier.
 func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{

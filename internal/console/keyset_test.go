@@ -45,7 +45,7 @@ func newBreakers(t *testing.T, d *db.DB) *Reader {
 	return New(d, settings.NewStore(d, nil, nil, nil), breaker.NewCache(d, nil))
 }
 
-// ask is a query of everybody's rows by words and values.
+// ask returns a query of all merchants' rows with these terms.
 func ask(s *list.Spec, terms ...string) list.Query {
 	q := list.Query{Spec: s, Scope: list.All()}
 	for i := 0; i < len(terms); i += 2 {
@@ -54,8 +54,8 @@ func ask(s *list.Spec, terms ...string) list.Query {
 	return q
 }
 
-// walk goes through a whole list one way and back, with something happening at
-// each page, and returns the ids as they were met.
+// walk pages through a whole list and back, running something at each page, and returns the ids
+// in order.
 func walk[T any](t *testing.T, s list.Slice, read func(list.Slice) (list.Page[T], error), id func(T) int64, between func()) (forth, back []int64) {
 	t.Helper()
 	page, err := read(s)
@@ -85,8 +85,8 @@ func walk[T any](t *testing.T, s list.Slice, read func(list.Slice) (list.Page[T]
 	return forth, back
 }
 
-// wantOnce reports ids that are not exactly the wanted ones, each once. Ids that
-// came later than the walk began may be there too.
+// wantOnce reports ids that do not match the wanted ones, each once. Ids created after the walk
+// began may be included.
 func wantOnce(t *testing.T, name string, got []int64, want map[int64]bool, newest int64) {
 	t.Helper()
 	seen := map[int64]int{}
@@ -141,7 +141,7 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 	})
 }
 
-// A filter without an index looks at so many rows a page and goes on from there.
+// A filter without an index scans a number of rows per page and continues from there.
 func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
@@ -232,7 +232,7 @@ func TestAListEndsWithItsTime(t *testing.T) {
 	})
 }
 
-// Waiting notifications are gathered by their own index, however old they are.
+// Waiting notifications are found by their own index, however old they are.
 func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)

@@ -10,13 +10,13 @@ import (
 	"backstop/internal/list"
 )
 
-// values are some for the fields whose suggestions are others, or none.
+// values are test values for fields whose suggestions are different or missing.
 var values = map[string]string{
 	"no": "O1", "order_no": "O1", "amount": "3499", "risk": "untold", "merchant": "m1", "supplier": "s1", "status": "200", "class": "ok", "state": "needs", "id": "O1", "object": "order", "actor": "li",
 }
 
-// TestNoListGoesThroughATable has every list be read by each of its fields, in every
-// way, of all merchants and of one: what is read is a range of keys or an index.
+// TestNoListGoesThroughATable reads every list by each of its fields, in every way, for all
+// merchants and for one: each query must use a range of keys or an index.
 func TestNoListGoesThroughATable(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
@@ -93,7 +93,7 @@ func TestNoListGoesThroughATable(t *testing.T) {
 				for _, text := range seen.Texts {
 					for _, table := range scans(t, d, text) {
 						name, _, _ := strings.Cut(table, " ")
-						// What a subquery found; its own tables have their own lines.
+						// The result of a subquery; its own tables have their own lines.
 						found := strings.Contains(text, `) AS "`+name+`"`) || strings.Contains(text, ") AS "+name+" ")
 						if !found && !slices.Contains(declared, name) {
 							t.Errorf("%s by %v: %s\n\tscans %s", spec.Name, q.Terms, text, table)
@@ -105,6 +105,6 @@ func TestNoListGoesThroughATable(t *testing.T) {
 	})
 }
 
-// declared are tables that grow with what is declared, not with the traffic; what
-// people did is read in the order of its numbers, as far as a page goes.
+// declared are tables that grow with what is declared, not with traffic; the audit is read by
+// number, one page at a time.
 var declared = []string{"merchants", "suppliers", "subscriptions", "m", "s", "su", "au", "w", "CONSTANT", "(subquery"}

@@ -32,7 +32,7 @@ func TestWhatBuyersSentIsMaskedInEveryForm(t *testing.T) {
 	}
 }
 
-// A masking that is not sure where a secret stands must show none of the text.
+// If it is uncertain where a secret is, nothing of the text may be shown.
 func TestTextsThatAreNotUnderstoodAreHiddenWhole(t *testing.T) {
 	for _, body := range []string{
 		`{"openid":"secret"`, `{"openid":"secret"} {"a":"secret"}`, `<xml><openid>secret</xml>`, `Dear secret, your card`,
@@ -44,7 +44,7 @@ func TestTextsThatAreNotUnderstoodAreHiddenWhole(t *testing.T) {
 	}
 }
 
-// The numbers that each kind of supplier, our tables and merchants give.
+// The numbers used by each kind of supplier, by our tables and by merchants.
 func TestNumbersThatPeopleWorkWithAreNotMasked(t *testing.T) {
 	for _, body := range []string{
 		`{"mchid":"1900000109","appid":"wxd678efh567hg6787","out_trade_no":"2026112000000001","transaction_id":"4200002614202611201428773301","trade_state":"SUCCESS","success_time":"2026-11-22T14:58:11+08:00","amount":{"total":13800138000,"payer_total":13800138000}}`,
@@ -117,8 +117,8 @@ func TestOnlyRealNumbersArePersonal(t *testing.T) {
 	}
 }
 
-// FuzzMask: whatever comes is masked in a bounded time, without a panic, and what
-// is planted in a value of it is never shown.
+// FuzzMask: every input is masked in bounded time, without a panic, and a value planted in it
+// is never shown.
 func FuzzMask(f *testing.F) {
 	for _, seed := range []string{`{"a":"{\"b\":1}"}`, "a=b&c=%7B%22d%22%3A1%7D", "<xml><a>1</a></xml>", "A: b\nC: {}", strings.Repeat("[", 60), strings.Repeat("1 ", 500), "%25252525", "=&=&="} {
 		f.Add(seed)

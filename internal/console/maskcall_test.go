@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of a request to a supplier and of its answer, of each kind, nothing is kept that opens
-// something or is about a buyer, and what operators need is.
+// For each kind of supplier, nothing is stored of a request or its answer that is a credential
+// or concerns a buyer, and everything that operators need is.
 func TestCallsAreKeptWithoutKeysAndPersons(t *testing.T) {
 	const order = "383051176880373760"
 	secrets := map[string]string{

@@ -16,7 +16,7 @@ import (
 	"backstop/internal/settings"
 )
 
-// scans is the lines of a statement's plan that read a whole table.
+// scans returns the lines of a statement's plan that scan a whole table.
 func scans(t *testing.T, d *db.DB, query string) (found []string) {
 	t.Helper()
 	word := "SCAN "
@@ -24,8 +24,8 @@ func scans(t *testing.T, d *db.DB, query string) (found []string) {
 		word = "Seq Scan on "
 	}
 	for _, line := range dbtest.Plan(t, d, query) {
-		// A scan in the order of an index that ends at a limit reads as little as it
-		// is asked for; bounded says which statements are of that kind.
+		// A scan in index order that ends at a limit reads only as much as requested; bounded
+		// says which statements are of that kind.
 		if _, rest, ok := strings.Cut(line, word); ok && !strings.Contains(rest, "USING") {
 			found = append(found, rest)
 		}
@@ -33,12 +33,11 @@ func scans(t *testing.T, d *db.DB, query string) (found []string) {
 	return found
 }
 
-// readWhole are the tables that are small by their nature: counters by merchant,
-// processes, and what SQLite calls a query within a query.
+// readWhole are tables that are small by nature: counters by merchant, processes, and SQLite's
+// names for subqueries.
 var readWhole = []string{"report_unnotified", "nodes", "w", "s", "CONSTANT", "(subquery", "rr"}
 
-// TestTheMonitorNeverScans holds every statement of the monitoring API to its
-// index.
+// TestTheMonitorNeverScans checks that every statement of the monitoring API uses its index.
 func TestTheMonitorNeverScans(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
@@ -102,9 +101,9 @@ func TestTheMonitorNeverScans(t *testing.T) {
 	})
 }
 
-// TestEachRowStandsInOneLane: rows on their way are no queue's, and those of a
-// merchant with an open breaker wait in the delayed lane and are not late. Those of
-// a merchant that another node knows as slow wait in the slow one.
+// TestEachRowStandsInOneLane: rows being sent belong to no queue; those of a merchant with an
+// open breaker wait in the delayed lane and are not late; those of a merchant that another node
+// lists as slow wait in the slow lane.
 func TestEachRowStandsInOneLane(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		run := func(query string, args ...any) {

@@ -15,7 +15,7 @@ import (
 	"backstop/internal/list"
 )
 
-// fillCallbacks writes n callbacks in turn into both tables, oldest first.
+// fillCallbacks writes n callbacks alternately into both tables, oldest first.
 func fillCallbacks(t *testing.T, d *db.DB, n int) {
 	t.Helper()
 	ctx := context.Background()
@@ -157,8 +157,8 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 	})
 }
 
-// TestActsAreAListByNumber has a list whose keys say nothing of the time be walked and
-// be bounded by it.
+// TestActsAreAListByNumber pages through a list whose keys are not times, and restricts it by
+// time.
 func TestActsAreAListByNumber(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b, now := newBreakers(t, d), d.Now()

@@ -13,8 +13,8 @@ import (
 	"backstop/internal/recipient"
 )
 
-// A breaker holds nothing back of who cannot be told at all, unless a person opened
-// it: every page says so, as the dispatcher does.
+// A breaker holds nothing back for a merchant that cannot be notified at all, unless an
+// operator opened it: every page agrees with the dispatcher.
 func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 	const address = "https://a.example/notify"
 	for name, c := range map[string]struct {
@@ -61,7 +61,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 	}
 }
 
-// saysOfParked compares what each page says of the one order and its notification.
+// saysOfParked compares what each page says about the order and its notification.
 func saysOfParked(t *testing.T, b *Reader, orderNo, told string, plan PlanKind) {
 	t.Helper()
 	parked := told == "parked"

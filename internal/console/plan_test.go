@@ -9,9 +9,8 @@ import (
 	"backstop/internal/list"
 )
 
-// TestAMerchantsOrdersAreReadByTime has the list of one merchant's orders read within
-// its bounds of ids. The index of its numbers leads to all that it ever ordered, which
-// would be read and sorted for one page.
+// TestAMerchantsOrdersAreReadByTime reads one merchant's orders within their range of ids. The
+// index of its numbers leads to all its orders, which would be read and sorted for one page.
 func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		putOrders(t, d, 300)

@@ -26,8 +26,8 @@ func kindsOf(s *Story) (kinds []SpanKind) {
 	return kinds
 }
 
-// An order that the real machinery paid has its money, its measured steps and its
-// next attempt in the story, on both databases.
+// The history of a really processed order has its ledger entries, its measured steps and its
+// next attempt, on both databases.
 func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify", WaitsMS: []int64{1000, 3000}})
@@ -86,7 +86,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 	})
 }
 
-// An order whose notifications were removed does not say that it had none to send.
+// An order whose notifications were deleted does not claim that there were none to send.
 func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify"})
@@ -113,7 +113,7 @@ func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 	})
 }
 
-// What is kept of a callback is shown as the callback's page showed it.
+// A stored copy of a callback is masked as on the callback's page.
 func TestKeptCallbacksAreMaskedLikeCallbacks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
@@ -137,7 +137,7 @@ func TestKeptCallbacksAreMaskedLikeCallbacks(t *testing.T) {
 	})
 }
 
-// fail writes what the dispatcher writes of a first attempt that failed.
+// fail writes what the dispatcher writes for a failed first attempt.
 func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	t.Helper()
 	now := d.Now()
@@ -154,8 +154,7 @@ func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	}
 }
 
-// What is written for a dispute covers each body as it came and shows none of what
-// buyers sent of themselves.
+// Evidence for a dispute covers each body as received and shows no personal data of buyers.
 func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
 	body := []byte(`{"payer":{"openid":"o-secret"}}`)
 	s := &Story{
@@ -169,8 +168,7 @@ func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
 	}
 }
 
-// A file has the oldest and the newest events for which it has room, and counts the
-// others.
+// A file has the oldest and the newest events for which it has room, and counts the others.
 func TestEvidenceOfManyEventsStaysBelowItsBound(t *testing.T) {
 	s := &Story{Order: &order.Order{OrderNo: "1", Currency: "CNY"}}
 	const acts = 12_000

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// Exceptions that are left out are counted: evidence would call itself complete.
+// Exceptions that are left out are counted; otherwise evidence would claim to be complete.
 func TestAStoryCountsTheExceptionsItLeavesOut(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})

@@ -15,8 +15,8 @@ import (
 	"backstop/internal/recipient"
 )
 
-// The to-do list holds open breakers by what waits for their merchants, exceptions
-// and disputes, silent suppliers and firing alerts, most money first.
+// The to-do list shows open breakers by what waits for their merchants, exceptions and
+// disputes, silent suppliers and firing alerts, most money first.
 func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
@@ -94,7 +94,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 			t.Errorf("to do are\n%q\nwant\n%q", got, want)
 		}
 
-		// A probe that failed changed the breaker, and did not open it.
+		// A failed probe changed the breaker, but did not open it.
 		since := func() int64 {
 			t.Helper()
 			all, err := b.Todo(t.Context())
@@ -114,7 +114,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		if got := since(); got != -900 {
 			t.Errorf("the breaker is open since %d", got)
 		}
-		// The alert of the silence is the same matter, and not another line.
+		// The alert about the silence is the same matter, not another line.
 		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'sp-main', 'firing', 1, 1, 5, 5)", d.NewID(), alert.SupplierSilent)
 		if got := lines(); !slices.Equal(got, want) {
 			t.Errorf("with its alert: %q", got)
@@ -133,8 +133,8 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 	})
 }
 
-// A supplier whose calls are a burst, or too few, is not silent; nor one whose rule
-// is switched off.
+// A supplier whose callbacks are a burst, or too few, is not silent; nor is one whose rule is
+// disabled.
 func TestOnlyAFlowCanBeSilent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})

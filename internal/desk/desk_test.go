@@ -18,7 +18,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// wantPaid checks an order that a decision has paid: money, stock, history and merchant.
+// wantPaid checks an order paid by a decision: ledger, stock, history and notification.
 func (k *office) wantPaid(o *order.Order, a *approval.Approval, tradeNo string, amount int64) {
 	k.t.Helper()
 	got := k.reload(o)
@@ -52,12 +52,12 @@ func TestLateMoneyIsAcceptedWithItsGoodsAndItsNotification(t *testing.T) {
 		k.Want(t, 7, "SELECT stock FROM skus")
 		k.Want(t, 3, "SELECT sold FROM skus")
 		k.Want(t, 0, "SELECT locked FROM skus")
-		// The supplier tells it once more, and nothing else happens.
+		// The supplier reports it once more, and nothing else happens.
 		k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 1999, "f1"))
 		k.wantEnded(x, a, exception.Resolved, exception.Accepted)
 		k.books()
 
-		// What another order has bought meanwhile is not sold twice.
+		// Stock that another order has bought meanwhile is not sold twice.
 		o, x = k.late()
 		k.exec("UPDATE skus SET stock = 2, applied = 5")
 		a = k.decided(wish(desk.AcceptLate, x.ID, `{}`))
@@ -237,7 +237,7 @@ func TestAnOrderIsGivenUpWithItsAttemptsItsGoodsAndItsNotification(t *testing.T)
 				k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", o.ID, "order."+string(to))
 				k.Want(t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = ? AND cause = 'decided' AND source_id = ? AND source_kind = 'approval'", o.ID, to, a.ID)
 				k.Want(t, 0, "SELECT locked FROM skus")
-				// Money that comes all the same is seen.
+				// A payment that arrives anyway is noticed.
 				if out := k.take(k.callback(o.OrderNo, "late-"+o.OrderNo, 1999, "f1")); out.Name != exception.LatePayment {
 					t.Errorf("money for it: %+v", out)
 				}
@@ -247,7 +247,7 @@ func TestAnOrderIsGivenUpWithItsAttemptsItsGoodsAndItsNotification(t *testing.T)
 	})
 }
 
-// What the supplier says just now is stronger than what two people think.
+// The supplier's current answer outweighs what two people decide.
 func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 1000)
@@ -284,7 +284,7 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 			k.Want(t, 0, "SELECT count(*) FROM approvals")
 			k.Fakes["f1"].Says(supplier.AnswerNotFound)
 		}
-		// It is asked again when the second person approves.
+		// It is queried again when the second person approves.
 		o := k.order(order.Paying, "f1")
 		k.Fakes["f1"].Says(supplier.AnswerNotFound)
 		a, err := k.propose(access.Finance, wish(desk.ForceClosed, o.OrderNo, `{"evidence":"e"}`))
@@ -302,7 +302,7 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 	})
 }
 
-// refund is an answer by which the money came and went back.
+// refund returns an answer that the payment was made and refunded.
 func refund(r supplier.Ref) supplier.Answer {
 	a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
 	a.Refunded = true

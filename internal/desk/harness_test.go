@@ -32,15 +32,15 @@ import (
 	"backstop/internal/verify"
 )
 
-// office is a Processor with two suppliers, of which f1 can be asked, and a Desk with one
-// operator of each role, and a second lead.
+// office is a Processor with two suppliers, of which f1 can be queried, and a Desk with one
+// operator per role and a second lead.
 type office struct {
 	*paymenttest.Fixture
 	t     *testing.T
 	desk  *approval.Desk
 	rules settings.Rules
 	keys  *seal.Keyring
-	// actions are those of the desk.
+	// actions are the desk's actions.
 	actions []approval.Action
 }
 
@@ -50,7 +50,7 @@ func each(t *testing.T, test func(k *office)) {
 
 func open(t *testing.T, d *db.DB) *office { return openBy(t, d, false) }
 
-// openBy opens an office; byHand: the test writes states that no move leads to.
+// openBy opens an office; byHand = the test writes states that no move leads to.
 func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	steps := payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}}
 	k := &office{t: t, rules: settings.Rules{SecondPerson: true}}
@@ -85,7 +85,7 @@ func (k *office) exec(query string, args ...any) {
 	}
 }
 
-// person is the operator with a name.
+// person returns the operator with this name.
 func (k *office) person(name string) act.Actor {
 	i := slices.Index(append(slices.Clone(access.Roles), "lead2"), name)
 	role := name
@@ -95,7 +95,7 @@ func (k *office) person(name string) act.Actor {
 	return act.Actor{Name: "operator:" + name, ID: int64(100 + i), Role: role}
 }
 
-// order makes an order with three pieces of tea in a status.
+// order creates an order of three pieces of tea with a status.
 func (k *office) order(status order.Status, at string) *order.Order {
 	k.t.Helper()
 	ctx := context.Background()
@@ -147,7 +147,7 @@ func (k *office) reload(o *order.Order) *order.Order {
 	return again
 }
 
-// newest is the newest exception of a kind.
+// newest returns the newest exception of a kind.
 func (k *office) newest(kind string) *exception.Item {
 	k.t.Helper()
 	x := new(exception.Item)
@@ -157,7 +157,7 @@ func (k *office) newest(kind string) *exception.Item {
 	return x
 }
 
-// late is an exception of money for an order that was closed.
+// late returns an exception for a payment of a closed order.
 func (k *office) late() (*order.Order, *exception.Item) {
 	k.t.Helper()
 	o := k.order(order.Closed, "f1")
@@ -167,7 +167,7 @@ func (k *office) late() (*order.Order, *exception.Item) {
 	return o, k.newest(exception.LatePayment)
 }
 
-// wish is a proposal with the amount as it is shown.
+// wish returns a proposal with the amount as displayed.
 func wish(action string, id any, params string) approval.Proposal {
 	return approval.Proposal{Action: action, ObjectID: fmt.Sprint(id), Params: json.RawMessage(params), Reason: "as the bank's letter of today says", Amount: "19.99"}
 }
@@ -181,7 +181,7 @@ func (k *office) approve(by string, a *approval.Approval) (*approval.Approval, e
 	return k.desk.Approve(context.Background(), approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "compared with the statement", By: k.person(by)})
 }
 
-// decided is a proposal of finance that the lead approves.
+// decided returns a proposal by finance that the lead approves.
 func (k *office) decided(p approval.Proposal) *approval.Approval {
 	k.t.Helper()
 	a, err := k.propose(access.Finance, p)
@@ -197,7 +197,7 @@ func (k *office) decided(p approval.Proposal) *approval.Approval {
 	return a
 }
 
-// books checks every invariant that the command verify checks.
+// books checks every invariant of `backstop verify`.
 func (k *office) books() {
 	k.t.Helper()
 	report, err := verify.Run(context.Background(), k.DB, k.keys, nil)
@@ -211,7 +211,7 @@ func (k *office) books() {
 	}
 }
 
-// sum is a hash over all rows of all tables but those that a question to a supplier writes.
+// sum returns a hash over all rows of all tables except those written by a query to a supplier.
 func (k *office) sum(but ...string) string {
 	k.t.Helper()
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/order"
 )
 
-// fitting is an object that an action fits, made anew.
+// fitting creates objects that an action applies to.
 type fitting struct {
 	kind   string // of the exception; "" = an order
 	amount string // as it is typed
@@ -21,7 +21,7 @@ type fitting struct {
 	make   func() (id string)
 }
 
-// cases are by action; two of one action differ in what their exceptions name.
+// cases are by action; two cases of one action differ in the content of their exceptions.
 func (k *office) cases() map[string][]fitting {
 	plain := func(params string) func() string { return func() string { return params } }
 	duplicate := func() string {
@@ -80,7 +80,7 @@ func (k *office) unchanged(what string, tries map[string]func() error) {
 }
 
 // Every action, in every state of its object, by every role, as the policy and the tables of
-// moves say. Who may not changes nothing.
+// moves say. A refused attempt changes nothing.
 func TestEveryActionInEveryStateByEveryRole(t *testing.T) {
 	k := openBy(t, dbtest.Default(t), true)
 	policy, err := access.NewPolicy()
@@ -168,7 +168,7 @@ func TestEveryActionInEveryStateByEveryRole(t *testing.T) {
 	k.misfits(cases)
 }
 
-// misfits proposes each action about everything else that is open.
+// misfits proposes each action for all other open objects.
 func (k *office) misfits(cases map[string][]fitting) {
 	for name, of := range cases {
 		for _, c := range of {

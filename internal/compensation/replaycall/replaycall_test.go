@@ -39,8 +39,8 @@ func (s *subject) Call(_ context.Context, _ compensation.Item, p replaycall.Payl
 
 const payload = `{"supplier":"till","op":"refund","reference":"R1","params":{"amount":5},"key":"k-1"}`
 
-// A call is repeated only where the supplier says that it never arrived, and the object
-// allows it: any other answer would move money twice.
+// A call is repeated only if the supplier says that it never arrived and the object allows it:
+// after any other answer money would move twice.
 func TestACallIsRepeatedOnlyWhereItNeverArrived(t *testing.T) {
 	unknown := compensation.Later(compensation.SupplierUnknown, "garbage")
 	for name, c := range map[string]struct {

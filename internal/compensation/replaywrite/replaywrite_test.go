@@ -12,7 +12,7 @@ import (
 	"backstop/internal/compensation/replaywrite"
 )
 
-// A write is made on the version that it was for, and never over a newer one.
+// A write applies to the version that it was meant for, and never overwrites a newer one.
 func TestAWriteIsMadeOnceAndNeverOverANewerOne(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		exec := func(query string, args ...any) {

@@ -51,7 +51,7 @@ func (k *desk) exec(query string, args ...any) {
 	}
 }
 
-// exhausted makes a paid order whose notification ran out of attempts so long ago, and
+// exhausted creates a paid order whose notification ran out of attempts the given time ago, and
 // returns the delivery.
 func (k *desk) exhausted(ago time.Duration) int64 {
 	k.t.Helper()
@@ -95,8 +95,8 @@ func (k *desk) swing() {
 	}
 }
 
-// What ran out of attempts within three days is sent again when its merchant's breaker has
-// closed, each notification once, however often that happens.
+// Notifications exhausted within three days are resent when their merchant's breaker closes,
+// each once, however often that happens.
 func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
@@ -118,7 +118,7 @@ func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
 		if len(k.nudged) != 3 {
 			t.Errorf("%d nudges", len(k.nudged))
 		}
-		// It is given up again, and the breaker closes again.
+		// It is exhausted again, and the breaker closes again.
 		k.exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL, finished_at = ? WHERE id = ?", d.Now(), ids[0])
 		k.exec("UPDATE exceptions SET state = 'open' WHERE kind = 'notify_exhausted'")
 		k.swing()
@@ -129,7 +129,7 @@ func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
 	})
 }
 
-// More than one transaction opens them.
+// They are opened in more than one transaction.
 func TestManyAreOpenedInSteps(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
