@@ -61,8 +61,8 @@ document.addEventListener("click", e => {
 });
 addEventListener("pageshow", () => $$("form[data-pick]").forEach(picked));
 
-// A form that sends much waits until the amount is typed as it is shown. The
-// server asks for the same.
+// A form that sends many items stays disabled until the amount is typed as shown.
+// The server checks the same.
 const guarded = form => {
   const typed = $$("[data-typed]", form), button = $("button", form);
   if (typed.length && !button.dataset.off) button.disabled = typed.some(field => field.value.trim() !== field.dataset.typed);
@@ -95,8 +95,8 @@ document.addEventListener("keydown", e => {
   if (e.key === "[") ($("[data-prev]") || $("[data-newest]"))?.click();
 });
 
-// A list never moves under the pointer: what is new is announced, and shown when
-// the person asks. Nothing is asked while the tab is hidden or paused.
+// A list never moves under the pointer: new rows are announced, and shown on
+// request. Nothing is fetched while the tab is hidden or paused.
 const newer = $("[data-newer]");
 if (newer) {
   let timer, paused = false;
@@ -112,7 +112,7 @@ if (newer) {
         if (old && fresh) { if (old.textContent !== fresh.textContent) old.textContent = fresh.textContent; } // keeps its focus
         else newer.replaceChildren(t.content);
       }
-    } catch {} // asked again
+    } catch {} // fetched again next time
     plan();
   };
   document.addEventListener("keydown", e => {

@@ -23,7 +23,7 @@
     t.innerHTML = html;
     for (const fresh of [...t.content.children]) {
       const old = fresh.id && document.getElementById(fresh.id);
-      // In another state the page offers other things; what is being typed is kept.
+      // In another state the page offers other actions; what is being typed is kept.
       if (old && old.dataset.state !== fresh.dataset.state && !document.activeElement?.matches("input, textarea")) { location.reload(); return; }
       if (old) Idiomorph.morph(old, fresh, options);
     }
@@ -40,7 +40,7 @@
     fails = polls = 0;
     show("live");
     clearTimeout(watch);
-    watch = setTimeout(failed, SILENT); // a cut cable says nothing
+    watch = setTimeout(failed, SILENT); // a broken connection gives no error
   }
 
   function failed() {
@@ -80,7 +80,7 @@
   function resume() {
     if (paused || document.hidden) { stop(); if (paused) show("paused"); return; }
     fails = polls = 0;
-    listen(); // it is live once the connection stands
+    listen(); // it is live once the connection is open
   }
 
   function pause() {

@@ -23,8 +23,8 @@ func (h *harness) at(address string) *harness {
 	return &harness{Site: &webtest.Site{Server: h.Server, Addr: address}}
 }
 
-// Each route of the table is served where its audience is, and is not there at all at the
-// other address: neither its handler nor its admission answers.
+// Each route of the table is served where its audience is, and does not exist at the other
+// address: neither its handler nor its admission answers.
 func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 	h := open(t, ownAddress)
 	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*", "x")

@@ -219,8 +219,8 @@ func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
 	}
 }
 
-// TestKeptRequestsAreNotOverwritten sends numbered callbacks over few connections
-// and looks at all of them afterwards: the library reuses its memory.
+// TestKeptRequestsAreNotOverwritten sends numbered callbacks over few connections and checks
+// all of them afterwards, since the library reuses its memory.
 func TestKeptRequestsAreNotOverwritten(t *testing.T) {
 	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
 	const calls = 500

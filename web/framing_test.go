@@ -178,8 +178,8 @@ func TestHalfABodyIsNoBody(t *testing.T) {
 	}
 }
 
-// A body that is announced and does not come must cost next to nothing: whoever
-// can open connections could otherwise fill the memory with some bytes on each.
+// A body that is announced and does not come must cost next to nothing: otherwise anyone who
+// can open connections could fill the memory with a few bytes on each.
 func TestAnAnnouncedBodyTakesNoMemory(t *testing.T) {
 	h := open(t)
 	const clients = 200

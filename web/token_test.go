@@ -128,7 +128,7 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	if seen[access.Monitor] < 7 || seen[access.Control] < 5 || seen[access.Compensate] < 2 || seen[""] != len(forPersons) {
 		t.Errorf("looked at %v", seen)
 	}
-	// A role that may not is told so without a scope: it has none.
+	// A role without the right is refused without naming a scope: it has none.
 	viewer := webtest.BearerOf(h.SignIn(t, access.Viewer))
 	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Problem(); got != "403 forbidden" {
 		t.Errorf("a viewer: %s", got)

@@ -121,8 +121,8 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 	})
 }
 
-// TestASecondNodeOfOneNameDoesNotStart wants the first one to go on, and a killed one
-// to start again at once.
+// TestASecondNodeOfOneNameDoesNotStart expects the first one to go on, and a killed one to
+// start again at once.
 func TestASecondNodeOfOneNameDoesNotStart(t *testing.T) {
 	t.Parallel()
 	one, two := twoNodes(t)

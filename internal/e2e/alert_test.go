@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestPeopleHearOfAnException lets money come for no order at all, with a chat
-// service that is down at first.
+// TestPeopleHearOfAnException has money arrive that belongs to no order, with a chat service
+// that is down at first.
 func TestPeopleHearOfAnException(t *testing.T) {
 	var mu sync.Mutex
 	var received []string

@@ -103,7 +103,7 @@ func (w *asked) set(supplier, ref string, state map[string]any) {
 	}
 }
 
-// calls are what the simulator was asked about a reference, by operation.
+// calls are the requests that the simulator got about a reference, by operation.
 func (w *asked) calls(ref string) (ops []string) {
 	w.t.Helper()
 	resp, err := client.Get("http://" + w.simulator + "/_sim/calls?ref=" + ref)
@@ -212,7 +212,7 @@ func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 			w.wantOrder(no, 25*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
 			w.oneNotice(no, "order.paid")
 		}
-		// Nobody said pay: it is asked all the same.
+		// No payment was started through the API: the supplier is queried all the same.
 		no := w.create("silent", wish{"supplier": "sim-till", "expires_in": 2})
 		w.set("sim-till", no, map[string]any{"state": "paid", "amount": 1999, "callback": "none"})
 		w.wantOrder(no, 25*time.Second, map[string]string{"status": "paid"})

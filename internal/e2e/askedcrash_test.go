@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// askedWithin is the promise about an order that was being asked about at a crash: 30 s past
-// its step it is asked about again. The steps of these tests are of one second.
+// askedWithin is the promise about an order that was being queried at a crash: it is queried
+// again at most 30 s after its step. The steps of these tests are of one second.
 const askedWithin = 31 * time.Second
 
 // callPoints are the named crash points around a call to a supplier.
 var callPoints = []string{"before_call", "after_call", "before_answer_commit", "after_answer_commit", "after_pay"}
 
-// TestKilledAtAnyPointOfACallNothingMovesTwice dies while payments are started, and again
-// while they are asked about: whatever was on its way, money moves once under each reference,
-// and every order comes to its end by itself.
+// TestKilledAtAnyPointOfACallNothingMovesTwice crashes while payments are started, and again
+// while they are queried: whatever was in flight, money moves once under each reference, and
+// every order comes to its end by itself.
 func TestKilledAtAnyPointOfACallNothingMovesTwice(t *testing.T) {
 	slots := make(chan struct{}, 14) // installations at one time: most of the time they wait for a lease to end
 	for _, point := range callPoints {

@@ -15,9 +15,9 @@ import (
 	"backstop/internal/notify/fakemerchant"
 )
 
-// TestBreakerParksThroughACrashAndReleases lets a merchant refuse everything:
-// what waits is parked, stays so over a kill -9, and is notified when the merchant is
-// back. People hear of both.
+// TestBreakerParksThroughACrashAndReleases has a merchant refuse everything: what waits is
+// parked, stays so across a kill -9, and is notified when the merchant is back. Both are
+// alerted.
 func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {

@@ -38,8 +38,8 @@ func (w *world) compensated(id string) answer {
 	return w.request(http.MethodGet, compensationsPath+"/"+id, w.token, "")
 }
 
-// buried writes a dead compensation of an order's flow past the program, as one that asked in
-// vain leaves it.
+// buried writes a dead compensation of an order's flow directly into the database, as one whose
+// requests all failed leaves it.
 func (w *world) buried(no string, id int) string {
 	w.t.Helper()
 	_, err := w.own().Exec(fmt.Sprintf("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload,"+

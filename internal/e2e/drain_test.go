@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestADrainingNodeTakesCallbacksAndSendsTheBalancerAway: a node that is about to leave
-// says so, keeps no connection, and takes what still comes.
+// TestADrainingNodeTakesCallbacksAndSendsTheBalancerAway: a node that is about to stop
+// announces it, keeps no connection open, and takes what still arrives.
 func TestADrainingNodeTakesCallbacksAndSendsTheBalancerAway(t *testing.T) {
 	const drain = 3 * time.Second
 	each(t, options{environ: []string{"BACKSTOP_DRAIN=" + drain.String()}}, func(t *testing.T, w *world) {

@@ -19,8 +19,9 @@ import (
 	"backstop/internal/base/queue/queuetest"
 )
 
-// TestNodesRestartOneAfterTheOtherBehindNginx does what docs/operations.md says, with its
-// nginx and the wait between two nodes that it names, and wants every callback taken.
+// TestNodesRestartOneAfterTheOtherBehindNginx does what docs/operations.md says, with its nginx
+// configuration and the wait between two nodes that it gives, and expects every callback to be
+// taken.
 func TestNodesRestartOneAfterTheOtherBehindNginx(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operations.md")

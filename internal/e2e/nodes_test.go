@@ -29,9 +29,8 @@ import (
 	"backstop/internal/notify/fakemerchant"
 )
 
-// TestOneOfTwoNodesDiesAndTheOtherGoesOn runs two servers on one PostgreSQL and
-// one Redis behind a balancer, kills one under load for good, and wants
-// everything done by the other.
+// TestOneOfTwoNodesDiesAndTheOtherGoesOn runs two servers on one PostgreSQL and one Redis
+// behind a balancer, kills one under load for good, and expects the other to finish everything.
 func TestOneOfTwoNodesDiesAndTheOtherGoesOn(t *testing.T) {
 	t.Parallel()
 	one, two := twoNodes(t)
@@ -106,8 +105,8 @@ func balanced(one, two *world) *world {
 	return &front
 }
 
-// TestRedisBehindTLS serves with a Redis that speaks TLS only, and is not served
-// by one with an untrusted certificate.
+// TestRedisBehindTLS serves with a Redis that speaks TLS only, and is not ready with one that
+// has an untrusted certificate.
 func TestRedisBehindTLS(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -148,7 +148,7 @@ func (w *world) poison(table, code string) {
 	}
 }
 
-// firstAttempts wants so many deliveries in all, each of them by a first attempt.
+// firstAttempts expects this many deliveries in all, each of them by a first attempt.
 func (w *world) firstAttempts(want int) {
 	w.t.Helper()
 	var all, first, delivered int

@@ -303,7 +303,7 @@ func (w *world) kill() {
 	w.died()
 }
 
-// died waits for the end by SIGKILL, by whoever's hand.
+// died waits until the process has ended by SIGKILL, whoever sent it.
 func (w *world) died() {
 	w.t.Helper()
 	select {

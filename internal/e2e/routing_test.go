@@ -74,7 +74,7 @@ subscriptions:
 `
 }
 
-// pay makes a paid order and waits until the merchant's part stands as wanted.
+// pay makes a paid order and waits until the merchant's part has the given status.
 func (r *routing) pay(out, status string) (no string) {
 	r.t.Helper()
 	no = r.create(out, nil)

@@ -110,7 +110,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	}
 	received(m, 10*time.Second, notified...)
 
-	// It hears, and says nothing: its node dies waiting for its answers.
+	// It receives and does not answer: its node dies waiting for its answers.
 	m.silent.Store(true)
 	held := []string{pay("held-0"), pay("held-1"), pay("held-2")}
 	one.within(5*time.Second, "the node has sent them", func() bool {

@@ -34,8 +34,8 @@ func (w *world) lose(name string) {
 	}
 }
 
-// swept waits for the end of a sweep, and wants all that was lost to be closed, each order by
-// one push.
+// swept waits for the end of a sweep, and expects all lost orders to be closed, each by one
+// push.
 func (w *world) swept(id, token string) {
 	w.t.Helper()
 	var last answer

@@ -90,7 +90,8 @@ func TestOnePaymentIsOneTrace(t *testing.T) {
 				t.Errorf("%s has the trace %s, the callback %s", s.Name, hex.EncodeToString(s.TraceId), hex.EncodeToString(callback.TraceId))
 			}
 		}
-		// Who waits for the commit may hear of it after the merchant: ends have no order.
+		// The caller that waits for the commit may learn of it after the merchant does: span
+		// ends have no order.
 		if len(callback.ParentSpanId) != 0 || callback.StartTimeUnixNano > commit.StartTimeUnixNano || commit.StartTimeUnixNano > delivery.StartTimeUnixNano {
 			t.Error("the spans do not stand in the order of what happened")
 		}

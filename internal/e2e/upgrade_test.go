@@ -26,10 +26,10 @@ import (
 // that were not partitioned.
 const beforeAlone = "20261122000050_checks"
 
-// TestKilledAtAnyStepOfTheUpgradeNothingIsLost has one database of an earlier version, and
-// for each step a copy of it whose upgrade is killed there and begun again. Whatever the
-// step, schema and rows are then those of an upgrade that nobody killed. This is the one
-// test here that reaches into tables: no program makes such a database any more.
+// TestKilledAtAnyStepOfTheUpgradeNothingIsLost has one database of an earlier version, and for
+// each step a copy of it whose upgrade is killed there and begun again. Whatever the step,
+// schema and rows are then those of an upgrade that was not killed. This is the one test here
+// that accesses tables directly: no program creates such a database any more.
 func TestKilledAtAnyStepOfTheUpgradeNothingIsLost(t *testing.T) {
 	for engine, every := range map[string]int{"sqlite": 3, "postgres": 7} { // of the steps, a kill; full: at each
 		t.Run(engine, func(t *testing.T) {

@@ -252,9 +252,9 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 	return all
 }
 
-// runChaos lets merchants be moody, one node die with attempts on their way, and all be
-// well again; it says what is wrong after that. ticks are those of the node that
-// is left.
+// runChaos has merchants change their behaviour at random and one node die with attempts in
+// flight, then makes all merchants answer well. It returns what is wrong after that. ticks are
+// those of the node that is left.
 func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Duration) []string {
 	c, nudges := newChaos(t, dbtest.Open(t, options))
 	second := dbtest.Open(t, options)
@@ -294,10 +294,10 @@ func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Durati
 	return wrong
 }
 
-// Merchants change between well, failing, silent and sluggish, with breakers that
-// open soon, rates, tasks given twice and a node that dies with attempts on their
-// way. When all are well again, each order was told or stands on the desk, and the
-// node that is left holds nothing.
+// Merchants change between well, failing, silent and sluggish, with breakers that open soon,
+// rates, tasks given twice and a node that dies with attempts in flight. Once all merchants
+// answer well, each order has been notified or is on the desk, and the node that is left holds
+// nothing.
 func TestMoodyMerchantsAreAllNotifiedInTheEnd(t *testing.T) {
 	for engine, options := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
 		t.Run(engine, func(t *testing.T) {

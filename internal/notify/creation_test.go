@@ -69,8 +69,8 @@ func TestWithAFreeSlotAPaidOrderIsNotifiedByWhoTookIt(t *testing.T) {
 	})
 }
 
-// What is committed stands in its row as a claim of this process while it is sent:
-// that is what its death leaves to others.
+// What is committed has a claim of this process in its row while it is sent, so that other
+// nodes can take it over if the process dies.
 func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		asked, answer := make(chan struct{}), make(chan struct{})
@@ -123,8 +123,8 @@ func TestATransactionThatFailsReturnsItsSlots(t *testing.T) {
 	})
 }
 
-// Who waits comes first, and what a breaker or a rate holds back is not slipped past
-// them.
+// Rows that already wait come first, and rows held back by a breaker or a rate are not
+// bypassed.
 func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := make(chan struct{})

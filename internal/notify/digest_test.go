@@ -110,8 +110,8 @@ func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
 	})
 }
 
-// mails starts a dispatcher for a merchant with these addresses and n paid orders,
-// to be told by mail.
+// mails starts a dispatcher for a merchant with these addresses and n paid orders that are
+// notified by mail.
 func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, addresses ...merchant.Endpoint) (*paymenttest.Fixture, *notify.Dispatcher, *breaker.Cache, []queue.Nudge) {
 	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 	m := *f.M1

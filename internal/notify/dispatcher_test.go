@@ -18,7 +18,7 @@ import (
 	"backstop/internal/recipient"
 )
 
-// fakeChannel records what it is sent and answers as it is told.
+// fakeChannel records what it is sent and answers as configured.
 type fakeChannel struct {
 	answer func(n int, m notify.Message) notify.Result
 

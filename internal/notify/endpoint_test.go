@@ -20,7 +20,7 @@ import (
 	"backstop/internal/settings"
 )
 
-// routed changes how m1 is told and lets the fixture's node know.
+// routed changes the notification settings of m1 and informs the fixture's node.
 func routed(t *testing.T, f *paymenttest.Fixture, change func(*merchant.Settings)) {
 	t.Helper()
 	s := f.Settings.Merchants().ByCode("m1").Settings
@@ -231,8 +231,8 @@ func refresh(t *testing.T, f *paymenttest.Fixture) {
 	}
 }
 
-// TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce has one address that never
-// answers well: the order is told when both are.
+// TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce has one address that never answers well: the
+// order is notified when both are.
 func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
@@ -326,8 +326,8 @@ func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
 	})
 }
 
-// TestSubscribersAreNotifiedByTheSameRows has a warehouse that wants paid orders and
-// is down at first, and a data lake that wants everything.
+// TestSubscribersAreNotifiedByTheSameRows has a warehouse that subscribes to paid orders and is
+// down at first, and a data lake that subscribes to everything.
 func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})

@@ -141,8 +141,8 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 	})
 }
 
-// Where all living nodes agree, nobody else can end it: it counts, and ends with a
-// person.
+// Where all living nodes agree, no other node can end it: it counts, and in the end a person
+// has to act.
 func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 	for name, ranges := range map[string]string{"the same ranges": "none", "an older version that publishes none": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestABreakdownOfAChannelCounts(t *testing.T) {
 	})
 }
 
-// Who holds the lease meanwhile keeps it.
+// A node that holds the lease meanwhile keeps it.
 func TestOnlyTheOwnerReleases(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
@@ -270,8 +270,8 @@ func TestNothingIsCreatedAsClaimedThatCannotBeSent(t *testing.T) {
 	})
 }
 
-// People hear of what waits by its cause, with number and money, for as long as a
-// living node says so.
+// Alerts report what waits by its cause, with number and money, for as long as a living node
+// reports it.
 func TestWhatWaitsForAFaultIsCounted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})

@@ -15,9 +15,9 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// What waits for a merchant whose breaker is open, and who then is disabled or has
-// no address left, cannot be told: it goes to the desk instead of being parked, one
-// notification for each probe, for ever.
+// What waits for a merchant whose breaker is open, and who then is disabled or has no address
+// left, cannot be delivered: it goes to the desk instead of being parked with one notification
+// per probe without end.
 func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 	for name, change := range map[string]func(*merchant.Merchant){
 		"disabled": func(m *merchant.Merchant) { m.Disabled = true },
@@ -143,8 +143,8 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 	})
 }
 
-// A process that was stopped for longer than its attempts may take finds them all
-// timed out when it goes on. That parks nobody; time-outs of merchants still do.
+// A process that was stopped for longer than its attempts may take finds them all timed out
+// when it goes on. That parks no merchant; time-outs caused by merchants still do.
 func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 	for took, parks := range map[time.Duration]bool{2 * time.Second: true, 40 * time.Second: false} {
 		t.Run(took.String(), func(t *testing.T) {

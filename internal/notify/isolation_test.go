@@ -168,8 +168,8 @@ func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Direc
 	return d
 }
 
-// Nine of ten merchants hang, all at the same moment and without having been seen
-// before: the tenth is told as if nothing were.
+// Nine of ten merchants hang, all at the same moment and without having been seen before: the
+// tenth is notified as usual.
 func TestMostMerchantsHangAndTheOthersAreNotified(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	nudges := paid(t, f, 200)
@@ -304,8 +304,8 @@ func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
 	}
 }
 
-// TestADeadURLDoesNotHoldUpWhatCanBeNotified has sixty notifications for an address
-// that is gone wait in front of ten that can be told.
+// TestADeadURLDoesNotHoldUpWhatCanBeNotified has sixty notifications for an address that is
+// gone wait in front of ten that can be delivered.
 func TestADeadURLDoesNotHoldUpWhatCanBeNotified(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000, 60_000, 60_000}})

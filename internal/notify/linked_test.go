@@ -115,7 +115,8 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 	})
 }
 
-// Nobody is told of a merchant that never connects unless somebody tries.
+// The attempts for a merchant that never connects end: its notification is exhausted and opens
+// an exception.
 func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
@@ -139,8 +140,8 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// The probe of a merchant that connects falls to the node that it is connected to:
-// any other would find nobody, and leave it parked for another round.
+// The probe of a merchant that connects falls to the node that it is connected to: any other
+// node would find no connection, and leave the merchant parked for another round.
 func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
@@ -185,8 +186,8 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 	})
 }
 
-// A merchant that is told slowly, by the node of its connection, has rows that are
-// long due. They are not taken by nodes that would only find nobody.
+// A merchant that is notified slowly, by the node of its connection, has rows that are long
+// due. They are not taken by nodes that have no connection to it.
 func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		late, told time.Duration // ago

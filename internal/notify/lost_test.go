@@ -10,8 +10,8 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// What a node created as its claim stands in no index of due rows: where the node dies, the
-// row is found by its id, once its lease is over, by any node.
+// What a node created as its claim is in no index of due rows: where the node dies, any node
+// finds the row by its id once its lease is over.
 func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})

@@ -93,7 +93,8 @@ func (s *switchboard) ping(ctx context.Context) (notify.Answer, error) {
 	return p.Ping(ctx, &s.m, s.m.Endpoint("line"), s.DB.NewID())
 }
 
-// wantKept wants a ping kept like any that is sent at once, and nothing beside it.
+// wantKept checks that a ping is stored like any other immediate attempt, and nothing besides
+// it.
 func (s *switchboard) wantKept(a notify.Answer, class notify.Class, status notify.Status) {
 	s.t.Helper()
 	if a.Attempt.Class != class {
@@ -176,7 +177,7 @@ func TestAPingOfWhoIsNowhereConnectedSaysSo(t *testing.T) {
 	})
 }
 
-// A node that is alone has nobody to wait for.
+// A node that is alone has no other node to wait for.
 func TestANodeThatIsAloneAnswersAtOnce(t *testing.T) {
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		if _, err := s.DB.NewRaw("DELETE FROM nodes WHERE boot = 7").Exec(t.Context()); err != nil {

@@ -120,8 +120,8 @@ func TestAskingAgainKeepsTheRate(t *testing.T) {
 	}
 }
 
-// After a breaker closed its merchant is told one by one for a while; then its own
-// rate holds in full, also where the two are the same for a moment.
+// After a breaker closed, its merchant is notified one at a time for a while; then its own rate
+// applies in full, also where the two are equal for a moment.
 func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})

@@ -29,7 +29,7 @@ func TestURLsAreShownWithoutTheirSecrets(t *testing.T) {
 	}
 }
 
-// The attempt is made at the whole address, and kept for people without its token.
+// The attempt is made at the whole address, and stored for display without its token.
 func TestAttemptsStoreNoTokenOfTheURL(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://m1.test/n?token=canary"})

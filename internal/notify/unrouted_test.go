@@ -55,7 +55,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		}
 		erp := merchant.Settings{URLs: []string{"http://erp.test/e"}, Ack: "status", WaitsMS: []int64{10}, TimeoutMS: 2000, MaxInFlight: 5}
 
-		// Two addresses that are both told, neither of them a webhook.
+		// Two addresses that are both notified, neither of them a webhook.
 		poisoned()
 		both := good
 		both.URLs, both.Balance = nil, merchant.All
@@ -67,7 +67,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 			t.Errorf("told: %d, %d and %d times", ch.got("one.test"), ch.got("two.test"), ch.got("erp.test"))
 		}
 
-		// Neither wants such events any more, or follows the merchant.
+		// Neither subscribes to such events any more, or follows the merchant.
 		poisoned()
 		off := good
 		off.Events = []string{"order.failed"}

@@ -21,7 +21,7 @@ closed    .       .      .       x    .      .
 
 func TestEveryPairOfStatusesIsAsTheRulesSay(t *testing.T) { movestest.Check(t, Moves, legal) }
 
-// What is not open wants no attention any more, and money never leaves paid.
+// What is not open needs no attention any more, and money never leaves paid.
 func TestOnlyOpenStatusesMayClose(t *testing.T) {
 	for _, s := range Statuses {
 		if Moves.Can(s, Closed) != s.Open() {

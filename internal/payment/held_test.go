@@ -114,7 +114,7 @@ func TestOnlyWhatWasPaidIsHeld(t *testing.T) {
 	})
 }
 
-// Money in suspense pays whoever makes the order paid, whatever was held of it.
+// Money in suspense is used up by any act that makes the order paid, whatever was held of it.
 func TestHeldMoneyPaysItsOrder(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for i, c := range []struct {

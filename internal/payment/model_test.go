@@ -51,7 +51,7 @@ func (p *pure) Expire()   { p.End(order.ByTimeout) }
 
 func (p *pure) Pass(d time.Duration) { p.Pure.Pass(d.Microseconds()) }
 
-// Ask is the least that a worker does: the whole of it is told on a database.
+// Ask does the minimum of what a worker does: the full behaviour is tested on a database.
 func (p *pure) Ask() {
 	o := p.Order
 	if o.Status != order.Paying && o.Status != order.Closing {

@@ -210,9 +210,9 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 	})
 }
 
-// Neither the account nor the order is part of what a message says of the money:
-// without them in its digest, the right message after a wrong one was a repeat,
-// and the order stayed unpaid for ever.
+// Neither the account nor the order is part of what a message says about the money: without
+// them in its digest, the right message after a wrong one was taken for a repeat, and the order
+// stayed unpaid.
 func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		want := func(r *payment.Message, outcomes ...string) {
@@ -306,10 +306,9 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 	})
 }
 
-// What is longer than Callback.Bound leaves is refused by PostgreSQL's indexes at
-// every commit: the supplier heard 503 for a day, and nobody saw why.
-// Two facts are two rows: in one, people would see the amount of the first and
-// the reason of the last.
+// A text longer than Callback.Bound allows is refused by PostgreSQL's indexes at every commit:
+// the supplier got 503 for a day, without a visible reason. Two facts are two rows: in one row,
+// operators would see the amount of the first and the reason of the last.
 func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
@@ -482,8 +481,8 @@ func TestCreateNamesTheWrongField(t *testing.T) {
 	}
 }
 
-// A merchant that is told that there is no such supplier looks for a mistake of its
-// own; this one is ours, and may be mended in a minute.
+// A merchant that gets the answer that there is no such supplier looks for a mistake of its
+// own; this mistake is ours, and may be repaired in a minute.
 func TestCreateBlamesNobodyForASupplierThatCannotBeRead(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main"}

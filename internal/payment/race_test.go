@@ -57,8 +57,8 @@ func TestCallbackAndTimeoutNeverBothWin(t *testing.T) {
 			orders := createMany(t, f, raceBatch)
 			began := time.Now()
 			p, c := race(t, f, orders, window, lead)
-			// The next batch runs out over as long as this one took, and whoever lost
-			// more often starts earlier: both sides win often on any machine.
+			// The next batch's expiry times are spread over as long as this one took, and the
+			// side that lost more often starts earlier: both sides win often on any machine.
 			window = min(max(time.Since(began), 20*time.Millisecond), 10*time.Second)
 			lead += time.Duration(c-p) * window / time.Duration(4*raceBatch)
 			pairs, paid, closed = pairs+raceBatch, paid+p, closed+c

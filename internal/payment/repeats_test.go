@@ -61,7 +61,7 @@ func TestRepeatsOfAnExceptionWriteNoRowsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// What cannot be read is answered as such each time, and wants people again.
+// A message that cannot be read is answered as such each time, and needs attention again.
 func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		message := func(body string) *payment.Message {

@@ -22,7 +22,7 @@ func answer(f *paymenttest.Fixture, orderNo, tradeNo string, amount int64) *paym
 	return m
 }
 
-// approved is an answer with what two people decided of it.
+// approved is an answer with a waiver that two people decided on.
 func approved(f *paymenttest.Fixture, orderNo, tradeNo string, amount int64, w payment.Waiver) *payment.Message {
 	m := answer(f, orderNo, tradeNo, amount)
 	m.Source = payment.ByDecision("operator:li", 77, w)
@@ -140,7 +140,7 @@ func TestAnAnswerAboutKnownMoneyIsARepeat(t *testing.T) {
 		}
 		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE state = 'resolved' AND seen = 1")
 
-		// The number of a payment settles one order only, whoever says so.
+		// The number of a payment settles one order only, whatever the source.
 		if out := take(t, f, answer(f, b.OrderNo, "T1", 1999)); out.Name != exception.DuplicatePayment {
 			t.Errorf("the trade number of another order: %+v", out)
 		}

@@ -243,7 +243,7 @@ func TestWhatIsClosingIsNotClosedUnasked(t *testing.T) {
 	})
 }
 
-// From its timeout on an order is to be closed, and not asked about by the steps of before.
+// From its timeout on, an order is to be closed, and no longer queried on the earlier schedule.
 func TestNoStepIsBehindTheTimeout(t *testing.T) {
 	o := &order.Order{ID: 7, Status: order.Paying, ExpiresAt: 1000}
 	for tries := range int64(5) {

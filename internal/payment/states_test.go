@@ -9,9 +9,8 @@ import (
 	"backstop/internal/payment"
 )
 
-// What failed or was closed may still bring money; what settled its order never
-// changes, and surplus money settles an order only where two
-// people accept it.
+// A failed or closed attempt may still bring money; one that settled its order never changes,
+// and surplus money settles an order only where two people accept it.
 func TestEveryMoveOfAnAttemptIsAsTheRulesSay(t *testing.T) {
 	movestest.Check(t, payment.Moves, `
                     created submitted unknown succeeded succeeded_surplus failed closed

@@ -51,8 +51,8 @@ func asBefore(t *testing.T, f *paymenttest.Fixture) {
 	}
 }
 
-// What a program before this one has left open is filled and booked once, whoever starts
-// first, and however often.
+// What an earlier version of the program left open is filled and booked once, whichever node
+// starts first, and however often.
 func TestOpenExceptionsOfBeforeAreHeld(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)

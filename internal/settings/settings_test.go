@@ -146,7 +146,7 @@ func TestAChangeIsInForceAsAWholeWithItsVersionAndNotBefore(t *testing.T) {
 		if version, err := settings.Version(t.Context(), r.d); err != nil || after.Version != version || version != before.Version+1 {
 			t.Errorf("version %d of %d, after %d, %v", after.Version, version, before.Version, err)
 		}
-		// Who still works with the snapshot of before sees nothing of it.
+		// A holder of the earlier snapshot sees no change.
 		if m := before.Merchants.ByCode("m1"); m.Settings.AckText != "one" || before.Merchants.ByKeyHash("hash-1") != m {
 			t.Errorf("the snapshot of before is changed: %+v", m)
 		}

@@ -363,8 +363,8 @@ func TestACallbackComesBeforeTheAnswerOrLate(t *testing.T) {
 	})
 }
 
-// A reference that was told to call back before anybody named an address does so once its
-// start names one.
+// A reference that is set to call back before any address was given does so once its start
+// gives one.
 func TestACallbackWaitsForItsAddress(t *testing.T) {
 	k := newKit(t, Options{})
 	k.a = k.of("alipay")

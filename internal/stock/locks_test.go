@@ -9,9 +9,9 @@ import (
 	"backstop/internal/stock"
 )
 
-// Two that want the same articles must not wait for each other in a circle: whoever
-// waits for an article holds none of a higher id, in whatever order it was asked for
-// and in whatever order the rows lie. SQLite has one writer.
+// Two transactions that need the same articles must not deadlock: one that waits for an article
+// holds none of a higher id, in whatever order they were requested and in whatever order the
+// rows lie. SQLite has one writer.
 func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
 	for name, act := range map[string]func(s shelf, id int64) func(context.Context, db.Tx) error{
 		"reserve": func(s shelf, _ int64) func(context.Context, db.Tx) error {

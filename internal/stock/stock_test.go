@@ -27,8 +27,8 @@ func (s shelf) has(id int64, sku string, n int64) {
 	}
 }
 
-// article is how an article stands: what lies there, what of it is reserved, what
-// went out.
+// article is the state of an article: its stock, how much of it is reserved, and how much was
+// sold.
 type article struct{ Stock, Locked, Sold int64 }
 
 func (s shelf) want(sku string, want article) {
@@ -42,8 +42,8 @@ func (s shelf) want(sku string, want article) {
 	}
 }
 
-// reserve gives stock to orders in one transaction and writes their items down, as
-// whoever creates orders does. It returns their ids, 0 for one that got nothing.
+// reserve gives stock to orders in one transaction and writes their items down, as the code
+// that creates orders does. It returns their ids, 0 for one that got nothing.
 func (s shelf) reserve(wants ...[]stock.Line) (ids []int64, refused []error, err error) {
 	err = s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		got, errs, err := stock.Reserve(ctx, tx, s.d, wants)
@@ -70,7 +70,7 @@ func (s shelf) reserve(wants ...[]stock.Line) (ids []int64, refused []error, err
 	return ids, refused, err
 }
 
-// reserved is reserve where every order must get what it wants.
+// reserved is reserve where every order must get what it requests.
 func (s shelf) reserved(wants ...[]stock.Line) []int64 {
 	s.t.Helper()
 	ids, refused, err := s.reserve(wants...)
@@ -200,8 +200,8 @@ func TestWhatNobodyHasReservedChangesNothing(t *testing.T) {
 	})
 }
 
-// That an order is settled once is for its status to say. What would reserve less
-// than nothing, or sell what nobody reserved, the table refuses, whoever asks.
+// It is the order's status that ensures that an order is settled once. Reserving less than
+// nothing, or selling what was not reserved, is refused by the table, whatever the caller.
 func TestWhatIsSettledTwiceIsRefusedAndChangesNothing(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 10)
@@ -239,7 +239,7 @@ func TestWhatIsTakenBackWithItsTransactionIsNotReserved(t *testing.T) {
 	})
 }
 
-// Who comes too late is told so, by no other error than that.
+// A request that comes too late gets exactly that error.
 func TestTheLastPiecesAreReservedOnceByAllWhoRaceForThem(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		const pieces, buyers = 7, 32

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// told answers every request, and keeps the last.
+// told answers every request, and keeps the last one.
 type told struct {
 	x    Exchange
 	got  *http.Request

@@ -75,8 +75,8 @@ func TestClientIsTheNearestUntrustedHop(t *testing.T) {
 	}
 }
 
-// Who must name somebody in any case does so as far as the chain can be believed: what
-// a stranger wrote left of his address neither hides nor changes it.
+// A caller that needs an address in any case gets the nearest one that the chain can be trusted
+// for: what a stranger wrote to the left of its own address neither hides nor changes it.
 func TestTheNearestAddressIsNamedWhateverStandsLeftOfIt(t *testing.T) {
 	for _, c := range []struct {
 		name, remote string

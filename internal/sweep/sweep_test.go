@@ -34,7 +34,7 @@ var (
 
 const hour = int64(time.Hour / time.Microsecond)
 
-// fixture is a Processor with two suppliers that can be asked, and a Runner.
+// fixture is a Processor with two suppliers that can be queried, and a Runner.
 type fixture struct {
 	*paymenttest.Fixture
 	t testing.TB
@@ -166,7 +166,7 @@ func (f *fixture) approval(started int64, set string, args ...any) {
 	f.exec("UPDATE compensations SET subject_kind = ?, subject_id = ? WHERE id = ?", compensation.OfApproval, id, c)
 }
 
-// lost makes rows of all sorts that nobody would go on with, and returns how many.
+// lost creates rows of all kinds that no worker would pick up, and returns how many.
 func (f *fixture) lost(rounds int) map[string]int64 {
 	now := f.DB.Now()
 	f.exec("UPDATE settings SET value = ? WHERE name = 'orders_due_from'", now-hour/6)
@@ -293,7 +293,7 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 		f.exec("DELETE FROM approvals")
 		f.Fakes["f1"].Says(supplier.AnswerPaid)
 		f.Fakes["f2"].Says(supplier.AnswerPaid)
-		// Without the sweep nobody goes on with them.
+		// Without the sweep no worker picks them up.
 		if _, err := f.Processor.Expire(t.Context()); err != nil {
 			t.Fatal(err)
 		}

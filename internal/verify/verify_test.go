@@ -118,7 +118,7 @@ func (s *story) exhaust(o *order.Order) {
 	}
 }
 
-// house lets a system of the house give an event of the order up.
+// house has one of the operator's own systems give up an event of the order.
 func (s *story) house(o *order.Order) {
 	s.t.Helper()
 	id := s.DB.NewID()
@@ -138,7 +138,7 @@ func (s *story) record(step, no string) {
 	}
 }
 
-// approve lets two people decide an exception, and one person something else.
+// approve has two people decide an exception, and one person decide another.
 func (s *story) approve() {
 	s.t.Helper()
 	const row = "INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, checker, alone, second," +
@@ -154,8 +154,8 @@ func (s *story) approve() {
 	}
 }
 
-// tell goes through everything that may become of an order and returns one that
-// is paid and whose merchant was told.
+// tell goes through everything that may become of an order and returns one that is paid and
+// whose merchant was notified.
 func (s *story) tell() *order.Order {
 	s.t.Helper()
 	ping := func(times int) {
@@ -381,7 +381,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 	}
 }
 
-// What waits for long is forgotten only where nobody would ever come back to it.
+// What waits for long is forgotten only where no worker would ever come back to it.
 func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		late       time.Duration

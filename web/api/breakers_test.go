@@ -11,8 +11,8 @@ import (
 	"backstop/web/webtest"
 )
 
-// The merchant is told that its notifications are parked only where they are: not
-// while none of its addresses is in use.
+// The merchant is shown its notifications as parked only where they are: not while none of its
+// addresses is in use.
 func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
 	h := open(t)
 	h.InTrouble(t)

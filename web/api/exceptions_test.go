@@ -25,7 +25,7 @@ func (h *harness) exception(t *testing.T, x exception.Item) string {
 	return fmt.Sprint(exceptionsURL, x.ID)
 }
 
-// people are bearers of operators, by role.
+// people are bearer tokens of operators, by role.
 func (h *harness) people(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

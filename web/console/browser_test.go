@@ -230,9 +230,9 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-// TestNothingLiesOverTheTargetsOfALongList looks at a list that is longer than the
-// screen at several heights: what stands over its rows would leave slices of
-// boxes and links that nobody can hit.
+// TestNothingLiesOverTheTargetsOfALongList looks at a list that is longer than the screen at
+// several heights: an element over its rows would leave slices of boxes and links that cannot
+// be clicked.
 func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
@@ -251,7 +251,7 @@ func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
 	}
 }
 
-// seedMore writes a busy day, so that pages are looked at as people see them.
+// seedMore writes a busy day, so that pages are examined with realistic content.
 func seedMore(t *testing.T, d *db.DB) {
 	t.Helper()
 	exhaust(t, d, 60) // more than a screen holds
@@ -298,9 +298,9 @@ func seedMore(t *testing.T, d *db.DB) {
 	}
 }
 
-// examine asks a page how it looks, and for what people with a screen reader
-// would miss: fields and buttons without a name, headings, ids given twice. What a
-// page's head offers to do stands at its right end.
+// examine checks a page's layout, and what people with a screen reader would miss: fields and
+// buttons without a name, headings, ids given twice. The actions of a page's head are at its
+// right end.
 const examine = `(() => {
   const d = document, violations = [];
   const named = e => e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length) || e.getAttribute("title");
@@ -344,7 +344,7 @@ func becomes(expression string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for {
 			yes := false
-			// A page that goes takes the answer with it: the next one is asked.
+			// A page that is being left takes the answer with it: ask the next one.
 			err := chromedp.Evaluate(expression, &yes).Do(ctx)
 			if err == nil && yes {
 				return nil
@@ -407,7 +407,7 @@ func violations(t *testing.T, ctx context.Context) []string {
 	return breaches(t, ctx, `{type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}`)
 }
 
-// breaches are those of the rules that axe is told to run.
+// breaches are the violations of the rules that axe is given.
 func breaches(t *testing.T, ctx context.Context, rules string) []string {
 	t.Helper()
 	var found []string

@@ -76,7 +76,7 @@ func visible(c map[string]string, text string) (found []string) {
 	return found
 }
 
-// Of what outsiders wrote of people, nobody who may not sees anything, wherever it
+// Personal data that outsiders sent is shown to no one without the right to see it, wherever it
 // was written and wherever it is shown.
 func TestNobodySeesWhatIsPlanted(t *testing.T) {
 	h := open(t)

@@ -94,7 +94,7 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 	}
 }
 
-// Who may act sees the form, and nobody else can.
+// Only those who may act see the form.
 func TestRolesActOnCompensationsAsThePolicySays(t *testing.T) {
 	h := open(t)
 	id := h.stuck(t, compensation.Dead, compensation.SupplierTimeout, 1)

@@ -203,7 +203,7 @@ func TestLiveEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// Whoever is gone is forgotten by the next write, and nothing runs for nobody.
+// A listener that is gone is forgotten at the next write, and nothing goes on running for it.
 func TestListenersThatAreGoneAreForgotten(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)

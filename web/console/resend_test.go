@@ -99,7 +99,7 @@ func (w *waiting) add(i int) {
 	w.nos, w.ids = append(w.nos, no), append(w.ids, id)
 }
 
-// node is another node that sends. It knows of the acts of people by its ticks only.
+// node is another node that sends. It learns of operators' acts only through its ticks.
 func (w *waiting) node() {
 	book := breaker.NewCache(w.DB, func(recipient.Recipient) breaker.Policy {
 		return breaker.Policy{Failures: 3, Open: openFor, Window: time.Minute}
@@ -251,7 +251,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 	})
 }
 
-// Who may closes the breaker with the same form: all that waits follows.
+// An operator who may do so closes the breaker with the same form: all that waits follows.
 func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWaiting(t, d, 8)

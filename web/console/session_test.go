@@ -119,8 +119,7 @@ func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
 	})
 }
 
-// Behind a proxy, what people did is written down with their address, not with
-// the proxy's.
+// Behind a proxy, operators' acts are recorded with their own address, not with the proxy's.
 func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
 	for proxies, want := range map[string]string{"127.0.0.0/8": "198.51.100.7", "192.0.2.0/24": "127.0.0.1"} {
 		h := open(t, "BACKSTOP_TRUSTED_PROXIES="+proxies)

@@ -48,7 +48,8 @@ func (k clerk) do(cookie, what string, want int, fields ...string) webtest.Answe
 	return first
 }
 
-// No form of one person ends an exception: what it was about stays, whoever sends it.
+// No form that a single person sends ends an exception: its subject stays, whoever sends the
+// form.
 func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
@@ -116,8 +117,8 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 	})
 }
 
-// What the supplier holds and the books do not stands on the order's page, with
-// the exceptions that say so.
+// What the supplier holds and the books do not is shown on the order's page, with the
+// exceptions about it.
 func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)

@@ -184,7 +184,7 @@ func TestRefusalsSayWhyAndNotTheLogin(t *testing.T) {
 	}
 }
 
-// A mail that the server has taken is told, whatever it does afterwards.
+// A mail that the server has accepted counts as delivered, whatever the server does afterwards.
 func TestTheGoodbyeDoesNotMatter(t *testing.T) {
 	s := newMailServer(t, true)
 	s.tell("QUIT", "500 what?")

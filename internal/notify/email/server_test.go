@@ -14,8 +14,8 @@ import (
 	"backstop/internal/notify/fakemerchant"
 )
 
-// mailServer takes mail on loopback, after STARTTLS or inside TLS, and says what
-// it is told to say.
+// mailServer takes mail on loopback, after STARTTLS or inside TLS, and gives configured
+// answers.
 type mailServer struct {
 	addr  string
 	roots *x509.CertPool

@@ -90,8 +90,8 @@ func signed(body string, c suppliertest.Change, secrets ...string) *supplier.Req
 	}
 }
 
-// connected makes it an event of a connected account, as an endpoint for those
-// hears it.
+// connected makes it an event of a connected account, as an endpoint for such accounts receives
+// it.
 func connected(event, account string) string {
 	if account == "" {
 		return event

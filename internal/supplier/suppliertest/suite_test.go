@@ -20,8 +20,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// The suite is proven on a supplier of its own, and on adapters to it that each
-// leave one check out: a suite that lets one of them pass protects nobody.
+// The suite is tested on a supplier of its own, and on adapters to it that each leave one check
+// out: the suite has to fail each of them.
 
 const (
 	toyKey    = "canary-key-of-the-toy-supplier"
