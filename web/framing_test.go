@@ -151,7 +151,7 @@ func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 	}
 }
 
-// A connection that ends is no end of a body.
+// A closed connection does not end a body.
 func TestHalfABodyIsNoBody(t *testing.T) {
 	h := open(t)
 	half := strings.Repeat("a", 2*web.Prefetched)

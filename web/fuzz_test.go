@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What passes is read by another reader with the same end.
+// Another reader finds the same end in what passes.
 func FuzzCheckFraming(f *testing.F) {
 	for _, s := range []string{
 		"Content-Length: 3\r\n", "Content-Length: 0\r\nContent-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",

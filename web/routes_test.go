@@ -54,7 +54,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 	}
 }
 
-// forPersons are the routes of the admin API that no service's token opens.
+// forPersons are the routes of the admin API that no service token opens.
 var forPersons = []string{
 	"POST /api/v1/admin/compensations/:id/cancel",
 	"POST /api/v1/admin/exceptions/:id/assign", "POST /api/v1/admin/exceptions/:id/comment",
@@ -62,8 +62,8 @@ var forPersons = []string{
 	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw",
 }
 
-// Whatever changes something is closed to pages of other sites, which send the
-// person's cookie but not our origin, and to the keys of other audiences.
+// Each route that changes something is closed to pages of other sites, which send the person's
+// cookie but not our origin, and to the keys of other audiences.
 func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Admin)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A start that is called off at once: the listener is there, the server is not
-// yet in its loop.
+// A start that is cancelled at once: the listener exists, the server is not yet in its loop.
 func TestShutdownBeforeServeIsHeard(t *testing.T) {
 	h := open(t)
 	if err := h.Shutdown(t.Context()); err != nil {
@@ -46,7 +45,7 @@ func (l *poorListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Whoever opens connections until no file is left must not end the program.
+// A client that opens connections until no file is left must not end the program.
 func TestServesOnAfterAllFilesWereInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

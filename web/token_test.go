@@ -64,8 +64,8 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 		if n := count.n.Load() - before; n != 0 {
 			t.Errorf("1,600 forged keys cost %d queries", n)
 		}
-		// Of tokens of before there were tags only the database knows; they are held, and
-		// an unknown one makes it look four times a second at most.
+		// Tokens from before tags existed are known only to the database; they are cached, and
+		// an unknown one causes four look-ups a second at most.
 		for range 200 {
 			if got := ask(seal.NewToken("bst_")); got != http.StatusUnauthorized {
 				t.Fatal(got)
@@ -135,8 +135,8 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	}
 }
 
-// Whoever makes a token uses it at once: the cache of those that there are must not
-// refuse it for a quarter of a second.
+// A new token can be used at once: the cache of existing tokens must not refuse it for a
+// quarter of a second.
 func TestATokenWorksAsSoonAsItIsMade(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)

@@ -52,8 +52,7 @@ func Bucket(d *Dispatcher, merchantID int64) (perSecond float64, burst int) {
 // FindTime is how long a ping waits to be found.
 const FindTime = findTime
 
-// Elapse makes it look as if so much time had passed since the dispatcher met its
-// faults.
+// Elapse pretends that so much time has passed since the dispatcher met its faults.
 func Elapse(d *Dispatcher, by time.Duration) {
 	d.faults.mu.Lock()
 	defer d.faults.mu.Unlock()

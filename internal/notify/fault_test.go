@@ -30,7 +30,7 @@ func newNode(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, cha
 	return n
 }
 
-// changed is the fixture's m1 with another merchant's view of things.
+// changed is the fixture's m1 with a change.
 func changed(f *paymenttest.Fixture, change func(*merchant.Merchant)) *merchant.Directory {
 	m := *f.M1
 	m.Endpoints = append([]merchant.Endpoint(nil), m.Endpoints...)
@@ -51,7 +51,7 @@ func blocked() *fakeChannel {
 	}}
 }
 
-// otherRanges makes it look as if another living node reached the ranges.
+// otherRanges pretends that another living node reaches the ranges.
 func otherRanges(t *testing.T, d *db.DB, ranges string) {
 	t.Helper()
 	if err := d.Publish(t.Context(), db.Fingerprint{Ranges: "none"}); err != nil {
@@ -64,8 +64,8 @@ func otherRanges(t *testing.T, d *db.DB, ranges string) {
 	}
 }
 
-// Where nothing can be sent from here, an attempt is neither made nor counted: another
-// node sends all of it, and alone this one does when the cause is gone.
+// Where nothing can be sent from here, an attempt is neither made nor counted: another node
+// sends all of it, and a node alone does so once the cause is gone.
 func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause notify.Class
@@ -118,7 +118,7 @@ func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 	}
 }
 
-// Alone a node comes back to it, and sends it once the cause is gone.
+// A node that is alone tries again, and sends it once the cause is gone.
 func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
@@ -158,7 +158,7 @@ func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 	}
 }
 
-// A channel that breaks down may have sent something.
+// A channel that panics may have sent something.
 func TestABreakdownOfAChannelCounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
@@ -249,7 +249,7 @@ func TestABlockedEndpointIsPassedOver(t *testing.T) {
 	})
 }
 
-// What is created while a node leaves its like alone is for the others from the start.
+// What is created while a node holds back such messages is left to the others from the start.
 func TestNothingIsCreatedAsClaimedThatCannotBeSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		otherRanges(t, d, "10.0.0.0/8")

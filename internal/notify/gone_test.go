@@ -52,7 +52,7 @@ func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 				}
 				book.Store(merchant.NewDirectory([]*merchant.Merchant{&changed}, nil))
 				until(t, "all stand on the desk", func() bool {
-					// A merchant that is disabled has the schedule of a day: time flies.
+					// A merchant that is disabled has a schedule of a day: skip the time.
 					if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status = 'retry_wait'", d.Now()).Exec(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -185,8 +185,8 @@ func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
 	}
 }
 
-// An attempt that brings the code of its channel down ends like any other: the
-// node, and with it everybody else's notifications, goes on.
+// An attempt that makes the code of its channel panic ends like any other: the node, and with
+// it all other notifications, goes on.
 func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 	nudges := paid(t, f, 20)

@@ -42,8 +42,8 @@ func tablesOf(t *testing.T, d *db.DB) (names []string) {
 	return names
 }
 
-// backUp keeps the database as it is, and returns what takes it back there: what a
-// standby that lags, or a backup, has of it.
+// backUp copies the database as it is, and returns a function that takes it back there: the
+// state that a lagging standby, or a backup, has.
 func backUp(t *testing.T, d *db.DB) (restore func()) {
 	t.Helper()
 	run := func(query string) {
@@ -96,9 +96,9 @@ func sentBy(t *testing.T, d *db.DB, m *fakemerchant.Merchant, o *order.Order, st
 	return requests[before].ID, f.Count(t, "SELECT id FROM "+notify.AllEvents+" AS e")
 }
 
-// A payment that a failover or a restore has lost is repeated by its supplier. The
-// merchant must know the notification again, whatever else was lost with it: the
-// version of the order differs where a call of pay was.
+// A payment that a failover or a restore has lost is repeated by its supplier. The merchant
+// must recognise the notification, whatever else was lost with it: the version of the order
+// differs where a pay call was lost too.
 func TestALostPaymentIsNotifiedUnderTheSameID(t *testing.T) {
 	for name, started := range map[string][2]bool{
 		"nothing else": {false, false}, "a started payment was lost too": {true, false}, "a payment is started afterwards": {false, true},
@@ -134,8 +134,8 @@ func TestALostPaymentIsNotifiedUnderTheSameID(t *testing.T) {
 	}
 }
 
-// Rows that an earlier version made keep the ids that their merchants have seen: in the
-// header, on the desk and in every look-up.
+// Rows that an earlier version made keep the ids that their merchants have seen: in the header,
+// on the desk and in every look-up.
 func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{}})
@@ -197,7 +197,7 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 	})
 }
 
-// Whoever looks for a notification by its id finds it by an index.
+// A look-up of a notification by its id uses an index.
 func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
 	d := dbtest.SQLite(t)
 	for _, query := range []string{
@@ -210,7 +210,7 @@ func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
 	}
 }
 
-// Pings are of no order, and each is a notification of its own.
+// Pings belong to no order, and each is a notification of its own.
 func TestEachPingHasAnIDOfItsOwn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})

@@ -77,8 +77,8 @@ func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
 	})
 }
 
-// A process without workers tells who is connected to it, and leaves everything else
-// to those that have some.
+// A process without workers notifies the merchants connected to it, and leaves everything else
+// to processes with workers.
 func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
@@ -87,7 +87,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?", here.Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// For ages nobody has come for them.
+		// Nothing has picked them up for a long time.
 		if _, err := d.NewRaw("UPDATE deliveries SET next_at = ?", d.Now()-2*time.Hour.Microseconds()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -28,8 +28,8 @@ type switchboard struct {
 	here line // of the node on which it is pinged
 }
 
-// eachSwitchboard runs a test on both engines. Whoever pings is not alone: another
-// process beats.
+// eachSwitchboard runs a test on both engines. The pinging process is not alone: another
+// process has a heartbeat.
 func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		t.Parallel() // they wait
@@ -134,7 +134,7 @@ func TestAPingIsSentWhereTheMerchantIsConnected(t *testing.T) {
 	})
 }
 
-// slowLine answers only when nobody waits any more for the ping to be found.
+// slowLine answers only when nothing waits any more for the ping to be found.
 type slowLine struct{ line }
 
 func (l *slowLine) Send(ctx context.Context, m notify.Message) notify.Result {

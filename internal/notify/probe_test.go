@@ -15,8 +15,8 @@ import (
 	"backstop/internal/recipient"
 )
 
-// wanted is a merchant with an open breaker and notifications that wait for it. Who
-// acts, here, is not who sends, there.
+// wanted is a merchant with an open breaker and notifications that wait for it. The node that
+// takes the operator's acts is not the one that sends.
 type wanted struct {
 	*paymenttest.Fixture
 	t           *testing.T
@@ -97,8 +97,8 @@ func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
 	})
 }
 
-// Of two who want to probe one comes first. What never comes to an end, as its node
-// died, is over when its lease is, and then the breaker goes on by itself.
+// Of two that request a probe, one comes first. A probe that never ends, as its node died, is
+// over when its lease is, and then the breaker goes on by itself.
 func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWanted(t, d)
@@ -139,7 +139,7 @@ func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
 	})
 }
 
-// A node of an earlier version moves breakers on without a look at what was wanted.
+// A node of an earlier version moves breakers on without looking at requested probes.
 func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
@@ -168,7 +168,7 @@ func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
 		if g := newBreakers(f, strict); g.Refresh(t.Context()) != nil || g.Gate(recipient.OfMerchant(1)).Delivery != 77 {
 			t.Errorf("%+v: this test tests nothing", g.Gate(recipient.OfMerchant(1)))
 		}
-		// One that has leased it for itself sends what it likes.
+		// A node that has leased the probe for itself sends what it chooses.
 		if _, err := d.NewRaw("UPDATE breakers SET probe_owner = 9").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -24,8 +24,8 @@ func rated(t *testing.T, f *paymenttest.Fixture, ch notify.Channel, perSecond fl
 	return crowdWith(t, f, book.Load, ch, 50, newBreakers(f, never)), set
 }
 
-// others puts n more living processes beside this one, of a program that does not
-// say whether it sends.
+// others adds n more living processes beside this one, of a version that does not report
+// whether it sends.
 func others(t *testing.T, d *db.DB, n int) {
 	t.Helper()
 	for i := range n {
@@ -73,7 +73,7 @@ func TestOlderProcessesTakeTheirShareOfARate(t *testing.T) {
 	})
 }
 
-// What waits for a token does not wait for the rate of yesterday.
+// What waits for a token does not wait at the old rate.
 func TestAGrownRateIsFeltByWhatWaits(t *testing.T) {
 	for name, grow := range map[string]func(t *testing.T, d *db.DB, set func(float64)){
 		"raised": func(_ *testing.T, _ *db.DB, set func(float64)) { set(1000) },
@@ -101,8 +101,7 @@ func TestAGrownRateIsFeltByWhatWaits(t *testing.T) {
 	}
 }
 
-// A lane asks several times before its token is there: that neither costs a token
-// nor gives one.
+// A lane asks several times before its token is there: that neither costs a token nor adds one.
 func TestAskingAgainKeepsTheRate(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	ch := &fakeChannel{}

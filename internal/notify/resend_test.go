@@ -87,8 +87,7 @@ func TestWhatIsBeingSentIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// What a node holds in memory until its moment is sent at once where somebody sends it
-// again.
+// What a node holds in memory until its time is sent at once when it is resent.
 func TestWhatWaitsForItsMomentIsSentAtOnceWhenItIsSentAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{50_000}})

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/payment/paymenttest"
 )
 
-// A merchant that is slow for one node is so for all that ask, for as long as that
+// A merchant that is slow for one node is slow for all that look it up, for as long as that
 // node lives; nothing is written while nothing changes.
 func TestAllNodesKnowWhoIsSlow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

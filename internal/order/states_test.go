@@ -6,9 +6,9 @@ import (
 	"backstop/internal/base/moves/movestest"
 )
 
-// legal is the table a second time, written from the trade's rules and not from
-// Moves: a slip in one of the two is seen. Rows are from, columns to, both in
-// the order of Statuses.
+// legal is the table a second time, written from the rules of the trade and not from Moves, so
+// that a slip in one of the two is found. Rows are from, columns to, both in the order of
+// Statuses.
 const legal = `
           pending paying closing paid failed closed
 pending   .       x      x       x    x      x

@@ -9,8 +9,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// Whatever a message decided, an attempt moves only as the table says: the upsert is
-// the guard, not the lock of the order.
+// Whatever a message decided, an attempt moves only as the table allows: the upsert is the
+// guard, not the lock of the order.
 func TestAnAttemptIsOnlyWrittenAsItsTableSays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, from := range Moves.Statuses() {

@@ -73,7 +73,7 @@ func TestAClosedAttemptDoesNotCloseAnOrderThatIsBeingPaid(t *testing.T) {
 				}
 			}
 		}
-		// Nothing is open: it is closed without a grace.
+		// Nothing is open: it is closed without a grace period.
 		if got, err := f.Processor.Cancel(t.Context(), f.M1, o.OrderNo); err != nil || got.Status != order.Closed {
 			t.Errorf("cancel: %+v, %v", got, err)
 		}

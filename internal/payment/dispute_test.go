@@ -85,7 +85,7 @@ func TestADisputeIsOneRowWithItsNewestDetail(t *testing.T) {
 	})
 }
 
-// Messages of one dispute come at once, on several connections and in any order.
+// Messages of one dispute arrive at once, on several connections and in any order.
 func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
 	const each1 = 24
 	each(t, paymenttest.Options{Batch: 4}, func(t *testing.T, f *paymenttest.Fixture) {

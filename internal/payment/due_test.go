@@ -52,8 +52,8 @@ func entriesRead(t *testing.T, f *paymenttest.Fixture, seen *dbtest.Statements) 
 	return entries
 }
 
-// Orders that are over keep the moment at which they were due, and must not be read again
-// and again for that.
+// Orders that are over keep the time at which they were due, and must not be read again and
+// again because of it.
 func TestWhatIsOverIsPassedOverABoundedNumberOfTimes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const over = 10_000
@@ -166,7 +166,7 @@ func TestAnImportAndTheWatermark(t *testing.T) {
 	})
 }
 
-// What a standstill of hours leaves is read in pages, also where very many were due at one
+// The backlog of a standstill of hours is read in pages, also where very many were due at one
 // moment, and the open ones behind them are closed in the same round.
 func TestALongStandstillIsReadInPages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

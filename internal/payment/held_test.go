@@ -56,7 +56,7 @@ func underKey(m *payment.Message, key string) *payment.Message {
 	return m
 }
 
-// outcome is take, with what must come of it.
+// outcome is take, with the expected outcome.
 func outcome(t *testing.T, f *paymenttest.Fixture, m *payment.Message, want string) payment.Outcome {
 	t.Helper()
 	out := take(t, f, m)
@@ -88,8 +88,7 @@ func TestOneTradeUnderThreeEventKeysIsBookedOnce(t *testing.T) {
 	}
 }
 
-// A message without an order that says nothing of money that came is an exception, and no
-// money.
+// A message without an order that does not report incoming money is an exception, and no money.
 func TestOnlyWhatWasPaidIsHeld(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for _, status := range []supplier.Status{supplier.Failed, supplier.Refunded, supplier.Closed} {
@@ -178,7 +177,7 @@ func TestAHeldTradeAndItsPaymentMayShareATransaction(t *testing.T) {
 	})
 }
 
-// What is stored of a message confirms it again, long after its callback is gone.
+// The stored part of a message confirms it again, long after its callback is gone.
 func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
@@ -203,7 +202,7 @@ func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
 		if _, err := f.DB.NewRaw("UPDATE exceptions SET state = 'resolved', outcome = 'accepted', decided_by = 77").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The supplier goes on about it.
+		// The supplier keeps sending it.
 		outcome(t, f, underKey(f.Callback("no-such-order", "T1", 1999), "again"), payment.Repeat)
 		// Of another amount it is a new fact, of which nothing is held.
 		outcome(t, f, underKey(f.Callback("no-such-order", "T1", 2100), "more"), exception.UnknownOrder)

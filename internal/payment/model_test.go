@@ -12,7 +12,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// pure is the decisions of the program, with the rules by which a worker believes answers.
+// pure runs the decisions of the program, with the rules by which a worker trusts answers.
 type pure struct {
 	*payment.Pure
 	s     supplier.Entry

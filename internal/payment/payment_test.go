@@ -577,8 +577,8 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 	})
 }
 
-// An order that cannot be closed must not keep the others open, as it would for
-// ever at the head of each batch.
+// An order that cannot be closed must not keep the others open, as it would by staying at the
+// head of each batch.
 func TestAnOrderThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "tea", 10)
@@ -650,7 +650,7 @@ func TestPayAndCancelAnswerTheSameWhenAskedAgain(t *testing.T) {
 	})
 }
 
-// People compare the step with the sum beside it: it is written in the same unit.
+// Operators compare the step with the sum beside it: it is written in the same unit.
 func TestTheStepOfAnAmountIsMoney(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)

@@ -55,8 +55,8 @@ func TestAPercentileIsAboveABoundOnlyWhereTheDurationIs(t *testing.T) {
 	}
 }
 
-// Rows that a program of before wrote know less of what is long: they are read as
-// they were, and say of what is beyond their last bound that it is beyond it.
+// Rows that an earlier version wrote have fewer bounds for long durations: they are read as
+// they were, and report what is beyond their last bound as beyond it.
 func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
@@ -100,7 +100,7 @@ func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
 		if l, _ := p.Took.Quantile(.95); l.D > 5*time.Millisecond {
 			t.Errorf("answers: %v", l)
 		}
-		// A program of before reads twelve counts.
+		// An earlier version reads twelve counts.
 		var took, lag string
 		if err := d.NewRaw("SELECT took, lag FROM report_minutes WHERE recipient_id = 1").Scan(t.Context(), &took, &lag); err != nil || took != "200" || lag != "0 0 0 0 0 0 0 0 0 0 0 200" {
 			t.Errorf("the row holds %q and %q, %v", took, lag, err)

@@ -11,8 +11,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 )
 
-// Behind a day of figures the page's reads go to their rows by an index and pass
-// over few others: that, and not the speed of a machine, keeps them quick.
+// With a day of figures stored, the page's reads find their rows by an index and pass over few
+// others: that, and not the speed of a machine, keeps them fast.
 func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
 	const merchants = 10
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -71,7 +71,7 @@ func TestSecretsAreOpenInMemoryAndNewestFirst(t *testing.T) {
 	})
 }
 
-// What is to be signed waits on the node that lacks the key; all else goes on.
+// Messages to be signed wait on the node that lacks the key; all others go on.
 func TestAMerchantWhoseSecretsDoNotOpenHereIsLockedAndNotBroken(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash", merchant.Settings{AckText: "ok"}, ring(t, 2), "secret")
@@ -87,7 +87,7 @@ func TestAMerchantWhoseSecretsDoNotOpenHereIsLockedAndNotBroken(t *testing.T) {
 		if other := now.Merchants.ByCode("m2"); other.Locked || other.Broken {
 			t.Errorf("the other one is %+v", other)
 		}
-		// Another owner.s secret, moved here, does not open either.
+		// Another owner's secret, copied here, does not open either.
 		r.change("UPDATE merchants SET signing_secrets = ? WHERE code = 'm1'", r.sealedSecrets(settings.SecretPlace("m2"), r.keys, []string{"secret"}))
 		if m := r.node().Merchants().ByCode("m1"); !m.Locked || m.Broken {
 			t.Errorf("with another one's secret it is %+v", m)
@@ -137,7 +137,7 @@ func TestAMerchantWhoseRowCannotBeReadIsBrokenAndKeepsWhatWasReadLast(t *testing
 	})
 }
 
-// SQLite keeps a text in a column of numbers: one of them must not hide all rows.
+// SQLite accepts a text in a column of numbers: one such value must not hide all rows.
 func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
 	r := rows{t, dbtest.SQLite(t), ring(t, 1)}
 	id := r.merchant("m1", "hash", merchant.Settings{AckText: "last"}, r.keys, "secret")

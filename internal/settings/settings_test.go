@@ -196,7 +196,8 @@ func TestAStoreThatHasReadNothingIsEmpty(t *testing.T) {
 	})
 }
 
-// Nodes need not wait for their next regular look: who misses something looks at once.
+// Nodes need not wait for their next regular refresh: one that misses something refreshes at
+// once.
 func TestWhatIsMissedIsFoundByLookingAgain(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		node := r.node()
@@ -205,7 +206,7 @@ func TestWhatIsMissedIsFoundByLookingAgain(t *testing.T) {
 		if _, found := node.Current().Suppliers.Lookup("s1"); found || node.Merchants().ByKeyHash("hash") != nil {
 			t.Fatal("it is there without being looked at")
 		}
-		// All that miss it at once look together.
+		// All that miss it at once share one refresh.
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -277,8 +278,8 @@ func (r rows) writeVersion() error {
 	})
 }
 
-// A change of a supplier and a merchant is one: no snapshot has the half of it, at
-// whatever moment of the reading it is committed.
+// A change of a supplier and a merchant is atomic: no snapshot has half of it, at whatever
+// moment of the reading it is committed.
 func TestNoSnapshotHoldsHalfOfAChange(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		var between func()
@@ -355,7 +356,7 @@ func TestASupplierThatCannotBeUsedLeavesTheOthersAtWork(t *testing.T) {
 	})
 }
 
-// A version that did not check the settings for calls has stored them as they are: the
+// An earlier version that did not check the settings for calls has stored them unchecked: the
 // supplier's callbacks are about money that was paid.
 func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 	for name, c := range map[string]struct{ field, with string }{
@@ -404,7 +405,7 @@ func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 				if good, _ := now.Suppliers.Lookup("good"); good.Uncallable != nil || len(whole.Current().Unreadable()) > 0 {
 					t.Errorf("the other one is named too: %v", good.Uncallable)
 				}
-				// Repaired, and wrong again: that is news.
+				// Repaired, and wrong again: that is reported anew.
 				mended, err := settings.SealConfig(sortedparams.Kind, r.keys, "half", json.RawMessage(supplierConfig))
 				if err != nil {
 					t.Fatal(err)

@@ -44,7 +44,7 @@ func adapter(t *testing.T, a *Account) supplier.Adapter {
 	return nil
 }
 
-// waits asks until the answer is yes.
+// waits polls until the condition holds.
 func waits(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !yes(); time.Sleep(5 * time.Millisecond) {

@@ -274,8 +274,8 @@ func TestTheLastPiecesAreReservedOnceByAllWhoRaceForThem(t *testing.T) {
 	})
 }
 
-// Each article has more who want it than there is. Whatever they do, at any moment
-// what lies there and what went out is all that ever came in.
+// Each article has more demand than stock. Whatever happens, at any moment the stock and what
+// was sold add up to all that ever came in.
 func TestNothingIsLostOrSoldTwiceWhileManyReserveDeductAndRelease(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		skus := []string{"a", "b", "c", "d"}

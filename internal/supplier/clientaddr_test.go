@@ -102,8 +102,8 @@ func TestTheNearestAddressIsNamedWhateverStandsLeftOfIt(t *testing.T) {
 	}
 }
 
-// The negative control: what web frameworks commonly do, validated and behind a
-// trusted proxy, and still the caller chooses the address.
+// The negative control: what web frameworks commonly do, validated and behind a trusted proxy,
+// still lets the caller choose the address.
 func TestLeftmostEntryIsSpoofable(t *testing.T) {
 	leftmost := func(remote netip.Addr, xff string) netip.Addr {
 		if !within(proxies, remote) {

@@ -133,8 +133,8 @@ func TestDecodeJSONRefusesWhatTwoReadersReadDifferently(t *testing.T) {
 	}
 }
 
-// The negative control of the case rule: without it, encoding/json lets an
-// unsigned-for spelling win.
+// The negative control of the case rule: without it, encoding/json lets a name in another case
+// win.
 func TestEncodingJSONAloneLetsAnotherCaseWin(t *testing.T) {
 	raw := []byte(`{"amount":1,"AMOUNT":1999}`)
 	var got struct {

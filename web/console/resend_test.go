@@ -164,7 +164,7 @@ func (w *waiting) send(cookie string, i int, how string) webtest.Answer {
 	return w.Post(w.t, cookie, path+"/resend", form...)
 }
 
-// says waits until an order's page says something.
+// says waits until an order's page contains a text.
 func (w *waiting) says(cookie string, i int, text string) {
 	w.t.Helper()
 	w.within("the page says "+text, func() bool {
@@ -193,7 +193,8 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Error("it was sent again by nobody yet")
 		}
 
-		// Queued, it waits, however often the page is looked at; no address promises more.
+		// Queued, it waits, however often the page is opened; no URL makes the page promise
+		// more.
 		if got := w.send(support, 8, "queue"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders/"+w.nos[8] {
 			t.Fatalf("queued: %d %s", got.Status, got.Header.Get("Location"))
 		}
@@ -208,7 +209,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Fatalf("%v were sent", ids)
 		}
 
-		// As the probe, it goes alone; it fails, and waits for the next one.
+		// As the probe, it is sent alone; it fails, and waits for the next probe.
 		if got := w.send(support, 9, "probe"); got.Status != http.StatusSeeOther {
 			t.Fatalf("as the probe: %d %s", got.Status, got.Body)
 		}
@@ -218,7 +219,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Errorf("%v were sent, want %s", ids, w.ids[9])
 		}
 
-		// Another one meanwhile is refused, and changes nothing.
+		// A second one meanwhile is refused, and changes nothing.
 		w.merchant.Behave(fakemerchant.Hang())
 		if got := w.send(support, 9, "probe"); got.Status != http.StatusSeeOther {
 			t.Fatalf("as the probe again: %d", got.Status)
@@ -232,7 +233,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Error("what was refused is in the audit")
 		}
 
-		// Taken, it closes the breaker; the page says when it was delivered.
+		// Taken, it closes the breaker; the page shows when it was delivered.
 		w.within("it timed out", func() bool { return number(t, d, "SELECT count(*) FROM breakers WHERE state = 'open'") == 1 })
 		w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 		if got := w.send(support, 9, "probe"); got.Status != http.StatusSeeOther {

@@ -141,7 +141,7 @@ func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
 	}
 }
 
-// What a stranger writes into the header left of his address hides nothing.
+// What a stranger writes to the left of its own address in the header hides nothing.
 func TestActsNameTheNearestAddressThatCanBeBelieved(t *testing.T) {
 	for forwarded, want := range map[string]string{
 		"garbage, 198.51.100.7":                          "198.51.100.7",

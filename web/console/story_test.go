@@ -100,7 +100,7 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 	}
 }
 
-// inOrder checks that the texts stand in the page one behind the other.
+// inOrder checks that the texts are in the page in this order.
 func inOrder(t *testing.T, page string, texts ...string) {
 	t.Helper()
 	at := 0
@@ -142,7 +142,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	}
 }
 
-// Nothing that a stranger wrote becomes markup, on any page of the story.
+// No text from a stranger becomes markup, on any page of the story.
 func TestHostileTextIsTextEverywhereInAStory(t *testing.T) {
 	h := open(t)
 	script(t, h.DB, shanghai2026, "for "+webtest.Hostile)

@@ -103,7 +103,7 @@ func TestOneNotificationShowsEachAttempt(t *testing.T) {
 	}
 }
 
-// over waits until a batch does not run any more.
+// over waits until a batch has ended.
 func (h *harness) over(t *testing.T, path string) {
 	t.Helper()
 	id, ok := bulk.ParseNo(strings.TrimPrefix(path, "/batches/"))
@@ -256,7 +256,7 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 		}
 	}
 	change(t, h.DB, "UPDATE exceptions SET state = 'assigned' WHERE kind = 'unknown_order'")
-	// Money that is taken back is no money that fits no order.
+	// Money that was taken back does not count as money without an order.
 	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", old)
 	risk, err := report.AtRisk(t.Context(), h.DB)
 	if err != nil {
@@ -373,7 +373,7 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	}
 }
 
-// What is never about money here is ignored once; money is not.
+// A type of message that is never about money here is ignored once; money is not.
 func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 	h := open(t)
 	report := func(kind, subject string) string {

@@ -25,8 +25,7 @@ func open(t *testing.T, options Options) *Merchant {
 	return m
 }
 
-// post tells the merchant something under an id and returns the status, 0 for
-// no answer.
+// post sends the merchant something under an id and returns the status, 0 for no answer.
 func post(t *testing.T, m *Merchant, id string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.URL(), strings.NewReader(`{"id":"`+id+`"}`))

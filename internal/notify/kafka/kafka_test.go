@@ -61,7 +61,7 @@ func message(url string) notify.Message {
 	}
 }
 
-// silent accepts connections, reads, and says nothing.
+// silent accepts connections, reads, and never answers.
 func silent(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -237,8 +237,8 @@ func TestTLSIsVerified(t *testing.T) {
 	}
 }
 
-// A broker that takes connections and requests but never says that it has
-// written: the attempt ends in time, and the next one starts afresh.
+// A broker that takes connections and requests but never confirms that it has written: the
+// attempt ends in time, and the next one starts afresh.
 func TestASilentWriteEndsInTime(t *testing.T) {
 	cluster := newCluster(t)
 	channel := newChannel(t, nil)

@@ -12,8 +12,8 @@ import (
 	"backstop/internal/notify/outcome"
 )
 
-// A node that has run out of files fails at every merchant: counted as theirs, that
-// would open all breakers.
+// A node that has run out of files fails at every merchant: counted as the merchants' failures,
+// that would open all breakers.
 func TestWantOfFilesIsOurFault(t *testing.T) {
 	for call, want := range map[error]notify.Class{
 		os.NewSyscallError("socket", syscall.EMFILE):        notify.Internal,

@@ -139,7 +139,7 @@ func TestFailuresToOpenLeaveNothing(t *testing.T) {
 		if c.left() != 0 {
 			t.Error("a failure takes a place")
 		}
-		// Whoever waits for another's opening waits no longer than his own time.
+		// A caller that waits for another's opening waits no longer than its own deadline.
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			_, _ = c.Take(ctx, "a", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })

@@ -222,8 +222,8 @@ func TestTheExampleForMerchantsWorks(t *testing.T) {
 	}
 }
 
-// What a message holds must not choose whom we call, and the gateway's address is
-// judged like every other.
+// The content of a message must not choose whom we call, and the gateway's address is checked
+// like every other.
 func TestGatewaysAreJudgedAtTheDial(t *testing.T) {
 	client := egress.New(egress.Config{})
 	t.Cleanup(client.Close)
@@ -239,8 +239,7 @@ func TestGatewaysAreJudgedAtTheDial(t *testing.T) {
 	}
 }
 
-// A gateway that was accepted calls its own host and nobody else, and writes no
-// more than it may.
+// A gateway that was accepted calls its own host and no other, and writes no more than it may.
 func FuzzGateway(f *testing.F) {
 	for _, url := range []string{
 		"https://sms.example/send?to={{query .To}}", "https://sms.example/{{.Data.subject}}", "https://{{.To}}/", "https://sms.example{{.To}}/", "https://sms.example/{{if eq .Type \"ping\"}}a{{else}}b{{end}}",

@@ -12,8 +12,8 @@ import (
 	"backstop/internal/notify/webhook"
 )
 
-// BenchmarkSend compares a signed, judged and recorded attempt with a bare POST
-// over the same client to the same merchant.
+// BenchmarkSend compares a signed, checked and recorded attempt with a bare POST over the same
+// client to the same merchant.
 func BenchmarkSend(b *testing.B) {
 	m := newMerchant(b, fakemerchant.Options{Keep: -1})
 	client := egress.New(egress.Config{Allow: loopback})

@@ -56,7 +56,7 @@ func message(url string) notify.Message {
 	}
 }
 
-// deadURL is an address at which nobody listens any more.
+// deadURL is an address at which nothing listens any more.
 func deadURL(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -241,8 +241,8 @@ func TestAnswersAreMadeStorable(t *testing.T) {
 	}
 }
 
-// A gateway that refuses a token may quote it. What is kept of the answer is shown
-// to people who may not know it.
+// A gateway that refuses a token may quote it. What is stored of the answer is shown to people
+// who must not know it.
 func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
@@ -259,7 +259,7 @@ func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
 	if r := channel.Send(t.Context(), msg); string(r.ResponseBody) != "no ***, b" || !strings.Contains(r.ResponseHeader, "Location: /notify/?***") {
 		t.Errorf("header %q, body %q", r.ResponseHeader, r.ResponseBody)
 	}
-	// The rule judges what was really said.
+	// The rule is applied to what was really sent.
 	msg.Ack, msg.AckText = "text", "canary-route taken"
 	m.Behave(fakemerchant.Answer(200, "canary-route taken"))
 	if r := channel.Send(t.Context(), msg); r.Class != notify.OK || string(r.ResponseBody) != "*** taken" {

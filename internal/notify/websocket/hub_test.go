@@ -22,7 +22,7 @@ import (
 	"backstop/internal/recipient"
 )
 
-// fasthttp keeps a clock for the header Date, once and for ever.
+// fasthttp starts a clock for the header Date, once, and never stops it.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
@@ -255,8 +255,8 @@ func TestWhatIsNoAnswerEndsTheConnection(t *testing.T) {
 	}
 }
 
-// Pings cost us an answer each: a flood of them is slowed down like one of
-// answers, so that it takes no processor from anybody.
+// Pings cost us an answer each: a flood of them is slowed down like one of answers, so that it
+// does not take processor time from others.
 func TestAFloodOfPingsIsSlowedDown(t *testing.T) {
 	h := newHost(t)
 	c := h.connect(1, ack)
@@ -313,8 +313,8 @@ func TestStoppingSaysGoodbye(t *testing.T) {
 	}
 }
 
-// A client that never reads, and so never says good-bye, holds up nobody's stop;
-// nor does one that goes on talking.
+// A client that never reads, and so never closes cleanly, does not delay stopping; nor does one
+// that goes on sending.
 func TestStoppingWaitsForNobody(t *testing.T) {
 	h := newHost(t)
 	var conns []*ws.Conn

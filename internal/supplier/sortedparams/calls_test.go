@@ -303,7 +303,7 @@ func TestRequestsAreSignedInTheCaseOfTheSettings(t *testing.T) {
 	}
 }
 
-// A request of ours that comes back, at the callback address or as an answer, says nothing.
+// A request of ours that comes back, at the callback address or as an answer, confirms nothing.
 func TestOurRequestIsNoCallbackAndNoAnswer(t *testing.T) {
 	for _, algorithm := range []string{"md5", "hmac-sha256", "rsa-sha256"} {
 		var body []byte

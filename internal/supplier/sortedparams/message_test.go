@@ -109,8 +109,8 @@ func manyXML(n int) string {
 	return b.String()
 }
 
-// A buyer chooses the remark; the supplier signs it. Cut at other places, the
-// same signed text says another sum.
+// A buyer chooses the remark; the supplier signs it. Cut at other places, the same signed text
+// gives another sum.
 func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
 	genuine := map[string]string{"a_remark": "x&order=O-1&state=OK&total=9999.00&trade=T-1&z_rest=", "order": "O-1", "state": "NO", "total": "0.01", "trade": "T-1"}
 	forged := map[string]string{"a_remark": "x", "order": "O-1", "state": "OK", "total": "9999.00", "trade": "T-1", "z_rest": "&order=O-1&state=NO&total=0.01&trade=T-1"}
@@ -154,8 +154,8 @@ func TestTraceNamesParametersAndHoldsNoValues(t *testing.T) {
 	}
 }
 
-// FuzzParse sends anything in every format: nothing unsigned is ever believed,
-// and nothing panics.
+// FuzzParse sends anything in every format: nothing unsigned is ever accepted, and nothing
+// panics.
 func FuzzParse(f *testing.F) {
 	formats := []string{"form", "query", "json", "xml"}
 	for _, body := range []string{
