@@ -83,7 +83,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{endpoint("name: crm, url: https://b, channel: pigeon"), `merchants[0].notify.endpoints[0].channel: "pigeon" is not known; use webhook or bus`},
 		{endpoint("name: crm, url: https://b, channel: bus"), "merchants[0].notify.endpoints[0].url: a bus has no https"},
 		{endpoint("name: crm, url: bus:7, channel: bus, credentials: { key: a }"), "merchants[0].notify.endpoints[0].credentials: a bus wants a ticket"},
-		{endpoint("name: crm, url: https://b, digest: 1h"), "merchants[0].notify.endpoints[0].digest: only mails"},
+		{endpoint("name: crm, url: https://b, digest: 1h"), "merchants[0].notify.endpoints[0].digest: only the email channel supports digests"},
 		{endpoint("name: crm, url: https://b, digest: 1s"), "merchants[0].notify.endpoints[0].digest: use a duration from 10s to 24h"},
 		{endpoint("url: https://b"), "merchants[0].notify.endpoints[0].name: missing"},
 		{endpoint("name: crm, url: https://b, weight: 0"), "weight: use a whole number from 1 to 100"},
