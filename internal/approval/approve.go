@@ -26,11 +26,12 @@ type Verdict struct {
 // deciding is a verdict with everything it concerns.
 type deciding struct {
 	Verdict
-	action Action
-	from   State // state of the approval
-	params any
-	said   said
-	live   *Live
+	action  Action
+	from    State // state of the approval
+	params  any
+	said    said
+	subject act.Subject // the object as it was approved
+	live    *Live
 }
 
 // Approve approves a proposal and carries it out, at once or, if it makes an outside call,
@@ -114,14 +115,14 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.params, err = action.params(a.Params); err != nil {
 		return nil, nil, err
 	}
-	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
-	if err == nil && !a.isOf(s, from) {
+	c.subject, err = action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	if err == nil && !a.isOf(c.subject, from) {
 		err = act.ErrChanged
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.live, err = d.ask(ctx, action, s, c.params); err != nil {
+	if c.live, err = d.ask(ctx, action, c.subject, c.params); err != nil {
 		return nil, nil, err
 	}
 	if c.live != nil && !c.live.Verified() && !c.said.Unverified {
@@ -226,8 +227,8 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 // people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
 func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
 	checker, maker := held[c.By.ID], held[a.Maker]
-	if a.Maker != 0 && (maker == nil || !d.o.Policy.Allows(maker.Role, c.action.Propose)) {
-		return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose), OfMaker: true}
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, roleOf(maker))); ok && a.Maker != 0 {
+		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
 	if checker == nil {
 		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}

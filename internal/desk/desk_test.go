@@ -308,3 +308,28 @@ func refund(r supplier.Ref) supplier.Answer {
 	a.Refunded = true
 	return a
 }
+
+// A maker who was demoted may still end what names no amount, and no more than that.
+func TestADemotedMakerDecidesNoMoney(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		o := k.order(order.Paid, "f1")
+		k.take(k.callback(o.OrderNo, "again-"+o.OrderNo, 1999, "f1"))
+		x := k.newest(exception.DuplicatePayment)
+		a, err := k.propose(access.Finance, wish(desk.ResolvedElsewhere, x.ID, `{"outcome":"refunded","reference":"RF-1","evidence":"a letter"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.exec("UPDATE operators SET role = ? WHERE name = ?", access.Ops, access.Finance)
+		var role *approval.RoleError
+		if got, err := k.approve(access.Lead, a); !errors.As(err, &role) || !role.OfMaker || role.Permission != access.ProposeMoney {
+			t.Errorf("approved: %+v, %v", got, err)
+		}
+		k.Want(t, 0, "SELECT count(*) FROM transfers WHERE ref LIKE 'elsewhere:%'")
+		k.exec("UPDATE operators SET role = ? WHERE name = ?", access.Finance, access.Finance)
+		if got, err := k.approve(access.Lead, a); err != nil || got.State != approval.Done { // the control
+			t.Errorf("approved: %+v, %v", got, err)
+		}
+		k.books()
+	})
+}
