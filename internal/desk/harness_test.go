@@ -42,6 +42,8 @@ type office struct {
 	keys  *seal.Keyring
 	// actions are the desk's actions.
 	actions []approval.Action
+	// fails is returned after an effect; nil = the effect stays.
+	fails error
 }
 
 func each(t *testing.T, test func(k *office)) {
@@ -64,6 +66,16 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 		t.Fatal(err)
 	}
 	k.actions = desk.Actions(desk.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker})
+	for i := range k.actions {
+		run := k.actions[i].Run
+		k.actions[i].Run = func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+			ran, err := run(ctx, tx, d, s)
+			if err == nil {
+				err = k.fails
+			}
+			return ran, err
+		}
+	}
 	k.desk = approval.NewDesk(approval.Options{
 		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return k.rules }, Life: time.Hour,
 		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
