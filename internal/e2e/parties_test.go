@@ -142,13 +142,19 @@ func callbackForm(supplier, no, trade string, amount int64) url.Values {
 	form := url.Values{
 		"account": {supplier}, "order": {no}, "trade": {trade}, "amount": {strconv.FormatInt(amount, 10)}, "status": {"OK"},
 	}
+	sign(supplier, form)
+	return form
+}
+
+// sign signs a message as its supplier does.
+func sign(supplier string, form url.Values) {
+	form.Del("sign")
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(form)) {
 		pairs = append(pairs, name+"="+form.Get(name))
 	}
 	sum := md5.Sum([]byte(strings.Join(pairs, "&") + "&key=" + supplierKey(supplier)))
 	form.Set("sign", hex.EncodeToString(sum[:]))
-	return form
 }
 
 func supplierKey(code string) string { return "key-of-" + code + "-0123456789" }
