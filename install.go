@@ -71,7 +71,6 @@ type applyCmd struct {
 	File   string        `arg:"" help:"The YAML file; - = standard input." type:"path"`
 	DryRun bool          `xor:"how" help:"Only print what would change, with the old and new value of each field; exit 3 if anything would."`
 	Force  bool          `xor:"how" help:"Also write entries that have not changed."`
-	As     string        `help:"The operator who proposes changes that need a second person (default: the command itself)." placeholder:"NAME"`
 	Wait   time.Duration `default:"10s" help:"How long to wait until all running servers use the change; 0 = do not wait." placeholder:"TIME"`
 }
 
@@ -95,7 +94,7 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return err
 	}
 	defer done()
-	env.Force, env.As = a.Force, a.As
+	env.Force, env.Token = a.Force, c.OperatorToken.Reveal()
 	if err := apply.Apply(ctx, env, file); err != nil || a.Wait == 0 {
 		return err
 	}

@@ -140,12 +140,20 @@ func (o *Operators) add(ctx context.Context, name, role, password string, oneTim
 		CreatedAt: now, UpdatedAt: now,
 	}
 	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		// Rows that were written by hand may differ in what a login does not.
+		var same int
+		if err := tx.NewRaw("SELECT count(*) FROM operators WHERE lower(trim(name)) = ?", name).Scan(ctx, &same); err != nil {
+			return err
+		}
+		if same > 0 {
+			return ErrExists
+		}
 		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
 			return err
 		}
 		return o.keep(ctx, tx, "operator.add", row)
 	})
-	if db.IsUnique(err) {
+	if db.IsUnique(err) || errors.Is(err, ErrExists) {
 		return ErrExists
 	}
 	if err != nil {

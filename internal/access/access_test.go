@@ -341,6 +341,8 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 			{"", Viewer, password, ErrName},
 			{"Li", Viewer, password, ErrName},
 			{"a b", Viewer, password, ErrName},
+			{" li", Viewer, password, ErrName},
+			{"li\n", Viewer, password, ErrName},
 			{"li", "root", password, ErrRole},
 			{"li", "", password, ErrRole},
 			{"li", Viewer, "eleven char", ErrPassword},
@@ -349,6 +351,21 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 		} {
 			if _, err := o.Add(t.Context(), c.name, c.role, c.password); !errors.Is(err, c.want) {
 				t.Errorf("add %q %q: %v, want %v", c.name, c.role, err, c.want)
+			}
+		}
+	})
+}
+
+// Two accounts whose names a reader takes for one would make one person two.
+func TestNoTwoOperatorsDifferInCaseOrBlanksOnly(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		o := operatorsOf(t, d)
+		for i, stored := range []string{"Wang", " zhao "} { // rows that were written by hand
+			if _, err := d.NewInsert().Model(&Operator{ID: int64(i + 1), Name: stored, Role: Lead}).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.Add(t.Context(), strings.ToLower(strings.TrimSpace(stored)), Finance, password); !errors.Is(err, ErrExists) {
+				t.Errorf("beside %q: %v", stored, err)
 			}
 		}
 	})

@@ -177,8 +177,10 @@ type Action struct {
 	// Params parses the parameters; nil = the action has none. Errors: *act.FieldError, with a
 	// field beginning with "params.".
 	Params func(json.RawMessage) (any, error)
-	// Fields are the names and types of the parameters, for forms.
+	// Fields are the names and types of the parameters, for forms. Asks reports whether a
+	// parameter applies to the object in its present state; nil = all do.
 	Fields map[string]string
+	Asks   func(s act.Subject, field string) bool
 	// Load returns the object: its version, money and merchant. Errors: act.ErrNotFound.
 	Load func(ctx context.Context, q bun.IDB, id string) (act.Subject, error)
 	// OrderNo returns the order in whose history the decision appears; nil = none.
@@ -195,6 +197,9 @@ type Action struct {
 	// Ask queries the supplier, outside any transaction; nil, like a nil answer, = nothing to
 	// query.
 	Ask func(ctx context.Context, s act.Subject, params any) (*Live, error)
+	// Lock takes the locks that come before the object's, such as that of its order: before
+	// Hold, and before Run. nil = there are none.
+	Lock func(ctx context.Context, tx db.Tx, s act.Subject, params any) error
 	// Hold marks the object as proposed; Free undoes that when a proposal ends without effect.
 	// nil = the object is not marked. The version after Hold is the one that is approved.
 	Hold, Free func(ctx context.Context, tx db.Tx, a *Approval, s act.Subject) error
@@ -209,8 +214,7 @@ type Offer struct {
 	Params      any    `json:"params"` // name → type, for forms
 }
 
-// Proposal is what a maker proposes. A command of the installation (ID 0, name as in the audit)
-// may propose settings.
+// Proposal is what a maker, who is an operator, proposes.
 type Proposal struct {
 	Action   string
 	Object   string // kind of object; "" = that of the only action with this name

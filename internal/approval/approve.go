@@ -227,22 +227,29 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 // people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
 func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
 	checker, maker := held[c.By.ID], held[a.Maker]
-	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, roleOf(maker))); ok && a.Maker != 0 {
+	role := "" // of somebody who is gone: it may nothing
+	if maker != nil {
+		role = maker.Role
+	}
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok {
 		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
 	if checker == nil {
 		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}
 	}
-	if maker != nil && same(maker, checker) && !a.Alone && a.Second {
+	if same(maker, checker) && !a.Alone && a.Second {
 		return ErrOwn
 	}
 	c.By.Role = checker.Role
-	return d.mayDecide(c, a, roleOf(maker))
+	return d.mayDecide(c, a, maker.Role)
 }
 
 // approve writes the approval and carries it out.
 func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (after func(), err error) {
 	s, err := c.action.Load(ctx, tx, a.ObjectID)
+	if err == nil {
+		s, err = c.action.lock(ctx, tx, s, c.params)
+	}
 	if err == nil && !a.isOf(s, c.from) {
 		err = act.ErrChanged
 	}

@@ -65,9 +65,11 @@ func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 		if a.Object != object || by.Token != nil || d.mayPropose(a, s, by.Role) != nil || a.fits(s) != nil {
 			continue
 		}
-		params := maps.Clone(a.Fields)
-		if params == nil {
-			params = map[string]string{}
+		params := map[string]string{}
+		for name, kind := range a.Fields {
+			if a.Asks == nil || a.Asks(s, name) {
+				params[name] = kind
+			}
 		}
 		if a.Evidence {
 			params["evidence"] = "text"
@@ -102,13 +104,13 @@ func (d *Desk) waits(s act.Subject) bool {
 	return s.TypedAmount() != "" && (limit == 0 || s.Amount > limit)
 }
 
-// person admits operators, and commands for proposals of settings. Errors: ErrPerson,
-// *act.Denied.
+// person admits operators only: a command is not a person, and names the operator who runs it.
+// Errors: ErrPerson, *act.Denied.
 func (d *Desk) person(by act.Actor, a Action) error {
-	if by.Token != nil || by.ID == 0 && !isCommand(by, a) {
+	if by.Token != nil || by.ID == 0 {
 		return ErrPerson
 	}
-	if by.ID != 0 && !d.o.Policy.Allows(by.Role, a.Propose) {
+	if !d.o.Policy.Allows(by.Role, a.Propose) {
 		return &act.Denied{Permission: a.Propose, Roles: d.o.Policy.RolesWith(a.Propose)}
 	}
 	return nil
@@ -127,11 +129,6 @@ func (d *Desk) mayPropose(a Action, s act.Subject, role string) error {
 	return nil
 }
 
-// isCommand reports whether a command proposes settings: whoever has the master key may.
-func isCommand(by act.Actor, a Action) bool {
-	return by.ID == 0 && a.Propose == access.ProposeSettings && strings.HasPrefix(by.Name, "command:")
-}
-
 // checks reports whether a person of role checker may approve what a person of role maker
 // proposed. Errors: *RoleError.
 func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
@@ -145,22 +142,16 @@ func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
 }
 
 // same reports whether two accounts belong to one person.
-func same(a, b *access.Operator) bool { return a.ID == b.ID || strings.EqualFold(a.Name, b.Name) }
+func same(a, b *access.Operator) bool {
+	return a.ID == b.ID || strings.EqualFold(strings.TrimSpace(a.Name), strings.TrimSpace(b.Name))
+}
 
-// hasChecker reports whether an enabled operator may approve what the maker proposes; a nil
-// maker is a command.
+// hasChecker reports whether an enabled operator may approve what the maker proposes.
 func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, unverified bool) (bool, error) {
 	all, err := access.Enabled(ctx, tx)
 	return slices.ContainsFunc(all, func(op access.Operator) bool {
-		return (maker == nil || !same(maker, &op)) && d.checks(a, roleOf(maker), op.Role, unverified) == nil
+		return !same(maker, &op) && d.checks(a, maker.Role, op.Role, unverified) == nil
 	}), err
-}
-
-func roleOf(op *access.Operator) string {
-	if op == nil {
-		return ""
-	}
-	return op.Role
 }
 
 // load finds an object that the actor may see. Errors: act.ErrNotFound.

@@ -113,10 +113,8 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 	if s, err = load(ctx, d.o.DB.Read, w.action, p.ObjectID, p.By); err != nil {
 		return w, s, err
 	}
-	if p.By.ID != 0 {
-		if err = d.mayPropose(w.action, s, p.By.Role); err != nil {
-			return w, s, err
-		}
+	if err = d.mayPropose(w.action, s, p.By.Role); err != nil {
+		return w, s, err
 	}
 	return w, s, d.fits(ctx, d.o.DB.Read, w, s)
 }
@@ -202,18 +200,19 @@ func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*L
 
 // propose writes a proposal, and carries it out if no second person is needed.
 func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, after func(), err error) {
-	var maker *access.Operator
-	if w.By.ID != 0 {
-		held, err := d.o.Operators.Hold(ctx, tx, w.By.ID)
-		if err != nil {
-			return nil, nil, err
-		}
-		if maker = held[w.By.ID]; maker == nil || !d.o.Policy.Allows(maker.Role, w.action.Propose) {
-			return nil, nil, &act.Denied{Permission: w.action.Propose, Roles: d.o.Policy.RolesWith(w.action.Propose)}
-		}
+	people, err := d.o.Operators.Hold(ctx, tx, w.By.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	maker := people[w.By.ID]
+	if maker == nil || !d.o.Policy.Allows(maker.Role, w.action.Propose) {
+		return nil, nil, &act.Denied{Permission: w.action.Propose, Roles: d.o.Policy.RolesWith(w.action.Propose)}
 	}
 	s, err := load(ctx, tx, w.action, w.ObjectID, w.By)
-	if err == nil && maker != nil {
+	if err == nil {
+		s, err = w.action.lock(ctx, tx, s, w.params)
+	}
+	if err == nil {
 		err = d.mayPropose(w.action, s, maker.Role)
 	}
 	if err == nil {
@@ -241,7 +240,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		if err != nil {
 			return nil, nil, err
 		}
-	} else if a.Alone && w.said.Unverified && roleOf(maker) != access.Lead {
+	} else if a.Alone && w.said.Unverified && maker.Role != access.Lead {
 		return nil, nil, &RoleError{Permission: w.action.Approve, Roles: []string{access.Lead}}
 	}
 	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {
@@ -273,6 +272,17 @@ func answerOf(live *Live) map[string]any {
 		answer = "not_asked"
 	}
 	return map[string]any{"live": answer}
+}
+
+// lock takes the locks that come before the object's, and reloads the object.
+func (a Action) lock(ctx context.Context, tx db.Tx, s act.Subject, params any) (act.Subject, error) {
+	if a.Lock == nil {
+		return s, nil
+	}
+	if err := a.Lock(ctx, tx, s, params); err != nil {
+		return s, err
+	}
+	return a.Load(ctx, tx, s.ID)
 }
 
 // hold marks the object as proposed and reloads it.

@@ -58,6 +58,20 @@ func (d *Desk) Find(ctx context.Context, id int64, by act.Actor) (*Approval, err
 	return a, err
 }
 
+// Subject is what an approval is about as it is now. Errors: act.ErrNotFound.
+func (d *Desk) Subject(ctx context.Context, id int64, by act.Actor) (*Approval, act.Subject, error) {
+	a, err := d.Find(ctx, id, by)
+	if err != nil {
+		return nil, act.Subject{}, err
+	}
+	action, err := d.action(a.Object, a.Action)
+	if err != nil {
+		return nil, act.Subject{}, err
+	}
+	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	return a, s, err
+}
+
 func scan(ctx context.Context, q *bun.SelectQuery, id int64) (*Approval, error) {
 	a := new(Approval)
 	err := q.Model(a).Where("ap.id = ?", id).Scan(ctx)

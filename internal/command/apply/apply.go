@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/act"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
@@ -41,10 +42,10 @@ type Env struct {
 	Defaults    settings.Defaults
 	// Force also writes suppliers, merchants and subscriptions that have not changed.
 	Force bool
-	// As is the operator who proposes the changes that need a second person; "" = the command
-	// itself. Life is how long their proposals wait.
-	As   string
-	Life time.Duration
+	// Token is the personal token of the operator who proposes the changes that need a second
+	// person. Life is how long their proposals wait.
+	Token string
+	Life  time.Duration
 	// Out gets one line per entry (created, changed, opened or unchanged) and one per field
 	// that is proposed.
 	Out io.Writer
@@ -107,23 +108,25 @@ func Apply(ctx context.Context, env Env, f File) error {
 	ctx, cancel := context.WithTimeout(ctx, busy)
 	defer cancel()
 	sum := sha256.Sum256(f.Text)
-	act := audit.Act{
+	record := audit.Act{
 		Actor: audit.Command(), Action: "settings.apply", Object: "file", ObjectID: f.Name,
 		Params: map[string]any{"sha256": hex.EncodeToString(sum[:])},
 	}
-	by, err := env.maker(ctx)
-	if err != nil {
-		return err
-	}
 	files := newKeyFiles(f.Dir)
 	var d *declaration
+	var by act.Actor
 	var outcomes []settings.Outcome
-	err = untilFree(ctx, f, func() (err error) {
+	err := untilFree(ctx, f, func() (err error) {
 		if d, err = plan(ctx, env.settings(), f, files); err != nil {
 			return err
 		}
+		if len(d.waits) > 0 { // before anything is applied: a file is not done by halves for want of a token
+			if by, err = env.maker(ctx); err != nil {
+				return err
+			}
+		}
 		return env.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
-			outcomes, err = d.stored.Commit(ctx, tx, d.changes, env.Force, act)
+			outcomes, err = d.stored.Commit(ctx, tx, d.changes, env.Force, record)
 			return err
 		})
 	})

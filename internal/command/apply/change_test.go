@@ -33,7 +33,7 @@ func TestAnApprovedChangeIsExactlyTheEntry(t *testing.T) {
 			t.Errorf("before it is approved: %+v", m.Settings)
 		}
 		a := g.last()
-		if a.ObjectID != "merchant m1" || a.MerchantID != m.ID || a.Maker != 0 || !strings.Contains(string(a.Params), `"field":"notify.urls"`) || !strings.Contains(string(a.Params), `"new":"digest `) {
+		if a.ObjectID != "merchant m1" || a.MerchantID != m.ID || a.Maker != g.people["ada"].ID || !strings.Contains(string(a.Params), `"field":"notify.urls"`) || !strings.Contains(string(a.Params), `"new":"digest `) {
 			t.Errorf("%+v %s", a, a.Params)
 		}
 		g.canary(keyM2, "canary-of-the-supplier", "hidden-token")
@@ -155,17 +155,25 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		changed := text(strings.Replace(whole, keyM1, keyM2, 1))
-		g.env.As = "nobody"
-		if err := Apply(t.Context(), g.env, changed); err == nil || !strings.Contains(err.Error(), "--as nobody: there is no enabled operator") {
-			t.Errorf("err = %v", err)
+		ada := g.env.Token
+		for what, token := range map[string]string{"without a token": "", "with another one": "bso_" + strings.Repeat("0", 52), "with no token": "ada"} {
+			g.env.Token = token
+			if err := Apply(t.Context(), g.env, changed); !errors.Is(err, approval.ErrPerson) || !strings.Contains(err.Error(), "BACKSTOP_OPERATOR_TOKEN") {
+				t.Errorf("%s: err = %v", what, err)
+			}
 		}
-		g.env.As = "lu"
+		g.env.Token = g.token("lu")
 		var denied *act.Denied
-		if err := Apply(t.Context(), g.env, changed); !errors.As(err, &denied) || !strings.Contains(err.Error(), "use --as with an operator of one of the roles admin") {
+		if err := Apply(t.Context(), g.env, changed); !errors.As(err, &denied) || !strings.Contains(err.Error(), "an operator of role admin") {
 			t.Errorf("err = %v", err)
 		}
 		g.none("approvals")
-		g.env.As = "ada"
+		g.env.Token = ada
+		g.exec("UPDATE operators SET disabled_at = 1 WHERE name = 'ada'")
+		if err := Apply(t.Context(), g.env, changed); !errors.Is(err, approval.ErrPerson) {
+			t.Errorf("disabled: err = %v", err)
+		}
+		g.exec("UPDATE operators SET disabled_at = NULL WHERE name = 'ada'")
 		g.apply(string(changed.Text))
 		a := g.last()
 		if a.Maker != g.people["ada"].ID {
@@ -175,6 +183,36 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 		g.mustApprove(a)
+
+		// What waits is taken back by who proposed it.
+		g.apply(strings.Replace(whole, keyM1, keyM2, 1)) // nothing differs by now
+		g.apply(whole)
+		a = g.last()
+		no := approval.Verdict{ID: a.ID, Reason: "it was the wrong file", By: g.people["lu"]}
+		if _, err := g.desk().Withdraw(t.Context(), no); !errors.Is(err, approval.ErrMaker) {
+			t.Errorf("taken back by another one: %v", err)
+		}
+		no.By = g.people["ada"]
+		if a, err := g.desk().Withdraw(t.Context(), no); err != nil || a.State != approval.Withdrawn {
+			t.Errorf("%+v, %v", a, err)
+		}
+		g.none("setting_changes")
+	})
+}
+
+// A file of which something waits is not applied by halves for want of a token.
+func TestWithoutATokenNothingOfTheFileIsApplied(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		g := newGuarded(t, d)
+		g.env.Token = ""
+		err := Apply(t.Context(), g.env, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole)))
+		if !errors.Is(err, approval.ErrPerson) || count(t, d, "SELECT count(*) FROM merchants WHERE name = 'Galaxy Hall'") != 0 {
+			t.Errorf("err = %v", err)
+		}
+		g.apply(strings.Replace(whole, "Galaxy Mall", "Galaxy Hall", 1)) // of which nothing waits
+		if count(t, d, "SELECT count(*) FROM merchants WHERE name = 'Galaxy Hall'") != 1 {
+			t.Error("what does not wait needs a token")
+		}
 	})
 }
 
@@ -278,6 +316,7 @@ func TestSecretsThatDoNotOpenStay(t *testing.T) {
 		old := g.env.Keys
 		g.exec("DELETE FROM master_key")
 		g.env.Keys = keyring(t, 2)
+		g.env.Token = g.token("ada")
 		g.want(g.notUnchanged(g.apply(strings.Replace(whole, "kind: fake", "kind: fake\n    query_rate: 3/s", 1))),
 			"supplier wx-main changed: query_rate", "supplier wx-main config proposed apr_", "merchant m1 signing_secret proposed apr_")
 		g.env.Keys = old

@@ -71,21 +71,20 @@ func (d *declaration) reported(outcomes []settings.Outcome) []settings.Outcome {
 	return slices.DeleteFunc(outcomes, func(o settings.Outcome) bool { return o.What == settings.Unchanged && d.waiting(o.Object) != nil })
 }
 
-// maker returns who proposes: the operator As, or the command if As is empty.
+// maker returns the operator whose token was given: a name alone would let one person be both.
 func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
-	if e.As == "" {
-		return act.Actor{Name: audit.Command()}, nil
+	const how = "set BACKSTOP_OPERATOR_TOKEN to a personal token (backstop operator token NAME) of who proposes"
+	if e.Token == "" {
+		return by, fmt.Errorf("%w: changes of this file wait for a second person: %s", approval.ErrPerson, how)
 	}
-	all, err := access.Enabled(ctx, e.DB.Read)
+	op, err := access.NewPersonalTokens(e.DB, e.Keys).Find(ctx, e.Token)
+	if errors.Is(err, access.ErrSession) {
+		return by, fmt.Errorf("%w: the token of BACKSTOP_OPERATOR_TOKEN has expired, was revoked, or is of nobody who is enabled: %s", approval.ErrPerson, how)
+	}
 	if err != nil {
 		return by, err
 	}
-	for _, op := range all {
-		if op.Name == e.As {
-			return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}, nil
-		}
-	}
-	return by, fmt.Errorf("--as %s: there is no enabled operator with that name", e.As)
+	return act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}, nil
 }
 
 // proposer makes the proposals of one file.
@@ -157,7 +156,7 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 	})
 	var denied *act.Denied
 	if errors.As(err, &denied) {
-		err = fmt.Errorf("operator %s may not propose it: use --as with an operator of one of the roles %s: %w", p.env.As, strings.Join(denied.Roles, ", "), err)
+		err = fmt.Errorf("%s may not propose it: use a token of an operator of role %s: %w", p.by.Name, strings.Join(denied.Roles, ", "), err)
 	}
 	return a, err
 }

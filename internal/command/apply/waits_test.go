@@ -43,10 +43,21 @@ func newGuarded(t *testing.T, d *db.DB) *guarded {
 		}
 		g.people[op.Name] = act.Actor{Name: "operator:" + op.Name, ID: op.ID, Role: op.Role}
 	}
+	g.env.Token = g.token("ada")
 	g.apply(whole)
 	g.order()
 	g.want(g.apply(approvalOn), "approval changed: apply")
 	return g
+}
+
+// token makes a personal token of an operator.
+func (g *guarded) token(name string) string {
+	g.Helper()
+	token, err := access.NewPersonalTokens(g.env.DB, g.env.Keys).Add(g.Context(), name, time.Hour)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return token
 }
 
 func (g *guarded) order() {
