@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +34,7 @@ type unverified struct {
 
 type amountParams struct {
 	Amount int64 `json:"amount"` // minor units
+	Late   bool  `json:"late"`   // the order has ended: that is waived, too
 	unverified
 }
 
@@ -51,21 +51,24 @@ type evidenceParams struct {
 func (d *desk) ofMoney() []approval.Action {
 	return []approval.Action{
 		{
-			Name: AcceptLate, Params: params[unverified], Ask: d.askMessage,
+			Name: AcceptLate, Params: params[unverified], Ask: d.askMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.LatePayment && s.Order != nil && (s.Order.Status == order.Closed || s.Order.Status == order.Failed)
 			}),
 			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Late: true} }),
 		},
 		{
-			Name: AcceptAmount, Fields: map[string]string{"amount": "integer"}, Params: params[amountParams], Check: checkAmount, Ask: d.askMessage,
+			Name: AcceptAmount, Fields: map[string]string{"amount": "integer", "late": "boolean"}, Params: params[amountParams], Check: checkAmount, Ask: d.askMessage, Lock: d.lockOrder,
+			Asks: func(s act.Subject, field string) bool {
+				return field != "late" || !s.Value.(*Subject).Order.Status.Open()
+			},
 			Offered: undecided(func(s *Subject) bool {
-				return s.Exception.Kind == exception.AmountMismatch && s.Order != nil && s.Order.Status.Open()
+				return s.Exception.Kind == exception.AmountMismatch && s.Order != nil && s.Order.Status != order.Paid
 			}),
-			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Amount: true} }),
+			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{Amount: true, Late: p.(amountParams).Late} }),
 		},
 		{
-			Name: Attach, Fields: map[string]string{"order_no": "text"}, Params: params[attachParams], Check: checkAttach, Ask: d.askMessage,
+			Name: Attach, Fields: map[string]string{"order_no": "text"}, Params: params[attachParams], Check: checkAttach, Ask: d.askMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
 			}),
@@ -103,11 +106,6 @@ func needsMoney(s act.Subject) access.Permission {
 func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
 	return func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 		about, w := s.Value.(*Subject), waive(a.Params)
-		no := cmp.Or(w.OrderNo, about.orderNo())
-		// Orders are locked before exceptions, as everywhere.
-		if _, err := order.ByNos(ctx, tx, d.o.DB, []string{no}); err != nil {
-			return approval.Ran{}, err
-		}
 		m, err := d.message(ctx, tx, about)
 		if err != nil {
 			return approval.Ran{}, err
@@ -118,6 +116,16 @@ func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Contex
 		}
 		return d.confirm(ctx, tx, m)
 	}
+}
+
+// lockOrder locks the order that a message would pay before its exception, as callbacks do.
+func (d *desk) lockOrder(ctx context.Context, tx db.Tx, s act.Subject, params any) error {
+	no := s.Value.(*Subject).orderNo()
+	if p, ok := params.(attachParams); ok {
+		no = p.OrderNo
+	}
+	_, err := order.ByNos(ctx, tx, d.o.DB, []string{no})
+	return err
 }
 
 // decide ends the exception as approved.
@@ -138,21 +146,32 @@ func (d *desk) message(ctx context.Context, q bun.IDB, s *Subject) (*payment.Mes
 	if err != nil {
 		return nil, err
 	}
+	var detail struct {
+		TradeNo string `json:"trade_no"`
+	}
+	_ = json.Unmarshal(x.Detail, &detail) // empty where it cannot be read, as when its money was held
 	c := supplier.Callback{
-		OrderRef: x.OrderNo, TradeNo: x.Subject, Amount: x.Amount, Currency: x.Currency, Status: supplier.Paid, Identity: entry.Adapter.Identity(),
+		OrderRef: x.OrderNo, TradeNo: detail.TradeNo, Amount: x.Amount, Currency: x.Currency, Status: supplier.Paid, Identity: entry.Adapter.Identity(),
 	}
 	for _, a := range attempts[x.OrderID] {
-		if a.SupplierTradeNo == c.TradeNo {
+		if a.SupplierTradeNo == c.TradeNo && c.TradeNo != "" {
 			c.OrderRef = a.Reference()
 		}
 	}
 	return &payment.Message{Supplier: entry, Content: c}, nil
 }
 
-// checkAmount requires the amount of the message.
+// checkAmount requires the amount of the message, and that a payment that came late is accepted
+// as such by name.
 func checkAmount(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
-	if p.(amountParams).Amount != s.Amount {
+	is, o := p.(amountParams), s.Value.(*Subject).Order
+	switch late := !o.Status.Open(); {
+	case is.Amount != s.Amount:
 		return wrong("amount", fmt.Sprintf("the message is about %s %s: give %d", s.TypedAmount(), s.Currency, s.Amount))
+	case late && !is.Late:
+		return wrong("late", fmt.Sprintf("the order is %s: set it to accept the payment although it came late", o.Status))
+	case is.Late && !late:
+		return wrong("late", fmt.Sprintf("the order is %s: the payment is not late", o.Status))
 	}
 	return nil
 }

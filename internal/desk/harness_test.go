@@ -60,11 +60,6 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	k.Fakes["f1"].Says(supplier.AnswerNotFound)
 	worker := advance.New(advance.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps, Log: slog.New(slog.DiscardHandler), AskOnly: true})
 	k.keys = sealtest.Ring(t, 1)
-	log := audit.New(d, k.keys)
-	policy, err := access.NewPolicy()
-	if err != nil {
-		t.Fatal(err)
-	}
 	k.actions = desk.Actions(desk.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker})
 	for i := range k.actions {
 		run := k.actions[i].Run
@@ -76,10 +71,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 			return ran, err
 		}
 	}
-	k.desk = approval.NewDesk(approval.Options{
-		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return k.rules }, Life: time.Hour,
-		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
-	}, k.actions...)
+	k.desk = k.deskOf(k.actions)
 	for i, role := range append(slices.Clone(access.Roles), "lead2") {
 		name := role
 		if role == "lead2" {
@@ -88,6 +80,19 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 		k.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)", 100+i, name, role)
 	}
 	return k
+}
+
+func (k *office) deskOf(actions []approval.Action) *approval.Desk {
+	k.t.Helper()
+	log := audit.New(k.DB, k.keys)
+	policy, err := access.NewPolicy()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return approval.NewDesk(approval.Options{
+		DB: k.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return k.rules }, Life: time.Hour,
+		Operators: access.NewOperators(k.DB, log), Log: slog.New(slog.DiscardHandler),
+	}, actions...)
 }
 
 func (k *office) exec(query string, args ...any) {

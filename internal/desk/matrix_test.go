@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/approval"
+	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
@@ -43,6 +44,10 @@ func (k *office) cases() map[string][]fitting {
 		desk.AcceptLate: {{exception.LatePayment, "19.99", plain(`{}`), func() string { _, x := k.late(); return fmt.Sprint(x.ID) }}},
 		desk.AcceptAmount: {{exception.AmountMismatch, "21.00", plain(`{"amount":2100}`), func() string {
 			o := k.order(order.Paying, "f1")
+			k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 2100, "f1"))
+			return fmt.Sprint(k.newest(exception.AmountMismatch).ID)
+		}}, {exception.AmountMismatch, "21.00", plain(`{"amount":2100,"late":true}`), func() string {
+			o := k.order(order.Closed, "f1")
 			k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 2100, "f1"))
 			return fmt.Sprint(k.newest(exception.AmountMismatch).ID)
 		}}},
@@ -82,7 +87,11 @@ func (k *office) unchanged(what string, tries map[string]func() error) {
 // Every action, in every state of its object, by every role, as the policy and the tables of
 // moves say. A refused attempt changes nothing.
 func TestEveryActionInEveryStateByEveryRole(t *testing.T) {
-	k := openBy(t, dbtest.Default(t), true)
+	dbtest.Both(t, everyAction)
+}
+
+func everyAction(t *testing.T, d *db.DB) {
+	k := openBy(t, d, true)
 	policy, err := access.NewPolicy()
 	if err != nil {
 		t.Fatal(err)

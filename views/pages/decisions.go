@@ -54,8 +54,8 @@ var decisions = map[string]decision{
 	},
 	"accept_amount": {
 		text.Text{ZH: "按实付金额入账", EN: "Accept the amount that was paid"},
-		text.Text{ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。", EN: "The order becomes paid with the amount that came; the ledger has that amount, and the notification has both."},
-		[]Param{{"amount", AmountParam}, unverifiedParam},
+		text.Text{ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。订单已结束的，须另外确认：关单后到账也一并接受，库存重新扣减。", EN: "The order becomes paid with the amount that came; the ledger has that amount, and the notification has both. Where the order has ended, that it came late is accepted by name, too, and the stock is taken again."},
+		[]Param{{"amount", AmountParam}, {"late", FlagParam}, unverifiedParam},
 	},
 	"attach": {
 		text.Text{ZH: "关联到订单", EN: "Attach to an order"},
@@ -111,6 +111,13 @@ var decisions = map[string]decision{
 
 // ParamsOf are the parameters of an action in the order of its form.
 func ParamsOf(action string) []Param { return decisions[action].params }
+
+// asked reports whether an offer asks for a parameter: some fit a thing only as it is.
+func asked(o approval.Offer, param Param) bool {
+	fields, _ := o.Params.(map[string]string)
+	_, ok := fields[param.Name]
+	return ok
+}
 
 // actionText names an action.
 func actionText(action string) text.Text {
@@ -187,7 +194,7 @@ func isUnverified(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &params) == nil && params.Unverified
 }
 
-var paramOrder = []string{"order_no", "trade_no", "amount", "outcome", "reference", "evidence", "unverified"}
+var paramOrder = []string{"order_no", "trade_no", "amount", "late", "outcome", "reference", "evidence", "unverified"}
 
 var paramWords = map[string]text.Text{
 	"order_no":   text.OrderNo,
@@ -197,6 +204,13 @@ var paramWords = map[string]text.Text{
 	"reference":  text.Proof,
 	"evidence":   text.Evidence,
 	"unverified": {ZH: "未经渠道证实", EN: "Not verified by the supplier"},
+	"late":       {ZH: "关单后到账也接受", EN: "Accepted although it came late"},
+}
+
+// flagWords are what the boxes of a form say.
+var flagWords = map[string]text.Text{
+	"unverified": tUnverifiedHow,
+	"late":       {ZH: "订单已结束：关单后到账也一并接受", EN: "The order has ended: accept as well that the payment came late"},
 }
 
 // endings are how a matter ended elsewhere.

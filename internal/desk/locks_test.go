@@ -1,0 +1,84 @@
+package desk_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/desk"
+	"backstop/internal/exception"
+	"backstop/internal/order"
+	"backstop/internal/settings"
+)
+
+// untilBlocked waits until a transaction waits for what another one holds.
+func (k *office) untilBlocked() {
+	k.t.Helper()
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		if k.Count(k.t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0") > 0 {
+			return
+		}
+	}
+	k.t.Fatal("nothing waits")
+}
+
+// A house of one accepts late money while the supplier reports it once more: the callback has
+// the order and takes the exception next. Only PostgreSQL has two writers at a time.
+func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
+	for _, naive := range []bool{false, true} {
+		d := dbtest.Postgres(t)
+		k := open(t, d)
+		k.AddSKU(t, "tea", 10)
+		k.rules = settings.Rules{Above: map[string]settings.Above{"CNY": {Amount: 100_000}}}
+		o, x := k.late()
+		actions := slices.Clone(k.actions)
+		for i := range actions {
+			actions[i].Ask = nil // its answer is confirmed before, under a lock of its own
+			if naive {
+				actions[i].Lock = nil
+			}
+		}
+		decides := k.deskOf(actions)
+		ended := make(chan error, 1)
+		callback := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			if _, err := order.ByIDs(ctx, tx, d, []int64{o.ID}); err != nil {
+				return err
+			}
+			go func() {
+				p := wish(desk.AcceptLate, x.ID, `{}`)
+				p.By = k.person(access.Finance)
+				a, err := decides.Propose(context.Background(), p)
+				if err == nil && (a.State != approval.Done || !a.Alone) {
+					t.Errorf("%+v", a)
+				}
+				ended <- err
+			}()
+			k.untilBlocked()
+			again := &exception.Item{
+				Kind: x.Kind, SupplierID: x.SupplierID, OrderID: x.OrderID, OrderNo: x.OrderNo, MerchantID: x.MerchantID, Subject: x.Subject, Amount: x.Amount, Currency: x.Currency,
+			}
+			w := tx.Writes()
+			exception.Open(tx, w, d, []*exception.Item{again})
+			return w.Exec(ctx)
+		})
+		decided := <-ended
+		if naive {
+			if !db.IsConflict(callback) && !db.IsConflict(decided) {
+				t.Errorf("without the lock they do not wait for each other: %v, %v", callback, decided)
+			}
+			continue
+		}
+		if callback != nil || decided != nil {
+			t.Errorf("the callback: %v; the decision: %v", callback, decided)
+		}
+		if got := k.reload(o); got.Status != order.Paid {
+			t.Errorf("the order is %s", got.Status)
+		}
+		k.books()
+	}
+}
