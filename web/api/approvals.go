@@ -3,9 +3,12 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/desk"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -149,10 +152,46 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 			return f.err
 		}
 		a, err := decide(c.UserContext(), v)
+		if errors.Is(err, act.ErrChanged) {
+			return s.changed(c, err, func() (any, error) { return s.decidedOn(c, v) })
+		}
 		if err != nil {
 			return err
 		}
 		return s.answerApproval(c, a)
+	}
+}
+
+// subjectView is what an approval is about if the API has no object of its own for it.
+type subjectView struct {
+	Object   string  `json:"object"`
+	ID       string  `json:"id"`
+	Version  int64   `json:"version"`
+	Amount   *int64  `json:"amount"`
+	Currency *string `json:"currency"`
+}
+
+// decidedOn returns what an approval is about in its present state; nil = it no longer exists.
+func (s *handlers) decidedOn(c *fiber.Ctx, v approval.Verdict) (any, error) {
+	a, about, err := s.Approvals.Subject(c.UserContext(), v.ID, v.By)
+	if errors.Is(err, act.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch x := about.Value.(type) {
+	case *desk.Subject:
+		if x.Exception != nil {
+			return s.exceptionOf(c, x.Exception.ID)
+		}
+		return s.orderOf(c.UserContext(), x.Order)
+	default:
+		view := subjectView{Object: a.Object, ID: about.ID, Version: about.Version, Currency: orNull(about.Currency)}
+		if about.Currency != "" {
+			view.Amount = &about.Amount
+		}
+		return view, nil
 	}
 }
 
@@ -168,6 +207,7 @@ func (s *handlers) approvalRoutes() []web.Route {
 		decide("approve", s.onApproval(s.approve, "hash", "reason")),
 		decide("reject", s.onApproval(s.reject, "reason")),
 		decide("withdraw", s.onApproval(s.withdraw, "reason")),
+		decide("again", s.onApproval(s.again, "hash", "reason")),
 	}
 }
 
@@ -178,6 +218,10 @@ func (s *handlers) approve(ctx context.Context, v approval.Verdict) (*approval.A
 
 func (s *handlers) reject(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
 	return s.Approvals.Reject(ctx, v)
+}
+
+func (s *handlers) again(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
+	return s.Approvals.Again(ctx, v)
 }
 
 func (s *handlers) withdraw(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ func (h *harness) decisions(live *approval.Live) {
 		},
 		Ask: func(context.Context, act.Subject, any) (*approval.Live, error) { return live, nil },
 		Run: func(ctx context.Context, tx db.Tx, _ approval.Decided, s act.Subject) (approval.Ran, error) {
+			if h.refuses != nil {
+				return approval.Ran{}, h.refuses
+			}
 			_, err := tx.NewRaw("UPDATE merchants SET name = 'new', updated_at = updated_at + 1 WHERE code = ?", s.ID).Exec(ctx)
 			return approval.Ran{Result: map[string]string{"name": "new"}}, err
 		},
@@ -165,6 +169,20 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
+	// What has changed meanwhile is in the answer, as it is.
+	exec := func(query string) {
+		t.Helper()
+		if _, err := h.DB.NewRaw(query).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("UPDATE merchants SET updated_at = updated_at + 5 WHERE code = 'm2'")
+	changed := h.Api(t, lead, "POST", approvals+"/"+b.No()+"/approve", fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, b.Hash))
+	if is, _ := changed.Object(t)["object"].(map[string]any); changed.Problem() != "409 changed" || len(is) != 5 || is["object"] != "merchant" || is["id"] != "m2" ||
+		is["version"] != float64(b.Version+5) || is["amount"] != 1998.0 || is["currency"] != "CNY" {
+		t.Errorf("%d %s", changed.Status, changed.Body)
+	}
+	exec("UPDATE merchants SET updated_at = updated_at - 5 WHERE code = 'm2'")
 	h.decisions(&approval.Live{Answer: "paid", Contradicts: true})
 	answer := h.Api(t, lead, "POST", approvals+"/"+b.No()+"/approve", fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, b.Hash))
 	if said, _ := answer.Object(t)["error"].(map[string]any); answer.Problem() != "409 live_says" || said["answer"] != "paid" {
@@ -172,5 +190,72 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	}
 	if got := h.Api(t, maker, "POST", approvals+"/"+b.No()+"/withdraw", ""); got.Status != 200 || got.Object(t)["state"] != "withdrawn" {
 		t.Errorf("%d %s", got.Status, got.Body)
+	}
+}
+
+// What was approved and failed is run again by the same route, with the hash that is shown.
+func TestAFailedApprovalIsRunAgain(t *testing.T) {
+	h := open(t)
+	h.decisions(nil)
+	fang, maker := h.person(t, "fang", access.Finance)
+	_, lead := h.person(t, "li", access.Lead)
+	_, ops := h.person(t, "otto", access.Ops)
+	service := h.token(t, "monitor,control,compensate")
+	a, err := h.Approvals.Propose(t.Context(), approval.Proposal{Action: "rename", ObjectID: "m1", Reason: "they asked for it", Amount: "19.98", By: fang})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, body := approvals+"/"+a.No(), fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, a.Hash)
+	if got := h.Api(t, lead, "POST", path+"/again", body).Problem(); got != "409 over" {
+		t.Errorf("of one that waits: %s", got)
+	}
+	h.refuses = errors.New("the disk is on fire")
+	failed := func(verb string, tries int) {
+		t.Helper()
+		got := h.Api(t, lead, "POST", path+"/"+verb, body)
+		if x := got.Object(t); got.Status != 200 || x["state"] != "failed" || x["error"] != "the disk is on fire" {
+			t.Errorf("%s: %d %s", verb, got.Status, got.Body)
+		}
+		var n int
+		if err := h.DB.NewRaw("SELECT tries FROM approvals").Scan(t.Context(), &n); err != nil || n != tries {
+			t.Errorf("%d tries, want %d, %v", n, tries, err)
+		}
+	}
+	failed("approve", 1)
+	for _, c := range []struct{ key, body, want string }{
+		{maker, body, "403 own_proposal"},
+		{ops, body, "403 role"},
+		{service, body, "403 person_needed"},
+		{lead, `{"hash":"00","reason":"seen and checked"}`, "409 hash"},
+		{lead, strings.Replace(body, "seen and checked", "yes", 1), "422 invalid_field reason"},
+		{lead, `{"no":7}`, "422 invalid_field no"},
+	} {
+		if got := h.Api(t, c.key, "POST", path+"/again", c.body).Problem(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.body, got, c.want)
+		}
+	}
+	failed("again", 2)
+	h.refuses = nil
+	if got := h.Api(t, lead, "POST", path+"/again", body); got.Status != 200 || got.Object(t)["state"] != "done" {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	if got := h.Api(t, lead, "POST", path+"/again", body).Problem(); got != "409 over" {
+		t.Errorf("of one that is done: %s", got)
+	}
+	// The third failure is the last one.
+	b, err := h.Approvals.Propose(t.Context(), approval.Proposal{Action: "rename", ObjectID: "m2", Reason: "they asked for it", Amount: "19.98", By: fang})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.refuses = errors.New("the disk is on fire")
+	path, body = approvals+"/"+b.No(), fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, b.Hash)
+	for i, verb := range []string{"approve", "again", "again"} {
+		got := h.Api(t, lead, "POST", path+"/"+verb, body)
+		if got.Status != 200 || got.Object(t)["state"] != "failed" {
+			t.Errorf("run %d: %d %s", i+1, got.Status, got.Body)
+		}
+	}
+	if got := h.Api(t, lead, "POST", path+"/again", body).Problem(); got != "409 over" {
+		t.Errorf("a fourth run: %s", got)
 	}
 }
