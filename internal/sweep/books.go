@@ -35,11 +35,11 @@ func (r *Runner) recount(ctx context.Context) (w wrong, err error) {
 func (w wrong) differences() (all []Difference) {
 	if n := len(w.untold); n > 0 {
 		f := w.untold[0]
-		all = append(all, Difference{untold, fmt.Sprintf("%d figures; of merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", n, f.Merchant, f.Orders, f.Amount, f.Currency, f.Counted, f.CountedM)})
+		all = append(all, Difference{What: untold, Detail: fmt.Sprintf("%d figures; of merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", n, f.Merchant, f.Orders, f.Amount, f.Currency, f.Counted, f.CountedM)})
 	}
 	if n := len(w.orders); n > 0 {
 		f := w.orders[0]
-		all = append(all, Difference{ordersNotified, fmt.Sprintf("%d figures; of %s in %s: %v by the rows, %v by the counters", n, f.Span, f.Currency, f.Rows, f.Counters)})
+		all = append(all, Difference{What: ordersNotified, Detail: fmt.Sprintf("%d figures; of %s in %s: %v by the rows, %v by the counters", n, f.Span, f.Currency, f.Rows, f.Counters)})
 	}
 	return all
 }
@@ -92,7 +92,7 @@ func (r *Runner) verify(ctx context.Context) (found []Difference, err error) {
 		if i.Violations == 0 {
 			continue
 		}
-		d := Difference{i.ID, fmt.Sprintf("%s: %d violations", i.Title, i.Violations)}
+		d := Difference{What: i.ID, Detail: fmt.Sprintf("%s: %d violations", i.Title, i.Violations), Rows: i.Rows}
 		if len(i.Examples) > 0 {
 			d.Detail += "; " + i.Examples[0]
 		}
@@ -113,7 +113,11 @@ func (r *Runner) report(ctx context.Context, rule string, found []Difference, co
 	err := r.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		items := make([]*exception.Item, len(found))
 		for i, f := range found {
-			items[i] = &exception.Item{Kind: exception.BooksDiffer, Subject: f.What, Detail: exception.Detail(map[string]any{"what": f.What, "detail": f.Detail})}
+			detail := map[string]any{"what": f.What, "detail": f.Detail}
+			if len(f.Rows) > 0 {
+				detail["rows"] = f.Rows
+			}
+			items[i] = &exception.Item{Kind: exception.BooksDiffer, Subject: f.What, Detail: exception.Detail(detail)}
 		}
 		w := tx.Writes()
 		exception.Open(tx, w, r.o.DB, items)

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
+	"backstop/internal/verify"
 
 	"github.com/uptrace/bun"
 )
@@ -87,6 +88,8 @@ type Pushed struct {
 type Difference struct {
 	What   string `json:"what"` // a figure, or an invariant of verify
 	Detail string `json:"detail"`
+	// Rows are what is wrong, for the exception.
+	Rows []verify.Row `json:"-"`
 }
 
 // Pushed returns what was pushed, in the order of Whats.

@@ -17,6 +17,7 @@ type claim struct {
 	where string // rows that it applies to; "" = all
 	wrong string // true if the claim is violated
 	what  string // the text of the violation
+	row   string // the row that it is about, as readRow takes it; "" = as its table says
 	args  []any  // of wrong
 }
 
@@ -126,19 +127,20 @@ func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64
 func (r *run) checkAgain(ctx context.Context, i *Invariant, c claim, suspects []int64) error {
 	for part := range slices.Chunk(suspects, 500) {
 		var still []struct {
-			ID   int64
-			What string
+			ID    int64
+			What  string
+			Named string
 		}
 		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
 		err := r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
-			return tx.NewRaw("SELECT x.id, "+c.what+" AS what FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
+			return tx.NewRaw("SELECT x.id, "+c.what+" AS what, "+cmp.Or(c.row, rowsOf[c.table], "''")+" AS named FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
 				args...).Scan(ctx, &still)
 		})
 		if err != nil {
 			return fmt.Errorf("check %s again: %w", c.table, err)
 		}
 		for _, s := range still {
-			i.violated(s.What)
+			i.violated(s.What, readRow(s.Named))
 		}
 	}
 	return nil

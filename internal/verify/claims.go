@@ -125,7 +125,6 @@ func paidClaims() []claim {
 		booked = "(SELECT count(*) FROM transfers t WHERE t.ref = 'paid:' || CAST(x.id AS TEXT))"
 		exact  = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN accounts b ON b.id = t.debit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
 			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND (b.code LIKE 'supplier:%' OR b.code LIKE 'suspense:%' AND (" + wasHeld + " > 0 OR x.supplier_trade_no = '' AND " + decided + ")) AND t.amount = x.paid_amount AND t.currency = x.currency)"
-		paidID = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 	)
 	imported := "(" + history.count("h", "h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported'") + " > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
 	return []claim{

@@ -18,8 +18,9 @@ import (
 // adds those after it and compares.
 
 // twice reports only what a check of sums finds twice in a row: a transaction that took longer
-// than the cut allows is complete by the second time.
-func twice(check func(context.Context, *Invariant) (map[string]string, error)) func(context.Context, *Invariant) error {
+// than the cut allows is complete by the second time. row returns what a key stands for; nil =
+// nothing that has a page.
+func twice(check func(context.Context, *Invariant) (map[string]string, error), row func(key string) Row) func(context.Context, *Invariant) error {
 	return func(ctx context.Context, i *Invariant) error {
 		first, err := check(ctx, i)
 		if err != nil || len(first) == 0 {
@@ -30,9 +31,14 @@ func twice(check func(context.Context, *Invariant) (map[string]string, error)) f
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(second)) {
-			if first[key] != "" {
-				i.violated(second[key])
+			if first[key] == "" {
+				continue
 			}
+			var is Row
+			if row != nil {
+				is = row(key)
+			}
+			i.violated(second[key], is)
 		}
 		return nil
 	}

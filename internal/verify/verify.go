@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,8 +27,11 @@ import (
 	"backstop/internal/settings"
 )
 
-// maxExamples is how many violations per invariant are shown.
-const maxExamples = 5
+// How many violations per invariant are shown, and how many rows are named.
+const (
+	maxExamples = 5
+	maxRows     = 100
+)
 
 // settled is the age above which no open transaction can commit an older row: far above the 30
 // s after which a statement is cancelled.
@@ -40,12 +44,16 @@ type Invariant struct {
 	Examined   int64    `json:"examined"` // rows
 	Violations int64    `json:"violations"`
 	Examples   []string `json:"examples"`        // at most five
+	Rows       []Row    `json:"rows,omitempty"`  // what is wrong, at most a hundred
 	Notes      []string `json:"notes,omitempty"` // what it does not prove, although nothing is wrong
 }
 
-func (i *Invariant) violated(what string) {
+func (i *Invariant) violated(what string, row Row) {
 	if i.Violations++; len(i.Examples) < maxExamples {
 		i.Examples = append(i.Examples, what)
+	}
+	if row.ID != "" && len(i.Rows) < maxRows && !slices.Contains(i.Rows, row) {
+		i.Rows = append(i.Rows, row)
 	}
 }
 
@@ -141,13 +149,13 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I1", "callbacks that were taken have their outcome", callbackClaims(), nil},
 		{"I2", "paid orders are notified, or will be, or have an exception", notifyClaims(r.db.Now(), parked), nil},
 		{"I3", "orders are paid at most once, and booked", paidClaims(), nil},
-		{"I4", "the ledger adds up", ledgerClaims(), twice(r.balances)},
-		{"I5", "stock adds up", nil, twice(r.stock)},
+		{"I4", "the ledger adds up", ledgerClaims(), twice(r.balances, accountRow)},
+		{"I5", "stock adds up", nil, twice(r.stock, nil)},
 		{"I6", "statuses changed by legal moves only", historyClaims(), nil},
 		{"I7", "notifications have one success mark", markClaims(), nil},
 		{"I8", "notifications are about what is committed", eventClaims(), nil},
 		{"I12", "decisions that ran had their people, once, and are on the record", approvalClaims(), nil},
-		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held)},
+		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held, heldRow)},
 		{"I15", "money is decided by an approval", decisionClaims(), nil},
 		{"audit", "the chain of the audit is unbroken", nil, r.acts},
 	} {
@@ -171,7 +179,7 @@ func (r *run) all(ctx context.Context) (Report, error) {
 
 // acts checks the audit chain.
 func (r *run) acts(ctx context.Context, i *Invariant) error {
-	extent, err := r.audit.Verify(ctx, r.db.Read, func(b audit.Break) { i.violated(b.String()) }, func(rows int64) {
+	extent, err := r.audit.Verify(ctx, r.db.Read, func(b audit.Break) { i.violated(b.String(), Row{}) }, func(rows int64) {
 		i.Examined = rows
 		r.report(i)
 	})

@@ -368,6 +368,14 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 						if (i.Violations > 0) != finds {
 							t.Errorf("settled %s: %s has %d violations\n%s", settled, i.ID, i.Violations, explain(report))
 						}
+						if unnamed := i.ID == "I5" || i.ID == "audit" || c.name == "attempt without delivery"; finds && !unnamed && len(i.Rows) == 0 {
+							t.Errorf("%s names no row: %q", i.ID, i.Examples)
+						}
+						for _, row := range i.Rows {
+							if row.Object == "" || row.ID == "" || i.Violations <= maxExamples && !strings.Contains(strings.Join(i.Examples, "\n"), row.ID) && row.Object != OfTrade && row.Object != OfException && row.Object != OfOrder {
+								t.Errorf("%s names the row %+v, and is about %q", i.ID, row, i.Examples)
+							}
+						}
 						if finds && (len(i.Examples) == 0 || strings.Contains(strings.Join(i.Examples, ""), "<nil>")) {
 							t.Errorf("examples: %q", i.Examples)
 						}
@@ -449,7 +457,7 @@ func TestExamplesAreFewAndViolationsCounted(t *testing.T) {
 		s.exec("UPDATE orders SET version = 7")
 		report := s.verify(time.Minute)
 		i := report.Invariants[5]
-		if i.ID != "I6" || i.Violations != 8 || len(i.Examples) != maxExamples {
+		if i.ID != "I6" || i.Violations != 8 || len(i.Examples) != maxExamples || len(i.Rows) != 8 {
 			t.Errorf("%+v", i)
 		}
 		if text := explain(report); !strings.Contains(text, "I6: … and 3 more") {

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/verify"
 	"backstop/views/ui"
 )
 
@@ -75,12 +76,63 @@ func (x ExceptionData) message(p *ui.Page) (all []fact) {
 	return all
 }
 
+// differing is a row that does not agree with the books.
+type differing struct {
+	Object string `json:"object"`
+	ID     string `json:"id"`
+}
+
+// differing are the rows that an exception about the books names.
+func (x ExceptionData) differing() []differing {
+	var detail struct {
+		Rows []differing `json:"rows"`
+	}
+	_ = json.Unmarshal(x.Detail, &detail) // what cannot be read names none
+	return detail.Rows
+}
+
+// link leads to the row; "" = it has no page of its own.
+func (d differing) link() string {
+	switch d.Object {
+	case verify.OfOrder:
+		return string(orderLink(d.ID))
+	case verify.OfTrade:
+		return "/search?q=" + urlQuery(d.ID)
+	case verify.OfCallback:
+		return "/callbacks/" + d.ID
+	case verify.OfException:
+		return "/exceptions/" + d.ID
+	case verify.OfApproval:
+		return "/approvals/" + d.ID
+	}
+	return ""
+}
+
+// differingWords are what such rows are.
+var differingWords = map[string]text.Text{
+	verify.OfOrder:     text.Order,
+	verify.OfTrade:     text.TradeNo,
+	verify.OfAccount:   {ZH: "账户", EN: "Account"},
+	verify.OfCallback:  {ZH: "回调", EN: "Callback"},
+	verify.OfException: {ZH: "异常", EN: "Exception"},
+	verify.OfApproval:  {ZH: "提议", EN: "Approval"},
+	verify.OfEntry:     {ZH: "分录", EN: "Ledger entry"},
+}
+
 // paymentStates are what a supplier's message says of a payment.
 var paymentStates = map[string]text.Text{
 	"paid":     text.Paid,
 	"failed":   text.Failed,
 	"closed":   {ZH: "已关闭", EN: "Closed"},
 	"refunded": {ZH: "已退款", EN: "Refunded"},
+}
+
+// goneText says what follows where the message of an exception is not known any more.
+func goneText(kind string) text.Text {
+	if kind == exception.LatePayment || kind == exception.AmountMismatch {
+		return tMsgGoneRow
+	}
+	return tMsgGone
 }
 
 // happened is what an exception of each kind means: %[1]s is its money, %[2]s its number.
@@ -150,7 +202,8 @@ var (
 	tMsgReference = text.Text{ZH: "消息中的单号", EN: "Number in the message"}
 	tMsgIdentity  = text.Text{ZH: "收款账户", EN: "Account"}
 	tSaidMessage  = text.Text{ZH: "渠道消息", EN: "The supplier's message"}
-	tMsgGone      = text.Text{ZH: "消息内容已不可得（超过保留期或来自旧版本），因此不能确认入账，也不能关联到订单。", EN: "What the message said is not known any more (past its retention, or of an older version): it can be neither accepted nor attached to an order."}
+	tMsgGone      = text.Text{ZH: "消息内容已不可得（超过保留期或来自旧版本），因此不能关联到订单。", EN: "What the message said is not known any more (past its retention, or of an older version): it cannot be attached to an order."}
+	tMsgGoneRow   = text.Text{ZH: "消息内容已不可得（超过保留期或来自旧版本）。确认入账时以本页所示的订单、渠道流水号和金额为准。", EN: "What the message said is not known any more (past its retention, or of an older version). Accepting it confirms the order, the trade number and the amount that stand above."}
 	tMsgPast      = text.Text{ZH: "原始消息已超过保留期；以上内容在收到时留存。", EN: "The message itself is past its retention; this was kept when it came."}
 	tMsgWhole     = text.Text{ZH: "查看这条回调", EN: "Open this callback"}
 	tSomeMoney    = text.Text{ZH: "一笔款项", EN: "An amount"}
@@ -163,5 +216,7 @@ var (
 	tSendAgain    = text.Text{ZH: "在订单页补发通知", EN: "Send it again on the order's page"}
 	tOnlyRoles    = text.Text{ZH: "涉及资金：只有 %s 可以提出处理方式，并由另一个人复核。", EN: "This is about money: only %s may propose what becomes of it, and another person approves."}
 	tHeldAs       = text.Text{ZH: "挂账", EN: "In suspense"}
+	tDiffering    = text.Text{ZH: "不一致的记录", EN: "Rows that differ"}
+	tDifferingHow = text.Text{ZH: "最近一次检查发现的记录，最多 100 条。", EN: "As the last check found them, at most 100."}
 	tDecidedBy    = text.Text{ZH: "依据", EN: "Decided by"}
 )

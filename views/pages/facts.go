@@ -29,6 +29,7 @@ func facts(p *ui.Page, x exception.Item) (all []fact, ok bool) {
 		fields["reason"] = messageText(p, messageOf(reason))
 		delete(fields, "said")
 	}
+	delete(fields, "rows") // see differing
 	for _, d := range detailNames {
 		if value, ok := fields[d.name]; ok && value != "" {
 			all = append(all, fact{p.T(d.label), factOf(p, x, d.name, value)})

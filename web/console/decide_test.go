@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -57,6 +58,9 @@ func (h *harness) decideWith(rules settings.Rules) {
 			return exception.Free(ctx, tx, h.DB, s.Row)
 		},
 		Run: func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+			if h.refuses != nil {
+				return approval.Ran{}, h.refuses
+			}
 			return approval.Ran{Result: map[string]string{"status": "paid"}},
 				exception.Decide(ctx, tx, h.DB, s.Row, s.Version, exception.Resolved, d.ID, "accepted", "")
 		},
@@ -249,6 +253,84 @@ func TestAProposalIsRejectedOrTakenBack(t *testing.T) {
 	for path, want := range map[string]int{"/approvals?state=done&maker=%00": 422, "/approvals?state=open": 422, "/approvals/apr_1": 404, "/approvals/1": 404, "/approvals/apr_x": 404} {
 		if got := h.Page(t, bo, path); got.Status != want {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
+		}
+	}
+}
+
+// What failed is run again by who approved it, or another one who may, and by nobody else.
+func TestAFailedDecisionIsRunAgain(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "DELETE FROM approvals")
+	h.decideWith(twoPeople)
+	xu, bo, ops := h.person(t, "xu", access.Finance), h.person(t, "bo", access.Lead), h.SignIn(t, access.Ops)
+	x := h.on(t, exception.AmountMismatch).path
+	got := h.sends(t, xu, x, x+"/propose", http.StatusSeeOther, "reason", "agreed with the merchant by phone", "amount", "12.300")
+	at, _, _ := strings.Cut(got.Header.Get("Location"), "?")
+	why := []string{"reason", "compared with their console"}
+	h.refuses = errors.New("the shelf is empty")
+	h.sends(t, bo, at, at+"/approve", http.StatusSeeOther, why...)
+	for name, cookie := range map[string]string{"the maker": xu, "ops": ops} {
+		if page := h.Page(t, cookie, at+"?lang=en").Body; strings.Contains(page, at+"/again") || !strings.Contains(page, "the shelf is empty") || !strings.Contains(page, "run 1 of at most 3") {
+			t.Errorf("what %s sees of a failed one", name)
+		}
+		hash := formOf(t, h.Page(t, bo, at).Body, at+"/again")[3]
+		h.sends(t, cookie, at, at+"/again", http.StatusForbidden, append(why, "hash", hash)...)
+	}
+	h.sends(t, bo, at, at+"/again", http.StatusSeeOther, why...)
+	h.refuses = nil
+	again := append(formOf(t, h.Page(t, bo, at).Body, at+"/again"), why...)
+	for range 2 { // a double click
+		if got := h.Post(t, bo, at+"/again", again...); got.Status != http.StatusSeeOther {
+			t.Errorf("again: %d %s", got.Status, got.Body)
+		}
+	}
+	if n := number(t, h.DB, "SELECT count(*) FROM approvals WHERE state = 'done' AND tries = 3"); n != 1 {
+		t.Errorf("%d are done", n)
+	}
+	if page := h.Page(t, bo, at+"?lang=en").Body; !strings.Contains(page, "It has taken effect") || strings.Contains(page, at+"/again") {
+		t.Error("the page does not say that it is done")
+	}
+	if page := h.Page(t, bo, "/orders/2026112000000003?lang=en").Body; !strings.Contains(page, "run 3 of at most 3") {
+		t.Error("the story does not say how often it ran")
+	}
+	if page := h.Page(t, bo, "/audit?object=approval&lang=en").Body; strings.Count(page, "had it carried out again") != 2 || strings.Count(page, "approved it") != 1 {
+		t.Error("the audit does not hold each run")
+	}
+}
+
+// An exception about the books leads to the rows that differ.
+func TestDifferencesLeadToTheirRows(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+		" VALUES (77, 'books_differ', 'open', 0, 0, 0, '', 'I3', 0, '', ?, 1, 1, 1)", `{"what":"I3","detail":"orders are paid at most once: 4 violations","rows":[`+
+		`{"object":"order","id":"2026112000000003"},{"object":"trade","id":"T 7"},{"object":"account","id":"merchant:m1 CNY"},{"object":"exception","id":"12"},{"object":"approval","id":"apr_9"},{"object":"callback","id":"5"}]}`)
+	cookie := h.SignIn(t, access.Ops)
+	for lang, title := range map[string]string{"en": "Rows that differ", "zh": "不一致的记录"} {
+		page := h.Page(t, cookie, "/exceptions/77?lang="+lang).Body
+		for _, want := range []string{title, `href="/orders/2026112000000003"`, `href="/search?q=T+7"`, "merchant:m1 CNY", `href="/exceptions/12"`, `href="/approvals/apr_9"`, `href="/callbacks/5"`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: %s is missing", lang, want)
+			}
+		}
+		if strings.Contains(page, "map[") {
+			t.Errorf("%s: the rows are shown as they are stored", lang)
+		}
+	}
+}
+
+// The page says why nothing can be attached, and what is accepted instead of the message.
+func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "UPDATE exceptions SET payload = ''")
+	cookie := h.SignIn(t, access.Lead)
+	for kind, want := range map[string]string{exception.UnknownOrder: "it cannot be attached to an order", exception.AmountMismatch: "the amount that stand above", exception.LatePayment: "the amount that stand above"} {
+		change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+			" VALUES (?, ?, 'open', 1, 0, 0, 'gone', 'T', 1999, 'CNY', '{}', 1, 1, 1)", 900+len(kind), kind)
+		if page := h.Page(t, cookie, fmt.Sprintf("/exceptions/%d?lang=en", 900+len(kind))).Body; !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not say %q", kind, want)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 // harness is a server with every route, and the handlers of the console.
 type harness struct {
 	*webtest.Site
-	in *handlers
+	in      *handlers
+	refuses error // of the decision accept_amount of decideWith; nil = it is carried out
 }
 
 func open(t *testing.T, environ ...string) *harness {

@@ -20,12 +20,14 @@ import (
 
 var (
 	demoAt   = flag.String("demo", "", "address of a server that plays the demo, to take the console's pictures of")
-	demoPass = flag.String("demo-password", "", "the password there of the operators ops and admin")
+	demoPass = flag.String("demo-password", "", "the password there of the operators li.hang and wang.min")
+	theme    = flag.String("theme", "light", "the theme of the pictures")
 )
 
 // TestPicturesOfTheDemo takes the pictures of docs/console.md. It runs where
 // -demo names a server (`serve --demo`, after some ten minutes) that has the
-// operators li.hang with the role ops and wang.min with the role lead:
+// operators li.hang with the role ops and wang.min with the role lead, a proposal that waits
+// for a lead, a batch that has run and a sweep:
 //
 //	go test ./web/console -run PicturesOfTheDemo -demo http://127.0.0.1:8080 -demo-password … -screenshots $PWD/docs/screenshots
 func TestPicturesOfTheDemo(t *testing.T) {
@@ -59,7 +61,9 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		{"notification", ops, told, 1100, follow(tried + `a[href^="/notifications/"]`)},
 		{"plan", ops, unnotified, 900, []chromedp.Action{chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason")}},
 		{"exceptions", ops, "/exceptions", 900, nil},
-		{"exception", ops, "/exceptions?kind=amount_mismatch", 900, follow(`tr[data-row] a[href^="/exceptions/"]`)},
+		{"batches", ops, "/batches", 620, nil},
+		{"batch", ops, "/batches", 900, follow(`tr[data-row] a[href^="/batches/"]`)},
+		{"sweeps", ops, "/sweeps", 900, nil},
 		{"merchants", ops, "/merchants", 620, nil},
 		{"merchant", ops, "/merchants/demo-down", 900, nil},
 		{"alerts", ops, "/alerts", 900, nil},
@@ -67,6 +71,9 @@ func TestPicturesOfTheDemo(t *testing.T) {
 			chromedp.Evaluate(`location.href = "/orders?window=31d&amount=" + (parseInt(document.querySelector("tr[data-row] data.money").value) / 100).toFixed(2)`, nil),
 			becomes("location.search.includes('amount') && " + whole),
 		}},
+		{"exception", lead, "/exceptions?kind=amount_mismatch&state=open", 1250, follow(`tr[data-row] a[href^="/exceptions/"]`)},
+		{"approvals", lead, "/approvals", 620, nil},
+		{"approval", lead, "/approvals?state=waiting", 1150, follow(`tr[data-row] a[href^="/approvals/"]`)},
 		{"audit", lead, "/audit?check=1", 900, nil},
 		{"me", lead, "/me", 900, nil},
 		{"login", "", "/login?lang={lang}", 620, nil},
@@ -79,7 +86,7 @@ func TestPicturesOfTheDemo(t *testing.T) {
 				run(t, ctx, chromedp.Navigate(*demoAt+"/"), chromedp.Submit(`form[action="/logout"] button`), at("/login"))
 			}
 			if p.operator != in && p.operator != "" {
-				run(t, ctx, signsIn(*demoAt, p.operator, *demoPass, "/"), reads(*demoAt, language, "light"))
+				run(t, ctx, signsIn(*demoAt, p.operator, *demoPass, "/"), reads(*demoAt, language, *theme))
 			}
 			in = p.operator
 			run(t, ctx, emulation.SetDeviceMetricsOverride(1440, p.height, 1, false), chromedp.Navigate(*demoAt+strings.ReplaceAll(p.path, "{lang}", language)), chromedp.WaitReady("main"))
