@@ -112,6 +112,9 @@ var decisions = map[string]decision{
 // ParamsOf are the parameters of an action in the order of its form.
 func ParamsOf(action string) []Param { return decisions[action].params }
 
+// asksSupplier reports whether the supplier is asked before the action is carried out.
+func asksSupplier(action string) bool { return slices.Contains(ParamsOf(action), unverifiedParam) }
+
 // asked reports whether an offer asks for a parameter: some fit a thing only as it is.
 func asked(o approval.Offer, param Param) bool {
 	fields, _ := o.Params.(map[string]string)
@@ -137,6 +140,11 @@ func paramFacts(p *ui.Page, raw json.RawMessage, currency string) (all []fact) {
 		return nil
 	}
 	add := func(name string) {
+		if changes, ok := values[name].([]any); ok && name == "changes" {
+			all = append(all, changeFacts(changes)...)
+			delete(values, name)
+			return
+		}
 		if value, ok := values[name]; ok && value != nil && value != "" {
 			all = append(all, fact{p.T(ui.TextFor(paramWords, name)), paramText(p, name, value, currency)})
 		}
@@ -155,8 +163,10 @@ func paramFacts(p *ui.Page, raw json.RawMessage, currency string) (all []fact) {
 func paramText(p *ui.Page, name string, value any, currency string) string {
 	switch v := value.(type) {
 	case json.Number:
-		if minor, err := v.Int64(); err == nil && name == "amount" {
-			return sum(minor, currency)
+		if n, err := v.Int64(); err == nil && name == "amount" {
+			return sum(n, currency)
+		} else if err == nil && name == "rows" {
+			return ui.Count(n)
 		}
 		return v.String()
 	case bool:
@@ -168,13 +178,43 @@ func paramText(p *ui.Page, name string, value any, currency string) string {
 		if w, ok := endings[v]; ok && name == "outcome" {
 			return p.T(w)
 		}
+		if w, ok := batchActions[v]; ok && name == "action" {
+			return p.T(w[0])
+		}
 		return v
+	case []any:
+		if name == "sums" {
+			return sumsText(v)
+		}
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Sprint(value)
 	}
 	return string(raw)
+}
+
+// sumsText is the money of a batch by currency, each with its rows.
+func sumsText(sums []any) string {
+	var all []string
+	for _, x := range sums {
+		one, _ := x.(map[string]any)
+		amount, _ := one["amount"].(json.Number)
+		currency, _ := one["currency"].(string)
+		if minor, err := amount.Int64(); err == nil {
+			all = append(all, fmt.Sprintf("%s (%v)", sum(minor, currency), one["rows"]))
+		}
+	}
+	return strings.Join(all, " · ")
+}
+
+// changeFacts are the fields that a change of settings is about.
+func changeFacts(changes []any) (all []fact) {
+	for _, x := range changes {
+		c, _ := x.(map[string]any)
+		all = append(all, fact{fmt.Sprint(c["field"]), fmt.Sprintf("%v → %v", c["old"], c["new"])})
+	}
+	return all
 }
 
 // evidenceOf is the evidence among the parameters of a proposal; "" = there is none.
@@ -194,7 +234,7 @@ func isUnverified(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &params) == nil && params.Unverified
 }
 
-var paramOrder = []string{"order_no", "trade_no", "amount", "late", "outcome", "reference", "evidence", "unverified"}
+var paramOrder = []string{"action", "rows", "sums", "filter", "changes", "order_no", "trade_no", "amount", "late", "outcome", "reference", "evidence", "unverified"}
 
 var paramWords = map[string]text.Text{
 	"order_no":   text.OrderNo,
@@ -205,6 +245,13 @@ var paramWords = map[string]text.Text{
 	"evidence":   text.Evidence,
 	"unverified": {ZH: "未经渠道证实", EN: "Not verified by the supplier"},
 	"late":       {ZH: "关单后到账也接受", EN: "Accepted although it came late"},
+	"action":     tBatchAction,
+	"rows":       {ZH: "行数", EN: "Rows"},
+	"sums":       {ZH: "金额（行数）", EN: "Money (rows)"},
+	"filter":     {ZH: "筛选", EN: "Filter"},
+	"object":     text.Object,
+	"below":      {ZH: "编号上限", EN: "Highest id"},
+	"digest":     {ZH: "新值摘要", EN: "Digest of the new values"},
 }
 
 // flagWords are what the boxes of a form say.

@@ -2,6 +2,9 @@ package pages
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
@@ -51,12 +54,12 @@ func (x ExceptionData) forms() decisionForms {
 // message is the stored message in words; nil = it is not known any more.
 func (x ExceptionData) message(p *ui.Page) (all []fact) {
 	var m struct {
-		Reference string `json:"reference"`
-		TradeNo   string `json:"trade_no"`
-		Amount    int64  `json:"amount"`
-		Currency  string `json:"currency"`
-		Status    string `json:"status"`
-		Identity  string `json:"identity"`
+		Reference string            `json:"reference"`
+		TradeNo   string            `json:"trade_no"`
+		Amount    int64             `json:"amount"`
+		Currency  string            `json:"currency"`
+		Status    string            `json:"status"`
+		Identity  map[string]string `json:"identity"`
 	}
 	if json.Unmarshal([]byte(x.Payload), &m) != nil {
 		return nil
@@ -72,7 +75,11 @@ func (x ExceptionData) message(p *ui.Page) (all []fact) {
 		add(text.Amount, sum(m.Amount, m.Currency))
 	}
 	add(text.State, p.T(ui.TextFor(paymentStates, m.Status)))
-	add(tMsgIdentity, m.Identity)
+	var account []string
+	for _, field := range slices.Sorted(maps.Keys(m.Identity)) {
+		account = append(account, field+" "+m.Identity[field])
+	}
+	add(tMsgIdentity, strings.Join(account, " · "))
 	return all
 }
 

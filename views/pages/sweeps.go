@@ -28,6 +28,7 @@ type SweepsData struct {
 type SweepNight struct {
 	Day   string // "11-23"
 	Sweep *sweep.Sweep
+	Ahead bool // it is still to come
 }
 
 // calendarWeeks is how many weeks the calendar shows.
@@ -49,7 +50,7 @@ func SweepWeeks(now time.Time, nights []*sweep.Sweep) [][]SweepNight {
 	weeks := make([][]SweepNight, calendarWeeks)
 	for i := range 7 * calendarWeeks {
 		day := first.AddDate(0, 0, i)
-		weeks[i/7] = append(weeks[i/7], SweepNight{day.Format("01-02"), of[sweep.Number(day)]})
+		weeks[i/7] = append(weeks[i/7], SweepNight{day.Format("01-02"), of[sweep.Number(day)], day.After(now)})
 	}
 	return weeks
 }

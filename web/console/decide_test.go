@@ -335,6 +335,49 @@ func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
 	}
 }
 
+func TestAnExceptionShowsWhatItsMessageSaid(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at, payload)"+
+		" VALUES (901, 'unknown_order', 'open', 1, 0, 0, 'R-9', 'T-9', 1999, 'CNY', '{}', 1, 1, 1, ?)",
+		`{"account":"1","event_key":"k","reference":"R-9","trade_no":"T-9","amount":1999,"currency":"CNY","status":"paid","raw_status":"OK","identity":{"seller":"S-1","app":"A-1"},"occurred_at":null}`)
+	page := h.Page(t, h.SignIn(t, access.Lead), "/exceptions/901?lang=en").Body
+	for _, want := range []string{"Number in the message", ">R-9<", ">T-9<", "app A-1 · seller S-1"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(page, "not known any more") {
+		t.Error("what is stored is said to be lost")
+	}
+}
+
+// What a batch and a change of settings are about is said in words.
+func TestAProposalSaysInWordsWhatItIsAbout(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	cookie := h.SignIn(t, access.Lead)
+	for id, c := range map[int64]struct {
+		action, object, params string
+		want                   []string
+	}{
+		71: {"batch", "batch", `{"action":"resend","below":"9","filter":"/notifications?merchant=m1","object":"delivery","rows":1056,"sums":[{"amount":1225450,"currency":"CNY","rows":51},{"amount":400,"currency":"USD","rows":5}]}`, []string{"Send notifications again", "1,056", "12,254.50 CNY (51)", "4.00 USD (5)", "/notifications?merchant=m1"}},
+		72: {"settings.change", "setting", `{"changes":[{"field":"notify.urls","old":"[https://a.example]","new":"[https://b.example]"}],"digest":"ab12"}`, []string{"notify.urls", "[https://a.example] → [https://b.example]", "Digest of the new values"}},
+	} {
+		change(t, h.DB, "INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, state, made_at, expires_at)"+
+			" VALUES (?, ?, ?, 'x', 1, 0, '', ?, 'they asked for it', '', 'h', 1, 'expired', 1, 2)", id, c.action, c.object, c.params)
+		page := h.Page(t, cookie, fmt.Sprintf("/approvals/apr_%d?lang=en", id)).Body
+		for _, want := range c.want {
+			if !strings.Contains(page, strings.ReplaceAll(want, "&", "&amp;")) {
+				t.Errorf("%s: %q is missing", c.action, want)
+			}
+		}
+		if strings.Contains(page, "What the supplier says") || strings.Contains(page, "map[") || strings.Contains(page, "&#34;currency") {
+			t.Errorf("%s shows what it is not about, or JSON", c.action)
+		}
+	}
+}
+
 func TestAHouseOfOneSaysSoWhereverItDecides(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
