@@ -12,6 +12,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
+	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
@@ -94,7 +95,8 @@ func (a *App) redriving() compensation.Acts {
 
 // batchActions returns what can be done to many rows at once.
 func (a *App) batchActions() []bulk.Action {
-	return append(a.advance.Batches(a.compensateSchedule()), a.sending(nil).Batch(), a.redriving().Batch(), a.processor.Batch())
+	resend, redrive := a.sending(nil).Batch(), a.redriving().Batch()
+	return append(a.advance.Batches(a.compensateSchedule()), resend, redrive, desk.Redrive(redrive, resend), a.processor.Batch())
 }
 
 // Targets returns the check of an endpoint's URL for each channel except webhooks.

@@ -105,20 +105,28 @@ func open(t testing.TB, d *db.DB, more ...bulk.Action) *desk {
 	return k
 }
 
-// node is another process with the same batches.
-func (k *desk) node(d *db.DB, down func(int64) bool, more ...bulk.Action) *bulk.Batches {
+// resending sends notifications again, and counts how often each is nudged.
+func (k *desk) resending(d *db.DB) bulk.Action {
 	book := merchant.NewDirectory(nil, nil)
-	sending := notify.Acts{DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
+	return notify.Acts{DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, n := range all {
 			k.nudged[n.Delivery]++
 		}
-	}}
+	}}.Batch()
+}
+
+// node is another process with the same batches.
+func (k *desk) node(d *db.DB, down func(int64) bool, more ...bulk.Action) *bulk.Batches {
+	return k.nodeOf(d, down, append([]bulk.Action{k.resending(d)}, more...)...)
+}
+
+func (k *desk) nodeOf(d *db.DB, down func(int64) bool, actions ...bulk.Action) *bulk.Batches {
 	log := audit.New(d, sealtest.Ring(k, 1))
 	b := bulk.New(bulk.Options{
 		DB: d, Audit: log, Policy: k.policy, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down, Log: slog.New(slog.DiscardHandler),
-	}, append([]bulk.Action{sending.Batch()}, more...)...)
+	}, actions...)
 	b.Use(act.New(d, log, k.policy, b.Acts()...), nil)
 	return b
 }

@@ -12,8 +12,10 @@ import (
 const (
 	// loadRows is how many rows are judged per query.
 	loadRows = 1000
-	// writeRows is how many rows of a plan one transaction writes; callbacks wait for it.
-	writeRows = 1000
+	// writeRows is how many rows of a plan one transaction writes. On SQLite callbacks wait
+	// for it.
+	writeRows         = 1000
+	writeRowsPostgres = 10_000
 )
 
 // MerchantBreaker is the cause of rows that are done but take effect only after their
@@ -118,7 +120,11 @@ func (b *Batches) store(ctx context.Context, x *Batch, rows []Row) error {
 	if _, err := b.o.DB.NewInsert().Model(&unfinished).Exec(ctx); err != nil {
 		return fmt.Errorf("store a batch: %w", err)
 	}
-	for part := range slices.Chunk(rows, writeRows) {
+	size := writeRows
+	if b.o.DB.IsPostgres() {
+		size = writeRowsPostgres
+	}
+	for part := range slices.Chunk(rows, size) {
 		err := b.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
 			w.Insert(&part, "")

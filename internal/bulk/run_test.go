@@ -3,7 +3,6 @@ package bulk_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -104,66 +103,6 @@ func TestABatchIsPausedResumedAndStopped(t *testing.T) {
 		rows, _, err := bulk.Rows(t.Context(), d, p.ID, bulk.RowQuery{State: string(bulk.RowWaiting), Limit: 100})
 		if err != nil || len(rows) != 30 || end.State != bulk.Stopped || end.StoppedBecause != bulk.ByPerson || end.Ended() != 20 || end.FinishedAt == nil {
 			t.Errorf("%d rows are left, %v, of %+v", len(rows), err, end)
-		}
-	})
-}
-
-// A process that ends in the middle loses nothing: another one continues, and each row ends
-// once. The control does not use one transaction per step, and sends some twice.
-func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
-	const all = 500 // a twentieth of 10,000
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		k := open(t, d)
-		put(t, d, notify.Exhausted, "CNY", all)
-		p := k.plan(k.rows())
-		if err := k.start(p, li); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if _, err := k.StepNow(t.Context(), p.ID, 60); err != nil {
-				t.Fatal(err)
-			}
-		}
-		// The crash: a step whose transaction is not committed, and a lease that is not
-		// released.
-		_ = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			if _, err := tx.NewRaw("UPDATE batch_rows SET state = 'done' WHERE batch_id = ? AND number BETWEEN 181 AND 240", p.ID).Exec(ctx); err != nil {
-				t.Error(err)
-			}
-			return errors.New("killed")
-		})
-		before := k.find(p.ID)
-		if before.LeaseOwner == 0 || before.Ended() != 180 {
-			t.Fatalf("before the crash: %+v", before)
-		}
-		if n, err := bulk.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 || err != nil {
-			t.Fatalf("%d leases are released, %v", n, err)
-		}
-		if err := k.RunNow(t.Context(), p.ID); err != nil {
-			t.Fatal(err)
-		}
-		end := k.find(p.ID)
-		sums := end.Result.Sums(done)
-		if end.State != bulk.Done || len(sums) != 1 || sums[0].Orders != all || sums[0].Minor != all*100 || len(k.nudged) != all {
-			t.Errorf("%s with %v, %d nudged", end.State, end.Result, len(k.nudged))
-		}
-		for id, n := range k.nudged {
-			if n != 1 {
-				t.Errorf("%d was sent %d times", id, n)
-			}
-		}
-		if n := count(t, d, fmt.Sprintf("SELECT count(*) FROM batch_rows WHERE batch_id = %d AND state = 'done' AND at IS NOT NULL", p.ID)); n != all {
-			t.Errorf("%d rows are done", n)
-		}
-		naive := 0 // sends first, and stores its progress later
-		for next, tries := 0, 0; next < all; tries++ {
-			naive += min(60, all-next)
-			if tries != 3 { // the crash
-				next += 60
-			}
-		}
-		if naive == all {
-			t.Error("the control sent nothing twice: the test shows nothing")
 		}
 	})
 }

@@ -12,25 +12,46 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/bulk"
+	"backstop/internal/compensation"
+	"backstop/internal/exception"
 	"backstop/internal/list"
 	"backstop/internal/notify"
 
 	"github.com/uptrace/bun"
 )
 
-// batchLists are the lists from which batches are made, with the object name of their rows and
-// the list's words for the fields of a BatchFilter.
-var batchLists = []struct {
+// batchList is a list from which batches are made, with the object name of its rows and the
+// list's words for the fields of a BatchFilter.
+type batchList struct {
 	spec    *list.Spec
 	object  string
 	actions []string
 	words   map[string]string
-}{
+}
+
+var batchLists = []batchList{
 	{DeliveryList, notify.BatchObject, []string{"resend"}, map[string]string{"state": "status", "merchant": "merchant", "kind": "type"}},
 	{OrderList, "order", []string{"query", "rerun", "close"}, map[string]string{"state": "status", "merchant": "merchant", "supplier": "supplier"}},
-	{CompensationList, "compensation", []string{"redrive"}, map[string]string{
+	{CompensationList, compensation.ActObject, []string{"redrive"}, map[string]string{
 		"state": "state", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "kind",
 	}},
+	{ExceptionList, ExceptionObject, []string{"redrive"}, map[string]string{
+		"state": "state", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "kind",
+	}},
+}
+
+// batchObjects are what the rows may be that an action and a kind name: what ran out of tries
+// is found as a compensation, or as the exception about it.
+func batchObjects(action, kind string) (objects []string) {
+	for _, l := range batchLists {
+		if slices.Contains(l.actions, action) && (l.object != ExceptionObject || kind == "" || exception.RunsAgain(kind)) {
+			objects = append(objects, l.object)
+		}
+	}
+	if exception.RunsAgain(kind) {
+		slices.Reverse(objects)
+	}
+	return objects
 }
 
 // BatchList returns the list with this name from which batches are made, and the object name of
@@ -48,7 +69,7 @@ func BatchList(name string) (spec *list.Spec, object string) {
 type BatchWish struct {
 	Action string
 	Filter *BatchFilter
-	// IDs are public: order numbers, ids of notifications and of compensations.
+	// IDs are public: order numbers, ids of notifications, of compensations and of exceptions.
 	IDs []string
 }
 
@@ -77,33 +98,49 @@ type BatchRows struct {
 }
 
 // BatchRows finds rows. Errors: *act.FieldError, bulk.ErrTooMany.
-func (b *Reader) BatchRows(ctx context.Context, w BatchWish) (BatchRows, error) {
-	for _, l := range batchLists {
-		if !slices.Contains(l.actions, w.Action) {
-			continue
-		}
-		found := BatchRows{Object: l.object}
-		if w.Filter == nil {
-			if len(w.IDs) > bulk.MaxRows {
-				return found, bulk.ErrTooMany
-			}
-			var err error
-			found.IDs, err = b.batchIDs(ctx, l.object, w.IDs)
-			return found, err
-		}
-		q, span, err := w.Filter.query(l.spec, l.words)
+func (b *Reader) BatchRows(ctx context.Context, w BatchWish) (found BatchRows, err error) {
+	if len(w.IDs) > bulk.MaxRows {
+		return found, bulk.ErrTooMany
+	}
+	objects := batchObjects(w.Action, "")
+	if w.Filter != nil {
+		objects = batchObjects(w.Action, w.Filter.Kind)
+	}
+	if len(objects) == 0 {
+		return found, &act.FieldError{Field: "action", Problem: "use resend, query, rerun, redrive or close"}
+	}
+	if w.Filter != nil {
+		return b.batchFilter(ctx, objects[0], *w.Filter)
+	}
+	for _, object := range objects {
+		ids, err := b.batchIDs(ctx, object, w.IDs)
 		if err != nil {
 			return found, err
 		}
-		values := url.Values{}
-		for _, t := range q.Terms {
-			values.Set(t.Word, t.Value)
+		switch {
+		case len(ids) > 0 && len(found.IDs) > 0:
+			return found, &act.FieldError{Field: "ids", Problem: "these are rows of several lists: make a batch of each"}
+		case len(ids) > 0 || found.Object == "":
+			found = BatchRows{Object: object, IDs: ids}
 		}
-		found.Address = strings.TrimSuffix("/"+l.spec.Name+"?"+values.Encode(), "?")
-		found.IDs, err = q.IDs(ctx, b.db, span, b.db.NewID(), bulk.MaxRows)
+	}
+	return found, nil
+}
+
+// batchFilter finds the rows of an object that a filter names.
+func (b *Reader) batchFilter(ctx context.Context, object string, f BatchFilter) (found BatchRows, err error) {
+	l := batchLists[slices.IndexFunc(batchLists, func(l batchList) bool { return l.object == object })]
+	q, span, err := f.query(l.spec, l.words)
+	if err != nil {
 		return found, err
 	}
-	return BatchRows{}, &act.FieldError{Field: "action", Problem: "use resend, query, rerun, redrive or close"}
+	values := url.Values{}
+	for _, t := range q.Terms {
+		values.Set(t.Word, t.Value)
+	}
+	found.Object, found.Address = object, strings.TrimSuffix("/"+l.spec.Name+"?"+values.Encode(), "?")
+	found.IDs, err = q.IDs(ctx, b.db, span, b.db.NewID(), bulk.MaxRows)
+	return found, err
 }
 
 // query converts the filter to a query of a list.
@@ -119,6 +156,9 @@ func (f *BatchFilter) query(spec *list.Spec, words map[string]string) (q list.Qu
 			return q, s, &act.FieldError{Field: "filter." + name, Problem: spec.Name + " cannot be filtered by this"}
 		}
 		if all := spec.Fields[known].Values; len(all) > 0 && !slices.Contains(all, value) {
+			if spec == CompensationList && name == "kind" {
+				all = slices.Concat(all, exception.AgainKinds)
+			}
 			return q, s, &act.FieldError{Field: "filter." + name, Problem: "use one of " + strings.Join(all, ", ")}
 		}
 		q = q.With(word, value)
@@ -146,9 +186,10 @@ func (b *Reader) batchIDs(ctx context.Context, object string, ids []string) (row
 		texts = append(texts, id)
 	}
 	queries := map[string]string{
-		"order":            "SELECT id FROM orders WHERE order_no IN (?) OR id IN (?)",
-		"compensation":     "SELECT id FROM compensations WHERE '' NOT IN (?) AND id IN (?)",
-		notify.BatchObject: "SELECT id FROM deliveries WHERE subject_id IN (SELECT o.id FROM orders AS o WHERE o.order_no IN (?)) OR id IN (?)",
+		"order":                "SELECT id FROM orders WHERE order_no IN (?) OR id IN (?)",
+		compensation.ActObject: "SELECT id FROM compensations WHERE '' NOT IN (?) AND id IN (?)",
+		ExceptionObject:        "SELECT id FROM exceptions WHERE '' NOT IN (?) AND id IN (?)",
+		notify.BatchObject:     "SELECT id FROM deliveries WHERE subject_id IN (SELECT o.id FROM orders AS o WHERE o.order_no IN (?)) OR id IN (?)",
 	}
 	if err := b.db.Read.NewRaw(queries[object], bun.List(texts), bun.List(numbers)).Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("find the rows of a batch: %w", err)

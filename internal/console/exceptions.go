@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/list"
 	"backstop/internal/report"
@@ -30,8 +31,9 @@ var ExceptionList = &list.Spec{
 		{Word: "kind", Column: "kind", Indexed: true, Values: slices.Sorted(slices.Values(exception.Kinds))},
 		{Word: "state", Match: matchState, Values: append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)},
 		{Word: "assignee", Column: "assignee", Suggest: operatorNames},
-		{Word: "supplier", Match: coded("suppliers", "x.supplier_id"), Suggest: codes("suppliers", "kind")},
+		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: coded("merchants", "x.merchant_id"), Suggest: codes("merchants", "name")},
+		{Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()), Match: matchExceptionCause},
 		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Indexed: true} }),
 	},
 }
@@ -49,6 +51,27 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(exception.Kinds), bun.List(states)} // leading columns of the index
 	}
 	return m, nil
+}
+
+// deadOf is the compensation that an exception is about.
+const deadOf = "SELECT 1 FROM compensations AS cp WHERE cp.id = CASE WHEN x.kind = '" + exception.CompensationDead + "' THEN CAST(x.subject AS BIGINT) END"
+
+// matchExceptionSupplier matches the supplier that an exception names. What is about a
+// compensation or a notification names none: that of the compensation, or of the order.
+func matchExceptionSupplier(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
+	m, err := coded("suppliers", "x.supplier_id")(ctx, in, code)
+	switch in.Query.Get("kind") {
+	case exception.CompensationDead:
+		m.Where = "EXISTS (" + deadOf + " AND cp.supplier_id = ?)"
+	case exception.NotifyExhausted:
+		m.Where = "EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND o.supplier_id = ?)"
+	}
+	return m, err
+}
+
+// matchExceptionCause matches exceptions about compensations that are dead for a cause.
+func matchExceptionCause(_ context.Context, _ list.Lookup, cause string) (list.Match, error) {
+	return list.Match{Where: "EXISTS (" + deadOf + " AND cp.cause = ?)", Args: []any{cause}}, nil
 }
 
 // Exceptions reads one page of exceptions.

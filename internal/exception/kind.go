@@ -41,6 +41,12 @@ var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund}
 // Kinds are the names of all kinds, those about money first.
 var Kinds = slices.Concat(moneyKinds, []string{NotifyExhausted, StuckPaying, CompensationDead, StockShort, BooksDiffer, UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed})
 
+// AgainKinds are those of what ran out of tries and can be run again.
+var AgainKinds = []string{CompensationDead, NotifyExhausted}
+
+// RunsAgain reports whether what exceptions of the kind are about can be run again.
+func RunsAgain(kind string) bool { return slices.Contains(AgainKinds, kind) }
+
 // CarriesMoney reports whether ending an exception of the kind decides about money.
 func CarriesMoney(kind string) bool { return slices.Contains(moneyKinds, kind) }
 

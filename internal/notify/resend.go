@@ -89,6 +89,32 @@ func SendExhausted(ctx context.Context, tx db.Tx, d *db.DB, ids ...int64) ([]que
 	return nudges, err
 }
 
+// ExhaustedOf finds the deliveries of orders that ran out of attempts, with the notification
+// of each as the merchant knows it, which is what its exception is about.
+func ExhaustedOf(ctx context.Context, q bun.IDB, orders []int64) (map[int64]string, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	var rows []struct{ ID, EventID int64 }
+	err := q.NewRaw("SELECT id, event_id FROM deliveries WHERE subject_id IN (?) AND status = ? AND NOT to_subscriber AND event_type <> ?", bun.List(orders), Exhausted, Ping).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read exhausted notifications: %w", err)
+	}
+	events := make([]int64, len(rows))
+	for i, r := range rows {
+		events[i] = r.EventID
+	}
+	names, err := IDsOf(ctx, q, events)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[int64]string, len(rows))
+	for _, r := range rows {
+		of[r.ID] = names[r.EventID]
+	}
+	return of, nil
+}
+
 // Neediest returns the delivery of an event that should be resent first: exhausted before
 // waiting ones, and the merchant's before those of subscribers.
 func Neediest(all []*Delivery) *Delivery {

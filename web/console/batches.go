@@ -31,7 +31,7 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 	if spec == nil {
 		return act.ErrNotFound
 	}
-	l := s.list(c, spec, spec == console.CompensationList)
+	l := s.list(c, spec, spec == console.CompensationList || spec == console.ExceptionList)
 	if l.Err != nil {
 		return l.Err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -79,7 +80,8 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 			if l.First {
 				lanes, err = s.Console.Lanes(ctx)
 			}
-			return pages.Exceptions(p, l, rows, lanes), err
+			again := slices.Contains(s.Batches.Actions(act.Actor{Role: p.Role}, console.ExceptionObject), "redrive")
+			return pages.Exceptions(p, l, rows, lanes, again), err
 		},
 	}
 }

@@ -235,7 +235,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	var runner *bulk.Runner
 	o.Batches = bulk.New(bulk.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) }, Log: o.Log,
-	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch())...)
+	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch(), desk.Redrive(redriving.Batch(), sending.Batch()))...)
 	runner = bulk.NewRunner(o.Batches)
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	o.Approvals = approval.NewDesk(approval.Options{
