@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -18,39 +19,67 @@ const (
 	Unsettled   = "waiting" // neither resolved nor ignored
 )
 
-// ExceptionList declares the list of exceptions. Exceptions are few and may wait for a person
-// for any length of time; if state or kind is given, an index finds them however old they are.
+// ExceptionList declares the list of exceptions. They may wait for a person for any length of
+// time: an index finds what is open, by kind, by merchant or of all, and what an operator has,
+// however old it is. Other filters search what is open if that is little, else the newest.
 var ExceptionList = &list.Spec{
-	Name: "exceptions",
+	Name: "exceptions", ScanRows: 25_000,
 	Sources: []list.Source{{
 		Table: "exceptions", Alias: "x", Key: "id",
 		Money: list.Money{Minor: "x.amount", Currency: "x.currency"}, MerchantColumn: "x.merchant_id",
 	}},
 	Fields: []list.Field{
 		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback without an order
-		{Word: "kind", Column: "kind", Indexed: true, Values: slices.Sorted(slices.Values(exception.Kinds))},
+		{Word: "kind", Match: matchKind, Values: slices.Sorted(slices.Values(exception.Kinds))},
 		{Word: "state", Match: matchState, Values: append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)},
-		{Word: "assignee", Column: "assignee", Suggest: operatorNames},
+		{Word: "assignee", Match: matchAssignee, Suggest: operatorNames},
 		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
-		{Word: "merchant", Match: coded("merchants", "x.merchant_id"), Suggest: codes("merchants", "name")},
+		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
 		{Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()), Match: matchExceptionCause},
 		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Indexed: true} }),
 	},
 }
 
+// openExceptions is the condition of the partial indexes of what is open.
+var openExceptions = moves.In("x.state", exception.Moves.Open()...)
+
+// only reports whether a query has no other terms than those.
+func only(q list.Query, words ...string) bool {
+	return !slices.ContainsFunc(q.Terms, func(t list.Term) bool { return !slices.Contains(words, t.Word) })
+}
+
+func matchKind(_ context.Context, in list.Lookup, kind string) (list.Match, error) {
+	return list.Match{Where: "x.kind = ?", Args: []any{kind}, Indexed: only(in.Query, "kind", "state")}, nil
+}
+
+// matchState leads to what is open, of a kind or of all, and to a state of a kind.
 func matchState(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	states := []exception.State{exception.State(state)}
-	switch state {
-	case NeedsPerson:
-		states = exception.Moves.NeedsPerson()
-	case Unsettled:
-		states = exception.Moves.Open()
+	one, few := moves.In("x.state", exception.State(state)), openExceptions
+	m := list.Match{Where: openExceptions + " AND " + one, Indexed: only(in.Query, "kind", "state") && len(in.Query.Terms) == 2}
+	switch {
+	case state == NeedsPerson:
+		m.Where, m.Indexed = openExceptions+" AND "+moves.In("x.state", exception.Moves.NeedsPerson()...), only(in.Query, "kind", "state")
+	case state == Unsettled:
+		m.Where, m.Indexed = openExceptions, only(in.Query, "kind", "state")
+	case !exception.State(state).Open():
+		m.Where, few = one, moves.In("x.kind", exception.Kinds...)+" AND "+one // which leads an index
 	}
-	m := list.Match{Where: "x.state IN (?)", Args: []any{bun.List(states)}, Indexed: true}
-	if in.Query.Get("kind") == "" && in.Query.Get("no") == "" {
-		m.Where, m.Args = "x.kind IN (?) AND "+m.Where, []any{bun.List(exception.Kinds), bun.List(states)} // leading columns of the index
+	m.Few = func(context.Context, bun.IDB) (string, error) {
+		return "SELECT * FROM exceptions AS x WHERE " + few, nil
 	}
 	return m, nil
+}
+
+func matchAssignee(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
+	return list.Match{Where: "x.assignee <> '' AND x.assignee = ?", Args: []any{name}, Indexed: true}, nil
+}
+
+// matchMerchant leads to what a merchant has, or has open.
+func matchMerchant(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
+	m, err := coded("merchants", "x.merchant_id")(ctx, in, code)
+	state := in.Query.Get("state")
+	m.Indexed = len(in.Query.Terms) == 1 || len(in.Query.Terms) == 2 && (state == NeedsPerson || state == Unsettled)
+	return m, err
 }
 
 // deadOf is the compensation that an exception is about.

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/moves"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
 	"backstop/internal/report"
-
-	"github.com/uptrace/bun"
 )
 
 // Matter is the kind of a line in the to-do list.
@@ -112,8 +111,8 @@ func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 			Oldest     int64
 		}
 		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
-			" (SELECT currency, amount, opened_at FROM exceptions WHERE kind = ? AND state IN (?) LIMIT ?) AS w GROUP BY currency ORDER BY currency",
-			kind, bun.List(exception.Moves.NeedsPerson()), todoRows).Scan(ctx, &rows)
+			" (SELECT currency, amount, opened_at FROM exceptions AS x WHERE kind = ? AND "+openExceptions+" AND "+moves.In("x.state", exception.Moves.NeedsPerson()...)+
+			" ORDER BY id LIMIT ?) AS w GROUP BY currency ORDER BY currency", kind, todoRows).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("count exceptions: %w", err)
 		}

@@ -179,3 +179,54 @@ func TestALargeBatchNeedsASecondPerson(t *testing.T) {
 		t.Errorf("a batch that was rejected: %v", b)
 	}
 }
+
+// What ran out of tries is found as an exception too, by its kind or by its id, and by a person
+// alone.
+func TestExceptionsAreRunAgainByABatch(t *testing.T) {
+	h := open(t)
+	h.Nudge = func([]queue.Nudge) {}
+	ids := h.stuck(t, compensation.Dead, 3, nil)
+	if _, err := h.DB.NewRaw("INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at)" +
+		" SELECT id + 1000000000, 'compensation_dead', 'open', CAST(id AS TEXT), amount, currency, '{}', opened_at, opened_at FROM compensations").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var exceptions []string
+	if err := h.DB.NewRaw("SELECT id FROM exceptions ORDER BY id").Scan(t.Context(), &exceptions); err != nil {
+		t.Fatal(err)
+	}
+	_, ops := h.person(t, "li", access.Ops)
+	for body, want := range map[string]string{
+		`{"action":"redrive","filter":{"kind":"late_payment"}}`:                                "422 invalid_field filter.kind",
+		`{"action":"redrive","filter":{"kind":"compensation_dead","state":"dead"}}`:            "422 invalid_field filter.state",
+		`{"action":"redrive","filter":{"kind":"compensation_dead","cause":"payload"}}`:         "404 nothing",
+		`{"action":"redrive","filter":{"kind":"compensation_dead","supplier":"none-such"}}`:    "404 nothing",
+		`{"action":"redrive","filter":{"kind":"notify_exhausted"}}`:                            "404 nothing",
+		`{"action":"redrive","filter":{"kind":"notify_exhausted","cause":"supplier_timeout"}}`: "404 nothing",
+		`{"action":"redrive","ids":["` + ids[0] + `","` + exceptions[1] + `"]}`:                "422 invalid_field ids",
+	} {
+		if got := h.Api(t, ops, http.MethodPost, batches, body).Problem(); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+	const filter = `{"action":"redrive","filter":{"kind":"compensation_dead","state":"needs","cause":"supplier_timeout"}}`
+	if got := h.Api(t, h.token(t, "compensate"), http.MethodPost, batches, filter).Problem(); !strings.HasPrefix(got, "403") {
+		t.Errorf("by a service: %s", got)
+	}
+	for body, n := range map[string]float64{filter: 3, `{"action":"redrive","ids":["` + exceptions[0] + `","` + exceptions[2] + `"]}`: 2} {
+		b := h.Api(t, ops, http.MethodPost, batches, body).Object(t)
+		if b["object"] != "exception" || b["of"] != n {
+			t.Errorf("%s: %v", body, b)
+		}
+	}
+	b := h.Api(t, ops, http.MethodPost, batches, filter).Object(t)
+	if got := h.Api(t, ops, http.MethodPost, batches+"/"+b["id"].(string)+"/start", `{"reason":"they answer again","typed":"59.94"}`); got.Status != http.StatusAccepted {
+		t.Fatalf("the start: %d %s", got.Status, got.Body)
+	}
+	if b = h.batch(t, ops, b["id"].(string), "done"); b["done"] != 3. {
+		t.Errorf("at its end: %v", b)
+	}
+	var left int
+	if err := h.DB.NewRaw("SELECT (SELECT count(*) FROM exceptions WHERE state <> 'resolved') + (SELECT count(*) FROM compensations WHERE state <> 'waiting')").Scan(t.Context(), &left); err != nil || left != 0 {
+		t.Errorf("%d are as they were, %v", left, err)
+	}
+}

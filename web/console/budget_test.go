@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 var (
 	budgetRows = flag.Int("rows", 0, "orders for TestBudget, each with five attempts; 0 = it is skipped")
+	budgetDesk = flag.Int("desk", 0, "exceptions for TestBudget, half of which are open, and a tenth as many proposals, batches and rows of one batch")
 	budgetDB   = flag.String("budget-db", "sqlite,postgres", "databases for TestBudget")
 )
 
@@ -80,7 +82,14 @@ func fill(t *testing.T, d *db.DB, rows int) {
 	minutes("report_hours", time.Hour, budgetDays*24)
 	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
 		" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m", 72*60, now-now%60_000_000)
-	for _, table := range strings.Fields("orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks") {
+	analyze(t, d, "orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks")
+	t.Logf("%s: %d orders in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
+}
+
+// analyze has the planner know tables, named with spaces between.
+func analyze(t *testing.T, d *db.DB, tables string) {
+	t.Helper()
+	for _, table := range strings.Fields(tables) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			if d.IsPostgres() { // the server's own ANALYZE may be at it
 				if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '60s'"); err != nil {
@@ -94,16 +103,55 @@ func fill(t *testing.T, d *db.DB, rows int) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%s: %d orders in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
+}
+
+// deskRows are the statements that fill the desk: ?0 is the number of rows, ?1 the smallest id
+// and ?2 the distance of two.
+var deskRows = []string{
+	"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at, assignee)" +
+		" SELECT id, CASE i % 5 WHEN 0 THEN 'notify_exhausted' WHEN 1 THEN 'compensation_dead' WHEN 2 THEN 'late_payment' WHEN 3 THEN 'unknown_order' ELSE 'amount_mismatch' END," +
+		" CASE WHEN i % 20 < 10 THEN 'resolved' WHEN i % 1000 = 11 THEN 'failed' WHEN i % 20 = 12 THEN 'assigned' WHEN i % 100 = 13 THEN 'proposed' WHEN i % 5000 = 14 THEN 'ignored' ELSE 'open' END," +
+		" CASE WHEN i % 5 < 2 THEN 0 ELSE 1 + i % 3 END, 1 + i % 50, id, 'D' || i, CAST(id AS TEXT), 1000 + i % 90000, CASE WHEN i % 20 = 0 THEN 'USD' ELSE 'CNY' END," +
+		` '{"type":"order.paid","attempts":12,"last_class":"timeout","last_error":"no answer within 10 s"}', ?3, ?3, CASE WHEN i % 20 = 12 THEN 'op' || i % 9 ELSE '' END FROM o`,
+	"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload, state, max_attempts, made_by, opened_at)" +
+		" SELECT id, 'rerun', 'supplier_timeout', 'order', id, 'D' || i, 1 + i % 50, 1 + i % 3, 1 + i % 3, 1000, 'CNY', '{}', 'dead', 10, 'test', ?3 FROM o WHERE i % 5 = 1",
+	"INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at)" +
+		" SELECT id, CASE WHEN i % 40 = 0 THEN 'attach' ELSE 'accept_late' END, 'exception', CAST(id AS TEXT), 'D' || i, 1, 1000, 'CNY', '{}', 'because of a test', '', 'h', 1 + i % 30, 50," +
+		" CASE WHEN i % 1000 = 0 THEN 'waiting' WHEN i % 500 = 10 THEN 'rejected' ELSE 'done' END, ?3, ?3 FROM o WHERE i % 10 = 0",
+	"INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, shown, rate)" +
+		` SELECT id, 'resend', 'delivery', '', 0, 'operator:li', ?3, ?3, 'done', 100, 100, '{"will_run":[{"Currency":"CNY","Orders":100,"Minor":1000}]}', 100 FROM o WHERE i % 10 = 0`,
+	"INSERT INTO batch_rows (batch_id, number, object, object_id, order_no, state, outcome, cause, amount, currency, at)" +
+		" SELECT 7, 1 + i / 10, 'delivery', id, 'D' || i, CASE WHEN i % 500 = 0 THEN 'failed' ELSE 'done' END, 'will_run', CASE WHEN i % 500 = 0 THEN 'supplier_timeout' ELSE '' END, 1000, 'CNY', ?3 FROM o WHERE i % 10 = 0",
+}
+
+// fillDesk writes so many exceptions over the last days, and what stands beside them.
+func fillDesk(t *testing.T, d *db.DB, rows int) {
+	t.Helper()
+	const chunk = 100_000
+	now, start := d.Now(), time.Now()
+	from := now - budgetDays*24*3600*1_000_000
+	first, step := db.IDAt(from)+7, (db.IDAt(now)-db.IDAt(from))/int64(rows)
+	for i := 0; i < rows; i += chunk {
+		for _, statement := range deskRows {
+			query := "WITH RECURSIVE n(i) AS (SELECT CAST(?4 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?0), o AS (SELECT i, ?1 + i * ?2 AS id FROM n) " + statement
+			change(t, d, query, min(i+chunk, rows)-1, first, step, now, i)
+		}
+	}
+	change(t, d, "INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, next, shown, rate, started_at)"+
+		` VALUES (7, 'resend', 'delivery', '', 0, 'operator:li', ?0, ?0, 'paused', ?1, ?1, ?1, '{"will_run":[{"Currency":"CNY","Orders":100,"Minor":1000}]}', 100, ?0)`, now, rows/10)
+	analyze(t, d, "exceptions compensations approvals batches batch_rows")
+	t.Logf("%s: %d exceptions in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
 }
 
 // TestBudget measures every list at size against what pages may take, on both
 // databases. It takes minutes, so that it runs only where -rows is given:
 //
-//	go test -run TestBudget -v -timeout 60m ./web -rows 1000000
+//	go test -run TestBudget -v -timeout 60m ./web/console -rows 1000000
+//
+// With -desk 1000000 it measures the lists of the desk instead, beside a few orders.
 func TestBudget(t *testing.T) {
-	if *budgetRows == 0 {
-		t.Skip("-rows is not given")
+	if *budgetRows == 0 && *budgetDesk == 0 {
+		t.Skip("neither -rows nor -desk is given")
 	}
 	for _, engine := range strings.Split(*budgetDB, ",") {
 		t.Run(engine, func(t *testing.T) {
@@ -115,14 +163,25 @@ func TestBudget(t *testing.T) {
 			for i := range 50 {
 				change(t, h.DB, "INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, 'Merchant', '[]', '{}', 0, 0) ON CONFLICT DO NOTHING", i+1, fmt.Sprint("m", i+1))
 			}
-			fill(t, h.DB, *budgetRows)
-			h.measure(t, budget)
+			fill(t, h.DB, cmp.Or(*budgetRows, 1000))
+			if *budgetDesk == 0 {
+				h.measure(t, h.pages(t, budget))
+				return
+			}
+			fillDesk(t, h.DB, *budgetDesk)
+			h.measure(t, deskPages(budget))
 		})
 	}
 }
 
-// measure asks for each page and writes how long 95 of 100 took at most.
-func (h *harness) measure(t *testing.T, budget time.Duration) {
+// page is a page and what it may take.
+type page struct {
+	path   string
+	budget time.Duration
+}
+
+// pages are those of payments and what came of them.
+func (h *harness) pages(t *testing.T, budget time.Duration) []page {
 	t.Helper()
 	cookie := h.SignIn(t, access.Ops)
 	one := number(t, h.DB, "SELECT id FROM orders WHERE status = 'paid' AND id > (SELECT max(id) - 100000000000000 FROM orders) LIMIT 1")
@@ -130,10 +189,7 @@ func (h *harness) measure(t *testing.T, budget time.Duration) {
 	for range 20 {
 		deep = links(h.Page(t, cookie, deep).Body)["next"]
 	}
-	for _, p := range []struct {
-		path   string
-		budget time.Duration
-	}{
+	return []page{
 		{"/orders", budget},
 		{deep, budget},
 		{"/orders?status=paid", budget},
@@ -160,7 +216,32 @@ func (h *harness) measure(t *testing.T, budget time.Duration) {
 		{"/search?q=" + fmt.Sprint(one)[10:], budget},
 		{"/search?q=S4242", budget},
 		{"/", 20 * time.Millisecond},
+	}
+}
+
+// deskPages are those of the desk.
+func deskPages(budget time.Duration) (all []page) {
+	for _, path := range []string{
+		"/exceptions", "/exceptions?state=needs", "/exceptions?state=waiting", "/exceptions?state=resolved", "/exceptions?state=ignored", "/exceptions?state=failed",
+		"/exceptions?kind=late_payment", "/exceptions?kind=late_payment&state=needs", "/exceptions?kind=late_payment&state=resolved", "/exceptions?kind=stuck_paying",
+		"/exceptions?kind=late_payment&state=failed", "/exceptions?assignee=op3", "/exceptions?assignee=op3&state=needs", "/exceptions?assignee=op3&kind=late_payment&merchant=m7",
+		"/exceptions?assignee=nobody", "/exceptions?merchant=m7", "/exceptions?merchant=m7&state=needs", "/exceptions?merchant=m7&state=resolved",
+		"/exceptions?merchant=m7&kind=late_payment&state=needs", "/exceptions?merchant=m7&kind=stuck_paying&state=needs", "/exceptions?supplier=wx", "/exceptions?supplier=wx&state=needs",
+		"/exceptions?kind=compensation_dead&supplier=wx", "/exceptions?kind=compensation_dead&cause=supplier_timeout", "/exceptions?kind=notify_exhausted&supplier=wx",
+		"/exceptions?no=D4242", "/exceptions?risk=compensated",
+		"/approvals", "/approvals?state=waiting", "/approvals?state=rejected", "/approvals?action=attach", "/approvals?maker=nobody", "/batches", "/batches?below=4000000000000000000",
+		"/batches/bat_7", "/batches/bat_7?state=failed", "/batches/bat_7?cause=supplier_timeout", "/batches/bat_7?cause=poison", "/batches/bat_7?after=99000",
 	} {
+		all = append(all, page{path, budget})
+	}
+	return all
+}
+
+// measure asks for each page and writes how long 95 of 100 took at most.
+func (h *harness) measure(t *testing.T, pages []page) {
+	t.Helper()
+	cookie := h.SignIn(t, access.Ops)
+	for _, p := range pages {
 		path := html.UnescapeString(p.path)
 		h.Page(t, cookie, path) // warm
 		var took []time.Duration

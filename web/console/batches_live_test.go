@@ -1,0 +1,164 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/queue"
+	"backstop/internal/bulk"
+)
+
+// batch plans sending all exhausted notifications again, and starts it at a rate.
+func (h *harness) batch(t *testing.T, cookie string, rate int) (path string, id int64) {
+	t.Helper()
+	path = h.Post(t, cookie, "/batches/plan/notifications/resend?status=exhausted", "pick", "all").Header.Get("Location")
+	id, ok := bulk.ParseNo(strings.TrimPrefix(path, "/batches/"))
+	if !ok {
+		t.Fatalf("planned: %q", path)
+	}
+	h.onBatch(t, cookie, path, "rate", "rate", strconv.Itoa(rate))
+	return path, id
+}
+
+// onBatch sends one of the forms on a batch's page.
+func (h *harness) onBatch(t *testing.T, cookie, path, what string, fields ...string) {
+	t.Helper()
+	got := h.Post(t, cookie, path+"/"+what, append([]string{"form_key", act.NewKey(), "reason", "their server is back"}, fields...)...)
+	if got.Status != http.StatusSeeOther {
+		t.Fatalf("%s: %d %s", what, got.Status, got.Body)
+	}
+}
+
+func (h *harness) found(t *testing.T, id int64) *bulk.Batch {
+	t.Helper()
+	b, err := bulk.Find(t.Context(), h.DB, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (h *harness) listeners() (n int, running bool) {
+	h.in.live.mu.Lock()
+	defer h.in.live.mu.Unlock()
+	return len(h.in.live.listeners), h.in.live.running
+}
+
+var takenUp = regexp.MustCompile(`<strong>(\d+) of (\d+) taken up</strong>`)
+
+// Two people watch a batch: each gets how far it is, at most a frame a second, through a
+// pause and its end; who goes away is forgotten.
+func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
+	const rows, rate = 150, 20
+	h := open(t)
+	h.Nudge = func([]queue.Nudge) {}
+	exhaust(t, h.DB, rows)
+	ops, viewer := h.SignIn(t, access.Ops), h.SignIn(t, access.Viewer)
+	path, id := h.batch(t, ops, rate)
+	change(t, h.DB, "DELETE FROM deliveries WHERE id = (SELECT object_id FROM batch_rows WHERE batch_id = ? AND number = 5)", id) // less than 1 % of it
+	stream := "/_/live?lang=en&batch=" + strings.TrimPrefix(path, "/batches/")
+	idle := runtime.NumGoroutine()
+	a, b := h.watch(t, ops, stream), h.watch(t, viewer, stream)
+	for _, w := range []*watcher{a, b} {
+		if e := w.next(t); !strings.Contains(e.data, `data-state="planned"`) || !strings.Contains(e.data, "Nothing was done yet") || e.name != "panels" {
+			t.Errorf("before its start: %+v", e)
+		}
+	}
+	begun := time.Now()
+	h.onBatch(t, ops, path, "start", "amount_CNY", "1500.00")
+	frames, last := 0, 0
+	for last < rows/4 {
+		e := a.next(t)
+		frames++
+		m := takenUp.FindStringSubmatch(e.data)
+		if m == nil {
+			t.Fatalf("a frame: %s", e.data)
+		}
+		n, _ := strconv.Atoi(m[1])
+		if n < last || m[2] != fmt.Sprint(rows) {
+			t.Errorf("%s of %s after %d", m[1], m[2], last)
+		}
+		if last = n; last > 10 {
+			for _, sight := range []string{" rows a second, about ", " left", "Amount done", "No longer stored: 1", `class="money"`} {
+				if !strings.Contains(e.data, sight) {
+					t.Errorf("a frame lacks %q: %s", sight, e.data)
+				}
+			}
+		}
+	}
+	if most := int(time.Since(begun)/(liveEvery/2)) + 2; frames > most {
+		t.Errorf("%d frames in %s", frames, time.Since(begun))
+	}
+
+	// A pause takes effect within two seconds, and the frames say so.
+	h.onBatch(t, ops, path, "pause")
+	until := time.Now().Add(2 * time.Second)
+	for _, w := range []*watcher{a, b} {
+		w.until(t, `data-state="paused"`)
+	}
+	time.Sleep(time.Until(until)) // what was begun may end until then
+	paused := h.found(t, id)
+	time.Sleep(2 * time.Second) // three more steps, if it ran
+	if now := h.found(t, id); now.State != bulk.Paused || now.Ended() != paused.Ended() || now.Ended() >= rows {
+		t.Errorf("two seconds after its pause %d were taken up, then %d", paused.Ended(), now.Ended())
+	}
+
+	// One goes away: the frames of the other go on, and nothing is kept for the first.
+	a.cut()
+	<-a.end
+	h.onBatch(t, ops, path, "resume")
+	b.until(t, `data-state="running"`)
+	for end := time.Now().Add(liveBeat + 15*time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if n, _ := h.listeners(); n == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("a listener that is gone is still served")
+		}
+	}
+	e := b.until(t, `data-state="done"`)
+	if !strings.Contains(e.data, fmt.Sprintf("%d of %d taken up", rows, rows)) || !strings.Contains(e.data, "1490") && !strings.Contains(e.data, "1,490.00") {
+		t.Errorf("at its end: %s", e.data)
+	}
+	b.cut()
+	<-b.end
+	for end := time.Now().Add(2*liveBeat + 15*time.Second); ; time.Sleep(50 * time.Millisecond) {
+		n, running := h.listeners()
+		if n == 0 && !running && runtime.NumGoroutine() <= idle+5 { // connections that are kept alive
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d listeners, running %t, %d goroutines; before %d", n, running, runtime.NumGoroutine(), idle)
+		}
+	}
+}
+
+// A stop is shown with what is left; nothing more is taken up.
+func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
+	h := open(t)
+	h.Nudge = func([]queue.Nudge) {}
+	exhaust(t, h.DB, 60)
+	ops := h.SignIn(t, access.Ops)
+	path, id := h.batch(t, ops, 10)
+	w := h.watch(t, ops, "/_/live?lang=en&batch="+strings.TrimPrefix(path, "/batches/"))
+	h.onBatch(t, ops, path, "start", "amount_CNY", "600.00")
+	w.until(t, `data-state="running"`)
+	h.onBatch(t, ops, path, "stop")
+	w.until(t, `data-state="stopped"`)
+	stopped := h.found(t, id)
+	page := h.Page(t, ops, path+"?lang=en").Body
+	if left := fmt.Sprintf("%d rows were not taken up", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by hand") {
+		t.Errorf("%d of 60 were taken up, and the page does not say %q", stopped.Ended(), left)
+	}
+	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason", "their server is back"); got.Status != http.StatusConflict {
+		t.Errorf("resumed: %d", got.Status)
+	}
+}
