@@ -71,9 +71,9 @@ type Action struct {
 	// Call processes one row outside any transaction, if the action makes an outside call; Kind
 	// then has no Do. It may be called again for a row after a crash.
 	Call func(ctx context.Context, s act.Subject) Result
-	// Results counts the results so far of the rows that are done; nil = the rows themselves
-	// say it all.
-	Results func(ctx context.Context, q bun.IDB, batchID int64) (Tally, error)
+	// Results counts the results so far of the rows that are done, up to a number; nil = the
+	// rows themselves say it all.
+	Results func(ctx context.Context, q bun.IDB, batchID, upTo int64) (Tally, error)
 }
 
 // Result is the result of one row.

@@ -1,9 +1,12 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
@@ -12,17 +15,21 @@ import (
 // Cause counts the rows that ended for one cause.
 type Cause struct {
 	Cause string
-	State RowState
 	Count int64
 }
 
 // Causes groups the ended rows of a batch by cause, the most frequent first. Rows without a
 // cause are left out.
-func Causes(ctx context.Context, q bun.IDB, id int64) (all []Cause, err error) {
-	err = q.NewRaw("SELECT cause, state, count(*) AS count FROM batch_rows WHERE batch_id = ? AND cause <> '' AND state <> ? GROUP BY cause, state ORDER BY count(*) DESC, cause, state LIMIT ?",
-		id, RowWaiting, maxCauses).Scan(ctx, &all)
+func (b *Batch) Causes(ctx context.Context, q bun.IDB) (all []Cause, err error) {
+	// Every other cause is known when its row ends; an index has all that is read here.
+	err = q.NewRaw("SELECT cause, count(*) AS count FROM batch_rows WHERE batch_id = ? AND cause <> '' AND cause <> ? GROUP BY cause ORDER BY count(*) DESC, cause LIMIT ?",
+		b.ID, MerchantBreaker, maxCauses).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("group the rows of a batch: %w", err)
+	}
+	if n := b.Result.Count(string(act.Waits)); n > 0 {
+		all = append(all, Cause{MerchantBreaker, n})
+		slices.SortStableFunc(all, func(x, y Cause) int { return cmp.Compare(y.Count, x.Count) })
 	}
 	return all, nil
 }
@@ -68,13 +75,16 @@ func List(ctx context.Context, q bun.IDB, below int64, limit int) (all []*Batch,
 	return all, nil
 }
 
-// Results counts the results so far of the rows that were done.
+// MaxResults is how many rows, the first ones, Results covers.
+const MaxResults = 10_000
+
+// Results counts the results so far of the rows that were done, of the first MaxResults.
 func (b *Batches) Results(ctx context.Context, x *Batch) (Tally, error) {
 	a, ok := b.action(x.Action, x.Object)
 	if !ok || a.Results == nil {
 		return nil, nil
 	}
-	return a.Results(ctx, b.o.DB.Read, x.ID)
+	return a.Results(ctx, b.o.DB.Read, x.ID, min(x.ToDo, MaxResults))
 }
 
 // Pace is how fast a batch runs.

@@ -23,7 +23,7 @@ const (
 // time: an index finds what is open, by kind, by merchant or of all, and what an operator has,
 // however old it is. Other filters search what is open if that is little, else the newest.
 var ExceptionList = &list.Spec{
-	Name: "exceptions", ScanRows: 25_000,
+	Name: "exceptions", ScanRows: 25_000, SumRows: 5000, // those of one merchant are on a page of the table each
 	Sources: []list.Source{{
 		Table: "exceptions", Alias: "x", Key: "id",
 		Money: list.Money{Minor: "x.amount", Currency: "x.currency"}, MerchantColumn: "x.merchant_id",
@@ -36,12 +36,22 @@ var ExceptionList = &list.Spec{
 		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
 		{Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()), Match: matchExceptionCause},
-		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Indexed: true} }),
+		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Few: allOpen} }),
 	},
 }
 
 // openExceptions is the condition of the partial indexes of what is open.
 var openExceptions = moves.In("x.state", exception.Moves.Open()...)
+
+// among has a filter look among the exceptions that meet a condition, where they are few.
+func among(condition string) func(context.Context, bun.IDB) (string, error) {
+	return func(context.Context, bun.IDB) (string, error) {
+		return "SELECT * FROM exceptions AS x WHERE " + condition, nil
+	}
+}
+
+// allOpen is among what is open.
+var allOpen = among(openExceptions)
 
 // only reports whether a query has no other terms than those.
 func only(q list.Query, words ...string) bool {
@@ -54,7 +64,7 @@ func matchKind(_ context.Context, in list.Lookup, kind string) (list.Match, erro
 
 // matchState leads to what is open, of a kind or of all, and to a state of a kind.
 func matchState(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	one, few := moves.In("x.state", exception.State(state)), openExceptions
+	one, few := moves.In("x.state", exception.State(state)), allOpen
 	m := list.Match{Where: openExceptions + " AND " + one, Indexed: only(in.Query, "kind", "state") && len(in.Query.Terms) == 2}
 	switch {
 	case state == NeedsPerson:
@@ -62,11 +72,9 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 	case state == Unsettled:
 		m.Where, m.Indexed = openExceptions, only(in.Query, "kind", "state")
 	case !exception.State(state).Open():
-		m.Where, few = one, moves.In("x.kind", exception.Kinds...)+" AND "+one // which leads an index
+		m.Where, few = one, among(moves.In("x.kind", exception.Kinds...)+" AND "+one) // the kind leads an index
 	}
-	m.Few = func(context.Context, bun.IDB) (string, error) {
-		return "SELECT * FROM exceptions AS x WHERE " + few, nil
-	}
+	m.Few = few
 	return m, nil
 }
 

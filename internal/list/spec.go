@@ -19,6 +19,8 @@ type Spec struct {
 	// ScanRows is how many rows of each source one query scans if no index covers the filter; 0
 	// = 50,000.
 	ScanRows int
+	// SumRows is of how many rows, the newest, Sums adds up the money; 0 = 20,000.
+	SumRows int
 }
 
 // Source is a table with rows of a list.
@@ -113,6 +115,13 @@ func (s *Spec) field(word string) *Field {
 
 // HasMoney reports whether the rows have amounts, which Sums adds up.
 func (s *Spec) HasMoney() bool { return s.Sources[0].Money != (Money{}) }
+
+func (s *Spec) sumRows() int {
+	if s.SumRows > 0 {
+		return s.SumRows
+	}
+	return sumRows
+}
 
 func (s *Spec) scanRows() int {
 	if s.ScanRows > 0 {

@@ -72,7 +72,7 @@ func (q Query) Any(ctx context.Context, d *db.DB) (bool, error) {
 	return n > 0, err
 }
 
-// sumRows bounds how many rows are summed.
+// sumRows bounds how many rows are summed; see Spec.SumRows.
 const sumRows = 20_000
 
 // Sum is the money of some rows in one currency.
@@ -83,22 +83,22 @@ type Sum struct {
 }
 
 // Sums adds up the money of all matches in the slice's time range by currency; rows without a
-// currency are left out. Of more than 20,000 rows only the newest are summed, and more is true.
+// currency are left out. Of more rows than Spec.SumRows only the newest are summed, and more is true.
 // There are no sums if no index covers the filter and there are more rows than that.
 func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bool, err error) {
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
 		return nil, false, err
 	}
-	spec := *p.spec
-	spec.ScanRows = min(spec.scanRows(), sumRows)
+	spec, limit := *p.spec, p.spec.sumRows()
+	spec.ScanRows = min(spec.scanRows(), limit)
 	p.spec = &spec
 	w, err := p.bounds(ctx, Cursor{})
 	if err != nil || w.cut {
 		return nil, true, err
 	}
 	for _, x := range p.parts { // a list with money has one source
-		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, sumRows).
+		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit).
 			ColumnExpr("? AS minor, ? AS currency", bun.Safe(x.Money.Minor), bun.Safe(x.Money.Currency))
 		var rows []Sum
 		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("currency, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
@@ -112,7 +112,7 @@ func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bo
 				sums = append(sums, r)
 			}
 		}
-		more = more || read >= sumRows
+		more = more || read >= int64(limit)
 	}
 	return sums, more, nil
 }

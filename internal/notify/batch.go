@@ -22,9 +22,9 @@ func (a Acts) Batch() bulk.Action {
 	return bulk.Action{Name: "resend", Object: BatchObject, Kind: kind, Results: a.results}
 }
 
-// results counts the results so far of the notifications in a batch, including those that went
-// on by themselves meanwhile.
-func (a Acts) results(ctx context.Context, q bun.IDB, batchID int64) (bulk.Tally, error) {
+// results counts the results so far of the notifications in a batch, up to a number, including
+// those that went on by themselves meanwhile.
+func (a Acts) results(ctx context.Context, q bun.IDB, batchID, upTo int64) (bulk.Tally, error) {
 	var rows []struct {
 		Result   string
 		Currency string
@@ -34,8 +34,8 @@ func (a Acts) results(ctx context.Context, q bun.IDB, batchID int64) (bulk.Tally
 	err := q.NewRaw("SELECT CASE WHEN "+moves.In("d.status", Delivered)+" THEN ? WHEN "+moves.In("d.status", Exhausted)+" OR "+moves.In("d.status", RetryWait)+
 		" AND d.next_at > ? THEN ? ELSE ? END AS result, r.currency, count(*) AS orders, CAST(sum(r.amount) AS BIGINT) AS minor"+
 		" FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id WHERE r.batch_id = ? AND r.state <> ?"+
-		" AND r.number <= (SELECT b.to_do FROM batches AS b WHERE b.id = r.batch_id) GROUP BY 1, r.currency ORDER BY 1, r.currency",
-		ResultNotified, a.DB.Now(), ResultRefused, ResultWaiting, batchID, bulk.RowWaiting).Scan(ctx, &rows)
+		" AND r.number <= ? GROUP BY 1, r.currency ORDER BY 1, r.currency",
+		ResultNotified, a.DB.Now(), ResultRefused, ResultWaiting, batchID, bulk.RowWaiting, upTo).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read what came of a batch: %w", err)
 	}

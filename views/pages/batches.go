@@ -135,7 +135,7 @@ func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 	switch {
 	case b.State == bulk.Stopped:
 		return "bad", p.T(tBatchStopped, causeText(p, b.StoppedBecause), ui.Count(b.ToDo-b.Ended()))
-	case b.State == bulk.Done && d.Results != nil:
+	case b.State == bulk.Done && d.Results != nil && b.ToDo <= bulk.MaxResults:
 		n := func(of string) string { return ui.Count(d.Results.Count(of)) }
 		kind = "ok"
 		if d.Results.Count(notify.ResultRefused, notify.ResultWaiting) > 0 {
@@ -272,6 +272,7 @@ var (
 	tBatchCount    = text.Text{ZH: "条数", EN: "Count"}
 	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they do not go out now, but when it closes."}
 	tBatchNow      = text.Text{ZH: "执行结果，截至", EN: "Result as of"}
+	tBatchFirst    = text.Text{ZH: "（前 %s 条）", EN: "(of the first %s rows)"}
 	tBatchResult   = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All were taken up: %s notified, %s refused, %s still waiting."}
 	tBatchDone     = text.Text{ZH: "全部已处理。", EN: "All were taken up."}
 	tDryRun        = text.Text{ZH: "预检结果（不执行）", EN: "Dry run"}

@@ -106,7 +106,7 @@ func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, err
 			v.ETASeconds = &pace.Left
 		}
 	}
-	causes, err := bulk.Causes(ctx, s.DB.Read, b.ID)
+	causes, err := b.Causes(ctx, s.DB.Read)
 	v.Causes = []causeView{}
 	for _, c := range causes {
 		v.Causes = append(v.Causes, causeView{c.Cause, c.Count})

@@ -141,7 +141,7 @@ func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
 }
 
 func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (pages.BatchProgressData, error) {
-	causes, err := bulk.Causes(ctx, s.DB.Read, b.ID)
+	causes, err := b.Causes(ctx, s.DB.Read)
 	return pages.BatchProgressData{Batch: b, Causes: causes, Now: s.DB.Now()}, err
 }
 
