@@ -30,9 +30,11 @@ func TestExceptionsArePickedAndRunAgain(t *testing.T) {
 	if len(picks("/exceptions?kind=late_payment")) != 0 {
 		t.Error("late money can be picked")
 	}
-	plan := h.Post(t, cookie, "/batches/plan/exceptions/redrive", "pick", "rows", "row", all[3][1], "row", "900").Header.Get("Location")
+	plan := h.Post(t, cookie, "/batches/plan/exceptions/redrive", "pick", "rows", "row", all[3][1]).Header.Get("Location")
 	page := h.Page(t, cookie, plan+"?lang=en").Body
-	inOrder(t, page, "Run again", "Will run", `value="1000 CNY"`, "Blocked", `value="500 CNY"`)
+	inOrder(t, page, "Run again", "Will run", `value="1000 CNY"`)
+	decided := h.Post(t, cookie, "/batches/plan/exceptions/redrive", "pick", "rows", "row", "900").Header.Get("Location")
+	inOrder(t, h.Page(t, cookie, decided+"?lang=en").Body, "Blocked", `value="500 CNY"`, "There is nothing to do")
 	form := append(formOf(t, page, plan+"/start"), "reason", "asked for by phone")
 	if got := h.Post(t, cookie, plan+"/start", form...); got.Status != http.StatusSeeOther {
 		t.Fatalf("the start: %d", got.Status)
