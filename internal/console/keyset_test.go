@@ -255,7 +255,7 @@ func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 			t.Errorf("of none: %d rows, %v", len(page.Rows), err)
 		}
 		for name, q := range map[string]list.Query{
-			"next_at IS NOT NULL": ask(DeliveryList, "risk", "untold"), "status = 'retry_wait' AND merchant_id = 1": ask(DeliveryList, "status", "retry_wait", "merchant", "m1"),
+			"next_at IS NOT NULL": ask(DeliveryList, "risk", "untold"), "status = 'retry_wait' AND recipient_id = 1": ask(DeliveryList, "status", "retry_wait", "merchant", "m1"),
 		} {
 			want, newest := idsOf(t, d, "SELECT id FROM deliveries WHERE "+name)
 			forth, back := walk(t, list.Slice{Rows: 25}, func(s list.Slice) (list.Page[Delivery], error) {

@@ -241,12 +241,12 @@ func (p *Processor) keepStart(ctx context.Context, o *order.Order, a *Attempt, t
 	err := p.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		from := slices.DeleteFunc(Moves.From(to, Moves.Open()...), func(s AttemptStatus) bool { return s == Submitted })
 		res, err := tx.NewUpdate().Model(&next).Column("status", "kind", "value", "external_id", "updated_at").WherePK().
-			Where("pa.status IN (?)", bun.List(from)).Exec(ctx)
+			Where("pa.order_id = ?", a.OrderID).Where("pa.status IN (?)", bun.List(from)).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("store a started payment: %w", err)
 		}
 		if n, _ := res.RowsAffected(); n == 0 {
-			if err := tx.NewSelect().Model(&next).WherePK().Scan(ctx); err != nil {
+			if err := tx.NewSelect().Model(&next).WherePK().Where("pa.order_id = ?", a.OrderID).Scan(ctx); err != nil {
 				return fmt.Errorf("read an attempt: %w", err)
 			}
 			if o, err = order.ByNo(ctx, tx, o.OrderNo); err != nil {

@@ -14,6 +14,7 @@ import (
 // both engines; the table's alias is x.
 type claim struct {
 	table string
+	key   string // the indexed column by which the table is walked; "" = id
 	where string // rows that it applies to; "" = all
 	wrong string // true if the claim is violated
 	what  string // the text of the violation
@@ -29,16 +30,18 @@ const (
 	maxSuspects = 10_000
 )
 
+func (c claim) walkKey() bun.Ident { return bun.Ident(cmp.Or(c.key, "id")) }
+
 func (c claim) condition() string { return cmp.Or(c.where, "TRUE") }
 
 // walk checks a claim over all rows that exist now, page by page.
 func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
 	var last int64
-	if err := r.db.Read.NewRaw("SELECT coalesce(max(id), 0) FROM ?", bun.Ident(c.table)).Scan(ctx, &last); err != nil {
+	if err := r.db.Read.NewRaw("SELECT coalesce(max(?), 0) FROM ?", c.walkKey(), bun.Ident(c.table)).Scan(ctx, &last); err != nil {
 		return fmt.Errorf("read %s: %w", c.table, err)
 	}
 	var suspects []int64
-	err := r.paged(ctx, c.table, "id", last, func(from, to int64) error {
+	err := r.paged(ctx, c.table, string(c.walkKey()), last, func(from, to int64) error {
 		n, wrong, err := r.page(ctx, c, from, to)
 		if err != nil {
 			return err
@@ -62,12 +65,12 @@ func (r *run) walk(ctx context.Context, i *Invariant, c claim) error {
 
 // paged reads a table in pages of keys, up to the page that contains the last.
 func (r *run) paged(ctx context.Context, table, key string, last int64, do func(from, to int64) error) error {
-	for from := int64(0); from < last; {
+	for from := int64(-1); from < last; { // attempts of no order have the order 0
 		to, err := r.pageEnd(ctx, table, key, from)
 		if err != nil {
 			return err
 		}
-		if to == 0 {
+		if to == from {
 			break // the rest was deleted meanwhile
 		}
 		if err := do(from, to); err != nil {
@@ -78,10 +81,10 @@ func (r *run) paged(ctx context.Context, table, key string, last int64, do func(
 	return nil
 }
 
-// pageEnd returns the key of the last row of the page after from, or 0.
+// pageEnd returns the key of the last row of the page after from, or from if there is none.
 func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to int64, err error) {
-	err = r.db.Read.NewRaw("SELECT coalesce(max(p.k), 0) FROM (SELECT ? AS k FROM ? WHERE ? > ? ORDER BY ? LIMIT ?) AS p",
-		bun.Ident(key), bun.Ident(table), bun.Ident(key), from, bun.Ident(key), pageRows).Scan(ctx, &to)
+	err = r.db.Read.NewRaw("SELECT coalesce(max(p.k), ?) FROM (SELECT ? AS k FROM ? WHERE ? > ? ORDER BY ? LIMIT ?) AS p",
+		from, bun.Ident(key), bun.Ident(table), bun.Ident(key), from, bun.Ident(key), pageRows).Scan(ctx, &to)
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", table, err)
 	}
@@ -107,13 +110,13 @@ func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) err
 // page counts the rows of one page and finds those that seem wrong.
 func (r *run) page(ctx context.Context, c claim, from, to int64) (examined int64, suspects []int64, err error) {
 	err = r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
-		err := tx.NewRaw("SELECT count(*) FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+")",
-			bun.Ident(c.table), from, to).Scan(ctx, &examined)
+		err := tx.NewRaw("SELECT count(*) FROM ? AS x WHERE x.? > ? AND x.? <= ? AND ("+c.condition()+")",
+			bun.Ident(c.table), c.walkKey(), from, c.walkKey(), to).Scan(ctx, &examined)
 		if err != nil {
 			return fmt.Errorf("count %s: %w", c.table, err)
 		}
-		args := append([]any{bun.Ident(c.table), from, to}, c.args...)
-		err = tx.NewRaw("SELECT x.id FROM ? AS x WHERE x.id > ? AND x.id <= ? AND ("+c.condition()+") AND ("+c.wrong+")",
+		args := append([]any{bun.Ident(c.table), c.walkKey(), from, c.walkKey(), to}, c.args...)
+		err = tx.NewRaw("SELECT x.id FROM ? AS x WHERE x.? > ? AND x.? <= ? AND ("+c.condition()+") AND ("+c.wrong+")",
 			args...).Scan(ctx, &suspects)
 		if err != nil {
 			return fmt.Errorf("check %s: %w", c.table, err)

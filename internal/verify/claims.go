@@ -140,18 +140,18 @@ func paidClaims() []claim {
 				booked + " AS TEXT) || ' entries, ' || CAST(" + exact + " AS TEXT) || ' of that amount, merchant and a supplier'",
 		},
 		{
-			table: "payment_attempts", where: "x.order_id <> 0 AND " + moves.In("x.status", payment.SucceededSurplus),
+			table: "payment_attempts", key: "order_id", where: "x.order_id <> 0 AND " + moves.In("x.status", payment.SucceededSurplus),
 			wrong: "(SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = x.order_id AND " +
 				moves.In("e.kind", exception.LatePayment, exception.DuplicatePayment) + " AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
 			what: "'attempt ' || x.supplier_ref || ' was paid late or twice, but there is no exception'",
 		},
 		{
-			table: "payment_attempts", where: "x.order_id = 0",
+			table: "payment_attempts", key: "order_id", where: "x.order_id = 0",
 			wrong: "x.status <> '" + string(payment.SucceededSurplus) + "' OR (SELECT count(*) FROM transfers h WHERE h.ref = 'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no) = 0",
 			what:  "'attempt ' || x.supplier_ref || ' is of no order, but nothing is held of it'",
 		},
 		{
-			table: "payment_attempts", where: moves.In("x.status", payment.Succeeded),
+			table: "payment_attempts", key: "order_id", where: moves.In("x.status", payment.Succeeded),
 			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = x.order_id)",
 			what:  "'attempt ' || x.supplier_ref || ' succeeded, but has no order'",
 		},

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -81,7 +82,10 @@ func (s *subject) wave(ctx context.Context, from, to int) error {
 	}); err != nil {
 		return fmt.Errorf("make orders: %w", err)
 	}
-	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + i) }); err != nil {
+	// Buyers do not pay in the order in which they ordered: what one transaction pays is spread
+	// over many pages, which have room for it.
+	order := rand.New(rand.NewPCG(1, uint64(from))).Perm(to - from)
+	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + order[i]) }); err != nil {
 		return err
 	}
 	notifying, cancel := context.WithTimeout(ctx, notifyTime)
