@@ -47,11 +47,10 @@ var Causes = []Cause{
 
 // Kinds of subject.
 const (
-	OfOrder        = "order"
-	OfDelivery     = "delivery"
-	OfAlertMessage = "alert_message"
-	OfMerchant     = "merchant"
-	OfApproval     = "approval" // the approval that it carries out
+	OfOrder    = "order"
+	OfDelivery = "delivery"
+	OfMerchant = "merchant"
+	OfApproval = "approval" // the approval that it carries out
 )
 
 // Item is one compensation.

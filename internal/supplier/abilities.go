@@ -99,7 +99,6 @@ const (
 const (
 	ValueQR           = "qr"
 	ValueRedirect     = "redirect"
-	ValueForm         = "form"
 	ValueClientSecret = "client_secret"
 	ValueNone         = "none"
 )
