@@ -24,6 +24,8 @@ type Row struct {
 	UpdatedAt      int64           `bun:"updated_at"`
 	DisabledAt     *int64          `bun:"disabled_at"`
 	ResendWhenBack bool            `bun:"resend_when_back"`
+	Limits         string          `bun:"limits"`        // JSON, Limit by currency; "" = the defaults
+	RefundWindow   int64           `bun:"refund_window"` // µs; 0 = the default
 }
 
 // Settings are the notify settings of a merchant or subscriber, as stored.
@@ -73,6 +75,10 @@ type Merchant struct {
 	// ResendWhenBack: notifications given up while it was unavailable are resent once when its
 	// breaker closes.
 	ResendWhenBack bool
+	// RefundWindow is how long a payment can be refunded.
+	RefundWindow time.Duration
+	// Limits are its own, by currency; see Limit.
+	Limits map[string]Limit
 	// Locked means that its secrets cannot be opened on this node: signed notifications wait.
 	Locked bool
 	// Broken means that its row cannot be read: its API calls are rejected and nothing is
@@ -84,6 +90,24 @@ type Merchant struct {
 	// Follows are the merchants whose events it gets; empty = all.
 	Subscriber bool
 	Follows    []string
+}
+
+// Limit is what is allowed to a merchant in one currency, in minor units.
+type Limit struct {
+	RefundAuto    int64 `json:"refund_auto"`     // a refund up to which no person is asked
+	RefundAutoDay int64 `json:"refund_auto_day"` // the sum of these in a day
+	Overdraft     int64 `json:"overdraft"`       // how far below zero refunds may take its balance
+}
+
+// DefaultLimit is that of a currency without one of its own.
+var DefaultLimit = Limit{RefundAuto: 100_000, RefundAutoDay: 1_000_000}
+
+// Limit is what is allowed to it in a currency.
+func (m *Merchant) Limit(currency string) Limit {
+	if own, ok := m.Limits[currency]; ok {
+		return own
+	}
+	return DefaultLimit
 }
 
 // Recipient identifies it as the recipient of notifications.

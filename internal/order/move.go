@@ -34,6 +34,7 @@ type changeRow struct {
 	ToStatus        string `bun:"to_status"`
 	SupplierTradeNo string `bun:"supplier_trade_no"`
 	PaidAmount      int64  `bun:"paid_amount"`
+	FeeAmount       int64  `bun:"fee_amount"`
 	CloseReason     string `bun:"close_reason"`
 	CloseTries      int64  `bun:"close_tries"`
 	NextAt          *int64 `bun:"next_at"`
@@ -73,7 +74,7 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		}
 		rows[i] = changeRow{
 			ID: o.ID, FromStatus: string(o.Status), FromVersion: o.Version, ToStatus: string(c.To),
-			SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, CloseReason: o.CloseReason,
+			SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount, CloseReason: o.CloseReason,
 			CloseTries: o.CloseTries, NextAt: o.NextAt, PaidAt: o.PaidAt, ClosedAt: o.ClosedAt,
 			PaidFrom: string(o.PaidFrom), PaidVersion: o.PaidVersion, PaidBy: o.PaidBy, PaidCallback: o.PaidCallback, ConfirmedAt: o.ConfirmedAt,
 		}
@@ -82,7 +83,7 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 		w.Insert(&history, "")
 	}
 	w.GuardEach(&rows, "UPDATE orders AS o SET status = _v.to_status, version = o.version + 1,"+
-		" supplier_trade_no = _v.supplier_trade_no, paid_amount = _v.paid_amount,"+
+		" supplier_trade_no = _v.supplier_trade_no, paid_amount = _v.paid_amount, fee_amount = _v.fee_amount,"+
 		" close_reason = _v.close_reason, close_tries = _v.close_tries,"+
 		" next_at = _v.next_at, paid_at = _v.paid_at, closed_at = _v.closed_at,"+
 		" paid_from = _v.paid_from, paid_version = _v.paid_version, paid_by = _v.paid_by,"+

@@ -113,6 +113,10 @@ type Order struct {
 	// query writes them, and the move that resets them.
 	QueryTries int64  `bun:"query_tries"`
 	AskedAt    *int64 `bun:"asked_at"`
+	// FeeRule is the version of the settings whose rules of fees apply. FeeAmount is
+	// what the merchant pays by them, since the order is paid.
+	FeeRule   *int64 `bun:"fee_rule"`
+	FeeAmount int64  `bun:"fee_amount"`
 }
 
 // Item is what an order reserves of one SKU.

@@ -15,6 +15,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
+	"backstop/internal/settings"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 
@@ -91,6 +92,8 @@ type batch struct {
 	factOf     []int // facts[n] belongs to items[factOf[n]]
 	exceptions []*exception.Item
 	freed      []string // refs of money that leaves suspense
+
+	newer *settings.Fees // rules that this node has not read yet; nil = none are needed
 }
 
 type tradeKey struct {
@@ -228,6 +231,7 @@ func (b *batch) move(m *Message, d decision, source int64) {
 		b.entries.Add(fund.Paid, fund.Values{
 			From: b.source(m, o), Merchant: b.p.merchantCode(o.MerchantID), ID: strconv.FormatInt(o.ID, 10), Amount: o.PaidAmount, Currency: o.Currency,
 		})
+		b.charge(m, o)
 		b.booked[m.trade()] = m.Content.TradeNo != ""
 	}
 	switch {

@@ -90,7 +90,8 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	if r.Amount < 1 || r.Amount > money.MaxMinor {
 		return nil, &FieldError{"amount", fmt.Sprintf("must be a whole number of minor units from 1 to %d", int64(money.MaxMinor))}
 	}
-	suppliers := p.o.Settings.Current().Suppliers
+	now := p.o.Settings.Current()
+	suppliers := now.Suppliers
 	if _, broken := suppliers.Broken(r.Supplier); broken {
 		return nil, ErrSupplier
 	}
@@ -110,13 +111,13 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 		}
 		expiry = time.Duration(r.ExpiresIn) * time.Second
 	}
-	id, now := p.o.DB.NewID(), p.o.DB.Now()
-	expires := now + expiry.Microseconds()
+	id, at := p.o.DB.NewID(), p.o.DB.Now()
+	expires := at + expiry.Microseconds()
 	return &order.Order{
 		ID: id, OrderNo: strconv.FormatInt(id, 10), MerchantID: m.ID, OutTradeNo: r.OutTradeNo, SupplierID: s.ID,
 		Amount: r.Amount, Currency: r.Currency, Exponent: exponent, Subject: r.Subject, NotifyURL: r.NotifyURL,
 		RequestDigest: r.digest(), Status: order.Pending, Version: 1, HasItems: len(r.Items) > 0,
-		CreatedAt: now, ExpiresAt: expires, NextAt: &expires,
+		CreatedAt: at, ExpiresAt: expires, NextAt: &expires, FeeRule: feeRule(now, m),
 	}, nil
 }
 

@@ -243,6 +243,7 @@ type orderData struct {
 	Supplier        string `json:"supplier"`
 	SupplierTradeNo string `json:"supplier_trade_no"`
 	PaidAmount      int64  `json:"paid_amount"`
+	FeeAmount       int64  `json:"fee_amount"`
 	PaidAt          string `json:"paid_at,omitempty"`
 	ClosedAt        string `json:"closed_at,omitempty"`
 	CloseReason     string `json:"close_reason,omitempty"`
@@ -255,7 +256,7 @@ func (p *Processor) fact(o *order.Order, to order.Status, version, at int64) not
 	data := orderData{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: p.merchantCode(o.MerchantID), Amount: o.Amount,
 		Currency: o.Currency, Status: string(to), SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
-		CloseReason: o.CloseReason, Version: version,
+		FeeAmount: o.FeeAmount, CloseReason: o.CloseReason, Version: version,
 	}
 	if s, ok := p.o.Settings.Current().Suppliers.ByID(o.SupplierID); ok {
 		data.Supplier = s.Code

@@ -249,7 +249,7 @@ func (b *batch) wasDecided(m *Message, o *order.Order) bool {
 // LedgerRefs returns the refs of all ledger transfers that an order may have under its own id.
 func LedgerRefs(orderID int64) []string {
 	id := fund.Values{ID: strconv.FormatInt(orderID, 10)}
-	return []string{fund.Ref(fund.Paid, id), fund.Ref(fund.Corrected, id)}
+	return []string{fund.Ref(fund.Paid, id), fund.Ref(fund.Corrected, id), fund.Ref(fund.Fee, id), fund.Ref(fund.Cost, id)}
 }
 
 // ErrNoMerchant means that the held money belongs to no known merchant.

@@ -40,6 +40,9 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readRest(ctx, trades); err != nil {
 		return err
 	}
+	if err := b.readFees(ctx); err != nil {
+		return err
+	}
 	if err := b.readDecided(ctx); err != nil {
 		return err
 	}

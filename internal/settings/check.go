@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/base/money"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/fund/fee"
 	"backstop/internal/merchant"
 	"backstop/internal/supplier"
 )
@@ -66,7 +67,9 @@ func (c Change) Check(env Env) []Problem {
 	switch v := c.After.(type) {
 	case *Supplier:
 		k.supplier(v)
+		k.checkFee("fees", v.Fees)
 	case *Merchant:
+		k.funds(v)
 		k.apiKey(v.APIKey)
 		k.signing(v.SigningSecrets)
 		k.notify("notify", &v.Notify)
@@ -97,9 +100,9 @@ func (k *checker) fields(path string, v reflect.Value) {
 			continue
 		}
 		switch x := is.Interface().(type) {
-		case Notify, Breaker:
+		case Notify, Breaker, Fee:
 			k.fields(at, is)
-		case []Endpoint, []TypedAbove, []SecondAbove:
+		case []Endpoint, []TypedAbove, []SecondAbove, []MerchantFee, []Limit:
 			for i, e := range is.Seq2() {
 				k.fields(fmt.Sprintf("%s[%d]", at, i.Int()), e)
 			}
@@ -345,11 +348,15 @@ func (k *checker) subscription(v *Subscription) {
 	}
 }
 
-// Check returns what is wrong with changes that are made together: merchants that are referred
-// to must exist, an API key belongs to one merchant, and a new recipient needs a signing
+// Check returns what is wrong with changes that are made together: merchants and
+// suppliers that are referred to must exist, an API key belongs to one merchant, and a new recipient needs a signing
 // secret. Each change has already been checked on its own.
 func (s *Stored) Check(changes []Change) (found []Problem) {
 	exists := map[string]bool{}
+	suppliers := map[string]bool{fee.Any: true}
+	for code := range s.suppliers {
+		suppliers[code] = true
+	}
 	owners := map[string]string{} // hash of an API key → merchant
 	for code, r := range s.merchants {
 		if exists[code] = true; r.APIKeyHash != nil {
@@ -357,6 +364,9 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 		}
 	}
 	for _, c := range changes {
+		if v, ok := c.After.(*Supplier); ok {
+			suppliers[v.Code] = true
+		}
 		if m, ok := c.After.(*Merchant); ok {
 			exists[m.Code] = true
 			if before, ok := c.Before.(*Merchant); ok && !before.APIKey.Same(m.APIKey) {
@@ -370,6 +380,11 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 		case *Merchant:
 			if c.Before == nil && len(v.SigningSecrets) == 0 {
 				k.wrong("signing_secret", "missing: a new merchant's notifications are signed with it")
+			}
+			for i, f := range v.Fees {
+				if !suppliers[f.Supplier] {
+					k.wrong(fmt.Sprintf("fees[%d].supplier", i), "there is no supplier %q: declare it first", textlimit.Clip(f.Supplier, maxShown))
+				}
 			}
 			owner := owners[v.APIKey.stored]
 			if v.APIKey.IsSet() && owner != "" && owner != v.Code {

@@ -86,11 +86,16 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 	var id int64
 	switch v := c.After.(type) {
 	case *Supplier:
-		row, columns, err = w.supplier(v)
+		var r *SupplierRow
+		r, columns, err = w.supplier(v)
+		row, id = r, r.ID
 	case *Merchant:
 		r := w.merchant(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{MerchantsTable, v.Code}, v.SigningSecrets, &v.Notify)
-		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at", "resend_when_back"}
+		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at", "resend_when_back", "refund_window"}
+		if !slices.Contains(v.unread, "limits") {
+			columns = append(columns, "limits") // else they stay as stored
+		}
 	case *Approval:
 		return w.approval(ctx, v)
 	case *Subscription:
@@ -99,6 +104,9 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 		row, id, columns = r, r.ID, []string{"name", "merchants", "notify", "updated_at", "disabled_at"}
 	}
 	if err != nil {
+		return err
+	}
+	if err := w.fees(ctx, id, c); err != nil {
 		return err
 	}
 	if c.Before == nil {
@@ -211,6 +219,7 @@ func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 
 func (w *commit) merchant(v *Merchant) *merchant.Row {
 	row := &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now, ResendWhenBack: v.ResendWhenBack}
+	row.Limits, row.RefundWindow = storedLimits(v.Limits), v.RefundWindow.Microseconds()
 	if v.APIKey.IsSet() {
 		row.APIKeyHash = &v.APIKey.stored
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"backstop/internal/base/textlimit"
+	"backstop/internal/fund/fee"
 )
 
 // Field is one field of an object, described by the tags of its Go field. The apply file, its
@@ -101,6 +102,8 @@ func (f Field) Accepts() string {
 		return "true or false"
 	case reflect.TypeFor[time.Duration]():
 		return fmt.Sprintf("a duration from %s to %s", time.Duration(f.Min), time.Duration(f.Max))
+	case reflect.TypeFor[fee.PPM]():
+		return "a percentage from 0% to 99.9999%, such as 0.6%"
 	case reflect.TypeFor[Rate]():
 		return fmt.Sprintf("a rate from %d/s to %d/s", f.Min, f.Max)
 	case reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[*int]():
@@ -126,6 +129,13 @@ func (f Field) Set(to reflect.Value, text string) (problem string) {
 		var d time.Duration
 		d, err = time.ParseDuration(text)
 		n = int64(d)
+	case fee.PPM:
+		rate, err := fee.ParseRate(text)
+		if err != nil {
+			return err.Error()
+		}
+		to.SetInt(int64(rate))
+		return ""
 	case Rate:
 		digits, ok := strings.CutSuffix(text, "/s")
 		if n, err = strconv.ParseInt(digits, 10, 64); !ok {
@@ -227,7 +237,12 @@ func Text(v any) string {
 			texts[i] = p.String()
 		}
 		return Text(texts)
-	case []TypedAbove, []SecondAbove:
+	case Fee:
+		if x == NewFee() {
+			return none
+		}
+		return entryText(reflect.ValueOf(x))
+	case []TypedAbove, []SecondAbove, []MerchantFee, []Limit:
 		var texts []string
 		for _, e := range reflect.ValueOf(v).Seq2() {
 			texts = append(texts, entryText(e))

@@ -36,6 +36,7 @@ type Supplier struct {
 	Config     map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
 	QueryAfter time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before its answer not found means unpaid."`
 	QueryRate  Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, of all nodes together."`
+	Fees       Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it keeps of each payment. Applies to orders that are made from then on. Replaced as a whole."`
 	AskPending bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is asked about an order that nobody called pay for before the order is closed."`
 
 	account string // account at the supplier, as named by its kind
@@ -44,12 +45,15 @@ type Supplier struct {
 
 // Merchant is a merchant.
 type Merchant struct {
-	Code           string   `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code."`
-	Name           string   `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name."`
-	APIKey         Secret   `apply:"api_key" waits:"true" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
-	SigningSecrets []Secret `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
-	Notify         Notify   `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
-	ResendWhenBack bool     `apply:"resend_when_back" default:"true" example:"false" doc:"Whether notifications of the last 72h that were given up are sent once more when its breaker closes."`
+	Code           string        `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code."`
+	Name           string        `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name."`
+	APIKey         Secret        `apply:"api_key" waits:"true" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
+	SigningSecrets []Secret      `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
+	Notify         Notify        `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
+	Fees           []MerchantFee `apply:"fees" waits:"true" many:"rules" max:"200" empty:"no fees" example:"[{ supplier: '*', rate: '1.2%', fixed: 10, min: 1 }]" doc:"What it pays for each payment, by supplier. Applies to orders that are made from then on. The list is replaced as a whole."`
+	Limits         []Limit       `apply:"limits" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, refund_auto: 100000 }]" doc:"What is allowed to it, by currency. The list is replaced as a whole."`
+	RefundWindow   time.Duration `apply:"refund_window" min:"1h" max:"26280h" default:"4320h" example:"2160h" doc:"How long a payment can be refunded."`
+	ResendWhenBack bool          `apply:"resend_when_back" default:"true" example:"false" doc:"Whether notifications of the last 72h that were given up are sent once more when its breaker closes."`
 
 	recipient
 }

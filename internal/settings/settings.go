@@ -58,6 +58,8 @@ type Snapshot struct {
 	Suppliers *supplier.Registry
 	Merchants *merchant.Directory
 	Rules     Rules
+	Fees      Fees
+	costs     bool // a supplier costs something
 }
 
 // Unreadable names the suppliers, merchants and subscriptions whose rows cannot be used here,
@@ -133,6 +135,9 @@ func (s *Store) Refresh(ctx context.Context) error {
 			return err
 		}
 		if next.Merchants, err = s.merchants(ctx, tx); err != nil {
+			return err
+		}
+		if err = s.fees(ctx, tx, next); err != nil {
 			return err
 		}
 		next.Rules, err = s.rules(ctx, tx)
@@ -238,11 +243,16 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 		hashes[r.ID] = hash.String
 	}
 	for _, r := range rows {
-		m := &merchant.Merchant{ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, ResendWhenBack: r.ResendWhenBack}
+		m := &merchant.Merchant{
+			ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, ResendWhenBack: r.ResendWhenBack,
+			RefundWindow: windowOf(r.RefundWindow),
+		}
+		var unread error
+		m.Limits, unread = readLimits(r.Limits)
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash
 		}
-		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.SigningSecrets, r.Notify, disabled, nil)
+		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.SigningSecrets, r.Notify, disabled, unread)
 		all = append(all, m)
 	}
 	subscriptions, err := s.subscriptions(ctx, q, disabled)

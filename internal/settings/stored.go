@@ -13,6 +13,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
+	"backstop/internal/fund/fee"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/stock"
@@ -61,6 +62,7 @@ type Stored struct {
 	accounts      map[int64]string   // accounts at suppliers, by id
 	disabled      map[int64][]string // disabled endpoints, by owner
 	approval      *Approval          // nil = not declared
+	fees          Fees
 }
 
 // Nothing returns the settings of an installation that has none.
@@ -110,6 +112,9 @@ func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.fees, err = ReadFees(ctx, q); err != nil {
+		return nil, err
+	}
 	s.approval, _, err = readApproval(ctx, q)
 	return s, err
 }
@@ -143,6 +148,7 @@ func (s *Stored) Supplier(code string) *Supplier {
 	v := &Supplier{
 		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
+		Fees: feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
 	}
 	if json.Unmarshal(r.AllowIPs, &v.AllowIPs) != nil {
 		v.unread = append(v.unread, "allow_ips")
@@ -170,7 +176,15 @@ func (s *Stored) Merchant(code string) *Merchant {
 	if r == nil {
 		return nil
 	}
-	v := &Merchant{Code: code, Name: r.Name, ResendWhenBack: r.ResendWhenBack, recipient: recipient{disabled: s.disabled[r.ID]}}
+	v := &Merchant{
+		Code: code, Name: r.Name, ResendWhenBack: r.ResendWhenBack, recipient: recipient{disabled: s.disabled[r.ID]},
+		Fees: feesOf(s.fees.At(r.ID, s.version)), RefundWindow: windowOf(r.RefundWindow),
+	}
+	limits, err := readLimits(r.Limits)
+	if err != nil {
+		v.unread = append(v.unread, "limits")
+	}
+	v.Limits = limitsOf(limits)
 	if r.APIKeyHash != nil {
 		v.APIKey = Secret{stored: *r.APIKeyHash}
 	}
@@ -205,7 +219,10 @@ func (s *Stored) Declared() bool { return s.approval != nil }
 
 // NewMerchant, NewSubscription and NewSupplier return a new entry with its defaults.
 func (s *Stored) NewMerchant(code string) *Merchant {
-	return &Merchant{Code: code, Name: code, Notify: s.defaults(), ResendWhenBack: true}
+	return &Merchant{
+		Code: code, Name: code, Notify: s.defaults(), ResendWhenBack: true,
+		Fees: []MerchantFee{}, Limits: []Limit{}, RefundWindow: refundWindow,
+	}
 }
 
 func (s *Stored) NewSubscription(code string) *Subscription {
@@ -215,7 +232,7 @@ func (s *Stored) NewSubscription(code string) *Subscription {
 func (s *Stored) NewSupplier(code string) *Supplier {
 	return &Supplier{
 		Code: code, Enabled: true, AllowIPs: []netip.Prefix{}, Config: map[string]any{},
-		QueryAfter: queryAfter, QueryRate: queryRate, AskPending: true,
+		QueryAfter: queryAfter, QueryRate: queryRate, AskPending: true, Fees: NewFee(),
 	}
 }
 

@@ -148,7 +148,7 @@ func (r *run) all(ctx context.Context) (Report, error) {
 	}{
 		{"I1", "callbacks that were taken have their outcome", callbackClaims(), nil},
 		{"I2", "paid orders are notified, or will be, or have an exception", notifyClaims(r.db.Now(), parked), nil},
-		{"I3", "orders are paid at most once, and booked", paidClaims(), nil},
+		{"I3", "orders are paid at most once, and booked with their fees", append(paidClaims(), feeClaims()...), nil},
 		{"I4", "the ledger adds up", ledgerClaims(), twice(r.balances, accountRow)},
 		{"I5", "stock adds up", nil, twice(r.stock, nil)},
 		{"I6", "statuses changed by legal moves only", historyClaims(), nil},

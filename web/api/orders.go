@@ -140,6 +140,7 @@ type orderView struct {
 	NotifyStatus    string  `json:"notify_status"`
 	SupplierTradeNo string  `json:"supplier_trade_no"`
 	PaidAmount      int64   `json:"paid_amount"`
+	FeeAmount       int64   `json:"fee_amount"` // what the merchant pays of it
 	CreatedAt       string  `json:"created_at"`
 	ExpiresAt       string  `json:"expires_at"`
 	PaidAt          *string `json:"paid_at"`
@@ -178,7 +179,7 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 	return orderView{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: of, Supplier: code,
 		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(deliveries, parked),
-		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount,
+		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
 		AskedAt: stamp(o.AskedAt), NextAt: stamp(nextOf(o)),

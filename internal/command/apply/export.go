@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/fund/fee"
 	"backstop/internal/settings"
 
 	"gopkg.in/yaml.v3"
@@ -208,7 +209,16 @@ func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.N
 			list.Content = append(list.Content, x.fields(join(path, e.Name), v.Index(i)))
 		}
 		return list
-	case []settings.TypedAbove, []settings.SecondAbove:
+	case settings.Fee:
+		if is == settings.NewFee() {
+			return nil
+		}
+		n := x.fields(path, v)
+		n.Style = yaml.FlowStyle
+		return n
+	case fee.PPM:
+		return node(is.String())
+	case []settings.TypedAbove, []settings.SecondAbove, []settings.MerchantFee, []settings.Limit:
 		list := flow()
 		for _, e := range v.Seq2() {
 			list.Content = append(list.Content, x.fields(path, e))

@@ -76,6 +76,13 @@ func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) 
 		d.fields(v.object(settings.Words(f.Type)...), to, fresh, nil)
 	case *[]settings.Endpoint:
 		*is = d.endpoints(v, *is)
+	case *settings.Fee:
+		*is = settings.NewFee()
+		d.object(v.object(settings.Words(f.Type)...), is, new(settings.NewFee()))
+	case *[]settings.MerchantFee:
+		*is = entries(d, v, settings.NewMerchantFee())
+	case *[]settings.Limit:
+		*is = entries(d, v, settings.NewLimit())
 	case *[]settings.TypedAbove:
 		*is = entries(d, v, settings.TypedAbove{})
 	case *[]settings.SecondAbove:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/fund/fee"
 	"backstop/internal/settings"
 
 	"gopkg.in/yaml.v3"
@@ -38,7 +39,15 @@ func markdown() string {
 		if section.Word == "suppliers" {
 			b.WriteString("\nThe fields of `config`, by kind: [wechatpay](../internal/supplier/wechatpay/README.md), [alipay](../internal/supplier/alipay/README.md), [stripe](../internal/supplier/stripe/README.md), [sortedparams](../internal/supplier/sortedparams/README.md).\n")
 		}
+		if section.Word == "suppliers" {
+			b.WriteString("\n### fees\n\n[Fees](funds.md#fees) describes how a fee is computed.\n\n")
+			table(&b, reflect.TypeFor[settings.Fee]())
+		}
 		if section.Word == "merchants" {
+			b.WriteString("\n### A merchant's fees\n\nThe most exact supplier wins.\n\n")
+			table(&b, reflect.TypeFor[settings.MerchantFee]())
+			b.WriteString("\n### limits\n\nA currency without an entry has the defaults.\n\n")
+			table(&b, reflect.TypeFor[settings.Limit]())
 			b.WriteString("\n### notify\n\nA subscription has these fields directly, without `notify`.\n\n")
 			table(&b, reflect.TypeFor[settings.Notify]())
 			b.WriteString("\n### breaker\n\n")
@@ -112,6 +121,7 @@ type jsonSchema = map[string]any
 var forms = map[reflect.Type]form{
 	reflect.TypeFor[bool]():          {"true or false", fixed(jsonSchema{"type": "boolean"})},
 	reflect.TypeFor[time.Duration](): {"duration", fixed(durationSchema)},
+	reflect.TypeFor[fee.PPM]():       {"percentage", fixed(jsonSchema{"type": "string", "pattern": `^(0|[1-9][0-9]?)(\.[0-9]{1,4})?%$`})},
 	reflect.TypeFor[settings.Rate](): {"rate per second", fixed(jsonSchema{"type": "string", "pattern": "^[0-9]+/s$"})},
 	reflect.TypeFor[int]():           {"whole number", integer},
 	reflect.TypeFor[int64]():         {"whole number", integer},
@@ -152,6 +162,8 @@ func typeText(f settings.Field) string {
 	switch known, ok := forms[f.Type]; {
 	case ok:
 		return known.name
+	case f.Type == reflect.TypeFor[[]settings.MerchantFee]():
+		return "list of [fields](#a-merchants-fees)"
 	case f.Type == reflect.TypeFor[[]settings.Endpoint]():
 		return "list of [endpoints](#endpoints)"
 	case structs(f.Type):

@@ -146,6 +146,11 @@ var changesOf = map[string][2]string{
 	"suppliers query_rate":  {"kind: fake", "kind: fake\n    query_rate: 3/s"},
 	"suppliers ask_pending": {"kind: fake", "kind: fake\n    ask_pending: false"},
 
+	"suppliers fees": {"kind: fake", "kind: fake\n    fees: { rate: 0.6% }"},
+
+	"merchants fees":             {"name: Galaxy", "fees: [{ fixed: 3 }]\n    name: Galaxy"},
+	"merchants limits":           {"name: Galaxy", "limits: [{ currency: CNY, overdraft: 3 }]\n    name: Galaxy"},
+	"merchants refund_window":    {"name: Galaxy", "refund_window: 720h\n    name: Galaxy"},
 	"merchants name":             {"Galaxy Mall", "Galaxy Hall"},
 	"merchants api_key":          {keyM1, keyM2},
 	"merchants signing_secret":   {secretA, secretB},
@@ -203,8 +208,8 @@ subscriptions:
 // TestWhatWaitsAndWhatDoesNot changes each field of the file by itself.
 func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 	waits := []string{
-		"suppliers kind", "suppliers allow_ips", "suppliers config",
-		"merchants api_key", "merchants signing_secret", "merchants notify.urls", "merchants notify.endpoints",
+		"suppliers kind", "suppliers allow_ips", "suppliers config", "suppliers fees",
+		"merchants api_key", "merchants signing_secret", "merchants notify.urls", "merchants notify.endpoints", "merchants fees", "merchants limits",
 		"subscriptions signing_secret", "subscriptions urls", "subscriptions endpoints",
 		"approval second_person", "approval apply", "approval typed_above", "approval second_above",
 	}

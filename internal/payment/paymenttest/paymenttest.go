@@ -17,6 +17,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/call"
 	"backstop/internal/exception"
+	"backstop/internal/fund/fee"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -201,6 +202,26 @@ func (f *Fixture) Entry(t testing.TB, code string) supplier.Entry {
 func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
 	t.Helper()
 	_, err := f.DB.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?, ?, ?, ?)", f.DB.NewID(), sku, stock, stock).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SetFees gives a merchant or a supplier, by its id, other rules of fees: as the apply file
+// does, and every node reads them later.
+func (f *Fixture) SetFees(t testing.TB, owner int64, rules fee.Rules) {
+	t.Helper()
+	text, err := json.Marshal(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.DB.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
+		_, err := tx.NewRaw("INSERT INTO fee_rules (owner_id, version, rules) SELECT ?, value + 1, ? FROM settings WHERE name = 'config_version'", owner, string(text)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return settings.Bump(ctx, tx)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
