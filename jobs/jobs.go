@@ -209,6 +209,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Workers, tickEvery, "tick suppliers", j.o.Advance.Tick},
 		{j.o.Dispatcher != nil, tickEvery, "publish slow merchants and faults", j.publish},
 		{j.o.Workers, tickEvery, "fold the ledger", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Fold) }},
+		{j.o.Workers, tickEvery, "write the lines of accounts", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Line) }},
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
 		{j.o.Scheduler, tickEvery, "end expired proposals", j.expireProposals},

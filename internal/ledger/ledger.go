@@ -57,6 +57,12 @@ type Account struct {
 	Code     string `bun:"code"`
 	Currency string `bun:"currency"`
 	Balance  int64  `bun:"balance"`
+	LastLine int64  `bun:"last_line"` // 0 = none
+	Credits  int64  `bun:"credits"`   // of its last line
+	FoldedAt *int64 `bun:"folded_at"` // Unix µs; nil = never
+	// What of balance and credits has no lines yet, see Line.
+	Unlined        int64 `bun:"unlined"`
+	UnlinedCredits int64 `bun:"unlined_credits"`
 }
 
 // Transfer moves Amount minor units from the debited to the credited account.
@@ -209,38 +215,6 @@ func (b *Ledger) find(ctx context.Context, tx db.Tx, keys map[accountKey]bool, i
 	return nil
 }
 
-// foldJournals bounds the journals of one transaction of Fold.
-const foldJournals = 500
-
-// Fold adds a bounded number of journals to the balances and returns how many. Several nodes
-// may fold at once.
-func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
-	err = b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		var ids []int64
-		q := tx.NewSelect().Table("journals").Column("id").Where("NOT folded").OrderExpr("id").Limit(foldJournals)
-		if err := b.db.SkipLocked(q).Scan(ctx, &ids); err != nil {
-			return err
-		}
-		journals = len(ids)
-		if journals == 0 {
-			return nil
-		}
-		delta, err := Sums(ctx, tx, "t.id > ? AND t.journal_id IN (?)", ids[0], bun.List(ids))
-		if err != nil {
-			return err
-		}
-		if err := b.add(ctx, tx, delta); err != nil {
-			return err
-		}
-		_, err = tx.NewRaw("UPDATE journals SET folded = TRUE WHERE id IN (?)", bun.List(ids)).Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("fold the ledger: %w", err)
-	}
-	return journals, nil
-}
-
 // Unfolded returns a condition on t for the transfers that are not yet in the balances. The ids
 // of a journal's transfers are above its own, which bounds the query.
 func Unfolded(ctx context.Context, tx bun.IDB) (where string, from int64, err error) {
@@ -255,9 +229,7 @@ func Unfolded(ctx context.Context, tx bun.IDB) (where string, from int64, err er
 // condition on t.
 func Sums(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64]int64, error) {
 	var rows []struct{ ID, Amount int64 }
-	query := "SELECT id, CAST(sum(amount) AS BIGINT) AS amount FROM (" +
-		"SELECT t.credit_account AS id, t.amount AS amount FROM transfers AS t WHERE " + where +
-		" UNION ALL SELECT t.debit_account, -t.amount FROM transfers AS t WHERE " + where + ") AS sides GROUP BY id"
+	query := "SELECT account AS id, CAST(sum(amount) AS BIGINT) AS amount FROM " + sides(where) + " GROUP BY account"
 	if err := tx.NewRaw(query, slices.Concat(args, args)...).Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("sum transfers: %w", err)
 	}
@@ -266,23 +238,6 @@ func Sums(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64
 		sums[r.ID] = r.Amount
 	}
 	return sums, nil
-}
-
-func (b *Ledger) add(ctx context.Context, tx db.Tx, delta map[int64]int64) error {
-	ids := slices.Sorted(maps.Keys(delta))
-	var rows []Account
-	if err := b.db.ForUpdate(tx.NewSelect().Model(&rows).Where("a.id IN (?)", bun.List(ids)).OrderExpr("a.id")).Scan(ctx); err != nil {
-		return err
-	}
-	for i := range rows {
-		rows[i].Balance += delta[rows[i].ID]
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	_, err := tx.NewUpdate().With("_a", tx.NewValues(&rows)).Model((*Account)(nil)).TableExpr("_a").
-		Set("balance = _a.balance").Where("a.id = _a.id").Exec(ctx)
-	return err
 }
 
 // Balance returns the account's exact balance in minor units, folded or not; 0 for an account

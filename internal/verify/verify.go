@@ -155,6 +155,7 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I7", "notifications have one success mark", markClaims(), nil},
 		{"I8", "notifications are about what is committed", eventClaims(), nil},
 		{"I12", "decisions that ran had their people, once, and are on the record", approvalClaims(), nil},
+		{"I13", "the lines of each account are its balance", nil, twice(r.lines, accountRow)},
 		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held, heldRow)},
 		{"I15", "money is decided by an approval", decisionClaims(), nil},
 		{"audit", "the chain of the audit is unbroken", nil, r.acts},

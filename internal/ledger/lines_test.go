@@ -1,0 +1,165 @@
+package ledger_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/ledger"
+)
+
+// wantLines checks that every side of every transfer has exactly one line, that ids grow and
+// balances follow from one line to the next, and that the last one is the account's.
+func wantLines(t *testing.T, d *db.DB) {
+	t.Helper()
+	if n, sides := count(t, d, "SELECT count(*) FROM account_lines"), count(t, d, "SELECT 2 * count(*) FROM transfers"); n != sides {
+		t.Errorf("%d lines, %d sides of transfers", n, sides)
+	}
+	var rows []struct{ AccountID, ID, TransferID, Balance, Credits, Amount, Account, LastLine int64 }
+	err := d.Read.NewRaw("SELECT l.account_id, l.id, l.transfer_id, l.balance, l.credits, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, a.balance AS account, a.last_line"+
+		" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id AND l.account_id IN (t.debit_account, t.credit_account) JOIN accounts AS a ON a.id = l.account_id"+
+		" ORDER BY l.account_id, l.id").Scan(t.Context(), &rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	balance, seen := int64(0), map[[2]int64]bool{}
+	for i, r := range rows {
+		if i == 0 || rows[i-1].AccountID != r.AccountID {
+			balance = 0
+		}
+		if i > 0 && rows[i-1].AccountID == r.AccountID && r.Credits-rows[i-1].Credits != max(r.Amount, 0) {
+			t.Fatalf("line %d is %+v, after %+v: the credits do not follow", i, r, rows[i-1])
+		}
+		if balance += r.Amount; balance != r.Balance || r.ID < r.TransferID {
+			t.Fatalf("line %d is %+v, the sum is %d", i, r, balance)
+		}
+		if key := [2]int64{r.AccountID, r.TransferID}; seen[key] {
+			t.Fatalf("%+v is the second line of its transfer", r)
+		} else {
+			seen[key] = true
+		}
+		if last := i == len(rows)-1 || rows[i+1].AccountID != r.AccountID; last && (r.Balance != r.Account || r.ID > r.LastLine) {
+			t.Errorf("the last line is %+v", r)
+		}
+	}
+}
+
+func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		const nodes, journals = 3, 40
+		var all sync.WaitGroup
+		for node := range nodes {
+			book := ledger.New(d)
+			all.Go(func() {
+				for i := range journals {
+					name := fmt.Sprint("m", i%3)
+					if err := post(t, d, book, pays(name, int64(i+1), fmt.Sprint("paid ", node, " ", i)), draws(name, 1, fmt.Sprint("drawn ", node, " ", i))); err != nil {
+						t.Error(err)
+					}
+					if i%4 == 0 {
+						if _, err := book.Fold(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		for fold(t, ledger.New(d)) > 0 {
+		}
+		wantLines(t, d)
+	})
+}
+
+// What is folded late is behind what was folded before it: a day that was shown does not
+// change.
+func TestALateTransferIsTheLastLine(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		book := ledger.New(d)
+		posted(t, d, book, pays("m", 5, "first"))
+		posted(t, d, book, pays("m", 7, "second"))
+		late := "(SELECT journal_id FROM transfers WHERE ref = 'first')"
+		exec := func(query string) {
+			t.Helper()
+			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exec("UPDATE journals SET folded = TRUE WHERE id = " + late)
+		fold(t, book)
+		exec("UPDATE journals SET folded = FALSE WHERE id = " + late)
+		fold(t, book)
+		wantLines(t, d)
+		if n := count(t, d, "SELECT l.balance FROM account_lines l JOIN transfers t ON t.id = l.transfer_id JOIN accounts a ON a.id = l.account_id"+
+			" WHERE a.code = 'merchant:m' ORDER BY l.id DESC LIMIT 1"); n != 12 {
+			t.Errorf("the last balance is %d", n)
+		}
+	})
+}
+
+// upgrade takes the lines away and leaves the tables as the migration does.
+func upgrade(t *testing.T, d *db.DB) {
+	t.Helper()
+	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+		for _, q := range []string{
+			"DELETE FROM account_lines",
+			"UPDATE accounts SET unlined = balance, credits = 0, unlined_credits = 0, last_line = (SELECT coalesce(max(id), 0) FROM transfers), folded_at = NULL",
+			"INSERT INTO settings (name, value) SELECT 'lines_below', max(id) + 1 FROM transfers",
+		} {
+			if _, err := tx.NewRaw(q).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Entries of programs before this one get their lines from the newest to the oldest, while
+// new ones are folded, by several nodes.
+func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		book := ledger.New(d)
+		for i := range 30 {
+			var entries []ledger.Entry
+			for k := range 50 {
+				entries = append(entries, pays(fmt.Sprint("m", k%4), int64(i+k+1), fmt.Sprint("paid ", i, " ", k)))
+			}
+			posted(t, d, book, entries...)
+		}
+		for fold(t, book) > 0 {
+		}
+		upgrade(t, d)
+		var all sync.WaitGroup
+		for node := range 2 {
+			mine := ledger.New(d)
+			all.Go(func() {
+				for i := 0; ; i++ {
+					if err := post(t, d, mine, pays(fmt.Sprint("m", i%5), 3, fmt.Sprint("new ", node, " ", i))); err != nil {
+						t.Error(err)
+					}
+					if _, err := mine.Fold(t.Context()); err != nil {
+						t.Error(err)
+					}
+					if n, err := mine.Line(t.Context()); err != nil {
+						t.Error(err)
+					} else if n == 0 && count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'") == 0 || i > 500 {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		for fold(t, book) > 0 {
+		}
+		wantLines(t, d)
+		if n := count(t, d, "SELECT count(*) FROM accounts WHERE unlined <> 0") + count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'"); n != 0 {
+			t.Errorf("%d accounts have a part without lines, or it is not over", n)
+		}
+	})
+}
