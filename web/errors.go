@@ -18,6 +18,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -109,6 +110,7 @@ var domainErrors = []struct {
 	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
 	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
 	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
+	{adjust.ErrFrozen, http.StatusConflict, "nothing_frozen", ""},
 	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_balance", ""},
 	{payment.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
 	{payment.ErrNoMessage, http.StatusConflict, "no_message", ""},

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/approval"
@@ -12,6 +13,7 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/command/apply"
 	"backstop/internal/desk"
+	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
 	"backstop/internal/settings"
 )
@@ -26,9 +28,10 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 // actions returns all actions that can be proposed. To add one, declare an Action in the
 // package that owns its effect and list it here.
 func (a *App) actions() []approval.Action {
-	return append(
+	return slices.Concat(
 		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance}),
-		apply.Action(a.applies), a.batches.Approval(),
+		adjust.Actions(a.db, a.ledger),
+		[]approval.Action{apply.Action(a.applies), a.batches.Approval()},
 	)
 }
 

@@ -14,7 +14,7 @@ import (
 // ApprovalActions are the names of all actions that can be proposed, for the list's filter.
 var ApprovalActions = []string{
 	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore",
-	"mark_paid", "force_closed", "force_failed", "batch", "settings.change",
+	"mark_paid", "force_closed", "force_failed", "adjust", "freeze", "unfreeze", "batch", "settings.change",
 }
 
 // approvalColumns are the columns of an Approval.

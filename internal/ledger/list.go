@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/base/db"
+
 	"github.com/uptrace/bun"
 )
 
@@ -31,4 +33,40 @@ func Lines(ctx context.Context, q bun.IDB, refs []string) ([]Line, error) {
 		return nil, fmt.Errorf("read transfers: %w", err)
 	}
 	return rows, nil
+}
+
+// Current reads the accounts for which a condition on a holds, by currency and code, with
+// their balances of this moment: what is folded and the rest.
+func Current(ctx context.Context, d *db.DB, where string, args ...any) (rows []Account, err error) {
+	err = d.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
+		if err := q.NewSelect().Model(&rows).Where(where, args...).OrderExpr("a.currency, a.code").Scan(ctx); err != nil {
+			return fmt.Errorf("read accounts: %w", err)
+		}
+		return AddUnfolded(ctx, q, rows)
+	})
+	return rows, err
+}
+
+// AddUnfolded adds to the balances of accounts what is not folded yet, in the snapshot in
+// which they were read.
+func AddUnfolded(ctx context.Context, q bun.IDB, rows []Account) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(rows))
+	for i, a := range rows {
+		ids[i] = a.ID
+	}
+	where, from, err := Unfolded(ctx, q)
+	if err != nil {
+		return err
+	}
+	tail, err := Sums(ctx, q, where+" AND (t.credit_account IN (?) OR t.debit_account IN (?))", from, bun.List(ids), bun.List(ids))
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Balance += tail[rows[i].ID]
+	}
+	return nil
 }

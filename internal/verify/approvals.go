@@ -12,7 +12,7 @@ import (
 var ranStates = []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}
 
 // alwaysTwo are the actions that always need two people.
-const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'replaywrite', 'settings.change')"
+const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'replaywrite', 'settings.change', 'adjust', 'freeze', 'unfreeze')"
 
 // approvalClaims: each decision that ran has two people, or is marked as made by one; it took
 // effect at most once; and it is in the audit.
@@ -50,6 +50,12 @@ func decisionClaims() []claim {
 			table: "order_history", where: "x.cause = 'decided'",
 			wrong: fmt.Sprintf(approved, "x.source_id"),
 			what:  "'order ' || " + orderNo("x.order_id") + " || ' was decided to be ' || x.to_status || ', but by no approval'",
+		},
+		{
+			table: "transfers", where: "x.ref LIKE 'adjust:%' OR x.ref LIKE 'freeze:%'",
+			wrong: "(SELECT count(*) FROM approvals ap WHERE ap.id = " + idInRef("8") + " AND ap.action IN ('adjust', 'freeze', 'unfreeze') AND " +
+				moves.In("ap.state", approval.Executing, approval.Done) + " AND (ap.amount = x.amount AND ap.currency = x.currency OR ap.amount = 0)) = 0",
+			what: "'entry ' || x.ref || ' has no approval of that amount'",
 		},
 		{
 			table: "exceptions", where: "x.decided_by <> 0 AND " + moves.In("x.state", exception.Resolved, exception.Ignored),

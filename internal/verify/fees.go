@@ -1,7 +1,7 @@
 package verify
 
-// orderOfRef is the order's id in the reference of an entry, behind a prefix of a length.
-func orderOfRef(from string) string {
+// idInRef is the id in the reference of an entry, which begins at a character.
+func idInRef(from string) string {
 	part := "substr(x.ref, " + from + ")"
 	return "CASE WHEN " + part + " <> '' AND trim(" + part + ", '0123456789') = '' AND length(" + part + ") <= 19 THEN CAST(" + part + " AS BIGINT) ELSE 0 END"
 }
@@ -28,12 +28,12 @@ func feeClaims() []claim {
 		},
 		{
 			table: "transfers", where: "x.ref LIKE 'fee:%'",
-			wrong: "(SELECT count(*) FROM orders o WHERE o.id = " + orderOfRef("5") + " AND o.fee_amount = x.amount) <> 1",
+			wrong: "(SELECT count(*) FROM orders o WHERE o.id = " + idInRef("5") + " AND o.fee_amount = x.amount) <> 1",
 			what:  "'entry ' || x.ref || ' is the fee of no order of that fee'",
 		},
 		{
 			table: "transfers", where: "x.ref LIKE 'cost:%'",
-			wrong: paidTo + orderOfRef("6") + " AND o.fee_rule IS NOT NULL AND o.currency = x.currency AND x.amount <= o.paid_amount) <> 1",
+			wrong: paidTo + idInRef("6") + " AND o.fee_rule IS NOT NULL AND o.currency = x.currency AND x.amount <= o.paid_amount) <> 1",
 			what:  "'entry ' || x.ref || ' is not what a payment cost at its supplier'",
 		},
 	}

@@ -197,6 +197,9 @@ var details = map[string]text.Text{
 	"exception":     {ZH: "异常", EN: "exception"},
 	"order":         {ZH: "订单", EN: "order"},
 	"batch":         {ZH: "批次", EN: "batch"},
+	"accounts":      {ZH: "账户", EN: "accounts"},
+	"funds":         {ZH: "商户资金", EN: "money"},
+	"frozen":        {ZH: "冻结资金", EN: "frozen money"},
 	"error":         {ZH: "错误", EN: "error"},
 }
 

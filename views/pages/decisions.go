@@ -97,6 +97,21 @@ var decisions = map[string]decision{
 		text.Text{ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes failed, its stock is released and the merchant is notified. The supplier must not say that it is paid, or being paid."},
 		[]Param{evidenceParam, unverifiedParam},
 	},
+	"adjust": {
+		text.Text{ZH: "调账", EN: "Adjustment"},
+		text.Text{ZH: "在两个账户之间记一笔账，商户账户可能因此为负。", EN: "One entry is booked between the two accounts. It may take a merchant below zero."},
+		[]Param{evidenceParam},
+	},
+	"freeze": {
+		text.Text{ZH: "冻结资金", EN: "Freeze money"},
+		text.Text{ZH: "款项转入冻结账户；商户照常收款和退款，但不能提现。", EN: "The money moves to the frozen account. The merchant still takes payments and gives refunds; it draws nothing."},
+		nil,
+	},
+	"unfreeze": {
+		text.Text{ZH: "解冻资金", EN: "Unfreeze money"},
+		text.Text{ZH: "款项转回商户账户；全部解冻后商户可以提现。", EN: "The money moves back to the merchant's account. Once nothing is frozen the merchant may draw again."},
+		nil,
+	},
 	"batch": {
 		text.Text{ZH: "批量操作", EN: "Batch"},
 		text.Text{ZH: "按计划在后台执行，逐条重新判断。", EN: "The plan runs on the server; each row is judged anew."},

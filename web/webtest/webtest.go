@@ -38,6 +38,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -240,7 +241,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
-	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o)}), o.Batches.Approval())...)
+	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o)}), append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Batches.Approval())...)...)
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {

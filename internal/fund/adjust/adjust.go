@@ -1,0 +1,291 @@
+// Package adjust is what two people decide about money outside of any order: adjustments
+// between accounts, and freezing what a merchant has.
+package adjust
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/fund"
+	"backstop/internal/ledger"
+
+	"github.com/uptrace/bun"
+)
+
+// Names of the decisions, and of what they are about.
+const (
+	Adjust   = "adjust"
+	Freeze   = "freeze"
+	Unfreeze = "unfreeze"
+
+	OfAccounts = "accounts" // debit/credit/currency/amount
+	OfFunds    = "funds"    // merchant/currency/amount, or /all
+	OfFrozen   = "frozen"   // the same, of what is frozen
+)
+
+// All stands for the whole balance at the moment of the decision.
+const All = "all"
+
+// pairs are the kinds of accounts between which two people may move money, from the debited
+// to the credited one.
+var pairs = [][2]string{
+	{"bank", "supplier"}, {"supplier", "bank"}, // a supplier's transfer to our bank, and back
+	{"bank", "merchant"}, {"merchant", "bank"}, // paid in or out by hand
+	{"merchant", "merchant"},                                 // from one merchant to another
+	{"merchant", "income:fees"}, {"income:fees", "merchant"}, // fees that were wrong
+	{"supplier", "cost"}, {"cost", "supplier"}, // costs that were wrong
+	{"loss", "merchant"}, {"merchant", "loss"}, {"loss", "supplier"}, {"supplier", "loss"}, // write-offs
+}
+
+// Pairs describes the pairs, as in "bank → supplier".
+func Pairs() (texts []string) {
+	for _, p := range pairs {
+		texts = append(texts, p[0]+" → "+p[1])
+	}
+	return texts
+}
+
+// Actions are all decisions.
+func Actions(d *db.DB, l *ledger.Ledger) []approval.Action {
+	a := &actions{d, l}
+	all := []approval.Action{
+		{Name: Adjust, Object: OfAccounts, Evidence: true, Load: a.loadAccounts, Run: a.adjust},
+		{Name: Freeze, Object: OfFunds, Load: a.loadFunds(false), Run: a.freeze},
+		{Name: Unfreeze, Object: OfFrozen, Load: a.loadFunds(true), Run: a.unfreeze},
+	}
+	for i := range all {
+		all[i].Propose, all[i].Approve = access.ProposeMoney, access.ApproveMoney
+	}
+	return all
+}
+
+type actions struct {
+	db     *db.DB
+	ledger *ledger.Ledger
+}
+
+// AccountsID is the id of an adjustment.
+func AccountsID(debit, credit, currency string, amount int64) string {
+	return strings.Join([]string{debit, credit, currency, strconv.FormatInt(amount, 10)}, "/")
+}
+
+// FundsID is the id of what is frozen or freed of a merchant; amount 0 = all of it.
+func FundsID(merchant, currency string, amount int64) string {
+	text := All
+	if amount != 0 {
+		text = strconv.FormatInt(amount, 10)
+	}
+	return strings.Join([]string{merchant, currency, text}, "/")
+}
+
+// movement is what an adjustment moves.
+type movement struct{ debit, credit string }
+
+// Check returns what is wrong with an adjustment. Errors: *act.FieldError.
+func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amount int64) (merchantID int64, err error) {
+	if amount < 1 || amount > money.MaxMinor {
+		return 0, &act.FieldError{Field: "amount", Problem: fmt.Sprintf("use a number from 1 to %d", int64(money.MaxMinor))}
+	}
+	if _, err := money.Exponent(currency); err != nil {
+		return 0, &act.FieldError{Field: "currency", Problem: err.Error()}
+	}
+	kinds := [2]string{}
+	for i, side := range []struct{ field, account string }{{"debit", debit}, {"credit", credit}} {
+		kind, id, err := account(ctx, q, side.field, side.account)
+		if err != nil {
+			return 0, err
+		}
+		if kinds[i] = kind; merchantID == 0 {
+			merchantID = id
+		}
+	}
+	if debit == credit || !slices.Contains(pairs, kinds) {
+		return 0, &act.FieldError{Field: "credit", Problem: fmt.Sprintf("no adjustment goes from %s to %s; allowed are %s", debit, credit, strings.Join(Pairs(), ", "))}
+	}
+	return merchantID, nil
+}
+
+// account finds the kind of an account, and the merchant whose it is. Errors:
+// *act.FieldError.
+func account(ctx context.Context, q bun.IDB, field, code string) (kind string, merchantID int64, err error) {
+	kind, name, named := strings.Cut(code, ":")
+	unknown := &act.FieldError{Field: field, Problem: fmt.Sprintf("%q is no account of an adjustment: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss", textlimit.Clip(code, maxShown))}
+	switch {
+	case code == "income:fees" || code == "loss":
+		return code, 0, nil
+	case kind == "bank" && named && isCode(name):
+		return kind, 0, nil
+	case named && (kind == "merchant" || kind == "supplier" || kind == "cost"):
+		table := map[string]string{"merchant": "merchants", "supplier": "suppliers", "cost": "suppliers"}[kind]
+		var ids []int64
+		if err := q.NewRaw("SELECT id FROM ? WHERE code = ?", bun.Ident(table), name).Scan(ctx, &ids); err != nil {
+			return "", 0, fmt.Errorf("find an account: %w", err)
+		}
+		if len(ids) == 0 {
+			return "", 0, unknown
+		}
+		if kind == "merchant" {
+			merchantID = ids[0]
+		}
+		return kind, merchantID, nil
+	}
+	return "", 0, unknown
+}
+
+const maxShown = 60
+
+func isCode(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+func (a *actions) loadAccounts(ctx context.Context, q bun.IDB, id string) (s act.Subject, err error) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 4 {
+		return s, act.ErrNotFound
+	}
+	amount, err := strconv.ParseInt(parts[3], 10, 64)
+	if err != nil {
+		return s, act.ErrNotFound
+	}
+	merchant, err := Check(ctx, q, parts[0], parts[1], parts[2], amount)
+	return act.Subject{ID: id, MerchantID: merchant, Amount: amount, Currency: parts[2], Value: movement{parts[0], parts[1]}}, err
+}
+
+// adjust books the movement. It may take a merchant below zero: two people want it so.
+func (a *actions) adjust(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	m := s.Value.(movement)
+	e := fund.Entry(fund.Adjust, fund.Values{From: m.debit, To: m.credit, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency})
+	w := tx.Writes()
+	if err := a.ledger.Post(ctx, tx, w, fund.Entries{e}); err != nil {
+		return approval.Ran{}, err
+	}
+	return approval.Ran{Result: map[string]any{"ref": e.Ref}}, w.Exec(ctx)
+}
+
+// funds is what is frozen or freed.
+type funds struct {
+	merchant string // code
+	all      bool
+}
+
+// loadFunds finds the merchant. "All" has no amount before it is carried out: what there is
+// changes with every payment.
+func (a *actions) loadFunds(frozen bool) func(context.Context, bun.IDB, string) (act.Subject, error) {
+	return func(ctx context.Context, q bun.IDB, id string) (s act.Subject, err error) {
+		parts := strings.Split(id, "/")
+		if len(parts) != 3 {
+			return s, act.ErrNotFound
+		}
+		if _, err := money.Exponent(parts[1]); err != nil {
+			return s, &act.FieldError{Field: "currency", Problem: err.Error()}
+		}
+		var ids []int64
+		if err := q.NewRaw("SELECT id FROM merchants WHERE code = ?", parts[0]).Scan(ctx, &ids); err != nil {
+			return s, fmt.Errorf("find a merchant: %w", err)
+		}
+		if len(ids) == 0 {
+			return s, act.ErrNotFound
+		}
+		s = act.Subject{ID: id, MerchantID: ids[0], Currency: parts[1], Value: funds{merchant: parts[0], all: parts[2] == All}}
+		if parts[2] == All {
+			return s, nil
+		}
+		code := ledger.MerchantAccount(parts[0])
+		if frozen {
+			code += fund.FrozenPart
+		}
+		var rows []ledger.Account
+		if err := q.NewSelect().Model(&rows).Where("a.code = ?", code).Where("a.currency = ?", parts[1]).Scan(ctx); err != nil {
+			return s, fmt.Errorf("read an account: %w", err)
+		}
+		if err := ledger.AddUnfolded(ctx, q, rows); err != nil {
+			return s, err
+		}
+		has := int64(0)
+		if len(rows) > 0 {
+			has = max(rows[0].Balance, 0)
+		}
+		if s.Amount, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
+			return s, act.ErrNotFound
+		}
+		if s.Amount < 1 || s.Amount > has {
+			return s, &act.FieldError{Field: "amount", Problem: fmt.Sprintf("%s has %d in %s (minor units): use a number from 1 to that, or all", code, has, parts[1])}
+		}
+		return s, nil
+	}
+}
+
+// ErrFrozen: there is nothing to free.
+var ErrFrozen = errors.New("nothing of this merchant is frozen in that currency")
+
+// freeze moves what is to be frozen, or what there is of it, and keeps the merchant from
+// drawing. All of nothing is frozen, too: it draws nothing of what comes.
+func (a *actions) freeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	w, v := tx.Writes(), a.values(d, s)
+	if _, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant), s, fund.Freeze, &v); err != nil {
+		return approval.Ran{}, err
+	}
+	w.Add(tx.NewRaw("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (?, ?, ?, ?, ?)", d.ID, s.MerchantID, s.Currency, v.Amount, a.db.Now()))
+	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency}}, w.Exec(ctx)
+}
+
+// unfreeze frees money. With the last of it the merchant may draw again.
+func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	var open []int64
+	q := tx.NewSelect().Table("freezes").Column("approval_id").Where("merchant_id = ?", s.MerchantID).Where("currency = ?", s.Currency).Where("lifted_at IS NULL")
+	if err := a.db.ForUpdate(q.OrderExpr("approval_id")).Scan(ctx, &open); err != nil {
+		return approval.Ran{}, fmt.Errorf("find what is frozen: %w", err)
+	}
+	if len(open) == 0 {
+		return approval.Ran{}, ErrFrozen
+	}
+	w, v := tx.Writes(), a.values(d, s)
+	left, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant)+fund.FrozenPart, s, fund.Unfreeze, &v)
+	if err != nil {
+		return approval.Ran{}, err
+	}
+	if left == 0 {
+		w.Add(tx.NewRaw("UPDATE freezes SET lifted_at = ? WHERE merchant_id = ? AND currency = ? AND lifted_at IS NULL", a.db.Now(), s.MerchantID, s.Currency))
+	}
+	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency, "left": left}}, w.Exec(ctx)
+}
+
+// move takes the amount, or all that is above zero, from an account that stays locked, and
+// returns what is left there. Nothing is booked where there is nothing.
+func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string, s act.Subject, f fund.Fact, v *fund.Values) (left int64, err error) {
+	has, err := a.ledger.Balance(ctx, tx, from, s.Currency)
+	if err != nil {
+		return 0, err
+	}
+	if s.Value.(funds).all {
+		v.Amount = max(has, 0)
+	}
+	if v.Amount == 0 {
+		return has, nil
+	}
+	return has - v.Amount, a.ledger.Take(ctx, tx, w, from, 0, fund.Entries{fund.Entry(f, *v)})
+}
+
+func (a *actions) values(d approval.Decided, s act.Subject) fund.Values {
+	return fund.Values{Merchant: s.Value.(funds).merchant, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency}
+}
+
+// Proposal is the proposal of an adjustment, with the amount typed: it was given as a number.
+func Proposal(by act.Actor, debit, credit, currency string, amount int64, reason, evidence string) (approval.Proposal, error) {
+	params, err := json.Marshal(map[string]string{"evidence": evidence})
+	return approval.Proposal{
+		Action: Adjust, Object: OfAccounts, ObjectID: AccountsID(debit, credit, currency, amount), Params: params, Reason: reason,
+		Amount: act.Subject{Amount: amount, Currency: currency}.TypedAmount(), By: by,
+	}, err
+}

@@ -1,0 +1,221 @@
+package fund
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/ledger"
+
+	"github.com/uptrace/bun"
+)
+
+// FactOf finds the fact that an entry's reference is of, and the {id} in it; false where the
+// table has none. Freeze and Unfreeze share their references: credited says which.
+func FactOf(ref string, credited bool) (row *Row, id string, ok bool) {
+	suffix := ""
+	for i := range Table {
+		r := &Table[i]
+		before, rest, _ := strings.Cut(r.Ref, "{")
+		_, after, _ := strings.Cut(rest, "}")
+		if strings.Contains(after, "{") {
+			after = "" // opening: the rest is its id
+		}
+		if len(ref) <= len(before)+len(after) || !strings.HasPrefix(ref, before) || !strings.HasSuffix(ref, after) || ok && len(after) <= len(suffix) {
+			continue
+		}
+		if r.Fact == Freeze && credited {
+			r = rows[Unfreeze]
+		}
+		row, id, suffix, ok = r, ref[len(before):len(ref)-len(after)], after, true
+	}
+	return row, id, ok
+}
+
+// Balance is what a merchant has in one currency, in minor units.
+type Balance struct {
+	Currency  string
+	Available int64 // what it may draw
+	Frozen    int64
+	Reserved  int64 // for disputes
+}
+
+// Balances are those of a merchant, by currency.
+func Balances(ctx context.Context, d *db.DB, merchant string) ([]Balance, error) {
+	own := ledger.MerchantAccount(merchant)
+	accounts, err := ledger.Current(ctx, d, "a.code IN (?)", bun.List([]string{own, own + FrozenPart, own + ReservedPart}))
+	if err != nil {
+		return nil, err
+	}
+	all := []Balance{}
+	for _, a := range accounts { // by currency
+		if len(all) == 0 || all[len(all)-1].Currency != a.Currency {
+			all = append(all, Balance{Currency: a.Currency})
+		}
+		b := &all[len(all)-1]
+		switch strings.TrimPrefix(a.Code, own) {
+		case FrozenPart:
+			b.Frozen = a.Balance
+		case ReservedPart:
+			b.Reserved = a.Balance
+		default:
+			b.Available = a.Balance
+		}
+	}
+	return all, nil
+}
+
+// Parts of a merchant's account.
+const (
+	FrozenPart   = ":frozen"
+	ReservedPart = ":reserved"
+)
+
+// Statement is one day of a merchant's account in one currency, in minor units.
+type Statement struct {
+	Currency                          string
+	Opening, Closing, Credits, Debits int64
+	Items                             []Item
+	Next                              int64 // the cursor of the next page, 0 = there is none
+}
+
+// Item is one line of a statement.
+type Item struct {
+	ID      int64
+	At      int64 // Unix µs
+	Kind    Kind
+	Ref     string
+	OrderNo string // "" = it is of no order, or not known
+	Amount  int64  // below zero: taken from the merchant
+	Fee     int64  // of a payment: what was charged for it, in a line of its own
+	Balance int64  // after it
+}
+
+// edge is the balance and the sum of credits at an id.
+type edge struct{ Balance, Credits int64 }
+
+// StatementOf reads a page of a merchant's statement from one moment to another, oldest
+// first: what was folded in that time. after is the last id of the page before.
+func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from, to time.Time, after int64, limit int) (s Statement, err error) {
+	s.Currency = currency
+	err = d.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
+		a := new(ledger.Account)
+		err := q.NewSelect().Model(a).Where("a.code = ?", ledger.MerchantAccount(merchant)).Where("a.currency = ?", currency).Scan(ctx)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read an account: %w", err)
+		}
+		low, high := db.IDAt(from.UnixMicro()), db.IDAt(to.UnixMicro())
+		first, err := before(ctx, q, a, low)
+		if err != nil {
+			return err
+		}
+		last, err := before(ctx, q, a, high)
+		if err != nil {
+			return err
+		}
+		s.Opening, s.Closing, s.Credits = first.Balance, last.Balance, last.Credits-first.Credits
+		s.Debits = s.Opening + s.Credits - s.Closing
+		return s.page(ctx, q, a, max(low, after+1), high, limit)
+	})
+	return s, err
+}
+
+// before is the account's edge below an id.
+func before(ctx context.Context, q bun.IDB, a *ledger.Account, id int64) (e edge, err error) {
+	err = q.NewRaw("SELECT l.balance, l.credits FROM account_lines AS l WHERE l.account_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT 1", a.ID, id).Scan(ctx, &e)
+	if errors.Is(err, sql.ErrNoRows) {
+		return edge{a.Unlined, a.UnlinedCredits}, nil
+	} else if err != nil {
+		return e, fmt.Errorf("read a balance: %w", err)
+	}
+	return e, nil
+}
+
+func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, low, high int64, limit int) error {
+	var rows []struct {
+		ID, At, Amount, Balance int64
+		Ref                     string
+	}
+	err := q.NewRaw("SELECT l.id, t.created_at AS at, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, l.balance, t.ref"+
+		" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id >= ? AND l.id < ? ORDER BY l.id LIMIT ?",
+		a.ID, low, high, limit+1).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read a statement: %w", err)
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		s.Next = rows[limit-1].ID
+	}
+	var fees []string
+	for _, r := range rows {
+		it := Item{ID: r.ID, At: r.At, Ref: r.Ref, Amount: r.Amount, Balance: r.Balance}
+		if row, id, ok := FactOf(r.Ref, r.Amount > 0); ok {
+			it.Kind = row.Kind
+			if row.Fact == Paid || row.Fact == Fee {
+				it.OrderNo = id
+			}
+			if row.Fact == Paid {
+				fees = append(fees, Ref(Fee, Values{ID: id}))
+			}
+		}
+		s.Items = append(s.Items, it)
+	}
+	lines, err := ledger.Lines(ctx, q, fees)
+	if err != nil {
+		return err
+	}
+	charged := map[string]int64{}
+	for _, l := range lines {
+		charged[l.Ref] = l.Amount
+	}
+	for i := range s.Items {
+		if it := &s.Items[i]; it.Kind == KindPayment {
+			it.Fee = charged[Ref(Fee, Values{ID: it.OrderNo})]
+		}
+	}
+	return s.orders(ctx, q)
+}
+
+// orders replaces the ids of orders by their numbers.
+func (s *Statement) orders(ctx context.Context, q bun.IDB) error {
+	var ids []int64
+	for _, it := range s.Items {
+		if id, err := strconv.ParseInt(it.OrderNo, 10, 64); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []struct {
+		ID      int64
+		OrderNo string
+	}
+	if err := q.NewRaw("SELECT o.id, o.order_no FROM orders AS o WHERE o.id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		return fmt.Errorf("read the orders of a statement: %w", err)
+	}
+	nos := map[string]string{}
+	for _, r := range rows {
+		nos[strconv.FormatInt(r.ID, 10)] = r.OrderNo
+	}
+	for i := range s.Items {
+		s.Items[i].OrderNo = nos[s.Items[i].OrderNo]
+	}
+	return nil
+}
+
+// Day is the time of a calendar day, such as 2026-11-21, in a zone.
+func Day(text string, zone *time.Location) (from, to time.Time, err error) {
+	from, err = time.ParseInLocation(time.DateOnly, text, zone)
+	if err != nil {
+		return from, to, fmt.Errorf("use a day such as %s", time.Now().In(zone).Format(time.DateOnly))
+	}
+	return from, from.AddDate(0, 0, 1), nil
+}
