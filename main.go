@@ -70,6 +70,7 @@ type cli struct {
 	Operator   operatorCmd       `cmd:"" help:"Manage console users."`
 	Compensate compensateCmd     `cmd:"" help:"Compensations: stuck calls, writes and messages that must be repeated."`
 	Sweep      sweepCmd          `cmd:"" help:"Check everything unfinished now and push what was lost; exit 1 if figures or books differ."`
+	Statement  statementCmd      `cmd:"" help:"Print one day of a merchant's account."`
 	Verify     verifyCmd         `cmd:"" help:"Check the books; exit 1 on any violation."`
 	Evidence   verifyEvidenceCmd `cmd:"" name:"verify-evidence" help:"Check a signed evidence file, offline."`
 	Reseal     resealCmd         `cmd:"" help:"Reseal all secrets under the first master key."`

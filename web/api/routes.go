@@ -4,6 +4,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/advance"
@@ -36,7 +37,7 @@ func Routes(server *web.Server) []web.Route {
 		k := s.Acts.Kind(kind)
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Handler: h}
 	}
-	return append(append(s.approvalRoutes(), s.exceptionRoutes()...), []web.Route{
+	return slices.Concat(s.approvalRoutes(), s.exceptionRoutes(), s.fundRoutes(), []web.Route{
 		{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys},
 		{Method: http.MethodPost, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.createOrder},
 		{Method: http.MethodGet, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.findOrder},
@@ -75,5 +76,5 @@ func Routes(server *web.Server) []web.Route {
 		act("/api/v1/admin/orders/:order_no/query", advance.QueryAct, s.queryOrder),
 		act("/api/v1/admin/merchants/:code/ping", notify.PingAct("merchant"), s.ping("merchant")),
 		act("/api/v1/admin/subscriptions/:code/ping", notify.PingAct("subscription"), s.ping("subscription")),
-	}...)
+	})
 }

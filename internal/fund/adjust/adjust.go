@@ -289,3 +289,11 @@ func Proposal(by act.Actor, debit, credit, currency string, amount int64, reason
 		Amount: act.Subject{Amount: amount, Currency: currency}.TypedAmount(), By: by,
 	}, err
 }
+
+// FundsProposal is the proposal to freeze or to free; amount 0 = all.
+func FundsProposal(by act.Actor, action, object, merchant, currency string, amount int64, reason string) approval.Proposal {
+	return approval.Proposal{
+		Action: action, Object: object, ObjectID: FundsID(merchant, currency, amount), Reason: reason,
+		Amount: act.Subject{Amount: amount, Currency: currency}.TypedAmount(), By: by,
+	}
+}

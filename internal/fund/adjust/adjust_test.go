@@ -126,9 +126,7 @@ func (o *office) books() {
 }
 
 func funds(action, object string, amount int64) approval.Proposal {
-	p := approval.Proposal{Action: action, Object: object, ObjectID: adjust.FundsID("m1", "CNY", amount)}
-	p.Amount = act.Subject{Amount: amount, Currency: "CNY"}.TypedAmount()
-	return p
+	return adjust.FundsProposal(ann, action, object, "m1", "CNY", amount, "as the letter of today says")
 }
 
 func freeze(amount int64) approval.Proposal { return funds(adjust.Freeze, adjust.OfFunds, amount) }

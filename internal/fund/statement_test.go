@@ -1,0 +1,118 @@
+package fund_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/fund"
+	"backstop/internal/fund/fee"
+	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
+)
+
+func TestReferencesLeadBackToTheirFacts(t *testing.T) {
+	for ref, want := range map[string]struct {
+		fact fund.Fact
+		id   string
+	}{
+		"paid:7": {fund.Paid, "7"}, "fee:7": {fund.Fee, "7"}, "opening:m1:CNY": {fund.Opening, "m1:CNY"}, "held:7:T:D": {fund.Held, "7:T:D"},
+		"refund:7:D": {fund.RefundHeld, "7"}, "refund:7:F": {fund.RefundFee, "7"}, "refund:7:FR": {fund.RefundFeeAgain, "7"},
+		"dispute:7:FB": {fund.DisputeFeeBack, "7"}, "dispute:7:B": {fund.DisputeReinstated, "7"}, "adjust:7": {fund.Adjust, "7"}, "freeze:7": {fund.Freeze, "7"},
+	} {
+		if row, id, ok := fund.FactOf(ref, false); !ok || row.Fact != want.fact || id != want.id {
+			t.Errorf("%s is %+v of %q", ref, row, id)
+		}
+	}
+	if row, _, ok := fund.FactOf("freeze:7", true); !ok || row.Fact != fund.Unfreeze {
+		t.Errorf("money that comes back is %+v", row)
+	}
+	for _, ref := range []string{"", "paid:", "lost:7", "refund:7", "refund::D", "7"} {
+		if row, id, ok := fund.FactOf(ref, false); ok {
+			t.Errorf("%q is %+v of %q", ref, row, id)
+		}
+	}
+}
+
+func TestAStatementIsADayInPages(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{})
+		f.SetFees(t, f.M1.ID, fee.Rules{fee.Any: {Rate: 12_000, Fixed: 10}})
+		if err := f.Settings.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pay := func(n int) {
+			t.Helper()
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, fmt.Sprint("T", n), 1999)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fold := func() {
+			t.Helper()
+			for {
+				if n, err := f.Ledger.Fold(t.Context()); err != nil || n == 0 {
+					if err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+			}
+		}
+		start := time.UnixMicro(d.Now()).Add(-time.Minute)
+		pay(1)
+		pay(2)
+		fold()
+		middle := time.UnixMicro(d.Now() + 1000)
+		for end := time.Now().Add(time.Minute); d.Now() < middle.UnixMicro() && time.Now().Before(end); { // the next ids are of a later moment
+			time.Sleep(time.Millisecond)
+		}
+		pay(3)
+		fold()
+		pay(4) // not folded: not on a statement yet
+		end := time.UnixMicro(d.Now()).Add(time.Minute)
+
+		var items []fund.Item
+		for after := int64(0); ; {
+			s, err := fund.StatementOf(t.Context(), d, "m1", "CNY", start, middle, after, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Opening != 0 || s.Closing != 2*1965 || s.Credits != 2*1999 || s.Debits != 2*34 {
+				t.Fatalf("%+v", s)
+			}
+			items = append(items, s.Items...)
+			if after = s.Next; after == 0 {
+				break
+			}
+		}
+		balance := int64(0)
+		for i, it := range items {
+			if balance += it.Amount; it.Balance != balance || it.OrderNo == "" {
+				t.Errorf("line %d is %+v, the sum is %d", i, it, balance)
+			}
+			if it.Kind == fund.KindPayment && (it.Amount != 1999 || it.Fee != 34) || it.Kind == fund.KindFee && it.Amount != -34 {
+				t.Errorf("line %d is %+v", i, it)
+			}
+		}
+		if len(items) != 4 {
+			t.Errorf("%d lines", len(items))
+		}
+		s, err := fund.StatementOf(t.Context(), d, "m1", "CNY", middle, end, 0, 10)
+		if err != nil || s.Opening != 2*1965 || s.Closing != 3*1965 || s.Credits != 1999 || s.Debits != 34 || len(s.Items) != 2 || s.Next != 0 {
+			t.Errorf("the next day is %+v, %v", s, err)
+		}
+		if s, err := fund.StatementOf(t.Context(), d, "m1", "USD", start, end, 0, 10); err != nil || len(s.Items) != 0 || s.Closing != 0 {
+			t.Errorf("a currency without an account: %+v, %v", s, err)
+		}
+		all, err := fund.Balances(t.Context(), d, "m1")
+		if err != nil || len(all) != 1 || all[0] != (fund.Balance{Currency: "CNY", Available: 4 * 1965}) {
+			t.Errorf("balances %+v, %v", all, err)
+		}
+	})
+}
