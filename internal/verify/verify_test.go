@@ -263,7 +263,7 @@ func TestHealthyBooksAreInOrder(t *testing.T) {
 		// With everything before the cut, after it, and on both sides of it.
 		for _, settled := range []time.Duration{-time.Hour, 0, time.Minute} {
 			report := s.verify(settled)
-			if !report.OK() || len(report.Invariants) != 12 {
+			if !report.OK() || len(report.Invariants) != 13 {
 				t.Errorf("settled %s:\n%s", settled, explain(report))
 			}
 			for _, i := range report.Invariants {
