@@ -18,9 +18,14 @@ type Abilities struct {
 	Payer
 	Querier
 	Closer
-	// CloseAfter is the minimum age of a start before the supplier may be asked to close it; 0
-	// = none.
+	Refunder
+	// CloseAfter is the age of a start before which the supplier wants no close; 0 = none.
 	CloseAfter time.Duration
+	// RefundRepeat is how long after its first call a refund may be asked for again under the
+	// same number; 0 = never.
+	RefundRepeat time.Duration
+	// RefundAbsent: a refund that a query does not find when RefundRepeat is over was never made.
+	RefundAbsent bool
 }
 
 // AbilitiesOf returns the calls that an adapter's supplier supports.

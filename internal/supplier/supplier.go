@@ -113,10 +113,13 @@ type Callback struct {
 	// Identity is the account that the message is for, under the same names as in
 	// Adapter.Identity.
 	Identity map[string]string
-	// RefundNo is our refund number, if a Refunded callback contains it.
-	RefundNo string
-	// Dispute is set in a Disputed callback, which contains no reference of ours: its order is
-	// the one paid by TradeNo.
+	// RefundNo is our own refund number, of a callback about a refund that names it, and
+	// RefundID the supplier's. Where Status is not Refunded, the refund is to be asked about.
+	RefundNo, RefundID string
+	// RefundSum: Amount is the sum of the payment's refunds so far.
+	RefundSum bool
+	// Dispute is set in a Disputed callback, which carries no reference of ours: its
+	// order is the one that TradeNo paid.
 	Dispute *Dispute
 	// OccurredAt is the supplier's time of the event; zero = not given.
 	OccurredAt time.Time
@@ -158,6 +161,7 @@ func (c *Callback) Bound() (field string) {
 		{"dispute number", &dispute.No, maxNumber},
 		{"currency", &c.Currency, maxCurrency},
 		{"refund number", &c.RefundNo, maxNumber},
+		{"supplier's refund number", &c.RefundID, maxNumber},
 		{"event key", &c.EventKey, maxEventKey},
 		{"trade number", &c.TradeNo, maxNumber},
 		{"order number", &c.OrderRef, maxNumber},

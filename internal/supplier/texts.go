@@ -37,6 +37,8 @@ var (
 	forwardedHop  = Texts.New("message.forwarded_hop", text.Text{ZH: "X-Forwarded-For 格式错误：%s 不是地址", EN: "X-Forwarded-For is malformed: %s is not an address"})
 	noAnswer      = Texts.New("answer.none", text.Text{ZH: "没有得到可读的应答：%s", EN: "no answer that can be read: %s"})
 	otherOrder    = Texts.New("answer.other_order", text.Text{ZH: "应答是另一笔订单的：%s", EN: "the answer is about another order: %s"})
+	otherRefund   = Texts.New("answer.other_refund", text.Text{ZH: "应答是另一笔退款的：%s", EN: "the answer is about another refund: %s"})
+	otherSum      = Texts.New("answer.other_sum", text.Text{ZH: "应答说退款 %s %s，应为 %s %s", EN: "the answer says that %s %s were refunded, not %s %s"})
 	otherWord     = Texts.New("answer.other_word", text.Text{ZH: "应答的状态不认识：%s", EN: "the answer has an unknown word: %s"})
 	noMoney       = Texts.New("answer.no_money", text.Text{ZH: "应答说已支付，但没有金额或币种", EN: "the answer says paid, without an amount or a currency"})
 	unexpected    = Texts.New("message.unexpected", text.Text{ZH: "%s", EN: "%s"})

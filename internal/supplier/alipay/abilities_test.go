@@ -39,6 +39,7 @@ func members(pairs ...pair) string {
 
 var methods = map[suppliertest.Op]string{
 	suppliertest.Pay: "alipay.trade.precreate", suppliertest.Query: "alipay.trade.query", suppliertest.Close: "alipay.trade.close",
+	suppliertest.Refund: "alipay.trade.refund", suppliertest.RefundQuery: "alipay.trade.fastpay.refund.query",
 }
 
 func nodeName(op suppliertest.Op) string {
@@ -95,8 +96,22 @@ func answerOf(tb testing.TB, op suppliertest.Op, c suppliertest.Change) supplier
 			pair{"total_amount", cmp.Or(c.Amount, "19.99")}, pair{"trade_no", cmp.Or(c.TradeNo, testTrade)}, pair{"trade_status", cmp.Or(c.Status, "TRADE_SUCCESS")})
 	case suppliertest.Close:
 		pairs = append(pairs, ref, pair{"trade_no", testTrade})
+	case suppliertest.Refund:
+		pairs = append(pairs, ref, pair{"trade_no", testTrade}, pair{"fund_change", cmp.Or(c.Status, "Y")}, pair{"refund_fee", "7.00"})
+	case suppliertest.RefundQuery:
+		pairs = append(pairs, ref, pair{"trade_no", testTrade}, pair{"out_request_no", cmp.Or(c.RefundNo, suppliertest.RefundNo)},
+			pair{"refund_amount", cmp.Or(c.Amount, "5.00")}, pair{"refund_status", cmp.Or(c.Status, "REFUND_SUCCESS")}, pair{"total_amount", "19.99"})
 	}
-	name := map[string]string{"OrderRef": "out_trade_no", "TradeNo": "trade_no", "Amount": "total_amount", "Status": "trade_status"}[c.Without]
+	if op == suppliertest.RefundQuery && c.Without != "" && c.Without != "OrderRef" {
+		pairs = slices.DeleteFunc(pairs, func(p pair) bool {
+			return p.name == map[string]string{"RefundNo": "out_request_no", "Amount": "refund_amount", "Status": "refund_status"}[c.Without]
+		})
+		return signedAnswer(tb, op, http.StatusOK, members(pairs...), c.Tamper)
+	}
+	if op == suppliertest.Refund && c.Without == "Status" {
+		c.Without = "fund_change"
+	}
+	name := map[string]string{"fund_change": "fund_change", "OrderRef": "out_trade_no", "TradeNo": "trade_no", "Amount": "total_amount", "Status": "trade_status"}[c.Without]
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return p.name == name })
 	if c.Duplicate {
 		pairs = append(pairs, pair{"out_trade_no", "SO20260301000002"})
@@ -147,6 +162,11 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 		Answer:  func(op suppliertest.Op, c suppliertest.Change) supplier.Exchange { return answerOf(t, op, c) },
 		Has: map[suppliertest.Op][]string{
 			pay: {"OrderRef", "Duplicate"}, query: {"OrderRef", "TradeNo", "Amount", "Status", "Duplicate"}, closing: {"OrderRef", "Duplicate"},
+			suppliertest.Refund: {"OrderRef", "Status", "Duplicate"}, suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Amount", "Status", "Duplicate"},
+		},
+		Refund: supplier.Refund{TradeNo: testTrade, Amount: 500, Total: 1999, Currency: "CNY", Reason: "测试"},
+		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
+			suppliertest.Refund: {State: supplier.RefundSucceeded, Word: "10000"}, suppliertest.RefundQuery: {State: supplier.RefundSucceeded, Word: "REFUND_SUCCESS"},
 		},
 		Signed: func(op suppliertest.Op, body []byte) supplier.Exchange {
 			return signedAnswer(t, op, http.StatusOK, string(body), nil)
@@ -191,6 +211,20 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 			{Name: "closed, but of which trade", Op: closing, Answer: signedAnswer(t, closing, 200, `{"code":"10000","msg":"Success"}`, nil), State: "unknown", Class: supplier.ClassUnknown},
 			{Name: "the answer to a query", Op: closing, Answer: renamed(t, query, closing), State: "unknown", Class: supplier.ClassUnknown},
 			{Name: "the answer to a start", Op: closing, Answer: renamed(t, pay, closing), State: "unknown", Class: supplier.ClassUnknown},
+
+			{Name: "taken, no money moved", Op: suppliertest.Refund, Answer: answerOf(t, suppliertest.Refund, suppliertest.Change{Status: "N"}), State: "unknown", Class: supplier.ClassOK},
+			{Name: "no fund_change", Op: suppliertest.Refund, Answer: signedAnswer(t, suppliertest.Refund, 200, members(pair{"code", "10000"}, ref), nil), State: "unknown", Class: supplier.ClassUnknown},
+			{Name: "short", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.SELLER_BALANCE_NOT_ENOUGH"), State: "short_of_funds", Class: supplier.ClassRefused},
+			{Name: "sum is wrong", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.REASON_TRADE_REFUND_FEE_ERR"), State: "failed", Class: supplier.ClassRefused},
+			{Name: "refused, another's", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.TRADE_NOT_ALLOW_REFUND", other), State: "unknown", Class: supplier.ClassBadAnswer},
+			{Name: "system error", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
+			{Name: "trade is over", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.TRADE_HAS_FINISHED"), State: "unknown", Class: supplier.ClassUnknown},
+			{Name: "service", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "20000", "ACQ.TRADE_NOT_ALLOW_REFUND"), State: "unknown", Class: supplier.ClassUnknown},
+			{Name: "no status", Op: suppliertest.RefundQuery, Answer: signedAnswer(t, suppliertest.RefundQuery, 200, members(pair{"code", "10000"}, pair{"msg", "Success"}), nil), State: "not_found", Class: supplier.ClassOK},
+			{Name: "no such trade", Op: suppliertest.RefundQuery, Answer: refused(suppliertest.RefundQuery, "40004", "ACQ.TRADE_NOT_EXIST"), State: "not_found", Class: supplier.ClassOK},
+			{Name: "system error", Op: suppliertest.RefundQuery, Answer: refused(suppliertest.RefundQuery, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
+			{Name: "the answer to a query", Op: suppliertest.RefundQuery, Answer: renamed(t, query, suppliertest.RefundQuery), State: "unknown", Class: supplier.ClassBadAnswer},
+			{Name: "the answer to a refund", Op: suppliertest.RefundQuery, Answer: renamed(t, suppliertest.Refund, suppliertest.RefundQuery), State: "unknown", Class: supplier.ClassBadAnswer},
 
 			{Name: "invalid parameter", Op: pay, Answer: refused(pay, "40004", "ACQ.INVALID_PARAMETER"), State: "refused", Class: supplier.ClassRefused},
 			{Name: "no contract", Op: pay, Answer: refused(pay, "40004", "ACQ.ACCESS_FORBIDDEN", ref), State: "refused", Class: supplier.ClassRefused},
@@ -288,10 +322,19 @@ func TestRequestsAreThoseOfAKnownLibrary(t *testing.T) {
 	if _, err := can.Close(t.Context(), supplier.Ref{Reference: "SO1_2"}); err != nil {
 		t.Fatal(err)
 	}
+	refund := supplier.Refund{No: "R1", Reference: "SO1_2", Amount: 10, Total: 30, Currency: "CNY", Reason: "back"}
+	if _, err := can.Refund(t.Context(), refund); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := can.RefundQuery(t.Context(), refund); err != nil {
+		t.Fatal(err)
+	}
 	for i, want := range []struct{ method, content, notify string }{
 		{"alipay.trade.precreate", `{"out_trade_no":"SO1_2","total_amount":"0.10","subject":"A   B   C D","seller_id":"2088000000000001","time_expire":"2026-03-01 17:00:00"}`, p.NotifyURL},
 		{"alipay.trade.query", `{"out_trade_no":"SO1_2"}`, ""},
 		{"alipay.trade.close", `{"out_trade_no":"SO1_2"}`, ""},
+		{"alipay.trade.refund", `{"out_trade_no":"SO1_2","refund_amount":"0.10","out_request_no":"R1","refund_reason":"back"}`, ""},
+		{"alipay.trade.fastpay.refund.query", `{"out_trade_no":"SO1_2","out_request_no":"R1"}`, ""},
 	} {
 		sent := line.Sent()[i]
 		form, err := url.ParseQuery(string(sent.Body))

@@ -211,7 +211,9 @@ func TestNotificationsMean(t *testing.T) {
 	refundAt := paid.OccurredAt.Add(123 * time.Millisecond)
 	part := want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:R-1", 500, refundAt)
 	full := want(supplier.Refunded, "TRADE_CLOSED", "TRADE_CLOSED:R-1", 1999, refundAt)
-	part.RefundNo, full.RefundNo = "R-1", "R-1"
+	part.RefundNo, full.RefundNo, part.RefundSum, full.RefundSum = "R-1", "R-1", true, true
+	unnumbered := want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:2026-03-01 15:59:58/5.00", 500, paid.OccurredAt)
+	unnumbered.RefundSum = true
 	closed := want(supplier.Closed, "TRADE_CLOSED", "TRADE_CLOSED", 1999, paid.OccurredAt)
 	closed.Reverses = true
 	for name, tc := range map[string]struct {
@@ -230,7 +232,7 @@ func TestNotificationsMean(t *testing.T) {
 		"dut_user_sign":   {url.Values{"notify_id": {"N-2"}, "app_id": {testAppID}, "notify_type": {"dut_user_sign"}}, supplier.Callback{EventKey: "N-2", Status: supplier.Unknown, RawStatus: "dut_user_sign", Currency: "CNY", Identity: map[string]string{"app_id": testAppID, "seller_id": ""}}},
 		"refund_unnumbered": {
 			with("TRADE_SUCCESS", map[string]string{"gmt_refund": "2026-03-01 15:59:58", "refund_fee": "5.00"}),
-			want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:2026-03-01 15:59:58/5.00", 500, paid.OccurredAt),
+			unnumbered,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,9 +29,10 @@ type calls struct {
 	out     supplier.Client
 }
 
-// Abilities returns all three, or none without the application's private key.
+// Abilities are all of them, or none without the application's private key. An
+// out_request_no is known for life.
 func (c *calls) Abilities() supplier.Abilities {
-	return supplier.Abilities{Payer: c, Querier: c, Closer: c}
+	return supplier.Abilities{Payer: c, Querier: c, Closer: c, Refunder: c, RefundRepeat: supplier.Forever}
 }
 
 // node is the signed part of an answer, as far as it is used. Every value is text
@@ -46,6 +47,10 @@ type node struct {
 	TransCurrency string `json:"trans_currency"`
 	SendPayDate   string `json:"send_pay_date"`
 	QRCode        string `json:"qr_code"`
+	FundChange    string `json:"fund_change"` // alipay.trade.refund
+	OutRequestNo  string `json:"out_request_no"`
+	RefundStatus  string `json:"refund_status"` // alipay.trade.fastpay.refund.query
+	RefundAmount  string `json:"refund_amount"`
 }
 
 // Codes of the gateway (open.alitrip.com/docs/doc.htm?articleId=105806, 公共错误码): the call

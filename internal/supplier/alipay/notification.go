@@ -107,7 +107,7 @@ func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error)
 	if err != nil {
 		return c, noAmount.Say("refund_fee", err)
 	}
-	c.Status, c.Reverses, c.Amount = supplier.Refunded, false, minor
+	c.Status, c.Reverses, c.Amount, c.RefundSum = supplier.Refunded, false, minor, true
 	return c, nil
 }
 

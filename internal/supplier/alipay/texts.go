@@ -21,5 +21,7 @@ var (
 	noTradeNo      = Texts.New("alipay.no_trade_no", text.Text{ZH: "应答说已支付，但没有 trade_no", EN: "the answer says paid, without a trade_no"})
 	refusedWith    = Texts.New("alipay.refused_with", text.Text{ZH: "支付宝拒绝下单：%s", EN: "Alipay refuses the payment: %s"})
 	notClosed      = Texts.New("alipay.not_closed", text.Text{ZH: "支付宝不关闭该交易（%s），须先查单", EN: "Alipay does not close the trade (%s): query it first"})
+	noFundChange   = Texts.New("alipay.no_fund_change", text.Text{ZH: "支付宝已受理退款，但资金未变动，须再查询", EN: "Alipay took the call, and no money moved by it: query it"})
+	otherAnswer    = Texts.New("alipay.other_answer", text.Text{ZH: "应答不是退款查询的应答", EN: "the answer is none about a refund"})
 	unknownWord    = Texts.New("alipay.unknown_word", text.Text{ZH: "应答 %s 不在对照表中", EN: "the answer %s is not in the table"})
 )

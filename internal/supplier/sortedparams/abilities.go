@@ -33,6 +33,9 @@ func (a *adapter) Abilities() (can supplier.Abilities) {
 	if a.CloseURL != "" {
 		can.Closer = a.calls
 	}
+	if a.RefundURL != "" {
+		can.Refunder = a.calls
+	}
 	return can
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"net/url"
 	"slices"
+	"strings"
 
 	"backstop/internal/supplier"
 )
@@ -65,10 +66,70 @@ func (c *config) checkCalls() *supplier.FieldError {
 	case c.PayValueField != "" && slices.Contains(c.meaningful(), c.PayValueField):
 		return wrong("pay_value_field", "%q is read as something else", c.PayValueField)
 	}
+	if wrong := c.checkRefunds(); wrong != nil {
+		return wrong
+	}
 	return c.checkParams()
 }
 
-// checkParams makes sure that no two parameters of a request have the same name.
+// checkRefunds checks what refunds need: both addresses, since one that has no clear answer
+// is asked about, and fields that are signed and read as nothing else.
+func (c *config) checkRefunds() *supplier.FieldError {
+	needed := []struct{ field, value string }{
+		{"refund_url", c.RefundURL},
+		{"refund_query_url", c.RefundQueryURL},
+		{"refund_no_field", c.RefundNoField},
+		{"refund_amount_field", c.RefundAmountField},
+		{"result_field", c.ResultField},
+		{"success_values", strings.Join(c.SuccessValues, "")},
+	}
+	none := true
+	for _, n := range needed {
+		none = none && n.value == ""
+	}
+	if none && len(c.FailureValues)+len(c.ProcessingValues)+len(c.ReturnedValues) == 0 {
+		return nil
+	}
+	for _, n := range needed {
+		if n.value == "" {
+			return wrong(n.field, "missing: a supplier of refunds needs refund_url, refund_query_url, refund_no_field, refund_amount_field, result_field and success_values")
+		}
+	}
+	taken := append(c.meaningful(), c.SignField)
+	for _, f := range needed[2:5] {
+		if slices.Contains(taken, f.value) {
+			return wrong(f.field, "%q is read as something else", f.value)
+		}
+		if slices.Contains(c.SignExclude, f.value) {
+			return wrong(f.field, "%q is not signed; what is read has to be", f.value)
+		}
+		taken = append(taken, f.value)
+	}
+	seen := map[string]string{}
+	for _, l := range []struct {
+		field string
+		words []string
+	}{
+		{"success_values", c.SuccessValues},
+		{"failure_values", c.FailureValues},
+		{"processing_values", c.ProcessingValues},
+		{"returned_values", c.ReturnedValues},
+		{"not_found_values", c.NotFoundValues},
+	} {
+		for _, word := range l.words {
+			if word == "" {
+				return wrong(l.field, "an empty value would give an answer without a result a meaning")
+			}
+			if before := seen[word]; before != "" && before != l.field {
+				return wrong(l.field, "%q is among %s too", word, before)
+			}
+			seen[word] = l.field
+		}
+	}
+	return nil
+}
+
+// checkParams makes sure that no two parameters of a request have one name.
 func (c *config) checkParams() *supplier.FieldError {
 	if len(c.addresses()) == 0 {
 		return nil
@@ -79,6 +140,12 @@ func (c *config) checkParams() *supplier.FieldError {
 	if c.PayURL != "" {
 		params = append(params, param{"amount_field", c.AmountField}, param{"currency_field", c.currencyParam()})
 		taken = append(taken, subjectParam, notifyParam, expiresParam)
+	}
+	if c.RefundURL != "" {
+		params = append(params, param{"refund_no_field", c.RefundNoField}, param{"refund_amount_field", c.RefundAmountField})
+		if c.PayURL == "" {
+			params = append(params, param{"currency_field", c.currencyParam()})
+		}
 	}
 	for _, p := range params {
 		if p.name != "" && slices.Contains(taken, p.name) {
@@ -93,7 +160,7 @@ type address struct{ field, address string }
 
 // addresses returns the URLs that are set.
 func (c *config) addresses() []address {
-	all := []address{{"query_url", c.QueryURL}, {"close_url", c.CloseURL}, {"pay_url", c.PayURL}}
+	all := []address{{"query_url", c.QueryURL}, {"close_url", c.CloseURL}, {"pay_url", c.PayURL}, {"refund_url", c.RefundURL}, {"refund_query_url", c.RefundQueryURL}}
 	return slices.DeleteFunc(all, func(a address) bool { return a.address == "" })
 }
 

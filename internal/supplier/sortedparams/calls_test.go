@@ -47,6 +47,8 @@ func callable(format, algorithm, answerFormat string) settings {
 		"query_url": "https://s.example/query", "close_url": "https://s.example/close", "pay_url": "https://s.example/pay?v=1",
 		"pay_value_field": "link", "answer_format": answerFormat, "currency": nil, "currency_field": "cur",
 		"closed_values": []string{"SHUT"}, "paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"},
+		"refund_url": "https://s.example/refund", "refund_query_url": "https://s.example/refunds", "refund_no_field": "back", "refund_amount_field": "sum",
+		"result_field": "end", "success_values": []string{"DONE"}, "failure_values": []string{"REFUSED"}, "processing_values": []string{"DOING"}, "returned_values": []string{"RETURNED"},
 	})
 	if algorithm == "rsa-sha256" {
 		s["private_key"] = privatePEM(ownKey())
@@ -95,6 +97,9 @@ func genuine(d dialogue, op suppliertest.Op, c suppliertest.Change) supplier.Exc
 		fields["state"], fields["trade"], fields["total"], fields["cur"] = cmp.Or(c.Status, "OK"), cmp.Or(c.TradeNo, "T-1"), cmp.Or(c.Amount, "19.99"), "CNY"
 	case suppliertest.Close:
 		fields["state"] = cmp.Or(c.Status, "SHUT")
+	default:
+		fields["back"], fields["end"], fields["sum"], fields["trade"] = cmp.Or(c.RefundNo, suppliertest.RefundNo), cmp.Or(c.Status, "DONE"), cmp.Or(c.Amount, "5.00"), "TR-1"
+		delete(fields, map[string]string{"RefundNo": "back", "Amount": "none", "Status": "end"}[c.Without])
 	}
 	delete(fields, map[string]string{"OrderRef": "order", "TradeNo": "trade", "Amount": "total", "Currency": "cur", "Status": "state"}[c.Without])
 	signed := d.sign(fields, c.Tamper)
@@ -128,6 +133,9 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 		return answerWith(d, d.sign(all, nil))
 	}
 	word := func(w string) supplier.Exchange { return says(map[string]string{"state": w}) }
+	result := func(w string) supplier.Exchange {
+		return says(map[string]string{"back": suppliertest.RefundNo, "end": w})
+	}
 	ours := map[string]string{"account": "M1"}
 	var signatures sync.Map // of the genuine answers: RSA is slow
 	return suppliertest.Abilities{
@@ -147,9 +155,14 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			return x
 		},
 		Has: map[suppliertest.Op][]string{
-			pay:     {"OrderRef", "Status", "Account", "Duplicate"},
-			query:   {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
-			closing: {"OrderRef", "Status", "Account", "Duplicate"},
+			pay:                 {"OrderRef", "Status", "Account", "Duplicate"},
+			query:               {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
+			closing:             {"OrderRef", "Status", "Account", "Duplicate"},
+			suppliertest.Refund: {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"}, suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"},
+		},
+		Refund: supplier.Refund{Amount: 500, Total: 1999, Currency: "CNY", Reason: "broken"},
+		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
+			suppliertest.Refund: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"}, suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"},
 		},
 		Signed: func(_ suppliertest.Op, body []byte) supplier.Exchange {
 			return supplier.Exchange{Status: http.StatusOK, Header: http.Header{}, Body: body}
@@ -177,6 +190,15 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			{Name: "paid", Op: closing, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY"}), State: "unknown", Class: supplier.ClassRefused},
 			{Name: "failed", Op: closing, Answer: word("NO"), State: "unknown", Class: supplier.ClassRefused},
 			{Name: "not found", Op: closing, Answer: word("NONE"), State: "unknown", Class: supplier.ClassRefused},
+			{Name: "processing", Op: suppliertest.Refund, Answer: result("DOING"), State: "processing", Class: supplier.ClassOK},
+			{Name: "refused", Op: suppliertest.Refund, Answer: result("REFUSED"), State: "failed", Class: supplier.ClassRefused},
+			{Name: "no such refund, of an order to pay it", Op: suppliertest.Refund, Answer: result("NONE"), State: "unknown", Class: supplier.ClassUnknown},
+			{Name: "another sum", Op: suppliertest.Refund, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DONE", "sum": "5.01"}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{Name: "no sum", Op: suppliertest.Refund, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DONE"}), State: "succeeded", Class: supplier.ClassOK},
+			{Name: "returned", Op: suppliertest.RefundQuery, Answer: result("RETURNED"), State: "returned", Class: supplier.ClassOK},
+			{Name: "no such refund", Op: suppliertest.RefundQuery, Answer: result("NONE"), State: "not_found", Class: supplier.ClassOK},
+			{Name: "a payment's answer", Op: suppliertest.RefundQuery, Answer: word("OK"), State: "unknown", Class: supplier.ClassBadAnswer},
+			{Name: "signed text with another reading", Op: suppliertest.RefundQuery, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DOING", "remark": "x&end=DONE&zz="}), State: "unknown", Class: supplier.ClassBadAnswer},
 			{Name: "refused", Op: pay, Answer: word("NO"), State: "refused", Class: supplier.ClassRefused},
 			{Name: "refused, another's", Op: pay, Answer: says(map[string]string{"state": "NO", "order": "O-2"}), State: "unknown", Class: supplier.ClassBadAnswer},
 			{Name: "refused for another account", Op: pay, Answer: says(map[string]string{"state": "NO", "mch": "M2"}), State: "unknown", Class: supplier.ClassBadAnswer},
@@ -441,9 +463,15 @@ func TestSettingsOfTheReadmeCanDoAllCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if can := supplier.AbilitiesOf(a); can.Payer == nil || can.Querier == nil || can.Closer == nil {
+	if can := supplier.AbilitiesOf(a); can.Payer == nil || can.Querier == nil || can.Closer == nil || can.Refunder == nil {
 		t.Errorf("%+v", can)
 	}
+}
+
+// ofRefunds leaves out the settings of refunds.
+var ofRefunds = settings{
+	"refund_url": "", "refund_query_url": "", "refund_no_field": "", "refund_amount_field": "", "result_field": "",
+	"success_values": []string{}, "failure_values": []string{}, "processing_values": []string{}, "returned_values": []string{},
 }
 
 func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
@@ -476,6 +504,16 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 		"RSA without a key of ours":        {"private_key", byRSA.with(settings{"private_key": nil})},
 		"no key":                           {"private_key", byRSA.with(settings{"private_key": "secret text"})},
 		"the key of the other side":        {"public_key", byRSA.with(settings{"private_key": privatePEM(testKeys()[0])})},
+		"refunds without a query":          {"refund_query_url", whole.with(settings{"refund_query_url": nil})},
+		"a query of refunds alone":         {"refund_url", whole.with(settings{"refund_url": nil})},
+		"refunds without a number":         {"refund_no_field", whole.with(settings{"refund_no_field": nil})},
+		"no word of success":               {"success_values", whole.with(settings{"success_values": nil})},
+		"a result called like the state":   {"result_field", whole.with(settings{"result_field": "state"})},
+		"a result that is not signed":      {"result_field", whole.with(settings{"result_field": "sign_type"})},
+		"a number called like its result":  {"result_field", whole.with(settings{"result_field": "back"})},
+		"a refund called nonce":            {"refund_no_field", whole.with(settings{"refund_no_field": "nonce"})},
+		"one word twice":                   {"failure_values", whole.with(settings{"failure_values": []string{"DONE"}})},
+		"an empty word":                    {"returned_values", whole.with(settings{"returned_values": []string{""}})},
 		"a private key with MD5":           {"private_key", whole.with(settings{"private_key": privatePEM(ownKey())})},
 	} {
 		_, err := makeAdapter(c.s)
@@ -489,7 +527,7 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 	if _, err := makeAdapter(whole.with(settings{"pay_url": nil, "pay_value_field": nil, "amount_field": "subject"})); err != nil {
 		t.Error(err)
 	}
-	if _, err := makeAdapter(byRSA.with(settings{"pay_url": nil, "pay_value_field": nil, "query_url": nil, "close_url": nil, "private_key": nil})); err != nil {
+	if _, err := makeAdapter(byRSA.with(settings{"pay_url": nil, "pay_value_field": nil, "query_url": nil, "close_url": nil, "private_key": nil}).with(ofRefunds)); err != nil {
 		t.Errorf("callbacks alone need no key of ours: %v", err)
 	}
 	if !slices.Contains(Kind.Secrets, "private_key") {
@@ -503,7 +541,8 @@ func TestSettingsKeepTheirPromises(t *testing.T) {
 			d, whole := theirs("form", algorithm), callable("form", algorithm, "json")
 			bare, added := settings{}, settings{}
 			for name, value := range whole {
-				if strings.HasSuffix(name, "_url") || strings.HasPrefix(name, "pay_") || name == "answer_format" || name == "private_key" {
+				if strings.HasSuffix(name, "_url") || strings.HasPrefix(name, "pay_") || name == "answer_format" || name == "private_key" ||
+					ofRefunds[name] != nil {
 					added[name] = value
 				} else {
 					bare[name] = value

@@ -52,6 +52,17 @@ type config struct {
 	PayValueField string `json:"pay_value_field"` // of the answer to a start
 	AnswerFormat  string `json:"answer_format"`   // json, form or xml
 	PrivateKey    string `json:"private_key"`     // ours, with rsa-sha256
+
+	// Refunds.
+	RefundURL         string   `json:"refund_url"`
+	RefundQueryURL    string   `json:"refund_query_url"`
+	RefundNoField     string   `json:"refund_no_field"`
+	RefundAmountField string   `json:"refund_amount_field"`
+	ResultField       string   `json:"result_field"` // of their answers; its values, by what they mean:
+	SuccessValues     []string `json:"success_values"`
+	FailureValues     []string `json:"failure_values"`    // not made, and never will be
+	ProcessingValues  []string `json:"processing_values"` // not over
+	ReturnedValues    []string `json:"returned_values"`   // the money came back after a success
 }
 
 type reply struct {

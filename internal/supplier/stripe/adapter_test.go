@@ -173,7 +173,7 @@ func TestEventsMean(t *testing.T) {
 	intent := func(kind string) string { return intentEvent(suppliertest.Change{Status: kind}) }
 	refunded := func(s supplier.Status, kind, key string) supplier.Callback {
 		c := as(s, kind, key, 500)
-		c.RefundNo = "R-1"
+		c.RefundNo, c.RefundID = "R-1", "re_0001"
 		return c
 	}
 	bare := func(s supplier.Status, kind string) supplier.Callback {
@@ -181,6 +181,8 @@ func TestEventsMean(t *testing.T) {
 			EventKey: "evt_3TestEvent0002", Status: s, RawStatus: kind, Identity: map[string]string{"account": "own"}, OccurredAt: paid.OccurredAt,
 		}
 	}
+	back := as(supplier.Refunded, "charge.refunded", "pi_3TestIntent0001:charge.refunded:500", 500)
+	back.RefundSum = true
 	for name, tc := range map[string]struct {
 		body string
 		want supplier.Callback
@@ -200,8 +202,7 @@ func TestEventsMean(t *testing.T) {
 			"checkout.session.async_payment_failed", "pi_3TestIntent0001:checkout.session.async_payment_failed", 1999)},
 		"checkout.session.expired": {eventOf("checkout.session.expired", sessionObject("unpaid")), as(supplier.Failed,
 			"checkout.session.expired", "pi_3TestIntent0001:checkout.session.expired", 1999)},
-		"charge.refunded": {eventOf("charge.refunded", charge(500)), as(supplier.Refunded,
-			"charge.refunded", "pi_3TestIntent0001:charge.refunded:500", 500)},
+		"charge.refunded":          {eventOf("charge.refunded", charge(500)), back},
 		"refund.created.pending":   {eventOf("refund.created", refundObject("pending")), refunded(supplier.Other, "refund.created", "re_0001:pending")},
 		"refund.updated.succeeded": {eventOf("refund.updated", refundObject("succeeded")), refunded(supplier.Refunded, "refund.updated", "re_0001:succeeded")},
 		"refund.failed":            {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Unknown, "refund.failed", "re_0001:failed")},

@@ -70,12 +70,13 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// Abilities returns all three if there is an API key.
+// Abilities are all of them with an API key. A refund's key is forgotten as a payment's is,
+// but lists name each refund with our number.
 func (a *adapter) Abilities() supplier.Abilities {
 	if a.caller == nil {
 		return supplier.Abilities{}
 	}
-	return supplier.Abilities{Payer: a, Querier: a, Closer: a}
+	return supplier.Abilities{Payer: a, Querier: a, Closer: a, Refunder: a, RefundRepeat: repeatWithin, RefundAbsent: true}
 }
 
 // intentAnswer is a payment intent in an answer.

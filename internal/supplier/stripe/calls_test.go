@@ -70,6 +70,12 @@ func reply(status int, body string) supplier.Exchange {
 
 func answerOf(op suppliertest.Op, c suppliertest.Change) supplier.Exchange {
 	switch op {
+	case suppliertest.Refund:
+		return reply(http.StatusOK, refundText(c))
+	case suppliertest.RefundQuery:
+		return reply(http.StatusOK, `{"object":"list","has_more":false,"data":[`+refundText(c)+`]}`)
+	}
+	switch op {
 	case suppliertest.Pay:
 		c.Status = cmp.Or(c.Status, "requires_payment_method")
 	case suppliertest.Close:
@@ -123,6 +129,7 @@ func answerCases() []suppliertest.AnswerCase {
 		add("broken, 400", op, failure(400, "api_error", ""), "unknown", false, supplier.ClassUnknown)
 		add("gateway", op, reply(503, "<html>"), "unknown", false, supplier.ClassBadAnswer)
 	}
+	cases = append(cases, refundCases()...)
 	add("invalid", suppliertest.Pay, failure(400, "invalid_request_error", "amount_too_small"), "refused", false, supplier.ClassRefused)
 	add("no key", suppliertest.Pay, failure(401, "invalid_request_error", ""), "refused", false, supplier.ClassRefused)
 	add("forbidden", suppliertest.Pay, failure(403, "invalid_request_error", ""), "refused", false, supplier.ClassRefused)
@@ -143,9 +150,15 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 		ExternalID: testIntent,
 		Answer:     answerOf,
 		Has: map[suppliertest.Op][]string{
-			suppliertest.Pay:   {"OrderRef", "Amount", "Duplicate"},
-			suppliertest.Query: {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Duplicate"},
-			suppliertest.Close: {"OrderRef", "Status", "Duplicate"},
+			suppliertest.Pay:    {"OrderRef", "Amount", "Duplicate"},
+			suppliertest.Query:  {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Duplicate"},
+			suppliertest.Close:  {"OrderRef", "Status", "Duplicate"},
+			suppliertest.Refund: {"RefundNo", "Amount", "Status", "Duplicate"}, suppliertest.RefundQuery: {"RefundNo", "Amount", "Status", "Duplicate"},
+		},
+		Refund: supplier.Refund{TradeNo: testIntent, Amount: 500, Total: 1999, Currency: "USD", Reason: "broken"},
+		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
+			suppliertest.Refund:      {State: supplier.RefundSucceeded, SupplierNo: "re_3TestRefund0001", Word: "succeeded"},
+			suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "re_3TestRefund0001", Word: "succeeded"},
 		},
 		Signed:  func(_ suppliertest.Op, body []byte) supplier.Exchange { return reply(http.StatusOK, string(body)) },
 		Started: supplier.Started{State: supplier.Accepted, Kind: supplier.ValueClientSecret, Value: testClient, ExternalID: testIntent, Word: "requires_payment_method"},
@@ -191,7 +204,12 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 			func(a supplier.Abilities) { _, _ = a.Query(t.Context(), found) }, "GET",
 			"/v1/payment_intents/search?expand%5B%5D=data.latest_charge&limit=100&query=metadata%5B%22order_no%22%5D%3A%22SO20260301000001_2%22", "", "",
 		},
-		"cancel": {func(a supplier.Abilities) { _, _ = a.Close(t.Context(), ref) }, "POST", "/v1/payment_intents/pi_3TestIntent0001/cancel", "cancellation_reason=abandoned", ""},
+		"refund": {
+			func(a supplier.Abilities) { _, _ = a.Refund(t.Context(), theRefund) }, "POST", "/v1/refunds",
+			"amount=500&metadata%5Border_no%5D=SO20260301000001_2&metadata%5Brefund_no%5D=R20260301000001&payment_intent=pi_3TestIntent0001", suppliertest.RefundNo,
+		},
+		"refunds": {func(a supplier.Abilities) { _, _ = a.RefundQuery(t.Context(), theRefund) }, "GET", "/v1/refunds?limit=100&payment_intent=pi_3TestIntent0001", "", ""},
+		"cancel":  {func(a supplier.Abilities) { _, _ = a.Close(t.Context(), ref) }, "POST", "/v1/payment_intents/pi_3TestIntent0001/cancel", "cancellation_reason=abandoned", ""},
 	} {
 		sent := ask(t, supplier.Exchange{Class: supplier.ClassTimeout}, c.call)
 		if len(sent) != 1 {

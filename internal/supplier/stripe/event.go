@@ -128,6 +128,7 @@ var readers = map[string]reader{
 	"charge.refunded": func(c *supplier.Callback, o object) (string, json.RawMessage) {
 		payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 		c.EventKey += ":" + string(o.AmountRefunded)
+		c.RefundSum = true
 		return c.RawStatus, o.AmountRefunded
 	},
 	"refund.created":        refund,
@@ -169,7 +170,7 @@ func charged(c *supplier.Callback, o object) (string, json.RawMessage) {
 func refund(c *supplier.Callback, o object) (string, json.RawMessage) {
 	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 	c.EventKey = o.ID + ":" + o.Status
-	c.RefundNo = o.Metadata.RefundNo
+	c.RefundNo, c.RefundID = o.Metadata.RefundNo, o.ID
 	return "refund." + o.Status, o.Amount
 }
 

@@ -26,6 +26,7 @@ var (
 	otherIntent    = Texts.New("stripe.other_intent", text.Text{ZH: "应答是另一笔支付的：%s", EN: "the answer is about another payment: %s"})
 	nothingFound   = Texts.New("stripe.nothing_found", text.Text{ZH: "搜索没有找到：搜索结果可能滞后，不能说明没有支付", EN: "the search found nothing: it may lag behind and says nothing of the payment"})
 	noID           = Texts.New("stripe.no_id", text.Text{ZH: "没有 payment intent 编号，未发送：请先查单", EN: "not sent: the intent's id is not known, a query must find it first"})
+	noRefunds      = Texts.New("stripe.no_refunds", text.Text{ZH: "应答不是（完整的）退款列表", EN: "the answer is no refund, or no complete list of them"})
 	tooLate        = Texts.New("stripe.too_late", text.Text{ZH: "未发送：超过 %s 后，Stripe 会把重复的请求当作新的支付", EN: "not sent: after %s Stripe would take a repeat for another payment"})
 	oddCancel      = Texts.New("stripe.odd_cancel", text.Text{ZH: "取消的应答状态是 %s", EN: "the answer to a cancel has the status %s"})
 )

@@ -23,11 +23,16 @@ const Reference = "SO20260301000001_2"
 // Op is a kind of call, named as in the contract.
 type Op string
 
-// The calls of a payment.
+// RefundNo is our number of the refund that the suite's calls and answers are about.
+const RefundNo = "R20260301000001"
+
+// The calls.
 const (
-	Pay   Op = "pay"
-	Query Op = "query"
-	Close Op = "close"
+	Pay         Op = "pay"
+	Query       Op = "query"
+	Close       Op = "close"
+	Refund      Op = "refund"
+	RefundQuery Op = "refund_query"
 )
 
 // Abilities describes one configured supplier that can be called, and its answers.
@@ -41,13 +46,18 @@ type Abilities struct {
 	// sets. The Ref of query and close has its amount, currency and ExternalID.
 	Payment    supplier.Payment
 	ExternalID string
-	// Answer returns the answer to a call with the change applied, signed if the kind signs
-	// answers: for Pay one that accepts, for Query one that says paid, for Close one that says
-	// closed. Fields of Change that the answer does not have are ignored (see Has). It must be
-	// safe for concurrent use.
+	// Refund is what is refunded, without No and Reference, and Refunded what is read of the
+	// answer to either of its calls, without Exchange.
+	Refund   supplier.Refund
+	Refunded map[Op]supplier.RefundAnswer
+	// Answer is the answer to a call, signed where the kind signs, with the change: to Pay
+	// one that accepts, to Query one that says paid, to Close one that says closed, to Refund
+	// and RefundQuery one that says succeeded. The fields of Change that the answer does not have are ignored (Has). It must be safe for
+	// concurrent use.
 	Answer func(Op, Change) supplier.Exchange
 	// Has names the parts of Change that an answer to the call has: "OrderRef", "TradeNo",
-	// "Amount", "Currency", "Status", "Account", "Duplicate". The suite changes only these.
+	// "Amount", "Currency", "Status", "Account", "RefundNo", "Duplicate". The suite changes no
+	// others.
 	Has map[Op][]string
 	// Signed puts a body (for Alipay: a node) into an answer to the call, with the status of
 	// the genuine one, signed if the kind signs answers.
@@ -72,7 +82,8 @@ type Abilities struct {
 	Key func(r *http.Request, body []byte) string
 }
 
-// AnswerCase is one answer with its meaning. For a start, State is a state of supplier.Started.
+// AnswerCase is one answer and its meaning. Of a start, State is one of supplier.Started's,
+// of a refund one of supplier.RefundAnswer's.
 type AnswerCase struct {
 	Name     string
 	Op       Op
@@ -166,6 +177,12 @@ func (p *asker) payment() supplier.Payment {
 	return pay
 }
 
+func (p *asker) refund() supplier.Refund {
+	r := p.Refund
+	r.No, r.Reference = RefundNo, Reference
+	return r
+}
+
 func (p *asker) ref() supplier.Ref {
 	return supplier.Ref{
 		Reference: Reference, ExternalID: p.ExternalID, Amount: p.Payment.Amount, Currency: p.Payment.Currency,
@@ -178,7 +195,8 @@ type outcome struct {
 	state    string
 	refunded bool
 	says     supplier.Callback
-	started  supplier.Started // without Exchange
+	started  supplier.Started      // without Exchange
+	back     supplier.RefundAnswer // the same
 	kept     supplier.Exchange
 	reason   string
 	err      error
@@ -187,7 +205,7 @@ type outcome struct {
 // unknown reports whether nothing in the outcome may be believed.
 func (o outcome) unknown() bool {
 	return o.err == nil && o.state == string(supplier.AnswerUnknown) && !o.refunded && sameCallback(o.says, supplier.Callback{}) &&
-		o.started.Value == "" && o.started.ExternalID == ""
+		o.started.Value == "" && o.started.ExternalID == "" && o.back.SupplierNo == ""
 }
 
 // can reports whether the supplier supports the call, which must be listed in Has.
@@ -197,6 +215,8 @@ func (p *asker) can(a supplier.Abilities, op Op) bool {
 		return a.Payer != nil
 	case Query:
 		return a.Querier != nil
+	case Refund, RefundQuery:
+		return a.Refunder != nil
 	default:
 		return a.Closer != nil
 	}
@@ -205,7 +225,7 @@ func (p *asker) can(a supplier.Abilities, op Op) bool {
 // ops returns the calls that the supplier supports.
 func (p *asker) ops() []Op {
 	var ops []Op
-	for _, op := range []Op{Pay, Query, Close} {
+	for _, op := range []Op{Pay, Query, Close, Refund, RefundQuery} {
 		if _, has := p.Has[op]; has {
 			ops = append(ops, op)
 		}
@@ -230,6 +250,14 @@ func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 		s, err := abilities.Start(ctx, p.payment())
 		o = outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, started: s}
 		o.started.Exchange = supplier.Exchange{}
+	case Refund, RefundQuery:
+		ask := abilities.Refund
+		if op == RefundQuery {
+			ask = abilities.RefundQuery
+		}
+		s, err := ask(ctx, p.refund())
+		o = outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, back: s}
+		o.back.Exchange = supplier.Exchange{}
 	default:
 		ask := asks(abilities, op)
 		s, err := ask(ctx, p.ref())

@@ -35,7 +35,7 @@ type toyCaller struct {
 }
 
 func (a *toyCaller) Abilities() supplier.Abilities {
-	return supplier.Abilities{Payer: a, Querier: a, Closer: a}
+	return supplier.Abilities{Payer: a, Querier: a, Closer: a, Refunder: a}
 }
 
 func (a *toyCaller) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
@@ -189,6 +189,9 @@ func (a *toyCaller) read(x supplier.Exchange, r supplier.Ref) supplier.Answer {
 }
 
 func toyAnswer(op Op, c Change) supplier.Exchange {
+	if op == Refund || op == RefundQuery {
+		return toyRefundAnswer(c)
+	}
 	word := map[Op]string{Pay: "STARTED", Query: "PAID", Close: "CLOSED"}[op]
 	var fields []string
 	for _, f := range []struct{ part, text string }{
@@ -238,14 +241,23 @@ func toyAbilities(skip careless) Abilities {
 		New: made(toyKey), Stranger: made("another key"),
 		Payment: supplier.Payment{Amount: 1999, Currency: "CNY"},
 		Answer:  toyAnswer,
-		Has:     map[Op][]string{Pay: parts, Query: append([]string{"TradeNo", "Amount", "Currency", "Account"}, parts...), Close: parts},
+		Has: map[Op][]string{
+			Pay: parts, Query: append([]string{"TradeNo", "Amount", "Currency", "Account"}, parts...), Close: parts,
+			Refund: append([]string{"RefundNo", "Amount"}, parts...), RefundQuery: append([]string{"RefundNo", "Amount"}, parts...),
+		},
+		Refund: supplier.Refund{Amount: 1000, Total: 1999, Currency: "CNY"},
+		Refunded: map[Op]supplier.RefundAnswer{
+			Refund:      {State: supplier.RefundSucceeded, SupplierNo: "TR1", Word: "DONE"},
+			RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR1", Word: "DONE"},
+		},
 		Signed:  func(_ Op, body []byte) supplier.Exchange { return toySigned(string(body), Change{}) },
 		Started: supplier.Started{State: supplier.Accepted, Kind: supplier.ValueQR, Value: "toy://pay"},
 		Says:    says, Closed: closed,
-		Cases: []AnswerCase{
+		Cases: append(
+			toyRefundCases(),
 			word("WAIT", supplier.AnswerPaying, false), word("CLOSED", supplier.AnswerClosed, false),
 			word("NONE", supplier.AnswerNotFound, false), word("BACK", supplier.AnswerPaid, true),
-		},
+		),
 		SignatureHeaders: []string{"Toy-Time", "Toy-Sign"}, Window: toyWindow, Secrets: []string{toyKey},
 	}
 }
@@ -277,6 +289,11 @@ func TestCarelessCallerIsCaught(t *testing.T) {
 		"the trade number":              "PaidWithoutItsPartsIsUnknown",
 		"unknown words":                 "UnknownWordOfAnAnswerIsUnknown",
 		"money that went back":          "EveryWordMeansWhatItShould",
+		"the same refund on repeat":     "RepeatIsTheSameCall",
+		"the refund's number":           "AnswerAboutAnotherRefundIsUnknown",
+		"the refund's sum":              "AnswerAboutAnotherRefundIsUnknown",
+		"the refund's payment":          "AnswerAboutAnotherOrderIsUnknown",
+		"the refund's word":             "UnknownWordOfAnAnswerIsUnknown",
 		"what an unknown answer says":   "AnswerAboutAnotherOrderIsUnknown",
 	} {
 		t.Run(string(skip), func(t *testing.T) {

@@ -29,6 +29,7 @@ var abilityClaims = []abilityClaim{
 	{"EveryOtherStatusIsUnknown", otherStatuses},
 	{"EveryStatusWithoutAKnownBodyIsUnknown", bareStatuses},
 	{"AnswerAboutAnotherOrderIsUnknown", otherOrdersAnswer},
+	{"AnswerAboutAnotherRefundIsUnknown", otherRefundsAnswer},
 	{"AnswerOfAnotherAccountIsNotOurs", otherAccountsAnswer},
 	{"AnswerAfterTheContextEndedIsUnknown", lateAnswer},
 	{"NothingIsSentAfterTheContextEnded", nothingSent},
@@ -53,6 +54,8 @@ func (p *asker) want(op Op) outcome {
 		return outcome{state: string(p.Started.State), started: p.Started}
 	case Query:
 		return outcome{state: string(supplier.AnswerPaid), says: p.Says}
+	case Refund, RefundQuery:
+		return outcome{state: string(supplier.RefundSucceeded), back: p.Refunded[op]}
 	default:
 		return outcome{state: string(supplier.AnswerClosed), says: p.Closed}
 	}
@@ -61,7 +64,8 @@ func (p *asker) want(op Op) outcome {
 // same reports whether an outcome equals that of the genuine answer.
 func (p *asker) same(op Op, o outcome) bool {
 	want := p.want(op)
-	return o.err == nil && o.state == want.state && !o.refunded && sameCallback(o.says, want.says) && sameStart(o.started, want.started)
+	return o.err == nil && o.state == want.state && !o.refunded && sameCallback(o.says, want.says) && sameStart(o.started, want.started) &&
+		reflect.DeepEqual(o.back, want.back)
 }
 
 // sameStart compares two starts. A value may be signed differently each time: if the wanted
@@ -254,6 +258,31 @@ func otherOrdersAnswer(p *asker) {
 	}
 }
 
+// otherRefundsAnswer has answers about another refund of the same payment, and about one of
+// another sum.
+func otherRefundsAnswer(p *asker) {
+	if p.Has[RefundQuery] != nil && !p.has(RefundQuery, "RefundNo") {
+		p.Errorf("an answer to a query that names no refund cannot be believed")
+	}
+	for _, op := range p.ops() {
+		if op != Refund && op != RefundQuery {
+			continue
+		}
+		for _, no := range []string{"R20260301000002", strings.ToLower(RefundNo), RefundNo + " ", RefundNo + "0"} {
+			// Where a list is the answer, another's refund means that ours is not there.
+			o := p.answered(op, p.Answer(op, Change{RefundNo: no}))
+			if p.has(op, "RefundNo") && !o.unknown() && o.state != string(supplier.RefundNotFound) {
+				p.Errorf("%s: an answer about %q: %s", op, no, o.state)
+			}
+		}
+		for _, sum := range []string{"1", "999", "19.98", "199900"} {
+			if o := p.answered(op, p.Answer(op, Change{Amount: sum})); p.has(op, "Amount") && !o.unknown() {
+				p.Errorf("%s: an answer about the sum %s: %s", op, sum, o.state)
+			}
+		}
+	}
+}
+
 func otherAccountsAnswer(p *asker) {
 	ours := p.New(&Line{}).Identity()
 	for _, op := range p.ops() {
@@ -265,6 +294,9 @@ func otherAccountsAnswer(p *asker) {
 			continue
 		}
 		other := false
+		if op == Refund || op == RefundQuery { // an answer about a refund says nothing else
+			p.Errorf("%s: an answer of another account: %s", op, o.state)
+		}
 		for name, value := range ours {
 			other = other || value != "" && o.says.Identity[name] != value
 		}
@@ -274,7 +306,7 @@ func otherAccountsAnswer(p *asker) {
 	}
 	// An answer that names no account gets the identity of the caller.
 	for _, op := range p.ops() {
-		if says := p.answered(op, p.Answer(op, Change{})).says; op != Pay {
+		if says := p.answered(op, p.Answer(op, Change{})).says; op == Query || op == Close {
 			for name, value := range ours {
 				if value != "" && says.Identity[name] != value {
 					p.Errorf("%s: the genuine answer has %s %q, want %q", op, name, says.Identity[name], value)
@@ -348,7 +380,14 @@ func sameOnRepeat(p *asker) {
 				p.Errorf("%s: a repeat is another call\n%s\nthan\n%s", op, again, first)
 			}
 		}
-		if first := p.key(sent[0]); !strings.Contains(first, Reference) && (p.ExternalID == "" || !strings.Contains(first, p.ExternalID)) {
+		first := p.key(sent[0])
+		if op == Refund && !strings.Contains(first, RefundNo) {
+			p.Errorf("%s: the call does not name the refund: %s", op, first)
+		}
+		if op == RefundQuery && (strings.Contains(first, RefundNo) || strings.Contains(first, p.Refund.TradeNo) && p.Refund.TradeNo != "") {
+			continue
+		}
+		if !strings.Contains(first, Reference) && (p.ExternalID == "" || !strings.Contains(first, p.ExternalID)) {
 			p.Errorf("%s: the call does not name the payment: %s", op, first)
 		}
 	}
@@ -417,8 +456,15 @@ func oddAnswerAmounts(p *asker) {
 	}
 }
 
-// paidWithout leaves out one part of an answer that says paid.
+// paidWithout leaves out one part of an answer that says paid, or refunded.
 func paidWithout(p *asker) {
+	for _, op := range []Op{Refund, RefundQuery} {
+		for _, part := range []string{"OrderRef", "RefundNo", "Amount", "Status"} {
+			if o := p.lacking(op, part); o != nil && !o.unknown() && o.state != string(supplier.RefundNotFound) {
+				p.Errorf("%s without %s: %s", op, part, o.state)
+			}
+		}
+	}
 	for _, part := range []string{"Amount", "Currency", "TradeNo", "OrderRef", "Status"} {
 		if p.has(Query, part) {
 			if o := p.answered(Query, p.Answer(Query, Change{Without: part})); !o.unknown() {
@@ -426,6 +472,15 @@ func paidWithout(p *asker) {
 			}
 		}
 	}
+}
+
+// lacking is the outcome of an answer that lacks a part; nil where it never has it.
+func (p *asker) lacking(op Op, without string) *outcome {
+	if !p.has(op, without) {
+		return nil
+	}
+	o := p.answered(op, p.Answer(op, Change{Without: without}))
+	return &o
 }
 
 func unknownAnswerWord(p *asker) {

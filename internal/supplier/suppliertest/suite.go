@@ -29,7 +29,9 @@ type Change struct {
 	// Account replaces the account that the message is for (application, seller or merchant
 	// number, whichever Callback.Identity contains).
 	Account string
-	// SignedAt is the signed time; zero = Now. A scheme without one ignores it.
+	// RefundNo is our number of the refund.
+	RefundNo string
+	// SignedAt is the signed time, Now where zero. A scheme without one ignores it.
 	SignedAt time.Time
 	// Duplicate adds the order number's parameter or JSON key again with another value, and
 	// signs the result, as a careless supplier would.

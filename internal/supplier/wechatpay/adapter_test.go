@@ -106,7 +106,7 @@ func TestNotificationsMean(t *testing.T) {
 	refunded := func(s supplier.Status, event string) supplier.Callback {
 		c := paid
 		c.Status, c.RawStatus, c.EventKey = s, event, "50000000382026030100000000001:"+event
-		c.Amount, c.RefundNo, c.Identity = 500, "R-1", map[string]string{"mch_id": testMchID}
+		c.Amount, c.RefundNo, c.RefundID, c.Identity = 500, "R-1", "50000000382026030100000000001", map[string]string{"mch_id": testMchID}
 		return c
 	}
 	state := func(word string) string { return transaction(suppliertest.Change{Status: word}) }

@@ -46,13 +46,13 @@ type caller struct {
 	answersUnder string        // the public key's id; "" = a platform certificate signs
 }
 
-// Abilities returns all three with the keys for calls, except that Payer needs app_id, because
-// payments are started for an application.
+// Abilities are all of them with the keys for calls; payments are started for an application
+// only, so that Payer needs app_id.
 func (a *adapter) Abilities() supplier.Abilities {
 	if a.caller == nil {
 		return supplier.Abilities{}
 	}
-	can := supplier.Abilities{Querier: a, Closer: a, CloseAfter: closeAfter}
+	can := supplier.Abilities{Querier: a, Closer: a, CloseAfter: closeAfter, Refunder: a, RefundRepeat: supplier.Forever}
 	if a.appID != "" {
 		can.Payer = a
 	}

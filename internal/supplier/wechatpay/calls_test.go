@@ -90,6 +90,8 @@ func (p platform) answers(start string) func(suppliertest.Op, suppliertest.Chang
 			return p.answer(http.StatusOK, start, c)
 		case suppliertest.Query:
 			return p.answer(http.StatusOK, queried(c), c)
+		case suppliertest.Refund, suppliertest.RefundQuery:
+			return p.answer(http.StatusOK, refunded(c), c)
 		default:
 			return p.answer(http.StatusNoContent, "", c)
 		}
@@ -97,7 +99,7 @@ func (p platform) answers(start string) func(suppliertest.Op, suppliertest.Chang
 }
 
 // statuses are those of the answers that are wanted.
-var statuses = map[suppliertest.Op]int{suppliertest.Pay: http.StatusOK, suppliertest.Query: http.StatusOK, suppliertest.Close: http.StatusNoContent}
+var statuses = map[suppliertest.Op]int{suppliertest.Pay: http.StatusOK, suppliertest.Query: http.StatusOK, suppliertest.Close: http.StatusNoContent, suppliertest.Refund: http.StatusOK, suppliertest.RefundQuery: http.StatusOK}
 
 func refusal(code string) string { return fmt.Sprintf(`{"code":%q,"message":"测试"}`, code) }
 
@@ -138,6 +140,7 @@ func (p platform) cases() []suppliertest.AnswerCase {
 		add(suppliertest.Close, 400, code, "unknown", supplier.ClassRefused)
 	}
 	add(suppliertest.Close, 500, "SYSTEM_ERROR", "unknown", supplier.ClassUnknown)
+	cases = append(cases, p.refundCases()...)
 	add(suppliertest.Close, 200, "SUCCESS", "unknown", supplier.ClassUnknown)
 	for code := range refusals {
 		add(suppliertest.Pay, 400, code, "refused", supplier.ClassRefused)
@@ -176,9 +179,16 @@ func (p platform) abilities(t *testing.T) suppliertest.Abilities {
 		},
 		Payment: supplier.Payment{Subject: "测试 & <商品>", Amount: 1999, Currency: "CNY", NotifyURL: "https://pay.example.com/callback/wx-main"},
 		Answer:  p.answers(codeURL),
+		Refund:  supplier.Refund{TradeNo: "4200000000202603010000000001", Amount: 500, Total: 1999, Currency: "CNY", Reason: "测试"},
+		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
+			suppliertest.Refund:      {State: supplier.RefundSucceeded, SupplierNo: "50000000382019052709732678859", Word: "SUCCESS"},
+			suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "50000000382019052709732678859", Word: "SUCCESS"},
+		},
 		Has: map[suppliertest.Op][]string{
 			suppliertest.Pay: {"Duplicate"}, suppliertest.Close: {},
-			suppliertest.Query: {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
+			suppliertest.Query:       {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
+			suppliertest.Refund:      {"OrderRef", "RefundNo", "Amount", "Status", "Duplicate"},
+			suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Amount", "Status", "Duplicate"},
 		},
 		Signed: func(op suppliertest.Op, body []byte) supplier.Exchange {
 			return p.answer(statuses[op], string(body), suppliertest.Change{})
@@ -230,6 +240,10 @@ var whole = supplier.Payment{
 
 func TestRequestsAreAsDocumented(t *testing.T) {
 	ref := supplier.Ref{Reference: suppliertest.Reference}
+	refund := supplier.Refund{
+		No: suppliertest.RefundNo, Reference: suppliertest.Reference, Amount: 500, Total: 1999, Currency: "CNY", Reason: strings.Repeat("书", 50),
+		NotifyURL: "https://pay.example.com/callback/wx-main",
+	}
 	for name, c := range map[string]struct {
 		call         func(supplier.Abilities) error
 		method, path string
@@ -249,6 +263,15 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 			},
 			"POST", "/v3/pay/transactions/jsapi",
 			`{"appid":"` + testAppID + `","mchid":"1900000001","description":"SO20260301000001","out_trade_no":"SO20260301000001_2","time_expire":"2026-03-01T16:30:59+08:00","notify_url":"https://pay.example.com/callback/wx-main","amount":{"total":1999,"currency":"CNY"},"payer":{"openid":"oTestOnly0001"}}`,
+		},
+		"refund": {
+			func(a supplier.Abilities) error { _, err := a.Refund(t.Context(), refund); return err },
+			"POST", "/v3/refund/domestic/refunds",
+			`{"out_trade_no":"SO20260301000001_2","out_refund_no":"R20260301000001","reason":"` + strings.Repeat("书", 26) + `","notify_url":"https://pay.example.com/callback/wx-main","amount":{"refund":500,"total":1999,"currency":"CNY"}}`,
+		},
+		"refund query": {
+			func(a supplier.Abilities) error { _, err := a.RefundQuery(t.Context(), refund); return err },
+			"GET", "/v3/refund/domestic/refunds/R20260301000001", "",
 		},
 		"query": {
 			func(a supplier.Abilities) error { _, err := a.Query(t.Context(), ref); return err },
@@ -319,7 +342,7 @@ func TestWhatTheClientGetsIsSigned(t *testing.T) {
 func TestOfficialSDKAcceptsOurAnswers(t *testing.T) {
 	pub := publicKeyMode(t)
 	validator := validators.NewWechatPayResponseValidator(verifiers.NewSHA256WithRSAPubkeyVerifier(testPublicKeyID, pub.key.PublicKey))
-	for _, op := range []suppliertest.Op{suppliertest.Pay, suppliertest.Query, suppliertest.Close} {
+	for _, op := range []suppliertest.Op{suppliertest.Pay, suppliertest.Query, suppliertest.Close, suppliertest.Refund} {
 		x := pub.answers(codeURL)(op, suppliertest.Change{SignedAt: time.Now()})
 		wire := &http.Response{StatusCode: x.Status, Header: x.Header, Body: io.NopCloser(strings.NewReader(string(x.Body)))}
 		if err := validator.Validate(context.Background(), wire); err != nil {

@@ -187,7 +187,7 @@ func readPayment(c *supplier.Callback, n notification, f fact) error {
 // each other.
 func readRefund(c *supplier.Callback, n notification, f fact) error {
 	m := words.Of(n.EventType)
-	c.Status, c.RefundNo = m.Status, f.OutRefundNo
+	c.Status, c.RefundNo, c.RefundID = m.Status, f.OutRefundNo, f.RefundID
 	if m.Status == supplier.Refunded && f.RefundStatus != "SUCCESS" {
 		c.Status, c.RawStatus = supplier.Unknown, n.EventType+" with refund_status "+f.RefundStatus
 	}

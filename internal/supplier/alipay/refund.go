@@ -1,0 +1,112 @@
+package alipay
+
+import (
+	"cmp"
+	"context"
+
+	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/supplier"
+)
+
+const maxReason = 256 // docs.open.alipay.com/api_1/alipay.trade.refund, refund_reason
+
+// refundContent is the biz_content of alipay.trade.refund.
+type refundContent struct {
+	OutTradeNo   string `json:"out_trade_no"`
+	RefundAmount string `json:"refund_amount"` // yuan
+	OutRequestNo string `json:"out_request_no"`
+	RefundReason string `json:"refund_reason,omitempty"`
+}
+
+// refundAsked is the biz_content of alipay.trade.fastpay.refund.query.
+type refundAsked struct {
+	OutTradeNo   string `json:"out_trade_no"`
+	OutRequestNo string `json:"out_request_no"`
+}
+
+// refundRefusals are sub_codes of alipay.trade.refund (业务错误码) after which there is no
+// refund under this number. Those that may be about an earlier call are not among them
+// (TRADE_STATUS_ERROR and TRADE_HAS_FINISHED: a full refund ends its trade).
+var refundRefusals = map[string]supplier.RefundState{
+	"ACQ.SELLER_BALANCE_NOT_ENOUGH":   supplier.RefundShort,
+	"ACQ.INVALID_PARAMETER":           supplier.RefundFailed,
+	"ACQ.TRADE_NOT_EXIST":             supplier.RefundFailed,
+	"ACQ.TRADE_NOT_ALLOW_REFUND":      supplier.RefundFailed,
+	"ACQ.REASON_TRADE_REFUND_FEE_ERR": supplier.RefundFailed,
+}
+
+// Refund gives money back (alipay.trade.refund). The same out_request_no is one refund, at
+// any time. Code 10000 says only that the call was taken: fund_change says whether money
+// moved by it, and refund_fee is the sum of all the trade's refunds.
+func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
+	if err := refundable(r); err != nil {
+		return supplier.RefundAnswer{}, err
+	}
+	n, x, class, err := c.ask(ctx, "alipay.trade.refund", "", refundContent{
+		OutTradeNo: r.Reference, RefundAmount: money.Format(r.Amount, currency), OutRequestNo: r.No,
+		RefundReason: textlimit.Cut(r.Reason, maxReason),
+	})
+	said := supplier.RefundSaid{No: r.No, Reference: cmp.Or(n.OutTradeNo, r.Reference), Amount: r.Amount, Currency: currency, Word: n.word()}
+	switch {
+	case err != nil:
+		return x.RefundUnknown(class, err), nil
+	case n.Code == codeRefused:
+		said.State = refundRefusals[n.SubCode]
+	case n.Code == codeSuccess && n.OutTradeNo == "":
+		return x.RefundUnknown(supplier.ClassBadAnswer, otherOrder.Say(`""`)), nil
+	case n.Code == codeSuccess && n.FundChange == "Y":
+		said.State = supplier.RefundSucceeded
+	case n.Code == codeSuccess && n.FundChange == "N":
+		return x.RefundUnknown(supplier.ClassOK, noFundChange.Say()), nil
+	}
+	return x.JudgeRefund(r, said), nil
+}
+
+// RefundQuery asks by our own number (alipay.trade.fastpay.refund.query). Without a
+// refund_status there is no such refund (response: 未返回该字段表示退款请求未收到或者退款失败).
+func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
+	if err := refundable(r); err != nil {
+		return supplier.RefundAnswer{}, err
+	}
+	n, x, class, err := c.ask(ctx, "alipay.trade.fastpay.refund.query", "", refundAsked{r.Reference, r.No})
+	said := supplier.RefundSaid{
+		No: cmp.Or(n.OutRequestNo, r.No), Reference: cmp.Or(n.OutTradeNo, r.Reference), Currency: currency, Word: cmp.Or(n.RefundStatus, n.word()),
+	}
+	switch {
+	case err != nil:
+		return x.RefundUnknown(class, err), nil
+	case n.Code == codeRefused && n.SubCode == notExist:
+		said.State = supplier.RefundNotFound
+	case n.Code == codeRefused:
+		return x.RefundUnknown(supplier.ClassUnknown, unknownWord.Say(quoted(n.word()))), nil
+	// The node's name is not signed: the answer to a question about the trade is none.
+	case n.Code == codeSuccess && (n.TradeStatus != "" || n.QRCode != "" || n.FundChange != ""):
+		return x.RefundUnknown(supplier.ClassBadAnswer, otherAnswer.Say()), nil
+	case n.Code == codeSuccess && n.RefundStatus == "REFUND_SUCCESS":
+		said.State = supplier.RefundSucceeded
+		if n.OutTradeNo == "" || n.OutRequestNo == "" {
+			return x.RefundUnknown(supplier.ClassBadAnswer, otherOrder.Say(`""`)), nil
+		}
+		if said.Amount, err = money.ParseMajor(n.RefundAmount, currency); err != nil {
+			return x.RefundUnknown(supplier.ClassBadAnswer, noAmount.Say("refund_amount", err)), nil
+		}
+	// An answer without a status that does name the refund's sum is no "not there".
+	case n.Code == codeSuccess && n.RefundStatus == "" && n.RefundAmount == "":
+		said.State = supplier.RefundNotFound
+	}
+	return x.JudgeRefund(r, said), nil
+}
+
+// refundable is a *FieldError where Alipay cannot take the refund.
+func refundable(r supplier.Refund) error {
+	switch {
+	case !reference.MatchString(r.No):
+		return &supplier.FieldError{Field: "refund_no", Problem: "Alipay takes at most 64 letters, digits and underscores"}
+	case r.Currency != currency:
+		return &supplier.FieldError{Field: "currency", Problem: "Alipay takes CNY only"}
+	case r.Amount <= 0 || r.Amount > maxAmount:
+		return &supplier.FieldError{Field: "amount", Problem: "Alipay takes 0.01 to 100000000 yuan"}
+	}
+	return askable(r.Reference)
+}
