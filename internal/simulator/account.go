@@ -64,6 +64,11 @@ type protocol interface {
 	tradeNo(ref string, n int) string
 	// Callback reports a fact; State is paid, failed or closed.
 	Callback(f Fact) (Message, error)
+	// answerRefund says what became of a call about a refund, and refundNo is its number.
+	answerRefund(c call, v refundView) (reply, error)
+	refundNo(no string) string
+	// RefundCallback reports a refund; false = such a supplier tells nothing of it.
+	RefundCallback(f RefundFact) (Message, bool, error)
 }
 
 // Disputer is a protocol with disputes.
@@ -99,9 +104,11 @@ type call struct {
 	currency  string
 	notifyURL string
 	metadata  map[string]string
-	search    mark // Stripe: instead of a reference
-	expand    bool // Stripe: return the charge as an object, not as an id
-	again     bool // Stripe: without a key, each start makes a new payment
+	search    mark   // Stripe: instead of a reference
+	expand    bool   // Stripe: the charge is to be an object, not its id
+	refund    string // our number of the refund
+	total     int64  // of its payment, where the supplier is told; 0 = it is not
+	again     bool   // Stripe: without a key each start makes a payment of its own
 }
 
 // outcome is how a call ended.

@@ -51,6 +51,7 @@ func (a *alipay) failed() reply {
 
 var alipayMethods = map[string]operation{
 	"alipay.trade.precreate": opPay, "alipay.trade.query": opQuery, "alipay.trade.close": opClose,
+	"alipay.trade.refund": opRefund, "alipay.trade.fastpay.refund.query": opRefundQuery,
 }
 
 func (a *alipay) read(_ operation, r *http.Request, body []byte) (call, *reply) {
@@ -95,6 +96,9 @@ func (a *alipay) read(_ operation, r *http.Request, body []byte) (call, *reply) 
 		if c.amount, err = money.ParseMajor(asked.TotalAmount, "CNY"); err != nil || c.amount == 0 {
 			problem = "total_amount"
 		}
+	}
+	if problem == "" && (op == opRefund || op == opRefundQuery) {
+		problem = a.readRefund(&c, fields["biz_content"])
 	}
 	if problem != "" {
 		return c, a.wrong(method, "40004", "ACQ.INVALID_PARAMETER", "参数无效: "+problem)

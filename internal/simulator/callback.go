@@ -121,6 +121,10 @@ func (s *Simulator) send(a *Account, address string, f Fact) (status int, err er
 	if err != nil {
 		return 0, err
 	}
+	return s.post(address, m)
+}
+
+func (s *Simulator) post(address string, m Message) (status int, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, callbackTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(m.Body))

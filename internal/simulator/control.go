@@ -34,12 +34,16 @@ func (s *Simulator) record(a *Account, c call, spoilt string) {
 
 func (s *Simulator) recordLocked(a *Account, c call, spoilt string) {
 	number := s.first + int64(len(s.calls)) + 1
-	key := asking{a.Code, c.op, c.ref}
-	one := &Call{
-		ID: strconv.FormatInt(number, 10), At: time.Now().UTC(), Supplier: a.Code, Op: c.op, Ref: c.ref, Number: c.ref,
-		Body: textlimit.Cut(c.asked, maxKeptBody), Repeated: c.ref != "" && s.asked[key], Spoilt: spoilt,
+	count := c.ref
+	if c.refund != "" {
+		count = c.refund
 	}
-	if c.ref != "" && (s.asked[key] || len(s.asked) < 3*MaxReferences) {
+	key := asking{a.Code, c.op, count}
+	one := &Call{
+		ID: strconv.FormatInt(number, 10), At: time.Now().UTC(), Supplier: a.Code, Op: c.op, Ref: c.ref, Number: count,
+		Body: textlimit.Cut(c.asked, maxKeptBody), Repeated: count != "" && s.asked[key], Spoilt: spoilt,
+	}
+	if count != "" && (s.asked[key] || len(s.asked) < 3*MaxReferences) {
 		s.asked[key] = true
 	}
 	s.calls = append(s.calls, one)
@@ -62,7 +66,7 @@ func (s *Simulator) page(ref string, after int64, limit int) (found []Call, next
 	found = []Call{}
 	for i := max(0, after-s.first); i < int64(len(s.calls)); i++ {
 		c := s.calls[i]
-		if ref != "" && c.Ref != ref {
+		if ref != "" && c.Ref != ref && c.Number != ref {
 			continue
 		}
 		if len(found) == limit {
@@ -86,11 +90,17 @@ func (s *Simulator) control() {
 		}
 		write(w, jsonReply(http.StatusOK, s.Order(r.PathValue("supplier"), r.PathValue("ref"))))
 	})
-	for _, later := range []string{"/_sim/{supplier}/refunds/{no}", "/_sim/{supplier}/payouts/{no}"} {
-		s.mux.HandleFunc(later, func(w http.ResponseWriter, _ *http.Request) {
-			fail(w, http.StatusNotImplemented, "not_implemented", "", "the simulator does not support refunds and payouts yet")
-		})
-	}
+	s.mux.HandleFunc("PUT /_sim/{supplier}/refunds/{no}", s.putRefund)
+	s.mux.HandleFunc("GET /_sim/{supplier}/refunds/{no}", func(w http.ResponseWriter, r *http.Request) {
+		if s.Account(r.PathValue("supplier")) == nil {
+			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
+			return
+		}
+		write(w, jsonReply(http.StatusOK, s.Refund(r.PathValue("supplier"), r.PathValue("no"))))
+	})
+	s.mux.HandleFunc("/_sim/{supplier}/payouts/{no}", func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusNotImplemented, "not_implemented", "", "the simulator takes no payouts yet")
+	})
 	s.mux.HandleFunc("GET /_sim/calls", s.listCalls)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "not_found", "", r.Method+" "+r.URL.Path+" is not part of any simulated API")
@@ -98,19 +108,30 @@ func (s *Simulator) control() {
 }
 
 func (s *Simulator) putOrder(w http.ResponseWriter, r *http.Request) {
+	put(w, r, func(script Script) (Report, error) { return s.Set(r.PathValue("supplier"), r.PathValue("ref"), script) })
+}
+
+func (s *Simulator) putRefund(w http.ResponseWriter, r *http.Request) {
+	put(w, r, func(script RefundScript) (RefundReport, error) {
+		return s.SetRefund(r.PathValue("supplier"), r.PathValue("no"), script)
+	})
+}
+
+// put reads a script, has it set, and answers with the report.
+func put[S, R any](w http.ResponseWriter, r *http.Request, set func(S) (R, error)) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		fail(w, http.StatusRequestEntityTooLarge, "body", "", "the body is larger than 64 KiB or was cut off")
 		return
 	}
-	var script Script
+	var script S
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&script); err != nil {
 		fail(w, http.StatusBadRequest, "bad_json", "", err.Error())
 		return
 	}
-	report, err := s.Set(r.PathValue("supplier"), r.PathValue("ref"), script)
+	report, err := set(script)
 	var wrong *FieldError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field == "supplier":

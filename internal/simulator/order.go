@@ -144,6 +144,7 @@ type order struct {
 	owed      bool       // a callback is due once the start names its URL
 	sent      []Sent
 	moved     int
+	refunds   []*refund
 }
 
 // payment is one payment of a reference.
@@ -291,6 +292,9 @@ func (s *Simulator) movedLocked(ref string) int {
 	for _, a := range s.accounts {
 		if o := s.orders[orderKey{a.Code, ref}]; o != nil {
 			n += o.moved
+		}
+		if r := s.refunds[orderKey{a.Code, ref}]; r != nil {
+			n += r.moved
 		}
 	}
 	return n

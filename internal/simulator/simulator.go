@@ -59,14 +59,15 @@ type Simulator struct {
 	ctx      context.Context
 	stop     context.CancelFunc
 
-	mu     sync.Mutex
-	tasks  sync.WaitGroup
-	orders map[orderKey]*order
-	ids    map[string]*order // by trade number: Stripe queries by it
-	marked map[mark][]*order // by metadata: Stripe searches by it
-	asked  map[asking]bool
-	calls  []*Call
-	first  int64 // number of calls[0]
+	mu      sync.Mutex
+	tasks   sync.WaitGroup
+	orders  map[orderKey]*order
+	refunds map[orderKey]*refund // by the merchant's number
+	ids     map[string]*order    // by trade number: Stripe asks by it
+	marked  map[mark][]*order    // by metadata: Stripe searches by them
+	asked   map[asking]bool
+	calls   []*Call
+	first   int64 // number of calls[0]
 }
 
 type orderKey struct{ code, ref string }
@@ -89,7 +90,7 @@ func New(o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		options: o, seed: seed(o.Seed), accounts: accounts, mux: http.NewServeMux(), rate: rate.NewLimiter(MaxRate, MaxRate), http: LoopbackClient(),
-		orders: map[orderKey]*order{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
+		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, a := range accounts {
@@ -148,6 +149,15 @@ func (s *Simulator) serve(a *Account, op operation, w http.ResponseWriter, r *ht
 		write(w, *wrong)
 		return
 	}
+	if c.op == opRefund || c.op == opRefundQuery {
+		x, err := s.actRefund(a, c)
+		if err != nil {
+			fail(w, http.StatusServiceUnavailable, "full", "", err.Error())
+			return
+		}
+		s.giveRefund(a, c, x, w, r)
+		return
+	}
 	x, err := s.act(a, c)
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, "full", "", err.Error())
@@ -161,11 +171,27 @@ func (s *Simulator) serve(a *Account, op operation, w http.ResponseWriter, r *ht
 
 // give answers as the reference's script says.
 func (s *Simulator) give(a *Account, c call, x exchange, w http.ResponseWriter, r *http.Request) {
-	if !s.wait(r, x.script.delay()) || x.lose {
+	s.giveAs(a, x.script, x.lose, w, r, func(spoilt string) (reply, error) {
+		switch spoilt {
+		case AnswerBadSignature:
+			x.view.forged = true
+		case AnswerWrongOrder:
+			x.view.Fact = another(x.view.Fact)
+			for i, f := range x.view.found {
+				x.view.found[i] = another(f)
+			}
+		}
+		return a.answer(c, x.view)
+	})
+}
+
+// giveAs delays, loses or spoils an answer; made makes it.
+func (s *Simulator) giveAs(a *Account, script Script, lose bool, w http.ResponseWriter, r *http.Request, made func(spoilt string) (reply, error)) {
+	if !s.wait(r, script.delay()) || lose {
 		cut(w)
 		return
 	}
-	switch x.script.Answer {
+	switch script.Answer {
 	case AnswerHang:
 		s.wait(r, maxDelay)
 		cut(w)
@@ -176,15 +202,8 @@ func (s *Simulator) give(a *Account, c call, x exchange, w http.ResponseWriter, 
 	case AnswerGarbage:
 		write(w, reply{http.StatusOK, http.Header{"Content-Type": {"text/html"}}, []byte("<html><body>maintenance</body></html>")})
 		return
-	case AnswerBadSignature:
-		x.view.forged = true
-	case AnswerWrongOrder:
-		x.view.Fact = another(x.view.Fact)
-		for i, f := range x.view.found {
-			x.view.found[i] = another(f)
-		}
 	}
-	answer, err := a.answer(c, x.view)
+	answer, err := made(script.Answer)
 	if err != nil {
 		answer = a.failed()
 	}

@@ -529,7 +529,7 @@ func TestTheControlAPI(t *testing.T) {
 	if status, answer := ctl(k, http.MethodGet, "/_sim/sim-wx/orders/ORDER_5", ""); status != 200 || answer["state"] != "not_found" || answer["money_moved"] != 0.0 {
 		t.Errorf("never named: %d %v", status, answer)
 	}
-	for _, path := range []string{"/_sim/sim-wx/refunds/R-1", "/_sim/sim-wx/payouts/P-1"} {
+	for _, path := range []string{"/_sim/sim-wx/payouts/P-1"} {
 		if status, _ := ctl(k, http.MethodPut, path, `{"state":"success"}`); status != http.StatusNotImplemented {
 			t.Errorf("%s: %d", path, status)
 		}

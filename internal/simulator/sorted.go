@@ -33,11 +33,14 @@ func (s *sorted) calls(base string) map[string]any {
 	return map[string]any{
 		"query_url": base + "/till/query", "close_url": base + "/till/close", "pay_url": base + "/till/pay",
 		"pay_kind": "qr", "pay_value_field": "pay_url", "answer_format": "json",
+		"refund_url": base + "/till/refund", "refund_query_url": base + "/till/refund_query", "refund_no_field": "refund_no", "refund_amount_field": "refund_amount",
+		"result_field": "result", "success_values": []string{"OK"}, "failure_values": []string{"REFUSED"}, "processing_values": []string{"DOING"},
+		"returned_values": []string{"RETURNED"},
 	}
 }
 
 func (s *sorted) routes() map[string]operation {
-	return map[string]operation{"POST /till/pay": opPay, "POST /till/query": opQuery, "POST /till/close": opClose}
+	return map[string]operation{"POST /till/pay": opPay, "POST /till/query": opQuery, "POST /till/close": opClose, "POST /till/refund": opRefund, "POST /till/refund_query": opRefundQuery}
 }
 
 func (s *sorted) tradeNo(ref string, _ int) string { return "T" + s.digits(18, "sorted", ref) }
@@ -88,6 +91,14 @@ func (s *sorted) read(op operation, r *http.Request, body []byte) (call, *reply)
 	}
 	c.ref = fields["order_no"]
 	c.content = sortedPairs(fields, "sign", "time", "nonce")
+	if c.refund = fields["refund_no"]; c.refund == "" && (op == opRefund || op == opRefundQuery) {
+		return refuse(http.StatusBadRequest, "refund_no is wrong")
+	}
+	if op == opRefund {
+		if c.amount, err = money.ParseMinor(fields["refund_amount"]); err != nil || c.amount == 0 || fields["currency"] == "" {
+			return refuse(http.StatusBadRequest, "refund_amount or currency is wrong")
+		}
+	}
 	if op == opPay {
 		c.currency, c.notifyURL = fields["currency"], fields["notify_url"]
 		if _, err := money.Exponent(c.currency); err != nil {

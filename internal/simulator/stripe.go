@@ -39,6 +39,8 @@ func (s *stripe) routes() map[string]operation {
 		"GET /v1/payment_intents/{id}":         opQuery,
 		"GET /v1/payment_intents/search":       opQuery,
 		"POST /v1/payment_intents/{id}/cancel": opClose,
+		"POST /v1/refunds":                     opRefund,
+		"GET /v1/refunds":                      opRefundQuery,
 	}
 }
 
@@ -84,6 +86,10 @@ func (s *stripe) read(op operation, r *http.Request, body []byte) (call, *reply)
 	switch {
 	case op == opPay:
 		return s.readStart(c, r, fields)
+	case op == opRefund:
+		return s.readRefund(c, r, fields)
+	case op == opRefundQuery:
+		c.id = r.URL.Query().Get("payment_intent")
 	case op == opQuery && c.id == "":
 		m := searchQuery.FindStringSubmatch(r.URL.Query().Get("query"))
 		if m == nil {

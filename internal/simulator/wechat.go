@@ -55,6 +55,8 @@ func (w *wechat) routes() map[string]operation {
 		"POST /v3/pay/transactions/jsapi":                   opPay,
 		"GET /v3/pay/transactions/out-trade-no/{no}":        opQuery,
 		"POST /v3/pay/transactions/out-trade-no/{no}/close": opClose,
+		"POST /v3/refund/domestic/refunds":                  opRefund,
+		"GET /v3/refund/domestic/refunds/{refund}":          opRefundQuery,
 	}
 }
 
@@ -134,6 +136,10 @@ func (w *wechat) read(op operation, r *http.Request, body []byte) (call, *reply)
 	switch op {
 	case opPay:
 		problem = readWechatStart(&c, r, body)
+	case opRefund:
+		problem = readWechatRefund(&c, body)
+	case opRefundQuery:
+		c.refund = r.PathValue("refund")
 	case opQuery:
 		if r.URL.Query().Get("mchid") != wechatMch {
 			problem = "mchid"
@@ -269,7 +275,12 @@ func (w *wechat) Callback(f Fact) (Message, error) {
 	if f.State == "" {
 		f.State = StatePaid
 	}
-	plain, err := json.Marshal(w.transaction(f))
+	return w.sealed("EV-"+f.TradeNo, wechatEvents[f.State], "transaction", f.At, w.transaction(f))
+}
+
+// sealed is a notification of an event with an encrypted resource.
+func (w *wechat) sealed(id, event, kind string, at time.Time, resource object) (Message, error) {
+	plain, err := json.Marshal(resource)
 	if err != nil {
 		return Message{}, fmt.Errorf("write the resource: %w", err)
 	}
@@ -283,18 +294,18 @@ func (w *wechat) Callback(f Fact) (Message, error) {
 	}
 	nonce := randomHex(6) // 12 characters: the nonce of GCM
 	body, err := json.Marshal(object{
-		"id": "EV-" + f.TradeNo, "create_time": f.At.Format(time.RFC3339), "resource_type": "encrypt-resource",
-		"event_type": wechatEvents[f.State], "summary": string(f.State),
+		"id": id, "create_time": at.Format(time.RFC3339), "resource_type": "encrypt-resource",
+		"event_type": event, "summary": event,
 		"resource": object{
-			"original_type": "transaction", "algorithm": "AEAD_AES_256_GCM",
-			"ciphertext":      base64.StdEncoding.EncodeToString(gcm.Seal(nil, []byte(nonce), plain, []byte("transaction"))),
-			"associated_data": "transaction", "nonce": nonce,
+			"original_type": kind, "algorithm": "AEAD_AES_256_GCM",
+			"ciphertext":      base64.StdEncoding.EncodeToString(gcm.Seal(nil, []byte(nonce), plain, []byte(kind))),
+			"associated_data": kind, "nonce": nonce,
 		},
 	})
 	if err != nil {
 		return Message{}, fmt.Errorf("write the notification: %w", err)
 	}
-	header, err := w.signatures(f.At, body, false)
+	header, err := w.signatures(at, body, false)
 	header.Set("Content-Type", "application/json")
 	return Message{header, body}, err
 }

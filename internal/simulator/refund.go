@@ -1,0 +1,359 @@
+package simulator
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Operations on refunds.
+const (
+	opRefund      operation = "refund"
+	opRefundQuery operation = "refund_query"
+)
+
+// States of a refund, beside StateFailed and StateNotFound.
+const (
+	StateProcessing State = "processing"
+	StateSuccess    State = "success"
+	StateReturned   State = "returned"       // the money came back; Stripe and sorted parameters
+	StateAbnormal   State = "abnormal"       // stuck; WeChat Pay
+	StateShort      State = "short_of_funds" // not taken
+)
+
+// RefundScript is what a refund does from now on. Set before its call, State is what the
+// call makes of it (not_found: the call is lost); zero values are the defaults.
+type RefundScript struct {
+	State       State  `json:"state"`
+	Order       string `json:"order,omitempty"`  // of one that was made at the supplier itself: its payment's reference,
+	Amount      int64  `json:"amount,omitempty"` // and its sum
+	Callback    string `json:"callback"`         // none, now or twice, of each change to success, failed, abnormal or returned
+	DelayMS     int    `json:"delay_ms"`
+	LoseAnswers int    `json:"lose_answers"`
+	Answer      string `json:"answer"`
+	Forgets     bool   `json:"forgets"` // the supplier forgets the number: each call is another refund
+}
+
+// refund is one refund at one supplier, by the merchant's number.
+type refund struct {
+	account   *Account
+	no        string
+	order     *order
+	script    RefundScript
+	started   bool // it is there
+	called    bool // by the merchant, not by the supplier itself
+	state     State
+	content   string
+	amount    int64
+	at        time.Time
+	notifyURL string
+	moved     int
+	paid      bool // by the present start
+}
+
+// RefundFact is what a supplier says about a refund.
+type RefundFact struct {
+	No, SupplierNo string // No "" = it was made at the supplier itself
+	Payment        Fact
+	Amount         int64
+	Sum            int64 // of the payment's refunds that succeeded
+	State          State
+	At             time.Time
+}
+
+// refundView is what an answer about a refund is made of.
+type refundView struct {
+	RefundFact
+	outcome
+	all    []RefundFact // Stripe: of the payment
+	forged bool
+}
+
+// RefundReport is what there is to say about a refund.
+type RefundReport struct {
+	Supplier   string `json:"supplier"`
+	No         string `json:"no"`
+	MoneyMoved int    `json:"money_moved"`
+	RefundScript
+}
+
+var refundStates = []State{StateProcessing, StateSuccess, StateFailed, StateReturned, StateAbnormal, StateShort, StateNotFound}
+
+func (s *RefundScript) check(a *Account) error {
+	if s.State == "" {
+		s.State = StateSuccess
+	}
+	if s.Callback == "" {
+		s.Callback = CallbackNone
+	}
+	if s.Answer == "" {
+		s.Answer = AnswerOK
+	}
+	switch {
+	case !slices.Contains(refundStates, s.State):
+		return &FieldError{"state", fmt.Sprintf("%q is none of %v", s.State, refundStates)}
+	case s.State == StateReturned && (a.Kind == "wechatpay" || a.Kind == "alipay"):
+		return &FieldError{"state", a.Kind + " has no word for a refund that came back"}
+	case s.State == StateAbnormal && a.Kind != "wechatpay":
+		return &FieldError{"state", "only WeChat Pay has the word ABNORMAL"}
+	case !slices.Contains([]string{CallbackNone, CallbackNow, CallbackTwice}, s.Callback):
+		return &FieldError{"callback", fmt.Sprintf("%q is none of none, now, twice", s.Callback)}
+	case s.Callback != CallbackNone && a.Kind == "sortedparams":
+		return &FieldError{"callback", "sorted parameters have no callbacks about refunds"}
+	case !slices.Contains([]string{AnswerOK, Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder, AnswerHang}, s.Answer):
+		return &FieldError{"answer", fmt.Sprintf("%q is no answer", s.Answer)}
+	case s.Answer == AnswerBadSignature && a.Kind == "stripe":
+		return &FieldError{"answer", "Stripe signs no answers"}
+	case s.DelayMS < 0 || time.Duration(s.DelayMS)*time.Millisecond > maxDelay:
+		return &FieldError{"delay_ms", "is more than 10 minutes, or negative"}
+	case s.LoseAnswers < 0:
+		return &FieldError{"lose_answers", "is negative"}
+	case s.Amount < 0 || (s.Amount == 0) != (s.Order == ""):
+		return &FieldError{"amount", "order and amount belong together: a refund that the supplier makes itself"}
+	}
+	return nil
+}
+
+// findRefund returns a refund by its number, and makes it where there is room.
+func (s *Simulator) findRefund(a *Account, no string) (*refund, error) {
+	key := orderKey{a.Code, no}
+	if r := s.refunds[key]; r != nil {
+		return r, nil
+	}
+	if len(s.refunds) >= MaxReferences {
+		return nil, ErrFull
+	}
+	r := &refund{account: a, no: no, state: StateNotFound, script: RefundScript{State: StateSuccess, Callback: CallbackNone, Answer: AnswerOK}}
+	s.refunds[key] = r
+	return r, nil
+}
+
+// SetRefund makes a refund do what the script says, whatever it did before.
+func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundReport, error) {
+	a := s.Account(code)
+	if a == nil {
+		return RefundReport{}, &FieldError{"supplier", fmt.Sprintf("there is no supplier %q", code)}
+	}
+	if err := script.check(a); err != nil {
+		return RefundReport{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.findRefund(a, no)
+	if err != nil {
+		return RefundReport{}, err
+	}
+	r.script = script
+	if script.Order != "" && !r.started {
+		o := s.orders[orderKey{code, script.Order}]
+		if o == nil || o.last().state != StatePaid {
+			return RefundReport{}, &FieldError{"order", "is not paid here"}
+		}
+		r.order, r.amount, r.started = o, script.Amount, true
+		o.refunds = append(o.refunds, r)
+	}
+	switch {
+	case r.started && script.State == StateNotFound: // the supplier has lost it
+		r.started, r.paid = false, false
+		r.state = StateNotFound
+		r.order.refunds = slices.DeleteFunc(r.order.refunds, func(x *refund) bool { return x == r })
+	case r.started:
+		s.moveRefund(r, script.State)
+	}
+	return r.report(), nil
+}
+
+// Refund reports on a refund; one that was never named is not found.
+func (s *Simulator) Refund(code, no string) RefundReport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.refunds[orderKey{code, no}]; r != nil {
+		return r.report()
+	}
+	return RefundReport{Supplier: code, No: no, RefundScript: RefundScript{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK}}
+}
+
+// Refunds are the reports on all refunds.
+func (s *Simulator) Refunds() (all []RefundReport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.refunds {
+		all = append(all, r.report())
+	}
+	return all
+}
+
+func (r *refund) report() RefundReport {
+	report := RefundReport{Supplier: r.account.Code, No: r.no, MoneyMoved: r.moved, RefundScript: r.script}
+	report.State = r.state
+	if r.started {
+		report.Order, report.Amount = r.order.ref, r.amount
+	}
+	return report
+}
+
+// moveRefund changes a refund's state. Money moves once per start.
+func (s *Simulator) moveRefund(r *refund, to State) {
+	if r.state == to {
+		return
+	}
+	r.state, r.at = to, time.Now()
+	if (to == StateSuccess || to == StateReturned) && !r.paid {
+		r.paid = true
+		r.moved++
+	}
+	if r.script.Callback == CallbackNone || to == StateProcessing || r.account.Kind == "sortedparams" {
+		return
+	}
+	f, address := r.fact(), r.notifyURL
+	if address == "" {
+		address = s.callbackURL(r.order)
+	}
+	times := 1
+	if r.script.Callback == CallbackTwice {
+		times = 2
+	}
+	if address == "" {
+		return
+	}
+	s.task(func() {
+		for range times {
+			if m, ok, err := r.account.RefundCallback(f); err == nil && ok {
+				_, _ = s.post(address, m)
+			}
+		}
+	})
+}
+
+func (r *refund) fact() RefundFact {
+	f := RefundFact{SupplierNo: r.account.refundNo(r.no), Payment: r.order.fact(r.order.last()), Amount: r.amount, State: r.state, At: r.at}
+	if r.called {
+		f.No = r.no
+	}
+	for _, x := range r.order.refunds {
+		if x.state == StateSuccess {
+			f.Sum += x.amount
+		}
+	}
+	return f
+}
+
+// refundExchange is one call about a refund that has acted.
+type refundExchange struct {
+	view   refundView
+	script RefundScript
+	lose   bool
+}
+
+// actRefund does what a call about a refund asks for.
+func (s *Simulator) actRefund(a *Account, c call) (refundExchange, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.op == opRefundQuery && c.refund == "" { // Stripe's list
+		return s.listRefunds(a, c), nil
+	}
+	r, err := s.findRefund(a, c.refund)
+	if err != nil {
+		return refundExchange{}, err
+	}
+	v := refundView{RefundFact: RefundFact{No: c.refund, Payment: Fact{Ref: c.ref}, State: StateNotFound}}
+	o := s.orders[orderKey{a.Code, c.ref}]
+	if c.id != "" {
+		o = s.ids[c.id]
+	}
+	switch {
+	case c.op == opRefund:
+		v.outcome = s.startRefund(r, o, c)
+	case !r.started:
+		v.outcome = unknownRef
+	}
+	if r.started {
+		v.RefundFact = r.fact()
+	} else if c.op == opRefund && v.outcome == done {
+		v.State = r.script.State // short of funds, or lost
+	}
+	return s.spoil(r, refundExchange{view: v, script: r.script}, c), nil
+}
+
+// spoil counts down the lost answers and records the call.
+func (s *Simulator) spoil(r *refund, x refundExchange, c call) refundExchange {
+	spoilt := ""
+	if x.script.Answer != AnswerOK {
+		spoilt = x.script.Answer
+	}
+	if r.script.LoseAnswers > 0 {
+		r.script.LoseAnswers--
+		x.lose, spoilt = true, "lost"
+	}
+	s.recordLocked(r.account, c, spoilt)
+	return x
+}
+
+// startRefund orders a refund.
+func (s *Simulator) startRefund(r *refund, o *order, c call) outcome {
+	if o == nil || o.last().state != StatePaid && o.last().state != StateRefunded {
+		return unknownRef
+	}
+	if r.started && !r.script.Forgets {
+		if r.content != c.content {
+			return inconsistent
+		}
+		return done
+	}
+	sum := c.amount
+	for _, x := range o.refunds {
+		if x != r && x.state != StateFailed && x.state != StateReturned {
+			sum += x.amount
+		}
+	}
+	if sum > o.fact(o.last()).Amount || c.total != 0 && c.total != o.fact(o.last()).Amount {
+		return refused
+	}
+	if r.script.State == StateNotFound || r.script.State == StateShort {
+		return done
+	}
+	if !r.started {
+		o.refunds = append(o.refunds, r)
+	}
+	r.order, r.amount, r.content, r.notifyURL, r.started, r.called = o, c.amount, c.content, c.notifyURL, true, true
+	r.state, r.paid = StateNotFound, false
+	s.moveRefund(r, r.script.State)
+	return done
+}
+
+// listRefunds answers Stripe's list. It is spoilt by the script of the first refund that
+// has one to spoil it.
+func (s *Simulator) listRefunds(a *Account, c call) refundExchange {
+	x := refundExchange{script: RefundScript{Answer: AnswerOK}}
+	if o := s.ids[c.id]; o != nil && o.account == a {
+		x.view.Payment = o.fact(o.last())
+		for _, r := range o.refunds {
+			x.view.all = append(x.view.all, r.fact())
+			if r.script.Answer != AnswerOK || r.script.LoseAnswers > 0 || r.script.DelayMS > 0 {
+				x.script = r.script
+				c.refund = r.no
+				return s.spoil(r, x, c)
+			}
+		}
+	}
+	s.recordLocked(a, c, "")
+	return x
+}
+
+// giveRefund answers as the refund's script says.
+func (s *Simulator) giveRefund(a *Account, c call, x refundExchange, w http.ResponseWriter, r *http.Request) {
+	s.giveAs(a, Script{Answer: x.script.Answer, DelayMS: x.script.DelayMS}, x.lose, w, r, func(spoilt string) (reply, error) {
+		switch spoilt {
+		case AnswerBadSignature:
+			x.view.forged = true
+		case AnswerWrongOrder:
+			x.view.Payment = another(x.view.Payment)
+			x.view.No += "X"
+			for i := range x.view.all {
+				x.view.all[i].No += "X"
+			}
+		}
+		return a.answerRefund(c, x.view)
+	})
+}
