@@ -19,6 +19,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -58,7 +59,7 @@ func tables() []stored {
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
 		table(exception.Moves), table(bulk.Moves), table(bulk.RowMoves),
-		table(alert.Moves), table(alert.MessageMoves), comp, decisions, sweeps,
+		table(alert.Moves), table(alert.MessageMoves), comp, decisions, sweeps, table(refund.Moves),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -32,12 +33,13 @@ import (
 
 // Error is a response that refuses a request.
 type Error struct {
-	Status  int
-	Code    string   // for programs
-	Message string   // contains nothing internal
-	field   string   // invalid field of the request, if any
-	roles   []string // roles that may do what the caller may not
-	answer  string   // the supplier's, if it contradicts
+	Status     int
+	Code       string   // for programs
+	Message    string   // holds nothing internal
+	field      string   // of the request, where one is wrong
+	roles      []string // that may do what the caller may not
+	answer     string   // of the supplier, where it says otherwise
+	refundable *int64   // of a payment, where more is asked for
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -109,6 +111,11 @@ var domainErrors = []struct {
 	{bulk.ErrMaker, http.StatusForbidden, "not_yours", ""},
 	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
 	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
+	{refund.ErrNotFound, http.StatusNotFound, "not_found", ""},
+	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
+	{refund.ErrNotRefundable, http.StatusConflict, "not_refundable", ""},
+	{refund.ErrStarted, http.StatusConflict, "refund_started", ""},
+	{refund.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
 	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
 	{adjust.ErrFrozen, http.StatusConflict, "nothing_frozen", ""},
 	{ledger.ErrInsufficient, http.StatusConflict, "insufficient_balance", ""},
@@ -142,6 +149,12 @@ func answerTo(err error) *Error {
 	}
 	if e, ok := errors.AsType[*payment.FieldError](err); ok {
 		return InvalidField(e.Field, e.Problem)
+	}
+	if e, ok := errors.AsType[*refund.FieldError](err); ok {
+		return InvalidField(e.Field, e.Problem)
+	}
+	if e, ok := errors.AsType[*refund.ExceedsError](err); ok {
+		return &Error{Status: http.StatusConflict, Code: "refund_exceeds", Message: e.Error(), refundable: &e.Refundable}
 	}
 	if e, ok := errors.AsType[*act.FieldError](err); ok {
 		return InvalidField(e.Field, e.Problem)
@@ -214,6 +227,7 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 	}
 	body := ErrorBody{}
 	body.Error.Code, body.Error.Message, body.Error.Field, body.Error.Answer = e.Code, e.Message, e.field, e.answer
+	body.Error.Refundable = e.refundable
 	return c.Status(status).JSON(body)
 }
 
@@ -223,7 +237,9 @@ type ErrorBody struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		Field   string `json:"field,omitempty"`
-		Answer  string `json:"answer,omitempty"` // the supplier's, with the code live_says
+		Answer  string `json:"answer,omitempty"` // of the supplier, with the code live_says
+		// Refundable is what is left of a payment (minor units), with the code refund_exceeds.
+		Refundable *int64 `json:"refundable,omitempty"`
 	} `json:"error"`
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 
 	"github.com/gofiber/fiber/v2"
@@ -109,7 +110,10 @@ func (f *Filter) Cursor() int64 {
 // OrderNo reads the order number in the path.
 func OrderNo(c *fiber.Ctx) (string, error) { return pathText(c, "order_no", order.ErrNotFound) }
 
-// MerchantCode reads the merchant's code in the path.
+// RefundNo reads a refund's number from the path.
+func RefundNo(c *fiber.Ctx) (string, error) { return pathText(c, "refund_no", refund.ErrNotFound) }
+
+// MerchantCode reads the merchant's code from the path.
 func MerchantCode(c *fiber.Ctx) (string, error) { return pathText(c, "merchant", act.ErrNotFound) }
 
 // pathText reads a parameter in the path. A text that cannot be stored is not looked up.

@@ -33,6 +33,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/console"
+	"backstop/internal/fund/refund"
 	"backstop/internal/merchant"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
@@ -67,6 +68,7 @@ type Options struct {
 	Audit     *audit.Log
 	Callbacks Callbacks
 	Payments  Payments
+	Refunds   *refund.Machine
 	Operators *access.Operators
 	Sessions  *access.Sessions
 	Checks    []Check // of /readyz

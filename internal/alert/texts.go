@@ -59,6 +59,7 @@ var kindNames = map[string]kindName{
 	exception.UnknownOrder:          {"未知订单的付款", "payment for an unknown order", "payments for unknown orders"},
 	exception.DisputeOpened:         {"拒付争议", "dispute", "disputes"},
 	exception.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
+	exception.RefundFailed:          {"退款异常", "refund that needs a person", "refunds that need a person"},
 	exception.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
 	exception.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
 	exception.CompensationDead:      {"补偿失败", "dead compensation", "dead compensations"},

@@ -32,6 +32,7 @@ import (
 	"backstop/internal/command/apply"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
@@ -92,7 +93,8 @@ type App struct {
 	batches          *bulk.Batches
 	batchRunner      *bulk.Runner // nil without workers
 	approvals        *approval.Desk
-	applies          apply.Env     // for changes of settings that were approved
+	refunds          *refund.Machine
+	applies          apply.Env     // of changes of settings that were decided
 	tracer           *trace.Tracer // nil = off
 	ledger           *ledger.Ledger
 	server           *web.Server
@@ -353,11 +355,12 @@ func (a *App) build() {
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)
+	a.openRefunds(out)
 	a.processor = payment.New(payment.Options{
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
-		Calls: a.calls, CallTimeout: c.SupplierTimeout, CallbackURL: func(code string) string { return a.URL() + "/callback/" + code }, Keys: a.keys,
+		Refunds: a.refunds, Calls: a.calls, CallTimeout: c.SupplierTimeout, CallbackURL: a.callbackURL, Keys: a.keys,
 		Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
 		Spare: refusals.Spare, Log: a.o.Log,
 	})
@@ -387,7 +390,7 @@ func (a *App) build() {
 		acts := a.acts(channels, operators)
 		a.batches.Use(acts, a.approvals)
 		a.server = web.New(web.Options{
-			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
+			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor, Refunds: a.refunds,
 			Acts: acts, Batches: a.batches, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Approvals: a.approvals,

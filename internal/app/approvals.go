@@ -29,9 +29,9 @@ func (a *App) desk(operators *access.Operators) *approval.Desk {
 // package that owns its effect and list it here.
 func (a *App) actions() []approval.Action {
 	return slices.Concat(
-		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance}),
+		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance, Refunds: a.refunds}),
 		adjust.Actions(a.db, a.ledger),
-		[]approval.Action{apply.Action(a.applies), a.batches.Approval()},
+		[]approval.Action{apply.Action(a.applies), a.batches.Approval(), a.refunds.Approval()},
 	)
 }
 

@@ -14,14 +14,15 @@ import (
 	"backstop/internal/compensation/replaywrite"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/compensation/resend"
+	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 )
 
-// compensationKinds returns the kinds of compensations. A new kind is a folder and a line here.
+// compensationKinds are the kinds of compensations. A new one is a folder and a line here.
 func (a *App) compensationKinds() []compensation.Kind {
 	return []compensation.Kind{
 		resend.Kind(resend.Options{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudger.Now}),
-		replaycall.Kind(replaycall.Subjects{}),
+		replaycall.Kind(replaycall.Subjects{refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices()}),
 		replaywrite.Kind(a.db, replaywrite.Objects{}),
 		rerun.Kind(asker{a.db, a.advance}),
 	}

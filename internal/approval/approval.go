@@ -70,6 +70,7 @@ type Approval struct {
 	Evidence   string          `bun:"evidence"`
 	Hash       string          `bun:"hash"` // SHA-256 in hex, see Sum
 	Maker      int64           `bun:"maker"`
+	MakerKind  string          `bun:"maker_kind"` // what Maker is the id of: ByOperator or ByMerchant
 	Checker    *int64          `bun:"checker"`
 	Checked    string          `bun:"checked"` // the checker's reason
 	Alone      bool            `bun:"alone"`   // decided by one person, under `second_person: false`
@@ -87,7 +88,21 @@ type Approval struct {
 	AlertedAt  *int64          `bun:"alerted_at"`
 }
 
-// prefix of an approval's public id.
+// Kinds of makers.
+const (
+	ByOperator = "operator"
+	ByMerchant = "merchant"
+)
+
+// operator is the maker's id as an operator; 0 = a command of the house, or a merchant.
+func (a *Approval) operator() int64 {
+	if a.MakerKind == ByMerchant {
+		return 0
+	}
+	return a.Maker
+}
+
+// prefix marks an approval's id outside.
 const prefix = "apr_"
 
 // No returns the approval's public id.

@@ -97,7 +97,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.said, err = readSaid(a.Params); err != nil {
 		return nil, nil, err
 	}
-	if a.Maker == v.By.ID && !a.Alone && a.Second {
+	if a.operator() == v.By.ID && !a.Alone && a.Second {
 		return nil, nil, ErrOwn
 	}
 	if err := d.mayDecide(*c, a, ""); err != nil {
@@ -200,7 +200,7 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 	if err != nil {
 		return nil, false, err
 	}
-	people, err := d.o.Operators.Hold(ctx, tx, seen.Maker, c.By.ID)
+	people, err := d.o.Operators.Hold(ctx, tx, seen.operator(), c.By.ID)
 	if err != nil {
 		return nil, false, err
 	}
@@ -226,22 +226,22 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 
 // people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
 func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
-	checker, maker := held[c.By.ID], held[a.Maker]
-	role := "" // of somebody who is gone: it may nothing
+	checker, maker := held[c.By.ID], held[a.operator()]
+	role := "" // of somebody who is gone, or of a merchant, who is no operator
 	if maker != nil {
 		role = maker.Role
 	}
-	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok {
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok && a.MakerKind != ByMerchant {
 		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
 	if checker == nil {
 		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}
 	}
-	if same(maker, checker) && !a.Alone && a.Second {
+	if maker != nil && same(maker, checker) && !a.Alone && a.Second {
 		return ErrOwn
 	}
 	c.By.Role = checker.Role
-	return d.mayDecide(c, a, maker.Role)
+	return d.mayDecide(c, a, role)
 }
 
 // approve writes the approval and carries it out.
@@ -263,11 +263,11 @@ func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (
 	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, answerOf(c.live)); err != nil {
 		return nil, err
 	}
-	names, err := access.Names(ctx, tx, []int64{a.Maker, a.checker()})
+	names, err := access.Names(ctx, tx, []int64{a.operator(), a.checker()})
 	if err != nil {
 		return nil, err
 	}
-	decided := Decided{Approval: a, Params: c.params, Maker: actor(a.Maker, names), Checker: actor(a.checker(), names), Live: c.live}
+	decided := Decided{Approval: a, Params: c.params, Maker: actor(a.operator(), names), Checker: actor(a.checker(), names), Live: c.live}
 	return d.carryOut(ctx, tx, c.action, decided, s)
 }
 

@@ -19,7 +19,7 @@ func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 	reason, err := act.CheckReason(v.Reason)
 	return d.end(ctx, v, Rejected, func(a *Approval, action Action, role string) error {
 		switch {
-		case a.Maker == v.By.ID:
+		case a.operator() == v.By.ID:
 			return ErrOwn
 		case !d.o.Policy.Allows(role, action.Approve):
 			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
@@ -33,7 +33,7 @@ func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 // ErrExpired, ErrOver.
 func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
 	return d.end(ctx, v, Withdrawn, func(a *Approval, _ Action, _ string) error {
-		if a.Maker != v.By.ID {
+		if a.operator() != v.By.ID {
 			return ErrMaker
 		}
 		return nil

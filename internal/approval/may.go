@@ -29,7 +29,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 	if errors.As(d.checks(action, maker, "", said.Unverified), &denied) { // "" is no role, so every role that may approve is listed
 		v.Roles = denied.Roles
 	}
-	own := a.Maker == by.ID
+	own := a.operator() == by.ID
 	switch {
 	case by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID):
 	case a.State == Waiting:

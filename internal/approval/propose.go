@@ -224,7 +224,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 	now := d.o.DB.Now()
 	a = &Approval{
 		ID: d.o.DB.NewID(), Action: w.action.Name, Object: w.action.Object, ObjectID: w.ObjectID, MerchantID: s.MerchantID, Amount: s.Amount,
-		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, State: Waiting,
+		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, MakerKind: ByOperator, State: Waiting,
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
 	if w.action.OrderNo != nil {

@@ -109,7 +109,7 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]*Approval, error) {
 		sel = sel.Where("ap.order_no <> ''") // the condition of the partial index
 	}
 	if by.Maker != 0 {
-		sel = sel.Where("ap.maker = ?", by.Maker)
+		sel = sel.Where("ap.maker = ?", by.Maker).Where("ap.maker_kind = ?", ByOperator)
 	}
 	if by.Merchants != nil {
 		sel = sel.Where("ap.merchant_id IN (?)", bun.List(by.Merchants))

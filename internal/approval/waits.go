@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/access"
 	"backstop/internal/base/db"
 )
 
@@ -39,15 +38,14 @@ func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) ([]Waits, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mark proposals as alerted: %w", err)
 	}
-	ids := make([]int64, len(rows))
-	for i, a := range rows {
-		ids[i] = a.Maker
+	made := make([]*Approval, len(rows))
+	for i := range rows {
+		made[i] = &rows[i]
 	}
-	names, err := access.Names(ctx, tx, ids)
+	names, err := Names(ctx, tx, made...)
 	if err != nil {
 		return nil, err
 	}
-	names[0] = "command"
 	all := make([]Waits, len(rows))
 	for i, a := range rows {
 		all[i] = Waits{

@@ -29,13 +29,15 @@ type Op string
 
 // Ops.
 const (
-	Pay   Op = "pay"
-	Query Op = "query"
-	Close Op = "close"
+	Pay         Op = "pay"
+	Query       Op = "query"
+	Close       Op = "close"
+	Refund      Op = "refund"
+	RefundQuery Op = "refund_query"
 )
 
-// Ops lists all kinds of calls.
-var Ops = []Op{Pay, Query, Close}
+// Ops are all of them.
+var Ops = []Op{Pay, Query, Close, Refund, RefundQuery}
 
 // States of a row.
 const (

@@ -47,10 +47,13 @@ var Causes = []Cause{
 
 // Kinds of subject.
 const (
-	OfOrder    = "order"
-	OfDelivery = "delivery"
-	OfMerchant = "merchant"
-	OfApproval = "approval" // the approval that it carries out
+	OfOrder        = "order"
+	OfDelivery     = "delivery"
+	OfAlertMessage = "alert_message"
+	OfMerchant     = "merchant"
+	OfApproval     = "approval" // that it carries out
+	OfRefund       = "refund"
+	OfRefundNotice = "refund_notice" // what a supplier says about refunds that may be none of ours
 )
 
 // Item is one compensation.
@@ -87,8 +90,15 @@ type Item struct {
 	FinishedAt *int64 `bun:"finished_at"`
 }
 
-// lane returns the lane in which an item waits: no item waits for those of another supplier or,
-// if no supplier is involved, of another merchant.
+// DueNow is the write by which the open item of a subject is due now: something was said
+// about it. One that runs looks at its subject anyway.
+func DueNow(tx db.Tx, d *db.DB, kind, subjectKind string, subjectID int64) *bun.RawQuery {
+	return tx.NewRaw("UPDATE compensations SET next_at = ? WHERE kind = ? AND subject_kind = ? AND subject_id = ? AND state = ? AND next_at > ?",
+		d.Now(), kind, subjectKind, subjectID, Waiting, d.Now())
+}
+
+// lane is the line in which an item waits: none has to wait for another supplier's, or,
+// where no supplier is concerned, another merchant's.
 func (x *Item) lane() int64 {
 	switch {
 	case x.SupplierID != 0:
@@ -103,12 +113,21 @@ func (x *Item) lane() int64 {
 // with the same kind, subject and version stays as it is. The caller sets subject, cause and
 // maker. Each item is due after the first wait, and the tick finds it.
 func (s Schedule) Open(w *db.Writes, d *db.DB, items ...*Item) {
+	s.open(w, d, func() int64 { return s.wait(0) }, items)
+}
+
+// OpenDue is Open of items that are due at once: their first try is the work itself.
+func (s Schedule) OpenDue(w *db.Writes, d *db.DB, items ...*Item) {
+	s.open(w, d, func() int64 { return 0 }, items)
+}
+
+func (s Schedule) open(w *db.Writes, d *db.DB, wait func() int64, items []*Item) {
 	if len(items) == 0 {
 		return
 	}
 	now := d.Now()
 	for _, x := range items {
-		at := now + s.wait(0)
+		at := now + wait()
 		x.ID, x.State, x.NextAt, x.OpenedAt = d.NewID(), Waiting, &at, now
 		x.MaxAttempts, x.Lane = s.tries(), x.lane()
 		if len(x.Payload) == 0 {

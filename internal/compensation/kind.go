@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"backstop/internal/base/db"
 )
@@ -37,6 +38,7 @@ type Result struct {
 	Text string
 	Call int64 // in supplier_calls; 0 = none
 	dead bool
+	wait time.Duration // see Again
 }
 
 // Succeeded means that the work was done.
@@ -55,7 +57,14 @@ func Later(why Cause, text string) Result { return Result{Class: Class(why), Tex
 // Died means that no further try can help.
 func Died(why Cause, text string) Result { return Result{Class: Class(why), Text: text, dead: true} }
 
-// Failed is Later for a database error.
+// Again waits that long and not as the schedule says, and uses up none of its tries: where a
+// kind has waits of its own, such as until a supplier may be asked once more.
+func (r Result) Again(wait time.Duration) Result {
+	r.wait = max(wait, time.Second)
+	return r
+}
+
+// Failed is Later with an error of the database.
 func Failed(err error) Result { return Later(Database, db.ErrorText(err)) }
 
 // WithCall adds the id of the call to the supplier.

@@ -78,6 +78,10 @@ func (r *Runner) decide(ctx context.Context, tx db.Tx, t *try) error {
 		return nil
 	case t.result.dead:
 		return nil
+	case t.result.wait > 0:
+		at := r.o.DB.Now() + t.result.wait.Microseconds()
+		t.state, t.next = Waiting, &at
+		return nil
 	case t.result.Class == Class(Poison):
 		var panics int64
 		first := t.item.MaxAttempts - r.o.Schedule.tries()
@@ -105,9 +109,13 @@ func (r *Runner) store(ctx context.Context, tx db.Tx, t *try) (bool, error) {
 	if t.next == nil {
 		finished = &now
 	}
-	res, err := tx.NewRaw("UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0, cause = ?, last_class = ?, last_error = ?, finished_at = ?"+
+	more := 0 // a wait of its own leaves the tries of the schedule as they are
+	if t.result.wait > 0 && t.state == Waiting {
+		more = 1
+	}
+	res, err := tx.NewRaw("UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0, cause = ?, last_class = ?, last_error = ?, finished_at = ?, max_attempts = max_attempts + ?"+
 		" WHERE id = ? AND attempts = ? AND lease_owner = ? AND state IN (?)",
-		t.state, t.next, cause, t.result.Class, t.result.Text, finished, t.item.ID, t.item.Attempts, r.o.DB.Boot(), bun.List(Moves.From(t.state, Running))).Exec(ctx)
+		t.state, t.next, cause, t.result.Class, t.result.Text, finished, more, t.item.ID, t.item.Attempts, r.o.DB.Boot(), bun.List(Moves.From(t.state, Running))).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("write the result of a compensation: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/access"
 	"backstop/internal/approval"
 	"backstop/internal/order"
 )
@@ -30,13 +29,11 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	var ids []int64
-	for _, a := range rows {
-		if ids = append(ids, a.Maker); a.Checker != nil {
-			ids = append(ids, *a.Checker)
-		}
+	all := make([]*approval.Approval, len(rows))
+	for i := range rows {
+		all[i] = &rows[i]
 	}
-	names, err := access.Names(ctx, b.db.Read, ids)
+	names, err := approval.Names(ctx, b.db.Read, all...)
 	if err != nil {
 		return fmt.Errorf("name who decided: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
+	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
@@ -58,6 +59,7 @@ type Options struct {
 	Settings *settings.Store
 	Payments *payment.Processor
 	Asker    Asker
+	Refunds  *refund.Machine
 }
 
 type desk struct{ o Options }

@@ -10,8 +10,11 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment/paymenttest"
@@ -120,19 +123,68 @@ func TestMoneyOfNoOrderIsAttachedToOne(t *testing.T) {
 	})
 }
 
-func TestHeldMoneyIsMarkedAndStaysHeld(t *testing.T) {
+func TestSurplusThatIsKeptIsTheMerchants(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
-		for action, outcome := range map[string]exception.Outcome{desk.KeepSurplus: exception.KeepSurplus, desk.OweBack: exception.OweBack} {
-			o := k.order(order.Paid, "f1")
-			k.take(k.callback(o.OrderNo, "again-"+action, 1999, "f1"))
+		o := k.order(order.Paid, "f1")
+		k.take(k.callback(o.OrderNo, "again", 1999, "f1"))
+		x := k.newest(exception.DuplicatePayment)
+		a := k.decided(wish(desk.KeepSurplus, x.ID, `{"evidence":"the buyer's letter"}`))
+		k.wantEnded(x, a, exception.Resolved, exception.KeepSurplus)
+		k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
+			" WHERE t.ref = ? AND d.code = 'suspense:f1' AND c.code = 'merchant:m1' AND t.amount = 1999", fmt.Sprint("elsewhere:", a.ID))
+		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
+		k.books()
+	})
+}
+
+// What is owed back is refunded at its supplier, against the payment that brought it; where
+// that fails, it is held again and somebody decides anew.
+func TestHeldMoneyIsGivenBackByARefund(t *testing.T) {
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 10)
+		o := k.order(order.Paid, "f1")
+		owe := func() (*exception.Item, *refund.Refund) {
 			x := k.newest(exception.DuplicatePayment)
-			before := k.Count(t, "SELECT count(*) FROM transfers")
-			a := k.decided(wish(action, x.ID, `{"evidence":"the buyer's letter"}`))
-			k.wantEnded(x, a, exception.Resolved, outcome)
-			k.Want(t, before, "SELECT count(*) FROM transfers")
-			k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = ? AND held_ref <> ''", x.ID)
+			a := k.decided(wish(desk.OweBack, x.ID, `{"evidence":"the buyer's letter"}`))
+			k.wantEnded(x, a, exception.Resolved, exception.OweBack)
+			k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
+			k.books()
+			var no string
+			if err := k.DB.NewRaw("SELECT refund_no FROM refunds WHERE approval_id = ?", a.ID).Scan(t.Context(), &no); err != nil {
+				t.Fatal(err)
+			}
+			r, err := refund.ByNo(t.Context(), k.DB, no)
+			if err != nil || r.Status != refund.Approved || r.TradeNo != "again" || r.SupplierRef != o.OrderNo || r.Amount != 1999 || r.OrderID != 0 || r.MerchantID != 0 {
+				t.Fatalf("%v %+v", err, r)
+			}
+			return x, r
 		}
+		run := func(r *refund.Refund) {
+			var item compensation.Item
+			if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_id = ? AND state = 'waiting'", r.ID).Scan(t.Context(), &item); err != nil {
+				t.Fatal(err)
+			}
+			item.Attempts++
+			replaycall.Kind(replaycall.Subjects{refund.Op: k.refunds.Subject()}).Run(t.Context(), item)
+			k.exec("UPDATE compensations SET state = 'done', next_at = NULL WHERE id = ?", item.ID)
+		}
+		k.take(k.callback(o.OrderNo, "again", 1999, "f1"))
+		k.Fakes["f1"].OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundNo })
+		x, r := owe()
+		run(r)
+		if got, err := exception.Find(t.Context(), k.DB, x.ID); err != nil || got.State != exception.Opened || got.HeldRef == "" || got.DecidedBy != 0 {
+			t.Errorf("after the refusal: %v %+v", err, got)
+		}
+		k.books()
+		k.Fakes["f1"].OnRefund(nil)
+		_, r = owe()
+		run(r)
+		if got := k.Fakes["f1"].RefundOf(r.RefundNo); got.Moved != 1 {
+			t.Errorf("%+v", got)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref = ?", fmt.Sprintf("refund:%d:C", r.ID))
+		k.Want(t, 0, "SELECT count(*) FROM deliveries WHERE subject_id = ?", r.ID)
 		k.books()
 	})
 }
@@ -252,7 +304,7 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 1000)
 		refunded := func() {
-			k.Fakes["f1"].OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) { return refund(r), nil })
+			k.Fakes["f1"].OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) { return wentBack(r), nil })
 		}
 		says := func(state supplier.AnswerState) func() { return func() { k.Fakes["f1"].Says(state) } }
 		paid := `{"trade_no":"M-1","amount":1999,"evidence":"a letter"}`
@@ -302,8 +354,8 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 	})
 }
 
-// refund returns an answer that the payment was made and refunded.
-func refund(r supplier.Ref) supplier.Answer {
+// wentBack is an answer by which the money came and went back.
+func wentBack(r supplier.Ref) supplier.Answer {
 	a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
 	a.Refunded = true
 	return a

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/exception"
+	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
@@ -74,8 +75,7 @@ func (d *desk) ofMoney() []approval.Action {
 			}),
 			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{OrderNo: p.(attachParams).OrderNo} }),
 		},
-		d.marks(KeepSurplus, exception.KeepSurplus),
-		d.marks(OweBack, exception.OweBack),
+		d.keepSurplus(), d.oweBack(),
 	}
 }
 
@@ -192,12 +192,41 @@ func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
 	return nil
 }
 
-// marks records what should happen to held money, which stays held until it moves.
-func (d *desk) marks(name string, outcome exception.Outcome) approval.Action {
+// keepSurplus moves held money to the merchant.
+func (d *desk) keepSurplus() approval.Action {
 	return approval.Action{
-		Name: name, Evidence: true, Params: params[evidenceParams], Offered: undecided(held),
+		Name: KeepSurplus, Evidence: true, Params: params[evidenceParams],
+		Offered: undecided(func(s *Subject) bool { return held(s) && s.Exception.MerchantID != 0 }),
 		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
-			return approval.Ran{Result: map[string]any{"outcome": string(outcome)}}, d.decide(ctx, tx, a, s, exception.Resolved, outcome, "")
+			if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.KeepSurplus, ""); err != nil {
+				return approval.Ran{}, err
+			}
+			return approval.Ran{Result: map[string]any{"outcome": KeepSurplus}}, d.o.Payments.Elsewhere(ctx, tx, s.Value.(*Subject).Exception, a.ID, true)
+		},
+	}
+}
+
+// oweBack gives held money back to its buyer, by a refund of the payment that brought it.
+func (d *desk) oweBack() approval.Action {
+	return approval.Action{
+		Name: OweBack, Evidence: true, Params: params[evidenceParams],
+		Offered: undecided(func(s *Subject) bool { return held(s) && d.o.Refunds.CanOweBack(s.Exception.SupplierID) }),
+		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
+			about := s.Value.(*Subject)
+			m, err := d.message(ctx, tx, about)
+			if err != nil {
+				return approval.Ran{}, err
+			}
+			if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.OweBack, ""); err != nil {
+				return approval.Ran{}, err
+			}
+			r, err := d.o.Refunds.OweBack(ctx, tx, refund.Held{
+				Exception: about.Exception, Reference: m.Content.OrderRef, TradeNo: m.Content.TradeNo, ApprovalID: a.ID, Actor: a.Checker.Name, Reason: a.Reason,
+			})
+			if err != nil {
+				return approval.Ran{}, err
+			}
+			return approval.Ran{Result: map[string]any{"outcome": OweBack, "refund_no": r.RefundNo}}, nil
 		},
 	}
 }

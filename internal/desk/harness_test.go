@@ -21,8 +21,10 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/compensation"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -36,10 +38,11 @@ import (
 // operator per role and a second lead.
 type office struct {
 	*paymenttest.Fixture
-	t     *testing.T
-	desk  *approval.Desk
-	rules settings.Rules
-	keys  *seal.Keyring
+	t       *testing.T
+	desk    *approval.Desk
+	rules   settings.Rules
+	keys    *seal.Keyring
+	refunds *refund.Machine
 	// actions are the desk's actions.
 	actions []approval.Action
 	// fails is returned after an effect; nil = the effect stays.
@@ -57,10 +60,13 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	steps := payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}}
 	k := &office{t: t, rules: settings.Rules{SecondPerson: true}}
 	k.Fixture = paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, URL: "http://127.0.0.1:1/n", ByHand: byHand})
+	k.refunds = refund.New(refund.Options{
+		DB: d, Settings: k.Settings, Ledger: k.Ledger, Calls: k.Calls, Nudger: k.Nudger, Schedule: compensation.Schedule{time.Second}, Log: slog.New(slog.DiscardHandler),
+	})
 	k.Fakes["f1"].Says(supplier.AnswerNotFound)
 	worker := advance.New(advance.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps, Log: slog.New(slog.DiscardHandler), AskOnly: true})
 	k.keys = sealtest.Ring(t, 1)
-	k.actions = desk.Actions(desk.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker})
+	k.actions = desk.Actions(desk.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker, Refunds: k.refunds})
 	for i := range k.actions {
 		run := k.actions[i].Run
 		k.actions[i].Run = func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {

@@ -11,6 +11,7 @@ const (
 	LatePayment      = "late_payment"
 	DuplicatePayment = "duplicate_payment"
 	UnknownRefund    = "unknown_refund"
+	RefundFailed     = "refund_failed" // a refund that a person must look at: stuck, returned, short of funds
 	DisputeOpened    = "dispute_opened"
 	UnknownEvent     = "unknown_event" // an authentic message of a type unknown to the adapter
 	DecryptFailed    = "decrypt_failed"
@@ -35,8 +36,9 @@ var HeldKinds = []string{AmountMismatch, CurrencyMismatch, AccountMismatch, Dupl
 // paid. Of money on a wrong account the owner is unknown.
 var SuspenseKinds = []string{AmountMismatch, CurrencyMismatch, DuplicatePayment, LatePayment, UnknownOrder}
 
-// moneyKinds are the kinds whose end decides about an amount that a supplier holds or demands.
-var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund})
+// moneyKinds are those whose end decides about an amount that a supplier holds or
+// demands.
+var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund, RefundFailed})
 
 // Kinds are the names of all kinds, those about money first.
 var Kinds = slices.Concat(moneyKinds, []string{NotifyExhausted, StuckPaying, CompensationDead, StockShort, BooksDiffer, UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed})

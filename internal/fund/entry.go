@@ -101,7 +101,7 @@ var Table = []Row{
 	{Fact: RefundFee, Debit: "income:fees", Credit: "merchant:{M}", Ref: "refund:{id}:F", Kind: KindFee, Meaning: "The merchant's fee is returned with a refund (`refund: return`)."},
 	{Fact: RefundFeeAgain, Debit: "merchant:{M}", Credit: "income:fees", Ref: "refund:{id}:FR", Kind: KindFee, Meaning: "The returned fee is taken again, for the refund was returned."},
 	{Fact: RefundCost, Debit: "supplier:{S}", Credit: "cost:{S}", Ref: "refund:{id}:K", Meaning: "The supplier returns its cost with a refund (`refund: return`)."},
-	{Fact: RefundAdopted, Debit: "merchant:{M}", Credit: "supplier:{S}", Ref: "refund:{id}:A", Kind: KindRefund, Meaning: "Somebody refunded at the supplier itself."},
+	{Fact: RefundAdopted, Debit: "{from}", Credit: "supplier:{S}", Ref: "refund:{id}:A", Kind: KindRefund, Meaning: "Somebody refunded at the supplier itself. `{from}` is `merchant:{M}`, or `suspense:{S}` for money without an order."},
 
 	{Fact: PayoutDebit, Debit: "merchant:{M}", Credit: "payout:{S}", Ref: "payout:{id}:D", Kind: KindPayout, Meaning: "A payout was approved: its money is on its way out."},
 	{Fact: PayoutCredit, Debit: "payout:{S}", Credit: "supplier:{S}", Ref: "payout:{id}:C", Meaning: "The supplier paid it out."},

@@ -117,6 +117,19 @@ type Order struct {
 	// what the merchant pays by them, since the order is paid.
 	FeeRule   *int64 `bun:"fee_rule"`
 	FeeAmount int64  `bun:"fee_amount"`
+	// RefundedAmount is the part of its payment that was refunded, in minor units. Only refunds write it.
+	RefundedAmount int64 `bun:"refunded_amount"`
+}
+
+// RefundStatus returns how much of the payment was refunded: none, partial or full.
+func (o *Order) RefundStatus() string {
+	switch {
+	case o.RefundedAmount == 0:
+		return "none"
+	case o.RefundedAmount < o.PaidAmount:
+		return "partial"
+	}
+	return "full"
 }
 
 // Item is what an order reserves of one SKU.

@@ -75,8 +75,9 @@ type batch struct {
 	held     map[string]*held          // money in suspense, by the ref of its entry
 	holds    map[tradeKey]int64        // trade numbers of such money → the attempts of no order that take them
 	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
-	known    map[eventKey]int64        // message taken before → its callback
-	accounts []int64                   // of the messages; the first column of every index below
+	known    map[eventKey]int64        // messages taken before → their callback
+	refunds  map[*Message]refundNote   // what messages about refunds match
+	accounts []int64                   // that the messages came by; the first column of every index below
 
 	// to write
 	records    []callbackRow
@@ -91,7 +92,8 @@ type batch struct {
 	facts      []notify.Fact
 	factOf     []int // facts[n] belongs to items[factOf[n]]
 	exceptions []*exception.Item
-	freed      []string // refs of money that leaves suspense
+	freed      []string   // refs of money that leaves suspense
+	noted      []*Message // messages about refunds that need a query
 
 	newer *settings.Fees // rules that this node has not read yet; nil = none are needed
 }
@@ -157,6 +159,9 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 		b.exceptions = append(b.exceptions, d.exception)
 	}
 	b.noteMoney(m, d)
+	if b.refunds[m].note != nil && d.outcome != Repeat {
+		b.noted = append(b.noted, m)
+	}
 	if d.to != "" {
 		b.move(m, d, source)
 		b.factOf = append(b.factOf, i)
@@ -276,6 +281,9 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 		return nil, err
 	}
 	b.free(w)
+	for _, i := range b.noted {
+		b.refunds[i].note(w)
+	}
 	exception.Open(b.tx, w, d, b.exceptions)
 	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
 	if err != nil {

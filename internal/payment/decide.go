@@ -62,6 +62,9 @@ func (b *batch) decide(m *Message) decision {
 		d.pass("state", stepDecided)
 		return d
 	}
+	if b.decideRefund(m, &d) {
+		return d
+	}
 	switch c.Status {
 	case supplier.Other:
 		d.pass("status", stepNoMove)

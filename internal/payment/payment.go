@@ -64,7 +64,9 @@ type Options struct {
 	ExpiryMax    time.Duration
 	ClosingGrace time.Duration // how long closing waits if the supplier cannot be queried
 
-	// Calls makes the calls to suppliers; nil = none can be queried.
+	// Refunds matches messages about refunds; nil = none is known.
+	Refunds Refunds
+	// Calls makes the calls to suppliers; nil = none can be asked.
 	Calls *call.Caller
 	// CallTimeout bounds how long a merchant waits for the start of a payment.
 	CallTimeout time.Duration

@@ -46,7 +46,10 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readDecided(ctx); err != nil {
 		return err
 	}
-	return b.readDisputed(ctx)
+	if err := b.readDisputed(ctx); err != nil {
+		return err
+	}
+	return b.readRefunds(ctx)
 }
 
 // readByAttempt finds the orders of references that are not order numbers: those of second

@@ -168,6 +168,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 		ID: w.env.DB.NewID(), Code: v.Code, Kind: v.Kind, AccountID: w.accounts[v.account], Enabled: v.Enabled,
 		CreatedAt: w.now, UpdatedAt: w.now,
 		QueryAfter: v.QueryAfter.Microseconds(), QueryRate: int64(v.QueryRate), AskPending: v.AskPending,
+		RefundRepeat: v.RefundRepeat,
 	}
 	if old := w.suppliers[v.Code]; old != nil {
 		row.ID = old.ID
@@ -180,7 +181,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 		return nil, nil, err
 	}
 	row.Config, err = w.config(kind, v)
-	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending"}, err
+	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending", "refund_repeat"}, err
 }
 
 // config seals the secrets of a supplier's config. One that cannot be opened on this node stays

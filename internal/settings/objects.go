@@ -29,15 +29,16 @@ type File struct {
 
 // Supplier is a payment supplier.
 type Supplier struct {
-	Code       string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
-	Kind       string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
-	Enabled    bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. Callbacks, queries and closes of those that exist go on without it."`
-	AllowIPs   []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
-	Config     map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
-	QueryAfter time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before its answer not found means unpaid."`
-	QueryRate  Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, of all nodes together."`
-	Fees       Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it keeps of each payment. Applies to orders that are made from then on. Replaced as a whole."`
-	AskPending bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is asked about an order that nobody called pay for before the order is closed."`
+	Code         string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
+	Kind         string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
+	Enabled      bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. Callbacks, queries and closes of those that exist go on without it."`
+	AllowIPs     []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
+	Config       map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
+	QueryAfter   time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before its answer not found means unpaid."`
+	QueryRate    Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, of all nodes together."`
+	Fees         Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it keeps of each payment. Applies to orders that are made from then on. Replaced as a whole."`
+	AskPending   bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is asked about an order that nobody called pay for before the order is closed."`
+	RefundRepeat bool           `apply:"refund_repeat" default:"false" example:"true" doc:"Whether it knows a refund's number for life, so that a refund that it does not find may be ordered again. Only sortedparams needs it."`
 
 	account string // account at the supplier, as named by its kind
 	unread

@@ -31,19 +31,20 @@ import (
 type SupplierRow struct {
 	bun.BaseModel `bun:"table:suppliers,alias:su"`
 
-	ID         int64           `bun:"id,pk"`
-	Code       string          `bun:"code"`
-	Kind       string          `bun:"kind"`
-	AccountID  int64           `bun:"account_id"`
-	Enabled    bool            `bun:"enabled"`
-	AllowIPs   json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
-	Config     json.RawMessage `bun:"config,type:jsonb"`
-	CreatedAt  int64           `bun:"created_at"`
-	UpdatedAt  int64           `bun:"updated_at"`
-	DisabledAt *int64          `bun:"disabled_at"`
-	QueryAfter int64           `bun:"query_after"` // µs; 0 = the default
-	QueryRate  int64           `bun:"query_rate"`  // per second; 0 = the default
-	AskPending bool            `bun:"ask_pending"`
+	ID           int64           `bun:"id,pk"`
+	Code         string          `bun:"code"`
+	Kind         string          `bun:"kind"`
+	AccountID    int64           `bun:"account_id"`
+	Enabled      bool            `bun:"enabled"`
+	AllowIPs     json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
+	Config       json.RawMessage `bun:"config,type:jsonb"`
+	CreatedAt    int64           `bun:"created_at"`
+	UpdatedAt    int64           `bun:"updated_at"`
+	DisabledAt   *int64          `bun:"disabled_at"`
+	QueryAfter   int64           `bun:"query_after"` // µs; 0 = the default
+	QueryRate    int64           `bun:"query_rate"`  // per second; 0 = the default
+	AskPending   bool            `bun:"ask_pending"`
+	RefundRepeat bool            `bun:"refund_repeat"`
 }
 
 // Defaults for querying a supplier.
@@ -214,6 +215,7 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
 		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID, Uncallable: uncallable,
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
+		RefundRepeat: r.RefundRepeat,
 	}, nil
 }
 

@@ -148,7 +148,8 @@ func (s *Stored) Supplier(code string) *Supplier {
 	v := &Supplier{
 		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
-		Fees: feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
+		Fees:         feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
+		RefundRepeat: r.RefundRepeat,
 	}
 	if json.Unmarshal(r.AllowIPs, &v.AllowIPs) != nil {
 		v.unread = append(v.unread, "allow_ips")

@@ -57,6 +57,8 @@ type Entry struct {
 	QueryRate int
 	// AskPending: an order for which we started no payment is queried before it is closed.
 	AskPending bool
+	// RefundRepeat: the supplier knows a refund's number for life, whatever its kind says.
+	RefundRepeat bool
 }
 
 // Can returns the calls that it supports.

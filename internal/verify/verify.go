@@ -158,6 +158,8 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I13", "the lines of each account are its balance", nil, twice(r.lines, accountRow)},
 		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held, heldRow)},
 		{"I15", "money is decided by an approval", decisionClaims(), nil},
+		{"I16", "each step of a refund is booked once", refundStepClaims(), nil},
+		{"I17", "no payment goes back more than once", refundSumClaims(), nil},
 		{"audit", "the chain of the audit is unbroken", nil, r.acts},
 	} {
 		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}

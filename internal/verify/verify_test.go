@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/exception"
+	"backstop/internal/fund"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -154,8 +156,31 @@ func (s *story) approve() {
 	}
 }
 
-// tell goes through everything that may become of an order and returns one that is paid and
-// whose merchant was notified.
+// tell goes through everything that may become of an order and returns one that
+// is paid and whose merchant was told.
+// refund gives a part of an order back: one refund was made at the supplier, one is ordered.
+func (s *story) refund(o *order.Order) {
+	s.t.Helper()
+	for i, r := range []struct {
+		status, adopted string
+		amount          int64
+		fact            fund.Fact
+	}{{"succeeded", "SR-1", 300, fund.RefundAdopted}, {"submitted", "", 200, fund.RefundHeld}} {
+		id := s.DB.NewID()
+		s.exec("INSERT INTO refunds (id, refund_no, order_id, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, adopted, created_at)"+
+			" VALUES (?, ?, ?, ?, ?, ?, 'T', 1999, ?, ?, 'CNY', ?, ?, 1)", id, fmt.Sprint("R", i), o.ID, s.Supplier.ID, s.Supplier.AccountID, o.OrderNo, o.MerchantID, r.amount, r.status, r.adopted)
+		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
+			e := fund.Entry(r.fact, fund.Values{ID: fmt.Sprint(id), Supplier: "sp-main", Merchant: "m1", From: "merchant:m1", Amount: r.amount, Currency: "CNY"})
+			return errors.Join(s.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.exec("UPDATE orders SET refunded_amount = 300, refund_status = 'partial' WHERE id = ?", o.ID)
+}
+
 func (s *story) tell() *order.Order {
 	s.t.Helper()
 	ping := func(times int) {
@@ -216,6 +241,7 @@ func (s *story) tell() *order.Order {
 	s.take(dispute, exception.DisputeOpened)
 	s.take(s.Callback(closing.OrderNo, "T-amount", 1), exception.AmountMismatch)
 	s.decide()
+	s.refund(told)
 
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
@@ -263,7 +289,7 @@ func TestHealthyBooksAreInOrder(t *testing.T) {
 		// With everything before the cut, after it, and on both sides of it.
 		for _, settled := range []time.Duration{-time.Hour, 0, time.Minute} {
 			report := s.verify(settled)
-			if !report.OK() || len(report.Invariants) != 13 {
+			if !report.OK() || len(report.Invariants) != 15 {
 				t.Errorf("settled %s:\n%s", settled, explain(report))
 			}
 			for _, i := range report.Invariants {
@@ -338,6 +364,9 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I12", "approved off the record", "UPDATE approvals SET id = 4 WHERE id = 3"},
 		{"I12", "done in secret", "UPDATE approvals SET state = 'failed' WHERE id = 2"},
 		{"I12", "done without a run", "UPDATE approvals SET tries = 0 WHERE id = 2"},
+		{"I16", "failed, and its money is held", "UPDATE refunds SET status = 'failed' WHERE status = 'submitted'"},
+		{"I17", "the order says another sum", "UPDATE orders SET refunded_amount = refunded_amount + 1 WHERE id = ?"},
+		{"I16 I17", "more than was paid", "UPDATE refunds SET amount = 1800 WHERE status = 'submitted'"},
 		{"I15", "an exception that nobody decided", "UPDATE exceptions SET decided_by = 3 WHERE id = 1"},
 		{"I15", "an exception of no approval", "UPDATE exceptions SET decided_by = 99 WHERE id = 1"},
 		{"audit", "an act was changed", "UPDATE audit SET object_id = 'm3' WHERE number = 2"},

@@ -64,12 +64,12 @@ var decisions = map[string]decision{
 	},
 	"keep_surplus": {
 		text.Text{ZH: "归商户", EN: "Keep it for the merchant"},
-		text.Text{ZH: "只登记款项的去向。在转入商户之前，它仍在挂账。", EN: "It records what is to become of the money. Until it is moved to the merchant it stays in suspense."},
+		text.Text{ZH: "款项从挂账转入商户账户。", EN: "The money moves from suspense to the merchant's account."},
 		[]Param{evidenceParam},
 	},
 	"owe_back": {
 		text.Text{ZH: "退还买家", EN: "Owe it to the buyer"},
-		text.Text{ZH: "只登记款项的去向。在退款完成之前，它仍在挂账。", EN: "It records what is to become of the money. Until it is refunded it stays in suspense."},
+		text.Text{ZH: "向渠道发起原路退款，退款完成前款项保持冻结；渠道拒绝时款项回到挂账，异常重新打开。", EN: "A refund of the payment is ordered at its supplier, and the money stays held until that has an end. Where the supplier refuses, the money is in suspense again and the exception is open."},
 		[]Param{evidenceParam},
 	},
 	"resolved_elsewhere": {

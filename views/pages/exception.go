@@ -151,6 +151,7 @@ var happened = map[string]text.Text{
 	exception.LatePayment:           {ZH: "订单结束之后才收到付款 %[1]s。", EN: "%[1]s was paid after the order had ended."},
 	exception.DuplicatePayment:      {ZH: "已支付的订单又收到一笔付款 %[1]s。", EN: "A second payment of %[1]s came for an order that is paid."},
 	exception.UnknownRefund:         {ZH: "渠道退款 %[1]s，我方没有发起。", EN: "The supplier refunded %[1]s, which nobody requested here."},
+	exception.RefundFailed:          {ZH: "退款 %[1]s 需要人工处理：详情写明渠道的说法，款项在有结果前保持冻结。", EN: "A refund of %[1]s needs a person: the detail has what the supplier says. Until it has an end, its money stays held."},
 	exception.DisputeOpened:         {ZH: "买家的银行要求退回 %[1]s。", EN: "The buyer's bank demands %[1]s back."},
 	exception.UnknownEvent:          {ZH: "渠道发来一种未处理的消息类型，消息本身真实。", EN: "A genuine message is of a type that is not handled here."},
 	exception.DecryptFailed:         {ZH: "渠道消息真实，但无法解密。", EN: "A genuine message cannot be decrypted."},

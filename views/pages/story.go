@@ -56,9 +56,11 @@ func opText(op call.Op) text.Text {
 }
 
 var opTexts = map[call.Op]text.Text{
-	call.Pay:   {ZH: "发起支付", EN: "start a payment"},
-	call.Query: {ZH: "查单", EN: "query"},
-	call.Close: {ZH: "关单", EN: "close"},
+	call.Pay:         {ZH: "发起支付", EN: "start a payment"},
+	call.Query:       {ZH: "查单", EN: "query"},
+	call.Close:       {ZH: "关单", EN: "close"},
+	call.Refund:      {ZH: "退款", EN: "refund"},
+	call.RefundQuery: {ZH: "退款查询", EN: "refund query"},
 }
 
 // saidText is the result of a call.
@@ -79,16 +81,22 @@ func saidText(c *console.Call) text.Text {
 
 // saidTexts are the statuses of calls.
 var saidTexts = map[string]text.Text{
-	string(supplier.AnswerPaid):     {ZH: "已支付", EN: "paid"},
-	string(supplier.AnswerFailed):   {ZH: "已失败", EN: "failed"},
-	string(supplier.AnswerClosed):   {ZH: "已关闭", EN: "closed"},
-	string(supplier.AnswerPaying):   {ZH: "未支付", EN: "not paid yet"},
-	string(supplier.AnswerNotFound): {ZH: "渠道无此单", EN: "no such payment"},
-	string(supplier.AnswerUnknown):  {ZH: "结果不明", EN: "unclear"},
-	string(supplier.Accepted):       {ZH: "已受理", EN: "accepted"},
-	string(supplier.StartRefused):   {ZH: "被拒绝", EN: "refused"},
-	call.Refunded:                   {ZH: "已退款", EN: "refunded"},
-	call.NotMade:                    {ZH: "没有发出", EN: "not made"},
+	string(supplier.AnswerPaid):       {ZH: "已支付", EN: "paid"},
+	string(supplier.AnswerFailed):     {ZH: "已失败", EN: "failed"},
+	string(supplier.AnswerClosed):     {ZH: "已关闭", EN: "closed"},
+	string(supplier.AnswerPaying):     {ZH: "未支付", EN: "not paid yet"},
+	string(supplier.AnswerNotFound):   {ZH: "渠道无此单", EN: "no such payment"},
+	string(supplier.AnswerUnknown):    {ZH: "结果不明", EN: "unclear"},
+	string(supplier.Accepted):         {ZH: "已受理", EN: "accepted"},
+	string(supplier.StartRefused):     {ZH: "被拒绝", EN: "refused"},
+	call.Refunded:                     {ZH: "已退款", EN: "refunded"},
+	string(supplier.RefundSucceeded):  {ZH: "退款成功", EN: "paid back"},
+	string(supplier.RefundProcessing): {ZH: "退款处理中", EN: "in progress"},
+	string(supplier.RefundReturned):   {ZH: "退款被退回", EN: "came back"},
+	string(supplier.RefundAbnormal):   {ZH: "退款异常", EN: "stuck at the supplier"},
+	string(supplier.RefundShort):      {ZH: "渠道账户余额不足", EN: "short of funds"},
+	"listed":                          {ZH: "已列出退款", EN: "refunds listed"},
+	call.NotMade:                      {ZH: "没有发出", EN: "not made"},
 }
 
 // mood is a sentence of why with its colour and icon.

@@ -123,6 +123,7 @@ var ExceptionKinds = map[string]text.Text{
 	exception.LatePayment:           {ZH: "关单后到账", EN: "Late payment"},
 	exception.DuplicatePayment:      {ZH: "重复付款", EN: "Duplicate payment"},
 	exception.UnknownRefund:         {ZH: "未知退款", EN: "Unknown refund"},
+	exception.RefundFailed:          {ZH: "退款异常", EN: "Refund needs a person"},
 	exception.DisputeOpened:         {ZH: "拒付争议", EN: "Dispute opened"},
 	exception.UnknownEvent:          {ZH: "未知类型消息", EN: "Unknown event"},
 	exception.DecryptFailed:         {ZH: "解密失败", EN: "Decryption failed"},

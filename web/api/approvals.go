@@ -43,22 +43,12 @@ type approvalView struct {
 	Result    json.RawMessage `json:"result"`
 }
 
-// byCommand is the maker's name for proposals by commands.
-const byCommand = "command"
-
-// viewApprovals converts approvals, with the names of their people.
+// viewApprovals are approvals with the names of their people.
 func (s *handlers) viewApprovals(ctx context.Context, all ...*approval.Approval) ([]approvalView, error) {
-	ids := make([]int64, 0, 2*len(all))
-	for _, a := range all {
-		if ids = append(ids, a.Maker); a.Checker != nil {
-			ids = append(ids, *a.Checker)
-		}
-	}
-	names, err := access.Names(ctx, s.DB.Read, ids)
+	names, err := approval.Names(ctx, s.DB.Read, all...)
 	if err != nil {
 		return nil, err
 	}
-	names[0] = byCommand
 	views := make([]approvalView, len(all))
 	for i, a := range all {
 		v := approvalView{

@@ -147,8 +147,10 @@ type orderView struct {
 	ClosedAt        *string `json:"closed_at"`
 	CloseReason     string  `json:"close_reason"`
 	Version         int64   `json:"version"`
-	AskedAt         *string `json:"asked_at"` // when its supplier was last queried
-	NextAt          *string `json:"next_at"`  // when it is next due
+	AskedAt         *string `json:"asked_at"` // when its supplier was last asked
+	NextAt          *string `json:"next_at"`  // when it is looked at again
+	RefundedAmount  int64   `json:"refunded_amount"`
+	RefundStatus    string  `json:"refund_status"`
 }
 
 // viewOrder converts an order of the calling merchant; another merchant's counts as not found.
@@ -183,6 +185,7 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
 		AskedAt: stamp(o.AskedAt), NextAt: stamp(nextOf(o)),
+		RefundedAmount: o.RefundedAmount, RefundStatus: o.RefundStatus(),
 	}, nil
 }
 

@@ -54,13 +54,13 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 	}
 	o := made.Object(t)
 	names := slices.Sorted(maps.Keys(o))
-	promised := strings.Fields("amount asked_at close_reason closed_at created_at currency expires_at fee_amount merchant next_at notify_status order_no out_trade_no paid_amount paid_at status supplier supplier_trade_no version")
+	promised := strings.Fields("amount asked_at close_reason closed_at created_at currency expires_at fee_amount merchant next_at notify_status order_no out_trade_no paid_amount paid_at refund_status refunded_amount status supplier supplier_trade_no version")
 	if !slices.Equal(names, promised) {
 		t.Errorf("fields %v", names)
 	}
 	for name, value := range map[string]any{
 		"out_trade_no": "T1", "merchant": "m1", "supplier": "wx", "amount": 1999.0, "currency": "CNY", "status": "pending", "notify_status": "none",
-		"supplier_trade_no": "", "paid_amount": 0.0, "fee_amount": 0.0, "paid_at": nil, "closed_at": nil, "close_reason": "", "version": 1.0,
+		"supplier_trade_no": "", "paid_amount": 0.0, "fee_amount": 0.0, "refunded_amount": 0.0, "refund_status": "none", "paid_at": nil, "closed_at": nil, "close_reason": "", "version": 1.0,
 	} {
 		if o[name] != value {
 			t.Errorf("%s is %v, not %v", name, o[name], value)

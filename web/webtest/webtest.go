@@ -39,6 +39,7 @@ import (
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -239,9 +240,21 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch(), desk.Redrive(redriving.Batch(), sending.Batch()))...)
 	runner = bulk.NewRunner(o.Batches)
 	t.Cleanup(func() { runner.Close(context.Background()) })
+	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
+	t.Cleanup(nudger.Close)
+	o.Refunds = refund.New(refund.Options{
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule, CheckURL: func(string) error { return nil },
+		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: 100_000, AutoDay: 1_000_000} }, Window: func(int64) time.Duration { return time.Hour }, Log: o.Log,
+		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+			return o.Approvals.Ask(ctx, tx, r)
+		},
+		Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error {
+			return o.Approvals.Recall(ctx, tx, id, m)
+		},
+	})
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
-	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o)}), append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Batches.Approval())...)...)
+	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Batches.Approval(), o.Refunds.Approval())...)...)
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {

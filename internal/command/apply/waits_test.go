@@ -138,13 +138,14 @@ func (g *guarded) none(table string) {
 
 // changesOf has a change of each field that a file may change, by section and field.
 var changesOf = map[string][2]string{
-	"suppliers kind":        {"kind: fake", "kind: other"},
-	"suppliers allow_ips":   {"10.0.0.7", "10.0.0.8"},
-	"suppliers config":      {"key: top-secret", "key: another-top-secret"},
-	"suppliers enabled":     {"kind: fake", "kind: fake\n    enabled: false"},
-	"suppliers query_after": {"kind: fake", "kind: fake\n    query_after: 3m"},
-	"suppliers query_rate":  {"kind: fake", "kind: fake\n    query_rate: 3/s"},
-	"suppliers ask_pending": {"kind: fake", "kind: fake\n    ask_pending: false"},
+	"suppliers kind":          {"kind: fake", "kind: other"},
+	"suppliers allow_ips":     {"10.0.0.7", "10.0.0.8"},
+	"suppliers config":        {"key: top-secret", "key: another-top-secret"},
+	"suppliers enabled":       {"kind: fake", "kind: fake\n    enabled: false"},
+	"suppliers query_after":   {"kind: fake", "kind: fake\n    query_after: 3m"},
+	"suppliers query_rate":    {"kind: fake", "kind: fake\n    query_rate: 3/s"},
+	"suppliers ask_pending":   {"kind: fake", "kind: fake\n    ask_pending: false"},
+	"suppliers refund_repeat": {"kind: fake", "kind: fake\n    refund_repeat: true"},
 
 	"suppliers fees": {"kind: fake", "kind: fake\n    fees: { rate: 0.6% }"},
 

@@ -21,10 +21,16 @@ type Fake struct {
 	started map[string]int
 	asked   map[string]int
 	closed  map[string]int
+
+	// Repeat and Absent are the abilities' RefundRepeat and RefundAbsent.
+	Repeat  time.Duration
+	Absent  bool
+	refund  func(supplier.Refund) RefundFault
+	refunds map[string]*FakeRefund
 }
 
 func newFake(code string) *Fake {
-	return &Fake{Code: code, started: map[string]int{}, asked: map[string]int{}, closed: map[string]int{}}
+	return &Fake{Code: code, Repeat: supplier.Forever, started: map[string]int{}, asked: map[string]int{}, closed: map[string]int{}, refunds: map[string]*FakeRefund{}}
 }
 
 // OnStart, OnQuery and OnClose set the answers; nil = accepted, paying, closed.
@@ -101,7 +107,7 @@ func (a fakeAdapter) Reply(supplier.Result) supplier.Reply { return supplier.Rep
 func (a fakeAdapter) Identity() map[string]string          { return map[string]string{} }
 func (a fakeAdapter) Account() string                      { return "fake:" + a.f.Code }
 func (a fakeAdapter) Abilities() supplier.Abilities {
-	return supplier.Abilities{Payer: a.f, Querier: a.f, Closer: a.f}
+	return supplier.Abilities{Payer: a.f, Querier: a.f, Closer: a.f, Refunder: a.f, RefundRepeat: a.f.Repeat, RefundAbsent: a.f.Absent}
 }
 
 // Start implements supplier.Payer.

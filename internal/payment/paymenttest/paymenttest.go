@@ -59,7 +59,8 @@ type Options struct {
 	Fakes        map[string]*Fake                  // suppliers of kind "fake", by code; with Shared, another node's
 	Steps        payment.Steps                     // of Fakes
 	InFlight     int                               // calls per supplier
-	ByHand       bool                              // the test writes statuses that the tables of moves forbid
+	Refunds      func(*Fixture) payment.Refunds    // nil = no refund is known
+	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
 }
 
 // New creates the rows and starts a Processor, which ends with the test.
@@ -112,8 +113,13 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	if o.Here != nil {
 		here = o.Here(f)
 	}
+	var refunds payment.Refunds
+	if o.Refunds != nil {
+		refunds = o.Refunds(f)
+	}
 	f.Processor = payment.New(payment.Options{
-		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
+		Refunds: refunds,
+		DB:      d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
 		Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code }, Keys: keys, Steps: o.Steps,

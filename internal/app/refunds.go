@@ -1,0 +1,42 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/egress"
+	"backstop/internal/fund/refund"
+)
+
+// openRefunds makes the machine of refunds. Its proposals go to the desk, which is made later.
+func (a *App) openRefunds(out *egress.Client) {
+	a.refunds = refund.New(refund.Options{
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Calls: a.calls, Nudger: a.nudger, Here: a.dispatcher,
+		Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
+		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+			return a.approvals.Ask(ctx, tx, r)
+		},
+		Recall: func(ctx context.Context, tx db.Tx, id int64, merchant string) error {
+			return a.approvals.Recall(ctx, tx, id, merchant)
+		},
+		Zone: a.o.Config.Timezone, Log: a.o.Log,
+		Limits: func(merchantID int64, currency string) refund.Limits {
+			m := a.settings.Merchants().ByID(merchantID)
+			if m == nil {
+				return refund.Limits{}
+			}
+			own := m.Limit(currency)
+			return refund.Limits{Auto: own.RefundAuto, AutoDay: own.RefundAutoDay, Overdraft: own.Overdraft}
+		},
+		Window: func(merchantID int64) time.Duration {
+			if m := a.settings.Merchants().ByID(merchantID); m != nil {
+				return m.RefundWindow
+			}
+			return 0
+		},
+	})
+}
+
+func (a *App) callbackURL(code string) string { return a.URL() + "/callback/" + code }

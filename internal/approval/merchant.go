@@ -1,0 +1,102 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Request is what a merchant asks for and people of the house decide.
+type Request struct {
+	Action, Object, ObjectID string
+	OrderNo                  string
+	MerchantID               int64
+	Merchant                 string // its code
+	Version                  int64  // of the object
+	Amount                   int64  // minor units
+	Currency                 string
+	Reason                   string
+}
+
+// Ask writes a proposal whose maker is a merchant, in the transaction that makes its object.
+// It waits for a person in every case: a key is none.
+func (d *Desk) Ask(ctx context.Context, tx db.Tx, r Request) (*Approval, error) {
+	action, err := d.action(r.Object, r.Action)
+	if err != nil {
+		return nil, err
+	}
+	now := d.o.DB.Now()
+	a := &Approval{
+		ID: d.o.DB.NewID(), Action: action.Name, Object: action.Object, ObjectID: r.ObjectID, OrderNo: r.OrderNo, MerchantID: r.MerchantID,
+		Version: r.Version, Amount: r.Amount, Currency: r.Currency, Params: []byte("{}"), Reason: r.Reason, Maker: r.MerchantID, MakerKind: ByMerchant,
+		Second: true, State: Waiting, MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
+	}
+	if a.Hash, err = Sum(a); err != nil {
+		return nil, err
+	}
+	if _, err := tx.NewInsert().Model(a).Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write a proposal: %w", err)
+	}
+	return a, d.keep(ctx, tx, a, "propose", act.Actor{Name: ByMerchant + ":" + r.Merchant}, a.Reason, nil)
+}
+
+// Recall withdraws what a merchant asked for, before its object is locked: approvals come
+// first in the order of locks. The object is the caller's. One that does not wait any more
+// stays as it is. Errors: ErrOver where it is being carried out.
+func (d *Desk) Recall(ctx context.Context, tx db.Tx, id int64, merchant string) error {
+	a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
+	switch {
+	case err != nil:
+		return err
+	case a.State == Executing || a.State == Approved:
+		return ErrOver
+	case a.State != Waiting:
+		return nil
+	}
+	now := d.o.DB.Now()
+	a.DecidedAt = &now
+	if err := d.move(ctx, tx, a, Withdrawn, "decided_at"); err != nil {
+		return err
+	}
+	return d.keep(ctx, tx, a, "withdraw", act.Actor{Name: ByMerchant + ":" + merchant}, "", nil)
+}
+
+// Names are the names of the makers and checkers of approvals, by their ids: an operator's
+// name, "merchant:" and a merchant's code, "command" for 0.
+func Names(ctx context.Context, q bun.IDB, all ...*Approval) (map[int64]string, error) {
+	var people, merchants []int64
+	for _, a := range all {
+		if a.MakerKind == ByMerchant {
+			merchants = append(merchants, a.Maker)
+		} else {
+			people = append(people, a.Maker)
+		}
+		if a.Checker != nil {
+			people = append(people, *a.Checker)
+		}
+	}
+	names, err := access.Names(ctx, q, people)
+	if err != nil {
+		return nil, err
+	}
+	names[0] = "command"
+	if len(merchants) == 0 {
+		return names, nil
+	}
+	var rows []struct {
+		ID   int64
+		Code string
+	}
+	if err := q.NewRaw("SELECT id, code FROM merchants WHERE id IN (?)", bun.List(merchants)).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the codes of merchants: %w", err)
+	}
+	for _, m := range rows {
+		names[m.ID] = ByMerchant + ":" + m.Code
+	}
+	return names, nil
+}

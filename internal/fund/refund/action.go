@@ -1,0 +1,84 @@
+package refund
+
+import (
+	"context"
+	"errors"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/compensation"
+
+	"github.com/uptrace/bun"
+)
+
+// Action is the decision about a refund that a merchant asked for, Object what it is about.
+const (
+	Action = "refund"
+	Object = "refund"
+)
+
+// Approval is the decision about a refund above a merchant's limits. Approved, it is ordered;
+// refused, or not decided in time, its money goes back.
+func (m *Machine) Approval() approval.Action {
+	return approval.Action{
+		Name: Action, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney,
+		Load:    m.loadRefund,
+		OrderNo: func(s act.Subject) string { return s.OrderNo },
+		Over:    func(s act.Subject) bool { return s.Prospect == act.Final },
+		// Only what a merchant asked for waits, and that has its proposal already.
+		Offered: func(act.Subject) bool { return false },
+		Run:     m.approved, Free: m.refused,
+	}
+}
+
+// loadRefund finds a refund by its number. Errors: act.ErrNotFound.
+func (m *Machine) loadRefund(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+	r, err := ByNo(ctx, q, no)
+	if errors.Is(err, ErrNotFound) {
+		return act.Subject{}, act.ErrNotFound
+	}
+	if err != nil {
+		return act.Subject{}, err
+	}
+	s := act.Subject{
+		Row: r.ID, ID: r.RefundNo, OrderNo: r.OrderNo, Version: r.Version, MerchantID: r.MerchantID, SupplierID: r.SupplierID,
+		Amount: r.Amount, Currency: r.Currency, Value: r,
+	}
+	if r.Status != Requested {
+		s.Prospect = act.Final
+	}
+	return s, nil
+}
+
+// approved lets the refund be ordered.
+func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	o, r, err := m.lock(ctx, tx, s.Row)
+	if err != nil {
+		return approval.Ran{}, err
+	}
+	if r.Version != s.Version || r.Status != Requested {
+		return approval.Ran{}, act.ErrChanged
+	}
+	x := m.begin(tx)
+	if err := x.move(o, change{r: r, to: Approved, actor: d.Checker.Name, kind: SourceApproval, source: d.ID}); err != nil {
+		return approval.Ran{}, err
+	}
+	x.items = append(x.items, m.item(r, compensation.SupplierUnknown, d.No()))
+	return approval.Ran{Result: map[string]any{"refund_no": r.RefundNo}}, x.send(ctx)
+}
+
+// refused gives the money back of a refund that nobody approved. One that ended otherwise
+// stays as it is.
+func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+	o, r, err := m.lock(ctx, tx, s.Row)
+	if err != nil || r.Status != Requested {
+		return err
+	}
+	x := m.begin(tx)
+	if err := x.move(o, change{r: r, to: Rejected, actor: a.No(), kind: SourceApproval, source: a.ID, detail: string(a.State)}); err != nil {
+		return err
+	}
+	return x.send(ctx)
+}

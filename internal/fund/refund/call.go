@@ -1,0 +1,315 @@
+package refund
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/call"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
+	"backstop/internal/exception"
+	"backstop/internal/order"
+	"backstop/internal/supplier"
+)
+
+// Subject makes the calls of refunds for compensations: it asks, and orders.
+func (m *Machine) Subject() replaycall.Subject { return subject{m} }
+
+type subject struct{ m *Machine }
+
+// Ask asks the supplier what became of a refund. One that was never ordered has not arrived.
+func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payload) (compensation.Result, bool) {
+	m := s.m
+	r, at, result, ok := m.load(ctx, x)
+	if !ok {
+		return result, true
+	}
+	if r.FirstCallAt == nil {
+		return compensation.Result{}, false
+	}
+	answer, done, err := m.call(ctx, r, at, call.RefundQuery)
+	if err != nil {
+		return m.uncalled(ctx, x, r, err), true
+	}
+	if answer.State != supplier.RefundNotFound {
+		return m.settle(ctx, x, r, answer, done), true
+	}
+	may, early, absent := m.mayRepeat(r, at)
+	switch {
+	case early > 0:
+		result = m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it, and it is too early to believe that").Again(early))
+	case absent:
+		answer.State = supplier.RefundFailed
+		return m.settle(ctx, x, r, answer, done), true
+	case !may:
+		answer.State = supplier.RefundUnknown
+		return m.settle(ctx, x, r, answer, done), true
+	default:
+		if result = m.keep(ctx, done, compensation.Result{}); result.Class == "" {
+			return result, false
+		}
+	}
+	return result, true
+}
+
+// MayRepeat reports whether the refund may be ordered, now.
+func (s subject) MayRepeat(ctx context.Context, x compensation.Item, _ replaycall.Payload) (bool, error) {
+	r, at, _, ok := s.m.load(ctx, x)
+	if !ok {
+		return false, nil
+	}
+	may, early, _ := s.m.mayRepeat(r, at)
+	return may && (r.FirstCallAt == nil || early <= 0), nil
+}
+
+// Call orders the refund, under its one number and with the same content each time. That it
+// may have been ordered is committed before.
+func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Payload) compensation.Result {
+	m := s.m
+	r, at, result, ok := m.load(ctx, x)
+	if !ok {
+		return result
+	}
+	if m.o.Calls.Down(at.ID) { // nothing is sent: it is not ordered yet
+		return m.uncalled(ctx, x, r, call.ErrDown)
+	}
+	r, err := m.submit(ctx, r.ID)
+	if err != nil {
+		return compensation.Failed(err)
+	}
+	failpoint.Hit("refund_submitted")
+	answer, done, err := m.call(ctx, r, at, call.Refund)
+	if err != nil {
+		return m.uncalled(ctx, x, r, err)
+	}
+	failpoint.Hit("refund_called")
+	return m.settle(ctx, x, r, answer, done)
+}
+
+// load finds the refund of an item and its supplier; false = the result says why nothing is
+// done.
+func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, supplier.Entry, compensation.Result, bool) {
+	r, err := byID(ctx, m.o.DB, x.SubjectID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, supplier.Entry{}, compensation.Died(compensation.Payload, err.Error()), false
+	case err != nil:
+		return nil, supplier.Entry{}, compensation.Failed(err), false
+	// One that succeeded is asked about where the supplier says that it changed.
+	case !Moves.Of(r.Status).Open && (r.Status != Succeeded || x.FromVersion == 0):
+		return nil, supplier.Entry{}, compensation.WasOver("the refund is " + string(r.Status)), false
+	case r.Status == Requested:
+		return nil, supplier.Entry{}, compensation.WasOver("the refund is not approved"), false
+	}
+	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
+	if !ok || at.Can().Refunder == nil {
+		d, _ := waitAfter(x.Attempts)
+		return nil, at, compensation.Later(compensation.NotAskable, "refunds cannot be ordered at its supplier: look at the supplier's settings").Again(d), false
+	}
+	return r, at, compensation.Result{}, true
+}
+
+// submit writes that the refund may be ordered from now on.
+func (m *Machine) submit(ctx context.Context, id int64) (r *Refund, err error) {
+	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		var o *order.Order
+		if o, r, err = m.lock(ctx, tx, id); err != nil {
+			return err
+		}
+		now := m.o.DB.Now()
+		r.LastCallAt = &now
+		if r.Status != Approved {
+			if !Moves.Of(r.Status).Open {
+				return db.ErrStale
+			}
+			_, err = tx.NewRaw("UPDATE refunds SET last_call_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version).Exec(ctx)
+			return err
+		}
+		r.FirstCallAt = &now
+		x := m.begin(tx)
+		if err := x.move(o, change{r: r, to: Submitted, actor: "backstop"}); err != nil {
+			return err
+		}
+		return x.send(ctx)
+	})
+	return r, err
+}
+
+// call makes one call about a refund.
+func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op call.Op) (answer supplier.RefundAnswer, done *call.Done, err error) {
+	can := at.Can()
+	ask := can.RefundQuery
+	if op == call.Refund {
+		ask = can.Refund
+	}
+	what := supplier.Refund{
+		No: r.RefundNo, SupplierNo: r.SupplierRefundNo, Reference: r.SupplierRef, TradeNo: r.TradeNo, Amount: r.Amount, Total: r.TradeAmount,
+		Currency: r.Currency, Reason: r.Reason,
+	}
+	if m.o.CallbackURL != nil {
+		what.NotifyURL = m.o.CallbackURL(at.Code)
+	}
+	done, err = m.o.Calls.Do(ctx, call.Call{To: at, Op: op, OrderID: r.OrderID, OrderNo: r.OrderNo, Reference: r.RefundNo, Key: r.RefundNo},
+		func(ctx context.Context) (call.Said, error) {
+			answer, err = ask(ctx, what)
+			return call.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
+		})
+	if err == nil && answer.State == "" { // the adapter failed
+		answer = supplier.RefundAnswer{State: supplier.RefundUnknown}
+	}
+	return answer, done, err
+}
+
+// uncalled is the result of a call that was not made.
+func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, err error) compensation.Result {
+	if field := (*supplier.FieldError)(nil); errors.As(err, &field) {
+		// It cannot be expressed in the supplier's protocol: nothing was sent, nor ever will be.
+		return m.settle(ctx, x, r, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
+	}
+	d, _ := waitAfter(x.Attempts)
+	if errors.Is(err, call.ErrDown) {
+		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
+	}
+	return compensation.Later(compensation.Database, db.ErrorText(err)).Again(d)
+}
+
+// keep stores the end of a call that changes nothing.
+func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation.Result) compensation.Result {
+	if err := m.o.Calls.Keep(ctx, done); err != nil {
+		return compensation.Failed(err)
+	}
+	return result.WithCall(done.ID)
+}
+
+// settle writes what an answer makes of a refund, in one transaction with the end of its
+// call. done is nil where no call was made.
+func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, answer supplier.RefundAnswer, done *call.Done) (result compensation.Result) {
+	var committed func()
+	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+		committed = nil
+		o, r, err := m.lock(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+		x := m.begin(tx)
+		if result, err = x.decide(o, r, item, answer, done); err != nil {
+			return err
+		}
+		if err = x.send(ctx); err != nil {
+			return err
+		}
+		if done != nil {
+			committed, err = m.o.Calls.End(ctx, tx, done)
+		}
+		failpoint.Hit("refund_settling")
+		return err
+	})
+	if err != nil {
+		return compensation.Failed(err)
+	}
+	if committed != nil {
+		committed()
+		result = result.WithCall(done.ID)
+	}
+	failpoint.Hit("refund_settled")
+	return result
+}
+
+// decide adds what an answer makes of a refund that is locked.
+func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer, done *call.Done) (compensation.Result, error) {
+	c := change{r: r, actor: "supplier:" + x.m.supplierName(r.SupplierID), detail: answer.Word}
+	cause := compensation.SupplierUnknown
+	if done != nil {
+		c.kind, c.source, cause = SourceCall, done.ID, causeOf(done.Class)
+	}
+	again, last := waitAfter(item.Attempts)
+	later := func(text string, d time.Duration) (compensation.Result, error) {
+		return compensation.Later(cause, text).Again(d), nil
+	}
+	to := func(all ...Status) (compensation.Result, error) {
+		for _, s := range all {
+			c.to = s
+			if err := x.move(o, c); err != nil {
+				return compensation.Result{}, err
+			}
+		}
+		return compensation.Succeeded("the refund is " + string(r.Status)), nil
+	}
+	if r.SupplierRefundNo == "" {
+		r.SupplierRefundNo = answer.SupplierNo
+	}
+	now := x.m.o.DB.Now()
+	switch {
+	case r.Status == Succeeded: // asked again, for the supplier says that something changed
+		if answer.State == supplier.RefundReturned || answer.State == supplier.RefundFailed {
+			x.stuck(r, "returned", answer.Word)
+			return to(Returned)
+		}
+		return compensation.WasOver("the refund is " + string(r.Status) + ", and the supplier says " + string(answer.State)), nil
+	case !Moves.Of(r.Status).Open:
+		return compensation.WasOver("the refund is " + string(r.Status)), nil
+	}
+	switch answer.State {
+	case supplier.RefundSucceeded:
+		return to(Succeeded)
+	case supplier.RefundReturned:
+		x.stuck(r, "returned", answer.Word)
+		return to(Succeeded, Returned)
+	case supplier.RefundFailed:
+		return to(Failed)
+	case supplier.RefundShort:
+		if r.FirstCallAt != nil && now-*r.FirstCallAt >= shortFor.Microseconds() {
+			return to(Failed)
+		}
+		x.stuck(r, "short_of_funds", answer.Word)
+		return later("the supplier says that our account there is short of funds", shortWait)
+	case supplier.RefundProcessing:
+		if last {
+			x.stuck(r, "processing", answer.Word)
+		}
+		return later("the supplier is at it", again)
+	}
+	if r.Status == Submitted {
+		if _, err := to(Unknown); err != nil {
+			return compensation.Result{}, err
+		}
+	}
+	if answer.State == supplier.RefundAbnormal {
+		x.stuck(r, "abnormal", answer.Word)
+		return later("the buyer's account cannot take it: end it on the supplier's pages", daily)
+	}
+	if last {
+		x.stuck(r, "unknown", answer.Word)
+	}
+	text := answer.Reason.Error()
+	if text == "" {
+		text = fmt.Sprintf("the supplier does not say what became of it (%s)", answer.State)
+	}
+	return later(text, again)
+}
+
+// stuck opens the exception of a refund that a person must look at; its hold stays.
+func (x *write) stuck(r *Refund, why, word string) {
+	exception.Open(x.tx, x.w, x.m.o.DB, []*exception.Item{{
+		Kind: exception.RefundFailed, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
+		Amount: r.Amount, Currency: r.Currency,
+		Detail: exception.Detail(map[string]any{"refund_no": r.RefundNo, "status": why, "word": word, "trade_no": r.TradeNo, "supplier": x.m.supplierName(r.SupplierID)}),
+	}})
+}
+
+// causeOf is why a call is made again.
+func causeOf(c supplier.Class) compensation.Cause {
+	switch c {
+	case supplier.ClassRefused:
+		return compensation.SupplierRefused
+	case supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS:
+		return compensation.SupplierTimeout
+	case supplier.ClassBadSignature:
+		return compensation.SupplierSignature
+	}
+	return compensation.SupplierUnknown
+}

@@ -1,0 +1,262 @@
+package refund
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/call"
+	"backstop/internal/compensation"
+	"backstop/internal/fund"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// Limits are what a merchant may refund without a person, in minor units of one currency.
+type Limits struct {
+	Auto      int64 // one refund; 0 = none
+	AutoDay   int64 // all of one day
+	Overdraft int64 // by which its account may be below zero
+}
+
+// Options of a Machine.
+type Options struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Ledger   *ledger.Ledger
+	Calls    *call.Caller // nil = nothing is ordered here
+	Nudger   *notify.Nudger
+	Here     *notify.Dispatcher // of this process, nil where it has none
+	Schedule compensation.Schedule
+	// Nudge has items of compensations run soon; best effort.
+	Nudge func([]queue.Nudge)
+	// Ask proposes a refund to people of the house, and Recall withdraws that.
+	Ask    func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
+	Recall func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
+	// CheckURL returns why no notification may be sent to a URL.
+	CheckURL    func(string) error
+	CallbackURL func(supplier string) string
+	// Limits and Window are a merchant's, Zone is where its day begins.
+	Limits func(merchantID int64, currency string) Limits
+	Window func(merchantID int64) time.Duration
+	Zone   *time.Location
+	Log    *slog.Logger
+}
+
+// Machine is the only writer of refunds.
+type Machine struct{ o Options }
+
+// New returns a Machine.
+func New(o Options) *Machine {
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	return &Machine{o}
+}
+
+// change is one change of a refund that is stored, or a new one.
+type change struct {
+	r      *Refund
+	to     Status
+	actor  string
+	kind   string // of the source
+	source int64
+	detail string
+}
+
+// write gathers what one transaction does to refunds, and sends it.
+type write struct {
+	m       *Machine
+	tx      db.Tx
+	w       *db.Writes
+	entries fund.Entries
+	facts   []notify.Fact
+	items   []*compensation.Item
+}
+
+func (m *Machine) begin(tx db.Tx) *write { return &write{m: m, tx: tx, w: tx.Writes()} }
+
+// move changes a status, by compare-and-set on what was read. o is the refund's order,
+// locked; nil where it has none.
+func (x *write) move(o *order.Order, c change) error {
+	r := c.r
+	if !Moves.Can(r.Status, c.to) {
+		return fmt.Errorf("illegal change of a refund's status: %s from %s to %s", r.RefundNo, r.Status, c.to)
+	}
+	now := x.m.o.DB.Now()
+	from, version := r.Status, r.Version
+	r.Status, r.Version = c.to, version+1
+	if !Moves.Of(c.to).Open && r.FinishedAt == nil || c.to == Returned {
+		r.FinishedAt = &now
+	}
+	x.note(c, from, now)
+	if err := x.money(o, r, from); err != nil { // sets what of the fees goes back
+		return err
+	}
+	x.w.Guard(x.tx.NewUpdate().Model(r).
+		Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "first_call_at", "last_call_at", "finished_at").
+		WherePK().Where("rf.version = ? AND rf.status = ?", version, from), 1)
+	return nil
+}
+
+// note adds the row of history.
+func (x *write) note(c change, from Status, now int64) {
+	x.w.Insert(&[]History{{
+		ID: x.m.o.DB.NewID(), RefundID: c.r.ID, Version: c.r.Version, From: from, To: c.r.Status, Actor: c.actor, SourceKind: c.kind,
+		SourceID: c.source, Detail: c.detail, CreatedAt: now,
+	}}, "")
+}
+
+// insert adds a new refund with its history.
+func (x *write) insert(r *Refund, actor, kind string, source int64) {
+	x.w.Insert(&[]*Refund{r}, "")
+	x.note(change{r: r, actor: actor, kind: kind, source: source}, "", r.CreatedAt)
+}
+
+// values are what the entries of a refund are made of.
+func (x *write) values(r *Refund) (fund.Values, error) {
+	v := fund.Values{ID: r.key(), Amount: r.Amount, Currency: r.Currency}
+	s, err := x.m.supplierCode(x.tx, r.SupplierID)
+	if err != nil {
+		return v, err
+	}
+	v.Supplier = s
+	v.From = ledger.SuspenseAccount(s)
+	if r.HeldRef == "" {
+		if v.Merchant, err = x.m.merchantCode(x.tx, r.MerchantID); err != nil {
+			return v, err
+		}
+		v.From = ledger.MerchantAccount(v.Merchant)
+	}
+	v.To = v.From
+	return v, nil
+}
+
+// money adds the entries, the order's figures and the notification of a status that a refund
+// has now.
+func (x *write) money(o *order.Order, r *Refund, from Status) error {
+	v, err := x.values(r)
+	if err != nil {
+		return err
+	}
+	switch r.Status {
+	case Succeeded:
+		fact := fund.RefundDone
+		if r.Adopted != "" {
+			fact = fund.RefundAdopted
+		}
+		x.entries.Add(fact, v)
+		if err := x.fees(o, r, v); err != nil {
+			return err
+		}
+		x.refunded(o, r.Amount)
+	case Failed, Rejected, Cancelled:
+		x.entries.Add(fund.RefundBack, v)
+		x.heldAgain(r)
+	case Returned:
+		x.entries.Add(fund.RefundReturned, v)
+		x.entries.Add(fund.RefundBack, v)
+		x.heldAgain(r)
+		x.feesAgain(r, v)
+		x.refunded(o, -r.Amount)
+	}
+	x.tell(r)
+	return nil
+}
+
+// refunded writes the order's sum, and what it makes of the order.
+func (x *write) refunded(o *order.Order, by int64) {
+	if o == nil {
+		return
+	}
+	x.w.Guard(x.tx.NewRaw("UPDATE orders SET refunded_amount = refunded_amount + ?, refund_status ="+
+		" CASE WHEN refunded_amount + ? >= paid_amount THEN 'full' WHEN refunded_amount + ? > 0 THEN 'partial' ELSE 'none' END WHERE id = ? AND refunded_amount + ? >= 0",
+		by, by, by, o.ID, by), 1)
+}
+
+// tell adds the notification of an end that merchants are told of.
+func (x *write) tell(r *Refund) {
+	kind := map[Status]string{Succeeded: "refund.succeeded", Failed: "refund.failed", Rejected: "refund.failed", Returned: "refund.failed"}[r.Status]
+	if kind == "" || r.MerchantID == 0 {
+		return
+	}
+	now := x.m.o.DB.Now()
+	x.facts = append(x.facts, notify.Fact{
+		MerchantID: r.MerchantID, SubjectID: r.ID, Type: kind, Version: r.Version, At: now,
+		Routes: notify.Routes(x.m.o.Settings.Merchants(), r.MerchantID, kind, r.NotifyURL), Data: x.m.ViewOf(r),
+	})
+}
+
+// send writes everything, and nudges after the commit.
+func (x *write) send(ctx context.Context) error {
+	m := x.m
+	if err := m.o.Ledger.Post(ctx, x.tx, x.w, x.entries); err != nil {
+		return err
+	}
+	x.entries = nil
+	return x.sendPosted(ctx)
+}
+
+// sendPosted is send where the entries are posted already.
+func (x *write) sendPosted(ctx context.Context) error {
+	m := x.m
+	nudges, err := notify.Create(ctx, x.w, m.o.DB, m.o.Here, x.facts)
+	if err != nil {
+		return err
+	}
+	m.o.Schedule.OpenDue(x.w, m.o.DB, x.items...)
+	if err := x.w.Exec(ctx); err != nil {
+		return fmt.Errorf("write a refund: %w", err)
+	}
+	items := x.items
+	x.tx.OnEnd(func(err error) {
+		if err != nil {
+			return
+		}
+		m.o.Nudger.Now(slices.Concat(nudges...))
+		m.nudge(items...)
+	})
+	return nil
+}
+
+// nudge has compensations run soon.
+func (m *Machine) nudge(items ...*compensation.Item) {
+	if m.o.Nudge == nil || len(items) == 0 {
+		return
+	}
+	all := make([]queue.Nudge, len(items))
+	for i, x := range items {
+		all[i] = queue.Nudge{Delivery: x.ID, Recipient: x.Lane, At: m.o.DB.Now()}
+	}
+	m.o.Nudge(all)
+}
+
+// supplierCode is almost always in memory.
+func (m *Machine) supplierCode(q bun.IDB, id int64) (code string, err error) {
+	if e, ok := m.o.Settings.Current().Suppliers.ByID(id); ok {
+		return e.Code, nil
+	}
+	if err = q.NewRaw("SELECT code FROM suppliers WHERE id = ?", id).Scan(context.Background(), &code); err != nil {
+		return "", fmt.Errorf("read the supplier's code: %w", err)
+	}
+	return code, nil
+}
+
+func (m *Machine) merchantCode(q bun.IDB, id int64) (code string, err error) {
+	if x := m.o.Settings.Merchants().ByID(id); x != nil {
+		return x.Code, nil
+	}
+	if err = q.NewRaw("SELECT code FROM merchants WHERE id = ?", id).Scan(context.Background(), &code); err != nil {
+		return "", fmt.Errorf("read the merchant's code: %w", err)
+	}
+	return code, nil
+}

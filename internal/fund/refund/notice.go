@@ -1,0 +1,304 @@
+package refund
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"backstop/internal/base/db"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// told is what a supplier said about a refund, in the payload of a notice.
+type told struct {
+	Order    int64  `json:"order,omitempty"` // its id; 0 = money without an order
+	TradeNo  string `json:"trade_no"`
+	RefundID string `json:"refund_id,omitempty"` // the supplier's number of the refund
+	Event    string `json:"event"`               // its replay key: what is unique where there is no number
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+	Sum      bool   `json:"sum,omitempty"`  // Amount is the sum of all of the payment's refunds
+	List     bool   `json:"list,omitempty"` // the supplier names them: it is asked for the list
+	Held     string `json:"held,omitempty"` // the entry that holds money without an order
+}
+
+// Match finds the refunds that a message is about: by our number or the supplier's, else,
+// where it tells the sum of a payment's refunds, by what is new in it. What may be about a
+// refund that somebody made at the supplier itself is noted, and looked at right after.
+func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (payment.RefundMatch, func(*db.Writes), error) {
+	c := n.Content
+	back := c.Status == supplier.Refunded || c.Status == supplier.Closed && c.Reverses
+	if r, err := m.numbered(ctx, tx, n); err != nil || r != nil {
+		switch {
+		case err != nil:
+			return "", nil, err
+		case Moves.Of(r.Status).Open && r.Status != Requested, r.Status == Succeeded && !back:
+			return payment.RefundAsked, m.askAbout(r), nil
+		case r.Status == Succeeded, !back:
+			return payment.RefundKnown, nil, nil
+		}
+		// It was given up, and its money went all the same: as one that was made elsewhere.
+	}
+	if !back {
+		return payment.NoRefund, nil, nil
+	}
+	t := told{TradeNo: c.TradeNo, RefundID: c.RefundID, Event: c.EventKey, Amount: c.Amount, Currency: c.Currency, Sum: c.RefundSum || c.Status == supplier.Closed}
+	if n.Order == nil {
+		t.Held = payment.HeldRef(n.Supplier.AccountID, c.TradeNo, c.OrderRef)
+		return payment.NoRefund, m.notice(n, t), nil
+	}
+	t.Order = n.Order.ID
+	if c.Status == supplier.Closed {
+		t.Amount, t.Currency = n.Order.PaidAmount, n.Order.Currency
+	}
+	all, err := OfOrder(ctx, tx, n.Order.ID)
+	if err != nil {
+		return "", nil, err
+	}
+	sum, open := sumOf(all)
+	if t.Sum {
+		switch {
+		case t.Amount == sum:
+			return payment.RefundKnown, nil, nil
+		case len(open) > 0:
+			return payment.RefundAsked, func(w *db.Writes) {
+				for _, r := range open {
+					m.askAbout(r)(w)
+				}
+				if one := len(open) == 1 && sum+open[0].Amount == t.Amount; !one {
+					m.notice(n, t)(w)
+				}
+			}, nil
+		}
+		_, t.List = n.Supplier.Can().Refunder.(supplier.RefundLister)
+	}
+	if n.Order.Status != order.Paid || n.Order.SupplierTradeNo != c.TradeNo {
+		return payment.NoRefund, nil, nil // of surplus money, or of none that we know: people decide
+	}
+	return payment.NoRefund, m.notice(n, t), nil
+}
+
+// numbered finds the refund that a message names; nil = none of ours.
+func (m *Machine) numbered(ctx context.Context, tx db.Tx, n payment.RefundNotice) (*Refund, error) {
+	c := n.Content
+	if c.RefundNo == "" && c.RefundID == "" {
+		return nil, nil
+	}
+	r, err := one(ctx, tx.NewSelect().Where("rf.account_id = ?", n.Supplier.AccountID).
+		Where("rf.trade_no = ? AND (rf.refund_no = ? OR rf.supplier_refund_no = ? AND rf.supplier_refund_no <> '')", c.TradeNo, c.RefundNo, c.RefundID).OrderExpr("rf.id"))
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// sumOf is what has gone back of a payment, and the refunds that may go still.
+func sumOf(all []*Refund) (sum int64, open []*Refund) {
+	for _, r := range all {
+		switch r.Status {
+		case Succeeded:
+			sum += r.Amount
+		case Submitted, Unknown:
+			open = append(open, r)
+		}
+	}
+	return sum, open
+}
+
+// askAbout has the supplier asked about a refund now. A question about one that succeeded is
+// an item of its own.
+func (m *Machine) askAbout(r *Refund) func(*db.Writes) {
+	return func(w *db.Writes) {
+		x := m.item(r, compensation.SupplierUnknown, "callback")
+		if r.Status == Succeeded {
+			x.FromVersion = r.Version
+		}
+		m.o.Schedule.OpenDue(w, m.o.DB, x)
+		w.Add(compensation.DueNow(w.Tx(), m.o.DB, x.Kind, x.SubjectKind, x.SubjectID))
+	}
+}
+
+// notice has what a supplier said looked at in a transaction of its own.
+func (m *Machine) notice(n payment.RefundNotice, t told) func(*db.Writes) {
+	return func(w *db.Writes) {
+		params, _ := json.Marshal(t) // of texts and numbers
+		payload, _ := json.Marshal(replaycall.Payload{Supplier: n.Supplier.Code, Op: NoticeOp, Reference: t.TradeNo, Params: params})
+		x := &compensation.Item{
+			Kind: compensation.ReplayCall, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfRefundNotice, SubjectID: m.o.DB.NewID(),
+			SupplierID: n.Supplier.ID, Amount: t.Amount, Currency: t.Currency, Payload: payload, MadeBy: "callback",
+		}
+		if n.Order != nil {
+			x.OrderNo, x.MerchantID = n.Order.OrderNo, n.Order.MerchantID
+		}
+		m.o.Schedule.OpenDue(w, m.o.DB, x)
+		w.Tx().OnEnd(func(err error) {
+			if err == nil {
+				m.nudge(x)
+			}
+		})
+	}
+}
+
+// Notices looks at what suppliers said about refunds.
+func (m *Machine) Notices() replaycall.Subject { return notices{m} }
+
+type notices struct{ m *Machine }
+
+// Ask adopts the refunds that were made at the supplier itself.
+func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
+	var t told
+	if err := compensation.ReadPayload(p.Params, &t); err != nil {
+		return compensation.Died(compensation.Payload, err.Error()), true
+	}
+	at, ok := s.m.o.Settings.Current().Suppliers.ByID(x.SupplierID)
+	if !ok {
+		return compensation.Later(compensation.NotAskable, "the supplier's settings cannot be read").Again(daily), true
+	}
+	if t.List {
+		return s.m.adoptListed(ctx, x, at, t), true
+	}
+	n, wait, err := s.m.adopt(ctx, at, t)
+	switch {
+	case err != nil:
+		return compensation.Failed(err), true
+	case wait:
+		d, _ := waitAfter(x.Attempts)
+		return compensation.Later(compensation.SupplierUnknown, "a refund of ours that may be meant has no end yet").Again(d), true
+	}
+	return compensation.Succeeded(fmt.Sprintf("%d refunds that were made at the supplier were booked", n)), true
+}
+
+// MayRepeat is never asked: a notice orders nothing.
+func (notices) MayRepeat(context.Context, compensation.Item, replaycall.Payload) (bool, error) {
+	return false, nil
+}
+
+// Call is never made.
+func (notices) Call(context.Context, compensation.Item, replaycall.Payload) compensation.Result {
+	return compensation.Died(compensation.Payload, "a notice orders nothing")
+}
+
+// adopt books what one message says. wait = an open refund of ours may be what it is about.
+func (m *Machine) adopt(ctx context.Context, at supplier.Entry, t told) (n int, wait bool, err error) {
+	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		n, wait = 0, false
+		o, err := m.lockOrder(ctx, tx, t.Order)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			n, err = m.adoptHeld(ctx, tx, at, t)
+			return err
+		}
+		all, err := OfOrder(ctx, tx, o.ID)
+		if err != nil {
+			return err
+		}
+		amount, key := t.Amount, t.RefundID
+		if key == "" {
+			key = t.Event
+		}
+		if t.Sum {
+			sum, open := sumOf(all)
+			if len(open) > 0 {
+				wait = true
+				return nil
+			}
+			amount, key = t.Amount-sum, "sum:"+t.TradeNo+":"+strconv.FormatInt(t.Amount, 10)
+		}
+		n, err = m.adoptOne(ctx, tx, o, at, t, key, amount)
+		return err
+	})
+	if db.IsUnique(err) { // another message about it was booked at this moment
+		return 0, false, nil
+	}
+	return n, wait, err
+}
+
+// adoptOne books one refund of an order that somebody made at the supplier. More than is left
+// of the payment is left to people.
+func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at supplier.Entry, t told, key string, amount int64) (int, error) {
+	var known int
+	if err := tx.NewRaw("SELECT count(*) FROM refunds WHERE account_id = ? AND adopted = ? AND adopted <> ''", at.AccountID, key).Scan(ctx, &known); err != nil || known > 0 {
+		return 0, err
+	}
+	sum, err := taken(ctx, tx, o.ID)
+	if err != nil || amount <= 0 || sum+amount > o.PaidAmount || t.Currency != o.Currency {
+		return 0, err
+	}
+	p, err := m.paymentOf(ctx, tx, o)
+	if err != nil {
+		return 0, err
+	}
+	r := m.fill(p, amount)
+	r.OrderID, r.OrderNo, r.MerchantID, r.Currency, r.NotifyURL = o.ID, o.OrderNo, o.MerchantID, o.Currency, o.NotifyURL
+	return 1, m.begin(tx).adopted(ctx, o, r, at, t, key)
+}
+
+// adoptHeld books a refund of all of the money that is held without an order. A part of it is
+// left to people.
+func (m *Machine) adoptHeld(ctx context.Context, tx db.Tx, at supplier.Entry, t told) (int, error) {
+	h, err := m.heldOf(ctx, tx, t.Held)
+	if err != nil || h == nil || h.Amount != t.Amount || h.Currency != t.Currency {
+		return 0, err
+	}
+	if err := m.free(ctx, tx, t.Held); err != nil {
+		return 0, err
+	}
+	r := m.fill(trade{supplierID: at.ID, accountID: at.AccountID, tradeNo: t.TradeNo, amount: h.Amount, currency: h.Currency}, h.Amount)
+	r.HeldRef = t.Held
+	return 1, m.begin(tx).adopted(ctx, nil, r, at, t, "held:"+t.Held)
+}
+
+// adopted writes a refund that is over already.
+func (x *write) adopted(ctx context.Context, o *order.Order, r *Refund, at supplier.Entry, t told, key string) error {
+	now := x.m.o.DB.Now()
+	r.Status, r.Adopted, r.SupplierRefundNo, r.FinishedAt, r.Reason = Succeeded, key, t.RefundID, &now, "made at the supplier"
+	if err := x.money(o, r, ""); err != nil {
+		return err
+	}
+	x.insert(r, "supplier:"+at.Code, "", 0)
+	return x.send(ctx)
+}
+
+// heldMoney is money in suspense.
+type heldMoney struct {
+	Amount   int64
+	Currency string
+	Account  string // of the suspense
+}
+
+// heldOf is what an entry holds, as long as an exception names it; nil = nothing any more.
+func (m *Machine) heldOf(ctx context.Context, q bun.IDB, ref string) (*heldMoney, error) {
+	var rows []heldMoney
+	err := q.NewRaw("SELECT t.amount, t.currency, c.code AS account FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ?"+
+		" AND EXISTS (SELECT 1 FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> '')", ref).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read what is held: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}
+
+// free takes an entry from the exceptions that name it: from now on the refund has its money.
+// Of two at once, one is stale.
+func (m *Machine) free(ctx context.Context, tx db.Tx, ref string) error {
+	res, err := tx.NewRaw("UPDATE exceptions SET held_ref = '' WHERE held_ref = ? AND held_ref <> ''", ref).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("take money out of suspense: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, db.ErrStale)
+	}
+	return nil
+}

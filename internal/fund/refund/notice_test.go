@@ -1,0 +1,176 @@
+package refund
+
+import (
+	"fmt"
+	"testing"
+
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/supplier"
+)
+
+// says is a callback of f1 about a refund of an order; change what you need.
+func (k *till) says(o *order.Order, event string, amount int64, change func(*supplier.Callback)) payment.Outcome {
+	k.t.Helper()
+	m := k.Callback(o.OrderNo, "T-"+o.OrderNo, amount)
+	m.Supplier = k.Entry(k.t, "f1")
+	m.Content.Status, m.Content.RawStatus, m.Content.EventKey = supplier.Refunded, "REFUNDED", event
+	if change != nil {
+		change(&m.Content)
+	}
+	out, err := k.Processor.Take(k.t.Context(), m)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return out
+}
+
+// notices runs what was noted.
+func (k *till) notices() {
+	k.t.Helper()
+	var items []compensation.Item
+	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'refund_notice' AND state = 'waiting' ORDER BY id").Scan(k.t.Context(), &items); err != nil {
+		k.t.Fatal(err)
+	}
+	for _, x := range items {
+		x.Attempts++
+		if replaycall.Kind(replaycall.Subjects{NoticeOp: k.m.Notices()}).Run(k.t.Context(), x).IsDone() {
+			k.exec("UPDATE compensations SET state = 'done', next_at = NULL WHERE id = ?", x.ID)
+		}
+	}
+}
+
+const dueNow = "SELECT count(*) FROM compensations WHERE subject_id = ? AND state = 'waiting' AND next_at <= ?"
+
+func TestACallbackAboutOurRefundHasItAskedAboutNow(t *testing.T) {
+	each(t, func(k *till) {
+		o := k.paid()
+		r := k.asked(o, 700)
+		k.fake.OnRefund(nil)
+		k.fake.SetRefund(r.RefundNo, supplier.RefundProcessing)
+		k.run(r)
+		k.exec("UPDATE compensations SET next_at = ? WHERE subject_id = ?", k.DB.Now()+3_600_000_000, r.ID)
+		k.fake.SetRefund(r.RefundNo, supplier.RefundSucceeded)
+		out := k.says(o, "e1", 700, func(c *supplier.Callback) { c.RefundNo = r.RefundNo })
+		if out.Name != payment.Ignored {
+			t.Errorf("%+v", out)
+		}
+		k.Want(t, 1, dueNow, r.ID, k.DB.Now())
+		k.run(r)
+		k.is("asked", r, Succeeded, 1, "refund.succeeded")
+		k.Want(t, 0, "SELECT count(*) FROM exceptions")
+		if out := k.says(o, "e2", 700, func(c *supplier.Callback) { c.RefundNo = r.RefundNo }); out.Name != payment.Repeat {
+			t.Errorf("after it: %+v", out)
+		}
+		// It fails after its success: the money is back.
+		k.fake.SetRefund(r.RefundNo, supplier.RefundFailed)
+		k.says(o, "e3", 700, func(c *supplier.Callback) {
+			c.Status, c.RawStatus, c.RefundNo = supplier.Unknown, "refund.failed", r.RefundNo
+		})
+		k.Want(t, 0, "SELECT count(*) FROM exceptions")
+		k.run(r)
+		k.is("returned", r, Returned, 1, "both")
+		k.balances("returned", 1999, 0, -1999)
+		k.Want(t, 0, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+	})
+}
+
+// Somebody refunds in the supplier's back office.
+func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
+	each(t, func(k *till) {
+		o := k.paid()
+		for range 2 { // by two messages about one refund
+			k.says(o, "e-"+k.Out(), 300, func(c *supplier.Callback) { c.RefundID = "SR-9" })
+			k.notices()
+		}
+		k.balances("adopted", 1699, 0, -1699)
+		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE order_id = ? AND status = 'succeeded' AND amount = 300 AND adopted = 'SR-9'", o.ID)
+		k.Want(t, 300, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund'")
+		k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'refund.succeeded'")
+		// More than is left is left to people.
+		k.says(o, "e-more", 1999, func(c *supplier.Callback) { c.RefundID = "SR-10" })
+		k.notices()
+		k.balances("more than is left", 1699, 0, -1699)
+		k.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund'")
+
+		// The rest can still be refunded, and no more.
+		if r := k.asked(o, 1699); k.run(r).Class != compensation.OK {
+			t.Error("the rest cannot be refunded")
+		}
+		k.balances("all of it", 0, 0, 0)
+		k.Want(t, 1, "SELECT count(*) FROM orders WHERE id = ? AND refund_status = 'full' AND refunded_amount = paid_amount", o.ID)
+	})
+}
+
+// A supplier tells the sum of a payment's refunds.
+func TestSumsAreMatched(t *testing.T) {
+	each(t, func(k *till) {
+		sum := func(o *order.Order, amount int64) payment.Outcome {
+			return k.says(o, fmt.Sprint("sum-", amount), amount, func(c *supplier.Callback) { c.RefundSum = true })
+		}
+		o := k.paid()
+		first := k.asked(o, 500)
+		k.run(first)
+		if out := sum(o, 500); out.Name != payment.Repeat {
+			t.Errorf("the sum that is known: %+v", out)
+		}
+		second := k.asked(o, 400)
+		k.fake.SetRefund(second.RefundNo, supplier.RefundProcessing)
+		k.run(second)
+		k.exec("UPDATE compensations SET next_at = ? WHERE subject_id = ?", k.DB.Now()+3_600_000_000, second.ID)
+		if out := sum(o, 900); out.Name != payment.Ignored {
+			t.Errorf("by exactly the open one: %+v", out)
+		}
+		k.Want(t, 1, dueNow, second.ID, k.DB.Now())
+		k.Want(t, 0, "SELECT count(*) FROM compensations WHERE subject_kind = 'refund_notice'")
+		k.fake.SetRefund(second.RefundNo, supplier.RefundSucceeded)
+		k.run(second)
+		// Greater, with none open: somebody refunded elsewhere.
+		sum(o, 1200)
+		k.notices()
+		k.balances("sums", 799, 0, -799)
+		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted <> '' AND amount = 300")
+		k.Want(t, 1200, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+
+		// Greater than the open one: which it was is known once that has an end.
+		third := k.asked(o, 200)
+		k.fake.SetRefund(third.RefundNo, supplier.RefundProcessing)
+		k.run(third)
+		sum(o, 1500)
+		k.notices()
+		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE subject_kind = 'refund_notice' AND state = 'waiting'")
+		k.fake.SetRefund(third.RefundNo, supplier.RefundSucceeded)
+		k.run(third)
+		k.notices()
+		k.Want(t, 1500, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+		k.balances("and then", 499, 0, -499)
+	})
+}
+
+// Money without an order goes back at the supplier: it leaves the suspense.
+func TestHeldMoneyThatWentBackLeavesTheSuspense(t *testing.T) {
+	each(t, func(k *till) {
+		m := k.Callback("nobody-1", "T-lost", 1999)
+		m.Supplier = k.Entry(t, "f1")
+		if _, err := k.Processor.Take(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
+		back := k.Callback("nobody-1", "T-lost", 1999)
+		back.Supplier = m.Supplier
+		back.Content.Status, back.Content.EventKey, back.Content.RefundID = supplier.Refunded, "back", "SR-1"
+		for range 2 {
+			if _, err := k.Processor.Take(t.Context(), back); err != nil {
+				t.Fatal(err)
+			}
+			k.notices()
+		}
+		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
+		k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
+			" WHERE d.code = 'suspense:f1' AND c.code = 'supplier:f1' AND t.amount = 1999 AND t.ref LIKE 'refund:%:A'")
+		k.Want(t, 0, "SELECT count(*) FROM deliveries")
+	})
+}

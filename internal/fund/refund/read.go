@@ -1,0 +1,100 @@
+package refund
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"backstop/internal/base/db"
+	"backstop/internal/order"
+
+	"github.com/uptrace/bun"
+)
+
+// ByNo finds a refund by its number. Errors: ErrNotFound.
+func ByNo(ctx context.Context, q bun.IDB, no string) (*Refund, error) {
+	return one(ctx, q.NewSelect().Where("rf.refund_no = ?", no))
+}
+
+func byID(ctx context.Context, q bun.IDB, id int64) (*Refund, error) {
+	return one(ctx, q.NewSelect().Where("rf.id = ?", id))
+}
+
+func one(ctx context.Context, q *bun.SelectQuery) (*Refund, error) {
+	r := new(Refund)
+	err := q.Model(r).Limit(1).Scan(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a refund: %w", err)
+	}
+	return r, nil
+}
+
+// maxOfOrder bounds what is read of one order's refunds.
+const maxOfOrder = 1000
+
+// OfOrder reads an order's refunds, oldest first.
+func OfOrder(ctx context.Context, q bun.IDB, orderID int64) ([]*Refund, error) {
+	all := []*Refund{}
+	if orderID == 0 {
+		return all, nil
+	}
+	if err := q.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0", orderID).OrderExpr("rf.id").Limit(maxOfOrder).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read an order's refunds: %w", err)
+	}
+	return all, nil
+}
+
+// HistoryOf reads the changes of refunds, oldest first.
+func HistoryOf(ctx context.Context, q bun.IDB, ids []int64) ([]History, error) {
+	all := []History{}
+	if len(ids) == 0 {
+		return all, nil
+	}
+	if err := q.NewSelect().Model(&all).Where("rh.refund_id IN (?)", bun.List(ids)).OrderExpr("rh.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the history of refunds: %w", err)
+	}
+	return all, nil
+}
+
+// lock reads a refund for a change, its order first: that is the order of locks. The order is
+// nil where the refund has none.
+func (m *Machine) lock(ctx context.Context, tx db.Tx, id int64) (*order.Order, *Refund, error) {
+	r, err := byID(ctx, tx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := m.lockOrder(ctx, tx, r.OrderID)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err = one(ctx, m.o.DB.ForUpdate(tx.NewSelect().Where("rf.id = ?", id)))
+	return o, r, err
+}
+
+func (m *Machine) lockOrder(ctx context.Context, tx db.Tx, id int64) (*order.Order, error) {
+	if id == 0 {
+		return nil, nil
+	}
+	found, err := order.ByIDs(ctx, tx, m.o.DB, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if found[id] == nil {
+		return nil, order.ErrNotFound
+	}
+	return found[id], nil
+}
+
+// taken is how much of an order's payment its refunds take: all but those that failed, were
+// rejected, cancelled or came back.
+func taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
+	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND status NOT IN (?)", orderID, bun.List(dead)).Scan(ctx, &sum)
+	if err != nil {
+		return 0, fmt.Errorf("sum an order's refunds: %w", err)
+	}
+	return sum, nil
+}

@@ -1,0 +1,155 @@
+// Package refund gives payments back: a machine of stored steps that never pays twice and
+// never forgets. The money of a refund is held from the request on; only a listed final word
+// of the supplier, or its success, moves it on. What is unknown keeps the hold and is asked
+// about under the same number.
+package refund
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"backstop/internal/base/moves"
+
+	"github.com/uptrace/bun"
+)
+
+// Status is the status of a refund.
+type Status string
+
+// Statuses, see Moves.
+const (
+	Requested Status = "requested"
+	Approved  Status = "approved"
+	Rejected  Status = "rejected"
+	Cancelled Status = "cancelled"
+	Submitted Status = "submitted"
+	Unknown   Status = "unknown"
+	Succeeded Status = "succeeded"
+	Failed    Status = "failed"
+	Returned  Status = "returned"
+)
+
+// Moves is every legal change of a refund's status. Nothing else may write the column.
+var Moves = moves.Table[Status]{
+	Noun: "Refund", Column: "refunds.status",
+	About: "Money on its way back to a buyer, held until the supplier has decided. Each change is a compare-and-set on status and version under the lock of the order, " +
+		"with its history, its entries (`refund:<id>:…`) and its notification in the same transaction.",
+	Rows: []moves.Row[Status]{
+		{Status: Requested, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled}, Meaning: "Asked for, its money is held; two people decide."},
+		{Status: Approved, Initial: true, Open: true, To: []Status{Submitted, Cancelled, Failed}, Meaning: "To be ordered at the supplier: approved, or small enough by the merchant's limits."},
+		{Status: Rejected, Meaning: "Refused, or nobody approved it in time; the money is back."},
+		{Status: Cancelled, Meaning: "The merchant took it back before it was ordered; the money is back."},
+		{Status: Submitted, Open: true, To: []Status{Unknown, Succeeded, Failed}, Meaning: "Ordered, or about to be: the supplier may pay."},
+		{Status: Unknown, Open: true, To: []Status{Succeeded, Failed}, Meaning: "No clear answer: the money stays held, and the supplier is asked by the same number."},
+		{Status: Succeeded, Initial: true, To: []Status{Returned}, Meaning: "The supplier paid it. One that was made at the supplier itself begins here."},
+		{Status: Failed, Meaning: "A listed final word of the supplier: not made, and never will be; the money is back. Another try is a new refund."},
+		{Status: Returned, Meaning: "It succeeded, and its money came back after that."},
+	},
+}
+
+// dead are the statuses of refunds that take nothing of their payment.
+var dead = []Status{Rejected, Cancelled, Failed, Returned}
+
+// Refund is one refund. Moments are Unix microseconds by the database's clock, amounts minor
+// units of Currency.
+type Refund struct {
+	bun.BaseModel `bun:"table:refunds,alias:rf"`
+
+	ID               int64  `bun:"id,pk"`
+	RefundNo         string `bun:"refund_no"`
+	OrderID          int64  `bun:"order_id"` // 0 = money without an order
+	OrderNo          string `bun:"order_no"`
+	AttemptID        int64  `bun:"attempt_id"`
+	SupplierID       int64  `bun:"supplier_id"`
+	AccountID        int64  `bun:"account_id"`
+	SupplierRef      string `bun:"supplier_ref"`
+	TradeNo          string `bun:"trade_no"`
+	TradeAmount      int64  `bun:"trade_amount"`
+	MerchantID       int64  `bun:"merchant_id"` // 0 = of nobody's money
+	OutRefundNo      string `bun:"out_refund_no"`
+	Amount           int64  `bun:"amount"`
+	Currency         string `bun:"currency"`
+	FeeReturned      int64  `bun:"fee_returned"`
+	CostReturned     int64  `bun:"cost_returned"`
+	HeldRef          string `bun:"held_ref"` // the entry that held money without an order
+	RequestDigest    string `bun:"request_digest"`
+	NotifyURL        string `bun:"notify_url"`
+	Status           Status `bun:"status"`
+	Version          int64  `bun:"version"`
+	SupplierRefundNo string `bun:"supplier_refund_no"`
+	Reason           string `bun:"reason"`
+	ByRule           bool   `bun:"by_rule"`
+	ApprovalID       int64  `bun:"approval_id"` // 0 = none
+	Adopted          string `bun:"adopted"`     // "" = it is ours
+	FirstCallAt      *int64 `bun:"first_call_at"`
+	LastCallAt       *int64 `bun:"last_call_at"`
+	CreatedAt        int64  `bun:"created_at"`
+	FinishedAt       *int64 `bun:"finished_at"`
+}
+
+// History is one change of a refund's status.
+type History struct {
+	bun.BaseModel `bun:"table:refund_history,alias:rh"`
+
+	ID         int64  `bun:"id,pk"`
+	RefundID   int64  `bun:"refund_id"`
+	Version    int64  `bun:"version"`
+	From       Status `bun:"from_status"`
+	To         Status `bun:"to_status"`
+	Actor      string `bun:"actor"`
+	SourceKind string `bun:"source_kind"` // SourceApproval, SourceCall or SourceCallback; "" = none
+	SourceID   int64  `bun:"source_id"`
+	Detail     string `bun:"detail"`
+	CreatedAt  int64  `bun:"created_at"`
+}
+
+// Kinds of sources of a change.
+const (
+	SourceApproval = "approval"
+	SourceCall     = "call"
+	SourceCallback = "callback"
+)
+
+// Errors of requests. *ExceedsError and *FieldError are others, and those of the ledger.
+var (
+	ErrNotFound = errors.New("no such refund")
+	// ErrConflict: the merchant used an out_refund_no again with other content (409
+	// idempotency_conflict).
+	ErrConflict = errors.New("out_refund_no was used for a refund with other content")
+	// ErrNotRefundable: the order is not paid, or its time for refunds is over (409).
+	ErrNotRefundable = errors.New("the order cannot be refunded: it is not paid, or its time for refunds is over")
+	// ErrStarted: it is ordered at the supplier (409 refund_started).
+	ErrStarted = errors.New("the refund has been ordered at the supplier, and cannot be cancelled")
+	// ErrSupplier: the supplier cannot be used at the moment (503).
+	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
+)
+
+// ExceedsError: more than is left of the payment (409 refund_exceeds).
+type ExceedsError struct{ Refundable int64 }
+
+func (e *ExceedsError) Error() string {
+	return fmt.Sprintf("more than is left of the payment: %d can be refunded (minor units)", e.Refundable)
+}
+
+// FieldError names the field of a request that is wrong, and how to fix it.
+type FieldError struct{ Field, Problem string }
+
+func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
+
+// number is what a refund is called at its supplier: letters and digits, which every kind
+// takes, and never used for anything else.
+func number(id int64) string { return "R" + strconv.FormatInt(id, 10) }
+
+// key is the id as entries name it.
+func (r *Refund) key() string { return strconv.FormatInt(r.ID, 10) }
+
+// Live reports whether the refund takes a part of its payment.
+func (r *Refund) Live() bool {
+	for _, s := range dead {
+		if r.Status == s {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,263 @@
+package refund
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/compensation"
+	"backstop/internal/fund"
+	"backstop/internal/merchant"
+	"backstop/internal/order"
+)
+
+// Request is what a merchant asks for.
+type Request struct {
+	OrderNo     string
+	OutRefundNo string
+	Amount      int64 // minor units of the order's currency
+	Reason      string
+	NotifyURL   string // "" = the order's, else the merchant's
+}
+
+func (r Request) digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %q %q", r.OrderNo, r.Amount, r.Reason, r.NotifyURL))
+	return hex.EncodeToString(sum[:16])
+}
+
+// trade is what a refund gives back.
+type trade struct {
+	attemptID, supplierID, accountID int64
+	reference, tradeNo               string
+	amount                           int64
+	currency                         string
+}
+
+// Ask makes a refund of an order: its money is held at once, so that nothing else can spend
+// it. created is false where the same request was made before. Errors: order.ErrNotFound,
+// ErrConflict, ErrNotRefundable, ErrSupplier, *ExceedsError, *FieldError,
+// ledger.ErrInsufficient.
+func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (r *Refund, created bool, err error) {
+	if req.NotifyURL != "" {
+		if err := m.o.CheckURL(req.NotifyURL); err != nil {
+			return nil, false, &FieldError{"notify_url", err.Error()}
+		}
+	}
+	ask := func(ctx context.Context, tx db.Tx) error {
+		r, created, err = m.ask(ctx, tx, of, req)
+		return err
+	}
+	err = m.o.DB.Tx(ctx, ask)
+	if db.IsUnique(err) { // the same request at this moment
+		err = m.o.DB.Tx(ctx, ask)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	failpoint.Hit("refund_held")
+	return r, created, nil
+}
+
+func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req Request) (*Refund, bool, error) {
+	locked, err := order.ByNos(ctx, tx, m.o.DB, []string{req.OrderNo})
+	if err != nil {
+		return nil, false, err
+	}
+	o := locked[req.OrderNo]
+	if o == nil || o.MerchantID != of.ID {
+		return nil, false, order.ErrNotFound
+	}
+	before, err := one(ctx, tx.NewSelect().Where("rf.merchant_id = ? AND rf.out_refund_no = ?", of.ID, req.OutRefundNo).Where("rf.out_refund_no <> ''"))
+	switch {
+	case err == nil && before.RequestDigest != req.digest():
+		return nil, false, ErrConflict
+	case err == nil:
+		return before, false, nil
+	case !errors.Is(err, ErrNotFound):
+		return nil, false, err
+	}
+	now := m.o.DB.Now()
+	r, err := m.refundOf(ctx, tx, o, req.Amount)
+	if err != nil {
+		return nil, false, err
+	}
+	r.OutRefundNo, r.Reason, r.RequestDigest, r.NotifyURL = req.OutRefundNo, req.Reason, req.digest(), req.NotifyURL
+	if r.NotifyURL == "" {
+		r.NotifyURL = o.NotifyURL
+	}
+	x, limits := m.begin(tx), m.o.Limits(of.ID, o.Currency)
+	if err := x.hold(ctx, r, limits.Overdraft); err != nil {
+		return nil, false, err
+	}
+	// After the account is locked: of two at once the second one sees the first.
+	if r.ByRule, err = m.byRule(ctx, tx, r, limits); err != nil {
+		return nil, false, err
+	}
+	actor := approval.ByMerchant + ":" + of.Code
+	if r.ByRule {
+		r.Status = Approved
+		x.items = append(x.items, m.item(r, compensation.SupplierUnknown, actor))
+	} else {
+		a, err := m.o.Ask(ctx, tx, approval.Request{
+			Action: Action, Object: Object, ObjectID: r.RefundNo, OrderNo: o.OrderNo, MerchantID: of.ID, Merchant: of.Code, Version: r.Version,
+			Amount: r.Amount, Currency: r.Currency, Reason: r.Reason,
+		})
+		if err != nil {
+			return nil, false, err
+		}
+		r.ApprovalID = a.ID
+	}
+	r.CreatedAt = now
+	x.insert(r, actor, "", 0)
+	if err := x.sendPosted(ctx); err != nil {
+		return nil, false, err
+	}
+	failpoint.Hit("refund_holding")
+	return r, true, nil
+}
+
+// refundOf is a new refund of a part of an order that is locked. Errors: ErrNotRefundable,
+// *ExceedsError, *FieldError.
+func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount int64) (*Refund, error) {
+	now := m.o.DB.Now()
+	if o.Status != order.Paid || o.PaidAt == nil || *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() < now {
+		return nil, ErrNotRefundable
+	}
+	p, err := m.paymentOf(ctx, tx, o)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := taken(ctx, tx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	if left := o.PaidAmount - sum; amount > left {
+		return nil, &ExceedsError{max(left, 0)}
+	}
+	if err := m.refundable(p.supplierID); err != nil {
+		return nil, err
+	}
+	r := m.fill(p, amount)
+	r.OrderID, r.OrderNo, r.MerchantID, r.Currency = o.ID, o.OrderNo, o.MerchantID, o.Currency
+	return r, nil
+}
+
+// fill is a new refund of a payment, requested.
+func (m *Machine) fill(p trade, amount int64) *Refund {
+	id := m.o.DB.NewID()
+	return &Refund{
+		ID: id, RefundNo: number(id), AttemptID: p.attemptID, SupplierID: p.supplierID, AccountID: p.accountID, SupplierRef: p.reference, TradeNo: p.tradeNo,
+		TradeAmount: p.amount, Amount: amount, Currency: p.currency, Status: Requested, Version: 1, CreatedAt: m.o.DB.Now(),
+	}
+}
+
+// refundable reports whether a supplier gives money back. Errors: *FieldError, ErrSupplier.
+func (m *Machine) refundable(supplierID int64) error {
+	s, ok := m.o.Settings.Current().Suppliers.ByID(supplierID)
+	switch {
+	case !ok:
+		return ErrSupplier
+	case s.Can().Refunder == nil:
+		return &FieldError{"supplier", "refunds cannot be ordered at the supplier " + s.Code + ": its settings have no keys or addresses for that"}
+	}
+	return nil
+}
+
+// paymentOf is the payment that settled an order. An imported order has no attempt.
+func (m *Machine) paymentOf(ctx context.Context, tx db.Tx, o *order.Order) (trade, error) {
+	var rows []struct {
+		ID, SupplierID, AccountID, Amount int64
+		SupplierRef, SupplierTradeNo      string
+	}
+	err := tx.NewRaw("SELECT id, supplier_id, account_id, amount, supplier_ref, supplier_trade_no FROM payment_attempts WHERE order_id = ? AND status = 'succeeded'", o.ID).Scan(ctx, &rows)
+	if err != nil {
+		return trade{}, fmt.Errorf("find an order's payment: %w", err)
+	}
+	p := trade{supplierID: o.SupplierID, reference: o.OrderNo, tradeNo: o.SupplierTradeNo, amount: o.PaidAmount, currency: o.Currency}
+	if len(rows) > 0 {
+		a := rows[0]
+		p = trade{a.ID, a.SupplierID, a.AccountID, reference(a.SupplierRef), a.SupplierTradeNo, a.Amount, o.Currency}
+		if p.supplierID == 0 {
+			p.supplierID = o.SupplierID
+		}
+	}
+	if p.accountID == 0 {
+		err = tx.NewRaw("SELECT account_id FROM suppliers WHERE id = ?", p.supplierID).Scan(ctx, &p.accountID)
+	}
+	return p, err
+}
+
+// hold posts the entry by which the refund's money cannot be spent otherwise. Errors:
+// ledger.ErrInsufficient.
+func (x *write) hold(ctx context.Context, r *Refund, overdraft int64) error {
+	v, err := x.values(r)
+	if err != nil {
+		return err
+	}
+	return x.m.o.Ledger.Take(ctx, x.tx, x.w, v.From, overdraft, fund.Entries{fund.Entry(fund.RefundHeld, v)})
+}
+
+// byRule reports whether no person is needed: each refund and all of the merchant's day are
+// within its limits.
+func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bool, error) {
+	if r.Amount > l.Auto || r.Amount > l.AutoDay {
+		return false, nil
+	}
+	day := time.UnixMicro(m.o.DB.Now()).In(m.o.Zone)
+	from := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, m.o.Zone).UnixMicro()
+	var sum int64
+	err := tx.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE merchant_id = ? AND currency = ? AND by_rule AND created_at >= ? AND status NOT IN (?, ?)",
+		r.MerchantID, r.Currency, from, Cancelled, Failed).Scan(ctx, &sum)
+	if err != nil {
+		return false, fmt.Errorf("sum a merchant's refunds of today: %w", err)
+	}
+	return sum+r.Amount <= l.AutoDay, nil
+}
+
+// Cancel takes back a refund that is not ordered yet. The same again is answered alike.
+// Errors: ErrNotFound, ErrStarted.
+func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) (r *Refund, err error) {
+	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		seen, err := ByNo(ctx, tx, no)
+		if err == nil && seen.MerchantID != of.ID {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		if seen.ApprovalID != 0 {
+			if err := m.o.Recall(ctx, tx, seen.ApprovalID, of.Code); errors.Is(err, approval.ErrOver) {
+				return ErrStarted
+			} else if err != nil {
+				return err
+			}
+		}
+		var o *order.Order
+		if o, r, err = m.lock(ctx, tx, seen.ID); err != nil || r.Status == Cancelled {
+			return err
+		}
+		if !Moves.Can(r.Status, Cancelled) {
+			return ErrStarted
+		}
+		x := m.begin(tx)
+		if err := x.move(o, change{r: r, to: Cancelled, actor: approval.ByMerchant + ":" + of.Code}); err != nil {
+			return err
+		}
+		return x.send(ctx)
+	})
+	return r, err
+}
+
+// reference is a payment's at the supplier: money beside a settled attempt is stored under
+// one with a suffix.
+func reference(ref string) string {
+	ref, _, _ = strings.Cut(ref, "#")
+	return ref
+}

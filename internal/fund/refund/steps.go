@@ -1,0 +1,75 @@
+package refund
+
+import (
+	"encoding/json"
+	"time"
+
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
+	"backstop/internal/supplier"
+)
+
+// Op is the call of a refund in the payload of its compensation, NoticeOp that of a message
+// about refunds which may be none of ours.
+const (
+	Op       = "refund"
+	NoticeOp = "refund_notice"
+)
+
+// steps are the waits between two questions about a refund; after the last one it is asked
+// daily, and a person must look.
+var steps = []time.Duration{
+	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+}
+
+const (
+	daily = 24 * time.Hour
+	// A supplier whose account with us is short of funds is tried for days: it fills up with
+	// the next payments.
+	shortWait = 30 * time.Minute
+	shortFor  = 72 * time.Hour
+)
+
+// waitAfter is how long to wait after so many tries.
+func waitAfter(tries int64) (d time.Duration, last bool) {
+	if tries > int64(len(steps)) {
+		return daily, true
+	}
+	return steps[max(tries, 1)-1], false
+}
+
+// item is the schedule of a refund's remote step; there is no other.
+func (m *Machine) item(r *Refund, cause compensation.Cause, by string) *compensation.Item {
+	payload, _ := json.Marshal(replaycall.Payload{Supplier: m.supplierName(r.SupplierID), Op: Op, Reference: r.RefundNo, Key: r.RefundNo}) // of texts
+	return &compensation.Item{
+		Kind: compensation.ReplayCall, Cause: cause, SubjectKind: compensation.OfRefund, SubjectID: r.ID, OrderNo: r.OrderNo, MerchantID: r.MerchantID,
+		SupplierID: r.SupplierID, Amount: r.Amount, Currency: r.Currency, Payload: payload, MadeBy: by,
+	}
+}
+
+// supplierName is a supplier's code; "?" where this node has none.
+func (m *Machine) supplierName(id int64) string {
+	if e, ok := m.o.Settings.Current().Suppliers.ByID(id); ok {
+		return e.Code
+	}
+	return "?"
+}
+
+// mayRepeat reports whether a refund that the supplier does not find may be ordered again,
+// and for how long to wait before that is believed. absent: it was never made, and never will
+// be.
+func (m *Machine) mayRepeat(r *Refund, s supplier.Entry) (may bool, early time.Duration, absent bool) {
+	now, can := m.o.DB.Now(), s.Can()
+	if r.LastCallAt != nil {
+		early = time.Duration(*r.LastCallAt-now)*time.Microsecond + s.QueryAfter
+	}
+	repeat := can.RefundRepeat
+	if s.RefundRepeat {
+		repeat = supplier.Forever
+	}
+	if r.FirstCallAt == nil || repeat == supplier.Forever {
+		return true, early, false
+	}
+	over := now-*r.FirstCallAt >= repeat.Microseconds()
+	return !over, early, over && can.RefundAbsent
+}

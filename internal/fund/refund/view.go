@@ -1,0 +1,50 @@
+package refund
+
+import (
+	"backstop/internal/notify"
+)
+
+// View is the refund as merchants and operators see it, in answers and notifications
+// (contract §8). What has no value is null.
+type View struct {
+	RefundNo         string  `json:"refund_no"`
+	OutRefundNo      *string `json:"out_refund_no"`
+	OrderNo          *string `json:"order_no"`
+	Merchant         *string `json:"merchant"`
+	Amount           int64   `json:"amount"`
+	Currency         string  `json:"currency"`
+	FeeReturned      int64   `json:"fee_returned"`
+	Status           string  `json:"status"`
+	SupplierRefundNo *string `json:"supplier_refund_no"`
+	Reason           string  `json:"reason"`
+	CreatedAt        string  `json:"created_at"`
+	FinishedAt       *string `json:"finished_at"`
+	Version          int64   `json:"version"`
+}
+
+// ViewOf views a refund.
+func (m *Machine) ViewOf(r *Refund) View {
+	v := View{
+		RefundNo: r.RefundNo, OutRefundNo: orNull(r.OutRefundNo), OrderNo: orNull(r.OrderNo), Amount: r.Amount, Currency: r.Currency,
+		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: orNull(r.SupplierRefundNo), Reason: r.Reason,
+		CreatedAt: notify.Stamp(r.CreatedAt), Version: r.Version,
+	}
+	if r.MerchantID != 0 {
+		code, err := m.merchantCode(m.o.DB.Read, r.MerchantID)
+		if err == nil {
+			v.Merchant = &code
+		}
+	}
+	if r.FinishedAt != nil {
+		at := notify.Stamp(*r.FinishedAt)
+		v.FinishedAt = &at
+	}
+	return v
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

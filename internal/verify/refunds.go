@@ -1,0 +1,44 @@
+package verify
+
+import (
+	"fmt"
+
+	"backstop/internal/base/moves"
+	"backstop/internal/fund/refund"
+)
+
+// refundEntry counts the entries of one step of a refund, of its amount.
+func refundEntry(step string) string {
+	return "(SELECT count(*) FROM transfers t WHERE t.ref = 'refund:' || CAST(x.id AS TEXT) || ':" + step + "' AND t.amount = x.amount)"
+}
+
+// refundStepClaims: each refund has exactly the entries of its status, each once.
+func refundStepClaims() []claim {
+	const oneIf = " <> CASE WHEN %s THEN 1 ELSE 0 END"
+	ours := "x.adopted = ''"
+	wrong := refundEntry("D") + fmt.Sprintf(oneIf, ours) +
+		" OR " + refundEntry("C") + fmt.Sprintf(oneIf, ours+" AND "+moves.In("x.status", refund.Succeeded, refund.Returned)) +
+		" OR " + refundEntry("R") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Rejected, refund.Cancelled, refund.Failed, refund.Returned)) +
+		" OR " + refundEntry("X") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Returned)) +
+		" OR " + refundEntry("A") + fmt.Sprintf(oneIf, "x.adopted <> ''")
+	return []claim{{
+		table: "refunds", wrong: wrong,
+		what: "'refund ' || x.refund_no || ' is ' || x.status || ', but the ledger has other entries of it'",
+	}}
+}
+
+// refundSumClaims: no payment goes back more than once, and its order says how much did.
+func refundSumClaims() []claim {
+	sum := func(where string) string {
+		return "(SELECT coalesce(sum(r.amount), 0) FROM refunds r WHERE r.order_id = x.order_id AND r.order_id <> 0 AND " + where + ")"
+	}
+	of := func(column string) string {
+		return "(SELECT o." + column + " FROM orders o WHERE o.id = x.order_id)"
+	}
+	return []claim{{
+		table: "refunds", where: "x.order_id <> 0",
+		wrong: sum("NOT "+moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned)) + " > " + of("paid_amount") +
+			" OR " + sum(moves.In("r.status", refund.Succeeded)) + " <> " + of("refunded_amount"),
+		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid less than goes back of it, or says that another sum did'",
+	}}
+}

@@ -1,0 +1,2 @@
+-- What was decided anew since then stays so.
+SELECT 1;
