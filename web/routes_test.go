@@ -60,7 +60,7 @@ var forPersons = []string{
 	"POST /api/v1/admin/exceptions/:id/assign", "POST /api/v1/admin/exceptions/:id/comment",
 	"POST /api/v1/admin/exceptions/:id/propose", "POST /api/v1/admin/orders/:order_no/propose",
 	"POST /api/v1/admin/adjustments", "POST /api/v1/admin/merchants/:code/freeze", "POST /api/v1/admin/merchants/:code/unfreeze",
-	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw",
+	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw", "POST /api/v1/admin/approvals/:id/again",
 }
 
 // Each route that changes something is closed to pages of other sites, which send the person's
