@@ -66,7 +66,7 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 			t.Errorf("after a timeout: %+v", s.Why)
 		}
 		until := d.Now() + 60_000_000
-		exec("INSERT INTO breakers (owner_id, state, cause, failures, open_until, changed_at, updated_at) VALUES (?, 'open', 'failures_in_a_row', 5, ?, ?, ?)", id, until, d.Now(), d.Now())
+		exec("INSERT INTO breakers (owner_id, owner_kind, state, cause, failures, open_until, changed_at, updated_at) VALUES (?, 'supplier', 'open', 'failures_in_a_row', 5, ?, ?, ?)", id, until, d.Now(), d.Now())
 		if s := story(); s.Why.Rule != WhySupplierDown || s.Why.At < until || s.Why.Breaker == nil {
 			t.Errorf("its breaker is open: %+v", s.Why)
 		}

@@ -265,7 +265,7 @@ func TestABrokenRuleOfDecisionsIsFound(t *testing.T) {
 		"state first":  "the state is committed before the effect",
 		"effect first": "the effect is committed before the state",
 	} {
-		broken := paymenttest.FindViolation(t, 4_000_000, stories(mistake, nil, map[string]int{}))
+		broken := paymenttest.FindViolation(t, 40_000_000, stories(mistake, nil, map[string]int{}))
 		t.Logf("%s: %s", what, broken)
 		if broken == "" {
 			t.Errorf("%s, and no invariant breaks", what)
