@@ -125,10 +125,13 @@ func (w *asked) calls(ref string) (ops []string) {
 	return ops
 }
 
-// moved is how often money moved under a reference.
-func (w *asked) moved(supplier, ref string) string {
+// moved is how often money moved under an order's reference.
+func (w *asked) moved(supplier, ref string) string { return w.movedOf(supplier, "orders", ref) }
+
+// movedOf is how often money moved under the number of one of the orders or refunds.
+func (w *asked) movedOf(supplier, what, no string) string {
 	w.t.Helper()
-	resp, err := client.Get("http://" + w.simulator + "/_sim/" + supplier + "/orders/" + ref)
+	resp, err := client.Get("http://" + w.simulator + "/_sim/" + supplier + "/" + what + "/" + no)
 	if err != nil {
 		w.t.Fatal(err)
 	}

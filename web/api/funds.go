@@ -11,6 +11,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -46,7 +47,7 @@ type balanceView struct {
 	Pending   int64  `json:"pending"` // of a later settlement: nothing is settled by days
 	Frozen    int64  `json:"frozen"`
 	Reserved  int64  `json:"reserved"`
-	InTransit int64  `json:"in_transit"`
+	InTransit int64  `json:"in_transit"` // held for refunds without an end
 }
 
 func (s *handlers) balance(c *fiber.Ctx) error {
@@ -59,9 +60,13 @@ func (s *handlers) balance(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	held, err := refund.InTransit(c.UserContext(), s.DB, web.MerchantOf(c).ID)
+	if err != nil {
+		return err
+	}
 	views := make([]balanceView, len(all))
 	for i, b := range all {
-		views[i] = balanceView{Currency: b.Currency, Available: b.Available, Frozen: b.Frozen, Reserved: b.Reserved}
+		views[i] = balanceView{Currency: b.Currency, Available: b.Available, Frozen: b.Frozen, Reserved: b.Reserved, InTransit: held[b.Currency]}
 	}
 	return c.JSON(struct {
 		Items []balanceView `json:"items"`

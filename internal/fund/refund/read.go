@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
 	"backstop/internal/order"
 
 	"github.com/uptrace/bun"
@@ -97,4 +98,23 @@ func taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error)
 		return 0, fmt.Errorf("sum an order's refunds: %w", err)
 	}
 	return sum, nil
+}
+
+// InTransit returns what of a merchant's money is held for refunds that have no end yet, by
+// currency, in minor units.
+func InTransit(ctx context.Context, q bun.IDB, merchantID int64) (map[string]int64, error) {
+	var rows []struct {
+		Currency string
+		Amount   int64
+	}
+	err := q.NewRaw("SELECT currency, CAST(sum(amount) AS BIGINT) AS amount FROM refunds WHERE merchant_id = ? AND held_ref = '' AND "+
+		moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("sum a merchant's open refunds: %w", err)
+	}
+	sums := map[string]int64{}
+	for _, r := range rows {
+		sums[r.Currency] = r.Amount
+	}
+	return sums, nil
 }

@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// refundPoints are the failpoints between a request for a refund and its stored end.
+var refundPoints = []string{"refund_holding", "refund_held", "refund_submitted", "refund_called", "refund_settling", "refund_settled"}
+
+// refundKills is how often the program is killed in all, at these points in turns; a full run
+// has 100 for each point.
+func refundKills() int {
+	if full() {
+		return 100 * len(refundPoints)
+	}
+	return len(refundPoints)
+}
+
+// believeSoon has all suppliers believed after two seconds when they do not find something.
+func (w *asked) believeSoon() {
+	w.t.Helper()
+	declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.apply(regexp.MustCompile(`(?m)^( *)- code: (sim-\w+)$`).ReplaceAllString(string(declared), "$1- query_after: 2s\n$1  refund_repeat: true\n$1  code: $2"))
+}
+
+// paidAt is an order that was paid at a supplier and notified.
+func (w *asked) paidAt(out, supplier string) string {
+	w.t.Helper()
+	no := w.create(out, wish{"supplier": supplier})
+	w.pay(no, `{}`)
+	w.set(supplier, no, map[string]any{"state": "paid", "callback": "none"})
+	w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
+	return no
+}
+
+func refundOf(out string, amount int) string {
+	return fmt.Sprintf(`{"out_refund_no":%q,"amount":%d,"reason":"broken"}`, out, amount)
+}
+
+// refunded waits until a refund has succeeded, and checks that its money moved once.
+func (w *asked) refunded(supplier, refundNo string, most time.Duration) {
+	w.t.Helper()
+	var last answer
+	w.within(most, "refund "+refundNo+" of "+supplier+" succeeds", func() bool {
+		last = w.request(http.MethodGet, "/api/v1/refunds/"+refundNo, apiKey, "")
+		return last.json("status") == "succeeded"
+	})
+	if m := w.movedOf(supplier, "refunds", refundNo); m != "1" {
+		w.t.Errorf("%s: the money of %s moved %s times", supplier, refundNo, m)
+	}
+}
+
+// Each kind of supplier gives a payment back in two parts, by its real protocol; the merchant's
+// order, balance and notifications follow.
+func TestAPaymentIsRefundedInParts(t *testing.T) {
+	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+		w.believeSoon()
+		for _, supplier := range simulated {
+			no := w.paidAt("back-"+supplier, supplier)
+			path := "/api/v1/orders/" + no + "/refunds"
+			first := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 500))
+			if first.status != http.StatusCreated || first.json("amount") != "500" || first.json("order_no") != no {
+				t.Fatalf("%s: %d %s", supplier, first.status, first.body)
+			}
+			if again := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 500)); again.status != http.StatusOK || again.json("refund_no") != first.json("refund_no") {
+				t.Errorf("%s, the same again: %d %s", supplier, again.status, again.body)
+			}
+			if other := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 501)); other.status != http.StatusConflict || other.json("error", "code") != "idempotency_conflict" {
+				t.Errorf("%s, other content: %d %s", supplier, other.status, other.body)
+			}
+			if more := w.request(http.MethodPost, path, apiKey, refundOf("b-"+supplier, 1500)); more.status != http.StatusConflict || more.json("error", "code") != "refund_exceeds" || more.json("error", "refundable") != "1499" {
+				t.Errorf("%s, too much: %d %s", supplier, more.status, more.body)
+			}
+			w.refunded(supplier, first.json("refund_no"), 30*time.Second)
+			w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "refunded_amount": "500", "refund_status": "partial"})
+			rest := w.request(http.MethodPost, path, apiKey, refundOf("b-"+supplier, 1499))
+			w.refunded(supplier, rest.json("refund_no"), 30*time.Second)
+			w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "refunded_amount": "1999", "refund_status": "full"})
+			if late := w.request(http.MethodPost, "/api/v1/refunds/"+rest.json("refund_no")+"/cancel", apiKey, ""); late.status != http.StatusConflict || late.json("error", "code") != "refund_started" {
+				t.Errorf("%s, cancel: %d %s", supplier, late.status, late.body)
+			}
+			for _, refund := range []answer{first, rest} {
+				refundNo := refund.json("refund_no")
+				w.within(10*time.Second, "the merchant is notified of "+refundNo, func() bool {
+					n := 0
+					for _, r := range w.merchant.Requests() {
+						a := answer{body: string(r.Body)}
+						if a.json("type") == "refund.succeeded" && a.json("data", "refund_no") == refundNo {
+							n++
+						}
+					}
+					return n == 1
+				})
+			}
+		}
+		if b := w.request(http.MethodGet, "/api/v1/balance", apiKey, ""); b.json("items", "0", "available") != "0" || b.json("items", "0", "in_transit") != "0" {
+			t.Errorf("all was given back: %s", b.body)
+		}
+		w.books()
+	})
+}
+
+// The program is killed around each step of refunds: the money of each goes back once, and its
+// end is found.
+func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
+	o := askedOptions()
+	o.ownRedis = true
+	each(t, o, func(t *testing.T, w *world) {
+		a := w.simulate()
+		a.believeSoon()
+		from := seed(t)
+		rng := rand.New(rand.NewPCG(from, 1))
+		first := rng.IntN(len(refundPoints))
+		for round := range refundKills() / 2 { // the other half on the other engine
+			point, supplier := refundPoints[(first+round)%len(refundPoints)], simulated[rng.IntN(len(simulated))]
+			w.start(point)
+			no := a.paidAt(fmt.Sprintf("kill-%d", round), supplier)
+			ask := func() (answer, error) {
+				return w.do(http.MethodPost, "/api/v1/orders/"+no+"/refunds", apiKey, nil, refundOf(fmt.Sprintf("r-%d", round), 700))
+			}
+			_, _ = ask() // its answer may be lost
+			w.died()
+			if round%2 == 1 {
+				w.redis.Flush()
+			}
+			w.start("")
+			restarted := time.Now()
+			tr := newTraffic(w)
+			got, ok := tr.insist("refund", ask, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
+			if !ok {
+				t.Fatalf("killed at %s: %v", point, tr.odd)
+			}
+			// The lease of a process that ended is released, a call that may have been made is asked
+			// about after 10 s, and what is not found is ordered again after query_after.
+			a.refunded(supplier, got.json("refund_no"), 45*time.Second)
+			w.wantOrder(no, 5*time.Second, map[string]string{"refunded_amount": "700", "refund_status": "partial"})
+			t.Logf("killed at %s of %s: given back %s after the restart", point, supplier, time.Since(restarted).Round(time.Millisecond))
+			w.books()
+			w.terminate()
+		}
+	})
+}
