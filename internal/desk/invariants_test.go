@@ -86,7 +86,7 @@ func (r *rules) unbooked() string {
 			if what != r.order.trade || amount != r.order.amount {
 				return "the order is paid by another entry: " + e
 			}
-		case "elsewhere":
+		case "elsewhere", "refund":
 			var n int
 			_, _ = fmt.Sscan(what, &n)
 			suspense[r.issues[r.decisions[n-1].object].trade] -= amount

@@ -209,6 +209,11 @@ func (p *program) lines() []string {
 			var id int64
 			_, _ = fmt.Sscan(what, &id)
 			what = fmt.Sprint(number[id])
+		case "refund": // the hold of a refund that nobody orders in a story
+			no, _, _ := strings.Cut(what, ":")
+			var id int64
+			scan(&id, "SELECT approval_id FROM refunds WHERE id = ?", no)
+			what = fmt.Sprint(number[id])
 		}
 		entries = append(entries, fmt.Sprintf("entry %s %s %d", kind, what, e.Amount))
 	}

@@ -136,9 +136,10 @@ func (r *rules) effect(n int, d *decision) {
 		r.pay(x.trade)
 	case desk.Ignore:
 		x.state = exception.Ignored
-	case desk.ResolvedElsewhere:
+	case desk.ResolvedElsewhere, desk.OweBack:
 		if x.held {
-			r.entries = append(r.entries, fmt.Sprintf("elsewhere %d %d", n+1, amountOf(x.trade)))
+			kind := map[string]string{desk.ResolvedElsewhere: "elsewhere", desk.OweBack: "refund"}[d.action]
+			r.entries = append(r.entries, fmt.Sprintf("%s %d %d", kind, n+1, amountOf(x.trade)))
 			r.free(x.trade)
 		}
 	}
