@@ -80,7 +80,7 @@ func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := backstop(t.Context(), "verify")
-	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") || strings.Count(out, "\nI") != 11 {
+	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") || strings.Count(out, "\nI") != 14 {
 		t.Errorf("without the key: exit %d, %s", code, out)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
