@@ -33,6 +33,7 @@ var rowsOf = map[string]string{
 	"callbacks":        "'callback ' || CAST(x.id AS TEXT)",
 	"payment_attempts": "CASE WHEN x.order_id = 0 THEN coalesce(" + holder("'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no") + ", 'trade ' || x.supplier_trade_no) ELSE 'order ' || " + orderNo("x.order_id") + " END",
 	"transfers":        "CASE WHEN x.ref LIKE 'paid:%' THEN coalesce((SELECT 'order ' || o.order_no FROM orders o WHERE o.id = " + paidID + "), 'entry ' || x.ref) ELSE coalesce(" + holder("x.ref") + ", 'entry ' || x.ref) END",
+	"refunds":          "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
 	"approvals":        "'approval apr_' || CAST(x.id AS TEXT)",
 	"exceptions":       "'exception ' || CAST(x.id AS TEXT)",
 }

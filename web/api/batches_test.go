@@ -187,7 +187,7 @@ func TestExceptionsAreRunAgainByABatch(t *testing.T) {
 	h.Nudge = func([]queue.Nudge) {}
 	ids := h.stuck(t, compensation.Dead, 3, nil)
 	if _, err := h.DB.NewRaw("INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at)" +
-		" SELECT id + 1000000000, 'compensation_dead', 'open', CAST(id AS TEXT), amount, currency, '{}', opened_at, opened_at FROM compensations").Exec(t.Context()); err != nil {
+		" SELECT id - 1000000000, 'compensation_dead', 'open', CAST(id AS TEXT), amount, currency, '{}', opened_at, opened_at FROM compensations").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var exceptions []string

@@ -95,16 +95,16 @@ func seed(t *testing.T, d *db.DB) {
 		{
 			ID: 501, Action: "mark_paid", Object: "order", ObjectID: "2026112000000002", OrderNo: "2026112000000002", MerchantID: 1, Version: 1, Amount: 1980, Currency: "JPY",
 			Params: json.RawMessage(`{"amount":1980,"evidence":"the line of the statement","trade_no":"T-77","unverified":true}`), Reason: "the supplier confirmed it by mail " + webtest.Hostile,
-			Evidence: "the line of the statement", Hash: strings.Repeat("0123456789abcdef", 4), Maker: 9001, Second: true, State: approval.Waiting, MadeAt: at(10 * time.Second), ExpiresAt: at(-24 * time.Hour),
+			Evidence: "the line of the statement", Hash: strings.Repeat("0123456789abcdef", 4), Maker: 9001, MakerKind: approval.ByOperator, Second: true, State: approval.Waiting, MadeAt: at(10 * time.Second), ExpiresAt: at(-24 * time.Hour),
 		},
 		{
 			ID: 502, Action: "accept_amount", Object: "exception", ObjectID: strconv.FormatInt(made+501, 10), OrderNo: "2026112000000003", MerchantID: 1, Version: 1, Amount: 12300, Currency: "KWD",
-			Params: json.RawMessage(`{"amount":12300}`), Reason: "agreed with the merchant", Hash: strings.Repeat("fedcba9876543210", 4), Maker: 9001, Alone: true, Second: true, State: approval.Failed, Tries: 1,
+			Params: json.RawMessage(`{"amount":12300}`), Reason: "agreed with the merchant", Hash: strings.Repeat("fedcba9876543210", 4), Maker: 9001, MakerKind: approval.ByOperator, Alone: true, Second: true, State: approval.Failed, Tries: 1,
 			MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Hour)), StartedAt: id(at(time.Hour)), DoneAt: id(at(time.Hour)), Error: "it was changed meanwhile: look again",
 		},
 		{
 			ID: 503, Action: "force_closed", Object: "order", ObjectID: "2026112000000003", OrderNo: "2026112000000003", MerchantID: 1, Version: 1, Amount: 12345, Currency: "KWD",
-			Params: json.RawMessage(`{"evidence":"they closed it"}`), Reason: "closed at the supplier", Hash: strings.Repeat("00", 32), Maker: 9001, Checker: &checker, Checked: "compared with their console", Second: true,
+			Params: json.RawMessage(`{"evidence":"they closed it"}`), Reason: "closed at the supplier", Hash: strings.Repeat("00", 32), Maker: 9001, MakerKind: approval.ByOperator, Checker: &checker, Checked: "compared with their console", Second: true,
 			State: approval.Done, Tries: 1, Result: `{"status":"closed"}`, MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Minute)), StartedAt: id(at(time.Minute)), DoneAt: id(at(time.Minute)),
 		},
 	})
