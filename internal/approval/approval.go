@@ -187,6 +187,8 @@ type Action struct {
 	// Second reports whether a second person is needed; nil = always. params is nil while
 	// offers are listed.
 	Second func(s act.Subject, params any) bool
+	// Always means that `second_person: false` does not apply: nobody decides this alone.
+	Always bool
 	// Evidence means that params.evidence is required: what proves the claim.
 	Evidence bool
 	// Params parses the parameters; nil = the action has none. Errors: *act.FieldError, with a

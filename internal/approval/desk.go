@@ -74,7 +74,7 @@ func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 		if a.Evidence {
 			params["evidence"] = "text"
 		}
-		offers = append(offers, Offer{Action: a.Name, NeedsSecond: a.second(s, nil) && d.waits(s), Params: params})
+		offers = append(offers, Offer{Action: a.Name, NeedsSecond: a.second(s, nil) && d.waits(a, s), Params: params})
 	}
 	return offers
 }
@@ -95,9 +95,9 @@ func (a Action) second(s act.Subject, params any) bool { return a.Second == nil 
 
 // waits reports whether a decision of two people waits for the second one: always, unless
 // `second_person: false` allows this amount to be decided alone.
-func (d *Desk) waits(s act.Subject) bool {
+func (d *Desk) waits(a Action, s act.Subject) bool {
 	rules := d.o.Rules()
-	if rules.SecondPerson {
+	if rules.SecondPerson || a.Always {
 		return true
 	}
 	limit := rules.Above[s.Currency].Amount

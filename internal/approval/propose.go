@@ -230,7 +230,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 	if w.action.OrderNo != nil {
 		a.OrderNo = w.action.OrderNo(s)
 	}
-	waits := a.Second && d.waits(s)
+	waits := a.Second && d.waits(w.action, s)
 	a.Alone = a.Second && !waits
 	if waits {
 		found, err := d.hasChecker(ctx, tx, w.action, maker, w.said.Unverified)

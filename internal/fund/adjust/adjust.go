@@ -65,7 +65,7 @@ func Actions(d *db.DB, l *ledger.Ledger) []approval.Action {
 		{Name: Unfreeze, Object: OfFrozen, Load: a.loadFunds(true), Run: a.unfreeze},
 	}
 	for i := range all {
-		all[i].Propose, all[i].Approve = access.ProposeMoney, access.ApproveMoney
+		all[i].Propose, all[i].Approve, all[i].Always = access.ProposeMoney, access.ApproveMoney, true
 	}
 	return all
 }
