@@ -7,14 +7,14 @@ import (
 	"backstop/internal/ledger"
 )
 
-// whole are values for every name.
+// whole has a value for every name.
 var whole = Values{Supplier: "s1", Merchant: "m1", ID: "7", From: "supplier:x", To: "suspense:y", Amount: 5, Currency: "CNY"}
 
 func TestEveryFactHasOneRowAndAReferenceOfItsOwn(t *testing.T) {
 	facts, refs := map[Fact]bool{}, map[string]Fact{}
 	for _, r := range Table {
 		if facts[r.Fact] {
-			t.Errorf("%s has two rows", r.Fact)
+			t.Errorf("%s has more than one row", r.Fact)
 		}
 		facts[r.Fact] = true
 		e := Entry(r.Fact, whole)
@@ -22,9 +22,9 @@ func TestEveryFactHasOneRowAndAReferenceOfItsOwn(t *testing.T) {
 			t.Errorf("%s makes %+v", r.Fact, e)
 		}
 		if r.Meaning == "" || !strings.HasSuffix(r.Meaning, ".") {
-			t.Errorf("%s: %q is no sentence", r.Fact, r.Meaning)
+			t.Errorf("%s: %q is not a sentence", r.Fact, r.Meaning)
 		}
-		// An approval either freezes or frees.
+		// One approval either freezes or releases.
 		if other, twice := refs[e.Ref]; twice && r.Fact != Unfreeze {
 			t.Errorf("%s and %s have the same reference %q", r.Fact, other, e.Ref)
 		}

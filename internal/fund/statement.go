@@ -15,8 +15,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// FactOf finds the fact that an entry's reference is of, and the {id} in it; false where the
-// table has none. Freeze and Unfreeze share their references: credited says which.
+// FactOf returns the row that an entry's reference belongs to and the {id} in it; false if no
+// row matches. Freeze and Unfreeze have the same reference: credited = it is an Unfreeze.
 func FactOf(ref string, credited bool) (row *Row, id string, ok bool) {
 	suffix := ""
 	for i := range Table {
@@ -40,12 +40,12 @@ func FactOf(ref string, credited bool) (row *Row, id string, ok bool) {
 // Balance is what a merchant has in one currency, in minor units.
 type Balance struct {
 	Currency  string
-	Available int64 // what it may draw
+	Available int64 // what it may spend
 	Frozen    int64
 	Reserved  int64 // for disputes
 }
 
-// Balances are those of a merchant, by currency.
+// Balances returns a merchant's balances, ordered by currency.
 func Balances(ctx context.Context, d *db.DB, merchant string) ([]Balance, error) {
 	own := ledger.MerchantAccount(merchant)
 	accounts, err := ledger.Current(ctx, d, "a.code IN (?)", bun.List([]string{own, own + FrozenPart, own + ReservedPart}))
@@ -76,12 +76,12 @@ const (
 	ReservedPart = ":reserved"
 )
 
-// Statement is one day of a merchant's account in one currency, in minor units.
+// Statement is one page of a merchant's statement in one currency, in minor units.
 type Statement struct {
 	Currency                          string
 	Opening, Closing, Credits, Debits int64
 	Items                             []Item
-	Next                              int64 // the cursor of the next page, 0 = there is none
+	Next                              int64 // cursor of the next page; 0 = this is the last
 }
 
 // Item is one line of a statement.
@@ -90,17 +90,17 @@ type Item struct {
 	At      int64 // Unix µs
 	Kind    Kind
 	Ref     string
-	OrderNo string // "" = it is of no order, or not known
-	Amount  int64  // below zero: taken from the merchant
-	Fee     int64  // of a payment: what was charged for it, in a line of its own
-	Balance int64  // after it
+	OrderNo string // "" = no order, or not known
+	Amount  int64  // negative: debited from the merchant
+	Fee     int64  // charged for a payment; also a line of its own
+	Balance int64  // after this line
 }
 
-// edge is the balance and the sum of credits at an id.
+// edge is an account's balance and total of credits just below an id.
 type edge struct{ Balance, Credits int64 }
 
-// StatementOf reads a page of a merchant's statement from one moment to another, oldest
-// first: what was folded in that time. after is the last id of the page before.
+// StatementOf reads a page of a merchant's statement, oldest first: the lines folded between
+// from and to. after is the last id of the previous page.
 func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from, to time.Time, after int64, limit int) (s Statement, err error) {
 	s.Currency = currency
 	err = d.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
@@ -127,7 +127,7 @@ func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from,
 	return s, err
 }
 
-// before is the account's edge below an id.
+// before returns the account's edge below an id.
 func before(ctx context.Context, q bun.IDB, a *ledger.Account, id int64) (e edge, err error) {
 	err = q.NewRaw("SELECT l.balance, l.credits FROM account_lines AS l WHERE l.account_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT 1", a.ID, id).Scan(ctx, &e)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -183,7 +183,7 @@ func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, low,
 	return s.orders(ctx, q)
 }
 
-// orders replaces the ids of orders by their numbers.
+// orders replaces order ids with order numbers.
 func (s *Statement) orders(ctx context.Context, q bun.IDB) error {
 	var ids []int64
 	for _, it := range s.Items {
@@ -211,11 +211,11 @@ func (s *Statement) orders(ctx context.Context, q bun.IDB) error {
 	return nil
 }
 
-// Day is the time of a calendar day, such as 2026-11-21, in a zone.
+// Day returns the start and the end of a calendar day, such as 2026-11-21, in a time zone.
 func Day(text string, zone *time.Location) (from, to time.Time, err error) {
 	from, err = time.ParseInLocation(time.DateOnly, text, zone)
 	if err != nil {
-		return from, to, fmt.Errorf("use a day such as %s", time.Now().In(zone).Format(time.DateOnly))
+		return from, to, fmt.Errorf("use a date such as %s", time.Now().In(zone).Format(time.DateOnly))
 	}
 	return from, from.AddDate(0, 0, 1), nil
 }

@@ -81,7 +81,7 @@ func TestWrongFeesAndLimitsAreRefused(t *testing.T) {
 	merchantFees := func(list string) string { return "merchants: [{ code: m1, fees: " + list + " }]" }
 	for file, want := range map[string]string{
 		merchantFees(`[{ rate: "1%", min: 5, max: 4 }]`):                         "merchants[0].fees[0].max: 4 is below min",
-		merchantFees(`[{ rate: "100%" }]`):                                       "merchants[0].fees[0].rate: a rate is below 100%",
+		merchantFees(`[{ rate: "100%" }]`):                                       "merchants[0].fees[0].rate: a rate must be below 100%",
 		merchantFees(`[{ rate: "0.00001%" }]`):                                   "merchants[0].fees[0].rate: at most 4 decimals",
 		merchantFees(`[{ rate: 0.6 }]`):                                          "merchants[0].fees[0].rate: use a percentage",
 		merchantFees(`[{ rate: "-1%" }]`):                                        "merchants[0].fees[0].rate: use a percentage",
@@ -92,7 +92,7 @@ func TestWrongFeesAndLimitsAreRefused(t *testing.T) {
 		merchantFees(`[{ supplier: nobody }]`):                                   `merchants[0].fees[0].supplier: there is no supplier "nobody"`,
 		merchantFees(`[{ supplier: "No Code" }]`):                                `merchants[0].fees[0].supplier: "No Code": use the code of a supplier`,
 		`suppliers: [{ code: wx-main, kind: fake, config: { mch_id: 1, key: top-secret }, fees: { min: 2, max: 1 } }]`: "suppliers[0].fees.max: 1 is below min",
-		`suppliers: [{ code: wx-main, kind: fake, config: { mch_id: 1, key: top-secret }, fees: { rate: "12345%" } }]`: "suppliers[0].fees.rate: a rate is below 100%",
+		`suppliers: [{ code: wx-main, kind: fake, config: { mch_id: 1, key: top-secret }, fees: { rate: "12345%" } }]`: "suppliers[0].fees.rate: a rate must be below 100%",
 		`merchants: [{ code: m1, limits: [{ currency: XXX }] }]`:                                                       "merchants[0].limits[0].currency: unknown currency",
 		`merchants: [{ code: m1, limits: [{ refund_auto: 1 }] }]`:                                                      "merchants[0].limits[0].currency: missing",
 		`merchants: [{ code: m1, limits: [{ currency: CNY }, { currency: CNY }] }]`:                                    "merchants[0].limits[1].currency: the same as in",

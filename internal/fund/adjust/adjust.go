@@ -1,5 +1,5 @@
-// Package adjust is what two people decide about money outside of any order: adjustments
-// between accounts, and freezing what a merchant has.
+// Package adjust implements decisions of two people about money that belongs to no order:
+// adjustments between accounts, and freezing a merchant's balance.
 package adjust
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Names of the decisions, and of what they are about.
+// Names of the decisions and of their objects.
 const (
 	Adjust   = "adjust"
 	Freeze   = "freeze"
@@ -31,24 +31,23 @@ const (
 
 	OfAccounts = "accounts" // debit/credit/currency/amount
 	OfFunds    = "funds"    // merchant/currency/amount, or /all
-	OfFrozen   = "frozen"   // the same, of what is frozen
+	OfFrozen   = "frozen"   // the same, for frozen money
 )
 
-// All stands for the whole balance at the moment of the decision.
+// All stands for the whole balance at the time the decision is carried out.
 const All = "all"
 
-// pairs are the kinds of accounts between which two people may move money, from the debited
-// to the credited one.
+// pairs are the allowed adjustments: the kind of the debited account, then of the credited one.
 var pairs = [][2]string{
-	{"bank", "supplier"}, {"supplier", "bank"}, // a supplier's transfer to our bank, and back
-	{"bank", "merchant"}, {"merchant", "bank"}, // paid in or out by hand
+	{"bank", "supplier"}, {"supplier", "bank"}, // transfers between a supplier and our bank
+	{"bank", "merchant"}, {"merchant", "bank"}, // manual deposits and withdrawals
 	{"merchant", "merchant"},                                 // from one merchant to another
-	{"merchant", "income:fees"}, {"income:fees", "merchant"}, // fees that were wrong
-	{"supplier", "cost"}, {"cost", "supplier"}, // costs that were wrong
+	{"merchant", "income:fees"}, {"income:fees", "merchant"}, // corrected fees
+	{"supplier", "cost"}, {"cost", "supplier"}, // corrected costs
 	{"loss", "merchant"}, {"merchant", "loss"}, {"loss", "supplier"}, {"supplier", "loss"}, // write-offs
 }
 
-// Pairs describes the pairs, as in "bank → supplier".
+// Pairs returns the allowed pairs as texts, such as "bank → supplier".
 func Pairs() (texts []string) {
 	for _, p := range pairs {
 		texts = append(texts, p[0]+" → "+p[1])
@@ -56,7 +55,7 @@ func Pairs() (texts []string) {
 	return texts
 }
 
-// Actions are all decisions.
+// Actions returns all decisions.
 func Actions(d *db.DB, l *ledger.Ledger) []approval.Action {
 	a := &actions{d, l}
 	all := []approval.Action{
@@ -75,12 +74,12 @@ type actions struct {
 	ledger *ledger.Ledger
 }
 
-// AccountsID is the id of an adjustment.
+// AccountsID returns the id of an adjustment.
 func AccountsID(debit, credit, currency string, amount int64) string {
 	return strings.Join([]string{debit, credit, currency, strconv.FormatInt(amount, 10)}, "/")
 }
 
-// FundsID is the id of what is frozen or freed of a merchant; amount 0 = all of it.
+// FundsID returns the id of money to freeze or to release; amount 0 = all of it.
 func FundsID(merchant, currency string, amount int64) string {
 	text := All
 	if amount != 0 {
@@ -89,10 +88,11 @@ func FundsID(merchant, currency string, amount int64) string {
 	return strings.Join([]string{merchant, currency, text}, "/")
 }
 
-// movement is what an adjustment moves.
+// movement is the pair of accounts of an adjustment.
 type movement struct{ debit, credit string }
 
-// Check returns what is wrong with an adjustment. Errors: *act.FieldError.
+// Check validates an adjustment and returns the first merchant in it, 0 if there is none.
+// Errors: *act.FieldError.
 func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amount int64) (merchantID int64, err error) {
 	if amount < 1 || amount > money.MaxMinor {
 		return 0, &act.FieldError{Field: "amount", Problem: fmt.Sprintf("use a number from 1 to %d", int64(money.MaxMinor))}
@@ -111,16 +111,16 @@ func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amoun
 		}
 	}
 	if debit == credit || !slices.Contains(pairs, kinds) {
-		return 0, &act.FieldError{Field: "credit", Problem: fmt.Sprintf("no adjustment goes from %s to %s; allowed are %s", debit, credit, strings.Join(Pairs(), ", "))}
+		return 0, &act.FieldError{Field: "credit", Problem: fmt.Sprintf("an adjustment from %s to %s is not allowed; use one of %s", debit, credit, strings.Join(Pairs(), ", "))}
 	}
 	return merchantID, nil
 }
 
-// account finds the kind of an account, and the merchant whose it is. Errors:
+// account returns the kind of an account and, if it is a merchant's, the merchant's id. Errors:
 // *act.FieldError.
 func account(ctx context.Context, q bun.IDB, field, code string) (kind string, merchantID int64, err error) {
 	kind, name, named := strings.Cut(code, ":")
-	unknown := &act.FieldError{Field: field, Problem: fmt.Sprintf("%q is no account of an adjustment: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss", textlimit.Clip(code, maxShown))}
+	unknown := &act.FieldError{Field: field, Problem: fmt.Sprintf("%q cannot be adjusted, or does not exist: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss", textlimit.Clip(code, maxShown))}
 	switch {
 	case code == "income:fees" || code == "loss":
 		return code, 0, nil
@@ -162,7 +162,7 @@ func (a *actions) loadAccounts(ctx context.Context, q bun.IDB, id string) (s act
 	return act.Subject{ID: id, MerchantID: merchant, Amount: amount, Currency: parts[2], Value: movement{parts[0], parts[1]}}, err
 }
 
-// adjust books the movement. It may take a merchant below zero: two people want it so.
+// adjust books the movement. It may take a merchant's balance below zero: two people decided it.
 func (a *actions) adjust(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	m := s.Value.(movement)
 	e := fund.Entry(fund.Adjust, fund.Values{From: m.debit, To: m.credit, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency})
@@ -173,13 +173,13 @@ func (a *actions) adjust(ctx context.Context, tx db.Tx, d approval.Decided, s ac
 	return approval.Ran{Result: map[string]any{"ref": e.Ref}}, w.Exec(ctx)
 }
 
-// funds is what is frozen or freed.
+// funds is the money to freeze or to release.
 type funds struct {
 	merchant string // code
 	all      bool
 }
 
-// loadFunds finds the merchant. "All" has no amount before it is carried out: what there is
+// loadFunds finds the merchant. All has no amount until it is carried out, because the balance
 // changes with every payment.
 func (a *actions) loadFunds(frozen bool) func(context.Context, bun.IDB, string) (act.Subject, error) {
 	return func(ctx context.Context, q bun.IDB, id string) (s act.Subject, err error) {
@@ -226,11 +226,11 @@ func (a *actions) loadFunds(frozen bool) func(context.Context, bun.IDB, string) 
 	}
 }
 
-// ErrFrozen: there is nothing to free.
-var ErrFrozen = errors.New("nothing of this merchant is frozen in that currency")
+// ErrFrozen means that there is nothing to release.
+var ErrFrozen = errors.New("this merchant has nothing frozen in that currency")
 
-// freeze moves what is to be frozen, or what there is of it, and keeps the merchant from
-// drawing. All of nothing is frozen, too: it draws nothing of what comes.
+// freeze moves the amount, or all there is, to the frozen account and stops the merchant from
+// spending. Freezing all of an empty balance counts too: later income cannot be spent either.
 func (a *actions) freeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	w, v := tx.Writes(), a.values(d, s)
 	if _, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant), s, fund.Freeze, &v); err != nil {
@@ -240,7 +240,7 @@ func (a *actions) freeze(ctx context.Context, tx db.Tx, d approval.Decided, s ac
 	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency}}, w.Exec(ctx)
 }
 
-// unfreeze frees money. With the last of it the merchant may draw again.
+// unfreeze releases money. Once nothing is frozen any more the merchant may spend again.
 func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	var open []int64
 	q := tx.NewSelect().Table("freezes").Column("approval_id").Where("merchant_id = ?", s.MerchantID).Where("currency = ?", s.Currency).Where("lifted_at IS NULL")
@@ -261,8 +261,8 @@ func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s 
 	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency, "left": left}}, w.Exec(ctx)
 }
 
-// move takes the amount, or all that is above zero, from an account that stays locked, and
-// returns what is left there. Nothing is booked where there is nothing.
+// move takes the amount, or the whole balance if that was decided, from an account, which stays
+// locked, and returns what is left in it. If there is nothing to take, nothing is booked.
 func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string, s act.Subject, f fund.Fact, v *fund.Values) (left int64, err error) {
 	has, err := a.ledger.Balance(ctx, tx, from, s.Currency)
 	if err != nil {
@@ -281,7 +281,8 @@ func (a *actions) values(d approval.Decided, s act.Subject) fund.Values {
 	return fund.Values{Merchant: s.Value.(funds).merchant, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency}
 }
 
-// Proposal is the proposal of an adjustment, with the amount typed: it was given as a number.
+// Proposal returns the proposal of an adjustment. The amount counts as typed, since the caller
+// gave it as a number.
 func Proposal(by act.Actor, debit, credit, currency string, amount int64, reason, evidence string) (approval.Proposal, error) {
 	params, err := json.Marshal(map[string]string{"evidence": evidence})
 	return approval.Proposal{
@@ -290,7 +291,7 @@ func Proposal(by act.Actor, debit, credit, currency string, amount int64, reason
 	}, err
 }
 
-// FundsProposal is the proposal to freeze or to free; amount 0 = all.
+// FundsProposal returns the proposal to freeze or to release money; amount 0 = all.
 func FundsProposal(by act.Actor, action, object, merchant, currency string, amount int64, reason string) approval.Proposal {
 	return approval.Proposal{
 		Action: action, Object: object, ObjectID: FundsID(merchant, currency, amount), Reason: reason,

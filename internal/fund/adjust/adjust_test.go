@@ -24,7 +24,7 @@ import (
 	"backstop/internal/verify"
 )
 
-// office has two leads, and one order of 1999 that m1 was paid.
+// office has two leads, and one paid order of m1 of 1999.
 type office struct {
 	*paymenttest.Fixture
 	t    *testing.T
@@ -233,7 +233,7 @@ func TestMoneyIsFrozenAndFreed(t *testing.T) {
 	})
 }
 
-// All of nothing keeps a merchant from drawing what comes.
+// Freezing all of an empty balance keeps the merchant from spending what comes in later.
 func TestAMerchantWithoutMoneyIsFrozen(t *testing.T) {
 	o := open(t, dbtest.Default(t))
 	p := freeze(0)
@@ -246,7 +246,7 @@ func TestAMerchantWithoutMoneyIsFrozen(t *testing.T) {
 	o.Want(t, 0, "SELECT count(*) FROM freezes WHERE lifted_at IS NULL")
 }
 
-// Two freezes of what one balance has once: the second fails, and books nothing.
+// Two concurrent freezes of the whole balance: the second fails and books nothing.
 func TestTwoFreezesAtOnceTakeTheBalanceOnce(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)

@@ -37,10 +37,10 @@ func TestFeesOfYuan(t *testing.T) {
 	}
 }
 
-// currencies of all exponents; rules and amounts are minor units of each.
+// currencies has one of each exponent; rules and amounts are in its minor units.
 var currencies = rapid.SampledFrom([]string{"JPY", "CNY", "KWD"})
 
-// amounts are from one minor unit to the greatest, many of them round in major units.
+// amounts draws from one minor unit to the maximum, with many round numbers of major units.
 func amounts(t *rapid.T, name string, least int64) int64 {
 	exponent, err := money.Exponent(currencies.Draw(t, name+" currency"))
 	if err != nil {
@@ -67,7 +67,7 @@ func rules(t *rapid.T) Rule {
 	return r
 }
 
-// exact is the fee by numbers of any size.
+// exact computes the fee with arbitrary precision.
 func exact(r Rule, amount int64) int64 {
 	n := new(big.Int).Mul(big.NewInt(amount), big.NewInt(int64(r.Rate)))
 	n.Add(n, big.NewInt(500_000)).Div(n, big.NewInt(1_000_000)).Add(n, big.NewInt(r.Fixed))
@@ -99,8 +99,8 @@ func TestAFeeIsExact(t *testing.T) {
 	})
 }
 
-// In whatever parts a payment is refunded: what is returned is never more than the fee's
-// share of what is refunded, and all of it in the end.
+// In whatever parts a payment is refunded, the returned fee never exceeds the refunded share of
+// it, and in the end the whole fee is returned.
 func TestReturnedFeesAreWholeInTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		paid := amounts(t, "paid", 1)

@@ -13,21 +13,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Action is the decision about a refund that a merchant asked for, Object what it is about.
+// Action is the decision about a refund that a merchant requested, Object the kind of its object.
 const (
 	Action = "refund"
 	Object = "refund"
 )
 
-// Approval is the decision about a refund above a merchant's limits. Approved, it is ordered;
-// refused, or not decided in time, its money goes back.
+// Approval declares the decision about a refund above a merchant's limits. If approved, the
+// refund is sent to the supplier; if rejected or not decided in time, its money goes back.
 func (m *Machine) Approval() approval.Action {
 	return approval.Action{
 		Name: Action, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney,
 		Load:    m.loadRefund,
 		OrderNo: func(s act.Subject) string { return s.OrderNo },
 		Over:    func(s act.Subject) bool { return s.Prospect == act.Final },
-		// Only what a merchant asked for waits, and that has its proposal already.
+		// Only refunds that merchants requested wait, and they already have their proposals.
 		Offered: func(act.Subject) bool { return false },
 		Run:     m.approved, Free: m.refused,
 	}
@@ -52,7 +52,7 @@ func (m *Machine) loadRefund(ctx context.Context, q bun.IDB, no string) (act.Sub
 	return s, nil
 }
 
-// approved lets the refund be ordered.
+// approved schedules the refund's call to the supplier.
 func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	o, r, err := m.lock(ctx, tx, s.Row)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s 
 	return approval.Ran{Result: map[string]any{"refund_no": r.RefundNo}}, x.send(ctx)
 }
 
-// refused gives the money back of a refund that nobody approved. One that ended otherwise
+// refused returns the money of a refund that was not approved. A refund that has already ended
 // stays as it is.
 func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
 	o, r, err := m.lock(ctx, tx, s.Row)

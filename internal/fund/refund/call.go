@@ -16,12 +16,12 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Subject makes the calls of refunds for compensations: it asks, and orders.
+// Subject makes the supplier calls of refunds for compensations: queries and refund requests.
 func (m *Machine) Subject() replaycall.Subject { return subject{m} }
 
 type subject struct{ m *Machine }
 
-// Ask asks the supplier what became of a refund. One that was never ordered has not arrived.
+// Ask queries the supplier about a refund. One that was never sent cannot have arrived.
 func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payload) (compensation.Result, bool) {
 	m := s.m
 	r, at, result, ok := m.load(ctx, x)
@@ -41,7 +41,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	may, early, absent := m.mayRepeat(r, at)
 	switch {
 	case early > 0:
-		result = m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it, and it is too early to believe that").Again(early))
+		result = m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it yet, and it is too early to rely on that").Again(early))
 	case absent:
 		answer.State = supplier.RefundFailed
 		return m.settle(ctx, x, r, answer, done), true
@@ -56,7 +56,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	return result, true
 }
 
-// MayRepeat reports whether the refund may be ordered, now.
+// MayRepeat reports whether the refund may be sent now, for the first time or again.
 func (s subject) MayRepeat(ctx context.Context, x compensation.Item, _ replaycall.Payload) (bool, error) {
 	r, at, _, ok := s.m.load(ctx, x)
 	if !ok {
@@ -66,15 +66,15 @@ func (s subject) MayRepeat(ctx context.Context, x compensation.Item, _ replaycal
 	return may && (r.FirstCallAt == nil || early <= 0), nil
 }
 
-// Call orders the refund, under its one number and with the same content each time. That it
-// may have been ordered is committed before.
+// Call sends the refund to the supplier, always under the same number and with the same content.
+// Before the call it commits that the refund may have been sent.
 func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Payload) compensation.Result {
 	m := s.m
 	r, at, result, ok := m.load(ctx, x)
 	if !ok {
 		return result
 	}
-	if m.o.Calls.Down(at.ID) { // nothing is sent: it is not ordered yet
+	if m.o.Calls.Down(at.ID) { // nothing is sent, so the refund is not marked as submitted
 		return m.uncalled(ctx, x, r, call.ErrDown)
 	}
 	r, err := m.submit(ctx, r.ID)
@@ -90,8 +90,8 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 	return m.settle(ctx, x, r, answer, done)
 }
 
-// load finds the refund of an item and its supplier; false = the result says why nothing is
-// done.
+// load finds an item's refund and its supplier; false = nothing is to be done, for the reason in
+// the result.
 func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, supplier.Entry, compensation.Result, bool) {
 	r, err := byID(ctx, m.o.DB, x.SubjectID)
 	switch {
@@ -99,7 +99,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 		return nil, supplier.Entry{}, compensation.Died(compensation.Payload, err.Error()), false
 	case err != nil:
 		return nil, supplier.Entry{}, compensation.Failed(err), false
-	// One that succeeded is asked about where the supplier says that it changed.
+	// A refund that succeeded is queried again only if the supplier reports a change.
 	case !Moves.Of(r.Status).Open && (r.Status != Succeeded || x.FromVersion == 0):
 		return nil, supplier.Entry{}, compensation.WasOver("the refund is " + string(r.Status)), false
 	case r.Status == Requested:
@@ -108,12 +108,12 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
 		d, _ := waitAfter(x.Attempts)
-		return nil, at, compensation.Later(compensation.NotAskable, "refunds cannot be ordered at its supplier: look at the supplier's settings").Again(d), false
+		return nil, at, compensation.Later(compensation.NotAskable, "its supplier cannot make refunds: check the supplier's settings").Again(d), false
 	}
 	return r, at, compensation.Result{}, true
 }
 
-// submit writes that the refund may be ordered from now on.
+// submit records, before the call, that the refund may reach the supplier from now on.
 func (m *Machine) submit(ctx context.Context, id int64) (r *Refund, err error) {
 	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var o *order.Order
@@ -158,16 +158,16 @@ func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op cal
 			answer, err = ask(ctx, what)
 			return call.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
 		})
-	if err == nil && answer.State == "" { // the adapter failed
+	if err == nil && answer.State == "" { // a failure of the adapter
 		answer = supplier.RefundAnswer{State: supplier.RefundUnknown}
 	}
 	return answer, done, err
 }
 
-// uncalled is the result of a call that was not made.
+// uncalled returns the result of a call that was not made.
 func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, err error) compensation.Result {
 	if field := (*supplier.FieldError)(nil); errors.As(err, &field) {
-		// It cannot be expressed in the supplier's protocol: nothing was sent, nor ever will be.
+		// The supplier's protocol cannot express it: nothing was or will be sent.
 		return m.settle(ctx, x, r, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
 	}
 	d, _ := waitAfter(x.Attempts)
@@ -177,7 +177,7 @@ func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, 
 	return compensation.Later(compensation.Database, db.ErrorText(err)).Again(d)
 }
 
-// keep stores the end of a call that changes nothing.
+// keep stores a call that changes nothing about the refund.
 func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation.Result) compensation.Result {
 	if err := m.o.Calls.Keep(ctx, done); err != nil {
 		return compensation.Failed(err)
@@ -185,8 +185,8 @@ func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation
 	return result.WithCall(done.ID)
 }
 
-// settle writes what an answer makes of a refund, in one transaction with the end of its
-// call. done is nil where no call was made.
+// settle applies an answer to a refund and stores the finished call in the same transaction.
+// done is nil if no call was made.
 func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, answer supplier.RefundAnswer, done *call.Done) (result compensation.Result) {
 	var committed func()
 	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
@@ -219,7 +219,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 	return result
 }
 
-// decide adds what an answer makes of a refund that is locked.
+// decide adds the changes that an answer causes to a locked refund.
 func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer, done *call.Done) (compensation.Result, error) {
 	c := change{r: r, actor: "supplier:" + x.m.supplierName(r.SupplierID), detail: answer.Word}
 	cause := compensation.SupplierUnknown
@@ -244,7 +244,7 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	}
 	now := x.m.o.DB.Now()
 	switch {
-	case r.Status == Succeeded: // asked again, for the supplier says that something changed
+	case r.Status == Succeeded: // queried again because the supplier reported a change
 		if answer.State == supplier.RefundReturned || answer.State == supplier.RefundFailed {
 			x.stuck(r, "returned", answer.Word)
 			return to(Returned)
@@ -266,12 +266,12 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 			return to(Failed)
 		}
 		x.stuck(r, "short_of_funds", answer.Word)
-		return later("the supplier says that our account there is short of funds", shortWait)
+		return later("the supplier says that our account has insufficient funds", shortWait)
 	case supplier.RefundProcessing:
 		if last {
 			x.stuck(r, "processing", answer.Word)
 		}
-		return later("the supplier is at it", again)
+		return later("the supplier is processing it", again)
 	}
 	if r.Status == Submitted {
 		if _, err := to(Unknown); err != nil {
@@ -280,19 +280,19 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	}
 	if answer.State == supplier.RefundAbnormal {
 		x.stuck(r, "abnormal", answer.Word)
-		return later("the buyer's account cannot take it: end it on the supplier's pages", daily)
+		return later("the buyer's account cannot receive it: finish it in the supplier's back office", daily)
 	}
 	if last {
 		x.stuck(r, "unknown", answer.Word)
 	}
 	text := answer.Reason.Error()
 	if text == "" {
-		text = fmt.Sprintf("the supplier does not say what became of it (%s)", answer.State)
+		text = fmt.Sprintf("the supplier gave no clear answer (%s)", answer.State)
 	}
 	return later(text, again)
 }
 
-// stuck opens the exception of a refund that a person must look at; its hold stays.
+// stuck opens an exception for a refund that needs a person; its money stays held.
 func (x *write) stuck(r *Refund, why, word string) {
 	exception.Open(x.tx, x.w, x.m.o.DB, []*exception.Item{{
 		Kind: exception.RefundFailed, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
@@ -301,7 +301,7 @@ func (x *write) stuck(r *Refund, why, word string) {
 	}})
 }
 
-// causeOf is why a call is made again.
+// causeOf returns the cause of a compensation after a call of this class.
 func causeOf(c supplier.Class) compensation.Cause {
 	switch c {
 	case supplier.ClassRefused:

@@ -11,8 +11,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// fees adds what of the fee and of the cost goes back with a refund that succeeded: of all
-// refunds together never more than was taken, and all of it once all of the payment is back.
+// fees adds the part of the fee and of the cost that is returned with a successful refund. All
+// refunds of an order together never return more than was charged, and return all of it once
+// the whole payment is refunded.
 func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 	if o == nil || o.FeeRule == nil {
 		return nil
@@ -46,12 +47,11 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 	return nil
 }
 
-// rules returns the rules by which an order's merchant and the supplier that was paid were
-// charged.
+// rules returns the rules by which an order's fee and the supplier's cost were charged.
 func (m *Machine) rules(ctx context.Context, q bun.IDB, o *order.Order, supplierID int64) (merchants, suppliers fee.Rule, err error) {
 	now := m.o.Settings.Current()
 	fees := now.Fees
-	if *o.FeeRule > now.Version { // of settings that this node has not read yet
+	if *o.FeeRule > now.Version { // a version of the settings that this node has not loaded yet
 		if fees, err = settings.ReadFees(ctx, q, o.MerchantID, supplierID); err != nil {
 			return fee.Rule{}, fee.Rule{}, err
 		}
@@ -60,8 +60,8 @@ func (m *Machine) rules(ctx context.Context, q bun.IDB, o *order.Order, supplier
 	return fees.At(o.MerchantID, *o.FeeRule).For(code), fees.At(supplierID, *o.FeeRule).For(fee.Any), err
 }
 
-// feesAgain adds the fee that is taken again, for the refund came back. What the supplier
-// does with its cost then is in its next bill.
+// feesAgain charges the returned fee again because the refund was returned. What the supplier
+// does about its cost appears on its next bill.
 func (x *write) feesAgain(r *Refund, v fund.Values) {
 	if r.FeeReturned == 0 {
 		return

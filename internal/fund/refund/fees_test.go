@@ -8,7 +8,7 @@ import (
 	"backstop/internal/fund/fee"
 )
 
-// The fee and the cost go back with the parts of a payment: all of both with the last part,
+// Fee and cost are returned in proportion to the refunded parts: all of both with the last part,
 // and never more.
 func TestFeesGoBackWithTheirPayment(t *testing.T) {
 	each(t, func(k *till) {
@@ -31,11 +31,11 @@ func TestFeesGoBackWithTheirPayment(t *testing.T) {
 				t.Errorf("%s, fee %d, cost %d, want %d and %d", r.Status, r.FeeReturned, r.CostReturned, wantFee, wantCost)
 			}
 		}
-		k.SetFees(t, k.M1.ID, fee.Rules{fee.Any: {Rate: 500_000}}) // a new rule concerns no order of before
+		k.SetFees(t, k.M1.ID, fee.Rules{fee.Any: {Rate: 500_000}}) // a new rule does not apply to earlier orders
 		if err := k.Settings.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k.limit.Overdraft = 100 // what is left of the payment without its fee is less than its rest
+		k.limit.Overdraft = 100 // the balance, reduced by the fee, is below what is left of the payment
 		back(1000, 17, 6)       // floor of 34 × 1000 / 1999, and of 12 × 1000 / 1999
 		back(999, 17, 6)
 		for _, account := range []string{"merchant:m1", "supplier:f1", "refund:f1", "income:fees", "cost:f1"} {

@@ -12,21 +12,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Held is what is given back of money without an order.
+// Held is held money without an order that is to be refunded.
 type Held struct {
 	Exception          *exception.Item
-	Reference, TradeNo string // of the payment, as its message named it
+	Reference, TradeNo string // of the payment, as in its message
 	ApprovalID         int64
 	Actor, Reason      string
 }
 
-// CanOweBack reports whether refunds can be ordered at a supplier.
+// CanOweBack reports whether a supplier can make refunds.
 func (m *Machine) CanOweBack(supplierID int64) bool {
 	return m != nil && m.refundable(supplierID) == nil
 }
 
-// OweBack gives back all that is held for an exception, as an approval has decided: from the
-// suspense, against the payment's own reference. Errors: act.ErrChanged, *FieldError,
+// OweBack refunds all the money held for an exception, as an approval decided: it is taken from
+// suspense, and the refund refers to the payment itself. Errors: act.ErrChanged, *FieldError,
 // ErrSupplier.
 func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error) {
 	x := h.Exception
@@ -57,8 +57,8 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 	return r, w.send(ctx)
 }
 
-// heldAgain gives money without an order back to the exception that it came from, which is
-// open again: somebody has to decide anew.
+// heldAgain returns money without an order to its exception and reopens it: an operator must
+// decide again.
 func (x *write) heldAgain(r *Refund) {
 	if r.HeldRef == "" || r.ApprovalID == 0 {
 		return

@@ -14,13 +14,13 @@ import (
 	"backstop/internal/supplier"
 )
 
-// adoptListed asks for the list of a payment's refunds, and books those that are none of ours
-// by their numbers.
+// adoptListed asks the supplier for the list of a payment's refunds and books those that are
+// not ours, each by its number.
 func (m *Machine) adoptListed(ctx context.Context, x compensation.Item, at supplier.Entry, t told) compensation.Result {
 	again, _ := waitAfter(x.Attempts)
 	lister, ok := at.Can().Refunder.(supplier.RefundLister)
 	if !ok {
-		return compensation.Later(compensation.NotAskable, "the supplier names no refunds any more").Again(daily)
+		return compensation.Later(compensation.NotAskable, "the supplier's settings no longer allow listing refunds").Again(daily)
 	}
 	var list supplier.RefundList
 	done, err := m.o.Calls.Do(ctx, call.Call{To: at, Op: call.RefundQuery, OrderID: t.Order, OrderNo: x.OrderNo, Reference: t.TradeNo},
@@ -52,12 +52,12 @@ func (m *Machine) adoptListed(ctx context.Context, x compensation.Item, at suppl
 	}
 	pending := slices.ContainsFunc(list.All, func(s supplier.RefundSaid) bool { return s.State == supplier.RefundProcessing })
 	if pending {
-		return compensation.Later(compensation.SupplierUnknown, "a refund of the list has no end yet").Again(again).WithCall(done.ID)
+		return compensation.Later(compensation.SupplierUnknown, "a refund on the list is not finished yet").Again(again).WithCall(done.ID)
 	}
-	return compensation.Succeeded(fmt.Sprintf("%d refunds that were made at the supplier were booked", n)).WithCall(done.ID)
+	return compensation.Succeeded(fmt.Sprintf("booked %d refunds that were made at the supplier", n)).WithCall(done.ID)
 }
 
-// adoptSaid books one refund of a list, unless it is known.
+// adoptSaid books one refund from a list, unless it is known.
 func (m *Machine) adoptSaid(ctx context.Context, at supplier.Entry, t told, said supplier.RefundSaid) (n int, err error) {
 	if said.State != supplier.RefundSucceeded {
 		return 0, nil
@@ -69,7 +69,7 @@ func (m *Machine) adoptSaid(ctx context.Context, at supplier.Entry, t told, said
 			return err
 		}
 		if o == nil {
-			return errors.New("the list is of no order")
+			return errors.New("the list belongs to no order")
 		}
 		all, err := OfOrder(ctx, tx, o.ID)
 		if err != nil {
@@ -79,7 +79,7 @@ func (m *Machine) adoptSaid(ctx context.Context, at supplier.Entry, t told, said
 			return said.No != "" && r.RefundNo == said.No || r.SupplierRefundNo != "" && r.SupplierRefundNo == said.SupplierNo
 		}
 		if slices.ContainsFunc(all, ours) {
-			return nil // its own schedule asks about it
+			return nil // its own compensation queries it
 		}
 		one := t
 		one.RefundID, one.Amount, one.Currency = said.SupplierNo, said.Amount, said.Currency

@@ -21,11 +21,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Limits are what a merchant may refund without a person, in minor units of one currency.
+// Limits are what a merchant may refund without approval, in minor units of one currency.
 type Limits struct {
 	Auto      int64 // one refund; 0 = none
-	AutoDay   int64 // all of one day
-	Overdraft int64 // by which its account may be below zero
+	AutoDay   int64 // the total of one day
+	Overdraft int64 // how far its balance may go below zero
 }
 
 // Options of a Machine.
@@ -33,19 +33,20 @@ type Options struct {
 	DB       *db.DB
 	Settings *settings.Store
 	Ledger   *ledger.Ledger
-	Calls    *call.Caller // nil = nothing is ordered here
+	Calls    *call.Caller // nil = this process calls no supplier
 	Nudger   *notify.Nudger
-	Here     *notify.Dispatcher // of this process, nil where it has none
+	Here     *notify.Dispatcher // of this process; nil = none
 	Schedule compensation.Schedule
-	// Nudge has items of compensations run soon; best effort.
+	// Nudge makes compensations run soon; best effort.
 	Nudge func([]queue.Nudge)
-	// Ask proposes a refund to people of the house, and Recall withdraws that.
+	// Ask proposes a refund for approval by operators; Recall withdraws the proposal.
 	Ask    func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
 	Recall func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
-	// CheckURL returns why no notification may be sent to a URL.
+	// CheckURL returns why notifications must not be sent to a URL; nil = they may.
 	CheckURL    func(string) error
 	CallbackURL func(supplier string) string
-	// Limits and Window are a merchant's, Zone is where its day begins.
+	// Limits and Window return a merchant's limits and refund window; its day begins at midnight
+	// in Zone.
 	Limits func(merchantID int64, currency string) Limits
 	Window func(merchantID int64) time.Duration
 	Zone   *time.Location
@@ -63,7 +64,7 @@ func New(o Options) *Machine {
 	return &Machine{o}
 }
 
-// change is one change of a refund that is stored, or a new one.
+// change is one change of a refund's status, or its creation.
 type change struct {
 	r      *Refund
 	to     Status
@@ -73,7 +74,7 @@ type change struct {
 	detail string
 }
 
-// write gathers what one transaction does to refunds, and sends it.
+// write collects what one transaction does to refunds, and sends it.
 type write struct {
 	m       *Machine
 	tx      db.Tx
@@ -85,12 +86,12 @@ type write struct {
 
 func (m *Machine) begin(tx db.Tx) *write { return &write{m: m, tx: tx, w: tx.Writes()} }
 
-// move changes a status, by compare-and-set on what was read. o is the refund's order,
-// locked; nil where it has none.
+// move changes a refund's status by compare-and-set on what was read. o is its order, locked;
+// nil if it has none.
 func (x *write) move(o *order.Order, c change) error {
 	r := c.r
 	if !Moves.Can(r.Status, c.to) {
-		return fmt.Errorf("illegal change of a refund's status: %s from %s to %s", r.RefundNo, r.Status, c.to)
+		return fmt.Errorf("illegal status change of refund %s from %s to %s", r.RefundNo, r.Status, c.to)
 	}
 	now := x.m.o.DB.Now()
 	from, version := r.Status, r.Version
@@ -99,7 +100,7 @@ func (x *write) move(o *order.Order, c change) error {
 		r.FinishedAt = &now
 	}
 	x.note(c, from, now)
-	if err := x.money(o, r, from); err != nil { // sets what of the fees goes back
+	if err := x.money(o, r, from); err != nil { // also sets the returned fees
 		return err
 	}
 	x.w.Guard(x.tx.NewUpdate().Model(r).
@@ -108,7 +109,7 @@ func (x *write) move(o *order.Order, c change) error {
 	return nil
 }
 
-// note adds the row of history.
+// note adds the history row.
 func (x *write) note(c change, from Status, now int64) {
 	x.w.Insert(&[]History{{
 		ID: x.m.o.DB.NewID(), RefundID: c.r.ID, Version: c.r.Version, From: from, To: c.r.Status, Actor: c.actor, SourceKind: c.kind,
@@ -122,7 +123,7 @@ func (x *write) insert(r *Refund, actor, kind string, source int64) {
 	x.note(change{r: r, actor: actor, kind: kind, source: source}, "", r.CreatedAt)
 }
 
-// values are what the entries of a refund are made of.
+// values returns the values for the entries of a refund.
 func (x *write) values(r *Refund) (fund.Values, error) {
 	v := fund.Values{ID: r.key(), Amount: r.Amount, Currency: r.Currency}
 	s, err := x.m.supplierCode(x.tx, r.SupplierID)
@@ -141,8 +142,7 @@ func (x *write) values(r *Refund) (fund.Values, error) {
 	return v, nil
 }
 
-// money adds the entries, the order's figures and the notification of a status that a refund
-// has now.
+// money adds the entries, the order's totals and the notification for the refund's new status.
 func (x *write) money(o *order.Order, r *Refund, from Status) error {
 	v, err := x.values(r)
 	if err != nil {
@@ -173,7 +173,7 @@ func (x *write) money(o *order.Order, r *Refund, from Status) error {
 	return nil
 }
 
-// refunded writes the order's sum, and what it makes of the order.
+// refunded changes the order's refunded total by an amount, and its status accordingly.
 func (x *write) refunded(o *order.Order, by int64) {
 	if o == nil {
 		return
@@ -183,7 +183,7 @@ func (x *write) refunded(o *order.Order, by int64) {
 		by, by, by, o.ID, by), 1)
 }
 
-// tell adds the notification of an end that merchants are told of.
+// tell adds the notification if merchants are notified of this end.
 func (x *write) tell(r *Refund) {
 	kind := map[Status]string{Succeeded: "refund.succeeded", Failed: "refund.failed", Rejected: "refund.failed", Returned: "refund.failed"}[r.Status]
 	if kind == "" || r.MerchantID == 0 {
@@ -206,7 +206,7 @@ func (x *write) send(ctx context.Context) error {
 	return x.sendPosted(ctx)
 }
 
-// sendPosted is send where the entries are posted already.
+// sendPosted is send for entries that are already posted.
 func (x *write) sendPosted(ctx context.Context) error {
 	m := x.m
 	nudges, err := notify.Create(ctx, x.w, m.o.DB, m.o.Here, x.facts)
@@ -228,7 +228,7 @@ func (x *write) sendPosted(ctx context.Context) error {
 	return nil
 }
 
-// nudge has compensations run soon.
+// nudge makes compensations run soon.
 func (m *Machine) nudge(items ...*compensation.Item) {
 	if m.o.Nudge == nil || len(items) == 0 {
 		return
@@ -240,7 +240,7 @@ func (m *Machine) nudge(items ...*compensation.Item) {
 	m.o.Nudge(all)
 }
 
-// supplierCode is almost always in memory.
+// supplierCode returns a supplier's code, nearly always from memory.
 func (m *Machine) supplierCode(q bun.IDB, id int64) (code string, err error) {
 	if e, ok := m.o.Settings.Current().Suppliers.ByID(id); ok {
 		return e.Code, nil

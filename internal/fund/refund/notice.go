@@ -17,22 +17,22 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// told is what a supplier said about a refund, in the payload of a notice.
+// told is what a supplier reported about a refund, as stored in the payload of a notice.
 type told struct {
-	Order    int64  `json:"order,omitempty"` // its id; 0 = money without an order
+	Order    int64  `json:"order,omitempty"` // order id; 0 = money without an order
 	TradeNo  string `json:"trade_no"`
 	RefundID string `json:"refund_id,omitempty"` // the supplier's number of the refund
-	Event    string `json:"event"`               // its replay key: what is unique where there is no number
+	Event    string `json:"event"`               // replay key of the message: identifies it if there is no number
 	Amount   int64  `json:"amount"`
 	Currency string `json:"currency"`
-	Sum      bool   `json:"sum,omitempty"`  // Amount is the sum of all of the payment's refunds
-	List     bool   `json:"list,omitempty"` // the supplier names them: it is asked for the list
-	Held     string `json:"held,omitempty"` // the entry that holds money without an order
+	Sum      bool   `json:"sum,omitempty"`  // Amount is the total of all refunds of the payment
+	List     bool   `json:"list,omitempty"` // the supplier can list the payment's refunds, so ask it
+	Held     string `json:"held,omitempty"` // ref of the entry that holds money without an order
 }
 
-// Match finds the refunds that a message is about: by our number or the supplier's, else,
-// where it tells the sum of a payment's refunds, by what is new in it. What may be about a
-// refund that somebody made at the supplier itself is noted, and looked at right after.
+// Match finds the refunds that a message is about: by our number or the supplier's or, if the
+// message gives the total of a payment's refunds, by the increase. A message that may be about a
+// refund made directly at the supplier is noted and processed right afterwards.
 func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (payment.RefundMatch, func(*db.Writes), error) {
 	c := n.Content
 	back := c.Status == supplier.Refunded || c.Status == supplier.Closed && c.Reverses
@@ -45,7 +45,7 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 		case r.Status == Succeeded, !back:
 			return payment.RefundKnown, nil, nil
 		}
-		// It was given up, and its money went all the same: as one that was made elsewhere.
+		// It had ended, but the money moved anyway: treat it as made elsewhere.
 	}
 	if !back {
 		return payment.NoRefund, nil, nil
@@ -81,12 +81,12 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 		_, t.List = n.Supplier.Can().Refunder.(supplier.RefundLister)
 	}
 	if n.Order.Status != order.Paid || n.Order.SupplierTradeNo != c.TradeNo {
-		return payment.NoRefund, nil, nil // of surplus money, or of none that we know: people decide
+		return payment.NoRefund, nil, nil // of surplus money or an unknown payment: operators decide
 	}
 	return payment.NoRefund, m.notice(n, t), nil
 }
 
-// numbered finds the refund that a message names; nil = none of ours.
+// numbered finds the refund whose number is in a message; nil = none of ours.
 func (m *Machine) numbered(ctx context.Context, tx db.Tx, n payment.RefundNotice) (*Refund, error) {
 	c := n.Content
 	if c.RefundNo == "" && c.RefundID == "" {
@@ -100,7 +100,7 @@ func (m *Machine) numbered(ctx context.Context, tx db.Tx, n payment.RefundNotice
 	return r, err
 }
 
-// sumOf is what has gone back of a payment, and the refunds that may go still.
+// sumOf returns how much of a payment has been refunded, and the refunds that are still open.
 func sumOf(all []*Refund) (sum int64, open []*Refund) {
 	for _, r := range all {
 		switch r.Status {
@@ -113,8 +113,8 @@ func sumOf(all []*Refund) (sum int64, open []*Refund) {
 	return sum, open
 }
 
-// askAbout has the supplier asked about a refund now. A question about one that succeeded is
-// an item of its own.
+// askAbout schedules a query of the supplier about a refund now. For a refund that succeeded
+// this is a new compensation.
 func (m *Machine) askAbout(r *Refund) func(*db.Writes) {
 	return func(w *db.Writes) {
 		x := m.item(r, compensation.SupplierUnknown, "callback")
@@ -126,10 +126,10 @@ func (m *Machine) askAbout(r *Refund) func(*db.Writes) {
 	}
 }
 
-// notice has what a supplier said looked at in a transaction of its own.
+// notice schedules the processing of a supplier's report in a transaction of its own.
 func (m *Machine) notice(n payment.RefundNotice, t told) func(*db.Writes) {
 	return func(w *db.Writes) {
-		params, _ := json.Marshal(t) // of texts and numbers
+		params, _ := json.Marshal(t) // strings, numbers and flags only: cannot fail
 		payload, _ := json.Marshal(replaycall.Payload{Supplier: n.Supplier.Code, Op: NoticeOp, Reference: t.TradeNo, Params: params})
 		x := &compensation.Item{
 			Kind: compensation.ReplayCall, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfRefundNotice, SubjectID: m.o.DB.NewID(),
@@ -147,12 +147,12 @@ func (m *Machine) notice(n payment.RefundNotice, t told) func(*db.Writes) {
 	}
 }
 
-// Notices looks at what suppliers said about refunds.
+// Notices processes what suppliers reported about refunds.
 func (m *Machine) Notices() replaycall.Subject { return notices{m} }
 
 type notices struct{ m *Machine }
 
-// Ask adopts the refunds that were made at the supplier itself.
+// Ask books refunds that were made directly at the supplier.
 func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payload) (compensation.Result, bool) {
 	var t told
 	if err := compensation.ReadPayload(p.Params, &t); err != nil {
@@ -171,22 +171,22 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 		return compensation.Failed(err), true
 	case wait:
 		d, _ := waitAfter(x.Attempts)
-		return compensation.Later(compensation.SupplierUnknown, "a refund of ours that may be meant has no end yet").Again(d), true
+		return compensation.Later(compensation.SupplierUnknown, "it may be about an open refund of ours: waiting until that ends").Again(d), true
 	}
-	return compensation.Succeeded(fmt.Sprintf("%d refunds that were made at the supplier were booked", n)), true
+	return compensation.Succeeded(fmt.Sprintf("booked %d refunds that were made at the supplier", n)), true
 }
 
-// MayRepeat is never asked: a notice orders nothing.
+// MayRepeat is always false: a notice makes no call.
 func (notices) MayRepeat(context.Context, compensation.Item, replaycall.Payload) (bool, error) {
 	return false, nil
 }
 
-// Call is never made.
+// Call is never used.
 func (notices) Call(context.Context, compensation.Item, replaycall.Payload) compensation.Result {
-	return compensation.Died(compensation.Payload, "a notice orders nothing")
+	return compensation.Died(compensation.Payload, "a notice makes no call")
 }
 
-// adopt books what one message says. wait = an open refund of ours may be what it is about.
+// adopt books the refund that one message reports. wait = it may be about an open refund of ours.
 func (m *Machine) adopt(ctx context.Context, at supplier.Entry, t told) (n int, wait bool, err error) {
 	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		n, wait = 0, false
@@ -217,14 +217,14 @@ func (m *Machine) adopt(ctx context.Context, at supplier.Entry, t told) (n int, 
 		n, err = m.adoptOne(ctx, tx, o, at, t, key, amount)
 		return err
 	})
-	if db.IsUnique(err) { // another message about it was booked at this moment
+	if db.IsUnique(err) { // another message about it was booked concurrently
 		return 0, false, nil
 	}
 	return n, wait, err
 }
 
-// adoptOne books one refund of an order that somebody made at the supplier. More than is left
-// of the payment is left to people.
+// adoptOne books one refund of an order that was made at the supplier. If it exceeds what is
+// left of the payment, operators decide.
 func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at supplier.Entry, t told, key string, amount int64) (int, error) {
 	var known int
 	if err := tx.NewRaw("SELECT count(*) FROM refunds WHERE account_id = ? AND adopted = ? AND adopted <> ''", at.AccountID, key).Scan(ctx, &known); err != nil || known > 0 {
@@ -243,8 +243,8 @@ func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at sup
 	return 1, m.begin(tx).adopted(ctx, o, r, at, t, key)
 }
 
-// adoptHeld books a refund of all of the money that is held without an order. A part of it is
-// left to people.
+// adoptHeld books a refund of all the money held for a payment without an order. If only a part
+// was refunded, operators decide.
 func (m *Machine) adoptHeld(ctx context.Context, tx db.Tx, at supplier.Entry, t told) (int, error) {
 	h, err := m.heldOf(ctx, tx, t.Held)
 	if err != nil || h == nil || h.Amount != t.Amount || h.Currency != t.Currency {
@@ -258,7 +258,7 @@ func (m *Machine) adoptHeld(ctx context.Context, tx db.Tx, at supplier.Entry, t 
 	return 1, m.begin(tx).adopted(ctx, nil, r, at, t, "held:"+t.Held)
 }
 
-// adopted writes a refund that is over already.
+// adopted writes a refund that has already succeeded.
 func (x *write) adopted(ctx context.Context, o *order.Order, r *Refund, at supplier.Entry, t told, key string) error {
 	now := x.m.o.DB.Now()
 	r.Status, r.Adopted, r.SupplierRefundNo, r.FinishedAt, r.Reason = Succeeded, key, t.RefundID, &now, "made at the supplier"
@@ -273,10 +273,11 @@ func (x *write) adopted(ctx context.Context, o *order.Order, r *Refund, at suppl
 type heldMoney struct {
 	Amount   int64
 	Currency string
-	Account  string // of the suspense
+	Account  string // suspense account
 }
 
-// heldOf is what an entry holds, as long as an exception names it; nil = nothing any more.
+// heldOf returns the money that an entry holds, as long as an exception names the entry; nil =
+// nothing is held any more.
 func (m *Machine) heldOf(ctx context.Context, q bun.IDB, ref string) (*heldMoney, error) {
 	var rows []heldMoney
 	err := q.NewRaw("SELECT t.amount, t.currency, c.code AS account FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ?"+
@@ -290,8 +291,8 @@ func (m *Machine) heldOf(ctx context.Context, q bun.IDB, ref string) (*heldMoney
 	return &rows[0], nil
 }
 
-// free takes an entry from the exceptions that name it: from now on the refund has its money.
-// Of two at once, one is stale.
+// free removes an entry from the exceptions that name it: its money now belongs to the refund.
+// Of two concurrent calls, one fails as stale.
 func (m *Machine) free(ctx context.Context, tx db.Tx, ref string) error {
 	res, err := tx.NewRaw("UPDATE exceptions SET held_ref = '' WHERE held_ref = ? AND held_ref <> ''", ref).Exec(ctx)
 	if err != nil {

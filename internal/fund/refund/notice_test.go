@@ -11,7 +11,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// says is a callback of f1 about a refund of an order; change what you need.
+// says sends a callback from f1 about a refund of an order, as modified by change.
 func (k *till) says(o *order.Order, event string, amount int64, change func(*supplier.Callback)) payment.Outcome {
 	k.t.Helper()
 	m := k.Callback(o.OrderNo, "T-"+o.OrderNo, amount)
@@ -27,7 +27,7 @@ func (k *till) says(o *order.Order, event string, amount int64, change func(*sup
 	return out
 }
 
-// notices runs what was noted.
+// notices processes the noted messages.
 func (k *till) notices() {
 	k.t.Helper()
 	var items []compensation.Item
@@ -64,7 +64,7 @@ func TestACallbackAboutOurRefundHasItAskedAboutNow(t *testing.T) {
 		if out := k.says(o, "e2", 700, func(c *supplier.Callback) { c.RefundNo = r.RefundNo }); out.Name != payment.Repeat {
 			t.Errorf("after it: %+v", out)
 		}
-		// It fails after its success: the money is back.
+		// It fails after it had succeeded: the money is back.
 		k.fake.SetRefund(r.RefundNo, supplier.RefundFailed)
 		k.says(o, "e3", 700, func(c *supplier.Callback) {
 			c.Status, c.RawStatus, c.RefundNo = supplier.Unknown, "refund.failed", r.RefundNo
@@ -77,7 +77,7 @@ func TestACallbackAboutOurRefundHasItAskedAboutNow(t *testing.T) {
 	})
 }
 
-// Somebody refunds in the supplier's back office.
+// A refund is made in the supplier's back office.
 func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
 	each(t, func(k *till) {
 		o := k.paid()
@@ -90,13 +90,13 @@ func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
 		k.Want(t, 300, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
 		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund'")
 		k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'refund.succeeded'")
-		// More than is left is left to people.
+		// More than is left of the payment: operators decide.
 		k.says(o, "e-more", 1999, func(c *supplier.Callback) { c.RefundID = "SR-10" })
 		k.notices()
 		k.balances("more than is left", 1699, 0, -1699)
 		k.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund'")
 
-		// The rest can still be refunded, and no more.
+		// The rest can still be refunded, but no more.
 		if r := k.asked(o, 1699); k.run(r).Class != compensation.OK {
 			t.Error("the rest cannot be refunded")
 		}
@@ -105,7 +105,7 @@ func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
 	})
 }
 
-// A supplier tells the sum of a payment's refunds.
+// Messages that only contain the total of a payment's refunds.
 func TestSumsAreMatched(t *testing.T) {
 	each(t, func(k *till) {
 		sum := func(o *order.Order, amount int64) payment.Outcome {
@@ -128,14 +128,14 @@ func TestSumsAreMatched(t *testing.T) {
 		k.Want(t, 0, "SELECT count(*) FROM compensations WHERE subject_kind = 'refund_notice'")
 		k.fake.SetRefund(second.RefundNo, supplier.RefundSucceeded)
 		k.run(second)
-		// Greater, with none open: somebody refunded elsewhere.
+		// A higher total with no open refund: it was made elsewhere.
 		sum(o, 1200)
 		k.notices()
 		k.balances("sums", 799, 0, -799)
 		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted <> '' AND amount = 300")
 		k.Want(t, 1200, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
 
-		// Greater than the open one: which it was is known once that has an end.
+		// More than the open refund: which one it was is known once that has ended.
 		third := k.asked(o, 200)
 		k.fake.SetRefund(third.RefundNo, supplier.RefundProcessing)
 		k.run(third)
@@ -150,7 +150,7 @@ func TestSumsAreMatched(t *testing.T) {
 	})
 }
 
-// Money without an order goes back at the supplier: it leaves the suspense.
+// Money without an order is refunded at the supplier: it leaves suspense.
 func TestHeldMoneyThatWentBackLeavesTheSuspense(t *testing.T) {
 	each(t, func(k *till) {
 		m := k.Callback("nobody-1", "T-lost", 1999)

@@ -34,7 +34,7 @@ func one(ctx context.Context, q *bun.SelectQuery) (*Refund, error) {
 	return r, nil
 }
 
-// maxOfOrder bounds what is read of one order's refunds.
+// maxOfOrder bounds how many refunds of one order are read.
 const maxOfOrder = 1000
 
 // OfOrder reads an order's refunds, oldest first.
@@ -61,8 +61,8 @@ func HistoryOf(ctx context.Context, q bun.IDB, ids []int64) ([]History, error) {
 	return all, nil
 }
 
-// lock reads a refund for a change, its order first: that is the order of locks. The order is
-// nil where the refund has none.
+// lock locks and reads a refund for a change, after its order, as the order of locks requires.
+// The order is nil if the refund has none.
 func (m *Machine) lock(ctx context.Context, tx db.Tx, id int64) (*order.Order, *Refund, error) {
 	r, err := byID(ctx, tx, id)
 	if err != nil {
@@ -90,8 +90,8 @@ func (m *Machine) lockOrder(ctx context.Context, tx db.Tx, id int64) (*order.Ord
 	return found[id], nil
 }
 
-// taken is how much of an order's payment its refunds take: all but those that failed, were
-// rejected, cancelled or came back.
+// taken returns how much of an order's payment its refunds use up: all of them except those
+// that failed or were rejected, cancelled or returned.
 func taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
 	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND status NOT IN (?)", orderID, bun.List(dead)).Scan(ctx, &sum)
 	if err != nil {
@@ -100,8 +100,8 @@ func taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error)
 	return sum, nil
 }
 
-// InTransit returns what of a merchant's money is held for refunds that have no end yet, by
-// currency, in minor units.
+// InTransit returns how much of a merchant's money is held for open refunds, by currency, in
+// minor units.
 func InTransit(ctx context.Context, q bun.IDB, merchantID int64) (map[string]int64, error) {
 	var rows []struct {
 		Currency string

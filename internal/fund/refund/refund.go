@@ -1,7 +1,7 @@
-// Package refund gives payments back: a machine of stored steps that never pays twice and
-// never forgets. The money of a refund is held from the request on; only a listed final word
-// of the supplier, or its success, moves it on. What is unknown keeps the hold and is asked
-// about under the same number.
+// Package refund implements refunds as a state machine whose steps are all stored, so that no
+// refund is paid twice or lost. A refund's money is held from the request on; only success, or
+// a supplier status that is listed as final, moves it on. While the outcome is unknown the money
+// stays held, and the supplier is queried under the same number.
 package refund
 
 import (
@@ -30,25 +30,25 @@ const (
 	Returned  Status = "returned"
 )
 
-// Moves is every legal change of a refund's status. Nothing else may write the column.
+// Moves lists every legal change of a refund's status. Nothing else may write the column.
 var Moves = moves.Table[Status]{
 	Noun: "Refund", Column: "refunds.status",
 	About: "Money on its way back to a buyer, held until the supplier has decided. Each change is a compare-and-set on status and version under the lock of the order, " +
 		"with its history, its entries (`refund:<id>:…`) and its notification in the same transaction.",
 	Rows: []moves.Row[Status]{
-		{Status: Requested, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled}, Meaning: "Asked for, its money is held; two people decide."},
-		{Status: Approved, Initial: true, Open: true, To: []Status{Submitted, Cancelled, Failed}, Meaning: "To be ordered at the supplier: approved, or small enough by the merchant's limits."},
-		{Status: Rejected, Meaning: "Refused, or nobody approved it in time; the money is back."},
-		{Status: Cancelled, Meaning: "The merchant took it back before it was ordered; the money is back."},
-		{Status: Submitted, Open: true, To: []Status{Unknown, Succeeded, Failed}, Meaning: "Ordered, or about to be: the supplier may pay."},
-		{Status: Unknown, Open: true, To: []Status{Succeeded, Failed}, Meaning: "No clear answer: the money stays held, and the supplier is asked by the same number."},
-		{Status: Succeeded, Initial: true, To: []Status{Returned}, Meaning: "The supplier paid it. One that was made at the supplier itself begins here."},
-		{Status: Failed, Meaning: "A listed final word of the supplier: not made, and never will be; the money is back. Another try is a new refund."},
-		{Status: Returned, Meaning: "It succeeded, and its money came back after that."},
+		{Status: Requested, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled}, Meaning: "Requested, and its money is held; waiting for two people's decision."},
+		{Status: Approved, Initial: true, Open: true, To: []Status{Submitted, Cancelled, Failed}, Meaning: "To be sent to the supplier: approved, or within the merchant's limits."},
+		{Status: Rejected, Meaning: "Rejected, or not approved in time; its money is back."},
+		{Status: Cancelled, Meaning: "The merchant cancelled it before it was sent to the supplier; its money is back."},
+		{Status: Submitted, Open: true, To: []Status{Unknown, Succeeded, Failed}, Meaning: "Sent to the supplier, or about to be: the supplier may pay it."},
+		{Status: Unknown, Open: true, To: []Status{Succeeded, Failed}, Meaning: "No clear answer: its money stays held, and the supplier is queried under the same number."},
+		{Status: Succeeded, Initial: true, To: []Status{Returned}, Meaning: "The supplier paid it. A refund made directly at the supplier starts here."},
+		{Status: Failed, Meaning: "The supplier's status is listed as final: it was not made and never will be; its money is back. Another try is a new refund."},
+		{Status: Returned, Meaning: "It succeeded, but its money came back later."},
 	},
 }
 
-// dead are the statuses of refunds that take nothing of their payment.
+// dead are the statuses of refunds that use up nothing of their payment.
 var dead = []Status{Rejected, Cancelled, Failed, Returned}
 
 // Refund is one refund. Moments are Unix microseconds by the database's clock, amounts minor
@@ -66,13 +66,13 @@ type Refund struct {
 	SupplierRef      string `bun:"supplier_ref"`
 	TradeNo          string `bun:"trade_no"`
 	TradeAmount      int64  `bun:"trade_amount"`
-	MerchantID       int64  `bun:"merchant_id"` // 0 = of nobody's money
+	MerchantID       int64  `bun:"merchant_id"` // 0 = money without a merchant
 	OutRefundNo      string `bun:"out_refund_no"`
 	Amount           int64  `bun:"amount"`
 	Currency         string `bun:"currency"`
 	FeeReturned      int64  `bun:"fee_returned"`
 	CostReturned     int64  `bun:"cost_returned"`
-	HeldRef          string `bun:"held_ref"` // the entry that held money without an order
+	HeldRef          string `bun:"held_ref"` // ref of the entry that held money without an order
 	RequestDigest    string `bun:"request_digest"`
 	NotifyURL        string `bun:"notify_url"`
 	Status           Status `bun:"status"`
@@ -81,7 +81,7 @@ type Refund struct {
 	Reason           string `bun:"reason"`
 	ByRule           bool   `bun:"by_rule"`
 	ApprovalID       int64  `bun:"approval_id"` // 0 = none
-	Adopted          string `bun:"adopted"`     // "" = it is ours
+	Adopted          string `bun:"adopted"`     // "" = made by Backstop, not at the supplier
 	FirstCallAt      *int64 `bun:"first_call_at"`
 	LastCallAt       *int64 `bun:"last_call_at"`
 	CreatedAt        int64  `bun:"created_at"`
@@ -111,25 +111,25 @@ const (
 	SourceCallback = "callback"
 )
 
-// Errors of requests. *ExceedsError and *FieldError are others, and those of the ledger.
+// Errors of requests, besides *ExceedsError, *FieldError and those of the ledger.
 var (
 	ErrNotFound = errors.New("no such refund")
-	// ErrConflict: the merchant used an out_refund_no again with other content (409
+	// ErrConflict means that the merchant reused an out_refund_no with different content (409
 	// idempotency_conflict).
-	ErrConflict = errors.New("out_refund_no was used for a refund with other content")
-	// ErrNotRefundable: the order is not paid, or its time for refunds is over (409).
-	ErrNotRefundable = errors.New("the order cannot be refunded: it is not paid, or its time for refunds is over")
-	// ErrStarted: it is ordered at the supplier (409 refund_started).
-	ErrStarted = errors.New("the refund has been ordered at the supplier, and cannot be cancelled")
-	// ErrSupplier: the supplier cannot be used at the moment (503).
-	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again")
+	ErrConflict = errors.New("out_refund_no was already used for a refund with different content: use a new one")
+	// ErrNotRefundable means that the order is not paid or its refund window is over (409).
+	ErrNotRefundable = errors.New("the order cannot be refunded: it is not paid, or its refund window is over")
+	// ErrStarted means that the refund may have reached the supplier (409 refund_started).
+	ErrStarted = errors.New("the refund has been sent to the supplier and cannot be cancelled")
+	// ErrSupplier means that the supplier cannot be used at the moment (503).
+	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again later")
 )
 
-// ExceedsError: more than is left of the payment (409 refund_exceeds).
+// ExceedsError means that the refund exceeds what is left of the payment (409 refund_exceeds).
 type ExceedsError struct{ Refundable int64 }
 
 func (e *ExceedsError) Error() string {
-	return fmt.Sprintf("more than is left of the payment: %d can be refunded (minor units)", e.Refundable)
+	return fmt.Sprintf("the amount exceeds what is left of the payment: at most %d can be refunded (minor units)", e.Refundable)
 }
 
 // FieldError names the field of a request that is wrong, and how to fix it.
@@ -137,14 +137,14 @@ type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
 
-// number is what a refund is called at its supplier: letters and digits, which every kind
-// takes, and never used for anything else.
+// number returns a refund's number at its supplier: only letters and digits, which every kind
+// accepts, and never reused.
 func number(id int64) string { return "R" + strconv.FormatInt(id, 10) }
 
-// key is the id as entries name it.
+// key returns the id as entries use it.
 func (r *Refund) key() string { return strconv.FormatInt(r.ID, 10) }
 
-// Live reports whether the refund takes a part of its payment.
+// Live reports whether the refund uses up a part of its payment.
 func (r *Refund) Live() bool {
 	for _, s := range dead {
 		if r.Status == s {

@@ -30,7 +30,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// till is a machine with orders, a supplier and people.
+// till is a refund machine with orders, a supplier and operators.
 type till struct {
 	*paymenttest.Fixture
 	t     *testing.T
@@ -83,7 +83,7 @@ func newTill(t *testing.T, d *db.DB) *till {
 	return k
 }
 
-// paid is an order of 1999 of m1 at f1 that is paid.
+// paid returns a paid order of m1 of 1999 at f1.
 func (k *till) paid() *order.Order {
 	k.t.Helper()
 	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{OutTradeNo: k.Out(), Amount: 1999, Currency: "CNY", Supplier: "f1"})
@@ -132,7 +132,7 @@ func (k *till) reload(r *Refund) *Refund {
 	return got
 }
 
-// run runs the refund's open compensation once, as the runner does, and writes its end.
+// run runs the refund's open compensation once and writes its result, as the runner does.
 func (k *till) run(r *Refund) compensation.Result {
 	k.t.Helper()
 	return k.runWith(k.m, r)
@@ -162,13 +162,13 @@ func (k *till) exec(query string, args ...any) {
 	}
 }
 
-// later lets time pass for a refund: its calls were made so much earlier.
+// later lets time pass for a refund by dating its calls back.
 func (k *till) later(r *Refund, d time.Duration) {
 	k.t.Helper()
 	k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ? WHERE id = ?", d.Microseconds(), d.Microseconds(), r.ID)
 }
 
-// balances compares the accounts of m1, of what is on its way back, and of the supplier.
+// balances checks the accounts of m1, of refunds in transit, and of the supplier.
 func (k *till) balances(what string, merchant, away, at int64) {
 	k.t.Helper()
 	for code, want := range map[string]int64{"merchant:m1": merchant, "refund:f1": away, "supplier:f1": at} {
@@ -183,7 +183,7 @@ func (k *till) balances(what string, merchant, away, at int64) {
 	}
 }
 
-// is compares a refund, the truth at its supplier and its notifications.
+// is checks a refund, what really happened at its supplier, and its notifications.
 func (k *till) is(what string, r *Refund, status Status, moved int, told string) *Refund {
 	k.t.Helper()
 	got := k.reload(r)
@@ -205,7 +205,7 @@ func (k *till) is(what string, r *Refund, status Status, moved int, told string)
 	return got
 }
 
-// Every way in which a refund ends, with its entries, its calls and its notice.
+// Every way in which a refund can end, with its entries, calls and notification.
 func TestEveryEndOfARefund(t *testing.T) {
 	type cell struct {
 		fault   paymenttest.RefundFault
@@ -305,7 +305,7 @@ func TestEveryEndOfARefund(t *testing.T) {
 	}
 }
 
-// The supplier forgets numbers: what it does not find is never ordered again.
+// The supplier forgets numbers: a refund that it does not find is never sent again.
 func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 	each(t, func(k *till) {
 		k.fake.Repeat = 0
@@ -322,7 +322,7 @@ func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 
-		// Stripe: within 20 hours it may be repeated; after that what is not listed was never made.
+		// Stripe: it may be repeated within 20 hours; after that, a refund that is not listed was never made.
 		k.fake.Repeat, k.fake.Absent = 20*time.Hour, true
 		r = k.asked(k.paid(), 700)
 		k.fake.OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundDeaf })
@@ -337,11 +337,11 @@ func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 	})
 }
 
-// A crash at each place between two commits: the next run goes on from what is stored.
+// A crash at each point between two commits: the next run continues from what is stored.
 func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 	each(t, func(k *till) {
 		const gone = 1299
-		// After the commit that it may be ordered, before the call.
+		// After the commit that it may have been sent, before the call.
 		r := k.asked(k.paid(), 700)
 		if _, err := k.m.submit(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
@@ -353,7 +353,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		k.is("before the call, then", r, Succeeded, 1, "refund.succeeded")
 		k.balances("before the call", gone, 0, -gone)
 
-		// After the call, before its end is written.
+		// After the call, before its result is written.
 		r = k.asked(k.paid(), 700)
 		sent, err := k.m.submit(t.Context(), r.ID)
 		if err != nil {
@@ -367,7 +367,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		k.is("after the call, then", r, Succeeded, 1, "refund.succeeded")
 		k.balances("after the call", 2*gone, 0, -2*gone)
 
-		// After the end is written, before the compensation knows: it runs again.
+		// After the result is written, before the compensation has ended: it runs again.
 		k.exec("UPDATE compensations SET state = 'waiting' WHERE subject_id = ?", r.ID)
 		if got := k.run(r); got.Class != compensation.Over {
 			t.Errorf("again: %+v", got)
@@ -410,7 +410,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		if _, err := k.ask(o, 1); !errors.Is(err, ErrNotRefundable) {
 			t.Errorf("after its time: %v", err)
 		}
-		// The merchant has drawn what it was paid.
+		// The merchant has already spent the money.
 		other := k.paid()
 		k.spend(2400)
 		if _, err := k.ask(other, 1999); !errors.Is(err, ledger.ErrInsufficient) {
@@ -422,7 +422,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	})
 }
 
-// spend takes money of m1 away, as a payout would.
+// spend takes money from m1, as a payout would.
 func (k *till) spend(amount int64) {
 	k.t.Helper()
 	err := k.DB.Tx(k.t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -435,8 +435,8 @@ func (k *till) spend(amount int64) {
 	}
 }
 
-// Two refunds of one balance, and two of one payment, at once: exactly one is made. The
-// control holds nothing, and pays both.
+// Two concurrent refunds of one balance, and two of one payment: exactly one is made. The control
+// holds no money and makes both.
 func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
 	each(t, func(k *till) {
 		race := func(orders ...*order.Order) (made int64) {
@@ -532,7 +532,7 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		k.is("rejected", third, Rejected, 0, "refund.failed")
 		k.balances("rejected", 1999-1100, 600, -1499)
 
-		// Nobody decides in time.
+		// It is not decided in time.
 		fourth := k.asked(o, 500)
 		k.exec("UPDATE approvals SET expires_at = 1 WHERE id = ?", fourth.ApprovalID)
 		if n, err := k.desk.Expire(t.Context()); err != nil || n != 1 {
@@ -540,7 +540,7 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		}
 		k.is("expired", fourth, Rejected, 0, "refund.failed")
 
-		// The merchant takes it back: its proposal is withdrawn with it.
+		// The merchant cancels it: its proposal is withdrawn too.
 		fifth := k.asked(o, 500)
 		for range 2 {
 			if r, err := k.m.Cancel(t.Context(), k.M1, fifth.RefundNo); err != nil || r.Status != Cancelled {
@@ -568,7 +568,7 @@ func (k *till) verdict(name string, a *approval.Approval) approval.Verdict {
 	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "looked at the parcel", By: act.Actor{ID: id, Name: "operator:" + name, Role: name}}
 }
 
-// Two nodes settle one refund at once: its money moves once.
+// Two nodes settle one refund concurrently: its money moves once.
 func TestTwoAnswersOfOneRefundCountOnce(t *testing.T) {
 	each(t, func(k *till) {
 		for range 5 {

@@ -18,7 +18,7 @@ import (
 	"backstop/internal/order"
 )
 
-// Request is what a merchant asks for.
+// Request is a merchant's request for a refund.
 type Request struct {
 	OrderNo     string
 	OutRefundNo string
@@ -32,7 +32,7 @@ func (r Request) digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// trade is what a refund gives back.
+// trade is the payment that a refund belongs to.
 type trade struct {
 	attemptID, supplierID, accountID int64
 	reference, tradeNo               string
@@ -40,8 +40,8 @@ type trade struct {
 	currency                         string
 }
 
-// Ask makes a refund of an order: its money is held at once, so that nothing else can spend
-// it. created is false where the same request was made before. Errors: order.ErrNotFound,
+// Ask creates a refund of an order and holds its money at once, so that nothing else can spend
+// it. created is false if the same request was made before. Errors: order.ErrNotFound,
 // ErrConflict, ErrNotRefundable, ErrSupplier, *ExceedsError, *FieldError,
 // ledger.ErrInsufficient.
 func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (r *Refund, created bool, err error) {
@@ -55,7 +55,7 @@ func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (
 		return err
 	}
 	err = m.o.DB.Tx(ctx, ask)
-	if db.IsUnique(err) { // the same request at this moment
+	if db.IsUnique(err) { // the same request ran concurrently
 		err = m.o.DB.Tx(ctx, ask)
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 	if err := x.hold(ctx, r, limits.Overdraft); err != nil {
 		return nil, false, err
 	}
-	// After the account is locked: of two at once the second one sees the first.
+	// After the account is locked, so that of two concurrent requests the second sees the first.
 	if r.ByRule, err = m.byRule(ctx, tx, r, limits); err != nil {
 		return nil, false, err
 	}
@@ -123,8 +123,8 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 	return r, true, nil
 }
 
-// refundOf is a new refund of a part of an order that is locked. Errors: ErrNotRefundable,
-// *ExceedsError, *FieldError.
+// refundOf returns a new refund of an amount of a locked order. Errors: ErrNotRefundable,
+// ErrSupplier, *ExceedsError, *FieldError.
 func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount int64) (*Refund, error) {
 	now := m.o.DB.Now()
 	if o.Status != order.Paid || o.PaidAt == nil || *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() < now {
@@ -149,7 +149,7 @@ func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount
 	return r, nil
 }
 
-// fill is a new refund of a payment, requested.
+// fill returns a new, requested refund of a payment.
 func (m *Machine) fill(p trade, amount int64) *Refund {
 	id := m.o.DB.NewID()
 	return &Refund{
@@ -158,19 +158,19 @@ func (m *Machine) fill(p trade, amount int64) *Refund {
 	}
 }
 
-// refundable reports whether a supplier gives money back. Errors: *FieldError, ErrSupplier.
+// refundable checks that a supplier can make refunds. Errors: *FieldError, ErrSupplier.
 func (m *Machine) refundable(supplierID int64) error {
 	s, ok := m.o.Settings.Current().Suppliers.ByID(supplierID)
 	switch {
 	case !ok:
 		return ErrSupplier
 	case s.Can().Refunder == nil:
-		return &FieldError{"supplier", "refunds cannot be ordered at the supplier " + s.Code + ": its settings have no keys or addresses for that"}
+		return &FieldError{"supplier", "the supplier " + s.Code + " cannot make refunds: its settings lack the keys or addresses for them"}
 	}
 	return nil
 }
 
-// paymentOf is the payment that settled an order. An imported order has no attempt.
+// paymentOf returns the payment that settled an order. An imported order has no attempt.
 func (m *Machine) paymentOf(ctx context.Context, tx db.Tx, o *order.Order) (trade, error) {
 	var rows []struct {
 		ID, SupplierID, AccountID, Amount int64
@@ -194,8 +194,7 @@ func (m *Machine) paymentOf(ctx context.Context, tx db.Tx, o *order.Order) (trad
 	return p, err
 }
 
-// hold posts the entry by which the refund's money cannot be spent otherwise. Errors:
-// ledger.ErrInsufficient.
+// hold posts the entry that holds the refund's money. Errors: ledger.ErrInsufficient.
 func (x *write) hold(ctx context.Context, r *Refund, overdraft int64) error {
 	v, err := x.values(r)
 	if err != nil {
@@ -204,8 +203,8 @@ func (x *write) hold(ctx context.Context, r *Refund, overdraft int64) error {
 	return x.m.o.Ledger.Take(ctx, x.tx, x.w, v.From, overdraft, fund.Entries{fund.Entry(fund.RefundHeld, v)})
 }
 
-// byRule reports whether no person is needed: each refund and all of the merchant's day are
-// within its limits.
+// byRule reports whether no approval is needed: the refund, and the merchant's total of the day
+// with it, are within the limits.
 func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bool, error) {
 	if r.Amount > l.Auto || r.Amount > l.AutoDay {
 		return false, nil
@@ -221,8 +220,8 @@ func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bo
 	return sum+r.Amount <= l.AutoDay, nil
 }
 
-// Cancel takes back a refund that is not ordered yet. The same again is answered alike.
-// Errors: ErrNotFound, ErrStarted.
+// Cancel cancels a refund that has not been sent to the supplier. Cancelling it again succeeds
+// too. Errors: ErrNotFound, ErrStarted.
 func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) (r *Refund, err error) {
 	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		seen, err := ByNo(ctx, tx, no)
@@ -255,8 +254,8 @@ func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) 
 	return r, err
 }
 
-// reference is a payment's at the supplier: money beside a settled attempt is stored under
-// one with a suffix.
+// reference returns a payment's reference at the supplier, without the suffix under which money
+// received beside a settled attempt is stored.
 func reference(ref string) string {
 	ref, _, _ = strings.Cut(ref, "#")
 	return ref

@@ -5,7 +5,7 @@ import (
 )
 
 // View is the refund as merchants and operators see it, in answers and notifications
-// (contract §8). What has no value is null.
+// (contract §8). Fields without a value are null.
 type View struct {
 	RefundNo         string  `json:"refund_no"`
 	OutRefundNo      *string `json:"out_refund_no"`
@@ -22,7 +22,7 @@ type View struct {
 	Version          int64   `json:"version"`
 }
 
-// ViewOf views a refund.
+// ViewOf returns the view of a refund.
 func (m *Machine) ViewOf(r *Refund) View {
 	v := View{
 		RefundNo: r.RefundNo, OutRefundNo: orNull(r.OutRefundNo), OrderNo: orNull(r.OrderNo), Amount: r.Amount, Currency: r.Currency,
