@@ -16,30 +16,30 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Fee is how a fee is computed, as the apply file has it.
+// Fee is how a fee is computed, as declared in the apply file.
 type Fee struct {
 	Rate   fee.PPM `apply:"rate" default:"0%" example:"0.6%" doc:"The part of the amount: a percentage below 100%, at most four decimals. Rounded half up to a minor unit."`
-	Fixed  int64   `apply:"fixed" min:"0" max:"1000000000000000" default:"0" example:"10" doc:"Added to it, in minor units."`
-	Min    int64   `apply:"min" min:"0" max:"1000000000000000" default:"0" example:"1" doc:"The least, in minor units. A fee is never more than its amount."`
-	Max    int64   `apply:"max" min:"0" max:"1000000000000000" default:"0" example:"5000" doc:"The most, in minor units; 0 = no limit."`
-	Refund string  `apply:"refund" oneof:"keep return" default:"keep" example:"return" doc:"What happens to it when an amount is refunded: keep, or return in proportion."`
+	Fixed  int64   `apply:"fixed" min:"0" max:"1000000000000000" default:"0" example:"10" doc:"A fixed part, added to the rate's part, in minor units."`
+	Min    int64   `apply:"min" min:"0" max:"1000000000000000" default:"0" example:"1" doc:"The minimum fee, in minor units. A fee is never more than the amount it is charged for."`
+	Max    int64   `apply:"max" min:"0" max:"1000000000000000" default:"0" example:"5000" doc:"The maximum fee, in minor units; 0 = no maximum."`
+	Refund string  `apply:"refund" oneof:"keep return" default:"keep" example:"return" doc:"What happens to the fee when the payment is refunded: keep, or return in proportion."`
 }
 
-// MerchantFee is what a merchant pays for orders that one supplier was paid for.
+// MerchantFee is a merchant's fee for orders that were paid through one supplier.
 type MerchantFee struct {
-	Supplier string `apply:"supplier" default:"*" example:"'*'" doc:"The supplier's code; * = every one without a rule of its own."`
+	Supplier string `apply:"supplier" default:"*" example:"'*'" doc:"The supplier's code; * = all suppliers without a rule of their own."`
 	Fee
 }
 
-// Limit is what is allowed to a merchant in one currency.
+// Limit is a merchant's limits in one currency.
 type Limit struct {
 	Currency      string `apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
-	RefundAuto    int64  `apply:"refund_auto" min:"0" max:"1000000000000000" default:"100000" example:"100000" doc:"The refund up to which no person is asked, in minor units; 0 = every one needs two people."`
-	RefundAutoDay int64  `apply:"refund_auto_day" min:"0" max:"1000000000000000" default:"1000000" example:"1000000" doc:"The sum of such refunds in a day, in minor units."`
+	RefundAuto    int64  `apply:"refund_auto" min:"0" max:"1000000000000000" default:"100000" example:"100000" doc:"The largest refund that needs no approval, in minor units; 0 = every refund needs one."`
+	RefundAutoDay int64  `apply:"refund_auto_day" min:"0" max:"1000000000000000" default:"1000000" example:"1000000" doc:"The daily total of refunds without approval, in minor units."`
 	Overdraft     int64  `apply:"overdraft" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"How far below zero refunds may take its balance, in minor units."`
 }
 
-// NewFee, NewMerchantFee and NewLimit are entries with their defaults.
+// NewFee, NewMerchantFee and NewLimit return entries with their defaults.
 func NewFee() Fee { return Fee{Refund: refundKeep} }
 
 func NewMerchantFee() MerchantFee { return MerchantFee{Supplier: fee.Any, Fee: NewFee()} }
@@ -65,8 +65,7 @@ func feeOf(r fee.Rule) Fee {
 	return f
 }
 
-// rulesOf are the rules of an object: a merchant's fees, or the cost of a supplier as the
-// rule of all.
+// rulesOf returns the rules of an object: a merchant's fees, or a supplier's cost under fee.Any.
 func rulesOf(object any) fee.Rules {
 	rules := fee.Rules{}
 	switch v := object.(type) {
@@ -99,7 +98,7 @@ func limitsOf(all map[string]merchant.Limit) []Limit {
 	return limits
 }
 
-// storedLimits is the stored form of limits.
+// storedLimits returns the stored form of limits.
 func storedLimits(limits []Limit) string {
 	if len(limits) == 0 {
 		return ""
@@ -108,7 +107,7 @@ func storedLimits(limits []Limit) string {
 	for _, l := range limits {
 		all[l.Currency] = merchant.Limit{RefundAuto: l.RefundAuto, RefundAutoDay: l.RefundAutoDay, Overdraft: l.Overdraft}
 	}
-	text, _ := json.Marshal(all) // whole numbers always have a form
+	text, _ := json.Marshal(all) // strings and integers only: cannot fail
 	return string(text)
 }
 
@@ -122,14 +121,14 @@ func readLimits(text string) (all map[string]merchant.Limit, err error) {
 	return all, nil
 }
 
-// refundWindow is how long a payment can be refunded, where nothing else is declared.
+// refundWindow is how long a payment can be refunded by default.
 const refundWindow = 4320 * time.Hour
 
 func windowOf(us int64) time.Duration {
 	return cmp.Or(time.Duration(us)*time.Microsecond, refundWindow)
 }
 
-// feeRow is the rules of one owner from a version of the settings on.
+// feeRow holds the rules of one owner since a version of the settings.
 type feeRow struct {
 	bun.BaseModel `bun:"table:fee_rules,alias:fr"`
 
@@ -138,18 +137,18 @@ type feeRow struct {
 	Rules   string `bun:"rules"`
 }
 
-// Fees are the rules of all merchants and suppliers, in every version of the settings.
+// Fees holds the rules of all merchants and suppliers in every version of the settings.
 type Fees struct {
 	byOwner map[int64][]feesFrom
 }
 
-// feesFrom are rules from a version on.
+// feesFrom holds the rules since a version.
 type feesFrom struct {
 	version int64
 	rules   fee.Rules
 }
 
-// At are the rules of a merchant or a supplier in a version of the settings.
+// At returns the rules of a merchant or a supplier in a version of the settings.
 func (f Fees) At(owner, version int64) fee.Rules {
 	all := f.byOwner[owner]
 	n, found := slices.BinarySearchFunc(all, version, func(r feesFrom, version int64) int { return cmp.Compare(r.version, version) })
@@ -162,7 +161,7 @@ func (f Fees) At(owner, version int64) fee.Rules {
 	return all[n].rules
 }
 
-// ReadFees reads the rules of all, or of some owners.
+// ReadFees reads the rules of the given owners; of all if none is given.
 func ReadFees(ctx context.Context, q bun.IDB, owners ...int64) (Fees, error) {
 	var rows []feeRow
 	read := q.NewSelect().Model(&rows).OrderExpr("fr.owner_id, fr.version")
@@ -170,21 +169,21 @@ func ReadFees(ctx context.Context, q bun.IDB, owners ...int64) (Fees, error) {
 		read.Where("fr.owner_id IN (?)", bun.List(owners))
 	}
 	if err := read.Scan(ctx); err != nil {
-		return Fees{}, fmt.Errorf("read the rules of fees: %w", err)
+		return Fees{}, fmt.Errorf("read the fee rules: %w", err)
 	}
 	f := Fees{byOwner: map[int64][]feesFrom{}}
 	for _, r := range rows {
 		is := feesFrom{version: r.Version}
 		if err := json.Unmarshal([]byte(r.Rules), &is.rules); err != nil {
-			return Fees{}, fmt.Errorf("read the rules of fees of %d in version %d: %w", r.OwnerID, r.Version, err)
+			return Fees{}, fmt.Errorf("read the fee rules of %d in version %d: %w", r.OwnerID, r.Version, err)
 		}
 		f.byOwner[r.OwnerID] = append(f.byOwner[r.OwnerID], is)
 	}
 	return f, nil
 }
 
-// FeeVersion is what a new order of a merchant names as its rules: the version of the
-// settings, 0 where neither the merchant pays a fee nor any supplier costs one.
+// FeeVersion returns the version of the fee rules to store in a new order of a merchant: that of
+// the settings, or 0 if neither the merchant nor any supplier has a rule.
 func (s *Snapshot) FeeVersion(merchantID int64) int64 {
 	if s.costs || len(s.Fees.At(merchantID, s.Version)) > 0 {
 		return s.Version
@@ -192,7 +191,7 @@ func (s *Snapshot) FeeVersion(merchantID int64) int64 {
 	return 0
 }
 
-// fees loads the rules of fees.
+// fees loads the fee rules.
 func (s *Store) fees(ctx context.Context, q bun.IDB, next *Snapshot) (err error) {
 	if next.Fees, err = ReadFees(ctx, q); err != nil {
 		return err
@@ -205,8 +204,8 @@ func (s *Store) fees(ctx context.Context, q bun.IDB, next *Snapshot) (err error)
 	return nil
 }
 
-// fees writes the rules of an object where they change, from the version on that this
-// transaction makes.
+// fees writes the rules of an object if they change; they apply from the version that this
+// transaction creates.
 func (w *commit) fees(ctx context.Context, owner int64, c Change) error {
 	is := rulesOf(c.After)
 	was := fee.Rules{}
@@ -221,15 +220,15 @@ func (w *commit) fees(ctx context.Context, owner int64, c Change) error {
 		return err
 	}
 	if _, err := w.tx.NewInsert().Model(&feeRow{OwnerID: owner, Version: w.version + 1, Rules: string(text)}).Exec(ctx); err != nil {
-		return fmt.Errorf("write the rules of fees: %w", err)
+		return fmt.Errorf("write the fee rules: %w", err)
 	}
 	return nil
 }
 
-// checkFee checks what the tags do not describe.
+// checkFee checks what the tags cannot express.
 func (k *checker) checkFee(at string, f Fee) {
 	if f.Max > 0 && f.Max < f.Min {
-		k.wrong(join(at, "max"), "%d is below min, which is %d: raise it, or leave it out for no limit", f.Max, f.Min)
+		k.wrong(join(at, "max"), "%d is below min, which is %d: raise it, or leave it out for no maximum", f.Max, f.Min)
 	}
 }
 

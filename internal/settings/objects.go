@@ -34,11 +34,11 @@ type Supplier struct {
 	Enabled      bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. Callbacks, queries and closes of those that exist go on without it."`
 	AllowIPs     []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
 	Config       map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
-	QueryAfter   time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before its answer not found means unpaid."`
-	QueryRate    Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, of all nodes together."`
-	Fees         Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it keeps of each payment. Applies to orders that are made from then on. Replaced as a whole."`
-	AskPending   bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is asked about an order that nobody called pay for before the order is closed."`
-	RefundRepeat bool           `apply:"refund_repeat" default:"false" example:"true" doc:"Whether it knows a refund's number for life, so that a refund that it does not find may be ordered again. Only sortedparams needs it."`
+	QueryAfter   time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before the answer not found means that it is unpaid."`
+	QueryRate    Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, from all nodes together."`
+	Fees         Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it charges for each payment. Applies to orders created from then on. Replaced as a whole."`
+	AskPending   bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is queried before an order is closed for which pay was never called."`
+	RefundRepeat bool           `apply:"refund_repeat" default:"false" example:"true" doc:"Whether it never forgets a refund's number, so that a refund that it does not find may be sent again. Only sortedparams needs this."`
 
 	account string // account at the supplier, as named by its kind
 	unread
@@ -51,9 +51,9 @@ type Merchant struct {
 	APIKey         Secret        `apply:"api_key" waits:"true" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
 	SigningSecrets []Secret      `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
 	Notify         Notify        `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
-	Fees           []MerchantFee `apply:"fees" waits:"true" many:"rules" max:"200" empty:"no fees" example:"[{ supplier: '*', rate: '1.2%', fixed: 10, min: 1 }]" doc:"What it pays for each payment, by supplier. Applies to orders that are made from then on. The list is replaced as a whole."`
-	Limits         []Limit       `apply:"limits" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, refund_auto: 100000 }]" doc:"What is allowed to it, by currency. The list is replaced as a whole."`
-	RefundWindow   time.Duration `apply:"refund_window" min:"1h" max:"26280h" default:"4320h" example:"2160h" doc:"How long a payment can be refunded."`
+	Fees           []MerchantFee `apply:"fees" waits:"true" many:"rules" max:"200" empty:"no fees" example:"[{ supplier: '*', rate: '1.2%', fixed: 10, min: 1 }]" doc:"Its fees for each payment, by supplier. Applies to orders created from then on. The list is replaced as a whole."`
+	Limits         []Limit       `apply:"limits" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, refund_auto: 100000 }]" doc:"Its limits, by currency. The list is replaced as a whole."`
+	RefundWindow   time.Duration `apply:"refund_window" min:"1h" max:"26280h" default:"4320h" example:"2160h" doc:"How long after it was paid an order can be refunded."`
 	ResendWhenBack bool          `apply:"resend_when_back" default:"true" example:"false" doc:"Whether notifications of the last 72h that were given up are sent once more when its breaker closes."`
 
 	recipient
@@ -102,7 +102,7 @@ type Notify struct {
 	Schedule    Schedule      `apply:"schedule" default:"BACKSTOP_NOTIFY_SCHEDULE" example:"[1s, 3s, 5s]" doc:"The waits between attempts, each from the end of the one before: day, quick, or a list of at most 50 waits of 100ms to 24h, 168h in all."`
 	Timeout     time.Duration `apply:"timeout" min:"1s" max:"10s" default:"BACKSTOP_NOTIFY_TIMEOUT" example:"5s" doc:"The time limit of one attempt."`
 	MaxInFlight int           `apply:"max_in_flight" min:"1" max:"1000" default:"BACKSTOP_NOTIFY_MAX_IN_FLIGHT" example:"20" doc:"Concurrent attempts on each node."`
-	RateLimit   Rate          `apply:"rate_limit" min:"1" max:"100000" empty:"no limit" example:"50/s" doc:"Attempts per second of all nodes together."`
+	RateLimit   Rate          `apply:"rate_limit" min:"1" max:"100000" empty:"no limit" example:"50/s" doc:"Attempts per second, from all nodes together."`
 	Breaker     Breaker       `apply:"breaker" empty:"the program's settings" example:"{ failures: 3, open: 60s }" doc:"When the breaker opens. Replaced as a whole."`
 	Events      []string      `apply:"events" many:"types" max:"100" empty:"all" example:"[order.paid, order.closed]" doc:"The event types that are sent; others are recorded as skipped."`
 	Balance     string        `apply:"balance" oneof:"failover weighted all" default:"failover" example:"weighted" doc:"Which endpoint of a channel an attempt uses: in turn, by weight, or each endpoint has attempts of its own."`
