@@ -13,26 +13,26 @@ const (
 	opRefundQuery operation = "refund_query"
 )
 
-// States of a refund, beside StateFailed and StateNotFound.
+// States of a refund, in addition to StateFailed and StateNotFound.
 const (
 	StateProcessing State = "processing"
 	StateSuccess    State = "success"
-	StateReturned   State = "returned"       // the money came back; Stripe and sorted parameters
-	StateAbnormal   State = "abnormal"       // stuck; WeChat Pay
-	StateShort      State = "short_of_funds" // not taken
+	StateReturned   State = "returned"       // the money came back (Stripe and sorted parameters)
+	StateAbnormal   State = "abnormal"       // stuck (WeChat Pay)
+	StateShort      State = "short_of_funds" // refused for lack of funds
 )
 
-// RefundScript is what a refund does from now on. Set before its call, State is what the
-// call makes of it (not_found: the call is lost); zero values are the defaults.
+// RefundScript is how a refund behaves from now on. If it is set before the refund's call, State
+// is the result of the call (not_found: the call is lost). Zero values are the defaults.
 type RefundScript struct {
 	State       State  `json:"state"`
-	Order       string `json:"order,omitempty"`  // of one that was made at the supplier itself: its payment's reference,
-	Amount      int64  `json:"amount,omitempty"` // and its sum
-	Callback    string `json:"callback"`         // none, now or twice, of each change to success, failed, abnormal or returned
+	Order       string `json:"order,omitempty"`  // for a refund made at the supplier itself: the reference of its payment
+	Amount      int64  `json:"amount,omitempty"` // and its amount
+	Callback    string `json:"callback"`         // none, now or twice, for each change to success, failed, abnormal or returned
 	DelayMS     int    `json:"delay_ms"`
 	LoseAnswers int    `json:"lose_answers"`
 	Answer      string `json:"answer"`
-	Forgets     bool   `json:"forgets"` // the supplier forgets the number: each call is another refund
+	Forgets     bool   `json:"forgets"` // the supplier forgets the number: each call makes another refund
 }
 
 // refund is one refund at one supplier, by the merchant's number.
@@ -41,7 +41,7 @@ type refund struct {
 	no        string
 	order     *order
 	script    RefundScript
-	started   bool // it is there
+	started   bool // it exists
 	called    bool // by the merchant, not by the supplier itself
 	state     State
 	content   string
@@ -49,28 +49,28 @@ type refund struct {
 	at        time.Time
 	notifyURL string
 	moved     int
-	paid      bool // by the present start
+	paid      bool // since the last start
 }
 
-// RefundFact is what a supplier says about a refund.
+// RefundFact is what a supplier reports about a refund.
 type RefundFact struct {
 	No, SupplierNo string // No "" = it was made at the supplier itself
 	Payment        Fact
 	Amount         int64
-	Sum            int64 // of the payment's refunds that succeeded
+	Sum            int64 // total of the payment's successful refunds
 	State          State
 	At             time.Time
 }
 
-// refundView is what an answer about a refund is made of.
+// refundView is the content of an answer about a refund.
 type refundView struct {
 	RefundFact
 	outcome
-	all    []RefundFact // Stripe: of the payment
+	all    []RefundFact // Stripe: all refunds of the payment
 	forged bool
 }
 
-// RefundReport is what there is to say about a refund.
+// RefundReport is a refund as the control API shows it.
 type RefundReport struct {
 	Supplier   string `json:"supplier"`
 	No         string `json:"no"`
@@ -92,30 +92,30 @@ func (s *RefundScript) check(a *Account) error {
 	}
 	switch {
 	case !slices.Contains(refundStates, s.State):
-		return &FieldError{"state", fmt.Sprintf("%q is none of %v", s.State, refundStates)}
+		return &FieldError{"state", fmt.Sprintf("%q: use one of %v", s.State, refundStates)}
 	case s.State == StateReturned && (a.Kind == "wechatpay" || a.Kind == "alipay"):
-		return &FieldError{"state", a.Kind + " has no word for a refund that came back"}
+		return &FieldError{"state", a.Kind + " has no status for a refund that came back"}
 	case s.State == StateAbnormal && a.Kind != "wechatpay":
-		return &FieldError{"state", "only WeChat Pay has the word ABNORMAL"}
+		return &FieldError{"state", "only WeChat Pay has the status ABNORMAL"}
 	case !slices.Contains([]string{CallbackNone, CallbackNow, CallbackTwice}, s.Callback):
-		return &FieldError{"callback", fmt.Sprintf("%q is none of none, now, twice", s.Callback)}
+		return &FieldError{"callback", fmt.Sprintf("%q: use none, now or twice", s.Callback)}
 	case s.Callback != CallbackNone && a.Kind == "sortedparams":
 		return &FieldError{"callback", "sorted parameters have no callbacks about refunds"}
 	case !slices.Contains([]string{AnswerOK, Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder, AnswerHang}, s.Answer):
-		return &FieldError{"answer", fmt.Sprintf("%q is no answer", s.Answer)}
+		return &FieldError{"answer", fmt.Sprintf("unknown answer %q", s.Answer)}
 	case s.Answer == AnswerBadSignature && a.Kind == "stripe":
-		return &FieldError{"answer", "Stripe signs no answers"}
+		return &FieldError{"answer", "Stripe does not sign answers"}
 	case s.DelayMS < 0 || time.Duration(s.DelayMS)*time.Millisecond > maxDelay:
-		return &FieldError{"delay_ms", "is more than 10 minutes, or negative"}
+		return &FieldError{"delay_ms", "use 0 to 600000 (10 minutes)"}
 	case s.LoseAnswers < 0:
-		return &FieldError{"lose_answers", "is negative"}
+		return &FieldError{"lose_answers", "must not be negative"}
 	case s.Amount < 0 || (s.Amount == 0) != (s.Order == ""):
-		return &FieldError{"amount", "order and amount belong together: a refund that the supplier makes itself"}
+		return &FieldError{"amount", "set both order and amount, for a refund made at the supplier itself, or neither"}
 	}
 	return nil
 }
 
-// findRefund returns a refund by its number, and makes it where there is room.
+// findRefund returns a refund by its number, and creates it if there is room. Errors: ErrFull.
 func (s *Simulator) findRefund(a *Account, no string) (*refund, error) {
 	key := orderKey{a.Code, no}
 	if r := s.refunds[key]; r != nil {
@@ -129,7 +129,7 @@ func (s *Simulator) findRefund(a *Account, no string) (*refund, error) {
 	return r, nil
 }
 
-// SetRefund makes a refund do what the script says, whatever it did before.
+// SetRefund makes a refund follow the script, whatever it did before.
 func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundReport, error) {
 	a := s.Account(code)
 	if a == nil {
@@ -154,7 +154,7 @@ func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundRepor
 		o.refunds = append(o.refunds, r)
 	}
 	switch {
-	case r.started && script.State == StateNotFound: // the supplier has lost it
+	case r.started && script.State == StateNotFound: // the supplier lost it
 		r.started, r.paid = false, false
 		r.state = StateNotFound
 		r.order.refunds = slices.DeleteFunc(r.order.refunds, func(x *refund) bool { return x == r })
@@ -164,7 +164,7 @@ func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundRepor
 	return r.report(), nil
 }
 
-// Refund reports on a refund; one that was never named is not found.
+// Refund returns the report on a refund; one that was never mentioned is not_found.
 func (s *Simulator) Refund(code, no string) RefundReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (s *Simulator) Refund(code, no string) RefundReport {
 	return RefundReport{Supplier: code, No: no, RefundScript: RefundScript{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK}}
 }
 
-// Refunds are the reports on all refunds.
+// Refunds returns the reports on all refunds.
 func (s *Simulator) Refunds() (all []RefundReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,14 +239,14 @@ func (r *refund) fact() RefundFact {
 	return f
 }
 
-// refundExchange is one call about a refund that has acted.
+// refundExchange is a call about a refund after it has taken effect.
 type refundExchange struct {
 	view   refundView
 	script RefundScript
 	lose   bool
 }
 
-// actRefund does what a call about a refund asks for.
+// actRefund carries out a call about a refund.
 func (s *Simulator) actRefund(a *Account, c call) (refundExchange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +271,7 @@ func (s *Simulator) actRefund(a *Account, c call) (refundExchange, error) {
 	if r.started {
 		v.RefundFact = r.fact()
 	} else if c.op == opRefund && v.outcome == done {
-		v.State = r.script.State // short of funds, or lost
+		v.State = r.script.State // short_of_funds or not_found
 	}
 	return s.spoil(r, refundExchange{view: v, script: r.script}, c), nil
 }
@@ -290,7 +290,7 @@ func (s *Simulator) spoil(r *refund, x refundExchange, c call) refundExchange {
 	return x
 }
 
-// startRefund orders a refund.
+// startRefund starts a refund.
 func (s *Simulator) startRefund(r *refund, o *order, c call) outcome {
 	if o == nil || o.last().state != StatePaid && o.last().state != StateRefunded {
 		return unknownRef
@@ -322,8 +322,8 @@ func (s *Simulator) startRefund(r *refund, o *order, c call) outcome {
 	return done
 }
 
-// listRefunds answers Stripe's list. It is spoilt by the script of the first refund that
-// has one to spoil it.
+// listRefunds answers Stripe's list. The first refund whose script spoils answers spoils this
+// one.
 func (s *Simulator) listRefunds(a *Account, c call) refundExchange {
 	x := refundExchange{script: RefundScript{Answer: AnswerOK}}
 	if o := s.ids[c.id]; o != nil && o.account == a {
@@ -341,7 +341,7 @@ func (s *Simulator) listRefunds(a *Account, c call) refundExchange {
 	return x
 }
 
-// giveRefund answers as the refund's script says.
+// giveRefund answers according to the refund's script.
 func (s *Simulator) giveRefund(a *Account, c call, x refundExchange, w http.ResponseWriter, r *http.Request) {
 	s.giveAs(a, Script{Answer: x.script.Answer, DelayMS: x.script.DelayMS}, x.lose, w, r, func(spoilt string) (reply, error) {
 		switch spoilt {

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// paid is a payment of 1999 that was made, and a refund of 700 of it.
+// paid makes a payment of 1999 and returns a refund of 700 of it.
 func (k *kit) paid(can supplier.Abilities, ref, no string) supplier.Refund {
 	k.t.Helper()
 	p, _ := k.payment(ref)
@@ -28,7 +28,7 @@ func (k *kit) refunds(no string, script RefundScript) {
 	}
 }
 
-// asks compares what the real adapter reads.
+// asks checks the answer as read by the real adapter.
 func (k *kit) asks(what string, ask func(context.Context, supplier.Refund) (supplier.RefundAnswer, error), r supplier.Refund, want supplier.RefundState) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), 3*time.Second)
@@ -117,7 +117,7 @@ func TestAnswersAboutRefundsAreSpoiltAndLost(t *testing.T) {
 				}
 			}
 		}
-		// A supplier that forgets numbers pays twice: what the count is for.
+		// A supplier that forgets numbers pays twice, which the count must show.
 		r := k.paid(can, "ORDER_F", "RF")
 		k.refunds("RF", RefundScript{Forgets: true})
 		k.asks("first", can.Refund, r, supplier.RefundSucceeded)
@@ -145,7 +145,7 @@ func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
 		k.refunds("R1", RefundScript{State: StateSuccess, Callback: CallbackTwice})
 		k.asks("refund", can.Refund, r, supplier.RefundSucceeded)
 		waits(k.t, "two callbacks", func() bool { return b.count() == 2 })
-		// One that the merchant makes at the supplier itself.
+		// A refund that the merchant makes directly at the supplier.
 		k.refunds("BACK-OFFICE", RefundScript{State: StateSuccess, Order: "ORDER_1", Amount: 300, Callback: CallbackNow})
 		waits(k.t, "a third", func() bool { return b.count() == 3 })
 		first, again, third := b.parse(k.t, a, 0), b.parse(k.t, a, 1), b.parse(k.t, a, 2)

@@ -20,7 +20,7 @@ var wechatRefundWords = map[State]string{
 	StateProcessing: "PROCESSING", StateSuccess: "SUCCESS", StateFailed: "CLOSED", StateAbnormal: "ABNORMAL",
 }
 
-// readWechatRefund returns the field that is wrong.
+// readWechatRefund reads the call into c and returns the name of an invalid field; "" = none.
 func readWechatRefund(c *call, body []byte) string {
 	var asked struct {
 		OutTradeNo  string `json:"out_trade_no"`
@@ -84,7 +84,7 @@ func (w *wechat) RefundCallback(f RefundFact) (Message, bool, error) {
 		"refund_status": wechatRefundWords[f.State], "success_time": f.At.Format(time.RFC3339), "user_received_account": "支付用户零钱",
 		"amount": object{"total": f.Payment.Amount, "refund": f.Amount, "payer_total": f.Payment.Amount, "payer_refund": f.Amount},
 	}
-	if f.No == "" { // made on WeChat Pay's pages, which give it a number of their own
+	if f.No == "" { // made in WeChat Pay's back office, which assigns its own number
 		resource["out_refund_no"] = "WX" + f.SupplierNo
 	}
 	kind := map[State]string{StateSuccess: "REFUND.SUCCESS", StateFailed: "REFUND.CLOSED", StateAbnormal: "REFUND.ABNORMAL"}[f.State]
@@ -96,11 +96,11 @@ func (w *wechat) RefundCallback(f RefundFact) (Message, bool, error) {
 }
 
 // Alipay: alipay.trade.refund, alipay.trade.fastpay.refund.query; the payment's own
-// notification tells the sum.
+// notification contains the refunded total.
 
 func (a *alipay) refundNo(no string) string { return "" }
 
-// readRefund returns the field that is wrong.
+// readRefund reads the call into c and returns the name of an invalid field; "" = none.
 func (a *alipay) readRefund(c *call, biz string) string {
 	var asked struct {
 		OutRequestNo string `json:"out_request_no"`
@@ -151,7 +151,7 @@ func (a *alipay) answerRefund(c call, v refundView) (reply, error) {
 	return a.signed(c.variant, node, v.forged)
 }
 
-// RefundCallback repeats the payment's notification with the sum of its refunds.
+// RefundCallback repeats the payment's notification with the total of its refunds.
 func (a *alipay) RefundCallback(f RefundFact) (Message, bool, error) {
 	if f.State != StateSuccess {
 		return Message{}, false, nil
@@ -182,7 +182,7 @@ func (s *stripe) readRefund(c call, r *http.Request, fields map[string]string) (
 	}
 	c.id, c.content = fields["payment_intent"], sortedPairs(fields)
 	if c.refund = r.Header.Get("Idempotency-Key"); c.refund == "" || fields["metadata[refund_no]"] != c.refund {
-		return c, s.invalid("metadata", "the simulator counts refunds by Idempotency-Key, and wants the same in metadata[refund_no]")
+		return c, s.invalid("metadata", "the simulator identifies refunds by Idempotency-Key: set metadata[refund_no] to the same value")
 	}
 	return c, nil
 }
@@ -237,7 +237,7 @@ func (s *stripe) RefundCallback(f RefundFact) (Message, bool, error) {
 	return m, true, err
 }
 
-// ChargeRefunded is the event of the charge, which tells the sum of its refunds alone.
+// ChargeRefunded is the charge's event, which contains only the total of its refunds.
 func (s *stripe) ChargeRefunded(f RefundFact) (Message, error) {
 	at := f.Payment
 	at.At = time.Now()
@@ -280,5 +280,5 @@ func (s *sorted) answerRefund(c call, v refundView) (reply, error) {
 	return jsonReply(http.StatusOK, fields), nil
 }
 
-// RefundCallback: such a supplier is asked.
+// RefundCallback: such suppliers send none; they are queried.
 func (s *sorted) RefundCallback(RefundFact) (Message, bool, error) { return Message{}, false, nil }

@@ -21,10 +21,10 @@ type Abilities struct {
 	Refunder
 	// CloseAfter is the age of a start before which the supplier wants no close; 0 = none.
 	CloseAfter time.Duration
-	// RefundRepeat is how long after its first call a refund may be asked for again under the
-	// same number; 0 = never.
+	// RefundRepeat is how long after its first call a refund may be sent again under the same
+	// number; 0 = never.
 	RefundRepeat time.Duration
-	// RefundAbsent: a refund that a query does not find when RefundRepeat is over was never made.
+	// RefundAbsent: a refund that a query does not find after RefundRepeat was never made.
 	RefundAbsent bool
 }
 

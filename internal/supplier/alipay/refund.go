@@ -25,9 +25,9 @@ type refundAsked struct {
 	OutRequestNo string `json:"out_request_no"`
 }
 
-// refundRefusals are sub_codes of alipay.trade.refund (业务错误码) after which there is no
-// refund under this number. Those that may be about an earlier call are not among them
-// (TRADE_STATUS_ERROR and TRADE_HAS_FINISHED: a full refund ends its trade).
+// refundRefusals are the sub_codes of alipay.trade.refund (业务错误码) that rule out a refund
+// under this number. TRADE_STATUS_ERROR and TRADE_HAS_FINISHED are left out: a full refund ends
+// its trade, so they may be about an earlier call.
 var refundRefusals = map[string]supplier.RefundState{
 	"ACQ.SELLER_BALANCE_NOT_ENOUGH":   supplier.RefundShort,
 	"ACQ.INVALID_PARAMETER":           supplier.RefundFailed,
@@ -36,9 +36,9 @@ var refundRefusals = map[string]supplier.RefundState{
 	"ACQ.REASON_TRADE_REFUND_FEE_ERR": supplier.RefundFailed,
 }
 
-// Refund gives money back (alipay.trade.refund). The same out_request_no is one refund, at
-// any time. Code 10000 says only that the call was taken: fund_change says whether money
-// moved by it, and refund_fee is the sum of all the trade's refunds.
+// Refund makes a refund (alipay.trade.refund). Calls with the same out_request_no are one refund,
+// at any time. Code 10000 only means that the call was accepted: fund_change says whether it
+// moved money, and refund_fee is the total of all refunds of the trade.
 func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
@@ -63,8 +63,9 @@ func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundA
 	return x.JudgeRefund(r, said), nil
 }
 
-// RefundQuery asks by our own number (alipay.trade.fastpay.refund.query). Without a
-// refund_status there is no such refund (response: 未返回该字段表示退款请求未收到或者退款失败).
+// RefundQuery queries by our own number (alipay.trade.fastpay.refund.query). An answer without
+// refund_status means that there is no such refund (response:
+// 未返回该字段表示退款请求未收到或者退款失败).
 func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
@@ -80,7 +81,7 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 		said.State = supplier.RefundNotFound
 	case n.Code == codeRefused:
 		return x.RefundUnknown(supplier.ClassUnknown, unknownWord.Say(quoted(n.word()))), nil
-	// The node's name is not signed: the answer to a question about the trade is none.
+	// The node's name is not signed, so an answer to a query of the trade must be told apart.
 	case n.Code == codeSuccess && (n.TradeStatus != "" || n.QRCode != "" || n.FundChange != ""):
 		return x.RefundUnknown(supplier.ClassBadAnswer, otherAnswer.Say()), nil
 	case n.Code == codeSuccess && n.RefundStatus == "REFUND_SUCCESS":
@@ -91,14 +92,14 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 		if said.Amount, err = money.ParseMajor(n.RefundAmount, currency); err != nil {
 			return x.RefundUnknown(supplier.ClassBadAnswer, noAmount.Say("refund_amount", err)), nil
 		}
-	// An answer without a status that does name the refund's sum is no "not there".
+	// An answer without a status that names the refund's amount does not mean "not found".
 	case n.Code == codeSuccess && n.RefundStatus == "" && n.RefundAmount == "":
 		said.State = supplier.RefundNotFound
 	}
 	return x.JudgeRefund(r, said), nil
 }
 
-// refundable is a *FieldError where Alipay cannot take the refund.
+// refundable returns a *FieldError if Alipay cannot accept the refund.
 func refundable(r supplier.Refund) error {
 	switch {
 	case !reference.MatchString(r.No):

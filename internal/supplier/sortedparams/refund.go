@@ -10,7 +10,7 @@ import (
 	"backstop/internal/supplier"
 )
 
-// refundState is what a word of result_field means.
+// refundState returns the meaning of a word in result_field.
 func (c *config) refundState(word string) supplier.RefundState {
 	for _, l := range []struct {
 		words []string
@@ -29,7 +29,7 @@ func (c *config) refundState(word string) supplier.RefundState {
 	return supplier.RefundUnknown
 }
 
-// Refund gives money back. Only with refund_repeat is the same number one refund for ever.
+// Refund makes a refund. Only with refund_repeat are all calls with the same number one refund.
 func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	params, err := c.refundParams(r)
 	if err != nil {
@@ -41,13 +41,13 @@ func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundA
 	}
 	params[c.RefundAmountField], params[c.currencyParam()] = amount, r.Currency
 	answer := c.aboutRefund(ctx, c.RefundURL, params, r)
-	if answer.State == supplier.RefundNotFound { // that is no answer to an order to pay
+	if answer.State == supplier.RefundNotFound { // this is no valid answer to a refund request
 		answer = answer.Exchange.RefundUnknown(supplier.ClassUnknown, unknownWord.Say(quoted(answer.Word)))
 	}
 	return answer, nil
 }
 
-// RefundQuery asks by our own number.
+// RefundQuery queries by our own number.
 func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	params, err := c.refundParams(r)
 	if err != nil {
@@ -56,7 +56,8 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 	return c.aboutRefund(ctx, c.RefundQueryURL, params, r), nil
 }
 
-// refundParams name the refund; a *FieldError where this supplier cannot take it.
+// refundParams returns the parameters that describe the refund, or a *FieldError if this supplier
+// cannot accept it.
 func (c *calls) refundParams(r supplier.Refund) (map[string]string, error) {
 	if err := askable(r.Reference); err != nil {
 		return nil, err
@@ -64,17 +65,17 @@ func (c *calls) refundParams(r supplier.Refund) (map[string]string, error) {
 	_, unknown := money.Exponent(r.Currency)
 	switch {
 	case r.No == "" || len(r.No) > maxText || strings.Contains(r.No, "&"):
-		return nil, wrong("refund_no", "at most %d bytes, and no &", maxText)
+		return nil, wrong("refund_no", "use at most %d bytes, without &", maxText)
 	case unknown != nil, c.CurrencyField == "" && r.Currency != c.Currency:
-		return nil, wrong("currency", "this supplier does not take %q", r.Currency)
+		return nil, wrong("currency", "this supplier does not accept %q", r.Currency)
 	case r.Amount <= 0:
-		return nil, wrong("amount", "a refund of %d cannot be made", r.Amount)
+		return nil, wrong("amount", "this supplier cannot refund %d (minor units)", r.Amount)
 	}
 	return map[string]string{c.OrderField: r.Reference, c.RefundNoField: r.No}, nil
 }
 
-// aboutRefund makes a call about one refund. An answer needs to name no sum; one that it
-// names must be ours.
+// aboutRefund makes a call about one refund. The answer may leave out the amount; if it has one,
+// it must be ours.
 func (c *calls) aboutRefund(ctx context.Context, address string, params map[string]string, r supplier.Refund) supplier.RefundAnswer {
 	fields, x, class, err := c.ask(ctx, address, params)
 	if err != nil {

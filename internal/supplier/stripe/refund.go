@@ -14,7 +14,7 @@ import (
 
 const (
 	refundPage  = 100 // docs.stripe.com/api/refunds/list, limit
-	refundPages = 10  // that are read of one payment
+	refundPages = 10  // read for one payment at most
 )
 
 // refundAnswer is docs.stripe.com/api/refunds/object.
@@ -31,14 +31,14 @@ type refundAnswer struct {
 	} `json:"metadata"`
 }
 
-// refundStates are the words of a refund's status. A refund that succeeded may fail later:
-// the money is back in the balance then.
+// refundStates are the meanings of a refund's status. A refund that succeeded may fail later;
+// the money is then back in the balance.
 var refundStates = map[string]supplier.RefundState{
 	"succeeded": supplier.RefundSucceeded, "pending": supplier.RefundProcessing, "requires_action": supplier.RefundProcessing,
 	"failed": supplier.RefundFailed, "canceled": supplier.RefundFailed,
 }
 
-// refundRefusals are the codes of errors after which there is no refund by this call
+// refundRefusals are the error codes that mean that this call made no refund
 // (docs.stripe.com/error-codes).
 var refundRefusals = map[string]supplier.RefundState{
 	"balance_insufficient": supplier.RefundShort, "insufficient_funds": supplier.RefundShort,
@@ -46,8 +46,8 @@ var refundRefusals = map[string]supplier.RefundState{
 	"amount_too_large": supplier.RefundFailed, "refund_disputed_payment": supplier.RefundFailed,
 }
 
-// Refund gives money back. Its idempotency key is our number, which metadata carries too:
-// Stripe may forget the key, not the metadata.
+// Refund makes a refund. Its idempotency key is our number, which is in the metadata as well:
+// Stripe may forget the key, but not the metadata.
 func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
@@ -72,8 +72,8 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 	return x.JudgeRefund(r, said), nil
 }
 
-// RefundQuery looks for our number among the payment's refunds: a list is complete at once,
-// unlike a search.
+// RefundQuery looks for our number in the list of the payment's refunds: unlike a search, a list
+// is always up to date.
 func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	list, err := a.Refunds(ctx, r)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 		return supplier.RefundAnswer{State: supplier.RefundUnknown, Reason: list.Reason, Exchange: list.Exchange}, nil
 	}
 	for _, said := range list.All {
-		// One that was made at Stripe itself has no number of ours.
+		// A refund made directly at Stripe does not have a number of ours.
 		if said.No == r.No || r.SupplierNo != "" && said.SupplierNo == r.SupplierNo {
 			said.No = r.No
 			return list.Exchange.JudgeRefund(r, said), nil
@@ -116,7 +116,7 @@ func (a *adapter) Refunds(ctx context.Context, r supplier.Refund) (supplier.Refu
 		if err := supplier.DecodeJSON(body, &page); err != nil {
 			return unknown(x, supplier.ClassBadAnswer, err)
 		}
-		// Without has_more a part might be taken for the whole.
+		// Without has_more, one page might be mistaken for the whole list.
 		if page.Object != "list" || page.HasMore == nil || page.Data == nil || *page.HasMore && len(page.Data) == 0 {
 			return unknown(x, supplier.ClassBadAnswer, noRefunds.Say())
 		}
@@ -136,7 +136,7 @@ func (a *adapter) Refunds(ctx context.Context, r supplier.Refund) (supplier.Refu
 	return unknown(list.Exchange, supplier.ClassUnknown, noRefunds.Say())
 }
 
-// readRefund reads one refund, which must be of r's payment.
+// readRefund parses one refund, which must belong to r's payment.
 func readRefund(body []byte, r supplier.Refund) (supplier.RefundSaid, error) {
 	var o refundAnswer
 	if err := supplier.DecodeJSON(body, &o); err != nil {
@@ -158,8 +158,8 @@ func readRefund(body []byte, r supplier.Refund) (supplier.RefundSaid, error) {
 	}, nil
 }
 
-// paymentParam is the parameter that a payment's number goes into: a charge without an
-// intent is its own.
+// paymentParam returns the parameter for a payment's number: a charge without an intent has a
+// parameter of its own.
 func paymentParam(tradeNo string) string {
 	if strings.HasPrefix(tradeNo, "ch_") || strings.HasPrefix(tradeNo, "py_") {
 		return "charge"
@@ -167,25 +167,25 @@ func paymentParam(tradeNo string) string {
 	return "payment_intent"
 }
 
-// refundable is a *FieldError where Stripe cannot take the refund.
+// refundable returns a *FieldError if Stripe cannot accept the refund.
 func refundable(r supplier.Refund) error {
 	exponent, err := money.Exponent(r.Currency)
 	switch {
 	case r.No == "" || len(r.No) > maxKey || strings.ContainsFunc(r.No, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return &supplier.FieldError{Field: "refund_no", Problem: "Stripe takes up to 255 plain characters here"}
+		return &supplier.FieldError{Field: "refund_no", Problem: "Stripe accepts at most 255 plain characters here"}
 	case err != nil:
 		return &supplier.FieldError{Field: "currency", Problem: err.Error()}
 	case r.Amount <= 0:
 		return &supplier.FieldError{Field: "amount", Problem: "must be above 0"}
 	case exponent == 3 && r.Amount%10 != 0:
-		return &supplier.FieldError{Field: "amount", Problem: "Stripe takes two decimals of " + r.Currency + ", the third must be 0"}
+		return &supplier.FieldError{Field: "amount", Problem: "Stripe accepts two decimals of " + r.Currency + ": the third must be 0"}
 	}
 	return payable(r.TradeNo)
 }
 
 func payable(tradeNo string) error {
 	if tradeNo == "" {
-		return &supplier.FieldError{Field: "trade_no", Problem: "is not known: Stripe refunds a payment by its own number"}
+		return &supplier.FieldError{Field: "trade_no", Problem: "unknown: Stripe needs its own number of the payment"}
 	}
 	return nil
 }

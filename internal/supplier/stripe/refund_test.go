@@ -15,7 +15,7 @@ var theRefund = supplier.Refund{
 	No: suppliertest.RefundNo, Reference: suppliertest.Reference, TradeNo: testIntent, Amount: 500, Total: 1999, Currency: "USD", Reason: "broken",
 }
 
-// refundText is a refund as the API answers it, shortened.
+// refundText returns a refund as in the API's answer, shortened.
 func refundText(c suppliertest.Change) string {
 	var parts []string
 	for _, f := range []struct{ part, text string }{
@@ -67,7 +67,7 @@ func refundCases() (cases []suppliertest.AnswerCase) {
 	return cases
 }
 
-// A refund on a later page is found, and a list that does not end says nothing.
+// A refund on a later page is found; a list that does not end proves nothing.
 func TestRefundsAreListedToTheEnd(t *testing.T) {
 	pages := 0
 	line := &suppliertest.Line{Reply: func(r *http.Request, _ []byte) supplier.Exchange {

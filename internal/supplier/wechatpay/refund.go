@@ -15,13 +15,13 @@ import (
 	"backstop/internal/supplier"
 )
 
-// refundNumbers is what an out_refund_no may be (申请退款: 只能是数字、大小写字母_-|*@, 64).
+// refundNumbers matches a valid out_refund_no (申请退款: 只能是数字、大小写字母_-|*@, 64).
 var refundNumbers = regexp.MustCompile(`^[0-9A-Za-z_\-|*@]{1,64}$`)
 
-// maxReason is that of 申请退款 (string(80)), in bytes to be below it in any count.
+// maxReason is the limit of 申请退款 (string(80)), counted in bytes to be safe.
 const maxReason = 80
 
-// refundOrder is the body of 申请退款. A repeat must have every field as it was.
+// refundOrder is the body of 申请退款. A repeat must have the same value in every field.
 type refundOrder struct {
 	OutTradeNo  string `json:"out_trade_no"`
 	OutRefundNo string `json:"out_refund_no"`
@@ -34,7 +34,7 @@ type refundOrder struct {
 	} `json:"amount"`
 }
 
-// refundAnswer is a refund as 申请退款 and 查询单笔退款 answer it.
+// refundAnswer is a refund in the answers of 申请退款 and 查询单笔退款.
 type refundAnswer struct {
 	RefundID    string `json:"refund_id"`
 	OutRefundNo string `json:"out_refund_no"`
@@ -46,12 +46,12 @@ type refundAnswer struct {
 	} `json:"amount"`
 }
 
-// refundWords are the words of a refund's status, and the errors of 申请退款 and
-// 查询单笔退款 (错误码) behind their HTTP status that say something of the refund. Others may be
-// about a call that was made before (INVALID_REQUEST), about our keys, or the moment.
+// refundWords are the meanings of a refund's status and, prefixed by their HTTP status, of those
+// errors of 申请退款 and 查询单笔退款 (错误码) that say something about the refund. Other errors
+// may be about an earlier call (INVALID_REQUEST), our keys, or a temporary condition.
 var refundWords = map[string]supplier.RefundState{
 	"SUCCESS": supplier.RefundSucceeded, "CLOSED": supplier.RefundFailed, "PROCESSING": supplier.RefundProcessing,
-	// The buyer's account cannot take it: WeChat Pay's own page can still pay it out, or close it.
+	// The buyer's account cannot receive it; it can still be paid or closed in WeChat Pay's back office.
 	"ABNORMAL": supplier.RefundAbnormal,
 
 	"403 NOT_ENOUGH":            supplier.RefundShort,
@@ -60,8 +60,8 @@ var refundWords = map[string]supplier.RefundState{
 	"404 MCH_NOT_EXISTS":        supplier.RefundFailed,
 }
 
-// Refund gives money back (申请退款). The same number with the same content is one refund, at
-// any time.
+// Refund makes a refund (申请退款). Calls with the same number and content are one refund, at any
+// time.
 func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
@@ -70,7 +70,7 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 	o.Amount.Refund, o.Amount.Total, o.Amount.Currency = r.Amount, r.Total, r.Currency
 	body, err := json.Marshal(o)
 	if err != nil {
-		return supplier.RefundAnswer{}, fmt.Errorf("write the refund: %w", err)
+		return supplier.RefundAnswer{}, fmt.Errorf("encode the refund: %w", err)
 	}
 	x, code, err := a.call(ctx, http.MethodPost, "/v3/refund/domestic/refunds", body, http.StatusOK)
 	if err == nil {
@@ -85,7 +85,7 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 	return answer, nil
 }
 
-// RefundQuery asks by our own number (查询单笔退款).
+// RefundQuery queries by our own number (查询单笔退款).
 func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
 	if err := refundable(r); err != nil {
 		return supplier.RefundAnswer{}, err
@@ -100,7 +100,7 @@ func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 	return x.RefundUnknown("", err), nil
 }
 
-// judgeRefund reads a refund that is there.
+// judgeRefund reads an answer that contains a refund.
 func (a *adapter) judgeRefund(x supplier.Exchange, r supplier.Refund) supplier.RefundAnswer {
 	var got refundAnswer
 	if err := supplier.DecodeJSON(x.Body, &got); err != nil {
@@ -120,7 +120,7 @@ func (a *adapter) judgeRefund(x supplier.Exchange, r supplier.Refund) supplier.R
 	return x.JudgeRefund(r, said)
 }
 
-// statusOf is the meaning of a status; an error's word is none.
+// statusOf returns the meaning of a status; the words of errors do not count.
 func statusOf(status string) supplier.RefundState {
 	if state := refundWords[status]; state != "" && status[0] > '9' {
 		return state
@@ -128,15 +128,15 @@ func statusOf(status string) supplier.RefundState {
 	return supplier.RefundUnknown
 }
 
-// refundable is a *FieldError where WeChat Pay cannot take the refund.
+// refundable returns a *FieldError if WeChat Pay cannot accept the refund.
 func refundable(r supplier.Refund) error {
 	switch {
 	case !references.MatchString(r.Reference):
-		return wrong("order_no", "WeChat Pay takes 6 to 32 letters, digits and _-|*")
+		return wrong("order_no", "WeChat Pay accepts 6 to 32 letters, digits and _-|*")
 	case !refundNumbers.MatchString(r.No):
-		return wrong("refund_no", "WeChat Pay takes up to 64 letters, digits and _-|*@")
+		return wrong("refund_no", "WeChat Pay accepts up to 64 letters, digits and _-|*@")
 	case r.Currency != "CNY":
-		return wrong("currency", "WeChat Pay takes CNY only")
+		return wrong("currency", "WeChat Pay accepts only CNY")
 	case r.Amount <= 0 || r.Amount > r.Total:
 		return wrong("amount", "must be above 0, and at most what was paid")
 	}

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/supplier/suppliertest"
 )
 
-// refunded is a refund as 查询单笔退款 answers it.
+// refunded returns a refund as in an answer of 查询单笔退款.
 func refunded(c suppliertest.Change) string {
 	var parts []string
 	for _, f := range []struct{ part, text string }{
@@ -41,7 +41,7 @@ func (p platform) refundCases() (cases []suppliertest.AnswerCase) {
 			add(op, 200, refunded(suppliertest.Change{Status: word}), string(state), supplier.ClassOK)
 		}
 		add(op, 200, refunded(suppliertest.Change{Status: "CLOSED"}), "failed", supplier.ClassRefused)
-		// An error's word is no status.
+		// The word of an error is not a status.
 		add(op, 200, refunded(suppliertest.Change{Status: "403 NOT_ENOUGH"}), "unknown", supplier.ClassUnknown)
 		add(op, 500, refusal("SYSTEM_ERROR"), "unknown", supplier.ClassUnknown)
 		add(op, 429, refusal("FREQUENCY_LIMITED"), "unknown", supplier.ClassUnknown)
