@@ -38,6 +38,10 @@ func (m Migration) alone() bool { return strings.HasSuffix(m.Name, aloneMark) }
 // migrationLock is the advisory lock that PostgreSQL nodes take to migrate.
 const migrationLock = 7_265_001
 
+// gap is the pause after each step of an upgrade on SQLite. Other processes wait for the writer
+// by polling up to every 100 ms: without a pause, they could miss all their turns.
+const gap = 5 * time.Millisecond
+
 // Migrate brings the schema up to date and returns the names of the migrations that it
 // applied. Several nodes may race: each file runs in a transaction that holds the lock and
 // also records the migration, so a kill at any moment leaves it either done or not begun. (A
@@ -54,13 +58,18 @@ func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err er
 	if err != nil {
 		return nil, err
 	}
+	upgrade := slices.ContainsFunc(all, func(m Migration) bool { return m.AppliedAt != 0 })
 	for _, m := range all {
 		did, err := d.migrateOne(ctx, files, m, true)
 		if err != nil {
 			return applied, fmt.Errorf("migration %s: %w", m.Name, err)
 		}
-		if did {
-			applied = append(applied, m.Name)
+		if !did {
+			continue
+		}
+		applied = append(applied, m.Name)
+		if upgrade && !d.postgres {
+			time.Sleep(gap)
 		}
 	}
 	return applied, nil
