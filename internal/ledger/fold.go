@@ -11,15 +11,15 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Bounds of one transaction of Fold. A journal is folded as a whole, however many transfers
-// it has.
+// Bounds of one transaction of Fold. A journal is always folded as a whole, however many
+// transfers it has.
 const (
 	foldJournals  = 500
 	foldTransfers = 5000
 )
 
-// Fold adds journals to the balances and writes their lines, a bounded number at a time,
-// and returns how many. Several nodes may fold at once.
+// Fold adds a bounded number of journals to the balances, writes their lines, and returns how
+// many it folded. Several nodes may fold at once.
 func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	err = b.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		ids, err := b.unfolded(ctx, tx)
@@ -39,7 +39,7 @@ func (b *Ledger) Fold(ctx context.Context) (journals int, err error) {
 	return journals, nil
 }
 
-// unfolded locks the oldest journals that are not folded.
+// unfolded locks the oldest journals that are not yet folded.
 func (b *Ledger) unfolded(ctx context.Context, tx db.Tx) (ids []int64, err error) {
 	q := tx.NewSelect().Table("journals").Column("id").Where("NOT folded").OrderExpr("id").Limit(foldJournals)
 	if err := b.db.SkipLocked(q).Scan(ctx, &ids); err != nil || len(ids) == 0 {
@@ -63,14 +63,14 @@ func (b *Ledger) unfolded(ctx context.Context, tx db.Tx) (ids []int64, err error
 	return ids, nil
 }
 
-// sides is each transfer for which a condition on t holds, once for each of its accounts; it
+// sides returns a subquery with both sides of each transfer that matches a condition on t. It
 // takes the condition's arguments twice.
 func sides(where string) string {
 	return "(SELECT t.credit_account AS account, t.id AS id, t.amount AS amount FROM transfers AS t WHERE " + where +
 		" UNION ALL SELECT t.debit_account, t.id, -t.amount FROM transfers AS t WHERE " + where + ") AS sides"
 }
 
-// credit is what of the amount of a side is a credit.
+// credit is the credited amount of a side; 0 for a debit.
 const credit = "CASE WHEN amount > 0 THEN amount ELSE 0 END"
 
 // foldInto adds transfers to the balances and the lines of their accounts.
@@ -93,8 +93,8 @@ func (b *Ledger) foldInto(ctx context.Context, tx db.Tx, where string, args ...a
 	if err := b.db.ForUpdate(tx.NewSelect().Model(&rows).Where("a.id IN (?)", bun.List(ids)).OrderExpr("a.id")).Scan(ctx); err != nil {
 		return err
 	}
-	// The n-th line of an account is at least n above its last one: as ids grow, that is the
-	// same as one above the line before it.
+	// The id of the n-th new line is at least n above the account's last line. Because ids grow,
+	// each line is then above the one before it.
 	_, err = tx.NewRaw("INSERT INTO account_lines (account_id, id, transfer_id, balance, credits)"+
 		" SELECT a.id, CASE WHEN s.id > a.last_line + s.n THEN s.id ELSE a.last_line + s.n END, s.id, a.balance + s.running, a.credits + s.credited FROM"+
 		" (SELECT account, id, row_number() OVER lines AS n, CAST(sum(amount) OVER lines AS BIGINT) AS running, CAST(sum("+credit+") OVER lines AS BIGINT) AS credited FROM "+sides(where)+
@@ -114,16 +114,16 @@ func (b *Ledger) foldInto(ctx context.Context, tx db.Tx, where string, args ...a
 	return err
 }
 
-// linesBelow is the name in settings of the id below which transfers of programs before this
-// one have no lines yet.
+// linesBelow is the name in settings of the id below which transfers of earlier versions have no
+// lines yet.
 const linesBelow = "lines_below"
 
-// lineStep is how many transfers one transaction of Line takes.
+// lineStep is how many transfers one transaction of Line processes.
 const lineStep = 1000
 
-// Line writes the lines of transfers that a program before this one has folded, a bounded
-// number at a time and the newest first, and returns how many transfers. Cut off, it goes on
-// where it was; several nodes may do it at once.
+// Line writes the lines of a bounded number of transfers that an earlier version folded, the
+// newest first, and returns how many. If interrupted it can be resumed; several nodes may run it
+// at once.
 func (b *Ledger) Line(ctx context.Context) (transfers int, err error) {
 	var below []int64
 	if err := b.db.Read.NewRaw("SELECT value FROM settings WHERE name = ?", linesBelow).Scan(ctx, &below); err != nil || len(below) == 0 {
@@ -166,7 +166,7 @@ type lineRow struct {
 	Credits    int64 `bun:"credits"`
 }
 
-// line writes the lines of transfers, the newest of which is first.
+// line writes the lines of transfers, which are ordered from the newest to the oldest.
 func (b *Ledger) line(ctx context.Context, tx db.Tx, transfers []Transfer) error {
 	ids := map[int64]bool{}
 	for _, t := range transfers {

@@ -58,9 +58,9 @@ type Account struct {
 	Currency string `bun:"currency"`
 	Balance  int64  `bun:"balance"`
 	LastLine int64  `bun:"last_line"` // 0 = none
-	Credits  int64  `bun:"credits"`   // of its last line
+	Credits  int64  `bun:"credits"`   // total of credits up to its last line
 	FoldedAt *int64 `bun:"folded_at"` // Unix µs; nil = never
-	// What of balance and credits has no lines yet, see Line.
+	// The parts of balance and credits that have no lines yet, see Line.
 	Unlined        int64 `bun:"unlined"`
 	UnlinedCredits int64 `bun:"unlined_credits"`
 }

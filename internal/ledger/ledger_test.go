@@ -12,12 +12,12 @@ import (
 	"backstop/internal/ledger"
 )
 
-// pays is an entry from the supplier s to a merchant.
+// pays returns an entry from the supplier s to a merchant.
 func pays(merchant string, amount int64, ref string) ledger.Entry {
 	return ledger.Entry{Debit: ledger.SupplierAccount("s"), Credit: ledger.MerchantAccount(merchant), Amount: amount, Currency: "CNY", Ref: ref}
 }
 
-// post is a transaction with one journal.
+// post posts one journal in a transaction of its own.
 func post(t *testing.T, d *db.DB, book *ledger.Ledger, entries ...ledger.Entry) error {
 	return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return postIn(ctx, tx, book, entries...) })
 }
@@ -72,8 +72,8 @@ func count(t *testing.T, d *db.DB, query string, args ...any) (n int64) {
 	return n
 }
 
-// Of two entries of one transaction the second finds the accounts that the first
-// made; taken back, they are there no more.
+// In one transaction, the second post finds the accounts that the first created; after a
+// rollback they are gone.
 func TestAccountsThatWereTakenBackAreMadeAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
@@ -84,7 +84,7 @@ func TestAccountsThatWereTakenBackAreMadeAgain(t *testing.T) {
 		if !errors.Is(err, back) {
 			t.Fatal(err)
 		}
-		for _, ref := range []string{"3", "4", "5"} { // by an account that is made, found, remembered
+		for _, ref := range []string{"3", "4", "5"} { // the account is created, found, cached
 			posted(t, d, book, pays("m", 5, ref))
 		}
 		fold(t, book)
@@ -135,7 +135,7 @@ func TestWhatIsNoTransferCannotBeWrittenDown(t *testing.T) {
 	})
 }
 
-// At each moment of folding the balances are the sums of the transfers.
+// At any point of folding, the balances equal the sums of the transfers.
 func TestFoldingChangesNoBalance(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
@@ -168,7 +168,7 @@ func TestFoldingChangesNoBalance(t *testing.T) {
 	})
 }
 
-// A backlog is folded by transactions of a bounded size, each journal in one of them.
+// A backlog is folded in transactions of bounded size, each journal within one of them.
 func TestABacklogIsFoldedInPartsAndWhole(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const journals, most = 1203, 500
@@ -223,7 +223,7 @@ func TestAnAccountWithoutEntriesHasNothing(t *testing.T) {
 		book := ledger.New(d)
 		wantBalance(t, d, book, "merchant:m", "CNY", 0)
 		if n := count(t, d, "SELECT count(*) FROM accounts"); n != 0 {
-			t.Error("to be asked for makes an account")
+			t.Error("reading a balance created an account")
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"backstop/internal/ledger"
 )
 
-// wantLines checks that every side of every transfer has exactly one line, that ids grow and
-// balances follow from one line to the next, and that the last one is the account's.
+// wantLines checks that every side of every transfer has exactly one line, that ids grow, that
+// each balance follows from the line before, and that the last line matches the account.
 func wantLines(t *testing.T, d *db.DB) {
 	t.Helper()
 	if n, sides := count(t, d, "SELECT count(*) FROM account_lines"), count(t, d, "SELECT 2 * count(*) FROM transfers"); n != sides {
@@ -74,8 +74,8 @@ func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
 	})
 }
 
-// What is folded late is behind what was folded before it: a day that was shown does not
-// change.
+// A transfer that is folded late comes after those folded before it, so that a day that was
+// already shown does not change.
 func TestALateTransferIsTheLastLine(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
@@ -100,7 +100,7 @@ func TestALateTransferIsTheLastLine(t *testing.T) {
 	})
 }
 
-// upgrade takes the lines away and leaves the tables as the migration does.
+// upgrade deletes the lines and leaves the tables as the migration does.
 func upgrade(t *testing.T, d *db.DB) {
 	t.Helper()
 	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -120,8 +120,8 @@ func upgrade(t *testing.T, d *db.DB) {
 	}
 }
 
-// Entries of programs before this one get their lines from the newest to the oldest, while
-// new ones are folded, by several nodes.
+// Several nodes write the lines for entries of earlier versions, from the newest to the oldest,
+// while new entries are folded.
 func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)

@@ -35,8 +35,8 @@ func Lines(ctx context.Context, q bun.IDB, refs []string) ([]Line, error) {
 	return rows, nil
 }
 
-// Current reads the accounts for which a condition on a holds, by currency and code, with
-// their balances of this moment: what is folded and the rest.
+// Current reads the accounts that match a condition on a, ordered by currency and code, with
+// their current balances, folded or not.
 func Current(ctx context.Context, d *db.DB, where string, args ...any) (rows []Account, err error) {
 	err = d.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
 		if err := q.NewSelect().Model(&rows).Where(where, args...).OrderExpr("a.currency, a.code").Scan(ctx); err != nil {
@@ -47,8 +47,8 @@ func Current(ctx context.Context, d *db.DB, where string, args ...any) (rows []A
 	return rows, err
 }
 
-// AddUnfolded adds to the balances of accounts what is not folded yet, in the snapshot in
-// which they were read.
+// AddUnfolded adds what is not folded yet to the balances of accounts. It must run in the
+// snapshot in which they were read.
 func AddUnfolded(ctx context.Context, q bun.IDB, rows []Account) error {
 	if len(rows) == 0 {
 		return nil

@@ -17,7 +17,7 @@ func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 		errs := make([]error, 16)
 		var wg sync.WaitGroup
 		for i := range errs {
-			book := ledger.New(d) // each is a node of its own and knows no account
+			book := ledger.New(d) // each is a node of its own, with an empty cache
 			wg.Go(func() { errs[i] = post(t, d, book, pays("m", 5, fmt.Sprint("own ", i)), pays("m", 5, "shared")) })
 		}
 		wg.Wait()
@@ -26,7 +26,7 @@ func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 			if err == nil {
 				booked++
 			} else if !db.IsUnique(err) {
-				t.Errorf("who comes second is told %v", err)
+				t.Errorf("the second one gets %v", err)
 			}
 		}
 		if booked != 1 {
@@ -36,8 +36,8 @@ func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 	})
 }
 
-// Several nodes post and fold at once. Who looks meanwhile sees a balance that only
-// grows, as only credits are posted; in the end it is the sum, in the account itself too.
+// Several nodes post and fold concurrently. As only credits are posted, readers see a balance
+// that only grows; in the end it is the sum, also as stored in the account.
 func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		const nodes, journals = 4, 25
@@ -91,7 +91,7 @@ func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
 	})
 }
 
-// until does something again and again until stop is closed.
+// until repeats an action until stop is closed.
 func until(stop <-chan struct{}, do func() error, t *testing.T) {
 	for {
 		if err := do(); err != nil {
@@ -101,14 +101,13 @@ func until(stop <-chan struct{}, do func() error, t *testing.T) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Millisecond): // leave the others room
+		case <-time.After(time.Millisecond): // let the others run
 		}
 	}
 }
 
-// What SQLite cannot show: Balance and Fold wait for each other at the account. A
-// balance that was read before a fold, with what is not folded read after it, would
-// miss what the fold has taken.
+// PostgreSQL only: Balance and Fold wait for each other at the account. If the balance were read
+// before a fold and the unfolded part after it, what the fold moved would be missing.
 func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 	d := dbtest.Postgres(t)
 	book := ledger.New(d)
@@ -116,7 +115,7 @@ func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 	var got int64
 	var ended <-chan error
 	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-		// What Fold does, up to its commit.
+		// The writes of Fold, before its commit.
 		for _, q := range []string{"UPDATE accounts SET balance = 5 WHERE code = 'merchant:m'", "UPDATE journals SET folded = TRUE"} {
 			if _, err := tx.NewRaw(q).Exec(ctx); err != nil {
 				return err
@@ -136,8 +135,8 @@ func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// Two that open the same accounts must not wait for each other in a circle: who waits
-// for the first has not made one behind it.
+// Two transactions that create the same accounts must not deadlock: the one that waits for the
+// first account has not created a later one.
 func TestAccountsAreOpenedInOneOrder(t *testing.T) {
 	d := dbtest.Postgres(t)
 	var behind, all []ledger.Entry
@@ -164,10 +163,10 @@ func TestAccountsAreOpenedInOneOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err != nil {
-		t.Errorf("the first is told %v", err)
+		t.Errorf("the first one gets %v", err)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("the second is told %v", err)
+		t.Errorf("the second one gets %v", err)
 	}
 	wantBalance(t, d, ledger.New(d), "b", "CNY", 2)
 	wantBalance(t, d, ledger.New(d), ledger.MerchantAccount("m3"), "CNY", 2)

@@ -9,15 +9,15 @@ import (
 	"backstop/internal/base/db"
 )
 
-// ErrInsufficient: an account has less than is to be taken from it (contract: 409
+// ErrInsufficient means that an account has less than is to be taken from it (contract: 409
 // insufficient_balance).
-var ErrInsufficient = errors.New("the balance is not enough")
+var ErrInsufficient = errors.New("insufficient balance")
 
-// Take is Post of entries that may take no more from an account than it has: with them its
-// balance stays at or above -overdraft, in minor units, or the error is ErrInsufficient. The
-// account is locked until the transaction ends, so that two who take at once see each other:
-// accounts come last in the order of locks. All entries that name the account have one
-// currency, else Take fails.
+// Take is Post for entries that must not take more from an account than it has: its balance must
+// stay at or above -overdraft (minor units), otherwise the error is ErrInsufficient. The account
+// stays locked until the transaction ends, so that concurrent calls see each other's entries;
+// accounts come last in the order of locks. All entries that name the account must have the same
+// currency.
 func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account string, overdraft int64, entries []Entry) error {
 	currency, taken := "", int64(0)
 	for _, e := range entries {
@@ -25,7 +25,7 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 			continue
 		}
 		if currency != "" && currency != e.Currency {
-			return fmt.Errorf("entries of %s in %s and %s: each currency is checked by itself", account, currency, e.Currency)
+			return fmt.Errorf("entries of %s are in %s and %s: take each currency separately", account, currency, e.Currency)
 		}
 		if currency = e.Currency; e.Debit == account {
 			taken += e.Amount
@@ -36,7 +36,7 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 	if currency == "" {
 		return fmt.Errorf("no entry takes from %s", account)
 	}
-	// A row that is not there cannot be locked. All are made together, in the one order.
+	// A missing row cannot be locked, so all accounts are created first, in the usual order.
 	if _, err := b.accounts(ctx, tx, entries); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 		return err
 	}
 	if taken > 0 && balance-taken < -overdraft {
-		return fmt.Errorf("%w: %s has %d, %d are to be taken, %d may be overdrawn (%s, minor units)", ErrInsufficient, account, balance, taken, overdraft, currency)
+		return fmt.Errorf("%w: %s has %d, the entries take %d, the overdraft is %d (%s, minor units)", ErrInsufficient, account, balance, taken, overdraft, currency)
 	}
 	return b.Post(ctx, tx, w, slices.Clip(entries))
 }

@@ -13,7 +13,7 @@ import (
 	"backstop/internal/ledger"
 )
 
-// draws is an entry that takes from the merchant.
+// draws returns an entry that takes from the merchant.
 func draws(merchant string, amount int64, ref string) ledger.Entry {
 	return ledger.Entry{Debit: ledger.MerchantAccount(merchant), Credit: "payout:s", Amount: amount, Currency: "CNY", Ref: ref}
 }
@@ -30,7 +30,7 @@ func take(t *testing.T, d *db.DB, by taker, overdraft int64, entries ...ledger.E
 	})
 }
 
-// takeAtOnce lets many nodes take 100 each at the same time and returns how many may.
+// takeAtOnce lets many nodes take 100 each concurrently and returns how many succeeded.
 func takeAtOnce(t *testing.T, d *db.DB, many int, round string, overdraft int64, by func(*ledger.Ledger) taker) (taken int) {
 	t.Helper()
 	errs := make([]error, many)
@@ -49,13 +49,13 @@ func takeAtOnce(t *testing.T, d *db.DB, many int, round string, overdraft int64,
 		if err == nil {
 			taken++
 		} else if !errors.Is(err, ledger.ErrInsufficient) {
-			t.Fatalf("one is told %v", err)
+			t.Fatalf("a debit failed with %v", err)
 		}
 	}
 	return taken
 }
 
-// rounds of a race; the full count runs by make soak.
+// rounds is the number of rounds of a race; make soak runs the full number.
 func rounds() int {
 	if os.Getenv("E2E_FULL") == "1" {
 		return 1000
@@ -79,7 +79,7 @@ func TestOfManyDebitsAtOnceTheBalanceAllowsExactlyItsSum(t *testing.T) {
 	})
 }
 
-// There is no row to lock: nobody has ever paid this merchant.
+// There is no row to lock: the merchant has never been paid.
 func TestOfManyDebitsOnAnAccountWithoutARowTheOverdraftAllowsExactlyItsSum(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if n := takeAtOnce(t, d, 50, "first", 1000, func(l *ledger.Ledger) taker { return l.Take }); n != 10 {
@@ -89,9 +89,8 @@ func TestOfManyDebitsOnAnAccountWithoutARowTheOverdraftAllowsExactlyItsSum(t *te
 	})
 }
 
-// The negative control: who reads the balance without a lock, or locks a row that is not
-// there, lets two pass. On SQLite there is one writer at a time; the reads here come before
-// it.
+// The negative control: reading the balance without a lock, or locking a row that does not
+// exist, lets two debits pass. SQLite has one writer at a time; here both read before they write.
 func TestDebitsThatReadWithoutALockOverdraw(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
@@ -119,8 +118,8 @@ func TestDebitsThatReadWithoutALockOverdraw(t *testing.T) {
 	})
 }
 
-// What SQLite, with its one writer, cannot show: Balance alone locks nothing where there is
-// no row.
+// PostgreSQL only, since SQLite has a single writer: Balance alone locks nothing if there is no
+// row.
 func TestABalanceWithoutARowLocksNothing(t *testing.T) {
 	d := dbtest.Postgres(t)
 	var met sync.WaitGroup
@@ -160,7 +159,7 @@ func TestWhatMayBeTaken(t *testing.T) {
 		if err := take(t, d, book.Take, 0, draws("m", 1, "c")); !errors.Is(err, ledger.ErrInsufficient) {
 			t.Errorf("below zero: %v", err)
 		}
-		// What gives more than it takes is welcome at any balance.
+		// Entries that give more than they take are allowed at any balance.
 		if err := take(t, d, book.Take, 0, draws("m", 2, "d"), with(back, "d back")); err != nil {
 			t.Errorf("a balance that grows: %v", err)
 		}
