@@ -11,9 +11,9 @@ import (
 	"backstop/internal/settings"
 )
 
-// charge books what the merchant pays for a payment and what its supplier keeps, of the
-// amount that was paid, by the rules of the moment when the order was made. No account is
-// locked for it: a fee is never above the amount that is credited beside it.
+// charge books the merchant's fee and the supplier's cost for the amount paid, by the rules in
+// force when the order was created. No account needs a lock, because a fee is never above the
+// amount that is credited with it.
 func (b *batch) charge(m *Message, o *order.Order) {
 	o.FeeAmount = b.rules(o.MerchantID, o).For(m.Supplier.Code).Of(o.PaidAmount)
 	v := fund.Values{
@@ -27,7 +27,7 @@ func (b *batch) charge(m *Message, o *order.Order) {
 	}
 }
 
-// rules are those of a merchant or a supplier that apply to an order.
+// rules returns the fee rules of a merchant or a supplier that apply to an order.
 func (b *batch) rules(owner int64, o *order.Order) fee.Rules {
 	if o.FeeRule == nil {
 		return nil
@@ -39,8 +39,8 @@ func (b *batch) rules(owner int64, o *order.Order) fee.Rules {
 	return now.Fees.At(owner, *o.FeeRule)
 }
 
-// readFees reads the rules of orders that another node has made by settings that this one
-// has not read yet: for half a second after a change.
+// readFees reads the rules for orders that another node created under settings that this node
+// has not loaded yet; that is possible for half a second after a change.
 func (b *batch) readFees(ctx context.Context) error {
 	version := b.p.o.Settings.Current().Version
 	var owners []int64
@@ -60,7 +60,7 @@ func (b *batch) readFees(ctx context.Context) error {
 	return err
 }
 
-// feeRule is what a new order names as its rules; nil = there are none.
+// feeRule returns the version of the rules to store in a new order; nil = there are none.
 func feeRule(now *settings.Snapshot, m *merchant.Merchant) *int64 {
 	version := now.FeeVersion(m.ID)
 	if version == 0 {

@@ -8,10 +8,10 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Refunds knows the refunds that a message may be about; it is refund.Machine.
+// Refunds finds the refunds that a message is about; it is refund.Machine.
 type Refunds interface {
-	// Match reads which refunds a message is about. Beside a match, note adds what follows
-	// from it to the writes of the transaction; nil = nothing does.
+	// Match finds the refunds that a message is about. note adds the consequences to the writes
+	// of the transaction; nil = there are none.
 	Match(ctx context.Context, tx db.Tx, n RefundNotice) (match RefundMatch, note func(w *db.Writes), err error)
 }
 
@@ -19,7 +19,7 @@ type Refunds interface {
 type RefundNotice struct {
 	Supplier supplier.Entry
 	Content  supplier.Callback
-	Order    *order.Order // of its payment, locked; nil = there is none
+	Order    *order.Order // the payment's order, locked; nil = none
 }
 
 // RefundMatch is what a message about a refund means.
@@ -27,18 +27,18 @@ type RefundMatch string
 
 // Matches.
 const (
-	NoRefund    RefundMatch = ""      // it is about none of ours
+	NoRefund    RefundMatch = ""      // about no refund of ours
 	RefundKnown RefundMatch = "known" // it says nothing new
-	RefundAsked RefundMatch = "asked" // the supplier is asked about it now
+	RefundAsked RefundMatch = "asked" // the supplier is queried about it now
 )
 
-// refundNote is the match of one message.
+// refundNote is the result of Match for one message.
 type refundNote struct {
 	match RefundMatch
 	note  func(w *db.Writes)
 }
 
-// readRefunds matches the messages that are about refunds. They are rare.
+// readRefunds matches the messages that are about refunds; these are rare.
 func (b *batch) readRefunds(ctx context.Context) error {
 	if b.p.o.Refunds == nil {
 		return nil
@@ -60,7 +60,7 @@ func (b *batch) readRefunds(ctx context.Context) error {
 	return nil
 }
 
-// decideRefund reports whether a message is about refunds that are stored, and then says so.
+// decideRefund reports whether a message is about stored refunds, and then sets its outcome.
 func (b *batch) decideRefund(m *Message, d *decision) bool {
 	switch b.refunds[m].match {
 	case RefundKnown:
