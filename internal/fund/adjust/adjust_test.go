@@ -120,7 +120,7 @@ func (o *office) books() {
 		o.t.Fatal(err)
 	}
 	for _, i := range report.Invariants {
-		if i.Violations > 0 && i.ID != "I2" { // nobody notifies here
+		if i.Violations > 0 && i.ID != "I2" { // no notifier runs here
 			o.t.Errorf("%s: %q", i.ID, i.Examples)
 		}
 	}

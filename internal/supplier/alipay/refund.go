@@ -81,7 +81,7 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 		said.State = supplier.RefundNotFound
 	case n.Code == codeRefused:
 		return x.RefundUnknown(supplier.ClassUnknown, unknownWord.Say(quoted(n.word()))), nil
-	// The node's name is not signed, so an answer to a query of the trade must be told apart.
+	// The node's name is not signed: this may be the answer to a query of the trade.
 	case n.Code == codeSuccess && (n.TradeStatus != "" || n.QRCode != "" || n.FundChange != ""):
 		return x.RefundUnknown(supplier.ClassBadAnswer, otherAnswer.Say()), nil
 	case n.Code == codeSuccess && n.RefundStatus == "REFUND_SUCCESS":
