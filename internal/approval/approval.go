@@ -94,7 +94,7 @@ const (
 	ByMerchant = "merchant"
 )
 
-// operator is the maker's id as an operator; 0 = a command of the house, or a merchant.
+// operator returns the maker's operator id; 0 = a command, or a merchant.
 func (a *Approval) operator() int64 {
 	if a.MakerKind == ByMerchant {
 		return 0
@@ -113,7 +113,7 @@ func (a *Approval) No() string { return fmt.Sprintf("%s%d", prefix, a.ID) }
 var (
 	ErrMaker    = errors.New("only its maker can withdraw a proposal")
 	ErrProposed = errors.New("there is already an open proposal about this")
-	ErrOver     = errors.New("it is over")
+	ErrOver     = errors.New("it has already ended")
 	ErrExpired  = errors.New("the proposal has expired: make a new one")
 	ErrHash     = errors.New("the proposal differs from what you saw: reload it and check again")
 	ErrOwn      = errors.New("a proposal must be approved by someone other than its maker")

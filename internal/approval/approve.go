@@ -227,7 +227,7 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 // people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
 func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
 	checker, maker := held[c.By.ID], held[a.operator()]
-	role := "" // of somebody who is gone, or of a merchant, who is no operator
+	role := "" // of an operator who was removed, or of a merchant
 	if maker != nil {
 		role = maker.Role
 	}

@@ -40,8 +40,8 @@ func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 		movestest.Enforce(t, d, approval.Moves)
 		acts := map[string]struct {
 			act  func(*approval.Approval) error
-			want map[approval.State]approval.State // others stay
-			fine []approval.State                  // it is no error there
+			want map[approval.State]approval.State // other states stay
+			fine []approval.State                  // states in which it returns no error
 		}{
 			"approve":            {func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Done}, []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}},
 			"approve by another": {func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Done}, nil},

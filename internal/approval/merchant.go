@@ -11,7 +11,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Request is what a merchant asks for and people of the house decide.
+// Request is a merchant's request that operators decide.
 type Request struct {
 	Action, Object, ObjectID string
 	OrderNo                  string
@@ -23,8 +23,8 @@ type Request struct {
 	Reason                   string
 }
 
-// Ask writes a proposal whose maker is a merchant, in the transaction that makes its object.
-// It waits for a person in every case: a key is none.
+// Ask writes a proposal whose maker is a merchant, in the transaction that creates its object.
+// It always waits for an operator, since a merchant's key is not a person.
 func (d *Desk) Ask(ctx context.Context, tx db.Tx, r Request) (*Approval, error) {
 	action, err := d.action(r.Object, r.Action)
 	if err != nil {
@@ -45,9 +45,9 @@ func (d *Desk) Ask(ctx context.Context, tx db.Tx, r Request) (*Approval, error) 
 	return a, d.keep(ctx, tx, a, "propose", act.Actor{Name: ByMerchant + ":" + r.Merchant}, a.Reason, nil)
 }
 
-// Recall withdraws what a merchant asked for, before its object is locked: approvals come
-// first in the order of locks. The object is the caller's. One that does not wait any more
-// stays as it is. Errors: ErrOver where it is being carried out.
+// Recall withdraws a merchant's proposal. It must run before the object is locked, because
+// approvals come first in the order of locks; the caller changes the object. A proposal that no
+// longer waits stays as it is. Errors: ErrOver if it is being carried out.
 func (d *Desk) Recall(ctx context.Context, tx db.Tx, id int64, merchant string) error {
 	a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
 	switch {
@@ -66,8 +66,8 @@ func (d *Desk) Recall(ctx context.Context, tx db.Tx, id int64, merchant string) 
 	return d.keep(ctx, tx, a, "withdraw", act.Actor{Name: ByMerchant + ":" + merchant}, "", nil)
 }
 
-// Names are the names of the makers and checkers of approvals, by their ids: an operator's
-// name, "merchant:" and a merchant's code, "command" for 0.
+// Names returns the names of the makers and checkers of approvals by id: an operator's name,
+// "merchant:" with the merchant's code, or "command" for 0.
 func Names(ctx context.Context, q bun.IDB, all ...*Approval) (map[int64]string, error) {
 	var people, merchants []int64
 	for _, a := range all {

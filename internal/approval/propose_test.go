@@ -105,7 +105,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 				h.live = h.says("paid", 0)
 				h.live.Contradicts = true
 			}, says("paid")},
-			"nobody was told":             {func(p *approval.Proposal) { h.live = &approval.Live{} }, field("params.unverified")},
+			"no answer":                   {func(p *approval.Proposal) { h.live = &approval.Live{} }, field("params.unverified")},
 			"the supplier does not know":  {func(p *approval.Proposal) { h.live = h.says("unknown", 0) }, field("params.unverified")},
 			"there is nobody to check it": {func(p *approval.Proposal) { h.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'") }, is(approval.ErrNoSecond)},
 		} {
@@ -193,7 +193,7 @@ func TestACommandIsNobodyWhoProposes(t *testing.T) {
 	if err != nil || a.State != approval.Waiting {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	// One that an earlier version made as a command has no maker whom a second one could differ from.
+	// A proposal that an earlier version made as a command has no maker to differ from.
 	h.exec("UPDATE approvals SET maker = 0 WHERE id = ?", a.ID)
 	var denied *approval.RoleError
 	if _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); !errors.As(err, &denied) || !denied.OfMaker {

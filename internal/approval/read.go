@@ -38,7 +38,7 @@ func Sum(a *Approval) (string, error) {
 		text, err = evidence.Canonical(text)
 	}
 	if err != nil {
-		return "", fmt.Errorf("write what approval %s decides: %w", a.No(), err)
+		return "", fmt.Errorf("encode what approval %s decides: %w", a.No(), err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
@@ -58,7 +58,7 @@ func (d *Desk) Find(ctx context.Context, id int64, by act.Actor) (*Approval, err
 	return a, err
 }
 
-// Subject is what an approval is about as it is now. Errors: act.ErrNotFound.
+// Subject returns an approval with its object as it is now. Errors: act.ErrNotFound.
 func (d *Desk) Subject(ctx context.Context, id int64, by act.Actor) (*Approval, act.Subject, error) {
 	a, err := d.Find(ctx, id, by)
 	if err != nil {
