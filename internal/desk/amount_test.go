@@ -14,7 +14,7 @@ import (
 	"backstop/internal/order"
 )
 
-// offered are the parameters that an action asks of an exception; nil = it is not offered.
+// offered returns the parameters that an action needs for an exception; nil = it is not offered.
 func (k *office) offered(x *exception.Item, action string) map[string]string {
 	k.t.Helper()
 	_, offers, err := k.desk.OffersOf(k.t.Context(), k.person(access.Finance), desk.OfException, fmt.Sprint(x.ID))
@@ -29,7 +29,8 @@ func (k *office) offered(x *exception.Item, action string) map[string]string {
 	return nil
 }
 
-// Another amount for an order that has ended waives two checks; the one approval names both.
+// Accepting a different amount for an order that has ended waives two checks; one approval names
+// both.
 func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 30)
@@ -72,7 +73,7 @@ func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 		}
 		refused("not late", of(`{"amount":2100,"late":true}`))
 
-		// It ends while the proposal waits: what two people looked at was not late money.
+		// The order ends while the proposal waits: what was proposed was not late money.
 		a, err := k.propose(access.Finance, of(`{"amount":2100}`))
 		if err != nil {
 			t.Fatal(err)
@@ -95,12 +96,12 @@ func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 	})
 }
 
-// The rows of programs before have no message: what the row says is confirmed, where an order
-// was found, and what is of no order can be attached to none.
+// Rows of earlier versions have no message. If an order was found, the row itself is confirmed;
+// a payment without an order cannot be attached to one.
 func TestWhatHasNoMessageIsAcceptedByItsRow(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
-		// money makes an exception of late money, or of another amount; without a trade number
+		// money creates an exception about late money or a different amount; without a trade number
 		// its subject is the message's key.
 		money := func(kind, tradeNo string) (*order.Order, *exception.Item) {
 			o, amount := k.order(order.Closed, "f1"), int64(1999)
@@ -129,7 +130,7 @@ func TestWhatHasNoMessageIsAcceptedByItsRow(t *testing.T) {
 				t.Errorf("%d: %+v", i, got)
 			}
 			k.wantEnded(x, a, exception.Resolved, exception.Accepted)
-			// What was held has paid it: nothing is booked from the supplier twice.
+			// The held money paid it: nothing is booked from the supplier twice.
 			k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS b ON b.id = t.debit_account WHERE t.ref = ? AND b.code = ?", fmt.Sprint("paid:", o.ID), ledger.SuspenseAccount("f1"))
 		}
 		k.books()

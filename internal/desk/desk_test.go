@@ -113,7 +113,7 @@ func TestMoneyOfNoOrderIsAttachedToOne(t *testing.T) {
 		k.wantEnded(x, a, exception.Resolved, exception.Accepted)
 		k.books()
 
-		// Without its message nothing can be attached.
+		// Without a message nothing can be attached.
 		k.take(k.callback("nobody-2", "T-lost-2", 1999, "f1"))
 		x = k.newest(exception.UnknownOrder)
 		k.exec("UPDATE exceptions SET payload = '' WHERE id = ?", x.ID)
@@ -138,8 +138,8 @@ func TestSurplusThatIsKeptIsTheMerchants(t *testing.T) {
 	})
 }
 
-// What is owed back is refunded at its supplier, against the payment that brought it; where
-// that fails, it is held again and somebody decides anew.
+// Money owed back is refunded at its supplier, against the payment that it came with. If the
+// refund fails, the money is held again and an operator must decide again.
 func TestHeldMoneyIsGivenBackByARefund(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
@@ -210,7 +210,7 @@ func TestMoneyThatWasDealtWithElsewhereLeavesTheSuspense(t *testing.T) {
 		k.take(k.callback("nobody-1", "T-lost", 1999, "f1"))
 		x := k.newest(exception.UnknownOrder)
 		for field, params := range map[string]string{
-			"params.outcome":   `{"outcome":"kept","reference":"RF-1","evidence":"e"}`, // by whom?
+			"params.outcome":   `{"outcome":"kept","reference":"RF-1","evidence":"e"}`, // there is no merchant to keep it
 			"params.reference": `{"outcome":"refunded","reference":" ","evidence":"e"}`,
 			"params.evidence":  `{"outcome":"refunded","reference":"RF-1"}`,
 			"params.how":       `{"outcome":"refunded","reference":"RF-1","evidence":"e","how":1}`,
@@ -253,12 +253,12 @@ func TestAnOrderIsMarkedPaidByEvidence(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		for _, status := range []order.Status{order.Pending, order.Paying, order.Closing} {
-			o := k.order(status, "sp-main") // which cannot be asked
+			o := k.order(status, "sp-main") // which cannot be queried
 			k.exec("UPDATE operators SET role = 'finance' WHERE name = 'auditor'")
 			params := fmt.Sprintf(`{"trade_no":"M-%s","amount":1999,"evidence":"statement of the 23rd, line 7"`, o.OrderNo)
 			var field *act.FieldError
 			if _, err := k.propose(access.Lead, wish(desk.MarkPaid, o.OrderNo, params+`}`)); !errors.As(err, &field) || field.Field != "params.unverified" {
-				t.Errorf("%s, what nobody could ask: %v", status, err)
+				t.Errorf("%s, which cannot be queried: %v", status, err)
 			}
 			p := wish(desk.MarkPaid, o.OrderNo, params+`,"unverified":true}`)
 			p.Params = []byte(strings.Replace(string(p.Params), "1999", "1998", 1))
@@ -354,14 +354,14 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 	})
 }
 
-// wentBack is an answer by which the money came and went back.
+// wentBack is an answer that says that the money arrived and was returned.
 func wentBack(r supplier.Ref) supplier.Answer {
 	a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
 	a.Refunded = true
 	return a
 }
 
-// A maker who was demoted may still end what names no amount, and no more than that.
+// A maker who was demoted may still end exceptions without an amount, but no others.
 func TestADemotedMakerDecidesNoMoney(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)

@@ -35,7 +35,7 @@ type unverified struct {
 
 type amountParams struct {
 	Amount int64 `json:"amount"` // minor units
-	Late   bool  `json:"late"`   // the order has ended: that is waived, too
+	Late   bool  `json:"late"`   // accept it although the order has ended
 	unverified
 }
 
@@ -149,7 +149,7 @@ func (d *desk) message(ctx context.Context, q bun.IDB, s *Subject) (*payment.Mes
 	var detail struct {
 		TradeNo string `json:"trade_no"`
 	}
-	_ = json.Unmarshal(x.Detail, &detail) // empty where it cannot be read, as when its money was held
+	_ = json.Unmarshal(x.Detail, &detail) // empty if it cannot be parsed, as when its money was held
 	c := supplier.Callback{
 		OrderRef: x.OrderNo, TradeNo: detail.TradeNo, Amount: x.Amount, Currency: x.Currency, Status: supplier.Paid, Identity: entry.Adapter.Identity(),
 	}
@@ -167,7 +167,7 @@ func checkAmount(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	is, o := p.(amountParams), s.Value.(*Subject).Order
 	switch late := !o.Status.Open(); {
 	case is.Amount != s.Amount:
-		return wrong("amount", fmt.Sprintf("the message is about %s %s: give %d", s.TypedAmount(), s.Currency, s.Amount))
+		return wrong("amount", fmt.Sprintf("the message is about %s %s: enter %d", s.TypedAmount(), s.Currency, s.Amount))
 	case late && !is.Late:
 		return wrong("late", fmt.Sprintf("the order is %s: set it to accept the payment although it came late", o.Status))
 	case is.Late && !late:
@@ -206,7 +206,7 @@ func (d *desk) keepSurplus() approval.Action {
 	}
 }
 
-// oweBack gives held money back to its buyer, by a refund of the payment that brought it.
+// oweBack returns held money to the buyer, by a refund of the payment that it came with.
 func (d *desk) oweBack() approval.Action {
 	return approval.Action{
 		Name: OweBack, Evidence: true, Params: params[evidenceParams],

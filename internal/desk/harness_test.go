@@ -55,7 +55,7 @@ func each(t *testing.T, test func(k *office)) {
 
 func open(t *testing.T, d *db.DB) *office { return openBy(t, d, false) }
 
-// openBy opens an office; byHand = the test writes states that no move leads to.
+// openBy opens an office; byHand = the test writes states that no move can reach.
 func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	steps := payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}}
 	k := &office{t: t, rules: settings.Rules{SecondPerson: true}}

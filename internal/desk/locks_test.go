@@ -16,7 +16,7 @@ import (
 	"backstop/internal/settings"
 )
 
-// untilBlocked waits until a transaction waits for what another one holds.
+// untilBlocked waits until a transaction waits for a lock that another one holds.
 func (k *office) untilBlocked() {
 	k.t.Helper()
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
@@ -27,8 +27,9 @@ func (k *office) untilBlocked() {
 	k.t.Fatal("nothing waits")
 }
 
-// A house of one accepts late money while the supplier reports it once more: the callback has
-// the order and takes the exception next. Only PostgreSQL has two writers at a time.
+// In a one-person installation late money is accepted while the supplier reports it again: the
+// callback has locked the order and locks the exception next. Only PostgreSQL has two concurrent
+// writers.
 func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
 	for _, naive := range []bool{false, true} {
 		d := dbtest.Postgres(t)
@@ -38,7 +39,7 @@ func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
 		o, x := k.late()
 		actions := slices.Clone(k.actions)
 		for i := range actions {
-			actions[i].Ask = nil // its answer is confirmed before, under a lock of its own
+			actions[i].Ask = nil // its answer is confirmed earlier, under a lock of its own
 			if naive {
 				actions[i].Lock = nil
 			}

@@ -63,14 +63,14 @@ func (k *office) cases() map[string][]fitting {
 		desk.MarkPaid: {{"", "19.99", func() string {
 			return `{"trade_no":"M-` + k.Out() + `","amount":1999,"evidence":"a letter","unverified":true}`
 		}, func() string {
-			return k.order(order.Paying, "sp-main").OrderNo // which cannot be asked
+			return k.order(order.Paying, "sp-main").OrderNo // which cannot be queried
 		}}},
 		desk.ForceClosed: {{"", "19.99", plain(`{"evidence":"a letter"}`), open}},
 		desk.ForceFailed: {{"", "19.99", plain(`{"evidence":"a letter"}`), open}},
 	}
 }
 
-// unchanged runs what must be refused, and compares the whole database.
+// unchanged runs an attempt that must be refused, and compares the whole database.
 func (k *office) unchanged(what string, tries map[string]func() error) {
 	k.t.Helper()
 	before := k.sum()

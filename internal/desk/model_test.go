@@ -209,7 +209,7 @@ func (p *program) lines() []string {
 			var id int64
 			_, _ = fmt.Sscan(what, &id)
 			what = fmt.Sprint(number[id])
-		case "refund": // the hold of a refund that nobody orders in a story
+		case "refund": // a held refund, which no story sends to the supplier
 			no, _, _ := strings.Cut(what, ":")
 			var id int64
 			scan(&id, "SELECT approval_id FROM refunds WHERE id = ?", no)

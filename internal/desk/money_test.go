@@ -15,7 +15,7 @@ func (r *rules) move(to order.Status) {
 	r.notices = append(r.notices, "order."+string(to))
 }
 
-// message takes the word of the supplier that a trade was paid: a callback, or an answer to a
+// message processes a supplier's message that a trade was paid: a callback, or an answer to a
 // query.
 func (r *rules) message(trade string, answer bool) {
 	if !answer && r.received[trade] {

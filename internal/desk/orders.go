@@ -64,7 +64,7 @@ func readPaid(raw json.RawMessage) (any, error) {
 // supplier reports it, and is accepted there.
 func checkPaid(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 	if p.(paidParams).Amount != s.Amount {
-		return wrong("amount", fmt.Sprintf("the order is about %s %s: give %d", s.TypedAmount(), s.Currency, s.Amount))
+		return wrong("amount", fmt.Sprintf("the order is about %s %s: enter %d", s.TypedAmount(), s.Currency, s.Amount))
 	}
 	return nil
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// RedriveAct is running again what an exception is about, in batches.
+// RedriveAct runs again what exceptions are about, in batches.
 const RedriveAct = "exception.redrive"
 
-// Redrive runs again what ran out of tries behind many exceptions: compensations, and
-// notifications. What is done, and what stands in its way, is theirs; each exception ends as
-// its compensation or notification is due again. Exceptions of other kinds need a decision and
-// are left alone.
+// Redrive runs again the compensations and notifications that ran out of tries, for many
+// exceptions at once. The actions for compensations and notifications decide what can be done
+// and do it; an exception ends once its compensation or notification is due again. Exceptions of
+// other kinds need a decision and are left alone.
 func Redrive(compensations, notifications bulk.Action) bulk.Action {
 	r := redrive{compensations.Kind, notifications.Kind}
 	return bulk.Action{Name: "redrive", Object: OfException, Kind: act.Kind{
@@ -39,7 +39,7 @@ type causes struct {
 	subjects []act.Subject
 }
 
-// load finds the exceptions of Ref.Row with what running them again would do.
+// load finds the exceptions of Ref.Row, with the prospect of running each again.
 func (r redrive) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	ids := make([]int64, len(refs))
 	for i, x := range refs {
@@ -70,7 +70,7 @@ func (r redrive) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Sub
 	return all, nil
 }
 
-// behind finds what is behind open exceptions, by their ids.
+// behind finds the compensations or deliveries of open exceptions, by exception id.
 func (r redrive) behind(ctx context.Context, q bun.IDB, rows []*exception.Item) (map[int64][]act.Subject, error) {
 	of := map[int64]int64{} // exceptions, by compensation or by delivery
 	var dead, exhausted []act.Ref
@@ -115,8 +115,8 @@ func (r redrive) behind(ctx context.Context, q bun.IDB, rows []*exception.Item) 
 	return behind, nil
 }
 
-// prospect is what running an exception again would do: of several deliveries, what can be
-// done with the first that anything can be done with.
+// prospect returns what running an exception again would do. Of several deliveries, the first
+// that can be run decides.
 func (c causes) prospect(x *exception.Item) act.Prospect {
 	switch {
 	case !x.State.Open():
@@ -124,7 +124,7 @@ func (c causes) prospect(x *exception.Item) act.Prospect {
 	case !exception.RunsAgain(x.Kind):
 		return act.Blocked
 	case len(c.subjects) == 0:
-		return act.Final // it goes on by itself again, or is no longer stored
+		return act.Final // it already continues on its own, or is no longer stored
 	}
 	for _, s := range c.subjects {
 		if s.Prospect.Acts() {
@@ -134,7 +134,7 @@ func (c causes) prospect(x *exception.Item) act.Prospect {
 	return c.subjects[0].Prospect
 }
 
-// do makes due what is behind exceptions, which ends them.
+// do makes the compensations or deliveries of exceptions due, which ends the exceptions.
 func (r redrive) do(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 	outs := make([]act.Outcome, len(subjects))
 	for _, part := range []struct {
@@ -142,7 +142,7 @@ func (r redrive) do(ctx context.Context, tx db.Tx, in act.Input, subjects []act.
 		kind act.Kind
 	}{{exception.CompensationDead, r.compensations}, {exception.NotifyExhausted, r.notifications}} {
 		var acts []act.Subject
-		var of []int // the subject that each is behind
+		var of []int // the exception that each belongs to
 		for i, s := range subjects {
 			c := s.Value.(causes)
 			for _, cause := range c.subjects {
@@ -167,7 +167,7 @@ func (r redrive) do(ctx context.Context, tx db.Tx, in act.Input, subjects []act.
 		}
 		seen := map[int]bool{}
 		for k, out := range done {
-			if i := of[k]; !seen[i] || outs[i].Err != nil { // one that is done is enough
+			if i := of[k]; !seen[i] || outs[i].Err != nil { // one success is enough
 				outs[i], seen[i] = act.Outcome{Prospect: out.Prospect, Err: out.Err}, true
 			}
 		}

@@ -29,7 +29,7 @@ import (
 	"backstop/internal/settings"
 )
 
-// redriver has batches over exceptions, and counts what was nudged.
+// redriver runs batches over exceptions and counts the nudges.
 type redriver struct {
 	*office
 	batches *bulk.Batches
@@ -65,7 +65,7 @@ func newRedriver(k *office) *redriver {
 	return r
 }
 
-// dead makes a compensation that ran out of tries, with its exception, as its runner does.
+// dead creates a compensation that ran out of tries, with its exception, as the runner does.
 func (r *redriver) dead(kind string) (id int64) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -107,7 +107,7 @@ func (r *redriver) within(what string, ok func() bool) {
 	}
 }
 
-// exhausted makes a payment whose notification ran out of attempts, with its exception.
+// exhausted creates a payment whose notification ran out of attempts, with its exception.
 func (r *redriver) exhausted() (delivery int64) {
 	r.t.Helper()
 	o := r.order(order.Paid, "sp-main")
@@ -135,7 +135,7 @@ func (r *redriver) open(x *exception.Item) {
 	}
 }
 
-// plan plans running all exceptions again.
+// plan plans to run all exceptions again.
 func (r *redriver) plan() *bulk.Batch {
 	r.t.Helper()
 	var ids []int64
@@ -173,8 +173,8 @@ func (r *redriver) run(b *bulk.Batch) *bulk.Batch {
 	return b
 }
 
-// What is behind exceptions runs again, each once; they end with their causes, and what needs
-// a decision stays as it is.
+// Compensations and notifications of exceptions run again, each once, and the exceptions end with
+// them; exceptions that need a decision stay as they are.
 func TestExceptionsAreRunAgain(t *testing.T) {
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
@@ -183,11 +183,11 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 		for range 3 {
 			again = append(again, r.dead(compensation.Resend), r.dead(compensation.Rerun), r.exhausted())
 		}
-		r.dead(compensation.ReplayWrite) // is decided one by one
+		r.dead(compensation.ReplayWrite) // these are decided one by one
 		over := r.dead(compensation.Resend)
 		r.exec("UPDATE compensations SET state = 'cancelled' WHERE id = ?", over)
 		gone := r.exhausted()
-		r.exec("UPDATE deliveries SET status = 'retry_wait', next_at = ? WHERE id = ?", r.DB.Now()+time.Hour.Microseconds(), gone) // goes on by itself
+		r.exec("UPDATE deliveries SET status = 'retry_wait', next_at = ? WHERE id = ?", r.DB.Now()+time.Hour.Microseconds(), gone) // continues on its own
 		r.open(&exception.Item{Kind: exception.LatePayment, SupplierID: r.Supplier.ID, Subject: "T1", OrderNo: "O9", Amount: 700, Currency: "CNY"})
 		b := r.plan()
 		want := bulk.Tally{
@@ -218,14 +218,14 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 		r.Want(t, 4, "SELECT count(*) FROM exceptions WHERE state = 'open'")
 		r.Want(t, 9, "SELECT count(*) FROM batch_rows WHERE batch_id = ? AND state = 'done'", b.ID)
 
-		// Planned again, all of that has an end; what dies again is an exception again.
+		// In a second plan all of these have ended; one that dies again becomes an exception again.
 		if b = r.plan(); b.ToDo != 0 || b.Shown.Count(string(act.Final)) != 11 {
 			t.Errorf("planned again: %v", b.Shown)
 		}
 	})
 }
 
-// What is behind an exception may change between the plan and the step: then nothing is done.
+// If the cause of an exception changes between the plan and the step, nothing is done.
 func TestWhatIsBehindAnExceptionIsJudgedAnew(t *testing.T) {
 	each(t, func(k *office) {
 		r := newRedriver(k)
@@ -253,8 +253,8 @@ func TestWhatIsBehindAnExceptionIsJudgedAnew(t *testing.T) {
 	})
 }
 
-// Whoever may run compensations again by the many may send notifications by the many: a batch
-// of exceptions does both.
+// Whoever may run compensations again in bulk may also resend notifications in bulk, because a
+// batch of exceptions does both.
 func TestWhoRedrivesMaySendMany(t *testing.T) {
 	policy, err := access.NewPolicy()
 	if err != nil {

@@ -98,7 +98,7 @@ func (r *rules) run(n int, d *decision, s step) {
 	}
 	checker, by := &person{}, "" // none, if one person decides
 	if d.second {
-		checker, by = r.people[s.by], s.by // of a rerun this may be another one than the first
+		checker, by = r.people[s.by], s.by // for a rerun this may be someone else than at first
 	}
 	want := d.version
 	if again {
