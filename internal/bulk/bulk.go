@@ -1,5 +1,5 @@
-// Package bulk does one act to many rows. What would be done is frozen and shown first, as a
-// plan that writes nothing but itself; once started, the server works it off in bounded steps.
+// Package bulk applies one act to many rows. First it shows a frozen plan of what would be done;
+// planning writes nothing else. Once started, the server works the plan off in bounded steps.
 // Each step judges its rows again and ends them in the transaction of their effects, so that
 // another process can continue between any two steps. The audit has one row for the start and
 // one for the end; the batch's rows hold the results.

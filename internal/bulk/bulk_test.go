@@ -330,7 +330,7 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 			t.Fatalf("of two that were picked: %+v", p)
 		}
 		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Role: access.Lead}); !errors.Is(err, bulk.ErrMaker) {
-			t.Errorf("by somebody else: %v", err)
+			t.Errorf("by another operator: %v", err)
 		}
 		k.run(p)
 		if err := k.start(p, li); !errors.Is(err, bulk.ErrState) {

@@ -14,14 +14,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// crashes are the steps of a batch after whose effects its process ends.
+// crashes are the steps after whose effects the batch's process ends.
 var crashes = map[int]bool{3: true, 4: true, 11: true}
 
 // killed is the end of a process.
 type killed struct{}
 
-// dying is an action whose process ends at its crashes: its rows were acted on, and nothing
-// more is done.
+// dying returns the action with crashes: the process ends after acting on the rows, before
+// anything else is done.
 func dying(a bulk.Action, step *int) bulk.Action {
 	do := a.Kind.Do
 	a.Kind.Do = func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
@@ -50,7 +50,7 @@ func survive(t *testing.T, f func() error) (died bool) {
 	return false
 }
 
-// A process that ends in the middle of a step loses nothing: the next one goes on, and each of
+// A process that ends in the middle of a step loses nothing: the next one continues, and each of
 // 10,000 rows ends exactly once.
 func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 	const all = 10_000
@@ -94,8 +94,8 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 	})
 }
 
-// The negative control: a runner that acts in one transaction and ends its rows in another one
-// sends some twice or never, by the same crashes.
+// The negative control: with the same crashes, a runner that acts in one transaction and ends its
+// rows in another sends some twice or never.
 func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 	const all = 6000
 	for _, endsFirst := range []bool{false, true} {
@@ -112,7 +112,7 @@ func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 				died := 0
 				for step, more := 0, true; more; {
 					if survive(t, func() (err error) { more, err = k.naive(p.ID, endsFirst, &step); return err }) {
-						died++ // and the next process goes on
+						died++ // the next process continues
 					}
 				}
 				twice, lost := k.wrong(all)
@@ -167,8 +167,7 @@ func (k *desk) naive(id int64, endsFirst bool, step *int) (more bool, err error)
 	return true, k.db.Tx(ctx, second)
 }
 
-// wrong counts how often deliveries were sent once too often, and how many not at all, of so
-// many.
+// wrong counts the surplus sends, and the deliveries never sent, out of all of them.
 func (k *desk) wrong(all int) (twice, lost int) {
 	k.Helper()
 	for _, n := range k.nudged {

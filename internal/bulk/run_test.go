@@ -206,7 +206,7 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 	})
 }
 
-// No call begins once the batch is paused, and it continues where it was.
+// No call begins once the batch is paused; later it continues where it stopped.
 func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		hold := make(chan struct{})
@@ -259,7 +259,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 	})
 }
 
-// The amount drifts while the batch runs: it stops in the middle.
+// If the amount drifts while the batch runs, the batch stops half-way.
 func TestADriftInTheMiddleStopsTheBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)

@@ -36,8 +36,8 @@ const MaxRedrive = 1000
 
 // Errors of the acts.
 var (
-	ErrOver    = errors.New("the compensation is over: nothing is left to run or to cancel")
-	ErrRunning = errors.New("the compensation is running: look at its result first")
+	ErrOver    = errors.New("the compensation has ended: nothing is left to run or to cancel")
+	ErrRunning = errors.New("the compensation is running: wait for its result")
 	ErrNothing = errors.New("no compensation matches")
 	ErrTooMany = fmt.Errorf("more than %d compensations match: use a batch", MaxRedrive)
 )

@@ -53,7 +53,7 @@ const (
 	OfMerchant     = "merchant"
 	OfApproval     = "approval" // that it carries out
 	OfRefund       = "refund"
-	OfRefundNotice = "refund_notice" // what a supplier says about refunds that may be none of ours
+	OfRefundNotice = "refund_notice" // what a supplier reports about refunds that may not be ours
 )
 
 // Item is one compensation.
@@ -90,15 +90,15 @@ type Item struct {
 	FinishedAt *int64 `bun:"finished_at"`
 }
 
-// DueNow is the write by which the open item of a subject is due now: something was said
-// about it. One that runs looks at its subject anyway.
+// DueNow returns the write that makes the open item of a subject due now, because there is news
+// about the subject. A running item is left alone: it looks at its subject anyway.
 func DueNow(tx db.Tx, d *db.DB, kind, subjectKind string, subjectID int64) *bun.RawQuery {
 	return tx.NewRaw("UPDATE compensations SET next_at = ? WHERE kind = ? AND subject_kind = ? AND subject_id = ? AND state = ? AND next_at > ?",
 		d.Now(), kind, subjectKind, subjectID, Waiting, d.Now())
 }
 
-// lane is the line in which an item waits: none has to wait for another supplier's, or,
-// where no supplier is concerned, another merchant's.
+// lane returns the queue of an item: one per supplier or, without a supplier, per merchant, so
+// that none waits for another's items.
 func (x *Item) lane() int64 {
 	switch {
 	case x.SupplierID != 0:
@@ -109,14 +109,14 @@ func (x *Item) lane() int64 {
 	return int64(slices.Index(Names, x.Kind) + 1) // owner ids are far above
 }
 
-// Open adds items to the writes of the transaction that found the trouble. An item already open
+// Open adds items to the writes of the transaction that found the problem. An item already open
 // with the same kind, subject and version stays as it is. The caller sets subject, cause and
 // maker. Each item is due after the first wait, and the tick finds it.
 func (s Schedule) Open(w *db.Writes, d *db.DB, items ...*Item) {
 	s.open(w, d, func() int64 { return s.wait(0) }, items)
 }
 
-// OpenDue is Open of items that are due at once: their first try is the work itself.
+// OpenDue is Open for items that are due at once, because their first try is the work itself.
 func (s Schedule) OpenDue(w *db.Writes, d *db.DB, items ...*Item) {
 	s.open(w, d, func() int64 { return 0 }, items)
 }

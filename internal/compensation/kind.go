@@ -57,8 +57,8 @@ func Later(why Cause, text string) Result { return Result{Class: Class(why), Tex
 // Died means that no further try can help.
 func Died(why Cause, text string) Result { return Result{Class: Class(why), Text: text, dead: true} }
 
-// Again waits that long and not as the schedule says, and uses up none of its tries: where a
-// kind has waits of its own, such as until a supplier may be asked once more.
+// Again replaces the schedule's wait and uses up none of its tries. It is for kinds with waits of
+// their own, such as until a supplier may be queried again.
 func (r Result) Again(wait time.Duration) Result {
 	r.wait = max(wait, time.Second)
 	return r

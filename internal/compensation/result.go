@@ -109,7 +109,7 @@ func (r *Runner) store(ctx context.Context, tx db.Tx, t *try) (bool, error) {
 	if t.next == nil {
 		finished = &now
 	}
-	more := 0 // a wait of its own leaves the tries of the schedule as they are
+	more := 0 // a wait from Again uses up none of the schedule's tries
 	if t.result.wait > 0 && t.state == Waiting {
 		more = 1
 	}

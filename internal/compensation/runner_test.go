@@ -19,7 +19,7 @@ import (
 	"backstop/internal/exception"
 )
 
-// quick is a schedule of three quick tries.
+// quick is a schedule of three tries with short waits.
 var quick = compensation.Schedule{time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}
 
 // bench is a database and a kind that does what a test says.
@@ -64,7 +64,7 @@ func (b *bench) runner(size int) *compensation.Runner {
 	return r
 }
 
-// open opens an item with its own subject.
+// open opens an item with a subject of its own.
 func (b *bench) open(change func(x *compensation.Item)) *compensation.Item {
 	b.Helper()
 	x := &compensation.Item{
@@ -205,14 +205,14 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		r.Close(ctx) // its last attempt to write the result is over
+		r.Close(ctx) // after its last attempt to write the result
 		if got, tries := b.find(x.ID); got.State != compensation.Running || len(tries) != 0 || len(b.exceptions()) != 0 {
 			t.Errorf("it is %s with %d tries", got.State, len(tries))
 		}
 		if _, err := d.NewRaw(allow).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The lease ends by itself.
+		// Let the lease end.
 		if _, err := d.NewRaw("UPDATE compensations SET next_at = 1").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -381,7 +381,7 @@ func TestTheControlOfTheClaimRunsTwice(t *testing.T) {
 	}
 }
 
-// A hanging supplier delays no other's first item, however many of its own wait.
+// A supplier that hangs does not delay the first item of another one, however many of its own wait.
 func TestADeadSupplierDelaysNoOther(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		release := make(chan struct{})
@@ -454,7 +454,7 @@ func TestNothingRunsWhileItsLaneIsShut(t *testing.T) {
 	})
 }
 
-// A stop is not a failure of the item: a run that it cancels does not count.
+// Stopping the runner is not a failure of the item: a run that it cancels does not count.
 func TestAStopCutsOffARunUncounted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		began := make(chan struct{}, 1)

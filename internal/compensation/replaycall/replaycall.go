@@ -1,4 +1,4 @@
-// Package replaycall repeats a call whose end is unknown, such as a refund. The supplier is
+// Package replaycall repeats a call whose outcome is unknown, such as a refund. The supplier is
 // first queried by the same number; the call is repeated only if the supplier says that it
 // never arrived and the object allows a repeat.
 package replaycall
@@ -55,7 +55,7 @@ func Kind(subjects Subjects) compensation.Kind {
 			case err != nil:
 				return compensation.Failed(err)
 			case !may:
-				return compensation.Later(compensation.SupplierUnknown, "the supplier does not have it, and it may not be repeated yet")
+				return compensation.Later(compensation.SupplierUnknown, "the supplier does not have it, and it must not be repeated yet")
 			}
 			return s.Call(ctx, x, p)
 		},

@@ -37,7 +37,7 @@ const MadeBySweep = "sweep"
 const ofClosed = "closed_unasked"
 
 // Closed returns the item to open for an order that was closed without querying its supplier:
-// it may have been paid all the same.
+// it may have been paid nevertheless.
 func Closed(o *order.Order) *compensation.Item {
 	return &compensation.Item{
 		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID, OrderNo: o.OrderNo,
