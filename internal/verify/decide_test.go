@@ -11,7 +11,7 @@ import (
 	"backstop/internal/stock"
 )
 
-// approved is an approval that has taken effect.
+// approved stores an approval that has taken effect and returns its id.
 func (s *story) approved(action string) int64 {
 	s.t.Helper()
 	id := s.DB.NewID()
@@ -23,7 +23,7 @@ func (s *story) approved(action string) int64 {
 	return id
 }
 
-// last is the newest exception of a kind.
+// last returns the newest exception of a kind.
 func (s *story) last(kind string) *exception.Item {
 	s.t.Helper()
 	x := new(exception.Item)
@@ -33,7 +33,7 @@ func (s *story) last(kind string) *exception.Item {
 	return x
 }
 
-// confirm takes the stored message of an exception once more, by an approval.
+// confirm confirms the stored message of an exception again, by an approval.
 func (s *story) confirm(x *exception.Item, action string, w payment.Waiver) {
 	s.t.Helper()
 	m, err := s.Processor.Stored(x)
@@ -60,7 +60,7 @@ func (s *story) end(x *exception.Item, approval int64, outcome exception.Outcome
 	}
 }
 
-// decide takes every decision about held money.
+// decide makes every decision about held money.
 func (s *story) decide() {
 	s.t.Helper()
 	s.AddSKU(s.t, "cup", 3)

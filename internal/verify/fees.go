@@ -1,14 +1,15 @@
 package verify
 
-// idInRef is the id in the reference of an entry, which begins at a character.
+// idInRef returns an expression for the id in an entry's reference; from is the position at which
+// the id begins.
 func idInRef(from string) string {
 	part := "substr(x.ref, " + from + ")"
 	return "CASE WHEN " + part + " <> '' AND trim(" + part + ", '0123456789') = '' AND length(" + part + ") <= 19 THEN CAST(" + part + " AS BIGINT) ELSE 0 END"
 }
 
-// feeClaims: the merchant's fee is the one that the order says, from the merchant to our
-// income, and is part of what was paid; what the order cost went back to the supplier that
-// was paid for it, and is part of it, too.
+// feeClaims: the booked fee equals the order's, goes from the merchant to our income, and is at
+// most the amount paid; the cost goes to the supplier through which the order was paid, and is
+// at most the amount paid as well.
 func feeClaims() []claim {
 	const (
 		sides   = " FROM transfers t JOIN accounts b ON b.id = t.debit_account JOIN accounts c ON c.id = t.credit_account WHERE t.ref = "
@@ -29,12 +30,12 @@ func feeClaims() []claim {
 		{
 			table: "transfers", where: "x.ref LIKE 'fee:%'",
 			wrong: "(SELECT count(*) FROM orders o WHERE o.id = " + idInRef("5") + " AND o.fee_amount = x.amount) <> 1",
-			what:  "'entry ' || x.ref || ' is the fee of no order of that fee'",
+			what:  "'entry ' || x.ref || ' does not match the fee of its order'",
 		},
 		{
 			table: "transfers", where: "x.ref LIKE 'cost:%'",
 			wrong: paidTo + idInRef("6") + " AND o.fee_rule IS NOT NULL AND o.currency = x.currency AND x.amount <= o.paid_amount) <> 1",
-			what:  "'entry ' || x.ref || ' is not what a payment cost at its supplier'",
+			what:  "'entry ' || x.ref || ' does not match a payment at its supplier'",
 		},
 	}
 }

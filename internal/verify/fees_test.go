@@ -12,7 +12,7 @@ import (
 	"backstop/internal/ledger"
 )
 
-// feeStory has one order that is paid with a fee of 34 and a cost of 12.
+// feeStory has one paid order with a fee of 34 and a cost of 12.
 func feeStory(t *testing.T, d *db.DB) *story {
 	s := newStory(t, d)
 	s.SetFees(t, s.M1.ID, fee.Rules{fee.Any: {Rate: 12_000, Fixed: 10}})

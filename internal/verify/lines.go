@@ -9,9 +9,9 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// lines compares the lines of each account with its entries and its balance: each line is
-// the one before it and its entry, and the last one is the balance. So is a statement, which
-// is a range of them.
+// lines compares the lines of each account with its entries and its balance: each line must be
+// the line before it plus its entry, and the last one must be the balance. Statements are ranges
+// of lines, so they are covered too.
 func (r *run) lines(ctx context.Context, i *Invariant) (map[string]string, error) {
 	var accounts []ledger.Account
 	if err := r.db.Read.NewSelect().Model(&accounts).OrderExpr("a.id").Scan(ctx); err != nil {
@@ -31,7 +31,7 @@ func (r *run) lines(ctx context.Context, i *Invariant) (map[string]string, error
 	return wrong, nil
 }
 
-// linesOf is what is wrong with the lines of an account up to its last one, "" = nothing.
+// linesOf returns what is wrong with the lines of an account up to its last one; "" = nothing.
 func (r *run) linesOf(ctx context.Context, i *Invariant, a ledger.Account) (what string, err error) {
 	type page struct{ N, Last, Odd, Balance, Credits int64 }
 	const sql = "WITH p AS (SELECT l.id, l.balance, l.credits, CASE WHEN t.credit_account = l.account_id THEN t.amount WHEN t.debit_account = l.account_id THEN -t.amount END AS amount" +
@@ -53,12 +53,12 @@ func (r *run) linesOf(ctx context.Context, i *Invariant, a ledger.Account) (what
 			break
 		}
 		if i.Examined += next.N; next.Odd > 0 {
-			return fmt.Sprintf("has %d lines that do not follow from the one before them", next.Odd), nil
+			return fmt.Sprintf("has %d lines that do not follow from the line before", next.Odd), nil
 		}
 		is = next
 	}
 	if is.Balance != a.Balance || is.Credits != a.Credits {
-		return fmt.Sprintf("has the balance %d, its lines end with %d", a.Balance, is.Balance), nil
+		return fmt.Sprintf("has the balance %d, but its lines end with %d", a.Balance, is.Balance), nil
 	}
 	return "", nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// A page of a claim reads what belongs to its rows by indexes: whatever goes through a table
-// for each page makes the whole quadratic. (s are the accounts, a handful.)
+// A page of a claim reads the related rows by indexes: a table scan per page would make the whole
+// run quadratic. (s is the accounts at suppliers, only a few rows.)
 func TestNoClaimGoesThroughATable(t *testing.T) {
 	d := dbtest.SQLite(t)
 	for name, claims := range map[string][]claim{

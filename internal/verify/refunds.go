@@ -7,7 +7,8 @@ import (
 	"backstop/internal/fund/refund"
 )
 
-// refundEntry counts the entries of one step of a refund, of its amount.
+// refundEntry returns an expression that counts the entries of one step of a refund with its
+// amount.
 func refundEntry(step string) string {
 	return "(SELECT count(*) FROM transfers t WHERE t.ref = 'refund:' || CAST(x.id AS TEXT) || ':" + step + "' AND t.amount = x.amount)"
 }
@@ -23,11 +24,11 @@ func refundStepClaims() []claim {
 		" OR " + refundEntry("A") + fmt.Sprintf(oneIf, "x.adopted <> ''")
 	return []claim{{
 		table: "refunds", wrong: wrong,
-		what: "'refund ' || x.refund_no || ' is ' || x.status || ', but the ledger has other entries of it'",
+		what: "'refund ' || x.refund_no || ' is ' || x.status || ', but its entries in the ledger do not match'",
 	}}
 }
 
-// refundSumClaims: no payment goes back more than once, and its order says how much did.
+// refundSumClaims: refunds never exceed their payment, and the order has their total.
 func refundSumClaims() []claim {
 	sum := func(where string) string {
 		return "(SELECT coalesce(sum(r.amount), 0) FROM refunds r WHERE r.order_id = x.order_id AND r.order_id <> 0 AND " + where + ")"
@@ -39,6 +40,6 @@ func refundSumClaims() []claim {
 		table: "refunds", where: "x.order_id <> 0",
 		wrong: sum("NOT "+moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned)) + " > " + of("paid_amount") +
 			" OR " + sum(moves.In("r.status", refund.Succeeded)) + " <> " + of("refunded_amount"),
-		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid less than goes back of it, or says that another sum did'",
+		what: "'order ' || " + orderNo("x.order_id") + " || ' has refunds above its payment, or a refunded total that differs from them'",
 	}}
 }

@@ -2,7 +2,7 @@ package verify
 
 import "strings"
 
-// Row is a row that is wrong, by what people call it.
+// Row names a row that is wrong, in the terms that operators use.
 type Row struct {
 	Object string `json:"object"` // order, trade, account, callback, exception, approval or entry
 	ID     string `json:"id"`
@@ -19,10 +19,10 @@ const (
 	OfEntry     = "entry" // of the ledger, by its ref
 )
 
-// paidID is the id of the order that a transfer x says to have paid.
+// paidID is the id of the order that a transfer x paid, from its ref; 0 = none.
 const paidID = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x.ref) BETWEEN 6 AND 24 THEN CAST(substr(x.ref, 6) AS BIGINT) ELSE 0 END"
 
-// rowsOf are expressions for the row that a claim about a table names, as "object id".
+// rowsOf has an expression for the row that a claim about a table names, as "object id".
 var rowsOf = map[string]string{
 	"orders":           "'order ' || x.order_no",
 	"order_history":    "'order ' || " + orderNo("x.order_id"),
@@ -38,13 +38,13 @@ var rowsOf = map[string]string{
 	"exceptions":       "'exception ' || CAST(x.id AS TEXT)",
 }
 
-// holder is the exception that names a held entry; NULL = none does.
+// holder returns an expression for the exception that names a held entry; NULL = none.
 func holder(ref string) string {
 	return "(SELECT 'exception ' || CAST(max(e.id) AS TEXT) FROM exceptions e WHERE e.held_ref <> '' AND e.held_ref = " + ref + ")"
 }
 
-// readRow reads a row of rowsOf. Held money is known by its trade number; an order that is
-// not stored is known by nothing.
+// readRow parses the result of an expression in rowsOf. Held money is named by its trade number;
+// an order that is not stored has no name.
 func readRow(text string) Row {
 	object, id, _ := strings.Cut(text, " ")
 	if held, ok := strings.CutPrefix(id, "held:"); ok && object == OfEntry {
@@ -58,7 +58,7 @@ func readRow(text string) Row {
 	return Row{object, id}
 }
 
-// accountRow is the account of a key of balances; "" = a whole currency.
+// accountRow returns the account for a key of balances; a key of a whole currency has none.
 func accountRow(key string) Row {
 	if !strings.Contains(key, " ") {
 		return Row{}
@@ -66,7 +66,7 @@ func accountRow(key string) Row {
 	return Row{OfAccount, key}
 }
 
-// heldRow is what a key of held is about.
+// heldRow returns the row for a key of held.
 func heldRow(key string) Row {
 	if id, ok := strings.CutPrefix(key, "exception "); ok {
 		id, _, _ = strings.Cut(id, " ")

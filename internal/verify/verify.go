@@ -44,7 +44,7 @@ type Invariant struct {
 	Examined   int64    `json:"examined"` // rows
 	Violations int64    `json:"violations"`
 	Examples   []string `json:"examples"`        // at most five
-	Rows       []Row    `json:"rows,omitempty"`  // what is wrong, at most a hundred
+	Rows       []Row    `json:"rows,omitempty"`  // rows that are wrong, at most a hundred
 	Notes      []string `json:"notes,omitempty"` // what it does not prove, although nothing is wrong
 }
 
@@ -154,12 +154,12 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I6", "statuses changed by legal moves only", historyClaims(), nil},
 		{"I7", "notifications have one success mark", markClaims(), nil},
 		{"I8", "notifications are about what is committed", eventClaims(), nil},
-		{"I12", "decisions that ran had their people, once, and are on the record", approvalClaims(), nil},
-		{"I13", "the lines of each account are its balance", nil, twice(r.lines, accountRow)},
+		{"I12", "decisions that ran had their people, ran once, and are in the audit", approvalClaims(), nil},
+		{"I13", "the lines of each account add up to its balance", nil, twice(r.lines, accountRow)},
 		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held, heldRow)},
 		{"I15", "money is decided by an approval", decisionClaims(), nil},
 		{"I16", "each step of a refund is booked once", refundStepClaims(), nil},
-		{"I17", "no payment goes back more than once", refundSumClaims(), nil},
+		{"I17", "refunds never exceed their payment", refundSumClaims(), nil},
 		{"audit", "the chain of the audit is unbroken", nil, r.acts},
 	} {
 		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}

@@ -26,8 +26,8 @@ import (
 	"backstop/internal/supplier"
 )
 
-// story makes orders of every fate through the processor itself, so that verify
-// and the processor cannot drift apart unseen.
+// story creates orders with every outcome through the processor itself, so that verify and the
+// processor cannot drift apart unnoticed.
 type story struct {
 	*paymenttest.Fixture
 	t *testing.T
@@ -120,7 +120,7 @@ func (s *story) exhaust(o *order.Order) {
 	}
 }
 
-// house has one of the operator's own systems give up an event of the order.
+// house stores a subscriber's delivery of an event of the order that was given up.
 func (s *story) house(o *order.Order) {
 	s.t.Helper()
 	id := s.DB.NewID()
@@ -129,7 +129,7 @@ func (s *story) house(o *order.Order) {
 		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM "+notify.AllEvents+" e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
 }
 
-// record puts a step of an approval into the audit.
+// record writes a step of an approval to the audit.
 func (s *story) record(step, no string) {
 	s.t.Helper()
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -156,7 +156,7 @@ func (s *story) approve() {
 	}
 }
 
-// refund gives a part of an order back: one refund was made at the supplier, one is ordered.
+// refund refunds parts of an order: one refund was made at the supplier, one has been sent to it.
 func (s *story) refund(o *order.Order) {
 	s.t.Helper()
 	for i, r := range []struct {
@@ -201,13 +201,13 @@ func (s *story) tell() *order.Order {
 	s.take(s.Callback(told.OrderNo, "T-second", 1999), exception.DuplicatePayment)
 	s.deliver(told)
 
-	silent := s.create(s.M2, 0) // a merchant without an address
+	silent := s.create(s.M2, 0) // a merchant without an endpoint
 	s.pay(silent)
 	given := s.create(s.M1, 0)
 	s.pay(given)
 	s.exhaust(given)
 
-	off := s.create(s.M1, 0) // a merchant that wants no such events
+	off := s.create(s.M1, 0) // a merchant with such events switched off
 	s.exec("UPDATE orders SET notify_url = 'https://b.example' WHERE id = ?", off.ID)
 	s.pay(off)
 	s.exec("UPDATE deliveries SET status = 'skipped', next_at = NULL, last_class = 'switched_off' WHERE subject_id = ?", off.ID)
@@ -255,7 +255,7 @@ func (s *story) tell() *order.Order {
 		s.t.Fatal(err)
 	}
 	s.house(told)
-	s.pay(s.create(s.M1, 5)) // neither folded nor told yet
+	s.pay(s.create(s.M1, 5)) // neither folded nor notified yet
 	s.create(s.M1, 6)
 	return told
 }
@@ -284,7 +284,7 @@ func TestHealthyBooksAreInOrder(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		s.tell()
-		// With everything before the cut, after it, and on both sides of it.
+		// With all rows before the cut, all after it, and some on each side.
 		for _, settled := range []time.Duration{-time.Hour, 0, time.Minute} {
 			report := s.verify(settled)
 			if !report.OK() || len(report.Invariants) != 15 {
@@ -299,8 +299,8 @@ func TestHealthyBooksAreInOrder(t *testing.T) {
 	})
 }
 
-// TestEachInvariantFindsItsOwnViolation breaks one row for each claim and expects
-// that invariant alone to notice: or those that are named, where the row is about several.
+// TestEachInvariantFindsItsOwnViolation breaks one row for each claim and expects only that
+// invariant to report it, or all invariants listed if the row concerns several.
 func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 	for _, c := range []struct{ invariants, name, query string }{
 		{"I1", "paid without a change", "UPDATE callbacks SET outcome = 'paid' WHERE outcome = 'ignored'"},
@@ -317,8 +317,8 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped' AND last_class = 'no_address')"},
 		{"I2", "one of two addresses forgotten", "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, endpoint)" +
 			" SELECT id + 1, event_id, recipient_id, subject_id, event_type, channel, url, 'queued', 1, created_at, 'b' FROM deliveries WHERE status = 'delivered'"},
-		{"I2", "only the house was told", "UPDATE deliveries SET to_subscriber = TRUE, recipient_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'"},
-		{"I8", "delivery of the house for nobody", "UPDATE deliveries SET recipient_id = 5 WHERE to_subscriber"},
+		{"I2", "only a subscriber was notified", "UPDATE deliveries SET to_subscriber = TRUE, recipient_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{"I8", "subscriber's delivery without a recipient", "UPDATE deliveries SET recipient_id = 5 WHERE to_subscriber"},
 		{"I3", "no settling attempt", "UPDATE payment_attempts SET status = 'failed' WHERE order_id = ?"},
 		{"I3", "attempt of an unpaid order", "UPDATE payment_attempts SET status = 'succeeded' WHERE supplier_trade_no = 'T-late'"},
 		{"I3 I17", "other amount", "UPDATE orders SET paid_amount = 1 WHERE id = ?"},
@@ -332,7 +332,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I3", "from suspense, and nothing was held", "UPDATE transfers SET ref = 'lost:1' WHERE ref LIKE 'held:%:T-accepted'"},
 		{"I14", "paid and not booked", "UPDATE transfers SET ref = 'lost:1' WHERE ref LIKE 'held:%:T-late'"},
 		{"I14", "names an entry that is not there", "UPDATE exceptions SET held_ref = 'held:1:x' WHERE kind = 'late_payment' AND held_ref <> ''"},
-		{"I14", "held for nobody", "UPDATE exceptions SET held_ref = '' WHERE kind = 'late_payment'"},
+		{"I14", "held for no exception", "UPDATE exceptions SET held_ref = '' WHERE kind = 'late_payment'"},
 		{"I14", "ended with its money held", "UPDATE exceptions SET state = 'resolved' WHERE kind = 'unknown_order' AND held_ref <> ''"},
 		{"I14", "held and for an order", "UPDATE exceptions SET held_ref = replace(held_ref, 'T-unknown', 'T-attached') WHERE held_ref LIKE '%:T-unknown'"},
 		{"I14 I12 I15", "dealt with elsewhere without an approval", "UPDATE approvals SET state = 'rejected' WHERE action = 'resolved_elsewhere'"},
@@ -365,7 +365,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I16", "failed, and its money is held", "UPDATE refunds SET status = 'failed' WHERE status = 'submitted'"},
 		{"I17", "the order says another sum", "UPDATE orders SET refunded_amount = refunded_amount + 1 WHERE id = ?"},
 		{"I16 I17", "more than was paid", "UPDATE refunds SET amount = 1800 WHERE status = 'submitted'"},
-		{"I15", "an exception that nobody decided", "UPDATE exceptions SET decided_by = 3 WHERE id = 1"},
+		{"I15", "an exception without a decision", "UPDATE exceptions SET decided_by = 3 WHERE id = 1"},
 		{"I15", "an exception of no approval", "UPDATE exceptions SET decided_by = 99 WHERE id = 1"},
 		{"audit", "an act was changed", "UPDATE audit SET object_id = 'm3' WHERE number = 2"},
 		{"audit", "an act was taken out", "DELETE FROM audit WHERE number = 1"},
@@ -416,22 +416,22 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 	}
 }
 
-// What waits for long is forgotten only where no worker would ever come back to it.
+// A delivery that has waited for long counts as forgotten only if no worker will return to it.
 func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 	for name, c := range map[string]struct {
 		late       time.Duration
 		prepare    string
 		violations int64
 	}{
-		"nobody comes back":           {10 * time.Minute, "UPDATE orders SET subject = subject", 1},
+		"no worker returns":           {10 * time.Minute, "UPDATE orders SET subject = subject", 1},
 		"the merchant is parked":      {10 * time.Hour, "UPDATE breakers SET state = 'open'", 0},
 		"no breaker holds the gone":   {10 * time.Hour, "UPDATE breakers SET state = 'open'", 1},
 		"but a person does":           {10 * time.Hour, "UPDATE breakers SET state = 'open', by_hand = TRUE", 0},
 		"its probe is out":            {10 * time.Hour, "UPDATE breakers SET state = 'half_open'", 0},
 		"it was parked":               {10 * time.Minute, "UPDATE breakers SET state = 'closed'", 1},
-		"the merchant is being told":  {10 * time.Minute, "UPDATE report_recipients SET last_ok_at = ?", 0},
+		"the merchant is notified":    {10 * time.Minute, "UPDATE report_recipients SET last_ok_at = ?", 0},
 		"the merchant fails":          {10 * time.Minute, "UPDATE report_recipients SET last_failed_at = ?", 0},
-		"others were told for hours":  {2 * time.Hour, "UPDATE report_recipients SET last_ok_at = ?", 1},
+		"others were notified":        {2 * time.Hour, "UPDATE report_recipients SET last_ok_at = ?", 1},
 		"left to a node for a minute": {70 * time.Second, "UPDATE orders SET subject = subject", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -458,8 +458,7 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A supplier's settings may change, and with them the account that its keys were
-// stored under.
+// A supplier's settings may change, and with them the account under which its keys were stored.
 func TestRepeatsAreKnownAfterTheirAccountHasChanged(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
@@ -493,8 +492,8 @@ func TestExamplesAreFewAndViolationsCounted(t *testing.T) {
 	})
 }
 
-// TestLiveBooksAreInOrder verifies again and again while orders are made, paid,
-// cancelled and folded beside it.
+// TestLiveBooksAreInOrder verifies repeatedly while orders are created, paid, cancelled and
+// folded.
 func TestLiveBooksAreInOrder(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
@@ -518,9 +517,9 @@ func TestLiveBooksAreInOrder(t *testing.T) {
 		})
 		paid := func() int64 { return s.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'") }
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-			// A cut in the middle of the traffic, which holds its breath there: what
-			// began before a cut must have ended by the time of the check. A minute
-			// allows for that; here a busy machine may take longer than any short time.
+			// A cut in the middle of the traffic, which pauses there: whatever began before
+			// the cut must have ended when it is checked. In production a minute allows for
+			// that; here a busy machine may take longer than any short time.
 			gate.Lock()
 			cut := db.IDAt(d.Now()) - 1
 			gate.Unlock()
@@ -546,7 +545,7 @@ func TestLiveBooksAreInOrder(t *testing.T) {
 	})
 }
 
-// live makes one order with stock, and pays or cancels it.
+// live creates one order with stock, and pays or cancels it.
 func (s *story) live(ctx context.Context) {
 	o, _, err := s.Processor.Create(ctx, s.M1, payment.CreateRequest{
 		OutTradeNo: s.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main", Items: []stock.Line{{SKU: "tea", Quantity: 2}},
