@@ -10,7 +10,7 @@ import (
 	"backstop/internal/fund/refund"
 )
 
-// openRefunds makes the machine of refunds. Its proposals go to the desk, which is made later.
+// openRefunds creates the refund machine. Its proposals go to the desk, which is created later.
 func (a *App) openRefunds(out *egress.Client) {
 	a.refunds = refund.New(refund.Options{
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Calls: a.calls, Nudger: a.nudger, Here: a.dispatcher,

@@ -12,10 +12,10 @@ import (
 // Decision is one link in the chain from a proposal to its effect.
 type Decision struct {
 	approval.Approval
-	MakerName, CheckerName string // "" = a command, or nobody yet
+	MakerName, CheckerName string // "" = a command, or not decided yet
 }
 
-// Decision returns the link that the item is; nil = none.
+// Decision returns the item's link of a decision; nil = none.
 func (i Item) Decision() *Decision { return cmp.Or(i.Proposal, i.Verdict, i.Ran) }
 
 // addDecisions adds what was proposed and decided about the order and its exceptions: the
@@ -35,7 +35,7 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 	}
 	names, err := approval.Names(ctx, b.db.Read, all...)
 	if err != nil {
-		return fmt.Errorf("name who decided: %w", err)
+		return fmt.Errorf("read the names of makers and checkers: %w", err)
 	}
 	for _, a := range rows {
 		a.Reason, a.Checked, a.Evidence, a.Error = MaskText(a.Reason), MaskText(a.Checked), MaskText(a.Evidence), MaskText(a.Error)
@@ -54,7 +54,7 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 	return nil
 }
 
-// said is what evidence contains of every link; the hash binds them together.
+// said returns what the evidence contains about each link; the hash binds them together.
 func (d *Decision) said() map[string]any {
 	event := map[string]any{
 		"approval": d.No(), "action": d.Action, "object": d.Object, "object_id": d.ObjectID, "object_version": d.Version,

@@ -27,14 +27,14 @@ var RefundList = &list.Spec{
 	},
 }
 
-// Refund is a refund as it is listed.
+// Refund is a refund in the list.
 type Refund struct {
 	refund.Refund `bun:",extend"`
 
 	Supplier string `bun:"supplier,scanonly"` // code
 }
 
-// Refunds is one page of refunds.
+// Refunds returns one page of refunds.
 func (b *Reader) Refunds(ctx context.Context, q list.Query, s list.Slice) (list.Page[Refund], error) {
 	return list.Read(ctx, b.db, q, s, func(r *Refund) int64 { return r.ID })
 }

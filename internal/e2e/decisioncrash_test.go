@@ -182,7 +182,7 @@ func (d *killing) beApproved() {
 func passing(point string) []string {
 	var all []string
 	for action := range decisions {
-		if point == atBatchStep && action != "batch" || point == atProposal && action == "ignore" { // which is never waiting
+		if point == atBatchStep && action != "batch" || point == atProposal && action == "ignore" { // its proposal never waits
 			continue
 		}
 		all = append(all, action)

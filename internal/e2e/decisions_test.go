@@ -214,8 +214,8 @@ func (b *deskWorld) aboutBatch(name string) decision {
 	}
 }
 
-// againAfterLease is how long a batch may stand still after its process died: its lease of 20 s,
-// and a tick.
+// againAfterLease is how long a batch may pause after its process died: its lease of 20 s and a
+// tick.
 const againAfterLease = 25 * time.Second
 
 // notPaid lists what is wrong with an order that a decision has paid.

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// refundPoints are the failpoints between a request for a refund and its stored end.
+// refundPoints are the failpoints between the request for a refund and its stored result.
 var refundPoints = []string{"refund_holding", "refund_held", "refund_submitted", "refund_called", "refund_settling", "refund_settled"}
 
-// refundKills is how often the program is killed in all, at these points in turns; a full run
-// has 100 for each point.
+// refundKills returns the total number of kills, spread over these points; a full run has 100 per
+// point.
 func refundKills() int {
 	if full() {
 		return 100 * len(refundPoints)
@@ -23,7 +23,7 @@ func refundKills() int {
 	return len(refundPoints)
 }
 
-// believeSoon has all suppliers believed after two seconds when they do not find something.
+// believeSoon makes "not found" reliable after two seconds, for all suppliers.
 func (w *asked) believeSoon() {
 	w.t.Helper()
 	declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
@@ -33,7 +33,7 @@ func (w *asked) believeSoon() {
 	w.apply(regexp.MustCompile(`(?m)^( *)- code: (sim-\w+)$`).ReplaceAllString(string(declared), "$1- query_after: 2s\n$1  refund_repeat: true\n$1  code: $2"))
 }
 
-// paidAt is an order that was paid at a supplier and notified.
+// paidAt returns an order that was paid at a supplier and notified.
 func (w *asked) paidAt(out, supplier string) string {
 	w.t.Helper()
 	no := w.create(out, wish{"supplier": supplier})
@@ -60,7 +60,7 @@ func (w *asked) refunded(supplier, refundNo string, most time.Duration) {
 	}
 }
 
-// Each kind of supplier gives a payment back in two parts, by its real protocol; the merchant's
+// Each kind of supplier refunds a payment in two parts, by its real protocol; the merchant's
 // order, balance and notifications follow.
 func TestAPaymentIsRefundedInParts(t *testing.T) {
 	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
@@ -110,8 +110,7 @@ func TestAPaymentIsRefundedInParts(t *testing.T) {
 	})
 }
 
-// The program is killed around each step of refunds: the money of each goes back once, and its
-// end is found.
+// The program is killed around each step of refunds: each one moves its money once and ends.
 func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 	o := askedOptions()
 	o.ownRedis = true
@@ -140,8 +139,8 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 			if !ok {
 				t.Fatalf("killed at %s: %v", point, tr.odd)
 			}
-			// The lease of a process that ended is released, a call that may have been made is asked
-			// about after 10 s, and what is not found is ordered again after query_after.
+			// The lease of the ended process is released, a call that may have been made is queried
+			// after 10 s, and a refund that is not found is sent again after query_after.
 			a.refunded(supplier, got.json("refund_no"), 45*time.Second)
 			w.wantOrder(no, 5*time.Second, map[string]string{"refunded_amount": "700", "refund_status": "partial"})
 			t.Logf("killed at %s of %s: given back %s after the restart", point, supplier, time.Since(restarted).Round(time.Millisecond))

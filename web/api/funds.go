@@ -20,7 +20,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// fundRoutes are those of accounts, statements and what two people decide about money.
+// fundRoutes returns the routes of accounts, statements, and decisions of two people about money.
 func (s *handlers) fundRoutes() []web.Route {
 	const admin = "/api/v1/admin/"
 	read := func(path string, h fiber.Handler) web.Route {
@@ -40,14 +40,14 @@ func (s *handlers) fundRoutes() []web.Route {
 	}
 }
 
-// balanceView is what a merchant has in one currency.
+// balanceView is a merchant's balance in one currency.
 type balanceView struct {
 	Currency  string `json:"currency"`
 	Available int64  `json:"available"`
-	Pending   int64  `json:"pending"` // of a later settlement: nothing is settled by days
+	Pending   int64  `json:"pending"` // always 0: there is no delayed settlement
 	Frozen    int64  `json:"frozen"`
 	Reserved  int64  `json:"reserved"`
-	InTransit int64  `json:"in_transit"` // held for refunds without an end
+	InTransit int64  `json:"in_transit"` // held for open refunds
 }
 
 func (s *handlers) balance(c *fiber.Ctx) error {
@@ -73,7 +73,7 @@ func (s *handlers) balance(c *fiber.Ctx) error {
 	}{views})
 }
 
-// statementView is one page of a merchant's day.
+// statementView is one page of a merchant's statement of a day.
 type statementView struct {
 	Day      string     `json:"day"`
 	Currency string     `json:"currency"`
@@ -190,7 +190,7 @@ func (s *handlers) listLines(c *fiber.Ctx) error {
 	}))
 }
 
-// maxAccount bounds an account's code, maxEvidence what proves a movement, in characters.
+// maxAccount bounds an account's code, maxEvidence the evidence for a movement, in characters.
 const (
 	maxAccount  = 100
 	maxEvidence = 2000
@@ -214,7 +214,7 @@ func (s *handlers) proposeAdjustment(c *fiber.Ctx) error {
 	return s.sendProposal(c, p)
 }
 
-// proposeFunds proposes to freeze or to free money of a merchant.
+// proposeFunds proposes to freeze or to release money of a merchant.
 func (s *handlers) proposeFunds(action, object string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		f, err := readAct(c, "currency", "amount", "all", "reason")
@@ -224,7 +224,7 @@ func (s *handlers) proposeFunds(action, object string) fiber.Handler {
 		currency, reason := f.text("currency", true, maxCode), f.text("reason", true, maxReason)
 		amount := f.number("amount", false, 1, money.MaxMinor)
 		if all, given := f.raw("all", false); (given && string(all) == "true") == (amount > 0) {
-			f.blame("amount", "give an amount, or all: true")
+			f.blame("amount", "enter an amount, or all: true")
 		} else if given && string(all) != "true" && string(all) != "false" {
 			f.blame("all", "use true or false")
 		}
@@ -239,7 +239,7 @@ func (s *handlers) proposeFunds(action, object string) fiber.Handler {
 	}
 }
 
-// sendProposal makes a proposal: 201 where it waits for a second person, 200 where it is done.
+// sendProposal makes a proposal: 201 if it waits for a second person, 200 if it was carried out.
 func (s *handlers) sendProposal(c *fiber.Ctx, p approval.Proposal) error {
 	a, err := s.Approvals.Propose(c.UserContext(), p)
 	if err != nil {

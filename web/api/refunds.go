@@ -14,7 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// maxRefundReason bounds why a payment is refunded, in characters.
+// maxRefundReason bounds the reason for a refund, in characters.
 const maxRefundReason = 200
 
 func (s *handlers) refundRoutes() []web.Route {
@@ -102,7 +102,7 @@ func (s *handlers) cancelRefund(c *fiber.Ctx) error {
 	return c.JSON(s.Refunds.ViewOf(r))
 }
 
-// adminRefundView is a refund with what only the house sees.
+// adminRefundView is a refund with the fields that only operators see.
 type adminRefundView struct {
 	refund.View
 	Supplier string `json:"supplier"`
