@@ -150,9 +150,6 @@ func answerTo(err error) *Error {
 	if e, ok := errors.AsType[*payment.FieldError](err); ok {
 		return InvalidField(e.Field, e.Problem)
 	}
-	if e, ok := errors.AsType[*refund.FieldError](err); ok {
-		return InvalidField(e.Field, e.Problem)
-	}
 	if e, ok := errors.AsType[*refund.ExceedsError](err); ok {
 		return &Error{Status: http.StatusConflict, Code: "refund_exceeds", Message: e.Error(), refundable: &e.Refundable}
 	}

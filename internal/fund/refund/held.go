@@ -26,7 +26,7 @@ func (m *Machine) CanOweBack(supplierID int64) bool {
 }
 
 // OweBack refunds all the money held for an exception, as an approval decided: it is taken from
-// suspense, and the refund refers to the payment itself. Errors: act.ErrChanged, *FieldError,
+// suspense, and the refund refers to the payment itself. Errors: act.ErrChanged, *act.FieldError,
 // ErrSupplier.
 func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error) {
 	x := h.Exception

@@ -111,7 +111,7 @@ const (
 	SourceCallback = "callback"
 )
 
-// Errors of requests, besides *ExceedsError, *FieldError and those of the ledger.
+// Errors of requests, besides *ExceedsError, *act.FieldError and those of the ledger.
 var (
 	ErrNotFound = errors.New("no such refund")
 	// ErrConflict means that the merchant reused an out_refund_no with different content (409
@@ -131,11 +131,6 @@ type ExceedsError struct{ Refundable int64 }
 func (e *ExceedsError) Error() string {
 	return fmt.Sprintf("the amount exceeds what is left of the payment: at most %d can be refunded (minor units)", e.Refundable)
 }
-
-// FieldError names the field of a request that is wrong, and how to fix it.
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
 
 // number returns a refund's number at its supplier: only letters and digits, which every kind
 // accepts, and never reused.

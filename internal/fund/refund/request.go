@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
@@ -42,12 +43,12 @@ type trade struct {
 
 // Ask creates a refund of an order and holds its money at once, so that nothing else can spend
 // it. created is false if the same request was made before. Errors: order.ErrNotFound,
-// ErrConflict, ErrNotRefundable, ErrSupplier, *ExceedsError, *FieldError,
+// ErrConflict, ErrNotRefundable, ErrSupplier, *ExceedsError, *act.FieldError,
 // ledger.ErrInsufficient.
 func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (r *Refund, created bool, err error) {
 	if req.NotifyURL != "" {
 		if err := m.o.CheckURL(req.NotifyURL); err != nil {
-			return nil, false, &FieldError{"notify_url", err.Error()}
+			return nil, false, &act.FieldError{Field: "notify_url", Problem: err.Error()}
 		}
 	}
 	ask := func(ctx context.Context, tx db.Tx) error {
@@ -124,7 +125,7 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 }
 
 // refundOf returns a new refund of an amount of a locked order. Errors: ErrNotRefundable,
-// ErrSupplier, *ExceedsError, *FieldError.
+// ErrSupplier, *ExceedsError, *act.FieldError.
 func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount int64) (*Refund, error) {
 	now := m.o.DB.Now()
 	if o.Status != order.Paid || o.PaidAt == nil || *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() < now {
@@ -158,14 +159,14 @@ func (m *Machine) fill(p trade, amount int64) *Refund {
 	}
 }
 
-// refundable checks that a supplier can make refunds. Errors: *FieldError, ErrSupplier.
+// refundable checks that a supplier can make refunds. Errors: *act.FieldError, ErrSupplier.
 func (m *Machine) refundable(supplierID int64) error {
 	s, ok := m.o.Settings.Current().Suppliers.ByID(supplierID)
 	switch {
 	case !ok:
 		return ErrSupplier
 	case s.Can().Refunder == nil:
-		return &FieldError{"supplier", "the supplier " + s.Code + " cannot make refunds: its settings lack the keys or addresses for them"}
+		return &act.FieldError{Field: "supplier", Problem: "the supplier " + s.Code + " cannot make refunds: its settings lack the keys or addresses for them"}
 	}
 	return nil
 }
