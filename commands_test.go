@@ -121,7 +121,7 @@ func TestTheLastMigrationIsTakenBackOnce(t *testing.T) {
 			return
 		}
 		if len(strings.Fields(out)) != 3 {
-			t.Fatalf("it says %q", out)
+			t.Fatalf("output %q", out)
 		}
 	}
 	t.Error("there is no end")
@@ -176,7 +176,7 @@ func TestTheVersionHasTwoNames(t *testing.T) {
 		t.Errorf("exit %d, %q, %q; the command says %q", code, flag, stderr, out)
 	}
 	if !strings.HasPrefix(out, "backstop dev commit ") || !strings.HasSuffix(out, " "+runtime.Version()+"\n") {
-		t.Errorf("it says %q", out)
+		t.Errorf("output %q", out)
 	}
 }
 

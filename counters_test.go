@@ -96,8 +96,8 @@ func TestTheFirstEventFiresItsRule(t *testing.T) {
 		event func()
 	}{
 		{"BackstopNotificationsExhausted", func() { metric.Notifications.WithLabelValues("exhausted").Inc() }},
-		{"BackstopCallbacksNotTaken", func() { metric.Callbacks.WithLabelValues("unavailable").Inc() }},
-		{"BackstopCallbacksNotTaken", func() { metric.Callbacks.WithLabelValues("adapter_failed").Inc() }},
+		{"BackstopCallbacksNotAccepted", func() { metric.Callbacks.WithLabelValues("unavailable").Inc() }},
+		{"BackstopCallbacksNotAccepted", func() { metric.Callbacks.WithLabelValues("adapter_failed").Inc() }},
 		{"BackstopCommitsFail", func() { metric.BatchErrors.WithLabelValues("confirm").Inc() }},
 		{"BackstopCommitsFail", func() { metric.BatchErrors.WithLabelValues("results").Inc() }},
 	} {

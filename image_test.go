@@ -90,7 +90,7 @@ func TestWhatIsBuiltKnowsItsVersion(t *testing.T) {
 	stamps := regexp.MustCompile(`-X main\.version=\S+ -X main\.commit=\S+`)
 	for _, file := range []string{"Dockerfile", "Makefile"} {
 		if !stamps.MatchString(read(t, file)) {
-			t.Errorf("%s builds a program that does not know its version", file)
+			t.Errorf("%s builds a program without a version", file)
 		}
 	}
 	for _, page := range []string{"README.md", "README.zh-CN.md"} {

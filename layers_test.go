@@ -18,12 +18,12 @@ import (
 // its own line (the compiler refuses circles). "x/*" = the folders below x.
 var layers = [][]string{
 	{"migrations", "static", "internal/base/*", "internal/base/db/bulk"},
-	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator"},
+	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator", "internal/forecast"},
 	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund", "internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception"},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
-	{"internal/notify/*", "internal/payment", "internal/compensation/*", "internal/fund/adjust", "internal/fund/refund"},
-	{"internal/advance", "internal/desk", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
+	{"internal/notify/*", "internal/payment", "internal/compensation/*", "internal/fund/booking", "internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute"},
+	{"internal/advance", "internal/desk", "internal/analytics", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
 	{"views/pages"},
 	{"web", "jobs"},
 	{"web/api", "web/console"},

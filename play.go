@@ -102,7 +102,7 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,size" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; cleanup: the effect of clean-up on live traffic; asking: how fast suppliers are queried; large: traffic with many paid orders in the database; size: the disk space of paid orders."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,funds,size" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; cleanup: the effect of clean-up on live traffic; asking: how fast suppliers are queried; large: traffic with many paid orders in the database; funds: paid orders with fees, payouts, and the balance and statement of a long account; size: the disk space of paid orders."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both if --postgres is given)." placeholder:"NAME"`
@@ -110,10 +110,10 @@ type benchCmd struct {
 	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
-	Held        int           `default:"1000000" help:"Large: paid orders in the database."`
+	Held        int           `default:"1000000" help:"Large: paid orders in the database. Funds: lines of the merchant's account."`
 	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = only the control." placeholder:"LIST"`
 	Rate        []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
-	Rounds      int           `default:"5" help:"Isolation, cleanup, asking and large: rounds, each of a phase with the effect and one without."`
+	Rounds      int           `default:"5" help:"Isolation, cleanup, asking, large and funds: rounds, each of a phase with the effect and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {

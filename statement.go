@@ -61,7 +61,9 @@ func (cmd *statementCmd) Run(ctx context.Context, g *globals, std streams) error
 	}
 	out := statementWriter(textStatement(std.out, c.Timezone))
 	if cmd.CSV {
-		out = csvStatement(std.out, c.Timezone)
+		if out, err = csvStatement(std.out, c.Timezone); err != nil {
+			return fmt.Errorf("write the statement: %w", err)
+		}
 	}
 	if len(currencies) == 0 && !cmd.CSV {
 		fmt.Fprintf(std.out, "%s has no account yet\n", cmd.Merchant)
@@ -105,14 +107,12 @@ func textStatement(w io.Writer, zone *time.Location) statementWriter {
 	}
 }
 
-func csvStatement(w io.Writer, zone *time.Location) statementWriter {
-	headed := false
+// csvStatement writes the names of the columns, also where no lines follow.
+func csvStatement(w io.Writer, zone *time.Location) (statementWriter, error) {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"at", "kind", "order_no", "ref", "currency", "amount", "fee", "balance"})
+	out.Flush()
 	return func(s fund.Statement, _ bool) error {
-		out := csv.NewWriter(w)
-		if !headed {
-			headed = true
-			_ = out.Write([]string{"at", "kind", "order_no", "ref", "currency", "amount", "fee", "balance"})
-		}
 		for _, i := range s.Items {
 			_ = out.Write([]string{
 				time.UnixMicro(i.At).In(zone).Format(time.RFC3339), string(i.Kind), i.OrderNo, i.Ref, s.Currency,
@@ -121,5 +121,5 @@ func csvStatement(w io.Writer, zone *time.Location) statementWriter {
 		}
 		out.Flush()
 		return out.Error()
-	}
+	}, out.Error()
 }

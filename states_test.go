@@ -19,6 +19,8 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -56,10 +58,12 @@ func tables() []stored {
 	decisions.indexes = map[string]string{"approvals_open": moves.In("state", approval.Moves.Open()...)}
 	sweeps := table(sweep.Moves)
 	sweeps.indexes = map[string]string{"sweeps_running": moves.In("state", sweep.Moves.Open()...)}
+	payouts := table(payout.Moves)
+	payouts.page += "\n" + payout.CellsPage()
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
 		table(exception.Moves), table(bulk.Moves), table(bulk.RowMoves),
-		table(alert.Moves), table(alert.MessageMoves), comp, decisions, sweeps, table(refund.Moves),
+		table(alert.Moves), table(alert.MessageMoves), comp, decisions, sweeps, table(refund.Moves), payouts, table(payout.StepMoves), table(dispute.Moves),
 	}
 }
 
@@ -78,7 +82,7 @@ func TestStatesPageIsCurrent(t *testing.T) {
 		}
 	}
 	if read(t, statesFile) != page {
-		t.Error("docs/states.md is not what the code says: run go test . -run StatesPage -update")
+		t.Error("docs/states.md differs from the code: run go test . -run StatesPage -update")
 	}
 }
 

@@ -19,11 +19,11 @@ func TestTidilyTakesEverythingAway(t *testing.T) {
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
-		t.Errorf("it ends with %v: the command's end is lost", err)
+		t.Errorf("it ends with %v: the command's exit is lost", err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 	if err != nil {
-		t.Fatalf("it says %q", out)
+		t.Fatalf("output %q", out)
 	}
 	// A process that has ended stays in the list until its parent reaps it.
 	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && !strings.Contains(string(stat), ") Z ") {

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/exception"
+	"backstop/internal/fund/dispute"
 	"backstop/internal/recipient"
 )
 
@@ -91,8 +92,8 @@ func (w watcher) send(ctx context.Context) error {
 	return alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
 }
 
-// gather turns new exceptions, stopped batches, changes of breakers and waiting proposals into
-// events.
+// gather turns new exceptions, stopped batches, changes of breakers, waiting proposals and
+// disputes that are due into events.
 func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 	unalerted, err := exception.TakeUnalerted(ctx, tx, w.o.DB)
 	if err != nil {
@@ -106,6 +107,8 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 			rule = alert.NotifyExhausted
 		case exception.DisputeOpened:
 			rule = alert.DisputeOpened
+		case exception.SupplierShort:
+			rule = alert.SupplierShort
 		case exception.CompensationDead:
 			rule = alert.CompensationDead
 		}
@@ -161,6 +164,15 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		if p.Currency != "" {
 			e.Sums.Add(p.Amount, p.Currency)
 		}
+		events = append(events, e)
+	}
+	due, err := dispute.TakeDue(ctx, tx, w.o.DB)
+	if err != nil {
+		return err
+	}
+	for _, d := range due {
+		e := alert.Event{Rule: alert.DisputeDue, Count: 1, Subject: d.DisputeNo + " " + d.OrderNo + ", " + time.UnixMicro(*d.DueBy).In(w.o.Alerts.Style.Zone).Format("2006-01-02 15:04 MST")}
+		e.Sums.Add(d.Amount, d.Currency)
 		events = append(events, e)
 	}
 	return alert.Record(ctx, tx, w.o.DB, events)

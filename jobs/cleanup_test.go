@@ -98,7 +98,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		if err != nil || !report.OK() {
 			var text strings.Builder
 			_ = report.WriteText(&text)
-			t.Errorf("a cleaned history is taken for a damaged one: %v\n%s", err, text.String())
+			t.Errorf("a cleaned history is reported as damaged: %v\n%s", err, text.String())
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 		}
 		poisoned := asynq.NewTask(queue.TaskCompensate, []byte(`{"x":1}`))
 		if err := j.compensate(t.Context(), poisoned); err == nil {
-			t.Error("a task that we never write is taken")
+			t.Error("a task that we never write is accepted")
 		}
 	})
 }

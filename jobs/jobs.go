@@ -20,6 +20,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
+	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -48,6 +49,7 @@ type Options struct {
 	// SupplierBreakers are the breakers of suppliers.
 	SupplierBreakers *breaker.Cache
 	Ledger           *ledger.Ledger
+	Disputes         *dispute.Machine
 	Queue            *queue.Client
 	Redis            asynq.RedisConnOpt
 	Log              *slog.Logger
@@ -187,6 +189,8 @@ const (
 	tickEvery     = time.Second
 	settingsEvery = 500 * time.Millisecond
 	beatEvery     = 10 * time.Second
+	// disputesEvery is how often disputes are matched that arrived before their payment.
+	disputesEvery = 20 * time.Second
 )
 
 func (j *Jobs) schedule() error {
@@ -213,6 +217,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Workers, tickEvery, "fold the reports", j.report},
 		{true, watchEvery, "watch", j.watcher.levels},
 		{j.o.Scheduler, tickEvery, "end expired proposals", j.expireProposals},
+		{j.o.Scheduler, disputesEvery, "match disputes", j.matchDisputes},
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
 		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
@@ -228,6 +233,12 @@ func (j *Jobs) schedule() error {
 		}
 	}
 	return nil
+}
+
+// matchDisputes books disputes whose payment has arrived since.
+func (j *Jobs) matchDisputes(ctx context.Context) error {
+	_, err := j.o.Disputes.MatchLater(ctx)
+	return err
 }
 
 // refreshSettings reads changed settings and publishes the version that is in use.
@@ -280,7 +291,7 @@ func foldAll(ctx context.Context, fold func(context.Context) (int, error)) error
 
 // report folds the figures and periodically records the money at risk.
 func (j *Jobs) report(ctx context.Context) error {
-	if err := foldAll(ctx, func(ctx context.Context) (int, error) { return report.Fold(ctx, j.o.DB) }); err != nil {
+	if err := foldAll(ctx, func(ctx context.Context) (int, error) { return report.Fold(ctx, j.o.DB, j.o.Zone) }); err != nil {
 		return err
 	}
 	return report.Sample(ctx, j.o.DB)

@@ -113,13 +113,13 @@ func TestTheLookForCallbacksGoesOnWhereItEnded(t *testing.T) {
 		before := db.IDAt(d.Now() - time.Hour.Microseconds())
 		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler)}}
 		for i, want := range []int64{from + lookStep, from + lookStep + 1} {
-			gone := j.keepNamed(t.Context(), before, &old{step: func(int) (int64, bool, error) { t.Error("removed before all were looked at"); return 0, false, nil }})
+			gone := j.keepNamed(t.Context(), before, &old{step: func(int) (int64, bool, error) { t.Error("removed before all were checked"); return 0, false, nil }})
 			if _, more, err := gone.step(cleanupStep); err != nil || !more {
 				t.Fatal(i, more, err)
 			}
 			var at int64
 			if err := d.NewRaw("SELECT value FROM settings WHERE name = ?", lookedAt).Scan(t.Context(), &at); err != nil || at != want {
-				t.Errorf("run %d: looked at %d ids, %v; want %d", i, at-from, err, want-from)
+				t.Errorf("run %d: checked %d ids, %v; want %d", i, at-from, err, want-from)
 			}
 		}
 	})

@@ -54,7 +54,7 @@ func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 		t.Errorf("only %v were tried", count)
 	}
 	if got := h.at(h.Addr).Call(t, "GET", "/", "", "Accept", "text/html").Problem(); got != "404 not_found" {
-		t.Errorf("the public address says of the console: %s", got)
+		t.Errorf("the console at the public address: %s", got)
 	}
 }
 

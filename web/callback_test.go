@@ -77,7 +77,7 @@ func TestOptionsTouchNothing(t *testing.T) {
 		}
 	}
 	if h.Sender.Last() != nil {
-		t.Error("the receiver was asked")
+		t.Error("the receiver was called")
 	}
 }
 
@@ -148,7 +148,7 @@ func TestOnlyATrustedProxySaysWhoCalled(t *testing.T) {
 	}
 	behind.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1, nonsense")
 	if !errors.Is(behind.Sender.AddrErr, supplier.ErrForwarded) {
-		t.Errorf("a broken chain: %v", behind.Sender.AddrErr)
+		t.Errorf("an invalid X-Forwarded-For: %v", behind.Sender.AddrErr)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestOneAddressCannotTakeAllOfTheDoor(t *testing.T) {
 		}
 	}
 	if refused == 0 || len(h.Sender.Got) != 20-refused {
-		t.Errorf("%d of 20 refused, %d taken", refused, len(h.Sender.Got))
+		t.Errorf("%d of 20 refused, %d accepted", refused, len(h.Sender.Got))
 	}
 	if got := send("198.51.100.2"); got.Status != 200 {
 		t.Errorf("another address: %d", got.Status)

@@ -11,17 +11,20 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
+	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -56,13 +59,16 @@ func InvalidField(field, problem string) *Error {
 
 // Errors of the server itself.
 var (
-	errUnauthorized = &Error{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "send a valid key: Authorization: Bearer <key>"}
-	errForbidden    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
-	ErrTooMany      = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
-	errEncoded      = &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "send the body without Content-Encoding"}
-	errAway         = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is unavailable or read-only: try again"}
-	errUnreadable   = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
-	errInternal     = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
+	errUnauthorized    = &Error{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "send a valid key: Authorization: Bearer <key>"}
+	errForbidden       = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
+	errAPIKeyNeeded    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this is the payout_key: use the api_key here"}
+	errPayoutKeyNeeded = &Error{Status: http.StatusForbidden, Code: "payout_key_needed", Message: "payouts need the payout_key of the merchant instead of its api_key"}
+	errPayoutAddress   = &Error{Status: http.StatusForbidden, Code: "address", Message: "this address is not among the payout_ips of the merchant"}
+	ErrTooMany         = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
+	errEncoded         = &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "send the body without Content-Encoding"}
+	errAway            = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is unavailable or read-only: try again"}
+	errUnreadable      = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
+	errInternal        = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
 	// ErrSlow means that the queries of a list took too long.
 	ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}
 	// ErrCursor means that a page's URL was not made by us, or was made for another filter.
@@ -93,7 +99,9 @@ var domainErrors = []struct {
 	{approval.ErrProposed, http.StatusConflict, "proposed", ""},
 	{approval.ErrNoSecond, http.StatusConflict, "no_second_person", ""},
 	{alert.ErrNoTarget, http.StatusConflict, "no_target", ""},
+	{resend.ErrNotFailed, http.StatusConflict, "over", ""},
 	{compensation.ErrOver, http.StatusConflict, "over", ""},
+	{compensation.ErrOnly, http.StatusConflict, "only_schedule", ""},
 	{compensation.ErrRunning, http.StatusConflict, "running", ""},
 	{compensation.ErrNothing, http.StatusNotFound, "not_found", ""},
 	{compensation.ErrTooMany, http.StatusConflict, "use_a_batch", ""},
@@ -111,10 +119,15 @@ var domainErrors = []struct {
 	{bulk.ErrMaker, http.StatusForbidden, "not_yours", ""},
 	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
 	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
+	{dispute.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{refund.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
 	{refund.ErrNotRefundable, http.StatusConflict, "not_refundable", ""},
 	{refund.ErrStarted, http.StatusConflict, "refund_started", ""},
+	{payout.ErrNotFound, http.StatusNotFound, "not_found", ""},
+	{payout.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
+	{payout.ErrStarted, http.StatusConflict, "payout_started", ""},
+	{payout.ErrFrozen, http.StatusConflict, "frozen", ""},
 	{refund.ErrSupplier, http.StatusServiceUnavailable, "unavailable", ""},
 	{payment.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
 	{adjust.ErrFrozen, http.StatusConflict, "nothing_frozen", ""},
@@ -147,17 +160,14 @@ func answerTo(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	if e, ok := errors.AsType[*payment.FieldError](err); ok {
-		return InvalidField(e.Field, e.Problem)
-	}
 	if e, ok := errors.AsType[*refund.ExceedsError](err); ok {
 		return &Error{Status: http.StatusConflict, Code: "refund_exceeds", Message: e.Error(), refundable: &e.Refundable}
 	}
-	if e, ok := errors.AsType[*act.FieldError](err); ok {
-		return InvalidField(e.Field, e.Problem)
+	if e, ok := errors.AsType[*payout.LimitError](err); ok {
+		return &Error{Status: http.StatusConflict, Code: "limit_exceeded", Message: e.Error(), field: e.Field}
 	}
-	if e, ok := errors.AsType[*list.FieldError](err); ok {
-		return InvalidField(e.Word, e.Problem)
+	if e, ok := errors.AsType[*invalid.FieldError](err); ok {
+		return InvalidField(e.Field, e.Problem)
 	}
 	if e, ok := errors.AsType[*act.Denied](err); ok && e.Permission == "" {
 		return errScope(e.Scope)

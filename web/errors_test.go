@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
@@ -23,7 +24,7 @@ func TestEveryErrorHasOneAnswer(t *testing.T) {
 		{payment.ErrState, "409 wrong_state "},
 		{stock.ErrOutOfStock, "409 out_of_stock "},
 		{stock.ErrUnknownSKU, "422 invalid_field items"},
-		{&payment.FieldError{Field: "currency", Problem: "unknown"}, "422 invalid_field currency"},
+		{&invalid.FieldError{Field: "currency", Problem: "unknown"}, "422 invalid_field currency"},
 		{db.ErrBusy, "503 busy "},
 		{db.ErrStale, "503 busy "},
 		{db.ErrCommitUnknown, "503 unknown_outcome "},

@@ -11,6 +11,8 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 
@@ -110,8 +112,14 @@ func (f *Filter) Cursor() int64 {
 // OrderNo reads the order number in the path.
 func OrderNo(c *fiber.Ctx) (string, error) { return pathText(c, "order_no", order.ErrNotFound) }
 
+// DisputeNo reads a dispute's number from the path.
+func DisputeNo(c *fiber.Ctx) (string, error) { return pathText(c, "dispute_no", dispute.ErrNotFound) }
+
 // RefundNo reads a refund's number from the path.
 func RefundNo(c *fiber.Ctx) (string, error) { return pathText(c, "refund_no", refund.ErrNotFound) }
+
+// PayoutNo reads a payout's number from the path.
+func PayoutNo(c *fiber.Ctx) (string, error) { return pathText(c, "payout_no", payout.ErrNotFound) }
 
 // MerchantCode reads the merchant's code from the path.
 func MerchantCode(c *fiber.Ctx) (string, error) { return pathText(c, "merchant", act.ErrNotFound) }

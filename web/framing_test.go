@@ -119,7 +119,7 @@ func TestADrippingClientIsLetGo(t *testing.T) {
 		}
 	}
 	if req := h.Sender.Last(); req != nil {
-		t.Errorf("half a body was handed over: %d bytes", len(req.Body))
+		t.Errorf("half a body was passed on: %d bytes", len(req.Body))
 	}
 }
 
@@ -173,7 +173,7 @@ func TestHalfABodyIsNoBody(t *testing.T) {
 		said, err := io.ReadAll(conn)
 		conn.Close()
 		if req := h.Sender.Last(); err != nil || req != nil {
-			t.Fatalf("%s: handed over %v, answered %.40q, %v", name, req != nil, said, err)
+			t.Fatalf("%s: passed on %v, answered %.40q, %v", name, req != nil, said, err)
 		}
 	}
 }

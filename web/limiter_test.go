@@ -19,7 +19,7 @@ func TestALimiterForgetsOnlyWhoIsLongGone(t *testing.T) {
 				t.Fatal("a key in use was forgotten")
 			}
 			if n := len(l.young) + len(l.old); n > limiterKeys {
-				t.Fatalf("%d keys are held", n)
+				t.Fatalf("%d keys are stored", n)
 			}
 		}
 	})

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
+	"backstop/internal/alert"
 	"backstop/internal/base/seal"
 	"backstop/internal/merchant"
 
@@ -38,34 +41,70 @@ func bearerKey(c *fiber.Ctx) string {
 	return key
 }
 
-// admitMerchant admits a merchant by its API key. Keys are looked up by hash, so that the time
-// of a look-up reveals nothing about the key.
-func (s *Server) admitMerchant(c *fiber.Ctx) error {
-	if isEncoded(copyHeader(&c.Request().Header)) {
-		return errEncoded
+// admitMerchant admits a merchant by the key that the route wants. Keys are looked up by hash,
+// so that the time of a look-up reveals nothing about the key.
+func (s *Server) admitMerchant(want MerchantKey) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if isEncoded(copyHeader(&c.Request().Header)) {
+			return errEncoded
+		}
+		hash := BearerHash(c)
+		if hash == "" {
+			return errUnauthorized
+		}
+		m, key := s.merchantOf(hash)
+		if m == nil && s.misses.Allow() {
+			_ = s.Settings.Refresh(c.UserContext()) // on an error the settings stay as they are
+			m, key = s.merchantOf(hash)
+		}
+		if m == nil {
+			return errUnauthorized
+		}
+		c.Locals(localCaller, "merchant:"+m.Code)
+		if !s.keys.allow(hash) {
+			return ErrTooMany
+		}
+		if m.Broken {
+			return errUnreadable
+		}
+		if err := s.mayUse(c, m, key, want); err != nil {
+			return err
+		}
+		c.Locals(localMerchant, m)
+		c.Set(fiber.HeaderCacheControl, "no-store")
+		return c.Next()
 	}
-	hash := BearerHash(c)
-	if hash == "" {
-		return errUnauthorized
+}
+
+// merchantOf returns the merchant with a key, and which of its keys it is.
+func (s *Server) merchantOf(hash string) (*merchant.Merchant, MerchantKey) {
+	all := s.Settings.Merchants()
+	if m := all.ByKeyHash(hash); m != nil {
+		return m, APIKey
 	}
-	m := s.Settings.Merchants().ByKeyHash(hash)
-	if m == nil && s.misses.Allow() {
-		_ = s.Settings.Refresh(c.UserContext()) // on an error the settings stay as they are
-		m = s.Settings.Merchants().ByKeyHash(hash)
+	return all.ByPayoutKeyHash(hash), PayoutKey
+}
+
+// mayUse returns why a merchant's key must not be used for a route. A refused request for a
+// payout raises an alert: a stolen key must be noticed, but it must not lock the merchant out.
+func (s *Server) mayUse(c *fiber.Ctx, m *merchant.Merchant, key, want MerchantKey) error {
+	switch {
+	case want == EitherKey:
+		return nil
+	case want == APIKey && key == PayoutKey:
+		return errAPIKeyNeeded
+	case want == APIKey:
+		return nil
+	case key == APIKey:
+		s.payoutRefused.note(m.Code, alert.ByKey, s.Client(c))
+		return errPayoutKeyNeeded
 	}
-	if m == nil {
-		return errUnauthorized
+	from := s.Client(c)
+	if len(m.PayoutIPs) > 0 && !slices.ContainsFunc(m.PayoutIPs, func(p netip.Prefix) bool { return p.Contains(from) }) {
+		s.payoutRefused.note(m.Code, alert.ByAddress, from)
+		return errPayoutAddress
 	}
-	c.Locals(localCaller, "merchant:"+m.Code)
-	if !s.keys.allow(hash) {
-		return ErrTooMany
-	}
-	if m.Broken {
-		return errUnreadable
-	}
-	c.Locals(localMerchant, m)
-	c.Set(fiber.HeaderCacheControl, "no-store")
-	return c.Next()
+	return nil
 }
 
 // MerchantOf returns the merchant admitted by admitMerchant.

@@ -47,7 +47,7 @@ func TestProbesAreNoLoad(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if n := asked.Load(); n != 2 {
-			t.Errorf("1000 probes in a second asked %d times", n)
+			t.Errorf("1000 probes in a second made %d checks", n)
 		}
 	})
 }

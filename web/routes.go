@@ -38,8 +38,18 @@ type Route struct {
 	Permission access.Permission // of an operator; merchants' keys and services' tokens need none
 	Scope      string            // of a service's token; "" admits none
 	Person     bool              // services are refused: a person is needed
+	Key        MerchantKey       // which key of a merchant
 	Menu       Menu              // the route's entry in the navigation
 }
+
+// MerchantKey is the key of a merchant that a route wants.
+type MerchantKey int
+
+const (
+	APIKey    MerchantKey = iota
+	PayoutKey             // payout_key, from one of payout_ips
+	EitherKey
+)
 
 // Menu is an entry in the navigation; without an icon there is none.
 type Menu struct {
@@ -69,7 +79,7 @@ func (s *Server) routes() []Route {
 func (s *Server) admit(r Route) []fiber.Handler {
 	switch r.Audience {
 	case ForMerchant:
-		return []fiber.Handler{s.admitMerchant}
+		return []fiber.Handler{s.admitMerchant(r.Key)}
 	case ForMonitor:
 		return []fiber.Handler{s.admitMonitor(r)}
 	case ForVisitor:

@@ -50,7 +50,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 	slices.Sort(table)
 	slices.Sort(reachable)
 	if !slices.Equal(table, reachable) {
-		t.Errorf("the table says\n%v\nreachable are\n%v", table, reachable)
+		t.Errorf("the table has\n%v\nreachable are\n%v", table, reachable)
 	}
 }
 
@@ -59,7 +59,8 @@ var forPersons = []string{
 	"POST /api/v1/admin/compensations/:id/cancel",
 	"POST /api/v1/admin/exceptions/:id/assign", "POST /api/v1/admin/exceptions/:id/comment",
 	"POST /api/v1/admin/exceptions/:id/propose", "POST /api/v1/admin/orders/:order_no/propose",
-	"POST /api/v1/admin/adjustments", "POST /api/v1/admin/merchants/:code/freeze", "POST /api/v1/admin/merchants/:code/unfreeze",
+	"POST /api/v1/admin/adjustments", "POST /api/v1/admin/merchants/:code/freeze", "POST /api/v1/admin/merchants/:code/unfreeze", "POST /api/v1/admin/payouts/:payout_no/resolve",
+	"POST /api/v1/admin/disputes/:dispute_no/evidence",
 	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw", "POST /api/v1/admin/approvals/:id/again",
 }
 

@@ -33,6 +33,8 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/console"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/merchant"
 	"backstop/internal/notify/websocket"
@@ -69,6 +71,8 @@ type Options struct {
 	Callbacks Callbacks
 	Payments  Payments
 	Refunds   *refund.Machine
+	Payouts   *payout.Machine
+	Disputes  *dispute.Machine
 	Operators *access.Operators
 	Sessions  *access.Sessions
 	Checks    []Check // of /readyz
@@ -130,6 +134,8 @@ type Server struct {
 	refusals  *rate.Limiter // limits log lines about refused requests
 	senders   *limiter      // limits callbacks by address
 	keys      *limiter      // limits API requests by hash of the key
+	// payoutRefused counts refused requests for payouts, and raises their alert.
+	payoutRefused *payoutRefusals
 
 	table      []Route
 	Files      *static.Set
@@ -146,6 +152,8 @@ func New(o Options, table func(*Server) []Route) *Server {
 		exports: make(chan struct{}, MaxExports),
 		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),
 	}
+	s.payoutRefused = newPayoutRefusals(o.DB, o.Log)
+	s.onShutdown = append(s.onShutdown, s.payoutRefused.flush)
 	s.table = append(s.routes(), table(s)...)
 	limit := connections(o.Config.HTTPConnections, o.Log)
 	if o.Config.AdminListen == "" {

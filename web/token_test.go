@@ -40,7 +40,7 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 		ask := func(key string) int { return h.Api(t, key, "GET", "/api/v1/admin/exceptions", "").Status }
 		for _, key := range []string{session, service, webtest.MonitorToken} {
 			if got := ask(key); got != http.StatusOK {
-				t.Fatalf("a right key: %d", got)
+				t.Fatalf("a valid key: %d", got)
 			}
 		}
 		before := count.n.Load()
@@ -113,7 +113,7 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 			refusal = "403 person_needed"
 		}
 		if seen[r.Scope]++; r.Scope != want {
-			t.Errorf("%s %s wants the scope %q, want %q", r.Method, r.Path, r.Scope, want)
+			t.Errorf("%s %s needs the scope %q, want %q", r.Method, r.Path, r.Scope, want)
 		}
 		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.Path, "m1")
 		for name, key := range keys {

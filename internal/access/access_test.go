@@ -36,7 +36,7 @@ func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		if oneTime := mustAdd(t, o, "li", Finance, password); oneTime != "" {
-			t.Errorf("made a one-time password %q beside the one given", oneTime)
+			t.Errorf("created a one-time password %q besides the given one", oneTime)
 		}
 		op, err := o.Login(t.Context(), "li", password)
 		if err != nil || op.Name != "li" || op.Role != Finance || op.MustChange {
@@ -124,7 +124,7 @@ func TestUnknownNamesCostAHashToo(t *testing.T) {
 	}
 	known, unknown := fastest("li"), fastest("nobody")
 	if unknown < known/4 || known < unknown/4 {
-		t.Errorf("known name %s, unknown name %s: the time tells them apart", known, unknown)
+		t.Errorf("known name %s, unknown name %s: the time reveals which exists", known, unknown)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 		expired := reset()
 		age(25)
 		if _, err := o.Login(t.Context(), "li", "a wrong password"); !errors.Is(err, ErrLogin) {
-			t.Errorf("a wrong one is told that it has expired: %v", err)
+			t.Errorf("a wrong password was answered as expired: %v", err)
 		}
 		if err := o.ChangePassword(t.Context(), "li", expired, password); !errors.Is(err, ErrExpired) {
 			t.Errorf("change of one that has expired: %v", err)
@@ -254,7 +254,7 @@ func TestTheFirstPasswordCanBeGiven(t *testing.T) {
 			t.Fatalf("%q, %t, %v", oneTime, made, err)
 		}
 		if op, err := o.Login(t.Context(), "admin", password); err != nil || !op.MustChange || op.PasswordExpiresAt == nil {
-			t.Errorf("it lies in a file and lasts: %+v, %v", op, err)
+			t.Errorf("a password from a file must expire: %+v, %v", op, err)
 		}
 		// Later starts do not even read it.
 		if _, made, err := o.EnsureAdmin(t.Context(), func() (string, error) { return "", errors.New("the file is gone") }); made || err != nil {
@@ -431,7 +431,7 @@ func TestScopesOfTokens(t *testing.T) {
 			}
 			r := rows[len(rows)-1]
 			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") || r.Has(Compensate) != (c.name == "c-compensates") {
-				t.Errorf("%s: %+v says %q", c.name, r, r.ScopeText())
+				t.Errorf("%s: the text of %+v is %q", c.name, r, r.ScopeText())
 			}
 		}
 	})

@@ -94,7 +94,7 @@ func TestTheLastLeadStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := o.SetRole(t.Context(), "li", Finance); err != nil {
-			t.Errorf("beside another lead: %v", err)
+			t.Errorf("with another lead: %v", err)
 		}
 		if err := o.Disable(t.Context(), "fang"); !errors.Is(err, ErrLastApprover) {
 			t.Errorf("the other one is the last now: %v", err)

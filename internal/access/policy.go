@@ -30,7 +30,7 @@ const (
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
 	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
 	ViewAlerts        Permission = "alert.view"
-	TestAlerts        Permission = "alert.test"      // send a test message to every target
+	TestAlerts        Permission = "alert.test"      // send a test message to every target, or one again that was given up
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 	ExportEvidence    Permission = "evidence.export" // one order's full history, signed
 	ResendMany        Permission = "notification.resend_many"

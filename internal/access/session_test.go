@@ -195,7 +195,7 @@ func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
 		}
 		var left int
 		if err := d.Read.NewRaw("SELECT count(*) FROM sessions WHERE token_hash = ?", seal.HashToken(stranger)).Scan(t.Context(), &left); err != nil || left != 1 {
-			t.Errorf("somebody else's: %d, %v", left, err)
+			t.Errorf("another operator's: %d, %v", left, err)
 		}
 	})
 }
@@ -217,7 +217,7 @@ func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
 	}
 	for i, wait := range waits["known"] {
 		if wait != waits["unknown"][i] {
-			t.Errorf("try %d waits %s and %s: it tells which names there are", i, wait, waits["unknown"][i])
+			t.Errorf("try %d waits %s and %s: this reveals which names exist", i, wait, waits["unknown"][i])
 		}
 		if (i >= freeTriesOfName) != (wait > 0) || i > freeTriesOfName && wait < waits["known"][i-1] {
 			t.Errorf("waits are %v", waits["known"])
@@ -268,7 +268,7 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 		th.Try(SignIn{Name: "wang", Address: "203.0.113." + strconv.Itoa(i)})
 	}
 	if th.Try(SignIn{Name: "wang", Address: office.Address}) == 0 {
-		t.Error("an address of one name lets another one pass")
+		t.Error("an address that one name has used lets another name in")
 	}
 	for name, s := range map[string]SignIn{"address": office, "device": laptop} {
 		for range freeTriesOfName {

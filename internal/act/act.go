@@ -8,12 +8,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/money"
 
 	"github.com/uptrace/bun"
@@ -28,9 +30,7 @@ var (
 )
 
 // FieldError says what is wrong with a field of a call.
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+type FieldError = invalid.FieldError
 
 // Denied means that the actor may not do this.
 type Denied struct {
@@ -62,6 +62,19 @@ type Ref struct {
 	Row  int64  // row id; 0 = use the other fields
 	ID   string // as displayed: an order number, a merchant code
 	Part string // part of the subject: a notification's id, an endpoint's name; "" = any
+}
+
+// Rows reads the rows of Ref.Row, ordered by id. R is the model of one table.
+func Rows[R any](ctx context.Context, q bun.IDB, refs []Ref) ([]R, error) {
+	ids := make([]int64, len(refs))
+	for i, r := range refs {
+		ids[i] = r.Row
+	}
+	var rows []R
+	if err := q.NewSelect().Model(&rows).Where("?TableAlias.id IN (?)", bun.List(ids)).OrderExpr("?TableAlias.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the subjects: %w", err)
+	}
+	return rows, nil
 }
 
 // Subject is what an act works on, as Load found it.
@@ -176,10 +189,10 @@ func Params[P any](raw json.RawMessage) (any, error) {
 	}
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {
-		return nil, &FieldError{typed.Field, "not of the right type"}
+		return nil, &FieldError{Field: typed.Field, Problem: "not of the right type"}
 	}
 	if _, name, unknown := strings.Cut(err.Error(), `unknown field "`); unknown {
-		return nil, &FieldError{strings.TrimSuffix(name, `"`), "there is no such field"}
+		return nil, &FieldError{Field: strings.TrimSuffix(name, `"`), Problem: "there is no such field"}
 	}
-	return nil, &FieldError{"params", "not a JSON object"}
+	return nil, &FieldError{Field: "params", Problem: "not a JSON object"}
 }

@@ -155,7 +155,7 @@ func TestAnActLeavesItsEffectItsRecordAndItsKeyTogether(t *testing.T) {
 			t.Fatalf("%d rows in the audit", len(acts))
 		}
 		if a := acts[0]; a.Action != "merchant.announce" || a.Actor != ops.Name || a.Params != `{"reason":"they asked for it"}` {
-			t.Errorf("what came with it: %+v", a)
+			t.Errorf("what was recorded with it: %+v", a)
 		}
 		if a := acts[1]; a.Action != "merchant.rename" || a.Object != "merchant" || a.ObjectID != "m1" || a.RemoteAddr != "10.0.0.1" || a.Params != `{"reason":"they asked for it","was":"one"}` {
 			t.Errorf("kept: %+v", a)
@@ -272,7 +272,7 @@ func TestTwoKindsOfOneNameAreAMistake(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%v is taken", kinds)
+					t.Errorf("%v is accepted", kinds)
 				}
 			}()
 			act.New(nil, nil, nil, kinds...)

@@ -28,7 +28,7 @@ func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 		return true, nil
 	}
 	if len(key) > maxKey {
-		return true, &FieldError{"form_key", "open the page again and send the form from there"}
+		return true, &FieldError{Field: "form_key", Problem: "open the page again and send the form from there"}
 	}
 	res, err := tx.NewRaw("INSERT INTO form_keys (form_key, at) VALUES (?, ?) ON CONFLICT DO NOTHING", seal.HashToken(key), now).Exec(ctx)
 	if err != nil {

@@ -141,7 +141,7 @@ func (c Call) input(k Kind) (in Input, err error) {
 func CheckReason(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < minReason || n > maxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return text, &FieldError{"reason", fmt.Sprintf("write a reason of %d to %d characters", minReason, maxReason)}
+		return text, &FieldError{Field: "reason", Problem: fmt.Sprintf("write a reason of %d to %d characters", minReason, maxReason)}
 	}
 	return text, nil
 }
@@ -167,7 +167,7 @@ func (r *Registry) load(ctx context.Context, tx db.Tx, k Kind, c Call, in Input)
 		return s, ErrChanged
 	}
 	if k.TypedAmount && c.Amount != s.TypedAmount() {
-		return s, &FieldError{"amount", "type the amount exactly as it is shown"}
+		return s, &FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
 	}
 	return s, nil
 }

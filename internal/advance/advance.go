@@ -32,6 +32,9 @@ const (
 	runTime = 20 * time.Second
 	// size is how many orders this node works on at a time, over all suppliers.
 	size = 128
+	// gather is how long a claim and a result wait for those of other orders. Nobody waits for
+	// them, and callbacks need the commits more.
+	gather = 25 * time.Millisecond
 	// readMargin covers orders that are committed after the time at which they are due.
 	readMargin = 2 * time.Second
 )
@@ -76,7 +79,7 @@ func New(o Options) *Worker {
 	}
 	a.slots = work.NewSlots(work.SlotOptions{Size: size, Gate: a.gate, Nodes: o.DB.Senders})
 	a.work = work.NewWorker(work.Options[*job, *result]{
-		DB: o.DB, Slots: a.slots, Source: a, Lease: lease, Run: a.run, Commit: a.commit, Written: a.written,
+		DB: o.DB, Slots: a.slots, Source: a, Lease: lease, Gather: gather, Run: a.run, Commit: a.commit, Written: a.written,
 		Observe: metric.ObserveBatch("advance"), Log: o.Log,
 	})
 	return a
@@ -97,9 +100,9 @@ func (a *Worker) gate(supplierID int64) work.Gate {
 		return work.Gate{}
 	}
 	b := a.o.Calls.Gate(supplierID)
-	// Twice as many as may be in flight, because the row of the next call is written meanwhile;
-	// but no more than the rate lets through before their lease ends.
-	most := min(2*a.o.InFlight, 1+s.QueryRate*int(runTime/time.Second)/2/a.o.DB.Senders())
+	// Three times as many as may be in flight, because the next ones are claimed meanwhile; but
+	// no more than the rate lets through before their lease ends.
+	most := min(3*a.o.InFlight, 1+s.QueryRate*int(runTime/time.Second)/2/a.o.DB.Senders())
 	return work.Gate{Open: b.Flow, Lease: b.Due, NodeRate: b.PerSecond, Max: most, Epoch: b.Generation}
 }
 
@@ -200,34 +203,55 @@ type job struct {
 	*order.Order
 	attempts []*payment.Attempt // newest first
 	lease    int64              // its next_at while it is claimed
+	begun    *call.Done         // the row of its query, written with the claim; nil = none, or it is used
+}
+
+// take returns the row of the query for the one that makes or drops it.
+func (j *job) take() *call.Done {
+	d := j.begun
+	j.begun = nil
+	return d
 }
 
 // Claim counts the attempt and writes the lease, by compare-and-set on the due time, so that
-// only one of two nodes queries.
+// only one of two nodes queries. The rows of the queries are written in the same transaction:
+// it is committed before they are made.
 func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]work.Claimed[*job], error) {
 	of, ids := make(map[int64]work.Slot, len(slots)), make([]int64, len(slots))
 	for i, x := range slots {
 		of[x.ID], ids[i] = x, x.ID
 	}
-	now := a.o.DB.Now()
-	var rows []*order.Order
-	err := a.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
-		return q.NewRaw("UPDATE orders SET next_at = ?, lease_owner = ?, query_tries = query_tries + 1 WHERE id IN (?) AND next_at <= ? AND "+payment.IsAsked+" RETURNING "+
+	var all []work.Claimed[*job]
+	err := a.o.DB.SharedTx(ctx, func(ctx context.Context, tx db.Tx) error {
+		all = nil
+		now := a.o.DB.Now()
+		var rows []*order.Order
+		err := tx.NewRaw("UPDATE orders SET next_at = ?, lease_owner = ?, query_tries = query_tries + 1 WHERE id IN (?) AND next_at <= ? AND "+payment.IsAsked+" RETURNING "+
 			a.o.DB.Columns((*order.Order)(nil)), l.Until, l.Owner, bun.List(ids), now, now).Scan(ctx, &rows)
-	})
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-	attempts, err := payment.AttemptsOf(ctx, a.o.DB, ids)
-	all := make([]work.Claimed[*job], len(rows))
-	for i, o := range rows {
-		all[i] = work.Claimed[*job]{Slot: of[o.ID], Row: &job{o, attempts[o.ID], l.Until}}
-	}
-	if err != nil { // claimed, but cannot be queried without its attempts
-		for _, c := range all {
-			err = errors.Join(err, a.Release(ctx, c.Row, a.o.DB.Now()))
+		if err != nil || len(rows) == 0 {
+			return err
 		}
-		return nil, err
+		attempts, err := payment.AttemptsOf(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		var asking []*job
+		var calls []call.Call
+		for _, o := range rows {
+			j := &job{Order: o, attempts: attempts[o.ID], lease: l.Until}
+			all = append(all, work.Claimed[*job]{Slot: of[o.ID], Row: j})
+			if s, asks := a.asked(j); asks {
+				asking, calls = append(asking, j), append(calls, queryOf(j, s, j.ref()))
+			}
+		}
+		w := tx.Writes()
+		for i, d := range a.o.Calls.Begin(w, calls...) {
+			asking[i].begun = d
+		}
+		return w.Exec(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim orders: %w", err)
 	}
 	return all, nil
 }
@@ -237,6 +261,9 @@ func (a *Worker) Release(ctx context.Context, j *job, at int64) error {
 	a.mu.Lock()
 	a.behind(j.at(), at)
 	a.mu.Unlock()
+	if d := j.take(); d != nil {
+		a.o.Calls.Drop(ctx, d)
+	}
 	_, err := a.o.DB.NewRaw("UPDATE orders SET next_at = ?, lease_owner = NULL, query_tries = query_tries - 1 WHERE id = ? AND version = ? AND next_at = ?",
 		at, j.ID, j.Version, j.lease).Exec(ctx)
 	if err != nil {
@@ -287,7 +314,11 @@ func (a *Worker) run(ctx context.Context, _ work.Slot, j *job) work.Ran[*result]
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	r := &result{job: j}
-	if err := a.push(ctx, r); err != nil && len(r.calls) == 0 {
+	err := a.push(ctx, r)
+	if d := j.take(); d != nil { // the settings have changed, and nothing was queried
+		a.o.Calls.Drop(ctx, d)
+	}
+	if err != nil && len(r.calls) == 0 {
 		if !errors.Is(err, call.ErrDown) && ctx.Err() == nil {
 			a.o.Log.Error("ask about an order", "order_no", j.OrderNo, "error", db.ErrorText(err))
 		}

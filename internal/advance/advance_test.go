@@ -390,10 +390,10 @@ func TestAtItsTimeoutAnOrderIsLeftToTheClock(t *testing.T) {
 		o := f.order("f1", order.Paying)
 		f.exec("UPDATE orders SET expires_at = ?0, next_at = ?0 WHERE id = ?1", f.DB.Now()-1, o.ID)
 		if f.push(o, nil) {
-			t.Error("it was asked about")
+			t.Error("it was queried")
 		}
 		if jobs, err := f.a.Due(t.Context(), f.Entry(t, "f1").ID, f.DB.Now(), 10); err != nil || len(jobs) != 0 {
-			t.Errorf("to be asked about: %v, %v", jobs, err)
+			t.Errorf("due for a query: %v, %v", jobs, err)
 		}
 		if _, err := f.Processor.Expire(t.Context()); err != nil {
 			t.Fatal(err)
@@ -489,7 +489,7 @@ func TestTwoNodesAskOnce(t *testing.T) {
 		}
 		for range 20 {
 			if n := race(false); n != 1 {
-				t.Fatalf("%d nodes asked", n)
+				t.Fatalf("%d nodes queried", n)
 			}
 		}
 		if n := race(true); n != 2 {
@@ -506,7 +506,7 @@ func TestAClaimOfAProcessThatEndedIsReleased(t *testing.T) {
 		answered, dead, alive := f.order("f1", order.Paying), f.order("f1", order.Paying), f.order("f1", order.Paying)
 		f.due(answered, dead, alive)
 		if !f.push(answered, nil) {
-			t.Fatal("it was not asked")
+			t.Fatal("it was not called")
 		}
 		until := f.DB.Now() + lease.Microseconds()
 		for o, boot := range map[*order.Order]int64{dead: 99, alive: 98} {
@@ -571,7 +571,7 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 		asked := int64(f.Fakes["f1"].Asked())
 		f.Eventually(t, asked, "SELECT sum(query_tries) FROM orders WHERE supplier_id = ?", f.Entry(t, "f1").ID)
 		if asked > 40 {
-			t.Errorf("a dead supplier was asked %d times", asked)
+			t.Errorf("an unreachable supplier was called %d times", asked)
 		}
 	})
 }

@@ -51,15 +51,7 @@ func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
 
 // loadMany reads the orders of Ref.Row, with what querying each would do.
 func (a *Worker) loadMany(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-	ids := make([]int64, len(refs))
-	for i, r := range refs {
-		ids[i] = r.Row
-	}
-	var rows []*order.Order
-	if err := q.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(ids)).OrderExpr("o.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read orders: %w", err)
-	}
-	attempts, err := payment.AttemptsOf(ctx, q, ids)
+	rows, attempts, err := payment.Orders(ctx, q, refs)
 	if err != nil {
 		return nil, err
 	}

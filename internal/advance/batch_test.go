@@ -100,7 +100,7 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 		// The breaker opens with the fifth failure: four orders were queried before, and at most 16,
 		// which a batch queries at a time, are being queried then.
 		if n := f.Fakes["f1"].Asked() - asked; n < 5 || n > 4+16 {
-			t.Errorf("%d were asked about", n)
+			t.Errorf("%d were queried", n)
 		}
 		f.Want(t, 60, "SELECT count(*) FROM orders WHERE status = 'paying'")
 

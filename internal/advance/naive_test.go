@@ -117,7 +117,7 @@ func freeDuringTheCall(f *fixture, ask asker) error {
 	case blocked != nil:
 		return blocked
 	case seen != 1:
-		return fmt.Errorf("%d rows of the call while it ran: after a crash nobody would know of it", seen)
+		return fmt.Errorf("%d rows of the call while it ran: a crash would leave no trace of it", seen)
 	}
 	if got := f.reload(o); got.Status != order.Paid {
 		return fmt.Errorf("the order is %s", got.Status)

@@ -16,14 +16,13 @@ import (
 func (a *Worker) push(ctx context.Context, r *result) error {
 	now := a.o.DB.Now()
 	r.next, r.stuck = a.o.Steps.Next(r.Order, now)
-	open := r.open()
-	s, ok := a.o.Settings.Current().Suppliers.ByID(r.job.at())
+	s, asks := a.asked(r.job)
 	r.at = s
 	switch {
-	case r.Status == order.Paying && open == nil && len(r.attempts) > 0: // it may be paid again; nothing to query meanwhile
+	case r.mayBePaidAgain():
 		r.next, r.stuck = max(r.ExpiresAt, now), false
 		return nil
-	case !ok || s.Can().Querier == nil: // its supplier changed since the order was found due
+	case !asks: // its supplier changed since the order was found due
 		r.next, r.stuck = max(r.ExpiresAt+a.o.Grace.Microseconds(), now), false
 		return nil
 	}
@@ -61,6 +60,23 @@ func (a *Worker) push(ctx context.Context, r *result) error {
 	return nil
 }
 
+// mayBePaidAgain reports whether all payments of an open order have failed: nothing is to be
+// queried until the next one.
+func (j *job) mayBePaidAgain() bool {
+	return j.Status == order.Paying && j.open() == nil && len(j.attempts) > 0
+}
+
+// asked returns the supplier of an order, and whether it is to be queried about it.
+func (a *Worker) asked(j *job) (s supplier.Entry, asks bool) {
+	s, ok := a.o.Settings.Current().Suppliers.ByID(j.at())
+	return s, ok && s.Can().Querier != nil && !j.mayBePaidAgain()
+}
+
+// queryOf returns the query about an order.
+func queryOf(j *job, s supplier.Entry, ref supplier.Ref) call.Call {
+	return call.Call{To: s, Op: call.Query, OrderID: j.ID, OrderNo: j.OrderNo, Reference: ref.Reference}
+}
+
 // ref returns the payment to query: the open attempt, else the newest one, else one that the
 // merchant may have started itself.
 func (j *job) ref() supplier.Ref {
@@ -78,7 +94,9 @@ func (j *job) ref() supplier.Ref {
 
 // query makes one query. An answer that says something becomes r.message.
 func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
-	answer, done, err := a.ask(ctx, r, call.Query, ref)
+	x := queryOf(r.job, r.at, ref)
+	x.Begun = r.take()
+	answer, done, err := a.ask(ctx, r, x, r.at.Can().Query, ref)
 	if err != nil {
 		return err
 	}
@@ -91,13 +109,8 @@ func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
 }
 
 // ask makes one call.
-func (a *Worker) ask(ctx context.Context, r *result, op call.Op, ref supplier.Ref) (answer supplier.Answer, done *call.Done, err error) {
-	can := r.at.Can()
-	asking := can.Query
-	if op == call.Close {
-		asking = can.Close
-	}
-	done, err = a.o.Calls.Do(ctx, call.Call{To: r.at, Op: op, OrderID: r.ID, OrderNo: r.OrderNo, Reference: ref.Reference},
+func (a *Worker) ask(ctx context.Context, r *result, x call.Call, asking func(context.Context, supplier.Ref) (supplier.Answer, error), ref supplier.Ref) (answer supplier.Answer, done *call.Done, err error) {
+	done, err = a.o.Calls.Do(ctx, x,
 		func(ctx context.Context) (_ call.Said, err error) {
 			answer, err = asking(ctx, ref)
 			return call.Said{Exchange: answer.Exchange, Status: call.StatusOf(answer)}, err
@@ -159,7 +172,9 @@ func (a *Worker) close(ctx context.Context, r *result, ref supplier.Ref, never b
 			return nil
 		}
 		ref.ExternalID = cmp.Or(ref.ExternalID, r.answer.ExternalID)
-		answer, done, err := a.ask(ctx, r, call.Close, ref)
+		x := queryOf(r.job, r.at, ref)
+		x.Op = call.Close
+		answer, done, err := a.ask(ctx, r, x, r.at.Can().Close, ref)
 		// Any other answer is queried again before it is believed.
 		if err == nil && (answer.State == supplier.AnswerClosed || never && answer.State == supplier.AnswerNotFound) {
 			answer.State = supplier.AnswerClosed

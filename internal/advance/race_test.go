@@ -63,13 +63,13 @@ func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 		asked := 0
 		for _, o := range all {
 			if _, n, _ := f.Fakes["f1"].Count(o.OrderNo); n > 1 {
-				t.Errorf("%s was asked about %d times", o.OrderNo, n)
+				t.Errorf("%s was queried %d times", o.OrderNo, n)
 			} else {
 				asked += n
 			}
 		}
 		if asked < n/2 {
-			t.Errorf("only %d were asked about: nothing raced", asked)
+			t.Errorf("only %d were queried: nothing raced", asked)
 		}
 	})
 }

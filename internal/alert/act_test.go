@@ -56,11 +56,11 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 		}
 		now := rule()
 		if now.Fire != 9050 || now.Clear != 9300 || now.HoldS != before.HoldS {
-			t.Errorf("kept as %+v", now)
+			t.Errorf("stored as %+v", now)
 		}
 		before.Fire = 8000 // by an operator with an outdated view of the rule
 		if err := Save(t.Context(), d, d, before); !errors.Is(err, act.ErrChanged) || rule() != now {
-			t.Errorf("over another's change: %v, %+v", err, rule())
+			t.Errorf("over another operator's change: %v, %+v", err, rule())
 		}
 		if err := run(RuleAct, SuccessRate, `{"fire":"90.5","clear":"93"}`, now.UpdatedAt+1); !errors.Is(err, act.ErrChanged) {
 			t.Errorf("by another version: %v", err)

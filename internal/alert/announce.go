@@ -114,7 +114,7 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 func (s Style) compose(rule Rule, alerts []Alert) (title, body string) {
 	title = "Backstop: " + Title(rule.Name, s.Language)
 	var b strings.Builder
-	if slices.Contains([]string{ExceptionOpened, DisputeOpened, NotifyExhausted, CompensationDead}, rule.Name) {
+	if slices.Contains([]string{ExceptionOpened, DisputeOpened, NotifyExhausted, CompensationDead, SupplierShort}, rule.Name) {
 		fmt.Fprintf(&b, "%s %s\n", s.clock(alerts[0]), s.kinds(alerts))
 		alerts = nil
 	}
@@ -184,6 +184,11 @@ func (s Style) proposal(a Alert) string {
 	return fmt.Sprintf(tProposal.In(s.Language), a.Subject, money)
 }
 
+// due describes a dispute whose evidence is due soon; the subject says which, and when.
+func (s Style) due(a Alert) string {
+	return fmt.Sprintf(tDue.In(s.Language), a.Subject, s.sums(a.Sums))
+}
+
 // line describes one alert in a sentence.
 func (s Style) line(rule Rule, a Alert) string {
 	down := measureOf(a.Rule).onOff
@@ -192,8 +197,14 @@ func (s Style) line(rule Rule, a Alert) string {
 		return s.breakerLine(s.opened[a.Subject])
 	case a.Rule == SupplierUnreachable, a.Rule == SupplierReachable:
 		return s.supplierLine(a)
+	case a.Rule == PayoutRefused:
+		return s.refusedLine(a)
+	case a.Rule == MerchantNegative:
+		return s.negativeLine(a)
 	case a.Rule == ProposalWaits:
 		return s.proposal(a)
+	case a.Rule == DisputeDue:
+		return s.due(a)
 	case a.Rule == OurFault:
 		return s.fault(a)
 	case a.Rule == StuckOrders:

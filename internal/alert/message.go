@@ -137,6 +137,18 @@ func SendAgain(ctx context.Context, q bun.IDB, d *db.DB, id int64) (bool, error)
 	return n == 1, err
 }
 
+// MessageByID reads one message; nil = there is none.
+func MessageByID(ctx context.Context, q bun.IDB, id int64) (*Message, error) {
+	var rows []*Message
+	if err := q.NewSelect().Model(&rows).Where("am.id = ?", id).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read a message: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return rows[0], nil
+}
+
 // Messages reads messages, newest first.
 func Messages(ctx context.Context, q bun.IDB, before int64, limit int) ([]Message, error) {
 	var rows []Message

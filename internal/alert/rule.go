@@ -17,26 +17,30 @@ import (
 
 // Names of the rules about levels.
 const (
-	QueueLength    = "queue_length"        // due tasks and rows, per queue
-	SuccessRate    = "success_rate"        // attempts that merchants acknowledged, in hundredths of a percent
-	ErrorRate      = "error_rate"          // notifications given up, of those finished, in hundredths of a percent
-	AnswerTime     = "answer_time"         // mean response time of merchants, in ms
-	SlowMerchant   = "slow_merchant"       // p95 response time of one merchant, in ms
-	SupplierSilent = "supplier_silent"     // callbacks in percent of the usual number at this hour
-	DatabaseDown   = "database_down"       // 100 = a node cannot use it
-	RedisDown      = "redis_down"          // 100 = a node cannot use it
-	ClockSkew      = "clock_skew"          // between two clocks, in ms
-	WrongKey       = "wrong_key"           // 100 = a node does not have the master key in use
-	NodesDiffer    = "nodes_differ"        // 100 = running nodes differ in what must agree
-	OurFault       = "our_fault"           // notifications waiting because of a fault of ours, in hundredths
-	StuckOrders    = "stuck_orders"        // orders without a result half an hour after the third query, in hundredths
-	Unreadable     = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
+	QueueLength      = "queue_length"        // due tasks and rows, per queue
+	SuccessRate      = "success_rate"        // attempts that merchants acknowledged, in hundredths of a percent
+	ErrorRate        = "error_rate"          // notifications given up, of those finished, in hundredths of a percent
+	AnswerTime       = "answer_time"         // mean response time of merchants, in ms
+	SlowMerchant     = "slow_merchant"       // p95 response time of one merchant, in ms
+	SupplierSilent   = "supplier_silent"     // callbacks in percent of the usual number at this hour
+	DatabaseDown     = "database_down"       // 100 = a node cannot use it
+	RedisDown        = "redis_down"          // 100 = a node cannot use it
+	ClockSkew        = "clock_skew"          // between two clocks, in ms
+	WrongKey         = "wrong_key"           // 100 = a node does not have the master key in use
+	NodesDiffer      = "nodes_differ"        // 100 = running nodes differ in what must agree
+	OurFault         = "our_fault"           // notifications waiting because of a fault of ours, in hundredths
+	StuckOrders      = "stuck_orders"        // orders without a result half an hour after the third query, in hundredths
+	MerchantNegative = "merchant_negative"   // currencies in which a merchant's balance is below its overdraft, in hundredths
+	Unreadable       = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
+	QueueForecast    = "queue_forecast"      // minutes until the backlog reaches the limit of QueueLength
+	RateForecast     = "rate_forecast"       // minutes until the success rate falls below the limit of SuccessRate
 )
 
 // Names of the rules about events.
 const (
 	ExceptionOpened = "exception_opened"
 	DisputeOpened   = "dispute_opened" // separate from other exceptions because it has a deadline
+	DisputeDue      = "dispute_due"    // evidence is due within three days, and none is recorded
 	NotifyExhausted = "notify_exhausted"
 	BreakerOpened   = "breaker_opened"
 	BreakerClosed   = "breaker_closed"
@@ -51,9 +55,14 @@ const (
 	SupplierUnreachable = "supplier_unreachable"
 	// SupplierReachable means that the supplier answers again, and calls to it resume.
 	SupplierReachable = "supplier_reachable"
-	BatchStopped      = "batch_stopped"   // a batch ended early by itself
-	CountersDiffer    = "counters_differ" // a counter did not match the rows it counts
-	BooksDiffer       = "books_differ"    // an invariant of `verify` does not hold
+	// PayoutRefused means that a request for a payout had the wrong key or came from an address
+	// that is not allowed; see RefusedPayout.
+	PayoutRefused = "payout_refused"
+	// SupplierShort means that our account at a supplier has too little money for a payout.
+	SupplierShort  = "supplier_short"
+	BatchStopped   = "batch_stopped"   // a batch ended early by itself
+	CountersDiffer = "counters_differ" // a counter did not match the rows it counts
+	BooksDiffer    = "books_differ"    // an invariant of `verify` does not hold
 )
 
 // Rule says when an alert fires and how often it is repeated.
@@ -117,12 +126,18 @@ var defaults = []struct {
 	{Rule{Name: NodesDiffer, Fire: 50, Clear: 0, HoldS: 20, QuietS: 3600}, onOff},
 	{Rule{Name: OurFault, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting}, // a single one is enough
 	{Rule{Name: StuckOrders, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting},
+	{Rule{Name: MerchantNegative, Fire: 50, Clear: 0, HoldS: 0, QuietS: 3600}, waiting},
 	{Rule{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, unreadable},
+	{Rule{Name: QueueForecast, Fire: 30, Clear: 60, HoldS: 300, QuietS: 1800}, minutes},
+	{Rule{Name: RateForecast, Fire: 60, Clear: 120, HoldS: 300, QuietS: 1800}, minutes},
 	{Rule{Name: ExceptionOpened, QuietS: 300}, count},
 	// No quiet time: a second dispute on the same day may be due that day.
 	{Rule{Name: DisputeOpened}, count},
+	{Rule{Name: DisputeDue}, count},
 	{Rule{Name: NotifyExhausted, QuietS: 300}, count},
 	{Rule{Name: CompensationDead, QuietS: 300}, count},
+	{Rule{Name: PayoutRefused, QuietS: 300}, count},
+	{Rule{Name: SupplierShort, QuietS: 3600}, count},
 	{Rule{Name: BatchStopped, QuietS: 60}, count},
 	{Rule{Name: ProposalWaits}, count},
 	{Rule{Name: BreakerOpened, QuietS: 60}, count},
@@ -165,6 +180,30 @@ func Rules(ctx context.Context, q bun.IDB) ([]Rule, error) {
 		all[i] = r
 	}
 	return all, nil
+}
+
+// ForecastLimit has the limits of the levels that are forecast.
+type ForecastLimit struct {
+	Backlog float64 // deliveries
+	Rate    float64 // 0 to 1
+}
+
+// ForecastLimits returns the limits that forecasts are about: those at which the alerts about the
+// levels themselves fire.
+func ForecastLimits(ctx context.Context, q bun.IDB) (l ForecastLimit, err error) {
+	rules, err := Rules(ctx, q)
+	if err != nil {
+		return l, err
+	}
+	for _, r := range rules {
+		switch r.Name {
+		case QueueLength:
+			l.Backlog = float64(r.Fire)
+		case SuccessRate:
+			l.Rate = float64(r.Fire) / 10_000
+		}
+	}
+	return l, nil
 }
 
 // find returns the rule with this name.

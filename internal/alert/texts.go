@@ -31,8 +31,11 @@ var ruleTexts = map[string]struct {
 	NodesDiffer:         {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
 	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait for a fault of ours"}, "/notifications"},
 	Unreadable:          {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read, and what they concern waits"}, "/"},
+	QueueForecast:       {text.Text{ZH: "预计积压将达到上限", EN: "the backlog is forecast to reach its limit"}, "/analytics"},
+	RateForecast:        {text.Text{ZH: "预计成功率将跌破下限", EN: "the success rate is forecast to fall below its limit"}, "/analytics"},
 	ExceptionOpened:     {text.Text{ZH: "新的异常", EN: "new exceptions"}, "/exceptions?state=needs"},
 	DisputeOpened:       {text.Text{ZH: "新的拒付争议", EN: "new disputes"}, "/exceptions?kind=dispute_opened"},
+	DisputeDue:          {text.Text{ZH: "拒付争议即将到期，尚未举证", EN: "evidence for disputes is due soon"}, "/exceptions?kind=dispute_opened"},
 	NotifyExhausted:     {text.Text{ZH: "通知重试用尽", EN: "notifications ran out of attempts"}, "/exceptions?kind=notify_exhausted"},
 	CompensationDead:    {text.Text{ZH: "补偿任务失败，需要人工处理", EN: "compensations are dead and need an operator"}, "/compensations?state=dead"},
 	BatchStopped:        {text.Text{ZH: "批次自动停止", EN: "a batch stopped by itself"}, "/batches"},
@@ -42,6 +45,9 @@ var ruleTexts = map[string]struct {
 	SupplierUnreachable: {text.Text{ZH: "渠道无法访问，查单暂停", EN: "a supplier cannot be reached, and queries wait"}, "/orders?status=paying"},
 	SupplierReachable:   {text.Text{ZH: "渠道已恢复，查单继续", EN: "a supplier can be reached again"}, "/orders?status=paying"},
 	StuckOrders:         {text.Text{ZH: "卡单：多次查单仍无结果", EN: "orders are stuck without a result"}, "/orders?no_result=yes"},
+	MerchantNegative:    {text.Text{ZH: "商户余额为负", EN: "a merchant's balance is below zero"}, "/merchants"},
+	PayoutRefused:       {text.Text{ZH: "付款请求被拒绝：密钥或来源地址不符", EN: "requests for payouts were refused: wrong key or address"}, "/alerts"},
+	SupplierShort:       {text.Text{ZH: "渠道账户余额不足，付款在等待", EN: "too little money at a supplier for payouts"}, "/exceptions?kind=supplier_short"},
 	TargetDisabled:      {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
 	CountersDiffer:      {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/sweeps"},
 	BooksDiffer:         {text.Text{ZH: "账实不符：verify 发现问题", EN: "the books do not add up: verify found violations"}, "/sweeps"},
@@ -60,11 +66,16 @@ var kindNames = map[string]kindName{
 	exception.DisputeOpened:         {"拒付争议", "dispute", "disputes"},
 	exception.UnknownRefund:         {"未知退款", "unknown refund", "unknown refunds"},
 	exception.RefundFailed:          {"退款异常", "refund that needs a person", "refunds that need a person"},
+	exception.PayoutStuck:           {"出款待处理", "payout that needs a person", "payouts that need a person"},
+	exception.PayoutReturned:        {"出款被退回", "returned payout", "returned payouts"},
+	exception.PayoutAfterReversal:   {"冲正后出款到账", "payout after its reversal", "payouts after their reversals"},
+	exception.SupplierShort:         {"渠道账户余额不足", "supplier account short of funds", "supplier accounts short of funds"},
 	exception.NotifyExhausted:       {"通知失败", "notification out of attempts", "notifications out of attempts"},
 	exception.StuckPaying:           {"支付无结果", "payment without a result", "payments without a result"},
 	exception.CompensationDead:      {"补偿失败", "dead compensation", "dead compensations"},
 	exception.StockShort:            {"库存不足", "stock shortage", "stock shortages"},
 	exception.BooksDiffer:           {"账实不符", "difference in the books", "differences in the books"},
+	exception.Complaint:             {"买家投诉", "complaint", "complaints"},
 	exception.UnknownEvent:          {"未知类型的消息", "message of an unknown type", "messages of an unknown type"},
 	exception.SubscriptionExhausted: {"订阅方通知失败", "notification of a subscriber out of attempts", "notifications of subscribers out of attempts"},
 	exception.DecryptFailed:         {"无法解密的消息", "message that cannot be decrypted", "messages that cannot be decrypted"},
@@ -97,6 +108,7 @@ var (
 	tResolved  = text.Text{ZH: "%s：已恢复，最差 %s", EN: "%s: over, the worst was %s"}
 	tHappened  = text.Text{ZH: "%s：%d 次", EN: "%s: %d times"}
 	tProposal  = text.Text{ZH: "%s%s：等待第二人复核", EN: "%s%s waits for a second person"}
+	tDue       = text.Text{ZH: "%s%s：请在此之前在渠道页面举证，并在此处登记", EN: "%s%s: send the evidence on the supplier's pages before then, and record it here"}
 	tTest      = text.Text{ZH: "测试告警：收到即表示此目标可用。发出者：%s", EN: "A test alert: if it arrives, this target works. Sent by %s"}
 	tTested    = text.Text{ZH: "测试告警", EN: "a test alert"}
 	tHead      = text.Text{ZH: "审计链头（已签名）", EN: "the signed head of the audit"}

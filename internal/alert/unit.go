@@ -26,6 +26,7 @@ var (
 	onOff        = measure{"%", 1, 100, true}
 	unreadable   = measure{"", 1, 100, true}
 	waiting      = measure{"", 100, maxLevel, true}
+	minutes      = measure{"min", 1, 360, false} // as far as forecasts look ahead
 )
 
 // maxLevel bounds levels: a day in ms, and more than any queue holds.
@@ -69,6 +70,8 @@ func Level(rule string, v int64) string {
 		return fmt.Sprintf("%d.%02d %%", v/100, v%100)
 	case m.unit == "%":
 		return fmt.Sprintf("%d %%", v)
+	case m == minutes:
+		return fmt.Sprintf("%d min", v)
 	case m.unit == "ms":
 		return (time.Duration(v) * time.Millisecond).String()
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/alert/send"
+	"backstop/internal/analytics"
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/base/queue"
@@ -123,7 +124,11 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	var all []alert.Reading
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
+		if err := report.SampleBacklog(ctx, a.db, due.Count); err != nil {
+			a.o.Log.Warn("the backlog is not recorded, so its forecast has a gap", "error", err)
+		}
 	}
+	all = append(all, a.readForecasts(ctx)...)
 	if late, err := compensation.Waits(ctx, a.db, maxBacklog); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "stuck", Value: late.Late})
 	}
@@ -132,6 +137,7 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		all = append(all, alert.Reading{Rule: alert.StuckOrders, Subject: "orders", Value: stuck.Orders * 100, Sums: stuck.Sums})
 	}
 	all = append(all, a.readSettings()...)
+	all = append(all, a.readNegative(ctx)...)
 	if rules, err := alert.Rules(ctx, a.db.Read); err == nil {
 		over := windows(rules)
 		all = append(all, a.readAttempts(ctx, over)...)
@@ -145,6 +151,33 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	for _, name := range queue.Names {
 		// Scheduled tasks are not overdue: they are the timeouts of the next hour.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
+	}
+	return all
+}
+
+// readForecasts reads in how many minutes levels are forecast to cross their limits. Beyond its
+// limit a level has an alert of its own, and no forecast.
+func (a *App) readForecasts(ctx context.Context) (all []alert.Reading) {
+	limits, err := alert.ForecastLimits(ctx, a.db.Read)
+	if err != nil {
+		return nil
+	}
+	for _, f := range []struct {
+		rule, subject string
+		read          func(context.Context, *db.DB, float64) (analytics.Outlook, error)
+		limit         float64
+	}{
+		{alert.QueueForecast, "due", analytics.Backlog, limits.Backlog},
+		{alert.RateForecast, "all", analytics.SuccessRate, limits.Rate},
+	} {
+		o, err := f.read(ctx, a.db, f.limit)
+		if err != nil || o.Unsure { // an alert that fires goes on, and none begins
+			continue
+		}
+		all = append(all, alert.Reading{Rule: f.rule, Rest: true})
+		if minutes, known := o.Minutes(); known {
+			all = append(all, alert.Reading{Rule: f.rule, Subject: f.subject, Value: minutes})
+		}
 	}
 	return all
 }

@@ -29,7 +29,7 @@ func TestAnswersWithinALimitAreNotAboveIt(t *testing.T) {
 			return w.Exec(ctx)
 		})
 		if err == nil {
-			_, err = report.Fold(t.Context(), d)
+			_, err = report.Fold(t.Context(), d, time.UTC)
 		}
 		if err != nil {
 			t.Fatal(err)

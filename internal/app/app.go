@@ -32,6 +32,8 @@ import (
 	"backstop/internal/command/apply"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -94,6 +96,8 @@ type App struct {
 	batchRunner      *bulk.Runner // nil without workers
 	approvals        *approval.Desk
 	refunds          *refund.Machine
+	disputes         *dispute.Machine
+	payouts          *payout.Machine
 	applies          apply.Env     // of changes of settings that were decided
 	tracer           *trace.Tracer // nil = off
 	ledger           *ledger.Ledger
@@ -103,6 +107,7 @@ type App struct {
 	adminListener net.Listener
 	jobs          *jobs.Jobs
 	unreadable    []string // settings that were unreadable at the watch's last reading
+	negative      []string // merchants whose balances were below zero then
 	fatal         chan error
 	ready         chan struct{}
 	closers       []func() // in the order in which they were opened
@@ -356,11 +361,15 @@ func (a *App) build() {
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)
 	a.openRefunds(out)
+	a.disputes = dispute.New(dispute.Options{
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, Refunds: a.refunds,
+	})
+	a.openPayouts(out)
 	a.processor = payment.New(payment.Options{
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
-		Refunds: a.refunds, Calls: a.calls, CallTimeout: c.SupplierTimeout, CallbackURL: a.callbackURL, Keys: a.keys,
+		Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes, Calls: a.calls, CallTimeout: c.SupplierTimeout, CallbackURL: a.callbackURL, Keys: a.keys,
 		Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
 		Spare: refusals.Spare, Log: a.o.Log,
 	})
@@ -390,7 +399,7 @@ func (a *App) build() {
 		acts := a.acts(channels, operators)
 		a.batches.Use(acts, a.approvals)
 		a.server = web.New(web.Options{
-			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor, Refunds: a.refunds,
+			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor, Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,
 			Acts: acts, Batches: a.batches, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Approvals: a.approvals,

@@ -31,6 +31,7 @@ func (a *App) actions() []approval.Action {
 	return slices.Concat(
 		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance, Refunds: a.refunds}),
 		adjust.Actions(a.db, a.ledger),
+		a.payouts.Approvals(),
 		[]approval.Action{apply.Action(a.applies), a.batches.Approval(), a.refunds.Approval()},
 	)
 }

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/compensation/replaywrite"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/compensation/resend"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 )
@@ -22,7 +23,7 @@ import (
 func (a *App) compensationKinds() []compensation.Kind {
 	return []compensation.Kind{
 		resend.Kind(resend.Options{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudger.Now}),
-		replaycall.Kind(replaycall.Subjects{refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices()}),
+		replaycall.Kind(replaycall.Subjects{refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices(), payout.Op: a.payouts.Subject()}),
 		replaywrite.Kind(a.db, replaywrite.Objects{}),
 		rerun.Kind(asker{a.db, a.advance}),
 	}

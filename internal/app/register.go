@@ -12,6 +12,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
+	"backstop/internal/compensation/resend"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
@@ -79,8 +80,10 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		a.batches.Acts(),
 		a.breakers.Acts(),
 		exception.Acts(a.db, assignable),
+		a.disputes.Acts(),
 		alert.Acts(a.db, a.alertTargets),
 		a.redriving().Kinds(),
+		resend.Acts(a.db, a.compensateSchedule()),
 		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
 	)...)
 }

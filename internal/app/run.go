@@ -86,7 +86,7 @@ func (a *App) start(ctx context.Context) (err error) {
 		return err
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
-		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance, Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, SupplierBreakers: a.supplierBreakers, Ledger: a.ledger,
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance, Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, SupplierBreakers: a.supplierBreakers, Ledger: a.ledger, Disputes: a.disputes,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Audit: a.audit, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
 		Nights: SweepPlan(a.o.Config), Sweeps: a.sweeps,
@@ -278,25 +278,20 @@ func (a *App) shutdown(stopWork context.CancelFunc) {
 
 // Close closes everything, in the reverse order of opening.
 func (a *App) Close() {
-	if a.batchRunner != nil { // a second call does nothing
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		a.batchRunner.Close(ctx)
+	// Nil if New failed or Run was never called; a second Close does nothing.
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if a.batchRunner != nil {
+		a.batchRunner.Close(ended)
 	}
-	if a.compensations != nil { // New failed, or Run was never called
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		a.compensations.Close(ctx)
+	if a.compensations != nil {
+		a.compensations.Close(ended)
 	}
-	if a.advance != nil { // a second call does nothing
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		a.advance.Close(ctx)
+	if a.advance != nil {
+		a.advance.Close(ended)
 	}
-	if a.dispatcher != nil { // New failed, or Run was never called
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		a.dispatcher.Close(ctx)
+	if a.dispatcher != nil {
+		a.dispatcher.Close(ended)
 	}
 	for _, f := range slices.Backward(a.closers) {
 		f()

@@ -16,7 +16,7 @@ import (
 func Sweeps(c config.Config, d *db.DB, s *settings.Store, keys *seal.Keyring, log *slog.Logger) *sweep.Runner {
 	return sweep.New(sweep.Options{
 		DB: d, Settings: s, Schedule: compensation.Schedule(c.CompensateSteps), Keys: keys, Rate: int(c.SweepRate),
-		Keep: min(c.RetentionReports, c.RetentionNotifications), Log: log,
+		Keep: min(c.RetentionReports, c.RetentionNotifications), Zone: c.Timezone, Log: log,
 	})
 }
 

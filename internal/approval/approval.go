@@ -191,6 +191,9 @@ type Action struct {
 	Always bool
 	// Evidence means that params.evidence is required: what proves the claim.
 	Evidence bool
+	// Amount returns the money that is decided, in minor units of the object's currency; nil =
+	// the object's.
+	Amount func(params any) int64
 	// Params parses the parameters; nil = the action has none. Errors: *act.FieldError, with a
 	// field beginning with "params.".
 	Params func(json.RawMessage) (any, error)
@@ -218,7 +221,9 @@ type Action struct {
 	// Hold, and before Run. nil = there are none.
 	Lock func(ctx context.Context, tx db.Tx, s act.Subject, params any) error
 	// Hold marks the object as proposed; Free undoes that when a proposal ends without effect.
-	// nil = the object is not marked. The version after Hold is the one that is approved.
+	// nil = the object is not marked. The version after Hold is the one that is approved. A
+	// decision that makes something, such as a refund of an order, makes it in Hold, and writes
+	// into the approval what is decided from then on: the action and object of another Action.
 	Hold, Free func(ctx context.Context, tx db.Tx, a *Approval, s act.Subject) error
 	// Run is the effect, in the transaction that ends the approval. It makes no outside calls.
 	Run func(ctx context.Context, tx db.Tx, d Decided, s act.Subject) (Ran, error)

@@ -223,7 +223,7 @@ func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.desk.Approve(t.Context(), h.yes(a, finance)); err == nil {
-		t.Error("finance took it on")
+		t.Error("finance could approve it")
 	}
 	if done, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err != nil || done.State != approval.Done {
 		t.Errorf("%+v, %v", done, err)
@@ -262,7 +262,7 @@ func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
 		h.fails = nil
 		c := h.propose(finance)
 		if _, err := h.desk.Again(t.Context(), h.yes(b, lead)); !errors.Is(err, act.ErrChanged) {
-			t.Errorf("again, beside another proposal: %v", err)
+			t.Errorf("again, while another proposal is open: %v", err)
 		}
 		if _, err := h.desk.Withdraw(t.Context(), approval.Verdict{ID: c.ID, By: h.who(finance)}); err != nil {
 			t.Fatal(err)

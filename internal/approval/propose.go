@@ -113,6 +113,7 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 	if s, err = load(ctx, d.o.DB.Read, w.action, p.ObjectID, p.By); err != nil {
 		return w, s, err
 	}
+	s = w.action.money(s, w.params)
 	if err = d.mayPropose(w.action, s, p.By.Role); err != nil {
 		return w, s, err
 	}
@@ -211,6 +212,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 	s, err := load(ctx, tx, w.action, w.ObjectID, w.By)
 	if err == nil {
 		s, err = w.action.lock(ctx, tx, s, w.params)
+		s = w.action.money(s, w.params)
 	}
 	if err == nil {
 		err = d.mayPropose(w.action, s, maker.Role)
@@ -285,12 +287,23 @@ func (a Action) lock(ctx context.Context, tx db.Tx, s act.Subject, params any) (
 	return a.Load(ctx, tx, s.ID)
 }
 
-// hold marks the object as proposed and reloads it.
+// money returns the object with the money that is decided.
+func (a Action) money(s act.Subject, params any) act.Subject {
+	if a.Amount != nil {
+		s.Amount = a.Amount(params)
+	}
+	return s
+}
+
+// hold marks the object as proposed, or makes it, and reloads it.
 func (d *Desk) hold(ctx context.Context, tx db.Tx, action Action, a *Approval, s *act.Subject) error {
 	if action.Hold == nil {
 		return nil
 	}
 	err := action.Hold(ctx, tx, a, *s)
+	if err == nil && a.Object != action.Object {
+		action, err = d.action(a.Object, a.Action)
+	}
 	if err == nil {
 		*s, err = action.Load(ctx, tx, a.ObjectID)
 	}

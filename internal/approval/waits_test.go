@@ -51,7 +51,7 @@ func TestAProposalIsSaidToWaitNowAndThen(t *testing.T) {
 		}
 		later(5 * time.Hour)
 		if all := said(); len(all) != 0 {
-			t.Errorf("of what is over: %+v", all)
+			t.Errorf("of ended ones: %+v", all)
 		}
 	})
 }

@@ -167,7 +167,7 @@ func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
 			exec(t, d, "UPDATE audit SET hash = ? WHERE number = ?", plainHash(&r[0], append(before, Row{})[0].Hash), number)
 		}
 		if _, broken := verify(t, d); broken != "row 4 does not follow from row 3: one of them was changed" {
-			t.Errorf("after the rows of before were made anew: %q", broken)
+			t.Errorf("after the older rows were rewritten: %q", broken)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 			t.Fatalf("changes %+v", changes)
 		}
 		if a.Of(one).Tripped() {
-			t.Fatal("the first node cannot know yet")
+			t.Fatal("the first node cannot have seen it yet")
 		}
 		refresh(t, a)
 		if !a.Of(one).Tripped() || a.Gate(one) != (breaker.Gate{Generation: 1}) {
@@ -133,7 +133,7 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 		}
 		refresh(t, b)
 		if g := b.Gate(one); !g.Flow || g.PerSecond == 0 {
-			t.Errorf("the other node lets it flow at once: %+v", g)
+			t.Errorf("the other node sends without a limit at once: %+v", g)
 		}
 		history, err := breaker.History(t.Context(), d, one, 10)
 		if err != nil || len(history) != 3 || history[0].Cause != breaker.ProbeTaken || history[2].Cause != breaker.InARow {

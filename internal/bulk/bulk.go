@@ -170,7 +170,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Batches plans, starts and works off batches. It is safe for concurrent use.
+// Batches plans, starts and runs batches. It is safe for concurrent use.
 type Batches struct {
 	o       Options
 	actions []Action

@@ -184,7 +184,7 @@ func (k *desk) does(kind string, p *bulk.Batch, params string) error {
 	return k.Change(k.Context(), act.Call{Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params), Reason: "as agreed by phone"})
 }
 
-// run starts a plan, works it off, and returns the number of nudges.
+// run starts a plan, runs it, and returns the number of nudges.
 func (k *desk) run(p *bulk.Batch) int {
 	k.Helper()
 	if err := k.start(p, li); err != nil {
@@ -224,7 +224,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 			t.Errorf("the run ended %s with %v; the plan was %v", end.State, end.Result, p.Shown)
 		}
 		if n := len(k.rows(notify.Exhausted)); n != 4 {
-			t.Errorf("%d of those that came later are left alone, want 4", n)
+			t.Errorf("%d of those that came later are unchanged, want 4", n)
 		}
 		if n := len(k.rows(notify.Delivered, notify.Sending)); n != 7 {
 			t.Errorf("%d of those that were not to be sent are as they were, want 7", n)

@@ -2,7 +2,7 @@ package bulk
 
 import "context"
 
-// RunNow works off a batch like a Runner, and returns once it has ended or is paused.
+// RunNow runs a batch like a Runner, and returns once it has ended or is paused.
 func (b *Batches) RunNow(ctx context.Context, id int64) error { return NewRunner(b).run(ctx, id) }
 
 // StepNow claims a batch and does one step of at most n rows.

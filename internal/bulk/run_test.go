@@ -171,7 +171,7 @@ func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
 		}
 		for id, n := range fails.calls {
 			if n != 1 {
-				t.Errorf("%d was asked about %d times", id, n)
+				t.Errorf("%d was queried %d times", id, n)
 			}
 		}
 	})
@@ -201,7 +201,7 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 		}
 		end := k.find(p.ID)
 		if n := len(answers.calls); end.State != bulk.Stopped || end.StoppedBecause != bulk.ByBreaker || n < 100 || n > 116 || end.Ended() != int64(n) {
-			t.Errorf("%s because %s after %d calls, %d taken up", end.State, end.StoppedBecause, n, end.Ended())
+			t.Errorf("%s because %s after %d calls, %d begun", end.State, end.StoppedBecause, n, end.Ended())
 		}
 	})
 }
@@ -240,7 +240,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x := k.find(p.ID); begun() != 16 || x.State != bulk.Paused || x.Ended() != 16 {
-			t.Fatalf("%d calls were made, %s with %d taken up", begun(), x.State, x.Ended())
+			t.Fatalf("%d calls were made, %s with %d begun", begun(), x.State, x.Ended())
 		}
 		if err := k.does(bulk.ResumeAct, p, ""); err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 		}
 		for id, n := range slow.calls {
 			if n != 1 {
-				t.Errorf("%d was asked about %d times", id, n)
+				t.Errorf("%d was queried %d times", id, n)
 			}
 		}
 		if x := k.find(p.ID); x.State != bulk.Done || begun() != 100 {
@@ -279,7 +279,7 @@ func TestADriftInTheMiddleStopsTheBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x := k.find(p.ID); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByDrift || x.Ended() != 100 {
-			t.Errorf("%s because %s, %d taken up", x.State, x.StoppedBecause, x.Ended())
+			t.Errorf("%s because %s, %d begun", x.State, x.StoppedBecause, x.Ended())
 		}
 	})
 }

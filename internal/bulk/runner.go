@@ -25,7 +25,7 @@ const (
 	again = time.Second
 )
 
-// Runner works off batches on this node.
+// Runner runs batches on this node.
 type Runner struct {
 	b      *Batches
 	ctx    context.Context
@@ -90,7 +90,7 @@ func (r *Runner) Close(ctx context.Context) {
 	}
 }
 
-// run works off one batch until it ends, is paused, or this process ends.
+// run processes one batch until it ends, is paused, or this process ends.
 func (r *Runner) run(ctx context.Context, id int64) error {
 	x, err := r.b.claim(ctx, id)
 	if err != nil || x == nil {

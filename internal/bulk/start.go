@@ -115,13 +115,9 @@ func (b *Batch) details() map[string]any {
 
 // loadBatches finds the batches of Ref.Row.
 func loadBatches(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-	ids := make([]int64, len(refs))
-	for i, r := range refs {
-		ids[i] = r.Row
-	}
-	var rows []*Batch
-	if err := q.NewSelect().Model(&rows).Where("bt.id IN (?)", bun.List(ids)).OrderExpr("bt.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read batches: %w", err)
+	rows, err := act.Rows[*Batch](ctx, q, refs)
+	if err != nil {
+		return nil, err
 	}
 	subjects := make([]act.Subject, len(rows))
 	for i, x := range rows {

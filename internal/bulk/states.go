@@ -18,12 +18,12 @@ const (
 // Moves lists every legal change of a batch's state. Nothing else may write the column.
 var Moves = moves.Table[State]{
 	Noun: "Batch", Column: "batches.state",
-	About: "The plan is frozen and shown first. If it is started before it expires, the server works it off in steps. " +
+	About: "The plan is frozen and shown first. If it is started before it expires, the server processes it in steps. " +
 		"Each change is a compare-and-set on state and version; each step is one on state, lease and step number.",
 	Rows: []moves.Row[State]{
 		{Status: Planned, Initial: true, Open: true, NeedsPerson: true, To: []State{Waiting, Running}, Meaning: "Shown; nothing has been done yet."},
 		{Status: Waiting, Open: true, NeedsPerson: true, To: []State{Running, Stopped}, Meaning: "Proposed; waiting for a second person's approval."},
-		{Status: Running, Open: true, To: []State{Paused, Stopped, Done}, Meaning: "Being worked off by the node that holds its lease."},
+		{Status: Running, Open: true, To: []State{Paused, Stopped, Done}, Meaning: "Being processed by the node that holds its lease."},
 		{Status: Paused, Open: true, NeedsPerson: true, To: []State{Running, Stopped}, Meaning: "No further step begins until an operator resumes it."},
 		{Status: Stopped, Meaning: "Ended early, by an operator or on its own (`stopped_because`); what was done stays done."},
 		{Status: Done, Meaning: "All its rows were processed."},

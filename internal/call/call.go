@@ -34,10 +34,12 @@ const (
 	Close       Op = "close"
 	Refund      Op = "refund"
 	RefundQuery Op = "refund_query"
+	Payout      Op = "payout"
+	PayoutQuery Op = "payout_query"
 )
 
 // Ops are all of them.
-var Ops = []Op{Pay, Query, Close, Refund, RefundQuery}
+var Ops = []Op{Pay, Query, Close, Refund, RefundQuery, Payout, PayoutQuery}
 
 // States of a row.
 const (
@@ -92,6 +94,8 @@ type Call struct {
 	OrderNo   string // not masked, because operators need it
 	Reference string
 	Key       string
+	// Begun is its row, if Begin has written it; nil = Do writes it.
+	Begun *Done
 }
 
 // Said is a supplier's answer.
@@ -172,25 +176,48 @@ func (c *Caller) Down(supplierID int64) bool {
 	return !g.Flow && !g.Due
 }
 
+// Begin adds the rows of calls to the writes of the transaction that claims the work for them, so
+// that both are one commit. After that commit each is either made, with Do, or dropped, with Drop.
+func (c *Caller) Begin(w *db.Writes, calls ...Call) []*Done {
+	begun, rows := make([]*Done, len(calls)), make([]Row, len(calls))
+	for i, x := range calls {
+		begun[i] = c.row(x)
+		rows[i] = begun[i].Row
+	}
+	w.Insert(&rows, "")
+	return begun
+}
+
+// row returns the row of a call that may be made now.
+func (c *Caller) row(x Call) *Done {
+	return &Done{to: recipient.OfSupplier(x.To.ID), Row: Row{
+		ID: c.o.DB.NewID(), SupplierID: x.To.ID, OrderID: x.OrderID, Op: x.Op, Reference: x.Reference, Key: x.Key,
+		State: begun, StartedAt: c.o.DB.Now(), Node: c.o.DB.NodeName(),
+	}}
+}
+
 // Do makes one call: ask sends it, with a context derived from ctx. The row is committed before
 // the call; End or Keep writes its end. No transaction may be open.
 //
 // Errors: ErrDown, a *supplier.FieldError of ask, and those of the database and of ctx; in
 // these cases nothing was sent. The result of a call that was sent is never an error.
 func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said, error)) (*Done, error) {
+	d := x.Begun
 	if c.Down(x.To.ID) {
+		if d != nil {
+			c.Drop(ctx, d)
+		}
 		return nil, ErrDown
 	}
-	d := &Done{to: recipient.OfSupplier(x.To.ID), Row: Row{
-		ID: c.o.DB.NewID(), SupplierID: x.To.ID, OrderID: x.OrderID, Op: x.Op, Reference: x.Reference, Key: x.Key,
-		State: begun, StartedAt: c.o.DB.Now(), Node: c.o.DB.NodeName(),
-	}}
-	if _, err := c.begins.Do(ctx, &d.Row); err != nil {
-		return nil, fmt.Errorf("record a call: %w", err)
+	if d == nil {
+		d = c.row(x)
+		if _, err := c.begins.Do(ctx, &d.Row); err != nil {
+			return nil, fmt.Errorf("record a call: %w", err)
+		}
 	}
 	release, err := c.turn(ctx, x.To, d)
 	if err != nil {
-		c.drop(ctx, d)
+		c.Drop(ctx, d)
 		return nil, err
 	}
 	defer release()
@@ -200,7 +227,7 @@ func (c *Caller) Do(ctx context.Context, x Call, ask func(context.Context) (Said
 	took := time.Since(start)
 	failpoint.Hit("after_call")
 	if field := (*supplier.FieldError)(nil); errors.As(err, &field) {
-		c.drop(ctx, d)
+		c.Drop(ctx, d)
 		return nil, err
 	}
 	if err != nil { // adapters return no other errors, and may have sent something
@@ -300,8 +327,8 @@ func (c *Caller) shown(text []byte, keep []string) string {
 	return textlimit.Cut(textlimit.Storable(string(c.o.Mask(text, keep...))), maxKept)
 }
 
-// drop ends the row of a call that was not made. If that fails too, the row stays begun.
-func (c *Caller) drop(ctx context.Context, d *Done) {
+// Drop ends the row of a call that was not made. If that fails too, the row stays begun.
+func (c *Caller) Drop(ctx context.Context, d *Done) {
 	none := int64(0)
 	d.State, d.Status, d.TookUS = ended, NotMade, &none
 	if err := c.Keep(context.WithoutCancel(ctx), d); err != nil {

@@ -251,7 +251,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 			t.Error("it is among the breakers of recipients")
 		}
 		if again := caller(t, d, 8); again.o.Breakers.Refresh(t.Context()) != nil || !again.Down(e.ID) {
-			t.Error("another node does not know")
+			t.Error("another node has not seen it")
 		}
 		// After its open time, one call of one node is the probe.
 		if _, err := d.NewRaw("UPDATE breakers SET open_until = 1, updated_at = updated_at + 1 WHERE owner_id = ?", e.ID).Exec(t.Context()); err != nil {
@@ -262,7 +262,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 		}
 		done, err := c.Do(t.Context(), Call{To: e, Op: Query, Reference: "R"}, func(ctx context.Context) (Said, error) {
 			if err := ask(e, supplier.ClassOK); !errors.Is(err, ErrDown) {
-				t.Errorf("a second call beside the probe: %v", err)
+				t.Errorf("a second call during the probe: %v", err)
 			}
 			return said(supplier.ClassRefused, "unknown")(ctx)
 		})

@@ -191,7 +191,7 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 			t.Errorf("%s %q: %s, %d; want %s, %d", c.code, c.body, got.Outcome, got.Reply.Status, c.outcome, c.status)
 		}
 		if taken := len(h.till.took) == 1; taken != c.taken {
-			t.Errorf("%s %q: given to the payment = %v", c.code, c.body, taken)
+			t.Errorf("%s %q: passed to the payment = %v", c.code, c.body, taken)
 		} else if taken && len(h.till.took[0].Content.TradeNo) > 512 {
 			t.Errorf("%s %q: no database can index the trade number", c.code, c.body)
 		}
@@ -206,7 +206,7 @@ func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
 	h.declare(t, 1, "wx", true, "[]")
 	got := h.receiver.Receive(context.Background(), "wx", request("paid O1"), supplier.ErrForwarded)
 	if got.Reply.Status != 403 || len(h.till.took) != 0 {
-		t.Errorf("answered %d, %d taken", got.Reply.Status, len(h.till.took))
+		t.Errorf("answered %d, %d accepted", got.Reply.Status, len(h.till.took))
 	}
 }
 
@@ -275,7 +275,7 @@ func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 			}
 		}
 		if len(h.till.took) != 1 {
-			t.Fatalf("%d were taken", len(h.till.took))
+			t.Fatalf("%d were accepted", len(h.till.took))
 		}
 		if at := time.UnixMicro(h.till.took[0].Source.Record.ReceivedAt); time.Since(at.Add(skew)).Abs() > time.Minute {
 			t.Errorf("our clock is %s ahead: received at %s", skew, at)
@@ -387,7 +387,7 @@ func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
 	}
 	// 10 per second with a burst of 10; a slow machine may take seconds for the loop.
 	if n := counts["bad_signature w"]; n < 10 || n > 100 || n+flooded != 500 {
-		t.Errorf("%d of 500 recorded, %d said to be too many", n, flooded)
+		t.Errorf("%d of 500 recorded, %d counted as too many", n, flooded)
 	}
 	if n := counts["unknown_supplier z"]; n < 10 || n > 100 {
 		t.Errorf("%d of 200 of unknown suppliers recorded: they share one allowance", n)

@@ -39,6 +39,8 @@ var (
 	ErrOver    = errors.New("the compensation has ended: nothing is left to run or to cancel")
 	ErrRunning = errors.New("the compensation is running: wait for its result")
 	ErrNothing = errors.New("no compensation matches")
+	// ErrOnly means that nothing else would make the calls of a refund or payout.
+	ErrOnly    = errors.New("this compensation makes the calls of a refund or payout, and nothing else does: it cannot be cancelled")
 	ErrTooMany = fmt.Errorf("more than %d compensations match: use a batch", MaxRedrive)
 )
 
@@ -72,6 +74,9 @@ func (a Acts) Kinds() []act.Kind {
 			Do: one(func(ctx context.Context, tx db.Tx, in act.Input, x *Item) (map[string]any, error) {
 				if refused := refuse(x); refused != nil {
 					return nil, refused
+				}
+				if x.only() {
+					return nil, ErrOnly
 				}
 				return details(x), a.cancel(ctx, tx, x)
 			}),
@@ -124,13 +129,9 @@ func one(do func(context.Context, db.Tx, act.Input, *Item) (map[string]any, erro
 
 // load finds the items of Ref.Row.
 func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-	ids := make([]int64, len(refs))
-	for i, r := range refs {
-		ids[i] = r.Row
-	}
-	var rows []*Item
-	if err := q.NewSelect().Model(&rows).Where("cp.id IN (?)", bun.List(ids)).OrderExpr("cp.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read compensations: %w", err)
+	rows, err := act.Rows[*Item](ctx, q, refs)
+	if err != nil {
+		return nil, err
 	}
 	subjects := make([]act.Subject, len(rows))
 	for i, x := range rows {

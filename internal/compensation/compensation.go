@@ -53,6 +53,7 @@ const (
 	OfMerchant     = "merchant"
 	OfApproval     = "approval" // that it carries out
 	OfRefund       = "refund"
+	OfPayout       = "payout"
 	OfRefundNotice = "refund_notice" // what a supplier reports about refunds that may not be ours
 )
 
@@ -89,6 +90,10 @@ type Item struct {
 	OpenedAt   int64  `bun:"opened_at"`
 	FinishedAt *int64 `bun:"finished_at"`
 }
+
+// only reports whether nothing else would move its subject on: an item of a refund or payout
+// never dies and cannot be cancelled, since money would be forgotten on its way.
+func (x *Item) only() bool { return x.SubjectKind == OfRefund || x.SubjectKind == OfPayout }
 
 // DueNow returns the write that makes the open item of a subject due now, because there is news
 // about the subject. A running item is left alone: it looks at its subject anyway.

@@ -1,12 +1,16 @@
 package compensation
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
+	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/work"
 
 	"github.com/uptrace/bun"
@@ -70,7 +74,8 @@ func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
 	})
 }
 
-// BenchmarkClaim claims one of a million waiting items; the target is 5 ms.
+// BenchmarkClaim claims one of a million waiting items; the target is 5 ms. It also has all of
+// them nudged, as re-drives do, while nobody takes a task: the target is 5 MB of Redis.
 func BenchmarkClaim(b *testing.B) {
 	for name, open := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		for _, rows := range []int{1000, 1_000_000} { // the first shows what the disk costs
@@ -95,5 +100,46 @@ func benchClaim(b *testing.B, d *db.DB, rows int) {
 		if all, err := s.Claim(b.Context(), []work.Slot{{ID: jobs[0].ID, Lane: jobs[0].Lane}}, l); err != nil || len(all) != 1 {
 			b.Fatalf("%d claimed, %v", len(all), err)
 		}
+	}
+	redis := queuetest.Start(b)
+	empty := redis.Memory()
+	if err := nudgeAll(b.Context(), queue.New(redis.Client(), queue.Config{Window: window}), rows); err != nil {
+		b.Fatal(err)
+	}
+	const mb = 1 << 20
+	b.ReportMetric(float64(redis.Memory())/mb, "redis_MB")
+	b.ReportMetric(float64(redis.Memory()-empty)/mb, "redis_more_MB")
+}
+
+// window is the default of BACKSTOP_NOTIFY_WINDOW.
+const window = 20_000
+
+// nudgeAll nudges items as re-drives of MaxRedrive each do. Redis refuses what is beyond a
+// queue's window: those rows stay due, and the tick finds them.
+func nudgeAll(ctx context.Context, q *queue.Client, rows int) error {
+	for from := 0; from < rows; from += MaxRedrive {
+		var nudges []queue.Nudge
+		for id := from; id < min(from+MaxRedrive, rows); id++ {
+			nudges = append(nudges, queue.Nudge{Delivery: 1<<60 + int64(id), Recipient: 1<<60 + int64(id%5)})
+		}
+		if err := q.Compensate(ctx, nudges); err != nil && !errors.Is(err, queue.ErrWindowFull) {
+			return err
+		}
+	}
+	return nil
+}
+
+// However many items wait and are nudged, Redis holds no more of them than one queue's window.
+func TestAMillionWaitingItemsNeedLittleRedis(t *testing.T) {
+	redis := queuetest.Start(t)
+	q := queue.New(redis.Client(), queue.Config{Window: window})
+	empty := redis.Memory()
+	if err := nudgeAll(t.Context(), q, 1_000_000); err != nil {
+		t.Fatal(err)
+	}
+	used := redis.Memory() - empty
+	t.Logf("%d KiB more than empty", used>>10)
+	if used > 5<<20 || used == 0 {
+		t.Errorf("1,000,000 nudged items use %d bytes of Redis", used)
 	}
 }

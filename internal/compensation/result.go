@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
@@ -53,7 +54,10 @@ func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), erro
 		if err != nil {
 			return nil, err
 		}
-		if mine && t.state == Dead {
+		if mine && t.state == Done && t.item.only() {
+			w.Add(exception.Resolve(tx, r.o.DB, exception.CompensationDead, subjectOf(t.item.ID)))
+		}
+		if mine && (t.state == Dead || t.spent) {
 			metric.Exceptions.WithLabelValues(exception.CompensationDead).Inc()
 			dead = append(dead, exceptionOf(t))
 		}
@@ -70,7 +74,21 @@ func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), erro
 }
 
 // decide sets the effect of a try on its item.
+//
+// One that nothing can replace does not die: it is tried daily, and operators are told.
 func (r *Runner) decide(ctx context.Context, tx db.Tx, t *try) error {
+	err := r.decideAny(ctx, tx, t)
+	if t.spent = err == nil && t.state == Dead && t.item.only(); t.spent {
+		at := r.o.DB.Now() + afterLast.Microseconds()
+		t.state, t.next = Waiting, &at
+	}
+	return err
+}
+
+// afterLast is the wait after the last try of an item that nothing can replace.
+const afterLast = 24 * time.Hour
+
+func (r *Runner) decideAny(ctx context.Context, tx db.Tx, t *try) error {
 	t.state, t.next = Dead, nil
 	switch {
 	case t.result.IsDone():
@@ -110,7 +128,7 @@ func (r *Runner) store(ctx context.Context, tx db.Tx, t *try) (bool, error) {
 		finished = &now
 	}
 	more := 0 // a wait from Again uses up none of the schedule's tries
-	if t.result.wait > 0 && t.state == Waiting {
+	if (t.result.wait > 0 || t.spent) && t.state == Waiting {
 		more = 1
 	}
 	res, err := tx.NewRaw("UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0, cause = ?, last_class = ?, last_error = ?, finished_at = ?, max_attempts = max_attempts + ?"+

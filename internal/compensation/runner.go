@@ -52,6 +52,7 @@ type try struct {
 
 	state State // new state, set by commit
 	next  *int64
+	spent bool // its last try failed, and it is tried daily
 }
 
 // NewRunner starts a Runner. It panics if a kind is given twice.

@@ -181,6 +181,54 @@ func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
 	})
 }
 
+// Nothing else makes the calls of a payout: its item is tried daily when the tries are used up,
+// with the exception, which ends with it. The items of orders above are the control.
+func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		var well atomic.Bool
+		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
+			if well.Load() {
+				return compensation.Succeeded("paid")
+			}
+			return compensation.Died(compensation.Payload, "a bug")
+		})
+		x := b.open(func(x *compensation.Item) { x.SubjectKind = compensation.OfPayout })
+		r := b.runner(4)
+		until := func(what string, holds func(got *compensation.Item) bool) {
+			t.Helper()
+			for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+				if got, _ := b.find(x.ID); holds(got) {
+					return
+				} else if time.Now().After(end) {
+					t.Fatalf("not %s: %+v", what, got)
+				}
+				r.Pull([]int64{x.Lane})
+			}
+		}
+		for try := range int64(5) {
+			until("tried", func(got *compensation.Item) bool { return got.Attempts == try+1 && got.State != compensation.Running })
+			got, _ := b.find(x.ID)
+			if got.State != compensation.Waiting || got.NextAt == nil || *got.NextAt < d.Now()+(23*time.Hour).Microseconds() || got.FinishedAt != nil {
+				t.Fatalf("after try %d it is %+v", try+1, got)
+			}
+			if all := b.exceptions(); len(all) != 1 || all[0].State != exception.Opened || all[0].Kind != exception.CompensationDead {
+				t.Fatalf("after try %d: %+v", try+1, all)
+			}
+			well.Store(try == 3)
+			if _, err := d.NewRaw("UPDATE compensations SET next_at = 1 WHERE id = ?", x.ID).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if try == 3 {
+				break
+			}
+		}
+		until("done", func(got *compensation.Item) bool { return got.State == compensation.Done })
+		if all := b.exceptions(); all[0].State != exception.Resolved {
+			t.Errorf("its exception is %s", all[0].State)
+		}
+	})
+}
+
 // A death without its exception would go unnoticed: if one cannot be stored, the other is not
 // either.
 func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {

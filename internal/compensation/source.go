@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
@@ -17,15 +16,11 @@ import (
 // source provides the items as work.
 type source struct{ db *db.DB }
 
-// lookAhead is how long before its due time a row is read, so that the one-second tick does not
-// delay it.
-const lookAhead = 1200 * time.Millisecond
-
 // dueQuery reads the due items of a lane.
 const dueQuery = "SELECT id, lane, next_at AS at FROM compensations WHERE lane = ? AND next_at <= ? ORDER BY next_at LIMIT ?"
 
 func (s *source) Due(ctx context.Context, lane, now int64, n int) (jobs []work.Job, err error) {
-	err = s.db.Read.NewRaw(dueQuery, lane, now+lookAhead.Microseconds(), n).Scan(ctx, &jobs)
+	err = s.db.Read.NewRaw(dueQuery, lane, now+work.LookAhead.Microseconds(), n).Scan(ctx, &jobs)
 	return jobs, err
 }
 
@@ -69,25 +64,9 @@ func (s *source) Release(ctx context.Context, x *Item, at int64) error {
 	return nil
 }
 
-// DueLanes lists at most limit lanes after the given one that have an item due about now. Each
-// lane costs one index probe, however many items it has.
+// DueLanes lists at most limit lanes after the given one that have an item due about now.
 func DueLanes(ctx context.Context, d *db.DB, after int64, limit int) (lanes []int64, last int64, err error) {
-	now := d.Now() + lookAhead.Microseconds()
-	for range limit {
-		var row []struct{ Lane, NextAt int64 }
-		err := d.Read.NewRaw("SELECT lane, next_at FROM compensations WHERE next_at IS NOT NULL AND lane > ? ORDER BY lane, next_at LIMIT 1", after).Scan(ctx, &row)
-		if err != nil {
-			return nil, 0, fmt.Errorf("find due compensations: %w", err)
-		}
-		if len(row) == 0 {
-			return lanes, 0, nil // past the last one
-		}
-		after = row[0].Lane
-		if row[0].NextAt <= now {
-			lanes = append(lanes, after)
-		}
-	}
-	return lanes, after, nil
+	return work.DueLanes(ctx, d, "compensations", "lane", after, limit)
 }
 
 // ReleaseLeases makes the items due again that were claimed by boots that have ended. Their

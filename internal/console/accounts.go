@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"backstop/internal/act"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
@@ -19,12 +21,94 @@ var AccountList = &list.Spec{
 	Name:    "accounts",
 	Sources: []list.Source{{Table: "accounts", Alias: "a", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
-		{Word: "code", Column: "code", Indexed: true, Suggest: func(ctx context.Context, q bun.IDB) (all []list.Choice, err error) {
-			err = q.NewRaw("SELECT DISTINCT a.code AS value, '' AS name FROM accounts AS a ORDER BY a.code LIMIT 500").Scan(ctx, &all)
-			return all, err
+		{Word: "code", Column: "code", Indexed: true},
+		{Word: "kind", Values: AccountKinds, Check: oneOf(AccountKinds), Match: func(_ context.Context, _ list.Lookup, kind string) (list.Match, error) {
+			return list.Match{Where: ofKind(kind), Ageless: true}, nil
 		}},
 		{Word: "currency", Column: "currency"},
+		{Word: "part", Hidden: true, Match: func(_ context.Context, _ list.Lookup, part string) (list.Match, error) {
+			where, ok := fundParts[FundPart(part)]
+			return list.Match{Where: where, None: !ok, Indexed: true, Ageless: true}, nil
+		}},
 	},
+}
+
+// Kinds of accounts that are parts of a merchant's account; the others are the beginnings of
+// their codes.
+const (
+	FrozenAccount   = "frozen"
+	ReservedAccount = "reserved"
+)
+
+// AccountKinds lists all kinds of accounts.
+var AccountKinds = []string{"merchant", FrozenAccount, ReservedAccount, "supplier", "refund", "payout", "suspense", "income", "cost", "bank", "loss", "opening"}
+
+// KindOf returns the kind of an account.
+func KindOf(code string) string {
+	switch {
+	case strings.HasSuffix(code, fund.FrozenPart):
+		return FrozenAccount
+	case strings.HasSuffix(code, fund.ReservedPart):
+		return ReservedAccount
+	}
+	kind, _, _ := strings.Cut(code, ":")
+	return kind
+}
+
+// ofKind returns the condition for the accounts of a kind.
+func ofKind(kind string) string {
+	switch kind {
+	case FrozenAccount:
+		return "a.code LIKE 'merchant:%" + fund.FrozenPart + "'"
+	case ReservedAccount:
+		return "a.code LIKE 'merchant:%" + fund.ReservedPart + "'"
+	case "merchant":
+		return "a.code LIKE 'merchant:%' AND a.code NOT LIKE '%" + fund.FrozenPart + "' AND a.code NOT LIKE '%" + fund.ReservedPart + "'"
+	case "loss", "opening":
+		return "a.code = '" + kind + "'"
+	}
+	return "a.code LIKE '" + kind + ":%'"
+}
+
+// FundPart is money in the ledger that is neither a merchant's to spend nor gone.
+type FundPart string
+
+// Parts.
+const (
+	InTransit FundPart = "in_transit" // refunds and payouts on their way out
+	Disputed  FundPart = "disputed"   // reserved for disputes
+)
+
+// fundParts are the conditions for the accounts of each part. The accounts are found by their
+// codes, which an index covers whatever the database's collation.
+var fundParts = map[FundPart]string{
+	InTransit: "a.code IN (SELECT 'refund:' || su.code FROM suppliers AS su UNION ALL SELECT 'payout:' || su.code FROM suppliers AS su)",
+	Disputed:  "a.code IN (SELECT 'merchant:' || m.code || '" + fund.ReservedPart + "' FROM merchants AS m)",
+}
+
+// Funds returns the balances of each part, by currency; Orders counts accounts that are not
+// empty.
+func (b *Reader) Funds(ctx context.Context) (map[FundPart]report.Standing, error) {
+	all := map[FundPart]report.Standing{}
+	for part, where := range fundParts {
+		rows, err := ledger.Current(ctx, b.db, where)
+		if err != nil {
+			return nil, err
+		}
+		var s report.Standing
+		for _, a := range rows {
+			if a.Balance != 0 {
+				s.Add(report.Sum{Currency: a.Currency, Orders: 1, Minor: a.Balance})
+			}
+		}
+		all[part] = s
+	}
+	return all, nil
+}
+
+// AccountsOf reads the accounts of a code, one for each currency.
+func (b *Reader) AccountsOf(ctx context.Context, code string) ([]ledger.Account, error) {
+	return ledger.Current(ctx, b.db, "a.code = ?", code)
 }
 
 // LineList declares the list of an account's lines. Its rows are those of one account: the

@@ -13,13 +13,14 @@ import (
 
 // ApprovalActions are the names of all actions that can be proposed, for the list's filter.
 var ApprovalActions = []string{
-	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore",
-	"mark_paid", "force_closed", "force_failed", "adjust", "freeze", "unfreeze", "batch", "settings.change",
+	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore", "refund.resolve",
+	"mark_paid", "force_closed", "force_failed", "refund", "payout", "payout.resolve", "adjust", "freeze", "unfreeze", "batch", "settings.change",
 }
 
 // approvalColumns are the columns of an Approval.
-const approvalColumns = "ap.*, COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.maker), '') AS maker_name," +
-	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker), '') AS maker_role," +
+const approvalColumns = "ap.*, COALESCE(CASE WHEN ap.maker_kind = '" + approval.ByMerchant + "' THEN (SELECT '" + approval.ByMerchant + ":' || m.code FROM merchants AS m WHERE m.id = ap.maker)" +
+	" ELSE (SELECT op.name FROM operators AS op WHERE op.id = ap.maker) END, '') AS maker_name," +
+	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker AND ap.maker_kind = '" + approval.ByOperator + "'), '') AS maker_role," +
 	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
 
 // ApprovalList declares the list of proposals.
@@ -57,7 +58,7 @@ func operatorNames(ctx context.Context, q bun.IDB) (rows []list.Choice, err erro
 type Approval struct {
 	approval.Approval `bun:",extend"`
 
-	MakerName   string `bun:"maker_name,scanonly"`   // "" = a command
+	MakerName   string `bun:"maker_name,scanonly"`   // "merchant:" with a code; "" = a command
 	MakerRole   string `bun:"maker_role,scanonly"`   // current role
 	CheckerName string `bun:"checker_name,scanonly"` // "" = not decided yet, or Alone
 }

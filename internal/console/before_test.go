@@ -133,7 +133,7 @@ func TestRowsOfEarlierVersionsAnswerTheSame(t *testing.T) {
 		paymenttest.AsBefore(t, d)
 		for i, before := range ask() {
 			if before != today[i] {
-				t.Errorf("of rows of before:\n%s\nof rows of today:\n%s", before, today[i])
+				t.Errorf("of older rows:\n%s\nof new rows:\n%s", before, today[i])
 			}
 		}
 		before := f.Count(t, "SELECT count(*) FROM callbacks")

@@ -94,7 +94,7 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 		}
 		exec("UPDATE orders SET status = ? WHERE id = ?", order.Failed, o.ID)
 		if s := story(); s.Why.Rule == WhyDead {
-			t.Errorf("asking again is no help once the order is over: %+v", s.Why)
+			t.Errorf("the story offers a query although the order has ended: %+v", s.Why)
 		}
 	})
 }

@@ -24,6 +24,7 @@ var DeliveryList = &list.Spec{
 		{Word: "status", Match: matchStatus, Values: names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped)},
 		{Word: "type", Column: "event_type", Values: []string{"order.paid", "order.failed", "order.closed"}},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
+		{Word: "cause", Column: "last_class", Values: names(notify.Classes...)},
 		atRisk("deliveries", func(r report.Rows) list.Match {
 			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),

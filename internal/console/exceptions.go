@@ -62,7 +62,8 @@ func matchKind(_ context.Context, in list.Lookup, kind string) (list.Match, erro
 	return list.Match{Where: "x.kind = ?", Args: []any{kind}, Indexed: only(in.Query, "kind", "state")}, nil
 }
 
-// matchState leads to what is open, of a kind or of all, and to a state of a kind.
+// matchState leads to what is open, of a kind or of all, to a state of what is over, and to a state
+// of a kind.
 func matchState(_ context.Context, in list.Lookup, state string) (list.Match, error) {
 	one, few := moves.In("x.state", exception.State(state)), allOpen
 	m := list.Match{Where: openExceptions + " AND " + one, Indexed: only(in.Query, "kind", "state") && len(in.Query.Terms) == 2}
@@ -72,7 +73,8 @@ func matchState(_ context.Context, in list.Lookup, state string) (list.Match, er
 	case state == Unsettled:
 		m.Where, m.Indexed = openExceptions, only(in.Query, "kind", "state")
 	case !exception.State(state).Open():
-		m.Where, few = one, among(moves.In("x.kind", exception.Kinds...)+" AND "+one) // the kind leads an index
+		m.Where, few = one, among(one) // the condition of a partial index
+		m.Indexed = only(in.Query, "kind", "state")
 	}
 	m.Few = few
 	return m, nil

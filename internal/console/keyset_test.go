@@ -136,7 +136,7 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 		}
 		wantOnce(t, "back", back, want, newest)
 		if len(back) <= len(want) {
-			t.Errorf("the way back met %d orders: those that came meanwhile are not among them", len(back))
+			t.Errorf("the way back met %d orders: those that arrived meanwhile must not be among them", len(back))
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 		}, func(o Order) int64 { return o.ID }, func() {})
 		wantOnce(t, "forth", forth, want, newest)
 		if reached == 0 {
-			t.Error("no page says how far it searched")
+			t.Error("no page shows how far it searched")
 		}
 		var back []int64
 		for s := (list.Slice{Rows: 25, At: list.Cursor{ID: 1, Newer: true}}); ; {

@@ -16,7 +16,7 @@ import (
 )
 
 // Lists are all lists of the console and the admin API.
-var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList}
+var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList, RefundList, PayoutList, DisputeList, AccountList}
 
 // idOf returns the id of the row with this code in a table; 0 = none.
 func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
@@ -123,7 +123,7 @@ var ActList = &list.Spec{
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
 		{Word: "object", Column: "object", Indexed: true, Values: []string{
-			"order", ExceptionObject, "approval", "merchant", "batch", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", "list", compensation.ActObject,
+			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", "list", compensation.ActObject,
 		}},
 		{Word: "id", Column: "object_id", Indexed: true},
 	},

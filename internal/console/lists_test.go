@@ -12,7 +12,7 @@ import (
 
 // values are test values for fields whose suggestions are different or missing.
 var values = map[string]string{
-	"no": "O1", "order_no": "O1", "amount": "3499", "risk": "untold", "merchant": "m1", "supplier": "s1", "status": "200", "class": "ok", "state": "needs", "id": "O1", "object": "order", "actor": "li",
+	"no": "O1", "order_no": "O1", "refund_no": "R1", "payout_no": "P1", "dispute_no": "D1", "code": "merchant:m1", "currency": "CNY", "part": "in_transit", "amount": "3499", "risk": "untold", "merchant": "m1", "supplier": "s1", "status": "200", "class": "ok", "state": "needs", "id": "O1", "object": "order", "actor": "li",
 }
 
 // TestNoListGoesThroughATable reads every list by each of its fields, in every way, for all
@@ -46,6 +46,10 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			},
 			ActList:      func(q list.Query, s list.Slice) error { _, err := b.Acts(t.Context(), q, s); return err },
 			ApprovalList: func(q list.Query, s list.Slice) error { _, err := b.Approvals(t.Context(), q, s); return err },
+			RefundList:   func(q list.Query, s list.Slice) error { _, err := b.Refunds(t.Context(), q, s); return err },
+			PayoutList:   func(q list.Query, s list.Slice) error { _, err := b.Payouts(t.Context(), q, s); return err },
+			DisputeList:  func(q list.Query, s list.Slice) error { _, err := b.Disputes(t.Context(), q, s); return err },
+			AccountList:  func(q list.Query, s list.Slice) error { _, err := b.Accounts(t.Context(), q, s); return err },
 		}
 		now := d.Now()
 		for _, spec := range Lists {

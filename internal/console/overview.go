@@ -43,6 +43,8 @@ func RangeOf(name string) Range {
 type Risk struct {
 	*report.Risk
 	Past []report.Past
+	// Funds are beside the total: their money is in the books, and under way.
+	Funds map[FundPart]report.Standing
 }
 
 // curveSpan is how far back the curves of money at risk go.
@@ -55,7 +57,11 @@ func (b *Reader) Risk(ctx context.Context) (*Risk, error) {
 		return nil, err
 	}
 	past, err := report.History(ctx, b.db, now.At-curveSpan.Microseconds())
-	return &Risk{Risk: now, Past: past}, err
+	if err != nil {
+		return nil, err
+	}
+	funds, err := b.Funds(ctx)
+	return &Risk{Risk: now, Past: past, Funds: funds}, err
 }
 
 // Outcomes is the results of notifications over a range.

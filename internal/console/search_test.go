@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/invalid"
 	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -116,8 +117,8 @@ func TestOrdersAreFoundByTheirAmount(t *testing.T) {
 				t.Errorf("%s finds %q, want %q", amount, got, want)
 			}
 		}
-		var wrong *list.FieldError
-		if _, err := b.Orders(t.Context(), ask(OrderList, "amount", "no amount"), list.Slice{}); !errors.As(err, &wrong) || wrong.Word != "amount" {
+		var wrong *invalid.FieldError
+		if _, err := b.Orders(t.Context(), ask(OrderList, "amount", "no amount"), list.Slice{}); !errors.As(err, &wrong) || wrong.Field != "amount" {
 			t.Errorf("no amount: %v", err)
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -33,13 +35,15 @@ type Phase string
 const (
 	PaymentPhase   Phase = "payment"  // callbacks and the order's status
 	DeliveryPhase  Phase = "delivery" // the merchant is notified
+	RefundPhase    Phase = "refund"
+	DisputePhase   Phase = "dispute"
 	ExceptionPhase Phase = "exception"
 	PeoplePhase    Phase = "people"
 	PlanPhase      Phase = "plan"
 )
 
 // Phases lists all phases in display order.
-var Phases = []Phase{PaymentPhase, DeliveryPhase, ExceptionPhase, PeoplePhase, PlanPhase}
+var Phases = []Phase{PaymentPhase, DeliveryPhase, RefundPhase, DisputePhase, ExceptionPhase, PeoplePhase, PlanPhase}
 
 // ItemKind is the kind of an item, as named in evidence.
 type ItemKind string
@@ -58,13 +62,15 @@ const (
 	ItemProposal     ItemKind = "proposal"
 	ItemVerdict      ItemKind = "approval" // a proposal was decided
 	ItemRan          ItemKind = "run"      // a decision took effect, or failed
+	ItemRefund       ItemKind = "refund"   // the status of one of the order's refunds changed
+	ItemDispute      ItemKind = "dispute"  // the status of one of its disputes changed
 	ItemPlan         ItemKind = "plan"
 )
 
 // ItemKinds lists all kinds in display order.
 var ItemKinds = []ItemKind{
 	ItemCallback, ItemStatus, ItemNotification, ItemAttempt, ItemException, ItemSettled, ItemBreaker, ItemCall, ItemAct,
-	ItemProposal, ItemVerdict, ItemRan, ItemPlan,
+	ItemProposal, ItemVerdict, ItemRan, ItemRefund, ItemDispute, ItemPlan,
 }
 
 // Item is one event in a history; exactly one field besides the time is set, according to its
@@ -84,6 +90,8 @@ type Item struct {
 	Proposal  *Decision
 	Verdict   *Decision
 	Ran       *Decision
+	Refund    *RefundMove
+	Dispute   *DisputeMove
 	Plan      *Plan
 }
 
@@ -114,6 +122,10 @@ func (i Item) Kind() ItemKind {
 		return ItemVerdict
 	case i.Ran != nil:
 		return ItemRan
+	case i.Refund != nil:
+		return ItemRefund
+	case i.Dispute != nil:
+		return ItemDispute
 	}
 	return ItemPlan
 }
@@ -187,12 +199,15 @@ type Story struct {
 	AckText      string // response body with which the merchant confirms; "" = any
 	Items        []Item // by time, plans last
 	Stock        []StockLine
-	Deliveries   []notify.Delivery // newest first
-	Parked       map[int64]bool    // deliveries waiting for a breaker
-	Bodies       map[int64]string  // bodies sent to merchants, by event, as frozen
-	Exceptions   []exception.Item  // newest first
-	Transfers    []ledger.Line     // of the order's money, oldest first
-	NotifyStatus string            // notify_status
+	Deliveries   []notify.Delivery  // newest first
+	Parked       map[int64]bool     // deliveries waiting for a breaker
+	Bodies       map[int64]string   // bodies sent to merchants, by event, as frozen
+	Exceptions   []exception.Item   // newest first
+	Transfers    []ledger.Line      // of the order's money, oldest first
+	Refunds      []*refund.Refund   // oldest first
+	Disputes     []*dispute.Dispute // oldest first
+	Refundable   int64              // what its refunds leave of the payment, in minor units
+	NotifyStatus string             // notify_status
 	// NotifiedSince is the order id below which notifications are past their retention.
 	NotifiedSince int64
 	Resend        *Resend            // what an operator could resend; nil = nothing
@@ -220,7 +235,7 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions,
+		b.addNames, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions, b.addRefunds, b.addDisputes,
 		b.addTransfers, b.addActs, b.addDecisions, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {
@@ -296,6 +311,51 @@ func (b *Reader) addTransfers(ctx context.Context, s *Story) error {
 			refs = append(refs, x.HeldRef)
 		}
 	}
+	for _, r := range s.Refunds {
+		refs = append(refs, refund.Refs(r.ID)...)
+	}
+	for _, d := range s.Disputes {
+		refs = append(refs, dispute.Refs(d.ID)...)
+	}
 	s.Transfers, err = ledger.Lines(ctx, b.db.Read, refs)
+	return err
+}
+
+// RefundMove is one change of the status of one of the order's refunds.
+type RefundMove struct {
+	refund.History
+	Of *refund.Refund
+}
+
+// storyRefunds is how many of an order's refunds its history has, the newest.
+const storyRefunds = 50
+
+// addRefunds adds the order's refunds with each change of their status.
+func (b *Reader) addRefunds(ctx context.Context, s *Story) (err error) {
+	if s.Order.PaidAmount == 0 {
+		return nil
+	}
+	if s.Refunds, err = refund.OfOrder(ctx, b.db.Read, s.Order.ID); err != nil || len(s.Refunds) == 0 {
+		s.Refundable = max(s.Order.PaidAmount-s.Order.DisputedAmount, 0)
+		return err
+	}
+	if s.Refundable, err = refund.Refundable(ctx, b.db.Read, s.Order); err != nil {
+		return err
+	}
+	if left := len(s.Refunds) - storyRefunds; left > 0 {
+		s.leaveOut(ItemRefund, int64(left))
+		s.Refunds = s.Refunds[left:]
+	}
+	of := map[int64]*refund.Refund{}
+	ids := make([]int64, len(s.Refunds))
+	for i, r := range s.Refunds {
+		r.Reason = MaskText(r.Reason)
+		ids[i], of[r.ID] = r.ID, r
+	}
+	rows, err := refund.HistoryOf(ctx, b.db.Read, ids)
+	for _, h := range rows {
+		h.Detail = MaskText(h.Detail)
+		s.Items = append(s.Items, Item{At: h.CreatedAt, Phase: RefundPhase, Refund: &RefundMove{h, of[h.RefundID]}})
+	}
 	return err
 }

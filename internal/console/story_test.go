@@ -66,7 +66,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 			t.Errorf("spans %v", kinds)
 		}
 		if s.Order.Status != order.Paid || s.Why.Rule != WhyQueued || s.Why.Attempts != 3 || s.Why.LastAt != s.Why.At+4_000_000 {
-			t.Errorf("stands as %+v", s.Why)
+			t.Errorf("the reason is %+v", s.Why)
 		}
 		if len(s.Bodies) != 1 || len(s.Stock) != 1 {
 			t.Errorf("%d bodies, %d items", len(s.Bodies), len(s.Stock))
@@ -78,7 +78,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 		}
 		plans := s.Items[len(s.Items)-2:]
 		if s.Why.Rule != WhyRetrying || s.Why.Fired != "notify.schedule = 1s 3s; wait 1 = 1s" || len(s.Why.Evidence) != 1 || s.Items[s.Why.Evidence[0]].Attempt == nil {
-			t.Errorf("after a failure it stands as %+v", s.Why)
+			t.Errorf("after a failure the reason is %+v", s.Why)
 		}
 		if p := plans[0].Plan; p == nil || p.Kind != PlanAttempt || p.Number != 2 || p.Of != 3 || plans[0].At != s.Why.At || plans[1].Plan.Kind != PlanLast || plans[1].At != s.Why.LastAt {
 			t.Errorf("plans %+v", plans)

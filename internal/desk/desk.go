@@ -35,10 +35,13 @@ const (
 	OweBack           = "owe_back"
 	Ignore            = "ignore"
 	ResolvedElsewhere = "resolved_elsewhere"
+	ResolveRefund     = "refund.resolve"
 
 	MarkPaid    = "mark_paid"
 	ForceClosed = "force_closed"
 	ForceFailed = "force_failed"
+
+	Refund = "refund" // of a paid order
 )
 
 // Objects of decisions.
@@ -67,7 +70,7 @@ type desk struct{ o Options }
 // Actions returns all decisions about exceptions and orders.
 func Actions(o Options) []approval.Action {
 	d := &desk{o}
-	all := append(d.ofMoney(), d.ignore(), d.resolvedElsewhere())
+	all := append(d.ofMoney(), d.ignore(), d.resolvedElsewhere(), d.resolveRefund())
 	for i := range all {
 		all[i].Object, all[i].Load, all[i].Hold, all[i].Free = OfException, LoadException, d.hold, d.free
 	}
@@ -79,7 +82,9 @@ func Actions(o Options) []approval.Action {
 	for i := range all {
 		all[i].Propose, all[i].Approve = cmp.Or(all[i].Propose, access.ProposeMoney), access.ApproveMoney
 		all[i].OrderNo = func(s act.Subject) string { return s.Value.(*Subject).orderNo() }
-		all[i].Over = func(s act.Subject) bool { return s.Prospect == act.Final }
+		if all[i].Over == nil {
+			all[i].Over = func(s act.Subject) bool { return s.Prospect == act.Final }
+		}
 		if all[i].Ask != nil {
 			all[i].Fields = maps.Clone(all[i].Fields)
 			if all[i].Fields == nil {
@@ -95,6 +100,7 @@ func Actions(o Options) []approval.Action {
 type Subject struct {
 	Exception *exception.Item // nil = the decision is about the order
 	Order     *order.Order    // nil = the exception has none
+	Refund    *refund.Refund  // nil = the exception is about none
 }
 
 func (s *Subject) orderNo() string {
@@ -124,8 +130,8 @@ func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, erro
 	if !x.State.Open() {
 		s.Prospect = act.Final
 	}
-	if x.OrderID == 0 {
-		return s, nil
+	if about.Refund, err = loadRefund(ctx, q, x); err != nil || x.OrderID == 0 {
+		return s, err
 	}
 	if about.Order, err = order.ByID(ctx, q, x.OrderID); errors.Is(err, order.ErrNotFound) {
 		return s, nil

@@ -331,7 +331,7 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 			c.says()
 			var live *approval.LiveError
 			if a, err := k.propose(access.Finance, wish(c.action, id, c.params)); !errors.As(err, &live) || live.Answer != c.want {
-				t.Errorf("%s where it says %s: %+v, %v", c.action, c.want, a, err)
+				t.Errorf("%s, expected %s: %+v, %v", c.action, c.want, a, err)
 			}
 			k.Want(t, 0, "SELECT count(*) FROM approvals")
 			k.Fakes["f1"].Says(supplier.AnswerNotFound)

@@ -47,6 +47,8 @@ type office struct {
 	actions []approval.Action
 	// fails is returned after an effect; nil = the effect stays.
 	fails error
+	// auto is what merchants may refund without approval.
+	auto int64
 }
 
 func each(t *testing.T, test func(k *office)) {
@@ -62,6 +64,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	k.Fixture = paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, URL: "http://127.0.0.1:1/n", ByHand: byHand})
 	k.refunds = refund.New(refund.Options{
 		DB: d, Settings: k.Settings, Ledger: k.Ledger, Calls: k.Calls, Nudger: k.Nudger, Schedule: compensation.Schedule{time.Second}, Log: slog.New(slog.DiscardHandler),
+		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: k.auto, AutoDay: 10 * k.auto} }, Window: func(int64) time.Duration { return time.Hour },
 	})
 	k.Fakes["f1"].Says(supplier.AnswerNotFound)
 	worker := advance.New(advance.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps, Log: slog.New(slog.DiscardHandler), AskOnly: true})
@@ -77,7 +80,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 			return ran, err
 		}
 	}
-	k.desk = k.deskOf(k.actions)
+	k.desk = k.deskOf(append(slices.Clone(k.actions), k.refunds.Approval()))
 	for i, role := range append(slices.Clone(access.Roles), "lead2") {
 		name := role
 		if role == "lead2" {

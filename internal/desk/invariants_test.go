@@ -17,7 +17,7 @@ func (r *rules) lines() []string {
 		all = append(all, fmt.Sprintf("issue %s %s %s v%d held %t by %d", x.kind, x.trade, x.state, x.version, x.held, x.by))
 	}
 	for _, d := range r.decisions {
-		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d", d.action, d.state, d.maker, d.checker, d.tries))
+		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d alone %t", d.action, d.state, d.maker, d.checker, d.tries, d.alone))
 	}
 	for _, e := range slices.Sorted(slices.Values(r.entries)) {
 		all = append(all, "entry "+e)
@@ -43,6 +43,8 @@ func (r *rules) broken() string {
 			return fmt.Sprintf("%s was decided without permission: %+v", d.action, e)
 		case e.version != e.approved:
 			return fmt.Sprintf("%s was approved of version %d and done to version %d", d.action, e.approved, e.version)
+		case e.solo:
+			return d.action + " was decided by one person who may not"
 		case e.late, e.contradicted:
 			return fmt.Sprintf("%s was too late, or against what the supplier says: %+v", d.action, e)
 		}

@@ -59,6 +59,7 @@ func (k *office) cases() map[string][]fitting {
 		desk.KeepSurplus:       {{exception.DuplicatePayment, "19.99", plain(`{"evidence":"a letter"}`), duplicate}},
 		desk.OweBack:           {{exception.DuplicatePayment, "19.99", plain(`{"evidence":"a letter"}`), duplicate}},
 		desk.Ignore:            {{exception.Malformed, "", plain(`{}`), malformed(0, "")}, {exception.Malformed, "19.99", plain(`{}`), malformed(1999, "CNY")}},
+		desk.ResolveRefund:     {{exception.RefundFailed, "7.00", plain(`{"outcome":"failed","evidence":"a letter"}`), func() string { _, x := k.unclear(); return fmt.Sprint(x.ID) }}},
 		desk.ResolvedElsewhere: {{exception.DuplicatePayment, "19.99", elsewhere, duplicate}, {exception.Malformed, "", elsewhere, malformed(0, "")}},
 		desk.MarkPaid: {{"", "19.99", func() string {
 			return `{"trade_no":"M-` + k.Out() + `","amount":1999,"evidence":"a letter","unverified":true}`
@@ -67,6 +68,7 @@ func (k *office) cases() map[string][]fitting {
 		}}},
 		desk.ForceClosed: {{"", "19.99", plain(`{"evidence":"a letter"}`), open}},
 		desk.ForceFailed: {{"", "19.99", plain(`{"evidence":"a letter"}`), open}},
+		desk.Refund:      {{"", "19.99", plain(`{"amount":1999}`), func() string { return k.order(order.Paid, "f1").OrderNo }}},
 	}
 }
 
@@ -116,6 +118,9 @@ func everyAction(t *testing.T, d *db.DB) {
 				} else {
 					k.exec("UPDATE exceptions SET state = ? WHERE id = ?", state, id)
 					decidable = func() bool { return exception.Moves.Can(exception.State(state), exception.Proposed) }
+				}
+				if a.Name == desk.Refund {
+					decidable = func() bool { return order.Status(state) == order.Paid }
 				}
 				p := wish(a.Name, id, params)
 				p.Amount, p.Object = c.amount, a.Object
@@ -186,7 +191,7 @@ func (k *office) misfits(cases map[string][]fitting) {
 			for _, a := range k.actions {
 				fits := slices.ContainsFunc(cases[a.Name], func(x fitting) bool { return x.kind == c.kind })
 				held := c.kind == exception.LatePayment || c.kind == exception.AmountMismatch || c.kind == exception.UnknownOrder
-				fits = fits || a.Name == desk.ResolvedElsewhere || held && (a.Name == desk.KeepSurplus || a.Name == desk.OweBack)
+				fits = fits || a.Name == desk.ResolvedElsewhere || a.Name == desk.Ignore && c.kind == exception.RefundFailed || held && (a.Name == desk.KeepSurplus || a.Name == desk.OweBack)
 				if fits || (a.Object == desk.OfOrder) != (c.kind == "") {
 					continue
 				}

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/order"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/verify"
 )
@@ -43,9 +44,15 @@ func (p *program) begin(status order.Status) {
 	for name, role := range roster {
 		p.exec("UPDATE operators SET role = ?, disabled_at = NULL WHERE id = ?", role, p.person(name).ID)
 	}
+	p.house(false)
 	p.o, p.approvals, p.since, p.malformed = p.order(status, "f1"), nil, p.DB.NewID(), p.DB.NewID()
 	p.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
 		" VALUES (?, 'malformed', 'open', 0, 0, 0, '', ?, 0, '', '{}', 1, 1, 1)", p.malformed, fmt.Sprint(p.malformed))
+}
+
+// house makes it a house of one person, or of two.
+func (p *program) house(ofOne bool) {
+	p.rules = settings.Rules{SecondPerson: !ofOne, Above: map[string]settings.Above{"CNY": {Amount: soloLimit}}}
 }
 
 // answers sets the answer of the supplier.
@@ -130,6 +137,8 @@ func (p *program) apply(s step) (err error) {
 		_, err = p.desk.Expire(ctx)
 	case stepPerson:
 		p.exec("UPDATE operators SET role = ?, disabled_at = ? WHERE id = ?", s.role, map[bool]any{true: 1}[s.away], p.person(s.by).ID)
+	case stepHouse:
+		p.house(s.away)
 	case stepTouch:
 		p.exec("UPDATE exceptions SET version = version + 1 WHERE id = ?", p.issues()[s.object].ID)
 	}
@@ -192,7 +201,7 @@ func (p *program) lines() []string {
 		if a.Checker != nil {
 			checker = names[*a.Checker]
 		}
-		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d", a.Action, a.State, names[a.Maker], checker, a.Tries))
+		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d alone %t", a.Action, a.State, names[a.Maker], checker, a.Tries, a.Alone))
 	}
 	var entries []string
 	var moved []ledger.Entry
@@ -268,6 +277,7 @@ func TestABrokenRuleOfDecisionsIsFound(t *testing.T) {
 		"needs":        "the permission of the maker for the object is not checked again",
 		"lies":         "the answer of the supplier is ignored",
 		"state first":  "the state is committed before the effect",
+		"solo":         "one person decides beyond the limit of a house of one",
 		"effect first": "the effect is committed before the state",
 	} {
 		broken := paymenttest.FindViolation(t, 40_000_000, stories(mistake, nil, map[string]int{}))

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"unicode"
 
+	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/money"
+	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
@@ -32,7 +35,11 @@ type forceParams struct {
 	unverified
 }
 
-// ofOrders returns the decisions about open orders.
+type refundParams struct {
+	Amount int64 `json:"amount"` // minor units
+}
+
+// ofOrders returns the decisions about orders: open ones, and the refund of a paid one.
 func (d *desk) ofOrders() []approval.Action {
 	return []approval.Action{
 		{
@@ -44,7 +51,45 @@ func (d *desk) ofOrders() []approval.Action {
 		{
 			Name: ForceFailed, Evidence: true, Params: params[forceParams], Ask: d.askOrder(saysMoney), Run: d.force(order.Failed),
 		},
+		{
+			Name: Refund, Always: true, Fields: map[string]string{"amount": "integer"}, Params: readRefund, Amount: func(p any) int64 { return p.(refundParams).Amount },
+			Over:    func(act.Subject) bool { return false },
+			Offered: func(s act.Subject) bool { return d.o.Refunds.CanRefund(s.Value.(*Subject).Order) },
+			Hold:    d.refund,
+			// Hold makes the refund, and the approval is that of the refund from then on.
+			Run: func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
+				return approval.Ran{}, act.ErrChanged
+			},
+		},
 	}
+}
+
+func readRefund(raw json.RawMessage) (any, error) {
+	p, err := params[refundParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	if n := p.(refundParams).Amount; n < 1 || n > money.MaxMinor {
+		return nil, wrong("amount", fmt.Sprintf("use a number from 1 to %d (minor units)", int64(money.MaxMinor)))
+	}
+	return p, nil
+}
+
+// refund makes the refund that an operator proposes, holds its money, and binds the approval to
+// it.
+func (d *desk) refund(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+	names, err := access.Names(ctx, tx, []int64{a.Maker})
+	if err != nil {
+		return err
+	}
+	r, err := d.o.Refunds.Propose(ctx, tx, refund.Proposal{
+		OrderNo: s.ID, Amount: a.Amount, Reason: a.Reason, ApprovalID: a.ID, Actor: approval.ByOperator + ":" + names[a.Maker],
+	})
+	if err != nil {
+		return err
+	}
+	a.Action, a.Object, a.ObjectID, a.Params = refund.Action, refund.Object, r.RefundNo, json.RawMessage("{}")
+	return nil
 }
 
 func readPaid(raw json.RawMessage) (any, error) {

@@ -25,6 +25,7 @@ type rules struct {
 	entries   []string
 	notices   []string
 	effects   []effect
+	ofOne     bool // the house is one of one person: see soloLimit
 
 	mistake string // of a negative control: the rule that it breaks
 }
@@ -59,7 +60,8 @@ type decision struct {
 	version, freed int
 	tries          int
 	unverified     bool
-	second, late   bool
+	second, late   bool // second: it waits for a second person
+	alone          bool // of two people in another house
 }
 
 // effect is the run of a decision, with the facts of that moment.
@@ -70,12 +72,15 @@ type effect struct {
 	makerAway, checkerAway bool
 	version, approved      int // of the object
 	late, contradicted     bool
+	solo                   bool // alone, beyond what the house allows
 }
 
 // Amounts, in minor units.
 const (
 	price   = 1999
 	mispaid = 2100
+	// soloLimit is what one person may decide in a house of one: price, but not mispaid.
+	soloLimit = 2000
 )
 
 // Trades of a story. tradeC has another amount, tradeL names no order, tradeM is that of
@@ -160,6 +165,17 @@ func mayApprove(maker, checker string, unverified bool) bool {
 	return checker == access.Lead || checker == access.Finance && maker == access.Lead && !unverified
 }
 
+// atStake returns the amount of the object.
+func (r *rules) atStake(object int) int {
+	switch {
+	case object < 0:
+		return price
+	case !r.ofMoney(object):
+		return 0
+	}
+	return amountOf(r.issues[object].trade)
+}
+
 // versionOf returns the object's version.
 func (r *rules) versionOf(object int) int {
 	if object < 0 {
@@ -204,7 +220,11 @@ func (r *rules) propose(s step) bool {
 		return false
 	}
 	second := money || s.action != desk.Ignore && s.action != desk.ResolvedElsewhere
-	d := &decision{action: s.action, object: s.object, maker: s.by, state: approval.Waiting, unverified: s.unverified && asks(s.action), second: second}
+	alone := second && r.ofOne && (r.atStake(s.object) <= soloLimit || r.mistake == "solo")
+	if second = second && !alone; alone && s.unverified && asks(s.action) && p.role != access.Lead {
+		return false
+	}
+	d := &decision{alone: alone, action: s.action, object: s.object, maker: s.by, state: approval.Waiting, unverified: s.unverified && asks(s.action), second: second}
 	if second && !slices.ContainsFunc([]string{"finance", "lead", "lead2", "ops"}, func(name string) bool {
 		c := r.people[name]
 		return name != s.by && !c.disabled && mayApprove(p.role, c.role, d.unverified)

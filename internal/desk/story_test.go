@@ -26,7 +26,7 @@ type step struct {
 	says     string // the answer of the supplier, if it is queried
 	crash    string // before or after the commit; after it, the request is repeated
 	role     string
-	away     bool
+	away     bool // the person is disabled; the house becomes one of one person
 
 	unverified, hash, fails bool
 }
@@ -62,7 +62,7 @@ func (s step) String() string {
 const (
 	stepCallback, stepPropose, stepApprove, stepAgain = "callback", "propose", "approve", "again"
 	stepReject, stepWithdraw, stepLapse, stepExpire   = "reject", "withdraw", "lapse", "expire"
-	stepPerson, stepTouch                             = "person", "touch"
+	stepPerson, stepTouch, stepHouse                  = "person", "touch", "house"
 )
 
 // apply applies a step to the model and reports whether it was accepted.
@@ -86,6 +86,8 @@ func (r *rules) apply(s step) bool {
 		r.expire()
 	case stepPerson:
 		r.people[s.by].role, r.people[s.by].disabled = s.role, s.away
+	case stepHouse:
+		r.ofOne = s.away
 	case stepTouch:
 		r.issues[s.object].version++
 	}
@@ -157,7 +159,7 @@ func stories(mistake string, m machine, did map[string]int) func(t *rapid.T) int
 
 func (r *rules) draw(t *rapid.T) (s step) {
 	of := func(what string, all ...string) string { return rapid.SampledFrom(all).Draw(t, what) }
-	kinds := []string{stepPropose, stepCallback, stepPropose, stepPropose, stepPerson} // the first ones are drawn most
+	kinds := []string{stepPropose, stepCallback, stepPropose, stepPropose, stepPerson, stepHouse} // the first ones are drawn most
 	var waiting, failed, all []int
 	for i, d := range r.decisions {
 		all = append(all, i)
@@ -191,7 +193,7 @@ func (r *rules) draw(t *rapid.T) (s step) {
 	case stepPropose:
 		r.drawProposal(t, &s, proper)
 		s.crash = of("crash", "", "", "", "after")
-		if s.action == desk.Ignore || s.action == desk.ResolvedElsewhere {
+		if r.ofOne || s.action == desk.Ignore || s.action == desk.ResolvedElsewhere {
 			s.fails = of("fails", "no", "no", "yes") == "yes"
 		}
 	case stepApprove, stepAgain:
@@ -218,6 +220,8 @@ func (r *rules) draw(t *rapid.T) (s step) {
 		if s.object = r.decisions[s.decision].object; s.object < 0 {
 			s.object = 0
 		}
+	case stepHouse:
+		s.away = of("house", "of one", "of two", "of one") == "of one"
 	case stepPerson:
 		s.role = roster[s.by]
 		switch of("change", "role", "back", "away", "back") {

@@ -107,7 +107,7 @@ func (r *rules) run(n int, d *decision, s step) {
 	maker := r.people[d.maker]
 	r.effects = append(r.effects, effect{
 		decision: n, checker: by, makerRole: maker.role, makerAway: maker.disabled, checkerRole: checker.role, checkerAway: checker.disabled,
-		version: r.versionOf(d.object), approved: want, late: d.late && !again, contradicted: asks(d.action) && !r.agrees(d.action, s.says),
+		version: r.versionOf(d.object), approved: want, late: d.late && !again, contradicted: asks(d.action) && !r.agrees(d.action, s.says), solo: d.alone && (!r.ofOne || r.atStake(d.object) > soloLimit),
 	})
 	r.effect(n, d)
 	if r.mistake == "effect first" && s.crash == "before" {

@@ -89,7 +89,7 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 		t.Errorf("with another key it exits with %d: %s", code, said)
 	}
 	if out, err := two.command("apply", "apply.yaml"); err == nil {
-		t.Errorf("apply with another key says %q", out)
+		t.Errorf("apply with another key printed %q", out)
 	}
 
 	// A rotation is begun node by node: what is applied meanwhile opens everywhere.

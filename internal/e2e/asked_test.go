@@ -91,16 +91,25 @@ func eachAsked(t *testing.T, o options, test func(t *testing.T, w *asked)) {
 // set tells the simulator what is true of a reference.
 func (w *asked) set(supplier, ref string, state map[string]any) {
 	w.t.Helper()
+	w.setAs(supplier, "orders", ref, state)
+}
+
+// setAs is set for one of the orders, refunds or payouts, and returns the report.
+func (w *asked) setAs(supplier, what, ref string, state map[string]any) answer {
+	w.t.Helper()
 	raw, _ := json.Marshal(state)
-	req, _ := http.NewRequest(http.MethodPut, "http://"+w.simulator+"/_sim/"+supplier+"/orders/"+ref, bytes.NewReader(raw))
+	req, _ := http.NewRequest(http.MethodPut, "http://"+w.simulator+"/_sim/"+supplier+"/"+what+"/"+ref, bytes.NewReader(raw))
 	resp, err := client.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	var body bytes.Buffer
+	_, _ = body.ReadFrom(resp.Body)
 	if resp.StatusCode/100 != 2 {
-		w.t.Fatalf("PUT %s of %s: %s", raw, ref, resp.Status)
+		w.t.Fatalf("PUT %s of %s: %s %s", raw, ref, resp.Status, body.String())
 	}
+	return answer{body: body.String()}
 }
 
 // calls are the requests that the simulator got about a reference, by operation.
@@ -206,7 +215,7 @@ func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 				t.Errorf("%s: closed %s after its timeout", supplier, at.Sub(expires))
 			}
 			if ops := w.calls(no); !strings.Contains(strings.Join(ops, " "), "close") {
-				t.Errorf("%s was not told to close: %s", supplier, ops)
+				t.Errorf("%s was not asked to close: %s", supplier, ops)
 			}
 			// The buyer was faster than the close.
 			no = w.create("faster-"+supplier, wish{"supplier": supplier, "expires_in": 3})

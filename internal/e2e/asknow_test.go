@@ -113,7 +113,7 @@ func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
 			t.Errorf("without a reason: %s", resp.Status)
 		}
 		if n := w.asks(no); n != 0 {
-			t.Fatalf("%d questions before anybody asked", n)
+			t.Fatalf("%d queries before the operator asked", n)
 		}
 		for range 2 { // a double click
 			if resp := b.post(path+"/query", form, "same-origin"); resp.StatusCode != http.StatusSeeOther || !strings.HasPrefix(resp.Header.Get("Location"), path) {
@@ -121,20 +121,20 @@ func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
 			}
 		}
 		if n := w.asks(no); n != 1 {
-			t.Errorf("asked %d times, want once", n)
+			t.Errorf("queried %d times, want once", n)
 		}
 		w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "paid_amount": "1999", "notify_status": "delivered"})
 		w.oneNotice(no, "order.paid")
 		story = b.page(path + "?lang=en")
 		if !strings.Contains(story, "the buyer has the receipt") {
-			t.Error("the story does not show who asked, and why")
+			t.Error("the story does not show who queried, and why")
 		}
 		calls := w.request(http.MethodGet, "/api/v1/admin/supplier-calls?order_no="+no+"&op=query", w.token, "")
 		if calls.json("items", "0", "class") != "ok" || calls.json("items", "0", "reference") != no {
 			t.Errorf("the call is not recorded: %s", calls.body)
 		}
 		if strings.Contains(story, `action="`+path+`/query"`) {
-			t.Error("a paid order can still be asked about")
+			t.Error("a paid order can still be queried")
 		}
 		w.books()
 	})

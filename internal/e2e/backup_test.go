@@ -50,7 +50,7 @@ func TestABackupIsRestoredAsThePageSays(t *testing.T) {
 	stop()
 	w.kill()
 	if log, err := os.Stat(filepath.Join(w.folder, "backstop.db-wal")); err != nil || log.Size() == 0 {
-		t.Fatalf("the killed server left no log behind, and nothing would be proven: %v", err)
+		t.Fatalf("the killed server left no write-ahead log: this test would prove nothing: %v", err)
 	}
 	do(blocks[1][1])
 	w.start("")

@@ -131,7 +131,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 			t.Errorf("query shows %s", shown)
 		}
 		if n := w.queries(paid); n != 0 {
-			t.Errorf("the plan asked %d times", n)
+			t.Errorf("the plan made %d queries", n)
 		}
 		if a := w.begin(w.token, id, ""); a.status != http.StatusAccepted {
 			t.Fatalf("begin: %d %s", a.status, a.body)
@@ -147,7 +147,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		w.wantOrder(garbage, 0, map[string]string{"status": "paying"})
 		for _, no := range []string{paid, unpaid, garbage} {
 			if n := w.queries(no); n != 1 {
-				t.Errorf("%s was asked about %d times", no, n)
+				t.Errorf("%s was queried %d times", no, n)
 			}
 		}
 
@@ -166,7 +166,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 			t.Errorf("%d compensations ask about an order", n)
 		}
 		if _, shown = w.planned(w.token, "rerun", unpaid); shown != "1 blocked_other" {
-			t.Errorf("what is asked about already: %s", shown)
+			t.Errorf("what is queried already: %s", shown)
 		}
 		w.set("sim-till", unpaid, map[string]any{"state": "paid", "callback": "none"})
 		w.wantOrder(unpaid, 20*time.Second, map[string]string{"status": "paid"})
@@ -200,7 +200,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 			w.oneNotice(no, kind)
 		}
 		if ops := strings.Join(w.calls(unpaid), " "); !strings.Contains(ops, "query") || !strings.Contains(ops, "close") {
-			t.Errorf("its supplier was asked %s", ops)
+			t.Errorf("the calls to its supplier were %s", ops)
 		}
 		w.wantOrder(unknown, 0, map[string]string{"status": "paying"})
 
@@ -239,7 +239,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 			}
 		}
 		if asked == 0 || asked > 24 || failed < 5 || failed == 40 {
-			t.Errorf("%d were asked about, %d rows failed", asked, failed)
+			t.Errorf("%d were queried, %d rows failed", asked, failed)
 		}
 		w.books()
 	})

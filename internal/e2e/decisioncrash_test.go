@@ -275,7 +275,7 @@ func TestAnApprovalWrittenBeforeItsEffectIsFound(t *testing.T) {
 		t.Logf("%q", wrong)
 		for _, missing := range []string{"the order is ", "0 entries pay", "0 notifications", "0 times approval.done"} {
 			if !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, missing) }) {
-				t.Errorf("nothing says %q", missing)
+				t.Errorf("no line contains %q", missing)
 			}
 		}
 		out, err := b.command("verify", "--json")

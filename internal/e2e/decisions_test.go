@@ -151,7 +151,7 @@ func (b *deskWorld) aboutSettings(name string) decision {
 			a.body, err = b.command("apply", path)
 			b.more = b.more[:len(b.more)-1]
 			if err == nil && !proposedAs.MatchString(a.body) {
-				b.t.Fatalf("apply says %s", a.body)
+				b.t.Fatalf("apply printed %s", a.body)
 			}
 			a.status = http.StatusCreated
 			return a, err

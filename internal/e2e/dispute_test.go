@@ -29,15 +29,21 @@ const stripeSupplier = `
 // stripe sends a genuine event that must be taken.
 func (w *world) stripe(id, kind string, created time.Time, object map[string]any) {
 	w.t.Helper()
+	w.stripeAs("st-main", stripeSecret, id, kind, created, object)
+}
+
+// stripeAs is stripe for the supplier with this code and secret.
+func (w *world) stripeAs(code, secret, id, kind string, created time.Time, object map[string]any) {
+	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"id": id, "type": kind, "created": created.Unix(), "data": map[string]any{"object": object}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	stamp := fmt.Sprint(time.Now().Unix())
-	mac := hmac.New(sha256.New, []byte(stripeSecret))
+	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(stamp + "." + string(body)))
 	header := http.Header{"Content-Type": {"application/json"}, "Stripe-Signature": {"t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))}}
-	a, err := w.do(http.MethodPost, "/callback/st-main", "", header, string(body))
+	a, err := w.do(http.MethodPost, "/callback/"+code, "", header, string(body))
 	if err != nil || a.status != http.StatusOK {
 		w.t.Fatalf("%s: %d %s, %v\n%s", kind, a.status, a.body, err, w.server.tail())
 	}
@@ -84,7 +90,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 			t.Fatalf("exceptions %v", kinds)
 		}
 		for path, want := range map[string]string{
-			"amount": "1999", "currency": "USD", "state": "open", "order_no": no,
+			"amount": "1999", "currency": "USD", "state": "resolved", "order_no": no,
 			"detail reason": "product_not_received", "detail status": "lost", "detail due_by": "2026-10-24T08:00:00Z", "detail dispute_no": "du_1", "detail supplier": "st-main",
 		} {
 			if got := a.json(append([]string{"items", "0"}, strings.Fields(path)...)...); got != want {

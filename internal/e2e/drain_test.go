@@ -42,7 +42,7 @@ func TestADrainingNodeTakesCallbacksAndSendsTheBalancerAway(t *testing.T) {
 		}
 		w.left(drain + stopTime)
 		if took := time.Since(begun); took < drain {
-			t.Errorf("it left after %s", took)
+			t.Errorf("it exited after %s", took)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestImportedOrdersGoOnAsIfTheyWereOurs(t *testing.T) {
 			t.Errorf("a wrong amount in line 2: %v", err)
 		}
 		if a := w.order("old-1"); a.status != 404 {
-			t.Fatalf("the good line of a bad file came in: %d %s", a.status, a.body)
+			t.Fatalf("the valid line of an invalid file was imported: %d %s", a.status, a.body)
 		}
 		w.run("import", "orders", file(line("old-1", "pending", time.Hour), line("old-2", "paying", time.Hour), line("old-3", "pending", time.Second)))
 		for _, no := range []string{"old-1", "old-2"} {

@@ -57,7 +57,7 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 		return after.Load() > 0
 	})
 	if n := w.metric("backstop_log_lines_dropped_total"); n != dropped.Load() {
-		t.Errorf("%d lines were dropped, the log says %d", n, dropped.Load())
+		t.Errorf("%d lines were dropped, the log counts %d", n, dropped.Load())
 	}
 	w.within(5*time.Second, "nothing is wrong with the log", func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
 
@@ -66,7 +66,7 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 	w.repeat(no, 500)
 	w.wantLogWarning("broken pipe")
 	if took := w.terminate(); took > 10*time.Second {
-		t.Errorf("it took %s to leave", took)
+		t.Errorf("it took %s to exit", took)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestTheServerEndsAlthoughNobodyReadsItsLog(t *testing.T) {
 	_ = writer.Close()
 	w.repeat(w.create("log-2", nil), 1000)
 	if took := w.terminate(); took > 10*time.Second {
-		t.Errorf("it took %s to leave", took)
+		t.Errorf("it took %s to exit", took)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestNodesRestartOneAfterTheOtherBehindNginx(t *testing.T) {
 	sent, lost := stop()
 	t.Logf("%d callbacks, %d s after each restart: %d not taken", sent, wait, len(lost))
 	if len(lost) > 0 {
-		t.Errorf("not taken: %q", lost)
+		t.Errorf("not accepted: %q", lost)
 	}
 	if sent < 200 {
 		t.Errorf("only %d callbacks were sent", sent)

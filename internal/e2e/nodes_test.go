@@ -169,7 +169,7 @@ func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
 	one.start("")
 	two.start("")
 	if said := one.apply("merchants: [{ code: m1, name: Renamed }]"); !strings.HasSuffix(said, "merchant m1 changed: name\nin use on 2 of 2 nodes\n") {
-		t.Errorf("apply says %q", said)
+		t.Errorf("apply printed %q", said)
 	}
 	name, err := os.ReadFile(filepath.Join(two.folder, "node"))
 	if err != nil {
@@ -190,6 +190,6 @@ func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
 		t.Errorf("%v: %q, %q; want %q", err, out.String(), said.String(), want)
 	}
 	if again := one.run("apply", filepath.Join(one.folder, "apply.yaml")); !strings.HasSuffix(again, "in use on 2 of 2 nodes\n") {
-		t.Errorf("later apply says %q", again)
+		t.Errorf("later apply printed %q", again)
 	}
 }

@@ -257,13 +257,13 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for _, what := range tr.odd {
-		w.t.Errorf("strange answer: %s", what)
+		w.t.Errorf("unexpected answer: %s", what)
 	}
 	deadline := time.Now().Add(most)
 	var late []string
 	for no, taken := range tr.made {
 		if !taken {
-			w.t.Errorf("order %s: its callback was never answered taken", no)
+			w.t.Errorf("order %s: its callback was never accepted", no)
 			continue
 		}
 		for a := w.order(no); a.json("status") != "paid" || a.json("version") != "2" || a.json("notify_status") != "delivered"; a = w.order(no) {

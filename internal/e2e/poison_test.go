@@ -54,7 +54,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		// A key that is rotated meanwhile must end at once.
 		rotated := w.apply("merchants: [{ code: m1, api_key: " + rotatedKey + " }]")
 		if !strings.Contains(rotated, "in use on 1 of 1 nodes") {
-			t.Errorf("apply says %q", rotated)
+			t.Errorf("apply printed %q", rotated)
 		}
 		w.within(2*time.Second, "the old key is refused and the new one taken", func() bool {
 			status := func(key string) int {
@@ -78,7 +78,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		}
 
 		if said := w.apply(second); !strings.Contains(said, "merchant m2 changed: notify") || !strings.Contains(said, "subscription erp changed: notify") {
-			t.Errorf("the repair says %q", said)
+			t.Errorf("the repair printed %q", said)
 		}
 		w.wantTaken(callbackForm("sp-main", orders[2], "T-"+orders[2], 1999))
 		for i, m := range stores {

@@ -376,6 +376,6 @@ func (w *world) books() {
 	case err != nil:
 		w.t.Error(err)
 	case !strings.Contains(out, "examined"):
-		w.t.Errorf("verify says %q", out)
+		w.t.Errorf("verify printed %q", out)
 	}
 }

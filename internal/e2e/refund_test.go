@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -147,5 +148,42 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 			w.books()
 			w.terminate()
 		}
+	})
+}
+
+// Somebody refunds in Stripe's dashboard beside a refund of ours. The charge's event has only the
+// sum: Stripe is asked for the list, and the one that is not ours is booked by its own number.
+func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
+	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+		declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := regexp.MustCompile(`whsec_[0-9a-f]+`).FindString(string(declared))
+		no := w.paidAt("listed", "sim-st")
+		intent := w.setAs("sim-st", "orders", no, map[string]any{"state": "paid", "callback": "none"}).json("trade_no")
+		ours := w.request(http.MethodPost, "/api/v1/orders/"+no+"/refunds", apiKey, refundOf("mine", 500)).json("refund_no")
+		w.refunded("sim-st", ours, 30*time.Second)
+		w.setAs("sim-st", "refunds", "DASHBOARD1", map[string]any{"state": "success", "order": no, "amount": 300})
+		charge := map[string]any{
+			"id": "ch_" + strings.TrimPrefix(intent, "pi_"), "object": "charge", "payment_intent": intent, "amount": 1999, "amount_refunded": 800, "refunded": false,
+			"currency": "usd", "metadata": map[string]any{"order_no": no},
+		}
+		for i := range 2 { // Stripe sends events more than once
+			w.stripeAs("sim-st", secret, fmt.Sprint("evt_charge_", i), "charge.refunded", time.Now(), charge)
+		}
+		w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "refunded_amount": "800", "refund_status": "partial"})
+		list := w.request(http.MethodGet, "/api/v1/orders/"+no+"/refunds", apiKey, "")
+		found := 0
+		for i := range 2 {
+			at := fmt.Sprint(i)
+			if id := list.json("items", at, "supplier_refund_no"); list.json("items", at, "amount") == "300" && strings.HasPrefix(id, "re_") && list.json("items", at, "status") == "succeeded" {
+				found++
+			}
+		}
+		if found != 1 || list.json("items", "2", "refund_no") != "" {
+			t.Errorf("the refunds are %s", list.body)
+		}
+		w.books()
 	})
 }

@@ -135,7 +135,7 @@ func (r *routing) gone(chat *chat) {
 		r.t.Errorf("ping: %d %s", a.status, a.body)
 	}
 	if out := r.apply(r.config("failover", "[]")); !strings.Contains(out, "merchant m1 changed: an address is enabled again") {
-		r.t.Errorf("apply says %q", out)
+		r.t.Errorf("apply printed %q", out)
 	}
 	r.within(10*time.Second, "the address is used again", func() bool {
 		return len(received(r.merchant, r.pay("back-"+strconv.Itoa(r.paid), "delivered"))) == 1

@@ -151,7 +151,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 		t.Errorf("exceptions %v", kinds)
 	}
 	for _, what := range tr.odd {
-		t.Errorf("strange answer: %s", what)
+		t.Errorf("unexpected answer: %s", what)
 	}
 	two.books()
 }

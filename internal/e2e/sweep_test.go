@@ -44,7 +44,7 @@ func (w *world) swept(id, token string) {
 		return last.json("state") == "done"
 	})
 	if want := fmt.Sprintf(`"pushed":[{"what":"orders_expired","count":%d}],"differences":[]`, lostOrders); !strings.Contains(last.body, want) {
-		w.t.Errorf("the sweep says %s, want %s", last.body, want)
+		w.t.Errorf("the sweep is %s, want %s", last.body, want)
 	}
 	w.within(10*time.Second, "every order is closed", func() bool {
 		var open int

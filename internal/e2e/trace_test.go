@@ -102,7 +102,7 @@ func TestOnePaymentIsOneTrace(t *testing.T) {
 		defer g.mu.Unlock()
 		for _, secret := range []string{"whsec_", "sk_live_", supplierKey("sp-main"), "sign=", "T-traced"} {
 			if strings.Contains(g.raw.String(), secret) {
-				t.Errorf("a span holds %q", secret)
+				t.Errorf("a span contains %q", secret)
 			}
 		}
 	})

@@ -81,7 +81,7 @@ func TestKilledAtAnyStepOfTheUpgradeNothingIsLost(t *testing.T) {
 			u.copy()
 			u.execute(firstStatement(t, "20261122000070_record.alone.tx.up.sql"))
 			if _, err := u.command("migrate", "up"); err == nil && len(differences(u.state(), want)) == 0 {
-				t.Error("an upgrade that was cut between two statements passed as whole")
+				t.Error("an upgrade that was interrupted between two statements counts as complete")
 			}
 		})
 	}

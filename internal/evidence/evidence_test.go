@@ -72,7 +72,7 @@ func TestAnAlteredFileIsRefused(t *testing.T) {
 		altered := bytes.Clone(text)
 		altered[i] ^= 1
 		if _, err := Check(altered, nil); err == nil {
-			t.Errorf("byte %d altered and taken: %s", i, altered)
+			t.Errorf("byte %d was altered and accepted: %s", i, altered)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		if says, err := Canonical(got.Evidence); err != nil || !bytes.Equal(says, signed) {
-			t.Fatalf("%q passes and says %s, %v", text, says, err)
+			t.Fatalf("%q was accepted as %s, %v", text, says, err)
 		}
 	})
 }

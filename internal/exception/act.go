@@ -3,7 +3,6 @@ package exception
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -103,13 +102,9 @@ func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[strin
 
 // loadItems reads exceptions by id.
 func loadItems(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-	ids := make([]int64, len(refs))
-	for i, r := range refs {
-		ids[i] = r.Row
-	}
-	var rows []Item
-	if err := q.NewSelect().Model(&rows).Where("x.id IN (?)", bun.List(ids)).OrderExpr("x.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read exceptions: %w", err)
+	rows, err := act.Rows[Item](ctx, q, refs)
+	if err != nil {
+		return nil, err
 	}
 	subjects := make([]act.Subject, len(rows))
 	for i := range rows {

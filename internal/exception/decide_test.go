@@ -159,7 +159,7 @@ func TestAReportMeetsEachStateOfItsException(t *testing.T) {
 		want("an older report after its end", Resolved, 4, 4)
 		k.open(other)
 		if x := want("the same after its end", Opened, 5, 5); x.DecidedBy != 0 || x.Outcome != "" || x.ResolvedAt != nil {
-			t.Errorf("opened anew: %+v", x)
+			t.Errorf("opened again: %+v", x)
 		}
 	})
 }

@@ -144,6 +144,16 @@ func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	w.Add(q)
 }
 
+// Annotate adds fields to the exception's detail. Operators see it: no secrets.
+func (i *Item) Annotate(more map[string]any) {
+	fields := map[string]any{}
+	if len(i.Detail) > 0 && json.Unmarshal(i.Detail, &fields) != nil {
+		return // not an object; Detail makes only objects
+	}
+	maps.Copy(fields, more)
+	i.Detail = Detail(fields)
+}
+
 // Detail returns an exception's detail as JSON. Operators see it: no secrets.
 func Detail(fields map[string]any) json.RawMessage {
 	raw, err := json.Marshal(fields)

@@ -11,13 +11,19 @@ const (
 	LatePayment      = "late_payment"
 	DuplicatePayment = "duplicate_payment"
 	UnknownRefund    = "unknown_refund"
-	RefundFailed     = "refund_failed" // a refund that a person must look at: stuck, returned, short of funds
-	DisputeOpened    = "dispute_opened"
-	UnknownEvent     = "unknown_event" // an authentic message of a type unknown to the adapter
-	DecryptFailed    = "decrypt_failed"
-	Malformed        = "malformed"
-	NotifyExhausted  = "notify_exhausted"
-	StuckPaying      = "stuck_paying"
+	RefundFailed     = "refund_failed"   // a refund that a person must look at: stuck, returned, short of funds
+	PayoutStuck      = "payout_stuck"    // nobody can say whether it was paid, or it has no schedule
+	PayoutReturned   = "payout_returned" // it succeeded, and the money came back
+	// PayoutAfterReversal means that a payout arrived after its money was booked back.
+	PayoutAfterReversal = "payout_after_reversal"
+	SupplierShort       = "supplier_short" // our account there has too little money for a payout
+	DisputeOpened       = "dispute_opened"
+	Complaint           = "complaint"     // a buyer complained to the supplier; no money moves
+	UnknownEvent        = "unknown_event" // an authentic message of a type unknown to the adapter
+	DecryptFailed       = "decrypt_failed"
+	Malformed           = "malformed"
+	NotifyExhausted     = "notify_exhausted"
+	StuckPaying         = "stuck_paying"
 	// SubscriptionExhausted means that a subscriber was not notified. This puts none of the
 	// merchant's money at risk.
 	SubscriptionExhausted = "subscription_exhausted"
@@ -38,10 +44,10 @@ var SuspenseKinds = []string{AmountMismatch, CurrencyMismatch, DuplicatePayment,
 
 // moneyKinds are those whose end decides about an amount that a supplier holds or
 // demands.
-var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund, RefundFailed})
+var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund, RefundFailed, PayoutStuck, PayoutReturned, PayoutAfterReversal, SupplierShort})
 
 // Kinds are the names of all kinds, those about money first.
-var Kinds = slices.Concat(moneyKinds, []string{NotifyExhausted, StuckPaying, CompensationDead, StockShort, BooksDiffer, UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed})
+var Kinds = slices.Concat(moneyKinds, []string{NotifyExhausted, StuckPaying, CompensationDead, StockShort, BooksDiffer, Complaint, UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed})
 
 // AgainKinds are those of what ran out of tries and can be run again.
 var AgainKinds = []string{CompensationDead, NotifyExhausted}

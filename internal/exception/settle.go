@@ -21,6 +21,8 @@ const (
 	Accepted          Outcome = "accepted"           // an order is paid with it
 	KeepSurplus       Outcome = "keep_surplus"       // it is for the merchant, and held until then
 	OweBack           Outcome = "owe_back"           // it is for the buyer, and held until then
+	RefundMade        Outcome = "refund_succeeded"   // the refund that it is about succeeded
+	RefundNotMade     Outcome = "refund_failed"      // that refund was not made
 )
 
 var (
@@ -37,9 +39,30 @@ var (
 // Resolve ends the open exceptions of a kind about a subject whose cause is being removed, even
 // if a proposal about them is open. They reopen if reported again.
 func Resolve(tx db.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
+	return ResolveAt(tx, d, kind, 0, subject)
+}
+
+// ResolveAt is Resolve for exceptions that name a supplier.
+func ResolveAt(tx db.Tx, d *db.DB, kind string, supplierID int64, subject string) *bun.RawQuery {
 	now := d.Now()
-	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ? AND supplier_id = 0 AND subject = ?"+
-		" AND state IN (?)", Resolved, now, now, kind, subject, bun.List(Moves.From(Resolved)))
+	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ? AND supplier_id = ? AND subject = ?"+
+		" AND state IN (?)", Resolved, now, now, kind, supplierID, subject, bun.List(Moves.From(Resolved)))
+}
+
+// ResolveDispute ends the open exception of a dispute that has ended, even if a proposal about
+// it is open. News about it reopens it.
+func ResolveDispute(tx db.Tx, d *db.DB, supplierID int64, subject string) *bun.RawQuery {
+	now := d.Now()
+	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = '"+DisputeOpened+"' AND supplier_id = ? AND subject = ?"+
+		" AND state IN (?)", Resolved, now, now, supplierID, subject, bun.List(Moves.From(Resolved)))
+}
+
+// HoldAgain reopens the exceptions about a trade number whose money left suspense and is back:
+// what becomes of it must be decided again.
+func HoldAgain(tx db.Tx, d *db.DB, supplierID int64, subject, heldRef string) *bun.RawQuery {
+	return tx.NewRaw("UPDATE exceptions SET state = CASE WHEN state = ? THEN '"+string(Opened)+"' ELSE state END, held_ref = ?, alerted_at = NULL, decided_by = 0, resolved_at = NULL,"+
+		" updated_at = ?, version = version + 1 WHERE kind IN (?) AND supplier_id = ? AND subject = ? AND held_ref = ''",
+		Resolved, heldRef, d.Now(), bun.List(SuspenseKinds), supplierID, subject)
 }
 
 // reopen reopens an ended exception, in the version that was read, and alerts again. Its

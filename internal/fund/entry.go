@@ -111,11 +111,11 @@ var Table = []Row{
 	{Fact: PayoutReturned, Debit: "supplier:{S}", Credit: "payout:{S}", Ref: "payout:{id}:X", Meaning: "The payout succeeded, but its money came back later; `R` follows in the same journal."},
 
 	{Fact: DisputeHeld, Debit: "merchant:{M}", Credit: "merchant:{M}:reserved", Ref: "dispute:{id}:H", Kind: KindDispute, Meaning: "A buyer disputes a payment: its money is reserved."},
-	{Fact: DisputeWithdrawn, Debit: "merchant:{M}:reserved", Credit: "supplier:{S}", Ref: "dispute:{id}:W", Meaning: "The supplier took the money."},
-	{Fact: DisputeReinstated, Debit: "supplier:{S}", Credit: "merchant:{M}", Ref: "dispute:{id}:B", Kind: KindDisputeWon, Meaning: "The dispute was won after the money was taken: the money is back."},
+	{Fact: DisputeWithdrawn, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:W", Meaning: "The supplier took the money. `{from}` is `merchant:{M}:reserved`, or `suspense:{S}` for money without an order."},
+	{Fact: DisputeReinstated, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:B", Kind: KindDisputeWon, Meaning: "Money that was taken for the dispute is back: at `merchant:{M}`, or at `suspense:{S}` where it came from there."},
 	{Fact: DisputeReleased, Debit: "merchant:{M}:reserved", Credit: "merchant:{M}", Ref: "dispute:{id}:U", Kind: KindDisputeWon, Meaning: "The dispute was won before the money was taken: the reserve is released."},
-	{Fact: DisputeFee, Debit: "merchant:{M}", Credit: "supplier:{S}", Ref: "dispute:{id}:F", Kind: KindFee, Meaning: "The supplier's fee for the dispute."},
-	{Fact: DisputeFeeBack, Debit: "supplier:{S}", Credit: "merchant:{M}", Ref: "dispute:{id}:FB", Kind: KindFee, Meaning: "The supplier returned the fee for the dispute."},
+	{Fact: DisputeFee, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:F", Kind: KindFee, Meaning: "The supplier's fee for the dispute. `{from}` is `merchant:{M}`, or `cost:{S}` for money without an order."},
+	{Fact: DisputeFeeBack, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:FB", Kind: KindFee, Meaning: "The supplier returned the fee for the dispute, to where it came from."},
 
 	{Fact: Freeze, Debit: "merchant:{M}", Credit: "merchant:{M}:frozen", Ref: "freeze:{id}", Kind: KindFreeze, Meaning: "Money of a merchant was frozen, by a decision of two people."},
 	{Fact: Unfreeze, Debit: "merchant:{M}:frozen", Credit: "merchant:{M}", Ref: "freeze:{id}", Kind: KindUnfreeze, Meaning: "Frozen money was released, by a decision of two people."},

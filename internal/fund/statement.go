@@ -154,12 +154,15 @@ func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, low,
 		s.Next = rows[limit-1].ID
 	}
 	var fees []string
+	refunds := map[string][]int{} // the items of each refund, by its id
 	for _, r := range rows {
 		it := Item{ID: r.ID, At: r.At, Ref: r.Ref, Amount: r.Amount, Balance: r.Balance}
 		if row, id, ok := FactOf(r.Ref, r.Amount > 0); ok {
 			it.Kind = row.Kind
 			if row.Fact == Paid || row.Fact == Fee {
 				it.OrderNo = id
+			} else if strings.HasPrefix(row.Ref, "refund:") {
+				refunds[id] = append(refunds[id], len(s.Items))
 			}
 			if row.Fact == Paid {
 				fees = append(fees, Ref(Fee, Values{ID: id}))
@@ -180,7 +183,33 @@ func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, low,
 			it.Fee = charged[Ref(Fee, Values{ID: it.OrderNo})]
 		}
 	}
-	return s.orders(ctx, q)
+	if err := s.orders(ctx, q); err != nil {
+		return err
+	}
+	return s.refunds(ctx, q, refunds)
+}
+
+// refunds fills in the order numbers of refunds.
+func (s *Statement) refunds(ctx context.Context, q bun.IDB, items map[string][]int) error {
+	if len(items) == 0 {
+		return nil
+	}
+	var ids []int64
+	for id := range items {
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+			ids = append(ids, n)
+		}
+	}
+	var rows []struct{ ID, OrderNo string }
+	if err := q.NewRaw("SELECT CAST(r.id AS TEXT) AS id, r.order_no FROM refunds AS r WHERE r.id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		return fmt.Errorf("read the refunds of a statement: %w", err)
+	}
+	for _, r := range rows {
+		for _, i := range items[r.ID] {
+			s.Items[i].OrderNo = r.OrderNo
+		}
+	}
+	return nil
 }
 
 // orders replaces order ids with order numbers.

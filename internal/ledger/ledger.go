@@ -30,6 +30,9 @@ func SupplierAccount(code string) string { return "supplier:" + code }
 // merchant.
 func MerchantAccount(code string) string { return "merchant:" + code }
 
+// CostAccount returns the code of the account for what a supplier charges us.
+func CostAccount(code string) string { return "cost:" + code }
+
 // SuspenseAccount returns the code of the account for a supplier's money that matches no order,
 // until it is decided whose it is.
 func SuspenseAccount(code string) string { return suspense + code }

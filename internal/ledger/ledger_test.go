@@ -163,7 +163,7 @@ func TestFoldingChangesNoBalance(t *testing.T) {
 			t.Errorf("both sides together are %d", n)
 		}
 		if n := count(t, d, "SELECT balance FROM accounts WHERE code = 'merchant:n'"); n != 11 {
-			t.Errorf("the account itself says %d", n)
+			t.Errorf("the account has %d", n)
 		}
 	})
 }
@@ -193,7 +193,7 @@ func TestABacklogIsFoldedInPartsAndWhole(t *testing.T) {
 			t.Errorf("the parts are %v", parts)
 		}
 		if n := count(t, d, "SELECT balance FROM accounts WHERE code = 'merchant:m'"); n != journals {
-			t.Errorf("the account itself says %d", n)
+			t.Errorf("the account has %d", n)
 		}
 	})
 }

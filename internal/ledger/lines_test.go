@@ -159,7 +159,7 @@ func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
 		}
 		wantLines(t, d)
 		if n := count(t, d, "SELECT count(*) FROM accounts WHERE unlined <> 0") + count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'"); n != 0 {
-			t.Errorf("%d accounts have a part without lines, or it is not over", n)
+			t.Errorf("%d accounts have entries without lines, or the fold has not ended", n)
 		}
 	})
 }

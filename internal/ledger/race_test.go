@@ -86,7 +86,7 @@ func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
 			}
 		}
 		if n := count(t, d, "SELECT balance FROM accounts WHERE code = 'merchant:c'"); n != nodes*journals*3 {
-			t.Errorf("the account itself says %d", n)
+			t.Errorf("the account has %d", n)
 		}
 	})
 }

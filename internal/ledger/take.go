@@ -36,11 +36,7 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 	if currency == "" {
 		return fmt.Errorf("no entry takes from %s", account)
 	}
-	// A missing row cannot be locked, so all accounts are created first, in the usual order.
-	if _, err := b.accounts(ctx, tx, entries); err != nil {
-		return err
-	}
-	balance, err := b.Balance(ctx, tx, account, currency)
+	balance, err := b.Lock(ctx, tx, account, currency, entries)
 	if err != nil {
 		return err
 	}
@@ -48,4 +44,14 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 		return fmt.Errorf("%w: %s has %d, the entries take %d, the overdraft is %d (%s, minor units)", ErrInsufficient, account, balance, taken, overdraft, currency)
 	}
 	return b.Post(ctx, tx, w, slices.Clip(entries))
+}
+
+// Lock locks an account until the transaction ends and returns its balance, for a decision
+// before the entries are posted. A missing row cannot be locked, so the account and those of
+// the entries are created first, in the usual order.
+func (b *Ledger) Lock(ctx context.Context, tx db.Tx, account, currency string, entries []Entry) (balance int64, err error) {
+	if _, err := b.accounts(ctx, tx, append(slices.Clip(entries), Entry{Debit: account, Credit: account, Currency: currency})); err != nil {
+		return 0, err
+	}
+	return b.Balance(ctx, tx, account, currency)
 }

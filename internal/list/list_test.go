@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/invalid"
 
 	"github.com/uptrace/bun"
 )
@@ -228,7 +229,7 @@ func TestOldRowsAreFoundWhereTheirNumberIsGiven(t *testing.T) {
 		}
 		q.Scope = Scope{}
 		if any, err := q.Any(t.Context(), d); err != nil || any {
-			t.Errorf("somebody who may see nothing: %t, %v", any, err)
+			t.Errorf("a scope without merchants: %t, %v", any, err)
 		}
 	})
 }
@@ -254,14 +255,14 @@ func TestATermThatMeansNothingIsRefused(t *testing.T) {
 	} {
 		q := Query{exceptions(0), All(), []Term{c.term}}
 		_, err := Read(t.Context(), d, q, Slice{}, key)
-		var wrong *FieldError
-		if !errors.As(err, &wrong) || wrong.Word != c.field {
+		var wrong *invalid.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != c.field {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := Parse(exceptions(0), All(), func(word string) string { return map[string]string{"amount": "x", "colour": "red"}[word] })
-	var wrong *FieldError
-	if !errors.As(err, &wrong) || wrong.Word != "amount" {
+	var wrong *invalid.FieldError
+	if !errors.As(err, &wrong) || wrong.Field != "amount" {
 		t.Errorf("an address: %v", err)
 	}
 	q, err := Parse(exceptions(0), All(), func(word string) string { return map[string]string{"state": "open", "colour": "red"}[word] })

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 
 	"github.com/uptrace/bun"
 )
@@ -20,13 +21,8 @@ type Query struct {
 // Term is one condition of a filter: a field and its value.
 type Term struct{ Word, Value string }
 
-// FieldError says what is wrong with a term.
-type FieldError struct{ Word, Problem string }
-
-func (e *FieldError) Error() string { return e.Word + ": " + e.Problem }
-
-// Parse makes a query from the values in a URL; "" = no filter. Errors: *FieldError, for the
-// first invalid field.
+// Parse makes a query from the values in a URL; "" = no filter. Errors: *invalid.FieldError, for
+// the first invalid field.
 func Parse(s *Spec, scope Scope, value func(word string) string) (Query, error) {
 	q := Query{Spec: s, Scope: scope}
 	for _, f := range s.Fields {
@@ -53,16 +49,16 @@ func (q Query) Get(word string) string {
 	return ""
 }
 
-// Check validates the terms. Errors: *FieldError.
+// Check validates the terms. Errors: *invalid.FieldError.
 func (q Query) Check() error {
 	for _, t := range q.Terms {
 		f := q.Spec.field(t.Word)
 		if f == nil {
-			return &FieldError{t.Word, q.Spec.Name + " cannot be filtered by this"}
+			return &invalid.FieldError{Field: t.Word, Problem: q.Spec.Name + " cannot be filtered by this"}
 		}
 		if f.Check != nil {
 			if problem := f.Check(t.Value); problem != "" {
-				return &FieldError{t.Word, problem}
+				return &invalid.FieldError{Field: t.Word, Problem: problem}
 			}
 		}
 	}

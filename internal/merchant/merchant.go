@@ -3,10 +3,12 @@ package merchant
 
 import (
 	"encoding/json"
+	"net/netip"
 	"time"
 
 	"github.com/uptrace/bun"
 
+	"backstop/internal/fund/fee"
 	"backstop/internal/recipient"
 )
 
@@ -26,6 +28,9 @@ type Row struct {
 	ResendWhenBack bool            `bun:"resend_when_back"`
 	Limits         string          `bun:"limits"`        // JSON, Limit by currency; "" = the defaults
 	RefundWindow   int64           `bun:"refund_window"` // µs; 0 = the default
+	PayoutKeyHash  *string         `bun:"payout_key_hash"`
+	PayoutIPs      string          `bun:"payout_ips"`  // JSON array of CIDRs; "" = any address
+	PayoutFees     string          `bun:"payout_fees"` // JSON, fee.Rules; "" = none
 }
 
 // Settings are the notify settings of a merchant or subscriber, as stored.
@@ -79,6 +84,11 @@ type Merchant struct {
 	RefundWindow time.Duration
 	// Limits are its own, by currency; see Limit.
 	Limits map[string]Limit
+	// PayoutKey is the hash of the key for its payouts; "" = none. PayoutIPs are the client addresses
+	// that may use it; empty = any. PayoutFees are its fees for payouts.
+	PayoutKey  string
+	PayoutIPs  []netip.Prefix
+	PayoutFees fee.Rules
 	// Locked means that its secrets cannot be opened on this node: signed notifications wait.
 	Locked bool
 	// Broken means that its row cannot be read: its API calls are rejected and nothing is
@@ -94,9 +104,12 @@ type Merchant struct {
 
 // Limit is what is allowed to a merchant in one currency, in minor units.
 type Limit struct {
-	RefundAuto    int64 `json:"refund_auto"`     // a refund up to which no person is asked
-	RefundAutoDay int64 `json:"refund_auto_day"` // the sum of these in a day
-	Overdraft     int64 `json:"overdraft"`       // how far below zero refunds may take its balance
+	PayoutEach    int64 `json:"payout_each,omitempty"` // the largest payout; 0 = no limit
+	PayoutDay     int64 `json:"payout_day,omitempty"`  // the sum of payouts in a day; 0 = no limit
+	PayoutAuto    int64 `json:"payout_auto,omitempty"` // a payout up to which no person is asked
+	RefundAuto    int64 `json:"refund_auto"`           // a refund up to which no person is asked
+	RefundAutoDay int64 `json:"refund_auto_day"`       // the sum of these in a day
+	Overdraft     int64 `json:"overdraft"`             // how far below zero refunds and payouts may take its balance
 }
 
 // DefaultLimit is that of a currency without one of its own.
@@ -120,16 +133,17 @@ func (m *Merchant) Timeout() time.Duration {
 
 // Directory finds merchants. It is a snapshot: immutable, swapped as a whole.
 type Directory struct {
-	byID   map[int64]*Merchant
-	byCode map[string]*Merchant
-	byKey  map[string]*Merchant // by hash of the API key
-	subs   []*Merchant          // enabled subscribers
-	broken []*Merchant
+	byID        map[int64]*Merchant
+	byCode      map[string]*Merchant
+	byKey       map[string]*Merchant // by hash of the API key
+	byPayoutKey map[string]*Merchant // by hash
+	subs        []*Merchant          // enabled subscribers
+	broken      []*Merchant
 }
 
 // NewDirectory returns a Directory; keyHashes maps merchant ids to hashes of their API keys.
 func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
-	b := &Directory{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}}
+	b := &Directory{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}, byPayoutKey: map[string]*Merchant{}}
 	for _, m := range all {
 		b.byID[m.ID] = m
 		if m.Broken || m.Locked {
@@ -144,6 +158,9 @@ func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
 		b.byCode[m.Code] = m
 		if h := keyHashes[m.ID]; h != "" && !m.Disabled {
 			b.byKey[h] = m
+		}
+		if m.PayoutKey != "" && !m.Disabled {
+			b.byPayoutKey[m.PayoutKey] = m
 		}
 	}
 	return b
@@ -194,3 +211,6 @@ func (b *Directory) ByCode(code string) *Merchant { return b.byCode[code] }
 
 // ByKeyHash returns the enabled merchant with the API key's hash, or nil.
 func (b *Directory) ByKeyHash(hash string) *Merchant { return b.byKey[hash] }
+
+// ByPayoutKeyHash returns the enabled merchant with the payout key's hash, or nil.
+func (b *Directory) ByPayoutKeyHash(hash string) *Merchant { return b.byPayoutKey[hash] }

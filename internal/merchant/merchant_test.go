@@ -169,10 +169,10 @@ func TestAnAddressIsFoundByItsName(t *testing.T) {
 func TestChannelsAreThoseWhoseAddressesTakeTheEvent(t *testing.T) {
 	m := desk()
 	if got := m.Channels("order.paid"); !slices.Equal(got, []string{"webhook", "chat", "mail"}) {
-		t.Errorf("a paid order goes by %q", got)
+		t.Errorf("a paid order is sent by %q", got)
 	}
 	if got := m.Channels("order.closed"); !slices.Equal(got, []string{"webhook", "mail"}) {
-		t.Errorf("a closed order goes by %q", got)
+		t.Errorf("a closed order is sent by %q", got)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestTheFirstAddressOfAChannelSaysHowLongEventsAreGathered(t *testing.T) {
 		want              bool
 	}{{"mail", "", true}, {"mail", "log", true}, {"mail", "log2", false}, {"webhook", "log", false}, {"chat", "", false}, {"mail", "none", false}} {
 		if got := m.Digests(c.channel, c.endpoint, "order.paid"); got != c.want {
-			t.Errorf("what is for %s %q goes into a digest: %v", c.channel, c.endpoint, got)
+			t.Errorf("an event for %s %q is put into a digest: %v", c.channel, c.endpoint, got)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestTheDeliveryThatNeedsItMostIsSentAgain(t *testing.T) {
 		}
 		want := fmt.Sprintf(`{"delivery":"%d","notification":%q,"reason":"asked for by phone"}`, deliveries[1], id)
 		if kept := k.texts("SELECT params FROM audit ORDER BY number"); len(kept) != 2 || kept[0] != want {
-			t.Errorf("kept %v, want %s", kept, want)
+			t.Errorf("stored %v, want %s", kept, want)
 		}
 	})
 }
@@ -171,10 +171,10 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 			}
 			if c.how == "probe" {
 				if _, err := k.run(access.Support, ref, "probe"); !errors.Is(err, breaker.ErrProbing) {
-					t.Errorf("beside another probe: %v", err)
+					t.Errorf("while another probe runs: %v", err)
 				}
 				if r := k.breakers.Of(recipient.OfMerchant(1)); r == nil || r.State != breaker.HalfOpen || r.ProbeDelivery == 0 {
-					t.Errorf("this node does not know of the probe: %+v", r)
+					t.Errorf("this node has not seen the probe: %+v", r)
 				}
 			}
 		}
@@ -233,7 +233,7 @@ func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
 		if open := k.texts("SELECT order_no FROM exceptions WHERE state = 'open'"); len(open) != 2 {
 			t.Errorf("open are %v: want those of the event of which one is still exhausted, and of what was left alone", open)
 		}
-		if _, err := report.Fold(t.Context(), d); err != nil {
+		if _, err := report.Fold(t.Context(), d, time.UTC); err != nil {
 			t.Fatal(err)
 		}
 		if risk := k.texts("SELECT orders || ' ' || amount FROM report_unnotified"); len(risk) != 1 || risk[0] != "2 3998" {
@@ -276,7 +276,7 @@ func TestAnEndpointIsPingedAndEnabledByItsName(t *testing.T) {
 			t.Errorf("disabled are %v", left)
 		}
 		if kept := strings.Join(k.texts("SELECT action || params FROM audit ORDER BY number"), " "); !strings.Contains(kept, `merchant.ping{"endpoint":"main","notification":"ntf_`) || !strings.HasSuffix(kept, `{"endpoint":"main","reason":"asked for by phone"}`) {
-			t.Errorf("kept %s", kept)
+			t.Errorf("stored %s", kept)
 		}
 	})
 }

@@ -147,10 +147,6 @@ func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, a
 	return nil
 }
 
-// lookAhead is how long before its due time a row is read, so that the one-second tick does not
-// delay it.
-const lookAhead = 1200 * time.Millisecond
-
 // Due reads a recipient's due rows. While the breaker releases slowly or probes, it takes the
 // oldest and the newest alternately.
 func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, error) {
@@ -161,7 +157,7 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, e
 	}
 	read := func(column string, id int64, order string, n int) (jobs []work.Job, err error) {
 		err = s.o.DB.Read.NewRaw("SELECT id, recipient_id AS lane, next_at AS at FROM deliveries WHERE "+column+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
-			id, now+lookAhead.Microseconds(), here, n).Scan(ctx, &jobs)
+			id, now+work.LookAhead.Microseconds(), here, n).Scan(ctx, &jobs)
 		return jobs, err
 	}
 	r, g := s.o.Breakers.Of(to), s.gates.breaker(to)
@@ -215,25 +211,9 @@ func inTurns(a, b []work.Job) []work.Job {
 }
 
 // DueRecipients lists at most limit recipients with ids after the given one that have a row due
-// about now. Each costs one index probe, however long its backlog is.
+// about now.
 func DueRecipients(ctx context.Context, d *db.DB, after int64, limit int) (ids []int64, last int64, err error) {
-	now := d.Now() + lookAhead.Microseconds()
-	for range limit {
-		var row []struct{ ID, NextAt int64 }
-		err := d.Read.NewRaw("SELECT recipient_id AS id, next_at FROM deliveries WHERE next_at IS NOT NULL AND recipient_id > ?"+
-			" ORDER BY recipient_id, next_at LIMIT 1", after).Scan(ctx, &row)
-		if err != nil {
-			return nil, 0, fmt.Errorf("find due recipients: %w", err)
-		}
-		if len(row) == 0 {
-			return ids, 0, nil // past the last one
-		}
-		after = row[0].ID
-		if row[0].NextAt <= now {
-			ids = append(ids, after)
-		}
-	}
-	return ids, after, nil
+	return work.DueLanes(ctx, d, "deliveries", "recipient_id", after, limit)
 }
 
 // ReleaseLeases releases the claims of boots that have ended, before their leases end.

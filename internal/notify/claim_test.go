@@ -44,7 +44,7 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 	}
 	// The control: what the planner makes of the same question asked plainly.
 	if got := plan(strings.Replace(node.claimText(), "coalesce(next_at, 9223372036854775807)", "next_at", 1)); !strings.Contains(got, "deliveries_due") {
-		t.Errorf("the plain question is planned well too, the trap is gone:\n%s", got)
+		t.Errorf("the naive query has a good plan too: the control proves nothing:\n%s", got)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 		l := &load{claimed: claimed{Delivery: row, Lease: lease}}
 		ran := node.sender.run(t.Context(), work.Slot{ID: 1, Lane: 3}, l)
 		if len(ran.Results) > 0 || ran.ReleaseAt == 0 {
-			t.Errorf("it came to %+v", ran)
+			t.Errorf("the result is %+v", ran)
 		}
 		if err := (&source{o: &node.o}).Release(t.Context(), l, ran.ReleaseAt); err != nil { // as its worker does
 			t.Fatal(err)

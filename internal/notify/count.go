@@ -19,6 +19,9 @@ func counted(now int64, won []*outcome) *report.Delta {
 			result = report.Failed
 		}
 		x.Attempt(o.claimed.RecipientID, result, time.Duration(o.attempt.TookUS)*time.Microsecond)
+		if o.status != Delivered {
+			x.Failure(string(o.attempt.Class), o.claimed.Currency, o.claimed.Amount, o.isFirst())
+		}
 		if o.claimed.Attempts == 1 {
 			x.Lag(o.claimed.RecipientID, time.Duration(o.attempt.StartedAt-o.claimed.CreatedAt)*time.Microsecond)
 		}

@@ -40,7 +40,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		until(t, "all over", func() bool {
 			a.Offer(nudges)
 			b.Offer(nudges)
-			if _, err := report.Fold(t.Context(), d); err != nil && !db.IsConflict(err) {
+			if _, err := report.Fold(t.Context(), d, time.UTC); err != nil && !db.IsConflict(err) {
 				t.Error(err)
 			}
 			same("meanwhile")
@@ -50,7 +50,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		// that is sent again below.
 		until(t, "both nodes rest", func() bool { return a.InFlight()+b.InFlight() == 0 })
 		for {
-			if n, err := report.Fold(t.Context(), d); err != nil || n == 0 {
+			if n, err := report.Fold(t.Context(), d, time.UTC); err != nil || n == 0 {
 				break
 			}
 		}
@@ -90,7 +90,7 @@ func TestCountersEqualARecount(t *testing.T) {
 			return len(ids) == 0
 		})
 		until(t, "folded", func() bool {
-			n, err := report.Fold(t.Context(), d)
+			n, err := report.Fold(t.Context(), d, time.UTC)
 			return err == nil && n == 0
 		})
 		same("at the end of the second round")

@@ -155,7 +155,7 @@ func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 		}
 		pay(t, f)
 		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'queued'"); n != 4 {
-			t.Errorf("%d wait: an open breaker was passed", n)
+			t.Errorf("%d wait: an open breaker was ignored", n)
 		}
 	})
 }

@@ -177,7 +177,7 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 		}
 		for i, m := range ch.sent {
 			if len(m.More) != events-1 {
-				t.Errorf("message %d holds %d events", i, 1+len(m.More))
+				t.Errorf("message %d contains %d events", i, 1+len(m.More))
 			}
 		}
 		f.Want(t, 2*rounds*events, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
@@ -225,7 +225,7 @@ func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 			}
 			for _, kind := range types {
 				if (kind == "order.paid") != (m.URL == "mailto:sales@m1.test") {
-					t.Errorf("%s went to %s", kind, m.URL)
+					t.Errorf("%s was sent to %s", kind, m.URL)
 				}
 			}
 		}

@@ -126,7 +126,7 @@ func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 func ordersNotified(t *testing.T, f *paymenttest.Fixture, raised, notified int64) {
 	t.Helper()
 	until(t, "folded", func() bool {
-		n, err := report.Fold(t.Context(), f.DB)
+		n, err := report.Fold(t.Context(), f.DB, time.UTC)
 		return err == nil && n == 0
 	})
 	var want []report.Notified
@@ -194,7 +194,7 @@ func TestAnEndpointThatIsGoneIsDisabled(t *testing.T) {
 		paid(t, f, 3)
 		drain(t, f, disp)
 		if n := ch.got("a.test"); n != asked {
-			t.Errorf("a disabled address was sent %d more", n-asked)
+			t.Errorf("a disabled endpoint got %d more", n-asked)
 		}
 
 		// The last one gone as well, what comes goes to the desk at once.
@@ -256,7 +256,7 @@ func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
 			return notify.OrderStatus(rows, false)
 		}
 		if s := told(); s != "exhausted" {
-			t.Errorf("told one of two: %s", s)
+			t.Errorf("one of two notified: %s", s)
 		}
 		ordersNotified(t, f, 20, 0)
 		ch.set("b.test", 200)
@@ -267,7 +267,7 @@ func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
 		drain(t, f, one)
 		f.Want(t, 20, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'resolved'")
 		if s := told(); s != "delivered" {
-			t.Errorf("told both: %s", s)
+			t.Errorf("both notified: %s", s)
 		}
 		if a, b := ch.got("a.test"), ch.got("b.test"); a != 20 || b != 60 {
 			t.Errorf("%d and %d attempts, want 20 and 60", a, b)
@@ -377,6 +377,6 @@ func TestWeightsShareTheLoad(t *testing.T) {
 	// 300 on average; the chance of being 40 off (more than four deviations) is one
 	// in ten thousand, and the ids are not the same in two runs.
 	if n := ch.got("heavy"); n < 260 || n > 340 || n+ch.got("light") != 400 {
-		t.Errorf("%d of 400 went to the address with three quarters of the weight", n)
+		t.Errorf("%d of 400 went to the endpoint with three quarters of the weight", n)
 	}
 }

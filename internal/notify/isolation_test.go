@@ -149,7 +149,7 @@ func TestRateLimitSpreadsAttempts(t *testing.T) {
 	disp.Offer(nudges)
 	until(t, "all delivered", func() bool { return delivered(f, t) == 40 })
 	if took := ch.times[39].Sub(began); took < 950*time.Millisecond { // 20 at once, then 20 a second
-		t.Errorf("40 went out in %s at 20 a second", took)
+		t.Errorf("40 were sent in %s at 20 a second", took)
 	}
 	f.Want(t, 40, "SELECT sum(attempts) FROM deliveries")
 }

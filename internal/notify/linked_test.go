@@ -103,7 +103,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 
 		l.connected.Store(true)
 		if !door.HasWork() {
-			t.Error("somebody is connected")
+			t.Error("a merchant is connected")
 		}
 		door.Offer([]queue.Nudge{over})
 		door.Pull([]int64{here.Recipient})
@@ -176,7 +176,7 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if without.asked.Load() != 0 || f.Count(t, "SELECT count(*) FROM breaker_history") != 0 {
-			t.Fatal("a node without the connection took the probe")
+			t.Fatal("a node without the connection claimed the probe")
 		}
 		here := node(&with)
 		until(t, "delivered", func() bool {

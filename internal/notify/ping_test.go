@@ -172,7 +172,7 @@ func TestAPingOfWhoIsNowhereConnectedSaysSo(t *testing.T) {
 		}
 		s.wantKept(a, notify.NotConnected, notify.Exhausted)
 		if l.asked.Load() != 0 {
-			t.Error("a node without the connection took it")
+			t.Error("a node without the connection claimed it")
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
 		}
 		history, err := breaker.History(t.Context(), d, w.M1.Recipient(), 2)
 		if err != nil || history[1].To != breaker.HalfOpen || history[1].Actor != "operator:li" || history[1].Reason == "" {
-			t.Errorf("the history says %+v, %v", history, err)
+			t.Errorf("the history is %+v, %v", history, err)
 		}
 		w.answer(func(int, notify.Message) notify.Result { return notify.Result{Class: notify.OK, Status: 200} })
 		if err := w.probe(w.ids[6]); err != nil {
@@ -123,7 +123,7 @@ func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
 		}
 		time.Sleep(200 * time.Millisecond) // four ticks
 		if n := w.ch.count() - sent; n != 0 {
-			t.Fatalf("%d were sent beside it", n)
+			t.Fatalf("%d were sent besides it", n)
 		}
 		for _, q := range []string{"UPDATE breakers SET probe_until = ?", "UPDATE deliveries SET next_at = ? WHERE status <> 'sending'"} {
 			if _, err := d.NewRaw(q, d.Now()).Exec(t.Context()); err != nil {

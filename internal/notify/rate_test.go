@@ -115,7 +115,7 @@ func TestAskingAgainKeepsTheRate(t *testing.T) {
 	until(t, "all delivered", func() bool { return delivered(f, t) == 103 })
 	// Two waits of 2.5 s.
 	if took := ch.times[102].Sub(began); took < 4900*time.Millisecond {
-		t.Errorf("three went out in %s at 0.4 a second", took)
+		t.Errorf("three were sent in %s at 0.4 a second", took)
 	}
 }
 

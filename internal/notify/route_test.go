@@ -46,7 +46,7 @@ func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
 		}
 		order("plain", "")
 		if a, b, one, two := ch.got("a.test"), ch.got("b.test"), ch.got("one.test"), ch.got("two.test"); a != 1 || b != 0 || one != 1 || two != 0 {
-			t.Errorf("told %d and %d by webhook, %d and %d by bus", a, b, one, two)
+			t.Errorf("notified %d and %d times by webhook, %d and %d by bus", a, b, one, two)
 		}
 		for _, m := range ch.sent {
 			if want := map[bool]string{true: "form", false: "standard"}[strings.HasPrefix(m.URL, "bus:")]; m.Format != want || m.To.ID != f.M1.ID {
@@ -55,10 +55,10 @@ func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
 		}
 		order("own", "http://own.test/n")
 		if own, a, one := ch.got("own.test"), ch.got("a.test"), ch.got("one.test"); own != 1 || a != 1 || one != 2 {
-			t.Errorf("an order's own address was told %d times, the merchant's %d, the bus %d", own, a, one)
+			t.Errorf("the order's own address was notified %d times, the merchant's %d, the bus %d", own, a, one)
 		}
 		if n := ch.got("closing"); n != 0 {
-			t.Errorf("told %d times of what it does not take", n)
+			t.Errorf("notified %d times of events that it does not accept", n)
 		}
 		f.Want(t, 0, "SELECT count(*) FROM endpoint_health WHERE endpoint LIKE '%own%'")
 	})

@@ -138,7 +138,7 @@ func FuzzParseSchedule(f *testing.F) {
 		var total time.Duration
 		for _, wait := range s {
 			if wait < MinWait || wait > MaxWait {
-				t.Fatalf("%q holds %s", text, wait)
+				t.Fatalf("%q contains %s", text, wait)
 			}
 			total += wait
 		}

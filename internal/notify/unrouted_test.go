@@ -47,7 +47,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 			disp.Pull([]int64{f.M1.ID})
 			time.Sleep(300 * time.Millisecond)
 			if n := ch.got(""); n != before {
-				t.Fatalf("%d messages went to somebody whose row cannot be read", n-before)
+				t.Fatalf("%d messages went to recipients whose rows cannot be read", n-before)
 			}
 			if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE channel = 'unrouted' AND attempts = 0 AND status = 'queued'"); n != 4 {
 				t.Fatalf("%d deliveries wait, want 4", n)
@@ -64,7 +64,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		repair("subscriptions", erp)
 		drain(t, f, disp)
 		if ch.got("one.test") != 2 || ch.got("two.test") != 2 || ch.got("erp.test") != 2 {
-			t.Errorf("told: %d, %d and %d times", ch.got("one.test"), ch.got("two.test"), ch.got("erp.test"))
+			t.Errorf("notified %d, %d and %d times", ch.got("one.test"), ch.got("two.test"), ch.got("erp.test"))
 		}
 
 		// Neither subscribes to such events any more, or follows the merchant.
@@ -76,7 +76,7 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		repair("subscriptions", erp)
 		drain(t, f, disp)
 		if n := ch.got(""); n != 6 {
-			t.Errorf("%d messages in all: somebody was told who does not want it", n)
+			t.Errorf("%d messages in all: a recipient was notified that must not be", n)
 		}
 		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_class = 'switched_off' AND attempts = 0"); n != 4 {
 			t.Errorf("%d deliveries are skipped, want 4", n)

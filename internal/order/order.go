@@ -119,6 +119,9 @@ type Order struct {
 	FeeAmount int64  `bun:"fee_amount"`
 	// RefundedAmount is the part of its payment that was refunded, in minor units. Only refunds write it.
 	RefundedAmount int64 `bun:"refunded_amount"`
+	// DisputedAmount is the part of its payment that buyers dispute or have won back, in minor
+	// units. Only disputes write it.
+	DisputedAmount int64 `bun:"disputed_amount"`
 }
 
 // RefundStatus returns how much of the payment was refunded: none, partial or full.

@@ -2,7 +2,6 @@ package payment
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -26,15 +25,7 @@ func (p *Processor) Batch() bulk.Action {
 
 // loadOpen reads the orders of Ref.Row, with what closing them would do.
 func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
-	ids := make([]int64, len(refs))
-	for i, r := range refs {
-		ids[i] = r.Row
-	}
-	var rows []*order.Order
-	if err := q.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(ids)).OrderExpr("o.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read orders: %w", err)
-	}
-	attempts, err := AttemptsOf(ctx, q, ids)
+	rows, attempts, err := Orders(ctx, q, refs)
 	if err != nil {
 		return nil, err
 	}

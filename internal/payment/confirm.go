@@ -50,6 +50,9 @@ func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]
 			}
 		}
 	}
+	if err := b.readNotices(ctx); err != nil {
+		return nil, err
+	}
 	nudges, err := b.write(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ type batch struct {
 
 	// read
 	orders   map[string]*order.Order   // by the reference in the message
-	disputed map[tradeKey]*order.Order // subjects of disputes; not locked, because they do not change
+	disputed map[tradeKey]*order.Order // subjects of disputes; locked if the disputed money paid them
 	attempts map[int64][]*Attempt      // by order
 	trades   map[tradeKey]int64        // settled trade number → order
 	booked   map[tradeKey]bool         // trade numbers that paid an order
@@ -94,6 +97,9 @@ type batch struct {
 	exceptions []*exception.Item
 	freed      []string   // refs of money that leaves suspense
 	noted      []*Message // messages about refunds that need a query
+	notices    []DisputeNotice
+	// bookDisputes adds what follows from the notices; nil = there are none.
+	bookDisputes func(context.Context, *db.Writes) error
 
 	newer *settings.Fees // rules that this node has not read yet; nil = none are needed
 }
@@ -158,6 +164,7 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 		b.suspend(m, d.exception)
 		b.exceptions = append(b.exceptions, d.exception)
 	}
+	b.noteDispute(m, d, out.CallbackID)
 	b.noteMoney(m, d)
 	if b.refunds[m].note != nil && d.outcome != Repeat {
 		b.noted = append(b.noted, m)
@@ -269,6 +276,11 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	for _, r := range b.records {
 		figures.Callback(r.SupplierID, r.Outcome, 1)
 	}
+	for _, c := range b.changes {
+		if o := c.Order; c.To == order.Paid {
+			figures.Paid(o.CreatedAt, o.MerchantID, o.SupplierID, o.Currency, o.PaidAmount)
+		}
+	}
 	figures.Write(w, d)
 	b.takeTrades(w)
 	if len(b.settled) > 0 {
@@ -288,6 +300,11 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
 	if err != nil {
 		return nil, err
+	}
+	if b.bookDisputes != nil {
+		if err := b.bookDisputes(ctx, w); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write a batch of messages: %w", err)

@@ -9,9 +9,11 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/money"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
+	"backstop/internal/report"
 	"backstop/internal/stock"
 )
 
@@ -52,7 +54,7 @@ type createResult struct {
 }
 
 // Create creates an order, or returns the one created by the same request before (created =
-// false). Errors: *FieldError, ErrConflict, stock.ErrOutOfStock, db.ErrBusy.
+// false). Errors: *invalid.FieldError, ErrConflict, stock.ErrOutOfStock, db.ErrBusy.
 func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRequest) (o *order.Order, created bool, err error) {
 	if o, err = p.newOrder(m, r); err != nil {
 		if old := p.made(ctx, m, r); old != nil {
@@ -65,7 +67,7 @@ func (p *Processor) Create(ctx context.Context, m *merchant.Merchant, r CreateRe
 		return nil, false, err
 	}
 	if errors.Is(res.err, stock.ErrUnknownSKU) {
-		return nil, false, &FieldError{"items", res.err.Error()}
+		return nil, false, &invalid.FieldError{Field: "items", Problem: res.err.Error()}
 	}
 	return res.order, res.created, res.err
 }
@@ -85,10 +87,10 @@ func (p *Processor) made(ctx context.Context, m *merchant.Merchant, r CreateRequ
 func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Order, error) {
 	exponent, err := money.Exponent(r.Currency)
 	if err != nil {
-		return nil, &FieldError{"currency", err.Error()}
+		return nil, &invalid.FieldError{Field: "currency", Problem: err.Error()}
 	}
 	if r.Amount < 1 || r.Amount > money.MaxMinor {
-		return nil, &FieldError{"amount", fmt.Sprintf("must be a whole number of minor units from 1 to %d", int64(money.MaxMinor))}
+		return nil, &invalid.FieldError{Field: "amount", Problem: fmt.Sprintf("must be a whole number of minor units from 1 to %d", int64(money.MaxMinor))}
 	}
 	now := p.o.Settings.Current()
 	suppliers := now.Suppliers
@@ -97,17 +99,17 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	}
 	s, ok := suppliers.Lookup(r.Supplier)
 	if !ok || !s.Enabled {
-		return nil, &FieldError{"supplier", fmt.Sprintf("no enabled supplier has the code %q", r.Supplier)}
+		return nil, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("no enabled supplier has the code %q", r.Supplier)}
 	}
 	if r.NotifyURL != "" {
 		if err := p.o.CheckURL(r.NotifyURL); err != nil {
-			return nil, &FieldError{"notify_url", err.Error()}
+			return nil, &invalid.FieldError{Field: "notify_url", Problem: err.Error()}
 		}
 	}
 	expiry := p.o.Expiry
 	if r.ExpiresIn != 0 {
 		if r.ExpiresIn < 1 || r.ExpiresIn > int64(p.o.ExpiryMax/time.Second) {
-			return nil, &FieldError{"expires_in", fmt.Sprintf("must be from 1 to %d seconds", int64(p.o.ExpiryMax/time.Second))}
+			return nil, &invalid.FieldError{Field: "expires_in", Problem: fmt.Sprintf("must be from 1 to %d seconds", int64(p.o.ExpiryMax/time.Second))}
 		}
 		expiry = time.Duration(r.ExpiresIn) * time.Second
 	}
@@ -159,8 +161,12 @@ func (p *Processor) create(ctx context.Context, tx db.Tx, items []*createItem) (
 			lines = append(lines, order.Item{OrderID: it.order.ID, SKUID: sku, Quantity: n})
 		}
 	}
-	w := tx.Writes()
+	w, figures := tx.Writes(), report.NewDelta(p.o.DB.Now())
 	order.Insert(w, p.o.DB, orders, order.Created, p.actorOf)
+	for _, o := range orders {
+		figures.Created(o.CreatedAt, o.MerchantID, o.SupplierID, o.Currency, o.Amount)
+	}
+	figures.Write(w, p.o.DB)
 	if len(lines) > 0 {
 		w.Add(tx.NewInsert().Model(&lines))
 	}

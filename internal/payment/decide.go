@@ -75,6 +75,9 @@ func (b *batch) decide(m *Message) decision {
 	case supplier.Disputed:
 		d.exceptDispute(m, b.p.o.DB.Now())
 		return d
+	case supplier.Complained:
+		d.exceptComplaint(m)
+		return d
 	}
 	if d.order == nil {
 		d.fail("order", stepNoOrder, strconv.Quote(m.orderRef()))
@@ -109,10 +112,15 @@ func (b *batch) decide(m *Message) decision {
 
 // orderOf returns the order of a message; nil = none.
 func (b *batch) orderOf(m *Message) *order.Order {
-	if m.Content.Dispute != nil {
-		return b.disputed[m.trade()]
+	if m.Content.Dispute == nil {
+		return b.orders[m.orderRef()]
 	}
-	return b.orders[m.orderRef()]
+	for _, t := range m.disputedTrades() {
+		if o := b.disputed[t]; o != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // before returns the callback that brought the same message before; 0 = none. Messages from
@@ -321,6 +329,13 @@ func (d *decision) exceptDispute(m *Message, now int64) {
 	if c.Dispute.Over {
 		d.exception.OccurredAt++
 	}
+}
+
+// exceptComplaint opens one exception per complaint, whatever becomes of it.
+func (d *decision) exceptComplaint(m *Message) {
+	d.fail("complaint", stepComplaint, m.Content.Complaint)
+	d.except(m, exception.Complaint, map[string]any{"type": m.Content.RawStatus, "complaint_no": m.Content.Complaint})
+	d.exception.Subject = m.Content.Complaint
 }
 
 // noWord stands for the type of a message without type or status.

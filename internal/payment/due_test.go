@@ -193,7 +193,7 @@ func TestALongStandstillIsReadInPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			if first < last && !strings.Contains(text, "LIMIT 20000)") {
-				t.Errorf("nothing bounds the entries that this passes over: %s", text)
+				t.Errorf("nothing limits the entries that this skips: %s", text)
 			}
 		}
 		if pages < 4 {

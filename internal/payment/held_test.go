@@ -207,7 +207,7 @@ func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
 		// Of another amount it is a new fact, of which nothing is held.
 		outcome(t, f, underKey(f.Callback("no-such-order", "T1", 2100), "more"), exception.UnknownOrder)
 		if x := item(t, f, exception.UnknownOrder); x.State != exception.Opened || x.HeldRef != "" || x.DecidedBy != 0 {
-			t.Errorf("opened anew: %+v", x)
+			t.Errorf("opened again: %+v", x)
 		}
 		wantBalances(t, f, -1999, 0, 1999)
 		x.Payload = ""

@@ -6,7 +6,6 @@ package payment
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -39,11 +38,6 @@ var (
 	ErrAttemptOpen = errors.New("a started payment may still be made: use its supplier, or wait until it has failed or is closed")
 )
 
-// FieldError names the invalid field of a request, and how to fix it.
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
-
 // Options of a Processor.
 type Options struct {
 	DB       *db.DB
@@ -66,6 +60,10 @@ type Options struct {
 
 	// Refunds matches messages about refunds; nil = none is known.
 	Refunds Refunds
+	// Disputes books what messages about disputes say; nil = they only open exceptions.
+	Disputes Disputes
+	// Payouts matches messages that name a payout's number; nil = none is known.
+	Payouts Refunds
 	// Calls makes the calls to suppliers; nil = none can be asked.
 	Calls *call.Caller
 	// CallTimeout bounds how long a merchant waits for the start of a payment.

@@ -14,6 +14,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
 	"backstop/internal/exception"
 	"backstop/internal/ledger"
@@ -184,7 +185,7 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 				c.change(r)
 			}
 			if out := take(t, f, r); out.Name != c.outcome || out.Result != supplier.Taken {
-				t.Errorf("%s: outcome %q (%v), want %q taken", c.name, out.Name, out.Result, c.outcome)
+				t.Errorf("%s: outcome %q (%v), want %q, accepted", c.name, out.Name, out.Result, c.outcome)
 			}
 			if got := reload(t, f, o); got.Status != c.status {
 				t.Errorf("%s: order is %s, want %s", c.name, got.Status, c.status)
@@ -219,7 +220,7 @@ func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
 			t.Helper()
 			for _, outcome := range outcomes {
 				if out := take(t, f, r); out.Name != outcome || out.Result != supplier.Taken {
-					t.Errorf("outcome %q (%v), want %q taken", out.Name, out.Result, outcome)
+					t.Errorf("outcome %q (%v), want %q, accepted", out.Name, out.Result, outcome)
 				}
 			}
 		}
@@ -451,7 +452,7 @@ func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
 		if again, created, err := f.Processor.Create(t.Context(), f.M1, r); err != nil || created || again.OrderNo != first.OrderNo {
 			t.Errorf("the same again: %v, %v", created, err)
 		}
-		var field *payment.FieldError
+		var field *invalid.FieldError
 		for _, out := range []string{"A-1", "A-2"} {
 			other := r
 			other.OutTradeNo, other.Amount = out, 6
@@ -474,7 +475,7 @@ func TestCreateNamesTheWrongField(t *testing.T) {
 		r := payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"}
 		change(&r)
 		_, _, err := f.Processor.Create(t.Context(), f.M1, r)
-		var fe *payment.FieldError
+		var fe *invalid.FieldError
 		if !errors.As(err, &fe) || fe.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
@@ -602,7 +603,7 @@ func TestAnOrderThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
 		later := create(t, f, soon)
 		waitUntil(f.DB, later.ExpiresAt)
 		if n, err := f.Processor.Expire(t.Context()); n != 1 || err != nil {
-			t.Errorf("moved %d, %v; want 1 and no word of what is passed over", n, err)
+			t.Errorf("moved %d, %v; want 1 and nothing about skipped rows", n, err)
 		}
 		got := reload(t, f, bad)
 		if got.Status != order.Pending || got.CloseTries != 1 || *got.NextAt < f.DB.Now() {

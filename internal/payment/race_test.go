@@ -165,7 +165,7 @@ func race(t *testing.T, f *paymenttest.Fixture, orders []*order.Order, window, l
 		}
 	}
 	if expired != closed && !t.Failed() {
-		t.Errorf("the clock closed %d orders, %d callbacks came too late", expired, closed)
+		t.Errorf("the timeout closed %d orders, %d callbacks came too late", expired, closed)
 	}
 	return paid, closed
 }
@@ -298,7 +298,7 @@ func TestTwoNodesDoNotDeadlockOnSharedStock(t *testing.T) {
 	// One of our own making shows that the counter counts.
 	provokeDeadlock(t, dbtest.Open(t, o))
 	if got := own.deadlocks(t); got != 1 {
-		t.Errorf("the counter says %d after one deadlock", got)
+		t.Errorf("the counter is %d after one deadlock", got)
 	}
 }
 

@@ -23,15 +23,20 @@ func (b *batch) read(ctx context.Context) error {
 		if ref := m.orderRef(); ref != "" {
 			refs = append(refs, ref)
 		}
-		if m.Content.TradeNo != "" {
-			trades = append(trades, m.Content.TradeNo)
+		for _, t := range m.disputedTrades() {
+			if t.tradeNo != "" {
+				trades = append(trades, t.tradeNo)
+			}
 		}
 		if !slices.Contains(b.accounts, m.Supplier.AccountID) {
 			b.accounts = append(b.accounts, m.Supplier.AccountID)
 		}
 	}
-	var err error
-	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, refs); err != nil {
+	nos, err := b.disputedNos(ctx)
+	if err != nil {
+		return err
+	}
+	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, slices.Concat(refs, nos)); err != nil {
 		return err
 	}
 	if err := b.readByAttempt(ctx, refs); err != nil {
@@ -168,13 +173,15 @@ func (b *batch) addKey(row db.Row) error {
 func (b *batch) readDisputed(ctx context.Context) error {
 	ids, held := map[tradeKey]int64{}, []string{}
 	for _, m := range b.items {
-		if m.Content.Dispute == nil || m.Content.TradeNo == "" {
+		if m.Content.Dispute == nil {
 			continue
 		}
-		if id := b.trades[m.trade()]; id != 0 {
-			ids[m.trade()] = id
-		} else {
-			held = append(held, m.Content.TradeNo)
+		for _, t := range m.disputedTrades() {
+			if id := b.trades[t]; id != 0 {
+				ids[t] = id
+			} else if t.tradeNo != "" {
+				held = append(held, t.tradeNo)
+			}
 		}
 	}
 	if len(held) > 0 {
@@ -201,8 +208,15 @@ func (b *batch) readDisputed(ctx context.Context) error {
 		return fmt.Errorf("find disputed orders: %w", err)
 	}
 	for trade, id := range ids {
-		if i := slices.IndexFunc(rows, func(o *order.Order) bool { return o.ID == id }); i >= 0 {
-			b.disputed[trade] = rows[i]
+		i := slices.IndexFunc(rows, func(o *order.Order) bool { return o.ID == id })
+		if i < 0 {
+			continue
+		}
+		b.disputed[trade] = rows[i]
+		if locked := b.orders[rows[i].OrderNo]; locked != nil {
+			b.disputed[trade] = locked
+		} else if b.booked[trade] && b.p.o.Disputes != nil {
+			return db.ErrStale // it was paid since disputedNos, and is not locked
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
@@ -162,6 +163,20 @@ func AttemptsOf(ctx context.Context, q bun.IDB, ids []int64) (map[int64][]*Attem
 		of[a.OrderID] = append(of[a.OrderID], a)
 	}
 	return of, nil
+}
+
+// Orders reads the orders of Ref.Row, ordered by id, and their attempts, newest first.
+func Orders(ctx context.Context, q bun.IDB, refs []act.Ref) ([]*order.Order, map[int64][]*Attempt, error) {
+	orders, err := act.Rows[*order.Order](ctx, q, refs)
+	if err != nil {
+		return nil, nil, err
+	}
+	ids := make([]int64, len(orders))
+	for i, o := range orders {
+		ids[i] = o.ID
+	}
+	attempts, err := AttemptsOf(ctx, q, ids)
+	return orders, attempts, err
 }
 
 // OpenOf returns the open attempt, or nil.

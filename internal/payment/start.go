@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/seal"
 	"backstop/internal/call"
 	"backstop/internal/merchant"
@@ -66,7 +67,7 @@ type starting struct {
 // starts nothing new.
 //
 // Errors: order.ErrNotFound, ErrState, ErrAttemptOpen, ErrSupplier, call.ErrDown (nothing is
-// written), *FieldError ("supplier", and what the supplier's protocol cannot express).
+// written), *invalid.FieldError ("supplier", and what the supplier's protocol cannot express).
 func (p *Processor) Pay(ctx context.Context, m *merchant.Merchant, orderNo string, r PayRequest) (Payment, error) {
 	a, err := p.requests.Do(ctx, &request{merchant: m, orderNo: orderNo, pay: &r})
 	if err == nil {
@@ -152,7 +153,7 @@ func (p *Processor) payable(o *order.Order, r *PayRequest) (s supplier.Entry, er
 		}
 	}
 	if !known || !s.Enabled {
-		return s, &FieldError{"supplier", fmt.Sprintf("no enabled supplier has the code %q", cmp.Or(s.Code, r.Supplier))}
+		return s, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("no enabled supplier has the code %q", cmp.Or(s.Code, r.Supplier))}
 	}
 	return s, nil
 }
@@ -205,9 +206,9 @@ func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r Pa
 	switch {
 	case errors.As(err, &field) && !x.again:
 		_, failed := p.keepStart(ctx, o, a, AttemptFailed, supplier.Started{}, nil)
-		return o, errors.Join(&FieldError{field.Field, field.Problem}, failed)
+		return o, errors.Join(&invalid.FieldError{Field: field.Field, Problem: field.Problem}, failed)
 	case errors.As(err, &field):
-		return o, &FieldError{field.Field, field.Problem}
+		return o, &invalid.FieldError{Field: field.Field, Problem: field.Problem}
 	case errors.Is(err, call.ErrDown), errors.Is(err, context.DeadlineExceeded): // nothing was sent; it may be repeated
 		return o, nil
 	case err != nil:

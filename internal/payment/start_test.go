@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/invalid"
 	"backstop/internal/call"
 	"backstop/internal/exception"
 	"backstop/internal/order"
@@ -51,13 +52,13 @@ func TestAPaymentIsStartedOnceAndItsValueIsKept(t *testing.T) {
 			t.Errorf("started %d times", n)
 		}
 		if got.Amount != 1999 || got.Currency != "CNY" || got.ExpiresAt.UnixMicro() != o.ExpiresAt || got.NotifyURL != "https://pay.example/callback/f1" || got.Method != "qr" {
-			t.Errorf("asked for %+v", got)
+			t.Errorf("requested with %+v", got)
 		}
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'submitted' AND value LIKE 'sealed:%' AND supplier_id = ?", f.Entry(t, "f1").ID)
 		f.Want(t, 1, "SELECT count(*) FROM supplier_calls WHERE op = 'pay' AND state = 'ended' AND class = 'ok' AND status = 'accepted' AND reference = ?", o.OrderNo)
 		now := reload(t, f, o)
 		if wait := *now.NextAt - f.DB.Now(); wait < 50_000_000 || wait > 66_000_000 {
-			t.Errorf("asked about in %d µs", wait)
+			t.Errorf("queried in %d µs", wait)
 		}
 	})
 }
@@ -146,7 +147,7 @@ func TestASupplierThatIsDownTakesNoPayment(t *testing.T) {
 func TestWhatCannotBeStarted(t *testing.T) {
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, at("f1"))
-		field := (*payment.FieldError)(nil)
+		field := (*invalid.FieldError)(nil)
 		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "nobody"}); !errors.As(err, &field) || field.Field != "supplier" {
 			t.Error(err)
 		}

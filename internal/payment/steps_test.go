@@ -59,7 +59,7 @@ func TestAnOrderIsAskedByTheClock(t *testing.T) {
 			}
 			wait(time.Duration(o.ExpiresAt-now())*time.Microsecond, false, true)
 			if now() != o.ExpiresAt {
-				t.Fatalf("order %d is asked about %d µs after its timeout", id, now()-o.ExpiresAt)
+				t.Fatalf("order %d is queried %d µs after its timeout", id, now()-o.ExpiresAt)
 			}
 			o.Status, o.QueryTries = order.Closing, 0
 			asked := 0
@@ -70,7 +70,7 @@ func TestAnOrderIsAskedByTheClock(t *testing.T) {
 			}
 			// 48 min 40 s of the table, then half an hour again and again, ±10 %.
 			if asked < 49 || asked > 60 {
-				t.Errorf("order %d: %d tries to close it in a day", id, asked)
+				t.Errorf("order %d: %d attempts to close it in a day", id, asked)
 			}
 			for range 3 {
 				wait(payment.Daily, false, true)

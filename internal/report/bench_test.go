@@ -51,7 +51,7 @@ func BenchmarkFold(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				if n, err := Fold(b.Context(), d); err != nil || n != foldDeltas {
+				if n, err := Fold(b.Context(), d, time.UTC); err != nil || n != foldDeltas {
 					b.Fatal(n, err)
 				}
 			}
@@ -66,7 +66,7 @@ func BenchmarkSumUp(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sumUp(bodies); err != nil {
+		if _, err := sumUp(bodies, time.UTC); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -35,6 +35,8 @@ type Delta struct {
 	Callbacks      []callbackSum   `json:"c,omitempty"`
 	UnnotifiedSums []unnotifiedSum `json:"u,omitempty"`
 	Orders         []ordersSum     `json:"n,omitempty"`
+	Failures       []failureSum    `json:"e,omitempty"`
+	Volumes        []volumeSum     `json:"v,omitempty"`
 
 	now int64 // Unix µs
 }
@@ -82,6 +84,33 @@ type ordersSum struct {
 	RaisedAmount   int64  `json:"a,omitempty"`
 	Notified       int64  `json:"d,omitempty"`
 	NotifiedAmount int64  `json:"b,omitempty"`
+	// Waits says how long after the notification was created the orders were notified; a
+	// Histogram as text.
+	Waits     string `json:"h,omitempty"`
+	WaitsLong string `json:"hl,omitempty"`
+
+	waits Histogram
+}
+
+// failureSum counts the failed attempts of one cause.
+type failureSum struct {
+	Class    string `json:"k"`
+	Currency string `json:"c"`
+	Attempts int64  `json:"n"`
+	Orders   int64  `json:"r,omitempty"` // whose first attempt this was
+	Amount   int64  `json:"a,omitempty"`
+}
+
+// volumeSum counts the orders created in one quarter of an hour.
+type volumeSum struct {
+	Quarter       int64  `json:"m"` // start of the quarter of an hour, Unix µs
+	Merchant      int64  `json:"i"`
+	Supplier      int64  `json:"s"`
+	Currency      string `json:"c"`
+	Created       int64  `json:"n,omitempty"`
+	CreatedAmount int64  `json:"a,omitempty"`
+	Paid          int64  `json:"d,omitempty"`
+	PaidAmount    int64  `json:"b,omitempty"`
 }
 
 // NewDelta returns an empty delta for the minute that contains now (Unix µs).
@@ -162,6 +191,43 @@ func (x *Delta) Notified(at int64, currency string, amount int64) {
 	o := x.ordersOf(at, currency)
 	o.Notified++
 	o.NotifiedAmount += amount
+	o.waits.Add(time.Duration(x.now-at) * time.Microsecond)
+}
+
+// Failure counts a failed attempt by its cause. The money counts with the first attempt only; a
+// delivery without a currency involves no money.
+func (x *Delta) Failure(class, currency string, amount int64, first bool) {
+	sum := failureSum{Class: class, Currency: currency}
+	f := entry(&x.Failures, sum, func(f *failureSum) bool { return f.Class == class && f.Currency == currency })
+	if f.Attempts++; first && currency != "" {
+		f.Orders++
+		f.Amount += amount
+	}
+}
+
+// Created counts an order, by the time of its creation (Unix µs).
+func (x *Delta) Created(at, merchant, supplier int64, currency string, amount int64) {
+	v := x.volumeOf(at, merchant, supplier, currency)
+	v.Created++
+	v.CreatedAmount += amount
+}
+
+// Paid counts an order as paid, once per Created and with the same time.
+func (x *Delta) Paid(at, merchant, supplier int64, currency string, amount int64) {
+	v := x.volumeOf(at, merchant, supplier, currency)
+	v.Paid++
+	v.PaidAmount += amount
+}
+
+// volumeQuarter is the precision of volume within a delta: days begin at a quarter of an hour in
+// every time zone.
+const volumeQuarter = 15 * time.Minute
+
+func (x *Delta) volumeOf(at, merchant, supplier int64, currency string) *volumeSum {
+	sum := volumeSum{Quarter: floor(at, volumeQuarter), Merchant: merchant, Supplier: supplier, Currency: currency}
+	return entry(&x.Volumes, sum, func(v *volumeSum) bool {
+		return v.Quarter == sum.Quarter && v.Merchant == merchant && v.Supplier == supplier && v.Currency == currency
+	})
 }
 
 func (x *Delta) ordersOf(at int64, currency string) *ordersSum {
@@ -183,7 +249,7 @@ type deltaRow struct {
 // Write adds the delta to the writes of the facts: one short row, whatever the transaction's
 // size; none if the delta is empty.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
-	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders) == 0 {
+	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders)+len(x.Failures)+len(x.Volumes) == 0 {
 		return
 	}
 	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")
@@ -195,6 +261,10 @@ func (x *Delta) text() string {
 		a := &x.Attempts[i]
 		a.Took, a.TookLong = text(a.took.n[:]), text(a.took.long[:])
 		a.Lag, a.LagLong = text(a.lag.n[:]), text(a.lag.long[:])
+	}
+	for i := range x.Orders {
+		o := &x.Orders[i]
+		o.Waits, o.WaitsLong = text(o.waits.n[:]), text(o.waits.long[:])
 	}
 	body, err := json.Marshal(x)
 	if err != nil {

@@ -28,9 +28,9 @@ var spans = []struct {
 const allRecipients = 0
 
 // Fold adds a bounded number of deltas to the figures, and returns how many. One node folds at
-// a time; others have nothing to do. The deltas are read and summed before the transaction:
+// a time; others have nothing to do. Days are those of the zone. The deltas are read and summed before the transaction:
 // SQLite has one writer, and callbacks wait for it.
-func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
+func Fold(ctx context.Context, d *db.DB, zone *time.Location) (deltas int, err error) {
 	var rows []deltaRow
 	if err := d.Read.NewRaw("SELECT id, body FROM report_deltas ORDER BY id LIMIT ?", foldDeltas).Scan(ctx, &rows); err != nil {
 		return 0, fmt.Errorf("read the deltas: %w", err)
@@ -42,7 +42,7 @@ func Fold(ctx context.Context, d *db.DB) (deltas int, err error) {
 	for i, r := range rows {
 		ids[i], bodies[i] = r.ID, r.Body
 	}
-	s, err := sumUp(bodies)
+	s, err := sumUp(bodies, zone)
 	if err != nil {
 		return 0, fmt.Errorf("fold the reports: %w", err)
 	}
@@ -105,10 +105,15 @@ type sums struct {
 	unnotified map[moneyKey]counts // orders, amount
 	orders     map[ordersKey]counts
 	last       map[int64]lastRow // by recipient
+	analytics
 }
 
-func sumUp(bodies []string) (*sums, error) {
-	s := &sums{callbacks: map[callbackKey]int64{}, unnotified: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{}}
+// sumUp adds deltas up; without a zone there are no days.
+func sumUp(bodies []string, zone *time.Location) (*sums, error) {
+	s := &sums{
+		callbacks: map[callbackKey]int64{}, unnotified: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{},
+		analytics: newAnalytics(zone),
+	}
 	minutes := map[spanKey]*Point{}
 	var x Delta
 	for _, body := range bodies {
@@ -131,7 +136,12 @@ func sumUp(bodies []string) (*sums, error) {
 			s.unnotified[k] = s.unnotified[k].plus(counts{u.Orders, u.Amount})
 		}
 		for _, o := range x.Orders {
-			addOrders(s.orders, cmp.Or(o.Minute, x.Minute), o.Currency, counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount})
+			minute, n := cmp.Or(o.Minute, x.Minute), counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount}
+			addOrders(s.orders, minute, o.Currency, n)
+			s.analytics.addOrders(s.orders, minute, o.Currency, n)
+		}
+		if err := s.analytics.add(&x); err != nil {
+			return nil, err
 		}
 	}
 	for i, sp := range spans {
@@ -174,6 +184,9 @@ func (s *sums) write(ctx context.Context, tx db.Tx) error {
 		return err
 	}
 	if err := writeOrders(ctx, tx, s.orders); err != nil {
+		return err
+	}
+	if err := s.analytics.write(ctx, tx); err != nil {
 		return err
 	}
 	return writeLast(ctx, tx, s.last)

@@ -175,3 +175,15 @@ func addText(to []int64, text string) error {
 	}
 	return nil
 }
+
+// Within returns how many durations were at most end, which must be one of Bounds.
+func (h Histogram) Within(end time.Duration) (n int64) {
+	fine := h.fine()
+	for i, bound := range Bounds() {
+		if bound > end {
+			break
+		}
+		n += fine[i]
+	}
+	return n
+}

@@ -104,7 +104,7 @@ func TestOrdersAreRecountedAndFixed(t *testing.T) {
 		exec(t, d, "UPDATE report_orders SET notified = 1 WHERE span_s = 60")
 		exec(t, d, "DELETE FROM report_orders WHERE span_s = 3600")
 		exec(t, d, "INSERT INTO report_orders VALUES (60, ?, 'JPY', 1, 1, 1, 1)", floor(now, time.Minute))
-		if err := MendOrders(t.Context(), d, recount("changed by hand", 3)); err != nil {
+		if err := MendOrders(t.Context(), d, time.UTC, recount("changed by hand", 3)); err != nil {
 			t.Fatal(err)
 		}
 		recount("fixed", 0)

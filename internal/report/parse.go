@@ -11,7 +11,7 @@ import (
 // directly, because encoding/json took nine tenths of a fold; it still parses everything else,
 // such as a field of a later version. The strings in x are parts of body.
 func (x *Delta) parse(body string) error {
-	*x = Delta{Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0]}
+	*x = Delta{Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0], Failures: x.Failures[:0], Volumes: x.Volumes[:0]}
 	p := parser{rest: body}
 	if p.object(x); !p.odd && p.rest == "" {
 		return nil
@@ -38,6 +38,10 @@ func (x *Delta) field(name string) any {
 		return &x.UnnotifiedSums
 	case "n":
 		return &x.Orders
+	case "e":
+		return &x.Failures
+	case "v":
+		return &x.Volumes
 	}
 	return nil
 }
@@ -106,6 +110,48 @@ func (o *ordersSum) field(name string) any {
 		return &o.Notified
 	case "b":
 		return &o.NotifiedAmount
+	case "h":
+		return &o.Waits
+	case "hl":
+		return &o.WaitsLong
+	}
+	return nil
+}
+
+func (f *failureSum) field(name string) any {
+	switch name {
+	case "k":
+		return &f.Class
+	case "c":
+		return &f.Currency
+	case "n":
+		return &f.Attempts
+	case "r":
+		return &f.Orders
+	case "a":
+		return &f.Amount
+	}
+	return nil
+}
+
+func (v *volumeSum) field(name string) any {
+	switch name {
+	case "m":
+		return &v.Quarter
+	case "i":
+		return &v.Merchant
+	case "s":
+		return &v.Supplier
+	case "c":
+		return &v.Currency
+	case "n":
+		return &v.Created
+	case "a":
+		return &v.CreatedAmount
+	case "d":
+		return &v.Paid
+	case "b":
+		return &v.PaidAmount
 	}
 	return nil
 }
@@ -139,6 +185,10 @@ func (p *parser) object(to fields) {
 		case *[]unnotifiedSum:
 			list(p, to)
 		case *[]ordersSum:
+			list(p, to)
+		case *[]failureSum:
+			list(p, to)
+		case *[]volumeSum:
 			list(p, to)
 		default:
 			p.odd = true

@@ -53,9 +53,19 @@ func Total(points []Point) (t Point) {
 	return t
 }
 
-// minutesKept is the retention of per-minute figures: on Monday those of the weekend are still
-// there. Hours are kept longer.
-const minutesKept = 72 * time.Hour
+const (
+	// minutesKept is the retention of per-minute figures: on Monday those of the weekend are
+	// still there. Hours are kept longer.
+	minutesKept = 72 * time.Hour
+	// VolumeKept is the retention of the orders by five minutes: a forecast compares with the
+	// same time of four weeks, and is itself compared with last week.
+	VolumeKept = 36 * 24 * time.Hour
+	// causesKept is the retention of failures, waits and the backlog by five minutes: a day and the
+	// same day of last week.
+	causesKept = 9 * 24 * time.Hour
+	// hoursKept is the retention of hours of failures, waits and volume. Days are kept longer.
+	hoursKept = 100 * 24 * time.Hour
+)
 
 // Outcomes returns one point per step, from the step that contains from to the one that
 // contains to (Unix µs), including empty ones. merchant 0 means all. A step is a whole number
@@ -160,7 +170,7 @@ func Suppliers(ctx context.Context, d *db.DB, since int64) ([]Supplier, error) {
 const cleanRows = 500
 
 // Clean deletes a bounded number of figures past their retention, and returns how many. keep is
-// the retention of hourly figures and of the history of money at risk.
+// the retention of hourly and daily figures and of the history of money at risk.
 func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, err error) {
 	for _, t := range []struct {
 		table, key, of string
@@ -170,7 +180,18 @@ func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, er
 		{"report_hours", "start, recipient_id", "TRUE", keep},
 		{"report_callbacks", "start, supplier_id, outcome", "TRUE", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 60", min(keep, minutesKept)},
+		{"report_orders", "span_s, start, currency", "span_s = 300", min(keep, VolumeKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 3600", keep},
+		{"report_orders", "span_s, start, currency", "span_s = 86400", keep},
+		{"report_failures", "span_s, start, class, currency", "span_s = 300", min(keep, causesKept)},
+		{"report_failures", "span_s, start, class, currency", "span_s = 3600", min(keep, hoursKept)},
+		{"report_failures", "span_s, start, class, currency", "span_s = 86400", keep},
+		{"report_waits", "span_s, start, bucket", "span_s = 300", min(keep, causesKept)},
+		{"report_waits", "span_s, start, bucket", "span_s = 3600", min(keep, hoursKept)},
+		{"report_waits", "span_s, start, bucket", "span_s = 86400", keep},
+		{"report_volume", "span_s, start, merchant_id, supplier_id, currency", "span_s = 3600", min(keep, hoursKept)},
+		{"report_volume", "span_s, start, merchant_id, supplier_id, currency", "span_s = 86400", keep},
+		{"report_backlog", "start", "TRUE", min(keep, causesKept)},
 		{"report_risk", "start, part, currency", "TRUE", keep},
 	} {
 		key := bun.Safe(t.key)

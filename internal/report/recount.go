@@ -19,7 +19,7 @@ func unfolded(ctx context.Context, tx bun.IDB) (*sums, error) {
 	if err := tx.NewRaw("SELECT body FROM report_deltas").Scan(ctx, &bodies); err != nil {
 		return nil, err
 	}
-	return sumUp(bodies)
+	return sumUp(bodies, nil)
 }
 
 // differing returns the keys whose counts differ.
@@ -163,16 +163,20 @@ func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersD
 	return wrong, nil
 }
 
-// MendOrders corrects the counters where RecountOrders found a difference. It adds, so that no
-// concurrent change is lost.
-func MendOrders(ctx context.Context, d *db.DB, wrong []OrdersDifference) error {
+// MendOrders corrects the counters where RecountOrders found a difference, and the other
+// spans with them. Days are those of the zone. It adds, so that no concurrent change is lost.
+func MendOrders(ctx context.Context, d *db.DB, zone *time.Location, wrong []OrdersDifference) error {
 	all := map[ordersKey]counts{}
+	longer := newAnalytics(zone)
 	for _, f := range wrong {
 		var missing counts
 		for i := range missing {
 			missing[i] = f.Rows[i] - f.Counters[i]
 		}
 		all[ordersKey{f.Span, f.Start, f.Currency}] = missing
+		if f.Span == time.Minute {
+			longer.addOrders(all, f.Start, f.Currency, missing)
+		}
 	}
 	return writeOrders(ctx, d, all)
 }

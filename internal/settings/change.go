@@ -18,14 +18,14 @@ import (
 
 // Object identifies what is changed, such as "merchant m1".
 type Object struct {
-	Kind string // "supplier", "merchant", "subscription", "sku", "account" or "approval"
-	ID   string // its code; for an account, merchant and currency; "" = the only one of its kind
+	Kind string // "supplier", "merchant", "subscription", "payout_account", "sku", "account" or "approval"
+	ID   string // its code; for an account, merchant and currency; for a payout account, merchant and code; "" = the only one of its kind
 }
 
 func (o Object) String() string { return strings.TrimSuffix(o.Kind+" "+o.ID, " ") }
 
 // Change is one object before and after: *Supplier, *Merchant, *Subscription, *SKU,
-// *Account or *Approval. Before is nil for a new object.
+// *Account, *PayoutAccount or *Approval. Before is nil for a new object.
 type Change struct {
 	Object        Object
 	Before, After any
@@ -152,7 +152,11 @@ func (d *differ) fields(path string, was, is reflect.Value) {
 func (d *differ) field(f Field, path string, was, is reflect.Value) {
 	switch now := is.Interface().(type) {
 	case Secret:
-		d.secrets(path, []Secret{was.Interface().(Secret)}, []Secret{now})
+		before := was.Interface().(Secret)
+		if d.secrets(path, []Secret{before}, []Secret{now}); f.Form == "number" && !before.Same(now) {
+			last := &d.found[len(d.found)-1]
+			last.Old, last.New = cmp.Or(Masked(before.plain), none), cmp.Or(Masked(now.plain), none)
+		}
 	case []Secret:
 		d.secrets(path, was.Interface().([]Secret), now)
 	case map[string]Secret:

@@ -67,10 +67,12 @@ func (c Change) Check(env Env) []Problem {
 	switch v := c.After.(type) {
 	case *Supplier:
 		k.supplier(v)
-		k.checkFee("fees", v.Fees)
+		k.charge("fees", v.Fees.Charge)
 	case *Merchant:
 		k.funds(v)
-		k.apiKey(v.APIKey)
+		if slices.Contains(v.unread, "payout_ips") {
+			k.wrong("payout_ips", "missing: the stored value cannot be read, so give a new one")
+		}
 		k.signing(v.SigningSecrets)
 		k.notify("notify", &v.Notify)
 	case *Subscription:
@@ -79,6 +81,8 @@ func (c Change) Check(env Env) []Problem {
 		k.subscription(v)
 	case *Account:
 		k.currency("currency", v.Currency)
+	case *PayoutAccount:
+		k.payoutAccount(v)
 	case *Approval:
 		k.approval(v)
 	}
@@ -102,7 +106,7 @@ func (k *checker) fields(path string, v reflect.Value) {
 		switch x := is.Interface().(type) {
 		case Notify, Breaker, Fee:
 			k.fields(at, is)
-		case []Endpoint, []TypedAbove, []SecondAbove, []MerchantFee, []Limit:
+		case []Endpoint, []TypedAbove, []SecondAbove, []MerchantFee, []PayoutFee, []Limit:
 			for i, e := range is.Seq2() {
 				k.fields(fmt.Sprintf("%s[%d]", at, i.Int()), e)
 			}
@@ -126,6 +130,9 @@ func (k *checker) fields(path string, v reflect.Value) {
 			k.texts(at, x)
 		case Secret:
 			k.secret(at, x, f.Max)
+			if f.Form == "key" {
+				k.key(at, x)
+			}
 		}
 	}
 }
@@ -171,8 +178,6 @@ func (k *checker) secret(at string, s Secret, most int64) {
 	switch {
 	case int64(len(s.plain)) > most:
 		k.wrong(at, "at most %d characters are allowed", most)
-	case at == "api_key" && strings.ContainsFunc(s.plain, unicode.IsControl):
-		k.wrong(at, "control characters and line breaks are not allowed here")
 	case strings.ContainsRune(s.plain, 0):
 		k.wrong(at, "NUL is not allowed here")
 	}
@@ -204,14 +209,44 @@ func (k *checker) supplier(v *Supplier) {
 	}
 }
 
-func (k *checker) apiKey(s Secret) {
+// key checks a key that is stored hashed.
+func (k *checker) key(at string, s Secret) {
 	switch key := s.plain; {
 	case key == "":
+	case strings.ContainsFunc(key, unicode.IsControl):
+		k.wrong(at, "control characters and line breaks are not allowed here")
 	case len(key) < minAPIKey:
-		k.wrong("api_key", "%d characters: use a random text of at least %d (openssl rand -hex 24)", len(key), minAPIKey)
+		k.wrong(at, "%d characters: use a random text of at least %d (openssl rand -hex 24)", len(key), minAPIKey)
 	case strings.Contains(key, " "):
-		k.wrong("api_key", "a key has no spaces")
+		k.wrong(at, "a key has no spaces")
 	}
+}
+
+// keyOwner is the field of a merchant that has a key.
+type keyOwner struct{ field, merchant string }
+
+const (
+	apiKey    = "api_key"
+	payoutKey = "payout_key"
+)
+
+func (o keyOwner) String() string {
+	if o.field == apiKey {
+		return "API key"
+	}
+	return "payout key"
+}
+
+// ownKey checks that a key has no other use: a leaked API key must not draw money.
+func (k *checker) ownKey(owners map[string]keyOwner, is keyOwner, key Secret) {
+	if !key.IsSet() {
+		return
+	}
+	if owner, taken := owners[key.stored]; taken && owner != is {
+		k.wrong(is.field, "this is the %s of merchant %s: each needs its own", owner, owner.merchant)
+		return
+	}
+	owners[key.stored] = is
 }
 
 func (k *checker) signing(all []Secret) {
@@ -357,10 +392,14 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 	for code := range s.suppliers {
 		suppliers[code] = true
 	}
-	owners := map[string]string{} // hash of an API key → merchant
+	owners := map[string]keyOwner{} // by the key's hash
 	for code, r := range s.merchants {
-		if exists[code] = true; r.APIKeyHash != nil {
-			owners[*r.APIKeyHash] = code
+		exists[code] = true
+		if r.APIKeyHash != nil {
+			owners[*r.APIKeyHash] = keyOwner{apiKey, code}
+		}
+		if r.PayoutKeyHash != nil {
+			owners[*r.PayoutKeyHash] = keyOwner{payoutKey, code}
 		}
 	}
 	for _, c := range changes {
@@ -369,8 +408,12 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 		}
 		if m, ok := c.After.(*Merchant); ok {
 			exists[m.Code] = true
-			if before, ok := c.Before.(*Merchant); ok && !before.APIKey.Same(m.APIKey) {
+			before, ok := c.Before.(*Merchant)
+			if ok && !before.APIKey.Same(m.APIKey) {
 				delete(owners, before.APIKey.stored) // another merchant may take it
+			}
+			if ok && !before.PayoutKey.Same(m.PayoutKey) {
+				delete(owners, before.PayoutKey.stored)
 			}
 		}
 	}
@@ -386,12 +429,13 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 					k.wrong(fmt.Sprintf("fees[%d].supplier", i), "there is no supplier %q: declare it first", textlimit.Clip(f.Supplier, maxShown))
 				}
 			}
-			owner := owners[v.APIKey.stored]
-			if v.APIKey.IsSet() && owner != "" && owner != v.Code {
-				k.wrong("api_key", "this is the API key of merchant %s: each needs its own", owner)
-			} else if v.APIKey.IsSet() {
-				owners[v.APIKey.stored] = v.Code
+			for i, f := range v.PayoutFees {
+				if !suppliers[f.Supplier] {
+					k.wrong(fmt.Sprintf("payout_fees[%d].supplier", i), "there is no supplier %q: declare it first", textlimit.Clip(f.Supplier, maxShown))
+				}
 			}
+			k.ownKey(owners, keyOwner{apiKey, v.Code}, v.APIKey)
+			k.ownKey(owners, keyOwner{payoutKey, v.Code}, v.PayoutKey)
 		case *Subscription:
 			if len(v.SigningSecrets) == 0 && !slices.Contains(v.unread, "signing_secret") && v.hasWebhooks() {
 				k.wrong("signing_secret", "missing: webhooks are signed with it")
@@ -400,6 +444,10 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 				if !exists[code] {
 					k.wrong(fmt.Sprintf("merchants[%d]", i), "there is no merchant %q: declare it first", textlimit.Clip(code, maxShown))
 				}
+			}
+		case *PayoutAccount:
+			if !exists[v.Merchant] {
+				k.wrong("merchant", "there is no merchant %q: declare it under merchants", v.Merchant)
 			}
 		case *Account:
 			if !exists[v.Merchant] {

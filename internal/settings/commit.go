@@ -24,6 +24,7 @@ type commit struct {
 	tx       db.Tx
 	now      int64
 	accounts map[string]int64 // ids of accounts at suppliers, by name
+	made     map[string]int64 // ids of merchants written in this transaction, by code
 }
 
 // Commit writes checked changes to the settings that were read, raises the version if servers
@@ -34,7 +35,7 @@ func (s *Stored) Commit(ctx context.Context, tx db.Tx, changes []Change, force b
 	if err := s.Confirm(ctx, tx); err != nil {
 		return nil, err
 	}
-	w := &commit{Stored: s, tx: tx, now: s.env.DB.Now()}
+	w := &commit{Stored: s, tx: tx, now: s.env.DB.Now(), made: map[string]int64{}}
 	if err := w.freeKeys(ctx, changes); err != nil {
 		return nil, err
 	}
@@ -92,12 +93,17 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 	case *Merchant:
 		r := w.merchant(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{MerchantsTable, v.Code}, v.SigningSecrets, &v.Notify)
-		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at", "resend_when_back", "refund_window"}
-		if !slices.Contains(v.unread, "limits") {
-			columns = append(columns, "limits") // else they stay as stored
+		w.made[v.Code] = r.ID
+		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at", "resend_when_back", "refund_window", "payout_key_hash", "payout_ips"}
+		for _, column := range []string{"limits", "payout_fees"} {
+			if !slices.Contains(v.unread, column) {
+				columns = append(columns, column) // else they stay as stored
+			}
 		}
 	case *Approval:
 		return w.approval(ctx, v)
+	case *PayoutAccount:
+		return w.payoutAccount(ctx, v)
 	case *Subscription:
 		r := w.subscription(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{SubscriptionsTable, v.Code}, v.SigningSecrets, &v.Notify)
@@ -168,7 +174,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 		ID: w.env.DB.NewID(), Code: v.Code, Kind: v.Kind, AccountID: w.accounts[v.account], Enabled: v.Enabled,
 		CreatedAt: w.now, UpdatedAt: w.now,
 		QueryAfter: v.QueryAfter.Microseconds(), QueryRate: int64(v.QueryRate), AskPending: v.AskPending,
-		RefundRepeat: v.RefundRepeat,
+		RefundRepeat: v.RefundRepeat, PayoutQueryAfter: v.PayoutQueryAfter.Microseconds(), PayoutRepeat: v.PayoutRepeat,
 	}
 	if old := w.suppliers[v.Code]; old != nil {
 		row.ID = old.ID
@@ -181,7 +187,7 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 		return nil, nil, err
 	}
 	row.Config, err = w.config(kind, v)
-	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending", "refund_repeat"}, err
+	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending", "refund_repeat", "payout_query_after", "payout_repeat"}, err
 }
 
 // config seals the secrets of a supplier's config. One that cannot be opened on this node stays
@@ -201,18 +207,23 @@ func (w *commit) config(kind supplier.Kind, v *Supplier) (json.RawMessage, error
 	return json.Marshal(config)
 }
 
-// freeKeys clears API keys before they are assigned, so that two merchants may swap theirs.
+// freeKeys clears keys before they are assigned, so that two merchants may swap theirs.
 func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
-	var ids []int64
-	for _, c := range changes {
-		m, ok := c.After.(*Merchant)
-		if before, had := c.Before.(*Merchant); ok && had && before.APIKey.IsSet() && !before.APIKey.Same(m.APIKey) {
-			ids = append(ids, w.merchants[m.Code].ID)
+	for column, key := range map[string]func(*Merchant) Secret{
+		"api_key_hash":    func(m *Merchant) Secret { return m.APIKey },
+		"payout_key_hash": func(m *Merchant) Secret { return m.PayoutKey },
+	} {
+		var ids []int64
+		for _, c := range changes {
+			m, ok := c.After.(*Merchant)
+			if before, had := c.Before.(*Merchant); ok && had && key(before).IsSet() && !key(before).Same(key(m)) {
+				ids = append(ids, w.merchants[m.Code].ID)
+			}
 		}
-	}
-	for part := range slices.Chunk(ids, chunk) {
-		if _, err := w.tx.NewRaw("UPDATE merchants SET api_key_hash = NULL WHERE id IN (?)", bun.List(part)).Exec(ctx); err != nil {
-			return fmt.Errorf("change API keys: %w", err)
+		for part := range slices.Chunk(ids, chunk) {
+			if _, err := w.tx.NewRaw("UPDATE merchants SET ? = NULL WHERE id IN (?)", bun.Ident(column), bun.List(part)).Exec(ctx); err != nil {
+				return fmt.Errorf("change keys: %w", err)
+			}
 		}
 	}
 	return nil
@@ -221,8 +232,12 @@ func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 func (w *commit) merchant(v *Merchant) *merchant.Row {
 	row := &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now, ResendWhenBack: v.ResendWhenBack}
 	row.Limits, row.RefundWindow = storedLimits(v.Limits), v.RefundWindow.Microseconds()
+	row.PayoutFees, row.PayoutIPs = storedPayoutFees(v.PayoutFees), storedRanges(v.PayoutIPs)
 	if v.APIKey.IsSet() {
 		row.APIKeyHash = &v.APIKey.stored
+	}
+	if v.PayoutKey.IsSet() {
+		row.PayoutKeyHash = &v.PayoutKey.stored
 	}
 	if old := w.merchants[v.Code]; old != nil {
 		row.ID = old.ID

@@ -18,11 +18,16 @@ import (
 
 // Fee is how a fee is computed, as declared in the apply file.
 type Fee struct {
-	Rate   fee.PPM `apply:"rate" default:"0%" example:"0.6%" doc:"The part of the amount: a percentage below 100%, at most four decimals. Rounded half up to a minor unit."`
-	Fixed  int64   `apply:"fixed" min:"0" max:"1000000000000000" default:"0" example:"10" doc:"A fixed part, added to the rate's part, in minor units."`
-	Min    int64   `apply:"min" min:"0" max:"1000000000000000" default:"0" example:"1" doc:"The minimum fee, in minor units. A fee is never more than the amount it is charged for."`
-	Max    int64   `apply:"max" min:"0" max:"1000000000000000" default:"0" example:"5000" doc:"The maximum fee, in minor units; 0 = no maximum."`
-	Refund string  `apply:"refund" oneof:"keep return" default:"keep" example:"return" doc:"What happens to the fee when the payment is refunded: keep, or return in proportion."`
+	Charge
+	Refund string `apply:"refund" oneof:"keep return" default:"keep" example:"return" doc:"What happens to the fee when the payment is refunded: keep, or return in proportion."`
+}
+
+// Charge is how the amount of a fee is computed.
+type Charge struct {
+	Rate  fee.PPM `apply:"rate" default:"0%" example:"0.6%" doc:"A percentage of the amount: below 100%, at most four decimals. The result is rounded half up to a minor unit."`
+	Fixed int64   `apply:"fixed" min:"0" max:"1000000000000000" default:"0" example:"10" doc:"A fixed amount in addition to rate, in minor units."`
+	Min   int64   `apply:"min" min:"0" max:"1000000000000000" default:"0" example:"1" doc:"The minimum fee, in minor units. A fee is never more than the amount it is charged for."`
+	Max   int64   `apply:"max" min:"0" max:"1000000000000000" default:"0" example:"5000" doc:"The maximum fee, in minor units; 0 = no maximum."`
 }
 
 // MerchantFee is a merchant's fee for orders that were paid through one supplier.
@@ -31,34 +36,51 @@ type MerchantFee struct {
 	Fee
 }
 
+// PayoutFee is a merchant's fee for payouts through one supplier. A reversal returns it.
+type PayoutFee struct {
+	Supplier string `apply:"supplier" default:"*" example:"'*'" doc:"The supplier's code; * = all suppliers without a rule of their own."`
+	Charge
+}
+
 // Limit is a merchant's limits in one currency.
 type Limit struct {
 	Currency      string `apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
+	PayoutEach    int64  `apply:"payout_each" min:"0" max:"1000000000000000" default:"0" example:"5000000" doc:"The largest payout, in minor units; 0 = no limit."`
+	PayoutDay     int64  `apply:"payout_day" min:"0" max:"1000000000000000" default:"0" example:"20000000" doc:"The daily total of payouts, in minor units; 0 = no limit."`
+	PayoutAuto    int64  `apply:"payout_auto" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"The largest payout that needs no approval, in minor units; 0 = every payout needs one."`
 	RefundAuto    int64  `apply:"refund_auto" min:"0" max:"1000000000000000" default:"100000" example:"100000" doc:"The largest refund that needs no approval, in minor units; 0 = every refund needs one."`
 	RefundAutoDay int64  `apply:"refund_auto_day" min:"0" max:"1000000000000000" default:"1000000" example:"1000000" doc:"The daily total of refunds without approval, in minor units."`
-	Overdraft     int64  `apply:"overdraft" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"How far below zero refunds may take its balance, in minor units."`
+	Overdraft     int64  `apply:"overdraft" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"How far below zero refunds and payouts may take its balance, in minor units."`
 }
 
-// NewFee, NewMerchantFee and NewLimit return entries with their defaults.
+// NewFee, NewMerchantFee, NewPayoutFee and NewLimit return entries with their defaults.
 func NewFee() Fee { return Fee{Refund: refundKeep} }
 
 func NewMerchantFee() MerchantFee { return MerchantFee{Supplier: fee.Any, Fee: NewFee()} }
 
-func NewLimit() Limit {
-	return Limit{RefundAuto: merchant.DefaultLimit.RefundAuto, RefundAutoDay: merchant.DefaultLimit.RefundAutoDay}
-}
+func NewPayoutFee() PayoutFee { return PayoutFee{Supplier: fee.Any} }
+
+func NewLimit() Limit { return limitOf("", merchant.DefaultLimit) }
 
 const (
 	refundKeep   = "keep"
 	refundReturn = "return"
 )
 
-func (f Fee) rule() fee.Rule {
-	return fee.Rule{Rate: f.Rate, Fixed: f.Fixed, Min: f.Min, Max: f.Max, Return: f.Refund == refundReturn}
+func (c Charge) rule() fee.Rule {
+	return fee.Rule{Rate: c.Rate, Fixed: c.Fixed, Min: c.Min, Max: c.Max}
 }
 
+func (f Fee) rule() fee.Rule {
+	r := f.Charge.rule()
+	r.Return = f.Refund == refundReturn
+	return r
+}
+
+func chargeOf(r fee.Rule) Charge { return Charge{Rate: r.Rate, Fixed: r.Fixed, Min: r.Min, Max: r.Max} }
+
 func feeOf(r fee.Rule) Fee {
-	f := Fee{Rate: r.Rate, Fixed: r.Fixed, Min: r.Min, Max: r.Max, Refund: refundKeep}
+	f := Fee{Charge: chargeOf(r), Refund: refundKeep}
 	if r.Return {
 		f.Refund = refundReturn
 	}
@@ -89,11 +111,49 @@ func feesOf(rules fee.Rules) []MerchantFee {
 	return all
 }
 
+// storedPayoutFees returns the stored form of a merchant's fees for payouts. A payout keeps the
+// fee that it was requested with, so only the rules of now are stored.
+func storedPayoutFees(fees []PayoutFee) string {
+	if len(fees) == 0 {
+		return ""
+	}
+	rules := fee.Rules{}
+	for _, f := range fees {
+		rules[f.Supplier] = f.rule()
+	}
+	text, _ := json.Marshal(rules) // strings and integers only: cannot fail
+	return string(text)
+}
+
+func readPayoutFees(text string) (rules fee.Rules, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(text), &rules); err != nil {
+		return nil, fmt.Errorf("payout_fees: %w", err)
+	}
+	return rules, nil
+}
+
+func payoutFeesOf(rules fee.Rules) []PayoutFee {
+	all := []PayoutFee{}
+	for _, supplier := range sortedKeys(rules) { // * is first
+		all = append(all, PayoutFee{Supplier: supplier, Charge: chargeOf(rules[supplier])})
+	}
+	return all
+}
+
+func limitOf(currency string, l merchant.Limit) Limit {
+	return Limit{
+		Currency: currency, PayoutEach: l.PayoutEach, PayoutDay: l.PayoutDay, PayoutAuto: l.PayoutAuto,
+		RefundAuto: l.RefundAuto, RefundAutoDay: l.RefundAutoDay, Overdraft: l.Overdraft,
+	}
+}
+
 func limitsOf(all map[string]merchant.Limit) []Limit {
 	limits := []Limit{}
 	for _, currency := range sortedKeys(all) {
-		l := all[currency]
-		limits = append(limits, Limit{Currency: currency, RefundAuto: l.RefundAuto, RefundAutoDay: l.RefundAutoDay, Overdraft: l.Overdraft})
+		limits = append(limits, limitOf(currency, all[currency]))
 	}
 	return limits
 }
@@ -105,7 +165,10 @@ func storedLimits(limits []Limit) string {
 	}
 	all := map[string]merchant.Limit{}
 	for _, l := range limits {
-		all[l.Currency] = merchant.Limit{RefundAuto: l.RefundAuto, RefundAutoDay: l.RefundAutoDay, Overdraft: l.Overdraft}
+		all[l.Currency] = merchant.Limit{
+			PayoutEach: l.PayoutEach, PayoutDay: l.PayoutDay, PayoutAuto: l.PayoutAuto,
+			RefundAuto: l.RefundAuto, RefundAutoDay: l.RefundAutoDay, Overdraft: l.Overdraft,
+		}
 	}
 	text, _ := json.Marshal(all) // strings and integers only: cannot fail
 	return string(text)
@@ -225,28 +288,40 @@ func (w *commit) fees(ctx context.Context, owner int64, c Change) error {
 	return nil
 }
 
-// checkFee checks what the tags cannot express.
-func (k *checker) checkFee(at string, f Fee) {
-	if f.Max > 0 && f.Max < f.Min {
-		k.wrong(join(at, "max"), "%d is below min, which is %d: raise it, or leave it out for no maximum", f.Max, f.Min)
+// charge checks what the tags cannot express.
+func (k *checker) charge(at string, c Charge) {
+	if c.Max > 0 && c.Max < c.Min {
+		k.wrong(join(at, "max"), "%d is below min, which is %d: raise it, or leave it out for no maximum", c.Max, c.Min)
+	}
+}
+
+// bySupplier checks the supplier of a rule.
+func (k *checker) bySupplier(at, supplier string) {
+	if supplier != fee.Any && !code.MatchString(supplier) {
+		k.wrong(join(at, "supplier"), "%q: use the code of a supplier, or * for all", textlimit.Clip(supplier, maxShown))
 	}
 }
 
 // funds checks the fees and limits of a merchant.
 func (k *checker) funds(v *Merchant) {
-	var suppliers, currencies []string
+	var suppliers, payouts, currencies []string
 	for i, f := range v.Fees {
 		at := fmt.Sprintf("fees[%d]", i)
-		if f.Supplier != fee.Any && !code.MatchString(f.Supplier) {
-			k.wrong(join(at, "supplier"), "%q: use the code of a supplier, or * for all", textlimit.Clip(f.Supplier, maxShown))
-		}
-		k.checkFee(at, f.Fee)
+		k.bySupplier(at, f.Supplier)
+		k.charge(at, f.Charge)
 		suppliers = append(suppliers, f.Supplier)
+	}
+	for i, f := range v.PayoutFees {
+		at := fmt.Sprintf("payout_fees[%d]", i)
+		k.bySupplier(at, f.Supplier)
+		k.charge(at, f.Charge)
+		payouts = append(payouts, f.Supplier)
 	}
 	for i, l := range v.Limits {
 		k.currency(fmt.Sprintf("limits[%d].currency", i), l.Currency)
 		currencies = append(currencies, l.Currency)
 	}
 	k.once("fees[%d].supplier", suppliers)
+	k.once("payout_fees[%d].supplier", payouts)
 	k.once("limits[%d].currency", currencies)
 }

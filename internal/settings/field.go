@@ -26,7 +26,7 @@ type Field struct {
 	Example string   // YAML
 	Many    string   // name of the entries of its list
 	OneOf   []string // accepted values
-	Form    string   // "code", "url" or "pem": the form of a text
+	Form    string   // the form of a text: "code", "url" or "pem"; of a secret: "key" (hashed) or "number"
 	Min     int64    // of a number or a duration (ns)
 	Max     int64    // the same; for a text its bytes, for a list its entries
 	Waits   bool     // a change waits for a second person if Rules.Apply says so
@@ -242,7 +242,7 @@ func Text(v any) string {
 			return none
 		}
 		return entryText(reflect.ValueOf(x))
-	case []TypedAbove, []SecondAbove, []MerchantFee, []Limit:
+	case []TypedAbove, []SecondAbove, []MerchantFee, []PayoutFee, []Limit:
 		var texts []string
 		for _, e := range reflect.ValueOf(v).Seq2() {
 			texts = append(texts, entryText(e))

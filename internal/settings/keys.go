@@ -40,7 +40,7 @@ func SealedUnder(ctx context.Context, d *db.DB) (ids []string, err error) {
 	for _, q := range []string{
 		"SELECT config FROM suppliers", "SELECT signing_secrets FROM " + MerchantsTable, "SELECT notify FROM " + MerchantsTable,
 		"SELECT signing_secrets FROM " + SubscriptionsTable, "SELECT notify FROM " + SubscriptionsTable,
-		"SELECT sealed FROM setting_changes",
+		"SELECT sealed FROM setting_changes", "SELECT number FROM " + PayoutAccountsTable,
 	} {
 		var texts []string
 		if err := d.Read.NewRaw(q).Scan(ctx, &texts); err != nil {

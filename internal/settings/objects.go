@@ -19,26 +19,29 @@ var code = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // File is the whole apply file.
 type File struct {
-	Suppliers     []Supplier     `apply:"suppliers" doc:"The payment suppliers that send callbacks."`
-	Merchants     []Merchant     `apply:"merchants" doc:"The merchants, and how they are notified."`
-	SKUs          []SKU          `apply:"skus" doc:"Articles with limited stock."`
-	Accounts      []Account      `apply:"accounts" doc:"Opening balances of merchants."`
-	Subscriptions []Subscription `apply:"subscriptions" doc:"Systems of your own that are notified of merchants' orders."`
-	Approval      *Approval      `apply:"approval" doc:"When decisions and changes need a second person."`
+	Suppliers      []Supplier      `apply:"suppliers" doc:"The payment suppliers that send callbacks."`
+	Merchants      []Merchant      `apply:"merchants" doc:"The merchants, and how they are notified."`
+	SKUs           []SKU           `apply:"skus" doc:"Articles with limited stock."`
+	Accounts       []Account       `apply:"accounts" doc:"Opening balances of merchants."`
+	Subscriptions  []Subscription  `apply:"subscriptions" doc:"Systems of your own that are notified of merchants' orders."`
+	PayoutAccounts []PayoutAccount `apply:"payout_accounts" doc:"The accounts of merchants that payouts may go to. Payouts to any other account are rejected."`
+	Approval       *Approval       `apply:"approval" doc:"When decisions and changes need a second person."`
 }
 
 // Supplier is a payment supplier.
 type Supplier struct {
-	Code         string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
-	Kind         string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
-	Enabled      bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. Callbacks, queries and closes of those that exist go on without it."`
-	AllowIPs     []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The client addresses of its callbacks: ranges, or single addresses."`
-	Config       map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
-	QueryAfter   time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before the answer not found means that it is unpaid."`
-	QueryRate    Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, from all nodes together."`
-	Fees         Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it charges for each payment. Applies to orders created from then on. Replaced as a whole."`
-	AskPending   bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether it is queried before an order is closed for which pay was never called."`
-	RefundRepeat bool           `apply:"refund_repeat" default:"false" example:"true" doc:"Whether it never forgets a refund's number, so that a refund that it does not find may be sent again. Only sortedparams needs this."`
+	Code             string         `apply:"code" form:"code" max:"64" need:"missing" example:"quickpay" doc:"Its code; its callbacks are sent to /callback/CODE."`
+	Kind             string         `apply:"kind" waits:"true" need:"missing" example:"sortedparams" doc:"Its protocol: wechatpay, alipay, stripe or sortedparams."`
+	Enabled          bool           `apply:"enabled" default:"true" example:"true" doc:"Whether new orders and payments may use it. If false, callbacks for existing ones are still accepted, and they are still queried and closed."`
+	AllowIPs         []netip.Prefix `apply:"allow_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[101.226.103.0/25, 203.0.113.7]" doc:"The addresses from which it sends callbacks: ranges, or single addresses."`
+	Config           map[string]any `apply:"config" waits:"true" empty:"no settings" example:"{ format: form, algorithm: md5, key: 'file:secrets/quickpay-key', key_append: '&key={key}', order_field: out_trade_no, trade_field: trade_no, amount_field: money, currency: CNY, status_field: trade_status, paid_values: [TRADE_SUCCESS] }" doc:"The settings of its kind. Replaced as a whole; any value may be file:PATH."`
+	QueryAfter       time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before the answer not found means that it is unpaid."`
+	QueryRate        Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, from all nodes together."`
+	Fees             Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it charges for each payment. A change applies to orders created after it. Replaced as a whole."`
+	AskPending       bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether to query the supplier before closing an order for which pay was never called."`
+	RefundRepeat     bool           `apply:"refund_repeat" default:"false" example:"true" doc:"Whether the supplier never forgets a refund's number, so that a refund that it does not find may be sent again. Used only for sortedparams."`
+	PayoutQueryAfter time.Duration  `apply:"payout_query_after" min:"1s" max:"168h" default:"30m" example:"1h" doc:"How long after the last call for a payout the answer failed is final. It is queried once more then."`
+	PayoutRepeat     bool           `apply:"payout_repeat" default:"false" example:"true" doc:"Whether the supplier never forgets a payout's number, so that a payout that it does not find may be sent again. A supplier that does forget would pay twice. Used only for sortedparams."`
 
 	account string // account at the supplier, as named by its kind
 	unread
@@ -46,15 +49,18 @@ type Supplier struct {
 
 // Merchant is a merchant.
 type Merchant struct {
-	Code           string        `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code."`
-	Name           string        `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name."`
-	APIKey         Secret        `apply:"api_key" waits:"true" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
-	SigningSecrets []Secret      `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
-	Notify         Notify        `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
-	Fees           []MerchantFee `apply:"fees" waits:"true" many:"rules" max:"200" empty:"no fees" example:"[{ supplier: '*', rate: '1.2%', fixed: 10, min: 1 }]" doc:"Its fees for each payment, by supplier. Applies to orders created from then on. The list is replaced as a whole."`
-	Limits         []Limit       `apply:"limits" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, refund_auto: 100000 }]" doc:"Its limits, by currency. The list is replaced as a whole."`
-	RefundWindow   time.Duration `apply:"refund_window" min:"1h" max:"26280h" default:"4320h" example:"2160h" doc:"How long after it was paid an order can be refunded."`
-	ResendWhenBack bool          `apply:"resend_when_back" default:"true" example:"false" doc:"Whether notifications of the last 72h that were given up are sent once more when its breaker closes."`
+	Code           string         `apply:"code" form:"code" max:"64" need:"missing" example:"m1" doc:"Its code."`
+	Name           string         `apply:"name" empty:"its code" example:"Galaxy Mall" doc:"Its display name."`
+	APIKey         Secret         `apply:"api_key" waits:"true" form:"key" max:"200" empty:"it cannot call the API" example:"file:secrets/m1-api-key" doc:"Its key for the API: a random text of at least 20 characters (openssl rand -hex 24). Stored hashed."`
+	SigningSecrets []Secret       `apply:"signing_secret" waits:"true" empty:"required in a new merchant" example:"file:secrets/m1-signing" doc:"The secret that signs its notifications: whsec_ and the base64 of 24 to 64 bytes. During rotation write signing_secrets: [new, old] instead."`
+	Notify         Notify         `apply:"notify" empty:"all defaults" example:"{ urls: [https://m1.example/notify] }" doc:"How it is notified."`
+	Fees           []MerchantFee  `apply:"fees" waits:"true" many:"rules" max:"200" empty:"no fees" example:"[{ supplier: '*', rate: '1.2%', fixed: 10, min: 1 }]" doc:"Its fees for each payment, by supplier. A change applies to orders created after it. The list is replaced as a whole."`
+	Limits         []Limit        `apply:"limits" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, refund_auto: 100000 }]" doc:"Its limits, by currency. The list is replaced as a whole."`
+	PayoutFees     []PayoutFee    `apply:"payout_fees" waits:"true" many:"rules" max:"200" empty:"no fees" example:"[{ supplier: '*', fixed: 100 }]" doc:"Its fees for each payout, by supplier, in addition to the amount. A change applies to payouts requested after it. The list is replaced as a whole."`
+	RefundWindow   time.Duration  `apply:"refund_window" min:"1h" max:"26280h" default:"4320h" example:"2160h" doc:"How long after it was paid an order can be refunded."`
+	PayoutKey      Secret         `apply:"payout_key" waits:"true" form:"key" max:"200" empty:"it cannot request payouts" example:"file:secrets/m1-payout-key" doc:"Its key for requesting and cancelling payouts, which api_key cannot do: a random text of at least 20 characters. Stored hashed."`
+	PayoutIPs      []netip.Prefix `apply:"payout_ips" waits:"true" many:"ranges" max:"1000" empty:"any address" example:"[203.0.113.0/24]" doc:"The client addresses that may use payout_key to request and cancel payouts: ranges, or single addresses."`
+	ResendWhenBack bool           `apply:"resend_when_back" default:"true" example:"false" doc:"Whether notifications that ran out of attempts within the last 72h are sent once more when its breaker closes."`
 
 	recipient
 }
@@ -65,7 +71,7 @@ type Subscription struct {
 	Name           string   `apply:"name" empty:"its code" example:"Warehouse" doc:"Its display name."`
 	Enabled        bool     `apply:"enabled" default:"true" example:"true" doc:"Whether it is notified."`
 	Merchants      Followed `apply:"merchants" default:"all" example:"[m1]" doc:"The merchants whose orders it is notified of: all, or a list of codes."`
-	SigningSecrets []Secret `apply:"signing_secret" waits:"true" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As of a merchant, including signing_secrets: [new, old]."`
+	SigningSecrets []Secret `apply:"signing_secret" waits:"true" empty:"required where it has webhooks" example:"file:secrets/warehouse-signing" doc:"As for a merchant, including signing_secrets: [new, old]."`
 	Notify
 
 	recipient
@@ -105,7 +111,7 @@ type Notify struct {
 	RateLimit   Rate          `apply:"rate_limit" min:"1" max:"100000" empty:"no limit" example:"50/s" doc:"Attempts per second, from all nodes together."`
 	Breaker     Breaker       `apply:"breaker" empty:"the program's settings" example:"{ failures: 3, open: 60s }" doc:"When the breaker opens. Replaced as a whole."`
 	Events      []string      `apply:"events" many:"types" max:"100" empty:"all" example:"[order.paid, order.closed]" doc:"The event types that are sent; others are recorded as skipped."`
-	Balance     string        `apply:"balance" oneof:"failover weighted all" default:"failover" example:"weighted" doc:"Which endpoint of a channel an attempt uses: in turn, by weight, or each endpoint has attempts of its own."`
+	Balance     string        `apply:"balance" oneof:"failover weighted all" default:"failover" example:"weighted" doc:"Which endpoint of a channel an attempt uses: the next in turn, one by weight, or all, each with attempts of its own."`
 	Endpoints   []Endpoint    `apply:"endpoints" waits:"true" many:"addresses" max:"20" empty:"none" example:"[{ name: backup, url: https://backup.m1.example/notify }]" doc:"Endpoints in addition to urls. The list is replaced as a whole."`
 }
 
@@ -113,10 +119,10 @@ type Notify struct {
 type Breaker struct {
 	Failures   int           `apply:"failures" min:"1" max:"1000" empty:"BACKSTOP_BREAKER_FAILURES" example:"3" doc:"Failures in a row that open it."`
 	Open       time.Duration `apply:"open" min:"1s" max:"24h" empty:"BACKSTOP_BREAKER_OPEN" example:"60s" doc:"How long it stays open before one notification is sent as a probe."`
-	Rate       *int          `apply:"rate" min:"0" max:"100" empty:"BACKSTOP_BREAKER_RATE" example:"50" doc:"Percentage of failures within window that opens it too; 0 = none does."`
+	Rate       *int          `apply:"rate" min:"0" max:"100" empty:"BACKSTOP_BREAKER_RATE" example:"50" doc:"Percentage of failures within window that also opens it; 0 = no percentage does."`
 	Window     time.Duration `apply:"window" min:"1s" max:"1h" empty:"BACKSTOP_BREAKER_WINDOW" example:"30s" doc:"The time span of rate."`
-	MinSamples int           `apply:"least" min:"1" max:"100000" empty:"BACKSTOP_BREAKER_LEAST" example:"10" doc:"Results within window below which rate does not apply."`
-	Slow       time.Duration `apply:"slow" min:"100ms" max:"10s" empty:"none does" example:"5s" doc:"An answer that takes longer counts as a failure."`
+	MinSamples int           `apply:"least" min:"1" max:"100000" empty:"BACKSTOP_BREAKER_LEAST" example:"10" doc:"Minimum number of results within window; with fewer, rate does not apply."`
+	Slow       time.Duration `apply:"slow" min:"100ms" max:"10s" empty:"slow answers do not count" example:"5s" doc:"An answer that takes longer counts as a failure."`
 }
 
 // Endpoint is one endpoint in addition to the plain ones.
@@ -127,17 +133,17 @@ type Endpoint struct {
 	Events      []string          `apply:"events" many:"types" max:"100" empty:"all that the entry gets" example:"[order.paid]" doc:"The event types that are sent here."`
 	Weight      int               `apply:"weight" min:"1" max:"100" default:"1" example:"5" doc:"Its share, with balance: weighted."`
 	Headers     map[string]Secret `apply:"headers" max:"20" empty:"none" example:"{ X-Tenant: seven }" doc:"Additional headers, up to 4096 bytes each. Stored sealed."`
-	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"what is stored, else none" example:"{ form_key: 'file:secrets/form-key' }" doc:"The credentials of its channel, up to 4096 bytes each. Stored sealed; left out, they stay."`
+	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"the stored ones, else none" example:"{ form_key: 'file:secrets/form-key' }" doc:"The credentials of its channel, up to 4096 bytes each. Stored sealed; left out, they stay."`
 	ClientCert  string            `apply:"client_cert" form:"pem" max:"65536" empty:"none" example:"file:m1-client.pem" doc:"Client certificate for mTLS, PEM."`
-	ClientKey   Secret            `apply:"client_key" max:"65536" empty:"what is stored, else none" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
-	Format      string            `apply:"format" oneof:"standard form form-md5" empty:"that of urls" example:"form" doc:"The format of its body."`
+	ClientKey   Secret            `apply:"client_key" max:"65536" empty:"the stored one, else none" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
+	Format      string            `apply:"format" oneof:"standard form form-md5" empty:"as for urls" example:"form" doc:"The format of its body."`
 	Digest      time.Duration     `apply:"digest" min:"10s" max:"24h" empty:"each event at once" example:"1h" doc:"Combines the events of this time span into one mail, for channel: email."`
 }
 
 // SKU is an article.
 type SKU struct {
 	SKU   string `apply:"sku" need:"missing" example:"SKU-1" doc:"Its number, as used in orders."`
-	Stock int64  `apply:"stock" min:"0" max:"1000000000000" need:"missing" example:"100" doc:"Initial pieces in stock. Live stock is never overwritten."`
+	Stock int64  `apply:"stock" min:"0" max:"1000000000000" need:"missing" example:"100" doc:"Initial quantity. The current stock is never overwritten."`
 }
 
 // Account is a merchant's opening balance in one currency.
@@ -145,6 +151,17 @@ type Account struct {
 	Merchant string `apply:"merchant" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code."`
 	Currency string `apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
 	Balance  int64  `apply:"balance" min:"0" max:"1000000000000000" need:"missing: the opening balance in minor units" example:"1000000" doc:"The opening balance in minor units. Booked once, as a ledger entry."`
+}
+
+// PayoutAccount is an account that a merchant's payouts may go to.
+type PayoutAccount struct {
+	Merchant string `apply:"merchant" form:"code" max:"64" need:"missing" example:"m1" doc:"The merchant's code."`
+	Code     string `apply:"code" form:"code" max:"64" need:"missing" example:"main" doc:"Its code, unique for the merchant; payouts name it."`
+	Kind     string `apply:"kind" waits:"true" oneof:"bank_card alipay" need:"missing" example:"bank_card" doc:"What number is: a bank account or card, or a login or user id at Alipay."`
+	Holder   string `apply:"holder" waits:"true" max:"200" need:"missing" example:"Galaxy Mall" doc:"The name of its holder, as the bank has it."`
+	Number   Secret `apply:"number" waits:"true" form:"number" max:"64" need:"missing" example:"file:secrets/m1-payout-account" doc:"Its number. Stored sealed; only its last four characters are shown."`
+	Bank     string `apply:"bank" waits:"true" max:"200" empty:"none, but required for bank_card" example:"ICBC" doc:"The bank, as the supplier names it."`
+	Enabled  bool   `apply:"enabled" waits:"true" default:"true" example:"true" doc:"Whether new payouts may go to it. Payouts that were already debited still go to it."`
 }
 
 // Ref returns the unique reference of the opening balance in the ledger; "" while merchant or
@@ -167,7 +184,7 @@ func (u unread) Unread() []string { return u }
 // value, which stay as stored.
 func (u unread) without(still unread) unread {
 	return slices.DeleteFunc(slices.Clone(u), func(w string) bool {
-		return (w == "signing_secret" || w == "allow_ips") && slices.Contains(still, w)
+		return (w == "signing_secret" || w == "allow_ips" || w == "payout_ips") && slices.Contains(still, w)
 	})
 }
 

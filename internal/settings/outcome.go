@@ -86,6 +86,8 @@ func enabled(v any) bool {
 		return v.Enabled
 	case *Subscription:
 		return v.Enabled
+	case *PayoutAccount:
+		return v.Enabled
 	}
 	return true
 }

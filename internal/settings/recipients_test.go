@@ -180,7 +180,7 @@ func TestEndpointsAreOpenInMemoryAndSealedAtRest(t *testing.T) {
 		id := r.merchant("m1", "hash", merchant.Settings{URLs: []string{"https://plain.example"}, Endpoints: []merchant.Endpoint{desk}}, r.keys)
 		var stored string
 		if err := r.d.Read.NewRaw("SELECT CAST(notify AS TEXT) FROM merchants").Scan(t.Context(), &stored); err != nil || strings.Contains(stored, "-secret") {
-			t.Errorf("at rest stands %s, %v", stored, err)
+			t.Errorf("stored as %s, %v", stored, err)
 		}
 		m := r.node().Merchants().ByID(id)
 		e := m.Endpoint("desk")

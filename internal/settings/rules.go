@@ -54,24 +54,24 @@ func DefaultRules() Rules { return defaultApproval().Rules() }
 
 // Approval is the rules as in the apply file and as stored.
 type Approval struct {
-	SecondPerson bool          `json:"second_person" apply:"second_person" waits:"true" default:"true" example:"true" doc:"Whether decisions need two people. false = a house of one: a decision up to second_above runs at once and is marked as of one person alone."`
+	SecondPerson bool          `json:"second_person" apply:"second_person" waits:"true" default:"true" example:"true" doc:"Whether decisions need two people. false = a one-person installation: a decision up to second_above takes effect at once and is marked as decided by one person."`
 	Apply        bool          `json:"apply" apply:"apply" waits:"true" default:"false" example:"true" doc:"Whether changes that apply makes wait for a second person, once there are orders."`
-	TypedAbove   []TypedAbove  `json:"typed_above" apply:"typed_above" waits:"true" many:"currencies" max:"200" empty:"every amount is typed" example:"[{ currency: CNY, amount: 100000 }]" doc:"The amounts above which a proposal repeats the amount."`
+	TypedAbove   []TypedAbove  `json:"typed_above" apply:"typed_above" waits:"true" many:"currencies" max:"200" empty:"every amount must be typed" example:"[{ currency: CNY, amount: 100000 }]" doc:"The amounts above which a proposal must repeat the amount."`
 	SecondAbove  []SecondAbove `json:"second_above" apply:"second_above" waits:"true" many:"currencies" max:"200" empty:"the defaults below" example:"[{ currency: CNY, amount: 0, batch_amount: 1000000, batch_rows: 200 }]" doc:"When two people are needed."`
 }
 
 // TypedAbove is Rules.Typed for one currency.
 type TypedAbove struct {
-	Currency string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217. A currency without an entry: every amount is typed."`
-	Amount   int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" need:"missing: in minor units" example:"100000" doc:"In minor units; what is above it is typed."`
+	Currency string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217. In a currency without an entry, every amount must be typed."`
+	Amount   int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" need:"missing: in minor units" example:"100000" doc:"In minor units; an amount above it must be typed."`
 }
 
 // SecondAbove is Rules.Above for one currency.
 type SecondAbove struct {
 	Currency    string `json:"currency" apply:"currency" need:"missing" example:"CNY" doc:"ISO 4217."`
-	Amount      int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"In a house of one: the amount of a decision, in minor units, above which two people are needed; 0 = always."`
-	BatchAmount int64  `json:"batch_amount" apply:"batch_amount" min:"0" max:"1000000000000000" default:"1000000" example:"1000000" doc:"The sum of a batch, in minor units, above which two people are needed."`
-	BatchRows   int64  `json:"batch_rows" apply:"batch_rows" min:"0" max:"1000000" default:"200" example:"200" doc:"The rows of a batch above which two people are needed."`
+	Amount      int64  `json:"amount" apply:"amount" min:"0" max:"1000000000000000" default:"0" example:"0" doc:"In a one-person installation: the amount of a decision, in minor units, above which two people are needed; 0 = always."`
+	BatchAmount int64  `json:"batch_amount" apply:"batch_amount" min:"0" max:"1000000000000000" default:"1000000" example:"1000000" doc:"The total of a batch, in minor units, above which two people are needed."`
+	BatchRows   int64  `json:"batch_rows" apply:"batch_rows" min:"0" max:"1000000" default:"200" example:"200" doc:"The number of rows of a batch above which two people are needed."`
 }
 
 // NewSecondAbove returns an entry with the defaults.

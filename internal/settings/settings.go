@@ -31,26 +31,30 @@ import (
 type SupplierRow struct {
 	bun.BaseModel `bun:"table:suppliers,alias:su"`
 
-	ID           int64           `bun:"id,pk"`
-	Code         string          `bun:"code"`
-	Kind         string          `bun:"kind"`
-	AccountID    int64           `bun:"account_id"`
-	Enabled      bool            `bun:"enabled"`
-	AllowIPs     json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
-	Config       json.RawMessage `bun:"config,type:jsonb"`
-	CreatedAt    int64           `bun:"created_at"`
-	UpdatedAt    int64           `bun:"updated_at"`
-	DisabledAt   *int64          `bun:"disabled_at"`
-	QueryAfter   int64           `bun:"query_after"` // µs; 0 = the default
-	QueryRate    int64           `bun:"query_rate"`  // per second; 0 = the default
-	AskPending   bool            `bun:"ask_pending"`
-	RefundRepeat bool            `bun:"refund_repeat"`
+	ID               int64           `bun:"id,pk"`
+	Code             string          `bun:"code"`
+	Kind             string          `bun:"kind"`
+	AccountID        int64           `bun:"account_id"`
+	Enabled          bool            `bun:"enabled"`
+	AllowIPs         json.RawMessage `bun:"allow_ips,type:jsonb"` // array of CIDRs
+	Config           json.RawMessage `bun:"config,type:jsonb"`
+	CreatedAt        int64           `bun:"created_at"`
+	UpdatedAt        int64           `bun:"updated_at"`
+	DisabledAt       *int64          `bun:"disabled_at"`
+	QueryAfter       int64           `bun:"query_after"` // µs; 0 = the default
+	QueryRate        int64           `bun:"query_rate"`  // per second; 0 = the default
+	AskPending       bool            `bun:"ask_pending"`
+	RefundRepeat     bool            `bun:"refund_repeat"`
+	PayoutQueryAfter int64           `bun:"payout_query_after"` // µs; 0 = the default
+	PayoutRepeat     bool            `bun:"payout_repeat"`
 }
 
 // Defaults for querying a supplier.
 const (
 	queryAfter = 2 * time.Minute
 	queryRate  = 50
+	// payoutQueryAfter: a refused payout is believed from this age on.
+	payoutQueryAfter = 30 * time.Minute
 )
 
 // Snapshot is one version of the settings. It is immutable.
@@ -215,7 +219,8 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
 		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID, Uncallable: uncallable,
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
-		RefundRepeat: r.RefundRepeat,
+		RefundRepeat:     r.RefundRepeat,
+		PayoutQueryAfter: cmp.Or(time.Duration(r.PayoutQueryAfter)*time.Microsecond, payoutQueryAfter), PayoutRepeat: r.PayoutRepeat,
 	}, nil
 }
 
@@ -237,24 +242,30 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 	all := make([]*merchant.Merchant, 0, len(rows))
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range unread {
-		all = append(all, s.unread(r, MerchantsTable))
-		var hash sql.NullString // its API calls get settings_unreadable
-		if err := q.NewRaw("SELECT api_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash); err != nil {
+		m := s.unread(r, MerchantsTable)
+		all = append(all, m)
+		var hash, payout sql.NullString // its API calls get settings_unreadable
+		if err := q.NewRaw("SELECT api_key_hash, payout_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash, &payout); err != nil {
 			return nil, fmt.Errorf("read merchants: %w", err)
 		}
-		hashes[r.ID] = hash.String
+		hashes[r.ID], m.PayoutKey = hash.String, payout.String
 	}
 	for _, r := range rows {
 		m := &merchant.Merchant{
 			ID: r.ID, Code: r.Code, Disabled: r.DisabledAt != nil, ResendWhenBack: r.ResendWhenBack,
 			RefundWindow: windowOf(r.RefundWindow),
 		}
-		var unread error
-		m.Limits, unread = readLimits(r.Limits)
+		var limits, fees, ranges error
+		m.Limits, limits = readLimits(r.Limits)
+		m.PayoutFees, fees = readPayoutFees(r.PayoutFees)
+		m.PayoutIPs, ranges = readRanges(r.PayoutIPs)
 		if r.APIKeyHash != nil {
 			hashes[r.ID] = *r.APIKeyHash
 		}
-		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.SigningSecrets, r.Notify, disabled, unread)
+		if r.PayoutKeyHash != nil {
+			m.PayoutKey = *r.PayoutKeyHash
+		}
+		s.read(m, EndpointOwner{MerchantsTable, r.Code}, r.SigningSecrets, r.Notify, disabled, errors.Join(limits, fees, ranges))
 		all = append(all, m)
 	}
 	subscriptions, err := s.subscriptions(ctx, q, disabled)

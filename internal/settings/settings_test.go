@@ -148,7 +148,7 @@ func TestAChangeIsInForceAsAWholeWithItsVersionAndNotBefore(t *testing.T) {
 		}
 		// A holder of the earlier snapshot sees no change.
 		if m := before.Merchants.ByCode("m1"); m.Settings.AckText != "one" || before.Merchants.ByKeyHash("hash-1") != m {
-			t.Errorf("the snapshot of before is changed: %+v", m)
+			t.Errorf("the earlier snapshot has changed: %+v", m)
 		}
 		if r.refresh(node) != after {
 			t.Error("where nothing changed it is read again")

@@ -59,9 +59,10 @@ type Stored struct {
 	suppliers     map[string]*SupplierRow
 	merchants     map[string]*merchant.Row
 	subscriptions map[string]*SubscriptionRow
-	accounts      map[int64]string   // accounts at suppliers, by id
-	disabled      map[int64][]string // disabled endpoints, by owner
-	approval      *Approval          // nil = not declared
+	accounts      map[int64]string             // accounts at suppliers, by id
+	disabled      map[int64][]string           // disabled endpoints, by owner
+	payouts       map[string]*PayoutAccountRow // by merchant and code
+	approval      *Approval                    // nil = not declared
 	fees          Fees
 }
 
@@ -69,7 +70,7 @@ type Stored struct {
 func Nothing(env Env) *Stored {
 	return &Stored{
 		env: env, suppliers: map[string]*SupplierRow{}, merchants: map[string]*merchant.Row{},
-		subscriptions: map[string]*SubscriptionRow{}, accounts: map[int64]string{}, disabled: map[int64][]string{},
+		subscriptions: map[string]*SubscriptionRow{}, accounts: map[int64]string{}, disabled: map[int64][]string{}, payouts: map[string]*PayoutAccountRow{},
 	}
 }
 
@@ -115,6 +116,9 @@ func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	if s.fees, err = ReadFees(ctx, q); err != nil {
 		return nil, err
 	}
+	if err := s.readPayoutAccounts(ctx, q); err != nil {
+		return nil, err
+	}
 	s.approval, _, err = readApproval(ctx, q)
 	return s, err
 }
@@ -148,8 +152,9 @@ func (s *Stored) Supplier(code string) *Supplier {
 	v := &Supplier{
 		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
-		Fees:         feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
-		RefundRepeat: r.RefundRepeat,
+		Fees:             feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
+		RefundRepeat:     r.RefundRepeat,
+		PayoutQueryAfter: cmp.Or(time.Duration(r.PayoutQueryAfter)*time.Microsecond, payoutQueryAfter), PayoutRepeat: r.PayoutRepeat,
 	}
 	if json.Unmarshal(r.AllowIPs, &v.AllowIPs) != nil {
 		v.unread = append(v.unread, "allow_ips")
@@ -186,8 +191,19 @@ func (s *Stored) Merchant(code string) *Merchant {
 		v.unread = append(v.unread, "limits")
 	}
 	v.Limits = limitsOf(limits)
+	fees, err := readPayoutFees(r.PayoutFees)
+	if err != nil {
+		v.unread = append(v.unread, "payout_fees")
+	}
+	v.PayoutFees = payoutFeesOf(fees)
+	if v.PayoutIPs, err = readRanges(r.PayoutIPs); err != nil {
+		v.unread = append(v.unread, "payout_ips")
+	}
 	if r.APIKeyHash != nil {
 		v.APIKey = Secret{stored: *r.APIKeyHash}
+	}
+	if r.PayoutKeyHash != nil {
+		v.PayoutKey = Secret{stored: *r.PayoutKeyHash}
 	}
 	v.SigningSecrets, v.Notify = s.recipient(&v.recipient, EndpointOwner{MerchantsTable, code}, r.SigningSecrets, r.Notify)
 	return v
@@ -222,7 +238,7 @@ func (s *Stored) Declared() bool { return s.approval != nil }
 func (s *Stored) NewMerchant(code string) *Merchant {
 	return &Merchant{
 		Code: code, Name: code, Notify: s.defaults(), ResendWhenBack: true,
-		Fees: []MerchantFee{}, Limits: []Limit{}, RefundWindow: refundWindow,
+		Fees: []MerchantFee{}, PayoutFees: []PayoutFee{}, PayoutIPs: []netip.Prefix{}, Limits: []Limit{}, RefundWindow: refundWindow,
 	}
 }
 
@@ -233,7 +249,7 @@ func (s *Stored) NewSubscription(code string) *Subscription {
 func (s *Stored) NewSupplier(code string) *Supplier {
 	return &Supplier{
 		Code: code, Enabled: true, AllowIPs: []netip.Prefix{}, Config: map[string]any{},
-		QueryAfter: queryAfter, QueryRate: queryRate, AskPending: true, Fees: NewFee(),
+		QueryAfter: queryAfter, QueryRate: queryRate, AskPending: true, Fees: NewFee(), PayoutQueryAfter: payoutQueryAfter,
 	}
 }
 

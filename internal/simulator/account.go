@@ -75,6 +75,8 @@ type protocol interface {
 type Disputer interface {
 	// Dispute reports that the buyer demands the payment back.
 	Dispute(f Fact) (Message, error)
+	// DisputeEvent reports what happened to a dispute.
+	DisputeEvent(f DisputeFact) (Message, error)
 }
 
 // Disputes returns the account's Disputer; nil = the kind has no disputes.
@@ -107,7 +109,8 @@ type call struct {
 	search    mark   // Stripe: instead of a reference
 	expand    bool   // Stripe: the charge is to be an object, not its id
 	refund    string // our number of the refund
-	total     int64  // of its payment, where the supplier is told; 0 = it is not
+	payout    string // our number of the payout
+	total     int64  // of a refund's payment, where the supplier is told; 0 = it is not
 	again     bool   // Stripe: without a key each start makes a payment of its own
 }
 

@@ -107,7 +107,7 @@ func TestTheAdaptersSpeakWithTheSimulator(t *testing.T) {
 				k.t.Errorf("%+v: %v %s (%s) %v\n%s", c.script, err, got.State, got.Exchange.Class, got.Reason, got.Exchange.Body)
 			}
 			if c.want == supplier.AnswerPaid && (got.Says.Amount != 1999 || got.Says.Currency != k.a.Currency || got.Says.TradeNo == "" || got.Says.OrderRef != "ORDER_1") {
-				k.t.Errorf("paid says %+v", got.Says)
+				k.t.Errorf("paid returned %+v", got.Says)
 			}
 		}
 		k.set("ORDER_1", Script{State: StatePaying, Close: CloseRefused})

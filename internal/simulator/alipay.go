@@ -12,8 +12,8 @@ import (
 	"backstop/internal/base/money"
 )
 
-// alipay is Alipay's gateway (opendocs.alipay.com): alipay.trade.precreate, query and close,
-// signed with RSA2 in both directions. The signature covers the node of an answer byte for byte
+// alipay is Alipay's gateway (opendocs.alipay.com): alipay.trade.precreate, query, close and
+// those of refunds and transfers, signed with RSA2 in both directions. The signature covers the node of an answer byte for byte
 // as sent.
 type alipay struct {
 	seed
@@ -51,6 +51,7 @@ func (a *alipay) failed() reply {
 
 var alipayMethods = map[string]operation{
 	"alipay.trade.precreate": opPay, "alipay.trade.query": opQuery, "alipay.trade.close": opClose,
+	"alipay.fund.trans.uni.transfer": opPayout, "alipay.fund.trans.common.query": opPayoutQuery,
 	"alipay.trade.refund": opRefund, "alipay.trade.fastpay.refund.query": opRefundQuery,
 }
 
@@ -78,6 +79,15 @@ func (a *alipay) read(_ operation, r *http.Request, body []byte) (call, *reply) 
 	if _, err := time.ParseInLocation(time.DateTime, fields["timestamp"], beijing); err != nil {
 		return c, a.wrong(method, "40002", "isv.invalid-timestamp", "非法的时间戳参数")
 	}
+	c.variant, c.currency, c.notifyURL = method, "CNY", fields["notify_url"]
+	c.content = fields["biz_content"] + "\n" + c.notifyURL
+	if op == opPayout || op == opPayoutQuery {
+		if problem := a.readPayout(&c, fields["biz_content"]); problem != "" {
+			return c, a.wrong(method, "40004", "INVALID_PARAMETER", "参数有误: "+problem)
+		}
+		c.ref = c.payout
+		return c, nil
+	}
 	var asked struct {
 		OutTradeNo  string `json:"out_trade_no"`
 		TotalAmount string `json:"total_amount"`
@@ -103,8 +113,7 @@ func (a *alipay) read(_ operation, r *http.Request, body []byte) (call, *reply) 
 	if problem != "" {
 		return c, a.wrong(method, "40004", "ACQ.INVALID_PARAMETER", "参数无效: "+problem)
 	}
-	c.ref, c.variant, c.currency, c.notifyURL = asked.OutTradeNo, method, "CNY", fields["notify_url"]
-	c.content = fields["biz_content"] + "\n" + c.notifyURL
+	c.ref = asked.OutTradeNo
 	return c, nil
 }
 

@@ -84,7 +84,12 @@ func (s *Simulator) callbackURL(o *order) string {
 	if o.notifyURL != "" || s.options.Callbacks == "" {
 		return o.notifyURL
 	}
-	return strings.TrimSuffix(s.options.Callbacks, "/") + "/" + o.account.Code
+	return s.callbackBase(o.account)
+}
+
+// callbackBase returns the address of callbacks that have no other.
+func (s *Simulator) callbackBase(a *Account) string {
+	return strings.TrimSuffix(s.options.Callbacks, "/") + "/" + a.Code
 }
 
 // callback returns a function that sends the callbacks of a reference's payments. Call callback

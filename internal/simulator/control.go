@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/textlimit"
 )
 
@@ -34,10 +36,7 @@ func (s *Simulator) record(a *Account, c call, spoilt string) {
 
 func (s *Simulator) recordLocked(a *Account, c call, spoilt string) {
 	number := s.first + int64(len(s.calls)) + 1
-	count := c.ref
-	if c.refund != "" {
-		count = c.refund
-	}
+	count := cmp.Or(c.payout, c.refund, c.ref)
 	key := asking{a.Code, c.op, count}
 	one := &Call{
 		ID: strconv.FormatInt(number, 10), At: time.Now().UTC(), Supplier: a.Code, Op: c.op, Ref: c.ref, Number: count,
@@ -98,8 +97,15 @@ func (s *Simulator) control() {
 		}
 		write(w, jsonReply(http.StatusOK, s.Refund(r.PathValue("supplier"), r.PathValue("no"))))
 	})
-	s.mux.HandleFunc("/_sim/{supplier}/payouts/{no}", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusNotImplemented, "not_implemented", "", "the simulator takes no payouts yet")
+	s.mux.HandleFunc("PUT /_sim/{supplier}/disputes/{ref}", s.putDispute)
+	s.mux.HandleFunc("GET /_sim/{supplier}/disputes/{ref}", s.getDispute)
+	s.mux.HandleFunc("PUT /_sim/{supplier}/payouts/{no}", s.putPayout)
+	s.mux.HandleFunc("GET /_sim/{supplier}/payouts/{no}", func(w http.ResponseWriter, r *http.Request) {
+		if s.Account(r.PathValue("supplier")) == nil {
+			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
+			return
+		}
+		write(w, jsonReply(http.StatusOK, s.Payout(r.PathValue("supplier"), r.PathValue("no"))))
 	})
 	s.mux.HandleFunc("GET /_sim/calls", s.listCalls)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -114,6 +120,16 @@ func (s *Simulator) putOrder(w http.ResponseWriter, r *http.Request) {
 func (s *Simulator) putRefund(w http.ResponseWriter, r *http.Request) {
 	put(w, r, func(script RefundScript) (RefundReport, error) {
 		return s.SetRefund(r.PathValue("supplier"), r.PathValue("no"), script)
+	})
+}
+
+func (s *Simulator) putPayout(w http.ResponseWriter, r *http.Request) {
+	if a := s.Account(r.PathValue("supplier")); a != nil && !a.Payouts() {
+		fail(w, http.StatusNotImplemented, "not_implemented", "supplier", "no payouts are simulated for "+a.Kind)
+		return
+	}
+	put(w, r, func(script PayoutScript) (PayoutReport, error) {
+		return s.SetPayout(r.PathValue("supplier"), r.PathValue("no"), script)
 	})
 }
 
@@ -132,7 +148,7 @@ func put[S, R any](w http.ResponseWriter, r *http.Request, set func(S) (R, error
 		return
 	}
 	report, err := set(script)
-	var wrong *FieldError
+	var wrong *invalid.FieldError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field == "supplier":
 		fail(w, http.StatusNotFound, "not_found", wrong.Field, wrong.Problem)

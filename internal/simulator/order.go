@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/money"
 )
 
@@ -54,11 +55,6 @@ type Script struct {
 
 func (s Script) delay() time.Duration { return time.Duration(s.DelayMS) * time.Millisecond }
 
-// FieldError names the invalid field of a script.
-type FieldError struct{ Field, Problem string }
-
-func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
-
 var stateNames = []State{StateUnpaid, StatePaying, StatePaid, StateFailed, StateClosed, StateNotFound, StateRefunded}
 
 // check validates the script and fills in defaults.
@@ -79,29 +75,29 @@ func (s *Script) check(a *Account) error {
 			continue
 		}
 		if !slices.Contains(f.words, *f.value) {
-			return &FieldError{f.name, fmt.Sprintf("%q is none of %s", *f.value, strings.Join(f.words, ", "))}
+			return &invalid.FieldError{Field: f.name, Problem: fmt.Sprintf("%q is none of %s", *f.value, strings.Join(f.words, ", "))}
 		}
 	}
 	if s.Currency != "" {
 		if _, err := money.Exponent(s.Currency); err != nil {
-			return &FieldError{"currency", err.Error()}
+			return &invalid.FieldError{Field: "currency", Problem: err.Error()}
 		}
 	}
 	switch {
 	case !slices.Contains(stateNames, s.State):
-		return &FieldError{"state", fmt.Sprintf("%q is none of %v", s.State, stateNames)}
+		return &invalid.FieldError{Field: "state", Problem: fmt.Sprintf("%q is none of %v", s.State, stateNames)}
 	case s.Currency != "" && a.Kind == "alipay":
-		return &FieldError{"currency", "Alipay's API has no currency: leave it out"}
+		return &invalid.FieldError{Field: "currency", Problem: "Alipay's API has no currency: leave it out"}
 	case s.State == StateRefunded && a.Kind == "sortedparams":
-		return &FieldError{"state", "sorted parameters have no word for refunded in the answer to a query"}
+		return &invalid.FieldError{Field: "state", Problem: "sorted parameters have no word for refunded in the answer to a query"}
 	case s.Answer == AnswerBadSignature && a.Kind == "stripe":
-		return &FieldError{"answer", "Stripe signs no answers"}
+		return &invalid.FieldError{Field: "answer", Problem: "Stripe signs no answers"}
 	case s.Amount < 0 || s.Amount > money.MaxMinor:
-		return &FieldError{"amount", "is out of range"}
+		return &invalid.FieldError{Field: "amount", Problem: "is out of range"}
 	case s.DelayMS < 0 || s.delay() > maxDelay || s.LateMS < 0 || s.late() > maxDelay:
-		return &FieldError{"delay_ms", "is more than 10 minutes, or negative"}
+		return &invalid.FieldError{Field: "delay_ms", Problem: "is more than 10 minutes, or negative"}
 	case s.LoseAnswers < 0:
-		return &FieldError{"lose_answers", "is negative"}
+		return &invalid.FieldError{Field: "lose_answers", Problem: "is negative"}
 	}
 	return nil
 }
@@ -226,7 +222,7 @@ func (o *order) move(p *payment, state State) {
 func (s *Simulator) Set(code, ref string, script Script) (Report, error) {
 	a := s.Account(code)
 	if a == nil {
-		return Report{}, &FieldError{"supplier", fmt.Sprintf("there is no supplier %q", code)}
+		return Report{}, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("there is no supplier %q", code)}
 	}
 	if err := script.check(a); err != nil {
 		return Report{}, err
@@ -240,9 +236,9 @@ func (s *Simulator) Set(code, ref string, script Script) (Report, error) {
 	amount := max(script.Amount, o.script.Amount, o.amount)
 	switch {
 	case amount == 0 && (script.State == StatePaid || script.State == StateRefunded):
-		return Report{}, &FieldError{"amount", "is missing: this payment was never started"}
+		return Report{}, &invalid.FieldError{Field: "amount", Problem: "is missing: this payment was never started"}
 	case script.TradeNo != "" && len(o.payments) > 0 && script.TradeNo != o.payments[0].tradeNo && o.account.Kind == "stripe":
-		return Report{}, &FieldError{"trade_no", "the intent already exists: its id is " + o.payments[0].tradeNo}
+		return Report{}, &invalid.FieldError{Field: "trade_no", Problem: "the intent already exists: its id is " + o.payments[0].tradeNo}
 	}
 	if script.Amount == 0 {
 		script.Amount = o.script.Amount
@@ -295,6 +291,9 @@ func (s *Simulator) movedLocked(ref string) int {
 		}
 		if r := s.refunds[orderKey{a.Code, ref}]; r != nil {
 			n += r.moved
+		}
+		if p := s.payouts[orderKey{a.Code, ref}]; p != nil {
+			n += p.moved
 		}
 	}
 	return n

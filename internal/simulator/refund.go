@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"backstop/internal/base/invalid"
 )
 
 // Operations on refunds.
@@ -92,25 +94,25 @@ func (s *RefundScript) check(a *Account) error {
 	}
 	switch {
 	case !slices.Contains(refundStates, s.State):
-		return &FieldError{"state", fmt.Sprintf("%q: use one of %v", s.State, refundStates)}
+		return &invalid.FieldError{Field: "state", Problem: fmt.Sprintf("%q: use one of %v", s.State, refundStates)}
 	case s.State == StateReturned && (a.Kind == "wechatpay" || a.Kind == "alipay"):
-		return &FieldError{"state", a.Kind + " has no status for a refund that came back"}
+		return &invalid.FieldError{Field: "state", Problem: a.Kind + " has no status for a refund that came back"}
 	case s.State == StateAbnormal && a.Kind != "wechatpay":
-		return &FieldError{"state", "only WeChat Pay has the status ABNORMAL"}
+		return &invalid.FieldError{Field: "state", Problem: "only WeChat Pay has the status ABNORMAL"}
 	case !slices.Contains([]string{CallbackNone, CallbackNow, CallbackTwice}, s.Callback):
-		return &FieldError{"callback", fmt.Sprintf("%q: use none, now or twice", s.Callback)}
+		return &invalid.FieldError{Field: "callback", Problem: fmt.Sprintf("%q: use none, now or twice", s.Callback)}
 	case s.Callback != CallbackNone && a.Kind == "sortedparams":
-		return &FieldError{"callback", "sorted parameters have no callbacks about refunds"}
+		return &invalid.FieldError{Field: "callback", Problem: "sorted parameters have no callbacks about refunds"}
 	case !slices.Contains([]string{AnswerOK, Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder, AnswerHang}, s.Answer):
-		return &FieldError{"answer", fmt.Sprintf("unknown answer %q", s.Answer)}
+		return &invalid.FieldError{Field: "answer", Problem: fmt.Sprintf("unknown answer %q", s.Answer)}
 	case s.Answer == AnswerBadSignature && a.Kind == "stripe":
-		return &FieldError{"answer", "Stripe does not sign answers"}
+		return &invalid.FieldError{Field: "answer", Problem: "Stripe does not sign answers"}
 	case s.DelayMS < 0 || time.Duration(s.DelayMS)*time.Millisecond > maxDelay:
-		return &FieldError{"delay_ms", "use 0 to 600000 (10 minutes)"}
+		return &invalid.FieldError{Field: "delay_ms", Problem: "use 0 to 600000 (10 minutes)"}
 	case s.LoseAnswers < 0:
-		return &FieldError{"lose_answers", "must not be negative"}
+		return &invalid.FieldError{Field: "lose_answers", Problem: "must not be negative"}
 	case s.Amount < 0 || (s.Amount == 0) != (s.Order == ""):
-		return &FieldError{"amount", "set both order and amount, for a refund made at the supplier itself, or neither"}
+		return &invalid.FieldError{Field: "amount", Problem: "set both order and amount, for a refund made at the supplier itself, or neither"}
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func (s *Simulator) findRefund(a *Account, no string) (*refund, error) {
 func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundReport, error) {
 	a := s.Account(code)
 	if a == nil {
-		return RefundReport{}, &FieldError{"supplier", fmt.Sprintf("there is no supplier %q", code)}
+		return RefundReport{}, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("there is no supplier %q", code)}
 	}
 	if err := script.check(a); err != nil {
 		return RefundReport{}, err
@@ -148,7 +150,7 @@ func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundRepor
 	if script.Order != "" && !r.started {
 		o := s.orders[orderKey{code, script.Order}]
 		if o == nil || o.last().state != StatePaid {
-			return RefundReport{}, &FieldError{"order", "is not paid here"}
+			return RefundReport{}, &invalid.FieldError{Field: "order", Problem: "is not paid here"}
 		}
 		r.order, r.amount, r.started = o, script.Amount, true
 		o.refunds = append(o.refunds, r)

@@ -63,11 +63,14 @@ type Simulator struct {
 	tasks   sync.WaitGroup
 	orders  map[orderKey]*order
 	refunds map[orderKey]*refund // by the merchant's number
-	ids     map[string]*order    // by trade number: Stripe asks by it
-	marked  map[mark][]*order    // by metadata: Stripe searches by them
-	asked   map[asking]bool
-	calls   []*Call
-	first   int64 // number of calls[0]
+	payouts map[orderKey]*payout // by our number
+	// disputes are those of the references' payments.
+	disputes map[orderKey]*dispute
+	ids      map[string]*order // by trade number: Stripe asks by it
+	marked   map[mark][]*order // by metadata: Stripe searches by them
+	asked    map[asking]bool
+	calls    []*Call
+	first    int64 // number of calls[0]
 }
 
 type orderKey struct{ code, ref string }
@@ -90,7 +93,7 @@ func New(o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		options: o, seed: seed(o.Seed), accounts: accounts, mux: http.NewServeMux(), rate: rate.NewLimiter(MaxRate, MaxRate), http: LoopbackClient(),
-		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
+		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, payouts: map[orderKey]*payout{}, disputes: map[orderKey]*dispute{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, a := range accounts {
@@ -156,6 +159,15 @@ func (s *Simulator) serve(a *Account, op operation, w http.ResponseWriter, r *ht
 			return
 		}
 		s.giveRefund(a, c, x, w, r)
+		return
+	}
+	if c.op == opPayout || c.op == opPayoutQuery {
+		x, err := s.actPayout(a, c)
+		if err != nil {
+			fail(w, http.StatusServiceUnavailable, "full", "", err.Error())
+			return
+		}
+		s.givePayout(a, c, x, w, r)
 		return
 	}
 	x, err := s.act(a, c)

@@ -315,7 +315,7 @@ func TestCallbacksAreTakenByTheAdapters(t *testing.T) {
 		answered := k.query("ORDER_1")
 		got := b.parse(k.t, a, 0)
 		if got.OrderRef != "ORDER_1" || got.Amount != 1999 || got.Currency != k.a.Currency || got.Status != supplier.Paid || got.TradeNo != answered.tradeNo {
-			k.t.Errorf("read %+v, the query said %+v", got, answered)
+			k.t.Errorf("read %+v, the query returned %+v", got, answered)
 		}
 		if again := b.parse(k.t, a, 1); again.EventKey != got.EventKey {
 			k.t.Errorf("the repeat is another event: %q and %q", got.EventKey, again.EventKey)
@@ -472,7 +472,7 @@ func TestTheDeclarationNamesEverySupplier(t *testing.T) {
 		t.Errorf("missing: %v", wants)
 	}
 	if _, err := New(Options{Codes: map[string]string{"paypal": "x"}}); err == nil {
-		t.Error("a kind that nobody simulates is taken")
+		t.Error("a kind that nobody simulates is accepted")
 	}
 }
 

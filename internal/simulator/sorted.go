@@ -36,11 +36,12 @@ func (s *sorted) calls(base string) map[string]any {
 		"refund_url": base + "/till/refund", "refund_query_url": base + "/till/refund_query", "refund_no_field": "refund_no", "refund_amount_field": "refund_amount",
 		"result_field": "result", "success_values": []string{"OK"}, "failure_values": []string{"REFUSED"}, "processing_values": []string{"DOING"},
 		"returned_values": []string{"RETURNED"},
+		"payout_url":      base + "/till/payout", "payout_query_url": base + "/till/payout_query", "payout_no_field": "payout_no", "payee_field": "payee",
 	}
 }
 
 func (s *sorted) routes() map[string]operation {
-	return map[string]operation{"POST /till/pay": opPay, "POST /till/query": opQuery, "POST /till/close": opClose, "POST /till/refund": opRefund, "POST /till/refund_query": opRefundQuery}
+	return map[string]operation{"POST /till/pay": opPay, "POST /till/query": opQuery, "POST /till/close": opClose, "POST /till/refund": opRefund, "POST /till/refund_query": opRefundQuery, "POST /till/payout": opPayout, "POST /till/payout_query": opPayoutQuery}
 }
 
 func (s *sorted) tradeNo(ref string, _ int) string { return "T" + s.digits(18, "sorted", ref) }
@@ -93,6 +94,11 @@ func (s *sorted) read(op operation, r *http.Request, body []byte) (call, *reply)
 	c.content = sortedPairs(fields, "sign", "time", "nonce")
 	if c.refund = fields["refund_no"]; c.refund == "" && (op == opRefund || op == opRefundQuery) {
 		return refuse(http.StatusBadRequest, "refund_no is wrong")
+	}
+	if op == opPayout || op == opPayoutQuery {
+		if problem := s.readPayout(&c, fields); problem != "" {
+			return refuse(http.StatusBadRequest, problem+" is wrong")
+		}
 	}
 	if op == opRefund {
 		if c.amount, err = money.ParseMinor(fields["refund_amount"]); err != nil || c.amount == 0 || fields["currency"] == "" {

@@ -216,10 +216,45 @@ const disputeDue = 7 * 24 * time.Hour
 
 // Dispute reports that the buyer disputes the payment. It contains no data of the shop.
 func (s *stripe) Dispute(f Fact) (Message, error) {
-	return s.event(f, "evt_dispute_"+f.TradeNo, "charge.dispute.created", object{
-		"id": "du_" + f.TradeNo, "object": "dispute", "amount": f.Amount, "currency": strings.ToLower(f.Currency),
-		"payment_intent": f.TradeNo, "charge": "ch_" + f.TradeNo, "reason": "product_not_received", "status": "needs_response",
-		"evidence_details": object{"due_by": f.At.Add(disputeDue).Unix()},
+	return s.DisputeEvent(DisputeFact{
+		Payment: f, No: "du_" + f.TradeNo, Event: DisputeCreated, Status: "needs_response", Amount: f.Amount, Currency: f.Currency,
+		Reason: "product_not_received", At: f.At, DueBy: f.At.Add(disputeDue),
+	})
+}
+
+// stripeDisputes are the types of the events about disputes.
+var stripeDisputes = map[State]string{
+	DisputeCreated: "created", DisputeWarning: "created", DisputeUpdated: "updated", DisputeWithdrawn: "funds_withdrawn", DisputeReinstated: "funds_reinstated",
+	DisputeWon: "closed", DisputeLost: "closed", DisputeWarningClosed: "closed",
+}
+
+// DisputeEvent is an event about a dispute, with all its movements so far
+// (docs.stripe.com/api/disputes/object).
+func (s *stripe) DisputeEvent(f DisputeFact) (Message, error) {
+	currency := strings.ToLower(f.Currency)
+	movements := []object{}
+	move := func(category string, amount, fee int64) {
+		movements = append(movements, object{
+			"id": "txn_" + s.hex(24, "movement", f.No, category), "object": "balance_transaction", "type": "adjustment", "reporting_category": category,
+			"amount": amount, "fee": fee, "net": amount - fee, "currency": currency,
+		})
+	}
+	if f.Withdrawn {
+		move("dispute", -f.Amount, f.Fee)
+	}
+	if f.Reinstated {
+		move("dispute_reversal", f.Amount, -f.Fee)
+	}
+	id := "evt_dispute_" + f.Payment.TradeNo
+	if f.N > 0 {
+		id += "_" + strconv.Itoa(f.N)
+	}
+	at := f.Payment
+	at.At = f.At
+	return s.event(at, id, "charge.dispute."+stripeDisputes[f.Event], object{
+		"id": f.No, "object": "dispute", "amount": f.Amount, "currency": currency, "payment_intent": f.Payment.TradeNo,
+		"charge": "ch_" + strings.TrimPrefix(f.Payment.TradeNo, "pi_"), "reason": f.Reason, "status": f.Status, "balance_transactions": movements,
+		"evidence_details": object{"due_by": f.DueBy.Unix(), "has_evidence": f.Status == "under_review"}, "metadata": object{},
 	})
 }
 

@@ -48,10 +48,10 @@ func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err != nil {
-				t.Errorf("what stands behind is held: %v", err)
+				t.Errorf("a row behind the lock is held, too: %v", err)
 			}
 			if err := <-ended; err != nil {
-				t.Errorf("who waited is told %v", err)
+				t.Errorf("the waiting buyer got %v", err)
 			}
 		})
 	}

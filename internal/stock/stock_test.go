@@ -38,7 +38,7 @@ func (s shelf) want(sku string, want article) {
 		s.t.Fatal(err)
 	}
 	if got != want {
-		s.t.Errorf("%s stands at %+v, want %+v", sku, got, want)
+		s.t.Errorf("%s is %+v, want %+v", sku, got, want)
 	}
 }
 
@@ -54,7 +54,7 @@ func (s shelf) reserve(wants ...[]stock.Line) (ids []int64, refused []error, err
 		for i := range wants {
 			if errs[i] != nil {
 				if len(got[i]) != 0 {
-					s.t.Errorf("who is told %v has %v", errs[i], got[i])
+					s.t.Errorf("the buyer with the result %v has %v", errs[i], got[i])
 				}
 				continue
 			}
@@ -144,13 +144,13 @@ func TestAnOrderGetsAllItsArticlesOrNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !errors.Is(refused[0], stock.ErrOutOfStock) || !strings.Contains(refused[0].Error(), "cup has 1 left") {
-			t.Errorf("of too many cups it is told %v", refused[0])
+			t.Errorf("too many cups: %v", refused[0])
 		}
 		if !errors.Is(refused[1], stock.ErrUnknownSKU) || !strings.Contains(refused[1].Error(), `"none"`) {
-			t.Errorf("of an article that was never declared it is told %v", refused[1])
+			t.Errorf("an unknown article: %v", refused[1])
 		}
 		if refused[2] != nil { // what the others did not get is there for it
-			t.Errorf("who wants what is left is told %v", refused[2])
+			t.Errorf("an order of the rest: %v", refused[2])
 		}
 		s.want("tea", article{10, 10, 0})
 		s.want("cup", article{1, 1, 0})
@@ -166,7 +166,7 @@ func TestWhoComesFirstInABatchIsServedFirst(t *testing.T) {
 		}
 		for i, served := range []bool{true, false, true, false} {
 			if served != (refused[i] == nil) || !served && !errors.Is(refused[i], stock.ErrOutOfStock) {
-				t.Errorf("order %d is told %v", i, refused[i])
+				t.Errorf("order %d: %v", i, refused[i])
 			}
 		}
 		s.want("tea", article{5, 5, 0})
@@ -255,13 +255,13 @@ func TestTheLastPiecesAreReservedOnceByAllWhoRaceForThem(t *testing.T) {
 				defer mu.Unlock()
 				switch {
 				case err != nil:
-					t.Errorf("a buyer is told %v", err)
+					t.Errorf("a buyer got %v", err)
 				case refused[0] == nil:
 					won++
 				case errors.Is(refused[0], stock.ErrOutOfStock):
 					late++
 				default:
-					t.Errorf("who comes too late is told %v", refused[0])
+					t.Errorf("the late buyer got %v", refused[0])
 				}
 			})
 		}

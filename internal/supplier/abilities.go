@@ -19,6 +19,7 @@ type Abilities struct {
 	Querier
 	Closer
 	Refunder
+	Payouter
 	// CloseAfter is the age of a start before which the supplier wants no close; 0 = none.
 	CloseAfter time.Duration
 	// RefundRepeat is how long after its first call a refund may be sent again under the same
@@ -26,6 +27,9 @@ type Abilities struct {
 	RefundRepeat time.Duration
 	// RefundAbsent: a refund that a query does not find after RefundRepeat was never made.
 	RefundAbsent bool
+	// PayoutRepeat: a payout may be sent again under the same number at any time; the supplier
+	// knows the number for life.
+	PayoutRepeat bool
 }
 
 // AbilitiesOf returns the calls that an adapter's supplier supports.

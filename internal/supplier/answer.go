@@ -127,12 +127,15 @@ func (s AnswerState) status() Status {
 // quoted quotes a text from outside for use in a reason.
 func quoted(s string) string { return strconv.Quote(textlimit.Clip(s, 80)) }
 
+// masked stands where a secret was.
+const masked = "***"
+
 // Mask removes a secret from everything stored of the exchange.
 func (x Exchange) Mask(secret string) Exchange {
 	if secret == "" {
 		return x
 	}
-	x.Request = bytes.ReplaceAll(x.Request, []byte(secret), []byte("***"))
-	x.Body = bytes.ReplaceAll(x.Body, []byte(secret), []byte("***"))
+	x.Request = bytes.ReplaceAll(x.Request, []byte(secret), []byte(masked))
+	x.Body = bytes.ReplaceAll(x.Body, []byte(secret), []byte(masked))
 	return x
 }

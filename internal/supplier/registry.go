@@ -59,6 +59,11 @@ type Entry struct {
 	AskPending bool
 	// RefundRepeat: the supplier knows a refund's number for life, whatever its kind says.
 	RefundRepeat bool
+	// PayoutQueryAfter is how old a payout's last call must be before a query that says "failed"
+	// is believed.
+	PayoutQueryAfter time.Duration
+	// PayoutRepeat: the supplier knows a payout's number for life, whatever its kind says.
+	PayoutRepeat bool
 }
 
 // Can returns the calls that it supports.

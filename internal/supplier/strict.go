@@ -15,6 +15,21 @@ import (
 	"backstop/internal/base/textlimit"
 )
 
+// CheckSigned checks a message whose signature covers its time and its whole body: the signature,
+// by verify, then the query, which nothing signs, then the time. It records these steps.
+func CheckSigned(req *Request, t *Trace, window time.Duration, verify func(*Request, *Trace) (time.Time, error)) error {
+	signedAt, err := verify(req, t)
+	if err != nil {
+		t.FailBy("signature", err)
+		return err
+	}
+	if err := CheckUnsignedQuery(req); err != nil {
+		t.FailBy("unsigned", err)
+		return err
+	}
+	return CheckWindow(t, signedAt, req.ReceivedAt, window)
+}
+
 // CheckWindow refuses a message whose signed time differs from now by more than window, in
 // either direction: an old one may be a replay, and one from the future could be replayed until
 // its time comes. The edge itself passes. It records the step "time window".

@@ -144,7 +144,7 @@ func TestEncodingJSONAloneLetsAnotherCaseWin(t *testing.T) {
 		t.Fatalf("encoding/json changed: %+v, %v", got, err)
 	}
 	if DecodeJSON(raw, &got) == nil {
-		t.Error("DecodeJSON took it")
+		t.Error("DecodeJSON accepted it")
 	}
 }
 

@@ -43,8 +43,11 @@ const (
 	Closed   Status = "closed"   // the payment can no longer be made; see Callback.Reverses
 	Refunded Status = "refunded" // money was returned
 	Disputed Status = "disputed" // the buyer's bank disputes the payment; see Callback.Dispute
-	Other    Status = "other"    // nothing that affects an order
-	Unknown  Status = "unknown"  // not in the adapter's table
+	// Complained: a buyer complained to the supplier, which moves no money; see
+	// Callback.Complaint.
+	Complained Status = "complained"
+	Other      Status = "other"   // nothing that affects an order
+	Unknown    Status = "unknown" // not in the adapter's table
 )
 
 // Meaning is the meaning of one supplier status.
@@ -121,6 +124,8 @@ type Callback struct {
 	// Dispute is set in a Disputed callback, which carries no reference of ours: its
 	// order is the one that TradeNo paid.
 	Dispute *Dispute
+	// Complaint is the supplier's number of the complaint, of a Complained callback.
+	Complaint string
 	// OccurredAt is the supplier's time of the event; zero = not given.
 	OccurredAt time.Time
 }
@@ -133,7 +138,31 @@ type Dispute struct {
 	Status string    // as given by the supplier
 	DueBy  time.Time // deadline for evidence; zero = none required
 	Over   bool      // won, lost or withdrawn
+
+	Stage DisputeStage
+	// Charge is another number of the payment; "" = none.
+	Charge string
+	// Withdrawn: the supplier took the money. Reinstated is how much of it is back, in minor
+	// units of the dispute's currency.
+	Withdrawn  bool
+	Reinstated int64
+	// Fee is what the supplier charged for the dispute so far, and FeeBack what it returned of
+	// that, in minor units of FeeCurrency.
+	Fee, FeeBack int64
+	FeeCurrency  string
 }
+
+// DisputeStage is how far a dispute has come, in our words.
+type DisputeStage string
+
+// Stages; "" = an unknown status: only what it says about money counts.
+const (
+	DisputeInquiry  DisputeStage = "inquiry" // a question of the bank: no money is demanded
+	DisputeOpened   DisputeStage = "opened"
+	DisputeAnswered DisputeStage = "answered" // evidence was sent
+	DisputeWon      DisputeStage = "won"
+	DisputeLost     DisputeStage = "lost"
+)
 
 // Maximum lengths in bytes. Suppliers stay far below; PostgreSQL cannot index a row with more
 // than about 2,600 in one key.
@@ -159,9 +188,12 @@ func (c *Callback) Bound() (field string) {
 		max  int
 	}{
 		{"dispute number", &dispute.No, maxNumber},
+		{"charge number", &dispute.Charge, maxNumber},
+		{"fee's currency", &dispute.FeeCurrency, maxCurrency},
 		{"currency", &c.Currency, maxCurrency},
 		{"refund number", &c.RefundNo, maxNumber},
 		{"supplier's refund number", &c.RefundID, maxNumber},
+		{"complaint number", &c.Complaint, maxNumber},
 		{"event key", &c.EventKey, maxEventKey},
 		{"trade number", &c.TradeNo, maxNumber},
 		{"order number", &c.OrderRef, maxNumber},

@@ -3,10 +3,7 @@ package sweep
 import (
 	"context"
 	"flag"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +66,7 @@ func benchSweep(b *testing.B, d *db.DB) {
 		if s = f.find(s); s.PushedRows() != int64(*benchRows)/20 {
 			b.Fatalf("pushed %v of %d rows", s.Pushed(), *benchRows)
 		}
-		memory := usedMemory(b, redis)
+		memory := float64(redis.Memory()) / (1 << 20)
 		b.ReportMetric(float64(s.LookedAt)/took.Seconds(), "looked_at/s")
 		b.ReportMetric(float64(s.PushedRows())/took.Seconds(), "pushed/s")
 		b.ReportMetric(took.Seconds(), "s/sweep")
@@ -112,29 +109,10 @@ func (f *fixture) callbacks(during func()) time.Duration {
 	cancel()
 	all := <-took
 	if len(all) == 0 {
-		f.t.Fatal("no callback came")
+		f.t.Fatal("no callback arrived")
 	}
 	slices.Sort(all)
 	return all[len(all)*99/100]
-}
-
-// usedMemory is what Redis uses, in MB.
-func usedMemory(b *testing.B, s *queuetest.Server) float64 {
-	info, err := s.Client().Info(b.Context(), "memory").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				b.Fatal(fmt.Errorf("used_memory: %w", err))
-			}
-			return n / (1 << 20)
-		}
-	}
-	b.Fatal("Redis does not say how much memory it uses")
-	return 0
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

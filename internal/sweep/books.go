@@ -65,7 +65,7 @@ func (r *Runner) figures(ctx context.Context) ([]Difference, error) {
 			r.o.Log.Error("figures differ from their rows", "span", f.Span, "start_us", f.Start, "currency", f.Currency,
 				"raised_and_notified", f.Rows, "counted", f.Counters)
 		}
-		if err := report.MendOrders(ctx, r.o.DB, w.orders); err != nil {
+		if err := report.MendOrders(ctx, r.o.DB, r.o.Zone, w.orders); err != nil {
 			return nil, err
 		}
 	}

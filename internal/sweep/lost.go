@@ -13,8 +13,11 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/rerun"
+	"backstop/internal/fund/payout"
+	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
@@ -27,10 +30,12 @@ const (
 	Deliveries    = "deliveries"     // open, and never due
 	Compensations = "compensations"  // overdue, or past their lease
 	Approvals     = "approvals"      // being carried out for too long
+	Refunds       = "refunds"        // on their way, and nothing makes their calls
+	Payouts       = "payouts"
 )
 
 // Whats lists all kinds.
-var Whats = []string{OpenOrders, ExpiredOrders, ClosedOrders, Deliveries, Compensations, Approvals}
+var Whats = []string{OpenOrders, ExpiredOrders, ClosedOrders, Deliveries, Compensations, Approvals, Refunds, Payouts}
 
 const (
 	// late is when an overdue row counts as lost: every reader completes its rounds within a
@@ -116,6 +121,38 @@ var scans = []scan{
 		lost: moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " + carriesOut + ")",
 		push: runSooner,
 	}}},
+	{"refunds", "id", []rule{{
+		what: Refunds, lost: moves.In("x.status", refund.Approved, refund.Submitted, refund.Unknown) + " AND x.created_at < {late} AND " + without(compensation.OfRefund),
+		push: callAgain(refund.Items),
+	}}},
+	{"payouts", "id", []rule{{
+		what: Payouts,
+		lost: moves.In("x.status", payout.Approved, payout.Debiting, payout.Crediting, payout.Unknown, payout.Reversing, payout.Stuck) +
+			" AND x.created_at < {late} AND " + without(compensation.OfPayout),
+		push: callAgain(payout.Items),
+	}}},
+}
+
+// without is the condition for a row whose calls no open compensation makes.
+func without(subject string) string {
+	return "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.kind = '" + compensation.ReplayCall + "' AND c.subject_kind = '" + subject + "' AND c.subject_id = x.id AND " +
+		moves.In("c.state", compensation.Moves.Open()...) + ")"
+}
+
+// callAgain opens the compensations that make the calls of refunds or payouts.
+func callAgain(read func(context.Context, bun.IDB, *settings.Store, []int64) ([]*compensation.Item, error)) func(context.Context, db.Tx, *look, []int64) (int, error) {
+	return func(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
+		items, err := read(ctx, tx, l.o.Settings, ids)
+		if err != nil {
+			return 0, err
+		}
+		w := tx.Writes()
+		l.o.Schedule.OpenDue(w, l.o.DB, items...)
+		if err := w.Exec(ctx); err != nil {
+			return 0, fmt.Errorf("open compensations of money on its way out: %w", err)
+		}
+		return len(items), nil
+	}
 }
 
 // lostCompensation is the condition for one that is never due, or late without waiting for its

@@ -43,6 +43,7 @@ type Options struct {
 	Rate     int                   // rows pushed per second
 	// Keep is the retention of orders' rows and counters; older ones are not recounted.
 	Keep time.Duration
+	Zone *time.Location // of the days of figures
 	Log  *slog.Logger
 }
 

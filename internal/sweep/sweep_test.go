@@ -69,6 +69,10 @@ func (f *fixture) exec(query string, args ...any) {
 // begin makes the row of a sweep.
 func (f *fixture) begin() *Sweep {
 	f.t.Helper()
+	// A sweep leaves out what was created when it began, and the database's clock may step back.
+	for last := f.DB.NewID(); db.IDAt(f.DB.Now()) <= last; {
+		time.Sleep(time.Millisecond)
+	}
 	var s *Sweep
 	err := f.DB.Tx(context.Background(), func(ctx context.Context, tx db.Tx) (err error) {
 		s, err = Begin(ctx, tx, f.DB, Request{Days: 3, By: "operator:li", Reason: "a test of the sweep"})
@@ -195,10 +199,6 @@ func (f *fixture) lost(rounds int) map[string]int64 {
 		want[Compensations] += 3
 		f.approval(now-hour, "next_at = ?", now+hour)
 		want[Approvals]++
-	}
-	// A sweep leaves out what was created when it began, and the database's clock may step back.
-	for last := f.DB.NewID(); db.IDAt(f.DB.Now()) <= last; {
-		time.Sleep(time.Millisecond)
 	}
 	return want
 }
@@ -487,6 +487,41 @@ func TestASweepEndsItselfAfterSixHours(t *testing.T) {
 		}
 		if s = f.find(s); s.State != Stopped || s.EndedAt == nil || s.PushedRows() != 0 {
 			t.Errorf("%s, pushed %v", s.State, counts(s))
+		}
+	})
+}
+
+// Refunds and payouts on their way whose compensation is gone get a new one; those that wait for
+// people or have ended do not.
+func TestMoneyThatNothingMovesOnIsPushed(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		f1 := f.Entry(t, "f1")
+		open := map[int64]string{}
+		for status, lost := range map[string]bool{"requested": false, "approved": true, "submitted": true, "unknown": true, "succeeded": false} {
+			id := f.DB.NewID()
+			f.exec("INSERT INTO refunds (id, refund_no, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, out_refund_no, amount, currency, status, created_at)"+
+				" VALUES (?, ?, ?, ?, 'r', ?, 5, ?, ?, 5, 'CNY', ?, 1)", id, fmt.Sprint("R", id), f1.ID, f1.AccountID, f.Out(), f.M1.ID, f.Out(), status)
+			if lost {
+				open[id] = "refund"
+			}
+		}
+		for status, lost := range map[string]bool{"created": false, "crediting": true, "unknown": true, "stuck": true, "reversed": false} {
+			id := f.DB.NewID()
+			f.exec("INSERT INTO payouts (id, payout_no, merchant_id, out_payout_no, supplier_id, account_id, payout_account_id, account, amount, currency, exponent, request_digest, status, created_at)"+
+				" VALUES (?, ?, ?, ?, ?, ?, 1, '{}', 5, 'CNY', 2, '', ?, 1)", id, fmt.Sprint("P", id), f.M1.ID, f.Out(), f1.ID, f1.AccountID, status)
+			if lost {
+				open[id] = "payout"
+			}
+		}
+		if got := counts(f.sweep()); got[Refunds] != 3 || got[Payouts] != 3 {
+			t.Errorf("pushed %v", got)
+		}
+		for id, kind := range open {
+			f.Want(t, 1, "SELECT count(*) FROM compensations WHERE kind = 'replaycall' AND subject_kind = ? AND subject_id = ? AND payload LIKE ?", kind, id, fmt.Sprintf(`%%"op":%q%%`, kind))
+		}
+		f.Want(t, 6, "SELECT count(*) FROM compensations")
+		if got := counts(f.sweep()); got[Refunds] != 0 || got[Payouts] != 0 {
+			t.Errorf("pushed again: %v", got)
 		}
 	})
 }

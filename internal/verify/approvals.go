@@ -12,7 +12,7 @@ import (
 var ranStates = []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}
 
 // alwaysTwo are the actions that always need two people.
-const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'replaywrite', 'settings.change', 'adjust', 'freeze', 'unfreeze', 'refund')"
+const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'replaywrite', 'settings.change', 'adjust', 'freeze', 'unfreeze', 'refund', 'refund.resolve', 'payout', 'payout.resolve')"
 
 // approvalClaims: each decision that ran has two people, or is marked as made by one; it took
 // effect at most once; and it is in the audit.

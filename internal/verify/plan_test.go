@@ -17,7 +17,7 @@ func TestNoClaimGoesThroughATable(t *testing.T) {
 	for name, claims := range map[string][]claim{
 		"I1": callbackClaims(), "I2": notifyClaims(time.Now().UnixMicro(), nil), "I3": paidClaims(), "I4": ledgerClaims(),
 		"I6": historyClaims(), "I7": markClaims(), "I8": eventClaims(),
-		"I12": approvalClaims(), "I15": decisionClaims(), "I16": refundStepClaims(), "I17": refundSumClaims(),
+		"I12": approvalClaims(), "I15": decisionClaims(), "I16": append(refundStepClaims(), payoutStepClaims()...), "I17": append(refundSumClaims(), payoutSumClaims()...),
 	} {
 		for _, c := range claims {
 			args := append([]any{bun.Ident(c.table)}, c.args...)

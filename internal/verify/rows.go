@@ -4,7 +4,7 @@ import "strings"
 
 // Row names a row that is wrong, in the terms that operators use.
 type Row struct {
-	Object string `json:"object"` // order, trade, account, callback, exception, approval or entry
+	Object string `json:"object"` // order, trade, account, callback, exception, approval, entry or payout
 	ID     string `json:"id"`
 }
 
@@ -17,6 +17,7 @@ const (
 	OfException = "exception"
 	OfApproval  = "approval"
 	OfEntry     = "entry" // of the ledger, by its ref
+	OfPayout    = "payout"
 )
 
 // paidID is the id of the order that a transfer x paid, from its ref; 0 = none.
@@ -34,6 +35,10 @@ var rowsOf = map[string]string{
 	"payment_attempts": "CASE WHEN x.order_id = 0 THEN coalesce(" + holder("'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no") + ", 'trade ' || x.supplier_trade_no) ELSE 'order ' || " + orderNo("x.order_id") + " END",
 	"transfers":        "CASE WHEN x.ref LIKE 'paid:%' THEN coalesce((SELECT 'order ' || o.order_no FROM orders o WHERE o.id = " + paidID + "), 'entry ' || x.ref) ELSE coalesce(" + holder("x.ref") + ", 'entry ' || x.ref) END",
 	"refunds":          "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
+	"payouts":          "'payout ' || x.payout_no",
+	"fund_steps":       "'payout P' || CAST(x.payout_id AS TEXT)",
+	"payout_history":   "'payout P' || CAST(x.payout_id AS TEXT)",
+	"disputes":         "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
 	"approvals":        "'approval apr_' || CAST(x.id AS TEXT)",
 	"exceptions":       "'exception ' || CAST(x.id AS TEXT)",
 }

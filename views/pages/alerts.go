@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,7 @@ type AlertsData struct {
 	CanTest, CanConfigure bool
 	FormKey               string
 	Tested, Changed       bool // what the person has just done
+	Again                 bool // a message was sent again
 	Wrong                 bool // the change of a rule was none that can be kept
 	// Typed is what was entered, so that it need not be entered again.
 	Typed func(field string) string
@@ -63,6 +65,25 @@ func ruleColumns(v AlertsData) []ui.Column {
 		columns = append(columns, ui.Col(text.Act))
 	}
 	return columns
+}
+
+// again reports whether the person may send a message again.
+func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status == alert.Failed }
+
+func messageColumns(v AlertsData) []ui.Column {
+	columns := []ui.Column{
+		ui.Col(text.Time), ui.Col(tTarget), ui.Col(text.State), ui.Num(text.Tries), ui.Col(text.Next), ui.Col(tMessage), ui.Col(text.Reason),
+	}
+	if slices.ContainsFunc(v.Messages, v.again) {
+		columns = append(columns, ui.Col(text.Act))
+	}
+	return columns
+}
+
+func againDialog(m alert.Message) string { return "again-" + strconv.FormatInt(m.ID, 10) }
+
+func againPath(m alert.Message) string {
+	return "/alerts/messages/" + strconv.FormatInt(m.ID, 10) + "/resend"
 }
 
 func yesNo(yes bool) string {
@@ -165,6 +186,9 @@ var (
 	tTestAlert     = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}
 	tTestAlertHow  = text.Text{ZH: "会发给每个目标一条测试消息，走与真实告警相同的路。", EN: "Each target gets one message, on the way that real alerts take."}
 	tDoneTest      = text.Text{ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。", EN: "The test goes out within seconds; see Messages below for what became of it."}
+	tMsgAgain      = text.Text{ZH: "重新发送", EN: "Send again"}
+	tMsgAgainHow   = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text goes to the same target, with a new schedule of tries."}
+	tDoneAgain     = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It goes out again within seconds."}
 	tDoneRule      = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule is kept and counts within 10 seconds."}
 	tBadRule       = text.Text{ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。", EN: "The rule was not kept: it must end on the other side of where it fires, nothing may be negative, the window is whole minutes up to 3600 seconds, and times are 7 days at most."}
 )

@@ -53,6 +53,10 @@ func aboutLink(object, id string) templ.SafeURL {
 		return templ.URL("/compensations/" + id)
 	case "batch":
 		return templ.URL("/batches/" + id)
+	case "refund":
+		return refundLink(id)
+	case "payout":
+		return payoutLink(id)
 	}
 	return ""
 }

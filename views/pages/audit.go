@@ -93,8 +93,11 @@ func whoOf(actor string) string {
 }
 
 func objectLink(r audit.Row) templ.SafeURL {
-	if r.Object == "order" {
+	switch r.Object {
+	case "order":
 		return orderLink(r.ObjectID)
+	case "dispute":
+		return disputeLink(r.ObjectID)
 	}
 	return ""
 }
@@ -110,6 +113,7 @@ var acts = map[string]text.Text{
 	"session.start":            {ZH: "登录", EN: "signed in"},
 	"password.change":          {ZH: "修改了密码", EN: "changed the password"},
 	"alert.test":               {ZH: "发送测试告警", EN: "sent a test alert"},
+	"alert.resend":             {ZH: "重发告警", EN: "sent an alert again"},
 	"alert.rule":               {ZH: "修改告警规则", EN: "changed an alert rule"},
 	"merchant.ping":            {ZH: "发送测试通知", EN: "sent a ping"},
 	"merchant.enable_address":  {ZH: "恢复通知地址", EN: "enabled an address"},
@@ -117,6 +121,7 @@ var acts = map[string]text.Text{
 	"breaker.close":            {ZH: "解除熔断", EN: "closed a breaker"},
 	"breaker.probe":            {ZH: "发起探测", EN: "probed a merchant"},
 	"exception.note":           tActNote,
+	"dispute.evidence":         {ZH: "登记举证材料", EN: "recorded evidence"},
 	"exception.assign":         {ZH: "指派", EN: "assigned it"},
 	"approval.propose":         {ZH: "提交复核", EN: "proposed it"},
 	"approval.approve":         {ZH: "复核通过", EN: "approved it"},
@@ -201,6 +206,8 @@ var details = map[string]text.Text{
 	"funds":         {ZH: "商户资金", EN: "money"},
 	"frozen":        {ZH: "冻结资金", EN: "frozen money"},
 	"error":         {ZH: "错误", EN: "error"},
+	"text":          {ZH: "材料", EN: "text"},
+	"url":           {ZH: "链接", EN: "link"},
 }
 
 func actWord(action string) text.Text {

@@ -68,7 +68,7 @@ func TestEveryActHasWords(t *testing.T) {
 	}
 	for _, want := range []string{"settings.apply", "file", "token.revoke", "operator.add", "secrets.reseal", "orders.import", "session.start"} {
 		if !seen[want] {
-			t.Errorf("%q was not seen: the walk does not see the program", want)
+			t.Errorf("%q was not found: the walk misses the program", want)
 		}
 	}
 }

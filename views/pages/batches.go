@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"backstop/internal/act"
-	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
 	"backstop/internal/notify"
@@ -84,7 +83,7 @@ func (d BatchProgressData) paceText(p *ui.Page) string {
 	if pace.Left < 0 {
 		return p.T(tBatchPace, at)
 	}
-	return p.T(tBatchLeft, at, p.Took(time.Duration(pace.Left)*time.Second))
+	return p.T(tBatchLeft, at, p.Rough(time.Duration(pace.Left)*time.Second))
 }
 
 // rowsLink is the rows of a batch with a filter.
@@ -162,20 +161,15 @@ func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 func BatchRowColumns(p *ui.Page) []Column[bulk.Row] {
 	type r = bulk.Row
 	return []Column[r]{
-		{p.T(tBatchNumber), func(r r) string { return strconv.FormatInt(r.Number, 10) }},
-		{p.T(text.OrderNo), func(r r) string { return r.OrderNo }},
-		{p.T(tBatchRow), func(r r) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }},
-		{p.T(text.State), func(r r) string { return p.T(ui.Look(batchRowStates, r.State).Label) }},
-		{p.T(text.Outcome), func(r r) string { return r.Outcome }},
-		{p.T(tCompCause), func(r r) string { return r.Cause }},
-		{p.T(text.Amount), func(r r) string {
-			if r.Currency == "" {
-				return ""
-			}
-			return money.Format(r.Amount, r.Currency)
-		}},
-		{p.T(tBatchCurrency), func(r r) string { return r.Currency }},
-		{zoned(p, tBatchAt), func(r r) string { return momentOf(p, r.At) }},
+		numbers("number", p.T(tBatchNumber), func(r r) int64 { return r.Number }),
+		plain("no", p.T(text.OrderNo), func(r r) string { return r.OrderNo }),
+		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }),
+		plain("state", p.T(text.State), func(r r) string { return p.T(ui.Look(batchRowStates, r.State).Label) }),
+		plain("outcome", p.T(text.Outcome), func(r r) string { return r.Outcome }),
+		plain("cause", p.T(tCompCause), func(r r) string { return r.Cause }),
+		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),
+		plain("currency", p.T(tBatchCurrency), func(r r) string { return r.Currency }),
+		moments(p, "at", tBatchAt, func(r r) *int64 { return r.At }),
 	}
 }
 
@@ -268,7 +262,7 @@ var (
 	tBatchAt       = text.Text{ZH: "处理时间", EN: "Ended"}
 	tBatchCurrency = text.Text{ZH: "币种", EN: "Currency"}
 	tBatchNext     = text.Text{ZH: "下一页", EN: "Next page"}
-	tBatchExport   = text.Text{ZH: "导出 CSV", EN: "Export CSV"}
+	tBatchExport   = text.Text{ZH: "导出 %s", EN: "Export %s"}
 	tBatchCount    = text.Text{ZH: "条数", EN: "Count"}
 	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they do not go out now, but when it closes."}
 	tBatchNow      = text.Text{ZH: "执行结果，截至", EN: "Result as of"}

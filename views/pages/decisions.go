@@ -11,6 +11,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/fund/payout"
 	"backstop/views/ui"
 )
 
@@ -36,6 +37,7 @@ const (
 	TextParam    ParamKind = "text"   // one line
 	LongParam    ParamKind = "long"   // several lines
 	OutcomeParam ParamKind = "outcome"
+	CreditParam  ParamKind = "credit" // success or failed, by the supplier's statement
 	FlagParam    ParamKind = "flag"
 )
 
@@ -77,6 +79,11 @@ var decisions = map[string]decision{
 		text.Text{ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。", EN: "The exception ends. Money that is held leaves suspense: to the supplier where it was refunded, to the merchant where it was kept. A later refund notice is a repeat."},
 		[]Param{{"outcome", OutcomeParam}, {"reference", TextParam}, evidenceParam},
 	},
+	"refund.resolve": {
+		text.Text{ZH: "人工确定退款结果", EN: "Resolve the refund"},
+		text.Text{ZH: "退款按所选结果结束：成功的，冻结款项记给渠道；失败的，款项退回原处。通知商户。渠道的查询结果不得与之矛盾。", EN: "The refund ends as chosen: its money goes to the supplier where it succeeded, and back to where it came from where it failed. The merchant is notified. The supplier must not say otherwise."},
+		[]Param{{"outcome", OutcomeParam}, evidenceParam, unverifiedParam},
+	},
 	"ignore": {
 		text.Text{ZH: "忽略", EN: "Ignore"},
 		text.Text{ZH: "异常结束；再次出现时不重新打开，也不告警。", EN: "The exception ends. Reported again, it stays closed and does not alert."},
@@ -96,6 +103,21 @@ var decisions = map[string]decision{
 		text.Text{ZH: "强制置为失败", EN: "Force failed"},
 		text.Text{ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes failed, its stock is released and the merchant is notified. The supplier must not say that it is paid, or being paid."},
 		[]Param{evidenceParam, unverifiedParam},
+	},
+	"refund": {
+		text.Refund,
+		text.Text{ZH: "款项立即从商户余额冻结；复核通过后向渠道发起原路退款，驳回或逾期时退回原账户。原因会一并发给渠道和商户。", EN: "The money is held from the merchant's balance at once. If approved, the refund is sent to the supplier; if rejected, or not decided in time, the money goes back. The supplier and the merchant get the reason."},
+		[]Param{{"amount", AmountParam}},
+	},
+	"payout": {
+		text.Payout,
+		text.Text{ZH: "从商户余额扣款，并向渠道发起出款；驳回或逾期时不扣款。", EN: "The merchant's account is debited and the supplier is to pay. If it is rejected, or not decided in time, nothing is debited."},
+		nil,
+	},
+	"payout.resolve": {
+		text.Text{ZH: "裁定出款结果", EN: "Decide the payout's result"},
+		text.Text{ZH: "按渠道对账单认定：已出款则记为成功，未出款则冲正，款项退回商户。", EN: "By the supplier's statement: if it was paid it is a success; if not, it is reversed and the money goes back to the merchant."},
+		[]Param{{"credit", CreditParam}, evidenceParam},
 	},
 	"adjust": {
 		text.Text{ZH: "调账", EN: "Adjustment"},
@@ -123,6 +145,10 @@ var decisions = map[string]decision{
 		nil,
 	},
 }
+
+// IsFree reports whether the proposer of an action chooses its amount; otherwise it is typed as it
+// is shown.
+func IsFree(action string) bool { return action == "refund" }
 
 // ParamsOf are the parameters of an action in the order of its form.
 func ParamsOf(action string) []Param { return decisions[action].params }
@@ -193,6 +219,9 @@ func paramText(p *ui.Page, name string, value any, currency string) string {
 		if w, ok := endings[v]; ok && name == "outcome" {
 			return p.T(w)
 		}
+		if w, ok := credits[v]; ok && name == "credit" {
+			return p.T(w)
+		}
 		if w, ok := batchActions[v]; ok && name == "action" {
 			return p.T(w[0])
 		}
@@ -249,13 +278,14 @@ func isUnverified(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &params) == nil && params.Unverified
 }
 
-var paramOrder = []string{"action", "rows", "sums", "filter", "changes", "order_no", "trade_no", "amount", "late", "outcome", "reference", "evidence", "unverified"}
+var paramOrder = []string{"action", "credit", "rows", "sums", "filter", "changes", "order_no", "trade_no", "amount", "late", "outcome", "reference", "evidence", "unverified"}
 
 var paramWords = map[string]text.Text{
 	"order_no":   text.OrderNo,
 	"trade_no":   text.TradeNo,
 	"amount":     text.Amount,
 	"outcome":    text.End,
+	"credit":     {ZH: "对账单显示", EN: "The statement says"},
 	"reference":  text.Proof,
 	"evidence":   text.Evidence,
 	"unverified": {ZH: "未经渠道证实", EN: "Not verified by the supplier"},
@@ -275,10 +305,27 @@ var flagWords = map[string]text.Text{
 	"late":       {ZH: "订单已结束：关单后到账也一并接受", EN: "The order has ended: accept as well that the payment came late"},
 }
 
-// endings are how a matter ended elsewhere.
+// endings are how a matter ended elsewhere, or a refund did.
 var endings = map[string]text.Text{
 	"refunded": {ZH: "已退款给买家", EN: "Refunded to the buyer"},
 	"kept":     {ZH: "已给商户", EN: "Kept by the merchant"},
+
+	"succeeded": {ZH: "退款已成功", EN: "The refund succeeded"},
+	"failed":    {ZH: "退款未成功", EN: "The refund was not made"},
+}
+
+// endingsOf are the outcomes that an action offers.
+func endingsOf(action string) []string {
+	if action == "refund.resolve" {
+		return []string{"succeeded", "failed"}
+	}
+	return []string{"refunded", "kept"}
+}
+
+// credits are what a supplier's statement says of a payout.
+var credits = map[string]text.Text{
+	string(payout.Success): {ZH: "已出款", EN: "It was paid"},
+	string(payout.Failure): {ZH: "未出款", EN: "It was not paid"},
 }
 
 // decisionForms are the decisions that the reader may propose about one thing.
@@ -287,6 +334,7 @@ type decisionForms struct {
 	Key     string
 	Subject act.Subject // as it is shown
 	Offers  []approval.Offer
+	Most    int64 // the highest amount that may be chosen, in minor units
 }
 
 // people are who proposed and who decided, in one line.
@@ -306,6 +354,7 @@ var (
 	tTwoPeople     = text.Text{ZH: "需第二人复核", EN: "two people"}
 	tUnverifiedHow = text.Text{ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）", EN: "Propose it although the supplier cannot be asked or its answer is unclear (only a lead may approve)"}
 	tProvesHow     = text.Text{ZH: "证明材料，例如渠道对账单的日期和行号", EN: "What proves it, such as the day and the line of the supplier's statement"}
+	tAmountUpTo    = text.Text{ZH: "金额，最多 %s", EN: "Amount, at most %s"}
 	tYes           = text.Text{ZH: "是", EN: "yes"}
 	tNo            = text.Text{ZH: "否", EN: "no"}
 )

@@ -28,6 +28,8 @@ var outcomeWords = map[exception.Outcome]text.Text{
 	exception.Accepted:          {ZH: "已入账", EN: "Accepted"},
 	exception.KeepSurplus:       {ZH: "归商户，暂挂账", EN: "Kept for the merchant, held until it moves"},
 	exception.OweBack:           {ZH: "应退还买家，暂挂账", EN: "Owed to the buyer, held until it moves"},
+	exception.RefundMade:        {ZH: "退款已成功", EN: "The refund succeeded"},
+	exception.RefundNotMade:     {ZH: "退款未成功", EN: "The refund was not made"},
 }
 
 func outcomeWord(o exception.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }

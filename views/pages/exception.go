@@ -152,7 +152,12 @@ var happened = map[string]text.Text{
 	exception.DuplicatePayment:      {ZH: "已支付的订单又收到一笔付款 %[1]s。", EN: "A second payment of %[1]s came for an order that is paid."},
 	exception.UnknownRefund:         {ZH: "渠道退款 %[1]s，我方没有发起。", EN: "The supplier refunded %[1]s, which nobody requested here."},
 	exception.RefundFailed:          {ZH: "退款 %[1]s 需要人工处理：详情写明渠道的说法，款项在有结果前保持冻结。", EN: "A refund of %[1]s needs a person: the detail has what the supplier says. Until it has an end, its money stays held."},
+	exception.PayoutStuck:           {ZH: "出款 %[1]s 没有结论：请核对渠道账单，由两人裁定成功或失败。在此之前款项不会移动。", EN: "A payout of %[1]s has no result: look at the supplier's statement, and two people decide whether it succeeded. Until then no money moves."},
+	exception.PayoutReturned:        {ZH: "出款 %[1]s 成功后被退回：详情写明是否已入账。", EN: "A payout of %[1]s had succeeded and came back: the detail says whether it was booked."},
+	exception.PayoutAfterReversal:   {ZH: "出款 %[1]s 冲正之后又到账：详情写明经过，已再次扣减商户余额的请向商户说明。", EN: "A payout of %[1]s arrived after its reversal. If the merchant was debited again, tell it why."},
+	exception.SupplierShort:         {ZH: "我方在渠道的账户余额不足，出款 %[1]s 每 30 分钟重试，最多三天：请给账户充值。", EN: "Our account at the supplier has too little money for a payout of %[1]s, which is tried every 30 minutes for three days: top the account up."},
 	exception.DisputeOpened:         {ZH: "买家的银行要求退回 %[1]s。", EN: "The buyer's bank demands %[1]s back."},
+	exception.Complaint:             {ZH: "买家向渠道投诉：请在渠道的页面上回复。不记账。", EN: "A buyer complained to the supplier: answer it on the supplier's pages. Nothing is booked."},
 	exception.UnknownEvent:          {ZH: "渠道发来一种未处理的消息类型，消息本身真实。", EN: "A genuine message is of a type that is not handled here."},
 	exception.DecryptFailed:         {ZH: "渠道消息真实，但无法解密。", EN: "A genuine message cannot be decrypted."},
 	exception.Malformed:             {ZH: "渠道消息真实，但内容不完整。", EN: "A genuine message lacks what it must say."},
@@ -187,6 +192,8 @@ func subjectLink(x ExceptionData) string {
 		return "/compensations/" + x.Subject
 	case exception.NotifyExhausted:
 		return "/notifications/" + x.Subject
+	case exception.DisputeOpened:
+		return disputeOf(x.Detail)
 	}
 	return ""
 }

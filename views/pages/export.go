@@ -1,26 +1,157 @@
 package pages
 
 import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/alert"
+	"backstop/internal/audit"
 	"backstop/internal/base/money"
+	"backstop/internal/base/sheet"
 	"backstop/internal/base/text"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/notify"
 	"backstop/views/ui"
 )
 
 // Column is one column of an exported list.
 type Column[T any] struct {
+	Word string // in ?columns=
 	Head string
+	Kind sheet.Kind
 	Cell func(T) string
+	// Money is the sum of a row that the totals add up; nil = the column is none of money.
+	Money func(T) (minor int64, currency string)
 }
 
-// Heads is the row with the names of the columns.
-func Heads[T any](columns []Column[T]) []string {
-	row := make([]string, len(columns))
+func plain[T any](word, head string, cell func(T) string) Column[T] {
+	return Column[T]{Word: word, Head: head, Cell: cell}
+}
+
+func numbers[T any](word, head string, value func(T) int64) Column[T] {
+	return Column[T]{Word: word, Head: head, Kind: sheet.Number, Cell: func(x T) string { return strconv.FormatInt(value(x), 10) }}
+}
+
+// moments are in the page's zone; nil = none.
+func moments[T any](p *ui.Page, word string, head text.Text, at func(T) *int64) Column[T] {
+	return Column[T]{Word: word, Head: p.T(head) + " (" + p.Zone.String() + ")", Kind: sheet.Moment, Cell: func(x T) string {
+		if us := at(x); us != nil {
+			return p.At(*us).Format(sheet.MomentLayout)
+		}
+		return ""
+	}}
+}
+
+// amounts are sums of money; a row without a currency has none.
+func amounts[T any](word, head string, money func(T) (int64, string)) Column[T] {
+	return Column[T]{Word: word, Head: head, Kind: sheet.Number, Money: money, Cell: func(x T) string { return amountOf(money(x)) }}
+}
+
+// balances are amounts that are not added up.
+func balances[T any](word, head string, money func(T) (int64, string)) Column[T] {
+	c := amounts(word, head, money)
+	c.Money = nil
+	return c
+}
+
+func amountOf(minor int64, currency string) string {
+	if currency == "" {
+		return ""
+	}
+	return money.Format(minor, currency)
+}
+
+// Choose returns the columns with these words, in their usual order; no words = all. It is an
+// error to name one that is not there.
+func Choose[T any](columns []Column[T], chosen []string) ([]Column[T], error) {
+	if len(chosen) == 0 {
+		return columns, nil
+	}
+	known := make([]string, len(columns))
 	for i, c := range columns {
-		row[i] = c.Head
+		known[i] = c.Word
+	}
+	for _, word := range chosen {
+		if !slices.Contains(known, word) {
+			return nil, fmt.Errorf("unknown column %q: use some of %s", textlimit.Clip(word, 40), strings.Join(known, ","))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool { return !slices.Contains(chosen, c.Word) }), nil
+}
+
+// Heads are the headings of columns.
+func Heads[T any](columns []Column[T]) []sheet.Head {
+	row := make([]sheet.Head, len(columns))
+	for i, c := range columns {
+		row[i] = sheet.Head{Text: c.Head, Kind: c.Kind}
 	}
 	return row
+}
+
+// Totals adds up the money of exported rows by currency.
+type Totals[T any] struct {
+	p       *ui.Page
+	columns []Column[T]
+	sums    map[string][]*big.Int // by currency and column; nil = no money in the column
+	rows    map[string]int64
+}
+
+// NewTotals returns empty totals.
+func NewTotals[T any](p *ui.Page, columns []Column[T]) *Totals[T] {
+	return &Totals[T]{p: p, columns: columns, sums: map[string][]*big.Int{}, rows: map[string]int64{}}
+}
+
+// Add adds a row. It counts for the first currency that one of its columns has.
+func (t *Totals[T]) Add(row T) {
+	counted := ""
+	for i, c := range t.columns {
+		if c.Money == nil {
+			continue
+		}
+		minor, currency := c.Money(row)
+		if currency == "" {
+			continue
+		}
+		if counted == "" {
+			counted = currency
+			t.rows[currency]++
+		}
+		of := t.sums[currency]
+		if of == nil {
+			of = make([]*big.Int, len(t.columns))
+			t.sums[currency] = of
+		}
+		if of[i] == nil {
+			of[i] = new(big.Int)
+		}
+		of[i].Add(of[i], big.NewInt(minor))
+	}
+}
+
+// Rows returns one row of totals for each currency; the first column that has no money says
+// which.
+func (t *Totals[T]) Rows() [][]string {
+	var all [][]string
+	for _, currency := range slices.Sorted(maps.Keys(t.sums)) {
+		row, named := make([]string, len(t.columns)), false
+		for i, sum := range t.sums[currency] {
+			switch {
+			case sum != nil && sum.IsInt64(): // beyond that, no such money exists
+				row[i] = money.Format(sum.Int64(), currency)
+			case sum == nil && !named:
+				row[i], named = t.p.T(tExportTotal, currency, ui.Count(t.rows[currency])), true
+			}
+		}
+		all = append(all, row)
+	}
+	return all
 }
 
 // ExportTitle is the first row of an exported list: its filter as in the address, when,
@@ -32,39 +163,39 @@ func ExportTitle(p *ui.Page, filter, by string) string {
 	return p.T(tExportTitle, p.Version, filter, p.Full(p.Now.UnixMicro()), by)
 }
 
-// momentOf is a moment as spreadsheets read it, in the page's zone; "" = none.
-func momentOf(p *ui.Page, us *int64) string {
-	if us == nil {
-		return ""
-	}
-	return p.At(*us).Format("2006-01-02 15:04:05.000")
-}
-
-// zoned is the head of a column of moments.
-func zoned(p *ui.Page, head text.Text) string { return p.T(head) + " (" + p.Zone.String() + ")" }
-
 // OrderColumns are those of exported orders.
 func OrderColumns(p *ui.Page) []Column[console.Order] {
 	type o = console.Order
 	return []Column[o]{
-		{zoned(p, text.Created), func(o o) string { return momentOf(p, &o.CreatedAt) }},
-		{p.T(text.OrderNo), func(o o) string { return o.OrderNo }},
-		{p.T(text.OutTradeNo), func(o o) string { return o.OutTradeNo }},
-		{p.T(text.Merchant), func(o o) string { return o.Merchant }},
-		{p.T(text.Supplier), func(o o) string { return o.Supplier }},
-		{p.T(tCurrency), func(o o) string { return o.Currency }},
-		{p.T(text.Amount), func(o o) string { return money.Format(o.Amount, o.Currency) }},
-		{p.T(text.State), func(o o) string { return p.T(ui.Look(ui.OrderStates, o.Status).Label) }},
-		{zoned(p, tPaidAt), func(o o) string { return momentOf(p, o.PaidAt) }},
-		{p.T(text.PaidSum), func(o o) string { return money.Format(o.PaidAmount, o.Currency) }},
-		{p.T(text.TradeNo), func(o o) string { return o.TradeNo }},
-		{p.T(tNotified), func(o o) string {
+		moments(p, "created", text.Created, func(o o) *int64 { return &o.CreatedAt }),
+		plain("no", p.T(text.OrderNo), func(o o) string { return o.OrderNo }),
+		plain("out_trade_no", p.T(text.OutTradeNo), func(o o) string { return o.OutTradeNo }),
+		plain("merchant", p.T(text.Merchant), func(o o) string { return o.Merchant }),
+		plain("supplier", p.T(text.Supplier), func(o o) string { return o.Supplier }),
+		plain("currency", p.T(tCurrency), func(o o) string { return o.Currency }),
+		amounts("amount", p.T(text.Amount), func(o o) (int64, string) { return o.Amount, o.Currency }),
+		plain("status", p.T(text.State), func(o o) string { return p.T(ui.Look(ui.OrderStates, o.Status).Label) }),
+		moments(p, "paid", tPaidAt, func(o o) *int64 { return o.PaidAt }),
+		amounts("paid_amount", p.T(text.PaidSum), func(o o) (int64, string) { return o.PaidAmount, o.Currency }),
+		amounts("fee_amount", p.T(tFeeOfPayment), func(o o) (int64, string) { return o.FeeAmount, o.Currency }),
+		amounts("fee_returned", p.T(tFeeReturned), func(o o) (int64, string) { return o.FeeReturned, o.Currency }),
+		amounts("refunded_amount", p.T(tRefunded), func(o o) (int64, string) { return o.RefundedAmount, o.Currency }),
+		plain("refund_status", p.T(tRefundStatus), func(o o) string {
+			if look, ok := ui.Refunded[o.RefundStatus()]; ok {
+				return p.T(look.Label)
+			}
+			return ""
+		}),
+		amounts("disputed_amount", p.T(tDisputed), func(o o) (int64, string) { return o.DisputedAmount, o.Currency }),
+		amounts("net", p.T(tNetAmount), func(o o) (int64, string) { return o.Net(), o.Currency }),
+		plain("trade_no", p.T(text.TradeNo), func(o o) string { return o.TradeNo }),
+		plain("notified", p.T(tNotified), func(o o) string {
 			if o.NotifyStatus == "none" {
 				return ""
 			}
 			return p.T(ui.Look(ui.NotifyStates, o.NotifyStatus).Label)
-		}},
-		{p.T(text.Subject), func(o o) string { return o.Subject }},
+		}),
+		plain("subject", p.T(text.Subject), func(o o) string { return o.Subject }),
 	}
 }
 
@@ -72,26 +203,148 @@ func OrderColumns(p *ui.Page) []Column[console.Order] {
 func ExceptionColumns(p *ui.Page) []Column[exception.Item] {
 	type x = exception.Item
 	return []Column[x]{
-		{zoned(p, text.Time), func(x x) string { return momentOf(p, &x.OpenedAt) }},
-		{p.T(text.Kind), func(x x) string { return p.T(ui.KindText(x.Kind)) }},
-		{p.T(text.State), func(x x) string { return p.T(ui.Look(ui.ExceptionStates, x.State).Label) }},
-		{p.T(tInHand), func(x x) string { return x.Assignee }},
-		{p.T(text.Order), func(x x) string { return x.OrderNo }},
-		{p.T(tCurrency), func(x x) string { return x.Currency }},
-		{p.T(text.Amount), func(x x) string {
-			if x.Currency == "" {
+		moments(p, "opened", text.Time, func(x x) *int64 { return &x.OpenedAt }),
+		plain("kind", p.T(text.Kind), func(x x) string { return p.T(ui.KindText(x.Kind)) }),
+		plain("state", p.T(text.State), func(x x) string { return p.T(ui.Look(ui.ExceptionStates, x.State).Label) }),
+		plain("assignee", p.T(tInHand), func(x x) string { return x.Assignee }),
+		plain("no", p.T(text.Order), func(x x) string { return x.OrderNo }),
+		plain("currency", p.T(tCurrency), func(x x) string { return x.Currency }),
+		amounts("amount", p.T(text.Amount), func(x x) (int64, string) { return x.Amount, x.Currency }),
+		numbers("seen", p.T(tSeen), func(x x) int64 { return x.Seen }),
+		plain("detail", p.T(text.Detail), func(x x) string { return detailLine(p, x) }),
+	}
+}
+
+// CallbackColumns are those of exported callbacks.
+func CallbackColumns(p *ui.Page) []Column[callback.Row] {
+	type r = callback.Row
+	return []Column[r]{
+		moments(p, "received", text.Time, func(r r) *int64 { return &r.ReceivedAt }),
+		plain("supplier", p.T(text.Supplier), func(r r) string { return r.Supplier }),
+		plain("outcome", p.T(text.Outcome), func(r r) string { return p.T(ui.OutcomeState(r.Outcome).Label) }),
+		plain("no", p.T(text.Order), func(r r) string { return r.OrderNo }),
+		plain("checks", p.T(text.Checks), func(r r) string { return p.T(text.ChecksOf, passed(r.Steps), len(r.Steps)) }),
+		plain("reason", p.T(text.Reason), func(r r) string { return refusal(p, r.Steps) }),
+		plain("from", p.T(text.From), func(r r) string { return r.RemoteAddr }),
+	}
+}
+
+// NotificationColumns are those of exported notifications.
+func NotificationColumns(p *ui.Page) []Column[console.Delivery] {
+	type d = console.Delivery
+	return []Column[d]{
+		moments(p, "created", text.Created, func(d d) *int64 { return &d.CreatedAt }),
+		plain("no", p.T(text.Order), func(d d) string { return d.OrderNo }),
+		plain("merchant", p.T(text.Merchant), func(d d) string { return d.Merchant }),
+		plain("type", p.T(text.Kind), func(d d) string { return d.EventType }),
+		plain("currency", p.T(tCurrency), func(d d) string { return d.Currency }),
+		amounts("amount", p.T(text.Amount), func(d d) (int64, string) { return d.Amount, d.Currency }),
+		plain("status", p.T(text.State), func(d d) string { return p.T(deliveryState(d.Status, d.Parked).Label) }),
+		numbers("attempts", p.T(tExportTries), func(d d) int64 { return d.Attempts }),
+		plain("http", "HTTP", func(d d) string {
+			if d.HTTPStatus == 0 {
 				return ""
 			}
-			return money.Format(x.Amount, x.Currency)
-		}},
-		{p.T(tSeen), func(x x) string { return ui.Count(x.Seen) }},
-		{p.T(text.Detail), func(x x) string { return detailLine(p, x) }},
+			return strconv.Itoa(d.HTTPStatus)
+		}),
+		numbers("took", p.T(tExportTook), func(d d) int64 { return d.TookUS / 1000 }),
+		moments(p, "next", tExportNext, func(d d) *int64 { return d.NextAt }),
+		plain("error", p.T(text.Reason), func(d d) string {
+			if d.LastClass == "" || d.LastClass == notify.OK {
+				return ""
+			}
+			return p.T(ui.ClassText(d.LastClass)) + " · " + errorText(p, d.LastError)
+		}),
+	}
+}
+
+// CompensationColumns are those of exported compensations.
+func CompensationColumns(p *ui.Page) []Column[console.Compensation] {
+	type x = console.Compensation
+	return []Column[x]{
+		moments(p, "opened", text.Time, func(x x) *int64 { return &x.OpenedAt }),
+		plain("kind", p.T(text.Kind), func(x x) string { return p.T(compensationKind(x.Kind)) }),
+		plain("state", p.T(text.State), func(x x) string { return p.T(ui.Look(ui.CompensationStates, x.State).Label) }),
+		plain("cause", p.T(tCompCause), func(x x) string { return p.T(compensationClass(string(x.Cause))) }),
+		plain("subject", p.T(tBatchRow), func(x x) string { return x.Subject() }),
+		plain("no", p.T(text.Order), func(x x) string { return x.OrderNo }),
+		plain("supplier", p.T(text.Supplier), func(x x) string { return x.Supplier }),
+		plain("merchant", p.T(text.Merchant), func(x x) string { return x.Merchant }),
+		plain("currency", p.T(tCurrency), func(x x) string { return x.Currency }),
+		amounts("amount", p.T(text.Amount), func(x x) (int64, string) { return x.Amount, x.Currency }),
+		numbers("attempts", p.T(tExportTries), func(x x) int64 { return x.Attempts }),
+		moments(p, "next", tExportNext, func(x x) *int64 { return x.NextAt }),
+		plain("error", p.T(text.Reason), func(x x) string { return x.LastError }),
+	}
+}
+
+// ApprovalColumns are those of exported proposals.
+func ApprovalColumns(p *ui.Page) []Column[console.Approval] {
+	type a = console.Approval
+	return []Column[a]{
+		plain("id", p.T(tExportNo), func(a a) string { return a.No() }),
+		plain("action", p.T(tExportAction), func(a a) string { return p.T(actionText(a.Action)) }),
+		plain("object", p.T(tBatchRow), func(a a) string { return a.Object + ":" + a.ObjectID }),
+		plain("no", p.T(text.Order), func(a a) string { return a.OrderNo }),
+		plain("currency", p.T(tCurrency), func(a a) string { return a.Currency }),
+		amounts("amount", p.T(text.Amount), func(a a) (int64, string) { return a.Amount, a.Currency }),
+		plain("state", p.T(text.State), func(a a) string { return p.T(ui.Look(ui.ApprovalStates, a.State).Label) }),
+		plain("maker", p.T(tExportMaker), func(a a) string { return a.MakerName }),
+		moments(p, "made", text.Created, func(a a) *int64 { return &a.MadeAt }),
+		plain("checker", p.T(tExportChecker), func(a a) string { return a.CheckerName }),
+		moments(p, "decided", tExportDecided, func(a a) *int64 { return a.DecidedAt }),
+		moments(p, "done", tAprEnded, func(a a) *int64 { return a.DoneAt }),
+		plain("reason", p.T(text.Reason), func(a a) string { return a.Reason }),
+		plain("hash", p.T(tAprHash), func(a a) string { return a.Hash }),
+	}
+}
+
+// AlertColumns are those of exported alerts.
+func AlertColumns(p *ui.Page) []Column[alert.Alert] {
+	type a = alert.Alert
+	return []Column[a]{
+		moments(p, "opened", text.Time, func(a a) *int64 { return &a.OpenedAt }),
+		plain("state", p.T(text.State), func(a a) string { return p.T(ui.Look(ui.AlertStates, a.State).Label) }),
+		plain("rule", p.T(tExportRule), func(a a) string { return alert.Title(a.Rule, p.Language) }),
+		plain("subject", p.T(tExportAbout), func(a a) string { return alertOf(p, a.Subject) }),
+		plain("level", p.T(tExportLevel), func(a a) string { return levelOf(p, a) }),
+		numbers("count", p.T(tSeen), func(a a) int64 { return a.Count }),
+		moments(p, "resolved", tExportOver, func(a a) *int64 { return a.ResolvedAt }),
+	}
+}
+
+// ActColumns are those of the exported audit.
+func ActColumns(p *ui.Page) []Column[audit.Row] {
+	type r = audit.Row
+	return []Column[r]{
+		numbers("number", "#", func(r r) int64 { return r.Number }),
+		moments(p, "at", text.Time, func(r r) *int64 { return &r.At }),
+		plain("actor", p.T(text.Actor), func(r r) string { return r.Actor }),
+		plain("action", p.T(tExportAction), func(r r) string { return r.Action }),
+		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + r.ObjectID }),
+		plain("params", p.T(text.Detail), func(r r) string { return r.Params }),
+		plain("from", p.T(text.From), func(r r) string { return r.RemoteAddr }),
+		plain("hash", p.T(tAprHash), func(r r) string { return r.Hash }),
 	}
 }
 
 // Texts of exports.
 var (
-	tCurrency    = text.Text{ZH: "币种", EN: "Currency"}
-	tPaidAt      = text.Text{ZH: "支付时间", EN: "Paid at"}
-	tExportTitle = text.Text{ZH: "Backstop %s · 筛选条件：%s · %s 由 %s 导出", EN: "Backstop %s · filter: %s · exported %s by %s"}
+	tCurrency      = text.Text{ZH: "币种", EN: "Currency"}
+	tExportNo      = text.Text{ZH: "编号", EN: "Number"}
+	tExportAction  = text.Text{ZH: "操作", EN: "Action"}
+	tExportTotal   = text.Text{ZH: "合计 %s（%s 行）", EN: "Total %s (%s rows)"}
+	tExportTries   = text.Text{ZH: "尝试次数", EN: "Attempts"}
+	tExportTook    = text.Text{ZH: "耗时（毫秒）", EN: "Took (ms)"}
+	tExportNext    = text.Text{ZH: "下次执行", EN: "Next"}
+	tExportMaker   = text.Text{ZH: "提交人", EN: "Proposed by"}
+	tExportChecker = text.Text{ZH: "复核人", EN: "Decided by"}
+	tExportDecided = text.Text{ZH: "复核时间", EN: "Decided at"}
+	tExportRule    = text.Text{ZH: "规则", EN: "Rule"}
+	tExportAbout   = text.Text{ZH: "对象", EN: "About"}
+	tExportLevel   = text.Text{ZH: "数值", EN: "Level"}
+	tExportOver    = text.Text{ZH: "恢复时间", EN: "Resolved at"}
+	tRefundStatus  = text.Text{ZH: "退款状态", EN: "Refund status"}
+	tPaidAt        = text.Text{ZH: "支付时间", EN: "Paid at"}
+	tExportTitle   = text.Text{ZH: "Backstop %s · 筛选条件：%s · %s 由 %s 导出", EN: "Backstop %s · filter: %s · exported %s by %s"}
 )

@@ -47,7 +47,7 @@ func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 	switch v := value.(type) {
 	case float64:
 		switch name {
-		case "got", "want", "difference": // minor units
+		case "got", "want", "difference", "exceeds": // minor units
 			return sum(int64(v), x.Currency)
 		}
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -111,6 +111,16 @@ var detailNames = []struct {
 	{"status", text.Text{ZH: "状态", EN: "Status"}},
 	{"due_by", text.Text{ZH: "举证截止", EN: "Evidence due by"}},
 	{"dispute_no", text.DisputeNo},
+	{"dispute", text.Text{ZH: "我方争议号", EN: "Our dispute number"}},
+	{"order_amount", text.Text{ZH: "订单实付", EN: "Paid for the order"}},
+	{"order_currency", text.Text{ZH: "订单币种", EN: "Currency of the order"}},
+	{"booked_amount", text.Text{ZH: "已记账金额", EN: "Booked amount"}},
+	{"booked_currency", text.Text{ZH: "记账币种", EN: "Booked currency"}},
+	{"booked_status", text.Text{ZH: "已记账结果", EN: "Booked as"}},
+	{"exceeds", text.Text{ZH: "超出可退部分", EN: "Above what was left of the payment"}},
+	{"fee", text.Text{ZH: "争议手续费（未记账）", EN: "Fee of the dispute, not booked"}},
+	{"fee_currency", text.Text{ZH: "手续费币种", EN: "Currency of the fee"}},
+	{"complaint_no", text.Text{ZH: "投诉单号", EN: "Number of the complaint"}},
 	{"close_reason", text.Text{ZH: "关闭原因", EN: "Close reason"}},
 	{"refund_no", text.Text{ZH: "退款单号", EN: "Refund number"}},
 	{"first_trade_no", text.Text{ZH: "首次渠道流水号", EN: "First trade number"}},

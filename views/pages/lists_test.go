@@ -17,6 +17,7 @@ func TestEveryFieldOfAListHasItsTexts(t *testing.T) {
 	for spec, texts := range map[*list.Spec]ui.ListTexts{
 		console.OrderList: orderTexts, console.CallbackList: callbackTexts(""), console.DeliveryList: notificationTexts,
 		console.ExceptionList: exceptionTexts, console.AlertList: alertTexts, console.ActList: auditTexts, console.CompensationList: compensationTexts,
+		console.RefundList: refundTexts, console.PayoutList: payoutTexts, console.DisputeList: disputeTexts, console.AccountList: accountTexts,
 	} {
 		l := ui.List{Spec: spec}.As(texts)
 		for _, f := range spec.Fields {

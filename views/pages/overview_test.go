@@ -46,7 +46,7 @@ func TestChartStaysWithinItsBoundsAndFollowsTheZone(t *testing.T) {
 		for i, b := range c.bars {
 			top := b.failed.Y
 			if top < barsTop-0.01 || b.ok.X < plotLeft || b.ok.X+b.ok.W > plotRight {
-				t.Errorf("%s: bar %d lies at %+v", r.Name, i, b)
+				t.Errorf("%s: bar %d is at %+v", r.Name, i, b)
 			}
 			if b.label != "" {
 				labels++
@@ -101,7 +101,7 @@ func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 		t.Errorf("%d more than an hour ago, want 300", more)
 	}
 	if since := clearSince(r); since != 0 {
-		t.Errorf("money is at risk, and the page says none since %d", since)
+		t.Errorf("money is at risk, but the page shows none since %d", since)
 	}
 	clear := &console.Risk{Risk: &report.Risk{At: now}, Past: append(r.Past, report.Past{At: now - 4*minute}, report.Past{At: now - minute})}
 	if since := clearSince(clear); since != now-4*minute {

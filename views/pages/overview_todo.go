@@ -90,7 +90,7 @@ func exceptionIcon(kind string) string {
 		return "inbox"
 	case "amount_mismatch", "currency_mismatch", "duplicate_payment":
 		return "scale"
-	case "dispute_opened":
+	case "dispute_opened", "complaint":
 		return "shield-alert"
 	case "late_payment", "stuck_paying":
 		return "hourglass"

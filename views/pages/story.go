@@ -44,7 +44,12 @@ type StoryData struct {
 
 // decisions are where decisions about the order are proposed.
 func (s StoryData) decisions() decisionForms {
-	return decisionForms{Action: string(orderPath(s.Order.OrderNo, "propose")), Key: s.ProposeKey, Subject: s.Decided, Offers: s.Offers}
+	return decisionForms{Action: string(orderPath(s.Order.OrderNo, "propose")), Key: s.ProposeKey, Subject: s.Decided, Offers: s.Offers, Most: s.Refundable}
+}
+
+// offers reports whether the reader may propose an action about the order.
+func (s StoryData) offers(action string) bool {
+	return slices.ContainsFunc(s.Offers, func(o approval.Offer) bool { return o.Action == action })
 }
 
 // opText is what a call to a supplier asks for.
@@ -61,6 +66,8 @@ var opTexts = map[call.Op]text.Text{
 	call.Close:       {ZH: "关单", EN: "close"},
 	call.Refund:      {ZH: "退款", EN: "refund"},
 	call.RefundQuery: {ZH: "退款查询", EN: "refund query"},
+	call.Payout:      {ZH: "出款", EN: "payout"},
+	call.PayoutQuery: {ZH: "出款查询", EN: "payout query"},
 }
 
 // saidText is the result of a call.
@@ -216,6 +223,10 @@ func line(i console.Item) string {
 		kind = ui.Look(ui.ExceptionStates, i.Settled.State).Kind
 	case i.Ran != nil && i.Ran.State == approval.Failed:
 		kind = "bad"
+	case i.Refund != nil:
+		kind = ui.Look(ui.RefundStates, i.Refund.To).Kind
+	case i.Dispute != nil:
+		kind = ui.Look(ui.DisputeStates, i.Dispute.To).Kind
 	case i.Act != nil, i.Proposal != nil, i.Verdict != nil, i.Ran != nil:
 		kind = "info"
 	case i.Plan != nil:
@@ -244,6 +255,10 @@ func dotIcon(i console.Item) string {
 		return "zap-off"
 	case i.Settled != nil:
 		return "wrench"
+	case i.Refund != nil:
+		return "undo-2"
+	case i.Dispute != nil:
+		return "scale"
 	case i.Act != nil, i.Proposal != nil, i.Verdict != nil:
 		return "user"
 	}
@@ -386,6 +401,8 @@ var phases = []struct {
 }{
 	{console.PaymentPhase, text.Text{ZH: "收款", EN: "Payment"}},
 	{console.DeliveryPhase, text.Text{ZH: "通知", EN: "Delivery"}},
+	{console.RefundPhase, text.Refunds},
+	{console.DisputePhase, text.Disputes},
 	{console.ExceptionPhase, text.Exceptions},
 	{console.PeoplePhase, text.Text{ZH: "人工", EN: "People"}},
 	{console.PlanPhase, text.Text{ZH: "计划", EN: "Planned"}},

@@ -2,11 +2,14 @@ package pages
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/fund"
+	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/report"
 	"backstop/views/ui"
@@ -108,18 +111,58 @@ func ledgerSums(s *console.Story) (sums []ledgerSum) {
 	return sums
 }
 
-// ledgerState compares what the merchant was credited with what was paid.
+// takenLater are the kinds of lines that change what the merchant has of a payment.
+var takenLater = []fund.Kind{fund.KindFee, fund.KindRefund, fund.KindRefundFailed, fund.KindDispute, fund.KindDisputeWon}
+
+// ledgerState compares what the merchant was credited with what was paid, without fees, refunds and disputes.
 func ledgerState(s *console.Story) ui.State {
-	for _, sum := range ledgerSums(s) {
-		if sum.account == ledger.MerchantAccount(s.Merchant.Code) && sum.currency == s.Order.Currency && sum.minor == s.Order.PaidAmount {
-			return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
+	var credited int64
+	own := ledger.MerchantAccount(s.Merchant.Code)
+	for _, t := range s.Transfers {
+		row, _, ok := fund.FactOf(t.Ref, false)
+		switch {
+		case ok && slices.Contains(takenLater, row.Kind), t.Currency != s.Order.Currency:
+		case t.Credit == own:
+			credited += t.Amount
+		case t.Debit == own:
+			credited -= t.Amount
 		}
 	}
+	if credited == s.Order.PaidAmount {
+		return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
+	}
 	return ui.State{Kind: "bad", Icon: "scale", Label: tLedgerWrong}
+}
+
+// feeReturned is what the merchant got back of its fee with refunds.
+func feeReturned(s *console.Story) (sum int64) {
+	for _, r := range s.Refunds {
+		if r.Status == refund.Succeeded {
+			sum += r.FeeReturned
+		}
+	}
+	return sum
+}
+
+// openRefunds is what is held for refunds that have no result yet.
+func openRefunds(s *console.Story) (sum int64) {
+	for _, r := range s.Refunds {
+		if refund.Moves.Of(r.Status).Open {
+			sum += r.Amount
+		}
+	}
+	return sum
+}
+
+// netOf is what the merchant has of the payment: without fee, refunds, open ones included, and disputes.
+func netOf(s *console.Story) int64 {
+	o := s.Order
+	return o.PaidAmount - o.FeeAmount + feeReturned(s) - o.RefundedAmount - openRefunds(s) - o.DisputedAmount
 }
 
 // Texts of this page.
 var (
 	tLedgerRight = text.Text{ZH: "等于实付", EN: "Equals what was paid"}
+	tRefundsHeld = text.Text{ZH: "退款冻结中", EN: "Held for refunds"}
 	tLedgerWrong = text.Text{ZH: "与实付不符", EN: "Differs from what was paid"}
 )

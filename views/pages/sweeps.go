@@ -64,6 +64,8 @@ var sweepWhats = map[string]text.Text{
 	sweep.Deliveries:    {ZH: "通知", EN: "Notifications"},
 	sweep.Compensations: {ZH: "补偿任务", EN: "Compensations"},
 	sweep.Approvals:     {ZH: "执行过久的复核", EN: "Approvals being carried out"},
+	sweep.Refunds:       {ZH: "无任务跟进的退款", EN: "Refunds that nothing moves on"},
+	sweep.Payouts:       {ZH: "无任务跟进的出款", EN: "Payouts that nothing moves on"},
 }
 
 // sweepTook is how long it took, or takes.
@@ -107,7 +109,7 @@ func weekdayColumns() (all []ui.Column) {
 // Texts of this page.
 var (
 	tSweepsHow = text.Text{
-		ZH: "每晚在低峰时段检查所有未结束的订单、通知、补偿任务和复核，把漏掉的重新排上，再核对统计和账目。扫描本身不做任何决定。",
+		ZH: "每晚在低峰时段检查所有未结束的订单、通知、补偿任务和复核，把遗漏的重新触发，再核对统计和账目。扫描本身不做任何决定。",
 		EN: "Once a night, at low traffic, everything unfinished is looked at, what was lost is made due again, and figures and books are checked. A sweep itself decides nothing.",
 	}
 	tSweepRun    = text.Text{ZH: "立即扫描", EN: "Run now"}
@@ -123,7 +125,7 @@ var (
 	tSweepBy     = text.Text{ZH: "发起者", EN: "Begun by"}
 	tSweepNode   = text.Text{ZH: "节点", EN: "Node"}
 	tSweepLooked = text.Text{ZH: "检查行数", EN: "Looked at"}
-	tSweepPushed = text.Text{ZH: "重新排上", EN: "Pushed"}
+	tSweepPushed = text.Text{ZH: "重新触发", EN: "Pushed"}
 	tSweepWrong  = text.Text{ZH: "账实不符", EN: "Differences"}
 	tSweepP99    = text.Text{ZH: "回调 p99", EN: "Callbacks p99"}
 	tSweepNone   = text.Text{ZH: "还没有扫描过", EN: "No sweep yet"}

@@ -114,6 +114,8 @@ var itemKinds = map[console.ItemKind]text.Text{
 	console.ItemProposal:     {ZH: "提议 %s%s 项", EN: "proposals %s%s"},
 	console.ItemVerdict:      {ZH: "复核 %s%s 项", EN: "verdicts %s%s"},
 	console.ItemRan:          {ZH: "决定执行 %s%s 项", EN: "decisions carried out %s%s"},
+	console.ItemRefund:       {ZH: "退款变化 %s%s 次", EN: "changes of refunds %s%s"},
+	console.ItemDispute:      {ZH: "争议变化 %s%s 次", EN: "changes of disputes %s%s"},
 	console.ItemPlan:         {ZH: "计划 %s%s 项", EN: "plans %s%s"},
 }
 

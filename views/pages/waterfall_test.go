@@ -29,7 +29,7 @@ func TestAWaterfallCutsLongWaits(t *testing.T) {
 	before := 0.0
 	for i, s := range f.spans {
 		if s.X < fallLeft || s.X+s.W > fallRight+0.1 || s.X < before {
-			t.Errorf("span %d stands at %.1f to %.1f, behind %.1f", i, s.X, s.X+s.W, before)
+			t.Errorf("span %d is at %.1f to %.1f, not after %.1f", i, s.X, s.X+s.W, before)
 		}
 		before = s.X
 	}

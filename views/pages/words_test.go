@@ -190,11 +190,11 @@ func TestPagesHoldNoTextOfOneLanguage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if hasHan(declared.ReplaceAllString(string(text), "")) {
-			t.Errorf("%s holds Chinese", name)
+			t.Errorf("%s contains Chinese", name)
 		}
 		for _, forbidden := range []string{"style=", "<style", "onclick", "hx-on", "templ.Raw", "@templ.JSON"} {
 			if strings.Contains(string(text), forbidden) {
-				t.Errorf("%s holds %q", name, forbidden)
+				t.Errorf("%s contains %q", name, forbidden)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func TestEveryRuleHasASentence(t *testing.T) {
 		}}}
 		what, then := whyTexts(p, s)
 		if m := moods[rule]; what == "" || then == "" || m.kind == "" || m.icon == "" {
-			t.Errorf("%s looks like %+v and says %q, %q", rule, m, what, then)
+			t.Errorf("%s is shown as %+v with %q, %q", rule, m, what, then)
 		}
 		if done := p.T(tWhyDone); what == done && rule != console.WhyDone {
 			t.Errorf("%s has no sentence of its own", rule)

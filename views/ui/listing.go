@@ -30,13 +30,16 @@ type List struct {
 	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
 	Sums         []list.Sum
-	SumsMore     bool // there is more money than in Sums, or too much to add it up
-	Export       bool // the list can be exported
-	Empty        bool // this page has no rows
+	SumsMore     bool           // there is more money than in Sums, or too much to add it up
+	Exports      []ExportColumn // of an export of the list; none = it has no export
+	Empty        bool           // this page has no rows
 	// Anything reports whether the list has any row at all, filtered out or not.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
 }
+
+// ExportColumn is a column that an export may leave out.
+type ExportColumn struct{ Word, Head string }
 
 // AmountLink leads to the orders of an amount, as far back as one query covers.
 func AmountLink(amount string) string {
@@ -297,37 +300,39 @@ func (p *Page) drawBars(bars []console.Bar, span time.Duration) (drawn []smallBa
 
 // Texts of these pieces.
 var (
-	tApply       = text.Text{ZH: "应用", EN: "Apply"}
-	tClear       = text.Text{ZH: "清除", EN: "Clear"}
-	tNewest      = text.Text{ZH: "最新", EN: "Newest"}
-	tOlder       = text.Text{ZH: "下一页", EN: "Older"}
-	tPerPage     = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d a page, newest first"}
-	tNoMatch     = text.Text{ZH: "没有符合条件的记录", EN: "Nothing matches"}
-	tNoMatchHow  = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Drop a filter and try again:"}
-	tNoMore      = text.Text{ZH: "到头了", EN: "This is the end"}
-	tNoMoreHow   = text.Text{ZH: "没有更早的记录。", EN: "There is nothing older."}
-	tWindow1h    = text.Text{ZH: "最近 1 小时", EN: "Last hour"}
-	tWindow24h   = text.Text{ZH: "最近 24 小时", EN: "Last 24 hours"}
-	tWindow7d    = text.Text{ZH: "最近 7 天", EN: "Last 7 days"}
-	tWindow31d   = text.Text{ZH: "最近 31 天", EN: "Last 31 days"}
-	tAllTime     = text.Text{ZH: "全部时间", EN: "All time"}
-	tUntilDay    = text.Text{ZH: "截止日期", EN: "Up to the day"}
-	tFiltersSet  = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
-	tDropFilter  = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
-	tMatching    = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
-	tSums        = text.Text{ZH: "合计", EN: "Total"}
-	tSumsMore    = text.Text{ZH: "合计至少（仅最近的记录）", EN: "Total of the newest rows, at least"}
-	tSumsNone    = text.Text{ZH: "记录过多，未计算合计，请缩小范围", EN: "Too many rows for a total: narrow the filter or the time"}
-	tSumRows     = text.Text{ZH: "（%s%s 笔）", EN: "(%s%s)"}
-	tExport      = text.Text{ZH: "导出 CSV", EN: "Export CSV"}
-	tReached     = text.Text{ZH: "没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", EN: "No index serves this filter. Not searched further than, and the next page goes on from:"}
-	tWindowEnds  = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
-	tNewRows     = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}
-	tPages       = text.Text{ZH: "翻页", EN: "Pages"}
-	tNewer       = text.Text{ZH: "上一页", EN: "Newer"}
-	tNothingThen = text.Text{ZH: "这段时间里没有记录", EN: "Nothing in this time"}
-	tLookFurther = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
-	tSmallBar    = text.Text{ZH: "%s：成功 %s，其他 %s", EN: "%s: %s succeeded, %s did not"}
-	tSmallSays   = text.Text{ZH: "成功 %s，其他 %s", EN: "%s succeeded, %s did not"}
-	tPaused      = text.Text{ZH: "已暂停", EN: "Paused"}
+	tApply         = text.Text{ZH: "应用", EN: "Apply"}
+	tClear         = text.Text{ZH: "清除", EN: "Clear"}
+	tNewest        = text.Text{ZH: "最新", EN: "Newest"}
+	tOlder         = text.Text{ZH: "下一页", EN: "Older"}
+	tPerPage       = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d a page, newest first"}
+	tNoMatch       = text.Text{ZH: "没有符合条件的记录", EN: "Nothing matches"}
+	tNoMatchHow    = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Drop a filter and try again:"}
+	tNoMore        = text.Text{ZH: "到头了", EN: "This is the end"}
+	tNoMoreHow     = text.Text{ZH: "没有更早的记录。", EN: "There is nothing older."}
+	tWindow1h      = text.Text{ZH: "最近 1 小时", EN: "Last hour"}
+	tWindow24h     = text.Text{ZH: "最近 24 小时", EN: "Last 24 hours"}
+	tWindow7d      = text.Text{ZH: "最近 7 天", EN: "Last 7 days"}
+	tWindow31d     = text.Text{ZH: "最近 31 天", EN: "Last 31 days"}
+	tAllTime       = text.Text{ZH: "全部时间", EN: "All time"}
+	tUntilDay      = text.Text{ZH: "截止日期", EN: "Up to the day"}
+	tFiltersSet    = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
+	tDropFilter    = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
+	tMatching      = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
+	tSums          = text.Text{ZH: "合计", EN: "Total"}
+	tSumsMore      = text.Text{ZH: "合计至少（仅最近的记录）", EN: "Total of the newest rows, at least"}
+	tSumsNone      = text.Text{ZH: "记录过多，未计算合计，请缩小范围", EN: "Too many rows for a total: narrow the filter or the time"}
+	tSumRows       = text.Text{ZH: "（%s%s 笔）", EN: "(%s%s)"}
+	tExport        = text.Text{ZH: "导出", EN: "Export"}
+	tExportColumns = text.Text{ZH: "要导出的列", EN: "Columns"}
+	tExportHow     = text.Text{ZH: "导出符合筛选条件的全部行，并按币种合计；会记入审计。", EN: "Exports every row that matches the filter, with totals per currency. Recorded in the audit."}
+	tReached       = text.Text{ZH: "没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", EN: "No index serves this filter. Not searched further than, and the next page goes on from:"}
+	tWindowEnds    = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
+	tNewRows       = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}
+	tPages         = text.Text{ZH: "翻页", EN: "Pages"}
+	tNewer         = text.Text{ZH: "上一页", EN: "Newer"}
+	tNothingThen   = text.Text{ZH: "这段时间里没有记录", EN: "Nothing in this time"}
+	tLookFurther   = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
+	tSmallBar      = text.Text{ZH: "%s：成功 %s，其他 %s", EN: "%s: %s succeeded, %s did not"}
+	tSmallSays     = text.Text{ZH: "成功 %s，其他 %s", EN: "%s succeeded, %s did not"}
+	tPaused        = text.Text{ZH: "已暂停", EN: "Paused"}
 )

@@ -99,13 +99,13 @@ func Machine(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-
 func (p *Page) Away(us int64) string {
 	d := time.UnixMicro(us).Sub(p.Now)
 	if d < 0 {
-		return p.T(tAgo, p.rough(-d))
+		return p.T(tAgo, p.Rough(-d))
 	}
-	return p.T(tIn, p.rough(d))
+	return p.T(tIn, p.Rough(d))
 }
 
-// rough is Took in whole seconds.
-func (p *Page) rough(d time.Duration) string {
+// Rough is Took in whole seconds, for what is not known more exactly.
+func (p *Page) Rough(d time.Duration) string {
 	if d < time.Minute {
 		return p.T(tSeconds, int(d.Seconds()))
 	}

@@ -9,6 +9,9 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/exception"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
+	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -106,6 +109,59 @@ var CompensationStates = map[string]State{
 	string(compensation.Cancelled): {"idle", "ban", text.Text{ZH: "已取消", EN: "Cancelled"}},
 }
 
+// RefundStates are the states of refunds.
+var RefundStates = map[string]State{
+	string(refund.Requested): {"warn", "hourglass", text.Text{ZH: "待复核", EN: "Waiting for approval"}},
+	string(refund.Approved):  {"info", "clock", text.Text{ZH: "待提交渠道", EN: "Approved"}},
+	string(refund.Rejected):  {"idle", "ban", text.Text{ZH: "已驳回", EN: "Rejected"}},
+	string(refund.Cancelled): {"idle", "ban", text.Text{ZH: "已取消", EN: "Cancelled"}},
+	string(refund.Submitted): {"info", "send", text.Text{ZH: "渠道处理中", EN: "Sent to the supplier"}},
+	string(refund.Unknown):   {"warn", "search", text.Text{ZH: "结果未知", EN: "Unknown"}},
+	string(refund.Succeeded): {"ok", "check", text.Text{ZH: "退款成功", EN: "Refunded"}},
+	string(refund.Failed):    {"bad", "x", text.Text{ZH: "退款失败", EN: "Failed"}},
+	string(refund.Returned):  {"bad", "undo-2", text.Text{ZH: "退款被退回", EN: "Returned"}},
+}
+
+// PayoutStates are the states of payouts.
+var PayoutStates = map[string]State{
+	string(payout.Created):   {"warn", "hourglass", text.Text{ZH: "待复核", EN: "Waiting for approval"}},
+	string(payout.Approved):  {"info", "clock", text.Text{ZH: "已批准", EN: "Approved"}},
+	string(payout.Rejected):  {"idle", "ban", text.Text{ZH: "已驳回", EN: "Rejected"}},
+	string(payout.Cancelled): {"idle", "ban", text.Text{ZH: "已取消", EN: "Cancelled"}},
+	string(payout.Debiting):  {"info", "arrow-right-left", text.Text{ZH: "扣款中", EN: "Debiting"}},
+	string(payout.Crediting): {"info", "send", text.Text{ZH: "渠道出款中", EN: "Being paid"}},
+	string(payout.Unknown):   {"warn", "search", text.Text{ZH: "结果未知", EN: "Unknown"}},
+	string(payout.Succeeded): {"ok", "check", text.Text{ZH: "出款成功", EN: "Paid out"}},
+	string(payout.Failed):    {"bad", "x", text.Text{ZH: "出款失败", EN: "Failed"}},
+	string(payout.Reversing): {"warn", "undo-2", text.Text{ZH: "冲正中", EN: "Being reversed"}},
+	string(payout.Reversed):  {"bad", "undo-2", text.Text{ZH: "已冲正", EN: "Reversed"}},
+	string(payout.Stuck):     {"bad", "triangle-alert", text.Text{ZH: "卡住，待人工裁定", EN: "Stuck, needs a decision"}},
+}
+
+// StepStates are the states of a payout's steps.
+var StepStates = map[string]State{
+	string(payout.Init):       {"idle", "clock", text.Text{ZH: "未开始", EN: "Not yet"}},
+	string(payout.Processing): {"info", "refresh-cw", text.Text{ZH: "处理中", EN: "In progress"}},
+	string(payout.Unsure):     {"warn", "search", text.Text{ZH: "结果未知", EN: "Unknown"}},
+	string(payout.Success):    {"ok", "check", text.Text{ZH: "已完成", EN: "Done"}},
+	string(payout.Failure):    {"bad", "x", text.Failed},
+	string(payout.CameBack):   {"bad", "undo-2", text.Text{ZH: "被退回", EN: "Returned"}},
+}
+
+// DisputeStates are the states of disputes.
+var DisputeStates = map[string]State{
+	string(dispute.Opened):   {"bad", "shield-alert", text.Text{ZH: "待举证", EN: "Evidence due"}},
+	string(dispute.Answered): {"warn", "hourglass", text.Text{ZH: "已举证，待裁定", EN: "Answered"}},
+	string(dispute.Won):      {"ok", "check", text.Text{ZH: "胜诉", EN: "Won"}},
+	string(dispute.Lost):     {"bad", "x", text.Text{ZH: "败诉", EN: "Lost"}},
+}
+
+// Refunded are the words of an order's refund_status.
+var Refunded = map[string]State{
+	"partial": {"info", "undo-2", text.Text{ZH: "部分退款", EN: "Partly refunded"}},
+	"full":    {"idle", "undo-2", text.Text{ZH: "全额退款", EN: "Refunded"}},
+}
+
 // SweepStates are the states of sweeps.
 var SweepStates = map[string]State{
 	string(sweep.Running): {"info", "clock", text.Text{ZH: "扫描中", EN: "Running"}},
@@ -123,8 +179,13 @@ var ExceptionKinds = map[string]text.Text{
 	exception.LatePayment:           {ZH: "关单后到账", EN: "Late payment"},
 	exception.DuplicatePayment:      {ZH: "重复付款", EN: "Duplicate payment"},
 	exception.UnknownRefund:         {ZH: "未知退款", EN: "Unknown refund"},
+	exception.PayoutStuck:           {ZH: "出款待处理", EN: "Payout needs a person"},
+	exception.PayoutReturned:        {ZH: "出款被退回", EN: "Payout returned"},
+	exception.PayoutAfterReversal:   {ZH: "冲正后出款到账", EN: "Payout after its reversal"},
+	exception.SupplierShort:         {ZH: "渠道账户余额不足", EN: "Supplier account short of funds"},
 	exception.RefundFailed:          {ZH: "退款异常", EN: "Refund needs a person"},
 	exception.DisputeOpened:         {ZH: "拒付争议", EN: "Dispute opened"},
+	exception.Complaint:             {ZH: "买家投诉", EN: "Complaint"},
 	exception.UnknownEvent:          {ZH: "未知类型消息", EN: "Unknown event"},
 	exception.DecryptFailed:         {ZH: "解密失败", EN: "Decryption failed"},
 	exception.Malformed:             {ZH: "内容不完整", EN: "Malformed"},
@@ -256,6 +317,9 @@ var objects = map[string]text.Text{
 	"order":                 text.Order,
 	console.ExceptionObject: {ZH: "异常", EN: "Exception"},
 	"merchant":              text.Merchant,
+	"refund":                text.Refund,
+	"payout":                text.Payout,
+	"dispute":               text.Dispute,
 	"compensation":          {ZH: "补偿任务", EN: "Compensation"},
 	"batch":                 {ZH: "批次", EN: "Batch"},
 	"accounts":              {ZH: "账户", EN: "Accounts"},

@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/base/sheet"
 	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/notify"
@@ -361,10 +362,15 @@ func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) erro
 		}
 		return *p
 	}
-	return s.StreamCSV(c, web.CSV{
-		Name: b.No(), By: by,
+	columns := []string{"number", "object", "object_id", "order_no", "outcome", "result", "cause", "amount", "currency", "at"}
+	heads := make([]sheet.Head, len(columns))
+	for i, name := range columns {
+		heads[i].Text = name
+	}
+	return s.StreamTable(c, web.Table{
+		Format: sheet.CSV, Name: b.No(), By: by,
 		Title: "Backstop " + s.Version + " · " + b.No() + " · " + c.Request().URI().QueryArgs().String() + " · " + notify.Stamp(s.DB.Now()) + " · " + by,
-		Heads: []string{"number", "object", "object_id", "order_no", "outcome", "result", "cause", "amount", "currency", "at"},
+		Heads: heads,
 		Each: func(write func([]string) error) error {
 			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r bulk.Row) error { // the request has ended by then
 				v := viewRow(r)

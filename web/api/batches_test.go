@@ -143,7 +143,7 @@ func TestALargeBatchNeedsASecondPerson(t *testing.T) {
 		t.Errorf("nothing typed: %s", got)
 	}
 	if got := h.Api(t, lead, http.MethodPost, batches+"/"+id+"/start", typed).Problem(); !strings.HasPrefix(got, "403") {
-		t.Errorf("by somebody else: %s", got)
+		t.Errorf("by another operator: %s", got)
 	}
 	got := h.Api(t, ops, http.MethodPost, batches+"/"+id+"/start", typed)
 	if got.Status != http.StatusCreated {

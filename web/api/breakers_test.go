@@ -32,7 +32,7 @@ func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
 	h.ReadSettings(t)
 	says("retrying")
 	if page := h.Page(t, h.SignIn(t, access.Viewer), "/merchants/m1?lang=en").Body; !strings.Contains(page, "It holds nothing back") || strings.Contains(page, "as a probe at") {
-		t.Error("the merchant's page says that its breaker holds something back")
+		t.Error("the merchant's page reports parked notifications")
 	}
 }
 
@@ -62,7 +62,7 @@ func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 		}
 	}
 	if !h.Breakers.Of(recipient.OfMerchant(1)).Tripped() {
-		t.Error("this node does not know of it")
+		t.Error("this node has not seen the change")
 	}
 	if got := h.pages(t, webtest.Monitoring+"merchants?merchant=m1")[0]["breaker"]; got != "open" {
 		t.Errorf("among the merchants: %v", got)
@@ -90,7 +90,7 @@ func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 		t.Errorf("list %v", all)
 	}
 	if well := h.pages(t, webtest.Monitoring+"breakers?merchant=m2"); len(well) != 1 || well[0]["state"] != "closed" || well[0]["changed_at"] != nil {
-		t.Errorf("a merchant without a breaker is well: %v", well)
+		t.Errorf("a merchant without a breaker must be healthy: %v", well)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: "merchant", ObjectID: "m1", Limit: 9})
 	if err != nil || len(acts) != 2 || acts[1].Action != "breaker.open" || !strings.Contains(acts[1].Params, "new address") {

@@ -95,6 +95,6 @@ func TestARequestToPayIsReadExactly(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if p := h.Till.Paid; p.Method != "qr" || p.Supplier != "wx" || p.ReturnURL != "https://shop.example/back" || p.ClientIP != "203.0.113.9" || p.Payer != "o-1" {
-		t.Errorf("asked for %+v", p)
+		t.Errorf("requested with %+v", p)
 	}
 }

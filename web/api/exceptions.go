@@ -338,21 +338,10 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, 
 	if f.err != nil {
 		return f.err
 	}
-	a, err := s.Approvals.Propose(c.UserContext(), p)
-	if errors.Is(err, act.ErrChanged) {
+	if err = s.sendProposal(c, p); errors.Is(err, act.ErrChanged) {
 		return s.changed(c, err, asItIs)
 	}
-	if err != nil {
-		return err
-	}
-	views, err := s.viewApprovals(c.UserContext(), a)
-	if err != nil {
-		return err
-	}
-	if a.State == approval.Waiting {
-		c.Status(http.StatusCreated)
-	}
-	return c.JSON(proposedView{views[0]})
+	return err
 }
 
 // changedView is the refusal of an outdated request, with the current object.

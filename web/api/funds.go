@@ -11,6 +11,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
@@ -47,7 +48,7 @@ type balanceView struct {
 	Pending   int64  `json:"pending"` // always 0: there is no delayed settlement
 	Frozen    int64  `json:"frozen"`
 	Reserved  int64  `json:"reserved"`
-	InTransit int64  `json:"in_transit"` // held for open refunds
+	InTransit int64  `json:"in_transit"` // held for open refunds and payouts
 }
 
 func (s *handlers) balance(c *fiber.Ctx) error {
@@ -64,9 +65,13 @@ func (s *handlers) balance(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	away, err := payout.InTransit(c.UserContext(), s.DB, web.MerchantOf(c).ID)
+	if err != nil {
+		return err
+	}
 	views := make([]balanceView, len(all))
 	for i, b := range all {
-		views[i] = balanceView{Currency: b.Currency, Available: b.Available, Frozen: b.Frozen, Reserved: b.Reserved, InTransit: held[b.Currency]}
+		views[i] = balanceView{Currency: b.Currency, Available: b.Available, Frozen: b.Frozen, Reserved: b.Reserved, InTransit: held[b.Currency] + away[b.Currency]}
 	}
 	return c.JSON(struct {
 		Items []balanceView `json:"items"`

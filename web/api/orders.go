@@ -151,6 +151,7 @@ type orderView struct {
 	NextAt          *string `json:"next_at"`  // when it is looked at again
 	RefundedAmount  int64   `json:"refunded_amount"`
 	RefundStatus    string  `json:"refund_status"`
+	DisputedAmount  int64   `json:"disputed_amount"` // of open and lost disputes
 }
 
 // viewOrder converts an order of the calling merchant; another merchant's counts as not found.
@@ -185,7 +186,7 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
 		AskedAt: stamp(o.AskedAt), NextAt: stamp(nextOf(o)),
-		RefundedAmount: o.RefundedAmount, RefundStatus: o.RefundStatus(),
+		RefundedAmount: o.RefundedAmount, RefundStatus: o.RefundStatus(), DisputedAmount: o.DisputedAmount,
 	}, nil
 }
 

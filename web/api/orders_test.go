@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/invalid"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -50,11 +51,11 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 		ExpiresIn: 60, Items: []stock.Line{{SKU: "S", Quantity: 2}},
 	}
 	if fmt.Sprint(h.Till.Got) != fmt.Sprint(want) {
-		t.Errorf("the payment was asked for %+v", h.Till.Got)
+		t.Errorf("the payment was requested with %+v", h.Till.Got)
 	}
 	o := made.Object(t)
 	names := slices.Sorted(maps.Keys(o))
-	promised := strings.Fields("amount asked_at close_reason closed_at created_at currency expires_at fee_amount merchant next_at notify_status order_no out_trade_no paid_amount paid_at refund_status refunded_amount status supplier supplier_trade_no version")
+	promised := strings.Fields("amount asked_at close_reason closed_at created_at currency disputed_amount expires_at fee_amount merchant next_at notify_status order_no out_trade_no paid_amount paid_at refund_status refunded_amount status supplier supplier_trade_no version")
 	if !slices.Equal(names, promised) {
 		t.Errorf("fields %v", names)
 	}
@@ -181,7 +182,7 @@ func TestThePaymentsErrorsReachTheMerchant(t *testing.T) {
 	}{
 		{payment.ErrConflict, "409 idempotency_conflict", "409 idempotency_conflict", "409 idempotency_conflict"},
 		{stock.ErrOutOfStock, "409 out_of_stock", "409 out_of_stock", "409 out_of_stock"},
-		{&payment.FieldError{Field: "supplier", Problem: "unknown"}, "422 invalid_field supplier", "422 invalid_field supplier", "422 invalid_field supplier"},
+		{&invalid.FieldError{Field: "supplier", Problem: "unknown"}, "422 invalid_field supplier", "422 invalid_field supplier", "422 invalid_field supplier"},
 		{payment.ErrState, "409 wrong_state", "409 order_not_payable", "409 order_not_cancellable"},
 		{db.ErrBusy, "503 busy", "503 busy", "503 busy"},
 		{errors.New("a constraint that nobody thought of"), "503 internal", "503 internal", "503 internal"},
@@ -275,7 +276,7 @@ func TestRefusedRequestsAreLoggedOnceEachAndNotWithoutEnd(t *testing.T) {
 	h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/orders/none", "")
 	for _, want := range []string{`"msg":"request refused"`, `"status":404`, `"code":"not_found"`, `"caller":"merchant:m1"`, `"path":"/api/v1/orders/none"`} {
 		if strings.Count(h.Logged(), want) != 1 {
-			t.Errorf("%s is not there once: %s", want, h.Logged())
+			t.Errorf("%s does not occur exactly once: %s", want, h.Logged())
 		}
 	}
 	for range 300 {

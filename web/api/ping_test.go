@@ -42,7 +42,7 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 	err := h.DB.NewRaw("SELECT d.status FROM deliveries AS d JOIN notify_attempts AS a ON a.delivery_id = d.id"+
 		" WHERE d.event_type = 'ping' AND d.next_at IS NULL ORDER BY d.id").Scan(t.Context(), &kept)
 	if err != nil || strings.Join(kept, " ") != "delivered exhausted delivered" {
-		t.Errorf("kept %v, %v", kept, err)
+		t.Errorf("stored %v, %v", kept, err)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Limit: 10})
 	if err != nil || len(acts) != 3 || acts[1].Action != "merchant.ping" || acts[1].Actor != "token:grafana" || acts[1].ObjectID != "m1" || !strings.Contains(acts[1].Params, `"old"`) {

@@ -108,7 +108,7 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 		t.Errorf("m1 lacks a moment: %v", m1)
 	}
 	if m2["attempts"] != 0.0 || m2["success_rate"] != nil || m2["last_success_at"] != nil || m2["oldest_due_at"] != nil {
-		t.Errorf("of m2 nothing is known, and it says %v", m2)
+		t.Errorf("m2 has no data, but the answer is %v", m2)
 	}
 	if m1["slow"] != false || m2["slow"] != false {
 		t.Errorf("nobody is slow: %v, %v", m1, m2)
@@ -120,7 +120,7 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	for path, want := range map[string]int{"/merchants?lang=en": 1, "/merchants/m2?lang=en": 1, "/merchants/m1?lang=en": 0} {
 		if page := h.Page(t, cookie, path).Body; strings.Count(page, "</svg>Slow") != want {
-			t.Errorf("%s says slow other than %d times", path, want)
+			t.Errorf("%s must contain slow %d times", path, want)
 		}
 	}
 	if one := h.pages(t, webtest.Monitoring+"merchants?merchant=m2"); len(one) != 1 || one[0]["merchant"] != "m2" {

@@ -37,7 +37,7 @@ func Routes(server *web.Server) []web.Route {
 		k := s.Acts.Kind(kind)
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Handler: h}
 	}
-	return slices.Concat(s.approvalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), []web.Route{
+	return slices.Concat(s.approvalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(), []web.Route{
 		{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys},
 		{Method: http.MethodPost, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.createOrder},
 		{Method: http.MethodGet, Path: "/api/v1/orders", Audience: web.ForMerchant, Handler: s.findOrder},

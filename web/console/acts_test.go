@@ -76,7 +76,7 @@ func TestAnActNeedsAReasonARightAndItsForm(t *testing.T) {
 		}
 	}
 	if page := h.Page(t, h.SignIn(t, access.Admin), orderOne).Body; strings.Contains(page, orderOne+"/resend") {
-		t.Error("a button is drawn for somebody who may not press it")
+		t.Error("a button is shown to an operator who may not use it")
 	}
 	for _, table := range []string{"form_keys"} {
 		var n int

@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
 	"backstop/views/pages"
 	"backstop/views/ui"
@@ -32,7 +35,7 @@ func (s *handlers) alertsPage(c *fiber.Ctx) error {
 // the submitted change is invalid.
 func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
 	return send(s, c, status, listPage[alert.Alert]{
-		spec: console.AlertList, always: true, read: s.Console.Alerts,
+		spec: console.AlertList, always: true, read: s.Console.Alerts, columns: pages.AlertColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []alert.Alert) (templ.Component, error) {
 			v, err := s.alertsData(ctx, c, editing)
 			v.Alerts, v.Wrong = rows, wrong
@@ -57,7 +60,11 @@ func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string)
 	if err != nil {
 		return v, err
 	}
-	v.Tested, v.Changed = tested != nil, changed != nil
+	again, err := s.done(c, compensation.OfAlertMessage, "")
+	if err != nil {
+		return v, err
+	}
+	v.Tested, v.Changed, v.Again = tested != nil, changed != nil, again != nil
 	if v.Rules, err = alert.Rules(ctx, s.DB.Read); err != nil {
 		return v, err
 	}
@@ -74,6 +81,15 @@ func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string)
 // testAlert sends a test message to every target.
 func (s *handlers) testAlert(c *fiber.Ctx) error {
 	return s.actAndShow(c, "/alerts", act.Call{Kind: alert.TestAct, Ref: act.Ref{ID: "test"}})
+}
+
+// resendAlert sends a message again that was given up.
+func (s *handlers) resendAlert(c *fiber.Ctx) error {
+	id, err := strconv.ParseInt(c.Params("message"), 10, 64)
+	if err != nil {
+		return act.ErrNotFound
+	}
+	return s.actAndShow(c, "/alerts", act.Call{Kind: resend.AlertAct, Ref: act.Ref{Row: id}})
 }
 
 // changeRule changes a rule. The form has all levels and times; those that a rule does not have

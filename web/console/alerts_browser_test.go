@@ -49,6 +49,6 @@ func TestAlertsInABrowser(t *testing.T) {
 		chromedp.WaitVisible("#test-reason"), chromedp.SendKeys("#test-reason", "is anybody there"), chromedp.Click("#test button.primary"),
 		chromedp.WaitVisible(".notice.ok"))
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }

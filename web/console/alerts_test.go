@@ -69,7 +69,7 @@ func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
 		t.Error("an auditor reads and does nothing else")
 	}
 	if got := h.Page(t, admin, "/alerts?state=resolved&lang=en").Body; !strings.Contains(got, "81.23 %") || strings.Contains(got, "4210") {
-		t.Error("the filter by state does not hold")
+		t.Error("the filter by state has no effect")
 	}
 }
 
@@ -85,7 +85,7 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 	admin := h.SignIn(t, access.Admin)
 	const page, path = "/alerts?rule=success_rate", "/alerts/rules/success_rate"
 	if !strings.Contains(h.Page(t, admin, page).Body, `value="95"`) {
-		t.Error("the form does not show the limit that holds")
+		t.Error("the form does not show the current limit")
 	}
 	got := h.sendAlertForm(t, admin, page, path, "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
 	if got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), "/alerts?form=") {
@@ -96,7 +96,7 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := rules[1]; r.Fire != 9050 || r.Clear != 9300 || r.WindowS != 600 || r.HoldS != 30 || !r.Enabled {
-		t.Errorf("kept as %+v", r)
+		t.Errorf("stored as %+v", r)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: "alert_rule", Limit: 5})
 	if err != nil || len(acts) != 1 {
@@ -118,7 +118,7 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 			t.Errorf("%v: %d", wrong, got.Status)
 		}
 		if !strings.Contains(got.Body, `name="fire" type="number" min="0" step="any" required value="`+wrong[1]+`"`) || !strings.Contains(got.Body, ">as agreed on the phone</textarea>") {
-			t.Errorf("%v: what was typed is lost", wrong)
+			t.Errorf("%v: the typed values are lost", wrong)
 		}
 	}
 	if got := h.Post(t, h.SignIn(t, access.Ops), path, "fire", "1"); got.Status != http.StatusForbidden {
@@ -150,7 +150,44 @@ func TestATestAlertGoesToEveryTarget(t *testing.T) {
 		}
 	}
 	if fmt.Sprint(told) != "[slack-0f0f0f telegram-a1b2c3]" {
-		t.Errorf("told %v: one form is one test, to every target", told)
+		t.Errorf("sent %v: one form must send one test to every target", told)
+	}
+}
+
+// A message that was given up is sent again by those who may test alerts, once per form.
+func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	const path = "/alerts/messages/3/resend"
+	ops := h.SignIn(t, access.Ops)
+	page := h.Page(t, ops, "/alerts?lang=zh").Body
+	if !strings.Contains(page, "重新发送") || strings.Contains(page, "/alerts/messages/1/resend") || strings.Contains(page, "/alerts/messages/2/resend") {
+		t.Error("what was given up is offered, and nothing else")
+	}
+	auditor := h.SignIn(t, access.Auditor)
+	if strings.Contains(h.Page(t, auditor, "/alerts").Body, path) {
+		t.Error("an auditor is offered to send")
+	}
+	form := append(formOf(t, h.Page(t, ops, "/alerts").Body, path), "reason", "the mailbox is there again")
+	if got := h.Post(t, auditor, path, form...); got.Status != http.StatusForbidden {
+		t.Errorf("by an auditor: %d", got.Status)
+	}
+	for range 2 {
+		got := h.Post(t, ops, path, form...)
+		if got.Status != http.StatusSeeOther {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		if page := h.Page(t, ops, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "It goes out again within seconds") {
+			t.Error("the page does not say what came of it")
+		}
+	}
+	if n := number(t, h.DB, "SELECT count(*) FROM compensations WHERE kind = 'resend' AND subject_kind = 'alert_message' AND subject_id = 3 AND state = 'waiting'"); n != 1 {
+		t.Errorf("%d compensations", n)
+	}
+	for id, want := range map[string]int{"2": http.StatusConflict, "99": http.StatusNotFound, "x": http.StatusNotFound} {
+		if got := h.Post(t, ops, "/alerts/messages/"+id+"/resend", "form_key", "k"+id, "reason", "the mailbox is there again"); got.Status != want {
+			t.Errorf("message %s: %d", id, got.Status)
+		}
 	}
 }
 
@@ -161,11 +198,11 @@ func TestAnAddressAloneClaimsNothing(t *testing.T) {
 	got := h.sendAlertForm(t, admin, "/alerts?rule=success_rate", "/alerts/rules/success_rate", "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
 	const said = "The rule is kept"
 	if page := h.Page(t, admin, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, said) {
-		t.Error("the page does not say that the rule was kept")
+		t.Error("the page does not report that the rule was saved")
 	}
 	for _, path := range []string{"/alerts?done=rule&lang=en", "/alerts?form=k1&lang=en"} {
 		if page := h.Page(t, admin, path).Body; strings.Contains(page, said) {
-			t.Errorf("%s says that a rule was kept", path)
+			t.Errorf("%s reports that a rule was saved", path)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 // approvalsPage lists proposals, with the waiting ones on top.
 func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[console.Approval]{
-		spec: console.ApprovalList, always: true, read: s.Console.Approvals,
+		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: pages.ApprovalColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
 			data := pages.ApprovalsData{Mine: s.decides(p)}
 			var err error
@@ -112,7 +112,7 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"), Amount: strings.TrimSpace(web.Field(c, "amount")),
 		Version: version, By: s.Actor(c), Key: key,
 	}
-	if p.Params, err = s.decisionParams(c, p); err != nil {
+	if p.Params, err = s.decisionParams(c, &p); err != nil {
 		return err
 	}
 	a, err := s.Approvals.Propose(c.UserContext(), p)
@@ -123,8 +123,9 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 }
 
 // decisionParams returns the parameters of a form. An amount among them is the typed one,
-// converted to minor units, so that it need not be entered twice.
-func (s *handlers) decisionParams(c *fiber.Ctx, p approval.Proposal) (json.RawMessage, error) {
+// converted to minor units, so that it need not be entered twice. One that the proposer chooses
+// may be typed in any way.
+func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawMessage, error) {
 	values := map[string]any{}
 	for _, param := range pages.ParamsOf(p.Action) {
 		text := web.Field(c, "params."+param.Name)
@@ -141,6 +142,9 @@ func (s *handlers) decisionParams(c *fiber.Ctx, p approval.Proposal) (json.RawMe
 			minor, err := money.ParseMajor(p.Amount, about.Currency)
 			if err != nil {
 				return nil, web.InvalidField("amount", "type the amount exactly as it is shown")
+			}
+			if pages.IsFree(p.Action) {
+				p.Amount = money.Format(minor, about.Currency)
 			}
 			values[param.Name] = minor
 		default:

@@ -26,7 +26,7 @@ func TestTheAuditPageSaysWhatTheChainProves(t *testing.T) {
 		check := func() string { return h.Page(t, cookie, "/audit?check=1&lang=en").Body }
 		if got := check(); !strings.Contains(got, "The chain breaks at row 1") || !strings.Contains(got, "Rows up to No. 1 were written before the audit had a key") ||
 			!strings.Contains(got, "sealed the rows without a key") {
-			t.Error("it does not say that the row of before is wrong, and that such rows prove little")
+			t.Error("the page does not report the wrong older row, or that such rows prove little")
 		}
 		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return audit.New(d, sealtest.Ring(t, 9)).Write(ctx, tx, audit.Act{Actor: "command:x", Action: "token.add", Object: "token", ObjectID: "x"})
@@ -38,7 +38,7 @@ func TestTheAuditPageSaysWhatTheChainProves(t *testing.T) {
 			t.Error("it does not say that a key is missing")
 		}
 		if plain := h.Page(t, cookie, "/audit?lang=en").Body; strings.Contains(plain, "Key needed") || strings.Contains(plain, "Rows up to") {
-			t.Error("it says so without having looked")
+			t.Error("it reports a result without having checked")
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/base/sheet"
 	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/list"
@@ -104,10 +105,10 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if format := c.Query("format"); format == "csv" {
-		return s.exportBatch(c, b, q)
+	if format, err := web.ReadFormat(c); err != nil {
+		return err
 	} else if format != "" {
-		return web.InvalidField("format", "must be csv")
+		return s.exportBatch(c, b, q, format)
 	}
 	ctx, by := c.UserContext(), s.Actor(c)
 	d := pages.BatchData{
@@ -228,14 +229,15 @@ func (s *handlers) onBatch(kind string) fiber.Handler {
 	}
 }
 
-// exportBatch streams the rows of a batch as CSV.
-func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) error {
+// exportBatch streams the rows of a batch as a file.
+func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery, format sheet.Format) error {
 	if c.Get("Sec-Fetch-Site") == "cross-site" { // it would write into the audit in the operator's name
 		return web.ErrForeign
 	}
 	p := s.Page(c)
 	return stream(s, c, exported[bulk.Row]{
-		name: b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns(p),
+		format: format,
+		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns(p),
 		each: func(fn func(bulk.Row) error) error {
 			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request has ended by then
 		},

@@ -108,7 +108,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	paused := h.found(t, id)
 	time.Sleep(2 * time.Second) // three more steps, if it ran
 	if now := h.found(t, id); now.State != bulk.Paused || now.Ended() != paused.Ended() || now.Ended() >= rows {
-		t.Errorf("two seconds after its pause %d were taken up, then %d", paused.Ended(), now.Ended())
+		t.Errorf("two seconds after the pause %d were begun, then %d", paused.Ended(), now.Ended())
 	}
 
 	// One goes away: the frames of the other go on, and nothing is kept for the first.
@@ -121,7 +121,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("a listener that is gone is still served")
+			t.Fatal("a disconnected listener is still served")
 		}
 	}
 	e := b.until(t, `data-state="done"`)
@@ -156,7 +156,7 @@ func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	stopped := h.found(t, id)
 	page := h.Page(t, ops, path+"?lang=en").Body
 	if left := fmt.Sprintf("%d rows were not taken up", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by hand") {
-		t.Errorf("%d of 60 were taken up, and the page does not say %q", stopped.Ended(), left)
+		t.Errorf("%d of 60 were begun, and the page lacks %q", stopped.Ended(), left)
 	}
 	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason", "their server is back"); got.Status != http.StatusConflict {
 		t.Errorf("resumed: %d", got.Status)

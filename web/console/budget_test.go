@@ -83,6 +83,8 @@ func fill(t *testing.T, d *db.DB, rows int) {
 	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
 		" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m", 72*60, now-now%60_000_000)
 	analyze(t, d, "orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks")
+	past(t, d, time.UTC, 36, 50)
+	analyze(t, d, "report_orders report_waits report_failures report_volume")
 	t.Logf("%s: %d orders in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
 }
 
@@ -216,6 +218,11 @@ func (h *harness) pages(t *testing.T, budget time.Duration) []page {
 		{"/search?q=" + fmt.Sprint(one)[10:], budget},
 		{"/search?q=S4242", budget},
 		{"/", 20 * time.Millisecond},
+		{"/analytics?range=24h", 100 * time.Millisecond},
+		{"/analytics?range=7d", 100 * time.Millisecond},
+		{"/analytics?range=30d", 100 * time.Millisecond},
+		{"/analytics?range=400d", 100 * time.Millisecond},
+		{"/analytics/notified?format=csv&range=24h", 100 * time.Millisecond}, // reads everything each time
 	}
 }
 

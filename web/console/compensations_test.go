@@ -141,10 +141,10 @@ func TestACompensationIsRunAndCancelledFromItsPage(t *testing.T) {
 	act("cancel", http.StatusSeeOther)
 	h.countStuck(t, 1, "state = 'cancelled' AND next_at IS NULL AND id = ?", id)
 	if page := h.Page(t, lead, path).Body; strings.Contains(page, path+"/run") || strings.Contains(page, path+"/cancel") {
-		t.Error("what is over can be run or cancelled")
+		t.Error("a finished one can be run or cancelled")
 	}
 	if got := h.Post(t, lead, path+"/run", "form_key", "k9", "reason", back); got.Status != http.StatusConflict {
-		t.Errorf("run when it is over: %d", got.Status)
+		t.Errorf("run after it has ended: %d", got.Status)
 	}
 	if body := h.Page(t, lead, "/audit?lang=en").Body; !strings.Contains(body, "ran a compensation again") || !strings.Contains(body, "cancelled a compensation") {
 		t.Error("the audit does not have it")

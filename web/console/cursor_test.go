@@ -18,24 +18,24 @@ func TestACursorBelongsToItsListAndCannotBeChanged(t *testing.T) {
 	for _, want := range []list.Cursor{{ID: 1}, {ID: 1 << 62, Newer: true}} {
 		text := s.text("/orders?status=paid", want)
 		if got, err := s.parse("/orders?status=paid", text); err != nil || got != want {
-			t.Errorf("%+v came back as %+v, %v", want, got, err)
+			t.Errorf("%+v was read back as %+v, %v", want, got, err)
 		}
 		for name, wrong := range map[string]string{
 			"of another filter": "/orders?status=failed", "of another list": "/callbacks?status=paid",
 		} {
 			if _, err := s.parse(wrong, text); err == nil {
-				t.Errorf("a cursor %s is taken", name)
+				t.Errorf("a cursor %s is accepted", name)
 			}
 		}
 		for i := range text {
 			changed := []byte(text)
 			changed[i] ^= 1
 			if _, err := s.parse("/orders?status=paid", string(changed)); err == nil {
-				t.Errorf("changed at %d it is taken", i)
+				t.Errorf("changed at %d it is accepted", i)
 			}
 		}
 		if _, err := (cursors{[]byte("another key")}).parse("/orders?status=paid", text); err == nil {
-			t.Error("a cursor signed with another key is taken")
+			t.Error("a cursor signed with another key is accepted")
 		}
 	}
 }

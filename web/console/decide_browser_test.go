@@ -105,7 +105,7 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 	run(t, ctx, chromedp.Navigate(base+no), chromedp.WaitReady("main"), chromedp.Text("main", &story, chromedp.ByQuery))
 	for _, text := range []string{"Closed", "xu → bo", "Force closed"} {
 		if !strings.Contains(story, text) {
-			t.Errorf("the story does not say %q", text)
+			t.Errorf("the story lacks %q", text)
 		}
 	}
 	fine("order-decided-en-dark")
@@ -121,6 +121,6 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 		fine("exceptions-" + look[0] + "-" + look[1])
 	}
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }

@@ -212,7 +212,7 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 			t.Errorf("%d exceptions are resolved", n)
 		}
 		if page := h.Page(t, bo, "/audit?object=approval&lang=en").Body; strings.Count(page, "approved it") != 1 || strings.Count(page, "proposed it") != 1 {
-			t.Error("the audit does not hold each step once")
+			t.Error("the audit does not contain each step once")
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 		t.Error("the story does not say how often it ran")
 	}
 	if page := h.Page(t, bo, "/audit?object=approval&lang=en").Body; strings.Count(page, "had it carried out again") != 2 || strings.Count(page, "approved it") != 1 {
-		t.Error("the audit does not hold each run")
+		t.Error("the audit does not contain each run")
 	}
 }
 
@@ -330,7 +330,7 @@ func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
 		change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
 			" VALUES (?, ?, 'open', 1, 0, 0, 'gone', 'T', 1999, 'CNY', '{}', 1, 1, 1)", 900+len(kind), kind)
 		if page := h.Page(t, cookie, fmt.Sprintf("/exceptions/%d?lang=en", 900+len(kind))).Body; !strings.Contains(page, want) {
-			t.Errorf("%s: the page does not say %q", kind, want)
+			t.Errorf("%s: the page lacks %q", kind, want)
 		}
 	}
 }
@@ -348,7 +348,7 @@ func TestAnExceptionShowsWhatItsMessageSaid(t *testing.T) {
 		}
 	}
 	if strings.Contains(page, "not known any more") {
-		t.Error("what is stored is said to be lost")
+		t.Error("stored content is reported as lost")
 	}
 }
 

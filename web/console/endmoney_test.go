@@ -22,7 +22,8 @@ func bodies() (all []string) {
 	for action, params := range map[string]string{
 		"accept_late": `"unverified":true`, "accept_amount": `"amount":1998,"unverified":true`, "attach": `"order_no":"2026112000000001","unverified":true`,
 		"keep_surplus": proof, "owe_back": proof, "ignore": "", "resolved_elsewhere": `"outcome":"refunded","reference":"R1",` + proof,
-		"mark_paid": `"trade_no":"M-1","amount":1999,"unverified":true,` + proof, "force_closed": `"unverified":true,` + proof, "force_failed": `"unverified":true,` + proof,
+		"refund.resolve": `"outcome":"failed","unverified":true,` + proof,
+		"mark_paid":      `"trade_no":"M-1","amount":1999,"unverified":true,` + proof, "force_closed": `"unverified":true,` + proof, "force_failed": `"unverified":true,` + proof,
 	} {
 		for _, amount := range []string{"19.98", "19.99"} {
 			all = append(all, `{"action":"`+action+`","params":{`+params+`},"reason":"`+reason+`","amount":"`+amount+`"}`)

@@ -46,13 +46,13 @@ func TestEvidenceIsSignedWholeAndAudited(t *testing.T) {
 		t.Errorf("events %v, want %v", kinds, want)
 	}
 	if at := e.Events[1]["at"]; at != "2026-11-20T14:31:08.204000+08:00" {
-		t.Errorf("the callback came at %v", at)
+		t.Errorf("the callback arrived at %v", at)
 	}
 	if len(e.Ledger) != 1 || e.Ledger[0]["amount"] != "349900" || e.Order["amount"] != "349900" {
 		t.Errorf("money %v of %v", e.Ledger, e.Order)
 	}
 	if strings.Contains(got.Body, "secret-openid") {
-		t.Error("the file holds personal data")
+		t.Error("the file contains personal data")
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: "order", ObjectID: scriptedNo, Limit: 9})
 	if err != nil || len(acts) != 1 || acts[0].Action != "order.evidence" || !strings.Contains(acts[0].Params, f.SHA256) {
@@ -73,7 +73,7 @@ func TestEvidenceIsASheetForPaperToo(t *testing.T) {
 	inOrder(t, body, "Exported by", "the.finance", "Asia/Shanghai", "SHA-256", "Ed25519", "Public key", "Head of the audit chain", "supplier:wx → merchant:m1",
 		"Order created", "Callback received", "Attempt 1", "Attempt 2", "Exception opened", "backstop-evidence/1")
 	if strings.Contains(body, "secret-openid") || strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") {
-		t.Error("the sheet holds personal data, or a stranger's text as markup")
+		t.Error("the sheet contains personal data, or a stranger's text as markup")
 	}
 	for path, want := range map[string]int{"/evidence?format=pdf": http.StatusUnprocessableEntity, "0/evidence": http.StatusNotFound} {
 		if got := h.Page(t, cookie, scripted+path); got.Status != want {

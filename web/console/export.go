@@ -1,7 +1,11 @@
 package console
 
 import (
+	"fmt"
+	"strings"
+
 	"backstop/internal/audit"
+	"backstop/internal/base/sheet"
 	"backstop/internal/list"
 	"backstop/views/pages"
 	"backstop/views/ui"
@@ -10,11 +14,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// export returns everything matched by a list's filter as CSV, regardless of the page. It is
+// export returns everything matched by a list's filter as a file, regardless of the page. It is
 // streamed: each page is read after the previous one was written, so that neither memory nor a
 // transaction grows with the list. An error after the first page closes the connection, which a
 // browser reports as a failed download.
-func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) error {
+func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, format sheet.Format) error {
 	if page.columns == nil {
 		return web.InvalidField("format", "this list has no export")
 	}
@@ -30,12 +34,21 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) erro
 	}
 	span := l.span
 	span.At, span.Uncounted = list.Cursor{}, true
+	if format == sheet.XLSX {
+		if err := fits(l, span); err != nil {
+			return err
+		}
+	}
 	first, err := read(span) // at this point an error can still be returned
 	if err != nil {
 		return err
 	}
+	filter := l.query.Values.Encode()
+	if page.path != "" {
+		filter = l.address()
+	}
 	return stream(s, c, exported[T]{
-		name: page.spec.Name, filter: l.query.Values.Encode(), page: l.p, columns: page.columns(l.p),
+		format: format, name: page.spec.Name, filter: filter, page: l.p, columns: page.columns(l.p),
 		each: func(fn func(T) error) error {
 			return list.Each(span, func(span list.Slice) (list.Page[T], error) {
 				if span.At == (list.Cursor{}) {
@@ -47,33 +60,61 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) erro
 	})
 }
 
+// fits checks that a list is not longer than an XLSX file.
+func fits(l *listing, span list.Slice) error {
+	ctx, cancel := l.context()
+	defer cancel()
+	n, more, err := l.filter.Newer(ctx, l.s.DB, span, 0, sheet.MaxRows)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	if n == sheet.MaxRows && more {
+		return web.InvalidField("format", fmt.Sprintf("the list has more than the %d rows that an XLSX file can hold: export CSV, or narrow the filter", sheet.MaxRows))
+	}
+	return nil
+}
+
 // exported is a table to be exported.
 type exported[T any] struct {
+	format       sheet.Format
 	name, filter string
 	page         *ui.Page
 	columns      []pages.Column[T]
 	each         func(fn func(T) error) error
 }
 
-// stream records an export in the audit, and sends it.
+// stream records an export in the audit, and sends it. ?columns= chooses columns, as words
+// separated by commas or as repeated parameters.
 func stream[T any](s *handlers, c *fiber.Ctx, x exported[T]) error {
-	by := "operator:" + web.Operator(c).Name
-	return s.StreamCSV(c, web.CSV{
-		Name: x.name + x.page.Now.In(x.page.Zone).Format("-20060102-150405"), By: by,
-		Title: pages.ExportTitle(x.page, x.filter, by), Heads: pages.Heads(x.columns),
+	var chosen []string
+	for _, v := range c.Request().URI().QueryArgs().PeekMulti("columns") {
+		chosen = append(chosen, strings.FieldsFunc(string(v), func(r rune) bool { return r == ',' })...)
+	}
+	columns, err := pages.Choose(x.columns, chosen)
+	if err != nil {
+		return web.InvalidField("columns", err.Error())
+	}
+	by, totals := "operator:"+web.Operator(c).Name, pages.NewTotals(x.page, columns)
+	params := map[string]any{"filter": x.filter, "format": string(x.format)}
+	if len(chosen) > 0 {
+		params["columns"] = strings.Join(chosen, ",")
+	}
+	return s.StreamTable(c, web.Table{
+		Format: x.format, Name: x.name + x.page.Now.In(x.page.Zone).Format("-20060102-150405"), By: by,
+		Title: pages.ExportTitle(x.page, x.filter, by), Heads: pages.Heads(columns),
 		Begin: func() error {
-			return s.keepAct(c, audit.Act{
-				Actor: by, Action: "list.export", Object: "list", ObjectID: x.name, Params: map[string]any{"filter": x.filter, "format": "csv"},
-			})
+			return s.keepAct(c, audit.Act{Actor: by, Action: "list.export", Object: "list", ObjectID: x.name, Params: params})
 		},
 		Each: func(write func([]string) error) error {
+			cells := make([]string, len(columns))
 			return x.each(func(row T) error {
-				cells := make([]string, len(x.columns))
-				for i, column := range x.columns {
+				for i, column := range columns {
 					cells[i] = column.Cell(row)
 				}
+				totals.Add(row)
 				return write(cells)
 			})
 		},
+		Foot: totals.Rows,
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/money"
 	"backstop/web"
 )
 
@@ -47,8 +48,10 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 		cookie := h.SignIn(t, access.Lead)
 		path := "/orders?status=paid&lang=en"
 		page := h.Page(t, cookie, path).Body
-		if !strings.Contains(page, `href="/orders?format=csv&amp;status=paid"`) {
-			t.Error("the page does not lead to its export")
+		for _, part := range []string{`<form method="get" action="/orders">`, `<input type="hidden" name="status" value="paid">`, `name="columns" value="paid_amount" checked`, `name="format" value="csv"`, `name="format" value="xlsx"`} {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page does not lead to its export: no %s", part)
+			}
 		}
 		got := h.Page(t, cookie, path+"&format=csv&cursor=x")
 		if got.Status != http.StatusBadRequest {
@@ -70,6 +73,8 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 			}
 		}
 		var numbers []string
+		foot := rows[len(rows)-2:]
+		rows = rows[:len(rows)-2]
 		for _, r := range rows[2:] {
 			numbers = append(numbers, r[column("Order number")])
 			if r[column("Subject")] != `'=HYPERLINK("http://evil.example","pay")` || r[column("Merchant's order number")][0] != '\'' || r[column("State")] != "Paid" {
@@ -85,15 +90,29 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 		if yen := rows[2]; yen[column("Currency")] != "JPY" || yen[column("Amount")] != "1399" { // A1299
 			t.Errorf("an amount without minor units: %q", yen)
 		}
+		sums := map[string]int64{"CNY": 9007199254740993 - 101}
+		for i := range 1300 {
+			if i%4 != 0 {
+				sums[map[bool]string{true: "JPY", false: "CNY"}[i%3 == 0]] += int64(100 + i)
+			}
+		}
+		if foot[0][0] != "Total CNY (650 rows)" || foot[0][column("Amount")] != money.Format(sums["CNY"], "CNY") ||
+			foot[1][0] != "Total JPY (325 rows)" || foot[1][column("Amount")] != money.Format(sums["JPY"], "JPY") {
+			t.Errorf("totals %q, want %v", foot, sums)
+		}
 		var acts []audit.Row
 		if err := d.Read.NewSelect().Model(&acts).Where("action = 'list.export'").Scan(t.Context()); err != nil || len(acts) != 1 ||
 			acts[0].Actor != "operator:the.lead" || acts[0].ObjectID != "orders" || !strings.Contains(acts[0].Params, "status=paid") {
 			t.Errorf("%+v, %v", acts, err)
 		}
+		got = h.Page(t, cookie, path+"&format=csv&columns=amount&columns=currency,no")
+		if chosen := cells(t, got.Body); !slices.Equal(chosen[1], []string{"Order number", "Currency", "Amount"}) || len(chosen) != len(rows)+2 || chosen[2][0] != "A1299" {
+			t.Errorf("chosen columns: %d rows, %q", len(chosen), chosen[:3])
+		}
 		if got := h.Page(t, cookie, "/exceptions?format=csv"); got.Status != http.StatusOK || len(cells(t, got.Body)) != 2 {
 			t.Errorf("an empty list: %d %q", got.Status, got.Body)
 		}
-		for path, want := range map[string]int{"/orders?format=xls": 422, "/callbacks?format=csv": 422, "/orders?format=csv&amount=x": 422} {
+		for path, want := range map[string]int{"/orders?format=xls": 422, "/orders?format=csv&columns=nothing": 422, "/orders?format=csv&amount=x": 422} {
 			if got := h.Page(t, cookie, path); got.Status != want {
 				t.Errorf("%s: %d, want %d", path, got.Status, want)
 			}
@@ -189,4 +208,26 @@ func TestListsSayTheirTotals(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEveryListExports asks every list of the console for both formats.
+func TestEveryListExports(t *testing.T) {
+	h := open(t)
+	ordered(t, h.DB, 10, "")
+	lead, admin := h.SignIn(t, access.Lead), h.SignIn(t, access.Admin)
+	for _, path := range []string{"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/alerts", "/audit"} {
+		cookie := lead
+		if path == "/alerts" {
+			cookie = admin
+		}
+		for format, begins := range map[string]string{"csv": "\ufeff", "xlsx": "PK\x03\x04"} {
+			got := h.Page(t, cookie, path+"?format="+format)
+			if got.Status != http.StatusOK || !strings.HasPrefix(got.Body, begins) {
+				t.Errorf("%s as %s: %d %.40q", path, format, got.Status, got.Body)
+			}
+		}
+		if page := h.Page(t, cookie, path).Body; !strings.Contains(page, `id="export"`) {
+			t.Errorf("%s does not offer its export", path)
+		}
+	}
 }

@@ -54,11 +54,11 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 			}
 		}
 		if first, second := strings.Index(body, sights[1]), strings.Index(body, "93.67%"); first > second {
-			t.Errorf("%s: the success of attempts stands first", lang)
+			t.Errorf("%s: the success rate of attempts comes first", lang)
 		}
 	}
 	if body := h.Page(t, cookie, "/?lang=en&range=6h").Body; !strings.Contains(body, "74 of 102 orders") {
-		t.Error("six hours do not hold the order of three hours ago")
+		t.Error("six hours do not include the order of three hours ago")
 	}
 
 	got := h.Api(t, webtest.MonitorToken, http.MethodGet, webtest.Monitoring+"realtime", "").Object(t)

@@ -25,6 +25,10 @@ const listTime = 2 * time.Second
 // listPage defines one list of the console: what is read, and how it is rendered.
 type listPage[T any] struct {
 	spec *list.Spec
+	// path is the list's address; "" = its name.
+	path string
+	// within restricts the list to what its path names; nil = nothing.
+	within func(list.Query) list.Query
 	// always: without a window the list covers all time, otherwise the last day.
 	always bool
 	read   func(context.Context, list.Query, list.Slice) (list.Page[T], error)
@@ -42,22 +46,25 @@ func serve[T any](s *handlers, page listPage[T]) fiber.Handler {
 }
 
 // send responds with a page of a list; for ?newer=, with the number of newer rows, which a
-// script requests because rows must not move under the pointer by themselves; for ?format=csv,
-// with the whole list.
+// script requests because rows must not move under the pointer by themselves; for ?format=, with
+// the whole list as a file.
 func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error {
-	l := s.list(c, page.spec, page.always)
+	l := s.listAt(c, page.spec, cmp.Or(page.path, "/"+page.spec.Name), page.always)
 	if l.Err != nil {
 		return l.Err
+	}
+	if page.within != nil {
+		l.filter = page.within(l.filter)
 	}
 	ctx, cancel := l.context()
 	defer cancel()
 	if l.since != 0 {
 		return l.sendNewer(ctx, c)
 	}
-	if format := c.Query("format"); format == "csv" {
-		return export(s, c, page, l)
+	if format, err := web.ReadFormat(c); err != nil {
+		return err
 	} else if format != "" {
-		return web.InvalidField("format", "must be csv")
+		return export(s, c, page, l, format)
 	}
 	rows, err := page.read(ctx, l.filter, l.span)
 	if err != nil {
@@ -69,7 +76,11 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 		}
 	}
 	around, err := around(ctx, l, rows)
-	around.Export = page.columns != nil
+	if page.columns != nil {
+		for _, column := range page.columns(l.p) {
+			around.Exports = append(around.Exports, ui.ExportColumn{Word: column.Word, Head: column.Head})
+		}
+	}
 	if err == nil && page.bars != nil {
 		around.Bars, err = page.bars(ctx, l.filter, l.span)
 	}
@@ -98,7 +109,12 @@ type listing struct {
 // list reads a request for a list. Parameters that are not fields of the list are dropped from
 // its URL.
 func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
-	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: "/" + spec.Name, Values: url.Values{}}}
+	return s.listAt(c, spec, "/"+spec.Name, always)
+}
+
+// listAt is list for one with an address that is not its name.
+func (s *handlers) listAt(c *fiber.Ctx, spec *list.Spec, path string, always bool) *listing {
+	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: path, Values: url.Values{}}}
 	var err error
 	l.filter, err = list.Parse(spec, list.All(), l.Text)
 	if l.Err == nil {

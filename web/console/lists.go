@@ -43,7 +43,7 @@ func (s *handlers) orders() listPage[console.Order] {
 
 func (s *handlers) callbacks() listPage[callback.Row] {
 	return listPage[callback.Row]{
-		spec: console.CallbackList, read: s.Console.Callbacks,
+		spec: console.CallbackList, read: s.Console.Callbacks, columns: pages.CallbackColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" {
 				return nil, nil
@@ -58,7 +58,7 @@ func (s *handlers) callbacks() listPage[callback.Row] {
 
 func (s *handlers) notifications() listPage[console.Delivery] {
 	return listPage[console.Delivery]{
-		spec: console.DeliveryList, read: s.Console.Deliveries,
+		spec: console.DeliveryList, read: s.Console.Deliveries, columns: pages.NotificationColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" || q.Get("risk") != "" {
 				return nil, nil
@@ -90,7 +90,7 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 func (s *handlers) auditPage(c *fiber.Ctx) error {
 	check := c.Query("check") == "1"
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
-		spec: console.ActList, always: true, read: s.Console.Acts,
+		spec: console.ActList, always: true, read: s.Console.Acts, columns: pages.ActColumns,
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []audit.Row) (templ.Component, error) {
 			data := pages.AuditData{Rows: rows, Checked: check}
 			l.Anything = true // signing in has left an entry in the audit

@@ -117,7 +117,7 @@ func TestTheOverviewLives(t *testing.T) {
 	run(t, ctx, shows("42.42"), becomes(`document.getElementById("outcomes").textContent.includes("50.00%")`),
 		becomes(`document.getElementById("outcomes-table").open && document.activeElement.matches("#todo .btn")`))
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 
 	cable.cut()
@@ -138,12 +138,12 @@ func TestTheOverviewLives(t *testing.T) {
 	atRisk(100)
 	quiet(t, 3*liveEvery)
 	if n := asked.Load(); n != 0 {
-		t.Errorf("a paused page asked %d times", n)
+		t.Errorf("a paused page made %d requests", n)
 	}
 	run(t, ctx, shows("101.00"))
 	run(t, ctx, press("p"), inState("live"), shows("102.00"))
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }
 
@@ -176,13 +176,13 @@ func TestNothingSaysLiveWithoutScripts(t *testing.T) {
 	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
 	for _, path := range []string{"/?lang=en", "/orders?lang=en", "/exceptions?lang=en"} {
 		if text := heads(path); !asOf.MatchString(text) || alive.MatchString(text) || strings.Contains(text, "Pause") {
-			t.Errorf("%s without scripts says %q", path, text)
+			t.Errorf("%s without scripts shows %q", path, text)
 		}
 	}
 	run(t, ctx, emulation.SetScriptExecutionDisabled(false), chromedp.Navigate(base+"/?lang=en"), inState("live"))
 	var text string
 	run(t, ctx, chromedp.Text(".page-head", &text, chromedp.ByQuery))
 	if strings.Contains(text, "as of") || !strings.Contains(text, "Live · updated") || !strings.Contains(text, "Pause") {
-		t.Errorf("with scripts it says %q", text)
+		t.Errorf("with scripts it shows %q", text)
 	}
 }

@@ -83,7 +83,7 @@ func (w *watcher) next(t *testing.T) event {
 	case e := <-w.events:
 		return e
 	case <-w.end:
-		t.Fatal("the stream is over")
+		t.Fatal("the stream has ended")
 	case <-time.After(time.Minute):
 		t.Fatal("no event within a minute")
 	}
@@ -114,7 +114,7 @@ func TestLiveShowsWhatChangesAndFillsTheGapAfterACut(t *testing.T) {
 		}
 	}
 	if strings.Contains(first.data, `id="queues"`) {
-		t.Error("a panel that nobody asked for was sent")
+		t.Error("an unrequested panel was sent")
 	}
 	h.Happen(t, func(x *report.Delta) { x.Unnotified(2, "USD", 1, 4242) })
 	seen := w.until(t, "42.42")
@@ -222,7 +222,7 @@ func TestListenersThatAreGoneAreForgotten(t *testing.T) {
 			return
 		}
 	}
-	t.Error("listeners that are gone are still served")
+	t.Error("disconnected listeners are still served")
 }
 
 func TestLiveNeedsASessionAndAnEventSource(t *testing.T) {
@@ -234,6 +234,6 @@ func TestLiveNeedsASessionAndAnEventSource(t *testing.T) {
 		t.Errorf("a person: %d to %q", got.Status, got.Header.Get("Location"))
 	}
 	if h.in.live.isAllowed("no such session", access.Viewer) {
-		t.Error("a session that ended goes on")
+		t.Error("a session that ended still works")
 	}
 }

@@ -223,7 +223,7 @@ func isCounted(t *testing.T, file string) {
 	}
 	for kind, n := range want {
 		if all[kind] != n {
-			t.Errorf("%d events of the kind %s are there or counted, want %d", all[kind], kind, n)
+			t.Errorf("%d events of the kind %s are shown or counted, want %d", all[kind], kind, n)
 		}
 	}
 	// Of exceptions that were not read neither ends nor acts are known.

@@ -27,7 +27,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 	page := see(ops, "/merchants/m1?lang=en")
 	for _, want := range []string{"failures in a row: 5", "One notification goes as a probe at", "https://gone.test", "answered 410", "50/s, all nodes together", "2xx and the text success"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 	if list := see(ops, "/merchants?lang=en"); !strings.Contains(list, "Breaker open") || !strings.Contains(list, "/merchants/m2") {
@@ -54,7 +54,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 	}
 	for _, other := range []string{"/merchants/m2?form=k1&lang=en", "/merchants/m1?form=k9&lang=en", "/merchants/m1?done=breaker&lang=en"} {
 		if strings.Contains(see(ops, other), "notice ok") {
-			t.Errorf("%s says that something was done", other)
+			t.Errorf("%s reports that something was done", other)
 		}
 	}
 	if got := h.Post(t, ops, "/merchants/m1/breaker/close", "reason", reason, "form_key", "k2"); got.Status != http.StatusConflict {
@@ -138,7 +138,7 @@ func TestMerchantPagesShowNoTokenOfAnAddress(t *testing.T) {
 	}
 	var kept int
 	if err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE params LIKE '%canary%'").Scan(t.Context(), &kept); err != nil || kept != 0 {
-		t.Errorf("%d audit rows hold a token, %v", kept, err)
+		t.Errorf("%d audit rows contain a token, %v", kept, err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAMerchantsOwnScheduleAndRateAreShown(t *testing.T) {
 	page := h.Page(t, h.SignIn(t, access.Viewer), "/merchants/m1?lang=en").Body
 	for _, want := range []string{">1s 30s 10m 1h30m 2h<", "0.5/s, all nodes together"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 	empty := h.newerOf(t, cookie, "/orders")
 	exceptions, callbacks, notifications := h.newerOf(t, cookie, "/exceptions?kind=unknown_order"), h.newerOf(t, cookie, "/callbacks"), h.newerOf(t, cookie, "/notifications")
 	if got := h.fragment(t, cookie, empty); got.Status != http.StatusOK || got.Body != "" {
-		t.Fatalf("nothing is new, and %q says %d %q", empty, got.Status, got.Body)
+		t.Fatalf("nothing is new, but %q answers %d %q", empty, got.Status, got.Body)
 	}
 	// The seed's rows are a minute old: they are older than the pages.
 	seed(t, h.DB)
@@ -86,7 +86,7 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 		t.Errorf("without a script: %d to %q", got.Status, got.Header.Get("Location"))
 	}
 	if older := h.newerOf(t, cookie, "/orders?window=24h&to=2026-01-01"); older != "" {
-		t.Errorf("a list of the past asks for newer rows at %q", older)
+		t.Errorf("a list of a past range polls for newer rows at %q", older)
 	}
 }
 
@@ -120,6 +120,6 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 	quiet(t, 500*time.Millisecond)
 	run(t, ctx, becomes(told+` === "Paused"`), press("p"), chromedp.Evaluate(back, nil), becomes(told+` === "1 new, show"`))
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }

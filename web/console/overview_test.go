@@ -48,7 +48,7 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 				}
 			}
 			if found := inlineCode.FindString(got.Body); found != "" {
-				t.Errorf("%s %s holds %q", lang, rng, found)
+				t.Errorf("%s %s contains %q", lang, rng, found)
 			}
 		}
 	}
@@ -71,10 +71,10 @@ func TestTheOverviewSaysWhenItsFiguresWereRead(t *testing.T) {
 	body := h.Page(t, cookie, "/").Body
 	said := regexp.MustCompile(`id="live-at" datetime="([^"]*)"`).FindStringSubmatch(body)
 	if said == nil {
-		t.Fatalf("the page says no time: %s", body)
+		t.Fatalf("the page shows no time: %s", body)
 	}
 	if at, err := time.Parse(time.RFC3339Nano, said[1]); err != nil || at.After(read) {
-		t.Errorf("the page says that its figures are of %s, and they were read before %s, %v", said[1], read, err)
+		t.Errorf("the page dates its figures %s, but they were read before %s, %v", said[1], read, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
 				t.Errorf("%s: %d %q", topic.name, got.Status, got.Body)
 			}
 			if found := inlineCode.FindString(got.Body) + keyLeak.FindString(got.Body); found != "" {
-				t.Errorf("%s in %s holds %q", topic.name, lang, found)
+				t.Errorf("%s in %s contains %q", topic.name, lang, found)
 			}
 			if lang == "en" && han.MatchString(got.Body) {
 				t.Errorf("%s in English: %q", topic.name, han.FindString(got.Body))
@@ -126,7 +126,7 @@ func TestQueuesAreShownWithoutRedis(t *testing.T) {
 		t.Error("the in-process queue carries no warning")
 	}
 	if asks > 2 {
-		t.Errorf("six looks asked Redis %d times within two seconds", asks)
+		t.Errorf("six requests queried Redis %d times within two seconds", asks)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
 	body := h.Page(t, cookie, "/?lang=en").Body
 	for _, sight := range []string{"Start here", "backstop serve --demo", "/api/v1/orders", "/callback/"} {
 		if !strings.Contains(body, sight) {
-			t.Errorf("a newcomer is not told %q", sight)
+			t.Errorf("the first-steps page lacks %q", sight)
 		}
 	}
 	if strings.Contains(body, "kind: sortedparams") {
@@ -157,7 +157,7 @@ func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
 		CheckURL: func(string) error { return nil }, Out: io.Discard,
 	}
 	if err := apply.Apply(t.Context(), env, apply.File{Name: "first.yaml", Text: []byte(html.UnescapeString(declared))}); err != nil {
-		t.Errorf("what a newcomer is told to declare: %v\n%s", err, declared)
+		t.Errorf("the declaration on the first-steps page: %v\n%s", err, declared)
 	}
 	seed(t, h.DB)
 	if body = h.Page(t, cookie, "/?lang=en").Body; strings.Contains(body, "Start here") {
@@ -186,7 +186,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	for _, want := range []string{"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1", "¥25.00", "Alert: a queue is too long (due)", `href="/alerts?state=firing"`} {
 		at := strings.Index(list, want)
 		if at < last {
-			t.Errorf("%q is missing or stands too early", want)
+			t.Errorf("%q is missing or too early", want)
 		}
 		last = at
 	}

@@ -52,6 +52,7 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		then                 []chromedp.Action
 	}{
 		{"overview", ops, "/?range=1h", 1130, nil},
+		{"analytics", ops, "/analytics?range=24h", 2000, nil},
 		{"orders", ops, "/orders", 900, nil},
 		{"order", ops, told, 1500, follow(tried + `a[href^="/orders/"]`)},
 		{"order-waiting", ops, unnotified, 1300, follow(tried + `a[href^="/orders/"]`)},

@@ -184,7 +184,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Error("the breaker is offered to be closed to who may not, or not to who may")
 		}
 		if got := w.send(support, 8, "close"); got.Status != http.StatusForbidden {
-			t.Errorf("closing without the right: %d", got.Status)
+			t.Errorf("closing without the permission: %d", got.Status)
 		}
 		if got := w.send(support, 8, "elsewhere"); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("another choice: %d", got.Status)
@@ -227,7 +227,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		w.says(ops, 10, "a probe is under way")
 		form := append(formOf(t, w.Page(t, ops, "/orders/"+w.nos[10]).Body, "/orders/"+w.nos[10]+"/resend"), "reason", "asked for by phone", "how", "probe")
 		if got := w.Post(t, ops, "/orders/"+w.nos[10]+"/resend", form...); got.Status != http.StatusConflict || !strings.Contains(got.Body, "正在用另一条通知探测") || !strings.Contains(w.Logged(), `"code":"probe_running"`) {
-			t.Errorf("beside another probe: %d", got.Status)
+			t.Errorf("while another probe runs: %d", got.Status)
 		}
 		if n := number(t, d, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND object_id = '"+w.nos[10]+"'"); n != 0 {
 			t.Error("what was refused is in the audit")
@@ -336,7 +336,7 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	w.within("it is tried", func() bool { return w.merchant.Count() > sent })
 	reads(8, "queued, waits for the breaker, whose next probe is at")
 	if ids := w.sentSince(sent); len(ids) != 1 || ids[0] != w.ids[8] {
-		t.Errorf("the merchant got %v as the probe, want %s", ids, w.ids[8])
+		t.Errorf("the merchant received %v as the probe, want %s", ids, w.ids[8])
 	}
 	w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 	sent = w.merchant.Count()
@@ -353,7 +353,7 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	run(t, ctx, chromedp.Navigate(base+"/orders/"+w.nos[7]), chromedp.WaitVisible("#resent"))
 	reads(7, "delivered at")
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }
 
@@ -369,7 +369,7 @@ func TestAPlanSaysWhatWaitsForABreaker(t *testing.T) {
 		page := w.Page(t, ops, plan+"?lang=en").Body
 		inOrder(t, page, "Waits for the breaker", ">25<", "459.77", "7.00", "25 of them wait for a breaker", "Type the amount 459.77 (CNY)", "Type the amount 7.00 (HKD)")
 		if strings.Contains(page, "still waiting") {
-			t.Error("it says what came of a plan that was not run")
+			t.Error("it shows results of a plan that was not run")
 		}
 		form := append(formOf(t, page, plan+"/start"), "reason", "their server is back")
 		for _, fields := range [][]string{{}, {"amount_CNY", "459.77"}, {"amount_CNY", "459.77", "amount_HKD", "7"}} {

@@ -13,7 +13,10 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
+	"backstop/internal/compensation/resend"
 	"backstop/internal/exception"
+	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/dispute"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/sweep"
@@ -30,10 +33,11 @@ type handlers struct {
 	listTime time.Duration // see listTime; shorter in tests
 	throttle *access.Throttle
 	live     *live
+	figures  *board // of the analytics page
 }
 
 func newHandlers(s *web.Server) *handlers {
-	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
+	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), figures: &board{kept: map[boardKey]*keptDrawing{}}}
 	h.live = newLive(s, append(h.topics(), h.batchTopic()))
 	return h
 }
@@ -62,6 +66,8 @@ func (s *handlers) routes() []web.Route {
 
 		page("/", access.ViewOverview, s.overview, shown("layout-dashboard", text.Overview)),
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
+		page("/analytics", access.ViewOverview, s.analyticsPage, shown("chart-line", text.Analytics)),
+		page("/analytics/:figure", access.ViewOverview, s.figure, web.Menu{}),
 		page("/orders", access.ViewOrders, serve(s, s.orders()), shown("receipt-text", text.Orders)),
 		page("/orders/:order_no", access.ViewOrders, s.storyPage, web.Menu{}),
 		page("/orders/:order_no/_head", access.ViewOrders, s.storyPart(pages.StoryHead), web.Menu{}),
@@ -89,6 +95,18 @@ func (s *handlers) routes() []web.Route {
 		post("/approvals/:approval/again", access.NoteExceptions, s.onApproval((*approval.Desk).Again)),
 		post("/approvals/:approval/reject", access.ApproveMoney, s.onApproval((*approval.Desk).Reject)),
 		post("/approvals/:approval/withdraw", access.ViewExceptions, s.onApproval((*approval.Desk).Withdraw)),
+		page("/refunds", access.ViewOrders, serve(s, s.refunds()), shown("undo-2", text.Refunds)),
+		page("/refunds/:refund_no", access.ViewOrders, s.refundPage, web.Menu{}),
+		page("/payouts", access.ViewOrders, serve(s, s.payouts()), shown("arrow-up-right", text.Payouts)),
+		page("/payouts/:payout_no", access.ViewOrders, s.payoutPage, web.Menu{}),
+		post("/payouts/:payout_no/propose", access.ProposeMoney, s.proposePayout),
+		page("/disputes", access.ViewOrders, serve(s, s.disputes()), shown("scale", text.Disputes)),
+		page("/disputes/:dispute_no", access.ViewOrders, s.disputePage, web.Menu{}),
+		act("/disputes/:dispute_no/evidence", dispute.EvidenceAct, s.addEvidence),
+		page("/accounts", access.ViewOrders, s.accountsPage, shown("landmark", text.Accounts)),
+		post("/accounts/adjust", access.ProposeMoney, s.proposeAdjustment),
+		page("/accounts/:account", access.ViewOrders, s.accountCurrencies, web.Menu{}),
+		page("/accounts/:account/:currency", access.ViewOrders, s.linesPage, web.Menu{}),
 		page("/compensations", access.ViewCompensations, s.compensationsPage, shown("refresh-cw", text.Compensations)),
 		act("/compensations/redrive", compensation.RedriveAct, s.redriveCompensations),
 		page("/compensations/:compensation", access.ViewCompensations, s.compensationPage, web.Menu{}),
@@ -108,6 +126,9 @@ func (s *handlers) routes() []web.Route {
 		act("/batches/:batch/rate", bulk.RateAct, s.onBatch(bulk.RateAct)),
 		page("/merchants", access.ViewNotifications, s.merchantsPage, shown("store", text.Merchants)),
 		page("/merchants/:merchant", access.ViewNotifications, s.merchantPage, web.Menu{}),
+		page("/merchants/:merchant/statement", access.ViewOrders, s.statementPage, web.Menu{}),
+		post("/merchants/:merchant/freeze", access.ProposeMoney, s.proposeFunds(adjust.Freeze, adjust.OfFunds)),
+		post("/merchants/:merchant/unfreeze", access.ProposeMoney, s.proposeFunds(adjust.Unfreeze, adjust.OfFrozen)),
 		act("/merchants/:merchant/breaker/open", breaker.MoveAct(breaker.OpenIt), s.moveBreaker(breaker.OpenIt)),
 		act("/merchants/:merchant/breaker/close", breaker.MoveAct(breaker.CloseIt), s.moveBreaker(breaker.CloseIt)),
 		act("/merchants/:merchant/breaker/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt)),
@@ -115,6 +136,7 @@ func (s *handlers) routes() []web.Route {
 		act("/merchants/:merchant/enable", notify.EnableAct, s.enableEndpoint),
 		page("/alerts", access.ViewAlerts, s.alertsPage, shown("shield-alert", text.Alerts)),
 		act("/alerts/test", alert.TestAct, s.testAlert),
+		act("/alerts/messages/:message/resend", resend.AlertAct, s.resendAlert),
 		act("/alerts/rules/:rule", alert.RuleAct, s.changeRule),
 		page("/exceptions/:exception", access.ViewExceptions, s.exceptionPage, web.Menu{}),
 		act("/exceptions/:exception/comment", exception.NoteAct, s.commentException),

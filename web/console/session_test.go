@@ -101,7 +101,7 @@ func TestLoginTellsNothing(t *testing.T) {
 	}
 	// The right password is refused like a wrong one, or guessing could go on.
 	if got := h.Post(t, "", "/login", "name", "li", "password", webtest.GoodPassword); got.Status != http.StatusTooManyRequests {
-		t.Errorf("the right password in between: %d", got.Status)
+		t.Errorf("the correct password in between: %d", got.Status)
 	}
 	if strings.Contains(h.Logged(), "wrong password") || strings.Contains(h.Logged(), webtest.GoodPassword) {
 		t.Error("a password is in the log")
@@ -218,7 +218,7 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 		"another's": h.in.deviceCookie("wang") + "=" + proof, "a forged one": h.in.deviceCookie("wang") + "=" + forged, "his own name": name + "=" + proof,
 	} {
 		if got := login("198.51.100.2", cookie, "wang", webtest.GoodPassword); got.Status != http.StatusTooManyRequests {
-			t.Errorf("%s lets wang pass: %d", what, got.Status)
+			t.Errorf("%s: wang was let in: %d", what, got.Status)
 		}
 	}
 	// By it passwords are guessed no faster.
@@ -252,7 +252,7 @@ func TestAOneTimePasswordThatExpiredSaysSo(t *testing.T) {
 		}
 	}
 	if got := h.Post(t, "lang=en", "/login", "name", "li", "password", "wrong password"); strings.Contains(got.Body, "reset-password") {
-		t.Error("a wrong password is told that it has expired")
+		t.Error("a wrong password was answered as expired")
 	}
 }
 

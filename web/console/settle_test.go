@@ -93,7 +93,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 			}
 		}
 		if file := h.Page(t, lead, "/orders/2026112000000003/evidence?format=json").Body; !strings.Contains(file, `refunded_elsewhere`) {
-			t.Error("the evidence does not hold the outcome")
+			t.Error("the evidence does not contain the outcome")
 		}
 		for role, cookie := range map[string]string{access.Support: support, access.Ops: ops, access.Admin: cookies[access.Admin]} {
 			got := k.do(cookie, "reopen", http.StatusForbidden, "reason", "open it again")
@@ -109,7 +109,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 			t.Error("it is not open again, or does not alert again")
 		}
 		if page := h.Page(t, lead, "/audit?object=exception&lang=en").Body; !strings.Contains(page, "RF-2026 &lt;1&gt;") || !strings.Contains(page, "opened it again") {
-			t.Error("the audit does not say how it had ended")
+			t.Error("the audit does not record how it had ended")
 		}
 		if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE object = 'exception'"); n != 4 {
 			t.Errorf("%d acts are kept, want 4", n)
@@ -145,7 +145,7 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 		}
 	}
 	if strings.Contains(money, "TRADE-Z") {
-		t.Error("what was settled is still held")
+		t.Error("settled money is still held")
 	}
 	for _, id := range numbers(t, h.DB, "SELECT id FROM exceptions") {
 		link := fmt.Sprintf(`href="/exceptions/%d"`, id)
@@ -158,7 +158,7 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 	}
 	change(t, h.DB, "UPDATE exceptions SET state = 'resolved'")
 	if page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body; strings.Contains(page, "not in the books") {
-		t.Error("nothing is held any more, and the page says otherwise")
+		t.Error("nothing is held any more, but the page shows held money")
 	}
 }
 
@@ -177,13 +177,13 @@ func TestTheChainOfADecisionIsInTheStoryAndTheEvidence(t *testing.T) {
 	page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body
 	for text, n := range map[string]int{hash: 3, "apr_77": 3, "the supplier is gone &lt;b&gt;": 1, "the letter is here": 1, "made by the.finance · checked by the.lead": 1} {
 		if got := strings.Count(page, text); got < n {
-			t.Errorf("the story says %q %d times, want %d", text, got, n)
+			t.Errorf("the story contains %q %d times, want %d", text, got, n)
 		}
 	}
 	file := h.Page(t, lead, "/orders/2026112000000001/evidence?format=json").Body
 	for _, text := range []string{`"kind":"proposal"`, `"kind":"approval"`, `"kind":"run"`, `"maker":"the.finance"`, `"checker":"the.lead"`, hash} {
 		if !strings.Contains(strings.ReplaceAll(file, `": "`, `":"`), text) {
-			t.Errorf("the evidence does not hold %s", text)
+			t.Errorf("the evidence does not contain %s", text)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 		clean("exceptions", h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/exceptions", ""), "")
 		clean("the order", h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/orders/"+scriptedNo, ""), "")
 		if strings.Contains(h.Logged(), "canary") {
-			t.Error("the log holds a token")
+			t.Error("the log contains a token")
 		}
 	})
 }

@@ -41,7 +41,7 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 		"Breaker 1", "Attempt 2", "failures in a row: 5", "Planned: one notification goes as a probe")
 	for _, wrong := range []string{"Planned: attempt", "by a person"} {
 		if strings.Contains(page, wrong) {
-			t.Errorf("the story says %q", wrong)
+			t.Errorf("the story contains %q", wrong)
 		}
 	}
 	exec("UPDATE breakers SET by_hand = TRUE, open_until = 0, cause = 'by_hand', generation = 2")

@@ -67,7 +67,7 @@ func TestAStoryInABrowser(t *testing.T) {
 	}
 	run(t, ctx, chromedp.NavigateBack(), chromedp.WaitVisible(`#phase-[aria-current]`))
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }
 

@@ -107,7 +107,7 @@ func inOrder(t *testing.T, page string, texts ...string) {
 	for _, text := range texts {
 		i := strings.Index(page[at:], text)
 		if i < 0 {
-			t.Fatalf("%q is missing, or not behind what comes before it", text)
+			t.Fatalf("%q is missing, or not after what precedes it", text)
 		}
 		at += i + len(text)
 	}
@@ -137,7 +137,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	inOrder(t, page, "has not confirmed: attempt 2 failed", "Attempt 3 of 4", "notify.schedule = 1s", "Exception opened", "Planned: attempt 3 of 4", "attempt 4 is the last")
 	for _, said := range []string{"called the merchant, they mend nginx", "the merchant says it is mended", "Exception settled", "the.lead"} {
 		if !strings.Contains(page, said) {
-			t.Errorf("the story does not say %q", said)
+			t.Errorf("the story lacks %q", said)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestHostileTextIsTextEverywhereInAStory(t *testing.T) {
 		}
 		for _, markup := range []string{"<script>alert", "<img", `onerror=alert(1)>`} {
 			if strings.Contains(body, markup) {
-				t.Errorf("%s holds %s", path, markup)
+				t.Errorf("%s contains %s", path, markup)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 		page := h.Page(t, cookie, scripted).Body
 		for _, path := range []string{scripted, scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" + id36(9201) + "/_raw"} {
 			if got := h.Page(t, cookie, path); got.Status != http.StatusOK || strings.Contains(got.Body, secret) {
-				t.Errorf("%s as %s: %d, the openid stands there: %t", path, role, got.Status, strings.Contains(got.Body, secret))
+				t.Errorf("%s as %s: status %d, openid shown: %t", path, role, got.Status, strings.Contains(got.Body, secret))
 			}
 		}
 		if !h.Policy.Allows(role, access.ViewPersonal) {
@@ -253,7 +253,7 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(body, c.says) {
-			t.Errorf("%s: the page does not say %q", exec, c.says)
+			t.Errorf("%s: the page lacks %q", exec, c.says)
 		}
 	}
 	exec := "UPDATE deliveries SET status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = 1 WHERE id = 9301"
@@ -314,7 +314,7 @@ func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
 			}
 		}
 		if body := h.Page(t, cookie, "/orders/"+no+"?lang=en").Body; !strings.Contains(body, c.says) {
-			t.Errorf("%s: the page does not say %q", c.kind, c.says)
+			t.Errorf("%s: the page lacks %q", c.kind, c.says)
 		}
 	}
 }

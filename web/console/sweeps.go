@@ -32,7 +32,9 @@ func (s *handlers) sweepsPage(c *fiber.Ctx) error {
 	}
 	d.Weeks, d.Begun, d.Key, d.Days = pages.SweepWeeks(now, nights), did != nil, act.NewKey(), s.Config.SweepDays
 	d.CanRun = s.Policy.Allows(web.Operator(c).Role, access.RunSweeps)
-	return s.Render(c, http.StatusOK, pages.Sweeps(s.Page(c), d))
+	p := s.Page(c)
+	p.Parts = d.Now != nil // it asks for how far the sweep is
+	return s.Render(c, http.StatusOK, pages.Sweeps(p, d))
 }
 
 // sweepRuns returns the sweeps to a script, and redirects any other request to the page.

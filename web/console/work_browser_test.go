@@ -43,13 +43,13 @@ func TestManyAreSentAgainInABrowser(t *testing.T) {
 		takeScreenshot(t, ctx, "plan-result")
 	}
 	if found := violations(t, ctx); len(found) > 0 {
-		t.Errorf("what came of it: %s", strings.Join(found, "; "))
+		t.Errorf("the results: %s", strings.Join(found, "; "))
 	}
 	if n := number(t, h.DB, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait'"); n != 25 {
 		t.Errorf("%d are sent again", n)
 	}
 	run(t, ctx, chromedp.Reload(), chromedp.WaitVisible("#result"))
 	if all := said.take(); len(all) > 0 {
-		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }

@@ -94,7 +94,7 @@ func TestOneNotificationShowsEachAttempt(t *testing.T) {
 	body := h.Page(t, cookie, path+"?lang=en").Body
 	for _, text := range []string{"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time", "3,499.00"} {
 		if !strings.Contains(body, text) {
-			t.Errorf("the page does not say %q", text)
+			t.Errorf("the page lacks %q", text)
 		}
 	}
 	form := append(formOf(t, body, orderOne+"/resend"), "reason", "asked for by phone")
@@ -150,7 +150,7 @@ func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
 	}
 	page := h.Page(t, cookie, plan+"?lang=en").Body
 	if !strings.Contains(page, `data-typed="300.00"`) || !strings.Contains(page, "Will run") {
-		t.Error("the plan does not ask for its amount")
+		t.Error("the plan does not require its amount")
 	}
 	form := formOf(t, h.Page(t, cookie, plan).Body, plan+"/start")
 	run := func(cookie string, fields ...string) int {
@@ -164,7 +164,7 @@ func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
 		t.Errorf("without a reason: %d", got)
 	}
 	if got := run(h.SignIn(t, access.Lead), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusForbidden {
-		t.Errorf("by somebody else: %d", got)
+		t.Errorf("by another operator: %d", got)
 	}
 	if got := run(h.SignIn(t, access.Support), "reason", "their server is back", "amount_CNY", "300.00"); got != http.StatusForbidden {
 		t.Errorf("by support: %d", got)
@@ -216,7 +216,7 @@ func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
 		}
 	}
 	if page := h.Page(t, h.SignIn(t, access.Viewer), "/notifications").Body; strings.Contains(page, `name="row"`) || strings.Contains(page, "/batches/plan") {
-		t.Error("somebody who may not send many is offered it")
+		t.Error("an operator without the permission is offered a bulk resend")
 	}
 }
 
@@ -304,7 +304,7 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 	}
 	for _, s := range risk.Parts[report.Mismatch].Sums {
 		if whole[s.Currency] != s.Minor || len(risk.Kinds) != 2 {
-			t.Errorf("the kinds make %d %s, the part says %d", whole[s.Currency], s.Currency, s.Minor)
+			t.Errorf("the kinds add up to %d %s, the part is %d", whole[s.Currency], s.Currency, s.Minor)
 		}
 	}
 	todo, err := h.Console.Todo(t.Context())
@@ -369,7 +369,7 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	h.Ready = web.NewReadiness([]web.Check{check("redis")})
 	h.Ready.Ask()
 	if got := h.Post(t, cookie, orderOne+"/note", form...); got.Status != http.StatusSeeOther {
-		t.Errorf("an act once all is well: %d", got.Status)
+		t.Errorf("an act after recovery: %d", got.Status)
 	}
 }
 
@@ -408,7 +408,7 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 		t.Errorf("a dispute is ignored by ops: %v", err)
 	}
 	if _, err := wish(access.Support, id, ""); !errors.As(err, &denied) {
-		t.Errorf("without the right: %v", err)
+		t.Errorf("without the permission: %v", err)
 	}
 	if a, err := wish(access.Ops, id, ""); err != nil || a.State != approval.Done {
 		t.Errorf("ignored: %+v, %v", a, err)
@@ -417,7 +417,7 @@ func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
 	page := h.Page(t, ops, path+"?lang=en").Body
 	for _, text := range []string{"Ignored", "payout.paid"} {
 		if !strings.Contains(page, text) {
-			t.Errorf("the page does not say %q", text)
+			t.Errorf("the page lacks %q", text)
 		}
 	}
 	if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'ignored' AND seen = 2"); n != 1 {

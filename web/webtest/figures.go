@@ -99,7 +99,7 @@ func (h *Site) Put(t *testing.T, x *report.Delta) {
 		return w.Exec(ctx)
 	})
 	if err == nil {
-		_, err = report.Fold(t.Context(), h.DB)
+		_, err = report.Fold(t.Context(), h.DB, h.Config.Timezone)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -36,9 +36,12 @@ import (
 	"backstop/internal/call"
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
+	"backstop/internal/compensation/resend"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
@@ -51,6 +54,8 @@ import (
 	"backstop/internal/supplier"
 	"backstop/internal/sweep"
 	"backstop/web"
+
+	"github.com/uptrace/bun"
 )
 
 // sender is a receiver of callbacks that records them.
@@ -146,6 +151,10 @@ type Site struct {
 
 // Declared keys.
 const (
+	// The other merchant may use its payout key from 203.0.113.0/24 only.
+	PayoutKeyOfGalaxy = "sk_pay_galaxy"
+	PayoutKeyOfOther  = "sk_pay_other"
+
 	KeyOfGalaxy  = "sk_live_galaxy"
 	KeyOfOther   = "sk_live_other"
 	MonitorToken = "bst_monitor"
@@ -252,15 +261,27 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 			return o.Approvals.Recall(ctx, tx, id, m)
 		},
 	})
+	o.Disputes = dispute.New(dispute.Options{DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Refunds: o.Refunds})
+	o.Payouts = payout.New(payout.Options{
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule, CheckURL: func(string) error { return nil },
+		Accounts: payoutAccounts{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Each: 5000, Day: 6000, Auto: 1000} },
+		Fee: func(int64, int64, int64, string) int64 { return 10 }, Log: o.Log, Nudge: func([]queue.Nudge) {},
+		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+			return o.Approvals.Ask(ctx, tx, r)
+		},
+		Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error {
+			return o.Approvals.Recall(ctx, tx, id, m)
+		},
+	})
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
-	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Batches.Approval(), o.Refunds.Approval())...)...)
+	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(), o.Refunds.Approval())...)...)
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
 		}),
-		redriving.Kinds(),
+		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(),
 	)...)
@@ -317,9 +338,9 @@ func (h *Site) Logged() string {
 func declare(t *testing.T, d *db.DB) {
 	t.Helper()
 	for _, q := range []string{
-		fmt.Sprintf("INSERT INTO merchants (id, code, name, api_key_hash, signing_secrets, notify, created_at, updated_at)"+
-			" VALUES (1, 'm1', 'Galaxy', '%s', '[]', '{}', 0, 0), (2, 'm2', 'Other', '%s', '[]', '{}', 0, 0)",
-			seal.HashToken(KeyOfGalaxy), seal.HashToken(KeyOfOther)),
+		fmt.Sprintf("INSERT INTO merchants (id, code, name, api_key_hash, payout_key_hash, payout_ips, signing_secrets, notify, created_at, updated_at)"+
+			" VALUES (1, 'm1', 'Galaxy', '%s', '%s', '', '[]', '{}', 0, 0), (2, 'm2', 'Other', '%s', '%s', '[\"203.0.113.0/24\"]', '[]', '{}', 0, 0)",
+			seal.HashToken(KeyOfGalaxy), seal.HashToken(PayoutKeyOfGalaxy), seal.HashToken(KeyOfOther), seal.HashToken(PayoutKeyOfOther)),
 		"INSERT INTO supplier_accounts (id, name) VALUES (1, 'wx')",
 		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at)" +
 			" VALUES (1, 'wx', 'none', 1, TRUE, '[]', '{}', 0, 0)",
@@ -384,4 +405,21 @@ func (h *Site) Call(t *testing.T, method, path, body string, header ...string) A
 func (h *Site) Api(t *testing.T, key, method, path, body string) Answer {
 	t.Helper()
 	return h.Call(t, method, path, body, "Authorization", "Bearer "+key)
+}
+
+// payoutAccounts has one account, main, of every merchant.
+type payoutAccounts struct{}
+
+func (payoutAccounts) Find(_ context.Context, _ bun.IDB, _ int64, code string, free *payout.Free) (payout.Account, error) {
+	main := payout.Free{Kind: supplier.PayeeBankCard, Holder: "Galaxy", Number: "62224711", Bank: "ICBC"}
+	if code != "main" && (free == nil || *free != main) {
+		return payout.Account{}, &act.FieldError{Field: "account", Problem: "it is not allowed"}
+	}
+	return payout.Account{ID: 1, Shown: payout.Shown{Code: "main", Kind: main.Kind, Holder: main.Holder, Number: "•••• 4711", Bank: main.Bank}}, nil
+}
+
+func (payoutAccounts) Disabled(context.Context, bun.IDB, int64) (bool, error) { return false, nil }
+
+func (payoutAccounts) Payee(context.Context, bun.IDB, int64) (supplier.Payee, error) {
+	return supplier.Payee{}, errors.New("nothing is called in these tests")
 }

@@ -92,13 +92,13 @@ func TestEverySettingIsComplete(t *testing.T) {
 			t.Errorf("field %s is called %s outside", f.Name, s.Name)
 		}
 		if s.Default == "" && s.Empty == "" {
-			t.Errorf("%s does not say what an empty value comes to", s.Name)
+			t.Errorf("%s does not describe an empty value", s.Name)
 		}
 		if _, ok := units[f.Type]; ok && s.min >= s.max {
 			t.Errorf("%s accepts nothing: min %d, max %d", s.Name, s.min, s.max)
 		}
 		if seen[s.Name] {
-			t.Errorf("%s stands twice", s.Name)
+			t.Errorf("%s is declared twice", s.Name)
 		}
 		seen[s.Name] = true
 		if form := f.Tag.Get("form"); form != "" && forms[form].holds == nil {

@@ -47,7 +47,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 		}
 	}
 	if s.Reveal() != text || s.String() != "***" || NewSecret("").IsSet() || NewSecret("").String() != "" {
-		t.Error("a secret does not hold its text, or an empty one is set")
+		t.Error("a secret does not contain its text, or an empty one is set")
 	}
 }
 

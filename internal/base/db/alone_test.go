@@ -89,7 +89,7 @@ func TestAMigrationThatRunsAloneWaitsUntilTheOthersHaveEnded(t *testing.T) {
 			t.Helper()
 			applied, err := d.Migrate(t.Context(), newer(t))
 			if !errors.Is(err, db.ErrNotAlone) || len(applied) != 0 || has(t, d, "lean") {
-				t.Fatalf("beside a running process: %v, %v", applied, err)
+				t.Fatalf("while another process runs: %v, %v", applied, err)
 			}
 			for _, name := range append(names, "20990101000000_lean.alone", "stop them") {
 				if !strings.Contains(err.Error(), name) {
@@ -114,16 +114,16 @@ func TestAMigrationThatRunsAloneWaitsUntilTheOthersHaveEnded(t *testing.T) {
 		}
 		three := open("n3")
 		if name, err := three.Rollback(t.Context(), newer(t)); !errors.Is(err, db.ErrNotAlone) || !has(t, two, "lean") {
-			t.Errorf("taken back beside a running process: %q, %v", name, err)
+			t.Errorf("reverted while another process runs: %q, %v", name, err)
 		}
 		if err := two.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if name, err := three.Rollback(t.Context(), newer(t)); err != nil || name != "20990101000000_lean.alone" || has(t, three, "lean") {
-			t.Errorf("taken back alone: %q, %v", name, err)
+			t.Errorf("reverted alone: %q, %v", name, err)
 		}
 		if err := start(t, three, migrations.Files); err != nil {
-			t.Errorf("the program of before, afterwards: %v", err)
+			t.Errorf("the previous version, afterwards: %v", err)
 		}
 	})
 }
@@ -136,10 +136,10 @@ func TestAProgramDoesNotStartWhereAMigrationThatRunsAloneIsUnknownToIt(t *testin
 			t.Fatal(err)
 		}
 		if _, err := late.Migrate(t.Context(), migrations.Files); err != nil {
-			t.Errorf("beside one that others can work with: %v", err)
+			t.Errorf("during a change that others can work with: %v", err)
 		}
 		if err := late.CheckSchema(t.Context(), migrations.Files); err != nil {
-			t.Errorf("beside one that others can work with: %v", err)
+			t.Errorf("during a change that others can work with: %v", err)
 		}
 		if _, err := before.Migrate(t.Context(), newer(t)); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type BatchOptions[In, Out any] struct {
 	Writers int           // transactions at a time; always one on SQLite
 	Queue   int           // maximum number of waiting items; further ones get ErrBusy at once
 	Wait    time.Duration // maximum time from Do to the result
+	// Gather is how long the first item of a transaction waits for others, where fewer commits
+	// are worth more than this time; 0 = it commits at once.
+	Gather time.Duration
 	// Key identifies what an item works on: two items with the same key are never in one
 	// transaction; the second waits for the next. nil = no such rule.
 	Key func(In) string
@@ -178,11 +182,11 @@ func (b *Batcher[In, Out]) gather(held *[]*batchItem[In, Out]) []*batchItem[In, 
 			continue
 		default:
 		}
-		if len(*held) > 0 || b.load.carries(len(batch)) {
+		if len(*held) > 0 || b.o.Gather == 0 && b.load.carries(len(batch)) {
 			break
 		}
 		if patience == nil {
-			timer := time.NewTimer(maxGather)
+			timer := time.NewTimer(cmp.Or(b.o.Gather, maxGather))
 			defer timer.Stop()
 			patience = timer.C
 		}

@@ -140,7 +140,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 		t.Errorf("%d processes send, %v; want 2", b.Senders(), err)
 	}
 	if alone, err := b.Alone(t.Context()); err != nil || alone {
-		t.Errorf("alone beside another process: %t, %v", alone, err)
+		t.Errorf("alone while another process runs: %t, %v", alone, err)
 	}
 	if err := b.Forget(t.Context(), earlier); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestWhatTheServerSetsForOthersDoesNotReachUs(t *testing.T) {
 	}
 	is := settings(u)
 	if is["synchronous_commit"] != "on" {
-		t.Errorf("synchronous_commit is %s: a crash of PostgreSQL takes back what was answered as taken", is["synchronous_commit"])
+		t.Errorf("synchronous_commit is %s: a crash of PostgreSQL loses what was acknowledged", is["synchronous_commit"])
 	}
 	if is["default_transaction_isolation"] != "read committed" {
 		t.Errorf("transactions are %s: they fail where ours wait", is["default_transaction_isolation"])

@@ -21,13 +21,13 @@ func TestATransactionBesideOthersCarriesAsMuchAsTheyDo(t *testing.T) {
 			l.begin(n)
 		}
 		if got := l.carries(c.items); got != c.want {
-			t.Errorf("%d items beside %v: %t", c.items, c.running, got)
+			t.Errorf("%d items with %v running: %t", c.items, c.running, got)
 		}
 		for _, n := range c.running {
 			l.end(n)
 		}
 		if len(l.ended) == 0 != (len(c.running) == 0) || !l.carries(1) {
-			t.Errorf("%v are over without a signal", c.running)
+			t.Errorf("%v have ended without a signal", c.running)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if written < 5 {
-		t.Errorf("%d rows written in 3 s beside the change", written)
+		t.Errorf("%d rows written in 3 s during the change", written)
 	}
 	parts, err := d.Partitions(t.Context(), history.Table)
 	if err != nil || len(parts) < 4 {

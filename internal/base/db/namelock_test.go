@@ -97,7 +97,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 		t.Errorf("a third one got %v", err)
 	}
 	if err := one.Beat(t.Context()); !errors.Is(err, db.ErrEvicted) {
-		t.Errorf("the one that was away got %v", err)
+		t.Errorf("the suspended one got %v", err)
 	}
 	db.LoseName(one)
 	wait(t, "the second one has the lock", func() bool { return db.HasName(two) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -66,11 +67,15 @@ func (d *DB) NewID() int64 {
 }
 
 // IDAt returns the smallest id that can have been made at a moment (Unix µs): older rows have
-// smaller ids. Retention and time filters use it.
+// smaller ids. Retention and time filters use it. Moments beyond the last id have the largest
+// number.
 func IDAt(us int64) int64 {
 	ms := us/1000 - idEpochMilli
 	if ms < 0 {
 		return 0
+	}
+	if ms > math.MaxInt64>>(slotBits+seqBits) {
+		return math.MaxInt64
 	}
 	return ms << (slotBits + seqBits)
 }

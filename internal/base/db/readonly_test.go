@@ -32,7 +32,7 @@ func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 		}
 		defer d.Close()
 		if err := d.Writable(t.Context()); err == nil {
-			t.Error("it takes writes")
+			t.Error("it accepts writes")
 		}
 		if _, err := d.ExecContext(t.Context(), write); !db.IsReadOnly(err) || !db.IsUnavailable(err) {
 			t.Errorf("a write ends with %v", err)

@@ -237,7 +237,7 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	wg.Wait()
 	var kept []int
 	if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil || fmt.Sprint(kept) != "[0 2]" {
-		t.Errorf("kept %v, %v", kept, err)
+		t.Errorf("stored %v, %v", kept, err)
 	}
 	for i, want := range []int{2, 2, 1} { // the third had not run when the second failed
 		if ran[i] != want || len(received[i]) != want {
@@ -294,7 +294,7 @@ func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
 			}
 			var kept []int
 			if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil || fmt.Sprint(kept) != "[0 1 20 21]" {
-				t.Errorf("kept %v, %v", kept, err)
+				t.Errorf("stored %v, %v", kept, err)
 			}
 		})
 	}

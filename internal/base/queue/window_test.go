@@ -47,11 +47,11 @@ func TestBucketsForgetWhatIsOver(t *testing.T) {
 	start := time.Now().Add(-time.Hour)
 	for i := range maxBuckets + 1 {
 		if !b.claim(start.Add(time.Duration(i) * time.Second)) {
-			t.Fatalf("second %d is taken", i)
+			t.Fatalf("second %d is accepted", i)
 		}
 	}
 	if n := len(b.sent); n > 600 {
-		t.Errorf("%d seconds remembered, an hour of them is over", n)
+		t.Errorf("%d seconds remembered, an hour of them has passed", n)
 	}
 	if b.claim(start.Add(time.Duration(maxBuckets) * time.Second)) {
 		t.Error("a second ahead was forgotten")

@@ -221,7 +221,7 @@ func TestWrongURLsShowWhatToFix(t *testing.T) {
 			}
 		}
 		if book.count("\n") != 0 {
-			t.Errorf("%s warns beside the error: %s", url, book.text.String())
+			t.Errorf("%s warns besides the error: %s", url, book.text.String())
 		}
 	}
 	wantsTLS, err := net.Listen("tcp", "127.0.0.1:0")

@@ -112,12 +112,12 @@ func TestAKeyThatAServiceManagerGivesIsTaken(t *testing.T) {
 	}
 	for _, path := range []string{outside, within, secretsFolder + "/../" + filepath.Base(filepath.Dir(outside)) + "/master.key"} {
 		if _, err := Load(path); err == nil {
-			t.Errorf("%s is taken: it lies elsewhere", path)
+			t.Errorf("%s was accepted although it is elsewhere", path)
 		}
 	}
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	if _, err := Load(outside); err == nil {
-		t.Error("an empty name of a folder stands for every folder")
+		t.Error("an empty folder name matches every folder")
 	}
 }
 
@@ -173,10 +173,10 @@ func TestKeysAreReadInEveryUsualForm(t *testing.T) {
 	older := strings.Repeat("0f", keySize)
 	for _, text := range []string{hex.EncodeToString(key) + "\n" + older + "\n", hex.EncodeToString(key) + "," + older} {
 		if k, err := ParseKeys(text); err != nil || k.current != want || len(k.keys) != 2 {
-			t.Errorf("%q: %v; want the first key as the current one and the second beside it", text, err)
+			t.Errorf("%q: %v; want the first key as the current one and the second besides it", text, err)
 		}
 	}
 	if _, err := ParseKeys(strings.Repeat(older+"\n", maxKeys+1)); err == nil {
-		t.Errorf("%d keys are taken", maxKeys+1)
+		t.Errorf("%d keys are accepted", maxKeys+1)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"errors"
 	"fmt"
 )
@@ -37,6 +38,22 @@ func (m *MAC) Sum(keyID string, message []byte) (sum []byte, ok bool) {
 	h := hmac.New(sha256.New, key)
 	h.Write(message)
 	return h.Sum(nil), true
+}
+
+// Sums authenticates a message under every key of the keyring, as KEYID:HEX, the current one
+// first: a text that was stored under any of them is among these.
+func (m *MAC) Sums(message []byte) []string {
+	text := func(id string) string {
+		sum, _ := m.Sum(id, message)
+		return id + ":" + hex.EncodeToString(sum)
+	}
+	sums := []string{text(m.current)}
+	for id := range m.keys {
+		if id != m.current {
+			sums = append(sums, text(id))
+		}
+	}
+	return sums
 }
 
 const (

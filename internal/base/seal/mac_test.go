@@ -34,7 +34,7 @@ func TestATokenIsToldFromAForgedOne(t *testing.T) {
 		"the tag of a sibling": old.MAC("bearer").IsToken("bst_", NewToken("bst_")+token[len(token)-tagText:]),
 	} {
 		if is {
-			t.Errorf("with %s it is taken", name)
+			t.Errorf("with %s it is accepted", name)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestACodeOfANewerProgramIsShownAsItIs(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("two codes of one key are taken")
+			t.Error("two codes of one key are accepted")
 		}
 	}()
 	Join(&codes, &codes)

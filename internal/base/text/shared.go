@@ -3,6 +3,7 @@ package text
 // Texts that two or more pages use.
 var (
 	Overview        = Text{ZH: "概览", EN: "Overview"}
+	Analytics       = Text{ZH: "分析与预测", EN: "Analytics"}
 	Orders          = Text{ZH: "订单", EN: "Orders"}
 	Callbacks       = Text{ZH: "回调", EN: "Callbacks"}
 	Notifications   = Text{ZH: "商户通知", EN: "Notifications"}
@@ -11,6 +12,13 @@ var (
 	Sweeps          = Text{ZH: "低峰扫描", EN: "Sweeps"}
 	Batches         = Text{ZH: "批次", EN: "Batches"}
 	Approvals       = Text{ZH: "复核", EN: "Approvals"}
+	Refunds         = Text{ZH: "退款", EN: "Refunds"}
+	Refund          = Text{ZH: "退款", EN: "Refund"}
+	Payouts         = Text{ZH: "出款", EN: "Payouts"}
+	Payout          = Text{ZH: "出款", EN: "Payout"}
+	Disputes        = Text{ZH: "拒付争议", EN: "Disputes"}
+	Dispute         = Text{ZH: "拒付争议", EN: "Dispute"}
+	Accounts        = Text{ZH: "账户", EN: "Accounts"}
 	Queues          = Text{ZH: "队列 Asynqmon", EN: "Queues (Asynqmon)"}
 	Account         = Text{ZH: "我的设置", EN: "My settings"}
 	Light           = Text{ZH: "浅色", EN: "Light"}

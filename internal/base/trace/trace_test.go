@@ -28,7 +28,7 @@ func TestOffCostsNothing(t *testing.T) {
 		span.End()
 	})
 	if allocations != 0 || runtime.NumGoroutine() > before {
-		t.Errorf("off takes %v allocations and %d goroutines", allocations, runtime.NumGoroutine()-before)
+		t.Errorf("switched off it makes %v allocations and %d goroutines", allocations, runtime.NumGoroutine()-before)
 	}
 	if err := off.Close(ctx); err != nil {
 		t.Error(err)

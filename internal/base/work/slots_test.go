@@ -102,7 +102,7 @@ func TestALaneEarnsItsSlots(t *testing.T) {
 		first = append(first[1:], granted(s, c.now())...)
 	}
 	if len(first) != 8 {
-		t.Errorf("%d after ten that went well, want all 8 of its gate", len(first))
+		t.Errorf("%d after ten successes, want all 8 of its gate", len(first))
 	}
 	s.Done(c.now(), first[0], 0, false)
 	if more := granted(s, c.now()); len(more) != 0 {
@@ -267,7 +267,7 @@ func TestALateJobMakesItsLaneSlowWhileItRuns(t *testing.T) {
 	}
 	s.Done(c.now(), all[3], work.SlowAfter, true)
 	if !s.Lane(1).Slow {
-		t.Error("one that takes long does not make it slow")
+		t.Error("a long attempt does not make it slow")
 	}
 }
 
@@ -294,7 +294,7 @@ func TestALaneThatRanOutIsReadAgainOnce(t *testing.T) {
 	for i, full := range []bool{true, false} {
 		_, refill, _ := s.Next(c.now())
 		if _, again, _ := s.Next(c.now()); !slices.Equal(refill, []int64{1}) || len(again) != 0 {
-			t.Fatalf("to be read: %v, and beside it %v", refill, again)
+			t.Fatalf("to be read: %v, and besides %v", refill, again)
 		}
 		s.Refilled(c.now(), 1, jobs(1, int64(i)+1), full)
 		for _, x := range granted(s, c.now()) {

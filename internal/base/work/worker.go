@@ -66,6 +66,9 @@ type Options[T, R any] struct {
 	Source Source[T]
 	// Lease is how long a claim lasts: longer than any run takes.
 	Lease time.Duration
+	// Gather is how long a claim, and a commit of results, wait for others: fewer transactions,
+	// where the rest of the program needs the database more than this work does. 0 = at once.
+	Gather time.Duration
 	// Run does one job. ctx ends when a shutdown can wait no longer.
 	Run func(ctx context.Context, x Slot, row T) Ran[R]
 	// Commit writes the results of several jobs. committed runs once after the commit, before
@@ -110,10 +113,10 @@ func NewWorker[T, R any](o Options[T, R]) *Worker[T, R] {
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.timer = time.AfterFunc(time.Hour, w.pump)
 	w.results = db.NewBatcher(o.DB, db.BatchOptions[R, func()]{
-		Size: claimBatch, Writers: 2, Queue: maxUnwritten * 2, Wait: resultWait, Observe: o.Observe,
+		Size: claimBatch, Writers: 2, Queue: maxUnwritten * 2, Wait: resultWait, Gather: o.Gather, Observe: o.Observe,
 	}, w.commit)
 	claimers := 1
-	if o.DB.IsPostgres() {
+	if o.DB.IsPostgres() && o.Gather == 0 {
 		claimers = 2
 	}
 	for range claimers {
@@ -244,6 +247,11 @@ func (w *Worker[T, R]) claimLoop() {
 		if len(w.toClaim) == 0 {
 			w.mu.Unlock()
 			return
+		}
+		if w.o.Gather > 0 && len(w.toClaim) < claimBatch && !w.closing {
+			w.mu.Unlock()
+			time.Sleep(w.o.Gather)
+			w.mu.Lock()
 		}
 		n := min(len(w.toClaim), claimBatch)
 		batch := make([]Slot, 0, n)

@@ -58,10 +58,13 @@ type values struct {
 	Secrets map[string]string `json:"secrets"` // by the path after file:
 }
 
+// required are the fields that an entry of an object must have, with the config that checks need.
+var required = []string{"merchant", "code", "kind", "config", "holder", "number"}
+
 // newValues returns the values of the fields of a change that wait. The error lists a secret
 // that does not open here.
 func newValues(c settings.Change, waits []string) (v values, err error) {
-	x := &exporter{object: c.Object, taken: map[string]bool{}, only: append([]string{"code", "kind", "config"}, waits...)}
+	x := &exporter{object: c.Object, taken: map[string]bool{}, only: append(slices.Clone(required), waits...)}
 	text, err := x.entry(c)
 	if err != nil {
 		return v, err
@@ -114,6 +117,9 @@ func (v values) params(c settings.Change, waits []string) (json.RawMessage, erro
 				plain = append(plain, s.Plain())
 			}
 			is.New = "digest " + v.sum(plain...)
+			if d.Name == "number" { // of an account: the last digits are shown everywhere
+				is.New = d.New + ", " + is.New
+			}
 		}
 		p.Changes = append(p.Changes, is)
 	}
@@ -160,6 +166,9 @@ func (x decided) load(ctx context.Context, q bun.IDB, id string) (act.Subject, e
 		}
 	}
 	kind, code, _ := strings.Cut(id, " ")
+	if kind == settings.PayoutAccountKind {
+		return settings.LoadPayoutAccount(ctx, q, id)
+	}
 	read := q.NewSelect().ColumnExpr("CAST(updated_at AS BIGINT) AS updated_at")
 	if id == settings.ApprovalObject.String() {
 		read.Table("approval_rules").ColumnExpr("0 AS id")

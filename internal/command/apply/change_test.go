@@ -190,7 +190,7 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 		a = g.last()
 		no := approval.Verdict{ID: a.ID, Reason: "it was the wrong file", By: g.people["lu"]}
 		if _, err := g.desk().Withdraw(t.Context(), no); !errors.Is(err, approval.ErrMaker) {
-			t.Errorf("taken back by another one: %v", err)
+			t.Errorf("reverted by another one: %v", err)
 		}
 		no.By = g.people["ada"]
 		if a, err := g.desk().Withdraw(t.Context(), no); err != nil || a.State != approval.Withdrawn {
@@ -394,7 +394,7 @@ func TestAnyChangeThatWaitsIsMadeAsItWasDeclared(t *testing.T) {
 		g.env.Channels = map[string]func(string) error{"email": func(string) error { return nil }}
 		files := rapid.Custom(anyFile)
 		for seed := range 6 {
-			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules", "approvals", "setting_changes"} {
+			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules", "approvals", "setting_changes", "payout_accounts"} {
 				g.exec("DELETE FROM " + table)
 			}
 			for i := range 2 {

@@ -34,7 +34,7 @@ func declare(env settings.Env, f File, files *keyFiles, stored *settings.Stored)
 	top := parse(string(f.Text), d.problems).object(settings.Words(reflect.TypeFor[settings.File]())...)
 	if !top.given() {
 		if len(d.problems.found) == 0 {
-			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions or approval")
+			top.wrong("the file declares nothing: it needs suppliers, merchants, skus, accounts, subscriptions, payout_accounts or approval")
 		}
 		return nil, d.problems.err()
 	}
@@ -101,7 +101,9 @@ func (d *declaration) entry(t reflect.Type, v value) {
 	}
 	o := v.object(words...)
 	code := o.at("code").peek()
-	d.seen.once(o.at("code"), strings.ToLower(t.Name()), code)
+	if t != reflect.TypeFor[settings.PayoutAccount]() { // its code is the merchant's
+		d.seen.once(o.at("code"), strings.ToLower(t.Name()), code)
+	}
 	switch reflect.New(t).Interface().(type) {
 	case *settings.Supplier:
 		d.supplier(o, code)
@@ -121,6 +123,8 @@ func (d *declaration) entry(t reflect.Type, v value) {
 			d.seen.once(o.value, "account", is.Merchant+" "+is.Currency)
 		}
 		add(d, o, settings.Object{Kind: "account", ID: is.Merchant + " " + is.Currency}, nil, is)
+	case *settings.PayoutAccount:
+		d.payoutAccount(o, o.at("merchant").peek(), code)
 	case *settings.Approval:
 		before, fresh := d.stored.Approval(), settings.Nothing(d.env).Approval()
 		after := start(before, fresh)
@@ -165,9 +169,20 @@ func (d *declaration) merchant(o object, code string) {
 	after := start(before, fresh)
 	d.object(o, after, fresh)
 	after.Name = cmp.Or(after.Name, code)
-	d.seen.once(o.at("api_key"), "api_key", after.APIKey.Plain())
+	d.seen.once(o.at("api_key"), "key", after.APIKey.Plain())
+	d.seen.once(o.at("payout_key"), "key", after.PayoutKey.Plain())
 	complete(o.at("notify").quiet(), &after.Notify, after.Enable)
 	add(d, o, settings.Object{Kind: "merchant", ID: code}, before, after)
+}
+
+func (d *declaration) payoutAccount(o object, merchant, code string) {
+	before, fresh := d.stored.PayoutAccount(merchant, code), settings.NewPayoutAccount(merchant, code)
+	after := start(before, fresh)
+	d.object(o, after, fresh)
+	if merchant != "" && code != "" {
+		d.seen.once(o.value, "payout_account", merchant+" "+code)
+	}
+	add(d, o, after.Object(), before, after)
 }
 
 func (d *declaration) subscription(o object, code string) {

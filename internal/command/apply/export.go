@@ -86,6 +86,9 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 	for _, code := range subscriptions {
 		file.Subscriptions = append(file.Subscriptions, *stored.Subscription(code))
 	}
+	for _, a := range stored.PayoutAccounts() {
+		file.PayoutAccounts = append(file.PayoutAccounts, *a)
+	}
 	var err error
 	if file.SKUs, err = settings.AllStock(ctx, env.DB); err != nil {
 		return nil, err
@@ -108,6 +111,9 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 		list, kind := &yaml.Node{Kind: yaml.SequenceNode}, strings.ToLower(section.Type.Elem().Name())
 		for _, o := range section.Of(v).Seq2() {
 			x.object = settings.Object{Kind: kind, ID: settings.Fields(o.Type())[0].Of(o).String()}
+			if a, ok := o.Interface().(settings.PayoutAccount); ok {
+				x.object = a.Object()
+			}
 			if u, ok := o.Interface().(interface{ Unread() []string }); ok && len(u.Unread()) > 0 {
 				return nil, fmt.Errorf("%s: the stored values of %s cannot be read: apply the entry again", x.object, strings.Join(u.Unread(), ", "))
 			}
@@ -218,7 +224,7 @@ func (x *exporter) value(path string, f settings.Field, v reflect.Value) *yaml.N
 		return n
 	case fee.PPM:
 		return node(is.String())
-	case []settings.TypedAbove, []settings.SecondAbove, []settings.MerchantFee, []settings.Limit:
+	case []settings.TypedAbove, []settings.SecondAbove, []settings.MerchantFee, []settings.PayoutFee, []settings.Limit:
 		list := flow()
 		for _, e := range v.Seq2() {
 			list.Content = append(list.Content, x.fields(path, e))

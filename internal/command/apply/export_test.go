@@ -40,6 +40,9 @@ func exported(t *testing.T, env Env, apiKeys map[string]string) File {
 		if r.field == "api_key" {
 			plain = apiKeys[r.object.ID]
 		}
+		if r.field == "payout_key" {
+			plain = keyM2
+		}
 		if plain == "" || strings.Contains(text.String(), plain) || !strings.Contains(text.String(), r.path) {
 			t.Fatalf("%s, %s is lost, written or not named in\n%s", r.object, r.field, text.String())
 		}
@@ -171,6 +174,7 @@ func anyFile(t *rapid.T) map[string]any {
 	if rapid.Bool().Draw(t, "api_key") {
 		merchant["api_key"] = keyM1
 	}
+	anyFunds(t, merchant)
 	subscription := anyNotify(t)
 	subscription["code"], subscription["enabled"], subscription["signing_secret"] = "e", rapid.Bool().Draw(t, "e enabled"), secretB
 	subscription["merchants"] = rapid.SampledFrom([]any{"all", []string{"m"}}).Draw(t, "merchants")
@@ -179,8 +183,56 @@ func anyFile(t *rapid.T) map[string]any {
 		"suppliers": []any{supplier}, "merchants": []any{merchant}, "subscriptions": []any{subscription},
 		"skus":     []any{map[string]any{"sku": odd.Filter(func(s string) bool { return !strings.Contains(s, "\n") }).Draw(t, "sku"), "stock": rapid.Int64Range(0, 1e12).Draw(t, "stock")}},
 		"accounts": []any{map[string]any{"merchant": "m", "currency": "JPY", "balance": rapid.Int64Range(0, 1e15).Draw(t, "balance")}},
-		"approval": anyApproval(t),
+		"approval": anyApproval(t), "payout_accounts": anyPayoutAccounts(t),
 	}
+}
+
+// anyFunds draws any fees, limits and settings for payouts.
+func anyFunds(t *rapid.T, merchant map[string]any) {
+	if rapid.Bool().Draw(t, "payout_key") {
+		merchant["payout_key"] = keyM2
+	}
+	if rapid.Bool().Draw(t, "payout_ips") {
+		merchant["payout_ips"] = []string{"10.0.0.0/8", "2001:db8::/32", "192.0.2.1"}[:rapid.IntRange(0, 3).Draw(t, "payout_ips are")]
+	}
+	amount := rapid.Int64Range(0, 1e15)
+	for _, list := range []string{"fees", "payout_fees", "limits"} {
+		if !rapid.Bool().Draw(t, list) {
+			continue
+		}
+		all := []any{}
+		for _, name := range []string{"*", "s"}[:rapid.IntRange(0, 2).Draw(t, list+" are")] {
+			e := map[string]any{"supplier": name, "rate": fmt.Sprintf("%d.%04d%%", rapid.IntRange(0, 99).Draw(t, "percent"), rapid.IntRange(0, 9999).Draw(t, "decimals")), "fixed": amount.Draw(t, "fixed")}
+			if list == "fees" {
+				e["refund"] = rapid.SampledFrom([]string{"keep", "return"}).Draw(t, "refund")
+			}
+			if list == "limits" {
+				e = map[string]any{"currency": map[string]string{"*": "CNY", "s": "KWD"}[name]}
+				for _, f := range []string{"payout_each", "payout_day", "payout_auto", "refund_auto", "refund_auto_day", "overdraft"} {
+					if rapid.Bool().Draw(t, f) {
+						e[f] = amount.Draw(t, f+" is")
+					}
+				}
+			}
+			all = append(all, e)
+		}
+		merchant[list] = all
+	}
+}
+
+func anyPayoutAccounts(t *rapid.T) []any {
+	all := []any{}
+	for _, code := range []string{"main", "other"}[:rapid.IntRange(0, 2).Draw(t, "payout_accounts")] {
+		a := map[string]any{
+			"merchant": "m", "code": code, "kind": "bank_card", "holder": rapid.SampledFrom([]string{"null", "12", "a: b # c", "茶 ☕"}).Draw(t, "holder"),
+			"number": rapid.SampledFrom([]string{"6222000011114711", "0x1f-1", "secret@pay.example"}).Draw(t, "number"), "bank": rapid.SampledFrom([]string{"true", "ICBC"}).Draw(t, "bank"),
+		}
+		if rapid.Bool().Draw(t, "account enabled") {
+			a["enabled"] = rapid.Bool().Draw(t, "account enabled is")
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // anyApproval draws any rules for decisions; changes never wait.
@@ -209,7 +261,7 @@ func anyApproval(t *rapid.T) map[string]any {
 func TestAnySettingsAreExportedAsTheyAre(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rapid.Check(t, func(r *rapid.T) {
-			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules"} {
+			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules", "payout_accounts"} {
 				if _, err := d.NewRaw("DELETE FROM " + table).Exec(t.Context()); err != nil {
 					r.Fatal(err)
 				}

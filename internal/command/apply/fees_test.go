@@ -66,7 +66,7 @@ func TestFeesAndLimitsAreApplied(t *testing.T) {
 			t.Errorf("rules %+v", now.Fees.At(m.ID, now.Version))
 		}
 		if old := now.Fees.At(m.ID, is.Version); old.For("other").Rate != 12_000 || len(now.Fees.At(m.ID, first.Version)) != 0 {
-			t.Errorf("the rules of before are %+v", old)
+			t.Errorf("the earlier rules are %+v", old)
 		}
 		mustApply(t, env, out, strings.Replace(strings.Split(fees, "merchants:")[0], `{ rate: "0.6%", min: 1, refund: return }`, "null", 1))
 		if last := snapshot(t, env); last.FeeVersion(m.ID) != 0 {
@@ -96,7 +96,7 @@ func TestWrongFeesAndLimitsAreRefused(t *testing.T) {
 		`merchants: [{ code: m1, limits: [{ currency: XXX }] }]`:                                                       "merchants[0].limits[0].currency: unknown currency",
 		`merchants: [{ code: m1, limits: [{ refund_auto: 1 }] }]`:                                                      "merchants[0].limits[0].currency: missing",
 		`merchants: [{ code: m1, limits: [{ currency: CNY }, { currency: CNY }] }]`:                                    "merchants[0].limits[1].currency: the same as in",
-		`merchants: [{ code: m1, limits: [{ currency: CNY, payout_each: 1 }] }]`:                                       "merchants[0].limits[0].payout_each: unknown field",
+		`merchants: [{ code: m1, limits: [{ currency: CNY, payout_month: 1 }] }]`:                                      "merchants[0].limits[0].payout_month: unknown field",
 		`merchants: [{ code: m1, refund_window: 1m }]`:                                                                 "merchants[0].refund_window: use a duration from 1h",
 	} {
 		if err := Apply(t.Context(), env, text(file)); err == nil || !strings.Contains(err.Error(), want) {

@@ -50,7 +50,7 @@ func (d *declaration) fields(o object, to, fresh reflect.Value, whole any) {
 func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) {
 	switch is := to.Addr().Interface().(type) {
 	case *settings.Secret:
-		if text := v.secret(d.files); f.Word == "api_key" && text != "" {
+		if text := v.secret(d.files); f.Form == "key" && text != "" {
 			*is = settings.NewAPIKey(text)
 		} else {
 			*is = settings.NewSecret(text)
@@ -81,6 +81,8 @@ func (d *declaration) field(f settings.Field, v value, to, fresh reflect.Value) 
 		d.object(v.object(settings.Words(f.Type)...), is, new(settings.NewFee()))
 	case *[]settings.MerchantFee:
 		*is = entries(d, v, settings.NewMerchantFee())
+	case *[]settings.PayoutFee:
+		*is = entries(d, v, settings.NewPayoutFee())
 	case *[]settings.Limit:
 		*is = entries(d, v, settings.NewLimit())
 	case *[]settings.TypedAbove:

@@ -62,7 +62,7 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 			"merchant m1 changed: name, notify.urls, notify.ack, notify.ack_text, notify.format, notify.schedule, notify.timeout, notify.max_in_flight,"+
 				" notify.rate_limit, notify.breaker, notify.events, notify.balance, notify.endpoints")
 		if n := count(t, d, "SELECT count(*) FROM merchants WHERE name = 'm1'"); n != 1 {
-			t.Error("a name that is taken away is not the code")
+			t.Error("a removed name does not become the code")
 		}
 		wantLines(t, mustApply(t, env, out, "subscriptions: [{ code: erp, name: null, merchants: null, enabled: null, timeout: null }]"),
 			"subscription erp changed: name, enabled, merchants, timeout")

@@ -86,7 +86,7 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 	}
 	for name, secret := range map[string]string{
 		"secrets/quickpay-key": "k", "secrets/m1-api-key": keyM1, "secrets/m1-signing": secretA, "secrets/warehouse-signing": secretB,
-		"secrets/form-key": "f", "m1-client.pem": pem("cert.pem"), "secrets/m1-client-key.pem": pem("key.pem"),
+		"secrets/form-key": "f", "secrets/m1-payout-key": keyM2, "secrets/m1-payout-account": "6222000011114711", "m1-client.pem": pem("cert.pem"), "secrets/m1-client-key.pem": pem("key.pem"),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(secret), 0o600); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 	if err := Apply(t.Context(), env, File{Name: "apply.md", Dir: folder, Text: []byte(text)}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "created\n") + strings.Count(out.String(), "opened"); n != 5 {
+	if n := strings.Count(out.String(), "created\n") + strings.Count(out.String(), "opened"); n != 6 {
 		t.Errorf("%s", out)
 	}
 }

@@ -33,7 +33,7 @@ func Reseal(ctx context.Context, env Env, progress func(rows int)) (changed int,
 	}
 	var wrong []error
 	rows := 0
-	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable, changesTable} {
+	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable, changesTable, settings.PayoutAccountsTable} {
 		var ids []int64
 		if err := env.DB.Read.NewRaw("SELECT id FROM ? ORDER BY id", bun.Ident(table)).Scan(ctx, &ids); err != nil {
 			return changed, fmt.Errorf("read %s: %w", table, err)
@@ -146,6 +146,9 @@ func (env Env) columns(ctx context.Context, tx db.Tx, table string, id int64) (c
 		Config, SigningSecrets, Notify json.RawMessage
 		Sealed                         string
 	}
+	if table == settings.PayoutAccountsTable {
+		return env.payoutAccount(ctx, tx, id)
+	}
 	names := []string{"code", "signing_secrets", "notify"}
 	switch table {
 	case "suppliers":
@@ -204,6 +207,18 @@ func (env Env) recipient(owner settings.EndpointOwner, secrets, notify json.RawM
 		return s, err
 	})
 	return []column{signing, endpoints}, err
+}
+
+// payoutAccount reseals the number of a payout account, and renews its hash.
+func (env Env) payoutAccount(ctx context.Context, tx db.Tx, id int64) ([]column, error) {
+	was, is, err := settings.ResealPayoutAccount(ctx, tx, env.DB, env.Keys, id)
+	if err != nil {
+		return nil, fmt.Errorf("payout account %d: %w", id, hint(err))
+	}
+	return []column{
+		{"number", json.RawMessage(was.Number), json.RawMessage(is.Number)},
+		{"number_hash", json.RawMessage(was.NumberHash), json.RawMessage(is.NumberHash)},
+	}, nil
 }
 
 // change reseals the values of a change that waits.

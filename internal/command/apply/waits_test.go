@@ -146,6 +146,9 @@ var changesOf = map[string][2]string{
 	"suppliers query_rate":    {"kind: fake", "kind: fake\n    query_rate: 3/s"},
 	"suppliers ask_pending":   {"kind: fake", "kind: fake\n    ask_pending: false"},
 	"suppliers refund_repeat": {"kind: fake", "kind: fake\n    refund_repeat: true"},
+	"suppliers payout_repeat": {"kind: fake", "kind: fake\n    payout_repeat: true"},
+
+	"suppliers payout_query_after": {"kind: fake", "kind: fake\n    payout_query_after: 1h"},
 
 	"suppliers fees": {"kind: fake", "kind: fake\n    fees: { rate: 0.6% }"},
 
@@ -155,12 +158,21 @@ var changesOf = map[string][2]string{
 	"merchants name":             {"Galaxy Mall", "Galaxy Hall"},
 	"merchants api_key":          {keyM1, keyM2},
 	"merchants signing_secret":   {secretA, secretB},
+	"merchants payout_fees":      {"name: Galaxy", "payout_fees: [{ fixed: 3 }]\n    name: Galaxy"},
+	"merchants payout_key":       {"name: Galaxy", "payout_key: " + keyM2 + "\n    name: Galaxy"},
+	"merchants payout_ips":       {"name: Galaxy", "payout_ips: [10.0.0.0/8]\n    name: Galaxy"},
 	"merchants resend_when_back": {"name: Galaxy", "resend_when_back: false\n    name: Galaxy"},
 
 	"subscriptions name":           {"name: CRM", "name: PRM"},
 	"subscriptions enabled":        {"name: CRM", "name: CRM\n    enabled: false"},
 	"subscriptions merchants":      {"name: CRM", "name: CRM\n    merchants: [m1]"},
 	"subscriptions signing_secret": {secretB, secretA},
+
+	"payout_accounts kind":    {"bank_card", "alipay"},
+	"payout_accounts holder":  {"Galaxy Ltd", "Galaxy Inc"},
+	"payout_accounts number":  {"6222000011114711", "6222000011110815"},
+	"payout_accounts bank":    {"ICBC", "ABC"},
+	"payout_accounts enabled": {"enabled: true", "enabled: false"},
 
 	"approval second_person": {"apply: true", "apply: true, second_person: false"},
 	"approval apply":         {"apply: true", "apply: false"},
@@ -204,6 +216,14 @@ subscriptions:
     signing_secret: ` + secretB + `
     urls: [https://URL.example/notify]
     timeout: 5s
+payout_accounts:
+  - merchant: m1
+    code: main
+    kind: bank_card
+    holder: Galaxy Ltd
+    number: "6222000011114711"
+    bank: ICBC
+    enabled: true
 ` + approvalOn
 
 // TestWhatWaitsAndWhatDoesNot changes each field of the file by itself.
@@ -211,7 +231,9 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 	waits := []string{
 		"suppliers kind", "suppliers allow_ips", "suppliers config", "suppliers fees",
 		"merchants api_key", "merchants signing_secret", "merchants notify.urls", "merchants notify.endpoints", "merchants fees", "merchants limits",
+		"merchants payout_fees", "merchants payout_key", "merchants payout_ips",
 		"subscriptions signing_secret", "subscriptions urls", "subscriptions endpoints",
+		"payout_accounts kind", "payout_accounts holder", "payout_accounts number", "payout_accounts bank", "payout_accounts enabled",
 		"approval second_person", "approval apply", "approval typed_above", "approval second_above",
 	}
 	if is := settings.WaitingFields(); !slices.Equal(is, waits) {
@@ -224,7 +246,7 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 		}
 		for _, f := range settings.Fields(section.Type.Elem()) {
 			switch {
-			case f.Word == "code":
+			case f.Word == "code", f.Word == "merchant":
 			case f.Word == "notify":
 				for _, n := range settings.Fields(f.Type) {
 					fields = append(fields, section.Word+" notify."+n.Word)
@@ -269,7 +291,7 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 					printed = append(printed, line)
 				}
 			}
-			object := map[string]string{"suppliers": "supplier wx-main", "merchants": "merchant m1", "subscriptions": "subscription crm", "approval": "approval"}[section]
+			object := map[string]string{"suppliers": "supplier wx-main", "merchants": "merchant m1", "subscriptions": "subscription crm", "payout_accounts": "payout_account m1 main", "approval": "approval"}[section]
 			if slices.Contains(waits, field) {
 				g.want(printed, object+" "+name+" proposed apr_")
 				if g.version() != version {

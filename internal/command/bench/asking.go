@@ -96,15 +96,11 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 	}
 	defer supplier.close()
 	s.cast.asked, s.cast.askedRate = "http://"+supplier.listener.Addr().String()+"/query", fullRate
-	if s.sink, err = openSink(total); err != nil {
+	end, err := s.open(ctx, total)
+	if err != nil {
 		return err
 	}
-	defer s.sink.close()
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	defer s.process.Stop()
-	defer s.api.close()
+	defer end()
 	due, err := s.openDue()
 	if err != nil {
 		return err

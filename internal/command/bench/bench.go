@@ -56,7 +56,8 @@ type Options struct {
 	Length      time.Duration // duration of each measurement at a fixed rate; 0 = 10 s, or 3 s for a phase of isolation
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
-	// Held is how many paid orders the database holds in the part Large.
+	// Held is how many paid orders the database holds in the part Large, and how many lines the
+	// merchant's account has in the part Funds.
 	Held   int
 	Part   Part // empty = All
 	Engine Engine
@@ -78,6 +79,7 @@ const (
 	Cleanup   Part = "cleanup"   // the effect of clean-up on live traffic
 	Asking    Part = "asking"    // how fast suppliers are queried, and the effect on callbacks
 	Large     Part = "large"     // bursts and steady traffic with many paid orders in the database
+	Funds     Part = "funds"     // fees, payouts, and the balance and statement of a long account
 )
 
 // Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
@@ -145,7 +147,7 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		limit += 4 * b.plan.estimate() // two engines
-	case o.Part == Large:
+	case o.Part == Large || o.Part == Funds:
 		o.Held = cmp.Or(o.Held, defaultHeld)
 		limit = 2 * time.Hour
 	case o.Million || o.Part == Cleanup || o.Part == Asking:
@@ -210,6 +212,8 @@ func (b *bench) measure(ctx context.Context) error {
 		run = b.asking
 	case Large:
 		run = b.large
+	case Funds:
+		run = b.funds
 	}
 	if b.sqlite {
 		b.progress("the product on SQLite with its own Redis")

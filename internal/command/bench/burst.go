@@ -27,18 +27,26 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 	if err := s.floor.record(ctx); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	if _, err := closedLoop(ctx, connections, to-last, func(i int) error { return s.call(last + i) }); err != nil {
-		return err
-	}
-	notifying, cancel := context.WithTimeout(ctx, notifyTime)
-	defer cancel()
-	if _, err := s.sink.wait(notifying, last, to); err != nil {
-		return err
-	}
-	if err := s.calm(ctx); err != nil {
+	if _, err := s.pay(ctx, last, to); err != nil {
 		return err
 	}
 	return s.floor.stop(ctx)
+}
+
+// pay sends all callbacks as fast as the usual connections can, and waits until no attempt to
+// notify runs. It returns the time from the first callback to the last notification.
+func (s *subject) pay(ctx context.Context, from, to int) (time.Duration, error) {
+	start := time.Now()
+	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + i) }); err != nil {
+		return 0, err
+	}
+	notifying, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	last, err := s.sink.wait(notifying, from, to)
+	if err != nil {
+		return 0, err
+	}
+	return last.Sub(start), s.calm(ctx)
 }
 
 // burst sends all callbacks as fast as its connections can, and waits until the last merchant

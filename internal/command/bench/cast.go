@@ -29,6 +29,7 @@ type cast struct {
 	keys        []string // API keys, by merchant
 	asked       string   // query URL of a second supplier; "" = there is none
 	askedRate   int      // its query_rate
+	funds       *fundsCast
 }
 
 // newCast makes the usual merchants and more additional ones.
@@ -39,6 +40,8 @@ func newCast(more int) *cast {
 	}
 	return c
 }
+
+func merchantCode(i int) string { return fmt.Sprintf("bench-%d", i) }
 
 // secret returns 32 random bytes in hex.
 func secret() string {
@@ -54,7 +57,7 @@ func (c *cast) declaration() ([]byte, error) {
 		sign := make([]byte, 32)
 		_, _ = rand.Read(sign)
 		list = append(list, map[string]any{
-			"code": fmt.Sprintf("bench-%d", i), "name": fmt.Sprintf("Bench %d", i), "api_key": key,
+			"code": merchantCode(i), "name": fmt.Sprintf("Bench %d", i), "api_key": key,
 			"signing_secret": "whsec_" + base64.StdEncoding.EncodeToString(sign),
 		})
 	}
@@ -66,7 +69,11 @@ func (c *cast) declaration() ([]byte, error) {
 			"code": askedCode, "kind": "sortedparams", "enabled": true, "query_rate": fmt.Sprintf("%d/s", c.askedRate), "config": config,
 		})
 	}
-	text, err := json.Marshal(map[string]any{"merchants": list, "suppliers": suppliers})
+	all := map[string]any{"merchants": list, "suppliers": suppliers}
+	if c.funds != nil {
+		c.funds.declare(c, all, list, suppliers)
+	}
+	text, err := json.Marshal(all)
 	if err != nil {
 		return nil, fmt.Errorf("declare the merchants: %w", err)
 	}
@@ -101,9 +108,13 @@ func (c *cast) orderAt(supplier string, merchant, i int, notifyURL string) (post
 
 // callback returns the supplier's signed message about an order.
 func (c *cast) callback(orderNo string, i int) post {
+	return c.callbackAt(supplierCode, orderNo, i)
+}
+
+func (c *cast) callbackAt(supplier, orderNo string, i int) post {
 	// The names are sorted, and no value needs escaping.
 	text := "amount=" + strconv.Itoa(amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
-	return post{path: "/callback/" + supplierCode, contentType: "application/x-www-form-urlencoded", body: []byte(signed(c.supplierKey, text))}
+	return post{path: "/callback/" + supplier, contentType: "application/x-www-form-urlencoded", body: []byte(signed(c.supplierKey, text))}
 }
 
 // signed returns sorted parameters with their signature.

@@ -27,16 +27,11 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 	n := p.ordersOf(steadyRate)
 	total := (1 + p.rounds*len(beside)) * n
 	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total), extra: map[string]string{"BACKSTOP_CLEANUP_EVERY": "1s"}}
-	var err error
-	if s.sink, err = openSink(total); err != nil {
+	end, err := s.open(ctx, total)
+	if err != nil {
 		return err
 	}
-	defer s.sink.close()
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	defer s.process.Stop()
-	defer s.api.close()
+	defer end()
 	old, err := s.openOld()
 	if err != nil {
 		return err

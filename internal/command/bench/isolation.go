@@ -149,16 +149,11 @@ func (b *bench) isolation(ctx context.Context, e engine) error {
 	p := b.plan
 	s := &isolated{plan: p, failing: merchants, seen: map[row]*pairs{}}
 	s.subject = &subject{bench: b, engine: e, cast: newCast(p.failingMerchants()), calls: make([]post, p.orders())}
-	var err error
-	if s.sink, err = openSink(p.orders()); err != nil {
+	end, err := s.open(ctx, p.orders())
+	if err != nil {
 		return err
 	}
-	defer s.sink.close()
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	defer s.process.Stop()
-	defer s.api.close()
+	defer end()
 	s.progress("%s: isolation, %d rounds, takes about %s", s.name, p.rounds, p.estimate().Round(time.Minute))
 	// One phase is not counted: it warms up connections, prepared statements and caches.
 	if _, err := s.phase(ctx, control, p.rates[0]); err != nil {

@@ -141,7 +141,7 @@ func TestComparisonSetsPoolAgainstPool(t *testing.T) {
 		t.Errorf("by round %+v", c.ByRound)
 	}
 	if w := c.Healthy; w.Samples != 300 || w.P50 != 10 || w.P99 != 20 || w.Late != 0.02 || w.Server != 0.5 || w.Generator != 0.25 {
-		t.Errorf("well %+v", w)
+		t.Errorf("healthy %+v", w)
 	}
 	if c.Failing.P99 != 22 {
 		t.Errorf("failing %+v", c.Failing)

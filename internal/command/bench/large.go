@@ -34,16 +34,11 @@ func (b *bench) large(ctx context.Context, e engine) error {
 	size := b.o.Orders / rounds
 	half := rounds * (steady + size)
 	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, 2*half)}
-	var err error
-	if s.sink, err = openSink(2 * half); err != nil {
+	end, err := s.open(ctx, 2*half)
+	if err != nil {
 		return err
 	}
-	defer s.sink.close()
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	defer s.process.Stop()
-	defer s.api.close()
+	defer end()
 	made, err := s.create(ctx, 2*half, 0)
 	if err != nil {
 		return err

@@ -55,10 +55,19 @@ type post struct {
 
 // send posts one request. keep, if not nil, gets the answer's body.
 func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
+	return c.do(fasthttp.MethodPost, p, keep)
+}
+
+// get is send for a GET.
+func (c *caller) get(path, key string, keep func([]byte)) (status int, err error) {
+	return c.do(fasthttp.MethodGet, post{path: path, key: key}, keep)
+}
+
+func (c *caller) do(method string, p post, keep func([]byte)) (status int, err error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
-	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetMethod(method)
 	req.SetRequestURI("http://" + c.client.Addr + p.path)
 	req.Header.SetContentType(p.contentType)
 	if p.key != "" {
@@ -66,7 +75,7 @@ func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
 	}
 	req.SetBodyRaw(p.body)
 	if err := c.client.Do(req, resp); err != nil {
-		return 0, fmt.Errorf("post %s: %w", p.path, err)
+		return 0, fmt.Errorf("%s %s: %w", method, p.path, err)
 	}
 	if keep != nil {
 		keep(resp.Body())

@@ -64,16 +64,11 @@ func (b *bench) product(ctx context.Context, e engine) error {
 		total += e.floor.orders
 	}
 	all := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total)}
-	var err error
-	if all.sink, err = openSink(total); err != nil {
+	end, err := all.open(ctx, total)
+	if err != nil {
 		return err
 	}
-	defer all.sink.close()
-	if err := all.start(ctx); err != nil {
-		return err
-	}
-	defer all.process.Stop()
-	defer all.api.close()
+	defer end()
 	made, err := all.create(ctx, total, 2*steady)
 	if err != nil {
 		return err
@@ -114,6 +109,22 @@ func (s *subject) latency(name string, l latencies, p50, p99 float64) {
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// open opens a sink for this many orders and starts the server; end closes both.
+func (s *subject) open(ctx context.Context, orders int) (end func(), err error) {
+	if s.sink, err = openSink(orders); err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx); err != nil {
+		s.sink.close()
+		return nil, err
+	}
+	return func() {
+		s.api.close()
+		s.process.Stop()
+		s.sink.close()
+	}, nil
+}
 
 // start starts the server and measures the time until it is ready and its idle memory.
 func (s *subject) start(ctx context.Context) error {
@@ -231,7 +242,11 @@ func (s *subject) create(ctx context.Context, total, steadyEnd int) (int, error)
 func hangs(i int) bool { return i%merchants < hanging }
 
 func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
-	p, err := s.cast.order(merchant, i, notifyURL)
+	return s.makeOrderAt(supplierCode, merchant, i, notifyURL)
+}
+
+func (s *subject) makeOrderAt(supplier string, merchant, i int, notifyURL string) error {
+	p, err := s.cast.orderAt(supplier, merchant, i, notifyURL)
 	if err != nil {
 		return err
 	}
@@ -240,7 +255,7 @@ func (s *subject) makeOrder(merchant, i int, notifyURL string) error {
 		return err
 	}
 	if i < len(s.calls) {
-		s.calls[i] = s.cast.callback(no, i)
+		s.calls[i] = s.cast.callbackAt(supplier, no, i)
 		s.sink.expect(no, i)
 	}
 	return nil

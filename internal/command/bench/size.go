@@ -31,16 +31,11 @@ var retention = map[string]func(config.Config) time.Duration{
 // size measures how much disk space paid orders take, by table.
 func (b *bench) size(ctx context.Context, e engine) error {
 	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, b.o.Orders)}
-	var err error
-	if s.sink, err = openSink(b.o.Orders); err != nil {
+	end, err := s.open(ctx, b.o.Orders)
+	if err != nil {
 		return err
 	}
-	defer s.sink.close()
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	defer s.process.Stop()
-	defer s.api.close()
+	defer end()
 	d, err := s.openData()
 	if err != nil {
 		return err

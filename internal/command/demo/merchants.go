@@ -94,9 +94,14 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 // YAML. Suppliers are called at base; "" = they cannot be called. Merchants have no endpoints:
 // each order has the notify_url of this run.
 func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byte, error) {
-	var suppliers, merchants []map[string]any
+	var suppliers, merchants, limits []map[string]any
+	limited := map[string]bool{}
 	for _, p := range payers {
 		x := p.Settings(base)
+		x["fees"] = map[string]any{"rate": "0.38%", "refund": "keep"}
+		if !limited[p.Currency] { // larger refunds wait for two operators
+			limits, limited[p.Currency] = append(limits, map[string]any{"currency": p.Currency, "refund_auto": 12_000, "refund_auto_day": 100_000_000}), true
+		}
 		x["ask_pending"] = false // an order whose payment was not started closes when it expires: a later payment is late
 		suppliers = append(suppliers, x)
 	}
@@ -105,6 +110,8 @@ func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byt
 			"code": s.code, "name": s.name, "api_key": s.apiKey,
 			"signing_secret": "whsec_" + base64.StdEncoding.EncodeToString(s.secret),
 			"notify":         map[string]any{"timeout": "5s"},
+			"fees":           []map[string]any{{"supplier": "*", "rate": "0.6%", "min": 1, "refund": "return"}},
+			"limits":         limits,
 		})
 	}
 	text, err := json.Marshal(map[string]any{"suppliers": suppliers, "merchants": merchants})

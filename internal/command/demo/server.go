@@ -79,6 +79,22 @@ func (s *server) get(ctx context.Context, m *shop, orderNo string) (order, error
 	return s.request(ctx, m, http.MethodGet, "/api/v1/orders/"+url.PathEscape(orderNo), nil)
 }
 
+// newRefund is a request to refund a part of an order.
+type newRefund struct {
+	OutRefundNo string `json:"out_refund_no"`
+	Amount      int64  `json:"amount"`
+	Reason      string `json:"reason"`
+}
+
+// refund requests a refund, and returns its number and status.
+func (s *server) refund(ctx context.Context, m *shop, orderNo string, w newRefund) (order, error) {
+	body, err := json.Marshal(w)
+	if err != nil {
+		return order{}, fmt.Errorf("write the refund: %w", err)
+	}
+	return s.request(ctx, m, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/refunds", body)
+}
+
 // request sends one request as a merchant. Refusals are *apiError.
 func (s *server) request(ctx context.Context, m *shop, method, path string, body []byte) (order, error) {
 	header := http.Header{"Authorization": {"Bearer " + m.apiKey}}

@@ -23,8 +23,9 @@ const (
 	flipped     ending = "flipped"      // one byte changed in transit, then the genuine callback
 	late        ending = "late"         // paid after the order was closed
 	unknown     ending = "unknown"      // a payment for an order that does not exist
-	disputed    ending = "disputed"     // paid, and then disputed by the buyer
+	disputed    ending = "disputed"     // paid, and then disputed by the buyer: a third is won, a third is lost, the others wait for evidence
 	never       ending = "never called" // no callback at all: the order times out
+	refunded    ending = "refunded"     // paid, and then refunded in two parts
 	lost        ending = "lost"         // paid, but the callback never arrives: the server must query the supplier
 )
 
@@ -32,7 +33,7 @@ const (
 var endings = []struct {
 	ending ending
 	share  int
-}{{paid, 45}, {lost, 5}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+}{{paid, 39}, {refunded, 6}, {lost, 5}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
 
 // story is one order from its creation to its end.
 type story struct {
@@ -61,7 +62,7 @@ func (s *stage) cast(n int) *story {
 		}
 		roll -= e.share
 	}
-	if one.ending == lost && !s.o.Callable {
+	if (one.ending == lost || one.ending == refunded) && !s.o.Callable {
 		one.ending = paid
 	}
 	if one.ending == lost {
@@ -125,11 +126,35 @@ func (o *story) act(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.callBack(ctx, made, f); err != nil || o.ending != disputed {
+	if err := o.callBack(ctx, made, f); err != nil {
 		return err
 	}
-	return o.sendDispute(ctx, f)
+	switch o.ending {
+	case disputed:
+		return o.sendDispute(ctx, f)
+	case refunded:
+		return o.refund(ctx, made)
+	}
+	return nil
 }
+
+// refund requests two refunds, each of a part of the payment. Those above the merchant's limit
+// wait for two operators.
+func (o *story) refund(ctx context.Context, made order) error {
+	for i, part := range []int64{o.amount/3 + 1, o.amount / 4} {
+		if err := pause(ctx, o.hesitates+500*time.Millisecond); err != nil {
+			return err
+		}
+		r, err := o.to.refund(ctx, o.shop, made.OrderNo, newRefund{OutRefundNo: fmt.Sprintf("%s-r%d", o.number(), i+1), Amount: part, Reason: refundReasons[i]})
+		if err != nil {
+			return err
+		}
+		o.tally.log("%-12s %-14s → %-12s %10s %s of order %s: %s", o.ending, o.payer.Code, o.shop.code, money.Format(part, o.payer.Currency), o.payer.Currency, made.OrderNo, r.Status)
+	}
+	return nil
+}
+
+var refundReasons = [2]string{"one item is out of stock", "the parcel arrived damaged"}
 
 // pays makes the buyer pay at the supplier.
 func (o *story) pays(made order, amount int64) (simulator.Fact, error) {
@@ -140,14 +165,53 @@ func (o *story) pays(made order, amount int64) (simulator.Fact, error) {
 	return simulator.Fact{Ref: made.OrderNo, TradeNo: paid.TradeNo, Amount: amount, Currency: o.payer.Currency, At: time.Now()}, nil
 }
 
+// disputeFee is the supplier's fee for a dispute, in minor units.
+const disputeFee = 1500
+
+// sendDispute reports that the buyer demands the payment back. Of three disputes one stays open; of
+// the others the supplier takes the money, and gives it back where the dispute is won.
 func (o *story) sendDispute(ctx context.Context, f simulator.Fact) error {
-	m, err := o.payer.Disputes().Dispute(f)
+	d := simulator.DisputeFact{
+		Payment: f, No: "du_" + f.TradeNo, Status: "needs_response", Amount: f.Amount, Currency: f.Currency, Fee: disputeFee, Reason: "product_not_received", DueBy: f.At.Add(7 * 24 * time.Hour),
+	}
+	events := []simulator.State{simulator.DisputeCreated}
+	switch o.n % 3 {
+	case 1:
+		events = append(events, simulator.DisputeWithdrawn, simulator.DisputeUpdated, simulator.DisputeWon, simulator.DisputeReinstated)
+	case 2:
+		events = append(events, simulator.DisputeWithdrawn, simulator.DisputeLost)
+	}
+	for _, event := range events {
+		switch d.Event = event; event {
+		case simulator.DisputeWithdrawn:
+			d.Withdrawn = true
+		case simulator.DisputeUpdated:
+			d.Status = "under_review"
+		case simulator.DisputeWon, simulator.DisputeLost:
+			d.Status = string(event)
+		case simulator.DisputeReinstated:
+			d.Reinstated = true
+		}
+		if err := o.sendDisputeEvent(ctx, d); err != nil {
+			return err
+		}
+		d.N++
+		if err := pause(ctx, o.hesitates); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *story) sendDisputeEvent(ctx context.Context, d simulator.DisputeFact) error {
+	d.At = time.Now()
+	m, err := o.payer.Disputes().DisputeEvent(d)
 	if err != nil {
 		return fmt.Errorf("sign the dispute: %w", err)
 	}
 	status, err := o.to.call(ctx, o.payer.Code, m)
 	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("the dispute was %s", answered(status))
+		err = fmt.Errorf("the dispute's event %q was %s", d.Event, answered(status))
 	}
 	return err
 }

@@ -313,7 +313,7 @@ func TestACrashLeavesNothingVisible(t *testing.T) {
 			f.Want(t, 0, "SELECT count(*) FROM orders")
 			left := f.Count(t, "SELECT count(*) FROM import_orders")
 			if left == 0 {
-				t.Fatal("nothing is left over: the crash was none")
+				t.Fatal("nothing is left over: there was no crash")
 			}
 			// It may still live for all that the next import knows.
 			if _, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(entry("one", "paid", ""))); err != nil {

@@ -80,6 +80,6 @@ func TestThePageListsEveryField(t *testing.T) {
 		inCode = append(inCode, reflect.TypeFor[line]().Field(i).Tag.Get("json"))
 	}
 	if slices.Sort(onPage); !slices.Equal(onPage, slices.Sorted(slices.Values(inCode))) {
-		t.Errorf("the page lists %q, a line takes %q", onPage, inCode)
+		t.Errorf("the page lists %q, a line accepts %q", onPage, inCode)
 	}
 }

@@ -68,7 +68,7 @@ func TestACallIsOfAKnownKind(t *testing.T) {
 	}
 	for _, bad := range []string{`{}`, `{"supplier":"till","op":"payout","reference":"R1"}`, `{"op":"refund","reference":"R1"}`, `{"supplier":"till","op":"refund"}`, `"x"`} {
 		if kind.Check(json.RawMessage(bad)) == nil {
-			t.Errorf("%s is taken", bad)
+			t.Errorf("%s is accepted", bad)
 		}
 	}
 }

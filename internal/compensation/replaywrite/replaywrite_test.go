@@ -60,7 +60,7 @@ func TestAWriteIsMadeOnceAndNeverOverANewerOne(t *testing.T) {
 		run(write, compensation.Class(compensation.Overtaken), "newer", 9)
 		for _, bad := range []string{`{}`, `{"object":"other","id":1,"from":1,"to":2}`, `{"object":"thing","id":1,"from":2,"to":2}`, `{"object":"thing","from":1,"to":2}`, `7`} {
 			if kind.Check(json.RawMessage(bad)) == nil {
-				t.Errorf("%s is taken", bad)
+				t.Errorf("%s is accepted", bad)
 			}
 		}
 	})

@@ -3,14 +3,20 @@ package resend_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/alert"
+	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
@@ -181,4 +187,59 @@ func TestAPayloadNamesOneMessage(t *testing.T) {
 			t.Errorf("%s: %v", payload, err)
 		}
 	}
+}
+
+// sent is a target that counts what it gets.
+type sent struct{ texts []string }
+
+func (s *sent) Name() string { return "x" }
+func (s *sent) Send(_ context.Context, title, body string) error {
+	s.texts = append(s.texts, title+": "+body)
+	return nil
+}
+
+// An operator sends an alert message again that was given up: it is a compensation, opened once
+// however often it is asked for, and its target gets the same text.
+func TestAnAlertMessageIsSentAgainByAPerson(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		k := open(t, d)
+		policy, err := access.NewPolicy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		acts := act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, resend.Acts(d, quick)...)
+		again := func(role string, id int64) error {
+			_, err := acts.Run(t.Context(), act.Call{
+				Kind: resend.AlertAct, By: act.Actor{Name: "operator:li", Role: role}, Ref: act.Ref{Row: id}, Reason: "the chat is back",
+			})
+			return err
+		}
+		k.exec("INSERT INTO alert_messages (id, target, title, body, status, attempts, created_at, finished_at) VALUES (5, 'x', 'title', 'body', 'failed', 11, 1, 2), (6, 'x', 't', 'b', 'sent', 1, 1, 2)")
+		if err := again(access.Auditor, 5); err == nil {
+			t.Error("by an auditor")
+		}
+		if err := again(access.Ops, 7); !errors.Is(err, act.ErrNotFound) {
+			t.Errorf("one that is not there: %v", err)
+		}
+		if err := again(access.Ops, 6); !errors.Is(err, resend.ErrNotFailed) {
+			t.Errorf("one that was sent: %v", err)
+		}
+		k.Want(t, 0, "SELECT count(*) FROM compensations")
+		for range 2 {
+			if err := again(access.Ops, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE kind = 'resend' AND subject_kind = 'alert_message' AND subject_id = 5 AND made_by = 'operator:li'")
+		k.run()
+		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE state = 'done' AND last_class = 'ok'")
+		target := new(sent)
+		if err := alert.Send(t.Context(), d, []alert.Target{target}, slog.New(slog.DiscardHandler)); err != nil || fmt.Sprint(target.texts) != "[title: body]" {
+			t.Errorf("sent %q, %v", target.texts, err)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM alert_messages WHERE id = 5 AND status = 'sent'")
+		if err := again(access.Ops, 5); !errors.Is(err, resend.ErrNotFailed) {
+			t.Errorf("once it was sent: %v", err)
+		}
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"backstop/internal/fund/booking"
+
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/call"
@@ -107,7 +109,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	}
 	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
-		d, _ := waitAfter(x.Attempts)
+		d, _ := booking.WaitAfter(x.Attempts)
 		return nil, at, compensation.Later(compensation.NotAskable, "its supplier cannot make refunds: check the supplier's settings").Again(d), false
 	}
 	return r, at, compensation.Result{}, true
@@ -170,7 +172,7 @@ func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, 
 		// The supplier's protocol cannot express it: nothing was or will be sent.
 		return m.settle(ctx, x, r, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
 	}
-	d, _ := waitAfter(x.Attempts)
+	d, _ := booking.WaitAfter(x.Attempts)
 	if errors.Is(err, call.ErrDown) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
@@ -221,12 +223,12 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 
 // decide adds the changes that an answer causes to a locked refund.
 func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer, done *call.Done) (compensation.Result, error) {
-	c := change{r: r, actor: "supplier:" + x.m.supplierName(r.SupplierID), detail: answer.Word}
+	c := change{r: r, actor: "supplier:" + x.m.SupplierName(r.SupplierID), detail: answer.Word}
 	cause := compensation.SupplierUnknown
 	if done != nil {
-		c.kind, c.source, cause = SourceCall, done.ID, causeOf(done.Class)
+		c.kind, c.source, cause = SourceCall, done.ID, booking.CauseOf(done.Class)
 	}
-	again, last := waitAfter(item.Attempts)
+	again, last := booking.WaitAfter(item.Attempts)
 	later := func(text string, d time.Duration) (compensation.Result, error) {
 		return compensation.Later(cause, text).Again(d), nil
 	}
@@ -262,11 +264,11 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	case supplier.RefundFailed:
 		return to(Failed)
 	case supplier.RefundShort:
-		if r.FirstCallAt != nil && now-*r.FirstCallAt >= shortFor.Microseconds() {
+		if r.FirstCallAt != nil && now-*r.FirstCallAt >= booking.ShortFor.Microseconds() {
 			return to(Failed)
 		}
 		x.stuck(r, "short_of_funds", answer.Word)
-		return later("the supplier says that our account has insufficient funds", shortWait)
+		return later("the supplier says that our account has insufficient funds", booking.ShortWait)
 	case supplier.RefundProcessing:
 		if last {
 			x.stuck(r, "processing", answer.Word)
@@ -280,7 +282,7 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	}
 	if answer.State == supplier.RefundAbnormal {
 		x.stuck(r, "abnormal", answer.Word)
-		return later("the buyer's account cannot receive it: finish it in the supplier's back office", daily)
+		return later("the buyer's account cannot receive it: finish it in the supplier's back office", booking.Daily)
 	}
 	if last {
 		x.stuck(r, "unknown", answer.Word)
@@ -297,19 +299,6 @@ func (x *write) stuck(r *Refund, why, word string) {
 	exception.Open(x.tx, x.w, x.m.o.DB, []*exception.Item{{
 		Kind: exception.RefundFailed, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
 		Amount: r.Amount, Currency: r.Currency,
-		Detail: exception.Detail(map[string]any{"refund_no": r.RefundNo, "status": why, "word": word, "trade_no": r.TradeNo, "supplier": x.m.supplierName(r.SupplierID)}),
+		Detail: exception.Detail(map[string]any{"refund_no": r.RefundNo, "status": why, "word": word, "trade_no": r.TradeNo, "supplier": x.m.SupplierName(r.SupplierID)}),
 	}})
-}
-
-// causeOf returns the cause of a compensation after a call of this class.
-func causeOf(c supplier.Class) compensation.Cause {
-	switch c {
-	case supplier.ClassRefused:
-		return compensation.SupplierRefused
-	case supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS:
-		return compensation.SupplierTimeout
-	case supplier.ClassBadSignature:
-		return compensation.SupplierSignature
-	}
-	return compensation.SupplierUnknown
 }

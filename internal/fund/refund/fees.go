@@ -56,7 +56,7 @@ func (m *Machine) rules(ctx context.Context, q bun.IDB, o *order.Order, supplier
 			return fee.Rule{}, fee.Rule{}, err
 		}
 	}
-	code, err := m.supplierCode(q, supplierID)
+	code, err := m.SupplierCode(q, supplierID)
 	return fees.At(o.MerchantID, *o.FeeRule).For(code), fees.At(supplierID, *o.FeeRule).For(fee.Any), err
 }
 

@@ -57,6 +57,17 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 	return r, w.send(ctx)
 }
 
+// TakeHeld takes the money that an entry holds without an order out of suspense, for a dispute
+// of this amount: no exception names it any more. It returns the account that it leaves; "" =
+// nothing is held there, or another sum, and nothing is changed.
+func (m *Machine) TakeHeld(ctx context.Context, tx db.Tx, ref string, amount int64, currency string) (account string, err error) {
+	h, err := m.heldOf(ctx, tx, ref)
+	if err != nil || h == nil || h.Amount != amount || h.Currency != currency {
+		return "", err
+	}
+	return h.Account, m.free(ctx, tx, ref)
+}
+
 // heldAgain returns money without an order to its exception and reopens it: an operator must
 // decide again.
 func (x *write) heldAgain(r *Refund) {

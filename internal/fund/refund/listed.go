@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"backstop/internal/fund/booking"
+
 	"backstop/internal/base/db"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
@@ -17,10 +19,10 @@ import (
 // adoptListed asks the supplier for the list of a payment's refunds and books those that are
 // not ours, each by its number.
 func (m *Machine) adoptListed(ctx context.Context, x compensation.Item, at supplier.Entry, t told) compensation.Result {
-	again, _ := waitAfter(x.Attempts)
+	again, _ := booking.WaitAfter(x.Attempts)
 	lister, ok := at.Can().Refunder.(supplier.RefundLister)
 	if !ok {
-		return compensation.Later(compensation.NotAskable, "the supplier's settings no longer allow listing refunds").Again(daily)
+		return compensation.Later(compensation.NotAskable, "the supplier's settings no longer allow listing refunds").Again(booking.Daily)
 	}
 	var list supplier.RefundList
 	done, err := m.o.Calls.Do(ctx, call.Call{To: at, Op: call.RefundQuery, OrderID: t.Order, OrderNo: x.OrderNo, Reference: t.TradeNo},
@@ -40,7 +42,7 @@ func (m *Machine) adoptListed(ctx context.Context, x compensation.Item, at suppl
 		return compensation.Failed(err)
 	}
 	if list.Unknown || list.Exchange.Class != supplier.ClassOK {
-		return compensation.Later(causeOf(done.Class), list.Reason.Error()).Again(again).WithCall(done.ID)
+		return compensation.Later(booking.CauseOf(done.Class), list.Reason.Error()).Again(again).WithCall(done.ID)
 	}
 	n := 0
 	for _, said := range list.All {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/fund/booking"
+
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
@@ -17,8 +19,6 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/settings"
-
-	"github.com/uptrace/bun"
 )
 
 // Limits are what a merchant may refund without approval, in minor units of one currency.
@@ -54,14 +54,17 @@ type Options struct {
 }
 
 // Machine is the only writer of refunds.
-type Machine struct{ o Options }
+type Machine struct {
+	booking.Books
+	o Options
+}
 
 // New returns a Machine.
 func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	return &Machine{o}
+	return &Machine{booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule, Nudge: o.Nudge}, o}
 }
 
 // change is one change of a refund's status, or its creation.
@@ -126,14 +129,14 @@ func (x *write) insert(r *Refund, actor, kind string, source int64) {
 // values returns the values for the entries of a refund.
 func (x *write) values(r *Refund) (fund.Values, error) {
 	v := fund.Values{ID: r.key(), Amount: r.Amount, Currency: r.Currency}
-	s, err := x.m.supplierCode(x.tx, r.SupplierID)
+	s, err := x.m.SupplierCode(x.tx, r.SupplierID)
 	if err != nil {
 		return v, err
 	}
 	v.Supplier = s
 	v.From = ledger.SuspenseAccount(s)
 	if r.HeldRef == "" {
-		if v.Merchant, err = x.m.merchantCode(x.tx, r.MerchantID); err != nil {
+		if v.Merchant, err = x.m.MerchantCode(x.tx, r.MerchantID); err != nil {
 			return v, err
 		}
 		v.From = ledger.MerchantAccount(v.Merchant)
@@ -223,40 +226,7 @@ func (x *write) sendPosted(ctx context.Context) error {
 			return
 		}
 		m.o.Nudger.Now(slices.Concat(nudges...))
-		m.nudge(items...)
+		m.Wake(items...)
 	})
 	return nil
-}
-
-// nudge makes compensations run soon.
-func (m *Machine) nudge(items ...*compensation.Item) {
-	if m.o.Nudge == nil || len(items) == 0 {
-		return
-	}
-	all := make([]queue.Nudge, len(items))
-	for i, x := range items {
-		all[i] = queue.Nudge{Delivery: x.ID, Recipient: x.Lane, At: m.o.DB.Now()}
-	}
-	m.o.Nudge(all)
-}
-
-// supplierCode returns a supplier's code, nearly always from memory.
-func (m *Machine) supplierCode(q bun.IDB, id int64) (code string, err error) {
-	if e, ok := m.o.Settings.Current().Suppliers.ByID(id); ok {
-		return e.Code, nil
-	}
-	if err = q.NewRaw("SELECT code FROM suppliers WHERE id = ?", id).Scan(context.Background(), &code); err != nil {
-		return "", fmt.Errorf("read the supplier's code: %w", err)
-	}
-	return code, nil
-}
-
-func (m *Machine) merchantCode(q bun.IDB, id int64) (code string, err error) {
-	if x := m.o.Settings.Merchants().ByID(id); x != nil {
-		return x.Code, nil
-	}
-	if err = q.NewRaw("SELECT code FROM merchants WHERE id = ?", id).Scan(context.Background(), &code); err != nil {
-		return "", fmt.Errorf("read the merchant's code: %w", err)
-	}
-	return code, nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"backstop/internal/fund/booking"
+
 	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
@@ -89,6 +91,9 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 // numbered finds the refund whose number is in a message; nil = none of ours.
 func (m *Machine) numbered(ctx context.Context, tx db.Tx, n payment.RefundNotice) (*Refund, error) {
 	c := n.Content
+	if r, err := one(ctx, tx.NewSelect().Where("rf.account_id = ? AND rf.refund_no = ?", n.Supplier.AccountID, c.OrderRef)); !errors.Is(err, ErrNotFound) {
+		return r, err // the reference is our number itself
+	}
 	if c.RefundNo == "" && c.RefundID == "" {
 		return nil, nil
 	}
@@ -141,7 +146,7 @@ func (m *Machine) notice(n payment.RefundNotice, t told) func(*db.Writes) {
 		m.o.Schedule.OpenDue(w, m.o.DB, x)
 		w.Tx().OnEnd(func(err error) {
 			if err == nil {
-				m.nudge(x)
+				m.Wake(x)
 			}
 		})
 	}
@@ -160,7 +165,7 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 	}
 	at, ok := s.m.o.Settings.Current().Suppliers.ByID(x.SupplierID)
 	if !ok {
-		return compensation.Later(compensation.NotAskable, "the supplier's settings cannot be read").Again(daily), true
+		return compensation.Later(compensation.NotAskable, "the supplier's settings cannot be read").Again(booking.Daily), true
 	}
 	if t.List {
 		return s.m.adoptListed(ctx, x, at, t), true
@@ -170,7 +175,7 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 	case err != nil:
 		return compensation.Failed(err), true
 	case wait:
-		d, _ := waitAfter(x.Attempts)
+		d, _ := booking.WaitAfter(x.Attempts)
 		return compensation.Later(compensation.SupplierUnknown, "it may be about an open refund of ours: waiting until that ends").Again(d), true
 	}
 	return compensation.Succeeded(fmt.Sprintf("booked %d refunds that were made at the supplier", n)), true
@@ -230,8 +235,8 @@ func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at sup
 	if err := tx.NewRaw("SELECT count(*) FROM refunds WHERE account_id = ? AND adopted = ? AND adopted <> ''", at.AccountID, key).Scan(ctx, &known); err != nil || known > 0 {
 		return 0, err
 	}
-	sum, err := taken(ctx, tx, o.ID)
-	if err != nil || amount <= 0 || sum+amount > o.PaidAmount || t.Currency != o.Currency {
+	sum, err := Taken(ctx, tx, o.ID)
+	if err != nil || amount <= 0 || sum+o.DisputedAmount+amount > o.PaidAmount || t.Currency != o.Currency {
 		return 0, err
 	}
 	p, err := m.paymentOf(ctx, tx, o)

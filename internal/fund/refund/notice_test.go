@@ -8,6 +8,7 @@ import (
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
 
@@ -172,5 +173,75 @@ func TestHeldMoneyThatWentBackLeavesTheSuspense(t *testing.T) {
 		k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
 			" WHERE d.code = 'suspense:f1' AND c.code = 'supplier:f1' AND t.amount = 1999 AND t.ref LIKE 'refund:%:A'")
 		k.Want(t, 0, "SELECT count(*) FROM deliveries")
+	})
+}
+
+// Stripe's charge.refunded says only how much of a payment went back: its refunds are listed, and
+// each is matched by its own number.
+func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
+	each(t, func(k *till) {
+		o := k.paid()
+		ours, open := k.asked(o, 500), k.asked(o, 50)
+		k.run(ours)
+		on := func(no, id string, amount int64, state supplier.RefundState) supplier.RefundSaid {
+			return supplier.RefundSaid{No: no, SupplierNo: id, Amount: amount, Currency: "CNY", State: state, Word: string(state)}
+		}
+		asked, list := 0, paymenttest.NotListed()
+		k.fake.OnList(func(r supplier.Refund) supplier.RefundList {
+			asked++
+			if r.TradeNo != "T-"+o.OrderNo || r.Currency != "CNY" {
+				t.Errorf("asked for %+v", r)
+			}
+			return list
+		})
+		waiting := func(want int64) {
+			t.Helper()
+			k.Want(t, want, "SELECT count(*) FROM compensations WHERE subject_kind = 'refund_notice' AND state = 'waiting'")
+		}
+		sum := func(amount int64) { // the charge's event
+			k.says(o, fmt.Sprint("charge-", amount), amount, func(c *supplier.Callback) { c.RefundSum, c.RawStatus = true, "charge.refunded" })
+		}
+		sum(850)
+		k.notices()
+		if asked != 1 {
+			t.Fatalf("listed %d times", asked)
+		}
+		waiting(1) // without a list nothing is booked
+		k.Want(t, 0, "SELECT count(*) FROM refunds WHERE adopted <> ''")
+
+		// One of ours has succeeded, another is open; three are not ours.
+		all := []supplier.RefundSaid{
+			on(ours.RefundNo, "re_1", 500, supplier.RefundSucceeded), on(open.RefundNo, "re_2", 50, supplier.RefundSucceeded),
+			on("", "re_3", 300, supplier.RefundSucceeded), on("", "re_4", 100, supplier.RefundFailed), on("", "re_5", 200, supplier.RefundProcessing),
+		}
+		list = paymenttest.Listed(all...)
+		k.notices()
+		waiting(1) // for the one that is not over
+		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted <> ''")
+		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted = 're_3' AND supplier_refund_no = 're_3' AND amount = 300 AND status = 'succeeded'")
+		k.Want(t, 800, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+		k.balances("listed", 1999-800-50, 50, 800-1999)
+		k.is("ours", ours, Succeeded, 1, "refund.succeeded")
+		if got := k.reload(open); got.Status != Approved {
+			t.Errorf("the open one is %s: its own compensation asks about it", got.Status)
+		}
+		all[4].State = supplier.RefundSucceeded
+		k.notices()
+		waiting(0)
+		k.Want(t, 1000, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+
+		// The same list again, by another event: all of it is known.
+		all = append(all, on("", "re_6", 5000, supplier.RefundSucceeded))
+		list = paymenttest.Listed(all...)
+		sum(6000)
+		k.notices()
+		waiting(0)
+		k.Want(t, 2, "SELECT count(*) FROM refunds WHERE adopted <> ''")
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund' AND subject = 're_6'") // more than is left: people decide
+		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund' AND subject = 're_3'")
+		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE subject IN ('re_1', 're_2')")
+		k.run(open)
+		k.is("open", open, Succeeded, 1, "refund.succeeded")
+		k.balances("at the end", 1999-1050, 0, 1050-1999)
 	})
 }

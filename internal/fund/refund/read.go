@@ -5,9 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
+	"backstop/internal/fund"
 	"backstop/internal/order"
 
 	"github.com/uptrace/bun"
@@ -61,6 +64,16 @@ func HistoryOf(ctx context.Context, q bun.IDB, ids []int64) ([]History, error) {
 	return all, nil
 }
 
+// Refs returns the references of all entries that a refund can have.
+func Refs(id int64) (all []string) {
+	for _, row := range fund.Table {
+		if strings.HasPrefix(row.Ref, "refund:") {
+			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
+		}
+	}
+	return all
+}
+
 // lock locks and reads a refund for a change, after its order, as the order of locks requires.
 // The order is nil if the refund has none.
 func (m *Machine) lock(ctx context.Context, tx db.Tx, id int64) (*order.Order, *Refund, error) {
@@ -90,9 +103,9 @@ func (m *Machine) lockOrder(ctx context.Context, tx db.Tx, id int64) (*order.Ord
 	return found[id], nil
 }
 
-// taken returns how much of an order's payment its refunds use up: all of them except those
-// that failed or were rejected, cancelled or returned.
-func taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
+// Taken returns how much of an order's payment its refunds use up, in minor units: all of them
+// except those that failed or were rejected, cancelled or returned.
+func Taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
 	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND status NOT IN (?)", orderID, bun.List(dead)).Scan(ctx, &sum)
 	if err != nil {
 		return 0, fmt.Errorf("sum an order's refunds: %w", err)

@@ -13,10 +13,13 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/compensation"
 	"backstop/internal/fund"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
+
+	"github.com/uptrace/bun"
 )
 
 // Request is a merchant's request for a refund.
@@ -124,23 +127,79 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 	return r, true, nil
 }
 
+// Proposal is a refund that an operator proposes; a second person must approve it.
+type Proposal struct {
+	OrderNo    string
+	Amount     int64  // minor units of the order's currency
+	Reason     string // also sent to the supplier; clipped to maxReason
+	ApprovalID int64
+	Actor      string
+}
+
+// maxReason bounds the reason of a refund that an operator proposes, in bytes.
+const maxReason = 600
+
+// Propose creates the refund of a proposal and holds its money at once, in the transaction that
+// writes the proposal. Errors: order.ErrNotFound, ErrNotRefundable, ErrSupplier, *ExceedsError,
+// *act.FieldError, ledger.ErrInsufficient.
+func (m *Machine) Propose(ctx context.Context, tx db.Tx, p Proposal) (*Refund, error) {
+	locked, err := order.ByNos(ctx, tx, m.o.DB, []string{p.OrderNo})
+	if err != nil {
+		return nil, err
+	}
+	o := locked[p.OrderNo]
+	if o == nil {
+		return nil, order.ErrNotFound
+	}
+	r, err := m.refundOf(ctx, tx, o, p.Amount)
+	if err != nil {
+		return nil, err
+	}
+	r.Reason, r.NotifyURL, r.ApprovalID = textlimit.Clip(p.Reason, maxReason), o.NotifyURL, p.ApprovalID
+	x := m.begin(tx)
+	if err := x.hold(ctx, r, m.o.Limits(o.MerchantID, o.Currency).Overdraft); err != nil {
+		return nil, err
+	}
+	x.insert(r, p.Actor, SourceApproval, p.ApprovalID)
+	return r, x.sendPosted(ctx)
+}
+
+// CanRefund reports whether a refund of an order can be proposed now.
+func (m *Machine) CanRefund(o *order.Order) bool {
+	if m == nil || o.Status != order.Paid || o.RefundedAmount+o.DisputedAmount >= o.PaidAmount || !m.inWindow(o) {
+		return false
+	}
+	return m.refundable(o.SupplierID) == nil
+}
+
+// inWindow reports whether a paid order's refund window is not over.
+func (m *Machine) inWindow(o *order.Order) bool {
+	return o.PaidAt != nil && *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() >= m.o.DB.Now()
+}
+
+// Refundable returns how much of an order's payment is left by its refunds, open ones included,
+// and by what is disputed.
+func Refundable(ctx context.Context, q bun.IDB, o *order.Order) (int64, error) {
+	sum, err := Taken(ctx, q, o.ID)
+	return max(o.PaidAmount-sum-o.DisputedAmount, 0), err
+}
+
 // refundOf returns a new refund of an amount of a locked order. Errors: ErrNotRefundable,
 // ErrSupplier, *ExceedsError, *act.FieldError.
 func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount int64) (*Refund, error) {
-	now := m.o.DB.Now()
-	if o.Status != order.Paid || o.PaidAt == nil || *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() < now {
+	if o.Status != order.Paid || !m.inWindow(o) {
 		return nil, ErrNotRefundable
 	}
 	p, err := m.paymentOf(ctx, tx, o)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := taken(ctx, tx, o.ID)
+	left, err := Refundable(ctx, tx, o)
 	if err != nil {
 		return nil, err
 	}
-	if left := o.PaidAmount - sum; amount > left {
-		return nil, &ExceedsError{max(left, 0)}
+	if amount > left {
+		return nil, &ExceedsError{left}
 	}
 	if err := m.refundable(p.supplierID); err != nil {
 		return nil, err

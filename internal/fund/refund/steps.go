@@ -1,12 +1,17 @@
 package refund
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
+	"backstop/internal/settings"
 	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
 )
 
 // Op is the operation of a refund in the payload of its compensation; NoticeOp is that of a
@@ -16,43 +21,26 @@ const (
 	NoticeOp = "refund_notice"
 )
 
-// steps are the waits between queries about a refund. After the last one it is queried daily,
-// and an operator must look at it.
-var steps = []time.Duration{
-	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-}
-
-const (
-	daily = 24 * time.Hour
-	// If our account at the supplier has insufficient funds, the refund is tried for days: the
-	// next payments fill the account again.
-	shortWait = 30 * time.Minute
-	shortFor  = 72 * time.Hour
-)
-
-// waitAfter returns how long to wait after so many tries; last = the steps are used up.
-func waitAfter(tries int64) (d time.Duration, last bool) {
-	if tries > int64(len(steps)) {
-		return daily, true
-	}
-	return steps[max(tries, 1)-1], false
-}
-
 // item returns the compensation that makes a refund's supplier calls; nothing else makes them.
 func (m *Machine) item(r *Refund, cause compensation.Cause, by string) *compensation.Item {
-	payload, _ := json.Marshal(replaycall.Payload{Supplier: m.supplierName(r.SupplierID), Op: Op, Reference: r.RefundNo, Key: r.RefundNo}) // strings only: cannot fail
+	payload, _ := json.Marshal(replaycall.Payload{Supplier: m.SupplierName(r.SupplierID), Op: Op, Reference: r.RefundNo, Key: r.RefundNo}) // strings only: cannot fail
 	return &compensation.Item{
 		Kind: compensation.ReplayCall, Cause: cause, SubjectKind: compensation.OfRefund, SubjectID: r.ID, OrderNo: r.OrderNo, MerchantID: r.MerchantID,
 		SupplierID: r.SupplierID, Amount: r.Amount, Currency: r.Currency, Payload: payload, MadeBy: by,
 	}
 }
 
-// supplierName returns a supplier's code; "?" if this node does not have the supplier.
-func (m *Machine) supplierName(id int64) string {
-	if e, ok := m.o.Settings.Current().Suppliers.ByID(id); ok {
-		return e.Code
+// Items returns new compensations for refunds that nothing moves on.
+func Items(ctx context.Context, q bun.IDB, s *settings.Store, ids []int64) (items []*compensation.Item, err error) {
+	var all []*Refund
+	if err := q.NewSelect().Model(&all).Where("rf.id IN (?)", bun.List(ids)).OrderExpr("rf.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read refunds: %w", err)
 	}
-	return "?"
+	m := New(Options{Settings: s})
+	for _, r := range all {
+		items = append(items, m.item(r, compensation.SupplierUnknown, "sweep"))
+	}
+	return items, nil
 }
 
 // mayRepeat reports whether a refund that the supplier does not find may be sent again, and how

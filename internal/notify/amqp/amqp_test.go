@@ -303,6 +303,6 @@ func TestASendThatIsCancelledTellsNobody(t *testing.T) {
 		t.Errorf("%q", r.Class)
 	}
 	if _, ok, _ := c.ch.Get(c.queue, true); ok {
-		t.Error("the merchant was told by an attempt that had ended")
+		t.Error("the merchant was notified by an attempt that had ended")
 	}
 }

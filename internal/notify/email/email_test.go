@@ -95,7 +95,7 @@ func TestMailsAreWhatIsPromised(t *testing.T) {
 		}
 		for _, verb := range s.got(&s.plain) {
 			if verb != "EHLO" && verb != "STARTTLS" {
-				t.Errorf("%s was said in plain text", verb)
+				t.Errorf("%s was sent in plain text", verb)
 			}
 		}
 		mails := s.got(&s.mails)
@@ -122,7 +122,7 @@ func TestADigestIsOneMailWithEveryEvent(t *testing.T) {
 	}
 	for _, want := range []string{"ntf_0198c2.json", "ntf_2.json", "ntf_3.json", "20260102", "20260103"} {
 		if !strings.Contains(mails[0], want) {
-			t.Errorf("the mail does not hold %s", want)
+			t.Errorf("the mail does not contain %s", want)
 		}
 	}
 }
@@ -222,6 +222,6 @@ func TestAddressesAndServersAreChecked(t *testing.T) {
 		}
 	}
 	if CheckServer(map[string]string{"server": "smtp://mail.example", "from": "A <a@b.example>"}) == nil {
-		t.Error("a sender with a name is taken")
+		t.Error("a sender with a name is accepted")
 	}
 }

@@ -95,7 +95,7 @@ func TestMerchantTakesManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if m.Count() != 80 || len(m.Requests()) != 10 {
-		t.Errorf("%d came, %d remembered", m.Count(), len(m.Requests()))
+		t.Errorf("%d arrived, %d recorded", m.Count(), len(m.Requests()))
 	}
 }
 
@@ -147,10 +147,10 @@ func TestVerifyRefusesWhatAMerchantWould(t *testing.T) {
 		"no headers": {ID: "ntf_1", At: now, Body: good.Body, Header: http.Header{}},
 	} {
 		if err := Verify(r, secret); err == nil {
-			t.Errorf("%s: taken", name)
+			t.Errorf("%s: accepted", name)
 		}
 	}
 	if Verify(good, other) == nil || Verify(good) == nil {
-		t.Error("taken without the right secret")
+		t.Error("accepted without the right secret")
 	}
 }

@@ -137,7 +137,7 @@ func TestFailuresToOpenLeaveNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if c.left() != 0 {
-			t.Error("a failure takes a place")
+			t.Error("a failed connection uses a slot")
 		}
 		// A caller that waits for another's opening waits no longer than its own deadline.
 		ctx, cancel := context.WithCancel(t.Context())

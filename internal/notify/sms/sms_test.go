@@ -139,7 +139,7 @@ func TestAnswersThatQuoteTheKeyAreKeptWithoutIt(t *testing.T) {
 	m.Behave(fakemerchant.Answer(401, "wrong key canary-key-of-the-gateway"))
 	r := newChannel(t).Send(t.Context(), message(Gateway{URL: m.URL()}))
 	if string(r.ResponseBody) != "wrong key ***" {
-		t.Errorf("kept %q", r.ResponseBody)
+		t.Errorf("stored %q", r.ResponseBody)
 	}
 }
 

@@ -193,7 +193,7 @@ func TestClientCertificatesAreShown(t *testing.T) {
 		// No connection that another identity opened is used: both must be turned away.
 		for name, c := range map[string]*tls.Certificate{"none": nil, "a stranger's": &stranger} {
 			if r := send(c); r.Class == notify.OK {
-				t.Errorf("with %s certificate: taken", name)
+				t.Errorf("with %s certificate: accepted", name)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func TestMisbehavingMerchants(t *testing.T) {
 				t.Errorf("kept %d bytes of body, %d of header, an error of %d", len(r.ResponseBody), len(r.ResponseHeader), len(r.Error))
 			}
 			if n := m.Count(); n != 1 {
-				t.Errorf("told %d times in one attempt", n)
+				t.Errorf("%d requests in one attempt", n)
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestTextRuleTakesTheTextOnly(t *testing.T) {
 	msg := message(m.URL())
 	msg.Ack, msg.AckText = "text", "success"
 	if r := channel.Send(t.Context(), msg); r.Class != notify.BadStatus {
-		t.Errorf("500 with the right text: %q", r.Class)
+		t.Errorf("500 with the acknowledging text: %q", r.Class)
 	}
 }
 
@@ -178,11 +178,11 @@ func TestHTTP2ServersThatGoAway(t *testing.T) {
 	channel := newChannel(t, m.Roots())
 	for i := range 20 {
 		if r := channel.Send(t.Context(), message(m.URL())); r.Class != notify.OK || m.Count() != i+1 {
-			t.Fatalf("send %d: %q (%s), told %d times", i+1, r.Class, r.Error, m.Count())
+			t.Fatalf("send %d: %q (%s), %d requests", i+1, r.Class, r.Error, m.Count())
 		}
 	}
 	if n := m.Connections(); n < 2 {
-		t.Errorf("%d connection: the server never went away", n)
+		t.Errorf("%d connection: the server never closed one", n)
 	}
 }
 

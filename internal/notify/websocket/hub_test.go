@@ -207,7 +207,7 @@ func TestOnlyTheMerchantsOwnAckOfThatIDCounts(t *testing.T) {
 		t.Errorf("%q (%s)", r.Class, r.Error)
 	}
 	if h.waits(1) != 0 {
-		t.Error("somebody still waits")
+		t.Error("an attempt still waits")
 	}
 }
 
@@ -223,7 +223,7 @@ func TestConnectionsOfOneMerchantTakeTurns(t *testing.T) {
 		}
 	}
 	if told[0].Load() != 5 || told[1].Load() != 5 {
-		t.Errorf("told %d and %d times", told[0].Load(), told[1].Load())
+		t.Errorf("notified %d and %d times", told[0].Load(), told[1].Load())
 	}
 }
 

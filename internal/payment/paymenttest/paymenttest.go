@@ -60,6 +60,8 @@ type Options struct {
 	Steps        payment.Steps                     // of Fakes
 	InFlight     int                               // calls per supplier
 	Refunds      func(*Fixture) payment.Refunds    // nil = no refund is known
+	Payouts      func(*Fixture) payment.Refunds    // nil = no payout is known
+	Disputes     func(*Fixture) payment.Disputes   // nil = disputes only open exceptions
 	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
 }
 
@@ -117,9 +119,17 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	if o.Refunds != nil {
 		refunds = o.Refunds(f)
 	}
+	var payouts payment.Refunds
+	if o.Payouts != nil {
+		payouts = o.Payouts(f)
+	}
+	var disputes payment.Disputes
+	if o.Disputes != nil {
+		disputes = o.Disputes(f)
+	}
 	f.Processor = payment.New(payment.Options{
-		Refunds: refunds,
-		DB:      d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
+		Refunds: refunds, Payouts: payouts, Disputes: disputes,
+		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
 		Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code }, Keys: keys, Steps: o.Steps,

@@ -142,3 +142,41 @@ func refundSaid(state supplier.RefundState, class supplier.Class) supplier.Refun
 	}
 	return a
 }
+
+// OnList makes the Fake a supplier.RefundLister with these lists, as Stripe is one; nil = it is
+// none.
+func (f *Fake) OnList(do func(supplier.Refund) supplier.RefundList) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lists = do
+}
+
+func (f *Fake) refunder() supplier.Refunder {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lists == nil {
+		return f
+	}
+	return lister{f, f.lists}
+}
+
+// lister is a Fake that lists the refunds of a payment.
+type lister struct {
+	*Fake
+	do func(supplier.Refund) supplier.RefundList
+}
+
+// Refunds is a supplier.RefundLister.
+func (l lister) Refunds(_ context.Context, r supplier.Refund) (supplier.RefundList, error) {
+	return l.do(r), nil
+}
+
+// Listed is the answer of a healthy supplier that names these refunds.
+func Listed(all ...supplier.RefundSaid) supplier.RefundList {
+	return supplier.RefundList{All: all, Exchange: refundSaid("", supplier.ClassOK).Exchange}
+}
+
+// NotListed is an answer without a list.
+func NotListed() supplier.RefundList {
+	return supplier.RefundList{Unknown: true, Exchange: refundSaid("", supplier.ClassTimeout).Exchange}
+}

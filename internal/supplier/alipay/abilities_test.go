@@ -39,6 +39,7 @@ func members(pairs ...pair) string {
 
 var methods = map[suppliertest.Op]string{
 	suppliertest.Pay: "alipay.trade.precreate", suppliertest.Query: "alipay.trade.query", suppliertest.Close: "alipay.trade.close",
+	suppliertest.Payout: "alipay.fund.trans.uni.transfer", suppliertest.PayoutQuery: "alipay.fund.trans.common.query",
 	suppliertest.Refund: "alipay.trade.refund", suppliertest.RefundQuery: "alipay.trade.fastpay.refund.query",
 }
 
@@ -86,6 +87,9 @@ const testTrade = "2026030122001400000000000001"
 // answerOf is Alipay's answer, with the change: a code, a paid trade, a closed one.
 func answerOf(tb testing.TB, op suppliertest.Op, c suppliertest.Change) supplier.Exchange {
 	tb.Helper()
+	if op == suppliertest.Payout || op == suppliertest.PayoutQuery {
+		return transferAnswer(tb, op, c)
+	}
 	ref := pair{"out_trade_no", cmp.Or(c.OrderRef, suppliertest.Reference)}
 	pairs := []pair{{"code", "10000"}, {"msg", "Success"}}
 	switch op {
@@ -162,11 +166,17 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 		Answer:  func(op suppliertest.Op, c suppliertest.Change) supplier.Exchange { return answerOf(t, op, c) },
 		Has: map[suppliertest.Op][]string{
 			pay: {"OrderRef", "Duplicate"}, query: {"OrderRef", "TradeNo", "Amount", "Status", "Duplicate"}, closing: {"OrderRef", "Duplicate"},
+			suppliertest.Payout: {"PayoutNo", "Amount", "Status", "Duplicate"}, suppliertest.PayoutQuery: {"PayoutNo", "Amount", "Status", "Duplicate"},
 			suppliertest.Refund: {"OrderRef", "Status", "Duplicate"}, suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Amount", "Status", "Duplicate"},
 		},
 		Refund: supplier.Refund{TradeNo: testTrade, Amount: 500, Total: 1999, Currency: "CNY", Reason: "测试"},
 		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
 			suppliertest.Refund: {State: supplier.RefundSucceeded, Word: "10000"}, suppliertest.RefundQuery: {State: supplier.RefundSucceeded, Word: "REFUND_SUCCESS"},
+		},
+		Payout: payout,
+		PaidOut: map[suppliertest.Op]supplier.PayoutAnswer{
+			suppliertest.Payout:      {State: supplier.PayoutSucceeded, SupplierNo: transferID, Word: "SUCCESS"},
+			suppliertest.PayoutQuery: {State: supplier.PayoutSucceeded, SupplierNo: transferID, Word: "SUCCESS"},
 		},
 		Signed: func(op suppliertest.Op, body []byte) supplier.Exchange {
 			return signedAnswer(t, op, http.StatusOK, string(body), nil)
@@ -179,7 +189,7 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 		Closed: supplier.Callback{
 			EventKey: testTrade + ":10000", OrderRef: suppliertest.Reference, TradeNo: testTrade, Status: supplier.Closed, RawStatus: "10000", Currency: "CNY", Identity: ours,
 		},
-		Cases: []suppliertest.AnswerCase{
+		Cases: append(payoutCases(t), []suppliertest.AnswerCase{
 			{Name: "TRADE_FINISHED", Op: query, Answer: trade("TRADE_FINISHED", paidAt), State: "paid", Class: supplier.ClassOK},
 			{Name: "WAIT_BUYER_PAY", Op: query, Answer: trade("WAIT_BUYER_PAY"), State: "paying", Class: supplier.ClassOK},
 			{Name: "TRADE_CLOSED unpaid", Op: query, Answer: trade("TRADE_CLOSED"), State: "closed", Class: supplier.ClassOK},
@@ -235,7 +245,7 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 			{Name: "system error", Op: pay, Answer: refused(pay, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
 			{Name: "a refusal of the gateway", Op: pay, Answer: refused(pay, "20000", "ACQ.ACCESS_FORBIDDEN"), State: "unknown", Class: supplier.ClassUnknown},
 			{Name: "no code", Op: pay, Answer: renamed(t, closing, pay), State: "unknown", Class: supplier.ClassBadAnswer},
-		},
+		}...),
 		Secrets: []string{privateText(t, loadKey(t, "test-only-app.pem"))},
 		Key: func(r *http.Request, body []byte) string {
 			form, err := url.ParseQuery(string(body))
@@ -360,7 +370,7 @@ func TestRequestsAreThoseOfAKnownLibrary(t *testing.T) {
 		form.Del("sign")
 		raw, err := client.SignValues(form)
 		if err != nil || signature == "" || !holds(&app.PublicKey, []byte(requestText(single(form))), signature) {
-			t.Fatalf("the signature does not hold: %v", err)
+			t.Fatalf("the signature does not contain: %v", err)
 		}
 		if again, _ := signText(app, requestText(single(form))); again != signature || !bytes.Equal(raw, decoded(t, signature)) {
 			t.Errorf("%s: the library signs it as %x", want.method, raw)

@@ -396,7 +396,7 @@ func FuzzSigned(f *testing.F) {
 		}
 		got, err := a.Parse(post(sign(key, fields, nil)), &supplier.Trace{})
 		if err == nil && got.Status == supplier.Paid && !plainYuan.MatchString(fields.Get("total_amount")) {
-			t.Errorf("paid %d, the form says %q", got.Amount, fields.Get("total_amount"))
+			t.Errorf("paid %d, the form has %q", got.Amount, fields.Get("total_amount"))
 		}
 	})
 }

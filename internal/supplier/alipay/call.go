@@ -30,9 +30,9 @@ type calls struct {
 }
 
 // Abilities are all of them, or none without the application's private key. An
-// out_request_no is known for life.
+// out_request_no and an out_biz_no are known for life.
 func (c *calls) Abilities() supplier.Abilities {
-	return supplier.Abilities{Payer: c, Querier: c, Closer: c, Refunder: c, RefundRepeat: supplier.Forever}
+	return supplier.Abilities{Payer: c, Querier: c, Closer: c, Refunder: c, RefundRepeat: supplier.Forever, Payouter: c, PayoutRepeat: true}
 }
 
 // node is the signed part of an answer, as far as it is used. Every value is text
@@ -51,6 +51,11 @@ type node struct {
 	OutRequestNo  string `json:"out_request_no"`
 	RefundStatus  string `json:"refund_status"` // alipay.trade.fastpay.refund.query
 	RefundAmount  string `json:"refund_amount"`
+	OutBizNo      string `json:"out_biz_no"` // alipay.fund.trans.uni.transfer and …common.query
+	OrderID       string `json:"order_id"`
+	Status        string `json:"status"`
+	Amount        string `json:"amount"`
+	TransAmount   string `json:"trans_amount"`
 }
 
 // Codes of the gateway (open.alitrip.com/docs/doc.htm?articleId=105806, 公共错误码): the call

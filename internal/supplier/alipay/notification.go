@@ -17,7 +17,7 @@ var beijing = time.FixedZone("UTC+8", 8*60*60)
 // read lists the parameters that a callback is made of.
 var read = []string{
 	"notify_id", "app_id", "seller_id", "out_trade_no", "trade_no", "trade_status", "total_amount",
-	"refund_fee", "gmt_refund", "out_biz_no",
+	"refund_fee", "gmt_refund", "out_biz_no", "msg_method", "biz_content",
 }
 
 // words maps each trade_status to its meaning, in notifications and in answers to queries. Two
@@ -40,6 +40,9 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 		EventKey: f["notify_id"], OrderRef: f["out_trade_no"], TradeNo: f["trade_no"],
 		Status: supplier.Unknown, RawStatus: f["trade_status"], Currency: currency,
 		Identity: map[string]string{"app_id": f["app_id"], "seller_id": f["seller_id"]},
+	}
+	if f["msg_method"] == transferChanged {
+		return transferNotice(got, f)
 	}
 	if f["trade_no"] == "" || f["trade_status"] == "" {
 		if got.EventKey == "" {
@@ -108,6 +111,32 @@ func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error)
 		return c, noAmount.Say("refund_fee", err)
 	}
 	c.Status, c.Reverses, c.Amount, c.RefundSum = supplier.Refunded, false, minor, true
+	return c, nil
+}
+
+// transferChanged is the msg_method of a notification about a payout
+// (docs.open.alipay.com/msgapi_60/alipay.fund.trans.order.changed).
+const transferChanged = "alipay.fund.trans.order.changed"
+
+// transferNotice reads a notification about a payout. It moves nothing: the payout is queried.
+// notify_time and notify_id change with each repeat, so the key names the fact.
+func transferNotice(c supplier.Callback, f map[string]string) (supplier.Callback, error) {
+	var biz struct {
+		OutBizNo string `json:"out_biz_no"`
+		OrderID  string `json:"order_id"`
+		Status   string `json:"status"`
+	}
+	if err := supplier.DecodeJSON([]byte(f["biz_content"]), &biz); err != nil {
+		return c, badMessage.Say(err)
+	}
+	if biz.OutBizNo == "" || biz.Status == "" {
+		return c, badMessage.Say("out_biz_no, status")
+	}
+	c.OrderRef, c.TradeNo, c.RawStatus, c.Status = biz.OutBizNo, biz.OrderID, biz.Status, supplier.Other
+	c.EventKey = "payout:" + biz.OutBizNo + ":" + biz.Status
+	if f["seller_id"] == "" { // a notification of this kind names the application alone
+		delete(c.Identity, "seller_id")
+	}
 	return c, nil
 }
 

@@ -23,5 +23,7 @@ var (
 	notClosed      = Texts.New("alipay.not_closed", text.Text{ZH: "支付宝不关闭该交易（%s），须先查单", EN: "Alipay does not close the trade (%s): query it first"})
 	noFundChange   = Texts.New("alipay.no_fund_change", text.Text{ZH: "支付宝已受理退款，但资金未变动，须再查询", EN: "Alipay took the call, and no money moved by it: query it"})
 	otherAnswer    = Texts.New("alipay.other_answer", text.Text{ZH: "应答不是退款查询的应答", EN: "the answer is none about a refund"})
+	otherTransfer  = Texts.New("alipay.other_transfer", text.Text{ZH: "应答不是该笔转账的应答：out_biz_no 是 %s", EN: "the answer is not about this transfer: its out_biz_no is %s"})
+	badMessage     = Texts.New("alipay.bad_message", text.Text{ZH: "转账通知的 biz_content 无法读取：%s", EN: "the biz_content of the transfer's notification cannot be read: %s"})
 	unknownWord    = Texts.New("alipay.unknown_word", text.Text{ZH: "应答 %s 不在对照表中", EN: "the answer %s is not in the table"})
 )

@@ -36,6 +36,9 @@ func (a *adapter) Abilities() (can supplier.Abilities) {
 	if a.RefundURL != "" {
 		can.Refunder = a.calls
 	}
+	if a.PayoutURL != "" {
+		can.Payouter = a.calls
+	}
 	return can
 }
 

@@ -71,7 +71,10 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 		t.FailBy("unsigned", err)
 		return supplier.Callback{}, err
 	}
-	got, err := a.translate(fields)
+	got, ok, err := a.payoutCallback(fields)
+	if !ok {
+		got, err = a.translate(fields)
+	}
 	if err != nil {
 		return t.FailContent(got, err, supplier.JoinPairs(fields, signed))
 	}

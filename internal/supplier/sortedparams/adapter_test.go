@@ -230,7 +230,7 @@ func TestWhatCannotBeUnderstoodIsKeptForPeople(t *testing.T) {
 	}
 	got, err = said(t, byMessage.with(settings{"currency": "CNY"}), payment(nil))
 	if err != nil || got.Amount != 1999 || got.Currency != "CNY" {
-		t.Errorf("the configured currency stands in: %v %+v", err, got)
+		t.Errorf("the configured currency must be the default: %v %+v", err, got)
 	}
 }
 

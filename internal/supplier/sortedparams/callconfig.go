@@ -66,33 +66,58 @@ func (c *config) checkCalls() *supplier.FieldError {
 	case c.PayValueField != "" && slices.Contains(c.meaningful(), c.PayValueField):
 		return wrong("pay_value_field", "%q is read as something else", c.PayValueField)
 	}
-	if wrong := c.checkRefunds(); wrong != nil {
-		return wrong
+	for _, check := range []func() *supplier.FieldError{c.checkRefunds, c.checkPayouts, c.checkResults} {
+		if wrong := check(); wrong != nil {
+			return wrong
+		}
 	}
 	return c.checkParams()
 }
 
+// part is one setting that a group of settings needs.
+type part struct{ field, value string }
+
 // checkRefunds checks what refunds need: both addresses, since one that has no clear answer
 // is asked about, and fields that are signed and read as nothing else.
 func (c *config) checkRefunds() *supplier.FieldError {
-	needed := []struct{ field, value string }{
+	return c.checkGroup("refunds", []part{
 		{"refund_url", c.RefundURL},
 		{"refund_query_url", c.RefundQueryURL},
 		{"refund_no_field", c.RefundNoField},
 		{"refund_amount_field", c.RefundAmountField},
-		{"result_field", c.ResultField},
-		{"success_values", strings.Join(c.SuccessValues, "")},
+	})
+}
+
+// checkPayouts is checkRefunds for payouts. The field of the payee is only sent.
+func (c *config) checkPayouts() *supplier.FieldError {
+	if wrong := c.checkGroup("payouts", []part{
+		{"payout_url", c.PayoutURL},
+		{"payout_query_url", c.PayoutQueryURL},
+		{"payout_no_field", c.PayoutNoField},
+		{"payee_field", c.PayeeField},
+	}); wrong != nil {
+		return wrong
 	}
-	none := true
-	for _, n := range needed {
-		none = none && n.value == ""
+	if c.PayoutNoField != "" && slices.Contains([]string{c.RefundNoField, c.RefundAmountField}, c.PayoutNoField) {
+		return wrong("payout_no_field", "%q is a refund's; an answer has to say which of them it is about", c.PayoutNoField)
 	}
-	if none && len(c.FailureValues)+len(c.ProcessingValues)+len(c.ReturnedValues) == 0 {
+	return nil
+}
+
+// checkGroup checks that a group of settings is given whole or not at all. Its first two are
+// addresses, the others fields.
+func (c *config) checkGroup(what string, own []part) *supplier.FieldError {
+	none, names := true, []string{}
+	for _, n := range own {
+		none, names = none && n.value == "", append(names, n.field)
+	}
+	if none {
 		return nil
 	}
+	needed := append(own, part{"result_field", c.ResultField}, part{"success_values", strings.Join(c.SuccessValues, "")})
 	for _, n := range needed {
 		if n.value == "" {
-			return wrong(n.field, "missing: a supplier of refunds needs refund_url, refund_query_url, refund_no_field, refund_amount_field, result_field and success_values")
+			return wrong(n.field, "missing: a supplier of %s needs %s, result_field and success_values", what, strings.Join(names, ", "))
 		}
 	}
 	taken := append(c.meaningful(), c.SignField)
@@ -104,6 +129,17 @@ func (c *config) checkRefunds() *supplier.FieldError {
 			return wrong(f.field, "%q is not signed; what is read has to be", f.value)
 		}
 		taken = append(taken, f.value)
+	}
+	return nil
+}
+
+// checkResults checks the words of result_field, which refunds and payouts share.
+func (c *config) checkResults() *supplier.FieldError {
+	if c.RefundURL == "" && c.PayoutURL == "" {
+		if c.ResultField != "" || len(c.SuccessValues)+len(c.FailureValues)+len(c.ProcessingValues)+len(c.ReturnedValues) > 0 {
+			return wrong("refund_url", "missing: result_field and its values belong to refund_url or payout_url")
+		}
+		return nil
 	}
 	seen := map[string]string{}
 	for _, l := range []struct {
@@ -134,24 +170,28 @@ func (c *config) checkParams() *supplier.FieldError {
 	if len(c.addresses()) == 0 {
 		return nil
 	}
-	type param struct{ field, name string }
-	params := []param{{"sign_field", c.SignField}, {"order_field", c.OrderField}, {"account_field", c.AccountField}}
+	params := []part{{"sign_field", c.SignField}, {"order_field", c.OrderField}, {"account_field", c.AccountField}}
 	taken := []string{timeParam, nonceParam}
 	if c.PayURL != "" {
-		params = append(params, param{"amount_field", c.AmountField}, param{"currency_field", c.currencyParam()})
-		taken = append(taken, subjectParam, notifyParam, expiresParam)
+		taken = append(taken, subjectParam, expiresParam)
+	}
+	if c.PayURL != "" || c.PayoutURL != "" {
+		params, taken = append(params, part{"amount_field", c.AmountField}), append(taken, notifyParam)
 	}
 	if c.RefundURL != "" {
-		params = append(params, param{"refund_no_field", c.RefundNoField}, param{"refund_amount_field", c.RefundAmountField})
-		if c.PayURL == "" {
-			params = append(params, param{"currency_field", c.currencyParam()})
-		}
+		params = append(params, part{"refund_no_field", c.RefundNoField}, part{"refund_amount_field", c.RefundAmountField})
+	}
+	if c.PayoutURL != "" {
+		params = append(params, part{"payout_no_field", c.PayoutNoField}, part{"payee_field", c.PayeeField})
+	}
+	if c.PayURL != "" || c.RefundURL != "" || c.PayoutURL != "" {
+		params = append(params, part{"currency_field", c.currencyParam()})
 	}
 	for _, p := range params {
-		if p.name != "" && slices.Contains(taken, p.name) {
-			return wrong(p.field, "%q is another parameter of the requests", p.name)
+		if p.value != "" && slices.Contains(taken, p.value) {
+			return wrong(p.field, "%q is another parameter of the requests", p.value)
 		}
-		taken = append(taken, p.name)
+		taken = append(taken, p.value)
 	}
 	return nil
 }
@@ -160,7 +200,15 @@ type address struct{ field, address string }
 
 // addresses returns the URLs that are set.
 func (c *config) addresses() []address {
-	all := []address{{"query_url", c.QueryURL}, {"close_url", c.CloseURL}, {"pay_url", c.PayURL}, {"refund_url", c.RefundURL}, {"refund_query_url", c.RefundQueryURL}}
+	all := []address{
+		{"query_url", c.QueryURL},
+		{"close_url", c.CloseURL},
+		{"pay_url", c.PayURL},
+		{"refund_url", c.RefundURL},
+		{"refund_query_url", c.RefundQueryURL},
+		{"payout_url", c.PayoutURL},
+		{"payout_query_url", c.PayoutQueryURL},
+	}
 	return slices.DeleteFunc(all, func(a address) bool { return a.address == "" })
 }
 

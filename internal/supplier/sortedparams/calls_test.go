@@ -48,6 +48,7 @@ func callable(format, algorithm, answerFormat string) settings {
 		"pay_value_field": "link", "answer_format": answerFormat, "currency": nil, "currency_field": "cur",
 		"closed_values": []string{"SHUT"}, "paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"},
 		"refund_url": "https://s.example/refund", "refund_query_url": "https://s.example/refunds", "refund_no_field": "back", "refund_amount_field": "sum",
+		"payout_url": "https://s.example/payout", "payout_query_url": "https://s.example/payouts", "payout_no_field": "out", "payee_field": "payee",
 		"result_field": "end", "success_values": []string{"DONE"}, "failure_values": []string{"REFUSED"}, "processing_values": []string{"DOING"}, "returned_values": []string{"RETURNED"},
 	})
 	if algorithm == "rsa-sha256" {
@@ -97,6 +98,10 @@ func genuine(d dialogue, op suppliertest.Op, c suppliertest.Change) supplier.Exc
 		fields["state"], fields["trade"], fields["total"], fields["cur"] = cmp.Or(c.Status, "OK"), cmp.Or(c.TradeNo, "T-1"), cmp.Or(c.Amount, "19.99"), "CNY"
 	case suppliertest.Close:
 		fields["state"] = cmp.Or(c.Status, "SHUT")
+	case suppliertest.Payout, suppliertest.PayoutQuery:
+		fields["order"] = cmp.Or(c.OrderRef, cmp.Or(c.PayoutNo, suppliertest.PayoutNo))
+		fields["out"], fields["end"], fields["total"], fields["trade"] = cmp.Or(c.PayoutNo, suppliertest.PayoutNo), cmp.Or(c.Status, "DONE"), cmp.Or(c.Amount, "5.00"), "TP-1"
+		delete(fields, map[string]string{"PayoutNo": "out", "Status": "end"}[c.Without])
 	default:
 		fields["back"], fields["end"], fields["sum"], fields["trade"] = cmp.Or(c.RefundNo, suppliertest.RefundNo), cmp.Or(c.Status, "DONE"), cmp.Or(c.Amount, "5.00"), "TR-1"
 		delete(fields, map[string]string{"RefundNo": "back", "Amount": "none", "Status": "end"}[c.Without])
@@ -158,11 +163,17 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			pay:                 {"OrderRef", "Status", "Account", "Duplicate"},
 			query:               {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
 			closing:             {"OrderRef", "Status", "Account", "Duplicate"},
+			suppliertest.Payout: {"OrderRef", "PayoutNo", "Amount", "Status", "Account", "Duplicate"}, suppliertest.PayoutQuery: {"OrderRef", "PayoutNo", "Amount", "Status", "Account", "Duplicate"},
 			suppliertest.Refund: {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"}, suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"},
 		},
 		Refund: supplier.Refund{Amount: 500, Total: 1999, Currency: "CNY", Reason: "broken"},
 		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
 			suppliertest.Refund: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"}, suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"},
+		},
+		Payout: payout,
+		PaidOut: map[suppliertest.Op]supplier.PayoutAnswer{
+			suppliertest.Payout:      {State: supplier.PayoutSucceeded, SupplierNo: "TP-1", Word: "DONE"},
+			suppliertest.PayoutQuery: {State: supplier.PayoutSucceeded, SupplierNo: "TP-1", Word: "DONE"},
 		},
 		Signed: func(_ suppliertest.Op, body []byte) supplier.Exchange {
 			return supplier.Exchange{Status: http.StatusOK, Header: http.Header{}, Body: body}
@@ -175,7 +186,7 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 		Closed: supplier.Callback{
 			EventKey: "order:" + suppliertest.Reference + ":closed", OrderRef: suppliertest.Reference, Status: supplier.Closed, RawStatus: "SHUT", Identity: ours,
 		},
-		Cases: []suppliertest.AnswerCase{
+		Cases: append(payoutCases(says), []suppliertest.AnswerCase{
 			{Name: "failed", Op: query, Answer: word("NO"), State: "failed", Class: supplier.ClassOK},
 			{Name: "closed", Op: query, Answer: word("SHUT"), State: "closed", Class: supplier.ClassOK},
 			{Name: "paying", Op: query, Answer: word("WAIT"), State: "paying", Class: supplier.ClassOK},
@@ -208,7 +219,7 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			{Name: "already closed", Op: pay, Answer: says(map[string]string{"state": "SHUT", "link": link}), State: "unknown", Class: supplier.ClassOK},
 			{Name: "already paid", Op: pay, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY", "link": link}), State: "unknown", Class: supplier.ClassOK},
 			{Name: "not found", Op: pay, Answer: says(map[string]string{"state": "NONE", "link": link}), State: "unknown", Class: supplier.ClassOK},
-		},
+		}...),
 		Secrets: []string{"test-only-key", privatePEM(ownKey())},
 		Key: func(r *http.Request, body []byte) string {
 			fields, err := readFields(format, &supplier.Request{Method: r.Method, RawQuery: ownQuery(format, r), Body: body})
@@ -463,14 +474,15 @@ func TestSettingsOfTheReadmeCanDoAllCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if can := supplier.AbilitiesOf(a); can.Payer == nil || can.Querier == nil || can.Closer == nil || can.Refunder == nil {
+	if can := supplier.AbilitiesOf(a); can.Payer == nil || can.Querier == nil || can.Closer == nil || can.Refunder == nil || can.Payouter == nil || can.PayoutRepeat {
 		t.Errorf("%+v", can)
 	}
 }
 
-// ofRefunds leaves out the settings of refunds.
+// ofRefunds leaves out the settings of refunds and payouts.
 var ofRefunds = settings{
 	"refund_url": "", "refund_query_url": "", "refund_no_field": "", "refund_amount_field": "", "result_field": "",
+	"payout_url": "", "payout_query_url": "", "payout_no_field": "", "payee_field": "",
 	"success_values": []string{}, "failure_values": []string{}, "processing_values": []string{}, "returned_values": []string{},
 }
 
@@ -514,6 +526,20 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 		"a refund called nonce":            {"refund_no_field", whole.with(settings{"refund_no_field": "nonce"})},
 		"one word twice":                   {"failure_values", whole.with(settings{"failure_values": []string{"DONE"}})},
 		"an empty word":                    {"returned_values", whole.with(settings{"returned_values": []string{""}})},
+		"payouts without a query":          {"payout_query_url", whole.with(settings{"payout_query_url": nil})},
+		"a query of payouts alone":         {"payout_url", whole.with(settings{"payout_url": nil})},
+		"payouts without a number":         {"payout_no_field", whole.with(settings{"payout_no_field": nil})},
+		"payouts to nobody":                {"payee_field", whole.with(settings{"payee_field": nil})},
+		"a payout called like the order":   {"payout_no_field", whole.with(settings{"payout_no_field": "order"})},
+		"a payout called like a refund":    {"payout_no_field", whole.with(settings{"payout_no_field": "back"})},
+		"a payout that is not signed":      {"payout_no_field", whole.with(settings{"payout_no_field": "sign_type"})},
+		"a payee called like the payout":   {"payee_field", whole.with(settings{"payee_field": "out"})},
+		"a payee called like a refund":     {"payee_field", whole.with(settings{"payee_field": "sum"})},
+		"a payee called nonce":             {"payee_field", whole.with(settings{"payee_field": "nonce"})},
+		"a payee called notify_url":        {"payee_field", whole.with(settings{"payee_field": "notify_url"})},
+		"payout at no address":             {"payout_url", whole.with(settings{"payout_url": "s.example"})},
+		"a payout without a result":        {"result_field", whole.with(settings{"result_field": nil, "refund_url": nil, "refund_query_url": nil, "refund_no_field": nil, "refund_amount_field": nil})},
+		"words of nothing":                 {"refund_url", whole.with(ofRefunds).with(settings{"failure_values": []string{"X"}})},
 		"a private key with MD5":           {"private_key", whole.with(settings{"private_key": privatePEM(ownKey())})},
 	} {
 		_, err := makeAdapter(c.s)

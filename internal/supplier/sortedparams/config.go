@@ -54,15 +54,22 @@ type config struct {
 	PrivateKey    string `json:"private_key"`     // ours, with rsa-sha256
 
 	// Refunds.
-	RefundURL         string   `json:"refund_url"`
-	RefundQueryURL    string   `json:"refund_query_url"`
-	RefundNoField     string   `json:"refund_no_field"`
-	RefundAmountField string   `json:"refund_amount_field"`
-	ResultField       string   `json:"result_field"` // of their answers; its values, by what they mean:
-	SuccessValues     []string `json:"success_values"`
-	FailureValues     []string `json:"failure_values"`    // not made, and never will be
-	ProcessingValues  []string `json:"processing_values"` // not over
-	ReturnedValues    []string `json:"returned_values"`   // the money came back after a success
+	RefundURL         string `json:"refund_url"`
+	RefundQueryURL    string `json:"refund_query_url"`
+	RefundNoField     string `json:"refund_no_field"`
+	RefundAmountField string `json:"refund_amount_field"`
+
+	// Payouts; their amount is in AmountField.
+	PayoutURL      string `json:"payout_url"`
+	PayoutQueryURL string `json:"payout_query_url"`
+	PayoutNoField  string `json:"payout_no_field"`
+	PayeeField     string `json:"payee_field"` // the payee's account, as JSON
+
+	ResultField      string   `json:"result_field"` // of answers about refunds and payouts; its values, by what they mean:
+	SuccessValues    []string `json:"success_values"`
+	FailureValues    []string `json:"failure_values"`    // not made, and never will be
+	ProcessingValues []string `json:"processing_values"` // not over
+	ReturnedValues   []string `json:"returned_values"`   // the money came back after a success
 }
 
 type reply struct {

@@ -85,7 +85,7 @@ func TestWrongSettingsNameTheField(t *testing.T) {
 		}
 	}
 	if _, err := Kind.New("s1", json.RawMessage(`[]`), nil); err == nil {
-		t.Error("a list was taken for a config")
+		t.Error("a list was accepted as a config")
 	}
 }
 

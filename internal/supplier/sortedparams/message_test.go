@@ -143,7 +143,7 @@ func TestTraceNamesParametersAndHoldsNoValues(t *testing.T) {
 	fields := payment(map[string]string{"card": "6222020000000000000", "sign_type": "MD5", "sign": strings.Repeat("0", 32)})
 	var trace supplier.Trace
 	if _, err := a.Parse(dialogue{format: "form"}.request(fields), &trace); err == nil {
-		t.Fatal("a wrong signature was taken")
+		t.Fatal("a wrong signature was accepted")
 	}
 	detail := trace.Steps[len(trace.Steps)-1].Text(text.Join(&Texts))
 	if !strings.Contains(detail, "card order state total trade") || strings.Contains(detail, "sign_type") {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/base/text"
 	"backstop/internal/supplier"
 )
 
@@ -76,24 +75,12 @@ func newAdapter(code string, raw json.RawMessage, out supplier.Client) (supplier
 
 // Parse parses an event. The README lists what each event means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
-	signedAt, err := a.verify(req, t)
-	if err != nil {
-		t.FailBy("signature", err)
-		return supplier.Callback{}, err
-	}
-	if err := supplier.CheckUnsignedQuery(req); err != nil {
-		t.FailBy("unsigned", err)
-		return supplier.Callback{}, err
-	}
-	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
+	if err := supplier.CheckSigned(req, t, window, a.verify); err != nil {
 		return supplier.Callback{}, err
 	}
 	got, err := translate(req.Body)
 	if err != nil {
-		t.FailBy("content", err)
-		return supplier.Callback{}, &supplier.Unreadable{
-			Kind: "malformed", Result: supplier.Malformed, Reason: text.Of(err), Callback: got,
-		}
+		return t.FailContent(got, err, "")
 	}
 	t.Pass("content", contentRead)
 	return got, nil

@@ -409,7 +409,7 @@ func FuzzAnswer(f *testing.F) {
 		case err != nil:
 			t.Error(err)
 		case got.State == supplier.AnswerPaid && !strings.Contains(body, fmt.Sprint(got.Says.Amount)):
-			t.Errorf("paid %d, which the answer does not say", got.Says.Amount)
+			t.Errorf("paid %d, which is not in the answer", got.Says.Amount)
 		case got.State != supplier.AnswerUnknown && (got.Says.OrderRef != suppliertest.Reference || id != "" && got.Says.TradeNo != id):
 			t.Errorf("%s of %q, %q", got.State, got.Says.OrderRef, got.Says.TradeNo)
 		case got.State == supplier.AnswerNotFound || got.State == supplier.AnswerFailed:

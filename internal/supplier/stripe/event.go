@@ -73,7 +73,7 @@ func translate(body []byte) (supplier.Callback, error) {
 	}
 	var o object
 	if err := json.Unmarshal(e.Data.Object, &o); err != nil {
-		return partial(got), oddObject.Say(e.Type)
+		return got, oddObject.Say(e.Type)
 	}
 	got.OrderRef = o.Metadata.OrderNo
 	got.Currency = strings.ToUpper(o.Currency)
@@ -87,18 +87,12 @@ func translate(body []byte) (supplier.Callback, error) {
 	moves := got.Status == supplier.Paid || got.Status == supplier.Refunded
 	switch {
 	case o.ID == "":
-		return partial(got), noPayment.Say(e.Type)
+		return got, noPayment.Say(e.Type)
 	case err != nil && moves:
-		return partial(got), noAmount.Say(e.Type, err)
+		return got, noAmount.Say(e.Type, err)
 	}
 	got.Amount = minor // 0 where none can be read and no money moved
 	return got, nil
-}
-
-// partial returns a callback that is shown and moves nothing.
-func partial(c supplier.Callback) supplier.Callback {
-	c.Status, c.Final = supplier.Other, false
-	return c
 }
 
 // reader fills in the callback and returns a word for what happened, and the text of the

@@ -26,6 +26,9 @@ type Op string
 // RefundNo is our number of the refund that the suite's calls and answers are about.
 const RefundNo = "R20260301000001"
 
+// PayoutNo is our number of the payout that the suite's calls and answers are about.
+const PayoutNo = "P20260301000001"
+
 // The calls.
 const (
 	Pay         Op = "pay"
@@ -33,6 +36,8 @@ const (
 	Close       Op = "close"
 	Refund      Op = "refund"
 	RefundQuery Op = "refund_query"
+	Payout      Op = "payout"
+	PayoutQuery Op = "payout_query"
 )
 
 // Abilities describes one configured supplier that can be called, and its answers.
@@ -50,14 +55,18 @@ type Abilities struct {
 	// answer to either of its calls, without Exchange.
 	Refund   supplier.Refund
 	Refunded map[Op]supplier.RefundAnswer
-	// Answer is the answer to a call, signed where the kind signs, with the change: to Pay
-	// one that accepts, to Query one that says paid, to Close one that says closed, to Refund
-	// and RefundQuery one that says succeeded. The fields of Change that the answer does not have are ignored (Has). It must be safe for
-	// concurrent use.
+	// Payout is what is paid out, without No, and PaidOut what is read of the answer to either
+	// of its calls, without Exchange.
+	Payout  supplier.Payout
+	PaidOut map[Op]supplier.PayoutAnswer
+	// Answer is the answer to a call, signed where the kind signs, with the change: to Pay one
+	// that accepts, to Query one that says paid, to Close one that says closed, to the calls of
+	// refunds and payouts one that says succeeded. The fields of Change that the answer does not
+	// have are ignored (Has). It must be safe for concurrent use.
 	Answer func(Op, Change) supplier.Exchange
 	// Has names the parts of Change that an answer to the call has: "OrderRef", "TradeNo",
-	// "Amount", "Currency", "Status", "Account", "RefundNo", "Duplicate". The suite changes no
-	// others.
+	// "Amount", "Currency", "Status", "Account", "RefundNo", "PayoutNo", "Duplicate". The suite
+	// changes no others.
 	Has map[Op][]string
 	// Signed puts a body (for Alipay: a node) into an answer to the call, with the status of
 	// the genuine one, signed if the kind signs answers.
@@ -83,7 +92,7 @@ type Abilities struct {
 }
 
 // AnswerCase is one answer and its meaning. Of a start, State is one of supplier.Started's,
-// of a refund one of supplier.RefundAnswer's.
+// of a refund one of supplier.RefundAnswer's, of a payout one of supplier.PayoutAnswer's.
 type AnswerCase struct {
 	Name     string
 	Op       Op
@@ -197,6 +206,7 @@ type outcome struct {
 	says     supplier.Callback
 	started  supplier.Started      // without Exchange
 	back     supplier.RefundAnswer // the same
+	out      supplier.PayoutAnswer // the same
 	kept     supplier.Exchange
 	reason   string
 	err      error
@@ -205,7 +215,7 @@ type outcome struct {
 // unknown reports whether nothing in the outcome may be believed.
 func (o outcome) unknown() bool {
 	return o.err == nil && o.state == string(supplier.AnswerUnknown) && !o.refunded && sameCallback(o.says, supplier.Callback{}) &&
-		o.started.Value == "" && o.started.ExternalID == "" && o.back.SupplierNo == ""
+		o.started.Value == "" && o.started.ExternalID == "" && o.back.SupplierNo == "" && o.out.SupplierNo == ""
 }
 
 // can reports whether the supplier supports the call, which must be listed in Has.
@@ -217,6 +227,8 @@ func (p *asker) can(a supplier.Abilities, op Op) bool {
 		return a.Querier != nil
 	case Refund, RefundQuery:
 		return a.Refunder != nil
+	case Payout, PayoutQuery:
+		return a.Payouter != nil
 	default:
 		return a.Closer != nil
 	}
@@ -225,7 +237,7 @@ func (p *asker) can(a supplier.Abilities, op Op) bool {
 // ops returns the calls that the supplier supports.
 func (p *asker) ops() []Op {
 	var ops []Op
-	for _, op := range []Op{Pay, Query, Close, Refund, RefundQuery} {
+	for _, op := range []Op{Pay, Query, Close, Refund, RefundQuery, Payout, PayoutQuery} {
 		if _, has := p.Has[op]; has {
 			ops = append(ops, op)
 		}
@@ -258,6 +270,8 @@ func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 		s, err := ask(ctx, p.refund())
 		o = outcome{state: string(s.State), kept: s.Exchange, reason: s.Reason.Error(), err: err, back: s}
 		o.back.Exchange = supplier.Exchange{}
+	case Payout, PayoutQuery:
+		o = p.callPayout(ctx, abilities, op)
 	default:
 		ask := asks(abilities, op)
 		s, err := ask(ctx, p.ref())
@@ -312,7 +326,7 @@ func (p *asker) checkKept(op Op, o outcome) {
 	if o.state == string(supplier.AnswerUnknown) && o.reason == "" {
 		p.Errorf("%s: unknown, class %s, for no reason", op, o.kept.Class)
 	}
-	for _, secret := range p.Secrets {
+	for _, secret := range append([]string{p.Payout.Payee.Number}, p.Secrets...) {
 		kept := string(o.kept.Request) + string(o.kept.Body) + o.reason
 		for name, values := range o.kept.Header {
 			kept += name + strings.Join(values, " ")

@@ -35,7 +35,7 @@ type toyCaller struct {
 }
 
 func (a *toyCaller) Abilities() supplier.Abilities {
-	return supplier.Abilities{Payer: a, Querier: a, Closer: a, Refunder: a}
+	return supplier.Abilities{Payer: a, Querier: a, Closer: a, Refunder: a, Payouter: a}
 }
 
 func (a *toyCaller) Start(ctx context.Context, p supplier.Payment) (supplier.Started, error) {
@@ -192,6 +192,9 @@ func toyAnswer(op Op, c Change) supplier.Exchange {
 	if op == Refund || op == RefundQuery {
 		return toyRefundAnswer(c)
 	}
+	if op == Payout || op == PayoutQuery {
+		return toyPayoutAnswer(c)
+	}
 	word := map[Op]string{Pay: "STARTED", Query: "PAID", Close: "CLOSED"}[op]
 	var fields []string
 	for _, f := range []struct{ part, text string }{
@@ -244,17 +247,23 @@ func toyAbilities(skip careless) Abilities {
 		Has: map[Op][]string{
 			Pay: parts, Query: append([]string{"TradeNo", "Amount", "Currency", "Account"}, parts...), Close: parts,
 			Refund: append([]string{"RefundNo", "Amount"}, parts...), RefundQuery: append([]string{"RefundNo", "Amount"}, parts...),
+			Payout: {"PayoutNo", "Amount", "Status", "Duplicate"}, PayoutQuery: {"PayoutNo", "Amount", "Status", "Duplicate"},
 		},
 		Refund: supplier.Refund{Amount: 1000, Total: 1999, Currency: "CNY"},
 		Refunded: map[Op]supplier.RefundAnswer{
 			Refund:      {State: supplier.RefundSucceeded, SupplierNo: "TR1", Word: "DONE"},
 			RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR1", Word: "DONE"},
 		},
+		Payout: supplier.Payout{Amount: 1000, Currency: "CNY", Payee: supplier.Payee{Kind: supplier.PayeeBankCard, Holder: "A", Number: toyPayee, Bank: "B"}},
+		PaidOut: map[Op]supplier.PayoutAnswer{
+			Payout:      {State: supplier.PayoutSucceeded, SupplierNo: "TP1", Word: "DONE"},
+			PayoutQuery: {State: supplier.PayoutSucceeded, SupplierNo: "TP1", Word: "DONE"},
+		},
 		Signed:  func(_ Op, body []byte) supplier.Exchange { return toySigned(string(body), Change{}) },
 		Started: supplier.Started{State: supplier.Accepted, Kind: supplier.ValueQR, Value: "toy://pay"},
 		Says:    says, Closed: closed,
 		Cases: append(
-			toyRefundCases(),
+			append(toyRefundCases(), toyPayoutCases()...),
 			word("WAIT", supplier.AnswerPaying, false), word("CLOSED", supplier.AnswerClosed, false),
 			word("NONE", supplier.AnswerNotFound, false), word("BACK", supplier.AnswerPaid, true),
 		),
@@ -292,6 +301,12 @@ func TestCarelessCallerIsCaught(t *testing.T) {
 		"the same refund on repeat":     "RepeatIsTheSameCall",
 		"the refund's number":           "AnswerAboutAnotherRefundIsUnknown",
 		"the refund's sum":              "AnswerAboutAnotherRefundIsUnknown",
+		"the same payout on repeat":     "RepeatIsTheSameCall",
+		"the payout's number":           "AnswerAboutAnotherPayoutIsUnknown",
+		"the payout's sum":              "AnswerAboutAnotherPayoutIsUnknown",
+		"the payout's word":             "UnknownWordOfAnAnswerIsUnknown",
+		"the payee in requests":         "NumberOfThePayeeIsNotKept",
+		"the payee in answers":          "NumberOfThePayeeIsNotKept",
 		"the refund's payment":          "AnswerAboutAnotherOrderIsUnknown",
 		"the refund's word":             "UnknownWordOfAnAnswerIsUnknown",
 		"what an unknown answer says":   "AnswerAboutAnotherOrderIsUnknown",

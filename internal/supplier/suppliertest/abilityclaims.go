@@ -30,6 +30,8 @@ var abilityClaims = []abilityClaim{
 	{"EveryStatusWithoutAKnownBodyIsUnknown", bareStatuses},
 	{"AnswerAboutAnotherOrderIsUnknown", otherOrdersAnswer},
 	{"AnswerAboutAnotherRefundIsUnknown", otherRefundsAnswer},
+	{"AnswerAboutAnotherPayoutIsUnknown", otherPayoutsAnswer},
+	{"NumberOfThePayeeIsNotKept", payeeIsNotKept},
 	{"AnswerOfAnotherAccountIsNotOurs", otherAccountsAnswer},
 	{"AnswerAfterTheContextEndedIsUnknown", lateAnswer},
 	{"NothingIsSentAfterTheContextEnded", nothingSent},
@@ -56,6 +58,8 @@ func (p *asker) want(op Op) outcome {
 		return outcome{state: string(supplier.AnswerPaid), says: p.Says}
 	case Refund, RefundQuery:
 		return outcome{state: string(supplier.RefundSucceeded), back: p.Refunded[op]}
+	case Payout, PayoutQuery:
+		return outcome{state: string(supplier.PayoutSucceeded), out: p.PaidOut[op]}
 	default:
 		return outcome{state: string(supplier.AnswerClosed), says: p.Closed}
 	}
@@ -65,7 +69,7 @@ func (p *asker) want(op Op) outcome {
 func (p *asker) same(op Op, o outcome) bool {
 	want := p.want(op)
 	return o.err == nil && o.state == want.state && !o.refunded && sameCallback(o.says, want.says) && sameStart(o.started, want.started) &&
-		reflect.DeepEqual(o.back, want.back)
+		reflect.DeepEqual(o.back, want.back) && reflect.DeepEqual(o.out, want.out)
 }
 
 // sameStart compares two starts. A value may be signed differently each time: if the wanted
@@ -294,7 +298,7 @@ func otherAccountsAnswer(p *asker) {
 			continue
 		}
 		other := false
-		if op == Refund || op == RefundQuery { // an answer about a refund says nothing else
+		if op != Pay && op != Query && op != Close { // an answer about a refund or a payout says nothing else
 			p.Errorf("%s: an answer of another account: %s", op, o.state)
 		}
 		for name, value := range ours {
@@ -381,6 +385,10 @@ func sameOnRepeat(p *asker) {
 			}
 		}
 		first := p.key(sent[0])
+		if op == Payout || op == PayoutQuery {
+			p.namesPayout(op, first)
+			continue
+		}
 		if op == Refund && !strings.Contains(first, RefundNo) {
 			p.Errorf("%s: the call does not name the refund: %s", op, first)
 		}
@@ -465,6 +473,7 @@ func paidWithout(p *asker) {
 			}
 		}
 	}
+	payoutWithout(p)
 	for _, part := range []string{"Amount", "Currency", "TradeNo", "OrderRef", "Status"} {
 		if p.has(Query, part) {
 			if o := p.answered(Query, p.Answer(Query, Change{Without: part})); !o.unknown() {

@@ -31,6 +31,8 @@ type Change struct {
 	Account string
 	// RefundNo is our number of the refund.
 	RefundNo string
+	// PayoutNo is our number of the payout.
+	PayoutNo string
 	// SignedAt is the signed time, Now where zero. A scheme without one ignores it.
 	SignedAt time.Time
 	// Duplicate adds the order number's parameter or JSON key again with another value, and

@@ -56,16 +56,7 @@ type platformKey struct {
 // Parse verifies, decrypts and parses a notification. The README lists what each notification
 // means.
 func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
-	signedAt, err := a.verify(req, t)
-	if err != nil {
-		t.FailBy("signature", err)
-		return supplier.Callback{}, err
-	}
-	if err := supplier.CheckUnsignedQuery(req); err != nil {
-		t.FailBy("unsigned", err)
-		return supplier.Callback{}, err
-	}
-	if err := supplier.CheckWindow(t, signedAt, req.ReceivedAt, window); err != nil {
+	if err := supplier.CheckSigned(req, t, window, a.verify); err != nil {
 		return supplier.Callback{}, err
 	}
 	n, err := readNotification(req.Body)

@@ -126,6 +126,9 @@ var words = supplier.Words{
 // translate parses the decrypted resource. With an error it returns what could be parsed.
 func translate(n notification, plain []byte) (supplier.Callback, error) {
 	got := n.callback()
+	if strings.HasPrefix(n.EventType, "COMPLAINT.") {
+		return complaint(got, plain)
+	}
 	isPayment := strings.HasPrefix(n.EventType, "TRANSACTION.")
 	if !isPayment && words.Of(n.EventType).Status == supplier.Unknown {
 		got.Status = supplier.Unknown
@@ -143,6 +146,26 @@ func translate(n notification, plain []byte) (supplier.Callback, error) {
 	}
 	err := read(&got, n, f)
 	return got, err
+}
+
+// complaint parses a buyer's complaint (消费者投诉2.0, 投诉通知回调), which names no payment: it
+// is answered on the supplier's pages.
+func complaint(c supplier.Callback, plain []byte) (supplier.Callback, error) {
+	var x struct {
+		ComplaintID string `json:"complaint_id"`
+		ActionType  string `json:"action_type"`
+	}
+	if err := supplier.DecodeJSON(plain, &x); err != nil {
+		return c, err
+	}
+	c.Status, c.Complaint = supplier.Complained, x.ComplaintID
+	if x.ActionType != "" {
+		c.RawStatus += " " + x.ActionType
+	}
+	if c.Complaint == "" {
+		return c, noComplaint.Say()
+	}
+	return c, nil
 }
 
 // describe fills in what notifications and answers have in common.

@@ -22,6 +22,7 @@ var (
 	noEvent          = Texts.New("wechatpay.no_event", text.Text{ZH: "通知没有 id 或 event_type", EN: "the notification has no id or no event_type"})
 	noPayment        = Texts.New("wechatpay.no_payment", text.Text{ZH: "通知没有支付单号或 trade_state", EN: "the notification names no payment or no trade_state"})
 	noRefund         = Texts.New("wechatpay.no_refund", text.Text{ZH: "通知没有退款单号", EN: "the notification names no refund"})
+	noComplaint      = Texts.New("wechatpay.no_complaint", text.Text{ZH: "通知没有投诉单号", EN: "the notification names no complaint"})
 	noAmount         = Texts.New("wechatpay.no_amount", text.Text{ZH: "金额：%s", EN: "amount: %s"})
 	httpStatus       = Texts.New("wechatpay.http_status", text.Text{ZH: "HTTP %s，没有有效签名：%s", EN: "HTTP %s without a valid signature: %s"})
 	errorCode        = Texts.New("wechatpay.error_code", text.Text{ZH: "HTTP %s，错误码 %s", EN: "HTTP %s, error code %s"})

@@ -52,7 +52,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	if left, err := filepath.Glob(filepath.Join(folder, "backstop-*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("left over: %v, %v", left, err)
 	}
 }
 

@@ -169,3 +169,23 @@ func (s *Server) Flush() {
 		s.t.Fatal(fmt.Errorf("flush: %w", err))
 	}
 }
+
+// Memory returns how many bytes the server uses.
+func (s *Server) Memory() int64 {
+	s.t.Helper()
+	info, err := s.Client().Info(context.Background(), "memory").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				s.t.Fatalf("used_memory: %v", err)
+			}
+			return n
+		}
+	}
+	s.t.Fatal("Redis does not say how much memory it uses")
+	return 0
+}

@@ -1,0 +1,469 @@
+// Package analytics reads what the analytics page shows: how notifications, payments and
+// exceptions went over a time, and what is expected next. It reads sums that package report
+// maintains, and rows of exceptions within bounds; it writes nothing.
+package analytics
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/report"
+)
+
+// Objective is the share of orders of which merchants are notified that operators aim for; the
+// rest is the error budget.
+const Objective = 0.995
+
+// Range is a time to look at, in steps.
+type Range struct {
+	Name string // in the URL
+	Step time.Duration
+	N    int // steps
+	// LastWeek reports whether the range is compared with the same one a week before.
+	LastWeek bool
+}
+
+// day is the length of a step of days, of which each begins at midnight.
+const day = 24 * time.Hour
+
+// Ranges are all ranges. The last one is as long as figures are kept.
+var Ranges = []Range{
+	{"24h", 30 * time.Minute, 48, true},
+	{"7d", 4 * time.Hour, 42, true},
+	{"30d", day, 30, true},
+	{"90d", day, 90, true},
+	{"400d", 10 * day, 40, false},
+}
+
+// RangeOf returns the range with this name; the default is a day.
+func RangeOf(name string) Range {
+	for _, r := range Ranges {
+		if r.Name == name {
+			return r
+		}
+	}
+	return Ranges[0]
+}
+
+// span is the length of the rows that a range is read from.
+func (r Range) span() time.Duration {
+	switch {
+	case r.Step >= day:
+		return day
+	case r.Step >= time.Hour:
+		return time.Hour
+	}
+	return report.Fine
+}
+
+// Days reports whether the steps are days of the installation's time zone, or several of them.
+func (r Range) Days() bool { return r.Step >= day }
+
+// starts returns the first moments of the steps (Unix µs), the last of which contains now, and
+// back days before.
+func (r Range) starts(now int64, zone *time.Location, back int) []int64 {
+	all := make([]int64, r.N)
+	for i := range all {
+		ago := r.N - 1 - i
+		if r.Days() {
+			t := time.UnixMicro(now).In(zone)
+			all[i] = time.Date(t.Year(), t.Month(), t.Day()-ago*int(r.Step/day)-int(r.Step/day)+1-back, 0, 0, 0, 0, zone).UnixMicro()
+			continue
+		}
+		step := r.Step.Microseconds()
+		all[i] = now - now%step - int64(ago)*step - int64(back)*day.Microseconds()
+	}
+	return all
+}
+
+// at returns the step that contains a time; false = before the first one.
+func at(starts []int64, us int64) (int, bool) {
+	i := sort.Search(len(starts), func(i int) bool { return starts[i] > us })
+	return i - 1, i > 0
+}
+
+// Notified counts the orders of one step of which merchants had to be notified, and have been.
+type Notified struct{ Raised, Notified, RaisedAmount, NotifiedAmount int64 }
+
+func (n *Notified) add(o Notified) {
+	n.Raised, n.Notified = n.Raised+o.Raised, n.Notified+o.Notified
+	n.RaisedAmount, n.NotifiedAmount = n.RaisedAmount+o.RaisedAmount, n.NotifiedAmount+o.NotifiedAmount
+}
+
+// Rate returns the share of orders of which merchants have been notified; false = none had to be.
+func (n Notified) Rate() (float64, bool) { return share(n.Notified, n.Raised) }
+
+// MoneyRate returns the same share by money.
+func (n Notified) MoneyRate() (float64, bool) { return share(n.NotifiedAmount, n.RaisedAmount) }
+
+func share(part, of int64) (float64, bool) {
+	if of <= 0 {
+		return 0, false
+	}
+	return float64(part) / float64(of), true
+}
+
+// Budget is how much of what the objective allows to fail has failed: 1 = all of it. Orders that
+// still wait have not been notified yet and count as failed.
+func (n Notified) Budget() (float64, bool) {
+	if n.Raised <= 0 {
+		return 0, false
+	}
+	return float64(n.Raised-n.Notified) / (float64(n.Raised) * (1 - Objective)), true
+}
+
+// Cause counts the failed attempts of one cause.
+type Cause struct {
+	Class    string
+	Steps    []int64 // attempts by step
+	Attempts int64
+	Before   int64 // attempts a week before
+	// Orders and Sums are those whose first attempt failed for this cause.
+	Orders int64
+	Sums   []report.Sum
+	// NewSince is when the cause first appeared (Unix µs), if it did within the last seven days;
+	// 0 = known before.
+	NewSince int64
+}
+
+// Flow is the orders of one merchant or supplier.
+type Flow struct {
+	ID                    int64
+	Code, Name            string
+	Created, Paid, Before int64 // Before: created a week before
+	Sums                  []report.Sum
+}
+
+// Conversion returns the share of created orders that have been paid; false = none created.
+func (f Flow) Conversion() (float64, bool) { return share(f.Paid, f.Created) }
+
+// Page is what the analytics page shows.
+type Page struct {
+	Range  Range
+	At     int64 // Unix µs
+	Zone   *time.Location
+	Starts []int64
+	// First is when the oldest figures begin (Unix µs); 0 = there are none.
+	First int64
+
+	// Notified and LastWeek count by step, over all currencies; Money in Currency, the one with
+	// the most orders.
+	Notified, LastWeek []Notified
+	Money              []Notified
+	Currency           string
+	Total              Notified
+	Currencies         []Currency
+
+	// Waits and WaitsBefore are how long after the payment orders were notified, by step.
+	Waits, WaitsBefore []report.Histogram
+
+	Causes    []Cause // most attempts first
+	Merchants []Flow  // most orders first
+	Suppliers []Flow
+
+	Exceptions Exceptions
+}
+
+// Currency is the total of one currency.
+type Currency struct {
+	Code string
+	Notified
+}
+
+// Read reads the page for a range. Days are those of the zone.
+func Read(ctx context.Context, d *db.DB, zone *time.Location, r Range) (*Page, error) {
+	p := &Page{Range: r, At: d.Now(), Zone: zone}
+	p.Starts = r.starts(p.At, zone, 0)
+	q := reader{d: d, p: p, before: r.starts(p.At, zone, 7)}
+	if !r.LastWeek {
+		q.before = nil
+	}
+	for _, read := range []func(context.Context) error{q.first, q.orders, q.waits, q.causes, q.flows, q.exceptions} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// reader reads a page.
+type reader struct {
+	d      *db.DB
+	p      *Page
+	before []int64 // the steps a week before; nil = not compared
+}
+
+// rows is the condition for the rows of the range, and of the one a week before.
+func (q *reader) rows() (where string, args []any) {
+	where, args = "span_s = ? AND start >= ?", []any{q.spanS(), q.p.Starts[0]}
+	if q.before == nil {
+		return where, args
+	}
+	// As one list: each part is found by the primary key.
+	return "(" + where + " OR span_s = ? AND start >= ? AND start < ?)", append(args, q.spanS(), q.before[0], min(q.p.Starts[0], q.p.At-7*day.Microseconds()+1))
+}
+
+// step returns the SQL for the start of a row's step: days are joined when they are read.
+func (q *reader) step() string {
+	if q.p.Range.Days() {
+		return "start"
+	}
+	return fmt.Sprintf("start - start %% %d", q.p.Range.Step.Microseconds())
+}
+
+func (q *reader) spanS() int64 { return int64(q.p.Range.span() / time.Second) }
+
+// each calls add with the step of a time, in the range and in the one a week before. The last
+// step of last week ends where the current one is now, so that equal times are compared.
+func (q *reader) each(us int64, now, before func(i int)) {
+	if i, ok := at(q.p.Starts, us); ok {
+		now(i)
+	}
+	week := 7 * day.Microseconds()
+	if q.before == nil || before == nil || us > q.p.At-week {
+		return
+	}
+	if i, ok := at(q.before, us); ok {
+		before(i)
+	}
+}
+
+func (q *reader) first(ctx context.Context) error {
+	var first []int64
+	err := q.d.Read.NewRaw("SELECT start FROM report_orders WHERE span_s = 86400 ORDER BY start LIMIT 1").Scan(ctx, &first)
+	if err != nil {
+		return fmt.Errorf("read the first day of figures: %w", err)
+	}
+	if len(first) > 0 {
+		q.p.First = first[0]
+	}
+	return nil
+}
+
+func (q *reader) orders(ctx context.Context) error {
+	p := q.p
+	p.Notified, p.LastWeek, p.Money = make([]Notified, p.Range.N), make([]Notified, p.Range.N), make([]Notified, p.Range.N)
+	where, args := q.rows()
+	var rows []struct {
+		At                                             int64
+		Currency                                       string
+		Raised, RaisedAmount, Notified, NotifiedAmount int64
+	}
+	err := q.d.Read.NewRaw("SELECT "+q.step()+" AS at, currency, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(raised_amount) AS BIGINT) AS raised_amount,"+
+		" CAST(sum(notified) AS BIGINT) AS notified, CAST(sum(notified_amount) AS BIGINT) AS notified_amount"+
+		" FROM report_orders WHERE "+where+" GROUP BY 1, 2", args...).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read orders notified: %w", err)
+	}
+	money := map[string][]Notified{}
+	for _, r := range rows {
+		n := Notified{r.Raised, r.Notified, r.RaisedAmount, r.NotifiedAmount}
+		q.each(r.At, func(i int) {
+			p.Notified[i].add(n)
+			p.Total.add(n)
+			if money[r.Currency] == nil {
+				money[r.Currency] = make([]Notified, p.Range.N)
+			}
+			money[r.Currency][i].add(n)
+		}, func(i int) { p.LastWeek[i].add(n) })
+	}
+	for code, steps := range money {
+		c := Currency{Code: code}
+		for _, n := range steps {
+			c.add(n)
+		}
+		p.Currencies = append(p.Currencies, c)
+	}
+	slices.SortFunc(p.Currencies, func(a, b Currency) int {
+		return cmp.Or(cmp.Compare(b.Raised, a.Raised), cmp.Compare(a.Code, b.Code))
+	})
+	if len(p.Currencies) > 0 {
+		p.Currency = p.Currencies[0].Code
+		p.Money = money[p.Currency]
+	}
+	return nil
+}
+
+func (q *reader) waits(ctx context.Context) error {
+	p := q.p
+	where, args := q.rows()
+	var rows []struct{ At, Bucket, Orders int64 }
+	err := q.d.Read.NewRaw("SELECT "+q.step()+" AS at, bucket, CAST(sum(orders) AS BIGINT) AS orders FROM report_waits"+
+		" WHERE "+where+" GROUP BY 1, 2", args...).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read how long orders waited: %w", err)
+	}
+	buckets := len(report.Bounds()) + 1
+	now, before := make([][]int64, p.Range.N), make([][]int64, p.Range.N)
+	count := func(to [][]int64, i int, bucket, n int64) {
+		if to[i] == nil {
+			to[i] = make([]int64, buckets)
+		}
+		to[i][bucket] += n
+	}
+	for _, r := range rows {
+		if r.Bucket < 0 || r.Bucket >= int64(buckets) {
+			continue // of a later version
+		}
+		q.each(r.At, func(i int) { count(now, i, r.Bucket, r.Orders) }, func(i int) { count(before, i, r.Bucket, r.Orders) })
+	}
+	p.Waits, p.WaitsBefore = make([]report.Histogram, p.Range.N), make([]report.Histogram, p.Range.N)
+	for i := range now {
+		p.Waits[i], p.WaitsBefore[i] = report.HistogramOf(now[i]), report.HistogramOf(before[i])
+	}
+	return nil
+}
+
+// newWithin is for how long a cause is new.
+const newWithin = 7 * day
+
+func (q *reader) causes(ctx context.Context) error {
+	p := q.p
+	where, args := q.rows()
+	var rows []struct {
+		At                       int64
+		Class, Currency          string
+		Attempts, Orders, Amount int64
+	}
+	err := q.d.Read.NewRaw("SELECT "+q.step()+" AS at, class, currency, CAST(sum(attempts) AS BIGINT) AS attempts, CAST(sum(orders) AS BIGINT) AS orders,"+
+		" CAST(sum(amount) AS BIGINT) AS amount FROM report_failures WHERE "+where+" GROUP BY 1, 2, 3", args...).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read the causes of failures: %w", err)
+	}
+	by := map[string]*Cause{}
+	for _, r := range rows {
+		c := by[r.Class]
+		if c == nil {
+			c = &Cause{Class: r.Class, Steps: make([]int64, p.Range.N)}
+			by[r.Class] = c
+		}
+		q.each(r.At, func(i int) {
+			c.Steps[i] += r.Attempts
+			c.Attempts += r.Attempts
+			c.Orders += r.Orders
+			c.Sums = addSum(c.Sums, report.Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
+		}, func(int) { c.Before += r.Attempts })
+	}
+	// A cause is new only where there were figures before it.
+	var known []struct {
+		Class string
+		First int64
+	}
+	if err := q.d.Read.NewRaw("SELECT class, min(start) AS first FROM report_failures WHERE span_s = 86400 GROUP BY class").Scan(ctx, &known); err != nil {
+		return fmt.Errorf("read since when causes are known: %w", err)
+	}
+	for _, k := range known {
+		c := by[k.Class]
+		if c == nil || p.First == 0 || k.First <= p.First || k.First < p.At-newWithin.Microseconds() {
+			continue
+		}
+		var fine []int64
+		if err := q.d.Read.NewRaw("SELECT start FROM report_failures WHERE span_s = 300 AND start >= ? AND class = ? ORDER BY start LIMIT 1", k.First, k.Class).Scan(ctx, &fine); err != nil {
+			return fmt.Errorf("read since when a cause is known: %w", err)
+		}
+		if c.NewSince = k.First; len(fine) > 0 {
+			c.NewSince = fine[0]
+		}
+	}
+	for _, c := range by {
+		if c.Attempts > 0 {
+			p.Causes = append(p.Causes, *c)
+		}
+	}
+	slices.SortFunc(p.Causes, func(a, b Cause) int {
+		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), cmp.Compare(a.Class, b.Class))
+	})
+	return nil
+}
+
+// addSum adds to the sum of the same currency; orders without money count nowhere.
+func addSum(sums []report.Sum, m report.Sum) []report.Sum {
+	if m.Currency == "" || m.Orders == 0 && m.Minor == 0 {
+		return sums
+	}
+	s := report.Standing{Sums: sums}
+	s.Add(m)
+	return s.Sums
+}
+
+// flowsRead bounds the merchants and suppliers read, those with the most orders first.
+const flowsRead = 200
+
+func (q *reader) flows(ctx context.Context) error {
+	p := q.p
+	span := max(p.Range.span(), time.Hour)
+	for _, of := range []struct {
+		column, table, name string
+		to                  *[]Flow
+	}{{"merchant_id", "merchants", "name", &p.Merchants}, {"supplier_id", "suppliers", "kind", &p.Suppliers}} {
+		read := func(from, to int64) (rows []struct {
+			ID            int64
+			Currency      string
+			Created, Paid int64
+			PaidAmount    int64
+		}, err error,
+		) {
+			err = q.d.Read.NewRaw("SELECT "+of.column+" AS id, currency, CAST(sum(created) AS BIGINT) AS created, CAST(sum(paid) AS BIGINT) AS paid,"+
+				" CAST(sum(paid_amount) AS BIGINT) AS paid_amount FROM report_volume WHERE span_s = ? AND start >= ? AND start <= ? GROUP BY 1, 2",
+				int64(span/time.Second), from, to).Scan(ctx, &rows)
+			return rows, err
+		}
+		rows, err := read(p.Starts[0], p.At)
+		if err != nil {
+			return fmt.Errorf("read the volume of %s: %w", of.table, err)
+		}
+		by := map[int64]*Flow{}
+		for _, r := range rows {
+			if by[r.ID] == nil {
+				by[r.ID] = &Flow{ID: r.ID}
+			}
+			f := by[r.ID]
+			f.Created, f.Paid = f.Created+r.Created, f.Paid+r.Paid
+			f.Sums = addSum(f.Sums, report.Sum{Currency: r.Currency, Orders: r.Paid, Minor: r.PaidAmount})
+		}
+		if q.before != nil {
+			if rows, err = read(q.before[0], p.At-7*day.Microseconds()); err != nil {
+				return fmt.Errorf("read last week's volume of %s: %w", of.table, err)
+			}
+			for _, r := range rows {
+				if f := by[r.ID]; f != nil {
+					f.Before += r.Created
+				}
+			}
+		}
+		all := make([]Flow, 0, len(by))
+		for _, f := range by {
+			all = append(all, *f)
+		}
+		slices.SortFunc(all, func(a, b Flow) int { return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(a.ID, b.ID)) })
+		*of.to = all[:min(len(all), flowsRead)]
+		if err := q.names(ctx, of.table, of.name, *of.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names reads the codes and names of merchants or suppliers.
+func (q *reader) names(ctx context.Context, table, name string, flows []Flow) error {
+	var rows []struct {
+		ID         int64
+		Code, Name string
+	}
+	if err := q.d.Read.NewRaw("SELECT id, code, "+name+" AS name FROM "+table).Scan(ctx, &rows); err != nil {
+		return fmt.Errorf("read the names of %s: %w", table, err)
+	}
+	for i := range flows {
+		for _, r := range rows {
+			if r.ID == flows[i].ID {
+				flows[i].Code, flows[i].Name = r.Code, r.Name
+			}
+		}
+	}
+	return nil
+}

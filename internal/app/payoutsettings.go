@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"backstop/internal/act"
+	"backstop/internal/fund/payout"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// payoutAccounts finds the accounts that payouts may go to in the settings.
+type payoutAccounts struct{ *settings.Store }
+
+func (p payoutAccounts) Find(ctx context.Context, q bun.IDB, merchantID int64, code string, free *payout.Free) (payout.Account, error) {
+	var row *settings.PayoutAccountRow
+	var err error
+	if free != nil {
+		row, err = p.PayoutAccountLike(ctx, q, merchantID, supplier.Payee{Kind: free.Kind, Holder: free.Holder, Number: free.Number, Bank: free.Bank})
+	} else {
+		row, err = p.PayoutAccount(ctx, q, merchantID, code)
+	}
+	if errors.Is(err, settings.ErrNoPayoutAccount) {
+		return payout.Account{}, &act.FieldError{Field: "account", Problem: "it is not among the payout_accounts of the merchant: use one of these, or have it added"}
+	}
+	if err != nil {
+		return payout.Account{}, err
+	}
+	return payout.Account{
+		ID: row.ID, Disabled: row.DisabledAt != nil,
+		Shown: payout.Shown{Code: row.Code, Kind: row.Kind, Holder: row.Holder, Number: row.Masked(), Bank: row.Bank},
+	}, nil
+}
+
+func (p payoutAccounts) Disabled(ctx context.Context, q bun.IDB, id int64) (bool, error) {
+	row, err := p.PayoutAccountByID(ctx, q, id)
+	return err == nil && row.DisabledAt != nil, err
+}
+
+func (p payoutAccounts) Payee(ctx context.Context, q bun.IDB, id int64) (supplier.Payee, error) {
+	return p.Store.Payee(ctx, q, id)
+}
+
+// payoutLimits returns what a merchant may draw in a currency; nothing while it is not known here.
+func (a *App) payoutLimits(merchantID int64, currency string) payout.Limits {
+	m := a.settings.Merchants().ByID(merchantID)
+	if m == nil {
+		return payout.Limits{Each: 1, Day: 1}
+	}
+	own := m.Limit(currency)
+	return payout.Limits{Each: own.PayoutEach, Day: own.PayoutDay, Auto: own.PayoutAuto, Overdraft: own.Overdraft}
+}
+
+// payoutFee returns a merchant's fee for a payout through a supplier.
+func (a *App) payoutFee(merchantID, supplierID, amount int64, _ string) int64 {
+	now := a.settings.Current()
+	m := now.Merchants.ByID(merchantID)
+	s, ok := now.Suppliers.ByID(supplierID)
+	if m == nil || !ok {
+		return 0
+	}
+	return m.PayoutFees.For(s.Code).Of(amount)
+}

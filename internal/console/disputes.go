@@ -1,0 +1,167 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"backstop/internal/act"
+	"backstop/internal/base/moves"
+	"backstop/internal/exception"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/ledger"
+	"backstop/internal/list"
+
+	"github.com/uptrace/bun"
+)
+
+// DisputeList declares the list of disputes.
+var DisputeList = &list.Spec{
+	Name: "disputes",
+	Sources: []list.Source{{
+		Table: "disputes", Alias: "dp", Key: "id", MerchantColumn: "dp.merchant_id",
+		Money: list.Money{Minor: "dp.amount", Currency: "dp.currency"}, Columns: disputeColumns,
+	}},
+	Fields: []list.Field{
+		{Word: "dispute_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
+			return list.Match{Where: "(dp.dispute_no = ? OR dp.supplier_dispute_no = ?)", Args: []any{no, no}, Indexed: true, Ageless: true}, nil
+		}},
+		{Word: "order_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
+			return list.Match{Where: "dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
+		}},
+		{Word: "state", Match: matchDisputes, Values: append([]string{OpenDisputes}, dispute.Moves.Words()...), Check: oneOf(append([]string{OpenDisputes}, dispute.Moves.Words()...))},
+		{Word: "merchant", Match: alone("merchants", "dp.merchant_id"), Suggest: codes("merchants", "name")},
+		{Word: "supplier", Match: alone("suppliers", "dp.supplier_id"), Suggest: codes("suppliers", "kind")},
+	},
+}
+
+// OpenDisputes stands for every status of a dispute that has not ended.
+const OpenDisputes = "open"
+
+const disputeColumns = "dp.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = dp.supplier_id), '') AS supplier," +
+	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = dp.merchant_id), '') AS merchant"
+
+func matchDisputes(_ context.Context, in list.Lookup, state string) (list.Match, error) {
+	where := moves.In("dp.status", dispute.Status(state))
+	if state == OpenDisputes {
+		where = moves.In("dp.status", dispute.Moves.Open()...)
+	}
+	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
+		return "SELECT * FROM disputes AS dp WHERE " + where, nil
+	}}, nil
+}
+
+// Dispute is a dispute in the list.
+type Dispute struct {
+	dispute.Dispute `bun:",extend"`
+
+	Supplier string `bun:"supplier,scanonly"` // code
+	Merchant string `bun:"merchant,scanonly"` // code; "" = its payment is not known, or paid no order
+}
+
+// Disputes returns one page of disputes.
+func (b *Reader) Disputes(ctx context.Context, q list.Query, s list.Slice) (list.Page[Dispute], error) {
+	page, err := list.Read(ctx, b.db, q, s, func(d *Dispute) int64 { return d.ID })
+	for i := range page.Rows {
+		page.Rows[i].Reason = MaskText(page.Rows[i].Reason)
+	}
+	return page, err
+}
+
+// DisputeDetail is one dispute with everything that happened to it. Texts from outside are masked.
+type DisputeDetail struct {
+	Dispute
+	Behind                       // entries, notifications and exceptions; a dispute makes no calls
+	History  []dispute.History   // oldest first
+	Evidence []dispute.Evidence  // oldest first
+	Messages map[int64]*Callback // those of the history that are still kept, without their texts
+}
+
+// DisputeDetail reads a dispute by its number, ours or the supplier's. Errors: act.ErrNotFound.
+func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, error) {
+	found, err := dispute.ByNo(ctx, b.db.Read, no)
+	if errors.Is(err, dispute.ErrNotFound) {
+		return nil, act.ErrNotFound
+	} else if err != nil {
+		return nil, err
+	}
+	d := new(DisputeDetail)
+	if err := b.db.Read.NewRaw("SELECT "+disputeColumns+" FROM disputes AS dp WHERE dp.id = ?", found.ID).Scan(ctx, &d.Dispute); err != nil {
+		return nil, fmt.Errorf("read a dispute: %w", err)
+	}
+	d.Reason = MaskText(d.Reason)
+	if d.History, err = dispute.HistoryOf(ctx, b.db.Read, d.ID); err != nil {
+		return nil, err
+	}
+	if d.Evidence, err = dispute.EvidenceOf(ctx, b.db.Read, d.ID); err != nil {
+		return nil, err
+	}
+	for i := range d.Evidence {
+		d.Evidence[i].Text = MaskText(d.Evidence[i].Text)
+	}
+	if d.Entries, err = ledger.Lines(ctx, b.db.Read, dispute.Refs(d.ID)); err != nil {
+		return nil, err
+	}
+	if err := b.addFundDeliveries(ctx, behindOf{id: d.ID, no: d.DisputeNo}, &d.Behind); err != nil {
+		return nil, err
+	}
+	err = b.db.Read.NewSelect().Model(&d.Exceptions).Where("x.kind = ? AND x.supplier_id = ? AND x.subject = ?", exception.DisputeOpened, d.SupplierID, d.SupplierDisputeNo).Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the exception of a dispute: %w", err)
+	}
+	return d, b.addDisputeMessages(ctx, d)
+}
+
+// addDisputeMessages reads which of the messages that changed the dispute are still kept.
+func (b *Reader) addDisputeMessages(ctx context.Context, d *DisputeDetail) error {
+	var ids []int64
+	for _, h := range d.History {
+		if h.SourceKind == dispute.SourceCallback {
+			ids = append(ids, h.SourceID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []*Callback
+	err := b.db.Read.NewRaw("SELECT c.id, c.outcome, c.received_at, c.remote_addr FROM callbacks AS c WHERE c.id IN (?)", bun.List(ids)).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("read the messages about a dispute: %w", err)
+	}
+	d.Messages = make(map[int64]*Callback, len(rows))
+	for _, c := range rows {
+		d.Messages[c.ID] = c
+	}
+	return nil
+}
+
+// DisputeMove is one change of the status of one of the order's disputes.
+type DisputeMove struct {
+	dispute.History
+	Of *dispute.Dispute
+}
+
+// storyDisputes is how many of an order's disputes its history has, the newest.
+const storyDisputes = 50
+
+// addDisputes adds the order's disputes with each change of their status.
+func (b *Reader) addDisputes(ctx context.Context, s *Story) (err error) {
+	if s.Disputes, err = dispute.OfOrder(ctx, b.db.Read, s.Order.ID); err != nil || len(s.Disputes) == 0 {
+		return err
+	}
+	if left := len(s.Disputes) - storyDisputes; left > 0 {
+		s.leaveOut(ItemDispute, int64(left))
+		s.Disputes = s.Disputes[left:]
+	}
+	of := map[int64]*dispute.Dispute{}
+	ids := make([]int64, len(s.Disputes))
+	for i, d := range s.Disputes {
+		d.Reason = MaskText(d.Reason)
+		ids[i], of[d.ID] = d.ID, d
+	}
+	rows, err := dispute.HistoryOf(ctx, b.db.Read, ids...)
+	for _, h := range rows {
+		s.Items = append(s.Items, Item{At: h.CreatedAt, Phase: DisputePhase, Dispute: &DisputeMove{h, of[h.DisputeID]}})
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package console
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"backstop/internal/act"
+	"backstop/internal/base/moves"
+	"backstop/internal/compensation"
+	"backstop/internal/exception"
+	"backstop/internal/fund"
+	"backstop/internal/fund/payout"
+	"backstop/internal/list"
+
+	"github.com/uptrace/bun"
+)
+
+// PayoutList declares the list of payouts.
+var PayoutList = &list.Spec{
+	Name: "payouts",
+	Sources: []list.Source{{
+		Table: "payouts", Alias: "po", Key: "id", MerchantColumn: "po.merchant_id",
+		Money: list.Money{Minor: "po.amount", Currency: "po.currency"}, Columns: payoutColumns,
+	}},
+	Fields: []list.Field{
+		{Word: "payout_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
+			return list.Match{Where: "po.payout_no = ?", Args: []any{no}, Indexed: true, Ageless: true}, nil
+		}},
+		{Word: "state", Match: matchPayouts, Values: append([]string{OpenPayouts}, payout.Moves.Words()...), Check: oneOf(append([]string{OpenPayouts}, payout.Moves.Words()...))},
+		{Word: "merchant", Match: alone("merchants", "po.merchant_id"), Suggest: codes("merchants", "name")},
+		{Word: "supplier", Match: alone("suppliers", "po.supplier_id"), Suggest: codes("suppliers", "kind")},
+	},
+}
+
+// OpenPayouts stands for every status of a payout that has not ended.
+const OpenPayouts = "open"
+
+const payoutColumns = "po.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = po.supplier_id), '') AS supplier," +
+	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = po.merchant_id), '') AS merchant"
+
+func matchPayouts(_ context.Context, in list.Lookup, state string) (list.Match, error) {
+	where := moves.In("po.status", payout.Status(state))
+	if state == OpenPayouts {
+		where = moves.In("po.status", payout.Moves.Open()...)
+	}
+	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
+		return "SELECT * FROM payouts AS po WHERE " + where, nil
+	}}, nil
+}
+
+// Payout is a payout in the list, with its steps.
+type Payout struct {
+	payout.Payout `bun:",extend"`
+
+	Supplier string `bun:"supplier,scanonly"` // code
+	Merchant string `bun:"merchant,scanonly"` // code
+}
+
+// Payouts returns one page of payouts.
+func (b *Reader) Payouts(ctx context.Context, q list.Query, s list.Slice) (list.Page[Payout], error) {
+	page, err := list.Read(ctx, b.db, q, s, func(p *Payout) int64 { return p.ID })
+	if err != nil {
+		return page, err
+	}
+	all := make([]*payout.Payout, len(page.Rows))
+	for i := range page.Rows {
+		all[i] = &page.Rows[i].Payout
+	}
+	return page, payout.Fill(ctx, b.db.Read, all...)
+}
+
+// PayoutDetail is one payout with everything that happened to it. Texts from outside are masked.
+type PayoutDetail struct {
+	Payout
+	Behind
+	History []payout.History // oldest first
+	Steps   []payout.Step    // debit, credit, reversal, as far as they exist
+}
+
+// PayoutDetail reads a payout by its number. Errors: act.ErrNotFound.
+func (b *Reader) PayoutDetail(ctx context.Context, no string) (*PayoutDetail, error) {
+	d := new(PayoutDetail)
+	err := b.db.Read.NewRaw("SELECT "+payoutColumns+" FROM payouts AS po WHERE po.payout_no = ?", no).Scan(ctx, &d.Payout)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, act.ErrNotFound
+	} else if err != nil {
+		return nil, fmt.Errorf("read a payout: %w", err)
+	}
+	d.Failure = MaskText(d.Failure)
+	if err := payout.Fill(ctx, b.db.Read, &d.Payout.Payout); err != nil {
+		return nil, err
+	}
+	if d.Steps, err = payout.StepsOf(ctx, b.db.Read, []int64{d.ID}); err != nil {
+		return nil, err
+	}
+	if d.History, err = payout.HistoryOf(ctx, b.db.Read, []int64{d.ID}); err != nil {
+		return nil, err
+	}
+	for i := range d.History {
+		d.History[i].Detail = MaskText(d.History[i].Detail)
+	}
+	d.Behind, err = b.behind(ctx, behindOf{
+		id: d.ID, no: d.PayoutNo, kind: compensation.OfPayout, supplier: d.Supplier, approval: d.ApprovalID,
+		exceptions: []string{exception.PayoutStuck, exception.PayoutReturned, exception.PayoutAfterReversal, exception.SupplierShort}, refs: payoutRefs(d.ID),
+	})
+	return d, err
+}
+
+// payoutRefs returns the references of all entries that a payout can have.
+func payoutRefs(id int64) (all []string) {
+	for _, row := range fund.Table {
+		if strings.HasPrefix(row.Ref, "payout:") {
+			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
+		}
+	}
+	return all
+}

@@ -1,0 +1,112 @@
+// Package booking writes what one transaction does to money on its way out: entries,
+// notifications and compensations, all or none, and wakes the workers after the commit.
+package booking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/queue"
+	"backstop/internal/compensation"
+	"backstop/internal/fund"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// Books are what every Write needs.
+type Books struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Ledger   *ledger.Ledger
+	Nudger   *notify.Nudger
+	Here     *notify.Dispatcher // of this process; nil = none
+	Schedule compensation.Schedule
+	// Nudge makes compensations run soon; best effort. nil = the tick finds them.
+	Nudge func([]queue.Nudge)
+}
+
+// Write collects what one transaction does, until Send.
+type Write struct {
+	b       *Books
+	Tx      db.Tx
+	W       *db.Writes
+	Entries fund.Entries
+	Facts   []notify.Fact
+	Items   []*compensation.Item
+}
+
+// Begin returns an empty Write.
+func (b *Books) Begin(tx db.Tx) *Write { return &Write{b: b, Tx: tx, W: tx.Writes()} }
+
+// Send posts the entries and writes everything, and nudges after the commit.
+func (x *Write) Send(ctx context.Context) error {
+	b := x.b
+	if err := b.Ledger.Post(ctx, x.Tx, x.W, x.Entries); err != nil {
+		return err
+	}
+	x.Entries = nil
+	nudges, err := notify.Create(ctx, x.W, b.DB, b.Here, x.Facts)
+	if err != nil {
+		return err
+	}
+	b.Schedule.OpenDue(x.W, b.DB, x.Items...)
+	if err := x.W.Exec(ctx); err != nil {
+		return fmt.Errorf("book money on its way out: %w", err)
+	}
+	items := x.Items
+	x.Tx.OnEnd(func(err error) {
+		if err != nil {
+			return
+		}
+		b.Nudger.Now(slices.Concat(nudges...))
+		b.Wake(items...)
+	})
+	return nil
+}
+
+// Wake makes compensations run soon.
+func (b *Books) Wake(items ...*compensation.Item) {
+	if b.Nudge == nil || len(items) == 0 {
+		return
+	}
+	all := make([]queue.Nudge, len(items))
+	for i, x := range items {
+		all[i] = queue.Nudge{Delivery: x.ID, Recipient: x.Lane, At: b.DB.Now()}
+	}
+	b.Nudge(all)
+}
+
+// SupplierCode returns a supplier's code, nearly always from memory.
+func (b *Books) SupplierCode(q bun.IDB, id int64) (code string, err error) {
+	if e, ok := b.Settings.Current().Suppliers.ByID(id); ok {
+		return e.Code, nil
+	}
+	if err = q.NewRaw("SELECT code FROM suppliers WHERE id = ?", id).Scan(context.Background(), &code); err != nil {
+		return "", fmt.Errorf("read the supplier's code: %w", err)
+	}
+	return code, nil
+}
+
+// SupplierName is SupplierCode from memory alone; "?" if this node does not have the supplier.
+func (b *Books) SupplierName(id int64) string {
+	if e, ok := b.Settings.Current().Suppliers.ByID(id); ok {
+		return e.Code
+	}
+	return "?"
+}
+
+// MerchantCode returns a merchant's code, nearly always from memory.
+func (b *Books) MerchantCode(q bun.IDB, id int64) (code string, err error) {
+	if x := b.Settings.Merchants().ByID(id); x != nil {
+		return x.Code, nil
+	}
+	if err = q.NewRaw("SELECT code FROM merchants WHERE id = ?", id).Scan(context.Background(), &code); err != nil {
+		return "", fmt.Errorf("read the merchant's code: %w", err)
+	}
+	return code, nil
+}

@@ -1,0 +1,112 @@
+package dispute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// EvidenceAct is the audit name of recording evidence.
+const EvidenceAct = "dispute.evidence"
+
+// Limits of evidence.
+const (
+	minEvidenceText = 8 // characters
+	maxEvidenceText = 4000
+	maxEvidenceURL  = 2048 // bytes
+	maxEvidence     = 100  // per dispute
+)
+
+type evidence struct {
+	Text string `json:"text"`
+	URL  string `json:"url"`
+}
+
+// Acts records evidence about the dispute Ref.ID, which is answered from then on. Nothing is
+// sent to the supplier: evidence reaches it through its own pages.
+func (m *Machine) Acts() []act.Kind {
+	return []act.Kind{{
+		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, Easy: true, Params: readEvidence, Load: loadDisputes, Do: m.addEvidence,
+	}}
+}
+
+func readEvidence(raw json.RawMessage) (any, error) {
+	read, err := act.Params[evidence](raw)
+	if err != nil {
+		return nil, err
+	}
+	e := read.(evidence)
+	e.Text, e.URL = strings.TrimSpace(e.Text), strings.TrimSpace(e.URL)
+	if n := utf8.RuneCountInString(e.Text); n < minEvidenceText || n > maxEvidenceText {
+		return nil, &act.FieldError{Field: "text", Problem: fmt.Sprintf("must have %d to %d characters", minEvidenceText, maxEvidenceText)}
+	}
+	if e.URL != "" {
+		if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || len(e.URL) > maxEvidenceURL {
+			return nil, &act.FieldError{Field: "url", Problem: fmt.Sprintf("must be an http or https address without a password, at most %d bytes", maxEvidenceURL)}
+		}
+	}
+	return e, nil
+}
+
+func loadDisputes(ctx context.Context, q bun.IDB, refs []act.Ref) (all []act.Subject, err error) {
+	for _, r := range refs {
+		d, err := ByNo(ctx, q, r.ID)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, act.Subject{
+			Row: d.ID, ID: d.DisputeNo, Version: d.Version, MerchantID: d.MerchantID, SupplierID: d.SupplierID, OrderNo: d.OrderNo,
+			Amount: d.Amount, Currency: d.Currency, Value: d,
+		})
+	}
+	return all, nil
+}
+
+// addEvidence stores the evidence; the first of an open dispute answers it. Evidence about a
+// dispute that has ended is stored too, for the record.
+func (m *Machine) addEvidence(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+	outs := make([]act.Outcome, len(subjects))
+	for i, s := range subjects {
+		e := in.Params.(evidence)
+		x := m.begin(tx)
+		if err := x.lock(ctx, "dp.id = ?", s.Row); err != nil {
+			return nil, err
+		}
+		it := x.items[0]
+		var n int
+		if err := tx.NewRaw("SELECT count(*) FROM dispute_evidence WHERE dispute_id = ?", s.Row).Scan(ctx, &n); err != nil {
+			return nil, fmt.Errorf("count the evidence about a dispute: %w", err)
+		}
+		if n >= maxEvidence {
+			outs[i].Err = &act.FieldError{Field: "text", Problem: fmt.Sprintf("the dispute has %d records already: put the rest behind one address", maxEvidence)}
+			continue
+		}
+		it.actor = in.By.Name
+		if Moves.Can(it.d.Status, Answered) {
+			it.d.Status, it.passed = Answered, []Status{Answered}
+		}
+		w := tx.Writes()
+		w.Insert(&[]Evidence{{ID: m.o.DB.NewID(), DisputeID: it.d.ID, Actor: in.By.Name, Text: e.Text, URL: e.URL, CreatedAt: m.o.DB.Now()}}, "")
+		if err := x.book(ctx, w); err != nil {
+			return nil, err
+		}
+		if err := w.Exec(ctx); err != nil {
+			return nil, fmt.Errorf("write evidence: %w", err)
+		}
+		outs[i].Details = map[string]any{"text": e.Text, "url": e.URL, "status": it.d.Status}
+	}
+	return outs, nil
+}

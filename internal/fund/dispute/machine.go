@@ -1,0 +1,404 @@
+package dispute
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/failpoint"
+	"backstop/internal/exception"
+	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
+	"backstop/internal/fund/refund"
+	"backstop/internal/ledger"
+	"backstop/internal/notify"
+	"backstop/internal/order"
+	"backstop/internal/payment"
+	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
+)
+
+// Options of a Machine.
+type Options struct {
+	DB       *db.DB
+	Settings *settings.Store
+	Ledger   *ledger.Ledger
+	Nudger   *notify.Nudger
+	Here     *notify.Dispatcher // of this process; nil = none
+	Refunds  *refund.Machine    // whose refunds a dispute stops
+}
+
+// Machine is the only writer of disputes.
+type Machine struct {
+	booking.Books
+	o Options
+}
+
+// New returns a Machine.
+func New(o Options) *Machine {
+	return &Machine{booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here}, o}
+}
+
+// item is a dispute in one transaction: as it was, and as it becomes.
+type item struct {
+	d        *Dispute
+	was      Dispute // ID 0 = it is new
+	order    *order.Order
+	passed   []Status
+	actor    string
+	source   int64 // the callback; 0 = none
+	stopped  []*refund.Refund
+	suspense string // the account of money without an order that was taken; "" = none
+	settled  bool   // it has ended, and nothing contradicts that
+}
+
+// write collects what one transaction does to disputes.
+type write struct {
+	m      *Machine
+	tx     db.Tx
+	items  []*item
+	unsent map[int64][]*refund.Refund // of the orders, locked
+	taken  map[int64]int64            // by order: what the disputes of this transaction add
+	over   []payment.DisputeNotice    // inquiries that ended
+}
+
+// Note implements payment.Disputes: it reads and locks the refunds and disputes that messages
+// concern, and names the disputes in their exceptions.
+func (m *Machine) Note(ctx context.Context, tx db.Tx, all []payment.DisputeNotice) (func(context.Context, *db.Writes) error, error) {
+	x := m.begin(tx)
+	nos := make([]string, len(all))
+	for i, n := range all {
+		nos[i] = n.Content.Dispute.No
+		if err := x.lockRefunds(ctx, n.Order); err != nil {
+			return nil, err
+		}
+	}
+	if err := x.lock(ctx, "dp.supplier_dispute_no IN (?)", bun.List(nos)); err != nil {
+		return nil, err
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b payment.DisputeNotice) int {
+		return cmp.Compare(a.Exception.OccurredAt, b.Exception.OccurredAt)
+	})
+	for _, n := range all {
+		if err := x.note(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	failpoint.Hit("dispute_noted")
+	return x.book, nil
+}
+
+func (m *Machine) begin(tx db.Tx) *write {
+	return &write{m: m, tx: tx, unsent: map[int64][]*refund.Refund{}, taken: map[int64]int64{}}
+}
+
+// lockRefunds locks the refunds of a locked order that a dispute of it would stop.
+func (x *write) lockRefunds(ctx context.Context, o *order.Order) (err error) {
+	if o == nil || x.m.o.Refunds == nil || x.unsent[o.ID] != nil {
+		return nil
+	}
+	x.unsent[o.ID], err = x.m.o.Refunds.Unsent(ctx, x.tx, o.ID)
+	return err
+}
+
+// lock locks disputes by id, after orders and refunds.
+func (x *write) lock(ctx context.Context, where string, args ...any) error {
+	var rows []*Dispute
+	q := x.m.o.DB.ForUpdate(x.tx.NewSelect().Model(&rows).Where(where, args...).OrderExpr("dp.id"))
+	if err := q.Scan(ctx); err != nil {
+		return fmt.Errorf("read disputes: %w", err)
+	}
+	for _, d := range rows {
+		x.items = append(x.items, &item{d: d, was: *d, actor: "backstop"})
+	}
+	return nil
+}
+
+// itemOf returns the dispute that a message is about; nil = it is new. Two suppliers may receive
+// the messages of one account.
+func (x *write) itemOf(n payment.DisputeNotice) *item {
+	for _, it := range x.items {
+		if d := it.d; d.SupplierDisputeNo == n.Content.Dispute.No && (d.SupplierID == n.Supplier.ID || d.AccountID == n.Supplier.AccountID) {
+			return it
+		}
+	}
+	return nil
+}
+
+// note adds what one message says.
+func (x *write) note(ctx context.Context, n payment.DisputeNotice) error {
+	c, said := n.Content, n.Content.Dispute
+	it := x.itemOf(n)
+	details := map[string]any{}
+	switch {
+	case it == nil && !opens(said):
+		if said.Over {
+			x.over = append(x.over, n)
+		}
+		return nil
+	case n.Order != nil && c.Currency != n.Order.Currency:
+		details["order_amount"], details["order_currency"] = n.Order.PaidAmount, n.Order.Currency
+		if it == nil { // operators adjust both sums
+			n.Exception.Annotate(details)
+			return nil
+		}
+	case it == nil && (c.Amount <= 0 || c.Currency == ""):
+		return nil // a later message may say how much
+	case it == nil:
+		it = x.open(n)
+	}
+	d := it.d
+	it.actor, it.source = "supplier:"+n.Supplier.Code, n.CallbackID
+	if !said.DueBy.IsZero() {
+		d.due(said.DueBy.UnixMicro())
+	}
+	if d.Reason == "" {
+		d.Reason = said.Reason
+	}
+	it.passed = append(it.passed, d.learn(said)...)
+	if n.Order != nil && c.Currency == n.Order.Currency && d.Currency == n.Order.Currency {
+		if err := x.match(ctx, it, n.Order); err != nil {
+			return err
+		}
+	}
+	if err := x.takeHeld(ctx, it); err != nil {
+		return err
+	}
+	it.settled = d.Status.ended() && !d.contradicts(said)
+	details["dispute"] = d.DisputeNo
+	if d.Amount != c.Amount || d.Currency != c.Currency {
+		details["booked_amount"], details["booked_currency"] = d.Amount, d.Currency
+	}
+	if d.Exceeds > 0 {
+		details["exceeds"] = d.Exceeds
+	}
+	if d.contradicts(said) {
+		details["booked_status"] = d.Status
+	}
+	if said.FeeCurrency != "" && said.FeeCurrency != d.Currency && said.Fee > 0 {
+		details["fee"], details["fee_currency"] = said.Fee, said.FeeCurrency
+	}
+	n.Exception.Annotate(details)
+	return nil
+}
+
+// open returns a new dispute.
+func (x *write) open(n payment.DisputeNotice) *item {
+	c, id := n.Content, x.m.o.DB.NewID()
+	d := &Dispute{
+		ID: id, DisputeNo: number(id), SupplierID: n.Supplier.ID, AccountID: n.Supplier.AccountID, SupplierDisputeNo: c.Dispute.No,
+		TradeNo: c.TradeNo, ChargeNo: c.Dispute.Charge, Amount: c.Amount, Currency: c.Currency, Reason: c.Dispute.Reason, Status: Opened, Version: 1,
+		OpenedAt: x.m.o.DB.Now(),
+	}
+	it := &item{d: d}
+	x.items = append(x.items, it)
+	return it
+}
+
+// due sets the deadline for evidence; a later one alerts again.
+func (d *Dispute) due(at int64) {
+	if d.DueBy == nil || *d.DueBy < at {
+		d.DueBy, d.DueAlertedAt = &at, nil
+	}
+}
+
+// match makes a dispute that of a locked order which its payment paid: from now on its money is
+// the merchant's, and refunds of the order that no supplier has are stopped.
+func (x *write) match(ctx context.Context, it *item, o *order.Order) error {
+	it.order = o
+	d := it.d
+	if d.matched() || d.HeldRef != "" {
+		return nil
+	}
+	d.OrderID, d.OrderNo, d.MerchantID = o.ID, o.OrderNo, o.MerchantID
+	d.settle()
+	if d.counts() > 0 {
+		it.stopped, x.unsent[o.ID] = x.unsent[o.ID], nil
+	}
+	used, err := refund.Taken(ctx, x.tx, o.ID)
+	if err != nil {
+		return err
+	}
+	for _, r := range it.stopped {
+		used -= r.Amount
+	}
+	left := max(o.PaidAmount-used-o.DisputedAmount-x.taken[o.ID], 0)
+	d.Exceeds = max(d.counts()-left, 0)
+	x.taken[o.ID] += d.counts()
+	return nil
+}
+
+// takeHeld takes money that paid no order out of suspense, once the supplier took it.
+func (x *write) takeHeld(ctx context.Context, it *item) (err error) {
+	d := it.d
+	if d.matched() || !d.Withdrawn || d.HeldRef != "" || x.m.o.Refunds == nil {
+		return nil
+	}
+	for _, trade := range []string{d.TradeNo, d.ChargeNo} {
+		if trade == "" || it.suspense != "" {
+			continue
+		}
+		ref := payment.HeldRef(d.AccountID, trade, "")
+		if it.suspense, err = x.m.o.Refunds.TakeHeld(ctx, x.tx, ref, d.Amount, d.Currency); err != nil {
+			return err
+		}
+		if it.suspense != "" {
+			d.HeldRef = ref
+		}
+	}
+	return nil
+}
+
+// book adds everything to the writes.
+func (x *write) book(ctx context.Context, w *db.Writes) error {
+	m := x.m
+	var entries fund.Entries
+	var facts []notify.Fact
+	for _, n := range x.over {
+		w.Add(exception.ResolveDispute(x.tx, m.o.DB, n.Supplier.ID, n.Content.Dispute.No))
+	}
+	for _, it := range x.items {
+		more, err := x.entries(it)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, more...)
+		x.save(w, it)
+		facts = append(facts, x.facts(it)...)
+		if len(it.stopped) > 0 {
+			if err := m.o.Refunds.Stop(ctx, w, it.order, it.stopped, it.actor, "dispute "+it.d.DisputeNo); err != nil {
+				return err
+			}
+		}
+		if it.settled {
+			w.Add(exception.ResolveDispute(x.tx, m.o.DB, it.d.SupplierID, it.d.SupplierDisputeNo))
+		}
+	}
+	if err := m.o.Ledger.Post(ctx, x.tx, w, entries); err != nil {
+		return err
+	}
+	nudges, err := notify.Create(ctx, w, m.o.DB, m.o.Here, facts)
+	if err != nil {
+		return err
+	}
+	x.tx.OnEnd(func(err error) {
+		if err == nil {
+			failpoint.Hit("dispute_booked")
+			m.o.Nudger.Now(slices.Concat(nudges...))
+		}
+	})
+	return nil
+}
+
+// entries returns the entries that a dispute has now and did not have before.
+func (x *write) entries(it *item) (entries fund.Entries, err error) {
+	d := it.d
+	all, before := d.postings(), it.was.postings()
+	if len(all) == len(before) {
+		return nil, nil
+	}
+	v := fund.Values{ID: d.key(), Currency: d.Currency}
+	if v.Supplier, err = x.m.SupplierCode(x.tx, d.SupplierID); err != nil {
+		return nil, err
+	}
+	whose, reserve, payer := ledger.SuspenseAccount(v.Supplier), ledger.SuspenseAccount(v.Supplier), ledger.CostAccount(v.Supplier)
+	if it.suspense != "" {
+		whose, reserve = it.suspense, it.suspense
+	}
+	if d.matched() {
+		if v.Merchant, err = x.m.MerchantCode(x.tx, d.MerchantID); err != nil {
+			return nil, err
+		}
+		whose = ledger.MerchantAccount(v.Merchant)
+		reserve, payer = whose+fund.ReservedPart, whose
+	}
+	for _, p := range all {
+		if slices.Contains(before, p) {
+			continue
+		}
+		v.Amount = p.amount
+		switch v.From, v.To = reserve, whose; p.fact {
+		case fund.DisputeFee, fund.DisputeFeeBack:
+			v.From, v.To = payer, payer
+		}
+		entries.Add(p.fact, v)
+	}
+	return entries, nil
+}
+
+// save writes a dispute with its history, and what its order has disputed.
+func (x *write) save(w *db.Writes, it *item) {
+	m, d, now := x.m, it.d, x.m.o.DB.Now()
+	isNew := it.was.ID == 0
+	if isNew {
+		x.history(w, it, 1, "", Opened, now)
+	}
+	from := it.was.Status
+	if isNew {
+		from = Opened
+	}
+	for _, to := range it.passed {
+		d.Version++
+		x.history(w, it, d.Version, from, to, now)
+		from = to
+	}
+	if d.Status.ended() && d.ClosedAt == nil {
+		d.ClosedAt = &now
+	}
+	switch {
+	case isNew:
+		w.Insert(&[]*Dispute{d}, "")
+	case *d != it.was:
+		w.Guard(x.tx.NewUpdate().Model(d).
+			Column("order_id", "order_no", "merchant_id", "exceeds", "fee", "fee_back", "reason", "status", "withdrawn", "reinstated", "released", "held_ref", "due_by",
+				"due_alerted_at", "version", "closed_at").
+			WherePK().Where("dp.version = ? AND dp.status = ?", it.was.Version, it.was.Status), 1)
+	}
+	if by := d.counts() - it.was.counts(); by != 0 {
+		w.Guard(x.tx.NewRaw("UPDATE orders SET disputed_amount = disputed_amount + ? WHERE id = ? AND disputed_amount + ? >= 0", by, d.OrderID, by), 1)
+	}
+	if d.HeldRef != "" && d.Reinstated > 0 && it.was.Reinstated == 0 {
+		w.Add(exception.HoldAgain(x.tx, m.o.DB, d.SupplierID, d.TradeNo, d.HeldRef))
+	}
+}
+
+func (x *write) history(w *db.Writes, it *item, version int64, from, to Status, now int64) {
+	h := History{ID: x.m.o.DB.NewID(), DisputeID: it.d.ID, Version: version, From: from, To: to, Actor: it.actor, SourceID: it.source, CreatedAt: now}
+	if it.source != 0 {
+		h.SourceKind = SourceCallback
+	}
+	w.Insert(&[]History{h}, "")
+}
+
+// facts returns the notifications: that a dispute is open, once its merchant is known, and its
+// end.
+func (x *write) facts(it *item) (all []notify.Fact) {
+	d := it.d
+	if !d.matched() {
+		return nil
+	}
+	m, now := x.m, x.m.o.DB.Now()
+	add := func(kind string, as *Dispute) {
+		url := ""
+		if it.order != nil {
+			url = it.order.NotifyURL
+		}
+		all = append(all, notify.Fact{
+			MerchantID: d.MerchantID, SubjectID: d.ID, Type: kind, Version: as.Version, At: now,
+			Routes: notify.Routes(m.o.Settings.Merchants(), d.MerchantID, kind, url), Data: m.ViewOf(as),
+		})
+	}
+	if !it.was.matched() {
+		first := *d
+		first.Status, first.Version = Opened, 1
+		add("dispute.opened", &first)
+	}
+	if d.Status.ended() && !(it.was.matched() && it.was.Status.ended()) {
+		add("dispute."+string(d.Status), d)
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package payout
+
+import (
+	"context"
+
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// Free is an account that a request spells out. It must equal one of the merchant's allowed
+// accounts.
+type Free struct {
+	Kind   string // supplier.PayeeBankCard, …
+	Holder string
+	Number string // a secret
+	Bank   string // "" where the kind has none
+}
+
+// Account is one of a merchant's allowed accounts, without its number.
+type Account struct {
+	ID       int64
+	Shown    Shown
+	Disabled bool // allowed once: no new payout goes to it
+}
+
+// Shown is an account as it may be shown; Number is masked, as "•••• 4711".
+type Shown struct {
+	Code   string `json:"code"`
+	Kind   string `json:"kind"`
+	Holder string `json:"holder"`
+	Number string `json:"number"`
+	Bank   string `json:"bank"`
+}
+
+// Accounts are the accounts that payouts may go to. What stands under an id never changes: a
+// payout is sent again with the same content. A change is a new id.
+type Accounts interface {
+	// Find returns the merchant's account with a code, or if free is not nil the one with equal
+	// content, disabled or not. Errors: *act.FieldError{account} if there is none.
+	Find(ctx context.Context, q bun.IDB, merchantID int64, code string, free *Free) (Account, error)
+	// Disabled reports whether an account is allowed no longer.
+	Disabled(ctx context.Context, q bun.IDB, id int64) (bool, error)
+	// Payee returns an account with its number, for a call.
+	Payee(ctx context.Context, q bun.IDB, id int64) (supplier.Payee, error)
+}

@@ -1,0 +1,206 @@
+package payout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/base/db"
+	"backstop/internal/call"
+	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
+)
+
+// Decisions about payouts, and the kind of their object. Action is about one that a merchant
+// requested; Resolve ends one that is stuck, by Resolution.
+const (
+	Action  = "payout"
+	Resolve = "payout.resolve"
+	Object  = "payout"
+)
+
+// Resolution are the parameters of Resolve.
+type Resolution struct {
+	Credit   string `json:"credit"`   // success or failed: what the supplier's statement says
+	Evidence string `json:"evidence"` // where it says so
+}
+
+// Approvals declares both decisions. Nobody decides either alone.
+func (m *Machine) Approvals() []approval.Action {
+	return []approval.Action{
+		{
+			Name: Action, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney, Always: true,
+			Load: m.loadPayout,
+			Over: func(s act.Subject) bool { return s.Prospect == act.Final },
+			// Only payouts that merchants requested wait, and they already have their proposals.
+			Offered: func(act.Subject) bool { return false },
+			Run:     m.approved, Free: m.refused,
+		},
+		{
+			Name: Resolve, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney, Always: true, Evidence: true,
+			Params:  resolution,
+			Fields:  map[string]string{"credit": "string", "evidence": "string"},
+			Load:    m.loadPayout,
+			Offered: func(s act.Subject) bool { return s.Value.(*Payout).Status == Stuck },
+			Check: func(_ context.Context, _ bun.IDB, s act.Subject, params any) error {
+				_, err := events(s.Value.(*Payout), params.(Resolution))
+				return err
+			},
+			Ask: m.live, Run: m.resolve,
+		},
+	}
+}
+
+func resolution(raw json.RawMessage) (any, error) {
+	p, err := act.Params[Resolution](raw)
+	if err != nil {
+		return nil, err
+	}
+	r := p.(Resolution)
+	if !slices.Contains([]StepState{Success, Failure}, StepState(r.Credit)) {
+		return nil, &act.FieldError{Field: "params.credit", Problem: "use success or failed, as the supplier's statement says"}
+	}
+	if r.Evidence = strings.TrimSpace(r.Evidence); r.Evidence == "" || len(r.Evidence) > maxEvidence {
+		return nil, &act.FieldError{Field: "params.evidence", Problem: "say where the supplier's statement shows it, in 1 to 1000 characters"}
+	}
+	return r, nil
+}
+
+// maxEvidence bounds the evidence, in bytes.
+const maxEvidence = 4000
+
+// loadPayout finds a payout by its number. Errors: act.ErrNotFound.
+func (m *Machine) loadPayout(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
+	p, err := ByNo(ctx, q, no)
+	if errors.Is(err, ErrNotFound) {
+		return act.Subject{}, act.ErrNotFound
+	}
+	if err != nil {
+		return act.Subject{}, err
+	}
+	s := act.Subject{
+		Row: p.ID, ID: p.PayoutNo, Version: p.Version, MerchantID: p.MerchantID, SupplierID: p.SupplierID, Amount: p.Amount, Currency: p.Currency, Value: p,
+	}
+	if p.Status != Created {
+		s.Prospect = act.Final
+	}
+	return s, nil
+}
+
+// approved debits the payout, or ends it if the merchant can no longer draw it.
+func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	p, err := m.lock(ctx, tx, s.Row)
+	if err != nil {
+		return approval.Ran{}, err
+	}
+	if p.Version != s.Version || p.Status != Created {
+		return approval.Ran{}, act.ErrChanged
+	}
+	x, c := m.begin(tx), by{actor: d.Checker.Name, kind: SourceApproval, source: d.ID}
+	if err := x.do(p, c, Approve); err != nil {
+		return approval.Ran{}, err
+	}
+	if err := x.debit(ctx, p, c); err != nil {
+		return approval.Ran{}, err
+	}
+	result := map[string]any{"payout_no": p.PayoutNo, "status": p.Status}
+	if p.Failure != "" {
+		result["failure"] = p.Failure
+	}
+	return approval.Ran{Result: result}, x.Send(ctx)
+}
+
+// refused ends a payout that was not approved. One that has ended stays as it is.
+func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
+	p, err := m.lock(ctx, tx, s.Row)
+	if err != nil || p.Status != Created {
+		return err
+	}
+	x := m.begin(tx)
+	if err := x.do(p, by{actor: a.No(), kind: SourceApproval, source: a.ID, detail: string(a.State)}, Reject); err != nil {
+		return err
+	}
+	return x.Send(ctx)
+}
+
+// events returns what a resolution does to a stuck payout. Errors: *act.FieldError.
+func events(p *Payout, r Resolution) ([]Event, error) {
+	arrived := r.Credit == string(Success)
+	switch {
+	case p.Status != Stuck:
+		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout is " + string(p.Status) + ", not stuck: nothing is to be decided"}
+	case p.Credit == CameBack && arrived:
+		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout was returned: only failed is possible"}
+	case arrived:
+		return []Event{Arrived}, nil
+	case p.Reversal == None:
+		return []Event{Refused}, nil
+	}
+	return []Event{Retried}, nil
+}
+
+// live queries the supplier for a resolution. Its clear answer must not be contradicted; an
+// unclear one is why people decide, by its statement, so it is no answer (nil).
+func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approval.Live, error) {
+	p := s.Value.(*Payout)
+	at, ok := m.Settings.Current().Suppliers.ByID(p.SupplierID)
+	if !ok || at.Can().Payouter == nil || m.o.Calls == nil || p.FirstCallAt == nil {
+		return nil, nil
+	}
+	answer, done, err := m.call(ctx, p, at, call.PayoutQuery)
+	if err != nil { // nothing was asked
+		return nil, nil
+	}
+	if err := m.o.Calls.Keep(ctx, done); err != nil || answer.State == supplier.PayoutUnknown {
+		return nil, err
+	}
+	live := &approval.Live{Answer: string(answer.State), Call: done.ID, At: m.DB.Now()}
+	arrived := params.(Resolution).Credit == string(Success)
+	switch answer.State {
+	case supplier.PayoutSucceeded:
+		live.Contradicts = !arrived
+	case supplier.PayoutProcessing:
+		live.Contradicts = true
+	case supplier.PayoutFailed, supplier.PayoutReturned, supplier.PayoutShort:
+		live.Contradicts = arrived
+	}
+	return live, nil
+}
+
+// resolve ends a stuck payout as two people decided.
+func (m *Machine) resolve(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
+	p, err := m.lock(ctx, tx, s.Row)
+	if err != nil {
+		return approval.Ran{}, err
+	}
+	if p.Version != s.Version || p.Status != Stuck {
+		return approval.Ran{}, act.ErrChanged
+	}
+	r := d.Params.(Resolution)
+	all, err := events(p, r)
+	if err != nil {
+		return approval.Ran{}, err
+	}
+	x, c := m.begin(tx), by{actor: d.Checker.Name, kind: SourceApproval, source: d.ID, detail: r.Credit}
+	if r.Credit == string(Failure) && p.Failure == "" {
+		p.Failure = "resolved as failed"
+	} else if r.Credit == string(Success) {
+		p.Failure = ""
+	}
+	if err := x.do(p, c, all...); err != nil {
+		return approval.Ran{}, err
+	}
+	if p.Status == Reversing {
+		if err := x.reverse(ctx, p, c, true); err != nil {
+			return approval.Ran{}, err
+		}
+	}
+	x.settled(p)
+	return approval.Ran{Result: map[string]any{"payout_no": p.PayoutNo, "status": p.Status}}, x.Send(ctx)
+}

@@ -1,0 +1,54 @@
+package payout
+
+import (
+	"backstop/internal/notify"
+)
+
+// View is the payout as merchants and operators see it, in answers and notifications
+// (contract §8). Fields without a value are null.
+type View struct {
+	PayoutNo         string     `json:"payout_no"`
+	OutPayoutNo      string     `json:"out_payout_no"`
+	Merchant         *string    `json:"merchant"`
+	Supplier         *string    `json:"supplier"`
+	Amount           int64      `json:"amount"`
+	FeeAmount        int64      `json:"fee_amount"`
+	Currency         string     `json:"currency"`
+	Account          Shown      `json:"account"`
+	Status           string     `json:"status"`
+	Debit            *StepState `json:"debit"`
+	Credit           *StepState `json:"credit"`
+	Reversal         *StepState `json:"reversal"`
+	Failure          *string    `json:"failure"`
+	SupplierPayoutNo *string    `json:"supplier_payout_no"`
+	CreatedAt        string     `json:"created_at"`
+	FinishedAt       *string    `json:"finished_at"`
+	Version          int64      `json:"version"`
+}
+
+// ViewOf returns the view of a payout with its steps.
+func (m *Machine) ViewOf(p *Payout) View {
+	v := View{
+		PayoutNo: p.PayoutNo, OutPayoutNo: p.OutPayoutNo, Amount: p.Amount, FeeAmount: p.FeeAmount, Currency: p.Currency, Account: p.Account,
+		Status: string(p.Status), Debit: orNull(p.Debit), Credit: orNull(p.Credit), Reversal: orNull(p.Reversal), Failure: orNull(p.Failure),
+		SupplierPayoutNo: orNull(p.SupplierPayoutNo), CreatedAt: notify.Stamp(p.CreatedAt), Version: p.Version,
+	}
+	if code, err := m.MerchantCode(m.DB.Read, p.MerchantID); err == nil {
+		v.Merchant = &code
+	}
+	if code, err := m.SupplierCode(m.DB.Read, p.SupplierID); err == nil {
+		v.Supplier = &code
+	}
+	if p.FinishedAt != nil {
+		at := notify.Stamp(*p.FinishedAt)
+		v.FinishedAt = &at
+	}
+	return v
+}
+
+func orNull[S ~string](s S) *S {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

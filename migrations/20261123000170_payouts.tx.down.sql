@@ -1,0 +1,3 @@
+DROP TABLE payout_history;
+DROP TABLE fund_steps;
+DROP TABLE payouts;

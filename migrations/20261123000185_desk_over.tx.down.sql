@@ -1,0 +1,2 @@
+DROP INDEX exceptions_ignored;
+DROP INDEX exceptions_resolved;

@@ -1,0 +1,229 @@
+package pages
+
+import (
+	"net/url"
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/fund"
+	"backstop/internal/fund/adjust"
+	"backstop/internal/ledger"
+	"backstop/internal/report"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// accountTexts are the texts of the list of accounts.
+var accountTexts = ui.ListTexts{
+	Title: text.Accounts, Icon: "landmark", None: tAccountsNone, NoneHow: tAccountsNoneHow,
+	Fields: map[string]ui.Field{
+		"code":     {Label: tAccount},
+		"currency": {Label: tCurrency},
+		"kind":     {Label: text.Kind, Value: accountKindText},
+		"part":     {Label: tFunds, Value: fundPartText},
+	},
+}
+
+// lineTexts are the texts of the list of an account's lines.
+var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow}
+
+// AccountsData is what the list of accounts shows around its rows.
+type AccountsData struct {
+	CanPropose bool
+	Key        string // of the form
+	// Sums are the balances of the part of the funds that is listed; nil = none is.
+	Sums []report.Sum
+}
+
+// LinesData is one account, shown with its lines.
+type LinesData struct {
+	*ledger.Account
+	CanPropose bool
+	Key        string // of the one form that is sent
+}
+
+// merchant returns the merchant whose balance the account is; "" = it is no merchant's.
+func (d LinesData) merchant() string {
+	if kind := console.KindOf(d.Code); kind != "merchant" && kind != console.FrozenAccount && kind != console.ReservedAccount {
+		return ""
+	}
+	code := strings.TrimPrefix(d.Code, ledger.MerchantAccount(""))
+	return strings.TrimSuffix(strings.TrimSuffix(code, fund.FrozenPart), fund.ReservedPart)
+}
+
+// holds leads to the open refunds, payouts or disputes whose money the account holds; "" = it holds none.
+func (d LinesData) holds() (link templ.SafeURL, label text.Text) {
+	if s, ok := strings.CutPrefix(d.Code, "refund:"); ok {
+		return templ.URL("/refunds?state=" + console.OpenRefunds + "&supplier=" + url.QueryEscape(s)), tItsRefunds
+	}
+	if s, ok := strings.CutPrefix(d.Code, "payout:"); ok {
+		return templ.URL("/payouts?state=" + console.OpenPayouts + "&supplier=" + url.QueryEscape(s)), tItsPayouts
+	}
+	if d.merchant() != "" && console.KindOf(d.Code) == console.ReservedAccount {
+		return templ.URL("/disputes?state=" + console.OpenDisputes + "&merchant=" + url.QueryEscape(d.merchant())), tItsDisputes
+	}
+	return "", text.Text{}
+}
+
+// StatementData is a merchant's statement of a day.
+type StatementData struct {
+	Merchant           string // code
+	Balances           []fund.Balance
+	Statement          fund.Statement // of no currency: the merchant has no account
+	Day, Before, After string         // days; After "" = it has not begun
+	Zone               string
+}
+
+// link leads to the statement of a day in a currency.
+func (d StatementData) link(day, currency string) templ.SafeURL {
+	return templ.URL(string(merchantLink(d.Merchant)) + "/statement?" + url.Values{"day": {day}, "currency": {currency}}.Encode())
+}
+
+// accountLink leads to an account's lines in one currency.
+func accountLink(code, currency string) templ.SafeURL {
+	return templ.URL("/accounts/" + url.PathEscape(code) + "/" + url.PathEscape(currency))
+}
+
+// AccountColumns are those of exported accounts.
+func AccountColumns(p *ui.Page) []Column[ledger.Account] {
+	type a = ledger.Account
+	return []Column[a]{
+		plain("code", p.T(tAccount), func(a a) string { return a.Code }),
+		plain("kind", p.T(text.Kind), func(a a) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
+		plain("currency", p.T(tCurrency), func(a a) string { return a.Currency }),
+		amounts("balance", p.T(tBalance), func(a a) (int64, string) { return a.Balance, a.Currency }),
+	}
+}
+
+// LineColumns are those of an account's exported lines.
+func LineColumns(p *ui.Page) []Column[console.AccountLine] {
+	type l = console.AccountLine
+	return []Column[l]{
+		moments(p, "at", text.Time, func(l l) *int64 { return &l.CreatedAt }),
+		plain("kind", p.T(text.Kind), func(l l) string { return p.T(lineKindText(l.Kind())) }),
+		plain("ref", p.T(tRef), func(l l) string { return l.Ref }),
+		plain("other", p.T(tOther), func(l l) string { return l.Other }),
+		plain("currency", p.T(tCurrency), func(l l) string { return l.Currency }),
+		amounts("amount", p.T(text.Amount), func(l l) (int64, string) { return l.Amount, l.Currency }),
+		balances("balance", p.T(tBalance), func(l l) (int64, string) { return l.Balance, l.Currency }),
+	}
+}
+
+func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, kind) }
+
+var accountKinds = map[string]text.Text{
+	"merchant":              {ZH: "商户余额", EN: "Merchant's balance"},
+	console.FrozenAccount:   {ZH: "商户冻结", EN: "Merchant's, frozen"},
+	console.ReservedAccount: {ZH: "争议保留", EN: "Reserved for disputes"},
+	"supplier":              {ZH: "渠道应付我方", EN: "Owed by a supplier"},
+	"refund":                {ZH: "退款在途", EN: "Refunds in transit"},
+	"payout":                {ZH: "出款在途", EN: "Payouts in transit"},
+	"suspense":              {ZH: "挂账", EN: "Suspense"},
+	"income":                {ZH: "手续费收入", EN: "Income"},
+	"cost":                  {ZH: "渠道成本", EN: "Cost"},
+	"bank":                  {ZH: "银行", EN: "Bank"},
+	"loss":                  {ZH: "损失", EN: "Loss"},
+	"opening":               {ZH: "期初", EN: "Opening balances"},
+}
+
+// fundPartText names a part of the funds.
+func fundPartText(part string) text.Text { return ui.TextFor(fundParts, console.FundPart(part)) }
+
+var fundParts = map[console.FundPart]text.Text{
+	console.InTransit: {ZH: "在途资金（退款、出款）", EN: "In transit"},
+	console.Disputed:  {ZH: "争议保留", EN: "Disputed"},
+}
+
+// fundOrder is the order in which the parts are shown.
+var fundOrder = []console.FundPart{console.InTransit, console.Disputed}
+
+var fundIcons = map[console.FundPart]string{console.InTransit: "send", console.Disputed: "shield-alert"}
+
+// lineKindText names a kind of lines on a statement; "" = none.
+func lineKindText(kind string) text.Text {
+	if kind == "" {
+		return text.None
+	}
+	return ui.TextFor(lineKinds, fund.Kind(kind))
+}
+
+var lineKinds = map[fund.Kind]text.Text{
+	fund.KindPayment:        {ZH: "收款", EN: "Payment"},
+	fund.KindFee:            {ZH: "手续费", EN: "Fee"},
+	fund.KindRefund:         text.Refund,
+	fund.KindRefundFailed:   {ZH: "退款退回", EN: "Refund returned"},
+	fund.KindPayout:         {ZH: "出款", EN: "Payout"},
+	fund.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
+	fund.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
+	fund.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
+	fund.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
+	fund.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
+	fund.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},
+	fund.KindOpening:        {ZH: "期初", EN: "Opening balance"},
+}
+
+// pairsText are the pairs of accounts that may be adjusted.
+func pairsText() string { return strings.Join(adjust.Pairs(), " · ") }
+
+// Texts of these pages.
+var (
+	tAccount         = text.Text{ZH: "账户", EN: "Account"}
+	tBalance         = text.Text{ZH: "余额", EN: "Balance"}
+	tOther           = text.Text{ZH: "对方账户", EN: "Other account"}
+	tSumOf           = text.Text{ZH: "合计", EN: "Total"}
+	tFunds           = text.Text{ZH: "资金", EN: "Funds"}
+	tFoldedAt        = text.Text{ZH: "最近入账", EN: "Last entry"}
+	tAccountsNone    = text.Text{ZH: "还没有账户", EN: "No accounts yet"}
+	tAccountsNoneHow = text.Text{ZH: "第一笔分录入账时，账户自动建立。", EN: "An account is created by its first entry."}
+	tLinesNone       = text.Text{ZH: "这个账户还没有分录", EN: "No entries in this account yet"}
+	tSign            = text.Text{ZH: "余额 = 贷方 − 借方", EN: "Balance = credits − debits"}
+	tAdjust          = text.Text{ZH: "提出调账", EN: "Propose an adjustment"}
+	tAdjustHow       = text.Text{ZH: "在两个账户之间记一笔账，须由第二个人复核。允许的账户组合：%s。", EN: "One entry between two accounts, approved by a second person. Allowed pairs: %s."}
+	tAdjustDebit     = text.Text{ZH: "借方账户", EN: "Debit account"}
+	tAdjustCredit    = text.Text{ZH: "贷方账户", EN: "Credit account"}
+	tAdjustCode      = text.Text{ZH: "例如 merchant:m1、supplier:wx-main、bank:icbc、income:fees、loss", EN: "Such as merchant:m1, supplier:wx-main, bank:icbc, income:fees, loss"}
+	tFreeze          = text.Text{ZH: "提出冻结", EN: "Propose a freeze"}
+	tUnfreeze        = text.Text{ZH: "提出解冻", EN: "Propose a release"}
+	tFreezeAll       = text.Text{ZH: "全部余额", EN: "The whole balance"}
+	tFreezeAmount    = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or tick the whole balance"}
+	tStatement       = text.Text{ZH: "对账单", EN: "Statement"}
+	tStatementOf     = text.Text{ZH: "%s 的对账单", EN: "Statement of %s"}
+	tStatementDay    = text.Text{ZH: "日期", EN: "Day"}
+	tStatementZone   = text.Text{ZH: "日切按 %s", EN: "Days are those of %s"}
+	tStatementNone   = text.Text{ZH: "当天没有分录", EN: "No entries on this day"}
+	tStatementHow    = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance is the opening balance."}
+	tNoAccount       = text.Text{ZH: "这个商户还没有账户", EN: "This merchant has no account yet"}
+	tDayBefore       = text.Text{ZH: "前一天", EN: "Day before"}
+	tDayAfter        = text.Text{ZH: "后一天", EN: "Day after"}
+	tOpening         = text.Text{ZH: "期初余额", EN: "Opening balance"}
+	tClosing         = text.Text{ZH: "期末余额", EN: "Closing balance"}
+	tCredits         = text.Text{ZH: "贷方合计", EN: "Credits"}
+	tDebits          = text.Text{ZH: "借方合计", EN: "Debits"}
+	tAvailable       = text.Text{ZH: "当前可用", EN: "Available now"}
+	tFrozen          = text.Text{ZH: "当前冻结", EN: "Frozen now"}
+	tReserved        = text.Text{ZH: "当前争议保留", EN: "Reserved now"}
+	tItsRefunds      = text.Text{ZH: "未结束的退款", EN: "Open refunds"}
+	tItsPayouts      = text.Text{ZH: "未结束的出款", EN: "Open payouts"}
+	tItsDisputes     = text.Text{ZH: "未结束的争议", EN: "Open disputes"}
+	tFeeOfPayment    = text.Text{ZH: "手续费", EN: "Fee"}
+	tMore            = text.Text{ZH: "后面的分录", EN: "Later entries"}
+)
+
+// refLink leads to what an entry's reference belongs to, where its number says it; "" = nowhere.
+func refLink(ref string) templ.SafeURL {
+	row, id, ok := fund.FactOf(ref, false)
+	switch {
+	case !ok:
+	case strings.HasPrefix(row.Ref, "refund:"):
+		return refundLink("R" + id)
+	case strings.HasPrefix(row.Ref, "payout:"):
+		return payoutLink("P" + id)
+	case strings.HasPrefix(row.Ref, "dispute:"):
+		return disputeLink("D" + id)
+	case row.Fact == fund.Freeze, row.Fact == fund.Adjust:
+		return templ.URL("/approvals/apr_" + url.PathEscape(id))
+	}
+	return ""
+}

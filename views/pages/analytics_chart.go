@@ -1,0 +1,281 @@
+package pages
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+)
+
+// plot is a chart of the analytics page, ready to be drawn: as wide as plotRight, stretched to
+// its panel.
+type plot struct {
+	height float64
+	grid   []grid
+	labels []plotLabel
+	cells  []plotCell
+	paths  []plotPath
+	hits   []plotHit
+	says   string
+}
+
+// plotLabel is a text below the plot.
+type plotLabel struct {
+	x      float64
+	text   string
+	anchor string // text-anchor
+}
+
+// plotPath is one line or area.
+type plotPath struct{ class, d string }
+
+// plotCell is one box; its opacity is its strength.
+type plotCell struct {
+	ui.Box
+	class, opacity, title string
+}
+
+// plotHit is a column under the pointer, and what it says.
+type plotHit struct {
+	x, w  float64
+	title string
+}
+
+const (
+	plotTop   = 8.0
+	plotFoot  = 20.0  // for the labels
+	plotGap   = 118.0 // between two labels at least: a third of that on a phone
+	faintLine = "line s-faint"
+)
+
+// plotAxis maps values to heights.
+type plotAxis struct {
+	low, high, top, bottom float64
+	log                    bool
+}
+
+func (a plotAxis) y(v float64) float64 {
+	low, high := a.low, a.high
+	if a.log {
+		v, low, high = math.Log10(max(v, low)), math.Log10(low), math.Log10(high)
+	}
+	if high <= low {
+		return a.bottom
+	}
+	return a.bottom - (min(max(v, low), high)-low)/(high-low)*(a.bottom-a.top)
+}
+
+// middleOf is the middle of a column.
+func middleOf(i, n int) float64 { return plotRight * (float64(i) + 0.5) / float64(n) }
+
+// linePath draws values, one per column; NaN leaves a gap. A lone value is seen too.
+func linePath(values []float64, a plotAxis) string {
+	var b strings.Builder
+	drawn := false
+	for i, v := range values {
+		if math.IsNaN(v) {
+			drawn = false
+			continue
+		}
+		x, y := middleOf(i, len(values)), a.y(v)
+		if drawn {
+			fmt.Fprintf(&b, "L%s %s", ui.Px(x), ui.Px(y))
+		} else {
+			fmt.Fprintf(&b, "M%s %sh3L%s %s", ui.Px(x-3), ui.Px(y), ui.Px(x), ui.Px(y))
+		}
+		drawn = true
+	}
+	return b.String()
+}
+
+// bandPath draws the area between two lines of the columns from first on, of n.
+func bandPath(low, high []float64, first, n int, a plotAxis) string {
+	var b strings.Builder
+	for i, v := range high {
+		b.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + ui.Px(middleOf(first+i, n)) + " " + ui.Px(a.y(v)))
+	}
+	for i := len(low) - 1; i >= 0; i-- {
+		b.WriteString("L" + ui.Px(middleOf(first+i, n)) + " " + ui.Px(a.y(low[i])))
+	}
+	if b.Len() > 0 {
+		b.WriteString("Z")
+	}
+	return b.String()
+}
+
+// across draws a horizontal line.
+func across(v float64, a plotAxis) string {
+	return "M0 " + ui.Px(a.y(v)) + "H" + ui.Px(plotRight)
+}
+
+// hitsOf makes each column say something.
+func hitsOf(n int, says func(i int) string) []plotHit {
+	all := make([]plotHit, n)
+	for i := range all {
+		all[i] = plotHit{plotRight * float64(i) / float64(n), plotRight / float64(n), says(i)}
+	}
+	return all
+}
+
+// labelsOf names some of the columns, far enough from each other.
+func labelsOf(n int, name func(i int) string) (all []plotLabel) {
+	every := max(1, int(math.Ceil(plotGap*float64(n)/plotRight)))
+	for i := (n - 1) % every; i < n; i += every {
+		x := middleOf(i, n)
+		if x < plotGap/3 || x > plotRight-plotGap/3 {
+			continue
+		}
+		all = append(all, plotLabel{x, name(i), "middle"})
+	}
+	return all
+}
+
+// countAxis is an plotAxis from 0 to a round number, with its grid.
+func countAxis(most int64, height float64) (plotAxis, []grid) {
+	unit := gridStep(max(most, 1))
+	a := plotAxis{high: float64(3 * unit), top: plotTop, bottom: height - plotFoot}
+	var lines []grid
+	for i := range int64(4) {
+		lines = append(lines, grid{a.y(float64(i * unit)), ui.Short(i * unit)})
+	}
+	return a, lines
+}
+
+// shareAxis is an plotAxis of shares from a floor to 100 %.
+func shareAxis(floor, height float64) (plotAxis, []grid) {
+	a := plotAxis{low: floor, high: 1, top: plotTop, bottom: height - plotFoot}
+	decimals := 0
+	if floor > 0.9 {
+		decimals = 1
+	}
+	middle := (1 + floor) / 2
+	return a, []grid{{a.bottom, ui.Percent(floor, decimals)}, {a.y(middle), ui.Percent(middle, decimals+1)}, {a.top, "100%"}}
+}
+
+// shareFloor is where an plotAxis of shares begins: as near to 100 % as it may.
+func shareFloor(lowest float64) float64 {
+	for _, f := range []float64{0.99, 0.98, 0.95, 0.9, 0.8, 0.5} {
+		if lowest >= f {
+			return f
+		}
+	}
+	return 0
+}
+
+// lowestOf returns the lowest known value, 1 if there is none.
+func lowestOf(lines ...[]float64) float64 {
+	lowest := 1.0
+	for _, line := range lines {
+		for _, v := range line {
+			if !math.IsNaN(v) {
+				lowest = min(lowest, v)
+			}
+		}
+	}
+	return lowest
+}
+
+// durationAxis is a logarithmic plotAxis from 10 ms to an hour.
+func durationAxis(height float64) (plotAxis, []grid) {
+	a := plotAxis{low: 0.01, high: 3600, top: plotTop, bottom: height - plotFoot, log: true}
+	var lines []grid
+	for _, d := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
+		lines = append(lines, grid{a.y(d.Seconds()), briefly(d)})
+	}
+	return a, lines
+}
+
+// briefly writes a round duration: 100 ms, 10 s, 1 m, 1 h.
+func briefly(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
+	case d < time.Hour:
+		return strconv.FormatFloat(d.Minutes(), 'f', -1, 64) + " m"
+	case d < 24*time.Hour:
+		return strconv.FormatFloat(d.Hours(), 'f', -1, 64) + " h"
+	}
+	return strconv.FormatFloat(d.Hours()/24, 'f', -1, 64) + " d"
+}
+
+// stack draws columns of stacked counts, the first row at the bottom.
+func stack(rows [][]int64, classes []string, n int, a plotAxis) (all []plotCell) {
+	slot := plotRight / float64(n)
+	bottoms := make([]float64, n)
+	for r, row := range rows {
+		for i, v := range row {
+			if v == 0 {
+				continue
+			}
+			from, to := a.y(bottoms[i]), a.y(bottoms[i]+float64(v))
+			bottoms[i] += float64(v)
+			all = append(all, plotCell{Box: ui.Box{X: float64(i)*slot + slot*0.09, Y: to, W: slot * 0.82, H: max(from-to, 0.75)}, class: classes[r], opacity: "1"})
+		}
+	}
+	return all
+}
+
+const heatRow = 17.0
+
+// heat draws a table of counts as boxes, the stronger the more: rows from top to bottom.
+func heat(rows [][]int64, names []string, title func(row, i int) string) plot {
+	n := len(rows[0])
+	c := plot{height: heatRow*float64(len(rows)) + plotTop + plotFoot}
+	slot := plotRight / float64(n)
+	var most int64 = 1
+	for _, row := range rows {
+		most = max(most, slices.Max(row))
+	}
+	for r, row := range rows {
+		y := plotTop + heatRow*float64(r)
+		c.grid = append(c.grid, grid{y + heatRow/2, names[r]})
+		for i, v := range row {
+			cell := plotCell{Box: ui.Box{X: float64(i)*slot + 0.5, Y: y + 1, W: slot - 1, H: heatRow - 2}, class: "f-track", opacity: "0.55", title: title(r, i)}
+			if v > 0 {
+				cell.class, cell.opacity = "f-acc", strconv.FormatFloat(0.15+0.85*math.Sqrt(float64(v)/float64(most)), 'f', 2, 64)
+			}
+			c.cells = append(c.cells, cell)
+		}
+	}
+	return c
+}
+
+// columnName is the time of a column, in days of the installation's zone or the person's time.
+func (d AnalyticsData) columnName(p *ui.Page, i int) string {
+	if d.Range.Days() {
+		return time.UnixMicro(d.Starts[i]).In(d.Zone).Format("01-02")
+	}
+	if d.Range.Step >= time.Hour {
+		return p.At(d.Starts[i]).Format("01-02 15:04")
+	}
+	return p.At(d.Starts[i]).Format("15:04")
+}
+
+// columnLabel is columnName below the plot.
+func (d AnalyticsData) columnLabel(p *ui.Page, i int) string {
+	if !d.Range.Days() && d.Range.Step >= time.Hour {
+		return p.At(d.Starts[i]).Format("01-02 15h")
+	}
+	return d.columnName(p, i)
+}
+
+// cell is one value of a figure's table, as a page shows it and as a spreadsheet reads it.
+type cell struct{ Show, Plain string }
+
+func same(s string) cell     { return cell{s, s} }
+func countCell(n int64) cell { return cell{ui.Count(n), strconv.FormatInt(n, 10)} }
+func noCell(p *ui.Page) cell { return cell{p.T(text.None), ""} }
+
+func shareCell(p *ui.Page, v float64, known bool) cell {
+	if !known || math.IsNaN(v) {
+		return noCell(p)
+	}
+	return cell{ui.Percent(v, 2), strconv.FormatFloat(v, 'f', 6, 64)}
+}

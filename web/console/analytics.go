@@ -1,0 +1,105 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"backstop/internal/act"
+	"backstop/internal/alert"
+	"backstop/internal/analytics"
+	"backstop/internal/audit"
+	"backstop/internal/base/sheet"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+// analyticsEvery is the maximum age of the figures of the analytics page.
+const analyticsEvery = 10 * time.Second
+
+// analyticsPage shows how notifications, payments and exceptions went, and what to expect.
+func (s *handlers) analyticsPage(c *fiber.Ctx) error {
+	draw, _, err := s.figures.get(s.analyticsTopic(), analytics.RangeOf(c.Query("range")).Name)
+	if err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, draw(s.Page(c)))
+}
+
+// analyticsTopic is all figures of one range: one query serves all consoles.
+func (s *handlers) analyticsTopic() topic {
+	return topic{"analytics", analyticsEvery, true, func(ctx context.Context, of string) (drawing, error) {
+		d, err := s.readAnalytics(ctx, of)
+		return func(p *ui.Page) templ.Component { return pages.Analytics(p, d) }, err
+	}}
+}
+
+func (s *handlers) readAnalytics(ctx context.Context, of string) (d pages.AnalyticsData, err error) {
+	if d.Page, err = analytics.Read(ctx, s.DB, s.Config.Timezone, analytics.RangeOf(of)); err != nil {
+		return d, err
+	}
+	if d.Expected, err = analytics.Volume(ctx, s.DB); err != nil {
+		return d, err
+	}
+	limits, err := alert.ForecastLimits(ctx, s.DB.Read)
+	if err != nil {
+		return d, err
+	}
+	if d.Backlog, err = analytics.Backlog(ctx, s.DB, limits.Backlog); err != nil {
+		return d, err
+	}
+	d.Rate, err = analytics.SuccessRate(ctx, s.DB, limits.Rate)
+	return d, err
+}
+
+// figure sends the table behind one figure as a file, and redirects any other request to the page.
+func (s *handlers) figure(c *fiber.Ctx) error {
+	format, err := web.ReadFormat(c)
+	if err != nil {
+		return err
+	}
+	if format == "" {
+		return c.Redirect("/analytics?range="+analytics.RangeOf(c.Query("range")).Name, http.StatusSeeOther)
+	}
+	// Another site's link must not write into the audit in the operator's name.
+	if c.Get("Sec-Fetch-Site") == "cross-site" {
+		return web.ErrForeign
+	}
+	r := analytics.RangeOf(c.Query("range"))
+	d, err := s.readAnalytics(c.UserContext(), r.Name)
+	if err != nil {
+		return err
+	}
+	p, by := s.Page(c), "operator:"+web.Operator(c).Name
+	f, ok := d.Figure(p, c.Params("figure"))
+	if !ok {
+		return act.ErrNotFound
+	}
+	name := "analytics-" + f.Name
+	heads := make([]sheet.Head, len(f.Heads))
+	for i, text := range f.Heads {
+		heads[i] = sheet.Head{Text: text, Kind: sheet.Number} // where the cell is one
+	}
+	return s.StreamTable(c, web.Table{
+		Format: format, Name: name + p.Now.In(p.Zone).Format("-20060102-150405"), By: by,
+		Title: pages.ExportTitle(p, p.T(f.Title)+" · range="+r.Name, by), Heads: heads,
+		Begin: func() error {
+			return s.keepAct(c, audit.Act{
+				Actor: by, Action: "list.export", Object: "list", ObjectID: name, Params: map[string]any{"filter": "range=" + r.Name, "format": string(format)},
+			})
+		},
+		Each: func(write func([]string) error) error {
+			for i := range f.Table {
+				if err := write(slices.Clone(f.Plain(i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+}

@@ -1,0 +1,263 @@
+package console
+
+import (
+	"encoding/csv"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/analytics"
+	"backstop/internal/base/db"
+	"backstop/internal/report"
+	"backstop/web/webtest"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// past writes the figures of so many days, as transactions and the fold would: days and nights,
+// quiet weekends, an outage five hours ago, and a backlog that has grown for half an hour.
+func past(t *testing.T, d *db.DB, zone *time.Location, days, merchants int) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	now := d.Now()
+	minute := time.Minute.Microseconds()
+	var orders, waits, failures, volume [][]any
+	for at := now - now%minute - int64(days)*24*60*minute; at <= now; at += minute {
+		local := time.UnixMicro(at).In(zone)
+		hour := float64(local.Hour()) + float64(local.Minute())/60
+		mean := 9 + 7*math.Sin((hour-9)/24*2*math.Pi)
+		if day := local.Weekday(); day == time.Saturday || day == time.Sunday {
+			mean *= 0.6
+		}
+		ago := (now - at) / minute
+		for _, c := range []struct {
+			code  string
+			share float64
+		}{{"CNY", 1}, {"USD", 0.15}} {
+			n := int64(max(0, math.Round(mean*c.share+math.Sqrt(mean*c.share)*r.NormFloat64())))
+			if n == 0 {
+				continue
+			}
+			late := int64(0)
+			if r.Float64() < 0.02 {
+				late = 1
+			}
+			if ago > 280 && ago < 330 {
+				late = n * 2 / 5
+			}
+			told := n - min(late, n)
+			orders = append(orders, []any{60, at, c.code, n, n * 12_345, told, told * 12_345})
+			if c.code != "CNY" {
+				continue
+			}
+			waits = append(waits, []any{60, at, 3, told - told/3 - told/9}, []any{60, at, 6, told / 3}, []any{60, at, 12, told / 9})
+			if late > 0 {
+				waits = append(waits, []any{60, at, 21, late})
+				failures = append(failures, []any{60, at, "timeout", "CNY", 3 * late, late, late * 12_345})
+				if r.Float64() < 0.3 {
+					failures = append(failures, []any{60, at, "bad_status", "CNY", 1, 1, 12_345})
+				}
+			}
+			if ago < 200 && r.Float64() < 0.05 {
+				failures = append(failures, []any{60, at, "tls", "CNY", 2, 1, 12_345})
+			}
+		}
+		if at%(60*minute) == 0 {
+			for m := range int64(merchants) {
+				n := int64(mean * 60 / float64(m+1))
+				volume = append(volume, []any{3600, at, m + 1, m%3 + 1, "CNY", n, n * 12_345, n * (90 - m%7) / 100, n * (90 - m%7) / 100 * 12_345})
+			}
+		}
+		if ago <= 35 {
+			change(t, d, "INSERT INTO report_backlog (start, due) VALUES (?, ?)", at, 300+max(0, 14*(30-ago))+r.Int64N(15))
+			change(t, d, "INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '') ON CONFLICT DO NOTHING", at, 985+ago/5, 15-ago/5)
+		}
+	}
+	insert := func(table string, rows [][]any) {
+		for part := range slices.Chunk(rows, 1000) {
+			var marks []string
+			var args []any
+			for _, row := range part {
+				marks = append(marks, "("+strings.TrimSuffix(strings.Repeat("?, ", len(row)), ", ")+")")
+				args = append(args, row...)
+			}
+			change(t, d, "INSERT INTO "+table+" VALUES "+strings.Join(marks, ", ")+" ON CONFLICT DO NOTHING", args...)
+		}
+	}
+	insert("report_orders", orders)
+	insert("report_waits", waits)
+	insert("report_failures", failures)
+	insert("report_volume", volume)
+	_, offset := time.UnixMicro(now).In(zone).Zone()
+	for _, sum := range []struct{ table, key, columns string }{
+		{"report_orders", "currency", "sum(raised), sum(raised_amount), sum(notified), sum(notified_amount)"},
+		{"report_waits", "bucket", "sum(orders)"},
+		{"report_failures", "class, currency", "sum(attempts), sum(orders), sum(amount)"},
+		{"report_volume", "merchant_id, supplier_id, currency", "sum(created), sum(created_amount), sum(paid), sum(paid_amount)"},
+	} {
+		if sum.table != "report_volume" {
+			change(t, d, "INSERT INTO "+sum.table+" SELECT 300, start - start % 300000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+" WHERE span_s = 60 GROUP BY start - start % 300000000, "+sum.key)
+			change(t, d, "INSERT INTO "+sum.table+" SELECT 3600, start - start % 3600000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+" WHERE span_s = 60 GROUP BY start - start % 3600000000, "+sum.key)
+		}
+		if sum.table != "report_orders" {
+			change(t, d, "DELETE FROM "+sum.table+" WHERE span_s = 60")
+		}
+		change(t, d, "INSERT INTO "+sum.table+" SELECT 86400, start - (start + ?) % 86400000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+" WHERE span_s = 3600 GROUP BY start - (start + ?) % 86400000000, "+sum.key, int64(offset)*1_000_000, int64(offset)*1_000_000)
+	}
+}
+
+// What the page says agrees with the rows that were counted.
+func TestAnalyticsCountWhatHappened(t *testing.T) {
+	h := open(t)
+	now := h.DB.Now()
+	yesterday := now - (26 * time.Hour).Microseconds()
+	h.Put(t, figuresAt(yesterday, func(x *report.Delta) { x.Raised(yesterday, "CNY", 100) }))
+	h.Put(t, figuresAt(now, func(x *report.Delta) {
+		for i := range int64(4) {
+			x.Created(now, 1, 1, "CNY", 1000)
+			if i < 3 {
+				x.Paid(now, 1, 1, "CNY", 1000)
+				x.Raised(now, "CNY", 1000)
+			}
+			if i < 2 {
+				x.Notified(now-700_000, "CNY", 1000)
+			}
+		}
+		x.Failure("timeout", "CNY", 1000, true)
+		x.Failure("timeout", "CNY", 1000, false)
+	}))
+	for _, r := range analytics.Ranges {
+		p, err := analytics.Read(t.Context(), h.DB, h.Config.Timezone, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raised := map[bool]int64{true: 3, false: 4}[r.Name == "24h"]
+		if p.Total.Raised != raised || p.Total.Notified != 2 || len(p.Currencies) != 1 || p.Currency != "CNY" {
+			t.Errorf("%s: %+v", r.Name, p.Total)
+		}
+		if len(p.Causes) != 1 || p.Causes[0].Attempts != 2 || p.Causes[0].Orders != 1 || p.Causes[0].Sums[0].Minor != 1000 || p.Causes[0].NewSince == 0 {
+			t.Errorf("%s: %+v", r.Name, p.Causes)
+		}
+		if len(p.Merchants) != 1 || p.Merchants[0].Created != 4 || p.Merchants[0].Paid != 3 || p.Merchants[0].Code != "m1" || len(p.Suppliers) != 1 {
+			t.Errorf("%s: %+v", r.Name, p.Merchants)
+		}
+		var waited int64
+		for _, w := range p.Waits {
+			waited += w.Count()
+		}
+		if waited != 2 || len(p.Starts) != r.N || p.Starts[r.N-1] > now {
+			t.Errorf("%s: %d waited, %v", r.Name, waited, p.Starts)
+		}
+	}
+}
+
+func figuresAt(at int64, add func(*report.Delta)) *report.Delta {
+	x := report.NewDelta(at)
+	add(x)
+	return x
+}
+
+// A week before is compared up to the same moment of that week, and the page's figures have the
+// tables that their CSV has.
+func TestAnalyticsPageAndItsTables(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	past(t, h.DB, h.Config.Timezone, 36, 5)
+	cookie := h.SignIn(t, access.Viewer)
+	for _, r := range analytics.Ranges {
+		got := h.Page(t, cookie, "/analytics?lang=en&range="+r.Name)
+		if got.Status != http.StatusOK {
+			t.Fatalf("%s: %d: %s", r.Name, got.Status, h.Logged())
+		}
+		for _, want := range []string{"The backlog reaches 1,000 at about", "orders within the next hour", "WAPE", "no answer in time", "Error budget spent"} {
+			if !strings.Contains(got.Body, want) {
+				t.Errorf("%s: the page does not say %q", r.Name, want)
+			}
+		}
+		if inlineCode.MatchString(got.Body) || keyLeak.MatchString(got.Body) {
+			t.Errorf("%s: %s", r.Name, inlineCode.FindString(got.Body)+keyLeak.FindString(got.Body))
+		}
+	}
+	for _, figure := range []string{"notified", "waits", "curve", "causes", "suppliers", "merchants", "exceptions", "volume", "backlog", "rate"} {
+		got := h.Page(t, cookie, "/analytics/"+figure+"?format=csv&range=7d&lang=en")
+		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(got.Body, "\ufeff"))).ReadAll()
+		if err != nil || got.Status != http.StatusOK || len(rows) < 3 {
+			t.Fatalf("%s: %d, %d rows, %v: %s", figure, got.Status, len(rows), err, h.Logged())
+		}
+		if !strings.Contains(rows[0][0], "range=7d") || len(rows[1]) != len(rows[2]) {
+			t.Errorf("%s: %q", figure, rows[:2])
+		}
+	}
+	if got := h.Page(t, cookie, "/analytics/nothing?format=csv"); got.Status != http.StatusNotFound {
+		t.Errorf("a figure that does not exist: %d", got.Status)
+	}
+	if got := h.Page(t, cookie, "/analytics/notified?range=7d"); got.Status != http.StatusSeeOther {
+		t.Errorf("without a format: %d", got.Status)
+	}
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'list.export' AND object_id LIKE 'analytics-%'"); n != 10 {
+		t.Errorf("%d exports in the audit", n)
+	}
+}
+
+// TestAnalyticsInABrowser looks at the page with and without data in both languages and themes,
+// wide and narrow.
+func TestAnalyticsInABrowser(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Admin, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
+	said.take()
+	look := func(name, path string, width int64) {
+		t.Helper()
+		var at struct {
+			Theme, Language string
+			Overflow        int
+			Violations      []string
+		}
+		run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &at))
+		at.Violations = append(at.Violations, violations(t, ctx)...)
+		if at.Overflow > 0 || len(at.Violations) > 0 {
+			t.Errorf("%s at %d: %+v", name, width, at)
+		}
+		if *screenshots != "" {
+			height := int64(2000)
+			if width < 700 {
+				height = 4400
+			}
+			run(t, ctx, emulation.SetDeviceMetricsOverride(width, height, 1, false))
+			takeScreenshot(t, ctx, name)
+		}
+	}
+	look("analytics-empty", "/analytics?range=7d", 1440)
+	past(t, h.DB, h.Config.Timezone, 36, 9)
+	for _, theme := range []string{"light", "dark"} {
+		for _, lang := range []string{"zh", "en"} {
+			run(t, ctx, reads(base, lang, theme))
+			look("analytics-"+lang+"-"+theme, "/analytics?range=24h", 1440)
+			look("analytics-narrow-"+lang+"-"+theme, "/analytics?range=24h", 390)
+		}
+	}
+	for _, r := range analytics.Ranges[1:] {
+		look("analytics-"+r.Name, "/analytics?range="+r.Name, 1280)
+	}
+	// By keyboard: the definition and the table behind a figure open.
+	run(t, ctx, chromedp.Focus("#main .figure-foot summary"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".figure-foot details[open] p"))
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("the browser said: %s", strings.Join(all, "; "))
+		for _, line := range strings.Split(h.Logged(), "\n") {
+			if strings.Contains(line, `"ERROR"`) {
+				t.Log(line)
+			}
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"backstop/internal/act"
+	"backstop/internal/console"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/list"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) disputes() listPage[console.Dispute] {
+	return listPage[console.Dispute]{
+		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: pages.DisputeColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Dispute) (templ.Component, error) {
+			return pages.Disputes(p, l, rows), nil
+		},
+		only: func(q list.Query, r console.Dispute) string {
+			if q.Get("dispute_no") == "" {
+				return ""
+			}
+			return disputePath(r.DisputeNo)
+		},
+	}
+}
+
+func (s *handlers) disputePage(c *fiber.Ctx) error {
+	no, err := web.DisputeNo(c)
+	if err != nil {
+		return err
+	}
+	d := pages.DisputeData{Key: act.NewKey(), CanRecord: s.Policy.Allows(s.Actor(c).Role, s.Acts.Kind(dispute.EvidenceAct).Permission)}
+	if d.DisputeDetail, err = s.Console.DisputeDetail(c.UserContext(), no); err != nil {
+		return err
+	}
+	did, err := s.done(c, "dispute", d.DisputeNo)
+	if err != nil {
+		return err
+	}
+	d.Saved = did != nil
+	return s.Render(c, http.StatusOK, pages.DisputePage(s.Page(c), d))
+}
+
+// addEvidence records evidence about the dispute in the path. Nothing is sent to the supplier.
+func (s *handlers) addEvidence(c *fiber.Ctx) error {
+	no, err := web.DisputeNo(c)
+	if err != nil {
+		return err
+	}
+	text, link := strings.ReplaceAll(web.Field(c, "text"), "\r\n", "\n"), web.Field(c, "url")
+	if !web.IsStorable(strings.ReplaceAll(text, "\n", " ")) {
+		return web.InvalidField("text", "use no control characters but line breaks")
+	}
+	if !web.IsStorable(link) {
+		return web.InvalidField("url", "use no control characters")
+	}
+	return s.actAndShow(c, disputePath(no), act.Call{Kind: dispute.EvidenceAct, Ref: act.Ref{ID: no}, Params: params(map[string]any{"text": text, "url": link})})
+}
+
+func disputePath(no string) string { return "/disputes/" + url.PathEscape(no) }

@@ -1,0 +1,56 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"backstop/internal/act"
+	"backstop/internal/console"
+	"backstop/internal/fund/payout"
+	"backstop/internal/list"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) payouts() listPage[console.Payout] {
+	return listPage[console.Payout]{
+		spec: console.PayoutList, always: true, read: s.Console.Payouts, columns: pages.PayoutColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Payout) (templ.Component, error) {
+			return pages.Payouts(p, l, rows), nil
+		},
+		only: func(q list.Query, r console.Payout) string {
+			if q.Get("payout_no") == "" {
+				return ""
+			}
+			return "/payouts/" + r.PayoutNo
+		},
+	}
+}
+
+func (s *handlers) payoutPage(c *fiber.Ctx) error {
+	no, err := web.PayoutNo(c)
+	if err != nil {
+		return err
+	}
+	d := pages.PayoutData{Key: act.NewKey()}
+	if d.PayoutDetail, err = s.Console.PayoutDetail(c.UserContext(), no); err != nil {
+		return err
+	}
+	if d.Subject, d.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), payout.Object, no); err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, pages.PayoutPage(s.Page(c), d))
+}
+
+// proposePayout proposes a decision about the payout in the path.
+func (s *handlers) proposePayout(c *fiber.Ctx) error {
+	no, err := web.PayoutNo(c)
+	if err != nil {
+		return err
+	}
+	return s.propose(c, payout.Object, no)
+}
