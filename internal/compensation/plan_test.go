@@ -78,7 +78,7 @@ func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
 // them nudged, as re-drives do, while nobody takes a task: the target is 5 MB of Redis.
 func BenchmarkClaim(b *testing.B) {
 	for name, open := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		for _, rows := range []int{1000, 1_000_000} { // the first shows what the disk costs
+		for _, rows := range []int{20_000, 1_000_000} { // the first shows what the disk costs
 			b.Run(fmt.Sprintf("%s/%d", name, rows), func(b *testing.B) { benchClaim(b, open(b), rows) })
 		}
 	}

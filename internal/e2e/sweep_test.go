@@ -60,27 +60,55 @@ const sweepReason = `{"reason":"rows were lost by hand"}`
 // TestKilledInASweepItGoesOn dies before the first write of a sweep, and between two of its
 // transactions: it ends, and each row is pushed once.
 func TestKilledInASweepItGoesOn(t *testing.T) {
+	slots := make(chan struct{}, 8) // most of the time they wait for a lease to end
 	for _, point := range []string{"sweep_lease", "sweep_page:2"} {
-		t.Run(point, func(t *testing.T) {
-			each(t, options{}, func(t *testing.T, w *world) {
-				token := w.sweeper()
-				w.start(point)
-				w.lose("lost")
-				a := w.request(http.MethodPost, sweepsPath, token, sweepReason)
-				if a.status != http.StatusAccepted {
-					t.Fatalf("begin: %d %s", a.status, a.body)
+		for _, engine := range []string{"sqlite", "postgres"} {
+			for _, flush := range []bool{false, true} {
+				if !full() && flush != (engine == "postgres") {
+					continue
 				}
-				w.died()
-				w.start("")
-				if again := w.request(http.MethodPost, sweepsPath, token, sweepReason); again.status != http.StatusConflict || again.json("error", "code") != "running" {
-					t.Errorf("a second one: %d %s", again.status, again.body)
-				}
-				w.swept(a.json("id"), token)
-				w.books()
-				w.terminate()
-			})
-		})
+				t.Run(fmt.Sprintf("%s/%s/flush=%t", point, engine, flush), func(t *testing.T) {
+					t.Parallel()
+					slots <- struct{}{}
+					defer func() { <-slots }()
+					rounds := 1
+					if full() {
+						rounds = 25 // 100 per point
+					}
+					w := newWorld(t, options{postgres: engine == "postgres", ownRedis: flush})
+					token := w.sweeper()
+					for round := range rounds {
+						w.dieInSweep(token, point, flush, round)
+						if t.Failed() {
+							return
+						}
+					}
+					t.Logf("%d kills", rounds)
+				})
+			}
+		}
 	}
+}
+
+func (w *world) dieInSweep(token, point string, flush bool, round int) {
+	w.t.Helper()
+	w.start(point)
+	w.lose(fmt.Sprint("lost", round))
+	a := w.request(http.MethodPost, sweepsPath, token, sweepReason)
+	if a.status != http.StatusAccepted {
+		w.t.Fatalf("begin: %d %s", a.status, a.body)
+	}
+	w.died()
+	if flush {
+		w.redis.Flush()
+	}
+	w.start("")
+	if again := w.request(http.MethodPost, sweepsPath, token, sweepReason); again.status != http.StatusConflict || again.json("error", "code") != "running" {
+		w.t.Errorf("a second one: %d %s", again.status, again.body)
+	}
+	w.swept(a.json("id"), token)
+	w.books()
+	w.terminate()
 }
 
 // TestTwoNodesSweepOnce begins a sweep at both at the same moment.

@@ -460,6 +460,33 @@ func TestASweepGoesOnWhereItsNodeStopped(t *testing.T) {
 	})
 }
 
+// Negative control: a push that is stored apart from its count, and a node that dies in between.
+// The rows are pushed, and no sweep will ever tell.
+func TestANaivePushIsNotCounted(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		want := f.lost(3)
+		s := f.begin()
+		orders := &scans[0]
+		p, err := f.r.o.page(t.Context(), orders, orders.begin(s), orders.end(s))
+		if err != nil || p == nil || len(p.found) == 0 {
+			t.Fatalf("page %+v, %v", p, err)
+		}
+		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			_, err := p.look.due(ctx, tx, orders.table, p.found[0].rule.lost, p.found[0].ids)
+			return err
+		})
+		if err == nil {
+			err = f.r.Continue(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s = f.find(s); s.State != Done || maps.Equal(counts(s), want) {
+			t.Errorf("%s, pushed %v: the lost count was not noticed", s.State, counts(s))
+		}
+	})
+}
+
 func TestThereIsOneSweepAtATime(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.begin()
