@@ -121,7 +121,7 @@ func openSQLite(o Options) (*DB, error) {
 	}
 	writer.SetMaxOpenConns(1)
 	writer.SetConnMaxLifetime(0)
-	reader, err := sql.Open("sqlite", dsn("&_pragma=query_only(1)&_pragma=cache_size(-3072)"))
+	reader, err := sql.Open("sqlite", dsn("&_pragma=query_only(1)&_pragma=cache_size(-4096)"))
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("open %s: %w", file, err)
