@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -74,7 +75,7 @@ func (b *Reader) Realtime(ctx context.Context, sizes func(context.Context) (map[
 }
 
 // MerchantList declares the list of merchants. Its pages are in the order of declaration and
-// come from MerchantStatuses.
+// come from Merchants.
 var MerchantList = &list.Spec{
 	Name:    "merchants",
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
@@ -136,6 +137,16 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 		})
 	}
 	return all, next, nil
+}
+
+// Merchants reads one page of the list of merchants.
+func (b *Reader) Merchants(ctx context.Context, _ list.Query, s list.Slice) (list.Page[MerchantStatus], error) {
+	rows, next, err := b.MerchantStatuses(ctx, "", s.At.ID, cmp.Or(s.Rows, list.PageSize))
+	page := list.Page[MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
+	if next > 0 {
+		page.Older = list.Cursor{ID: next}
+	}
+	return page, err
 }
 
 // Node is one process that reports as running.

@@ -328,6 +328,38 @@ func ActColumns(p *ui.Page) []Column[audit.Row] {
 	}
 }
 
+// MerchantColumns are those of exported merchants. Money at risk is one text: a merchant may
+// have several currencies.
+func MerchantColumns(p *ui.Page) []Column[console.MerchantStatus] {
+	type m = console.MerchantStatus
+	moment := func(us int64) *int64 {
+		if us == 0 {
+			return nil
+		}
+		return &us
+	}
+	return []Column[m]{
+		plain("code", p.T(tCode), func(m m) string { return m.Code }),
+		plain("name", p.T(tName), func(m m) string { return m.Name }),
+		plain("state", p.T(text.State), func(m m) string {
+			if m.Disabled {
+				return p.T(tDisabledWord)
+			}
+			return p.T(healthState(m.MerchantHealth).Label)
+		}),
+		numbers("attempts", p.T(tExportHour), func(m m) int64 { return m.Attempts() }),
+		plain("rate", p.T(text.RateHour), func(m m) string {
+			r, ok := m.Rate()
+			return shareCell(p, r, ok).Plain
+		}),
+		plain("p95", p.T(text.P95), func(m m) string { return lengthCell(p, m.Took, .95).Plain }),
+		numbers("waiting", p.T(text.WaitingN), func(m m) int64 { return m.Waiting }),
+		plain("at_risk", p.T(text.AtRisk), func(m m) string { return sumsCell(p, m.AtRisk.Sums).Plain }),
+		moments(p, "last_ok", tLastOK, func(m m) *int64 { return moment(m.LastOK) }),
+		moments(p, "last_failed", tLastFailed, func(m m) *int64 { return moment(m.LastFailed) }),
+	}
+}
+
 // Texts of exports.
 var (
 	tCurrency      = text.Text{ZH: "币种", EN: "Currency"}
@@ -336,6 +368,7 @@ var (
 	tExportTotal   = text.Text{ZH: "合计 %s（%s 行）", EN: "Total %s (%s rows)"}
 	tExportTries   = text.Text{ZH: "尝试次数", EN: "Attempts"}
 	tExportTook    = text.Text{ZH: "耗时（毫秒）", EN: "Took (ms)"}
+	tExportHour    = text.Text{ZH: "通知次数（近 1 小时）", EN: "Attempts (last hour)"}
 	tExportNext    = text.Text{ZH: "下次执行", EN: "Next"}
 	tExportMaker   = text.Text{ZH: "提交人", EN: "Proposed by"}
 	tExportChecker = text.Text{ZH: "复核人", EN: "Decided by"}

@@ -210,12 +210,32 @@ func TestListsSayTheirTotals(t *testing.T) {
 	})
 }
 
+// TestMerchantsExportInTheOrderOfDeclaration has more merchants than one read returns.
+func TestMerchantsExportInTheOrderOfDeclaration(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		h.InTrouble(t)
+		change(t, d, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 2, 1998), (1, 'JPY', 1, 500)")
+		change(t, d, "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 2100) INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at)"+
+			" SELECT i, 'z' || i, '=1+1', '[]', '{}', 0, 0 FROM n")
+		cookie := h.SignIn(t, access.Viewer)
+		rows := cells(t, h.Page(t, cookie, "/merchants?format=csv&lang=en").Body)
+		code, risk := slices.Index(rows[1], "Code"), slices.Index(rows[1], "Money at risk")
+		if rows = rows[2:]; len(rows) != 1103 || rows[0][code] != "m1" || rows[1][code] != "m2" || rows[2][code] != "z1000" || rows[1102][code] != "z2100" || !slices.Contains(rows[2], "'=1+1") {
+			t.Fatalf("%d rows, first %q", len(rows), rows[:min(3, len(rows))])
+		}
+		if rows[0][risk] != "19.98 CNY; 500 JPY" || rows[1][risk] != "" {
+			t.Errorf("at risk: %q, %q", rows[0][risk], rows[1][risk])
+		}
+	})
+}
+
 // TestEveryListExports asks every list of the console for both formats.
 func TestEveryListExports(t *testing.T) {
 	h := open(t)
 	ordered(t, h.DB, 10, "")
 	lead, admin := h.SignIn(t, access.Lead), h.SignIn(t, access.Admin)
-	for _, path := range []string{"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/alerts", "/audit"} {
+	for _, path := range []string{"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/alerts", "/audit"} {
 		cookie := lead
 		if path == "/alerts" {
 			cookie = admin

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -8,35 +9,23 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/breaker"
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
-// merchantsPage lists the merchants in the order of declaration.
-func (s *handlers) merchantsPage(c *fiber.Ctx) error {
-	l := s.list(c, console.MerchantList, true)
-	if l.Err != nil {
-		return l.Err
+// merchants is the list of merchants, in the order of declaration.
+func (s *handlers) merchants() listPage[console.MerchantStatus] {
+	return listPage[console.MerchantStatus]{
+		spec: console.MerchantList, always: true, read: s.Console.Merchants, columns: pages.MerchantColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.MerchantStatus) (templ.Component, error) {
+			return pages.Merchants(p, l, rows), nil
+		},
 	}
-	ctx, cancel := l.context()
-	defer cancel()
-	rows, next, err := s.Console.MerchantStatuses(ctx, "", l.span.At.ID, list.PageSize)
-	if err != nil {
-		return slow(ctx, err)
-	}
-	page := list.Page[console.MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
-	if next > 0 {
-		page.Older = list.Cursor{ID: next}
-	}
-	around, err := around(ctx, l, page)
-	if err != nil {
-		return slow(ctx, err)
-	}
-	return s.Render(c, http.StatusOK, pages.Merchants(l.p, around, rows))
 }
 
 // merchantPage shows one merchant.

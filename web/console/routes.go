@@ -124,7 +124,7 @@ func (s *handlers) routes() []web.Route {
 		act("/batches/:batch/resume", bulk.ResumeAct, s.onBatch(bulk.ResumeAct)),
 		act("/batches/:batch/stop", bulk.StopAct, s.onBatch(bulk.StopAct)),
 		act("/batches/:batch/rate", bulk.RateAct, s.onBatch(bulk.RateAct)),
-		page("/merchants", access.ViewNotifications, s.merchantsPage, shown("store", text.Merchants)),
+		page("/merchants", access.ViewNotifications, serve(s, s.merchants()), shown("store", text.Merchants)),
 		page("/merchants/:merchant", access.ViewNotifications, s.merchantPage, web.Menu{}),
 		page("/merchants/:merchant/statement", access.ViewOrders, s.statementPage, web.Menu{}),
 		post("/merchants/:merchant/freeze", access.ProposeMoney, s.proposeFunds(adjust.Freeze, adjust.OfFunds)),
