@@ -15,10 +15,6 @@ import (
 	"backstop/internal/report"
 )
 
-// Objective is the share of orders of which merchants are notified that operators aim for; the
-// rest is the error budget.
-const Objective = 0.995
-
 // Range is a time to look at, in steps.
 type Range struct {
 	Name string // in the URL
@@ -108,13 +104,13 @@ func share(part, of int64) (float64, bool) {
 	return float64(part) / float64(of), true
 }
 
-// Budget is how much of what the objective allows to fail has failed: 1 = all of it. Orders that
-// still wait have not been notified yet and count as failed.
-func (n Notified) Budget() (float64, bool) {
+// Budget is how much of what an objective (0 to 1) allows to fail has failed: 1 = all of it.
+// Orders that still wait have not been notified yet and count as failed.
+func (n Notified) Budget(objective float64) (float64, bool) {
 	if n.Raised <= 0 {
 		return 0, false
 	}
-	return float64(n.Raised-n.Notified) / (float64(n.Raised) * (1 - Objective)), true
+	return float64(n.Raised-n.Notified) / (float64(n.Raised) * (1 - objective)), true
 }
 
 // Cause counts the failed attempts of one cause.

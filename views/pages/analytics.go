@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 // AnalyticsData is what the analytics page shows.
 type AnalyticsData struct {
 	*analytics.Page
+	// Objective is the share of orders of which merchants are notified that operators aim for, 0
+	// to 1; the rest is the error budget.
+	Objective     float64
 	Backlog, Rate analytics.Outlook
 	Expected      *analytics.Expected
 }
@@ -66,6 +70,20 @@ func (d AnalyticsData) Figure(p *ui.Page, name string) (Figure, bool) {
 func (d AnalyticsData) figure(p *ui.Page, name string) Figure {
 	f, _ := d.Figure(p, name)
 	return f
+}
+
+// objective is the objective as text, without needless zeros.
+func (d AnalyticsData) objective() string { return exactPercent(d.Objective) }
+
+// allowed is how many orders the objective allows not to be notified. The tolerance keeps 19 from
+// becoming 18.
+func (d AnalyticsData) allowed() int64 {
+	return int64(float64(d.Total.Raised)*(1-d.Objective) + 1e-6)
+}
+
+// exactPercent writes a share with as many decimals as it needs, at most three.
+func exactPercent(share float64) string {
+	return strconv.FormatFloat(math.Round(share*1e5)/1e3, 'f', -1, 64) + "%"
 }
 
 // window is the window of a list that is nearest to the range.
@@ -132,7 +150,7 @@ func rates(steps []analytics.Notified, of func(analytics.Notified) (float64, boo
 
 func (d AnalyticsData) notifiedFigure(p *ui.Page) Figure {
 	f := Figure{
-		Name: "notified", Title: tNotifiedRate, Definition: tNotifiedDef, DefArgs: []any{ui.Percent(analytics.Objective, 1)},
+		Name: "notified", Title: tNotifiedRate, Definition: tNotifiedDef, DefArgs: []any{d.objective()},
 		Rows: "/notifications?window=" + d.window(), RowsText: text.Notifications,
 		Heads: []string{d.timeHead(p), p.T(tToNotify), p.T(tNotifiedN), p.T(tByOrders), p.T(tToNotify) + " " + d.Currency, p.T(tNotifiedN) + " " + d.Currency, p.T(tByMoney) + " " + d.Currency, p.T(tLastWeek)},
 	}
@@ -150,19 +168,19 @@ func (d AnalyticsData) notifiedFigure(p *ui.Page) Figure {
 func (d AnalyticsData) notifiedPlot(p *ui.Page) plot {
 	const height = 190
 	orders, sums, before := rates(d.Notified, analytics.Notified.Rate), rates(d.Money, analytics.Notified.MoneyRate), rates(d.LastWeek, analytics.Notified.Rate)
-	a, lines := shareAxis(shareFloor(min(lowestOf(orders, sums), 2*analytics.Objective-1)), height)
+	a, lines := shareAxis(shareFloor(min(lowestOf(orders, sums), 2*d.Objective-1)), height)
 	return plot{
 		height: height, grid: lines, labels: labelsOf(len(orders), func(i int) string { return d.columnLabel(p, i) }),
 		paths: []plotPath{
 			{faintLine, linePath(before, a)},
-			{"line s-objective", across(analytics.Objective, a)},
+			{"line s-objective", across(d.Objective, a)},
 			{"line s-comp", linePath(sums, a)},
 			{"line s-acc", linePath(orders, a)},
 		},
 		hits: hitsOf(len(orders), func(i int) string {
 			return p.T(tNotifiedHit, d.columnName(p, i), shareCell(p, orders[i], true).Show, shareCell(p, sums[i], true).Show, shareCell(p, before[i], true).Show, ui.Count(d.Notified[i].Raised))
 		}),
-		says: p.T(tNotifiedSays, shareText(p, d.Total.Rate), ui.Percent(analytics.Objective, 1)),
+		says: p.T(tNotifiedSays, shareText(p, d.Total.Rate), d.objective()),
 	}
 }
 

@@ -1145,7 +1145,7 @@ func notifiedPanel(p *ui.Page, d AnalyticsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = key("line s-objective", p.T(tObjective)+" "+ui.Percent(analytics.Objective, 1)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = key("line s-objective", p.T(tObjective)+" "+d.objective()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1202,7 +1202,7 @@ func budget(p *ui.Page, d AnalyticsData) templ.Component {
 			templ_7745c5c3_Var67 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		spent, _ := d.Total.Budget()
+		spent, _ := d.Total.Budget(d.Objective)
 		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 92, "<div><dt>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1234,9 +1234,9 @@ func budget(p *ui.Page, d AnalyticsData) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var70 string
-		templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tBudgetOf, ui.Count(d.Total.Raised-d.Total.Notified), ui.Count(int64(float64(d.Total.Raised)*(1-analytics.Objective)))))
+		templ_7745c5c3_Var70, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tBudgetOf, ui.Count(d.Total.Raised-d.Total.Notified), ui.Count(d.allowed())))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/analytics.templ`, Line: 176, Col: 135}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/analytics.templ`, Line: 176, Col: 92}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var70))
 		if templ_7745c5c3_Err != nil {

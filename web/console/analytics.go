@@ -40,6 +40,7 @@ func (s *handlers) analyticsTopic() topic {
 }
 
 func (s *handlers) readAnalytics(ctx context.Context, of string) (d pages.AnalyticsData, err error) {
+	d.Objective = s.Config.NotifyObjective.Share()
 	if d.Page, err = analytics.Read(ctx, s.DB, s.Config.Timezone, analytics.RangeOf(of)); err != nil {
 		return d, err
 	}

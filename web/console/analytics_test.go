@@ -112,6 +112,24 @@ func past(t *testing.T, d *db.DB, zone *time.Location, days, merchants int) {
 	}
 }
 
+func TestTheObjectiveIsTheConfiguredOne(t *testing.T) {
+	h := open(t, "BACKSTOP_NOTIFY_OBJECTIVE=90.5%")
+	now := h.DB.Now()
+	h.Put(t, figuresAt(now, func(x *report.Delta) {
+		for i := range int64(200) {
+			if x.Raised(now, "CNY", 1000); i > 0 {
+				x.Notified(now-700_000, "CNY", 1000)
+			}
+		}
+	}))
+	page := strings.Join(strings.Fields(tagForm.ReplaceAllString(h.Page(t, h.SignIn(t, access.Viewer), "/analytics?lang=en").Body, " ")), " ")
+	for _, want := range []string{"Objective 90.5%", "5% 1 of 19 orders"} { // 1 of the 19 that 9.5 % of 200 are
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 // What the page says agrees with the rows that were counted.
 func TestAnalyticsCountWhatHappened(t *testing.T) {
 	h := open(t)

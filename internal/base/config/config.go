@@ -81,6 +81,7 @@ type Config struct {
 	NotifySchedule    string         `env:"NOTIFY_SCHEDULE" default:"day" form:"schedule" doc:"Waits before the second and later attempts, each counted from the end of the attempt before, unless the merchant sets its own. day = 1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h, quick = 1s 3s 5s."`
 	NotifyTimeout     time.Duration  `env:"NOTIFY_TIMEOUT" default:"10s" min:"1s" max:"10s" doc:"Time limit of one attempt, from dial to the last byte, unless the merchant sets its own."`
 	NotifyWindow      int            `env:"NOTIFY_WINDOW" default:"20000" min:"100" max:"1000000" doc:"Maximum number of ids in Redis per queue; the rest waits in the database, so that a backlog cannot fill Redis."`
+	NotifyObjective   Percent        `env:"NOTIFY_OBJECTIVE" default:"99.5%" min:"50%" max:"99.999%" doc:"Share of orders of which merchants are to be notified: the objective on the analytics page and in the daily report. The rest is the error budget."`
 	BreakerFailures   int            `env:"BREAKER_FAILURES" default:"5" min:"1" max:"1000" doc:"Failures in a row that open a merchant's breaker, unless the merchant sets its own."`
 	BreakerOpen       time.Duration  `env:"BREAKER_OPEN" default:"300s" min:"1s" max:"24h" doc:"How long a breaker stays open before one notification is sent as a probe; all others are parked until a probe is delivered."`
 	BreakerRate       int            `env:"BREAKER_RATE" default:"80" min:"0" max:"100" doc:"Percentage of failures within BREAKER_WINDOW that also opens a breaker; 0 turns this rule off."`

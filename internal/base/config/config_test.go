@@ -164,6 +164,23 @@ func TestAZoneAndTimeAreRead(t *testing.T) {
 	}
 }
 
+func TestPercentagesAreExact(t *testing.T) {
+	for text, want := range map[string]Percent{"": 99500, "99%": 99000, "99.5%": 99500, "99.999%": 99999, "50%": 50000, "95.050%": 95050} {
+		c, err := load(t, "", "BACKSTOP_NOTIFY_OBJECTIVE="+text)
+		if err != nil || c.NotifyObjective != want {
+			t.Errorf("%q: %d, %v, want %d", text, c.NotifyObjective, err, want)
+		}
+	}
+	if c, err := load(t, "notify_objective: 99.95%\n"); err != nil || c.NotifyObjective.String() != "99.95%" || c.NotifyObjective.Share() != 0.9995 {
+		t.Errorf("%s, %v, %v", c.NotifyObjective, c.NotifyObjective.Share(), err)
+	}
+	for _, text := range []string{"99.5", "100%", "49.9%", "99.9999%", "0.995", "-1%", "99,5%", ".5%", "99.%"} {
+		if c, err := load(t, "", "BACKSTOP_NOTIFY_OBJECTIVE="+text); err == nil || !strings.Contains(err.Error(), "BACKSTOP_NOTIFY_OBJECTIVE") {
+			t.Errorf("%q is accepted as %s: %v", text, c.NotifyObjective, err)
+		}
+	}
+}
+
 func TestThePublicURLFollowsTheListener(t *testing.T) {
 	for _, c := range []struct{ listen, public, want string }{
 		{"0.0.0.0:9000", "", "http://localhost:9000"},

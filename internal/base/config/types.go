@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -73,6 +74,33 @@ func (b Bytes) String() string {
 type Rate int
 
 func (r Rate) String() string { return strconv.Itoa(int(r)) + "/s" }
+
+// Percent is a share in thousandths of a percent: 99.5% is 99500.
+type Percent int64
+
+// percentUnits are the units of a Percent in one percent.
+const percentUnits = 1000
+
+// Share returns the share, 0 to 1.
+func (p Percent) Share() float64 { return float64(p) / (100 * percentUnits) }
+
+// String writes the share without needless zeros: "99.5%".
+func (p Percent) String() string {
+	text := fmt.Sprintf("%d.%03d", int64(p)/percentUnits, int64(p)%percentUnits)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + "%"
+}
+
+// percentForm has at most three places, which a Percent keeps exactly.
+var percentForm = regexp.MustCompile(`^([0-9]+)(?:\.([0-9]{1,3}))?%$`)
+
+func parsePercent(text string) (int64, bool) {
+	parts := percentForm.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(parts[1]+(parts[2] + "000")[:3], 10, 64)
+	return n, err == nil
+}
 
 // TimeOfDay is a time of day in Config.Timezone.
 type TimeOfDay struct{ Hour, Minute int }
