@@ -73,7 +73,7 @@ func TestAnEntryThatTheTableCannotMakePanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("it makes one")
+					t.Error("it makes an entry")
 				}
 			}()
 			make()

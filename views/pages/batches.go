@@ -68,7 +68,7 @@ func (d BatchData) startable(p *ui.Page) bool {
 // begun says whether the batch was started.
 func (d BatchProgressData) begun() bool { return d.StartedAt != nil }
 
-// share is how much of it was taken up, in thousandths.
+// share is how much of it was processed, in thousandths.
 func (d BatchProgressData) share() int64 {
 	if d.ToDo == 0 {
 		return 0
@@ -198,7 +198,7 @@ var batchStates = map[string]ui.State{
 }
 
 var batchRowStates = map[string]ui.State{
-	string(bulk.RowWaiting): {Kind: "idle", Icon: "clock", Label: text.Text{ZH: "未执行", EN: "Not taken up"}},
+	string(bulk.RowWaiting): {Kind: "idle", Icon: "clock", Label: text.Text{ZH: "未执行", EN: "Not processed"}},
 	string(bulk.RowDone):    {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已执行", EN: "Done"}},
 	string(bulk.RowSkipped): {Kind: "idle", Icon: "ban", Label: text.Text{ZH: "已跳过", EN: "Skipped"}},
 	string(bulk.RowFailed):  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "失败", EN: "Failed"}},
@@ -250,7 +250,7 @@ var (
 	tBatchAction   = text.Text{ZH: "操作", EN: "Action"}
 	tBatchMadeBy   = text.Text{ZH: "创建者", EN: "Made by"}
 	tBatchProgress = text.Text{ZH: "进度", EN: "Progress"}
-	tBatchOf       = text.Text{ZH: "已处理 %s / %s", EN: "%s of %s taken up"}
+	tBatchOf       = text.Text{ZH: "已处理 %s / %s", EN: "%s of %s processed"}
 	tBatchPace     = text.Text{ZH: "每秒 %s 条", EN: "%s rows a second"}
 	tBatchLeft     = text.Text{ZH: "每秒 %s 条，还需约 %s", EN: "%s rows a second, about %s left"}
 	tBatchSums     = text.Text{ZH: "已执行金额", EN: "Amount done"}
@@ -267,13 +267,13 @@ var (
 	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they do not go out now, but when it closes."}
 	tBatchNow      = text.Text{ZH: "执行结果，截至", EN: "Result as of"}
 	tBatchFirst    = text.Text{ZH: "（前 %s 条）", EN: "(of the first %s rows)"}
-	tBatchResult   = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All were taken up: %s notified, %s refused, %s still waiting."}
-	tBatchDone     = text.Text{ZH: "全部已处理。", EN: "All were taken up."}
+	tBatchResult   = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All processed: %s notified, %s refused, %s still waiting."}
+	tBatchDone     = text.Text{ZH: "全部已处理。", EN: "All processed."}
 	tDryRun        = text.Text{ZH: "预检结果（不执行）", EN: "Dry run"}
 	tFrozenFilter  = text.Text{ZH: "冻结时的列表", EN: "The list that was frozen"}
 	tBatchNothing  = text.Text{ZH: "还没有执行任何操作。", EN: "Nothing was done yet."}
 	tBatchUntil    = text.Text{ZH: "有效至", EN: "good until"}
-	tBatchStopped  = text.Text{ZH: "已停止：%s。已执行的保留，%s 条没有执行。", EN: "Stopped: %s. What was done stays done; %s rows were not taken up."}
+	tBatchStopped  = text.Text{ZH: "已停止：%s。已执行的保留，%s 条没有执行。", EN: "Stopped: %s. What was done stays done; %s rows were not processed."}
 	tBatchWaits    = text.Text{ZH: "超过限额，等待另一人复核。", EN: "It is above the limit: another person must approve it."}
 	tBatchSecond   = text.Text{ZH: "超过限额：提交后需另一人复核才会执行。", EN: "It is above the limit: another person must approve it before it runs."}
 	tBatchPropose  = text.Text{ZH: "提交复核", EN: "Propose"}

@@ -52,7 +52,7 @@ func (h *harness) listeners() (n int, running bool) {
 	return len(h.in.live.listeners), h.in.live.running
 }
 
-var takenUp = regexp.MustCompile(`<strong>(\d+) of (\d+) taken up</strong>`)
+var takenUp = regexp.MustCompile(`<strong>(\d+) of (\d+) processed</strong>`)
 
 // Two people watch a batch: each gets how far it is, at most a frame a second, through a
 // pause and its end; who goes away is forgotten.
@@ -125,7 +125,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 		}
 	}
 	e := b.until(t, `data-state="done"`)
-	if !strings.Contains(e.data, fmt.Sprintf("%d of %d taken up", rows, rows)) || !strings.Contains(e.data, "1490") && !strings.Contains(e.data, "1,490.00") {
+	if !strings.Contains(e.data, fmt.Sprintf("%d of %d processed", rows, rows)) || !strings.Contains(e.data, "1490") && !strings.Contains(e.data, "1,490.00") {
 		t.Errorf("at its end: %s", e.data)
 	}
 	b.cut()
@@ -141,7 +141,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	}
 }
 
-// A stop is shown with what is left; nothing more is taken up.
+// A stop is shown with what is left; nothing more is processed.
 func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
@@ -155,7 +155,7 @@ func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	w.until(t, `data-state="stopped"`)
 	stopped := h.found(t, id)
 	page := h.Page(t, ops, path+"?lang=en").Body
-	if left := fmt.Sprintf("%d rows were not taken up", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by hand") {
+	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by hand") {
 		t.Errorf("%d of 60 were begun, and the page lacks %q", stopped.Ended(), left)
 	}
 	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason", "their server is back"); got.Status != http.StatusConflict {

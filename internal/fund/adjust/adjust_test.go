@@ -89,7 +89,7 @@ func (o *office) decided(p approval.Proposal) *approval.Approval {
 		o.t.Fatal(err)
 	}
 	if a.State != approval.Waiting {
-		o.t.Fatalf("it is %s after one person", a.State)
+		o.t.Fatalf("it is %s after one person approved", a.State)
 	}
 	if a, err = o.approve(a, bob); err != nil || a.State != approval.Done {
 		o.t.Fatalf("%+v, %v", a, err)
@@ -201,7 +201,7 @@ func TestWhatIsNoAdjustmentIsRefused(t *testing.T) {
 	o.Want(t, 1, "SELECT count(*) FROM transfers") // the payment
 }
 
-func TestMoneyIsFrozenAndFreed(t *testing.T) {
+func TestMoneyIsFrozenAndUnfrozen(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		open := "SELECT count(*) FROM freezes WHERE lifted_at IS NULL"
@@ -227,7 +227,7 @@ func TestMoneyIsFrozenAndFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a, err = o.approve(a, bob); err == nil && a.State != approval.Failed {
-			t.Errorf("nothing is frozen, and it is %s", a.State)
+			t.Errorf("nothing is frozen, but it is %s", a.State)
 		}
 		o.books()
 	})

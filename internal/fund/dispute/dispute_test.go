@@ -644,7 +644,7 @@ func TestEvidenceAnswersADispute(t *testing.T) {
 			}
 		}
 		if err := run("D1", `{"text":"long enough"}`); err == nil {
-			t.Error("evidence about no dispute")
+			t.Error("evidence for an unknown dispute is accepted")
 		}
 		k.Want(t, 0, "SELECT count(*) FROM dispute_evidence")
 		for range 2 {
@@ -699,7 +699,7 @@ func TestADeadlineAlertsOnce(t *testing.T) {
 		k.say(o, "du_1", updated) // the supplier moved the date, and reviews
 		near()
 		if n := due(); n != 0 {
-			t.Errorf("%d are due although it is answered", n)
+			t.Errorf("%d alerts are due although it was answered", n)
 		}
 	})
 }

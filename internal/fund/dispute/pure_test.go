@@ -60,7 +60,7 @@ func TestAnyMessagesKeepTheBooks(t *testing.T) {
 			after := d.postings()
 			for _, p := range before {
 				if !slices.Contains(after, p) {
-					t.Fatalf("%v was posted, and is not there after %+v: %v", p, said, after)
+					t.Fatalf("%v was posted, but is missing after %+v: %v", p, said, after)
 				}
 			}
 			for _, p := range after {

@@ -122,7 +122,7 @@ func TestReturnedFeesAreWholeInTheEnd(t *testing.T) {
 			}
 		}
 		if returned != fee {
-			t.Fatalf("all is refunded, and %d of the fee of %d are returned", returned, fee)
+			t.Fatalf("everything is refunded, but %d of the fee of %d are returned", returned, fee)
 		}
 	})
 }

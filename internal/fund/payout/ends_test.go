@@ -160,12 +160,12 @@ func TestEveryEndOfAPayout(t *testing.T) {
 			for range 7 {
 				k.later(p, 23*time.Hour)
 				if r := k.run(p); r.IsDone() {
-					k.t.Errorf("it is asked no longer: %+v", r)
+					k.t.Errorf("no longer queried: %+v", r)
 				}
 			}
 			k.later(p, 48*time.Hour)
 			if r := k.run(p); !r.IsDone() {
-				k.t.Errorf("it is asked after a week: %+v", r)
+				k.t.Errorf("still queried after a week: %+v", r)
 			}
 		}, "P11", Reversed, 0, []string{"payout.failed"}, back},
 	} {
@@ -373,7 +373,7 @@ func TestReversingOnATimeoutPaysTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.fake.PayoutOf(p.PayoutNo).Moved != 1 || k.balance("merchant:m1") != all {
-			t.Error("the control pays once: the tests above show nothing")
+			t.Error("the control pays once, so the tests above prove nothing")
 		}
 	})
 }

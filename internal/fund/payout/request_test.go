@@ -54,7 +54,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		other := free
 		other.Amount++
 		if _, _, err := k.m.Ask(t.Context(), k.M1, other); !errors.Is(err, ErrConflict) {
-			t.Errorf("with other content: %v", err)
+			t.Errorf("with different content: %v", err)
 		}
 		other = free
 		other.Free = &Free{supplier.PayeeBankCard, "Li", "6222020200119999", "ICBC"}
@@ -174,7 +174,7 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 		}
 		k.fund("m1", 1000)
 		if n := k.race(naive); n <= 10 {
-			t.Errorf("the control draws %d times: the test above shows nothing", n)
+			t.Errorf("the control pays %d times, so the test above proves nothing", n)
 		}
 	})
 }
@@ -324,7 +324,7 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 		k.exceptions("it was paid", p, exception.PayoutStuck, 0)
 		k.balances("it was paid", 2*sum, 0, -2*sum, 0)
 		if _, err := k.propose(p, Resolution{"failed", "line 7"}); err == nil {
-			t.Error("it is not stuck, and yet is decided")
+			t.Error("decided although it is not stuck")
 		}
 
 		p = stuck()

@@ -204,7 +204,7 @@ func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
 		sum(850)
 		k.notices()
 		if asked != 1 {
-			t.Fatalf("listed %d times", asked)
+			t.Fatalf("listed %d times, want once", asked)
 		}
 		waiting(1) // without a list nothing is booked
 		k.Want(t, 0, "SELECT count(*) FROM refunds WHERE adopted <> ''")
@@ -223,7 +223,7 @@ func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
 		k.balances("listed", 1999-800-50, 50, 800-1999)
 		k.is("ours", ours, Succeeded, 1, "refund.succeeded")
 		if got := k.reload(open); got.Status != Approved {
-			t.Errorf("the open one is %s: its own compensation asks about it", got.Status)
+			t.Errorf("the open one is %s, but its own compensation queries it", got.Status)
 		}
 		all[4].State = supplier.RefundSucceeded
 		k.notices()

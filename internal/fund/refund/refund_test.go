@@ -236,7 +236,7 @@ func TestEveryEndOfARefund(t *testing.T) {
 			heal(k, r)
 			k.run(r) // not found, too early to believe
 			if got := k.fake.RefundOf(r.RefundNo); got.Calls != 0 {
-				k.t.Errorf("ordered again after %d calls, before it was believed", got.Calls)
+				k.t.Errorf(`requested again after %d calls, before "not found" counted`, got.Calls)
 			}
 			k.later(r, 3*time.Minute)
 			k.run(r)
@@ -332,7 +332,7 @@ func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 		k.run(r)
 		k.is("after 20 hours", r, Failed, 0, "refund.failed")
 		if got := k.fake.RefundOf(r.RefundNo); got.Calls != 0 {
-			t.Errorf("ordered after 20 hours: %+v", got)
+			t.Errorf("requested after 20 hours: %+v", got)
 		}
 	})
 }
@@ -394,7 +394,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		}
 		again.Amount = 1400
 		if _, _, err := k.m.Ask(t.Context(), k.M1, again); !errors.Is(err, ErrConflict) {
-			t.Errorf("with other content: %v", err)
+			t.Errorf("with different content: %v", err)
 		}
 		if _, _, err := k.m.Ask(t.Context(), k.M2, Request{OrderNo: o.OrderNo, OutRefundNo: "x", Amount: 1}); !errors.Is(err, order.ErrNotFound) {
 			t.Errorf("another merchant's: %v", err)
@@ -465,7 +465,7 @@ func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
 		o := k.paid()
 		k.limit.Overdraft = 100_000
 		if n := race(o, o, o, o); n != 1 {
-			t.Errorf("%d refunds of all of one payment were made", n)
+			t.Errorf("%d refunds of one whole payment were made", n)
 		}
 	})
 }
@@ -494,7 +494,7 @@ func TestWithoutTheHoldABalanceIsSpentTwice(t *testing.T) {
 			return err == nil && ok
 		}
 		if !naive(a) || !naive(b) {
-			t.Error("the control refuses the second refund: the test above shows nothing")
+			t.Error("the control refuses the second refund, so the test above proves nothing")
 		}
 	})
 }
@@ -551,7 +551,7 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		k.is("cancelled", fifth, Cancelled, 0, "")
 		k.balances("cancelled", 1999-1100, 600, -1499)
 		if _, err := k.m.Cancel(t.Context(), k.M1, second.RefundNo); !errors.Is(err, ErrStarted) {
-			t.Errorf("after it was ordered: %v", err)
+			t.Errorf("after it was sent: %v", err)
 		}
 		if _, err := k.m.Cancel(t.Context(), k.M2, fifth.RefundNo); !errors.Is(err, ErrNotFound) {
 			t.Errorf("another merchant's: %v", err)
