@@ -62,7 +62,7 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
 		Language: browserLanguage(c), Theme: "auto", Zone: s.Config.Timezone, Now: s.DB.NowTime(),
-		Path: c.OriginalURL(), Texts: s.Texts, File: s.Files.URL, Version: s.Version,
+		Path: c.OriginalURL(), Texts: s.Texts, File: s.Files.URL, Version: s.Version, Environment: s.Config.Environment,
 	}
 	op := Operator(c)
 	if op == nil {
@@ -86,12 +86,13 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	if !isSafe(c.Method()) {
 		p.Path = "/me" // a form's response has no URL of its own
 	}
+	waiting := s.waiting.of(c, op)
 	for _, r := range s.table {
 		if r.Menu.Icon == "" || op.MustChange || !s.Policy.Allows(op.Role, r.Permission) {
 			continue
 		}
 		p.Menu = append(p.Menu, ui.MenuItem{
-			Path: r.Path, Icon: r.Menu.Icon, Label: r.Menu.Label,
+			Path: r.Path, Icon: r.Menu.Icon, Label: r.Menu.Label, Count: waiting[r.Path].N, More: waiting[r.Path].More,
 			Current: r.Path == c.Path() || r.Path != "/" && strings.HasPrefix(c.Path(), r.Path+"/"),
 		})
 	}

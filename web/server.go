@@ -138,6 +138,7 @@ type Server struct {
 	payoutRefused *payoutRefusals
 
 	table      []Route
+	waiting    waiting
 	Files      *static.Set
 	exports    chan struct{} // running exports; see MaxExports
 	onShutdown []func()
@@ -152,6 +153,7 @@ func New(o Options, table func(*Server) []Route) *Server {
 		exports: make(chan struct{}, MaxExports),
 		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),
 	}
+	s.waiting.s = s
 	s.payoutRefused = newPayoutRefusals(o.DB, o.Log)
 	s.onShutdown = append(s.onShutdown, s.payoutRefused.flush)
 	s.table = append(s.routes(), table(s)...)

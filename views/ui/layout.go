@@ -5,6 +5,7 @@ import "backstop/internal/base/text"
 // Texts of this page.
 var (
 	tProduct     = text.Text{ZH: "兜底 Backstop", EN: "Backstop"}
+	tCountWaits  = text.Text{ZH: "待处理", EN: "Waiting"}
 	tSkip        = text.Text{ZH: "跳到正文", EN: "Skip to content"}
 	tMainMenu    = text.Text{ZH: "主导航", EN: "Main"}
 	tMonitor     = text.Text{ZH: "监控", EN: "Monitor"}
@@ -24,3 +25,19 @@ var (
 	tBannerRedis = text.Text{ZH: "Redis 连不上：通知改由数据库每秒推进，会慢一些；操作暂停。", EN: "Redis cannot be reached: notifications go on from the database, more slowly. Actions are off."}
 	tBannerStuck = text.Text{ZH: "数据库只读或连不上：回调会被拒收并由渠道重试；操作暂停。", EN: "The database is read-only or cannot be reached: callbacks are not taken, and suppliers repeat them. Actions are off."}
 )
+
+// environments are the words of Page.Environment.
+var environments = map[string]text.Text{
+	"production": {ZH: "生产环境", EN: "Production"},
+	"staging":    {ZH: "预发环境", EN: "Staging"},
+	"test":       {ZH: "测试环境", EN: "Test"},
+}
+
+// title is the title of the window. The environment comes first: tabs are cut at their ends.
+func (p *Page) title(of string) string {
+	of += " · " + p.T(tProduct)
+	if p.Environment == "" {
+		return of
+	}
+	return "[" + p.T(environments[p.Environment]) + "] " + of
+}

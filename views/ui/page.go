@@ -24,6 +24,8 @@ type Page struct {
 	UserID   int64  // of the operator; 0 = nobody is signed in
 	Role     string
 	Menu     []MenuItem // what the person may open
+	// Environment names the installation: "production", "staging", "test"; "" = it has no name.
+	Environment string
 	File     func(name string) string
 	Texts    text.Catalog // of what rows keep by a code
 	Version  string
@@ -40,6 +42,9 @@ type MenuItem struct {
 	Icon    string
 	Label   text.Text
 	Current bool
+	// Count is how many rows behind it wait for the viewer; More: there are more than that.
+	Count int64
+	More  bool
 }
 
 // T is a text in the person's language.

@@ -26,6 +26,7 @@ type Config struct {
 	PublicURL        string         `env:"PUBLIC_URL" default:"" empty:"from LISTEN" form:"public" doc:"Used in links and as the base of the suppliers' callback URLs."`
 	AdminListen      string         `env:"ADMIN_LISTEN" default:"" empty:"none: everything is on LISTEN" form:"address" doc:"Separate address for console, admin API, /asynqmon/ and /metrics. LISTEN then serves only callbacks, the merchants' API, /healthz and /readyz. An eighth of HTTP_CONNECTIONS is reserved for it."`
 	AdminURL         string         `env:"ADMIN_URL" default:"" empty:"PUBLIC_URL, else from ADMIN_LISTEN" form:"public" doc:"URL of the console: used in alerts and links; with https its cookies are for https only."`
+	Environment      string         `env:"ENVIRONMENT" default:"" empty:"not named: no badge" oneof:"production staging test" doc:"What this installation is for: a badge in the console's top bar and in the titles of its pages. In production the guide to the first steps offers no sandbox unless asked."`
 	Data             string         `env:"DATA" default:"./data" form:"path" doc:"Folder of the embedded database, queue and keys. One server at a time."`
 	NodeName         string         `env:"NODE_NAME" default:"" empty:"created at the first start and stored in the data folder" form:"name" doc:"Name of this node in leases, logs and metrics; unique for each node."`
 	TrustedProxies   []netip.Prefix `env:"TRUSTED_PROXIES" default:"" empty:"none" doc:"Proxies whose X-Forwarded-For is trusted. From any other client the header is ignored."`

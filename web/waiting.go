@@ -1,0 +1,55 @@
+package web
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/console"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+const (
+	// waitingAge is how old the counts of the navigation may be.
+	waitingAge = 5 * time.Second
+	// waitingTime bounds the time to read them: no page waits for its navigation.
+	waitingTime = time.Second
+)
+
+// waiting keeps what waits for operators: one query serves the pages of all of them.
+type waiting struct {
+	s  *Server
+	mu sync.Mutex
+	at time.Time
+	console.AtWork
+}
+
+// of returns the counts of an operator's navigation, by the paths of their pages. Pages without
+// counts are better than no pages: what cannot be read is only logged.
+func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits {
+	if w.s.Ready.failed("database") || op.MustChange {
+		return nil
+	}
+	w.mu.Lock()
+	if time.Since(w.at) >= waitingAge {
+		ctx, cancel := context.WithTimeout(c.UserContext(), waitingTime)
+		now, err := w.s.Console.AtWork(ctx)
+		cancel()
+		if err != nil {
+			w.s.Log.Warn("count what waits for operators", "error", db.ErrorText(err))
+		}
+		w.at, w.AtWork = time.Now(), now
+	}
+	now := w.AtWork
+	w.mu.Unlock()
+	var mine console.Waits
+	for _, a := range now.Proposals {
+		if w.s.Approvals.May(actorOf(op), &a.Approval, a.MakerRole).Approve {
+			mine.N++
+		}
+	}
+	return map[string]console.Waits{"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": mine}
+}
