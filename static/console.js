@@ -73,6 +73,39 @@ for (const form of $$("form[data-guard]")) {
   guarded(form);
 }
 
+// Charts say their values under the pointer, and with the arrow keys while they have the focus.
+let tip, spot;
+const sayValues = to => {
+  if (to === spot && to) return;
+  spot?.classList.remove("on");
+  spot = to;
+  if (!to) { if (tip) tip.hidden = true; return; }
+  if (!tip) document.body.append(tip = Object.assign(document.createElement("output"), { className: "tip" }));
+  const title = $("title", to);
+  if (title) { // else the browser would show it too
+    to.dataset.tip = title.textContent;
+    if (to.href) to.setAttribute("aria-label", title.textContent);
+    title.remove();
+  }
+  to.classList.add("on");
+  tip.hidden = false;
+  tip.textContent = to.dataset.tip;
+  const box = to.getBoundingClientRect(), most = innerWidth - tip.offsetWidth - 8;
+  tip.style.left = Math.max(8, Math.min(most, box.left + box.width / 2 - tip.offsetWidth / 2)) + "px";
+  tip.style.top = Math.max(8, box.top - tip.offsetHeight - 6) + "px";
+};
+document.addEventListener("pointerover", e => sayValues(e.target.closest(".spot")));
+document.addEventListener("focusout", e => e.target.matches("svg.chart") && sayValues());
+addEventListener("scroll", () => sayValues(), { passive: true, capture: true });
+document.addEventListener("keydown", e => {
+  if (!e.target.matches("svg.chart")) return;
+  const all = $$(".spot", e.target), at = all.indexOf(spot);
+  const to = { ArrowRight: at + 1, ArrowLeft: at < 0 ? all.length - 1 : at - 1, Home: 0, End: all.length - 1 }[e.key];
+  if (all[to]) { e.preventDefault(); sayValues(all[to]); }
+  if (e.key === "Escape") sayValues();
+  if (e.key === "Enter" && at >= 0) location.href = all[at].href?.baseVal || location.href;
+});
+
 // Keyboard: none of it works inside inputs or dialogs, nor where it is turned off.
 let g = false, at = -1;
 const go = { d: "/", o: "/orders", c: "/callbacks", n: "/notifications", e: "/exceptions" };

@@ -372,7 +372,7 @@ func (d AnalyticsData) curvePlot(p *ui.Page) plot {
 		if m == time.Hour {
 			anchor = "end"
 		}
-		c.labels = append(c.labels, plotLabel{x(m), briefly(m), anchor})
+		c.labels = append(c.labels, plotLabel{x: x(m), text: briefly(m), anchor: anchor})
 		c.paths = append(c.paths, plotPath{"line s-mark", "M" + ui.Px(x(m)) + " " + ui.Px(a.top) + "V" + ui.Px(a.bottom)})
 	}
 	var said []string

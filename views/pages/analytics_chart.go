@@ -10,6 +10,8 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // plot is a chart of the analytics page, ready to be drawn: as wide as plotRight, stretched to
@@ -29,6 +31,7 @@ type plotLabel struct {
 	x      float64
 	text   string
 	anchor string // text-anchor
+	roomy  bool   // it needs a wide page
 }
 
 // plotPath is one line or area.
@@ -40,10 +43,11 @@ type plotCell struct {
 	class, opacity, title string
 }
 
-// plotHit is a column under the pointer, and what it says.
+// plotHit is a column under the pointer: what it says, and where it leads ("" = nowhere).
 type plotHit struct {
 	x, w  float64
 	title string
+	href  string
 }
 
 const (
@@ -113,11 +117,19 @@ func across(v float64, a plotAxis) string {
 	return "M0 " + ui.Px(a.y(v)) + "H" + ui.Px(plotRight)
 }
 
+// chartRole is an image's, unless parts of the chart are links.
+func chartRole(c plot) templ.Attributes {
+	if slices.ContainsFunc(c.hits, func(h plotHit) bool { return h.href != "" }) {
+		return templ.Attributes{"role": "group"}
+	}
+	return templ.Attributes{"role": "img"}
+}
+
 // hitsOf makes each column say something.
 func hitsOf(n int, says func(i int) string) []plotHit {
 	all := make([]plotHit, n)
 	for i := range all {
-		all[i] = plotHit{plotRight * float64(i) / float64(n), plotRight / float64(n), says(i)}
+		all[i] = plotHit{x: plotRight * float64(i) / float64(n), w: plotRight / float64(n), title: says(i)}
 	}
 	return all
 }
@@ -130,7 +142,7 @@ func labelsOf(n int, name func(i int) string) (all []plotLabel) {
 		if x < plotGap/3 || x > plotRight-plotGap/3 {
 			continue
 		}
-		all = append(all, plotLabel{x, name(i), "middle"})
+		all = append(all, plotLabel{x: x, text: name(i), anchor: "middle"})
 	}
 	return all
 }

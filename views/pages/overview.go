@@ -3,7 +3,6 @@ package pages
 import (
 	"cmp"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -49,89 +48,6 @@ var engines = map[string]text.Text{
 
 func (d OverviewData) newcomer() bool {
 	return !d.Steps.Suppliers || !d.Steps.Merchants || !d.Steps.Orders
-}
-
-// lead is the sum of the currency with the most orders; others stand beside it.
-func lead(s report.Standing) (main report.Sum, others []report.Sum) {
-	for _, m := range s.Sums {
-		if m.Orders > main.Orders {
-			main = m
-		}
-	}
-	for _, m := range s.Sums {
-		if m.Currency != main.Currency && m.Orders > 0 {
-			others = append(others, m)
-		}
-	}
-	return main, others
-}
-
-// mostOthers is how many further currencies a panel shows.
-const mostOthers = 3
-
-func minorOf(s report.Standing, currency string) int64 {
-	for _, m := range s.Sums {
-		if m.Currency == currency {
-			return m.Minor
-		}
-	}
-	return 0
-}
-
-// riskCurve draws a part's currency over the last day, or since it was first
-// measured.
-func riskCurve(r *console.Risk, part report.Part, currency string) ui.Curve {
-	var at []int64
-	var values []float64
-	for _, past := range r.Past {
-		at, values = append(at, past.At), append(values, float64(minorOf(past.Parts[part], currency)))
-	}
-	at, values = append(at, r.At), append(values, float64(minorOf(r.Parts[part], currency)))
-	return ui.DrawCurve(at, values, at[0], r.At, 0)
-}
-
-// hourAgo is how much more is at risk in a currency than an hour ago; false where that
-// is not known.
-func hourAgo(r *console.Risk, currency string) (more int64, known bool) {
-	for _, then := range slices.Backward(r.Past) {
-		switch age := r.At - then.At; {
-		case age < time.Hour.Microseconds():
-			continue
-		case age > (90 * time.Minute).Microseconds():
-			return 0, false
-		}
-		more = minorOf(r.Total, currency)
-		for _, part := range report.Parts {
-			more -= minorOf(then.Parts[part], currency)
-		}
-		return more, true
-	}
-	return 0, false
-}
-
-// clearSince is since when nothing has been at risk, as far as it was measured; 0 where
-// something is, or nothing was measured yet.
-func clearSince(r *console.Risk) (since int64) {
-	if len(r.Total.Sums) > 0 {
-		return 0
-	}
-	for _, past := range slices.Backward(r.Past) {
-		for _, s := range past.Parts {
-			if s.Orders() > 0 {
-				return since
-			}
-		}
-		since = past.At
-	}
-	return since
-}
-
-// signed writes a difference with its sign.
-func signed(minor int64, currency string) string {
-	if minor > 0 {
-		return "+" + ui.Amount(minor, currency)
-	}
-	return ui.Amount(minor, currency)
 }
 
 // healthState judges a merchant by its last hour, and by the present if it is slow.
@@ -324,13 +240,8 @@ var (
 	tPause         = text.Text{ZH: "暂停", EN: "Pause"}
 	tResume        = text.Text{ZH: "继续", EN: "Resume"}
 	tTimeRange     = text.Text{ZH: "时间范围", EN: "Time range"}
-	tNoMoney       = text.Text{ZH: "无", EN: "None"}
-	tClearSince    = text.Text{ZH: "%s 起没有风险资金", EN: "nothing at risk since %s"}
-	tOrdersN       = text.Text{ZH: "%s%s 笔", EN: "orders: %s%s"}
 	tSince         = text.Text{ZH: "始于", EN: "since"}
 	tOldestSince   = text.Text{ZH: "最早", EN: "oldest from"}
-	tHourAgo       = text.Text{ZH: "比一小时前", EN: "vs 1 h ago"}
-	tCurveOf       = text.Text{ZH: "近 24 小时的变化", EN: "over the last 24 hours"}
 	tSecondsN      = text.Text{ZH: "%s 秒", EN: "%s s"}
 	tMinutesN      = text.Text{ZH: "%s 分钟", EN: "%s min"}
 	tHoursN        = text.Text{ZH: "%s 小时", EN: "%s h"}

@@ -125,3 +125,93 @@ func TestAQueueWithParkedRowsIsNotGreen(t *testing.T) {
 		t.Errorf("nothing is parked: %+v", s)
 	}
 }
+
+// The bar of the money at risk is as wide as its place, whatever its parts are.
+func TestTheSplitFillsItsBarAndShowsTheSmallest(t *testing.T) {
+	of := func(minor ...int64) *console.Risk {
+		r := &console.Risk{Risk: &report.Risk{Parts: map[report.Part]report.Standing{}}}
+		for i, m := range minor {
+			r.Parts[report.Parts[i]] = report.Standing{Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: m}}}
+		}
+		return r
+	}
+	for _, minor := range [][]int64{{1}, {1, 1}, {1_000_000_000, 1, 1, 1}, {0, 5, 0, 3}, {1, 2, 3, 4_000_000}, {1 << 50, 1 << 50}} {
+		x := 0.0
+		for _, s := range splitOf(of(minor...), "CNY") {
+			if s.w < splitLeast || s.x < x-1e-9 || s.x > x+1e-9 {
+				t.Errorf("%v: a part begins at %f with %f, the last one ended at %f", minor, s.x, s.w, x)
+			}
+			x = s.x + s.w
+		}
+		if x < 99.999 || x > 100.001 {
+			t.Errorf("%v fills %f percent", minor, x)
+		}
+	}
+	if all := splitOf(of(0, 5, 0, 3), "CNY"); len(all) != 2 || all[0].part != report.Compensated || all[0].w != 62.5 {
+		t.Errorf("%+v", all)
+	}
+	if all := splitOf(of(7), "USD"); len(all) != 0 {
+		t.Errorf("another currency: %+v", all)
+	}
+}
+
+// The sum at risk is in ink while there is none, a warning while all of it is on its way, and
+// bad once some waits for more.
+func TestTheColourOfTheMoneyAtRisk(t *testing.T) {
+	now := time.Now().UnixMicro()
+	one := report.Standing{Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: 5}}}
+	two := report.Standing{Sums: []report.Sum{{Currency: "CNY", Orders: 2, Minor: 9}}}
+	clear := &console.Risk{Risk: &report.Risk{At: now}}
+	sending := &console.Risk{Risk: &report.Risk{At: now, Total: one, Parts: map[report.Part]report.Standing{report.Unnotified: one}}}
+	stuck := &console.Risk{Risk: &report.Risk{At: now, Total: two, Parts: map[report.Part]report.Standing{report.Unnotified: one, report.Stuck: one}}}
+	for want, r := range map[string]*console.Risk{"ink": clear, "warn": sending, "bad": stuck} {
+		if got := heroKind(r); got != want {
+			t.Errorf("%+v is %s, want %s", r.Parts, got, want)
+		}
+	}
+	p := &ui.Page{Language: "en", Zone: time.UTC, Now: time.Now()}
+	if got := clearText(p, clear); got != "All notified, nothing at risk" {
+		t.Errorf("never measured: %q", got)
+	}
+	minute := time.Minute.Microseconds()
+	clear.Past = []report.Past{{At: now - 9*minute, Parts: sending.Parts}, {At: now - 4*minute}}
+	if got := clearText(p, clear); got != "All notified, nothing at risk since "+minuteOf(p, now-4*minute) {
+		t.Errorf("%q", got)
+	}
+}
+
+// The curve ends now with what is at risk now, and says what it draws; gaps stay gaps.
+func TestTheCurveOfTheMoneyAtRiskEndsNow(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	of := func(minor int64) map[report.Part]report.Standing {
+		return map[report.Part]report.Standing{report.Unnotified: {Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: minor}}}, report.Stuck: {Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: 100}}}}
+	}
+	p := &ui.Page{Language: "en", Zone: time.UTC, Now: now}
+	r := &console.Risk{Risk: &report.Risk{At: now.UnixMicro(), Parts: of(400)}}
+	for _, part := range report.Parts {
+		for _, m := range r.Parts[part].Sums {
+			r.Total.Add(m)
+		}
+	}
+	if c := heroPlot(p, r, "CNY"); c.says != "" {
+		t.Errorf("drawn without a past: %q", c.says)
+	}
+	for i := range 12 * 23 {
+		if i < 100 || i > 160 { // it did not run for five hours
+			r.Past = append(r.Past, report.Past{At: now.Add(-24*time.Hour + time.Duration(i)*5*time.Minute).UnixMicro(), Parts: of(int64(i))})
+		}
+	}
+	c := heroPlot(p, r, "CNY")
+	last := c.hits[len(c.hits)-1]
+	if last.title != "12:00\n¥5.00 CNY" || last.x+last.w < plotRight-0.01 || !strings.HasSuffix(c.says, "¥5.00 now") || !strings.Contains(c.says, "¥5.00 at most") {
+		t.Errorf("%q, %+v", c.says, last)
+	}
+	if line := c.paths[1].d; strings.Count(line, "M") != 3 { // before and after the pause, and now after an hour without a measurement
+		t.Errorf("gaps of %q", line)
+	}
+	for _, h := range c.hits {
+		if h.x < 0 || h.x+h.w > plotRight+0.01 {
+			t.Errorf("outside: %+v", h)
+		}
+	}
+}

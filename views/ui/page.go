@@ -156,12 +156,15 @@ func (p *Page) zoneName() string {
 // symbols of the currencies that have one, always shown with the code.
 var symbols = map[string]string{"CNY": "¥", "JPY": "¥", "USD": "$", "HKD": "HK$", "EUR": "€", "GBP": "£", "KRW": "₩", "INR": "₹", "TWD": "NT$"}
 
+// Symbol is a currency's, empty if it has none.
+func Symbol(currency string) string { return symbols[currency] }
+
 // Amount is a sum with its symbol and grouped by three: −¥1,234.50.
 func Amount(minor int64, currency string) string {
 	text := money.Format(minor, currency)
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, dotted := strings.Cut(digits, ".")
-	out := symbols[currency] + grouped(whole)
+	out := Symbol(currency) + grouped(whole)
 	if dotted {
 		out += "." + fraction
 	}

@@ -293,7 +293,7 @@ var AlertStates = map[string]State{
 }
 
 // RiskParts is how the parts of the money at risk look, in the order of
-// report.Parts.
+// report.Parts. Each has a colour of its own.
 var RiskParts = map[report.Part]struct {
 	Kind, Icon, Href string
 	Label            text.Text
@@ -301,7 +301,7 @@ var RiskParts = map[report.Part]struct {
 	report.Unnotified:  {"bad", "bell-ring", "/notifications?risk=untold", text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}},
 	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", text.Text{ZH: "补偿中", EN: "Being compensated"}},
 	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", text.Text{ZH: "卡在中间态", EN: "Stuck mid-flow"}},
-	report.Mismatch:    {"bad", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments that fit no order"}},
+	report.Mismatch:    {"acc", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments that fit no order"}},
 }
 
 // riskWord is what a part of the money at risk is called on the overview.

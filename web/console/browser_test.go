@@ -313,9 +313,8 @@ const examine = `(() => {
     const ends = [...e.querySelectorAll(".btn")].map(b => b.getBoundingClientRect().right);
     if (ends.length && Math.max(...ends) < e.getBoundingClientRect().right - 1) violations.push("not at the right: " + e.querySelector(".btn").textContent.trim());
   }
-  for (const e of d.querySelectorAll(".risk a:has(.spark)")) {
-    const above = e.querySelector(".spark").previousElementSibling.getBoundingClientRect().bottom;
-    if (e.querySelector(".spark").getBoundingClientRect().top > above + 48) violations.push("an empty tile: " + e.getAttribute("href"));
+  for (const e of d.querySelectorAll(".hero .parts a")) {
+    if (e.getBoundingClientRect().bottom > e.lastElementChild.getBoundingClientRect().bottom + 48) violations.push("an empty tile: " + e.getAttribute("href"));
   }
   if (d.querySelectorAll("h1").length !== 1) violations.push(d.querySelectorAll("h1").length + " h1");
   return {
