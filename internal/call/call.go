@@ -15,6 +15,7 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/recipient"
+	"backstop/internal/report"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -372,19 +373,21 @@ func (c *Caller) end(ctx context.Context, tx db.Tx, all []*Done) ([]func(), erro
 // because it locks breakers. Call committed after the commit.
 func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed func(), err error) {
 	var samples []breaker.Sample
-	w := tx.Writes()
+	w, figures := tx.Writes(), report.NewDelta(c.o.DB.Now())
 	for _, d := range all {
 		w.Add(tx.NewUpdate().Model(&d.Row).Column("state", "class", "status", "http_status", "request", "answer", "took_us").
 			WherePK().Where("sc.state = ?", begun))
 		if d.Class == "" { // not made
 			continue
 		}
+		figures.Call(d.SupplierID, string(d.Op), string(d.Class), time.Duration(*d.TookUS)*time.Microsecond)
 		s := breaker.Sample{Recipient: d.to, Generation: d.generation, Result: breaker.Failed}
 		if d.Class.Healthy() {
 			s.Result = breaker.Succeeded
 		}
 		samples = append(samples, s)
 	}
+	figures.Write(w, c.o.DB)
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("store the ends of calls: %w", err)
 	}

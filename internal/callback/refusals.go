@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/textlimit"
+	"backstop/internal/report"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -26,6 +27,7 @@ const (
 	refusalBatch = 100                    // rows of one insert
 	refusalFlush = 200 * time.Millisecond // how long the first row waits for others
 	writeTimeout = 5 * time.Second
+	countEvery   = time.Second
 	pruneStep    = 500 // rows per delete
 	pruneSteps   = 20  // deletes per run; the next run continues
 )
@@ -49,6 +51,7 @@ type Refusals struct {
 
 	mu      sync.Mutex
 	buckets map[int64]*rate.Limiter // by supplier; 0 = unknown. As many as suppliers are configured
+	counts  map[refusalCount]int64  // since they were last written, recorded or not
 
 	written int // rows since the last pruning
 }
@@ -61,6 +64,12 @@ type refusal struct {
 	receivedAt int64
 	request    *supplier.Request
 	steps      []supplier.Step
+}
+
+// refusalCount is what refusals are counted by.
+type refusalCount struct {
+	supplierID int64
+	outcome    string
 }
 
 // refusedRow is a refusal as stored.
@@ -84,7 +93,7 @@ type refusedRow struct {
 func NewRefusals(o RefusalOptions) *Refusals {
 	r := &Refusals{
 		o: o, queue: make(chan refusal, refusalQueue), stop: make(chan struct{}), done: make(chan struct{}),
-		buckets: map[int64]*rate.Limiter{},
+		buckets: map[int64]*rate.Limiter{}, counts: map[refusalCount]int64{},
 	}
 	go r.run()
 	return r
@@ -99,6 +108,7 @@ func (r *Refusals) Close() {
 // note queues a refusal, or returns false if it is over the budget. It never blocks, so the
 // answer does not wait.
 func (r *Refusals) note(supplierID int64, f refusal) bool {
+	r.count(supplierID, f.outcome)
 	if !r.Spare(supplierID) {
 		return false
 	}
@@ -128,16 +138,57 @@ func (r *Refusals) Spare(supplierID int64) bool {
 	return b.Allow()
 }
 
+// count counts a refusal of a known supplier for its figures. A crash loses up to a second of
+// counts.
+func (r *Refusals) count(supplierID int64, outcome string) {
+	if supplierID == 0 {
+		return
+	}
+	r.mu.Lock()
+	r.counts[refusalCount{supplierID, outcome}]++
+	r.mu.Unlock()
+}
+
+// writeCounts adds the counts to the figures.
+func (r *Refusals) writeCounts() {
+	r.mu.Lock()
+	counts := r.counts
+	r.counts = map[refusalCount]int64{}
+	r.mu.Unlock()
+	if len(counts) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	figures := report.NewDelta(r.o.DB.Now())
+	for k, n := range counts {
+		figures.Refused(k.supplierID, k.outcome, n)
+	}
+	err := r.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		w := tx.Writes()
+		figures.Write(w, r.o.DB)
+		return w.Exec(ctx)
+	})
+	if err != nil {
+		r.o.Log.Warn("refused callbacks could not be counted", "error", err)
+	}
+}
+
 func (r *Refusals) run() {
 	defer close(r.done)
+	tick := time.NewTicker(countEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case first := <-r.queue:
 			r.write(r.gather(first))
+		case <-tick.C:
+			r.writeCounts()
 		case <-r.stop:
 			for len(r.queue) > 0 {
 				r.write(r.gather(<-r.queue))
 			}
+			r.writeCounts()
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
 	"backstop/internal/report"
+	"backstop/internal/supplier"
 )
 
 // Matter is the kind of a line in the to-do list.
@@ -219,27 +220,35 @@ func (b *Reader) todoAlerts(ctx context.Context) ([]Todo, error) {
 	return all, nil
 }
 
+// flows returns the rule about silent suppliers, and the flow of each supplier over its window.
+func (b *Reader) flows(ctx context.Context) (rule alert.Rule, flows []report.Flow, err error) {
+	rules, err := alert.Rules(ctx, b.db.Read)
+	if err != nil {
+		return rule, nil, err
+	}
+	rule = rules[slices.IndexFunc(rules, func(r alert.Rule) bool { return r.Name == alert.SupplierSilent })]
+	flows, err = report.Flows(ctx, b.db, time.Duration(rule.WindowS)*time.Second)
+	return rule, flows, err
+}
+
+// isSilent reports whether a supplier's flow violates the rule, or its alert is still firing.
+func isSilent(s supplier.Entry, f report.Flow, rule alert.Rule, firing []alert.Fires) bool {
+	level, known := f.Level()
+	return s.Enabled && known && (rule.Beyond(level) ||
+		slices.ContainsFunc(firing, func(a alert.Fires) bool { return a.Rule == rule.Name && a.Subject == s.Code }))
+}
+
 // silentSuppliers returns the suppliers whose flow currently violates the alert's rule, or
 // whose alert is still firing.
 func (b *Reader) silentSuppliers(ctx context.Context, firing []alert.Fires) ([]Todo, error) {
-	rules, err := alert.Rules(ctx, b.db.Read)
-	if err != nil {
-		return nil, err
-	}
-	rule := rules[slices.IndexFunc(rules, func(r alert.Rule) bool { return r.Name == alert.SupplierSilent })]
-	flows, err := report.Flows(ctx, b.db, time.Duration(rule.WindowS)*time.Second)
+	rule, flows, err := b.flows(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []Todo
 	for _, f := range flows {
 		s, ok := b.settings.Current().Suppliers.ByID(f.Supplier)
-		level, known := f.Level()
-		if !ok || !s.Enabled || !known {
-			continue
-		}
-		rings := slices.ContainsFunc(firing, func(a alert.Fires) bool { return a.Rule == rule.Name && a.Subject == s.Code })
-		if !rings && !rule.Beyond(level) {
+		if !ok || !isSilent(s, f, rule, firing) {
 			continue
 		}
 		last, err := report.LastCallback(ctx, b.db, f.Supplier)

@@ -41,6 +41,42 @@ func AwaitedOf(supplierID int64) (ids string, args []any) {
 		" ORDER BY next_at LIMIT " + strconv.Itoa(dueRead) + ") AS o WHERE " + waitsForResult + ") AS w WHERE w.supplier = ?", []any{supplierID}
 }
 
+// awaitedRead bounds the orders that Awaiting reads, those due first.
+const awaitedRead = 20_000
+
+// Awaiting returns the orders that wait for a result from each supplier, as AwaitedOf. Cut: those
+// due last were not counted.
+func Awaiting(ctx context.Context, d *db.DB) (map[int64]Standing, error) {
+	var rows []struct {
+		Supplier int64
+		Sum      `bun:",extend"`
+	}
+	err := d.Read.NewRaw("WITH due AS (SELECT id, status, supplier_id, currency, amount FROM orders WHERE next_at >= "+order.DueFrom+" ORDER BY next_at LIMIT ?0)"+
+		" SELECT w.supplier, w.currency, count(*) AS orders, CAST(sum(w.amount) AS BIGINT) AS minor FROM"+
+		" (SELECT "+order.AskedAt("o")+" AS supplier, o.currency, o.amount FROM due AS o WHERE "+waitsForResult+") AS w GROUP BY w.supplier, w.currency"+
+		" UNION ALL SELECT 0, '', count(*), 0 FROM due", awaitedRead).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("count orders that wait for suppliers: %w", err)
+	}
+	by, cut := map[int64]Standing{}, false
+	for _, r := range rows {
+		if r.Currency == "" {
+			cut = r.Orders >= awaitedRead
+			continue
+		}
+		s := by[r.Supplier]
+		s.Add(r.Sum)
+		by[r.Supplier] = s
+	}
+	if cut {
+		for id, s := range by {
+			s.Cut = true
+			by[id] = s
+		}
+	}
+	return by, nil
+}
+
 // Asked counts orders, and their money by currency.
 type Asked struct {
 	Orders int64

@@ -37,6 +37,8 @@ type Delta struct {
 	Orders         []ordersSum     `json:"n,omitempty"`
 	Failures       []failureSum    `json:"e,omitempty"`
 	Volumes        []volumeSum     `json:"v,omitempty"`
+	Refusals       []callbackSum   `json:"x,omitempty"`
+	Calls          []callsSum      `json:"k,omitempty"`
 
 	now int64 // Unix µs
 }
@@ -249,7 +251,7 @@ type deltaRow struct {
 // Write adds the delta to the writes of the facts: one short row, whatever the transaction's
 // size; none if the delta is empty.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
-	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders)+len(x.Failures)+len(x.Volumes) == 0 {
+	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders)+len(x.Failures)+len(x.Volumes)+len(x.Refusals)+len(x.Calls) == 0 {
 		return
 	}
 	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")
@@ -265,6 +267,10 @@ func (x *Delta) text() string {
 	for i := range x.Orders {
 		o := &x.Orders[i]
 		o.Waits, o.WaitsLong = text(o.waits.n[:]), text(o.waits.long[:])
+	}
+	for i := range x.Calls {
+		c := &x.Calls[i]
+		c.Took, c.TookLong = text(c.took.n[:]), text(c.took.long[:])
 	}
 	body, err := json.Marshal(x)
 	if err != nil {

@@ -105,6 +105,7 @@ type sums struct {
 	unnotified map[moneyKey]counts // orders, amount
 	orders     map[ordersKey]counts
 	last       map[int64]lastRow // by recipient
+	suppliers  suppliers
 	analytics
 }
 
@@ -112,7 +113,7 @@ type sums struct {
 func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 	s := &sums{
 		callbacks: map[callbackKey]int64{}, unnotified: map[moneyKey]counts{}, orders: map[ordersKey]counts{}, last: map[int64]lastRow{},
-		analytics: newAnalytics(zone),
+		suppliers: newSuppliers(), analytics: newAnalytics(zone),
 	}
 	minutes := map[spanKey]*Point{}
 	var x Delta
@@ -140,7 +141,7 @@ func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 			addOrders(s.orders, minute, o.Currency, n)
 			s.analytics.addOrders(s.orders, minute, o.Currency, n)
 		}
-		if err := s.analytics.add(&x); err != nil {
+		if err := cmp.Or(s.suppliers.add(&x), s.analytics.add(&x)); err != nil {
 			return nil, err
 		}
 	}
@@ -184,6 +185,13 @@ func (s *sums) write(ctx context.Context, tx db.Tx) error {
 		return err
 	}
 	if err := writeOrders(ctx, tx, s.orders); err != nil {
+		return err
+	}
+	outcomes, calls := s.suppliers.rows()
+	if err := addRows(ctx, tx, outcomes, "supplier_id, start, outcome", "n"); err != nil {
+		return err
+	}
+	if err := addRows(ctx, tx, calls, "supplier_id, start, op, class, bucket", "n"); err != nil {
 		return err
 	}
 	if err := s.analytics.write(ctx, tx); err != nil {

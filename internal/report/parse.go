@@ -11,7 +11,10 @@ import (
 // directly, because encoding/json took nine tenths of a fold; it still parses everything else,
 // such as a field of a later version. The strings in x are parts of body.
 func (x *Delta) parse(body string) error {
-	*x = Delta{Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0], Failures: x.Failures[:0], Volumes: x.Volumes[:0]}
+	*x = Delta{
+		Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0], Failures: x.Failures[:0],
+		Volumes: x.Volumes[:0], Refusals: x.Refusals[:0], Calls: x.Calls[:0],
+	}
 	p := parser{rest: body}
 	if p.object(x); !p.odd && p.rest == "" {
 		return nil
@@ -42,6 +45,10 @@ func (x *Delta) field(name string) any {
 		return &x.Failures
 	case "v":
 		return &x.Volumes
+	case "x":
+		return &x.Refusals
+	case "k":
+		return &x.Calls
 	}
 	return nil
 }
@@ -78,6 +85,22 @@ func (c *callbackSum) field(name string) any {
 		return &c.Outcome
 	case "n":
 		return &c.N
+	}
+	return nil
+}
+
+func (c *callsSum) field(name string) any {
+	switch name {
+	case "i":
+		return &c.Supplier
+	case "o":
+		return &c.Op
+	case "k":
+		return &c.Class
+	case "h":
+		return &c.Took
+	case "hl":
+		return &c.TookLong
 	}
 	return nil
 }
@@ -189,6 +212,8 @@ func (p *parser) object(to fields) {
 		case *[]failureSum:
 			list(p, to)
 		case *[]volumeSum:
+			list(p, to)
+		case *[]callsSum:
 			list(p, to)
 		default:
 			p.odd = true

@@ -179,6 +179,8 @@ func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, er
 		{"report_minutes", "start, recipient_id", "TRUE", min(keep, minutesKept)},
 		{"report_hours", "start, recipient_id", "TRUE", keep},
 		{"report_callbacks", "start, supplier_id, outcome", "TRUE", min(keep, minutesKept)},
+		{"report_suppliers", "supplier_id, start, outcome", "TRUE", min(keep, causesKept)},
+		{"report_calls", "supplier_id, start, op, class, bucket", "TRUE", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 60", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 300", min(keep, VolumeKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 3600", keep},

@@ -22,7 +22,7 @@ type OverviewData struct {
 	Steps  console.FirstSteps
 	System System
 	// The panels.
-	Risk, Todo, Outcomes, Health, Queues templ.Component
+	Risk, Todo, Outcomes, Health, Suppliers, Queues templ.Component
 	// CallbackURL is the URL for suppliers, without their code.
 	CallbackURL string
 	APIURL      string

@@ -82,6 +82,10 @@ func fill(t *testing.T, d *db.DB, rows int) {
 	minutes("report_hours", time.Hour, budgetDays*24)
 	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
 		" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m", 72*60, now-now%60_000_000)
+	change(t, d, "INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT supplier_id, start - start % 300000000, outcome, sum(n) FROM report_callbacks GROUP BY 1, 2, 3")
+	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3), b(k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM b WHERE k < 9)"+
+		" INSERT INTO report_calls (supplier_id, start, op, class, bucket, n) SELECT j, ? - i * 300000000, 'query', CASE WHEN k = 9 THEN 'timeout' ELSE 'ok' END, k, 100 FROM n CROSS JOIN m CROSS JOIN b", 72*12, now-now%300_000_000)
+	analyze(t, d, "report_suppliers report_calls")
 	analyze(t, d, "orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks")
 	past(t, d, time.UTC, 36, 50)
 	analyze(t, d, "report_orders report_waits report_failures report_volume")
@@ -217,6 +221,7 @@ func (h *harness) pages(t *testing.T, cookie string, budget time.Duration) []pag
 		{fmt.Sprintf("/search?q=%d", one), budget},
 		{"/search?q=" + fmt.Sprint(one)[10:], budget},
 		{"/search?q=S4242", budget},
+		{"/suppliers", budget},
 		{"/", 20 * time.Millisecond},
 		{"/analytics?range=24h", 100 * time.Millisecond},
 		{"/analytics?range=7d", 100 * time.Millisecond},

@@ -125,6 +125,7 @@ func seed(t *testing.T, d *db.DB) {
 		}
 	}
 	seedFunds(t, d)
+	seedSupplier(t, d)
 }
 
 // sight is a page and what the seed put on it.
@@ -198,6 +199,7 @@ var allPages = []sight{
 	{"statement", "/merchants/m1/statement", "refund:7101:F"},
 	{"statement-none", "/merchants/m1/statement?day=2020-01-01", "2020-01-02"},
 	{"merchants", "/merchants", "m1"},
+	{"suppliers", "/suppliers", "quick"},
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},

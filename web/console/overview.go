@@ -38,7 +38,7 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 	}
 	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
 		Range: r, Read: oldest, Steps: steps, System: s.system(p), APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
-		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Queues: panels["queues"],
+		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
 	}))
 }
 
@@ -93,6 +93,10 @@ func (s *handlers) topics() []topic {
 		{"merchants-health", 5 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Health(ctx)
 			return func(p *ui.Page) templ.Component { return pages.HealthPanel(p, v) }, err
+		}},
+		{"suppliers-health", 5 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+			v, err := s.Console.Suppliers(ctx, s.Config.Timezone)
+			return func(p *ui.Page) templ.Component { return pages.SupplierPanel(p, v) }, err
 		}},
 		{"queues", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Queues(ctx, s.Queues)

@@ -134,6 +134,7 @@ func (s *handlers) routes() []web.Route {
 		act("/merchants/:merchant/breaker/probe", breaker.MoveAct(breaker.ProbeIt), s.moveBreaker(breaker.ProbeIt)),
 		act("/merchants/:merchant/ping", notify.PingAct("merchant"), s.pingEndpoint),
 		act("/merchants/:merchant/enable", notify.EnableAct, s.enableEndpoint),
+		page("/suppliers", access.ViewCallbacks, s.suppliersPage, shown("credit-card", text.Suppliers)),
 		page("/alerts", access.ViewAlerts, s.alertsPage, shown("shield-alert", text.Alerts)),
 		act("/alerts/test", alert.TestAct, s.testAlert),
 		act("/alerts/messages/:message/resend", resend.AlertAct, s.resendAlert),

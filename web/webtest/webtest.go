@@ -52,6 +52,7 @@ import (
 	"backstop/internal/recipient"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/sweep"
 	"backstop/web"
 
@@ -184,7 +185,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o := web.Options{
-		Config: cfg, DB: d, Settings: settings.NewStore(d, nil, keys, log), Callbacks: h.Sender, Payments: h.Till,
+		Config: cfg, DB: d, Settings: settings.NewStore(d, supplier.Kinds{sortedparams.Kind}, keys, log), Callbacks: h.Sender, Payments: h.Till,
 		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts),
 		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
 		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },

@@ -76,6 +76,7 @@ var (
 	Unsettled       = Text{ZH: "所有未了结", EN: "All waiting"}
 	Search          = Text{ZH: "查找", EN: "Search"}
 	Merchants       = Text{ZH: "商户", EN: "Merchants"}
+	Suppliers       = Text{ZH: "渠道", EN: "Suppliers"}
 	CloseBreakerT   = Text{ZH: "解除熔断", EN: "Close the breaker"}
 	Address         = Text{ZH: "地址", EN: "Address"}
 	AsOf            = Text{ZH: "截至", EN: "as of"}

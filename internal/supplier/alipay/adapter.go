@@ -40,6 +40,7 @@ type config struct {
 type adapter struct {
 	appID, sellerID string
 	key             *rsa.PublicKey
+	described       []supplier.Key
 }
 
 func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
@@ -55,6 +56,7 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: err.Error()}
 	}
 	a := &adapter{appID: c.AppID, sellerID: c.SellerID, key: key}
+	a.described = []supplier.Key{supplier.RSAKey("alipay_public_key", "", supplier.PublicKey, key)}
 	own, gateway, err := c.forCalls()
 	switch {
 	case err != nil:
@@ -66,6 +68,7 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 	case own == nil || out == nil:
 		return a, nil
 	}
+	a.described = append(a.described, supplier.RSAKey("app_private_key", "", supplier.PrivateKey, &own.PublicKey))
 	return &calls{adapter: *a, own: own, gateway: gateway, out: out}, nil
 }
 
@@ -90,6 +93,9 @@ func (c config) forCalls() (*rsa.PrivateKey, *url.URL, error) {
 	}
 	return own, gateway, nil
 }
+
+// Keys describes the keys.
+func (a *adapter) Keys() []supplier.Key { return a.described }
 
 // Parse parses a notification: the POST body, ignoring the query. The README lists what each
 // notification means.

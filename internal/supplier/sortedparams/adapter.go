@@ -51,6 +51,23 @@ type adapter struct {
 	calls     *calls // nil = no client, or invalid settings for calls
 }
 
+// Keys describes the keys.
+func (a *adapter) Keys() (all []supplier.Key) {
+	if a.publicKey != nil {
+		all = append(all, supplier.RSAKey("public_key", "", supplier.PublicKey, a.publicKey))
+	}
+	if a.Key != "" {
+		all = append(all, supplier.Key{Field: "key", Kind: supplier.SharedKey})
+	}
+	if a.calls == nil || a.calls.own == nil {
+		return all
+	}
+	if own, ok := a.calls.own.Public().(*rsa.PublicKey); ok {
+		all = append(all, supplier.RSAKey("private_key", "", supplier.PrivateKey, own))
+	}
+	return all
+}
+
 // maxText bounds order and trade numbers, status values and account names in bytes. The longest
 // known trade number has 64.
 const maxText = 128

@@ -49,6 +49,18 @@ type adapter struct {
 	*caller // nil = no calls can be made
 }
 
+// Keys describes the keys.
+func (a *adapter) Keys() []supplier.Key {
+	all := make([]supplier.Key, len(a.secrets))
+	for i := range a.secrets {
+		all[i] = supplier.Key{Field: fmt.Sprintf("webhook_secrets[%d]", i), Kind: supplier.SharedKey}
+	}
+	if a.caller != nil {
+		all = append(all, supplier.Key{Field: "api_key", Kind: supplier.SharedKey})
+	}
+	return all
+}
+
 func newAdapter(code string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {

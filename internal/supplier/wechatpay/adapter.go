@@ -43,7 +43,8 @@ type adapter struct {
 	mchID, appID string
 	apiKey       []byte
 	keys         map[string]platformKey // by the serial in messages
-	*caller                             // nil = no calls can be made
+	described    []supplier.Key
+	*caller      // nil = no calls can be made
 }
 
 // platformKey verifies WeChat Pay's signatures: the public key (it does not expire; its times
@@ -52,6 +53,9 @@ type platformKey struct {
 	key                 *rsa.PublicKey
 	notBefore, notAfter time.Time
 }
+
+// Keys describes the keys.
+func (a *adapter) Keys() []supplier.Key { return a.described }
 
 // Parse verifies, decrypts and parses a notification. The README lists what each notification
 // means.

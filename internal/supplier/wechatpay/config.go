@@ -40,12 +40,17 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 	if len(c.APIV3Key) != apiKeyLength {
 		return nil, wrong("api_v3_key", fmt.Sprintf("has %d characters, an APIv3 key has %d", len(c.APIV3Key), apiKeyLength))
 	}
-	keys, err := c.platformKeys()
+	keys, described, err := c.platformKeys()
 	if err != nil {
 		return nil, err
 	}
 	a := &adapter{mchID: c.MchID, appID: c.AppID, apiKey: []byte(c.APIV3Key), keys: keys}
+	a.described = append(described, supplier.Key{Field: "api_v3_key", Kind: supplier.SharedKey})
 	a.caller, err = c.caller(out)
+	if a.caller != nil {
+		own := a.caller.key.Public().(*rsa.PublicKey)
+		a.described = append(a.described, supplier.RSAKey("merchant_private_key", c.MerchantSerial, supplier.PrivateKey, own))
+	}
 	return a, supplier.ForCalls(err)
 }
 
@@ -82,34 +87,36 @@ func (c config) caller(out supplier.Client) (*caller, error) {
 
 // platformKeys returns all keys that WeChat Pay may sign with. While a merchant migrates from
 // certificates to the public key, both are in use, in a proportion set in WeChat Pay's console.
-func (c config) platformKeys() (map[string]platformKey, error) {
-	keys := make(map[string]platformKey)
+func (c config) platformKeys() (map[string]platformKey, []supplier.Key, error) {
+	keys, described := make(map[string]platformKey), []supplier.Key(nil)
 	if (c.PublicKeyID == "") != (c.PublicKey == "") {
-		return nil, wrong("public_key_id", "and public_key belong together; one of them is missing")
+		return nil, nil, wrong("public_key_id", "and public_key belong together; one of them is missing")
 	}
 	if c.PublicKey != "" {
 		key, err := supplier.ParsePublicKey(c.PublicKey)
 		if err != nil {
-			return nil, wrong("public_key", err.Error())
+			return nil, nil, wrong("public_key", err.Error())
 		}
 		keys[c.PublicKeyID] = platformKey{key: key}
+		described = append(described, supplier.RSAKey("public_key", c.PublicKeyID, supplier.PublicKey, key))
 	}
 	for i, text := range c.Certificates {
 		field := fmt.Sprintf("certificates[%d]", i)
 		cert, err := parseCertificate(text)
 		if err != nil {
-			return nil, wrong(field, err.Error())
+			return nil, nil, wrong(field, err.Error())
 		}
 		serial := serialOf(cert)
 		if _, twice := keys[serial]; twice {
-			return nil, wrong(field, "has a serial that another key has too")
+			return nil, nil, wrong(field, "has a serial that another key has too")
 		}
 		keys[serial] = platformKey{key: cert.PublicKey.(*rsa.PublicKey), notBefore: cert.NotBefore, notAfter: cert.NotAfter}
+		described = append(described, supplier.CertificateKey(field, serial, cert))
 	}
 	if len(keys) == 0 {
-		return nil, wrong("public_key", "is missing; give public_key_id and public_key, or certificates")
+		return nil, nil, wrong("public_key", "is missing; give public_key_id and public_key, or certificates")
 	}
-	return keys, nil
+	return keys, described, nil
 }
 
 // parseCertificate parses one PEM certificate with an RSA key. Its validity is checked per

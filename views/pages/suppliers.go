@@ -1,0 +1,175 @@
+package pages
+
+import (
+	"hash/fnv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/report"
+	"backstop/internal/supplier"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// suppliersShown is how many suppliers the overview shows.
+const suppliersShown = 6
+
+func supplierColumns() []ui.Column {
+	return []ui.Column{
+		ui.Col(text.Supplier), ui.Col(text.State),
+		{Label: tCallbacksMinute, Class: "num", Hint: tCallbacksMinuteHint},
+		{Label: tVerifiedShare, Class: "num", Hint: tVerifiedShareHint},
+		{Label: tPaidShare, Class: "num", Hint: tPaidShareHint},
+		{Label: tLastCallback, Hint: tLastCallbackHint},
+		{Label: tTopFailing, Hint: tTopFailingHint},
+		{Label: tCallsHour, Hint: tCallsHourHint},
+		{Label: tFirstExpiry, Hint: tFirstExpiryHint},
+		{Label: text.WaitingN, Class: "num", Hint: tSupplierWaitsHint},
+		{Label: tPaidToday, Class: "num", Hint: tPaidTodayHint},
+	}
+}
+
+func supplierLink(code string) templ.SafeURL { return templ.URL("/callbacks?supplier=" + urlQuery(code)) }
+
+// callbacksOf links to the supplier's callbacks of the last hour with an outcome; "" = all.
+func callbacksOf(code, outcome string) templ.SafeURL {
+	link := "/callbacks?supplier=" + urlQuery(code) + "&window=1h"
+	if outcome != "" {
+		link += "&outcome=" + urlQuery(outcome)
+	}
+	return templ.URL(link)
+}
+
+// ordersOf links to the supplier's orders with a filter; "" = those that wait for its answer.
+func ordersOf(code, filter string) templ.SafeURL {
+	if filter == "" {
+		return templ.URL("/orders?awaits=" + urlQuery(code))
+	}
+	return templ.URL("/orders?supplier=" + urlQuery(code) + "&" + filter)
+}
+
+var troubleStates = map[console.Trouble]ui.State{
+	console.NoTrouble:     {Kind: "ok", Icon: "check", Label: text.Healthy},
+	console.Quiet:         {Kind: "idle", Icon: "clock", Label: text.Quiet},
+	console.Disabled:      {Kind: "idle", Icon: "ban", Label: tDisabledWord},
+	console.Expiring:      {Kind: "warn", Icon: "calendar", Label: tCertificateEnds},
+	console.Refusing:      {Kind: "bad", Icon: "shield-alert", Label: tChecksFail},
+	console.CallsFail:     {Kind: "bad", Icon: "activity", Label: tCallsFail},
+	console.IsSilent:      {Kind: "bad", Icon: "hourglass", Label: tSilent},
+	console.IsUnreachable: {Kind: "bad", Icon: "zap-off", Label: tBreakerOpen},
+	console.Unusable:      {Kind: "bad", Icon: "circle-x", Label: tUnusable},
+}
+
+func supplierState(p *ui.Page, s console.SupplierHealth) ui.State {
+	return troubleStates[s.Trouble(p.Now)]
+}
+
+func shareOf(p *ui.Page, of func() (float64, bool)) string {
+	if share, ok := of(); ok {
+		return ui.Percent(share, 1)
+	}
+	return p.T(text.None)
+}
+
+func perMinute(n float64) string { return strings.TrimSuffix(perSecond(n), ".0") }
+
+// gapText is the time since the last callback; its minute is all that is known.
+func gapText(p *ui.Page, gap time.Duration) string {
+	if gap < time.Minute {
+		return p.T(tUnderAMinute)
+	}
+	return p.Rough(gap)
+}
+
+// usualGap is the usual time between two callbacks.
+func usualGap(p *ui.Page, s console.SupplierHealth) string {
+	gap := time.Duration(float64(s.Flow.Span) / s.Flow.Usual)
+	if gap < time.Second {
+		return p.T(tUnderASecond)
+	}
+	return p.Rough(gap)
+}
+
+func callsShare(c report.Calls) float64 {
+	ok := int64(0)
+	for class, n := range c.Classes {
+		if supplier.Class(class).Healthy() {
+			ok += n
+		}
+	}
+	return float64(ok) / float64(max(c.All(), 1))
+}
+
+func callsFail(c report.Calls) bool { return callsShare(c) < console.HealthyShare }
+
+// expiryText is how many days the certificate that ends first has left.
+func expiryText(p *ui.Page, s console.SupplierHealth) string {
+	if s.Expires == nil {
+		return p.T(text.None)
+	}
+	return daysLeft(p, s.Expires.NotAfter)
+}
+
+func daysLeft(p *ui.Page, end time.Time) string {
+	left := end.Sub(p.Now)
+	if left <= 0 {
+		return p.T(tExpired)
+	}
+	return p.T(tDaysLeft, ui.Count(int64(left/(24*time.Hour))))
+}
+
+// markColours are the colours of suppliers' marks.
+var markColours = []string{"k1", "k2", "k3", "k4", "k5", "k6"}
+
+func markColour(code string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(code)) // never fails
+	return markColours[int(h.Sum32()%uint32(len(markColours)))]
+}
+
+func markLetter(code string) string {
+	r, _ := utf8.DecodeRuneInString(code)
+	return strings.ToUpper(string(r))
+}
+
+// Texts of this page.
+var (
+	tSupplierHealth      = text.Text{ZH: "渠道健康", EN: "Supplier health"}
+	tAllSuppliers        = text.Text{ZH: "全部 %s 个", EN: "all %s"}
+	tSuppliersHow        = text.Text{ZH: "近一小时的数据，需要处理的在前。", EN: "Figures of the last hour; those that need somebody come first."}
+	tNoSuppliers         = text.Text{ZH: "还没有渠道", EN: "No suppliers yet"}
+	tNoSuppliersHow      = text.Text{ZH: "在配置文件的 suppliers 里声明，再运行 backstop apply。", EN: "Declare them under suppliers in the settings file and run backstop apply."}
+	tCallbacksMinute     = text.Text{ZH: "回调/分钟", EN: "Callbacks/min"}
+	tCallbacksMinuteHint = text.Text{ZH: "近一小时每分钟的回调数，含被拒绝的；下面是上周同一小时", EN: "Callbacks per minute within the last hour, rejected ones too; below, within the same hour last week"}
+	tWeekAgo             = text.Text{ZH: "上周 %s", EN: "last week %s"}
+	tNoWeekAgo           = text.Text{ZH: "上周无数据", EN: "no data last week"}
+	tVerifiedShare       = text.Text{ZH: "验签通过", EN: "Verified"}
+	tVerifiedShareHint   = text.Text{ZH: "近一小时的回调中，来源和签名都通过的比例", EN: "Share of the last hour's callbacks whose address and signature hold"}
+	tPaidShare           = text.Text{ZH: "入账", EN: "Paid"}
+	tPaidShareHint       = text.Text{ZH: "验签通过且不是重复的回调中，支付了订单的比例", EN: "Share of the verified callbacks, without repeats, that paid an order"}
+	tLastCallback        = text.Text{ZH: "静默", EN: "Silent for"}
+	tLastCallbackHint    = text.Text{ZH: "距上一条验签通过的回调的时间；下面是平时的间隔", EN: "Time since the last verified callback; below, the usual time between two"}
+	tUsualGap            = text.Text{ZH: "平时 %s", EN: "usually %s"}
+	tUnderAMinute        = text.Text{ZH: "不到 1 分钟", EN: "under 1 min"}
+	tUnderASecond        = text.Text{ZH: "不到 1 秒", EN: "under 1 s"}
+	tTopFailing          = text.Text{ZH: "最多的问题", EN: "Top failing check"}
+	tTopFailingHint      = text.Text{ZH: "近一小时回调中出现最多的未通过项", EN: "The check that most of the last hour's callbacks failed"}
+	tCallsHour           = text.Text{ZH: "调用", EN: "Calls"}
+	tCallsHourHint       = text.Text{ZH: "近一小时向渠道的调用：成功率和 P95", EN: "Calls to the supplier within the last hour: success and p95"}
+	tFirstExpiry             = text.Text{ZH: "证书", EN: "Certificate"}
+	tFirstExpiryHint         = text.Text{ZH: "最早到期的证书还剩几天；公钥没有期限", EN: "Days left of the certificate that ends first; public keys do not end"}
+	tDaysLeft            = text.Text{ZH: "剩 %s 天", EN: "%s days left"}
+	tExpired             = text.Text{ZH: "已过期", EN: "expired"}
+	tSupplierWaitsHint   = text.Text{ZH: "等待该渠道支付结果的订单", EN: "Orders that wait for a result from it"}
+	tPaidToday           = text.Text{ZH: "今日收款", EN: "Paid today"}
+	tPaidTodayHint       = text.Text{ZH: "今日创建的订单已收到的钱", EN: "Money received for orders created today"}
+	tCertificateEnds     = text.Text{ZH: "证书将到期", EN: "Certificate ends"}
+	tChecksFail          = text.Text{ZH: "验签失败多", EN: "Checks fail"}
+	tCallsFail           = text.Text{ZH: "调用失败多", EN: "Calls fail"}
+	tSilent              = text.Text{ZH: "静默", EN: "Silent"}
+	tUnusable            = text.Text{ZH: "配置不可用", EN: "Unusable"}
+)
