@@ -11,9 +11,11 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/inbox"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
+	"backstop/internal/view"
 	"backstop/migrations"
 
 	"github.com/uptrace/bun"
@@ -145,6 +147,8 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 		j.oldRange(ctx, "compensations", "id", before(now, r.History), "x.finished_at < "+fmt.Sprint(now-r.History.Microseconds())+" AND NOT "+moves.In("x.state", compensation.Moves.Open()...)),
 		j.oldRange(ctx, "compensation_tries", "id", before(now, r.History), "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
 		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
+		j.oldRange(ctx, "inbox", "id", before(now, inbox.Kept), "TRUE"),
+		{table: "views", step: whileAny(func() (int64, error) { return view.Clean(ctx, j.o.DB) })},
 		{table: "open_pings", step: whileAny(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},
 		{table: "report", step: whileAny(func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) })},
 	}

@@ -27,6 +27,7 @@ import (
 	"backstop/internal/report"
 	"backstop/internal/settings"
 	"backstop/internal/sweep"
+	"backstop/internal/view"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/hibiken/asynq"
@@ -50,6 +51,7 @@ type Options struct {
 	SupplierBreakers *breaker.Cache
 	Ledger           *ledger.Ledger
 	Disputes         *dispute.Machine
+	Views            *view.Views
 	Queue            *queue.Client
 	Redis            asynq.RedisConnOpt
 	Log              *slog.Logger
@@ -191,6 +193,8 @@ const (
 	beatEvery     = 10 * time.Second
 	// disputesEvery is how often disputes are matched that arrived before their payment.
 	disputesEvery = 20 * time.Second
+	// viewsEvery is how often views with alerts are evaluated.
+	viewsEvery = 30 * time.Second
 )
 
 func (j *Jobs) schedule() error {
@@ -220,6 +224,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Scheduler, disputesEvery, "match disputes", j.matchDisputes},
 		{j.o.Scheduler, announceEvery, "announce alerts", j.watcher.announce},
 		{j.o.Scheduler, resendEvery, "send alerts", j.watcher.send},
+		{j.o.Scheduler, viewsEvery, "watch views", j.watchViews},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
 		{j.o.Scheduler, monthsEvery, "add partitions", j.addPartitions},
 		{j.o.Scheduler, auditHeadEvery, "sign the head of the audit", j.auditHead},
@@ -239,6 +244,15 @@ func (j *Jobs) schedule() error {
 func (j *Jobs) matchDisputes(ctx context.Context) error {
 	_, err := j.o.Disputes.MatchLater(ctx)
 	return err
+}
+
+// watchViews alerts operators of rows in their views. One node does it for all.
+func (j *Jobs) watchViews(ctx context.Context) error {
+	mine, err := j.o.DB.Lease(ctx, "views", 3*viewsEvery)
+	if err != nil || !mine {
+		return err
+	}
+	return j.o.Views.Watch(ctx)
 }
 
 // refreshSettings reads changed settings and publishes the version that is in use.

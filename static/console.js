@@ -34,6 +34,20 @@ document.addEventListener("change", e => {
   if (e.target.matches("form.filters select")) e.target.form.requestSubmit();
 });
 
+// The counts of a list's views come after the page.
+const views = $("[data-counts]");
+if (views) (async () => {
+  const merchant = new URLSearchParams(location.search).get("merchant");
+  try {
+    const answer = await fetch(views.dataset.counts + (merchant ? "&merchant=" + encodeURIComponent(merchant) : ""), { headers: { "HX-Request": "true" } });
+    if (!answer.ok) return;
+    const t = document.createElement("template");
+    t.innerHTML = await answer.text();
+    for (const n of $$("[data-count]", views)) n.textContent = $(`[data-of="${n.dataset.count}"]`, t.content)?.textContent ?? "";
+    views.dataset.counted = "1";
+  } catch {} // without counts, as without scripts
+})();
+
 // Rows are picked one by one, a range with shift, or the whole page.
 const picked = form => {
   const boxes = $$("input[name=row]", form), n = boxes.filter(b => b.checked).length;

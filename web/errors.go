@@ -30,6 +30,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/stock"
 	"backstop/internal/sweep"
+	"backstop/internal/view"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -119,6 +120,8 @@ var domainErrors = []struct {
 	{bulk.ErrMaker, http.StatusForbidden, "not_yours", ""},
 	{bulk.ErrNothing, http.StatusNotFound, "nothing", ""},
 	{bulk.ErrTooMany, http.StatusRequestEntityTooLarge, "too_many", ""},
+	{view.ErrFull, http.StatusConflict, "views_full", ""},
+	{view.ErrTaken, http.StatusConflict, "view_taken", ""},
 	{dispute.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{refund.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},

@@ -42,6 +42,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
+	"backstop/internal/view"
 	"backstop/static"
 
 	"github.com/gofiber/fiber/v2"
@@ -91,6 +92,8 @@ type Options struct {
 	// Acts are what operators and services can do, Batches what they do to many rows.
 	Acts    *act.Registry
 	Batches *bulk.Batches
+	// Views are the filters of lists that operators saved.
+	Views *view.Views
 	// Approvals is where people make decisions that need two of them.
 	Approvals *approval.Desk
 	// Sockets holds the WebSockets over which merchants are notified.

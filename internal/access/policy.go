@@ -25,6 +25,7 @@ const (
 	InspectQueues     Permission = "queue.inspect"
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write"  // on orders and exceptions
+	ShareViews        Permission = "view.share"  // of lists, and change shared ones
 	QueryOrders       Permission = "order.query" // ask a supplier about an order
 	ViewAudit         Permission = "audit.view"
 	ControlBreakers   Permission = "breaker.control" // open and close merchants' breakers
@@ -57,7 +58,7 @@ const (
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
+	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,
 	ProposeMoney, ApproveMoney, ProposeSettings, ApproveSettings, ProposeBatches, NoteExceptions,

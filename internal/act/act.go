@@ -136,6 +136,8 @@ type Outcome struct {
 	After func(context.Context) (any, error)
 	// Err is why the subject was left unchanged. The rest of a set goes on.
 	Err error
+	// Quiet acts concern nobody but the actor, and are not recorded in the audit.
+	Quiet bool
 	// Repeated means that an earlier call with the same key did this.
 	Repeated bool
 }

@@ -90,7 +90,7 @@ func (r *Registry) Run(ctx context.Context, c Call) (Outcome, error) {
 		if err != nil {
 			return err
 		}
-		if out, err = k.do(ctx, tx, in, s); err != nil {
+		if out, err = k.do(ctx, tx, in, s); err != nil || out.Quiet {
 			return err
 		}
 		if err := r.keep(ctx, tx, k, in, s, out); err != nil {

@@ -41,6 +41,7 @@ import (
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/sweep"
+	"backstop/internal/view"
 	"backstop/jobs"
 	"backstop/migrations"
 	"backstop/web"
@@ -95,6 +96,7 @@ type App struct {
 	batches          *bulk.Batches
 	batchRunner      *bulk.Runner // nil without workers
 	approvals        *approval.Desk
+	views            *view.Views
 	refunds          *refund.Machine
 	disputes         *dispute.Machine
 	payouts          *payout.Machine
@@ -389,6 +391,7 @@ func (a *App) build() {
 		a.sweeps = Sweeps(c, a.db, a.settings, a.keys, a.o.Log)
 	}
 	a.openBatches()
+	a.views = &view.Views{DB: a.db, Policy: newPolicy(), Lists: console.ViewLists()}
 	beginCounters()
 	metric.RegisterBacklogs(a.backlogs)
 	metric.RegisterSnapshot(a.snapshot)
@@ -400,7 +403,7 @@ func (a *App) build() {
 		a.batches.Use(acts, a.approvals)
 		a.server = web.New(web.Options{
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor, Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,
-			Acts: acts, Batches: a.batches, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
+			Acts: acts, Batches: a.batches, Views: a.views, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Approvals: a.approvals,
 			Texts:  texts(),

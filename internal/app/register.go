@@ -84,6 +84,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		alert.Acts(a.db, a.alertTargets),
 		a.redriving().Kinds(),
 		resend.Acts(a.db, a.compensateSchedule()),
+		a.views.Kinds(),
 		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
 	)...)
 }

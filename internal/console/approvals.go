@@ -35,6 +35,7 @@ var ApprovalList = &list.Spec{
 		{Word: "state", Column: "state", Values: approval.Moves.Words(), Check: oneOf(approval.Moves.Words())},
 		{Word: "maker", Match: matchMaker, Suggest: operatorNames},
 		{Word: "action", Column: "action", Values: ApprovalActions},
+		{Word: "decided", Hidden: true, Check: checkDays, Match: matchDecided}, // linked from a preset
 	},
 }
 

@@ -40,6 +40,7 @@ var OrderList = &list.Spec{
 		atRisk("orders", func(r report.Rows) list.Match {
 			return list.Match{Where: "o.id IN (" + r.IDs + ")", Args: r.Args, Indexed: true, Ageless: true}
 		}),
+		{Word: "paid", Hidden: true, Check: checkDays, Match: matchPaid}, // linked from a preset
 		// Linked from the alerts supplier_unreachable and stuck_orders.
 		{Word: "awaits", Hidden: true, Match: matchAwaited},
 		{Word: "no_result", Hidden: true, Match: matchNoResult},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"backstop/internal/base/db"
@@ -44,16 +45,54 @@ func (p *plan) count(ctx context.Context, w bounds, limit int) (n int64, more bo
 // Newer counts the rows that are newer than the one with a key, up to limit; more = there are
 // more.
 func (q Query) Newer(ctx context.Context, d *db.DB, s Slice, than int64, limit int) (n int64, more bool, err error) {
+	return q.Between(ctx, d, s, than, math.MaxInt64, limit)
+}
+
+// Between counts the rows that are newer than the one with a key and whose keys are at most upTo.
+func (q Query) Between(ctx context.Context, d *db.DB, s Slice, than, upTo int64, limit int) (n int64, more bool, err error) {
+	return q.countFrom(ctx, d, s, Cursor{ID: than, Newer: true}, upTo, limit)
+}
+
+// Count counts the rows in the slice's time range, up to limit; more = there are more, or there
+// may be.
+func (q Query) Count(ctx context.Context, d *db.DB, s Slice, limit int) (n int64, more bool, err error) {
+	return q.countFrom(ctx, d, s, Cursor{}, math.MaxInt64, limit)
+}
+
+func (q Query) countFrom(ctx context.Context, d *db.DB, s Slice, at Cursor, upTo int64, limit int) (n int64, more bool, err error) {
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
 		return 0, false, err
 	}
-	w, err := p.bounds(ctx, Cursor{ID: than, Newer: true})
+	w, err := p.bounds(ctx, at)
 	if err != nil {
 		return 0, false, err
 	}
+	w.high = min(w.high, upTo)
 	n, more, err = p.count(ctx, w, limit)
 	return min(n, int64(limit)), more || n > int64(limit), err
+}
+
+// Missing returns the first term that no row can ever match, such as a merchant that does not
+// exist; nil = there is none.
+func (q Query) Missing(ctx context.Context, d *db.DB) (*Term, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	for _, t := range q.Terms {
+		none := true
+		for i := range q.Spec.Sources {
+			m, err := t.match(ctx, Lookup{DB: d, Source: &q.Spec.Sources[i], Query: q}, q.Spec.field(t.Word))
+			if err != nil {
+				return nil, err
+			}
+			none = none && m.None
+		}
+		if none {
+			return &t, nil
+		}
+	}
+	return nil, nil
 }
 
 // Any reports whether the list has any row, ignoring the terms: an empty list shows what to do

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
+	"backstop/internal/view"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -31,7 +32,7 @@ type AuditData struct {
 // auditTexts is what the audit says.
 var auditTexts = ui.ListTexts{
 	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
-	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "id": {Label: text.Object}},
+	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "action": {Label: text.Act, Value: actWord}, "id": {Label: text.Object}},
 }
 
 // reasonOf is the reason of an act, as its operator wrote it.
@@ -157,6 +158,11 @@ var acts = map[string]text.Text{
 	"operator.add":             {ZH: "新建了操作员", EN: "added an operator"},
 	"audit.sealed":             {ZH: "封存了无密钥的审计记录", EN: "sealed the rows without a key"},
 	"operator.disable":         {ZH: "停用了操作员", EN: "disabled an operator"},
+	view.SaveAct:               {ZH: "保存了共享视图", EN: "saved a shared view"},
+	view.ChangeAct:             {ZH: "修改了共享视图", EN: "changed a shared view"},
+	view.DeleteAct:             {ZH: "删除了共享视图", EN: "deleted a shared view"},
+	view.RestoreAct:            {ZH: "恢复了共享视图", EN: "restored a shared view"},
+	view.WatchAct:              {ZH: "修改了视图提醒", EN: "changed the alert of a view"},
 	"operator.reset_password":  {ZH: "重置了密码", EN: "gave a new one-time password"},
 }
 
@@ -206,6 +212,9 @@ var details = map[string]text.Text{
 	"funds":         {ZH: "商户资金", EN: "money"},
 	"frozen":        {ZH: "冻结资金", EN: "frozen money"},
 	"error":         {ZH: "错误", EN: "error"},
+	"list":          {ZH: "列表", EN: "list"},
+	"name":          {ZH: "名称", EN: "name"},
+	"shared":        {ZH: "共享", EN: "shared"},
 	"text":          {ZH: "材料", EN: "text"},
 	"url":           {ZH: "链接", EN: "link"},
 }

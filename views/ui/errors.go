@@ -38,10 +38,12 @@ const (
 	NotAskable  ErrorKind = "cannot_be_asked"
 	NoSupplier  ErrorKind = "supplier_unreachable"
 	Gone        ErrorKind = "gone"
+	ViewsFull   ErrorKind = "views_full"
+	ViewTaken   ErrorKind = "view_taken"
 )
 
 // explained are the codes of errors that have a page of their own.
-var explained = []ErrorKind{Probing, Already, Sending, OwnProposal, WrongRole, Proposed, OtherHash, LiveSays, NoSecond, NotAskable, NoSupplier, Gone}
+var explained = []ErrorKind{Probing, Already, Sending, OwnProposal, WrongRole, Proposed, OtherHash, LiveSays, NoSecond, NotAskable, NoSupplier, Gone, ViewsFull, ViewTaken}
 
 // Explains reports whether a page says more of an error's code than its status does.
 func Explains(code string) bool { return slices.Contains(explained, ErrorKind(code)) }
@@ -71,6 +73,8 @@ var errorTexts = map[ErrorKind]text.Text{
 	NotAskable:  {ZH: "这个渠道不支持查单", EN: "This supplier cannot be asked"},
 	NoSupplier:  {ZH: "渠道暂时无法访问：没有任何改动", EN: "The supplier cannot be reached at the moment: nothing was changed"},
 	Gone:        {ZH: "不再由一个人核销：请在异常的页面上提出处理方式，由另一个人复核", EN: "One person does not end an exception any more: propose on its page what is to become of it, and another person approves"},
+	ViewsFull:   {ZH: "这个列表的视图已满：每人 20 个、共享 50 个，请先删除一个", EN: "This list has as many views as it can: 20 per person, 50 shared. Delete one first"},
+	ViewTaken:   {ZH: "这个列表已有同名视图：请换一个名称", EN: "A view of this list has this name already: choose another one"},
 	Ours:        {ZH: "系统异常，请稍后重试", EN: "Something went wrong, and it is our fault"},
 }
 
@@ -96,6 +100,7 @@ type Failure struct {
 var fieldWords = map[string]text.Text{
 	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "person": text.AssignTo, "ignore": tIgnored,
 	"action": text.Act, "params.amount": text.Amount, "params.order_no": text.OrderNo, "params.trade_no": text.TradeNo, "params.outcome": text.End,
+	"name": tViewName, "query": text.Filter,
 	"params.reference": text.Proof, "params.evidence": text.Evidence, "params.unverified": tUnverified,
 }
 

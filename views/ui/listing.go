@@ -36,6 +36,7 @@ type List struct {
 	// Anything reports whether the list has any row at all, filtered out or not.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
+	Views    *ViewBar      // nil = the list has no views
 }
 
 // ExportColumn is a column that an export may leave out.
@@ -91,6 +92,8 @@ var shared = map[string]Field{
 	"type":     {Label: text.Type},
 	"risk":     {Label: text.AtRisk, Value: riskWord},
 	"kind":     {Label: text.Kind, Value: KindText},
+	"paid":     {Label: text.Paid, Value: days},
+	"decided":  {Label: text.Text{ZH: "复核时间", EN: "Decided"}, Value: days},
 	// Of orders, what alerts lead to.
 	"awaits": {Label: text.Text{ZH: "等待渠道结果", EN: "Awaits a result of"}},
 	"no_result": {Label: text.Text{ZH: "卡单", EN: "Stuck"}, Value: func(string) text.Text {

@@ -124,6 +124,12 @@ func seed(t *testing.T, d *db.DB) {
 			t.Fatal(err)
 		}
 	}
+	for i, owner := range []string{"9001", "9002"} {
+		if _, err := d.NewRaw("INSERT INTO views (id, owner_id, list, name, query, shared, created_at, updated_at) VALUES (?, ?, 'orders', ?, ?, TRUE, 0, 0)",
+			i+1, owner, []string{"Open ones of m1", "Of a merchant that is gone"}[i], []string{"merchant=m1&status=pending", "merchant=gone"}[i]).Exec(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	seedFunds(t, d)
 	seedSupplier(t, d)
 }
@@ -204,6 +210,7 @@ var allPages = []sight{
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},
 	{"search", "/search?q=000000", "/search"},
+	{"views", "/views", "Open ones of m1"},
 }
 
 var (

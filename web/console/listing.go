@@ -76,6 +76,9 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 		}
 	}
 	around, err := around(ctx, l, rows)
+	if err == nil {
+		around.Views, err = s.viewBar(ctx, c, l)
+	}
 	if page.columns != nil {
 		for _, column := range page.columns(l.p) {
 			around.Exports = append(around.Exports, ui.ExportColumn{Word: column.Word, Head: column.Head})

@@ -20,6 +20,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/sweep"
+	savedview "backstop/internal/view"
 	"backstop/views/pages"
 	"backstop/web"
 
@@ -34,6 +35,7 @@ type handlers struct {
 	throttle *access.Throttle
 	live     *live
 	figures  *board // of the analytics page
+	counts   viewCounter
 }
 
 func newHandlers(s *web.Server) *handlers {
@@ -151,6 +153,13 @@ func (s *handlers) routes() []web.Route {
 		own("/me", s.saveAccount),
 		own("/me/password", s.changePassword),
 		own("/me/sessions/end", s.endSessions),
+		page("/views", access.ViewOverview, s.viewsPage, web.Menu{}),
+		page("/views/_counts", access.ViewOverview, s.viewCounts, web.Menu{}),
+		act("/views", savedview.SaveAct, s.saveView),
+		act("/views/:view/change", savedview.ChangeAct, s.changeView),
+		act("/views/:view/delete", savedview.DeleteAct, s.onView(savedview.DeleteAct, viewDeleted)),
+		act("/views/:view/restore", savedview.RestoreAct, s.onView(savedview.RestoreAct, viewRestored)),
+		act("/views/:view/watch", savedview.WatchAct, s.watchView),
 		page("/search", access.ViewOrders, s.searchPage, web.Menu{}),
 		page("/_/live", access.ViewOverview, s.live.stream, web.Menu{}),
 	}

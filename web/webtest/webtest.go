@@ -37,6 +37,7 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
+	"backstop/internal/console"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
@@ -54,6 +55,7 @@ import (
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 	"backstop/internal/sweep"
+	"backstop/internal/view"
 	"backstop/web"
 
 	"github.com/uptrace/bun"
@@ -277,6 +279,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
 	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(), o.Refunds.Approval())...)...)
+	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
@@ -284,7 +287,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		}),
 		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
-		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(),
+		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
 }

@@ -1,0 +1,93 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/list"
+	"backstop/internal/report"
+	"backstop/internal/view"
+)
+
+// ViewLists returns the lists of which operators save views.
+func ViewLists() map[string]view.List {
+	lists := map[string]view.List{}
+	for _, l := range []view.List{
+		{Spec: OrderList, Permission: access.ViewOrders},
+		{Spec: CallbackList, Permission: access.ViewCallbacks},
+		{Spec: DeliveryList, Permission: access.ViewNotifications},
+		{Spec: ExceptionList, Permission: access.ViewExceptions, Always: true},
+		{Spec: ApprovalList, Permission: access.ViewExceptions, Always: true},
+		{Spec: CompensationList, Permission: access.ViewCompensations, Always: true},
+		{Spec: RefundList, Permission: access.ViewOrders, Always: true},
+		{Spec: PayoutList, Permission: access.ViewOrders, Always: true},
+		{Spec: DisputeList, Permission: access.ViewOrders, Always: true},
+		{Spec: ActList, Permission: access.ViewAudit, Always: true},
+	} {
+		lists[l.Spec.Name] = l
+	}
+	return lists
+}
+
+// RiskParts returns the parts of the money at risk whose rows a list has.
+func RiskParts(spec *list.Spec) (parts []report.Part) {
+	if !slices.ContainsFunc(spec.Fields, func(f list.Field) bool { return f.Word == "risk" }) {
+		return nil
+	}
+	for _, part := range report.Parts {
+		if rows, ok := report.RowsOf(part, 0); ok && rows.Table == spec.Sources[0].Table {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// Days writes a month or a day of a zone as a value of a filter.
+func Days(layout string, t time.Time) string { return t.Format(layout) + "@" + t.Location().String() }
+
+// Layouts of Days.
+const (
+	MonthLayout = "2006-01"
+	DayLayout   = time.DateOnly
+)
+
+// parseDays returns the bounds of a value of Days in Unix µs, the second one exclusive.
+func parseDays(value string) (from, to int64, ok bool) {
+	text, name, _ := strings.Cut(value, "@")
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return 0, 0, false
+	}
+	if t, err := time.ParseInLocation(MonthLayout, text, zone); err == nil {
+		return t.UnixMicro(), t.AddDate(0, 1, 0).UnixMicro(), true
+	}
+	t, err := time.ParseInLocation(DayLayout, text, zone)
+	return t.UnixMicro(), t.AddDate(0, 0, 1).UnixMicro(), err == nil
+}
+
+func checkDays(value string) string {
+	if _, _, ok := parseDays(value); !ok {
+		return "use a month or a day with its zone, such as 2026-11@Asia/Shanghai or 2026-11-22@UTC"
+	}
+	return ""
+}
+
+// payableDays is how long before a payment its order was created, at most.
+const payableDays = 31
+
+// matchPaid matches the orders that were paid in a month or on a day.
+func matchPaid(_ context.Context, _ list.Lookup, value string) (list.Match, error) {
+	from, to, ok := parseDays(value)
+	first := db.IDAt(from - payableDays*24*time.Hour.Microseconds())
+	return list.Match{Where: "o.paid_at >= ? AND o.paid_at < ? AND o.id >= ?", Args: []any{from, to, first}, None: !ok, Ageless: true}, nil
+}
+
+// matchDecided matches the proposals that were decided in a month or on a day.
+func matchDecided(_ context.Context, _ list.Lookup, value string) (list.Match, error) {
+	from, to, ok := parseDays(value)
+	return list.Match{Where: "ap.decided_at >= ? AND ap.decided_at < ?", Args: []any{from, to}, None: !ok}, nil
+}

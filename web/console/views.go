@@ -1,0 +1,353 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/list"
+	savedview "backstop/internal/view"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+// preset is a view that comes with the program.
+type preset struct {
+	key   string
+	label text.Text
+	query url.Values
+}
+
+// presets returns those of a list. What is this month or yesterday is so in the viewer's zone.
+func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []preset) {
+	now := p.Now.In(p.Zone)
+	yesterday := time.Date(now.Year(), now.Month(), now.Day()-1, 0, 0, 0, 0, p.Zone)
+	for _, part := range console.RiskParts(spec) {
+		all = append(all, preset{"risk-" + string(part), pages.RiskView(part), url.Values{"risk": {string(part)}}})
+	}
+	switch spec {
+	case console.OrderList:
+		query := url.Values{"paid": {console.Days(console.MonthLayout, now)}}
+		if merchant := at.Get("merchant"); merchant != "" {
+			query.Set("merchant", merchant)
+		}
+		all = append(all, preset{"paid", pages.PaidView(at.Get("merchant")), query})
+	case console.ApprovalList:
+		all = append(all, preset{"decided", pages.DecidedView(), url.Values{"decided": {console.Days(console.DayLayout, yesterday)}}})
+	case console.ActList:
+		all = append(all, preset{"decided", pages.DecidedView(), url.Values{"object": {"approval"}, "window": {ui.DayWindow}, "to": {yesterday.Format(time.DateOnly)}}})
+	}
+	return all
+}
+
+// viewBar returns the views of a list with their last counts; nil = the list has none.
+func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.ViewBar, error) {
+	name := l.filter.Spec.Name
+	of, ok := s.Views.Lists[name]
+	if !ok || of.Spec != l.filter.Spec {
+		return nil, nil
+	}
+	rows, err := s.Views.For(ctx, l.p.UserID, name)
+	if err != nil {
+		return nil, err
+	}
+	at := l.query.Values.Encode()
+	bar := &ui.ViewBar{List: name, Key: act.NewKey(), Filter: at, MayShare: s.Policy.Allows(l.p.Role, access.ShareViews), MayWatch: of.Alerts()}
+	add := func(t ui.ViewTab, query string) bool {
+		t.Link, t.Current = l.query.Path, query == at
+		if query != "" {
+			t.Link += "?" + query
+		}
+		t.Count = s.counts.last(countKey(l.p, name, query))
+		if t.Current {
+			bar.Filter = ""
+		}
+		bar.Tabs = append(bar.Tabs, t)
+		return t.Current
+	}
+	add(ui.ViewTab{Label: l.p.T(text.All)}, "")
+	for _, x := range presets(l.p, name, of.Spec, l.query.Values) {
+		add(pages.PresetTab(l.p, x.key, x.label), x.query.Encode())
+	}
+	for _, v := range rows {
+		t := pages.ViewTab(l.p, v)
+		problem, err := s.problemOf(ctx, of, v, v.Query == at)
+		if err != nil {
+			return nil, err
+		}
+		if problem != (pages.ViewProblem{}) {
+			t.Icon, t.Hint = "triangle-alert", problem.In(l.p)
+		}
+		if add(t, v.Query); v.Query == at {
+			bar.Broken, bar.Saved = problem.In(l.p), c.Query("saved") == savedview.ID(v.ID) && v.OwnerID == l.p.UserID
+		}
+	}
+	return bar, nil
+}
+
+// viewWords are the words of a view's query besides the fields of its list.
+var viewWords = []string{"window", "to", "from", "sort"}
+
+// problemOf returns what is wrong with a view: a word that the list does not have, a value that
+// it does not take, or, if deep is set, one that nothing can match, such as a merchant that was
+// deleted.
+func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview.View, deep bool) (pages.ViewProblem, error) {
+	values, err := url.ParseQuery(v.Query)
+	if err != nil {
+		return pages.ViewProblem{Kind: pages.ViewUnreadable}, nil
+	}
+	for word := range values {
+		if !slices.ContainsFunc(of.Spec.Fields, func(f list.Field) bool { return f.Word == word }) && !slices.Contains(viewWords, word) {
+			return pages.ViewProblem{Kind: pages.ViewWord, Word: word}, nil
+		}
+	}
+	q := list.Query{Spec: of.Spec, Scope: list.All()}
+	for _, f := range of.Spec.Fields {
+		q = q.With(f.Word, values.Get(f.Word))
+	}
+	for _, t := range q.Terms {
+		if (list.Query{Spec: of.Spec, Terms: []list.Term{t}}).Check() != nil {
+			return pages.ViewProblem{Kind: pages.ViewValue, Word: t.Word, Value: t.Value}, nil
+		}
+	}
+	if !deep {
+		return pages.ViewProblem{}, nil
+	}
+	missing, err := q.Missing(ctx, s.DB)
+	if err != nil || missing == nil {
+		return pages.ViewProblem{}, err
+	}
+	return pages.ViewProblem{Kind: pages.ViewMissing, Word: missing.Word, Value: missing.Value}, nil
+}
+
+// Bounds of the counts of views.
+const (
+	viewCount = 1000
+	// countTime bounds the count of one view, countsTime all of a list.
+	countTime  = 500 * time.Millisecond
+	countsTime = 2 * time.Second
+	// countEvery is how long a count is reused; maxCounts bounds how many are kept.
+	countEvery = 15 * time.Second
+	maxCounts  = 2000
+)
+
+// viewCounter keeps counts, because a list has many views and many readers. Its zero value is
+// ready for use.
+type viewCounter struct {
+	mu   sync.Mutex
+	kept map[string]keptCount
+}
+
+type keptCount struct {
+	at   time.Time
+	text string
+}
+
+// last returns a count if it is recent; "" = none.
+func (v *viewCounter) last(key string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if k := v.kept[key]; time.Since(k.at) < countEvery {
+		return k.text
+	}
+	return ""
+}
+
+func (v *viewCounter) keep(key, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.kept == nil || len(v.kept) >= maxCounts {
+		v.kept = map[string]keptCount{}
+	}
+	v.kept[key] = keptCount{time.Now(), text}
+}
+
+// countKey is what a count depends on: days are those of a zone.
+func countKey(p *ui.Page, name, query string) string {
+	return name + "?" + query + " " + p.Zone.String()
+}
+
+// viewCounts returns the counts of a list's views to a script, and redirects any other request to
+// the views. A count that takes too long is left out.
+func (s *handlers) viewCounts(c *fiber.Ctx) error {
+	name := c.Query("list")
+	of, ok := s.Views.Lists[name]
+	if !ok {
+		return act.ErrNotFound
+	}
+	if !web.IsFragment(c) {
+		return c.Redirect("/views", http.StatusSeeOther)
+	}
+	p := s.Page(c)
+	if !s.Policy.Allows(p.Role, of.Permission) {
+		return &act.Denied{Permission: of.Permission, Roles: s.Policy.RolesWith(of.Permission)}
+	}
+	ctx, cancel := context.WithTimeout(c.UserContext(), countsTime)
+	defer cancel()
+	rows, err := s.Views.For(ctx, p.UserID, name)
+	if err != nil {
+		return err
+	}
+	at := url.Values{}
+	if merchant := c.Query("merchant"); merchant != "" {
+		at.Set("merchant", merchant)
+	}
+	queries := map[string]string{}
+	keys := []string{}
+	for _, x := range presets(p, name, of.Spec, at) {
+		queries[x.key], keys = x.query.Encode(), append(keys, x.key)
+	}
+	for _, v := range rows {
+		key := pages.ViewKey(v)
+		queries[key], keys = v.Query, append(keys, key)
+	}
+	parts := make([]templ.Component, 0, len(keys))
+	for _, key := range keys {
+		parts = append(parts, ui.CountOf(p, key, s.count(ctx, c, of, queries[key])))
+	}
+	return s.Render(c, http.StatusOK, templ.Join(parts...))
+}
+
+// count counts the rows of a view; "–" = it could not be counted in time, or is broken.
+func (s *handlers) count(ctx context.Context, c *fiber.Ctx, of savedview.List, query string) string {
+	key := countKey(s.Page(c), of.Spec.Name, query)
+	if text := s.counts.last(key); text != "" {
+		return text
+	}
+	text := "–"
+	if l := s.listOf(c, of, query); l.Err == nil {
+		ctx, cancel := context.WithTimeout(ctx, countTime)
+		defer cancel()
+		if n, more, err := l.filter.Count(ctx, s.DB, l.span, viewCount); err == nil {
+			text = ui.Count(n) + ui.Plus(more)
+		}
+	}
+	s.counts.keep(key, text)
+	return text
+}
+
+// listOf reads a view as the list reads its URL, from the newest row on.
+func (s *handlers) listOf(c *fiber.Ctx, of savedview.List, query string) *listing {
+	if values, err := url.ParseQuery(query); err == nil {
+		for _, place := range []string{"cursor", "newer"} {
+			values.Del(place)
+		}
+		query = values.Encode()
+	}
+	uri := c.Request().URI()
+	before := string(uri.QueryString())
+	uri.SetQueryString(query)
+	defer uri.SetQueryString(before)
+	return s.list(c, of.Spec, of.Always)
+}
+
+// What the page of the views says after an act.
+const (
+	viewChanged  = "changed"
+	viewShared   = "shared"
+	viewUnshared = "unshared"
+	viewDeleted  = "deleted"
+	viewRestored = "restored"
+)
+
+// viewsPage lists the views of all lists that the viewer may open.
+func (s *handlers) viewsPage(c *fiber.Ctx) error {
+	p := s.Page(c)
+	rows, err := s.Views.All(c.UserContext(), p.UserID)
+	if err != nil {
+		return err
+	}
+	data := pages.ViewsData{MayShare: s.Policy.Allows(p.Role, access.ShareViews), Did: c.Query("did")}
+	data.Of, _ = strconv.ParseInt(c.Query("view"), 10, 64)
+	for _, v := range rows {
+		of, ok := s.Views.Lists[v.List]
+		if !ok || !s.Policy.Allows(p.Role, of.Permission) {
+			continue
+		}
+		problem, err := s.problemOf(c.UserContext(), of, v, v.DeletedAt == nil)
+		if err != nil {
+			return err
+		}
+		data.Rows = append(data.Rows, pages.ViewRow{View: v, Spec: of.Spec, Problem: problem, MayWatch: of.Alerts(), Key: act.NewKey()})
+	}
+	return s.Render(c, http.StatusOK, pages.Views(p, data))
+}
+
+// saveView saves the filter of a list, and shows the list.
+func (s *handlers) saveView(c *fiber.Ctx) error {
+	name := web.Field(c, "list")
+	of, ok := s.Views.Lists[name]
+	if !ok {
+		return act.ErrNotFound
+	}
+	l := s.listOf(c, of, web.Field(c, "query"))
+	if l.Err != nil {
+		return l.Err
+	}
+	query := l.query.Values.Encode()
+	if query == "" {
+		return web.InvalidField("query", "set a filter first")
+	}
+	out, err := s.act(c, act.Call{Kind: savedview.SaveAct, Ref: act.Ref{ID: name}, Params: params(map[string]any{
+		"list": name, "name": web.Field(c, "name"), "query": query, "shared": web.Field(c, "shared") == "yes", "watch": web.Field(c, "watch") == "yes",
+	})})
+	if err != nil {
+		return err
+	}
+	at := "/" + name + "?" + query
+	if saved, ok := out.Details["id"].(string); ok {
+		at += "&saved=" + saved
+	}
+	return c.Redirect(at, http.StatusSeeOther)
+}
+
+func (s *handlers) changeView(c *fiber.Ctx) error {
+	fields := map[string]any{}
+	if args := c.Request().PostArgs(); args.Has("name") {
+		fields["name"] = web.Field(c, "name")
+	}
+	if shared := web.Field(c, "shared"); shared != "" {
+		fields["shared"] = shared == "yes"
+	}
+	did := viewChanged
+	switch fields["shared"] {
+	case true:
+		did = viewShared
+	case false:
+		did = viewUnshared
+	}
+	return s.runOnView(c, did, act.Call{Kind: savedview.ChangeAct, Params: params(fields)})
+}
+
+func (s *handlers) watchView(c *fiber.Ctx) error {
+	return s.runOnView(c, "", act.Call{Kind: savedview.WatchAct, Params: params(map[string]any{"on": web.Field(c, "on") == "yes"})})
+}
+
+func (s *handlers) onView(kind, did string) fiber.Handler {
+	return func(c *fiber.Ctx) error { return s.runOnView(c, did, act.Call{Kind: kind}) }
+}
+
+// runOnView runs an act on the view in the path, and shows the views.
+func (s *handlers) runOnView(c *fiber.Ctx, did string, call act.Call) error {
+	id, err := idOf(c, "view")
+	if err != nil {
+		return err
+	}
+	call.Ref.Row = id
+	if _, err := s.act(c, call); err != nil {
+		return err
+	}
+	return c.Redirect("/views?did="+did+"&view="+savedview.ID(id), http.StatusSeeOther)
+}
