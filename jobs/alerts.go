@@ -76,6 +76,9 @@ func (w watcher) announce(ctx context.Context) error {
 	if err := w.o.DB.Tx(ctx, w.gather); err != nil {
 		return err
 	}
+	if err := alert.Settle(ctx, w.o.DB); err != nil {
+		return err
+	}
 	messages, err := alert.Announce(ctx, w.o.DB, w.names(), w.o.Alerts.Style)
 	if err != nil || len(messages) == 0 {
 		return err

@@ -140,6 +140,8 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 		j.oldRange(ctx, "breaker_history", "id", attempts, "TRUE"),
 		// Open alerts and messages are kept.
 		j.oldRange(ctx, "alerts", "id", attempts, "NOT "+moves.In("x.state", alert.Moves.Open()...)),
+		j.oldRange(ctx, "incident_events", "id", attempts, "NOT EXISTS (SELECT 1 FROM incidents AS i WHERE i.id = x.incident_id AND (i.over_at IS NULL OR i.over_at >= "+fmt.Sprint(now-r.Attempts.Microseconds())+"))"),
+		j.oldRange(ctx, "incidents", "id", attempts, "x.over_at < "+fmt.Sprint(now-r.Attempts.Microseconds())),
 		j.oldRange(ctx, "alert_messages", "id", attempts, "NOT "+moves.In("x.status", alert.MessageMoves.Open()...)),
 		j.oldMonths(ctx, "order_history", "order_id", now, r.History),
 		j.oldRange(ctx, "deliveries", "id", notifications, overDelivery),

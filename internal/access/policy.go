@@ -32,6 +32,7 @@ const (
 	ControlAddresses  Permission = "address.control" // ping and enable merchants' endpoints
 	ViewAlerts        Permission = "alert.view"
 	TestAlerts        Permission = "alert.test"      // send a test message to every target, or one again that was given up
+	HandleAlerts      Permission = "alert.handle"    // acknowledge, assign, snooze and close incidents
 	ConfigureAlerts   Permission = "alert.configure" // change when alerts fire
 	ExportEvidence    Permission = "evidence.export" // one order's full history, signed
 	ResendMany        Permission = "notification.resend_many"
@@ -58,7 +59,7 @@ const (
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
-	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, ConfigureAlerts, ExportEvidence,
+	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,
 	ProposeMoney, ApproveMoney, ProposeSettings, ApproveSettings, ProposeBatches, NoteExceptions,

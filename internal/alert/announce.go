@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
+	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 
 	"github.com/uptrace/bun"
@@ -67,6 +68,9 @@ func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style S
 		return nil, err
 	}
 	byRule := map[string][]Alert{}
+	if due, err = silence(ctx, tx, d, due); err != nil {
+		return nil, err
+	}
 	for _, a := range due {
 		byRule[a.Rule] = append(byRule[a.Rule], a)
 	}
@@ -107,7 +111,53 @@ func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []A
 		return nil, fmt.Errorf("mark alerts as announced: %w", err)
 	}
 	title, body := style.known(ctx, rule, alerts).compose(rule, alerts)
-	return post(ctx, tx, d, targets, title, body)
+	messages, err = post(ctx, tx, d, targets, title, body)
+	if err != nil || len(messages) == 0 {
+		return nil, err
+	}
+	var notified []IncidentEvent
+	for _, a := range alerts {
+		if a.IncidentID != 0 {
+			notified = append(notified, IncidentEvent{IncidentID: a.IncidentID, Kind: EventNotified, Detail: strings.Join(targets, ", ")})
+		}
+	}
+	return messages, keep(ctx, tx, d, notified...)
+}
+
+// silence takes out the alerts of incidents that send no messages, and records that none was
+// sent.
+func silence(ctx context.Context, tx db.Tx, d *db.DB, due []Alert) (rest []Alert, err error) {
+	var of []int64
+	for _, a := range due {
+		of = append(of, a.IncidentID)
+	}
+	var silent []Incident
+	err = tx.NewSelect().Model(&silent).Where("inc.id IN (?)", bun.List(of)).Where(moves.In("inc.state", Acknowledged, Snoozed)).Scan(ctx)
+	if err != nil {
+		return nil, wrap("look for silent incidents", err)
+	}
+	by := make(map[int64]string, len(silent))
+	for _, i := range silent {
+		by[i.ID] = i.State
+	}
+	var ids []int64
+	var events []IncidentEvent
+	for _, a := range due {
+		state, ok := by[a.IncidentID]
+		if !ok {
+			rest = append(rest, a)
+			continue
+		}
+		ids = append(ids, a.ID)
+		events = append(events, IncidentEvent{IncidentID: a.IncidentID, Kind: EventSilent, Detail: state})
+	}
+	if len(ids) == 0 {
+		return rest, nil
+	}
+	if _, err := tx.NewRaw("UPDATE alerts SET announce_at = NULL WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+		return nil, wrap("silence alerts", err)
+	}
+	return rest, keep(ctx, tx, d, events...)
 }
 
 // compose writes one message about the alerts of one rule.

@@ -19,4 +19,11 @@ waiting   x       x    x
 sent      .       .    .
 failed    x       .    .
 `)
+	movestest.Check(t, IncidentMoves, `
+             open acknowledged snoozed over
+open         .    x            x       x
+acknowledged x    x            x       x
+snoozed      x    x            x       x
+over         .    .            .       .
+`)
 }

@@ -28,7 +28,8 @@ type Alert struct {
 	OpenedAt   int64        `bun:"opened_at"`
 	UpdatedAt  int64        `bun:"updated_at"`
 	ResolvedAt *int64       `bun:"resolved_at"`
-	AnnounceAt *int64       `bun:"announce_at"` // when the message is due; nil = written
+	AnnounceAt *int64       `bun:"announce_at"` // when the message is due; nil = written, or none is sent
+	IncidentID int64        `bun:"incident_id"` // 0 = the rule has no incidents
 }
 
 // Reading is the current level of one subject. Unknown levels are left out: they neither fire
@@ -95,7 +96,7 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 				w.log.Info("alert ended", "rule", r.Rule, "subject", r.Subject, "value", r.Value)
 			}
 		case fires && rule.worse(r.Value, open.Value):
-			_, err = w.db.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.Sums, w.db.Now(), open.ID, Firing).Exec(ctx)
+			err = w.worsen(ctx, open, r)
 		case !fires && rule.Enabled && w.held(rule, r, at):
 			err = w.fire(ctx, rule, r)
 		}
@@ -158,11 +159,27 @@ func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 	if len(last) > 0 && a.OpenedAt-last[0] < rule.QuietS*1_000_000 {
 		return nil
 	}
-	res, err := w.db.NewInsert().Model(a).On("CONFLICT DO NOTHING").Exec(ctx)
+	fired := false
+	err = w.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		res, err := tx.NewInsert().Model(a).On("CONFLICT DO NOTHING").Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("open an alert: %w", err)
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return nil // another node did
+		}
+		fired = true
+		id, err := join(ctx, tx, w.db, rule, *a)
+		if err != nil {
+			return err
+		}
+		_, err = tx.NewRaw("UPDATE alerts SET incident_id = ? WHERE id = ?", id, a.ID).Exec(ctx)
+		return wrap("link an alert to its incident", err)
+	})
 	if err != nil {
-		return fmt.Errorf("open an alert: %w", err)
+		return err
 	}
-	if n, _ := res.RowsAffected(); n == 1 {
+	if fired {
 		metric.Alerts.WithLabelValues(r.Rule).Inc()
 		w.log.Warn("alert", "rule", r.Rule, "subject", r.Subject, "value", r.Value, "limit", rule.Fire)
 	}
@@ -177,19 +194,33 @@ func opened(d *db.DB, a Alert) *Alert {
 	return &a
 }
 
+// worsen records that a firing alert's level is worse than before.
+func (w *Watch) worsen(ctx context.Context, open Alert, r Reading) error {
+	return w.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		if err := worsen(ctx, tx, open.IncidentID, r.Value, r.Sums); err != nil {
+			return err
+		}
+		_, err := tx.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.Sums, w.db.Now(), open.ID, Firing).Exec(ctx)
+		return wrap("update an alert", err)
+	})
+}
+
 // end ends an alert. With announce, its end is announced if its beginning was; otherwise
 // neither is.
 func (w *Watch) end(ctx context.Context, a Alert, announce bool) error {
 	now := w.db.Now()
-	q := w.db.NewUpdate().Model((*Alert)(nil)).Set("state = ?", Resolved).Set("resolved_at = ?", now).Set("updated_at = ?", now).
-		Where("id = ?", a.ID).Where("state IN (?)", bun.List(Moves.From(Resolved)))
-	if announce {
-		q.Set("announce_at = CASE WHEN announce_at IS NULL THEN ? END", now)
-	}
-	if _, err := q.Exec(ctx); err != nil {
-		return fmt.Errorf("end an alert: %w", err)
-	}
-	return nil
+	return w.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		if err := clears(ctx, tx, a.IncidentID, now); err != nil {
+			return err
+		}
+		q := tx.NewUpdate().Model((*Alert)(nil)).Set("state = ?", Resolved).Set("resolved_at = ?", now).Set("updated_at = ?", now).
+			Where("id = ?", a.ID).Where("state IN (?)", bun.List(Moves.From(Resolved)))
+		if announce {
+			q.Set("announce_at = CASE WHEN announce_at IS NULL THEN ? END", now)
+		}
+		_, err := q.Exec(ctx)
+		return wrap("end an alert", err)
+	})
 }
 
 // Event is something that happened Count times to a subject.
@@ -200,7 +231,8 @@ type Event struct {
 }
 
 // Record stores events. Events of one rule and subject within the rule's quiet time become one
-// alert with a count, so that ten thousand exceptions with one cause are one line.
+// alert with a count, so that ten thousand exceptions with one cause are one line. If an operator
+// has closed its incident meanwhile, the next event is a new alert.
 func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 	if len(events) == 0 {
 		return nil
@@ -218,12 +250,16 @@ func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 		if !rule.Enabled {
 			continue
 		}
+		a := opened(d, Alert{Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count, Sums: e.Sums})
+		if a.IncidentID, err = join(ctx, tx, d, rule, *a); err != nil {
+			return err
+		}
 		var last []Alert
 		err = tx.NewSelect().Model(&last).Where("al.rule = ? AND al.subject = ?", e.Rule, e.Subject).OrderExpr("al.id DESC").Limit(1).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("look for the last event: %w", err)
 		}
-		if len(last) > 0 && last[0].OpenedAt > now-rule.QuietS*1_000_000 {
+		if len(last) > 0 && last[0].OpenedAt > now-rule.QuietS*1_000_000 && last[0].IncidentID == a.IncidentID {
 			sums := last[0].Sums
 			sums.Merge(e.Sums)
 			if _, err := tx.NewRaw("UPDATE alerts SET count = count + ?, sums = ?, updated_at = ? WHERE id = ?", e.Count, sums, now, last[0].ID).Exec(ctx); err != nil {
@@ -231,7 +267,6 @@ func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 			}
 			continue
 		}
-		a := opened(d, Alert{Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count, Sums: e.Sums})
 		if _, err := tx.NewInsert().Model(a).Exec(ctx); err != nil {
 			return fmt.Errorf("write an event: %w", err)
 		}

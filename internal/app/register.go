@@ -82,6 +82,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		exception.Acts(a.db, assignable),
 		a.disputes.Acts(),
 		alert.Acts(a.db, a.alertTargets),
+		alert.IncidentActs(a.db, func(ctx context.Context) ([]string, error) { return operators.WhoMay(ctx, policy, access.HandleAlerts) }),
 		a.redriving().Kinds(),
 		resend.Acts(a.db, a.compensateSchedule()),
 		a.views.Kinds(),

@@ -123,7 +123,7 @@ var ActList = &list.Spec{
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
 		{Word: "object", Column: "object", Indexed: true, Values: []string{
-			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", "list", compensation.ActObject,
+			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", alert.IncidentObject, "list", compensation.ActObject,
 		}},
 		{Word: "action", Column: "action", Indexed: true, Suggest: actions},
 		{Word: "id", Column: "object_id", Indexed: true},

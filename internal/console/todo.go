@@ -26,6 +26,7 @@ const (
 	MatterSupplier   Matter = "supplier"       // a silent one
 	MatterAlerts     Matter = "alerts"         // of one rule
 	MatterApprovals  Matter = "approvals"      // proposals waiting for a second person
+	MatterIncident   Matter = "incident"       // one that runs; only in Attention
 )
 
 // Todo is one line of work for an operator.
@@ -41,6 +42,7 @@ type Todo struct {
 	Flow       *report.Flow // of a supplier
 	Silent     time.Duration
 	Proposals  []Approval // waiting ones; who may decide depends on the viewer
+	Incident   *alert.Incident
 }
 
 // Several reports whether the line stands for several items, so that Oldest is that of the

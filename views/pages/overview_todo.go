@@ -71,7 +71,7 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 		if t.Count > 1 {
 			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), ui.Count(t.Count))
 		}
-		return todoLine{"bell-ring", title, "", "/alerts?state=firing"}
+		return todoLine{"bell-ring", title, "", "/attention"}
 	case console.MatterSupplier:
 		usual, window := strings.TrimSuffix(perSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
 		note := p.T(tTodoFlow, usual, window, ui.Count(t.Flow.Now))
@@ -104,7 +104,7 @@ func exceptionIcon(kind string) string {
 var (
 	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
 	tLook          = text.Text{ZH: "查看", EN: "Open"}
-	tAllExc        = text.Text{ZH: "全部异常", EN: "All exceptions"}
+	tAllAttention  = text.Text{ZH: "全部", EN: "All"}
 	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
 	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}

@@ -292,6 +292,14 @@ var AlertStates = map[string]State{
 	alert.Happened: {"warn", "zap-off", text.Text{ZH: "已发生", EN: "Happened"}},
 }
 
+// IncidentStates are the states of incidents.
+var IncidentStates = map[string]State{
+	alert.Open:         {"bad", "triangle-alert", text.Text{ZH: "待处理", EN: "Open"}},
+	alert.Acknowledged: {"info", "user", text.Text{ZH: "处理中", EN: "Acknowledged"}},
+	alert.Snoozed:      {"idle", "moon", text.Text{ZH: "已暂缓", EN: "Snoozed"}},
+	alert.Over:         {"ok", "check", text.Text{ZH: "已结束", EN: "Over"}},
+}
+
 // RiskParts is how the parts of the money at risk look, in the order of
 // report.Parts. Each has a colour of its own.
 var RiskParts = map[report.Part]struct {
@@ -334,6 +342,7 @@ var objects = map[string]text.Text{
 	"master_key":            {ZH: "主密钥", EN: "Master key"},
 	"audit":                 text.Audit,
 	"alert_rule":            {ZH: "告警规则", EN: "Rule of alerts"},
+	"incident":              {ZH: "告警事件", EN: "Incident"},
 	"list":                  {ZH: "列表", EN: "List"},
 	"alert":                 {ZH: "告警测试", EN: "Test of alerts"},
 }

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/alert"
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // TestAlertsInABrowser looks at the page of alerts as an admin, who sees all of
@@ -26,7 +28,7 @@ func TestAlertsInABrowser(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, reads(base, lang, theme))
-			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate"} {
+			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate", "attention": "/attention", "incident": "/attention/1", "incident-snoozed": "/attention/6"} {
 				for _, width := range []int64{390, 1280, 1440} {
 					var look struct {
 						Theme, Language string
@@ -41,6 +43,8 @@ func TestAlertsInABrowser(t *testing.T) {
 				}
 				if *screenshots != "" {
 					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme)
+					run(t, ctx, emulation.SetDeviceMetricsOverride(390, 900, 1, false))
+					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme+"-narrow")
 				}
 			}
 		}
@@ -52,3 +56,38 @@ func TestAlertsInABrowser(t *testing.T) {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
 }
+
+// An operator on call sees an incident on the overview, acknowledges it and snoozes another one,
+// on a phone and by keys alone.
+func TestAnIncidentIsHandledOnAPhone(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Ops, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	run(t, ctx, emulation.SetDeviceMetricsOverride(390, 844, 1, true), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
+	said.take()
+	run(t, ctx, chromedp.WaitReady(`#todo a[href="/attention"]`), focus(`#todo header a[href="/attention"]`), chromedp.KeyEvent(kb.Enter), at("/attention"),
+		focus(`a[href="/attention/1"]`), chromedp.KeyEvent(kb.Enter), at("/attention/1"),
+		focus("#reason"), chromedp.KeyEvent("adding a worker"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(".callout.info"))
+	i, err := alert.FindIncident(t.Context(), h.DB.Read, 1)
+	if err != nil || i.State != alert.Acknowledged || i.Assignee != "wang.min" {
+		t.Fatalf("%+v, %v", i, err)
+	}
+	run(t, ctx, chromedp.Navigate(base+"/attention/4"), chromedp.WaitVisible("#for"), focus("#reason"), chromedp.KeyEvent("the key is on its way"),
+		focus("#for"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".callout.idle"))
+	if i, err = alert.FindIncident(t.Context(), h.DB.Read, 4); err != nil || i.State != alert.Snoozed {
+		t.Errorf("%+v, %v", i, err)
+	}
+	var look struct{ Overflow int }
+	run(t, ctx, chromedp.Evaluate(examine, &look))
+	if all := append(said.take(), violations(t, ctx)...); len(all) > 0 || look.Overflow > 0 {
+		t.Errorf("browser: %s, %d px too wide", strings.Join(all, "; "), look.Overflow)
+	}
+}
+
+// focus puts the keyboard on an element, as Tab would.
+func focus(selector string) chromedp.Action { return chromedp.Focus(selector, chromedp.ByQuery) }

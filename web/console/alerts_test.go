@@ -18,7 +18,7 @@ import (
 func (h *harness) ring(t *testing.T) {
 	t.Helper()
 	now := h.DB.Now()
-	resolved, next := now-60_000_000, now+30_000_000
+	resolved, next, later := now-60_000_000, now+30_000_000, now+3_600_000_000
 	rows := []alert.Alert{
 		{ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Firing, Value: 4210, Count: 1, OpenedAt: now - 300_000_000, UpdatedAt: now},
 		{ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Resolved, Value: 8123, Count: 1, OpenedAt: now - 900_000_000, UpdatedAt: now, ResolvedAt: &resolved},
@@ -31,6 +31,27 @@ func (h *harness) ring(t *testing.T) {
 		{ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},
 	}
 	if _, err := h.DB.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	incidents := []alert.Incident{
+		{ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Open, Firings: 3, Value: 4210, OpenedAt: now - 900_000_000, FiredAt: now - 300_000_000, Version: 1},
+		{ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Over, Firings: 1, Value: 8123, OpenedAt: now - 900_000_000, FiredAt: now - 900_000_000, OverAt: &resolved, ClearedAt: &resolved, Version: 2},
+		{ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Open, Firings: 1, Value: 1200, Sums: money.Totals{{Currency: "CNY", Minor: 23988}}, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 1},
+		{ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Acknowledged, Assignee: "wang.min", Firings: 1, Value: 100, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 2},
+		{ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Snoozed, SnoozedUntil: &later, Firings: 1, Value: 100, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 2},
+		{ID: 7, Rule: alert.BatchStopped, Subject: "B12: " + webtest.Hostile, State: alert.Open, Firings: 1, Sums: money.Totals{{Currency: "CNY", Minor: 99}, {Currency: "JPY", Minor: 1_000_000}}, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 1},
+	}
+	if _, err := h.DB.NewInsert().Model(&incidents).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	events := []alert.IncidentEvent{
+		{ID: 1, IncidentID: 1, Kind: alert.EventNotified, Detail: "telegram-a1b2c3", At: now - 290_000_000},
+		{ID: 2, IncidentID: 1, Kind: alert.EventAssigned, Actor: "li.hang", Detail: "wang.min", Reason: "night shift " + webtest.Hostile, At: now - 200_000_000},
+	}
+	if _, err := h.DB.NewInsert().Model(&events).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.DB.NewRaw("UPDATE alerts SET incident_id = id WHERE rule <> ?", alert.ExceptionOpened).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	messages := []alert.Message{

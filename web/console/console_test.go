@@ -172,6 +172,8 @@ func (h *harness) details(t *testing.T) []sight {
 // allPages are the pages there are to see, beside the details.
 var allPages = []sight{
 	{"overview", "/", "3,499.00"},
+	{"attention", "/attention", "12.300"},
+	{"runbook", "/runbook", "pg_wal"},
 	{"orders", "/orders", "GX-88210477"},
 	{"order", "/orders/2026112000000001", "SKU-77120"},
 	{"order-exception", "/orders/2026112000000003", "12.300"},

@@ -183,7 +183,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 		return list
 	}
 	list, last := todo(h.SignIn(t, access.Ops)), -1
-	for _, want := range []string{"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1", "¥25.00", "Alert: a queue is too long (due)", `href="/alerts?state=firing"`} {
+	for _, want := range []string{"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1", "¥25.00", "Alert: a queue is too long (due)", `href="/attention"`} {
 		at := strings.Index(list, want)
 		if at < last {
 			t.Errorf("%q is missing or too early", want)

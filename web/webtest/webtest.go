@@ -282,6 +282,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
+		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) { return o.Operators.WhoMay(ctx, policy, access.HandleAlerts) }),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
 		}),

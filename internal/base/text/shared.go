@@ -68,6 +68,7 @@ var (
 	NoteText        = Text{ZH: "备注（写入审计，对同事可见）", EN: "Note (recorded in the audit, visible to colleagues)"}
 	Cancel          = Text{ZH: "取消", EN: "Cancel"}
 	Number          = Text{ZH: "编号", EN: "No."}
+	Attention       = Text{ZH: "需要处理", EN: "Needs attention"}
 	Alerts          = Text{ZH: "告警", EN: "Alerts"}
 	Rule            = Text{ZH: "规则", EN: "Rule"}
 	DisputeNo       = Text{ZH: "争议编号", EN: "Dispute number"}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	"backstop/internal/act"
+	"backstop/internal/alert"
+	"backstop/internal/breaker"
+	"backstop/internal/recipient"
+	"backstop/internal/report"
+)
+
+// Attention is what needs an operator, and what needed one a while ago.
+type Attention struct {
+	// Lines are running incidents, and what is open in the lists of exceptions, disputes and
+	// proposals, in the order of byMoney.
+	Lines []Todo
+	More  bool             // there are more incidents than were read
+	Ended []alert.Incident // the latest first
+}
+
+const (
+	// incidentsRead bounds the running incidents of one page, incidentsEnded those that are over.
+	incidentsRead, incidentsEnded = 500, 20
+	// endedFor is how long an incident that is over is shown.
+	endedFor = 24 * time.Hour
+)
+
+// Attention reads what needs an operator.
+func (b *Reader) Attention(ctx context.Context) (a Attention, err error) {
+	for _, read := range []func(context.Context) ([]Todo, error){b.todoApprovals, b.todoExceptions} {
+		some, err := read(ctx)
+		if err != nil {
+			return a, err
+		}
+		a.Lines = append(a.Lines, some...)
+	}
+	running, err := alert.Running(ctx, b.db.Read, incidentsRead+1)
+	if err != nil {
+		return a, err
+	}
+	if a.More = len(running) > incidentsRead; a.More {
+		running = running[:incidentsRead]
+	}
+	var open []*breaker.Row
+	for _, r := range b.breakers.All() {
+		if r.Tripped() {
+			open = append(open, r)
+		}
+	}
+	risk, err := report.AtRisk(ctx, b.db)
+	if err != nil {
+		return a, err
+	}
+	for i := range running {
+		t, err := b.incidentLine(ctx, &running[i], risk)
+		if err != nil {
+			return a, err
+		}
+		a.Lines = append(a.Lines, t)
+	}
+	breakers, err := b.otherBreakers(ctx, open, a.Lines, risk)
+	if err != nil {
+		return a, err
+	}
+	a.Lines = append(a.Lines, breakers...)
+	byMoney(a.Lines)
+	a.Ended, err = alert.Ended(ctx, b.db.Read, b.db.Now()-endedFor.Microseconds(), incidentsEnded)
+	return a, err
+}
+
+// incidentLine returns the line of a running incident, with the money that it holds up now if
+// that is counted, else with that of its last alert.
+func (b *Reader) incidentLine(ctx context.Context, i *alert.Incident, risk *report.Risk) (t Todo, err error) {
+	t = Todo{Matter: MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i}
+	switch i.Rule {
+	case alert.BreakerOpened:
+		t.ID, err = b.MerchantID(ctx, i.Subject)
+		t.Sums = append(t.Sums, risk.Waiting[t.ID].Sums...)
+		return t, err
+	case alert.SupplierUnreachable:
+		if t.ID, err = b.SupplierID(ctx, i.Subject); err != nil || t.ID == 0 {
+			return t, err
+		}
+		ids, args := report.AwaitedOf(t.ID)
+		asked, err := report.CountAsked(ctx, b.db, ids, args)
+		i.Sums, t.More = asked.Sums, asked.More
+		t.addSums(i)
+		return t, err
+	}
+	t.addSums(i)
+	return t, nil
+}
+
+func (t *Todo) addSums(i *alert.Incident) {
+	for _, s := range i.Sums {
+		t.Sums = append(t.Sums, report.Sum{Currency: s.Currency, Minor: s.Minor})
+	}
+}
+
+// otherBreakers returns the lines of open breakers that have no incident, such as when their
+// alert is off.
+func (b *Reader) otherBreakers(ctx context.Context, open []*breaker.Row, lines []Todo, risk *report.Risk) (all []Todo, err error) {
+	shown := map[int64]bool{}
+	for _, t := range lines {
+		if t.Matter == MatterIncident && t.Kind == alert.BreakerOpened {
+			shown[t.ID] = true
+		}
+	}
+	var ids []int64
+	for _, r := range open {
+		if r.OwnerKind != recipient.Supplier && !shown[r.OwnerID] {
+			waits := risk.Waiting[r.OwnerID]
+			all = append(all, Todo{Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(), Sums: append([]report.Sum(nil), waits.Sums...), Oldest: r.ChangedAt})
+			ids = append(ids, r.OwnerID)
+		}
+	}
+	byMoney(all)
+	all = all[:min(len(all), incidentsRead)]
+	named, err := b.named(ctx, ids)
+	for i := range all {
+		all[i].Code, all[i].Name = named[all[i].ID].Code, named[all[i].ID].Name
+	}
+	return all, err
+}
+
+// IncidentDetail is one incident with what happened to it.
+type IncidentDetail struct {
+	*alert.Incident
+	Line     Todo
+	Rule     alert.Rule
+	Timeline []alert.IncidentEvent
+	Cut      bool // there is more than the timeline shows
+}
+
+// Incident reads one incident. Errors: act.ErrNotFound.
+func (b *Reader) Incident(ctx context.Context, id int64) (*IncidentDetail, error) {
+	i, err := alert.FindIncident(ctx, b.db.Read, id)
+	if err != nil {
+		return nil, err
+	}
+	if i == nil {
+		return nil, act.ErrNotFound
+	}
+	x := &IncidentDetail{Incident: i}
+	if x.Timeline, x.Cut, err = alert.Timeline(ctx, b.db.Read, id); err != nil {
+		return nil, err
+	}
+	rules, err := alert.Rules(ctx, b.db.Read)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rules {
+		if r.Name == i.Rule {
+			x.Rule = r
+		}
+	}
+	if !i.Runs() {
+		x.Line = Todo{Matter: MatterIncident, Kind: i.Rule, Code: i.Subject, Incident: i}
+		x.Line.addSums(i)
+		return x, nil
+	}
+	risk, err := report.AtRisk(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
+	x.Line, err = b.incidentLine(ctx, i, risk)
+	return x, err
+}
+
+// OpenIncidents counts the incidents that nobody has acknowledged or snoozed, up to a limit.
+func (b *Reader) OpenIncidents(ctx context.Context, limit int) (n int64, err error) {
+	err = b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 AS one FROM incidents WHERE over_at IS NULL AND state = ? LIMIT ?) AS w", alert.Open, limit).Scan(ctx, &n)
+	return n, err
+}

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/alert"
+	"backstop/internal/audit"
+)
+
+func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+		" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
+	page := h.Page(t, h.SignIn(t, access.Ops), "/attention?lang=en")
+	if page.Status != http.StatusOK {
+		t.Fatal(page.Status)
+	}
+	links := regexp.MustCompile(`<a class="btn sm" href="([^"]+)"`).FindAllStringSubmatch(page.Body, -1)
+	var got []string
+	for _, l := range links {
+		got = append(got, strings.ReplaceAll(l[1], "&amp;", "&"))
+	}
+	// CNY is in most lines, so its largest amount comes first; a million yen is not compared with it.
+	want := "/exceptions?kind=late_payment&state=needs /attention/4 /attention/7 /attention/1 /attention/5 /attention/6 /attention/2"
+	if strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, sight := range []string{"¥5,000.00", "¥239.88", "¥1,000,000", "In hand", "assigned to wang.min", "Snoozed", "Over within the last 24 hours", "3 times"} {
+		if !strings.Contains(page.Body, sight) {
+			t.Errorf("the list does not show %q", sight)
+		}
+	}
+	if strings.Contains(page.Body, "<img src=x") {
+		t.Error("something of outside is not text")
+	}
+	finance := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en").Body
+	if !strings.Contains(finance, "/exceptions?kind=late_payment") || strings.Contains(finance, "/attention/") {
+		t.Error("who may not read alerts sees incidents, or not the rest")
+	}
+}
+
+func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	auditor := h.SignIn(t, access.Auditor)
+	for path, sights := range map[string][]string{
+		"/attention/1": {"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Nobody has acknowledged it", `href="/runbook#what-is-stuck-and-what-happens-by-itself"`},
+		"/attention/2": {"Over since", "/notifications", "that is a new incident"},
+		"/attention/4": {"¥239.88", `href="/notifications?cause=locked"`},
+		"/attention/5": {"wang.min works on it"},
+		"/attention/6": {"No messages until"},
+		"/attention/7": {"Close it once it is dealt with", "¥1,000,000", "¥0.99"},
+	} {
+		page := h.Page(t, auditor, path+"?lang=en")
+		for _, sight := range sights {
+			if page.Status != http.StatusOK || !strings.Contains(page.Body, sight) {
+				t.Errorf("%s: %d without %q", path, page.Status, sight)
+			}
+		}
+		if strings.Contains(page.Body, "<form class=\"stack-tight\"") || strings.Contains(page.Body, "<img src=x") {
+			t.Errorf("%s: an auditor is offered acts, or something of outside is not text", path)
+		}
+	}
+	if got := h.Page(t, auditor, "/attention/99"); got.Status != http.StatusNotFound {
+		t.Errorf("an incident that is not: %d", got.Status)
+	}
+	if got := h.Page(t, h.SignIn(t, access.Finance), "/attention/1"); got.Status != http.StatusForbidden {
+		t.Errorf("as finance: %d", got.Status)
+	}
+}
+
+func TestActsOnIncidentsTakeEffectOnceWithTheirReason(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	ops := h.SignIn(t, access.Ops)
+	do := func(id, name string, want int, fields ...string) {
+		t.Helper()
+		path := "/attention/" + id
+		form := []string{"form_key", "key-" + id + name + strings.Join(fields, "")}
+		if page := h.Page(t, ops, path).Body; strings.Contains(page, `action="`+path+`/acknowledge"`) {
+			form = formOf(t, page, path+"/acknowledge")
+		}
+		if got := h.Post(t, ops, path+"/"+name, append(form, fields...)...); got.Status != want {
+			t.Errorf("%s of %s: %d %s, want %d", name, id, got.Status, got.Body, want)
+		}
+	}
+	state := func(id int64) string {
+		t.Helper()
+		i, err := alert.FindIncident(t.Context(), h.DB.Read, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i.State + "/" + i.Assignee
+	}
+	reason := []string{"reason", "adding a worker"}
+	do("1", "acknowledge", http.StatusUnprocessableEntity, "reason", "short")
+	do("1", "acknowledge", http.StatusSeeOther, reason...)
+	if got := state(1); got != "acknowledged/the.ops" {
+		t.Error(got)
+	}
+	do("1", "snooze", http.StatusUnprocessableEntity, append(reason, "for", "999h")...)
+	do("1", "snooze", http.StatusSeeOther, append(reason, "for", "4h0m0s")...)
+	do("1", "resume", http.StatusSeeOther, reason...)
+	do("1", "assign", http.StatusUnprocessableEntity, append(reason, "person", "nobody")...)
+	do("1", "assign", http.StatusSeeOther, append(reason, "person", "")...)
+	if got := state(1); got != "open/" {
+		t.Error(got)
+	}
+	do("1", "close", http.StatusConflict, reason...)
+	do("7", "close", http.StatusSeeOther, reason...)
+	do("7", "acknowledge", http.StatusConflict, reason...)
+	do("99", "acknowledge", http.StatusNotFound, reason...)
+	if got := h.Post(t, h.SignIn(t, access.Auditor), "/attention/4/acknowledge", "form_key", "k", "reason", "adding a worker"); got.Status != http.StatusForbidden {
+		t.Errorf("as auditor: %d", got.Status)
+	}
+	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: alert.IncidentObject, Limit: 20})
+	if err != nil || len(acts) != 5 {
+		t.Errorf("%d acts in the audit, %v", len(acts), err)
+	}
+	page := h.Page(t, ops, "/attention/1?lang=en").Body
+	for _, sight := range []string{"Acknowledged", "Messages resumed", "Unassigned · the.ops", "adding a worker"} {
+		if !strings.Contains(page, sight) {
+			t.Errorf("the timeline does not show %q", sight)
+		}
+	}
+}
