@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment", "internal/compensation/*", "internal/fund/booking", "internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute"},
-	{"internal/advance", "internal/desk", "internal/analytics", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
+	{"internal/advance", "internal/desk", "internal/analytics", "internal/daily", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
 	{"views/pages"},
 	{"web", "jobs"},
 	{"web/api", "web/console"},

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"backstop/internal/alert"
@@ -19,6 +20,8 @@ import (
 // Alerts are the targets and readings of the watch.
 type Alerts struct {
 	Targets []alert.Target
+	// Reports are the targets of daily reports.
+	Reports []alert.Target
 	Style   alert.Style
 	// Here reads what each node must check itself, Shared what one node checks for all nodes.
 	Here, Shared func(context.Context) []alert.Reading
@@ -92,7 +95,7 @@ func (w watcher) announce(ctx context.Context) error {
 // send sends the messages that are due. Besides the task, it also runs periodically, for
 // messages whose task was lost and for retries.
 func (w watcher) send(ctx context.Context) error {
-	return alert.Send(ctx, w.o.DB, w.o.Alerts.Targets, w.o.Log)
+	return alert.Send(ctx, w.o.DB, slices.Concat(w.o.Alerts.Targets, w.o.Alerts.Reports), w.o.Log)
 }
 
 // gather turns new exceptions, stopped batches, changes of breakers, waiting proposals and

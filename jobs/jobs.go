@@ -20,6 +20,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
+	"backstop/internal/daily"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
@@ -57,7 +58,9 @@ type Options struct {
 	Log              *slog.Logger
 	Retention        Retention
 	Alerts           Alerts
-	Audit            *audit.Log
+	// Daily makes the daily reports; nil without a scheduler.
+	Daily *daily.Keeper
+	Audit *audit.Log
 
 	// Workers runs the task servers and the tick. Scheduler runs the clean-up and the alerts,
 	// and starts the nightly sweep. A process with a Dispatcher but no workers looks for
@@ -193,6 +196,8 @@ const (
 	beatEvery     = 10 * time.Second
 	// disputesEvery is how often disputes are matched that arrived before their payment.
 	disputesEvery = 20 * time.Second
+	// reportEvery is how often a node checks whether the report of a day is missing.
+	reportEvery = 20 * time.Second
 	// viewsEvery is how often views with alerts are evaluated.
 	viewsEvery = 30 * time.Second
 )
@@ -227,6 +232,7 @@ func (j *Jobs) schedule() error {
 		{j.o.Scheduler, viewsEvery, "watch views", j.watchViews},
 		{j.o.Scheduler, j.o.CleanupEvery, "clean up", j.cleanup},
 		{j.o.Scheduler, monthsEvery, "add partitions", j.addPartitions},
+		{j.o.Scheduler && j.o.Daily != nil, reportEvery, "make daily reports", j.dailyReports},
 		{j.o.Scheduler, auditHeadEvery, "sign the head of the audit", j.auditHead},
 	}
 	for i, l := range list {
@@ -236,6 +242,18 @@ func (j *Jobs) schedule() error {
 		if err := j.every(i, l.every, l.name, l.run); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// dailyReports makes the reports that are missing; a task sends their mails.
+func (j *Jobs) dailyReports(ctx context.Context) error {
+	mails, err := j.o.Daily.Run(ctx)
+	if err != nil || !mails {
+		return err
+	}
+	if err := j.o.Queue.Alert(ctx); err != nil {
+		j.o.Log.Debug("nudge the mails of a report", "error", err) // the periodic send finds them
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type Message struct {
 	Target     string `bun:"target"` // Target.Name; contains no secrets
 	Title      string `bun:"title"`
 	Body       string `bun:"body"`
+	HTML       string `bun:"html"` // the same as HTML, for mails; empty = text only
 	Status     string `bun:"status"`
 	Attempts   int64  `bun:"attempts"`
 	NextAt     *int64 `bun:"next_at"`
@@ -37,6 +38,13 @@ type Target interface {
 	Name() string
 	// Send returns an error, without secrets, if the text was not delivered.
 	Send(ctx context.Context, title, body string) error
+}
+
+// MailTarget is a Target that sends mails with a second form in HTML. id stays the same when a
+// mail is sent again.
+type MailTarget interface {
+	Target
+	SendMail(ctx context.Context, id int64, title, body, html string) error
 }
 
 // waits are the times between attempts to send a message; after the last one it is given up.
@@ -87,10 +95,13 @@ func Send(ctx context.Context, d *db.DB, targets []Target, log *slog.Logger) err
 
 func trySend(ctx context.Context, t Target, m Message) error {
 	if t == nil {
-		return fmt.Errorf("the target is no longer among BACKSTOP_ALERT_URLS")
+		return fmt.Errorf("the target is no longer among BACKSTOP_ALERT_URLS or BACKSTOP_REPORT_URLS")
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
+	if mail, ok := t.(MailTarget); ok && m.HTML != "" {
+		return mail.SendMail(ctx, m.ID, m.Title, m.Body, m.HTML)
+	}
 	return t.Send(ctx, m.Title, m.Body)
 }
 

@@ -31,13 +31,19 @@ func AuditHead(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style 
 
 // post writes a message to every target.
 func post(ctx context.Context, tx db.Tx, d *db.DB, targets []string, title, body string) (messages []int64, err error) {
+	return PostMail(ctx, tx, d, targets, title, body, "")
+}
+
+// PostMail writes a message with a second form in HTML to every target, and returns the ids of the
+// messages. A target that sends no HTML sends the text.
+func PostMail(ctx context.Context, tx db.Tx, d *db.DB, targets []string, title, body, html string) (messages []int64, err error) {
 	if len(targets) == 0 {
 		return nil, nil
 	}
 	now := d.Now()
 	rows := make([]Message, len(targets))
 	for i, target := range targets {
-		rows[i] = Message{ID: d.NewID(), Target: target, Title: title, Body: body, Status: Waiting, NextAt: &now, CreatedAt: now}
+		rows[i] = Message{ID: d.NewID(), Target: target, Title: title, Body: body, HTML: html, Status: Waiting, NextAt: &now, CreatedAt: now}
 		messages = append(messages, rows[i].ID)
 	}
 	if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {

@@ -132,11 +132,15 @@ type Flow struct {
 	ID                    int64
 	Code, Name            string
 	Created, Paid, Before int64 // Before: created a week before
+	PaidBefore            int64 // of these
 	Sums                  []report.Sum
 }
 
 // Conversion returns the share of created orders that have been paid; false = none created.
 func (f Flow) Conversion() (float64, bool) { return share(f.Paid, f.Created) }
+
+// ConversionBefore returns the same of a week before.
+func (f Flow) ConversionBefore() (float64, bool) { return share(f.PaidBefore, f.Before) }
 
 // Page is what the analytics page shows.
 type Page struct {
@@ -187,6 +191,24 @@ func Read(ctx context.Context, d *db.DB, zone *time.Location, r Range) (*Page, e
 	return p, nil
 }
 
+// ReadDay reads the figures of one day of the zone that has ended, without its exceptions: the
+// day is one step, compared with the same day a week before. start is the day's first moment
+// (Unix µs).
+func ReadDay(ctx context.Context, d *db.DB, zone *time.Location, start int64) (*Page, error) {
+	t := time.UnixMicro(start).In(zone)
+	midnight := func(days int) int64 {
+		return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, 0, 0, zone).UnixMicro()
+	}
+	p := &Page{Range: Range{"day", day, 1, true}, At: midnight(1) - 1, Zone: zone, Starts: []int64{midnight(0)}}
+	q := reader{d: d, p: p, before: []int64{midnight(-7)}}
+	for _, read := range []func(context.Context) error{q.first, q.orders, q.waits, q.causes, q.flows} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
 // reader reads a page.
 type reader struct {
 	d      *db.DB
@@ -196,7 +218,7 @@ type reader struct {
 
 // rows is the condition for the rows of the range, and of the one a week before.
 func (q *reader) rows() (where string, args []any) {
-	where, args = "span_s = ? AND start >= ?", []any{q.spanS(), q.p.Starts[0]}
+	where, args = "span_s = ? AND start >= ? AND start <= ?", []any{q.spanS(), q.p.Starts[0], q.p.At}
 	if q.before == nil {
 		return where, args
 	}
@@ -428,7 +450,7 @@ func (q *reader) flows(ctx context.Context) error {
 			}
 			for _, r := range rows {
 				if f := by[r.ID]; f != nil {
-					f.Before += r.Created
+					f.Before, f.PaidBefore = f.Before+r.Created, f.PaidBefore+r.Paid
 				}
 			}
 		}

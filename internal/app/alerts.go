@@ -11,30 +11,36 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/alert/send"
 	"backstop/internal/analytics"
+	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
+	"backstop/internal/daily"
 	"backstop/internal/notify"
 	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/settings"
 	"backstop/jobs"
+	"backstop/views/pages"
 )
 
 // alerts returns the levels that the watch reads, and the targets of its messages.
 func (a *App) alerts() (jobs.Alerts, error) {
 	c := a.o.Config
-	urls := make([]string, len(c.AlertURLs))
-	for i, u := range c.AlertURLs {
-		urls[i] = u.Reveal()
+	targets, err := send.Targets(revealed(c.AlertURLs))
+	if err != nil {
+		return jobs.Alerts{}, err
 	}
-	targets, err := send.Targets(urls)
+	reports, err := send.Targets(revealed(c.ReportURLs))
+	if err != nil {
+		err = fmt.Errorf("BACKSTOP_REPORT_URLS: %w", err)
+	}
 	return jobs.Alerts{
-		Targets: targets,
-		Style:   alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker, Supplier: a.supplierState},
-		Here:    a.readHere, Shared: a.readShared,
+		Targets: targets, Reports: reports,
+		Style: alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker, Supplier: a.supplierState},
+		Here:  a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,
 		Awaited: func(ctx context.Context, supplierID int64) money.Totals {
 			ids, args := report.AwaitedOf(supplierID)
@@ -42,6 +48,29 @@ func (a *App) alerts() (jobs.Alerts, error) {
 			return all.Sums
 		},
 	}, err
+}
+
+func revealed(secrets []config.Secret) []string {
+	all := make([]string, len(secrets))
+	for i, s := range secrets {
+		all[i] = s.Reveal()
+	}
+	return all
+}
+
+// dailyReports makes the daily reports, and writes their mails to the given targets.
+func (a *App) dailyReports(targets []alert.Target) *daily.Keeper {
+	c := a.o.Config
+	names := make([]string, len(targets))
+	for i, t := range targets {
+		names[i] = t.Name()
+	}
+	return &daily.Keeper{
+		DB: a.db, Zone: c.Timezone, Objective: c.NotifyObjective.Share(), Log: a.o.Log, Targets: names,
+		Compose: func(ctx context.Context, r *daily.Report) (daily.Mail, error) {
+			return pages.DailyMessage(ctx, r, c.AlertLanguage, c.Timezone, a.ConsoleURL())
+		},
+	}
 }
 
 // supplierState returns the state of a supplier's breaker, and what waits for it.

@@ -111,3 +111,22 @@ func healthOf(rows []row, first, now int64) ([]Health, error) {
 	}
 	return all, nil
 }
+
+// Recipient counts the attempts at one merchant or subscriber.
+type Recipient struct {
+	ID       int64
+	Attempts int64
+	OK       int64
+}
+
+// Recipients returns the merchants and subscribers with attempts in the hours that begin within a
+// time (Unix µs, to is exclusive), those with the most failed attempts first, at most limit.
+func Recipients(ctx context.Context, d *db.DB, from, to int64, limit int) ([]Recipient, error) {
+	var rows []Recipient
+	err := d.Read.NewRaw("SELECT recipient_id AS id, CAST(sum(ok + retried + failed) AS BIGINT) AS attempts, CAST(sum(ok) AS BIGINT) AS ok FROM report_hours"+
+		" WHERE start >= ? AND start < ? AND recipient_id <> ? GROUP BY recipient_id ORDER BY sum(retried + failed) DESC, recipient_id LIMIT ?", from, to, allRecipients, limit).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("read the attempts by recipient: %w", err)
+	}
+	return rows, nil
+}

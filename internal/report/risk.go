@@ -251,7 +251,11 @@ func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 	if err := d.Read.NewSelect().Model(&rows).Where("rr.start >= ?", since).OrderExpr("rr.start").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read what was at risk: %w", err)
 	}
-	var all []Past
+	return pastOf(rows), nil
+}
+
+// pastOf joins rows in the order of time to samples.
+func pastOf(rows []sampleRow) (all []Past) {
 	for _, r := range rows {
 		if len(all) == 0 || all[len(all)-1].At != r.Start {
 			all = append(all, Past{At: r.Start, Parts: map[Part]Standing{}})
@@ -260,5 +264,20 @@ func History(ctx context.Context, d *db.DB, since int64) ([]Past, error) {
 			addTo(all[len(all)-1].Parts, r.Part, Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
 		}
 	}
-	return all, nil
+	return all
+}
+
+// PastAt returns the last sample of the money at risk at or before a time (Unix µs), at most a day
+// older; nil = there is none.
+func PastAt(ctx context.Context, d *db.DB, at int64) (*Past, error) {
+	var last []int64
+	err := d.Read.NewRaw("SELECT start FROM report_risk WHERE start > ? AND start <= ? ORDER BY start DESC LIMIT 1", at-day.Microseconds(), at).Scan(ctx, &last)
+	if err != nil || len(last) == 0 {
+		return nil, err
+	}
+	var rows []sampleRow
+	if err := d.Read.NewSelect().Model(&rows).Where("rr.start = ?", last[0]).OrderExpr("rr.part, rr.currency").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read what was at risk: %w", err)
+	}
+	return &pastOf(rows)[0], nil
 }

@@ -131,6 +131,7 @@ func seed(t *testing.T, d *db.DB) {
 		}
 	}
 	seedFunds(t, d)
+	seedReports(t, d)
 	seedSupplier(t, d)
 }
 
@@ -207,6 +208,9 @@ var allPages = []sight{
 	{"statement", "/merchants/m1/statement", "refund:7101:F"},
 	{"statement-none", "/merchants/m1/statement?day=2020-01-01", "2020-01-02"},
 	{"merchants", "/merchants", "m1"},
+	{"reports", "/reports", "2026-11-20"},
+	{"report", "/reports/2026-11-20", "smtp-0a1b2c"},
+	{"report-quiet", "/reports/2026-11-19", "2026-11-19"},
 	{"suppliers", "/suppliers", "quick"},
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},

@@ -234,8 +234,9 @@ func TestMerchantsExportInTheOrderOfDeclaration(t *testing.T) {
 func TestEveryListExports(t *testing.T) {
 	h := open(t)
 	ordered(t, h.DB, 10, "")
+	seedReports(t, h.DB)
 	lead, admin := h.SignIn(t, access.Lead), h.SignIn(t, access.Admin)
-	for _, path := range []string{"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/alerts", "/audit"} {
+	for _, path := range []string{"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/reports", "/alerts", "/audit"} {
 		cookie := lead
 		if path == "/alerts" {
 			cookie = admin

@@ -70,6 +70,8 @@ func (s *handlers) routes() []web.Route {
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
 		page("/analytics", access.ViewOverview, s.analyticsPage, shown("chart-line", text.Analytics)),
 		page("/analytics/:figure", access.ViewOverview, s.figure, web.Menu{}),
+		page("/reports", access.ViewOverview, serve(s, s.reports()), shown("calendar", text.Reports)),
+		page("/reports/:day", access.ViewOverview, s.reportPage, web.Menu{}),
 		page("/attention", access.ViewOverview, s.attentionPage, shown("activity", text.Attention)),
 		page("/attention/:incident", access.ViewAlerts, s.incidentPage, web.Menu{}),
 		act("/attention/:incident/acknowledge", alert.AcknowledgeAct, s.onIncident(alert.AcknowledgeAct)),

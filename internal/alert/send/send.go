@@ -17,6 +17,7 @@ import (
 
 	"github.com/nicholas-fedor/shoutrrr"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/email/smtp"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
@@ -46,7 +47,11 @@ func Targets(urls []string) ([]alert.Target, error) {
 			return nil, fmt.Errorf("alert URL %d (%s) cannot be used: %s", i+1, u.Scheme, t.clean(err.Error()))
 		}
 		t.router.SetLogger(log.New(io.Discard, "", 0)) // it logs URLs
-		all[i] = t
+		if all[i] = t; u.Scheme == smtp.Scheme {
+			if all[i], err = newMailTarget(t, u); err != nil {
+				return nil, fmt.Errorf("alert URL %d (%s) cannot be used: %s", i+1, u.Scheme, t.clean(err.Error()))
+			}
+		}
 	}
 	return all, nil
 }
@@ -76,7 +81,9 @@ func secrets(u *url.URL) []string {
 	}
 	parts = append(parts, strings.Split(u.Path, "/")...)
 	for _, values := range u.Query() {
-		parts = append(parts, values...)
+		for _, v := range values { // may be several recipients
+			parts = append(append(parts, v), strings.Split(v, ",")...)
+		}
 	}
 	// Webhook targets of chat services have their token in the host.
 	return append(parts, u.Host)

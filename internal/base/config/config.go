@@ -101,7 +101,8 @@ type Config struct {
 	RetentionHistory       time.Duration  `env:"RETENTION_HISTORY" default:"17520h" min:"1h" max:"175200h" doc:"How long the status history of orders is kept, by the age of the order. It is dropped by the month, as callbacks are."`
 
 	AlertURLs     []Secret `env:"ALERT_URLS" default:"" empty:"none" form:"alert" group:"Alerts" doc:"Where alerts go: telegram://token@telegram?chats=…, slack://…, smtp://user:password@host:port/?from=…&to=…, generic+https://… . Without targets they are only shown in the console."`
-	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts."`
+	AlertLanguage string   `env:"ALERT_LANGUAGE" default:"zh" oneof:"zh en" doc:"Language of alerts and of the mailed daily report."`
+	ReportURLs    []Secret `env:"REPORT_URLS" default:"" empty:"none: the reports are on the page only" form:"mail" doc:"Who gets the daily report by mail: smtp://user:password@host:port/?from=…&to=a@example.com,b@example.com, one mail a day for each URL."`
 
 	OTLPEndpoint string `env:"OTLP_ENDPOINT" default:"" empty:"OTEL_EXPORTER_OTLP_ENDPOINT, else none" form:"public" group:"Traces" doc:"OpenTelemetry collector (OTLP over HTTP, http://127.0.0.1:4318) that receives the traces of payments: callback, commit, delivery. Headers and certificates come from the OTEL_EXPORTER_OTLP_* variables."`
 	TraceOneIn   int    `env:"TRACE_ONE_IN" default:"1" min:"1" max:"1000000" doc:"One payment in this many is traced."`

@@ -4,6 +4,7 @@ package text
 var (
 	Overview        = Text{ZH: "概览", EN: "Overview"}
 	Analytics       = Text{ZH: "分析与预测", EN: "Analytics"}
+	Reports         = Text{ZH: "日报", EN: "Daily reports"}
 	Orders          = Text{ZH: "订单", EN: "Orders"}
 	Callbacks       = Text{ZH: "回调", EN: "Callbacks"}
 	Notifications   = Text{ZH: "商户通知", EN: "Notifications"}

@@ -1,0 +1,54 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"backstop/internal/act"
+	"backstop/internal/analytics"
+	"backstop/internal/console"
+	"backstop/internal/daily"
+	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
+
+	"github.com/a-h/templ"
+	"github.com/gofiber/fiber/v2"
+)
+
+func (s *handlers) reports() listPage[daily.Report] {
+	return listPage[daily.Report]{
+		spec: console.ReportList, always: true, read: s.Console.Reports, columns: pages.ReportColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []daily.Report) (templ.Component, error) {
+			return pages.Reports(p, l, rows), nil
+		},
+	}
+}
+
+// reportPage shows the report of a day, with what has changed since.
+func (s *handlers) reportPage(c *fiber.Ctx) error {
+	f := web.ReadFilter(c)
+	zone := f.Text("zone")
+	if f.Err != nil {
+		return f.Err
+	}
+	day, err := time.Parse(time.DateOnly, c.Params("day"))
+	if err != nil {
+		return act.ErrNotFound
+	}
+	d := pages.DailyData{}
+	if d.Report, d.Mails, err = s.Console.Report(c.UserContext(), day.Format(time.DateOnly), zone); err != nil {
+		return err
+	}
+	if d.OtherZone = d.Zone != s.Config.Timezone.String(); !d.OtherZone {
+		now, err := analytics.ReadDay(c.UserContext(), s.DB, s.Config.Timezone, d.Figures.From)
+		if err != nil {
+			return err
+		}
+		if now.Total.Raised >= d.Figures.Notified.Raised { // otherwise they are cleaned up
+			d.Now = &now.Total
+		}
+	}
+	return s.Render(c, http.StatusOK, pages.DailyPage(s.Page(c), d))
+}
