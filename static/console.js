@@ -87,6 +87,36 @@ for (const form of $$("form[data-guard]")) {
   guarded(form);
 }
 
+// On a phone rows are cards: each cell is named by the heading of its column, and the first link
+// is as large as the card.
+const phone = matchMedia("(max-width: 700px)");
+const cards = () => {
+  if (!phone.matches) return;
+  for (const table of $$("main table")) {
+    const heads = $$("thead th", table).map(th => th.textContent.trim());
+    if (!heads.length) continue;
+    table.classList.add("cards");
+    table.setAttribute("role", "table");
+    for (const row of $$("tbody tr", table)) {
+      row.setAttribute("role", "row");
+      let column = 0;
+      for (const cell of row.cells) {
+        cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+        if (cell.colSpan === 1 && heads[column]) cell.dataset.head = heads[column];
+        if (/^[–-]?$/.test(cell.textContent.trim()) && !$("svg, input, i", cell)) cell.classList.add("none");
+        if ($("input[type=checkbox]", cell)) cell.classList.add("pick");
+        column += cell.colSpan;
+      }
+      const lead = $("a:not(.btn)", row);
+      if (lead) { lead.classList.add("lead-in"); lead.closest("td, th")?.classList.add("has-lead"); }
+    }
+  }
+};
+cards();
+phone.addEventListener("change", cards);
+for (const fresh of ["htmx:afterSettle", "fresh"]) document.addEventListener(fresh, cards);
+$(".side [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
 // Charts say their values under the pointer, and with the arrow keys while they have the focus.
 let tip, spot;
 const sayValues = to => {

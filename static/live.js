@@ -27,6 +27,7 @@
       if (old && old.dataset.state !== fresh.dataset.state && !document.activeElement?.matches("input, textarea")) { location.reload(); return; }
       if (old) Idiomorph.morph(old, fresh, options);
     }
+    document.dispatchEvent(new Event("fresh"));
   }
 
   function stop() {

@@ -15,6 +15,8 @@ const (
 	fileRoom  = 256 << 10 // of the signed file on its page
 	// asideRows is how many rows the lists beside a story have.
 	asideRows = 20
+	// transfersShown is how many of an order's transfers are open at once.
+	transfersShown = 3
 )
 
 // room is the space left on a page for raw texts and passed checks.

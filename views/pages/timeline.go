@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -22,6 +23,9 @@ type timeline struct {
 	diffs map[*console.Callback][]change
 }
 
+// longPause is as long as a pause is in words.
+const longPause = int64(400 * 24 * time.Hour / time.Microsecond)
+
 // fitted chooses the events for which the page has room, and gives what remains of it
 // to raw texts and passed checks.
 func fitted(ctx context.Context, p *ui.Page, s StoryData) StoryData {
@@ -32,7 +36,7 @@ func fitted(ctx context.Context, p *ui.Page, s StoryData) StoryData {
 			continue
 		}
 		var size counter
-		_ = storyLine(p, s, i, true).Render(ctx, &size) // fails only with ctx, as the page does
+		_ = storyLine(p, s, i, item.At-longPause, true).Render(ctx, &size) // fails only with ctx, as the page does
 		all, sizes = append(all, i), append(sizes, int(size))
 	}
 	head, tail, left := console.FitEnds(sizes, storyRoom)

@@ -1,6 +1,45 @@
 package ui
 
-import "backstop/internal/base/text"
+import (
+	"slices"
+
+	"backstop/internal/base/text"
+)
+
+// menuGroup is a part of the navigation under a heading.
+type menuGroup struct {
+	label text.Text
+	items []MenuItem
+}
+
+// menuPlaces are the groups, and what belongs to them; the last one has everything else.
+var menuPlaces = []struct {
+	label text.Text
+	paths []string
+}{
+	{tMonitor, []string{"/", "/attention", "/analytics", "/reports", "/orders", "/callbacks", "/notifications"}},
+	{tHandle, []string{"/exceptions", "/approvals", "/compensations", "/batches", "/sweeps", "/queues"}},
+	{tFunds, []string{"/refunds", "/payouts", "/disputes", "/accounts"}},
+	{tManage, nil},
+}
+
+// menuGroups is the navigation by groups, each in the order of the routes; groups without a
+// page that the person may open are left out.
+func (p *Page) menuGroups() (all []menuGroup) {
+	placed := map[string]bool{}
+	for i, place := range menuPlaces {
+		g := menuGroup{label: place.label}
+		for _, m := range p.Menu {
+			if slices.Contains(place.paths, m.Path) || i == len(menuPlaces)-1 && !placed[m.Path] {
+				g.items, placed[m.Path] = append(g.items, m), true
+			}
+		}
+		if len(g.items) > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
+}
 
 // Texts of this page.
 var (
@@ -9,7 +48,9 @@ var (
 	tSkip        = text.Text{ZH: "跳到正文", EN: "Skip to content"}
 	tMainMenu    = text.Text{ZH: "主导航", EN: "Main"}
 	tMonitor     = text.Text{ZH: "监控", EN: "Monitor"}
-	tSystem      = text.Text{ZH: "系统", EN: "System"}
+	tHandle      = text.Text{ZH: "处理", EN: "Resolve"}
+	tFunds       = text.Text{ZH: "资金", EN: "Funds"}
+	tManage      = text.Text{ZH: "管理", EN: "Manage"}
 	tSignOut     = text.Text{ZH: "退出", EN: "Sign out"}
 	tFind        = text.Text{ZH: "查找订单、通知或商户", EN: "Find an order, a notification or a merchant"}
 	tFindHint    = text.Text{ZH: "单号、渠道流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Any number or its last 6 digits, ntf_…, merchant, amount"}

@@ -222,6 +222,10 @@ func TestPagesInABrowser(t *testing.T) {
 			if width > narrow {
 				continue
 			}
+			var small []string
+			if run(t, ctx, chromedp.Evaluate(tooSmallForAThumb, &small)); len(small) > 0 {
+				t.Errorf("%s at %d is hard to touch: %s", p.name, width, strings.Join(small, "; "))
+			}
 			if found := violations(t, ctx); len(found) > 0 { // where tables scroll and lines break
 				t.Errorf("%s at %d: %s", p.name, width, strings.Join(found, "; "))
 			}
@@ -321,6 +325,13 @@ const examine = `(() => {
     Theme: d.documentElement.dataset.theme, Language: d.documentElement.lang,
     Overflow: Math.max(0, d.documentElement.scrollWidth - d.documentElement.clientWidth), Violations: violations,
   };
+})()`
+
+// tooSmallForAThumb are the controls that are drawn and less than 44 px high: every act must be
+// within reach on a phone. Boxes of rows have a label or a cell of that size around them.
+const tooSmallForAThumb = `(() => {
+  const controls = document.querySelectorAll(".btn, .side a.nav, .top a, .top button, .search, main select, main summary, main .copy, main .seg a, main input:not([type=hidden]):not([type=checkbox]):not([type=radio]), .cards .pick");
+  return [...controls].filter(e => e.getClientRects().length > 0 && e.getBoundingClientRect().height < 43.5).map(e => Math.round(e.getBoundingClientRect().height) + " px: " + e.outerHTML.slice(0, 90));
 })()`
 
 func run(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
