@@ -373,10 +373,9 @@ func (c *Caller) end(ctx context.Context, tx db.Tx, all []*Done) ([]func(), erro
 // because it locks breakers. Call committed after the commit.
 func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed func(), err error) {
 	var samples []breaker.Sample
-	w, figures := tx.Writes(), report.NewDelta(c.o.DB.Now())
-	for _, d := range all {
-		w.Add(tx.NewUpdate().Model(&d.Row).Column("state", "class", "status", "http_status", "request", "answer", "took_us").
-			WherePK().Where("sc.state = ?", begun))
+	rows, figures := make([]Row, len(all)), report.NewDelta(c.o.DB.Now())
+	for i, d := range all {
+		rows[i] = d.Row
 		if d.Class == "" { // not made
 			continue
 		}
@@ -387,6 +386,9 @@ func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed fun
 		}
 		samples = append(samples, s)
 	}
+	w := tx.Writes()
+	w.Each(&rows, "UPDATE supplier_calls AS sc SET state = _v.state, class = _v.class, status = _v.status, http_status = _v.http_status,"+
+		" request = _v.request, answer = _v.answer, took_us = _v.took_us FROM _v WHERE sc.id = _v.id AND sc.state = '"+begun+"'")
 	figures.Write(w, c.o.DB)
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("store the ends of calls: %w", err)

@@ -139,5 +139,5 @@ func (s Schedule) open(w *db.Writes, d *db.DB, wait func() int64, items []*Item)
 			x.Payload = json.RawMessage("{}")
 		}
 	}
-	w.Add(w.Tx().NewInsert().Model(&items).On("CONFLICT (kind, subject_kind, subject_id, from_version) WHERE " + open + " DO NOTHING"))
+	w.Insert(&items, "CONFLICT (kind, subject_kind, subject_id, from_version) WHERE "+open+" DO NOTHING")
 }

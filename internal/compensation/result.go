@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/metric"
+	"backstop/internal/base/moves"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/exception"
 
@@ -38,9 +40,7 @@ type Try struct {
 // of the try; if another node has claimed the item since, only the try is stored. The
 // exceptions of items that died are written in the same transaction.
 func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), error) {
-	w := tx.Writes()
 	var tries []*Try
-	var dead []*exception.Item
 	for _, t := range all {
 		t.result.Text = textlimit.Clip(textlimit.Storable(t.result.Text), maxText)
 		tries = append(tries, &Try{
@@ -50,20 +50,27 @@ func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), erro
 		if err := r.decide(ctx, tx, t); err != nil {
 			return nil, err
 		}
-		mine, err := r.store(ctx, tx, t)
-		if err != nil {
-			return nil, err
-		}
-		if mine && t.state == Done && t.item.only() {
-			w.Add(exception.Resolve(tx, r.o.DB, exception.CompensationDead, subjectOf(t.item.ID)))
-		}
-		if mine && (t.state == Dead || t.spent) {
+	}
+	mine, err := r.store(ctx, tx, all)
+	if err != nil {
+		return nil, err
+	}
+	w := tx.Writes()
+	var dead []*exception.Item
+	var over []string
+	for _, t := range all {
+		switch {
+		case !mine[t]:
+			t.next = nil
+		case t.state == Dead || t.spent:
 			metric.Exceptions.WithLabelValues(exception.CompensationDead).Inc()
 			dead = append(dead, exceptionOf(t))
+		case t.state == Done && t.item.only():
+			over = append(over, subjectOf(t.item.ID))
 		}
-		if !mine {
-			t.next = nil
-		}
+	}
+	if len(over) > 0 {
+		w.Add(exception.Resolve(tx, r.o.DB, exception.CompensationDead, over...))
 	}
 	w.Insert(&tries, "CONFLICT (compensation_id, number) DO NOTHING")
 	exception.Open(tx, w, r.o.DB, dead)
@@ -117,28 +124,50 @@ func (r *Runner) decideAny(ctx context.Context, tx db.Tx, t *try) error {
 	return nil
 }
 
-// store writes the effect of a try on its item; false = another node has it.
-func (r *Runner) store(ctx context.Context, tx db.Tx, t *try) (bool, error) {
-	cause, now := t.item.Cause, r.o.DB.Now()
-	if !t.result.IsDone() {
-		cause = Cause(t.result.Class)
+// stored is the effect of a try on its item, as store writes it.
+type stored struct {
+	Item, Try        int64
+	ToState          State
+	NextAt, Finished *int64
+	Cause            Cause
+	Class            Class
+	Error            string
+	More             int64
+}
+
+// storeQuery guards by lease and number of the try: a lease is of an item that is running.
+var storeQuery = "WITH _v ? UPDATE compensations SET state = _v.to_state, next_at = _v.next_at, lease_owner = 0, lease_until = 0, cause = _v.cause, last_class = _v.class," +
+	" last_error = _v.error, finished_at = _v.finished, max_attempts = max_attempts + _v.more" +
+	" FROM _v WHERE compensations.id = _v.item AND compensations.attempts = _v.try AND lease_owner = ? AND " + moves.In("state", Running) + " RETURNING id, attempts"
+
+// store writes the effects of tries on their items, and returns those whose items no other node
+// has.
+func (r *Runner) store(ctx context.Context, tx db.Tx, all []*try) (map[*try]bool, error) {
+	type claim struct{ ID, Attempts int64 }
+	now, rows, of := r.o.DB.Now(), make([]stored, 0, len(all)), map[claim]*try{}
+	for _, t := range all {
+		of[claim{t.item.ID, t.item.Attempts}] = t
+		x := stored{Item: t.item.ID, Try: t.item.Attempts, ToState: t.state, NextAt: t.next, Cause: t.item.Cause, Class: t.result.Class, Error: t.result.Text}
+		if !t.result.IsDone() {
+			x.Cause = Cause(t.result.Class)
+		}
+		if t.next == nil {
+			x.Finished = &now
+		}
+		if (t.result.wait > 0 || t.spent) && t.state == Waiting { // a wait from Again uses up none of the schedule's tries
+			x.More = 1
+		}
+		rows = append(rows, x)
 	}
-	var finished *int64
-	if t.next == nil {
-		finished = &now
+	var written []claim
+	if err := tx.Prepared(ctx, &written, storeQuery, bulk.Each(&rows), r.o.DB.Boot()); err != nil {
+		return nil, fmt.Errorf("write the results of compensations: %w", err)
 	}
-	more := 0 // a wait from Again uses up none of the schedule's tries
-	if (t.result.wait > 0 || t.spent) && t.state == Waiting {
-		more = 1
+	mine := make(map[*try]bool, len(written))
+	for _, c := range written {
+		mine[of[c]] = true
 	}
-	res, err := tx.NewRaw("UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0, cause = ?, last_class = ?, last_error = ?, finished_at = ?, max_attempts = max_attempts + ?"+
-		" WHERE id = ? AND attempts = ? AND lease_owner = ? AND state IN (?)",
-		t.state, t.next, cause, t.result.Class, t.result.Text, finished, more, t.item.ID, t.item.Attempts, r.o.DB.Boot(), bun.List(Moves.From(t.state, Running))).Exec(ctx)
-	if err != nil {
-		return false, fmt.Errorf("write the result of a compensation: %w", err)
-	}
-	n, err := res.RowsAffected()
-	return n == 1, err
+	return mine, nil
 }
 
 // exceptionOf returns the exception to open for an item that died.

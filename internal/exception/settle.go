@@ -36,17 +36,17 @@ var (
 	ErrEnded = errors.New("the exception has ended or was changed meanwhile: reload it and check again")
 )
 
-// Resolve ends the open exceptions of a kind about a subject whose cause is being removed, even
+// Resolve ends the open exceptions of a kind about subjects whose cause is being removed, even
 // if a proposal about them is open. They reopen if reported again.
-func Resolve(tx db.Tx, d *db.DB, kind, subject string) *bun.RawQuery {
-	return ResolveAt(tx, d, kind, 0, subject)
+func Resolve(tx db.Tx, d *db.DB, kind string, subjects ...string) *bun.RawQuery {
+	return ResolveAt(tx, d, kind, 0, subjects...)
 }
 
 // ResolveAt is Resolve for exceptions that name a supplier.
-func ResolveAt(tx db.Tx, d *db.DB, kind string, supplierID int64, subject string) *bun.RawQuery {
+func ResolveAt(tx db.Tx, d *db.DB, kind string, supplierID int64, subjects ...string) *bun.RawQuery {
 	now := d.Now()
-	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ? AND supplier_id = ? AND subject = ?"+
-		" AND state IN (?)", Resolved, now, now, kind, supplierID, subject, bun.List(Moves.From(Resolved)))
+	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ? AND supplier_id = ? AND subject IN (?)"+
+		" AND state IN (?)", Resolved, now, now, kind, supplierID, bun.List(subjects), bun.List(Moves.From(Resolved)))
 }
 
 // ResolveDispute ends the open exception of a dispute that has ended, even if a proposal about

@@ -103,13 +103,14 @@ type Entry struct {
 type Ledger struct {
 	db  *db.DB
 	mu  sync.RWMutex
-	ids map[accountKey]int64
+	ids map[Key]int64
 }
 
-type accountKey struct{ code, currency string }
+// Key identifies an account.
+type Key struct{ Code, Currency string }
 
 // New returns a Ledger on the database.
-func New(d *db.DB) *Ledger { return &Ledger{db: d, ids: map[accountKey]int64{}} }
+func New(d *db.DB) *Ledger { return &Ledger{db: d, ids: map[Key]int64{}} }
 
 // Post adds the entries to the writes as one journal. Accounts are created with their first
 // entry. A Ref that is already booked causes a db.IsUnique error when the writes are sent,
@@ -127,7 +128,7 @@ func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Ent
 	for _, e := range entries {
 		t := Transfer{
 			ID: b.db.NewID(), JournalID: journal, Amount: e.Amount, Currency: e.Currency, Ref: e.Ref, CreatedAt: now,
-			DebitAccount: ids[accountKey{e.Debit, e.Currency}], CreditAccount: ids[accountKey{e.Credit, e.Currency}],
+			DebitAccount: ids[Key{e.Debit, e.Currency}], CreditAccount: ids[Key{e.Credit, e.Currency}],
 		}
 		if e.Once {
 			once = append(once, t)
@@ -148,7 +149,7 @@ func (b *Ledger) Post(ctx context.Context, tx db.Tx, w *db.Writes, entries []Ent
 // accounts returns the ids of all accounts in entries and creates missing ones. An account that
 // is found may have been created in this transaction and be rolled back with it, so its id is
 // cached only after the commit.
-func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[accountKey]int64, error) {
+func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[Key]int64, error) {
 	ids, missing := b.cached(entries)
 	if len(missing) == 0 {
 		return ids, nil
@@ -156,7 +157,7 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	if err := b.find(ctx, tx, missing, ids); err != nil {
 		return nil, err
 	}
-	found := map[accountKey]int64{}
+	found := map[Key]int64{}
 	for k := range missing {
 		if id := ids[k]; id != 0 {
 			found[k] = id
@@ -175,7 +176,7 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	}
 	var rows []Account
 	for k := range missing {
-		rows = append(rows, Account{ID: b.db.NewID(), Code: k.code, Currency: k.currency})
+		rows = append(rows, Account{ID: b.db.NewID(), Code: k.Code, Currency: k.Currency})
 	}
 	// Every writer creates accounts in the same order, which prevents deadlocks.
 	slices.SortFunc(rows, func(x, y Account) int {
@@ -187,12 +188,12 @@ func (b *Ledger) accounts(ctx context.Context, tx db.Tx, entries []Entry) (map[a
 	return ids, b.find(ctx, tx, missing, ids)
 }
 
-func (b *Ledger) cached(entries []Entry) (ids map[accountKey]int64, missing map[accountKey]bool) {
-	ids, missing = map[accountKey]int64{}, map[accountKey]bool{}
+func (b *Ledger) cached(entries []Entry) (ids map[Key]int64, missing map[Key]bool) {
+	ids, missing = map[Key]int64{}, map[Key]bool{}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, e := range entries {
-		for _, k := range []accountKey{{e.Debit, e.Currency}, {e.Credit, e.Currency}} {
+		for _, k := range []Key{{e.Debit, e.Currency}, {e.Credit, e.Currency}} {
 			if id, ok := b.ids[k]; ok {
 				ids[k] = id
 			} else {
@@ -203,17 +204,17 @@ func (b *Ledger) cached(entries []Entry) (ids map[accountKey]int64, missing map[
 	return ids, missing
 }
 
-func (b *Ledger) find(ctx context.Context, tx db.Tx, keys map[accountKey]bool, ids map[accountKey]int64) error {
+func (b *Ledger) find(ctx context.Context, tx db.Tx, keys map[Key]bool, ids map[Key]int64) error {
 	codes := map[string]bool{}
 	for k := range keys {
-		codes[k.code] = true
+		codes[k.Code] = true
 	}
 	var rows []Account
 	if err := tx.NewSelect().Model(&rows).Where("a.code IN (?)", bun.List(slices.Collect(maps.Keys(codes)))).Scan(ctx); err != nil {
 		return fmt.Errorf("read accounts: %w", err)
 	}
 	for _, a := range rows {
-		ids[accountKey{a.Code, a.Currency}] = a.ID
+		ids[Key{a.Code, a.Currency}] = a.ID
 	}
 	return nil
 }
@@ -247,20 +248,35 @@ func Sums(ctx context.Context, tx bun.IDB, where string, args ...any) (map[int64
 // without entries.
 func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (int64, error) {
 	a := new(Account)
-	q := tx.NewSelect().Model(a).Where("a.code = ?", code).Where("a.currency = ?", currency)
-	if err := b.db.ForUpdate(q).Scan(ctx); err != nil {
+	q := tx.NewSelect().Model(a).Column("id").Where("a.code = ?", code).Where("a.currency = ?", currency)
+	if err := q.Scan(ctx); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("read account %s: %w", code, err)
 	}
+	balances, err := b.balances(ctx, tx, []int64{a.ID})
+	return balances[a.ID], err
+}
+
+// balances locks accounts, by id, and returns their exact balances.
+func (b *Ledger) balances(ctx context.Context, tx db.Tx, ids []int64) (map[int64]int64, error) {
+	var rows []struct{ ID, Balance int64 }
+	if err := tx.Prepared(ctx, &rows, "SELECT id, balance FROM accounts WHERE id IN (?) ORDER BY id"+b.db.ForUpdateText(), ids); err != nil {
+		return nil, fmt.Errorf("lock accounts: %w", err)
+	}
 	where, from, err := Unfolded(ctx, tx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	tail, err := Sums(ctx, tx, where+" AND (t.credit_account = ? OR t.debit_account = ?)", from, a.ID, a.ID)
+	list := bun.List(ids)
+	tail, err := Sums(ctx, tx, where+" AND (t.credit_account IN (?) OR t.debit_account IN (?))", from, list, list)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return a.Balance + tail[a.ID], nil
+	all := make(map[int64]int64, len(rows))
+	for _, a := range rows {
+		all[a.ID] = a.Balance + tail[a.ID]
+	}
+	return all, nil
 }

@@ -46,12 +46,36 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 	return b.Post(ctx, tx, w, slices.Clip(entries))
 }
 
-// Lock locks an account until the transaction ends and returns its balance, for a decision
-// before the entries are posted. A missing row cannot be locked, so the account and those of
-// the entries are created first, in the usual order.
+// Lock is LockAll for one account.
 func (b *Ledger) Lock(ctx context.Context, tx db.Tx, account, currency string, entries []Entry) (balance int64, err error) {
-	if _, err := b.accounts(ctx, tx, append(slices.Clip(entries), Entry{Debit: account, Credit: account, Currency: currency})); err != nil {
-		return 0, err
+	key := Key{account, currency}
+	all, err := b.LockAll(ctx, tx, []Key{key}, entries)
+	return all[key], err
+}
+
+// LockAll locks accounts until the transaction ends and returns their balances, for decisions
+// before the entries are posted. A missing row cannot be locked, so the accounts and those of
+// the entries are created first, in the usual order.
+func (b *Ledger) LockAll(ctx context.Context, tx db.Tx, accounts []Key, entries []Entry) (map[Key]int64, error) {
+	entries = slices.Clone(entries)
+	for _, k := range accounts {
+		entries = append(entries, Entry{Debit: k.Code, Credit: k.Code, Currency: k.Currency})
 	}
-	return b.Balance(ctx, tx, account, currency)
+	ids, err := b.accounts(ctx, tx, entries)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int64, len(accounts))
+	for i, k := range accounts {
+		list[i] = ids[k]
+	}
+	balances, err := b.balances(ctx, tx, list)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[Key]int64, len(accounts))
+	for i, k := range accounts {
+		all[k] = balances[list[i]]
+	}
+	return all, nil
 }

@@ -112,6 +112,9 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	return out, err
 }
 
+// Waiting returns how many items wait for a transaction.
+func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }
+
 // Close lets the writers commit all waiting items and then stops them.
 func (b *Batcher[In, Out]) Close() {
 	b.closed.Do(func() { close(b.stop) })

@@ -14,9 +14,6 @@ func (d *DB) SharedWaiting() int {
 	return len(d.shared.waiting)
 }
 
-// Waiting returns how many items are waiting for a writer.
-func (b *Batcher[In, Out]) Waiting() int { return len(b.queue) + int(b.held.Load()) }
-
 // LoseName releases the lock of the name, as a kill of the process does.
 func LoseName(d *DB) { d.node.lock.close() }
 

@@ -126,6 +126,10 @@ func columnOf(slice reflect.Value, f *schema.Field) (column any, sqlType string)
 		}), "text"
 	case kind == reflect.String:
 		return gather(slice, f, reflect.Value.String), "text"
+	case kind == reflect.Struct && f.UserSQLType == "text":
+		return gather(slice, f, func(v reflect.Value) string { return jsonOf(v.Interface()) }), "text"
+	case f.IndirectType == jsonText && f.UserSQLType == "text":
+		return gather(slice, f, func(v reflect.Value) string { return string(v.Bytes()) }), "text"
 	case f.IndirectType == jsonText:
 		return gather(slice, f, func(v reflect.Value) string { return string(v.Bytes()) }), "jsonb"
 	case kind == reflect.Slice && f.IndirectType.Elem().Kind() == reflect.Uint8:
