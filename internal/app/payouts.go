@@ -22,4 +22,5 @@ func (a *App) openPayouts(out *egress.Client) {
 		},
 		Accounts: payoutAccounts{a.settings}, Limits: a.payoutLimits, Fee: a.payoutFee, Zone: a.o.Config.Timezone, Log: a.o.Log,
 	})
+	a.closing(func() { a.payouts.Close() })
 }

@@ -2,9 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 
-	"backstop/internal/act"
+	"backstop/internal/base/db"
 	"backstop/internal/fund/payout"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -15,24 +14,27 @@ import (
 // payoutAccounts finds the accounts that payouts may go to in the settings.
 type payoutAccounts struct{ *settings.Store }
 
-func (p payoutAccounts) Find(ctx context.Context, q bun.IDB, merchantID int64, code string, free *payout.Free) (payout.Account, error) {
-	var row *settings.PayoutAccountRow
-	var err error
-	if free != nil {
-		row, err = p.PayoutAccountLike(ctx, q, merchantID, supplier.Payee{Kind: free.Kind, Holder: free.Holder, Number: free.Number, Bank: free.Bank})
-	} else {
-		row, err = p.PayoutAccount(ctx, q, merchantID, code)
+func (p payoutAccounts) Find(ctx context.Context, q db.Session, all []payout.Target) ([]*payout.Account, error) {
+	targets := make([]settings.PayoutTarget, len(all))
+	for i, t := range all {
+		if targets[i] = (settings.PayoutTarget{MerchantID: t.MerchantID, Code: t.Code}); t.Free != nil {
+			targets[i].Like = &supplier.Payee{Kind: t.Free.Kind, Holder: t.Free.Holder, Number: t.Free.Number, Bank: t.Free.Bank}
+		}
 	}
-	if errors.Is(err, settings.ErrNoPayoutAccount) {
-		return payout.Account{}, &act.FieldError{Field: "account", Problem: "it is not among the payout_accounts of the merchant: use one of these, or have it added"}
-	}
+	rows, err := p.PayoutAccountsOf(ctx, q, targets)
 	if err != nil {
-		return payout.Account{}, err
+		return nil, err
 	}
-	return payout.Account{
-		ID: row.ID, Disabled: row.DisabledAt != nil,
-		Shown: payout.Shown{Code: row.Code, Kind: row.Kind, Holder: row.Holder, Number: row.Masked(), Bank: row.Bank},
-	}, nil
+	found := make([]*payout.Account, len(all))
+	for i, row := range rows {
+		if row != nil {
+			found[i] = &payout.Account{
+				ID: row.ID, Disabled: row.DisabledAt != nil,
+				Shown: payout.Shown{Code: row.Code, Kind: row.Kind, Holder: row.Holder, Number: row.Masked(), Bank: row.Bank},
+			}
+		}
+	}
+	return found, nil
 }
 
 func (p payoutAccounts) Disabled(ctx context.Context, q bun.IDB, id int64) (bool, error) {

@@ -14,6 +14,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/seal"
 	"backstop/internal/supplier"
 
@@ -231,14 +232,55 @@ var ErrNoPayoutAccount = errors.New("no such payout account")
 // Masked returns the account's number as it is shown.
 func (r *PayoutAccountRow) Masked() string { return maskedTail(r.Last4) }
 
-// PayoutAccount finds a merchant's account by its code. Errors: ErrNoPayoutAccount.
-func (s *Store) PayoutAccount(ctx context.Context, q bun.IDB, merchantID int64, code string) (*PayoutAccountRow, error) {
-	return onePayoutAccount(ctx, q.NewSelect().Where("pa.merchant_id = ? AND pa.code = ?", merchantID, code).OrderExpr("pa.id DESC"))
+// PayoutTarget names a merchant's payout account, by its code or, if Like is not nil, by its
+// content.
+type PayoutTarget struct {
+	MerchantID int64
+	Code       string
+	Like       *supplier.Payee
 }
 
-// PayoutAccountLike finds a merchant's account by its content, an enabled one first. Errors:
+// PayoutAccountsOf finds the account of each target; nil = there is none.
+func (s *Store) PayoutAccountsOf(ctx context.Context, q db.Session, all []PayoutTarget) ([]*PayoutAccountRow, error) {
+	type key struct {
+		OfMerchant int64
+		OfCode     string
+	}
+	var keys []key
+	for _, t := range all {
+		if k := (key{t.MerchantID, t.Code}); t.Like == nil && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	byCode := map[key]*PayoutAccountRow{}
+	if len(keys) > 0 {
+		var rows []*PayoutAccountRow
+		err := q.Prepared(ctx, &rows, "WITH _v ? SELECT "+s.db.Columns((*PayoutAccountRow)(nil))+
+			" FROM _v JOIN payout_accounts ON merchant_id = _v.of_merchant AND code = _v.of_code ORDER BY id", bulk.Each(&keys))
+		if err != nil {
+			return nil, fmt.Errorf("read payout accounts: %w", err)
+		}
+		for _, r := range rows {
+			byCode[key{r.MerchantID, r.Code}] = r // the newest of its code
+		}
+	}
+	found := make([]*PayoutAccountRow, len(all))
+	for i, t := range all {
+		if found[i] = byCode[key{t.MerchantID, t.Code}]; t.Like == nil {
+			continue
+		}
+		row, err := s.payoutAccountLike(ctx, q, t.MerchantID, *t.Like)
+		if err != nil && !errors.Is(err, ErrNoPayoutAccount) {
+			return nil, err
+		}
+		found[i] = row
+	}
+	return found, nil
+}
+
+// payoutAccountLike finds a merchant's account by its content, an enabled one first. Errors:
 // ErrNoPayoutAccount.
-func (s *Store) PayoutAccountLike(ctx context.Context, q bun.IDB, merchantID int64, to supplier.Payee) (*PayoutAccountRow, error) {
+func (s *Store) payoutAccountLike(ctx context.Context, q bun.IDB, merchantID int64, to supplier.Payee) (*PayoutAccountRow, error) {
 	return onePayoutAccount(ctx, q.NewSelect().Where("pa.merchant_id = ?", merchantID).
 		Where("pa.number_hash IN (?)", bun.List(numberHashes(s.keys, merchantID, to.Kind, to.Number))).
 		Where("pa.kind = ? AND pa.holder = ? AND pa.bank = ?", to.Kind, to.Holder, to.Bank).

@@ -276,6 +276,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 			return o.Approvals.Recall(ctx, tx, id, m)
 		},
 	})
+	t.Cleanup(o.Payouts.Close)
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
 	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(), o.Refunds.Approval())...)...)
@@ -415,12 +416,15 @@ func (h *Site) Api(t *testing.T, key, method, path, body string) Answer {
 // payoutAccounts has one account, main, of every merchant.
 type payoutAccounts struct{}
 
-func (payoutAccounts) Find(_ context.Context, _ bun.IDB, _ int64, code string, free *payout.Free) (payout.Account, error) {
+func (payoutAccounts) Find(_ context.Context, _ db.Session, all []payout.Target) ([]*payout.Account, error) {
 	main := payout.Free{Kind: supplier.PayeeBankCard, Holder: "Galaxy", Number: "62224711", Bank: "ICBC"}
-	if code != "main" && (free == nil || *free != main) {
-		return payout.Account{}, &act.FieldError{Field: "account", Problem: "it is not allowed"}
+	found := make([]*payout.Account, len(all))
+	for i, x := range all {
+		if x.Code == "main" || x.Free != nil && *x.Free == main {
+			found[i] = &payout.Account{ID: 1, Shown: payout.Shown{Code: "main", Kind: main.Kind, Holder: main.Holder, Number: "•••• 4711", Bank: main.Bank}}
+		}
 	}
-	return payout.Account{ID: 1, Shown: payout.Shown{Code: "main", Kind: main.Kind, Holder: main.Holder, Number: "•••• 4711", Bank: main.Bank}}, nil
+	return found, nil
 }
 
 func (payoutAccounts) Disabled(context.Context, bun.IDB, int64) (bool, error) { return false, nil }

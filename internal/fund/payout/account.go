@@ -3,6 +3,7 @@ package payout
 import (
 	"context"
 
+	"backstop/internal/base/db"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -15,6 +16,13 @@ type Free struct {
 	Holder string
 	Number string // a secret
 	Bank   string // "" where the kind has none
+}
+
+// Target names an account of a merchant, by its code or, if Free is not nil, by its content.
+type Target struct {
+	MerchantID int64
+	Code       string
+	Free       *Free
 }
 
 // Account is one of a merchant's allowed accounts, without its number.
@@ -36,9 +44,9 @@ type Shown struct {
 // Accounts are the accounts that payouts may go to. What stands under an id never changes: a
 // payout is sent again with the same content. A change is a new id.
 type Accounts interface {
-	// Find returns the merchant's account with a code, or if free is not nil the one with equal
-	// content, disabled or not. Errors: *act.FieldError{account} if there is none.
-	Find(ctx context.Context, q bun.IDB, merchantID int64, code string, free *Free) (Account, error)
+	// Find returns the account of each target, disabled or not; nil = the merchant has no such
+	// account.
+	Find(ctx context.Context, q db.Session, all []Target) ([]*Account, error)
 	// Disabled reports whether an account is allowed no longer.
 	Disabled(ctx context.Context, q bun.IDB, id int64) (bool, error)
 	// Payee returns an account with its number, for a call.

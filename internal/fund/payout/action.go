@@ -153,7 +153,7 @@ func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approva
 	if !ok || at.Can().Payouter == nil || m.o.Calls == nil || p.FirstCallAt == nil {
 		return nil, nil
 	}
-	answer, done, err := m.call(ctx, p, at, call.PayoutQuery)
+	answer, done, err := m.call(ctx, p, at, call.PayoutQuery, nil)
 	if err != nil { // nothing was asked
 		return nil, nil
 	}

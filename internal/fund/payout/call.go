@@ -70,7 +70,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	if p.FirstCallAt == nil {
 		return compensation.Result{}, false
 	}
-	answer, done, err := m.call(ctx, p, at, call.PayoutQuery)
+	answer, done, err := m.call(ctx, p, at, call.PayoutQuery, nil)
 	if err != nil {
 		return m.uncalled(x, err), true
 	}
@@ -88,39 +88,36 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	return m.settle(ctx, x, p, answer, done, true), true
 }
 
-// MayRepeat reports whether the payout may be sent now, for the first time or again.
-func (s subject) MayRepeat(ctx context.Context, x compensation.Item, _ replaycall.Payload) (bool, error) {
-	p, at, _, ok := s.m.load(ctx, x)
-	if !ok {
-		return false, nil
-	}
-	may, wait := mayRepeat(p, at, s.m.DB.Now())
-	return may && wait <= 0, nil
+// MayRepeat leaves the decision to Call, which makes it while the payout is locked.
+func (s subject) MayRepeat(context.Context, compensation.Item, replaycall.Payload) (bool, error) {
+	return true, nil
 }
 
 // Call sends the payout to the supplier, always under the same number and with the same content.
 // Before the call it commits that the payout may have been sent.
 func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Payload) compensation.Result {
 	m := s.m
-	p, at, result, ok := m.load(ctx, x)
-	if !ok {
-		return result
+	at, ok := m.Settings.Current().Suppliers.ByID(x.SupplierID)
+	if !ok || at.Can().Payouter == nil {
+		return noPayouter(x)
 	}
 	if m.o.Calls.Down(at.ID) { // nothing is sent, so the payout is not marked as sent
 		return m.uncalled(x, call.ErrDown)
 	}
-	before := p
-	p, err := m.submit(ctx, p.ID, at)
+	out, err := m.submit(ctx, x.SubjectID, at)
+	if errors.Is(err, db.ErrStale) {
+		return compensation.Later(compensation.SupplierUnknown, "the supplier does not have it, and it must not be sent now")
+	}
 	if err != nil {
 		return compensation.Failed(err)
 	}
 	failpoint.Hit("payout_submitted")
-	answer, done, err := m.call(ctx, p, at, call.Payout)
+	answer, done, err := m.call(ctx, out.p, at, call.Payout, out.call)
 	if err != nil {
-		return m.unsent(ctx, x, p, before, err)
+		return m.unsent(ctx, x, out.p, &out.before, err)
 	}
 	failpoint.Hit("payout_called")
-	return m.settle(ctx, x, p, answer, done, false)
+	return m.settle(ctx, x, out.p, answer, done, false)
 }
 
 // mayRepeat reports whether a payout that the supplier does not find may be sent, and how much
@@ -149,7 +146,7 @@ func since(at *int64, now int64) time.Duration {
 // load finds an item's payout and its supplier, and debits or reverses one that stopped before
 // that; false = nothing is to be asked, for the reason in the result.
 func (m *Machine) load(ctx context.Context, x compensation.Item) (*Payout, supplier.Entry, compensation.Result, bool) {
-	p, err := byID(ctx, m.DB, x.SubjectID)
+	p, err := byID(ctx, m.DB, m.DB, x.SubjectID)
 	none := supplier.Entry{}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -173,8 +170,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Payout, suppl
 	}
 	at, ok := m.Settings.Current().Suppliers.ByID(p.SupplierID)
 	if !ok || at.Can().Payouter == nil {
-		d, _ := booking.WaitAfter(x.Attempts)
-		return nil, at, compensation.Later(compensation.NotAskable, "its supplier cannot make payouts: check the supplier's settings").Again(d), false
+		return nil, at, noPayouter(x), false
 	}
 	return p, at, compensation.Result{}, true
 }
@@ -223,40 +219,84 @@ func (x *write) reverse(ctx context.Context, p *Payout, c by, accept bool) error
 			return x.do(p, c, Unbooked)
 		}
 		x.skip = fund.PayoutReversal
+		defer func() { x.skip = "" }()
 	}
 	failpoint.Hit("payout_reversing")
 	return x.do(p, c, Booked)
 }
 
-// submit records, before the call, that the payout may reach the supplier from now on.
-func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (p *Payout, err error) {
-	err = m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if p, err = m.lock(ctx, tx, id); err != nil {
-			return err
+// sending is a payout whose call waits for the transaction that records it.
+type sending struct {
+	id int64
+	at supplier.Entry
+}
+
+// sent is a payout that may reach the supplier from now on. An error is about it alone.
+type sent struct {
+	p      *Payout
+	before Payout
+	call   *call.Done
+	err    error
+}
+
+// submit records, before the call, that a payout may reach the supplier from now on.
+func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (sent, error) {
+	// Not cancelled with ctx: what is recorded must be called, or taken back.
+	out, err := m.sends.Do(context.WithoutCancel(ctx), &sending{id, at})
+	return out, errors.Join(err, out.err)
+}
+
+// sendAll is submit for payouts that share a transaction.
+func (m *Machine) sendAll(ctx context.Context, tx db.Tx, all []*sending) ([]sent, error) {
+	ids := make([]int64, len(all))
+	for i, s := range all {
+		ids[i] = s.id
+	}
+	rows, err := m.lockAll(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	x, now, outs := m.begin(tx), m.DB.Now(), make([]sent, len(all))
+	var calls []call.Call
+	var of []*sent
+	for i, s := range all {
+		p, out := rows[s.id], &outs[i]
+		if p == nil {
+			out.err = ErrNotFound
+			continue
 		}
-		now := m.DB.Now()
-		if may, wait := mayRepeat(p, at, now); !may || wait > 0 {
-			return db.ErrStale
+		if may, wait := mayRepeat(p, s.at, now); !may || wait > 0 {
+			out.err = db.ErrStale
+			continue
 		}
+		out.p, out.before = p, *p
 		if p.LastCallAt = &now; p.FirstCallAt == nil {
 			p.FirstCallAt = &now
 		}
 		p.Short = false
-		x := m.begin(tx)
-		if p.Credit == Init {
-			if err := x.do(p, by{actor: "backstop"}, Sent); err != nil {
-				return err
-			}
-			return x.Send(ctx)
+		if p.Credit != Init {
+			x.keep(p)
+		} else if err := x.do(p, by{actor: "backstop"}, Sent); err != nil {
+			return nil, err
 		}
-		x.keep(p)
-		return x.Send(ctx)
-	})
-	return p, err
+		calls, of = append(calls, callOf(p, s.at, call.Payout)), append(of, out)
+	}
+	if len(calls) == 0 {
+		return outs, nil
+	}
+	for i, begun := range m.o.Calls.Begin(x.W, calls...) {
+		of[i].call = begun
+	}
+	return outs, x.Send(ctx)
 }
 
-// call makes one call about a payout. Its account is opened for the call alone.
-func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op call.Op) (answer supplier.PayoutAnswer, done *call.Done, err error) {
+func callOf(p *Payout, at supplier.Entry, op call.Op) call.Call {
+	return call.Call{To: at, Op: op, Reference: p.PayoutNo, Key: p.PayoutNo}
+}
+
+// call makes one call about a payout. Its account is opened for the call alone. begun is the
+// call's row if it is written already.
+func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op call.Op, begun *call.Done) (answer supplier.PayoutAnswer, done *call.Done, err error) {
 	can := at.Can()
 	ask := can.PayoutQuery
 	if op == call.Payout {
@@ -264,12 +304,17 @@ func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op cal
 	}
 	what := supplier.Payout{No: p.PayoutNo, SupplierNo: p.SupplierPayoutNo, Amount: p.Amount, Currency: p.Currency}
 	if what.Payee, err = m.o.Accounts.Payee(ctx, m.DB.Read, p.PayoutAccountID); err != nil {
+		if begun != nil {
+			m.o.Calls.Drop(ctx, begun)
+		}
 		return answer, nil, fmt.Errorf("open the payout's account: %w", err)
 	}
 	if m.o.CallbackURL != nil {
 		what.NotifyURL = m.o.CallbackURL(at.Code)
 	}
-	done, err = m.o.Calls.Do(ctx, call.Call{To: at, Op: op, Reference: p.PayoutNo, Key: p.PayoutNo},
+	to := callOf(p, at, op)
+	to.Begun = begun
+	done, err = m.o.Calls.Do(ctx, to,
 		func(ctx context.Context) (call.Said, error) {
 			answer, err = ask(ctx, what)
 			return call.Said{Exchange: answer.Exchange, Status: string(answer.State)}, err
@@ -314,6 +359,12 @@ func (m *Machine) unsent(ctx context.Context, x compensation.Item, p, before *Pa
 		return result
 	}
 	return m.uncalled(x, cause)
+}
+
+// noPayouter returns the result for an item whose supplier can no longer make payouts.
+func noPayouter(x compensation.Item) compensation.Result {
+	d, _ := booking.WaitAfter(x.Attempts)
+	return compensation.Later(compensation.NotAskable, "its supplier cannot make payouts: check the supplier's settings").Again(d)
 }
 
 // uncalled returns the result of a call that was not made.

@@ -259,7 +259,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := k.m.call(t.Context(), sent, entry, "payout"); err != nil {
+		if _, _, err := k.m.call(t.Context(), sent.p, entry, "payout", sent.call); err != nil {
 			t.Fatal(err)
 		}
 		k.is("after the call", p, "P6", Crediting, 1)

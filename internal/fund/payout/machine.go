@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
@@ -45,18 +48,46 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Machine is the only writer of payouts.
+// Machine is the only writer of payouts. Requests, submissions and answers each share their
+// transactions.
 type Machine struct {
 	o Options
 	*booking.Books
+	asks    *db.Batcher[*asking, asked]
+	sends   *db.Batcher[*sending, sent]
+	answers *db.Batcher[*answered, settled]
 }
 
-// New returns a Machine.
+// New starts a Machine.
 func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	return &Machine{o, &booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule, Nudge: o.Nudge}}
+	m := &Machine{o: o, Books: &booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule, Nudge: o.Nudge}}
+	m.asks = db.NewBatcher(o.DB, db.BatchOptions[*asking, asked]{
+		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: (*asking).key, Observe: metric.ObserveBatch("payout_requests"),
+	}, m.askAll)
+	m.sends = db.NewBatcher(o.DB, db.BatchOptions[*sending, sent]{
+		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: maxWait, Key: func(s *sending) string { return key(s.id) }, Observe: metric.ObserveBatch("payouts"),
+	}, m.sendAll)
+	m.answers = db.NewBatcher(o.DB, db.BatchOptions[*answered, settled]{
+		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: func(a *answered) string { return key(a.id) }, Observe: metric.ObserveBatch("payout_answers"),
+	}, m.settleAll)
+	return m
+}
+
+// Bounds of the transactions that payouts share.
+const (
+	batchSize = 128
+	maxWaits  = 4096
+	maxWait   = 20 * time.Second
+)
+
+// Close writes what waits for its transaction.
+func (m *Machine) Close() {
+	m.asks.Close()
+	m.sends.Close()
+	m.answers.Close()
 }
 
 // by is who or what caused a change.
@@ -72,9 +103,93 @@ type write struct {
 	*booking.Write
 	m    *Machine
 	skip fund.Fact // that stands in the ledger already; "" = none
+
+	payouts []Payout
+	steps   []Step
+	history []History
+	// The changes of rows. A row that changes more than once has its changes in different turns.
+	changes turns[change]
+	states  turns[stepChange]
+	reports []*exception.Item
+	over    map[int64][]string // numbers by supplier, see settled
 }
 
-func (m *Machine) begin(tx db.Tx) *write { return &write{Write: m.Begin(tx), m: m} }
+func (m *Machine) begin(tx db.Tx) *write {
+	return &write{Write: m.Begin(tx), m: m, changes: turns[change]{of: map[string]int{}}, states: turns[stepChange]{of: map[string]int{}}, over: map[int64][]string{}}
+}
+
+// turns are changes of rows in the order in which they are sent.
+type turns[T any] struct {
+	rows [][]T
+	of   map[string]int // number of changes by row
+}
+
+func (t *turns[T]) add(row string, x T) {
+	n := t.of[row]
+	t.of[row]++
+	if n == len(t.rows) {
+		t.rows = append(t.rows, nil)
+	}
+	t.rows[n] = append(t.rows[n], x)
+}
+
+// change is one compare-and-set on a payout.
+type change struct {
+	ID, FromVersion  int64
+	FromStatus       Status
+	Status           Status
+	Version          int64
+	Failure          string
+	SupplierPayoutNo string
+	ApprovalID       int64
+	DebitedAt        *int64
+	FirstCallAt      *int64
+	LastCallAt       *int64
+	ShortAt          *int64
+	Short            bool
+	FinishedAt       *int64
+}
+
+const changeQuery = "UPDATE payouts AS po SET status = _v.status, version = _v.version, failure = _v.failure, supplier_payout_no = _v.supplier_payout_no," +
+	" approval_id = _v.approval_id, debited_at = _v.debited_at, first_call_at = _v.first_call_at, last_call_at = _v.last_call_at, short_at = _v.short_at," +
+	" short = _v.short, finished_at = _v.finished_at FROM _v WHERE po.id = _v.id AND po.version = _v.from_version AND po.status = _v.from_status"
+
+// stepChange is one compare-and-set on a step.
+type stepChange struct {
+	PayoutID         int64
+	Step             string
+	FromState, State StepState
+	UpdatedAt        int64
+}
+
+const stepQuery = "UPDATE fund_steps AS fs SET state = _v.state, version = fs.version + 1, updated_at = _v.updated_at" +
+	" FROM _v WHERE fs.payout_id = _v.payout_id AND fs.step = _v.step AND fs.state = _v.from_state"
+
+// Send writes everything, see booking.Write.
+func (x *write) Send(ctx context.Context) error {
+	if len(x.payouts) > 0 {
+		x.W.Insert(&x.payouts, "")
+	}
+	if len(x.steps) > 0 {
+		x.W.Insert(&x.steps, "")
+	}
+	if len(x.history) > 0 {
+		x.W.Insert(&x.history, "")
+	}
+	for _, rows := range x.changes.rows {
+		x.W.GuardEach(&rows, changeQuery)
+	}
+	for _, rows := range x.states.rows {
+		x.W.GuardEach(&rows, stepQuery)
+	}
+	for _, id := range slices.Sorted(maps.Keys(x.over)) {
+		for _, kind := range []string{exception.PayoutStuck, exception.SupplierShort} {
+			x.W.Add(exception.ResolveAt(x.Tx, x.m.DB, kind, id, x.over[id]...))
+		}
+	}
+	exception.Open(x.Tx, x.W, x.m.DB, x.reports)
+	return x.Write.Send(ctx)
+}
 
 // do applies events to a locked payout, in their order: status, steps, history, entries and
 // notifications.
@@ -95,7 +210,7 @@ func (x *write) apply(p *Payout, c by, e Event) error {
 	now, from, version := x.m.DB.Now(), p.Status, p.Version
 	was := p.Steps
 	p.Status, p.Steps = status, steps
-	x.steps(p, was, now)
+	x.move(p, was, now)
 	if e != Sent { // it changes a step alone
 		p.Version++
 		x.note(p, c, from, now)
@@ -110,46 +225,48 @@ func (x *write) apply(p *Payout, c by, e Event) error {
 		return err
 	}
 	x.tell(p, move.Notice)
-	x.W.Guard(x.Tx.NewUpdate().Model(p).
-		Column("status", "version", "failure", "supplier_payout_no", "approval_id", "debited_at", "first_call_at", "last_call_at", "short_at", "short", "finished_at").
-		WherePK().Where("po.version = ? AND po.status = ?", version, from), 1)
+	x.change(p, version, from)
 	return nil
 }
 
 // keep writes what was learned about a payout whose status stays as it is.
-func (x *write) keep(p *Payout) {
-	x.W.Guard(x.Tx.NewUpdate().Model(p).Column("failure", "supplier_payout_no", "first_call_at", "last_call_at", "short_at", "short").
-		WherePK().Where("po.version = ? AND po.status = ?", p.Version, p.Status), 1)
+func (x *write) keep(p *Payout) { x.change(p, p.Version, p.Status) }
+
+// change writes a payout as it is now, if it is stored in this version and status.
+func (x *write) change(p *Payout, version int64, from Status) {
+	x.changes.add(p.key(), change{
+		ID: p.ID, FromVersion: version, FromStatus: from, Status: p.Status, Version: p.Version, Failure: p.Failure, SupplierPayoutNo: p.SupplierPayoutNo,
+		ApprovalID: p.ApprovalID, DebitedAt: p.DebitedAt, FirstCallAt: p.FirstCallAt, LastCallAt: p.LastCallAt, ShortAt: p.ShortAt, Short: p.Short, FinishedAt: p.FinishedAt,
+	})
 }
 
-// steps writes the steps that differ from what they were.
-func (x *write) steps(p *Payout, was Steps, now int64) {
+// move writes the steps that differ from what they were.
+func (x *write) move(p *Payout, was Steps, now int64) {
 	for _, name := range []string{Debit, Credit, Reversal} {
 		from, to := *was.at(name), *p.at(name)
 		switch {
 		case from == to:
 		case from == None:
-			x.W.Insert(&[]Step{{ID: x.m.DB.NewID(), PayoutID: p.ID, Step: name, Key: p.keyOf(name), State: to, Version: 1, UpdatedAt: now}}, "")
+			x.steps = append(x.steps, Step{ID: x.m.DB.NewID(), PayoutID: p.ID, Step: name, Key: p.keyOf(name), State: to, Version: 1, UpdatedAt: now})
 		default:
-			x.W.Guard(x.Tx.NewRaw("UPDATE fund_steps SET state = ?, version = version + 1, updated_at = ? WHERE payout_id = ? AND step = ? AND state = ?",
-				to, now, p.ID, name, from), 1)
+			x.states.add(p.keyOf(name), stepChange{p.ID, name, from, to, now})
 		}
 	}
 }
 
 // insert adds a new payout with its first two steps and its history.
 func (x *write) insert(p *Payout, c by) {
-	x.W.Add(x.Tx.NewInsert().Model(p)) // as it is now: it may move in the same transaction
-	x.steps(p, Steps{}, p.CreatedAt)
+	x.payouts = append(x.payouts, *p) // as it is now: it may move in the same transaction
+	x.move(p, Steps{}, p.CreatedAt)
 	x.note(p, c, "", p.CreatedAt)
 }
 
 // note adds the history row.
 func (x *write) note(p *Payout, c by, from Status, now int64) {
-	x.W.Insert(&[]History{{
+	x.history = append(x.history, History{
 		ID: x.m.DB.NewID(), PayoutID: p.ID, Version: p.Version, From: from, To: p.Status, Actor: c.actor, SourceKind: c.kind,
 		SourceID: c.source, Detail: c.detail, CreatedAt: now,
-	}}, "")
+	})
 }
 
 // values returns the values for the entries of a payout.
@@ -198,15 +315,13 @@ func (x *write) tell(p *Payout, kind string) {
 
 // report opens an exception for a payout that needs a person.
 func (x *write) report(p *Payout, kind, why, word string) {
-	exception.Open(x.Tx, x.W, x.m.DB, []*exception.Item{{
+	x.reports = append(x.reports, &exception.Item{
 		Kind: kind, SupplierID: p.SupplierID, MerchantID: p.MerchantID, Subject: p.PayoutNo, Amount: p.Amount, Currency: p.Currency,
 		Detail: exception.Detail(map[string]any{"payout_no": p.PayoutNo, "status": why, "word": word, "supplier": x.m.SupplierName(p.SupplierID)}),
-	}})
+	})
 }
 
 // settled resolves the exceptions that only waited for a payout's end.
 func (x *write) settled(p *Payout) {
-	for _, kind := range []string{exception.PayoutStuck, exception.SupplierShort} {
-		x.W.Add(exception.ResolveAt(x.Tx, x.m.DB, kind, p.SupplierID, p.PayoutNo))
-	}
+	x.over[p.SupplierID] = append(x.over[p.SupplierID], p.PayoutNo)
 }

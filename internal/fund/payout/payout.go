@@ -200,7 +200,9 @@ type Limits struct {
 func number(id int64) string { return "P" + strconv.FormatInt(id, 10) }
 
 // key returns the id as entries use it.
-func (p *Payout) key() string { return strconv.FormatInt(p.ID, 10) }
+func (p *Payout) key() string { return key(p.ID) }
+
+func key(id int64) string { return strconv.FormatInt(id, 10) }
 
 // keyOf returns the key of a step, which is fixed for life.
 func (p *Payout) keyOf(step string) string {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"backstop/internal/access"
-	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
@@ -48,11 +47,17 @@ type book struct {
 
 const secret = "6222020200112233"
 
-func (b *book) Find(_ context.Context, _ bun.IDB, merchantID int64, code string, free *Free) (Account, error) {
-	if free != nil && *free != (Free{supplier.PayeeBankCard, "Li", secret, "ICBC"}) || free == nil && code != "main" {
-		return Account{}, &act.FieldError{Field: "account", Problem: "it is not among the payout_accounts"}
+func (b *book) Find(_ context.Context, _ db.Session, all []Target) ([]*Account, error) {
+	found := make([]*Account, len(all))
+	for i, x := range all {
+		if x.Free != nil && *x.Free == (Free{supplier.PayeeBankCard, "Li", secret, "ICBC"}) || x.Free == nil && x.Code == "main" {
+			found[i] = &Account{
+				ID: x.MerchantID, Disabled: b.disabled,
+				Shown: Shown{Code: "main", Kind: supplier.PayeeBankCard, Holder: "Li", Number: "•••• 2233", Bank: "ICBC"},
+			}
+		}
 	}
-	return Account{ID: merchantID, Shown: Shown{Code: "main", Kind: supplier.PayeeBankCard, Holder: "Li", Number: "•••• 2233", Bank: "ICBC"}, Disabled: b.disabled}, nil
+	return found, nil
 }
 func (b *book) Disabled(context.Context, bun.IDB, int64) (bool, error) { return b.disabled, nil }
 func (b *book) Payee(context.Context, bun.IDB, int64) (supplier.Payee, error) {
@@ -77,6 +82,7 @@ func newTill(t *testing.T, d *db.DB) *till {
 			Accounts: k.book, Limits: func(int64, string) Limits { return k.limit }, Fee: func(int64, int64, int64, string) int64 { return k.fee },
 			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
 		})
+		t.Cleanup(k.m.Close)
 		return k.m
 	}})
 	movestest.Enforce(t, d, Moves)
@@ -138,7 +144,7 @@ func (k *till) asked(amount int64) *Payout {
 
 func (k *till) reload(p *Payout) *Payout {
 	k.t.Helper()
-	got, err := byID(k.t.Context(), k.DB, p.ID)
+	got, err := byID(k.t.Context(), k.DB, k.DB, p.ID)
 	if err != nil {
 		k.t.Fatal(err)
 	}

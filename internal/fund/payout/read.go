@@ -22,8 +22,39 @@ func ByOut(ctx context.Context, q bun.IDB, merchantID int64, outPayoutNo string)
 	return one(ctx, q, q.NewSelect().Where("po.merchant_id = ? AND po.out_payout_no = ?", merchantID, outPayoutNo))
 }
 
-func byID(ctx context.Context, q bun.IDB, id int64) (*Payout, error) {
-	return one(ctx, q, q.NewSelect().Where("po.id = ?", id))
+func byID(ctx context.Context, q db.Session, d *db.DB, id int64) (*Payout, error) {
+	all, err := byIDs(ctx, q, d, []int64{id}, "")
+	if err == nil && all[id] == nil {
+		err = ErrNotFound
+	}
+	return all[id], err
+}
+
+// byIDs reads payouts with their steps; after is the end of the query.
+func byIDs(ctx context.Context, q db.Session, d *db.DB, ids []int64, after string) (map[int64]*Payout, error) {
+	var rows []*Payout
+	if err := q.Prepared(ctx, &rows, "SELECT "+d.Columns((*Payout)(nil))+" FROM payouts WHERE id IN (?) ORDER BY id"+after, ids); err != nil {
+		return nil, fmt.Errorf("read payouts: %w", err)
+	}
+	return withSteps(ctx, q, d, rows)
+}
+
+// withSteps reads the steps of payouts into them, and returns them by id.
+func withSteps(ctx context.Context, q db.Session, d *db.DB, rows []*Payout) (map[int64]*Payout, error) {
+	of, ids := make(map[int64]*Payout, len(rows)), make([]int64, len(rows))
+	for i, p := range rows {
+		of[p.ID], ids[i] = p, p.ID
+	}
+	var steps []Step
+	if len(rows) > 0 {
+		if err := q.Prepared(ctx, &steps, "SELECT "+d.Columns((*Step)(nil))+" FROM fund_steps WHERE payout_id IN (?)", ids); err != nil {
+			return nil, fmt.Errorf("read the steps of payouts: %w", err)
+		}
+	}
+	for _, s := range steps {
+		*of[s.PayoutID].at(s.Step) = s.State
+	}
+	return of, nil
 }
 
 func one(ctx context.Context, q bun.IDB, s *bun.SelectQuery) (*Payout, error) {
@@ -38,10 +69,19 @@ func one(ctx context.Context, q bun.IDB, s *bun.SelectQuery) (*Payout, error) {
 	return p, Fill(ctx, q, p)
 }
 
-// lock locks and reads a payout for a change. Payouts come after orders, attempts and refunds in
-// the order of locks, and before stock and accounts.
+// lock is lockAll for one payout. Errors: ErrNotFound.
 func (m *Machine) lock(ctx context.Context, tx db.Tx, id int64) (*Payout, error) {
-	return one(ctx, tx, m.DB.ForUpdate(tx.NewSelect().Where("po.id = ?", id)))
+	all, err := m.lockAll(ctx, tx, []int64{id})
+	if err == nil && all[id] == nil {
+		err = ErrNotFound
+	}
+	return all[id], err
+}
+
+// lockAll locks and reads payouts for a change. Payouts come after orders, attempts and refunds
+// in the order of locks, and before stock and accounts.
+func (m *Machine) lockAll(ctx context.Context, tx db.Tx, ids []int64) (map[int64]*Payout, error) {
+	return byIDs(ctx, tx, m.DB, ids, m.DB.ForUpdateText())
 }
 
 // Fill reads the steps of payouts into them.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"time"
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
@@ -14,12 +13,9 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/money"
 	"backstop/internal/compensation"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/supplier"
-
-	"github.com/uptrace/bun"
 )
 
 // Request is a merchant's request for a payout.
@@ -48,21 +44,17 @@ func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (
 	if err != nil {
 		return nil, false, err
 	}
-	ask := func(ctx context.Context, tx db.Tx) error {
-		p, created, err = m.ask(ctx, tx, of, req, at, exponent)
-		return err
-	}
-	err = m.DB.Tx(ctx, ask)
-	if db.IsUnique(err) { // the same request ran concurrently
-		err = m.DB.Tx(ctx, ask)
+	out, err := m.asks.Do(ctx, &asking{of, req, at, exponent})
+	if err == nil {
+		err = out.err
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if p.ByRule {
+	if out.p.ByRule {
 		failpoint.Hit("payout_debited")
 	}
-	return p, created, nil
+	return out.p, out.created, nil
 }
 
 // check validates what needs no database. Errors: *act.FieldError.
@@ -93,133 +85,6 @@ func (m *Machine) check(req Request) (at supplier.Entry, exponent int, err error
 	return at, exponent, nil
 }
 
-func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req Request, at supplier.Entry, exponent int) (*Payout, bool, error) {
-	before, err := ByOut(ctx, tx, of.ID, req.OutPayoutNo)
-	if err == nil {
-		same, err := m.same(ctx, tx, before, req)
-		if err == nil && !same {
-			err = ErrConflict
-		}
-		return before, false, err
-	}
-	if !errors.Is(err, ErrNotFound) {
-		return nil, false, err
-	}
-	to, err := m.o.Accounts.Find(ctx, tx, of.ID, req.AccountCode, req.Free)
-	if err != nil {
-		return nil, false, err
-	}
-	if to.Disabled {
-		return nil, false, errDisabled
-	}
-	now, limits, id := m.DB.Now(), m.o.Limits(of.ID, req.Currency), m.DB.NewID()
-	p := &Payout{
-		ID: id, PayoutNo: number(id), MerchantID: of.ID, OutPayoutNo: req.OutPayoutNo, SupplierID: at.ID, AccountID: at.AccountID, PayoutAccountID: to.ID,
-		Account: to.Shown, Amount: req.Amount, FeeAmount: m.o.Fee(of.ID, at.ID, req.Amount, req.Currency), Currency: req.Currency, Exponent: exponent,
-		RequestDigest: req.digest(), NotifyURL: req.NotifyURL, Status: Created, Version: 1, CreatedAt: now,
-		Steps: Steps{Debit: Init, Credit: Init},
-	}
-	x, c := m.begin(tx), by{actor: approval.ByMerchant + ":" + of.Code}
-	if err := x.mayDraw(ctx, p, limits); err != nil {
-		return nil, false, err
-	}
-	if p.ByRule = p.Amount <= limits.Auto; p.ByRule {
-		p.Status = Approved
-		x.insert(p, c)
-		if err := x.do(p, c, Begin, Debited); err != nil {
-			return nil, false, err
-		}
-		x.Items = append(x.Items, m.item(p, compensation.SupplierUnknown, c.actor))
-	} else {
-		a, err := m.o.Ask(ctx, tx, approval.Request{
-			Action: Action, Object: Object, ObjectID: p.PayoutNo, MerchantID: of.ID, Merchant: of.Code, Version: p.Version, Amount: p.Amount, Currency: p.Currency,
-		})
-		if err != nil {
-			return nil, false, err
-		}
-		p.ApprovalID = a.ID
-		x.insert(p, c)
-	}
-	if err := x.Send(ctx); err != nil {
-		return nil, false, err
-	}
-	failpoint.Hit("payout_debiting")
-	return p, true, nil
-}
-
-// same reports whether a request repeats the one that created a payout.
-func (m *Machine) same(ctx context.Context, q bun.IDB, p *Payout, req Request) (bool, error) {
-	if p.RequestDigest != req.digest() {
-		return false, nil
-	}
-	if req.Free == nil {
-		return p.Account.Code == req.AccountCode, nil
-	}
-	to, err := m.o.Accounts.Find(ctx, q, p.MerchantID, "", req.Free)
-	if _, unknown := errors.AsType[*act.FieldError](err); unknown {
-		return false, nil
-	}
-	return to.ID == p.PayoutAccountID, err
-}
-
-var errDisabled = &act.FieldError{Field: "account", Problem: "the account is allowed no longer: use one of the merchant's payout_accounts"}
-
-// mayDraw locks the merchant's account and reports why the payout must not be debited; nil = it
-// may. Errors: ErrFrozen, *LimitError, *act.FieldError{account}, ledger.ErrInsufficient.
-func (x *write) mayDraw(ctx context.Context, p *Payout, l Limits) error {
-	v, err := x.values(p)
-	if err != nil {
-		return err
-	}
-	account := ledger.MerchantAccount(v.Merchant)
-	balance, err := x.m.Ledger.Lock(ctx, x.Tx, account, p.Currency, fund.Entries{fund.Entry(fund.PayoutDebit, v), fund.Entry(fund.PayoutFee, v)})
-	if err != nil {
-		return err
-	}
-	var frozen int
-	if err := x.Tx.NewRaw("SELECT count(*) FROM freezes WHERE merchant_id = ? AND lifted_at IS NULL", p.MerchantID).Scan(ctx, &frozen); err != nil {
-		return fmt.Errorf("read whether a merchant is frozen: %w", err)
-	}
-	if frozen > 0 {
-		return ErrFrozen
-	}
-	if disabled, err := x.m.o.Accounts.Disabled(ctx, x.Tx, p.PayoutAccountID); err != nil {
-		return err
-	} else if disabled {
-		return errDisabled
-	}
-	if l.Each != 0 && p.Amount > l.Each {
-		return &LimitError{"payout_each", l.Each}
-	}
-	if l.Day != 0 {
-		drawn, err := x.m.drawnToday(ctx, x.Tx, p)
-		if err != nil {
-			return err
-		}
-		if p.Amount > l.Day-drawn {
-			return &LimitError{"payout_day", max(l.Day-drawn, 0)}
-		}
-	}
-	if total := p.Amount + p.FeeAmount; balance-total < -l.Overdraft {
-		return fmt.Errorf("%w: %s has %d, the payout takes %d with its fee, the overdraft is %d (%s, minor units)", ledger.ErrInsufficient, account, balance, total, l.Overdraft, p.Currency)
-	}
-	return nil
-}
-
-// drawnToday sums a merchant's other payouts that were debited today or wait since today.
-func (m *Machine) drawnToday(ctx context.Context, q bun.IDB, p *Payout) (sum int64, err error) {
-	day := time.UnixMicro(m.DB.Now()).In(m.o.Zone)
-	from := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, m.o.Zone).UnixMicro()
-	const other = "FROM payouts WHERE merchant_id = ? AND currency = ? AND id <> ? AND status NOT IN (?) AND "
-	args := []any{p.MerchantID, p.Currency, p.ID, bun.List(dead), from}
-	err = q.NewRaw("SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM (SELECT amount "+other+"debited_at >= ? UNION ALL SELECT amount "+other+"debited_at IS NULL AND created_at >= ?) AS t",
-		append(args, args...)...).Scan(ctx, &sum)
-	if err != nil {
-		return 0, fmt.Errorf("sum a merchant's payouts of today: %w", err)
-	}
-	return sum, nil
-}
-
 // debit debits a locked, approved payout, or ends it if that is not possible any more.
 func (x *write) debit(ctx context.Context, p *Payout, c by) error {
 	if p.Status == Approved {
@@ -227,8 +92,16 @@ func (x *write) debit(ctx context.Context, p *Payout, c by) error {
 			return err
 		}
 	}
-	why := x.mayDraw(ctx, p, x.m.o.Limits(p.MerchantID, p.Currency))
-	if word := undebited(why); word != "" {
+	d, err := x.draws(ctx, p)
+	if err != nil {
+		return err
+	}
+	disabled, err := x.m.o.Accounts.Disabled(ctx, x.Tx, p.PayoutAccountID)
+	if err != nil {
+		return err
+	}
+	why := d.may(ctx, p, x.m.o.Limits(p.MerchantID, p.Currency), disabled)
+	if word := refused(why); word != "" {
 		p.Failure = word
 		return x.do(p, c, Undebited)
 	}
@@ -239,8 +112,8 @@ func (x *write) debit(ctx context.Context, p *Payout, c by) error {
 	return x.do(p, c, Debited)
 }
 
-// undebited returns the word for a reason not to debit; "" = it is none.
-func undebited(err error) string {
+// refused returns the word for a reason not to debit; "" = it is none.
+func refused(err error) string {
 	if limit, ok := errors.AsType[*LimitError](err); ok {
 		return limit.Field
 	}

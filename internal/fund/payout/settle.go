@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"backstop/internal/base/db"
@@ -26,36 +27,69 @@ type heard struct {
 	believe time.Duration // the age of the last call from which a query that denies the payout is believed
 }
 
+// answered is an answer that waits for the transaction that applies it.
+type answered struct {
+	id    int64
+	heard heard
+	cause compensation.Cause
+	item  compensation.Item
+	done  *call.Done
+}
+
+// settled is what an answer led to.
+type settled struct {
+	result    compensation.Result
+	committed func()
+}
+
 // settle applies an answer to a payout and stores the finished call in the same transaction.
-func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout, answer supplier.PayoutAnswer, done *call.Done, queried bool) (result compensation.Result) {
+func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout, answer supplier.PayoutAnswer, done *call.Done, queried bool) compensation.Result {
 	at, _ := m.Settings.Current().Suppliers.ByID(p.SupplierID)
 	h := heard{answer, queried, cmp.Or(at.PayoutQueryAfter, queryAfter)}
 	h.Word = textlimit.Clip(textlimit.Storable(h.Word), maxWord)
-	var committed func()
-	err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
-		committed = nil
-		p, err := m.lock(ctx, tx, p.ID)
-		if err != nil {
-			return err
-		}
-		x := m.begin(tx)
-		c := by{actor: "supplier:" + m.SupplierName(p.SupplierID), kind: SourceCall, source: done.ID, detail: h.Word}
-		if result, err = x.decide(ctx, p, c, h, booking.CauseOf(done.Class), item); err != nil {
-			return err
-		}
-		if err = x.Send(ctx); err != nil {
-			return err
-		}
-		committed, err = m.o.Calls.End(ctx, tx, done)
-		failpoint.Hit("payout_settling")
-		return err
-	})
+	out, err := m.answers.Do(ctx, &answered{p.ID, h, booking.CauseOf(done.Class), item, done})
 	if err != nil {
 		return compensation.Failed(err)
 	}
-	committed()
+	out.committed()
 	failpoint.Hit("payout_settled")
-	return result.WithCall(done.ID)
+	return out.result.WithCall(done.ID)
+}
+
+// settleAll applies answers, each to a payout of its own.
+func (m *Machine) settleAll(ctx context.Context, tx db.Tx, all []*answered) ([]settled, error) {
+	ids, calls := make([]int64, len(all)), make([]*call.Done, len(all))
+	for i, a := range all {
+		ids[i], calls[i] = a.id, a.done
+	}
+	rows, err := m.lockAll(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	x, outs := m.begin(tx), make([]settled, len(all))
+	for i, a := range all {
+		p := rows[a.id]
+		if p == nil {
+			return nil, ErrNotFound
+		}
+		c := by{actor: "supplier:" + m.SupplierName(p.SupplierID), kind: SourceCall, source: a.done.ID, detail: a.heard.Word}
+		if outs[i].result, err = x.decide(ctx, p, c, a.heard, a.cause, a.item); err != nil {
+			return nil, err
+		}
+	}
+	if err := x.Send(ctx); err != nil {
+		return nil, err
+	}
+	committed, err := m.o.Calls.End(ctx, tx, calls...)
+	if err != nil {
+		return nil, err
+	}
+	once := sync.OnceFunc(committed)
+	for i := range outs {
+		outs[i].committed = once
+	}
+	failpoint.Hit("payout_settling")
+	return outs, nil
 }
 
 // decide adds what an answer causes to a locked payout. Everything except success, a return and
