@@ -543,26 +543,14 @@ func TodoPanel(p *ui.Page, all []console.Todo, sys System) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-<<<<<<< HEAD
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"end\"><a href=\"/exceptions?state=needs\">")
-||||||| parent of cb1a932 (console: what needs attention is one list; alerts are folded into incidents that operators acknowledge, assign and snooze)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<div class=\"end\"><a href=\"/exceptions?state=needs\">")
-=======
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<div class=\"end\"><a href=\"/attention\">")
->>>>>>> cb1a932 (console: what needs attention is one list; alerts are folded into incidents that operators acknowledge, assign and snooze)
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"end\"><a href=\"/attention\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var30 string
 		templ_7745c5c3_Var30, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tAllAttention))
 		if templ_7745c5c3_Err != nil {
-<<<<<<< HEAD
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/overview.templ`, Line: 89, Col: 68}
-||||||| parent of cb1a932 (console: what needs attention is one list; alerts are folded into incidents that operators acknowledge, assign and snooze)
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/overview.templ`, Line: 86, Col: 68}
-=======
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/overview.templ`, Line: 86, Col: 61}
->>>>>>> cb1a932 (console: what needs attention is one list; alerts are folded into incidents that operators acknowledge, assign and snooze)
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/overview.templ`, Line: 89, Col: 61}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var30))
 		if templ_7745c5c3_Err != nil {
