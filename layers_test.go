@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund", "internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception", "internal/inbox", "internal/view"},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
-	{"internal/notify/*", "internal/payment", "internal/compensation/*", "internal/fund/booking", "internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute"},
+	{"internal/notify/*", "internal/payment", "internal/sandbox", "internal/compensation/*", "internal/fund/booking", "internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute"},
 	{"internal/advance", "internal/desk", "internal/analytics", "internal/daily", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
 	{"views/pages"},
 	{"web", "jobs"},

@@ -39,6 +39,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/payment"
+	"backstop/internal/sandbox"
 	"backstop/internal/settings"
 	"backstop/internal/sweep"
 	"backstop/internal/view"
@@ -344,7 +345,7 @@ func (a *App) verifyRedis(ctx context.Context) {
 // build creates the working parts, each from those before it.
 func (a *App) build() {
 	c := a.o.Config
-	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs})
+	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs, Local: map[string]func(*http.Request) (*http.Response, error){sandbox.Host: sandbox.Endpoint}})
 	a.closing(out.Close)
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)

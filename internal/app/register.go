@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
+	"backstop/internal/command/apply"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/desk"
@@ -24,6 +25,7 @@ import (
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
 	"backstop/internal/payment"
+	"backstop/internal/sandbox"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -85,6 +87,8 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		alert.IncidentActs(a.db, func(ctx context.Context) ([]string, error) { return operators.WhoMay(ctx, policy, access.HandleAlerts) }),
 		a.redriving().Kinds(),
 		resend.Acts(a.db, a.compensateSchedule()),
+		sandbox.Acts(a.db),
+		[]act.Kind{apply.SandboxAct(a.applies)},
 		a.views.Kinds(),
 		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
 	)...)

@@ -198,21 +198,3 @@ func (b *Reader) named(ctx context.Context, ids []int64) (map[int64]Named, error
 	}
 	return by, nil
 }
-
-// FirstSteps says what an installation already has.
-type FirstSteps struct{ Suppliers, Merchants, Orders bool }
-
-// FirstSteps reads what the installation already has.
-func (b *Reader) FirstSteps(ctx context.Context) (f FirstSteps, err error) {
-	for _, t := range []struct {
-		table string
-		has   *bool
-	}{{"suppliers", &f.Suppliers}, {"merchants", &f.Merchants}, {"orders", &f.Orders}} {
-		var id []int64
-		if err = b.db.Read.NewRaw("SELECT id FROM ? ORDER BY id DESC LIMIT 1", bun.Ident(t.table)).Scan(ctx, &id); err != nil {
-			return f, fmt.Errorf("look for %s: %w", t.table, err)
-		}
-		*t.has = len(id) > 0
-	}
-	return f, nil
-}

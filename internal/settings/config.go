@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,4 +112,26 @@ func eachSecret(kind supplier.Kind, config map[string]any, change func(field str
 			config[field] = change(field, v)
 		}
 	}
+}
+
+// SupplierSecret reads a secret field of a supplier's config. Errors: those of the database, and
+// of a secret that cannot be opened here.
+func (s *Store) SupplierSecret(ctx context.Context, code, field string) (string, error) {
+	var rows []SupplierRow
+	if err := s.db.Read.NewSelect().Model(&rows).Where("su.code = ?", code).Scan(ctx); err != nil {
+		return "", fmt.Errorf("read supplier %s: %w", code, err)
+	}
+	if len(rows) == 0 {
+		return "", fmt.Errorf("there is no supplier %s", code)
+	}
+	config, err := decodeConfig(rows[0].Config)
+	if err != nil {
+		return "", err
+	}
+	sealed, _ := config[field].(string)
+	plain, err := s.keys.Open(configPlace(code, field), sealed)
+	if err != nil {
+		return "", fmt.Errorf("open config.%s of supplier %s: %w", field, code, err)
+	}
+	return string(plain), nil
 }

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
+	"backstop/internal/sandbox"
 	"backstop/internal/view"
 	"backstop/views/ui"
 
@@ -154,6 +155,10 @@ var acts = map[string]text.Text{
 	bulk.RateAct:               {ZH: "修改批次速度", EN: "changed the rate of a batch"},
 	bulk.EndAct:                {ZH: "批次结束", EN: "a batch ended"},
 	"session.end_others":       {ZH: "结束了其他登录", EN: "ended the other sessions"},
+	sandbox.MakeAct:            {ZH: "创建了沙箱或其新密钥", EN: "made the sandbox, or a new key of it"},
+	sandbox.OrderAct:           {ZH: "创建了沙箱订单", EN: "created an order of the sandbox"},
+	sandbox.CallbackAct:        {ZH: "发送了沙箱回调", EN: "sent a callback of the sandbox"},
+	sandbox.DismissAct:         {ZH: "收起了入门引导", EN: "dismissed the guide"},
 	"settings.apply":           {ZH: "应用了配置文件", EN: "applied a file"},
 	"settings.change":          {ZH: "变更了配置（双人复核）", EN: "changed settings as decided"},
 	"orders.import":            {ZH: "接管了订单", EN: "took over orders"},

@@ -19,14 +19,9 @@ import (
 type OverviewData struct {
 	Range  console.Range
 	Read   time.Time // when the oldest of the figures were read
-	Steps  console.FirstSteps
 	System System
 	// The panels.
-	Risk, Todo, Outcomes, Health, Suppliers, Queues templ.Component
-	// CallbackURL is the URL for suppliers, without their code.
-	CallbackURL string
-	APIURL      string
-	Example     Example
+	Guide, Risk, Todo, Outcomes, Health, Suppliers, Queues templ.Component
 }
 
 // System is what the installation runs on.
@@ -44,10 +39,6 @@ var engines = map[string]text.Text{
 	"external":   {ZH: "外部 Redis", EN: "external Redis"},
 	"child":      {ZH: "内置 redis-server（随服务启动）", EN: "own redis-server (runs with the server)"},
 	"in-process": {ZH: "进程内替身", EN: "in-process stand-in"},
-}
-
-func (d OverviewData) newcomer() bool {
-	return !d.Steps.Suppliers || !d.Steps.Merchants || !d.Steps.Orders
 }
 
 // healthState judges a merchant by its last hour, and by the present if it is slow.

@@ -35,14 +35,4 @@ var (
 	tRedisDown        = text.Text{ZH: "Redis 没有应答：任务数未知。数据库里的记录不受影响，工作进程会直接从数据库取。", EN: "Redis does not answer: its tasks are unknown. The rows in the database are safe, and the workers take them from there."}
 	tEngine           = text.Text{ZH: "队列引擎", EN: "Queue engine"}
 	tDatabase         = text.Text{ZH: "数据库", EN: "Database"}
-	tWelcome          = text.Text{ZH: "从这里开始", EN: "Start here"}
-	tWelcomeHow       = text.Text{ZH: "三步看到第一笔钱到账、商户被通知。", EN: "Three steps to the first payment that a merchant is notified of."}
-	tStepSupplier     = text.Text{ZH: "声明第一个渠道和商户", EN: "Declare the first supplier and merchant"}
-	tStepApply        = text.Text{ZH: "写入 first.yaml，运行 backstop apply first.yaml，两秒内生效：", EN: "Write first.yaml and run backstop apply first.yaml; it counts within two seconds:"}
-	tStepOrder        = text.Text{ZH: "让商户下第一笔订单", EN: "Let the merchant create the first order"}
-	tStepCall         = text.Text{ZH: "把商户的 api_key 放进 API_KEY，然后调用：", EN: "Put the merchant's api_key into API_KEY and call:"}
-	tStepCallback     = text.Text{ZH: "让渠道回调", EN: "Let the supplier call back"}
-	tStepAddress      = text.Text{ZH: "把这个地址交给渠道，末尾是渠道代码：", EN: "Give this address, which ends in the supplier's code, to the supplier:"}
-	tStepDemo         = text.Text{ZH: "或者先看它动起来：停下服务，运行", EN: "Or see it alive first: stop the server and run"}
-	tDone             = text.Text{ZH: "已完成", EN: "done"}
 )

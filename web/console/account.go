@@ -107,6 +107,9 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 		return err
 	}
 	s.Log.Info("password changed", "operator", op.Name, "request_id", web.RequestID(c))
+	if op.MustChange { // the first visit: the overview begins with the guide
+		return c.Redirect("/", http.StatusSeeOther)
+	}
 	return c.Redirect("/me?kept=1", http.StatusSeeOther)
 }
 

@@ -19,10 +19,6 @@ import (
 )
 
 func (s *handlers) overview(c *fiber.Ctx) error {
-	steps, err := s.Console.FirstSteps(c.UserContext())
-	if err != nil {
-		return err
-	}
 	p, r := s.Page(c), console.RangeOf(c.Query("range"))
 	p.Live = true
 	panels, oldest := map[string]templ.Component{}, time.Now()
@@ -37,8 +33,8 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 		}
 	}
 	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
-		Range: r, Read: oldest, Steps: steps, System: s.system(p), APIURL: s.Config.PublicURL, Example: example(), CallbackURL: s.Config.PublicURL + web.CallbackPath,
-		Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
+		Range: r, Read: oldest, System: s.system(p),
+		Guide: panels["guide"], Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
 	}))
 }
 
@@ -78,6 +74,10 @@ func (s *handlers) panel(t topic) fiber.Handler {
 // topics returns all panels in display order.
 func (s *handlers) topics() []topic {
 	return []topic{
+		{"guide", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+			state, err := s.readGuide(ctx)
+			return func(p *ui.Page) templ.Component { return pages.GuidePanel(p, s.guideOf(p, state), false) }, err
+		}},
 		{"risk", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Risk(ctx)
 			return func(p *ui.Page) templ.Component { return pages.RiskPanel(p, v) }, err

@@ -130,26 +130,25 @@ func TestQueuesAreShownWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
+// The example of the guide is an apply file that is accepted as it stands.
+func TestTheGuideHasAFileToBeginWith(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Admin)
-	body := h.Page(t, cookie, "/?lang=en").Body
+	body := h.Page(t, cookie, "/guide?lang=en").Body
 	for _, sight := range []string{"Start here", "backstop serve --demo", "/api/v1/orders", "/callback/"} {
 		if !strings.Contains(body, sight) {
-			t.Errorf("the first-steps page lacks %q", sight)
+			t.Errorf("the guide lacks %q", sight)
 		}
 	}
-	if strings.Contains(body, "kind: sortedparams") {
-		t.Error("the example is shown although supplier and merchants are declared")
-	}
-	if _, err := h.DB.ExecContext(t.Context(), "DELETE FROM merchants"); err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(h.Page(t, cookie, "/?lang=en").Body, "<pre")
+	_, rest, _ := strings.Cut(body, `id="own-title"`)
+	_, rest, _ = strings.Cut(rest, "<pre")
 	_, rest, _ = strings.Cut(rest, ">")
 	declared, _, _ := strings.Cut(rest, "</pre>")
 	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.DB.ExecContext(t.Context(), "DELETE FROM merchants"); err != nil {
 		t.Fatal(err)
 	}
 	env := apply.Env{
@@ -157,10 +156,24 @@ func TestAnEmptyConsoleSaysWhatToDoFirst(t *testing.T) {
 		CheckURL: func(string) error { return nil }, Out: io.Discard,
 	}
 	if err := apply.Apply(t.Context(), env, apply.File{Name: "first.yaml", Text: []byte(html.UnescapeString(declared))}); err != nil {
-		t.Errorf("the declaration on the first-steps page: %v\n%s", err, declared)
+		t.Errorf("the declaration of the guide: %v\n%s", err, declared)
 	}
-	seed(t, h.DB)
-	if body = h.Page(t, cookie, "/?lang=en").Body; strings.Contains(body, "Start here") {
+}
+
+// A console that is in use greets no newcomer; one that is not shows the first steps to everybody,
+// and their buttons to an admin.
+func TestTheOverviewGreetsNewcomersOnly(t *testing.T) {
+	h := open(t)
+	for role, want := range map[string]bool{access.Admin: true, access.Viewer: false} {
+		body := h.Page(t, h.SignIn(t, role), "/?lang=en").Body
+		if !strings.Contains(body, "Start here") || strings.Contains(body, "curl ") != want {
+			t.Errorf("%s: greeted %t, shown commands %t", role, strings.Contains(body, "Start here"), strings.Contains(body, "curl "))
+		}
+	}
+	used := open(t)
+	seed(t, used.DB)
+	change(t, used.DB, "UPDATE deliveries SET status = 'delivered', next_at = NULL")
+	if strings.Contains(used.Page(t, used.SignIn(t, access.Admin), "/?lang=en").Body, "Start here") {
 		t.Error("a console that is in use still greets a newcomer")
 	}
 }

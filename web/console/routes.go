@@ -19,6 +19,7 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/sandbox"
 	"backstop/internal/sweep"
 	savedview "backstop/internal/view"
 	"backstop/views/pages"
@@ -68,6 +69,11 @@ func (s *handlers) routes() []web.Route {
 
 		page("/", access.ViewOverview, s.overview, shown("layout-dashboard", text.Overview)),
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
+		page("/guide", access.ViewOverview, s.guidePage, web.Menu{}),
+		act("/guide/sandbox", sandbox.MakeAct, s.makeSandbox),
+		act("/guide/order", sandbox.OrderAct, s.createSandboxOrder),
+		act("/guide/callback", sandbox.CallbackAct, s.sendSandboxCallback),
+		act("/guide/dismiss", sandbox.DismissAct, s.dismissGuide),
 		page("/analytics", access.ViewOverview, s.analyticsPage, shown("chart-line", text.Analytics)),
 		page("/analytics/:figure", access.ViewOverview, s.figure, web.Menu{}),
 		page("/reports", access.ViewOverview, serve(s, s.reports()), shown("calendar", text.Reports)),

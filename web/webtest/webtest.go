@@ -28,6 +28,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
+	"backstop/internal/base/egress"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
@@ -35,6 +36,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/call"
 	"backstop/internal/callback"
+	"backstop/internal/command/apply"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
@@ -51,6 +53,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/recipient"
+	"backstop/internal/sandbox"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
@@ -290,6 +293,10 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
+		sandbox.Acts(o.DB),
+		[]act.Kind{apply.SandboxAct(apply.Env{
+			DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB), CheckURL: egress.NewRules(nil).CheckURL,
+		})},
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
 }

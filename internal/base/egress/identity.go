@@ -27,7 +27,7 @@ type identity struct {
 // RoundTripAs is RoundTrip with a client certificate (mTLS), on connections of its
 // own.
 func (c *Client) RoundTripAs(certificate *tls.Certificate, req *http.Request) (*http.Response, error) {
-	if certificate == nil || len(certificate.Certificate) == 0 {
+	if certificate == nil || len(certificate.Certificate) == 0 || c.local[req.URL.Host] != nil {
 		return c.RoundTrip(req)
 	}
 	return c.as(certificate).RoundTrip(req)

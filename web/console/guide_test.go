@@ -1,0 +1,91 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/sandbox"
+	"backstop/web/webtest"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Only an admin takes the steps; each is recorded, and no key is.
+func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
+	h := open(t)
+	for _, role := range []string{access.Viewer, access.Ops, access.Lead, access.Auditor} {
+		if got := h.Post(t, h.SignIn(t, role), "/guide/sandbox", "form_key", "k-"+role); got.Status != 403 {
+			t.Errorf("%s: %d", role, got.Status)
+		}
+	}
+	cookie := h.SignIn(t, access.Admin)
+	made := h.Post(t, cookie, "/guide/sandbox", "form_key", "k")
+	_, key, _ := strings.Cut(made.Body, "export SANDBOX_KEY=")
+	key, _, _ = strings.Cut(key, "<")
+	if again := h.Post(t, cookie, "/guide/sandbox", "form_key", "k"); !strings.HasPrefix(key, "sk_test_") || strings.Contains(again.Body, "export SANDBOX_KEY=") {
+		t.Errorf("the key %q, and a form that is sent twice shows another", key)
+	}
+	for range 2 { // the same form creates one order
+		if got := h.Post(t, cookie, "/guide/order", "form_key", "o"); got.Header.Get("Location") != "/guide" {
+			t.Fatalf("order: %d %s", got.Status, got.Body)
+		}
+	}
+	if got := h.Post(t, cookie, "/guide/callback", "form_key", "c"); !strings.HasPrefix(got.Header.Get("Location"), "/orders/") {
+		t.Errorf("callback: %d %s", got.Status, got.Body)
+	}
+	sent := h.Sender.Last()
+	if sent == nil || !strings.Contains(string(sent.Body), "&sign=") || h.Sender.Codes[0] != sandbox.Code {
+		t.Errorf("the callback sent: %+v", sent)
+	}
+	var acts []string
+	if err := h.DB.NewRaw("SELECT action FROM audit WHERE action LIKE 'sandbox.%' OR action = 'settings.apply' ORDER BY number").Scan(t.Context(), &acts); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(acts, " "); got != "settings.apply sandbox.make sandbox.order sandbox.callback" {
+		t.Errorf("the audit has %s", got)
+	}
+	var secrets, orders int
+	if err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE params LIKE ?", "%"+key+"%").Scan(t.Context(), &secrets); err != nil || secrets > 0 {
+		t.Errorf("the key is in %d rows of the audit, %v", secrets, err)
+	}
+	if err := h.DB.NewRaw("SELECT count(*) FROM orders WHERE out_trade_no LIKE 'sandbox-%'").Scan(t.Context(), &orders); err != nil || orders != 1 {
+		t.Errorf("%d orders, %v", orders, err)
+	}
+}
+
+// The guide is taken with the keyboard alone, from the overview to the order's story.
+func TestTheGuideByKeyboard(t *testing.T) {
+	h := open(t)
+	if _, err := h.Operators.Add(t.Context(), "ada", access.Admin, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	run(t, ctx, signsIn(base, "ada", webtest.GoodPassword, "/"), reads(base, "en", "light"))
+	// press puts the focus on a button of the guide as Tab does, and presses Enter.
+	press := func(action string) {
+		t.Helper()
+		run(t, ctx, chromedp.WaitReady(`form[action="`+action+`"] button`), chromedp.Evaluate(`document.body.focus(); document.querySelector("main").focus()`, nil))
+		for range 60 {
+			var there bool
+			run(t, ctx, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`document.activeElement.closest('form[action="`+action+`"]') !== null`, &there))
+			if there {
+				run(t, ctx, chromedp.KeyEvent(kb.Enter))
+				return
+			}
+		}
+		t.Fatalf("Tab does not reach %s", action)
+	}
+	run(t, ctx, chromedp.Navigate(base+"/"))
+	press("/guide/sandbox")
+	run(t, ctx, chromedp.WaitVisible("#key-title"), chromedp.WaitReady(`[data-copy^="export SANDBOX_KEY=sk_test_"]`))
+	press("/guide/order")
+	run(t, ctx, becomes("location.pathname === '/guide' && document.querySelector('form[action=\"/guide/callback\"]') !== null"))
+	press("/guide/callback")
+	run(t, ctx, becomes("location.pathname.startsWith('/orders/')"), chromedp.WaitReady("main"))
+	if complaints := said.take(); len(complaints) > 0 {
+		t.Error(strings.Join(complaints, "; "))
+	}
+}
