@@ -81,9 +81,21 @@ func runDemo(ctx context.Context, a *app.App, c config.Config, std streams) {
 		return
 	case <-a.Ready():
 	}
-	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std), Rate: 5, Callable: true})
+	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std), History: demoHistory(c), Rate: 5, Callable: true})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
+	}
+}
+
+// demoHistory gives the demo's own database figures of the past.
+func demoHistory(c config.Config) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		env, done, err := applyEnv(ctx, c, streams{out: io.Discard, err: io.Discard}, keysToApply)
+		if err != nil {
+			return 0, err
+		}
+		defer done()
+		return demo.History(ctx, env.DB, c.Timezone)
 	}
 }
 

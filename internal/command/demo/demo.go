@@ -25,8 +25,11 @@ type Options struct {
 	Out     io.Writer
 	// Apply applies a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
-	Rate  float64       // orders per second, 0 = 5, at most 100
-	For   time.Duration // 0 = until ctx ends
+	// History writes the figures of the past weeks, and returns of how many orders; nil = none
+	// are written.
+	History func(ctx context.Context) (orders int, err error)
+	Rate    float64       // orders per second, 0 = 5, at most 100
+	For     time.Duration // 0 = until ctx ends
 	// Orders is the maximum number of orders; 0 = 100,000.
 	Orders int
 	Seed   uint64 // of all random choices; 0 = a random one
@@ -106,6 +109,16 @@ func Run(ctx context.Context, o Options) error {
 		return quiet(ctx, err)
 	}
 	s.tally.log("console: %s/  (%g orders/s, seed %d)", o.Console, o.Rate, o.Seed)
+	if o.History != nil {
+		start := time.Now()
+		n, err := o.History(ctx)
+		if err != nil {
+			return quiet(ctx, err)
+		}
+		if n > 0 {
+			s.tally.log("figures of the last two weeks: %d orders, in %s", n, time.Since(start).Round(10*time.Millisecond))
+		}
+	}
 	s.play(ctx)
 	return nil
 }

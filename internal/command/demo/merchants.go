@@ -24,15 +24,20 @@ type shop struct {
 	unsigned   atomic.Int64 // requests with a wrong signature: must stay 0
 }
 
+// shopList returns the merchants without their servers, those with the most orders first.
+func shopList() []*shop {
+	return []*shop{
+		{code: "demo-fast", name: "顺风快餐 Fast Foods", share: 50},
+		{code: "demo-slow", name: "慢读书店 Slow Books", share: 15},
+		{code: "demo-flaky", name: "千层酥饼 Flaky Pastry", share: 15},
+		{code: "demo-down", name: "暖绒家纺 Down Feathers", share: 10},
+		{code: "demo-hanging", name: "悬空花园 Hanging Gardens", share: 10},
+	}
+}
+
 // openShops starts one merchant of each behaviour.
 func openShops() ([]*shop, error) {
-	shops := []*shop{
-		{code: "demo-fast", name: "Fast Foods", share: 50},
-		{code: "demo-slow", name: "Slow Books", share: 15},
-		{code: "demo-flaky", name: "Flaky Pastry", share: 15},
-		{code: "demo-down", name: "Down Feathers", share: 10},
-		{code: "demo-hanging", name: "Hanging Gardens", share: 10},
-	}
+	shops := shopList()
 	for _, s := range shops {
 		s.apiKey = "sk_demo_" + randomHex(24)
 		s.secret = []byte(randomHex(16)) // 32 bytes

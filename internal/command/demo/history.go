@@ -1,0 +1,158 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/notify"
+	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
+)
+
+const (
+	// historyDays is how far back the figures begin: a forecast needs 14 days.
+	historyDays = 16
+	// historyGap is the time before now without figures of notified orders: the nightly recount
+	// compares these of the last 26 hours with their rows, and of the past there are none.
+	historyGap = 28 * time.Hour
+	// historyMean is the mean number of orders in five minutes.
+	historyMean = 120
+	// longestWait is how long the merchants of the past waited at most.
+	longestWait = 2 * time.Second
+	// historyPart is how many deltas are written by one transaction.
+	historyPart = 250
+)
+
+// History writes the figures of the last two weeks, as the orders of these days would have left
+// them: busy days and quiet nights, weekends, and one outage. It writes no order: the ledger and
+// every row are those of the demo itself. It returns how many orders they stand for; 0 = there are
+// figures of earlier days already.
+func History(ctx context.Context, d *db.DB, zone *time.Location) (orders int, err error) {
+	now := d.Now()
+	var earlier []int64
+	if err := d.Read.NewRaw("SELECT start FROM report_orders WHERE start < ? LIMIT 1", now-historyGap.Microseconds()).Scan(ctx, &earlier); err != nil || len(earlier) > 0 {
+		return 0, err
+	}
+	h := &history{dice: rand.New(rand.NewPCG(14, 0)), zone: zone, now: now}
+	if err := h.find(ctx, d); err != nil || len(h.merchants) == 0 || len(h.suppliers) == 0 {
+		return 0, err
+	}
+	step := report.Fine.Microseconds()
+	first := now - now%step - (historyDays * 24 * time.Hour).Microseconds()
+	for at := first; at < now-step; {
+		err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
+			for range historyPart {
+				if at >= now-step {
+					break
+				}
+				x := report.NewDelta(at + longestWait.Microseconds())
+				orders += h.fill(x, at)
+				x.Write(w, d)
+				at += step
+			}
+			return w.Exec(ctx)
+		})
+		if err != nil {
+			return orders, fmt.Errorf("write the demo's history: %w", err)
+		}
+	}
+	return orders, nil
+}
+
+// history is what the figures of the past are made of.
+type history struct {
+	dice                 *rand.Rand
+	zone                 *time.Location
+	now                  int64
+	merchants, suppliers []int64
+}
+
+// find reads the demo's merchants, in the order of their shares of orders, and its suppliers.
+func (h *history) find(ctx context.Context, d *db.DB) error {
+	shops := shopList()
+	places, names := map[string]int{}, make([]string, len(shops))
+	for i, s := range shops {
+		places[s.code], names[i] = i, s.code
+	}
+	var rows []struct {
+		ID   int64
+		Code string
+	}
+	if err := d.Read.NewRaw("SELECT id, code FROM merchants WHERE code IN (?)", bun.List(names)).Scan(ctx, &rows); err != nil {
+		return fmt.Errorf("read the demo's merchants: %w", err)
+	}
+	if len(rows) < len(shops) {
+		return nil
+	}
+	h.merchants = make([]int64, len(shops))
+	for _, r := range rows {
+		h.merchants[places[r.Code]] = r.ID
+	}
+	var kinds []string
+	for _, code := range codes {
+		kinds = append(kinds, code)
+	}
+	if err := d.Read.NewRaw("SELECT id FROM suppliers WHERE code IN (?) ORDER BY code", bun.List(kinds)).Scan(ctx, &h.suppliers); err != nil {
+		return fmt.Errorf("read the demo's suppliers: %w", err)
+	}
+	return nil
+}
+
+// mean is how many orders five minutes have: most in the afternoon, few at night, fewer at
+// weekends.
+func (h *history) mean(at int64) float64 {
+	local := time.UnixMicro(at).In(h.zone)
+	hour := float64(local.Hour()) + float64(local.Minute())/60
+	mean := historyMean * (1 + 0.8*math.Sin((hour-9)/24*2*math.Pi))
+	if day := local.Weekday(); day == time.Saturday || day == time.Sunday {
+		mean *= 0.6
+	}
+	return mean
+}
+
+// isOut reports whether a merchant hangs: one does for an hour, three days ago.
+func (h *history) isOut(shop int, at int64) bool {
+	ago := time.Duration(h.now-at) * time.Microsecond
+	return shop == 2 && ago > 72*time.Hour && ago < 73*time.Hour
+}
+
+// fill adds the orders of five minutes.
+func (h *history) fill(x *report.Delta, at int64) int {
+	mean := h.mean(at)
+	n := max(0, int(math.Round(mean+math.Sqrt(mean)*h.dice.NormFloat64())))
+	recounted := h.now-at < historyGap.Microseconds()
+	for range n {
+		shop := min(h.dice.IntN(8), len(h.merchants)-1) // the reliable ones have most orders
+		if shop > 2 {
+			shop = h.dice.IntN(2)
+		}
+		merchant, supplier, amount := h.merchants[shop], h.suppliers[h.dice.IntN(len(h.suppliers))], 100+h.dice.Int64N(50_000)
+		x.Created(at, merchant, supplier, "CNY", amount)
+		x.Callback(supplier, "paid", 1)
+		if h.dice.IntN(100) < 8 {
+			continue // never paid
+		}
+		x.Paid(at, merchant, supplier, "CNY", amount)
+		took := time.Duration(30+h.dice.IntN(400)) * time.Millisecond
+		fails := h.isOut(shop, at) || h.dice.IntN(100) < 3
+		if fails {
+			x.Attempt(merchant, report.Retried, 5*time.Second)
+			x.Failure(string(notify.Timeout), "CNY", amount, true)
+		} else {
+			x.Attempt(merchant, report.OK, took)
+		}
+		x.Lag(merchant, took/4)
+		if !recounted {
+			raised := at + h.dice.Int64N(longestWait.Microseconds())
+			x.Raised(raised, "CNY", amount)
+			x.Notified(raised, "CNY", amount)
+		}
+	}
+	return n
+}

@@ -1,0 +1,65 @@
+package demo
+
+import (
+	"testing"
+	"time"
+
+	"backstop/internal/analytics"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/report"
+)
+
+// A demo begins with the figures of two weeks, for which a forecast is known; neither the recount
+// nor a second start finds anything to add.
+func TestTheDemoHasAPast(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		now := d.Now()
+		for i, s := range shopList() {
+			if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, ?, '[]', '{}', ?, ?)", i+1, s.code, s.name, now, now).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := d.NewRaw("INSERT INTO supplier_accounts (id, name) VALUES (1, 'a')").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.NewRaw("INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (1, ?, 'sortedparams', 1, TRUE, '[]', '{}', ?, ?)", codes["sortedparams"], now, now).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		n, err := History(t.Context(), d, time.UTC)
+		if err != nil || n < 14*288*historyMean/2 {
+			t.Fatalf("figures of %d orders, %v", n, err)
+		}
+		t.Logf("written in %s", time.Since(start).Round(time.Millisecond))
+		for {
+			folded, err := report.Fold(t.Context(), d, time.UTC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if folded == 0 {
+				break
+			}
+		}
+		t.Logf("folded after %s", time.Since(start).Round(time.Millisecond))
+		e, err := analytics.Volume(t.Context(), d)
+		if err != nil || e.Days < analytics.NeededDays {
+			t.Errorf("a forecast from %d days, %v", e.Days, err)
+		}
+		points, err := report.Outcomes(t.Context(), d, 0, now-24*time.Hour.Microseconds(), now, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range points[1 : len(points)-1] {
+			if p.Attempts() == 0 {
+				t.Errorf("the overview has no attempts in hour %d", i)
+			}
+		}
+		if wrong, err := report.RecountOrders(t.Context(), d, 30*24*time.Hour); err != nil || len(wrong) > 0 {
+			t.Errorf("the recount finds %d differences, %v: %+v", len(wrong), err, wrong[:min(len(wrong), 3)])
+		}
+		if n, err := History(t.Context(), d, time.UTC); n != 0 || err != nil {
+			t.Errorf("a second start writes figures of %d orders again, %v", n, err)
+		}
+	})
+}
