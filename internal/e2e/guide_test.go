@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,62 +14,65 @@ import (
 	"time"
 )
 
+const ownPassword = "a password of one's own, 27"
+
 // visitor uses the console as a browser without scripts does.
 type visitor struct {
-	w      *world
-	cookie string
-	page   string
-	at     string // the path of the page
+	*browser
+	page string
+	at   string // the path of the page
 }
 
-// open follows a link, and a redirect after a form.
 func (v *visitor) open(path string) {
-	v.w.t.Helper()
-	v.request(http.MethodGet, path, "")
+	v.t.Helper()
+	v.page, v.at = html.UnescapeString(v.browser.page(path+"?lang=en")), path
 }
 
-func (v *visitor) request(method, path, form string) {
-	v.w.t.Helper()
-	a, err := v.w.do(method, path, "", http.Header{
-		"Cookie": {v.cookie}, "Origin": {"http://" + v.w.address}, "Sec-Fetch-Site": {"same-origin"}, "Accept-Language": {"en"}, "Accept": {"text/html"},
-		"Content-Type": {"application/x-www-form-urlencoded"},
-	}, form)
-	if err != nil {
-		v.w.t.Fatal(err)
+// send sends a form and follows a redirect.
+func (v *visitor) send(path string, form url.Values) {
+	v.t.Helper()
+	resp := v.post(path, form, "same-origin")
+	switch resp.StatusCode {
+	case http.StatusSeeOther:
+		v.open(resp.Header.Get("Location"))
+	default:
+		v.t.Fatalf("POST %s: %s", path, resp.Status)
 	}
-	for _, line := range a.header.Values("Set-Cookie") {
-		if pair, _, _ := strings.Cut(line, ";"); strings.HasPrefix(pair, "backstop") {
-			if name, _, _ := strings.Cut(pair, "="); !strings.Contains(name, "-device-") {
-				v.cookie = pair
-			}
-		}
-	}
-	if a.status == http.StatusSeeOther {
-		v.request(http.MethodGet, a.header.Get("Location"), "")
-		return
-	}
-	if a.status != http.StatusOK {
-		v.w.t.Fatalf("%s %s: %d\n%.1000s", method, path, a.status, a.body)
-	}
-	v.page, v.at = html.UnescapeString(a.body), path
 }
 
 // press sends a form of the page, found by its path.
 func (v *visitor) press(action string) {
-	v.w.t.Helper()
-	found := regexp.MustCompile(`<form method="post" action="` + action + `"><input type="hidden" name="form_key" value="([^"]*)">`).FindStringSubmatch(v.page)
-	if found == nil {
-		v.w.t.Fatalf("%s has no form %s", v.at, action)
+	v.t.Helper()
+	v.send(action, hiddenOf(v.t, v.page, action))
+}
+
+// create makes the sandbox: its answer is the page with the key, and no redirect.
+func (v *visitor) create() {
+	v.t.Helper()
+	form := hiddenOf(v.t, v.page, "/guide/sandbox")
+	req, err := http.NewRequest(http.MethodPost, "http://"+v.address+"/guide/sandbox", strings.NewReader(form.Encode()))
+	if err != nil {
+		v.t.Fatal(err)
 	}
-	v.request(http.MethodPost, action, "form_key="+url.QueryEscape(found[1]))
+	req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Sec-Fetch-Site": {"same-origin"}, "Cookie": {v.cookie, "lang=en"}}
+	resp, err := client.Do(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		v.t.Fatalf("%s, %v", resp.Status, err)
+	}
+	v.page, v.at = html.UnescapeString(string(text)), "/guide"
 }
 
 // ticks is how many of the four steps are done.
 func (v *visitor) ticks() int {
-	v.w.t.Helper()
+	v.t.Helper()
 	_, steps, ok := strings.Cut(v.page, `<section id="guide"`)
 	if !ok {
-		v.w.t.Fatalf("%s has no guide", v.at)
+		v.t.Fatalf("%s has no guide", v.at)
 	}
 	steps, _, _ = strings.Cut(steps, "</section>")
 	return strings.Count(steps, `class="pill ok"`)
@@ -78,8 +82,9 @@ func (v *visitor) ticks() int {
 // printed commands too, and without an address opened for it.
 func TestTheGuideEndsWithADeliveredNotification(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{environ: []string{"BACKSTOP_NOTIFY_ALLOW_CIDRS=", "BACKSTOP_ENVIRONMENT=test"}})
+	w := newWorld(t, options{})
 	w.folder = t.TempDir() // nothing was applied there
+	w.more = []string{"BACKSTOP_NOTIFY_ALLOW_CIDRS=", "BACKSTOP_ENVIRONMENT=test"}
 	w.start("")
 	greeting, err := os.ReadFile(filepath.Join(w.folder, fmt.Sprintf("server-%d.out", w.starts)))
 	if err != nil {
@@ -89,13 +94,13 @@ func TestTheGuideEndsWithADeliveredNotification(t *testing.T) {
 	if once == nil {
 		t.Fatalf("no password in %s", greeting)
 	}
-	v, own := &visitor{w: w}, "a-password-of-my-own-1"
-	v.request(http.MethodPost, "/login", url.Values{"name": {"admin"}, "password": {string(once[1])}}.Encode())
-	v.request(http.MethodPost, "/me/password", url.Values{"old": {string(once[1])}, "new": {own}, "again": {own}}.Encode())
+	v := &visitor{browser: &browser{world: w}}
+	v.send("/login", url.Values{"name": {"admin"}, "password": {string(once[1])}})
+	v.send("/me/password", url.Values{"old": {string(once[1])}, "new": {ownPassword}, "again": {ownPassword}})
 	if v.at != "/" || v.ticks() != 0 || !strings.Contains(v.page, "[Test] ") {
 		t.Fatalf("after the password: %s with %d ticks", v.at, v.ticks())
 	}
-	v.press("/guide/sandbox")
+	v.create()
 	key := regexp.MustCompile(`export SANDBOX_KEY=(sk_test_[a-z0-9]+)`).FindStringSubmatch(v.page)
 	if key == nil || v.ticks() != 1 {
 		t.Fatalf("the new key is not shown, or %d ticks", v.ticks())
@@ -148,18 +153,16 @@ func TestProductionOffersNoSandbox(t *testing.T) {
 	w := newWorld(t, options{environ: []string{"BACKSTOP_ENVIRONMENT=production"}})
 	w.folder = t.TempDir()
 	w.start("")
-	v, own := &visitor{w: w}, "a-password-of-my-own-1"
-	_, once, _ := strings.Cut(w.run("operator", "add", "ada", "--role", "admin"), "one-time password: ")
-	once = strings.Fields(once)[0]
-	v.request(http.MethodPost, "/login", url.Values{"name": {"ada"}, "password": {once}}.Encode())
-	v.request(http.MethodPost, "/me/password", url.Values{"old": {once}, "new": {own}, "again": {own}}.Encode())
+	v := &visitor{browser: w.signIn("ada", "admin")}
+	v.open("/")
 	if strings.Contains(v.page, `action="/guide/sandbox"`) || !strings.Contains(v.page, `href="/guide?sandbox=1"`) {
 		t.Error("production offers a sandbox")
 	}
-	if a, err := w.do(http.MethodPost, "/guide/sandbox", "", http.Header{"Cookie": {v.cookie}, "Origin": {"http://" + w.address}, "Content-Type": {"application/x-www-form-urlencoded"}}, "form_key=x"); err != nil || a.status != http.StatusUnprocessableEntity {
-		t.Errorf("a form that did not ask: %d, %v", a.status, err)
+	if resp := v.post("/guide/sandbox", url.Values{"form_key": {"x"}}, "same-origin"); resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a form that did not ask: %s", resp.Status)
 	}
-	if v.open("/guide?sandbox=1"); !strings.Contains(v.page, `action="/guide/sandbox"`) {
+	v.page = html.UnescapeString(v.browser.page("/guide?sandbox=1&lang=en"))
+	if !strings.Contains(v.page, `action="/guide/sandbox"`) {
 		t.Error("a sandbox that is asked for is not offered")
 	}
 }

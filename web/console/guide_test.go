@@ -61,6 +61,7 @@ func TestTheGuideByKeyboard(t *testing.T) {
 	if _, err := h.Operators.Add(t.Context(), "ada", access.Admin, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}
+	change(t, h.DB, "DELETE FROM merchants") // as in a fresh installation
 	ctx, said := newBrowser(t, h.Addr)
 	base := "http://" + h.Addr
 	run(t, ctx, signsIn(base, "ada", webtest.GoodPassword, "/"), reads(base, "en", "light"))
@@ -78,11 +79,23 @@ func TestTheGuideByKeyboard(t *testing.T) {
 		}
 		t.Fatalf("Tab does not reach %s", action)
 	}
-	run(t, ctx, chromedp.Navigate(base+"/"))
+	look := func(name string) {
+		t.Helper()
+		if found := violations(t, ctx); len(found) > 0 {
+			t.Errorf("%s: %s", name, strings.Join(found, "; "))
+		}
+		if *screenshots != "" {
+			takeScreenshot(t, ctx, name)
+		}
+	}
+	run(t, ctx, chromedp.Navigate(base+"/"), chromedp.WaitReady("#guide form"))
+	look("guide-begins")
 	press("/guide/sandbox")
 	run(t, ctx, chromedp.WaitVisible("#key-title"), chromedp.WaitReady(`[data-copy^="export SANDBOX_KEY=sk_test_"]`))
+	look("guide-key")
 	press("/guide/order")
 	run(t, ctx, becomes("location.pathname === '/guide' && document.querySelector('form[action=\"/guide/callback\"]') !== null"))
+	look("guide-callback")
 	press("/guide/callback")
 	run(t, ctx, becomes("location.pathname.startsWith('/orders/')"), chromedp.WaitReady("main"))
 	if complaints := said.take(); len(complaints) > 0 {
