@@ -8,6 +8,7 @@ import (
 	"backstop/internal/sandbox"
 	"backstop/web/webtest"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -64,6 +65,7 @@ func TestTheGuideByKeyboard(t *testing.T) {
 	change(t, h.DB, "DELETE FROM merchants") // as in a fresh installation
 	ctx, said := newBrowser(t, h.Addr)
 	base := "http://" + h.Addr
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false))
 	run(t, ctx, signsIn(base, "ada", webtest.GoodPassword, "/"), reads(base, "en", "light"))
 	// press puts the focus on a button of the guide as Tab does, and presses Enter.
 	press := func(action string) {
