@@ -34,6 +34,47 @@ document.addEventListener("change", e => {
   if (e.target.matches("form.filters select")) e.target.form.requestSubmit();
 });
 
+// Where a note has @ and the beginning of a name, it offers the people of that name.
+for (const offers of $$("[data-mentions]")) {
+  const note = $(offers.dataset.mentions), buttons = $$("[data-mention]", offers);
+  const begun = () => note.value.slice(0, note.selectionStart).match(/(?:^|[^A-Za-z0-9._@-])@([A-Za-z0-9._-]*)$/);
+  const offer = () => {
+    const at = begun();
+    for (const b of buttons) b.hidden = !at || !b.dataset.mention.startsWith(at[1].toLowerCase()) || b.dataset.mention === at[1];
+    offers.hidden = !buttons.some(b => !b.hidden);
+  };
+  note.addEventListener("input", offer);
+  for (const b of buttons) b.addEventListener("click", () => {
+    const at = begun();
+    note.focus();
+    if (at) note.setRangeText(b.dataset.mention + " ", note.selectionStart - at[1].length, note.selectionStart, "end");
+    offer();
+  });
+}
+
+// The bell counts on pages that do not keep themselves current.
+const bell = $("#bell");
+if (bell && !$("[data-live]")) {
+  let timer;
+  const plan = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(ring, 30_000); };
+  const ring = async () => {
+    try {
+      const answer = await fetch("/_/bell", { headers: { "HX-Request": "true" } });
+      if (answer.status === 401) return; // signed out: the next click leads to the login
+      const t = document.createElement("template");
+      if (answer.ok) {
+        t.innerHTML = await answer.text();
+        const fresh = $("#bell", t.content);
+        for (const name of ["aria-label", "title"]) bell.setAttribute(name, fresh.getAttribute(name));
+        bell.replaceChildren(...fresh.childNodes); // keeps its focus
+      }
+    } catch {} // fetched again next time
+    plan();
+  };
+  document.addEventListener("visibilitychange", () => document.hidden ? plan() : ring());
+  plan();
+}
+
 // The counts of a list's views come after the page.
 const views = $("[data-counts]");
 if (views) (async () => {

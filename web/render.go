@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/inbox"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -85,6 +87,10 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	}
 	if !isSafe(c.Method()) {
 		p.Path = "/me" // a form's response has no URL of its own
+	}
+	var err error
+	if p.Unread.N, p.Unread.More, err = inbox.Unread(c.UserContext(), s.DB.Read, op.ID); err != nil {
+		s.Log.Debug("count the messages in an inbox", "error", db.ErrorText(err)) // the page is more important
 	}
 	waiting := s.waiting.of(c, op)
 	for _, r := range s.table {

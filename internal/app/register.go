@@ -16,6 +16,7 @@ import (
 	"backstop/internal/compensation/resend"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/inbox"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
 	"backstop/internal/notify/email"
@@ -76,12 +77,12 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		return operators.WhoMay(ctx, policy, access.AssignExceptions)
 	}
 	return act.New(a.db, a.audit, policy, slices.Concat(
-		order.Acts,
+		a.notes().Deliver(order.Acts, order.NoteAct, access.ViewOrders),
 		a.advance.Acts(),
 		a.sending(channels).Kinds(),
 		a.batches.Acts(),
 		a.breakers.Acts(),
-		exception.Acts(a.db, assignable),
+		a.notes().Deliver(exception.Acts(a.db, assignable), exception.NoteAct, access.ViewExceptions),
 		a.disputes.Acts(),
 		alert.Acts(a.db, a.alertTargets),
 		alert.IncidentActs(a.db, func(ctx context.Context) ([]string, error) { return operators.WhoMay(ctx, policy, access.HandleAlerts) }),
@@ -93,6 +94,8 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
 	)...)
 }
+
+func (a *App) notes() inbox.Notes { return inbox.Notes{DB: a.db, Policy: newPolicy()} }
 
 func (a *App) sending(channels map[string]notify.Channel) notify.Acts {
 	return notify.Acts{DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels}}

@@ -4,6 +4,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,8 +98,8 @@ func Read(ctx context.Context, d *db.DB, operator, id int64, all bool) error {
 	return nil
 }
 
-// A mention is @ and a name that no word precedes: a mail address mentions nobody.
-var mention = regexp.MustCompile(`(?:^|[^\p{L}\p{N}._@-])@([A-Za-z0-9][A-Za-z0-9._-]{0,63})`)
+// A mention is @ and a name, not within a mail address. Chinese writes no space before it.
+var mention = regexp.MustCompile(`(?:^|[^A-Za-z0-9._@-])@([A-Za-z0-9][A-Za-z0-9._-]{0,63})`)
 
 // MaxMentions bounds the people that one note reaches.
 const MaxMentions = 10
@@ -106,14 +107,14 @@ const MaxMentions = 10
 // Mentions returns the names that a note mentions, once each, as they could be meant: a name at
 // the end of a sentence is followed by a point.
 func Mentions(note string, known func(name string) bool) (names, unknown []string) {
-	// Two names may share the character between them, so the text is scanned from each name on.
+	// The character between two names belongs to both, so the text is scanned from each name on.
 	for rest := note; ; {
 		at := mention.FindStringSubmatchIndex(rest)
 		if at == nil {
 			return names, unknown
 		}
 		name := strings.ToLower(rest[at[2]:at[3]])
-		rest = rest[at[3]:]
+		rest = rest[at[3]-1:]
 		if trimmed := strings.TrimRight(name, "._-"); !known(name) {
 			name = trimmed
 		}
@@ -126,4 +127,31 @@ func Mentions(note string, known func(name string) bool) (names, unknown []strin
 			names = append(names, name)
 		}
 	}
+}
+
+// Page is one page of an inbox.
+type Page struct {
+	Rows  []Message
+	First bool  // the newest page
+	Older int64 // the next page begins before this id; 0 = there is none
+}
+
+// pageRows is the number of messages per page.
+const pageRows = 50
+
+// List returns the messages of an operator that are older than one, or the newest ones if it is
+// 0, newest first.
+func List(ctx context.Context, q bun.IDB, operator, before int64) (p Page, err error) {
+	p.First = before == 0
+	if p.First {
+		before = math.MaxInt64
+	}
+	err = q.NewSelect().Model(&p.Rows).Where("ib.operator_id = ? AND ib.id < ?", operator, before).OrderExpr("ib.id DESC").Limit(pageRows + 1).Scan(ctx)
+	if err != nil {
+		return p, fmt.Errorf("read an inbox: %w", err)
+	}
+	if len(p.Rows) > pageRows {
+		p.Rows, p.Older = p.Rows[:pageRows], p.Rows[pageRows-1].ID
+	}
+	return p, nil
 }

@@ -24,6 +24,9 @@ type ExceptionData struct {
 	// What the reader may do now.
 	CanComment, CanAssign, CanReopen, CanAsk, CanRun bool
 
+	Colleagues []string     // whom a note can reach
+	Refused    *RefusedNote // nil = none was
+
 	People    []string         // who may take it in hand
 	Decided   act.Subject      // the exception as decisions see it
 	Offers    []approval.Offer // decisions that the reader may propose

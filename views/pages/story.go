@@ -29,6 +29,8 @@ type StoryData struct {
 	CanResend, CanControl, CanAsk, CanNote, CanUnmask, CanExport bool
 	ResendKey, AskKey, NoteKey, UnmaskKey                        string
 	Did                                                          *audit.Row
+	Colleagues                                                   []string     // whom a note can reach
+	Refused                                                      *RefusedNote // nil = none was
 	// Decided is the order as decisions see it, Offers those that the reader may propose,
 	// Proposals what was proposed so far; of the whole page alone.
 	Decided    act.Subject

@@ -23,6 +23,7 @@ type Page struct {
 	User     string // empty = nobody is signed in
 	UserID   int64  // of the operator; 0 = nobody is signed in
 	Role     string
+	Unread   Unread // messages in the operator's inbox
 	Menu     []MenuItem // what the person may open
 	// Environment names the installation: "production", "staging", "test"; "" = it has no name.
 	Environment string

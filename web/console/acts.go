@@ -77,7 +77,11 @@ func (s *handlers) note(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.actAndShow(c, orderPath(no), act.Call{Kind: order.NoteAct, Ref: act.Ref{ID: no}})
+	err = s.actAndShow(c, orderPath(no), act.Call{Kind: order.NoteAct, Ref: act.Ref{ID: no}})
+	if refused := s.refusedNote(c, err); refused != nil {
+		return s.sendStory(c, http.StatusUnprocessableEntity, refused)
+	}
+	return err
 }
 
 // askSupplier queries the order's supplier now, and shows the order with the answer.
@@ -151,7 +155,11 @@ func (s *handlers) onException(c *fiber.Ctx, call act.Call) error {
 }
 
 func (s *handlers) commentException(c *fiber.Ctx) error {
-	return s.onException(c, act.Call{Kind: exception.NoteAct})
+	err := s.onException(c, act.Call{Kind: exception.NoteAct})
+	if refused := s.refusedNote(c, err); refused != nil {
+		return s.sendException(c, http.StatusUnprocessableEntity, refused)
+	}
+	return err
 }
 
 func (s *handlers) assignException(c *fiber.Ctx) error {

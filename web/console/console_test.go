@@ -218,6 +218,7 @@ var allPages = []sight{
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},
 	{"search", "/search?q=000000", "/search"},
+	{"inbox", "/inbox", "the.lead"},
 	{"views", "/views", "Open ones of m1"},
 }
 

@@ -59,7 +59,10 @@ func (s *handlers) notificationPage(c *fiber.Ctx) error {
 	}))
 }
 
-func (s *handlers) exceptionPage(c *fiber.Ctx) error {
+func (s *handlers) exceptionPage(c *fiber.Ctx) error { return s.sendException(c, http.StatusOK, nil) }
+
+// sendException responds with an exception's page, with a note that was refused; nil = none was.
+func (s *handlers) sendException(c *fiber.Ctx, status int, refused *pages.RefusedNote) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
 		return err
@@ -81,7 +84,10 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 	data := pages.ExceptionData{
 		Exception: x, Masked: masked, Saved: did != nil, Key: act.NewKey(), CanComment: may(access.Comment), CanAssign: may(access.AssignExceptions),
 		CanReopen: !x.State.Open() && x.Reopens() && may(exception.ReopenPermission(&x.Item)), CanAsk: may(access.QueryOrders), CanRun: may(access.RunCompensations),
-		MayDecide: s.Policy.RolesWith(access.ProposeMoney),
+		MayDecide: s.Policy.RolesWith(access.ProposeMoney), Refused: refused,
+	}
+	if data.Colleagues, err = s.mentionable(c, access.ViewExceptions); err != nil {
+		return err
 	}
 	if data.Decided, data.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), console.ExceptionObject, console.ExceptionID(id)); err != nil {
 		return err
@@ -91,5 +97,5 @@ func (s *handlers) exceptionPage(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return s.Render(c, http.StatusOK, pages.ExceptionPage(s.Page(c), data))
+	return s.Render(c, status, pages.ExceptionPage(s.Page(c), data))
 }

@@ -57,6 +57,14 @@ type listener struct {
 	frames   chan []byte // buffers one frame
 }
 
+// viewOf returns what the listener's drawings of a topic depend on.
+func (l *listener) viewOf(t topic) view {
+	if t.name == bellTopic {
+		return view{language: l.language, zone: l.zone, operator: l.operator, of: strconv.FormatInt(l.operator, 10)}
+	}
+	return l.view
+}
+
 func (l *listener) wants(name string) bool {
 	return len(l.topics) == 0 && name != batchTopic || slices.Contains(l.topics, name)
 }
@@ -178,7 +186,7 @@ func (l *live) round(all []*listener) {
 	for _, li := range all {
 		for _, t := range l.topics {
 			if li.wants(t.name) {
-				wanted[panelKey{li.view, t.name}] = t
+				wanted[panelKey{li.viewOf(t), t.name}] = t
 			}
 		}
 	}
@@ -235,7 +243,7 @@ func (l *live) push(li *listener) {
 	var body bytes.Buffer
 	newest, oldest := li.sent, time.Now()
 	for _, t := range l.topics {
-		d, ok := l.panels[panelKey{li.view, t.name}]
+		d, ok := l.panels[panelKey{li.viewOf(t), t.name}]
 		if !ok || !li.wants(t.name) {
 			continue
 		}
@@ -291,7 +299,7 @@ func (l *live) stream(c *fiber.Ctx) error {
 		li.topics = slices.DeleteFunc(strings.Split(names, ","), func(name string) bool { return name == batchTopic })
 	}
 	if _, ok := bulk.ParseNo(batch); ok {
-		li.of, li.topics = batch, []string{batchTopic}
+		li.of, li.topics = batch, []string{batchTopic, bellTopic}
 	}
 	seen := c.Get("Last-Event-ID")
 	if seen == "" {

@@ -41,7 +41,7 @@ type handlers struct {
 
 func newHandlers(s *web.Server) *handlers {
 	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), figures: &board{kept: map[boardKey]*keptDrawing{}}}
-	h.live = newLive(s, append(h.topics(), h.batchTopic()))
+	h.live = newLive(s, append(h.topics(), h.batchTopic(), h.bellTopic()))
 	return h
 }
 
@@ -169,6 +169,9 @@ func (s *handlers) routes() []web.Route {
 		own("/me", s.saveAccount),
 		own("/me/password", s.changePassword),
 		own("/me/sessions/end", s.endSessions),
+		page("/inbox", access.ViewOverview, s.inboxPage, web.Menu{}),
+		page("/_/bell", access.ViewOverview, s.bell, web.Menu{}),
+		post("/inbox/read", access.ViewOverview, s.readInbox),
 		page("/views", access.ViewOverview, s.viewsPage, web.Menu{}),
 		page("/views/_counts", access.ViewOverview, s.viewCounts, web.Menu{}),
 		act("/views", savedview.SaveAct, s.saveView),

@@ -22,11 +22,15 @@ import (
 // unmaskedFor is how long personal data stays on the screen.
 const unmaskedFor = time.Minute
 
-func (s *handlers) storyPage(c *fiber.Ctx) error {
+func (s *handlers) storyPage(c *fiber.Ctx) error { return s.sendStory(c, http.StatusOK, nil) }
+
+// sendStory responds with the order's page, with a note that was refused; nil = none was.
+func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *pages.RefusedNote) error {
 	story, err := s.readStory(c)
 	if err != nil {
 		return err
 	}
+	story.Refused = refused
 	no := story.Order.OrderNo
 	if story.Did, err = s.done(c, "order", no); err != nil {
 		return err
@@ -38,7 +42,7 @@ func (s *handlers) storyPage(c *fiber.Ctx) error {
 	if story.Decided, story.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), "order", no); err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), story))
+	return s.Render(c, status, pages.Story(s.storyFrame(c), story))
 }
 
 // storyPart returns a part of the history to a script, and redirects any other request to the
@@ -75,7 +79,9 @@ func (s *handlers) readStory(c *fiber.Ctx) (pages.StoryData, error) {
 		return pages.StoryData{}, err
 	}
 	story.Mask()
-	return s.storyData(c, story, phase), nil
+	data := s.storyData(c, story, phase)
+	data.Colleagues, err = s.mentionable(c, access.ViewOrders)
+	return data, err
 }
 
 func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.Phase) pages.StoryData {

@@ -42,6 +42,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/inbox"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
@@ -284,12 +285,13 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
 	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(), o.Refunds.Approval())...)...)
 	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
+	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
-		order.Acts, asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
-		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) { return o.Operators.WhoMay(ctx, policy, access.HandleAlerts) }),
+		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
+		notes.Deliver(alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) { return o.Operators.WhoMay(ctx, policy, access.HandleAlerts) }),
 		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
-		}),
+		}), exception.NoteAct, access.ViewExceptions),
 		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),

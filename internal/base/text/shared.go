@@ -77,6 +77,7 @@ var (
 	NeedsPerson     = Text{ZH: "需要人处理", EN: "Needs a person"}
 	Unsettled       = Text{ZH: "所有未了结", EN: "All waiting"}
 	Search          = Text{ZH: "查找", EN: "Search"}
+	Inbox           = Text{ZH: "收件箱", EN: "Inbox"}
 	Merchants       = Text{ZH: "商户", EN: "Merchants"}
 	Suppliers       = Text{ZH: "渠道", EN: "Suppliers"}
 	CloseBreakerT   = Text{ZH: "解除熔断", EN: "Close the breaker"}

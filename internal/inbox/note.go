@@ -1,0 +1,87 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/base/db"
+)
+
+// UnknownError names people whom a note mentions and who do not exist, are disabled, or may not
+// see what the note is about. The note is refused, because its author would believe that they
+// read it.
+type UnknownError struct{ Names []string }
+
+func (e *UnknownError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap returns the error of the note's field.
+func (e *UnknownError) Unwrap() error {
+	return &act.FieldError{Field: "reason", Problem: "nobody who may see this has the name @" + strings.Join(e.Names, ", @") + ": correct it, or put a space after the @"}
+}
+
+// Notes delivers notes to the people whom they mention.
+type Notes struct {
+	DB     *db.DB
+	Policy *access.Policy
+}
+
+// Deliver returns kinds in which the one with a name also delivers its reason, to those who have
+// the permission to see its subject. Errors of the act: *UnknownError.
+func (n Notes) Deliver(kinds []act.Kind, name string, see access.Permission) []act.Kind {
+	kinds = slices.Clone(kinds)
+	for i := range kinds {
+		if kinds[i].Name != name {
+			continue
+		}
+		object := kinds[i].Object
+		kinds[i].Do = func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
+			outs := make([]act.Outcome, len(subjects))
+			for i, s := range subjects {
+				if err := n.deliver(ctx, tx, in, see, Message{Kind: Mention, Object: object, ObjectID: s.ID}); err != nil {
+					return nil, err
+				}
+				outs[i] = act.Outcome{}
+			}
+			return outs, nil
+		}
+	}
+	return kinds
+}
+
+func (n Notes) deliver(ctx context.Context, tx db.Tx, in act.Input, see access.Permission, m Message) error {
+	if !strings.Contains(in.Reason, "@") {
+		return nil
+	}
+	people, err := access.Enabled(ctx, tx)
+	if err != nil {
+		return err
+	}
+	ids := map[string]int64{}
+	for _, op := range people {
+		if n.Policy.Allows(op.Role, see) {
+			ids[op.Name] = op.ID
+		}
+	}
+	names, unknown := Mentions(in.Reason, func(name string) bool { return ids[name] != 0 })
+	if len(unknown) > 0 {
+		return &UnknownError{unknown}
+	}
+	if len(names) > MaxMentions {
+		return &act.FieldError{Field: "reason", Problem: fmt.Sprintf("mention at most %d people", MaxMentions)}
+	}
+	_, m.Actor, _ = strings.Cut(in.By.Name, ":")
+	m.Text = in.Reason
+	for _, name := range names {
+		if m.OperatorID = ids[name]; m.OperatorID == in.By.ID {
+			continue
+		}
+		if err := Put(ctx, tx, n.DB, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package pages
+
+import (
+	"strconv"
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/internal/inbox"
+	"backstop/views/ui"
+)
+
+// RefusedNote is a note that was not stored, to be corrected.
+type RefusedNote struct {
+	Text    string
+	Unknown []string // people whom it mentions and who cannot be reached; none = it is too short or too long
+}
+
+func (n *RefusedNote) problem(p *ui.Page) string {
+	if len(n.Unknown) == 0 {
+		return p.T(text.ReasonRule)
+	}
+	return p.T(tMentionUnknown, "@"+strings.Join(n.Unknown, ", @"))
+}
+
+// messageLink leads to what a message is about.
+func messageLink(m inbox.Message) string {
+	switch m.Object {
+	case "order":
+		return string(orderLink(m.ObjectID))
+	case "exception":
+		id, _ := strconv.ParseInt(m.ObjectID, 10, 64)
+		return string(exceptionPageLink(id))
+	}
+	return "/views#view-" + m.ObjectID
+}
+
+// messageTitle says what happened.
+func messageTitle(p *ui.Page, m inbox.Message) string {
+	if m.Kind == inbox.OfView {
+		return p.T(tInboxView, ui.Count(m.Rows), ui.Plus(m.More), m.Text)
+	}
+	return p.T(tInboxMention, m.Actor, p.T(ui.ObjectText(m.Object)), m.ObjectID)
+}
+
+// Texts of the inbox and of notes.
+var (
+	tInboxHow       = text.Text{ZH: "同事在备注中提到您（@%s），或您设置提醒的视图出现新记录时，会显示在这里；保留 90 天，最多 500 条。", EN: "Notes in which colleagues mention you (@%s), and alerts of your views. Kept for 90 days, at most 500."}
+	tInboxNone      = text.Text{ZH: "没有消息", EN: "No messages"}
+	tInboxNoneHow   = text.Text{ZH: "同事在订单或异常的备注中写下 @ 和您的用户名，就会出现在这里。", EN: "A colleague who writes @ and your name in a note about an order or an exception reaches you here."}
+	tInboxMention   = text.Text{ZH: "%s 在%s %s 的备注中提到了您", EN: "%s mentioned you in a note: %s %s"}
+	tInboxView      = text.Text{ZH: "%s%s 条新记录，视图：%s", EN: "%s%s new in the view %s"}
+	tInboxOpen      = text.Text{ZH: "打开", EN: "Open"}
+	tInboxRead      = text.Text{ZH: "标为已读", EN: "Mark as read"}
+	tInboxReadAll   = text.Text{ZH: "全部标为已读", EN: "Mark all as read"}
+	tInboxNew       = text.Text{ZH: "未读", EN: "Unread"}
+	tInboxOlder     = text.Text{ZH: "更早的消息", EN: "Older messages"}
+	tMentionHow     = text.Text{ZH: "写 @用户名 可将备注发到同事的收件箱。", EN: "Write @name to send the note to a colleague's inbox."}
+	tMentionWho     = text.Text{ZH: "可以提到的同事", EN: "Colleagues you can mention"}
+	tMentionUnknown = text.Text{ZH: "没有能看到此内容的用户 %s：请更正，或在 @ 后加一个空格。备注没有保存。", EN: "Nobody who may see this is called %s: correct the name, or put a space after the @. The note was not stored."}
+	tNoteAgain      = text.Text{ZH: "备注没有保存", EN: "The note was not stored"}
+)
