@@ -124,6 +124,9 @@ func PayoutNo(c *fiber.Ctx) (string, error) { return pathText(c, "payout_no", pa
 // MerchantCode reads the merchant's code from the path.
 func MerchantCode(c *fiber.Ctx) (string, error) { return pathText(c, "merchant", act.ErrNotFound) }
 
+// SupplierCode reads the supplier's code from the path.
+func SupplierCode(c *fiber.Ctx) (string, error) { return pathText(c, "supplier", act.ErrNotFound) }
+
 // pathText reads a parameter in the path. A text that cannot be stored is not looked up.
 func pathText(c *fiber.Ctx, name string, notFound error) (string, error) {
 	text, err := url.PathUnescape(c.Params(name))

@@ -53,6 +53,8 @@ import (
 // Callbacks receives suppliers' callbacks; callback.Receiver implements it.
 type Callbacks interface {
 	Receive(ctx context.Context, code string, req *supplier.Request, addrErr error) callback.Receipt
+	// Check returns what Receive would do, and does nothing.
+	Check(ctx context.Context, code string, req *supplier.Request) (callback.Finding, error)
 }
 
 // Payments is what merchants may request; payment.Processor implements it.

@@ -44,6 +44,8 @@ type Payments interface {
 	// Take returns once the callback is committed. After an error nothing is known to be
 	// committed.
 	Take(ctx context.Context, m *payment.Message) (payment.Outcome, error)
+	// Preview returns what Take would do, and does nothing.
+	Preview(ctx context.Context, m *payment.Message) (payment.Preview, error)
 }
 
 // Options of a Receiver.
@@ -123,19 +125,9 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	if !checkAddress(s, req, addrErr, steps) {
 		return r.refuse(s.ID, s.Code, WrongAddress, req, steps, forbidden)
 	}
-	content, err := parse(s.Adapter, req, steps)
-	m := &payment.Message{Supplier: s, Content: content}
-	var refused *supplier.Refused
-	switch {
-	case errors.As(err, &refused) && refused.Result == supplier.BadSignature:
-		return r.refuse(s.ID, s.Code, BadSignature, req, steps, s.Adapter.Reply(supplier.BadSignature))
-	case errors.As(err, &refused):
-		return r.refuse(s.ID, s.Code, Unparsable, req, steps, s.Adapter.Reply(supplier.Malformed))
-	case errors.As(err, &m.Unreadable):
-		m.Content = m.Unreadable.Callback
-	case err != nil:
-		steps.Fail("adapter", adapterBroke)
-		receipt := r.refuse(s.ID, s.Code, AdapterFailed, req, steps, s.Adapter.Reply(supplier.InternalFailed))
+	m, refused, err := verify(s, req, steps)
+	if m == nil {
+		receipt := r.refuse(s.ID, s.Code, refused.outcome, req, steps, s.Adapter.Reply(refused.result))
 		receipt.Err = err
 		return receipt
 	}
@@ -143,13 +135,35 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 	return r.take(ctx, m, req, steps)
 }
 
+// verdict is why a message is refused.
+type verdict struct {
+	outcome string
+	result  supplier.Result
+}
+
+// verify lets the adapter verify and parse a message; nil = it is refused. The error is a fault of
+// ours.
+func verify(s supplier.Entry, req *supplier.Request, steps *supplier.Trace) (m *payment.Message, why verdict, fault error) {
+	content, err := parse(s.Adapter, req, steps)
+	m = &payment.Message{Supplier: s, Content: content}
+	var refused *supplier.Refused
+	switch {
+	case errors.As(err, &refused) && refused.Result == supplier.BadSignature:
+		return nil, verdict{BadSignature, supplier.BadSignature}, nil
+	case errors.As(err, &refused):
+		return nil, verdict{Unparsable, supplier.Malformed}, nil
+	case errors.As(err, &m.Unreadable):
+		m.Content = m.Unreadable.Callback
+	case err != nil:
+		steps.Fail("adapter", adapterBroke)
+		return nil, verdict{AdapterFailed, supplier.InternalFailed}, err
+	}
+	return m, verdict{}, nil
+}
+
 // take waits for the commit and then answers.
 func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.Request, steps *supplier.Trace) Receipt {
-	m.Source = payment.ByCallback(m.Supplier, payment.Record{
-		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
-		Query: storableQuery(req.RawQuery), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
-		Steps: steps.Steps,
-	})
+	m.Source = source(m.Supplier, req, steps)
 	adapter := m.Supplier.Adapter
 	commit := trace.Of(ctx).Child("commit")
 	m.Trace = commit.Parent()
@@ -167,6 +181,15 @@ func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.R
 	return Receipt{
 		Reply: adapter.Reply(outcome.Result), Outcome: outcome.Name, OrderNo: outcome.OrderNo, CallbackID: outcome.CallbackID,
 	}
+}
+
+// source returns the source of a message: the request as it is stored.
+func source(s supplier.Entry, req *supplier.Request, steps *supplier.Trace) payment.Source {
+	return payment.ByCallback(s, payment.Record{
+		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
+		Query: storableQuery(req.RawQuery), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
+		Steps: steps.Steps,
+	})
 }
 
 // lookup finds the supplier, reading newer settings if necessary.

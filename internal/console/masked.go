@@ -120,6 +120,19 @@ func MaskCallback(r *callback.Row) {
 	m.steps(r.Steps)
 }
 
+// MaskFinding masks what was found in a callback, and returns what it says, masked. The reference
+// of an order is no personal data.
+func MaskFinding(f *callback.Finding) (says supplier.Callback) {
+	ref := ""
+	if f.Content != nil {
+		says, ref = *f.Content, f.Content.OrderRef
+	}
+	m := maskerOf(ref)
+	m.steps(f.Steps)
+	says.TradeNo, says.RawStatus = m.words(says.TradeNo), m.words(says.RawStatus)
+	return says
+}
+
 // mask masks what a listed attempt copies.
 func (a *Attempt) mask() {
 	m := maskerOf(a.OrderNo)

@@ -497,7 +497,7 @@ func MerchantPage(p *ui.Page, d MerchantData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = breakerHistory(p, d).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = breakerHistory(p, d.History).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1301,7 +1301,7 @@ func pingAnswer(p *ui.Page, a *notify.Attempt) templ.Component {
 	})
 }
 
-func breakerHistory(p *ui.Page, d MerchantData) templ.Component {
+func breakerHistory(p *ui.Page, history []breaker.Change) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1334,7 +1334,7 @@ func breakerHistory(p *ui.Page, d MerchantData) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			if len(d.History) == 0 {
+			if len(history) == 0 {
 				templ_7745c5c3_Err = ui.Empty(p, "shield-check", p.T(tHistoryNone), p.T(tHistoryNoneHow)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1352,7 +1352,7 @@ func breakerHistory(p *ui.Page, d MerchantData) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					for _, c := range d.History {
+					for _, c := range history {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 81, "<tr><td class=\"nowrap mono small\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

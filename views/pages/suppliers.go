@@ -2,6 +2,7 @@ package pages
 
 import (
 	"hash/fnv"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,7 +34,7 @@ func supplierColumns() []ui.Column {
 	}
 }
 
-func supplierLink(code string) templ.SafeURL { return templ.URL("/callbacks?supplier=" + urlQuery(code)) }
+func supplierLink(code string) templ.SafeURL { return templ.URL("/suppliers/" + url.PathEscape(code)) }
 
 // callbacksOf links to the supplier's callbacks of the last hour with an outcome; "" = all.
 func callbacksOf(code, outcome string) templ.SafeURL {
@@ -160,8 +161,8 @@ var (
 	tTopFailingHint      = text.Text{ZH: "近一小时回调中出现最多的未通过项", EN: "The check that most of the last hour's callbacks failed"}
 	tCallsHour           = text.Text{ZH: "调用", EN: "Calls"}
 	tCallsHourHint       = text.Text{ZH: "近一小时向渠道的调用：成功率和 P95", EN: "Calls to the supplier within the last hour: success and p95"}
-	tFirstExpiry             = text.Text{ZH: "证书", EN: "Certificate"}
-	tFirstExpiryHint         = text.Text{ZH: "最早到期的证书还剩几天；公钥没有期限", EN: "Days left of the certificate that ends first; public keys do not end"}
+	tFirstExpiry         = text.Text{ZH: "证书", EN: "Certificate"}
+	tFirstExpiryHint     = text.Text{ZH: "最早到期的证书还剩几天；公钥没有期限", EN: "Days left of the certificate that ends first; public keys do not end"}
 	tDaysLeft            = text.Text{ZH: "剩 %s 天", EN: "%s days left"}
 	tExpired             = text.Text{ZH: "已过期", EN: "expired"}
 	tSupplierWaitsHint   = text.Text{ZH: "等待该渠道支付结果的订单", EN: "Orders that wait for a result from it"}

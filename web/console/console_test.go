@@ -214,6 +214,8 @@ var allPages = []sight{
 	{"report", "/reports/2026-11-20", "smtp-0a1b2c"},
 	{"report-quiet", "/reports/2026-11-19", "2026-11-19"},
 	{"suppliers", "/suppliers", "quick"},
+	{"supplier", "/suppliers/quick", "203.0.113.0/24"},
+	{"playground", "/suppliers/quick/playground", "/callback/quick"},
 	{"me", "/me", "datalist"},
 	{"audit", "/audit?check=1", "data-row"},
 	{"orders-none", "/orders?no=nothing", "/orders"},

@@ -2,9 +2,21 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/netip"
+	"strings"
+	"time"
 
+	"backstop/internal/act"
+	"backstop/internal/base/text"
+	"backstop/internal/base/textlimit"
+	"backstop/internal/callback"
+	"backstop/internal/console"
+	"backstop/internal/supplier"
 	"backstop/views/pages"
+	"backstop/views/ui"
+	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -18,4 +30,88 @@ func (s *handlers) suppliersPage(c *fiber.Ctx) error {
 		return slow(ctx, err)
 	}
 	return s.Render(c, http.StatusOK, pages.Suppliers(s.Page(c), all))
+}
+
+// supplierPage shows one supplier.
+func (s *handlers) supplierPage(c *fiber.Ctx) error {
+	code, err := web.SupplierCode(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.UserContext(), s.listTime)
+	defer cancel()
+	d, err := s.Console.Supplier(ctx, code, s.Config.Timezone)
+	if err != nil {
+		return slow(ctx, err)
+	}
+	return s.Render(c, http.StatusOK, pages.SupplierPage(s.Page(c), d))
+}
+
+// knownSupplier returns the supplier's code in the path; act.ErrNotFound = there is none.
+func (s *handlers) knownSupplier(c *fiber.Ctx) (string, error) {
+	code, err := web.SupplierCode(c)
+	if err != nil {
+		return "", err
+	}
+	suppliers := s.Settings.Current().Suppliers
+	_, usable := suppliers.Lookup(code)
+	if _, broken := suppliers.Broken(code); !usable && !broken {
+		return "", act.ErrNotFound
+	}
+	return code, nil
+}
+
+// playgroundPage is the empty playground.
+func (s *handlers) playgroundPage(c *fiber.Ctx) error {
+	code, err := s.knownSupplier(c)
+	if err != nil {
+		return err
+	}
+	return s.Render(c, http.StatusOK, pages.Playground(s.Page(c), pages.PlaygroundData{Code: code}))
+}
+
+// playground shows what would become of a pasted callback. It is not recorded in the audit,
+// because it has no effect and shows nothing that its reader did not paste or may not see.
+func (s *handlers) playground(c *fiber.Ctx) error {
+	code, err := s.knownSupplier(c)
+	if err != nil {
+		return err
+	}
+	p := s.Page(c)
+	d := pages.PlaygroundData{Code: code, Request: c.FormValue("request"), From: strings.TrimSpace(c.FormValue("from")), At: strings.TrimSpace(c.FormValue("at"))}
+	req, problem := pasted(p, d)
+	if problem != "" {
+		d.Problem = problem
+		d.Request = textlimit.Storable(textlimit.Cut(d.Request, callback.MaxPaste))
+		d.From, d.At = textlimit.Storable(textlimit.Cut(d.From, 64)), textlimit.Storable(textlimit.Cut(d.At, 64))
+		return s.Render(c, http.StatusUnprocessableEntity, pages.Playground(p, d))
+	}
+	f, err := s.Callbacks.Check(c.UserContext(), code, req)
+	if errors.Is(err, callback.ErrUnknown) { // deleted meanwhile
+		return act.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	d.Found, d.Masked = &f, console.MaskFinding(&f)
+	return s.Render(c, http.StatusOK, pages.Playground(p, d))
+}
+
+// pasted reads the form of the playground, or says what to fix.
+func pasted(p *ui.Page, d pages.PlaygroundData) (req *supplier.Request, problem string) {
+	req, err := callback.Paste(d.Code, d.Request)
+	if err != nil {
+		return nil, pages.PlaygroundProblem(p, text.Of(err))
+	}
+	if d.From != "" {
+		if req.RemoteAddr, err = netip.ParseAddr(d.From); err != nil {
+			return nil, pages.PlaygroundBadFrom(p)
+		}
+	}
+	if d.At != "" {
+		if req.ReceivedAt, err = time.ParseInLocation(pages.PlaygroundTime, d.At, p.Zone); err != nil {
+			return nil, pages.PlaygroundBadAt(p)
+		}
+	}
+	return req, ""
 }

@@ -73,6 +73,14 @@ type sender struct {
 	AddrErr error
 	Answer  callback.Receipt
 	Panics  bool
+	Checks  func(context.Context, string, *supplier.Request) (callback.Finding, error)
+}
+
+func (s *sender) Check(ctx context.Context, code string, req *supplier.Request) (callback.Finding, error) {
+	if s.Checks == nil {
+		return callback.Finding{}, callback.ErrUnknown
+	}
+	return s.Checks(ctx, code, req)
 }
 
 func (s *sender) Receive(_ context.Context, code string, req *supplier.Request, addrErr error) callback.Receipt {

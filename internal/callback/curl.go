@@ -1,0 +1,181 @@
+package callback
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/base/textlimit"
+)
+
+// Options of curl that a callback may have; the others are refused, because leaving one out could
+// mean another request.
+var (
+	curlValues = map[string]string{
+		"-X": "method", "--request": "method", "-H": "header", "--header": "header", "--url": "url", "-A": "agent", "--user-agent": "agent",
+		"-d": "data", "--data": "data", "--data-ascii": "data", "--data-raw": "raw", "--data-binary": "binary", "--json": "json",
+		"-m": "", "--max-time": "", "--connect-timeout": "", "-o": "", "--output": "", "-w": "", "--write-out": "",
+	}
+	curlFlags = []string{
+		"-s", "--silent", "-S", "--show-error", "-sS", "-v", "--verbose", "-i", "--include", "-k", "--insecure", "-f", "--fail", "-L", "--location",
+		"--compressed", "--http1.1", "--http2", "-g", "--globoff",
+	}
+)
+
+// curl reads the arguments of a curl line.
+func (p *paste) curl(line string) error {
+	words, ok := shellWords(line)
+	if !ok {
+		return pasteQuote.Say()
+	}
+	var data []string
+	posts := false
+	for i := 0; i < len(words); i++ {
+		option, value, joined := splitOption(words[i])
+		what, takes := curlValues[option]
+		switch {
+		case !strings.HasPrefix(words[i], "-"):
+			what, value = "url", words[i]
+		case slices.Contains(curlFlags, words[i]):
+			continue
+		case !takes:
+			return pasteOption.Say(textlimit.Clip(words[i], maxQuoted))
+		case !joined && i+1 == len(words):
+			return pasteValue.Say(option)
+		case !joined:
+			i++
+			value = words[i]
+		}
+		switch what {
+		case "method":
+			p.method = value
+		case "agent":
+			p.header.Set("User-Agent", value)
+		case "header":
+			if !p.addHeader(value) {
+				return pasteHeader.Say(strconv.Quote(textlimit.Clip(value, maxQuoted)))
+			}
+		case "url":
+			if p.target != "" {
+				return pasteURLs.Say()
+			}
+			p.target = value
+		case "data", "binary", "json", "raw":
+			if strings.HasPrefix(value, "@") && what != "raw" {
+				return pasteFile.Say(textlimit.Clip(value, maxQuoted))
+			}
+			if posts = true; what == "json" {
+				p.setDefault("Content-Type", "application/json")
+			}
+			data = append(data, value)
+		}
+	}
+	if p.target == "" {
+		return pasteNoURL.Say()
+	}
+	if p.body = strings.Join(data, "&"); posts {
+		p.setDefault("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if p.method == "" {
+		p.method = http.MethodGet
+		if posts {
+			p.method = http.MethodPost
+		}
+	}
+	return nil
+}
+
+func (p *paste) setDefault(name, value string) {
+	if p.header.Get(name) == "" {
+		p.header.Set(name, value)
+	}
+}
+
+// splitOption splits --option=value, and -Xvalue.
+func splitOption(word string) (option, value string, joined bool) {
+	if strings.HasPrefix(word, "--") {
+		return strings.Cut(word, "=")
+	}
+	if len(word) > 2 && word[0] == '-' && curlValues[word[:2]] != "" {
+		return word[:2], word[2:], true
+	}
+	return word, "", false
+}
+
+// shellWords splits a line as a shell does, without expanding anything; false = a quotation mark is
+// not closed.
+func shellWords(line string) (words []string, ok bool) {
+	var word strings.Builder
+	inWord := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && i+1 < len(line):
+			if i++; line[i] != '\n' { // at the end of a line it continues the line
+				word.WriteByte(line[i])
+				inWord = true
+			}
+		case c == '\'' || c == '"' || c == '$' && i+1 < len(line) && line[i+1] == '\'':
+			ansi := c == '$'
+			if ansi {
+				i, c = i+1, '\''
+			}
+			end := quoted(&word, line[i+1:], c, ansi)
+			if end < 0 {
+				return nil, false
+			}
+			i, inWord = i+1+end, true
+		case c == ' ' || c == '\t' || c == '\n':
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, true
+}
+
+// quoted adds a quoted text and returns where its end is; below 0 = it has none. A backslash
+// escapes in "…" and $'…' only.
+func quoted(to *strings.Builder, rest string, mark byte, ansi bool) (end int) {
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == mark:
+			return i
+		case c == '\\' && i+1 < len(rest) && ansi:
+			i++
+			switch rest[i] {
+			case 'n':
+				to.WriteByte('\n')
+			case 'r':
+				to.WriteByte('\r')
+			case 't':
+				to.WriteByte('\t')
+			case 'u', 'x': // as browsers copy a request
+				digits := map[byte]int{'u': 4, 'x': 2}[rest[i]]
+				code, err := strconv.ParseUint(rest[i+1:min(i+1+digits, len(rest))], 16, 32)
+				if err != nil {
+					return -1
+				}
+				to.WriteRune(rune(code))
+				i += digits
+			default:
+				to.WriteByte(rest[i])
+			}
+		case c == '\\' && i+1 < len(rest) && mark == '"' && strings.IndexByte("\"\\$`\n", rest[i+1]) >= 0:
+			if i++; rest[i] != '\n' {
+				to.WriteByte(rest[i])
+			}
+		default:
+			to.WriteByte(c)
+		}
+	}
+	return -1
+}
