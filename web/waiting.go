@@ -51,5 +51,9 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 			mine.N++
 		}
 	}
-	return map[string]console.Waits{"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": mine}
+	counts := map[string]console.Waits{"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": mine}
+	if w.s.Policy.Allows(op.Role, access.ViewAlerts) {
+		counts["/attention"] = now.Incidents
+	}
+	return counts
 }

@@ -168,9 +168,3 @@ func (b *Reader) Incident(ctx context.Context, id int64) (*IncidentDetail, error
 	x.Line, err = b.incidentLine(ctx, i, risk)
 	return x, err
 }
-
-// OpenIncidents counts the incidents that nobody has acknowledged or snoozed, up to a limit.
-func (b *Reader) OpenIncidents(ctx context.Context, limit int) (n int64, err error) {
-	err = b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 AS one FROM incidents WHERE over_at IS NULL AND state = ? LIMIT ?) AS w", alert.Open, limit).Scan(ctx, &n)
-	return n, err
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/alert"
 	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
@@ -13,6 +14,7 @@ import (
 type AtWork struct {
 	Exceptions Waits // that need a person
 	Dead       Waits // compensations that need one
+	Incidents  Waits // that nobody has acknowledged or snoozed
 	Proposals  []Approval
 }
 
@@ -32,6 +34,7 @@ func (b *Reader) AtWork(ctx context.Context) (w AtWork, err error) {
 		from string
 	}{
 		{&w.Exceptions, "exceptions AS x WHERE " + openExceptions + " AND " + moves.In("x.state", exception.Moves.NeedsPerson()...)},
+		{&w.Incidents, "incidents AS inc WHERE inc.over_at IS NULL AND " + moves.In("inc.state", alert.IncidentMoves.NeedsPerson()...)},
 		{&w.Dead, "compensations AS cp WHERE " + moves.In("cp.state", compensation.Moves.NeedsPerson()...)},
 	} {
 		var n int64

@@ -83,7 +83,10 @@ func (t attentionLine) look(p *ui.Page) attentionLook {
 // titleOf is a rule's title as a heading; within messages it follows a colon.
 func titleOf(p *ui.Page, rule string) string {
 	title := alert.Title(rule, p.Language)
-	return strings.ToUpper(title[:1]) + title[1:] // Chinese has no capitals, and its bytes none either
+	if p.Language != "en" {
+		return title
+	}
+	return strings.ToUpper(title[:1]) + title[1:]
 }
 
 func incidentIcon(rule string) string {

@@ -38,6 +38,9 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	if strings.Contains(page.Body, "<img src=x") {
 		t.Error("something of outside is not text")
 	}
+	if !regexp.MustCompile(`href="/attention"[^>]*>(?s:.{0,300})<b class="count[^>]*>3</b>`).MatchString(page.Body) { // open, neither acknowledged nor snoozed
+		t.Error("the navigation does not count the open incidents")
+	}
 	finance := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en").Body
 	if !strings.Contains(finance, "/exceptions?kind=late_payment") || strings.Contains(finance, "/attention/") {
 		t.Error("who may not read alerts sees incidents, or not the rest")
