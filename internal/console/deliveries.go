@@ -16,7 +16,9 @@ var DeliveryList = &list.Spec{
 	Name: "notifications",
 	Sources: []list.Source{{
 		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id", MerchantColumn: "d.recipient_id",
+		Money: list.Money{Minor: deliveryMinor, Currency: deliveryCode},
 	}},
+	SumRows: 5000, // each may have to look up its order
 	Fields: []list.Field{
 		{Word: "no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
 			return list.Match{Where: "d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
@@ -64,6 +66,12 @@ const (
 	deliveryColumns  = notify.ListColumns + ", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
 		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
+)
+
+// The same for the totals, which are read without joins.
+const (
+	deliveryMinor = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT o.amount FROM orders AS o WHERE o.id = d.subject_id), 0) END"
+	deliveryCode  = "CASE WHEN d.currency <> '' THEN d.currency ELSE COALESCE((SELECT o.currency FROM orders AS o WHERE o.id = d.subject_id), '') END"
 )
 
 // Deliveries reads one page of notifications.

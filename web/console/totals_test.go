@@ -1,0 +1,140 @@
+package console
+
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/money"
+	"backstop/internal/console"
+	"backstop/internal/report"
+	"backstop/views/ui"
+)
+
+var (
+	totalsForm = regexp.MustCompile(`(?s)<span class="totals">.*?</footer>`)
+	fundsForm  = regexp.MustCompile(`(?s)<p class="body">.*?</p>`)
+	moneyForm  = regexp.MustCompile(`<data class="money" value="([^"]*)">`)
+)
+
+// totalsOf returns what the row of totals below a list says, as "minor currency".
+func totalsOf(t *testing.T, h *harness, cookie, path string, form *regexp.Regexp) []string {
+	t.Helper()
+	body := h.Page(t, cookie, path).Body
+	var all []string
+	for _, m := range moneyForm.FindAllStringSubmatch(form.FindString(body), -1) {
+		all = append(all, html.UnescapeString(m[1]))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func plainMoney(minor int64, currency string) string {
+	return strconv.FormatInt(minor, 10) + " " + currency
+}
+
+func plainSums(sums []report.Sum) []string {
+	var all []string
+	for _, s := range sums {
+		all = append(all, plainMoney(s.Minor, s.Currency))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestTotalsAgreeWithTheTilesThatLeadToThem follows each tile that has money to its list: both
+// say the same sums, to the cent and for each currency.
+func TestTotalsAgreeWithTheTilesThatLeadToThem(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		seed(t, d)
+		now := d.Now()
+		change(t, d, "INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
+			" VALUES (?0, 'STUCK1', 1, 'S1', 1, 12345, 'CNY', 2, '', '', 'paying', 2, ?1, ?1, ?1), (?0 + 1, 'STUCK2', 2, 'S2', 1, 7, 'JPY', 0, '', '', 'paying', 2, ?1, ?1, ?1)", d.NewID(), now-120_000_000)
+		change(t, d, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+			" VALUES (?0, 'late_payment', 'open', 1, 1, 0, '', 'late1', 999, 'USD', '{}', ?1, ?1), (?0 + 1, 'notify_exhausted', 'open', 0, 1, (SELECT id FROM orders WHERE order_no = 'STUCK1'), 'STUCK1', 'n1', 12345, 'CNY', '{}', ?1, ?1)", d.NewID(), now)
+		var open []report.Sum // as the counter of a program that ran would be
+		if err := d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM deliveries AS d WHERE (d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL) AND d.currency <> '' GROUP BY 1").Scan(t.Context(), &open); err != nil {
+			t.Fatal(err)
+		}
+		change(t, d, "DELETE FROM report_unnotified")
+		for _, s := range open {
+			change(t, d, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, ?, ?, ?)", s.Currency, s.Orders, s.Minor)
+		}
+		cookie := h.SignIn(t, access.Lead)
+		compare := func(path string, sums []report.Sum, form *regexp.Regexp) {
+			t.Helper()
+			want := plainSums(sums)
+			if got := totalsOf(t, h, cookie, path, form); len(want) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s has the totals %v, its tile %v", path, got, want)
+			}
+		}
+		risk, err := h.Console.Risk(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range report.Parts {
+			compare(ui.RiskParts[part].Href, risk.Parts[part].Sums, totalsForm)
+		}
+		for part, s := range risk.Funds {
+			compare("/accounts?part="+string(part), s.Sums, fundsForm)
+		}
+		todo, err := h.Console.Todo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := 0
+		for _, line := range todo {
+			if line.Matter == console.MatterExceptions && len(line.Sums) > 0 {
+				kinds++
+				compare("/exceptions?kind="+line.Kind+"&state=needs", line.Sums, totalsForm)
+			}
+		}
+		if kinds < 2 {
+			t.Errorf("%d kinds of exceptions with money", kinds)
+		}
+	})
+}
+
+// TestEveryListWithMoneyHasTotals compares each list's row of totals with the rows themselves.
+func TestEveryListWithMoneyHasTotals(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		seed(t, d)
+		cookie := h.SignIn(t, access.Lead)
+		for _, path := range []string{"/orders?window=31d", "/notifications?window=31d", "/exceptions", "/compensations", "/approvals", "/refunds", "/payouts", "/disputes"} {
+			name, _, _ := strings.Cut(path, "?")
+			join := map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")]
+			rows := cells(t, h.Page(t, cookie, path+join+"format=csv&lang=en&columns=amount,currency").Body)
+			sums := map[string]int64{}
+			for _, r := range rows[2:] {
+				if strings.HasPrefix(r[0], "Total ") {
+					continue
+				}
+				currency, amount := r[0], r[1]
+				if currency == "" {
+					continue
+				}
+				minor, err := money.ParseMajor(amount, currency)
+				if err != nil {
+					t.Fatalf("%s: %q: %v", path, r, err)
+				}
+				sums[currency] += minor
+			}
+			var want []string
+			for currency, minor := range sums {
+				want = append(want, plainMoney(minor, currency))
+			}
+			slices.Sort(want)
+			if got := totalsOf(t, h, cookie, path, totalsForm); len(want) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s has the totals %v, its rows %v", name, got, want)
+			}
+		}
+	})
+}
