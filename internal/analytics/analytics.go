@@ -163,6 +163,9 @@ type Page struct {
 	Waits, WaitsBefore []report.Histogram
 
 	Causes    []Cause // most attempts first
+	// FailedBefore counts the failed attempts of all causes a week before, by step.
+	FailedBefore []int64
+
 	Merchants []Flow  // most orders first
 	Suppliers []Flow
 
@@ -353,6 +356,7 @@ func (q *reader) causes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the causes of failures: %w", err)
 	}
+	p.FailedBefore = make([]int64, p.Range.N)
 	by := map[string]*Cause{}
 	for _, r := range rows {
 		c := by[r.Class]
@@ -365,7 +369,10 @@ func (q *reader) causes(ctx context.Context) error {
 			c.Attempts += r.Attempts
 			c.Orders += r.Orders
 			c.Sums = addSum(c.Sums, report.Sum{Currency: r.Currency, Orders: r.Orders, Minor: r.Amount})
-		}, func(int) { c.Before += r.Attempts })
+		}, func(i int) {
+			c.Before += r.Attempts
+			p.FailedBefore[i] += r.Attempts
+		})
 	}
 	// A cause is new only where there were figures before it.
 	var known []struct {

@@ -434,12 +434,16 @@ func (d AnalyticsData) causesPlot(p *ui.Page) plot {
 			totals[i] += n
 		}
 	}
-	a, lines := countAxis(slices.Max(totals), height)
+	before := make([]float64, d.Range.N)
+	for i, n := range d.FailedBefore {
+		before[i] = float64(n)
+	}
+	a, lines := countAxis(max(slices.Max(totals), slices.Max(d.FailedBefore)), height)
 	classes := make([]string, len(rows))
 	for i := range rows {
 		classes[i] = "f-" + causeKinds[i]
 	}
-	return plot{
+	c := plot{
 		height: height, grid: lines, labels: labelsOf(d.Range.N, func(i int) string { return d.columnLabel(p, i) }), cells: stack(rows, classes, d.Range.N, a),
 		hits: hitsOf(d.Range.N, func(i int) string {
 			said := d.columnName(p, i) + " · " + p.T(tFailedN, ui.Count(totals[i]))
@@ -452,6 +456,10 @@ func (d AnalyticsData) causesPlot(p *ui.Page) plot {
 		}),
 		says: p.T(tCausesSays, ui.Count(d.attempts()), ui.Count(int64(len(d.Causes)))),
 	}
+	if d.compared() {
+		c.paths = []plotPath{{faintLine, linePath(before, a)}}
+	}
+	return c
 }
 
 func causeHref(class, window string) string {

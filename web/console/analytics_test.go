@@ -136,6 +136,7 @@ func TestAnalyticsCountWhatHappened(t *testing.T) {
 	now := h.DB.Now()
 	yesterday := now - (26 * time.Hour).Microseconds()
 	h.Put(t, figuresAt(yesterday, func(x *report.Delta) { x.Raised(yesterday, "CNY", 100) }))
+	change(t, h.DB, "INSERT INTO report_failures (span_s, start, class, currency, attempts, orders, amount) VALUES (300, ?, 'refused', 'CNY', 7, 1, 1)", (now-(7*24+3)*3600_000_000)/300_000_000*300_000_000)
 	h.Put(t, figuresAt(now, func(x *report.Delta) {
 		for i := range int64(4) {
 			x.Created(now, 1, 1, "CNY", 1000)
@@ -164,6 +165,13 @@ func TestAnalyticsCountWhatHappened(t *testing.T) {
 		}
 		if len(p.Merchants) != 1 || p.Merchants[0].Created != 4 || p.Merchants[0].Paid != 3 || p.Merchants[0].Code != "m1" || len(p.Suppliers) != 1 {
 			t.Errorf("%s: %+v", r.Name, p.Merchants)
+		}
+		var before int64
+		for _, n := range p.FailedBefore {
+			before += n
+		}
+		if want := map[bool]int64{true: 7}[r.Name == "24h"]; before != want { // longer ranges read hours and days
+			t.Errorf("%s: %d failures a week before, want %d", r.Name, before, want)
 		}
 		var waited int64
 		for _, w := range p.Waits {
