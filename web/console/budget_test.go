@@ -57,21 +57,27 @@ var filling = []string{
 		" FROM o WHERE i % 1000 = 7",
 }
 
-// fill writes so many orders, spread over the last days, by set-based SQL.
-func fill(t *testing.T, d *db.DB, rows int) {
+// fillWith writes so many orders by some of the statements of filling.
+func fillWith(t *testing.T, d *db.DB, rows int, statements []string) {
 	t.Helper()
 	const chunk = 50_000
 	now := d.Now()
 	from := now - budgetDays*24*3600*1_000_000
 	gap := (now - from) / int64(rows)
 	first, step := db.IDAt(from), (db.IDAt(now)-db.IDAt(from))/int64(rows)
-	start := time.Now()
 	for i := 0; i < rows; i += chunk {
-		for _, statement := range filling {
+		for _, statement := range statements {
 			query := "WITH RECURSIVE n(i) AS (SELECT CAST(?0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?1), o AS (SELECT i, ?2 + i * ?3 AS id, ?4 + i * ?5 AS at FROM n) " + statement
 			change(t, d, query, i, min(i+chunk, rows)-1, first, step, from, gap)
 		}
 	}
+}
+
+// fill writes so many orders, spread over the last days, by set-based SQL.
+func fill(t *testing.T, d *db.DB, rows int) {
+	t.Helper()
+	now, start := d.Now(), time.Now()
+	fillWith(t, d, rows, filling)
 	change(t, d, "UPDATE settings SET value = ? WHERE name = 'claims_checked'", db.IDAt(now-2*60*1_000_000)) // as the dispatcher keeps it
 	minutes := func(table string, unit time.Duration, spans int) {
 		change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < 50)"+
