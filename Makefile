@@ -32,7 +32,7 @@ check: ## the checks before every commit
 
 soak: ## kills, races and models at their full counts; takes hours
 	./.ci/setup
-	E2E_FULL=1 ./.ci/tidily go test -timeout 6h ./internal/e2e ./internal/payment ./internal/advance ./internal/approval ./internal/desk ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout
+	E2E_FULL=1 ./.ci/tidily go test -timeout 6h ./internal/e2e ./internal/payment ./internal/advance ./internal/approval ./internal/desk ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute
 
 # -fuzzminimizetime: otherwise minimising a single input may take the whole minute.
 fuzz: ## each parser for a minute

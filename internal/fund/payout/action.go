@@ -183,6 +183,10 @@ func (m *Machine) resolve(ctx context.Context, tx db.Tx, d approval.Decided, s a
 		return approval.Ran{}, act.ErrChanged
 	}
 	r := d.Params.(Resolution)
+	// It was sent again after the statement was read, so the statement says nothing about that.
+	if r.Credit == string(Failure) && p.LastCallAt != nil && *p.LastCallAt >= d.MadeAt {
+		return approval.Ran{}, act.ErrChanged
+	}
 	all, err := events(p, r)
 	if err != nil {
 		return approval.Ran{}, err

@@ -1,0 +1,401 @@
+package dispute_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+	"pgregory.net/rapid"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/approval"
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/moves"
+	"backstop/internal/compensation"
+	"backstop/internal/compensation/replaycall"
+	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/payout"
+	"backstop/internal/fund/refund"
+	"backstop/internal/order"
+	"backstop/internal/payment/paymenttest"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+	"backstop/internal/verify"
+)
+
+// house is a merchant whose orders are refunded and disputed, and that draws what is left, with
+// everything that can go wrong.
+type house struct {
+	*bank
+	payouts *payout.Machine
+	board   *approval.Desk
+	used    int // steps on this database
+
+	orders   []*order.Order
+	below    bool // something has happened that may push the balance below zero
+	seen     map[string]int
+	disputes int
+}
+
+// perHouse is how many steps share a database: verify reads all of it.
+const perHouse = 400
+
+// wallet has one account of each merchant.
+type wallet struct{}
+
+func (wallet) Find(_ context.Context, _ db.Session, all []payout.Target) ([]*payout.Account, error) {
+	found := make([]*payout.Account, len(all))
+	for i, x := range all {
+		found[i] = &payout.Account{ID: x.MerchantID, Shown: payout.Shown{Code: "main", Kind: supplier.PayeeBankCard, Holder: "Li", Number: "•••• 2233", Bank: "ICBC"}}
+	}
+	return found, nil
+}
+func (wallet) Disabled(context.Context, bun.IDB, int64) (bool, error) { return false, nil }
+func (wallet) Payee(context.Context, bun.IDB, int64) (supplier.Payee, error) {
+	return supplier.Payee{Kind: supplier.PayeeBankCard, Holder: "Li", Number: "6222020200112233", Bank: "ICBC"}, nil
+}
+
+var (
+	maker   = act.Actor{Name: "operator:finance", ID: 1, Role: access.Finance}
+	checker = act.Actor{Name: "operator:lead", ID: 2, Role: access.Lead}
+)
+
+func newHouse(t *testing.T, d *db.DB) *house {
+	k := &house{bank: newBank(t, d), seen: map[string]int{}}
+	k.payouts = payout.New(payout.Options{
+		DB: d, Settings: k.Settings, Ledger: k.Ledger, Calls: k.Calls, Nudger: k.Nudger, Schedule: compensation.Schedule{time.Second, time.Minute},
+		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+			return k.board.Ask(ctx, tx, r)
+		},
+		Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.board.Recall(ctx, tx, id, m) },
+		Accounts: wallet{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Auto: 1000} }, Fee: func(int64, int64, int64, string) int64 { return 3 },
+		CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(k.payouts.Close)
+	policy, err := access.NewPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := audit.New(d, k.keys)
+	k.board = approval.NewDesk(approval.Options{
+		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
+		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
+	}, append(append(k.payouts.Approvals(), k.refunds.Approval()), adjust.Actions(d, k.Ledger)...)...)
+	k.desk = k.board
+	for _, a := range []act.Actor{maker, checker} {
+		k.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)", a.ID, a.Role, a.Role)
+	}
+	return k
+}
+
+func (k *house) exec(query string, args ...any) {
+	if _, err := k.DB.NewRaw(query, args...).Exec(context.Background()); err != nil {
+		k.t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func (k *house) read(into any, query string, args ...any) {
+	if err := k.DB.NewRaw(query, args...).Scan(context.Background(), into); err != nil {
+		k.t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// one draws one of several; false = there is none.
+func one[T any](t *rapid.T, what string, all []T) (x T, ok bool) {
+	if len(all) == 0 {
+		return x, false
+	}
+	return all[rapid.IntRange(0, len(all)-1).Draw(t, what)], true
+}
+
+// faults are what the supplier does with a call; "kill" = the process ends before it.
+var faults = []string{"", "", "", "vague", "lazy", "no", "short", "lost", "deaf", "kill"}
+
+// steps are what may happen, in the order of their names.
+var steps = map[string]func(k *house, t *rapid.T) string{
+	"pay": func(k *house, _ *rapid.T) string {
+		if len(k.orders) < 8 {
+			k.orders = append(k.orders, k.paid())
+		}
+		return ""
+	},
+	"refund": func(k *house, t *rapid.T) string {
+		o, ok := one(t, "order", k.orders)
+		if !ok {
+			return ""
+		}
+		_, _, err := k.refunds.Ask(context.Background(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: rapid.Int64Range(1, 1999).Draw(t, "amount")})
+		return because(err)
+	},
+	"payout": func(k *house, t *rapid.T) string {
+		amount := rapid.Int64Range(1, 2500).Draw(t, "amount")
+		_, _, err := k.payouts.Ask(context.Background(), k.M1, payout.Request{OutPayoutNo: k.Out(), Amount: amount, Currency: "CNY", Supplier: "f1", AccountCode: "main"})
+		return because(err)
+	},
+	"cancel": func(k *house, t *rapid.T) string {
+		if no, ok := one(t, "payout", k.numbers("payout", payout.Moves.Open()...)); ok {
+			_, err := k.payouts.Cancel(context.Background(), k.M1, no)
+			return because(err)
+		}
+		return ""
+	},
+	"cancel refund": func(k *house, t *rapid.T) string {
+		if no, ok := one(t, "refund", k.numbers("refund", "requested", "approved")); ok {
+			_, err := k.refunds.Cancel(context.Background(), k.M1, no)
+			return because(err)
+		}
+		return ""
+	},
+	"decide": func(k *house, t *rapid.T) string {
+		var open []*approval.Approval
+		if err := k.DB.NewSelect().Model(&open).Where("ap.state = 'waiting'").OrderExpr("ap.id").Scan(context.Background()); err != nil {
+			k.t.Fatal(err)
+		}
+		a, ok := one(t, "approval", open)
+		if !ok {
+			return ""
+		}
+		v, err := approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "compared with the statement", By: checker}, error(nil)
+		if rapid.IntRange(0, 3).Draw(t, "reject") == 0 {
+			_, err = k.board.Reject(context.Background(), v)
+		} else {
+			_, err = k.board.Approve(context.Background(), v)
+		}
+		return because(err)
+	},
+	"freeze": func(k *house, t *rapid.T) string {
+		action, object := adjust.Freeze, adjust.OfFunds
+		if rapid.Bool().Draw(t, "release") {
+			action, object = adjust.Unfreeze, adjust.OfFrozen
+		}
+		_, err := k.board.Propose(context.Background(), adjust.FundsProposal(maker, action, object, "m1", "CNY", rapid.Int64Range(0, 800).Draw(t, "amount"), "as the letter of today says"))
+		return because(err)
+	},
+	"dispute": func(k *house, t *rapid.T) string {
+		if o, ok := one(t, "order", k.orders); ok {
+			k.below = true
+			s := rapid.SampledFrom([]said{created, withdrawn, updated, lost, won}).Draw(t, "said")
+			k.take(k.message(o, "dp_"+o.OrderNo, s))
+		}
+		return ""
+	},
+	"later": func(k *house, t *rapid.T) string {
+		us := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 30 * time.Hour, 80 * time.Hour}).Draw(t, "time").Microseconds()
+		k.exec("UPDATE payouts SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?, short_at = short_at - ?, finished_at = finished_at - ?", us, us, us, us)
+		k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?", us, us)
+		return ""
+	},
+	"run": (*house).run,
+	// What the supplier had not decided is decided, whatever we believe.
+	"truth payout": func(k *house, t *rapid.T) string {
+		no, ok := one(t, "payout", k.numbers("payout", "crediting", "unknown", "stuck", "succeeded"))
+		if f := k.Fakes["f1"]; ok {
+			switch f.PayoutOf(no).State {
+			case supplier.PayoutProcessing:
+				f.SetPayout(no, rapid.SampledFrom([]supplier.PayoutState{supplier.PayoutSucceeded, supplier.PayoutFailed}).Draw(t, "truth"))
+			case supplier.PayoutSucceeded:
+				f.SetPayout(no, supplier.PayoutReturned)
+			}
+		}
+		return ""
+	},
+	"truth refund": func(k *house, t *rapid.T) string {
+		no, ok := one(t, "refund", k.numbers("refund", "submitted", "unknown"))
+		if f := k.Fakes["f1"]; ok && f.RefundOf(no).State == supplier.RefundProcessing {
+			f.SetRefund(no, rapid.SampledFrom([]supplier.RefundState{supplier.RefundSucceeded, supplier.RefundFailed}).Draw(t, "truth"))
+		}
+		return ""
+	},
+	"resolve": func(k *house, t *rapid.T) string {
+		no, ok := one(t, "payout", k.numbers("payout", payout.Stuck))
+		if !ok {
+			return ""
+		}
+		credit := "failed"
+		switch k.Fakes["f1"].PayoutOf(no).State {
+		case supplier.PayoutSucceeded:
+			credit = "success"
+		case supplier.PayoutProcessing: // its statement says nothing yet
+			return ""
+		}
+		p, err := payout.ByNo(context.Background(), k.DB, no)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		_, err = k.board.Propose(context.Background(), approval.Proposal{
+			Action: payout.Resolve, Object: payout.Object, ObjectID: no, Version: p.Version, Params: []byte(`{"credit":"` + credit + `","evidence":"page 4 of the statement"}`),
+			Amount: act.Subject{Amount: p.Amount, Currency: "CNY"}.TypedAmount(), Reason: "the statement of the supplier", By: maker,
+		})
+		return because(err)
+	},
+}
+
+// because names why nothing was done; an error that is no answer ends the test.
+func because(err error) string {
+	if db.IsConflict(err) || db.IsUnique(err) || errors.Is(err, db.ErrBusy) {
+		panic(err)
+	}
+	if err != nil {
+		return "refused"
+	}
+	return ""
+}
+
+// numbers returns the numbers of payouts or refunds with a status.
+func (k *house) numbers(what string, of ...payout.Status) (all []string) {
+	k.read(&all, "SELECT "+what+"_no FROM "+what+"s WHERE "+moves.In("status", of...)+" ORDER BY id")
+	return all
+}
+
+// run runs one compensation of money on its way out, as the runner does.
+func (k *house) run(t *rapid.T) string {
+	var items []compensation.Item
+	k.read(&items, "SELECT * FROM compensations WHERE state = 'waiting' AND subject_kind IN ('payout', 'refund') ORDER BY id")
+	x, ok := one(t, "item", items)
+	if !ok {
+		return ""
+	}
+	fault := rapid.SampledFrom(faults).Draw(t, "fault")
+	written := rapid.IntRange(0, 5).Draw(t, "crash") > 0 // else the process ends before the result is written
+	killed := func() string {
+		if fault == "kill" {
+			runtime.Goexit()
+		}
+		return fault
+	}
+	k.Fakes["f1"].OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutFault(killed()) })
+	k.Fakes["f1"].OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundFault(killed()) })
+	ended := make(chan *compensation.Result, 1)
+	go func() {
+		var result *compensation.Result
+		defer func() { ended <- result }()
+		x.Attempts++
+		got := replaycall.Kind(replaycall.Subjects{payout.Op: k.payouts.Subject(), refund.Op: k.refunds.Subject()}).Run(context.Background(), x)
+		result = &got
+	}()
+	result := <-ended
+	k.Fakes["f1"].OnPayout(nil)
+	k.Fakes["f1"].OnRefund(nil)
+	state := "waiting"
+	if result != nil && written {
+		if result.Class == compensation.Class(compensation.Database) {
+			panic("a run failed: " + result.Text)
+		}
+		if result.IsDone() {
+			state = "done"
+		}
+	}
+	k.exec("UPDATE compensations SET attempts = attempts + 1, state = ?, next_at = CASE WHEN ? = 'done' THEN NULL ELSE next_at END WHERE id = ?", state, state, x.ID)
+	return fault
+}
+
+// check checks what holds at any time.
+func (k *house) check(t *rapid.T) {
+	f := k.Fakes["f1"]
+	var all []struct{ No, Status, Credit string }
+	k.read(&all, "SELECT p.payout_no AS no, p.status, s.state AS credit FROM payouts p JOIN fund_steps s ON s.payout_id = p.id AND s.step = 'credit'")
+	for _, p := range all {
+		truth := f.PayoutOf(p.No)
+		if truth.Moved > 1 || !truth.Same && truth.Calls > 0 {
+			t.Fatalf("the money of %s moved %d times, with the same content %t", p.No, truth.Moved, truth.Same)
+		}
+		if p.Status == "succeeded" && truth.Moved != 1 || p.Status == "reversed" && p.Credit == "failed" && truth.Moved != 0 ||
+			slices.Contains([]string{"created", "approved", "rejected", "cancelled", "failed"}, p.Status) && truth.Calls != 0 {
+			t.Fatalf("%s is %s (%s), and its money moved %d times after %d calls: %s", p.No, p.Status, p.Credit, truth.Moved, truth.Calls, k.story(p.No))
+		}
+		if truth.State == supplier.PayoutReturned {
+			k.seen["returned"]++
+		}
+		k.seen["payout "+p.Status]++
+	}
+	all = nil
+	k.read(&all, "SELECT refund_no AS no, status FROM refunds")
+	for _, r := range all {
+		moved := f.RefundOf(r.No).Moved
+		if moved > 1 || r.Status == "succeeded" && moved != 1 || moved != 0 && slices.Contains([]string{"requested", "rejected", "cancelled", "failed"}, r.Status) {
+			t.Fatalf("%s is %s, and its money moved %d times", r.No, r.Status, moved)
+		}
+		k.seen["refund "+r.Status]++
+	}
+	if got := k.balance("merchant:m1"); got < 0 && !k.below {
+		t.Fatalf("the merchant has %d without any dispute", got)
+	}
+	if got := k.balance("merchant:m1:frozen"); got < 0 {
+		t.Fatalf("%d are frozen", got)
+	}
+}
+
+// story returns what happened to a payout.
+func (k *house) story(no string) string {
+	var all []string
+	k.read(&all, "SELECT at || ' ' || what FROM (SELECT h.created_at AS at, h.from_status || ' > ' || h.to_status || ' by ' || h.actor || ' ' || h.detail AS what"+
+		" FROM payout_history h JOIN payouts p ON p.id = h.payout_id WHERE p.payout_no = ?"+
+		" UNION ALL SELECT c.started_at, c.op || ' ' || c.state || ' ' || c.class || ' ' || c.status FROM supplier_calls c WHERE c.reference = ?"+
+		" UNION ALL SELECT a.made_at, a.action || ' ' || a.state FROM approvals a WHERE a.object_id = ?) AS s ORDER BY at", no, no, no)
+	return strings.Join(all, "; ")
+}
+
+func (k *house) books(t *rapid.T) {
+	report, err := verify.Run(context.Background(), k.DB, k.keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range report.Invariants {
+		if i.Violations > 0 {
+			t.Fatalf("%s %s: %q", i.ID, i.Title, i.Examples)
+		}
+	}
+}
+
+// In any story of orders, refunds, payouts, disputes, freezes, approvals, crashes and lost answers
+// no money moves twice or without its entry, and verify finds nothing.
+func TestMoneyHoldsInEveryStory(t *testing.T) {
+	names := slices.Sorted(maps.Keys(steps))
+	names = append(names, "run", "run", "run", "decide", "payout", "later")
+	for engine, full := range map[string]int{"sqlite": 200_000, "postgres": 50_000} {
+		t.Run(engine, func(t *testing.T) {
+			fresh := dbtest.SQLite
+			if engine == "postgres" {
+				fresh = dbtest.Postgres
+			}
+			var k *house
+			seen, did := map[string]int{}, map[string]int{}
+			paymenttest.RunStories(t, full, func(rt *rapid.T) int {
+				if k == nil || k.used > perHouse {
+					k = newHouse(t, fresh(t))
+					k.seen = seen
+				}
+				k.orders = nil
+				n := rapid.IntRange(20, 60).Draw(rt, "steps")
+				for range n {
+					name := rapid.SampledFrom(names).Draw(rt, "step")
+					what := steps[name](k, rt)
+					did[name+" "+what]++
+					k.check(rt)
+				}
+				k.books(rt)
+				k.used += n
+				return n
+			})
+			t.Log(did, seen)
+			if engine == "postgres" {
+				return // its stories are fewer
+			}
+			for _, s := range []string{"payout succeeded", "payout reversed", "payout unknown", "refund succeeded", "refund failed", "returned"} {
+				if seen[s] == 0 {
+					t.Errorf("no story has seen: %s", s)
+				}
+			}
+		})
+	}
+}
