@@ -340,6 +340,31 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 			t.Errorf("against the supplier's answer: %v", err)
 		}
 		k.is("it was paid, says the supplier", p, "P14", Stuck, 1)
+
+		// It was not there when the statement was read. It is sent again before the second person
+		// decides, and nobody can ask the supplier then.
+		p = k.asked(sum)
+		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault { return paymenttest.PayoutDeaf })
+		k.run(p)
+		k.later(p, 22*time.Hour)
+		k.run(p)
+		k.is("not sent", p, "P14", Stuck, 0)
+		a, err := k.propose(p, Resolution{"failed", "not on the statement"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.fake.OnPayout(func(supplier.Payout) paymenttest.PayoutFault {
+			if k.fake.PayoutOf(p.PayoutNo).Calls+k.fake.PayoutOf(p.PayoutNo).Asked < 3 {
+				return "" // not found
+			}
+			return paymenttest.PayoutVague
+		})
+		k.run(p)
+		k.is("sent again", p, "P14", Stuck, 1)
+		if a, err = k.desk.Approve(k.t.Context(), k.verdict(access.Lead, a)); !errors.Is(err, act.ErrChanged) {
+			t.Errorf("by a statement from before: %v %+v", err, a)
+		}
+		k.is("by a statement from before", p, "P14", Stuck, 1)
 	})
 }
 
