@@ -296,8 +296,8 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
-		notes.Deliver(alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) { return o.Operators.WhoMay(ctx, policy, access.HandleAlerts) }),
-		exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
+		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) { return o.Operators.WhoMay(ctx, policy, access.HandleAlerts) }),
+		notes.Deliver(exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
 		}), exception.NoteAct, access.ViewExceptions),
 		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
