@@ -195,12 +195,12 @@ document.addEventListener("keydown", e => {
 let g = false, at = -1;
 const go = { d: "/", o: "/orders", c: "/callbacks", n: "/notifications", e: "/exceptions" };
 document.addEventListener("keydown", e => {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea, select") || $("dialog[open]") || !$("#keys")) return;
+  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea, select") || $("dialog[open]") || !$("#shortcuts")) return;
   if (g && go[e.key]) { location.href = go[e.key]; return; }
   g = e.key === "g";
   const rows = $$("tr[data-row]");
   if (e.key === "/" && $(".search input")) { e.preventDefault(); $(".search input").focus(); }
-  if (e.key === "?") $("#keys").showModal();
+  if (e.key === "?") $("#shortcuts").showModal();
   if (rows.length && (e.key === "j" || e.key === "k")) {
     at = Math.max(0, Math.min(rows.length - 1, at + (e.key === "j" ? 1 : -1)));
     rows[at].tabIndex = -1;
