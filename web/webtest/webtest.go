@@ -200,7 +200,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o := web.Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, supplier.Kinds{sortedparams.Kind}, keys, log), Callbacks: h.Sender, Payments: h.Till,
-		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts),
+		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts, &sortedparams.Texts),
 		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
 		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },
 		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy),
