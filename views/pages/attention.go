@@ -222,6 +222,8 @@ func rowsOf(t console.Todo) (templ.SafeURL, text.Text) {
 		return "/batches", text.Batches
 	case alert.CountersDiffer, alert.BooksDiffer:
 		return "/sweeps", text.Sweeps
+	case alert.QueueLength:
+		return "/queues", text.Queues
 	case alert.QueueForecast, alert.RateForecast:
 		return "/analytics", text.Analytics
 	}

@@ -77,7 +77,7 @@ func (s *handlers) monitorPage(c *fiber.Ctx) error {
 
 // wayBack is the link to the console on Asynqmon's page, which has none of its own.
 func wayBack(p *ui.Page) string {
-	return `<a href="/" style="position:fixed;left:12px;bottom:12px;z-index:2000;padding:8px 12px;border-radius:6px;background:#1f4fd8;color:#fff;font:600 14px system-ui,sans-serif;text-decoration:none">← ` +
+	return `<a href="/queues" style="position:fixed;left:12px;bottom:12px;z-index:2000;padding:8px 12px;border-radius:6px;background:#1f4fd8;color:#fff;font:600 14px system-ui,sans-serif;text-decoration:none">← ` +
 		template.HTMLEscapeString(p.T(tWayBack)) + `</a>`
 }
 

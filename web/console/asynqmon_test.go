@@ -24,7 +24,7 @@ func TestAsynqmonIsServedSmallAndWithAWayBack(t *testing.T) {
 	h.Monitor = monitor
 	cookie := h.SignIn(t, access.Ops)
 	page := h.Page(t, cookie, "/asynqmon/?lang=en")
-	if page.Status != http.StatusOK || !strings.Contains(page.Body, `<a href="/"`) || !strings.Contains(page.Body, "Back to Backstop") || strings.Contains(page.Header.Get("Cache-Control"), "immutable") {
+	if page.Status != http.StatusOK || !strings.Contains(page.Body, `<a href="/queues"`) || !strings.Contains(page.Body, "Back to Backstop") || strings.Contains(page.Header.Get("Cache-Control"), "immutable") {
 		t.Errorf("the page: %d, %q", page.Status, page.Header.Get("Cache-Control"))
 	}
 	scripts := regexp.MustCompile(`/asynqmon/static/js/[^"]+\.js`).FindAllString(page.Body, -1)

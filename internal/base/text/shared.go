@@ -20,7 +20,7 @@ var (
 	Disputes        = Text{ZH: "拒付争议", EN: "Disputes"}
 	Dispute         = Text{ZH: "拒付争议", EN: "Dispute"}
 	Accounts        = Text{ZH: "账户", EN: "Accounts"}
-	Queues          = Text{ZH: "队列 Asynqmon", EN: "Queues (Asynqmon)"}
+	Queues          = Text{ZH: "队列", EN: "Queues"}
 	Account         = Text{ZH: "我的设置", EN: "My settings"}
 	Light           = Text{ZH: "浅色", EN: "Light"}
 	Dark            = Text{ZH: "深色", EN: "Dark"}
