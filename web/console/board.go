@@ -47,6 +47,13 @@ const maxKept = 500
 // readTime bounds one query of the board, which is not part of a request.
 const readTime = 3 * time.Second
 
+// forget makes the next reader of a topic see what has just been changed.
+func (b *board) forget(topic string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.kept, boardKey{topic: topic})
+}
+
 // get returns a topic's drawing, and when its figures were read. Errors are cached as long as
 // figures, so that a database that is down gets no extra queries.
 func (b *board) get(t topic, of string) (drawing, time.Time, error) {

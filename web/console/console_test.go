@@ -173,7 +173,6 @@ func (h *harness) details(t *testing.T) []sight {
 // allPages are the pages there are to see, beside the details.
 var allPages = []sight{
 	{"overview", "/", "3,499.00"},
-	{"overview", "/", "3,499.00"},
 	{"guide", "/guide", "kind: sortedparams"},
 	{"attention", "/attention", "12.300"},
 	{"runbook", "/runbook", "pg_wal"},

@@ -53,6 +53,7 @@ func (s *handlers) guidePage(c *fiber.Ctx) error { return s.sendGuide(c, "") }
 
 // sendGuide shows the guide, with a new API key of the sandbox's merchant if one was made.
 func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string) error {
+	s.live.forget("guide") // an older panel must not replace this one
 	g, err := s.readGuide(c.UserContext())
 	if err != nil {
 		return err
@@ -139,5 +140,6 @@ func (s *handlers) dismissGuide(c *fiber.Ctx) error {
 	if _, err := s.act(c, act.Call{Kind: sandbox.DismissAct, Ref: act.Ref{ID: "guide"}}); err != nil {
 		return err
 	}
+	s.live.forget("guide")
 	return c.Redirect("/", http.StatusSeeOther)
 }
