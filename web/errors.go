@@ -130,6 +130,7 @@ var domainErrors = []struct {
 	{refund.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
 	{refund.ErrNotRefundable, http.StatusConflict, "not_refundable", ""},
 	{refund.ErrStarted, http.StatusConflict, "refund_started", ""},
+	{refund.ErrNotOwn, http.StatusForbidden, "not_yours", ""},
 	{payout.ErrNotFound, http.StatusNotFound, "not_found", ""},
 	{payout.ErrConflict, http.StatusConflict, "idempotency_conflict", ""},
 	{payout.ErrStarted, http.StatusConflict, "payout_started", ""},

@@ -65,6 +65,7 @@ const (
 	KindPayoutReversed Kind = "payout_reversed"
 	KindDispute        Kind = "dispute"
 	KindDisputeWon     Kind = "dispute_won"
+	KindDisputeTaken   Kind = "dispute_taken"
 	KindFreeze         Kind = "freeze"
 	KindUnfreeze       Kind = "unfreeze"
 	KindAdjustment     Kind = "adjustment"
@@ -111,7 +112,7 @@ var Table = []Row{
 	{Fact: PayoutReturned, Debit: "supplier:{S}", Credit: "payout:{S}", Ref: "payout:{id}:X", Meaning: "The payout succeeded, but its money came back later; `R` follows in the same journal."},
 
 	{Fact: DisputeHeld, Debit: "merchant:{M}", Credit: "merchant:{M}:reserved", Ref: "dispute:{id}:H", Kind: KindDispute, Meaning: "A buyer disputes a payment: its money is reserved."},
-	{Fact: DisputeWithdrawn, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:W", Meaning: "The supplier took the money. `{from}` is `merchant:{M}:reserved`, or `suspense:{S}` for money without an order."},
+	{Fact: DisputeWithdrawn, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:W", Kind: KindDisputeTaken, Meaning: "The supplier took the money. `{from}` is `merchant:{M}:reserved`, or `suspense:{S}` for money without an order."},
 	{Fact: DisputeReinstated, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:B", Kind: KindDisputeWon, Meaning: "Money that was taken for the dispute is back: at `merchant:{M}`, or at `suspense:{S}` where it came from there."},
 	{Fact: DisputeReleased, Debit: "merchant:{M}:reserved", Credit: "merchant:{M}", Ref: "dispute:{id}:U", Kind: KindDisputeWon, Meaning: "The dispute was won before the money was taken: the reserve is released."},
 	{Fact: DisputeFee, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:F", Kind: KindFee, Meaning: "The supplier's fee for the dispute. `{from}` is `merchant:{M}`, or `cost:{S}` for money without an order."},

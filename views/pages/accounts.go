@@ -158,6 +158,7 @@ var lineKinds = map[fund.Kind]text.Text{
 	fund.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
 	fund.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
 	fund.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
+	fund.KindDisputeTaken:   {ZH: "争议扣款", EN: "Dispute withdrawn"},
 	fund.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
 	fund.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
 	fund.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},

@@ -121,6 +121,8 @@ var (
 	ErrNotRefundable = errors.New("the order cannot be refunded: it is not paid, or its refund window is over")
 	// ErrStarted means that the refund may have reached the supplier (409 refund_started).
 	ErrStarted = errors.New("the refund has been sent to the supplier and cannot be cancelled")
+	// ErrNotOwn means that an operator proposed the refund, or the supplier made it (403 not_yours).
+	ErrNotOwn = errors.New("the refund was not requested by you: only the operators of the platform can withdraw it")
 	// ErrSupplier means that the supplier cannot be used at the moment (503).
 	ErrSupplier = errors.New("the supplier cannot be used at the moment: try again later")
 )

@@ -553,6 +553,10 @@ func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
 		if _, err := k.m.Cancel(t.Context(), k.M1, second.RefundNo); !errors.Is(err, ErrStarted) {
 			t.Errorf("after it was sent: %v", err)
 		}
+		k.exec("UPDATE refunds SET out_refund_no = '' WHERE id = ?", second.ID) // as if an operator had proposed it
+		if _, err := k.m.Cancel(t.Context(), k.M1, second.RefundNo); !errors.Is(err, ErrNotOwn) {
+			t.Errorf("an operator's: %v", err)
+		}
 		if _, err := k.m.Cancel(t.Context(), k.M2, fifth.RefundNo); !errors.Is(err, ErrNotFound) {
 			t.Errorf("another merchant's: %v", err)
 		}

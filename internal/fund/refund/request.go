@@ -280,8 +280,8 @@ func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bo
 	return sum+r.Amount <= l.AutoDay, nil
 }
 
-// Cancel cancels a refund that has not been sent to the supplier. Cancelling it again succeeds
-// too. Errors: ErrNotFound, ErrStarted.
+// Cancel cancels a refund that the merchant requested and that has not been sent to the supplier.
+// Cancelling it again succeeds too. Errors: ErrNotFound, ErrNotOwn, ErrStarted.
 func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) (r *Refund, err error) {
 	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		seen, err := ByNo(ctx, tx, no)
@@ -290,6 +290,9 @@ func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) 
 		}
 		if err != nil {
 			return err
+		}
+		if seen.OutRefundNo == "" {
+			return ErrNotOwn
 		}
 		if seen.ApprovalID != 0 {
 			if err := m.o.Recall(ctx, tx, seen.ApprovalID, of.Code); errors.Is(err, approval.ErrOver) {
