@@ -31,7 +31,102 @@ document.addEventListener("click", e => {
 
 // A select of a filter applies itself.
 document.addEventListener("change", e => {
-  if (e.target.matches("form.filters select")) e.target.form.requestSubmit();
+  const select = e.target, form = select.form;
+  if (!select.matches("form.filters select")) return;
+  if (select.name === "window" && form.from) form.from.value = "";
+  form.requestSubmit();
+});
+
+// The query bar proposes how its text can go on; the arrows choose, Enter or Tab takes.
+$$("input[data-propose]").forEach(input => {
+  const box = $("#proposals"), options = () => $$("[role=option]", box);
+  let timer, asked = 0;
+  const close = () => {
+    box.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const look = async () => {
+    const mine = ++asked;
+    const got = await fetch(`${input.dataset.propose}?propose=1&q=${encodeURIComponent(input.value)}`, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (mine !== asked || !got?.ok || document.activeElement !== input) return;
+    box.innerHTML = await got.text();
+    if (!box.children.length) return close();
+    box.hidden = false;
+    input.setAttribute("aria-expanded", "true");
+    input.removeAttribute("aria-activedescendant");
+  };
+  const mark = to => {
+    for (const o of options()) o.setAttribute("aria-selected", o === to);
+    if (!to) return input.removeAttribute("aria-activedescendant");
+    input.setAttribute("aria-activedescendant", to.id);
+    to.scrollIntoView({ block: "nearest" });
+  };
+  const take = option => {
+    input.value = option.dataset.text;
+    input.focus();
+    close();
+    look();
+  };
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, 150);
+  });
+  input.addEventListener("focus", look);
+  input.addEventListener("blur", () => setTimeout(close, 150));
+  box.addEventListener("mousedown", e => {
+    const option = e.target.closest("[role=option]");
+    e.preventDefault();
+    if (option) take(option);
+  });
+  input.addEventListener("keydown", e => {
+    if (box.hidden) return;
+    const all = options(), at = all.findIndex(o => o.getAttribute("aria-selected") === "true");
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+      e.preventDefault();
+      mark(all[(at + (e.key === "ArrowDown" ? 1 : at < 0 ? 0 : -1) + all.length) % all.length]);
+    } else if ((e.key === "Enter" || e.key === "Tab") && at >= 0) {
+      e.preventDefault();
+      take(all[at]);
+    } else if (e.key === "Escape") {
+      e.preventDefault();
+      close();
+    }
+  });
+});
+
+// Dragging over the chart of a list chooses its time.
+$$("svg[data-from]").forEach(chart => {
+  const from = Number(chart.dataset.from), to = Number(chart.dataset.to);
+  let start = null;
+  $("[data-brush]", chart.parentNode).hidden = false;
+  const at = e => {
+    const r = chart.getBoundingClientRect();
+    return Math.min(1, Math.max(0, (e.clientX - r.left) / r.width));
+  };
+  const show = (a, b) => {
+    const brush = $(".brush", chart);
+    brush.setAttribute("x", `${Math.min(a, b) * 100}%`);
+    brush.setAttribute("width", `${Math.abs(b - a) * 100}%`);
+  };
+  chart.addEventListener("pointerdown", e => {
+    if (e.button !== 0) return;
+    start = at(e);
+    chart.setPointerCapture(e.pointerId);
+  });
+  chart.addEventListener("pointermove", e => start !== null && show(start, at(e)));
+  chart.addEventListener("pointercancel", () => { start = null; show(0, 0); });
+  chart.addEventListener("pointerup", e => {
+    if (start === null) return;
+    const ends = [start, at(e)].sort((a, b) => a - b);
+    start = null;
+    if (ends[1] - ends[0] < 0.01) return show(0, 0);
+    const url = new URL(location.href), iso = x => new Date(Math.round((from + x * (to - from)) / 60) * 60000).toISOString().replace(":00.000Z", "Z");
+    for (const name of ["cursor", "window", "newer"]) url.searchParams.delete(name);
+    url.searchParams.set("from", iso(ends[0]));
+    url.searchParams.set("to", iso(ends[1]));
+    location.assign(url);
+  });
 });
 
 // Where a note has @ and the beginning of a name, it offers the people of that name.

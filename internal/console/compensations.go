@@ -29,6 +29,7 @@ var CompensationList = &list.Spec{
 		{Word: "cause", Column: "cause", Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords())},
 		{Word: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: alone("merchants", "cp.merchant_id"), Suggest: codes("merchants", "name")},
+		amountField,
 	},
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/base/moves"
+	"backstop/internal/breaker"
 	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -23,17 +25,30 @@ var DeliveryList = &list.Spec{
 		{Word: "no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
 			return list.Match{Where: "d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
 		}},
-		{Word: "status", Match: matchStatus, Values: names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped)},
-		{Word: "type", Column: "event_type", Values: []string{"order.paid", "order.failed", "order.closed"}},
+		{Word: "status", Match: matchStatus, Values: append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped), Parked)},
+		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
 		{Word: "cause", Column: "last_class", Values: names(notify.Classes...)},
+		amountOf(&list.Money{
+			Minor:    "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT w.amount FROM orders AS w WHERE w.id = d.subject_id), 0) END",
+			Currency: "COALESCE(NULLIF(d.currency, ''), (SELECT w.currency FROM orders AS w WHERE w.id = d.subject_id), '')",
+		}),
 		atRisk("deliveries", func(r report.Rows) list.Match {
 			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),
 	},
 }
 
+// Parked is the status of notifications that wait for their recipient's breaker.
+const Parked = "parked"
+
 func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {
+	if status == Parked {
+		return list.Match{
+			Where: moves.In("d.status", notify.Queued, notify.RetryWait) + " AND d.recipient_id IN (SELECT b.owner_id FROM breakers AS b WHERE b.state <> ?)",
+			Args:  []any{breaker.Closed}, Few: report.OpenDeliveries,
+		}, nil
+	}
 	m := list.Match{Where: "d.status = ?", Args: []any{status}}
 	switch notify.Status(status) {
 	case notify.Queued, notify.Sending, notify.RetryWait:

@@ -32,6 +32,7 @@ var DisputeList = &list.Spec{
 		{Word: "state", Match: matchDisputes, Values: append([]string{OpenDisputes}, dispute.Moves.Words()...), Check: oneOf(append([]string{OpenDisputes}, dispute.Moves.Words()...))},
 		{Word: "merchant", Match: alone("merchants", "dp.merchant_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: alone("suppliers", "dp.supplier_id"), Suggest: codes("suppliers", "kind")},
+		amountField,
 	},
 }
 

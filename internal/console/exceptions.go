@@ -35,6 +35,7 @@ var ExceptionList = &list.Spec{
 		{Word: "assignee", Match: matchAssignee, Suggest: operatorNames},
 		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
+		amountField,
 		{Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()), Match: matchExceptionCause},
 		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Few: allOpen} }),
 	},

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
-	"backstop/internal/base/money"
 	"backstop/internal/base/moves"
 	"backstop/internal/fund/refund"
 	"backstop/internal/list"
@@ -26,12 +24,7 @@ var OrderList = &list.Spec{
 	}},
 	Fields: []list.Field{
 		{Word: "no", Match: matchNumber}, // ours or the merchant's, complete
-		{Word: "amount", Match: matchAmount, Check: func(text string) string {
-			if len(money.Sums(text)) == 0 {
-				return "use an amount such as 3499.00 or 3499.00 CNY"
-			}
-			return ""
-		}},
+		amountField,
 		{Word: "status", Column: "status", Values: names(order.Statuses...)},
 		// The + keeps the merchant's index from being used: it leads to all orders the merchant
 		// ever placed, which SQLite would read and sort for one page.
@@ -99,16 +92,6 @@ func (b *Reader) Orders(ctx context.Context, q list.Query, s list.Slice) (list.P
 func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
 	ids, err := numbered(ctx, in.DB.Read, no)
 	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, Ageless: true}, err
-}
-
-// matchAmount matches an amount as operators write it; see money.Sums.
-func matchAmount(_ context.Context, _ list.Lookup, text string) (list.Match, error) {
-	var sums []string
-	var args []any
-	for minor, currencies := range money.Sums(text) {
-		sums, args = append(sums, "o.amount = ? AND o.currency IN (?)"), append(args, minor, bun.List(currencies))
-	}
-	return list.Match{Where: "(" + strings.Join(sums, " OR ") + ")", Args: args, None: len(sums) == 0}, nil
 }
 
 // matchAwaited matches the orders that wait for a supplier's result.

@@ -33,6 +33,7 @@ var PayoutList = &list.Spec{
 		{Word: "state", Match: matchPayouts, Values: append([]string{OpenPayouts}, payout.Moves.Words()...), Check: oneOf(append([]string{OpenPayouts}, payout.Moves.Words()...))},
 		{Word: "merchant", Match: alone("merchants", "po.merchant_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: alone("suppliers", "po.supplier_id"), Suggest: codes("suppliers", "kind")},
+		amountField,
 	},
 }
 

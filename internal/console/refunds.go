@@ -33,6 +33,7 @@ var RefundList = &list.Spec{
 		{Word: "state", Match: matchRefunds, Values: append([]string{OpenRefunds}, refund.Moves.Words()...), Check: oneOf(append([]string{OpenRefunds}, refund.Moves.Words()...))},
 		{Word: "merchant", Match: alone("merchants", "rf.merchant_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: alone("suppliers", "rf.supplier_id"), Suggest: codes("suppliers", "kind")},
+		amountField,
 	},
 }
 

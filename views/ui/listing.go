@@ -33,6 +33,9 @@ type List struct {
 	SumsMore     bool           // there is more money than in Sums, or too much to add it up
 	Exports      []ExportColumn // of an export of the list; none = it has no export
 	Empty        bool           // this page has no rows
+	// Text is a filter that cannot be used, and Problems why; none = it can.
+	Text     string
+	Problems []list.Problem
 	// Anything reports whether the list has any row at all, filtered out or not.
 	Anything bool
 	Bars     []console.Bar // what happened over the window; none = it is not known
@@ -193,11 +196,15 @@ func (l List) chips(p *Page) []Chip {
 			add(f.Word, p.T(field.Chip), field.value(p, value))
 		}
 	}
-	if name := l.get("window"); name != "" && (name != DayWindow || l.Window.Always || l.get("to") != "") {
+	from, to := l.ends()
+	if name := l.Window.Name; name != "" && l.get("window") != "" && (name != DayWindow || l.Window.Always || to != 0) {
 		add("window", p.T(text.Time), p.T(windowWord(name)))
 	}
-	if day := l.get("to"); day != "" {
-		add("to", p.T(tUntilDay), day)
+	if from != 0 {
+		add("from", p.T(tFromChip), p.Full(from))
+	}
+	if to != 0 {
+		add("to", p.T(tUntilChip), p.Full(to))
 	}
 	return all
 }
@@ -212,7 +219,7 @@ func windowWord(name string) text.Text {
 // filtered reports whether a filter other than the time is set.
 func (l List) filtered() bool {
 	for name, values := range l.Values {
-		if name != "window" && name != "to" && len(values) > 0 && values[0] != "" {
+		if name != "window" && name != "from" && name != "to" && len(values) > 0 && values[0] != "" {
 			return true
 		}
 	}
@@ -225,10 +232,10 @@ func (l List) wider() string {
 	widest := Windows[len(Windows)-1].Name
 	switch {
 	case l.get("no") != "" || l.get("risk") != "": // found however old they are
-	case l.Window.Always && (l.get("window") != "" || l.get("to") != ""):
-		return l.with("window", "", "to", "")
-	case !l.Window.Always && (l.get("window") != widest || l.get("to") != ""):
-		return l.with("window", widest, "to", "")
+	case l.Window.Always && (l.get("window") != "" || l.get("from") != "" || l.get("to") != ""):
+		return l.with("window", "", "from", "", "to", "")
+	case !l.Window.Always && (l.get("window") != widest || l.get("from") != "" || l.get("to") != ""):
+		return l.with("window", widest, "from", "", "to", "")
 	}
 	return ""
 }
@@ -317,7 +324,6 @@ var (
 	tWindow7d      = text.Text{ZH: "最近 7 天", EN: "Last 7 days"}
 	tWindow31d     = text.Text{ZH: "最近 31 天", EN: "Last 31 days"}
 	tAllTime       = text.Text{ZH: "全部时间", EN: "All time"}
-	tUntilDay      = text.Text{ZH: "截止日期", EN: "Up to the day"}
 	tFiltersSet    = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
 	tDropFilter    = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
 	tMatching      = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}

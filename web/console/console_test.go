@@ -364,7 +364,7 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 			t.Errorf("searching %s: %d to %q", q, got.Status, got.Header.Get("Location"))
 		}
 	}
-	for path, want := range map[string]int{"/orders?cursor=!": 400, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?cursor=-1": 400, "/orders?window=2y": 422, "/orders?to=today": 422} {
+	for path, want := range map[string]int{"/orders?cursor=!": 400, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?cursor=-1": 400, "/orders?window=2y": 422, "/orders?to=someday": 422} {
 		if got := h.Page(t, cookie, path); got.Status != want || !strings.Contains(got.Body, "</html>") {
 			t.Errorf("%s: %d, want %d as a page", path, got.Status, want)
 		}

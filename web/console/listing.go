@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -55,6 +54,9 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	}
 	if page.within != nil {
 		l.filter = page.within(l.filter)
+	}
+	if asText(c) {
+		return sendText(s, c, page, l)
 	}
 	ctx, cancel := l.context()
 	defer cancel()
@@ -123,7 +125,7 @@ func (s *handlers) listAt(c *fiber.Ctx, spec *list.Spec, path string, always boo
 	if l.Err == nil {
 		l.Err = err
 	}
-	names := []string{"window", "to"}
+	names := []string{windowParam, fromParam, toParam}
 	for _, f := range spec.Fields {
 		names = append(names, f.Word)
 	}
@@ -132,7 +134,7 @@ func (s *handlers) listAt(c *fiber.Ctx, spec *list.Spec, path string, always boo
 			l.query.Values.Set(name, value)
 		}
 	}
-	l.readWindow(always)
+	l.readTime(always)
 	l.span.Rows = cmp.Or(web.Operator(c).PageRows, list.PageSize)
 	if l.Err == nil {
 		l.span.At, l.Err = s.cursors.parse(l.name(), l.Text("cursor"))
@@ -173,43 +175,6 @@ func (l *listing) address() string {
 
 // name returns the list with its filter, to which a cursor belongs.
 func (l *listing) name() string { return l.query.Path + "?" + l.query.Values.Encode() }
-
-// readWindow sets the time span: a duration before now, or before the end of a day in the
-// operator's time zone.
-func (l *listing) readWindow(always bool) {
-	name, now := l.Text("window"), l.p.Now.In(l.p.Zone)
-	if name == "" && !always {
-		name = ui.DayWindow
-	}
-	i := slices.IndexFunc(ui.Windows, func(w ui.WindowChoice) bool { return w.Name == name })
-	if name != "" && i < 0 {
-		l.Blame("window", "use one of the list's windows")
-		return
-	}
-	end := now
-	if to := l.Text("to"); to != "" {
-		day, err := time.ParseInLocation(time.DateOnly, to, l.p.Zone)
-		if err != nil {
-			l.Blame("to", "use a day such as 2026-11-20")
-			return
-		}
-		// Days may have 23 or 25 hours, so days are counted, not hours.
-		if end = day.AddDate(0, 0, 1); i < 0 {
-			i = slices.IndexFunc(ui.Windows, func(w ui.WindowChoice) bool { return w.Name == ui.DayWindow })
-		}
-		l.span.To = end.UnixMicro()
-	}
-	l.view = ui.Window{Always: always, To: end.UnixMicro()}
-	if i < 0 {
-		return
-	}
-	choice := ui.Windows[i]
-	from := end.Add(-choice.Span)
-	if choice.Days > 0 && l.span.To > 0 {
-		from = end.AddDate(0, 0, -choice.Days)
-	}
-	l.span.From, l.view.From, l.view.Name = from.UnixMicro(), from.UnixMicro(), choice.Name
-}
 
 // context bounds the list's queries.
 func (l *listing) context() (context.Context, context.CancelFunc) {
