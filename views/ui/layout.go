@@ -44,6 +44,7 @@ func (p *Page) menuGroups() (all []menuGroup) {
 // Texts of this page.
 var (
 	tProduct     = text.Text{ZH: "兜底 Backstop", EN: "Backstop"}
+	tCountWaits  = text.Text{ZH: "待处理", EN: "Waiting"}
 	tSkip        = text.Text{ZH: "跳到正文", EN: "Skip to content"}
 	tMainMenu    = text.Text{ZH: "主导航", EN: "Main"}
 	tMonitor     = text.Text{ZH: "监控", EN: "Monitor"}

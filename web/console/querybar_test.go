@@ -167,7 +167,7 @@ func TestTheQueryBarInABrowser(t *testing.T) {
 			if all := said.take(); len(all) > 0 {
 				t.Errorf("%s, %s, browser console: %s", size.name, lang, strings.Join(all, "; "))
 			}
-			run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders?q=amont%3A5"), chromedp.WaitVisible("#query-problems mark"))
+			run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders?lang="+lang+"&q=amont%3A5"), chromedp.WaitVisible("#query-problems mark"))
 			if found := violations(t, ctx); len(found) > 0 {
 				t.Errorf("%s, %s, with a problem: %s", size.name, lang, strings.Join(found, "; "))
 			}
