@@ -162,11 +162,11 @@ type Page struct {
 	// Waits and WaitsBefore are how long after the payment orders were notified, by step.
 	Waits, WaitsBefore []report.Histogram
 
-	Causes    []Cause // most attempts first
+	Causes []Cause // most attempts first
 	// FailedBefore counts the failed attempts of all causes a week before, by step.
 	FailedBefore []int64
 
-	Merchants []Flow  // most orders first
+	Merchants []Flow // most orders first
 	Suppliers []Flow
 
 	Exceptions Exceptions

@@ -19,8 +19,16 @@ func TestTheGutterGrowsWithTime(t *testing.T) {
 		step int
 		name string
 	}{
-		{0, 0, ""}, {9 * time.Millisecond, 0, ""}, {10 * time.Millisecond, 1, ""}, {99 * time.Millisecond, 1, ""}, {100 * time.Millisecond, 2, ""},
-		{time.Second, 3, "+1.000 s"}, {12 * time.Second, 4, "+12.000 s"}, {3*time.Minute + 12*time.Second, 5, "+3 m 12 s"}, {5 * time.Hour, 7, "+5 h 00 m"}, {365 * 24 * time.Hour, 8, "+365 d 00 h"},
+		{0, 0, ""},
+		{9 * time.Millisecond, 0, ""},
+		{10 * time.Millisecond, 1, ""},
+		{99 * time.Millisecond, 1, ""},
+		{100 * time.Millisecond, 2, ""},
+		{time.Second, 3, "+1.000 s"},
+		{12 * time.Second, 4, "+12.000 s"},
+		{3*time.Minute + 12*time.Second, 5, "+3 m 12 s"},
+		{5 * time.Hour, 7, "+5 h 00 m"},
+		{365 * 24 * time.Hour, 8, "+365 d 00 h"},
 	} {
 		got := pauseOf(p, 1000, 1000+w.d.Microseconds())
 		if got.step != w.step || got.name != w.name || got.step < last {

@@ -23,15 +23,15 @@ type Page struct {
 	User     string // empty = nobody is signed in
 	UserID   int64  // of the operator; 0 = nobody is signed in
 	Role     string
-	Unread   Unread // messages in the operator's inbox
+	Unread   Unread     // messages in the operator's inbox
 	Menu     []MenuItem // what the person may open
 	// Environment names the installation: "production", "staging", "test"; "" = it has no name.
 	Environment string
-	File     func(name string) string
-	Texts    text.Catalog // of what rows keep by a code
-	Version  string
-	Live     bool // the page keeps itself current
-	Parts    bool // links of the page change a part of it
+	File        func(name string) string
+	Texts       text.Catalog // of what rows keep by a code
+	Version     string
+	Live        bool // the page keeps itself current
+	Parts       bool // links of the page change a part of it
 	// RedisDown and ReadOnly report trouble; Frozen: no act is possible
 	// because of it.
 	RedisDown, ReadOnly, Frozen bool

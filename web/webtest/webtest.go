@@ -42,11 +42,11 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
-	"backstop/internal/inbox"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
+	"backstop/internal/inbox"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -296,7 +296,9 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
 		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
-		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) { return o.Operators.WhoMay(ctx, policy, access.HandleAlerts) }),
+		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) {
+			return o.Operators.WhoMay(ctx, policy, access.HandleAlerts)
+		}),
 		notes.Deliver(exception.Acts(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.AssignExceptions)
 		}), exception.NoteAct, access.ViewExceptions),
