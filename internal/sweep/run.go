@@ -83,10 +83,20 @@ func (r *Runner) Continue(ctx context.Context) error {
 	err = r.run(ctx, s)
 	cancel(nil)
 	<-renewed
+	r.yield(ctx)
 	if errors.Is(err, db.ErrStale) { // another node continues it
 		return nil
 	}
 	return err
+}
+
+// yield lets the next sweep, or another node, begin at once.
+func (r *Runner) yield(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := r.o.DB.Yield(ctx, leaseName); err != nil {
+		r.o.Log.Warn("sweep", "err", err)
+	}
 }
 
 // renew keeps the lease while the sweep runs. Two nodes running it do no harm: only one of them

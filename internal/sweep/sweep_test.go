@@ -501,6 +501,7 @@ func TestThereIsOneSweepAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.begin() // now there is none
+		f.Want(t, 0, "SELECT count(*) FROM leases WHERE name = ? AND until > ?", leaseName, f.DB.Now())
 	})
 }
 

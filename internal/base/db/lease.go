@@ -21,3 +21,13 @@ func (d *DB) Lease(ctx context.Context, name string, ttl time.Duration) (bool, e
 	n, err := res.RowsAffected()
 	return n == 1, err
 }
+
+// Yield ends this boot's lease of the named work, so that the next node need not wait for its
+// end. Without it, or if it fails, the lease expires.
+func (d *DB) Yield(ctx context.Context, name string) error {
+	_, err := d.NewRaw("UPDATE leases SET until = 0 WHERE name = ? AND owner = ?", name, d.Boot()).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("yield the lease %s: %w", name, err)
+	}
+	return nil
+}

@@ -30,4 +30,15 @@ func TestOneNodeHoldsALease(t *testing.T) {
 	if !take(one, -time.Second) || !take(two, time.Minute) {
 		t.Fatal("a lease that ran out must go to the next node")
 	}
+	for _, d := range []*db.DB{one, two} {
+		if take(one, time.Minute) {
+			t.Fatal("somebody else's lease was yielded")
+		}
+		if err := d.Yield(t.Context(), "watch"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !take(one, time.Minute) {
+		t.Fatal("a yielded lease must go to the next node")
+	}
 }
