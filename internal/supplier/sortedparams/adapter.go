@@ -36,7 +36,10 @@ var Kind = supplier.Kind{
 		}
 		own, err := c.forCalls(publicKey)
 		if err == nil && out != nil {
-			a.calls = &calls{adapter: a, own: own, out: out}
+			a.calls = &calls{adapter: a, out: out}
+			if own != nil { // a nil key in an interface would not be nil
+				a.calls.own = own
+			}
 		}
 		return a, supplier.ForCalls(err)
 	},

@@ -62,7 +62,15 @@ func (p *maker) make(out supplier.Client, changes ...map[string]any) (supplier.A
 	if err != nil {
 		return nil, err
 	}
-	return p.Kind.New("settings-main", raw, out)
+	a, err := p.Kind.New("settings-main", raw, out)
+	if keyed, ok := a.(supplier.Keyed); ok {
+		for _, k := range keyed.Keys() {
+			if k.Field == "" || k.Kind == "" {
+				p.Errorf("a key is described as %+v", k)
+			}
+		}
+	}
+	return a, err
 }
 
 var deaf = Client(func(*http.Request) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassConnect} })
