@@ -295,6 +295,12 @@ document.addEventListener("keydown", e => {
   g = e.key === "g";
   const rows = $$("tr[data-row]");
   if (e.key === "/" && $(".search input")) { e.preventDefault(); $(".search input").focus(); }
+  const bar = $(".querybar input[name=q]");
+  if (e.key === "f" && bar) {
+    e.preventDefault();
+    bar.focus();
+    bar.setSelectionRange(bar.value.length, bar.value.length); // to go on with the filter
+  }
   if (e.key === "?") $("#shortcuts").showModal();
   if (rows.length && (e.key === "j" || e.key === "k")) {
     at = Math.max(0, Math.min(rows.length - 1, at + (e.key === "j" ? 1 : -1)));

@@ -18,10 +18,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// onBrowser is a person at a browser whose pages are looked at by axe, and photographed.
+// onBrowser is a person of ops at a browser whose pages are looked at by axe, and photographed.
 func (h *harness) onBrowser(t *testing.T, width int64) (do func(...chromedp.Action), looks func(language, theme, path string), fine func(name string), end func()) {
 	t.Helper()
-	if _, err := h.Operators.Add(t.Context(), "li.hang", access.Ops, webtest.GoodPassword); err != nil {
+	return h.onBrowserAs(t, access.Ops, width)
+}
+
+// onBrowserAs is onBrowser with another role.
+func (h *harness) onBrowserAs(t *testing.T, role string, width int64) (do func(...chromedp.Action), looks func(language, theme, path string), fine func(name string), end func()) {
+	t.Helper()
+	if _, err := h.Operators.Add(t.Context(), "li.hang", role, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}
 	ctx, said := newBrowser(t, h.Addr)
