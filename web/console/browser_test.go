@@ -482,12 +482,13 @@ func TestABrowserComplainsWhereThereIsCause(t *testing.T) {
 	}
 }
 
-// TestAnOrderIsFoundAndSentAgainByKeyboardAlone goes from the overview to an
-// order's story and sends its notification again without a pointer; shortcuts are
-// silent inside of fields.
+// TestAnOrderIsFoundAndSentAgainByKeyboardAlone answers a merchant who asks for an order: from the
+// overview it is found by the merchant's number, its page says why, and its notification is sent
+// again in four steps, without a pointer; shortcuts are silent inside of fields.
 func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
+	change(t, h.DB, "DELETE FROM compensations")
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}
@@ -495,10 +496,23 @@ func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 	run(t, ctx, signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/"))
 	run(t, ctx, chromedp.KeyEvent("go"), at("/orders"))
 	run(t, ctx, chromedp.KeyEvent("gc"), at("/callbacks"))
-	run(t, ctx, press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
-	run(t, ctx, tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter), tabTo("#resend-reason"),
-		chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne), // "go" inside of a field leads nowhere
-		tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#resent"))
+	run(t, ctx, chromedp.KeyEvent("gd"), at("/"))
+	steps := 0
+	step := func(actions ...chromedp.Action) { t.Helper(); steps++; run(t, ctx, actions...) }
+	step(press("/"), chromedp.KeyEvent("GX-88210477"), chromedp.KeyEvent("\r"), at(orderOne))
+	var why string
+	run(t, ctx, chromedp.Text("#why", &why))
+	for _, text := range []string{"The merchant has not confirmed: attempt 2 failed", "Attempt 3 of"} {
+		if !strings.Contains(why, text) {
+			t.Errorf("the page says why as %q, without %q", why, text)
+		}
+	}
+	step(tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter))
+	step(tabTo("#resend-reason"), chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne)) // "go" inside of a field leads nowhere
+	step(tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#resent"))
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND object_id = '2026112000000001'"); n != 1 || steps > 4 {
+		t.Errorf("sent again %d times, in %d steps", n, steps)
+	}
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}

@@ -43,16 +43,22 @@ func TestABreakerIsClosedFromAPhone(t *testing.T) {
 	run(t, ctx, touch(`#todo a[href="/merchants/m1"]`), at("/merchants/m1"))
 	run(t, ctx, touch(`button[data-open="#close"]`), chromedp.WaitVisible("#close-reason"), chromedp.SendKeys("#close-reason", "the merchant says it is up again"))
 	run(t, ctx, touch(`#close .btn.primary`), chromedp.WaitVisible(".notice.ok"), becomes(whole))
-	for deadline := time.Now().Add(time.Minute); h.Breakers.Of(recipient.OfMerchant(1)).State != breaker.Closed; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the breaker is %+v", h.Breakers.Of(recipient.OfMerchant(1)))
-		}
-	}
+	h.closes(t)
 	// The bar at the bottom leads on, and a row is a card that leads to its order.
 	run(t, ctx, touch(`.side a.nav[href="/orders"]`), at("/orders"), becomes(`document.querySelector("table.cards td[data-head]") !== null`))
 	run(t, ctx, chromedp.Evaluate(`document.querySelector("table.cards tbody tr").scrollIntoView({block: "center"})`, nil), tap("table.cards tbody tr"), becomes(`location.pathname.startsWith("/orders/") && `+whole))
 	if complaints := said.take(); len(complaints) > 0 {
 		t.Error(complaints)
+	}
+}
+
+// closes waits until the breaker of merchant m1 is closed.
+func (h *harness) closes(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); h.Breakers.Of(recipient.OfMerchant(1)).State != breaker.Closed; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the breaker is %+v", h.Breakers.Of(recipient.OfMerchant(1)))
+		}
 	}
 }
 
