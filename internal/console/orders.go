@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"backstop/internal/base/moves"
-	"backstop/internal/fund/refund"
 	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -53,21 +51,11 @@ type Order struct {
 	Status     order.Status `bun:"status"`
 	CreatedAt  int64        `bun:"created_at"`
 	PaidAt     *int64       `bun:"paid_at"`
-	PaidAmount int64        `bun:"paid_amount"`
 	TradeNo    string       `bun:"supplier_trade_no"`
-	// What the payment cost, and what went back of it, in minor units.
-	FeeAmount      int64 `bun:"fee_amount"`
-	FeeReturned    int64 `bun:"fee_returned"`
-	RefundedAmount int64 `bun:"refunded_amount"`
+	OrderMoney
 	DisputedAmount int64 `bun:"disputed_amount"` // in disputes that are open or lost
 	// NotifyStatus is notify_status in the contract.
 	NotifyStatus string `bun:"-"`
-}
-
-// Net returns what the merchant keeps of the payment, in minor units: without its fee and without
-// what was refunded or is disputed. Open refunds still count as the merchant's.
-func (o *Order) Net() int64 {
-	return o.PaidAmount - o.FeeAmount + o.FeeReturned - o.RefundedAmount - o.DisputedAmount
 }
 
 // RefundStatus returns how much of the payment was refunded: none, partial or full.
@@ -75,8 +63,7 @@ func (o *Order) RefundStatus() string {
 	return (&order.Order{PaidAmount: o.PaidAmount, RefundedAmount: o.RefundedAmount}).RefundStatus()
 }
 
-var orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at, o.paid_at, o.paid_amount, o.supplier_trade_no, o.fee_amount, o.refunded_amount, o.disputed_amount," +
-	" CASE WHEN o.refunded_amount > 0 THEN COALESCE((SELECT sum(rf.fee_returned) FROM refunds AS rf WHERE rf.order_id = o.id AND rf.order_id <> 0 AND " + moves.In("rf.status", refund.Succeeded) + "), 0) ELSE 0 END AS fee_returned," +
+var orderColumns = "o.id, o.order_no, o.out_trade_no, o.amount, o.currency, o.subject, o.status, o.created_at, o.paid_at, o.supplier_trade_no, o.disputed_amount, " + orderMoney + "," +
 	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = o.merchant_id), '') AS merchant," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = o.supplier_id), '') AS supplier"
 

@@ -206,8 +206,9 @@ type Story struct {
 	Transfers    []ledger.Line      // of the order's money, oldest first
 	Refunds      []*refund.Refund   // oldest first
 	Disputes     []*dispute.Dispute // oldest first
-	Refundable   int64              // what its refunds leave of the payment, in minor units
-	NotifyStatus string             // notify_status
+	Money        OrderMoney
+	Refundable   int64  // what its refunds leave of the payment, in minor units
+	NotifyStatus string // notify_status
 	// NotifiedSince is the order id below which notifications are past their retention.
 	NotifiedSince int64
 	Resend        *Resend            // what an operator could resend; nil = nothing
@@ -235,7 +236,7 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions, b.addRefunds, b.addDisputes,
+		b.addNames, b.addMoney, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions, b.addRefunds, b.addDisputes,
 		b.addTransfers, b.addActs, b.addDecisions, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {

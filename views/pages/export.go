@@ -186,7 +186,9 @@ func OrderColumns(p *ui.Page) []Column[console.Order] {
 			}
 			return ""
 		}),
-		amounts("disputed_amount", p.T(tDisputed), func(o o) (int64, string) { return o.DisputedAmount, o.Currency }),
+		amounts("refunds_held", p.T(tRefundsHeld), func(o o) (int64, string) { return o.RefundsHeld, o.Currency }),
+		amounts("disputed_amount", p.T(tDisputed), func(o o) (int64, string) { return o.Disputed, o.Currency }),
+		amounts("dispute_fees", p.T(tDisputeFee), func(o o) (int64, string) { return o.DisputeFees, o.Currency }),
 		amounts("net", p.T(tNetAmount), func(o o) (int64, string) { return o.Net(), o.Currency }),
 		plain("trade_no", p.T(text.TradeNo), func(o o) string { return o.TradeNo }),
 		plain("notified", p.T(tNotified), func(o o) string {

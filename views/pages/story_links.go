@@ -9,7 +9,6 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
-	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/report"
 	"backstop/views/ui"
@@ -132,32 +131,6 @@ func ledgerState(s *console.Story) ui.State {
 		return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
 	}
 	return ui.State{Kind: "bad", Icon: "scale", Label: tLedgerWrong}
-}
-
-// feeReturned is what the merchant got back of its fee with refunds.
-func feeReturned(s *console.Story) (sum int64) {
-	for _, r := range s.Refunds {
-		if r.Status == refund.Succeeded {
-			sum += r.FeeReturned
-		}
-	}
-	return sum
-}
-
-// openRefunds is what is held for refunds that have no result yet.
-func openRefunds(s *console.Story) (sum int64) {
-	for _, r := range s.Refunds {
-		if refund.Moves.Of(r.Status).Open {
-			sum += r.Amount
-		}
-	}
-	return sum
-}
-
-// netOf is what the merchant has of the payment: without fee, refunds, open ones included, and disputes.
-func netOf(s *console.Story) int64 {
-	o := s.Order
-	return o.PaidAmount - o.FeeAmount + feeReturned(s) - o.RefundedAmount - openRefunds(s) - o.DisputedAmount
 }
 
 // Texts of this page.

@@ -23,10 +23,14 @@ import (
 	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
+	"backstop/internal/console"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
+	"backstop/internal/ledger"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -357,6 +361,45 @@ func (k *house) books(t *rapid.T) {
 	}
 }
 
+// nets checks that what the console says a merchant has of an order is what the order's entries
+// add up to on the merchant's account.
+func (k *house) nets(t rapid.TB) {
+	ctx := context.Background()
+	for _, o := range k.orders {
+		refs := payment.LedgerRefs(o.ID)
+		refunds, err := refund.OfOrder(ctx, k.DB, o.ID)
+		for _, r := range refunds {
+			refs = append(refs, refund.Refs(r.ID)...)
+		}
+		disputes, err2 := dispute.OfOrder(ctx, k.DB, o.ID)
+		for _, d := range disputes {
+			refs = append(refs, dispute.Refs(d.ID)...)
+		}
+		lines, err3 := ledger.Lines(ctx, k.DB, refs)
+		m, err4 := console.MoneyOf(ctx, k.DB, o.ID)
+		if err := errors.Join(err, err2, err3, err4); err != nil {
+			t.Fatal(err)
+		}
+		var has int64
+		for _, l := range lines {
+			if l.Credit == "merchant:m1" {
+				has += l.Amount
+			}
+			if l.Debit == "merchant:m1" {
+				has -= l.Amount
+			}
+		}
+		if m.Net() != has {
+			t.Fatalf("the merchant has %d of %s, and the console says %d: %+v", has, o.OrderNo, m.Net(), m)
+		}
+		for name, amount := range map[string]int64{"refunded": m.RefundedAmount, "refunds held": m.RefundsHeld, "disputed": m.Disputed, "dispute fees": m.DisputeFees} {
+			if amount != 0 {
+				k.seen["net without "+name]++
+			}
+		}
+	}
+}
+
 // In any story of orders, refunds, payouts, disputes, freezes, approvals, crashes and lost answers
 // no money moves twice or without its entry, and verify finds nothing.
 func TestMoneyHoldsInEveryStory(t *testing.T) {
@@ -384,6 +427,7 @@ func TestMoneyHoldsInEveryStory(t *testing.T) {
 					k.check(rt)
 				}
 				k.books(rt)
+				k.nets(rt)
 				k.used += n
 				return n
 			})
@@ -391,7 +435,7 @@ func TestMoneyHoldsInEveryStory(t *testing.T) {
 			if engine == "postgres" {
 				return // its stories are fewer
 			}
-			for _, s := range []string{"payout succeeded", "payout reversed", "payout unknown", "refund succeeded", "refund failed", "returned"} {
+			for _, s := range []string{"payout succeeded", "payout reversed", "payout unknown", "refund succeeded", "refund failed", "returned", "net without refunded", "net without refunds held", "net without disputed", "net without dispute fees"} {
 				if seen[s] == 0 {
 					t.Errorf("no story has seen: %s", s)
 				}
