@@ -167,7 +167,9 @@ func (m *Machine) live(ctx context.Context, s act.Subject, params any) (*approva
 		live.Contradicts = !arrived
 	case supplier.PayoutProcessing:
 		live.Contradicts = true
-	case supplier.PayoutFailed, supplier.PayoutReturned, supplier.PayoutShort:
+	case supplier.PayoutReturned: // it had arrived, so its query books that it came back
+		live.Contradicts = arrived || p.Reversal == None
+	case supplier.PayoutFailed, supplier.PayoutShort:
 		live.Contradicts = arrived
 	}
 	return live, nil

@@ -341,6 +341,15 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 		}
 		k.is("it was paid, says the supplier", p, "P14", Stuck, 1)
 
+		// It arrived and came back, says the supplier: that is booked as such, not as a failure.
+		k.fake.SetPayout(p.PayoutNo, supplier.PayoutReturned)
+		if _, err := k.propose(p, Resolution{"failed", "not on the statement"}); !errors.As(err, &live) {
+			t.Errorf("it came back: %v", err)
+		}
+		k.is("it came back, says the supplier", p, "P14", Stuck, 1)
+		k.run(p)
+		k.is("it came back", p, "P11", Reversed, 1, "payout.succeeded", "payout.returned")
+
 		// It was not there when the statement was read. It is sent again before the second person
 		// decides, and nobody can ask the supplier then.
 		p = k.asked(sum)
