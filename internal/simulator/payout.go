@@ -119,12 +119,21 @@ func (s *Simulator) findPayout(a *Account, no string) (*payout, error) {
 	if len(s.payouts) >= MaxReferences {
 		return nil, ErrFull
 	}
-	p := &payout{account: a, no: no, state: StateNotFound, currency: a.Currency, script: PayoutScript{State: StateSuccess, Callback: CallbackNone, Answer: AnswerOK}}
+	p := &payout{account: a, no: no, state: StateNotFound, currency: a.Currency, script: s.usualPayout(a)}
 	s.payouts[key] = p
 	return p, nil
 }
 
-// SetPayout makes a payout follow the script, whatever it did before.
+// usualPayout returns the script of payouts without their own.
+func (s *Simulator) usualPayout(a *Account) PayoutScript {
+	if script, ok := s.usualPayouts[a.Code]; ok {
+		return script
+	}
+	return PayoutScript{State: StateSuccess, Callback: CallbackNone, Answer: AnswerOK}
+}
+
+// SetPayout makes a payout follow the script, whatever it did before; EachNumber sets the script
+// of those that were not mentioned yet.
 func (s *Simulator) SetPayout(code, no string, script PayoutScript) (PayoutReport, error) {
 	a := s.Account(code)
 	if a == nil {
@@ -135,6 +144,10 @@ func (s *Simulator) SetPayout(code, no string, script PayoutScript) (PayoutRepor
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if no == EachNumber {
+		s.usualPayouts[code] = script
+		return s.usualPayoutReport(a), nil
+	}
 	p, err := s.findPayout(a, no)
 	if err != nil {
 		return PayoutReport{}, err
@@ -156,7 +169,15 @@ func (s *Simulator) Payout(code, no string) PayoutReport {
 	if p := s.payouts[orderKey{code, no}]; p != nil {
 		return p.report()
 	}
+	if a := s.Account(code); a != nil && no == EachNumber {
+		return s.usualPayoutReport(a)
+	}
 	return PayoutReport{Supplier: code, No: no, PayoutScript: PayoutScript{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK}, Callbacks: []Sent{}}
+}
+
+// usualPayoutReport reports the script of payouts without their own.
+func (s *Simulator) usualPayoutReport(a *Account) PayoutReport {
+	return PayoutReport{Supplier: a.Code, No: EachNumber, PayoutScript: s.usualPayout(a), Callbacks: []Sent{}}
 }
 
 // Payouts returns the reports on all payouts.

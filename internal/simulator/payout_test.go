@@ -205,3 +205,29 @@ func TestScriptsOfPayoutsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// The script of all numbers is that of each number without its own.
+func TestPayoutsWithoutAScriptFollowThatOfTheirSupplier(t *testing.T) {
+	eachPayer(t, func(k *kit) {
+		can := k.abilities()
+		early := k.payout("P0")
+		k.asksPayout("before it is set", can.Payout, early, supplier.PayoutSucceeded)
+		if status, answer := ctl(k, http.MethodPut, "/_sim/"+k.a.Code+"/payouts/*", `{"lose_answers":1}`); status != http.StatusOK || answer["no"] != EachNumber || answer["lose_answers"] != 1.0 {
+			t.Errorf("%d %v", status, answer)
+		}
+		k.payouts("P3", PayoutScript{State: StateProcessing})
+		for _, no := range []string{"P1", "P2"} {
+			k.asksPayout("of all", can.Payout, k.payout(no), supplier.PayoutUnknown)
+			k.asksPayout("of all, asked", can.PayoutQuery, k.payout(no), supplier.PayoutSucceeded)
+			k.movedIs(no, 1)
+		}
+		k.asksPayout("its own", can.Payout, k.payout("P3"), supplier.PayoutProcessing)
+		k.asksPayout("an earlier one", can.PayoutQuery, early, supplier.PayoutSucceeded)
+		if status, answer := ctl(k, http.MethodGet, "/_sim/"+k.a.Code+"/payouts/*", ""); status != http.StatusOK || answer["lose_answers"] != 1.0 || answer["state"] != "success" {
+			t.Errorf("%d %v", status, answer)
+		}
+		if all := len(k.Payouts()); all != 4 {
+			t.Errorf("%d payouts", all)
+		}
+	})
+}

@@ -24,6 +24,10 @@ const (
 	StateShort      State = "short_of_funds" // refused for lack of funds
 )
 
+// EachNumber is, instead of a number, that of all refunds or payouts of a supplier without a
+// script of their own.
+const EachNumber = "*"
+
 // RefundScript is how a refund behaves from now on. If it is set before the refund's call, State
 // is the result of the call (not_found: the call is lost). Zero values are the defaults.
 type RefundScript struct {
@@ -126,12 +130,21 @@ func (s *Simulator) findRefund(a *Account, no string) (*refund, error) {
 	if len(s.refunds) >= MaxReferences {
 		return nil, ErrFull
 	}
-	r := &refund{account: a, no: no, state: StateNotFound, script: RefundScript{State: StateSuccess, Callback: CallbackNone, Answer: AnswerOK}}
+	r := &refund{account: a, no: no, state: StateNotFound, script: s.usualRefund(a)}
 	s.refunds[key] = r
 	return r, nil
 }
 
-// SetRefund makes a refund follow the script, whatever it did before.
+// usualRefund returns the script of refunds without their own.
+func (s *Simulator) usualRefund(a *Account) RefundScript {
+	if script, ok := s.usualRefunds[a.Code]; ok {
+		return script
+	}
+	return RefundScript{State: StateSuccess, Callback: CallbackNone, Answer: AnswerOK}
+}
+
+// SetRefund makes a refund follow the script, whatever it did before; EachNumber sets the script
+// of those that were not mentioned yet.
 func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundReport, error) {
 	a := s.Account(code)
 	if a == nil {
@@ -142,6 +155,13 @@ func (s *Simulator) SetRefund(code, no string, script RefundScript) (RefundRepor
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if no == EachNumber {
+		if script.Order != "" {
+			return RefundReport{}, &invalid.FieldError{Field: "order", Problem: "a refund made at the supplier itself needs a number"}
+		}
+		s.usualRefunds[code] = script
+		return RefundReport{Supplier: code, No: no, RefundScript: script}, nil
+	}
 	r, err := s.findRefund(a, no)
 	if err != nil {
 		return RefundReport{}, err
@@ -172,6 +192,9 @@ func (s *Simulator) Refund(code, no string) RefundReport {
 	defer s.mu.Unlock()
 	if r := s.refunds[orderKey{code, no}]; r != nil {
 		return r.report()
+	}
+	if a := s.Account(code); a != nil && no == EachNumber {
+		return RefundReport{Supplier: code, No: no, RefundScript: s.usualRefund(a)}
 	}
 	return RefundReport{Supplier: code, No: no, RefundScript: RefundScript{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK}}
 }

@@ -186,3 +186,26 @@ func TestScriptsOfRefundsAreChecked(t *testing.T) {
 		t.Errorf("no such supplier: %d", status)
 	}
 }
+
+// The script of all numbers is that of each number without its own.
+func TestRefundsWithoutAScriptFollowThatOfTheirSupplier(t *testing.T) {
+	each(t, func(k *kit) {
+		can := k.abilities()
+		path := "/_sim/" + k.a.Code + "/refunds/*"
+		r := k.paid(can, "ORDER_1", "R1")
+		if status, answer := ctl(k, http.MethodPut, path, `{"state":"failed"}`); status != http.StatusOK || answer["no"] != EachNumber {
+			t.Errorf("%d %v", status, answer)
+		}
+		k.asks("of all", can.Refund, r, supplier.RefundFailed)
+		k.movedIs("R1", 0)
+		k.refunds("R2", RefundScript{})
+		r.No = "R2"
+		k.asks("its own", can.Refund, r, supplier.RefundSucceeded)
+		if status, answer := ctl(k, http.MethodGet, path, ""); status != http.StatusOK || answer["state"] != "failed" {
+			t.Errorf("%d %v", status, answer)
+		}
+		if status, answer := ctl(k, http.MethodPut, path, `{"order":"ORDER_1","amount":1}`); status != http.StatusUnprocessableEntity {
+			t.Errorf("a refund without a number: %d %v", status, answer)
+		}
+	})
+}

@@ -64,6 +64,9 @@ type Simulator struct {
 	orders  map[orderKey]*order
 	refunds map[orderKey]*refund // by the merchant's number
 	payouts map[orderKey]*payout // by our number
+	// usualRefunds and usualPayouts are the scripts of numbers without their own, by supplier.
+	usualRefunds map[string]RefundScript
+	usualPayouts map[string]PayoutScript
 	// disputes are those of the references' payments.
 	disputes map[orderKey]*dispute
 	ids      map[string]*order // by trade number: Stripe asks by it
@@ -93,7 +96,7 @@ func New(o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		options: o, seed: seed(o.Seed), accounts: accounts, mux: http.NewServeMux(), rate: rate.NewLimiter(MaxRate, MaxRate), http: LoopbackClient(),
-		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, payouts: map[orderKey]*payout{}, disputes: map[orderKey]*dispute{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
+		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, payouts: map[orderKey]*payout{}, usualRefunds: map[string]RefundScript{}, usualPayouts: map[string]PayoutScript{}, disputes: map[orderKey]*dispute{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, a := range accounts {

@@ -79,11 +79,14 @@ func Run(ctx context.Context, o Options) error {
 	defer to.http.CloseIdleConnections()
 	o.Console = cmp.Or(o.Console, to.url)
 	// The keys differ in each run: o.Seed only chooses the stories.
-	suppliers, err := simulator.New(simulator.Options{Seed: rand.Uint64(), Codes: codes})
+	suppliers, err := simulator.New(simulator.Options{Seed: rand.Uint64(), Codes: codes, Callbacks: to.url + "/callback"})
 	if err != nil {
 		return fmt.Errorf("start the suppliers: %w", err)
 	}
 	defer suppliers.Close()
+	if _, err := suppliers.SetPayout(codes[answerLost.kind()], simulator.EachNumber, simulator.PayoutScript{LoseAnswers: 1}); err != nil {
+		return fmt.Errorf("lose the answers about payouts: %w", err)
+	}
 	base, closeSuppliers, err := serve(ctx, suppliers, o.Callable)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type shop struct {
 	code, name string
 	share      int // of 100 orders
 	apiKey     string
+	payoutKey  string
 	secret     []byte
 	server     *fakemerchant.Merchant
 	taken      atomic.Int64 // notifications answered 200
@@ -39,7 +40,7 @@ func shopList() []*shop {
 func openShops() ([]*shop, error) {
 	shops := shopList()
 	for _, s := range shops {
-		s.apiKey = "sk_demo_" + randomHex(24)
+		s.apiKey, s.payoutKey = "sk_demo_"+randomHex(24), "sk_demo_pay_"+randomHex(24)
 		s.secret = []byte(randomHex(16)) // 32 bytes
 		server, err := fakemerchant.Open(fakemerchant.Options{Keep: 1024})
 		if err != nil {
@@ -95,17 +96,20 @@ func (s *shop) behaviour() fakemerchant.Behaviour {
 	}
 }
 
+// autoLimit is the largest refund or payout that needs no approval, in minor units.
+const autoLimit = 12_000
+
 // declaration returns the apply file of the simulated merchants and suppliers; JSON is valid
 // YAML. Suppliers are called at base; "" = they cannot be called. Merchants have no endpoints:
-// each order has the notify_url of this run.
+// each order and payout has the notify_url of this run.
 func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byte, error) {
-	var suppliers, merchants, limits []map[string]any
+	var suppliers, merchants, limits, accounts []map[string]any
 	limited := map[string]bool{}
 	for _, p := range payers {
 		x := p.Settings(base)
 		x["fees"] = map[string]any{"rate": "0.38%", "refund": "keep"}
-		if !limited[p.Currency] { // larger refunds wait for two operators
-			limits, limited[p.Currency] = append(limits, map[string]any{"currency": p.Currency, "refund_auto": 12_000, "refund_auto_day": 100_000_000}), true
+		if !limited[p.Currency] { // larger refunds and payouts wait for two operators
+			limits, limited[p.Currency] = append(limits, map[string]any{"currency": p.Currency, "refund_auto": autoLimit, "refund_auto_day": 100_000_000, "payout_auto": autoLimit}), true
 		}
 		x["ask_pending"] = false // an order whose payment was not started closes when it expires: a later payment is late
 		suppliers = append(suppliers, x)
@@ -117,9 +121,16 @@ func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byt
 			"notify":         map[string]any{"timeout": "5s"},
 			"fees":           []map[string]any{{"supplier": "*", "rate": "0.6%", "min": 1, "refund": "return"}},
 			"limits":         limits,
+			"payout_key":     s.payoutKey,
+			"payout_fees":    []map[string]any{{"supplier": "*", "fixed": 10}},
 		})
+		accounts = append(
+			accounts,
+			map[string]any{"merchant": s.code, "code": "bank", "kind": "bank_card", "holder": s.name, "number": "6222000011114711", "bank": "ICBC"},
+			map[string]any{"merchant": s.code, "code": "alipay", "kind": "alipay", "holder": s.name, "number": s.code + "@pay.example"},
+		)
 	}
-	text, err := json.Marshal(map[string]any{"suppliers": suppliers, "merchants": merchants})
+	text, err := json.Marshal(map[string]any{"suppliers": suppliers, "merchants": merchants, "payout_accounts": accounts})
 	if err != nil {
 		return nil, fmt.Errorf("write the declaration: %w", err)
 	}

@@ -42,6 +42,7 @@ type order struct {
 	OrderNo      string `json:"order_no"`
 	Status       string `json:"status"`
 	NotifyStatus string `json:"notify_status"`
+	PayoutNo     string `json:"payout_no"` // of a payout
 }
 
 // apiError is the server's refusal of a request of the merchant API.
@@ -68,15 +69,15 @@ func (s *server) create(ctx context.Context, m *shop, w newOrder) (order, error)
 	if err != nil {
 		return order{}, fmt.Errorf("write the order: %w", err)
 	}
-	return s.request(ctx, m, http.MethodPost, "/api/v1/orders", body)
+	return s.request(ctx, m.apiKey, http.MethodPost, "/api/v1/orders", body)
 }
 
 func (s *server) pay(ctx context.Context, m *shop, orderNo string) (order, error) {
-	return s.request(ctx, m, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/pay", nil)
+	return s.request(ctx, m.apiKey, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/pay", nil)
 }
 
 func (s *server) get(ctx context.Context, m *shop, orderNo string) (order, error) {
-	return s.request(ctx, m, http.MethodGet, "/api/v1/orders/"+url.PathEscape(orderNo), nil)
+	return s.request(ctx, m.apiKey, http.MethodGet, "/api/v1/orders/"+url.PathEscape(orderNo), nil)
 }
 
 // newRefund is a request to refund a part of an order.
@@ -92,12 +93,35 @@ func (s *server) refund(ctx context.Context, m *shop, orderNo string, w newRefun
 	if err != nil {
 		return order{}, fmt.Errorf("write the refund: %w", err)
 	}
-	return s.request(ctx, m, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/refunds", body)
+	return s.request(ctx, m.apiKey, http.MethodPost, "/api/v1/orders/"+url.PathEscape(orderNo)+"/refunds", body)
 }
 
-// request sends one request as a merchant. Refusals are *apiError.
-func (s *server) request(ctx context.Context, m *shop, method, path string, body []byte) (order, error) {
-	header := http.Header{"Authorization": {"Bearer " + m.apiKey}}
+// newPayout is a request to pay out a part of a merchant's balance.
+type newPayout struct {
+	OutPayoutNo string            `json:"out_payout_no"`
+	Amount      int64             `json:"amount"`
+	Currency    string            `json:"currency"`
+	Supplier    string            `json:"supplier"`
+	Account     map[string]string `json:"account"`
+	NotifyURL   string            `json:"notify_url"`
+}
+
+// payOut requests a payout, and returns its number and status.
+func (s *server) payOut(ctx context.Context, m *shop, w newPayout) (order, error) {
+	body, err := json.Marshal(w)
+	if err != nil {
+		return order{}, fmt.Errorf("write the payout: %w", err)
+	}
+	return s.request(ctx, m.payoutKey, http.MethodPost, "/api/v1/payouts", body)
+}
+
+func (s *server) payout(ctx context.Context, m *shop, no string) (order, error) {
+	return s.request(ctx, m.apiKey, http.MethodGet, "/api/v1/payouts/"+url.PathEscape(no), nil)
+}
+
+// request sends one request with a merchant's key. Refusals are *apiError.
+func (s *server) request(ctx context.Context, key, method, path string, body []byte) (order, error) {
+	header := http.Header{"Authorization": {"Bearer " + key}}
 	if body != nil {
 		header.Set("Content-Type", "application/json")
 	}

@@ -26,6 +26,7 @@ const (
 	disputed    ending = "disputed"     // paid, and then disputed by the buyer: a third is won, a third is lost, the others wait for evidence
 	never       ending = "never called" // no callback at all: the order times out
 	refunded    ending = "refunded"     // paid, and then refunded in two parts
+	paidOut     ending = "paid out"     // paid, and then the merchant draws a part of it
 	lost        ending = "lost"         // paid, but the callback never arrives: the server must query the supplier
 )
 
@@ -33,7 +34,11 @@ const (
 var endings = []struct {
 	ending ending
 	share  int
-}{{paid, 39}, {refunded, 6}, {lost, 5}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+}{{paid, 35}, {paidOut, 4}, {refunded, 6}, {lost, 5}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+
+// shownFirst is the number of orders with which a demo begins: the longest stories, one of each
+// drawing.
+const shownFirst = 3
 
 // story is one order from its creation to its end.
 type story struct {
@@ -62,7 +67,10 @@ func (s *stage) cast(n int) *story {
 		}
 		roll -= e.share
 	}
-	if (one.ending == lost || one.ending == refunded) && !s.o.Callable {
+	if n <= shownFirst {
+		one.ending = paidOut
+	}
+	if (one.ending == lost || one.ending == refunded || one.ending == paidOut) && !s.o.Callable {
 		one.ending = paid
 	}
 	if one.ending == lost {
@@ -70,6 +78,9 @@ func (s *stage) cast(n int) *story {
 	}
 	if one.ending == disputed {
 		one.payer = s.payers[slices.IndexFunc(s.payers, func(p *simulator.Account) bool { return p.Disputes() != nil })]
+	}
+	if one.ending == paidOut {
+		one.payer = s.payers[slices.IndexFunc(s.payers, func(p *simulator.Account) bool { return p.Kind == one.drawn().kind() })]
 	}
 	roll = s.dice.IntN(100)
 	for _, m := range s.shops {
@@ -134,6 +145,8 @@ func (o *story) act(ctx context.Context) error {
 		return o.sendDispute(ctx, f)
 	case refunded:
 		return o.refund(ctx, made)
+	case paidOut:
+		return o.payOut(ctx)
 	}
 	return nil
 }
