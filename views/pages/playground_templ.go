@@ -57,7 +57,7 @@ func Playground(p *ui.Page, d PlaygroundData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = supplierMark(d.Code).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = supplierMark(d.Mark).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

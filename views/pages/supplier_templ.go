@@ -58,7 +58,7 @@ func SupplierPage(p *ui.Page, d *console.SupplierDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = supplierMark(d.Code).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = supplierMark(d.Mark).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,11 +1,9 @@
 package pages
 
 import (
-	"hash/fnv"
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
@@ -121,20 +119,6 @@ func daysLeft(p *ui.Page, end time.Time) string {
 		return p.T(tExpired)
 	}
 	return p.T(tDaysLeft, ui.Count(int64(left/(24*time.Hour))))
-}
-
-// markColours are the colours of suppliers' marks.
-var markColours = []string{"k1", "k2", "k3", "k4", "k5", "k6"}
-
-func markColour(code string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(code)) // never fails
-	return markColours[int(h.Sum32()%uint32(len(markColours)))]
-}
-
-func markLetter(code string) string {
-	r, _ := utf8.DecodeRuneInString(code)
-	return strings.ToUpper(string(r))
 }
 
 // Texts of this page.
