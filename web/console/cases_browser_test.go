@@ -8,12 +8,77 @@ import (
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/exception"
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
+
+// TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard has finance find a payment of a wrong amount on
+// the overview and propose to accept it, and a lead find the proposal there and approve it.
+func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "DELETE FROM approvals")
+	change(t, h.DB, `UPDATE exceptions SET detail = '{"got":12300,"want":12345,"difference":-45}' WHERE kind = 'amount_mismatch'`)
+	h.decideWith(twoPeople)
+	for name, role := range map[string]string{"xu": access.Finance, "bo": access.Lead} {
+		if _, err := h.Operators.Add(t.Context(), name, role, webtest.GoodPassword); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrong := h.on(t, exception.AmountMismatch).path
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	steps := 0
+	step := func(actions ...chromedp.Action) { t.Helper(); steps++; run(t, ctx, actions...) }
+	comes := func(name string) {
+		t.Helper()
+		run(t, ctx, network.ClearBrowserCookies(), signsIn(base, name, webtest.GoodPassword, "/"))
+	}
+	reads := func(texts ...string) {
+		t.Helper()
+		var page string
+		run(t, ctx, chromedp.Text("main", &page, chromedp.ByQuery))
+		for _, text := range texts {
+			if !strings.Contains(page, text) {
+				t.Errorf("the page reads %q, without %q", page, text)
+			}
+		}
+	}
+	const proposal = `location.pathname.startsWith("/approvals/apr_") && ` + whole
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1200, 1, false))
+	comes("xu")
+	step(tabTo(`#todo a[href="/exceptions?kind=amount_mismatch&state=needs"]`), chromedp.KeyEvent(kb.Enter), at("/exceptions"))
+	step(tabTo(`tr[data-row] a[href="`+wrong+`"]`), chromedp.KeyEvent(kb.Enter), at(wrong))
+	reads("12.300", "12.345")
+	step(tabTo("#decide-accept_amount > summary"), chromedp.KeyEvent(kb.Enter), tabTo("#accept_amount-amount"), chromedp.KeyEvent("12.300"))
+	step(tabTo("#accept_amount-reason"), chromedp.KeyEvent("the merchant agrees to it"))
+	step(tabTo("#decide-accept_amount button"), chromedp.KeyEvent(kb.Enter), becomes(proposal))
+	reads("This is your own proposal", "12.300")
+	if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND state = 'resolved'"); n != 0 || steps > 5 {
+		t.Errorf("one person proposed it in %d steps, and it ended: %t", steps, n != 0)
+	}
+	steps = 0
+	comes("bo")
+	step(becomes(`document.querySelector('#todo a[href="/approvals?state=waiting"]') !== null`), tabTo(`#todo a[href="/approvals?state=waiting"]`), chromedp.KeyEvent(kb.Enter), at("/approvals"))
+	step(tabTo(`tr[data-row] a[href^="/approvals/apr_"]`), chromedp.KeyEvent(kb.Enter), becomes(proposal))
+	reads("12.300", "the merchant agrees to it")
+	step(tabTo("#approve-reason"), chromedp.KeyEvent("compared with their console"))
+	step(tabTo(`form[action$="/approve"] button`), chromedp.KeyEvent(kb.Enter), becomes(proposal+` && location.search.includes("form=")`))
+	reads("It has taken effect")
+	if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND state = 'resolved'"); n != 1 || steps > 4 {
+		t.Errorf("another approved it in %d steps, and it ended: %t", steps, n == 1)
+	}
+	run(t, ctx, chromedp.Navigate(base+wrong), at(wrong))
+	reads("xu → bo")
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
+	}
+}
 
 // TestEachSumAtRiskLeadsToItsRowsByKeyboard takes one step from each sum of the overview to a list
 // whose totals, and whose rows together, are that sum, in each currency.
