@@ -135,8 +135,9 @@ for (const offers of $$("[data-mentions]")) {
   const begun = () => note.value.slice(0, note.selectionStart).match(/(?:^|[^A-Za-z0-9._@-])@([A-Za-z0-9._-]*)$/);
   const offer = () => {
     const at = begun();
-    for (const b of buttons) b.hidden = !at || !b.dataset.mention.startsWith(at[1].toLowerCase()) || b.dataset.mention === at[1];
-    offers.hidden = !buttons.some(b => !b.hidden);
+    const fit = at ? buttons.map(b => b.dataset.mention).filter(name => name.startsWith(at[1].toLowerCase()) && name !== at[1]).slice(0, 8) : [];
+    for (const b of buttons) b.hidden = !fit.includes(b.dataset.mention);
+    offers.hidden = !fit.length;
   };
   note.addEventListener("input", offer);
   for (const b of buttons) b.addEventListener("click", () => {

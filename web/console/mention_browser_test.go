@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -26,6 +27,11 @@ func TestNamesAreOfferedInANote(t *testing.T) {
 	if err := h.Operators.Disable(t.Context(), "wang.gone"); err != nil {
 		t.Fatal(err)
 	}
+	for i := range 9 { // more than are offered at once
+		if _, err := h.Operators.Add(t.Context(), fmt.Sprint("zhao.", i), access.Support, webtest.GoodPassword); err != nil {
+			t.Fatal(err)
+		}
+	}
 	do, looks, fine, end := h.onBrowser(t, 1440)
 	offered := func(names string) chromedp.Action {
 		return becomes(`[...document.querySelectorAll("[data-mention]")].filter(b => b.checkVisibility()).map(b => b.dataset.mention).sort().join() === "` + names + `"`)
@@ -41,7 +47,8 @@ func TestNamesAreOfferedInANote(t *testing.T) {
 	}
 	looks("en", "light", orderOne)
 	do(tabTo(`[data-open="#note"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#note-reason", chromedp.ByQuery), tabTo("#note-reason"), chromedp.KeyEvent("mail a@wa.test, "), offered(""),
-		chromedp.KeyEvent("please look, @li"), offered(""), chromedp.KeyEvent(kb.Backspace+kb.Backspace+"Wa"), offered("wang.jun,wang.min"))
+		chromedp.KeyEvent("please look, @li"), offered(""), chromedp.KeyEvent(kb.Backspace+kb.Backspace+"zh"), offered("zhao.0,zhao.1,zhao.2,zhao.3,zhao.4,zhao.5,zhao.6,zhao.7"),
+		chromedp.KeyEvent("ao.8"), offered(""), chromedp.KeyEvent(strings.Repeat(kb.Backspace, 6)+"Wa"), offered("wang.jun,wang.min"))
 	fine("mention-dialog")
 	do(chromedp.KeyEvent("ng.m"), offered("wang.min"), tabTo(`[data-mention="wang.min"]`), chromedp.KeyEvent(kb.Enter), offered(""),
 		holds("#note-reason", "mail a@wa.test, please look, @wang.min "), chromedp.KeyEvent("today"),
