@@ -19,7 +19,7 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "docs", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator", "internal/forecast"},
-	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund", "internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception", "internal/inbox", "internal/view"},
+	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund", "internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception", "internal/inbox", "internal/view", "internal/pause"},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
 	{"internal/notify/*", "internal/payment", "internal/sandbox", "internal/compensation/*", "internal/fund/booking", "internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute"},

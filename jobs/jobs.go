@@ -24,6 +24,7 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
+	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/report"
 	"backstop/internal/settings"
@@ -48,6 +49,8 @@ type Options struct {
 	// Approvals ends proposals that were not decided in time; nil without a scheduler.
 	Approvals *approval.Desk
 	Breakers  *breaker.Cache
+	// Pauses is what operators have paused.
+	Pauses *pause.Pauses
 	// SupplierBreakers are the breakers of suppliers.
 	SupplierBreakers *breaker.Cache
 	Ledger           *ledger.Ledger
@@ -211,6 +214,7 @@ func (j *Jobs) schedule() error {
 	}{
 		{true, settingsEvery, "refresh settings", j.refreshSettings},
 		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
+		{true, breaker.RefreshEvery, "refresh pauses", j.o.Pauses.Refresh},
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
 		{true, beatEvery, "beat", j.beat},
 		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.deliveries},

@@ -27,6 +27,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/stock"
 	"backstop/internal/sweep"
@@ -111,6 +112,7 @@ var domainErrors = []struct {
 	{compensation.ErrTooMany, http.StatusConflict, "use_a_batch", ""},
 	{sweep.ErrRunning, http.StatusConflict, "running", ""},
 	{breaker.ErrProbing, http.StatusConflict, "probe_running", ""},
+	{pause.ErrAlready, http.StatusConflict, "already", ""},
 	{breaker.ErrAlready, http.StatusConflict, "already", ""},
 	{notify.ErrUnreadable, http.StatusServiceUnavailable, "settings_unreadable", ""},
 	{notify.ErrSending, http.StatusConflict, "sending", ""},

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/inbox"
+	"backstop/internal/pause"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -102,7 +103,30 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 			Current: r.Path == c.Path() || r.Path != "/" && strings.HasPrefix(c.Path(), r.Path+"/"),
 		})
 	}
+	p.Paused = s.paused(c.Path(), op)
 	return p
+}
+
+// pausedOn are the pages, with those below them, whose rows do not move while a queue is paused.
+var pausedOn = map[string][]string{
+	pause.Notifications: {"/orders", "/notifications", "/merchants", "/queues", "/batches", "/attention"},
+	pause.Compensations: {"/orders", "/compensations", "/refunds", "/payouts", "/exceptions", "/queues", "/batches", "/attention"},
+}
+
+// paused returns the pauses that affect a page.
+func (s *Server) paused(path string, op *access.Operator) (all []ui.PausedQueue) {
+	for _, x := range s.Pauses.All() {
+		affected := path == "/" || slices.ContainsFunc(pausedOn[x.Name], func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+		if !affected {
+			continue
+		}
+		q := ui.PausedQueue{Name: x.Name, By: x.Person(), Reason: x.Reason, Since: x.At}
+		if own := "/queues/" + x.Name; path != own && s.Policy.Allows(op.Role, access.InspectQueues) {
+			q.Path = own
+		}
+		all = append(all, q)
+	}
+	return all
 }
 
 // browserLanguage returns the language of ?lang, else of the cookie, else of Accept-Language,

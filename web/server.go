@@ -39,6 +39,7 @@ import (
 	"backstop/internal/merchant"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
+	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
@@ -91,6 +92,8 @@ type Options struct {
 	Alerts func() (targets []string, style alert.Style)
 	// Breakers is this node's copy of the merchants' breakers.
 	Breakers *breaker.Cache
+	// Pauses is this node's copy of what operators have paused.
+	Pauses *pause.Pauses
 	// Acts are what operators and services can do, Batches what they do to many rows.
 	Acts    *act.Registry
 	Batches *bulk.Batches

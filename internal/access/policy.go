@@ -23,6 +23,7 @@ const (
 	ViewExceptions    Permission = "exception.view"
 	ViewPersonal      Permission = "personal.view" // buyers' personal data, unmasked
 	InspectQueues     Permission = "queue.inspect"
+	ControlQueues     Permission = "queue.control" // pause and resume
 	Resend            Permission = "notification.resend"
 	Comment           Permission = "note.write"  // on orders and exceptions
 	ShareViews        Permission = "view.share"  // of lists, and change shared ones
@@ -58,7 +59,7 @@ const (
 
 // Permissions lists all of them.
 var Permissions = []Permission{
-	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues,
+	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
 	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,

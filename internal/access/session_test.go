@@ -376,7 +376,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewCompensations, ViewSweeps}
 	extra := map[string][]Permission{
 		Support: {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
-		Ops:     {InspectQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, NoteExceptions, ProposeBatches, RunSweeps},
+		Ops:     {InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, NoteExceptions, ProposeBatches, RunSweeps},
 		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, AssignExceptions, IgnoreExceptions, RunCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, RunSweeps},
 		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, ViewAudit, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, CancelCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, ApproveSettings, RunSweeps},
 		Admin:   {InspectQueues, ShareViews, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts, ProposeSettings},

@@ -263,6 +263,10 @@ func (s Style) line(rule Rule, a Alert) string {
 		return fmt.Sprintf(tDiffer.In(s.Language), Subject(a.Subject, s.Language))
 	case a.Rule == NodesDiffer:
 		return fmt.Sprintf(tAgree.In(s.Language), Subject(a.Subject, s.Language))
+	case a.Rule == QueuePaused && a.State == Firing:
+		return fmt.Sprintf(tPaused.In(s.Language), Subject(a.Subject, s.Language))
+	case a.Rule == QueuePaused:
+		return fmt.Sprintf(tRunsAgain.In(s.Language), Subject(a.Subject, s.Language))
 	case a.Rule == WrongKey && a.State == Firing:
 		return fmt.Sprintf(tWrongKey.In(s.Language), a.Subject)
 	case a.State == Happened:

@@ -33,6 +33,7 @@ const (
 	MerchantNegative = "merchant_negative"   // currencies in which a merchant's balance is below its overdraft, in hundredths
 	Unreadable       = "settings_unreadable" // 100 = a supplier, merchant or subscription cannot be read
 	QueueForecast    = "queue_forecast"      // minutes until the backlog reaches the limit of QueueLength
+	QueuePaused      = "queue_paused"        // 100 = an operator has paused a queue
 	RateForecast     = "rate_forecast"       // minutes until the success rate falls below the limit of SuccessRate
 )
 
@@ -128,6 +129,7 @@ var defaults = []struct {
 	{Rule{Name: StuckOrders, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, waiting},
 	{Rule{Name: MerchantNegative, Fire: 50, Clear: 0, HoldS: 0, QuietS: 3600}, waiting},
 	{Rule{Name: Unreadable, Fire: 50, Clear: 0, HoldS: 0, QuietS: 300}, unreadable},
+	{Rule{Name: QueuePaused, Fire: 50, Clear: 0, HoldS: 0, QuietS: 60}, onOff},
 	{Rule{Name: QueueForecast, Fire: 30, Clear: 60, HoldS: 300, QuietS: 1800}, minutes},
 	{Rule{Name: RateForecast, Fire: 60, Clear: 120, HoldS: 300, QuietS: 1800}, minutes},
 	{Rule{Name: ExceptionOpened, QuietS: 300}, count},

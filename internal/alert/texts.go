@@ -31,6 +31,7 @@ var ruleTexts = map[string]struct {
 	NodesDiffer:         {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
 	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait for a fault of ours"}, "/notifications"},
 	Unreadable:          {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read, and what they concern waits"}, "/"},
+	QueuePaused:         {text.Text{ZH: "队列已被暂停", EN: "a queue is paused"}, "/queues"},
 	QueueForecast:       {text.Text{ZH: "预计积压将达到上限", EN: "the backlog is forecast to reach its limit"}, "/analytics"},
 	RateForecast:        {text.Text{ZH: "预计成功率将跌破下限", EN: "the success rate is forecast to fall below its limit"}, "/analytics"},
 	ExceptionOpened:     {text.Text{ZH: "新的异常", EN: "new exceptions"}, "/exceptions?state=needs"},
@@ -97,6 +98,8 @@ var subjects = map[string]text.Text{
 var (
 	tWrongKey  = text.Text{ZH: "%s：没有当前使用的主密钥，收不了回调也发不了通知；补上密钥并重启", EN: "%s: it does not have the master key in use; give it the key and restart it"}
 	tDiffer    = text.Text{ZH: "%s：各节点不一致，详见各节点 /readyz 与日志", EN: "%s: running nodes differ; /readyz and the log of each node show how"}
+	tPaused    = text.Text{ZH: "%s：已由操作员暂停，恢复前不再处理", EN: "%s: paused by an operator; nothing is processed until somebody resumes it"}
+	tRunsAgain = text.Text{ZH: "%s：已恢复处理", EN: "%s: runs again"}
 	tAgree     = text.Text{ZH: "%s：已一致", EN: "%s: all nodes agree again"}
 	tFault     = text.Text{ZH: "%s：%s 条通知在等待，不计入重试次数；原因消除后自动发出", EN: "%s: %s notifications wait, uncounted; they go out once the cause is gone"}
 	tFaultOver = text.Text{ZH: "%s：已恢复，最多时 %s 条在等待", EN: "%s: over, at most %s notifications waited"}

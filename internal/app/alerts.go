@@ -19,6 +19,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/daily"
 	"backstop/internal/notify"
+	"backstop/internal/pause"
 	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/settings"
@@ -158,6 +159,7 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 		}
 	}
 	all = append(all, a.readForecasts(ctx)...)
+	all = append(all, a.readPauses(ctx)...)
 	if late, err := compensation.Waits(ctx, a.db, maxBacklog); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "stuck", Value: late.Late})
 	}
@@ -180,6 +182,22 @@ func (a *App) readShared(ctx context.Context) []alert.Reading {
 	for _, name := range queue.Names {
 		// Scheduled tasks are not overdue: they are the timeouts of the next hour.
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: name, Value: int64(sizes[name].Pending + sizes[name].Retry)})
+	}
+	return all
+}
+
+// readPauses reads which queues are paused.
+func (a *App) readPauses(ctx context.Context) (all []alert.Reading) {
+	paused, err := pause.Read(ctx, a.db.Read)
+	if err != nil {
+		return nil
+	}
+	for _, name := range pause.Names {
+		r := alert.Reading{Rule: alert.QueuePaused, Subject: name}
+		if slices.ContainsFunc(paused, func(p pause.Pause) bool { return p.Name == name }) {
+			r.Value = 100
+		}
+		all = append(all, r)
 	}
 	return all
 }

@@ -38,6 +38,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
+	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
 	"backstop/internal/settings"
@@ -90,6 +91,7 @@ type App struct {
 	sweeps   *sweep.Runner
 	sockets  *websocket.Hub
 	breakers *breaker.Cache
+	pauses   *pause.Pauses
 	// supplierBreakers are the breakers of suppliers; calls makes the calls to them.
 	supplierBreakers *breaker.Cache
 	calls            *call.Caller
@@ -165,10 +167,11 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.db.Uses(ctx, a.settings.Current().Version); err != nil {
 		return err
 	}
-	// Tasks arrive before the first tick, so the open breakers must be read first.
+	// Tasks arrive before the first tick, so pauses and open breakers must be read first.
+	a.pauses = pause.New(a.db)
 	a.breakers = breaker.NewCache(a.db, a.breakerPolicy)
 	a.breakers.Closes = a.resendWhenBack
-	return errors.Join(a.breakers.Refresh(ctx), a.supplierBreakers.Refresh(ctx))
+	return errors.Join(a.pauses.Refresh(ctx), a.breakers.Refresh(ctx), a.supplierBreakers.Refresh(ctx))
 }
 
 // supplierPolicy says when the breaker of a supplier opens.
@@ -355,7 +358,7 @@ func (a *App) build() {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Directory: a.settings.Merchants, Channels: channels, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
-			LinkedOnly: !a.o.Roles.Worker,
+			LinkedOnly: !a.o.Roles.Worker, Paused: func() bool { return a.pauses.Paused(pause.Notifications) },
 		})
 		dispatcher := a.dispatcher // the field is nil after the shutdown
 		a.sockets.OnConnect = func(merchantID int64) { a.connected(dispatcher, merchantID) }
@@ -385,7 +388,7 @@ func (a *App) build() {
 	if a.o.Roles.Worker {
 		a.compensations = compensation.NewRunner(compensation.Options{
 			DB: a.db, Kinds: a.compensationKinds(), Schedule: a.compensateSchedule(), Concurrency: c.CompensateConcurrency,
-			PerLane: c.SupplierInFlight, Time: 3 * c.SupplierTimeout, Shut: a.calls.Down, Log: a.o.Log,
+			PerLane: c.SupplierInFlight, Time: 3 * c.SupplierTimeout, Shut: a.compensationsWait, Log: a.o.Log,
 		})
 	}
 	if a.o.Roles.Worker {
@@ -406,7 +409,7 @@ func (a *App) build() {
 			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor, Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,
 			Acts: acts, Batches: a.batches, Views: a.views, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
-			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Approvals: a.approvals,
+			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals,
 			Texts:  texts(),
 			Checks: a.checks(), Version: a.o.Version, Log: a.o.Log,
 		}, routes.Table)

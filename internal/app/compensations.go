@@ -17,6 +17,7 @@ import (
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
+	"backstop/internal/pause"
 )
 
 // compensationKinds are the kinds of compensations. A new one is a folder and a line here.
@@ -31,6 +32,11 @@ func (a *App) compensationKinds() []compensation.Kind {
 
 func (a *App) compensateSchedule() compensation.Schedule {
 	return compensation.Schedule(a.o.Config.CompensateSteps)
+}
+
+// compensationsWait reports whether nothing in a lane may run now.
+func (a *App) compensationsWait(lane int64) bool {
+	return a.pauses.Paused(pause.Compensations) || a.calls.Down(lane)
 }
 
 // nudgeCompensations wakes the workers through Redis, best effort and without waiting.

@@ -82,6 +82,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		a.sending(channels).Kinds(),
 		a.batches.Acts(),
 		a.breakers.Acts(),
+		a.pauses.Acts(),
 		a.notes().Deliver(exception.Acts(a.db, assignable), exception.NoteAct, access.ViewExceptions),
 		a.disputes.Acts(),
 		alert.Acts(a.db, a.alertTargets),

@@ -86,7 +86,7 @@ func (a *App) start(ctx context.Context) (err error) {
 		return err
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
-		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance, Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, SupplierBreakers: a.supplierBreakers, Ledger: a.ledger, Disputes: a.disputes, Views: a.views,
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance, Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, Pauses: a.pauses, SupplierBreakers: a.supplierBreakers, Ledger: a.ledger, Disputes: a.disputes, Views: a.views,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Audit: a.audit, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
 		Nights: SweepPlan(a.o.Config), Sweeps: a.sweeps,

@@ -30,8 +30,8 @@ type Options struct {
 	Concurrency int           // running on this node at a time
 	PerLane     int           // of those, per supplier or merchant
 	Time        time.Duration // of one run
-	// Shut reports whether nothing in a supplier's lane may run now because its breaker is
-	// open. Its items wait, uncounted. nil = never.
+	// Shut reports whether nothing in a lane may run now: its supplier's breaker is open, or an
+	// operator has paused everything. Its items wait, uncounted. nil = never.
 	Shut func(lane int64) bool
 	Log  *slog.Logger
 }

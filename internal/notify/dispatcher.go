@@ -32,7 +32,12 @@ type Options struct {
 	// LinkedOnly is for a process without workers: it sends only to merchants connected to it,
 	// which no other process can notify.
 	LinkedOnly bool
+	// Paused reports whether nothing may be sent now because an operator has paused it; nil =
+	// never.
+	Paused func() bool
 }
+
+func (o *Options) paused() bool { return o.Paused != nil && o.Paused() }
 
 // Dispatcher sends from this node what is due. It joins the node's slots (a lane is a
 // recipient's id), the worker, the rows of deliveries, the sender of attempts, and the results.
@@ -91,7 +96,7 @@ func (d *Dispatcher) HasWork() bool { return d.links.any() }
 
 // Lane is a LaneRouter based on what this node has observed.
 func (d *Dispatcher) Lane(id int64) (queue.Lane, bool) {
-	if d.gates.breaker(d.o.Directory().RecipientOf(id)).Shut() {
+	if d.o.paused() || d.gates.breaker(d.o.Directory().RecipientOf(id)).Shut() {
 		return "", false
 	}
 	if d.slots.Lane(id).Slow {

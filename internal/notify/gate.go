@@ -26,7 +26,7 @@ func (g *gates) lane(lane int64) work.Gate {
 	if m := directory.ByID(lane); m != nil {
 		x.Max, x.PerSecond = m.Settings.MaxInFlight, m.Settings.RatePerSecond
 	}
-	if g.o.LinkedOnly && !g.links.mine(to, Websocket) {
+	if g.o.paused() || g.o.LinkedOnly && !g.links.mine(to, Websocket) {
 		x.Open, x.Probe, x.Lease = false, false, false
 	}
 	return x

@@ -222,6 +222,8 @@ func rowsOf(t console.Todo) (templ.SafeURL, text.Text) {
 		return "/batches", text.Batches
 	case alert.CountersDiffer, alert.BooksDiffer:
 		return "/sweeps", text.Sweeps
+	case alert.QueuePaused:
+		return queuePath(t.Code), text.Queues
 	case alert.QueueLength:
 		return "/queues", text.Queues
 	case alert.QueueForecast, alert.RateForecast:
@@ -256,6 +258,7 @@ var advices = map[string]advice{
 	alert.SupplierUnreachable: {text.Text{ZH: "查看渠道公告、调用密钥和出口网络。查单和关单会等到探测成功，回调照常处理。", EN: "Check the supplier's status page, the keys for calls and the outbound network. Queries and closes wait for the probe; callbacks are processed as usual."}, stuckChapter},
 	alert.SupplierSilent:      {text.Text{ZH: "检查渠道后台的回调地址和来源地址白名单。已发起支付的订单会自动查单。", EN: "Check the callback address at the supplier and the allowlist. Orders with a started payment are queried by themselves."}, stuckChapter},
 	alert.QueueLength:         {text.Text{ZH: "找出积压最多的商户或渠道；没有集中的，就增加 worker 节点。", EN: "Find the merchant or supplier to which most rows belong. If none stands out, add nodes with the role worker."}, stuckChapter},
+	alert.QueuePaused:         {text.Text{ZH: "操作员暂停了这个队列，原因见队列页。问题解决后请恢复，等待的任务会自动继续。", EN: "An operator paused this queue; its page says who and why. Resume it once the trouble is over, and what waits goes on by itself."}, "pausing-a-queue"},
 	alert.QueueForecast:       {text.Text{ZH: "积压还没有到上限。查看预测的依据，并提前找出增长最快的商户或渠道。", EN: "The backlog is not at its limit yet. Look at what the forecast is based on, and find what grows."}, stuckChapter},
 	alert.SuccessRate:         {text.Text{ZH: "按失败原因查看通知；集中在某个商户时，它会自动熔断。", EN: "Look at the notifications by cause. If one merchant stands out, its breaker opens by itself."}, stuckChapter},
 	alert.ErrorRate:           {text.Text{ZH: "按失败原因查看通知失败的订单，原因消除后批量补发。", EN: "Look at the exhausted notifications by cause; once it is gone, send them again as a batch."}, stuckChapter},

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
+	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/view"
 	"backstop/views/ui"
@@ -100,6 +101,8 @@ func objectLink(r audit.Row) templ.SafeURL {
 		return orderLink(r.ObjectID)
 	case "dispute":
 		return disputeLink(r.ObjectID)
+	case pause.ActObject:
+		return queuePath(r.ObjectID)
 	}
 	return ""
 }
@@ -124,6 +127,8 @@ var acts = map[string]text.Text{
 	"alert.rule":               {ZH: "修改告警规则", EN: "changed an alert rule"},
 	"merchant.ping":            {ZH: "发送测试通知", EN: "sent a ping"},
 	"merchant.enable_address":  {ZH: "恢复通知地址", EN: "enabled an address"},
+	pause.PauseAct:             {ZH: "暂停队列", EN: "paused a queue"},
+	pause.ResumeAct:            {ZH: "恢复队列", EN: "resumed a queue"},
 	"breaker.open":             {ZH: "手动熔断", EN: "opened a breaker"},
 	"breaker.close":            {ZH: "解除熔断", EN: "closed a breaker"},
 	"breaker.probe":            {ZH: "发起探测", EN: "probed a merchant"},

@@ -18,27 +18,27 @@ const (
 	gutterNamed = time.Second           // pauses from here on are named
 )
 
-// pause is the time between two events of a story.
-type pause struct {
+// gutterGap is the time between two events of a story.
+type gutterGap struct {
 	step int // 0 = none
 	name string
 }
 
 // pauseOf is the pause between two moments (Unix µs).
-func pauseOf(p *ui.Page, from, to int64) pause {
+func pauseOf(p *ui.Page, from, to int64) gutterGap {
 	d := time.Duration(to-from) * time.Microsecond
 	if d < gutterFrom {
-		return pause{}
+		return gutterGap{}
 	}
-	at := pause{step: min(gutterSteps, 1+int(math.Log10(float64(d)/float64(gutterFrom))))}
+	at := gutterGap{step: min(gutterSteps, 1+int(math.Log10(float64(d)/float64(gutterFrom))))}
 	if d >= gutterNamed {
 		at.name = "+" + p.Took(d.Round(100*time.Millisecond))
 	}
 	return at
 }
 
-// class is the pause's height in the style sheet.
-func (g pause) class() string { return "g" + strconv.Itoa(g.step) }
+// class is the gap's height in the style sheet.
+func (g gutterGap) class() string { return "g" + strconv.Itoa(g.step) }
 
 // before is when the event shown before the i-th of them was; its own moment for the first one,
 // and where others are left out.

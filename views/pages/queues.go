@@ -1,14 +1,78 @@
 package pages
 
 import (
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"backstop/internal/base/queue"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/pause"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
+
+// QueuesData is what the page of queues shows.
+type QueuesData struct {
+	Queues *console.Queues
+	Flows  []console.QueueFlow
+	Paused []pause.Pause
+}
+
+// pauseOf returns the pause of a queue; nil = it runs.
+func (d QueuesData) pauseOf(name string) *pause.Pause {
+	for i := range d.Paused {
+		if d.Paused[i].Name == name {
+			return &d.Paused[i]
+		}
+	}
+	return nil
+}
+
+// QueueData is what the page of one queue shows.
+type QueueData struct {
+	QueuesData
+	Flow       console.QueueFlow
+	CanControl bool
+	Key        string // of the form
+	Done       bool   // by the form that the page was opened with
+}
+
+func (d QueueData) pause() *pause.Pause { return d.pauseOf(d.Flow.Queue) }
+
+func (d QueueData) act(name string) string { return "/queues/" + d.Flow.Queue + "/" + name }
+
+// lanes are the queues behind the work.
+func (d QueueData) lanes() (all []console.Lane) {
+	for _, l := range d.Queues.Lanes {
+		if slices.Contains(queuesOf[d.Flow.Queue], l.Name) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+var queuesOf = map[string][]string{
+	pause.Notifications: {string(queue.Live), string(queue.Retry), string(queue.Delayed), string(queue.Slow)},
+	pause.Compensations: {queue.CompensateQueue},
+}
+
+func queuePath(name string) templ.SafeURL { return templ.URL("/queues/" + url.PathEscape(name)) }
+
+var (
+	queueRuns   = ui.State{Kind: "ok", Icon: "check", Label: text.Text{ZH: "运行中", EN: "Running"}}
+	queuePaused = ui.State{Kind: "warn", Icon: "pause", Label: text.Text{ZH: "已暂停", EN: "Paused"}}
+)
+
+func pauseState(x *pause.Pause) ui.State {
+	if x == nil {
+		return queueRuns
+	}
+	return queuePaused
+}
 
 // flowRate writes a rate without a decimal that says nothing.
 func flowRate(perMinute float64) string {
@@ -34,8 +98,27 @@ var flowWords = map[string]text.Text{
 	queue.CompensateQueue: {ZH: "补偿任务", EN: "Compensations"},
 }
 
-// Texts of this page.
+// pauseHow says what a pause stops.
+var pauseHow = map[string]text.Text{
+	pause.Notifications: {ZH: "所有节点在几秒内停止发送商户通知，包括重试、慢商户和熔断探测；正在发送的会发完。渠道回调、入账、告警和补偿任务照常，新的通知先等待，不计重试次数。重启后仍然暂停，直到有人恢复。", EN: "Within seconds no node sends notifications to merchants: no further attempts, no slow merchants, no probes of breakers. What is being sent is finished. Callbacks are taken and booked as usual, and alerts and compensations go on. New notifications wait, and no attempt is counted. The pause outlasts restarts, until somebody resumes."},
+	pause.Compensations: {ZH: "所有节点在几秒内停止执行补偿任务；正在执行的会执行完。退款、出款、补发和卡单处理在恢复前都不会推进。查单、关单和批次照常。重启后仍然暂停，直到有人恢复。", EN: "Within seconds no node begins a compensation; those that run are finished. Refunds, payouts, repeated notifications and stuck orders do not move meanwhile. Queries and closes of orders, and batches, go on. The pause outlasts restarts, until somebody resumes."},
+}
+
+// Texts of these pages.
 var (
+	tPauseWhat    = text.Text{ZH: "可暂停的是“通知”和“补偿任务”。批次在各自的页面暂停；超时关单、扫描和告警不能暂停。", EN: "Notifications and compensations can be paused. Batches are paused on their own pages; the timeouts of orders, the sweep and alerts cannot be."}
+	tPauseQueue   = text.Text{ZH: "暂停", EN: "Pause"}
+	tPauseTitle   = text.Text{ZH: "暂停这个队列？", EN: "Pause this queue?"}
+	tResumeQueue  = text.Text{ZH: "恢复", EN: "Resume"}
+	tResumeTitle  = text.Text{ZH: "恢复这个队列？", EN: "Resume this queue?"}
+	tResumeHowTo  = text.Text{ZH: "等待的任务在几秒内按到期时间继续处理；商户的限速照常生效。", EN: "What waits goes on within seconds, in the order in which it is due. The rate limits of merchants apply."}
+	tPauseDone    = text.Text{ZH: "已记录。其他节点在几秒内生效。", EN: "It is done. Other nodes follow within seconds."}
+	tPauseState   = text.Text{ZH: "状态", EN: "State"}
+	tPausedBy     = text.Text{ZH: "暂停人", EN: "Paused by"}
+	tPausedSince  = text.Text{ZH: "暂停时间", EN: "Paused since"}
+	tPauseEffect  = text.Text{ZH: "暂停的影响", EN: "What a pause stops"}
+	tQueueLanes   = text.Text{ZH: "队列明细", EN: "Its queues"}
+	tMayNotPause  = text.Text{ZH: "由 ops 暂停和恢复。", EN: "The role ops pauses and resumes it."}
 	tQueuesHow    = text.Text{ZH: "行数和速率来自数据库，Redis 不可用时同样准确；速率为最近 10 分钟的平均值，熔断挂起的通知不计入等待。", EN: "Rows and rates are from the database, and true without Redis. Rates are means of the last 10 minutes; notifications that wait for a breaker are not counted as waiting."}
 	tFlowIn       = text.Text{ZH: "新增", EN: "In"}
 	tFlowOut      = text.Text{ZH: "完成", EN: "Out"}

@@ -492,7 +492,7 @@ func storyNow(p *ui.Page, before int64) templ.Component {
 }
 
 // gutter is the way to an event from the one before it.
-func gutter(g pause) templ.Component {
+func gutter(g gutterGap) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

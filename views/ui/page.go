@@ -35,6 +35,15 @@ type Page struct {
 	// RedisDown and ReadOnly report trouble; Frozen: no act is possible
 	// because of it.
 	RedisDown, ReadOnly, Frozen bool
+	// Paused are the pauses that affect what the page shows.
+	Paused []PausedQueue
+}
+
+// PausedQueue is work that an operator has paused.
+type PausedQueue struct {
+	Name, By, Reason string
+	Since            int64  // Unix µs
+	Path             string // of the queue's page; "" = the viewer may not open it
 }
 
 // MenuItem is one line of the navigation.

@@ -2,7 +2,12 @@ package console
 
 import (
 	"net/http"
+	"slices"
 
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/console"
+	"backstop/internal/pause"
 	"backstop/views/pages"
 
 	"github.com/gofiber/fiber/v2"
@@ -11,13 +16,61 @@ import (
 // queuesPage shows the queues. It needs neither Redis nor Asynqmon.
 func (s *handlers) queuesPage(c *fiber.Ctx) error {
 	p := s.Page(c)
-	q, err := s.Console.Queues(c.UserContext(), s.Queues)
+	d, err := s.readQueues(c)
 	if err != nil {
 		return err
 	}
-	flows, err := s.Console.QueueFlows(c.UserContext(), q)
+	return s.Render(c, http.StatusOK, pages.QueuesPage(p, d, s.system(p)))
+}
+
+func (s *handlers) readQueues(c *fiber.Ctx) (d pages.QueuesData, err error) {
+	ctx := c.UserContext()
+	if d.Queues, err = s.Console.Queues(ctx, s.Queues); err != nil {
+		return d, err
+	}
+	if d.Flows, err = s.Console.QueueFlows(ctx, d.Queues); err != nil {
+		return d, err
+	}
+	d.Paused, err = pause.Read(ctx, s.DB.Read)
+	return d, err
+}
+
+// queuePage shows work that can be paused.
+func (s *handlers) queuePage(c *fiber.Ctx) error {
+	name, err := queueName(c)
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.QueuesPage(p, q, flows, s.system(p)))
+	d, err := s.readQueues(c)
+	if err != nil {
+		return err
+	}
+	did, err := s.done(c, pause.ActObject, name)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(d.Flows, func(f console.QueueFlow) bool { return f.Queue == name })
+	q := pages.QueueData{QueuesData: d, Flow: d.Flows[at], Key: act.NewKey(), Done: did != nil}
+	p := s.Page(c)
+	q.CanControl = s.Policy.Allows(p.Role, access.ControlQueues)
+	return s.Render(c, http.StatusOK, pages.QueuePage(p, q))
+}
+
+// onQueue pauses or resumes the work in the path.
+func (s *handlers) onQueue(kind string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		name, err := queueName(c)
+		if err != nil {
+			return err
+		}
+		return s.actAndShow(c, "/queues/"+name, act.Call{Kind: kind, Ref: act.Ref{ID: name}})
+	}
+}
+
+// queueName returns the name in the path. Errors: act.ErrNotFound.
+func queueName(c *fiber.Ctx) (string, error) {
+	if i := slices.Index(pause.Names, c.Params("queue")); i >= 0 {
+		return pause.Names[i], nil
+	}
+	return "", act.ErrNotFound
 }

@@ -19,6 +19,7 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/sweep"
 	savedview "backstop/internal/view"
@@ -166,6 +167,9 @@ func (s *handlers) routes() []web.Route {
 		post("/exceptions/:exception/settle", access.ViewExceptions, s.settleGone),
 		act("/exceptions/:exception/reopen", exception.ReopenAct, s.reopenException),
 		page("/queues", access.InspectQueues, s.queuesPage, shown("layers", text.Queues)),
+		page("/queues/:queue", access.InspectQueues, s.queuePage, web.Menu{}),
+		act("/queues/:queue/pause", pause.PauseAct, s.onQueue(pause.PauseAct)),
+		act("/queues/:queue/resume", pause.ResumeAct, s.onQueue(pause.ResumeAct)),
 		page("/asynqmon/", access.InspectQueues, s.monitorPage, web.Menu{}),
 		page("/asynqmon/*", access.InspectQueues, s.monitorPage, web.Menu{}),
 		page("/audit", access.ViewAudit, s.auditPage, shown("scroll-text", text.Audit)),

@@ -52,6 +52,7 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/order"
+	"backstop/internal/pause"
 	"backstop/internal/payment"
 	"backstop/internal/recipient"
 	"backstop/internal/sandbox"
@@ -203,7 +204,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts, &sortedparams.Texts),
 		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
 		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },
-		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy),
+		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy), Pauses: pause.New(d),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	}
 	h.register(t, &o)
@@ -295,7 +296,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
-		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Batches.Acts(),
+		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Pauses.Acts(), o.Batches.Acts(),
 		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.HandleAlerts)
 		}),
