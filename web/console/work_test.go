@@ -338,6 +338,7 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
+	h.InTrouble(t) // whose supplier is on the list of pages
 	cookie := h.SignIn(t, access.Support)
 	form := append(formOf(t, h.Page(t, cookie, orderOne).Body, orderOne+"/note"), "reason", "long enough to read")
 	down := ""
