@@ -48,7 +48,6 @@ type house struct {
 	orders   []*order.Order
 	below    bool // something has happened that may push the balance below zero
 	seen     map[string]int
-	disputes int
 }
 
 // perHouse is how many steps share a database: verify reads all of it.
