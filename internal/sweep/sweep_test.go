@@ -66,13 +66,18 @@ func (f *fixture) exec(query string, args ...any) {
 	}
 }
 
-// begin makes the row of a sweep.
-func (f *fixture) begin() *Sweep {
-	f.t.Helper()
-	// A sweep leaves out what was created when it began, and the database's clock may step back.
+// tick waits until what was created is older than a sweep that begins now: a sweep leaves out
+// what was created when it began, and the database's clock may step back.
+func (f *fixture) tick() {
 	for last := f.DB.NewID(); db.IDAt(f.DB.Now()) <= last; {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// begin makes the row of a sweep.
+func (f *fixture) begin() *Sweep {
+	f.t.Helper()
+	f.tick()
 	var s *Sweep
 	err := f.DB.Tx(context.Background(), func(ctx context.Context, tx db.Tx) (err error) {
 		s, err = Begin(ctx, tx, f.DB, Request{Days: 3, By: "operator:li", Reason: "a test of the sweep"})
@@ -200,6 +205,7 @@ func (f *fixture) lost(rounds int) map[string]int64 {
 		f.approval(now-hour, "next_at = ?", now+hour)
 		want[Approvals]++
 	}
+	f.tick()
 	return want
 }
 

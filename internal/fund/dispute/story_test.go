@@ -45,9 +45,9 @@ type house struct {
 	board   *approval.Desk
 	used    int // steps on this database
 
-	orders   []*order.Order
-	below    bool // something has happened that may push the balance below zero
-	seen     map[string]int
+	orders []*order.Order
+	below  bool // something has happened that may push the balance below zero
+	seen   map[string]int
 }
 
 // perHouse is how many steps share a database: verify reads all of it.
