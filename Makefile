@@ -20,7 +20,7 @@ build: ## the binary, without local paths
 
 test: ## all tests, with real databases and a real Redis
 	./.ci/setup
-	./.ci/tidily go test -timeout 30m ./...
+	./.ci/tidily go test -timeout 40m ./...
 	BACKSTOP_TEST_DATABASE=postgres ./.ci/tidily go test -race -timeout 30m -short $(RACED)
 
 check: ## the checks before every commit
