@@ -385,8 +385,9 @@ func signsIn(base, name, password, path string) chromedp.Action {
 // reads has the operator choose a language and a theme.
 func reads(base, language, theme string) chromedp.Action {
 	return chromedp.Tasks{
-		chromedp.Navigate(base + "/me"), chromedp.WaitVisible("#language"), chromedp.SetValue("#language", language),
-		chromedp.SetValue("#theme", theme), chromedp.Submit("#zone"), chromedp.WaitVisible(".notice.ok"), becomes(whole),
+		// By query: otherwise links to these places match too, which are hidden on phones.
+		chromedp.Navigate(base + "/me"), chromedp.WaitVisible("#language", chromedp.ByQuery), chromedp.SetValue("#language", language, chromedp.ByQuery),
+		chromedp.SetValue("#theme", theme, chromedp.ByQuery), chromedp.Submit("#zone", chromedp.ByQuery), chromedp.WaitVisible(".notice.ok"), becomes(whole),
 	}
 }
 
