@@ -37,14 +37,16 @@ func (n Notes) Deliver(kinds []act.Kind, name string, see access.Permission) []a
 		if kinds[i].Name != name {
 			continue
 		}
+		if kinds[i].Do != nil {
+			panic("inbox: " + name + " has an effect of its own, which would be lost")
+		}
 		object := kinds[i].Object
 		kinds[i].Do = func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 			outs := make([]act.Outcome, len(subjects))
-			for i, s := range subjects {
+			for _, s := range subjects {
 				if err := n.deliver(ctx, tx, in, see, Message{Kind: Mention, Object: object, ObjectID: s.ID}); err != nil {
 					return nil, err
 				}
-				outs[i] = act.Outcome{}
 			}
 			return outs, nil
 		}
