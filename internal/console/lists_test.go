@@ -80,7 +80,7 @@ func TestNoListGoesThroughATable(t *testing.T) {
 					_, err = q.IDs(t.Context(), d, s, now, 1000)
 				}
 				if err == nil && spec.HasMoney() {
-					_, _, err = q.Sums(t.Context(), d, s)
+					_, err = q.Totals(t.Context(), d, s)
 				}
 				if err == nil {
 					_, _, err = q.Newer(t.Context(), d, s, 1, 99)

@@ -147,11 +147,11 @@ func TestEveryReaderFindsTheSame(t *testing.T) {
 				if n, more, err := q.Newer(t.Context(), d, Slice{}, ids[0]-1, 99); err != nil || n != int64(len(want)) || more {
 					t.Errorf("%s: %d newer, more %t, want %d; %v", name, n, more, len(want), err)
 				}
-				all, more, err := q.Sums(t.Context(), d, Slice{From: from})
-				if err != nil || more || len(all) != len(sums) {
-					t.Errorf("%s: sums %v, more %t, want %v; %v", name, all, more, sums, err)
+				all, err := q.Totals(t.Context(), d, Slice{From: from})
+				if err != nil || all.More || all.Rows != int64(len(want)) || len(all.Sums) != len(sums) {
+					t.Errorf("%s: totals %+v, want %d rows and %v; %v", name, all, len(want), sums, err)
 				}
-				for _, s := range all {
+				for _, s := range all.Sums {
 					if sums[s.Currency] != s {
 						t.Errorf("%s: %v, want %v", name, s, sums[s.Currency])
 					}
@@ -202,8 +202,8 @@ func TestWhatIsScannedSaysSo(t *testing.T) {
 		if err != nil || !page.More || page.Reached == 0 || page.Older.ID != ids[14] {
 			t.Errorf("a page: %+v, %v", page, err)
 		}
-		if _, more, err := q.Sums(t.Context(), d, Slice{}); err != nil || !more {
-			t.Errorf("sums: more %t, %v", more, err)
+		if all, err := q.Totals(t.Context(), d, Slice{}); err != nil || !all.More {
+			t.Errorf("totals: %+v, %v", all, err)
 		}
 		if _, more, err := q.Newer(t.Context(), d, Slice{}, ids[0], 99); err != nil || !more {
 			t.Errorf("newer: more %t, %v", more, err)

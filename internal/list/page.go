@@ -19,8 +19,8 @@ const PageSize = 50
 // be short although there is a next page.
 const scanRows = 50_000
 
-// countRows bounds the count of a list's rows.
-const countRows = 1000
+// CountRows bounds the count of a list's rows, if they are not also added up.
+const CountRows = 1000
 
 // Cursor is where a page begins; the zero Cursor means the newest page.
 type Cursor struct {
@@ -117,7 +117,7 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 			return page, err
 		}
 	}
-	page.Count, page.More, err = p.count(ctx, w, countRows)
+	page.Count, page.More, err = p.count(ctx, w, CountRows)
 	return page, err
 }
 

@@ -121,20 +121,27 @@ type Sum struct {
 	Minor    int64  `bun:"minor"`
 }
 
-// Sums adds up the money of all matches in the slice's time range by currency; rows without a
-// currency are left out. Of more rows than Spec.SumRows only the newest are summed, and more is true.
-// There are no sums if no index covers the filter and there are more rows than that.
-func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bool, err error) {
+// Totals are the rows of a list that were added up.
+type Totals struct {
+	Sums []Sum // by currency; rows without a currency are left out
+	Rows int64 // with and without a currency
+	More bool  // there are more rows, or there may be
+}
+
+// Totals adds up the money of all matches in the slice's time range by currency. Of more rows than
+// Spec.SumRows only the newest are summed. Nothing is summed if no index covers the filter and
+// there are more rows than that.
+func (q Query) Totals(ctx context.Context, d *db.DB, s Slice) (t Totals, err error) {
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
-		return nil, false, err
+		return t, err
 	}
 	spec, limit := *p.spec, p.spec.sumRows()
 	spec.ScanRows = min(spec.scanRows(), limit)
 	p.spec = &spec
 	w, err := p.bounds(ctx, Cursor{})
 	if err != nil || w.cut {
-		return nil, true, err
+		return Totals{More: true}, err
 	}
 	for _, x := range p.parts { // a list with money has one source
 		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit).
@@ -143,17 +150,16 @@ func (q Query) Sums(ctx context.Context, d *db.DB, s Slice) (sums []Sum, more bo
 		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("currency, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
 			GroupExpr("currency").OrderExpr("currency").Scan(ctx, &rows)
 		if err != nil {
-			return nil, false, fmt.Errorf("add up %s: %w", x.Table, err)
+			return Totals{}, fmt.Errorf("add up %s: %w", x.Table, err)
 		}
-		read := int64(0)
 		for _, r := range rows {
-			if read += r.Rows; r.Currency != "" {
-				sums = append(sums, r)
+			if t.Rows += r.Rows; r.Currency != "" {
+				t.Sums = append(t.Sums, r)
 			}
 		}
-		more = more || read >= int64(limit)
 	}
-	return sums, more, nil
+	t.More = t.Rows >= int64(limit)
+	return t, nil
 }
 
 // eachRows is how many rows Each and IDs read per query, so that no query holds resources for
