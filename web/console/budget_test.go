@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -228,6 +229,23 @@ func (h *harness) pages(t *testing.T, cookie string, budget time.Duration) []pag
 		{"/search?q=" + fmt.Sprint(one)[10:], budget},
 		{"/search?q=S4242", budget},
 		{"/suppliers", budget},
+		{"/suppliers/wx", budget},
+		{"/merchants", budget},
+		{"/merchants/m7", budget},
+		{"/reports", budget},
+		{"/reports/" + h.DB.NowTime().AddDate(0, 0, -1).Format(time.DateOnly), budget},
+		{"/attention", budget},
+		{"/queues", budget},
+		{"/queues/notify", budget},
+		{"/accounts", budget},
+		{"/refunds", budget},
+		{"/payouts", budget},
+		{"/disputes", budget},
+		{"/compensations", budget},
+		{"/audit", budget},
+		{"/orders?status=paid&merchant=m7&window=31d", budget},
+		{"/orders?q=" + url.QueryEscape("merchant:m7 amount:>100 state:paid"), budget},
+		{"/notifications?q=" + url.QueryEscape("merchant:m7 cause:timeout state:exhausted"), budget},
 		{"/", 20 * time.Millisecond},
 		{"/analytics?range=24h", 100 * time.Millisecond},
 		{"/analytics?range=7d", 100 * time.Millisecond},

@@ -132,9 +132,8 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	return pages.ViewProblem{Kind: pages.ViewMissing, Word: missing.Word, Value: missing.Value}, nil
 }
 
-// Bounds of the counts of views.
+// How long the counts of views may take and are kept.
 const (
-	viewCount = 1000
 	// countTime bounds the count of one view, countsTime all of a list.
 	countTime  = 500 * time.Millisecond
 	countsTime = 2 * time.Second
@@ -230,7 +229,7 @@ func (s *handlers) count(ctx context.Context, c *fiber.Ctx, of savedview.List, q
 	if l := s.listOf(c, of, query); l.Err == nil {
 		ctx, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
-		if n, more, err := l.filter.Count(ctx, s.DB, l.span, viewCount); err == nil {
+		if n, more, err := l.filter.Count(ctx, s.DB, l.span, list.CountRows); err == nil {
 			text = ui.Count(n) + ui.Plus(more)
 		}
 	}
