@@ -41,8 +41,8 @@ var supplierKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// seedSupplier declares the supplier "quick", and a last hour and week of it.
-func seedSupplier(t *testing.T, d *db.DB) {
+// declareSupplier declares the supplier "quick", with the id 2.
+func declareSupplier(t *testing.T, d *db.DB) {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&supplierKey().PublicKey)
 	if err != nil {
@@ -55,6 +55,12 @@ func seedSupplier(t *testing.T, d *db.DB) {
 	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// seedSupplier declares the supplier "quick", and a last hour and week of it.
+func seedSupplier(t *testing.T, d *db.DB) {
+	t.Helper()
+	declareSupplier(t, d)
 	const fine = 300_000_000
 	now := d.Now() / fine * fine
 	for i := range int64(12) {
