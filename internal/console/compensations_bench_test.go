@@ -60,9 +60,9 @@ func BenchmarkCompensations(b *testing.B) {
 						}
 					}
 				})
-				b.Run(fmt.Sprint("sums of ", terms), func(b *testing.B) {
+				b.Run(fmt.Sprint("with totals of ", terms), func(b *testing.B) {
 					for b.Loop() {
-						if _, err := q.Totals(b.Context(), d, list.Slice{}); err != nil {
+						if _, err := reader.Compensations(b.Context(), q, list.Slice{Totals: true}); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -70,7 +70,7 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			for _, q := range queries {
 				seen, plain := new(dbtest.Statements), d.Read
 				d.Read = plain.WithQueryHook(seen)
-				s := list.Slice{From: now - 3600_000_000, To: now + 3600_000_000}
+				s := list.Slice{From: now - 3600_000_000, To: now + 3600_000_000, Totals: true}
 				err := read[spec](q, s)
 				s.At.ID = now
 				if err == nil {
@@ -78,9 +78,6 @@ func TestNoListGoesThroughATable(t *testing.T) {
 				}
 				if err == nil {
 					_, err = q.IDs(t.Context(), d, s, now, 1000)
-				}
-				if err == nil && spec.HasMoney() {
-					_, err = q.Totals(t.Context(), d, s)
 				}
 				if err == nil {
 					_, _, err = q.Newer(t.Context(), d, s, 1, 99)

@@ -37,8 +37,9 @@ type Slice struct {
 	Rows     int // rows per page; 0 = PageSize
 	// Only restricts the rows to these keys; nil = any.
 	Only []int64
-	// Uncounted skips counting the rows of the whole list.
-	Uncounted bool
+	// Uncounted skips counting the rows of the whole list. Totals also adds them up, if they
+	// have money.
+	Uncounted, Totals bool
 }
 
 // Page is one page of a list, newest first.
@@ -50,8 +51,9 @@ type Page[T any] struct {
 	// Reached is how far back rows were searched (Unix µs) if a limit ended the search early;
 	// otherwise 0. The next page continues there.
 	Reached int64
-	Count   int64 // rows of the whole list, as far as counted
-	More    bool  // there are more than Count
+	Count   int64  // rows of the whole list, as far as counted
+	More    bool   // there are more than Count
+	Totals  Totals // of the whole list, if they were asked for
 }
 
 // bounds are the keys that may be read, both included.
@@ -107,6 +109,12 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 	page, w, err := readPage(ctx, p, key)
 	if err != nil || s.Uncounted {
 		return page, err
+	}
+	if s.Totals && q.Spec.HasMoney() {
+		if page.Totals, err = p.totals(ctx); err != nil || !page.Totals.More {
+			page.Count = page.Totals.Rows
+			return page, err
+		}
 	}
 	if s.At.ID == 0 && (page.Older.ID == 0 || page.Reached > 0) && !p.gathered() {
 		page.Count, page.More = int64(len(page.Rows)), page.Reached > 0 // this page has all rows

@@ -128,18 +128,14 @@ type Totals struct {
 	More bool  // there are more rows, or there may be
 }
 
-// Totals adds up the money of all matches in the slice's time range by currency. Of more rows than
+// totals adds up the money of all matches in the slice's time range by currency. Of more rows than
 // Spec.SumRows only the newest are summed. Nothing is summed if no index covers the filter and
 // there are more rows than that.
-func (q Query) Totals(ctx context.Context, d *db.DB, s Slice) (t Totals, err error) {
-	p, err := q.plan(ctx, d, s)
-	if err != nil {
-		return t, err
-	}
-	spec, limit := *p.spec, p.spec.sumRows()
-	spec.ScanRows = min(spec.scanRows(), limit)
-	p.spec = &spec
-	w, err := p.bounds(ctx, Cursor{})
+func (p *plan) totals(ctx context.Context) (t Totals, err error) {
+	spec, whole := *p.spec, *p
+	limit := spec.sumRows()
+	spec.ScanRows, whole.spec = min(spec.scanRows(), limit), &spec
+	w, err := whole.bounds(ctx, Cursor{})
 	if err != nil || w.cut {
 		return Totals{More: true}, err
 	}

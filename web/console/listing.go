@@ -68,7 +68,7 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	} else if format != "" {
 		return export(s, c, page, l, format)
 	}
-	l.span.Uncounted = l.filter.Spec.HasMoney() // its totals count the rows
+	l.span.Totals = true
 	rows, err := page.read(ctx, l.filter, l.span)
 	if err != nil {
 		return slow(ctx, err)
@@ -200,7 +200,7 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 	v := ui.List{
 		Query: l.query, Spec: l.filter.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),
 		Since: l.s.cursors.text(l.name(), since), Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
-		Reached: page.Reached, Count: page.Count, More: page.More, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
+		Reached: page.Reached, Count: page.Count, More: page.More, Sums: page.Totals.Sums, SumsMore: page.Totals.More, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
 	}
 	var err error
 	if v.Empty {
@@ -208,24 +208,6 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 			return v, err
 		}
 	}
-	if l.filter.Spec.HasMoney() {
-		if err := l.addUp(ctx, &v); err != nil {
-			return v, err
-		}
-	}
 	v.Suggested, err = l.filter.Spec.Suggestions(ctx, l.s.DB.Read)
 	return v, err
-}
-
-// addUp adds the list's totals and, with them, the number of its rows: both are read at once.
-func (l *listing) addUp(ctx context.Context, v *ui.List) error {
-	t, err := l.filter.Totals(ctx, l.s.DB, l.span)
-	if err != nil {
-		return err
-	}
-	v.Sums, v.SumsMore, v.Count, v.More = t.Sums, t.More, t.Rows, false
-	if t.More {
-		v.Count, v.More, err = l.filter.Count(ctx, l.s.DB, l.span, list.CountRows)
-	}
-	return err
 }
