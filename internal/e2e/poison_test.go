@@ -124,16 +124,19 @@ func (w *world) poisoned(no string) {
 // own opens the database past the program.
 func (w *world) own() *sql.DB {
 	w.t.Helper()
+	if w.db != nil {
+		return w.db
+	}
 	driver, address := "pgx", w.database
 	if address == "" {
 		driver, address = "sqlite", filepath.Join(w.folder, "backstop.db")+"?_pragma=busy_timeout(5000)"
 	}
-	own, err := sql.Open(driver, address)
-	if err != nil {
+	var err error
+	if w.db, err = sql.Open(driver, address); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = own.Close() })
-	return own
+	w.t.Cleanup(func() { _ = w.db.Close() })
+	return w.db
 }
 
 // poison makes a row unreadable. PostgreSQL keeps JSON only.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -76,6 +77,7 @@ type world struct {
 	folder   string
 	address  string
 	database string            // URL; empty = SQLite in the folder
+	db       *sql.DB           // see own
 	key      string            // master key; empty = the folder's own, made at the first start
 	redis    *queuetest.Server // nil = embedded
 	merchant *fakemerchant.Merchant
