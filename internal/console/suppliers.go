@@ -199,16 +199,17 @@ func (s SupplierHealth) PaidShare() (share float64, ok bool) {
 	return float64(s.Now[payment.Paid]) / float64(max(all, 1)), all > 0
 }
 
-// Failing is the number of callbacks with one outcome that shows a failing check.
+// Failing is the number of callbacks that were refused with one outcome.
 type Failing struct {
 	Outcome string
 	N       int64
 }
 
-// TopFailing returns the most frequent of them within the last hour; N 0 = none.
+// TopFailing returns the check that refused most callbacks within the last hour; N 0 = none. An
+// authentic callback passed all checks, whatever became of it.
 func (s SupplierHealth) TopFailing() (top Failing) {
 	for _, outcome := range slices.Sorted(maps.Keys(s.Now)) {
-		if n := s.Now[outcome]; n > top.N && !slices.Contains(payment.Outcomes, outcome) {
+		if n := s.Now[outcome]; n > top.N && callback.IsRefusal(outcome) {
 			top = Failing{outcome, n}
 		}
 	}

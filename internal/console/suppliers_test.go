@@ -1,12 +1,15 @@
 package console
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
+	"backstop/internal/exception"
+	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/recipient"
 	"backstop/internal/supplier"
@@ -97,5 +100,22 @@ func TestACertificateThatEndsSoonNeedsSomebody(t *testing.T) {
 		if got := s.Trouble(now); got != c.want || got.Needs() != (c.want == Expiring) {
 			t.Errorf("%s left: %s", c.left, got)
 		}
+	}
+}
+
+// An authentic callback failed no check: neither money that fits no order nor an event of a
+// dispute, and neither did one that was turned away before it was checked.
+func TestOnlyARefusedCallbackFailedACheck(t *testing.T) {
+	now := map[string]int64{"rate_limited": 400, "unavailable": 300}
+	for _, outcome := range slices.Concat(payment.Outcomes, exception.Kinds) {
+		now[outcome] = 200
+	}
+	s := SupplierHealth{Now: now}
+	if top := s.TopFailing(); top.N != 0 {
+		t.Errorf("fails most: %+v", top)
+	}
+	now["bad_signature"], now["wrong_address"] = 2, 3
+	if top := s.TopFailing(); top != (Failing{"wrong_address", 3}) {
+		t.Errorf("fails most: %+v", top)
 	}
 }

@@ -141,8 +141,8 @@ var (
 	tUsualGap            = text.Text{ZH: "平时 %s", EN: "usually %s"}
 	tUnderAMinute        = text.Text{ZH: "不到 1 分钟", EN: "under 1 min"}
 	tUnderASecond        = text.Text{ZH: "不到 1 秒", EN: "under 1 s"}
-	tTopFailing          = text.Text{ZH: "最多的问题", EN: "Top failing check"}
-	tTopFailingHint      = text.Text{ZH: "近一小时回调中出现最多的未通过项", EN: "The check that most of the last hour's callbacks failed"}
+	tTopFailing          = text.Text{ZH: "最多的未通过项", EN: "Top failing check"}
+	tTopFailingHint      = text.Text{ZH: "近一小时拒绝回调最多的检查项", EN: "The check that rejected most of the last hour's callbacks"}
 	tCallsHour           = text.Text{ZH: "调用", EN: "Calls"}
 	tCallsHourHint       = text.Text{ZH: "近一小时向渠道的调用：成功率和 P95", EN: "Calls to the supplier within the last hour: success and p95"}
 	tFirstExpiry         = text.Text{ZH: "证书", EN: "Certificate"}
