@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"backstop/internal/list"
 	"backstop/internal/report"
 	"backstop/internal/view"
+
+	"github.com/uptrace/bun"
 )
 
 // ViewLists returns the lists of which operators save views.
@@ -79,11 +82,21 @@ func checkDays(value string) string {
 // payableDays is how long before a payment its order was created, at most.
 const payableDays = 31
 
-// matchPaid matches the orders that were paid in a month or on a day.
-func matchPaid(_ context.Context, _ list.Lookup, value string) (list.Match, error) {
+// matchPaid matches the orders that were paid in a month or on a day. Those of one merchant are
+// searched among its orders, unless it has so many that the newest of all merchants have enough.
+func matchPaid(ctx context.Context, in list.Lookup, value string) (list.Match, error) {
 	from, to, ok := parseDays(value)
 	first := db.IDAt(from - payableDays*24*time.Hour.Microseconds())
-	return list.Match{Where: "o.paid_at >= ? AND o.paid_at < ? AND o.id >= ?", Args: []any{from, to, first}, None: !ok, Ageless: true}, nil
+	m := list.Match{Where: "o.paid_at >= ? AND o.paid_at < ? AND o.id >= ?", Args: []any{from, to, first}, None: !ok, Ageless: true}
+	code := in.Query.Get("merchant")
+	if code == "" {
+		return m, nil
+	}
+	id, err := idOf(ctx, in.DB.Read, "merchants", code)
+	m.Few = func(context.Context, bun.IDB) (string, error) {
+		return fmt.Sprintf("SELECT * FROM orders WHERE merchant_id = %d", id), nil
+	}
+	return m, err
 }
 
 // matchDecided matches the proposals that were decided in a month or on a day.
