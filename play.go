@@ -87,15 +87,15 @@ func runDemo(ctx context.Context, a *app.App, c config.Config, std streams) {
 	}
 }
 
-// demoHistory gives the demo's own database figures of the past.
-func demoHistory(c config.Config) func(context.Context) (int, error) {
-	return func(ctx context.Context) (int, error) {
+// demoHistory gives the demo's own database a past.
+func demoHistory(c config.Config) func(context.Context, map[string]string) (int, error) {
+	return func(ctx context.Context, urls map[string]string) (int, error) {
 		env, done, err := applyEnv(ctx, c, streams{out: io.Discard, err: io.Discard}, keysToApply)
 		if err != nil {
 			return 0, err
 		}
 		defer done()
-		return demo.History(ctx, env.DB, c.Timezone)
+		return demo.History(ctx, env.DB, c.Timezone, urls)
 	}
 }
 

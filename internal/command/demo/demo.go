@@ -25,9 +25,9 @@ type Options struct {
 	Out     io.Writer
 	// Apply applies a declaration, as `backstop apply`.
 	Apply func(ctx context.Context, yaml []byte) error
-	// History writes the figures of the past weeks, and returns of how many orders; nil = none
-	// are written.
-	History func(ctx context.Context) (orders int, err error)
+	// History writes the past weeks of merchants with these addresses, by code, and returns of
+	// how many orders; nil = there is no past.
+	History func(ctx context.Context, urls map[string]string) (orders int, err error)
 	Rate    float64       // orders per second, 0 = 5, at most 100
 	For     time.Duration // 0 = until ctx ends
 	// Orders is the maximum number of orders; 0 = 100,000.
@@ -114,12 +114,16 @@ func Run(ctx context.Context, o Options) error {
 	s.tally.log("console: %s/  (%g orders/s, seed %d)", o.Console, o.Rate, o.Seed)
 	if o.History != nil {
 		start := time.Now()
-		n, err := o.History(ctx)
+		urls := make(map[string]string, len(shops))
+		for _, m := range shops {
+			urls[m.code] = m.server.URL()
+		}
+		n, err := o.History(ctx, urls)
 		if err != nil {
 			return quiet(ctx, err)
 		}
 		if n > 0 {
-			s.tally.log("figures of the last two weeks: %d orders, in %s", n, time.Since(start).Round(10*time.Millisecond))
+			s.tally.log("figures of the last two weeks: %d orders, one in %d of them stored with all its rows, in %s", n, historyMean, time.Since(start).Round(10*time.Millisecond))
 		}
 	}
 	s.play(ctx)

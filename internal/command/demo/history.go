@@ -17,8 +17,8 @@ import (
 const (
 	// historyDays is how far back the figures begin: a forecast needs 14 days.
 	historyDays = 16
-	// historyGap is the time before now without figures of notified orders: the nightly recount
-	// compares these of the last 26 hours with their rows, and of the past there are none.
+	// historyGap is the time before now in which only the orders that are stored count as notified:
+	// the nightly recount compares these figures of the last 26 hours with their rows.
 	historyGap = 28 * time.Hour
 	// historyMean is the mean number of orders in five minutes.
 	historyMean = 120
@@ -29,16 +29,17 @@ const (
 )
 
 // History writes the figures of the last two weeks, as the orders of these days would have left
-// them: busy days and quiet nights, weekends, and one outage. It writes no order: the ledger and
-// every row are those of the demo itself. It returns how many orders they stand for; 0 = there are
+// them: busy days and quiet nights, weekends, and one outage. Of every five minutes it stores one
+// order with all its rows, so that a link from a figure leads to some of them. urls are the
+// merchants' addresses, by code. It returns how many orders the figures stand for; 0 = there are
 // figures of earlier days already.
-func History(ctx context.Context, d *db.DB, zone *time.Location) (orders int, err error) {
+func History(ctx context.Context, d *db.DB, zone *time.Location, urls map[string]string) (orders int, err error) {
 	now := d.Now()
 	var earlier []int64
 	if err := d.Read.NewRaw("SELECT start FROM report_orders WHERE start < ? LIMIT 1", now-historyGap.Microseconds()).Scan(ctx, &earlier); err != nil || len(earlier) > 0 {
 		return 0, err
 	}
-	h := &history{dice: rand.New(rand.NewPCG(14, 0)), zone: zone, now: now}
+	h := &history{dice: rand.New(rand.NewPCG(14, 0)), zone: zone, now: now, urls: urls}
 	if err := h.find(ctx, d); err != nil || len(h.merchants) == 0 || len(h.suppliers) == 0 {
 		return 0, err
 	}
@@ -47,6 +48,9 @@ func History(ctx context.Context, d *db.DB, zone *time.Location) (orders int, er
 	for at := first; at < now-step; {
 		err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
+			if err := h.open(ctx, tx, at); err != nil {
+				return err
+			}
 			for range historyPart {
 				if at >= now-step {
 					break
@@ -56,6 +60,7 @@ func History(ctx context.Context, d *db.DB, zone *time.Location) (orders int, er
 				x.Write(w, d)
 				at += step
 			}
+			h.past.write(w)
 			return w.Exec(ctx)
 		})
 		if err != nil {
@@ -67,10 +72,21 @@ func History(ctx context.Context, d *db.DB, zone *time.Location) (orders int, er
 
 // history is what the figures of the past are made of.
 type history struct {
-	dice                 *rand.Rand
-	zone                 *time.Location
-	now                  int64
-	merchants, suppliers []int64
+	dice      *rand.Rand
+	zone      *time.Location
+	now       int64
+	urls      map[string]string
+	merchants []int64
+	shops     []*shop // their declarations, in the same order
+	suppliers []pastSupplier
+	past      *past
+}
+
+// pastSupplier is a supplier of the past.
+type pastSupplier struct {
+	ID        int64
+	Code      string
+	AccountID int64 `bun:"account_id"`
 }
 
 // find reads the demo's merchants, in the order of their shares of orders, and its suppliers.
@@ -90,7 +106,7 @@ func (h *history) find(ctx context.Context, d *db.DB) error {
 	if len(rows) < len(shops) {
 		return nil
 	}
-	h.merchants = make([]int64, len(shops))
+	h.merchants, h.shops = make([]int64, len(shops)), shops
 	for _, r := range rows {
 		h.merchants[places[r.Code]] = r.ID
 	}
@@ -98,7 +114,7 @@ func (h *history) find(ctx context.Context, d *db.DB) error {
 	for _, code := range codes {
 		kinds = append(kinds, code)
 	}
-	if err := d.Read.NewRaw("SELECT id FROM suppliers WHERE code IN (?) ORDER BY code", bun.List(kinds)).Scan(ctx, &h.suppliers); err != nil {
+	if err := d.Read.NewRaw("SELECT id, code, account_id FROM suppliers WHERE code IN (?) ORDER BY code", bun.List(kinds)).Scan(ctx, &h.suppliers); err != nil {
 		return fmt.Errorf("read the demo's suppliers: %w", err)
 	}
 	return nil
@@ -127,12 +143,14 @@ func (h *history) fill(x *report.Delta, at int64) int {
 	mean := h.mean(at)
 	n := max(0, int(math.Round(mean+math.Sqrt(mean)*h.dice.NormFloat64())))
 	recounted := h.now-at < historyGap.Microseconds()
+	kept := false
 	for range n {
 		shop := min(h.dice.IntN(8), len(h.merchants)-1) // the reliable ones have most orders
 		if shop > 2 {
 			shop = h.dice.IntN(2)
 		}
-		merchant, supplier, amount := h.merchants[shop], h.suppliers[h.dice.IntN(len(h.suppliers))], 100+h.dice.Int64N(50_000)
+		through, amount := h.suppliers[h.dice.IntN(len(h.suppliers))], 100+h.dice.Int64N(50_000)
+		merchant, supplier := h.merchants[shop], through.ID
 		x.Created(at, merchant, supplier, "CNY", amount)
 		x.Callback(supplier, "paid", 1)
 		if h.dice.IntN(100) < 8 {
@@ -148,8 +166,13 @@ func (h *history) fill(x *report.Delta, at int64) int {
 			x.Attempt(merchant, report.OK, took)
 		}
 		x.Lag(merchant, took/4)
-		if !recounted {
-			raised := at + h.dice.Int64N(longestWait.Microseconds())
+		raised := at + h.dice.Int64N(longestWait.Microseconds())
+		store := !kept && !fails
+		if store {
+			kept = true
+			h.past.add(pastOrder{merchant: merchant, shop: h.shops[shop], supplier: through, amount: amount, at: raised, took: took, url: h.urls[h.shops[shop].code]})
+		}
+		if store || !recounted {
 			x.Raised(raised, "CNY", amount)
 			x.Notified(raised, "CNY", amount)
 		}

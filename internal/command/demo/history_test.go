@@ -1,17 +1,24 @@
 package demo
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
 	"backstop/internal/analytics"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/seal"
+	"backstop/internal/ledger"
 	"backstop/internal/report"
+	"backstop/internal/verify"
+
+	"github.com/uptrace/bun"
 )
 
-// A demo begins with the figures of two weeks, for which a forecast is known; neither the recount
-// nor a second start finds anything to add.
+// A demo begins with the figures of two weeks, for which a forecast is known, and with some of
+// their orders; neither the recount nor a second start finds anything to add, and verify is
+// content.
 func TestTheDemoHasAPast(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
@@ -27,7 +34,7 @@ func TestTheDemoHasAPast(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		n, err := History(t.Context(), d, time.UTC)
+		n, err := History(t.Context(), d, time.UTC, map[string]string{})
 		if err != nil || n < 14*288*historyMean/2 {
 			t.Fatalf("figures of %d orders, %v", n, err)
 		}
@@ -55,10 +62,36 @@ func TestTheDemoHasAPast(t *testing.T) {
 				t.Errorf("the overview has no attempts in hour %d", i)
 			}
 		}
+		// Behind every hour of figures some orders are stored, and all those that count as notified.
+		book := ledger.New(d)
+		for {
+			folded, err := book.Fold(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if folded == 0 {
+				break
+			}
+		}
+		t.Logf("booked after %s", time.Since(start).Round(time.Millisecond))
+		for _, p := range points[1 : len(points)-1] {
+			for _, table := range []string{"orders", "callbacks", "deliveries", "account_lines"} {
+				var n int
+				if err := d.Read.NewRaw("SELECT count(*) FROM ? WHERE id >= ? AND id < ?", bun.Ident(table), db.IDAt(p.Start), db.IDAt(p.Start+time.Hour.Microseconds())).Scan(t.Context(), &n); err != nil || n == 0 {
+					t.Errorf("%d %s in the hour from %s, %v", n, table, time.UnixMicro(p.Start).UTC(), err)
+				}
+			}
+		}
+		result, err := verify.Run(t.Context(), d, new(seal.Keyring), nil)
+		if err != nil || !result.OK() {
+			out := new(bytes.Buffer)
+			_ = result.WriteText(out)
+			t.Errorf("the books of the past: %v\n%s", err, out)
+		}
 		if wrong, err := report.RecountOrders(t.Context(), d, 30*24*time.Hour); err != nil || len(wrong) > 0 {
 			t.Errorf("the recount finds %d differences, %v: %+v", len(wrong), err, wrong[:min(len(wrong), 3)])
 		}
-		if n, err := History(t.Context(), d, time.UTC); n != 0 || err != nil {
+		if n, err := History(t.Context(), d, time.UTC, map[string]string{}); n != 0 || err != nil {
 			t.Errorf("a second start writes figures of %d orders again, %v", n, err)
 		}
 	})
