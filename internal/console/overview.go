@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/report"
@@ -70,8 +71,9 @@ type Outcomes struct {
 	Points []report.Point
 	Total  report.Point
 	// Notified counts the orders whose notifications were created in the range, by currency;
-	// Untried, all that wait now.
+	// Steps, by point; Untried, all that wait now.
 	Notified []report.Notified
+	Steps    []report.Step
 	Untried  report.Untried
 	// PerSecond is the number of callbacks per second over the last full minutes.
 	PerSecond float64
@@ -93,6 +95,9 @@ func (b *Reader) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 	if o.Notified, err = report.Orders(ctx, b.db, from, now, r.Step); err != nil {
 		return nil, err
 	}
+	if err := o.addSteps(ctx, b.db, from, now); err != nil {
+		return nil, err
+	}
 	if o.Untried, err = report.NotTried(ctx, b.db); err != nil {
 		return nil, err
 	}
@@ -108,6 +113,25 @@ func (b *Reader) Outcomes(ctx context.Context, r Range) (*Outcomes, error) {
 	}
 	o.PerSecond = float64(callbacks) / (rateMinutes * 60)
 	return o, nil
+}
+
+// addSteps reads the orders of each point.
+func (o *Outcomes) addSteps(ctx context.Context, d *db.DB, from, to int64) error {
+	read, err := report.OrderSteps(ctx, d, from, to, o.Range.Step)
+	if err != nil {
+		return err
+	}
+	by := make(map[int64]report.Step, len(read))
+	for _, s := range read {
+		by[s.Start] = s
+	}
+	o.Steps = make([]report.Step, len(o.Points))
+	for i, p := range o.Points {
+		if o.Steps[i] = by[p.Start]; o.Steps[i].Start == 0 {
+			o.Steps[i].Start = p.Start
+		}
+	}
+	return nil
 }
 
 // MerchantHealth is one merchant's health and money at risk.

@@ -75,6 +75,15 @@ func TestCountersEqualARecount(t *testing.T) {
 			if err != nil || len(all) != 1 || all[0].Raised != 80 || all[0].Notified != want || all[0].NotifiedAmount*80 != all[0].RaisedAmount*want {
 				t.Errorf("%s: %+v, %v, want %d of 80", when, all, err, want)
 			}
+			steps, err := report.OrderSteps(t.Context(), d, d.Now()-120_000_000, d.Now(), time.Minute)
+			raised, told := int64(0), int64(0)
+			for _, s := range steps {
+				raised, told = raised+s.Raised, told+s.Notified
+				f.Want(t, s.Raised, "SELECT count(*) FROM deliveries WHERE counted AND created_at >= ? AND created_at < ?", s.Start, s.Start+time.Minute.Microseconds())
+			}
+			if err != nil || raised != 80 || told != want {
+				t.Errorf("%s, by minute: %+v, %v, want %d of 80", when, steps, err, want)
+			}
 		}
 		notified("delivered", p.OK)
 		again(t, f, "exhausted", p.Failed)

@@ -73,16 +73,41 @@ type Notified struct {
 // order counts as notified once every delivery owed to the merchant has been delivered; skipped
 // deliveries and those to subscribers are not owed. A resent notification counts once.
 func Orders(ctx context.Context, d *db.DB, from, to int64, step time.Duration) (all []Notified, err error) {
-	span := time.Minute
-	if step%time.Hour == 0 {
-		span = time.Hour
-	}
 	err = d.Read.NewRaw("SELECT currency, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(raised_amount) AS BIGINT) AS raised_amount,"+
 		" CAST(sum(notified) AS BIGINT) AS notified, CAST(sum(notified_amount) AS BIGINT) AS notified_amount"+
 		" FROM report_orders WHERE span_s = ? AND start >= ? AND start <= ? GROUP BY currency HAVING sum(raised) > 0 ORDER BY 2 DESC, 1",
-		int64(span/time.Second), floor(from, step), to).Scan(ctx, &all)
+		ordersSpan(step), floor(from, step), to).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read orders notified: %w", err)
+	}
+	return all, nil
+}
+
+// ordersSpan is the span of the rows, in seconds, of which steps are made up.
+func ordersSpan(step time.Duration) int64 {
+	if step%time.Hour == 0 {
+		return int64(time.Hour / time.Second)
+	}
+	return int64(time.Minute / time.Second)
+}
+
+// Step counts the orders of one step, of all currencies.
+type Step struct{ Start, Raised, Notified int64 }
+
+// Rate returns the share of the orders of which merchants have been notified; false = there are
+// none.
+func (s Step) Rate() (float64, bool) {
+	return float64(s.Notified) / float64(max(s.Raised, 1)), s.Raised > 0
+}
+
+// OrderSteps returns the same orders by step; steps without any are left out.
+func OrderSteps(ctx context.Context, d *db.DB, from, to int64, step time.Duration) (all []Step, err error) {
+	us := step.Microseconds()
+	err = d.Read.NewRaw("SELECT start - start % ? AS start, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(notified) AS BIGINT) AS notified"+
+		" FROM report_orders WHERE span_s = ? AND start >= ? AND start <= ? GROUP BY start - start % ? HAVING sum(raised) > 0 ORDER BY 1",
+		us, ordersSpan(step), floor(from, step), to, us).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("read orders notified by step: %w", err)
 	}
 	return all, nil
 }

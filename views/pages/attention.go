@@ -9,6 +9,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/report"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -16,14 +17,83 @@ import (
 
 // AttentionData is the list of what needs an operator, by what is done about it.
 type AttentionData struct {
+	Filter                      AttentionFilter
 	Now, InHand, Snoozed, Ended []attentionLine
 	More                        bool
 	Alerts                      bool // the viewer may read alerts
+	Hidden                      int  // lines that the filter leaves out
+}
+
+// AttentionFilter chooses lines of the list. The zero filter chooses all.
+type AttentionFilter struct {
+	Text   string // contained in the title, the subject or the name
+	Matter string // one of AttentionMatters
+	Who    string // one of AttentionWho
+	Viewer string // the operator's name, which Mine means
+}
+
+// Values of AttentionFilter.Who.
+const (
+	Mine       = "me"
+	Unassigned = "nobody"
+)
+
+// AttentionWho are all of them.
+var AttentionWho = []string{Mine, Unassigned}
+
+// AttentionMatters are what lines of the list are about.
+var AttentionMatters = []string{string(console.MatterIncident), string(console.MatterExceptions), string(console.MatterApprovals), string(console.MatterBreaker)}
+
+// Values are the filter's parameters in an address.
+func (f AttentionFilter) Values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"text": f.Text, "matter": f.Matter, "who": f.Who} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// live is where the list is kept current.
+func (f AttentionFilter) live(p *ui.Page) string {
+	v := f.Values()
+	v.Set("topics", "attention")
+	v.Set("lang", p.Language)
+	return "/_/live?" + v.Encode()
+}
+
+// keeps reports whether the filter chooses a line.
+func (f AttentionFilter) keeps(p *ui.Page, t attentionLine) bool {
+	assignee := ""
+	if t.Incident != nil {
+		assignee = t.Incident.Assignee
+	}
+	switch {
+	case f.Matter != "" && f.Matter != string(t.Matter) && !(f.Matter == string(console.MatterBreaker) && t.opened()):
+		return false
+	case f.Who == Mine && assignee != f.Viewer, f.Who == Unassigned && assignee != "":
+		return false
+	}
+	wanted := strings.ToLower(f.Text)
+	for _, said := range []string{t.look(p).title, t.Code, t.Name, assignee} {
+		if strings.Contains(strings.ToLower(said), wanted) {
+			return true
+		}
+	}
+	return false
 }
 
 // NewAttention sorts what was read by what the viewer sees and by who works on it.
-func NewAttention(a console.Attention, s System) AttentionData {
-	v := AttentionData{More: a.More, Alerts: s.Alerts}
+func NewAttention(p *ui.Page, a console.Attention, s System, f AttentionFilter) AttentionData {
+	v := AttentionData{Filter: f, More: a.More, Alerts: s.Alerts}
+	add := func(to *[]attentionLine, t console.Todo) {
+		if line := (attentionLine{t}); f.keeps(p, line) {
+			*to = append(*to, line)
+		} else {
+			v.Hidden++
+		}
+	}
 	for _, t := range todoShown(a.Lines, s) {
 		to := &v.Now
 		if i := t.Incident; i != nil {
@@ -38,19 +108,94 @@ func NewAttention(a console.Attention, s System) AttentionData {
 				to = &v.Snoozed
 			}
 		}
-		*to = append(*to, attentionLine{t})
+		add(to, t)
 	}
 	if s.Alerts {
 		for n := range a.Ended {
 			i := &a.Ended[n]
-			v.Ended = append(v.Ended, attentionLine{console.Todo{Matter: console.MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i}})
+			add(&v.Ended, console.Todo{Matter: console.MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i})
 		}
 	}
 	return v
 }
 
+// empty reports whether no line is shown.
+func (d AttentionData) empty() bool {
+	return len(d.Now)+len(d.InHand)+len(d.Snoozed)+len(d.Ended) == 0
+}
+
+// exports is the list as its export menu needs it.
+func (d AttentionData) exports(p *ui.Page) ui.List {
+	l := ui.List{Query: ui.Query{Path: "/attention", Values: d.Filter.Values()}}
+	for _, c := range AttentionColumns(p) {
+		l.Exports = append(l.Exports, ui.ExportColumn{Word: c.Word, Head: c.Head})
+	}
+	return l
+}
+
+// AttentionRow is a line of the exported list: one for each of its currencies.
+type AttentionRow struct {
+	line attentionLine
+	sum  report.Sum
+}
+
+// Rows returns the rows of the exported list, in the order of the page.
+func (d AttentionData) Rows() (rows []AttentionRow) {
+	for _, part := range [][]attentionLine{d.Now, d.InHand, d.Snoozed, d.Ended} {
+		for _, t := range part {
+			if len(t.Sums) == 0 {
+				rows = append(rows, AttentionRow{line: t})
+			}
+			for _, m := range t.Sums {
+				rows = append(rows, AttentionRow{t, m})
+			}
+		}
+	}
+	return rows
+}
+
+// AttentionColumns are those of the exported list.
+func AttentionColumns(p *ui.Page) []Column[AttentionRow] {
+	type row = AttentionRow
+	of := func(value func(i *alert.Incident) string) func(row) string {
+		return func(r row) string {
+			if r.line.Incident == nil {
+				return ""
+			}
+			return value(r.line.Incident)
+		}
+	}
+	return []Column[row]{
+		moments(p, "since", tBegan, func(r row) *int64 {
+			if r.line.Oldest == 0 {
+				return nil
+			}
+			return &r.line.Oldest
+		}),
+		plain("matter", p.T(text.Kind), func(r row) string { return p.T(ui.TextFor(matterWords, string(r.line.Matter))) }),
+		plain("title", p.T(tWhatIs), func(r row) string { return r.line.look(p).title }),
+		plain("state", p.T(text.State), of(func(i *alert.Incident) string { return p.T(ui.Look(ui.IncidentStates, i.State).Label) })),
+		plain("assignee", p.T(tInHand), of(func(i *alert.Incident) string { return i.Assignee })),
+		plain("currency", p.T(tCurrency), func(r row) string { return r.sum.Currency }),
+		amounts("amount", p.T(text.Amount), func(r row) (int64, string) { return r.sum.Minor, r.sum.Currency }),
+	}
+}
+
+// matterWords are what lines are about.
+var matterWords = map[string]text.Text{
+	string(console.MatterIncident):   {ZH: "告警事件", EN: "Incident"},
+	string(console.MatterExceptions): {ZH: "异常款", EN: "Exceptions"},
+	string(console.MatterApprovals):  {ZH: "待复核", EN: "Proposals"},
+	string(console.MatterBreaker):    {ZH: "熔断", EN: "Breaker"},
+}
+
 // attentionLine is a line of the list.
 type attentionLine struct{ console.Todo }
+
+// opened reports whether the line is about an open breaker.
+func (t attentionLine) opened() bool {
+	return t.Incident != nil && (t.Incident.Rule == alert.BreakerOpened || t.Incident.Rule == alert.SupplierUnreachable)
+}
 
 type attentionLook struct {
 	todoLine
@@ -289,6 +434,15 @@ var eventWords = map[string]text.Text{
 // Texts of these pages.
 var (
 	tAttentionHow     = text.Text{ZH: "金额大的在前。不同币种不相加、不比较：涉及条目最多的币种在前，没有金额的在最后。", EN: "Most money first. Amounts of different currencies are neither added nor compared: the currency in which most lines are comes first, lines without money last."}
+	tBegan            = text.Text{ZH: "开始于", EN: "Since"}
+	tWhatIs           = text.Text{ZH: "事项", EN: "What"}
+	tContains         = text.Text{ZH: "包含文字", EN: "Contains"}
+	tAnyMatter        = text.Text{ZH: "全部类型", EN: "Any kind"}
+	tAnybody          = text.Text{ZH: "不限", EN: "Anybody"}
+	tAssignedMe       = text.Text{ZH: "我", EN: "Me"}
+	tFilteredOut      = text.Text{ZH: "没有符合筛选条件的事项", EN: "Nothing matches the filter"}
+	tFilteredOutHow   = text.Text{ZH: "筛选隐藏了 %s 项", EN: "Lines that the filter hides: %s"}
+	tShowAll          = text.Text{ZH: "显示全部", EN: "Show all"}
 	tAlertRules       = text.Text{ZH: "规则和消息", EN: "Rules and messages"}
 	tInHandNow        = text.Text{ZH: "已有人处理", EN: "In hand"}
 	tSnoozedNow       = text.Text{ZH: "暂缓", EN: "Snoozed"}

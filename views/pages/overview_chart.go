@@ -1,35 +1,28 @@
 package pages
 
 import (
-	"fmt"
-	"strings"
+	"math"
+	"net/url"
 	"time"
 
 	"backstop/internal/base/text"
+	"backstop/internal/console"
 	"backstop/internal/report"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
-// The chart of outcomes: bars below, the success rate as a line above. Measures are
-// pixels of a page of the usual width.
+// The chart of outcomes: attempts as bars below, the share of notified orders as a line above.
 const (
-	plotLeft   = 0.0
-	plotRight  = 714.0
-	barsTop    = 70.0
-	barsBottom = 216.0
 	rateTop    = 6.0
 	rateBottom = 52.0
-	labelBelow = 231.0
+	barsTop    = 70.0
+	barsBottom = plotHeight - plotFoot
 	plotHeight = 236.0
+	// plotRight is the width of a plot in its own units; plots are stretched to their panels.
+	plotRight = 714.0
 )
-
-// bar is one span of time.
-type bar struct {
-	ok, retried, failed ui.Box
-	title               string
-	label               string // below the bar; empty = none
-	middle              float64
-}
 
 // grid is one horizontal line and its value.
 type grid struct {
@@ -37,73 +30,71 @@ type grid struct {
 	label string
 }
 
-// chart is the geometry of the outcomes, ready to be drawn.
-type chart struct {
-	bars []bar
-	grid []grid
-	line string // path of the success rate
-	says string
-}
-
-// barOf stacks the results of one span's attempts.
-func barOf(p report.Point, x, width, scale float64) bar {
-	b := bar{middle: x + width/2}
-	bottom := barsBottom
-	for _, part := range []struct {
-		n    int64
-		into *ui.Box
-	}{{p.OK, &b.ok}, {p.Retried, &b.retried}, {p.Failed, &b.failed}} {
-		h := float64(part.n) * scale
-		bottom -= h
-		*part.into = ui.Box{X: x, Y: bottom, W: width, H: h}
+// outcomesPlot draws the chart. Each column leads to the notifications created within it, which
+// are those of the orders that the line counts.
+func outcomesPlot(p *ui.Page, o *console.Outcomes, objective float64) plot {
+	n := len(o.Points)
+	rows, most := [3][]int64{}, int64(0)
+	for r := range rows {
+		rows[r] = make([]int64, n)
 	}
-	return b
-}
-
-// drawOutcomes computes the chart.
-func drawOutcomes(p *ui.Page, points []report.Point, span time.Duration) chart {
-	var most int64
-	lowest := 1.0
-	for _, pt := range points {
+	orders := make([]float64, n)
+	for i, pt := range o.Points {
+		rows[0][i], rows[1][i], rows[2][i] = pt.OK, pt.Retried, pt.Failed
 		most = max(most, pt.Attempts())
-		if r, ok := pt.Rate(); ok {
-			lowest = min(lowest, r)
+		if rate, ok := o.Steps[i].Rate(); ok {
+			orders[i] = rate
+		} else {
+			orders[i] = math.NaN()
 		}
 	}
 	unit := gridStep(most)
-	scale := (barsBottom - barsTop) / float64(3*unit)
-	floor := rateFloor(lowest)
-	c := chart{}
+	bars := plotAxis{high: float64(3 * unit), top: barsTop, bottom: barsBottom}
+	share := plotAxis{low: shareFloor(min(lowestOf(orders), 2*objective-1)), high: 1, top: rateTop, bottom: rateBottom}
+	t := report.Total(o.Points)
+	c := plot{
+		height: plotHeight,
+		cells:  stack(rows[:], []string{"f-ok", "f-warn", "f-bad"}, n, bars),
+		paths:  []plotPath{{"line s-objective", across(objective, share)}, {"line s-acc", linePath(orders, share)}},
+		hits: hitsOf(n, func(i int) string {
+			pt := o.Points[i]
+			title := p.T(tBarTitle, spanText(p, o, i), ui.Count(pt.OK), ui.Count(pt.Retried), ui.Count(pt.Failed))
+			if s := o.Steps[i]; s.Raised > 0 {
+				title += "\n" + p.T(tOrdersHit, ui.Percent(orders[i], 2), ui.Count(s.Notified), ui.Count(s.Raised))
+			}
+			return title
+		}),
+		says: p.T(tChartSays, p.Took(o.Range.Span), ui.Count(t.Attempts()), ui.Count(t.OK), ui.Count(t.Retried), ui.Count(t.Failed)),
+	}
+	for i := range c.hits {
+		if o.Points[i].Attempts() > 0 || o.Steps[i].Raised > 0 {
+			c.hits[i].href = createdWithin(p, o.Points[i].Start, o.Range.Step)
+		}
+	}
 	for i := range int64(4) {
-		c.grid = append(c.grid, grid{barsBottom - float64(i*unit)*scale, ui.Short(i * unit)})
+		c.grid = append(c.grid, grid{bars.y(float64(i * unit)), ui.Short(i * unit)})
 	}
-	c.grid = append(c.grid, grid{rateBottom, ui.Percent(floor, 0)}, grid{rateTop, "100%"})
-	slot := (plotRight - plotLeft) / float64(len(points))
-	var line strings.Builder
-	drawn := false
-	label := barLabels(p, points, span)
-	for i, pt := range points {
-		b := barOf(pt, plotLeft+float64(i)*slot+slot*0.09, slot*0.82, scale)
-		b.title = p.T(tBarTitle, p.SpanName(pt.Start, span), ui.Count(pt.OK), ui.Count(pt.Retried), ui.Count(pt.Failed))
-		b.label = label[i]
-		c.bars = append(c.bars, b)
-		r, ok := pt.Rate()
-		if !ok {
-			drawn = false
-			continue
+	c.grid = append(c.grid, grid{rateBottom, ui.Percent(share.low, 0)}, grid{rateTop, "100%"})
+	for i, label := range barLabels(p, o.Points, o.Range.Span) {
+		if label != "" {
+			c.labels = append(c.labels, plotLabel{x: middleOf(i, n), text: label, anchor: "middle", roomy: len(c.labels)%2 == 1})
 		}
-		y := rateTop + (1-r)/(1-floor)*(rateBottom-rateTop)
-		if drawn {
-			fmt.Fprintf(&line, "L%s %s", ui.Px(b.middle), ui.Px(y))
-		} else {
-			fmt.Fprintf(&line, "M%s %sh4L%s %s", ui.Px(b.middle-2), ui.Px(y), ui.Px(b.middle), ui.Px(y)) // a lone point is seen too
-		}
-		drawn = true
 	}
-	c.line = line.String()
-	t := report.Total(points)
-	c.says = p.T(tChartSays, p.Took(span), ui.Count(t.Attempts()), ui.Count(t.OK), ui.Count(t.Retried), ui.Count(t.Failed))
 	return c
+}
+
+// spanText is the time that a column covers.
+func spanText(p *ui.Page, o *console.Outcomes, i int) string {
+	end := p.At(o.Points[i].Start + o.Range.Step.Microseconds()).Format("15:04")
+	return p.SpanName(o.Points[i].Start, o.Range.Span) + "–" + end
+}
+
+// createdWithin leads to the notifications created within a time.
+func createdWithin(p *ui.Page, start int64, span time.Duration) string {
+	// With the offset, a time means the same in every zone.
+	const layout = "2006-01-02T15:04Z07:00"
+	v := url.Values{"from": {p.At(start).Format(layout)}, "to": {p.At(start + span.Microseconds()).Format(layout)}}
+	return string(templ.URL("/notifications?" + v.Encode()))
 }
 
 // gridStep is a round third of the axis.
@@ -115,16 +106,6 @@ func gridStep(most int64) int64 {
 			}
 		}
 	}
-}
-
-// rateFloor is where the axis of the rate begins: as near to 100 % as it may.
-func rateFloor(lowest float64) float64 {
-	for _, f := range []float64{0.8, 0.5} {
-		if lowest >= f {
-			return f
-		}
-	}
-	return 0
 }
 
 // barLabels names the bars with which a new part of the axis begins, in the
@@ -156,6 +137,7 @@ func barLabels(p *ui.Page, points []report.Point, span time.Duration) []string {
 
 // Texts of this chart.
 var (
-	tBarTitle  = text.Text{ZH: "%s  成功 %s · 重试 %s · 失败 %s", EN: "%s  delivered %s · retried %s · failed %s"}
+	tBarTitle  = text.Text{ZH: "%s\n尝试：成功 %s · 重试 %s · 失败 %s", EN: "%s\nattempts: %s delivered · %s retried · %s failed"}
+	tOrdersHit = text.Text{ZH: "已通知订单 %s（%s / %s 笔）", EN: "orders notified: %s (%s of %s)"}
 	tChartSays = text.Text{ZH: "%s 内 %s 次通知，成功 %s，重试 %s，失败 %s", EN: "Within %s, %s attempts: %s delivered, %s retried, %s failed"}
 )

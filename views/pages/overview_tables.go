@@ -9,6 +9,7 @@ var (
 	tRetriedWord      = text.Text{ZH: "重试", EN: "Retried"}
 	tRate             = text.Text{ZH: "尝试成功率", EN: "Attempt success"}
 	tRateOf           = text.Text{ZH: "%s 尝试成功率", EN: "%s attempt success"}
+	tOrdersLine       = text.Text{ZH: "已通知订单", EN: "Orders notified"}
 	tOrdersNotified   = text.Text{ZH: "%s 已通知到商户的订单", EN: "%s orders notified"}
 	tOrdersNotifiedOf = text.Text{ZH: "%s / %s 笔", EN: "%s of %s orders"}
 	tMoneyNotifiedOf  = text.Text{ZH: "%s / %s", EN: "%s of %s"}

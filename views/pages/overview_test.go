@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -36,30 +37,48 @@ func TestChartStaysWithinItsBoundsAndFollowsTheZone(t *testing.T) {
 	p := &ui.Page{Language: "en", Zone: zone, Now: time.Now()}
 	start := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	for _, r := range console.Ranges {
-		points := make([]report.Point, int(r.Span/r.Step))
-		for i := range points {
-			points[i] = report.Point{Start: start.Add(time.Duration(i) * r.Step).UnixMicro(), OK: int64(i * 7), Retried: int64(i % 5), Failed: int64(i % 3)}
+		n := int(r.Span / r.Step)
+		o := &console.Outcomes{Range: r, Points: make([]report.Point, n), Steps: make([]report.Step, n)}
+		for i := range o.Points {
+			at := start.Add(time.Duration(i) * r.Step).UnixMicro()
+			o.Points[i] = report.Point{Start: at, OK: int64(i*7 + 1), Retried: int64(i % 5), Failed: int64(i % 3)}
+			o.Steps[i] = report.Step{Start: at, Raised: int64(i + 1), Notified: int64(i)}
 		}
-		points[3] = report.Point{Start: points[3].Start}
-		c := drawOutcomes(p, points, r.Span)
-		labels := 0
-		for i, b := range c.bars {
-			top := b.failed.Y
-			if top < barsTop-0.01 || b.ok.X < plotLeft || b.ok.X+b.ok.W > plotRight {
-				t.Errorf("%s: bar %d is at %+v", r.Name, i, b)
-			}
-			if b.label != "" {
-				labels++
-			}
-			if r.Name == "24h" && b.label != "" && b.label != p.At(points[i].Start).Format("15:04") {
-				t.Errorf("the bar of %s is labelled %s", p.At(points[i].Start), b.label)
+		o.Points[3], o.Steps[3] = report.Point{Start: o.Points[3].Start}, report.Step{Start: o.Points[3].Start}
+		c := outcomesPlot(p, o, 0.995)
+		for _, b := range c.cells {
+			if b.Y < barsTop-0.01 || b.Y+b.H > barsBottom+0.76 || b.X < 0 || b.X+b.W > plotRight {
+				t.Errorf("%s: a bar is at %+v", r.Name, b)
 			}
 		}
-		if labels < 4 || labels > 12 {
-			t.Errorf("%s has %d labels", r.Name, labels)
+		if len(c.labels) < 4 || len(c.labels) > 12 {
+			t.Errorf("%s has %d labels", r.Name, len(c.labels))
 		}
-		if strings.Count(c.line, "M") != 2 {
-			t.Errorf("%s: the line of the rate is %q, want one gap", r.Name, c.line)
+		for _, l := range c.labels {
+			i := int(l.x / plotRight * float64(n))
+			if r.Name == "24h" && l.text != p.At(o.Points[i].Start).Format("15:04") {
+				t.Errorf("the bar of %s is labelled %s", p.At(o.Points[i].Start), l.text)
+			}
+		}
+		if line := c.paths[1].d; strings.Count(line, "M") != 2 {
+			t.Errorf("%s: the line of the rate is %q, want one gap", r.Name, line)
+		}
+		// The objective is a line of its own, below what is perfect.
+		if line := c.paths[0].d; !strings.HasPrefix(line, "M0 ") || line == across(1, plotAxis{high: 1, top: rateTop, bottom: rateBottom}) {
+			t.Errorf("%s: the objective is %q", r.Name, line)
+		}
+		if len(c.hits) != n || c.hits[3].href != "" {
+			t.Errorf("%s: %d columns, an empty one leads to %q", r.Name, len(c.hits), c.hits[3].href)
+		}
+		h := c.hits[4]
+		for _, want := range []string{"attempts: 29 delivered · 4 retried · 1 failed", "orders notified: 80.00% (4 of 5)"} {
+			if !strings.Contains(h.title, want) {
+				t.Errorf("%s: %q lacks %q", r.Name, h.title, want)
+			}
+		}
+		from, to := p.At(o.Points[4].Start).Format(time.RFC3339), p.At(o.Points[5].Start).Format(time.RFC3339)
+		if u, err := url.Parse(h.href); err != nil || u.Path != "/notifications" || u.Query().Get("from") != strings.Replace(from, ":00-", "-", 1) || u.Query().Get("to") != strings.Replace(to, ":00-", "-", 1) {
+			t.Errorf("%s: the column from %s to %s leads to %s", r.Name, from, to, h.href)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestAlertsInABrowser(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, reads(base, lang, theme))
-			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate", "attention": "/attention", "queues": "/queues", "queue": "/queues/compensate", "incident": "/attention/1", "incident-snoozed": "/attention/6"} {
+			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate", "attention": "/attention", "attention-none": "/attention?text=nothing+like+it&matter=approvals", "queues": "/queues", "queue": "/queues/compensate", "incident": "/attention/1", "incident-snoozed": "/attention/6"} {
 				for _, width := range []int64{390, 1280, 1440} {
 					var look struct {
 						Theme, Language string

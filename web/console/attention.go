@@ -1,26 +1,118 @@
 package console
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strconv"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
-// attentionPage shows what needs an operator, the most money first.
+// attentionTopic is the live list of what needs an operator; of is its filter.
+const attentionTopic = "attention"
+
+func (s *handlers) attentionTopic() topic {
+	return topic{attentionTopic, 2 * time.Second, true, func(ctx context.Context, of string) (drawing, error) {
+		a, err := s.Console.Attention(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f := attentionFilterOf(of)
+		return func(p *ui.Page) templ.Component {
+			return pages.AttentionList(p, pages.NewAttention(p, a, s.system(p), f))
+		}, nil
+	}}
+}
+
+// readAttention reads the filter of the list in a request.
+func readAttention(c *fiber.Ctx) (pages.AttentionFilter, error) {
+	r := web.ReadFilter(c)
+	f := pages.AttentionFilter{Text: r.Text("text"), Matter: r.OneOf("matter", pages.AttentionMatters), Who: r.OneOf("who", pages.AttentionWho), Viewer: web.Operator(c).Name}
+	return f, r.Err
+}
+
+// attentionOf writes a filter as what a live drawing is of: with the viewer where it depends on
+// one.
+func attentionOf(f pages.AttentionFilter) string {
+	v := f.Values()
+	if f.Who == pages.Mine {
+		v.Set("viewer", f.Viewer)
+	}
+	return v.Encode()
+}
+
+// attentionFilterOf reads it.
+func attentionFilterOf(of string) pages.AttentionFilter {
+	v, _ := url.ParseQuery(of) // attentionOf wrote it
+	return pages.AttentionFilter{Text: v.Get("text"), Matter: v.Get("matter"), Who: v.Get("who"), Viewer: v.Get("viewer")}
+}
+
+// attentionPage shows what needs an operator, the most money first; for ?format=, as a file.
 func (s *handlers) attentionPage(c *fiber.Ctx) error {
+	f, err := readAttention(c)
+	if err != nil {
+		return err
+	}
+	format, err := web.ReadFormat(c)
+	if err != nil {
+		return err
+	}
+	// Another site's link must not write into the audit in the operator's name.
+	if format != "" && c.Get("Sec-Fetch-Site") == "cross-site" {
+		return web.ErrForeign
+	}
 	p := s.Page(c)
 	a, err := s.Console.Attention(c.UserContext())
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.AttentionPage(p, pages.NewAttention(a, s.system(p))))
+	d := pages.NewAttention(p, a, s.system(p), f)
+	if format == "" {
+		p.Live = true
+		return s.Render(c, http.StatusOK, pages.AttentionPage(p, d))
+	}
+	return stream(s, c, exported[pages.AttentionRow]{
+		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: pages.AttentionColumns(p),
+		each: func(fn func(pages.AttentionRow) error) error {
+			for _, row := range d.Rows() {
+				if err := fn(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// attentionList returns the list to a script, and redirects any other request to the page.
+func (s *handlers) attentionList(c *fiber.Ctx) error {
+	f, err := readAttention(c)
+	if err != nil {
+		return err
+	}
+	if !web.IsFragment(c) {
+		to := "/attention"
+		if v := f.Values(); len(v) > 0 {
+			to += "?" + v.Encode()
+		}
+		return c.Redirect(to, http.StatusSeeOther)
+	}
+	draw, at, err := s.live.get(s.attentionTopic(), attentionOf(f))
+	if err != nil {
+		return err
+	}
+	p := s.Page(c)
+	return s.Render(c, http.StatusOK, templ.Join(draw(p), ui.LiveTime(p, at)))
 }
 
 // incidentPage shows one incident and what the operator may do about it.

@@ -47,6 +47,96 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	}
 }
 
+// The list is filtered by text, kind and assignee; the file has what the page shows.
+func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+		" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
+	ops := h.SignIn(t, access.Ops)
+	link := regexp.MustCompile(`<a class="btn sm" href="([^"]+)"`)
+	linksOf := func(body string) (all []string) {
+		for _, l := range link.FindAllStringSubmatch(body, -1) {
+			all = append(all, strings.ReplaceAll(l[1], "&amp;", "&"))
+		}
+		return all
+	}
+	const exceptions = "/exceptions?kind=late_payment&state=needs"
+	change(t, h.DB, "UPDATE incidents SET assignee = 'the.ops' WHERE id = 5")
+	for query, want := range map[string]string{
+		"matter=exceptions":           exceptions,
+		"text=LATE+pay":               exceptions,
+		"who=me":                      "/attention/5",
+		"matter=incident&who=me":      "/attention/5",
+		"who=nobody&text=late":        exceptions,
+		"text=the.ops":                "/attention/5",
+		"text=no+such+thing":          "/attention",
+		"matter=approvals":            "/attention",
+		"matter=exceptions&text=1.00": "/attention",
+	} {
+		page := h.Page(t, ops, "/attention?lang=en&"+query)
+		if got := strings.Join(linksOf(page.Body), " "); page.Status != http.StatusOK || got != want {
+			t.Errorf("%s: %d %q, want %q", query, page.Status, got, want)
+		}
+		part := h.Call(t, http.MethodGet, "/_/attention?lang=en&"+query, "", "Cookie", ops, "HX-Request", "true")
+		if got := strings.Join(linksOf(part.Body), " "); part.Status != http.StatusOK || got != want || strings.Contains(part.Body, "<html") {
+			t.Errorf("%s alone: %d %q, want %q", query, part.Status, got, want)
+		}
+	}
+	if got := h.Page(t, ops, "/_/attention?who=me").Header.Get("Location"); got != "/attention?who=me" {
+		t.Errorf("the list by its address leads to %q", got)
+	}
+	for _, query := range []string{"matter=nothing", "who=li", "text=%00", "format=pdf"} {
+		if got := h.Page(t, ops, "/attention?"+query); got.Status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", query, got.Status)
+		}
+	}
+	file := h.Page(t, ops, "/attention?lang=en&format=csv").Body
+	for _, want := range []string{"Late payment: 1", "5000.00", "239.88", "1000000", "Acknowledged", "the.ops"} {
+		if !strings.Contains(file, want) {
+			t.Errorf("the file lacks %q:\n%s", want, file)
+		}
+	}
+	if file := h.Page(t, ops, "/attention?lang=en&format=csv&matter=exceptions&columns=title,currency,amount").Body; strings.Contains(file, "239.88") || !strings.Contains(file, "Late payment: 1,CNY,5000.00") {
+		t.Errorf("the filtered file:\n%s", file)
+	}
+	if file := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en&format=csv").Body; strings.Contains(file, "239.88") || !strings.Contains(file, "Late payment: 1") {
+		t.Errorf("the file of one who may not read alerts:\n%s", file)
+	}
+	if got := h.Call(t, http.MethodGet, "/attention?format=csv", "", "Cookie", ops, "Sec-Fetch-Site", "cross-site"); got.Status != http.StatusForbidden {
+		t.Errorf("another site exports: %d", got.Status)
+	}
+	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: "list", Limit: 20})
+	if err != nil || len(acts) != 3 {
+		t.Errorf("%d exports in the audit, %v", len(acts), err)
+	}
+}
+
+// The list is kept current with its filter, and other pages are not sent it.
+func TestWhatNeedsAttentionIsLive(t *testing.T) {
+	h := open(t)
+	h.ring(t)
+	ops := h.SignIn(t, access.Ops)
+	w := h.watch(t, ops, "/_/live?lang=en&topics=attention&matter=exceptions")
+	if e := w.next(t); !strings.Contains(e.data, `id="attention"`) || !strings.Contains(e.data, `id="live-at"`) || strings.Contains(e.data, "/attention/1") || strings.Contains(e.data, `id="risk"`) {
+		t.Errorf("the first frame is %s", e.data)
+	}
+	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', '{}', 5, 5)")
+	w.until(t, "Late payment: 1")
+	mine := h.watch(t, ops, "/_/live?lang=en&topics=attention&who=me")
+	if e := mine.next(t); !strings.Contains(e.data, "Nothing matches the filter") {
+		t.Errorf("nothing is assigned: %s", e.data)
+	}
+	change(t, h.DB, "UPDATE incidents SET assignee = 'the.ops' WHERE id = 5")
+	mine.until(t, "/attention/5")
+	if e := h.watch(t, ops, "/_/live?lang=en").next(t); strings.Contains(e.data, `id="attention"`) {
+		t.Error("the overview is sent the list")
+	}
+	if got := h.watch(t, ops, "/_/live?topics=attention&who=li").status; got != http.StatusUnprocessableEntity {
+		t.Errorf("with a wrong filter: %d", got)
+	}
+}
+
 func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
 	h := open(t)
 	h.ring(t)

@@ -39,7 +39,8 @@ const (
 )
 
 // view is what a drawing depends on; one drawing serves all consoles with the same view. of is
-// the range of the overview, or the batch whose page is open.
+// the range of the overview, the batch whose page is open, or the filter of what needs an
+// operator.
 type view struct {
 	language, zone, role, of string
 	// operator is set if the role approves proposals, because nobody approves their own.
@@ -66,7 +67,7 @@ func (l *listener) viewOf(t topic) view {
 }
 
 func (l *listener) wants(name string) bool {
-	return len(l.topics) == 0 && name != batchTopic || slices.Contains(l.topics, name)
+	return len(l.topics) == 0 && name != batchTopic && name != attentionTopic || slices.Contains(l.topics, name)
 }
 
 // panelKey is one panel in one view.
@@ -300,6 +301,12 @@ func (l *live) stream(c *fiber.Ctx) error {
 	}
 	if _, ok := bulk.ParseNo(batch); ok {
 		li.of, li.topics = batch, []string{batchTopic, bellTopic}
+	} else if slices.Contains(li.topics, attentionTopic) {
+		f, err := readAttention(c)
+		if err != nil {
+			return err
+		}
+		li.of, li.topics = attentionOf(f), []string{attentionTopic, bellTopic}
 	}
 	seen := c.Get("Last-Event-ID")
 	if seen == "" {

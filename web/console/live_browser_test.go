@@ -186,3 +186,36 @@ func TestNothingSaysLiveWithoutScripts(t *testing.T) {
 		t.Errorf("with scripts it shows %q", text)
 	}
 }
+
+// The columns of the overview's chart say their values under the pointer and by the arrow keys,
+// and Enter leads to their rows.
+func TestTheChartOfOutcomesIsReadByKeyboard(t *testing.T) {
+	h := open(t)
+	seed(t, h.DB)
+	h.Happen(t, func(x *report.Delta) {
+		x.Attempt(1, report.OK, time.Millisecond)
+		x.Attempt(1, report.Failed, time.Millisecond)
+	})
+	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	ctx, said := newBrowser(t, h.Addr)
+	base := "http://" + h.Addr
+	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, "/"), chromedp.Navigate(base+"/?lang=en&range=24h"), inState("live"),
+		chromedp.Focus("#outcomes svg.chart[tabindex]", chromedp.ByQuery))
+	said.take()
+	var text string
+	for range 2 { // from the last column, which may have begun just now
+		run(t, ctx, press("ArrowLeft"), becomes(`document.querySelector("output.tip:not([hidden])")`), chromedp.Text("output.tip", &text, chromedp.ByQuery))
+		if strings.Contains(text, "attempts: 1 delivered · 0 retried · 1 failed") {
+			break
+		}
+	}
+	if !strings.Contains(text, "attempts: 1 delivered · 0 retried · 1 failed") {
+		t.Errorf("the column reads %q", text)
+	}
+	run(t, ctx, press("Enter"), becomes(`location.pathname === "/notifications" && new URLSearchParams(location.search).get("from") && new URLSearchParams(location.search).get("to")`))
+	if all := said.take(); len(all) > 0 {
+		t.Errorf("browser console: %s", strings.Join(all, "; "))
+	}
+}

@@ -84,7 +84,7 @@ func (s *handlers) topics() []topic {
 		}},
 		{"outcomes", 5 * time.Second, true, func(ctx context.Context, of string) (drawing, error) {
 			v, err := s.Console.Outcomes(ctx, console.RangeOf(of))
-			return func(p *ui.Page) templ.Component { return pages.OutcomesPanel(p, v) }, err
+			return func(p *ui.Page) templ.Component { return pages.OutcomesPanel(p, v, s.Config.NotifyObjective.Share()) }, err
 		}},
 		{"todo", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Todo(ctx)

@@ -7,14 +7,17 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/command/apply"
+	"backstop/internal/console"
 	"backstop/internal/ledger"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
@@ -205,5 +208,50 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	}
 	if list := todo(h.SignIn(t, access.Viewer)); strings.Contains(list, "/alerts") || !strings.Contains(list, "Breaker open") {
 		t.Error("a viewer is led to alerts, or to no breaker")
+	}
+}
+
+// Each column of the chart leads to exactly the notifications of the orders that it counts.
+func TestAColumnOfTheChartLeadsToItsOrders(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Ops)
+	step := console.RangeOf("24h").Step.Microseconds()
+	now := h.DB.Now() / step * step
+	for i, at := range []int64{now - 1, now - step, now - step, now - 9*step, now - 9*step + 1, now - 9*step - 1} {
+		id := db.IDAt(at) + int64(i) + 1
+		change(t, h.DB, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at, currency, amount, counted)"+
+			" VALUES (?, ?, 1, ?, 'order.paid', 'webhook', '', 'delivered', ?, ?, 'CNY', 100, TRUE)", id, id, i, at, at)
+		h.Happen(t, func(x *report.Delta) {
+			x.Attempt(1, report.OK, time.Millisecond)
+			x.Raised(at, "CNY", 100)
+			if i > 0 {
+				x.Notified(at, "CNY", 100)
+			}
+		})
+	}
+	_, chart, _ := strings.Cut(h.Page(t, cookie, "/?lang=en&range=24h").Body, `id="outcomes"`)
+	chart, _, _ = strings.Cut(chart, "</section>")
+	if !strings.Contains(chart, "Objective 99.5%") || !strings.Contains(chart, "s-objective") {
+		t.Error("the chart has no objective")
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`(?s)<a class="spot" href="([^"]+)"[^>]*><title>([^<]*)</title>`).FindAllStringSubmatch(chart, -1) {
+		_, counted, ok := strings.Cut(m[2], "orders notified: ")
+		if !ok {
+			continue // attempts of the step in progress
+		}
+		_, of, _ := strings.Cut(counted, " of ")
+		want, err := strconv.Atoi(strings.TrimSuffix(of, ")"))
+		if err != nil {
+			t.Fatalf("%q: %v", m[2], err)
+		}
+		found += want
+		list := h.Page(t, cookie, html.UnescapeString(m[1]))
+		if rows := strings.Count(list.Body, "<tr data-row"); list.Status != http.StatusOK || rows != want {
+			t.Errorf("%q leads to %d rows (%d): %s", m[2], rows, list.Status, m[1])
+		}
+	}
+	if found != 6 {
+		t.Errorf("the columns count %d orders, want 6", found)
 	}
 }

@@ -42,7 +42,7 @@ type handlers struct {
 
 func newHandlers(s *web.Server) *handlers {
 	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), figures: &board{kept: map[boardKey]*keptDrawing{}}}
-	h.live = newLive(s, append(h.topics(), h.batchTopic(), h.bellTopic()))
+	h.live = newLive(s, append(h.topics(), h.batchTopic(), h.attentionTopic(), h.bellTopic()))
 	return h
 }
 
@@ -80,6 +80,7 @@ func (s *handlers) routes() []web.Route {
 		page("/reports", access.ViewOverview, serve(s, s.reports()), shown("calendar", text.Reports)),
 		page("/reports/:day", access.ViewOverview, s.reportPage, web.Menu{}),
 		page("/attention", access.ViewOverview, s.attentionPage, shown("activity", text.Attention)),
+		page("/_/attention", access.ViewOverview, s.attentionList, web.Menu{}),
 		page("/attention/:incident", access.ViewAlerts, s.incidentPage, web.Menu{}),
 		act("/attention/:incident/acknowledge", alert.AcknowledgeAct, s.onIncident(alert.AcknowledgeAct)),
 		act("/attention/:incident/assign", alert.AssignAct, s.onIncident(alert.AssignAct)),
