@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -76,20 +77,15 @@ func (w watcher) announce(ctx context.Context) error {
 	if err != nil || !mine {
 		return err
 	}
-	if err := w.o.DB.Tx(ctx, w.gather); err != nil {
-		return err
-	}
-	if err := alert.Settle(ctx, w.o.DB); err != nil {
-		return err
-	}
+	// What fails first does not keep the alerts that are already stored.
+	failed := errors.Join(w.o.DB.Tx(ctx, w.gather), alert.Settle(ctx, w.o.DB))
 	messages, err := alert.Announce(ctx, w.o.DB, w.names(), w.o.Alerts.Style)
-	if err != nil || len(messages) == 0 {
-		return err
+	if len(messages) > 0 {
+		if err := w.o.Queue.Alert(ctx); err != nil {
+			w.o.Log.Debug("nudge alerts", "error", err) // the periodic send finds the messages
+		}
 	}
-	if err := w.o.Queue.Alert(ctx); err != nil {
-		w.o.Log.Debug("nudge alerts", "error", err) // the periodic send finds the messages
-	}
-	return nil
+	return errors.Join(failed, err)
 }
 
 // send sends the messages that are due. Besides the task, it also runs periodically, for

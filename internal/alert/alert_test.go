@@ -428,6 +428,44 @@ func TestEachDisputeRings(t *testing.T) {
 	})
 }
 
+// A storm of alerts of one rule does not keep those of another from being announced.
+func TestAStormKeepsNoOtherAlert(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		due := d.Now() - 1
+		put := func(rule string, n int) {
+			t.Helper()
+			rows := make([]*Alert, n)
+			for i := range rows {
+				rows[i] = opened(d, Alert{Rule: rule, Subject: fmt.Sprint("m", i), State: Happened, Count: 1})
+				rows[i].AnnounceAt = &due
+			}
+			if _, err := d.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		announced := func() int {
+			t.Helper()
+			ids, err := Announce(t.Context(), d, []string{"target"}, Style{Zone: time.UTC, Language: "en"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(ids)
+		}
+		put(BreakerOpened, 2*maxAnnounce+1)
+		if announced() != 1 {
+			t.Fatal("the storm is not announced")
+		}
+		due++
+		put(PayoutRefused, 1)
+		if announced() != 1 {
+			t.Error("the other alert waits for the storm")
+		}
+		if announced() != 0 {
+			t.Error("an alert is announced twice, or before its rule's turn")
+		}
+	})
+}
+
 // An alert about a fault of ours names its cause, number and money.
 func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -56,7 +56,10 @@ func Announce(ctx context.Context, d *db.DB, targets []string, style Style) (mes
 func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style Style) ([]int64, error) {
 	now := d.Now()
 	var due []Alert
-	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).OrderExpr("al.announce_at, al.id").Limit(maxAnnounce).Scan(ctx)
+	// Those of a rule that waits for its turn are left out: a storm of one rule would fill the round
+	// and keep all others.
+	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).
+		Where("al.rule NOT IN (SELECT r.name FROM alert_rules AS r WHERE r.next_message_at > ?)", now).OrderExpr("al.announce_at, al.id").Limit(maxAnnounce).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read alerts to announce: %w", err)
 	}

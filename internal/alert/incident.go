@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,14 +120,10 @@ func join(ctx context.Context, tx bun.IDB, d *db.DB, rule Rule, a Alert) (int64,
 		}
 		return ids[0], nil
 	}
-	worse := ">"
-	if rule.Clear > rule.Fire {
-		worse = "<"
-	}
 	for {
 		var ids []int64
-		err := tx.NewRaw("UPDATE incidents SET firings = firings + ?, value = CASE WHEN value ? ? THEN value ELSE ? END, sums = ?, fired_at = ?, cleared_at = NULL"+
-			" WHERE rule = ? AND subject = ? AND over_at IS NULL RETURNING id", a.Count, bun.Safe(worse), a.Value, a.Value, a.Sums, d.Now(), a.Rule, a.Subject).Scan(ctx, &ids)
+		err := tx.NewRaw("UPDATE incidents SET firings = firings + ?, value = "+worst(rule)+", sums = ?, fired_at = ?, cleared_at = NULL"+
+			" WHERE rule = ? AND subject = ? AND over_at IS NULL RETURNING id", a.Count, a.Value, a.Value, a.Sums, d.Now(), a.Rule, a.Subject).Scan(ctx, &ids)
 		if err != nil || len(ids) > 0 {
 			return first(ids), wrap("join an incident", err)
 		}
@@ -159,9 +156,19 @@ func wrap(what string, err error) error {
 	return nil
 }
 
-// worsen records a worse level of a firing alert in its incident.
-func worsen(ctx context.Context, tx bun.IDB, id, value int64, sums money.Totals) error {
-	_, err := tx.NewRaw("UPDATE incidents SET value = ?, sums = ? WHERE id = ? AND over_at IS NULL", value, sums, id).Exec(ctx)
+// worst is the SQL for the worse one of an incident's value and another, which is given twice.
+func worst(rule Rule) string {
+	worse := ">"
+	if rule.Clear > rule.Fire {
+		worse = "<"
+	}
+	return "CASE WHEN value " + worse + " ? THEN value ELSE ? END"
+}
+
+// worsen records a worse level of a firing alert in its incident, in which an earlier alert may
+// have been even worse.
+func worsen(ctx context.Context, tx bun.IDB, rule Rule, id, value int64, sums money.Totals) error {
+	_, err := tx.NewRaw("UPDATE incidents SET value = "+worst(rule)+", sums = ? WHERE id = ? AND over_at IS NULL", value, value, sums, id).Exec(ctx)
 	return wrap("update an incident", err)
 }
 
@@ -173,7 +180,7 @@ func clears(ctx context.Context, tx bun.IDB, id, now int64) error {
 
 // Settle ends the incidents that have stayed calm, and wakes those whose snooze is over. One
 // that was acknowledged is announced as over, since its alerts were not; one that still fires
-// after its snooze is announced again.
+// after its snooze is announced again. One that fails does not keep the others.
 func Settle(ctx context.Context, d *db.DB) error {
 	now := d.Now()
 	var due []Incident
@@ -186,16 +193,14 @@ func Settle(ctx context.Context, d *db.DB) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for i := range due {
-		rule, err := find(rules, due[i].Rule)
-		if err != nil {
-			return err
-		}
+		rule, _ := find(rules, due[i].Rule) // one that this version no longer has fires no more
 		if err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return settle(ctx, tx, d, &due[i], rule.QuietS) }); err != nil {
-			return err
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func settle(ctx context.Context, tx db.Tx, d *db.DB, i *Incident, quietS int64) error {

@@ -164,6 +164,40 @@ func TestALevelThatReturnsSoonIsOneIncident(t *testing.T) {
 }
 
 // While the quiet time of a rule lasts, it would not fire again: silence proves nothing.
+// A later alert that is less bad does not hide how bad it was.
+func TestAnIncidentKeepsItsWorstLevel(t *testing.T) {
+	each(t, func(in *incidents) {
+		in.fire()
+		observe(in.T, in.watch, in.at.Add(2*time.Minute), 5000)
+		in.calm()
+		in.later(6 * time.Minute)
+		in.fire()
+		observe(in.T, in.watch, in.at.Add(2*time.Minute), 3000)
+		if i := in.one(); i.Value != 5000 || i.Firings != 2 {
+			in.Errorf("the worst of %d alerts is %d", i.Firings, i.Value)
+		}
+	})
+}
+
+// An incident of a rule that an upgrade removed ends, too, and keeps no other one.
+func TestAnIncidentWithoutRuleEnds(t *testing.T) {
+	each(t, func(in *incidents) {
+		_, err := in.db.NewRaw("INSERT INTO incidents (id, rule, subject, state, firings, value, sums, opened_at, fired_at, cleared_at, version)" +
+			" VALUES (1, 'removed', 'x', 'open', 1, 1, '[]', 0, 0, 0, 1)").Exec(in.Context())
+		if err != nil {
+			in.Fatal(err)
+		}
+		in.fire()
+		in.calm()
+		in.later(time.Hour)
+		for _, i := range in.all() {
+			if i.Runs() {
+				in.Errorf("%s runs", i.Rule)
+			}
+		}
+	})
+}
+
 func TestAnIncidentIsNotOverWithinTheQuietTimeOfItsRule(t *testing.T) {
 	each(t, func(in *incidents) {
 		r, err := find(must(Rules(in.Context(), in.db)), QueueLength)
@@ -358,6 +392,43 @@ func TestEventsOfABreakerAreOneIncidentUntilItStaysClosed(t *testing.T) {
 		record(in.T, in.db, Event{Rule: BreakerClosed, Subject: "m2", Count: 1})
 		if n := len(in.all()); n != 1 {
 			in.Errorf("%d incidents after a breaker closed that had none", n)
+		}
+	})
+}
+
+// An operator who wants no message that a breaker closed still sees that it did: otherwise the
+// incident would run for ever, because it cannot be closed by hand.
+func TestAnIncidentEndsWithoutTheMessageOfItsEnd(t *testing.T) {
+	each(t, func(in *incidents) {
+		rules, err := Rules(in.Context(), in.db)
+		if err != nil {
+			in.Fatal(err)
+		}
+		for _, name := range []string{BreakerClosed, SupplierReachable} {
+			rule, err := find(rules, name)
+			if err != nil {
+				in.Fatal(err)
+			}
+			rule.Enabled = false
+			if err := Save(in.Context(), in.db, in.db, rule); err != nil {
+				in.Fatal(err)
+			}
+		}
+		for end, begin := range closes {
+			record(in.T, in.db, Event{Rule: begin, Subject: "m1", Count: 1})
+			in.later(2 * time.Minute)
+			record(in.T, in.db, Event{Rule: end, Subject: "m1", Count: 1})
+		}
+		in.later(time.Hour)
+		for _, i := range in.all() {
+			if i.Runs() {
+				in.Errorf("%s runs", i.Rule)
+			}
+		}
+		for _, a := range all(in.T, in.db) {
+			if _, ends := closes[a.Rule]; ends {
+				in.Errorf("%s has an alert although it is off", a.Rule)
+			}
 		}
 	})
 }

@@ -96,7 +96,7 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 				w.log.Info("alert ended", "rule", r.Rule, "subject", r.Subject, "value", r.Value)
 			}
 		case fires && rule.worse(r.Value, open.Value):
-			err = w.worsen(ctx, open, r)
+			err = w.worsen(ctx, rule, open, r)
 		case !fires && rule.Enabled && w.held(rule, r, at):
 			err = w.fire(ctx, rule, r)
 		}
@@ -195,9 +195,9 @@ func opened(d *db.DB, a Alert) *Alert {
 }
 
 // worsen records that a firing alert's level is worse than before.
-func (w *Watch) worsen(ctx context.Context, open Alert, r Reading) error {
+func (w *Watch) worsen(ctx context.Context, rule Rule, open Alert, r Reading) error {
 	return w.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if err := worsen(ctx, tx, open.IncidentID, r.Value, r.Sums); err != nil {
+		if err := worsen(ctx, tx, rule, open.IncidentID, r.Value, r.Sums); err != nil {
 			return err
 		}
 		_, err := tx.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.Sums, w.db.Now(), open.ID, Firing).Exec(ctx)
@@ -247,12 +247,16 @@ func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 		if err != nil {
 			return err
 		}
-		if !rule.Enabled {
+		_, ends := closes[e.Rule]
+		if !rule.Enabled && !ends {
 			continue
 		}
 		a := opened(d, Alert{Rule: e.Rule, Subject: e.Subject, State: Happened, Count: e.Count, Sums: e.Sums})
 		if a.IncidentID, err = join(ctx, tx, d, rule, *a); err != nil {
 			return err
+		}
+		if !rule.Enabled { // the incident of what has ended is over without a message of its own
+			continue
 		}
 		var last []Alert
 		err = tx.NewSelect().Model(&last).Where("al.rule = ? AND al.subject = ?", e.Rule, e.Subject).OrderExpr("al.id DESC").Limit(1).Scan(ctx)
