@@ -11,6 +11,7 @@ import (
 	"sort"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/report"
 )
@@ -67,8 +68,7 @@ func (r Range) starts(now int64, zone *time.Location, back int) []int64 {
 	for i := range all {
 		ago := r.N - 1 - i
 		if r.Days() {
-			t := time.UnixMicro(now).In(zone)
-			all[i] = time.Date(t.Year(), t.Month(), t.Day()-ago*int(r.Step/day)-int(r.Step/day)+1-back, 0, 0, 0, 0, zone).UnixMicro()
+			all[i] = calendar.DayStart(time.UnixMicro(now).In(zone), 1-(ago+1)*int(r.Step/day)-back).UnixMicro()
 			continue
 		}
 		step := r.Step.Microseconds()
@@ -200,7 +200,7 @@ func Read(ctx context.Context, d *db.DB, zone *time.Location, r Range) (*Page, e
 func ReadDay(ctx context.Context, d *db.DB, zone *time.Location, start int64) (*Page, error) {
 	t := time.UnixMicro(start).In(zone)
 	midnight := func(days int) int64 {
-		return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, 0, 0, zone).UnixMicro()
+		return calendar.DayStart(t, days).UnixMicro()
 	}
 	p := &Page{Range: Range{"day", day, 1, true}, At: midnight(1) - 1, Zone: zone, Starts: []int64{midnight(0)}}
 	q := reader{d: d, p: p, before: []int64{midnight(-7)}}
@@ -226,7 +226,16 @@ func (q *reader) rows() (where string, args []any) {
 		return where, args
 	}
 	// As one list: each part is found by the primary key.
-	return "(" + where + " OR span_s = ? AND start >= ? AND start < ?)", append(args, q.spanS(), q.before[0], min(q.p.Starts[0], q.p.At-7*day.Microseconds()+1))
+	return "(" + where + " OR span_s = ? AND start >= ? AND start < ?)", append(args, q.spanS(), q.before[0], min(q.p.Starts[0], q.weekAgo()+1))
+}
+
+// weekAgo returns where the range a week before ends. Days end at the same time of day, whatever
+// their length: 168 hours before the end of a day of 25 hours, the next day has begun.
+func (q *reader) weekAgo() int64 {
+	if q.p.Range.Days() {
+		return time.UnixMicro(q.p.At).In(q.p.Zone).AddDate(0, 0, -7).UnixMicro()
+	}
+	return q.p.At - 7*day.Microseconds()
 }
 
 // step returns the SQL for the start of a row's step: days are joined when they are read.
@@ -245,8 +254,7 @@ func (q *reader) each(us int64, now, before func(i int)) {
 	if i, ok := at(q.p.Starts, us); ok {
 		now(i)
 	}
-	week := 7 * day.Microseconds()
-	if q.before == nil || before == nil || us > q.p.At-week {
+	if q.before == nil || before == nil || us > q.weekAgo() {
 		return
 	}
 	if i, ok := at(q.before, us); ok {
@@ -452,7 +460,7 @@ func (q *reader) flows(ctx context.Context) error {
 			f.Sums = addSum(f.Sums, report.Sum{Currency: r.Currency, Orders: r.Paid, Minor: r.PaidAmount})
 		}
 		if q.before != nil {
-			if rows, err = read(q.before[0], p.At-7*day.Microseconds()); err != nil {
+			if rows, err = read(q.before[0], q.weekAgo()); err != nil {
 				return fmt.Errorf("read last week's volume of %s: %w", of.table, err)
 			}
 			for _, r := range rows {

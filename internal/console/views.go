@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/list"
 	"backstop/internal/report"
@@ -68,8 +69,8 @@ func parseDays(value string) (from, to int64, ok bool) {
 	if t, err := time.ParseInLocation(MonthLayout, text, zone); err == nil {
 		return t.UnixMicro(), t.AddDate(0, 1, 0).UnixMicro(), true
 	}
-	t, err := time.ParseInLocation(DayLayout, text, zone)
-	return t.UnixMicro(), t.AddDate(0, 0, 1).UnixMicro(), err == nil
+	t, err := calendar.ParseDay(text, zone)
+	return t.UnixMicro(), calendar.DayStart(t, 1).UnixMicro(), err == nil
 }
 
 func checkDays(value string) string {

@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/analytics"
 	"backstop/internal/approval"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
@@ -188,7 +189,7 @@ func (f *Figures) readExceptions(ctx context.Context, d *db.DB, zone *time.Locat
 			x.Sums = append(x.Sums, report.Sum{Currency: c.Currency, Orders: c.N, Minor: c.Amount})
 		}
 	}
-	from, to := time.UnixMicro(f.From).In(zone).AddDate(0, 0, -7), time.UnixMicro(f.To).In(zone).AddDate(0, 0, -7)
+	from, to := calendar.DayStart(time.UnixMicro(f.From).In(zone), -7), calendar.DayStart(time.UnixMicro(f.To).In(zone), -7)
 	before, err := exception.OpenedWithin(ctx, d, from.UnixMicro(), to.UnixMicro())
 	if err != nil {
 		return err

@@ -38,6 +38,7 @@ func seed(t *testing.T, d *db.DB, zone *time.Location) (day time.Time) {
 	t.Helper()
 	day = time.Date(2026, 10, 25, 0, 0, 0, 0, zone)
 	before, after := day.AddDate(0, 0, -7), day.AddDate(0, 0, 1)
+	dayAfter := before.AddDate(0, 0, 1) // it begins less than 168 hours before the day ends
 	us := time.Time.UnixMicro
 	write(t, d, "INSERT INTO supplier_accounts (id, name) VALUES (3, 's')")
 	for id, code := range []string{"m1", "m2"} {
@@ -47,21 +48,21 @@ func seed(t *testing.T, d *db.DB, zone *time.Location) (day time.Time) {
 	for _, r := range []struct {
 		at                                   time.Time
 		raised, amount, notified, notifiedAm int64
-	}{{before, 100, 100_000, 100, 100_000}, {day, 200, 200_000, 190, 190_000}, {after, 1000, 1_000_000, 1, 1}} {
+	}{{before, 100, 100_000, 100, 100_000}, {dayAfter, 5000, 5_000_000, 0, 0}, {day, 200, 200_000, 190, 190_000}, {after, 1000, 1_000_000, 1, 1}} {
 		write(t, d, "INSERT INTO report_orders (span_s, start, currency, raised, raised_amount, notified, notified_amount) VALUES (86400, ?, 'CNY', ?, ?, ?, ?)", us(r.at), r.raised, r.amount, r.notified, r.notifiedAm)
 	}
 	for _, r := range []struct {
 		at     time.Time
 		class  string
 		n, sum int64
-	}{{before, "timeout", 5, 5000}, {before, "tls", 9, 9000}, {day, "timeout", 30, 10_000}, {day, "tls", 2, 2000}, {after, "timeout", 700, 1}} {
+	}{{before, "timeout", 5, 5000}, {before, "tls", 9, 9000}, {dayAfter, "timeout", 6000, 1}, {day, "timeout", 30, 10_000}, {day, "tls", 2, 2000}, {after, "timeout", 700, 1}} {
 		write(t, d, "INSERT INTO report_failures (span_s, start, class, currency, attempts, orders, amount) VALUES (86400, ?, ?, 'CNY', ?, ?, ?)", us(r.at), r.class, r.n, r.n/2, r.sum)
 	}
 	for _, r := range []struct {
 		at                 time.Time
 		merchant, supplier int64
 		created, paid      int64
-	}{{before, 1, 11, 100, 90}, {before, 2, 12, 100, 90}, {day, 1, 11, 150, 60}, {day, 2, 12, 90, 80}, {after, 1, 11, 999, 0}} {
+	}{{before, 1, 11, 100, 90}, {before, 2, 12, 100, 90}, {dayAfter, 1, 11, 7000, 0}, {day, 1, 11, 150, 60}, {day, 2, 12, 90, 80}, {after, 1, 11, 999, 0}} {
 		write(t, d, "INSERT INTO report_volume (span_s, start, merchant_id, supplier_id, currency, created, created_amount, paid, paid_amount) VALUES (86400, ?, ?, ?, 'CNY', ?, 0, ?, ?)",
 			us(r.at), r.merchant, r.supplier, r.created, r.paid, r.paid*1000)
 	}
@@ -210,6 +211,29 @@ func TestADayIsReportedOnce(t *testing.T) {
 			t.Errorf("of another zone: %+v, %v", r, err)
 		}
 	})
+}
+
+// A day without a midnight has a report of its own: clocks are put forward at the end of the day
+// before it.
+func TestADayWithoutMidnightIsReported(t *testing.T) {
+	d := dbtest.Default(t)
+	zone, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, d, "INSERT INTO report_orders (span_s, start, currency, raised, raised_amount, notified, notified_amount) VALUES (86400, ?, 'CNY', 1, 1, 1, 1)",
+		report.DayOf(time.Date(2026, 9, 4, 12, 0, 0, 0, zone).UnixMicro(), zone))
+	for day, want := range map[int][]string{5: {"2026-09-04"}, 6: {"2026-09-04", "2026-09-05"}, 7: {"2026-09-04", "2026-09-05", "2026-09-06"}, 8: {"2026-09-04", "2026-09-05", "2026-09-06", "2026-09-07"}} {
+		write(t, d, "DELETE FROM daily_reports")
+		for at := 5; at <= day; at++ {
+			if _, err := keeper(d, zone, time.Date(2026, 9, at, 8, 0, 0, 0, zone)).Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if days, _ := stored(t, d); !slices.Equal(days, want) {
+			t.Errorf("on the %dth: %v, want %v", day, days, want)
+		}
+	}
 }
 
 // Whoever stores a report first writes its mails; nobody else does.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
@@ -120,7 +121,7 @@ func (k *Keeper) missing(ctx context.Context) ([]int64, error) {
 	}
 	today := time.UnixMicro(now).Add(-settle).In(k.Zone)
 	midnight := func(back int) time.Time {
-		return time.Date(today.Year(), today.Month(), today.Day()-back, 0, 0, 0, 0, k.Zone)
+		return calendar.DayStart(today, -back)
 	}
 	var stored []string
 	err := k.DB.Read.NewRaw("SELECT day FROM daily_reports WHERE zone = ? AND day >= ?", k.Zone.String(), midnight(maxBack).Format(time.DateOnly)).Scan(ctx, &stored)

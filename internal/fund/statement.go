@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/ledger"
 
@@ -242,9 +243,9 @@ func (s *Statement) orders(ctx context.Context, q bun.IDB) error {
 
 // Day returns the start and the end of a calendar day, such as 2026-11-21, in a time zone.
 func Day(text string, zone *time.Location) (from, to time.Time, err error) {
-	from, err = time.ParseInLocation(time.DateOnly, text, zone)
+	from, err = calendar.ParseDay(text, zone)
 	if err != nil {
 		return from, to, fmt.Errorf("use a date such as %s", time.Now().In(zone).Format(time.DateOnly))
 	}
-	return from, from.AddDate(0, 0, 1), nil
+	return from, calendar.DayStart(from, 1), nil
 }

@@ -36,6 +36,22 @@ func TestReferencesLeadBackToTheirFacts(t *testing.T) {
 	}
 }
 
+// Each moment is on one statement, also where clocks are put forward at midnight.
+func TestDaysOfStatementsFollowEachOther(t *testing.T) {
+	zone, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, end, err := fund.Day("2026-09-04", zone)
+	for _, day := range []string{"2026-09-05", "2026-09-06", "2026-09-07"} {
+		from, to, failed := fund.Day(day, zone)
+		if err != nil || failed != nil || !from.Equal(end) || from.Format(time.DateOnly) != day || !to.After(from) {
+			t.Errorf("%s is %s to %s, the day before ended %s: %v, %v", day, from, to, end, err, failed)
+		}
+		end = to
+	}
+}
+
 func TestAStatementIsADayInPages(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})

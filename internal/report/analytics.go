@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 
 	"github.com/uptrace/bun"
@@ -64,8 +65,7 @@ func (a *analytics) dayOf(us int64) int64 {
 
 // DayOf returns the start of the zone's day that contains a time (Unix µs).
 func DayOf(us int64, zone *time.Location) int64 {
-	t := time.UnixMicro(us).In(zone)
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, zone).UnixMicro()
+	return calendar.DayStart(time.UnixMicro(us).In(zone), 0).UnixMicro()
 }
 
 // spansOf returns the five minutes, the hour and the day that contain a time.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/list"
 	"backstop/views/ui"
 	"backstop/web"
@@ -133,7 +134,7 @@ func (m *moments) add(name string, at time.Time, day, always bool) list.Fault {
 	if name == fromParam {
 		m.from = at
 	} else if m.to = at; day {
-		m.to = at.AddDate(0, 0, 1)
+		m.to = calendar.DayStart(at, 1)
 	}
 	switch {
 	case m.from.IsZero() || m.to.IsZero():
@@ -163,12 +164,11 @@ func timeParam(word string) string {
 // has passed, a day, or both. day reports whether it is a whole day.
 func (l *listing) moment(text string) (at time.Time, day, ok bool) {
 	now := l.p.Now.In(l.p.Zone)
-	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, l.p.Zone)
 	switch strings.ToLower(text) {
 	case "today", "今天":
-		return midnight, true, true
+		return calendar.DayStart(now, 0), true, true
 	case "yesterday", "昨天":
-		return midnight.AddDate(0, 0, -1), true, true
+		return calendar.DayStart(now, -1), true, true
 	}
 	for _, layout := range []string{"15:04", "15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -179,7 +179,7 @@ func (l *listing) moment(text string) (at time.Time, day, ok bool) {
 			return at, false, true
 		}
 	}
-	if at, err := time.ParseInLocation(time.DateOnly, text, l.p.Zone); err == nil {
+	if at, err := calendar.ParseDay(text, l.p.Zone); err == nil {
 		return at, true, plausible(at)
 	}
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05", minuteLayout, time.RFC3339} {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/failpoint"
@@ -252,8 +252,7 @@ func (d *draws) take(p *Payout) {
 
 // drawnToday sums a merchant's other payouts that were debited today or wait since today.
 func (m *Machine) drawnToday(ctx context.Context, q bun.IDB, p *Payout) (sum int64, err error) {
-	day := time.UnixMicro(m.DB.Now()).In(m.o.Zone)
-	from := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, m.o.Zone).UnixMicro()
+	from := calendar.DayStart(m.DB.NowTime().In(m.o.Zone), 0).UnixMicro()
 	const other = "FROM payouts WHERE merchant_id = ? AND currency = ? AND id <> ? AND status NOT IN (?) AND "
 	args := []any{p.MerchantID, p.Currency, p.ID, bun.List(dead), from}
 	err = q.NewRaw("SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM (SELECT amount "+other+"debited_at >= ? UNION ALL SELECT amount "+other+"debited_at IS NULL AND created_at >= ?) AS t",

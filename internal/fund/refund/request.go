@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
@@ -269,8 +269,7 @@ func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bo
 	if r.Amount > l.Auto || r.Amount > l.AutoDay {
 		return false, nil
 	}
-	day := time.UnixMicro(m.o.DB.Now()).In(m.o.Zone)
-	from := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, m.o.Zone).UnixMicro()
+	from := calendar.DayStart(m.o.DB.NowTime().In(m.o.Zone), 0).UnixMicro()
 	var sum int64
 	err := tx.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE merchant_id = ? AND currency = ? AND by_rule AND created_at >= ? AND status NOT IN (?, ?)",
 		r.MerchantID, r.Currency, from, Cancelled, Failed).Scan(ctx, &sum)
