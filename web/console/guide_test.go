@@ -56,6 +56,24 @@ func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
 	}
 }
 
+// A sandbox whose key cannot be opened, such as without the master key, has no callback to offer.
+// It takes nobody the overview, which is needed then.
+func TestASandboxThatCannotSignBreaksNoPage(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Admin)
+	h.Post(t, cookie, "/guide/sandbox", "form_key", "k")
+	h.Post(t, cookie, "/guide/order", "form_key", "o")
+	change(t, h.DB, "UPDATE suppliers SET config = '{}' WHERE code = ?", sandbox.Code)
+	for _, path := range []string{"/", "/guide", "/_/guide"} {
+		if got := h.Call(t, "GET", path, "", "Cookie", cookie, "HX-Request", "true"); got.Status != 200 || strings.Contains(got.Body, "&amp;sign=") || strings.Contains(got.Body, "guide/callback") {
+			t.Errorf("%s: %d", path, got.Status)
+		}
+	}
+	if got := h.Post(t, cookie, "/guide/callback", "form_key", "c"); got.Status != 303 || got.Header.Get("Location") != "/guide" || h.Sender.Last() != nil {
+		t.Errorf("callback: %d to %s", got.Status, got.Header.Get("Location"))
+	}
+}
+
 // The guide is taken with the keyboard alone, from the overview to the order's story.
 func TestTheGuideByKeyboard(t *testing.T) {
 	h := open(t)
