@@ -226,11 +226,14 @@ func (v *Views) may(by act.Actor, row *View, share bool) error {
 }
 
 // room checks that one more view fits. It locks the owner, so that two at once are counted, and
-// for shared ones all who share.
+// for a shared one the first operator, as everybody who shares does.
 func (v *Views) room(ctx context.Context, tx db.Tx, row *View) error {
-	lock := "SELECT id FROM operators WHERE id = ?" + v.DB.ForUpdateText()
+	first := ""
+	if row.Shared {
+		first = " OR id = (SELECT min(id) FROM operators)"
+	}
 	var locked []int64
-	if err := tx.NewRaw(lock, row.OwnerID).Scan(ctx, &locked); err != nil {
+	if err := tx.NewRaw("SELECT id FROM operators WHERE id = ?"+first+" ORDER BY id"+v.DB.ForUpdateText(), row.OwnerID).Scan(ctx, &locked); err != nil {
 		return fmt.Errorf("lock the owner of a view: %w", err)
 	}
 	var own, shared int

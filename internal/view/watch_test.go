@@ -224,6 +224,31 @@ func TestTheLimitHoldsForConcurrentSaves(t *testing.T) {
 	})
 }
 
+// The same holds for those that several people share at once.
+func TestTheLimitOfSharedViewsHoldsForConcurrentSaves(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d)
+		for i := range maxShared - 1 {
+			h.exec("INSERT INTO views (id, owner_id, list, name, query, shared, created_at, updated_at) VALUES (?, ?, 'cases', ?, 'state=open', TRUE, 0, 0)", i+1, 1000+i, fmt.Sprint(i))
+		}
+		var all sync.WaitGroup
+		for i := range 8 {
+			by := act.Actor{Name: fmt.Sprint("operator:p", i), ID: int64(10 + i), Role: access.Support}
+			h.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, 'support', '', FALSE, 0, 0)", by.ID, fmt.Sprint("p", i))
+			all.Go(func() {
+				_, err := h.acts.Run(context.Background(), act.Call{Kind: SaveAct, By: by, Params: []byte(`{"list":"cases","name":"new","query":"state=open","shared":true}`)})
+				if err != nil && !errors.Is(err, ErrFull) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := h.count("SELECT count(*) FROM views WHERE shared AND deleted_at IS NULL"); n != maxShared {
+			t.Errorf("%d shared views, at most %d", n, maxShared)
+		}
+	})
+}
+
 func TestDeletedViewsAreRemovedAfterADay(t *testing.T) {
 	h := open(t, dbtest.Default(t))
 	kept, gone := h.save("kept"), h.save("gone")

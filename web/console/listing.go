@@ -120,7 +120,12 @@ func (s *handlers) list(c *fiber.Ctx, spec *list.Spec, always bool) *listing {
 
 // listAt is list for one with an address that is not its name.
 func (s *handlers) listAt(c *fiber.Ctx, spec *list.Spec, path string, always bool) *listing {
-	l := &listing{Filter: web.ReadFilter(c), s: s, p: s.Page(c), query: ui.Query{Path: path, Values: url.Values{}}}
+	return s.listOn(c, s.Page(c), spec, path, always)
+}
+
+// listOn is listAt for a page that is known.
+func (s *handlers) listOn(c *fiber.Ctx, p *ui.Page, spec *list.Spec, path string, always bool) *listing {
+	l := &listing{Filter: web.ReadFilter(c), s: s, p: p, query: ui.Query{Path: path, Values: url.Values{}}}
 	var err error
 	l.filter, err = list.Parse(spec, list.All(), l.Text)
 	if l.Err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/list"
@@ -33,7 +34,7 @@ type preset struct {
 // presets returns those of a list. What is this month or yesterday is so in the viewer's zone.
 func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []preset) {
 	now := p.Now.In(p.Zone)
-	yesterday := time.Date(now.Year(), now.Month(), now.Day()-1, 0, 0, 0, 0, p.Zone)
+	yesterday := calendar.DayStart(now, -1)
 	for _, part := range console.RiskParts(spec) {
 		all = append(all, preset{"risk-" + string(part), pages.RiskView(part), url.Values{"risk": {string(part)}}})
 	}
@@ -214,19 +215,19 @@ func (s *handlers) viewCounts(c *fiber.Ctx) error {
 	}
 	parts := make([]templ.Component, 0, len(keys))
 	for _, key := range keys {
-		parts = append(parts, ui.CountOf(p, key, s.count(ctx, c, of, queries[key])))
+		parts = append(parts, ui.CountOf(p, key, s.count(ctx, c, p, of, queries[key])))
 	}
 	return s.Render(c, http.StatusOK, templ.Join(parts...))
 }
 
 // count counts the rows of a view; "–" = it could not be counted in time, or is broken.
-func (s *handlers) count(ctx context.Context, c *fiber.Ctx, of savedview.List, query string) string {
-	key := countKey(s.Page(c), of.Spec.Name, query)
+func (s *handlers) count(ctx context.Context, c *fiber.Ctx, p *ui.Page, of savedview.List, query string) string {
+	key := countKey(p, of.Spec.Name, query)
 	if text := s.counts.last(key); text != "" {
 		return text
 	}
 	text := "–"
-	if l := s.listOf(c, of, query); l.Err == nil {
+	if l := s.listOf(c, p, of, query); l.Err == nil {
 		ctx, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
 		if n, more, err := l.filter.Count(ctx, s.DB, l.span, list.CountRows); err == nil {
@@ -238,7 +239,7 @@ func (s *handlers) count(ctx context.Context, c *fiber.Ctx, of savedview.List, q
 }
 
 // listOf reads a view as the list reads its URL, from the newest row on.
-func (s *handlers) listOf(c *fiber.Ctx, of savedview.List, query string) *listing {
+func (s *handlers) listOf(c *fiber.Ctx, p *ui.Page, of savedview.List, query string) *listing {
 	if values, err := url.ParseQuery(query); err == nil {
 		for _, place := range []string{"cursor", "newer"} {
 			values.Del(place)
@@ -249,7 +250,7 @@ func (s *handlers) listOf(c *fiber.Ctx, of savedview.List, query string) *listin
 	before := string(uri.QueryString())
 	uri.SetQueryString(query)
 	defer uri.SetQueryString(before)
-	return s.list(c, of.Spec, of.Always)
+	return s.listOn(c, p, of.Spec, "/"+of.Spec.Name, of.Always)
 }
 
 // What the page of the views says after an act.
@@ -291,7 +292,7 @@ func (s *handlers) saveView(c *fiber.Ctx) error {
 	if !ok {
 		return act.ErrNotFound
 	}
-	l := s.listOf(c, of, web.Field(c, "query"))
+	l := s.listOf(c, s.Page(c), of, web.Field(c, "query"))
 	if l.Err != nil {
 		return l.Err
 	}

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
@@ -12,6 +15,8 @@ import (
 	"backstop/internal/inbox"
 	savedview "backstop/internal/view"
 	"backstop/web/webtest"
+
+	"github.com/uptrace/bun"
 )
 
 // save saves a view as the form above the list does, and returns its id; 0 = it was refused.
@@ -175,6 +180,40 @@ func TestAViewThatNoLongerFitsSaysSo(t *testing.T) {
 	}
 }
 
+// inboxReads counts how often an inbox is read.
+type inboxReads struct{ n atomic.Int64 }
+
+func (q *inboxReads) BeforeQuery(ctx context.Context, e *bun.QueryEvent) context.Context {
+	if strings.Contains(e.Query, "FROM inbox") {
+		q.n.Add(1)
+	}
+	return ctx
+}
+func (*inboxReads) AfterQuery(context.Context, *bun.QueryEvent) {}
+
+// What a page needs once is not read again for each view that is counted.
+func TestTheCountsOfManyViewsReadThePageOnce(t *testing.T) {
+	d := dbtest.Default(t)
+	reads := new(inboxReads)
+	d.Read = d.Read.WithQueryHook(reads)
+	h := openOn(t, d)
+	cookie := h.SignIn(t, access.Lead)
+	cost := func() int64 {
+		before := reads.n.Load()
+		h.countsOf(t, cookie, "orders")
+		return reads.n.Load() - before
+	}
+	few := cost()
+	for i := range 10 {
+		if _, id := h.save(t, cookie, "orders", fmt.Sprint("amount=", i+1), fmt.Sprint("mine ", i)); id == 0 {
+			t.Fatal("not saved")
+		}
+	}
+	if many := cost(); many != few || few == 0 {
+		t.Errorf("%d reads with a few views, %d with ten more", few, many)
+	}
+}
+
 // The presets lead to rows of their own kind.
 func TestPresetsHaveTheirRows(t *testing.T) {
 	h := open(t)
@@ -200,7 +239,7 @@ func TestPresetsHaveTheirRows(t *testing.T) {
 		}
 	}
 	zone := h.Config.Timezone
-	at := h.DB.NowTime().In(zone)
+	at := time.UnixMicro(now).In(zone)
 	this, last := at.Format("2006-01")+"@"+zone.String(), at.AddDate(0, -1, -at.Day()+1).Format("2006-01")+"@"+zone.String()
 	paid := h.Page(t, cookie, "/orders?lang=en&paid="+this)
 	none := h.Page(t, cookie, "/orders?lang=en&paid="+last)
