@@ -98,7 +98,8 @@ func NewAttention(p *ui.Page, a console.Attention, s System, f AttentionFilter) 
 		to := &v.Now
 		if i := t.Incident; i != nil {
 			if !s.Alerts {
-				if i.Rule != alert.BreakerOpened { // open breakers are on the pages of merchants too
+				// Open breakers are on the pages of merchants too; one that is calm has closed.
+				if i.Rule != alert.BreakerOpened || i.ClearedAt != nil {
 					continue
 				}
 				t.Incident, t.Matter, t.Count = nil, console.MatterBreaker, 0
