@@ -59,16 +59,7 @@ func (s *Simulator) changed(o *order) {
 	default:
 		late = o.script.late()
 	}
-	send := s.callback(o, times)
-	s.task(func() {
-		timer := time.NewTimer(late)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			send()
-		case <-s.ctx.Done():
-		}
-	})
+	s.after(late, s.callback(o, times))
 }
 
 // dueCallback takes the callback that precedes the answer; nil = none is due.
@@ -104,29 +95,31 @@ func (s *Simulator) callback(o *order, times int) func() {
 	address := s.callbackURL(o)
 	return func() {
 		for _, f := range facts {
-			for range times {
-				sent := Sent{At: time.Now().UTC(), URL: address, State: f.State}
-				var err error
-				if sent.Status, err = s.send(o.account, address, f); err != nil {
-					sent.Error = errText(err)
-				}
-				s.mu.Lock()
-				if o.sent = append(o.sent, sent); len(o.sent) > maxCallbacks {
-					o.sent = o.sent[1:]
-				}
-				s.mu.Unlock()
-			}
+			s.deliver(&o.sent, address, f.State, times, func() (Message, error) {
+				f.At = time.Now()
+				return o.account.Callback(f)
+			})
 		}
 	}
 }
 
-func (s *Simulator) send(a *Account, address string, f Fact) (status int, err error) {
-	f.At = time.Now()
-	m, err := a.Callback(f)
-	if err != nil {
-		return 0, err
+// deliver posts a message several times, and keeps how each was answered. Call it without the lock.
+func (s *Simulator) deliver(kept *[]Sent, address string, state State, times int, message func() (Message, error)) {
+	for range times {
+		sent := Sent{At: time.Now().UTC(), URL: address, State: state}
+		m, err := message()
+		if err == nil {
+			sent.Status, err = s.post(address, m)
+		}
+		if err != nil {
+			sent.Error = errText(err)
+		}
+		s.mu.Lock()
+		if *kept = append(*kept, sent); len(*kept) > maxCallbacks {
+			*kept = (*kept)[1:]
+		}
+		s.mu.Unlock()
 	}
-	return s.post(address, m)
 }
 
 func (s *Simulator) post(address string, m Message) (status int, err error) {

@@ -52,6 +52,20 @@ func (s *Simulator) recordLocked(a *Account, c call, spoilt string) {
 	}
 }
 
+// spoil records a call with how its answer is spoilt, and counts down the answers that are lost.
+func (s *Simulator) spoil(a *Account, c call, answer string, left *int) (lose bool) {
+	spoilt := ""
+	if answer != AnswerOK {
+		spoilt = answer
+	}
+	if lose = *left > 0; lose {
+		*left--
+		spoilt = "lost"
+	}
+	s.recordLocked(a, c, spoilt)
+	return lose
+}
+
 // Calls lists the calls about a reference, oldest first; "" = all.
 func (s *Simulator) Calls(ref string) []Call {
 	found, _ := s.page(ref, 0, maxCalls)
@@ -82,31 +96,13 @@ func (s *Simulator) page(ref string, after int64, limit int) (found []Call, next
 // control adds the routes of the control API.
 func (s *Simulator) control() {
 	s.mux.HandleFunc("PUT /_sim/{supplier}/orders/{ref}", s.putOrder)
-	s.mux.HandleFunc("GET /_sim/{supplier}/orders/{ref}", func(w http.ResponseWriter, r *http.Request) {
-		if s.Account(r.PathValue("supplier")) == nil {
-			fail(w, http.StatusNotFound, "not_found", "supplier", "no such supplier")
-			return
-		}
-		write(w, jsonReply(http.StatusOK, s.Order(r.PathValue("supplier"), r.PathValue("ref"))))
-	})
+	s.mux.HandleFunc("GET /_sim/{supplier}/orders/{ref}", get(s, "ref", s.Order))
 	s.mux.HandleFunc("PUT /_sim/{supplier}/refunds/{no}", s.putRefund)
-	s.mux.HandleFunc("GET /_sim/{supplier}/refunds/{no}", func(w http.ResponseWriter, r *http.Request) {
-		if s.Account(r.PathValue("supplier")) == nil {
-			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
-			return
-		}
-		write(w, jsonReply(http.StatusOK, s.Refund(r.PathValue("supplier"), r.PathValue("no"))))
-	})
+	s.mux.HandleFunc("GET /_sim/{supplier}/refunds/{no}", get(s, "no", s.Refund))
 	s.mux.HandleFunc("PUT /_sim/{supplier}/disputes/{ref}", s.putDispute)
 	s.mux.HandleFunc("GET /_sim/{supplier}/disputes/{ref}", s.getDispute)
 	s.mux.HandleFunc("PUT /_sim/{supplier}/payouts/{no}", s.putPayout)
-	s.mux.HandleFunc("GET /_sim/{supplier}/payouts/{no}", func(w http.ResponseWriter, r *http.Request) {
-		if s.Account(r.PathValue("supplier")) == nil {
-			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
-			return
-		}
-		write(w, jsonReply(http.StatusOK, s.Payout(r.PathValue("supplier"), r.PathValue("no"))))
-	})
+	s.mux.HandleFunc("GET /_sim/{supplier}/payouts/{no}", get(s, "no", s.Payout))
 	s.mux.HandleFunc("GET /_sim/calls", s.listCalls)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "not_found", "", r.Method+" "+r.URL.Path+" is not part of any simulated API")
@@ -131,6 +127,17 @@ func (s *Simulator) putPayout(w http.ResponseWriter, r *http.Request) {
 	put(w, r, func(script PayoutScript) (PayoutReport, error) {
 		return s.SetPayout(r.PathValue("supplier"), r.PathValue("no"), script)
 	})
+}
+
+// get answers with the report about a number of a supplier.
+func get[R any](s *Simulator, number string, report func(supplier, number string) R) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.Account(r.PathValue("supplier")) == nil {
+			fail(w, http.StatusNotFound, "not_found", "supplier", "there is no such supplier")
+			return
+		}
+		write(w, jsonReply(http.StatusOK, report(r.PathValue("supplier"), r.PathValue(number))))
+	}
 }
 
 // put reads a script, has it set, and answers with the report.

@@ -178,29 +178,8 @@ func (s *Simulator) reportDispute(a *Account, d *dispute, script DisputeScript) 
 		times = 2
 	}
 	f, late := d.fact, time.Duration(script.LateMS)*time.Millisecond
-	s.task(func() {
-		timer := time.NewTimer(late)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-s.ctx.Done():
-			return
-		}
-		for range times {
-			sent := Sent{At: time.Now().UTC(), URL: address, State: f.Event}
-			m, err := a.Disputes().DisputeEvent(f)
-			if err == nil {
-				sent.Status, err = s.post(address, m)
-			}
-			if err != nil {
-				sent.Error = errText(err)
-			}
-			s.mu.Lock()
-			if d.sent = append(d.sent, sent); len(d.sent) > maxCallbacks {
-				d.sent = d.sent[1:]
-			}
-			s.mu.Unlock()
-		}
+	s.after(late, func() {
+		s.deliver(&d.sent, address, f.Event, times, func() (Message, error) { return a.Disputes().DisputeEvent(f) })
 	})
 }
 

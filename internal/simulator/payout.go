@@ -237,15 +237,7 @@ func (s *Simulator) movePayout(p *payout, to State) {
 		p.due = send
 		return
 	}
-	s.task(func() {
-		timer := time.NewTimer(late)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			send()
-		case <-s.ctx.Done():
-		}
-	})
+	s.after(late, send)
 }
 
 // tellPayout returns a function that sends a payout's callbacks. Call tellPayout with the lock
@@ -253,21 +245,7 @@ func (s *Simulator) movePayout(p *payout, to State) {
 func (s *Simulator) tellPayout(p *payout, address string, times int) func() {
 	f := p.fact()
 	return func() {
-		for range times {
-			sent := Sent{At: time.Now().UTC(), URL: address, State: f.State}
-			m, err := p.account.protocol.(payer).PayoutCallback(f)
-			if err == nil {
-				sent.Status, err = s.post(address, m)
-			}
-			if err != nil {
-				sent.Error = errText(err)
-			}
-			s.mu.Lock()
-			if p.sent = append(p.sent, sent); len(p.sent) > maxCallbacks {
-				p.sent = p.sent[1:]
-			}
-			s.mu.Unlock()
-		}
+		s.deliver(&p.sent, address, f.State, times, func() (Message, error) { return p.account.protocol.(payer).PayoutCallback(f) })
 	}
 }
 
@@ -301,15 +279,7 @@ func (s *Simulator) actPayout(a *Account, c call) (payoutExchange, error) {
 	}
 	x := payoutExchange{view: v, script: p.script, callback: p.due}
 	p.due = nil
-	spoilt := ""
-	if x.script.Answer != AnswerOK {
-		spoilt = x.script.Answer
-	}
-	if p.script.LoseAnswers > 0 {
-		p.script.LoseAnswers--
-		x.lose, spoilt = true, "lost"
-	}
-	s.recordLocked(a, c, spoilt)
+	x.lose = s.spoil(a, c, x.script.Answer, &p.script.LoseAnswers)
 	return x, nil
 }
 

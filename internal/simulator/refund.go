@@ -298,21 +298,9 @@ func (s *Simulator) actRefund(a *Account, c call) (refundExchange, error) {
 	} else if c.op == opRefund && v.outcome == done {
 		v.State = r.script.State // short_of_funds or not_found
 	}
-	return s.spoil(r, refundExchange{view: v, script: r.script}, c), nil
-}
-
-// spoil counts down the lost answers and records the call.
-func (s *Simulator) spoil(r *refund, x refundExchange, c call) refundExchange {
-	spoilt := ""
-	if x.script.Answer != AnswerOK {
-		spoilt = x.script.Answer
-	}
-	if r.script.LoseAnswers > 0 {
-		r.script.LoseAnswers--
-		x.lose, spoilt = true, "lost"
-	}
-	s.recordLocked(r.account, c, spoilt)
-	return x
+	x := refundExchange{view: v, script: r.script}
+	x.lose = s.spoil(a, c, x.script.Answer, &r.script.LoseAnswers)
+	return x, nil
 }
 
 // startRefund starts a refund.
@@ -358,7 +346,8 @@ func (s *Simulator) listRefunds(a *Account, c call) refundExchange {
 			if r.script.Answer != AnswerOK || r.script.LoseAnswers > 0 || r.script.DelayMS > 0 {
 				x.script = r.script
 				c.refund = r.no
-				return s.spoil(r, x, c)
+				x.lose = s.spoil(a, c, x.script.Answer, &r.script.LoseAnswers)
+				return x
 			}
 		}
 	}

@@ -237,17 +237,6 @@ func (s *stripe) RefundCallback(f RefundFact) (Message, bool, error) {
 	return m, true, err
 }
 
-// ChargeRefunded is the charge's event, which contains only the total of its refunds.
-func (s *stripe) ChargeRefunded(f RefundFact) (Message, error) {
-	at := f.Payment
-	at.At = time.Now()
-	return s.event(at, "evt_charge_"+f.SupplierNo, "charge.refunded", object{
-		"id": "ch_" + strings.TrimPrefix(f.Payment.TradeNo, "pi_"), "object": "charge", "payment_intent": f.Payment.TradeNo, "amount": f.Payment.Amount,
-		"amount_refunded": f.Sum, "refunded": f.Sum >= f.Payment.Amount, "currency": strings.ToLower(f.Payment.Currency),
-		"metadata": map[string]string{"order_no": f.Payment.Ref},
-	})
-}
-
 // Sorted parameters, as the contract has them.
 
 func (s *sorted) refundNo(no string) string { return "TR" + s.digits(18, "refund", no) }

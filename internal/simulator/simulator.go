@@ -255,6 +255,19 @@ func (s *Simulator) task(f func()) {
 	}
 }
 
+// after runs f after a time, unless the simulator closes before.
+func (s *Simulator) after(late time.Duration, f func()) {
+	s.task(func() {
+		timer := time.NewTimer(late)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			f()
+		case <-s.ctx.Done():
+		}
+	})
+}
+
 func write(w http.ResponseWriter, a reply) {
 	for name, values := range a.header {
 		w.Header()[name] = values
@@ -283,4 +296,28 @@ func errText(err error) string {
 		}
 		err = inner
 	}
+}
+
+// Moved returns how often money moved for a reference, at all suppliers together. For a paid
+// reference, 1 is the only correct value.
+func (s *Simulator) Moved(ref string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.movedLocked(ref)
+}
+
+func (s *Simulator) movedLocked(ref string) int {
+	n := 0
+	for _, a := range s.accounts {
+		if o := s.orders[orderKey{a.Code, ref}]; o != nil {
+			n += o.moved
+		}
+		if r := s.refunds[orderKey{a.Code, ref}]; r != nil {
+			n += r.moved
+		}
+		if p := s.payouts[orderKey{a.Code, ref}]; p != nil {
+			n += p.moved
+		}
+	}
+	return n
 }
