@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/text"
 	"backstop/internal/merchant"
 )
 
@@ -65,13 +66,13 @@ func parseWaits(texts []string) (Schedule, error) {
 	}
 	s := make(Schedule, 0, len(texts))
 	var total time.Duration
-	for _, text := range texts {
-		wait, err := time.ParseDuration(strings.TrimSpace(text))
+	for _, entry := range texts {
+		wait, err := time.ParseDuration(strings.TrimSpace(entry))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %.40q is not a preset (day, quick) or a wait such as 30s", ErrSchedule, text)
+			return nil, fmt.Errorf("%w: %.40q is not a preset (day, quick) or a wait such as 30s", ErrSchedule, entry)
 		}
 		if wait < MinWait || wait > MaxWait {
-			return nil, fmt.Errorf("%w: the wait %s must be %s to 24h", ErrSchedule, short(wait), MinWait)
+			return nil, fmt.Errorf("%w: the wait %s must be %s to 24h", ErrSchedule, text.Duration(wait), MinWait)
 		}
 		total += wait
 		s = append(s, wait)
@@ -105,21 +106,9 @@ func (s Schedule) String() string {
 	}
 	texts := make([]string, len(s))
 	for i, wait := range s {
-		texts[i] = short(wait)
+		texts[i] = text.Duration(wait)
 	}
 	return strings.Join(texts, " ")
-}
-
-// short formats 2m0s as 2m and 1h0m0s as 1h.
-func short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // UnmarshalYAML accepts a preset's name, a list in one string, or a list of strings.

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/fund/fee"
 )
@@ -261,17 +262,10 @@ func entryText(e reflect.Value) string {
 	return "{" + strings.Join(texts, ", ") + "}"
 }
 
-// durationText formats 2m0s as 2m, 1h0m0s as 1h and 0 as "".
+// durationText is text.Duration, with 0 as "".
 func durationText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return text.Duration(d)
 }

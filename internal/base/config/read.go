@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"backstop/internal/base/text"
 )
 
 // unit is a type of whole numbers that are written with a unit.
@@ -176,17 +178,7 @@ func parseDuration(text string) (int64, bool) {
 	return int64(d), err == nil
 }
 
-// writeDuration omits the zeros of time.Duration: "15m", not "15m0s".
-func writeDuration(n int64) string {
-	text := time.Duration(n).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func writeDuration(n int64) string { return text.Duration(time.Duration(n)) }
 
 // byteUnits are powers of 1024, largest first. "KB" is ambiguous and not accepted.
 var byteUnits = []struct {
