@@ -2,13 +2,8 @@ package suppliertest
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"net/http"
 	"reflect"
 	"strings"
-	"sync"
-	"time"
 
 	"backstop/internal/supplier"
 )
@@ -107,106 +102,6 @@ func wordsMean(p *asker) {
 		}
 		if c.State == string(supplier.AnswerUnknown) && !o.unknown() {
 			p.Errorf("%s, %s: unknown, with content: %+v", c.Op, c.Name, o)
-		}
-	}
-}
-
-// signs reports whether the kind signs its answers.
-func (p *asker) signs() bool { return p.Stranger != nil }
-
-// alteredAnswer changes a signed answer one byte at a time. If the signature covers only part
-// of the body, a change outside that part may have no effect.
-func alteredAnswer(p *asker) {
-	if !p.signs() {
-		return
-	}
-	for _, op := range p.ops() {
-		genuine := p.Answer(op, Change{})
-		for i, text := range flips(genuine.Body) {
-			altered := copied(genuine)
-			altered.Body = text
-			if o := p.answered(op, altered); !o.unknown() && !p.same(op, o) {
-				p.Errorf("%s: body altered at byte %d is believed: %+v", op, i, o)
-				return
-			}
-		}
-		for _, name := range p.SignatureHeaders {
-			value := genuine.Header.Get(name)
-			for i, text := range flips([]byte(value)) {
-				altered := copied(genuine)
-				altered.Header.Set(name, string(text))
-				if o := p.answered(op, altered); !o.unknown() && (!strings.EqualFold(string(text), value) || !p.same(op, o)) {
-					p.Errorf("%s: header %s altered at byte %d is believed", op, name, i)
-					return
-				}
-			}
-			doubled := copied(genuine)
-			doubled.Header[http.CanonicalHeaderKey(name)] = []string{value, "forged"}
-			if o := p.answered(op, doubled); !o.unknown() {
-				p.Errorf("%s: header %s twice is believed", op, name)
-			}
-		}
-	}
-}
-
-// flips yields every text that differs from b in one byte: with its lowest bit flipped, or left
-// out. The other alterations are checked on callbacks, with the same verifier.
-func flips(b []byte) func(yield func(int, []byte) bool) {
-	return func(yield func(int, []byte) bool) {
-		for i := range b {
-			flipped := bytes.Clone(b)
-			flipped[i] ^= 0x01
-			if !yield(i, flipped) || !yield(i, append(bytes.Clone(b[:i]), b[i+1:]...)) {
-				return
-			}
-		}
-	}
-}
-
-func unsignedAnswer(p *asker) {
-	if !p.signs() {
-		return
-	}
-	for _, op := range p.ops() {
-		genuine := p.Answer(op, Change{Tamper: func(string) string { return "" }})
-		if o := p.answered(op, genuine); !o.unknown() || o.kept.Class != supplier.ClassBadSignature {
-			p.Errorf("%s: an empty signature: %s, class %s", op, o.state, o.kept.Class)
-		}
-		for _, name := range p.SignatureHeaders {
-			bare := copied(p.Answer(op, Change{}))
-			bare.Header.Del(name)
-			if o := p.answered(op, bare); !o.unknown() || o.kept.Class != supplier.ClassBadSignature {
-				p.Errorf("%s: without the header %s: %s, class %s", op, name, o.state, o.kept.Class)
-			}
-		}
-	}
-}
-
-func strangersAnswer(p *asker) {
-	if !p.signs() {
-		return
-	}
-	stranger := p.Stranger(scripted())
-	for _, op := range p.ops() {
-		ctx := context.WithValue(context.Background(), answerKey{}, p.Answer(op, Change{}))
-		if o := p.call(ctx, stranger, op); !o.unknown() || o.kept.Class != supplier.ClassBadSignature {
-			p.Errorf("%s: an adapter with other keys: %s, class %s", op, o.state, o.kept.Class)
-		}
-	}
-}
-
-func answerTime(p *asker) {
-	if p.Window == 0 {
-		return
-	}
-	for _, op := range p.ops() {
-		for offset, believed := range map[time.Duration]bool{
-			-p.Window - time.Second: false, -p.Window + time.Second: true, p.Window - time.Second: true, p.Window + time.Second: false,
-		} {
-			o := p.answered(op, p.Answer(op, Change{SignedAt: Now.Add(offset)}))
-			if believed && !p.same(op, o) || !believed && (!o.unknown() || o.kept.Class != supplier.ClassBadSignature) {
-				p.Errorf("%s: signed %s away: %s, class %s", op, offset, o.state, o.kept.Class)
-			}
 		}
 	}
 }
@@ -320,99 +215,6 @@ func otherAccountsAnswer(p *asker) {
 	}
 }
 
-func lateAnswer(p *asker) {
-	for _, op := range p.ops() {
-		ctx, end := context.WithCancel(context.Background())
-		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange {
-			end()
-			return p.Answer(op, Change{})
-		}}
-		if o := p.call(ctx, p.New(line), op); !o.unknown() || o.kept.Class != supplier.ClassTimeout || len(line.Sent()) == 0 {
-			p.Errorf("%s: an answer after the context ended: %s, class %s, %d sent", op, o.state, o.kept.Class, len(line.Sent()))
-		}
-	}
-}
-
-func nothingSent(p *asker) {
-	ctx, end := context.WithCancel(context.Background())
-	end()
-	for _, op := range p.ops() {
-		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange { return p.Answer(op, Change{}) }}
-		if o := p.call(ctx, p.New(line), op); !o.unknown() || o.kept.Class != supplier.ClassTimeout || len(line.Sent()) != 0 {
-			p.Errorf("%s: with an ended context: %s, class %s, %d sent", op, o.state, o.kept.Class, len(line.Sent()))
-		}
-	}
-}
-
-// noAnswer makes the client fail, once with nothing and once with a genuine answer beside the
-// failure.
-func noAnswer(p *asker) {
-	for _, op := range p.ops() {
-		for _, class := range []supplier.Class{supplier.ClassTimeout, supplier.ClassConnect, supplier.ClassTLS, supplier.ClassBadAnswer} {
-			half := p.Answer(op, Change{})
-			half.Class = class
-			for _, x := range []supplier.Exchange{{Class: class}, half} {
-				if o := p.answered(op, x); !o.unknown() || o.kept.Class != class {
-					p.Errorf("%s: a call that ended %s: %s, class %s", op, class, o.state, o.kept.Class)
-				}
-			}
-		}
-	}
-}
-
-func sameOnRepeat(p *asker) {
-	for _, op := range p.ops() {
-		line := &Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
-		a := p.New(line)
-		pay := p.payment()
-		for range 3 {
-			if op == Pay {
-				if s, err := supplier.AbilitiesOf(a).Start(context.Background(), pay); err != nil || s.State != supplier.StartUnknown {
-					p.Errorf("%s: %v, state %s", op, err, s.State)
-				}
-				continue
-			}
-			p.call(context.Background(), a, op)
-		}
-		sent := line.Sent()
-		if len(sent) != 3 {
-			p.Errorf("%s: three calls sent %d requests", op, len(sent))
-			return
-		}
-		for _, s := range sent[1:] {
-			if first, again := p.key(sent[0]), p.key(s); again != first {
-				p.Errorf("%s: a repeat is another call\n%s\nthan\n%s", op, again, first)
-			}
-		}
-		first := p.key(sent[0])
-		if op == Payout || op == PayoutQuery {
-			p.namesPayout(op, first)
-			continue
-		}
-		if op == Refund && !strings.Contains(first, RefundNo) {
-			p.Errorf("%s: the call does not name the refund: %s", op, first)
-		}
-		if op == RefundQuery && (strings.Contains(first, RefundNo) || strings.Contains(first, p.Refund.TradeNo) && p.Refund.TradeNo != "") {
-			continue
-		}
-		if !strings.Contains(first, Reference) && (p.ExternalID == "" || !strings.Contains(first, p.ExternalID)) {
-			p.Errorf("%s: the call does not name the payment: %s", op, first)
-		}
-	}
-}
-
-func authorizationIsNotKept(p *asker) {
-	for _, op := range p.ops() {
-		o := p.answered(op, p.Answer(op, Change{}))
-		for _, sent := range p.line.Sent() {
-			_, token, _ := strings.Cut(sent.Request.Header.Get("Authorization"), " ")
-			if token != "" && bytes.Contains(o.kept.Request, []byte(token)) {
-				p.Errorf("%s: the authorization shows in what is kept of the request", op)
-			}
-		}
-	}
-}
-
 func longAnswer(p *asker) {
 	for _, op := range p.ops() {
 		genuine := p.Answer(op, Change{})
@@ -502,29 +304,5 @@ func unknownAnswerWord(p *asker) {
 				p.Errorf("%s: the word %q: %s, class %s", op, word, o.state, o.kept.Class)
 			}
 		}
-	}
-}
-
-func concurrentCalls(p *asker) {
-	const callers, rounds = 8, 5
-	ops := p.ops()
-	wrong := make(chan string, callers*rounds)
-	var wg sync.WaitGroup
-	for caller := range callers {
-		op := ops[caller%len(ops)]
-		genuine := p.Answer(op, Change{})
-		wg.Go(func() {
-			for range rounds {
-				if o := p.answered(op, genuine); !p.same(op, o) {
-					wrong <- fmt.Sprintf("%s: %+v", op, o)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	close(wrong)
-	for text := range wrong {
-		p.Errorf("concurrent callers mix up answers: %s", text)
-		return
 	}
 }

@@ -1,0 +1,360 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Operators manages the console's users. It is safe for concurrent use. Create one per process,
+// because it bounds the memory used for password hashing.
+type Operators struct {
+	db     *db.DB
+	audit  *audit.Log
+	hasher hasher
+	// unknown is the hash checked for unknown names, so that login takes as long for them as
+	// for known ones.
+	unknown string
+}
+
+// NewOperators returns the operators of the database. Changes made by commands are recorded in
+// the audit.
+func NewOperators(d *db.DB, log *audit.Log) *Operators {
+	unknown := phc{memory: hashMemory, passes: hashPasses, threads: hashThreads, salt: make([]byte, saltSize), sum: make([]byte, hashSize)}
+	return &Operators{db: d, audit: log, hasher: newHasher(), unknown: unknown.String()}
+}
+
+// Add creates an operator. With an empty password it generates and returns a one-time password,
+// which must be changed at the first login. Errors: ErrName, ErrRole, ErrPassword, ErrExists.
+func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTime string, err error) {
+	if !nameForm.MatchString(name) {
+		return "", ErrName
+	}
+	if !slices.Contains(Roles, role) {
+		return "", ErrRole
+	}
+	if password == "" {
+		oneTime = newOneTimePassword()
+	}
+	if err := o.add(ctx, name, role, cmp.Or(password, oneTime), password == ""); err != nil {
+		return "", err
+	}
+	return oneTime, nil
+}
+
+func (o *Operators) add(ctx context.Context, name, role, password string, oneTime bool) error {
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	hash, err := o.hasher.hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash the password: %w", err)
+	}
+	now := o.db.Now()
+	row := &Operator{
+		ID: o.db.NewID(), Name: name, Role: role, PasswordHash: hash, MustChange: oneTime, PasswordExpiresAt: oneTimeEnd(now, oneTime),
+		CreatedAt: now, UpdatedAt: now,
+	}
+	err = o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		// Rows that were written by hand may differ in what a login does not.
+		var same int
+		if err := tx.NewRaw("SELECT count(*) FROM operators WHERE lower(trim(name)) = ?", name).Scan(ctx, &same); err != nil {
+			return err
+		}
+		if same > 0 {
+			return ErrExists
+		}
+		if _, err := tx.NewInsert().Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		return o.keep(ctx, tx, "operator.add", row)
+	})
+	if db.IsUnique(err) || errors.Is(err, ErrExists) {
+		return ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("add operator %s: %w", name, err)
+	}
+	return nil
+}
+
+// keep records a change of an operator by a command in the audit.
+func (o *Operators) keep(ctx context.Context, tx db.Tx, action string, row *Operator) error {
+	return o.audit.Write(ctx, tx, audit.Act{
+		Actor: audit.Command(), Action: action, Object: "operator", ObjectID: row.Name, Params: map[string]any{"role": row.Role},
+	})
+}
+
+// oneTimeEnd returns when a one-time password set now expires; nil for any other password.
+func oneTimeEnd(now int64, oneTime bool) *int64 {
+	if !oneTime {
+		return nil
+	}
+	end := now + oneTimeLife.Microseconds()
+	return &end
+}
+
+// FirstAdmin is the name of the operator created at the first start.
+const FirstAdmin = "admin"
+
+// EnsureAdmin creates the operator FirstAdmin if there is no operator yet. Its one-time
+// password comes from given or, if given is nil, is generated and returned. If several nodes
+// start at once, only one creates it.
+func (o *Operators) EnsureAdmin(ctx context.Context, given func() (string, error)) (oneTime string, made bool, err error) {
+	var any int
+	if err := o.db.Read.NewRaw("SELECT count(*) FROM operators").Scan(ctx, &any); err != nil {
+		return "", false, fmt.Errorf("count operators: %w", err)
+	}
+	if any > 0 {
+		return "", false, nil // most starts: no password needs to be hashed
+	}
+	password := ""
+	if given == nil {
+		oneTime = newOneTimePassword()
+		password = oneTime
+	} else if password, err = given(); err != nil {
+		return "", false, err
+	}
+	if err = o.add(ctx, FirstAdmin, Admin, password, true); errors.Is(err, ErrExists) {
+		return "", false, nil
+	}
+	return oneTime, err == nil, err
+}
+
+// List returns all operators by name, disabled ones included.
+func (o *Operators) List(ctx context.Context) ([]Operator, error) {
+	var rows []Operator
+	if err := o.db.Read.NewSelect().Model(&rows).OrderExpr("op.name").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("list operators: %w", err)
+	}
+	return rows, nil
+}
+
+// WhoMay returns the names of the enabled operators whose role has the permission.
+func (o *Operators) WhoMay(ctx context.Context, p *Policy, permission Permission) (names []string, err error) {
+	all, err := o.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range all {
+		if op.DisabledAt == nil && p.Allows(op.Role, permission) {
+			names = append(names, op.Name)
+		}
+	}
+	return names, nil
+}
+
+// find reads one operator. Errors: ErrNotFound, ErrDisabled.
+func find(ctx context.Context, q *bun.SelectQuery) (*Operator, error) {
+	row := new(Operator)
+	err := q.Model(row).Scan(ctx)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("read operator: %w", err)
+	case row.DisabledAt != nil:
+		return row, ErrDisabled
+	}
+	return row, nil
+}
+
+// Enabled returns the enabled operators, by id.
+func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
+	var rows []Operator
+	if err := q.NewSelect().Model(&rows).Where("op.disabled_at IS NULL").OrderExpr("op.id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the enabled operators: %w", err)
+	}
+	return rows, nil
+}
+
+// Hold locks operators until the transaction ends and returns the enabled ones by id. None of
+// them can be disabled or change roles meanwhile.
+func (o *Operators) Hold(ctx context.Context, tx db.Tx, ids ...int64) (map[int64]*Operator, error) {
+	var rows []Operator
+	q := tx.NewSelect().Model(&rows).Where("op.id IN (?)", bun.List(ids)).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read operators: %w", err)
+	}
+	by := make(map[int64]*Operator, len(rows))
+	for i := range rows {
+		by[rows[i].ID] = &rows[i]
+	}
+	return by, nil
+}
+
+// Names returns the names of operators by id, disabled ones included.
+func Names(ctx context.Context, q bun.IDB, ids []int64) (map[int64]string, error) {
+	by := make(map[int64]string, len(ids))
+	if len(ids) == 0 {
+		return by, nil
+	}
+	var rows []Operator
+	if err := q.NewSelect().Model(&rows).Column("id", "name").Where("op.id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the names of operators: %w", err)
+	}
+	for _, op := range rows {
+		by[op.ID] = op.Name
+	}
+	return by, nil
+}
+
+// IDOf returns the id of the operator with this name, even if disabled; 0 = none.
+func IDOf(ctx context.Context, q bun.IDB, name string) (id int64, err error) {
+	err = q.NewRaw("SELECT coalesce((SELECT id FROM operators WHERE name = ?), 0)", name).Scan(ctx, &id)
+	if err != nil {
+		return 0, fmt.Errorf("find operator %s: %w", name, err)
+	}
+	return id, nil
+}
+
+// Disable locks an operator out. The last enabled admin cannot be disabled, because only an
+// admin can add operators; nor can the last lead, because only a lead can approve what everyone
+// else proposes. Errors: ErrNotFound, ErrDisabled, ErrLastAdmin, ErrLastApprover.
+func (o *Operators) Disable(ctx context.Context, name string) error {
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		row, err := o.replaceable(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		now := o.db.Now()
+		_, err = tx.NewRaw("UPDATE operators SET disabled_at = ?, updated_at = ? WHERE id = ?", now, now, row.ID).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("disable operator %s: %w", name, err)
+		}
+		return o.keep(ctx, tx, "operator.disable", row)
+	})
+}
+
+// SetRole changes an operator's role, effective from the next request. Errors: ErrRole and
+// those of Disable.
+func (o *Operators) SetRole(ctx context.Context, name, role string) error {
+	if !slices.Contains(Roles, role) {
+		return ErrRole
+	}
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		row, err := o.replaceable(ctx, tx, name)
+		if row != nil && row.Role == role {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(), row.ID).Exec(ctx); err != nil {
+			return fmt.Errorf("change the role of %s: %w", name, err)
+		}
+		row.Role = role
+		return o.keep(ctx, tx, "operator.role", row)
+	})
+}
+
+// replaceable finds an operator who may lose the role because others have it too.
+func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Operator, error) {
+	// Lock all admins and leads by id: if two of them disable each other at once, only one
+	// still finds the other enabled.
+	var others []Operator
+	q := tx.NewSelect().Model(&others).Where("op.role IN (?)", bun.List([]string{Admin, Lead})).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read admins and leads: %w", err)
+	}
+	row, err := find(ctx, tx.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+	if err != nil {
+		return nil, err
+	}
+	for role, last := range map[string]error{Admin: ErrLastAdmin, Lead: ErrLastApprover} {
+		if row.Role == role && !slices.ContainsFunc(others, func(op Operator) bool { return op.Role == role && op.ID != row.ID }) {
+			return row, last
+		}
+	}
+	return row, nil
+}
+
+// ResetPassword sets and returns a one-time password, which must be changed at the next login.
+// Errors: ErrNotFound, ErrDisabled.
+func (o *Operators) ResetPassword(ctx context.Context, name string) (oneTime string, err error) {
+	row, err := find(ctx, o.db.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+	if err != nil {
+		return "", err
+	}
+	oneTime = newOneTimePassword()
+	return oneTime, o.setPassword(ctx, row, oneTime, true, func(ctx context.Context, tx db.Tx) error {
+		return o.keep(ctx, tx, "operator.reset_password", row)
+	})
+}
+
+// ChangePassword replaces the password. Errors: ErrLogin, ErrExpired, ErrPassword.
+func (o *Operators) ChangePassword(ctx context.Context, name, old, password string) error {
+	row, err := o.Login(ctx, name, old)
+	if err != nil {
+		return err
+	}
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	if password == old {
+		return fmt.Errorf("%w: it is the same as before", ErrPassword)
+	}
+	return o.setPassword(ctx, row, password, false, func(context.Context, db.Tx) error { return nil })
+}
+
+// setPassword is a compare-and-set on the old hash: of two concurrent changes, the second fails
+// because the password it was based on is no longer valid. then runs in the same transaction.
+func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, db.Tx) error) error {
+	hash, err := o.hasher.hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash the password: %w", err)
+	}
+	now := o.db.Now()
+	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		res, err := tx.NewRaw("UPDATE operators SET password_hash = ?, must_change = ?, password_expires_at = ?, updated_at = ?"+
+			" WHERE id = ? AND password_hash = ? AND disabled_at IS NULL",
+			hash, oneTime, oneTimeEnd(now, oneTime), now, row.ID, row.PasswordHash).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("set the password of %s: %w", row.Name, err)
+		}
+		if n, _ := res.RowsAffected(); n == 0 {
+			return db.ErrStale
+		}
+		// Sessions opened with the old password end.
+		if _, err := tx.NewRaw("DELETE FROM sessions WHERE operator_id = ?", row.ID).Exec(ctx); err != nil {
+			return fmt.Errorf("end the sessions of %s: %w", row.Name, err)
+		}
+		return then(ctx, tx)
+	})
+}
+
+// Login returns the operator with this name and password. It takes the same time for known and
+// unknown names. Errors: ErrLogin, ErrExpired.
+func (o *Operators) Login(ctx context.Context, name, password string) (*Operator, error) {
+	row, err := find(ctx, o.db.Read.NewSelect().Model((*Operator)(nil)).Where("op.name = ?", name))
+	known := err == nil
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDisabled) {
+		return nil, err
+	}
+	if len(password) > 4*maxPassword {
+		password = "" // no password is that long; do not spend time hashing megabytes
+	}
+	stored := o.unknown
+	if known {
+		stored = row.PasswordHash
+	}
+	ok, err := o.hasher.matches(ctx, password, stored)
+	if err != nil {
+		return nil, fmt.Errorf("check the password of %s: %w", name, err)
+	}
+	if !known || !ok {
+		return nil, ErrLogin
+	}
+	if row.expired(o.db.Now()) {
+		return nil, ErrExpired
+	}
+	return row, nil
+}
