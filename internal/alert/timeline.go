@@ -27,11 +27,6 @@ const (
 	EventOver         = "over"
 )
 
-// EventKinds lists all kinds.
-var EventKinds = []string{
-	EventFired, EventCleared, EventNotified, EventSilent, EventAcknowledged, EventAssigned, EventSnoozed, EventWoke, EventResumed, EventClosed, EventOver,
-}
-
 // IncidentEvent is something that happened to an incident.
 type IncidentEvent struct {
 	bun.BaseModel `bun:"table:incident_events,alias:ie"`

@@ -333,8 +333,7 @@ func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error
 		}
 	}
 	typed := s.TypedAmount()
-	above, declared := d.o.Rules().Typed[s.Currency]
-	if typed != "" && w.Amount != typed && (w.Amount != "" || !declared || s.Amount > above) {
+	if typed != "" && w.Amount != typed && (w.Amount != "" || d.o.Rules().NeedsTyping(s.Amount, s.Currency)) {
 		return &act.FieldError{Field: "amount", Problem: "type the amount exactly as it is shown"}
 	}
 	return nil

@@ -19,9 +19,6 @@ const (
 	SharedKey   KeyKind = "shared_key"  // has no fingerprint: a short one could be guessed from it
 )
 
-// KeyKinds are all of them.
-var KeyKinds = []KeyKind{Certificate, PublicKey, PrivateKey, SharedKey}
-
 // Key describes a configured key, without the key.
 type Key struct {
 	Field       string // of the config
