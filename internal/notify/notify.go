@@ -234,6 +234,23 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 // Stamp formats a time (Unix µs) as in the contract: RFC 3339, UTC, with milliseconds.
 func Stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02T15:04:05.000Z") }
 
+// StampOr is Stamp of a time that may not have come, which is null in JSON.
+func StampOr(us *int64) *string {
+	if us == nil {
+		return nil
+	}
+	text := Stamp(*us)
+	return &text
+}
+
+// OrNull returns a text for JSON; an empty one is null.
+func OrNull[S ~string](text S) *S {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // OfSubject reads an order's deliveries, newest first.
 func OfSubject(ctx context.Context, q bun.IDB, subjectID int64) ([]Delivery, error) {
 	var rows []Delivery

@@ -92,7 +92,7 @@ func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, err
 	v := batchView{
 		ID: b.No(), Action: b.Action, Object: b.Object, State: string(b.State), MadeBy: b.MadeBy, MadeAt: notify.Stamp(b.MadeAt), ExpiresAt: notify.Stamp(b.ExpiresAt),
 		Rows: b.Rows, NeedsSecond: s.Batches.NeedsSecond(b), Reason: orNull(b.Reason), Done: b.Ended(), Of: b.ToDo, SumsDone: sumsOf(b.Result.Ran()),
-		MaxRate: b.Rate, StoppedBecause: orNull(b.StoppedBecause), StartedAt: stamp(b.StartedAt), FinishedAt: stamp(b.FinishedAt),
+		MaxRate: b.Rate, StoppedBecause: orNull(b.StoppedBecause), StartedAt: notify.StampOr(b.StartedAt), FinishedAt: notify.StampOr(b.FinishedAt),
 	}
 	for _, o := range outcomeWords {
 		v.Plan.Outcomes = append(v.Plan.Outcomes, outcomeView{o.word, b.Shown.Count(o.of...), sumsOf(b.Shown.Sums(o.of...))})
@@ -310,7 +310,7 @@ type rowView struct {
 func viewRow(r bulk.Row) rowView {
 	v := rowView{
 		Number: r.Number, Object: r.Object, ObjectID: strconv.FormatInt(r.ObjectID, 10), OrderNo: orNull(r.OrderNo), Outcome: r.Outcome,
-		Cause: orNull(r.Cause), Currency: orNull(r.Currency), At: stamp(r.At),
+		Cause: orNull(r.Cause), Currency: orNull(r.Currency), At: notify.StampOr(r.At),
 	}
 	if r.State != bulk.RowWaiting {
 		v.Result = orNull(string(r.State))

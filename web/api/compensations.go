@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -43,8 +44,8 @@ func viewCompensation(x console.Compensation) compensationView {
 	v := compensationView{
 		ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, Cause: string(x.Cause), Subject: x.Subject(), OrderNo: orNull(x.OrderNo),
 		Merchant: orNull(x.Merchant), Supplier: orNull(x.Supplier), State: string(x.State), Attempts: x.Attempts, MaxAttempts: x.MaxAttempts,
-		NextAt: stamp(x.NextAt), LastClass: orNull(string(x.LastClass)), LastError: orNull(x.LastError), Currency: orNull(x.Currency),
-		MadeBy: x.MadeBy, CreatedAt: notify.Stamp(x.OpenedAt), FinishedAt: stamp(x.FinishedAt),
+		NextAt: notify.StampOr(x.NextAt), LastClass: orNull(string(x.LastClass)), LastError: orNull(x.LastError), Currency: orNull(x.Currency),
+		MadeBy: x.MadeBy, CreatedAt: notify.Stamp(x.OpenedAt), FinishedAt: notify.StampOr(x.FinishedAt),
 	}
 	if x.Currency != "" {
 		v.Amount = &x.Amount
@@ -77,19 +78,23 @@ func (s *handlers) listCompensations(c *fiber.Ctx) error {
 	f.Only("state", "kind", "cause", "order_no", "supplier", "merchant", "cursor", "limit")
 	q := list.Query{Spec: console.CompensationList, Scope: list.All()}.With("no", f.Text("order_no")).
 		With("state", f.Text("state")).With("kind", f.Text("kind")).With("cause", f.Text("cause"))
-	supplier, merchant := f.Text("supplier"), f.Text("merchant")
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := s.knownCodes(c, supplier, merchant); err != nil {
-		return err
-	}
-	found, err := s.Console.Compensations(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Compensations)
 	if err != nil {
 		return err
 	}
 	return c.JSON(listOf(found.Rows, found.Older.ID, viewCompensation))
+}
+
+// readCoded reads one page of a list that is also filtered by the codes of a supplier and of a merchant.
+func readCoded[R any](s *handlers, c *fiber.Ctx, f *web.Filter, q list.Query, slice list.Slice, read func(context.Context, list.Query, list.Slice) (list.Page[R], error)) (list.Page[R], error) {
+	supplier, merchant := f.Text("supplier"), f.Text("merchant")
+	if f.Err != nil {
+		return list.Page[R]{}, f.Err
+	}
+	if err := s.knownCodes(c, supplier, merchant); err != nil {
+		return list.Page[R]{}, err
+	}
+	return read(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
 }
 
 // knownCodes refuses unknown codes: they must not look like an empty list.
@@ -131,7 +136,7 @@ type oneCompensationView struct {
 }
 
 func (s *handlers) getCompensation(c *fiber.Ctx) error {
-	id, err := compensationID(c)
+	id, err := rowID(c)
 	if err != nil {
 		return err
 	}
@@ -150,14 +155,6 @@ func (s *handlers) getCompensation(c *fiber.Ctx) error {
 		}
 	}
 	return c.JSON(v)
-}
-
-func compensationID(c *fiber.Ctx) (int64, error) {
-	id, err := strconv.ParseInt(c.Params("id"), 10, 64)
-	if err != nil || id < 1 {
-		return 0, act.ErrNotFound
-	}
-	return id, nil
 }
 
 // groupView is a group of compensations.
@@ -207,7 +204,7 @@ func (s *handlers) groupCompensations(c *fiber.Ctx) error {
 // onCompensation runs an act on one compensation and responds with it.
 func (s *handlers) onCompensation(kind string, status int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		id, err := compensationID(c)
+		id, err := rowID(c)
 		if err != nil {
 			return err
 		}

@@ -35,15 +35,7 @@ func (s *handlers) listDisputes(c *fiber.Ctx) error {
 	f.Only("dispute_no", "order_no", "supplier", "merchant", "state", "cursor", "limit")
 	q := list.Query{Spec: console.DisputeList, Scope: list.All()}.With("dispute_no", f.Text("dispute_no")).With("order_no", f.Text("order_no")).
 		With("state", f.OneOf("state", dispute.Moves.Words()))
-	supplier, merchant := f.Text("supplier"), f.Text("merchant")
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := s.knownCodes(c, supplier, merchant); err != nil {
-		return err
-	}
-	found, err := s.Console.Disputes(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Disputes)
 	if err != nil {
 		return err
 	}

@@ -65,16 +65,9 @@ func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	q := list.Query{Spec: console.ExceptionList, Scope: list.All()}.With("no", f.Text("order_no")).
 		With("kind", f.OneOf("kind", exception.Kinds)).With("state", f.OneOf("state", exception.Moves.Words())).
 		With("assignee", f.Text("assignee"))
-	supplier, merchant := f.Text("supplier"), f.Text("merchant")
 	slice := sliceOf(f)
 	slice.From, slice.To = momentOf(f, "from"), momentOf(f, "to")
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := s.knownCodes(c, supplier, merchant); err != nil {
-		return err
-	}
-	found, err := s.Console.Exceptions(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	found, err := readCoded(s, c, f, q, slice, s.Console.Exceptions)
 	if err != nil {
 		return err
 	}
@@ -151,7 +144,7 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 	x.Mask()
 	v := &oneExceptionView{
 		exceptionView: viewException(x.Item), Supplier: orNull(x.Supplier), Merchant: orNull(x.Merchant), Assignee: orNull(x.Assignee), Version: subject.Version,
-		Outcome: orNull(string(x.Outcome)), Reference: orNull(x.Reference), ResolvedAt: stamp(x.ResolvedAt),
+		Outcome: orNull(string(x.Outcome)), Reference: orNull(x.Reference), ResolvedAt: notify.StampOr(x.ResolvedAt),
 		Actions: s.Approvals.Offers(by, desk.OfException, subject), Comments: []commentView{}, Compensations: []compensationView{},
 	}
 	for _, a := range x.Acts {

@@ -151,7 +151,7 @@ func (s *handlers) listAccounts(c *fiber.Ctx) error {
 		return err
 	}
 	return c.JSON(listOf(found.Rows, found.Older.ID, func(a ledger.Account) accountView {
-		return accountView{Code: a.Code, Currency: a.Currency, Balance: a.Balance, FoldedAt: stamp(a.FoldedAt)}
+		return accountView{Code: a.Code, Currency: a.Currency, Balance: a.Balance, FoldedAt: notify.StampOr(a.FoldedAt)}
 	}))
 }
 

@@ -184,8 +184,8 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(deliveries, parked),
 		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
-		PaidAt: stamp(o.PaidAt), ClosedAt: stamp(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
-		AskedAt: stamp(o.AskedAt), NextAt: stamp(nextOf(o)),
+		PaidAt: notify.StampOr(o.PaidAt), ClosedAt: notify.StampOr(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
+		AskedAt: notify.StampOr(o.AskedAt), NextAt: notify.StampOr(nextOf(o)),
 		RefundedAmount: o.RefundedAmount, RefundStatus: o.RefundStatus(), DisputedAmount: o.DisputedAmount,
 	}, nil
 }
@@ -197,14 +197,6 @@ func nextOf(o *order.Order) *int64 {
 		return nil
 	}
 	return o.NextAt
-}
-
-func stamp(us *int64) *string {
-	if us == nil {
-		return nil
-	}
-	text := notify.Stamp(*us)
-	return &text
 }
 
 // supplierCode is almost always found in memory; a supplier whose keys cannot be opened is not

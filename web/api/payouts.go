@@ -138,15 +138,7 @@ func (s *handlers) listPayouts(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	f.Only("payout_no", "supplier", "merchant", "state", "cursor", "limit")
 	q := list.Query{Spec: console.PayoutList, Scope: list.All()}.With("payout_no", f.Text("payout_no")).With("state", f.OneOf("state", payout.Moves.Words()))
-	supplier, merchant := f.Text("supplier"), f.Text("merchant")
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := s.knownCodes(c, supplier, merchant); err != nil {
-		return err
-	}
-	found, err := s.Console.Payouts(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Payouts)
 	if err != nil {
 		return err
 	}

@@ -114,15 +114,7 @@ func (s *handlers) listRefunds(c *fiber.Ctx) error {
 	f.Only("refund_no", "order_no", "supplier", "merchant", "state", "cursor", "limit")
 	q := list.Query{Spec: console.RefundList, Scope: list.All()}.With("refund_no", f.Text("refund_no")).With("order_no", f.Text("order_no")).
 		With("state", f.OneOf("state", refund.Moves.Words()))
-	supplier, merchant := f.Text("supplier"), f.Text("merchant")
-	slice := sliceOf(f)
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := s.knownCodes(c, supplier, merchant); err != nil {
-		return err
-	}
-	found, err := s.Console.Refunds(c.UserContext(), q.With("supplier", supplier).With("merchant", merchant), slice)
+	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Refunds)
 	if err != nil {
 		return err
 	}

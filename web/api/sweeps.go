@@ -30,7 +30,7 @@ type sweepView struct {
 
 func viewSweep(s *sweep.Sweep) sweepView {
 	return sweepView{
-		ID: strconv.FormatInt(s.ID, 10), BeganAt: notify.Stamp(s.BeganAt), EndedAt: stamp(s.EndedAt), WindowFrom: notify.Stamp(s.WindowFrom),
+		ID: strconv.FormatInt(s.ID, 10), BeganAt: notify.Stamp(s.BeganAt), EndedAt: notify.StampOr(s.EndedAt), WindowFrom: notify.Stamp(s.WindowFrom),
 		By: s.By, Node: orNull(s.Node), State: string(s.State), LookedAt: s.LookedAt, Pushed: s.Pushed(), Differences: s.Differences(), P99MS: s.P99MS,
 	}
 }
@@ -55,9 +55,9 @@ func (s *handlers) listSweeps(c *fiber.Ctx) error {
 }
 
 func (s *handlers) getSweep(c *fiber.Ctx) error {
-	id, err := strconv.ParseInt(c.Params("id"), 10, 64)
-	if err != nil || id < 1 {
-		return act.ErrNotFound
+	id, err := rowID(c)
+	if err != nil {
+		return err
 	}
 	found, err := sweep.Find(c.UserContext(), s.DB.Read, id)
 	if err != nil {

@@ -19,8 +19,8 @@ type View struct {
 // ViewOf returns the view of a dispute.
 func (m *Machine) ViewOf(d *Dispute) View {
 	v := View{
-		DisputeNo: d.DisputeNo, OrderNo: orNull(d.OrderNo), Amount: d.Amount, Currency: d.Currency, Reason: d.Reason,
-		DueBy: stamp(d.DueBy), Status: string(d.Status), Version: d.Version,
+		DisputeNo: d.DisputeNo, OrderNo: notify.OrNull(d.OrderNo), Amount: d.Amount, Currency: d.Currency, Reason: d.Reason,
+		DueBy: notify.StampOr(d.DueBy), Status: string(d.Status), Version: d.Version,
 	}
 	if d.MerchantID != 0 {
 		if code, err := m.MerchantCode(m.o.DB.Read, d.MerchantID); err == nil {
@@ -50,25 +50,10 @@ type AdminView struct {
 func (m *Machine) AdminViewOf(d *Dispute) AdminView {
 	v := AdminView{
 		View: m.ViewOf(d), SupplierDisputeNo: d.SupplierDisputeNo, SupplierTradeNo: d.TradeNo, Fee: d.Fee, FeeReturned: d.FeeBack,
-		Withdrawn: d.Withdrawn, Reinstated: d.Reinstated, Reserved: d.reserved(), Exceeds: d.Exceeds, OpenedAt: notify.Stamp(d.OpenedAt), ClosedAt: stamp(d.ClosedAt),
+		Withdrawn: d.Withdrawn, Reinstated: d.Reinstated, Reserved: d.reserved(), Exceeds: d.Exceeds, OpenedAt: notify.Stamp(d.OpenedAt), ClosedAt: notify.StampOr(d.ClosedAt),
 	}
 	if code, err := m.SupplierCode(m.o.DB.Read, d.SupplierID); err == nil {
 		v.Supplier = &code
 	}
 	return v
-}
-
-func stamp(us *int64) *string {
-	if us == nil {
-		return nil
-	}
-	text := notify.Stamp(*us)
-	return &text
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

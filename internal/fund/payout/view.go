@@ -30,8 +30,8 @@ type View struct {
 func (m *Machine) ViewOf(p *Payout) View {
 	v := View{
 		PayoutNo: p.PayoutNo, OutPayoutNo: p.OutPayoutNo, Amount: p.Amount, FeeAmount: p.FeeAmount, Currency: p.Currency, Account: p.Account,
-		Status: string(p.Status), Debit: orNull(p.Debit), Credit: orNull(p.Credit), Reversal: orNull(p.Reversal), Failure: orNull(p.Failure),
-		SupplierPayoutNo: orNull(p.SupplierPayoutNo), CreatedAt: notify.Stamp(p.CreatedAt), Version: p.Version,
+		Status: string(p.Status), Debit: notify.OrNull(p.Debit), Credit: notify.OrNull(p.Credit), Reversal: notify.OrNull(p.Reversal), Failure: notify.OrNull(p.Failure),
+		SupplierPayoutNo: notify.OrNull(p.SupplierPayoutNo), CreatedAt: notify.Stamp(p.CreatedAt), FinishedAt: notify.StampOr(p.FinishedAt), Version: p.Version,
 	}
 	if code, err := m.MerchantCode(m.DB.Read, p.MerchantID); err == nil {
 		v.Merchant = &code
@@ -39,16 +39,5 @@ func (m *Machine) ViewOf(p *Payout) View {
 	if code, err := m.SupplierCode(m.DB.Read, p.SupplierID); err == nil {
 		v.Supplier = &code
 	}
-	if p.FinishedAt != nil {
-		at := notify.Stamp(*p.FinishedAt)
-		v.FinishedAt = &at
-	}
 	return v
-}
-
-func orNull[S ~string](s S) *S {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -25,9 +25,9 @@ type View struct {
 // ViewOf returns the view of a refund.
 func (m *Machine) ViewOf(r *Refund) View {
 	v := View{
-		RefundNo: r.RefundNo, OutRefundNo: orNull(r.OutRefundNo), OrderNo: orNull(r.OrderNo), Amount: r.Amount, Currency: r.Currency,
-		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: orNull(r.SupplierRefundNo), Reason: r.Reason,
-		CreatedAt: notify.Stamp(r.CreatedAt), Version: r.Version,
+		RefundNo: r.RefundNo, OutRefundNo: notify.OrNull(r.OutRefundNo), OrderNo: notify.OrNull(r.OrderNo), Amount: r.Amount, Currency: r.Currency,
+		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: notify.OrNull(r.SupplierRefundNo), Reason: r.Reason,
+		CreatedAt: notify.Stamp(r.CreatedAt), FinishedAt: notify.StampOr(r.FinishedAt), Version: r.Version,
 	}
 	if r.MerchantID != 0 {
 		code, err := m.MerchantCode(m.o.DB.Read, r.MerchantID)
@@ -35,16 +35,5 @@ func (m *Machine) ViewOf(r *Refund) View {
 			v.Merchant = &code
 		}
 	}
-	if r.FinishedAt != nil {
-		at := notify.Stamp(*r.FinishedAt)
-		v.FinishedAt = &at
-	}
 	return v
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
