@@ -44,9 +44,6 @@ var acting = []string{string(act.Will), string(act.Waits), string(act.WillQuery)
 // Acts returns the subjects to act on, and their money, by currency.
 func (t Tally) Acts() []report.Sum { return t.Sums(acting...) }
 
-// Planned returns how many subjects are to be acted on.
-func (t Tally) Planned() int64 { return t.Count(acting...) }
-
 // Ran returns the rows that were done, and their money, by currency.
 func (t Tally) Ran() []report.Sum { return t.Sums(string(RowDone), string(act.Waits)) }
 

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"time"
 
-	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/inbox"
 	"backstop/internal/list"
@@ -137,6 +136,3 @@ func (l List) parse(text string) (list.Query, bool) {
 	q, err := list.Parse(l.Spec, list.All(), values.Get)
 	return q, err == nil
 }
-
-// Permission returns what a list needs; "" = it has no views.
-func (v *Views) Permission(name string) access.Permission { return v.Lists[name].Permission }

@@ -98,7 +98,7 @@ type History struct {
 	From       Status `bun:"from_status"`
 	To         Status `bun:"to_status"`
 	Actor      string `bun:"actor"`
-	SourceKind string `bun:"source_kind"` // SourceApproval, SourceCall or SourceCallback; "" = none
+	SourceKind string `bun:"source_kind"` // SourceApproval or SourceCall; "" = none
 	SourceID   int64  `bun:"source_id"`
 	Detail     string `bun:"detail"`
 	CreatedAt  int64  `bun:"created_at"`
@@ -108,7 +108,6 @@ type History struct {
 const (
 	SourceApproval = "approval"
 	SourceCall     = "call"
-	SourceCallback = "callback"
 )
 
 // Errors of requests, besides *ExceedsError, *act.FieldError and those of the ledger.
@@ -140,13 +139,3 @@ func number(id int64) string { return "R" + strconv.FormatInt(id, 10) }
 
 // key returns the id as entries use it.
 func (r *Refund) key() string { return strconv.FormatInt(r.ID, 10) }
-
-// Live reports whether the refund uses up a part of its payment.
-func (r *Refund) Live() bool {
-	for _, s := range dead {
-		if r.Status == s {
-			return false
-		}
-	}
-	return true
-}
