@@ -20,9 +20,7 @@ var CallList = &list.Spec{
 		Columns: "c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier",
 	}},
 	Fields: []list.Field{
-		{Word: "order_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
-			return list.Match{Where: "c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
-		}},
+		{Word: "order_no", Match: byNumber("c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
 		{Word: "supplier", Match: coded("suppliers", "c.supplier_id"), Suggest: codes("suppliers", "kind")},
 		{Word: "op", Column: "op", Values: words(call.Ops)},
 		{Word: "class", Column: "class", Values: words(supplier.Classes)},

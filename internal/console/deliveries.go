@@ -22,9 +22,7 @@ var DeliveryList = &list.Spec{
 	}},
 	SumRows: 5000, // each may have to look up its order
 	Fields: []list.Field{
-		{Word: "no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
-			return list.Match{Where: "d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
-		}},
+		{Word: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
 		{Word: "status", Match: matchStatus, Values: append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped), Parked)},
 		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},

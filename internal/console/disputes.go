@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"backstop/internal/act"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
@@ -16,41 +15,11 @@ import (
 )
 
 // DisputeList declares the list of disputes.
-var DisputeList = &list.Spec{
-	Name: "disputes",
-	Sources: []list.Source{{
-		Table: "disputes", Alias: "dp", Key: "id", MerchantColumn: "dp.merchant_id",
-		Money: list.Money{Minor: "dp.amount", Currency: "dp.currency"}, Columns: disputeColumns,
-	}},
-	Fields: []list.Field{
-		{Word: "dispute_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
-			return list.Match{Where: "(dp.dispute_no = ? OR dp.supplier_dispute_no = ?)", Args: []any{no, no}, Indexed: true, Ageless: true}, nil
-		}},
-		{Word: "order_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
-			return list.Match{Where: "dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)", Args: []any{no}, Indexed: true, Ageless: true}, nil
-		}},
-		{Word: "state", Match: matchDisputes, Values: append([]string{OpenDisputes}, dispute.Moves.Words()...), Check: oneOf(append([]string{OpenDisputes}, dispute.Moves.Words()...))},
-		{Word: "merchant", Match: alone("merchants", "dp.merchant_id"), Suggest: codes("merchants", "name")},
-		{Word: "supplier", Match: alone("suppliers", "dp.supplier_id"), Suggest: codes("suppliers", "kind")},
-		amountField,
-	},
-}
-
-// OpenDisputes stands for every status of a dispute that has not ended.
-const OpenDisputes = "open"
-
-const disputeColumns = "dp.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = dp.supplier_id), '') AS supplier," +
-	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = dp.merchant_id), '') AS merchant"
-
-func matchDisputes(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	where := moves.In("dp.status", dispute.Status(state))
-	if state == OpenDisputes {
-		where = moves.In("dp.status", dispute.Moves.Open()...)
-	}
-	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
-		return "SELECT * FROM disputes AS dp WHERE " + where, nil
-	}}, nil
-}
+var DisputeList = fundList(
+	"disputes", "dp", dispute.Moves,
+	list.Field{Word: "dispute_no", Match: byNumber("(dp.dispute_no = ? OR dp.supplier_dispute_no = ?)")},
+	list.Field{Word: "order_no", Match: byNumber("dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
+)
 
 // Dispute is a dispute in the list.
 type Dispute struct {
@@ -87,7 +56,7 @@ func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, 
 		return nil, err
 	}
 	d := new(DisputeDetail)
-	if err := b.db.Read.NewRaw("SELECT "+disputeColumns+" FROM disputes AS dp WHERE dp.id = ?", found.ID).Scan(ctx, &d.Dispute); err != nil {
+	if err := b.db.Read.NewRaw("SELECT "+fundColumns("dp")+" FROM disputes AS dp WHERE dp.id = ?", found.ID).Scan(ctx, &d.Dispute); err != nil {
 		return nil, fmt.Errorf("read a dispute: %w", err)
 	}
 	d.Reason = MaskText(d.Reason)

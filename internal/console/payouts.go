@@ -9,49 +9,15 @@ import (
 	"strings"
 
 	"backstop/internal/act"
-	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
 	"backstop/internal/fund/payout"
 	"backstop/internal/list"
-
-	"github.com/uptrace/bun"
 )
 
 // PayoutList declares the list of payouts.
-var PayoutList = &list.Spec{
-	Name: "payouts",
-	Sources: []list.Source{{
-		Table: "payouts", Alias: "po", Key: "id", MerchantColumn: "po.merchant_id",
-		Money: list.Money{Minor: "po.amount", Currency: "po.currency"}, Columns: payoutColumns,
-	}},
-	Fields: []list.Field{
-		{Word: "payout_no", Match: func(_ context.Context, _ list.Lookup, no string) (list.Match, error) {
-			return list.Match{Where: "po.payout_no = ?", Args: []any{no}, Indexed: true, Ageless: true}, nil
-		}},
-		{Word: "state", Match: matchPayouts, Values: append([]string{OpenPayouts}, payout.Moves.Words()...), Check: oneOf(append([]string{OpenPayouts}, payout.Moves.Words()...))},
-		{Word: "merchant", Match: alone("merchants", "po.merchant_id"), Suggest: codes("merchants", "name")},
-		{Word: "supplier", Match: alone("suppliers", "po.supplier_id"), Suggest: codes("suppliers", "kind")},
-		amountField,
-	},
-}
-
-// OpenPayouts stands for every status of a payout that has not ended.
-const OpenPayouts = "open"
-
-const payoutColumns = "po.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = po.supplier_id), '') AS supplier," +
-	" COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = po.merchant_id), '') AS merchant"
-
-func matchPayouts(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	where := moves.In("po.status", payout.Status(state))
-	if state == OpenPayouts {
-		where = moves.In("po.status", payout.Moves.Open()...)
-	}
-	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
-		return "SELECT * FROM payouts AS po WHERE " + where, nil
-	}}, nil
-}
+var PayoutList = fundList("payouts", "po", payout.Moves, list.Field{Word: "payout_no", Match: byNumber("po.payout_no = ?")})
 
 // Payout is a payout in the list, with its steps.
 type Payout struct {
@@ -85,7 +51,7 @@ type PayoutDetail struct {
 // PayoutDetail reads a payout by its number. Errors: act.ErrNotFound.
 func (b *Reader) PayoutDetail(ctx context.Context, no string) (*PayoutDetail, error) {
 	d := new(PayoutDetail)
-	err := b.db.Read.NewRaw("SELECT "+payoutColumns+" FROM payouts AS po WHERE po.payout_no = ?", no).Scan(ctx, &d.Payout)
+	err := b.db.Read.NewRaw("SELECT "+fundColumns("po")+" FROM payouts AS po WHERE po.payout_no = ?", no).Scan(ctx, &d.Payout)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, act.ErrNotFound
 	} else if err != nil {

@@ -169,9 +169,6 @@ func count(by map[string]int64) (n int64) {
 	return n
 }
 
-// Callbacks returns how many callbacks came within the last hour, refused ones too.
-func (s SupplierHealth) Callbacks() int64 { return count(s.Now) }
-
 // PerMinute returns the callbacks per minute within the last hour and within the same hour a week
 // ago; false = that is not known.
 func (s SupplierHealth) PerMinute() (now, before float64, known bool) {

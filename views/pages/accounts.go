@@ -56,13 +56,13 @@ func (d LinesData) merchant() string {
 // holds leads to the open refunds, payouts or disputes whose money the account holds; "" = it holds none.
 func (d LinesData) holds() (link templ.SafeURL, label text.Text) {
 	if s, ok := strings.CutPrefix(d.Code, "refund:"); ok {
-		return templ.URL("/refunds?state=" + console.OpenRefunds + "&supplier=" + url.QueryEscape(s)), tItsRefunds
+		return templ.URL("/refunds?state=" + console.NotEnded + "&supplier=" + url.QueryEscape(s)), tItsRefunds
 	}
 	if s, ok := strings.CutPrefix(d.Code, "payout:"); ok {
-		return templ.URL("/payouts?state=" + console.OpenPayouts + "&supplier=" + url.QueryEscape(s)), tItsPayouts
+		return templ.URL("/payouts?state=" + console.NotEnded + "&supplier=" + url.QueryEscape(s)), tItsPayouts
 	}
 	if d.merchant() != "" && console.KindOf(d.Code) == console.ReservedAccount {
-		return templ.URL("/disputes?state=" + console.OpenDisputes + "&merchant=" + url.QueryEscape(d.merchant())), tItsDisputes
+		return templ.URL("/disputes?state=" + console.NotEnded + "&merchant=" + url.QueryEscape(d.merchant())), tItsDisputes
 	}
 	return "", text.Text{}
 }
@@ -191,7 +191,6 @@ var (
 	tFreezeAmount    = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or tick the whole balance"}
 	tStatement       = text.Text{ZH: "对账单", EN: "Statement"}
 	tStatementOf     = text.Text{ZH: "%s 的对账单", EN: "Statement of %s"}
-	tStatementDay    = text.Text{ZH: "日期", EN: "Day"}
 	tStatementZone   = text.Text{ZH: "日切按 %s", EN: "Days are those of %s"}
 	tStatementNone   = text.Text{ZH: "当天没有分录", EN: "No entries on this day"}
 	tStatementHow    = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance is the opening balance."}

@@ -170,7 +170,6 @@ var (
 	tAbove         = text.Text{ZH: "高于 %s", EN: "above %s"}
 	tBelow         = text.Text{ZH: "低于 %s", EN: "below %s"}
 	tFiringCount   = text.Text{ZH: "正在告警：%s 条", EN: "Firing now: %s"}
-	tAlertSubject  = text.Text{ZH: "对象", EN: "Subject"}
 	tWorst         = text.Text{ZH: "最差值", EN: "Worst"}
 	tTimes         = text.Text{ZH: "次数", EN: "Times"}
 	tEnded         = text.Text{ZH: "结束", EN: "Ended"}

@@ -299,7 +299,6 @@ var (
 	tLastWeek       = text.Text{ZH: "上周同期", EN: "Last week"}
 	tObjective      = text.Text{ZH: "目标", EN: "Objective"}
 	tBudget         = text.Text{ZH: "误差预算已用", EN: "Error budget spent"}
-	tBudgetOf       = text.Text{ZH: "%s / %s 笔", EN: "%s of %s orders"}
 	tNotifiedHit    = text.Text{ZH: "%s\n按订单 %s · 按金额 %s\n上周同期 %s · 应通知 %s 笔", EN: "%s\nby orders %s · by money %s\nlast week %s · orders to notify: %s"}
 	tNotifiedSays   = text.Text{ZH: "通知成功率 %s，目标 %s", EN: "Notified rate %s, objective %s"}
 	tWaitsHit       = text.Text{ZH: "%s\np50 %s · p95 %s · p99 %s\n上周同期 p95 %s", EN: "%s\np50 %s · p95 %s · p99 %s\nlast week p95 %s"}
@@ -308,7 +307,6 @@ var (
 	tWithin         = text.Text{ZH: "用时不超过", EN: "Within"}
 	tShare          = text.Text{ZH: "占比", EN: "Share"}
 	tCurveSays      = text.Text{ZH: "通知成功的比例 %s", EN: "Share notified within %s"}
-	tFailureCause   = text.Text{ZH: "原因", EN: "Cause"}
 	tCode           = text.Text{ZH: "代码", EN: "Code"}
 	tFailedAttempts = text.Text{ZH: "失败次数", EN: "Failed attempts"}
 	tCumulative     = text.Text{ZH: "累计", EN: "Cumulative"}
@@ -320,8 +318,6 @@ var (
 	tCausesSays     = text.Text{ZH: "%s 次失败，%s 种原因", EN: "%s failed attempts of %s causes"}
 	tOtherCauses    = text.Text{ZH: "其他", EN: "Others"}
 	tName           = text.Text{ZH: "名称", EN: "Name"}
-	tCreated        = text.Text{ZH: "创建", EN: "Created"}
-	tPaid           = text.Text{ZH: "已支付", EN: "Paid"}
 	tConversion     = text.Text{ZH: "转化率", EN: "Conversion"}
 	tVsLastWeek     = text.Text{ZH: "较上周", EN: "vs last week"}
 	tOpenN          = text.Text{ZH: "未结", EN: "Open"}

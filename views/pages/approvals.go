@@ -61,12 +61,6 @@ func aboutLink(object, id string) templ.SafeURL {
 	return ""
 }
 
-// approvalMoods are the colour and the icon of the sentence above a proposal.
-func approvalMood(a *console.Approval) mood {
-	look := ui.Look(ui.ApprovalStates, a.State)
-	return mood{look.Kind, look.Icon}
-}
-
 // approvalSentence says where a proposal stands.
 func approvalSentence(p *ui.Page, a *console.Approval) string {
 	switch a.State {
@@ -114,7 +108,6 @@ var (
 	tAprUnproved  = text.Text{ZH: "渠道无法查询或结果不明：这份提议未经渠道证实，只有财务主管可以复核。", EN: "The supplier cannot be asked, or its answer is unclear: the proposal is not verified, and only a lead may approve it."}
 	tAprResult    = text.Text{ZH: "执行结果", EN: "What came of it"}
 	tAprStarted   = text.Text{ZH: "开始执行", EN: "Started"}
-	tAprEnded     = text.Text{ZH: "结束", EN: "Ended"}
 	tAprTries     = text.Text{ZH: "执行次数", EN: "Runs"}
 	tAprError     = text.Text{ZH: "错误", EN: "Error"}
 	tAprWaits     = text.Text{ZH: "等待第二个人复核，%s 截止（%s）。", EN: "It waits for a second person until %s (%s)."}

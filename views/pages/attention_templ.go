@@ -1472,7 +1472,7 @@ func incidentFacts(p *ui.Page, x IncidentData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = kv(p, tAlertSubject, "strong", alertOf(p, x.Subject)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = kv(p, tSubject, "strong", alertOf(p, x.Subject)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -26,8 +26,7 @@ type BatchData struct {
 	Progress BatchProgressData
 	Results  bulk.Tally // what came by now of the rows that are done; nil = nothing more
 	Typed    []report.Sum
-	Second   bool // it needs a second person
-	Approval string
+	Second   bool   // it needs a second person
 	Key      string // of the form
 	Mine     bool   // only who made it may start it
 	May      bool   // the operator may run such batches
@@ -112,7 +111,7 @@ var rowStates = append([]string{""}, bulk.RowMoves.Words()...)
 
 func rowStateText(p *ui.Page, state string) string {
 	if state == "" {
-		return p.T(tBatchAllRows)
+		return p.T(text.All)
 	}
 	return p.T(ui.Look(batchRowStates, bulk.RowState(state)).Label)
 }
@@ -166,9 +165,9 @@ func BatchRowColumns(p *ui.Page) []Column[bulk.Row] {
 		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }),
 		plain("state", p.T(text.State), func(r r) string { return p.T(ui.Look(batchRowStates, r.State).Label) }),
 		plain("outcome", p.T(text.Outcome), func(r r) string { return r.Outcome }),
-		plain("cause", p.T(tCompCause), func(r r) string { return r.Cause }),
+		plain("cause", p.T(tCause), func(r r) string { return r.Cause }),
 		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),
-		plain("currency", p.T(tBatchCurrency), func(r r) string { return r.Currency }),
+		plain("currency", p.T(tCurrency), func(r r) string { return r.Currency }),
 		moments(p, "at", tBatchAt, func(r r) *int64 { return r.At }),
 	}
 }
@@ -247,7 +246,6 @@ var (
 	tBatchNone     = text.Text{ZH: "还没有批次", EN: "No batches yet"}
 	tBatchNoneHow  = text.Text{ZH: "在列表中选择多行，或选择全部符合条件的行，先预检再执行。", EN: "Pick rows of a list, or all that match: what would be done is shown first."}
 	tBatchAll      = text.Text{ZH: "：全部 %s%s 行（预检）", EN: ": all %s%s (dry run)"}
-	tBatchAction   = text.Text{ZH: "操作", EN: "Action"}
 	tBatchMadeBy   = text.Text{ZH: "创建者", EN: "Made by"}
 	tBatchProgress = text.Text{ZH: "进度", EN: "Progress"}
 	tBatchOf       = text.Text{ZH: "已处理 %s / %s", EN: "%s of %s processed"}
@@ -256,11 +254,9 @@ var (
 	tBatchSums     = text.Text{ZH: "已执行金额", EN: "Amount done"}
 	tBatchCauses   = text.Text{ZH: "按原因", EN: "By cause"}
 	tBatchRows     = text.Text{ZH: "明细", EN: "Rows"}
-	tBatchAllRows  = text.Text{ZH: "全部", EN: "All"}
 	tBatchNumber   = text.Text{ZH: "序号", EN: "Number"}
 	tBatchRow      = text.Text{ZH: "对象", EN: "Row"}
 	tBatchAt       = text.Text{ZH: "处理时间", EN: "Ended"}
-	tBatchCurrency = text.Text{ZH: "币种", EN: "Currency"}
 	tBatchNext     = text.Text{ZH: "下一页", EN: "Next page"}
 	tBatchExport   = text.Text{ZH: "导出 %s", EN: "Export %s"}
 	tBatchCount    = text.Text{ZH: "条数", EN: "Count"}
@@ -276,15 +272,12 @@ var (
 	tBatchStopped  = text.Text{ZH: "已停止：%s。已执行的保留，%s 条没有执行。", EN: "Stopped: %s. What was done stays done; %s rows were not processed."}
 	tBatchWaits    = text.Text{ZH: "超过限额，等待另一人复核。", EN: "It is above the limit: another person must approve it."}
 	tBatchSecond   = text.Text{ZH: "超过限额：提交后需另一人复核才会执行。", EN: "It is above the limit: another person must approve it before it runs."}
-	tBatchPropose  = text.Text{ZH: "提交复核", EN: "Propose"}
 	tBatchEmpty    = text.Text{ZH: "没有可以执行的行。", EN: "There is nothing to do."}
 	tBatchNotYours = text.Text{ZH: "只有 %s 能执行这个批次。", EN: "Only %s may start this batch."}
 	tBatchExpired  = text.Text{ZH: "这个预检已过期，请重新做一次。", EN: "This dry run is too old: make a new one."}
 	tBatchStart    = text.Text{ZH: "执行", EN: "Start"}
 	tBatchHow      = text.Text{ZH: "由服务器执行，可以关闭页面；执行前逐条重新检查。", EN: "The server does it, and you may close the page; each row is checked again when its turn comes."}
 	tBatchControl  = text.Text{ZH: "控制", EN: "Control"}
-	tBatchPause    = text.Text{ZH: "暂停", EN: "Pause"}
-	tBatchResume   = text.Text{ZH: "继续", EN: "Resume"}
 	tBatchStop     = text.Text{ZH: "停止", EN: "Stop"}
 	tBatchStopHow  = text.Text{ZH: "停止后不能继续。已执行的保留，其余列在明细中。", EN: "It cannot be resumed after that. What was done stays done; the rest is listed below."}
 	tBatchRate     = text.Text{ZH: "每秒条数", EN: "Rows a second"}

@@ -102,7 +102,6 @@ var (
 	tCompNone      = text.Text{ZH: "没有补偿任务", EN: "Nothing has to be done again"}
 	tCompNoneHow   = text.Text{ZH: "中断的请求、写入和通知会出现在这里，并按间隔自动重试。", EN: "Calls, writes and messages that stopped half-way appear here and are tried again by themselves."}
 	tCompCause     = text.Text{ZH: "原因", EN: "Cause"}
-	tCompTries     = text.Text{ZH: "次数", EN: "Tries"}
 	tCompNext      = text.Text{ZH: "下次执行", EN: "Next try"}
 	tCompError     = text.Text{ZH: "最近结果", EN: "Last result"}
 	tCompGroups    = text.Text{ZH: "补偿失败，按原因", EN: "Dead ones by cause"}
@@ -116,14 +115,13 @@ var (
 	}
 	tCompRedriven  = text.Text{ZH: "匹配 %s 条，已安排 %s 条，跳过 %s 条。", EN: "%s matched: %s run again, %s were skipped."}
 	tCompWhat      = text.Text{ZH: "任务", EN: "What is to be done again"}
-	tCompSubject   = text.Text{ZH: "对象", EN: "Subject"}
+	tSubject       = text.Text{ZH: "对象", EN: "Subject"}
 	tCompMadeBy    = text.Text{ZH: "创建者", EN: "Opened by"}
 	tCompEnded     = text.Text{ZH: "结束时间", EN: "Ended"}
 	tCompTriesHead = text.Text{ZH: "执行记录", EN: "Tries"}
 	tCompNoTries   = text.Text{ZH: "还没有执行过", EN: "Not tried yet"}
 	tCompNoTryHow  = text.Text{ZH: "到时间后自动执行。", EN: "It runs by itself at its time."}
 	tCompNumber    = text.Text{ZH: "第几次", EN: "Number"}
-	tCompTook      = text.Text{ZH: "耗时", EN: "Took"}
 	tCompPayload   = text.Text{ZH: "任务内容（已脱敏）", EN: "Payload (masked)"}
 	tCompRun       = text.Text{ZH: "立即执行", EN: "Run again"}
 	tCompRunHow    = text.Text{ZH: "立即执行，并重新开始计次。已有结果的对象不会被改动。", EN: "It runs now, with a new schedule. What is over by then is left as it is."}

@@ -158,7 +158,7 @@ func riskSection(p *ui.Page, f daily.Figures) dailySection {
 		}
 		s.table = append(s.table, []cell{same(p.T(ui.RiskParts[part].Label)), countCell(count(f.Risk.Parts[part])), zeroOr(p, f.Risk.Parts[part]), before})
 	}
-	s.table = append(s.table, []cell{same(p.T(tTotalAll)), countCell(f.Risk.Orders()), riskCell(p, f.Risk), riskCell(p, f.RiskBefore)})
+	s.table = append(s.table, []cell{same(p.T(tSumOf)), countCell(f.Risk.Orders()), riskCell(p, f.Risk), riskCell(p, f.RiskBefore)})
 	return s
 }
 
@@ -173,7 +173,7 @@ func zeroOr(p *ui.Page, sums []report.Sum) cell {
 func decidedSection(p *ui.Page, f daily.Figures) dailySection {
 	s := dailySection{
 		name: "decided", title: tReportDecided, none: tNoDecisions, numbers: 2, rows: "/approvals?window=31d",
-		heads: []string{p.T(tExportAction), p.T(text.State), p.T(tNumber), p.T(tMoney)},
+		heads: []string{p.T(tAction), p.T(text.State), p.T(tNumber), p.T(tMoney)},
 	}
 	for _, d := range f.Decisions {
 		s.table = append(s.table, []cell{same(p.T(actionText(d.Action))), same(p.T(ui.Look(ui.ApprovalStates, d.State).Label)), countCell(d.N), moneyCell(p, d.Amount, d.Currency)})
@@ -195,7 +195,7 @@ func openedSection(p *ui.Page, f daily.Figures) dailySection {
 func suppliersSection(p *ui.Page, f daily.Figures) dailySection {
 	s := dailySection{
 		name: "suppliers", title: tFailingSuppliers, none: tNoneFailed, numbers: 1,
-		heads: []string{p.T(text.Supplier), p.T(tCreated), p.T(tConversion), p.T(tLastWeek), p.T(tOpenings)},
+		heads: []string{p.T(text.Supplier), p.T(text.Created), p.T(tConversion), p.T(tLastWeek), p.T(tOpenings)},
 	}
 	share := func(part, of int64) cell { return shareCell(p, float64(part)/float64(max(of, 1)), of > 0) }
 	for _, x := range f.Suppliers {
@@ -329,7 +329,6 @@ var (
 	tRiskOrders          = text.Text{ZH: "日终风险订单", EN: "Orders at risk at the day's end"}
 	tRiskUnknown         = text.Text{ZH: "日终时服务未运行，没有记录。", EN: "Not recorded: the server did not run when the day ended."}
 	tPart                = text.Text{ZH: "构成", EN: "Part"}
-	tTotalAll            = text.Text{ZH: "合计", EN: "Total"}
 	tDecisions           = text.Text{ZH: "裁定", EN: "Decisions"}
 	tReportDecided       = text.Text{ZH: "当日裁定", EN: "Decided on this day"}
 	tNoDecisions         = text.Text{ZH: "当日没有裁定。", EN: "Nothing was decided on this day."}

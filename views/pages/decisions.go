@@ -290,7 +290,7 @@ var paramWords = map[string]text.Text{
 	"evidence":   text.Evidence,
 	"unverified": {ZH: "未经渠道证实", EN: "Not verified by the supplier"},
 	"late":       {ZH: "关单后到账也接受", EN: "Accepted although it came late"},
-	"action":     tBatchAction,
+	"action":     tAction,
 	"rows":       {ZH: "行数", EN: "Rows"},
 	"sums":       {ZH: "金额（行数）", EN: "Money (rows)"},
 	"filter":     {ZH: "筛选", EN: "Filter"},

@@ -20,16 +20,8 @@ var disputeTexts = ui.ListTexts{
 	Fields: map[string]ui.Field{
 		"dispute_no": {Label: text.DisputeNo},
 		"order_no":   {Label: text.OrderNo},
-		"state":      {Label: text.State, Value: disputeStateText},
+		"state":      fundState(ui.DisputeStates),
 	},
-}
-
-// disputeStateText names a state of disputes, or what stands for several.
-func disputeStateText(state string) text.Text {
-	if state == console.OpenDisputes {
-		return tRefundsOpen
-	}
-	return ui.Look(ui.DisputeStates, state).Label
 }
 
 func disputeLink(no string) templ.SafeURL { return templ.URL("/disputes/" + url.PathEscape(no)) }
@@ -101,10 +93,10 @@ func (d DisputeData) became(to dispute.Status) *dispute.History {
 
 // step is one step of the dispute as a change of its status made it, or else its entries.
 func (d DisputeData) step(name text.Text, icon string, state ui.State, h *dispute.History, facts ...fund.Fact) fundStep {
-	s := fundStep{name: name, icon: icon, state: state}
+	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...)}
 	for _, e := range d.Entries {
-		if row, _, ok := fund.FactOf(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
-			s.refs, s.at = append(s.refs, e.Ref), e.CreatedAt
+		if slices.Contains(s.refs, e.Ref) {
+			s.at = e.CreatedAt
 		}
 	}
 	if h != nil {
@@ -122,9 +114,17 @@ func (d DisputeData) message(h dispute.History) *console.Callback {
 	return d.Messages[h.SourceID]
 }
 
+// changes are the changes of the dispute's state.
+func (d DisputeData) changes() (all []fundChange) {
+	for _, h := range d.History {
+		all = append(all, fundChange{h.CreatedAt, ui.Look(ui.DisputeStates, h.To), h.Actor, h.Detail, d.message(h)})
+	}
+	return all
+}
+
 // steps are the steps of the dispute, each from its history and its entries.
 func (d DisputeData) steps(p *ui.Page) []fundStep {
-	return []fundStep{d.opened(), d.answered(p), d.withdrawn(), d.outcome(), d.notified()}
+	return []fundStep{d.opened(), d.answered(p), d.withdrawn(), d.outcome(), notifiedStep(d.Behind, d.OrderID != 0)}
 }
 
 func (d DisputeData) opened() fundStep {
@@ -171,28 +171,6 @@ func (d DisputeData) outcome() fundStep {
 		return d.step(name, "scale", pending, nil, fund.DisputeReinstated, fund.DisputeFeeBack)
 	}
 	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), d.became(d.Status), fund.DisputeReinstated, fund.DisputeReleased, fund.DisputeFeeBack)
-}
-
-func (d DisputeData) notified() fundStep {
-	s := fundStep{name: tNotified, icon: "bell-ring", state: pending}
-	for _, n := range d.Deliveries {
-		if !n.ToSubscriber {
-			s.state, s.at, s.link = deliveryState(n.Status, false), n.CreatedAt, "/notifications/"+n.PublicID
-			if n.FinishedAt != nil {
-				s.at = *n.FinishedAt
-			}
-		}
-	}
-	if s.link == "" && d.OrderID == 0 {
-		s.state = notNeeded
-	}
-	return s
-}
-
-// mood is the colour of the sentence above a dispute.
-func (d DisputeData) mood() mood {
-	look := ui.Look(ui.DisputeStates, d.Status)
-	return mood{look.Kind, look.Icon}
 }
 
 // sentence says how the dispute stands, and what happens next.

@@ -41,7 +41,7 @@ func (x ExceptionData) reference() text.Text {
 	case exception.UnknownEvent:
 		return text.EventType
 	case exception.CompensationDead:
-		return tDeadOne
+		return tRefundItem
 	}
 	return tReference
 }
@@ -216,7 +216,6 @@ func nextText(p *ui.Page, x ExceptionData) string {
 
 // Texts of this page.
 var (
-	tDeadOne      = text.Text{ZH: "补偿任务", EN: "Compensation"}
 	tMsgReference = text.Text{ZH: "消息中的单号", EN: "Number in the message"}
 	tMsgIdentity  = text.Text{ZH: "收款账户", EN: "Account"}
 	tSaidMessage  = text.Text{ZH: "渠道消息", EN: "The supplier's message"}

@@ -284,8 +284,8 @@ func CompensationColumns(p *ui.Page) []Column[console.Compensation] {
 func ApprovalColumns(p *ui.Page) []Column[console.Approval] {
 	type a = console.Approval
 	return []Column[a]{
-		plain("id", p.T(tExportNo), func(a a) string { return a.No() }),
-		plain("action", p.T(tExportAction), func(a a) string { return p.T(actionText(a.Action)) }),
+		plain("id", p.T(text.NumberWord), func(a a) string { return a.No() }),
+		plain("action", p.T(tAction), func(a a) string { return p.T(actionText(a.Action)) }),
 		plain("object", p.T(tBatchRow), func(a a) string { return a.Object + ":" + a.ObjectID }),
 		plain("no", p.T(text.Order), func(a a) string { return a.OrderNo }),
 		plain("currency", p.T(tCurrency), func(a a) string { return a.Currency }),
@@ -295,7 +295,7 @@ func ApprovalColumns(p *ui.Page) []Column[console.Approval] {
 		moments(p, "made", text.Created, func(a a) *int64 { return &a.MadeAt }),
 		plain("checker", p.T(tExportChecker), func(a a) string { return a.CheckerName }),
 		moments(p, "decided", tExportDecided, func(a a) *int64 { return a.DecidedAt }),
-		moments(p, "done", tAprEnded, func(a a) *int64 { return a.DoneAt }),
+		moments(p, "done", tEnded, func(a a) *int64 { return a.DoneAt }),
 		plain("reason", p.T(text.Reason), func(a a) string { return a.Reason }),
 		plain("hash", p.T(tAprHash), func(a a) string { return a.Hash }),
 	}
@@ -307,7 +307,7 @@ func AlertColumns(p *ui.Page) []Column[alert.Alert] {
 	return []Column[a]{
 		moments(p, "opened", text.Time, func(a a) *int64 { return &a.OpenedAt }),
 		plain("state", p.T(text.State), func(a a) string { return p.T(ui.Look(ui.AlertStates, a.State).Label) }),
-		plain("rule", p.T(tExportRule), func(a a) string { return alert.Title(a.Rule, p.Language) }),
+		plain("rule", p.T(text.Rule), func(a a) string { return alert.Title(a.Rule, p.Language) }),
 		plain("subject", p.T(tExportAbout), func(a a) string { return alertOf(p, a.Subject) }),
 		plain("level", p.T(tExportLevel), func(a a) string { return levelOf(p, a) }),
 		numbers("count", p.T(tSeen), func(a a) int64 { return a.Count }),
@@ -322,7 +322,7 @@ func ActColumns(p *ui.Page) []Column[audit.Row] {
 		numbers("number", "#", func(r r) int64 { return r.Number }),
 		moments(p, "at", text.Time, func(r r) *int64 { return &r.At }),
 		plain("actor", p.T(text.Actor), func(r r) string { return r.Actor }),
-		plain("action", p.T(tExportAction), func(r r) string { return r.Action }),
+		plain("action", p.T(tAction), func(r r) string { return r.Action }),
 		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + r.ObjectID }),
 		plain("params", p.T(text.Detail), func(r r) string { return r.Params }),
 		plain("from", p.T(text.From), func(r r) string { return r.RemoteAddr }),
@@ -365,8 +365,7 @@ func MerchantColumns(p *ui.Page) []Column[console.MerchantStatus] {
 // Texts of exports.
 var (
 	tCurrency      = text.Text{ZH: "币种", EN: "Currency"}
-	tExportNo      = text.Text{ZH: "编号", EN: "Number"}
-	tExportAction  = text.Text{ZH: "操作", EN: "Action"}
+	tAction        = text.Text{ZH: "操作", EN: "Action"}
 	tExportTotal   = text.Text{ZH: "合计 %s（%s 行）", EN: "Total %s (%s rows)"}
 	tExportTries   = text.Text{ZH: "尝试次数", EN: "Attempts"}
 	tExportTook    = text.Text{ZH: "耗时（毫秒）", EN: "Took (ms)"}
@@ -375,7 +374,6 @@ var (
 	tExportMaker   = text.Text{ZH: "提交人", EN: "Proposed by"}
 	tExportChecker = text.Text{ZH: "复核人", EN: "Decided by"}
 	tExportDecided = text.Text{ZH: "复核时间", EN: "Decided at"}
-	tExportRule    = text.Text{ZH: "规则", EN: "Rule"}
 	tExportAbout   = text.Text{ZH: "对象", EN: "About"}
 	tExportLevel   = text.Text{ZH: "数值", EN: "Level"}
 	tExportOver    = text.Text{ZH: "恢复时间", EN: "Resolved at"}

@@ -1,8 +1,11 @@
 package pages
 
 import (
+	"slices"
+
 	"backstop/internal/base/text"
 	"backstop/internal/console"
+	"backstop/internal/fund"
 	"backstop/views/ui"
 )
 
@@ -32,6 +35,54 @@ var (
 	notNeeded    = ui.State{Kind: "idle", Icon: "ban", Label: text.Text{ZH: "不需要", EN: "Not needed"}}
 )
 
+// fundChange is a change of the state of a refund, a payout or a dispute.
+type fundChange struct {
+	at            int64 // Unix µs
+	to            ui.State
+	actor, detail string
+	callback      *console.Callback // that it came from; nil = none that is kept
+}
+
+// fundState is the field of their state, which has a word for all that have not ended.
+func fundState(states map[string]ui.State) ui.Field {
+	f := ui.States(states)
+	look := f.Value
+	f.Value = func(state string) text.Text {
+		if state == console.NotEnded {
+			return tRefundsOpen
+		}
+		return look(state)
+	}
+	return f
+}
+
+// entriesOf returns the references of the entries that book one of the facts.
+func entriesOf(b console.Behind, facts ...fund.Fact) (refs []string) {
+	for _, e := range b.Entries {
+		if row, _, ok := fund.FactOf(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
+			refs = append(refs, e.Ref)
+		}
+	}
+	return refs
+}
+
+// notifiedStep is the notification of the merchant; wanted = there will be one.
+func notifiedStep(b console.Behind, wanted bool) fundStep {
+	s := fundStep{name: tNotified, icon: "bell-ring", state: pending}
+	for _, n := range b.Deliveries {
+		if !n.ToSubscriber {
+			s.state, s.at, s.link = deliveryState(n.Status, false), n.CreatedAt, "/notifications/"+n.PublicID
+			if n.FinishedAt != nil {
+				s.at = *n.FinishedAt
+			}
+		}
+	}
+	if s.link == "" && !wanted {
+		s.state = notNeeded
+	}
+	return s
+}
+
 // tone is the colour of a step's icon.
 func (s fundStep) tone() string {
 	switch s.state.Kind {
@@ -45,6 +96,5 @@ func (s fundStep) tone() string {
 
 // Texts of steps.
 var (
-	tStepBy   = text.Text{ZH: "由 %s", EN: "by %s"}
 	tStepNext = text.Text{ZH: "下次", EN: "next"}
 )

@@ -21,16 +21,8 @@ var payoutTexts = ui.ListTexts{
 	Title: text.Payouts, Icon: "arrow-up-right", None: tPayoutsNone, NoneHow: tPayoutsNoneHow,
 	Fields: map[string]ui.Field{
 		"payout_no": {Label: tPayoutNo},
-		"state":     {Label: text.State, Value: payoutStateText},
+		"state":     fundState(ui.PayoutStates),
 	},
-}
-
-// payoutStateText names a state of payouts, or what stands for several.
-func payoutStateText(state string) text.Text {
-	if state == console.OpenPayouts {
-		return tRefundsOpen
-	}
-	return ui.Look(ui.PayoutStates, state).Label
 }
 
 func payoutLink(no string) templ.SafeURL { return templ.URL("/payouts/" + url.PathEscape(no)) }
@@ -77,13 +69,12 @@ func (d PayoutData) became(to payout.Status) *payout.History {
 	return nil
 }
 
-func (d PayoutData) entries(facts ...fund.Fact) (refs []string) {
-	for _, e := range d.Entries {
-		if row, _, ok := fund.FactOf(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
-			refs = append(refs, e.Ref)
-		}
+// changes are the changes of the payout's state.
+func (d PayoutData) changes() (all []fundChange) {
+	for _, h := range d.History {
+		all = append(all, fundChange{h.CreatedAt, ui.Look(ui.PayoutStates, h.To), h.Actor, h.Detail, nil})
 	}
-	return refs
+	return all
 }
 
 // steps are the steps of the payout, each with its entries and its call.
@@ -93,7 +84,7 @@ func (d PayoutData) steps() []fundStep {
 		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, fund.PayoutDebit, fund.PayoutFee),
 		d.credit(),
 		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, fund.PayoutReversal, fund.PayoutFeeBack),
-		d.notified(),
+		notifiedStep(d.Behind, d.Status != payout.Cancelled),
 	}
 }
 
@@ -119,7 +110,7 @@ func (d PayoutData) approval() fundStep {
 
 // step is one step as it is stored.
 func (d PayoutData) step(name string, label text.Text, icon string, state payout.StepState, facts ...fund.Fact) fundStep {
-	s := fundStep{name: label, icon: icon, state: ui.Look(ui.StepStates, state), refs: d.entries(facts...)}
+	s := fundStep{name: label, icon: icon, state: ui.Look(ui.StepStates, state), refs: entriesOf(d.Behind, facts...)}
 	i := slices.IndexFunc(d.Steps, func(s payout.Step) bool { return s.Step == name })
 	switch {
 	case i >= 0:
@@ -149,24 +140,6 @@ func (d PayoutData) credit() fundStep {
 		s.next = *d.Item.NextAt
 	}
 	return s
-}
-
-func (d PayoutData) notified() fundStep {
-	s := fundStep{name: tNotified, icon: "bell-ring", state: pending}
-	for _, n := range d.Deliveries {
-		if !n.ToSubscriber {
-			s.state, s.at, s.link = deliveryState(n.Status, false), n.CreatedAt, "/notifications/"+n.PublicID
-		}
-	}
-	if s.link == "" && d.Status == payout.Cancelled {
-		s.state = notNeeded
-	}
-	return s
-}
-
-func (d PayoutData) mood() mood {
-	look := ui.Look(ui.PayoutStates, d.Status)
-	return mood{look.Kind, look.Icon}
 }
 
 // sentence says how the payout stands, and what happens next.

@@ -107,13 +107,11 @@ var pauseHow = map[string]text.Text{
 // Texts of these pages.
 var (
 	tPauseWhat    = text.Text{ZH: "可暂停的是“通知”和“补偿任务”。批次在各自的页面暂停；超时关单、扫描和告警不能暂停。", EN: "Notifications and compensations can be paused. Batches are paused on their own pages; the timeouts of orders, the sweep and alerts cannot be."}
-	tPauseQueue   = text.Text{ZH: "暂停", EN: "Pause"}
 	tPauseTitle   = text.Text{ZH: "暂停这个队列？", EN: "Pause this queue?"}
 	tResumeQueue  = text.Text{ZH: "恢复", EN: "Resume"}
 	tResumeTitle  = text.Text{ZH: "恢复这个队列？", EN: "Resume this queue?"}
 	tResumeHowTo  = text.Text{ZH: "等待的任务在几秒内按到期时间继续处理；商户的限速照常生效。", EN: "What waits goes on within seconds, in the order in which it is due. The rate limits of merchants apply."}
 	tPauseDone    = text.Text{ZH: "已记录。其他节点在几秒内生效。", EN: "It is done. Other nodes follow within seconds."}
-	tPauseState   = text.Text{ZH: "状态", EN: "State"}
 	tPausedBy     = text.Text{ZH: "暂停人", EN: "Paused by"}
 	tPausedSince  = text.Text{ZH: "暂停时间", EN: "Paused since"}
 	tPauseEffect  = text.Text{ZH: "暂停的影响", EN: "What a pause stops"}

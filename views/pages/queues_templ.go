@@ -302,7 +302,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if d.pause() == nil {
-					templ_7745c5c3_Err = openDialog(p, "pause", "pause", tPauseQueue).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = openDialog(p, "pause", "pause", tPause).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -323,7 +323,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 			}
 			if d.CanControl {
 				if d.pause() == nil {
-					templ_7745c5c3_Err = ui.AskDialog(p, "pause", d.act("pause"), d.Key, tPauseTitle, text.ReasonAudit, pauseHow[d.Flow.Queue], tPauseQueue).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.AskDialog(p, "pause", d.act("pause"), d.Key, tPauseTitle, text.ReasonAudit, pauseHow[d.Flow.Queue], tPause).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -349,9 +349,9 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var15 string
-			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(tPauseState))
+			templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.State))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/queues.templ`, Line: 76, Col: 44}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/queues.templ`, Line: 76, Col: 43}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 			if templ_7745c5c3_Err != nil {

@@ -21,16 +21,8 @@ var refundTexts = ui.ListTexts{
 	Fields: map[string]ui.Field{
 		"refund_no": {Label: tRefundNo},
 		"order_no":  {Label: text.OrderNo},
-		"state":     {Label: text.State, Value: refundStateText},
+		"state":     fundState(ui.RefundStates),
 	},
-}
-
-// refundStateText names a state of refunds, or what stands for several.
-func refundStateText(state string) text.Text {
-	if state == console.OpenRefunds {
-		return tRefundsOpen
-	}
-	return ui.Look(ui.RefundStates, state).Label
 }
 
 func refundLink(no string) templ.SafeURL { return templ.URL("/refunds/" + url.PathEscape(no)) }
@@ -68,16 +60,6 @@ func (d RefundData) became(to refund.Status) *refund.History {
 	return nil
 }
 
-// entries returns the references of the refund's entries that book one of the facts.
-func (d RefundData) entries(facts ...fund.Fact) (refs []string) {
-	for _, e := range d.Entries {
-		if row, _, ok := fund.FactOf(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
-			refs = append(refs, e.Ref)
-		}
-	}
-	return refs
-}
-
 // sent returns the first call that sent the refund; nil = none is known.
 func (d RefundData) sent() *console.Call {
 	if i := slices.IndexFunc(d.Calls, func(c console.Call) bool { return c.Op == call.Refund }); i >= 0 {
@@ -97,21 +79,29 @@ func (d RefundData) called(h *refund.History) *console.Call {
 	return nil
 }
 
+// changes are the changes of the refund's state.
+func (d RefundData) changes() (all []fundChange) {
+	for _, h := range d.History {
+		all = append(all, fundChange{h.CreatedAt, ui.Look(ui.RefundStates, h.To), h.Actor, h.Detail, nil})
+	}
+	return all
+}
+
 // steps are the steps of the refund, each from its history, its entries and its calls.
 func (d RefundData) steps() []fundStep {
 	if d.Adopted != "" {
-		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, d.became(refund.Succeeded), fund.RefundAdopted)}, d.returned(), d.notified())
+		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, d.became(refund.Succeeded), fund.RefundAdopted)}, d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled))
 	}
 	held := d.step(text.Text{ZH: "冻结退款资金", EN: "Money held"}, "lock", done, nil, fund.RefundHeld)
 	if len(d.History) > 0 {
 		held.at, held.who = d.History[0].CreatedAt, d.History[0].Actor
 	}
-	return []fundStep{held, d.approval(), d.submission(), d.outcome(), d.returned(), d.notified()}
+	return []fundStep{held, d.approval(), d.submission(), d.outcome(), d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled)}
 }
 
 // step is one step of the refund as a change made it.
 func (d RefundData) step(name text.Text, icon string, state ui.State, h *refund.History, facts ...fund.Fact) fundStep {
-	s := fundStep{name: name, icon: icon, state: state, refs: d.entries(facts...), call: d.called(h)}
+	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...), call: d.called(h)}
 	if h != nil {
 		s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail
 	}
@@ -182,28 +172,6 @@ func (d RefundData) returned() fundStep {
 		return fundStep{name: name, icon: "undo-2", state: ifItFails}
 	}
 	return fundStep{name: name, icon: "undo-2", state: notNeeded}
-}
-
-func (d RefundData) notified() fundStep {
-	s := fundStep{name: tNotified, icon: "bell-ring", state: pending}
-	for _, n := range d.Deliveries {
-		if !n.ToSubscriber {
-			s.state, s.at, s.link = deliveryState(n.Status, false), n.CreatedAt, "/notifications/"+n.PublicID
-			if n.FinishedAt != nil {
-				s.at = *n.FinishedAt
-			}
-		}
-	}
-	if s.link == "" && (d.MerchantID == 0 || d.Status == refund.Cancelled) {
-		s.state = notNeeded
-	}
-	return s
-}
-
-// mood is the colour of the sentence above a refund.
-func (d RefundData) mood() mood {
-	look := ui.Look(ui.RefundStates, d.Status)
-	return mood{look.Kind, look.Icon}
 }
 
 // sentence says how the refund stands, and what happens next.

@@ -120,8 +120,6 @@ var (
 	tSweepStep   = text.Text{ZH: "第 %d 步，共 %d 步", EN: "Step %d of %d"}
 	tNights      = text.Text{ZH: "每晚", EN: "Nights"}
 	tSweepRuns   = text.Text{ZH: "扫描记录", EN: "Sweeps"}
-	tSweepBegan  = text.Text{ZH: "开始", EN: "Began"}
-	tSweepTook   = text.Text{ZH: "耗时", EN: "Took"}
 	tSweepBy     = text.Text{ZH: "发起者", EN: "Begun by"}
 	tSweepNode   = text.Text{ZH: "节点", EN: "Node"}
 	tSweepLooked = text.Text{ZH: "检查行数", EN: "Looked at"}

@@ -167,7 +167,6 @@ var (
 	tViewsHow       = text.Text{ZH: "视图是列表上保存的筛选条件，显示在列表上方。每人每个列表最多 20 个；共享视图对能打开该列表的人可见，能共享的人都可以修改，并记入审计。", EN: "A view is a saved filter of a list and appears above it. Each person has up to 20 per list. Shared views are seen by everybody who may open the list; whoever may share can change them, which is recorded in the audit."}
 	tViewsNone      = text.Text{ZH: "还没有视图", EN: "No views yet"}
 	tViewsNoneHow   = text.Text{ZH: "在任一列表上设好筛选条件，然后点“保存为视图”。", EN: "Set a filter on any list, then choose \"Save as a view\"."}
-	tViewName       = text.Text{ZH: "名称", EN: "Name"}
 	tViewOwner      = text.Text{ZH: "创建人", EN: "Owner"}
 	tViewAlert      = text.Text{ZH: "提醒", EN: "Alert"}
 	tViewAlertOn    = text.Text{ZH: "提醒我", EN: "Alert me"}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"backstop/internal/access"
@@ -85,9 +84,9 @@ func (s *handlers) testAlert(c *fiber.Ctx) error {
 
 // resendAlert sends a message again that was given up.
 func (s *handlers) resendAlert(c *fiber.Ctx) error {
-	id, err := strconv.ParseInt(c.Params("message"), 10, 64)
+	id, err := idOf(c, "message")
 	if err != nil {
-		return act.ErrNotFound
+		return err
 	}
 	return s.actAndShow(c, "/alerts", act.Call{Kind: resend.AlertAct, Ref: act.Ref{Row: id}})
 }

@@ -100,26 +100,18 @@ func (s *handlers) proposeOrder(c *fiber.Ctx) error {
 
 // propose creates the proposal of a form, and redirects to it.
 func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
-	key, err := formKey(c)
-	if err != nil {
-		return err
-	}
 	version, err := strconv.ParseInt(web.Field(c, "version"), 10, 64)
 	if err != nil {
 		return web.InvalidField("version", "open the page again and send the form from there")
 	}
 	p := approval.Proposal{
 		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"), Amount: strings.TrimSpace(web.Field(c, "amount")),
-		Version: version, By: s.Actor(c), Key: key,
+		Version: version, By: s.Actor(c),
 	}
 	if p.Params, err = s.decisionParams(c, &p); err != nil {
 		return err
 	}
-	a, err := s.Approvals.Propose(c.UserContext(), p)
-	if err != nil {
-		return err
-	}
-	return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)
+	return s.sendProposal(c, p)
 }
 
 // decisionParams returns the parameters of a form. An amount among them is the typed one,

@@ -184,9 +184,9 @@ func (s *handlers) startBatch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	key := web.Field(c, "form_key")
-	if key == "" {
-		return web.InvalidField("form_key", "open the page again and send the form from there")
+	key, err := formKey(c)
+	if err != nil {
+		return err
 	}
 	typed := map[string]string{} // by currency
 	c.Request().PostArgs().VisitAll(func(name, value []byte) {
@@ -211,10 +211,11 @@ func (s *handlers) onBatch(kind string) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		call := act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: b.ID}, Reason: web.Field(c, "reason"), Key: web.Field(c, "form_key")}
-		if call.Key == "" {
-			return web.InvalidField("form_key", "open the page again and send the form from there")
+		key, err := formKey(c)
+		if err != nil {
+			return err
 		}
+		call := act.Call{Kind: kind, By: s.Actor(c), Ref: act.Ref{Row: b.ID}, Reason: web.Field(c, "reason"), Key: key}
 		if kind == bulk.RateAct {
 			n, err := strconv.ParseInt(strings.TrimSpace(web.Field(c, "rate")), 10, 64)
 			if err != nil {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,27 +8,17 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/fund/dispute"
-	"backstop/internal/list"
 	"backstop/views/pages"
-	"backstop/views/ui"
 	"backstop/web"
 
-	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 func (s *handlers) disputes() listPage[console.Dispute] {
 	return listPage[console.Dispute]{
 		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: pages.DisputeColumns,
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Dispute) (templ.Component, error) {
-			return pages.Disputes(p, l, rows), nil
-		},
-		only: func(q list.Query, r console.Dispute) string {
-			if q.Get("dispute_no") == "" {
-				return ""
-			}
-			return disputePath(r.DisputeNo)
-		},
+		draw:   rowsOnly(pages.Disputes),
+		number: "dispute_no", only: func(r console.Dispute) string { return disputePath(r.DisputeNo) },
 	}
 }
 

@@ -498,12 +498,12 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/orders/2026112000000001":                            `href="/disputes/D7402"`,
-		"/orders/2026112000000001?phase=dispute":              "operator:li.hang",
-		"/exceptions/" + strconv.Itoa(item):                   `href="/disputes/D7402"`,
-		"/accounts/merchant:m1/CNY":                           `href="/disputes/D7401"`,
-		"/accounts/merchant:m1:reserved/CNY":                  `href="/disputes?state=open&amp;merchant=m1"`,
-		"/disputes?merchant=m1&state=" + console.OpenDisputes: "D7401",
+		"/orders/2026112000000001":                        `href="/disputes/D7402"`,
+		"/orders/2026112000000001?phase=dispute":          "operator:li.hang",
+		"/exceptions/" + strconv.Itoa(item):               `href="/disputes/D7402"`,
+		"/accounts/merchant:m1/CNY":                       `href="/disputes/D7401"`,
+		"/accounts/merchant:m1:reserved/CNY":              `href="/disputes?state=open&amp;merchant=m1"`,
+		"/disputes?merchant=m1&state=" + console.NotEnded: "D7401",
 	} {
 		if body := h.Page(t, viewer, path).Body; !strings.Contains(body, want) {
 			t.Errorf("%s has no %q", path, want)

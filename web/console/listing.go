@@ -31,12 +31,20 @@ type listPage[T any] struct {
 	// always: without a window the list covers all time, otherwise the last day.
 	always bool
 	read   func(context.Context, list.Query, list.Slice) (list.Page[T], error)
-	// only returns the URL of the row if it is the single match; nil or "" = list it.
-	only func(list.Query, T) string
-	bars func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
-	draw func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
+	// number is the field that finds a single row, and only the URL of that row's page; nil = list it.
+	number string
+	only   func(T) string
+	bars   func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
+	draw   func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
 	// columns are the columns of an export; nil = no export.
 	columns func(*ui.Page) []pages.Column[T]
+}
+
+// rowsOnly draws a list that needs only its rows.
+func rowsOnly[T any](page func(*ui.Page, ui.List, []T) templ.Component) func(context.Context, *ui.Page, ui.List, []T) (templ.Component, error) {
+	return func(_ context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
+		return page(p, l, rows), nil
+	}
 }
 
 // serve returns the handler of one of the console's lists.
@@ -73,10 +81,8 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	if err != nil {
 		return slow(ctx, err)
 	}
-	if page.only != nil && len(rows.Rows) == 1 && len(l.query.Values) == 1 {
-		if at := page.only(l.filter, rows.Rows[0]); at != "" {
-			return c.Redirect(at, http.StatusSeeOther)
-		}
+	if page.only != nil && l.filter.Get(page.number) != "" && len(rows.Rows) == 1 && len(l.query.Values) == 1 {
+		return c.Redirect(page.only(rows.Rows[0]), http.StatusSeeOther)
 	}
 	around, err := around(ctx, l, rows)
 	if err == nil {

@@ -26,12 +26,7 @@ func (s *handlers) orders() listPage[console.Order] {
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Order) (templ.Component, error) {
 			return pages.Orders(p, l, rows, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
 		},
-		only: func(q list.Query, o console.Order) string {
-			if q.Get("no") == "" {
-				return ""
-			}
-			return orderPath(o.OrderNo)
-		},
+		number: "no", only: func(o console.Order) string { return orderPath(o.OrderNo) },
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("merchant") != "" || q.Get("no") != "" || q.Get("risk") != "" || q.Get("amount") != "" {
 				return nil, nil

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
@@ -11,10 +10,8 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/pages"
-	"backstop/views/ui"
 	"backstop/web"
 
-	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
@@ -22,9 +19,7 @@ import (
 func (s *handlers) merchants() listPage[console.MerchantStatus] {
 	return listPage[console.MerchantStatus]{
 		spec: console.MerchantList, always: true, read: s.Console.Merchants, columns: pages.MerchantColumns,
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.MerchantStatus) (templ.Component, error) {
-			return pages.Merchants(p, l, rows), nil
-		},
+		draw: rowsOnly(pages.Merchants),
 	}
 }
 

@@ -1,33 +1,22 @@
 package console
 
 import (
-	"context"
 	"net/http"
 
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
-	"backstop/internal/list"
 	"backstop/views/pages"
-	"backstop/views/ui"
 	"backstop/web"
 
-	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 func (s *handlers) payouts() listPage[console.Payout] {
 	return listPage[console.Payout]{
 		spec: console.PayoutList, always: true, read: s.Console.Payouts, columns: pages.PayoutColumns,
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Payout) (templ.Component, error) {
-			return pages.Payouts(p, l, rows), nil
-		},
-		only: func(q list.Query, r console.Payout) string {
-			if q.Get("payout_no") == "" {
-				return ""
-			}
-			return "/payouts/" + r.PayoutNo
-		},
+		draw:   rowsOnly(pages.Payouts),
+		number: "payout_no", only: func(r console.Payout) string { return "/payouts/" + r.PayoutNo },
 	}
 }
 

@@ -1,31 +1,20 @@
 package console
 
 import (
-	"context"
 	"net/http"
 
 	"backstop/internal/console"
-	"backstop/internal/list"
 	"backstop/views/pages"
-	"backstop/views/ui"
 	"backstop/web"
 
-	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 func (s *handlers) refunds() listPage[console.Refund] {
 	return listPage[console.Refund]{
 		spec: console.RefundList, always: true, read: s.Console.Refunds, columns: pages.RefundColumns,
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Refund) (templ.Component, error) {
-			return pages.Refunds(p, l, rows), nil
-		},
-		only: func(q list.Query, r console.Refund) string {
-			if q.Get("refund_no") == "" {
-				return ""
-			}
-			return refundPath(r.RefundNo)
-		},
+		draw:   rowsOnly(pages.Refunds),
+		number: "refund_no", only: func(r console.Refund) string { return refundPath(r.RefundNo) },
 	}
 }
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -10,19 +9,15 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/daily"
 	"backstop/views/pages"
-	"backstop/views/ui"
 	"backstop/web"
 
-	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 func (s *handlers) reports() listPage[daily.Report] {
 	return listPage[daily.Report]{
 		spec: console.ReportList, always: true, read: s.Console.Reports, columns: pages.ReportColumns,
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []daily.Report) (templ.Component, error) {
-			return pages.Reports(p, l, rows), nil
-		},
+		draw: rowsOnly(pages.Reports),
 	}
 }
 
