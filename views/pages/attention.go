@@ -167,7 +167,7 @@ func AttentionColumns(p *ui.Page) []Column[AttentionRow] {
 		}
 	}
 	return []Column[row]{
-		moments(p, "since", tBegan, func(r row) *int64 {
+		moments(p, "since", tOpenSince, func(r row) *int64 {
 			if r.line.Oldest == 0 {
 				return nil
 			}
@@ -435,7 +435,7 @@ var eventWords = map[string]text.Text{
 // Texts of these pages.
 var (
 	tAttentionHow     = text.Text{ZH: "金额大的在前。不同币种不相加、不比较：涉及条目最多的币种在前，没有金额的在最后。", EN: "Most money first. Amounts of different currencies are neither added nor compared: the currency in which most lines are comes first, lines without money last."}
-	tBegan            = text.Text{ZH: "开始于", EN: "Since"}
+	tOpenSince        = text.Text{ZH: "开始于", EN: "Since"}
 	tWhatIs           = text.Text{ZH: "事项", EN: "What"}
 	tContains         = text.Text{ZH: "包含文字", EN: "Contains"}
 	tAnyMatter        = text.Text{ZH: "全部类型", EN: "Any kind"}
