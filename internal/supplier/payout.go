@@ -11,6 +11,9 @@ import (
 
 // Payouter pays money out of our account at the supplier to a merchant's account.
 type Payouter interface {
+	// Payable returns a *FieldError (currency, amount) if the supplier cannot pay out such an
+	// amount, whatever the account.
+	Payable(amount int64, currency string) error
 	// Payout asks for a payout. It may be repeated with the same Payout only if
 	// Abilities.PayoutRepeat is set: then there is still only one payout. Errors as for Payer.
 	Payout(ctx context.Context, p Payout) (PayoutAnswer, error)

@@ -42,6 +42,9 @@ func (r Request) digest() string {
 func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (p *Payout, created bool, err error) {
 	at, exponent, err := m.check(req)
 	if err != nil {
+		if made := m.made(ctx, of, req); made != nil {
+			return made, false, nil
+		}
 		return nil, false, err
 	}
 	out, err := m.asks.Do(ctx, &asking{of, req, at, exponent})
@@ -55,6 +58,26 @@ func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (
 		failpoint.Hit("payout_debited")
 	}
 	return out.p, out.created, nil
+}
+
+// made returns the payout that the same request created while it was still acceptable, or nil.
+// The supplier may have been disabled since, and a merchant that missed the response must not
+// ask for the money once more.
+func (m *Machine) made(ctx context.Context, of *merchant.Merchant, req Request) *Payout {
+	p, err := ByOut(ctx, m.DB.Read, of.ID, req.OutPayoutNo)
+	if err != nil {
+		return nil
+	}
+	a := &asking{of: of, req: req}
+	var to []*Account
+	err = m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+		to, err = m.o.Accounts.Find(ctx, tx, []Target{{of.ID, req.AccountCode, req.Free}})
+		return err
+	})
+	if err != nil || !a.repeats(p, to[0]) {
+		return nil
+	}
+	return p
 }
 
 // check validates what needs no database. Errors: *act.FieldError.
@@ -76,6 +99,9 @@ func (m *Machine) check(req Request) (at supplier.Entry, exponent int, err error
 		return at, 0, &act.FieldError{Field: "supplier", Problem: "the supplier " + at.Code + " is disabled"}
 	case at.Can().Payouter == nil:
 		return at, 0, &act.FieldError{Field: "supplier", Problem: "the supplier " + at.Code + " cannot make payouts: its kind does not support them, or its settings lack the keys or addresses for them"}
+	}
+	if field := supplier.AsField(at.Can().Payouter.Payable(req.Amount, req.Currency)); field != nil {
+		return at, 0, &act.FieldError{Field: field.Field, Problem: field.Problem}
 	}
 	if req.NotifyURL != "" {
 		if err := m.o.CheckURL(req.NotifyURL); err != nil {

@@ -51,6 +51,20 @@ func TestRequestsAreChecked(t *testing.T) {
 				t.Errorf("again: %v %v %+v", created, err, p)
 			}
 		}
+		k.fake.PayoutCurrency = "USD"
+		if _, _, err := k.m.Ask(t.Context(), k.M1, k.request(sum)); !isField(err, "currency") {
+			t.Errorf("in a currency that the supplier does not pay out: %v", err)
+		}
+		// What was asked for while the supplier took it is found all the same.
+		if p, created, err := k.m.Ask(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo {
+			t.Errorf("again, not acceptable any more: %v %v", created, err)
+		}
+		changed := free
+		changed.Free = &Free{supplier.PayeeBankCard, "Li", "6222020200119999", "ICBC"}
+		if _, _, err := k.m.Ask(t.Context(), k.M1, changed); !isField(err, "currency") {
+			t.Errorf("to another card, not acceptable any more: %v", err)
+		}
+		k.fake.PayoutCurrency = ""
 		other := free
 		other.Amount++
 		if _, _, err := k.m.Ask(t.Context(), k.M1, other); !errors.Is(err, ErrConflict) {

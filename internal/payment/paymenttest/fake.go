@@ -31,8 +31,10 @@ type Fake struct {
 
 	// PayoutRepeat is the ability of that name.
 	PayoutRepeat bool
-	payout       func(supplier.Payout) PayoutFault
-	payouts      map[string]*FakePayout
+	// PayoutCurrency is the only currency that it pays out; "" = any.
+	PayoutCurrency string
+	payout         func(supplier.Payout) PayoutFault
+	payouts        map[string]*FakePayout
 }
 
 func newFake(code string) *Fake {

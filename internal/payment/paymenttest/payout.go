@@ -79,6 +79,14 @@ func (f *Fake) payoutFault(p supplier.Payout) PayoutFault {
 	return do(p)
 }
 
+// Payable is a supplier.Payouter.
+func (f *Fake) Payable(_ int64, currency string) error {
+	if f.PayoutCurrency != "" && currency != f.PayoutCurrency {
+		return &supplier.FieldError{Field: "currency", Problem: "it pays out " + f.PayoutCurrency + " only"}
+	}
+	return nil
+}
+
 // Payout is a supplier.Payouter.
 func (f *Fake) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
 	fault := f.payoutFault(p)

@@ -93,7 +93,7 @@ const noTransfer = "ORDER_NOT_EXIST"
 // Payout makes a transfer (alipay.fund.trans.uni.transfer). Calls with the same out_biz_no are
 // one transfer, at any time (如果商户重复请求转账，支付宝会幂等返回成功结果).
 func (c *calls) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
-	if err := payable(p); err != nil {
+	if err := c.payable(p); err != nil {
 		return supplier.PayoutAnswer{}, err
 	}
 	n, x, class, err := c.ask(ctx, "alipay.fund.trans.uni.transfer", p.NotifyURL, transfer{
@@ -113,7 +113,7 @@ func (c *calls) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutA
 // PayoutQuery queries by our own number (alipay.fund.trans.common.query). A status may change
 // from SUCCESS to REFUND.
 func (c *calls) PayoutQuery(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
-	if err := payable(p); err != nil {
+	if err := c.payable(p); err != nil {
 		return supplier.PayoutAnswer{}, err
 	}
 	n, x, class, err := c.ask(ctx, "alipay.fund.trans.common.query", "", transferAsked{p.No, products[p.Payee.Kind], bizScene})
@@ -157,15 +157,26 @@ func participantOf(p supplier.Payee) participant {
 	return participant{p.Number, "ALIPAY_LOGON_ID", p.Holder, nil}
 }
 
-// payable returns a *FieldError if Alipay cannot accept the payout.
-func payable(p supplier.Payout) error {
+// Payable returns a *FieldError if Alipay cannot pay out the amount.
+func (*calls) Payable(amount int64, of string) error {
 	switch {
-	case !reference.MatchString(p.No):
-		return &supplier.FieldError{Field: "payout_no", Problem: "Alipay takes at most 64 letters, digits and underscores"}
-	case p.Currency != currency:
+	case of != currency:
 		return &supplier.FieldError{Field: "currency", Problem: "Alipay takes CNY only"}
-	case p.Amount < minTransfer || p.Amount > maxAmount:
+	case amount < minTransfer || amount > maxAmount:
 		return &supplier.FieldError{Field: "amount", Problem: "Alipay pays out 0.10 to 100000000 yuan"}
+	}
+	return nil
+}
+
+// payable returns a *FieldError if Alipay cannot accept the payout.
+func (c *calls) payable(p supplier.Payout) error {
+	if !reference.MatchString(p.No) {
+		return &supplier.FieldError{Field: "payout_no", Problem: "Alipay takes at most 64 letters, digits and underscores"}
+	}
+	if err := c.Payable(p.Amount, p.Currency); err != nil {
+		return err
+	}
+	switch {
 	case products[p.Payee.Kind] == "":
 		return &supplier.FieldError{Field: "account", Problem: "Alipay pays to accounts of kind alipay or bank_card"}
 	case p.Payee.Number == "" || len(p.Payee.Number) > maxHolderName:

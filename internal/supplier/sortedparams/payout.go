@@ -73,18 +73,28 @@ func (c *calls) PayoutQuery(ctx context.Context, p supplier.Payout) (supplier.Pa
 	return c.aboutPayout(ctx, c.PayoutQueryURL, params, p).Masked(p.Payee), nil
 }
 
+// Payable returns a *FieldError if this supplier cannot pay out the amount.
+func (c *calls) Payable(amount int64, currency string) error {
+	_, unknown := money.Exponent(currency)
+	switch {
+	case unknown != nil, c.CurrencyField == "" && currency != c.Currency:
+		return wrong("currency", "this supplier does not accept %q", currency)
+	case amount <= 0:
+		return wrong("amount", "this supplier cannot pay out %d (minor units)", amount)
+	}
+	return nil
+}
+
 // payoutParams returns the parameters that name the payout, or a *FieldError if this supplier
 // cannot accept it. Our number is also the reference.
 func (c *calls) payoutParams(p supplier.Payout) (map[string]string, error) {
-	_, unknown := money.Exponent(p.Currency)
-	switch {
-	case p.No == "" || len(p.No) > maxText || strings.Contains(p.No, "&"):
+	if p.No == "" || len(p.No) > maxText || strings.Contains(p.No, "&") {
 		return nil, wrong("payout_no", "use at most %d bytes, without &", maxText)
-	case unknown != nil, c.CurrencyField == "" && p.Currency != c.Currency:
-		return nil, wrong("currency", "this supplier does not accept %q", p.Currency)
-	case p.Amount <= 0:
-		return nil, wrong("amount", "this supplier cannot pay out %d (minor units)", p.Amount)
-	case p.Payee.Number == "":
+	}
+	if err := c.Payable(p.Amount, p.Currency); err != nil {
+		return nil, err
+	}
+	if p.Payee.Number == "" {
 		return nil, wrong("account", "the payee's account has no number")
 	}
 	return map[string]string{c.OrderField: p.No, c.PayoutNoField: p.No}, nil

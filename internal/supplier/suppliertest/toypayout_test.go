@@ -22,6 +22,8 @@ var toyPayoutWords = map[string]supplier.PayoutState{
 
 const toyPayee = "6222021234564711"
 
+func (*toyCaller) Payable(int64, string) error { return nil }
+
 func (a *toyCaller) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
 	return a.askPayout(ctx, "payout", p), nil
 }
