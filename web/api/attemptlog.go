@@ -42,6 +42,7 @@ type attemptView struct {
 // attemptLog returns attempts at notifications, newest first.
 func (s *handlers) attemptLog(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
+	f.Only("merchant", "order_no", "class", "status", "from", "to", "cursor", "limit")
 	want, wrong := list.Parse(console.AttemptList, list.All(), f.Text)
 	f.OneOf("class", classes())
 	slice := list.Slice{Rows: f.Limit()}

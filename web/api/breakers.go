@@ -52,6 +52,7 @@ func viewBreaker(code string, r breaker.Row) breakerView {
 // history.
 func (s *handlers) breakers(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
+	f.Only("merchant", "cursor", "limit")
 	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
 	if f.Err != nil {
 		return f.Err

@@ -41,27 +41,32 @@ func (s *handlers) exceptionRoutes() []web.Route {
 	}
 }
 
-// exceptionView is an exception in the admin API.
+// exceptionView is an exception in the admin API. Missing values are null.
 type exceptionView struct {
 	ID       string          `json:"id"`
 	Kind     string          `json:"kind"`
-	OrderNo  string          `json:"order_no"`
+	OrderNo  *string         `json:"order_no"`
 	State    string          `json:"state"`
-	Amount   int64           `json:"amount"`
-	Currency string          `json:"currency"`
+	Amount   *int64          `json:"amount"`
+	Currency *string         `json:"currency"`
 	OpenedAt string          `json:"opened_at"`
 	Detail   json.RawMessage `json:"detail"`
 }
 
 func viewException(x exception.Item) exceptionView {
-	return exceptionView{
-		ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: x.OrderNo, State: string(x.State),
-		Amount: x.Amount, Currency: x.Currency, OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
+	v := exceptionView{
+		ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, OrderNo: orNull(x.OrderNo), State: string(x.State),
+		Currency: orNull(x.Currency), OpenedAt: notify.Stamp(x.OpenedAt), Detail: inWords(x.Detail),
 	}
+	if x.Currency != "" {
+		v.Amount = &x.Amount
+	}
+	return v
 }
 
 func (s *handlers) listExceptions(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
+	f.Only("order_no", "kind", "state", "assignee", "supplier", "merchant", "from", "to", "cursor", "limit")
 	q := list.Query{Spec: console.ExceptionList, Scope: list.All()}.With("no", f.Text("order_no")).
 		With("kind", f.OneOf("kind", exception.Kinds)).With("state", f.OneOf("state", exception.Moves.Words())).
 		With("assignee", f.Text("assignee"))

@@ -190,6 +190,10 @@ func TestExceptionsAreFoundByWhoseTheyAre(t *testing.T) {
 			t.Errorf("%s: %v, want %s", query, got, want)
 		}
 	}
+	h.exception(t, exception.Item{Kind: exception.BooksDiffer, Subject: "4"})
+	if x := h.pages(t, "/api/v1/admin/exceptions?kind="+exception.BooksDiffer)[0]; x["order_no"] != nil || x["amount"] != nil || x["currency"] != nil {
+		t.Errorf("without order and money: %v", x)
+	}
 	for query, want := range map[string]string{"merchant=none": "422 invalid_field merchant", "supplier=none": "422 invalid_field supplier", "from=yesterday": "422 invalid_field from"} {
 		if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/exceptions?"+query, "").Problem(); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)

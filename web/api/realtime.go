@@ -231,6 +231,7 @@ func stampOr(us int64) *string {
 // merchantStatuses returns the state of each merchant, by page.
 func (s *handlers) merchantStatuses(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
+	f.Only("merchant", "cursor", "limit")
 	code, after, limit := f.Text("merchant"), f.Cursor(), f.Limit()
 	if f.Err != nil {
 		return f.Err

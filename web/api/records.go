@@ -47,6 +47,7 @@ type stepView struct {
 
 func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
+	f.Only("order_no", "supplier", "outcome", "refused", "cursor", "limit")
 	q := list.Query{Spec: console.CallbackList, Scope: list.All()}.With("no", f.Text("order_no")).
 		With("supplier", f.Text("supplier")).With("outcome", f.OneOf("outcome", callback.Outcomes))
 	if !f.Yes("refused", true) && !callback.IsRefusal(q.Get("outcome")) { // filtering by a refusal includes refusals

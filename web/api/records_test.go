@@ -129,6 +129,9 @@ func TestAWrongFilterIsNamed(t *testing.T) {
 		"merchant-callback-monitor/logs?class=timeouts": "class", "merchant-callback-monitor/logs?status=0": "status",
 		"merchant-callback-monitor/logs?merchant=nobody": "merchant", "merchant-callback-monitor/merchants?merchant=nobody": "merchant",
 		"merchant-callback-monitor/breakers?merchant=nobody": "merchant",
+		// An unknown parameter must not look like a filter that everything passes.
+		"exceptions?order=O1": "order", "callbacks?order=O1": "order", "merchant-callback-monitor/logs?order=O1": "order",
+		"merchant-callback-monitor/merchants?code=m1": "code", "merchant-callback-monitor/breakers?code=m1": "code",
 	} {
 		if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/"+query, "").Problem(); got != "422 invalid_field "+field {
 			t.Errorf("%s: %s", query, got)
