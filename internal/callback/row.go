@@ -15,7 +15,8 @@ type Row struct {
 	ReceivedAt int64          `bun:"received_at"` // Unix µs
 	RemoteAddr string         `bun:"remote_addr"`
 	Outcome    string         `bun:"outcome"`
-	OrderNo    string         `bun:"order_no"`
+	OrderNo    string         `bun:"order_no"` // the supplier's reference
+	OrderID    int64          `bun:"order_id"` // 0 = the reference is no order of ours
 	Steps      supplier.Steps `bun:"steps"`
 }
 

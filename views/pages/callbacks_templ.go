@@ -170,7 +170,7 @@ func callbackTable(p *ui.Page, rows []callback.Row) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.TailCell(p, r.OrderNo, string(orderLink(r.OrderNo))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.TailCell(p, r.OrderNo, callbackOrder(r.OrderID, r.OrderNo)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

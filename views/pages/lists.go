@@ -11,6 +11,15 @@ import (
 
 func orderLink(no string) templ.SafeURL { return templ.URL("/orders/" + url.PathEscape(no)) }
 
+// callbackOrder leads to the order that a callback is about. The reference of one without an order
+// leads nowhere.
+func callbackOrder(id int64, no string) string {
+	if id == 0 {
+		return ""
+	}
+	return string(orderLink(no))
+}
+
 // exceptionLink leads to the order's story, or to the exception itself where no
 // order is behind it.
 func exceptionLink(x exception.Item) templ.SafeURL {

@@ -1,7 +1,13 @@
 package pages
 
 import (
+	"strings"
+
 	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/fund/dispute"
+	"backstop/internal/fund/payout"
+	"backstop/internal/fund/refund"
 	"backstop/views/ui"
 )
 
@@ -14,6 +20,23 @@ func notificationColumns(p *ui.Page, pick bool) []ui.Column {
 		return append([]ui.Column{{Head: pickAll(p)}}, columns...)
 	}
 	return columns
+}
+
+// aboutOf returns what a notification is about: its kind, its number and its page. A ping is
+// about nothing.
+func aboutOf(d console.Delivery) (kind text.Text, no, page string) {
+	switch of, _, _ := strings.Cut(d.EventType, "."); of {
+	case "refund":
+		no = refund.Number(d.SubjectID)
+		return text.Refund, no, string(refundLink(no))
+	case "payout":
+		no = payout.Number(d.SubjectID)
+		return text.Payout, no, string(payoutLink(no))
+	case "dispute":
+		no = dispute.Number(d.SubjectID)
+		return text.Dispute, no, string(disputeLink(no))
+	}
+	return text.Order, d.OrderNo, string(orderLink(d.OrderNo))
 }
 
 // Texts of this page.

@@ -110,8 +110,8 @@ type Evidence struct {
 // ErrNotFound means that there is no such dispute.
 var ErrNotFound = errors.New("no such dispute")
 
-// number returns a dispute's number, which is ours: the supplier's is unique only there.
-func number(id int64) string { return "D" + strconv.FormatInt(id, 10) }
+// Number returns a dispute's number, which is ours: the supplier's is unique only there.
+func Number(id int64) string { return "D" + strconv.FormatInt(id, 10) }
 
 // key returns the id as entries use it.
 func (d *Dispute) key() string { return strconv.FormatInt(d.ID, 10) }

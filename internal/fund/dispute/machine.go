@@ -190,7 +190,7 @@ func (x *write) note(ctx context.Context, n payment.DisputeNotice) error {
 func (x *write) open(n payment.DisputeNotice) *item {
 	c, id := n.Content, x.m.o.DB.NewID()
 	d := &Dispute{
-		ID: id, DisputeNo: number(id), SupplierID: n.Supplier.ID, AccountID: n.Supplier.AccountID, SupplierDisputeNo: c.Dispute.No,
+		ID: id, DisputeNo: Number(id), SupplierID: n.Supplier.ID, AccountID: n.Supplier.AccountID, SupplierDisputeNo: c.Dispute.No,
 		TradeNo: c.TradeNo, ChargeNo: c.Dispute.Charge, Amount: c.Amount, Currency: c.Currency, Reason: c.Dispute.Reason, Status: Opened, Version: 1,
 		OpenedAt: x.m.o.DB.Now(),
 	}

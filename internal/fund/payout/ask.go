@@ -83,7 +83,7 @@ func (m *Machine) askAll(ctx context.Context, tx db.Tx, all []*asking) ([]asked,
 func (m *Machine) draft(a *asking) *Payout {
 	id, r := m.DB.NewID(), a.req
 	return &Payout{
-		ID: id, PayoutNo: number(id), MerchantID: a.of.ID, OutPayoutNo: r.OutPayoutNo, SupplierID: a.at.ID, AccountID: a.at.AccountID,
+		ID: id, PayoutNo: Number(id), MerchantID: a.of.ID, OutPayoutNo: r.OutPayoutNo, SupplierID: a.at.ID, AccountID: a.at.AccountID,
 		Amount: r.Amount, FeeAmount: m.o.Fee(a.of.ID, a.at.ID, r.Amount, r.Currency), Currency: r.Currency, Exponent: a.exponent,
 		RequestDigest: r.digest(), NotifyURL: r.NotifyURL, Status: Created, Version: 1, CreatedAt: m.DB.Now(), Steps: Steps{Debit: Init, Credit: Init},
 	}

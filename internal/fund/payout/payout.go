@@ -196,8 +196,8 @@ type Limits struct {
 	Overdraft int64 // how far its balance may go below zero
 }
 
-// number returns a payout's number at its supplier: only letters and digits, and never reused.
-func number(id int64) string { return "P" + strconv.FormatInt(id, 10) }
+// Number returns a payout's number at its supplier: only letters and digits, and never reused.
+func Number(id int64) string { return "P" + strconv.FormatInt(id, 10) }
 
 // key returns the id as entries use it.
 func (p *Payout) key() string { return key(p.ID) }

@@ -133,9 +133,9 @@ func (e *ExceedsError) Error() string {
 	return fmt.Sprintf("the amount exceeds what is left of the payment: at most %d can be refunded (minor units)", e.Refundable)
 }
 
-// number returns a refund's number at its supplier: only letters and digits, which every kind
+// Number returns a refund's number at its supplier: only letters and digits, which every kind
 // accepts, and never reused.
-func number(id int64) string { return "R" + strconv.FormatInt(id, 10) }
+func Number(id int64) string { return "R" + strconv.FormatInt(id, 10) }
 
 // key returns the id as entries use it.
 func (r *Refund) key() string { return strconv.FormatInt(r.ID, 10) }

@@ -213,7 +213,7 @@ func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount
 func (m *Machine) fill(p trade, amount int64) *Refund {
 	id := m.o.DB.NewID()
 	return &Refund{
-		ID: id, RefundNo: number(id), AttemptID: p.attemptID, SupplierID: p.supplierID, AccountID: p.accountID, SupplierRef: p.reference, TradeNo: p.tradeNo,
+		ID: id, RefundNo: Number(id), AttemptID: p.attemptID, SupplierID: p.supplierID, AccountID: p.accountID, SupplierRef: p.reference, TradeNo: p.tradeNo,
 		TradeAmount: p.amount, Amount: amount, Currency: p.currency, Status: Requested, Version: 1, CreatedAt: m.o.DB.Now(),
 	}
 }
