@@ -116,7 +116,7 @@ func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.P
 
 // ActList declares the list of acts. Its keys are numbers without gaps.
 var ActList = &list.Spec{
-	Name:    "audit",
+	Name: "audit", SumRows: 5000,
 	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
 		{Word: "actor", Suggest: actors, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {

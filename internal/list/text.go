@@ -110,8 +110,8 @@ type Reading struct {
 	// Alias returns the fields that a word can mean other than by its own name, such as its name
 	// in the operator's language; nil = none.
 	Alias func(string) []string
-	// Label returns how a value of a field is displayed; nil = as it is.
-	Label func(field, value string) string
+	// Labels returns how a value of a field is displayed, in each language; nil = as it is.
+	Labels func(field, value string) []string
 }
 
 // Field returns the field that a word names; nil = none.
@@ -148,6 +148,9 @@ func (r Reading) Term(w Word) (Term, *Problem) {
 		return Term{}, &Problem{w, NoValue, r.values(f, "")}
 	}
 	value, all := r.value(f, w.Value)
+	if value == "" && len(all) == 0 {
+		value, all = r.labelled(f, w.Value)
+	}
 	switch {
 	case len(all) > 1:
 		return Term{}, &Problem{w, Ambiguous, all}
@@ -214,21 +217,41 @@ func (r Reading) values(f *Field, part string) (all []string) {
 // value finds the value of a field that a text means: itself, a name or a label. If only a part
 // of one name fits, that one; if several, all of them.
 func (r Reading) value(f *Field, text string) (value string, several []string) {
+	if text == "" {
+		return "", nil
+	}
 	choices := r.Choices[f.Word]
 	for _, same := range []func(Choice) bool{
 		func(c Choice) bool { return c.Value == text },
 		func(c Choice) bool { return strings.EqualFold(c.Value, text) },
-		func(c Choice) bool { return strings.EqualFold(c.Name, text) || strings.EqualFold(r.label(f, c), text) },
 	} {
 		if i := slices.IndexFunc(choices, same); i >= 0 {
 			return choices[i].Value, nil
 		}
 	}
+	value, several = r.oneOf(f, func(c Choice) bool {
+		return strings.EqualFold(c.Name, text) || r.hasLabel(f, c, text, strings.EqualFold)
+	})
+	if value != "" || len(several) > 0 || utf8.RuneCountInString(text) < leastPart {
+		return value, several
+	}
+	return r.oneOf(f, func(c Choice) bool { return c.Name != "" && contains(c.Name, text) })
+}
+
+// labelled finds the value of a field of whose label a text is a part; if there are several, all
+// of them.
+func (r Reading) labelled(f *Field, text string) (value string, several []string) {
 	if utf8.RuneCountInString(text) < leastPart {
 		return "", nil
 	}
-	for _, c := range choices {
-		if c.Name != "" && contains(c.Name, text) {
+	return r.oneOf(f, func(c Choice) bool { return r.hasLabel(f, c, text, contains) })
+}
+
+// oneOf returns the only choice of a field that matches; if several do, as many of them as are
+// named with a problem.
+func (r Reading) oneOf(f *Field, matches func(Choice) bool) (value string, several []string) {
+	for _, c := range r.Choices[f.Word] {
+		if matches(c) {
 			several = append(several, c.Value)
 		}
 	}
@@ -245,17 +268,15 @@ func contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
-func (r Reading) label(f *Field, c Choice) string {
-	if r.Label == nil {
-		return ""
-	}
-	return r.Label(f.Word, c.Value)
+// hasLabel reports whether a label of a choice matches a text.
+func (r Reading) hasLabel(f *Field, c Choice, text string, match func(label, text string) bool) bool {
+	return r.Labels != nil && slices.ContainsFunc(r.Labels(f.Word, c.Value), func(label string) bool { return match(label, text) })
 }
 
 // matching returns the choices of a field that contain a text in value, name or label.
 func (r Reading) matching(f *Field, part string) (all []Choice) {
 	for _, c := range r.Choices[f.Word] {
-		if contains(c.Value, part) || contains(c.Name, part) || contains(r.label(f, c), part) {
+		if contains(c.Value, part) || contains(c.Name, part) || r.hasLabel(f, c, part, contains) {
 			all = append(all, c)
 		}
 	}

@@ -56,11 +56,11 @@ func reading() Reading {
 		Alias: func(word string) []string {
 			return map[string][]string{"商户": {"merchant"}}[word]
 		},
-		Label: func(field, value string) string {
+		Labels: func(field, value string) []string {
 			if field == "status" && value == "paid" {
-				return "已支付"
+				return []string{"已支付", "Money arrived"}
 			}
-			return ""
+			return []string{value}
 		},
 	}
 }
@@ -75,6 +75,9 @@ func TestWordsBecomeTerms(t *testing.T) {
 		"商户:m2":                                {{"merchant", "m2"}},
 		"state:paid":                           {{"status", "paid"}},
 		"status:已支付":                           {{"status", "paid"}},
+		"status:支付":                            {{"status", "paid"}},
+		`status:"money arrived"`:               {{"status", "paid"}},
+		"status:arriv":                         {{"status", "paid"}},
 		"ali":                                  {{"supplier", "ali"}},
 		"order:X-1 cause:timeout state:closed": {{"no", "X-1"}, {"cause", "timeout"}, {"status", "closed"}},
 	} {
@@ -92,6 +95,8 @@ func TestWordsBecomeTerms(t *testing.T) {
 		"merchant:green":           Ambiguous,
 		"wx":                       Ambiguous,
 		"nonsense":                 NoField,
+		"arriv":                    NoField, // a part of a label stands for it only after its field
+		"state:p":                  WrongValue,
 		"state:paid status:closed": Repeated,
 	} {
 		_, problems := reading().ReadText(Words(text))
@@ -110,6 +115,7 @@ func TestTheLastWordGoesOn(t *testing.T) {
 		"tea":           {"merchant:m1 "},
 		"商户":            {"merchant:"},
 		"state:cl":      {"state:closed "},
+		"state:ARR":     {"state:paid "},
 		"nothing:x":     nil,
 	} {
 		var got []string

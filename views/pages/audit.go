@@ -12,6 +12,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
@@ -24,6 +25,10 @@ import (
 // AuditData is one page of the audit.
 type AuditData struct {
 	Rows []audit.Row
+	// Acts and Actors count the rows of the whole filter, by what is done and by who did it; More:
+	// there are more rows than were counted.
+	Acts, Actors         []list.Group
+	MoreActs, MoreActors bool
 	// Checked says that the chain was checked as far as Extent: the first wrong row is
 	// Broken, and KeyNeeded the first whose key is not here; 0 = none.
 	Checked           bool
@@ -246,6 +251,8 @@ var (
 	tActNote      = text.Text{ZH: "备注", EN: "wrote a note"}
 	tAuditNone    = text.Text{ZH: "还没有人做过什么", EN: "No activity yet"}
 	tAuditNoneHow = text.Text{ZH: "登录、补发、备注和管理命令都会记在这里。", EN: "Sign-ins, resends, notes and what commands change are kept here."}
+	tByAct        = text.Text{ZH: "按操作", EN: "By act"}
+	tByPerson     = text.Text{ZH: "按人", EN: "By person"}
 	tAuditCheck   = text.Text{ZH: "校验链条", EN: "Check the chain"}
 	tAuditWhole   = text.Text{ZH: "校验通过：%s 条记录，未发现篡改或删除。", EN: "Chain verified: %s rows, none changed or deleted."}
 	tAuditBroken  = text.Text{ZH: "校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。", EN: "The chain breaks at row %s: it or one before it was changed or deleted, or it has no key. backstop verify names the rows."}

@@ -5,6 +5,7 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/exception"
+	"backstop/views/ui"
 
 	"github.com/a-h/templ"
 )
@@ -30,6 +31,16 @@ func exceptionLink(x exception.Item) templ.SafeURL {
 		return orderLink(x.OrderNo)
 	}
 	return templ.URL("/exceptions?kind=" + x.Kind)
+}
+
+// TextsOf returns the texts of a list with views; those of any other have no fields of its own.
+func TextsOf(list string) ui.ListTexts {
+	for _, l := range viewedLists {
+		if l.name == list {
+			return l.texts()
+		}
+	}
+	return ui.ListTexts{}
 }
 
 // Texts of several lists.

@@ -42,22 +42,37 @@ func (l List) example() string {
 var examples = map[string]string{"merchant": "merchant:m1", "cause": "cause:timeout", "amount": "amount:>100"}
 
 // FieldsNamed returns the words of the fields that have this label, in any language.
-func FieldsNamed(label string) (words []string) {
-	for word, f := range shared {
-		for _, t := range []string{f.Label.ZH, f.Label.EN} {
-			if strings.EqualFold(t, label) {
+func (t ListTexts) FieldsNamed(label string) (words []string) {
+	for _, fields := range []map[string]Field{t.Fields, shared} {
+		for word, f := range fields {
+			if strings.EqualFold(f.Label.ZH, label) || strings.EqualFold(f.Label.EN, label) {
 				words = append(words, word)
 			}
 		}
 	}
 	slices.Sort(words)
-	return words
+	return slices.Compact(words)
 }
 
-// fieldName is the name of a field beside its word.
-func (p *Page) fieldName(word string) string {
-	if f, ok := shared[word]; ok {
-		return p.T(f.Label)
+// ValueText is a value of a field in words; zero = it is shown as it is.
+func (t ListTexts) ValueText(field, value string) text.Text {
+	if f := (List{}).As(t).Field(field); f.Value != nil {
+		return f.Value(value)
+	}
+	return text.Text{}
+}
+
+// says returns what is shown beside a proposal: the name of a field, or a value in words; "" =
+// nothing.
+func (t ListTexts) says(p *Page, x list.Proposal) string {
+	switch {
+	case x.Name != "":
+		return x.Name
+	case x.Field == "":
+		return p.T((List{}).As(t).Field(x.Value).Label)
+	}
+	if words := p.T(t.ValueText(x.Field, x.Value)); words != x.Value {
+		return words
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -83,13 +84,19 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 
 // auditPage lists the audit; with ?check=1 it also verifies the chain.
 func (s *handlers) auditPage(c *fiber.Ctx) error {
-	check := c.Query("check") == "1"
+	data := pages.AuditData{Checked: c.Query("check") == "1"}
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
-		spec: console.ActList, always: true, read: s.Console.Acts, columns: pages.ActColumns,
+		spec: console.ActList, always: true, columns: pages.ActColumns,
+		read: func(ctx context.Context, q list.Query, span list.Slice) (list.Page[audit.Row], error) {
+			if err := s.groupActs(ctx, q, span, &data); err != nil {
+				return list.Page[audit.Row]{}, err
+			}
+			return s.Console.Acts(ctx, q, span)
+		},
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []audit.Row) (templ.Component, error) {
-			data := pages.AuditData{Rows: rows, Checked: check}
+			data.Rows = rows
 			l.Anything = true // signing in has left an entry in the audit
-			if !check {
+			if !data.Checked {
 				return pages.Audit(p, l, data), nil
 			}
 			first := func(b audit.Break) {
@@ -105,6 +112,29 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 			return pages.Audit(p, l, data), err
 		},
 	})
+}
+
+// maxGroups bounds the groups of the audit by one field.
+const maxGroups = 8
+
+// groupActs counts the acts of the first page's filter, by what was done and by who did it, unless
+// the filter has chosen one.
+func (s *handlers) groupActs(ctx context.Context, q list.Query, span list.Slice, data *pages.AuditData) (err error) {
+	if span.At != (list.Cursor{}) {
+		return nil
+	}
+	if q.Get("action") == "" {
+		if data.Acts, data.MoreActs, err = q.Groups(ctx, s.DB, span, "action", maxGroups); err != nil {
+			return err
+		}
+	}
+	if q.Get("actor") == "" {
+		data.Actors, data.MoreActors, err = q.Groups(ctx, s.DB, span, "actor", maxGroups)
+		for i, g := range data.Actors {
+			data.Actors[i].Value = strings.TrimPrefix(g.Value, "operator:")
+		}
+	}
+	return err
 }
 
 func exceptionPath(id int64) string { return "/exceptions/" + console.ExceptionID(id) }

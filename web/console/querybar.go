@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/calendar"
 	"backstop/internal/list"
+	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -46,12 +47,17 @@ func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) er
 	if err != nil {
 		return slow(ctx, err)
 	}
-	reading.Alias = ui.FieldsNamed
+	texts := pages.TextsOf(l.filter.Spec.Name)
+	reading.Alias = texts.FieldsNamed
+	reading.Labels = func(field, value string) []string {
+		words := texts.ValueText(field, value)
+		return []string{words.ZH, words.EN}
+	}
 	if c.Query("propose") != "" {
 		if !web.IsFragment(c) {
 			return c.Redirect(l.address(), http.StatusSeeOther)
 		}
-		return s.Render(c, http.StatusOK, ui.Proposals(l.p, reading.Propose(text, maxProposals)))
+		return s.Render(c, http.StatusOK, ui.Proposals(l.p, reading.Propose(text, maxProposals), texts))
 	}
 	terms, times, problems := l.readText(reading, list.Words(text))
 	if len(problems) == 0 {
@@ -92,7 +98,7 @@ func (l *listing) readText(reading list.Reading, words []list.Word) (terms, time
 	for _, w := range words {
 		name := timeParam(w.Field)
 		fault := list.Fault("")
-		at, day, ok := l.moment(w.Value)
+		at, day, ok := l.end(name, w.Value, beginning(words))
 		switch {
 		case name == "":
 			rest = append(rest, w)
@@ -125,6 +131,15 @@ func windowNames(f list.Fault) (names []string) {
 		}
 	}
 	return names
+}
+
+// beginning returns the text of the moment at which the time of a filter begins; "" = none.
+func beginning(words []list.Word) string {
+	i := slices.IndexFunc(words, func(w list.Word) bool { return timeParam(w.Field) == fromParam })
+	if i < 0 {
+		return ""
+	}
+	return words[i].Value
 }
 
 // moments checks that the end of a time follows its beginning, and not too late.
@@ -160,6 +175,38 @@ func timeParam(word string) string {
 	return ""
 }
 
+// end reads the moment of a parameter. The end of two times of day, of which neither names its
+// day, is on the day of the beginning, or on the next one if it precedes it there.
+func (l *listing) end(name, text, beginning string) (at time.Time, day, ok bool) {
+	clock, isClock := clockTime(text)
+	if _, both := clockTime(beginning); name != toParam || !isClock || !both {
+		return l.moment(text)
+	}
+	from, _, _ := l.moment(beginning)
+	if at = clock.on(from, 0); at.Before(from) {
+		at = clock.on(from, 1)
+	}
+	return at, false, true
+}
+
+// clock is a time of day.
+type clock struct{ hour, minute, second int }
+
+// clockTime reads a time of day.
+func clockTime(text string) (clock, bool) {
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return clock{t.Hour(), t.Minute(), t.Second()}, true
+		}
+	}
+	return clock{}, false
+}
+
+// on returns the time of day on the day of a moment, or so many days later.
+func (c clock) on(t time.Time, later int) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day()+later, c.hour, c.minute, c.second, 0, t.Location())
+}
+
 // moment reads a moment in the operator's time zone: a time of day, which is the last one that
 // has passed, a day, or both. day reports whether it is a whole day.
 func (l *listing) moment(text string) (at time.Time, day, ok bool) {
@@ -170,14 +217,11 @@ func (l *listing) moment(text string) (at time.Time, day, ok bool) {
 	case "yesterday", "昨天":
 		return calendar.DayStart(now, -1), true, true
 	}
-	for _, layout := range []string{"15:04", "15:04:05"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			at = time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), t.Second(), 0, l.p.Zone)
-			if at.After(now) {
-				at = time.Date(now.Year(), now.Month(), now.Day()-1, t.Hour(), t.Minute(), t.Second(), 0, l.p.Zone)
-			}
-			return at, false, true
+	if clock, ok := clockTime(text); ok {
+		if at = clock.on(now, 0); at.After(now) {
+			at = clock.on(now, -1)
 		}
+		return at, false, true
 	}
 	if at, err := calendar.ParseDay(text, l.p.Zone); err == nil {
 		return at, true, plausible(at)
@@ -218,7 +262,7 @@ func (l *listing) readTime(always bool) {
 		if text == "" {
 			continue
 		}
-		at, day, ok := l.moment(text)
+		at, day, ok := l.end(name, text, l.Text(fromParam))
 		if !ok {
 			l.Blame(name, "use a day such as 2026-11-20, a time such as 14:05, or both: 2026-11-20T14:05")
 			return

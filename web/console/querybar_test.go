@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/console"
+	"backstop/internal/list"
+	"backstop/views/ui"
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -29,6 +32,7 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 		"商户：m1 amount:100..200":                 "/orders?amount=100..200&merchant=m1",
 		"from:2026-11-20 to:2026-11-21T10:00":   "/orders?from=2026-11-20&to=2026-11-21T10%3A00%2B08%3A00",
 		"window:7d":                             "/orders?window=7d",
+		"status:已关闭":                            "/orders?status=closed",
 		`from:"2026-11-20 14:05" status:closed`: "/orders?from=2026-11-20T14%3A05%2B08%3A00&status=closed",
 	} {
 		if got := h.Page(t, cookie, "/orders?q="+url.QueryEscape(text)); got.Status != http.StatusSeeOther || got.Header.Get("Location") != want {
@@ -61,6 +65,114 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 	}
 	if got := h.Page(t, cookie, "/orders?q="+strings.Repeat("x", 501)); got.Status != http.StatusUnprocessableEntity {
 		t.Errorf("a text of 501 bytes: %d", got.Status)
+	}
+}
+
+// The audit is filtered by an act's code, or by its words in either language; where several acts
+// have these words, their codes are named.
+func TestTheAuditIsFilteredByTheWordsOfAnAct(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Lead) // the act session.start
+	for i, action := range []string{"order.note", "exception.note", "password.change", "queue.pause"} {
+		change(t, h.DB, "INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) SELECT COALESCE(max(number), 0) + 1, ?, 'operator:wang.min', ?, 'order', ?, '{}', '', ? FROM audit",
+			h.DB.Now(), action, fmt.Sprint("X-", i), strings.Repeat("0", 64))
+	}
+	for text, want := range map[string]string{
+		"action:password.change":             "/audit?action=password.change",
+		`action:"changed the password"`:      "/audit?action=password.change",
+		`action:"Changed the PASSWORD"`:      "/audit?action=password.change",
+		"action:password":                    "/audit?action=password.change",
+		"action:修改了密码":                       "/audit?action=password.change",
+		"操作：密码":                              "/audit?action=password.change",
+		"action:登录 actor:wang.min":           "/audit?action=session.start&actor=wang.min",
+		`action:"signed in" from:2026-11-20`: "/audit?action=session.start&from=2026-11-20",
+	} {
+		if got := h.Page(t, cookie, "/audit?q="+url.QueryEscape(text)); got.Status != http.StatusSeeOther || got.Header.Get("Location") != want {
+			t.Errorf("%q: %d to %q, want %q", text, got.Status, got.Header.Get("Location"), want)
+		}
+	}
+	for _, text := range []string{"action:note", `action:"wrote a note"`} {
+		got := h.Page(t, cookie, "/audit?lang=en&q="+url.QueryEscape(text))
+		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "can mean several things") || !strings.Contains(got.Body, "exception.note, order.note") {
+			t.Errorf("%s, words of two acts: %d", text, got.Status)
+		}
+	}
+	for text, want := range map[string][]string{
+		"action:pass": {`data-text="action:password.change "`, "<span>changed the password</span>"},
+		"action:密码":   {`data-text="action:password.change "`},
+		"signed":      {`data-text="action:session.start "`, "<span>signed in</span>"},
+	} {
+		got := h.Call(t, http.MethodGet, "/audit?lang=en&propose=1&q="+url.QueryEscape(text), "", "Cookie", cookie, "HX-Request", "true")
+		for _, part := range want {
+			if !strings.Contains(got.Body, part) {
+				t.Errorf("%q is proposed without %s: %s", text, part, got.Body)
+			}
+		}
+	}
+}
+
+// Two times of day without their days are those of one day: of today, or of yesterday if it has
+// not begun by now; an end that precedes the beginning is on the day after it.
+func TestTwoTimesOfDayAreOfOneDay(t *testing.T) {
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ now, text, from, to string }{
+		{"2026-11-20 16:00", "from:14:05 to:15:10", "2026-11-20 14:05", "2026-11-20 15:10"},
+		{"2026-11-20 14:30", "from:14:05 to:15:10", "2026-11-20 14:05", "2026-11-20 15:10"}, // it has begun
+		{"2026-11-20 14:00", "from:14:05 to:15:10", "2026-11-19 14:05", "2026-11-19 15:10"},
+		{"2026-11-20 14:00", "to:15:10 from:14:05", "2026-11-19 14:05", "2026-11-19 15:10"},
+		{"2026-11-20 00:10", "from:14:05:30 to:15:10:59", "2026-11-19 14:05:30", "2026-11-19 15:10:59"},
+		{"2026-11-20 10:00", "from:22:00 to:02:00", "2026-11-19 22:00", "2026-11-20 02:00"},
+		{"2026-11-20 23:00", "从：22:00 到：02:00", "2026-11-20 22:00", "2026-11-21 02:00"},
+		{"2026-11-01 12:00", "from:00:30 to:03:30", "2026-11-01 00:30", "2026-11-01 03:30"}, // clocks are set back between them
+		{"2026-11-20 14:30", "from:14:05", "2026-11-20 14:05", ""},
+		{"2026-11-20 14:30", "to:15:10", "", "2026-11-19 15:10"},
+		{"2026-11-20 14:30", "from:2026-11-18T14:05 to:15:10", "2026-11-18 14:05", "2026-11-19 15:10"},
+	} {
+		parse := func(text string) time.Time {
+			t.Helper()
+			for _, layout := range []string{"2006-01-02 15:04", time.DateTime} {
+				if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+					return at
+				}
+			}
+			t.Fatalf("%q is not a time", text)
+			return time.Time{}
+		}
+		l := &listing{p: &ui.Page{Now: parse(c.now), Zone: zone}}
+		_, terms, problems := l.readText(list.Reading{Spec: console.OrderList}, list.Words(c.text))
+		if len(problems) > 0 {
+			t.Errorf("at %s, %s: %+v", c.now, c.text, problems)
+		}
+		got := map[string]string{}
+		for _, term := range terms {
+			got[term.Word] = term.Value
+		}
+		for name, want := range map[string]string{fromParam: c.from, toParam: c.to} {
+			if want != "" {
+				want = momentText(parse(want), false)
+			}
+			if got[name] != want {
+				t.Errorf("at %s, %s: %s is %q, want %q", c.now, c.text, name, got[name], want)
+			}
+		}
+	}
+}
+
+// In an address too, two times of day are of one day.
+func TestTimesOfDayInAnAddress(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Ops)
+	for path, want := range map[string]int{
+		"/orders?from=14:05&to=15:10": http.StatusOK,
+		"/orders?from=22:00&to=02:00": http.StatusOK,
+		"/orders?from=14:05&to=14:05": http.StatusUnprocessableEntity,
+	} {
+		if got := h.Page(t, cookie, path); got.Status != want {
+			t.Errorf("%s: %d, want %d", path, got.Status, want)
+		}
 	}
 }
 

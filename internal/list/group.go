@@ -1,0 +1,49 @@
+package list
+
+import (
+	"context"
+	"fmt"
+
+	"backstop/internal/base/db"
+
+	"github.com/uptrace/bun"
+)
+
+// Group is how many rows of a list have a value in a column.
+type Group struct {
+	Value string `bun:"value"`
+	Rows  int64  `bun:"rows"`
+}
+
+// Groups counts the matches in the slice's time range by the values of a column, at most max
+// groups, the largest first. Of more rows than Spec.SumRows only the newest are counted; nothing
+// is if no index covers the filter and there are more rows than that. more = there are more rows,
+// or there may be. The list must have one source.
+func (q Query) Groups(ctx context.Context, d *db.DB, s Slice, column string, max int) (groups []Group, more bool, err error) {
+	p, err := q.plan(ctx, d, s)
+	if err != nil {
+		return nil, false, err
+	}
+	spec, limit := *p.spec, p.spec.sumRows()
+	spec.ScanRows = min(spec.scanRows(), limit)
+	p.spec = &spec
+	w, err := p.bounds(ctx, Cursor{})
+	if err != nil || w.cut {
+		return nil, true, err
+	}
+	for _, x := range p.parts {
+		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit+1).
+			ColumnExpr("?.? AS value", bun.Ident(x.Alias), bun.Ident(column))
+		var all []Group
+		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("value, count(*) AS rows").GroupExpr("value").OrderExpr("rows DESC, value").Scan(ctx, &all)
+		if err != nil {
+			return nil, false, fmt.Errorf("count groups of %s: %w", x.Table, err)
+		}
+		n := int64(0)
+		for _, g := range all {
+			n += g.Rows
+		}
+		return all[:min(len(all), max)], n > int64(limit), nil
+	}
+	return nil, false, nil
+}
