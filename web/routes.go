@@ -55,6 +55,8 @@ const (
 type Menu struct {
 	Icon  string
 	Label text.Text
+	// Aside is the icon of a page that is not in the navigation, but is found by its name.
+	Aside string
 }
 
 // CallbackPath is the prefix of every callback's path.

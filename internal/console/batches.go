@@ -54,6 +54,14 @@ func batchObjects(action, kind string) (objects []string) {
 	return objects
 }
 
+// BatchLists returns the lists from which batches are made.
+func BatchLists() (specs []*list.Spec) {
+	for _, l := range batchLists {
+		specs = append(specs, l.spec)
+	}
+	return specs
+}
+
 // BatchList returns the list with this name from which batches are made, and the object name of
 // its rows; nil = none.
 func BatchList(name string) (spec *list.Spec, object string) {

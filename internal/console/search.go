@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"backstop/internal/base/money"
 	"backstop/internal/base/moves"
+	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 
@@ -19,23 +22,28 @@ const (
 	minEnding = 6
 	// maxFound bounds the results of each kind.
 	maxFound = 50
+	// minNamePart is the minimum number of characters of a part of a name.
+	minNamePart = 2
 )
 
 // Found is the result of a search.
 type Found struct {
-	Orders    []Order
-	Merchants []Named
-	// Exceptions: callbacks were received for this number although there is no such order.
-	Exceptions bool
-	More       bool // there are more orders
+	Orders []Order
+	More   bool // there are more orders
+	// Merchants and Suppliers have the text as their code, which is the first one then, or as a
+	// part of code or name.
+	Merchants, Suppliers []Named
+	// Exceptions are about the orders found, or about callbacks for this number although there
+	// is no such order; or the number is theirs.
+	Exceptions []exception.Item
 	// Amount: the text may also be an amount. No index covers amounts; the order list can
 	// search for them and shows how far it has searched.
 	Amount bool
 }
 
 // Search finds orders by our number, the merchant's number, the supplier's trade number, a
-// notification's id, or the last six or more digits of a number, and merchants by code. All by
-// indexes, however old the order.
+// notification's id, or the last six or more digits of a number, and their exceptions: all by
+// indexes, however old the order. It finds merchants and suppliers by their codes and names.
 func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	f := &Found{Amount: len(money.Sums(q)) > 0}
 	ids, err := numbered(ctx, b.db.Read, q)
@@ -82,16 +90,48 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 			return nil, err
 		}
 	}
-	err = b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE code = ?", q).Scan(ctx, &f.Merchants)
-	if err != nil {
-		return nil, fmt.Errorf("search merchants: %w", err)
+	if f.Merchants, err = b.findNamed(ctx, "merchants", "name", q); err != nil {
+		return nil, err
 	}
-	if len(f.Orders) == 0 {
-		var one []int64
-		err = b.db.Read.NewRaw("SELECT id FROM exceptions WHERE order_no = ? LIMIT 1", q).Scan(ctx, &one)
-		f.Exceptions = len(one) > 0
+	if f.Suppliers, err = b.findNamed(ctx, "suppliers", "kind", q); err != nil {
+		return nil, err
 	}
+	f.Exceptions, err = b.exceptionsAbout(ctx, q, f.Orders)
 	return f, err
+}
+
+// findNamed finds merchants or suppliers, that with the code first.
+func (b *Reader) findNamed(ctx context.Context, table, name, q string) (found []Named, err error) {
+	part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(q))
+	if utf8.RuneCountInString(q) >= minNamePart {
+		part = "%" + part + "%"
+	}
+	err = b.db.Read.NewRaw("SELECT id, code, ?0 AS name FROM ?1 WHERE code = ?2 OR lower(code) LIKE ?3 ESCAPE '!' OR lower(?0) LIKE ?3 ESCAPE '!'"+
+		" ORDER BY CASE WHEN code = ?2 THEN 0 ELSE 1 END, code LIMIT ?4", bun.Ident(name), bun.Ident(table), q, part, maxFound).Scan(ctx, &found)
+	if err != nil {
+		return nil, fmt.Errorf("search %s: %w", table, err)
+	}
+	return found, nil
+}
+
+// exceptionsAbout finds the exception with an id, and those of order numbers.
+func (b *Reader) exceptionsAbout(ctx context.Context, q string, orders []Order) (found []exception.Item, err error) {
+	numbers := []string{q}
+	for _, o := range orders {
+		numbers = append(numbers, o.OrderNo)
+	}
+	id, _ := strconv.ParseInt(q, 10, 64) // 0 is none's
+	for _, look := range []struct {
+		where string
+		arg   any
+	}{{"x.id = ?", id}, {"x.order_no IN (?)", bun.List(numbers)}} {
+		var rows []exception.Item
+		if err := b.db.Read.NewSelect().Model(&rows).Where(look.where, look.arg).OrderExpr("x.id DESC").Limit(maxFound).Scan(ctx); err != nil {
+			return nil, fmt.Errorf("search exceptions: %w", err)
+		}
+		found = append(found, rows...)
+	}
+	return found, nil
 }
 
 // IsEnding reports whether a text may be the last digits of a number.

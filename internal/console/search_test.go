@@ -21,6 +21,7 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 			{ID: 1, OrderNo: "7263548197123456", OutTradeNo: "GX-1", MerchantID: 1},
 			{ID: 2, OrderNo: "7263548198123456", OutTradeNo: "GX-2", MerchantID: 1},
 			{ID: 3, OrderNo: "PO-654321", OutTradeNo: "GX-1", MerchantID: 2},
+			{ID: 4, OrderNo: "PO-4", OutTradeNo: "GX-4", MerchantID: 2},
 		}
 		for _, o := range rows {
 			o.SupplierID, o.Amount, o.Currency, o.Status, o.Version = 1, 1, "CNY", order.Paid, 1
@@ -32,7 +33,12 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 			"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at) VALUES (1, 2, 1, 'r', '4200002614', 'succeeded', 1, 0, 0)",
 			"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (77, 1, 3, 'order.paid', 1, '', 0)",
 			`INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (78, 1, 2, 'order.paid', 1, '{"id":"ntf_2-order-paid-0","type":"order.paid"}', 0)`,
-			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (1, 'unknown_order', 'open', 'NOBODYS', '{}', 0, 0)",
+			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (1, 'unknown_order', 'open', 'NOBODYS', '{}', 0, 0), (4611, 'amount_mismatch', 'open', 'PO-4', '{}', 0, 0)",
+			"UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'",
+			"UPDATE merchants SET name = '绿茶 Greenhouse' WHERE code = 'm2'",
+			"INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (4, '100%_', 'Hundred', '[]', '{}', 0, 0)",
+			"INSERT INTO supplier_accounts (id, name) VALUES (1, 'a')",
+			"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (1, 'wx-main', 'wechatpay', 1, TRUE, '[]', '{}', 0, 0)",
 		} {
 			if _, err := d.ExecContext(t.Context(), q); err != nil {
 				t.Fatal(err)
@@ -52,7 +58,18 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 			"23456":              "", // too short to be an end
 			"12345x":             "",
 			"m1":                 "merchant m1",
-			"NOBODYS":            "exceptions",
+			"green tea":          "merchant m1",
+			"een":                "merchant m1 merchant m2", // in two names
+			"绿茶":                 "merchant m2",
+			"e":                  "", // too short to be a part
+			"%":                  "",
+			"100%":               "merchant 100%_",
+			"%_":                 "merchant 100%_",
+			"WX-Ma":              "supplier wx-main",
+			"wechatpay":          "supplier wx-main",
+			"NOBODYS":            "exception 1",
+			"4611":               "exception 4611", // by its own number
+			"GX-4":               "PO-4 exception 4611",
 			"'; DROP TABLE":      "",
 		} {
 			f, err := b.Search(t.Context(), q)
@@ -66,8 +83,11 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 			for _, m := range f.Merchants {
 				got = append(got, "merchant "+m.Code)
 			}
-			if f.Exceptions {
-				got = append(got, "exceptions")
+			for _, m := range f.Suppliers {
+				got = append(got, "supplier "+m.Code)
+			}
+			for _, x := range f.Exceptions {
+				got = append(got, fmt.Sprint("exception ", x.ID))
 			}
 			if strings.Join(got, " ") != want {
 				t.Errorf("%s finds %q, want %q", q, got, want)

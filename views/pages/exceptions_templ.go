@@ -102,7 +102,7 @@ func Exceptions(p *ui.Page, l ui.List, items []exception.Item, lanes []console.T
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <b data-n></b></span> <button class=\"btn sm\" name=\"pick\" value=\"rows\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <b data-n></b></span> <button class=\"btn sm\" id=\"batch-redrive\" name=\"pick\" value=\"rows\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -51,6 +51,7 @@ func Routes(s *web.Server) []web.Route { return newHandlers(s).routes() }
 
 func (s *handlers) routes() []web.Route {
 	shown := func(icon string, label text.Text) web.Menu { return web.Menu{Icon: icon, Label: label} }
+	aside := func(icon string, label text.Text) web.Menu { return web.Menu{Aside: icon, Label: label} }
 	page := func(path string, p access.Permission, h fiber.Handler, m web.Menu) web.Route {
 		return web.Route{Method: http.MethodGet, Path: path, Audience: web.ForOperator, Permission: p, Handler: h, Menu: m}
 	}
@@ -70,7 +71,7 @@ func (s *handlers) routes() []web.Route {
 
 		page("/", access.ViewOverview, s.overview, shown("layout-dashboard", text.Overview)),
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
-		page("/guide", access.ViewOverview, s.guidePage, web.Menu{}),
+		page("/guide", access.ViewOverview, s.guidePage, aside("circle-check", pages.GuideTitle)),
 		act("/guide/sandbox", sandbox.MakeAct, s.makeSandbox),
 		act("/guide/order", sandbox.OrderAct, s.createSandboxOrder),
 		act("/guide/callback", sandbox.CallbackAct, s.sendSandboxCallback),
@@ -87,7 +88,7 @@ func (s *handlers) routes() []web.Route {
 		act("/attention/:incident/snooze", alert.SnoozeAct, s.onIncident(alert.SnoozeAct)),
 		act("/attention/:incident/resume", alert.ResumeAct, s.onIncident(alert.ResumeAct)),
 		act("/attention/:incident/close", alert.CloseAct, s.onIncident(alert.CloseAct)),
-		page("/runbook", access.ViewOverview, s.runbookPage, web.Menu{}),
+		page("/runbook", access.ViewOverview, s.runbookPage, aside("triangle-alert", pages.RunbookTitle)),
 		page("/orders", access.ViewOrders, serve(s, s.orders()), shown("receipt-text", text.Orders)),
 		page("/orders/:order_no", access.ViewOrders, s.storyPage, web.Menu{}),
 		page("/orders/:order_no/_head", access.ViewOrders, s.storyPart(pages.StoryHead), web.Menu{}),
@@ -178,10 +179,10 @@ func (s *handlers) routes() []web.Route {
 		own("/me", s.saveAccount),
 		own("/me/password", s.changePassword),
 		own("/me/sessions/end", s.endSessions),
-		page("/inbox", access.ViewOverview, s.inboxPage, web.Menu{}),
+		page("/inbox", access.ViewOverview, s.inboxPage, aside("inbox", text.Inbox)),
 		page("/_/bell", access.ViewOverview, s.bell, web.Menu{}),
 		post("/inbox/read", access.ViewOverview, s.readInbox),
-		page("/views", access.ViewOverview, s.viewsPage, web.Menu{}),
+		page("/views", access.ViewOverview, s.viewsPage, aside("filter", pages.ViewsTitle)),
 		page("/views/_counts", access.ViewOverview, s.viewCounts, web.Menu{}),
 		act("/views", savedview.SaveAct, s.saveView),
 		act("/views/:view/change", savedview.ChangeAct, s.changeView),

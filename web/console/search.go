@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"strings"
 
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/internal/alert"
 	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/views/pages"
@@ -15,35 +18,92 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// searchPage searches for what operators have at hand: a number, the end of one, a code. A
-// single hit is opened at once.
+// searchPage searches for what operators have at hand: a number, the end of one, a code, a name,
+// also of a page or an act. A single hit is opened at once. For the script of the palette it sends
+// the lines of all hits instead.
 func (s *handlers) searchPage(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	q := strings.TrimSpace(f.Text("q"))
 	if f.Err != nil {
 		return f.Err
 	}
-	if q == "" {
-		return s.Render(c, http.StatusOK, pages.Search(s.Page(c), "", nil))
+	palette := c.Query("palette") != ""
+	if palette && !web.IsFragment(c) {
+		return c.Redirect("/search?q="+url.QueryEscape(q), http.StatusSeeOther)
 	}
+	p := s.Page(c)
+	d := pages.Finds{Q: q, Pages: ui.Matching(s.places(p.Role), q), Acts: ui.Matching(s.starts(p.Role), q)}
 	ctx, cancel := context.WithTimeout(context.Background(), s.listTime)
 	defer cancel()
-	found, err := s.Console.Search(ctx, q)
-	if err != nil {
-		return slow(ctx, err)
+	if q != "" {
+		var err error
+		if d.Found, err = s.Console.Search(ctx, q); err != nil {
+			return slow(ctx, err)
+		}
+		if !s.Policy.Allows(p.Role, access.ViewNotifications) {
+			d.Merchants = nil
+		}
+		if !s.Policy.Allows(p.Role, access.ViewCallbacks) {
+			d.Suppliers = nil
+		}
+		if !s.Policy.Allows(p.Role, access.ViewExceptions) {
+			d.Exceptions = nil
+		}
 	}
-	orders, merchants := len(found.Orders), len(found.Merchants)
+	if palette {
+		return s.Render(c, http.StatusOK, ui.PaletteHits(p, d.Palette(p)))
+	}
+	if q != "" {
+		if only := d.Only(); only != "" {
+			return c.Redirect(only, http.StatusSeeOther)
+		}
+		if d.None() && d.Amount && !console.IsEnding(q) {
+			return s.searchAmount(ctx, c, q)
+		}
+	}
+	return s.Render(c, http.StatusOK, pages.Search(p, d))
+}
+
+// places returns the pages with names that a role may open.
+func (s *handlers) places(role string) (all []ui.Place) {
+	for _, r := range s.Routes() {
+		if icon := r.Menu.Icon + r.Menu.Aside; icon != "" && s.Policy.Allows(role, r.Permission) {
+			all = append(all, ui.Place{Path: r.Path, Icon: icon, Label: r.Menu.Label})
+		}
+	}
+	return all
+}
+
+// starts returns the acts that a role may begin.
+func (s *handlers) starts(role string) (all []ui.Place) {
+	for _, x := range pages.Starts {
+		permission := x.Permission
+		if x.Act != "" {
+			permission = s.Acts.Kind(x.Act).Permission
+		}
+		if s.Policy.Allows(role, permission) && s.possible(x) {
+			all = append(all, x.Place)
+		}
+	}
+	for _, spec := range console.BatchLists() {
+		_, object := console.BatchList(spec.Name)
+		for _, action := range s.Batches.Actions(act.Actor{Role: role}, object) {
+			all = append(all, pages.BatchStart(spec.Name, action))
+		}
+	}
+	return all
+}
+
+// possible reports whether the page of an act can offer it now.
+func (s *handlers) possible(x pages.Start) bool {
 	switch {
-	case orders == 1 && merchants == 0:
-		return c.Redirect(orderPath(found.Orders[0].OrderNo), http.StatusSeeOther)
-	case orders == 0 && merchants == 1 && !found.Exceptions:
-		return c.Redirect("/orders?merchant="+url.QueryEscape(found.Merchants[0].Code), http.StatusSeeOther)
-	case orders == 0 && merchants == 0 && found.Exceptions:
-		return c.Redirect("/exceptions?no="+url.QueryEscape(q), http.StatusSeeOther)
-	case orders == 0 && merchants == 0 && found.Amount && !console.IsEnding(q):
-		return s.searchAmount(ctx, c, q)
+	case x.Queue != "":
+		return s.Pauses.Paused(x.Queue) == x.Resumes
+	case x.Act == alert.TestAct:
+		targets, _ := s.Alerts()
+		return len(targets) > 0
 	}
-	return s.Render(c, http.StatusOK, pages.Search(s.Page(c), q, found))
+	return true
 }
 
 // searchAmount opens the only order with an amount, or the list of orders.
