@@ -29,6 +29,10 @@ const Op = "payout"
 const (
 	// queryAfter is supplier.Entry.PayoutQueryAfter where the settings have none.
 	queryAfter = 30 * time.Minute
+	// repeatAfter bounds how old the last call must be before a payout that the supplier does not
+	// find is sent again. The supplier knows its number for life, so that a call which arrives late
+	// cannot pay twice; "not found" need not be as certain as where it ends something (QueryAfter).
+	repeatAfter = 10 * time.Second
 	// watch is how long a payout is queried daily after its reversal.
 	watch = 7 * 24 * time.Hour
 )
@@ -132,7 +136,7 @@ func mayRepeat(p *Payout, s supplier.Entry, now int64) (may bool, wait time.Dura
 	case p.Short:
 		return true, booking.ShortWait - since(p.LastCallAt, now)
 	}
-	return s.PayoutRepeat || s.Can().PayoutRepeat, s.QueryAfter - since(p.LastCallAt, now)
+	return s.PayoutRepeat || s.Can().PayoutRepeat, min(s.QueryAfter, repeatAfter) - since(p.LastCallAt, now)
 }
 
 // since returns how long ago a moment was.

@@ -88,6 +88,9 @@ func Next(status Status, steps Steps, e Event) (Status, Steps, Move, error) {
 	if !slices.Contains(m.From, status) || m.To != status && !Moves.Can(status, m.To) {
 		return illegal()
 	}
+	if e == Returned && steps.Reversal == Failure { // it arrived although it was to be reversed: that is tried again
+		m.Reversal = Processing
+	}
 	next := steps
 	for _, s := range []struct {
 		of *StepState

@@ -35,6 +35,8 @@ type Fake struct {
 	PayoutCurrency string
 	payout         func(supplier.Payout) PayoutFault
 	payouts        map[string]*FakePayout
+
+	answered func()
 }
 
 func newFake(code string) *Fake {
@@ -60,6 +62,23 @@ func (f *Fake) OnClose(do func(context.Context, supplier.Ref) (supplier.Answer, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.close = do
+}
+
+// OnAnswered sets what happens after each answer about a refund or payout, before the caller gets
+// it; nil = nothing. It may end the caller's goroutine, as a crash does.
+func (f *Fake) OnAnswered(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answered = do
+}
+
+func (f *Fake) hasAnswered() {
+	f.mu.Lock()
+	do := f.answered
+	f.mu.Unlock()
+	if do != nil {
+		do()
+	}
 }
 
 // Says sets the state returned by all further queries.

@@ -89,6 +89,7 @@ func (f *Fake) Payable(_ int64, currency string) error {
 
 // Payout is a supplier.Payouter.
 func (f *Fake) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
+	defer f.hasAnswered()
 	fault := f.payoutFault(p)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,6 +120,7 @@ func (f *Fake) Payout(ctx context.Context, p supplier.Payout) (supplier.PayoutAn
 
 // PayoutQuery is a supplier.Payouter.
 func (f *Fake) PayoutQuery(_ context.Context, p supplier.Payout) (supplier.PayoutAnswer, error) {
+	defer f.hasAnswered()
 	fault := f.payoutFault(p)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -82,6 +82,7 @@ func (f *Fake) faultOf(r supplier.Refund) RefundFault {
 
 // Refund is a supplier.Refunder.
 func (f *Fake) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
+	defer f.hasAnswered()
 	fault := f.faultOf(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,6 +111,7 @@ func (f *Fake) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundAn
 
 // RefundQuery is a supplier.Refunder.
 func (f *Fake) RefundQuery(_ context.Context, r supplier.Refund) (supplier.RefundAnswer, error) {
+	defer f.hasAnswered()
 	fault := f.faultOf(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
