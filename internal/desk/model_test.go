@@ -257,7 +257,11 @@ func TestDecisionsHoldInEveryStory(t *testing.T) {
 // The same stories on the program: after each step its state equals that of the model, and
 // verify finds nothing.
 func TestTheProgramDecidesAsTheModel(t *testing.T) {
-	for engine, fresh := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+	watched := func(t testing.TB) *db.DB { // and locks in order
+		d, _, _ := paymenttest.Watched(t)
+		return d
+	}
+	for engine, fresh := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": watched} {
 		t.Run(engine, func(t *testing.T) {
 			did := map[string]int{}
 			paymenttest.RunStories(t, 20_000, stories("", &program{t: t, fresh: func() *db.DB { return fresh(t) }}, did))

@@ -41,8 +41,6 @@ type bank struct {
 	refunds *refund.Machine
 	desk    *approval.Desk
 	keys    *seal.Keyring
-	n       int
-	mu      sync.Mutex
 }
 
 func each(t *testing.T, test func(k *bank)) {
@@ -51,6 +49,12 @@ func each(t *testing.T, test func(k *bank)) {
 }
 
 func newBank(t *testing.T, d *db.DB) *bank {
+	t.Helper()
+	return bankOf(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1")})
+}
+
+// bankOf is newBank for one of several nodes.
+func bankOf(t *testing.T, d *db.DB, o paymenttest.Options) *bank {
 	t.Helper()
 	k := &bank{t: t}
 	var err error
@@ -72,13 +76,13 @@ func newBank(t *testing.T, d *db.DB) *bank {
 		})
 		k.m = dispute.New(dispute.Options{DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Refunds: k.refunds})
 	}
-	k.Fixture = paymenttest.New(t, d, paymenttest.Options{
-		Fakes:    paymenttest.NewFakes("f1"),
-		Refunds:  func(f *paymenttest.Fixture) payment.Refunds { machines(f); return k.refunds },
-		Disputes: func(f *paymenttest.Fixture) payment.Disputes { machines(f); return k.m },
-	})
-	movestest.Enforce(t, d, dispute.Moves)
-	movestest.Enforce(t, d, refund.Moves)
+	o.Refunds = func(f *paymenttest.Fixture) payment.Refunds { machines(f); return k.refunds }
+	o.Disputes = func(f *paymenttest.Fixture) payment.Disputes { machines(f); return k.m }
+	k.Fixture = paymenttest.New(t, d, o)
+	if !o.Shared {
+		movestest.Enforce(t, d, dispute.Moves)
+		movestest.Enforce(t, d, refund.Moves)
+	}
 	policy, err := access.NewPolicy()
 	if err != nil {
 		t.Fatal(err)
@@ -153,13 +157,10 @@ type said struct {
 
 // message returns a message about the dispute of an order's payment.
 func (k *bank) message(o *order.Order, no string, s said) *payment.Message {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.n++
 	m := k.payment(o)
 	c := &m.Content
 	c.OrderRef, c.Amount = "", cmp.Or(s.amount, 1999)
-	c.EventKey, c.Status, c.RawStatus, c.OccurredAt = fmt.Sprintf("evt_%s_%d", no, k.n), supplier.Disputed, "charge.dispute."+s.kind, time.Unix(1_700_000_000+s.second, 0)
+	c.EventKey, c.Status, c.RawStatus, c.OccurredAt = fmt.Sprintf("evt_%s_%d", no, k.DB.NewID()), supplier.Disputed, "charge.dispute."+s.kind, time.Unix(1_700_000_000+s.second, 0)
 	c.Dispute = &supplier.Dispute{
 		No: no, Reason: "fraudulent", Status: string(s.stage), Stage: s.stage, Withdrawn: s.withdrawn, Reinstated: s.back, Fee: s.fee, FeeBack: s.feeBack,
 		FeeCurrency: "CNY", DueBy: time.Now().Add(100 * time.Hour).Truncate(time.Second), Over: s.stage == supplier.DisputeWon || s.stage == supplier.DisputeLost,
