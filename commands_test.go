@@ -332,7 +332,7 @@ func TestOperatorsGetTokensAndRolesByCommand(t *testing.T) {
 	run(exitFailed, "token", "nobody")
 	run(exitFailed, "token", "li", "--expires", "1s")
 	for _, args := range [][]string{{"disable", "li"}, {"role", "li", "ops"}} {
-		if _, stderr := run(exitFailed, args...); !strings.Contains(stderr, "last one who may approve") {
+		if _, stderr := run(exitFailed, args...); !strings.Contains(stderr, "last operator who may approve") {
 			t.Errorf("%s: %q", args, stderr)
 		}
 	}

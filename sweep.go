@@ -53,7 +53,7 @@ func (cmd *sweepCmd) Run(ctx context.Context, g *globals, std streams) error {
 	}
 	switch {
 	case s.State == sweep.Stopped:
-		return fmt.Errorf("the sweep ended itself after six hours: run it again")
+		return fmt.Errorf("the sweep stopped after six hours: run it again")
 	case len(s.Differences()) > 0:
 		return errViolations
 	}

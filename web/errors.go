@@ -69,7 +69,7 @@ var (
 	ErrTooMany         = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
 	errEncoded         = &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "send the body without Content-Encoding"}
 	errAway            = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is unavailable or read-only: try again"}
-	errUnreadable      = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read: it is our fault, try again later"}
+	errUnreadable      = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read, which is a fault on our side: try again later"}
 	errInternal        = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
 	// ErrSlow means that the queries of a list took too long.
 	ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}

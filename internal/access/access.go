@@ -34,12 +34,12 @@ var (
 	ErrDisabled  = errors.New("the operator is disabled")
 	ErrLastAdmin = errors.New("this is the last admin: add another one first")
 	// ErrLastApprover: without a lead, nobody could approve proposals.
-	ErrLastApprover = errors.New("this is the last one who may approve: add another one first, by backstop operator add NAME --role lead")
+	ErrLastApprover = errors.New("this is the last operator who may approve: add another one first with backstop operator add NAME --role lead")
 	// ErrLogin covers a wrong name, a wrong password and a disabled operator alike, so that it
 	// does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")
 	// ErrExpired means that the password is correct, but a one-time password that has expired.
-	ErrExpired = errors.New("the one-time password has expired: ask for a new one by backstop operator reset-password")
+	ErrExpired = errors.New("the one-time password has expired: get a new one with backstop operator reset-password")
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

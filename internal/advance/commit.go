@@ -135,7 +135,7 @@ func (a *Worker) written(r *result) {
 // Errors of Ask, besides call.ErrDown and order.ErrNotFound.
 var (
 	// ErrCannotAsk means that this supplier has no payment query.
-	ErrCannotAsk = errors.New("this supplier cannot be asked about payments")
+	ErrCannotAsk = errors.New("this supplier cannot be queried about payments")
 	// ErrOver is returned by AskOpen only: the order has ended.
 	ErrOver = errors.New("the order is over")
 )

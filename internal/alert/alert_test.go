@@ -606,7 +606,7 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 		t.Errorf("%q", body)
 	}
 	stuck.State, s.Language = Resolved, "en"
-	if _, body := s.compose(rule, []Alert{stuck}); !strings.Contains(body, "No order is stuck any more, at most 3 (CNY 59.97, USD 12.00)") {
+	if _, body := s.compose(rule, []Alert{stuck}); !strings.Contains(body, "No order is stuck any more; at most 3 (CNY 59.97, USD 12.00)") {
 		t.Errorf("%q", body)
 	}
 }
@@ -615,8 +615,8 @@ func TestRefusedPayoutsAreNamedWithMerchantAddressAndWhatToDo(t *testing.T) {
 	for _, c := range []struct{ language, subject, want string }{
 		{"en", RefusedPayout("m1", ByKey, "198.51.100.7"), "m1: from 198.51.100.7, 3 requests for payouts were refused because they came with the api_key instead of the payout_key. Ask the merchant. If it did not send them, its api_key is stolen: replace it at once. https://c.example/merchants/m1"},
 		{"en", RefusedPayout("m1", ByAddress, OtherAddresses), "m1: from other addresses, 3 requests for payouts were refused because the address is not in payout_ips. Ask the merchant. If it did not send them, its payout_key is stolen: replace it at once. https://c.example/merchants/m1"},
-		{"zh", RefusedPayout("m1", ByKey, "198.51.100.7"), "商户 m1：来自 198.51.100.7 的 3 次付款请求被拒绝，请求用的是 api_key 而不是 payout_key。请联系商户核实；若不是商户本人，api_key 已泄露，请立即更换。https://c.example/merchants/m1"},
-		{"zh", RefusedPayout("m1", ByAddress, OtherAddresses), "商户 m1：来自 其他地址 的 3 次付款请求被拒绝，该地址不在 payout_ips 之内。请联系商户核实；若不是商户本人，payout_key 已泄露，请立即更换。https://c.example/merchants/m1"},
+		{"zh", RefusedPayout("m1", ByKey, "198.51.100.7"), "商户 m1：来自 198.51.100.7 的 3 次出款请求被拒绝，请求用的是 api_key 而不是 payout_key。请联系商户核实；若不是商户本人，api_key 已泄露，请立即更换。https://c.example/merchants/m1"},
+		{"zh", RefusedPayout("m1", ByAddress, OtherAddresses), "商户 m1：来自 其他地址 的 3 次出款请求被拒绝，该地址不在 payout_ips 之内。请联系商户核实；若不是商户本人，payout_key 已泄露，请立即更换。https://c.example/merchants/m1"},
 	} {
 		a := Alert{Rule: PayoutRefused, Subject: c.subject, State: Happened, Count: 3}
 		_, body := (Style{Language: c.language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: PayoutRefused}, []Alert{a})
@@ -631,7 +631,7 @@ func TestABalanceBelowZeroIsNamedWithItsMerchant(t *testing.T) {
 	for _, c := range []struct{ language, state, want string }{
 		{"en", Firing, "m1: its balance is below zero (CNY -19.98, JPY -7) by more than its overdraft, so its payouts are refused."},
 		{"en", Resolved, "m1: its balance is no longer below zero"},
-		{"zh", Firing, "商户 m1：余额为负（CNY -19.98、JPY -7），超出其透支额度，已不能付款。"},
+		{"zh", Firing, "商户 m1：余额为负（CNY -19.98、JPY -7），超出其透支额度，出款会被拒绝。"},
 		{"zh", Resolved, "商户 m1：余额已补足"},
 	} {
 		a := Alert{Rule: MerchantNegative, Subject: "m1", State: c.state, Value: 200, Sums: sums}

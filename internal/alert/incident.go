@@ -28,9 +28,9 @@ var IncidentMoves = moves.Table[string]{
 	About: "One problem: all alerts of one rule and subject, from the first one until nothing has fired for ten minutes. Changes are also guarded by its version.",
 	Rows: []moves.Row[string]{
 		{Status: Open, Initial: true, Open: true, NeedsPerson: true, To: []string{Acknowledged, Snoozed, Over}, Meaning: "Its alerts send messages."},
-		{Status: Acknowledged, Open: true, To: []string{Open, Acknowledged, Snoozed, Over}, Meaning: "Somebody works on it: further alerts send no messages; one message says when it is over."},
+		{Status: Acknowledged, Open: true, To: []string{Open, Acknowledged, Snoozed, Over}, Meaning: "An operator is working on it: further alerts send no messages, and one message reports when it is over."},
 		{Status: Snoozed, Open: true, To: []string{Open, Acknowledged, Snoozed, Over}, Meaning: "No messages until `snoozed_until`; then it is open again."},
-		{Status: Over, Meaning: "Calm for long enough, or closed by an operator. The next alert opens a new incident."},
+		{Status: Over, Meaning: "Quiet for long enough, or closed by an operator. The next alert opens a new incident."},
 	},
 }
 

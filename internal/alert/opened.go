@@ -108,7 +108,7 @@ func (s Style) waiting(o *Opened) string {
 var (
 	tOpenedFailures = text.Text{ZH: "商户 %s 于 %s 熔断：连续失败 %d 次。", EN: "%s: the breaker opened at %s after %d failures in a row."}
 	tOpenedByHand   = text.Text{ZH: "商户 %s 于 %s 被 %s 手动熔断：%s。", EN: "%s: the breaker was opened at %s by %s: %s."}
-	tOpenedProbe    = text.Text{ZH: "熔断 %s，%s 自动探测。", EN: "It stays open for %s; one notification goes as a probe at %s."}
+	tOpenedProbe    = text.Text{ZH: "熔断 %s，%s 自动探测。", EN: "It stays open for %s; one notification is sent as a probe at %s."}
 	tOpenedHand     = text.Text{ZH: "不会自动恢复，需要有人解除熔断。", EN: "It stays open until an operator closes it."}
 	tOpenedClosed   = text.Text{ZH: "之后已恢复。", EN: "It has closed since."}
 	tOpenedDo       = text.Text{ZH: "请联系商户检查通知地址；确认恢复后可立即探测或解除熔断：%s", EN: "Ask the merchant to check its endpoint. Once it works, probe or close the breaker: %s"}

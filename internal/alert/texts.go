@@ -19,7 +19,7 @@ var ruleTexts = map[string]struct {
 	link  string
 }{
 	QueueLength:         {text.Text{ZH: "队列过长", EN: "a queue is too long"}, "/"},
-	SuccessRate:         {text.Text{ZH: "通知尝试成功率过低", EN: "too few attempts to notify succeed"}, "/notifications"},
+	SuccessRate:         {text.Text{ZH: "通知尝试成功率过低", EN: "too many attempts to notify fail"}, "/notifications"},
 	ErrorRate:           {text.Text{ZH: "通知失败率过高", EN: "too many notifications run out of attempts"}, "/notifications"},
 	AnswerTime:          {text.Text{ZH: "商户平均响应过慢", EN: "merchants answer too slowly on average"}, "/notifications"},
 	SlowMerchant:        {text.Text{ZH: "商户响应慢", EN: "a merchant answers slowly"}, "/notifications"},
@@ -29,8 +29,8 @@ var ruleTexts = map[string]struct {
 	ClockSkew:           {text.Text{ZH: "时钟偏差过大", EN: "clocks differ too much"}, "/"},
 	WrongKey:            {text.Text{ZH: "节点的主密钥不是当前使用的", EN: "a node does not have the master key in use"}, "/"},
 	NodesDiffer:         {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
-	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait for a fault of ours"}, "/notifications"},
-	Unreadable:          {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read, and what they concern waits"}, "/"},
+	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait because of a fault on our side"}, "/notifications"},
+	Unreadable:          {text.Text{ZH: "设置无法读取，其通知已暂停", EN: "settings cannot be read; their notifications wait"}, "/"},
 	QueuePaused:         {text.Text{ZH: "队列已被暂停", EN: "a queue is paused"}, "/queues"},
 	QueueForecast:       {text.Text{ZH: "预计积压将达到上限", EN: "the backlog is forecast to reach its limit"}, "/analytics"},
 	RateForecast:        {text.Text{ZH: "预计成功率将跌破下限", EN: "the success rate is forecast to fall below its limit"}, "/analytics"},
@@ -47,8 +47,8 @@ var ruleTexts = map[string]struct {
 	SupplierReachable:   {text.Text{ZH: "渠道已恢复，查单继续", EN: "a supplier can be reached again"}, "/orders?status=paying"},
 	StuckOrders:         {text.Text{ZH: "卡单：多次查单仍无结果", EN: "orders are stuck without a result"}, "/orders?no_result=yes"},
 	MerchantNegative:    {text.Text{ZH: "商户余额为负", EN: "a merchant's balance is below zero"}, "/merchants"},
-	PayoutRefused:       {text.Text{ZH: "付款请求被拒绝：密钥或来源地址不符", EN: "requests for payouts were refused: wrong key or address"}, "/alerts"},
-	SupplierShort:       {text.Text{ZH: "渠道账户余额不足，付款在等待", EN: "too little money at a supplier for payouts"}, "/exceptions?kind=supplier_short"},
+	PayoutRefused:       {text.Text{ZH: "出款请求被拒绝：密钥或来源地址不符", EN: "requests for payouts were refused: wrong key or address"}, "/alerts"},
+	SupplierShort:       {text.Text{ZH: "渠道账户余额不足，出款等待中", EN: "too little money at a supplier; payouts wait"}, "/exceptions?kind=supplier_short"},
 	TargetDisabled:      {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
 	CountersDiffer:      {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/sweeps"},
 	BooksDiffer:         {text.Text{ZH: "账实不符：verify 发现问题", EN: "the books do not add up: verify found violations"}, "/sweeps"},
@@ -96,15 +96,15 @@ var subjects = map[string]text.Text{
 }
 
 var (
-	tWrongKey  = text.Text{ZH: "%s：没有当前使用的主密钥，收不了回调也发不了通知；补上密钥并重启", EN: "%s: it does not have the master key in use; give it the key and restart it"}
+	tWrongKey  = text.Text{ZH: "%s：没有当前使用的主密钥，无法接收回调和发送通知；请补上密钥并重启", EN: "%s: it does not have the master key in use; give it the key and restart it"}
 	tDiffer    = text.Text{ZH: "%s：各节点不一致，详见各节点 /readyz 与日志", EN: "%s: running nodes differ; /readyz and the log of each node show how"}
 	tPaused    = text.Text{ZH: "%s：已由操作员暂停，恢复前不再处理", EN: "%s: paused by an operator; nothing is processed until somebody resumes it"}
-	tRunsAgain = text.Text{ZH: "%s：已恢复处理", EN: "%s: runs again"}
+	tRunsAgain = text.Text{ZH: "%s：已恢复处理", EN: "%s: resumed"}
 	tAgree     = text.Text{ZH: "%s：已一致", EN: "%s: all nodes agree again"}
-	tFault     = text.Text{ZH: "%s：%s 条通知在等待，不计入重试次数；原因消除后自动发出", EN: "%s: %s notifications wait, uncounted; they go out once the cause is gone"}
-	tFaultOver = text.Text{ZH: "%s：已恢复，最多时 %s 条在等待", EN: "%s: over, at most %s notifications waited"}
-	tStuck     = text.Text{ZH: "%s 笔订单%s第 3 次查单后超过 30 分钟仍无结果；会继续自动查单，请到渠道侧核实", EN: "%s orders%s have no result more than 30 minutes after the third query. They are still asked about; check them at the supplier"}
-	tStuckOver = text.Text{ZH: "已无卡单，最多时 %s 笔%s", EN: "No order is stuck any more, at most %s%s were"}
+	tFault     = text.Text{ZH: "%s：%s 条通知在等待，不计入重试次数；原因消除后自动发出", EN: "%s: %s notifications wait; no attempt is counted, and they are sent once the cause is gone"}
+	tFaultOver = text.Text{ZH: "%s：已恢复，最多时 %s 条在等待", EN: "%s: over; at most %s notifications waited"}
+	tStuck     = text.Text{ZH: "%s 笔订单%s第 3 次查单后超过 30 分钟仍无结果；会继续自动查单，请到渠道侧核实", EN: "%s orders%s have no result more than 30 minutes after the third query. Queries continue; check the orders with the supplier"}
+	tStuckOver = text.Text{ZH: "已无卡单，最多时 %s 笔%s", EN: "No order is stuck any more; at most %s%s were"}
 	tFiring    = text.Text{ZH: "%s：当前 %s，阈值 %s", EN: "%s: now %s, limit %s"}
 	tDown      = text.Text{ZH: "%s：不可用", EN: "%s: cannot be used"}
 	tUp        = text.Text{ZH: "%s：已恢复", EN: "%s: healthy again"}
@@ -112,7 +112,7 @@ var (
 	tHappened  = text.Text{ZH: "%s：%d 次", EN: "%s: %d times"}
 	tProposal  = text.Text{ZH: "%s%s：等待第二人复核", EN: "%s%s waits for a second person"}
 	tDue       = text.Text{ZH: "%s%s：请在此之前在渠道页面举证，并在此处登记", EN: "%s%s: send the evidence on the supplier's pages before then, and record it here"}
-	tTest      = text.Text{ZH: "测试告警：收到即表示此目标可用。发出者：%s", EN: "A test alert: if it arrives, this target works. Sent by %s"}
+	tTest      = text.Text{ZH: "测试告警：收到即表示此目标可用。发出者：%s", EN: "Test alert: if you read this, the target works. Sent by %s"}
 	tTested    = text.Text{ZH: "测试告警", EN: "a test alert"}
 	tHead      = text.Text{ZH: "审计链头（已签名）", EN: "the signed head of the audit"}
 	tHeadKeep  = text.Text{ZH: "审计第 %d 条。请保存本消息：日后若链条被重写或截短，可据此查出。", EN: "Row %d of the audit. Keep this message: it shows if the chain is ever rewritten or cut short."}

@@ -42,7 +42,7 @@ var Moves = moves.Table[State]{
 		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Approved by a second person."},
 		{Status: Executing, Open: true, To: []State{Done, Failed}, Meaning: "It is being carried out."},
 		{Status: Failed, NeedsPerson: true, To: []State{Executing}, Meaning: "It could not be carried out; the same approval may be run up to three times in all."},
-		{Status: Done, Meaning: "It has taken effect."},
+		{Status: Done, Meaning: "It took effect."},
 		{Status: Rejected, Meaning: "The second person rejected it."},
 		{Status: Withdrawn, Meaning: "Its maker withdrew it."},
 		{Status: Expired, Meaning: "Nobody decided in time."},

@@ -295,7 +295,7 @@ func TestAPasteThatIsNoRequestIsRefusedWithItsReason(t *testing.T) {
 		"POST /callback/a\nno header\n\nb": `"no header" is not a header`, "POST /callback/a\nbad name: 1": "is not a header", "POST /callback/a\nContent-Encoding: gzip\n\nb": "Content-Encoding",
 		"POST /callback/a\n" + strings.Repeat("X: 1\n", 101): "more than 100 headers",
 		"curl 'https://h/callback/a":                         "is not closed", "curl -F a=b https://h/callback/a": "-F", "curl -d @/etc/passwd https://h/callback/a": "@/etc/passwd",
-		"curl https://h/callback/a -d": "-d has no value", "curl -s": "no address", "curl https://h/callback/a https://i/callback/a": "more than one", "curl $'\\u12": "is not closed",
+		"curl https://h/callback/a -d": "-d has no value", "curl -s": "no URL", "curl https://h/callback/a https://i/callback/a": "more than one", "curl $'\\u12": "is not closed",
 		"curl https://h/callback/a -K /etc/passwd": "-K", "curl -H nothing https://h/callback/a": "is not a header",
 	} {
 		if _, err := callback.Paste("a", pasted); err == nil || !strings.Contains(err.Error(), want) {

@@ -183,7 +183,7 @@ func (b *Reader) Account(ctx context.Context, code, currency string) (*ledger.Ac
 // AccountLines is one page of an account's lines, newest first.
 func (b *Reader) AccountLines(ctx context.Context, q list.Query, s list.Slice) (list.Page[AccountLine], error) {
 	if q.Get("account") == "" {
-		return list.Page[AccountLine]{}, errors.New("the lines of no account are asked for")
+		return list.Page[AccountLine]{}, errors.New("no account is given")
 	}
 	return list.Read(ctx, b.db, q, s, func(l *AccountLine) int64 { return l.ID })
 }

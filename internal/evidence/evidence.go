@@ -76,7 +76,7 @@ var (
 	ErrFile      = errors.New("not an evidence file")
 	ErrChanged   = errors.New("the evidence was changed after it was signed")
 	ErrSignature = errors.New("the signature is not valid")
-	ErrOtherKey  = errors.New("signed by another key than the one given")
+	ErrOtherKey  = errors.New("signed by a different key than the one given")
 )
 
 // Check parses and verifies a file. trusted is the public key that must have signed it; nil

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrUnreadable means that nothing can be sent to a recipient because of a fault of ours.
-var ErrUnreadable = errors.New("the settings of this merchant cannot be read: it is our fault, try again later")
+var ErrUnreadable = errors.New("the settings of this merchant cannot be read, which is a fault on our side: try again later")
 
 // endpointOf is an endpoint as the subject of an act.
 type endpointOf struct {

@@ -132,7 +132,7 @@ func (b *batch) before(m *Message, digest string) int64 {
 	return b.known[eventKey{m.Supplier.AccountID, m.Content.EventKey, digest}]
 }
 
-// isRepeat reports whether the same message was taken before, and chooses the digest of its
+// isRepeat reports whether the same message was accepted before, and chooses the digest of its
 // record. A message that matched no order or account is recorded under a digest of its own: the
 // order may have been imported since, or the account corrected in the settings or in the
 // message, and then this is the payment.

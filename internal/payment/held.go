@@ -253,7 +253,7 @@ func LedgerRefs(orderID int64) []string {
 }
 
 // ErrNoMerchant means that the held money belongs to no known merchant.
-var ErrNoMerchant = errors.New("no merchant is known that the money could be for")
+var ErrNoMerchant = errors.New("it is not known which merchant the money belongs to")
 
 // Elsewhere takes the money held for an exception out of suspense, because an approval says
 // that it was settled elsewhere: if kept, it is the merchant's, otherwise the supplier no

@@ -170,7 +170,7 @@ type Outcome struct {
 	Result     supplier.Result
 
 	nudges []queue.Nudge
-	repeat *callbackRow // set if the same message was taken before
+	repeat *callbackRow // set if the same message was accepted before
 }
 
 // Moved reports whether the message changed its order's status.

@@ -6,8 +6,8 @@ import "backstop/internal/base/text"
 var Texts text.Codes
 
 var (
-	stepRepeat      = Texts.New("payment.repeat", text.Text{ZH: "同一条消息已经处理过", EN: "the same message was taken before"})
-	stepNoMove      = Texts.New("payment.no_move", text.Text{ZH: "不影响任何订单", EN: "moves no order"})
+	stepRepeat      = Texts.New("payment.repeat", text.Text{ZH: "同一条消息已经处理过", EN: "the same message was accepted before"})
+	stepNoMove      = Texts.New("payment.no_move", text.Text{ZH: "不影响任何订单", EN: "affects no order"})
 	stepNoOrder     = Texts.New("payment.no_order", text.Text{ZH: "没有订单用编号 %s", EN: "no order has the reference %s"})
 	stepOrder       = Texts.New("payment.order", text.Text{ZH: "已找到", EN: "found"})
 	stepAccount     = Texts.New("payment.account", text.Text{ZH: "%s 是 %s，应为 %s", EN: "%s is %s, not %s"})
@@ -21,10 +21,10 @@ var (
 	stepSettled     = Texts.New("payment.settled", text.Text{ZH: "%s 已结清另一笔订单", EN: "%s has settled another order"})
 	stepSameTrade   = Texts.New("payment.same_trade", text.Text{ZH: "已由同一渠道流水号支付", EN: "paid already by the same trade number"})
 	stepMayPay      = Texts.New("payment.may_pay", text.Text{ZH: "可以变为“已支付”", EN: "may become paid"})
-	stepException   = Texts.New("payment.exception", text.Text{ZH: "这笔款已是异常", EN: "the money is an exception already"})
-	stepDecided     = Texts.New("payment.decided", text.Text{ZH: "这笔款已由复核决定处理完毕", EN: "an approval has dealt with this money"})
+	stepException   = Texts.New("payment.exception", text.Text{ZH: "这笔款已是异常", EN: "the money is already an exception"})
+	stepDecided     = Texts.New("payment.decided", text.Text{ZH: "这笔款已由复核决定处理完毕", EN: "an approval has already dealt with this money"})
 	stepPaidBy      = Texts.New("payment.paid_by", text.Text{ZH: "已由渠道流水号 %s 支付", EN: "paid already by trade number %s"})
-	stepLate        = Texts.New("payment.late", text.Text{ZH: "“%s”：付款来迟了", EN: "%s: the payment came late"})
+	stepLate        = Texts.New("payment.late", text.Text{ZH: "“%s”：关单后到账", EN: "%s: the payment arrived late"})
 	stepNothing     = Texts.New("payment.nothing", text.Text{ZH: "不改变已结束的订单", EN: "does not change an order that has ended"})
 	stepFailed      = Texts.New("payment.failed", text.Text{ZH: "最后一次支付尝试已确定失败", EN: "the last attempt definitely failed"})
 	stepClosed      = Texts.New("payment.closed", text.Text{ZH: "渠道关闭了最后一次支付尝试", EN: "the supplier closed the last attempt"})
@@ -33,5 +33,5 @@ var (
 	stepNoTrade     = Texts.New("payment.no_trade", text.Text{ZH: "没有由渠道流水号 %s 支付的订单", EN: "no order was paid by the trade number %s"})
 	stepDispute     = Texts.New("payment.dispute", text.Text{ZH: "买家对这笔付款提出争议：%s，%s", EN: "the buyer disputes the payment: %s, %s"})
 	stepComplaint   = Texts.New("payment.complaint", text.Text{ZH: "买家投诉 %s：请在渠道的页面上处理", EN: "a buyer's complaint %s: answer it on the supplier's pages"})
-	stepUnknown     = Texts.New("payment.unknown", text.Text{ZH: "%s 不在适配器已知的类型中", EN: "%s is not among the words that the adapter knows"})
+	stepUnknown     = Texts.New("payment.unknown", text.Text{ZH: "%s 不在适配器已知的类型中", EN: "%s is not a word that the adapter knows"})
 )

@@ -27,19 +27,19 @@ func ParsePublicKey(text string) (*rsa.PublicKey, error) {
 	}
 	switch {
 	case strings.Contains(label, "PRIVATE"):
-		return nil, errors.New("this is a private key; the supplier's public key is wanted")
+		return nil, errors.New("this is a private key; expected the supplier's public key")
 	case label == "CERTIFICATE":
-		return nil, errors.New("this is a certificate; a public key is wanted")
+		return nil, errors.New("this is a certificate; expected a public key")
 	}
 	key, err := x509.ParsePKCS1PublicKey(der)
 	if err != nil {
 		parsed, err := x509.ParsePKIXPublicKey(der)
 		if err != nil {
-			return nil, errors.New("not a public key (PEM or its base64 is wanted)")
+			return nil, errors.New("not a public key (expected PEM or its base64)")
 		}
 		var ok bool
 		if key, ok = parsed.(*rsa.PublicKey); !ok {
-			return nil, fmt.Errorf("an RSA key is wanted, not %T", parsed)
+			return nil, fmt.Errorf("expected an RSA key, not %T", parsed)
 		}
 	}
 	if err := checkBits(key); err != nil {
@@ -57,7 +57,7 @@ func ParsePrivateKey(text string) (*rsa.PrivateKey, error) {
 	}
 	switch {
 	case strings.Contains(label, "PUBLIC"), label == "CERTIFICATE":
-		return nil, errors.New("this is public; your own private key is wanted")
+		return nil, errors.New("this is public; expected your own private key")
 	case strings.Contains(label, "ENCRYPTED"):
 		return nil, errors.New("this key is encrypted with a passphrase; store it without one (it is sealed at rest here)")
 	}
@@ -65,11 +65,11 @@ func ParsePrivateKey(text string) (*rsa.PrivateKey, error) {
 	if err != nil {
 		parsed, err := x509.ParsePKCS8PrivateKey(der)
 		if err != nil {
-			return nil, errors.New("not a private key (PEM or its base64 is wanted)")
+			return nil, errors.New("not a private key (expected PEM or its base64)")
 		}
 		var ok bool
 		if key, ok = parsed.(*rsa.PrivateKey); !ok {
-			return nil, fmt.Errorf("an RSA key is wanted, not %T", parsed)
+			return nil, fmt.Errorf("expected an RSA key, not %T", parsed)
 		}
 	}
 	if err := checkBits(&key.PublicKey); err != nil {
@@ -86,7 +86,7 @@ func keyBytes(text string) (der []byte, label string, err error) {
 	}
 	if block, rest := pem.Decode([]byte(text)); block != nil {
 		if strings.TrimSpace(string(rest)) != "" {
-			return nil, "", errors.New("one key is wanted, and nothing after it")
+			return nil, "", errors.New("expected one key and nothing after it")
 		}
 		return block.Bytes, block.Type, nil
 	}

@@ -26,8 +26,8 @@ const (
 
 // Errors that a caller can act on, besides those of act.
 var (
-	ErrFull  = errors.New("there are as many views of this list as there can be: delete one first")
-	ErrTaken = errors.New("a view of this list has this name already: choose another one")
+	ErrFull  = errors.New("this list has no room for more views: delete one first")
+	ErrTaken = errors.New("this list already has a view of that name: choose another name")
 )
 
 // List is a list with views.

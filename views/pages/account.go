@@ -26,21 +26,21 @@ var zones = strings.Fields("Asia/Shanghai Asia/Hong_Kong Asia/Taipei Asia/Tokyo 
 // Texts of this page.
 var (
 	tNewPassword  = text.Text{ZH: "设置新密码", EN: "Set a new password"}
-	tOldPassword  = text.Text{ZH: "现在的密码", EN: "Current password"}
+	tOldPassword  = text.Text{ZH: "当前密码", EN: "Current password"}
 	tNewPassword1 = text.Text{ZH: "新密码", EN: "New password"}
-	tNewPassword2 = text.Text{ZH: "再输一遍新密码", EN: "New password again"}
+	tNewPassword2 = text.Text{ZH: "再次输入新密码", EN: "New password again"}
 	tPasswordRule = text.Text{ZH: "12 到 256 个字符。", EN: "12 to 256 characters."}
 	tEndsOthers   = text.Text{ZH: "修改密码会结束您的其他登录。", EN: "A new password ends your other sessions."}
 	tLanguage     = text.Text{ZH: "语言", EN: "Language"}
 	tTheme        = text.Text{ZH: "主题", EN: "Theme"}
-	tByBrowser    = text.Text{ZH: "跟随浏览器", EN: "As the browser"}
+	tByBrowser    = text.Text{ZH: "跟随浏览器", EN: "Same as the browser"}
 	tByDefault    = text.Text{ZH: "默认（%s）", EN: "Default (%s)"}
-	tZoneHint     = text.Text{ZH: "IANA 名称，例如 Asia/Shanghai；留空用默认。", EN: "IANA name such as Asia/Shanghai; empty for the default."}
+	tZoneHint     = text.Text{ZH: "IANA 名称，例如 Asia/Shanghai；留空则使用默认值。", EN: "IANA name such as Asia/Shanghai; leave empty for the default."}
 	tRole         = text.Text{ZH: "角色", EN: "Role"}
 	tRowsPerPage  = text.Text{ZH: "每页行数", EN: "Rows per page"}
 	tSessions     = text.Text{ZH: "我的登录", EN: "My sessions"}
 	tStarted      = text.Text{ZH: "登录时间", EN: "Signed in"}
 	tLastSeen     = text.Text{ZH: "最近使用", EN: "Last used"}
-	tThisOne      = text.Text{ZH: "当前设备", EN: "This one"}
-	tEndOthers    = text.Text{ZH: "结束其他登录", EN: "Sign out the others"}
+	tThisOne      = text.Text{ZH: "当前设备", EN: "This session"}
+	tEndOthers    = text.Text{ZH: "结束其他登录", EN: "Sign out other sessions"}
 )

@@ -115,7 +115,7 @@ func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, ki
 
 var accountKinds = map[string]text.Text{
 	"merchant":              {ZH: "商户余额", EN: "Merchant's balance"},
-	console.FrozenAccount:   {ZH: "商户冻结", EN: "Merchant's, frozen"},
+	console.FrozenAccount:   {ZH: "商户冻结", EN: "Merchant, frozen"},
 	console.ReservedAccount: {ZH: "争议保留", EN: "Reserved for disputes"},
 	"supplier":              {ZH: "渠道应付我方", EN: "Owed by a supplier"},
 	"refund":                {ZH: "退款在途", EN: "Refunds in transit"},
@@ -188,12 +188,12 @@ var (
 	tFreeze          = text.Text{ZH: "提出冻结", EN: "Propose a freeze"}
 	tUnfreeze        = text.Text{ZH: "提出解冻", EN: "Propose a release"}
 	tFreezeAll       = text.Text{ZH: "全部余额", EN: "The whole balance"}
-	tFreezeAmount    = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or tick the whole balance"}
+	tFreezeAmount    = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or select the whole balance"}
 	tStatement       = text.Text{ZH: "对账单", EN: "Statement"}
 	tStatementOf     = text.Text{ZH: "%s 的对账单", EN: "Statement of %s"}
-	tStatementZone   = text.Text{ZH: "日切按 %s", EN: "Days are those of %s"}
+	tStatementZone   = text.Text{ZH: "日切按 %s", EN: "Days in the time zone %s"}
 	tStatementNone   = text.Text{ZH: "当天没有分录", EN: "No entries on this day"}
-	tStatementHow    = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance is the opening balance."}
+	tStatementHow    = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance equals the opening balance."}
 	tNoAccount       = text.Text{ZH: "这个商户还没有账户", EN: "This merchant has no account yet"}
 	tDayBefore       = text.Text{ZH: "前一天", EN: "Day before"}
 	tDayAfter        = text.Text{ZH: "后一天", EN: "Day after"}

@@ -163,10 +163,10 @@ var (
 	tDisabled      = text.Text{ZH: "停用", EN: "Off"}
 	tChange        = text.Text{ZH: "修改", EN: "Change"}
 	tChangeRule    = text.Text{ZH: "修改规则：%s", EN: "Change the rule: %s"}
-	tLimitHow      = text.Text{ZH: "超过触发值并持续一段时间才告警；回到恢复值才结束，中间的间隔避免来回响。", EN: "An alert fires beyond the first level and ends at the second; the gap keeps it from ringing back and forth."}
-	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "Seconds, whole minutes, at most 3600."}
-	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "Seconds. The same subject does not ring again within them."}
-	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "Seconds. 0 is at once."}
+	tLimitHow      = text.Text{ZH: "超过触发值并持续一段时间才告警；回到恢复值才结束，两值之间的间隔可避免反复告警。", EN: "An alert fires when the first level is crossed and ends at the second. The gap keeps it from firing again and again."}
+	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "In seconds: whole minutes, at most 3600."}
+	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "In seconds. No repeat alert about the same subject within this time."}
+	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "In seconds; 0 = immediately."}
 	tAbove         = text.Text{ZH: "高于 %s", EN: "above %s"}
 	tBelow         = text.Text{ZH: "低于 %s", EN: "below %s"}
 	tFiringCount   = text.Text{ZH: "正在告警：%s 条", EN: "Firing now: %s"}
@@ -174,20 +174,20 @@ var (
 	tTimes         = text.Text{ZH: "次数", EN: "Times"}
 	tEnded         = text.Text{ZH: "结束", EN: "Ended"}
 	tAlertsNone    = text.Text{ZH: "没有告警", EN: "No alerts"}
-	tAlertsNoneHow = text.Text{ZH: "队列过长、成功率过低、数据库或 Redis 故障、新的异常都会列在这里。", EN: "Long queues, low success rates, trouble with the database or Redis and new exceptions would stand here."}
+	tAlertsNoneHow = text.Text{ZH: "队列过长、成功率过低、数据库或 Redis 故障、新的异常都会列在这里。", EN: "Long queues, low success rates, database or Redis failures, and new exceptions appear here."}
 	tMessages      = text.Text{ZH: "发出的消息", EN: "Messages"}
 	tTarget        = text.Text{ZH: "目标", EN: "Target"}
 	tMessage       = text.Text{ZH: "内容", EN: "Text"}
-	tMsgNone       = text.Text{ZH: "还没有发过消息", EN: "No message was sent yet"}
+	tMsgNone       = text.Text{ZH: "还没有发过消息", EN: "No messages sent yet"}
 	tMsgNoneHow    = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
-	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "Nobody receives alerts: set BACKSTOP_ALERT_URLS."}
+	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "No alert targets: set BACKSTOP_ALERT_URLS so that somebody receives alerts."}
 	tTargets       = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
 	tTestAlert     = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}
-	tTestAlertHow  = text.Text{ZH: "会发给每个目标一条测试消息，走与真实告警相同的路。", EN: "Each target gets one message, on the way that real alerts take."}
-	tDoneTest      = text.Text{ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。", EN: "The test goes out within seconds; see Messages below for what became of it."}
+	tTestAlertHow  = text.Text{ZH: "向每个目标发送一条测试消息，发送方式与真实告警相同。", EN: "Each target gets one message, sent in the same way as a real alert."}
+	tDoneTest      = text.Text{ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。", EN: "The test alert is sent within seconds; Messages below shows its result."}
 	tMsgAgain      = text.Text{ZH: "重新发送", EN: "Send again"}
-	tMsgAgainHow   = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text goes to the same target, with a new schedule of tries."}
-	tDoneAgain     = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It goes out again within seconds."}
-	tDoneRule      = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule is kept and counts within 10 seconds."}
-	tBadRule       = text.Text{ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。", EN: "The rule was not kept: it must end on the other side of where it fires, nothing may be negative, the window is whole minutes up to 3600 seconds, and times are 7 days at most."}
+	tMsgAgainHow   = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text is sent to the same target, with a new retry schedule."}
+	tDoneAgain     = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It is sent again within seconds."}
+	tDoneRule      = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule was saved and takes effect within 10 seconds."}
+	tBadRule       = text.Text{ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。", EN: "The rule was not saved. The end level must lie on the other side of the firing level, no value may be negative, the window must be whole minutes up to 3600 seconds, and times may be at most 7 days."}
 )

@@ -243,7 +243,7 @@ func slopeText(l forecast.Line, factor float64, unit string, decimals int) strin
 
 // Texts of the analytics page.
 var (
-	tAnalyticsLead = text.Text{ZH: "通知、支付与异常的走势，以及接下来会怎样", EN: "How notifications, payments and exceptions went, and what to expect"}
+	tAnalyticsLead = text.Text{ZH: "通知、支付与异常的走势，以及接下来会怎样", EN: "Trends of notifications, payments and exceptions, and forecasts"}
 	tNotifiedRate  = text.Text{ZH: "通知成功率", EN: "Notified rate"}
 	tNotifiedDef   = text.Text{
 		ZH: "分母：该时段内需要通知商户的订单（按通知生成时间归入时段）；分子：其中商户至今已全部确认的订单。重发不重复计数，订阅方不计入。目标 %s，其余为误差预算；仍在等待的订单按未通知计。",
@@ -303,7 +303,7 @@ var (
 	tNotifiedSays   = text.Text{ZH: "通知成功率 %s，目标 %s", EN: "Notified rate %s, objective %s"}
 	tWaitsHit       = text.Text{ZH: "%s\np50 %s · p95 %s · p99 %s\n上周同期 p95 %s", EN: "%s\np50 %s · p95 %s · p99 %s\nlast week p95 %s"}
 	tWaitsSays      = text.Text{ZH: "从支付到通知成功：p50 %s，p95 %s，p99 %s", EN: "From paid to notified: p50 %s, p95 %s, p99 %s"}
-	tHeatSays       = text.Text{ZH: "各时段通知用时的分布，颜色越深订单越多", EN: "How long notifications took, by span: the stronger, the more orders"}
+	tHeatSays       = text.Text{ZH: "各时段通知用时的分布，颜色越深订单越多", EN: "How long notifications took, by span: darker means more orders"}
 	tWithin         = text.Text{ZH: "用时不超过", EN: "Within"}
 	tShare          = text.Text{ZH: "占比", EN: "Share"}
 	tCurveSays      = text.Text{ZH: "通知成功的比例 %s", EN: "Share notified within %s"}
@@ -313,9 +313,9 @@ var (
 	tMoney          = text.Text{ZH: "金额", EN: "Money"}
 	tNewSince       = text.Text{ZH: "新增于", EN: "New since"}
 	tNewSinceAt     = text.Text{ZH: "新增 · %s 起", EN: "new since %s"}
-	tStillWaiting   = text.Text{ZH: "仍在重试", EN: "Still retried"}
+	tStillWaiting   = text.Text{ZH: "仍在重试", EN: "Still retrying"}
 	tFailedN        = text.Text{ZH: "失败 %s 次", EN: "%s failed attempts"}
-	tCausesSays     = text.Text{ZH: "%s 次失败，%s 种原因", EN: "%s failed attempts of %s causes"}
+	tCausesSays     = text.Text{ZH: "%s 次失败，%s 种原因", EN: "%s failed attempts, %s causes"}
 	tOtherCauses    = text.Text{ZH: "其他", EN: "Others"}
 	tName           = text.Text{ZH: "名称", EN: "Name"}
 	tConversion     = text.Text{ZH: "转化率", EN: "Conversion"}
@@ -332,31 +332,31 @@ var (
 	tVolumeSays     = text.Text{ZH: "未来一小时预计约 %s 笔（%s 至 %s）", EN: "About %s orders within the next hour (%s to %s)"}
 	tTrendLine      = text.Text{ZH: "趋势", EN: "Trend"}
 	tLimitValue     = text.Text{ZH: "限值", EN: "Limit"}
-	tUnknownTrend   = text.Text{ZH: "最近 30 分钟的数据不足，无法判断趋势。", EN: "There is too little data of the last 30 minutes to tell a trend."}
+	tUnknownTrend   = text.Text{ZH: "最近 30 分钟的数据不足，无法判断趋势。", EN: "Too little data in the last 30 minutes for a trend."}
 	tLater          = text.Text{ZH: "更晚", EN: "later"}
 	tTooLittle      = text.Text{ZH: "数据不足", EN: "Too little data"}
-	tBeyond         = text.Text{ZH: "已越限", EN: "Beyond its limit"}
+	tBeyond         = text.Text{ZH: "已越限", EN: "Beyond the limit"}
 	tSoon           = text.Text{ZH: "一小时内越限", EN: "Within the hour"}
-	tDrifting       = text.Text{ZH: "缓慢接近", EN: "Drifting"}
+	tDrifting       = text.Text{ZH: "缓慢接近", EN: "Slowly approaching"}
 	tSteady         = text.Text{ZH: "平稳", EN: "Steady"}
 	tPerHour        = text.Text{ZH: "每小时 %s", EN: "%s an hour"}
 	tLevel          = text.Text{ZH: "当前水平", EN: "Level now"}
-	tLevelOf        = text.Text{ZH: "往常的 %s", EN: "%s of usual"}
+	tLevelOf        = text.Text{ZH: "往常的 %s", EN: "%s of the usual"}
 	tErrorOf        = text.Text{ZH: "上周误差", EN: "Last week's error"}
 	tErrorHow       = text.Text{ZH: "提前 1 小时预测的平均绝对误差占总量的比例（WAPE）", EN: "mean absolute error of forecasts one hour ahead, as a share of the volume (WAPE)"}
 	tInside         = text.Text{ZH: "落在区间内", EN: "Within the band"}
-	tInsideHow      = text.Text{ZH: "上周实际值，目标 95 %", EN: "of last week's values; 95 % are meant to be"}
+	tInsideHow      = text.Text{ZH: "上周实际值，目标 95 %", EN: "of last week's values; the target is 95 %"}
 	tInputs         = text.Text{ZH: "输入", EN: "Inputs"}
 	tInputsOf       = text.Text{ZH: "%d 天数据，%d 周", EN: "%d days of data, %d weeks"}
 	tNeedDays       = text.Text{ZH: "还没有足够的数据", EN: "Not enough data yet"}
 	tNeedDaysHow    = text.Text{ZH: "预测需要 %d 天的数据，目前有 %d 天。", EN: "A forecast needs %d days of data; there are %d."}
 	tDefinition     = text.Text{ZH: "定义", EN: "Definition"}
 	tCSV            = text.Text{ZH: "CSV", EN: "CSV"}
-	tNothingYet     = text.Text{ZH: "这段时间还没有数据", EN: "Nothing in this time"}
-	tNothingHow     = text.Text{ZH: "换一个更长的时间范围，或等第一批订单到来。", EN: "Choose a longer time, or wait for the first orders."}
-	tNoFailures     = text.Text{ZH: "这段时间没有失败的尝试", EN: "No attempt failed in this time"}
+	tNothingYet     = text.Text{ZH: "这段时间还没有数据", EN: "No data in this time range"}
+	tNothingHow     = text.Text{ZH: "换一个更长的时间范围，或等第一批订单到来。", EN: "Choose a longer range, or wait for the first orders."}
+	tNoFailures     = text.Text{ZH: "这段时间没有失败的尝试", EN: "No attempt failed in this time range"}
 	tNoOpen         = text.Text{ZH: "没有未结的异常", EN: "No open exceptions"}
-	tZoneDays       = text.Text{ZH: "按 %s 的自然日", EN: "days of %s"}
+	tZoneDays       = text.Text{ZH: "按 %s 的自然日", EN: "days in %s"}
 	tSinceDay       = text.Text{ZH: "数据自 %s 起", EN: "figures since %s"}
 	tCounted        = text.Text{ZH: "只计最新 10,000 条", EN: "only the newest 10,000 are counted"}
 	tBand           = text.Text{ZH: "区间", EN: "Band"}
@@ -370,7 +370,7 @@ var backlogTexts = outlookTexts{
 }
 
 var rateTexts = outlookTexts{
-	reached: text.Text{ZH: "成功率约在 %[2]s 跌破 %[1]s（%[3]s 至 %[4]s）。", EN: "The success rate leaves %s at about %s (%s to %s)."},
+	reached: text.Text{ZH: "成功率约在 %[2]s 跌破 %[1]s（%[3]s 至 %[4]s）。", EN: "The success rate falls below %s at about %s (%s to %s)."},
 	beyond:  text.Text{ZH: "成功率为 %s，已低于 %s。", EN: "The success rate is %s, below %s."},
 	steady:  text.Text{ZH: "没有跌破 %s 的趋势，当前 %s。", EN: "No trend towards %s; it is %s now."},
 }

@@ -114,9 +114,9 @@ func objectLink(r audit.Row) templ.SafeURL {
 
 // acts are the words of what people do, by the code that the audit keeps.
 var acts = map[string]text.Text{
-	notify.ResendAct:           {ZH: "补发通知", EN: "sent a notification again"},
+	notify.ResendAct:           {ZH: "补发通知", EN: "resent a notification"},
 	"order.note":               tActNote,
-	"order.query":              {ZH: "查单", EN: "asked the supplier"},
+	"order.query":              {ZH: "查单", EN: "queried the supplier"},
 	"order.unmask":             {ZH: "查看了个人信息", EN: "looked at personal data"},
 	"order.evidence":           {ZH: "导出了证据", EN: "exported the evidence"},
 	"incident.acknowledge":     {ZH: "认领了告警事件", EN: "acknowledged an incident"},
@@ -128,10 +128,10 @@ var acts = map[string]text.Text{
 	"session.start":            {ZH: "登录", EN: "signed in"},
 	"password.change":          {ZH: "修改了密码", EN: "changed the password"},
 	"alert.test":               {ZH: "发送测试告警", EN: "sent a test alert"},
-	"alert.resend":             {ZH: "重发告警", EN: "sent an alert again"},
+	"alert.resend":             {ZH: "重发告警", EN: "resent an alert"},
 	"alert.rule":               {ZH: "修改告警规则", EN: "changed an alert rule"},
 	"merchant.ping":            {ZH: "发送测试通知", EN: "sent a ping"},
-	"merchant.enable_address":  {ZH: "恢复通知地址", EN: "enabled an address"},
+	"merchant.enable_address":  {ZH: "恢复通知地址", EN: "enabled an endpoint"},
 	pause.PauseAct:             {ZH: "暂停队列", EN: "paused a queue"},
 	pause.ResumeAct:            {ZH: "恢复队列", EN: "resumed a queue"},
 	"breaker.open":             {ZH: "手动熔断", EN: "opened a breaker"},
@@ -142,22 +142,22 @@ var acts = map[string]text.Text{
 	"exception.assign":         {ZH: "指派", EN: "assigned it"},
 	"approval.propose":         {ZH: "提交复核", EN: "proposed it"},
 	"approval.approve":         {ZH: "复核通过", EN: "approved it"},
-	"approval.withdraw":        {ZH: "撤回", EN: "took the proposal back"},
-	"approval.expire":          {ZH: "过期未复核", EN: "ended it: nobody decided in time"},
-	"approval.again":           {ZH: "再次执行", EN: "had it carried out again"},
+	"approval.withdraw":        {ZH: "撤回", EN: "withdrew the proposal"},
+	"approval.expire":          {ZH: "过期未复核", EN: "expired: nobody decided in time"},
+	"approval.again":           {ZH: "再次执行", EN: "ran it again"},
 	"approval.done":            {ZH: "已生效", EN: "it took effect"},
 	"approval.fail":            {ZH: "执行失败", EN: "it could not be carried out"},
-	"operator.role":            {ZH: "更改角色", EN: "gave another role"},
-	"operator.token":           {ZH: "创建个人令牌", EN: "made a personal token"},
+	"operator.role":            {ZH: "更改角色", EN: "changed a role"},
+	"operator.token":           {ZH: "创建个人令牌", EN: "created a personal token"},
 	"operator.revoke_tokens":   {ZH: "吊销个人令牌", EN: "revoked the personal tokens"},
 	"exception.settle":         {ZH: "核销", EN: "resolved it"},
 	"exception.ignore":         {ZH: "忽略", EN: "ignored it"},
-	"exception.reopen":         {ZH: "重新打开", EN: "opened it again"},
-	"notification.resend_many": {ZH: "批量补单", EN: "sent notifications again together"},
+	"exception.reopen":         {ZH: "重新打开", EN: "reopened it"},
+	"notification.resend_many": {ZH: "批量补单", EN: "resent notifications in bulk"},
 	compensation.RunAct:        {ZH: "立即执行补偿任务", EN: "ran a compensation again"},
 	compensation.CancelAct:     {ZH: "取消补偿任务", EN: "cancelled a compensation"},
-	compensation.RedriveAct:    {ZH: "批量重新执行补偿任务", EN: "ran compensations again together"},
-	bulk.PlanEndAct:            {ZH: "批量补单结束", EN: "a resend of many ended"},
+	compensation.RedriveAct:    {ZH: "批量重新执行补偿任务", EN: "ran compensations again in bulk"},
+	bulk.PlanEndAct:            {ZH: "批量补单结束", EN: "a bulk resend ended"},
 	bulk.StartAct:              {ZH: "开始执行批次", EN: "started a batch"},
 	bulk.PauseAct:              {ZH: "暂停批次", EN: "paused a batch"},
 	bulk.ResumeAct:             {ZH: "继续批次", EN: "resumed a batch"},
@@ -165,16 +165,16 @@ var acts = map[string]text.Text{
 	bulk.RateAct:               {ZH: "修改批次速度", EN: "changed the rate of a batch"},
 	bulk.EndAct:                {ZH: "批次结束", EN: "a batch ended"},
 	"session.end_others":       {ZH: "结束了其他登录", EN: "ended the other sessions"},
-	sandbox.MakeAct:            {ZH: "创建了沙箱或其新密钥", EN: "made the sandbox, or a new key of it"},
-	sandbox.OrderAct:           {ZH: "创建了沙箱订单", EN: "created an order of the sandbox"},
-	sandbox.CallbackAct:        {ZH: "发送了沙箱回调", EN: "sent a callback of the sandbox"},
+	sandbox.MakeAct:            {ZH: "创建了沙箱或其新密钥", EN: "created the sandbox, or a new key for it"},
+	sandbox.OrderAct:           {ZH: "创建了沙箱订单", EN: "created a sandbox order"},
+	sandbox.CallbackAct:        {ZH: "发送了沙箱回调", EN: "sent a sandbox callback"},
 	sandbox.DismissAct:         {ZH: "收起了入门引导", EN: "dismissed the guide"},
 	"settings.apply":           {ZH: "应用了配置文件", EN: "applied a file"},
-	"settings.change":          {ZH: "变更了配置（双人复核）", EN: "changed settings as decided"},
-	"orders.import":            {ZH: "接管了订单", EN: "took over orders"},
-	"secrets.reseal":           {ZH: "用当前主密钥重新加密了密钥", EN: "sealed the secrets again"},
-	"token.add":                {ZH: "新建了令牌", EN: "made a token"},
-	"token.revoke":             {ZH: "作废了令牌", EN: "ended a token"},
+	"settings.change":          {ZH: "变更了配置（双人复核）", EN: "changed settings as approved"},
+	"orders.import":            {ZH: "导入了订单", EN: "imported orders"},
+	"secrets.reseal":           {ZH: "用当前主密钥重新加密了密钥", EN: "resealed the secrets"},
+	"token.add":                {ZH: "新建了令牌", EN: "created a token"},
+	"token.revoke":             {ZH: "作废了令牌", EN: "revoked a token"},
 	"operator.add":             {ZH: "新建了操作员", EN: "added an operator"},
 	"audit.sealed":             {ZH: "封存了无密钥的审计记录", EN: "sealed the rows without a key"},
 	"operator.disable":         {ZH: "停用了操作员", EN: "disabled an operator"},
@@ -183,7 +183,7 @@ var acts = map[string]text.Text{
 	view.DeleteAct:             {ZH: "删除了共享视图", EN: "deleted a shared view"},
 	view.RestoreAct:            {ZH: "恢复了共享视图", EN: "restored a shared view"},
 	view.WatchAct:              {ZH: "修改了视图提醒", EN: "changed the alert of a view"},
-	"operator.reset_password":  {ZH: "重置了密码", EN: "gave a new one-time password"},
+	"operator.reset_password":  {ZH: "重置了密码", EN: "reset a password"},
 }
 
 // details are the words of what is known of an act, by the names that the audit keeps.
@@ -249,14 +249,14 @@ func actWord(action string) text.Text {
 // Texts of this page.
 var (
 	tActNote      = text.Text{ZH: "备注", EN: "wrote a note"}
-	tAuditNone    = text.Text{ZH: "还没有人做过什么", EN: "No activity yet"}
-	tAuditNoneHow = text.Text{ZH: "登录、补发、备注和管理命令都会记在这里。", EN: "Sign-ins, resends, notes and what commands change are kept here."}
+	tAuditNone    = text.Text{ZH: "暂无操作记录", EN: "No activity yet"}
+	tAuditNoneHow = text.Text{ZH: "登录、补发、备注和管理命令都会记在这里。", EN: "Sign-ins, resends, notes and changes by commands are recorded here."}
 	tByAct        = text.Text{ZH: "按操作", EN: "By act"}
 	tByPerson     = text.Text{ZH: "按人", EN: "By person"}
 	tAuditCheck   = text.Text{ZH: "校验链条", EN: "Check the chain"}
 	tAuditWhole   = text.Text{ZH: "校验通过：%s 条记录，未发现篡改或删除。", EN: "Chain verified: %s rows, none changed or deleted."}
-	tAuditBroken  = text.Text{ZH: "校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。", EN: "The chain breaks at row %s: it or one before it was changed or deleted, or it has no key. backstop verify names the rows."}
+	tAuditBroken  = text.Text{ZH: "校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。", EN: "The chain breaks at row %s: this row or one before it was changed or deleted, or it has no key. backstop verify lists the rows."}
 	tAuditKey     = text.Text{ZH: "无法校验：从第 %s 条起的记录需要另一把主密钥，当前节点没有。", EN: "Key needed: rows from %s on were written under a master key that this node does not have."}
-	tAuditUnkeyed = text.Text{ZH: "第 %s 条及以前的记录写于启用密钥之前，已于 %s 封存；封存之前的改动查不出来。", EN: "Rows up to No. %s were written before the audit had a key and were sealed at %s: what was changed in them before then is not found."}
-	tAuditBeside  = text.Text{ZH: "其后有 %s 条由升级期间并行的旧版本写入，也已封存。", EN: "Written after that by an older build during the upgrade, and sealed too: %s rows."}
+	tAuditUnkeyed = text.Text{ZH: "第 %s 条及以前的记录写于启用密钥之前，已于 %s 封存；封存之前的改动查不出来。", EN: "Rows up to No. %s were written before the audit had a key and were sealed at %s. Changes made to them before then cannot be detected."}
+	tAuditBeside  = text.Text{ZH: "其后有 %s 条由升级期间并行的旧版本写入，也已封存。", EN: "Further rows written by an older version during the upgrade, and sealed too: %s."}
 )

@@ -218,7 +218,7 @@ var batchEnds = map[string]ui.State{
 	string(act.WillQuery): {Kind: "info", Icon: "search", Label: text.Text{ZH: "会先查单", EN: "Will query"}},
 	string(act.Final):     {Kind: "idle", Icon: "ban", Label: text.Text{ZH: "跳过：已有结果", EN: "Skip: final"}},
 	string(act.Unknown):   {Kind: "warn", Icon: "triangle-alert", Label: text.Text{ZH: "不执行：结果未知", EN: "Blocked: unknown result"}},
-	string(act.Blocked):   {Kind: "warn", Icon: "hourglass", Label: text.Text{ZH: "不执行：正在进行", EN: "Blocked: on its way"}},
+	string(act.Blocked):   {Kind: "warn", Icon: "hourglass", Label: text.Text{ZH: "不执行：正在进行", EN: "Blocked: in progress"}},
 
 	notify.ResultNotified: {Kind: "ok", Icon: "check", Label: text.Text{ZH: "已送达", EN: "Notified"}},
 	notify.ResultRefused:  {Kind: "bad", Icon: "x", Label: text.Text{ZH: "未成功", EN: "Refused"}},
@@ -228,7 +228,7 @@ var batchEnds = map[string]ui.State{
 // batchCauses are why a batch stopped, and the causes of its rows that compensations do not
 // have.
 var batchCauses = map[string]text.Text{
-	bulk.ByPerson:        {ZH: "人工停止", EN: "stopped by hand"},
+	bulk.ByPerson:        {ZH: "人工停止", EN: "stopped by an operator"},
 	bulk.ByDrift:         {ZH: "金额与预检相差超过 1%", EN: "the amount differs from the dry run by more than 1 %"},
 	bulk.ByBreaker:       {ZH: "渠道已熔断", EN: "the supplier's breaker is open"},
 	bulk.ByRejection:     {ZH: "未通过复核", EN: "it was not approved"},
@@ -244,13 +244,13 @@ var batchCauses = map[string]text.Text{
 // Texts of these pages.
 var (
 	tBatchNone     = text.Text{ZH: "还没有批次", EN: "No batches yet"}
-	tBatchNoneHow  = text.Text{ZH: "在列表中选择多行，或选择全部符合条件的行，先预检再执行。", EN: "Pick rows of a list, or all that match: what would be done is shown first."}
+	tBatchNoneHow  = text.Text{ZH: "在列表中选择多行，或选择全部符合条件的行，先预检再执行。", EN: "Select rows of a list, or all that match. You see what would be done before anything runs."}
 	tBatchAll      = text.Text{ZH: "：全部 %s%s 行（预检）", EN: ": all %s%s (dry run)"}
-	tBatchMadeBy   = text.Text{ZH: "创建者", EN: "Made by"}
+	tBatchMadeBy   = text.Text{ZH: "创建者", EN: "Created by"}
 	tBatchProgress = text.Text{ZH: "进度", EN: "Progress"}
 	tBatchOf       = text.Text{ZH: "已处理 %s / %s", EN: "%s of %s processed"}
-	tBatchPace     = text.Text{ZH: "每秒 %s 条", EN: "%s rows a second"}
-	tBatchLeft     = text.Text{ZH: "每秒 %s 条，还需约 %s", EN: "%s rows a second, about %s left"}
+	tBatchPace     = text.Text{ZH: "每秒 %s 条", EN: "%s rows per second"}
+	tBatchLeft     = text.Text{ZH: "每秒 %s 条，还需约 %s", EN: "%s rows per second, about %s left"}
 	tBatchSums     = text.Text{ZH: "已执行金额", EN: "Amount done"}
 	tBatchCauses   = text.Text{ZH: "按原因", EN: "By cause"}
 	tBatchRows     = text.Text{ZH: "明细", EN: "Rows"}
@@ -260,26 +260,26 @@ var (
 	tBatchNext     = text.Text{ZH: "下一页", EN: "Next page"}
 	tBatchExport   = text.Text{ZH: "导出 %s", EN: "Export %s"}
 	tBatchCount    = text.Text{ZH: "条数", EN: "Count"}
-	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they do not go out now, but when it closes."}
+	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they are not sent now but when it closes."}
 	tBatchNow      = text.Text{ZH: "执行结果，截至", EN: "Result as of"}
 	tBatchFirst    = text.Text{ZH: "（前 %s 条）", EN: "(of the first %s rows)"}
 	tBatchResult   = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All processed: %s notified, %s refused, %s still waiting."}
 	tBatchDone     = text.Text{ZH: "全部已处理。", EN: "All processed."}
 	tDryRun        = text.Text{ZH: "预检结果（不执行）", EN: "Dry run"}
-	tFrozenFilter  = text.Text{ZH: "冻结时的列表", EN: "The list that was frozen"}
-	tBatchNothing  = text.Text{ZH: "还没有执行任何操作。", EN: "Nothing was done yet."}
-	tBatchUntil    = text.Text{ZH: "有效至", EN: "good until"}
+	tFrozenFilter  = text.Text{ZH: "冻结时的列表", EN: "The list as it was planned"}
+	tBatchNothing  = text.Text{ZH: "还没有执行任何操作。", EN: "Nothing has been done yet."}
+	tBatchUntil    = text.Text{ZH: "有效至", EN: "valid until"}
 	tBatchStopped  = text.Text{ZH: "已停止：%s。已执行的保留，%s 条没有执行。", EN: "Stopped: %s. What was done stays done; %s rows were not processed."}
-	tBatchWaits    = text.Text{ZH: "超过限额，等待另一人复核。", EN: "It is above the limit: another person must approve it."}
-	tBatchSecond   = text.Text{ZH: "超过限额：提交后需另一人复核才会执行。", EN: "It is above the limit: another person must approve it before it runs."}
+	tBatchWaits    = text.Text{ZH: "超过限额，等待另一人复核。", EN: "Above the limit: another person must approve it."}
+	tBatchSecond   = text.Text{ZH: "超过限额：提交后需另一人复核才会执行。", EN: "Above the limit: another person must approve it before it runs."}
 	tBatchEmpty    = text.Text{ZH: "没有可以执行的行。", EN: "There is nothing to do."}
 	tBatchNotYours = text.Text{ZH: "只有 %s 能执行这个批次。", EN: "Only %s may start this batch."}
-	tBatchExpired  = text.Text{ZH: "这个预检已过期，请重新做一次。", EN: "This dry run is too old: make a new one."}
+	tBatchExpired  = text.Text{ZH: "这个预检已过期，请重新做一次。", EN: "This dry run has expired: make a new one."}
 	tBatchStart    = text.Text{ZH: "执行", EN: "Start"}
-	tBatchHow      = text.Text{ZH: "由服务器执行，可以关闭页面；执行前逐条重新检查。", EN: "The server does it, and you may close the page; each row is checked again when its turn comes."}
+	tBatchHow      = text.Text{ZH: "由服务器执行，可以关闭页面；执行前逐条重新检查。", EN: "The server runs it, so you may close the page. Each row is checked again when its turn comes."}
 	tBatchControl  = text.Text{ZH: "控制", EN: "Control"}
 	tBatchStop     = text.Text{ZH: "停止", EN: "Stop"}
-	tBatchStopHow  = text.Text{ZH: "停止后不能继续。已执行的保留，其余列在明细中。", EN: "It cannot be resumed after that. What was done stays done; the rest is listed below."}
-	tBatchRate     = text.Text{ZH: "每秒条数", EN: "Rows a second"}
+	tBatchStopHow  = text.Text{ZH: "停止后不能继续。已执行的保留，其余列在明细中。", EN: "A stopped batch cannot be resumed. What was done stays done; the rest is listed below."}
+	tBatchRate     = text.Text{ZH: "每秒条数", EN: "Rows per second"}
 	tBatchSetRate  = text.Text{ZH: "修改速度", EN: "Change the rate"}
 )

@@ -34,7 +34,7 @@ func callbackTexts(publicURL string) ui.ListTexts {
 var (
 	tWithRefused   = text.Text{ZH: "含被拒绝的", EN: "Include rejected"}
 	tNoCallbacks   = text.Text{ZH: "还没有回调", EN: "No callbacks yet"}
-	tNoCallbackHow = text.Text{ZH: "渠道的通知地址是 %s，末尾换成渠道代码。", EN: "Give suppliers the address %s with their code at its end."}
+	tNoCallbackHow = text.Text{ZH: "渠道的通知地址是 %s，末尾换成渠道代码。", EN: "Callback URL for suppliers: %s, ending in the supplier's code."}
 )
 
 func passed(steps []supplier.Step) (n int) {

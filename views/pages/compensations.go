@@ -84,47 +84,47 @@ var compensationKinds = map[string]text.Text{
 // compensationClasses are causes, and how tries ended.
 var compensationClasses = map[string]text.Text{
 	string(compensation.OK):                  {ZH: "成功", EN: "Succeeded"},
-	string(compensation.Over):                {ZH: "已有结果，无需处理", EN: "Already over"},
+	string(compensation.Over):                {ZH: "已有结果，无需处理", EN: "Already settled"},
 	string(compensation.SupplierUnknown):     {ZH: "渠道结果未知", EN: "Unknown answer"},
 	string(compensation.SupplierRefused):     {ZH: "渠道拒绝", EN: "Refused by the supplier"},
 	string(compensation.SupplierTimeout):     {ZH: "渠道超时", EN: "No answer in time"},
 	string(compensation.SupplierSignature):   {ZH: "渠道应答验签失败", EN: "Bad signature"},
 	string(compensation.MerchantUnreachable): {ZH: "无法通知商户", EN: "Merchant unreachable"},
-	string(compensation.Database):            {ZH: "数据库写入失败", EN: "The database did not take it"},
-	string(compensation.Overtaken):           {ZH: "已有更新的结果", EN: "Something newer is stored"},
+	string(compensation.Database):            {ZH: "数据库写入失败", EN: "Database write failed"},
+	string(compensation.Overtaken):           {ZH: "已有更新的结果", EN: "A newer result is stored"},
 	string(compensation.Payload):             {ZH: "任务内容无法读取", EN: "Unreadable payload"},
-	string(compensation.Poison):              {ZH: "执行时程序崩溃", EN: "Crashes the program"},
-	string(compensation.NotAskable):          {ZH: "渠道不支持查单", EN: "The supplier cannot be asked"},
+	string(compensation.Poison):              {ZH: "执行时程序崩溃", EN: "The program crashed"},
+	string(compensation.NotAskable):          {ZH: "渠道不支持查单", EN: "The supplier cannot be queried"},
 }
 
 // Texts of these pages.
 var (
-	tCompNone      = text.Text{ZH: "没有补偿任务", EN: "Nothing has to be done again"}
-	tCompNoneHow   = text.Text{ZH: "中断的请求、写入和通知会出现在这里，并按间隔自动重试。", EN: "Calls, writes and messages that stopped half-way appear here and are tried again by themselves."}
+	tCompNone      = text.Text{ZH: "没有补偿任务", EN: "No compensations"}
+	tCompNoneHow   = text.Text{ZH: "中断的请求、写入和通知会出现在这里，并按间隔自动重试。", EN: "Interrupted calls, writes and notifications appear here and are retried automatically."}
 	tCompCause     = text.Text{ZH: "原因", EN: "Cause"}
 	tCompNext      = text.Text{ZH: "下次执行", EN: "Next try"}
 	tCompError     = text.Text{ZH: "最近结果", EN: "Last result"}
-	tCompGroups    = text.Text{ZH: "补偿失败，按原因", EN: "Dead ones by cause"}
-	tCompGroupsCut = text.Text{ZH: "只统计了最早的一部分。", EN: "Only the oldest were counted."}
+	tCompGroups    = text.Text{ZH: "补偿失败，按原因", EN: "Dead compensations by cause"}
+	tCompGroupsCut = text.Text{ZH: "只统计了最早的一部分。", EN: "Only the oldest are counted."}
 	tCompCount     = text.Text{ZH: "数量", EN: "Count"}
 	tCompOldest    = text.Text{ZH: "最早", EN: "Oldest"}
 	tCompAgain     = text.Text{ZH: "全部重新执行", EN: "Run all of these again"}
 	tCompAgainHow  = text.Text{
 		ZH: "按当前筛选条件，等待执行和补偿失败的任务立即执行，并重新开始计次；执行中和已结束的跳过。一次最多 1,000 条。",
-		EN: "Of the rows that this list shows, those that wait or are dead run now, with a new schedule; those that run or are over are skipped. At most 1,000 at once.",
+		EN: "Runs the waiting and dead rows of this list now, with a new retry schedule; running and finished ones are skipped. At most 1,000 at once.",
 	}
-	tCompRedriven  = text.Text{ZH: "匹配 %s 条，已安排 %s 条，跳过 %s 条。", EN: "%s matched: %s run again, %s were skipped."}
-	tCompWhat      = text.Text{ZH: "任务", EN: "What is to be done again"}
+	tCompRedriven  = text.Text{ZH: "匹配 %s 条，已安排 %s 条，跳过 %s 条。", EN: "%s matched: %s queued to run again, %s skipped."}
+	tCompWhat      = text.Text{ZH: "任务", EN: "Task"}
 	tSubject       = text.Text{ZH: "对象", EN: "Subject"}
 	tCompMadeBy    = text.Text{ZH: "创建者", EN: "Opened by"}
 	tCompEnded     = text.Text{ZH: "结束时间", EN: "Ended"}
 	tCompTriesHead = text.Text{ZH: "执行记录", EN: "Tries"}
 	tCompNoTries   = text.Text{ZH: "还没有执行过", EN: "Not tried yet"}
-	tCompNoTryHow  = text.Text{ZH: "到时间后自动执行。", EN: "It runs by itself at its time."}
+	tCompNoTryHow  = text.Text{ZH: "到时间后自动执行。", EN: "It runs automatically when it is due."}
 	tCompNumber    = text.Text{ZH: "第几次", EN: "Number"}
 	tCompPayload   = text.Text{ZH: "任务内容（已脱敏）", EN: "Payload (masked)"}
 	tCompRun       = text.Text{ZH: "立即执行", EN: "Run again"}
-	tCompRunHow    = text.Text{ZH: "立即执行，并重新开始计次。已有结果的对象不会被改动。", EN: "It runs now, with a new schedule. What is over by then is left as it is."}
+	tCompRunHow    = text.Text{ZH: "立即执行，并重新开始计次。已有结果的对象不会被改动。", EN: "It runs now, with a new retry schedule. Anything already settled is left unchanged."}
 	tCompCancel    = text.Text{ZH: "取消任务", EN: "Cancel it"}
-	tCompCancelHow = text.Text{ZH: "不再执行，也不能恢复。", EN: "It never runs again, and this cannot be undone."}
+	tCompCancelHow = text.Text{ZH: "不再执行，也不能恢复。", EN: "It will never run again. This cannot be undone."}
 )

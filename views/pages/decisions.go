@@ -51,17 +51,17 @@ var (
 var decisions = map[string]decision{
 	"accept_late": {
 		text.Text{ZH: "确认入账（关单后到账）", EN: "Accept the late payment"},
-		text.Text{ZH: "订单变为已支付，款项记入订单，重新扣减库存，并通知商户。库存不足的部分标为缺货。", EN: "The order becomes paid, the money is booked to it, the stock is taken again and the merchant is notified. What is out of stock is marked as short."},
+		text.Text{ZH: "订单变为已支付，款项记入订单，重新扣减库存，并通知商户。库存不足的部分标为缺货。", EN: "The order becomes paid, its money is booked, its goods are deducted from stock again, and the merchant is notified. Missing goods are marked as short."},
 		[]Param{unverifiedParam},
 	},
 	"accept_amount": {
-		text.Text{ZH: "按实付金额入账", EN: "Accept the amount that was paid"},
-		text.Text{ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。订单已结束的，须另外确认：关单后到账也一并接受，库存重新扣减。", EN: "The order becomes paid with the amount that came; the ledger has that amount, and the notification has both. Where the order has ended, that it came late is accepted by name, too, and the stock is taken again."},
+		text.Text{ZH: "按实付金额入账", EN: "Accept the amount paid"},
+		text.Text{ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。订单已结束的，须另外确认：关单后到账也一并接受，库存重新扣减。", EN: "The order becomes paid with the amount that arrived. The ledger has that amount, the notification has both. If the order has ended, you also have to accept that the payment came late; its goods are deducted from stock again."},
 		[]Param{{"amount", AmountParam}, {"late", FlagParam}, unverifiedParam},
 	},
 	"attach": {
 		text.Text{ZH: "关联到订单", EN: "Attach to an order"},
-		text.Text{ZH: "留存的渠道消息按所填订单重新确认：只有单号可以不同，金额、币种、收款账户都必须相符。", EN: "The stored message is confirmed for the order that is given: its number alone may differ, amount, currency and account must fit."},
+		text.Text{ZH: "留存的渠道消息按所填订单重新确认：只有单号可以不同，金额、币种、收款账户都必须相符。", EN: "The stored message is confirmed for the order you enter. Only its number may differ; amount, currency and account must match."},
 		[]Param{{"order_no", TextParam}, unverifiedParam},
 	},
 	"keep_surplus": {
@@ -70,38 +70,38 @@ var decisions = map[string]decision{
 		[]Param{evidenceParam},
 	},
 	"owe_back": {
-		text.Text{ZH: "退还买家", EN: "Owe it to the buyer"},
-		text.Text{ZH: "向渠道发起原路退款，退款完成前款项保持冻结；渠道拒绝时款项回到挂账，异常重新打开。", EN: "A refund of the payment is ordered at its supplier, and the money stays held until that has an end. Where the supplier refuses, the money is in suspense again and the exception is open."},
+		text.Text{ZH: "退还买家", EN: "Refund the buyer"},
+		text.Text{ZH: "向渠道发起原路退款，退款完成前款项保持冻结；渠道拒绝时款项回到挂账，异常重新打开。", EN: "The payment is refunded through its supplier, and the money stays held until the refund ends. If the supplier refuses, the money returns to suspense and the exception reopens."},
 		[]Param{evidenceParam},
 	},
 	"resolved_elsewhere": {
 		text.Text{ZH: "已在别处处理", EN: "Resolved elsewhere"},
-		text.Text{ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。", EN: "The exception ends. Money that is held leaves suspense: to the supplier where it was refunded, to the merchant where it was kept. A later refund notice is a repeat."},
+		text.Text{ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。", EN: "The exception ends. Held money leaves suspense: to the supplier if it was refunded, to the merchant if it was kept. A later refund message from the supplier counts as a repeat."},
 		[]Param{{"outcome", OutcomeParam}, {"reference", TextParam}, evidenceParam},
 	},
 	"refund.resolve": {
 		text.Text{ZH: "人工确定退款结果", EN: "Resolve the refund"},
-		text.Text{ZH: "退款按所选结果结束：成功的，冻结款项记给渠道；失败的，款项退回原处。通知商户。渠道的查询结果不得与之矛盾。", EN: "The refund ends as chosen: its money goes to the supplier where it succeeded, and back to where it came from where it failed. The merchant is notified. The supplier must not say otherwise."},
+		text.Text{ZH: "退款按所选结果结束：成功的，冻结款项记给渠道；失败的，款项退回原处。通知商户。渠道的查询结果不得与之矛盾。", EN: "The refund ends as chosen. If it succeeded, its money goes to the supplier; if it failed, the money returns to where it came from. The merchant is notified. The supplier's answer must not contradict this."},
 		[]Param{{"outcome", OutcomeParam}, evidenceParam, unverifiedParam},
 	},
 	"ignore": {
 		text.Text{ZH: "忽略", EN: "Ignore"},
-		text.Text{ZH: "异常结束；再次出现时不重新打开，也不告警。", EN: "The exception ends. Reported again, it stays closed and does not alert."},
+		text.Text{ZH: "异常结束；再次出现时不重新打开，也不告警。", EN: "The exception ends. If it is reported again, it stays closed and raises no alert."},
 		nil,
 	},
 	"mark_paid": {
 		text.Text{ZH: "人工置为已支付", EN: "Mark as paid"},
-		text.Text{ZH: "订单变为已支付，款项记入账本，并通知商户。渠道必须确认已支付，或无法查询。", EN: "The order becomes paid, the money is booked and the merchant is notified. The supplier must say that it is paid, or cannot be asked."},
+		text.Text{ZH: "订单变为已支付，款项记入账本，并通知商户。渠道必须确认已支付，或无法查询。", EN: "The order becomes paid, the money is booked and the merchant is notified. The supplier must confirm the payment, or be impossible to query."},
 		[]Param{{"trade_no", TextParam}, {"amount", AmountParam}, evidenceParam, unverifiedParam},
 	},
 	"force_closed": {
 		text.Text{ZH: "强制关单", EN: "Force closed"},
-		text.Text{ZH: "订单变为已关闭，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes closed, its stock is released and the merchant is notified. The supplier must not say that it is paid, or being paid."},
+		text.Text{ZH: "订单变为已关闭，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes closed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid."},
 		[]Param{evidenceParam, unverifiedParam},
 	},
 	"force_failed": {
 		text.Text{ZH: "强制置为失败", EN: "Force failed"},
-		text.Text{ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes failed, its stock is released and the merchant is notified. The supplier must not say that it is paid, or being paid."},
+		text.Text{ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes failed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid."},
 		[]Param{evidenceParam, unverifiedParam},
 	},
 	"refund": {
@@ -111,12 +111,12 @@ var decisions = map[string]decision{
 	},
 	"payout": {
 		text.Payout,
-		text.Text{ZH: "从商户余额扣款，并向渠道发起出款；驳回或逾期时不扣款。", EN: "The merchant's account is debited and the supplier is to pay. If it is rejected, or not decided in time, nothing is debited."},
+		text.Text{ZH: "从商户余额扣款，并向渠道发起出款；驳回或逾期时不扣款。", EN: "The merchant's account is debited, and the supplier makes the payout. If the proposal is rejected, or not decided in time, nothing is debited."},
 		nil,
 	},
 	"payout.resolve": {
 		text.Text{ZH: "裁定出款结果", EN: "Decide the payout's result"},
-		text.Text{ZH: "按渠道对账单认定：已出款则记为成功，未出款则冲正，款项退回商户。", EN: "By the supplier's statement: if it was paid it is a success; if not, it is reversed and the money goes back to the merchant."},
+		text.Text{ZH: "按渠道对账单认定：已出款则记为成功，未出款则冲正，款项退回商户。", EN: "Decided by the supplier's statement: if it was paid, the payout succeeds; if not, it is reversed and the money returns to the merchant."},
 		[]Param{{"credit", CreditParam}, evidenceParam},
 	},
 	"adjust": {
@@ -126,17 +126,17 @@ var decisions = map[string]decision{
 	},
 	"freeze": {
 		text.Text{ZH: "冻结资金", EN: "Freeze money"},
-		text.Text{ZH: "款项转入冻结账户；商户照常收款和退款，但不能提现。", EN: "The money moves to the frozen account. The merchant still takes payments and gives refunds; it draws nothing."},
+		text.Text{ZH: "款项转入冻结账户；商户照常收款和退款，但不能出款。", EN: "The money moves to the frozen account. The merchant still receives payments and makes refunds, but its payouts are refused."},
 		nil,
 	},
 	"unfreeze": {
 		text.Text{ZH: "解冻资金", EN: "Unfreeze money"},
-		text.Text{ZH: "款项转回商户账户；全部解冻后商户可以提现。", EN: "The money moves back to the merchant's account. Once nothing is frozen the merchant may draw again."},
+		text.Text{ZH: "款项转回商户账户；全部解冻后商户可以出款。", EN: "The money moves back to the merchant's account. Once nothing is frozen, the merchant can request payouts again."},
 		nil,
 	},
 	"batch": {
 		text.Text{ZH: "批量操作", EN: "Batch"},
-		text.Text{ZH: "按计划在后台执行，逐条重新判断。", EN: "The plan runs on the server; each row is judged anew."},
+		text.Text{ZH: "按计划在后台执行，逐条重新判断。", EN: "The server carries out the plan and checks each row again."},
 		nil,
 	},
 	"settings.change": {
@@ -289,7 +289,7 @@ var paramWords = map[string]text.Text{
 	"reference":  text.Proof,
 	"evidence":   text.Evidence,
 	"unverified": {ZH: "未经渠道证实", EN: "Not verified by the supplier"},
-	"late":       {ZH: "关单后到账也接受", EN: "Accepted although it came late"},
+	"late":       {ZH: "关单后到账也接受", EN: "Accepted although late"},
 	"action":     tAction,
 	"rows":       {ZH: "行数", EN: "Rows"},
 	"sums":       {ZH: "金额（行数）", EN: "Money (rows)"},
@@ -302,7 +302,7 @@ var paramWords = map[string]text.Text{
 // flagWords are what the boxes of a form say.
 var flagWords = map[string]text.Text{
 	"unverified": tUnverifiedHow,
-	"late":       {ZH: "订单已结束：关单后到账也一并接受", EN: "The order has ended: accept as well that the payment came late"},
+	"late":       {ZH: "订单已结束：关单后到账也一并接受", EN: "The order has ended: also accept that the payment came late"},
 }
 
 // endings are how a matter ended elsewhere, or a refund did.
@@ -352,8 +352,8 @@ func people(p *ui.Page, a *console.Approval) string {
 var (
 	tPropose       = text.Text{ZH: "提交复核", EN: "Propose"}
 	tTwoPeople     = text.Text{ZH: "需第二人复核", EN: "two people"}
-	tUnverifiedHow = text.Text{ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）", EN: "Propose it although the supplier cannot be asked or its answer is unclear (only a lead may approve)"}
-	tProvesHow     = text.Text{ZH: "证明材料，例如渠道对账单的日期和行号", EN: "What proves it, such as the day and the line of the supplier's statement"}
+	tUnverifiedHow = text.Text{ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）", EN: "Propose although the supplier cannot be queried or its answer is unclear (only a lead may approve)"}
+	tProvesHow     = text.Text{ZH: "证明材料，例如渠道对账单的日期和行号", EN: "Evidence, such as the day and line of the supplier's statement"}
 	tAmountUpTo    = text.Text{ZH: "金额，最多 %s", EN: "Amount, at most %s"}
 	tYes           = text.Text{ZH: "是", EN: "yes"}
 	tNo            = text.Text{ZH: "否", EN: "no"}

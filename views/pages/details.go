@@ -26,8 +26,8 @@ var outcomeWords = map[exception.Outcome]text.Text{
 	exception.AcceptedElsewhere: {ZH: "已在别处入账", EN: "Accepted elsewhere"},
 	exception.NoEffect:          {ZH: "无资金影响", EN: "No effect on money"},
 	exception.Accepted:          {ZH: "已入账", EN: "Accepted"},
-	exception.KeepSurplus:       {ZH: "归商户，暂挂账", EN: "Kept for the merchant, held until it moves"},
-	exception.OweBack:           {ZH: "应退还买家，暂挂账", EN: "Owed to the buyer, held until it moves"},
+	exception.KeepSurplus:       {ZH: "归商户，暂挂账", EN: "For the merchant, held in suspense"},
+	exception.OweBack:           {ZH: "应退还买家，暂挂账", EN: "Owed to the buyer, held in suspense"},
 	exception.RefundMade:        {ZH: "退款已成功", EN: "The refund succeeded"},
 	exception.RefundNotMade:     {ZH: "退款未成功", EN: "The refund was not made"},
 }
@@ -130,25 +130,25 @@ var (
 	tCallback      = text.Text{ZH: "渠道回调", EN: "Callback"}
 	tPassed        = text.Text{ZH: "通过", EN: "passed"}
 	tNotPassed     = text.Text{ZH: "未通过", EN: "not passed"}
-	tKept          = text.Text{ZH: "留存的回调", EN: "Callbacks that are kept"}
-	tKeptHow       = text.Text{ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。", EN: "The records themselves are past their retention. The five oldest are kept while the exception is open."}
-	tKeptCut       = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of its body's %s bytes are kept."}
-	tRefusedNote   = text.Text{ZH: "这个回调在门口被拒绝：没有改变任何订单，只留下一份有限的记录。", EN: "This callback was refused at the door: it changed no order, and only a bounded record of it is kept."}
+	tKept          = text.Text{ZH: "留存的回调", EN: "Kept callbacks"}
+	tKeptHow       = text.Text{ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。", EN: "The original records are past their retention. The five oldest are kept while the exception is open."}
+	tKeptCut       = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of the body's %s bytes are kept."}
+	tRefusedNote   = text.Text{ZH: "这个回调验证未通过，已被拒绝：没有改变任何订单，只保留一部分内容。", EN: "This callback was rejected: it changed no order, and only part of it is stored."}
 	tAttemptsHead  = text.Text{ZH: "每次尝试", EN: "Attempts"}
 	tAttemptsCut   = text.Text{ZH: "只显示最早的 %s 次。", EN: "Only the first %s are shown."}
 	tNotTried      = text.Text{ZH: "还没有尝试", EN: "Not tried yet"}
-	tNotTriedHow   = text.Text{ZH: "到了时间会自动发送；没有地址的通知不会发送。", EN: "It goes out by itself when its time comes; one without an address never does."}
-	tSays          = text.Text{ZH: "通知内容", EN: "What it says"}
+	tNotTriedHow   = text.Text{ZH: "到期自动发送；没有通知地址的不会发送。", EN: "It is sent automatically when it is due; a notification without an endpoint never is."}
+	tSays          = text.Text{ZH: "通知内容", EN: "Content"}
 	tSeenN         = text.Text{ZH: "报告 %s 次", EN: "times reported: %s"}
-	tWhatIsWrong   = text.Text{ZH: "问题", EN: "What is wrong"}
+	tWhatIsWrong   = text.Text{ZH: "问题", EN: "Problem"}
 	tReference     = text.Text{ZH: "渠道流水号或通知编号", EN: "Supplier's number or notification"}
 	tItsCallbacks  = text.Text{ZH: "这个编号的全部回调", EN: "All callbacks of this number"}
-	tPeopleSaid    = text.Text{ZH: "人工处理记录", EN: "What people said and did"}
-	tNoActivity    = text.Text{ZH: "还没有人处理", EN: "No activity yet"}
-	tNoActivityHow = text.Text{ZH: "备注、指派和解决都会记在这里。", EN: "Notes, assignments and the end of it stand here."}
+	tPeopleSaid    = text.Text{ZH: "人工处理记录", EN: "Notes and acts"}
+	tNoActivity    = text.Text{ZH: "暂无处理记录", EN: "No activity yet"}
+	tNoActivityHow = text.Text{ZH: "备注、指派和处理结果都会记在这里。", EN: "Notes, assignments and the outcome appear here."}
 	tInHand        = text.Text{ZH: "负责人", EN: "Assignee"}
 	tUnassigned    = text.Text{ZH: "未指派", EN: "Unassigned"}
 	tAssign        = text.Text{ZH: "指派", EN: "Assign"}
-	tReopen        = text.Text{ZH: "重新打开", EN: "Open again"}
-	tReopenHow     = text.Text{ZH: "异常回到待处理并再次告警；之前的结果留在审计中。", EN: "The exception waits again and alerts again; how it ended stays in the audit."}
+	tReopen        = text.Text{ZH: "重新打开", EN: "Reopen"}
+	tReopenHow     = text.Text{ZH: "异常回到待处理并再次告警；之前的结果留在审计中。", EN: "The exception is open again and raises an alert; its previous outcome stays in the audit."}
 )

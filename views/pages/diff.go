@@ -110,6 +110,6 @@ func pairs(form string) []string {
 var (
 	tDiffPage  = text.Text{ZH: "比较回调", EN: "Compare callbacks"}
 	tDiffTitle = text.Text{ZH: "不同的行：%d", EN: "Lines that differ: %d"}
-	tDiffNone  = text.Text{ZH: "没有不同。", EN: "They do not differ."}
-	tDiffHow   = text.Text{ZH: "每个字段一行，空白和写法的差异不算。", EN: "A field a line; spaces and other ways to write the same do not count."}
+	tDiffNone  = text.Text{ZH: "没有不同。", EN: "No differences."}
+	tDiffHow   = text.Text{ZH: "每个字段一行，忽略空白和等价写法的差异。", EN: "One field per line; whitespace and equivalent notations are ignored."}
 )

@@ -103,8 +103,8 @@ var detailNames = []struct {
 	name  string
 	label text.Text
 }{
-	{"want", text.Text{ZH: "应为", EN: "Wanted"}},
-	{"got", text.Text{ZH: "收到", EN: "Got"}},
+	{"want", text.Text{ZH: "应为", EN: "Expected"}},
+	{"got", text.Text{ZH: "收到", EN: "Received"}},
 	{"difference", text.Text{ZH: "差额", EN: "Difference"}},
 	{"field", text.Text{ZH: "字段", EN: "Field"}},
 	{"reason", text.Text{ZH: "原因", EN: "Reason"}},

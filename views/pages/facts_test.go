@@ -41,7 +41,7 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 
 // What a detail says of money is money, with its dot where the currency has it.
 func TestTheDetailOfAMismatchIsMoney(t *testing.T) {
-	for currency, want := range map[string]string{"CNY": "Wanted: ¥86.41 CNY · Got: ¥43.21 CNY · Difference: −¥43.20 CNY", "JPY": "Wanted: ¥8,641 JPY · Got: ¥4,321 JPY · Difference: −¥4,320 JPY"} {
+	for currency, want := range map[string]string{"CNY": "Expected: ¥86.41 CNY · Received: ¥43.21 CNY · Difference: −¥43.20 CNY", "JPY": "Expected: ¥8,641 JPY · Received: ¥4,321 JPY · Difference: −¥4,320 JPY"} {
 		x := exception.Item{Currency: currency, Detail: []byte(`{"got":4321,"want":8641,"difference":-4320}`)}
 		if got := detailLine(&ui.Page{Language: "en"}, x); got != want {
 			t.Errorf("%s: %q, want %q", currency, got, want)

@@ -45,5 +45,5 @@ func TextsOf(list string) ui.ListTexts {
 
 // Texts of several lists.
 var (
-	tBarsCalls = text.Text{ZH: "可信的渠道回调", EN: "Authentic callbacks of suppliers"}
+	tBarsCalls = text.Text{ZH: "可信的渠道回调", EN: "Authentic callbacks from suppliers"}
 )

@@ -27,13 +27,13 @@ var orderTexts = ui.ListTexts{
 
 // Texts of this page.
 var (
-	tAnyNo       = text.Text{ZH: "订单号或商户单号", EN: "Order or merchant's number"}
+	tAnyNo       = text.Text{ZH: "订单号或商户单号", EN: "Order number or merchant's number"}
 	tRefunded    = text.Text{ZH: "已退款", EN: "Refunded"}
 	tDisputed    = text.Text{ZH: "争议中", EN: "Disputed"}
 	tNetAmount   = text.Text{ZH: "净额", EN: "Net"}
 	tNotified    = text.Text{ZH: "通知商户", EN: "Merchant notified"}
 	tNoOrders    = text.Text{ZH: "还没有订单", EN: "No orders yet"}
-	tNoOrdersHow = text.Text{ZH: "先用 backstop apply 声明渠道和商户，再让商户调用 POST /api/v1/orders；或运行 backstop serve --demo 看它动起来。", EN: "Declare suppliers and merchants with backstop apply, then let a merchant call POST /api/v1/orders; or run backstop serve --demo to see it alive."}
+	tNoOrdersHow = text.Text{ZH: "先用 backstop apply 声明渠道和商户，再由商户调用 POST /api/v1/orders；或运行 backstop serve --demo 查看演示。", EN: "Declare suppliers and merchants with backstop apply, then let a merchant call POST /api/v1/orders; or run backstop serve --demo to see a demo."}
 )
 
 // Orders is the list of orders.

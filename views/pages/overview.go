@@ -37,8 +37,8 @@ type System struct {
 // engines are the words of System.Engine.
 var engines = map[string]text.Text{
 	"external":   {ZH: "外部 Redis", EN: "external Redis"},
-	"child":      {ZH: "内置 redis-server（随服务启动）", EN: "own redis-server (runs with the server)"},
-	"in-process": {ZH: "进程内替身", EN: "in-process stand-in"},
+	"child":      {ZH: "内置 redis-server（随服务启动）", EN: "embedded redis-server (runs with the server)"},
+	"in-process": {ZH: "进程内替代实现", EN: "in-process replacement"},
 }
 
 // healthState judges a merchant by its last hour, and by the present if it is slow.
@@ -226,7 +226,7 @@ var (
 	tMoneyOverview = text.Text{ZH: "资金与通知总览", EN: "Money and delivery overview"}
 	tLive          = text.Text{ZH: "实时 · 更新于", EN: "Live · updated"}
 	tDelayed       = text.Text{ZH: "有延迟，每 10 秒更新 · 更新于", EN: "Delayed, every 10 s · updated"}
-	tOffline       = text.Text{ZH: "离线：数字停在", EN: "Offline: figures stand still since"}
+	tOffline       = text.Text{ZH: "离线：数据停留在", EN: "Offline: figures as of"}
 	tPausedAt      = text.Text{ZH: "已暂停 · 更新于", EN: "Paused · updated"}
 	tPause         = text.Text{ZH: "暂停", EN: "Pause"}
 	tResume        = text.Text{ZH: "继续", EN: "Resume"}
@@ -242,6 +242,6 @@ var (
 	tSlow          = text.Text{ZH: "慢", EN: "Slow"}
 	tLate          = text.Text{ZH: "偏慢", EN: "Late"}
 	tIdle          = text.Text{ZH: "空闲", EN: "Idle"}
-	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs inside the process: for development only"}
-	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。它慢，且重启后不保留任务（数据库里的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. It is slow and keeps no tasks over a restart (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
+	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs in-process, for development only"}
+	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。进程内的替代实现较慢，重启后不保留任务（数据库中的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. The in-process replacement is slow and keeps no tasks across restarts (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
 )

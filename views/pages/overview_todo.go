@@ -113,7 +113,7 @@ var (
 	tTodoAlerts    = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
 	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
 	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
-	tTodoFlow      = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, within the last %d min only %s"}
+	tTodoFlow      = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, only %[3]s within the last %[2]d min"}
 	tTodoTitle     = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
-	tNothingSince  = text.Text{ZH: "没有要处理的事", EN: "Nothing waits for a person"}
+	tNothingSince  = text.Text{ZH: "没有待处理事项", EN: "Nothing needs a person"}
 )

@@ -154,15 +154,15 @@ func (d PayoutData) sentence(p *ui.Page) (what, then string) {
 
 var payoutSentences = map[payout.Status][2]text.Text{
 	payout.Created: {
-		{ZH: "等待第二个人复核，尚未扣款。", EN: "It waits for a second person; nothing is debited yet."},
-		{ZH: "通过后扣款并提交渠道；驳回或逾期未复核，什么都不发生。", EN: "If approved, it is debited and sent to the supplier. If it is rejected, or not decided in time, nothing happens."},
+		{ZH: "等待第二个人复核，尚未扣款。", EN: "Waiting for a second person; nothing has been debited yet."},
+		{ZH: "通过后扣款并提交渠道；驳回或逾期未复核，什么都不发生。", EN: "If approved, it is debited and sent to the supplier. If rejected, or not decided in time, nothing happens."},
 	},
 	payout.Approved: {
-		{ZH: "已批准，即将扣款。", EN: "It is approved and about to be debited."},
+		{ZH: "已批准，即将扣款。", EN: "Approved, and about to be debited."},
 		{ZH: "扣款之前商户仍可取消。", EN: "Until then the merchant can still cancel it."},
 	},
 	payout.Rejected: {
-		{ZH: "已驳回，或逾期未复核。", EN: "It was rejected, or not approved in time."},
+		{ZH: "已驳回，或逾期未复核。", EN: "Rejected, or not approved in time."},
 		{ZH: "没有扣款。", EN: "Nothing was debited."},
 	},
 	payout.Cancelled: {
@@ -174,15 +174,15 @@ var payoutSentences = map[payout.Status][2]text.Text{
 		{ZH: "扣款后提交渠道。", EN: "Then it is sent to the supplier."},
 	},
 	payout.Crediting: {
-		{ZH: "已扣款，渠道正在出款。", EN: "It is debited, and the supplier is to pay it."},
-		{ZH: "系统按同一出款单号查询，无需人工处理。", EN: "The supplier is queried under the same number; nothing has to be done."},
+		{ZH: "已扣款，渠道正在出款。", EN: "Debited; the supplier is making the payout."},
+		{ZH: "系统按同一出款单号查询，无需人工处理。", EN: "The supplier is queried under the same number. No action needed."},
 	},
 	payout.Unknown: {
 		{ZH: "渠道结果未知，款项保持在途。", EN: "The supplier gave no clear answer; the money stays in transit."},
 		{ZH: "结果未知时不动账：只按同一出款单号查询，不会付两次。", EN: "Money never moves on an unknown result: the supplier is only queried under the same number, and nothing is paid twice."},
 	},
 	payout.Succeeded: {
-		{ZH: "渠道已付给收款账户。", EN: "The supplier has paid it."},
+		{ZH: "渠道已付给收款账户。", EN: "The supplier has paid it to the payee."},
 		{ZH: "已入账。", EN: "It is booked."},
 	},
 	payout.Failed: {
@@ -190,11 +190,11 @@ var payoutSentences = map[payout.Status][2]text.Text{
 		{ZH: "没有扣款，也没有提交渠道。", EN: "Nothing was booked, and nothing was sent to the supplier."},
 	},
 	payout.Reversing: {
-		{ZH: "确定失败或被退回，正在冲正。", EN: "It failed for certain or was returned; the money is being booked back."},
+		{ZH: "确定失败或被退回，正在冲正。", EN: "It definitely failed or was returned; the money is being booked back."},
 		{ZH: "款项将退回商户余额。", EN: "It goes back to the merchant's balance."},
 	},
 	payout.Reversed: {
-		{ZH: "出款没有完成，已冲正。", EN: "It was not paid, and is reversed."},
+		{ZH: "出款没有完成，已冲正。", EN: "Not paid, and reversed."},
 		{ZH: "款项已退回商户余额；如渠道之后又付出，会再次扣款并告警。", EN: "The money is back on the merchant's balance. If the supplier pays it all the same, the merchant is debited again and an alert is raised."},
 	},
 	payout.Stuck: {

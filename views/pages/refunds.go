@@ -189,15 +189,15 @@ func (d RefundData) sentence(p *ui.Page) (what, then string) {
 
 var refundSentences = map[refund.Status][2]text.Text{
 	refund.Requested: {
-		{ZH: "等待第二个人复核，款项已冻结。", EN: "It waits for a second person; its money is held."},
-		{ZH: "通过后提交渠道；驳回或逾期未复核，款项退回原账户。", EN: "If approved, it is sent to the supplier. If it is rejected, or not decided in time, the money goes back."},
+		{ZH: "等待第二个人复核，款项已冻结。", EN: "Waiting for a second person; its money is held."},
+		{ZH: "通过后提交渠道；驳回或逾期未复核，款项退回原账户。", EN: "If approved, it is sent to the supplier. If rejected, or not decided in time, the money goes back."},
 	},
 	refund.Approved: {
-		{ZH: "即将提交渠道，款项已冻结。", EN: "It is about to be sent to the supplier; its money is held."},
+		{ZH: "即将提交渠道，款项已冻结。", EN: "About to be sent to the supplier; its money is held."},
 		{ZH: "提交之前商户仍可取消。", EN: "Until then the merchant can still cancel it."},
 	},
 	refund.Rejected: {
-		{ZH: "已驳回，或逾期未复核。", EN: "It was rejected, or not approved in time."},
+		{ZH: "已驳回，或逾期未复核。", EN: "Rejected, or not approved in time."},
 		{ZH: "没有提交渠道，款项已退回原账户。", EN: "Nothing was sent to the supplier, and the money is back where it came from."},
 	},
 	refund.Cancelled: {
@@ -205,8 +205,8 @@ var refundSentences = map[refund.Status][2]text.Text{
 		{ZH: "款项已退回原账户。", EN: "The money is back where it came from."},
 	},
 	refund.Submitted: {
-		{ZH: "已提交渠道，等待结果，款项保持冻结。", EN: "It was sent to the supplier and has no result yet; its money stays held."},
-		{ZH: "系统按同一退款单号查询，无需人工处理。", EN: "The supplier is queried under the same number; nothing has to be done."},
+		{ZH: "已提交渠道，等待结果，款项保持冻结。", EN: "Sent to the supplier, no result yet; its money stays held."},
+		{ZH: "系统按同一退款单号查询，无需人工处理。", EN: "The supplier is queried under the same number. No action needed."},
 	},
 	refund.Unknown: {
 		{ZH: "渠道结果未知，款项保持冻结。", EN: "The supplier gave no clear answer; its money stays held."},
@@ -217,17 +217,17 @@ var refundSentences = map[refund.Status][2]text.Text{
 		{ZH: "已入账。", EN: "It is booked."},
 	},
 	refund.Failed: {
-		{ZH: "渠道退款失败。", EN: "The supplier did not make it, and never will."},
+		{ZH: "渠道退款失败。", EN: "The supplier definitely did not make the refund."},
 		{ZH: "款项已退回原账户；如需再退，请用新的退款单号。", EN: "The money is back where it came from. Another try is a new refund."},
 	},
 	refund.Returned: {
 		{ZH: "退款成功后又被退回。", EN: "It succeeded, but the money came back later."},
-		{ZH: "款项已退回原账户；请联系商户确认买家的收款方式。", EN: "The money is back where it came from. Ask the merchant how the buyer can be paid."},
+		{ZH: "款项已退回原账户；请联系商户确认买家的收款方式。", EN: "The money is back where it came from. Ask the merchant how the buyer can be refunded."},
 	},
 }
 
 var adoptedSentence = [2]text.Text{
-	{ZH: "这笔退款在渠道后台操作，不是经本系统发起。", EN: "It was made directly at the supplier, not through Backstop."},
+	{ZH: "这笔退款在渠道后台操作，不是经本系统发起。", EN: "Made directly at the supplier, not through Backstop."},
 	{ZH: "已按渠道消息入账。", EN: "It is booked as the supplier reported it."},
 }
 
@@ -253,7 +253,7 @@ var (
 	tRefundNext       = text.Text{ZH: "下次查询：%s（%s）。", EN: " Next query: %s (%s)."}
 	tRefundSteps      = text.Text{ZH: "资金步骤", EN: "Fund steps"}
 	tRefundAbout      = text.Text{ZH: "退款信息", EN: "The refund"}
-	tRefundOfTrade    = text.Text{ZH: "原支付金额", EN: "Of the payment"}
+	tRefundOfTrade    = text.Text{ZH: "原支付金额", EN: "Payment amount"}
 	tAdopted          = text.Text{ZH: "渠道后台退款", EN: "made at the supplier"}
 	tCalls            = text.Text{ZH: "渠道调用", EN: "Calls to the supplier"}
 	tCallsNone        = text.Text{ZH: "还没有调用渠道", EN: "No calls yet"}

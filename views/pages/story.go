@@ -279,11 +279,11 @@ func moneyState(s *console.Story) ui.State {
 // breakerCauses are the words of why a breaker changed.
 var breakerCauses = map[string]text.Text{
 	breaker.InARow:      {ZH: "连续失败 %d 次", EN: "failures in a row: %d"},
-	breaker.FailureRate: {ZH: "失败率过高", EN: "too many of its attempts failed"},
-	breaker.ProbeDue:    {ZH: "放行一笔探测", EN: "one notification goes as a probe"},
-	breaker.ProbeTaken:  {ZH: "探测成功", EN: "the probe was taken"},
+	breaker.FailureRate: {ZH: "失败率过高", EN: "too many attempts failed"},
+	breaker.ProbeDue:    {ZH: "放行一笔探测", EN: "one notification is sent as a probe"},
+	breaker.ProbeTaken:  {ZH: "探测成功", EN: "the probe was delivered"},
 	breaker.ProbeFailed: {ZH: "探测失败", EN: "the probe failed"},
-	breaker.ByHand:      {ZH: "人工操作", EN: "by a person"},
+	breaker.ByHand:      {ZH: "人工操作", EN: "by an operator"},
 }
 
 func breakerCause(p *ui.Page, cause string, failures int64) string {
@@ -323,30 +323,30 @@ func inPhase(s *console.Story, phase console.Phase) (n int64) {
 // Texts of this page.
 var (
 	tUnmask       = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
-	tUnmaskHow    = text.Text{ZH: "只在这一次的页面里显示 60 秒，您的名字和原因会写入审计。", EN: "It is shown in this one answer for 60 s; your name and the reason are kept in the audit."}
+	tUnmaskHow    = text.Text{ZH: "仅在本次打开的页面中显示 60 秒，您的用户名和原因会写入审计。", EN: "It is shown for 60 s in this page view only; the audit records your name and reason."}
 	tUnmaskGo     = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
-	tDoneUnmask   = text.Text{ZH: "个人信息已经显示过，现在又遮盖了。要再看，请再写一次原因。", EN: "The personal data was shown and is masked again. To see it once more, give a reason once more."}
-	tShownUntil   = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it by itself."}
+	tDoneUnmask   = text.Text{ZH: "个人信息已显示过，现已重新遮盖。如需再次查看，请再填一次原因。", EN: "The personal data was shown and is masked again. To see it again, give another reason."}
+	tShownUntil   = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it again."}
 	tExpectText   = text.Text{ZH: "2xx，且正文为 %s", EN: "2xx and the body %s"}
 	tExpectStatus = text.Text{ZH: "2xx", EN: "2xx"}
 	tGotText      = text.Text{ZH: "HTTP %d，正文 %s", EN: "HTTP %d, body %s"}
 	tGotStatus    = text.Text{ZH: "HTTP %d", EN: "HTTP %d"}
 	tStep         = text.Text{ZH: "第 %d 步", EN: "Step %d"}
-	tPlanLast     = text.Text{ZH: "若都失败：最后第 %d 次，之后进入异常，需要人", EN: "If all fail: attempt %d is the last; then a person is needed"}
+	tPlanLast     = text.Text{ZH: "若都失败：第 %d 次为最后一次，之后转为异常，需人工处理", EN: "If all fail: attempt %d is the last one; after that a person is needed"}
 	tPlanAttempt  = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
-	tPlanExpire   = text.Text{ZH: "计划：付款时限到", EN: "Planned: the time to pay ends"}
-	tPlanAsk      = text.Text{ZH: "计划：再次查单", EN: "Planned: the supplier is asked again"}
+	tPlanExpire   = text.Text{ZH: "计划：付款时限到", EN: "Planned: the order expires"}
+	tPlanAsk      = text.Text{ZH: "计划：再次查单", EN: "Planned: the supplier is queried again"}
 	tPlanClose    = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
-	tPlanReclaim  = text.Text{ZH: "若第 %d 次没有结果，届时收回重发", EN: "If attempt %d never ends, it is taken over"}
+	tPlanReclaim  = text.Text{ZH: "若第 %d 次没有结果，届时重发", EN: "If attempt %d has no result, it is repeated"}
 	tMatch        = text.Text{ZH: "相符", EN: "Match"}
 	tDiffers      = text.Text{ZH: "不符", EN: "Differs"}
 	tUnpaid       = text.Text{ZH: "未付", EN: "Unpaid"}
 	tHeldMore     = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
 	tTakenMore    = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
 	tCalled       = text.Text{ZH: "调用渠道", EN: "Called the supplier"}
-	tCallOpen     = text.Text{ZH: "结果未知：可能已发出", EN: "no end is recorded: it may have been made"}
+	tCallOpen     = text.Text{ZH: "结果未知：可能已发出", EN: "no result is recorded: it may have been made"}
 	tAskNow       = text.Text{ZH: "立即查单", EN: "Ask the supplier now"}
-	tAskNowHow    = text.Text{ZH: "为什么现在查单？渠道的结果会立即生效。", EN: "Why ask now? The answer takes effect at once."}
+	tAskNowHow    = text.Text{ZH: "为什么现在查单？渠道的结果会立即生效。", EN: "Why query now? The answer takes effect at once."}
 	tEvidenceGet  = text.Text{ZH: "导出证据", EN: "Export evidence"}
-	tPlanProbe    = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification goes as a probe"}
+	tPlanProbe    = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification is sent as a probe"}
 )

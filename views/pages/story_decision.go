@@ -27,5 +27,5 @@ var (
 	tRanFailed = text.Text{ZH: "决定未能执行", EN: "Decision not carried out"}
 	tRanTimes  = text.Text{ZH: "第 %d 次执行，最多 %d 次", EN: "run %d of at most %d"}
 	tPeople    = text.Text{ZH: "经办 %s · 复核 %s", EN: "made by %s · checked by %s"}
-	tBoundTo   = text.Text{ZH: "绑定的摘要", EN: "Bound to"}
+	tBoundTo   = text.Text{ZH: "绑定的摘要", EN: "Bound to hash"}
 )

@@ -135,7 +135,7 @@ func ledgerState(s *console.Story) ui.State {
 
 // Texts of this page.
 var (
-	tLedgerRight = text.Text{ZH: "等于实付", EN: "Equals what was paid"}
+	tLedgerRight = text.Text{ZH: "等于实付", EN: "Equals the amount paid"}
 	tRefundsHeld = text.Text{ZH: "退款冻结中", EN: "Held for refunds"}
-	tLedgerWrong = text.Text{ZH: "与实付不符", EN: "Differs from what was paid"}
+	tLedgerWrong = text.Text{ZH: "与实付不符", EN: "Differs from the amount paid"}
 )

@@ -59,13 +59,13 @@ func sweepWhat(what string) text.Text { return ui.TextFor(sweepWhats, what) }
 
 var sweepWhats = map[string]text.Text{
 	sweep.OpenOrders:    {ZH: "支付中或关单中的订单", EN: "Orders paying or closing"},
-	sweep.ExpiredOrders: {ZH: "超时未关的订单", EN: "Orders past their time"},
-	sweep.ClosedOrders:  {ZH: "关单前未查单的订单", EN: "Orders closed without asking"},
+	sweep.ExpiredOrders: {ZH: "超时未关的订单", EN: "Expired orders not closed"},
+	sweep.ClosedOrders:  {ZH: "关单前未查单的订单", EN: "Orders closed without a query"},
 	sweep.Deliveries:    {ZH: "通知", EN: "Notifications"},
 	sweep.Compensations: {ZH: "补偿任务", EN: "Compensations"},
 	sweep.Approvals:     {ZH: "执行过久的复核", EN: "Approvals being carried out"},
-	sweep.Refunds:       {ZH: "无任务跟进的退款", EN: "Refunds that nothing moves on"},
-	sweep.Payouts:       {ZH: "无任务跟进的出款", EN: "Payouts that nothing moves on"},
+	sweep.Refunds:       {ZH: "无任务跟进的退款", EN: "Refunds without a task"},
+	sweep.Payouts:       {ZH: "无任务跟进的出款", EN: "Payouts without a task"},
 }
 
 // sweepTook is how long it took, or takes.
@@ -110,23 +110,23 @@ func weekdayColumns() (all []ui.Column) {
 var (
 	tSweepsHow = text.Text{
 		ZH: "每晚在低峰时段检查所有未结束的订单、通知、补偿任务和复核，把遗漏的重新触发，再核对统计和账目。扫描本身不做任何决定。",
-		EN: "Once a night, at low traffic, everything unfinished is looked at, what was lost is made due again, and figures and books are checked. A sweep itself decides nothing.",
+		EN: "Once a night, at low traffic, everything unfinished is checked, whatever was lost is made due again, and figures and books are verified. The sweep itself decides nothing.",
 	}
 	tSweepRun    = text.Text{ZH: "立即扫描", EN: "Run now"}
-	tSweepRunHow = text.Text{ZH: "同一时间只有一次扫描，正常业务不受影响。", EN: "There is one sweep at a time, and live work does not feel it."}
-	tSweepDays   = text.Text{ZH: "检查最近 %d 天的数据。", EN: "It looks at the last %d days."}
-	tSweepBegun  = text.Text{ZH: "扫描已开始。", EN: "The sweep has begun."}
+	tSweepRunHow = text.Text{ZH: "同一时间只有一次扫描，正常业务不受影响。", EN: "Only one sweep runs at a time, and live traffic is not affected."}
+	tSweepDays   = text.Text{ZH: "检查最近 %d 天的数据。", EN: "It checks the last %d days."}
+	tSweepBegun  = text.Text{ZH: "扫描已开始。", EN: "The sweep has started."}
 	tSweepNow    = text.Text{ZH: "正在扫描", EN: "Running now"}
 	tSweepStep   = text.Text{ZH: "第 %d 步，共 %d 步", EN: "Step %d of %d"}
 	tNights      = text.Text{ZH: "每晚", EN: "Nights"}
 	tSweepRuns   = text.Text{ZH: "扫描记录", EN: "Sweeps"}
-	tSweepBy     = text.Text{ZH: "发起者", EN: "Begun by"}
+	tSweepBy     = text.Text{ZH: "发起者", EN: "Started by"}
 	tSweepNode   = text.Text{ZH: "节点", EN: "Node"}
-	tSweepLooked = text.Text{ZH: "检查行数", EN: "Looked at"}
+	tSweepLooked = text.Text{ZH: "检查行数", EN: "Rows checked"}
 	tSweepPushed = text.Text{ZH: "重新触发", EN: "Pushed"}
 	tSweepWrong  = text.Text{ZH: "账实不符", EN: "Differences"}
 	tSweepP99    = text.Text{ZH: "回调 p99", EN: "Callbacks p99"}
 	tSweepNone   = text.Text{ZH: "还没有扫描过", EN: "No sweep yet"}
-	tSweepNoHow  = text.Text{ZH: "第一次扫描在今晚的低峰时段。", EN: "The first one begins tonight at low traffic."}
+	tSweepNoHow  = text.Text{ZH: "第一次扫描在今晚的低峰时段。", EN: "The first one runs tonight, at low traffic."}
 	tSweepOlder  = text.Text{ZH: "更早的扫描", EN: "Older sweeps"}
 )

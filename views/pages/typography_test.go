@@ -15,9 +15,9 @@ var tight = regexp.MustCompile(`\p{Han}([A-Za-z0-9]|%(\[\d\])?d)|[A-Za-z0-9]\p{H
 
 // joined are the texts in which what touches Chinese is the place of Chinese words.
 var joined = map[string]bool{
-	"尝试太多次，请 %s后再试。": true, // 5 分 00 秒
-	"%s前":            true,
-	"%s后":            true,
+	"尝试次数过多，请 %s后再试。": true, // 5 分 00 秒
+	"%s前": true,
+	"%s后": true,
 	"补偿失败：%s执行了 %d 次，都没有成功":                        true, // 补发通知
 	"%s 笔订单%s第 3 次查单后超过 30 分钟仍无结果；会继续自动查单，请到渠道侧核实": true, // （渠道 wx）
 }

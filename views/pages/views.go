@@ -161,7 +161,7 @@ func viewPath(r ViewRow, act string) templ.SafeURL {
 
 // Texts of the views.
 var (
-	tPreset         = text.Text{ZH: "系统自带的视图", EN: "Comes with Backstop"}
+	tPreset         = text.Text{ZH: "系统自带的视图", EN: "Built-in view"}
 	tDecidedView    = text.Text{ZH: "昨日复核", EN: "Decisions of yesterday"}
 	tViews          = text.Text{ZH: "视图", EN: "Views"}
 	tViewsHow       = text.Text{ZH: "视图是列表上保存的筛选条件，显示在列表上方。每人每个列表最多 20 个；共享视图对能打开该列表的人可见，能共享的人都可以修改，并记入审计。", EN: "A view is a saved filter of a list and appears above it. Each person has up to 20 per list. Shared views are seen by everybody who may open the list; whoever may share can change them, which is recorded in the audit."}
@@ -171,7 +171,7 @@ var (
 	tViewAlert      = text.Text{ZH: "提醒", EN: "Alert"}
 	tViewAlertOn    = text.Text{ZH: "提醒我", EN: "Alert me"}
 	tViewAlertOff   = text.Text{ZH: "停止提醒", EN: "Stop alerts"}
-	tViewWatched    = text.Text{ZH: "有新记录时会提醒您", EN: "You are alerted of new rows"}
+	tViewWatched    = text.Text{ZH: "有新记录时会提醒您", EN: "You are alerted to new rows"}
 	tViewSharedBy   = text.Text{ZH: "共享视图，创建人：%s", EN: "Shared by %s"}
 	tViewShared     = text.Text{ZH: "共享", EN: "Shared"}
 	tViewPrivate    = text.Text{ZH: "个人", EN: "Personal"}
@@ -187,6 +187,6 @@ var (
 	tViewRestored   = text.Text{ZH: "已恢复视图：%s", EN: "Restored the view %s"}
 	tViewUnreadable = text.Text{ZH: "此视图的筛选条件无法读取：请删除后重新保存。", EN: "The filter of this view cannot be read: delete it and save it again."}
 	tViewWord       = text.Text{ZH: "此视图的筛选条件 %s 在这个列表中已不存在，其余条件仍然有效。", EN: "This view filters by %s, which this list no longer has. Its other filters apply."}
-	tViewValue      = text.Text{ZH: "此视图的筛选条件 %s 不再接受 %s：请删除后重新保存。", EN: "This view filters by %s, which no longer takes the value %s: delete it and save it again."}
+	tViewValue      = text.Text{ZH: "此视图的筛选条件 %s 不再接受 %s：请删除后重新保存。", EN: "This view filters by %s, which no longer accepts the value %s: delete the view and save it again."}
 	tViewMissing    = text.Text{ZH: "此视图筛选的 %s = %s 已不存在，因此没有记录。", EN: "This view filters by %s = %s, which does not exist: no row matches."}
 )

@@ -61,12 +61,12 @@ var (
 	tKeyRows     = text.Text{ZH: "上一行 / 下一行", EN: "Previous / next row"}
 	tKeyOpen     = text.Text{ZH: "选中 / 打开 / 复制编号", EN: "Select / open / copy the id"}
 	tKeyGo       = text.Text{ZH: "概览 · 订单 · 回调 · 通知 · 异常", EN: "Overview · orders · callbacks · notifications · exceptions"}
-	tKeyPages    = text.Text{ZH: "更新一页 / 更早一页", EN: "Newer / older page"}
+	tKeyPages    = text.Text{ZH: "上一页 / 下一页", EN: "Newer / older page"}
 	tClose       = text.Text{ZH: "关闭", EN: "Close"}
 	tKeyPause    = text.Text{ZH: "暂停实时更新", EN: "Pause live updates"}
 	tOpenQueue   = text.Text{ZH: "打开队列页", EN: "Open the queue"}
-	tBannerRedis = text.Text{ZH: "Redis 连不上：通知改由数据库每秒推进，会慢一些；操作暂停。", EN: "Redis cannot be reached: notifications go on from the database, more slowly. Actions are off."}
-	tBannerStuck = text.Text{ZH: "数据库只读或连不上：回调会被拒收并由渠道重试；操作暂停。", EN: "The database is read-only or cannot be reached: callbacks are not taken, and suppliers repeat them. Actions are off."}
+	tBannerRedis = text.Text{ZH: "Redis 无法连接：通知改由数据库推进，会慢一些；暂时不能执行操作。", EN: "Redis cannot be reached: notifications continue from the database, more slowly. Actions are disabled."}
+	tBannerStuck = text.Text{ZH: "数据库只读或无法连接：回调会被拒收并由渠道重发；暂时不能执行操作。", EN: "The database is read-only or cannot be reached: callbacks are refused, and suppliers repeat them. Actions are disabled."}
 )
 
 // environments are the words of Page.Environment.
@@ -87,6 +87,6 @@ func (p *Page) title(of string) string {
 
 // pausedWords say what does not happen while a queue is paused.
 var pausedWords = map[string]text.Text{
-	pause.Notifications: {ZH: "通知自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前不发送任何商户通知。", EN: "Notifications have been paused since %[1]s by %[2]s: “%[3]s”. No merchant is notified until they are resumed."},
-	pause.Compensations: {ZH: "补偿任务自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前退款、出款和补发都不会推进。", EN: "Compensations have been paused since %[1]s by %[2]s: “%[3]s”. Refunds, payouts and repeats do not move until they are resumed."},
+	pause.Notifications: {ZH: "通知自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前不发送任何商户通知。", EN: "Notifications paused since %[1]s by %[2]s: “%[3]s”. No merchant is notified until they are resumed."},
+	pause.Compensations: {ZH: "补偿任务自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前退款、出款和补发都不会推进。", EN: "Compensations paused since %[1]s by %[2]s: “%[3]s”. Refunds, payouts and resends do not progress until they are resumed."},
 }

@@ -98,7 +98,7 @@ var shared = map[string]Field{
 	"paid":     {Label: text.Paid, Value: days},
 	"decided":  {Label: text.Text{ZH: "复核时间", EN: "Decided"}, Value: days},
 	// Of orders, what alerts lead to.
-	"awaits": {Label: text.Text{ZH: "等待渠道结果", EN: "Awaits a result of"}},
+	"awaits": {Label: text.Text{ZH: "等待渠道结果", EN: "Awaits a result from"}},
 	"no_result": {Label: text.Text{ZH: "卡单", EN: "Stuck"}, Value: func(string) text.Text {
 		return text.Text{ZH: "多次查单无结果", EN: "no result after three queries"}
 	}},
@@ -314,18 +314,18 @@ var (
 	tClear         = text.Text{ZH: "清除", EN: "Clear"}
 	tNewest        = text.Text{ZH: "最新", EN: "Newest"}
 	tOlder         = text.Text{ZH: "下一页", EN: "Older"}
-	tPerPage       = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d a page, newest first"}
+	tPerPage       = text.Text{ZH: "每页 %d 条，新的在前", EN: "%d per page, newest first"}
 	tNoMatch       = text.Text{ZH: "没有符合条件的记录", EN: "Nothing matches"}
-	tNoMatchHow    = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Drop a filter and try again:"}
-	tNoMore        = text.Text{ZH: "到头了", EN: "This is the end"}
-	tNoMoreHow     = text.Text{ZH: "没有更早的记录。", EN: "There is nothing older."}
+	tNoMatchHow    = text.Text{ZH: "去掉一个筛选条件再试：", EN: "Remove a filter and try again:"}
+	tNoMore        = text.Text{ZH: "没有更多记录", EN: "No more rows"}
+	tNoMoreHow     = text.Text{ZH: "没有更早的记录。", EN: "There are no older rows."}
 	tWindow1h      = text.Text{ZH: "最近 1 小时", EN: "Last hour"}
 	tWindow24h     = text.Text{ZH: "最近 24 小时", EN: "Last 24 hours"}
 	tWindow7d      = text.Text{ZH: "最近 7 天", EN: "Last 7 days"}
 	tWindow31d     = text.Text{ZH: "最近 31 天", EN: "Last 31 days"}
 	tAllTime       = text.Text{ZH: "全部时间", EN: "All time"}
-	tFiltersSet    = text.Text{ZH: "已设的筛选条件", EN: "Filters that are set"}
-	tDropFilter    = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Drop the filter %s: %s"}
+	tFiltersSet    = text.Text{ZH: "已设的筛选条件", EN: "Active filters"}
+	tDropFilter    = text.Text{ZH: "去掉筛选条件 %s: %s", EN: "Remove the filter %s: %s"}
 	tMatching      = text.Text{ZH: "共 %s%s 条", EN: "%s%s match"}
 	tSums          = text.Text{ZH: "合计", EN: "Total"}
 	tSumsMore      = text.Text{ZH: "合计至少（仅最近的记录）", EN: "Total of the newest rows, at least"}
@@ -334,12 +334,12 @@ var (
 	tExport        = text.Text{ZH: "导出", EN: "Export"}
 	tExportColumns = text.Text{ZH: "要导出的列", EN: "Columns"}
 	tExportHow     = text.Text{ZH: "导出符合筛选条件的全部行，并按币种合计；会记入审计。", EN: "Exports every row that matches the filter, with totals per currency. Recorded in the audit."}
-	tReached       = text.Text{ZH: "没有索引可用，这一页没有查到早于或晚于此刻的记录，翻页会继续找：", EN: "No index serves this filter. Not searched further than, and the next page goes on from:"}
-	tWindowEnds    = text.Text{ZH: "没有查找更早的记录，早于：", EN: "Not searched further than"}
-	tNewRows       = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "%d%s new, show"}
+	tReached       = text.Text{ZH: "该筛选没有索引可用，本页查到此刻为止，翻页继续查找：", EN: "No index serves this filter. Searched as far as this; the next page continues from here:"}
+	tWindowEnds    = text.Text{ZH: "已查到：", EN: "Searched back to"}
+	tNewRows       = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "Show %d%s new"}
 	tPages         = text.Text{ZH: "翻页", EN: "Pages"}
 	tNewer         = text.Text{ZH: "上一页", EN: "Newer"}
-	tNothingThen   = text.Text{ZH: "这段时间里没有记录", EN: "Nothing in this time"}
+	tNothingThen   = text.Text{ZH: "这段时间里没有记录", EN: "No rows in this time range"}
 	tLookFurther   = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
 	tSmallBar      = text.Text{ZH: "%s：成功 %s，其他 %s", EN: "%s: %s succeeded, %s did not"}
 	tSmallSays     = text.Text{ZH: "成功 %s，其他 %s", EN: "%s succeeded, %s did not"}

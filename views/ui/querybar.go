@@ -86,14 +86,14 @@ func (p *Page) problem(x list.Problem) string {
 }
 
 var faults = map[list.Fault]text.Text{
-	list.UnknownField: {ZH: "没有这个字段，可用的有", EN: "there is no such field; there are"},
-	list.NoValue:      {ZH: "冒号后要有值，例如", EN: "a value must follow the colon, such as"},
-	list.WrongValue:   {ZH: "没有这个值，可用的有", EN: "not a value of this field; use"},
-	list.Ambiguous:    {ZH: "有多种含义，请选一个", EN: "can mean several things; choose one of"},
-	list.Repeated:     {ZH: "这个字段只能写一次", EN: "a field can be given once"},
-	list.NoField:      {ZH: "没有这个名称或代码，请写成 字段:值，字段有", EN: "no name or code; write it as field:value, with one of the fields"},
+	list.UnknownField: {ZH: "没有这个字段，可用的有", EN: "no such field; fields are"},
+	list.NoValue:      {ZH: "冒号后要有值，例如", EN: "a value must follow the colon, for example"},
+	list.WrongValue:   {ZH: "没有这个值，可用的有", EN: "not a value of this field; use one of"},
+	list.Ambiguous:    {ZH: "有多种含义，请选一个", EN: "is ambiguous; choose one of"},
+	list.Repeated:     {ZH: "这个字段只能写一次", EN: "a field can be used only once"},
+	list.NoField:      {ZH: "没有这个名称或代码，请写成 字段:值，字段有", EN: "neither a name nor a code; write field:value with one of the fields"},
 	list.WrongTime:    {ZH: "请写成 14:05、2026-11-20 或 2026-11-20T14:05", EN: "use 14:05, 2026-11-20 or 2026-11-20T14:05"},
-	list.WrongOrder:   {ZH: "结束时间要晚于开始时间", EN: "the end must follow the beginning"},
+	list.WrongOrder:   {ZH: "结束时间要晚于开始时间", EN: "the end must be after the start"},
 	list.TooFar:       {ZH: "一次最多查 31 天", EN: "a list covers at most 31 days at once"},
 }
 
@@ -137,15 +137,15 @@ func (l List) barsTo() string {
 
 var (
 	tQuery       = text.Text{ZH: "筛选条件（文字）", EN: "Filter as text"}
-	tQueryHow    = text.Text{ZH: "例如 %s", EN: "Such as %s"}
+	tQueryHow    = text.Text{ZH: "例如 %s", EN: "For example %s"}
 	tQueryGo     = text.Text{ZH: "查找", EN: "Find"}
-	tProposals   = text.Text{ZH: "可以这样继续", EN: "Ways to go on"}
+	tProposals   = text.Text{ZH: "可以这样继续", EN: "Suggestions"}
 	tProblems    = text.Text{ZH: "有的词无法使用，请改正后再查：", EN: "Some words cannot be used. Correct them and try again:"}
 	tUnread      = text.Text{ZH: "还没有查询", EN: "Nothing was searched"}
 	tUnreadHow   = text.Text{ZH: "上面的条件里有错误。", EN: "The filter above has an error."}
 	tFrom        = text.Text{ZH: "从", EN: "From"}
 	tUntil       = text.Text{ZH: "到", EN: "Until"}
-	tBetween     = text.Text{ZH: "自定义", EN: "As chosen"}
+	tBetween     = text.Text{ZH: "自定义", EN: "Custom"}
 	tBrush       = text.Text{ZH: "在图上拖动可选定时间", EN: "Drag over the chart to choose a time"}
 	tFromChip    = text.Text{ZH: "起", EN: "From"}
 	tUntilChip   = text.Text{ZH: "止", EN: "Until"}

@@ -212,8 +212,8 @@ func KindText(kind string) text.Text { return TextFor(ExceptionKinds, kind) }
 var outcomes = map[string]State{
 	payment.Paid:              {"ok", "check", text.Paid},
 	payment.Repeat:            {"idle", "git-compare", text.Text{ZH: "重复", EN: "Repeat"}},
-	payment.Ignored:           {"idle", "ban", text.Text{ZH: "无需处理", EN: "Nothing to do"}},
-	payment.FailedTry:         {"warn", "x", text.Text{ZH: "支付失败", EN: "Failed try"}},
+	payment.Ignored:           {"idle", "ban", text.Text{ZH: "无需处理", EN: "No action"}},
+	payment.FailedTry:         {"warn", "x", text.Text{ZH: "支付失败", EN: "Failed attempt"}},
 	payment.OrderFailed:       {"bad", "x", text.Failed},
 	payment.OrderClosed:       {"idle", "ban", tClosed},
 	callback.UnknownSupplier:  {"bad", "shield-alert", text.Text{ZH: "未知渠道", EN: "Unknown supplier"}},
@@ -239,8 +239,8 @@ var causes = map[order.Cause]text.Text{
 	order.ByCallback: {ZH: "渠道回调", EN: "supplier's callback"},
 	order.ByTimeout:  {ZH: "超时", EN: "timeout"},
 	order.ByCancel:   {ZH: "商户取消", EN: "cancelled by the merchant"},
-	order.ByQuery:    {ZH: "查询所得", EN: "the supplier was asked"},
-	order.ByGrace:    {ZH: "等待期满", EN: "grace over"},
+	order.ByQuery:    {ZH: "查询所得", EN: "the supplier was queried"},
+	order.ByGrace:    {ZH: "等待期满", EN: "grace period over"},
 	order.ByDecision: {ZH: "人工裁定", EN: "decided"},
 	order.Imported:   {ZH: "迁入", EN: "imported"},
 	order.BySupplier: {ZH: "渠道已关单", EN: "closed by the supplier"},
@@ -256,19 +256,19 @@ var classes = map[notify.Class]text.Text{
 	notify.Timeout:    {ZH: "超时无应答", EN: "no answer in time"},
 	notify.Cancelled:  {ZH: "我方停止", EN: "stopped by us"},
 	notify.DNS:        {ZH: "域名解析失败", EN: "name does not resolve"},
-	notify.Connect:    {ZH: "连接失败", EN: "no connection"},
-	notify.TLS:        {ZH: "TLS 握手或证书失败", EN: "TLS handshake or certificate"},
-	notify.Broken:     {ZH: "连接中断", EN: "connection broke"},
-	notify.Blocked:    {ZH: "地址不允许访问", EN: "address may not be reached"},
+	notify.Connect:    {ZH: "连接失败", EN: "connection failed"},
+	notify.TLS:        {ZH: "TLS 握手或证书失败", EN: "TLS handshake or certificate failed"},
+	notify.Broken:     {ZH: "连接中断", EN: "connection broken"},
+	notify.Blocked:    {ZH: "地址不允许访问", EN: "address not allowed"},
 	notify.BadAddress: {ZH: "地址不可用", EN: "address cannot be used"},
-	notify.Internal:   {ZH: "我方故障", EN: "our fault"},
+	notify.Internal:   {ZH: "我方故障", EN: "internal fault"},
 
-	notify.Refused:      {ZH: "对方拒绝", EN: "refused by the other side"},
+	notify.Refused:      {ZH: "对方拒绝", EN: "refused by the receiver"},
 	notify.NotConnected: {ZH: "商户未连接", EN: "merchant is not connected"},
 
 	notify.Locked:      {ZH: "密钥无法解开", EN: "secrets do not open"},
 	notify.NoChannel:   {ZH: "程序版本缺少该通道", EN: "this version lacks the channel"},
-	notify.BlockedHere: {ZH: "仅本节点禁止访问该地址", EN: "blocked on this node alone"},
+	notify.BlockedHere: {ZH: "仅本节点禁止访问该地址", EN: "blocked on this node only"},
 }
 
 // ClassText names how an attempt ended.
@@ -308,8 +308,8 @@ var RiskParts = map[report.Part]struct {
 }{
 	report.Unnotified:  {"bad", "bell-ring", "/notifications?risk=untold", text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}},
 	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", text.Text{ZH: "补偿中", EN: "Being compensated"}},
-	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", text.Text{ZH: "卡在中间态", EN: "Stuck mid-flow"}},
-	report.Mismatch:    {"acc", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments that fit no order"}},
+	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", text.Text{ZH: "卡在中间态", EN: "Stuck between two states"}},
+	report.Mismatch:    {"acc", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments without a matching order"}},
 }
 
 // riskWord is what a part of the money at risk is called on the overview.
@@ -334,17 +334,17 @@ var objects = map[string]text.Text{
 	"funds":                 {ZH: "商户资金", EN: "Merchant's money"},
 	"frozen":                {ZH: "冻结资金", EN: "Frozen money"},
 	"setting":               {ZH: "配置", EN: "Setting"},
-	"plan":                  {ZH: "批量补单", EN: "Resend of many"},
+	"plan":                  {ZH: "批量补单", EN: "Bulk resend"},
 	"approval":              {ZH: "复核", EN: "Approval"},
 	"operator":              {ZH: "操作员", EN: "Operator"},
 	"token":                 {ZH: "令牌", EN: "Token"},
 	"file":                  {ZH: "文件", EN: "File"},
 	"master_key":            {ZH: "主密钥", EN: "Master key"},
 	"audit":                 text.Audit,
-	"alert_rule":            {ZH: "告警规则", EN: "Rule of alerts"},
+	"alert_rule":            {ZH: "告警规则", EN: "Alert rule"},
 	"incident":              {ZH: "告警事件", EN: "Incident"},
 	"list":                  {ZH: "列表", EN: "List"},
-	"alert":                 {ZH: "告警测试", EN: "Test of alerts"},
+	"alert":                 {ZH: "告警测试", EN: "Test alert"},
 }
 
 // ObjectText names a kind of things that acts are about.

@@ -59,7 +59,7 @@ var (
 	tViewSave   = text.Text{ZH: "保存为视图", EN: "Save as a view"}
 	tViewSaveGo = text.Text{ZH: "保存", EN: "Save"}
 	tViewShare  = text.Text{ZH: "共享给能打开此列表的人", EN: "Share with everybody who may open this list"}
-	tViewWatch  = text.Text{ZH: "有新记录时提醒我（收件箱）", EN: "Alert me of new rows, in my inbox"}
+	tViewWatch  = text.Text{ZH: "有新记录时提醒我（收件箱）", EN: "Alert me to new rows, in my inbox"}
 	tViewManage = text.Text{ZH: "管理视图", EN: "Manage views"}
 	tViewSaved  = text.Text{ZH: "视图已保存。", EN: "The view is saved."}
 )

@@ -31,7 +31,7 @@ func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
 	}
 	h.ReadSettings(t)
 	says("retrying")
-	if page := h.Page(t, h.SignIn(t, access.Viewer), "/merchants/m1?lang=en").Body; !strings.Contains(page, "It holds nothing back") || strings.Contains(page, "as a probe at") {
+	if page := h.Page(t, h.SignIn(t, access.Viewer), "/merchants/m1?lang=en").Body; !strings.Contains(page, "The breaker holds nothing back") || strings.Contains(page, "as a probe at") {
 		t.Error("the merchant's page reports parked notifications")
 	}
 }

@@ -49,7 +49,7 @@ func TestANotificationIsSentAgainOnceWithItsReason(t *testing.T) {
 	if strings.Count(page, "the merchant asked by phone &lt;b&gt;") != 1 || !strings.Contains(page, "the.support") {
 		t.Error("the story does not show who sent it again and why, once")
 	}
-	if got := h.Page(t, h.SignIn(t, access.Auditor), "/audit?check=1&lang=en"); !strings.Contains(got.Body, "sent a notification again") || !strings.Contains(got.Body, "Chain verified") {
+	if got := h.Page(t, h.SignIn(t, access.Auditor), "/audit?check=1&lang=en"); !strings.Contains(got.Body, "resent a notification") || !strings.Contains(got.Body, "Chain verified") {
 		t.Errorf("the audit does not show it: %d", got.Status)
 	}
 }

@@ -198,7 +198,7 @@ func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
 		if got.Status != http.StatusSeeOther {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
-		if page := h.Page(t, ops, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "It goes out again within seconds") {
+		if page := h.Page(t, ops, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "It is sent again within seconds") {
 			t.Error("the page does not say what came of it")
 		}
 	}
@@ -217,7 +217,7 @@ func TestAnAddressAloneClaimsNothing(t *testing.T) {
 	h := open(t)
 	admin := h.SignIn(t, access.Admin)
 	got := h.sendAlertForm(t, admin, "/alerts?rule=success_rate", "/alerts/rules/success_rate", "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
-	const said = "The rule is kept"
+	const said = "The rule was saved"
 	if page := h.Page(t, admin, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, said) {
 		t.Error("the page does not report that the rule was saved")
 	}

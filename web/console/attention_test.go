@@ -30,7 +30,7 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, sight := range []string{"¥5,000.00", "¥239.88", "¥1,000,000", "In hand", "assigned to wang.min", "Snoozed", "Over within the last 24 hours", "3 times"} {
+	for _, sight := range []string{"¥5,000.00", "¥239.88", "¥1,000,000", "Being worked on", "assigned to wang.min", "Snoozed", "Ended within the last 24 hours", "3 times"} {
 		if !strings.Contains(page.Body, sight) {
 			t.Errorf("the list does not show %q", sight)
 		}
@@ -142,12 +142,12 @@ func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
 	h.ring(t)
 	auditor := h.SignIn(t, access.Auditor)
 	for path, sights := range map[string][]string{
-		"/attention/1": {"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Nobody has acknowledged it", `href="/runbook#what-is-stuck-and-what-happens-by-itself"`},
-		"/attention/2": {"Over since", "/notifications", "that is a new incident"},
+		"/attention/1": {"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Not acknowledged", `href="/runbook#what-is-stuck-and-what-happens-by-itself"`},
+		"/attention/2": {"Over since", "/notifications", "a new incident opens"},
 		"/attention/4": {"¥239.88", `href="/notifications?cause=locked"`},
-		"/attention/5": {"wang.min works on it"},
+		"/attention/5": {"wang.min is working on it"},
 		"/attention/6": {"No messages until"},
-		"/attention/7": {"Close it once it is dealt with", "¥1,000,000", "¥0.99"},
+		"/attention/7": {"Close it once it has been dealt with", "¥1,000,000", "¥0.99"},
 	} {
 		page := h.Page(t, auditor, path+"?lang=en")
 		for _, sight := range sights {

@@ -68,7 +68,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	idle := runtime.NumGoroutine()
 	a, b := h.watch(t, ops, stream), h.watch(t, viewer, stream)
 	for _, w := range []*watcher{a, b} {
-		if e := w.next(t); !strings.Contains(e.data, `data-state="planned"`) || !strings.Contains(e.data, "Nothing was done yet") || e.name != "panels" {
+		if e := w.next(t); !strings.Contains(e.data, `data-state="planned"`) || !strings.Contains(e.data, "Nothing has been done yet") || e.name != "panels" {
 			t.Errorf("before its start: %+v", e)
 		}
 	}
@@ -87,7 +87,7 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 			t.Errorf("%s of %s after %d", m[1], m[2], last)
 		}
 		if last = n; last > 10 {
-			for _, sight := range []string{" rows a second, about ", " left", "Amount done", "No longer stored: 1", `class="money"`} {
+			for _, sight := range []string{" rows per second, about ", " left", "Amount done", "No longer stored: 1", `class="money"`} {
 				if !strings.Contains(e.data, sight) {
 					t.Errorf("a frame lacks %q: %s", sight, e.data)
 				}
@@ -155,7 +155,7 @@ func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	w.until(t, `data-state="stopped"`)
 	stopped := h.found(t, id)
 	page := h.Page(t, ops, path+"?lang=en").Body
-	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by hand") {
+	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by an operator") {
 		t.Errorf("%d of 60 were begun, and the page lacks %q", stopped.Ended(), left)
 	}
 	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason", "their server is back"); got.Status != http.StatusConflict {

@@ -69,7 +69,7 @@ func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
 	reads("12.300", "the merchant agrees to it")
 	step(tabTo("#approve-reason"), chromedp.KeyEvent("compared with their console"))
 	step(tabTo(`form[action$="/approve"] button`), chromedp.KeyEvent(kb.Enter), becomes(proposal+` && location.search.includes("form=")`))
-	reads("It has taken effect")
+	reads("It took effect")
 	if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND state = 'resolved'"); n != 1 || steps > 4 {
 		t.Errorf("another approved it in %d steps, and it ended: %t", steps, n == 1)
 	}

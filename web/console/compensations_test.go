@@ -51,7 +51,7 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 	const filter = "/compensations?cause=supplier_timeout&state=dead"
 	page := h.Page(t, ops, filter+"&lang=en").Body
 	form := formOf(t, page, "/compensations/redrive?cause=supplier_timeout&amp;state=dead")
-	if !strings.Contains(page, "No answer in time") || !strings.Contains(page, "Crashes the program") { // the groups are of all
+	if !strings.Contains(page, "No answer in time") || !strings.Contains(page, "The program crashed") { // the groups are of all
 		t.Error("the groups are not shown")
 	}
 	post := func() string {
@@ -66,7 +66,7 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 	post() // a double click
 	h.countStuck(t, 3, "state = 'waiting' AND max_attempts > 3")
 	h.countStuck(t, 2, "state = 'dead'")
-	if body := h.Page(t, ops, to+"&lang=en").Body; !strings.Contains(body, "3 matched: 3 run again, 0 were skipped.") {
+	if body := h.Page(t, ops, to+"&lang=en").Body; !strings.Contains(body, "3 matched: 3 queued to run again, 0 skipped.") {
 		t.Errorf("the page after it does not say what was done: %s", to)
 	}
 	if got := h.Post(t, ops, fmt.Sprintf("/compensations/redrive?no=O%d", one), "form_key", "k1", "reason", back); got.Status != http.StatusSeeOther {

@@ -278,7 +278,7 @@ func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 	at := 0
 	for _, event := range []string{
 		"has not confirmed: attempt 2 failed", "Attempt 3 of 13", "Order created", "version 1", "Callback received", "supplier&#39;s callback",
-		"Notification written", "Attempt 1", "Attempt 2", "Repeat", "Lines that differ from the first: 2", "Planned: attempt 3 of 13",
+		"Notification created", "Attempt 1", "Attempt 2", "Repeat", "Lines that differ from the first: 2", "Planned: attempt 3 of 13",
 	} {
 		i := strings.Index(body[at:], event)
 		if i < 0 {

@@ -60,7 +60,7 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 	}
 	const proposed = `location.pathname.startsWith("/approvals/apr_") && ` + whole
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false))
-	for i, look := range []struct{ language, theme, waits, done string }{{"zh", "light", "这是您自己的提议", "已驳回"}, {"en", "dark", "This is your own proposal", "It has taken effect"}} {
+	for i, look := range []struct{ language, theme, waits, done string }{{"zh", "light", "这是您自己的提议", "已驳回"}, {"en", "dark", "This is your own proposal", "It took effect"}} {
 		comes("xu", look.language, look.theme, no)
 		run(t, ctx, tabTo("#decide-force_closed > summary"), chromedp.KeyEvent(kb.Enter), tabTo("#force_closed-evidence"), chromedp.KeyEvent("their console, line 7"),
 			tabTo(`#decide-force_closed [type="checkbox"]`), chromedp.KeyEvent(" "), tabTo("#force_closed-amount"))

@@ -201,7 +201,7 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 				t.Fatalf("approve: %d %s", got.Status, got.Body)
 			}
 		}
-		shows(xu, at, true, "It has taken effect", "compared with their console", "bo", hash)
+		shows(xu, at, true, "It took effect", "compared with their console", "bo", hash)
 		shows(bo, at, false, at+"/approve", at+"/reject", at+"/again")
 		if todo, err := h.Console.Todo(t.Context()); err != nil || slices.ContainsFunc(todo, func(x console.Todo) bool { return x.Matter == console.MatterApprovals }) {
 			t.Errorf("a proposal still waits: %v", err)
@@ -288,13 +288,13 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 	if n := number(t, h.DB, "SELECT count(*) FROM approvals WHERE state = 'done' AND tries = 3"); n != 1 {
 		t.Errorf("%d are done", n)
 	}
-	if page := h.Page(t, bo, at+"?lang=en").Body; !strings.Contains(page, "It has taken effect") || strings.Contains(page, at+"/again") {
+	if page := h.Page(t, bo, at+"?lang=en").Body; !strings.Contains(page, "It took effect") || strings.Contains(page, at+"/again") {
 		t.Error("the page does not say that it is done")
 	}
 	if page := h.Page(t, bo, "/orders/2026112000000003?lang=en").Body; !strings.Contains(page, "run 3 of at most 3") {
 		t.Error("the story does not say how often it ran")
 	}
-	if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "had it carried out again") != 2 || strings.Count(page, "approved it") != 1 {
+	if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "ran it again") != 2 || strings.Count(page, "approved it") != 1 {
 		t.Error("the audit does not contain each run")
 	}
 }
@@ -326,7 +326,7 @@ func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
 	seed(t, h.DB)
 	change(t, h.DB, "UPDATE exceptions SET payload = ''")
 	cookie := h.SignIn(t, access.Lead)
-	for kind, want := range map[string]string{exception.UnknownOrder: "it cannot be attached to an order", exception.AmountMismatch: "the amount that stand above", exception.LatePayment: "the amount that stand above"} {
+	for kind, want := range map[string]string{exception.UnknownOrder: "it cannot be attached to an order", exception.AmountMismatch: "amount shown above", exception.LatePayment: "amount shown above"} {
 		change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
 			" VALUES (?, ?, 'open', 1, 0, 0, 'gone', 'T', 1999, 'CNY', '{}', 1, 1, 1)", 900+len(kind), kind)
 		if page := h.Page(t, cookie, fmt.Sprintf("/exceptions/%d?lang=en", 900+len(kind))).Body; !strings.Contains(page, want) {

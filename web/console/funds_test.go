@@ -223,7 +223,7 @@ func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
 	viewer := h.SignIn(t, access.Viewer)
 	for no, want := range map[string][]string{
 		refundOne:   {"Money held", "refund:7101:D", "Within the limits", "Sent to the supplier", `href="#call-` + strconv.FormatInt(7301, 36), "refund:7101:C", "refund:7101:F", "Not needed", "SUCCESS", "by m1"},
-		refundTwo:   {"Money held", "refund:7102:D", "Waiting for approval", "/approvals/apr_7201", "Not yet", "It waits for a second person"},
+		refundTwo:   {"Money held", "refund:7102:D", "Waiting for approval", "/approvals/apr_7201", "Not yet", "Waiting for a second person"},
 		refundThree: {"Unknown", "refund:7103:D", "unclear (timeout)", "Money never moves on an unknown result", "the buyer returned it &lt;b&gt;"},
 	} {
 		body := h.Page(t, viewer, "/refunds/"+no+"?lang=en").Body
@@ -421,7 +421,7 @@ func TestAPayoutsStepsShowWhatProvesThem(t *testing.T) {
 	viewer := h.SignIn(t, access.Viewer)
 	for no, want := range map[string][]string{
 		"P7801": {"Within the limits", "payout:7801:D", "payout:7801:F", "Unknown", "Money never moves on an unknown result", "Only if it fails", "•••• 4711"},
-		"P7802": {"payout:7802:D", "payout:7802:R", "payout:7802:FR", "ACCOUNT_CLOSED &lt;b&gt;", "It was not paid, and is reversed"},
+		"P7802": {"payout:7802:D", "payout:7802:R", "payout:7802:FR", "ACCOUNT_CLOSED &lt;b&gt;", "Not paid, and reversed"},
 	} {
 		body := h.Page(t, viewer, "/payouts/"+no+"?lang=en").Body
 		for _, sight := range want {
@@ -464,7 +464,7 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 			[]string{"dispute:7402:H", "dispute:7402:W", "dispute:7402:B", "dispute:7402:F", "dispute:7402:FB", "has given ¥30.00 CNY back", "by li.hang", "receipt &lt;b&gt;", "https://files.example/receipt.pdf", message},
 			[]string{"13800138000", `href="/callbacks/1"`, "Time left"},
 		},
-		"D7403":   {[]string{"dispute:7403:W", "It is lost: the buyer keeps the money.", "None recorded", "a code &lt;b&gt; of tomorrow"}, []string{"dispute:7403:B", "dispute:7403:U"}},
+		"D7403":   {[]string{"dispute:7403:W", "Lost: the buyer keeps the money.", "None recorded", "a code &lt;b&gt; of tomorrow"}, []string{"dispute:7403:B", "dispute:7403:U"}},
 		"D7404":   {[]string{"Nothing reserved", "The supplier gave no deadline", "No entries yet"}, []string{"dispute:7404:H"}},
 		"du_7402": {[]string{">D7402<"}, nil}, // the supplier's number
 	} {
@@ -509,7 +509,7 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 			t.Errorf("%s has no %q", path, want)
 		}
 	}
-	if body := h.Page(t, viewer, "/orders/2026112000000001?lang=en").Body; !strings.Contains(body, "Equals what was paid") {
+	if body := h.Page(t, viewer, "/orders/2026112000000001?lang=en").Body; !strings.Contains(body, "Equals the amount paid") {
 		t.Error("the disputes of an order count as a difference in the ledger")
 	}
 }
@@ -587,7 +587,7 @@ func TestEvidenceIsRecordedOnTheDisputesPage(t *testing.T) {
 		if got.Status != http.StatusSeeOther {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
-		if page := h.Page(t, finance, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "Saved.") || !strings.Contains(page, "It is answered") || !strings.Contains(page, "signed by the buyer") {
+		if page := h.Page(t, finance, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "Saved.") || !strings.Contains(page, "Evidence was given") || !strings.Contains(page, "signed by the buyer") {
 			t.Error("the page does not show what was recorded")
 		}
 	}

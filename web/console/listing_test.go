@@ -74,7 +74,7 @@ func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
 	holds("/exceptions?lang=en", "All clear")
 	seed(t, h.DB)
 	holds("/orders?lang=en&status=failed&merchant=m2", "Nothing matches", `href="/orders?merchant=m2"`, `href="/orders?status=failed"`, "Look further back")
-	holds("/orders?lang=en&to=2026-01-01", "Nothing in this time", `href="/orders?window=31d"`)
+	holds("/orders?lang=en&to=2026-01-01", "No rows in this time range", `href="/orders?window=31d"`)
 	holds("/exceptions?lang=en&kind=decrypt_failed", "Nothing matches", `href="/exceptions"`)
 	change(t, h.DB, "UPDATE exceptions SET state = 'resolved'")
 	for _, path := range []string{"/exceptions?lang=en&state=needs", "/exceptions?lang=en&risk=mismatch", "/orders?lang=en&risk=stuck"} {
@@ -114,7 +114,7 @@ func TestAnAmountIsSearched(t *testing.T) {
 	if to := got.Header.Get("Location"); to != "/orders?amount=0.01&window=31d" || strings.Count(h.Page(t, cookie, to).Body, "data-row") != 2 {
 		t.Errorf("two orders of an amount: %d to %q", got.Status, to)
 	}
-	if got := h.Page(t, cookie, "/search?q=349900&lang=en"); !strings.Contains(got.Body, "Orders of the amount 349900") || !strings.Contains(got.Body, `href="/orders?amount=349900&amp;window=31d"`) {
+	if got := h.Page(t, cookie, "/search?q=349900&lang=en"); !strings.Contains(got.Body, "Orders with the amount 349900") || !strings.Contains(got.Body, `href="/orders?amount=349900&amp;window=31d"`) {
 		t.Errorf("digits that may be both: %d %s", got.Status, got.Body)
 	}
 	if got := h.Page(t, cookie, "/orders?amount=%3Cb%3E"); got.Status != http.StatusUnprocessableEntity {

@@ -192,7 +192,7 @@ func TestAnOrderThatHasGatheredMuchOfEverything(t *testing.T) {
 				isCounted(t, got.Body)
 			}
 		}
-		for label, mark := range map[string]string{"callbacks": `id="raw-`, "attempts": `id="attempt-`, "notifications": "<b>Notification written", "exceptions": "<b>Exception opened"} {
+		for label, mark := range map[string]string{"callbacks": `id="raw-`, "attempts": `id="attempt-`, "notifications": "<b>Notification created", "exceptions": "<b>Exception opened"} {
 			left := regexp.MustCompile(`events: [^.]*?\b` + label + ` (\d+)`).FindStringSubmatch(page)
 			all := gathered + map[string]int{"callbacks": 2, "attempts": 2, "notifications": 1, "exceptions": 1}[label]
 			if n := strings.Count(page, mark); n < 10 || left == nil || left[1] != strconv.Itoa(all-n) {

@@ -25,7 +25,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 		return got.Body
 	}
 	page := see(ops, "/merchants/m1?lang=en")
-	for _, want := range []string{"failures in a row: 5", "One notification goes as a probe at", "https://gone.test", "answered 410", "50/s, all nodes together", "2xx and the text success"} {
+	for _, want := range []string{"failures in a row: 5", "One notification is sent as a probe at", "https://gone.test", "answered 410", "50/s, all nodes together", "2xx and the text success"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

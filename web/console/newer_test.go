@@ -61,7 +61,7 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 	all, paid := h.newerOf(t, cookie, "/orders"), h.newerOf(t, cookie, "/orders?status=paid")
 	comeIn(t, h.DB, 3, order.Paid)
 	comeIn(t, h.DB, 2, order.Closed)
-	for path, want := range map[string]string{all: "5 new, show", paid: "3 new, show", empty: "5 new, show", exceptions: "", callbacks: "", notifications: ""} {
+	for path, want := range map[string]string{all: "Show 5 new", paid: "Show 3 new", empty: "Show 5 new", exceptions: "", callbacks: "", notifications: ""} {
 		if got := h.fragment(t, cookie, path); got.Status != http.StatusOK || !strings.Contains(got.Body, want) || want == "" && got.Body != "" {
 			t.Errorf("%s: %d %q, want %q", path, got.Status, got.Body, want)
 		}
@@ -70,7 +70,7 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 		t.Errorf("what is new of a filter leads to %q", got.Body)
 	}
 	comeIn(t, h.DB, 110, order.Failed)
-	if got := h.fragment(t, cookie, all); !strings.Contains(got.Body, "99+ new, show") {
+	if got := h.fragment(t, cookie, all); !strings.Contains(got.Body, "Show 99+ new") {
 		t.Errorf("many are counted without an end: %q", got.Body)
 	}
 	for path, want := range map[string]int{
@@ -107,18 +107,18 @@ func TestNewRowsDoNotMoveAList(t *testing.T) {
 	var before, after float64
 	run(t, ctx, signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/orders"), chromedp.Evaluate(where, &before))
 	comeIn(t, h.DB, 2, order.Paid)
-	run(t, ctx, chromedp.Evaluate(back, nil), becomes(told+` === "2 new, show"`), chromedp.Evaluate(where, &after))
+	run(t, ctx, chromedp.Evaluate(back, nil), becomes(told+` === "Show 2 new"`), chromedp.Evaluate(where, &after))
 	if before != after {
 		t.Errorf("the list moved from %v to %v", before, after)
 	}
 	comeIn(t, h.DB, 1, order.Closed)
-	run(t, ctx, chromedp.Focus("[data-newer] a"), chromedp.Evaluate(back, nil), becomes(told+` === "3 new, show"`),
+	run(t, ctx, chromedp.Focus("[data-newer] a"), chromedp.Evaluate(back, nil), becomes(told+` === "Show 3 new"`),
 		becomes(`document.activeElement.matches("[data-newer] a")`))
 	run(t, ctx, chromedp.Click("[data-newer] a"), becomes(`document.querySelectorAll("tr[data-row]").length === 6 && `+whole))
 	comeIn(t, h.DB, 1, order.Failed)
 	run(t, ctx, press("p"), becomes(told+` === "Paused"`), chromedp.Evaluate(back, nil))
 	quiet(t, 500*time.Millisecond)
-	run(t, ctx, becomes(told+` === "Paused"`), press("p"), chromedp.Evaluate(back, nil), becomes(told+` === "1 new, show"`))
+	run(t, ctx, becomes(told+` === "Paused"`), press("p"), chromedp.Evaluate(back, nil), becomes(told+` === "Show 1 new"`))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}

@@ -38,7 +38,7 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 	cookie := h.SignIn(t, access.Ops)
 	for lang, sights := range map[string][]string{
 		"zh": {"风险资金（待处理）", "¥3,499.00", "KWD", "75.00%", "金额不符 1 笔", "notify_retry", "内置 redis-server", "以表格显示", "Galaxy", "1h 尝试成功率"},
-		"en": {"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "own redis-server", "Show as table", "Galaxy", "1 h attempt success"},
+		"en": {"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "embedded redis-server", "Show as table", "Galaxy", "1 h attempt success"},
 	} {
 		for _, rng := range []string{"1h", "6h", "24h", "7d", "nonsense"} {
 			got := h.Page(t, cookie, "/?lang="+lang+"&range="+rng)

@@ -269,7 +269,7 @@ func (l *listing) readTime(always bool) {
 		}
 		switch span.add(name, at, day, always) {
 		case list.WrongOrder:
-			l.Blame(name, "the end must follow the beginning")
+			l.Blame(name, "the end must be after the start")
 			return
 		case list.TooFar:
 			l.Blame(name, "a list covers at most 31 days at once")

@@ -44,16 +44,16 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 		t.Errorf("to %q", got.Header.Get("Location"))
 	}
 	for text, want := range map[string]string{
-		"amont:5":                       "there is no such field",
+		"amont:5":                       "no such field",
 		"status:parked":                 "not a value of this field",
 		"amount:much":                   "use an amount such as",
-		"status:paid state:closed":      "a field can be given once",
+		"status:paid state:closed":      "a field can be used only once",
 		"from:noon":                     "use 14:05",
-		"from:2026-11-21 to:2026-11-20": "the end must follow the beginning",
+		"from:2026-11-21 to:2026-11-20": "the end must be after the start",
 		"from:2026-01-01 to:2026-11-20": "at most 31 days",
-		"nobody":                        "no name or code",
+		"nobody":                        "neither a name nor a code",
 		"merchant:":                     "a value must follow the colon",
-		`<script>:1 "><img src=x>`:      "there is no such field",
+		`<script>:1 "><img src=x>`:      "no such field",
 	} {
 		got := h.Page(t, cookie, "/orders?lang=en&q="+url.QueryEscape(text))
 		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, want) || !strings.Contains(got.Body, "Nothing was searched") {

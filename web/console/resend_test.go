@@ -179,7 +179,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		sent := w.merchant.Count()
 
 		page := w.Page(t, support, "/orders/"+w.nos[8]+"?lang=en").Body
-		inOrder(t, page, "The breaker of m1 is open: this notification will wait until the probe at", "Queue it", "Send this one as the probe now")
+		inOrder(t, page, "The breaker of m1 is open: this notification waits for the probe at", "Queue it", "Send this one as the probe now")
 		if strings.Contains(page, `value="close"`) || !strings.Contains(w.Page(t, ops, "/orders/"+w.nos[8]).Body, `value="close"`) {
 			t.Error("the breaker is offered to be closed to who may not, or not to who may")
 		}
@@ -198,7 +198,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		if got := w.send(support, 8, "queue"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders/"+w.nos[8] {
 			t.Fatalf("queued: %d %s", got.Status, got.Header.Get("Location"))
 		}
-		w.says(support, 8, "queued, waits for the breaker, whose next probe is at")
+		w.says(support, 8, "queued, waiting for the breaker; the next probe is at")
 		for _, path := range []string{"?lang=en&done=resend", "?lang=en&form=xyz"} {
 			if page := w.Page(t, support, "/orders/"+w.nos[8]+path).Body; strings.Contains(page, "within seconds") || strings.Contains(page, "notice ok") {
 				t.Errorf("the address %s makes the page promise something", path)
@@ -214,7 +214,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Fatalf("as the probe: %d %s", got.Status, got.Body)
 		}
 		w.within("it is tried", func() bool { return w.merchant.Count() == sent+1 })
-		w.says(support, 9, "queued, waits for the breaker, whose next probe is at")
+		w.says(support, 9, "queued, waiting for the breaker; the next probe is at")
 		if ids := w.sentSince(sent); len(ids) != 1 || ids[0] != w.ids[9] {
 			t.Errorf("%v were sent, want %s", ids, w.ids[9])
 		}
@@ -259,7 +259,7 @@ func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 		ops := w.SignIn(t, access.Ops)
 		w.exec("UPDATE breakers SET by_hand = TRUE, open_until = 0, generation = generation + 1")
 		support := w.SignIn(t, access.Support)
-		inOrder(t, w.Page(t, support, "/orders/"+w.nos[7]+"?lang=en").Body, "was opened by hand: this notification will wait until somebody closes it", "Queue it")
+		inOrder(t, w.Page(t, support, "/orders/"+w.nos[7]+"?lang=en").Body, "An operator opened the breaker of m1: this notification waits until an operator closes it", "Queue it")
 		if strings.Contains(w.Page(t, support, "/orders/"+w.nos[7]).Body, `value="probe"`) {
 			t.Error("a probe is offered to who may not take the breaker out of another's hand")
 		}
@@ -267,7 +267,7 @@ func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 			t.Errorf("a probe past another's hand: %d", got.Status)
 		}
 		w.send(support, 7, "queue")
-		w.says(support, 7, "queued, waits until somebody closes the breaker")
+		w.says(support, 7, "queued, waiting until the manually opened breaker is closed")
 		w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 		sent := w.merchant.Count()
 		w.exec("UPDATE deliveries SET next_at = ? WHERE next_at IS NOT NULL", d.Now())
@@ -325,7 +325,7 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	}
 	sent := w.merchant.Count()
 	sends(7, "queue")
-	reads(7, "queued, waits for the breaker, whose next probe is at")
+	reads(7, "queued, waiting for the breaker; the next probe is at")
 	if *screenshots != "" {
 		takeScreenshot(t, ctx, "resent-en-light")
 	}
@@ -334,7 +334,7 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	}
 	sends(8, "probe")
 	w.within("it is tried", func() bool { return w.merchant.Count() > sent })
-	reads(8, "queued, waits for the breaker, whose next probe is at")
+	reads(8, "queued, waiting for the breaker; the next probe is at")
 	if ids := w.sentSince(sent); len(ids) != 1 || ids[0] != w.ids[8] {
 		t.Errorf("the merchant received %v as the probe, want %s", ids, w.ids[8])
 	}

@@ -108,7 +108,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 		if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND state = 'open' AND outcome = '' AND alerted_at IS NULL"); n != 1 {
 			t.Error("it is not open again, or does not alert again")
 		}
-		if page := h.Page(t, lead, "/audit?object=exception&lang=en").Body; !strings.Contains(page, "RF-2026 &lt;1&gt;") || !strings.Contains(page, "opened it again") {
+		if page := h.Page(t, lead, "/audit?object=exception&lang=en").Body; !strings.Contains(page, "RF-2026 &lt;1&gt;") || !strings.Contains(page, "reopened it") {
 			t.Error("the audit does not record how it had ended")
 		}
 		if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE object = 'exception'"); n != 4 {

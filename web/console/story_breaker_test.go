@@ -38,17 +38,17 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 	h.ReadSettings(t)
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
 	inOrder(t, page, "Parked", "breaker is open (failures in a row: 5)", "breaker: failures_in_a_row, 5", "Evidence",
-		"Breaker 1", "Attempt 2", "failures in a row: 5", "Planned: one notification goes as a probe")
-	for _, wrong := range []string{"Planned: attempt", "by a person"} {
+		"Breaker 1", "Attempt 2", "failures in a row: 5", "Planned: one notification is sent as a probe")
+	for _, wrong := range []string{"Planned: attempt", "by an operator"} {
 		if strings.Contains(page, wrong) {
 			t.Errorf("the story contains %q", wrong)
 		}
 	}
 	exec("UPDATE breakers SET by_hand = TRUE, open_until = 0, cause = 'by_hand', generation = 2")
-	if page := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(page, "A person opened this merchant&#39;s breaker") || strings.Contains(page, "Planned:") {
+	if page := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(page, "An operator opened this merchant&#39;s breaker") || strings.Contains(page, "Planned:") {
 		t.Error("the story does not say that a person opened the breaker, or plans something")
 	}
 	exec("UPDATE breakers SET by_hand = FALSE, state = 'closed', failures = 0, cause = 'probe_taken', generation = 3",
 		fmt.Sprintf("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at) VALUES (9901, 1, 3, 'open', 'closed', 'probe_taken', 0, %d)", h.DB.Now()))
-	inOrder(t, h.Page(t, cookie, scripted+"?lang=en").Body, "attempt 2 failed", "Breaker 1", "the probe was taken", "Planned: attempt 3")
+	inOrder(t, h.Page(t, cookie, scripted+"?lang=en").Body, "attempt 2 failed", "Breaker 1", "the probe was delivered", "Planned: attempt 3")
 }

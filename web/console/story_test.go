@@ -124,7 +124,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
 	inOrder(t, page, "all 2 attempts are used up", "notify.schedule = 1s; attempts = 2", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8", "Step 8",
 		"14:29:11.204", "Order created", "14:31:08.204", "Callback received", "2.1 ms",
-		"14:31:08.210", "Status", "version 2", "Notification written", "order.paid", "14:31:08.218", "Attempt 1", "- 2xx and the body &#34;success&#34;", "HTTP 502",
+		"14:31:08.210", "Status", "version 2", "Notification created", "order.paid", "14:31:08.218", "Attempt 1", "- 2xx and the body &#34;success&#34;", "HTTP 502",
 		"14:31:26.704", "Repeat", "Lines that differ from the first: 4", "14:31:28.704", "Attempt 2", "+ HTTP 200, body &#34;failed&#34;",
 		"14:31:31.204", "Exception opened")
 	for act, reason := range map[string]string{"note": "called the merchant, they mend nginx", "resend": "the merchant says it is mended"} {
@@ -135,7 +135,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	}
 	page = h.Page(t, cookie, scripted+"?lang=en").Body
 	inOrder(t, page, "has not confirmed: attempt 2 failed", "Attempt 3 of 4", "notify.schedule = 1s", "Exception opened", "Planned: attempt 3 of 4", "attempt 4 is the last")
-	for _, said := range []string{"called the merchant, they mend nginx", "the merchant says it is mended", "Exception settled", "the.lead"} {
+	for _, said := range []string{"called the merchant, they mend nginx", "the merchant says it is mended", "Exception closed", "the.lead"} {
 		if !strings.Contains(page, said) {
 			t.Errorf("the story lacks %q", said)
 		}
@@ -242,11 +242,11 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 		{"status = 'queued', attempts = 0, schedule_from = 0, next_at = %d + 60000000", "the first attempt has not begun"},
 		{"status = 'retry_wait', attempts = 1, next_at = %d + 60000000", "attempt 1 failed"},
 		{"status = 'sending', attempts = 2, next_at = %d + 10000000", "Attempt 2 is running"},
-		{"status = 'retry_wait', next_at = %d - 60000000", "should have gone on at"},
-		{"status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = %d - 60000000", "Not sent through a fault of ours: secrets do not open"},
-		{"status = 'retry_wait', attempts = 0, last_class = 'blocked_here', next_at = %d - 1000000", "blocked on this node alone"},
+		{"status = 'retry_wait', next_at = %d - 60000000", "should have continued at"},
+		{"status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = %d - 60000000", "Not sent because of a fault on our side: secrets do not open"},
+		{"status = 'retry_wait', attempts = 0, last_class = 'blocked_here', next_at = %d - 1000000", "blocked on this node only"},
 		{"status = 'retry_wait', attempts = 0, last_class = 'no_channel', next_at = %d - 1000000", "No attempt is counted"},
-		{"status = 'delivered', next_at = NULL, finished_at = %d", "All is well"},
+		{"status = 'delivered', next_at = NULL, finished_at = %d", "Completed, merchant notified"},
 	} {
 		exec := "UPDATE deliveries SET " + fmt.Sprintf(c.set, h.DB.Now()) + " WHERE id = 9301"
 		if _, err := h.DB.ExecContext(t.Context(), exec); err != nil {
@@ -296,10 +296,10 @@ func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
 		amount, paid   int64
 		says           string
 	}{
-		{exception.AmountMismatch, "JPY", order.Pending, 1980, 1970, "¥1,970 JPY instead of ¥1,980 JPY"},
-		{exception.AmountMismatch, "KWD", order.Paying, 12345, 12300, "12.300 KWD instead of 12.345 KWD"},
+		{exception.AmountMismatch, "JPY", order.Pending, 1980, 1970, "¥1,970 JPY was paid instead of ¥1,980 JPY"},
+		{exception.AmountMismatch, "KWD", order.Paying, 12345, 12300, "12.300 KWD was paid instead of 12.345 KWD"},
 		{exception.LatePayment, "CNY", order.Closed, 9007199254740993, 9007199254740993, "the order was closed when ¥90,071,992,547,409.93 CNY arrived"},
-		{exception.DuplicatePayment, "CNY", order.Paid, 100, 100, "paid already when ¥1.00 CNY arrived"},
+		{exception.DuplicatePayment, "CNY", order.Paid, 100, 100, "already paid when ¥1.00 CNY arrived"},
 		{exception.CurrencyMismatch, "CNY", order.Pending, 100, 100, "waits for a decision: Currency mismatch"},
 	} {
 		no := fmt.Sprintf("M%d", i)

@@ -125,7 +125,7 @@ func TestWhichSupplierFailsIsSeenOnTheOverview(t *testing.T) {
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn("http://"+h.Addr, "li.hang", webtest.GoodPassword, "/"),
 		chromedp.WaitReady("#suppliers-health tbody tr"),
 		chromedp.Evaluate(row+"[0].innerText", &first), chromedp.Evaluate(row+"[1].innerText", &second))
-	if !strings.Contains(first, "quick") || !strings.Contains(first, "Checks fail") || !strings.Contains(second, "steady") || !strings.Contains(second, "OK") {
+	if !strings.Contains(first, "quick") || !strings.Contains(first, "Failing checks") || !strings.Contains(second, "steady") || !strings.Contains(second, "OK") {
 		t.Errorf("the overview shows %q, %q", first, second)
 	}
 	// By keyboard: its link has the focus, and Enter follows it.
@@ -188,7 +188,7 @@ func TestASupplierHasAPageOfItsOwn(t *testing.T) {
 	page := h.Page(t, viewer, "/suppliers/quick?lang=en")
 	for _, want := range []string{
 		"203.0.113.0/24", "public_key", "Supplier&#39;s public key", "config.key allow_ips", "chen", "198.51.100.9",
-		`href="/callbacks?supplier=quick&amp;outcome=wrong_address"`, `href="/suppliers/quick/playground"`, "timeout 12", "does not end",
+		`href="/callbacks?supplier=quick&amp;outcome=wrong_address"`, `href="/suppliers/quick/playground"`, "timeout 12", "never",
 	} {
 		if !strings.Contains(page.Body, want) {
 			t.Errorf("the page (%d) lacks %q", page.Status, want)
@@ -225,9 +225,9 @@ func TestThePlaygroundShowsWhatWouldHappen(t *testing.T) {
 		{"a wrong amount", []string{"request", quickCallback(t, "5.00")}, 200, []string{"Amount mismatch", "held in suspense"}},
 		{"another time", []string{"request", good, "at", "2026-11-20 10:00:00"}, 200, []string{"would be paid"}},
 		{"nothing", []string{"request", " "}, 422, []string{"paste an HTTP request"}},
-		{"no request", []string{"request", hidden}, 422, []string{"the first line has to be", "QUICK77"}},
-		{"no address", []string{"request", good, "from", "here"}, 422, []string{"has to be an IP address"}},
-		{"no time", []string{"request", good, "at", "soon"}, 422, []string{"the time has to look like"}},
+		{"no request", []string{"request", hidden}, 422, []string{"the first line must be", "QUICK77"}},
+		{"no address", []string{"request", good, "from", "here"}, 422, []string{"must be an IP address"}},
+		{"no time", []string{"request", good, "at", "soon"}, 422, []string{"the time must look like"}},
 		{"a long one", []string{"request", strings.Repeat("a", callback.MaxPaste+1)}, 422, []string{"longer than 16384 bytes"}},
 	} {
 		got := h.Post(t, viewer, "/suppliers/quick/playground?lang=en", c.form...)

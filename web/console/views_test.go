@@ -153,7 +153,7 @@ func TestAViewThatNoLongerFitsSaysSo(t *testing.T) {
 	for _, c := range []struct{ query, says string }{
 		{"merchant=gone", "merchant = gone, which does not exist"},
 		{"weather=fine", "filters by weather, which this list no longer has"},
-		{"amount=much", "no longer takes the value much"},
+		{"amount=much", "no longer accepts the value much"},
 	} {
 		if _, err := h.DB.NewRaw("DELETE FROM views").Exec(t.Context()); err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 	}{
 		{viewer, taken, []string{"RSA-SHA256", orderOne, "SUCCESS", "X-Plain: seen"}, []string{"secret-openid", "sk_live_secret"}},
 		{lead, taken, []string{"secret-openid"}, []string{"sk_live_secret"}},
-		{viewer, refused, []string{"does not match the body", "refused at the door"}, []string{"<b>forged"}},
+		{viewer, refused, []string{"does not match the body", "was rejected"}, []string{"<b>forged"}},
 	} {
 		got := h.Page(t, c.cookie, c.path+"?lang=en")
 		for _, text := range c.holds {

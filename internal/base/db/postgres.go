@@ -123,7 +123,7 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 		return err
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("the encoding of the database is %s, and texts need UTF8: create another database with ENCODING 'UTF8' TEMPLATE template0", encoding)
+		return fmt.Errorf("the encoding of the database is %s, but UTF8 is required: create another database with ENCODING 'UTF8' TEMPLATE template0", encoding)
 	}
 	return checkSessions(ctx, a, b)
 }

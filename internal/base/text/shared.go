@@ -44,7 +44,7 @@ var (
 	Reason          = Text{ZH: "原因", EN: "Reason"}
 	From            = Text{ZH: "来源", EN: "From"}
 	Show            = Text{ZH: "显示", EN: "Show"}
-	Taken           = Text{ZH: "已受理", EN: "Taken"}
+	Taken           = Text{ZH: "已受理", EN: "Accepted"}
 	Type            = Text{ZH: "类型", EN: "Type"}
 	Tries           = Text{ZH: "次数", EN: "Tries"}
 	Next            = Text{ZH: "下次", EN: "Next"}
@@ -60,11 +60,11 @@ var (
 	Audit           = Text{ZH: "审计日志", EN: "Audit"}
 	Actor           = Text{ZH: "操作人", EN: "Who"}
 	Act             = Text{ZH: "操作", EN: "What"}
-	Object          = Text{ZH: "对象", EN: "On what"}
+	Object          = Text{ZH: "对象", EN: "Object"}
 	ReasonAudit     = Text{ZH: "原因（写入审计，对同事可见）", EN: "Reason (recorded in the audit, visible to colleagues)"}
 	ReasonRule      = Text{ZH: "8 到 1000 个字符", EN: "8 to 1000 characters"}
 	Resend          = Text{ZH: "补发通知", EN: "Send again"}
-	ResendHow       = Text{ZH: "不会再次扣款。商户可能收到重复的通知，编号不变，商户据此识别。", EN: "No money moves. The merchant may get the notification twice, with the same id, by which it recognises a repeat."}
+	ResendHow       = Text{ZH: "不会再次扣款。商户可能收到重复的通知，编号不变，商户据此识别。", EN: "No money moves. The merchant may get the notification twice; it recognises the repeat by the same id."}
 	Note            = Text{ZH: "写备注", EN: "Add a note"}
 	NoteText        = Text{ZH: "备注（写入审计，对同事可见）", EN: "Note (recorded in the audit, visible to colleagues)"}
 	Cancel          = Text{ZH: "取消", EN: "Cancel"}
@@ -75,7 +75,7 @@ var (
 	DisputeNo       = Text{ZH: "争议编号", EN: "Dispute number"}
 	NumberWord      = Text{ZH: "编号", EN: "Number"}
 	NeedsPerson     = Text{ZH: "需要人处理", EN: "Needs a person"}
-	Unsettled       = Text{ZH: "所有未了结", EN: "All waiting"}
+	Unsettled       = Text{ZH: "所有未结束", EN: "All unresolved"}
 	Search          = Text{ZH: "查找", EN: "Search"}
 	Inbox           = Text{ZH: "收件箱", EN: "Inbox"}
 	Merchants       = Text{ZH: "商户", EN: "Merchants"}
@@ -108,7 +108,7 @@ var (
 	OfMerchant      = Text{ZH: "商户设置的地址", EN: "the merchant's"}
 	SeenAgain       = Text{ZH: "同一消息又收到 %s 次，最近一次", EN: "The same message was repeated %s times, last"}
 	TextCut         = Text{ZH: "此处只显示前 %s 字节：页面已满。", EN: "Only the first %s bytes are shown: the page is full."}
-	DiffCut         = Text{ZH: "比较太长，只显示一部分。", EN: "The comparison is too long: only a part is shown."}
+	DiffCut         = Text{ZH: "比较太长，只显示一部分。", EN: "The comparison is too long; only part of it is shown."}
 	WhyExceptionHow = Text{ZH: "它不会自己消失；订单的状态不会因此改变。", EN: "It does not resolve itself, and it does not change the order."}
 	Ledger          = Text{ZH: "账本", EN: "Ledger"}
 	Evidence        = Text{ZH: "证据", EN: "Evidence"}

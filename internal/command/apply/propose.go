@@ -79,7 +79,7 @@ func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
 	}
 	op, err := access.NewPersonalTokens(e.DB, e.Keys).Find(ctx, e.Token)
 	if errors.Is(err, access.ErrSession) {
-		return by, fmt.Errorf("%w: the token of BACKSTOP_OPERATOR_TOKEN has expired, was revoked, or is of nobody who is enabled: %s", approval.ErrPerson, how)
+		return by, fmt.Errorf("%w: the token of BACKSTOP_OPERATOR_TOKEN has expired, was revoked, or belongs to a disabled operator: %s", approval.ErrPerson, how)
 	}
 	if err != nil {
 		return by, err

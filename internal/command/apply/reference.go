@@ -46,7 +46,7 @@ func markdown() string {
 		if section.Word == "merchants" {
 			b.WriteString("\n### A merchant's fees\n\nThe entry for the order's supplier applies, else that for `*`.\n\n")
 			table(&b, reflect.TypeFor[settings.MerchantFee]())
-			b.WriteString("\n### payout_fees\n\nThe most exact supplier wins. A reversed payout returns its fee.\n\n")
+			b.WriteString("\n### payout_fees\n\nThe entry for the payout's supplier applies, else that for `*`. A reversed payout returns its fee.\n\n")
 			table(&b, reflect.TypeFor[settings.PayoutFee]())
 			b.WriteString("\n### limits\n\nA currency without an entry has the defaults.\n\n")
 			table(&b, reflect.TypeFor[settings.Limit]())

@@ -20,7 +20,7 @@ import (
 const AlertAct = "alert.resend"
 
 // ErrNotFailed means that an alert message was sent, or waits for its next attempt.
-var ErrNotFailed = errors.New("the message was sent, or waits for its next attempt: only one that was given up is sent again")
+var ErrNotFailed = errors.New("this message was sent or waits for its next attempt: only one that was given up can be sent again")
 
 // Acts returns the act of sending an alert message again that its target did not take: the
 // message of Ref.Row. It opens a compensation that is due at once. Errors: ErrNotFailed.

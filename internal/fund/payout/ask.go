@@ -128,7 +128,7 @@ func (a *asking) repeats(p *Payout, to *Account) bool {
 
 var (
 	errNoAccount = &act.FieldError{Field: "account", Problem: "it is not among the payout_accounts of the merchant: use one of these, or have it added"}
-	errDisabled  = &act.FieldError{Field: "account", Problem: "the account is allowed no longer: use one of the merchant's payout_accounts"}
+	errDisabled  = &act.FieldError{Field: "account", Problem: "the account is no longer allowed: use one of the merchant's payout_accounts"}
 )
 
 // ask creates a payout, or refuses the request.

@@ -175,7 +175,7 @@ var (
 	// ErrStarted means that the account is debited already (409 payout_started).
 	ErrStarted = errors.New("the payout has begun and cannot be cancelled")
 	// ErrFrozen means that the merchant is frozen by two people's decision (409 frozen).
-	ErrFrozen = errors.New("the merchant is frozen and draws nothing: ask the operator of the platform")
+	ErrFrozen = errors.New("the merchant's account is frozen: contact the operator of the platform")
 )
 
 // LimitError means that a payout exceeds a limit of the merchant (409 limit_exceeded).

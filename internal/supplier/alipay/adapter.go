@@ -64,7 +64,7 @@ func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Ad
 	// Alipay's console shows both public keys side by side; with the wrong one every
 	// notification would be refused.
 	case own != nil && own.PublicKey.Equal(key):
-		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; Alipay's (支付宝公钥) is wanted"}
+		return nil, &supplier.FieldError{Field: "alipay_public_key", Problem: "is the application's public key; expected Alipay's (支付宝公钥)"}
 	case own == nil || out == nil:
 		return a, nil
 	}
