@@ -39,11 +39,13 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		told       = "/notifications?merchant=demo-flaky&status=delivered&type=order.paid"
 		unnotified = "/notifications?merchant=demo-down&status=retry_wait&type=order.paid"
 		tried      = "tr[data-row]:has(.attempts .f) "
+		forged     = "POST /callback/demo-sorted HTTP/1.1\nHost: pay.example.com\nContent-Type: application/x-www-form-urlencoded\n\n" +
+			"amount=1&currency=CNY&order_no=382421814191587328&status=SUCCESS&trade_no=T-1&sign=00000000000000000000000000000000"
 	)
 	follow := func(link string) []chromedp.Action {
 		return []chromedp.Action{
 			chromedp.Evaluate("document.querySelector("+strconv.Quote(link)+").click()", nil), // a list at work moves under a pointer
-			becomes("location.search === '' && " + whole),
+			becomes("location.pathname.split('/').length > 2 && " + whole),
 		}
 	}
 	pictures := []struct {
@@ -52,22 +54,45 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		then                 []chromedp.Action
 	}{
 		{"overview", ops, "/?range=1h", 1130, nil},
+		{"attention", ops, "/attention", 900, nil},
+		{"incident", ops, "/attention", 900, follow(`a[href^="/attention/"]`)},
 		{"analytics", ops, "/analytics?range=24h", 2000, nil},
+		{"reports", ops, "/reports", 620, nil},
+		{"report", ops, "/reports", 1200, follow(`a[href^="/reports/"]`)},
 		{"orders", ops, "/orders", 900, nil},
 		{"order", ops, told, 1500, follow(tried + `a[href^="/orders/"]`)},
-		{"order-waiting", ops, unnotified, 1300, follow(tried + `a[href^="/orders/"]`)},
+		{"order-waiting", ops, unnotified, 1300, follow(`tr[data-row] a[href^="/orders/"]`)},
 		{"callbacks", ops, "/callbacks", 900, nil},
 		{"callback", ops, "/callbacks?outcome=amount_mismatch", 1100, follow(`tr[data-row] a[href^="/callbacks/"]`)},
 		{"notifications", ops, "/notifications", 900, nil},
 		{"notification", ops, told, 1100, follow(tried + `a[href^="/notifications/"]`)},
 		{"plan", ops, unnotified, 900, []chromedp.Action{chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason")}},
 		{"exceptions", ops, "/exceptions", 900, nil},
+		{"refunds", ops, "/refunds", 760, nil},
+		{"refund", ops, "/refunds?status=succeeded", 1250, follow(`tr[data-row] a[href^="/refunds/"]`)},
+		{"payouts", ops, "/payouts", 760, nil},
+		{"payout", ops, "/payouts?status=reversed", 1250, follow(`tr[data-row] a[href^="/payouts/"]`)},
+		{"disputes", ops, "/disputes", 760, nil},
+		{"dispute", ops, "/disputes?status=won", 1250, follow(`tr[data-row] a[href^="/disputes/"]`)},
+		{"accounts", ops, "/accounts", 900, nil},
+		{"account", ops, "/accounts/merchant:demo-flaky/CNY", 900, nil},
+		{"statement", ops, "/merchants/demo-flaky/statement", 760, nil},
+		{"compensations", ops, "/compensations", 760, nil},
+		{"compensation", ops, "/compensations", 760, follow(`tr[data-row] a[href^="/compensations/"]`)},
 		{"batches", ops, "/batches", 620, nil},
 		{"batch", ops, "/batches", 760, follow(`tr[data-row]:has(.ok) a[href^="/batches/"]`)},
 		{"sweeps", ops, "/sweeps", 620, nil},
 		{"merchants", ops, "/merchants", 620, nil},
 		{"merchant", ops, "/merchants/demo-down", 900, nil},
+		{"suppliers", ops, "/suppliers", 620, nil},
+		{"supplier", ops, "/suppliers", 1250, follow(`a[href^="/suppliers/"]`)},
+		{"playground", ops, "/suppliers/demo-pay/playground", 1000, []chromedp.Action{chromedp.SetValue("textarea[name=request]", forged, chromedp.ByQuery), chromedp.Submit("textarea[name=request]", chromedp.ByQuery), becomes("!!document.querySelector('.checks, ol, table') && " + whole)}},
+		{"queues", ops, "/queues", 760, nil},
+		{"queue", ops, "/queues/notify", 620, nil},
 		{"alerts", ops, "/alerts", 900, nil},
+		{"views", ops, "/views", 500, nil},
+		{"inbox", ops, "/inbox", 500, nil},
+		{"guide", ops, "/guide", 900, nil},
 		{"search", lead, "/orders", 620, []chromedp.Action{
 			chromedp.Evaluate(`location.href = "/orders?window=31d&amount=" + (parseInt(document.querySelector("tr[data-row] data.money").value) / 100).toFixed(2)`, nil),
 			becomes("location.search.includes('amount') && " + whole),
