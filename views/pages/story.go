@@ -97,9 +97,9 @@ var saidTexts = map[string]text.Text{
 	string(supplier.Accepted):         {ZH: "已受理", EN: "accepted"},
 	string(supplier.StartRefused):     {ZH: "被拒绝", EN: "refused"},
 	call.Refunded:                     {ZH: "已退款", EN: "refunded"},
-	string(supplier.RefundSucceeded):  {ZH: "退款成功", EN: "paid back"},
-	string(supplier.RefundProcessing): {ZH: "退款处理中", EN: "in progress"},
-	string(supplier.RefundReturned):   {ZH: "退款被退回", EN: "came back"},
+	string(supplier.RefundSucceeded):  {ZH: "成功", EN: "succeeded"},
+	string(supplier.RefundProcessing): {ZH: "处理中", EN: "in progress"},
+	string(supplier.RefundReturned):   {ZH: "被退回", EN: "returned"},
 	string(supplier.RefundAbnormal):   {ZH: "退款异常", EN: "stuck at the supplier"},
 	string(supplier.RefundShort):      {ZH: "渠道账户余额不足", EN: "short of funds"},
 	"listed":                          {ZH: "已列出退款", EN: "refunds listed"},
@@ -280,8 +280,8 @@ func moneyState(s *console.Story) ui.State {
 var breakerCauses = map[string]text.Text{
 	breaker.InARow:      {ZH: "连续失败 %d 次", EN: "failures in a row: %d"},
 	breaker.FailureRate: {ZH: "失败率过高", EN: "too many attempts failed"},
-	breaker.ProbeDue:    {ZH: "放行一笔探测", EN: "one notification is sent as a probe"},
-	breaker.ProbeTaken:  {ZH: "探测成功", EN: "the probe was delivered"},
+	breaker.ProbeDue:    {ZH: "放行一笔探测", EN: "a probe is sent"},
+	breaker.ProbeTaken:  {ZH: "探测成功", EN: "the probe succeeded"},
 	breaker.ProbeFailed: {ZH: "探测失败", EN: "the probe failed"},
 	breaker.ByHand:      {ZH: "人工操作", EN: "by an operator"},
 }

@@ -50,5 +50,5 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 	}
 	exec("UPDATE breakers SET by_hand = FALSE, state = 'closed', failures = 0, cause = 'probe_taken', generation = 3",
 		fmt.Sprintf("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at) VALUES (9901, 1, 3, 'open', 'closed', 'probe_taken', 0, %d)", h.DB.Now()))
-	inOrder(t, h.Page(t, cookie, scripted+"?lang=en").Body, "attempt 2 failed", "Breaker 1", "the probe was delivered", "Planned: attempt 3")
+	inOrder(t, h.Page(t, cookie, scripted+"?lang=en").Body, "attempt 2 failed", "Breaker 1", "the probe succeeded", "Planned: attempt 3")
 }
