@@ -76,8 +76,12 @@ func (b *Reader) incidentLine(ctx context.Context, i *alert.Incident, risk *repo
 	t = Todo{Matter: MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i}
 	switch i.Rule {
 	case alert.BreakerOpened:
-		t.ID, err = b.MerchantID(ctx, i.Subject)
+		if t.ID, err = b.MerchantID(ctx, i.Subject); err != nil {
+			return t, err
+		}
 		t.Sums = append(t.Sums, risk.Waiting[t.ID].Sums...)
+		named, err := b.named(ctx, []int64{t.ID})
+		t.Name = named[t.ID].Name
 		return t, err
 	case alert.SupplierUnreachable:
 		if t.ID, err = b.SupplierID(ctx, i.Subject); err != nil || t.ID == 0 {

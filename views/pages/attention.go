@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -212,7 +213,7 @@ func (t attentionLine) look(p *ui.Page) attentionLook {
 		}
 		return attentionLook{l, "t-bad"}
 	}
-	l := todoLine{icon: incidentIcon(i.Rule), title: p.T(tIncidentLine, titleOf(p, i.Rule), alertOf(p, i.Subject)), href: incidentLink(i.ID)}
+	l := todoLine{icon: incidentIcon(i.Rule), title: p.T(tIncidentLine, titleOf(p, i.Rule), cmp.Or(t.Name, alertOf(p, i.Subject))), href: incidentLink(i.ID)}
 	if i.Firings > 1 {
 		l.note = p.T(tFiredTimes, ui.Count(i.Firings))
 	}

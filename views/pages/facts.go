@@ -70,9 +70,20 @@ func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 			if s, ok := ui.OrderStates[v]; ok {
 				return p.T(s.Label)
 			}
+			if s, ok := ui.PayoutStates[v]; ok {
+				return p.T(s.Label)
+			}
+			if s, ok := payoutWhys[v]; ok {
+				return p.T(s)
+			}
 		}
 	}
 	return fmt.Sprint(value)
+}
+
+// payoutWhys are why a payout needs a person, besides its states.
+var payoutWhys = map[string]text.Text{
+	"returned": {ZH: "已退汇", EN: "Returned"},
 }
 
 // detailLine is an exception's detail in one line.
@@ -122,6 +133,8 @@ var detailNames = []struct {
 	{"fee_currency", text.Text{ZH: "手续费币种", EN: "Currency of the fee"}},
 	{"complaint_no", text.Text{ZH: "投诉单号", EN: "Number of the complaint"}},
 	{"close_reason", text.Text{ZH: "关闭原因", EN: "Close reason"}},
+	{"payout_no", text.Text{ZH: "出款单号", EN: "Payout number"}},
+	{"word", text.Text{ZH: "渠道状态", EN: "Its word"}},
 	{"refund_no", text.Text{ZH: "退款单号", EN: "Refund number"}},
 	{"first_trade_no", text.Text{ZH: "首次渠道流水号", EN: "First trade number"}},
 	{"settled_order_id", text.Text{ZH: "已结清的订单", EN: "Settled order"}},

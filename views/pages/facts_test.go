@@ -33,6 +33,12 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 	if got, want := detailLine(inChinese(), x), "原因：a_new_word · 状态：胜诉 · 举证截止：soon"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	x = exception.Item{Kind: exception.PayoutReturned, Detail: json.RawMessage(`{"payout_no":"P1","status":"returned","word":"REFUND","supplier":"ali"}`)}
+	for language, want := range map[string]string{"zh": "状态：已退汇 · 出款单号：P1 · 渠道状态：REFUND · 渠道：ali", "en": "Status: Returned · Payout number: P1 · Its word: REFUND · Supplier: ali"} {
+		if got := detailLine(&ui.Page{Language: language}, x); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	x.Detail = json.RawMessage(`"odd"`)
 	if got := detailLine(inChinese(), x); got != `"odd"` {
 		t.Errorf("%q", got)

@@ -95,6 +95,7 @@ type pastDelivery struct {
 	FirstAt     int64         `bun:"first_at"`
 	FirstTookUS int64         `bun:"first_took_us"`
 	FirstURL    string        `bun:"first_url"`
+	FirstNode   string        `bun:"first_node"`
 	FirstBody   []byte        `bun:"first_body"`
 }
 
@@ -154,7 +155,7 @@ func (p *past) add(o pastOrder) {
 		ID: id + 2, EventID: id + 2, RecipientID: o.merchant, SubjectID: id, EventType: "order.paid", Channel: "webhook", URL: o.url,
 		Status: notify.Delivered, Attempts: 1, LastClass: notify.OK, CreatedAt: o.at, FinishedAt: o.at + o.took.Microseconds(),
 		Currency: "CNY", Amount: o.amount, Counted: true, Version: 2, Body: `{"order_no":"` + no + `"}`,
-		FirstClass: notify.OK, FirstStatus: 200, FirstAt: o.at, FirstTookUS: o.took.Microseconds(), FirstURL: o.url, FirstBody: []byte("success"),
+		FirstClass: notify.OK, FirstStatus: 200, FirstAt: o.at, FirstTookUS: o.took.Microseconds(), FirstURL: o.url, FirstNode: "demo", FirstBody: []byte("success"),
 	})
 }
 

@@ -8,7 +8,7 @@ var Texts text.Codes
 var (
 	headerCount    = Texts.New("stripe.header_count", text.Text{ZH: "有 %s 个 Stripe-Signature 请求头，应为一个", EN: "%s Stripe-Signature headers, expected one"})
 	signatureHolds = Texts.New("stripe.signature_holds", text.Text{ZH: "v1 验签通过", EN: "the v1 signature is valid"})
-	signatureWrong = Texts.New("stripe.signature_wrong", text.Text{ZH: "%s 个 v1 签名在 %s 个密钥下都不通过", EN: "none of %s v1 signatures is valid under %s secrets"})
+	signatureWrong = Texts.New("stripe.signature_wrong", text.Text{ZH: "v1 签名均验证不通过（签名 %s 个，密钥 %s 个）", EN: "no v1 signature is valid (signatures: %s, secrets: %s)"})
 	noValue        = Texts.New("stripe.no_value", text.Text{ZH: "Stripe-Signature 请求头中有一项没有值", EN: "the Stripe-Signature header has a part without a value"})
 	twoTimes       = Texts.New("stripe.two_times", text.Text{ZH: "Stripe-Signature 请求头中有两个时间", EN: "the Stripe-Signature header has two times"})
 	notHex         = Texts.New("stripe.not_hex", text.Text{ZH: "v1 签名不是 %s 字节的十六进制", EN: "a v1 signature is not %s bytes of hex"})
