@@ -452,7 +452,7 @@ func SweepRuns(p *ui.Page, d SweepsData) templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = ui.Table(p, tSweepRuns,
-					ui.Col(tBegan), ui.Col(text.State), ui.Col(tSweepBy), ui.Num(tSweepLooked), ui.Col(tSweepPushed), ui.Col(tSweepWrong),
+					ui.Col(tSpanBegan), ui.Col(text.State), ui.Col(tSweepBy), ui.Num(tSweepLooked), ui.Col(tSweepPushed), ui.Col(tSweepWrong),
 					ui.Num(text.Took), ui.Num(tSweepP99), ui.Opt(tSweepNode)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -268,7 +268,7 @@ var (
 	tSpanAttempt   = text.Text{ZH: "通知商户", EN: "Attempts"}
 	tSpanWait      = text.Text{ZH: "等待重试", EN: "Wait"}
 	tSpanStep      = text.Text{ZH: "步骤", EN: "Step"}
-	tBegan         = text.Text{ZH: "开始", EN: "Started"}
+	tSpanBegan     = text.Text{ZH: "开始", EN: "Started"}
 	tSpanOffset    = text.Text{ZH: "相对", EN: "Offset"}
 	tSpanPlanned   = text.Text{ZH: "计划中", EN: "planned"}
 	tStoryBreaker  = text.Text{ZH: "熔断", EN: "Breaker"}
