@@ -9,8 +9,42 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/order"
+
 	"pgregory.net/rapid"
 )
+
+// Stories runs stories of random steps, each on its own Machine, and checks the invariants
+// after each step; see RunStories.
+func Stories(t *testing.T, full int, open func(w *World) Machine) {
+	t.Helper()
+	one, summary := ofOrders(open)
+	RunStories(t, full, one)
+	t.Log(summary())
+}
+
+// Breaks reports whether stories with that many steps break an invariant. It is for negative
+// controls: a Machine that does one thing wrong.
+func Breaks(t *testing.T, full int, open func(w *World) Machine) (broken string) {
+	t.Helper()
+	one, summary := ofOrders(open)
+	broken = FindViolation(t, full, one)
+	t.Log(summary())
+	return broken
+}
+
+// ofOrders returns a story of one order, and a summary of all that were run.
+func ofOrders(open func(w *World) Machine) (one func(*rapid.T) int, summary func() string) {
+	ends, did := map[order.Status]int{}, map[string]int{}
+	one = func(t *rapid.T) int {
+		w := NewWorld(30 * time.Minute)
+		s := &story{t: t, w: w, m: open(w), did: did}
+		n := s.run()
+		ends[s.books.Order.Status]++
+		return n
+	}
+	return one, func() string { return fmt.Sprintf("orders ended %v; steps %v", ends, did) }
+}
 
 // RunStories runs stories of random steps; one runs a story and returns how many steps it had.
 // full is the total number of steps under E2E_FULL; otherwise a twentieth is run. The seed is
