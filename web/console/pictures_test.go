@@ -26,8 +26,9 @@ var (
 
 // TestPicturesOfTheDemo takes the pictures of docs/console.md. It runs where
 // -demo names a server (`serve --demo`, after some ten minutes) that has the
-// operators li.hang with the role ops and wang.min with the role lead, a proposal that waits
-// for a lead, a batch that has run and a sweep:
+// operators li.hang with the role ops and wang.min with the role lead, a proposal about a wrong
+// amount that waits for a lead, a batch that has run, a sweep, and for li.hang views and a
+// message in the inbox:
 //
 //	go test ./web/console -run PicturesOfTheDemo -demo http://127.0.0.1:8080 -demo-password … -screenshots $PWD/docs/screenshots
 func TestPicturesOfTheDemo(t *testing.T) {
@@ -107,9 +108,6 @@ func TestPicturesOfTheDemo(t *testing.T) {
 	for _, language := range []string{"en", "zh"} {
 		in := ""
 		for _, p := range pictures {
-			if _, err := os.Stat(filepath.Join(*screenshots, p.name+"-"+language+".png")); err == nil {
-				continue
-			}
 			if p.operator != in && in != "" {
 				run(t, ctx, chromedp.Navigate(*demoAt+"/"), chromedp.Submit(`form[action="/logout"] button`), at("/login"))
 			}
