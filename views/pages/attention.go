@@ -76,6 +76,9 @@ func (f AttentionFilter) keeps(p *ui.Page, t attentionLine) bool {
 	case f.Who == Mine && assignee != f.Viewer, f.Who == Unassigned && assignee != "":
 		return false
 	}
+	if f.Text == "" {
+		return true
+	}
 	wanted := strings.ToLower(f.Text)
 	for _, said := range []string{t.look(p).title, t.Code, t.Name, assignee} {
 		if strings.Contains(strings.ToLower(said), wanted) {

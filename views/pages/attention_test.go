@@ -2,9 +2,11 @@ package pages
 
 import (
 	"testing"
+	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/console"
+	"backstop/views/ui"
 )
 
 // Whoever may not read alerts sees the breakers that are open, not those that have closed and
@@ -23,7 +25,7 @@ func TestAClosedBreakerIsNotShownAsOpen(t *testing.T) {
 		{alert.BooksDiffer, nil, false, 0},
 	} {
 		line := console.Todo{Matter: console.MatterIncident, Kind: c.rule, Incident: &alert.Incident{Rule: c.rule, State: alert.Open, ClearedAt: c.cleared}}
-		got := NewAttention(console.Attention{Lines: []console.Todo{line}}, System{Alerts: c.alerts})
+		got := NewAttention(&ui.Page{Language: "en", Zone: time.UTC}, console.Attention{Lines: []console.Todo{line}}, System{Alerts: c.alerts}, AttentionFilter{})
 		if len(got.Now) != c.want {
 			t.Errorf("%s, calm %t, reads alerts %t: %d lines, want %d", c.rule, c.cleared != nil, c.alerts, len(got.Now), c.want)
 		}
