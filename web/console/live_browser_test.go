@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // relay is a cable between a browser and the server that can be cut.
@@ -206,7 +207,7 @@ func TestTheChartOfOutcomesIsReadByKeyboard(t *testing.T) {
 	said.take()
 	var text string
 	for range 2 { // from the last column, which may have begun just now
-		run(t, ctx, press("ArrowLeft"), becomes(`document.querySelector("output.tip:not([hidden])")`), chromedp.Text("output.tip", &text, chromedp.ByQuery))
+		run(t, ctx, chromedp.KeyEvent(kb.ArrowLeft), becomes(`document.querySelector("output.tip:not([hidden])")`), chromedp.Text("output.tip", &text, chromedp.ByQuery))
 		if strings.Contains(text, "attempts: 1 delivered · 0 retried · 1 failed") {
 			break
 		}
@@ -214,7 +215,7 @@ func TestTheChartOfOutcomesIsReadByKeyboard(t *testing.T) {
 	if !strings.Contains(text, "attempts: 1 delivered · 0 retried · 1 failed") {
 		t.Errorf("the column reads %q", text)
 	}
-	run(t, ctx, press("Enter"), becomes(`location.pathname === "/notifications" && new URLSearchParams(location.search).get("from") && new URLSearchParams(location.search).get("to")`))
+	run(t, ctx, chromedp.KeyEvent(kb.Enter), becomes(`location.pathname === "/notifications" && new URLSearchParams(location.search).get("from") && new URLSearchParams(location.search).get("to")`))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}
