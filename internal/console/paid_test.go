@@ -44,9 +44,9 @@ func TestTheOrdersOfAMonthAreFoundAmongTheirMerchants(t *testing.T) {
 		if err != nil || len(page.Rows) != 3 || page.Reached != 0 || page.Count != 3 || page.More {
 			t.Fatalf("%d orders of %d (more: %t), searched until %d, %v", len(page.Rows), page.Count, page.More, page.Reached, err)
 		}
-		sums, more, err := q.Sums(t.Context(), d, list.Slice{})
-		if err != nil || more || len(sums) != 1 || sums[0].Minor != want {
-			t.Errorf("totals %+v (more: %t), %v, want %d", sums, more, err, want)
+		page, err = b.Orders(t.Context(), q, list.Slice{Totals: true})
+		if all := page.Totals; err != nil || all.More || len(all.Sums) != 1 || all.Sums[0].Minor != want {
+			t.Errorf("totals %+v, %v, want %d", all, err, want)
 		}
 		// Of all merchants the newest are searched, up to the limit.
 		if page, err := b.Orders(t.Context(), ask(&short, "paid", month), list.Slice{}); err != nil || len(page.Rows) != 20 {
