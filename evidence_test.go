@@ -55,7 +55,7 @@ func TestVerifyEvidenceNeedsNoInstallation(t *testing.T) {
 	}{
 		{[]string{path}, exitDone, "compare the key"},
 		{[]string{path, "--key", key}, exitDone, `intact and signed: order "20261120"`},
-		{[]string{path, "--key", other}, exitFailed, "another key"},
+		{[]string{path, "--key", other}, exitFailed, "different key"},
 		{[]string{path, "--key", "short"}, exitUsage, "--key"},
 		{[]string{altered}, exitFailed, "was changed"},
 		{[]string{path + ".none"}, exitUsage, "none"},
