@@ -536,9 +536,9 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 						}
 						if laneWait(l) > 0 {
 							var templ_7745c5c3_Var25 string
-							templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(ui.AboutText(laneWait(l)))
+							templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(p.Rough(laneWait(l)))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/queues.templ`, Line: 108, Col: 36}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/queues.templ`, Line: 108, Col: 31}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 							if templ_7745c5c3_Err != nil {
@@ -547,7 +547,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 							var templ_7745c5c3_Var26 string
 							templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Plus(l.Age > 0 && l.More))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/queues.templ`, Line: 108, Col: 68}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/queues.templ`, Line: 108, Col: 63}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 							if templ_7745c5c3_Err != nil {

@@ -64,12 +64,6 @@ func about(d time.Duration) (value, unit string) {
 	return strconv.FormatFloat(d.Minutes(), 'f', 1, 64), "m"
 }
 
-// AboutText is an estimated duration in one piece.
-func AboutText(d time.Duration) string {
-	value, unit := about(d)
-	return value + " " + unit
-}
-
 // Length writes a duration from a histogram: value and unit. Above the
 // last bound it only says so.
 func Length(l report.Length) (value, unit string) {
