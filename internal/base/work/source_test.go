@@ -87,7 +87,7 @@ func (s *errands) Commit(ctx context.Context, tx db.Tx, all []errand) (func(), e
 func (s *errands) worker(t *testing.T, size int) *work.Worker[errand, errand] {
 	slots := work.NewSlots(work.SlotOptions{Size: size, Gate: func(int64) work.Gate { return work.Gate{Open: true, Max: size} }})
 	w := work.NewWorker(work.Options[errand, errand]{
-		DB: s.db, Slots: slots, Source: s, Lease: 10 * time.Second, Run: s.Run, Commit: s.Commit, Written: func(errand) {},
+		DB: s.db, Slots: slots, Source: s, Lease: time.Minute, Run: s.Run, Commit: s.Commit, Written: func(errand) {},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { w.Close(context.Background()) })
