@@ -42,10 +42,19 @@ func (s shelf) want(sku string, want article) {
 	}
 }
 
+// tx runs a transaction, again as often as it loses against another one: nothing of it happened.
+func (s shelf) tx(do func(context.Context, db.Tx) error) error {
+	for {
+		if err := s.d.Tx(s.t.Context(), do); !db.IsConflict(err) {
+			return err
+		}
+	}
+}
+
 // reserve gives stock to orders in one transaction and writes their items down, as the code
 // that creates orders does. It returns their ids, 0 for one that got nothing.
 func (s shelf) reserve(wants ...[]stock.Line) (ids []int64, refused []error, err error) {
-	err = s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
+	err = s.tx(func(ctx context.Context, tx db.Tx) error {
 		got, errs, err := stock.Reserve(ctx, tx, s.d, wants)
 		if err != nil {
 			return err
@@ -81,11 +90,11 @@ func (s shelf) reserved(wants ...[]stock.Line) []int64 {
 }
 
 func (s shelf) deduct(ids ...int64) error {
-	return s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error { return stock.Deduct(ctx, tx, s.d, ids) })
+	return s.tx(func(ctx context.Context, tx db.Tx) error { return stock.Deduct(ctx, tx, s.d, ids) })
 }
 
 func (s shelf) release(ids ...int64) error {
-	return s.d.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error { return stock.Release(ctx, tx, s.d, ids) })
+	return s.tx(func(ctx context.Context, tx db.Tx) error { return stock.Release(ctx, tx, s.d, ids) })
 }
 
 func each(t *testing.T, test func(t *testing.T, s shelf)) {
