@@ -19,8 +19,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// packedFrom is the size in bytes above which compressing a page pays.
-const packedFrom = 1500
+const (
+	packedFrom = 1500 // the size in bytes above which compressing a page pays
+	packLevel  = 3    // of gzip: pages are 5 % smaller than at 1, and it is still fast
+)
 
 // Render sends a page. It is rendered completely first: half a page with status 200 would look
 // complete.
@@ -41,7 +43,7 @@ func SendPacked(c *fiber.Ctx, body, ready []byte) error {
 		return c.Send(body)
 	}
 	if ready == nil {
-		ready = fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed)
+		ready = fasthttp.AppendGzipBytesLevel(nil, body, packLevel)
 	}
 	c.Set(fiber.HeaderContentEncoding, "gzip")
 	return c.Send(ready)
@@ -61,6 +63,9 @@ func (s *Server) staticFile(c *fiber.Ctx) error {
 	return SendPacked(c, f.Body, f.Gzip)
 }
 
+// DensityCookie keeps how high rows are, in the browser: it suits the screen.
+const DensityCookie = "density"
+
 // Page returns what every page depends on: the operator, their settings and the menu.
 func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	p := &ui.Page{
@@ -71,6 +76,7 @@ func (s *Server) Page(c *fiber.Ctx) *ui.Page {
 	if op == nil {
 		return p
 	}
+	p.Compact = c.Cookies(DensityCookie) == ui.Compact
 	p.User, p.UserID, p.Role = op.Name, op.ID, op.Role
 	p.RedisDown, p.ReadOnly = s.Ready.failed("redis"), s.Ready.failed("database", "writable")
 	p.Frozen = p.RedisDown || p.ReadOnly

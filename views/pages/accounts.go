@@ -17,6 +17,9 @@ import (
 
 // accountTexts are the texts of the list of accounts.
 var accountTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(tAccount).Named("code"), ui.Col(text.Kind).Named("kind"), ui.Col(tCurrency).Named("currency"), ui.Sum(tBalance).Named("balance"), ui.Opt(tFoldedAt).Named("folded"),
+	},
 	Title: text.Accounts, Icon: "landmark", None: tAccountsNone, NoneHow: tAccountsNoneHow,
 	Fields: map[string]ui.Field{
 		"code":     {Label: tAccount},
@@ -27,7 +30,9 @@ var accountTexts = ui.ListTexts{
 }
 
 // lineTexts are the texts of the list of an account's lines.
-var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow}
+var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow, Columns: []ui.Column{
+	ui.Col(text.Time).Named("at"), ui.Col(text.Kind).Named("kind"), ui.Col(tRef).Named("ref"), ui.Col(tOther).Named("other"), ui.Sum(text.Amount).Named("amount"), ui.Sum(tBalance).Named("balance"),
+}}
 
 // AccountsData is what the list of accounts shows around its rows.
 type AccountsData struct {
@@ -94,6 +99,7 @@ func AccountColumns(p *ui.Page) []Column[ledger.Account] {
 		plain("kind", p.T(text.Kind), func(a a) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
 		plain("currency", p.T(tCurrency), func(a a) string { return a.Currency }),
 		amounts("balance", p.T(tBalance), func(a a) (int64, string) { return a.Balance, a.Currency }),
+		moments(p, "folded", tFoldedAt, func(a a) *int64 { return a.FoldedAt }),
 	}
 }
 

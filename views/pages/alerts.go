@@ -32,6 +32,9 @@ type AlertsData struct {
 
 // alertTexts is what the list of alerts says.
 var alertTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(text.Time).Named("opened"), ui.Col(text.State).Named("state"), ui.Col(text.Rule).Named("rule"), ui.Col(tSubject).Named("subject"), ui.Num(tWorst).Named("level"), ui.Num(tTimes).Named("count"), ui.Col(tEnded).Named("resolved"),
+	},
 	Title: text.Alerts, Icon: "circle-check", None: tAlertsNone, NoneHow: tAlertsNoneHow,
 	Fields: map[string]ui.Field{"state": ui.States(ui.AlertStates)},
 }

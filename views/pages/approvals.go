@@ -13,6 +13,9 @@ import (
 
 // approvalTexts is what the list of proposals says.
 var approvalTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Sum(text.Amount).Named("amount"), ui.Col(tMaker).Named("maker"), ui.Col(tAge).Named("made"), ui.Col(text.State).Named("state"), ui.Col(tChecker).Named("checker"), ui.Col(tAprExpires).Named("expires"),
+	},
 	Title: text.Approvals, Icon: "circle-check", None: tAprNone, NoneHow: tAprNoneHow,
 	Fields: map[string]ui.Field{
 		"state":  ui.States(ui.ApprovalStates),

@@ -38,6 +38,9 @@ type AuditData struct {
 
 // auditTexts is what the audit says.
 var auditTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Num(text.Number).Named("number"), ui.Col(text.Time).Named("at"), ui.Col(text.Actor).Named("actor"), ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Col(text.Reason).Named("reason"), ui.Col(text.Detail).Named("params"), ui.Col(text.Address).Named("from"),
+	},
 	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
 	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "action": {Label: text.Act, Value: actWord}, "id": {Label: text.Object}},
 }

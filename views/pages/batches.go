@@ -52,7 +52,7 @@ func batchLink(b *bulk.Batch, part string) templ.SafeURL {
 // batchPlanLink is where a list's rows, picked or all that match, are planned for an action.
 func batchPlanLink(l ui.List, action string) string {
 	path := "/batches/plan/" + l.Spec.Name + "/" + action
-	if q := l.Values.Encode(); q != "" {
+	if q := l.Filter().Values.Encode(); q != "" {
 		return path + "?" + q
 	}
 	return path

@@ -15,6 +15,9 @@ import (
 
 // compensationTexts is what the list of compensations says.
 var compensationTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(text.Time).Named("opened"), ui.Col(text.Kind).Named("kind"), ui.Col(text.State).Named("state"), ui.Col(tCompCause).Named("cause"), ui.Col(text.Order).Named("no"), ui.Opt(text.Supplier).Named("supplier"), ui.Opt(text.Merchant).Named("merchant"), ui.Sum(text.Amount).Named("amount"), ui.Num(text.Tries).Named("attempts"), ui.Col(tCompNext).Named("next"), ui.Col(tCompError).Named("error"),
+	},
 	Title: text.Compensations, Icon: "circle-check", None: tCompNone, NoneHow: tCompNoneHow,
 	Fields: map[string]ui.Field{
 		"state": ui.States(ui.CompensationStates),
@@ -52,7 +55,7 @@ func compensationLink(id int64) templ.SafeURL {
 
 // redriveLink is where all of this list are run again.
 func redriveLink(l ui.List) templ.SafeURL {
-	return templ.URL("/compensations/redrive?" + l.Values.Encode())
+	return templ.URL("/compensations/redrive?" + l.Filter().Values.Encode())
 }
 
 // groupLink leads to exactly the rows of a group.

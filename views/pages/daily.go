@@ -28,7 +28,9 @@ type DailyData struct {
 }
 
 // reportTexts are the texts of the list of reports.
-var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow}
+var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow, Columns: []ui.Column{
+	ui.Col(tDay).Named("day"), ui.Opt(text.Zone).Named("zone"), ui.Num(tToNotify).Named("to_notify"), ui.Num(tNotifiedRate).Named("rate"), ui.Num(tRiskThen).Named("at_risk"), ui.Num(tDecisions).Named("decisions"), ui.Num(tFailingSuppliers).Named("suppliers"), ui.Num(tFailingMerchants).Named("merchants"),
+}}
 
 func reportLink(r *daily.Report) templ.SafeURL {
 	return templ.SafeURL("/reports/" + r.Day + "?zone=" + url.QueryEscape(r.Zone))

@@ -16,6 +16,9 @@ import (
 
 // disputeTexts are the texts of the list of disputes.
 var disputeTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(tDisputeOpened).Named("opened"), ui.Col(text.DisputeNo).Named("dispute_no"), ui.Col(text.OrderNo).Named("no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"), ui.Opt(text.Reason).Named("reason"), ui.Col(text.State).Named("status"), ui.Col(tDisputeDue).Named("due_by"), ui.Col(tFinished).Named("closed"),
+	},
 	Title: text.Disputes, Icon: "scale", None: tDisputesNone, NoneHow: tDisputesNoneHow,
 	Fields: map[string]ui.Field{
 		"dispute_no": {Label: text.DisputeNo},

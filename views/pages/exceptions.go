@@ -8,20 +8,13 @@ import (
 
 // exceptionTexts is what the list of exceptions says.
 var exceptionTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(text.Time).Named("opened"), ui.Col(text.Kind).Named("kind"), ui.Col(text.State).Named("state"), ui.Col(text.Order).Named("no"), ui.Sum(text.Amount).Named("amount"), ui.Num(tSeen).Named("seen"), ui.Col(text.Detail).Named("detail"),
+	},
 	Title: text.Exceptions, Icon: "circle-check", None: text.AllClear, NoneHow: text.AllClearHow,
 	Fields: map[string]ui.Field{
 		"state": {Label: text.State, Value: ui.ExceptionStateText}, "assignee": {Label: tInHand}, "cause": {Label: tCompCause, Value: compensationClass},
 	},
-}
-
-func exceptionListColumns(p *ui.Page, pick bool) []ui.Column {
-	columns := []ui.Column{
-		ui.Col(text.Time), ui.Col(text.Kind), ui.Col(text.State), ui.Col(text.Order), ui.Num(text.Amount), ui.Num(tSeen), ui.Col(text.Detail),
-	}
-	if pick {
-		return append([]ui.Column{{Head: pickAll(p)}}, columns...)
-	}
-	return columns
 }
 
 // runsAgain reports whether what the exception is about can be run again.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"backstop/internal/alert"
+	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/money"
 	"backstop/internal/base/sheet"
@@ -29,6 +30,8 @@ type Column[T any] struct {
 	Cell func(T) string
 	// Money is the sum of a row that the totals add up; nil = the column is none of money.
 	Money func(T) (minor int64, currency string)
+	// Currency is that of a row's amount; nil = the column has no amounts.
+	Currency func(T) string
 }
 
 func plain[T any](word, head string, cell func(T) string) Column[T] {
@@ -51,7 +54,7 @@ func moments[T any](p *ui.Page, word string, head text.Text, at func(T) *int64) 
 
 // amounts are sums of money; a row without a currency has none.
 func amounts[T any](word, head string, money func(T) (int64, string)) Column[T] {
-	return Column[T]{Word: word, Head: head, Kind: sheet.Number, Money: money, Cell: func(x T) string { return amountOf(money(x)) }}
+	return Column[T]{Word: word, Head: head, Kind: sheet.Number, Money: money, Currency: currencyOf(money), Cell: func(x T) string { return amountOf(money(x)) }}
 }
 
 // balances are amounts that are not added up.
@@ -59,6 +62,28 @@ func balances[T any](word, head string, money func(T) (int64, string)) Column[T]
 	c := amounts(word, head, money)
 	c.Money = nil
 	return c
+}
+
+func currencyOf[T any](money func(T) (int64, string)) func(T) string {
+	return func(x T) string {
+		_, currency := money(x)
+		return currency
+	}
+}
+
+// Currencies returns the currencies of rows' amounts.
+func Currencies[T any](columns []Column[T], rows []T) (all []string) {
+	for _, c := range columns {
+		if c.Currency == nil {
+			continue
+		}
+		for _, row := range rows {
+			if currency := c.Currency(row); currency != "" && !slices.Contains(all, currency) {
+				all = append(all, currency)
+			}
+		}
+	}
+	return all
 }
 
 func amountOf(minor int64, currency string) string {
@@ -297,6 +322,12 @@ func ApprovalColumns(p *ui.Page) []Column[console.Approval] {
 		moments(p, "decided", tExportDecided, func(a a) *int64 { return a.DecidedAt }),
 		moments(p, "done", tEnded, func(a a) *int64 { return a.DoneAt }),
 		plain("reason", p.T(text.Reason), func(a a) string { return a.Reason }),
+		moments(p, "expires", tAprExpires, func(a a) *int64 {
+			if a.State != approval.Waiting {
+				return nil
+			}
+			return &a.ExpiresAt
+		}),
 		plain("hash", p.T(tAprHash), func(a a) string { return a.Hash }),
 	}
 }
@@ -324,6 +355,7 @@ func ActColumns(p *ui.Page) []Column[audit.Row] {
 		plain("actor", p.T(text.Actor), func(r r) string { return r.Actor }),
 		plain("action", p.T(tAction), func(r r) string { return r.Action }),
 		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + r.ObjectID }),
+		plain("reason", p.T(text.Reason), func(r r) string { return reasonOf(r) }),
 		plain("params", p.T(text.Detail), func(r r) string { return r.Params }),
 		plain("from", p.T(text.From), func(r r) string { return r.RemoteAddr }),
 		plain("hash", p.T(tAprHash), func(r r) string { return r.Hash }),

@@ -108,6 +108,14 @@ func addressState(a console.Address) ui.State {
 	return ui.State{Kind: "idle", Icon: "clock", Label: text.Quiet}
 }
 
+// merchantTexts are the texts of the list of merchants.
+var merchantTexts = ui.ListTexts{
+	Title: text.Merchants, Icon: "store", None: tMerchantsNone, NoneHow: tMerchantsHow,
+	Columns: []ui.Column{
+		ui.Col(text.Merchant).Named("code"), ui.Col(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"), ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Col(tLastOK).Named("last_ok"), ui.Col(tLastFailed).Named("last_failed"),
+	},
+}
+
 // Texts of this page.
 var (
 	tMerchantsNone   = text.Text{ZH: "还没有商户", EN: "No merchants yet"}

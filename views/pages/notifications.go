@@ -8,19 +8,7 @@ import (
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
-	"backstop/views/ui"
 )
-
-func notificationColumns(p *ui.Page, pick bool) []ui.Column {
-	columns := []ui.Column{
-		ui.Col(text.Time), ui.Col(text.Order), ui.Col(text.Merchant), ui.Opt(text.Type), ui.Num(text.Amount), ui.Col(text.State), ui.Col(text.Tries),
-		ui.Num(tHTTP), ui.Num(text.Took), ui.Col(text.Next), ui.Col(text.Reason),
-	}
-	if pick {
-		return append([]ui.Column{{Head: pickAll(p)}}, columns...)
-	}
-	return columns
-}
 
 // aboutOf returns what a notification is about: its kind, its number and its page. A ping is
 // about nothing.

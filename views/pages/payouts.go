@@ -18,6 +18,9 @@ import (
 
 // payoutTexts are the texts of the list of payouts.
 var payoutTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(text.Created).Named("created"), ui.Col(tPayoutNo).Named("payout_no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Opt(tPayee).Named("payee"), ui.Sum(text.Amount).Named("amount"), ui.Sum(tFeeOfPayment).Named("fee_amount"), ui.Col(text.State).Named("state"), ui.Col(tFinished).Named("finished"),
+	},
 	Title: text.Payouts, Icon: "arrow-up-right", None: tPayoutsNone, NoneHow: tPayoutsNoneHow,
 	Fields: map[string]ui.Field{
 		"payout_no": {Label: tPayoutNo},
@@ -36,6 +39,7 @@ func PayoutColumns(p *ui.Page) []Column[console.Payout] {
 		plain("out_payout_no", p.T(tOutPayoutNo), func(r r) string { return r.OutPayoutNo }),
 		plain("merchant", p.T(text.Merchant), func(r r) string { return r.Merchant }),
 		plain("supplier", p.T(text.Supplier), func(r r) string { return r.Supplier }),
+		plain("payee", p.T(tPayee), func(r r) string { return r.Account.Number }),
 		plain("supplier_payout_no", p.T(tSupplierPayoutNo), func(r r) string { return r.SupplierPayoutNo }),
 		plain("currency", p.T(tCurrency), func(r r) string { return r.Currency }),
 		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),

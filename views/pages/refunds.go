@@ -17,6 +17,9 @@ import (
 
 // refundTexts are the texts of the list of refunds.
 var refundTexts = ui.ListTexts{
+	Columns: []ui.Column{
+		ui.Col(text.Created).Named("created"), ui.Col(tRefundNo).Named("refund_no"), ui.Col(text.OrderNo).Named("no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"), ui.Col(text.State).Named("status"), ui.Col(tFinished).Named("finished"), ui.Opt(text.Reason).Named("reason"),
+	},
 	Title: text.Refunds, Icon: "undo-2", None: tRefundsNone, NoneHow: tRefundsNoneHow,
 	Fields: map[string]ui.Field{
 		"refund_no": {Label: tRefundNo},

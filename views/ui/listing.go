@@ -29,6 +29,7 @@ type List struct {
 	Reached      int64  // how far was searched, where that is short of the window; Unix µs
 	Count        int64  // rows of the whole list, as far as they were counted
 	More         bool
+	Currencies   []string // of the amounts of this page's rows
 	Sums         []list.Sum
 	SumsMore     bool           // there is more money than in Sums, or too much to add it up
 	Exports      []ExportColumn // of an export of the list; none = it has no export
@@ -59,11 +60,14 @@ type ListTexts struct {
 	HowArgs       []any     // of NoneHow
 	Bars          text.Text // what the small chart above the rows is of
 	Fields        map[string]Field
+	Columns       []Column // of its table
 }
 
 // Column is one column of a table.
 type Column struct {
 	Label text.Text
+	Word  string          // in ?columns=, for a column of a list
+	Money bool            // of amounts
 	Class string          // "num": of numbers; "opt": left out where the page is narrow
 	Hint  text.Text       // where the pointer rests; zero = none
 	Head  templ.Component // instead of the label; nil = none
@@ -219,7 +223,7 @@ func windowWord(name string) text.Text {
 // filtered reports whether a filter other than the time is set.
 func (l List) filtered() bool {
 	for name, values := range l.Values {
-		if name != "window" && name != "from" && name != "to" && len(values) > 0 && values[0] != "" {
+		if name != "columns" && name != "window" && name != "from" && name != "to" && len(values) > 0 && values[0] != "" {
 			return true
 		}
 	}

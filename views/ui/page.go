@@ -17,6 +17,7 @@ import (
 type Page struct {
 	Language string // "zh" or "en"
 	Theme    string // "light", "dark", or "auto": the browser's
+	Compact  bool   // rows of lists are as low as they can be
 	Zone     *time.Location
 	Now      time.Time
 	Path     string // of this page with its query, to come back to

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strconv"
 	"strings"
 
 	"backstop/internal/base/text"
@@ -19,6 +20,9 @@ func other(is, a, b string) string {
 }
 
 func initial(name string) string { return strings.ToUpper(name[:min(1, len(name))]) }
+
+// pressed is the value of aria-pressed.
+func pressed(is bool) string { return strconv.FormatBool(is) }
 
 // Plus follows a count that stops at a bound.
 func Plus(more bool) string {

@@ -43,8 +43,8 @@ func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) err
 	}))
 }
 
-// saveAccount stores language, theme and time zone; fields missing from the form keep their
-// values, so that the top bar can change one of them.
+// saveAccount stores language, theme and time zone, and in the browser how high rows are; fields
+// missing from the form keep their values, so that the top bar can change one of them.
 func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	op := web.Operator(c)
 	chosen := func(name, is string) string {
@@ -52,6 +52,10 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 			return web.Field(c, name)
 		}
 		return is
+	}
+	density := chosen("density", "")
+	if density != "" && density != ui.Comfortable && density != ui.Compact {
+		return s.sendAccount(c, http.StatusUnprocessableEntity, ui.BadChoice)
 	}
 	rows, err := strconv.Atoi(chosen("rows", strconv.Itoa(op.PageRows)))
 	if err != nil {
@@ -65,6 +69,9 @@ func (s *handlers) saveAccount(c *fiber.Ctx) error {
 	}
 	if err != nil {
 		return err
+	}
+	if density != "" {
+		s.SetCookie(c, web.DensityCookie, density, keptChoice)
 	}
 	if back := web.Field(c, "back"); back != "" {
 		return c.Redirect(safeNext(back), http.StatusSeeOther)

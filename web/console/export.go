@@ -43,6 +43,7 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, form
 	if err != nil {
 		return err
 	}
+	l.query = l.query.Filter() // columns are named by themselves
 	filter := l.query.Values.Encode()
 	if page.path != "" {
 		filter = l.address()
@@ -83,21 +84,34 @@ type exported[T any] struct {
 	each         func(fn func(T) error) error
 }
 
+// maxColumns bounds the bytes of ?columns=.
+const maxColumns = 512
+
+// chosenColumns returns ?columns=, as words separated by commas; "" = none were chosen.
+func chosenColumns(c *fiber.Ctx) string {
+	var all []string
+	for _, v := range c.Request().URI().QueryArgs().PeekMulti("columns") {
+		all = append(all, columnWords(string(v))...)
+	}
+	return strings.Join(all, ",")
+}
+
+func columnWords(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
 // stream records an export in the audit, and sends it. ?columns= chooses columns, as words
 // separated by commas or as repeated parameters.
 func stream[T any](s *handlers, c *fiber.Ctx, x exported[T]) error {
-	var chosen []string
-	for _, v := range c.Request().URI().QueryArgs().PeekMulti("columns") {
-		chosen = append(chosen, strings.FieldsFunc(string(v), func(r rune) bool { return r == ',' })...)
-	}
-	columns, err := pages.Choose(x.columns, chosen)
+	chosen := chosenColumns(c)
+	columns, err := pages.Choose(x.columns, columnWords(chosen))
 	if err != nil {
 		return web.InvalidField("columns", err.Error())
 	}
 	by, totals := "operator:"+web.Operator(c).Name, pages.NewTotals(x.page, columns)
 	params := map[string]any{"filter": x.filter, "format": string(x.format)}
-	if len(chosen) > 0 {
-		params["columns"] = strings.Join(chosen, ",")
+	if chosen != "" {
+		params["columns"] = chosen
 	}
 	return s.StreamTable(c, web.Table{
 		Format: x.format, Name: x.name + x.page.Now.In(x.page.Zone).Format("-20060102-150405"), By: by,

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -76,12 +77,15 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	} else if format != "" {
 		return export(s, c, page, l, format)
 	}
+	if len(c.Context().QueryArgs().PeekMulti("columns")) > 1 {
+		return c.Redirect(l.address(), http.StatusSeeOther) // a form; an address has them in one word
+	}
 	l.span.Totals = true
 	rows, err := page.read(ctx, l.filter, l.span)
 	if err != nil {
 		return slow(ctx, err)
 	}
-	if page.only != nil && l.filter.Get(page.number) != "" && len(rows.Rows) == 1 && len(l.query.Values) == 1 {
+	if page.only != nil && l.filter.Get(page.number) != "" && len(rows.Rows) == 1 && len(l.query.Filter().Values) == 1 {
 		return c.Redirect(page.only(rows.Rows[0]), http.StatusSeeOther)
 	}
 	around, err := around(ctx, l, rows)
@@ -89,7 +93,9 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 		around.Views, err = s.viewBar(ctx, c, l)
 	}
 	if page.columns != nil {
-		for _, column := range page.columns(l.p) {
+		columns := page.columns(l.p)
+		around.Currencies = pages.Currencies(columns, rows.Rows)
+		for _, column := range columns {
 			around.Exports = append(around.Exports, ui.ExportColumn{Word: column.Word, Head: column.Head})
 		}
 	}
@@ -136,6 +142,12 @@ func (s *handlers) listOn(c *fiber.Ctx, p *ui.Page, spec *list.Spec, path string
 	l.filter, err = list.Parse(spec, list.All(), l.Text)
 	if l.Err == nil {
 		l.Err = err
+	}
+	if columns := chosenColumns(c); columns != "" {
+		if len(columns) > maxColumns || !web.IsStorable(columns) {
+			l.Blame("columns", fmt.Sprintf("use at most %d bytes", maxColumns))
+		}
+		l.query.Values.Set("columns", columns)
 	}
 	names := []string{windowParam, fromParam, toParam}
 	for _, f := range spec.Fields {

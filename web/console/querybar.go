@@ -80,13 +80,17 @@ func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) er
 	return s.Render(c, http.StatusUnprocessableEntity, drawn)
 }
 
-// linked returns what links restrict the list to, which its text does not have.
+// linked returns what an address has besides the text: what links restrict the list to, and the
+// columns.
 func (l *listing) linked() url.Values {
 	values := url.Values{}
 	for _, f := range l.filter.Spec.Fields {
 		if value := l.query.Values.Get(f.Word); f.Hidden && value != "" {
 			values.Set(f.Word, value)
 		}
+	}
+	if columns := l.query.Values.Get("columns"); columns != "" {
+		values.Set("columns", columns)
 	}
 	return values
 }

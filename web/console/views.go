@@ -99,7 +99,7 @@ func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.V
 }
 
 // viewWords are the words of a view's query besides the fields of its list.
-var viewWords = []string{"window", "to", "from", "sort"}
+var viewWords = []string{"window", "to", "from", "sort", "columns"}
 
 // problemOf returns what is wrong with a view: a word that the list does not have, a value that
 // it does not take, or, if deep is set, one that nothing can match, such as a merchant that was

@@ -1,0 +1,56 @@
+package pages
+
+import (
+	"testing"
+	"time"
+
+	"backstop/views/ui"
+)
+
+// TestExportsHaveTheColumnsOfTheirPages makes sure that the columns chosen on a page can be
+// exported.
+func TestExportsHaveTheColumnsOfTheirPages(t *testing.T) {
+	p := &ui.Page{Language: "en", Zone: time.UTC}
+	for _, l := range []struct {
+		name  string
+		texts ui.ListTexts
+		words []string
+	}{
+		{"orders", orderTexts, words(OrderColumns(p))},
+		{"callbacks", callbackTexts(""), words(CallbackColumns(p))},
+		{"notifications", notificationTexts, words(NotificationColumns(p))},
+		{"exceptions", exceptionTexts, words(ExceptionColumns(p))},
+		{"compensations", compensationTexts, words(CompensationColumns(p))},
+		{"approvals", approvalTexts, words(ApprovalColumns(p))},
+		{"refunds", refundTexts, words(RefundColumns(p))},
+		{"payouts", payoutTexts, words(PayoutColumns(p))},
+		{"disputes", disputeTexts, words(DisputeColumns(p))},
+		{"accounts", accountTexts, words(AccountColumns(p))},
+		{"lines", lineTexts, words(LineColumns(p))},
+		{"alerts", alertTexts, words(AlertColumns(p))},
+		{"audit", auditTexts, words(ActColumns(p))},
+		{"merchants", merchantTexts, words(MerchantColumns(p))},
+		{"reports", reportTexts, words(ReportColumns(p))},
+	} {
+		known, seen := map[string]bool{}, map[string]bool{}
+		for _, word := range l.words {
+			known[word] = true
+		}
+		if len(l.texts.Columns) == 0 || len(l.texts.Columns) > 12 { // the stylesheet can hide 13, with the boxes
+			t.Errorf("%s has %d columns", l.name, len(l.texts.Columns))
+		}
+		for _, c := range l.texts.Columns {
+			if !known[c.Word] || seen[c.Word] {
+				t.Errorf("%s: the column %q is not in its export, or is there twice", l.name, c.Word)
+			}
+			seen[c.Word] = true
+		}
+	}
+}
+
+func words[T any](columns []Column[T]) (all []string) {
+	for _, c := range columns {
+		all = append(all, c.Word)
+	}
+	return all
+}

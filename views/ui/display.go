@@ -1,0 +1,154 @@
+package ui
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"backstop/internal/base/money"
+	"backstop/internal/base/text"
+
+	"github.com/a-h/templ"
+)
+
+// Densities are the heights of rows, as kept by the browser: they suit a screen rather than a
+// person.
+const (
+	Comfortable = "comfortable"
+	Compact     = "compact"
+)
+
+// Named names a column in ?columns=, as it is named in exports.
+func (c Column) Named(word string) Column {
+	c.Word = word
+	return c
+}
+
+// Sum is a column of amounts.
+func Sum(label text.Text) Column { return Column{Label: label, Class: "num", Money: true} }
+
+// Among is the list for a table of other rows, whose currencies are not known.
+func (l List) Among() List {
+	l.Currencies = nil
+	return l
+}
+
+// chosen returns the columns that the person chose; none = all. Words of columns that are gone do
+// not count.
+func (l List) chosen() (words []string) {
+	all := true
+	for _, c := range l.Texts.Columns {
+		if slices.Contains(strings.Split(l.get("columns"), ","), c.Word) {
+			words = append(words, c.Word)
+		} else {
+			all = false
+		}
+	}
+	if all {
+		return nil
+	}
+	return words
+}
+
+// shown reports whether a column is shown, and exported unless somebody chooses otherwise.
+func (l List) shown(word string) bool {
+	words := l.chosen()
+	return len(words) == 0 || slices.Contains(words, word)
+}
+
+// Filter is the query without what only changes how the rows look.
+func (q Query) Filter() Query {
+	values := make(map[string][]string, len(q.Values))
+	for name, v := range q.Values {
+		if name != "columns" {
+			values[name] = v
+		}
+	}
+	return Query{Path: q.Path, Values: values}
+}
+
+// plain is the list without a filter, with the same columns.
+func (l List) plain() string {
+	return Query{Path: l.Path}.with("columns", l.get("columns"))
+}
+
+// look is the class of the list's table: which columns are hidden, by their position, and how its
+// amounts are aligned.
+func (l List) look(before int) string {
+	all := []string{"amounts"}
+	for i, c := range l.Texts.Columns {
+		if !l.shown(c.Word) {
+			all = append(all, "h"+strconv.Itoa(before+i+1))
+		}
+	}
+	if len(all) > 1 {
+		all = append(all, "chosen")
+	}
+	if len(l.Currencies) == 1 {
+		all = append(all, "one")
+	}
+	most := 0
+	for _, c := range l.Currencies {
+		most = max(most, places(c))
+	}
+	return strings.Join(append(all, "p"+strconv.Itoa(most)), " ")
+}
+
+// currency is the one of all the page's rows; "" = there are several.
+func (l List) currency() string {
+	if len(l.Currencies) == 1 {
+		return l.Currencies[0]
+	}
+	return ""
+}
+
+// places is how many decimals the amounts of a currency have.
+func places(currency string) int {
+	n, err := money.Exponent(currency)
+	if err != nil {
+		return 2
+	}
+	return n
+}
+
+// ccyClass is the class of a currency code: amounts with unlike decimals are aligned at the point
+// by the room before it.
+func ccyClass(currency string) string {
+	if n := places(currency); n != 2 {
+		return "ccy e" + strconv.Itoa(n)
+	}
+	return "ccy"
+}
+
+// headed is a heading of a list's table.
+type headed struct {
+	Column
+	currency string
+}
+
+// heads are the headings of the list's table, after that of the boxes that pick rows.
+func (l List) heads(pick templ.Component) (all []headed) {
+	if pick != nil {
+		all = append(all, headed{Column: Column{Head: pick}})
+	}
+	for _, c := range l.Texts.Columns {
+		h := headed{Column: c}
+		if c.Money {
+			h.currency = l.currency()
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// Texts of how a list is shown.
+var (
+	tDisplay        = text.Text{ZH: "显示", EN: "Display"}
+	RowHeight       = text.Text{ZH: "行高", EN: "Row height"}
+	ComfortableRows = text.Text{ZH: "宽松", EN: "Comfortable"}
+	CompactRows     = text.Text{ZH: "紧凑", EN: "Compact"}
+	tColumns        = text.Text{ZH: "列", EN: "Columns"}
+	tShowColumns    = text.Text{ZH: "显示选中的列", EN: "Show selected"}
+	tAllColumns     = text.Text{ZH: "显示全部列", EN: "Show all"}
+	tColumnsHow     = text.Text{ZH: "所选的列保存在网址里，可随视图一起保存；导出时默认选中这些列。", EN: "The columns are kept in the address, saved with a view, and preselected for an export."}
+)

@@ -1,0 +1,91 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"backstop/internal/access"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
+	"backstop/web/webtest"
+)
+
+func TestColumnsAreChosenInTheAddress(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		ordered(t, d, 4, "tea")
+		cookie := h.SignIn(t, access.Lead)
+		all := h.Page(t, cookie, "/orders?lang=en").Body
+		if !strings.Contains(all, `class="amounts p2"`) || !strings.Contains(all, `name="columns" value="merchant" checked`) {
+			t.Error("without a choice, not every column is shown")
+		}
+		// The form of the columns leads to an address that has them in one word.
+		got := h.Page(t, cookie, "/orders?columns=created&columns=no&columns=amount&merchant=m1")
+		if at := got.Header.Get("Location"); got.Status != http.StatusSeeOther || at != "/orders?columns=created%2Cno%2Camount&merchant=m1" {
+			t.Fatalf("%d to %q", got.Status, at)
+		}
+		page := h.Page(t, cookie, got.Header.Get("Location")+"&lang=en").Body
+		for _, part := range []string{
+			`class="amounts h3 h4 h5 h7 h8 h9 chosen p2"`,                                   // the positions of the columns that are hidden
+			`<input type="hidden" name="columns" value="created,no,amount">`,                // filters keep them
+			`name="columns" value="no" checked`, `name="columns" value="paid_amount"> Paid`, // the export begins with them
+			`href="/orders?columns=created%2Cno%2Camount"`,                       // without its filter, the list keeps them
+			`href="/orders?merchant=m1"`,                                         // all columns again
+			`name="query" value="columns=created%2Cno%2Camount&amp;merchant=m1"`, // a view saves them
+		} {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page has no %s", part)
+			}
+		}
+		rows := cells(t, h.Page(t, cookie, got.Header.Get("Location")+"&lang=en&format=csv").Body)
+		if !slices.Equal(rows[1][1:], []string{"Order number", "Amount"}) || !strings.Contains(rows[0][0], "filter: merchant=m1 ") {
+			t.Errorf("heading %q, %q", rows[0], rows[1])
+		}
+		if got := h.Page(t, cookie, "/orders?columns="+strings.Repeat("x", 600)); got.Status != http.StatusUnprocessableEntity {
+			t.Errorf("600 bytes of columns: %d", got.Status)
+		}
+		if got := h.Page(t, cookie, "/orders?columns=gone"); got.Status != http.StatusOK || !strings.Contains(got.Body, `class="amounts p2"`) {
+			t.Errorf("a view with a column that is gone: %d, or columns are hidden", got.Status)
+		}
+	})
+}
+
+func TestOneCurrencyStandsInTheHeading(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		ordered(t, d, 4, "tea") // two are JPY
+		cookie := h.SignIn(t, access.Lead)
+		mixed := h.Page(t, cookie, "/orders?lang=en").Body
+		if strings.Contains(mixed, "amounts one") || !strings.Contains(mixed, `<span class="ccy e0">JPY</span>`) || !strings.Contains(mixed, `<span class="ccy">CNY</span></data>`) {
+			t.Error("rows of two currencies do not have their codes")
+		}
+		change(t, d, "DELETE FROM orders WHERE currency = 'CNY'")
+		one := h.Page(t, cookie, "/orders?lang=en").Body
+		if !strings.Contains(one, `class="amounts one p0"`) || !strings.Contains(one, `Amount <span class="ccy">JPY</span></th>`) {
+			t.Error("the one currency is not in the heading")
+		}
+	})
+}
+
+func TestTheBrowserKeepsTheRowHeight(t *testing.T) {
+	h := open(t)
+	cookie := h.SignIn(t, access.Viewer)
+	if page := h.Page(t, cookie, "/orders").Body; strings.Contains(page, "data-density") || !strings.Contains(page, `name="density" value="compact"`) {
+		t.Error("rows begin compact, or cannot be")
+	}
+	got := h.Post(t, cookie, "/me", "density", "compact", "back", "/orders?lang=en")
+	if got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/orders?lang=en" {
+		t.Fatalf("%d to %q", got.Status, got.Header.Get("Location"))
+	}
+	both := cookie + "; " + webtest.CookieOf(got)
+	for _, path := range []string{"/orders", "/me"} {
+		if page := h.Page(t, both, path).Body; !strings.Contains(page, `data-density="compact"`) {
+			t.Errorf("%s is not compact", path)
+		}
+	}
+	if got := h.Post(t, cookie, "/me", "density", "tiny"); got.Status != http.StatusUnprocessableEntity {
+		t.Errorf("an unknown height: %d", got.Status)
+	}
+}
