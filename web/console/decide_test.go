@@ -347,7 +347,7 @@ func TestAnExceptionShowsWhatItsMessageSaid(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if strings.Contains(page, "not known any more") {
+	if strings.Contains(page, "no longer available") {
 		t.Error("stored content is reported as lost")
 	}
 }

@@ -93,7 +93,7 @@ func TestTheAuditIsFilteredByTheWordsOfAnAct(t *testing.T) {
 	}
 	for _, text := range []string{"action:note", `action:"wrote a note"`} {
 		got := h.Page(t, cookie, "/audit?lang=en&q="+url.QueryEscape(text))
-		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "can mean several things") || !strings.Contains(got.Body, "exception.note, order.note") {
+		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "is ambiguous; choose one of") || !strings.Contains(got.Body, "exception.note, order.note") {
 			t.Errorf("%s, words of two acts: %d", text, got.Status)
 		}
 	}
