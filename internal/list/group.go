@@ -31,19 +31,19 @@ func (q Query) Groups(ctx context.Context, d *db.DB, s Slice, column string, max
 	if err != nil || w.cut {
 		return nil, true, err
 	}
-	for _, x := range p.parts {
-		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit+1).
-			ColumnExpr("?.? AS value", bun.Ident(x.Alias), bun.Ident(column))
-		var all []Group
-		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("value, count(*) AS rows").GroupExpr("value").OrderExpr("rows DESC, value").Scan(ctx, &all)
-		if err != nil {
-			return nil, false, fmt.Errorf("count groups of %s: %w", x.Table, err)
-		}
-		n := int64(0)
-		for _, g := range all {
-			n += g.Rows
-		}
-		return all[:min(len(all), max)], n > int64(limit), nil
+	if len(p.parts) == 0 {
+		return nil, false, nil
 	}
-	return nil, false, nil
+	x := p.parts[0]
+	in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit+1).
+		ColumnExpr("?.? AS value", bun.Ident(x.Alias), bun.Ident(column))
+	err = p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("value, count(*) AS rows").GroupExpr("value").OrderExpr("rows DESC, value").Scan(ctx, &groups)
+	if err != nil {
+		return nil, false, fmt.Errorf("count groups of %s: %w", x.Table, err)
+	}
+	n := int64(0)
+	for _, g := range groups {
+		n += g.Rows
+	}
+	return groups[:min(len(groups), max)], n > int64(limit), nil
 }
