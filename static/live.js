@@ -58,6 +58,7 @@
     source.onerror = failed;
     source.onopen = heard;
     source.addEventListener("alive", heard);
+    source.addEventListener("replaced", () => { stop(); poll(); }); // this person has many pages open
     source.addEventListener("panels", e => { seen = e.lastEventId; heard(); put(e.data); });
     watch = setTimeout(failed, SILENT);
   }

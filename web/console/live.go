@@ -27,7 +27,8 @@ import (
 const (
 	// maxLive is how many consoles one node keeps current.
 	maxLive = 500
-	// liveEach is how many of them one operator may have open.
+	// liveEach is how many of them one operator may have open. The next one takes the place of
+	// the oldest: a page that was left is noticed only when a beat cannot be written to it.
 	liveEach = 20
 	// liveEvery is the minimum interval between two frames of one console.
 	liveEvery = time.Second
@@ -56,6 +57,8 @@ type listener struct {
 	sent     int64 // number of the last frame sent
 	last     time.Time
 	frames   chan []byte // buffers one frame
+	number   int64       // increases with every stream
+	replaced chan struct{}
 }
 
 // viewOf returns what the listener's drawings of a topic depend on.
@@ -91,6 +94,7 @@ type live struct {
 
 	mu        sync.Mutex
 	listeners map[*listener]bool
+	streams   int64 // opened so far
 	running   bool
 	closed    bool
 	stop      chan struct{}
@@ -111,20 +115,30 @@ func newLive(s *web.Server, topics []topic) *live {
 	return l
 }
 
-// join adds a listener; false = there are too many. seen is the id of its last frame, from this
-// run or another.
+// join adds a listener, if need be in the place of the operator's oldest; false = there are too
+// many of all. seen is the id of its last frame, from this run or another.
 func (l *live) join(li *listener, seen string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	mine := 0
+	var oldest *listener
 	for other := range l.listeners {
-		if other.operator == li.operator {
-			mine++
+		if other.operator != li.operator {
+			continue
+		}
+		if mine++; oldest == nil || other.number < oldest.number {
+			oldest = other
 		}
 	}
-	if l.closed || len(l.listeners) >= maxLive || mine >= liveEach {
+	if l.closed || len(l.listeners) >= maxLive && mine < liveEach {
 		return false
 	}
+	if mine >= liveEach {
+		delete(l.listeners, oldest)
+		close(oldest.replaced)
+	}
+	l.streams++
+	li.number = l.streams
 	if boot, number, ok := strings.Cut(seen, "-"); ok && boot == l.boot {
 		li.sent, _ = strconv.ParseInt(number, 10, 64)
 	}
@@ -292,6 +306,7 @@ func (l *live) stream(c *fiber.Ctx) error {
 	p, op := l.s.Page(c), web.Operator(c)
 	li := &listener{
 		view: view{language: p.Language, zone: p.Zone.String(), role: op.Role, of: r.Name}, operator: op.ID, frames: make(chan []byte, 1),
+		replaced: make(chan struct{}),
 	}
 	if l.s.Policy.Allows(op.Role, access.ApproveMoney) {
 		li.view.operator = op.ID
@@ -333,7 +348,7 @@ func (l *live) isAllowed(token, role string) bool {
 	return err == nil && op.Role == role && !op.MustChange && l.s.Policy.Allows(op.Role, access.ViewOverview)
 }
 
-// write writes frames until the console is closed or signed out, or the server ends. The
+// write writes frames until the console is closed, replaced or signed out, or the server ends. The
 // connection's own write deadline is meant for finite responses.
 func (l *live) write(w *bufio.Writer, conn net.Conn, li *listener, allowed func() bool) {
 	beat := time.NewTicker(liveBeat)
@@ -349,6 +364,10 @@ func (l *live) write(w *bufio.Writer, conn net.Conn, li *listener, allowed func(
 		}
 		select {
 		case <-l.stop:
+			return
+		case <-li.replaced:
+			_, _ = w.WriteString("event: replaced\ndata: .\n\n")
+			_ = w.Flush()
 			return
 		case next = <-li.frames:
 		case <-beat.C:

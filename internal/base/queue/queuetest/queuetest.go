@@ -63,16 +63,23 @@ func (s *Server) end() {
 	_ = s.client.Close() // a second time after a failed start
 }
 
-// FreePort finds a free port on loopback below the range of ephemeral ports, so that it is
-// still free after a restart. The port 10,000 higher, which the nodes of a cluster use among
-// themselves, is free too.
+// FreePort is a port on loopback below the range of ephemeral ports, for this test alone until it
+// ends: the port of the same number in UDP is held as long, so that no test of another process
+// takes it while a killed program is down. The port 10,000 higher, which the nodes of a cluster
+// use among themselves, is free too.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 200 {
 		port := 12000 + rand.IntN(10000)
+		held, err := net.ListenPacket("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
 		if free(port) && free(port+10000) {
+			t.Cleanup(func() { _ = held.Close() })
 			return port
 		}
+		_ = held.Close()
 	}
 	t.Fatal("no free port on loopback")
 	return 0
