@@ -36,7 +36,7 @@ import (
 // bank is a supplier whose payments are disputed.
 type bank struct {
 	*paymenttest.Fixture
-	t       *testing.T
+	t       testing.TB
 	m       *dispute.Machine
 	refunds *refund.Machine
 	desk    *approval.Desk
@@ -54,7 +54,7 @@ func newBank(t *testing.T, d *db.DB) *bank {
 }
 
 // bankOf is newBank for one of several nodes.
-func bankOf(t *testing.T, d *db.DB, o paymenttest.Options) *bank {
+func bankOf(t testing.TB, d *db.DB, o paymenttest.Options) *bank {
 	t.Helper()
 	k := &bank{t: t}
 	var err error

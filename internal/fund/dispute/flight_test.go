@@ -19,7 +19,7 @@ import (
 )
 
 // three opens a fresh database for three nodes. On PostgreSQL their locks are watched.
-func three(t *testing.T, engine string) []*db.DB {
+func three(t testing.TB, engine string) []*db.DB {
 	t.Helper()
 	if engine == "postgres" {
 		d, _, url := paymenttest.Watched(t)

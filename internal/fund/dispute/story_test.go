@@ -81,7 +81,23 @@ var (
 )
 
 // newHouse opens a house whose nodes have a connection each.
-func newHouse(t *testing.T, all ...*db.DB) *house {
+// span is the part of a test that has one house: all of them together would have more connections
+// than a server takes.
+type span struct {
+	testing.TB
+	ends []func()
+}
+
+func (s *span) Cleanup(end func()) { s.ends = append(s.ends, end) }
+
+func (s *span) end() {
+	for _, end := range slices.Backward(s.ends) {
+		end()
+	}
+	s.ends = nil
+}
+
+func newHouse(t testing.TB, all ...*db.DB) *house {
 	k := &house{seen: map[string]int{}}
 	o := paymenttest.Options{Fakes: paymenttest.NewFakes("f1")}
 	for _, d := range all {
@@ -100,7 +116,7 @@ func newHouse(t *testing.T, all ...*db.DB) *house {
 	return k
 }
 
-func newNode(t *testing.T, d *db.DB, o paymenttest.Options) *node {
+func newNode(t testing.TB, d *db.DB, o paymenttest.Options) *node {
 	k := &node{}
 	o.Payouts = func(f *paymenttest.Fixture) payment.Refunds {
 		k.payouts = payout.New(payout.Options{
@@ -471,10 +487,14 @@ func TestMoneyHoldsInEveryStory(t *testing.T) {
 	for engine, full := range map[string]int{"sqlite": 200_000, "postgres": 50_000} {
 		t.Run(engine, func(t *testing.T) {
 			var k *house
+			last := &span{TB: t}
+			defer func() { last.end() }()
 			seen, did := map[string]int{}, map[string]int{}
 			paymenttest.RunStories(t, full, func(rt *rapid.T) int {
 				if k == nil || k.used > perHouse {
-					k = newHouse(t, three(t, engine)...)
+					last.end()
+					last = &span{TB: t}
+					k = newHouse(last, three(last, engine)...)
 					k.seen = seen
 				}
 				k.orders = nil
