@@ -122,3 +122,42 @@ func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+// A delta may stand for several orders of which no rows are stored: its orders count in the
+// figures of analytics, and not in those that are recounted from rows.
+func TestUnstoredOrdersCountInAnalyticsOnly(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		now := d.Now() - 2*time.Hour.Microseconds()
+		x := NewDelta(now)
+		x.Created(now, 1, 2, "CNY", 500)
+		x.Paid(now, 1, 2, "CNY", 500)
+		x.Raised(now, "CNY", 500)
+		x.Notified(now, "CNY", 500)
+		x.Attempt(1, Retried, time.Second)
+		x.Lag(1, time.Second)
+		x.Failure("timeout", "CNY", 500, true)
+		x.Callback(2, "paid", 1)
+		x.Times(25)
+		x.Unstored = true
+		put(t, d, x)
+		foldAll(t, d)
+		for query, want := range map[string]int64{
+			"SELECT CAST(coalesce(sum(raised + notified), 0) AS BIGINT) FROM report_orders WHERE span_s IN (60, 3600)": 0,
+			"SELECT raised + notified FROM report_orders WHERE span_s = 300":                                           50,
+			"SELECT notified_amount FROM report_orders WHERE span_s = 300":                                             12_500,
+			"SELECT orders FROM report_waits WHERE span_s = 300":                                                       25,
+			"SELECT attempts + orders FROM report_failures WHERE span_s = 3600":                                        50,
+			"SELECT created + paid FROM report_volume WHERE span_s = 3600":                                             50,
+			"SELECT retried FROM report_minutes WHERE recipient_id = 1":                                                25,
+			"SELECT n FROM report_callbacks":                                                                           25,
+		} {
+			var got int64
+			if err := d.Read.NewRaw(query).Scan(t.Context(), &got); err != nil || got != want {
+				t.Errorf("%s: %d, %v, want %d", query, got, err, want)
+			}
+		}
+		if wrong, err := RecountOrders(t.Context(), d, 48*time.Hour); err != nil || len(wrong) > 0 {
+			t.Errorf("the recount finds %+v, %v", wrong, err)
+		}
+	})
+}

@@ -39,6 +39,9 @@ type Delta struct {
 	Volumes        []volumeSum     `json:"v,omitempty"`
 	Refusals       []callbackSum   `json:"x,omitempty"`
 	Calls          []callsSum      `json:"k,omitempty"`
+	// Unstored means that no rows of its orders are stored: RecountOrders compares the orders of
+	// minutes and hours with their rows, so these count only in the figures of analytics.
+	Unstored bool `json:"unstored,omitempty"`
 
 	now int64 // Unix µs
 }
@@ -239,6 +242,45 @@ func (x *Delta) ordersOf(at int64, currency string) *ordersSum {
 	}
 	sum := ordersSum{Minute: minute, Currency: currency}
 	return entry(&x.Orders, sum, func(o *ordersSum) bool { return o.Minute == minute && o.Currency == currency })
+}
+
+// Times makes each order of the delta count n times.
+func (x *Delta) Times(n int64) {
+	for i := range x.Attempts {
+		a := &x.Attempts[i]
+		for r := range a.Results {
+			a.Results[r] *= n
+		}
+		a.TookUS *= n
+		a.took.times(n)
+		a.lag.times(n)
+	}
+	for i := range x.Callbacks {
+		x.Callbacks[i].N *= n
+	}
+	for i := range x.UnnotifiedSums {
+		u := &x.UnnotifiedSums[i]
+		u.Orders, u.Amount = u.Orders*n, u.Amount*n
+	}
+	for i := range x.Orders {
+		o := &x.Orders[i]
+		o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount = o.Raised*n, o.RaisedAmount*n, o.Notified*n, o.NotifiedAmount*n
+		o.waits.times(n)
+	}
+	for i := range x.Failures {
+		f := &x.Failures[i]
+		f.Attempts, f.Orders, f.Amount = f.Attempts*n, f.Orders*n, f.Amount*n
+	}
+	for i := range x.Volumes {
+		v := &x.Volumes[i]
+		v.Created, v.CreatedAmount, v.Paid, v.PaidAmount = v.Created*n, v.CreatedAmount*n, v.Paid*n, v.PaidAmount*n
+	}
+	for i := range x.Refusals {
+		x.Refusals[i].N *= n
+	}
+	for i := range x.Calls {
+		x.Calls[i].took.times(n)
+	}
 }
 
 type deltaRow struct {

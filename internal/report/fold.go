@@ -138,7 +138,9 @@ func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 		}
 		for _, o := range x.Orders {
 			minute, n := cmp.Or(o.Minute, x.Minute), counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount}
-			addOrders(s.orders, minute, o.Currency, n)
+			if !x.Unstored {
+				addOrders(s.orders, minute, o.Currency, n)
+			}
 			s.analytics.addOrders(s.orders, minute, o.Currency, n)
 		}
 		if err := cmp.Or(s.suppliers.add(&x), s.analytics.add(&x)); err != nil {

@@ -68,6 +68,15 @@ func (h *Histogram) merge(o *Histogram) {
 	}
 }
 
+func (h *Histogram) times(n int64) {
+	for i := range h.n {
+		h.n[i] *= n
+	}
+	for i := range h.long {
+		h.long[i] *= n
+	}
+}
+
 // Count returns how many durations were counted.
 func (h Histogram) Count() int64 { return sum(h.n[:]) }
 

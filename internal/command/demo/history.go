@@ -17,11 +17,15 @@ import (
 const (
 	// historyDays is how far back the figures begin: a forecast needs 14 days.
 	historyDays = 16
-	// historyGap is the time before now in which only the orders that are stored count as notified:
-	// the nightly recount compares these figures of the last 26 hours with their rows.
+	// historyGap is the time before now in which the minutes and hours count only orders that are
+	// stored: the nightly recount compares these figures of the last 26 hours with their rows.
 	historyGap = 28 * time.Hour
-	// historyMean is the mean number of orders in five minutes.
-	historyMean = 120
+	// historyRate is how many orders five minutes had at this time of the day: as many as the demo
+	// goes on to create.
+	historyRate = defaultRate * 300
+	// historyDraws is how many orders of five minutes are drawn: each stands for several, since
+	// drawing them all would take a minute.
+	historyDraws = 60
 	// longestWait is how long the merchants of the past waited at most.
 	longestWait = 2 * time.Second
 	// historyPart is how many deltas are written by one transaction.
@@ -55,9 +59,11 @@ func History(ctx context.Context, d *db.DB, zone *time.Location, urls map[string
 				if at >= now-step {
 					break
 				}
-				x := report.NewDelta(at + longestWait.Microseconds())
-				orders += h.fill(x, at)
-				x.Write(w, d)
+				n, deltas := h.fill(at)
+				for _, x := range deltas {
+					x.Write(w, d)
+				}
+				orders += n
 				at += step
 			}
 			h.past.write(w)
@@ -120,16 +126,15 @@ func (h *history) find(ctx context.Context, d *db.DB) error {
 	return nil
 }
 
-// mean is how many orders five minutes have: most in the afternoon, few at night, fewer at
-// weekends.
-func (h *history) mean(at int64) float64 {
+// shape is how busy a time is: most in the afternoon, less at night and at weekends.
+func (h *history) shape(at int64) float64 {
 	local := time.UnixMicro(at).In(h.zone)
 	hour := float64(local.Hour()) + float64(local.Minute())/60
-	mean := historyMean * (1 + 0.8*math.Sin((hour-9)/24*2*math.Pi))
+	shape := 1 + 0.35*math.Sin((hour-9)/24*2*math.Pi)
 	if day := local.Weekday(); day == time.Saturday || day == time.Sunday {
-		mean *= 0.6
+		shape *= 0.8
 	}
-	return mean
+	return shape
 }
 
 // isOut reports whether a merchant hangs: one does for an hour, three days ago.
@@ -138,13 +143,15 @@ func (h *history) isOut(shop int, at int64) bool {
 	return shop == 2 && ago > 72*time.Hour && ago < 73*time.Hour
 }
 
-// fill adds the orders of five minutes.
-func (h *history) fill(x *report.Delta, at int64) int {
-	mean := h.mean(at)
-	n := max(0, int(math.Round(mean+math.Sqrt(mean)*h.dice.NormFloat64())))
-	recounted := h.now-at < historyGap.Microseconds()
+// fill returns how many orders five minutes had, and their figures. Those of orders that are not
+// stored are apart in the last hours.
+func (h *history) fill(at int64) (int, []*report.Delta) {
+	mean := historyRate * h.shape(at) / h.shape(h.now)
+	stands := max(1, int64(math.Round((mean+math.Sqrt(mean)*h.dice.NormFloat64())/historyDraws)))
+	x := report.NewDelta(at + longestWait.Microseconds())
+	deltas := []*report.Delta{x}
 	kept := false
-	for range n {
+	for i := range historyDraws {
 		shop := min(h.dice.IntN(8), len(h.merchants)-1) // the reliable ones have most orders
 		if shop > 2 {
 			shop = h.dice.IntN(2)
@@ -153,7 +160,7 @@ func (h *history) fill(x *report.Delta, at int64) int {
 		merchant, supplier := h.merchants[shop], through.ID
 		x.Created(at, merchant, supplier, "CNY", amount)
 		x.Callback(supplier, "paid", 1)
-		if h.dice.IntN(100) < 8 {
+		if i%6 == 5 {
 			continue // never paid
 		}
 		x.Paid(at, merchant, supplier, "CNY", amount)
@@ -167,15 +174,23 @@ func (h *history) fill(x *report.Delta, at int64) int {
 		}
 		x.Lag(merchant, took/4)
 		raised := at + h.dice.Int64N(longestWait.Microseconds())
-		store := !kept && !fails
-		if store {
-			kept = true
-			h.past.add(pastOrder{merchant: merchant, shop: h.shops[shop], supplier: through, amount: amount, at: raised, took: took, url: h.urls[h.shops[shop].code]})
+		x.Raised(raised, "CNY", amount)
+		x.Notified(raised, "CNY", amount)
+		if kept || fails {
+			continue
 		}
-		if store || !recounted {
-			x.Raised(raised, "CNY", amount)
-			x.Notified(raised, "CNY", amount)
+		kept = true
+		h.past.add(pastOrder{merchant: merchant, shop: h.shops[shop], supplier: through, amount: amount, at: raised, took: took, url: h.urls[h.shops[shop].code]})
+		if h.isRecounted(at) {
+			stored := report.NewDelta(at + longestWait.Microseconds())
+			stored.Raised(raised, "CNY", amount)
+			stored.Notified(raised, "CNY", amount)
+			deltas = append(deltas, stored)
 		}
 	}
-	return n
+	x.Times(stands)
+	x.Unstored = h.isRecounted(at)
+	return int(stands) * historyDraws, deltas
 }
+
+func (h *history) isRecounted(at int64) bool { return h.now-at < historyGap.Microseconds() }
