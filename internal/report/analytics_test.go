@@ -123,9 +123,9 @@ func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
 	})
 }
 
-// A delta may stand for several orders of which no rows are stored: its orders count in the
-// figures of analytics, and not in those that are recounted from rows.
-func TestUnstoredOrdersCountInAnalyticsOnly(t *testing.T) {
+// A delta may stand for several orders of which no rows are stored: they count in all figures,
+// and the recount leaves them out, folded or not.
+func TestUnstoredOrdersCountAndAreNotRecounted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now() - 2*time.Hour.Microseconds()
 		x := NewDelta(now)
@@ -140,16 +140,18 @@ func TestUnstoredOrdersCountInAnalyticsOnly(t *testing.T) {
 		x.Times(25)
 		x.Unstored = true
 		put(t, d, x)
+		if wrong, err := RecountOrders(t.Context(), d, 48*time.Hour); err != nil || len(wrong) > 0 {
+			t.Errorf("before the fold, the recount finds %+v, %v", wrong, err)
+		}
 		foldAll(t, d)
 		for query, want := range map[string]int64{
-			"SELECT CAST(coalesce(sum(raised + notified), 0) AS BIGINT) FROM report_orders WHERE span_s IN (60, 3600)": 0,
-			"SELECT raised + notified FROM report_orders WHERE span_s = 300":                                           50,
-			"SELECT notified_amount FROM report_orders WHERE span_s = 300":                                             12_500,
-			"SELECT orders FROM report_waits WHERE span_s = 300":                                                       25,
-			"SELECT attempts + orders FROM report_failures WHERE span_s = 3600":                                        50,
-			"SELECT created + paid FROM report_volume WHERE span_s = 3600":                                             50,
-			"SELECT retried FROM report_minutes WHERE recipient_id = 1":                                                25,
-			"SELECT n FROM report_callbacks":                                                                           25,
+			"SELECT CAST(sum(raised + notified) AS BIGINT) FROM report_orders WHERE span_s IN (60, 300, 3600, 86400)": 200,
+			"SELECT notified_amount FROM report_orders WHERE span_s = 3600":                                           12_500,
+			"SELECT orders FROM report_waits WHERE span_s = 300":                                                      25,
+			"SELECT attempts + orders FROM report_failures WHERE span_s = 3600":                                       50,
+			"SELECT created + paid FROM report_volume WHERE span_s = 3600":                                            50,
+			"SELECT retried FROM report_minutes WHERE recipient_id = 1":                                               25,
+			"SELECT n FROM report_callbacks":                                                                          25,
 		} {
 			var got int64
 			if err := d.Read.NewRaw(query).Scan(t.Context(), &got); err != nil || got != want {
@@ -158,6 +160,15 @@ func TestUnstoredOrdersCountInAnalyticsOnly(t *testing.T) {
 		}
 		if wrong, err := RecountOrders(t.Context(), d, 48*time.Hour); err != nil || len(wrong) > 0 {
 			t.Errorf("the recount finds %+v, %v", wrong, err)
+		}
+		// A counter without a row is a difference as ever.
+		x = NewDelta(now)
+		x.Raised(now, "CNY", 500)
+		put(t, d, x)
+		foldAll(t, d)
+		wrong, err := RecountOrders(t.Context(), d, 48*time.Hour)
+		if err != nil || len(wrong) != 2 || wrong[0].Counters != [4]int64{1, 500} || wrong[0].Rows != [4]int64{} {
+			t.Errorf("of one more order, the recount finds %+v, %v", wrong, err)
 		}
 	})
 }

@@ -39,8 +39,7 @@ type Delta struct {
 	Volumes        []volumeSum     `json:"v,omitempty"`
 	Refusals       []callbackSum   `json:"x,omitempty"`
 	Calls          []callsSum      `json:"k,omitempty"`
-	// Unstored means that no rows of its orders are stored: RecountOrders compares the orders of
-	// minutes and hours with their rows, so these count only in the figures of analytics.
+	// Unstored means that no rows of its orders are stored: RecountOrders leaves them out.
 	Unstored bool `json:"unstored,omitempty"`
 
 	now int64 // Unix µs

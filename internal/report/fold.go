@@ -98,6 +98,13 @@ func (c counts) plus(o counts) counts {
 	return c
 }
 
+func (c counts) minus() counts {
+	for i := range c {
+		c[i] = -c[i]
+	}
+	return c
+}
+
 // sums are the sums of many deltas.
 type sums struct {
 	points     [2]map[spanKey]*Point // by spans
@@ -138,8 +145,9 @@ func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 		}
 		for _, o := range x.Orders {
 			minute, n := cmp.Or(o.Minute, x.Minute), counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount}
-			if !x.Unstored {
-				addOrders(s.orders, minute, o.Currency, n)
+			addOrders(s.orders, minute, o.Currency, n)
+			if x.Unstored {
+				addUnstored(s.orders, minute, o.Currency, n)
 			}
 			s.analytics.addOrders(s.orders, minute, o.Currency, n)
 		}

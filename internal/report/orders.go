@@ -43,6 +43,15 @@ func addOrders(to map[ordersKey]counts, minute int64, currency string, n counts)
 	}
 }
 
+// addUnstored adds the counts of a minute without rows: they are stored again under the negative
+// spans, for the recount.
+func addUnstored(to map[ordersKey]counts, minute int64, currency string, n counts) {
+	for _, sp := range spans {
+		k := ordersKey{-sp.span, floor(minute, sp.span), currency}
+		to[k] = to[k].plus(n)
+	}
+}
+
 // writeOrders adds to the spans' rows.
 func writeOrders(ctx context.Context, q bun.IDB, all map[ordersKey]counts) error {
 	rows := make([]ordersRow, 0, len(all))

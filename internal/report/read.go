@@ -182,6 +182,7 @@ func Clean(ctx context.Context, d *db.DB, keep time.Duration) (removed int64, er
 		{"report_suppliers", "supplier_id, start, outcome", "TRUE", min(keep, causesKept)},
 		{"report_calls", "supplier_id, start, op, class, bucket", "TRUE", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 60", min(keep, minutesKept)},
+		{"report_orders", "span_s, start, currency", "span_s < 0", min(keep, minutesKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 300", min(keep, VolumeKept)},
 		{"report_orders", "span_s, start, currency", "span_s = 3600", keep},
 		{"report_orders", "span_s, start, currency", "span_s = 86400", keep},

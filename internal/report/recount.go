@@ -132,7 +132,7 @@ func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersD
 		if err != nil {
 			return err
 		}
-		if err := tx.NewSelect().Model(&counted).Where("r.start >= ?", from).Where("r.span_s IN (60, 3600)").Scan(ctx); err != nil {
+		if err := tx.NewSelect().Model(&counted).Where("r.start >= ?", from).Where("r.span_s IN (60, 3600, -60, -3600)").Scan(ctx); err != nil {
 			return err
 		}
 		tail, err := unfolded(ctx, tx)
@@ -147,6 +147,13 @@ func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersD
 		for _, c := range counted {
 			k := ordersKey{time.Duration(c.SpanS) * time.Second, c.Start, c.Currency}
 			counters[k] = counters[k].plus(c.counts())
+		}
+		for k, n := range counters {
+			if k.span < 0 { // without rows
+				stored := ordersKey{-k.span, k.start, k.currency}
+				counters[stored] = counters[stored].plus(n.minus())
+				delete(counters, k)
+			}
 		}
 		return nil
 	})

@@ -17,9 +17,11 @@ import (
 const (
 	// historyDays is how far back the figures begin: a forecast needs 14 days.
 	historyDays = 16
-	// historyGap is the time before now in which the minutes and hours count only orders that are
-	// stored: the nightly recount compares these figures of the last 26 hours with their rows.
+	// historyGap is the time before now in which orders that are not stored are marked so: the nightly
+	// recount compares the figures of the last 26 hours with their rows.
 	historyGap = 28 * time.Hour
+	// historyMinutes is the time before now in which the figures are by the minute, as the trends need.
+	historyMinutes = time.Hour
 	// historyRate is how many orders five minutes had at this time of the day: as many as the demo
 	// goes on to create.
 	historyRate = defaultRate * 300
@@ -47,24 +49,30 @@ func History(ctx context.Context, d *db.DB, zone *time.Location, urls map[string
 	if err := h.find(ctx, d); err != nil || len(h.merchants) == 0 || len(h.suppliers) == 0 {
 		return 0, err
 	}
-	step := report.Fine.Microseconds()
-	first := now - now%step - (historyDays * 24 * time.Hour).Microseconds()
-	for at := first; at < now-step; {
+	span := report.Fine
+	first := now - now%span.Microseconds() - (historyDays * 24 * time.Hour).Microseconds()
+	for at := first; at <= now-span.Microseconds(); {
 		err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
 			if err := h.open(ctx, tx, at); err != nil {
 				return err
 			}
 			for range historyPart {
-				if at >= now-step {
+				if at > now-historyMinutes.Microseconds() {
+					span = time.Minute
+					if err := h.backlog(ctx, tx, at); err != nil {
+						return err
+					}
+				}
+				if at > now-span.Microseconds() {
 					break
 				}
-				n, deltas := h.fill(at)
+				n, deltas := h.fill(at, span)
 				for _, x := range deltas {
 					x.Write(w, d)
 				}
 				orders += n
-				at += step
+				at += span.Microseconds()
 			}
 			h.past.write(w)
 			return w.Exec(ctx)
@@ -143,15 +151,25 @@ func (h *history) isOut(shop int, at int64) bool {
 	return shop == 2 && ago > 72*time.Hour && ago < 73*time.Hour
 }
 
-// fill returns how many orders five minutes had, and their figures. Those of orders that are not
-// stored are apart in the last hours.
-func (h *history) fill(at int64) (int, []*report.Delta) {
-	mean := historyRate * h.shape(at) / h.shape(h.now)
-	stands := max(1, int64(math.Round((mean+math.Sqrt(mean)*h.dice.NormFloat64())/historyDraws)))
+// backlog writes how many deliveries were due at a minute: hardly any.
+func (h *history) backlog(ctx context.Context, tx db.Tx, at int64) error {
+	_, err := tx.NewRaw("INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", at, h.dice.IntN(4)).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("write the backlog of the past: %w", err)
+	}
+	return nil
+}
+
+// fill returns how many orders a span had, and their figures. In the last hours the stored order
+// is apart.
+func (h *history) fill(at int64, span time.Duration) (int, []*report.Delta) {
+	part := float64(span) / float64(report.Fine)
+	mean, draws := historyRate*part*h.shape(at)/h.shape(h.now), int(historyDraws*part)
+	stands := max(1, int64(math.Round((mean+math.Sqrt(mean)*h.dice.NormFloat64())/float64(draws))))
 	x := report.NewDelta(at + longestWait.Microseconds())
 	deltas := []*report.Delta{x}
-	kept := false
-	for i := range historyDraws {
+	kept := at%report.Fine.Microseconds() != 0
+	for i := range draws {
 		shop := min(h.dice.IntN(8), len(h.merchants)-1) // the reliable ones have most orders
 		if shop > 2 {
 			shop = h.dice.IntN(2)
@@ -190,7 +208,7 @@ func (h *history) fill(at int64) (int, []*report.Delta) {
 	}
 	x.Times(stands)
 	x.Unstored = h.isRecounted(at)
-	return int(stands) * historyDraws, deltas
+	return int(stands) * draws, deltas
 }
 
 func (h *history) isRecounted(at int64) bool { return h.now-at < historyGap.Microseconds() }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"testing"
 	"time"
 
@@ -59,6 +60,11 @@ func TestTheDemoHasAPast(t *testing.T) {
 		}
 		if e.Inside < 0.8 || e.Error > 0.2 {
 			t.Errorf("last week's error %.2f, %.2f within the band", e.Error, e.Inside)
+		}
+		for name, read := range map[string]func(context.Context, *db.DB, float64) (analytics.Outlook, error){"backlog": analytics.Backlog, "success rate": analytics.SuccessRate} {
+			if o, err := read(t.Context(), d, 0.5); err != nil || !o.Known {
+				t.Errorf("%s: a trend is known %v, %v", name, o.Known, err)
+			}
 		}
 		page, err := analytics.Read(t.Context(), d, time.UTC, analytics.RangeOf("24h"))
 		if err != nil {
