@@ -178,7 +178,9 @@ func answerTo(err error) *Error {
 	if e, ok := errors.AsType[*invalid.FieldError](err); ok {
 		return InvalidField(e.Field, e.Problem)
 	}
-	if e, ok := errors.AsType[*act.Denied](err); ok && e.Permission == "" {
+	if e, ok := errors.AsType[*act.Denied](err); ok && e.Permission == "" && e.Scope == "" {
+		return answerTo(approval.ErrPerson)
+	} else if ok && e.Permission == "" {
 		return errScope(e.Scope)
 	} else if ok {
 		answer := forbidden(e.Roles)

@@ -116,7 +116,7 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 			return actor, nil, errUnauthorized
 		case r.Person:
 			refused = approval.ErrPerson
-		case r.Scope == "" || !t.Has(r.Scope):
+		case !t.Has(r.Scope):
 			refused = errScope(r.Scope)
 		}
 		return act.Actor{Name: "token:" + t.Name, Token: &t}, refused, nil
@@ -133,9 +133,11 @@ func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor a
 	if err != nil {
 		return actor, nil, err
 	}
-	// A personal token is not a password: an operator may have one before the first login.
-	if op.MustChange && !personal || !s.Policy.Allows(op.Role, r.Permission) {
+	switch {
+	case op.MustChange && !personal: // a personal token is no password: an operator may have one before the first login
 		refused = errForbidden
+	case !s.Policy.Allows(op.Role, r.Permission):
+		refused = &act.Denied{Permission: r.Permission, Roles: s.Policy.RolesWith(r.Permission)}
 	}
 	return actorOf(op), refused, nil
 }

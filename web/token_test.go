@@ -130,6 +130,9 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	}
 	// A role without the right is refused without naming a scope: it has none.
 	viewer := webtest.BearerOf(h.SignIn(t, access.Viewer))
+	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Body; !strings.Contains(got, "this needs the permission "+string(access.ControlBreakers)) {
+		t.Errorf("a viewer: %s", got)
+	}
 	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Problem(); got != "403 forbidden" {
 		t.Errorf("a viewer: %s", got)
 	}

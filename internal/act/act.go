@@ -40,7 +40,10 @@ type Denied struct {
 }
 
 func (e *Denied) Error() string {
-	if e.Permission == "" {
+	switch {
+	case e.Permission == "" && e.Scope == "":
+		return "this needs a person: use an operator's personal token"
+	case e.Permission == "":
 		return "this token does not have the scope " + e.Scope
 	}
 	return "this needs the permission " + string(e.Permission)

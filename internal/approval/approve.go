@@ -133,7 +133,12 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 
 // approvedBy reports whether this person has approved it already.
 func (a *Approval) approvedBy(by act.Actor) bool {
-	return a.Checker != nil && *a.Checker == by.ID && slices.Contains([]State{Approved, Executing, Done, Failed}, a.State)
+	return a.Checker != nil && *a.Checker == by.ID && a.IsApproved()
+}
+
+// IsApproved reports whether somebody has approved it.
+func (a *Approval) IsApproved() bool {
+	return slices.Contains([]State{Approved, Executing, Done, Failed}, a.State)
 }
 
 // isOf reports whether the object is as it was when decided on, or as the failure left it.

@@ -58,6 +58,16 @@ func (d *Desk) action(object, name string) (Action, error) {
 	return Action{}, &act.FieldError{Field: "action", Problem: "there is no such action"}
 }
 
+// Names returns the names of all actions, sorted.
+func (d *Desk) Names() []string {
+	var names []string
+	for _, a := range d.actions {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Offers returns the actions that the actor may propose for an object in its current state.
 func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 	offers := []Offer{}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"strconv"
 	"time"
 
@@ -281,7 +282,7 @@ func (f *Filter) check() (from, to int64, err error) {
 		known        []string
 	}{{"filter.state", f.State, Moves.Words()}, {"filter.kind", f.Kind, Names}, {"filter.cause", f.Cause, CauseWords()}} {
 		if w.value != "" && !slices.Contains(w.known, w.value) {
-			return 0, 0, &act.FieldError{Field: w.field, Problem: "unknown value"}
+			return 0, 0, &act.FieldError{Field: w.field, Problem: "use one of " + strings.Join(w.known, ", ")}
 		}
 	}
 	if from, err = moment("filter.from", f.From); err == nil {

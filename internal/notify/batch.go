@@ -18,7 +18,7 @@ const BatchObject = "delivery"
 // Batch resends many notifications.
 func (a Acts) Batch() bulk.Action {
 	kind := a.resending()
-	kind.Permission = access.ResendMany
+	kind.Permission, kind.Scope = access.ResendMany, access.Compensate
 	return bulk.Action{Name: "resend", Object: BatchObject, Kind: kind, Results: a.results}
 }
 

@@ -122,6 +122,9 @@ func (p *Processor) pick(o *order.Order, attempts []*Attempt, r *PayRequest) (*s
 func (p *Processor) pickOpen(o *order.Order, a *Attempt, r *PayRequest, now int64) (*starting, error) {
 	s, known := p.o.Settings.Current().Suppliers.ByID(a.At(o))
 	if r.Supplier != "" && (!known || s.Code != r.Supplier) {
+		if _, err := p.payable(o, r); err != nil {
+			return nil, err
+		}
 		return nil, ErrAttemptOpen
 	}
 	x := &starting{entry: s, attempt: a, again: true}

@@ -73,6 +73,10 @@ func TestAStartWithoutAnAnswerIsUnknownAndIsRepeated(t *testing.T) {
 		if err != nil || p.Status != payment.PayUnknown || p.Value != "" || p.Order.Status != order.Paying {
 			t.Fatalf("%+v, %v", p, err)
 		}
+		field := (*invalid.FieldError)(nil)
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "none"}); !errors.As(err, &field) || field.Field != "supplier" {
+			t.Errorf("no such supplier: %v", err)
+		}
 		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); !errors.Is(err, payment.ErrAttemptOpen) {
 			t.Errorf("another supplier: %v", err)
 		}

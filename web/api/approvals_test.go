@@ -126,6 +126,17 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	if err := h.DB.NewRaw("SELECT updated_at FROM merchants WHERE code = 'm1'").Scan(t.Context(), &at); err != nil || at != 1 {
 		t.Errorf("it ran %d times, %v", at, err)
 	}
+	// Another lead is told that it is approved, and by whom.
+	_, lead2 := h.person(t, "lu", access.Lead)
+	if got := h.Api(t, lead2, "POST", path+"/approve", body); got.Status != 200 || got.Body != first {
+		t.Errorf("approved by another lead: %d %s", got.Status, got.Body)
+	}
+	if got := h.Api(t, lead2, "POST", path+"/approve", `{"hash":"00","reason":"seen and checked"}`).Problem(); got != "409 over" {
+		t.Errorf("approved by another lead who saw another proposal: %s", got)
+	}
+	if got := h.Api(t, ops, "POST", path+"/approve", body).Problem(); got != "403 role" {
+		t.Errorf("approved by ops: %s", got)
+	}
 	for verb, key := range map[string]string{"reject": lead, "withdraw": maker} {
 		if got := h.Api(t, key, "POST", path+"/"+verb, `{"reason":"seen and checked"}`).Problem(); got != "409 over" {
 			t.Errorf("%s of what is done: %s", verb, got)
@@ -153,7 +164,7 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string][]string{
-		"": {b.No(), a.No()}, "?state=waiting": {b.No()}, "?state=done&maker=fang&kind=rename": {a.No()}, "?maker=li": nil, "?kind=burn": nil,
+		"": {b.No(), a.No()}, "?state=waiting": {b.No()}, "?state=done&maker=fang&kind=rename": {a.No()}, "?maker=li": nil,
 	} {
 		if got := list(query); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
@@ -164,7 +175,7 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	if second := list("?limit=1&cursor=" + cursor); got[0] != b.No() || !slices.Equal(second, []string{a.No()}) {
 		t.Errorf("pages: %q, %q", got, second)
 	}
-	for query, want := range map[string]string{"?state=over": "422 invalid_field state", "?maker=nobody": "422 invalid_field maker", "?no=1": "422 invalid_field no"} {
+	for query, want := range map[string]string{"?state=over": "422 invalid_field state", "?maker=nobody": "422 invalid_field maker", "?kind=burn": "422 invalid_field kind", "?no=1": "422 invalid_field no"} {
 		if got := h.Api(t, lead, "GET", approvals+query, "").Problem(); got != want {
 			t.Errorf("%s: %s", query, got)
 		}

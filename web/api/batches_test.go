@@ -61,6 +61,7 @@ func TestABatchIsPlannedStartedAndRead(t *testing.T) {
 		`{"action":"redrive","filter":{"from":"today"}}`:                          "422 invalid_field filter.from",
 		`{"action":"query","filter":{"cause":"database"}}`:                        "422 invalid_field filter.cause",
 		`{"action":"close","filter":{}}`:                                          "422 invalid_field action",
+		`{"action":"resend","ids":["1"]}`:                                         "404 nothing",
 		`{"action":"redrive","ids":[` + strings.Repeat(`"1",`, 100_000) + `"1"]}`: "413 too_large",
 	} {
 		if got := h.Api(t, key, http.MethodPost, batches, body).Problem(); got != want && !(strings.HasPrefix(want, "413") && strings.HasPrefix(got, "413")) {

@@ -110,21 +110,28 @@ func (s *handlers) queryOrder(c *fiber.Ctx) error {
 		return askError(err)
 	}
 	x := result.(advance.Answer)
+	v := viewAnswer(x)
+	if v.Order, err = s.orderOf(c.UserContext(), x.Order); err != nil {
+		return err
+	}
+	return c.JSON(v)
+}
+
+// viewAnswer converts an answer. What the supplier does not have, or does not say reliably, has
+// no money.
+func viewAnswer(x advance.Answer) answerView {
 	v := answerView{Answer: string(x.State), TookMS: x.Took.Milliseconds(), Call: x.CallText(), Refunded: x.Refunded}
 	if x.Reason.Code != "" {
 		detail := x.Reason.Error()
 		v.Detail = &detail
 	}
-	if x.State != supplier.AnswerUnknown {
+	if x.State != supplier.AnswerUnknown && x.State != supplier.AnswerNotFound {
 		v.TradeNo, v.Currency = orNull(x.Says.TradeNo), orNull(x.Says.Currency)
 		if x.Says.Currency != "" {
 			v.Amount = &x.Says.Amount
 		}
 	}
-	if v.Order, err = s.orderOf(c.UserContext(), x.Order); err != nil {
-		return err
-	}
-	return c.JSON(v)
+	return v
 }
 
 // askError sets the error code if a supplier cannot be queried.

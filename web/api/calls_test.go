@@ -1,10 +1,14 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"backstop/internal/access"
+	"backstop/internal/advance"
+	"backstop/internal/supplier"
 	"backstop/web/webtest"
 )
 
@@ -31,6 +35,25 @@ func TestASupplierIsAskedByServicesThatMay(t *testing.T) {
 	}
 	if got := h.Api(t, token, "GET", "/api/v1/admin/supplier-calls", "").Problem(); got != "403 forbidden scope" {
 		t.Errorf("the scope compensate reads: %s", got)
+	}
+}
+
+func TestOnlyAnAnswerAboutAPaymentHasMoney(t *testing.T) {
+	for state, want := range map[supplier.AnswerState]string{
+		supplier.AnswerPaid: "t1 1999 CNY", supplier.AnswerPaying: "t1 1999 CNY", supplier.AnswerNotFound: "null null null", supplier.AnswerUnknown: "null null null",
+	} {
+		v := viewAnswer(advance.Answer{Answer: supplier.Answer{State: state, Says: supplier.Callback{TradeNo: "t1", Amount: 1999, Currency: "CNY"}}})
+		raw := make([]string, 3)
+		for i, x := range []any{v.TradeNo, v.Amount, v.Currency} {
+			text, err := json.Marshal(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw[i] = strings.Trim(string(text), `"`)
+		}
+		if got := strings.Join(raw, " "); got != want {
+			t.Errorf("%s: %s, want %s", state, got, want)
+		}
 	}
 }
 

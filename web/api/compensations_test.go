@@ -187,7 +187,7 @@ func TestACompensationIsRunAgainOnTheRecord(t *testing.T) {
 		t.Errorf("the audit has %+v, %v", rows[0], err)
 	}
 	// Only a lead cancels, and no token.
-	if got := run(token, dead, "cancel", "{"+why+"}").Problem(); got != "403 forbidden scope" {
+	if got := run(token, dead, "cancel", "{"+why+"}").Problem(); got != "403 person_needed" {
 		t.Error(got)
 	}
 	lead, ops := webtest.BearerOf(h.SignIn(t, access.Lead)), webtest.BearerOf(h.SignIn(t, access.Ops))

@@ -35,7 +35,7 @@ func Routes(server *web.Server) []web.Route {
 	s := &handlers{server}
 	act := func(path, kind string, h fiber.Handler) web.Route {
 		k := s.Acts.Kind(kind)
-		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Handler: h}
+		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Scope: k.Scope, Permission: k.Permission, Person: k.Scope == "", Handler: h}
 	}
 	return slices.Concat(s.approvalRoutes(), s.exceptionRoutes(), s.fundRoutes(), s.refundRoutes(), s.payoutRoutes(), s.disputeRoutes(), []web.Route{
 		{Method: http.MethodGet, Path: "/evidence-keys", Audience: web.ForInside, Handler: s.evidenceKeys},
