@@ -75,7 +75,11 @@
     look();
   };
 
-  palette.addEventListener("close", () => { clearTimeout(timer); asked++; });
+  palette.addEventListener("close", () => {
+    if (palette.open) return; // a quick hand: the event comes after the palette is open again
+    clearTimeout(timer);
+    asked++;
+  });
   palette.addEventListener("click", e => { if (e.target === palette) palette.close(); });
   input.addEventListener("input", () => {
     opens = false;

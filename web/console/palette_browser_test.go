@@ -57,6 +57,9 @@ func TestThePaletteInABrowser(t *testing.T) {
 		fine(name)
 		do(chromedp.KeyEvent(kb.Escape), becomes(`!document.querySelector("#palette").open && document.activeElement.matches(".search input")`))
 		do(ctrlK(input.ModifierMeta), pressK(input.ModifierMeta), becomes(`!document.querySelector("#palette").open`))
+		// The event that it was closed comes when it is open again.
+		do(chromedp.Evaluate(`for (let i = 0; i < 3; i++) document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true, cancelable: true}))`, nil), paletteOpen,
+			chromedp.KeyEvent(kb.Escape), becomes(`!document.querySelector("#palette").open`))
 
 		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent(look.sweep), marks("/sweeps"))
 		fine(name + "-found")
