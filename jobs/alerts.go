@@ -78,7 +78,7 @@ func (w watcher) announce(ctx context.Context) error {
 		return err
 	}
 	// What fails first does not keep the alerts that are already stored.
-	failed := errors.Join(w.o.DB.Tx(ctx, w.gather), alert.Settle(ctx, w.o.DB))
+	failed := errors.Join(w.o.DB.Tx(ctx, w.gather), w.lapse(ctx), alert.Settle(ctx, w.o.DB))
 	messages, err := alert.Announce(ctx, w.o.DB, w.names(), w.o.Alerts.Style)
 	if len(messages) > 0 {
 		if err := w.o.Queue.Alert(ctx); err != nil {
@@ -140,10 +140,10 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 				continue // it was removed meanwhile
 			}
 			e := alert.Event{Subject: s.Code, Count: 1}
-			switch c.To {
-			case breaker.Open:
+			switch {
+			case c.To == breaker.Open && s.Enabled:
 				e.Rule, e.Sums = alert.SupplierUnreachable, w.o.Alerts.Awaited(ctx, c.OwnerID)
-			case breaker.Closed:
+			case c.To == breaker.Closed:
 				e.Rule = alert.SupplierReachable
 			default:
 				continue
@@ -178,6 +178,26 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		events = append(events, e)
 	}
 	return alert.Record(ctx, tx, w.o.DB, events)
+}
+
+// lapse lets the incidents end whose breaker is closed, or whose merchant or supplier was
+// disabled or removed.
+func (w watcher) lapse(ctx context.Context) error {
+	open, err := breaker.Tripped(ctx, w.o.DB)
+	if err != nil {
+		return err
+	}
+	now, held := w.o.Settings.Current(), map[string][]string{}
+	for _, owner := range open {
+		if owner.Kind == recipient.Supplier {
+			if s, ok := now.Suppliers.ByID(owner.ID); ok && s.Enabled {
+				held[alert.SupplierUnreachable] = append(held[alert.SupplierUnreachable], s.Code)
+			}
+		} else if m := now.Merchants.ByID(owner.ID); m != nil && (!m.Subscriber || now.Merchants.Subscriber(m.Code) != nil) {
+			held[alert.BreakerOpened] = append(held[alert.BreakerOpened], m.Code)
+		}
+	}
+	return alert.Lapse(ctx, w.o.DB, held)
 }
 
 func (w watcher) names() []string {

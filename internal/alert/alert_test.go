@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,34 @@ func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
 		}
 		if len(rows) != 2 || states["m1"] != Resolved || states["m2"] != Firing {
 			t.Errorf("%v, want the one that is gone to have ended", states)
+		}
+	})
+}
+
+// What was removed ends its alert: a node that runs no more, and a rule that this version does not
+// have. What another node reads does not.
+func TestAnAlertEndsWithItsSubject(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w, start := NewWatch(d, quiet), time.Now()
+		look := func(after time.Duration, readings ...Reading) {
+			t.Helper()
+			if err := w.Observe(t.Context(), start.Add(after), readings); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n1, n2, n3 := Reading{Rule: RedisDown, Subject: "n1", Value: 100}, Reading{Rule: RedisDown, Subject: "n2", Value: 100}, Reading{Rule: RedisDown, Subject: "n3", Value: 100}
+		look(0, n1, n2, n3)
+		look(5*time.Minute, n1, n2, n3)
+		if _, err := d.NewRaw("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (1, 'of_an_old_version', 'x', 'firing', 1, 1, 1, 1)").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		look(6*time.Minute, n1, Reading{Rule: RedisDown, Rest: true, Except: []string{"n1", "n2"}})
+		got := map[string]string{}
+		for _, a := range all(t, d) {
+			got[a.Subject] = a.State
+		}
+		if want := map[string]string{"n1": Firing, "n2": Firing, "n3": Resolved, "x": Resolved}; !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -176,6 +177,33 @@ func worsen(ctx context.Context, tx bun.IDB, rule Rule, id, value int64, sums mo
 func clears(ctx context.Context, tx bun.IDB, id, now int64) error {
 	_, err := tx.NewRaw("UPDATE incidents SET cleared_at = ? WHERE id = ? AND over_at IS NULL", now, id).Exec(ctx)
 	return wrap("calm an incident", err)
+}
+
+// Lapse makes the incidents about breakers agree with the breakers: held are the subjects, by
+// rule, of those that are open. What is closed, disabled or removed lets its incident end, also
+// if no event says so.
+func Lapse(ctx context.Context, d *db.DB, held map[string][]string) error {
+	var running []Incident
+	err := d.Read.NewSelect().Model(&running).Where("inc.over_at IS NULL").Where("inc.rule IN (?)", bun.List(slices.Sorted(maps.Values(closes)))).
+		Limit(maxWatched).Scan(ctx)
+	if err != nil {
+		return wrap("read the incidents about breakers", err)
+	}
+	var failed []error
+	for _, i := range running {
+		lasts := slices.Contains(held[i.Rule], i.Subject)
+		if lasts == (i.ClearedAt == nil) {
+			continue
+		}
+		var cleared *int64
+		if now := d.Now(); !lasts {
+			cleared = &now
+		}
+		// It may have fired again since it was read.
+		_, err := d.NewRaw("UPDATE incidents SET cleared_at = ? WHERE id = ? AND over_at IS NULL AND fired_at = ?", cleared, i.ID, i.FiredAt).Exec(ctx)
+		failed = append(failed, wrap("let an incident lapse", err))
+	}
+	return errors.Join(failed...)
 }
 
 // Settle ends the incidents that have stayed calm, and wakes those whose snooze is over. One

@@ -37,8 +37,10 @@ type Alert struct {
 type Reading struct {
 	Rule, Subject string
 	Value         int64
-	// Rest stands for all other subjects of the rule: all were read, and these have no level.
-	Rest bool
+	// Rest stands for all other subjects of the rule: all were read, and these have no level. The
+	// subjects of Except are read elsewhere, or could not be read.
+	Rest   bool
+	Except []string
 	// Sums is the money behind the level, if the rule has any.
 	Sums money.Totals
 }
@@ -81,6 +83,9 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 	for _, r := range readings {
 		if r.Rest {
 			rest[r.Rule] = true
+			for _, subject := range r.Except {
+				read[key{r.Rule, subject}] = true
+			}
 			continue
 		}
 		k := key{r.Rule, r.Subject}
@@ -105,9 +110,11 @@ func (w *Watch) Observe(ctx context.Context, at time.Time, readings []Reading) e
 		}
 	}
 	for k, open := range firing {
-		if rest[open.Rule] && !read[k] {
-			// The subject has no level any more, such as a merchant without recent attempts.
-			// Left open, the alert would suppress the next one.
+		_, unknown := find(rules, open.Rule)
+		if rest[open.Rule] && !read[k] || unknown != nil {
+			// The subject has no level any more, such as a merchant without recent attempts or a
+			// node that was removed, or this version no longer has the rule. Left open, the alert
+			// would suppress the next one.
 			if err := w.end(ctx, open, false); err != nil {
 				return err
 			}

@@ -116,6 +116,32 @@ func down(err error) int64 {
 	return 0
 }
 
+// What the subjects of ClockSkew add to the node's name.
+const clockOfDatabase, clockOfRedis = " – database", " – Redis"
+
+// readGone ends the alerts about what was removed: nodes that run no more, and queues and other
+// parts that this version does not have.
+func (a *App) readGone(ctx context.Context) []alert.Reading {
+	all := []alert.Reading{
+		{Rule: alert.QueueLength, Rest: true, Except: append([]string{"due", "stuck"}, queue.Names...)},
+		{Rule: alert.QueuePaused, Rest: true, Except: pause.Names},
+		{Rule: alert.NodesDiffer, Rest: true, Except: db.Parts},
+	}
+	nodes, err := a.db.Nodes(ctx)
+	if err != nil {
+		return all
+	}
+	var names, clocks []string
+	for _, n := range nodes {
+		names, clocks = append(names, n.Name), append(clocks, n.Name+clockOfDatabase, n.Name+clockOfRedis)
+	}
+	return append(all,
+		alert.Reading{Rule: alert.RedisDown, Rest: true, Except: names},
+		alert.Reading{Rule: alert.WrongKey, Rest: true, Except: names},
+		alert.Reading{Rule: alert.ClockSkew, Rest: true, Except: clocks},
+	)
+}
+
 // readHere reads what may be healthy on one node and not on another. The watch itself checks
 // the database.
 func (a *App) readHere(ctx context.Context) []alert.Reading {
@@ -123,7 +149,7 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 	redis := a.redis.Check(ctx)
 	all := []alert.Reading{
 		{Rule: alert.RedisDown, Subject: node, Value: down(redis)},
-		{Rule: alert.ClockSkew, Subject: node + " – database", Value: a.db.Skew().Abs().Milliseconds()},
+		{Rule: alert.ClockSkew, Subject: node + clockOfDatabase, Value: a.db.Skew().Abs().Milliseconds()},
 	}
 	if err := a.checkKeys(ctx); err == nil || errors.Is(err, settings.ErrForeignKey) {
 		all = append(all, alert.Reading{Rule: alert.WrongKey, Subject: node, Value: down(err)})
@@ -132,7 +158,7 @@ func (a *App) readHere(ctx context.Context) []alert.Reading {
 		return all
 	}
 	if skew, err := a.redisSkew(ctx); err == nil {
-		all = append(all, alert.Reading{Rule: alert.ClockSkew, Subject: node + " – Redis", Value: skew.Abs().Milliseconds()})
+		all = append(all, alert.Reading{Rule: alert.ClockSkew, Subject: node + clockOfRedis, Value: skew.Abs().Milliseconds()})
 	}
 	return all
 }
@@ -151,7 +177,7 @@ func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
 // readShared reads what is the same on every node. What cannot be read is left out, so its
 // alert neither fires nor ends.
 func (a *App) readShared(ctx context.Context) []alert.Reading {
-	var all []alert.Reading
+	all := a.readGone(ctx)
 	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
 		if err := report.SampleBacklog(ctx, a.db, due.Count); err != nil {

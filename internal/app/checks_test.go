@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"slices"
 	"testing"
 
 	"backstop/internal/alert"
@@ -111,6 +112,39 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("")
+}
+
+// The alerts about a node end with it; those of a running node stay.
+func TestTheAlertsOfANodeThatIsGoneEnd(t *testing.T) {
+	a := opened(t)
+	if _, err := a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (9, 'x', 'n2', 9, 1, ?)", a.db.Now()).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stays := func(rule, subject string) bool {
+		for _, r := range a.readShared(t.Context()) {
+			if r.Rule == rule && r.Rest {
+				return slices.Contains(r.Except, subject)
+			}
+		}
+		return true
+	}
+	subjects := map[string]string{alert.RedisDown: "n2", alert.WrongKey: "n2", alert.ClockSkew: "n2 – Redis"}
+	for rule, subject := range subjects {
+		if !stays(rule, subject) {
+			t.Errorf("%s of a running node would end", rule)
+		}
+	}
+	if !stays(alert.QueueLength, "notify") || stays(alert.QueueLength, "of an old version") {
+		t.Error("the alerts about queues end with this version's queues, or not with others")
+	}
+	if _, err := a.db.NewRaw("UPDATE nodes SET seen_at = 1 WHERE boot = 9").Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for rule, subject := range subjects {
+		if stays(rule, subject) {
+			t.Errorf("%s of a node that is gone would stay", rule)
+		}
+	}
 }
 
 // reading returns the highest level among a rule's readings.

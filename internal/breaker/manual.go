@@ -124,6 +124,18 @@ func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 	return all, nil
 }
 
+// Tripped returns the owners of all breakers that are not closed.
+func Tripped(ctx context.Context, d *db.DB) (all []recipient.Recipient, err error) {
+	var rows []Row
+	if err := d.Read.NewSelect().Model(&rows).Column("owner_id", "owner_kind").Where("b.state <> ?", Closed).OrderExpr("b.owner_id").Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read the open breakers: %w", err)
+	}
+	for _, r := range rows {
+		all = append(all, recipient.Recipient{Kind: r.OwnerKind, ID: r.OwnerID})
+	}
+	return all, nil
+}
+
 // History reads the newest changes of a recipient's breaker, newest first.
 func History(ctx context.Context, d *db.DB, to recipient.Recipient, limit int) ([]Change, error) {
 	var all []Change

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"backstop/internal/act"
@@ -9,6 +10,8 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/recipient"
 	"backstop/internal/report"
+
+	"github.com/uptrace/bun"
 )
 
 // Attention is what needs an operator, and what needed one a while ago.
@@ -53,12 +56,12 @@ func (b *Reader) Attention(ctx context.Context) (a Attention, err error) {
 	if err != nil {
 		return a, err
 	}
+	h, err := b.heldUp(ctx, running)
+	if err != nil {
+		return a, err
+	}
 	for i := range running {
-		t, err := b.incidentLine(ctx, &running[i], risk)
-		if err != nil {
-			return a, err
-		}
-		a.Lines = append(a.Lines, t)
+		a.Lines = append(a.Lines, h.line(&running[i], risk))
 	}
 	breakers, err := b.otherBreakers(ctx, open, a.Lines, risk)
 	if err != nil {
@@ -70,31 +73,72 @@ func (b *Reader) Attention(ctx context.Context) (a Attention, err error) {
 	return a, err
 }
 
-// incidentLine returns the line of a running incident, with the money that it holds up now if
-// that is counted, else with that of its last alert.
-func (b *Reader) incidentLine(ctx context.Context, i *alert.Incident, risk *report.Risk) (t Todo, err error) {
-	t = Todo{Matter: MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i}
+// heldUp is what incidents about breakers hold up, read for all of them together.
+type heldUp struct {
+	recipients map[string]Named // by code
+	suppliers  map[string]int64
+	awaited    map[int64]report.Standing
+}
+
+func (b *Reader) heldUp(ctx context.Context, incidents []alert.Incident) (*heldUp, error) {
+	h := &heldUp{recipients: map[string]Named{}, suppliers: map[string]int64{}}
+	codes := map[string][]string{}
+	for _, i := range incidents {
+		codes[i.Rule] = append(codes[i.Rule], i.Subject)
+	}
+	if of := codes[alert.BreakerOpened]; len(of) > 0 {
+		var rows []struct {
+			Named    `bun:",extend"`
+			Merchant bool `bun:"merchant"`
+		}
+		if err := b.db.Read.NewRaw("SELECT id, code, name, TRUE AS merchant FROM merchants WHERE code IN (?)"+
+			" UNION ALL SELECT id, code, name, FALSE FROM subscriptions WHERE code IN (?)", bun.List(of), bun.List(of)).Scan(ctx, &rows); err != nil {
+			return nil, fmt.Errorf("read the merchants of incidents: %w", err)
+		}
+		for _, r := range rows {
+			if _, both := h.recipients[r.Code]; r.Merchant || !both {
+				h.recipients[r.Code] = r.Named
+			}
+		}
+	}
+	of := codes[alert.SupplierUnreachable]
+	if len(of) == 0 {
+		return h, nil
+	}
+	var rows []Named
+	if err := b.db.Read.NewRaw("SELECT id, code FROM suppliers WHERE code IN (?)", bun.List(of)).Scan(ctx, &rows); err != nil {
+		return nil, fmt.Errorf("read the suppliers of incidents: %w", err)
+	}
+	for _, r := range rows {
+		h.suppliers[r.Code] = r.ID
+	}
+	var err error
+	h.awaited, err = report.Awaiting(ctx, b.db)
+	return h, err
+}
+
+// line returns the line of a running incident, with the money that it holds up now if that is
+// counted, else with that of its last alert.
+func (h *heldUp) line(i *alert.Incident, risk *report.Risk) Todo {
+	t := Todo{Matter: MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i}
 	switch i.Rule {
 	case alert.BreakerOpened:
-		if t.ID, err = b.MerchantID(ctx, i.Subject); err != nil {
-			return t, err
-		}
+		of := h.recipients[i.Subject]
+		t.ID, t.Name = of.ID, of.Name
 		t.Sums = append(t.Sums, risk.Waiting[t.ID].Sums...)
-		named, err := b.named(ctx, []int64{t.ID})
-		t.Name = named[t.ID].Name
-		return t, err
+		return t
 	case alert.SupplierUnreachable:
-		if t.ID, err = b.SupplierID(ctx, i.Subject); err != nil || t.ID == 0 {
-			return t, err
+		if t.ID = h.suppliers[i.Subject]; t.ID == 0 {
+			return t
 		}
-		ids, args := report.AwaitedOf(t.ID)
-		asked, err := report.CountAsked(ctx, b.db, ids, args)
-		i.Sums, t.More = asked.Sums, asked.More
-		t.addSums(i)
-		return t, err
+		waiting := h.awaited[t.ID]
+		i.Sums, t.More = nil, waiting.Cut
+		for _, s := range waiting.Sums {
+			i.Sums.Add(s.Minor, s.Currency)
+		}
 	}
 	t.addSums(i)
-	return t, nil
+	return t
 }
 
 func (t *Todo) addSums(i *alert.Incident) {
@@ -169,6 +213,10 @@ func (b *Reader) Incident(ctx context.Context, id int64) (*IncidentDetail, error
 	if err != nil {
 		return nil, err
 	}
-	x.Line, err = b.incidentLine(ctx, i, risk)
-	return x, err
+	h, err := b.heldUp(ctx, []alert.Incident{*i})
+	if err != nil {
+		return nil, err
+	}
+	x.Line = h.line(i, risk)
+	return x, nil
 }
