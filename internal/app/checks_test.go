@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 
 	"backstop/internal/alert"
