@@ -141,9 +141,9 @@ func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 func (c *calls) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	a, err := c.about(ctx, c.CloseURL, r)
 	switch a.State {
-	case supplier.AnswerPaying:
+	case supplier.AnswerPaying, supplier.AnswerNotFound:
 		a.Exchange.Class = supplier.ClassRefused
-	case supplier.AnswerPaid, supplier.AnswerFailed, supplier.AnswerNotFound:
+	case supplier.AnswerPaid, supplier.AnswerFailed:
 		a = a.Exchange.Unknown(supplier.ClassRefused, notClosed.Say(quoted(a.Says.RawStatus)))
 	}
 	return a, err

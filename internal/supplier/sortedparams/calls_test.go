@@ -200,7 +200,7 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			{Name: "still paying", Op: closing, Answer: word("WAIT"), State: "paying", Class: supplier.ClassRefused},
 			{Name: "paid", Op: closing, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY"}), State: "unknown", Class: supplier.ClassRefused},
 			{Name: "failed", Op: closing, Answer: word("NO"), State: "unknown", Class: supplier.ClassRefused},
-			{Name: "not found", Op: closing, Answer: word("NONE"), State: "unknown", Class: supplier.ClassRefused},
+			{Name: "not found", Op: closing, Answer: word("NONE"), State: "not_found", Class: supplier.ClassRefused},
 			{Name: "processing", Op: suppliertest.Refund, Answer: result("DOING"), State: "processing", Class: supplier.ClassOK},
 			{Name: "refused", Op: suppliertest.Refund, Answer: result("REFUSED"), State: "failed", Class: supplier.ClassRefused},
 			{Name: "no such refund, of an order to pay it", Op: suppliertest.Refund, Answer: result("NONE"), State: "unknown", Class: supplier.ClassUnknown},

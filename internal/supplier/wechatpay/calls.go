@@ -197,9 +197,8 @@ func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	path := "/v3/pay/transactions/out-trade-no/" + url.PathEscape(r.Reference) + "?mchid=" + url.QueryEscape(a.mchID)
 	x, code, err := a.call(ctx, http.MethodGet, path, nil, http.StatusOK)
 	if err != nil {
-		word := strconv.Itoa(x.Status) + " " + code
-		if m := words.Of(word); x.Class == supplier.ClassRefused && m.Answer == supplier.AnswerNotFound {
-			return x.Judge(r, m, a.own(r, code)), nil
+		if a.isNotFound(x, code) {
+			return x.Judge(r, supplier.Meaning{Answer: supplier.AnswerNotFound}, a.own(r, code)), nil
 		}
 		return x.Unknown("", err), nil
 	}
@@ -225,6 +224,11 @@ func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 	return x.Judge(r, m, says), nil
 }
 
+// isNotFound reports whether a signed refusal says that the order does not exist.
+func (a *adapter) isNotFound(x supplier.Exchange, code string) bool {
+	return x.Class == supplier.ClassRefused && words.Of(strconv.Itoa(x.Status)+" "+code).Answer == supplier.AnswerNotFound
+}
+
 // Close makes the order impossible to pay (关闭订单). After a refusal, including for a paid or
 // already closed order, it must be queried.
 func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
@@ -236,8 +240,12 @@ func (a *adapter) Close(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 		return supplier.Answer{}, fmt.Errorf("write the close: %w", err)
 	}
 	path := "/v3/pay/transactions/out-trade-no/" + url.PathEscape(r.Reference) + "/close"
-	x, _, err := a.call(ctx, http.MethodPost, path, body, http.StatusNoContent)
+	x, code, err := a.call(ctx, http.MethodPost, path, body, http.StatusNoContent)
 	switch {
+	case err != nil && a.isNotFound(x, code):
+		answer := x.Judge(r, supplier.Meaning{Answer: supplier.AnswerNotFound}, a.own(r, code))
+		answer.Exchange.Class = supplier.ClassRefused
+		return answer, nil
 	case err != nil:
 		return x.Unknown("", err), nil
 	case len(x.Body) > 0:

@@ -139,6 +139,7 @@ func (p platform) cases() []suppliertest.AnswerCase {
 	for _, code := range []string{"ORDERPAID", "ORDER_PAID", "ORDER_CLOSED", "ORDER_NOT_EXIST", "USERPAYING", "INVALID_REQUEST"} {
 		add(suppliertest.Close, 400, code, "unknown", supplier.ClassRefused)
 	}
+	add(suppliertest.Close, 404, "ORDER_NOT_EXIST", "not_found", supplier.ClassRefused)
 	add(suppliertest.Close, 500, "SYSTEM_ERROR", "unknown", supplier.ClassUnknown)
 	cases = append(cases, p.refundCases()...)
 	add(suppliertest.Close, 200, "SUCCESS", "unknown", supplier.ClassUnknown)
