@@ -7,13 +7,16 @@ import (
 	"backstop/internal/exception"
 )
 
-// Acts that one person does at once, each with its own route.
+// Acts that one person does at once, without a proposal.
 const (
 	Query    = "query"     // query the supplier about the order
 	Resend   = "resend"    // resend the order's notification
 	Rerun    = "rerun"     // run the compensation that queries the order
 	RetryNow = "retry_now" // run any other compensation
 )
+
+// OneByOne are the names of these acts.
+var OneByOne = []string{Query, Resend, Rerun, RetryNow}
 
 // AtOnce returns the acts that apply to an exception in its current state. askable = its
 // order's supplier can be queried. waiting counts its runnable compensations, of one kind or

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
@@ -171,7 +171,9 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 	for _, i := range items {
 		v.Compensations = append(v.Compensations, viewCompensation(i))
 	}
-	v.Actions = append(v.Actions, s.atOnce(by, subject, items)...)
+	if by.Token == nil {
+		v.Actions = append(v.Actions, s.atOnce(subject, items, func(p access.Permission) bool { return s.Policy.Allows(by.Role, p) })...)
+	}
 	return v, nil
 }
 
@@ -207,29 +209,6 @@ func (s *handlers) compensationsOf(c *fiber.Ctx, x *console.Exception) ([]consol
 	q := list.Query{Spec: console.CompensationList, Scope: list.All()}.With("no", x.OrderNo)
 	found, err := s.Console.Compensations(c.UserContext(), q, list.Slice{Rows: shownRows, Uncounted: true})
 	return found.Rows, err
-}
-
-// atOnce returns the acts that apply to the exception and need no approval: each has its own
-// route.
-func (s *handlers) atOnce(by act.Actor, subject act.Subject, items []console.Compensation) []approval.Offer {
-	if by.Token != nil {
-		return nil
-	}
-	about := subject.Value.(*desk.Subject)
-	askable := false
-	if about.Order != nil {
-		to, ok := s.Settings.Current().Suppliers.ByID(about.Order.SupplierID)
-		askable = ok && to.Can().Querier != nil
-	}
-	waiting := func(kind string) (n int) {
-		for _, i := range items {
-			if compensation.Moves.Can(i.State, compensation.Waiting) && i.State != compensation.Running && (kind == "" || i.Kind == kind) {
-				n++
-			}
-		}
-		return n
-	}
-	return desk.AtOnce(about.Exception, askable, waiting, func(p access.Permission) bool { return s.Policy.Allows(by.Role, p) })
 }
 
 func (s *handlers) getException(c *fiber.Ctx) error {
@@ -319,7 +298,7 @@ func (s *handlers) proposeAboutOrder(c *fiber.Ctx) error {
 
 // proposedView is the response to a proposal.
 type proposedView struct {
-	Approval approvalView `json:"approval"`
+	Approval any `json:"approval"`
 }
 
 // propose reads a proposal: 201 if it waits for a second person, 200 if it is done.
@@ -336,7 +315,11 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string, asItIs func() (any, 
 	if f.err != nil {
 		return f.err
 	}
-	if err = s.sendProposal(c, p); errors.Is(err, act.ErrChanged) {
+	send := s.sendProposal
+	if object == desk.OfException && slices.Contains(desk.OneByOne, p.Action) {
+		send = s.doAtOnce
+	}
+	if err = send(c, p); errors.Is(err, act.ErrChanged) {
 		return s.changed(c, err, asItIs)
 	}
 	return err
