@@ -16,7 +16,7 @@ import (
 )
 
 // Lists are all lists of the console and the admin API.
-var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList, RefundList, PayoutList, DisputeList, AccountList, ReportList}
+var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList, RefundList, PayoutList, DisputeList, AccountList, ReportList, BatchesList}
 
 // idOf returns the id of the row with this code in a table; 0 = none.
 func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {

@@ -51,6 +51,7 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			DisputeList:  func(q list.Query, s list.Slice) error { _, err := b.Disputes(t.Context(), q, s); return err },
 			AccountList:  func(q list.Query, s list.Slice) error { _, err := b.Accounts(t.Context(), q, s); return err },
 			ReportList:   func(q list.Query, s list.Slice) error { _, err := b.Reports(t.Context(), q, s); return err },
+			BatchesList:  func(q list.Query, s list.Slice) error { _, err := b.Batches(t.Context(), q, s); return err },
 		}
 		now := d.Now()
 		for _, spec := range Lists {

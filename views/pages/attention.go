@@ -131,10 +131,8 @@ func (d AttentionData) empty() bool {
 
 // exports is the list as its export menu needs it.
 func (d AttentionData) exports(p *ui.Page) ui.List {
-	l := ui.List{Query: ui.Query{Path: "/attention", Values: d.Filter.Values()}}
-	for _, c := range AttentionColumns(p) {
-		l.Exports = append(l.Exports, ui.ExportColumn{Word: c.Word, Head: c.Head})
-	}
+	l := exportsOf("/attention", AttentionColumns(p))
+	l.Values = d.Filter.Values()
 	return l
 }
 

@@ -15,10 +15,38 @@ import (
 	"github.com/a-h/templ"
 )
 
-// BatchesData is what the list of batches shows.
-type BatchesData struct {
-	Rows []*bulk.Batch
-	Next int64 // below which the next page begins; 0 = there is none
+// batchTexts are the texts of the list of batches.
+var batchTexts = ui.ListTexts{
+	Title: text.Batches, Icon: "layers", None: tBatchNone, NoneHow: tBatchNoneHow,
+	Columns: []ui.Column{
+		ui.Col(text.Time).Named("made"), ui.Col(tAction).Named("action"), ui.Col(text.State).Named("state"), ui.Num(tBatchProgress).Named("ended"), ui.Num(text.Amount).Named("amount"), ui.Col(tBatchMadeBy).Named("maker"),
+	},
+	Fields: map[string]ui.Field{
+		"action": {Label: tAction, Value: func(action string) text.Text { return batchActions[action][0] }},
+		"state":  ui.States(batchStates),
+		"maker":  {Label: tBatchMadeBy},
+	},
+}
+
+// BatchColumns are those of exported batches. A batch may have several currencies, so that its
+// amounts are one text.
+func BatchColumns(p *ui.Page) []Column[bulk.Batch] {
+	type b = bulk.Batch
+	return []Column[b]{
+		plain("id", p.T(text.NumberWord), func(b b) string { return b.No() }),
+		moments(p, "made", text.Created, func(b b) *int64 { return &b.MadeAt }),
+		plain("action", p.T(tAction), func(b b) string { return actionTitle(p, &b) }),
+		plain("state", p.T(text.State), func(b b) string { return p.T(ui.Look(batchStates, b.State).Label) }),
+		numbers("rows", p.T(tBatchFound), func(b b) int64 { return b.Rows }),
+		numbers("to_do", p.T(tBatchToDo), func(b b) int64 { return b.ToDo }),
+		numbers("ended", p.T(tBatchProgress), func(b b) int64 { return b.Ended() }),
+		plain("amount", p.T(text.Amount), func(b b) string { return sumsCell(p, b.Shown.Acts()).Plain }),
+		plain("maker", p.T(tBatchMadeBy), func(b b) string { return whoOf(b.MadeBy) }),
+		plain("reason", p.T(text.Reason), func(b b) string { return b.Reason }),
+		moments(p, "started", tAprStarted, func(b b) *int64 { return b.StartedAt }),
+		moments(p, "finished", tEnded, func(b b) *int64 { return b.FinishedAt }),
+		plain("stopped_because", p.T(tBatchWhy), func(b b) string { return causeText(p, b.StoppedBecause) }),
+	}
 }
 
 // BatchData is what the page of a batch shows.
@@ -247,6 +275,9 @@ var (
 	tBatchNoneHow  = text.Text{ZH: "在列表中选择多行，或选择全部符合条件的行，先预检再执行。", EN: "Select rows of a list, or all that match. You see what would be done before anything runs."}
 	tBatchAll      = text.Text{ZH: "：全部 %s%s 行（预检）", EN: ": all %s%s (dry run)"}
 	tBatchMadeBy   = text.Text{ZH: "创建者", EN: "Created by"}
+	tBatchFound    = text.Text{ZH: "选中行数", EN: "Rows found"}
+	tBatchToDo     = text.Text{ZH: "待执行行数", EN: "Rows to act on"}
+	tBatchWhy      = text.Text{ZH: "停止原因", EN: "Stopped because"}
 	tBatchProgress = text.Text{ZH: "进度", EN: "Progress"}
 	tBatchOf       = text.Text{ZH: "已处理 %s / %s", EN: "%s of %s processed"}
 	tBatchPace     = text.Text{ZH: "每秒 %s 条", EN: "%s rows per second"}
@@ -255,9 +286,9 @@ var (
 	tBatchCauses   = text.Text{ZH: "按原因", EN: "By cause"}
 	tBatchRows     = text.Text{ZH: "明细", EN: "Rows"}
 	tBatchNumber   = text.Text{ZH: "序号", EN: "Number"}
+	tBatchNext     = text.Text{ZH: "下一页", EN: "Next page"}
 	tBatchRow      = text.Text{ZH: "对象", EN: "Row"}
 	tBatchAt       = text.Text{ZH: "处理时间", EN: "Ended"}
-	tBatchNext     = text.Text{ZH: "下一页", EN: "Next page"}
 	tBatchExport   = text.Text{ZH: "导出 %s", EN: "Export %s"}
 	tBatchCount    = text.Text{ZH: "条数", EN: "Count"}
 	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they are not sent now but when it closes."}

@@ -31,6 +31,7 @@ func TestExportsHaveTheColumnsOfTheirPages(t *testing.T) {
 		{"audit", auditTexts, words(ActColumns(p))},
 		{"merchants", merchantTexts, words(MerchantColumns(p))},
 		{"reports", reportTexts, words(ReportColumns(p))},
+		{"batches", batchTexts, words(BatchColumns(p))},
 	} {
 		known, seen := map[string]bool{}, map[string]bool{}
 		for _, word := range l.words {

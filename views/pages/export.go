@@ -111,6 +111,15 @@ func Choose[T any](columns []Column[T], chosen []string) ([]Column[T], error) {
 	return slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool { return !slices.Contains(chosen, c.Word) }), nil
 }
 
+// exportsOf is what the export menu needs of a list without a filter of its own.
+func exportsOf[T any](path string, columns []Column[T]) ui.List {
+	l := ui.List{Query: ui.Query{Path: path}}
+	for _, c := range columns {
+		l.Exports = append(l.Exports, ui.ExportColumn{Word: c.Word, Head: c.Head})
+	}
+	return l
+}
+
 // Heads are the headings of columns.
 func Heads[T any](columns []Column[T]) []sheet.Head {
 	row := make([]sheet.Head, len(columns))

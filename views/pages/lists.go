@@ -33,14 +33,22 @@ func exceptionLink(x exception.Item) templ.SafeURL {
 	return templ.URL("/exceptions?kind=" + x.Kind)
 }
 
-// TextsOf returns the texts of a list with views; those of any other have no fields of its own.
+// TextsOf returns the texts of a list.
 func TextsOf(list string) ui.ListTexts {
 	for _, l := range viewedLists {
 		if l.name == list {
 			return l.texts()
 		}
 	}
-	return ui.ListTexts{}
+	for _, l := range []struct {
+		name  string
+		texts ui.ListTexts
+	}{{"accounts", accountTexts}, {"alerts", alertTexts}, {"batches", batchTexts}} {
+		if l.name == list {
+			return l.texts
+		}
+	}
+	return ui.ListTexts{} // without fields
 }
 
 // Texts of several lists.

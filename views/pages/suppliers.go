@@ -32,6 +32,62 @@ func supplierColumns() []ui.Column {
 	}
 }
 
+// SupplierColumns are those of exported suppliers.
+func SupplierColumns(p *ui.Page) []Column[console.SupplierHealth] {
+	type s = console.SupplierHealth
+	share := func(of func() (float64, bool)) string {
+		v, known := of()
+		return shareCell(p, v, known).Plain
+	}
+	return []Column[s]{
+		plain("code", p.T(tCode), func(s s) string { return s.Code }),
+		plain("kind", p.T(text.Kind), func(s s) string { return s.Kind }),
+		plain("state", p.T(text.State), func(s s) string { return p.T(supplierState(p, s).Label) }),
+		plain("per_minute", p.T(tCallbacksMinute), func(s s) string {
+			now, _, _ := s.PerMinute()
+			return perMinute(now)
+		}),
+		plain("last_week", p.T(tCallbacksMinute)+" · "+p.T(tLastWeek), func(s s) string {
+			_, before, known := s.PerMinute()
+			if !known {
+				return ""
+			}
+			return perMinute(before)
+		}),
+		plain("verified", p.T(tVerifiedShare), func(s s) string { return share(s.Verified) }),
+		plain("paid_share", p.T(tPaidShare), func(s s) string { return share(s.PaidShare) }),
+		moments(p, "last_callback", tLastCallbackAt, func(s s) *int64 {
+			if s.Last == 0 {
+				return nil
+			}
+			return &s.Last
+		}),
+		plain("top_failing", p.T(tTopFailing), func(s s) string {
+			if top := s.TopFailing(); top.N > 0 {
+				return p.T(ui.OutcomeState(top.Outcome).Label) + " " + ui.Count(top.N)
+			}
+			return ""
+		}),
+		plain("calls", p.T(tCallsHour), func(s s) string {
+			var all []string
+			for _, c := range s.Calls {
+				all = append(all, c.Op+" "+ui.Percent(callsShare(c), 1)+" "+p95Text(p, c.Took))
+			}
+			return strings.Join(all, "; ")
+		}),
+		moments(p, "expires", tKeyEnds, func(s s) *int64 {
+			if s.Expires == nil {
+				return nil
+			}
+			end := s.Expires.NotAfter.UnixMicro()
+			return &end
+		}),
+		numbers("waiting", p.T(text.WaitingN), func(s s) int64 { return s.Waiting.Orders() }),
+		plain("waiting_amount", p.T(tWaitingAmount), func(s s) string { return sumsCell(p, s.Waiting.Sums).Plain }),
+		plain("paid_today", p.T(tPaidToday), func(s s) string { return sumsCell(p, s.Paid.Sums).Plain }),
+	}
+}
+
 func supplierLink(code string) templ.SafeURL { return templ.URL("/suppliers/" + url.PathEscape(code)) }
 
 // callbacksOf links to the supplier's callbacks of the last hour with an outcome; "" = all.
@@ -137,6 +193,8 @@ var (
 	tPaidShare           = text.Text{ZH: "入账", EN: "Paid"}
 	tPaidShareHint       = text.Text{ZH: "验签通过且不是重复的回调中，支付了订单的比例", EN: "Share of the verified callbacks, without repeats, that paid an order"}
 	tLastCallback        = text.Text{ZH: "静默", EN: "Silent for"}
+	tLastCallbackAt      = text.Text{ZH: "最近一条可信回调", EN: "Last verified callback"}
+	tWaitingAmount       = text.Text{ZH: "等待金额", EN: "Amount waiting"}
 	tLastCallbackHint    = text.Text{ZH: "距上一条验签通过的回调的时间；下面是平时的间隔", EN: "Time since the last verified callback; below: the usual interval"}
 	tUsualGap            = text.Text{ZH: "平时 %s", EN: "usually %s"}
 	tUnderAMinute        = text.Text{ZH: "不到 1 分钟", EN: "under 1 min"}

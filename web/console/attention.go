@@ -67,10 +67,6 @@ func (s *handlers) attentionPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	// Another site's link must not write into the audit in the operator's name.
-	if format != "" && c.Get("Sec-Fetch-Site") == "cross-site" {
-		return web.ErrForeign
-	}
 	p := s.Page(c)
 	a, err := s.Console.Attention(c.UserContext())
 	if err != nil {
@@ -81,17 +77,9 @@ func (s *handlers) attentionPage(c *fiber.Ctx) error {
 		p.Live = true
 		return s.Render(c, http.StatusOK, pages.AttentionPage(p, d))
 	}
-	return stream(s, c, exported[pages.AttentionRow]{
+	return exportRead(s, c, exported[pages.AttentionRow]{
 		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: pages.AttentionColumns(p),
-		each: func(fn func(pages.AttentionRow) error) error {
-			for _, row := range d.Rows() {
-				if err := fn(row); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	})
+	}, d.Rows())
 }
 
 // attentionList returns the list to a script, and redirects any other request to the page.

@@ -64,27 +64,11 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 
 func batchPath(b *bulk.Batch) string { return "/batches/" + b.No() }
 
-// batchesOnPage is the number of batches in the list.
-const batchesOnPage = list.PageSize
-
-func (s *handlers) batchesPage(c *fiber.Ctx) error {
-	below := int64(0)
-	if text := c.Query("below"); text != "" {
-		var err error
-		if below, err = strconv.ParseInt(text, 10, 64); err != nil || below < 1 {
-			return web.ErrCursor
-		}
+func (s *handlers) batches() listPage[bulk.Batch] {
+	return listPage[bulk.Batch]{
+		spec: console.BatchesList, always: true, read: s.Console.Batches, columns: pages.BatchColumns,
+		draw: rowsOnly(pages.Batches),
 	}
-	rows, err := bulk.List(c.UserContext(), s.DB.Read, below, batchesOnPage+1)
-	if err != nil {
-		return err
-	}
-	d := pages.BatchesData{Rows: rows}
-	if len(rows) > batchesOnPage {
-		d.Rows = rows[:batchesOnPage]
-		d.Next = d.Rows[batchesOnPage-1].ID
-	}
-	return s.Render(c, http.StatusOK, pages.Batches(s.Page(c), d))
 }
 
 // batchOf returns the batch in the path.
@@ -232,11 +216,8 @@ func (s *handlers) onBatch(kind string) fiber.Handler {
 
 // exportBatch streams the rows of a batch as a file.
 func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery, format sheet.Format) error {
-	if c.Get("Sec-Fetch-Site") == "cross-site" { // it would write into the audit in the operator's name
-		return web.ErrForeign
-	}
 	p := s.Page(c)
-	return stream(s, c, exported[bulk.Row]{
+	return exportEach(s, c, exported[bulk.Row]{
 		format: format,
 		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns(p),
 		each: func(fn func(bulk.Row) error) error {

@@ -266,7 +266,7 @@ func deskPages(budget time.Duration) (all []page) {
 		"/exceptions?merchant=m7&kind=late_payment&state=needs", "/exceptions?merchant=m7&kind=stuck_paying&state=needs", "/exceptions?supplier=wx", "/exceptions?supplier=wx&state=needs",
 		"/exceptions?kind=compensation_dead&supplier=wx", "/exceptions?kind=compensation_dead&cause=supplier_timeout", "/exceptions?kind=notify_exhausted&supplier=wx",
 		"/exceptions?no=D4242", "/exceptions?risk=compensated",
-		"/approvals", "/approvals?state=waiting", "/approvals?state=rejected", "/approvals?action=attach", "/approvals?maker=nobody", "/batches", "/batches?below=4000000000000000000",
+		"/approvals", "/approvals?state=waiting", "/approvals?state=rejected", "/approvals?action=attach", "/approvals?maker=nobody", "/batches", "/batches?state=done", "/batches?maker=nobody",
 		"/batches/bat_7", "/batches/bat_7?state=failed", "/batches/bat_7?cause=supplier_timeout", "/batches/bat_7?cause=poison", "/batches/bat_7?after=99000",
 	} {
 		all = append(all, page{path, budget})

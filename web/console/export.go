@@ -61,6 +61,28 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, form
 	})
 }
 
+// exportRead returns rows that were read at once as a file.
+func exportRead[T any](s *handlers, c *fiber.Ctx, x exported[T], rows []T) error {
+	x.each = func(fn func(T) error) error {
+		for _, row := range rows {
+			if err := fn(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return exportEach(s, c, x)
+}
+
+// exportEach returns a table that is no list with a filter of its own as a file.
+func exportEach[T any](s *handlers, c *fiber.Ctx, x exported[T]) error {
+	// Another site's link must not write into the audit in the operator's name.
+	if c.Get("Sec-Fetch-Site") == "cross-site" {
+		return web.ErrForeign
+	}
+	return stream(s, c, x)
+}
+
 // fits checks that a list is not longer than an XLSX file.
 func fits(l *listing, span list.Slice) error {
 	ctx, cancel := l.context()

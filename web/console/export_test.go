@@ -236,7 +236,11 @@ func TestEveryListExports(t *testing.T) {
 	ordered(t, h.DB, 10, "")
 	seedReports(t, h.DB)
 	lead, admin := h.SignIn(t, access.Lead), h.SignIn(t, access.Admin)
-	for _, path := range []string{"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/reports", "/alerts", "/audit"} {
+	change(t, h.DB, "INSERT INTO sweeps (id, night, began_at, ended_at, window_from, \"by\", reason, node, state, looked_at, pushed, differences, scan, after, turn) VALUES (1, 0, 5, 9, 0, 'clock', '=1+1', 'n', 'done', 7, '[]', '[]', 0, 0, 0)")
+	for _, path := range []string{
+		"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/reports", "/alerts", "/audit",
+		"/refunds", "/payouts", "/disputes", "/accounts", "/batches", "/suppliers", "/sweeps", "/attention",
+	} {
 		cookie := lead
 		if path == "/alerts" {
 			cookie = admin

@@ -136,7 +136,7 @@ func (s *handlers) routes() []web.Route {
 		page("/sweeps", access.ViewSweeps, s.sweepsPage, shown("moon", text.Sweeps)),
 		page("/sweeps/_runs", access.ViewSweeps, s.sweepRuns, web.Menu{}),
 		act("/sweeps/run", sweep.RunAct, s.runSweep),
-		page("/batches", access.ViewCompensations, s.batchesPage, shown("layers", text.Batches)),
+		page("/batches", access.ViewCompensations, serve(s, s.batches()), shown("layers", text.Batches)),
 		act("/batches/plan/:list/:action", bulk.StartAct, s.planBatch),
 		page("/batches/:batch", access.ViewCompensations, s.batchPage, web.Menu{}),
 		page("/batches/:batch/_progress", access.ViewCompensations, s.batchProgress, web.Menu{}),

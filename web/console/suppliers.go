@@ -21,15 +21,23 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// suppliersPage lists the suppliers.
+// suppliersPage lists the suppliers; for ?format=, as a file.
 func (s *handlers) suppliersPage(c *fiber.Ctx) error {
+	format, err := web.ReadFormat(c)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.listTime)
 	defer cancel()
 	all, err := s.Console.Suppliers(ctx, s.Config.Timezone)
 	if err != nil {
 		return slow(ctx, err)
 	}
-	return s.Render(c, http.StatusOK, pages.Suppliers(s.Page(c), all))
+	p := s.Page(c)
+	if format != "" {
+		return exportRead(s, c, exported[console.SupplierHealth]{format: format, name: "suppliers", page: p, columns: pages.SupplierColumns(p)}, all)
+	}
+	return s.Render(c, http.StatusOK, pages.Suppliers(p, all))
 }
 
 // supplierPage shows one supplier.

@@ -1,11 +1,13 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
+	"backstop/internal/base/sheet"
 	"backstop/internal/sweep"
 	"backstop/views/pages"
 	"backstop/web"
@@ -16,7 +18,13 @@ import (
 // sweepsShown is the number of sweeps per page.
 const sweepsShown = 50
 
+// sweepsPage shows the sweeps; for ?format=, it returns all of them as a file.
 func (s *handlers) sweepsPage(c *fiber.Ctx) error {
+	if format, err := web.ReadFormat(c); err != nil {
+		return err
+	} else if format != "" {
+		return s.exportSweeps(c, format)
+	}
 	d, err := s.readSweeps(c)
 	if err != nil {
 		return err
@@ -35,6 +43,27 @@ func (s *handlers) sweepsPage(c *fiber.Ctx) error {
 	p := s.Page(c)
 	p.Parts = d.Now != nil // it asks for how far the sweep is
 	return s.Render(c, http.StatusOK, pages.Sweeps(p, d))
+}
+
+func (s *handlers) exportSweeps(c *fiber.Ctx, format sheet.Format) error {
+	p := s.Page(c)
+	return exportEach(s, c, exported[*sweep.Sweep]{
+		format: format, name: "sweeps", page: p, columns: pages.SweepColumns(p),
+		each: func(fn func(*sweep.Sweep) error) error {
+			for before := int64(0); ; {
+				rows, err := sweep.List(context.Background(), s.DB.Read, before, sweepsShown) // the request has ended by then
+				if err != nil || len(rows) == 0 {
+					return err
+				}
+				for _, row := range rows {
+					if err := fn(row); err != nil {
+						return err
+					}
+				}
+				before = rows[len(rows)-1].ID
+			}
+		},
+	})
 }
 
 // sweepRuns returns the sweeps to a script, and redirects any other request to the page.
