@@ -276,6 +276,12 @@ func TestAPasteIsReadAsItWasSent(t *testing.T) {
 		{"curl https://h/callback/a -d 'a=1' -d b=2 -H 'x-a: it'\\''s'", "POST /callback/a  X-A=it's a=1&b=2"},
 		{"curl -XPOST --url=https://h/p/callback/a?q=1 \\\n --data-raw $'{\"a\":\"\\u4e2d\\n\"}'", "POST /p/callback/a q=1 X-A= {\"a\":\"中\n\"}"},
 		{"curl \"https://h/callback/a?b=\\$1\"", "GET /callback/a b=$1 X-A= "},
+		{"curl -G https://h/callback/a?x=1 -d a=1 --data-urlencode 'b=c d&e'", "GET /callback/a x=1&a=1&b=c%20d%26e X-A= "},
+		{"curl --get https://h/callback/a", "GET /callback/a  X-A= "},
+		{"$ curl -sSLk https://h/callback/a --data-urlencode 'b=中' --data-urlencode '=x@y' --data-urlencode z", "POST /callback/a  X-A= b=%E4%B8%AD&x%40y&z"},
+		{"curl $'https://h/callback/a' --data-raw $'\\ud83d\\ude00\\xe4\\xb8\\xad\\u0021'", "POST /callback/a  X-A= 😀中!"},
+		{"curl ^\"https://h/callback/a^\" ^\n  -H ^\"x-a: b^\" ^\n  --data-raw ^\"a=1^&b=^%^22^\"", "POST /callback/a  X-A=b a=1&b=%22"},
+		{"curl https://h/callback/a --resolve h:443:127.0.0.1 -b s=1 -u n:p -d 1", "POST /callback/a  X-A= 1"},
 	} {
 		req, err := callback.Paste("a", c.pasted)
 		if err != nil {
@@ -297,6 +303,8 @@ func TestAPasteThatIsNoRequestIsRefusedWithItsReason(t *testing.T) {
 		"curl 'https://h/callback/a":                         "is not closed", "curl -F a=b https://h/callback/a": "-F", "curl -d @/etc/passwd https://h/callback/a": "@/etc/passwd",
 		"curl https://h/callback/a -d": "-d has no value", "curl -s": "no URL", "curl https://h/callback/a https://i/callback/a": "more than one", "curl $'\\u12": "is not closed",
 		"curl https://h/callback/a -K /etc/passwd": "-K", "curl -H nothing https://h/callback/a": "is not a header",
+		"curl https://h/callback/a --data-urlencode b@/etc/passwd": "b@/etc/passwd", "curl https://h/callback/a --data-urlencode @/etc/passwd": "@/etc/passwd", "curl -b /etc/passwd https://h/callback/a": "/etc/passwd",
+		"curl -sZ https://h/callback/a": "-sZ", "curl $'\\x": "is not closed", "curl $'\\ud83d\\u1": "is not closed",
 	} {
 		if _, err := callback.Paste("a", pasted); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", pasted, err, want)
@@ -305,7 +313,7 @@ func TestAPasteThatIsNoRequestIsRefusedWithItsReason(t *testing.T) {
 }
 
 func FuzzPaste(f *testing.F) {
-	for _, text := range []string{"POST /callback/a HTTP/1.1\nA: b\nContent-Length: 3\n\na\nb", "curl -d $'\\u0021\\x41' \"https://h/callback/a\"", "curl \\\n 'a", "curl $'"} {
+	for _, text := range []string{"POST /callback/a HTTP/1.1\nA: b\nContent-Length: 3\n\na\nb", "curl -d $'\\u0021\\x41' \"https://h/callback/a\"", "curl \\\n 'a", "curl $'", "curl -G --data-urlencode 'a=b c' $'\\ud83d\\ude00' ^\"https://h/callback/a^\""} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

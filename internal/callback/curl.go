@@ -1,10 +1,13 @@
 package callback
 
 import (
+	"encoding/base64"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"backstop/internal/base/textlimit"
 )
@@ -14,10 +17,12 @@ import (
 var (
 	curlValues = map[string]string{
 		"-X": "method", "--request": "method", "-H": "header", "--header": "header", "--url": "url", "-A": "agent", "--user-agent": "agent",
-		"-d": "data", "--data": "data", "--data-ascii": "data", "--data-raw": "raw", "--data-binary": "binary", "--json": "json",
-		"-m": "", "--max-time": "", "--connect-timeout": "", "-o": "", "--output": "", "-w": "", "--write-out": "",
+		"-d": "data", "--data": "data", "--data-ascii": "data", "--data-raw": "raw", "--data-binary": "binary", "--data-urlencode": "encode", "--json": "json",
+		"-b": "cookie", "--cookie": "cookie", "-e": "referer", "--referer": "referer", "-u": "user", "--user": "user",
+		"-m": "", "--max-time": "", "--connect-timeout": "", "-o": "", "--output": "", "-w": "", "--write-out": "", "--retry": "", "--max-redirs": "", "--resolve": "", "--cacert": "",
 	}
 	curlFlags = []string{
+		"-4", "-6", "-N", "--no-buffer",
 		"-s", "--silent", "-S", "--show-error", "-sS", "-v", "--verbose", "-i", "--include", "-k", "--insecure", "-f", "--fail", "-L", "--location",
 		"--compressed", "--http1.1", "--http2", "-g", "--globoff",
 	}
@@ -25,19 +30,25 @@ var (
 
 // curl reads the arguments of a curl line.
 func (p *paste) curl(line string) error {
+	if strings.Contains(line, `^"`) {
+		line = withoutCarets(line)
+	}
 	words, ok := shellWords(line)
 	if !ok {
 		return pasteQuote.Say()
 	}
 	var data []string
-	posts := false
+	posts, inURL := false, false
 	for i := 0; i < len(words); i++ {
 		option, value, joined := splitOption(words[i])
 		what, takes := curlValues[option]
 		switch {
 		case !strings.HasPrefix(words[i], "-"):
 			what, value = "url", words[i]
-		case slices.Contains(curlFlags, words[i]):
+		case words[i] == "-G" || words[i] == "--get":
+			inURL = true
+			continue
+		case isCurlFlags(words[i]):
 			continue
 		case !takes:
 			return pasteOption.Say(textlimit.Clip(words[i], maxQuoted))
@@ -52,6 +63,15 @@ func (p *paste) curl(line string) error {
 			p.method = value
 		case "agent":
 			p.header.Set("User-Agent", value)
+		case "referer":
+			p.header.Set("Referer", value)
+		case "cookie":
+			if !strings.Contains(value, "=") { // a file
+				return pasteFile.Say(textlimit.Clip(value, maxQuoted))
+			}
+			p.header.Set("Cookie", value)
+		case "user":
+			p.header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
 		case "header":
 			if !p.addHeader(value) {
 				return pasteHeader.Say(strconv.Quote(textlimit.Clip(value, maxQuoted)))
@@ -69,10 +89,32 @@ func (p *paste) curl(line string) error {
 				p.setDefault("Content-Type", "application/json")
 			}
 			data = append(data, value)
+		case "encode":
+			name, content, named := strings.Cut(value, "=")
+			if file, _, isFile := strings.Cut(name, "@"); isFile && !strings.Contains(file, "=") {
+				return pasteFile.Say(textlimit.Clip(value, maxQuoted))
+			}
+			if posts = true; !named {
+				name, content = "", value
+			}
+			if content = strings.ReplaceAll(url.QueryEscape(content), "+", "%20"); name != "" {
+				content = name + "=" + content
+			}
+			data = append(data, content)
 		}
 	}
 	if p.target == "" {
 		return pasteNoURL.Say()
+	}
+	if inURL {
+		if all := strings.Join(data, "&"); all != "" {
+			before, mark := p.target, "?"
+			if strings.Contains(before, "?") {
+				mark = "&"
+			}
+			p.target = before + mark + all
+		}
+		data, posts = nil, false
 	}
 	if p.body = strings.Join(data, "&"); posts {
 		p.setDefault("Content-Type", "application/x-www-form-urlencoded")
@@ -90,6 +132,38 @@ func (p *paste) setDefault(name, value string) {
 	if p.header.Get(name) == "" {
 		p.header.Set(name, value)
 	}
+}
+
+// isCurlFlags reports whether a word is a flag, or several such as -sSL.
+func isCurlFlags(word string) bool {
+	if slices.Contains(curlFlags, word) {
+		return true
+	}
+	if len(word) < 3 || word[0] != '-' || word[1] == '-' {
+		return false
+	}
+	for _, letter := range word[1:] {
+		if !slices.Contains(curlFlags, "-"+string(letter)) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutCarets makes a line for the Windows command prompt, as browsers copy it, one for a shell:
+// a caret there escapes what follows, also the end of a line.
+func withoutCarets(line string) string {
+	var out strings.Builder
+	for i := 0; i < len(line); i++ {
+		if line[i] != '^' || i+1 == len(line) {
+			out.WriteByte(line[i])
+		} else if i++; line[i] == '\n' {
+			out.WriteByte(' ')
+		} else {
+			out.WriteByte(line[i])
+		}
+	}
+	return out.String()
 }
 
 // splitOption splits --option=value, and -Xvalue.
@@ -159,12 +233,18 @@ func quoted(to *strings.Builder, rest string, mark byte, ansi bool) (end int) {
 			case 't':
 				to.WriteByte('\t')
 			case 'u', 'x': // as browsers copy a request
-				digits := map[byte]int{'u': 4, 'x': 2}[rest[i]]
-				code, err := strconv.ParseUint(rest[i+1:min(i+1+digits, len(rest))], 16, 32)
-				if err != nil {
+				code, digits := escaped(rest[i:])
+				if digits == 0 {
 					return -1
 				}
-				to.WriteRune(rune(code))
+				if rest[i] == 'x' {
+					to.WriteByte(byte(code))
+				} else if low, more := escaped(strings.TrimPrefix(rest[i+digits+1:], `\`)); more == 4 && utf16.IsSurrogate(rune(code)) && strings.HasPrefix(rest[i+digits+1:], `\u`) {
+					to.WriteRune(utf16.DecodeRune(rune(code), rune(low)))
+					i += 2 + more
+				} else {
+					to.WriteRune(rune(code))
+				}
 				i += digits
 			default:
 				to.WriteByte(rest[i])
@@ -178,4 +258,17 @@ func quoted(to *strings.Builder, rest string, mark byte, ansi bool) (end int) {
 		}
 	}
 	return -1
+}
+
+// escaped reads \u4e2d or \xe4 after its backslash; 0 digits = it is neither.
+func escaped(text string) (code uint64, digits int) {
+	if text == "" {
+		return 0, 0
+	}
+	n := map[byte]int{'u': 4, 'x': 2}[text[0]]
+	code, err := strconv.ParseUint(text[1:min(1+n, len(text))], 16, 32)
+	if n == 0 || err != nil || len(text) < 1+n {
+		return 0, 0
+	}
+	return code, n
 }

@@ -40,7 +40,7 @@ func Paste(code, pasted string) (*supplier.Request, error) {
 	pasted = strings.ReplaceAll(pasted, "\r\n", "\n")
 	p := paste{header: http.Header{}}
 	var err error
-	if line, ok := strings.CutPrefix(strings.TrimSpace(pasted), "curl"); ok && strings.TrimLeft(line, " \t\\\n") != line {
+	if line, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(pasted), "$ "), "curl"); ok && strings.TrimLeft(line, " \t\\\n") != line {
 		err = p.curl(line)
 	} else {
 		err = p.http(code, strings.TrimLeft(pasted, "\n"))
