@@ -59,7 +59,7 @@ const (
 	// PayoutRefused means that a request for a payout had the wrong key or came from an address
 	// that is not allowed; see RefusedPayout.
 	PayoutRefused = "payout_refused"
-	// SupplierShort means that our account at a supplier has too little money for a payout.
+	// SupplierShort means that our account at a supplier has too little money for a payout or refund.
 	SupplierShort  = "supplier_short"
 	BatchStopped   = "batch_stopped"   // a batch ended early by itself
 	CountersDiffer = "counters_differ" // a counter did not match the rows it counts

@@ -48,7 +48,7 @@ var ruleTexts = map[string]struct {
 	StuckOrders:         {text.Text{ZH: "卡单：多次查单仍无结果", EN: "orders are stuck without a result"}, "/orders?no_result=yes"},
 	MerchantNegative:    {text.Text{ZH: "商户余额为负", EN: "a merchant's balance is below zero"}, "/merchants"},
 	PayoutRefused:       {text.Text{ZH: "出款请求被拒绝：密钥或来源地址不符", EN: "requests for payouts were refused: wrong key or address"}, "/alerts"},
-	SupplierShort:       {text.Text{ZH: "渠道账户余额不足，出款等待中", EN: "too little money at a supplier; payouts wait"}, "/exceptions?kind=supplier_short"},
+	SupplierShort:       {text.Text{ZH: "渠道账户余额不足，出款或退款等待中", EN: "too little money at a supplier; payouts or refunds wait"}, "/exceptions?kind=supplier_short"},
 	TargetDisabled:      {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
 	CountersDiffer:      {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/sweeps"},
 	BooksDiffer:         {text.Text{ZH: "账实不符：verify 发现问题", EN: "the books do not add up: verify found violations"}, "/sweeps"},

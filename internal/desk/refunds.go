@@ -29,7 +29,7 @@ type resolveParams struct {
 
 // loadRefund finds the refund of an exception about one; nil = it is about none.
 func loadRefund(ctx context.Context, q bun.IDB, x *exception.Item) (*refund.Refund, error) {
-	if x.Kind != exception.RefundFailed {
+	if x.Kind != exception.RefundFailed && x.Kind != exception.SupplierShort {
 		return nil, nil
 	}
 	r, err := refund.ByNo(ctx, q, x.Subject)
@@ -76,7 +76,7 @@ func (d *desk) resolveRefund() approval.Action {
 			if err := d.decide(ctx, tx, a, s, exception.Resolved, outcome, ""); err != nil {
 				return approval.Ran{}, err
 			}
-			r, err := d.o.Refunds.Resolve(ctx, tx, about(s).ID, refund.Verdict{Succeeded: p.Outcome == refundSucceeded, Actor: a.Checker.Name, ApprovalID: a.ID})
+			r, err := d.o.Refunds.Resolve(ctx, tx, about(s).ID, refund.Verdict{Succeeded: p.Outcome == refundSucceeded, Actor: a.Checker.Name, ApprovalID: a.ID, MadeAt: a.MadeAt})
 			if err != nil {
 				return approval.Ran{}, err
 			}

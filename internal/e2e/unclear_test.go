@@ -132,12 +132,12 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 	eachPayer(t, func(t *testing.T, w *payer) {
 		w.apply("merchants:\n  - { code: m1, limits: [{ currency: CNY, payout_each: 5000, payout_day: 1000000, payout_auto: 1000, refund_auto: 100 }] }\n")
 		for said, of := range map[string]struct {
-			supplier, state, status          string
+			supplier, state, status, kind    string
 			then                             map[string]any // at the supplier, after the refund is unclear
 			entries, moved, refunded, notice string
 		}{
-			"succeeded": {"sim-wx", "abnormal", "unknown", map[string]any{"state": "success", "answer": "500"}, "C D", "1", "500", "refund.succeeded"},
-			"failed":    {"sim-ali", "short_of_funds", "submitted", nil, "D R", "0", "0", "refund.failed"},
+			"succeeded": {"sim-wx", "abnormal", "unknown", "refund_failed", map[string]any{"state": "success", "answer": "500"}, "C D", "1", "500", "refund.succeeded"},
+			"failed":    {"sim-ali", "short_of_funds", "submitted", "supplier_short", nil, "D R", "0", "0", "refund.failed"},
 		} {
 			order := w.paidAt("unclear-"+said, of.supplier)
 			before := w.available()
@@ -146,7 +146,7 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 			w.decide("refund", no)
 			var x string
 			w.within(time.Minute, no+" needs a person", func() bool {
-				a := w.request(http.MethodGet, "/api/v1/admin/exceptions?state=open&kind=refund_failed&order_no="+order, w.checker, "")
+				a := w.request(http.MethodGet, "/api/v1/admin/exceptions?state=open&kind="+of.kind+"&order_no="+order, w.checker, "")
 				x = a.json("items", "0", "id")
 				return x != "" && a.json("items", "0", "detail", "refund_no") == no
 			})

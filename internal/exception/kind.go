@@ -11,12 +11,12 @@ const (
 	LatePayment      = "late_payment"
 	DuplicatePayment = "duplicate_payment"
 	UnknownRefund    = "unknown_refund"
-	RefundFailed     = "refund_failed"   // a refund that a person must look at: stuck, returned, short of funds
+	RefundFailed     = "refund_failed"   // a refund that a person must look at: stuck or returned
 	PayoutStuck      = "payout_stuck"    // nobody can say whether it was paid, or it has no schedule
 	PayoutReturned   = "payout_returned" // it succeeded, and the money came back
 	// PayoutAfterReversal means that a payout arrived after its money was booked back.
 	PayoutAfterReversal = "payout_after_reversal"
-	SupplierShort       = "supplier_short" // our account there has too little money for a payout
+	SupplierShort       = "supplier_short" // our account there has too little money for a payout or refund
 	DisputeOpened       = "dispute_opened"
 	Complaint           = "complaint"     // a buyer complained to the supplier; no money moves
 	UnknownEvent        = "unknown_event" // an authentic message of a type unknown to the adapter

@@ -158,7 +158,7 @@ var happened = map[string]text.Text{
 	exception.PayoutStuck:           {ZH: "出款 %[1]s 没有结论：请核对渠道账单，由两人裁定成功或失败。在此之前款项不会移动。", EN: "A payout of %[1]s has no result. Check the supplier's statement; two people then decide whether it succeeded. Until then no money moves."},
 	exception.PayoutReturned:        {ZH: "出款 %[1]s 成功后被退回：详情写明是否已入账。", EN: "A payout of %[1]s succeeded and was then returned; the detail says whether that was booked."},
 	exception.PayoutAfterReversal:   {ZH: "出款 %[1]s 冲正之后又到账：详情写明经过，已再次扣减商户余额的请向商户说明。", EN: "A payout of %[1]s arrived after its reversal. If the merchant was debited again, explain why to the merchant."},
-	exception.SupplierShort:         {ZH: "我方在渠道的账户余额不足，出款 %[1]s 每 30 分钟重试，最多三天：请给账户充值。", EN: "Our account at the supplier has too little money for a payout of %[1]s. Top it up; the payout is tried every 30 minutes for three days."},
+	exception.SupplierShort:         {ZH: "我方在渠道的账户余额不足，出款或退款 %[1]s 每 30 分钟重试，最多三天：请给账户充值。", EN: "Our account at the supplier has too little money for a payout or refund of %[1]s. Top it up; it is tried every 30 minutes for three days."},
 	exception.DisputeOpened:         {ZH: "买家的银行要求退回 %[1]s。", EN: "The buyer's bank demands %[1]s back."},
 	exception.Complaint:             {ZH: "买家向渠道投诉：请在渠道的页面上回复。不记账。", EN: "A buyer complained to the supplier: answer it on the supplier's pages. Nothing is booked."},
 	exception.UnknownEvent:          {ZH: "渠道发来一种未处理的消息类型，消息本身真实。", EN: "An authentic message has a type that Backstop does not handle."},

@@ -62,7 +62,7 @@ func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s 
 		return approval.Ran{}, act.ErrChanged
 	}
 	x := m.begin(tx)
-	if err := x.move(o, change{r: r, to: Approved, actor: d.Checker.Name, kind: SourceApproval, source: d.ID}); err != nil {
+	if err := x.do(o, r, by{actor: d.Checker.Name, kind: SourceApproval, source: d.ID}, Approve); err != nil {
 		return approval.Ran{}, err
 	}
 	x.items = append(x.items, m.item(r, compensation.SupplierUnknown, d.No()))
@@ -77,7 +77,7 @@ func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s
 		return err
 	}
 	x := m.begin(tx)
-	if err := x.move(o, change{r: r, to: Rejected, actor: a.No(), kind: SourceApproval, source: a.ID, detail: string(a.State)}); err != nil {
+	if err := x.do(o, r, by{actor: a.No(), kind: SourceApproval, source: a.ID, detail: string(a.State)}, Reject); err != nil {
 		return err
 	}
 	return x.send(ctx)

@@ -33,29 +33,23 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	if r.FirstCallAt == nil {
 		return compensation.Result{}, false
 	}
+	repeat := m.mayRepeat(r, at)
 	answer, done, err := m.call(ctx, r, at, call.RefundQuery)
 	if err != nil {
 		return m.uncalled(ctx, x, r, err), true
 	}
-	if answer.State != supplier.RefundNotFound {
-		return m.settle(ctx, x, r, answer, done), true
-	}
-	may, early, absent := m.mayRepeat(r, at)
+	as, early, again := repeat.asked(answer.State)
 	switch {
-	case early > 0:
-		result = m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it yet, and it is too early to rely on that").Again(early))
-	case absent:
-		answer.State = supplier.RefundFailed
-		return m.settle(ctx, x, r, answer, done), true
-	case !may:
-		answer.State = supplier.RefundUnknown
-		return m.settle(ctx, x, r, answer, done), true
-	default:
+	case early:
+		return m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it yet, and it is too early to rely on that").Again(repeat.early)), true
+	case again:
 		if result = m.keep(ctx, done, compensation.Result{}); result.Class == "" {
 			return result, false
 		}
+		return result, true
 	}
-	return result, true
+	answer.State = as
+	return m.settle(ctx, x, r, repeat, answer, done), true
 }
 
 // MayRepeat reports whether the refund may be sent now, for the first time or again.
@@ -64,8 +58,8 @@ func (s subject) MayRepeat(ctx context.Context, x compensation.Item, _ replaycal
 	if !ok {
 		return false, nil
 	}
-	may, early, _ := s.m.mayRepeat(r, at)
-	return may && (r.FirstCallAt == nil || early <= 0), nil
+	repeat := s.m.mayRepeat(r, at)
+	return repeat.may && (r.FirstCallAt == nil || repeat.early <= 0), nil
 }
 
 // Call sends the refund to the supplier, always under the same number and with the same content.
@@ -79,7 +73,7 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 	if m.o.Calls.Down(at.ID) { // nothing is sent, so the refund is not marked as submitted
 		return m.uncalled(ctx, x, r, call.ErrDown)
 	}
-	r, err := m.submit(ctx, r.ID)
+	r, err := m.submit(ctx, r.ID, at)
 	if err != nil {
 		return compensation.Failed(err)
 	}
@@ -89,7 +83,7 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 		return m.uncalled(ctx, x, r, err)
 	}
 	failpoint.Hit("refund_called")
-	return m.settle(ctx, x, r, answer, done)
+	return m.settle(ctx, x, r, repeats{}, answer, done)
 }
 
 // load finds an item's refund and its supplier; false = nothing is to be done, for the reason in
@@ -116,7 +110,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 }
 
 // submit records, before the call, that the refund may reach the supplier from now on.
-func (m *Machine) submit(ctx context.Context, id int64) (r *Refund, err error) {
+func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (r *Refund, err error) {
 	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var o *order.Order
 		if o, r, err = m.lock(ctx, tx, id); err != nil {
@@ -125,7 +119,7 @@ func (m *Machine) submit(ctx context.Context, id int64) (r *Refund, err error) {
 		now := m.o.DB.Now()
 		r.LastCallAt = &now
 		if r.Status != Approved {
-			if !Moves.Of(r.Status).Open {
+			if !Moves.Of(r.Status).Open || !m.mayRepeat(r, at).may {
 				return db.ErrStale
 			}
 			_, err = tx.NewRaw("UPDATE refunds SET last_call_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version).Exec(ctx)
@@ -133,7 +127,7 @@ func (m *Machine) submit(ctx context.Context, id int64) (r *Refund, err error) {
 		}
 		r.FirstCallAt = &now
 		x := m.begin(tx)
-		if err := x.move(o, change{r: r, to: Submitted, actor: "backstop"}); err != nil {
+		if err := x.do(o, r, by{actor: "backstop"}, Sent); err != nil {
 			return err
 		}
 		return x.send(ctx)
@@ -170,7 +164,7 @@ func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op cal
 func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, err error) compensation.Result {
 	if field := (*supplier.FieldError)(nil); errors.As(err, &field) {
 		// The supplier's protocol cannot express it: nothing was or will be sent.
-		return m.settle(ctx, x, r, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
+		return m.settle(ctx, x, r, repeats{}, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
 	}
 	d, _ := booking.WaitAfter(x.Attempts)
 	if errors.Is(err, call.ErrDown) {
@@ -188,8 +182,8 @@ func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation
 }
 
 // settle applies an answer to a refund and stores the finished call in the same transaction.
-// done is nil if no call was made.
-func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, answer supplier.RefundAnswer, done *call.Done) (result compensation.Result) {
+// repeat is what a conclusion was drawn from. done is nil if no call was made.
+func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, repeat repeats, answer supplier.RefundAnswer, done *call.Done) (result compensation.Result) {
 	var committed func()
 	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		committed = nil
@@ -197,7 +191,8 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 		if err != nil {
 			return err
 		}
-		x := m.begin(tx)
+		x, answer := m.begin(tx), answer
+		answer.State = repeat.upToDate(answer.State, r.LastCallAt)
 		if result, err = x.decide(o, r, item, answer, done); err != nil {
 			return err
 		}
@@ -223,7 +218,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 
 // decide adds the changes that an answer causes to a locked refund.
 func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer, done *call.Done) (compensation.Result, error) {
-	c := change{r: r, actor: "supplier:" + x.m.SupplierName(r.SupplierID), detail: answer.Word}
+	c := by{actor: "supplier:" + x.m.SupplierName(r.SupplierID), detail: answer.Word}
 	cause := compensation.SupplierUnknown
 	if done != nil {
 		c.kind, c.source, cause = SourceCall, done.ID, booking.CauseOf(done.Class)
@@ -232,55 +227,37 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	later := func(text string, d time.Duration) (compensation.Result, error) {
 		return compensation.Later(cause, text).Again(d), nil
 	}
-	to := func(all ...Status) (compensation.Result, error) {
-		for _, s := range all {
-			c.to = s
-			if err := x.move(o, c); err != nil {
-				return compensation.Result{}, err
-			}
-		}
-		return compensation.Succeeded("the refund is " + string(r.Status)), nil
-	}
 	if r.SupplierRefundNo == "" {
 		r.SupplierRefundNo = answer.SupplierNo
 	}
-	now := x.m.o.DB.Now()
+	was, events := r.Status, heard(r.Status, answer.State)
+	if err := x.do(o, r, c, events...); err != nil {
+		return compensation.Result{}, err
+	}
+	if Moves.Of(was).Open && !Moves.Of(r.Status).Open {
+		x.settled(r)
+	}
+	if r.Status == Returned && was != Returned {
+		x.stuck(r, "returned", answer.Word)
+	}
 	switch {
+	case len(events) > 0 && !Moves.Of(r.Status).Open:
+		return compensation.Succeeded("the refund is " + string(r.Status)), nil
 	case r.Status == Succeeded: // queried again because the supplier reported a change
-		if answer.State == supplier.RefundReturned || answer.State == supplier.RefundFailed {
-			x.stuck(r, "returned", answer.Word)
-			return to(Returned)
-		}
 		return compensation.WasOver("the refund is " + string(r.Status) + ", and the supplier says " + string(answer.State)), nil
 	case !Moves.Of(r.Status).Open:
 		return compensation.WasOver("the refund is " + string(r.Status)), nil
 	}
 	switch answer.State {
-	case supplier.RefundSucceeded:
-		return to(Succeeded)
-	case supplier.RefundReturned:
-		x.stuck(r, "returned", answer.Word)
-		return to(Succeeded, Returned)
-	case supplier.RefundFailed:
-		return to(Failed)
 	case supplier.RefundShort:
-		if r.FirstCallAt != nil && now-*r.FirstCallAt >= booking.ShortFor.Microseconds() {
-			return to(Failed)
-		}
-		x.stuck(r, "short_of_funds", answer.Word)
+		x.short(r, answer.Word)
 		return later("the supplier says that our account has insufficient funds", booking.ShortWait)
 	case supplier.RefundProcessing:
 		if last {
 			x.stuck(r, "processing", answer.Word)
 		}
 		return later("the supplier is processing it", again)
-	}
-	if r.Status == Submitted {
-		if _, err := to(Unknown); err != nil {
-			return compensation.Result{}, err
-		}
-	}
-	if answer.State == supplier.RefundAbnormal {
+	case supplier.RefundAbnormal:
 		x.stuck(r, "abnormal", answer.Word)
 		return later("the buyer's account cannot receive it: finish it in the supplier's back office", booking.Daily)
 	}
@@ -294,11 +271,30 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	return later(text, again)
 }
 
+// short notes since when our account at the supplier is short of funds, and reports it.
+func (x *write) short(r *Refund, word string) {
+	if r.ShortAt == nil {
+		now := x.m.o.DB.Now()
+		r.ShortAt = &now
+		x.w.Guard(x.tx.NewRaw("UPDATE refunds SET short_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version), 1)
+	}
+	x.report(r, exception.SupplierShort, "short_of_funds", word)
+}
+
 // stuck opens an exception for a refund that needs a person; its money stays held.
-func (x *write) stuck(r *Refund, why, word string) {
+func (x *write) stuck(r *Refund, why, word string) { x.report(r, exception.RefundFailed, why, word) }
+
+func (x *write) report(r *Refund, kind, why, word string) {
 	exception.Open(x.tx, x.w, x.m.o.DB, []*exception.Item{{
-		Kind: exception.RefundFailed, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
+		Kind: kind, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
 		Amount: r.Amount, Currency: r.Currency,
 		Detail: exception.Detail(map[string]any{"refund_no": r.RefundNo, "status": why, "word": word, "trade_no": r.TradeNo, "supplier": x.m.SupplierName(r.SupplierID)}),
 	}})
+}
+
+// settled resolves the exceptions that only waited for a refund's end.
+func (x *write) settled(r *Refund) {
+	for _, kind := range []string{exception.RefundFailed, exception.SupplierShort} {
+		x.w.Add(exception.ResolveAt(x.tx, x.m.o.DB, kind, r.SupplierID, r.RefundNo))
+	}
 }

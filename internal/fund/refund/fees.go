@@ -35,10 +35,7 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 		fact     fund.Fact
 		into     *int64
 	}{{merchants, sums.Fee, fund.RefundFee, &r.FeeReturned}, {suppliers, sums.Cost, fund.RefundCost, &r.CostReturned}} {
-		if !f.rule.Return {
-			continue
-		}
-		back := fee.Returned(f.rule.Of(o.PaidAmount), o.PaidAmount, sums.Amount+r.Amount, f.returned)
+		back := feeBack(f.rule, o.PaidAmount, r.Amount, sums.Amount, f.returned)
 		if *f.into = back; back > 0 {
 			v.Amount = back
 			x.entries.Add(f.fact, v)

@@ -52,7 +52,7 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 		return nil, err
 	}
 	w.entries.Add(fund.RefundHeld, v)
-	w.insert(r, h.Actor, SourceApproval, h.ApprovalID)
+	w.insert(r, by{actor: h.Actor, kind: SourceApproval, source: h.ApprovalID})
 	w.items = append(w.items, m.item(r, compensation.SupplierUnknown, h.Actor))
 	return r, w.send(ctx)
 }

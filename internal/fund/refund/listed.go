@@ -11,7 +11,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
-	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 )
@@ -84,13 +83,9 @@ func (m *Machine) adoptSaid(ctx context.Context, at supplier.Entry, t told, said
 			return nil // its own compensation queries it
 		}
 		one := t
-		one.RefundID, one.Amount, one.Currency = said.SupplierNo, said.Amount, said.Currency
+		one.RefundID, one.Amount, one.Currency, one.Quiet = said.SupplierNo, said.Amount, said.Currency, false // reported here
 		w := tx.Writes()
-		exception.Open(tx, w, m.o.DB, []*exception.Item{{
-			Kind: exception.UnknownRefund, SupplierID: at.ID, MerchantID: o.MerchantID, OrderID: o.ID, OrderNo: o.OrderNo, Subject: said.SupplierNo,
-			Amount: said.Amount, Currency: said.Currency,
-			Detail: exception.Detail(map[string]any{"refund_no": said.SupplierNo, "status": said.Word, "trade_no": t.TradeNo, "supplier": at.Code}),
-		}})
+		m.elsewhere(tx, w, o, at, said.SupplierNo, said.Amount, said.Currency, said.Word)
 		if err := w.Exec(ctx); err != nil {
 			return err
 		}

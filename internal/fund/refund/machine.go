@@ -67,10 +67,8 @@ func New(o Options) *Machine {
 	return &Machine{booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule, Nudge: o.Nudge}, o}
 }
 
-// change is one change of a refund's status, or its creation.
-type change struct {
-	r      *Refund
-	to     Status
+// by is who or what caused a change.
+type by struct {
 	actor  string
 	kind   string // of the source
 	source int64
@@ -89,41 +87,43 @@ type write struct {
 
 func (m *Machine) begin(tx db.Tx) *write { return &write{m: m, tx: tx, w: tx.Writes()} }
 
-// move changes a refund's status by compare-and-set on what was read. o is its order, locked;
-// nil if it has none.
-func (x *write) move(o *order.Order, c change) error {
-	r := c.r
-	if !Moves.Can(r.Status, c.to) {
-		return fmt.Errorf("illegal status change of refund %s from %s to %s", r.RefundNo, r.Status, c.to)
+// do applies events to a refund, each by compare-and-set on what was read. o is its order,
+// locked; nil if it has none.
+func (x *write) do(o *order.Order, r *Refund, c by, events ...Event) error {
+	for _, e := range events {
+		m, err := Next(r.Status, e)
+		if err != nil {
+			return fmt.Errorf("refund %s: %w", r.RefundNo, err)
+		}
+		now := x.m.o.DB.Now()
+		from, version := r.Status, r.Version
+		r.Status, r.Version = m.To, version+1
+		if !Moves.Of(m.To).Open {
+			r.FinishedAt = &now
+		}
+		x.note(r, c, from, now)
+		if err := x.apply(o, r, m); err != nil { // also sets the returned fees
+			return err
+		}
+		x.w.Guard(x.tx.NewUpdate().Model(r).
+			Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "short_at", "first_call_at", "last_call_at", "finished_at").
+			WherePK().Where("rf.version = ? AND rf.status = ?", version, from), 1)
 	}
-	now := x.m.o.DB.Now()
-	from, version := r.Status, r.Version
-	r.Status, r.Version = c.to, version+1
-	if !Moves.Of(c.to).Open && r.FinishedAt == nil || c.to == Returned {
-		r.FinishedAt = &now
-	}
-	x.note(c, from, now)
-	if err := x.money(o, r, from); err != nil { // also sets the returned fees
-		return err
-	}
-	x.w.Guard(x.tx.NewUpdate().Model(r).
-		Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "first_call_at", "last_call_at", "finished_at").
-		WherePK().Where("rf.version = ? AND rf.status = ?", version, from), 1)
 	return nil
 }
 
 // note adds the history row.
-func (x *write) note(c change, from Status, now int64) {
+func (x *write) note(r *Refund, c by, from Status, now int64) {
 	x.w.Insert(&[]History{{
-		ID: x.m.o.DB.NewID(), RefundID: c.r.ID, Version: c.r.Version, From: from, To: c.r.Status, Actor: c.actor, SourceKind: c.kind,
+		ID: x.m.o.DB.NewID(), RefundID: r.ID, Version: r.Version, From: from, To: r.Status, Actor: c.actor, SourceKind: c.kind,
 		SourceID: c.source, Detail: c.detail, CreatedAt: now,
 	}}, "")
 }
 
 // insert adds a new refund with its history.
-func (x *write) insert(r *Refund, actor, kind string, source int64) {
+func (x *write) insert(r *Refund, c by) {
 	x.w.Insert(&[]*Refund{r}, "")
-	x.note(change{r: r, actor: actor, kind: kind, source: source}, "", r.CreatedAt)
+	x.note(r, c, "", r.CreatedAt)
 }
 
 // values returns the values for the entries of a refund.
@@ -145,40 +145,35 @@ func (x *write) values(r *Refund) (fund.Values, error) {
 	return v, nil
 }
 
-// money adds the entries, the order's totals and the notification for the refund's new status.
-func (x *write) money(o *order.Order, r *Refund, from Status) error {
+// apply adds the entries, the order's totals and the notification of a move. Money without an
+// order that was not refunded is held again.
+func (x *write) apply(o *order.Order, r *Refund, m Move) error {
 	v, err := x.values(r)
 	if err != nil {
 		return err
 	}
-	switch r.Status {
-	case Succeeded:
-		fact := fund.RefundDone
-		if r.Adopted != "" {
-			fact = fund.RefundAdopted
+	for _, f := range m.Facts {
+		x.entries.Add(f, v)
+		if f == fund.RefundBack {
+			x.heldAgain(r)
 		}
-		x.entries.Add(fact, v)
+	}
+	switch m.Counts {
+	case 1:
 		if err := x.fees(o, r, v); err != nil {
 			return err
 		}
-		x.refunded(o, r.Amount)
-	case Failed, Rejected, Cancelled:
-		x.entries.Add(fund.RefundBack, v)
-		x.heldAgain(r)
-	case Returned:
-		x.entries.Add(fund.RefundReturned, v)
-		x.entries.Add(fund.RefundBack, v)
-		x.heldAgain(r)
+	case -1:
 		x.feesAgain(r, v)
-		x.refunded(o, -r.Amount)
 	}
-	x.tell(r)
+	x.refunded(o, m.Counts*r.Amount)
+	x.tell(r, m.Notice)
 	return nil
 }
 
 // refunded changes the order's refunded total by an amount, and its status accordingly.
 func (x *write) refunded(o *order.Order, by int64) {
-	if o == nil {
+	if o == nil || by == 0 {
 		return
 	}
 	x.w.Guard(x.tx.NewRaw("UPDATE orders SET refunded_amount = refunded_amount + ?, refund_status ="+
@@ -186,9 +181,8 @@ func (x *write) refunded(o *order.Order, by int64) {
 		by, by, by, o.ID, by), 1)
 }
 
-// tell adds the notification if merchants are notified of this end.
-func (x *write) tell(r *Refund) {
-	kind := map[Status]string{Succeeded: "refund.succeeded", Failed: "refund.failed", Rejected: "refund.failed", Returned: "refund.failed"}[r.Status]
+// tell adds a notification of this type; "" = none.
+func (x *write) tell(r *Refund, kind string) {
 	if kind == "" || r.MerchantID == 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package refund
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
+	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
@@ -27,9 +29,10 @@ type told struct {
 	Event    string `json:"event"`               // replay key of the message: identifies it if there is no number
 	Amount   int64  `json:"amount"`
 	Currency string `json:"currency"`
-	Sum      bool   `json:"sum,omitempty"`  // Amount is the total of all refunds of the payment
-	List     bool   `json:"list,omitempty"` // the supplier can list the payment's refunds, so ask it
-	Held     string `json:"held,omitempty"` // ref of the entry that holds money without an order
+	Sum      bool   `json:"sum,omitempty"`   // Amount is the total of all refunds of the payment
+	List     bool   `json:"list,omitempty"`  // the supplier can list the payment's refunds, so ask it
+	Held     string `json:"held,omitempty"`  // ref of the entry that holds money without an order
+	Quiet    bool   `json:"quiet,omitempty"` // no exception says so yet: it may have been about open refunds of ours
 }
 
 // Match finds the refunds that a message is about: by our number or the supplier's or, if the
@@ -39,15 +42,15 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	c := n.Content
 	back := c.Status == supplier.Refunded || c.Status == supplier.Closed && c.Reverses
 	if r, err := m.numbered(ctx, tx, n); err != nil || r != nil {
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", nil, err
-		case Moves.Of(r.Status).Open && r.Status != Requested, r.Status == Succeeded && !back:
+		}
+		switch ask, known := named(r.Status, back); {
+		case ask:
 			return payment.RefundAsked, m.askAbout(r), nil
-		case r.Status == Succeeded, !back:
+		case known:
 			return payment.RefundKnown, nil, nil
 		}
-		// It had ended, but the money moved anyway: treat it as made elsewhere.
 	}
 	if !back {
 		return payment.NoRefund, nil, nil
@@ -67,10 +70,12 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	}
 	sum, open := sumOf(all)
 	if t.Sum {
+		_, t.List = n.Supplier.Can().Refunder.(supplier.RefundLister)
 		switch {
 		case t.Amount == sum:
 			return payment.RefundKnown, nil, nil
 		case len(open) > 0:
+			t.Quiet = true
 			return payment.RefundAsked, func(w *db.Writes) {
 				for _, r := range open {
 					m.askAbout(r)(w)
@@ -80,7 +85,6 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 				}
 			}, nil
 		}
-		_, t.List = n.Supplier.Can().Refunder.(supplier.RefundLister)
 	}
 	if n.Order.Status != order.Paid || n.Order.SupplierTradeNo != c.TradeNo {
 		return payment.NoRefund, nil, nil // of surplus money or an unknown payment: operators decide
@@ -212,12 +216,10 @@ func (m *Machine) adopt(ctx context.Context, at supplier.Entry, t told) (n int, 
 			key = t.Event
 		}
 		if t.Sum {
-			sum, open := sumOf(all)
-			if len(open) > 0 {
-				wait = true
+			if amount, wait = increase(all, t.Amount); wait {
 				return nil
 			}
-			amount, key = t.Amount-sum, "sum:"+t.TradeNo+":"+strconv.FormatInt(t.Amount, 10)
+			key = "sum:" + t.TradeNo + ":" + strconv.FormatInt(t.Amount, 10)
 		}
 		n, err = m.adoptOne(ctx, tx, o, at, t, key, amount)
 		return err
@@ -236,7 +238,17 @@ func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at sup
 		return 0, err
 	}
 	sum, err := Taken(ctx, tx, o.ID)
-	if err != nil || amount <= 0 || sum+o.DisputedAmount+amount > o.PaidAmount || t.Currency != o.Currency {
+	if err != nil || amount <= 0 {
+		return 0, err
+	}
+	if t.Quiet {
+		w := tx.Writes()
+		m.elsewhere(tx, w, o, at, cmp.Or(t.RefundID, t.Event, t.TradeNo), amount, t.Currency, "")
+		if err := w.Exec(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if amount > left(o.PaidAmount, o.DisputedAmount, sum) || t.Currency != o.Currency {
 		return 0, err
 	}
 	p, err := m.paymentOf(ctx, tx, o)
@@ -246,6 +258,15 @@ func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at sup
 	r := m.fill(p, amount)
 	r.OrderID, r.OrderNo, r.MerchantID, r.Currency, r.NotifyURL = o.ID, o.OrderNo, o.MerchantID, o.Currency, o.NotifyURL
 	return 1, m.begin(tx).adopted(ctx, o, r, at, t, key)
+}
+
+// elsewhere opens the exception about a refund that was made at the supplier.
+func (m *Machine) elsewhere(tx db.Tx, w *db.Writes, o *order.Order, at supplier.Entry, no string, amount int64, currency, word string) {
+	exception.Open(tx, w, m.o.DB, []*exception.Item{{
+		Kind: exception.UnknownRefund, SupplierID: at.ID, MerchantID: o.MerchantID, OrderID: o.ID, OrderNo: o.OrderNo, Subject: no,
+		Amount: amount, Currency: currency,
+		Detail: exception.Detail(map[string]any{"refund_no": no, "status": word, "trade_no": o.SupplierTradeNo, "supplier": at.Code}),
+	}})
 }
 
 // adoptHeld books a refund of all the money held for a payment without an order. If only a part
@@ -266,11 +287,15 @@ func (m *Machine) adoptHeld(ctx context.Context, tx db.Tx, at supplier.Entry, t 
 // adopted writes a refund that has already succeeded.
 func (x *write) adopted(ctx context.Context, o *order.Order, r *Refund, at supplier.Entry, t told, key string) error {
 	now := x.m.o.DB.Now()
-	r.Status, r.Adopted, r.SupplierRefundNo, r.FinishedAt, r.Reason = Succeeded, key, t.RefundID, &now, "made at the supplier"
-	if err := x.money(o, r, ""); err != nil {
+	m, err := Next("", Adopted)
+	if err != nil {
 		return err
 	}
-	x.insert(r, "supplier:"+at.Code, "", 0)
+	r.Status, r.Adopted, r.SupplierRefundNo, r.FinishedAt, r.Reason = m.To, key, t.RefundID, &now, "made at the supplier"
+	if err := x.apply(o, r, m); err != nil {
+		return err
+	}
+	x.insert(r, by{actor: "supplier:" + at.Code})
 	return x.send(ctx)
 }
 

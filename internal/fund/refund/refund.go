@@ -84,6 +84,7 @@ type Refund struct {
 	Adopted          string `bun:"adopted"`     // "" = made by Backstop, not at the supplier
 	FirstCallAt      *int64 `bun:"first_call_at"`
 	LastCallAt       *int64 `bun:"last_call_at"`
+	ShortAt          *int64 `bun:"short_at"` // since when our account at the supplier is short of funds
 	CreatedAt        int64  `bun:"created_at"`
 	FinishedAt       *int64 `bun:"finished_at"`
 }

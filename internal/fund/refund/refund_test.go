@@ -165,7 +165,7 @@ func (k *till) exec(query string, args ...any) {
 // later lets time pass for a refund by dating its calls back.
 func (k *till) later(r *Refund, d time.Duration) {
 	k.t.Helper()
-	k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ? WHERE id = ?", d.Microseconds(), d.Microseconds(), r.ID)
+	k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?, short_at = short_at - ? WHERE id = ?", d.Microseconds(), d.Microseconds(), d.Microseconds(), r.ID)
 }
 
 // balances checks the accounts of m1, of refunds in transit, and of the supplier.
@@ -343,7 +343,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		const gone = 1299
 		// After the commit that it may have been sent, before the call.
 		r := k.asked(k.paid(), 700)
-		if _, err := k.m.submit(t.Context(), r.ID); err != nil {
+		if _, err := k.m.submit(t.Context(), r.ID, k.Entry(t, "f1")); err != nil {
 			t.Fatal(err)
 		}
 		k.run(r) // asked: not found, too early
@@ -355,7 +355,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 
 		// After the call, before its result is written.
 		r = k.asked(k.paid(), 700)
-		sent, err := k.m.submit(t.Context(), r.ID)
+		sent, err := k.m.submit(t.Context(), r.ID, k.Entry(t, "f1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,7 +488,7 @@ func TestWithoutTheHoldABalanceIsSpentTwice(t *testing.T) {
 				}
 				ok = true
 				x := k.m.begin(tx)
-				x.insert(r, "naive", "", 0)
+				x.insert(r, by{actor: "naive"})
 				return x.send(ctx)
 			})
 			return err == nil && ok
@@ -577,7 +577,7 @@ func TestTwoAnswersOfOneRefundCountOnce(t *testing.T) {
 	each(t, func(k *till) {
 		for range 5 {
 			r := k.asked(k.paid(), 700)
-			sent, err := k.m.submit(t.Context(), r.ID)
+			sent, err := k.m.submit(t.Context(), r.ID, k.Entry(t, "f1"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -589,7 +589,7 @@ func TestTwoAnswersOfOneRefundCountOnce(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					k.m.settle(t.Context(), compensation.Item{SubjectID: r.ID, Attempts: 1}, sent, answer, done)
+					k.m.settle(t.Context(), compensation.Item{SubjectID: r.ID, Attempts: 1}, sent, repeats{}, answer, done)
 				})
 			}
 			wg.Wait()

@@ -119,7 +119,7 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 		r.ApprovalID = a.ID
 	}
 	r.CreatedAt = now
-	x.insert(r, actor, "", 0)
+	x.insert(r, by{actor: actor})
 	if err := x.sendPosted(ctx); err != nil {
 		return nil, false, err
 	}
@@ -160,7 +160,7 @@ func (m *Machine) Propose(ctx context.Context, tx db.Tx, p Proposal) (*Refund, e
 	if err := x.hold(ctx, r, m.o.Limits(o.MerchantID, o.Currency).Overdraft); err != nil {
 		return nil, err
 	}
-	x.insert(r, p.Actor, SourceApproval, p.ApprovalID)
+	x.insert(r, by{actor: p.Actor, kind: SourceApproval, source: p.ApprovalID})
 	return r, x.sendPosted(ctx)
 }
 
@@ -181,7 +181,7 @@ func (m *Machine) inWindow(o *order.Order) bool {
 // and by what is disputed.
 func Refundable(ctx context.Context, q bun.IDB, o *order.Order) (int64, error) {
 	sum, err := Taken(ctx, q, o.ID)
-	return max(o.PaidAmount-sum-o.DisputedAmount, 0), err
+	return left(o.PaidAmount, o.DisputedAmount, sum), err
 }
 
 // refundOf returns a new refund of an amount of a locked order. Errors: ErrNotRefundable,
@@ -304,11 +304,11 @@ func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) 
 		if o, r, err = m.lock(ctx, tx, seen.ID); err != nil || r.Status == Cancelled {
 			return err
 		}
-		if !Moves.Can(r.Status, Cancelled) {
+		if _, err := Next(r.Status, Withdraw); err != nil {
 			return ErrStarted
 		}
 		x := m.begin(tx)
-		if err := x.move(o, change{r: r, to: Cancelled, actor: approval.ByMerchant + ":" + of.Code}); err != nil {
+		if err := x.do(o, r, by{actor: approval.ByMerchant + ":" + of.Code}, Withdraw); err != nil {
 			return err
 		}
 		return x.send(ctx)

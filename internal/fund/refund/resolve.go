@@ -16,10 +16,17 @@ type Verdict struct {
 	Succeeded  bool // the buyer has the money; otherwise it was not made
 	Actor      string
 	ApprovalID int64
+	MadeAt     int64 // when it was proposed: the supplier's statement is no newer
 }
 
 // Unresolved reports whether a refund may have reached its supplier and has no end yet.
 func (r *Refund) Unresolved() bool { return r.Status == Submitted || r.Status == Unknown }
+
+// sentSince reports whether a refund was sent after a statement was read, which then cannot say
+// that it failed.
+func (r *Refund) sentSince(at int64, succeeded bool) bool {
+	return !succeeded && r.LastCallAt != nil && *r.LastCallAt >= at
+}
 
 // Live queries the supplier about a refund that is to be resolved. The decision must not
 // contradict what it says: an end has only that end, and a refund that is not over at the supplier
@@ -61,16 +68,17 @@ func (m *Machine) Resolve(ctx context.Context, tx db.Tx, id int64, v Verdict) (*
 	if err != nil {
 		return nil, err
 	}
-	if !r.Unresolved() {
+	if !r.Unresolved() || r.sentSince(v.MadeAt, v.Succeeded) {
 		return nil, act.ErrChanged
 	}
-	c := change{r: r, to: Failed, actor: v.Actor, kind: SourceApproval, source: v.ApprovalID, detail: "resolved"}
+	e := Refused
 	if v.Succeeded {
-		c.to = Succeeded
+		e = Arrived
 	}
 	x := m.begin(tx)
-	if err := x.move(o, c); err != nil {
+	if err := x.do(o, r, by{actor: v.Actor, kind: SourceApproval, source: v.ApprovalID, detail: "resolved"}, e); err != nil {
 		return nil, err
 	}
+	x.settled(r)
 	return r, x.send(ctx)
 }

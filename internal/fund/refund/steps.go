@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
@@ -43,21 +42,12 @@ func Items(ctx context.Context, q bun.IDB, s *settings.Store, ids []int64) (item
 	return items, nil
 }
 
-// mayRepeat reports whether a refund that the supplier does not find may be sent again, and how
-// much longer to wait before relying on that answer (early). absent = the refund was never made
-// and never will be.
-func (m *Machine) mayRepeat(r *Refund, s supplier.Entry) (may bool, early time.Duration, absent bool) {
-	now, can := m.o.DB.Now(), s.Can()
-	if r.LastCallAt != nil {
-		early = time.Duration(*r.LastCallAt-now)*time.Microsecond + s.QueryAfter
-	}
-	repeat := can.RefundRepeat
+// mayRepeat returns what may be done about a refund that the supplier does not find.
+func (m *Machine) mayRepeat(r *Refund, s supplier.Entry) repeats {
+	can := s.Can()
+	known := can.RefundRepeat
 	if s.RefundRepeat {
-		repeat = supplier.Forever
+		known = supplier.Forever
 	}
-	if r.FirstCallAt == nil || repeat == supplier.Forever {
-		return true, early, false
-	}
-	over := now-*r.FirstCallAt >= repeat.Microseconds()
-	return !over, early, over && can.RefundAbsent
+	return repeatsOf(r, m.o.DB.Now(), s.QueryAfter, known, can.RefundAbsent)
 }

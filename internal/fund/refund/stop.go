@@ -11,9 +11,6 @@ import (
 	"backstop/internal/order"
 )
 
-// unsent are the statuses of refunds that no supplier has, each with the status that stops it.
-var unsent = map[Status]Status{Requested: Rejected, Approved: Failed}
-
 // Unsent reads and locks the refunds of a locked order that were not sent to the supplier, by id.
 func (m *Machine) Unsent(ctx context.Context, tx db.Tx, orderID int64) ([]*Refund, error) {
 	var all []*Refund
@@ -29,7 +26,7 @@ func (m *Machine) Unsent(ctx context.Context, tx db.Tx, orderID int64) ([]*Refun
 func (m *Machine) Stop(ctx context.Context, w *db.Writes, o *order.Order, all []*Refund, actor, why string) error {
 	x := &write{m: m, tx: w.Tx(), w: w}
 	for _, r := range all {
-		if err := x.move(o, change{r: r, to: unsent[r.Status], actor: actor, detail: why}); err != nil {
+		if err := x.do(o, r, by{actor: actor, detail: why}, unsent(r.Status)); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,149 @@
+package refund
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"backstop/internal/fund"
+	"backstop/internal/supplier"
+)
+
+// The supplier of the model, and its messages.
+
+// called is the supplier's side of a call.
+func (s *story) called(r *modelled) supplier.RefundState {
+	remembers := time.Duration(s.now-r.reached)*time.Microsecond < s.forgets
+	if r.state != supplier.RefundNotFound && remembers {
+		return r.state
+	}
+	said := rapid.SampledFrom([]supplier.RefundState{
+		supplier.RefundSucceeded, supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundFailed, supplier.RefundShort, supplier.RefundAbnormal, supplier.RefundUnknown,
+	}).Draw(s.t, "call")
+	switch {
+	case said == supplier.RefundUnknown, said == supplier.RefundShort: // it never arrived, or left no trace
+		return said
+	case s.atSupplier()+r.Amount > s.paid:
+		said = supplier.RefundFailed
+	}
+	r.reached = s.now
+	s.becomes(r, said)
+	return said
+}
+
+// becomes changes what the supplier has.
+func (s *story) becomes(r *modelled, state supplier.RefundState) {
+	if state == supplier.RefundSucceeded {
+		r.moved++
+		defer s.message()
+	}
+	r.state = state
+}
+
+// message is the supplier's message about a total.
+func (s *story) message() {
+	total := int64(0)
+	for _, amount := range s.elsewhere {
+		total += amount
+	}
+	for _, r := range s.all {
+		if r.state == supplier.RefundSucceeded {
+			total += r.Amount
+		}
+	}
+	s.totals = append(s.totals, total)
+}
+
+// atSupplier is how much of the payment the supplier has refunded or is about to.
+func (s *story) atSupplier() (sum int64) {
+	for _, amount := range s.elsewhere {
+		sum += amount
+	}
+	for _, r := range s.all {
+		if slices.Contains([]supplier.RefundState{supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundAbnormal}, r.state) {
+			sum += r.Amount
+		}
+	}
+	return sum
+}
+
+// decide lets the supplier end what it has begun, or take back what it has made.
+func (s *story) decide() {
+	r := s.one()
+	if r == nil {
+		return
+	}
+	switch r.state {
+	case supplier.RefundProcessing, supplier.RefundAbnormal:
+		s.becomes(r, rapid.SampledFrom([]supplier.RefundState{supplier.RefundSucceeded, supplier.RefundFailed, supplier.RefundAbnormal}).Draw(s.t, "ends"))
+	case supplier.RefundSucceeded:
+		s.becomes(r, supplier.RefundReturned)
+	}
+}
+
+// callback is a message that names a refund of ours, perhaps again, perhaps long after.
+func (s *story) callback() {
+	r := s.one()
+	if r == nil || r.Adopted != "" {
+		return
+	}
+	back := r.moved > 0 && s.draw(2, "says refunded") == 0
+	ask, known := named(r.Status, back)
+	switch {
+	case ask:
+		s.run(r)
+	case !known:
+		s.wrong("%s is %s, and its money moved", r.RefundNo, r.Status)
+	}
+}
+
+// backOffice refunds a part of the payment at the supplier.
+func (s *story) backOffice() {
+	if left := s.paid - s.atSupplier(); left > 0 {
+		s.elsewhere = append(s.elsewhere, int64(rapid.IntRange(1, int(left)).Draw(s.t, "elsewhere")))
+		s.message()
+	}
+}
+
+// adopts is a message about a refund that may not be ours: by its number or by a total.
+func (s *story) adopts() {
+	if !s.sums {
+		if n := len(s.elsewhere); n > 0 {
+			i := s.draw(n, "number")
+			s.adopt(strconv.Itoa(i), s.elsewhere[i])
+		}
+		return
+	}
+	if len(s.totals) > 0 {
+		s.notices = append(s.notices, s.totals[s.draw(len(s.totals), "total")])
+	}
+	var rows []*Refund
+	for _, r := range s.all {
+		rows = append(rows, r.Refund)
+	}
+	waiting := s.notices
+	s.notices = nil
+	for _, total := range waiting {
+		amount, wait := s.increase(rows, total)
+		if wait {
+			s.notices = append(s.notices, total)
+			continue
+		}
+		if s.adopt("sum:"+strconv.FormatInt(total, 10), amount) {
+			rows = append(rows, s.all[len(s.all)-1].Refund)
+		}
+	}
+}
+
+func (s *story) adopt(key string, amount int64) bool {
+	known := slices.ContainsFunc(s.all, func(r *modelled) bool { return r.Adopted == key })
+	if known || amount <= 0 || amount > s.left(s.paid, s.disputed, s.taken()) {
+		return false
+	}
+	r := &modelled{Refund: &Refund{ID: int64(len(s.all) + 1), Amount: amount, Adopted: key}, booked: map[fund.Fact]int{}}
+	s.do(r, Adopted)
+	s.all = append(s.all, r)
+	return true
+}
