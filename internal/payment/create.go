@@ -15,6 +15,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/report"
 	"backstop/internal/stock"
+	"backstop/internal/supplier"
 )
 
 // CreateRequest is a merchant's request to create an order (contract §4).
@@ -100,6 +101,9 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	s, ok := suppliers.Lookup(r.Supplier)
 	if !ok || !s.Enabled {
 		return nil, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("no enabled supplier has the code %q", r.Supplier)}
+	}
+	if !supplier.Takes(s.Adapter, r.Currency) {
+		return nil, &invalid.FieldError{Field: "currency", Problem: fmt.Sprintf("the supplier %s does not take %s", s.Code, r.Currency)}
 	}
 	if r.NotifyURL != "" {
 		if err := p.o.CheckURL(r.NotifyURL); err != nil {

@@ -464,22 +464,28 @@ func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
 }
 
 func TestCreateNamesTheWrongField(t *testing.T) {
-	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
-	for field, change := range map[string]func(*payment.CreateRequest){
-		"amount":     func(r *payment.CreateRequest) { r.Amount = 0 },
-		"currency":   func(r *payment.CreateRequest) { r.Currency = "XXX" },
-		"supplier":   func(r *payment.CreateRequest) { r.Supplier = "nobody" },
-		"expires_in": func(r *payment.CreateRequest) { r.ExpiresIn = -1 },
-		"items":      func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "none", Quantity: 1}} },
-	} {
-		r := payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"}
-		change(&r)
-		_, _, err := f.Processor.Create(t.Context(), f.M1, r)
-		var fe *invalid.FieldError
-		if !errors.As(err, &fe) || fe.Field != field {
-			t.Errorf("%s: %v", field, err)
+	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
+		for _, c := range []struct {
+			field  string
+			change func(*payment.CreateRequest)
+		}{
+			{"amount", func(r *payment.CreateRequest) { r.Amount = 0 }},
+			{"currency", func(r *payment.CreateRequest) { r.Currency = "XXX" }},
+			{"currency", func(r *payment.CreateRequest) { r.Currency = "USD" }}, // the supplier does not take it
+			{"supplier", func(r *payment.CreateRequest) { r.Supplier = "nobody" }},
+			{"expires_in", func(r *payment.CreateRequest) { r.ExpiresIn = -1 }},
+			{"items", func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "none", Quantity: 1}} }},
+		} {
+			r := payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"}
+			c.change(&r)
+			_, _, err := f.Processor.Create(t.Context(), f.M1, r)
+			var fe *invalid.FieldError
+			if !errors.As(err, &fe) || fe.Field != c.field {
+				t.Errorf("%s: %v", c.field, err)
+			}
 		}
-	}
+		f.Want(t, 0, "SELECT count(*) FROM orders")
+	})
 }
 
 // A merchant that gets the answer that there is no such supplier looks for a mistake of its

@@ -32,6 +32,15 @@ type Abilities struct {
 	PayoutRepeat bool
 }
 
+// Taker is an Adapter whose supplier does not take every currency.
+type Taker interface{ Takes(currency string) bool }
+
+// Takes reports whether an adapter's supplier takes payments in a currency.
+func Takes(a Adapter, currency string) bool {
+	t, ok := a.(Taker)
+	return !ok || t.Takes(currency)
+}
+
 // AbilitiesOf returns the calls that an adapter's supplier supports.
 func AbilitiesOf(a Adapter) Abilities {
 	if c, ok := a.(Caller); ok {

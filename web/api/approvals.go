@@ -111,7 +111,7 @@ func (s *handlers) listApprovals(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listView[approvalView]{Items: views, Next: orNull(cursorText(next))})
+	return c.JSON(page[approvalView]{Items: views, Next: orNull(cursorText(next))})
 }
 
 func (s *handlers) getApproval(c *fiber.Ctx) error {

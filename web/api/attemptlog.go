@@ -27,16 +27,16 @@ type attemptView struct {
 	ID           string  `json:"id"`
 	Notification string  `json:"notification"`
 	Type         string  `json:"type"`
-	OrderNo      string  `json:"order_no"`
+	OrderNo      *string `json:"order_no"`
 	Merchant     string  `json:"merchant"`
 	Attempt      int64   `json:"attempt"`
 	URL          string  `json:"url"`
 	Class        string  `json:"class"`
-	Status       int     `json:"status"`
+	Status       *int    `json:"status"` // of the answer; null = there was none
 	StartedAt    string  `json:"started_at"`
 	TookMS       float64 `json:"took_ms"`
 	Node         string  `json:"node"`
-	Error        string  `json:"error"`
+	Error        *string `json:"error"`
 }
 
 // attemptLog returns attempts at notifications, newest first.
@@ -62,13 +62,17 @@ func (s *handlers) attemptLog(c *fiber.Ctx) error {
 		return err
 	}
 	out := pageOf(found.Rows, 0, func(a console.Attempt) attemptView {
-		return attemptView{
-			ID: strconv.FormatInt(a.ID, 10), Notification: a.PublicID, Type: a.EventType, OrderNo: a.OrderNo,
-			Merchant: a.Merchant, Attempt: a.Number, URL: withoutQuery(a.URL), Class: string(a.Class), Status: a.HTTPStatus,
-			StartedAt: notify.Stamp(a.StartedAt), TookMS: float64(a.TookUS) / 1000, Node: a.Node, Error: a.Error,
+		v := attemptView{
+			ID: strconv.FormatInt(a.ID, 10), Notification: a.PublicID, Type: a.EventType, OrderNo: orNull(a.OrderNo),
+			Merchant: a.Merchant, Attempt: a.Number, URL: withoutQuery(a.URL), Class: string(a.Class),
+			StartedAt: notify.Stamp(a.StartedAt), TookMS: float64(a.TookUS) / 1000, Node: a.Node, Error: orNull(a.Error),
 		}
+		if a.HTTPStatus != 0 {
+			v.Status = &a.HTTPStatus
+		}
+		return v
 	})
-	out.Next = logCursor(want, slice, found.Older.ID)
+	out.Next = orNull(logCursor(want, slice, found.Older.ID))
 	return c.JSON(out)
 }
 

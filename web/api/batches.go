@@ -206,7 +206,7 @@ func (s *handlers) listBatches(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return c.JSON(listView[batchView]{Items: views, Next: orNull(cursorText(next))})
+	return c.JSON(page[batchView]{Items: views, Next: orNull(cursorText(next))})
 }
 
 // startBatch starts a batch (202), or proposes to if it needs a second person (201).
@@ -350,7 +350,7 @@ func (s *handlers) batchRows(c *fiber.Ctx) error {
 	if more {
 		next = rows[len(rows)-1].Number
 	}
-	return c.JSON(listOf(rows, next, viewRow))
+	return c.JSON(pageOf(rows, next, viewRow))
 }
 
 // exportRows streams the rows as CSV. The first row says which, when and for whom.

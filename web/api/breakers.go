@@ -16,20 +16,20 @@ import (
 
 // changeView is one change of a breaker.
 type changeView struct {
-	At       string `json:"at"`
-	From     string `json:"from"`
-	To       string `json:"to"`
-	Cause    string `json:"cause"`
-	Failures int64  `json:"failures"`
-	Actor    string `json:"actor"`
-	Reason   string `json:"reason"`
+	At       string  `json:"at"`
+	From     string  `json:"from"`
+	To       string  `json:"to"`
+	Cause    *string `json:"cause"`
+	Failures int64   `json:"failures"`
+	Actor    *string `json:"actor"`
+	Reason   *string `json:"reason"`
 }
 
 // breakerView is one merchant's breaker; without a row it is closed.
 type breakerView struct {
 	Merchant  string  `json:"merchant"`
 	State     string  `json:"state"`
-	Cause     string  `json:"cause"`
+	Cause     *string `json:"cause"`
 	ByHand    bool    `json:"by_hand"`
 	Failures  int64   `json:"failures"` // in a row
 	ChangedAt *string `json:"changed_at"`
@@ -43,7 +43,7 @@ const historyShown = 20
 
 func viewBreaker(code string, r breaker.Row) breakerView {
 	return breakerView{
-		Merchant: code, State: string(r.State), Cause: r.Cause, ByHand: r.ByHand, Failures: r.Failures,
+		Merchant: code, State: string(r.State), Cause: orNull(r.Cause), ByHand: r.ByHand, Failures: r.Failures,
 		ChangedAt: stampOr(r.ChangedAt), OpenUntil: stampOr(r.OpenUntil),
 	}
 }
@@ -97,7 +97,7 @@ func (s *handlers) oneBreaker(c *fiber.Ctx, code string) error {
 	}
 	for _, x := range changes {
 		v.History = append(v.History, changeView{
-			At: notify.Stamp(x.At), From: string(x.From), To: string(x.To), Cause: x.Cause, Failures: x.Failures, Actor: x.Actor, Reason: x.Reason,
+			At: notify.Stamp(x.At), From: string(x.From), To: string(x.To), Cause: orNull(x.Cause), Failures: x.Failures, Actor: orNull(x.Actor), Reason: orNull(x.Reason),
 		})
 	}
 	return c.JSON(page[breakerView]{Items: []breakerView{v}})

@@ -49,7 +49,7 @@ func (s *handlers) listCalls(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, func(r console.Call) callView {
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(r console.Call) callView {
 		v := callView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, Op: string(r.Op), Reference: r.Reference,
 			Class: orNull(string(r.Class)), Status: orNull(r.Status), At: notify.Stamp(r.StartedAt), Node: r.Node,

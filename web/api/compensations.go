@@ -61,18 +61,6 @@ func orNull(text string) *string {
 	return &text
 }
 
-// listView is one page of a list; its next is null at the end.
-type listView[T any] struct {
-	Items []T     `json:"items"`
-	Next  *string `json:"next"`
-}
-
-// listOf converts one page of rows; next is the id after which the next page begins, 0 = none.
-func listOf[R, T any](rows []R, next int64, view func(R) T) listView[T] {
-	p := pageOf(rows, next, view)
-	return listView[T]{Items: p.Items, Next: orNull(p.Next)}
-}
-
 func (s *handlers) listCompensations(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	f.Only("state", "kind", "cause", "order_no", "supplier", "merchant", "cursor", "limit")
@@ -82,7 +70,7 @@ func (s *handlers) listCompensations(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, viewCompensation))
+	return c.JSON(pageOf(found.Rows, found.Older.ID, viewCompensation))
 }
 
 // readCoded reads one page of a list that is also filtered by the codes of a supplier and of a merchant.
@@ -194,7 +182,7 @@ func (s *handlers) groupCompensations(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(groups, 0, func(g console.CompensationGroup) groupView {
+	return c.JSON(pageOf(groups, 0, func(g console.CompensationGroup) groupView {
 		return groupView{
 			Kind: g.Kind, Cause: string(g.Cause), Supplier: orNull(g.Supplier), Count: g.Count, OldestAt: notify.Stamp(g.OldestAt), Sums: viewSums(g.Sums),
 		}

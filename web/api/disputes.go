@@ -39,7 +39,7 @@ func (s *handlers) listDisputes(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, func(d console.Dispute) dispute.AdminView { return s.Disputes.AdminViewOf(&d.Dispute) }))
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(d console.Dispute) dispute.AdminView { return s.Disputes.AdminViewOf(&d.Dispute) }))
 }
 
 // oneDisputeView adds what is returned only for a single dispute.

@@ -120,7 +120,7 @@ func (s *handlers) statement(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	items := listOf(st.Items, st.Next, func(i fund.Item) itemView {
+	items := pageOf(st.Items, st.Next, func(i fund.Item) itemView {
 		return itemView{
 			ID: strconv.FormatInt(i.ID, 10), At: notify.Stamp(i.At), Kind: string(i.Kind), Ref: i.Ref, OrderNo: orNull(i.OrderNo),
 			Amount: i.Amount, Fee: i.Fee, Balance: i.Balance,
@@ -150,7 +150,7 @@ func (s *handlers) listAccounts(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, func(a ledger.Account) accountView {
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(a ledger.Account) accountView {
 		return accountView{Code: a.Code, Currency: a.Currency, Balance: a.Balance, FoldedAt: notify.StampOr(a.FoldedAt)}
 	}))
 }
@@ -187,7 +187,7 @@ func (s *handlers) listLines(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, func(l console.AccountLine) lineView {
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(l console.AccountLine) lineView {
 		return lineView{
 			ID: strconv.FormatInt(l.ID, 10), At: notify.Stamp(l.CreatedAt), Ref: l.Ref, Kind: orNull(l.Kind()), Other: l.Other,
 			Amount: l.Amount, Currency: l.Currency, Balance: l.Balance,

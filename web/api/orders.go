@@ -127,8 +127,7 @@ func (s *handlers) sendOrder(c *fiber.Ctx, o *order.Order) error {
 	return c.JSON(view)
 }
 
-// orderView is an order in the merchant API. Times that have not come are null; unknown strings
-// are empty.
+// orderView is an order in the merchant API. Missing values are null.
 type orderView struct {
 	OrderNo         string  `json:"order_no"`
 	OutTradeNo      string  `json:"out_trade_no"`
@@ -138,14 +137,14 @@ type orderView struct {
 	Currency        string  `json:"currency"`
 	Status          string  `json:"status"`
 	NotifyStatus    string  `json:"notify_status"`
-	SupplierTradeNo string  `json:"supplier_trade_no"`
+	SupplierTradeNo *string `json:"supplier_trade_no"`
 	PaidAmount      int64   `json:"paid_amount"`
 	FeeAmount       int64   `json:"fee_amount"` // what the merchant pays of it
 	CreatedAt       string  `json:"created_at"`
 	ExpiresAt       string  `json:"expires_at"`
 	PaidAt          *string `json:"paid_at"`
 	ClosedAt        *string `json:"closed_at"`
-	CloseReason     string  `json:"close_reason"`
+	CloseReason     *string `json:"close_reason"`
 	Version         int64   `json:"version"`
 	AskedAt         *string `json:"asked_at"` // when its supplier was last asked
 	NextAt          *string `json:"next_at"`  // when it is looked at again
@@ -182,9 +181,9 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 	return orderView{
 		OrderNo: o.OrderNo, OutTradeNo: o.OutTradeNo, Merchant: of, Supplier: code,
 		Amount: o.Amount, Currency: o.Currency, Status: string(o.Status), NotifyStatus: notify.OrderStatus(deliveries, parked),
-		SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount,
+		SupplierTradeNo: orNull(o.SupplierTradeNo), PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
-		PaidAt: notify.StampOr(o.PaidAt), ClosedAt: notify.StampOr(o.ClosedAt), CloseReason: o.CloseReason, Version: o.Version,
+		PaidAt: notify.StampOr(o.PaidAt), ClosedAt: notify.StampOr(o.ClosedAt), CloseReason: orNull(o.CloseReason), Version: o.Version,
 		AskedAt: notify.StampOr(o.AskedAt), NextAt: notify.StampOr(nextOf(o)),
 		RefundedAmount: o.RefundedAmount, RefundStatus: o.RefundStatus(), DisputedAmount: o.DisputedAmount,
 	}, nil

@@ -61,7 +61,7 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 	}
 	for name, value := range map[string]any{
 		"out_trade_no": "T1", "merchant": "m1", "supplier": "wx", "amount": 1999.0, "currency": "CNY", "status": "pending", "notify_status": "none",
-		"supplier_trade_no": "", "paid_amount": 0.0, "fee_amount": 0.0, "refunded_amount": 0.0, "refund_status": "none", "paid_at": nil, "closed_at": nil, "close_reason": "", "version": 1.0,
+		"supplier_trade_no": nil, "paid_amount": 0.0, "fee_amount": 0.0, "refunded_amount": 0.0, "refund_status": "none", "paid_at": nil, "closed_at": nil, "close_reason": nil, "version": 1.0,
 	} {
 		if o[name] != value {
 			t.Errorf("%s is %v, not %v", name, o[name], value)

@@ -142,7 +142,7 @@ func (s *handlers) listPayouts(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, func(p console.Payout) payout.View { return s.Payouts.ViewOf(&p.Payout) }))
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(p console.Payout) payout.View { return s.Payouts.ViewOf(&p.Payout) }))
 }
 
 func (s *handlers) anyPayout(c *fiber.Ctx) error {

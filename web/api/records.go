@@ -13,15 +13,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// page is one page of a list. Next is the cursor of the next page, empty at the end.
+// page is one page of a list. Next is the cursor of the next page, null at the end.
 type page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next"`
+	Items []T     `json:"items"`
+	Next  *string `json:"next"`
 }
 
 // pageOf converts one page of rows; next is the id after which the next page begins, 0 = none.
 func pageOf[R, T any](rows []R, next int64, view func(R) T) page[T] {
-	p := page[T]{Items: make([]T, len(rows)), Next: cursorText(next)}
+	p := page[T]{Items: make([]T, len(rows)), Next: orNull(cursorText(next))}
 	for i, r := range rows {
 		p.Items[i] = view(r)
 	}
@@ -36,7 +36,7 @@ type callbackView struct {
 	RemoteAddr string     `json:"remote_addr"`
 	Outcome    string     `json:"outcome"`
 	Steps      []stepView `json:"steps"`
-	OrderNo    string     `json:"order_no"`
+	OrderNo    *string    `json:"order_no"`
 }
 
 type stepView struct {
@@ -68,7 +68,7 @@ func (s *handlers) listCallbacks(c *fiber.Ctx) error {
 		}
 		return callbackView{
 			ID: strconv.FormatInt(r.ID, 10), Supplier: r.Supplier, ReceivedAt: notify.Stamp(r.ReceivedAt),
-			RemoteAddr: r.RemoteAddr, Outcome: r.Outcome, Steps: steps, OrderNo: r.OrderNo,
+			RemoteAddr: r.RemoteAddr, Outcome: r.Outcome, Steps: steps, OrderNo: orNull(r.OrderNo),
 		}
 	}))
 }

@@ -72,7 +72,7 @@ func (s *handlers) orderRefunds(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(all, 0, s.Refunds.ViewOf))
+	return c.JSON(pageOf(all, 0, s.Refunds.ViewOf))
 }
 
 func (s *handlers) getRefund(c *fiber.Ctx) error {
@@ -118,7 +118,7 @@ func (s *handlers) listRefunds(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(listOf(found.Rows, found.Older.ID, func(r console.Refund) adminRefundView {
+	return c.JSON(pageOf(found.Rows, found.Older.ID, func(r console.Refund) adminRefundView {
 		return adminRefundView{View: s.Refunds.ViewOf(&r.Refund), Supplier: r.Supplier, Adopted: r.Adopted != ""}
 	}))
 }

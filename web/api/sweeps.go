@@ -51,7 +51,7 @@ func (s *handlers) listSweeps(c *fiber.Ctx) error {
 		rows = rows[:slice.Rows]
 		next = rows[slice.Rows-1].ID
 	}
-	return c.JSON(listOf(rows, next, viewSweep))
+	return c.JSON(pageOf(rows, next, viewSweep))
 }
 
 func (s *handlers) getSweep(c *fiber.Ctx) error {

@@ -10,7 +10,7 @@ type View struct {
 	Merchant  *string `json:"merchant"`
 	Amount    int64   `json:"amount"`
 	Currency  string  `json:"currency"`
-	Reason    string  `json:"reason"`
+	Reason    *string `json:"reason"`
 	DueBy     *string `json:"due_by"`
 	Status    string  `json:"status"`
 	Version   int64   `json:"version"`
@@ -19,7 +19,7 @@ type View struct {
 // ViewOf returns the view of a dispute.
 func (m *Machine) ViewOf(d *Dispute) View {
 	v := View{
-		DisputeNo: d.DisputeNo, OrderNo: notify.OrNull(d.OrderNo), Amount: d.Amount, Currency: d.Currency, Reason: d.Reason,
+		DisputeNo: d.DisputeNo, OrderNo: notify.OrNull(d.OrderNo), Amount: d.Amount, Currency: d.Currency, Reason: notify.OrNull(d.Reason),
 		DueBy: notify.StampOr(d.DueBy), Status: string(d.Status), Version: d.Version,
 	}
 	if d.MerchantID != 0 {
@@ -35,7 +35,7 @@ type AdminView struct {
 	View
 	Supplier          *string `json:"supplier"`
 	SupplierDisputeNo string  `json:"supplier_dispute_no"`
-	SupplierTradeNo   string  `json:"supplier_trade_no"`
+	SupplierTradeNo   *string `json:"supplier_trade_no"`
 	Fee               int64   `json:"fee"`
 	FeeReturned       int64   `json:"fee_returned"`
 	Withdrawn         bool    `json:"withdrawn"`
@@ -49,7 +49,7 @@ type AdminView struct {
 // AdminViewOf returns the view of a dispute for operators.
 func (m *Machine) AdminViewOf(d *Dispute) AdminView {
 	v := AdminView{
-		View: m.ViewOf(d), SupplierDisputeNo: d.SupplierDisputeNo, SupplierTradeNo: d.TradeNo, Fee: d.Fee, FeeReturned: d.FeeBack,
+		View: m.ViewOf(d), SupplierDisputeNo: d.SupplierDisputeNo, SupplierTradeNo: notify.OrNull(d.TradeNo), Fee: d.Fee, FeeReturned: d.FeeBack,
 		Withdrawn: d.Withdrawn, Reinstated: d.Reinstated, Reserved: d.reserved(), Exceeds: d.Exceeds, OpenedAt: notify.Stamp(d.OpenedAt), ClosedAt: notify.StampOr(d.ClosedAt),
 	}
 	if code, err := m.SupplierCode(m.o.DB.Read, d.SupplierID); err == nil {

@@ -16,7 +16,7 @@ type View struct {
 	FeeReturned      int64   `json:"fee_returned"`
 	Status           string  `json:"status"`
 	SupplierRefundNo *string `json:"supplier_refund_no"`
-	Reason           string  `json:"reason"`
+	Reason           *string `json:"reason"`
 	CreatedAt        string  `json:"created_at"`
 	FinishedAt       *string `json:"finished_at"`
 	Version          int64   `json:"version"`
@@ -26,7 +26,7 @@ type View struct {
 func (m *Machine) ViewOf(r *Refund) View {
 	v := View{
 		RefundNo: r.RefundNo, OutRefundNo: notify.OrNull(r.OutRefundNo), OrderNo: notify.OrNull(r.OrderNo), Amount: r.Amount, Currency: r.Currency,
-		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: notify.OrNull(r.SupplierRefundNo), Reason: r.Reason,
+		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: notify.OrNull(r.SupplierRefundNo), Reason: notify.OrNull(r.Reason),
 		CreatedAt: notify.Stamp(r.CreatedAt), FinishedAt: notify.StampOr(r.FinishedAt), Version: r.Version,
 	}
 	if r.MerchantID != 0 {

@@ -43,6 +43,9 @@ type adapter struct {
 	described       []supplier.Key
 }
 
+// Takes reports whether Alipay takes payments in a currency.
+func (adapter) Takes(of string) bool { return of == currency }
+
 func newAdapter(_ string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 	var c config
 	if err := supplier.DecodeConfig(raw, &c); err != nil {

@@ -105,7 +105,7 @@ func (c *calls) payment(p supplier.Payment) (map[string]string, error) {
 	switch {
 	case p.Method != "" && p.Method != c.payKind():
 		return nil, wrong("method", "only %s can be started with this supplier", c.payKind())
-	case unknown != nil, c.CurrencyField == "" && p.Currency != c.Currency:
+	case unknown != nil, !c.Takes(p.Currency):
 		return nil, wrong("currency", "this supplier does not take %q", p.Currency)
 	case p.Amount <= 0:
 		return nil, wrong("amount", "a payment of %s cannot be started", amount)

@@ -54,6 +54,10 @@ type adapter struct {
 	calls     *calls // nil = no client, or invalid settings for calls
 }
 
+// Takes reports whether the supplier takes payments in a currency: it has one, or names it in its
+// messages.
+func (a *adapter) Takes(currency string) bool { return a.CurrencyField != "" || a.Currency == currency }
+
 // Keys describes the keys.
 func (a *adapter) Keys() (all []supplier.Key) {
 	if a.publicKey != nil {

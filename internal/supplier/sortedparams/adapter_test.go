@@ -3,6 +3,7 @@ package sortedparams
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -274,5 +275,21 @@ func TestAccountIsTheCode(t *testing.T) {
 	a.Identity()["account"] = "changed"
 	if len(a.Identity()) != 0 {
 		t.Error("a caller changed the adapter")
+	}
+}
+
+// A supplier that names the currency in its messages takes each; the others take one.
+func TestCurrenciesThatASupplierTakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		config
+		takes string
+	}{
+		"one":   {config{Currency: "CNY"}, "true false"},
+		"named": {config{CurrencyField: "currency"}, "true true"},
+	} {
+		a := &adapter{config: c.config}
+		if got := fmt.Sprint(supplier.Takes(a, "CNY"), supplier.Takes(a, "USD")); got != c.takes {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

@@ -47,6 +47,9 @@ type adapter struct {
 	*caller      // nil = no calls can be made
 }
 
+// Takes reports whether WeChat Pay takes payments in a currency (境内商户号仅支持人民币).
+func (*adapter) Takes(currency string) bool { return currency == "CNY" }
+
 // platformKey verifies WeChat Pay's signatures: the public key (it does not expire; its times
 // are zero) or a platform certificate.
 type platformKey struct {
