@@ -19,7 +19,7 @@ import (
 )
 
 type sweepCmd struct {
-	Days   int  `help:"How many days to look back (default: BACKSTOP_SWEEP_DAYS)." placeholder:"N"`
+	Days   *int `help:"How many days to look back (default: BACKSTOP_SWEEP_DAYS)." placeholder:"N"`
 	DryRun bool `help:"Change nothing: print what would be pushed, and what differs."`
 }
 
@@ -31,8 +31,8 @@ func (cmd *sweepCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err != nil {
 		return err
 	}
-	if cmd.Days != 0 {
-		c.SweepDays = cmd.Days
+	if cmd.Days != nil {
+		c.SweepDays = *cmd.Days
 	}
 	if c.SweepDays < sweep.MinDays || c.SweepDays > sweep.MaxDays {
 		return usageError{fmt.Errorf("--days: use a number from %d to %d", sweep.MinDays, sweep.MaxDays)}

@@ -14,7 +14,7 @@ func TestASweepByCommand(t *testing.T) {
 	if code, _, stderr := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
 		t.Fatal(stderr)
 	}
-	for _, args := range [][]string{{"--days", "-1"}, {"--days", "91"}, {"--days", "x"}} {
+	for _, args := range [][]string{{"--days", "-1"}, {"--days", "0"}, {"--days", "91"}, {"--days", "x"}} {
 		if code, out, stderr := backstop(t.Context(), append([]string{"sweep"}, args...)...); code != exitUsage || out != "" || stderr == "" {
 			t.Errorf("%s: %d %q %q", args, code, out, stderr)
 		}

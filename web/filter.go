@@ -51,12 +51,19 @@ func (f *Filter) Text(name string) string {
 	return text
 }
 
-// Only refuses unknown parameters.
+// Only refuses unknown parameters, and those that are given twice: which one counts would be a
+// guess.
 func (f *Filter) Only(known ...string) {
-	f.c.Request().URI().QueryArgs().VisitAll(func(name, _ []byte) {
-		if !slices.Contains(known, string(name)) {
-			f.Blame(textlimit.Clip(string(name), 40), "unknown parameter; known are "+strings.Join(known, ", "))
+	seen := map[string]bool{}
+	f.c.Request().URI().QueryArgs().VisitAll(func(raw, _ []byte) {
+		name := string(raw)
+		switch {
+		case !slices.Contains(known, name):
+			f.Blame(textlimit.Clip(name, 40), "unknown parameter; known are "+strings.Join(known, ", "))
+		case seen[name]:
+			f.Blame(name, "give this parameter once")
 		}
+		seen[name] = true
 	})
 }
 

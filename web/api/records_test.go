@@ -132,6 +132,7 @@ func TestAWrongFilterIsNamed(t *testing.T) {
 		"merchant-callback-monitor/breakers?merchant=nobody": "merchant",
 		// An unknown parameter must not look like a filter that everything passes.
 		"exceptions?order=O1": "order", "callbacks?order=O1": "order", "merchant-callback-monitor/logs?order=O1": "order",
+		"exceptions?state=open&state=resolved": "state", "callbacks?limit=5&limit=6": "limit",
 		"merchant-callback-monitor/merchants?code=m1": "code", "merchant-callback-monitor/breakers?code=m1": "code",
 	} {
 		if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/"+query, "").Problem(); got != "422 invalid_field "+field {
