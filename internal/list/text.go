@@ -26,13 +26,15 @@ type Fault string
 const (
 	UnknownField Fault = "unknown_field" // Hints: the fields
 	NoValue      Fault = "no_value"
-	WrongValue   Fault = "wrong_value" // Hints: the known values, or what the field wants
+	WrongValue   Fault = "wrong_value" // Hints: the known values
+	BadValue     Fault = "bad_value"   // Hints: what the field wants
 	Ambiguous    Fault = "ambiguous"   // Hints: the values that it can mean
 	Repeated     Fault = "repeated"
 	NoField      Fault = "no_field" // Hints: the fields
 	WrongTime    Fault = "wrong_time"
 	WrongOrder   Fault = "wrong_order" // the end precedes the beginning
 	TooFar       Fault = "too_far"     // more days than one list covers
+	Unreadable   Fault = "unreadable"  // the text is too long, or has control characters
 )
 
 // Problem is a word with its fault.
@@ -161,7 +163,7 @@ func (r Reading) Term(w Word) (Term, *Problem) {
 	}
 	if f.Check != nil {
 		if problem := f.Check(value); problem != "" {
-			return Term{}, &Problem{w, WrongValue, []string{problem}}
+			return Term{}, &Problem{w, BadValue, []string{problem}}
 		}
 	}
 	return Term{f.Word, value}, nil

@@ -91,7 +91,7 @@ func TestWordsBecomeTerms(t *testing.T) {
 		"secret:5":                 UnknownField,
 		"merchant:":                NoValue,
 		"state:parked":             WrongValue,
-		"cause:wrong":              WrongValue,
+		"cause:wrong":              BadValue,
 		"merchant:green":           Ambiguous,
 		"wx":                       Ambiguous,
 		"nonsense":                 NoField,

@@ -89,12 +89,14 @@ var faults = map[list.Fault]text.Text{
 	list.UnknownField: {ZH: "没有这个字段，可用的有", EN: "no such field; fields are"},
 	list.NoValue:      {ZH: "冒号后要有值，例如", EN: "a value must follow the colon, for example"},
 	list.WrongValue:   {ZH: "没有这个值，可用的有", EN: "not a value of this field; use one of"},
+	list.BadValue:     {ZH: "这个值不能用", EN: "cannot be used"},
 	list.Ambiguous:    {ZH: "有多种含义，请选一个", EN: "is ambiguous; choose one of"},
 	list.Repeated:     {ZH: "这个字段只能写一次", EN: "a field can be used only once"},
 	list.NoField:      {ZH: "没有这个名称或代码，请写成 字段:值，字段有", EN: "neither a name nor a code; write field:value with one of the fields"},
 	list.WrongTime:    {ZH: "请写成 14:05、2026-11-20 或 2026-11-20T14:05", EN: "use 14:05, 2026-11-20 or 2026-11-20T14:05"},
 	list.WrongOrder:   {ZH: "结束时间要晚于开始时间", EN: "the end must be after the start"},
 	list.TooFar:       {ZH: "一次最多查 31 天", EN: "a list covers at most 31 days at once"},
+	list.Unreadable:   {ZH: "最多 500 字节，不能有控制字符", EN: "use at most 500 bytes, without control characters"},
 }
 
 // local is a moment for an input of date and time; 0 = none.

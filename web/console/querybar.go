@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/base/calendar"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/list"
 	"backstop/views/pages"
 	"backstop/views/ui"
@@ -26,6 +27,9 @@ const (
 // maxSpan bounds the time that one list covers.
 const maxSpan = 31 * 24 * time.Hour
 
+// maxShown bounds the bytes of a text that a problem repeats.
+const maxShown = 40
+
 // maxProposals bounds the proposals below the query bar.
 const maxProposals = 10
 
@@ -39,7 +43,8 @@ func asText(c *fiber.Ctx) bool { return c.Context().QueryArgs().Has("q") }
 func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) error {
 	text := c.Query("q")
 	if len(text) > list.MaxText || !web.IsStorable(text) {
-		return web.InvalidField("q", "use at most 500 bytes without control characters")
+		text = textlimit.Storable(textlimit.Cut(text, list.MaxText))
+		return unread(s, c, page, l, text, []list.Problem{{Word: list.Word{Text: textlimit.Clip(text, maxShown)}, Fault: list.Unreadable}})
 	}
 	ctx, cancel := l.context()
 	defer cancel()
@@ -68,6 +73,13 @@ func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) er
 		l.query.Values = values
 		return c.Redirect(l.address(), http.StatusSeeOther)
 	}
+	return unread(s, c, page, l, text, problems)
+}
+
+// unread shows a text that cannot be used, with each problem, and no rows.
+func unread[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, text string, problems []list.Problem) error {
+	ctx, cancel := l.context()
+	defer cancel()
 	around, err := around(ctx, l, list.Page[T]{})
 	if err != nil {
 		return slow(ctx, err)

@@ -46,7 +46,7 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 	for text, want := range map[string]string{
 		"amont:5":                       "no such field",
 		"status:parked":                 "not a value of this field",
-		"amount:much":                   "use an amount such as",
+		"amount:much":                   "cannot be used: use an amount such as",
 		"status:paid state:closed":      "a field can be used only once",
 		"from:noon":                     "use 14:05",
 		"from:2026-11-21 to:2026-11-20": "the end must be after the start",
@@ -63,7 +63,7 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 			t.Errorf("%q is not escaped", text)
 		}
 	}
-	if got := h.Page(t, cookie, "/orders?q="+strings.Repeat("x", 501)); got.Status != http.StatusUnprocessableEntity {
+	if got := h.Page(t, cookie, "/orders?lang=en&q="+strings.Repeat("x", 501)); got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "use at most 500 bytes") || !strings.Contains(got.Body, "Nothing was searched") {
 		t.Errorf("a text of 501 bytes: %d", got.Status)
 	}
 }
