@@ -103,6 +103,14 @@ type pastSupplier struct {
 	AccountID int64 `bun:"account_id"`
 }
 
+// currency is that of its orders, as in the demo.
+func (s pastSupplier) currency() string {
+	if s.Code == codes["stripe"] {
+		return "USD"
+	}
+	return "CNY"
+}
+
 // find reads the demo's merchants, in the order of their shares of orders, and its suppliers.
 func (h *history) find(ctx context.Context, d *db.DB) error {
 	shops := shopList()
@@ -175,34 +183,34 @@ func (h *history) fill(at int64, span time.Duration) (int, []*report.Delta) {
 			shop = h.dice.IntN(2)
 		}
 		through, amount := h.suppliers[h.dice.IntN(len(h.suppliers))], 100+h.dice.Int64N(50_000)
-		merchant, supplier := h.merchants[shop], through.ID
-		x.Created(at, merchant, supplier, "CNY", amount)
+		merchant, supplier, currency := h.merchants[shop], through.ID, through.currency()
+		x.Created(at, merchant, supplier, currency, amount)
 		x.Callback(supplier, "paid", 1)
 		if i%6 == 5 {
 			continue // never paid
 		}
-		x.Paid(at, merchant, supplier, "CNY", amount)
+		x.Paid(at, merchant, supplier, currency, amount)
 		took := time.Duration(30+h.dice.IntN(400)) * time.Millisecond
 		fails := h.isOut(shop, at) || h.dice.IntN(100) < 3
 		if fails {
 			x.Attempt(merchant, report.Retried, 5*time.Second)
-			x.Failure(string(notify.Timeout), "CNY", amount, true)
+			x.Failure(string(notify.Timeout), currency, amount, true)
 		} else {
 			x.Attempt(merchant, report.OK, took)
 		}
 		x.Lag(merchant, took/4)
 		raised := at + h.dice.Int64N(longestWait.Microseconds())
-		x.Raised(raised, "CNY", amount)
-		x.Notified(raised, "CNY", amount)
+		x.Raised(raised, currency, amount)
+		x.Notified(raised, currency, amount)
 		if kept || fails {
 			continue
 		}
 		kept = true
-		h.past.add(pastOrder{merchant: merchant, shop: h.shops[shop], supplier: through, amount: amount, at: raised, took: took, url: h.urls[h.shops[shop].code]})
+		h.past.add(pastOrder{merchant: merchant, shop: h.shops[shop], supplier: through, currency: currency, amount: amount, at: raised, took: took, url: h.urls[h.shops[shop].code]})
 		if h.isRecounted(at) {
 			stored := report.NewDelta(at + longestWait.Microseconds())
-			stored.Raised(raised, "CNY", amount)
-			stored.Notified(raised, "CNY", amount)
+			stored.Raised(raised, currency, amount)
+			stored.Notified(raised, currency, amount)
 			deltas = append(deltas, stored)
 		}
 	}

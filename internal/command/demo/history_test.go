@@ -31,8 +31,10 @@ func TestTheDemoHasAPast(t *testing.T) {
 		if _, err := d.NewRaw("INSERT INTO supplier_accounts (id, name) VALUES (1, 'a')").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.NewRaw("INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (1, ?, 'sortedparams', 1, TRUE, '[]', '{}', ?, ?)", codes["sortedparams"], now, now).Exec(t.Context()); err != nil {
-			t.Fatal(err)
+		for i, kind := range []string{"sortedparams", "stripe"} {
+			if _, err := d.NewRaw("INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (?, ?, ?, 1, TRUE, '[]', '{}', ?, ?)", i+1, codes[kind], kind, now, now).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 		start := time.Now()
 		n, err := History(t.Context(), d, time.UTC, map[string]string{})
@@ -76,6 +78,9 @@ func TestTheDemoHasAPast(t *testing.T) {
 		}
 		for _, h := range page.Waits {
 			waited += h.Count()
+		}
+		if len(page.Currencies) != 2 {
+			t.Errorf("amounts in %+v, want those of both suppliers", page.Currencies)
 		}
 		if share := float64(page.Total.Raised) / float64(paid); share < 0.9 || share > 1.1 || waited != page.Total.Notified {
 			t.Errorf("%d orders paid, %d to notify, %d notified, %d waits", paid, page.Total.Raised, page.Total.Notified, waited)

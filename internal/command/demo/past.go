@@ -22,6 +22,7 @@ type pastOrder struct {
 	merchant int64
 	shop     *shop
 	supplier pastSupplier
+	currency string
 	amount   int64
 	at       int64 // when it was paid, Unix µs
 	took     time.Duration
@@ -31,7 +32,7 @@ type pastOrder struct {
 // past are the rows of some orders of the past, as they would be stored after their payment: with
 // the ids of their time.
 type past struct {
-	accounts   map[string]int64 // of the ledger, by code
+	accounts   map[[2]string]int64 // of the ledger, by code and currency
 	journal    int64
 	journals   []pastJournal
 	orders     []*orders.Order
@@ -101,26 +102,29 @@ type pastDelivery struct {
 
 // open begins a part of the past, with a journal of its first moment.
 func (h *history) open(ctx context.Context, tx db.Tx, at int64) error {
-	codes := make([]string, 0, len(h.shops)+len(h.suppliers))
-	for _, s := range h.shops {
-		codes = append(codes, ledger.MerchantAccount(s.code))
+	h.past = &past{accounts: map[[2]string]int64{}, journal: db.IDAt(at)}
+	var codes []string
+	var rows, found []ledger.Account
+	account := func(code, currency string) {
+		codes = append(codes, code)
+		rows = append(rows, ledger.Account{ID: db.IDAt(at) + int64(len(rows)), Code: code, Currency: currency})
 	}
 	for _, s := range h.suppliers {
-		codes = append(codes, ledger.SupplierAccount(s.Code))
+		account(ledger.SupplierAccount(s.Code), s.currency())
 	}
-	h.past = &past{accounts: make(map[string]int64, len(codes)), journal: db.IDAt(at)}
-	var rows, found []ledger.Account
-	for i, code := range codes {
-		rows = append(rows, ledger.Account{ID: db.IDAt(at) + int64(i), Code: code, Currency: "CNY"})
+	for _, s := range h.shops {
+		for _, currency := range []string{"CNY", "USD"} {
+			account(ledger.MerchantAccount(s.code), currency)
+		}
 	}
 	if _, err := tx.NewInsert().Model(&rows).On("CONFLICT (code, currency) DO NOTHING").Exec(ctx); err != nil {
 		return fmt.Errorf("open the accounts of the past: %w", err)
 	}
-	if err := tx.NewSelect().Model(&found).Where("a.currency = 'CNY' AND a.code IN (?)", bun.List(codes)).Scan(ctx); err != nil {
+	if err := tx.NewSelect().Model(&found).Where("a.code IN (?)", bun.List(codes)).Scan(ctx); err != nil {
 		return fmt.Errorf("read the accounts of the past: %w", err)
 	}
 	for _, a := range found {
-		h.past.accounts[a.Code] = a.ID
+		h.past.accounts[[2]string{a.Code, a.Currency}] = a.ID
 	}
 	return nil
 }
@@ -131,7 +135,7 @@ func (p *past) add(o pastOrder) {
 	no, callback := strconv.FormatInt(id, 10), id+1
 	trade := "past" + no
 	p.orders = append(p.orders, &orders.Order{
-		ID: id, OrderNo: no, MerchantID: o.merchant, OutTradeNo: "past-" + no, SupplierID: o.supplier.ID, Amount: o.amount, Currency: "CNY", Exponent: 2,
+		ID: id, OrderNo: no, MerchantID: o.merchant, OutTradeNo: "past-" + no, SupplierID: o.supplier.ID, Amount: o.amount, Currency: o.currency, Exponent: 2,
 		Subject: "demo: paid", NotifyURL: o.url, Status: orders.Paid, Version: two, CreatedAt: created, ExpiresAt: created + time.Hour.Microseconds(),
 		SupplierTradeNo: trade, PaidAmount: o.amount, PaidAt: &o.at,
 		PaidFrom: orders.Pending, PaidVersion: &two, PaidBy: "supplier:" + o.supplier.Code, PaidCallback: &callback, ConfirmedAt: &o.at,
@@ -148,13 +152,13 @@ func (p *past) add(o pastOrder) {
 		ReceivedAt: o.at, RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("{}"), Steps: supplier.NoSteps,
 	})
 	p.transfers = append(p.transfers, ledger.Transfer{
-		ID: id, JournalID: p.journal, DebitAccount: p.accounts[ledger.SupplierAccount(o.supplier.Code)], CreditAccount: p.accounts[ledger.MerchantAccount(o.shop.code)],
-		Amount: o.amount, Currency: "CNY", Ref: "paid:" + no, CreatedAt: o.at,
+		ID: id, JournalID: p.journal, DebitAccount: p.accounts[[2]string{ledger.SupplierAccount(o.supplier.Code), o.currency}], CreditAccount: p.accounts[[2]string{ledger.MerchantAccount(o.shop.code), o.currency}],
+		Amount: o.amount, Currency: o.currency, Ref: "paid:" + no, CreatedAt: o.at,
 	})
 	p.deliveries = append(p.deliveries, pastDelivery{
 		ID: id + 2, EventID: id + 2, RecipientID: o.merchant, SubjectID: id, EventType: "order.paid", Channel: "webhook", URL: o.url,
 		Status: notify.Delivered, Attempts: 1, LastClass: notify.OK, CreatedAt: o.at, FinishedAt: o.at + o.took.Microseconds(),
-		Currency: "CNY", Amount: o.amount, Counted: true, Version: 2, Body: `{"order_no":"` + no + `"}`,
+		Currency: o.currency, Amount: o.amount, Counted: true, Version: 2, Body: `{"order_no":"` + no + `"}`,
 		FirstClass: notify.OK, FirstStatus: 200, FirstAt: o.at, FirstTookUS: o.took.Microseconds(), FirstURL: o.url, FirstNode: "demo", FirstBody: []byte("success"),
 	})
 }
