@@ -79,7 +79,23 @@ func (b *Reader) Realtime(ctx context.Context, sizes func(context.Context) (map[
 var MerchantList = &list.Spec{
 	Name:    "merchants",
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
+	Fields: []list.Field{
+		{Word: "merchant", Column: "code", Indexed: true, Suggest: codes("merchants", "name")},
+		{Word: "state", Values: []string{MerchantEnabled, MerchantDisabled}, Check: oneOf([]string{MerchantEnabled, MerchantDisabled}), Match: func(_ context.Context, _ list.Lookup, state string) (list.Match, error) {
+			return list.Match{Where: "m." + merchantStates[state]}, nil
+		}},
+	},
+	Timeless: true,
 }
+
+// Values of the field "state" of MerchantList.
+const (
+	MerchantEnabled  = "enabled"
+	MerchantDisabled = "disabled"
+)
+
+// merchantStates are their conditions.
+var merchantStates = map[string]string{"": "id > 0", MerchantEnabled: "disabled_at IS NULL", MerchantDisabled: "disabled_at IS NOT NULL"}
 
 // MerchantStatus is the state of one merchant.
 type MerchantStatus struct {
@@ -94,13 +110,18 @@ type MerchantStatus struct {
 // MerchantStatuses reads one page of merchants by id, after the given one, with the figures of
 // the overview.
 func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
+	return b.merchantStatuses(ctx, code, "", after, limit)
+}
+
+// merchantStatuses is MerchantStatuses for those in a state; "" = any.
+func (b *Reader) merchantStatuses(ctx context.Context, code, state string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
 	var rows []struct {
 		ID         int64
 		Code, Name string
 		DisabledAt *int64
 	}
 	q := b.db.Read.NewSelect().TableExpr("merchants").Column("id", "code", "name", "disabled_at").
-		Where("id > ?", after).OrderExpr("id").Limit(int64(limit) + 1)
+		Where("id > ?", after).Where(merchantStates[state]).OrderExpr("id").Limit(int64(limit) + 1)
 	if code != "" {
 		q = q.Where("code = ?", code)
 	}
@@ -140,8 +161,8 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 }
 
 // Merchants reads one page of the list of merchants.
-func (b *Reader) Merchants(ctx context.Context, _ list.Query, s list.Slice) (list.Page[MerchantStatus], error) {
-	rows, next, err := b.MerchantStatuses(ctx, "", s.At.ID, cmp.Or(s.Rows, list.PageSize))
+func (b *Reader) Merchants(ctx context.Context, q list.Query, s list.Slice) (list.Page[MerchantStatus], error) {
+	rows, next, err := b.merchantStatuses(ctx, q.Get("merchant"), q.Get("state"), s.At.ID, cmp.Or(s.Rows, list.PageSize))
 	page := list.Page[MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
 	if next > 0 {
 		page.Older = list.Cursor{ID: next}

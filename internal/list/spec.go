@@ -13,9 +13,10 @@ import (
 
 // Spec declares one list.
 type Spec struct {
-	Name    string   // in URLs and cursors: "orders"
-	Sources []Source // tables with its rows; they share one series of keys
-	Fields  []Field  // in display order
+	Name     string   // in URLs and cursors: "orders"
+	Sources  []Source // tables with its rows; they share one series of keys
+	Fields   []Field  // in display order
+	Timeless bool     // the time of a row does not matter, and no filter has one
 	// ScanRows is how many rows of each source one query scans if no index covers the filter; 0
 	// = 50,000.
 	ScanRows int

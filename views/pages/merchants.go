@@ -111,6 +111,14 @@ func addressState(a console.Address) ui.State {
 // merchantTexts are the texts of the list of merchants.
 var merchantTexts = ui.ListTexts{
 	Title: text.Merchants, Icon: "store", None: tMerchantsNone, NoneHow: tMerchantsHow,
+	Fields: map[string]ui.Field{
+		"state": {Label: text.State, Value: func(state string) text.Text {
+			if state == console.MerchantDisabled {
+				return tDisabledWord
+			}
+			return tEnabledWord
+		}},
+	},
 	Columns: []ui.Column{
 		ui.Col(text.Merchant).Named("code"), ui.Col(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"), ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Col(tLastOK).Named("last_ok"), ui.Col(tLastFailed).Named("last_failed"),
 	},
@@ -122,6 +130,7 @@ var (
 	tMerchantsHow    = text.Text{ZH: "在 YAML 文件中声明商户，再运行 backstop apply。", EN: "Declare them in a YAML file and run backstop apply."}
 	tLastOK          = text.Text{ZH: "最近成功", EN: "Last success"}
 	tLastFailed      = text.Text{ZH: "最近失败", EN: "Last failure"}
+	tEnabledWord     = text.Text{ZH: "已启用", EN: "Enabled"}
 	tDisabledWord    = text.Text{ZH: "已停用", EN: "Disabled"}
 	tBreakerTitle    = text.Text{ZH: "熔断器", EN: "Breaker"}
 	tBreakerWell     = text.Text{ZH: "通知正常发送。", EN: "Notifications are sent normally."}

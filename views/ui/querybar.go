@@ -36,7 +36,10 @@ func (l List) example() string {
 			all = append(all, e)
 		}
 	}
-	return strings.Join(append(all, "from:14:05", "to:15:10"), " ")
+	if !l.Spec.Timeless {
+		all = append(all, "from:14:05", "to:15:10")
+	}
+	return strings.Join(all, " ")
 }
 
 var examples = map[string]string{"merchant": "merchant:m1", "cause": "cause:timeout", "amount": "amount:>100"}

@@ -2,11 +2,15 @@ package console
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
+	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/breaker"
 	"backstop/internal/recipient"
 	"backstop/web/webtest"
@@ -176,4 +180,36 @@ func TestAMerchantsOwnScheduleAndRateAreShown(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+}
+
+// The list of merchants is filtered by code, by name and by state; a filter has no time.
+func TestMerchantsAreFoundByTheirNames(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		change(t, d, "UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'")
+		change(t, d, "UPDATE merchants SET disabled_at = 5 WHERE code = 'm2'")
+		cookie := h.SignIn(t, access.Viewer)
+		for text, want := range map[string][]string{
+			"merchant:m1": {"m1"}, `merchant:"green tea"`: {"m1"}, "商户：m2": {"m2"}, "state:disabled": {"m2"}, "state:enabled": {"m1"}, "state:已启用 merchant:m2": nil,
+		} {
+			address := h.Page(t, cookie, "/merchants?q="+url.QueryEscape(text)).Header.Get("Location")
+			rows := cells(t, h.Page(t, cookie, address+"&lang=en&format=csv").Body)
+			var got []string
+			for _, r := range rows[2:] {
+				got = append(got, r[0])
+			}
+			page := h.Page(t, cookie, address)
+			if !slices.Equal(got, want) || page.Status != http.StatusOK || strings.Contains(page.Body, `href="/merchants/m1"`) != slices.Contains(want, "m1") {
+				t.Errorf("%s: %q at %s, want %q", text, got, address, want)
+			}
+		}
+		for _, text := range []string{"from:14:05", "state:on", "cause:timeout"} {
+			if got := h.Page(t, cookie, "/merchants?q="+url.QueryEscape(text)); got.Status != http.StatusUnprocessableEntity {
+				t.Errorf("%s: %d", text, got.Status)
+			}
+		}
+		if page := h.Page(t, cookie, "/merchants").Body; strings.Contains(page, `name="window"`) || !strings.Contains(page, `name="q"`) {
+			t.Error("the list has a time, or no filter as text")
+		}
+	})
 }

@@ -113,6 +113,9 @@ func (l *listing) readText(reading list.Reading, words []list.Word) (terms, time
 	var span moments
 	for _, w := range words {
 		name := timeParam(w.Field)
+		if l.filter.Spec.Timeless {
+			name = ""
+		}
 		fault := list.Fault("")
 		at, day, ok := l.end(name, w.Value, beginning(words))
 		switch {
