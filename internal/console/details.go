@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -95,6 +96,7 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	}
 	n := &Notification{Delivery: rows[0], Body: event.Body}
 	n.PublicID = id
+	n.addMoney()
 	if n.Resend, err = b.resend(ctx, id, &n.Delivery.Delivery); err != nil {
 		return nil, err
 	}
@@ -108,6 +110,20 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	n.Cut = len(n.Attempts) > detailRows
 	n.Attempts = n.Attempts[:min(len(n.Attempts), detailRows)]
 	return n, nil
+}
+
+// addMoney adds the amount that the notification names, if it is about no order: a refund, payout
+// or dispute.
+func (n *Notification) addMoney() {
+	var event struct {
+		Data struct {
+			Amount   int64
+			Currency string
+		}
+	}
+	if n.Currency == "" && json.Unmarshal([]byte(n.Body), &event) == nil {
+		n.Amount, n.Currency = event.Data.Amount, event.Data.Currency
+	}
 }
 
 // Exception is one exception with the acts on it, newest first.

@@ -67,7 +67,8 @@ type resendParams struct {
 }
 
 // resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
-// number and Part the notification's id, which selects the Neediest delivery. Errors:
+// number and Part the notification's id, which selects the Neediest delivery. Without an ID, Part
+// is for the audit alone. Errors:
 // ErrSending, breaker.ErrProbing.
 func (a Acts) resending() act.Kind {
 	return act.Kind{
@@ -115,9 +116,10 @@ func selectResendable(q bun.IDB, rows *[]*resendable) *bun.SelectQuery {
 func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	var rows []*resendable
 	var ids []int64
+	public := map[int64]string{}
 	for _, r := range refs {
 		if r.ID == "" {
-			ids = append(ids, r.Row)
+			ids, public[r.Row] = append(ids, r.Row), r.Part
 			continue
 		}
 		x, err := findResendable(ctx, q, r)
@@ -132,6 +134,9 @@ func (a Acts) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subjec
 		var found []*resendable
 		if err := selectResendable(q, &found).Where("d.id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
 			return nil, fmt.Errorf("read notifications: %w", err)
+		}
+		for _, x := range found {
+			x.publicID = public[x.ID]
 		}
 		rows = append(rows, found...)
 	}

@@ -21,6 +21,14 @@ type NotificationData struct {
 	Key        string // of the form
 }
 
+// resendPath returns where the form of a notification goes: one about an order leads back to that.
+func resendPath(n NotificationData) string {
+	if n.OrderNo != "" {
+		return string(orderLink(n.OrderNo)) + "/resend"
+	}
+	return "/notifications/" + n.PublicID + "/resend"
+}
+
 var outcomeWords = map[exception.Outcome]text.Text{
 	exception.RefundedElsewhere: {ZH: "已在别处退款", EN: "Refunded elsewhere"},
 	exception.AcceptedElsewhere: {ZH: "已在别处入账", EN: "Accepted elsewhere"},

@@ -872,7 +872,7 @@ func NotificationPage(p *ui.Page, n NotificationData) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if n.CanResend {
-				templ_7745c5c3_Err = resendDialog(p, string(orderLink(n.OrderNo))+"/resend", n.Key, n.Resend, n.CanControl).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = resendDialog(p, resendPath(n), n.Key, n.Resend, n.CanControl).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

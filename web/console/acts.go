@@ -144,6 +144,21 @@ func (s *handlers) resend(c *fiber.Ctx) error {
 	return c.Redirect(orderPath(no), http.StatusSeeOther)
 }
 
+// resendNotification resends a notification from its own page, whatever it is about.
+func (s *handlers) resendNotification(c *fiber.Ctx) error {
+	delivery, err := strconv.ParseInt(web.Field(c, "delivery"), 10, 64)
+	if err != nil {
+		return notify.ErrNoDelivery
+	}
+	n, err := s.Console.Notification(c.UserContext(), c.Params("notification"), delivery)
+	if err != nil {
+		return err
+	}
+	return s.actAndShow(c, "/notifications/"+n.PublicID, act.Call{
+		Kind: notify.ResendAct, Ref: act.Ref{Row: n.ID, Part: n.PublicID}, Params: params(map[string]any{"how": web.Field(c, "how")}),
+	})
+}
+
 // onException runs an act on the exception in the path and redirects to it.
 func (s *handlers) onException(c *fiber.Ctx, call act.Call) error {
 	id, err := idOf(c, "exception")

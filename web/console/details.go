@@ -54,7 +54,7 @@ func (s *handlers) notificationPage(c *fiber.Ctx) error {
 		n.Mask()
 	}
 	return s.Render(c, http.StatusOK, pages.NotificationPage(s.Page(c), pages.NotificationData{
-		Notification: n, CanResend: s.Policy.Allows(role, access.Resend) && n.OrderNo != "" && !n.ToSubscriber, Key: act.NewKey(),
+		Notification: n, CanResend: s.Policy.Allows(role, access.Resend) && n.EventType != notify.Ping && !n.ToSubscriber, Key: act.NewKey(),
 		CanControl: s.Policy.Allows(role, access.ControlBreakers),
 	}))
 }

@@ -107,6 +107,7 @@ func (s *handlers) routes() []web.Route {
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
 		page("/notifications", access.ViewNotifications, serve(s, s.notifications()), shown("bell-ring", text.Notifications)),
 		page("/notifications/:notification", access.ViewNotifications, s.notificationPage, web.Menu{}),
+		act("/notifications/:notification/resend", notify.ResendAct, s.resendNotification),
 		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
 		act("/exceptions/:exception/query", advance.QueryAct, s.askAboutException),
 		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.proposeException),
