@@ -12,6 +12,8 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/report"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // AnalyticsData is what the analytics page shows.
@@ -22,6 +24,8 @@ type AnalyticsData struct {
 	Objective     float64
 	Backlog, Rate analytics.Outlook
 	Expected      *analytics.Expected
+	// Open names the figure whose table is open.
+	Open string
 }
 
 // Figure is one figure of the page: its definition, and the table behind it.
@@ -95,6 +99,42 @@ func (d AnalyticsData) window() string {
 
 func (d AnalyticsData) csv(f Figure) string {
 	return "/analytics/" + f.Name + "?format=csv&range=" + d.Range.Name
+}
+
+// TableLink leads to the page with the figure's table open.
+func (d AnalyticsData) TableLink(f Figure) string {
+	return "/analytics?range=" + d.Range.Name + "&table=" + f.Name + "#" + f.Name + "-title"
+}
+
+// part is the path of a figure's table or of a chart, for scripts.
+func (d AnalyticsData) part(name, of string) string {
+	return "/analytics/" + name + "/_" + of + "?range=" + d.Range.Name
+}
+
+// charts are all charts whose columns say their values.
+var charts = map[string]func(AnalyticsData, *ui.Page) plot{
+	"notified": AnalyticsData.notifiedPlot, "waits": AnalyticsData.waitsPlot, "heat": AnalyticsData.heatPlot,
+	"causes": AnalyticsData.causesPlot, "backlog": AnalyticsData.backlogPlot, "rate": AnalyticsData.ratePlot,
+	"volume": AnalyticsData.volumePlot,
+}
+
+// chart is one chart without the values of its columns: they load when they are looked at.
+func (d AnalyticsData) chart(p *ui.Page, name string) plot {
+	c := charts[name](d, p)
+	c.name, c.load = name, d.part(name, "chart")
+	return c
+}
+
+// Chart draws one chart with the values of its columns; false = there is none of this name, or it
+// has no data.
+func (d AnalyticsData) Chart(p *ui.Page, name string) (templ.Component, bool) {
+	of, ok := charts[name]
+	if !ok || name == "volume" && !d.Expected.Known {
+		return nil, false
+	}
+	c := of(d, p)
+	c.name = name
+	return plotChart(p, c), true
 }
 
 // timeCell is the time of a column; a spreadsheet gets its day and zone in any case.

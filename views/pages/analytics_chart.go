@@ -24,6 +24,17 @@ type plot struct {
 	paths  []plotPath
 	hits   []plotHit
 	says   string
+	rows   bool   // the labels of grid name rows, not lines
+	name   string // "" = it is the only one of its page
+	load   string // path of the chart with its hits; "" = they are drawn
+}
+
+// spots are the hits that are drawn.
+func (c plot) spots() []plotHit {
+	if c.load != "" {
+		return nil
+	}
+	return c.hits
 }
 
 // plotLabel is a text below the plot.
@@ -37,10 +48,65 @@ type plotLabel struct {
 // plotPath is one line or area.
 type plotPath struct{ class, d string }
 
-// plotCell is one box; its opacity is its strength.
+// plotCell is one box; its opacity is its strength, "" = full.
 type plotCell struct {
 	ui.Box
-	class, opacity, title string
+	class, opacity string
+}
+
+// plotShape is all boxes that look the same.
+type plotShape struct{ class, opacity, d string }
+
+// shapes joins the boxes that look the same, in the order in which the first of each comes.
+func (c plot) shapes() (all []plotShape) {
+	pens := map[[2]string]*pen{}
+	for _, b := range c.cells {
+		look := [2]string{b.class, b.opacity}
+		if pens[look] == nil {
+			pens[look] = new(pen)
+			all = append(all, plotShape{class: b.class, opacity: b.opacity})
+		}
+		pens[look].box(b.Box)
+	}
+	for i, s := range all {
+		all[i].d = pens[[2]string{s.class, s.opacity}].String()
+	}
+	return all
+}
+
+// pen writes a path in whole pixels, relative to where it is: that is short.
+type pen struct {
+	strings.Builder
+	x, y int
+}
+
+// step writes one command, and where it leads from here.
+func (p *pen) step(command string, x, y float64) {
+	toX, toY := int(math.Round(x)), int(math.Round(y))
+	fmt.Fprintf(p, "%s%d", command, toX-p.x)
+	if toY >= p.y {
+		p.WriteByte(' ')
+	}
+	p.WriteString(strconv.Itoa(toY - p.y))
+	p.x, p.y = toX, toY
+}
+
+func (p *pen) move(x, y float64) {
+	p.x, p.y = int(math.Round(x)), int(math.Round(y))
+	fmt.Fprintf(p, "M%d %d", p.x, p.y)
+}
+
+func (p *pen) line(x, y float64) { p.step("l", x, y) }
+
+// box draws at least a pixel.
+func (p *pen) box(b ui.Box) {
+	if p.Len() == 0 {
+		p.move(b.X, b.Y)
+	} else {
+		p.step("m", b.X, b.Y)
+	}
+	w, h := max(1, int(math.Round(b.X+b.W))-p.x), max(1, int(math.Round(b.Y+b.H))-p.y)
+	fmt.Fprintf(p, "h%dv%dh-%dz", w, h, w)
 }
 
 // plotHit is a column under the pointer: what it says, and where it leads ("" = nowhere).
@@ -79,7 +145,7 @@ func middleOf(i, n int) float64 { return plotRight * (float64(i) + 0.5) / float6
 
 // linePath draws values, one per column; NaN leaves a gap. A lone value is seen too.
 func linePath(values []float64, a plotAxis) string {
-	var b strings.Builder
+	var p pen
 	drawn := false
 	for i, v := range values {
 		if math.IsNaN(v) {
@@ -87,29 +153,32 @@ func linePath(values []float64, a plotAxis) string {
 			continue
 		}
 		x, y := middleOf(i, len(values)), a.y(v)
-		if drawn {
-			fmt.Fprintf(&b, "L%s %s", ui.Px(x), ui.Px(y))
-		} else {
-			fmt.Fprintf(&b, "M%s %sh3L%s %s", ui.Px(x-3), ui.Px(y), ui.Px(x), ui.Px(y))
+		if !drawn {
+			p.move(x-3, y)
 		}
+		p.line(x, y)
 		drawn = true
 	}
-	return b.String()
+	return p.String()
 }
 
 // bandPath draws the area between two lines of the columns from first on, of n.
 func bandPath(low, high []float64, first, n int, a plotAxis) string {
-	var b strings.Builder
+	var p pen
 	for i, v := range high {
-		b.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + ui.Px(middleOf(first+i, n)) + " " + ui.Px(a.y(v)))
+		if x, y := middleOf(first+i, n), a.y(v); i == 0 {
+			p.move(x, y)
+		} else {
+			p.line(x, y)
+		}
 	}
 	for i := len(low) - 1; i >= 0; i-- {
-		b.WriteString("L" + ui.Px(middleOf(first+i, n)) + " " + ui.Px(a.y(low[i])))
+		p.line(middleOf(first+i, n), a.y(low[i]))
 	}
-	if b.Len() > 0 {
-		b.WriteString("Z")
+	if p.Len() > 0 {
+		p.WriteString("z")
 	}
-	return b.String()
+	return p.String()
 }
 
 // across draws a horizontal line.
@@ -228,7 +297,7 @@ func stack(rows [][]int64, classes []string, n int, a plotAxis) (all []plotCell)
 			}
 			from, to := a.y(bottoms[i]), a.y(bottoms[i]+float64(v))
 			bottoms[i] += float64(v)
-			all = append(all, plotCell{Box: ui.Box{X: float64(i)*slot + slot*0.09, Y: to, W: slot * 0.82, H: max(from-to, 0.75)}, class: classes[r], opacity: "1"})
+			all = append(all, plotCell{Box: ui.Box{X: float64(i)*slot + slot*0.09, Y: to, W: slot * 0.82, H: max(from-to, 0.75)}, class: classes[r]})
 		}
 	}
 	return all
@@ -236,24 +305,29 @@ func stack(rows [][]int64, classes []string, n int, a plotAxis) (all []plotCell)
 
 const heatRow = 17.0
 
+// heatLevels is how many strengths a heat map has.
+const heatLevels = 6
+
 // heat draws a table of counts as boxes, the stronger the more: rows from top to bottom.
-func heat(rows [][]int64, names []string, title func(row, i int) string) plot {
+func heat(rows [][]int64, names []string) plot {
 	n := len(rows[0])
-	c := plot{height: heatRow*float64(len(rows)) + plotTop + plotFoot}
+	c := plot{height: heatRow*float64(len(rows)) + plotTop + plotFoot, rows: true}
 	slot := plotRight / float64(n)
 	var most int64 = 1
 	for _, row := range rows {
 		most = max(most, slices.Max(row))
 	}
-	for r, row := range rows {
+	for r := range rows {
 		y := plotTop + heatRow*float64(r)
 		c.grid = append(c.grid, grid{y + heatRow/2, names[r]})
+		c.cells = append(c.cells, plotCell{Box: ui.Box{Y: y + 1, W: plotRight, H: heatRow - 2}, class: "f-track", opacity: "0.55"})
+	}
+	for r, row := range rows {
 		for i, v := range row {
-			cell := plotCell{Box: ui.Box{X: float64(i)*slot + 0.5, Y: y + 1, W: slot - 1, H: heatRow - 2}, class: "f-track", opacity: "0.55", title: title(r, i)}
 			if v > 0 {
-				cell.class, cell.opacity = "f-acc", strconv.FormatFloat(0.15+0.85*math.Sqrt(float64(v)/float64(most)), 'f', 2, 64)
+				level := math.Ceil(heatLevels * math.Sqrt(float64(v)/float64(most)))
+				c.cells = append(c.cells, plotCell{Box: ui.Box{X: float64(i) * slot, Y: c.grid[r].y - heatRow/2 + 1, W: slot - 1, H: heatRow - 2}, class: "f-acc", opacity: strconv.FormatFloat(0.1+0.9*level/heatLevels, 'f', 2, 64)})
 			}
-			c.cells = append(c.cells, cell)
 		}
 	}
 	return c

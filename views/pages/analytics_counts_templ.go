@@ -147,7 +147,7 @@ func causesPanel(p *ui.Page, d AnalyticsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = plotChart(p, d.causesPlot(p)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = plotChart(p, d.chart(p, "causes")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -334,7 +334,7 @@ func causesPanel(p *ui.Page, d AnalyticsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = figureFoot(p, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figureFoot(p, d, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -781,7 +781,7 @@ func flowsPanel(p *ui.Page, d AnalyticsData, name string, flows []analytics.Flow
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = figureFoot(p, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figureFoot(p, d, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1138,7 +1138,7 @@ func exceptionsPanel(p *ui.Page, d AnalyticsData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = figureFoot(p, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figureFoot(p, d, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

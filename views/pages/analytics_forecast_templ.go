@@ -52,11 +52,11 @@ func forecastPanel(p *ui.Page, d AnalyticsData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = outlook(p, d, d.figure(p, "backlog"), d.Backlog, d.backlogPlot(p), slopeText(d.Backlog.Line, 1, "", 0)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = outlook(p, d, d.figure(p, "backlog"), d.Backlog, d.chart(p, "backlog"), slopeText(d.Backlog.Line, 1, "", 0)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = outlook(p, d, d.figure(p, "rate"), d.Rate, d.ratePlot(p), slopeText(d.Rate.Line, 100, "%", 2)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = outlook(p, d, d.figure(p, "rate"), d.Rate, d.chart(p, "rate"), slopeText(d.Rate.Line, 100, "%", 2)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -168,7 +168,7 @@ func outlook(p *ui.Page, d AnalyticsData, f Figure, o analytics.Outlook, c plot,
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = figureFoot(p, f).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = figureFoot(p, d, f).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -258,7 +258,7 @@ func expectedPanel(p *ui.Page, d AnalyticsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = plotChart(p, d.volumePlot(p)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = plotChart(p, d.chart(p, "volume")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -422,7 +422,7 @@ func expectedPanel(p *ui.Page, d AnalyticsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = figureFoot(p, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figureFoot(p, d, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -107,8 +107,15 @@ func (d AnalyticsData) heatPlot(p *ui.Page) plot {
 	}
 	slices.Reverse(rows)
 	slices.Reverse(names)
-	c := heat(rows, names, func(r, i int) string {
-		return d.columnName(p, i) + " · " + names[r] + ": " + ui.Count(rows[r][i])
+	c := heat(rows, names)
+	c.hits = hitsOf(len(d.Waits), func(i int) string {
+		said := d.columnName(p, i)
+		for r, name := range names {
+			if n := rows[r][i]; n > 0 {
+				said += "\n" + name + ": " + ui.Count(n)
+			}
+		}
+		return said
 	})
 	c.labels = labelsOf(len(d.Waits), func(i int) string { return d.columnLabel(p, i) })
 	c.says = p.T(tHeatSays)
@@ -153,15 +160,19 @@ func (d AnalyticsData) curvePlot(p *ui.Page) plot {
 	across := plotAxis{low: 0.005, high: 3600, top: 0, bottom: plotRight, log: true}
 	x := func(end time.Duration) float64 { return plotRight - across.y(end.Seconds()) }
 	draw := func(waits []report.Histogram, raised int64) string {
-		var b strings.Builder
+		var to pen
 		for i, end := range report.Bounds() {
 			v, ok := within(waits, raised, end)
 			if !ok {
 				return ""
 			}
-			b.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + ui.Px(x(end)) + " " + ui.Px(a.y(v)))
+			if i == 0 {
+				to.move(x(end), a.y(v))
+			} else {
+				to.line(x(end), a.y(v))
+			}
 		}
-		return b.String()
+		return to.String()
 	}
 	now := draw(d.Waits, d.Total.Raised)
 	if now != "" {

@@ -12,31 +12,68 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/sheet"
 	"backstop/views/pages"
-	"backstop/views/ui"
 	"backstop/web"
 
-	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 // analyticsEvery is the maximum age of the figures of the analytics page.
 const analyticsEvery = 10 * time.Second
 
-// analyticsPage shows how notifications, payments and exceptions went, and what to expect.
+// analyticsPage shows how notifications, payments and exceptions went, and what to expect. The
+// table of one figure is open if the query names it.
 func (s *handlers) analyticsPage(c *fiber.Ctx) error {
-	draw, _, err := s.figures.get(s.analyticsTopic(), analytics.RangeOf(c.Query("range")).Name)
+	d, err := s.analyticsData(c)
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, draw(s.Page(c)))
+	d.Open = c.Query("table")
+	p := s.Page(c)
+	p.Parts = true
+	return s.Render(c, http.StatusOK, pages.Analytics(p, d))
 }
 
-// analyticsTopic is all figures of one range: one query serves all consoles.
-func (s *handlers) analyticsTopic() topic {
-	return topic{"analytics", analyticsEvery, true, func(ctx context.Context, of string) (drawing, error) {
-		d, err := s.readAnalytics(ctx, of)
-		return func(p *ui.Page) templ.Component { return pages.Analytics(p, d) }, err
-	}}
+// analyticsData returns all figures of the request's range: one query serves all consoles.
+func (s *handlers) analyticsData(c *fiber.Ctx) (pages.AnalyticsData, error) {
+	of := analytics.RangeOf(c.Query("range")).Name
+	d, _, err := s.figures.get(of, analyticsEvery, func(ctx context.Context) (pages.AnalyticsData, error) { return s.readAnalytics(ctx, of) })
+	return d, err
+}
+
+// figureTable returns the table behind one figure to a script, and redirects any other request to
+// the page with that table open.
+func (s *handlers) figureTable(c *fiber.Ctx) error {
+	d, err := s.analyticsData(c)
+	if err != nil {
+		return err
+	}
+	p := s.Page(c)
+	f, ok := d.Figure(p, c.Params("figure"))
+	if !ok {
+		return act.ErrNotFound
+	}
+	if !web.IsFragment(c) {
+		return c.Redirect(d.TableLink(f), http.StatusSeeOther)
+	}
+	return s.Render(c, http.StatusOK, pages.FigureTable(p, f))
+}
+
+// figureChart returns one chart with the values of its columns to a script, and redirects any
+// other request to the page.
+func (s *handlers) figureChart(c *fiber.Ctx) error {
+	d, err := s.analyticsData(c)
+	if err != nil {
+		return err
+	}
+	p := s.Page(c)
+	chart, ok := d.Chart(p, c.Params("figure"))
+	if !ok {
+		return act.ErrNotFound
+	}
+	if !web.IsFragment(c) {
+		return c.Redirect("/analytics?range="+d.Range.Name, http.StatusSeeOther)
+	}
+	return s.Render(c, http.StatusOK, chart)
 }
 
 func (s *handlers) readAnalytics(ctx context.Context, of string) (d pages.AnalyticsData, err error) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/csv"
+	"html"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -17,7 +18,9 @@ import (
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // past writes the figures of so many days, as transactions and the fold would: days and nights,
@@ -75,7 +78,7 @@ func past(t *testing.T, d *db.DB, zone *time.Location, days, merchants int) {
 			}
 		}
 		if ago <= 35 {
-			change(t, d, "INSERT INTO report_backlog (start, due) VALUES (?, ?)", at, 300+max(0, 14*(30-ago))+r.Int64N(15))
+			change(t, d, "INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", at, 300+max(0, 14*(30-ago))+r.Int64N(15))
 			change(t, d, "INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '') ON CONFLICT DO NOTHING", at, 985+ago/5, 15-ago/5)
 		}
 	}
@@ -201,6 +204,11 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 		if got.Status != http.StatusOK {
 			t.Fatalf("%s: %d: %s", r.Name, got.Status, h.Logged())
 		}
+		if n, _ := h.transferred(t, cookie, "/analytics?range="+r.Name); n > laterVisit {
+			t.Errorf("%s: %d bytes, at most %d", r.Name, n, laterVisit)
+		} else {
+			t.Logf("%s: %d bytes", r.Name, n)
+		}
 		for _, want := range []string{"The backlog reaches 1,000 at about", "orders within the next hour", "WAPE", "no answer in time", "Error budget spent"} {
 			if !strings.Contains(got.Body, want) {
 				t.Errorf("%s: the page does not say %q", r.Name, want)
@@ -220,8 +228,40 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 			t.Errorf("%s: %q", figure, rows[:2])
 		}
 	}
-	if got := h.Page(t, cookie, "/analytics/nothing?format=csv"); got.Status != http.StatusNotFound {
-		t.Errorf("a figure that does not exist: %d", got.Status)
+	// The tables and the values of the charts come when they are asked for: to a script as a part,
+	// and by a plain link as a page with the table open.
+	page := h.Page(t, cookie, "/analytics?lang=en&range=7d").Body
+	for _, figure := range []string{"notified", "waits", "curve", "causes", "suppliers", "merchants", "exceptions", "volume", "backlog", "rate"} {
+		link, table := "/analytics?range=7d&table="+figure, `<details class="as-table" open><summary id="`+figure+`-table">`
+		if !strings.Contains(html.UnescapeString(page), `href="`+link+"#"+figure+`-title"`) || strings.Contains(page, table) {
+			t.Errorf("%s: the page has no link to its table, or the table itself", figure)
+		}
+		if got := h.Page(t, cookie, link); strings.Count(got.Body, table) != 1 {
+			t.Errorf("%s is not open at %s", figure, link)
+		}
+		if got := h.fragment(t, cookie, "/analytics/"+figure+"/_table?range=7d"); got.Status != http.StatusOK || !strings.Contains(got.Body, table) || strings.Contains(got.Body, "<html") {
+			t.Errorf("%s: %d, %s", figure, got.Status, got.Body)
+		}
+		if got := h.Page(t, cookie, "/analytics/"+figure+"/_table?range=7d"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != link+"#"+figure+"-title" {
+			t.Errorf("%s without a script: %d to %s", figure, got.Status, got.Header.Get("Location"))
+		}
+	}
+	for _, chart := range []string{"notified", "waits", "heat", "causes", "volume", "backlog", "rate"} {
+		path := "/analytics/" + chart + "/_chart?range=7d"
+		if !strings.Contains(page, `hx-get="`+path+`"`) {
+			t.Errorf("%s does not load its values", chart)
+		}
+		if got := h.fragment(t, cookie, path); got.Status != http.StatusOK || strings.Count(got.Body, `class="spot"`) < 30 || strings.Contains(got.Body, "hx-get") {
+			t.Errorf("%s: %d, %s", chart, got.Status, got.Body)
+		}
+		if got := h.Page(t, cookie, path); got.Status != http.StatusSeeOther {
+			t.Errorf("%s without a script: %d", chart, got.Status)
+		}
+	}
+	for _, path := range []string{"/analytics/nothing?format=csv", "/analytics/nothing/_table", "/analytics/nothing/_chart"} {
+		if got := h.Page(t, cookie, path); got.Status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, got.Status)
+		}
 	}
 	if got := h.Page(t, cookie, "/analytics/notified?range=7d"); got.Status != http.StatusSeeOther {
 		t.Errorf("without a format: %d", got.Status)
@@ -278,6 +318,17 @@ func TestAnalyticsInABrowser(t *testing.T) {
 	}
 	// By keyboard: the definition and the table behind a figure open.
 	run(t, ctx, chromedp.Focus("#main .figure-foot summary"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".figure-foot details[open] p"))
+	run(t, ctx, chromedp.Focus("#notified-table"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".figure-foot details[open] > summary#notified-table:focus + .table-wrap"))
+	// Its columns say their values by the arrow keys, and under the pointer.
+	run(t, ctx, chromedp.Focus("#notified-chart"), chromedp.WaitVisible("#notified-chart:focus .spot", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft), becomes(`document.querySelector(".tip")?.textContent.includes("by orders")`))
+	var at struct{ X, Y float64 }
+	run(t, ctx, chromedp.Evaluate(`document.querySelector("#causes-chart").scrollIntoView({ block: "center", behavior: "instant" })`, nil),
+		chromedp.Evaluate(`(r => ({ X: r.right - 30, Y: r.top + 40 }))(document.querySelector("#causes-chart").getBoundingClientRect())`, &at))
+	run(t, ctx, chromedp.MouseEvent(input.MouseMoved, at.X, at.Y), becomes(`!!document.querySelector("#causes-chart .spot")`),
+		chromedp.MouseEvent(input.MouseMoved, at.X-30, at.Y), becomes(`document.querySelector(".tip")?.textContent.includes("failed attempts")`))
+	if left := violations(t, ctx); len(left) > 0 {
+		t.Errorf("with a table open: %v", left)
+	}
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("the browser said: %s", strings.Join(all, "; "))
 		for _, line := range strings.Split(h.Logged(), "\n") {

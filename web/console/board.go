@@ -28,23 +28,28 @@ type topic struct {
 // are.
 type board struct {
 	topics []topic
-	mu     sync.Mutex
-	kept   map[boardKey]*keptDrawing
+	cached[boardKey, drawing]
 }
 
 type boardKey struct{ topic, of string }
 
-type keptDrawing struct {
+// cached holds what has been read, so that one query serves all consoles.
+type cached[K comparable, T any] struct {
 	mu   sync.Mutex
-	at   time.Time
-	draw drawing
-	err  error
+	kept map[K]*kept[T]
 }
 
-// maxKept bounds the cached drawings: there are few panels but many batches.
+type kept[T any] struct {
+	mu    sync.Mutex
+	at    time.Time
+	value T
+	err   error
+}
+
+// maxKept bounds the cached values: there are few panels but many batches.
 const maxKept = 500
 
-// readTime bounds one query of the board, which is not part of a request.
+// readTime bounds one query of a cache, which is not part of a request.
 const readTime = 3 * time.Second
 
 // forget makes the next reader of a topic see what has just been changed.
@@ -54,30 +59,35 @@ func (b *board) forget(topic string) {
 	delete(b.kept, boardKey{topic: topic})
 }
 
-// get returns a topic's drawing, and when its figures were read. Errors are cached as long as
-// figures, so that a database that is down gets no extra queries.
+// get returns a topic's drawing, and when its figures were read.
 func (b *board) get(t topic, of string) (drawing, time.Time, error) {
 	key := boardKey{topic: t.name}
 	if t.ranged {
 		key.of = of
 	}
-	b.mu.Lock()
-	k := b.kept[key]
+	return b.cached.get(key, t.every, func(ctx context.Context) (drawing, error) { return t.read(ctx, of) })
+}
+
+// get returns a value that is at most so old, and when it was read. Errors are cached as long as
+// values, so that a database that is down gets no extra queries.
+func (c *cached[K, T]) get(key K, every time.Duration, read func(context.Context) (T, error)) (T, time.Time, error) {
+	c.mu.Lock()
+	k := c.kept[key]
 	if k == nil {
-		k = new(keptDrawing)
-		if len(b.kept) >= maxKept { // batches that nobody views any more
-			clear(b.kept)
+		k = new(kept[T])
+		if c.kept == nil || len(c.kept) >= maxKept { // batches that nobody views any more
+			c.kept = map[K]*kept[T]{}
 		}
-		b.kept[key] = k
+		c.kept[key] = k
 	}
-	b.mu.Unlock()
+	c.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if time.Since(k.at) >= t.every {
+	if time.Since(k.at) >= every {
 		ctx, cancel := context.WithTimeout(context.Background(), readTime)
 		defer cancel()
-		k.draw, k.err = t.read(ctx, of)
+		k.value, k.err = read(ctx)
 		k.at = time.Now()
 	}
-	return k.draw, k.at, k.err
+	return k.value, k.at, k.err
 }

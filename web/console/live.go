@@ -108,7 +108,7 @@ type live struct {
 // newLive keeps open consoles current until the server ends.
 func newLive(s *web.Server, topics []topic) *live {
 	l := &live{
-		s: s, board: board{topics: topics, kept: map[boardKey]*keptDrawing{}}, boot: rand.Text()[:8], listeners: map[*listener]bool{},
+		s: s, board: board{topics: topics}, boot: rand.Text()[:8], listeners: map[*listener]bool{},
 		stop: make(chan struct{}), joined: make(chan struct{}, 1), panels: map[panelKey]drawn{},
 	}
 	s.AtShutdown(l.close)

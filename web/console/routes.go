@@ -36,12 +36,12 @@ type handlers struct {
 	listTime time.Duration // see listTime; shorter in tests
 	throttle *access.Throttle
 	live     *live
-	figures  *board // of the analytics page
+	figures  cached[string, pages.AnalyticsData] // by range
 	counts   viewCounter
 }
 
 func newHandlers(s *web.Server) *handlers {
-	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle(), figures: &board{kept: map[boardKey]*keptDrawing{}}}
+	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
 	h.live = newLive(s, append(h.topics(), h.batchTopic(), h.attentionTopic(), h.bellTopic()))
 	return h
 }
@@ -78,6 +78,8 @@ func (s *handlers) routes() []web.Route {
 		act("/guide/dismiss", sandbox.DismissAct, s.dismissGuide),
 		page("/analytics", access.ViewOverview, s.analyticsPage, shown("chart-line", text.Analytics)),
 		page("/analytics/:figure", access.ViewOverview, s.figure, web.Menu{}),
+		page("/analytics/:figure/_table", access.ViewOverview, s.figureTable, web.Menu{}),
+		page("/analytics/:figure/_chart", access.ViewOverview, s.figureChart, web.Menu{}),
 		page("/reports", access.ViewOverview, serve(s, s.reports()), shown("calendar", text.Reports)),
 		page("/reports/:day", access.ViewOverview, s.reportPage, web.Menu{}),
 		page("/attention", access.ViewOverview, s.attentionPage, shown("activity", text.Attention)),

@@ -14,8 +14,6 @@ import (
 const (
 	firstVisit = 100 << 10 // bytes of a page with what it needs, compressed, without fonts
 	laterVisit = 12 << 10  // bytes of the page alone: what it needs is cached
-	// figures is how large the page of all figures may be: ten charts, each with its table.
-	figures = 32 << 10
 )
 
 // needs matches what the browser loads for a page.
@@ -28,7 +26,7 @@ func TestVisitsAreSmall(t *testing.T) {
 	fillDesk(t, h.DB, 1000)
 	cookie := h.SignIn(t, access.Lead)
 	order := strconv.FormatInt(number(t, h.DB, "SELECT min(id) FROM orders WHERE status = 'paid'"), 10)
-	for _, path := range []string{"/", "/orders", "/orders/" + order, "/notifications", "/callbacks", "/exceptions", "/attention", "/approvals", "/analytics", "/suppliers", "/merchants", "/audit", "/reports"} {
+	for _, path := range []string{"/", "/orders", "/orders/" + order, "/notifications", "/callbacks", "/exceptions", "/attention", "/approvals", "/analytics", "/analytics?range=7d", "/analytics?range=90d", "/suppliers", "/merchants", "/audit", "/reports"} {
 		page, body := h.transferred(t, cookie, path)
 		all := page
 		seen := map[string]bool{}
@@ -43,12 +41,8 @@ func TestVisitsAreSmall(t *testing.T) {
 		if len(seen) < 5 {
 			t.Errorf("%s needs %v: not all are found", path, seen)
 		}
-		most := laterVisit
-		if path == "/analytics" {
-			most = figures
-		}
-		if page > most {
-			t.Errorf("%s: %d bytes, at most %d", path, page, most)
+		if page > laterVisit {
+			t.Errorf("%s: %d bytes, at most %d", path, page, laterVisit)
 		}
 		if all > firstVisit {
 			t.Errorf("%s: %d bytes at the first visit, at most %d", path, all, firstVisit)
