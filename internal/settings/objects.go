@@ -159,7 +159,7 @@ type PayoutAccount struct {
 	Code     string `apply:"code" form:"code" max:"64" need:"missing" example:"main" doc:"Its code, unique for the merchant; payouts name it."`
 	Kind     string `apply:"kind" waits:"true" oneof:"bank_card alipay" need:"missing" example:"bank_card" doc:"What number is: a bank account or card, or a login or user id at Alipay."`
 	Holder   string `apply:"holder" waits:"true" max:"200" need:"missing" example:"Galaxy Mall" doc:"The name of its holder, as the bank has it."`
-	Number   Secret `apply:"number" waits:"true" form:"number" max:"64" need:"missing" example:"file:secrets/m1-payout-account" doc:"Its number. Stored sealed; only its last four characters are shown."`
+	Number   Secret `apply:"number" waits:"true" form:"number" max:"64" need:"missing" example:"file:secrets/m1-payout-account" doc:"Its number. Stored sealed; only its last four characters are shown, or g•••@pay.example of an e-mail address."`
 	Bank     string `apply:"bank" waits:"true" max:"200" empty:"none, but required for bank_card" example:"ICBC" doc:"The bank, as the supplier names it."`
 	Enabled  bool   `apply:"enabled" waits:"true" default:"true" example:"true" doc:"Whether new payouts may go to it. Payouts that were already debited still go to it."`
 }

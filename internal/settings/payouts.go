@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"backstop/internal/act"
 	"backstop/internal/base/db"
@@ -40,7 +41,7 @@ type PayoutAccountRow struct {
 	Number     string `bun:"number"` // sealed
 	// NumberHash finds an account by its number: a MAC, since numbers can be guessed.
 	NumberHash string `bun:"number_hash"`
-	Last4      string `bun:"last4"` // of the number
+	Last4      string `bun:"last4"` // of the number; of an e-mail address its masked form
 	Bank       string `bun:"bank"`
 	CreatedAt  int64  `bun:"created_at"`
 	UpdatedAt  int64  `bun:"updated_at"`
@@ -51,7 +52,8 @@ func numberPlace(id int64) seal.Place {
 	return seal.Place{Table: PayoutAccountsTable, Row: strconv.FormatInt(id, 10), Field: "number"}
 }
 
-// Masked returns the form in which an account's number is shown: its last four characters.
+// Masked returns the form in which an account's number is shown: its last four characters, or the
+// first letter and the domain of an e-mail address.
 func Masked(number string) string {
 	if number == "" {
 		return ""
@@ -59,10 +61,21 @@ func Masked(number string) string {
 	return maskedTail(last4(number))
 }
 
-func maskedTail(tail string) string { return strings.TrimSpace("•••• " + tail) }
+func maskedTail(tail string) string {
+	if strings.Contains(tail, "•") { // an e-mail address
+		return tail
+	}
+	return strings.TrimSpace("•••• " + tail)
+}
 
-// last4 returns the last four characters; of a short number fewer, so that most stays hidden.
+// last4 returns what may be shown of a number: its last four characters, of a short number fewer,
+// so that most stays hidden. Of an e-mail address that would be a part of the domain, which tells
+// nothing: its first letter and the domain are shown.
 func last4(number string) string {
+	if name, domain, ok := strings.Cut(number, "@"); ok && name != "" && strings.Contains(domain, ".") && !strings.Contains(domain, "@") {
+		first, _ := utf8.DecodeRuneInString(name)
+		return string(first) + "•••@" + domain
+	}
 	all := []rune(number)
 	return string(all[len(all)-min(4, len(all)/2):])
 }
