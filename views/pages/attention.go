@@ -469,7 +469,6 @@ var (
 	tRunbookChapter   = text.Text{ZH: "打开手册的这一章", EN: "Open this chapter"}
 	tIncidentFacts    = text.Text{ZH: "影响", EN: "What it affects"}
 	tLastFired        = text.Text{ZH: "最近触发", EN: "Last fired"}
-	tHandle           = text.Text{ZH: "处理", EN: "Act"}
 	tAcknowledge      = text.Text{ZH: "认领", EN: "Acknowledge"}
 	tAcknowledgeHow   = text.Text{ZH: "由您处理；期间不再发送消息，结束时发送一条。", EN: "You are working on it. No further messages until it is over, then one."}
 	tSnooze           = text.Text{ZH: "暂缓", EN: "Snooze"}

@@ -52,6 +52,9 @@ func decidedBy(t console.Todo, decides func(*console.Approval) bool) console.Tod
 	return t
 }
 
+// todoLines is how many lines the overview shows: as many as fit beside the chart.
+const todoLines = 6
+
 // todoLine is how a line of the to-do list looks.
 type todoLine struct {
 	icon, title, note string
@@ -106,6 +109,7 @@ var (
 	tLook          = text.Text{ZH: "查看", EN: "Open"}
 	tAllAttention  = text.Text{ZH: "全部", EN: "All"}
 	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
+	tTodoMore      = text.Text{ZH: "还有 %s 项", EN: "%s more"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
 	tTodoBreakers  = text.Text{ZH: "另有 %s 个商户已熔断", EN: "Further open breakers: %s"}
 	tTodoParked    = text.Text{ZH: "挂起 %s 笔", EN: "orders waiting: %s"}

@@ -54,7 +54,7 @@ var (
 	tManage      = text.Text{ZH: "管理", EN: "Manage"}
 	tSignOut     = text.Text{ZH: "退出", EN: "Sign out"}
 	tFind        = text.Text{ZH: "查找订单、通知或商户", EN: "Find an order, a notification or a merchant"}
-	tFindHint    = text.Text{ZH: "单号、渠道流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Any number or its last 6 digits, ntf_…, merchant, amount"}
+	tFindHint    = text.Text{ZH: "单号、渠道流水号、末尾 6 位、ntf_…、商户代码、金额", EN: "Number or its last 6 digits, merchant, amount"}
 	tOtherTongue = text.Text{ZH: "English", EN: "中文"}
 	tVersion     = text.Text{ZH: "版本 %s", EN: "Version %s"}
 	tKeys        = text.Text{ZH: "键盘快捷键", EN: "Keyboard shortcuts"}

@@ -71,14 +71,15 @@ func TestAnIncidentIsHandledOnAPhone(t *testing.T) {
 	said.take()
 	run(t, ctx, chromedp.WaitReady(`#todo a[href="/attention"]`), focus(`#todo header a[href="/attention"]`), chromedp.KeyEvent(kb.Enter), at("/attention"),
 		focus(`a[href="/attention/1"]`), chromedp.KeyEvent(kb.Enter), at("/attention/1"),
-		focus("#reason"), chromedp.KeyEvent("adding a worker"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter),
-		chromedp.WaitVisible(".callout.info"))
+		focus(`[data-open="#acknowledge"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#acknowledge-reason:focus", chromedp.ByQuery), chromedp.KeyEvent("adding a worker"),
+		focus("#acknowledge button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".callout.info"))
 	i, err := alert.FindIncident(t.Context(), h.DB.Read, 1)
 	if err != nil || i.State != alert.Acknowledged || i.Assignee != "wang.min" {
 		t.Fatalf("%+v, %v", i, err)
 	}
-	run(t, ctx, chromedp.Navigate(base+"/attention/4"), chromedp.WaitVisible("#for"), focus("#reason"), chromedp.KeyEvent("the key is on its way"),
-		focus("#for"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".callout.idle"))
+	run(t, ctx, chromedp.Navigate(base+"/attention/4"), chromedp.WaitVisible(`[data-open="#snooze"]`), focus(`[data-open="#snooze"]`), chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible("#snooze-reason:focus", chromedp.ByQuery), chromedp.KeyEvent("the key is on its way"),
+		focus("#for"), chromedp.KeyEvent(kb.ArrowDown), focus("#snooze button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".callout.idle"))
 	if i, err = alert.FindIncident(t.Context(), h.DB.Read, 4); err != nil || i.State != alert.Snoozed {
 		t.Errorf("%+v, %v", i, err)
 	}
