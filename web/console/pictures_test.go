@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -61,6 +62,8 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		{"reports", ops, "/reports", 620, nil},
 		{"report", ops, "/reports", 1200, follow(`a[href^="/reports/"]`)},
 		{"orders", ops, "/orders", 900, nil},
+		{"display", ops, "/orders", 760, []chromedp.Action{chromedp.Click("#display > summary", chromedp.ByQuery), chromedp.WaitVisible("#display .drop", chromedp.ByQuery)}},
+		{"palette", ops, "/orders", 620, []chromedp.Action{becomes(whole), ctrlK(input.ModifierCtrl), chromedp.KeyEvent("batch"), becomes(`document.querySelector("#palette input").value === "batch" && !!document.querySelector("#hits [aria-selected=true]")`)}},
 		{"order", ops, told, 1500, follow(tried + `a[href^="/orders/"]`)},
 		{"order-waiting", ops, unnotified, 1300, follow(`tr[data-row] a[href^="/orders/"]`)},
 		{"callbacks", ops, "/callbacks", 900, nil},
@@ -123,8 +126,9 @@ func TestPicturesOfTheDemo(t *testing.T) {
 	}
 }
 
-// shrink writes a picture with the 256 colours that it has most of: pages have few,
-// and the file is a third as large.
+// shrink writes a picture with 256 colours, and the file is a third as large: those that it has
+// most of, and of each other hue the one that it has most of, since a red count among the greys of
+// letters must stay red.
 func shrink(t *testing.T, file string) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -148,7 +152,16 @@ func shrink(t *testing.T, file string) {
 	}
 	slices.SortFunc(most, func(a, b color.RGBA) int { return seen[b] - seen[a] })
 	var palette color.Palette
-	for _, c := range most[:min(256, len(most))] {
+	hues, rest := map[[3]uint8]bool{}, []color.RGBA{}
+	for i, c := range most {
+		hue := [3]uint8{c.R >> 5, c.G >> 5, c.B >> 5}
+		if i < 120 || !hues[hue] && len(palette) < 256 {
+			palette, hues[hue] = append(palette, c), true
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	for _, c := range rest[:min(256-len(palette), len(rest))] {
 		palette = append(palette, c)
 	}
 	to := image.NewPaletted(b, palette)
