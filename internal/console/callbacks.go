@@ -19,7 +19,7 @@ const (
 
 // CallbackList declares the list of callbacks.
 var CallbackList = &list.Spec{
-	Name: "callbacks",
+	Name: "callbacks", SumRows: 5000, CauseWord: "outcome",
 	Sources: []list.Source{
 		{
 			Table: takenTable, Alias: "c", Key: "id", MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
@@ -27,7 +27,7 @@ var CallbackList = &list.Spec{
 				" c.received_at, c.remote_addr, c.outcome, c.order_no, c.order_id, " + supplier.SelectSteps,
 		},
 		{
-			Table: refusedTable, Alias: "c", Key: "id", MerchantColumn: list.NoMerchant,
+			Table: refusedTable, Alias: "c", Key: "id", MerchantColumn: list.NoMerchant, Cause: "c.outcome",
 			Columns: "c.id, c.supplier, c.received_at, c.remote_addr, c.outcome, '' AS order_no, 0 AS order_id, " + supplier.SelectSteps,
 		},
 	},

@@ -19,8 +19,10 @@ var DeliveryList = &list.Spec{
 	Sources: []list.Source{{
 		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id", MerchantColumn: "d.recipient_id",
 		Money: list.Money{Minor: deliveryMinor, Currency: deliveryCode},
+		Cause: deliveryCause,
 	}},
-	SumRows: 5000, // each may have to look up its order
+	SumRows:   5000, // each may have to look up its order
+	CauseWord: "cause",
 	Fields: []list.Field{
 		{Word: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
 		{Word: "status", Match: matchStatus, Values: append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped), Parked)},
@@ -86,6 +88,10 @@ const (
 	deliveryMinor = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT o.amount FROM orders AS o WHERE o.id = d.subject_id), 0) END"
 	deliveryCode  = "CASE WHEN d.currency <> '' THEN d.currency ELSE COALESCE((SELECT o.currency FROM orders AS o WHERE o.id = d.subject_id), '') END"
 )
+
+// deliveryCause is why the last attempt failed; one that waits or is parked has it until it
+// succeeds. What was never meant to be sent has not failed.
+const deliveryCause = "CASE WHEN d.last_class IN ('" + string(notify.OK) + "', '" + string(notify.NoAddress) + "', '" + string(notify.SwitchedOff) + "') THEN '' ELSE d.last_class END"
 
 // Deliveries reads one page of notifications.
 func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {

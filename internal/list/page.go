@@ -38,7 +38,7 @@ type Slice struct {
 	// Only restricts the rows to these keys; nil = any.
 	Only []int64
 	// Uncounted skips counting the rows of the whole list. Totals also adds them up, if they
-	// have money.
+	// have money, and by cause, if they can fail.
 	Uncounted, Totals bool
 }
 
@@ -110,8 +110,8 @@ func Read[T any](ctx context.Context, d *db.DB, q Query, s Slice, key func(*T) i
 	if err != nil || s.Uncounted {
 		return page, err
 	}
-	if s.Totals && q.Spec.HasMoney() {
-		if page.Totals, err = p.totals(ctx); err != nil || !page.Totals.More {
+	if s.Totals {
+		if page.Totals, err = p.totals(ctx); err != nil || q.Spec.HasMoney() && !page.Totals.More {
 			page.Count = page.Totals.Rows
 			return page, err
 		}

@@ -22,6 +22,8 @@ type Spec struct {
 	ScanRows int
 	// SumRows is of how many rows, the newest, Sums adds up the money; 0 = 20,000.
 	SumRows int
+	// CauseWord is the field that filters by a source's Cause.
+	CauseWord string
 }
 
 // Source is a table with rows of a list.
@@ -33,6 +35,9 @@ type Source struct {
 	// Time is the column with a row's creation time (Unix µs), if the key is not from db.NewID.
 	Time  string
 	Money Money // of one row; zero = none
+	// Cause is an SQL expression for why a row failed, as Spec.CauseWord filters by it; its value
+	// is "" for one that did not. "" = rows do not fail.
+	Cause string
 	// MerchantColumn is an SQL expression for the id of the merchant that a row belongs to,
 	// or NoMerchant. A source without one cannot be read.
 	MerchantColumn string
@@ -116,6 +121,9 @@ func (s *Spec) field(word string) *Field {
 
 // HasMoney reports whether the rows have amounts, which Sums adds up.
 func (s *Spec) HasMoney() bool { return s.Sources[0].Money != (Money{}) }
+
+// addsUp reports whether Totals has something to say about the rows of a source.
+func (s *Source) addsUp() bool { return s.Money != (Money{}) || s.Cause != "" }
 
 func (s *Spec) sumRows() int {
 	if s.SumRows > 0 {

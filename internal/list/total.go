@@ -1,6 +1,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,37 +124,81 @@ type Sum struct {
 
 // Totals are the rows of a list that were added up.
 type Totals struct {
-	Sums []Sum // by currency; rows without a currency are left out
-	Rows int64 // with and without a currency
-	More bool  // there are more rows, or there may be
+	Sums   []Sum   // by currency; rows without a currency are left out
+	Causes []Cause // of the rows that failed, most rows first
+	Rows   int64   // with and without a currency
+	More   bool    // there are more rows, or there may be
 }
 
-// totals adds up the money of all matches in the slice's time range by currency. Of more rows than
-// Spec.SumRows only the newest are summed. Nothing is summed if no index covers the filter and
-// there are more rows than that.
+// Cause is the rows of a list that failed for one cause.
+type Cause struct {
+	Value string
+	Rows  int64 // with and without a currency
+	Sums  []Sum // as in Totals
+}
+
+// maxCauses bounds the causes of one list.
+const maxCauses = 16
+
+// add adds the rows of one currency that have the same cause.
+func (t *Totals) add(cause string, s Sum) {
+	t.Rows += s.Rows
+	t.Sums = addSum(t.Sums, s)
+	if cause == "" {
+		return
+	}
+	i := slices.IndexFunc(t.Causes, func(c Cause) bool { return c.Value == cause })
+	if i < 0 {
+		i, t.Causes = len(t.Causes), append(t.Causes, Cause{Value: cause})
+	}
+	c := &t.Causes[i]
+	c.Rows, c.Sums = c.Rows+s.Rows, addSum(c.Sums, s)
+}
+
+// addSum adds money to sums in the order of their currencies.
+func addSum(all []Sum, s Sum) []Sum {
+	if last := len(all) - 1; last >= 0 && all[last].Currency == s.Currency {
+		all[last].Rows, all[last].Minor = all[last].Rows+s.Rows, all[last].Minor+s.Minor
+		return all
+	}
+	if s.Currency == "" {
+		return all
+	}
+	return append(all, s)
+}
+
+// totals adds up all matches in the slice's time range by currency and by cause. Of more rows than
+// Spec.SumRows only the newest are added up; none are if no index covers the filter and there are
+// more rows than that.
 func (p *plan) totals(ctx context.Context) (t Totals, err error) {
 	spec, whole := *p.spec, *p
 	limit := spec.sumRows()
 	spec.ScanRows, whole.spec = min(spec.scanRows(), limit), &spec
+	// A list with money, or with causes, has one source that has them.
+	whole.parts = slices.DeleteFunc(slices.Clone(p.parts), func(x *part) bool { return !x.addsUp() })
 	w, err := whole.bounds(ctx, Cursor{})
 	if err != nil || w.cut {
 		return Totals{More: true}, err
 	}
-	for _, x := range p.parts { // a list with money has one source
+	expr := func(text string, none string) bun.Safe { return bun.Safe(cmp.Or(text, none)) }
+	for _, x := range whole.parts {
 		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit).
-			ColumnExpr("? AS minor, ? AS currency", bun.Safe(x.Money.Minor), bun.Safe(x.Money.Currency))
-		var rows []Sum
-		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("currency, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
-			GroupExpr("currency").OrderExpr("currency").Scan(ctx, &rows)
+			ColumnExpr("? AS minor, ? AS currency, ? AS cause", expr(x.Money.Minor, "0"), expr(x.Money.Currency, "''"), expr(x.Cause, "''"))
+		var rows []struct {
+			Sum   `bun:",extend"`
+			Cause string `bun:"cause"`
+		}
+		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("currency, cause, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
+			GroupExpr("currency, cause").OrderExpr("currency, cause").Scan(ctx, &rows)
 		if err != nil {
 			return Totals{}, fmt.Errorf("add up %s: %w", x.Table, err)
 		}
 		for _, r := range rows {
-			if t.Rows += r.Rows; r.Currency != "" {
-				t.Sums = append(t.Sums, r)
-			}
+			t.add(r.Cause, r.Sum)
 		}
 	}
+	slices.SortStableFunc(t.Causes, func(a, b Cause) int { return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Value, b.Value)) })
+	t.Causes = t.Causes[:min(len(t.Causes), maxCauses)]
 	t.More = t.Rows >= int64(limit)
 	return t, nil
 }

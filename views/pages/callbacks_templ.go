@@ -20,7 +20,7 @@ import (
 func callbackTexts(publicURL string) ui.ListTexts {
 	return ui.ListTexts{
 		Title: text.Callbacks, Icon: "webhook", Bars: tBarsCalls,
-		None:    tNoCallbacks,
+		None: tNoCallbacks, Causes: tRefusedBy,
 		NoneHow: tNoCallbackHow,
 		HowArgs: []any{publicURL + "/callback/"},
 		Columns: []ui.Column{
@@ -35,6 +35,7 @@ func callbackTexts(publicURL string) ui.ListTexts {
 
 // Texts of this page.
 var (
+	tRefusedBy     = text.Text{ZH: "拒绝原因", EN: "Rejected because"}
 	tWithRefused   = text.Text{ZH: "含被拒绝的", EN: "Include rejected"}
 	tNoCallbacks   = text.Text{ZH: "还没有回调", EN: "No callbacks yet"}
 	tNoCallbackHow = text.Text{ZH: "渠道的通知地址是 %s，末尾换成渠道代码。", EN: "Callback URL for suppliers: %s, ending in the supplier's code."}
@@ -139,7 +140,7 @@ func callbackTable(p *ui.Page, l ui.List, rows []callback.Row) templ.Component {
 				var templ_7745c5c3_Var5 templ.SafeURL
 				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(callbackLink(r.ID))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 57, Col: 33}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 58, Col: 33}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {
@@ -160,7 +161,7 @@ func callbackTable(p *ui.Page, l ui.List, rows []callback.Row) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(r.Supplier)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 61, Col: 35}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 62, Col: 35}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -185,7 +186,7 @@ func callbackTable(p *ui.Page, l ui.List, rows []callback.Row) templ.Component {
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(p.T(text.ChecksOf, passed(r.Steps), len(r.Steps)))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 64, Col: 80}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 65, Col: 80}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {
@@ -203,7 +204,7 @@ func callbackTable(p *ui.Page, l ui.List, rows []callback.Row) templ.Component {
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(why)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 66, Col: 31}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 67, Col: 31}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {
@@ -224,7 +225,7 @@ func callbackTable(p *ui.Page, l ui.List, rows []callback.Row) templ.Component {
 				var templ_7745c5c3_Var9 string
 				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(r.RemoteAddr)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 69, Col: 52}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/callbacks.templ`, Line: 70, Col: 52}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {

@@ -22,7 +22,7 @@ var notificationTexts = ui.ListTexts{
 	Columns: []ui.Column{
 		ui.Col(text.Time).Named("created"), ui.Col(text.Order).Named("no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Type).Named("type"), ui.Sum(text.Amount).Named("amount"), ui.Col(text.State).Named("status"), ui.Col(text.Tries).Named("attempts"), ui.Num(tHTTP).Named("http"), ui.Num(text.Took).Named("took"), ui.Col(text.Next).Named("next"), ui.Col(text.Reason).Named("error"),
 	},
-	Title: text.Notifications, Icon: "bell-ring", Bars: tBarsNotify, None: tNoNotifs, NoneHow: tNoNotifsHow,
+	Title: text.Notifications, Icon: "bell-ring", Bars: tBarsNotify, None: tNoNotifs, NoneHow: tNoNotifsHow, Causes: tByCause,
 	Fields: map[string]ui.Field{
 		"status": ui.States(ui.DeliveryStates),
 		"cause":  {Label: tCause, Value: func(c string) text.Text { return ui.ClassText(notify.Class(c)) }},

@@ -32,6 +32,7 @@ type List struct {
 	Currencies   []string // of the amounts of this page's rows
 	Sums         []list.Sum
 	SumsMore     bool           // there is more money than in Sums, or too much to add it up
+	Causes       []list.Cause   // of the rows that failed
 	Exports      []ExportColumn // of an export of the list; none = it has no export
 	Empty        bool           // this page has no rows
 	// Text is a filter that cannot be used, and Problems why; none = it can.
@@ -60,7 +61,8 @@ type ListTexts struct {
 	HowArgs       []any     // of NoneHow
 	Bars          text.Text // what the small chart above the rows is of
 	Fields        map[string]Field
-	Columns       []Column // of its table
+	Columns       []Column  // of its table
+	Causes        text.Text // above the causes of the rows that failed
 }
 
 // Column is one column of a table.

@@ -223,7 +223,7 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 	v := ui.List{
 		Query: l.query, Spec: l.filter.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),
 		Since: l.s.cursors.text(l.name(), since), Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
-		Reached: page.Reached, Count: page.Count, More: page.More, Sums: page.Totals.Sums, SumsMore: page.Totals.More, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
+		Reached: page.Reached, Count: page.Count, More: page.More, Sums: page.Totals.Sums, SumsMore: page.Totals.More, Causes: page.Totals.Causes, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
 	}
 	var err error
 	if v.Empty {
