@@ -346,7 +346,7 @@ func rowsOf(t console.Todo) (templ.SafeURL, text.Text) {
 	code := urlQuery(t.Code)
 	switch t.Kind {
 	case alert.BreakerOpened:
-		return templ.URL("/notifications?merchant=" + code + "&risk=untold"), tRowsWaitingFor
+		return unnotifiedOf(t.Code), tRowsWaitingFor
 	case alert.SlowMerchant:
 		return templ.URL("/notifications?merchant=" + code), text.Notifications
 	case alert.SupplierUnreachable:

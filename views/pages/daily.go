@@ -36,6 +36,11 @@ func reportLink(r *daily.Report) templ.SafeURL {
 	return templ.SafeURL("/reports/" + r.Day + "?zone=" + url.QueryEscape(r.Zone))
 }
 
+// decidedOn links to the proposals that were decided on the report's day.
+func decidedOn(r *daily.Report) templ.SafeURL {
+	return templ.URL("/approvals?decided=" + url.QueryEscape(r.Day+"@"+r.Zone))
+}
+
 // ReportColumns are those of exported reports.
 func ReportColumns(p *ui.Page) []Column[daily.Report] {
 	type r = daily.Report
@@ -120,7 +125,7 @@ func dailyKPIs(p *ui.Page, r *daily.Report) []dailyKPI {
 // dailySections are the tables of a report.
 func dailySections(p *ui.Page, r *daily.Report) []dailySection {
 	f := r.Figures
-	return []dailySection{notifiedSection(p, f), riskSection(p, f), decidedSection(p, f), openedSection(p, f), suppliersSection(p, f), merchantsSection(p, f), growthSection(p, f)}
+	return []dailySection{notifiedSection(p, f), riskSection(p, f), decidedSection(p, r), openedSection(p, f), suppliersSection(p, f), merchantsSection(p, f), growthSection(p, f)}
 }
 
 func notifiedSection(p *ui.Page, f daily.Figures) dailySection {
@@ -172,12 +177,12 @@ func zeroOr(p *ui.Page, sums []report.Sum) cell {
 	return sumsCell(p, sums)
 }
 
-func decidedSection(p *ui.Page, f daily.Figures) dailySection {
+func decidedSection(p *ui.Page, r *daily.Report) dailySection {
 	s := dailySection{
-		name: "decided", title: tReportDecided, none: tNoDecisions, numbers: 2, rows: "/approvals?window=31d",
+		name: "decided", title: tReportDecided, none: tNoDecisions, numbers: 2, rows: string(decidedOn(r)),
 		heads: []string{p.T(tAction), p.T(text.State), p.T(tNumber), p.T(tMoney)},
 	}
-	for _, d := range f.Decisions {
+	for _, d := range r.Figures.Decisions {
 		s.table = append(s.table, []cell{same(p.T(actionText(d.Action))), same(p.T(ui.Look(ui.ApprovalStates, d.State).Label)), countCell(d.N), moneyCell(p, d.Amount, d.Currency)})
 	}
 	return s

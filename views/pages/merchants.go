@@ -24,6 +24,16 @@ type MerchantData struct {
 
 func merchantLink(code string) templ.SafeURL { return templ.SafeURL("/merchants/" + urlQuery(code)) }
 
+// unnotifiedOf links to the notifications of paid orders that the merchant has not received yet.
+func unnotifiedOf(code string) templ.SafeURL {
+	return templ.URL("/notifications?merchant=" + urlQuery(code) + "&risk=untold")
+}
+
+// parkedOf links to the notifications that wait for the merchant's breaker.
+func parkedOf(code string) templ.SafeURL {
+	return templ.URL("/notifications?merchant=" + urlQuery(code) + "&status=parked&window=31d")
+}
+
 // act is the address of an act on the merchant.
 func (d MerchantData) act(path string) string { return string(merchantLink(d.Code)) + "/" + path }
 

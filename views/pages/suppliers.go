@@ -99,6 +99,11 @@ func callbacksOf(code, outcome string) templ.SafeURL {
 	return templ.URL(link)
 }
 
+// refusedBy links to the supplier's callbacks of the last day with an outcome.
+func refusedBy(code, outcome string) templ.SafeURL {
+	return templ.URL("/callbacks?supplier=" + urlQuery(code) + "&outcome=" + urlQuery(outcome))
+}
+
 // ordersOf links to the supplier's orders with a filter; "" = those that wait for its answer.
 func ordersOf(code, filter string) templ.SafeURL {
 	if filter == "" {
