@@ -109,7 +109,7 @@ func TestEachSumAtRiskLeadsToItsRowsByKeyboard(t *testing.T) {
 			becomes(`location.pathname + location.search === `+strconv.Quote(tile.Href)+` && `+whole),
 			chromedp.Evaluate(`(() => {
 				const rows = {};
-				for (const sum of document.querySelectorAll("tr[data-row] td.num > data.money")) {
+				for (const sum of document.querySelectorAll("tr[data-row] td.num > data.money, tr[data-row] td.num > a > data.money")) {
 					const [minor, currency] = sum.value.split(" ");
 					rows[currency] = (rows[currency] || 0) + Number(minor);
 				}

@@ -113,7 +113,7 @@ func (l *listing) readText(reading list.Reading, words []list.Word) (terms, time
 	var span moments
 	for _, w := range words {
 		name := timeParam(w.Field)
-		if l.filter.Spec.Timeless {
+		if reading.Spec.Timeless {
 			name = ""
 		}
 		fault := list.Fault("")
