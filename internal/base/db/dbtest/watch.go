@@ -141,9 +141,15 @@ func endServer(home string) (bool, error) {
 			end(pid)
 		}
 	}
+	// The folder goes at once, with its lock: whoever locks it from now on begins a new one,
+	// of which nothing is removed.
+	old := fmt.Sprintf("%s-ended-%d", home, os.Getpid())
+	if err := os.Rename(home, old); err != nil {
+		return true, err
+	}
 	// Processes of the server may outlive it for a moment and still write.
 	for try := 0; ; try++ {
-		if err := os.RemoveAll(home); err == nil || try == 50 {
+		if err := os.RemoveAll(old); err == nil || try == 50 {
 			return true, err
 		}
 		time.Sleep(100 * time.Millisecond)
