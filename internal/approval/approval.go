@@ -68,8 +68,8 @@ type Approval struct {
 	Params     json.RawMessage `bun:"params,type:text"` // canonical JSON
 	Reason     string          `bun:"reason"`
 	Evidence   string          `bun:"evidence"`
-	Hash       string          `bun:"hash"` // SHA-256 in hex, see Sum
-	Maker      int64           `bun:"maker"`
+	Hash       string          `bun:"hash"`       // SHA-256 in hex, see Sum
+	Maker      int64           `bun:"maker"`      // 0 = a command
 	MakerKind  string          `bun:"maker_kind"` // what Maker is the id of: ByOperator or ByMerchant
 	Checker    *int64          `bun:"checker"`
 	Checked    string          `bun:"checked"` // the checker's reason
@@ -92,6 +92,8 @@ type Approval struct {
 const (
 	ByOperator = "operator"
 	ByMerchant = "merchant"
+	// ByCommand names the maker 0: a command, such as apply.
+	ByCommand = "command"
 )
 
 // operator returns the maker's operator id; 0 = a command, or a merchant.
@@ -189,6 +191,8 @@ type Action struct {
 	Second func(s act.Subject, params any) bool
 	// Always means that `second_person: false` does not apply: nobody decides this alone.
 	Always bool
+	// Command means that a command may propose it, without an operator.
+	Command bool
 	// Evidence means that params.evidence is required: what proves the claim.
 	Evidence bool
 	// Amount returns the money that is decided, in minor units of the object's currency; nil =

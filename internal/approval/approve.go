@@ -94,7 +94,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 		return a, nil, err // this form was sent before
 	}
 	c := &deciding{Verdict: v, action: action, from: from}
-	if c.said, err = readSaid(a.Params); err != nil {
+	if c.said, err = action.readSaid(a.Params); err != nil {
 		return nil, nil, err
 	}
 	if a.operator() == v.By.ID && !a.Alone && a.Second {
@@ -232,11 +232,11 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 // people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
 func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
 	checker, maker := held[c.By.ID], held[a.operator()]
-	role := "" // of an operator who was removed, or of a merchant
+	role := "" // of an operator who was removed, of a merchant, or of a command
 	if maker != nil {
 		role = maker.Role
 	}
-	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok && a.MakerKind != ByMerchant {
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok && a.MakerKind != ByMerchant && (a.Maker != 0 || !c.action.Command) {
 		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
 	if checker == nil {

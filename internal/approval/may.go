@@ -21,7 +21,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 	if err != nil {
 		return v
 	}
-	said, err := readSaid(a.Params)
+	said, err := action.readSaid(a.Params)
 	if err != nil {
 		return v
 	}

@@ -84,7 +84,7 @@ func Names(ctx context.Context, q bun.IDB, all ...*Approval) (map[int64]string, 
 	if err != nil {
 		return nil, err
 	}
-	names[0] = "command"
+	names[0] = ByCommand
 	if len(merchants) == 0 {
 		return names, nil
 	}

@@ -153,7 +153,7 @@ func (w *wish) readParams() error {
 		return &act.FieldError{Field: "params", Problem: "use a JSON object whose numbers are whole"}
 	}
 	w.raw = canonical
-	if w.said, err = readSaid(canonical); err != nil {
+	if w.said, err = w.action.readSaid(canonical); err != nil {
 		return err
 	}
 	if w.action.Evidence {
@@ -165,8 +165,11 @@ func (w *wish) readParams() error {
 	return err
 }
 
-func readSaid(params json.RawMessage) (s said, err error) {
+// readSaid parses what every action accepts. Where no supplier is queried, nothing is
+// unverified.
+func (a Action) readSaid(params json.RawMessage) (s said, err error) {
 	err = json.Unmarshal(params, &s)
+	s.Unverified = s.Unverified && a.Ask != nil
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {
 		return s, &act.FieldError{Field: "params." + typed.Field, Problem: "not of the right type"}
@@ -174,11 +177,22 @@ func readSaid(params json.RawMessage) (s said, err error) {
 	return s, err
 }
 
-// params parses the action's own parameters. Errors: *act.FieldError.
+// params parses the action's own parameters: those besides what every action accepts.
+// Errors: *act.FieldError.
 func (a Action) params(raw json.RawMessage) (any, error) {
 	read := a.Params
 	if read == nil {
-		read = act.Params[said]
+		read = act.Params[struct{}]
+	}
+	own := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &own); err != nil {
+		return nil, &act.FieldError{Field: "params", Problem: "not a JSON object"}
+	}
+	delete(own, "evidence")
+	delete(own, "unverified")
+	raw, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
 	}
 	v, err := read(raw)
 	if f, ok := errors.AsType[*act.FieldError](err); ok && f.Field != "params" && !strings.HasPrefix(f.Field, "params.") {
@@ -206,6 +220,9 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		return nil, nil, err
 	}
 	maker := people[w.By.ID]
+	if w.By.ID == 0 { // a command, see person
+		maker = &access.Operator{Name: w.By.Name, Role: w.By.Role}
+	}
 	if maker == nil || !d.o.Policy.Allows(maker.Role, w.action.Propose) {
 		return nil, nil, &act.Denied{Permission: w.action.Propose, Roles: d.o.Policy.RolesWith(w.action.Propose)}
 	}

@@ -181,8 +181,9 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 	}
 }
 
-// A lead with a shell would propose as a command, and approve it as an operator.
-func TestACommandIsNobodyWhoProposes(t *testing.T) {
+// Where an action is not open to commands, a lead with a shell would propose as a command, and
+// approve it as an operator.
+func TestACommandProposesOnlyWhatIsOpenToCommands(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
 	p := approval.Proposal{Action: "settings.change", ObjectID: "m1", Params: json.RawMessage(`{"name":"new"}`), Reason: "the new contract", By: act.Actor{Name: "command:root@host"}}
 	if _, err := h.desk.Propose(t.Context(), p); !errors.Is(err, approval.ErrPerson) {

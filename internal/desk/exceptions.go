@@ -27,32 +27,20 @@ import (
 // maxReference bounds a reference, in characters.
 const maxReference = 200
 
-// unverified is a parameter of actions that query the supplier: the proposal stands although
-// the supplier's answer is unknown.
-type unverified struct {
-	Unverified bool `json:"unverified"`
-}
-
 type amountParams struct {
 	Amount int64 `json:"amount"` // minor units
 	Late   bool  `json:"late"`   // accept it although the order has ended
-	unverified
 }
 
 type attachParams struct {
 	OrderNo string `json:"order_no"`
-	unverified
-}
-
-type evidenceParams struct {
-	Evidence string `json:"evidence"`
 }
 
 // ofMoney returns the decisions about money that a supplier holds.
 func (d *desk) ofMoney() []approval.Action {
 	return []approval.Action{
 		{
-			Name: AcceptLate, Params: params[unverified], Ask: d.askMessage, Lock: d.lockOrder,
+			Name: AcceptLate, Ask: d.askMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.LatePayment && s.Order != nil && (s.Order.Status == order.Closed || s.Order.Status == order.Failed)
 			}),
@@ -195,7 +183,7 @@ func checkAttach(ctx context.Context, q bun.IDB, s act.Subject, p any) error {
 // keepSurplus moves held money to the merchant.
 func (d *desk) keepSurplus() approval.Action {
 	return approval.Action{
-		Name: KeepSurplus, Evidence: true, Params: params[evidenceParams],
+		Name: KeepSurplus, Evidence: true,
 		Offered: undecided(func(s *Subject) bool { return held(s) && s.Exception.MerchantID != 0 }),
 		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 			if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.KeepSurplus, ""); err != nil {
@@ -209,7 +197,7 @@ func (d *desk) keepSurplus() approval.Action {
 // oweBack returns held money to the buyer, by a refund of the payment that it came with.
 func (d *desk) oweBack() approval.Action {
 	return approval.Action{
-		Name: OweBack, Evidence: true, Params: params[evidenceParams],
+		Name: OweBack, Evidence: true,
 		Offered: undecided(func(s *Subject) bool { return held(s) && d.o.Refunds.CanOweBack(s.Exception.SupplierID) }),
 		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 			about := s.Value.(*Subject)
@@ -234,7 +222,7 @@ func (d *desk) oweBack() approval.Action {
 // ignore keeps an exception closed when it is reported again.
 func (d *desk) ignore() approval.Action {
 	return approval.Action{
-		Name: Ignore, Params: params[struct{}], Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
+		Name: Ignore, Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
 		Offered: undecided(func(s *Subject) bool { return !held(s) }),
 		Run: func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 			return approval.Ran{}, d.decide(ctx, tx, a, s, exception.Ignored, "", "")
@@ -251,7 +239,6 @@ const (
 type elsewhereParams struct {
 	Outcome   string `json:"outcome"`
 	Reference string `json:"reference"`
-	Evidence  string `json:"evidence"`
 }
 
 func (p elsewhereParams) check() error {

@@ -24,15 +24,8 @@ import (
 const maxTradeNo = 128
 
 type paidParams struct {
-	TradeNo  string `json:"trade_no"`
-	Amount   int64  `json:"amount"` // minor units
-	Evidence string `json:"evidence"`
-	unverified
-}
-
-type forceParams struct {
-	Evidence string `json:"evidence"`
-	unverified
+	TradeNo string `json:"trade_no"`
+	Amount  int64  `json:"amount"` // minor units
 }
 
 type refundParams struct {
@@ -46,10 +39,10 @@ func (d *desk) ofOrders() []approval.Action {
 			Name: MarkPaid, Evidence: true, Fields: map[string]string{"trade_no": "text", "amount": "integer"}, Params: readPaid, Check: checkPaid, Ask: d.askOrder(saysUnpaid), Run: d.markPaid,
 		},
 		{
-			Name: ForceClosed, Evidence: true, Params: params[forceParams], Ask: d.askOrder(saysMoney), Run: d.force(order.Closed),
+			Name: ForceClosed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Closed),
 		},
 		{
-			Name: ForceFailed, Evidence: true, Params: params[forceParams], Ask: d.askOrder(saysMoney), Run: d.force(order.Failed),
+			Name: ForceFailed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Failed),
 		},
 		{
 			Name: Refund, Always: true, Fields: map[string]string{"amount": "integer"}, Params: readRefund, Amount: func(p any) int64 { return p.(refundParams).Amount },

@@ -119,12 +119,12 @@ func TestARefundThatCannotBeIsNotProposed(t *testing.T) {
 		stale := refundWish(o, 500, "5.00")
 		stale.Version++
 		unknown := refundWish(o, 500, "5.00")
-		unknown.Params = []byte(`{"amount":500,"evidence":"x"}`)
+		unknown.Params = []byte(`{"amount":500,"reference":"x"}`)
 		k.unchanged("a refund", map[string]func() error{
 			"with another amount typed": field(refundWish(o, 500, "5"), "amount"),
 			"of nothing":                field(refundWish(o, 0, "0.00"), "params.amount"),
 			"below zero":                field(refundWish(o, -5, "-0.05"), "params.amount"),
-			"with an unknown parameter": field(unknown, "params.evidence"),
+			"with an unknown parameter": field(unknown, "params.reference"),
 			"of an unpaid order":        field(refundWish(unpaid, 500, "5.00"), "action"),
 			"of too much":               func() error { return k.tries(refundWish(o, 2000, "20.00")) },
 			"of an older version":       func() error { return k.tries(stale) },

@@ -22,9 +22,7 @@ const (
 )
 
 type resolveParams struct {
-	Outcome  string `json:"outcome"`
-	Evidence string `json:"evidence"`
-	unverified
+	Outcome string `json:"outcome"`
 }
 
 // loadRefund finds the refund of an exception about one; nil = it is about none.

@@ -88,6 +88,7 @@ const maxApprovalTries = 3
 
 // Texts of these pages.
 var (
+	tByCommand    = text.Text{ZH: "命令行", EN: "a command"}
 	tMaker        = text.Text{ZH: "经办", EN: "Proposed by"}
 	tChecker      = text.Text{ZH: "复核", EN: "Decided by"}
 	tAge          = text.Text{ZH: "提出", EN: "Proposed"}

@@ -191,9 +191,9 @@ func approvalRows(p *ui.Page, l ui.List, label text.Text, rows []console.Approva
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var9 string
-				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(a.MakerName)
+				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(makerText(p, &a))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/approvals.templ`, Line: 34, Col: 36}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/approvals.templ`, Line: 34, Col: 41}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {
@@ -870,7 +870,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = kv(p, tMaker, "strong", a.MakerName).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = kv(p, tMaker, "strong", makerText(p, a.Approval)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -339,11 +339,19 @@ type decisionForms struct {
 
 // people are who proposed and who decided, in one line.
 func people(p *ui.Page, a *console.Approval) string {
+	maker := makerText(p, a)
 	switch {
 	case a.Alone:
-		return a.MakerName + " · " + p.T(tAlone)
+		return maker + " · " + p.T(tAlone)
 	case a.CheckerName != "":
-		return a.MakerName + " → " + a.CheckerName
+		return maker + " → " + a.CheckerName
+	}
+	return maker
+}
+
+func makerText(p *ui.Page, a *console.Approval) string {
+	if a.MakerName == approval.ByCommand {
+		return p.T(tByCommand)
 	}
 	return a.MakerName
 }

@@ -74,7 +74,7 @@ type Config struct {
 	CompensateConcurrency int            `env:"COMPENSATE_CONCURRENCY" default:"16" min:"1" max:"1000" doc:"Compensations that run at a time, per node."`
 	BatchRate             Rate           `env:"BATCH_RATE" default:"100/s" min:"1/s" max:"100000/s" doc:"Rows of one batch that are processed per second, until the rate is changed on the batch's page."`
 	ApprovalExpires       time.Duration  `env:"APPROVAL_EXPIRES" default:"24h" min:"1s" max:"720h" doc:"How long a proposal waits for a second person; after that it expires without effect."`
-	OperatorToken         Secret         `env:"OPERATOR_TOKEN" default:"" empty:"none" form:"personal" doc:"For commands, not for servers: the personal token of the operator who runs the command. apply needs it when changes wait for a second person."`
+	OperatorToken         Secret         `env:"OPERATOR_TOKEN" default:"" empty:"none" form:"personal" doc:"For commands, not for servers: the personal token of the operator who runs the command. apply proposes in their name when changes wait for a second person."`
 
 	NotifyAllowCIDRs  []netip.Prefix `env:"NOTIFY_ALLOW_CIDRS" default:"" empty:"none" group:"Notifications to merchants" doc:"Non-public ranges that notifications may reach, over plain http too and on any port (127.0.0.0/8,::1/128 in development). Everything non-public is refused otherwise."`
 	NotifyConcurrency int            `env:"NOTIFY_CONCURRENCY" default:"50" min:"1" max:"10000" doc:"Deliveries in flight per node."`

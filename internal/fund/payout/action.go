@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -66,14 +65,8 @@ func resolution(raw json.RawMessage) (any, error) {
 	if !slices.Contains([]StepState{Success, Failure}, StepState(r.Credit)) {
 		return nil, &act.FieldError{Field: "params.credit", Problem: "use success or failed, as the supplier's statement says"}
 	}
-	if r.Evidence = strings.TrimSpace(r.Evidence); r.Evidence == "" || len(r.Evidence) > maxEvidence {
-		return nil, &act.FieldError{Field: "params.evidence", Problem: "say where the supplier's statement shows it, in 1 to 1000 characters"}
-	}
 	return r, nil
 }
-
-// maxEvidence bounds the evidence, in bytes.
-const maxEvidence = 4000
 
 // loadPayout finds a payout by its number. Errors: act.ErrNotFound.
 func (m *Machine) loadPayout(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
