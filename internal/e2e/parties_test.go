@@ -75,6 +75,18 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}, err
 }
 
+// whileBusy posts again, as clients do, while the server says that it is too busy: on a slow
+// machine a transaction that waits too long for a lock ends so.
+func (w *world) whileBusy(path, key, body string) (a answer, err error) {
+	for range 100 {
+		if a, err = w.do(http.MethodPost, path, key, nil, body); err != nil || a.status != http.StatusServiceUnavailable || a.json("error", "code") != "busy" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return a, err
+}
+
 // request makes a request that must get a response.
 func (w *world) request(method, path, key, body string) answer {
 	w.t.Helper()

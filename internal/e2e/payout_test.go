@@ -311,7 +311,7 @@ func TestRefundsAndPayoutsShareABalance(t *testing.T) {
 					path, by, body, takes = "/api/v1/orders/"+no+"/refunds", key, refundOf(fmt.Sprintf("r-%d", i), 199), 199
 				}
 				wg.Go(func() {
-					a, err := w.do(http.MethodPost, path, by, nil, body)
+					a, err := w.whileBusy(path, by, body)
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
@@ -345,7 +345,7 @@ func TestTwoPayoutsWithoutAnAccountUseTheOverdraftOnce(t *testing.T) {
 			answers := make([]answer, 2)
 			for i := range answers {
 				wg.Go(func() {
-					answers[i], _ = w.do(http.MethodPost, payoutsTo, drawing, nil, payoutOf(fmt.Sprintf("p-%d", i), "sim-till", 900))
+					answers[i], _ = w.whileBusy(payoutsTo, drawing, payoutOf(fmt.Sprintf("p-%d", i), "sim-till", 900))
 				})
 			}
 			wg.Wait()
