@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -64,6 +65,31 @@ func (d *Desk) Recall(ctx context.Context, tx db.Tx, id int64, merchant string) 
 		return err
 	}
 	return d.keep(ctx, tx, a, "withdraw", act.Actor{Name: ByMerchant + ":" + merchant}, "", nil)
+}
+
+// Maker is who made a proposal: an operator, a merchant, or, with the id 0, a command.
+type Maker struct {
+	Kind string
+	ID   int64
+}
+
+// MakerOf finds the maker whom Names gives this name; nil = none.
+func MakerOf(ctx context.Context, q bun.IDB, name string) (*Maker, error) {
+	m := Maker{Kind: ByOperator}
+	var err error
+	switch code, ok := strings.CutPrefix(name, ByMerchant+":"); {
+	case name == ByCommand:
+		return &m, nil
+	case ok:
+		m.Kind = ByMerchant
+		err = q.NewRaw("SELECT coalesce((SELECT id FROM merchants WHERE code = ?), 0)", code).Scan(ctx, &m.ID)
+	default:
+		m.ID, err = access.IDOf(ctx, q, name)
+	}
+	if err != nil || m.ID == 0 {
+		return nil, err
+	}
+	return &m, nil
 }
 
 // Names returns the names of the makers and checkers of approvals by id: an operator's name,

@@ -244,7 +244,7 @@ func TestListsAndNumbers(t *testing.T) {
 		by   approval.Query
 		want int
 	}{
-		"all": {approval.Query{}, 1}, "state": {approval.Query{State: approval.Done}, 0}, "maker": {approval.Query{Maker: finance}, 1}, "another maker": {approval.Query{Maker: lead}, 0},
+		"all": {approval.Query{}, 1}, "state": {approval.Query{State: approval.Done}, 0}, "maker": {approval.Query{Maker: &approval.Maker{Kind: approval.ByOperator, ID: finance}}, 1}, "another maker": {approval.Query{Maker: &approval.Maker{Kind: approval.ByOperator, ID: lead}}, 0},
 		"order": {approval.Query{OrderNo: "no-m1"}, 1}, "object": {approval.Query{Object: "merchant", ObjectID: "m1"}, 1}, "another object": {approval.Query{ObjectID: "m2"}, 0},
 		"merchants": {approval.Query{Merchants: []int64{1}}, 1}, "no merchants": {approval.Query{Merchants: []int64{}}, 0}, "below": {approval.Query{Below: a.ID}, 0}, "action": {approval.Query{Action: "rename"}, 1},
 	} {

@@ -87,7 +87,7 @@ func scan(ctx context.Context, q *bun.SelectQuery, id int64) (*Approval, error) 
 // Query selects approvals. Empty fields do not filter.
 type Query struct {
 	State                             State
-	Maker                             int64
+	Maker                             *Maker // nil = any
 	Action, Object, ObjectID, OrderNo string
 	Merchants                         []int64 // nil = all
 	Below                             int64   // only smaller ids; 0 = all
@@ -108,8 +108,8 @@ func List(ctx context.Context, q bun.IDB, by Query) ([]*Approval, error) {
 	if by.OrderNo != "" {
 		sel = sel.Where("ap.order_no <> ''") // the condition of the partial index
 	}
-	if by.Maker != 0 {
-		sel = sel.Where("ap.maker = ?", by.Maker).Where("ap.maker_kind = ?", ByOperator)
+	if by.Maker != nil {
+		sel = sel.Where("ap.maker = ?", by.Maker.ID).Where("ap.maker_kind = ?", by.Maker.Kind)
 	}
 	if by.Merchants != nil {
 		sel = sel.Where("ap.merchant_id IN (?)", bun.List(by.Merchants))

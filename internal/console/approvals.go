@@ -40,11 +40,11 @@ var ApprovalList = &list.Spec{
 }
 
 func matchMaker(ctx context.Context, in list.Lookup, name string) (list.Match, error) {
-	var ids []int64
-	if err := in.DB.Read.NewRaw("SELECT id FROM operators WHERE name = ?", name).Scan(ctx, &ids); err != nil {
-		return list.Match{}, fmt.Errorf("find an operator: %w", err)
+	m, err := approval.MakerOf(ctx, in.DB.Read, name)
+	if err != nil || m == nil {
+		return list.Match{None: true}, err
 	}
-	return list.Match{Where: "ap.maker IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0}, nil
+	return list.Match{Where: "ap.maker = ? AND ap.maker_kind = ?", Args: []any{m.ID, m.Kind}}, nil
 }
 
 // operatorNames suggests operators, disabled ones included: what they proposed remains.

@@ -92,11 +92,11 @@ func (s *handlers) listApprovals(c *fiber.Ctx) error {
 		return f.Err
 	}
 	if maker != "" {
-		id, err := access.IDOf(c.UserContext(), s.DB.Read, maker)
-		if err != nil || id == 0 {
+		m, err := approval.MakerOf(c.UserContext(), s.DB.Read, maker)
+		if err != nil || m == nil {
 			return orInvalid(err, "maker")
 		}
-		q.Maker = id
+		q.Maker = m
 	}
 	all, err := approval.List(c.UserContext(), s.DB.Read, q)
 	if err != nil {

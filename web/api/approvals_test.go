@@ -164,7 +164,7 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string][]string{
-		"": {b.No(), a.No()}, "?state=waiting": {b.No()}, "?state=done&maker=fang&kind=rename": {a.No()}, "?maker=li": nil,
+		"": {b.No(), a.No()}, "?state=waiting": {b.No()}, "?state=done&maker=fang&kind=rename": {a.No()}, "?maker=li": nil, "?maker=command": nil, "?maker=merchant:m1": nil,
 	} {
 		if got := list(query); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
@@ -175,7 +175,7 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	if second := list("?limit=1&cursor=" + cursor); got[0] != b.No() || !slices.Equal(second, []string{a.No()}) {
 		t.Errorf("pages: %q, %q", got, second)
 	}
-	for query, want := range map[string]string{"?state=over": "422 invalid_field state", "?maker=nobody": "422 invalid_field maker", "?kind=burn": "422 invalid_field kind", "?no=1": "422 invalid_field no"} {
+	for query, want := range map[string]string{"?state=over": "422 invalid_field state", "?maker=nobody": "422 invalid_field maker", "?maker=merchant:none": "422 invalid_field maker", "?kind=burn": "422 invalid_field kind", "?no=1": "422 invalid_field no"} {
 		if got := h.Api(t, lead, "GET", approvals+query, "").Problem(); got != want {
 			t.Errorf("%s: %s", query, got)
 		}

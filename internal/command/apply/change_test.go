@@ -144,6 +144,9 @@ func TestACommandProposesAndAnOperatorApproves(t *testing.T) {
 		if want := "merchant m1 api_key proposed " + a.No(); !slices.Contains(said, want) {
 			t.Errorf("%q, want %q", said, want)
 		}
+		if m, err := approval.MakerOf(t.Context(), d.Read, approval.ByCommand); err != nil || m.ID != a.Maker {
+			t.Errorf("the command is %+v, %v", m, err)
+		}
 		if a.Maker != 0 || a.State != approval.Waiting || load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) != nil {
 			t.Errorf("%+v", a)
 		}
