@@ -24,7 +24,7 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 			t.Errorf("%s %s without a key: %d", r.Method, path, got.Status)
 		}
 		if locked && got.Header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("%s %s does not say how to come in", r.Method, path)
+			t.Errorf("%s %s does not say how to authenticate", r.Method, path)
 		}
 		wrong := map[web.Audience]string{web.ForMerchant: webtest.MonitorToken, web.ForMonitor: webtest.KeyOfGalaxy}[r.Audience]
 		if locked && h.Api(t, wrong, r.Method, path, "").Status != http.StatusUnauthorized {

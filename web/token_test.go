@@ -96,7 +96,7 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	for _, r := range h.Routes() {
 		if r.Audience != web.ForMonitor {
 			if r.Scope != "" {
-				t.Errorf("%s %s has the scope %q, which nobody looks at", r.Method, r.Path, r.Scope)
+				t.Errorf("%s %s has the scope %q, which nothing checks", r.Method, r.Path, r.Scope)
 			}
 			continue
 		}

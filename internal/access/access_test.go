@@ -174,7 +174,7 @@ func TestOneTimePasswordsMustBeChanged(t *testing.T) {
 			t.Errorf("after the reset: %+v, %v", op, err)
 		}
 		if _, err := o.ResetPassword(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("reset of nobody: %v", err)
+			t.Errorf("reset of an unknown operator: %v", err)
 		}
 	})
 }
@@ -323,7 +323,7 @@ func TestTheLastAdminStays(t *testing.T) {
 			t.Errorf("disabling each other: %v, want one ErrLastAdmin", errs)
 		}
 		if err := o.Disable(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("disable nobody: %v", err)
+			t.Errorf("disable an unknown operator: %v", err)
 		}
 	})
 }
@@ -397,7 +397,7 @@ func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
 			}
 		}
 		if err := tokens.Revoke(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("revoke nobody: %v", err)
+			t.Errorf("revoke an unknown token: %v", err)
 		}
 		if rows, err := tokens.List(t.Context()); err != nil || len(rows) != 1 || rows[0].RevokedAt == nil {
 			t.Errorf("after the revocation: %+v, %v", rows, err)

@@ -79,7 +79,7 @@ func (s *stored) Ask() {
 	for _, c := range got {
 		ran := s.a.run(ctx, x, c.Row)
 		if len(ran.Results) == 0 {
-			s.t.Fatal("an order that was claimed was not asked about")
+			s.t.Fatal("a claimed order was not queried")
 		}
 		s.kept = append(s.kept, ran)
 	}

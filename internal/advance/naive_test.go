@@ -76,7 +76,7 @@ func paidAfterATimeout(f *fixture, ask asker) error {
 	}
 	f.take(f.callback(o, "f1"))
 	if got := f.reload(o); got.Status != order.Paid {
-		return fmt.Errorf("the money has come, and the order is %s", got.Status)
+		return fmt.Errorf("the money has arrived, and the order is %s", got.Status)
 	}
 	return nil
 }

@@ -352,7 +352,7 @@ func TestWhatMayBeDoneDependsOnTheIncident(t *testing.T) {
 			in.Errorf("resume what sends messages: %v", err)
 		}
 		if err := in.do(AssignAct, `{"to":"zhao"}`); err == nil {
-			in.Error("assigned to somebody who may not act")
+			in.Error("assigned to an operator who may not act")
 		}
 		in.must(AssignAct, `{"to":"wang"}`)
 		in.must(AcknowledgeAct, "")

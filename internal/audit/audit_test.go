@@ -159,7 +159,7 @@ func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 		told := int64(0)
 		e, err := log.Verify(t.Context(), d.Read, func(Break) {}, func(n int64) { told = n })
 		if err != nil || e.Rows != verifyPage+105 || told != verifyPage {
-			t.Errorf("%d rows, %d told, %v", e.Rows, told, err)
+			t.Errorf("%d rows, %d shown, %v", e.Rows, told, err)
 		}
 	})
 }

@@ -224,7 +224,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 			t.Errorf("the run ended %s with %v; the plan was %v", end.State, end.Result, p.Shown)
 		}
 		if n := len(k.rows(notify.Exhausted)); n != 4 {
-			t.Errorf("%d of those that came later are unchanged, want 4", n)
+			t.Errorf("%d later ones are unchanged, want 4", n)
 		}
 		if n := len(k.rows(notify.Delivered, notify.Sending)); n != 7 {
 			t.Errorf("%d of those that were not to be sent are as they were, want 7", n)

@@ -260,7 +260,7 @@ func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
 			}
 		}
 		if _, err := s.receiver.Check(t.Context(), "none", &supplier.Request{}); err != callback.ErrUnknown { //nolint:errorlint // returned as it is
-			t.Errorf("of nobody: %v", err)
+			t.Errorf("of an unknown one: %v", err)
 		}
 	})
 }

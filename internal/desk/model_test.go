@@ -281,7 +281,7 @@ func TestABrokenRuleOfDecisionsIsFound(t *testing.T) {
 		"needs":        "the permission of the maker for the object is not checked again",
 		"lies":         "the answer of the supplier is ignored",
 		"state first":  "the state is committed before the effect",
-		"solo":         "one person decides beyond the limit of a house of one",
+		"solo":         "one person decides beyond the limit of a one-person installation",
 		"effect first": "the effect is committed before the state",
 	} {
 		broken := paymenttest.FindViolation(t, 40_000_000, stories(mistake, nil, map[string]int{}))

@@ -235,7 +235,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		for _, no := range silent {
 			asked += w.queries(no)
 			if s := w.order(no).json("status"); s != "paying" {
-				t.Errorf("an order that nobody could ask about is %s", s)
+				t.Errorf("an order whose supplier cannot be queried is %s", s)
 			}
 		}
 		if asked == 0 || asked > 24 || failed < 5 || failed == 40 {

@@ -374,7 +374,7 @@ func (w *world) books() {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		w.t.Errorf("the books do not hold (exit %d): %v", exit.ExitCode(), err)
+		w.t.Errorf("the books have violations (exit %d): %v", exit.ExitCode(), err)
 	case err != nil:
 		w.t.Error(err)
 	case !strings.Contains(out, "examined"):

@@ -92,7 +92,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	}
 	received(m, 5*time.Second, early...)
 	if a := ping(two); a.json("class") != "ok" {
-		t.Errorf("a ping of a merchant at the door: %d %s", a.status, a.body)
+		t.Errorf("a ping of a merchant with a connection: %d %s", a.status, a.body)
 	}
 	m.leave()
 	m = connectTo(t, one)

@@ -57,7 +57,7 @@ func (w *payer) endedByTwo(path string, body wish) {
 // noticedAs waits for the one notification of this type about a payout or refund.
 func (w *payer) noticedAs(field, no, kind string) {
 	w.t.Helper()
-	w.within(20*time.Second, "the merchant is told "+kind+" of "+no, func() bool {
+	w.within(20*time.Second, "the merchant is notified of "+kind+" of "+no, func() bool {
 		n := 0
 		for _, r := range w.merchant.Requests() {
 			a := answer{body: string(r.Body)}

@@ -47,7 +47,7 @@ func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 		}
 		var denied *act.Denied
 		if err := k.act(access.Ops, "exception.assign", StuckPaying, `{"to":"nobody"}`, "", 0); !refused(err, "person") {
-			t.Errorf("assigned to nobody: %v", err)
+			t.Errorf("assigned to an unknown operator: %v", err)
 		}
 		seen := k.of(AmountMismatch).Version
 		if err := k.act(access.Support, "exception.assign", AmountMismatch, `{"to":"li"}`, "", seen); err != nil {

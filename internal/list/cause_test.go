@@ -62,7 +62,7 @@ func TestCausesAgreeWithTheTotals(t *testing.T) {
 		}
 		for i, c := range got.Causes {
 			if i > 0 && c.Rows > got.Causes[i-1].Rows {
-				t.Errorf("%+v comes after fewer rows", c)
+				t.Errorf("%+v follows fewer rows", c)
 			}
 			if one := read(open.With("no", c.Value)); one.Rows != c.Rows || !slices.Equal(one.Sums, c.Sums) {
 				t.Errorf("the cause %+v leads to %+v", c, one)

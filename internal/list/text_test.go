@@ -123,7 +123,7 @@ func TestTheLastWordGoesOn(t *testing.T) {
 			got = append(got, p.Text)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%q goes on as %q, want %q", text, got, want)
+			t.Errorf("%q continues as %q, want %q", text, got, want)
 		}
 	}
 	if got := reading().Propose("", 2); len(got) != 2 {

@@ -219,7 +219,7 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 		taken, sum := c.world.taken[notify.IDOf(r.EventID, r.Body)], 0
 		for node, n := range taken {
 			if sum += n; n > 1 {
-				say("node %s told %d times of event %d", node, n, r.EventID)
+				say("node %s notified %d times of event %d", node, n, r.EventID)
 			}
 		}
 		switch {
@@ -233,7 +233,7 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 		again += int64(max(0, sum-1))
 	}
 	if again > died {
-		say("%d events were told twice, the ends of %d attempts were not written when the node died", again, died)
+		say("%d events were sent twice, the ends of %d attempts were not written when the node died", again, died)
 	}
 	if c.world.overlaps > 0 {
 		say("%d attempts ran beside another of the same delivery", c.world.overlaps)

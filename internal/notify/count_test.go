@@ -36,7 +36,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		}
 		a, b := dispatcher(t, f, ch, 20), dispatcher(t, f, ch, 20)
 		nudges := paid(t, f, 80)
-		same("before anything was told")
+		same("before any notification")
 		until(t, "all over", func() bool {
 			a.Offer(nudges)
 			b.Offer(nudges)
@@ -89,7 +89,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		again(t, f, "exhausted", p.Failed)
 		same("sent again by a person")
 		again(t, f, "delivered", p.OK) // the merchant knows of that money
-		same("told twice")
+		same("notified twice")
 		until(t, "all over once more", func() bool {
 			var ids []queue.Nudge
 			if err := d.NewRaw("SELECT id AS delivery, recipient_id AS recipient FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &ids); err != nil {

@@ -55,7 +55,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Offer(nudges[:1])
-		until(t, "all are told", func() bool { return delivered(f, t) == 12 })
+		until(t, "all are notified", func() bool { return delivered(f, t) == 12 })
 		ids := map[string]bool{ch.sent[1].ID: true}
 		for _, p := range ch.sent[1].More {
 			if len(p.Body) == 0 || p.Type != "order.paid" {
@@ -76,7 +76,7 @@ func TestWhatIsClaimedTogetherIsOneMessage(t *testing.T) {
 		f, disp, _, nudges := mails(t, d, 4, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		disp.Offer(nudges)
-		until(t, "all are told", func() bool { return delivered(f, t) == 4 })
+		until(t, "all are notified", func() bool { return delivered(f, t) == 4 })
 		if ch.count() != 1 || len(ch.sent[0].More) != 3 {
 			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
 		}
@@ -166,7 +166,7 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 				t.Fatal(err)
 			}
 			// One message that fails, and one that is taken.
-			until(t, "all of the round are told", func() bool {
+			until(t, "all of the round are notified", func() bool {
 				here.Offer(mine[:events/2])
 				there.Offer(mine[events/2:])
 				return delivered(f, t) == int64(events*(round+1)) || ch.count() > 2*(round+1)
@@ -195,7 +195,7 @@ func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = 7, next_at = ?", lease).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "all are told", func() bool { disp.Offer(nudges); return delivered(f, t) == 4 })
+		until(t, "all are notified", func() bool { disp.Offer(nudges); return delivered(f, t) == 4 })
 		if ch.count() != 1 || len(ch.sent[0].More) != 3 || d.Now() < lease {
 			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
 		}
@@ -217,7 +217,7 @@ func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 		disp.Offer(nudges[:1])
 		until(t, "the digest is sent", func() bool { return delivered(f, t) >= 5 })
 		disp.Offer(nudges)
-		until(t, "all are told", func() bool { return delivered(f, t) == 6 })
+		until(t, "all are notified", func() bool { return delivered(f, t) == 6 })
 		for _, m := range ch.sent {
 			types := []string{m.Type}
 			for _, p := range m.More {

@@ -100,7 +100,7 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
 			f, ch, _, pull := begin(t, d, time.Hour, func(int, notify.Message) notify.Result { return refused })
 			pull()
-			until(t, "who has no address stands on the desk, and nothing else is due", func() bool {
+			until(t, "the one without an address has an open exception, and nothing else is due", func() bool {
 				pull()
 				return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at < ?", d.Now()+time.Minute.Microseconds()) == 0
 			})
@@ -123,7 +123,7 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 				}
 				return notify.Result{Class: notify.OK, Status: 200}
 			})
-			until(t, "all are told", func() bool {
+			until(t, "all are notified", func() bool {
 				// What waits for the answer of a probe does so for as long as that may take.
 				if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status IN ('queued', 'retry_wait') AND url <> ''", d.Now()).Exec(t.Context()); err != nil {
 					t.Error(err)
@@ -163,7 +163,7 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 				until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
 				return
 			}
-			until(t, "all are told", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })
+			until(t, "all are notified", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })
 			f.Want(t, 10, "SELECT count(*) FROM "+notify.AllAttempts+" AS na") // each try is on record
 			f.Want(t, 0, "SELECT count(*) FROM breaker_history")
 		})
@@ -177,7 +177,7 @@ func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
 	nudges := paid(t, f, 1)
 	ch := &fakeChannel{}
 	dispatcher(t, f, ch, 10).Offer(nudges)
-	until(t, "it is told", func() bool { return ch.count() == 1 })
+	until(t, "it is notified", func() bool { return ch.count() == 1 })
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	if at := ch.sent[0].At; strings.Contains(at.String(), " m=") || f.DB.NowTime().Sub(at).Abs() > time.Minute {
@@ -205,8 +205,8 @@ func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	}}
 	disp := dispatcher(t, f, ch, 10)
 	disp.Offer(nudges)
-	until(t, "all others are told", func() bool { return delivered(f, t) == 19 })
-	until(t, "it stands on the desk", func() bool {
+	until(t, "all others are notified", func() bool { return delivered(f, t) == 19 })
+	until(t, "its exception is open", func() bool {
 		disp.Pull([]int64{f.M1.ID})
 		return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'") == 1
 	})

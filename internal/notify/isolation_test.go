@@ -194,7 +194,7 @@ func TestMostMerchantsHangAndTheOthersAreNotified(t *testing.T) {
 	// The hanging ones come first: the tenth merchant is the last.
 	slices.SortStableFunc(nudges, func(a, b queue.Nudge) int { return int(a.Recipient - b.Recipient) })
 	disp.Offer(nudges)
-	until(t, "the one that answers is told", func() bool { return delivered(f, t) == 20 })
+	until(t, "the one that answers is notified", func() bool { return delivered(f, t) == 20 })
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	if ch.hung >= 50 {
@@ -334,7 +334,7 @@ func TestADeadURLDoesNotHoldUpWhatCanBeNotified(t *testing.T) {
 		disp.Offer(dead)
 		until(t, "the breaker opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
 		paid(t, f, 10)
-		until(t, "what can be told is told", func() bool { return delivered(f, t) == 10 })
+		until(t, "all that can be notified are notified", func() bool { return delivered(f, t) == 10 })
 		if probes := f.Count(t, "SELECT count(*) FROM breaker_history WHERE to_state = 'half_open'"); probes > 10 {
 			t.Errorf("it took %d probes", probes)
 		}

@@ -94,7 +94,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		var l line
 		door := nodeWith(t, f, &l, func(o *notify.Options) { o.LinkedOnly = true })
 		if door.HasWork() || !nodeWith(t, f, &line{}).HasWork() {
-			t.Error("only a node without workers has nothing to do while nobody is connected")
+			t.Error("only a node without workers has nothing to do while no merchant is connected")
 		}
 		door.Pull([]int64{here.Recipient})
 		door.Offer([]queue.Nudge{here, over})
@@ -193,9 +193,9 @@ func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
 		late, told time.Duration // ago
 		tries      bool
 	}{
-		"it is being told":                    {10 * time.Minute, 10 * time.Second, false},
-		"nobody tells it":                     {10 * time.Minute, 10 * time.Minute, true},
-		"it is told, but this for very long ": {2 * time.Hour, 10 * time.Second, true},
+		"it is being notified":                     {10 * time.Minute, 10 * time.Second, false},
+		"nobody tells it":                          {10 * time.Minute, 10 * time.Minute, true},
+		"it is notified, but this takes very long": {2 * time.Hour, 10 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {

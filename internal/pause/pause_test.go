@@ -49,7 +49,7 @@ func TestAPauseHoldsOnEveryNodeUntilItIsResumed(t *testing.T) {
 			t.Errorf("paused twice: %v", err)
 		}
 		if !here.Paused(Notifications) || !here.Paused(Compensations) {
-			t.Error("this node goes on")
+			t.Error("this node continues")
 		}
 		restarted := New(d)
 		for what, p := range map[string]*Pauses{"another node": there, "after a restart": restarted} {

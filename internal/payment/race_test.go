@@ -165,7 +165,7 @@ func race(t *testing.T, f *paymenttest.Fixture, orders []*order.Order, window, l
 		}
 	}
 	if expired != closed && !t.Failed() {
-		t.Errorf("the timeout closed %d orders, %d callbacks came too late", expired, closed)
+		t.Errorf("the timeout closed %d orders, %d callbacks were too late", expired, closed)
 	}
 	return paid, closed
 }

@@ -35,7 +35,7 @@ func TestTheLastAnswersOfAMerchantNeverGoBack(t *testing.T) {
 			t.Errorf("health %+v", h.Point)
 		}
 		if _, seen := s.Health[8]; seen || s.OKAt[8] != 0 || s.DueAt[8] != 0 {
-			t.Error("a merchant that was never told anything has figures")
+			t.Error("a merchant that was never notified has figures")
 		}
 	})
 }

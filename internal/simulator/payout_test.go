@@ -145,7 +145,7 @@ func TestPayoutsAreToldByTheirSuppliers(t *testing.T) {
 		k.payouts("P1", PayoutScript{State: StateProcessing, Callback: CallbackTwice})
 		k.asksPayout("payout", can.Payout, p, supplier.PayoutProcessing)
 		if b.count() != 0 {
-			k.t.Error("processing is told")
+			k.t.Error("processing is notified")
 		}
 		k.payouts("P1", PayoutScript{State: StateSuccess, Callback: CallbackTwice})
 		waits(k.t, "two callbacks", func() bool { return b.count() == 2 })

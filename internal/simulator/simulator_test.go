@@ -358,7 +358,7 @@ func TestACallbackComesBeforeTheAnswerOrLate(t *testing.T) {
 		k.set("ORDER_2", Script{State: StatePaid, Amount: 1999, Callback: "late_80"})
 		waits(k.t, "the late callback", func() bool { return b.count() == 2 })
 		if time.Since(start) < 80*time.Millisecond {
-			k.t.Errorf("it came after %s", time.Since(start))
+			k.t.Errorf("it arrived after %s", time.Since(start))
 		}
 	})
 }
@@ -472,7 +472,7 @@ func TestTheDeclarationNamesEverySupplier(t *testing.T) {
 		t.Errorf("missing: %v", wants)
 	}
 	if _, err := New(Options{Codes: map[string]string{"paypal": "x"}}); err == nil {
-		t.Error("a kind that nobody simulates is accepted")
+		t.Error("a kind that is not simulated is accepted")
 	}
 }
 

@@ -276,7 +276,7 @@ func TestTheLastPiecesAreReservedOnceByAllWhoRaceForThem(t *testing.T) {
 		}
 		wg.Wait()
 		if won != pieces || late != buyers-pieces {
-			t.Errorf("%d got one, %d came too late", won, late)
+			t.Errorf("%d got one, %d were too late", won, late)
 		}
 		s.want("tea", article{pieces, pieces, 0})
 		s.want("cup", article{1000, pieces, 0})

@@ -338,7 +338,7 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 			}
 		}
 		if open != 0 {
-			t.Errorf("%d rows did not come to their end", open)
+			t.Errorf("%d rows did not end", open)
 		}
 		f.Want(t, 5, "SELECT count(*) FROM orders WHERE status = 'paid' AND supplier_id <> ?", f.Supplier.ID)
 		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.LatePayment)

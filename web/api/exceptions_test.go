@@ -90,7 +90,7 @@ func TestOneExceptionIsShownWithWhatThisPersonMayDo(t *testing.T) {
 		t.Errorf("assigned %v", x)
 	}
 	if got := h.Api(t, people[access.Support], "POST", path+"/assign", `{"to":"nobody"}`).Problem(); got != "422 invalid_field to" {
-		t.Errorf("assigned to nobody: %s", got)
+		t.Errorf("assigned to an unknown operator: %s", got)
 	}
 	for _, key := range []string{people[access.Finance], webtest.MonitorToken} {
 		if got := h.Api(t, key, "GET", exceptionsURL+"7", "").Problem(); got != "404 not_found" {

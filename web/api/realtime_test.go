@@ -111,7 +111,7 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 		t.Errorf("m2 has no data, but the answer is %v", m2)
 	}
 	if m1["slow"] != false || m2["slow"] != false {
-		t.Errorf("nobody is slow: %v, %v", m1, m2)
+		t.Errorf("no merchant is slow: %v, %v", m1, m2)
 	}
 	h.slowElsewhere(t, 2)
 	if m2 = h.pages(t, webtest.Monitoring+"merchants?merchant=m2")[0]; m2["slow"] != true {
@@ -230,7 +230,7 @@ func TestAnOperatorsSessionOpensTheMonitor(t *testing.T) {
 		t.Errorf("an operator: %s", got.Problem())
 	}
 	if got := h.Api(t, session+"x", "GET", webtest.Monitoring+"realtime", "").Problem(); got != "401 unauthorized" {
-		t.Errorf("nobody's session: %s", got)
+		t.Errorf("a session without an operator: %s", got)
 	}
 	if got := h.Call(t, "GET", webtest.Monitoring+"realtime", "", "Cookie", "backstop="+session); got.Status != http.StatusUnauthorized {
 		t.Errorf("a cookie alone, which another site could make a browser send: %d", got.Status)

@@ -209,6 +209,6 @@ func downloaded(t *testing.T, folder string) string {
 		}
 		return string(sheet)
 	}
-	t.Fatalf("no whole Excel file was downloaded: %v", wrong)
+	t.Fatalf("no complete Excel file was downloaded: %v", wrong)
 	return ""
 }

@@ -96,7 +96,7 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 	}
 	for _, path := range []string{"/sweeps#open-run", "/queues/notify#open-pause", "/queues/compensate#open-pause", "/alerts#open-test", "/accounts#open-adjust", "/notifications#batch-resend"} {
 		if !offered[path] {
-			t.Errorf("nobody was led to %s", path)
+			t.Errorf("nothing leads to %s", path)
 		}
 	}
 }

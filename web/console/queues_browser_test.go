@@ -25,7 +25,7 @@ func TestAQueueIsPausedInABrowser(t *testing.T) {
 	acts := func(name string) {
 		t.Helper()
 		run(t, ctx, chromedp.Navigate(base+"/queues/notify"), chromedp.WaitVisible(`[data-open="#`+name+`"]`), chromedp.Click(`[data-open="#`+name+`"]`),
-			chromedp.WaitVisible("#"+name+"-reason"), chromedp.SendKeys("#"+name+"-reason", "a merchant moves house"), chromedp.Click("#"+name+" button.primary"),
+			chromedp.WaitVisible("#"+name+"-reason"), chromedp.SendKeys("#"+name+"-reason", "a merchant migrates"), chromedp.Click("#"+name+" button.primary"),
 			chromedp.WaitVisible(".notice.ok"))
 	}
 	acts("pause")

@@ -39,7 +39,7 @@ func TestThePageOfQueuesNeedsNoRedis(t *testing.T) {
 func TestAQueueIsPausedFromItsPage(t *testing.T) {
 	h := open(t)
 	ops, admin, viewer := h.SignIn(t, access.Ops), h.SignIn(t, access.Admin), h.SignIn(t, access.Viewer)
-	const path, why = "/queues/notify", "a merchant moves <b>house</b>"
+	const path, why = "/queues/notify", "a merchant moves <b>servers</b>"
 	page := h.Page(t, ops, path+"?lang=en").Body
 	if !strings.Contains(page, "Running") || !strings.Contains(page, "notify_slow") {
 		t.Error("the page of a queue that runs")
@@ -71,7 +71,7 @@ func TestAQueueIsPausedFromItsPage(t *testing.T) {
 		}
 	}
 	page = h.Page(t, ops, path+"?lang=en").Body
-	if !strings.Contains(page, "Paused by") || !strings.Contains(page, "moves &lt;b&gt;house") || strings.Contains(page, `action="`+path+`/pause"`) {
+	if !strings.Contains(page, "Paused by") || !strings.Contains(page, "moves &lt;b&gt;servers") || strings.Contains(page, `action="`+path+`/pause"`) {
 		t.Error("the page of a paused queue")
 	}
 	const banner, link = "No merchant is notified until they are resumed", "Open the queue"
@@ -81,12 +81,12 @@ func TestAQueueIsPausedFromItsPage(t *testing.T) {
 		}
 	}
 	if page := h.Page(t, viewer, "/orders?lang=en").Body; !strings.Contains(page, banner) || strings.Contains(page, link) {
-		t.Error("a viewer is not told, or led where he may not go")
+		t.Error("a viewer does not see the pause, or gets a link to a page that is refused")
 	}
 	if page := h.Page(t, ops, "/refunds?lang=en").Body; strings.Contains(page, banner) {
 		t.Error("refunds do not wait for notifications")
 	}
-	if got := h.Post(t, ops, path+"/resume", append(formOf(t, page, path+"/resume"), "reason", "the house is moved")...); got.Status != http.StatusSeeOther {
+	if got := h.Post(t, ops, path+"/resume", append(formOf(t, page, path+"/resume"), "reason", "the servers are moved")...); got.Status != http.StatusSeeOther {
 		t.Fatalf("resume: %d", got.Status)
 	}
 	if page := h.Page(t, viewer, "/orders?lang=en").Body; strings.Contains(page, banner) {

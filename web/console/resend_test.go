@@ -190,7 +190,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Errorf("another choice: %d", got.Status)
 		}
 		if strings.Contains(page, "Resent at") {
-			t.Error("it was sent again by nobody yet")
+			t.Error("nothing was sent again yet, but the page says so")
 		}
 
 		// Queued, it waits, however often the page is opened; no URL makes the page promise

@@ -127,7 +127,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 		"14:31:08.210", "Status", "version 2", "Notification created", "order.paid", "14:31:08.218", "Attempt 1", "- 2xx and the body &#34;success&#34;", "HTTP 502",
 		"14:31:26.704", "Repeat", "Lines that differ from the first: 4", "14:31:28.704", "Attempt 2", "+ HTTP 200, body &#34;failed&#34;",
 		"14:31:31.204", "Exception opened")
-	for act, reason := range map[string]string{"note": "called the merchant, they mend nginx", "resend": "the merchant says it is mended"} {
+	for act, reason := range map[string]string{"note": "called the merchant, they fix nginx", "resend": "the merchant says it is fixed"} {
 		form := append(formOf(t, page, scripted+"/"+act), "reason", reason)
 		if got := h.Post(t, cookie, scripted+"/"+act, form...); got.Status != http.StatusSeeOther {
 			t.Fatalf("%s: %d %s", act, got.Status, got.Body)
@@ -135,7 +135,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	}
 	page = h.Page(t, cookie, scripted+"?lang=en").Body
 	inOrder(t, page, "has not confirmed: attempt 2 failed", "Attempt 3 of 4", "notify.schedule = 1s", "Exception opened", "Planned: attempt 3 of 4", "attempt 4 is the last")
-	for _, said := range []string{"called the merchant, they mend nginx", "the merchant says it is mended", "Exception closed", "the.lead"} {
+	for _, said := range []string{"called the merchant, they fix nginx", "the merchant says it is fixed", "Exception closed", "the.lead"} {
 		if !strings.Contains(page, said) {
 			t.Errorf("the story lacks %q", said)
 		}

@@ -91,7 +91,7 @@ func TestTheListOfSuppliersShowsTheirFigures(t *testing.T) {
 		}
 	}
 	if strings.Index(page.Body, ">wx<") > strings.Index(page.Body, ">quick<") {
-		t.Error("the one that needs somebody is not first")
+		t.Error("the one that needs a person is not first")
 	}
 	overview := h.Page(t, cookie, "/?lang=en").Body
 	for _, want := range []string{`id="suppliers-health"`, "Supplier health", "last week 24"} {

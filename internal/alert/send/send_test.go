@@ -44,7 +44,7 @@ func TestATextArrivesAndAnErrorGivesNothingAway(t *testing.T) {
 	}
 	srv.Close()
 	if err := targets[0].Send(t.Context(), "queue", "x"); err == nil || strings.Contains(err.Error(), "s3cr3t") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no one listens: %v", err)
 	}
 }
 

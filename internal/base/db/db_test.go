@@ -95,7 +95,7 @@ func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
 		})
 		done, err := d.Migrate(t.Context(), fixed)
 		if err != nil || len(done) != 2 {
-			t.Fatalf("after mending: %v, %v", done, err)
+			t.Fatalf("after the repair: %v, %v", done, err)
 		}
 	})
 }

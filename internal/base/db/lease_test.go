@@ -32,7 +32,7 @@ func TestOneNodeHoldsALease(t *testing.T) {
 	}
 	for _, d := range []*db.DB{one, two} {
 		if take(one, time.Minute) {
-			t.Fatal("somebody else's lease was yielded")
+			t.Fatal("another node's lease was yielded")
 		}
 		if err := d.Yield(t.Context(), "watch"); err != nil {
 			t.Fatal(err)

@@ -168,7 +168,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add("sealed:v1::")
 	f.Fuzz(func(t *testing.T, text string) {
 		if plaintext, err := k.Open(place, text); err == nil {
-			t.Errorf("%q, which nobody sealed, opens as %q", text, plaintext)
+			t.Errorf("%q, which was never sealed, opens as %q", text, plaintext)
 		}
 	})
 }

@@ -18,7 +18,7 @@ func TestOffCostsNothing(t *testing.T) {
 		commit := Of(ctx).Child("commit")
 		commit.Set("order_no", "1")
 		if commit.Parent() != "" {
-			t.Error("there is a parent where nothing is followed")
+			t.Error("there is a parent where nothing is traced")
 		}
 		commit.End()
 		delivery := off.Continue("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "delivery")
@@ -92,7 +92,7 @@ func TestOnePaymentInSoManyIsFollowed(t *testing.T) {
 		commit := span.Child("commit")
 		delivery := tracer.Continue(commit.Parent(), "delivery")
 		if delivery == nil || delivery.span.SpanContext().TraceID() != span.span.SpanContext().TraceID() {
-			t.Fatal("what is followed is followed to its end")
+			t.Fatal("a traced flow is traced to its end")
 		}
 		delivery.End()
 	}

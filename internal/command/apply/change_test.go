@@ -369,7 +369,7 @@ func TestWhatWaitsIsResealed(t *testing.T) {
 		}
 		g.mustApprove(g.last())
 		if load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) == nil {
-			t.Error("the key did not come through")
+			t.Error("the key did not arrive")
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestFeesAndLimitsAreApplied(t *testing.T) {
 		}
 		mustApply(t, env, out, strings.Replace(strings.Split(fees, "merchants:")[0], `{ rate: "0.6%", min: 1, refund: return }`, "null", 1))
 		if last := snapshot(t, env); last.FeeVersion(m.ID) != 0 {
-			t.Error("a new order names rules, and nobody has any")
+			t.Error("a new order names rules, but there are none")
 		}
 	})
 }

@@ -194,7 +194,7 @@ func TestProbeIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(trace.Steps) != 1 || trace.Steps[0].Code != probe.Key {
-		t.Errorf("the trace does not tell people that it is a probe: %+v", trace)
+		t.Errorf("the trace does not show that it is a probe: %+v", trace)
 	}
 }
 
