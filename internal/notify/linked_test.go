@@ -193,8 +193,8 @@ func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
 		late, told time.Duration // ago
 		tries      bool
 	}{
-		"it is being notified":                     {10 * time.Minute, 10 * time.Second, false},
-		"nobody tells it":                          {10 * time.Minute, 10 * time.Minute, true},
+		"it is being notified": {10 * time.Minute, 10 * time.Second, false},
+		"no one does":          {10 * time.Minute, 10 * time.Minute, true},
 		"it is notified, but this takes very long": {2 * time.Hour, 10 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
