@@ -20,8 +20,8 @@ build: ## the binary, without local paths
 
 test: ## all tests, with real databases and a real Redis
 	./.ci/setup
-	./.ci/tidily go test -timeout 40m ./...
-	BACKSTOP_TEST_DATABASE=postgres ./.ci/tidily go test -race -timeout 30m -short $(RACED)
+	./.ci/tidily go test -timeout 60m ./...
+	BACKSTOP_TEST_DATABASE=postgres ./.ci/tidily go test -race -timeout 45m -short $(RACED)
 
 check: ## the checks before every commit
 	@unformatted=$$(go tool gofumpt -l $(GO_FILES)) && test -z "$$unformatted" || { echo "$$unformatted"; echo "run: go tool gofumpt -w ."; exit 1; }
