@@ -134,7 +134,7 @@ func TestAChangeOfWhatHasChangedMeanwhileIsNotMade(t *testing.T) {
 	})
 }
 
-// A command without an operator's token proposes as the command, which is nobody's own proposal.
+// A command without an operator's token proposes as the command, and any operator who may approve settings can approve it.
 func TestACommandProposesAndAnOperatorApproves(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
