@@ -69,7 +69,8 @@ func TestCommandsBesideAServerMakeNoSchema(t *testing.T) {
 	for _, args := range besideServer {
 		code, out, stderr := backstop(t.Context(), args...)
 		switch {
-		case args[0] != "migrate" && (code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "backstop serve")):
+		case args[0] != "migrate" && (code != exitFailed || out != "" || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, "backstop serve")):
 			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		case args[0] == "migrate" && code != exitDone:
 			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
@@ -77,7 +78,8 @@ func TestCommandsBesideAServerMakeNoSchema(t *testing.T) {
 			t.Errorf("the status is %q", out)
 		}
 		var tables int
-		if err := own.QueryRow("SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace").Scan(&tables); err != nil || tables != 0 {
+		if err := own.QueryRow("SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace").Scan(
+			&tables); err != nil || tables != 0 {
 			t.Fatalf("%s made %d tables, %v", args, tables, err)
 		}
 	}
@@ -90,7 +92,8 @@ func TestVerifyOverNothingFails(t *testing.T) {
 	for _, address := range []string{"", dbtest.PostgresURL(t)} {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
 		install(t)
-		if code, out, stderr := backstop(t.Context(), "verify"); code != exitFailed || out != "" || !strings.Contains(stderr, "nothing to verify") {
+		if code, out, stderr := backstop(t.Context(), "verify"); code != exitFailed || out != "" ||
+			!strings.Contains(stderr, "nothing to verify") {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		if code, _, stderr := backstop(t.Context(), "operator", "add", "li", "--role", "viewer"); code != exitDone {
@@ -132,11 +135,13 @@ func TestMigrateDownIsNotDoneByMistake(t *testing.T) {
 		t.Setenv("BACKSTOP_DATABASE_URL", address)
 		folder := install(t)
 		_, before, _ := backstop(t.Context(), "migrate", "status")
-		if code, out, stderr := backstop(t.Context(), "migrate", "down"); code != exitUsage || out != "" || !strings.Contains(stderr, "--yes") {
+		if code, out, stderr := backstop(t.Context(), "migrate", "down"); code != exitUsage || out != "" ||
+			!strings.Contains(stderr, "--yes") {
 			t.Errorf("without a terminal: exit %d, %q, %q", code, out, stderr)
 		}
 		execute(t, address, folder, "INSERT INTO schema_migrations (name, applied_at) VALUES ('20990101000000_later', 1)")
-		if code, out, stderr := backstop(t.Context(), "migrate", "down", "--yes"); code != exitFailed || out != "" || !strings.Contains(stderr, "20990101000000_later") {
+		if code, out, stderr := backstop(t.Context(), "migrate", "down", "--yes"); code != exitFailed || out != "" ||
+			!strings.Contains(stderr, "20990101000000_later") {
 			t.Errorf("of a newer schema: exit %d, %q, %q", code, out, stderr)
 		}
 		if _, after, _ := backstop(t.Context(), "migrate", "status"); after != before || strings.Contains(after, "pending") {
@@ -163,7 +168,10 @@ func execute(t *testing.T, address, folder, statement string) {
 }
 
 func TestOnlyAPlainYesIsOne(t *testing.T) {
-	for answer, yes := range map[string]bool{"yes\n": true, " yes \r\n": true, "y\n": false, "\n": false, "": false, "no\n": false, "yes": false} {
+	for answer, yes := range map[string]bool{
+		"yes\n": true, " yes \r\n": true, "y\n": false, "\n": false, "": false, "no\n": false,
+		"yes": false,
+	} {
 		if err := answeredYes(streams{strings.NewReader(answer), io.Discard, io.Discard}, "?"); (err == nil) != yes {
 			t.Errorf("%q: %v", answer, err)
 		}
@@ -208,7 +216,8 @@ func TestHealthIsReadinessInOneLine(t *testing.T) {
 	check([]string{"--url", server.URL + "/"}, exitDone, "ready\n")
 	answer = `{"status":"ready","checks":[{"name":"redis","ok":true},{"name":"settings","ok":true,"warning":"cannot be read: merchant m1"}]}`
 	check(nil, exitDone, "ready: settings: cannot be read: merchant m1\n")
-	status, answer = http.StatusServiceUnavailable, `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"it is away"}]}`
+	status, answer = http.StatusServiceUnavailable,
+		`{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"it is away"}]}`
 	check(nil, exitFailed, "not ready: redis: it is away\n")
 	answer = "<html>"
 	check(nil, exitFailed, "503")
@@ -225,7 +234,8 @@ func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	t.Setenv("BACKSTOP_DATA", data)
 	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none")
-	if code, out, stderr := backstop(t.Context(), "serve", "--demo"); code != exitUsage || out != "" || !strings.Contains(stderr, "BACKSTOP_DATABASE_URL") || strings.Contains(stderr, "topsecret") {
+	if code, out, stderr := backstop(t.Context(), "serve", "--demo"); code != exitUsage || out != "" ||
+		!strings.Contains(stderr, "BACKSTOP_DATABASE_URL") || strings.Contains(stderr, "topsecret") {
 		t.Errorf("exit %d, %q, %q", code, out, stderr)
 	}
 	for _, given := range []string{data, data + "/"} {
@@ -235,7 +245,8 @@ func TestTheDemoPlaysInAFolderOfItsOwn(t *testing.T) {
 		if err == nil {
 			err = demoConfig(&c)
 		}
-		if err != nil || c.Data != data+"-demo" || c.RedisURL.IsSet() || c.MasterKey.IsSet() || c.MasterKeyPath() != data+"-demo/master.key" {
+		if err != nil || c.Data != data+"-demo" || c.RedisURL.IsSet() || c.MasterKey.IsSet() || c.MasterKeyPath() != data+
+			"-demo/master.key" {
 			t.Errorf("%v: %+v", err, c)
 		}
 	}
@@ -281,14 +292,16 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 		if code, out, _ := apply(one); code != exitDone || out != "merchant m1 created\nsku tea created\n" {
 			t.Errorf("exit %d, %q: the dry run has written it", code, out)
 		}
-		if code, out, stderr := apply(one, "--dry-run"); code != exitDone || stderr != "" || out != "merchant m1 unchanged\nsku tea unchanged\n" {
+		if code, out, stderr := apply(one, "--dry-run"); code != exitDone || stderr != "" ||
+			out != "merchant m1 unchanged\nsku tea unchanged\n" {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		const two = "merchants: [{ code: m1, notify: { timeout: 5s } }]"
 		if code, out, _ := apply(two, "--dry-run"); code != exitDifferent || out != "merchant m1 changed\n  notify.timeout: 10s → 5s\n" {
 			t.Errorf("exit %d, %q", code, out)
 		}
-		if code, out, stderr := apply("skus: [{ sku: tea }]", "--dry-run"); code != exitUsage || out != "" || !strings.Contains(stderr, "standard input:1: skus[0].stock: missing") {
+		if code, out, stderr := apply("skus: [{ sku: tea }]", "--dry-run"); code != exitUsage || out != "" ||
+			!strings.Contains(stderr, "standard input:1: skus[0].stock: missing") {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		if code, _, _ := backstop(t.Context(), "apply", "nowhere.yaml", "--dry-run"); code != exitUsage {
@@ -298,7 +311,8 @@ func TestADryRunSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 			t.Errorf("with --force: exit %d", code)
 		}
 		code, out, stderr = backstop(t.Context(), "export")
-		if code != exitDone || stderr != "" || !strings.Contains(out, "signing_secret: file:secrets/merchant-m1.signing_secret\n") || strings.Contains(out, "whsec") {
+		if code != exitDone || stderr != "" || !strings.Contains(out, "signing_secret: file:secrets/merchant-m1.signing_secret\n") ||
+			strings.Contains(out, "whsec") {
 			t.Errorf("export: exit %d, %q, %q", code, out, stderr)
 		}
 	}

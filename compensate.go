@@ -71,7 +71,8 @@ func (cmd *compensateCmd) Run(ctx context.Context, k *kong.Context, g *globals, 
 		params := done.Details(r)
 		params["reason"] = reason
 		return audit.New(d, keys).Write(ctx, tx, audit.Act{
-			Actor: audit.Command(), Action: compensation.RedriveAct, Object: compensation.ActObject, ObjectID: compensation.Set, Params: params,
+			Actor: audit.Command(), Action: compensation.RedriveAct, Object: compensation.ActObject, ObjectID: compensation.Set,
+			Params: params,
 		})
 	})
 	if err != nil {
@@ -101,7 +102,8 @@ func listCompensations(ctx context.Context, d *db.DB, f *compensation.Filter, ou
 		if x.Currency != "" {
 			amount = money.Format(x.Amount, x.Currency) + " " + x.Currency
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", x.ID, x.State, x.Kind, x.Cause, orDash(x.OrderNo), x.Attempts, x.MaxAttempts, amount, moment(&x.OpenedAt))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", x.ID, x.State, x.Kind, x.Cause, orDash(x.OrderNo), x.Attempts, x.MaxAttempts,
+			amount, moment(&x.OpenedAt))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -165,7 +165,8 @@ func TestPromtoolTakesTheShippedFiles(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "rules found") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "config", "--syntax-only", "deploy/prometheus/scrape.yml").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "config", "--syntax-only",
+		"deploy/prometheus/scrape.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

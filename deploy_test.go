@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	madeBy     = regexp.MustCompile(`New(Counter|Gauge|Histogram)(?:Vec)?\(prometheus\.\w+Opts\{\s*Name: "(backstop_\w+)"(?s:[^\n]*\n(?:\s+Buckets:[^\n]*\n)?)\s*\}(?:, \[\]string\{([^}]*)\})?`)
+	madeBy = regexp.MustCompile(
+		`New(Counter|Gauge|Histogram)(?:Vec)?\(prometheus\.\w+Opts\{\s*Name: "(backstop_\w+)"(?s:[^\n]*\n(?:\s+Buckets:[^\n]*\n)?)\s*\}(?:, \[\]string\{([^}]*)\})?`)
 	describes  = regexp.MustCompile(`NewDesc\("(backstop_\w+)", "[^\n]*", (?:nil|\[\]string\{([^}]*)\}), nil\)`)
 	usesMetric = regexp.MustCompile(`backstop_[a-z_]+`)
 	usesLabel  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"`)

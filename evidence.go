@@ -51,7 +51,8 @@ func (v *verifyEvidenceCmd) Run(std streams) error {
 	if json.Unmarshal(content.AuditHead, &h) == nil && h.Number > 0 {
 		fmt.Fprintf(std.out, "intact and signed: at %s row %d of the audit had the hash %s\n", h.At, h.Number, h.Hash)
 	} else {
-		fmt.Fprintf(std.out, "intact and signed: order %q, exported %s by %q\n", content.Order.OrderNo, content.ExportedAt, content.ExportedBy)
+		fmt.Fprintf(std.out, "intact and signed: order %q, exported %s by %q\n", content.Order.OrderNo, content.ExportedAt,
+			content.ExportedBy)
 	}
 	fmt.Fprintf(std.out, "sha256 %s\nkey %s %s\n", f.SHA256, f.Signature.KeyID, f.Signature.PublicKey)
 	if trusted == nil {

@@ -24,7 +24,10 @@ func evidenceFile(t *testing.T, master byte, text string) (path, key string) {
 		t.Fatal(err)
 	}
 	f, err := evidence.Sign(&console.Evidence{
-		ExportedAt: "now", ExportedBy: "operator:li", AuditRows: 3, AuditHead: "0b5e", Order: map[string]any{"order_no": "20261120", "subject": text},
+		ExportedAt: "now", ExportedBy: "operator:li", AuditRows: 3, AuditHead: "0b5e", Order: map[string]any{
+			"order_no": "20261120",
+			"subject":  text,
+		},
 	}, keys)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +86,8 @@ func TestVerifyEvidenceReadsTheHeadOfTheAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, stderr := backstop(t.Context(), "verify-evidence", "--key", base64.StdEncoding.EncodeToString(keys.SigningKeys()[0].Public), path)
+	code, out, stderr := backstop(t.Context(), "verify-evidence", "--key", base64.StdEncoding.EncodeToString(keys.SigningKeys()[0].Public),
+		path)
 	if code != exitDone || !strings.Contains(out, "at 2026-11-22T03:30:00Z row 12 of the audit had the hash abc") {
 		t.Errorf("exit %d, %s%s", code, out, stderr)
 	}

@@ -47,7 +47,10 @@ func (h *healthCmd) Run(ctx context.Context, g *globals, std streams) error {
 		return fmt.Errorf("%w: --url: %w", app.ErrUsage, err)
 	}
 	// Without proxy and redirects.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("no server answers: %w", err)

@@ -19,11 +19,21 @@ import (
 var layers = [][]string{
 	{"migrations", "static", "docs", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator", "internal/forecast"},
-	{"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund", "internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report", "internal/evidence", "internal/exception", "internal/inbox", "internal/view", "internal/pause"},
+	{
+		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund",
+		"internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
+		"internal/evidence", "internal/exception", "internal/inbox", "internal/view", "internal/pause",
+	},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
-	{"internal/notify/*", "internal/payment", "internal/sandbox", "internal/compensation/*", "internal/fund/booking", "internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute"},
-	{"internal/advance", "internal/desk", "internal/analytics", "internal/daily", "internal/callback", "internal/console", "internal/sweep", "internal/verify", "views/ui"},
+	{
+		"internal/notify/*", "internal/payment", "internal/sandbox", "internal/compensation/*", "internal/fund/booking",
+		"internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute",
+	},
+	{
+		"internal/advance", "internal/desk", "internal/analytics", "internal/daily", "internal/callback", "internal/console", "internal/sweep",
+		"internal/verify", "views/ui",
+	},
 	{"views/pages"},
 	{"web", "jobs"},
 	{"web/api", "web/console"},
@@ -34,7 +44,11 @@ var layers = [][]string{
 }
 
 // forTests are packages that only tests may import.
-var forTests = []string{"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/moves/movestest", "internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest", "internal/payment/paymenttest", "web/webtest", "internal/e2e"}
+var forTests = []string{
+	"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/moves/movestest",
+	"internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest",
+	"internal/payment/paymenttest", "web/webtest", "internal/e2e",
+}
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {
 	for _, name := range slices.Concat(append(layers, forTests)...) {
@@ -170,7 +184,8 @@ func TestOnlyTheTableOfFactsMakesEntries(t *testing.T) {
 			return err
 		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != "." || entry.Name() == "testdata"):
 			return fs.SkipDir
-		case !strings.HasSuffix(file, ".go"), strings.HasSuffix(file, "_test.go"), isForTests(pkg), pkg == "internal/ledger", pkg == "internal/fund":
+		case !strings.HasSuffix(file, ".go"), strings.HasSuffix(file, "_test.go"), isForTests(pkg), pkg == "internal/ledger",
+			pkg == "internal/fund":
 			return nil
 		}
 		seen++

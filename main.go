@@ -99,8 +99,10 @@ type streams struct {
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	var c cli
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("backstop"), kong.Description("A backstop for payments: every callback accepted, every merchant notified."),
-		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.Vars{"version": about()}, kong.BindTo(ctx, (*context.Context)(nil)))
+	parser, err := kong.New(&c, kong.Name("backstop"),
+		kong.Description("A backstop for payments: every callback accepted, every merchant notified."),
+		kong.Writers(out, errOut), kong.Exit(func(code int) { exited = code }), kong.Vars{"version": about()},
+		kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		panic(err) // the command table itself is wrong
 	}
@@ -167,7 +169,8 @@ func missingSubcommand(command *kong.Node) error {
 // wrongUsage reports whether the command line or the configuration is wrong.
 func wrongUsage(err error) bool {
 	var u usageError
-	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope}, func(e error) bool { return errors.Is(err, e) }) || isField(err)
+	return errors.As(err, &u) || slices.ContainsFunc([]error{app.ErrUsage, access.ErrName, access.ErrRole, access.ErrScope},
+		func(e error) bool { return errors.Is(err, e) }) || isField(err)
 }
 
 // isField reports whether the error is about a word of the command line.
@@ -288,7 +291,10 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })
 	defer signal.Stop(again)
 	defer stopped()
-	a, err := app.New(ctx, app.Options{Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again, Version: version, Commit: builtFrom(), Demo: s.Demo})
+	a, err := app.New(ctx, app.Options{
+		Config: c, Roles: roles, Log: log, LogState: buffer.Err, Out: std.out, EndDrain: again,
+		Version: version, Commit: builtFrom(), Demo: s.Demo,
+	})
 	if err != nil && ctx.Err() != nil {
 		return nil // stopped during startup
 	}

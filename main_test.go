@@ -51,7 +51,8 @@ func TestALibrarysManyLinesAreOneError(t *testing.T) {
 	t.Setenv("BACKSTOP_DATA", t.TempDir())
 	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none?connect_timeout=1")
 	code, _, stderr := backstop(t.Context(), "verify")
-	if code != exitFailed || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "BACKSTOP_DATABASE_URL") || strings.Contains(stderr, "topsecret") {
+	if code != exitFailed || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "BACKSTOP_DATABASE_URL") ||
+		strings.Contains(stderr, "topsecret") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -80,7 +81,8 @@ func TestVerifyNeedsTheKeyOfTheAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := backstop(t.Context(), "verify")
-	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") || strings.Count(out, "\nI") != 14 {
+	if code != exitFailed || !strings.Contains(out, "audit: key needed: row 1 was written under master key") ||
+		strings.Count(out, "\nI") != 14 {
 		t.Errorf("without the key: exit %d, %s", code, out)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -100,7 +102,8 @@ func TestTokensAreListedWithTheirScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'c', 'monitor', 'x', 1)").Exec(t.Context()); err != nil {
+	if _, err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'c', 'monitor', 'x', 1)").Exec(
+		t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, out, _ := backstop(t.Context(), "token", "list")
@@ -126,7 +129,8 @@ func TestANewMasterKeyBesideOldSecretsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := backstop(t.Context(), "apply", "docs/tour/tour.yaml")
-	if code != exitDone || strings.Contains(out, "master key") || !strings.Contains(errOut, "master key made: "+file) || !strings.Contains(errOut, "back it up") {
+	if code != exitDone || strings.Contains(out, "master key") || !strings.Contains(errOut, "master key made: "+file) ||
+		!strings.Contains(errOut, "back it up") {
 		t.Fatalf("the first apply exits with %d: %s%s", code, out, errOut)
 	}
 	key, err := os.ReadFile(file)
@@ -180,7 +184,8 @@ func TestADatabaseURLWithoutAMasterKeyIsWrongUsage(t *testing.T) {
 	t.Setenv("BACKSTOP_DATABASE_URL", "postgres://nobody:topsecret@127.0.0.1:1/none?connect_timeout=1")
 	for _, args := range [][]string{{"serve"}, {"apply", "docs/tour/tour.yaml"}, {"reseal"}} {
 		code, out, stderr := backstop(t.Context(), args...)
-		if code != exitUsage || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "BACKSTOP_MASTER_KEY") || strings.Contains(stderr, "topsecret") {
+		if code != exitUsage || out != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "BACKSTOP_MASTER_KEY") ||
+			strings.Contains(stderr, "topsecret") {
 			t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 		}
 	}

@@ -96,7 +96,8 @@ func (m *migrateCmd) down(ctx context.Context, d *db.DB, std streams) error {
 // confirm asks for confirmation on the terminal; without one, --yes is required.
 func confirm(std streams, question string) error {
 	if !terminal(std.in) || !terminal(std.err) {
-		return fmt.Errorf("%w: migrate down deletes data and there is no terminal for a confirmation: make a backup and give --yes", app.ErrUsage)
+		return fmt.Errorf("%w: migrate down deletes data and there is no terminal for a confirmation: make a backup and give --yes",
+			app.ErrUsage)
 	}
 	return answeredYes(std, question)
 }

@@ -65,7 +65,8 @@ func openToRead(ctx context.Context, c config.Config) (*db.DB, error) {
 func openAny(ctx context.Context, c config.Config) (*db.DB, error) {
 	if !c.DatabaseURL.IsSet() {
 		if _, err := os.Stat(filepath.Join(c.Data, db.File)); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", c.Data)
+			return nil, fmt.Errorf(
+				"there is no database in %s: start the server first (backstop serve), or set BACKSTOP_DATA to its folder", c.Data)
 		}
 	}
 	return db.Open(ctx, db.Options{URL: c.DatabaseURL.Reveal(), Dir: c.Data, Pool: 4})

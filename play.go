@@ -81,7 +81,10 @@ func runDemo(ctx context.Context, a *app.App, c config.Config, std streams) {
 		return
 	case <-a.Ready():
 	}
-	err := demo.Run(ctx, demo.Options{URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std), History: demoHistory(c), Rate: 5, Callable: true})
+	err := demo.Run(ctx, demo.Options{
+		URL: a.URL(), Console: a.ConsoleURL(), Out: std.out, Apply: applyDemo(c, std),
+		History: demoHistory(c), Rate: 5, Callable: true,
+	})
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(std.err, "backstop: demo: %v\n", err)
 	}
@@ -131,7 +134,8 @@ type benchCmd struct {
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	err := bench.Run(ctx, bench.Options{
 		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
-		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Held: b.Held, Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
+		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Held: b.Held,
+		Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
 	})
 	if errors.Is(err, bench.ErrOptions) {
 		return fmt.Errorf("%w: %w", app.ErrUsage, err)
@@ -178,19 +182,22 @@ func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
 		log.Close()
 		_ = os.RemoveAll(dir)
 	}
-	return &bench.Process{URL: "http://" + addr, PID: server.Process.Pid, Data: dir, Stop: stop, Apply: func(ctx context.Context, yaml []byte) error {
-		file := filepath.Join(dir, "bench.yaml")
-		if err := os.WriteFile(file, yaml, 0o600); err != nil {
-			return fmt.Errorf("write the declaration: %w", err)
-		}
-		apply := exec.CommandContext(ctx, self, "apply", file)
-		var errOut bytes.Buffer
-		apply.Env, apply.Dir, apply.Stderr = env, dir, &errOut
-		if err := apply.Run(); err != nil {
-			return fmt.Errorf("%w: %s", err, errOut.String())
-		}
-		return nil
-	}}, nil
+	return &bench.Process{
+		URL: "http://" + addr, PID: server.Process.Pid, Data: dir, Stop: stop,
+		Apply: func(ctx context.Context, yaml []byte) error {
+			file := filepath.Join(dir, "bench.yaml")
+			if err := os.WriteFile(file, yaml, 0o600); err != nil {
+				return fmt.Errorf("write the declaration: %w", err)
+			}
+			apply := exec.CommandContext(ctx, self, "apply", file)
+			var errOut bytes.Buffer
+			apply.Env, apply.Dir, apply.Stderr = env, dir, &errOut
+			if err := apply.Run(); err != nil {
+				return fmt.Errorf("%w: %s", err, errOut.String())
+			}
+			return nil
+		},
+	}, nil
 }
 
 func childEnv(s bench.Server, dir, addr string) []string {

@@ -48,7 +48,8 @@ func (s *simulateCmd) Run(ctx context.Context, std streams) error {
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	fmt.Fprintf(std.out, "%s", text)
-	fmt.Fprintf(std.err, "suppliers at %s, controlled at %s/_sim; apply the declaration on standard output to a server with BACKSTOP_SUPPLIER_ALLOW_CIDRS=127.0.0.0/8,::1/128\n", base, base)
+	fmt.Fprintf(std.err,
+		"suppliers at %s, controlled at %s/_sim; apply the declaration on standard output to a server with BACKSTOP_SUPPLIER_ALLOW_CIDRS=127.0.0.0/8,::1/128\n", base, base)
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
@@ -65,7 +66,8 @@ func (s *simulateCmd) check() error {
 	if !onThisMachine(host) {
 		return fmt.Errorf("--listen %s: the simulator listens on a loopback address only, such as 127.0.0.1", s.Listen)
 	}
-	if u, err := url.Parse(s.Callbacks); s.Callbacks != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || !onThisMachine(u.Hostname())) {
+	if u, err := url.Parse(s.Callbacks); s.Callbacks != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		!onThisMachine(u.Hostname())) {
 		return fmt.Errorf("--callbacks %q: callbacks go to this machine only: write http://127.0.0.1:8080/callback", s.Callbacks)
 	}
 	if s.Paid < 0 || s.Paid > 100 || s.PaidAfter < 0 || s.Silent < 0 {

@@ -82,7 +82,8 @@ func sent(t *testing.T, body string, secrets ...[]byte) (header http.Header) {
 	out := egress.New(egress.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	defer out.Close()
 	res := webhook.New(out).Send(t.Context(), notify.Message{
-		ID: "ntf_2ht0", Type: "order.paid", Body: []byte(body), URL: srv.URL, At: time.Now(), Secrets: secrets, Ack: "status", Timeout: 5 * time.Second,
+		ID: "ntf_2ht0", Type: "order.paid", Body: []byte(body), URL: srv.URL, At: time.Now(), Secrets: secrets, Ack: "status",
+		Timeout: 5 * time.Second,
 	})
 	if res.Class != notify.OK {
 		t.Fatalf("send: %+v", res)
@@ -134,7 +135,8 @@ func TestTheFunctionsForMerchantsTellGenuineFromForged(t *testing.T) {
 			}
 			for _, c := range cases {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				cmd := exec.CommandContext(ctx, r.program, append(r.args[:len(r.args):len(r.args)], secret, c.id, c.at, c.signature, strconv.FormatInt(c.now, 10))...)
+				cmd := exec.CommandContext(ctx, r.program, append(r.args[:len(r.args):len(r.args)], secret, c.id, c.at, c.signature,
+					strconv.FormatInt(c.now, 10))...)
 				cmd.Dir, cmd.Stdin = folder, strings.NewReader(c.body)
 				out, err := cmd.CombinedOutput()
 				cancel()

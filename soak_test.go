@@ -31,7 +31,8 @@ func counted(sources map[string]string) (folders []string) {
 		}
 	}
 	for file, text := range sources {
-		reads := strings.Contains(text, `"`+fullEnv+`"`) || slices.ContainsFunc(helpers, func(call string) bool { return strings.Contains(text, call) })
+		reads := strings.Contains(text, `"`+fullEnv+`"`) ||
+			slices.ContainsFunc(helpers, func(call string) bool { return strings.Contains(text, call) })
 		if folder := filepath.Dir(file); strings.HasSuffix(file, "_test.go") && reads && !slices.Contains(folders, folder) {
 			folders = append(folders, folder)
 		}
@@ -55,7 +56,10 @@ func TestSoakRunsWhateverHasFullCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	folders := counted(sources)
-	for _, must := range []string{"internal/e2e", "internal/payment", "internal/advance", "internal/approval", "internal/desk"} { // with and without a helper
+	for _, must := range []string{
+		"internal/e2e", "internal/payment", "internal/advance", "internal/approval",
+		"internal/desk",
+	} { // with and without a helper
 		if !slices.Contains(folders, must) {
 			t.Errorf("%s has full counts, and is not found: %v", must, folders)
 		}

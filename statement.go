@@ -97,11 +97,13 @@ func textStatement(w io.Writer, zone *time.Location) statementWriter {
 	return func(s fund.Statement, first bool) error {
 		sum := func(minor int64) string { return money.Format(minor, s.Currency) }
 		if first {
-			fmt.Fprintf(w, "%s: opening %s, credits %s, debits %s, closing %s\n", s.Currency, sum(s.Opening), sum(s.Credits), sum(s.Debits), sum(s.Closing))
+			fmt.Fprintf(w, "%s: opening %s, credits %s, debits %s, closing %s\n", s.Currency, sum(s.Opening), sum(s.Credits), sum(s.Debits),
+				sum(s.Closing))
 		}
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		for _, i := range s.Items {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t\n", time.UnixMicro(i.At).In(zone).Format(time.TimeOnly), i.Kind, i.OrderNo, i.Ref, sum(i.Amount), sum(i.Balance))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t\n", time.UnixMicro(i.At).In(zone).Format(time.TimeOnly), i.Kind, i.OrderNo, i.Ref,
+				sum(i.Amount), sum(i.Balance))
 		}
 		return table.Flush()
 	}

@@ -62,7 +62,8 @@ func TestAStatementIsPrintedByCommand(t *testing.T) {
 
 			code, out, stderr := backstop(t.Context(), "statement", "m1", "--day", day)
 			for _, want := range []string{
-				"CNY: opening 0.00, credits 1019.99, debits 10.12, closing 1009.87\n", "JPY: opening 0, credits 700, debits 0, closing 700\n",
+				"CNY: opening 0.00, credits 1019.99, debits 10.12, closing 1009.87\n",
+				"JPY: opening 0, credits 700, debits 0, closing 700\n",
 				"payment  ORD-7", " 19.99  1019.99", "fee  ORD-7", " -0.12  1019.87", "refund  ORD-7", " -10.00  1009.87",
 			} {
 				if code != exitDone || stderr != "" || !strings.Contains(out, want) {
@@ -94,29 +95,37 @@ func TestAStatementIsPrintedByCommand(t *testing.T) {
 			}
 			// The day after begins with what this one left.
 			next := at.AddDate(0, 0, 1).Format(time.DateOnly)
-			if _, out, _ := backstop(t.Context(), "statement", "m1", "--day", next, "--currency", "CNY"); out != "CNY: opening 1009.87, credits 0.00, debits 0.00, closing 1009.87\n" {
+			if _, out, _ := backstop(t.Context(), "statement", "m1", "--day", next, "--currency",
+				"CNY"); out != "CNY: opening 1009.87, credits 0.00, debits 0.00, closing 1009.87\n" {
 				t.Errorf("the next day: %q", out)
 			}
 			for _, far := range []string{"0001-01-01", "1999-12-31"} {
-				if _, out, _ := backstop(t.Context(), "statement", "m1", "--day", far, "--currency", "CNY"); out != "CNY: opening 0.00, credits 0.00, debits 0.00, closing 0.00\n" {
+				if _, out, _ := backstop(t.Context(), "statement", "m1", "--day", far, "--currency",
+					"CNY"); out != "CNY: opening 0.00, credits 0.00, debits 0.00, closing 0.00\n" {
 					t.Errorf("%s: %q", far, out)
 				}
 			}
-			if _, out, _ := backstop(t.Context(), "statement", "m1", "--day", "9999-12-31", "--currency", "CNY"); out != "CNY: opening 1009.87, credits 0.00, debits 0.00, closing 1009.87\n" {
+			if _, out, _ := backstop(t.Context(), "statement", "m1", "--day", "9999-12-31", "--currency",
+				"CNY"); out != "CNY: opening 1009.87, credits 0.00, debits 0.00, closing 1009.87\n" {
 				t.Errorf("the last day: %q", out)
 			}
 			// A merchant without an account.
-			if code, out, _ := backstop(t.Context(), "statement", "m2", "--day", day); code != exitDone || out != "m2 has no account yet\n" {
+			if code, out, _ := backstop(t.Context(), "statement", "m2", "--day", day); code != exitDone ||
+				out != "m2 has no account yet\n" {
 				t.Errorf("no account: %d %q", code, out)
 			}
-			if code, out, _ := backstop(t.Context(), "statement", "m2", "--day", day, "--csv"); code != exitDone || out != "at,kind,order_no,ref,currency,amount,fee,balance\n" {
+			if code, out, _ := backstop(t.Context(), "statement", "m2", "--day", day, "--csv"); code != exitDone ||
+				out != "at,kind,order_no,ref,currency,amount,fee,balance\n" {
 				t.Errorf("no account, as csv: %d %q", code, out)
 			}
 			for args, want := range map[string]string{
-				"statement m1": "--day", "statement m1 --day yesterday": "--day: use a date such as", "statement m1 --day 2026-02-30": "--day: use a date such as",
-				"statement m1 --day " + day + " --currency XXX": "--currency: unknown currency", "statement": "--day", "statement nobody --day " + day: `there is no merchant "nobody"`,
+				"statement m1": "--day", "statement m1 --day yesterday": "--day: use a date such as",
+				"statement m1 --day 2026-02-30":                 "--day: use a date such as",
+				"statement m1 --day " + day + " --currency XXX": "--currency: unknown currency", "statement": "--day",
+				"statement nobody --day " + day: `there is no merchant "nobody"`,
 			} {
-				if code, out, stderr := backstop(t.Context(), strings.Fields(args)...); code == exitDone || out != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+				if code, out, stderr := backstop(t.Context(), strings.Fields(args)...); code == exitDone || out != "" ||
+					!strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 					t.Errorf("%s: exit %d, %q, %q", args, code, out, stderr)
 				}
 			}
@@ -127,12 +136,14 @@ func TestAStatementIsPrintedByCommand(t *testing.T) {
 // book books an order of 19.99 with a fee of 0.12, and a refund of 10.00, and folds them.
 func book(t *testing.T, d *db.DB) {
 	t.Helper()
-	if _, err := d.NewRaw("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
-		" VALUES (7, 'ORD-7', 1, 'o', 1, 1999, 'CNY', 2, '', '', 'paid', 2, 0, 0)").Exec(t.Context()); err != nil {
+	if _, err := d.NewRaw(
+		"INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
+			" VALUES (7, 'ORD-7', 1, 'o', 1, 1999, 'CNY', 2, '', '', 'paid', 2, 0, 0)").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.NewRaw("INSERT INTO refunds (id, refund_no, order_id, order_no, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, created_at)" +
-		" VALUES (9, 'R9', 7, 'ORD-7', 1, 1, 'ORD-7', 'T', 1999, 1, 1000, 'CNY', 'submitted', 0)").Exec(t.Context()); err != nil {
+	if _, err := d.NewRaw(
+		"INSERT INTO refunds (id, refund_no, order_id, order_no, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, created_at)" +
+			" VALUES (9, 'R9', 7, 'ORD-7', 1, 1, 'ORD-7', 'T', 1999, 1, 1000, 'CNY', 'submitted', 0)").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	book := ledger.New(d)

@@ -63,7 +63,8 @@ func tables() []stored {
 	return []stored{
 		table(order.Moves), attempts, table(notify.Moves),
 		table(exception.Moves), table(bulk.Moves), table(bulk.RowMoves),
-		table(alert.Moves), table(alert.IncidentMoves), table(alert.MessageMoves), comp, decisions, sweeps, table(refund.Moves), payouts, table(payout.StepMoves), table(dispute.Moves),
+		table(alert.Moves), table(alert.IncidentMoves), table(alert.MessageMoves), comp, decisions, sweeps, table(refund.Moves), payouts,
+		table(payout.StepMoves), table(dispute.Moves),
 	}
 }
 

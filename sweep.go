@@ -119,7 +119,8 @@ func sweepNow(ctx context.Context, c config.Config, std streams) (*sweep.Sweep, 
 			return err
 		}
 		return audit.New(d, keys).Write(ctx, tx, audit.Act{
-			Actor: audit.Command(), Action: sweep.RunAct, Object: sweep.ActObject, ObjectID: sweep.Next, Params: sweep.Details(s, c.SweepDays),
+			Actor: audit.Command(), Action: sweep.RunAct, Object: sweep.ActObject, ObjectID: sweep.Next,
+			Params: sweep.Details(s, c.SweepDays),
 		})
 	})
 	if err != nil {

@@ -15,13 +15,15 @@ func TestASweepByCommand(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	for _, args := range [][]string{{"--days", "-1"}, {"--days", "0"}, {"--days", "91"}, {"--days", "x"}} {
-		if code, out, stderr := backstop(t.Context(), append([]string{"sweep"}, args...)...); code != exitUsage || out != "" || stderr == "" {
+		if code, out, stderr := backstop(t.Context(), append([]string{"sweep"}, args...)...); code != exitUsage || out != "" ||
+			stderr == "" {
 			t.Errorf("%s: %d %q %q", args, code, out, stderr)
 		}
 	}
 	const healthy = "checked 0 rows of the last 2 days\nnothing was lost\nthe books are in order\n"
 	for _, args := range [][]string{{"--dry-run"}, {}} {
-		if code, out, stderr := backstop(t.Context(), append([]string{"sweep", "--days", "2"}, args...)...); code != exitDone || out != healthy {
+		if code, out, stderr := backstop(t.Context(), append([]string{"sweep", "--days", "2"}, args...)...); code != exitDone ||
+			out != healthy {
 			t.Errorf("%s: %d %q %q", args, code, out, stderr)
 		}
 	}
@@ -39,12 +41,14 @@ func TestASweepByCommand(t *testing.T) {
 		t.Fatalf("%+v, %v: a dry run writes nothing, the other one its row", rows, err)
 	}
 	old := d.Now() - 3_600_000_000
-	_, err = d.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at)"+
-		" VALUES (?, 'rerun', 'supplier_timeout', 'order', 1, 1, 'waiting', 3, 'test', ?)", d.NewID(), old).Exec(t.Context())
+	_, err = d.NewRaw(
+		"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at)"+
+			" VALUES (?, 'rerun', 'supplier_timeout', 'order', 1, 1, 'waiting', 3, 'test', ?)", d.NewID(), old).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.NewRaw("INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (7, 'CNY', 1, 1999)").Exec(t.Context()); err != nil {
+	if _, err := d.NewRaw("INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (7, 'CNY', 1, 1999)").Exec(
+		t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, args := range [][]string{{"--dry-run"}, {"--dry-run"}, {}, {}} {

@@ -14,7 +14,8 @@ import (
 // command leaves.
 func TestTidilyTakesEverythingAway(t *testing.T) {
 	parent := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), ".ci/tidily", "bash", "-c", `mktemp -d >/dev/null; setsid sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
+	cmd := exec.CommandContext(t.Context(), ".ci/tidily", "bash", "-c",
+		`mktemp -d >/dev/null; setsid sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
 	cmd.Env = append(os.Environ(), "TMPDIR="+parent)
 	out, err := cmd.Output()
 	var exit *exec.ExitError

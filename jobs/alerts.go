@@ -162,7 +162,8 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		return err
 	}
 	for _, p := range waiting {
-		e := alert.Event{Rule: alert.ProposalWaits, Count: 1, Subject: fmt.Sprintf("%s %s %s %s, %s, %s", p.No, p.Action, p.Object, p.ObjectID, p.Maker, p.Age.Round(time.Minute))}
+		e := alert.Event{Rule: alert.ProposalWaits, Count: 1, Subject: fmt.Sprintf("%s %s %s %s, %s, %s", p.No, p.Action, p.Object,
+			p.ObjectID, p.Maker, p.Age.Round(time.Minute))}
 		if p.Currency != "" {
 			e.Sums.Add(p.Amount, p.Currency)
 		}
@@ -173,7 +174,8 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 		return err
 	}
 	for _, d := range due {
-		e := alert.Event{Rule: alert.DisputeDue, Count: 1, Subject: d.DisputeNo + " " + d.OrderNo + ", " + time.UnixMicro(*d.DueBy).In(w.o.Alerts.Style.Zone).Format("2006-01-02 15:04 MST")}
+		e := alert.Event{Rule: alert.DisputeDue, Count: 1, Subject: d.DisputeNo + " " + d.OrderNo + ", " +
+			time.UnixMicro(*d.DueBy).In(w.o.Alerts.Style.Zone).Format("2006-01-02 15:04 MST")}
 		e.Sums.Add(d.Amount, d.Currency)
 		events = append(events, e)
 	}

@@ -73,7 +73,8 @@ func TestTheHeadOfTheAuditGoesOutOnceADay(t *testing.T) {
 		}
 		_, file, _ := strings.Cut(messages[0].Body, "\n")
 		for _, text := range []string{line.File, file} {
-			if f, err := evidence.Check([]byte(text), keys.SigningKeys()[0].Public); err != nil || !strings.Contains(string(f.Evidence), hash) {
+			if f, err := evidence.Check([]byte(text), keys.SigningKeys()[0].Public); err != nil || !strings.Contains(string(f.Evidence),
+				hash) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}

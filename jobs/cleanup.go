@@ -140,14 +140,19 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 		j.oldRange(ctx, "breaker_history", "id", attempts, "TRUE"),
 		// Open alerts and messages are kept.
 		j.oldRange(ctx, "alerts", "id", attempts, "NOT "+moves.In("x.state", alert.Moves.Open()...)),
-		j.oldRange(ctx, "incident_events", "id", attempts, "NOT EXISTS (SELECT 1 FROM incidents AS i WHERE i.id = x.incident_id AND (i.over_at IS NULL OR i.over_at >= "+fmt.Sprint(now-r.Attempts.Microseconds())+"))"),
+		j.oldRange(ctx, "incident_events", "id", attempts,
+			"NOT EXISTS (SELECT 1 FROM incidents AS i WHERE i.id = x.incident_id AND (i.over_at IS NULL OR i.over_at >= "+
+				fmt.Sprint(now-r.Attempts.Microseconds())+"))"),
 		j.oldRange(ctx, "incidents", "id", attempts, "x.over_at < "+fmt.Sprint(now-r.Attempts.Microseconds())),
 		j.oldRange(ctx, "alert_messages", "id", attempts, "NOT "+moves.In("x.status", alert.MessageMoves.Open()...)),
 		j.oldMonths(ctx, "order_history", "order_id", now, r.History),
 		j.oldRange(ctx, "deliveries", "id", notifications, overDelivery),
-		j.oldRange(ctx, "events", "id", notifications, "NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.subject_id = x.subject_id AND d.event_id = x.id)"),
-		j.oldRange(ctx, "compensations", "id", before(now, r.History), "x.finished_at < "+fmt.Sprint(now-r.History.Microseconds())+" AND NOT "+moves.In("x.state", compensation.Moves.Open()...)),
-		j.oldRange(ctx, "compensation_tries", "id", before(now, r.History), "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
+		j.oldRange(ctx, "events", "id", notifications,
+			"NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.subject_id = x.subject_id AND d.event_id = x.id)"),
+		j.oldRange(ctx, "compensations", "id", before(now, r.History), "x.finished_at < "+fmt.Sprint(now-r.History.Microseconds())+
+			" AND NOT "+moves.In("x.state", compensation.Moves.Open()...)),
+		j.oldRange(ctx, "compensation_tries", "id", before(now, r.History),
+			"NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
 		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
 		j.oldRange(ctx, "inbox", "id", before(now, inbox.Kept), "TRUE"),
 		{table: "views", step: whileAny(func() (int64, error) { return view.Clean(ctx, j.o.DB) })},
@@ -159,7 +164,8 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 // overDelivery is the SQL condition of a delivery that is over: it is not open, nor was it given
 // up while an exception of its order is open.
 var overDelivery = "NOT " + moves.In("x.status", notify.Moves.Open()...) +
-	" AND NOT (" + moves.In("x.status", notify.Exhausted) + " AND EXISTS (SELECT 1 FROM orders AS o JOIN exceptions AS e ON e.order_no = o.order_no" +
+	" AND NOT (" + moves.In("x.status", notify.Exhausted) +
+	" AND EXISTS (SELECT 1 FROM orders AS o JOIN exceptions AS e ON e.order_no = o.order_no" +
 	" WHERE o.id = x.subject_id AND " + moves.In("e.state", exception.Moves.Open()...) + "))"
 
 // whileAny repeats a step until it removes nothing.
@@ -184,7 +190,8 @@ func (j *Jobs) oldRange(ctx context.Context, table, key string, before int64, ov
 			return 0, false, err
 		}
 		err = j.o.DB.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
-			res, err := q.NewRaw("DELETE FROM ? AS x WHERE x.? > ? AND x.? <= ? AND ?", bun.Ident(table), of, from, of, to, bun.Safe(over)).Exec(ctx)
+			res, err := q.NewRaw("DELETE FROM ? AS x WHERE x.? > ? AND x.? <= ? AND ?", bun.Ident(table), of, from, of, to,
+				bun.Safe(over)).Exec(ctx)
 			if err == nil {
 				n, err = res.RowsAffected()
 			}
@@ -258,7 +265,8 @@ func (j *Jobs) oldMonths(ctx context.Context, table, key string, now int64, keep
 // verify must not take removed rows for missing ones.
 func (j *Jobs) note(ctx context.Context, name string, since int64) error {
 	_, err := j.o.DB.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?)"+
-		" ON CONFLICT (name) DO UPDATE SET value = CASE WHEN settings.value > EXCLUDED.value THEN settings.value ELSE EXCLUDED.value END", name, since).Exec(ctx)
+		" ON CONFLICT (name) DO UPDATE SET value = CASE WHEN settings.value > EXCLUDED.value THEN settings.value ELSE EXCLUDED.value END",
+		name, since).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("record from when on rows are kept (%s): %w", name, err)
 	}

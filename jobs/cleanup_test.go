@@ -56,14 +56,18 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		version := int64(1)
 		for _, id := range []int64{db.IDAt(d.Now() - 2*time.Minute.Microseconds()), d.NewID()} { // the requester of the first one died
 			for _, row := range []any{
-				&notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Status: notify.Sending, EventVersion: &version, Body: "{}"},
+				&notify.Delivery{
+					ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Status: notify.Sending,
+					EventVersion: &version, Body: "{}",
+				},
 				&notify.Attempt{ID: id, DeliveryID: id, RecipientID: 1, RequestHeader: "", ResponseBody: []byte{}},
 			} {
 				if _, err := d.NewInsert().Model(row).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := d.NewRaw("INSERT INTO open_pings (delivery_id, recipient_id, until) VALUES (?, 1, 0)", id).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("INSERT INTO open_pings (delivery_id, recipient_id, until) VALUES (?, 1, 0)",
+				id).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -71,10 +75,14 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		for i, state := range []string{"resolved", "event", "firing"} {
 			for _, id := range []int64{old + int64(i), d.NewID()} {
 				message := map[bool]string{true: alert.Waiting, false: alert.Sent}[state == "firing"]
-				if _, err := d.NewRaw("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, 'r', ?, ?, 0, 1, 0, 0)", id, strconv.FormatInt(id, 10), state).Exec(t.Context()); err != nil {
+				if _, err := d.NewRaw(
+					"INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, 'r', ?, ?, 0, 1, 0, 0)",
+					id, strconv.FormatInt(id, 10), state).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := d.NewRaw("INSERT INTO alert_messages (id, target, title, body, status, created_at) VALUES (?, '', '', '', ?, 0)", id, message).Exec(t.Context()); err != nil {
+				if _, err := d.NewRaw(
+					"INSERT INTO alert_messages (id, target, title, body, status, created_at) VALUES (?, '', '', '', ?, 0)", id,
+					message).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -126,7 +134,10 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 	}
 	pay := func() *order.Order {
 		t.Helper()
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: 5, Currency: "CNY",
+			Supplier: "sp-main",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +164,8 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 	half := pay()
 	end(half, notify.Delivered, notify.OK)
 	exec("INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
-		" SELECT ?, id, recipient_id, 1, '', 'ok', 200, 0, 0, '', '', '', '', '' FROM deliveries WHERE subject_id = ?", d.NewID(), delivered.ID)
+		" SELECT ?, id, recipient_id, 1, '', 'ok', 200, 0, 0, '', '', '', '', '' FROM deliveries WHERE subject_id = ?", d.NewID(),
+		delivered.ID)
 	first := time.Now()
 	time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let these age
 	young := pay()
@@ -224,7 +236,10 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 		}
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
-			Retention: Retention{Callbacks: time.Hour, Attempts: time.Hour, Notifications: time.Hour, History: time.Hour, Reports: time.Hour},
+			Retention: Retention{
+				Callbacks: time.Hour, Attempts: time.Hour, Notifications: time.Hour, History: time.Hour,
+				Reports: time.Hour,
+			},
 		}}
 		if err := j.cleanFor(t.Context(), time.Second); err != nil {
 			t.Error(err)

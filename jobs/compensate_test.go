@@ -28,7 +28,8 @@ func stuckJobs(t *testing.T, d *db.DB, says compensation.Result) (*Jobs, *atomic
 		Run: func(context.Context, compensation.Item) compensation.Result { runs.Add(1); return says },
 	}
 	runner := compensation.NewRunner(compensation.Options{
-		DB: d, Kinds: []compensation.Kind{kind}, Schedule: quickSteps, Concurrency: 2, PerLane: 2, Time: time.Second, Log: slog.New(slog.DiscardHandler),
+		DB: d, Kinds: []compensation.Kind{kind}, Schedule: quickSteps, Concurrency: 2, PerLane: 2, Time: time.Second,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	return &Jobs{o: Options{DB: d, Compensations: runner, Log: slog.New(slog.DiscardHandler)}}, &runs
@@ -37,7 +38,8 @@ func stuckJobs(t *testing.T, d *db.DB, says compensation.Result) (*Jobs, *atomic
 func openStuck(t *testing.T, d *db.DB, n int64) *compensation.Item {
 	t.Helper()
 	x := &compensation.Item{
-		Kind: compensation.Rerun, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: n, SupplierID: n, Amount: 1998, Currency: "CNY", MadeBy: "test",
+		Kind: compensation.Rerun, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: n, SupplierID: n,
+		Amount: 1998, Currency: "CNY", MadeBy: "test",
 	}
 	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
@@ -109,7 +111,8 @@ func TestADeadCompensationIsAlerted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		j, _ := stuckJobs(t, d, compensation.Died(compensation.NotAskable, "no query"))
 		x := openStuck(t, d, 1)
-		for end := time.Now().Add(10 * time.Second); stateOf(t, d, x.ID) != compensation.Dead && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); stateOf(t, d, x.ID) != compensation.Dead &&
+			time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			if err := j.compensations(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -143,9 +146,11 @@ func TestOldCompensationsAreRemovedWithTheirTries(t *testing.T) {
 				if !compensation.Moves.Of(state).Open {
 					finished = &at
 				}
-				_, err := d.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at, finished_at) VALUES (?, 'rerun', 'database', 'order', ?, 1, ?, 3, 'test', ?, ?)", id, id, state, at, finished).Exec(t.Context())
+				_, err := d.NewRaw(
+					"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at, finished_at) VALUES (?, 'rerun', 'database', 'order', ?, 1, ?, 3, 'test', ?, ?)", id, id, state, at, finished).Exec(t.Context())
 				if err == nil {
-					_, err = d.NewRaw("INSERT INTO compensation_tries (id, compensation_id, number, at) VALUES (?, ?, 1, ?)", id, id, at).Exec(t.Context())
+					_, err = d.NewRaw("INSERT INTO compensation_tries (id, compensation_id, number, at) VALUES (?, ?, 1, ?)", id, id,
+						at).Exec(t.Context())
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -154,18 +159,23 @@ func TestOldCompensationsAreRemovedWithTheirTries(t *testing.T) {
 		}
 		// A compensation that was opened long ago and died today stays for its retention.
 		late := db.IDAt(old) + 50
-		if _, err := d.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at, finished_at) VALUES (?, 'rerun', 'database', 'order', 1, 1, 'dead', 3, 'test', ?, ?)", late, old, d.Now()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at, finished_at) VALUES (?, 'rerun', 'database', 'order', 1, 1, 'dead', 3, 'test', ?, ?)", late, old, d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
-			Retention: Retention{Callbacks: 240 * time.Hour, Attempts: 240 * time.Hour, Notifications: 240 * time.Hour, Reports: 240 * time.Hour, History: 24 * time.Hour},
+			Retention: Retention{
+				Callbacks: 240 * time.Hour, Attempts: 240 * time.Hour, Notifications: 240 * time.Hour,
+				Reports: 240 * time.Hour, History: 24 * time.Hour,
+			},
 		}}
 		if err := j.cleanup(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for query, want := range map[string]int{
-			"SELECT count(*) FROM compensations": 8, "SELECT count(*) FROM compensation_tries": 7, "SELECT count(*) FROM compensations WHERE state IN ('waiting', 'running')": 4,
+			"SELECT count(*) FROM compensations": 8, "SELECT count(*) FROM compensation_tries": 7,
+			"SELECT count(*) FROM compensations WHERE state IN ('waiting', 'running')": 4,
 		} {
 			var n int
 			if err := d.Read.NewRaw(query).Scan(t.Context(), &n); err != nil || n != want {

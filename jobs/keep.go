@@ -36,7 +36,8 @@ func (j *Jobs) keepNamed(ctx context.Context, before int64, gone *old) *old {
 			return remove(rows)
 		}
 		if from < 0 {
-			if err := j.o.DB.Read.NewRaw("SELECT coalesce(max(value), 0) FROM settings WHERE name = ?", lookedAt).Scan(ctx, &from); err != nil {
+			if err := j.o.DB.Read.NewRaw("SELECT coalesce(max(value), 0) FROM settings WHERE name = ?", lookedAt).Scan(ctx,
+				&from); err != nil {
 				return 0, false, fmt.Errorf("read which callbacks were checked: %w", err)
 			}
 		}
@@ -62,13 +63,14 @@ func (j *Jobs) copyNamed(ctx context.Context, from, to int64) error {
 	if err := j.o.DB.Read.NewRaw("SELECT EXISTS ("+named+")", from, to, bun.List(exception.Kinds)).Scan(ctx, &any); err != nil || !any {
 		return err
 	}
-	_, err := j.o.DB.NewRaw("INSERT INTO exception_callbacks (exception_id, callback_id, received_at, trade_no, remote_addr, method, query, headers, body, size)"+
-		" SELECT m.exception_id, c.id, c.received_at, c.trade_no, c.remote_addr, c.method, substr(c.query, 1, ?3), substr(c.headers, 1, ?3), substr(c.body, 1, ?3), length(c.body)"+
-		" FROM (SELECT n.*, row_number() OVER (PARTITION BY n.exception_id ORDER BY n.callback_id) AS nr FROM ("+named+") AS n) AS m"+
-		" JOIN callbacks AS c ON c.id = m.callback_id AND c.id > ?0 AND c.id <= ?1"+
-		// A range may be checked twice.
-		" WHERE m.nr + (SELECT count(*) FROM exception_callbacks AS k WHERE k.exception_id = m.exception_id AND k.callback_id <= ?0) <= ?4"+
-		" ON CONFLICT DO NOTHING",
+	_, err := j.o.DB.NewRaw(
+		"INSERT INTO exception_callbacks (exception_id, callback_id, received_at, trade_no, remote_addr, method, query, headers, body, size)"+
+			" SELECT m.exception_id, c.id, c.received_at, c.trade_no, c.remote_addr, c.method, substr(c.query, 1, ?3), substr(c.headers, 1, ?3), substr(c.body, 1, ?3), length(c.body)"+
+			" FROM (SELECT n.*, row_number() OVER (PARTITION BY n.exception_id ORDER BY n.callback_id) AS nr FROM ("+named+") AS n) AS m"+
+			" JOIN callbacks AS c ON c.id = m.callback_id AND c.id > ?0 AND c.id <= ?1"+
+			// A range may be checked twice.
+			" WHERE m.nr + (SELECT count(*) FROM exception_callbacks AS k WHERE k.exception_id = m.exception_id AND k.callback_id <= ?0) <= ?4"+
+			" ON CONFLICT DO NOTHING",
 		from, to, bun.List(exception.Kinds), exception.KeptBytes, exception.KeptCallbacks).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("copy the callbacks of exceptions: %w", err)
@@ -78,8 +80,9 @@ func (j *Jobs) copyNamed(ctx context.Context, from, to int64) error {
 
 // forget removes the copied callbacks of exceptions that ended before a moment.
 func (j *Jobs) forget(ctx context.Context, ended int64) (int64, error) {
-	res, err := j.o.DB.NewRaw("DELETE FROM exception_callbacks WHERE exception_id IN (SELECT e.id FROM exception_callbacks AS k JOIN exceptions AS e ON e.id = k.exception_id"+
-		" WHERE e.updated_at < ? AND NOT "+moves.In("e.state", exception.Moves.Open()...)+" LIMIT ?)", ended, cleanupStep).Exec(ctx)
+	res, err := j.o.DB.NewRaw(
+		"DELETE FROM exception_callbacks WHERE exception_id IN (SELECT e.id FROM exception_callbacks AS k JOIN exceptions AS e ON e.id = k.exception_id"+
+			" WHERE e.updated_at < ? AND NOT "+moves.In("e.state", exception.Moves.Open()...)+" LIMIT ?)", ended, cleanupStep).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("remove the callbacks of exceptions: %w", err)
 	}

@@ -32,7 +32,10 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 		}
 		pay := func(amount int64) *order.Order {
 			t.Helper()
-			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 5, Currency: "CNY",
+				Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +53,8 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 		for i := range 6 {
 			exec("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 				" SELECT id + ?, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps"+
-				" FROM callbacks WHERE order_no = ? AND id = (SELECT min(id) FROM callbacks WHERE order_no = ?)", i+1, open.OrderNo, open.OrderNo)
+				" FROM callbacks WHERE order_no = ? AND id = (SELECT min(id) FROM callbacks WHERE order_no = ?)", i+1, open.OrderNo,
+				open.OrderNo)
 		}
 		first := time.Now()
 		time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let these age
@@ -113,7 +117,8 @@ func TestTheLookForCallbacksGoesOnWhereItEnded(t *testing.T) {
 		before := db.IDAt(d.Now() - time.Hour.Microseconds())
 		j := &Jobs{o: Options{DB: d, Log: slog.New(slog.DiscardHandler)}}
 		for i, want := range []int64{from + lookStep, from + lookStep + 1} {
-			gone := j.keepNamed(t.Context(), before, &old{step: func(int) (int64, bool, error) { t.Error("removed before all were checked"); return 0, false, nil }})
+			gone := j.keepNamed(t.Context(), before,
+				&old{step: func(int) (int64, bool, error) { t.Error("removed before all were checked"); return 0, false, nil }})
 			if _, more, err := gone.step(cleanupStep); err != nil || !more {
 				t.Fatal(i, more, err)
 			}

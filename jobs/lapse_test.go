@@ -27,15 +27,25 @@ func TestAnIncidentEndsWhenItsSupplierIsDisabledOrRemoved(t *testing.T) {
 			}
 		}
 		for _, owner := range []recipient.Recipient{recipient.OfSupplier(f.Supplier.ID), recipient.OfMerchant(f.M1.ID)} {
-			row := breaker.Row{OwnerID: owner.ID, OwnerKind: owner.Kind, State: breaker.Open, Generation: 1, Cause: breaker.InARow, UpdatedAt: 1}
+			row := breaker.Row{
+				OwnerID: owner.ID, OwnerKind: owner.Kind, State: breaker.Open, Generation: 1, Cause: breaker.InARow,
+				UpdatedAt: 1,
+			}
 			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i, x := range []struct{ rule, subject string }{
-			{alert.SupplierUnreachable, f.Supplier.Code}, {alert.SupplierUnreachable, "removed"}, {alert.BreakerOpened, "m1"}, {alert.BreakerOpened, "m2"}, {alert.BooksDiffer, "books"},
+			{alert.SupplierUnreachable, f.Supplier.Code},
+			{alert.SupplierUnreachable, "removed"},
+			{alert.BreakerOpened, "m1"},
+			{alert.BreakerOpened, "m2"},
+			{alert.BooksDiffer, "books"},
 		} {
-			row := alert.Incident{ID: int64(i + 1), Rule: x.rule, Subject: x.subject, State: alert.Open, Firings: 1, OpenedAt: 5, FiredAt: 5, Version: 1}
+			row := alert.Incident{
+				ID: int64(i + 1), Rule: x.rule, Subject: x.subject, State: alert.Open, Firings: 1, OpenedAt: 5,
+				FiredAt: 5, Version: 1,
+			}
 			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +56,8 @@ func TestAnIncidentEndsWhenItsSupplierIsDisabledOrRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			if err := d.NewRaw("SELECT subject FROM incidents WHERE cleared_at IS NOT NULL ORDER BY id").Scan(t.Context(), &got); err != nil || !slices.Equal(got, want) {
+			if err := d.NewRaw("SELECT subject FROM incidents WHERE cleared_at IS NOT NULL ORDER BY id").Scan(t.Context(),
+				&got); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%q are calm, want %q, %v", got, want, err)
 			}
 		}
@@ -64,8 +75,12 @@ func TestAnIncidentEndsWhenItsSupplierIsDisabledOrRemoved(t *testing.T) {
 func TestADisabledSupplierRaisesNoAlert(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
-		w := watcher{o: Options{DB: d, Settings: f.Settings, Alerts: Alerts{Awaited: func(context.Context, int64) money.Totals { return nil }}}}
-		if _, err := d.NewRaw("INSERT INTO breaker_history (id, owner_id, owner_kind, generation, from_state, to_state, cause, failures, at) VALUES (1, ?, 'supplier', 1, 'closed', 'open', '', 5, 5)",
+		w := watcher{o: Options{
+			DB: d, Settings: f.Settings,
+			Alerts: Alerts{Awaited: func(context.Context, int64) money.Totals { return nil }},
+		}}
+		if _, err := d.NewRaw(
+			"INSERT INTO breaker_history (id, owner_id, owner_kind, generation, from_state, to_state, cause, failures, at) VALUES (1, ?, 'supplier', 1, 'closed', 'open', '', 5, 5)",
 			f.Supplier.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +93,8 @@ func TestADisabledSupplierRaisesNoAlert(t *testing.T) {
 				t.Fatal(err)
 			}
 			var n int
-			if err := d.NewRaw("SELECT count(*) FROM incidents WHERE rule = ?", alert.SupplierUnreachable).Scan(t.Context(), &n); err != nil || (n == 1) != enabled {
+			if err := d.NewRaw("SELECT count(*) FROM incidents WHERE rule = ?", alert.SupplierUnreachable).Scan(t.Context(),
+				&n); err != nil || (n == 1) != enabled {
 				t.Errorf("enabled = %t: %d incidents, %v", enabled, n, err)
 			}
 		}
@@ -88,7 +104,10 @@ func TestADisabledSupplierRaisesNoAlert(t *testing.T) {
 // enable changes whether the fixture's supplier is enabled.
 func enable(t *testing.T, f *paymenttest.Fixture, enabled bool) {
 	t.Helper()
-	for _, query := range []string{"UPDATE suppliers SET enabled = ?0 WHERE id = ?1", "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
+	for _, query := range []string{
+		"UPDATE suppliers SET enabled = ?0 WHERE id = ?1",
+		"UPDATE settings SET value = value + 1 WHERE name = 'config_version'",
+	} {
 		if _, err := f.DB.NewRaw(query, enabled, f.Supplier.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -27,14 +27,16 @@ func (h *harness) at(address string) *harness {
 // address: neither its handler nor its admission answers.
 func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 	h := open(t, ownAddress)
-	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*", "x")
+	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*",
+		"x")
 	both := []string{"/healthz", "/readyz"}
 	count := map[bool]int{}
 	for _, r := range h.Routes() {
 		path := fill.Replace(r.Path)
 		public := h.at(h.Addr).Call(t, r.Method, path, "")
 		admin := h.at(h.Admin).Call(t, r.Method, path, "")
-		forMachines := strings.HasPrefix(r.Path, "/callback/") || strings.HasPrefix(r.Path, "/api/v1/") && !strings.HasPrefix(r.Path, "/api/v1/admin/")
+		forMachines := strings.HasPrefix(r.Path, "/callback/") || strings.HasPrefix(r.Path, "/api/v1/") &&
+			!strings.HasPrefix(r.Path, "/api/v1/admin/")
 		wantPublic, wantAdmin := forMachines, !forMachines
 		if slices.Contains(both, r.Path) {
 			wantPublic, wantAdmin = true, true
@@ -88,7 +90,8 @@ func TestTheConsoleGoesByItsOwnURL(t *testing.T) {
 		if got.Status != want {
 			t.Errorf("from %s: %d", origin, got.Status)
 		}
-		if cookie := got.Header.Get("Set-Cookie"); want == http.StatusSeeOther && (!strings.HasPrefix(cookie, "__Host-") || !strings.Contains(cookie, "secure")) {
+		if cookie := got.Header.Get("Set-Cookie"); want == http.StatusSeeOther && (!strings.HasPrefix(cookie, "__Host-") ||
+			!strings.Contains(cookie, "secure")) {
 			t.Errorf("the cookie is %q", cookie)
 		}
 	}

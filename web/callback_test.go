@@ -37,7 +37,8 @@ func TestACallbackArrivesAsItWasSent(t *testing.T) {
 	if req.Method != "POST" || req.Path != "/callback/wx" || req.RawQuery != "b=2&a=%20&a=+&x" || h.Sender.Codes[0] != "wx" {
 		t.Errorf("request %+v", req)
 	}
-	if !slices.Equal(req.Header["X-Signature"], []string{"one", "two"}) || req.Header.Get("Content-Type") != "multipart/form-data; boundary=x" {
+	if !slices.Equal(req.Header["X-Signature"], []string{"one", "two"}) ||
+		req.Header.Get("Content-Type") != "multipart/form-data; boundary=x" {
 		t.Errorf("header %v", req.Header)
 	}
 	if req.RemoteAddr.String() != "127.0.0.1" || h.Sender.AddrErr != nil {
@@ -142,7 +143,8 @@ func TestOnlyATrustedProxySaysWhoCalled(t *testing.T) {
 		t.Errorf("a stranger's header was believed: %s", got)
 	}
 	behind := open(t, "BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8,192.0.2.0/24")
-	behind.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.1", "X-Forwarded-For", "192.0.2.7", "X-Real-Ip", "10.1.1.1")
+	behind.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.1", "X-Forwarded-For", "192.0.2.7", "X-Real-Ip",
+		"10.1.1.1")
 	if got := behind.Sender.Last().RemoteAddr.String(); got != "198.51.100.1" {
 		t.Errorf("behind a proxy: %s", got)
 	}
@@ -192,7 +194,10 @@ func TestAPanicIsAnsweredAndTheServerGoesOn(t *testing.T) {
 
 func TestOneLinePerCallback(t *testing.T) {
 	h := open(t)
-	h.Sender.Answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", db.ErrBusy), OrderNo: "O1", Reply: supplier.Reply{Status: 503}}
+	h.Sender.Answer = callback.Receipt{
+		Outcome: "unavailable", Err: fmt.Errorf("take: %w", db.ErrBusy), OrderNo: "O1",
+		Reply: supplier.Reply{Status: 503},
+	}
 	h.Call(t, "POST", "/callback/wx?token=hunter2", "secret body", "Authorization", "Bearer hunter2")
 	if n := strings.Count(h.Logged(), `"msg":"callback"`); n != 1 {
 		t.Errorf("%d lines", n)
@@ -210,11 +215,15 @@ func TestOneLinePerCallback(t *testing.T) {
 // TestADatabaseThatStandsStillDoesNotFillTheLog has many callbacks run out of time.
 func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
 	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
-	h.Sender.Answer = callback.Receipt{Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded), Reply: supplier.Reply{Status: 503}}
+	h.Sender.Answer = callback.Receipt{
+		Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded),
+		Reply: supplier.Reply{Status: 503},
+	}
 	for range 200 {
 		h.Call(t, "POST", "/callback/wx", "")
 	}
-	if warned, failed := strings.Count(h.Logged(), `"level":"WARN"`), strings.Count(h.Logged(), `"level":"ERROR"`); warned < 1 || warned > 100 || failed > 0 {
+	if warned, failed := strings.Count(h.Logged(), `"level":"WARN"`), strings.Count(h.Logged(), `"level":"ERROR"`); warned < 1 ||
+		warned > 100 || failed > 0 {
 		t.Errorf("%d warnings and %d errors for 200 callbacks", warned, failed)
 	}
 }
@@ -231,7 +240,8 @@ func TestKeptRequestsAreNotOverwritten(t *testing.T) {
 	broken := 0
 	for i, req := range h.Sender.Got {
 		n := number(i)
-		if h.Sender.Codes[i] != n || string(req.Body) != n || req.Header.Get("X-Number") != n || req.RawQuery != "q="+n || req.Path != "/callback/"+n {
+		if h.Sender.Codes[i] != n || string(req.Body) != n || req.Header.Get("X-Number") != n || req.RawQuery != "q="+n ||
+			req.Path != "/callback/"+n {
 			broken++
 		}
 	}

@@ -60,7 +60,8 @@ func connections(configured int, log *slog.Logger) int {
 		return configured
 	}
 	limit := max(1, int(files.Cur/2))
-	log.Warn("fewer connections than configured, because of the limit of open files: raise it", "connections", limit, "configured", configured, "files", files.Cur)
+	log.Warn("fewer connections than configured, because of the limit of open files: raise it", "connections", limit, "configured",
+		configured, "files", files.Cur)
 	return limit
 }
 

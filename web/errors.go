@@ -61,22 +61,49 @@ func InvalidField(field, problem string) *Error {
 
 // Errors of the server itself.
 var (
-	errUnauthorized    = &Error{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "send a valid key: Authorization: Bearer <key>"}
+	errUnauthorized = &Error{
+		Status: http.StatusUnauthorized, Code: "unauthorized",
+		Message: "send a valid key: Authorization: Bearer <key>",
+	}
 	errForbidden       = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this key may not do that"}
 	errAPIKeyNeeded    = &Error{Status: http.StatusForbidden, Code: "forbidden", Message: "this is the payout_key: use the api_key here"}
-	errPayoutKeyNeeded = &Error{Status: http.StatusForbidden, Code: "payout_key_needed", Message: "payouts need the payout_key of the merchant instead of its api_key"}
-	errPayoutAddress   = &Error{Status: http.StatusForbidden, Code: "address", Message: "this address is not among the payout_ips of the merchant"}
-	ErrTooMany         = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
-	errEncoded         = &Error{Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding", Message: "send the body without Content-Encoding"}
-	errAway            = &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the database is unavailable or read-only: try again"}
-	errUnreadable      = &Error{Status: http.StatusServiceUnavailable, Code: "settings_unreadable", Message: "the settings of this merchant cannot be read, which is a fault on our side: try again later"}
-	errInternal        = &Error{Status: http.StatusInternalServerError, Code: "internal", Message: "this is our fault; the request id helps us to find it"}
+	errPayoutKeyNeeded = &Error{
+		Status: http.StatusForbidden, Code: "payout_key_needed",
+		Message: "payouts need the payout_key of the merchant instead of its api_key",
+	}
+	errPayoutAddress = &Error{
+		Status: http.StatusForbidden, Code: "address",
+		Message: "this address is not among the payout_ips of the merchant",
+	}
+	ErrTooMany = &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests: slow down"}
+	errEncoded = &Error{
+		Status: http.StatusUnsupportedMediaType, Code: "unsupported_encoding",
+		Message: "send the body without Content-Encoding",
+	}
+	errAway = &Error{
+		Status: http.StatusServiceUnavailable, Code: "unavailable",
+		Message: "the database is unavailable or read-only: try again",
+	}
+	errUnreadable = &Error{
+		Status: http.StatusServiceUnavailable, Code: "settings_unreadable",
+		Message: "the settings of this merchant cannot be read, which is a fault on our side: try again later",
+	}
+	errInternal = &Error{
+		Status: http.StatusInternalServerError, Code: "internal",
+		Message: "this is our fault; the request id helps us to find it",
+	}
 	// ErrSlow means that the queries of a list took too long.
 	ErrSlow = &Error{Status: http.StatusServiceUnavailable, Code: "too_wide", Message: "this takes too long: narrow the filter or the time"}
 	// ErrCursor means that a page's URL was not made by us, or was made for another filter.
-	ErrCursor = &Error{Status: http.StatusBadRequest, Code: "bad_cursor", Message: "this page's address was changed: begin at the newest page", field: "cursor"}
+	ErrCursor = &Error{
+		Status: http.StatusBadRequest, Code: "bad_cursor",
+		Message: "this page's address was changed: begin at the newest page", field: "cursor",
+	}
 	// errFrozen means that actions are off because Redis or the database is in trouble.
-	errFrozen = &Error{Status: http.StatusServiceUnavailable, Code: "actions_off", Message: "actions are off: Redis or the database is in trouble"}
+	errFrozen = &Error{
+		Status: http.StatusServiceUnavailable, Code: "actions_off",
+		Message: "actions are off: Redis or the database is in trouble",
+	}
 	// ErrForeign means that a page of another site sent the request.
 	ErrForeign = &Error{Status: http.StatusForbidden, Code: "foreign_origin", Message: "the request came from another site"}
 )

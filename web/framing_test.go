@@ -53,26 +53,30 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		raw    string
 		status int
 	}{
-		"two lengths":                 {post("Content-Length: 0\r\nContent-Length: 34\r\n", second), 400},
-		"two equal lengths":           {post("Content-Length: 0\r\nContent-Length: 0\r\n", second), 400},
-		"a list of lengths":           {post("Content-Length: 0, 34\r\n", second), 400},
-		"a length with a sign":        {post("Content-Length: +0\r\n", second), 400},
-		"a negative length":           {post("Content-Length: -1\r\n", second), 400},
-		"length beside chunks":        {post("Content-Length: 34\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+second), 400},
-		"chunks beside length":        {post("Transfer-Encoding: chunked\r\nContent-Length: 34\r\n", "0\r\n\r\n"+second), 400},
-		"an unknown coding":           {post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"+second), 400},
-		"a coding behind a comma":     {post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"+second), 400},
-		"two codings":                 {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"+second), 400},
-		"identity hides a length":     {post("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", second), 400},
-		"a space before the colon":    {post("Content-Length : 34\r\n", second), 400},
-		"a folded header":             {post("X: a\r\n Content-Length: 34\r\n", second), 400},
-		"a tab before a coding":       {post("Transfer-Encoding:\tchunked\r\n", "0\r\n\r\n"+second), 400},
-		"a control in a header name":  {post("Content-Length\x0b: 34\r\n", second), 400},
-		"a bare return in a value":    {post("X: a\rContent-Length: 34\r\n", second), 400},
-		"chunks in HTTP/1.0":          {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
-		"two hosts":                   {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
-		"of an unknown method":        {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
-		"an unread body":              {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("a", 9000) + second, 400},
+		"two lengths":                {post("Content-Length: 0\r\nContent-Length: 34\r\n", second), 400},
+		"two equal lengths":          {post("Content-Length: 0\r\nContent-Length: 0\r\n", second), 400},
+		"a list of lengths":          {post("Content-Length: 0, 34\r\n", second), 400},
+		"a length with a sign":       {post("Content-Length: +0\r\n", second), 400},
+		"a negative length":          {post("Content-Length: -1\r\n", second), 400},
+		"length beside chunks":       {post("Content-Length: 34\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+second), 400},
+		"chunks beside length":       {post("Transfer-Encoding: chunked\r\nContent-Length: 34\r\n", "0\r\n\r\n"+second), 400},
+		"an unknown coding":          {post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"+second), 400},
+		"a coding behind a comma":    {post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"+second), 400},
+		"two codings":                {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"+second), 400},
+		"identity hides a length":    {post("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", second), 400},
+		"a space before the colon":   {post("Content-Length : 34\r\n", second), 400},
+		"a folded header":            {post("X: a\r\n Content-Length: 34\r\n", second), 400},
+		"a tab before a coding":      {post("Transfer-Encoding:\tchunked\r\n", "0\r\n\r\n"+second), 400},
+		"a control in a header name": {post("Content-Length\x0b: 34\r\n", second), 400},
+		"a bare return in a value":   {post("X: a\rContent-Length: 34\r\n", second), 400},
+		"chunks in HTTP/1.0":         {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
+		"two hosts":                  {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
+		"of an unknown method": {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
+			second, 400},
+		"an unread body": {
+			"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat("a", 9000) + second,
+			400,
+		},
 		"a size that is none":         {post("Transfer-Encoding: chunked\r\n", "x\r\n\r\n"+second), 400},
 		"a size beyond all numbers":   {post("Transfer-Encoding: chunked\r\n", "ffffffffffffffffff\r\n"+second), 400},
 		"a line feed in an extension": {post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+second), 200},
@@ -84,7 +88,8 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		}
 	}
 	// The control: an undisputed end keeps the connection, and both are answered.
-	statuses, _ := converse(t, h.Addr, post("Content-Length: 3\r\n", "abc")+strings.Replace(second, "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+	statuses, _ := converse(t, h.Addr, post("Content-Length: 3\r\n", "abc")+strings.Replace(second, "\r\n\r\n",
+		"\r\nConnection: close\r\n\r\n", 1))
 	if len(statuses) != 2 {
 		t.Errorf("control: answers %v", statuses)
 	}
@@ -92,7 +97,8 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 
 func TestChunksArriveWhole(t *testing.T) {
 	h := open(t)
-	converse(t, h.Addr, "POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
+	converse(t, h.Addr,
+		"POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
 	if req := h.Sender.Last(); req == nil || string(req.Body) != "abcde" {
 		t.Errorf("%+v", req)
 	}
@@ -133,7 +139,8 @@ func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 		for i := range body {
 			body[i] = byte('a' + i%23)
 		}
-		statuses, _ := converse(t, h.Addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", size, body, end))
+		statuses, _ := converse(t, h.Addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s%s", size,
+			body, end))
 		if req := h.Sender.Last(); len(statuses) != 2 || req == nil || !bytes.Equal(req.Body, body) {
 			t.Errorf("%d bytes: answers %v", size, statuses)
 		}
@@ -141,7 +148,9 @@ func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 			continue
 		}
 		body[0] = 'X'
-		statuses, _ = converse(t, h.Addr, fmt.Sprintf("POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nX\r\n%x\r\n%s\r\n0\r\n\r\n", max(size-1, 1), body[min(1, size-1):]))
+		statuses, _ = converse(t, h.Addr,
+			fmt.Sprintf(
+				"POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nX\r\n%x\r\n%s\r\n0\r\n\r\n", max(size-1, 1), body[min(1, size-1):]))
 		if size == 1 {
 			body = []byte("XX")
 		}

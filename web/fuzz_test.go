@@ -14,8 +14,10 @@ import (
 // Another reader finds the same end in what passes.
 func FuzzCheckFraming(f *testing.F) {
 	for _, s := range []string{
-		"Content-Length: 3\r\n", "Content-Length: 0\r\nContent-Length: 3\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
-		"X: a\r\n Content-Length: 3\r\n", "Content-Length : 3\r\n", "X\n\tContent-Length: 3\n", "Transfer-Encoding: \x0bchunked\r\n", "X: a\rContent-Length: 3\r\n", "content-length:+3\r\n",
+		"Content-Length: 3\r\n", "Content-Length: 0\r\nContent-Length: 3\r\n", "Transfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+		"X: a\r\n Content-Length: 3\r\n", "Content-Length : 3\r\n", "X\n\tContent-Length: 3\n", "Transfer-Encoding: \x0bchunked\r\n",
+		"X: a\rContent-Length: 3\r\n", "content-length:+3\r\n",
 		"Connection: close\r\nHOST: y\r\n", ":\r\n", "\r\n3\r\nabc\r\n0\r\n\r\n",
 	} {
 		f.Add("POST /callback/wx HTTP/1.1\r\nHost: x\r\n" + s + "\r\nabc")
@@ -35,7 +37,8 @@ func FuzzCheckFraming(f *testing.F) {
 			return
 		}
 		if chunked != (len(theirs.TransferEncoding) > 0) || !chunked && int64(max(h.ContentLength(), 0)) != theirs.ContentLength {
-			t.Fatalf("%q: we read %d (chunks %v), net/http %d %v", raw, h.ContentLength(), chunked, theirs.ContentLength, theirs.TransferEncoding)
+			t.Fatalf("%q: we read %d (chunks %v), net/http %d %v", raw, h.ContentLength(), chunked, theirs.ContentLength,
+				theirs.TransferEncoding)
 		}
 	})
 }

@@ -122,7 +122,10 @@ var pausedOn = map[string][]string{
 // paused returns the pauses that affect a page.
 func (s *Server) paused(path string, op *access.Operator) (all []ui.PausedQueue) {
 	for _, x := range s.Pauses.All() {
-		affected := path == "/" || slices.ContainsFunc(pausedOn[x.Name], func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+		affected := path == "/" || slices.ContainsFunc(pausedOn[x.Name], func(p string) bool {
+			return path == p ||
+				strings.HasPrefix(path, p+"/")
+		})
 		if !affected {
 			continue
 		}
@@ -183,5 +186,6 @@ func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 	case e.Status < http.StatusInternalServerError:
 		kind = ui.BadInput
 	}
-	return s.Render(c, e.Status, ui.Error(s.Page(c), ui.Failure{Kind: kind, Field: e.field, Roles: e.roles, RequestID: localRequestID.text(c)}))
+	return s.Render(c, e.Status,
+		ui.Error(s.Page(c), ui.Failure{Kind: kind, Field: e.field, Roles: e.roles, RequestID: localRequestID.text(c)}))
 }

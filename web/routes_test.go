@@ -30,7 +30,8 @@ func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
 		if locked && h.Api(t, wrong, r.Method, path, "").Status != http.StatusUnauthorized {
 			t.Errorf("%s %s opens to the key of another audience", r.Method, path)
 		}
-		if r.Audience == web.ForOperator && r.Method != http.MethodPost && (got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), "/login")) {
+		if r.Audience == web.ForOperator && r.Method != http.MethodPost && (got.Status != http.StatusSeeOther ||
+			!strings.HasPrefix(got.Header.Get("Location"), "/login")) {
 			t.Errorf("%s %s does not lead to the login: %d %s", r.Method, path, got.Status, got.Header.Get("Location"))
 		}
 		if (r.Audience == web.ForOperator || r.Audience == web.ForMonitor) != (r.Permission != "") {
@@ -59,9 +60,11 @@ var forPersons = []string{
 	"POST /api/v1/admin/compensations/:id/cancel",
 	"POST /api/v1/admin/exceptions/:id/assign", "POST /api/v1/admin/exceptions/:id/comment",
 	"POST /api/v1/admin/exceptions/:id/propose", "POST /api/v1/admin/orders/:order_no/propose",
-	"POST /api/v1/admin/adjustments", "POST /api/v1/admin/merchants/:code/freeze", "POST /api/v1/admin/merchants/:code/unfreeze", "POST /api/v1/admin/payouts/:payout_no/resolve",
+	"POST /api/v1/admin/adjustments", "POST /api/v1/admin/merchants/:code/freeze", "POST /api/v1/admin/merchants/:code/unfreeze",
+	"POST /api/v1/admin/payouts/:payout_no/resolve",
 	"POST /api/v1/admin/disputes/:dispute_no/evidence",
-	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw", "POST /api/v1/admin/approvals/:id/again",
+	"POST /api/v1/admin/approvals/:id/approve", "POST /api/v1/admin/approvals/:id/reject", "POST /api/v1/admin/approvals/:id/withdraw",
+	"POST /api/v1/admin/approvals/:id/again",
 }
 
 // Each route that changes something is closed to pages of other sites, which send the person's
@@ -78,7 +81,8 @@ func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.Path, "1")
 		try := func(want int, what string, header ...string) {
 			t.Helper()
-			got := h.Call(t, r.Method, path, "reason=because+I+say+so&form_key="+what, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
+			got := h.Call(t, r.Method, path, "reason=because+I+say+so&form_key="+what,
+				append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
 			if got.Status != want || want == http.StatusSeeOther && !strings.HasPrefix(got.Header.Get("Location"), "/login") {
 				t.Errorf("%s %s %s: %d %s, want %d", r.Method, path, what, got.Status, got.Header.Get("Location"), want)
 			}
@@ -87,7 +91,8 @@ func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 		case web.ForOperator, web.ForVisitor:
 			acts++
 			try(http.StatusForbidden, "from another site", "Cookie", cookie, "Sec-Fetch-Site", "cross-site")
-			try(http.StatusForbidden, "from a sister site", "Cookie", cookie, "Sec-Fetch-Site", "same-site", "Origin", "https://sister.example")
+			try(http.StatusForbidden, "from a sister site", "Cookie", cookie, "Sec-Fetch-Site", "same-site", "Origin",
+				"https://sister.example")
 			try(http.StatusForbidden, "from another origin", "Cookie", cookie, "Origin", "https://other.example")
 			try(http.StatusForbidden, "from a sandbox", "Cookie", cookie, "Origin", "null")
 			try(http.StatusForbidden, "from nowhere", "Cookie", cookie)

@@ -156,7 +156,8 @@ type Server struct {
 func New(o Options, table func(*Server) []Route) *Server {
 	s := &Server{
 		Options: o, Files: static.Load(), Console: console.New(o.DB, o.Settings, o.Breakers), Policy: o.Acts.Policy(),
-		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, personal: access.NewPersonalTokens(o.DB, o.Keys), Ready: NewReadiness(o.Checks),
+		tokens: &tokenCache{tokens: access.NewTokens(o.DB, o.Keys)}, personal: access.NewPersonalTokens(o.DB, o.Keys),
+		Ready:  NewReadiness(o.Checks),
 		misses: rate.NewLimiter(rate.Every(missEvery), 1), refusals: rate.NewLimiter(refusalLogs, refusalLogs),
 		exports: make(chan struct{}, MaxExports),
 		senders: newLimiter(int(o.Config.CallbackRate)), keys: newLimiter(int(o.Config.APIRate)),

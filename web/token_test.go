@@ -57,7 +57,8 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 					t.Fatalf("%q: %d", key, got)
 				}
 			}
-			if got := h.Page(t, h.CookieName()+"="+seal.NewToken("")+strings.Repeat(last, 13), "/orders"); got.Status != http.StatusSeeOther {
+			if got := h.Page(t, h.CookieName()+"="+seal.NewToken("")+strings.Repeat(last, 13),
+				"/orders"); got.Status != http.StatusSeeOther {
 				t.Fatalf("a forged cookie: %d", got.Status)
 			}
 		}
@@ -84,7 +85,10 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	h := open(t)
 	keys := map[string]string{}
-	for name, scopes := range map[string]string{"reader": "monitor", "actor": "control", "both": "monitor,control", "compensator": "compensate", "all": "monitor,control,compensate"} {
+	for name, scopes := range map[string]string{
+		"reader": "monitor", "actor": "control", "both": "monitor,control",
+		"compensator": "compensate", "all": "monitor,control,compensate",
+	} {
 		key, err := access.NewTokens(h.DB, h.Keys).Add(t.Context(), name, scopes)
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +122,8 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.Path, "m1")
 		for name, key := range keys {
 			may := want != "" && name == "all" || want != "" && want != access.Compensate && (name == "both" || name == "of before") ||
-				name == "reader" && want == access.Monitor || name == "actor" && want == access.Control || name == "compensator" && want == access.Compensate
+				name == "reader" && want == access.Monitor || name == "actor" && want == access.Control || name == "compensator" &&
+				want == access.Compensate
 			got := h.Api(t, key, r.Method, path, "").Problem()
 			if refused := got == refusal; refused == may || strings.HasPrefix(got, "401") || !refused && strings.HasPrefix(got, "403") {
 				t.Errorf("%s %s with the token %s: %s", r.Method, path, name, got)
@@ -130,7 +135,8 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 	}
 	// A role without the right is refused without naming a scope: it has none.
 	viewer := webtest.BearerOf(h.SignIn(t, access.Viewer))
-	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Body; !strings.Contains(got, "this needs the permission "+string(access.ControlBreakers)) {
+	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Body; !strings.Contains(got, "this needs the permission "+
+		string(access.ControlBreakers)) {
 		t.Errorf("a viewer: %s", got)
 	}
 	if got := h.Api(t, viewer, "POST", webtest.Monitoring+"breakers/m1/open", "").Problem(); got != "403 forbidden" {
@@ -148,7 +154,8 @@ func TestATokenWorksAsSoonAsItIsMade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := h.Call(t, http.MethodGet, "/api/v1/admin/exceptions", "", "Authorization", "Bearer "+secret); got.Status != http.StatusOK {
+			if got := h.Call(t, http.MethodGet, "/api/v1/admin/exceptions", "", "Authorization",
+				"Bearer "+secret); got.Status != http.StatusOK {
 				t.Fatalf("token %d: %d %s", i, got.Status, got.Body)
 			}
 		}

@@ -34,7 +34,8 @@ var (
 	ErrDisabled  = errors.New("the operator is disabled")
 	ErrLastAdmin = errors.New("this is the last admin: add another one first")
 	// ErrLastApprover: without a lead, nobody could approve proposals.
-	ErrLastApprover = errors.New("this is the last operator who may approve: add another one first with backstop operator add NAME --role lead")
+	ErrLastApprover = errors.New(
+		"this is the last operator who may approve: add another one first with backstop operator add NAME --role lead")
 	// ErrLogin covers a wrong name, a wrong password and a disabled operator alike, so that it
 	// does not reveal which names exist.
 	ErrLogin = errors.New("wrong name or password")

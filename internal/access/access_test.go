@@ -42,7 +42,13 @@ func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
 		if err != nil || op.Name != "li" || op.Role != Finance || op.MustChange {
 			t.Fatalf("login = %+v, %v", op, err)
 		}
-		for _, c := range [][2]string{{"li", password + "x"}, {"li", ""}, {"nobody", password}, {"LI", password}, {"li", strings.Repeat("x", 1<<20)}} {
+		for _, c := range [][2]string{
+			{"li", password + "x"},
+			{"li", ""},
+			{"nobody", password},
+			{"LI", password},
+			{"li", strings.Repeat("x", 1<<20)},
+		} {
 			if _, err := o.Login(t.Context(), c[0], c[1]); !errors.Is(err, ErrLogin) {
 				t.Errorf("login of %q: %v, want ErrLogin", c[0], err)
 			}
@@ -194,7 +200,8 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 		age := func(hours int) {
 			// Some builds stored no expiry; then the row's last change counts.
 			past := time.Duration(hours) * time.Hour
-			if _, err := d.NewRaw("UPDATE operators SET password_expires_at = password_expires_at - ?, updated_at = updated_at - ?", past.Microseconds(), past.Microseconds()).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("UPDATE operators SET password_expires_at = password_expires_at - ?, updated_at = updated_at - ?",
+				past.Microseconds(), past.Microseconds()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -257,7 +264,8 @@ func TestTheFirstPasswordCanBeGiven(t *testing.T) {
 			t.Errorf("a password from a file must expire: %+v, %v", op, err)
 		}
 		// Later starts do not even read it.
-		if _, made, err := o.EnsureAdmin(t.Context(), func() (string, error) { return "", errors.New("the file is gone") }); made || err != nil {
+		if _, made, err := o.EnsureAdmin(t.Context(), func() (string, error) { return "", errors.New("the file is gone") }); made ||
+			err != nil {
 			t.Errorf("a later start: %t, %v", made, err)
 		}
 	})
@@ -422,7 +430,9 @@ func TestScopesOfTokens(t *testing.T) {
 				if _, err := tokens.Add(t.Context(), c.name, c.asked); err != nil {
 					t.Fatal(err)
 				}
-			} else if _, err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (?, ?, 'monitor', 'x', 1)", d.NewID(), c.name).Exec(t.Context()); err != nil {
+			} else if _,
+				err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (?, ?, 'monitor', 'x', 1)",
+				d.NewID(), c.name).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := tokens.List(t.Context())
@@ -430,7 +440,8 @@ func TestScopesOfTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rows[len(rows)-1]
-			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") || r.Has(Compensate) != (c.name == "c-compensates") {
+			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") ||
+				r.Has(Compensate) != (c.name == "c-compensates") {
 				t.Errorf("%s: the text of %+v is %q", c.name, r, r.ScopeText())
 			}
 		}

@@ -33,7 +33,10 @@ func TestCommandsLeaveTheirActs(t *testing.T) {
 		_, again := o.Add(t.Context(), "li", Ops, password)
 		_, gone := o.ResetPassword(t.Context(), "li")
 		_, twice := tokens.Add(t.Context(), "grafana", Monitor)
-		for i, err := range []error{again, gone, o.Disable(t.Context(), "li"), o.Disable(t.Context(), "boss"), twice, tokens.Revoke(t.Context(), "nobody")} {
+		for i, err := range []error{
+			again, gone, o.Disable(t.Context(), "li"), o.Disable(t.Context(), "boss"), twice,
+			tokens.Revoke(t.Context(), "nobody"),
+		} {
 			if err == nil {
 				t.Errorf("refusal %d was none", i)
 			}

@@ -248,7 +248,8 @@ func (o *Operators) SetRole(ctx context.Context, name, role string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(), row.ID).Exec(ctx); err != nil {
+		if _, err := tx.NewRaw("UPDATE operators SET role = ?, updated_at = ? WHERE id = ?", role, o.db.Now(),
+			row.ID).Exec(ctx); err != nil {
 			return fmt.Errorf("change the role of %s: %w", name, err)
 		}
 		row.Role = role
@@ -261,7 +262,8 @@ func (o *Operators) replaceable(ctx context.Context, tx db.Tx, name string) (*Op
 	// Lock all admins and leads by id: if two of them disable each other at once, only one
 	// still finds the other enabled.
 	var others []Operator
-	q := tx.NewSelect().Model(&others).Where("op.role IN (?)", bun.List([]string{Admin, Lead})).Where("op.disabled_at IS NULL").OrderExpr("op.id")
+	q := tx.NewSelect().Model(&others).Where("op.role IN (?)",
+		bun.List([]string{Admin, Lead})).Where("op.disabled_at IS NULL").OrderExpr("op.id")
 	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read admins and leads: %w", err)
 	}
@@ -307,7 +309,9 @@ func (o *Operators) ChangePassword(ctx context.Context, name, old, password stri
 
 // setPassword is a compare-and-set on the old hash: of two concurrent changes, the second fails
 // because the password it was based on is no longer valid. then runs in the same transaction.
-func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool, then func(context.Context, db.Tx) error) error {
+func (o *Operators) setPassword(ctx context.Context, row *Operator, password string, oneTime bool,
+	then func(context.Context, db.Tx) error,
+) error {
 	hash, err := o.hasher.hash(ctx, password)
 	if err != nil {
 		return fmt.Errorf("hash the password: %w", err)

@@ -44,21 +44,23 @@ func (p *PersonalTokens) Add(ctx context.Context, name string, life time.Duratio
 		return "", ErrLife
 	}
 	secret = p.mac.NewToken(personalPrefix)
-	return secret, p.change(ctx, name, "operator.token", map[string]any{"expires": life.String()}, func(ctx context.Context, tx db.Tx, op *Operator) error {
-		if op.DisabledAt != nil {
-			return ErrDisabled
-		}
-		now := p.db.Now()
-		if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ? AND expires_at <= ?", op.ID, now).Exec(ctx); err != nil {
-			return fmt.Errorf("remove expired tokens of %s: %w", name, err)
-		}
-		_, err := tx.NewRaw("INSERT INTO operator_tokens (id, operator_id, token_hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
-			p.db.NewID(), op.ID, seal.HashToken(secret), now, now+life.Microseconds()).Exec(ctx)
-		if err != nil {
-			return fmt.Errorf("add a token of %s: %w", name, err)
-		}
-		return nil
-	})
+	return secret, p.change(ctx, name, "operator.token", map[string]any{"expires": life.String()},
+		func(ctx context.Context, tx db.Tx, op *Operator) error {
+			if op.DisabledAt != nil {
+				return ErrDisabled
+			}
+			now := p.db.Now()
+			if _, err := tx.NewRaw("DELETE FROM operator_tokens WHERE operator_id = ? AND expires_at <= ?", op.ID,
+				now).Exec(ctx); err != nil {
+				return fmt.Errorf("remove expired tokens of %s: %w", name, err)
+			}
+			_, err := tx.NewRaw("INSERT INTO operator_tokens (id, operator_id, token_hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+				p.db.NewID(), op.ID, seal.HashToken(secret), now, now+life.Microseconds()).Exec(ctx)
+			if err != nil {
+				return fmt.Errorf("add a token of %s: %w", name, err)
+			}
+			return nil
+		})
 }
 
 // Revoke revokes all tokens of an operator. Errors: ErrNotFound.
@@ -72,7 +74,9 @@ func (p *PersonalTokens) Revoke(ctx context.Context, name string) error {
 }
 
 // change modifies the tokens of an operator and records it in the audit.
-func (p *PersonalTokens) change(ctx context.Context, name, action string, params map[string]any, do func(context.Context, db.Tx, *Operator) error) error {
+func (p *PersonalTokens) change(ctx context.Context, name, action string, params map[string]any,
+	do func(context.Context, db.Tx, *Operator) error,
+) error {
 	return p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		op, err := find(ctx, p.db.ForUpdate(tx.NewSelect()).Where("op.name = ?", name))
 		if err != nil && !errors.Is(err, ErrDisabled) {
@@ -91,7 +95,8 @@ func (p *PersonalTokens) Find(ctx context.Context, key string) (*Operator, error
 		return nil, ErrSession
 	}
 	var id int64
-	err := p.db.Read.NewRaw("SELECT operator_id FROM operator_tokens WHERE token_hash = ? AND expires_at > ?", seal.HashToken(key), p.db.Now()).Scan(ctx, &id)
+	err := p.db.Read.NewRaw("SELECT operator_id FROM operator_tokens WHERE token_hash = ? AND expires_at > ?", seal.HashToken(key),
+		p.db.Now()).Scan(ctx, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrSession
 	}

@@ -48,7 +48,8 @@ func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
 		is(second, "")
 		is(other, "wang lead")
 		third := add("li")
-		if _, err := d.NewRaw("UPDATE operator_tokens SET expires_at = ? WHERE operator_id = (SELECT id FROM operators WHERE name = 'li')", d.Now()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE operator_tokens SET expires_at = ? WHERE operator_id = (SELECT id FROM operators WHERE name = 'li')",
+			d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		is(third, "")
@@ -67,7 +68,8 @@ func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
 			}
 		}
 		var stored string
-		if err := d.NewRaw("SELECT token_hash FROM operator_tokens LIMIT 1").Scan(t.Context(), &stored); err != nil || strings.Contains(other, stored) || strings.Contains(stored, "bso_") {
+		if err := d.NewRaw("SELECT token_hash FROM operator_tokens LIMIT 1").Scan(t.Context(), &stored); err != nil ||
+			strings.Contains(other, stored) || strings.Contains(stored, "bso_") {
 			t.Errorf("stored is %q, %v", stored, err)
 		}
 	})
@@ -82,7 +84,8 @@ func TestTheLastLeadStays(t *testing.T) {
 		if err := o.SetRole(t.Context(), "li", Lead); err != nil { // nothing changes
 			t.Error(err)
 		}
-		for what, err := range map[string]error{"disabled": o.Disable(t.Context(), "li"), "demoted": o.SetRole(t.Context(), "li", Finance)} {
+		for what, err := range map[string]error{"disabled": o.Disable(t.Context(), "li"), "demoted": o.SetRole(t.Context(), "li",
+			Finance)} {
 			if !errors.Is(err, ErrLastApprover) || !strings.Contains(err.Error(), "operator add") {
 				t.Errorf("%s: %v", what, err)
 			}

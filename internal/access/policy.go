@@ -60,7 +60,8 @@ const (
 // Permissions lists all of them.
 var Permissions = []Permission{
 	UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewPersonal, InspectQueues, ControlQueues,
-	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts, ExportEvidence,
+	Resend, Comment, ShareViews, QueryOrders, ViewAudit, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts,
+	ConfigureAlerts, ExportEvidence,
 	ResendMany, AssignExceptions, IgnoreExceptions,
 	ViewCompensations, RunCompensations, RedriveCompensations, CancelCompensations,
 	ProposeMoney, ApproveMoney, ProposeSettings, ApproveSettings, ProposeBatches, NoteExceptions,

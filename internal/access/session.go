@@ -95,7 +95,8 @@ func (s *Sessions) find(ctx context.Context, token string, touch bool) (*Operato
 	// With a short idle limit, write more often than once a minute, or an active session would
 	// end.
 	if touch && now-row.SeenAt > min(seenEvery, s.idle/4).Microseconds() {
-		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash, now).Exec(ctx); err != nil && !db.IsReadOnly(err) {
+		if _, err := s.db.NewRaw("UPDATE sessions SET seen_at = ? WHERE token_hash = ? AND seen_at < ?", now, hash,
+			now).Exec(ctx); err != nil && !db.IsReadOnly(err) {
 			return nil, fmt.Errorf("keep the session open: %w", err)
 		}
 	}
@@ -130,8 +131,10 @@ const sessionsListed = 50
 func (s *Sessions) List(ctx context.Context, operatorID int64, token string) ([]Session, error) {
 	now := s.db.Now()
 	var rows []Session
-	err := s.db.Read.NewRaw("SELECT token_hash, remote_addr, started_at, seen_at FROM sessions WHERE operator_id = ? AND started_at > ? AND seen_at > ?"+
-		" ORDER BY seen_at DESC LIMIT ?", operatorID, now-s.max.Microseconds(), now-s.idle.Microseconds(), sessionsListed).Scan(ctx, &rows)
+	err := s.db.Read.NewRaw(
+		"SELECT token_hash, remote_addr, started_at, seen_at FROM sessions WHERE operator_id = ? AND started_at > ? AND seen_at > ?"+
+			" ORDER BY seen_at DESC LIMIT ?", operatorID, now-s.max.Microseconds(), now-s.idle.Microseconds(), sessionsListed).Scan(ctx,
+		&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list the sessions: %w", err)
 	}

@@ -32,7 +32,8 @@ func signedIn(t *testing.T, d *db.DB) (o *Operators, s *Sessions, token string) 
 // age moves the only session into the past.
 func age(t *testing.T, d *db.DB, started, seen time.Duration) {
 	t.Helper()
-	_, err := d.NewRaw("UPDATE sessions SET started_at = ?, seen_at = ?", d.Now()-started.Microseconds(), d.Now()-seen.Microseconds()).Exec(t.Context())
+	_, err := d.NewRaw("UPDATE sessions SET started_at = ?, seen_at = ?", d.Now()-started.Microseconds(),
+		d.Now()-seen.Microseconds()).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,8 @@ func TestRequestsKeepASessionAlive(t *testing.T) {
 	if _, err := s.Peek(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.NewRaw("SELECT seen_at FROM sessions").Scan(t.Context(), &before); err != nil || d.Now()-before < 28*time.Minute.Microseconds() {
+	if err := d.NewRaw("SELECT seen_at FROM sessions").Scan(t.Context(), &before); err != nil ||
+		d.Now()-before < 28*time.Minute.Microseconds() {
 		t.Errorf("a page's own request kept the session alive: %v", err)
 	}
 	if _, err := s.Find(t.Context(), token); err != nil {
@@ -149,7 +151,13 @@ func TestOnlyChoicesThatThereAreAreKept(t *testing.T) {
 		if err := o.Choose(t.Context(), op.ID, Choices{"en", "dark", "America/New_York", 100}); err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range [][3]string{{"fr", "", ""}, {"", "pink", ""}, {"", "", "Local"}, {"", "", "../../etc/passwd"}, {"", "", "Mars/Olympus"}} {
+		for _, c := range [][3]string{
+			{"fr", "", ""},
+			{"", "pink", ""},
+			{"", "", "Local"},
+			{"", "", "../../etc/passwd"},
+			{"", "", "Mars/Olympus"},
+		} {
 			if err := o.Choose(t.Context(), op.ID, Choices{Language: c[0], Theme: c[1], Zone: c[2]}); !errors.Is(err, ErrChoice) {
 				t.Errorf("%v: %v", c, err)
 			}
@@ -194,7 +202,8 @@ func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
 			t.Errorf("the other one: %v", err)
 		}
 		var left int
-		if err := d.Read.NewRaw("SELECT count(*) FROM sessions WHERE token_hash = ?", seal.HashToken(stranger)).Scan(t.Context(), &left); err != nil || left != 1 {
+		if err := d.Read.NewRaw("SELECT count(*) FROM sessions WHERE token_hash = ?", seal.HashToken(stranger)).Scan(t.Context(),
+			&left); err != nil || left != 1 {
 			t.Errorf("another operator's: %d, %v", left, err)
 		}
 	})
@@ -253,7 +262,10 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 	if th.Try(elsewhere) == 0 {
 		t.Fatal("the attack does not show: a new place does not wait")
 	}
-	for name, s := range map[string]SignIn{"the address": office, "the device": laptop, "the device elsewhere": {"li", "203.0.113.7", "proof"}} {
+	for name, s := range map[string]SignIn{"the address": office, "the device": laptop, "the device elsewhere": {
+		"li", "203.0.113.7",
+		"proof",
+	}} {
 		if wait := th.Try(s); wait > 0 {
 			t.Errorf("%s waits %s", name, wait)
 		}
@@ -373,13 +385,30 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views := []Permission{UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewCompensations, ViewSweeps}
+	views := []Permission{
+		UseAccount, ViewOverview, ViewOrders, ViewCallbacks, ViewNotifications, ViewExceptions, ViewCompensations,
+		ViewSweeps,
+	}
 	extra := map[string][]Permission{
 		Support: {Resend, Comment, ShareViews, QueryOrders, AssignExceptions, RunCompensations, NoteExceptions},
-		Ops:     {InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, NoteExceptions, ProposeBatches, RunSweeps},
-		Finance: {ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, AssignExceptions, IgnoreExceptions, RunCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, RunSweeps},
-		Lead:    {ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, ViewAudit, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations, CancelCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, ApproveSettings, RunSweeps},
-		Admin:   {InspectQueues, ShareViews, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts, ProposeSettings},
+		Ops: {
+			InspectQueues, ControlQueues, Resend, Comment, ShareViews, QueryOrders, ControlBreakers, ControlAddresses, ViewAlerts,
+			TestAlerts, HandleAlerts, AssignExceptions, ResendMany, IgnoreExceptions, RunCompensations, RedriveCompensations,
+			NoteExceptions, ProposeBatches, RunSweeps,
+		},
+		Finance: {
+			ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, AssignExceptions, IgnoreExceptions,
+			RunCompensations, NoteExceptions, ProposeBatches, ProposeMoney, ApproveMoney, RunSweeps,
+		},
+		Lead: {
+			ViewPersonal, ExportEvidence, Resend, Comment, ShareViews, QueryOrders, ViewAudit, AssignExceptions, ResendMany,
+			IgnoreExceptions, RunCompensations, RedriveCompensations, CancelCompensations, NoteExceptions, ProposeBatches, ProposeMoney,
+			ApproveMoney, ApproveSettings, RunSweeps,
+		},
+		Admin: {
+			InspectQueues, ShareViews, ViewAudit, ControlAddresses, ViewAlerts, TestAlerts, HandleAlerts, ConfigureAlerts,
+			ProposeSettings,
+		},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
 	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {

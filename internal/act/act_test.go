@@ -69,7 +69,10 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) (subjects []act.Subjec
 			return nil, err
 		}
 		for _, x := range rows {
-			subjects = append(subjects, act.Subject{ID: r.ID, MerchantID: x.ID, Version: x.UpdatedAt, Amount: 1998, Currency: "CNY", Value: x.Name})
+			subjects = append(subjects, act.Subject{
+				ID: r.ID, MerchantID: x.ID, Version: x.UpdatedAt, Amount: 1998, Currency: "CNY",
+				Value: x.Name,
+			})
 		}
 	}
 	return subjects, nil
@@ -78,7 +81,8 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) (subjects []act.Subjec
 func (k *clerk) rename(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) (outs []act.Outcome, err error) {
 	p := in.Params.(naming)
 	for _, s := range subjects {
-		_, err := tx.NewRaw("UPDATE merchants SET name = ?, updated_at = updated_at + 1 WHERE id = ? AND updated_at = ?", p.Name, s.MerchantID, s.Version).Exec(ctx)
+		_, err := tx.NewRaw("UPDATE merchants SET name = ?, updated_at = updated_at + 1 WHERE id = ? AND updated_at = ?", p.Name,
+			s.MerchantID, s.Version).Exec(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +135,8 @@ var (
 // wish returns a call that succeeds.
 func wish() act.Call {
 	return act.Call{
-		Kind: "merchant.rename", By: ops, Ref: act.Ref{ID: "m1"}, Params: json.RawMessage(`{"name":"new"}`), Reason: "they asked for it", Amount: "19.98",
+		Kind: "merchant.rename", By: ops, Ref: act.Ref{ID: "m1"}, Params: json.RawMessage(`{"name":"new"}`), Reason: "they asked for it",
+		Amount: "19.98",
 	}
 }
 
@@ -157,14 +162,23 @@ func TestAnActLeavesItsEffectItsRecordAndItsKeyTogether(t *testing.T) {
 		if a := acts[0]; a.Action != "merchant.announce" || a.Actor != ops.Name || a.Params != `{"reason":"they asked for it"}` {
 			t.Errorf("what was recorded with it: %+v", a)
 		}
-		if a := acts[1]; a.Action != "merchant.rename" || a.Object != "merchant" || a.ObjectID != "m1" || a.RemoteAddr != "10.0.0.1" || a.Params != `{"reason":"they asked for it","was":"one"}` {
+		if a := acts[1]; a.Action != "merchant.rename" || a.Object != "merchant" || a.ObjectID != "m1" || a.RemoteAddr != "10.0.0.1" ||
+			a.Params != `{"reason":"they asked for it","was":"one"}` {
 			t.Errorf("kept: %+v", a)
 		}
 		for _, q := range []struct {
 			key, object, id string
 			want            bool
-		}{{"k1", "merchant", "m1", true}, {"k1", "merchant", "", true}, {"k1", "merchant", "m2", false}, {"k1", "order", "m1", false}, {"k2", "merchant", "m1", false}, {"", "merchant", "", false}} {
-			if row, err := k.registry.Done(t.Context(), q.key, q.object, q.id); err != nil || (row != nil) != q.want || row != nil && row.Number != 2 {
+		}{
+			{"k1", "merchant", "m1", true},
+			{"k1", "merchant", "", true},
+			{"k1", "merchant", "m2", false},
+			{"k1", "order", "m1", false},
+			{"k2", "merchant", "m1", false},
+			{"", "merchant", "", false},
+		} {
+			if row, err := k.registry.Done(t.Context(), q.key, q.object, q.id); err != nil || (row != nil) != q.want || row != nil &&
+				row.Number != 2 {
 				t.Errorf("done by %+v: %+v, %v", q, row, err)
 			}
 		}
@@ -185,18 +199,25 @@ func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 		denied := func(p access.Permission, scope, role string) func(error) bool {
 			return func(err error) bool {
 				var d *act.Denied
-				return errors.As(err, &d) && d.Permission == p && d.Scope == scope && (role == "" || strings.Contains(strings.Join(d.Roles, " "), role))
+				return errors.As(err, &d) && d.Permission == p && d.Scope == scope &&
+					(role == "" || strings.Contains(strings.Join(d.Roles, " "), role))
 			}
 		}
 		for name, c := range map[string]struct {
 			change func(*act.Call)
 			want   func(error) bool
 		}{
-			"another role":            {func(c *act.Call) { c.By.Role = access.Support }, denied(access.IgnoreExceptions, "", access.Ops)},
-			"no role":                 {func(c *act.Call) { c.By.Role = "" }, denied(access.IgnoreExceptions, "", "")},
-			"what needs more":         {func(c *act.Call) { c.Params = json.RawMessage(`{"name":"gold"}`) }, denied(access.ApproveSettings, "", access.Lead)},
-			"another scope":           {func(c *act.Call) { c.By = token("monitor") }, denied("", access.Control, "")},
-			"a service and more":      {func(c *act.Call) { c.By, c.Params = token("control"), json.RawMessage(`{"name":"gold"}`) }, denied(access.ApproveSettings, "", "")},
+			"another role": {func(c *act.Call) { c.By.Role = access.Support }, denied(access.IgnoreExceptions, "", access.Ops)},
+			"no role":      {func(c *act.Call) { c.By.Role = "" }, denied(access.IgnoreExceptions, "", "")},
+			"what needs more": {
+				func(c *act.Call) { c.Params = json.RawMessage(`{"name":"gold"}`) },
+				denied(access.ApproveSettings, "", access.Lead),
+			},
+			"another scope": {func(c *act.Call) { c.By = token("monitor") }, denied("", access.Control, "")},
+			"a service and more": {
+				func(c *act.Call) { c.By, c.Params = token("control"), json.RawMessage(`{"name":"gold"}`) },
+				denied(access.ApproveSettings, "", ""),
+			},
 			"a service and no scope":  {func(c *act.Call) { c.By, c.Kind = token("control"), "merchant.note" }, denied("", "", "")},
 			"another merchant":        {func(c *act.Call) { c.By.Merchants = []int64{2} }, is(act.ErrNotFound)},
 			"no merchant":             {func(c *act.Call) { c.By.Merchants = []int64{} }, is(act.ErrNotFound)},
@@ -222,7 +243,8 @@ func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 			}
 		}
 		var keys int
-		if err := d.Read.NewRaw("SELECT count(*) FROM form_keys").Scan(t.Context(), &keys); err != nil || keys != 0 || len(k.acts()) != 0 || k.names()[0] != "one" || k.ended.Load() != 0 {
+		if err := d.Read.NewRaw("SELECT count(*) FROM form_keys").Scan(t.Context(), &keys); err != nil || keys != 0 || len(k.acts()) != 0 ||
+			k.names()[0] != "one" || k.ended.Load() != 0 {
 			t.Errorf("%d keys, %d rows in the audit, names %v, %v", keys, len(k.acts()), k.names(), err)
 		}
 

@@ -37,7 +37,8 @@ func TakeKey(ctx context.Context, tx db.Tx, now int64, key string) (bool, error)
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return false, err
 	}
-	_, err = tx.NewRaw("DELETE FROM form_keys WHERE form_key IN (SELECT form_key FROM form_keys WHERE at < ? LIMIT 100)", now-keyAge).Exec(ctx)
+	_, err = tx.NewRaw("DELETE FROM form_keys WHERE form_key IN (SELECT form_key FROM form_keys WHERE at < ? LIMIT 100)",
+		now-keyAge).Exec(ctx)
 	return true, err
 }
 

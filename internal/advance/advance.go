@@ -226,8 +226,10 @@ func (a *Worker) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([]
 		all = nil
 		now := a.o.DB.Now()
 		var rows []*order.Order
-		err := tx.NewRaw("UPDATE orders SET next_at = ?, lease_owner = ?, query_tries = query_tries + 1 WHERE id IN (?) AND next_at <= ? AND "+payment.IsAsked+" RETURNING "+
-			a.o.DB.Columns((*order.Order)(nil)), l.Until, l.Owner, bun.List(ids), now, now).Scan(ctx, &rows)
+		err := tx.NewRaw(
+			"UPDATE orders SET next_at = ?, lease_owner = ?, query_tries = query_tries + 1 WHERE id IN (?) AND next_at <= ? AND "+
+				payment.IsAsked+" RETURNING "+
+				a.o.DB.Columns((*order.Order)(nil)), l.Until, l.Owner, bun.List(ids), now, now).Scan(ctx, &rows)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -264,7 +266,8 @@ func (a *Worker) Release(ctx context.Context, j *job, at int64) error {
 	if d := j.take(); d != nil {
 		a.o.Calls.Drop(ctx, d)
 	}
-	_, err := a.o.DB.NewRaw("UPDATE orders SET next_at = ?, lease_owner = NULL, query_tries = query_tries - 1 WHERE id = ? AND version = ? AND next_at = ?",
+	_, err := a.o.DB.NewRaw(
+		"UPDATE orders SET next_at = ?, lease_owner = NULL, query_tries = query_tries - 1 WHERE id = ? AND version = ? AND next_at = ?",
 		at, j.ID, j.Version, j.lease).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("release an order: %w", err)
@@ -279,7 +282,8 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 		return 0, nil
 	}
 	now := d.Now()
-	res, err := d.NewRaw("UPDATE orders SET next_at = ?, lease_owner = NULL WHERE next_at > ? AND next_at <= ? AND lease_owner IN (?) AND "+order.IsOpen("orders"),
+	res, err := d.NewRaw("UPDATE orders SET next_at = ?, lease_owner = NULL WHERE next_at > ? AND next_at <= ? AND lease_owner IN (?) AND "+
+		order.IsOpen("orders"),
 		now, now, now+lease.Microseconds(), bun.List(boots)).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("release orders of earlier runs: %w", err)

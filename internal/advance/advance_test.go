@@ -21,7 +21,10 @@ import (
 	"backstop/internal/supplier"
 )
 
-var steps = payment.Steps{Query: []time.Duration{time.Minute, 2 * time.Minute}, Close: []time.Duration{0, 10 * time.Second, 30 * time.Second}}
+var steps = payment.Steps{Query: []time.Duration{time.Minute, 2 * time.Minute}, Close: []time.Duration{
+	0, 10 * time.Second,
+	30 * time.Second,
+}}
 
 // fixture is a Processor with two suppliers that can be queried, and a Worker.
 type fixture struct {
@@ -43,8 +46,9 @@ func eachOf(t *testing.T, o paymenttest.Options, test func(f *fixture)) {
 func open(t testing.TB, d *db.DB, o paymenttest.Options) *fixture {
 	f := &fixture{Fixture: paymenttest.New(t, d, o), t: t}
 	f.a = New(Options{
-		DB: d, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Steps: o.Steps, Grace: 15 * time.Minute, InFlight: max(o.InFlight, 8),
-		Log: slog.New(slog.DiscardHandler),
+		DB: d, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Steps: o.Steps, Grace: 15 * time.Minute,
+		InFlight: max(o.InFlight, 8),
+		Log:      slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { f.a.Close(context.Background()) })
 	return f
@@ -61,7 +65,10 @@ func (f *fixture) exec(query string, args ...any) {
 func (f *fixture) order(code string, status order.Status) *order.Order {
 	f.t.Helper()
 	ctx := context.Background()
-	o, _, err := f.Processor.Create(ctx, f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: code, Subject: "tea"})
+	o, _, err := f.Processor.Create(ctx, f.M1, payment.CreateRequest{
+		OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: code,
+		Subject: "tea",
+	})
 	if err == nil && status != order.Pending {
 		_, err = f.Processor.Pay(ctx, f.M1, o.OrderNo, payment.PayRequest{})
 	}
@@ -154,7 +161,8 @@ func (f *fixture) push(o *order.Order, between func()) bool {
 }
 
 var answers = []supplier.AnswerState{
-	supplier.AnswerPaid, supplier.AnswerFailed, supplier.AnswerClosed, supplier.AnswerPaying, supplier.AnswerNotFound, supplier.AnswerUnknown,
+	supplier.AnswerPaid, supplier.AnswerFailed, supplier.AnswerClosed, supplier.AnswerPaying, supplier.AnswerNotFound,
+	supplier.AnswerUnknown,
 }
 
 // ends maps each status to the resulting status per answer.
@@ -240,7 +248,8 @@ func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
 					if n := f.Count(t, "SELECT count(*) FROM exceptions WHERE order_id = ?", o.ID); n != exceptions {
 						t.Errorf("%s: %d exceptions, want %d", name, n, exceptions)
 					}
-					if got.Status.Open() && (got.NextAt == nil || *got.NextAt <= f.DB.Now()) && (status == order.Paying || status == order.Closing) {
+					if got.Status.Open() && (got.NextAt == nil || *got.NextAt <= f.DB.Now()) &&
+						(status == order.Paying || status == order.Closing) {
 						t.Errorf("%s: nothing will ask again", name)
 					}
 				}
@@ -262,7 +271,8 @@ func TestAnAnswerIsTheSourceOfItsChange(t *testing.T) {
 		if got.Status != order.Paid || got.AskedAt == nil || got.QueryTries != 1 {
 			t.Errorf("order %+v", got)
 		}
-		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS h WHERE h.order_id = ? AND to_status = 'paid' AND cause = 'query' AND source_kind = 'call'"+
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+
+			" AS h WHERE h.order_id = ? AND to_status = 'paid' AND cause = 'query' AND source_kind = 'call'"+
 			" AND actor = 'supplier:f1' AND source_id = (SELECT max(id) FROM supplier_calls WHERE op = 'query' AND status = 'paid')", o.ID)
 		f.Want(t, 0, "SELECT count(*) FROM callbacks")
 		if out := f.take(f.callback(o, "f1")); out.Name != payment.Repeat {
@@ -345,7 +355,8 @@ func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
 		for says, want := range map[supplier.AnswerState]order.Status{
-			supplier.AnswerPaid: order.Paid, supplier.AnswerNotFound: order.Closed, supplier.AnswerPaying: order.Closing, supplier.AnswerUnknown: order.Closing,
+			supplier.AnswerPaid: order.Paid, supplier.AnswerNotFound: order.Closed, supplier.AnswerPaying: order.Closing,
+			supplier.AnswerUnknown: order.Closing,
 		} {
 			o := f.order("f1", order.Pending)
 			f.exec("UPDATE orders SET created_at = created_at - 121000000, expires_at = ?0, next_at = ?0 WHERE id = ?1", f.DB.Now()-1, o.ID)
@@ -424,7 +435,8 @@ func TestRefundedMoneyIsNotConfirmed(t *testing.T) {
 		if wait := *got.NextAt - f.DB.Now(); got.Status != order.Paying || wait < 23*3600*1_000_000 {
 			t.Errorf("order %+v, asked in %d µs", got, wait)
 		}
-		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = ? AND order_id = ? AND amount = 1999 AND currency = 'CNY' AND seen = 2", exception.UnknownRefund, o.ID)
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = ? AND order_id = ? AND amount = 1999 AND currency = 'CNY' AND seen = 2",
+			exception.UnknownRefund, o.ID)
 		f.Want(t, 0, "SELECT count(*) FROM transfers")
 	})
 }
@@ -510,7 +522,8 @@ func TestAClaimOfAProcessThatEndedIsReleased(t *testing.T) {
 		}
 		until := f.DB.Now() + lease.Microseconds()
 		for o, boot := range map[*order.Order]int64{dead: 99, alive: 98} {
-			if got, err := f.a.Claim(t.Context(), []work.Slot{{ID: o.ID, Lane: o.SupplierID}}, work.Lease{Owner: boot, Until: until}); err != nil || len(got) != 1 {
+			if got, err := f.a.Claim(t.Context(), []work.Slot{{ID: o.ID, Lane: o.SupplierID}},
+				work.Lease{Owner: boot, Until: until}); err != nil || len(got) != 1 {
 				t.Fatalf("%d are claimed, %v", len(got), err)
 			}
 		}

@@ -28,12 +28,16 @@ func (a *Worker) Batches(s compensation.Schedule) []bulk.Action {
 	return []bulk.Action{
 		{
 			Name: "query", Object: batchObject, Call: a.askOne,
-			Kind: act.Kind{Name: QueryAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate, Load: a.loadMany},
+			Kind: act.Kind{
+				Name: QueryAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate,
+				Load: a.loadMany,
+			},
 		},
 		{
 			Name: "rerun", Object: batchObject,
 			Kind: act.Kind{
-				Name: compensation.RunAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate, Load: a.loadRerun,
+				Name: compensation.RunAct, Object: "order", Permission: access.RedriveCompensations, Scope: access.Compensate,
+				Load: a.loadRerun,
 				Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 					items := make([]*compensation.Item, len(subjects))
 					for i, x := range subjects {
@@ -59,7 +63,8 @@ func (a *Worker) loadMany(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act
 	for i, o := range rows {
 		j := &job{Order: o, attempts: attempts[o.ID]}
 		subjects[i] = act.Subject{
-			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency,
+			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount,
+			Currency:   o.Currency,
 			SupplierID: j.at(), Prospect: a.prospect(j), Value: j,
 		}
 	}

@@ -30,7 +30,10 @@ func (f *fixture) batches(down bool) *bulk.Batches {
 		rules.Above[currency] = settings.Above{BatchAmount: 1 << 40, BatchRows: bulk.MaxRows}
 	}
 	log := audit.New(f.DB, sealtest.Ring(f.t, 1))
-	o := bulk.Options{DB: f.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate, Log: slog.New(slog.DiscardHandler)}
+	o := bulk.Options{
+		DB: f.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate,
+		Log: slog.New(slog.DiscardHandler),
+	}
 	if down {
 		o.Down = f.Calls.Down
 	}
@@ -93,10 +96,12 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 		ids := f.paying("f1", 60)
 		asked := f.Fakes["f1"].Asked()
 		x := f.run(f.batches(false), "query", ids)
-		if n := x.Result.Count(string(bulk.RowFailed)); x.State != bulk.Stopped || x.StoppedBecause != string(compensation.SupplierTimeout) || n < 20 {
+		if n := x.Result.Count(string(bulk.RowFailed)); x.State != bulk.Stopped ||
+			x.StoppedBecause != string(compensation.SupplierTimeout) || n < 20 {
 			t.Errorf("%s because of %q after %d failures", x.State, x.StoppedBecause, n)
 		}
-		f.Want(t, x.Result.Count(string(bulk.RowFailed)), "SELECT count(*) FROM batch_rows WHERE state = 'failed' AND cause = 'supplier_timeout' AND outcome = 'will_query'")
+		f.Want(t, x.Result.Count(string(bulk.RowFailed)),
+			"SELECT count(*) FROM batch_rows WHERE state = 'failed' AND cause = 'supplier_timeout' AND outcome = 'will_query'")
 		// The breaker opens with the fifth failure: four orders were queried before, and at most 16,
 		// which a batch queries at a time, are being queried then.
 		if n := f.Fakes["f1"].Asked() - asked; n < 5 || n > 4+16 {
@@ -107,7 +112,8 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 		f.Fakes["f2"].Says(supplier.AnswerUnknown)
 		ids = f.paying("f2", 60)
 		x = f.run(f.batches(true), "query", ids)
-		if n := x.Ended(); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByBreaker && x.StoppedBecause != string(compensation.SupplierTimeout) || n == 60 {
+		if n := x.Ended(); x.State != bulk.Stopped || x.StoppedBecause != bulk.ByBreaker &&
+			x.StoppedBecause != string(compensation.SupplierTimeout) || n == 60 {
 			t.Errorf("%s because of %q after %d rows", x.State, x.StoppedBecause, n)
 		}
 		f.Want(t, 120, "SELECT count(*) FROM orders WHERE status = 'paying'")
@@ -129,7 +135,10 @@ func TestABatchThatClosesStopsWhereOrdersArePaidMeanwhile(t *testing.T) {
 		if err != nil || x.Shown.Count(string(act.Will)) != 30 {
 			t.Fatalf("%+v, %v", x, err)
 		}
-		_, err = b.Start(t.Context(), bulk.Start{ID: x.ID, By: lead, Reason: "as agreed by phone", Typed: map[string]string{"CNY": "599.70"}})
+		_, err = b.Start(t.Context(), bulk.Start{
+			ID: x.ID, By: lead, Reason: "as agreed by phone",
+			Typed: map[string]string{"CNY": "599.70"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

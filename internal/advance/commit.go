@@ -61,7 +61,8 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 		if r.next != 0 {
 			next = &r.next
 		}
-		w.Add(tx.NewRaw("UPDATE orders SET asked_at = ?, lease_owner = NULL, next_at = CASE WHEN version = ? AND next_at = ? THEN ? ELSE next_at END WHERE id = ?",
+		w.Add(tx.NewRaw(
+			"UPDATE orders SET asked_at = ?, lease_owner = NULL, next_at = CASE WHEN version = ? AND next_at = ? THEN ? ELSE next_at END WHERE id = ?",
 			asked, r.Version, r.lease, next, r.ID))
 		if r.stuck && o.Version == r.Version && o.Status.Open() && !moves(messages, outs, r.message) {
 			stuck, at = append(stuck, stuckOf(r)), append(at, r)
@@ -95,7 +96,8 @@ func (a *Worker) firstStuck(ctx context.Context, tx db.Tx, w *db.Writes, stuck [
 		nos[i] = r.OrderNo
 	}
 	var before []string
-	if err := tx.NewRaw("SELECT order_no FROM exceptions WHERE order_no IN (?) AND kind = ?", bun.List(nos), exception.StuckPaying).Scan(ctx, &before); err != nil {
+	if err := tx.NewRaw("SELECT order_no FROM exceptions WHERE order_no IN (?) AND kind = ?", bun.List(nos),
+		exception.StuckPaying).Scan(ctx, &before); err != nil {
 		return fmt.Errorf("read which orders were stuck before: %w", err)
 	}
 	for _, r := range stuck {

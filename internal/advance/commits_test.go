@@ -44,7 +44,8 @@ func TestQueriesShareTheirCommits(t *testing.T) {
 			defer inFlight.Add(-1)
 			most.Store(max(most.Load(), now))
 			var rows int64
-			err := f.DB.NewRaw("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'begun' AND reference = ?", r.Reference).Scan(ctx, &rows)
+			err := f.DB.NewRaw("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'begun' AND reference = ?",
+				r.Reference).Scan(ctx, &rows)
 			if err != nil || rows != 1 {
 				unwritten.Add(1)
 			}
@@ -85,7 +86,8 @@ func TestAQueryThatIsNotMadeIsRecordedAsSuch(t *testing.T) {
 		f.Processor.AskBy(func([]payment.Moment) {})
 		claim := func(o *order.Order) *job {
 			f.due(o)
-			got, err := f.a.Claim(t.Context(), []work.Slot{{ID: o.ID, Lane: o.SupplierID}}, work.Lease{Owner: f.DB.Boot(), Until: f.DB.Now() + lease.Microseconds()})
+			got, err := f.a.Claim(t.Context(), []work.Slot{{ID: o.ID, Lane: o.SupplierID}},
+				work.Lease{Owner: f.DB.Boot(), Until: f.DB.Now() + lease.Microseconds()})
 			if err != nil || len(got) != 1 {
 				t.Fatalf("%d claimed, %v", len(got), err)
 			}
@@ -105,9 +107,10 @@ func TestAQueryThatIsNotMadeIsRecordedAsSuch(t *testing.T) {
 		}
 		j = claim(down)
 		for range 5 {
-			d, err := f.Calls.Do(t.Context(), call.Call{To: f.Entry(t, "f1"), Op: call.Close, Reference: "R"}, func(context.Context) (call.Said, error) {
-				return call.Said{Status: "unknown", Exchange: supplier.Exchange{Class: supplier.ClassTimeout}}, nil
-			})
+			d, err := f.Calls.Do(t.Context(), call.Call{To: f.Entry(t, "f1"), Op: call.Close, Reference: "R"},
+				func(context.Context) (call.Said, error) {
+					return call.Said{Status: "unknown", Exchange: supplier.Exchange{Class: supplier.ClassTimeout}}, nil
+				})
 			if err == nil {
 				err = f.Calls.Keep(t.Context(), d)
 			}

@@ -91,7 +91,8 @@ func freeDuringTheCall(f *fixture, ask asker) error {
 	taken := make(chan error, 1)
 	f.Fakes["f1"].OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) {
 		// Read as another process would: SQLite's only writer may be busy.
-		err := f.DB.Read.NewRaw("SELECT count(*) FROM supplier_calls WHERE order_id = ? AND op = 'query' AND state = 'begun'", o.ID).Scan(context.Background(), &seen)
+		err := f.DB.Read.NewRaw("SELECT count(*) FROM supplier_calls WHERE order_id = ? AND op = 'query' AND state = 'begun'",
+			o.ID).Scan(context.Background(), &seen)
 		if err != nil {
 			return supplier.Answer{}, err
 		}

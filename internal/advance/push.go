@@ -88,7 +88,8 @@ func (j *job) ref() supplier.Ref {
 		return supplier.Ref{Reference: j.OrderNo, Amount: j.Amount, Currency: j.Currency, StartedAt: time.UnixMicro(j.CreatedAt)}
 	}
 	return supplier.Ref{
-		Reference: at.SupplierRef, ExternalID: at.ExternalID, Amount: j.Amount, Currency: j.Currency, StartedAt: time.UnixMicro(at.CreatedAt),
+		Reference: at.SupplierRef, ExternalID: at.ExternalID, Amount: j.Amount, Currency: j.Currency,
+		StartedAt: time.UnixMicro(at.CreatedAt),
 	}
 }
 
@@ -102,14 +103,17 @@ func (a *Worker) query(ctx context.Context, r *result, ref supplier.Ref) error {
 	}
 	r.answer = answer
 	r.message = message(r.at, ref, answer, done.ID)
-	if r.message == nil && (answer.State == supplier.AnswerPaid || answer.State == supplier.AnswerFailed || answer.State == supplier.AnswerClosed) {
+	if r.message == nil && (answer.State == supplier.AnswerPaid || answer.State == supplier.AnswerFailed ||
+		answer.State == supplier.AnswerClosed) {
 		r.answer.State = supplier.AnswerUnknown
 	}
 	return nil
 }
 
 // ask makes one call.
-func (a *Worker) ask(ctx context.Context, r *result, x call.Call, asking func(context.Context, supplier.Ref) (supplier.Answer, error), ref supplier.Ref) (answer supplier.Answer, done *call.Done, err error) {
+func (a *Worker) ask(ctx context.Context, r *result, x call.Call, asking func(context.Context, supplier.Ref) (supplier.Answer, error),
+	ref supplier.Ref,
+) (answer supplier.Answer, done *call.Done, err error) {
 	done, err = a.o.Calls.Do(ctx, x,
 		func(ctx context.Context) (_ call.Said, err error) {
 			answer, err = asking(ctx, ref)
@@ -182,7 +186,10 @@ func (a *Worker) close(ctx context.Context, r *result, ref supplier.Ref, never b
 		}
 		return err
 	case never, now >= ended:
-		said := supplier.Answer{State: supplier.AnswerClosed, Says: supplier.Callback{OrderRef: ref.Reference, RawStatus: string(r.answer.State)}}
+		said := supplier.Answer{State: supplier.AnswerClosed, Says: supplier.Callback{
+			OrderRef:  ref.Reference,
+			RawStatus: string(r.answer.State),
+		}}
 		r.message = message(r.at, ref, said, r.calls[len(r.calls)-1].ID)
 	default:
 		r.next = min(r.next, ended)

@@ -22,10 +22,12 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		var targets []string
-		acts := act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, Acts(d, func() ([]string, Style) { return targets, Style{Language: "en", Zone: time.UTC} })...)
+		acts := act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy,
+			Acts(d, func() ([]string, Style) { return targets, Style{Language: "en", Zone: time.UTC} })...)
 		run := func(name, id, params string, version int64) error {
 			_, err := acts.Run(t.Context(), act.Call{
-				Kind: name, By: act.Actor{Name: "operator:li", Role: access.Admin}, Ref: act.Ref{ID: id}, Params: json.RawMessage(params), Reason: "as agreed on the phone", Version: version,
+				Kind: name, By: act.Actor{Name: "operator:li", Role: access.Admin}, Ref: act.Ref{ID: id}, Params: json.RawMessage(params),
+				Reason: "as agreed on the phone", Version: version,
 			})
 			return err
 		}
@@ -76,11 +78,13 @@ func TestARuleIsChangedByCompareAndSet(t *testing.T) {
 			t.Error(err)
 		}
 		messages, err := Messages(t.Context(), d.Read, 0, 9)
-		if err != nil || len(messages) != 2 || !strings.Contains(messages[0].Body, "li") || strings.Contains(messages[0].Body, "operator:") {
+		if err != nil || len(messages) != 2 || !strings.Contains(messages[0].Body, "li") ||
+			strings.Contains(messages[0].Body, "operator:") {
 			t.Errorf("written %+v, %v", messages, err)
 		}
 		rows, err := audit.List(t.Context(), d.Read, audit.Query{Oldest: true, Limit: 9})
-		if err != nil || len(rows) != 3 || rows[0].Params != `{"clear":[9700,9300],"fire":[9500,9050],"reason":"as agreed on the phone"}` || rows[0].ObjectID != SuccessRate || rows[2].ObjectID != "test" {
+		if err != nil || len(rows) != 3 || rows[0].Params != `{"clear":[9700,9300],"fire":[9500,9050],"reason":"as agreed on the phone"}` ||
+			rows[0].ObjectID != SuccessRate || rows[2].ObjectID != "test" {
 			t.Errorf("kept %+v, %v", rows, err)
 		}
 	})

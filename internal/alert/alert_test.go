@@ -118,10 +118,12 @@ func TestAnAlertEndsWithItsSubject(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		n1, n2, n3 := Reading{Rule: RedisDown, Subject: "n1", Value: 100}, Reading{Rule: RedisDown, Subject: "n2", Value: 100}, Reading{Rule: RedisDown, Subject: "n3", Value: 100}
+		n1, n2, n3 := Reading{Rule: RedisDown, Subject: "n1", Value: 100}, Reading{Rule: RedisDown, Subject: "n2", Value: 100},
+			Reading{Rule: RedisDown, Subject: "n3", Value: 100}
 		look(0, n1, n2, n3)
 		look(5*time.Minute, n1, n2, n3)
-		if _, err := d.NewRaw("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (1, 'of_an_old_version', 'x', 'firing', 1, 1, 1, 1)").Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (1, 'of_an_old_version', 'x', 'firing', 1, 1, 1, 1)").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		look(6*time.Minute, n1, Reading{Rule: RedisDown, Rest: true, Except: []string{"n1", "n2"}})
@@ -159,7 +161,8 @@ func record(t *testing.T, d *db.DB, events ...Event) {
 // due makes waiting rows due.
 func due(t *testing.T, d *db.DB, table, column string) {
 	t.Helper()
-	if _, err := d.NewRaw("UPDATE ? SET ? = 1 WHERE ? IS NOT NULL", bun.Ident(table), bun.Ident(column), bun.Ident(column)).Exec(t.Context()); err != nil {
+	if _, err := d.NewRaw("UPDATE ? SET ? = 1 WHERE ? IS NOT NULL", bun.Ident(table), bun.Ident(column),
+		bun.Ident(column)).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,7 +171,10 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for range 100 {
 			record(t, d, Event{Rule: ExceptionOpened, Subject: "unknown_order", Count: 1},
-				Event{Rule: ExceptionOpened, Subject: "late_payment", Count: 100, Sums: money.Totals{{Currency: "CNY", Minor: 1999}, {Currency: "JPY", Minor: 7}}})
+				Event{Rule: ExceptionOpened, Subject: "late_payment", Count: 100, Sums: money.Totals{
+					{Currency: "CNY", Minor: 1999},
+					{Currency: "JPY", Minor: 7},
+				}})
 		}
 		style := Style{Language: "en", Zone: time.UTC, Console: "https://console.example/"}
 		if n, err := Announce(t.Context(), d, []string{"a", "b"}, style); err != nil || len(n) != 0 {
@@ -183,7 +189,10 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 		if err != nil || len(messages) != 2 {
 			t.Fatal(messages, err)
 		}
-		for _, want := range []string{"10000 late payments (CNY 1999.00, JPY 700), 100 payments for unknown orders\n", "https://console.example/exceptions"} {
+		for _, want := range []string{
+			"10000 late payments (CNY 1999.00, JPY 700), 100 payments for unknown orders\n",
+			"https://console.example/exceptions",
+		} {
 			if !strings.Contains(messages[0].Body, want) {
 				t.Errorf("%q is missing in %q", want, messages[0].Body)
 			}
@@ -208,12 +217,14 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 		"en": "00:00:00 UTC 3 amount mismatches (CNY 59.97, USD 12.00), 1 dispute (USD 25.00), 1 malformed message\nhttps://c.example/exceptions?state=needs",
 		"zh": "00:00:00 UTC 3 笔金额不符（CNY 59.97、USD 12.00）、1 笔拒付争议（USD 25.00）、1 笔内容不完整的消息\nhttps://c.example/exceptions?state=needs",
 	} {
-		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ExceptionOpened}, alerts); body != want {
+		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ExceptionOpened},
+			alerts); body != want {
 			t.Errorf("%s: %q, want %q", language, body, want)
 		}
 	}
 	const dispute = "00:00:00 UTC 1 dispute (USD 25.00)\nhttps://c.example/exceptions?kind=dispute_opened"
-	if _, body := (Style{Language: "en", Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: DisputeOpened}, alerts[:1]); body != dispute {
+	if _, body := (Style{Language: "en", Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: DisputeOpened},
+		alerts[:1]); body != dispute {
 		t.Errorf("%q, want %q", body, dispute)
 	}
 	for _, kind := range exception.Kinds {
@@ -224,12 +235,16 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 }
 
 func TestAProposalThatWaitsIsNamedWithItsMoney(t *testing.T) {
-	a := Alert{Rule: ProposalWaits, Subject: "apr_5 accept_late exception 7, fang, 1h2m0s", State: Happened, Count: 1, Sums: money.Totals{{Currency: "CNY", Minor: 1998}}}
+	a := Alert{
+		Rule: ProposalWaits, Subject: "apr_5 accept_late exception 7, fang, 1h2m0s", State: Happened, Count: 1,
+		Sums: money.Totals{{Currency: "CNY", Minor: 1998}},
+	}
 	for language, want := range map[string]string{
 		"en": "00:00:00 UTC apr_5 accept_late exception 7, fang, 1h2m0s (CNY 19.98) waits for a second person\nhttps://c.example/approvals?state=waiting",
 		"zh": "00:00:00 UTC apr_5 accept_late exception 7, fang, 1h2m0s（CNY 19.98）：等待第二人复核\nhttps://c.example/approvals?state=waiting",
 	} {
-		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ProposalWaits}, []Alert{a}); body != want {
+		if _, body := (Style{Language: language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: ProposalWaits},
+			[]Alert{a}); body != want {
 			t.Errorf("%s: %q, want %q", language, body, want)
 		}
 	}
@@ -324,7 +339,8 @@ func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 	// Results are written meanwhile: if a node dies now, nothing is sent twice.
 	written := func() {
 		var n int
-		if err := d.NewRaw("SELECT count(*) FROM alert_messages WHERE status = ?", Sent).Scan(context.Background(), &n); err != nil || n != len(rules) {
+		if err := d.NewRaw("SELECT count(*) FROM alert_messages WHERE status = ?", Sent).Scan(context.Background(), &n); err != nil ||
+			n != len(rules) {
 			t.Errorf("%d written down as sent while a target hangs, %v", n, err)
 		}
 	}
@@ -344,7 +360,8 @@ func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := find(rules, SuccessRate); err != nil || r.Fire != 9000 || !r.beyond(8999) || r.beyond(9000) || !r.back(9100) || r.back(9099) {
+	if r, err := find(rules, SuccessRate); err != nil || r.Fire != 9000 || !r.beyond(8999) || r.beyond(9000) || !r.back(9100) ||
+		r.back(9099) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for name, bad := range map[string]Rule{
@@ -372,7 +389,9 @@ func TestEveryRuleHasItsTexts(t *testing.T) {
 func TestARuleKeptBeforeWindowsWereHasItsDefaultWindow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ctx := t.Context()
-		if _, err := d.NewRaw("INSERT INTO alert_rules (name, enabled, fire, clear, hold_s, quiet_s, updated_at) VALUES (?, TRUE, 9000, 9500, 30, 300, 0)", SuccessRate).Exec(ctx); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO alert_rules (name, enabled, fire, clear, hold_s, quiet_s, updated_at) VALUES (?, TRUE, 9000, 9500, 30, 300, 0)",
+			SuccessRate).Exec(ctx); err != nil {
 			t.Fatal(err)
 		}
 		window := func() int64 {
@@ -390,7 +409,8 @@ func TestARuleKeptBeforeWindowsWereHasItsDefaultWindow(t *testing.T) {
 		if got := window(); got != 300 {
 			t.Errorf("the window is %d s", got)
 		}
-		if err := Save(ctx, d, d, Rule{Name: SuccessRate, Enabled: true, Fire: 9000, Clear: 9500, WindowS: 600}); err != nil || window() != 600 {
+		if err := Save(ctx, d, d, Rule{Name: SuccessRate, Enabled: true, Fire: 9000, Clear: 9500, WindowS: 600}); err != nil ||
+			window() != 600 {
 			t.Errorf("after a change: %d s, %v", window(), err)
 		}
 		for _, wrong := range []Rule{
@@ -501,7 +521,8 @@ func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 		w, start := NewWatch(d, quiet), time.Now()
 		look := func(after time.Duration, count int64, sums ...money.Total) Alert {
 			t.Helper()
-			if err := w.Observe(t.Context(), start.Add(after), []Reading{{Rule: OurFault, Subject: "locked", Value: count * 100, Sums: sums}}); err != nil {
+			if err := w.Observe(t.Context(), start.Add(after),
+				[]Reading{{Rule: OurFault, Subject: "locked", Value: count * 100, Sums: sums}}); err != nil {
 				t.Fatal(err)
 			}
 			rows := all(t, d)
@@ -517,7 +538,8 @@ func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 			return Style{Language: language, Zone: time.UTC}.line(Rule{}, a)
 		}
 		one := look(0, 1, money.Total{Currency: "CNY", Minor: 1999})
-		if got := line(one, "en"); one.State != Firing || !strings.Contains(got, "secrets do not open") || !strings.Contains(got, "1, CNY 19.99 notifications wait") {
+		if got := line(one, "en"); one.State != Firing || !strings.Contains(got, "secrets do not open") ||
+			!strings.Contains(got, "1, CNY 19.99 notifications wait") {
 			t.Errorf("%+v: %q", one, got)
 		}
 		more := look(time.Second, 12, money.Total{Currency: "CNY", Minor: 23988}, money.Total{Currency: "JPY", Minor: 500})
@@ -533,12 +555,16 @@ func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 
 func TestWhatNodesDifferInIsNamed(t *testing.T) {
 	s := Style{Language: "en", Zone: time.UTC}
-	for subject, want := range map[string]string{"ranges": "BACKSTOP_NOTIFY_ALLOW_CIDRS: running nodes differ", "keys": "the master keys: running nodes differ"} {
+	for subject, want := range map[string]string{
+		"ranges": "BACKSTOP_NOTIFY_ALLOW_CIDRS: running nodes differ",
+		"keys":   "the master keys: running nodes differ",
+	} {
 		if got := s.line(Rule{}, Alert{Rule: NodesDiffer, Subject: subject, State: Firing, Value: 100}); !strings.Contains(got, want) {
 			t.Errorf("%s: %q", subject, got)
 		}
 	}
-	if got := s.line(Rule{}, Alert{Rule: WrongKey, Subject: "n2", State: Firing, Value: 100}); !strings.Contains(got, "n2: it does not have the master key in use") {
+	if got := s.line(Rule{}, Alert{Rule: WrongKey, Subject: "n2", State: Firing, Value: 100}); !strings.Contains(got,
+		"n2: it does not have the master key in use") {
 		t.Errorf("%q", got)
 	}
 }
@@ -564,20 +590,35 @@ func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 			"Galaxy Mall (m 1)", "after 5 failures in a row", "opened at 14:03:11", "open for 5m0s", "a probe at 14:08:11",
 			"40 notifications wait: 1234.00 CNY (30), 3.50 HKD (7)", "Ask the merchant", "https://console.example/merchants/m%201",
 		}},
-		"Chinese":        {"zh", o, []string{"商户 Galaxy Mall (m 1) 于 14:03:11 熔断：连续失败 5 次", "熔断 5m0s，14:08:11 自动探测", "挂起通知 40 条：1234.00 CNY（30 条）、3.50 HKD（7 条）", "请联系商户", "https://console.example/merchants/m%201"}},
-		"by hand":        {"en", hand, []string{"by li.hang: they move their servers xxx", "…", "until an operator closes it", "No notifications are waiting."}},
-		"closed since":   {"en", closed, []string{"It has closed since.", "40+ notifications wait", "See https://console.example/merchants/m%201"}},
+		"Chinese": {"zh", o, []string{
+			"商户 Galaxy Mall (m 1) 于 14:03:11 熔断：连续失败 5 次", "熔断 5m0s，14:08:11 自动探测",
+			"挂起通知 40 条：1234.00 CNY（30 条）、3.50 HKD（7 条）", "请联系商户", "https://console.example/merchants/m%201",
+		}},
+		"by hand": {"en", hand, []string{
+			"by li.hang: they move their servers xxx", "…", "until an operator closes it",
+			"No notifications are waiting.",
+		}},
+		"closed since": {"en", closed, []string{
+			"It has closed since.", "40+ notifications wait",
+			"See https://console.example/merchants/m%201",
+		}},
 		"Chinese, hand":  {"zh", hand, []string{"被 li.hang 手动熔断", "需要有人解除熔断", "目前没有挂起的通知"}},
 		"Chinese, again": {"zh", closed, []string{"之后已恢复"}},
 	} {
 		read := 0
-		s := Style{Language: c.language, Zone: shanghai, Console: "https://console.example/", Opened: func(_ context.Context, merchant string) (*Opened, error) {
-			if read++; merchant != "m1" {
-				return nil, errors.New("the database is away")
-			}
-			return &c.of, nil
-		}}
-		alerts := []Alert{{Rule: BreakerOpened, Subject: "m1", State: Happened, Count: 1, OpenedAt: at}, {Rule: BreakerOpened, Subject: "m2", State: Happened, Count: 2, OpenedAt: at}}
+		s := Style{
+			Language: c.language, Zone: shanghai, Console: "https://console.example/",
+			Opened: func(_ context.Context, merchant string) (*Opened, error) {
+				if read++; merchant != "m1" {
+					return nil, errors.New("the database is away")
+				}
+				return &c.of, nil
+			},
+		}
+		alerts := []Alert{
+			{Rule: BreakerOpened, Subject: "m1", State: Happened, Count: 1, OpenedAt: at},
+			{Rule: BreakerOpened, Subject: "m2", State: Happened, Count: 2, OpenedAt: at},
+		}
 		rule := Rule{Name: BreakerOpened}
 		_, body := s.known(t.Context(), rule, alerts).compose(rule, alerts)
 		for _, want := range append(c.want, "m2", "2 ") {
@@ -594,7 +635,10 @@ func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 // The alert about a supplier says what waits for it, and links to exactly that.
 func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
-	x := Supplier{Failures: 5, Since: at, ProbeAt: at + 60_000_000, Orders: 4, Sums: money.Totals{{Currency: "CNY", Minor: 5997}, {Currency: "USD", Minor: 1200}}}
+	x := Supplier{Failures: 5, Since: at, ProbeAt: at + 60_000_000, Orders: 4, Sums: money.Totals{
+		{Currency: "CNY", Minor: 5997},
+		{Currency: "USD", Minor: 1200},
+	}}
 	back, since, none := x, x, x
 	back.Closed, since.Closed, back.More = true, true, true
 	none.Orders, none.Sums = 0, nil
@@ -603,26 +647,36 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 		of             Supplier
 		want           []string
 	}{
-		"English": {SupplierUnreachable, "en", x, []string{"till has been unreachable since 14:03:11: 5 calls failed", "a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00)."}},
-		"Chinese": {SupplierUnreachable, "zh", x, []string{"渠道 till 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测", "等待支付结果的订单 4 笔（CNY 59.97、USD 12.00）。"}},
+		"English": {SupplierUnreachable, "en", x, []string{
+			"till has been unreachable since 14:03:11: 5 calls failed",
+			"a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00).",
+		}},
+		"Chinese": {SupplierUnreachable, "zh", x, []string{
+			"渠道 till 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测",
+			"等待支付结果的订单 4 笔（CNY 59.97、USD 12.00）。",
+		}},
 		"since":   {SupplierUnreachable, "en", since, []string{"till has been unreachable since", "It has closed since."}},
 		"nothing": {SupplierUnreachable, "en", none, []string{"No orders are waiting for a result."}},
 		"again":   {SupplierReachable, "en", back, []string{"till is reachable again", "4+ orders wait"}},
 		"恢复":      {SupplierReachable, "zh", back, []string{"渠道 till 已恢复"}},
 	} {
-		s := Style{Language: c.language, Zone: time.FixedZone("CST", 8*3600), Console: "https://console.example/", Supplier: func(_ context.Context, code string) (*Supplier, error) {
-			if code != "till" {
-				return nil, errors.New("the database is away")
-			}
-			return &c.of, nil
-		}}
+		s := Style{
+			Language: c.language, Zone: time.FixedZone("CST", 8*3600), Console: "https://console.example/",
+			Supplier: func(_ context.Context, code string) (*Supplier, error) {
+				if code != "till" {
+					return nil, errors.New("the database is away")
+				}
+				return &c.of, nil
+			},
+		}
 		rule := Rule{Name: c.rule}
 		alerts := []Alert{
 			{Rule: c.rule, Subject: "till", State: Happened, Count: 1, OpenedAt: at},
 			{Rule: c.rule, Subject: "a b", State: Happened, Count: 1, OpenedAt: at, Sums: money.Totals{{Currency: "JPY", Minor: 7}}},
 		}
 		_, body := s.known(t.Context(), rule, alerts).compose(rule, alerts)
-		for _, want := range append(c.want, "https://console.example/orders?awaits=till", "JPY 7", "https://console.example/orders?awaits=a+b") {
+		for _, want := range append(c.want, "https://console.example/orders?awaits=till", "JPY 7",
+			"https://console.example/orders?awaits=a+b") {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: %q is missing in %q", name, want, body)
 			}
@@ -631,7 +685,8 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 	s := Style{Language: "zh", Zone: time.UTC, Console: "https://console.example"}
 	stuck := Alert{Rule: StuckOrders, Subject: "orders", State: Firing, Value: 300, Sums: x.Sums}
 	rule := Rule{Name: StuckOrders}
-	if _, body := s.compose(rule, []Alert{stuck}); !strings.Contains(body, "3 笔订单（CNY 59.97、USD 12.00）") || !strings.HasSuffix(body, "https://console.example/orders?no_result=yes") {
+	if _, body := s.compose(rule, []Alert{stuck}); !strings.Contains(body, "3 笔订单（CNY 59.97、USD 12.00）") ||
+		!strings.HasSuffix(body, "https://console.example/orders?no_result=yes") {
 		t.Errorf("%q", body)
 	}
 	stuck.State, s.Language = Resolved, "en"
@@ -642,13 +697,26 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 
 func TestRefusedPayoutsAreNamedWithMerchantAddressAndWhatToDo(t *testing.T) {
 	for _, c := range []struct{ language, subject, want string }{
-		{"en", RefusedPayout("m1", ByKey, "198.51.100.7"), "m1: from 198.51.100.7, 3 requests for payouts were refused because they came with the api_key instead of the payout_key. Ask the merchant. If it did not send them, its api_key is stolen: replace it at once. https://c.example/merchants/m1"},
-		{"en", RefusedPayout("m1", ByAddress, OtherAddresses), "m1: from other addresses, 3 requests for payouts were refused because the address is not in payout_ips. Ask the merchant. If it did not send them, its payout_key is stolen: replace it at once. https://c.example/merchants/m1"},
-		{"zh", RefusedPayout("m1", ByKey, "198.51.100.7"), "商户 m1：来自 198.51.100.7 的 3 次出款请求被拒绝，请求用的是 api_key 而不是 payout_key。请联系商户核实；若不是商户本人，api_key 已泄露，请立即更换。https://c.example/merchants/m1"},
-		{"zh", RefusedPayout("m1", ByAddress, OtherAddresses), "商户 m1：来自 其他地址 的 3 次出款请求被拒绝，该地址不在 payout_ips 之内。请联系商户核实；若不是商户本人，payout_key 已泄露，请立即更换。https://c.example/merchants/m1"},
+		{
+			"en", RefusedPayout("m1", ByKey, "198.51.100.7"),
+			"m1: from 198.51.100.7, 3 requests for payouts were refused because they came with the api_key instead of the payout_key. Ask the merchant. If it did not send them, its api_key is stolen: replace it at once. https://c.example/merchants/m1",
+		},
+		{
+			"en", RefusedPayout("m1", ByAddress, OtherAddresses),
+			"m1: from other addresses, 3 requests for payouts were refused because the address is not in payout_ips. Ask the merchant. If it did not send them, its payout_key is stolen: replace it at once. https://c.example/merchants/m1",
+		},
+		{
+			"zh", RefusedPayout("m1", ByKey, "198.51.100.7"),
+			"商户 m1：来自 198.51.100.7 的 3 次出款请求被拒绝，请求用的是 api_key 而不是 payout_key。请联系商户核实；若不是商户本人，api_key 已泄露，请立即更换。https://c.example/merchants/m1",
+		},
+		{
+			"zh", RefusedPayout("m1", ByAddress, OtherAddresses),
+			"商户 m1：来自 其他地址 的 3 次出款请求被拒绝，该地址不在 payout_ips 之内。请联系商户核实；若不是商户本人，payout_key 已泄露，请立即更换。https://c.example/merchants/m1",
+		},
 	} {
 		a := Alert{Rule: PayoutRefused, Subject: c.subject, State: Happened, Count: 3}
-		_, body := (Style{Language: c.language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: PayoutRefused}, []Alert{a})
+		_, body := (Style{Language: c.language, Zone: time.UTC, Console: "https://c.example/"}).compose(Rule{Name: PayoutRefused},
+			[]Alert{a})
 		if want := "00:00:00 UTC " + c.want + "\nhttps://c.example/alerts"; body != want {
 			t.Errorf("%s: %q, want %q", c.language, body, want)
 		}

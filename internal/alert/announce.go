@@ -59,7 +59,8 @@ func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style S
 	// Those of a rule that waits for its turn are left out: a storm of one rule would fill the round
 	// and keep all others.
 	err := tx.NewSelect().Model(&due).Where("al.announce_at <= ?", now).
-		Where("al.rule NOT IN (SELECT r.name FROM alert_rules AS r WHERE r.next_message_at > ?)", now).OrderExpr("al.announce_at, al.id").Limit(maxAnnounce).Scan(ctx)
+		Where("al.rule NOT IN (SELECT r.name FROM alert_rules AS r WHERE r.next_message_at > ?)",
+			now).OrderExpr("al.announce_at, al.id").Limit(maxAnnounce).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read alerts to announce: %w", err)
 	}
@@ -92,7 +93,9 @@ func announce(ctx context.Context, tx db.Tx, d *db.DB, targets []string, style S
 	return written, nil
 }
 
-func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64, err error) {
+func announceRule(ctx context.Context, tx db.Tx, d *db.DB, rule Rule, alerts []Alert, targets []string, style Style) (messages []int64,
+	err error,
+) {
 	// The rule's row is the guard: if two nodes announce at once, the second finds it changed
 	// and leaves the alerts to the first.
 	if _, err := tx.NewInsert().Model(&rule).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {

@@ -76,7 +76,8 @@ func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) 
 				return IncidentEvent{}, &act.FieldError{Field: "for", Problem: "not a time from 1m to 168h, such as 4h"}
 			}
 			until := d.Now() + length.Microseconds()
-			return IncidentEvent{Kind: EventSnoozed, Detail: strconv.FormatInt(until, 10)}, i.change(ctx, tx, Snoozed, func(q *bun.UpdateQuery) { q.Set("snoozed_until = ?", until) })
+			return IncidentEvent{Kind: EventSnoozed, Detail: strconv.FormatInt(until, 10)},
+				i.change(ctx, tx, Snoozed, func(q *bun.UpdateQuery) { q.Set("snoozed_until = ?", until) })
 		}),
 		kind(ResumeAct, false, func(ctx context.Context, tx db.Tx, _ act.Input, i *Incident) (IncidentEvent, error) {
 			if i.Runs() && !i.Silent() {
@@ -88,7 +89,8 @@ func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) 
 			if i.Runs() && !i.ByHand() {
 				return IncidentEvent{}, ErrEndsItself
 			}
-			return IncidentEvent{Kind: EventClosed}, i.change(ctx, tx, Over, func(q *bun.UpdateQuery) { q.Set("over_at = ?", d.Now()).Set("snoozed_until = NULL") })
+			return IncidentEvent{Kind: EventClosed},
+				i.change(ctx, tx, Over, func(q *bun.UpdateQuery) { q.Set("over_at = ?", d.Now()).Set("snoozed_until = NULL") })
 		}),
 	}
 }
@@ -122,7 +124,8 @@ func (i *Incident) assign(ctx context.Context, tx db.Tx, to string) error {
 	if !i.Runs() {
 		return ErrOver
 	}
-	res, err := tx.NewRaw("UPDATE incidents SET assignee = ?, version = version + 1 WHERE id = ? AND version = ? AND over_at IS NULL", to, i.ID, i.Version).Exec(ctx)
+	res, err := tx.NewRaw("UPDATE incidents SET assignee = ?, version = version + 1 WHERE id = ? AND version = ? AND over_at IS NULL", to,
+		i.ID, i.Version).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("assign an incident: %w", err)
 	}
@@ -133,7 +136,8 @@ func (i *Incident) assign(ctx context.Context, tx db.Tx, to string) error {
 }
 
 // onEach returns a Do that changes one incident after the other and records it in its timeline.
-func onEach(d *db.DB, do func(context.Context, db.Tx, act.Input, *Incident) (IncidentEvent, error)) func(context.Context, db.Tx, act.Input, []act.Subject) ([]act.Outcome, error) {
+func onEach(d *db.DB, do func(context.Context, db.Tx, act.Input, *Incident) (IncidentEvent, error)) func(context.Context, db.Tx, act.Input,
+	[]act.Subject) ([]act.Outcome, error) {
 	return func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 		outs := make([]act.Outcome, len(subjects))
 		for n, s := range subjects {
@@ -151,7 +155,8 @@ func onEach(d *db.DB, do func(context.Context, db.Tx, act.Input, *Incident) (Inc
 				err = keep(ctx, tx, d, e)
 			}
 			var field *act.FieldError
-			if err != nil && !errors.As(err, &field) && !errors.Is(err, ErrOver) && !errors.Is(err, ErrEndsItself) && !errors.Is(err, ErrNotSilent) && !errors.Is(err, act.ErrChanged) {
+			if err != nil && !errors.As(err, &field) && !errors.Is(err, ErrOver) && !errors.Is(err, ErrEndsItself) &&
+				!errors.Is(err, ErrNotSilent) && !errors.Is(err, act.ErrChanged) {
 				return nil, err
 			}
 			outs[n].Err = err

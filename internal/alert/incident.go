@@ -28,9 +28,18 @@ var IncidentMoves = moves.Table[string]{
 	Noun: "Incident", Column: "incidents.state",
 	About: "One problem: all alerts of one rule and subject, from the first one until nothing has fired for ten minutes. Changes are also guarded by its version.",
 	Rows: []moves.Row[string]{
-		{Status: Open, Initial: true, Open: true, NeedsPerson: true, To: []string{Acknowledged, Snoozed, Over}, Meaning: "Its alerts send messages."},
-		{Status: Acknowledged, Open: true, To: []string{Open, Acknowledged, Snoozed, Over}, Meaning: "An operator is working on it: further alerts send no messages, and one message reports when it is over."},
-		{Status: Snoozed, Open: true, To: []string{Open, Acknowledged, Snoozed, Over}, Meaning: "No messages until `snoozed_until`; then it is open again."},
+		{
+			Status: Open, Initial: true, Open: true, NeedsPerson: true, To: []string{Acknowledged, Snoozed, Over},
+			Meaning: "Its alerts send messages.",
+		},
+		{
+			Status: Acknowledged, Open: true, To: []string{Open, Acknowledged, Snoozed, Over},
+			Meaning: "An operator is working on it: further alerts send no messages, and one message reports when it is over.",
+		},
+		{
+			Status: Snoozed, Open: true, To: []string{Open, Acknowledged, Snoozed, Over},
+			Meaning: "No messages until `snoozed_until`; then it is open again.",
+		},
 		{Status: Over, Meaning: "Quiet for long enough, or closed by an operator. The next alert opens a new incident."},
 	},
 }
@@ -115,7 +124,8 @@ func join(ctx context.Context, tx bun.IDB, d *db.DB, rule Rule, a Alert) (int64,
 	of, ends := closes[rule.Name]
 	if ends {
 		var ids []int64
-		err := tx.NewRaw("UPDATE incidents SET cleared_at = ? WHERE rule = ? AND subject = ? AND over_at IS NULL RETURNING id", d.Now(), of, a.Subject).Scan(ctx, &ids)
+		err := tx.NewRaw("UPDATE incidents SET cleared_at = ? WHERE rule = ? AND subject = ? AND over_at IS NULL RETURNING id", d.Now(), of,
+			a.Subject).Scan(ctx, &ids)
 		if err != nil || len(ids) == 0 {
 			return 0, wrap("calm an incident", err)
 		}
@@ -124,7 +134,8 @@ func join(ctx context.Context, tx bun.IDB, d *db.DB, rule Rule, a Alert) (int64,
 	for {
 		var ids []int64
 		err := tx.NewRaw("UPDATE incidents SET firings = firings + ?, value = "+worst(rule)+", sums = ?, fired_at = ?, cleared_at = NULL"+
-			" WHERE rule = ? AND subject = ? AND over_at IS NULL RETURNING id", a.Count, a.Value, a.Value, a.Sums, d.Now(), a.Rule, a.Subject).Scan(ctx, &ids)
+			" WHERE rule = ? AND subject = ? AND over_at IS NULL RETURNING id", a.Count, a.Value, a.Value, a.Sums, d.Now(), a.Rule,
+			a.Subject).Scan(ctx, &ids)
 		if err != nil || len(ids) > 0 {
 			return first(ids), wrap("join an incident", err)
 		}
@@ -169,7 +180,8 @@ func worst(rule Rule) string {
 // worsen records a worse level of a firing alert in its incident, in which an earlier alert may
 // have been even worse.
 func worsen(ctx context.Context, tx bun.IDB, rule Rule, id, value int64, sums money.Totals) error {
-	_, err := tx.NewRaw("UPDATE incidents SET value = "+worst(rule)+", sums = ? WHERE id = ? AND over_at IS NULL", value, value, sums, id).Exec(ctx)
+	_, err := tx.NewRaw("UPDATE incidents SET value = "+worst(rule)+", sums = ? WHERE id = ? AND over_at IS NULL", value, value, sums,
+		id).Exec(ctx)
 	return wrap("update an incident", err)
 }
 
@@ -184,7 +196,8 @@ func clears(ctx context.Context, tx bun.IDB, id, now int64) error {
 // if no event says so.
 func Lapse(ctx context.Context, d *db.DB, held map[string][]string) error {
 	var running []Incident
-	err := d.Read.NewSelect().Model(&running).Where("inc.over_at IS NULL").Where("inc.rule IN (?)", bun.List(slices.Sorted(maps.Values(closes)))).
+	err := d.Read.NewSelect().Model(&running).Where("inc.over_at IS NULL").Where("inc.rule IN (?)",
+		bun.List(slices.Sorted(maps.Values(closes)))).
 		Limit(maxWatched).Scan(ctx)
 	if err != nil {
 		return wrap("read the incidents about breakers", err)
@@ -200,7 +213,8 @@ func Lapse(ctx context.Context, d *db.DB, held map[string][]string) error {
 			cleared = &now
 		}
 		// It may have fired again since it was read.
-		_, err := d.NewRaw("UPDATE incidents SET cleared_at = ? WHERE id = ? AND over_at IS NULL AND fired_at = ?", cleared, i.ID, i.FiredAt).Exec(ctx)
+		_, err := d.NewRaw("UPDATE incidents SET cleared_at = ? WHERE id = ? AND over_at IS NULL AND fired_at = ?", cleared, i.ID,
+			i.FiredAt).Exec(ctx)
 		failed = append(failed, wrap("let an incident lapse", err))
 	}
 	return errors.Join(failed...)
@@ -212,7 +226,8 @@ func Lapse(ctx context.Context, d *db.DB, held map[string][]string) error {
 func Settle(ctx context.Context, d *db.DB) error {
 	now := d.Now()
 	var due []Incident
-	err := d.Read.NewSelect().Model(&due).Where("inc.over_at IS NULL").Where("inc.cleared_at <= ? OR inc.snoozed_until <= ?", now-calm.Microseconds(), now).
+	err := d.Read.NewSelect().Model(&due).Where("inc.over_at IS NULL").Where("inc.cleared_at <= ? OR inc.snoozed_until <= ?",
+		now-calm.Microseconds(), now).
 		OrderExpr("inc.id").Limit(maxWatched).Scan(ctx)
 	if err != nil || len(due) == 0 {
 		return wrap("read incidents to settle", err)
@@ -262,7 +277,8 @@ func settle(ctx context.Context, tx db.Tx, d *db.DB, i *Incident, quietS int64) 
 // move changes the state by compare-and-set on the version; false = the incident was changed
 // meanwhile, so the next round looks again.
 func (i *Incident) move(ctx context.Context, tx bun.IDB, to string, set func(*bun.UpdateQuery)) (bool, error) {
-	q := tx.NewUpdate().Model((*Incident)(nil)).Set("state = ?", to).Set("version = version + 1").Where("id = ?", i.ID).Where("version = ?", i.Version).
+	q := tx.NewUpdate().Model((*Incident)(nil)).Set("state = ?", to).Set("version = version + 1").Where("id = ?", i.ID).Where("version = ?",
+		i.Version).
 		Where("state IN (?)", bun.List(IncidentMoves.From(to)))
 	set(q)
 	res, err := q.Exec(ctx)
@@ -275,6 +291,7 @@ func (i *Incident) move(ctx context.Context, tx bun.IDB, to string, set func(*bu
 
 // announceLast makes the last alert of an incident due for a message.
 func announceLast(ctx context.Context, tx bun.IDB, id, now int64) error {
-	_, err := tx.NewRaw("UPDATE alerts SET announce_at = ? WHERE id = (SELECT max(id) FROM alerts WHERE incident_id = ?)", now, id).Exec(ctx)
+	_, err := tx.NewRaw("UPDATE alerts SET announce_at = ? WHERE id = (SELECT max(id) FROM alerts WHERE incident_id = ?)", now,
+		id).Exec(ctx)
 	return wrap("announce an incident", err)
 }

@@ -32,7 +32,8 @@ func newIncidents(t *testing.T, d *db.DB) *incidents {
 		t.Fatal(err)
 	}
 	people := func(context.Context) ([]string, error) { return []string{"li", "wang"}, nil }
-	return &incidents{t, d, NewWatch(d, quiet), time.Now(), act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, IncidentActs(d, people)...)}
+	return &incidents{t, d, NewWatch(d, quiet), time.Now(), act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy,
+		IncidentActs(d, people)...)}
 }
 
 // fire lets the level of a queue fire; calm lets it return.
@@ -182,8 +183,9 @@ func TestAnIncidentKeepsItsWorstLevel(t *testing.T) {
 // An incident of a rule that an upgrade removed ends, too, and keeps no other one.
 func TestAnIncidentWithoutRuleEnds(t *testing.T) {
 	each(t, func(in *incidents) {
-		_, err := in.db.NewRaw("INSERT INTO incidents (id, rule, subject, state, firings, value, sums, opened_at, fired_at, cleared_at, version)" +
-			" VALUES (1, 'removed', 'x', 'open', 1, 1, '[]', 0, 0, 0, 1)").Exec(in.Context())
+		_, err := in.db.NewRaw(
+			"INSERT INTO incidents (id, rule, subject, state, firings, value, sums, opened_at, fired_at, cleared_at, version)" +
+				" VALUES (1, 'removed', 'x', 'open', 1, 1, '[]', 0, 0, 0, 1)").Exec(in.Context())
 		if err != nil {
 			in.Fatal(err)
 		}
@@ -239,7 +241,10 @@ func TestAnIncidentThatFiresAgainWhileItIsSettledStaysOpen(t *testing.T) {
 		read.FiredAt = *read.ClearedAt
 		settleNow := func(i Incident) {
 			in.Helper()
-			if err := in.db.Tx(in.Context(), func(ctx context.Context, tx db.Tx) error { return settle(ctx, tx, in.db, &i, 0) }); err != nil {
+			if err := in.db.Tx(in.Context(), func(ctx context.Context, tx db.Tx) error {
+				return settle(ctx, tx, in.db, &i,
+					0)
+			}); err != nil {
 				in.Fatal(err)
 			}
 		}
@@ -310,7 +315,10 @@ func TestASnoozeEndsByItsTime(t *testing.T) {
 	each(t, func(in *incidents) {
 		in.fire()
 		in.messages()
-		for params, want := range map[string]bool{`{"for":"169h"}`: false, `{"for":"-1h"}`: false, `{"for":"soon"}`: false, `{"for":""}`: false, `{"for":"168h"}`: true, `{"for":"1h"}`: true} {
+		for params, want := range map[string]bool{
+			`{"for":"169h"}`: false, `{"for":"-1h"}`: false, `{"for":"soon"}`: false,
+			`{"for":""}`: false, `{"for":"168h"}`: true, `{"for":"1h"}`: true,
+		} {
 			err := in.do(SnoozeAct, params)
 			var field *act.FieldError
 			if want != (err == nil) || !want && (!errors.As(err, &field) || field.Field != "for") {
@@ -476,7 +484,10 @@ func TestManyNodesJoinOneIncident(t *testing.T) {
 		for n := range nodes {
 			go func() {
 				failed <- in.db.Tx(in.Context(), func(ctx context.Context, tx db.Tx) error {
-					return Record(ctx, tx, in.db, []Event{{Rule: PayoutRefused, Subject: "m1", Count: 1}, {Rule: PayoutRefused, Subject: fmt.Sprint(n % 2), Count: 1}})
+					return Record(ctx, tx, in.db, []Event{
+						{Rule: PayoutRefused, Subject: "m1", Count: 1},
+						{Rule: PayoutRefused, Subject: fmt.Sprint(n % 2), Count: 1},
+					})
 				})
 			}()
 		}

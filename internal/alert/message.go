@@ -128,8 +128,10 @@ func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 		}
 	}
 	metric.AlertMessages.WithLabelValues(result).Inc()
-	_, err := d.NewRaw("UPDATE alert_messages SET status = ?, next_at = ?, finished_at = ?, last_error = ? WHERE id = ? AND attempts = ? AND status IN (?)",
-		m.Status, m.NextAt, m.FinishedAt, m.LastError, m.ID, m.Attempts, bun.List(MessageMoves.From(m.Status))).Exec(context.WithoutCancel(ctx))
+	_, err := d.NewRaw(
+		"UPDATE alert_messages SET status = ?, next_at = ?, finished_at = ?, last_error = ? WHERE id = ? AND attempts = ? AND status IN (?)",
+		m.Status, m.NextAt, m.FinishedAt, m.LastError, m.ID, m.Attempts,
+		bun.List(MessageMoves.From(m.Status))).Exec(context.WithoutCancel(ctx))
 	if err != nil {
 		return fmt.Errorf("write the result of a message: %w", err)
 	}
@@ -139,7 +141,8 @@ func finish(ctx context.Context, d *db.DB, m Message, failed error) error {
 // SendAgain makes a failed message due again, with the same text and a new schedule; false = it
 // had not failed.
 func SendAgain(ctx context.Context, q bun.IDB, d *db.DB, id int64) (bool, error) {
-	res, err := q.NewRaw("UPDATE alert_messages SET status = ?, attempts = 0, next_at = ?, finished_at = NULL WHERE id = ? AND status IN (?)",
+	res, err := q.NewRaw(
+		"UPDATE alert_messages SET status = ?, attempts = 0, next_at = ?, finished_at = NULL WHERE id = ? AND status IN (?)",
 		Waiting, d.Now(), id, bun.List(MessageMoves.From(Waiting, Failed))).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("send a message again: %w", err)

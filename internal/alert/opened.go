@@ -67,15 +67,18 @@ func (s Style) breakerLine(o *Opened) string {
 	if o.Name != "" && o.Name != o.Merchant {
 		name = o.Name + " (" + o.Merchant + ")"
 	}
-	what, next, do := fmt.Sprintf(tOpenedFailures.In(s.Language), name, clock(o.Since), o.Failures), tOpenedHand.In(s.Language), tOpenedDo.In(s.Language)
+	what, next, do := fmt.Sprintf(tOpenedFailures.In(s.Language), name, clock(o.Since), o.Failures), tOpenedHand.In(s.Language),
+		tOpenedDo.In(s.Language)
 	if o.ByHand != "" {
-		what = fmt.Sprintf(tOpenedByHand.In(s.Language), name, clock(o.Since), o.ByHand, textlimit.Clip(strings.Join(strings.Fields(o.Reason), " "), maxReason))
+		what = fmt.Sprintf(tOpenedByHand.In(s.Language), name, clock(o.Since), o.ByHand,
+			textlimit.Clip(strings.Join(strings.Fields(o.Reason), " "), maxReason))
 	}
 	switch {
 	case o.Closed:
 		next, do = tOpenedClosed.In(s.Language), tOpenedLook.In(s.Language)
 	case o.ProbeAt > 0:
-		next = fmt.Sprintf(tOpenedProbe.In(s.Language), (time.Duration(o.ProbeAt-o.Since) * time.Microsecond).Round(time.Second), clock(o.ProbeAt))
+		next = fmt.Sprintf(tOpenedProbe.In(s.Language), (time.Duration(o.ProbeAt-o.Since) * time.Microsecond).Round(time.Second),
+			clock(o.ProbeAt))
 	}
 	link := strings.TrimSuffix(s.Console, "/") + "/merchants/" + url.PathEscape(o.Merchant)
 	return what + tGap.In(s.Language) + next + tGap.In(s.Language) + s.waiting(o) + tGap.In(s.Language) + fmt.Sprintf(do, link)
@@ -111,13 +114,16 @@ var (
 	tOpenedProbe    = text.Text{ZH: "熔断 %s，%s 自动探测。", EN: "It stays open for %s; one notification is sent as a probe at %s."}
 	tOpenedHand     = text.Text{ZH: "不会自动恢复，需要有人解除熔断。", EN: "It stays open until an operator closes it."}
 	tOpenedClosed   = text.Text{ZH: "之后已恢复。", EN: "It has closed since."}
-	tOpenedDo       = text.Text{ZH: "请联系商户检查通知地址；确认恢复后可立即探测或解除熔断：%s", EN: "Ask the merchant to check its endpoint. Once it works, probe or close the breaker: %s"}
-	tOpenedLook     = text.Text{ZH: "详情：%s", EN: "See %s"}
-	tWaiting        = text.Text{ZH: "挂起通知 %d%s 条", EN: "%d%s notifications wait"}
-	tWaitingSum     = text.Text{ZH: "%s %s（%d 条）", EN: "%s %s (%d)"}
-	tWaitingNone    = text.Text{ZH: "目前没有挂起的通知。", EN: "No notifications are waiting."}
-	tColon          = text.Text{ZH: "：", EN: ": "}
-	tComma          = text.Text{ZH: "、", EN: ", "}
-	tStop           = text.Text{ZH: "。", EN: "."}
-	tGap            = text.Text{ZH: "", EN: " "}
+	tOpenedDo       = text.Text{
+		ZH: "请联系商户检查通知地址；确认恢复后可立即探测或解除熔断：%s",
+		EN: "Ask the merchant to check its endpoint. Once it works, probe or close the breaker: %s",
+	}
+	tOpenedLook  = text.Text{ZH: "详情：%s", EN: "See %s"}
+	tWaiting     = text.Text{ZH: "挂起通知 %d%s 条", EN: "%d%s notifications wait"}
+	tWaitingSum  = text.Text{ZH: "%s %s（%d 条）", EN: "%s %s (%d)"}
+	tWaitingNone = text.Text{ZH: "目前没有挂起的通知。", EN: "No notifications are waiting."}
+	tColon       = text.Text{ZH: "：", EN: ": "}
+	tComma       = text.Text{ZH: "、", EN: ", "}
+	tStop        = text.Text{ZH: "。", EN: "."}
+	tGap         = text.Text{ZH: "", EN: " "}
 )

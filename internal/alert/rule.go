@@ -262,7 +262,8 @@ func (r Rule) problem() error {
 			continue
 		}
 		if (d.Clear < d.Fire) != (r.Clear < r.Fire) {
-			return fmt.Errorf("rule %s: clear (%d) must be on the same side of fire (%d) as in the default (clear %d, fire %d)", r.Name, r.Clear, r.Fire, d.Clear, d.Fire)
+			return fmt.Errorf("rule %s: clear (%d) must be on the same side of fire (%d) as in the default (clear %d, fire %d)", r.Name,
+				r.Clear, r.Fire, d.Clear, d.Fire)
 		}
 		if r.Watches() && !r.beyond(0) && !r.beyond(d.measure.highest) {
 			return fmt.Errorf("rule %s: no level is ever beyond %d: levels range from 0 to %d", r.Name, r.Fire, d.measure.highest)

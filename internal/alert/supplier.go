@@ -61,11 +61,17 @@ func (s Style) sums(t money.Totals) string {
 }
 
 var (
-	tUnreachable      = text.Text{ZH: "渠道 %s 自 %s 起无法访问：连续失败 %d 次。查单、关单暂停，回调照常处理。", EN: "%s has been unreachable since %s: %d calls failed in a row. Queries and closes wait; callbacks are processed as usual."}
+	tUnreachable = text.Text{
+		ZH: "渠道 %s 自 %s 起无法访问：连续失败 %d 次。查单、关单暂停，回调照常处理。",
+		EN: "%s has been unreachable since %s: %d calls failed in a row. Queries and closes wait; callbacks are processed as usual.",
+	}
 	tUnreachableProbe = text.Text{ZH: "%s 自动探测。", EN: "One call is made as a probe at %s."}
-	tUnreachableDo    = text.Text{ZH: "请查看渠道公告和调用密钥、出口网络。订单：%s", EN: "Check the supplier's status page, the API keys and this network's outbound connection. Orders: %s"}
-	tReachable        = text.Text{ZH: "渠道 %s 已恢复，到期的查单、关单继续。", EN: "%s is reachable again; due queries and closes resume."}
-	tAwaited          = text.Text{ZH: "订单：%s", EN: "Orders: %s"}
-	tAwaitedBy        = text.Text{ZH: "等待支付结果的订单 %d%s 笔%s。", EN: "%d%s orders wait for a result%s."}
-	tAwaitedNone      = text.Text{ZH: "目前没有订单在等待支付结果。", EN: "No orders are waiting for a result."}
+	tUnreachableDo    = text.Text{
+		ZH: "请查看渠道公告和调用密钥、出口网络。订单：%s",
+		EN: "Check the supplier's status page, the API keys and this network's outbound connection. Orders: %s",
+	}
+	tReachable   = text.Text{ZH: "渠道 %s 已恢复，到期的查单、关单继续。", EN: "%s is reachable again; due queries and closes resume."}
+	tAwaited     = text.Text{ZH: "订单：%s", EN: "Orders: %s"}
+	tAwaitedBy   = text.Text{ZH: "等待支付结果的订单 %d%s 笔%s。", EN: "%d%s orders wait for a result%s."}
+	tAwaitedNone = text.Text{ZH: "目前没有订单在等待支付结果。", EN: "No orders are waiting for a result."}
 )

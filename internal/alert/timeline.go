@@ -104,6 +104,7 @@ func Running(ctx context.Context, q bun.IDB, limit int) (rows []Incident, err er
 
 // Ended reads the incidents that were over last, the latest first.
 func Ended(ctx context.Context, q bun.IDB, since int64, limit int) (rows []Incident, err error) {
-	err = q.NewSelect().Model(&rows).Where("inc.over_at > ?", since).OrderExpr("inc.over_at DESC, inc.id DESC").Limit(int64(limit)).Scan(ctx)
+	err = q.NewSelect().Model(&rows).Where("inc.over_at > ?",
+		since).OrderExpr("inc.over_at DESC, inc.id DESC").Limit(int64(limit)).Scan(ctx)
 	return rows, wrap("read the last incidents", err)
 }

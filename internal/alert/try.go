@@ -43,7 +43,10 @@ func PostMail(ctx context.Context, tx db.Tx, d *db.DB, targets []string, title, 
 	now := d.Now()
 	rows := make([]Message, len(targets))
 	for i, target := range targets {
-		rows[i] = Message{ID: d.NewID(), Target: target, Title: title, Body: body, HTML: html, Status: Waiting, NextAt: &now, CreatedAt: now}
+		rows[i] = Message{
+			ID: d.NewID(), Target: target, Title: title, Body: body, HTML: html, Status: Waiting, NextAt: &now,
+			CreatedAt: now,
+		}
 		messages = append(messages, rows[i].ID)
 	}
 	if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {

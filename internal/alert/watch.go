@@ -159,7 +159,8 @@ func (w *Watch) firing(ctx context.Context) (map[key]Alert, error) {
 func (w *Watch) fire(ctx context.Context, rule Rule, r Reading) error {
 	a := opened(w.db, Alert{Rule: r.Rule, Subject: r.Subject, State: Firing, Value: r.Value, Count: 1, Sums: r.Sums})
 	var last []int64
-	err := w.db.Read.NewRaw("SELECT opened_at FROM alerts WHERE rule = ? AND subject = ? ORDER BY id DESC LIMIT 1", r.Rule, r.Subject).Scan(ctx, &last)
+	err := w.db.Read.NewRaw("SELECT opened_at FROM alerts WHERE rule = ? AND subject = ? ORDER BY id DESC LIMIT 1", r.Rule,
+		r.Subject).Scan(ctx, &last)
 	if err != nil {
 		return fmt.Errorf("look for the last alert: %w", err)
 	}
@@ -207,7 +208,8 @@ func (w *Watch) worsen(ctx context.Context, rule Rule, open Alert, r Reading) er
 		if err := worsen(ctx, tx, rule, open.IncidentID, r.Value, r.Sums); err != nil {
 			return err
 		}
-		_, err := tx.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.Sums, w.db.Now(), open.ID, Firing).Exec(ctx)
+		_, err := tx.NewRaw("UPDATE alerts SET value = ?, sums = ?, updated_at = ? WHERE id = ? AND state = ?", r.Value, r.Sums, w.db.Now(),
+			open.ID, Firing).Exec(ctx)
 		return wrap("update an alert", err)
 	})
 }
@@ -266,14 +268,16 @@ func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 			continue
 		}
 		var last []Alert
-		err = tx.NewSelect().Model(&last).Where("al.rule = ? AND al.subject = ?", e.Rule, e.Subject).OrderExpr("al.id DESC").Limit(1).Scan(ctx)
+		err = tx.NewSelect().Model(&last).Where("al.rule = ? AND al.subject = ?", e.Rule,
+			e.Subject).OrderExpr("al.id DESC").Limit(1).Scan(ctx)
 		if err != nil {
 			return fmt.Errorf("look for the last event: %w", err)
 		}
 		if len(last) > 0 && last[0].OpenedAt > now-rule.QuietS*1_000_000 && last[0].IncidentID == a.IncidentID {
 			sums := last[0].Sums
 			sums.Merge(e.Sums)
-			if _, err := tx.NewRaw("UPDATE alerts SET count = count + ?, sums = ?, updated_at = ? WHERE id = ?", e.Count, sums, now, last[0].ID).Exec(ctx); err != nil {
+			if _, err := tx.NewRaw("UPDATE alerts SET count = count + ?, sums = ?, updated_at = ? WHERE id = ?", e.Count, sums, now,
+				last[0].ID).Exec(ctx); err != nil {
 				return fmt.Errorf("count an event: %w", err)
 			}
 			continue
@@ -297,7 +301,8 @@ type Fires struct {
 func FiringByRule(ctx context.Context, q bun.IDB, apart ...string) ([]Fires, error) {
 	var rows []Fires
 	err := q.NewRaw("SELECT rule, min(subject) AS subject, count(*) AS count, min(opened_at) AS oldest FROM alerts WHERE state = 'firing'"+
-		" GROUP BY rule, CASE WHEN rule IN (?) THEN subject ELSE '' END ORDER BY 1, 2 LIMIT ?", bun.List(append(apart, "")), firingCounted).Scan(ctx, &rows)
+		" GROUP BY rule, CASE WHEN rule IN (?) THEN subject ELSE '' END ORDER BY 1, 2 LIMIT ?", bun.List(append(apart, "")),
+		firingCounted).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count firing alerts by rule: %w", err)
 	}

@@ -70,7 +70,12 @@ func (q *reader) exceptions(ctx context.Context) error {
 		to         func(*Kind) []int64
 		more       *bool
 	}{
-		{"? - x.opened_at", moves.In("x.state", exception.Moves.Open()...), []any{q.p.At}, func(k *Kind) []int64 { return k.Open }, &x.OpenMore},
+		{
+			"? - x.opened_at", moves.In("x.state", exception.Moves.Open()...),
+			[]any{q.p.At},
+			func(k *Kind) []int64 { return k.Open },
+			&x.OpenMore,
+		},
 		{
 			"coalesce(x.resolved_at, x.updated_at) - x.opened_at", "x.id >= ? AND NOT " + moves.In("x.state", exception.Moves.Open()...),
 			[]any{db.IDAt(q.p.Starts[0])},
@@ -81,7 +86,8 @@ func (q *reader) exceptions(ctx context.Context) error {
 			Kind      string
 			Bucket, N int64
 		}
-		err := q.d.Read.NewRaw("SELECT kind, "+ageBucket("age")+" AS bucket, count(*) AS n FROM (SELECT x.kind, "+part.age+" AS age FROM exceptions AS x WHERE "+
+		err := q.d.Read.NewRaw("SELECT kind, "+ageBucket("age")+" AS bucket, count(*) AS n FROM (SELECT x.kind, "+part.age+
+			" AS age FROM exceptions AS x WHERE "+
 			part.where+" ORDER BY x.id DESC LIMIT ?) AS w GROUP BY 1, 2", append(part.args, exceptionsRead)...).Scan(ctx, &rows)
 		if err != nil {
 			return fmt.Errorf("count exceptions by age: %w", err)

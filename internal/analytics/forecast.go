@@ -97,7 +97,8 @@ func Backlog(ctx context.Context, d *db.DB, limit float64) (Outlook, error) {
 	// The level of the current minute is complete: it was measured at one moment.
 	from, to := minutesBefore(d.Now())
 	var rows []struct{ Start, Due int64 }
-	if err := d.Read.NewRaw("SELECT start, due FROM report_backlog WHERE start >= ? AND start <= ?", from, to).Scan(ctx, &rows); err != nil {
+	if err := d.Read.NewRaw("SELECT start, due FROM report_backlog WHERE start >= ? AND start <= ?", from, to).Scan(ctx,
+		&rows); err != nil {
 		return Outlook{}, fmt.Errorf("read the backlog: %w", err)
 	}
 	values := unknown(int((to-from)/time.Minute.Microseconds()) + 1)
@@ -151,7 +152,8 @@ func Volume(ctx context.Context, d *db.DB) (*Expected, error) {
 	n := int(report.VolumeKept/VolumeStep) - int(day/VolumeStep) // the oldest day may be cleaned up already
 	from := end - int64(n)*step
 	var rows []struct{ At, N int64 }
-	err := d.Read.NewRaw("SELECT start AS at, CAST(sum(raised) AS BIGINT) AS n FROM report_orders WHERE span_s = ? AND start >= ? AND start < ? GROUP BY 1 ORDER BY 1",
+	err := d.Read.NewRaw(
+		"SELECT start AS at, CAST(sum(raised) AS BIGINT) AS n FROM report_orders WHERE span_s = ? AND start >= ? AND start < ? GROUP BY 1 ORDER BY 1",
 		int64(VolumeStep/time.Second), from, end).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the volume of the last weeks: %w", err)

@@ -35,7 +35,8 @@ func (q *reader) rows() (where string, args []any) {
 		return where, args
 	}
 	// As one list: each part is found by the primary key.
-	return "(" + where + " OR span_s = ? AND start >= ? AND start < ?)", append(args, q.spanS(), q.before[0], min(q.p.Starts[0], q.weekAgo()+1))
+	return "(" + where + " OR span_s = ? AND start >= ? AND start < ?)",
+		append(args, q.spanS(), q.before[0], min(q.p.Starts[0], q.weekAgo()+1))
 }
 
 // weekAgo returns where the range a week before ends. Days end at the same time of day, whatever
@@ -92,7 +93,8 @@ func (q *reader) orders(ctx context.Context) error {
 		Currency                                       string
 		Raised, RaisedAmount, Notified, NotifiedAmount int64
 	}
-	err := q.d.Read.NewRaw("SELECT "+q.step()+" AS at, currency, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(raised_amount) AS BIGINT) AS raised_amount,"+
+	err := q.d.Read.NewRaw("SELECT "+q.step()+
+		" AS at, currency, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(raised_amount) AS BIGINT) AS raised_amount,"+
 		" CAST(sum(notified) AS BIGINT) AS notified, CAST(sum(notified_amount) AS BIGINT) AS notified_amount"+
 		" FROM report_orders WHERE "+where+" GROUP BY 1, 2", args...).Scan(ctx, &rows)
 	if err != nil {
@@ -168,7 +170,8 @@ func (q *reader) causes(ctx context.Context) error {
 		Class, Currency          string
 		Attempts, Orders, Amount int64
 	}
-	err := q.d.Read.NewRaw("SELECT "+q.step()+" AS at, class, currency, CAST(sum(attempts) AS BIGINT) AS attempts, CAST(sum(orders) AS BIGINT) AS orders,"+
+	err := q.d.Read.NewRaw("SELECT "+q.step()+
+		" AS at, class, currency, CAST(sum(attempts) AS BIGINT) AS attempts, CAST(sum(orders) AS BIGINT) AS orders,"+
 		" CAST(sum(amount) AS BIGINT) AS amount FROM report_failures WHERE "+where+" GROUP BY 1, 2, 3", args...).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the causes of failures: %w", err)
@@ -196,7 +199,8 @@ func (q *reader) causes(ctx context.Context) error {
 		Class string
 		First int64
 	}
-	if err := q.d.Read.NewRaw("SELECT class, min(start) AS first FROM report_failures WHERE span_s = 86400 GROUP BY class").Scan(ctx, &known); err != nil {
+	if err := q.d.Read.NewRaw("SELECT class, min(start) AS first FROM report_failures WHERE span_s = 86400 GROUP BY class").Scan(ctx,
+		&known); err != nil {
 		return fmt.Errorf("read since when causes are known: %w", err)
 	}
 	for _, k := range known {
@@ -205,7 +209,9 @@ func (q *reader) causes(ctx context.Context) error {
 			continue
 		}
 		var fine []int64
-		if err := q.d.Read.NewRaw("SELECT start FROM report_failures WHERE span_s = 300 AND start >= ? AND class = ? ORDER BY start LIMIT 1", k.First, k.Class).Scan(ctx, &fine); err != nil {
+		if err := q.d.Read.NewRaw(
+			"SELECT start FROM report_failures WHERE span_s = 300 AND start >= ? AND class = ? ORDER BY start LIMIT 1", k.First,
+			k.Class).Scan(ctx, &fine); err != nil {
 			return fmt.Errorf("read since when a cause is known: %w", err)
 		}
 		if c.NewSince = k.First; len(fine) > 0 {
@@ -250,7 +256,8 @@ func (q *reader) flows(ctx context.Context) error {
 			PaidAmount    int64
 		}, err error,
 		) {
-			err = q.d.Read.NewRaw("SELECT "+of.column+" AS id, currency, CAST(sum(created) AS BIGINT) AS created, CAST(sum(paid) AS BIGINT) AS paid,"+
+			err = q.d.Read.NewRaw("SELECT "+of.column+
+				" AS id, currency, CAST(sum(created) AS BIGINT) AS created, CAST(sum(paid) AS BIGINT) AS paid,"+
 				" CAST(sum(paid_amount) AS BIGINT) AS paid_amount FROM report_volume WHERE span_s = ? AND start >= ? AND start <= ? GROUP BY 1, 2",
 				int64(span/time.Second), from, to).Scan(ctx, &rows)
 			return rows, err

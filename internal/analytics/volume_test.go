@@ -14,7 +14,8 @@ func TestVolumeIsReadAtOneMoment(t *testing.T) {
 		step := VolumeStep.Microseconds()
 		now := d.Now()
 		for i := range int64(4) { // with the steps that begin while this runs
-			if _, err := d.NewRaw("INSERT INTO report_orders VALUES (300, ?, 'CNY', 7, 700, 7, 700)", now-now%step+(i-2)*step).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("INSERT INTO report_orders VALUES (300, ?, 'CNY', 7, 700, 7, 700)",
+				now-now%step+(i-2)*step).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -40,8 +40,11 @@ func (a *App) alerts() (jobs.Alerts, error) {
 	}
 	return jobs.Alerts{
 		Targets: targets, Reports: reports,
-		Style: alert.Style{Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker, Supplier: a.supplierState},
-		Here:  a.readHere, Shared: a.readShared,
+		Style: alert.Style{
+			Language: c.AlertLanguage, Zone: c.Timezone, Console: a.ConsoleURL(), Opened: a.openedBreaker,
+			Supplier: a.supplierState,
+		},
+		Here: a.readHere, Shared: a.readShared,
 		Merchant: a.merchantName,
 		Awaited: func(ctx context.Context, supplierID int64) money.Totals {
 			ids, args := report.AwaitedOf(supplierID)

@@ -186,7 +186,8 @@ func (a *App) openCalls() {
 	a.settings.CallThrough(call.NewClient(out, c.SupplierTimeout))
 	a.supplierBreakers = breaker.NewSupplierCache(a.db, supplierPolicy)
 	a.calls = call.New(call.Options{
-		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: console.MaskCall, Log: a.o.Log,
+		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: console.MaskCall,
+		Log: a.o.Log,
 	})
 	a.closing(a.calls.Close)
 }
@@ -225,7 +226,10 @@ func (a *App) openDB(ctx context.Context) error {
 		return err
 	}
 	var released int64
-	for _, release := range []func(context.Context, *db.DB, []int64) (int64, error){notify.ReleaseLeases, compensation.ReleaseLeases, advance.ReleaseLeases, bulk.ReleaseLeases} {
+	for _, release := range []func(context.Context, *db.DB, []int64) (int64, error){
+		notify.ReleaseLeases, compensation.ReleaseLeases,
+		advance.ReleaseLeases, bulk.ReleaseLeases,
+	} {
 		n, err := release(ctx, a.db, earlier)
 		if err != nil {
 			return err
@@ -284,7 +288,8 @@ func (m *made) Write(line []byte) (int, error) {
 // build creates the working parts, each from those before it.
 func (a *App) build() {
 	c := a.o.Config
-	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs, Local: map[string]func(*http.Request) (*http.Response, error){sandbox.Host: sandbox.Endpoint}})
+	out := egress.New(egress.Config{Allow: c.NotifyAllowCIDRs, Local: map[string]func(*http.Request) (*http.Response,
+		error){sandbox.Host: sandbox.Endpoint}})
 	a.closing(out.Close)
 	a.nudger = notify.NewNudger(a.queue, a.db.Now, a.o.Log)
 	a.closing(a.nudger.Close)
@@ -311,13 +316,17 @@ func (a *App) build() {
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,
 		Expiry: c.OrderExpiry, ExpiryMax: c.OrderExpiryMax, ClosingGrace: c.ClosingGrace,
-		Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes, Calls: a.calls, CallTimeout: c.SupplierTimeout, CallbackURL: a.callbackURL, Keys: a.keys,
+		Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes, Calls: a.calls, CallTimeout: c.SupplierTimeout,
+		CallbackURL: a.callbackURL, Keys: a.keys,
 		Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
 		Spare: refusals.Spare, Log: a.o.Log,
 	})
 	a.closing(a.processor.Close)
 	a.advance = advance.New(advance.Options{
-		DB: a.db, Settings: a.settings, Payments: a.processor, Calls: a.calls, Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
+		DB: a.db, Settings: a.settings, Payments: a.processor, Calls: a.calls, Steps: payment.Steps{
+			Query: c.QuerySteps,
+			Close: c.CloseSteps,
+		},
 		Grace: c.ClosingGrace, InFlight: c.SupplierInFlight, Log: a.o.Log, AskOnly: !a.o.Roles.Worker, Stuck: a.rerunStuck,
 	})
 	a.processor.AskBy(a.askSoon)
@@ -338,12 +347,17 @@ func (a *App) build() {
 	operators := access.NewOperators(a.db, a.audit)
 	a.approvals = a.desk(operators)
 	if a.o.Roles.Web {
-		receiver := callback.New(callback.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals, Wait: c.CallbackWait, Tracer: a.tracer})
+		receiver := callback.New(callback.Options{
+			DB: a.db, Settings: a.settings, Payments: a.processor, Refusals: refusals,
+			Wait: c.CallbackWait, Tracer: a.tracer,
+		})
 		acts := a.acts(channels, operators)
 		a.batches.Use(acts, a.approvals)
 		a.server = web.New(web.Options{
-			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor, Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,
-			Acts: acts, Batches: a.batches, Views: a.views, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle, c.SessionMax),
+			Config: c, DB: a.db, Settings: a.settings, Keys: a.keys, Audit: a.audit, Callbacks: receiver, Payments: a.processor,
+			Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes,
+			Acts: acts, Batches: a.batches, Views: a.views, Operators: operators, Sessions: access.NewSessions(a.db, a.keys, c.SessionIdle,
+				c.SessionMax),
 			QueueEngine: string(a.redis.Engine()), Queues: a.queue.Sizes, RedisSkew: a.redisSkew, Alerts: a.alertTargets,
 			Monitor: a.monitor(), Sockets: a.sockets, Breakers: a.breakers, Pauses: a.pauses, Approvals: a.approvals,
 			Texts:  texts(),

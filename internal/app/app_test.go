@@ -31,7 +31,8 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 	}{
 		"a data folder that cannot be made": {[]string{"BACKSTOP_DATA=" + filepath.Join(file, "data")}, "BACKSTOP_DATA"},
 		"a database that is not there": {[]string{
-			"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_DATABASE_URL=postgres://nobody:topsecret@127.0.0.1:1/none?sslmode=disable&connect_timeout=1",
+			"BACKSTOP_DATA=" + t.TempDir(),
+			"BACKSTOP_DATABASE_URL=postgres://nobody:topsecret@127.0.0.1:1/none?sslmode=disable&connect_timeout=1",
 			"BACKSTOP_MASTER_KEY=" + strings.Repeat("0f", 32),
 		}, "database"},
 	} {
@@ -40,7 +41,10 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := New(context.Background(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+			a, err := New(context.Background(), Options{
+				Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
+				Out: io.Discard,
+			})
 			if err == nil {
 				a.Close()
 				t.Fatal("it started")
@@ -61,7 +65,10 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 	}
 	start := func() *App {
 		t.Helper()
-		a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+		a, err := New(t.Context(), Options{
+			Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
+			Out: io.Discard,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,8 +104,9 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 			t.Errorf("roles %s: %d processes send, want %d", r, n, senders)
 		}
 		// Two more nodes that keep running beside the next one.
-		_, err = a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (7, 'x', '', 7, 1, ?0), (8, 'x', '', 8, 1, ?0)"+
-			" ON CONFLICT DO NOTHING", a.db.Now()).Exec(t.Context())
+		_, err = a.db.NewRaw(
+			"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (7, 'x', '', 7, 1, ?0), (8, 'x', '', 8, 1, ?0)"+
+				" ON CONFLICT DO NOTHING", a.db.Now()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +124,10 @@ func opened(t *testing.T, environ ...string) *App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(context.Background(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+	a, err := New(context.Background(), Options{
+		Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
+		Out: io.Discard,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,12 +306,16 @@ func TestTheFirstStartSealsTheAudit(t *testing.T) {
 	}
 	var seals []int
 	for i := range 3 {
-		a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
+		a, err := New(t.Context(), Options{
+			Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
+			Out: io.Discard,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 { // as an older version would have written it
-			_, err = a.db.NewRaw("INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (1, 1, 'a', 'b', 'c', 'd', '{}', '', 'x')").Exec(t.Context())
+			_, err = a.db.NewRaw(
+				"INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (1, 1, 'a', 'b', 'c', 'd', '{}', '', 'x')").Exec(t.Context())
 		}
 		var n int
 		if err == nil {
@@ -330,7 +345,8 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 	}
 	defer a.Close()
 	for _, want := range []string{"no such file", "bad password"} {
-		if err := a.greet(t.Context()); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_PASSWORD_FILE: ") || !strings.Contains(err.Error(), want) {
+		if err := a.greet(t.Context()); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_PASSWORD_FILE: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if err := os.WriteFile(file, []byte("short\n"), 0o600); err != nil {
@@ -368,13 +384,17 @@ func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 	}
 	for _, want := range []bool{true, false} {
 		var out, log bytes.Buffer
-		a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: &out})
+		a, err := New(t.Context(), Options{
+			Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Out: &out,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.Close()
 		for where, text := range map[string]string{"standard output": out.String(), "log": log.String()} {
-			if strings.Contains(text, "master key made: "+filepath.Join(folder, "master.key")) != want || strings.Contains(text, "back it up") != want {
+			if strings.Contains(text, "master key made: "+filepath.Join(folder, "master.key")) != want ||
+				strings.Contains(text, "back it up") != want {
 				t.Errorf("the %s, a key was made = %t: %q", where, want, text)
 			}
 		}
@@ -391,7 +411,10 @@ func TestEachStartOfADemoPrintsItsLogin(t *testing.T) {
 		}
 		for start := range 2 {
 			var output strings.Builder
-			a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: &output, Demo: demo})
+			a, err := New(t.Context(), Options{
+				Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
+				Out: &output, Demo: demo,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,8 @@ import (
 // desk returns the desk for decisions that need two people.
 func (a *App) desk(operators *access.Operators) *approval.Desk {
 	return approval.NewDesk(approval.Options{
-		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators, Log: a.o.Log,
+		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators,
+		Log: a.o.Log,
 	}, a.actions()...)
 }
 

@@ -52,7 +52,13 @@ func TestAnOpenedBreakerIsReadWithWhatWaits(t *testing.T) {
 			t.Errorf("one that never opened: %+v, %v", o, err)
 		}
 		exec("INSERT INTO breakers (owner_id, state, generation, failures, changed_at, open_until, updated_at) VALUES (1, 'open', 3, 5, 900, 1200, 900)")
-		for i, c := range [][]any{{"closed", "open", "by_hand", 0, "operator:li", "they move", 100}, {"open", "closed", "by_hand", 0, "operator:li", "", 200}, {"closed", "open", "failures_in_a_row", 5, "", "", 300}, {"open", "half_open", "probe_due", 5, "", "", 600}, {"half_open", "open", "probe_failed", 5, "", "", 900}} {
+		for i, c := range [][]any{
+			{"closed", "open", "by_hand", 0, "operator:li", "they move", 100},
+			{"open", "closed", "by_hand", 0, "operator:li", "", 200},
+			{"closed", "open", "failures_in_a_row", 5, "", "", 300},
+			{"open", "half_open", "probe_due", 5, "", "", 600},
+			{"half_open", "open", "probe_failed", 5, "", "", 900},
+		} {
 			exec("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, actor, reason, at) VALUES (?, 1, 1, ?, ?, ?, ?, ?, ?, ?)", append([]any{i + 1}, c...)...)
 		}
 		for i, x := range []struct {
@@ -67,7 +73,11 @@ func TestAnOpenedBreakerIsReadWithWhatWaits(t *testing.T) {
 		o, err := a.openedBreaker(t.Context(), "m1")
 		want := alert.Opened{
 			Merchant: "m1", Name: "Galaxy", Failures: 5, Since: 300, ProbeAt: 1200,
-			Waiting: []alert.Waits{{Currency: "", Count: 1}, {Currency: "CNY", Count: 2, Minor: 350}, {Currency: "HKD", Count: 1, Minor: 7}},
+			Waiting: []alert.Waits{
+				{Currency: "", Count: 1},
+				{Currency: "CNY", Count: 2, Minor: 350},
+				{Currency: "HKD", Count: 1, Minor: 7},
+			},
 		}
 		if err != nil || !reflect.DeepEqual(*o, want) {
 			t.Errorf("%+v, %v; want %+v", o, err, want)

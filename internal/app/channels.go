@@ -31,7 +31,8 @@ func (a *App) connected(d *notify.Dispatcher, merchantID int64) {
 	defer cancel()
 	woken, err := notify.Wake(ctx, a.db, merchantID)
 	if err != nil {
-		a.o.Log.Error("a merchant connected, but its waiting notifications could not be made due; they are sent on schedule", "merchant_id", merchantID, "error", err)
+		a.o.Log.Error("a merchant connected, but its waiting notifications could not be made due; they are sent on schedule", "merchant_id",
+			merchantID, "error", err)
 	}
 	a.o.Log.Info("connect", "merchant_id", merchantID, "released", woken)
 	d.Pull([]int64{merchantID})

@@ -23,7 +23,12 @@ func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
 		err   error
 		lines int
 	}{
-		{nil, 0}, {errors.New("no route to db.internal"), 1}, {errors.New("no route to db.internal"), 1}, {nil, 2}, {nil, 2}, {errors.New("again"), 3},
+		{nil, 0},
+		{errors.New("no route to db.internal"), 1},
+		{errors.New("no route to db.internal"), 1},
+		{nil, 2},
+		{nil, 2},
+		{errors.New("again"), 3},
 	} {
 		err = step.err
 		got := c.Run(t.Context())
@@ -102,7 +107,8 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 		}
 	}
 	look("")
-	_, err := a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, key_ids, ranges) VALUES (9, 'x', 'n2', 9, 1, ?, ?, '10.0.0.0/8')",
+	_, err := a.db.NewRaw(
+		"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, key_ids, ranges) VALUES (9, 'x', 'n2', 9, 1, ?, ?, '10.0.0.0/8')",
 		a.db.Now(), a.keys.ID()).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +123,8 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 // The alerts about a node end with it; those of a running node stay.
 func TestTheAlertsOfANodeThatIsGoneEnd(t *testing.T) {
 	a := opened(t)
-	if _, err := a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (9, 'x', 'n2', 9, 1, ?)", a.db.Now()).Exec(t.Context()); err != nil {
+	if _, err := a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (9, 'x', 'n2', 9, 1, ?)",
+		a.db.Now()).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stays := func(rule, subject string) bool {

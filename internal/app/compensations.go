@@ -24,7 +24,10 @@ import (
 func (a *App) compensationKinds() []compensation.Kind {
 	return []compensation.Kind{
 		resend.Kind(resend.Options{DB: a.db, Schedule: a.compensateSchedule(), Nudge: a.nudger.Now}),
-		replaycall.Kind(replaycall.Subjects{refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices(), payout.Op: a.payouts.Subject()}),
+		replaycall.Kind(replaycall.Subjects{
+			refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices(),
+			payout.Op: a.payouts.Subject(),
+		}),
 		replaywrite.Kind(a.db, replaywrite.Objects{}),
 		rerun.Kind(asker{a.db, a.advance}),
 	}

@@ -23,7 +23,8 @@ import (
 func beginCounters() {
 	// Other kinds of exceptions are not opened by callbacks.
 	byCallback := slices.DeleteFunc(slices.Clone(exception.Kinds), func(kind string) bool {
-		return kind == exception.NotifyExhausted || kind == exception.SubscriptionExhausted || kind == exception.StuckPaying || kind == exception.CompensationDead || kind == exception.StockShort || kind == exception.BooksDiffer
+		return kind == exception.NotifyExhausted || kind == exception.SubscriptionExhausted || kind == exception.StuckPaying ||
+			kind == exception.CompensationDead || kind == exception.StockShort || kind == exception.BooksDiffer
 	})
 	metric.Begin(metric.Callbacks, slices.Concat(callback.Refused, payment.Outcomes, byCallback)...)
 	metric.Begin(metric.Attempts, notify.Classes...)

@@ -31,10 +31,12 @@ func readKeys(c config.Config) (*seal.Keyring, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return keys, err
 	case c.MasterKeyFile != "":
-		return nil, fmt.Errorf("%w: the file of BACKSTOP_MASTER_KEY_FILE is missing (%s): put it there; backstop does not create it", ErrUsage, c.MasterKeyFile)
+		return nil, fmt.Errorf("%w: the file of BACKSTOP_MASTER_KEY_FILE is missing (%s): put it there; backstop does not create it",
+			ErrUsage, c.MasterKeyFile)
 	case c.DatabaseURL.Reveal() != "":
-		return nil, fmt.Errorf("%w: BACKSTOP_DATABASE_URL needs a master key shared by all nodes and commands: make one (openssl rand -base64 32) and give it to each"+
-			" in BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE", ErrUsage)
+		return nil, fmt.Errorf(
+			"%w: BACKSTOP_DATABASE_URL needs a master key shared by all nodes and commands: make one (openssl rand -base64 32) and give it to each"+
+				" in BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE", ErrUsage)
 	}
 	return nil, errNoKey
 }
@@ -90,7 +92,9 @@ func makeKey(ctx context.Context, c config.Config, d *db.DB, out io.Writer) (*se
 	if err != nil {
 		return nil, err
 	}
-	_, err = fmt.Fprintf(out, "master key made: %s (id %s): back it up apart from the database; without it no supplier key or signing secret can be read again\n", path, keys.ID())
+	_, err = fmt.Fprintf(out,
+		"master key made: %s (id %s): back it up apart from the database; without it no supplier key or signing secret can be read again\n",
+		path, keys.ID())
 	return keys, err
 }
 

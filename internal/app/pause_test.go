@@ -15,7 +15,10 @@ func TestPausedWorkWaitsAndAlerts(t *testing.T) {
 	registry := act.New(a.db, a.audit, newPolicy(), a.pauses.Acts()...)
 	run := func(kind, name string) {
 		t.Helper()
-		_, err := registry.Run(t.Context(), act.Call{Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Ops}, Ref: act.Ref{ID: name}, Reason: "the supplier migrates"})
+		_, err := registry.Run(t.Context(), act.Call{
+			Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Ops},
+			Ref: act.Ref{ID: name}, Reason: "the supplier migrates",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,10 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 func (a *App) notes() inbox.Notes { return inbox.Notes{DB: a.db, Policy: newPolicy()} }
 
 func (a *App) sending(channels map[string]notify.Channel) notify.Acts {
-	return notify.Acts{DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now, Pings: notify.Pinger{DB: a.db, Channels: channels}}
+	return notify.Acts{
+		DB: a.db, Directory: a.settings.Merchants, Breakers: a.breakers, Nudge: a.nudger.Now,
+		Pings: notify.Pinger{DB: a.db, Channels: channels},
+	}
 }
 
 func (a *App) redriving() compensation.Acts {

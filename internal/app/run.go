@@ -86,7 +86,9 @@ func (a *App) start(ctx context.Context) (err error) {
 		return err
 	}
 	a.jobs, err = jobs.Start(ctx, jobs.Options{
-		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance, Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, Pauses: a.pauses, SupplierBreakers: a.supplierBreakers, Ledger: a.ledger, Disputes: a.disputes, Views: a.views,
+		DB: a.db, Settings: a.settings, Processor: a.processor, Dispatcher: a.dispatcher, Advance: a.advance,
+		Compensations: a.compensations, Approvals: a.approvals, Batches: a.batchRunner, Breakers: a.breakers, Pauses: a.pauses,
+		SupplierBreakers: a.supplierBreakers, Ledger: a.ledger, Disputes: a.disputes, Views: a.views,
 		Queue: a.queue, Redis: a.redis.Asynq(), Log: a.o.Log, Audit: a.audit, Workers: a.o.Roles.Worker, Scheduler: a.o.Roles.Scheduler,
 		CleanupEvery: a.o.Config.CleanupEvery, Zone: a.o.Config.Timezone,
 		Nights: SweepPlan(a.o.Config), Sweeps: a.sweeps,
@@ -99,7 +101,8 @@ func (a *App) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.o.Log.Info("serve", "url", a.URL(), "console", a.ConsoleURL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis", string(a.redis.Engine()),
+	a.o.Log.Info("serve", "url", a.URL(), "console", a.ConsoleURL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis",
+		string(a.redis.Engine()),
 		"node", a.db.NodeName())
 	return nil
 }
@@ -112,7 +115,8 @@ func (a *App) holdOpen(ctx context.Context) error {
 		return err
 	}
 	if did.Entries+did.Unknown > 0 {
-		a.o.Log.Info("hold the money of open exceptions", "entries", did.Entries, "sums", strings.Join(did.Sums.List(), ", "), "not_known_whether_paid", did.Unknown)
+		a.o.Log.Info("hold the money of open exceptions", "entries", did.Entries, "sums", strings.Join(did.Sums.List(), ", "),
+			"not_known_whether_paid", did.Unknown)
 	}
 	return nil
 }

@@ -16,7 +16,10 @@ func (a *App) snapshot(ctx context.Context) metric.Snapshot {
 	if risk, err := report.AtRisk(ctx, a.db); err == nil {
 		for _, part := range report.Parts {
 			for _, m := range risk.Parts[part].Sums {
-				s.AtRisk = append(s.AtRisk, metric.AtRisk{Part: string(part), Currency: m.Currency, Orders: float64(m.Orders), Minor: float64(m.Minor)})
+				s.AtRisk = append(s.AtRisk, metric.AtRisk{
+					Part: string(part), Currency: m.Currency, Orders: float64(m.Orders),
+					Minor: float64(m.Minor),
+				})
 			}
 		}
 	}

@@ -38,10 +38,16 @@ var Moves = moves.Table[State]{
 	Noun: "Approval", Column: "approvals.state",
 	About: "A decision that needs two people. Its hash covers exactly what was proposed; it takes effect once.",
 	Rows: []moves.Row[State]{
-		{Status: Waiting, Initial: true, Open: true, NeedsPerson: true, To: []State{Approved, Rejected, Withdrawn, Expired}, Meaning: "Proposed; waiting for another person's decision."},
+		{
+			Status: Waiting, Initial: true, Open: true, NeedsPerson: true, To: []State{Approved, Rejected, Withdrawn, Expired},
+			Meaning: "Proposed; waiting for another person's decision.",
+		},
 		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Approved by a second person."},
 		{Status: Executing, Open: true, To: []State{Done, Failed}, Meaning: "It is being carried out."},
-		{Status: Failed, NeedsPerson: true, To: []State{Executing}, Meaning: "It could not be carried out; the same approval may be run up to three times in all."},
+		{
+			Status: Failed, NeedsPerson: true, To: []State{Executing},
+			Meaning: "It could not be carried out; the same approval may be run up to three times in all.",
+		},
 		{Status: Done, Meaning: "It took effect."},
 		{Status: Rejected, Meaning: "The second person rejected it."},
 		{Status: Withdrawn, Meaning: "Its maker withdrew it."},

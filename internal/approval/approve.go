@@ -236,7 +236,8 @@ func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) 
 	if maker != nil {
 		role = maker.Role
 	}
-	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok && a.MakerKind != ByMerchant && (a.Maker != 0 || !c.action.Command) {
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok && a.MakerKind != ByMerchant &&
+		(a.Maker != 0 || !c.action.Command) {
 		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
 	if checker == nil {

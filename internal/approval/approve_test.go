@@ -43,10 +43,29 @@ func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 			want map[approval.State]approval.State // other states stay
 			fine []approval.State                  // states in which it returns no error
 		}{
-			"approve":            {func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Done}, []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}},
-			"approve by another": {func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Done}, nil},
-			"again":              {func(a *approval.Approval) error { _, err := h.desk.Again(t.Context(), h.yes(a, lead2)); return err }, map[approval.State]approval.State{approval.Failed: approval.Done}, nil},
-			"reject":             {func(a *approval.Approval) error { _, err := h.desk.Reject(t.Context(), h.yes(a, lead)); return err }, map[approval.State]approval.State{approval.Waiting: approval.Rejected}, []approval.State{approval.Rejected}},
+			"approve": {
+				func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead)); return err },
+				map[approval.State]approval.State{approval.Waiting: approval.Done},
+				[]approval.State{
+					approval.Approved, approval.Executing,
+					approval.Done, approval.Failed,
+				},
+			},
+			"approve by another": {
+				func(a *approval.Approval) error { _, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); return err },
+				map[approval.State]approval.State{approval.Waiting: approval.Done},
+				nil,
+			},
+			"again": {
+				func(a *approval.Approval) error { _, err := h.desk.Again(t.Context(), h.yes(a, lead2)); return err },
+				map[approval.State]approval.State{approval.Failed: approval.Done},
+				nil,
+			},
+			"reject": {
+				func(a *approval.Approval) error { _, err := h.desk.Reject(t.Context(), h.yes(a, lead)); return err },
+				map[approval.State]approval.State{approval.Waiting: approval.Rejected},
+				[]approval.State{approval.Rejected},
+			},
 			"withdraw": {func(a *approval.Approval) error {
 				_, err := h.desk.Withdraw(t.Context(), h.yes(a, finance))
 				return err
@@ -56,8 +75,16 @@ func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 				_, err := h.desk.Expire(t.Context())
 				return err
 			}, map[approval.State]approval.State{approval.Waiting: approval.Expired}, approval.Moves.Statuses()},
-			"finish":                 {func(a *approval.Approval) error { return h.finish(a, "") }, map[approval.State]approval.State{approval.Executing: approval.Done}, approval.Moves.Statuses()},
-			"finish without success": {func(a *approval.Approval) error { return h.finish(a, "no") }, map[approval.State]approval.State{approval.Executing: approval.Failed}, approval.Moves.Statuses()},
+			"finish": {
+				func(a *approval.Approval) error { return h.finish(a, "") },
+				map[approval.State]approval.State{approval.Executing: approval.Done},
+				approval.Moves.Statuses(),
+			},
+			"finish without success": {
+				func(a *approval.Approval) error { return h.finish(a, "no") },
+				map[approval.State]approval.State{approval.Executing: approval.Failed},
+				approval.Moves.Statuses(),
+			},
 		}
 		for name, c := range acts {
 			for _, from := range approval.Moves.Statuses() {
@@ -79,7 +106,8 @@ func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 					want = from
 				}
 				got, effects, _ := h.now(a.ID)
-				if got.State != want || (effects == 1) != (want == approval.Done && moves && name != "finish") || (err == nil) != (moves || slices.Contains(c.fine, from)) {
+				if got.State != want || (effects == 1) != (want == approval.Done && moves && name != "finish") ||
+					(err == nil) != (moves || slices.Contains(c.fine, from)) {
 					t.Errorf("%s of %s: it is %s with %d effects, %v", name, from, got.State, effects, err)
 				}
 			}
@@ -113,7 +141,10 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 				h.exec("UPDATE operators SET role = 'lead' WHERE id = 11")
 				v.By = h.who(finance)
 			}, is(approval.ErrOwn)},
-			"a second account":      {func(v *approval.Verdict) { h.exec("UPDATE operators SET name = 'FANG' WHERE id = 12") }, is(approval.ErrOwn)},
+			"a second account": {
+				func(v *approval.Verdict) { h.exec("UPDATE operators SET name = 'FANG' WHERE id = 12") },
+				is(approval.ErrOwn),
+			},
 			"the checker's role":    {func(v *approval.Verdict) { v.By = h.who(ops) }, role},
 			"an admin":              {func(v *approval.Verdict) { v.By = h.who(admin) }, role},
 			"finance of finance":    {func(v *approval.Verdict) { v.By = h.who(finance2) }, role},
@@ -146,7 +177,8 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 			c.change(&v)
 			got, err := h.desk.Approve(t.Context(), v)
 			stored, effects, _ := h.now(a.ID)
-			if got != nil || !c.want(err) || stored.State != approval.Waiting || stored.Checker != nil || effects != 0 || h.runs.Load() != 0 {
+			if got != nil || !c.want(err) || stored.State != approval.Waiting || stored.Checker != nil || effects != 0 ||
+				h.runs.Load() != 0 {
 				t.Errorf("%s: %v; %s, %d effects", name, err, stored.State, effects)
 			}
 			h.live = nil
@@ -204,7 +236,8 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 			t.Errorf("rejected by one who may not approve, admitted as %s", role)
 		}
 	}
-	if done, err := h.desk.Withdraw(t.Context(), approval.Verdict{ID: a.ID, By: h.who(finance)}); err != nil || done.State != approval.Withdrawn {
+	if done, err := h.desk.Withdraw(t.Context(), approval.Verdict{ID: a.ID, By: h.who(finance)}); err != nil ||
+		done.State != approval.Withdrawn {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if _, effects, name := h.now(a.ID); effects != 0 || name != "one" {
@@ -279,7 +312,8 @@ func TestAnEffectThatCallsOutEndsLater(t *testing.T) {
 		h.later = true
 		a := h.propose(finance)
 		for range 2 {
-			if got, err := h.desk.Approve(t.Context(), h.yes(a, lead)); err != nil || got.State != approval.Executing || h.runs.Load() != 1 {
+			if got, err := h.desk.Approve(t.Context(), h.yes(a, lead)); err != nil || got.State != approval.Executing ||
+				h.runs.Load() != 1 {
 				t.Fatalf("%+v, %v, run %d times", got, err, h.runs.Load())
 			}
 		}

@@ -57,7 +57,8 @@ func newHouse(t *testing.T, d *db.DB) *house {
 	h := &house{T: t, db: d, rules: settings.Rules{SecondPerson: true, Typed: map[string]int64{"CNY": 100}}, life: time.Hour}
 	h.exec("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (1, 'm1', 'one', '[]', '{}', 0, 7), (2, 'm2', 'two', '[]', '{}', 0, 7)")
 	for id, x := range map[int64]struct{ name, role string }{
-		finance: {"fang", access.Finance}, lead: {"li", access.Lead}, lead2: {"lu", access.Lead}, ops: {"otto", access.Ops}, admin: {"ada", access.Admin}, finance2: {"fei", access.Finance},
+		finance: {"fang", access.Finance}, lead: {"li", access.Lead}, lead2: {"lu", access.Lead}, ops: {"otto", access.Ops},
+		admin: {"ada", access.Admin}, finance2: {"fei", access.Finance},
 	} {
 		h.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, '', FALSE, 0, 0)", id, x.name, x.role)
 	}
@@ -83,7 +84,10 @@ func (h *house) open() {
 		Name: "note", Object: "merchant", Propose: access.Comment, Approve: access.ApproveMoney, Load: h.load(0, ""),
 		Second: func(act.Subject, any) bool { return false }, Run: h.run,
 	}
-	change := approval.Action{Name: "settings.change", Object: "setting", Propose: access.ProposeSettings, Approve: access.ApproveSettings, Params: act.Params[renaming], Load: h.load(0, ""), Run: h.run}
+	change := approval.Action{
+		Name: "settings.change", Object: "setting", Propose: access.ProposeSettings, Approve: access.ApproveSettings,
+		Params: act.Params[renaming], Load: h.load(0, ""), Run: h.run,
+	}
 	h.desk = approval.NewDesk(approval.Options{
 		DB: h.db, Audit: log, Policy: policy, Rules: func() settings.Rules { return h.rules }, Life: h.life,
 		Operators: access.NewOperators(h.db, log), Log: slog.New(slog.DiscardHandler),
@@ -102,13 +106,17 @@ func (h *house) load(amount int64, currency string) func(context.Context, bun.ID
 		if len(rows) == 0 {
 			return act.Subject{}, act.ErrNotFound
 		}
-		return act.Subject{Row: rows[0].ID, ID: id, Version: rows[0].UpdatedAt, MerchantID: rows[0].ID, Amount: amount, Currency: currency, Value: rows[0].Name}, nil
+		return act.Subject{
+			Row: rows[0].ID, ID: id, Version: rows[0].UpdatedAt, MerchantID: rows[0].ID, Amount: amount, Currency: currency,
+			Value: rows[0].Name,
+		}, nil
 	}
 }
 
 // set writes a merchant by compare-and-set.
 func (h *house) set(ctx context.Context, tx db.Tx, s act.Subject, name string) error {
-	res, err := tx.NewRaw("UPDATE merchants SET name = ?, updated_at = updated_at + 1 WHERE id = ? AND updated_at = ?", name, s.Row, s.Version).Exec(ctx)
+	res, err := tx.NewRaw("UPDATE merchants SET name = ?, updated_at = updated_at + 1 WHERE id = ? AND updated_at = ?", name, s.Row,
+		s.Version).Exec(ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +179,8 @@ func (h *house) who(id int64) act.Actor {
 // wish returns a valid proposal.
 func (h *house) wish(by int64) approval.Proposal {
 	return approval.Proposal{
-		Action: "rename", ObjectID: "m1", Params: json.RawMessage(`{"name":"new","evidence":"their mail of today"}`), Reason: "they asked for it", Amount: "19.98", By: h.who(by),
+		Action: "rename", ObjectID: "m1", Params: json.RawMessage(`{"name":"new","evidence":"their mail of today"}`),
+		Reason: "they asked for it", Amount: "19.98", By: h.who(by),
 	}
 }
 

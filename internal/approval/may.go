@@ -26,7 +26,8 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 		return v
 	}
 	var denied *RoleError
-	if errors.As(d.checks(action, maker, "", said.Unverified), &denied) { // no checker has the role "", so the error lists every role that may approve
+	if errors.As(d.checks(action, maker, "", said.Unverified),
+		&denied) { // no checker has the role "", so the error lists every role that may approve
 		v.Roles = denied.Roles
 	}
 	own := a.operator() == by.ID

@@ -34,8 +34,9 @@ func (d *Desk) Ask(ctx context.Context, tx db.Tx, r Request) (*Approval, error) 
 	now := d.o.DB.Now()
 	a := &Approval{
 		ID: d.o.DB.NewID(), Action: action.Name, Object: action.Object, ObjectID: r.ObjectID, OrderNo: r.OrderNo, MerchantID: r.MerchantID,
-		Version: r.Version, Amount: r.Amount, Currency: r.Currency, Params: []byte("{}"), Reason: r.Reason, Maker: r.MerchantID, MakerKind: ByMerchant,
-		Second: true, State: Waiting, MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
+		Version: r.Version, Amount: r.Amount, Currency: r.Currency, Params: []byte("{}"), Reason: r.Reason, Maker: r.MerchantID,
+		MakerKind: ByMerchant,
+		Second:    true, State: Waiting, MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
 	if a.Hash, err = Sum(a); err != nil {
 		return nil, err

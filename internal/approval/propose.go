@@ -54,7 +54,10 @@ func (d *Desk) Propose(ctx context.Context, p Proposal) (*Approval, error) {
 		return nil, err
 	}
 	if w.live != nil && !w.live.Verified() && !w.said.Unverified {
-		return nil, &act.FieldError{Field: "params.unverified", Problem: "the supplier's answer is unknown: propose it as unverified, for a lead to approve"}
+		return nil, &act.FieldError{
+			Field:   "params.unverified",
+			Problem: "the supplier's answer is unknown: propose it as unverified, for a lead to approve",
+		}
 	}
 	var a *Approval
 	var after func()
@@ -157,7 +160,8 @@ func (w *wish) readParams() error {
 		return err
 	}
 	if w.action.Evidence {
-		if n := utf8.RuneCountInString(strings.TrimSpace(w.said.Evidence)); n == 0 || n > maxEvidence || strings.ContainsRune(w.said.Evidence, 0) {
+		if n := utf8.RuneCountInString(strings.TrimSpace(w.said.Evidence)); n == 0 || n > maxEvidence ||
+			strings.ContainsRune(w.said.Evidence, 0) {
 			return &act.FieldError{Field: "params.evidence", Problem: "say what proves it"}
 		}
 	}
@@ -242,8 +246,10 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 	}
 	now := d.o.DB.Now()
 	a = &Approval{
-		ID: d.o.DB.NewID(), Action: w.action.Name, Object: w.action.Object, ObjectID: w.ObjectID, MerchantID: s.MerchantID, Amount: s.Amount,
-		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, MakerKind: ByOperator, State: Waiting,
+		ID: d.o.DB.NewID(), Action: w.action.Name, Object: w.action.Object, ObjectID: w.ObjectID, MerchantID: s.MerchantID,
+		Amount:   s.Amount,
+		Currency: s.Currency, Params: w.raw, Reason: w.Reason, Evidence: w.said.Evidence, Maker: w.By.ID, MakerKind: ByOperator,
+		State:  Waiting,
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
 	if w.action.OrderNo != nil {

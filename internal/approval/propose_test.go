@@ -22,7 +22,8 @@ func TestTwoPeopleDecideOnceAndLeaveTheirNames(t *testing.T) {
 		p := h.wish(finance)
 		p.Version, p.Key = 7, "form"
 		a, err := h.desk.Propose(t.Context(), p)
-		if err != nil || a.State != approval.Waiting || a.Version != 8 || a.Amount != 1998 || a.Currency != "CNY" || a.OrderNo != "no-m1" || a.Evidence != "their mail of today" {
+		if err != nil || a.State != approval.Waiting || a.Version != 8 || a.Amount != 1998 || a.Currency != "CNY" || a.OrderNo != "no-m1" ||
+			a.Evidence != "their mail of today" {
 			t.Fatalf("%+v, %v", a, err)
 		}
 		if again, err := h.desk.Propose(t.Context(), p); err != nil || again.ID != a.ID {
@@ -31,12 +32,14 @@ func TestTwoPeopleDecideOnceAndLeaveTheirNames(t *testing.T) {
 		if sum, err := approval.Sum(a); err != nil || sum != a.Hash || len(sum) != 64 {
 			t.Errorf("the hash is %q, of %q, %v", a.Hash, sum, err)
 		}
-		if stored, effects, name := h.now(a.ID); stored.Hash != a.Hash || string(stored.Params) != `{"evidence":"their mail of today","name":"new"}` || effects != 0 || name != "proposed" {
+		if stored, effects, name := h.now(a.ID); stored.Hash != a.Hash ||
+			string(stored.Params) != `{"evidence":"their mail of today","name":"new"}` || effects != 0 || name != "proposed" {
 			t.Errorf("%+v, %d effects on %q", stored, effects, name)
 		}
 		for range 2 { // a double click
 			done, err := h.desk.Approve(t.Context(), h.yes(a, lead))
-			if err != nil || done.State != approval.Done || *done.Checker != lead || done.Result != `{"name":"new"}` || done.Alone || done.Tries != 1 {
+			if err != nil || done.State != approval.Done || *done.Checker != lead || done.Result != `{"name":"new"}` || done.Alone ||
+				done.Tries != 1 {
 				t.Fatalf("%+v, %v", done, err)
 			}
 		}
@@ -91,23 +94,45 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 			"no such object":   {func(p *approval.Proposal) { p.ObjectID = "m9" }, is(act.ErrNotFound)},
 			"of others":        {func(p *approval.Proposal) { p.By.Merchants = []int64{2} }, is(act.ErrNotFound)},
 			"no reason":        {func(p *approval.Proposal) { p.Reason = "because" }, field("reason")},
-			"no evidence":      {func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":" "}`) }, field("params.evidence")},
-			"evidence":         {func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":7}`) }, field("params.evidence")},
-			"a parameter":      {func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":"x","n":1}`) }, field("params.n")},
-			"a fraction":       {func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":"x","n":1.5}`) }, field("params")},
-			"no object":        {func(p *approval.Proposal) { p.Params = json.RawMessage(`[]`) }, field("params")},
-			"another amount":   {func(p *approval.Proposal) { p.Amount = "19.980" }, field("amount")},
-			"no amount":        {func(p *approval.Proposal) { p.Amount = "" }, field("amount")},
-			"another version":  {func(p *approval.Proposal) { p.Version = 6 }, is(act.ErrChanged)},
-			"it is over":       {func(p *approval.Proposal) { h.exec("UPDATE merchants SET name = 'gone' WHERE id = 1") }, is(approval.ErrOver)},
-			"it does not fit":  {func(p *approval.Proposal) { h.exec("UPDATE merchants SET name = 'closed' WHERE id = 1") }, field("action")},
+			"no evidence": {
+				func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":" "}`) },
+				field("params.evidence"),
+			},
+			"evidence": {
+				func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":7}`) },
+				field("params.evidence"),
+			},
+			"a parameter": {
+				func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":"x","n":1}`) },
+				field("params.n"),
+			},
+			"a fraction": {
+				func(p *approval.Proposal) { p.Params = json.RawMessage(`{"name":"new","evidence":"x","n":1.5}`) },
+				field("params"),
+			},
+			"no object":       {func(p *approval.Proposal) { p.Params = json.RawMessage(`[]`) }, field("params")},
+			"another amount":  {func(p *approval.Proposal) { p.Amount = "19.980" }, field("amount")},
+			"no amount":       {func(p *approval.Proposal) { p.Amount = "" }, field("amount")},
+			"another version": {func(p *approval.Proposal) { p.Version = 6 }, is(act.ErrChanged)},
+			"it is over": {
+				func(p *approval.Proposal) { h.exec("UPDATE merchants SET name = 'gone' WHERE id = 1") },
+				is(approval.ErrOver),
+			},
+			"it does not fit": {
+				func(p *approval.Proposal) { h.exec("UPDATE merchants SET name = 'closed' WHERE id = 1") },
+				field("action"),
+			},
 			"the supplier says otherwise": {func(p *approval.Proposal) {
 				h.live = h.says("paid", 0)
 				h.live.Contradicts = true
 			}, says("paid")},
-			"no answer":                   {func(p *approval.Proposal) { h.live = &approval.Live{} }, field("params.unverified")},
-			"the supplier does not know":  {func(p *approval.Proposal) { h.live = h.says("unknown", 0) }, field("params.unverified")},
-			"there is nobody to check it": {func(p *approval.Proposal) { h.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'") }, is(approval.ErrNoSecond)},
+			"no answer":                  {func(p *approval.Proposal) { h.live = &approval.Live{} }, field("params.unverified")},
+			"the supplier does not know": {func(p *approval.Proposal) { h.live = h.says("unknown", 0) }, field("params.unverified")},
+			"there is nobody to check it": {func(
+				p *approval.Proposal,
+			) {
+				h.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'")
+			}, is(approval.ErrNoSecond)},
 		} {
 			p := h.wish(finance)
 			c.change(&p)
@@ -120,7 +145,8 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 			h.exec("UPDATE merchants SET name = 'one' WHERE id = 1")
 		}
 		var rows int
-		if err := d.NewRaw("SELECT (SELECT count(*) FROM approvals) + (SELECT count(*) FROM audit) + (SELECT count(*) FROM merchants WHERE updated_at <> 7)").Scan(t.Context(), &rows); err != nil || rows != 0 {
+		if err := d.NewRaw(
+			"SELECT (SELECT count(*) FROM approvals) + (SELECT count(*) FROM audit) + (SELECT count(*) FROM merchants WHERE updated_at <> 7)").Scan(t.Context(), &rows); err != nil || rows != 0 {
 			t.Errorf("%d rows are left, %v", rows, err)
 		}
 		if a := h.propose(finance); a.State != approval.Waiting { // the control
@@ -142,7 +168,8 @@ func TestWhoMayCheckDependsOnTheMaker(t *testing.T) {
 	h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 11")
 	p := h.wish(lead)
 	p.ObjectID = "m2"
-	if _, err := h.desk.Propose(t.Context(), p); !errors.Is(err, approval.ErrNoSecond) || !strings.Contains(err.Error(), "backstop operator add") {
+	if _, err := h.desk.Propose(t.Context(), p); !errors.Is(err, approval.ErrNoSecond) ||
+		!strings.Contains(err.Error(), "backstop operator add") {
 		t.Errorf("nobody else is there: %v", err)
 	}
 }
@@ -164,7 +191,8 @@ func TestAHouseOfOneDecidesAloneUpToItsLimit(t *testing.T) {
 		}
 		h.fails = nil
 		a := h.propose(lead)
-		if stored, effects, name := h.now(a.ID); stored.State != approval.Done || !stored.Alone || stored.Checker != nil || effects != 1 || name != "new" || h.runs.Load() != 1 {
+		if stored, effects, name := h.now(a.ID); stored.State != approval.Done || !stored.Alone || stored.Checker != nil || effects != 1 ||
+			name != "new" || h.runs.Load() != 1 {
 			t.Errorf("%+v, %d effects on %q", stored, effects, name)
 		}
 		if got := h.steps(a); !slices.Equal(got, []string{"approval.propose operator:li", "approval.done operator:li"}) {
@@ -185,7 +213,10 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 // approve it as an operator.
 func TestACommandProposesOnlyWhatIsOpenToCommands(t *testing.T) {
 	h := newHouse(t, dbtest.Default(t))
-	p := approval.Proposal{Action: "settings.change", ObjectID: "m1", Params: json.RawMessage(`{"name":"new"}`), Reason: "the new contract", By: act.Actor{Name: "command:root@host"}}
+	p := approval.Proposal{
+		Action: "settings.change", ObjectID: "m1", Params: json.RawMessage(`{"name":"new"}`), Reason: "the new contract",
+		By: act.Actor{Name: "command:root@host"},
+	}
 	if _, err := h.desk.Propose(t.Context(), p); !errors.Is(err, approval.ErrPerson) {
 		t.Fatalf("err = %v", err)
 	}
@@ -244,9 +275,13 @@ func TestListsAndNumbers(t *testing.T) {
 		by   approval.Query
 		want int
 	}{
-		"all": {approval.Query{}, 1}, "state": {approval.Query{State: approval.Done}, 0}, "maker": {approval.Query{Maker: &approval.Maker{Kind: approval.ByOperator, ID: finance}}, 1}, "another maker": {approval.Query{Maker: &approval.Maker{Kind: approval.ByOperator, ID: lead}}, 0},
-		"order": {approval.Query{OrderNo: "no-m1"}, 1}, "object": {approval.Query{Object: "merchant", ObjectID: "m1"}, 1}, "another object": {approval.Query{ObjectID: "m2"}, 0},
-		"merchants": {approval.Query{Merchants: []int64{1}}, 1}, "no merchants": {approval.Query{Merchants: []int64{}}, 0}, "below": {approval.Query{Below: a.ID}, 0}, "action": {approval.Query{Action: "rename"}, 1},
+		"all": {approval.Query{}, 1}, "state": {approval.Query{State: approval.Done}, 0},
+		"maker":         {approval.Query{Maker: &approval.Maker{Kind: approval.ByOperator, ID: finance}}, 1},
+		"another maker": {approval.Query{Maker: &approval.Maker{Kind: approval.ByOperator, ID: lead}}, 0},
+		"order":         {approval.Query{OrderNo: "no-m1"}, 1}, "object": {approval.Query{Object: "merchant", ObjectID: "m1"}, 1},
+		"another object": {approval.Query{ObjectID: "m2"}, 0},
+		"merchants":      {approval.Query{Merchants: []int64{1}}, 1}, "no merchants": {approval.Query{Merchants: []int64{}}, 0},
+		"below": {approval.Query{Below: a.ID}, 0}, "action": {approval.Query{Action: "rename"}, 1},
 	} {
 		c.by.Limit = 10
 		if got, err := approval.List(t.Context(), h.db, c.by); err != nil || len(got) != c.want {

@@ -105,7 +105,10 @@ func asFailure(err error) error {
 	if live || db.IsAnswer(err) || db.IsConflict(err) || db.IsUnavailable(err) {
 		return err
 	}
-	for _, passing := range []error{act.ErrChanged, db.ErrBusy, db.ErrCommitUnknown, sql.ErrConnDone, sql.ErrTxDone, context.Canceled, context.DeadlineExceeded} {
+	for _, passing := range []error{
+		act.ErrChanged, db.ErrBusy, db.ErrCommitUnknown, sql.ErrConnDone, sql.ErrTxDone, context.Canceled,
+		context.DeadlineExceeded,
+	} {
 		if errors.Is(err, passing) {
 			return err
 		}

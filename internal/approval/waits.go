@@ -49,8 +49,9 @@ func TakeWaiting(ctx context.Context, tx db.Tx, d *db.DB) ([]Waits, error) {
 	all := make([]Waits, len(rows))
 	for i, a := range rows {
 		all[i] = Waits{
-			Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, No: a.No(), Maker: names[a.Maker], Amount: a.Amount, Currency: a.Currency,
-			Age: time.Duration(now-a.MadeAt) * time.Microsecond,
+			Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, No: a.No(), Maker: names[a.Maker], Amount: a.Amount,
+			Currency: a.Currency,
+			Age:      time.Duration(now-a.MadeAt) * time.Microsecond,
 		}
 	}
 	return all, nil

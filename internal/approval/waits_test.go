@@ -41,7 +41,8 @@ func TestAProposalIsSaidToWaitNowAndThen(t *testing.T) {
 				t.Fatalf("%d: %+v", i, all)
 			}
 			for _, x := range all {
-				if x.No != a.No() || x.Action != "rename" || x.Object != "merchant" || x.ObjectID != "m1" || x.Maker != "fang" || x.Amount != 1998 || x.Currency != "CNY" || x.Age < time.Hour || x.Age > 6*time.Hour {
+				if x.No != a.No() || x.Action != "rename" || x.Object != "merchant" || x.ObjectID != "m1" || x.Maker != "fang" ||
+					x.Amount != 1998 || x.Currency != "CNY" || x.Age < time.Hour || x.Age > 6*time.Hour {
 					t.Errorf("%d: %+v", i, x)
 				}
 			}

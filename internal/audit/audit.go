@@ -128,7 +128,9 @@ func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) (*Row, error) 
 	if _, err := tx.NewInsert().Model(r).Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write the audit row: %w", err)
 	}
-	_, err = tx.NewRaw("INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", r.Number).Exec(ctx)
+	_, err = tx.NewRaw(
+		"INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value",
+		r.Number).Exec(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store the length of the audit chain: %w", err)
 	}

@@ -31,7 +31,10 @@ func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for range 10 {
-					write(t, d, Act{Actor: "operator:a", Action: "notification.resend", Object: "order", ObjectID: "O1", Params: map[string]any{"reason": "asked by phone"}})
+					write(t, d, Act{
+						Actor: "operator:a", Action: "notification.resend", Object: "order", ObjectID: "O1",
+						Params: map[string]any{"reason": "asked by phone"},
+					})
 				}
 			})
 		}
@@ -94,11 +97,17 @@ func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
 func TestAChangedOrMissingRowIsFound(t *testing.T) {
 	for _, c := range []struct{ name, harm, want string }{
 		{"changed", "UPDATE audit SET params = '{}' WHERE number = 2", "row 2 does not follow from row 1: one of them was changed"},
-		{"two", "UPDATE audit SET actor = 'operator:b' WHERE number IN (1, 4)", "row 1 does not begin the chain: it was changed; row 4 does not follow from row 3: one of them was changed"},
+		{
+			"two", "UPDATE audit SET actor = 'operator:b' WHERE number IN (1, 4)",
+			"row 1 does not begin the chain: it was changed; row 4 does not follow from row 3: one of them was changed",
+		},
 		{"missing", "DELETE FROM audit WHERE number = 2", "row 2 is missing"},
 		{"the first", "DELETE FROM audit WHERE number = 1", "row 1 is missing"},
 		{"the last", "DELETE FROM audit WHERE number = 4", "row 4 is missing: cut from the end"},
-		{"renumbered", "UPDATE audit SET number = 0 WHERE number = 1", "row 0 is before the beginning of the chain: it was inserted; row 1 is missing"},
+		{
+			"renumbered", "UPDATE audit SET number = 0 WHERE number = 1",
+			"row 0 is before the beginning of the chain: it was inserted; row 1 is missing",
+		},
 		{
 			"added", "INSERT INTO audit SELECT 5, at, actor, action, object, object_id, params, remote_addr, hash, key_id FROM audit WHERE number = 4",
 			"row 5 does not follow from row 4: one of them was changed",

@@ -40,12 +40,14 @@ func writeOld(t *testing.T, d *db.DB, n int) {
 		r := &Row{Number: number + 1, At: d.Now(), Actor: "operator:old", Action: "x", Object: "order", ObjectID: "O", Params: "{}"}
 		exec(t, d, "INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (?, ?, ?, ?, ?, ?, ?, '', ?)",
 			r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, plainHash(r, before))
-		exec(t, d, "INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", r.Number)
+		exec(t, d, "INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value",
+			r.Number)
 	}
 }
 
 func plainHash(r *Row, before string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q", before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q", before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID,
+		r.Params, r.RemoteAddr))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -115,7 +117,8 @@ func TestNobodyChangesOrDeletesARow(t *testing.T) {
 		if d.IsPostgres() {
 			harms = append(harms, "TRUNCATE audit")
 		} else {
-			harms = append(harms, "INSERT OR REPLACE INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (2, 1, 'a', 'b', 'c', 'd', '{}', '', '')")
+			harms = append(harms,
+				"INSERT OR REPLACE INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (2, 1, 'a', 'b', 'c', 'd', '{}', '', '')")
 		}
 		for _, harm := range harms {
 			if _, err := d.NewRaw(harm).Exec(t.Context()); err == nil || !strings.Contains(err.Error(), "neither changed nor deleted") {
@@ -154,7 +157,8 @@ func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
 			t.Errorf("seals %+v, %v", seals, err)
 		}
 		var last []Row
-		if err := d.NewSelect().Model(&last).Where("number = 3").Scan(t.Context()); err != nil || !strings.Contains(seals[0].Params, last[0].Hash) {
+		if err := d.NewSelect().Model(&last).Where("number = 3").Scan(t.Context()); err != nil ||
+			!strings.Contains(seals[0].Params, last[0].Hash) {
 			t.Errorf("the seal %s does not name %s", seals[0].Params, last[0].Hash)
 		}
 		// Old rows can no longer be rebuilt.
@@ -215,7 +219,8 @@ func TestAnOlderBuildBesideIsSealedForADay(t *testing.T) {
 		writeOld(t, d, 1)
 		for range 2 {
 			writeBy(t, l, resend(2))
-			if _, broken := verifyBy(t, l); !strings.Contains(broken, "has no key and no seal: written by an older build long after the upgrade, or by hand") {
+			if _, broken := verifyBy(t, l); !strings.Contains(broken,
+				"has no key and no seal: written by an older build long after the upgrade, or by hand") {
 				t.Errorf("long after the upgrade: %q", broken)
 			}
 		}
@@ -250,12 +255,14 @@ func TestVerifySaysWhichKeyItNeeds(t *testing.T) {
 		if _, broken := verifyBy(t, next); broken != "" {
 			t.Errorf("with both keys: %q", broken)
 		}
-		if _, broken := verifyBy(t, New(d, new(seal.Keyring))); broken != "key needed: rows 1 to 2 were written under master key "+sealtest.Ring(t, 1).ID()+
+		if _, broken := verifyBy(t, New(d, new(seal.Keyring))); broken != "key needed: rows 1 to 2 were written under master key "+
+			sealtest.Ring(t, 1).ID()+
 			", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE; key needed: row 3 was written under master key "+sealtest.Ring(t, 2).ID()+
 			", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE" {
 			t.Errorf("without a key: %q", broken)
 		}
-		if _, broken := verifyBy(t, New(d, sealtest.Ring(t, 2))); !strings.HasPrefix(broken, "key needed: rows 1 to 2 were written") || strings.Contains(broken, "row 3") {
+		if _, broken := verifyBy(t, New(d, sealtest.Ring(t, 2))); !strings.HasPrefix(broken, "key needed: rows 1 to 2 were written") ||
+			strings.Contains(broken, "row 3") {
 			t.Errorf("without the older key: %q", broken)
 		}
 		retired, err := sealtest.Ring(t, 2).WithRetired(sealtest.Ring(t, 2, 1).Retire())
@@ -297,7 +304,8 @@ func TestTheSignedHeadProvesACutEnd(t *testing.T) {
 		var says struct {
 			Head SignedHead `json:"audit_head"`
 		}
-		if err := json.Unmarshal(file.Evidence, &says); err != nil || says.Head.Number != 4 || says.Head.Hash != h.Hash || says.Head.At != h.At {
+		if err := json.Unmarshal(file.Evidence, &says); err != nil || says.Head.Number != 4 || says.Head.Hash != h.Hash ||
+			says.Head.At != h.At {
 			t.Errorf("%s, %v", file.Evidence, err)
 		}
 		// Rows are cut and the stored length is adjusted: the chain verifies, the signed head

@@ -69,7 +69,8 @@ func (l *Log) ours(ctx context.Context, tx db.Tx) (bool, error) {
 		return !l.sealed.Load(), nil
 	}
 	var before []string
-	if err := tx.NewRaw("SELECT hash FROM audit WHERE number < ? ORDER BY number DESC LIMIT 1", first[0].Number).Scan(ctx, &before); err != nil {
+	if err := tx.NewRaw("SELECT hash FROM audit WHERE number < ? ORDER BY number DESC LIMIT 1", first[0].Number).Scan(ctx,
+		&before); err != nil {
 		return false, fmt.Errorf("read the audit row before the first key: %w", err)
 	}
 	hash, _ := l.chain(&first[0], append(before, "")[0])

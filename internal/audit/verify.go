@@ -56,11 +56,13 @@ type Extent struct {
 // Notes returns what the chain does not prove although it is not broken.
 func (e Extent) Notes() (notes []string) {
 	if e.Unkeyed > 0 {
-		notes = append(notes, fmt.Sprintf("rows 1 to %d have no key and were sealed at %s: changes made to them before then cannot be detected",
-			e.Unkeyed, time.UnixMicro(e.SealedAt).UTC().Format(time.RFC3339)))
+		notes = append(notes,
+			fmt.Sprintf("rows 1 to %d have no key and were sealed at %s: changes made to them before then cannot be detected",
+				e.Unkeyed, time.UnixMicro(e.SealedAt).UTC().Format(time.RFC3339)))
 	}
 	if e.Beside > 0 {
-		notes = append(notes, fmt.Sprintf("%d rows after that have no key and were sealed: an older build wrote them during the upgrade", e.Beside))
+		notes = append(notes, fmt.Sprintf("%d rows after that have no key and were sealed: an older build wrote them during the upgrade",
+			e.Beside))
 	}
 	return notes
 }
@@ -134,8 +136,10 @@ func (w *walk) step(r *Row) {
 // gather joins consecutive rows whose key is not available.
 func (w *walk) gather(r *Row, known bool) {
 	if w.foreignFrom > 0 && (known || r.KeyID != w.foreign.KeyID) {
-		w.found(Break{First: w.foreignFrom, Last: w.foreign.Number, KeyNeeded: true, why: plural(w.foreignFrom, w.foreign.Number, "was", "were") +
-			" written under master key " + w.foreign.KeyID + ", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE"})
+		w.found(Break{First: w.foreignFrom, Last: w.foreign.Number, KeyNeeded: true, why: plural(w.foreignFrom, w.foreign.Number, "was",
+			"were") +
+			" written under master key " + w.foreign.KeyID +
+			", which is not available: set BACKSTOP_MASTER_KEY or BACKSTOP_MASTER_KEY_FILE"})
 		w.foreignFrom = 0
 	}
 	if !known {

@@ -60,8 +60,9 @@ func loadMerchants(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subjec
 		ID, Version int64
 		Code        string
 	}
-	err := q.NewRaw("SELECT m.id, m.code, coalesce(b.generation, 0) AS version FROM merchants AS m LEFT JOIN breakers AS b ON b.owner_id = m.id"+
-		" WHERE m.code IN (?)", bun.List(codes)).Scan(ctx, &rows)
+	err := q.NewRaw(
+		"SELECT m.id, m.code, coalesce(b.generation, 0) AS version FROM merchants AS m LEFT JOIN breakers AS b ON b.owner_id = m.id"+
+			" WHERE m.code IN (?)", bun.List(codes)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("find merchants: %w", err)
 	}

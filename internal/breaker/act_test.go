@@ -23,12 +23,16 @@ func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
 		}
 		log := audit.New(d, sealtest.Ring(t, 1))
 		acts := act.New(d, log, policy, b.Acts()...)
-		if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (5, 'm5', '', '[]', '{}', 0, 0)").Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (5, 'm5', '', '[]', '{}', 0, 0)").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		service := act.Actor{Name: "token:x", Token: &access.Token{Scope: access.Control}}
 		run := func(move breaker.Act, code string, version int64) error {
-			_, err := acts.Run(t.Context(), act.Call{Kind: breaker.MoveAct(move), By: service, Ref: act.Ref{ID: code}, Reason: "their server is being moved", Version: version})
+			_, err := acts.Run(t.Context(), act.Call{
+				Kind: breaker.MoveAct(move), By: service, Ref: act.Ref{ID: code},
+				Reason: "their server is being moved", Version: version,
+			})
 			return err
 		}
 		if err := run(breaker.CloseIt, "m5", 0); !errors.Is(err, breaker.ErrAlready) {
@@ -63,7 +67,8 @@ func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
 			t.Errorf("history %+v, %v", history, err)
 		}
 		rows, err := audit.List(t.Context(), d.Read, audit.Query{Object: "merchant", ObjectID: "m5", Oldest: true, Limit: 9})
-		if err != nil || len(rows) != 3 || rows[0].Action != "breaker.open" || rows[1].Action != "breaker.probe" || rows[2].Action != "breaker.close" {
+		if err != nil || len(rows) != 3 || rows[0].Action != "breaker.open" || rows[1].Action != "breaker.probe" ||
+			rows[2].Action != "breaker.close" {
 			t.Errorf("on the record: %+v, %v", rows, err)
 		}
 	})

@@ -76,7 +76,8 @@ func (b *Cache) Refresh(ctx context.Context) error {
 	now := b.db.Now()
 	var rows []*Row
 	err := b.db.Read.NewRaw("SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE (state <> 'closed' OR failures > 0) AND "+b.owners+
-		" UNION SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE updated_at > ? AND "+b.owners, now-2*releaseTime.Microseconds()).Scan(ctx, &rows)
+		" UNION SELECT b.*, "+probeDelivery+" FROM breakers AS b WHERE updated_at > ? AND "+b.owners,
+		now-2*releaseTime.Microseconds()).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read breakers: %w", err)
 	}

@@ -60,14 +60,18 @@ func TestRowsOfBeforeGetTheirKind(t *testing.T) {
 			"INSERT INTO report_merchants (merchant_id, last_ok_at, last_failed_at) VALUES (2, 7, 8)")
 		for i := range 3 {
 			exec(fmt.Sprintf("INSERT INTO breakers (merchant_id, state, generation, updated_at) VALUES (%d, 'open', 1, %d)", i+1, d.Now()),
-				fmt.Sprintf("INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, at) VALUES (%d, %d, 1, 'closed', 'open', 'failures_in_a_row', 5, 1)", i+10, i+1),
-				fmt.Sprintf("INSERT INTO deliveries (id, event_id, merchant_id, to_subscriber, subject_id, event_type, channel, url, status, version, body, first_class, created_at)"+
-					" VALUES (%d, %d, %d, %v, 50, 'order.paid', 'webhook', '', 'exhausted', 2, '{}', 'timeout', 0)", i+20, i+20, i+1, i == 1))
+				fmt.Sprintf(
+					"INSERT INTO breaker_history (id, merchant_id, generation, from_state, to_state, cause, failures, at) VALUES (%d, %d, 1, 'closed', 'open', 'failures_in_a_row', 5, 1)", i+10, i+1),
+				fmt.Sprintf(
+					"INSERT INTO deliveries (id, event_id, merchant_id, to_subscriber, subject_id, event_type, channel, url, status, version, body, first_class, created_at)"+
+						" VALUES (%d, %d, %d, %v, 50, 'order.paid', 'webhook', '', 'exhausted', 2, '{}', 'timeout', 0)", i+20, i+20, i+1,
+					i == 1))
 		}
 		for range 2 {
 			forth()
 			for _, table := range []string{"breakers", "breaker_history"} {
-				want(3, "SELECT count(*) FROM "+table+" WHERE (owner_id, owner_kind) IN (VALUES (1, 'merchant'), (2, 'subscriber'), (3, 'supplier'))")
+				want(3, "SELECT count(*) FROM "+table+
+					" WHERE (owner_id, owner_kind) IN (VALUES (1, 'merchant'), (2, 'subscriber'), (3, 'supplier'))")
 			}
 			want(1, "SELECT count(*) FROM endpoint_health WHERE to_subscriber AND recipient_id = 2 AND failures = 5")
 			want(1, "SELECT count(*) FROM endpoint_health WHERE NOT to_subscriber AND recipient_id = 1 AND failures = 4")
@@ -96,7 +100,8 @@ func TestRowsOfBeforeGetTheirKind(t *testing.T) {
 func TestAChangeNamesItsOwner(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		owners := []recipient.Recipient{recipient.OfMerchant(1), recipient.Of(2, true), recipient.OfSupplier(3)}
-		b, suppliers := newCache(d, time.Hour), breaker.NewSupplierCache(d, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
+		b, suppliers := newCache(d, time.Hour),
+			breaker.NewSupplierCache(d, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
 		for _, to := range owners {
 			of := b
 			if to.Kind == recipient.Supplier {

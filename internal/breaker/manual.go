@@ -127,7 +127,8 @@ func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Change, error) {
 // Tripped returns the owners of all breakers that are not closed.
 func Tripped(ctx context.Context, d *db.DB) (all []recipient.Recipient, err error) {
 	var rows []Row
-	if err := d.Read.NewSelect().Model(&rows).Column("owner_id", "owner_kind").Where("b.state <> ?", Closed).OrderExpr("b.owner_id").Scan(ctx); err != nil {
+	if err := d.Read.NewSelect().Model(&rows).Column("owner_id", "owner_kind").Where("b.state <> ?",
+		Closed).OrderExpr("b.owner_id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read the open breakers: %w", err)
 	}
 	for _, r := range rows {
@@ -165,7 +166,8 @@ func Opening(ctx context.Context, d *db.DB, to recipient.Recipient) (*Change, er
 // after (0 = from the first).
 func List(ctx context.Context, d *db.DB, after int64, limit int) ([]Row, error) {
 	var rows []Row
-	err := d.Read.NewSelect().Model(&rows).Where("b.owner_id > ?", after).Where(ofRecipients).OrderExpr("b.owner_id").Limit(int64(limit)).Scan(ctx)
+	err := d.Read.NewSelect().Model(&rows).Where("b.owner_id > ?",
+		after).Where(ofRecipients).OrderExpr("b.owner_id").Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list breakers: %w", err)
 	}

@@ -14,7 +14,8 @@ func Openings(ctx context.Context, d *db.DB, from, to int64) (map[recipient.Reci
 		OwnerKind  recipient.Kind
 		OwnerID, N int64
 	}
-	err := d.Read.NewRaw("SELECT owner_kind, owner_id, count(*) AS n FROM breaker_history WHERE id >= ? AND id < ? AND from_state = ? AND to_state = ? GROUP BY 1, 2",
+	err := d.Read.NewRaw(
+		"SELECT owner_kind, owner_id, count(*) AS n FROM breaker_history WHERE id >= ? AND id < ? AND from_state = ? AND to_state = ? GROUP BY 1, 2",
 		db.IDAt(from), db.IDAt(to), Closed, Open).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count how often breakers opened: %w", err)

@@ -95,7 +95,8 @@ func (b *Cache) lock(ctx context.Context, tx db.Tx, owners ...recipient.Recipien
 		return nil, fmt.Errorf("create breakers: %w", err)
 	}
 	var rows []*Row
-	q := tx.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.owner_id IN (?)", bun.List(ids)).OrderExpr("b.owner_id")
+	q := tx.NewSelect().Model(&rows).ColumnExpr("b.*").ColumnExpr(probeDelivery).Where("b.owner_id IN (?)",
+		bun.List(ids)).OrderExpr("b.owner_id")
 	if err := b.db.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("lock breakers: %w", err)
 	}

@@ -222,7 +222,8 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 						})
 					}
 					err := fold()
-					for err != nil && strings.Contains(err.Error(), "55P03") { // it waited too long on a slow machine, which is not a deadlock
+					for err != nil &&
+						strings.Contains(err.Error(), "55P03") { // it waited too long on a slow machine, which is not a deadlock
 						err = fold()
 					}
 					if err != nil {

@@ -37,8 +37,14 @@ func put(t testing.TB, d *db.DB, status notify.Status, currency string, n int) {
 	orders, deliveries := make([]order.Order, n), make([]notify.Delivery, n)
 	for i := range n {
 		o, id := d.NewID(), d.NewID()
-		orders[i] = order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 1, SupplierID: 1, Amount: 100, Currency: currency, Status: order.Paid, Version: 2, CreatedAt: now}
-		deliveries[i] = notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: status, Attempts: 4, CreatedAt: now, Currency: currency, Amount: 100}
+		orders[i] = order.Order{
+			ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 1, SupplierID: 1, Amount: 100,
+			Currency: currency, Status: order.Paid, Version: 2, CreatedAt: now,
+		}
+		deliveries[i] = notify.Delivery{
+			ID: id, EventID: id, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook,
+			Status: status, Attempts: 4, CreatedAt: now, Currency: currency, Amount: 100,
+		}
 		switch status {
 		case notify.Exhausted, notify.Delivered, notify.Skipped:
 			deliveries[i].FinishedAt = &now
@@ -108,13 +114,16 @@ func open(t testing.TB, d *db.DB, more ...bulk.Action) *desk {
 // resending sends notifications again, and counts how often each is nudged.
 func (k *desk) resending(d *db.DB) bulk.Action {
 	book := merchant.NewDirectory(nil, nil)
-	return notify.Acts{DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil), Nudge: func(all []queue.Nudge) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		for _, n := range all {
-			k.nudged[n.Delivery]++
-		}
-	}}.Batch()
+	return notify.Acts{
+		DB: d, Directory: func() *merchant.Directory { return book }, Breakers: breaker.NewCache(d, nil),
+		Nudge: func(all []queue.Nudge) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			for _, n := range all {
+				k.nudged[n.Delivery]++
+			}
+		},
+	}.Batch()
 }
 
 // node is another process with the same batches.
@@ -125,7 +134,8 @@ func (k *desk) node(d *db.DB, down func(int64) bool, more ...bulk.Action) *bulk.
 func (k *desk) nodeOf(d *db.DB, down func(int64) bool, actions ...bulk.Action) *bulk.Batches {
 	log := audit.New(d, sealtest.Ring(k, 1))
 	b := bulk.New(bulk.Options{
-		DB: d, Audit: log, Policy: k.policy, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down, Log: slog.New(slog.DiscardHandler),
+		DB: d, Audit: log, Policy: k.policy, Rules: func() settings.Rules { return k.rules }, Rate: fast, Down: down,
+		Log: slog.New(slog.DiscardHandler),
 	}, actions...)
 	b.Use(act.New(d, log, k.policy, b.Acts()...), nil)
 	return b
@@ -181,7 +191,10 @@ func (k *desk) start(p *bulk.Batch, by act.Actor) error {
 
 // does runs one of the other acts.
 func (k *desk) does(kind string, p *bulk.Batch, params string) error {
-	return k.Change(k.Context(), act.Call{Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params), Reason: "as agreed by phone"})
+	return k.Change(k.Context(), act.Call{
+		Kind: kind, By: li, Ref: act.Ref{Row: p.ID}, Params: json.RawMessage(params),
+		Reason: "as agreed by phone",
+	})
 }
 
 // run starts a plan, runs it, and returns the number of nudges.
@@ -209,7 +222,10 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		put(t, d, notify.Sending, "CNY", 2)
 		before := everything(t, d)
 		p := k.plan(k.rows())
-		want := bulk.Tally{send: {{Currency: "CNY", Orders: 700, Minor: 70000}, {Currency: "HKD", Orders: 3, Minor: 300}}, final: {{Currency: "CNY", Orders: 5, Minor: 500}}, blocked: {{Currency: "CNY", Orders: 2, Minor: 200}}}
+		want := bulk.Tally{
+			send:  {{Currency: "CNY", Orders: 700, Minor: 70000}, {Currency: "HKD", Orders: 3, Minor: 300}},
+			final: {{Currency: "CNY", Orders: 5, Minor: 500}}, blocked: {{Currency: "CNY", Orders: 2, Minor: 200}},
+		}
 		if !reflect.DeepEqual(p.Shown, want) {
 			t.Errorf("shown is %v, want %v", p.Shown, want)
 		}
@@ -230,11 +246,14 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 			t.Errorf("%d of those that were not to be sent are as they were, want 7", n)
 		}
 		acts, err := audit.List(t.Context(), d.Read, audit.Query{Object: bulk.Object, ObjectID: p.No(), Oldest: true, Limit: 9})
-		if err != nil || len(acts) != 2 || acts[0].Action != bulk.StartAct || acts[1].Action != bulk.EndAct || acts[1].Actor != "operator:li" {
+		if err != nil || len(acts) != 2 || acts[0].Action != bulk.StartAct || acts[1].Action != bulk.EndAct ||
+			acts[1].Actor != "operator:li" {
 			t.Fatalf("on the record: %+v, %v", acts, err)
 		}
 		const sums = `"amounts":[{"Currency":"CNY","Orders":700,"Minor":70000},{"Currency":"HKD","Orders":3,"Minor":300}]`
-		if acts[0].Params != `{"action":"resend",`+sums+`,"filter":"/notifications","object":"delivery","reason":"their server is back","rows":703}` || acts[1].Params != `{`+sums+`,"done":703,"rows":703,"state":"done"}` {
+		if acts[0].Params != `{"action":"resend",`+sums+
+			`,"filter":"/notifications","object":"delivery","reason":"their server is back","rows":703}` || acts[1].Params != `{`+sums+
+			`,"done":703,"rows":703,"state":"done"}` {
 			t.Errorf("on the record: %s and %s", acts[0].Params, acts[1].Params)
 		}
 	})
@@ -280,7 +299,8 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 		put(t, d, notify.Exhausted, "CNY", 200)
 		deliver := func(n int) {
 			t.Helper()
-			if _, err := d.NewRaw("UPDATE deliveries SET status = 'delivered' WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT ?)", n).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw(
+				"UPDATE deliveries SET status = 'delivered' WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT ?)", n).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -388,7 +408,10 @@ func TestAPlanLeavesPingsAlone(t *testing.T) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 3)
 		id, now := d.NewID(), d.Now()
-		ping := notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, CreatedAt: now, FinishedAt: &now}
+		ping := notify.Delivery{
+			ID: id, EventID: id, RecipientID: 1, SubjectID: id, EventType: notify.Ping, Channel: notify.Webhook,
+			Status: notify.Exhausted, Attempts: 1, CreatedAt: now, FinishedAt: &now,
+		}
 		if _, err := d.NewInsert().Model(&ping).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +457,10 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 		if !reflect.DeepEqual(p.Shown, want) || p.ToDo != 9 || p.Rows != 15 {
 			t.Errorf("shown is %v of %d, want %v of 9", p.Shown, p.ToDo, want)
 		}
-		if sums := p.Shown.Acts(); !reflect.DeepEqual(sums, []report.Sum{{Currency: "CNY", Orders: 6, Minor: 600}, {Currency: "HKD", Orders: 3, Minor: 300}}) {
+		if sums := p.Shown.Acts(); !reflect.DeepEqual(sums, []report.Sum{
+			{Currency: "CNY", Orders: 6, Minor: 600},
+			{Currency: "HKD", Orders: 3, Minor: 300},
+		}) {
 			t.Errorf("together they are %v", sums)
 		}
 		exec("UPDATE breakers SET state = 'closed', by_hand = FALSE, generation = 1, updated_at = ?", d.Now()) // which is no drift
@@ -443,14 +469,16 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 			t.Helper()
 			p := k.find(p.ID)
 			got, err := k.Results(t.Context(), p)
-			if err != nil || p.State != bulk.Done || got.Count(notify.ResultNotified) != notified || got.Count(notify.ResultRefused) != refused || got.Count(notify.ResultWaiting) != waiting {
+			if err != nil || p.State != bulk.Done || got.Count(notify.ResultNotified) != notified ||
+				got.Count(notify.ResultRefused) != refused || got.Count(notify.ResultWaiting) != waiting {
 				t.Errorf("%s, by now %v, %v; want %d notified, %d refused, %d waiting", p.State, got, err, notified, refused, waiting)
 			}
 		}
 		now(0, 0, 9)
 		exec("UPDATE deliveries SET status = 'delivered', next_at = NULL WHERE status = 'retry_wait' AND currency = 'HKD'")
 		exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL WHERE recipient_id = 2")
-		exec("UPDATE deliveries SET next_at = ? WHERE id = (SELECT min(id) FROM deliveries WHERE status = 'retry_wait')", d.Now()+time.Hour.Microseconds())
+		exec("UPDATE deliveries SET next_at = ? WHERE id = (SELECT min(id) FROM deliveries WHERE status = 'retry_wait')",
+			d.Now()+time.Hour.Microseconds())
 		now(3, 2, 4)
 	})
 }

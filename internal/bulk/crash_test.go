@@ -73,7 +73,8 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 			if x := k.find(p.ID); x.LeaseOwner == 0 || x.Ended() != x.Next || x.Ended() != int64(steps-died)*500 {
 				t.Fatalf("after crash %d: %+v", died, x)
 			}
-			if n, err := bulk.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 || err != nil { // as the next process does at its start
+			if n, err := bulk.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 ||
+				err != nil { // as the next process does at its start
 				t.Fatalf("%d leases are released, %v", n, err)
 			}
 		}
@@ -88,7 +89,8 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 		if twice, lost := k.wrong(all); twice != 0 || lost != 0 {
 			t.Errorf("%d were sent too often, %d not at all", twice, lost)
 		}
-		if n := count(t, d, fmt.Sprintf("SELECT count(*) FROM batch_rows WHERE batch_id = %d AND state = 'done' AND at IS NOT NULL", p.ID)); n != all {
+		if n := count(t, d, fmt.Sprintf("SELECT count(*) FROM batch_rows WHERE batch_id = %d AND state = 'done' AND at IS NOT NULL",
+			p.ID)); n != all {
 			t.Errorf("%d rows are done", n)
 		}
 	})
@@ -121,7 +123,8 @@ func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 					want = [2]int{0, len(crashes) * 500}
 				}
 				if died != len(crashes) || [2]int{twice, lost} != want {
-					t.Errorf("after %d crashes %d were sent too often, %d not at all: want %v, or the test of the runner shows nothing", died, twice, lost, want)
+					t.Errorf("after %d crashes %d were sent too often, %d not at all: want %v, or the test of the runner shows nothing",
+						died, twice, lost, want)
 				}
 			})
 		})
@@ -132,7 +135,8 @@ func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 func (k *desk) naive(id int64, endsFirst bool, step *int) (more bool, err error) {
 	ctx, kind := k.Context(), k.resending(k.db).Kind
 	var rows []bulk.Row
-	if err := k.db.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.state = ?", bulk.RowWaiting).OrderExpr("br.number").Limit(500).Scan(ctx); err != nil || len(rows) == 0 {
+	if err := k.db.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.state = ?",
+		bulk.RowWaiting).OrderExpr("br.number").Limit(500).Scan(ctx); err != nil || len(rows) == 0 {
 		return false, err
 	}
 	refs, numbers := make([]act.Ref, len(rows)), make([]int64, len(rows))

@@ -15,7 +15,8 @@ import (
 // failing returns the cause for which too many of the last rows failed; "" = none.
 func failing(ctx context.Context, tx db.Tx, id, last int64) (string, error) {
 	var causes []string
-	err := tx.NewRaw("SELECT cause FROM batch_rows WHERE batch_id = ? AND number > ? AND number <= ? AND state = ? GROUP BY cause HAVING count(*) >= ? ORDER BY count(*) DESC, cause LIMIT 1",
+	err := tx.NewRaw(
+		"SELECT cause FROM batch_rows WHERE batch_id = ? AND number > ? AND number <= ? AND state = ? GROUP BY cause HAVING count(*) >= ? ORDER BY count(*) DESC, cause LIMIT 1",
 		id, last-lastRows, last, RowFailed, mostFailed).Scan(ctx, &causes)
 	if err != nil {
 		return "", fmt.Errorf("read why rows of a batch failed: %w", err)
@@ -41,7 +42,8 @@ func (b *Batches) finish(ctx context.Context, x *Batch, state State, because str
 // end ends a running batch, once, and records this in the audit; false = it is no longer
 // running.
 func (b *Batches) end(ctx context.Context, tx db.Tx, x *Batch, state State, because string) (bool, error) {
-	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, stopped_because = ?, finished_at = ?, lease_owner = 0, lease_until = 0 WHERE id = ? AND version = ? AND state IN (?)",
+	res, err := tx.NewRaw(
+		"UPDATE batches SET state = ?, version = version + 1, stopped_because = ?, finished_at = ?, lease_owner = 0, lease_until = 0 WHERE id = ? AND version = ? AND state IN (?)",
 		state, because, b.o.DB.Now(), x.ID, x.Version, bun.List(Moves.From(state, Running))).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("end a batch: %w", err)
@@ -49,7 +51,10 @@ func (b *Batches) end(ctx context.Context, tx db.Tx, x *Batch, state State, beca
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return false, err
 	}
-	details := map[string]any{"state": state, "rows": x.Ended(), "done": x.Result.Count(string(RowDone), string(act.Waits)), "amounts": x.Result.Ran()}
+	details := map[string]any{
+		"state": state, "rows": x.Ended(), "done": x.Result.Count(string(RowDone), string(act.Waits)),
+		"amounts": x.Result.Ran(),
+	}
 	if because != "" {
 		details["because"] = because
 	}
@@ -61,7 +66,8 @@ func (b *Batches) isAway(ctx context.Context, a *Action, x *Batch) (bool, error)
 	drift := x.Drift.clone()
 	for from := x.Next; from < x.ToDo; from += loadRows {
 		var rows []Row
-		err := b.o.DB.Read.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", from).Where("br.number <= ?", min(from+loadRows, x.ToDo)).
+		err := b.o.DB.Read.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", from).Where("br.number <= ?",
+			min(from+loadRows, x.ToDo)).
 			Where("br.state = ?", RowWaiting).Scan(ctx)
 		if err != nil {
 			return false, fmt.Errorf("read the rows of a batch: %w", err)

@@ -46,7 +46,8 @@ func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 	now, id := b.o.DB.Now(), b.o.DB.NewID()
 	x := &Batch{
 		ID: id, Action: a.Name, Object: a.Object, Filter: p.Filter, Below: id, MadeBy: p.By.Name, Maker: p.By.ID,
-		MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Version: 1, Shown: Tally{}, Result: Tally{}, Drift: Tally{}, Rate: b.o.Rate,
+		MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Version: 1, Shown: Tally{}, Result: Tally{}, Drift: Tally{},
+		Rate: b.o.Rate,
 	}
 	ids := slices.DeleteFunc(slices.Clone(p.IDs), func(id int64) bool { return id >= x.Below })
 	slices.Sort(ids)

@@ -22,7 +22,8 @@ type Cause struct {
 // cause are left out.
 func (b *Batch) Causes(ctx context.Context, q bun.IDB) (all []Cause, err error) {
 	// Every other cause is known when its row ends; an index has all that is read here.
-	err = q.NewRaw("SELECT cause, count(*) AS count FROM batch_rows WHERE batch_id = ? AND cause <> '' AND cause <> ? GROUP BY cause ORDER BY count(*) DESC, cause LIMIT ?",
+	err = q.NewRaw(
+		"SELECT cause, count(*) AS count FROM batch_rows WHERE batch_id = ? AND cause <> '' AND cause <> ? GROUP BY cause ORDER BY count(*) DESC, cause LIMIT ?",
 		b.ID, MerchantBreaker, maxCauses).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("group the rows of a batch: %w", err)
@@ -48,7 +49,8 @@ type RowQuery struct {
 
 // Rows reads rows of a batch by number. more = there are further rows.
 func Rows(ctx context.Context, q bun.IDB, id int64, f RowQuery) (rows []Row, more bool, err error) {
-	s := q.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.number > ?", f.After).OrderExpr("br.number").Limit(int64(f.Limit) + 1)
+	s := q.NewSelect().Model(&rows).Where("br.batch_id = ?", id).Where("br.number > ?",
+		f.After).OrderExpr("br.number").Limit(int64(f.Limit) + 1)
 	for column, value := range map[string]string{"br.state": f.State, "br.outcome": f.Outcome, "br.cause": f.Cause} {
 		if value != "" {
 			s = s.Where("? = ?", bun.Safe(column), value)
@@ -116,7 +118,8 @@ func (b *Batch) Pace(now int64) (p Pace) {
 
 // TakeUnalerted returns batches that stopped on their own, and marks them as alerted.
 func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) (all []*Batch, err error) {
-	err = tx.NewRaw("UPDATE batches SET alerted_at = ? WHERE state = ? AND alerted_at IS NULL AND stopped_because NOT IN (?, ?) RETURNING *",
+	err = tx.NewRaw(
+		"UPDATE batches SET alerted_at = ? WHERE state = ? AND alerted_at IS NULL AND stopped_because NOT IN (?, ?) RETURNING *",
 		d.Now(), Stopped, ByPerson, ByRejection).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("find batches that have stopped: %w", err)
@@ -131,12 +134,14 @@ const keptUS = 30 * 24 * 3600 * 1_000_000
 // more = there may be others.
 func Clean(ctx context.Context, d *db.DB, limit int) (n int64, more bool, err error) {
 	var ids []int64
-	err = d.Read.NewRaw("SELECT id FROM batches WHERE id < ? AND state IN (?) ORDER BY id LIMIT 1", db.IDAt(d.Now()-keptUS), bun.List(append(Moves.Final(), Planned))).Scan(ctx, &ids)
+	err = d.Read.NewRaw("SELECT id FROM batches WHERE id < ? AND state IN (?) ORDER BY id LIMIT 1", db.IDAt(d.Now()-keptUS),
+		bun.List(append(Moves.Final(), Planned))).Scan(ctx, &ids)
 	if err != nil || len(ids) == 0 {
 		return 0, false, err
 	}
 	err = d.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
-		res, err := q.NewRaw("DELETE FROM batch_rows WHERE batch_id = ? AND number IN (SELECT number FROM batch_rows WHERE batch_id = ? ORDER BY number LIMIT ?)", ids[0], ids[0], limit).Exec(ctx)
+		res, err := q.NewRaw(
+			"DELETE FROM batch_rows WHERE batch_id = ? AND number IN (SELECT number FROM batch_rows WHERE batch_id = ? ORDER BY number LIMIT ?)", ids[0], ids[0], limit).Exec(ctx)
 		if err == nil {
 			n, err = res.RowsAffected()
 		}

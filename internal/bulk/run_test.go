@@ -28,7 +28,9 @@ func (a *asked) action() bulk.Action {
 	a.calls = map[int64]int{}
 	return bulk.Action{
 		Name: "query", Object: "delivery",
-		Kind: act.Kind{Name: "order.query", Object: "order", Permission: access.QueryOrders, Load: func(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+		Kind: act.Kind{Name: "order.query", Object: "order", Permission: access.QueryOrders, Load: func(ctx context.Context, q bun.IDB,
+			refs []act.Ref,
+		) ([]act.Subject, error) {
 			all := make([]act.Subject, len(refs))
 			for i, r := range refs {
 				all[i] = act.Subject{Row: r.Row, Prospect: act.WillQuery, SupplierID: 1}
@@ -101,7 +103,8 @@ func TestABatchIsPausedResumedAndStopped(t *testing.T) {
 		}
 		end := k.find(p.ID)
 		rows, _, err := bulk.Rows(t.Context(), d, p.ID, bulk.RowQuery{State: string(bulk.RowWaiting), Limit: 100})
-		if err != nil || len(rows) != 30 || end.State != bulk.Stopped || end.StoppedBecause != bulk.ByPerson || end.Ended() != 20 || end.FinishedAt == nil {
+		if err != nil || len(rows) != 30 || end.State != bulk.Stopped || end.StoppedBecause != bulk.ByPerson || end.Ended() != 20 ||
+			end.FinishedAt == nil {
 			t.Errorf("%d rows are left, %v, of %+v", len(rows), err, end)
 		}
 	})
@@ -119,7 +122,8 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 		for range 2 {
 			runners = append(runners, bulk.NewRunner(k.node(d, nil)))
 		}
-		for end := time.Now().Add(30 * time.Second); k.find(p.ID).State == bulk.Running && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); k.find(p.ID).State == bulk.Running &&
+			time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			for _, r := range runners {
 				if err := r.Tick(t.Context()); err != nil {
 					t.Fatal(err)
@@ -200,7 +204,8 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := k.find(p.ID)
-		if n := len(answers.calls); end.State != bulk.Stopped || end.StoppedBecause != bulk.ByBreaker || n < 100 || n > 116 || end.Ended() != int64(n) {
+		if n := len(answers.calls); end.State != bulk.Stopped || end.StoppedBecause != bulk.ByBreaker || n < 100 || n > 116 ||
+			end.Ended() != int64(n) {
 			t.Errorf("%s because %s after %d calls, %d begun", end.State, end.StoppedBecause, n, end.Ended())
 		}
 	})
@@ -271,7 +276,8 @@ func TestADriftInTheMiddleStopsTheBatch(t *testing.T) {
 		if _, err := k.StepNow(t.Context(), p.ID, 50); err != nil {
 			t.Fatal(err)
 		}
-		_, err := d.NewRaw("UPDATE deliveries SET status = 'delivered' WHERE id IN (SELECT object_id FROM batch_rows WHERE number BETWEEN 60 AND 69)").Exec(t.Context())
+		_, err := d.NewRaw(
+			"UPDATE deliveries SET status = 'delivered' WHERE id IN (SELECT object_id FROM batch_rows WHERE number BETWEEN 60 AND 69)").Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,8 @@ func NewRunner(b *Batches) *Runner {
 func (r *Runner) Tick(ctx context.Context) error {
 	var ids []int64
 	d := r.b.o.DB
-	err := d.Read.NewRaw("SELECT id FROM batches WHERE state = ? AND lease_until <= ? ORDER BY id LIMIT ?", Running, d.Now(), maxRuns).Scan(ctx, &ids)
+	err := d.Read.NewRaw("SELECT id FROM batches WHERE state = ? AND lease_until <= ? ORDER BY id LIMIT ?", Running, d.Now(),
+		maxRuns).Scan(ctx, &ids)
 	if err != nil {
 		return fmt.Errorf("find batches that run: %w", err)
 	}
@@ -161,7 +162,8 @@ func (b *Batches) claim(ctx context.Context, id int64) (*Batch, error) {
 
 // release gives up the lease.
 func (b *Batches) release(ctx context.Context, id int64) {
-	_, err := b.o.DB.NewRaw("UPDATE batches SET lease_owner = 0, lease_until = 0 WHERE id = ? AND lease_owner = ?", id, b.o.DB.Boot()).Exec(ctx)
+	_, err := b.o.DB.NewRaw("UPDATE batches SET lease_owner = 0, lease_until = 0 WHERE id = ? AND lease_owner = ?", id,
+		b.o.DB.Boot()).Exec(ctx)
 	if err != nil {
 		b.o.Log.Warn("release a batch", "batch", (&Batch{ID: id}).No(), "error", db.ErrorText(err))
 	}

@@ -53,7 +53,9 @@ type rateParams struct {
 // Acts start, pause, resume and stop the batch with id Ref.Row, and change its rate. May has
 // been checked before. Errors: ErrExpired, ErrState, ErrMaker.
 func (b *Batches) Acts() []act.Kind {
-	move := func(name string, params func(json.RawMessage) (any, error), do func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error) act.Kind {
+	move := func(name string, params func(json.RawMessage) (any, error), do func(ctx context.Context, tx db.Tx, in act.Input,
+		x *Batch) error,
+	) act.Kind {
 		return act.Kind{
 			Name: name, Object: Object, Permission: access.ProposeBatches, Scope: access.Compensate, Params: params, Load: loadBatches,
 			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
@@ -172,7 +174,8 @@ func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error
 		}
 	}
 	for currency, text := range typed {
-		if strings.TrimSpace(text) != "" && !slices.ContainsFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == currency }) {
+		if strings.TrimSpace(text) != "" &&
+			!slices.ContainsFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == currency }) {
 			return &act.FieldError{Field: AmountField + currency, Problem: "the batch has no amount in this currency"}
 		}
 	}
@@ -188,7 +191,8 @@ func (b *Batches) move(ctx context.Context, tx db.Tx, x *Batch, to State, becaus
 	if now := b.o.DB.Now(); !to.Open() {
 		finished = &now
 	}
-	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, stopped_because = ?, finished_at = ? WHERE id = ? AND version = ? AND state = ?",
+	res, err := tx.NewRaw(
+		"UPDATE batches SET state = ?, version = version + 1, stopped_because = ?, finished_at = ? WHERE id = ? AND version = ? AND state = ?",
 		to, because, finished, x.ID, x.Version, x.State).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("move a batch: %w", err)
@@ -205,7 +209,8 @@ func (b *Batches) move(ctx context.Context, tx db.Tx, x *Batch, to State, becaus
 // start sets a batch to running.
 func (b *Batches) start(ctx context.Context, tx db.Tx, x *Batch, reason string, from ...State) error {
 	now := b.o.DB.Now()
-	res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, reason = ?, started_at = ? WHERE id = ? AND version = ? AND state IN (?)",
+	res, err := tx.NewRaw(
+		"UPDATE batches SET state = ?, version = version + 1, reason = ?, started_at = ? WHERE id = ? AND version = ? AND state IN (?)",
 		Running, reason, now, x.ID, x.Version, bun.List(Moves.From(Running, from...))).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("start a batch: %w", err)
@@ -259,7 +264,10 @@ func (b *Batches) Start(ctx context.Context, s Start) (*approval.Approval, error
 		if b.desk == nil {
 			return nil, approval.ErrNoSecond
 		}
-		p := approval.Proposal{Action: Object, Object: Object, ObjectID: x.No(), Params: x.params(), Reason: s.Reason, Version: x.Version, By: s.By, Key: s.Key}
+		p := approval.Proposal{
+			Action: Object, Object: Object, ObjectID: x.No(), Params: x.params(), Reason: s.Reason, Version: x.Version,
+			By: s.By, Key: s.Key,
+		}
 		p.Amount = x.subject().TypedAmount() // already checked by startable
 		return b.desk.Propose(ctx, p)
 	}
@@ -319,7 +327,10 @@ func (b *Batch) params() json.RawMessage {
 	for _, s := range b.Shown.Acts() {
 		sums = append(sums, map[string]any{"currency": s.Currency, "rows": s.Orders, "amount": s.Minor})
 	}
-	raw, err := json.Marshal(map[string]any{"action": b.Action, "object": b.Object, "filter": b.Filter, "below": strconv.FormatInt(b.Below, 10), "rows": b.ToDo, "sums": sums})
+	raw, err := json.Marshal(map[string]any{
+		"action": b.Action, "object": b.Object, "filter": b.Filter,
+		"below": strconv.FormatInt(b.Below, 10), "rows": b.ToDo, "sums": sums,
+	})
 	if err != nil {
 		panic("bulk: " + err.Error()) // texts and numbers
 	}
@@ -352,7 +363,8 @@ func (b *Batches) Approval() approval.Action {
 		},
 		Offered: func(s act.Subject) bool { return of(s).State == Planned },
 		Hold: func(ctx context.Context, tx db.Tx, a *approval.Approval, s act.Subject) error {
-			res, err := tx.NewRaw("UPDATE batches SET state = ?, version = version + 1, approval_id = ? WHERE id = ? AND version = ? AND state IN (?)",
+			res, err := tx.NewRaw(
+				"UPDATE batches SET state = ?, version = version + 1, approval_id = ? WHERE id = ? AND version = ? AND state IN (?)",
 				Waiting, a.ID, s.Row, s.Version, bun.List(Moves.From(Waiting))).Exec(ctx)
 			if err != nil {
 				return fmt.Errorf("propose a batch: %w", err)

@@ -224,7 +224,8 @@ func (b *Batches) oneByOne(ctx context.Context, a *Action, x *Batch, rows []Row,
 			return done, err
 		}
 		err = b.setStep(ctx, a, x, rows[i:i+1])
-		if err != nil && !db.IsConflict(err) && !db.IsUnavailable(err) && !errors.Is(err, db.ErrStale) && !errors.Is(err, errDown) && ctx.Err() == nil {
+		if err != nil && !db.IsConflict(err) && !db.IsUnavailable(err) && !errors.Is(err, db.ErrStale) && !errors.Is(err, errDown) &&
+			ctx.Err() == nil {
 			e := &end{Row: rows[i], now: nil}
 			e.now = &act.Subject{Amount: e.Amount, Currency: e.Currency}
 			e.is(RowFailed, "", causeOf(err))
@@ -330,10 +331,12 @@ func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in 
 	}
 	w := tx.Writes()
 	for k, numbers := range groups {
-		w.Guard(tx.NewRaw("UPDATE batch_rows SET state = ?, outcome = ?, cause = ?, at = ? WHERE batch_id = ? AND number IN (?) AND state IN (?)",
+		w.Guard(tx.NewRaw(
+			"UPDATE batch_rows SET state = ?, outcome = ?, cause = ?, at = ? WHERE batch_id = ? AND number IN (?) AND state IN (?)",
 			k.state, k.outcome, k.cause, now, x.ID, bun.List(numbers), bun.List(RowMoves.From(k.state))), len(numbers))
 	}
-	w.Guard(tx.NewRaw("UPDATE batches SET next = ?, steps = steps + 1, result = ?, drift = ?, lease_until = ? WHERE id = ? AND steps = ? AND lease_owner = ? AND state IN (?)",
+	w.Guard(tx.NewRaw(
+		"UPDATE batches SET next = ?, steps = steps + 1, result = ?, drift = ?, lease_until = ? WHERE id = ? AND steps = ? AND lease_owner = ? AND state IN (?)",
 		next, result, drift, now+lease.Microseconds(), x.ID, x.Steps, b.o.DB.Boot(), bun.List(in)), 1)
 	if err := w.Exec(ctx); err != nil {
 		return fmt.Errorf("write a step of a batch: %w", err)

@@ -167,7 +167,8 @@ func entry(t *testing.T, d *db.DB, code string, rate int) supplier.Entry {
 
 func said(class supplier.Class, status string) func(context.Context) (Said, error) {
 	return func(context.Context) (Said, error) {
-		return Said{Status: status, Exchange: supplier.Exchange{Class: class, Status: 200, Request: []byte("GET /q"), Body: []byte("{}")}}, nil
+		return Said{Status: status, Exchange: supplier.Exchange{Class: class, Status: 200, Request: []byte("GET /q"), Body: []byte("{}")}},
+			nil
 	}
 }
 
@@ -185,7 +186,8 @@ func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		c, e := caller(t, d, 8), entry(t, d, "s1", 1000)
 		done, err := c.Do(t.Context(), Call{To: e, Op: Query, OrderID: 7, Reference: "R1"}, func(ctx context.Context) (Said, error) {
-			if n := count(t, d, "SELECT count(*) FROM supplier_calls WHERE state = 'begun' AND reference = 'R1' AND took_us IS NULL"); n != 1 {
+			if n := count(t, d,
+				"SELECT count(*) FROM supplier_calls WHERE state = 'begun' AND reference = 'R1' AND took_us IS NULL"); n != 1 {
 				t.Errorf("%d rows while the call runs", n)
 			}
 			if err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
@@ -205,7 +207,8 @@ func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
 		if err := c.Keep(t.Context(), done); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, d, "SELECT count(*) FROM supplier_calls WHERE state = 'ended' AND class = 'ok' AND status = 'paying' AND http_status = 200 AND took_us IS NOT NULL AND request = 'GET /q'"); n != 1 {
+		if n := count(t, d,
+			"SELECT count(*) FROM supplier_calls WHERE state = 'ended' AND class = 'ok' AND status = 'paying' AND http_status = 200 AND took_us IS NOT NULL AND request = 'GET /q'"); n != 1 {
 			t.Error("the end is not stored")
 		}
 		if was, err := WasKnown(t.Context(), d, 7, "R1"); err != nil || !was {
@@ -244,7 +247,8 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 		if err := ask(other, supplier.ClassOK); err != nil {
 			t.Errorf("another supplier: %v", err)
 		}
-		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE owner_id = ? AND to_state = 'open' AND failures = 5", e.ID); n != 1 {
+		if n := count(t, d, "SELECT count(*) FROM breaker_history WHERE owner_id = ? AND to_state = 'open' AND failures = 5",
+			e.ID); n != 1 {
 			t.Errorf("%d rows of its history", n)
 		}
 		if recipients := breaker.NewCache(d, nil); recipients.Refresh(t.Context()) != nil || len(recipients.All()) != 0 {
@@ -254,7 +258,8 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 			t.Error("another node has not seen it")
 		}
 		// After its open time, one call of one node is the probe.
-		if _, err := d.NewRaw("UPDATE breakers SET open_until = 1, updated_at = updated_at + 1 WHERE owner_id = ?", e.ID).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE breakers SET open_until = 1, updated_at = updated_at + 1 WHERE owner_id = ?",
+			e.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.o.Breakers.Refresh(t.Context()); err != nil {
@@ -316,16 +321,21 @@ func TestWhatWasNotMadeCountsForNothing(t *testing.T) {
 			return said(supplier.ClassOK, "paying")(ctx)
 		})
 	}()
-	for end := time.Now().Add(time.Minute); count(t, d, "SELECT count(*) FROM supplier_calls") == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); count(t, d, "SELECT count(*) FROM supplier_calls") == 0 &&
+		time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Do(ctx, Call{To: e, Op: Query, Reference: "late"}, said(supplier.ClassOK, "paid")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Do(ctx, Call{To: e, Op: Query, Reference: "late"}, said(supplier.ClassOK, "paid")); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	close(hold)
 	field := &supplier.FieldError{Field: "order_no", Problem: "too long"}
-	if _, err := c.Do(t.Context(), Call{To: e, Op: Pay, Reference: "bad"}, func(context.Context) (Said, error) { return Said{}, field }); !errors.Is(err, error(field)) {
+	if _, err := c.Do(t.Context(), Call{To: e, Op: Pay, Reference: "bad"}, func(context.Context) (Said, error) {
+		return Said{},
+			field
+	}); !errors.Is(err, error(field)) {
 		t.Error(err)
 	}
 	if n := count(t, d, "SELECT count(*) FROM supplier_calls WHERE state = 'ended' AND status = ? AND class = ''", NotMade); n != 2 {

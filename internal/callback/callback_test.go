@@ -48,7 +48,10 @@ func (spoken) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Callback
 			Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: supplier.Callback{OrderRef: ref},
 		}
 	case "long":
-		said := supplier.Callback{EventKey: "E", OrderRef: "O1", TradeNo: strings.Repeat("T", 600), Status: supplier.Paid, Amount: 1, Currency: "CNY"}
+		said := supplier.Callback{
+			EventKey: "E", OrderRef: "O1", TradeNo: strings.Repeat("T", 600), Status: supplier.Paid, Amount: 1,
+			Currency: "CNY",
+		}
 		if ref == "unreadable" {
 			return supplier.Callback{}, &supplier.Unreadable{Kind: "decrypt_failed", Result: supplier.InternalFailed, Callback: said}
 		}
@@ -126,7 +129,11 @@ func newHarness(t *testing.T, d *db.DB, perSecond, rows int) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := supplier.Kinds{{Name: "spoken", New: func(string, json.RawMessage, supplier.Client) (supplier.Adapter, error) { return spoken{}, nil }}}
+	kinds := supplier.Kinds{{Name: "spoken", New: func(string, json.RawMessage, supplier.Client) (supplier.Adapter,
+		error,
+	) {
+		return spoken{}, nil
+	}}}
 	log := slog.New(slog.DiscardHandler)
 	h := &harness{db: d, till: &till{}, settings: settings.NewStore(d, kinds, keys, log)}
 	h.refusals = NewRefusals(RefusalOptions{DB: d, Rate: perSecond, Rows: rows, Log: log})
@@ -318,7 +325,8 @@ func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
 func TestSecretsAreKnownByTheirNames(t *testing.T) {
 	for name, secret := range map[string]bool{
 		"Authorization": true, "Proxy-Authorization": true, "Cookie": true, "X-Auth-Token": true, "X-Api-Key": true, "user_password": true,
-		"Wechatpay-Signature": false, "Wechatpay-Nonce": false, "Wechatpay-Serial": false, "Stripe-Signature": false, "sign": false, "Content-Type": false,
+		"Wechatpay-Signature": false, "Wechatpay-Nonce": false, "Wechatpay-Serial": false, "Stripe-Signature": false, "sign": false,
+		"Content-Type": false,
 	} {
 		if isSecret(name) != secret {
 			t.Errorf("%s: secret = %v", name, !secret)
@@ -344,7 +352,8 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 		if len(rows) != 3 {
 			t.Fatalf("%d rows", len(rows))
 		}
-		if r := rows[0]; r.Outcome != BadSignature || r.Supplier != "wx" || len(r.Body) != keepBytes || strings.Contains(r.Headers+r.Query, "hunter2") {
+		if r := rows[0]; r.Outcome != BadSignature || r.Supplier != "wx" || len(r.Body) != keepBytes ||
+			strings.Contains(r.Headers+r.Query, "hunter2") {
 			t.Errorf("forged: %s %s, %d bytes, %s %s", r.Supplier, r.Outcome, len(r.Body), r.Headers, r.Query)
 		}
 		var steps supplier.Steps
@@ -352,7 +361,11 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 			t.Fatalf("steps %s: %v", rows[1].Checks, err)
 		}
 		// A passed check is one code; a failed one also stores its findings.
-		for i, want := range []text.Message{{Code: "callback.supplier_known"}, {Code: "callback.any_address"}, {Code: "spoken.words", Args: []string{"with a NUL \uFFFD and no UTF-8 \uFFFD"}}} {
+		for i, want := range []text.Message{
+			{Code: "callback.supplier_known"},
+			{Code: "callback.any_address"},
+			{Code: "spoken.words", Args: []string{"with a NUL \uFFFD and no UTF-8 \uFFFD"}},
+		} {
 			if got := steps[i].Message; got.Code != want.Code || !slices.Equal(got.Args, want.Args) || steps[i].Detail != "" {
 				t.Errorf("step %d is kept as %+v, want %+v", i, steps[i], want)
 			}

@@ -47,10 +47,16 @@ type shop struct {
 
 func newShop(t *testing.T, d *db.DB) *shop {
 	t.Helper()
-	s := &shop{t: t, d: d, f: paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"}), sent: make(chan *supplier.Request, 9)}
+	s := &shop{
+		t: t, d: d, f: paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"}),
+		sent: make(chan *supplier.Request, 9),
+	}
 	inbox := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		s.sent <- &supplier.Request{Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery, Header: r.Header, Body: body, RemoteAddr: netip.MustParseAddr("127.0.0.1")}
+		s.sent <- &supplier.Request{
+			Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery, Header: r.Header, Body: body,
+			RemoteAddr: netip.MustParseAddr("127.0.0.1"),
+		}
 	}))
 	t.Cleanup(inbox.Close)
 	var err error
@@ -77,7 +83,8 @@ func newShop(t *testing.T, d *db.DB) *shop {
 			t.Fatal(err)
 		}
 		if _, err := d.NewInsert().Model(&settings.SupplierRow{
-			ID: int64(i + 1), Code: a.Code, Kind: a.Kind, AccountID: int64(i + 1), Enabled: true, AllowIPs: json.RawMessage(`["127.0.0.0/8"]`), Config: config,
+			ID: int64(i + 1), Code: a.Code, Kind: a.Kind, AccountID: int64(i + 1), Enabled: true,
+			AllowIPs: json.RawMessage(`["127.0.0.0/8"]`), Config: config,
 		}).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +99,8 @@ func newShop(t *testing.T, d *db.DB) *shop {
 	}
 	s.processor = payment.New(payment.Options{
 		DB: d, Settings: store, Ledger: ledger.New(d), Nudger: s.f.Nudger, CheckURL: func(string) error { return nil },
-		Batch: 8, Writers: 1, Queue: 64, Wait: 30 * time.Second, Expiry: 30 * time.Minute, ExpiryMax: time.Hour, ClosingGrace: time.Minute, Keys: keys,
+		Batch: 8, Writers: 1, Queue: 64, Wait: 30 * time.Second, Expiry: 30 * time.Minute, ExpiryMax: time.Hour, ClosingGrace: time.Minute,
+		Keys:  keys,
 		Spare: func(int64) bool { return true }, Log: log,
 	})
 	t.Cleanup(s.processor.Close)
@@ -105,7 +113,10 @@ func newShop(t *testing.T, d *db.DB) *shop {
 // order creates an order for a supplier.
 func (s *shop) order(a *simulator.Account) string {
 	s.t.Helper()
-	o, _, err := s.processor.Create(s.t.Context(), s.f.M1, payment.CreateRequest{OutTradeNo: s.f.Out(), Amount: 1999, Currency: a.Currency, Supplier: a.Code, Subject: "tea"})
+	o, _, err := s.processor.Create(s.t.Context(), s.f.M1, payment.CreateRequest{
+		OutTradeNo: s.f.Out(), Amount: 1999, Currency: a.Currency,
+		Supplier: a.Code, Subject: "tea",
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -115,7 +126,8 @@ func (s *shop) order(a *simulator.Account) string {
 // pays has a supplier send the callback of a payment.
 func (s *shop) pays(a *simulator.Account, ref string, amount int64) *supplier.Request {
 	s.t.Helper()
-	put := httptest.NewRequest(http.MethodPut, "/_sim/"+a.Code+"/orders/"+ref, strings.NewReader(fmt.Sprintf(`{"state":"paid","amount":%d,"callback":"now"}`, amount)))
+	put := httptest.NewRequest(http.MethodPut, "/_sim/"+a.Code+"/orders/"+ref,
+		strings.NewReader(fmt.Sprintf(`{"state":"paid","amount":%d,"callback":"now"}`, amount)))
 	answer := httptest.NewRecorder()
 	s.sim.ServeHTTP(answer, put)
 	if answer.Code >= 300 {
@@ -226,7 +238,8 @@ func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
 			paid := s.pays(a, no, 1999)
 			for form, pasted := range map[string]string{"raw": raw(paid), "curl": curl(paid)} {
 				f := s.check(a.Code, pasted, "127.0.0.1")
-				if f.Outcome != payment.Paid || f.Would == nil || f.Would.To != order.Paid || f.Would.Order == nil || f.Would.Order.OrderNo != no || f.Status != 200 && f.Status != 204 {
+				if f.Outcome != payment.Paid || f.Would == nil || f.Would.To != order.Paid || f.Would.Order == nil ||
+					f.Would.Order.OrderNo != no || f.Status != 200 && f.Status != 204 {
 					t.Errorf("%s as %s: %+v %+v", a.Kind, form, f, f.Would)
 				}
 				if last := f.Steps[len(f.Steps)-1]; last.Name != "state" || !last.OK {
@@ -246,10 +259,12 @@ func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
 			if f := s.check(a.Code, raw(&forged), ""); f.Outcome != callback.BadSignature || f.Would != nil || f.Content != nil {
 				t.Errorf("%s forged: %+v", a.Kind, f)
 			}
-			if f := s.check(a.Code, raw(s.pays(a, other, 777)), ""); f.Outcome != exception.AmountMismatch || f.Would.Exception == nil || f.Would.To != "" || f.Would.Order.OrderNo != other {
+			if f := s.check(a.Code, raw(s.pays(a, other, 777)), ""); f.Outcome != exception.AmountMismatch || f.Would.Exception == nil ||
+				f.Would.To != "" || f.Would.Order.OrderNo != other {
 				t.Errorf("%s with a wrong amount: %+v", a.Kind, f)
 			}
-			if f := s.check(a.Code, raw(s.pays(a, "NOSUCHORDER"+a.Kind, 1999)), ""); f.Outcome != exception.UnknownOrder || f.Would.Order != nil {
+			if f := s.check(a.Code, raw(s.pays(a, "NOSUCHORDER"+a.Kind, 1999)), ""); f.Outcome != exception.UnknownOrder ||
+				f.Would.Order != nil {
 				t.Errorf("%s for no order: %+v", a.Kind, f)
 			}
 			if got := s.receiver.Receive(t.Context(), a.Code, paid, nil); got.Outcome != payment.Paid {
@@ -259,7 +274,8 @@ func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
 				t.Errorf("%s again: %+v", a.Kind, f)
 			}
 		}
-		if _, err := s.receiver.Check(t.Context(), "none", &supplier.Request{}); err != callback.ErrUnknown { //nolint:errorlint // returned as it is
+		if _, err := s.receiver.Check(t.Context(), "none",
+			&supplier.Request{}); err != callback.ErrUnknown { //nolint:errorlint // returned as it is
 			t.Errorf("of an unknown one: %v", err)
 		}
 	})
@@ -274,11 +290,17 @@ func TestAPasteIsReadAsItWasSent(t *testing.T) {
 		{"POST /callback/a\n\n{\n\n}\n\n", "POST /callback/a  X-A= {\n\n}"},
 		{"GET /callback/a?sign=1", "GET /callback/a sign=1 X-A= "},
 		{"curl https://h/callback/a -d 'a=1' -d b=2 -H 'x-a: it'\\''s'", "POST /callback/a  X-A=it's a=1&b=2"},
-		{"curl -XPOST --url=https://h/p/callback/a?q=1 \\\n --data-raw $'{\"a\":\"\\u4e2d\\n\"}'", "POST /p/callback/a q=1 X-A= {\"a\":\"中\n\"}"},
+		{
+			"curl -XPOST --url=https://h/p/callback/a?q=1 \\\n --data-raw $'{\"a\":\"\\u4e2d\\n\"}'",
+			"POST /p/callback/a q=1 X-A= {\"a\":\"中\n\"}",
+		},
 		{"curl \"https://h/callback/a?b=\\$1\"", "GET /callback/a b=$1 X-A= "},
 		{"curl -G https://h/callback/a?x=1 -d a=1 --data-urlencode 'b=c d&e'", "GET /callback/a x=1&a=1&b=c%20d%26e X-A= "},
 		{"curl --get https://h/callback/a", "GET /callback/a  X-A= "},
-		{"$ curl -sSLk https://h/callback/a --data-urlencode 'b=中' --data-urlencode '=x@y' --data-urlencode z", "POST /callback/a  X-A= b=%E4%B8%AD&x%40y&z"},
+		{
+			"$ curl -sSLk https://h/callback/a --data-urlencode 'b=中' --data-urlencode '=x@y' --data-urlencode z",
+			"POST /callback/a  X-A= b=%E4%B8%AD&x%40y&z",
+		},
 		{"curl $'https://h/callback/a' --data-raw $'\\ud83d\\ude00\\xe4\\xb8\\xad\\u0021'", "POST /callback/a  X-A= 😀中!"},
 		{"curl ^\"https://h/callback/a^\" ^\n  -H ^\"x-a: b^\" ^\n  --data-raw ^\"a=1^&b=^%^22^\"", "POST /callback/a  X-A=b a=1&b=%22"},
 		{"curl https://h/callback/a --resolve h:443:127.0.0.1 -b s=1 -u n:p -d 1", "POST /callback/a  X-A= 1"},
@@ -288,7 +310,8 @@ func TestAPasteIsReadAsItWasSent(t *testing.T) {
 			t.Errorf("%q: %v", c.pasted, err)
 			continue
 		}
-		if got := fmt.Sprintf("%s %s %s X-A=%s %s", req.Method, req.Path, req.RawQuery, strings.Join(req.Header.Values("X-A"), ","), req.Body); got != c.want {
+		if got := fmt.Sprintf("%s %s %s X-A=%s %s", req.Method, req.Path, req.RawQuery, strings.Join(req.Header.Values("X-A"), ","),
+			req.Body); got != c.want {
 			t.Errorf("%q\nis read as %q\nwant       %q", c.pasted, got, c.want)
 		}
 	}
@@ -296,15 +319,23 @@ func TestAPasteIsReadAsItWasSent(t *testing.T) {
 
 func TestAPasteThatIsNoRequestIsRefusedWithItsReason(t *testing.T) {
 	for pasted, want := range map[string]string{
-		"": "paste an HTTP request", " \n\t": "paste an HTTP request", strings.Repeat("a", callback.MaxPaste+1): "longer than 16384 bytes", "POST /callback/a\n\n\xff": "not UTF-8",
-		"hello": "the first line", "{\"a\":1}": "the first line", "PUT /callback/a": `not "PUT"`, "POST /callback/b": `it goes to "/callback/b"`, "POST %zz": "cannot be read",
-		"POST /callback/a\nno header\n\nb": `"no header" is not a header`, "POST /callback/a\nbad name: 1": "is not a header", "POST /callback/a\nContent-Encoding: gzip\n\nb": "Content-Encoding",
+		"": "paste an HTTP request", " \n\t": "paste an HTTP request", strings.Repeat("a", callback.MaxPaste+1): "longer than 16384 bytes",
+		"POST /callback/a\n\n\xff": "not UTF-8",
+		"hello":                    "the first line", "{\"a\":1}": "the first line", "PUT /callback/a": `not "PUT"`,
+		"POST /callback/b": `it goes to "/callback/b"`, "POST %zz": "cannot be read",
+		"POST /callback/a\nno header\n\nb": `"no header" is not a header`, "POST /callback/a\nbad name: 1": "is not a header",
+		"POST /callback/a\nContent-Encoding: gzip\n\nb":      "Content-Encoding",
 		"POST /callback/a\n" + strings.Repeat("X: 1\n", 101): "more than 100 headers",
-		"curl 'https://h/callback/a":                         "is not closed", "curl -F a=b https://h/callback/a": "-F", "curl -d @/etc/passwd https://h/callback/a": "@/etc/passwd",
-		"curl https://h/callback/a -d": "-d has no value", "curl -s": "no URL", "curl https://h/callback/a https://i/callback/a": "more than one", "curl $'\\u12": "is not closed",
+		"curl 'https://h/callback/a":                         "is not closed", "curl -F a=b https://h/callback/a": "-F",
+		"curl -d @/etc/passwd https://h/callback/a": "@/etc/passwd",
+		"curl https://h/callback/a -d":              "-d has no value", "curl -s": "no URL",
+		"curl https://h/callback/a https://i/callback/a": "more than one", "curl $'\\u12": "is not closed",
 		"curl https://h/callback/a -K /etc/passwd": "-K", "curl -H nothing https://h/callback/a": "is not a header",
-		"curl https://h/callback/a --data-urlencode b@/etc/passwd": "b@/etc/passwd", "curl https://h/callback/a --data-urlencode @/etc/passwd": "@/etc/passwd", "curl -b /etc/passwd https://h/callback/a": "/etc/passwd",
-		"curl -sZ https://h/callback/a": "-sZ", "curl $'\\x": "is not closed", "curl $'\\ud83d\\u1": "is not closed",
+		"curl https://h/callback/a --data-urlencode b@/etc/passwd": "b@/etc/passwd",
+		"curl https://h/callback/a --data-urlencode @/etc/passwd":  "@/etc/passwd",
+		"curl -b /etc/passwd https://h/callback/a":                 "/etc/passwd",
+		"curl -sZ https://h/callback/a":                            "-sZ", "curl $'\\x": "is not closed",
+		"curl $'\\ud83d\\u1": "is not closed",
 	} {
 		if _, err := callback.Paste("a", pasted); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", pasted, err, want)
@@ -313,7 +344,11 @@ func TestAPasteThatIsNoRequestIsRefusedWithItsReason(t *testing.T) {
 }
 
 func FuzzPaste(f *testing.F) {
-	for _, text := range []string{"POST /callback/a HTTP/1.1\nA: b\nContent-Length: 3\n\na\nb", "curl -d $'\\u0021\\x41' \"https://h/callback/a\"", "curl \\\n 'a", "curl $'", "curl -G --data-urlencode 'a=b c' $'\\ud83d\\ude00' ^\"https://h/callback/a^\""} {
+	for _, text := range []string{
+		"POST /callback/a HTTP/1.1\nA: b\nContent-Length: 3\n\na\nb",
+		"curl -d $'\\u0021\\x41' \"https://h/callback/a\"", "curl \\\n 'a", "curl $'",
+		"curl -G --data-urlencode 'a=b c' $'\\ud83d\\ude00' ^\"https://h/callback/a^\"",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

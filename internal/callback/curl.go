@@ -17,13 +17,16 @@ import (
 var (
 	curlValues = map[string]string{
 		"-X": "method", "--request": "method", "-H": "header", "--header": "header", "--url": "url", "-A": "agent", "--user-agent": "agent",
-		"-d": "data", "--data": "data", "--data-ascii": "data", "--data-raw": "raw", "--data-binary": "binary", "--data-urlencode": "encode", "--json": "json",
+		"-d": "data", "--data": "data", "--data-ascii": "data", "--data-raw": "raw", "--data-binary": "binary",
+		"--data-urlencode": "encode", "--json": "json",
 		"-b": "cookie", "--cookie": "cookie", "-e": "referer", "--referer": "referer", "-u": "user", "--user": "user",
-		"-m": "", "--max-time": "", "--connect-timeout": "", "-o": "", "--output": "", "-w": "", "--write-out": "", "--retry": "", "--max-redirs": "", "--resolve": "", "--cacert": "",
+		"-m": "", "--max-time": "", "--connect-timeout": "", "-o": "", "--output": "", "-w": "", "--write-out": "", "--retry": "",
+		"--max-redirs": "", "--resolve": "", "--cacert": "",
 	}
 	curlFlags = []string{
 		"-4", "-6", "-N", "--no-buffer",
-		"-s", "--silent", "-S", "--show-error", "-sS", "-v", "--verbose", "-i", "--include", "-k", "--insecure", "-f", "--fail", "-L", "--location",
+		"-s", "--silent", "-S", "--show-error", "-sS", "-v", "--verbose", "-i", "--include", "-k", "--insecure", "-f", "--fail", "-L",
+		"--location",
 		"--compressed", "--http1.1", "--http2", "-g", "--globoff",
 	}
 )
@@ -239,7 +242,8 @@ func quoted(to *strings.Builder, rest string, mark byte, ansi bool) (end int) {
 				}
 				if rest[i] == 'x' {
 					to.WriteByte(byte(code))
-				} else if low, more := escaped(strings.TrimPrefix(rest[i+digits+1:], `\`)); more == 4 && utf16.IsSurrogate(rune(code)) && strings.HasPrefix(rest[i+digits+1:], `\u`) {
+				} else if low, more := escaped(strings.TrimPrefix(rest[i+digits+1:], `\`)); more == 4 && utf16.IsSurrogate(rune(code)) &&
+					strings.HasPrefix(rest[i+digits+1:], `\u`) {
 					to.WriteRune(utf16.DecodeRune(rune(code), rune(low)))
 					i += 2 + more
 				} else {

@@ -40,7 +40,8 @@ func Paste(code, pasted string) (*supplier.Request, error) {
 	pasted = strings.ReplaceAll(pasted, "\r\n", "\n")
 	p := paste{header: http.Header{}}
 	var err error
-	if line, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(pasted), "$ "), "curl"); ok && strings.TrimLeft(line, " \t\\\n") != line {
+	if line, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(pasted), "$ "), "curl"); ok &&
+		strings.TrimLeft(line, " \t\\\n") != line {
 		err = p.curl(line)
 	} else {
 		err = p.http(code, strings.TrimLeft(pasted, "\n"))
@@ -96,7 +97,8 @@ func (p *paste) fitted(body string) string {
 
 func (p *paste) addHeader(line string) bool {
 	name, value, ok := strings.Cut(line, ":")
-	if !ok || name == "" || strings.ContainsAny(name, " \t") || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !ok || name == "" || strings.ContainsAny(name, " \t") ||
+		strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return false
 	}
 	p.header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t"))
@@ -125,5 +127,8 @@ func (p *paste) request(code string) (*supplier.Request, error) {
 			return nil, pasteEncoded.Say(strconv.Quote(textlimit.Clip(coding, maxQuoted)))
 		}
 	}
-	return &supplier.Request{Method: p.method, Path: target.EscapedPath(), RawQuery: target.RawQuery, Header: p.header, Body: []byte(p.body)}, nil
+	return &supplier.Request{
+		Method: p.method, Path: target.EscapedPath(), RawQuery: target.RawQuery, Header: p.header,
+		Body: []byte(p.body),
+	}, nil
 }

@@ -256,7 +256,9 @@ func bound(content supplier.Callback, err error, steps *supplier.Trace) (supplie
 }
 
 // refuse passes the callback to the recorder, which writes after the answer.
-func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.Request, steps *supplier.Trace, reply supplier.Reply) Receipt {
+func (r *Receiver) refuse(supplierID int64, code, outcome string, req *supplier.Request, steps *supplier.Trace,
+	reply supplier.Reply,
+) Receipt {
 	recorded := r.o.Refusals.note(supplierID, refusal{
 		supplier: code, outcome: outcome, receivedAt: req.ReceivedAt.UnixMicro(), request: req, steps: steps.Steps,
 	})

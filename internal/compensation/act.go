@@ -114,7 +114,8 @@ func details(x *Item) map[string]any {
 }
 
 // one returns a Do that changes one item.
-func one(do func(context.Context, db.Tx, act.Input, *Item) (map[string]any, error)) func(context.Context, db.Tx, act.Input, []act.Subject) ([]act.Outcome, error) {
+func one(do func(context.Context, db.Tx, act.Input, *Item) (map[string]any, error)) func(context.Context, db.Tx, act.Input,
+	[]act.Subject) ([]act.Outcome, error) {
 	return func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 		outs := make([]act.Outcome, len(subjects))
 		for i, s := range subjects {
@@ -136,7 +137,10 @@ func load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error)
 	}
 	subjects := make([]act.Subject, len(rows))
 	for i, x := range rows {
-		subjects[i] = act.Subject{Row: x.ID, ID: strconv.FormatInt(x.ID, 10), MerchantID: x.MerchantID, Amount: x.Amount, Currency: x.Currency, SupplierID: x.SupplierID, OrderNo: x.OrderNo, Value: x}
+		subjects[i] = act.Subject{
+			Row: x.ID, ID: strconv.FormatInt(x.ID, 10), MerchantID: x.MerchantID, Amount: x.Amount,
+			Currency: x.Currency, SupplierID: x.SupplierID, OrderNo: x.OrderNo, Value: x,
+		}
 	}
 	return subjects, nil
 }

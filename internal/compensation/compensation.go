@@ -42,7 +42,8 @@ const (
 
 // Causes lists all causes.
 var Causes = []Cause{
-	SupplierUnknown, SupplierRefused, SupplierTimeout, SupplierSignature, MerchantUnreachable, Database, Overtaken, Payload, Poison, NotAskable,
+	SupplierUnknown, SupplierRefused, SupplierTimeout, SupplierSignature, MerchantUnreachable, Database, Overtaken, Payload, Poison,
+	NotAskable,
 }
 
 // Kinds of subject.
@@ -98,7 +99,8 @@ func (x *Item) only() bool { return x.SubjectKind == OfRefund || x.SubjectKind =
 // DueNow returns the write that makes the open item of a subject due now, because there is news
 // about the subject. A running item is left alone: it looks at its subject anyway.
 func DueNow(tx db.Tx, d *db.DB, kind, subjectKind string, subjectID int64) *bun.RawQuery {
-	return tx.NewRaw("UPDATE compensations SET next_at = ? WHERE kind = ? AND subject_kind = ? AND subject_id = ? AND state = ? AND next_at > ?",
+	return tx.NewRaw(
+		"UPDATE compensations SET next_at = ? WHERE kind = ? AND subject_kind = ? AND subject_id = ? AND state = ? AND next_at > ?",
 		d.Now(), kind, subjectKind, subjectID, Waiting, d.Now())
 }
 

@@ -32,12 +32,14 @@ func fillRange(t testing.TB, d *db.DB, from, to int) {
 	t.Helper()
 	series := fmt.Sprintf("generate_series(%d, %d) AS s(n)", from, to)
 	if !d.IsPostgres() {
-		series = fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", from, to)
+		series = fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", from,
+			to)
 	}
 	now := d.Now()
-	_, err := d.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, state, max_attempts, next_at, made_by, opened_at)"+
-		" SELECT n, 'rerun', 'supplier_timeout', 'order', n, 'O', 1, n % 5 + 1, n % 5 + 1, 100, 'CNY', CASE WHEN n % 1000 = 0 THEN 'dead' ELSE 'waiting' END, 10,"+
-		" CASE WHEN n % 1000 = 0 THEN NULL ELSE ? + n END, 'test', ? FROM "+series, now-60_000_000, now).Exec(t.Context())
+	_, err := d.NewRaw(
+		"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, state, max_attempts, next_at, made_by, opened_at)"+
+			" SELECT n, 'rerun', 'supplier_timeout', 'order', n, 'O', 1, n % 5 + 1, n % 5 + 1, 100, 'CNY', CASE WHEN n % 1000 = 0 THEN 'dead' ELSE 'waiting' END, 10,"+
+			" CASE WHEN n % 1000 = 0 THEN NULL ELSE ? + n END, 'test', ? FROM "+series, now-60_000_000, now).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,8 @@ func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
 		claim := d.QueryGen().FormatQuery(claimQuery, Running, 1, d.Now(), d.Now(), bun.List([]int64{1, 2, 3}), int64(1)<<62, d.Now())
 		for _, text := range append(seen.Texts, claim) {
 			for _, line := range dbtest.Plan(t, d, text) {
-				whole := strings.Contains(line, "Seq Scan on compensations") || strings.Contains(line, "SCAN compensations") && !strings.Contains(line, "INDEX")
+				whole := strings.Contains(line, "Seq Scan on compensations") || strings.Contains(line, "SCAN compensations") &&
+					!strings.Contains(line, "INDEX")
 				if whole || strings.Contains(line, "TEMP B-TREE") || strings.Contains(line, "Sort") {
 					t.Errorf("%s\n%s", text, line)
 				}

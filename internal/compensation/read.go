@@ -34,7 +34,8 @@ func Find(ctx context.Context, q bun.IDB, id int64) (*Item, []Try, error) {
 // DeadOf returns the newest dead item about an order; nil = none.
 func DeadOf(ctx context.Context, q bun.IDB, orderNo string) (*Item, error) {
 	var rows []*Item
-	if err := q.NewSelect().Model(&rows).Where("cp.order_no = ?", orderNo).Where("cp.state = ?", Dead).OrderExpr("cp.id DESC").Limit(1).Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&rows).Where("cp.order_no = ?", orderNo).Where("cp.state = ?",
+		Dead).OrderExpr("cp.id DESC").Limit(1).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read the dead compensations of an order: %w", err)
 	}
 	if len(rows) == 0 {
@@ -84,9 +85,10 @@ func Groups(ctx context.Context, q bun.IDB, state State) (all []Group, cut bool,
 		OldestAt   int64
 		Minor      int64
 	}
-	err = q.NewRaw("SELECT kind, cause, supplier_id, currency, count(*) AS count, min(opened_at) AS oldest_at, CAST(sum(amount) AS BIGINT) AS minor"+
-		" FROM (SELECT kind, cause, supplier_id, currency, opened_at, amount FROM compensations WHERE state = ? ORDER BY id LIMIT ?) AS w"+
-		" GROUP BY kind, cause, supplier_id, currency ORDER BY kind, cause, supplier_id, currency", state, maxGrouped).Scan(ctx, &rows)
+	err = q.NewRaw(
+		"SELECT kind, cause, supplier_id, currency, count(*) AS count, min(opened_at) AS oldest_at, CAST(sum(amount) AS BIGINT) AS minor"+
+			" FROM (SELECT kind, cause, supplier_id, currency, opened_at, amount FROM compensations WHERE state = ? ORDER BY id LIMIT ?) AS w"+
+			" GROUP BY kind, cause, supplier_id, currency ORDER BY kind, cause, supplier_id, currency", state, maxGrouped).Scan(ctx, &rows)
 	if err != nil {
 		return nil, false, fmt.Errorf("group compensations: %w", err)
 	}
@@ -122,7 +124,8 @@ const maxCounted = 100_000
 func Counts(ctx context.Context, q bun.IDB) (all []Count, err error) {
 	for _, s := range append(Moves.Open(), Moves.NeedsPerson()...) {
 		var rows []Count
-		err := q.NewRaw("SELECT kind, count(*) AS count FROM (SELECT kind FROM compensations WHERE state = ? LIMIT ?) AS w GROUP BY kind", s, maxCounted).Scan(ctx, &rows)
+		err := q.NewRaw("SELECT kind, count(*) AS count FROM (SELECT kind FROM compensations WHERE state = ? LIMIT ?) AS w GROUP BY kind",
+			s, maxCounted).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("count compensations: %w", err)
 		}
@@ -150,7 +153,8 @@ func Waits(ctx context.Context, d *db.DB, limit int) (Backlog, error) {
 	var b Backlog
 	now := d.Now()
 	err := d.Read.NewRaw("SELECT count(*) AS rows, count(CASE WHEN next_at < ? THEN 1 END) AS late, coalesce(min(next_at), 0) AS oldest"+
-		" FROM (SELECT next_at FROM compensations WHERE next_at IS NOT NULL ORDER BY next_at LIMIT ?) AS w", now-lateAfter.Microseconds(), limit).Scan(ctx, &b)
+		" FROM (SELECT next_at FROM compensations WHERE next_at IS NOT NULL ORDER BY next_at LIMIT ?) AS w", now-lateAfter.Microseconds(),
+		limit).Scan(ctx, &b)
 	if err != nil {
 		return Backlog{}, fmt.Errorf("count waiting compensations: %w", err)
 	}

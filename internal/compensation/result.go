@@ -110,7 +110,8 @@ func (r *Runner) decideAny(ctx context.Context, tx db.Tx, t *try) error {
 	case t.result.Class == Class(Poison):
 		var panics int64
 		first := t.item.MaxAttempts - r.o.Schedule.tries()
-		err := tx.NewRaw("SELECT count(*) FROM compensation_tries WHERE compensation_id = ? AND number > ? AND class = ?", t.item.ID, first, Poison).Scan(ctx, &panics)
+		err := tx.NewRaw("SELECT count(*) FROM compensation_tries WHERE compensation_id = ? AND number > ? AND class = ?", t.item.ID, first,
+			Poison).Scan(ctx, &panics)
 		if err != nil {
 			return fmt.Errorf("count panics: %w", err)
 		}
@@ -138,7 +139,8 @@ type stored struct {
 // storeQuery guards by lease and number of the try: a lease is of an item that is running.
 var storeQuery = "WITH _v ? UPDATE compensations SET state = _v.to_state, next_at = _v.next_at, lease_owner = 0, lease_until = 0, cause = _v.cause, last_class = _v.class," +
 	" last_error = _v.error, finished_at = _v.finished, max_attempts = max_attempts + _v.more" +
-	" FROM _v WHERE compensations.id = _v.item AND compensations.attempts = _v.try AND lease_owner = ? AND " + moves.In("state", Running) + " RETURNING id, attempts"
+	" FROM _v WHERE compensations.id = _v.item AND compensations.attempts = _v.try AND lease_owner = ? AND " + moves.In("state", Running) +
+	" RETURNING id, attempts"
 
 // store writes the effects of tries on their items, and returns those whose items no other node
 // has.
@@ -147,7 +149,10 @@ func (r *Runner) store(ctx context.Context, tx db.Tx, all []*try) (map[*try]bool
 	now, rows, of := r.o.DB.Now(), make([]stored, 0, len(all)), map[claim]*try{}
 	for _, t := range all {
 		of[claim{t.item.ID, t.item.Attempts}] = t
-		x := stored{Item: t.item.ID, Try: t.item.Attempts, ToState: t.state, NextAt: t.next, Cause: t.item.Cause, Class: t.result.Class, Error: t.result.Text}
+		x := stored{
+			Item: t.item.ID, Try: t.item.Attempts, ToState: t.state, NextAt: t.next, Cause: t.item.Cause, Class: t.result.Class,
+			Error: t.result.Text,
+		}
 		if !t.result.IsDone() {
 			x.Cause = Cause(t.result.Class)
 		}
@@ -176,7 +181,8 @@ func exceptionOf(t *try) *exception.Item {
 		Kind: exception.CompensationDead, MerchantID: t.item.MerchantID, OrderNo: t.item.OrderNo, Subject: subjectOf(t.item.ID),
 		Amount: t.item.Amount, Currency: t.item.Currency,
 		Detail: exception.Detail(map[string]any{
-			"compensation": subjectOf(t.item.ID), "type": t.item.Kind, "attempts": t.item.Attempts, "last_class": t.result.Class, "last_error": t.result.Text,
+			"compensation": subjectOf(t.item.ID), "type": t.item.Kind, "attempts": t.item.Attempts, "last_class": t.result.Class,
+			"last_error": t.result.Text,
 		}),
 	}
 	if t.item.SubjectKind == OfOrder {

@@ -65,8 +65,9 @@ func NewRunner(o Options) *Runner {
 		r.kinds[k.Name] = k
 	}
 	r.worker = work.NewWorker(work.Options[*Item, *try]{
-		DB: o.DB, Slots: work.NewSlots(work.SlotOptions{Size: o.Concurrency, Gate: r.gate}), Source: &source{o.DB}, Lease: o.Time + leaseMargin,
-		Run: r.run, Commit: r.commit, Written: r.written, Observe: metric.ObserveBatch("compensations"), Log: o.Log,
+		DB: o.DB, Slots: work.NewSlots(work.SlotOptions{Size: o.Concurrency, Gate: r.gate}), Source: &source{o.DB},
+		Lease: o.Time + leaseMargin,
+		Run:   r.run, Commit: r.commit, Written: r.written, Observe: metric.ObserveBatch("compensations"), Log: o.Log,
 	})
 	return r
 }

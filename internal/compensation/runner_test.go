@@ -53,8 +53,9 @@ func (b *bench) kind(name string) compensation.Kind {
 func (b *bench) runner(size int) *compensation.Runner {
 	b.Helper()
 	r := compensation.NewRunner(compensation.Options{
-		DB: b.d, Kinds: []compensation.Kind{b.kind(compensation.Resend), b.kind(compensation.Rerun)}, Schedule: quick, Concurrency: size, PerLane: 8,
-		Time: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+		DB: b.d, Kinds: []compensation.Kind{b.kind(compensation.Resend), b.kind(compensation.Rerun)}, Schedule: quick, Concurrency: size,
+		PerLane: 8,
+		Time:    5 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -148,10 +149,12 @@ func TestAnItemRunsUntilItIsDone(t *testing.T) {
 		x := b.open(nil)
 		b.over(b.runner(4))
 		got, tries := b.find(x.ID)
-		if got.State != compensation.Done || got.Attempts != 3 || got.LastClass != compensation.OK || got.FinishedAt == nil || got.Cause != compensation.SupplierTimeout {
+		if got.State != compensation.Done || got.Attempts != 3 || got.LastClass != compensation.OK || got.FinishedAt == nil ||
+			got.Cause != compensation.SupplierTimeout {
 			t.Errorf("it is %+v", got)
 		}
-		if classes(tries) != "supplier_timeout supplier_timeout ok" || tries[0].CallID != 5 || tries[2].Error != "paid" || tries[1].Number != 2 {
+		if classes(tries) != "supplier_timeout supplier_timeout ok" || tries[0].CallID != 5 || tries[2].Error != "paid" ||
+			tries[1].Number != 2 {
 			t.Errorf("its tries are %+v", tries)
 		}
 		if all := b.exceptions(); len(all) != 0 {
@@ -175,7 +178,8 @@ func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
 		if len(all) != 1 {
 			t.Fatalf("%d exceptions", len(all))
 		}
-		if e := all[0]; e.Kind != exception.CompensationDead || e.Amount != 1998 || e.Currency != "CNY" || e.OrderNo != "O1" || e.OrderID != x.SubjectID || e.Subject != fmt.Sprint(x.ID) {
+		if e := all[0]; e.Kind != exception.CompensationDead || e.Amount != 1998 || e.Currency != "CNY" || e.OrderNo != "O1" ||
+			e.OrderID != x.SubjectID || e.Subject != fmt.Sprint(x.ID) {
 			t.Errorf("the exception is %+v", e)
 		}
 	})
@@ -208,7 +212,8 @@ func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 		for try := range int64(5) {
 			until("tried", func(got *compensation.Item) bool { return got.Attempts == try+1 && got.State != compensation.Running })
 			got, _ := b.find(x.ID)
-			if got.State != compensation.Waiting || got.NextAt == nil || *got.NextAt < d.Now()+(23*time.Hour).Microseconds() || got.FinishedAt != nil {
+			if got.State != compensation.Waiting || got.NextAt == nil || *got.NextAt < d.Now()+(23*time.Hour).Microseconds() ||
+				got.FinishedAt != nil {
 				t.Fatalf("after try %d it is %+v", try+1, got)
 			}
 			if all := b.exceptions(); len(all) != 1 || all[0].State != exception.Opened || all[0].Kind != exception.CompensationDead {
@@ -239,7 +244,10 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 		refuse := []string{"CREATE TRIGGER full BEFORE INSERT ON exceptions BEGIN SELECT RAISE(ABORT, 'full'); END"}
 		allow := "DROP TRIGGER full"
 		if d.IsPostgres() {
-			refuse = []string{"CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''full''; END'", `CREATE TRIGGER "full" BEFORE INSERT ON exceptions EXECUTE FUNCTION is_full()`}
+			refuse = []string{
+				"CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''full''; END'",
+				`CREATE TRIGGER "full" BEFORE INSERT ON exceptions EXECUTE FUNCTION is_full()`,
+			}
 			allow = `DROP TRIGGER "full" ON exceptions`
 		}
 		for _, q := range refuse {
@@ -286,7 +294,8 @@ func TestAKindThatPanicsStopsNoOther(t *testing.T) {
 		}
 		b.over(b.runner(4))
 		got, tries := b.find(bad.ID)
-		if got.State != compensation.Dead || got.LastClass != compensation.Class(compensation.Poison) || classes(tries) != "poison poison poison" || !strings.Contains(got.LastError, "upside down") {
+		if got.State != compensation.Dead || got.LastClass != compensation.Class(compensation.Poison) ||
+			classes(tries) != "poison poison poison" || !strings.Contains(got.LastError, "upside down") {
 			t.Errorf("it is %+v after %q", got, classes(tries))
 		}
 		if got, _ := b.find(good.ID); got.State != compensation.Done {
@@ -298,7 +307,10 @@ func TestAKindThatPanicsStopsNoOther(t *testing.T) {
 // The third panic ends a schedule that has more tries.
 func TestTheThirdPanicIsTheLast(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		long := compensation.Schedule{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond}
+		long := compensation.Schedule{
+			time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond,
+			time.Millisecond,
+		}
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			if x.Attempts == 2 {
 				return compensation.Later(compensation.SupplierTimeout, "")
@@ -309,7 +321,10 @@ func TestTheThirdPanicIsTheLast(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE compensations SET max_attempts = 6").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r := compensation.NewRunner(compensation.Options{DB: d, Kinds: []compensation.Kind{b.kind(compensation.Rerun)}, Schedule: long, Concurrency: 1, PerLane: 1, Time: time.Second, Log: slog.New(slog.DiscardHandler)})
+		r := compensation.NewRunner(compensation.Options{
+			DB: d, Kinds: []compensation.Kind{b.kind(compensation.Rerun)}, Schedule: long,
+			Concurrency: 1, PerLane: 1, Time: time.Second, Log: slog.New(slog.DiscardHandler),
+		})
 		defer r.Close(context.Background())
 		b.over(r)
 		if got, tries := b.find(x.ID); got.State != compensation.Dead || classes(tries) != "poison supplier_timeout poison poison" {
@@ -323,7 +338,8 @@ func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		x := b.open(func(x *compensation.Item) { x.Payload = json.RawMessage(`{"n":1,"more":2}`) })
 		b.over(b.runner(4))
-		if got, tries := b.find(x.ID); got.State != compensation.Dead || got.Cause != compensation.Payload || classes(tries) != "payload" || b.runs.Load() != 0 {
+		if got, tries := b.find(x.ID); got.State != compensation.Dead || got.Cause != compensation.Payload || classes(tries) != "payload" ||
+			b.runs.Load() != 0 {
 			t.Errorf("it is %+v after %q, %d runs", got, classes(tries), b.runs.Load())
 		}
 	})
@@ -335,7 +351,8 @@ func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		last, earlier := b.open(nil), b.open(nil)
 		for id, attempts := range map[int64]int{last.ID: 3, earlier.ID: 2} {
-			_, err := d.NewRaw("UPDATE compensations SET state = 'running', attempts = ?, lease_owner = 99 WHERE id = ?", attempts, id).Exec(t.Context())
+			_, err := d.NewRaw("UPDATE compensations SET state = 'running', attempts = ?, lease_owner = 99 WHERE id = ?", attempts,
+				id).Exec(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -448,7 +465,10 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 		})
 		var items []*compensation.Item
 		for i := range 1000 {
-			items = append(items, &compensation.Item{Kind: compensation.Rerun, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: int64(i + 1), SupplierID: 7, MadeBy: "test"})
+			items = append(items, &compensation.Item{
+				Kind: compensation.Rerun, Cause: compensation.SupplierTimeout,
+				SubjectKind: compensation.OfOrder, SubjectID: int64(i + 1), SupplierID: 7, MadeBy: "test",
+			})
 		}
 		if err := b.put(items...); err != nil {
 			t.Fatal(err)

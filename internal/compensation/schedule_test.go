@@ -7,7 +7,8 @@ import (
 )
 
 var day = Schedule{
-	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
+	time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour,
+	8 * time.Hour,
 }
 
 // An item that never succeeds is tried after each wait of the table, and then no more; run

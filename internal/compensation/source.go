@@ -75,7 +75,8 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 	if len(boots) == 0 {
 		return 0, nil
 	}
-	res, err := d.NewRaw("UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0 WHERE state = ? AND lease_owner IN (?)",
+	res, err := d.NewRaw(
+		"UPDATE compensations SET state = ?, next_at = ?, lease_owner = 0, lease_until = 0 WHERE state = ? AND lease_owner IN (?)",
 		Waiting, d.Now(), Running, bun.List(boots)).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("release compensations of earlier runs: %w", err)

@@ -22,7 +22,9 @@ var AccountList = &list.Spec{
 	Sources: []list.Source{{Table: "accounts", Alias: "a", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
 		{Word: "code", Column: "code", Indexed: true},
-		{Word: "kind", Values: AccountKinds, Check: oneOf(AccountKinds), Match: func(_ context.Context, _ list.Lookup, kind string) (list.Match, error) {
+		{Word: "kind", Values: AccountKinds, Check: oneOf(AccountKinds), Match: func(_ context.Context, _ list.Lookup,
+			kind string,
+		) (list.Match, error) {
 			return list.Match{Where: ofKind(kind), Ageless: true}, nil
 		}},
 		{Word: "currency", Column: "currency"},
@@ -41,7 +43,10 @@ const (
 )
 
 // AccountKinds lists all kinds of accounts.
-var AccountKinds = []string{"merchant", FrozenAccount, ReservedAccount, "supplier", "refund", "payout", "suspense", "income", "cost", "bank", "loss", "opening"}
+var AccountKinds = []string{
+	"merchant", FrozenAccount, ReservedAccount, "supplier", "refund", "payout", "suspense", "income", "cost",
+	"bank", "loss", "opening",
+}
 
 // KindOf returns the kind of an account.
 func KindOf(code string) string {

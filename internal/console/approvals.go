@@ -14,13 +14,16 @@ import (
 // ApprovalActions are the names of all actions that can be proposed, for the list's filter.
 var ApprovalActions = []string{
 	"accept_late", "accept_amount", "attach", "keep_surplus", "owe_back", "resolved_elsewhere", "ignore", "refund.resolve",
-	"mark_paid", "force_closed", "force_failed", "refund", "payout", "payout.resolve", "adjust", "freeze", "unfreeze", "batch", "settings.change",
+	"mark_paid", "force_closed", "force_failed", "refund", "payout", "payout.resolve", "adjust", "freeze", "unfreeze", "batch",
+	"settings.change",
 }
 
 // approvalColumns are the columns of an Approval.
-const approvalColumns = "ap.*, COALESCE(CASE WHEN ap.maker_kind = '" + approval.ByMerchant + "' THEN (SELECT '" + approval.ByMerchant + ":' || m.code FROM merchants AS m WHERE m.id = ap.maker)" +
+const approvalColumns = "ap.*, COALESCE(CASE WHEN ap.maker_kind = '" + approval.ByMerchant + "' THEN (SELECT '" + approval.ByMerchant +
+	":' || m.code FROM merchants AS m WHERE m.id = ap.maker)" +
 	" ELSE (SELECT op.name FROM operators AS op WHERE op.id = ap.maker) END, '" + approval.ByCommand + "') AS maker_name," +
-	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker AND ap.maker_kind = '" + approval.ByOperator + "'), '') AS maker_role," +
+	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker AND ap.maker_kind = '" + approval.ByOperator +
+	"'), '') AS maker_role," +
 	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
 
 // ApprovalList declares the list of proposals.
@@ -113,8 +116,9 @@ func (b *Reader) LastAnswer(ctx context.Context, orderNo string) (*Call, error) 
 	if orderNo == "" {
 		return nil, nil
 	}
-	err := b.db.Read.NewRaw("SELECT c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier FROM supplier_calls AS c"+
-		" WHERE c.order_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?) AND c.op = 'query' AND c.took_us IS NOT NULL ORDER BY c.id DESC LIMIT 1", orderNo).Scan(ctx, &rows)
+	err := b.db.Read.NewRaw(
+		"SELECT c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier FROM supplier_calls AS c"+
+			" WHERE c.order_id = (SELECT o.id FROM orders AS o WHERE o.order_no = ?) AND c.op = 'query' AND c.took_us IS NOT NULL ORDER BY c.id DESC LIMIT 1", orderNo).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the supplier's last answer: %w", err)
 	}

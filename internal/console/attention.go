@@ -92,7 +92,8 @@ func (b *Reader) heldUp(ctx context.Context, incidents []alert.Incident) (*heldU
 			Merchant bool `bun:"merchant"`
 		}
 		if err := b.db.Read.NewRaw("SELECT id, code, name, TRUE AS merchant FROM merchants WHERE code IN (?)"+
-			" UNION ALL SELECT id, code, name, FALSE FROM subscriptions WHERE code IN (?)", bun.List(of), bun.List(of)).Scan(ctx, &rows); err != nil {
+			" UNION ALL SELECT id, code, name, FALSE FROM subscriptions WHERE code IN (?)", bun.List(of), bun.List(of)).Scan(ctx,
+			&rows); err != nil {
 			return nil, fmt.Errorf("read the merchants of incidents: %w", err)
 		}
 		for _, r := range rows {
@@ -160,7 +161,10 @@ func (b *Reader) otherBreakers(ctx context.Context, open []*breaker.Row, lines [
 	for _, r := range open {
 		if r.OwnerKind != recipient.Supplier && !shown[r.OwnerID] {
 			waits := risk.Waiting[r.OwnerID]
-			all = append(all, Todo{Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(), Sums: append([]report.Sum(nil), waits.Sums...), Oldest: r.ChangedAt})
+			all = append(all, Todo{
+				Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(),
+				Sums: append([]report.Sum(nil), waits.Sums...), Oldest: r.ChangedAt,
+			})
 			ids = append(ids, r.OwnerID)
 		}
 	}

@@ -40,7 +40,10 @@ func TestManyIncidentsCostNoMoreQueriesThanOne(t *testing.T) {
 			}
 		}
 		for i := range 3 {
-			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1000 + int64(i), Currency: "CNY", Supplier: "sp-main", Subject: "x"})
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 1000 + int64(i),
+				Currency: "CNY", Supplier: "sp-main", Subject: "x",
+			})
 			if err == nil && i > 0 {
 				_, err = f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{})
 			}
@@ -55,7 +58,8 @@ func TestManyIncidentsCostNoMoreQueriesThanOne(t *testing.T) {
 		}
 		open(1, alert.SupplierUnreachable, "sp-main")
 		open(2, alert.BreakerOpened, "m1")
-		b := New(d, f.Settings, breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
+		b := New(d, f.Settings,
+			breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
 		cost := func() (int64, map[string]string) {
 			t.Helper()
 			before := seen.n.Load()

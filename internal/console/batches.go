@@ -31,7 +31,10 @@ type batchList struct {
 
 var batchLists = []batchList{
 	{DeliveryList, notify.BatchObject, []string{"resend"}, map[string]string{"state": "status", "merchant": "merchant", "kind": "type"}},
-	{OrderList, "order", []string{"query", "rerun", "close"}, map[string]string{"state": "status", "merchant": "merchant", "supplier": "supplier"}},
+	{OrderList, "order", []string{"query", "rerun", "close"}, map[string]string{
+		"state": "status", "merchant": "merchant",
+		"supplier": "supplier",
+	}},
 	{CompensationList, compensation.ActObject, []string{"redrive"}, map[string]string{
 		"state": "state", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "kind",
 	}},
@@ -91,7 +94,8 @@ func (f *BatchFilter) Fields() []string {
 
 func (f *BatchFilter) field(name string) *string {
 	return map[string]*string{
-		"state": &f.State, "merchant": &f.Merchant, "supplier": &f.Supplier, "cause": &f.Cause, "kind": &f.Kind, "from": &f.From, "to": &f.To,
+		"state": &f.State, "merchant": &f.Merchant, "supplier": &f.Supplier, "cause": &f.Cause, "kind": &f.Kind, "from": &f.From,
+		"to": &f.To,
 	}[name]
 }
 
@@ -217,7 +221,8 @@ func (b *Reader) batchIDs(ctx context.Context, object string, ids []string) (row
 			return nil, err
 		}
 		var more []int64
-		if err := b.db.Read.NewRaw("SELECT id FROM deliveries WHERE subject_id = ? AND event_id = ?", event.SubjectID, event.ID).Scan(ctx, &more); err != nil {
+		if err := b.db.Read.NewRaw("SELECT id FROM deliveries WHERE subject_id = ? AND event_id = ?", event.SubjectID, event.ID).Scan(ctx,
+			&more); err != nil {
 			return nil, fmt.Errorf("find the deliveries of a notification: %w", err)
 		}
 		rows = append(rows, more...)

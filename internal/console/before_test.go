@@ -34,9 +34,15 @@ func (c *answering) Send(_ context.Context, m notify.Message) notify.Result {
 	known := slices.Contains(c.seen, m.ID)
 	c.seen = append(c.seen, m.ID)
 	if !known && len(c.seen)%2 == 0 {
-		return notify.Result{Class: notify.BadStatus, Status: 500, Took: time.Millisecond, Error: "HTTP 500", ResponseBody: []byte("no"), RequestHeader: "A: b"}
+		return notify.Result{
+			Class: notify.BadStatus, Status: 500, Took: time.Millisecond, Error: "HTTP 500", ResponseBody: []byte("no"),
+			RequestHeader: "A: b",
+		}
 	}
-	return notify.Result{Class: notify.OK, Status: 200, Took: 2 * time.Millisecond, ResponseBody: []byte("ok"), RequestHeader: "A: b", ResponseHeader: "C: d"}
+	return notify.Result{
+		Class: notify.OK, Status: 200, Took: 2 * time.Millisecond, ResponseBody: []byte("ok"), RequestHeader: "A: b",
+		ResponseHeader: "C: d",
+	}
 }
 
 // Everything read about an order is the same, whether this version wrote its rows or one with a
@@ -46,23 +52,30 @@ func TestRowsOfEarlierVersionsAnswerTheSame(t *testing.T) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
 			return breaker.Policy{Failures: 1000, Open: time.Minute, Window: time.Minute}
 		})
-		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10, 10}, Here: func(f *paymenttest.Fixture) *notify.Dispatcher {
-			here := notify.NewDispatcher(notify.Options{
-				DB: d, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: new(answering)}, Nudger: f.Nudger,
-				Breakers: breakers, Concurrency: 10, Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
-			})
-			t.Cleanup(func() { here.Close(context.Background()) })
-			go func() { // the tick
-				for t.Context().Err() == nil {
-					time.Sleep(50 * time.Millisecond)
-					here.Pull([]int64{f.M1.ID})
-				}
-			}()
-			return here
-		}})
+		f := paymenttest.New(t, d, paymenttest.Options{
+			URL: "http://m1.test/n", WaitsMS: []int64{10, 10},
+			Here: func(f *paymenttest.Fixture) *notify.Dispatcher {
+				here := notify.NewDispatcher(notify.Options{
+					DB: d, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: new(answering)},
+					Nudger:   f.Nudger,
+					Breakers: breakers, Concurrency: 10, Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+				})
+				t.Cleanup(func() { here.Close(context.Background()) })
+				go func() { // the tick
+					for t.Context().Err() == nil {
+						time.Sleep(50 * time.Millisecond)
+						here.Pull([]int64{f.M1.ID})
+					}
+				}()
+				return here
+			},
+		})
 		b := New(d, f.Settings, breakers)
 		create := func(m *merchant.Merchant) *order.Order {
-			o, _, err := f.Processor.Create(t.Context(), m, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 10, Currency: paymenttest.Currency, Supplier: "sp-main"})
+			o, _, err := f.Processor.Create(t.Context(), m, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 10,
+				Currency: paymenttest.Currency, Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

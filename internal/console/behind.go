@@ -42,7 +42,10 @@ type behindOf struct {
 const behindRows = 100
 
 func (b *Reader) behind(ctx context.Context, of behindOf) (d Behind, err error) {
-	for _, read := range []func(context.Context, behindOf, *Behind) error{b.addItem, b.addFundCalls, b.addApproval, b.addFundDeliveries, b.addFundExceptions} {
+	for _, read := range []func(context.Context, behindOf, *Behind) error{
+		b.addItem, b.addFundCalls, b.addApproval, b.addFundDeliveries,
+		b.addFundExceptions,
+	} {
 		if err := read(ctx, of, &d); err != nil {
 			return d, err
 		}
@@ -53,7 +56,8 @@ func (b *Reader) behind(ctx context.Context, of behindOf) (d Behind, err error) 
 
 func (b *Reader) addItem(ctx context.Context, of behindOf, d *Behind) error {
 	var rows []compensation.Item
-	err := b.db.Read.NewSelect().Model(&rows).Where("subject_id = ? AND subject_kind = ?", of.id, of.kind).OrderExpr("id DESC").Limit(1).Scan(ctx)
+	err := b.db.Read.NewSelect().Model(&rows).Where("subject_id = ? AND subject_kind = ?", of.id,
+		of.kind).OrderExpr("id DESC").Limit(1).Scan(ctx)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -71,7 +75,8 @@ func (b *Reader) addFundCalls(ctx context.Context, of behindOf, d *Behind) error
 	if of.orderID != 0 {
 		q = q.Where("c.order_id = ? AND c.reference = ?", of.orderID, of.no)
 	} else {
-		q = q.Where("c.id IN (SELECT ct.call_id FROM compensations AS cp JOIN compensation_tries AS ct ON ct.compensation_id = cp.id WHERE cp.subject_id = ? AND cp.subject_kind = ?)", of.id, of.kind)
+		q = q.Where(
+			"c.id IN (SELECT ct.call_id FROM compensations AS cp JOIN compensation_tries AS ct ON ct.compensation_id = cp.id WHERE cp.subject_id = ? AND cp.subject_kind = ?)", of.id, of.kind)
 	}
 	if err := q.OrderExpr("c.id DESC").Limit(behindRows).Scan(ctx, &d.Calls); err != nil {
 		return fmt.Errorf("read the calls of %s: %w", of.no, err)
@@ -94,7 +99,8 @@ func (b *Reader) addApproval(ctx context.Context, of behindOf, d *Behind) (err e
 
 func (b *Reader) addFundDeliveries(ctx context.Context, of behindOf, d *Behind) error {
 	var rows []notify.Delivery
-	if err := b.db.Read.NewSelect().Model(&rows).Where("d.subject_id = ?", of.id).OrderExpr("d.id DESC").Limit(behindRows).Scan(ctx); err != nil {
+	if err := b.db.Read.NewSelect().Model(&rows).Where("d.subject_id = ?",
+		of.id).OrderExpr("d.id DESC").Limit(behindRows).Scan(ctx); err != nil {
 		return fmt.Errorf("read the notifications of %s: %w", of.no, err)
 	}
 	slices.Reverse(rows)
@@ -112,7 +118,8 @@ func (b *Reader) addFundDeliveries(ctx context.Context, of behindOf, d *Behind) 
 }
 
 func (b *Reader) addFundExceptions(ctx context.Context, of behindOf, d *Behind) error {
-	err := b.db.Read.NewSelect().Model(&d.Exceptions).Where("x.kind IN (?) AND x.id > ? AND x.subject = ?", bun.List(of.exceptions), of.id, of.no).
+	err := b.db.Read.NewSelect().Model(&d.Exceptions).Where("x.kind IN (?) AND x.id > ? AND x.subject = ?", bun.List(of.exceptions), of.id,
+		of.no).
 		OrderExpr("x.id DESC").Limit(behindRows).Scan(ctx)
 	if err != nil {
 		return fmt.Errorf("read the exceptions of %s: %w", of.no, err)

@@ -22,7 +22,8 @@ var CallbackList = &list.Spec{
 	Name: "callbacks", SumRows: 5000, CauseWord: "outcome",
 	Sources: []list.Source{
 		{
-			Table: takenTable, Alias: "c", Key: "id", MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
+			Table: takenTable, Alias: "c", Key: "id",
+			MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
 			Columns: "c.id, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
 				" c.received_at, c.remote_addr, c.outcome, c.order_no, c.order_id, " + supplier.SelectSteps,
 		},

@@ -16,8 +16,9 @@ import (
 var CallList = &list.Spec{
 	Name: "calls",
 	Sources: []list.Source{{
-		Table: "supplier_calls", Alias: "c", Key: "id", MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
-		Columns: "c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier",
+		Table: "supplier_calls", Alias: "c", Key: "id",
+		MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
+		Columns:        "c.*, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier",
 	}},
 	Fields: []list.Field{
 		{Word: "order_no", Match: byNumber("c.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},

@@ -22,7 +22,10 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{
 			Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}},
 		})
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "f1", Subject: "tea"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY",
+			Supplier: "f1", Subject: "tea",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +65,8 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 		id := f.Entry(t, "f1").ID
 		exec("INSERT INTO supplier_calls (id, supplier_id, order_id, op, reference, state, class, status, started_at, took_us, node)"+
 			" VALUES (?, ?, ?, 'query', ?, 'ended', 'timeout', 'unknown', ?, 8000000, 'n1')", d.NewID(), id, o.ID, o.OrderNo, d.Now())
-		if s := story(); s.Why.Rule != WhyUnknownAnswer || len(s.Why.Evidence) == 0 || s.Items[s.Why.Evidence[len(s.Why.Evidence)-1]].Call == nil {
+		if s := story(); s.Why.Rule != WhyUnknownAnswer || len(s.Why.Evidence) == 0 ||
+			s.Items[s.Why.Evidence[len(s.Why.Evidence)-1]].Call == nil {
 			t.Errorf("after a timeout: %+v", s.Why)
 		}
 		until := d.Now() + 60_000_000
@@ -117,7 +121,10 @@ func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
 		ago := func(minutes int64) int64 { return d.Now() - minutes*60_000_000 }
 		var all []*order.Order
 		for range 5 {
-			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "f1", Subject: "tea"})
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY",
+				Supplier: "f1", Subject: "tea",
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +136,8 @@ func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
 		asked := func(o *order.Order, tries int, minutes ...int64) {
 			for _, m := range minutes {
 				exec("INSERT INTO supplier_calls (id, supplier_id, order_id, op, reference, state, class, status, started_at, took_us, node)"+
-					" VALUES (?, ?, ?, 'query', ?, 'ended', 'timeout', 'unknown', ?, 8000000, 'n1')", d.NewID(), id, o.ID, o.OrderNo, ago(m))
+					" VALUES (?, ?, ?, 'query', ?, 'ended', 'timeout', 'unknown', ?, 8000000, 'n1')", d.NewID(), id, o.ID, o.OrderNo,
+					ago(m))
 			}
 			exec("UPDATE orders SET query_tries = ?, created_at = ? WHERE id = ?", tries, ago(60*24*30), o.ID)
 		}
@@ -146,7 +154,8 @@ func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := int64(len(want)); counted.Orders != n || counted.More || len(counted.Sums) != 1 || counted.Sums[0].Minor != 1999*n || counted.Sums[0].Currency != "CNY" {
+			if n := int64(len(want)); counted.Orders != n || counted.More || len(counted.Sums) != 1 || counted.Sums[0].Minor != 1999*n ||
+				counted.Sums[0].Currency != "CNY" {
 				t.Errorf("%s counts %+v, want %d", word, counted, n)
 			}
 			page, err := book.Orders(t.Context(), list.Query{Spec: OrderList, Scope: list.All()}.With(word, value), list.Slice{})

@@ -76,7 +76,8 @@ func (c *Compensation) Subject() string {
 func (b *Reader) Compensations(ctx context.Context, q list.Query, s list.Slice) (list.Page[Compensation], error) {
 	found, err := list.Read(ctx, b.db, q, s, func(x *compensation.Item) int64 { return x.ID })
 	page := list.Page[Compensation]{
-		Older: found.Older, Newer: found.Newer, Newest: found.Newest, Reached: found.Reached, Count: found.Count, More: found.More, Totals: found.Totals,
+		Older: found.Older, Newer: found.Newer, Newest: found.Newest, Reached: found.Reached, Count: found.Count, More: found.More,
+		Totals: found.Totals,
 	}
 	if err != nil || len(found.Rows) == 0 {
 		return page, err

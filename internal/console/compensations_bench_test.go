@@ -28,7 +28,9 @@ func BenchmarkCompensations(b *testing.B) {
 			for from := 0; from < 1_000_000; from += 50_000 {
 				series := fmt.Sprintf("generate_series(%d, %d) AS s(n)", from+1, from+50_000)
 				if !d.IsPostgres() {
-					series = fmt.Sprintf("(WITH RECURSIVE c(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", from+1, from+50_000)
+					series = fmt.Sprintf(
+						"(WITH RECURSIVE c(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM c WHERE n < %d) SELECT n FROM c) AS s", from+1,
+						from+50_000)
 				}
 				exec("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, state, max_attempts, next_at, made_by, opened_at)"+
 					" SELECT n, CASE WHEN n % 2000 = 0 THEN 'resend' ELSE 'rerun' END, 'supplier_timeout', 'order', n, 'O', n % 5 + 1, n % 7 + 1, n % 5 + 1, 100, 'CNY', CASE WHEN n % 1000 = 0 THEN 'dead' ELSE 'waiting' END, 10,"+

@@ -24,7 +24,8 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 	rows, err := events[approval.Approval]{
 		kind: ItemProposal, key: "ap.id", keyOf: func(a *approval.Approval) int64 { return a.ID },
 		from: b.db.Read.NewSelect().Model((*approval.Approval)(nil)).Where("ap.order_no = ? AND ap.order_no <> '' OR ap.id IN ("+
-			"SELECT oh.source_id FROM order_history AS oh WHERE oh.order_id = ? AND oh.source_kind = ?)", s.Order.OrderNo, s.Order.ID, order.SourceApproval),
+			"SELECT oh.source_id FROM order_history AS oh WHERE oh.order_id = ? AND oh.source_kind = ?)", s.Order.OrderNo, s.Order.ID,
+			order.SourceApproval),
 	}.read(ctx, b, s)
 	if err != nil || len(rows) == 0 {
 		return err

@@ -25,7 +25,8 @@ var DeliveryList = &list.Spec{
 	CauseWord: "cause",
 	Fields: []list.Field{
 		{Word: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
-		{Word: "status", Match: matchStatus, Values: append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped), Parked)},
+		{Word: "status", Match: matchStatus, Values: append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered,
+			notify.Exhausted, notify.Skipped), Parked)},
 		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
 		{Word: "cause", Column: "last_class", Values: names(notify.Classes...)},
@@ -45,8 +46,9 @@ const Parked = "parked"
 func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {
 	if status == Parked {
 		return list.Match{
-			Where: moves.In("d.status", notify.Queued, notify.RetryWait) + " AND d.recipient_id IN (SELECT b.owner_id FROM breakers AS b WHERE b.state <> ?)",
-			Args:  []any{breaker.Closed}, Few: report.OpenDeliveries,
+			Where: moves.In("d.status", notify.Queued, notify.RetryWait) +
+				" AND d.recipient_id IN (SELECT b.owner_id FROM breakers AS b WHERE b.state <> ?)",
+			Args: []any{breaker.Closed}, Few: report.OpenDeliveries,
 		}, nil
 	}
 	m := list.Match{Where: "d.status = ?", Args: []any{status}}
@@ -78,7 +80,8 @@ type Delivery struct {
 const (
 	deliveryAmount   = "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END"
 	deliveryCurrency = "COALESCE(NULLIF(d.currency, ''), o.currency, '')"
-	deliveryColumns  = notify.ListColumns + ", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
+	deliveryColumns  = notify.ListColumns +
+		", COALESCE(o.order_no, '') AS order_no, COALESCE((SELECT m.code FROM merchants AS m WHERE m.id = d.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = d.recipient_id), '') AS merchant," +
 		deliveryAmount + " AS money, " + deliveryCurrency + " AS money_currency"
 	deliveryJoins = "LEFT JOIN orders AS o ON o.id = d.subject_id"
 )
@@ -91,7 +94,8 @@ const (
 
 // deliveryCause is why the last attempt failed; one that waits or is parked has it until it
 // succeeds. What was never meant to be sent has not failed.
-const deliveryCause = "CASE WHEN d.last_class IN ('" + string(notify.OK) + "', '" + string(notify.NoAddress) + "', '" + string(notify.SwitchedOff) + "') THEN '' ELSE d.last_class END"
+const deliveryCause = "CASE WHEN d.last_class IN ('" + string(notify.OK) + "', '" + string(notify.NoAddress) + "', '" +
+	string(notify.SwitchedOff) + "') THEN '' ELSE d.last_class END"
 
 // Deliveries reads one page of notifications.
 func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (list.Page[Delivery], error) {

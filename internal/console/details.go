@@ -29,8 +29,10 @@ type CallbackDetail struct {
 // CallbackDetail reads one callback. Errors: act.ErrNotFound.
 func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
 	for _, q := range []string{
-		"SELECT " + storyCallback + ", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
-		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.supplier, c.body, " + supplier.SelectSteps +
+		"SELECT " + storyCallback +
+			", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
+		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.supplier, c.body, " +
+			supplier.SelectSteps +
 			" FROM refused_callbacks AS c WHERE c.id = ?",
 	} {
 		var rows []CallbackDetail
@@ -100,7 +102,8 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	if n.Resend, err = b.resend(ctx, id, &n.Delivery.Delivery); err != nil {
 		return nil, err
 	}
-	err = b.db.Read.NewSelect().Model(&n.Attempts).ModelTableExpr(notify.AllAttempts+" AS na").Where("na.delivery_id = ?", n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
+	err = b.db.Read.NewSelect().Model(&n.Attempts).ModelTableExpr(notify.AllAttempts+" AS na").Where("na.delivery_id = ?",
+		n.ID).OrderExpr("na.id").Limit(detailRows + 1).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read a notification's attempts: %w", err)
 	}
@@ -151,17 +154,22 @@ func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
 		return nil, act.ErrNotFound
 	}
 	x := &Exception{Item: rows[0]}
-	err := b.db.Read.NewRaw("SELECT COALESCE((SELECT code FROM suppliers WHERE id = ?), ''), COALESCE((SELECT code FROM merchants WHERE id = ?), '')",
+	err := b.db.Read.NewRaw(
+		"SELECT COALESCE((SELECT code FROM suppliers WHERE id = ?), ''), COALESCE((SELECT code FROM merchants WHERE id = ?), '')",
 		x.SupplierID, x.MerchantID).Scan(ctx, &x.Supplier, &x.Merchant)
 	if err != nil {
 		return nil, fmt.Errorf("name an exception's supplier and merchant: %w", err)
 	}
-	err = b.db.Read.NewRaw("SELECT callback_id AS id, ? AS supplier, received_at, trade_no, remote_addr, method, query, headers, body, size FROM exception_callbacks"+
-		" WHERE exception_id = ? ORDER BY callback_id LIMIT ?", x.Supplier, x.ID, exception.KeptCallbacks).Scan(ctx, &x.Kept)
+	err = b.db.Read.NewRaw(
+		"SELECT callback_id AS id, ? AS supplier, received_at, trade_no, remote_addr, method, query, headers, body, size FROM exception_callbacks"+
+			" WHERE exception_id = ? ORDER BY callback_id LIMIT ?", x.Supplier, x.ID, exception.KeptCallbacks).Scan(ctx, &x.Kept)
 	if err != nil {
 		return nil, fmt.Errorf("read an exception's callbacks: %w", err)
 	}
-	if x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{Object: ExceptionObject, ObjectID: ExceptionID(id), Limit: detailRows}); err != nil {
+	if x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{
+		Object: ExceptionObject, ObjectID: ExceptionID(id),
+		Limit: detailRows,
+	}); err != nil {
 		return nil, err
 	}
 	return x, b.decideAbout(ctx, x)

@@ -18,7 +18,10 @@ import (
 var DisputeList = fundList(
 	"disputes", "dp", dispute.Moves,
 	list.Field{Word: "dispute_no", Match: byNumber("(dp.dispute_no = ? OR dp.supplier_dispute_no = ?)")},
-	list.Field{Word: "order_no", Match: byNumber("dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)")},
+	list.Field{
+		Word:  "order_no",
+		Match: byNumber("dp.order_id <> 0 AND dp.order_id IN (SELECT o.id FROM orders AS o WHERE o.order_no = ?)"),
+	},
 )
 
 // Dispute is a dispute in the list.
@@ -56,7 +59,8 @@ func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, 
 		return nil, err
 	}
 	d := new(DisputeDetail)
-	if err := b.db.Read.NewRaw("SELECT "+fundColumns("dp")+" FROM disputes AS dp WHERE dp.id = ?", found.ID).Scan(ctx, &d.Dispute); err != nil {
+	if err := b.db.Read.NewRaw("SELECT "+fundColumns("dp")+" FROM disputes AS dp WHERE dp.id = ?", found.ID).Scan(ctx,
+		&d.Dispute); err != nil {
 		return nil, fmt.Errorf("read a dispute: %w", err)
 	}
 	d.Reason = MaskText(d.Reason)
@@ -75,7 +79,8 @@ func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, 
 	if err := b.addFundDeliveries(ctx, behindOf{id: d.ID, no: d.DisputeNo}, &d.Behind); err != nil {
 		return nil, err
 	}
-	err = b.db.Read.NewSelect().Model(&d.Exceptions).Where("x.kind = ? AND x.supplier_id = ? AND x.subject = ?", exception.DisputeOpened, d.SupplierID, d.SupplierDisputeNo).Scan(ctx)
+	err = b.db.Read.NewSelect().Model(&d.Exceptions).Where("x.kind = ? AND x.supplier_id = ? AND x.subject = ?", exception.DisputeOpened,
+		d.SupplierID, d.SupplierDisputeNo).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the exception of a dispute: %w", err)
 	}
@@ -94,7 +99,8 @@ func (b *Reader) addDisputeMessages(ctx context.Context, d *DisputeDetail) error
 		return nil
 	}
 	var rows []*Callback
-	err := b.db.Read.NewRaw("SELECT c.id, c.outcome, c.received_at, c.remote_addr FROM callbacks AS c WHERE c.id IN (?)", bun.List(ids)).Scan(ctx, &rows)
+	err := b.db.Read.NewRaw("SELECT c.id, c.outcome, c.received_at, c.remote_addr FROM callbacks AS c WHERE c.id IN (?)",
+		bun.List(ids)).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the messages about a dispute: %w", err)
 	}

@@ -162,9 +162,11 @@ func (w evidenceWriter) order() map[string]any {
 		"order_no": o.OrderNo, "out_trade_no": o.OutTradeNo, "merchant": w.Merchant.Code, "merchant_name": w.Merchant.Name,
 		"supplier": w.Supplier.Code, "supplier_kind": w.Supplier.Name, "supplier_trade_no": o.SupplierTradeNo,
 		"amount": number(o.Amount), "paid_amount": number(o.PaidAmount), "currency": o.Currency, "exponent": o.Exponent,
-		"fee_amount": number(o.FeeAmount), "refunded_amount": number(o.RefundedAmount), "refund_status": o.RefundStatus(), "disputed_amount": number(o.DisputedAmount),
-		"subject": o.Subject, "status": string(o.Status), "version": o.Version, "notify_status": w.NotifyStatus, "close_reason": o.CloseReason,
-		"created_at": w.moment(o.CreatedAt), "expires_at": w.moment(o.ExpiresAt), "items": items, "stands": string(w.Why.Rule),
+		"fee_amount": number(o.FeeAmount), "refunded_amount": number(o.RefundedAmount), "refund_status": o.RefundStatus(),
+		"disputed_amount": number(o.DisputedAmount),
+		"subject":         o.Subject, "status": string(o.Status), "version": o.Version, "notify_status": w.NotifyStatus,
+		"close_reason": o.CloseReason,
+		"created_at":   w.moment(o.CreatedAt), "expires_at": w.moment(o.ExpiresAt), "items": items, "stands": string(w.Why.Rule),
 	}
 	for name, at := range map[string]*int64{"paid_at": o.PaidAt, "closed_at": o.ClosedAt} {
 		if at != nil {
@@ -225,25 +227,31 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		return event
 	case i.Act != nil:
 		return map[string]any{
-			"object": i.Act.Object, "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number, "audit_hash": i.Act.Hash,
+			"object": i.Act.Object, "action": i.Act.Action, "actor": i.Act.Actor, "params": i.Act.Params, "audit_row": i.Act.Number,
+			"audit_hash": i.Act.Hash,
 		}
 	}
 	if m := i.Refund; m != nil {
 		return map[string]any{
-			"refund_no": m.Of.RefundNo, "from": string(m.From), "to": string(m.To), "version": m.Version, "actor": m.Actor, "detail": m.Detail,
+			"refund_no": m.Of.RefundNo, "from": string(m.From), "to": string(m.To), "version": m.Version, "actor": m.Actor,
+			"detail": m.Detail,
 			"amount": number(m.Of.Amount), "currency": m.Of.Currency, "supplier_refund_no": m.Of.SupplierRefundNo, "reason": m.Of.Reason,
 		}
 	}
 	if m := i.Dispute; m != nil {
 		return map[string]any{
-			"dispute_no": m.Of.DisputeNo, "supplier_dispute_no": m.Of.SupplierDisputeNo, "from": string(m.From), "to": string(m.To), "version": m.Version, "actor": m.Actor,
+			"dispute_no": m.Of.DisputeNo, "supplier_dispute_no": m.Of.SupplierDisputeNo, "from": string(m.From), "to": string(m.To),
+			"version": m.Version, "actor": m.Actor,
 			"detail": m.Detail, "amount": number(m.Of.Amount), "currency": m.Of.Currency, "reason": m.Of.Reason,
 		}
 	}
 	switch d := i.Decision(); {
 	case d == nil:
 	case i.Proposal != nil:
-		return d.with(map[string]any{"params": string(d.Params), "reason": d.Reason, "evidence": d.Evidence, "expires_at": w.moment(d.ExpiresAt)})
+		return d.with(map[string]any{
+			"params": string(d.Params), "reason": d.Reason, "evidence": d.Evidence,
+			"expires_at": w.moment(d.ExpiresAt),
+		})
 	case i.Verdict != nil:
 		return d.with(map[string]any{"reason": d.Checked})
 	default:

@@ -36,7 +36,10 @@ var ExceptionList = &list.Spec{
 		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
 		amountField,
-		{Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()), Match: matchExceptionCause},
+		{
+			Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()),
+			Match: matchExceptionCause,
+		},
 		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Few: allOpen} }),
 	},
 }
@@ -94,7 +97,8 @@ func matchMerchant(ctx context.Context, in list.Lookup, code string) (list.Match
 }
 
 // deadOf is the compensation that an exception is about.
-const deadOf = "SELECT 1 FROM compensations AS cp WHERE cp.id = CASE WHEN x.kind = '" + exception.CompensationDead + "' THEN CAST(x.subject AS BIGINT) END"
+const deadOf = "SELECT 1 FROM compensations AS cp WHERE cp.id = CASE WHEN x.kind = '" + exception.CompensationDead +
+	"' THEN CAST(x.subject AS BIGINT) END"
 
 // matchExceptionSupplier matches the supplier that an exception names. What is about a
 // compensation or a notification names none: that of the compensation, or of the order.

@@ -40,7 +40,8 @@ func TestWhatIsOverIsReadByItsIndex(t *testing.T) {
 					continue
 				}
 				for _, text := range seen.Texts {
-					if plan := strings.Join(dbtest.Plan(t, d, text), "\n"); !strings.Contains(plan, "exceptions_"+state) || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
+					if plan := strings.Join(dbtest.Plan(t, d, text), "\n"); !strings.Contains(plan, "exceptions_"+state) ||
+						strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
 						t.Errorf("%v: %s\n%s", terms, text, plan)
 					}
 				}

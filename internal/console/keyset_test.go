@@ -25,7 +25,8 @@ func putOrders(t *testing.T, d *db.DB, n int) {
 		for i := range rows {
 			id := d.NewID()
 			rows[i] = &order.Order{
-				ID: id, OrderNo: fmt.Sprint(id), MerchantID: 1 + id%3, OutTradeNo: fmt.Sprint("T", id), SupplierID: 1, Amount: 100, Currency: "CNY",
+				ID: id, OrderNo: fmt.Sprint(id), MerchantID: 1 + id%3, OutTradeNo: fmt.Sprint("T", id), SupplierID: 1, Amount: 100,
+				Currency: "CNY",
 				Exponent: 2, Status: order.Statuses[id%int64(len(order.Statuses))], Version: 1, CreatedAt: now, ExpiresAt: now,
 			}
 		}
@@ -38,7 +39,8 @@ func putOrders(t *testing.T, d *db.DB, n int) {
 func newBreakers(t *testing.T, d *db.DB) *Reader {
 	t.Helper()
 	_, err := d.NewRaw("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at)" +
-		" VALUES (1, 'm1', 'One', '[]', '{}', 0, 0), (2, 'm2', 'Two', '[]', '{}', 0, 0), (3, 'm3', 'Three', '[]', '{}', 0, 0)").Exec(t.Context())
+		" VALUES (1, 'm1', 'One', '[]', '{}', 0, 0), (2, 'm2', 'Two', '[]', '{}', 0, 0), (3, 'm3', 'Three', '[]', '{}', 0, 0)").Exec(
+		t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,9 @@ func ask(s *list.Spec, terms ...string) list.Query {
 
 // walk pages through a whole list and back, running something at each page, and returns the ids
 // in order.
-func walk[T any](t *testing.T, s list.Slice, read func(list.Slice) (list.Page[T], error), id func(T) int64, between func()) (forth, back []int64) {
+func walk[T any](t *testing.T, s list.Slice, read func(list.Slice) (list.Page[T], error), id func(T) int64, between func()) (forth,
+	back []int64,
+) {
 	t.Helper()
 	page, err := read(s)
 	for ; ; page, err = read(s) {
@@ -127,7 +131,11 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 		b := newBreakers(t, d)
 		putOrders(t, d, 10_000)
 		want, newest := idsOf(t, d, "SELECT id FROM orders")
-		forth, back := walk(t, list.Slice{Rows: 100}, func(s list.Slice) (list.Page[Order], error) { return b.Orders(t.Context(), ask(OrderList), s) },
+		forth, back := walk(t, list.Slice{Rows: 100}, func(s list.Slice) (list.Page[Order],
+			error,
+		) {
+			return b.Orders(t.Context(), ask(OrderList), s)
+		},
 			func(o Order) int64 { return o.ID }, func() { putOrders(t, d, 3) })
 		wantOnce(t, "forth", forth, want, newest)
 		// The way back begins before the last page.
@@ -215,7 +223,10 @@ func TestAListEndsWithItsTime(t *testing.T) {
 		hour := time.Hour.Microseconds()
 		for i := range int64(48) {
 			id := db.IDAt(now-i*hour) + 1
-			o := order.Order{ID: id, OrderNo: fmt.Sprint(id), OutTradeNo: fmt.Sprint(id), MerchantID: 1, SupplierID: 1, Amount: 1, Currency: "CNY", Status: order.Paid, Version: 1}
+			o := order.Order{
+				ID: id, OrderNo: fmt.Sprint(id), OutTradeNo: fmt.Sprint(id), MerchantID: 1, SupplierID: 1, Amount: 1,
+				Currency: "CNY", Status: order.Paid, Version: 1,
+			}
 			if _, err := d.NewInsert().Model(&o).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -244,18 +255,23 @@ func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
 				if id%4 == 0 {
 					status, next = notify.RetryWait, &now
 				}
-				r := notify.Delivery{ID: id, EventID: id, SubjectID: id, RecipientID: 1 + id%2, EventType: "order.paid", Channel: notify.Webhook, Status: status, NextAt: next, CreatedAt: now, Currency: "CNY", Amount: 5}
+				r := notify.Delivery{
+					ID: id, EventID: id, SubjectID: id, RecipientID: 1 + id%2, EventType: "order.paid",
+					Channel: notify.Webhook, Status: status, NextAt: next, CreatedAt: now, Currency: "CNY", Amount: 5,
+				}
 				if _, err := d.NewInsert().Model(&r).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		put(600)
-		if page, err := b.Deliveries(t.Context(), ask(DeliveryList, "status", "sending"), list.Slice{}); err != nil || len(page.Rows) != 0 || page.Count != 0 {
+		if page, err := b.Deliveries(t.Context(), ask(DeliveryList, "status", "sending"), list.Slice{}); err != nil ||
+			len(page.Rows) != 0 || page.Count != 0 {
 			t.Errorf("of none: %d rows, %v", len(page.Rows), err)
 		}
 		for name, q := range map[string]list.Query{
-			"next_at IS NOT NULL": ask(DeliveryList, "risk", "untold"), "status = 'retry_wait' AND recipient_id = 1": ask(DeliveryList, "status", "retry_wait", "merchant", "m1"),
+			"next_at IS NOT NULL": ask(DeliveryList, "risk", "untold"), "status = 'retry_wait' AND recipient_id = 1": ask(DeliveryList,
+				"status", "retry_wait", "merchant", "m1"),
 		} {
 			want, newest := idsOf(t, d, "SELECT id FROM deliveries WHERE "+name)
 			forth, back := walk(t, list.Slice{Rows: 25}, func(s list.Slice) (list.Page[Delivery], error) {

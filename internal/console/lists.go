@@ -16,7 +16,10 @@ import (
 )
 
 // Lists are all lists of the console and the admin API.
-var Lists = []*list.Spec{OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList, CompensationList, ApprovalList, RefundList, PayoutList, DisputeList, AccountList, ReportList, BatchesList}
+var Lists = []*list.Spec{
+	OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList,
+	CompensationList, ApprovalList, RefundList, PayoutList, DisputeList, AccountList, ReportList, BatchesList,
+}
 
 // idOf returns the id of the row with this code in a table; 0 = none.
 func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
@@ -67,7 +70,8 @@ const choices = 500
 // codes suggests the codes in a table, of disabled rows too: their data remains.
 func codes(table, name string) func(context.Context, bun.IDB) ([]list.Choice, error) {
 	return func(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
-		err = q.NewRaw("SELECT code AS value, ? AS name FROM ? ORDER BY code LIMIT ?", bun.Ident(name), bun.Ident(table), choices).Scan(ctx, &rows)
+		err = q.NewRaw("SELECT code AS value, ? AS name FROM ? ORDER BY code LIMIT ?", bun.Ident(name), bun.Ident(table), choices).Scan(ctx,
+			&rows)
 		if err != nil {
 			return nil, fmt.Errorf("read the codes of %s: %w", table, err)
 		}
@@ -105,7 +109,10 @@ func byTime(items []Item) {
 var AlertList = &list.Spec{
 	Name:    "alerts",
 	Sources: []list.Source{{Table: "alerts", Alias: "al", Key: "id", MerchantColumn: list.NoMerchant}},
-	Fields:  []list.Field{{Word: "state", Column: "state", Indexed: true, Values: []string{alert.Firing, alert.Resolved, alert.Happened}}}, // they are few
+	Fields: []list.Field{{Word: "state", Column: "state", Indexed: true, Values: []string{
+		alert.Firing, alert.Resolved,
+		alert.Happened,
+	}}}, // they are few
 }
 
 // Alerts reads one page of alerts.
@@ -123,7 +130,8 @@ var ActList = &list.Spec{
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
 		{Word: "object", Column: "object", Indexed: true, Values: []string{
-			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key", "audit", "alert_rule", "alert", alert.IncidentObject, "list", compensation.ActObject,
+			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key",
+			"audit", "alert_rule", "alert", alert.IncidentObject, "list", compensation.ActObject,
 		}},
 		{Word: "action", Column: "action", Indexed: true, Suggest: actions},
 		{Word: "id", Column: "object_id", Indexed: true},
@@ -147,7 +155,9 @@ func actions(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
 
 // actors suggests those who acted: operators by name, others with their kind.
 func actors(ctx context.Context, q bun.IDB) (rows []list.Choice, err error) {
-	err = q.NewRaw(distinct("actor")+" SELECT CASE WHEN value LIKE 'operator:%' THEN substr(value, 10) ELSE value END AS value FROM w WHERE value IS NOT NULL LIMIT ?", choices).Scan(ctx, &rows)
+	err = q.NewRaw(distinct("actor")+
+		" SELECT CASE WHEN value LIKE 'operator:%' THEN substr(value, 10) ELSE value END AS value FROM w WHERE value IS NOT NULL LIMIT ?",
+		choices).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read who acted: %w", err)
 	}

@@ -12,7 +12,10 @@ import (
 
 // values are test values for fields whose suggestions are different or missing.
 var values = map[string]string{
-	"no": "O1", "order_no": "O1", "refund_no": "R1", "payout_no": "P1", "dispute_no": "D1", "code": "merchant:m1", "currency": "CNY", "part": "in_transit", "amount": "3499", "risk": "untold", "merchant": "m1", "supplier": "s1", "status": "200", "class": "ok", "state": "needs", "id": "O1", "object": "order", "actor": "li", "paid": "2026-11@Asia/Shanghai", "decided": "2026-11-22@UTC", "action": "order.note",
+	"no": "O1", "order_no": "O1", "refund_no": "R1", "payout_no": "P1", "dispute_no": "D1", "code": "merchant:m1", "currency": "CNY",
+	"part": "in_transit", "amount": "3499", "risk": "untold", "merchant": "m1", "supplier": "s1", "status": "200", "class": "ok",
+	"state": "needs", "id": "O1", "object": "order", "actor": "li", "paid": "2026-11@Asia/Shanghai", "decided": "2026-11-22@UTC",
+	"action": "order.note",
 }
 
 // TestNoListGoesThroughATable reads every list by each of its fields, in every way, for all

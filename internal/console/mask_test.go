@@ -19,7 +19,10 @@ func TestWhatBuyersSentIsMaskedInEveryForm(t *testing.T) {
 			"{\n  \"payer\": {\n    \"openid\": \"•••\",\n    \"sub\": [\n      \"•••\",\n      \"•••\"\n    ]\n  },\n  \"amount\": 1999,\n  \"amount\": 2,\n  \"ok\": true,\n  \"none\": null\n}",
 		},
 		{`[]`, `[]`},
-		{`buyer_logon_id=159%2A1&total_amount=19.99&buyer_id=2088&trade_no=1`, `buyer_logon_id=•••&total_amount=19.99&buyer_id=•••&trade_no=1`},
+		{
+			`buyer_logon_id=159%2A1&total_amount=19.99&buyer_id=2088&trade_no=1`,
+			`buyer_logon_id=•••&total_amount=19.99&buyer_id=•••&trade_no=1`,
+		},
 		{`fund=%5B%7B%22card_no%22%3A%226222%22%7D%5D`, `fund=[{"card_no":"•••"}]`},
 		{
 			`<xml a="6222"><openid><![CDATA[oUpF8]]></openid><total_fee>1999</total_fee><buyer><x>Li</x> </buyer></xml>`,
@@ -66,8 +69,12 @@ func TestNumbersThatPeopleWorkWithAreNotMasked(t *testing.T) {
 }
 
 func TestPersonalDataIsFoundWhereverItStands(t *testing.T) {
-	const phone, abroad, mail, identity, card = "13800138000", "+14155552671", "li.hang@mail.example", "11010519491231002X", "6222021234567894"
-	for _, secret := range []string{phone, abroad, "+86 138 0013 8000", "138-0013-8000", "8613800138000", "１３８００１３８０００", mail, identity, "110105 19491231 002X", card, "6222 0212 3456 7894", "4111-1111-1111-1111", "B7 13800138000 2c"} {
+	const phone, abroad, mail, identity, card = "13800138000", "+14155552671", "li.hang@mail.example", "11010519491231002X",
+		"6222021234567894"
+	for _, secret := range []string{
+		phone, abroad, "+86 138 0013 8000", "138-0013-8000", "8613800138000", "１３８００１３８０００", mail, identity,
+		"110105 19491231 002X", card, "6222 0212 3456 7894", "4111-1111-1111-1111", "B7 13800138000 2c",
+	} {
 		quoted := strconv.Quote(secret)
 		nested := quoted
 		for range 4 {
@@ -96,9 +103,10 @@ func TestPersonalDataIsFoundWhereverItStands(t *testing.T) {
 		}
 	}
 	for name, got := range map[string]string{
-		"a name deep within": string(maskerOf().body([]byte(`{"a":"{\"b\":\"payer_name=%E6%9D%8E%E8%88%AA&x=1\",\"c\":{\"realName\":\"李航\"}}"}`))),
-		"a parameter":        maskerOf().headers("Referer: https://shop.example/pay?step=2&openid=李航"),
-		"a header's name":    maskerOf().headers("X-Buyer: 李航"),
+		"a name deep within": string(
+			maskerOf().body([]byte(`{"a":"{\"b\":\"payer_name=%E6%9D%8E%E8%88%AA&x=1\",\"c\":{\"realName\":\"李航\"}}"}`))),
+		"a parameter":     maskerOf().headers("Referer: https://shop.example/pay?step=2&openid=李航"),
+		"a header's name": maskerOf().headers("X-Buyer: 李航"),
 	} {
 		if strings.Contains(got, "李航") || strings.Contains(got, "%E6%9D%8E") {
 			t.Errorf("%s: %s", name, got)
@@ -120,7 +128,10 @@ func TestOnlyRealNumbersArePersonal(t *testing.T) {
 // FuzzMask: every input is masked in bounded time, without a panic, and a value planted in it
 // is never shown.
 func FuzzMask(f *testing.F) {
-	for _, seed := range []string{`{"a":"{\"b\":1}"}`, "a=b&c=%7B%22d%22%3A1%7D", "<xml><a>1</a></xml>", "A: b\nC: {}", strings.Repeat("[", 60), strings.Repeat("1 ", 500), "%25252525", "=&=&="} {
+	for _, seed := range []string{
+		`{"a":"{\"b\":1}"}`, "a=b&c=%7B%22d%22%3A1%7D", "<xml><a>1</a></xml>", "A: b\nC: {}",
+		strings.Repeat("[", 60), strings.Repeat("1 ", 500), "%25252525", "=&=&=",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -70,7 +70,8 @@ func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
 		Endpoint string
 		Address  `bun:",extend"`
 	}
-	err := b.db.Read.NewRaw("SELECT endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason FROM endpoint_health WHERE recipient_id = ?", m.ID).
+	err := b.db.Read.NewRaw(
+		"SELECT endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason FROM endpoint_health WHERE recipient_id = ?", m.ID).
 		Scan(ctx, &health)
 	if err != nil {
 		return fmt.Errorf("read the health of endpoints: %w", err)
@@ -85,7 +86,8 @@ func (b *Reader) addAddresses(ctx context.Context, m *Merchant) error {
 		a := Address{Key: e.Key(), Name: notify.Shown(e.Name), Channel: e.Channel, URL: notify.Shown(e.URL), Events: e.Events}
 		for _, h := range health {
 			if h.Endpoint == e.Name {
-				a.Failures, a.OKAt, a.FailedAt, a.LastError, a.DisabledAt, a.Reason = h.Failures, h.OKAt, h.FailedAt, h.LastError, h.DisabledAt, h.Reason
+				a.Failures, a.OKAt, a.FailedAt, a.LastError, a.DisabledAt, a.Reason = h.Failures, h.OKAt, h.FailedAt, h.LastError,
+					h.DisabledAt, h.Reason
 			}
 		}
 		m.Addresses = append(m.Addresses, a)

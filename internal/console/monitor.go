@@ -81,9 +81,12 @@ var MerchantList = &list.Spec{
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
 	Fields: []list.Field{
 		{Word: "merchant", Column: "code", Indexed: true, Suggest: codes("merchants", "name")},
-		{Word: "state", Values: []string{MerchantEnabled, MerchantDisabled}, Check: oneOf([]string{MerchantEnabled, MerchantDisabled}), Match: func(_ context.Context, _ list.Lookup, state string) (list.Match, error) {
-			return list.Match{Where: "m." + merchantStates[state]}, nil
-		}},
+		{
+			Word: "state", Values: []string{MerchantEnabled, MerchantDisabled}, Check: oneOf([]string{MerchantEnabled, MerchantDisabled}),
+			Match: func(_ context.Context, _ list.Lookup, state string) (list.Match, error) {
+				return list.Match{Where: "m." + merchantStates[state]}, nil
+			},
+		},
 	},
 	Timeless: true,
 }
@@ -114,7 +117,9 @@ func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64,
 }
 
 // merchantStatuses is MerchantStatuses for those in a state; "" = any.
-func (b *Reader) merchantStatuses(ctx context.Context, code, state string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
+func (b *Reader) merchantStatuses(ctx context.Context, code, state string, after int64, limit int) (all []MerchantStatus, next int64,
+	err error,
+) {
 	var rows []struct {
 		ID         int64
 		Code, Name string

@@ -41,7 +41,8 @@ var readWhole = []string{"report_unnotified", "nodes", "w", "s", "CONSTANT", "(s
 func TestTheMonitorNeverScans(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
-		if _, err := d.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)",
+			d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.NewRaw("UPDATE nodes SET slow = '[3]'").Exec(t.Context()); err != nil {
@@ -65,7 +66,10 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		insert("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at)" +
 			" VALUES (1, 'O1', 1, 'T1', 1, 1, 'CNY', 2, '', '', 'paid', 2, 0, 0)")
 		insert("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at) VALUES (1, 1, 1, 1, 'order.paid', 'webhook', '', 'delivered', 0)")
-		for _, q := range []list.Query{ask(AttemptList), ask(AttemptList, "order_no", "O1"), ask(AttemptList, "merchant", "m1"), ask(AttemptList, "class", "ok", "status", "200")} {
+		for _, q := range []list.Query{
+			ask(AttemptList), ask(AttemptList, "order_no", "O1"), ask(AttemptList, "merchant", "m1"),
+			ask(AttemptList, "class", "ok", "status", "200"),
+		} {
 			if _, err := b.Attempts(t.Context(), q, day); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +127,8 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 			}
 		}
 		run("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)", d.Now())
-		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, '[2,3]')", d.Now())
+		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, '[2,3]')",
+			d.Now())
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
@@ -139,7 +144,8 @@ func TestEachRowStandsInOneLane(t *testing.T) {
 				t.Errorf("%s: %+v", l.Name, l)
 			}
 		}
-		if q.InFlight != 4 || q.InFlightMore || q.Slow != 2 || rows["notify_slow"] != 2 || rows["notify"] != 1 || rows["notify_retry"] != 1 || rows["notify_delayed"] != 4 {
+		if q.InFlight != 4 || q.InFlightMore || q.Slow != 2 || rows["notify_slow"] != 2 || rows["notify"] != 1 ||
+			rows["notify_retry"] != 1 || rows["notify_delayed"] != 4 {
 			t.Errorf("in flight %d, lanes %v", q.InFlight, rows)
 		}
 	})

@@ -42,7 +42,8 @@ var orderMoney = "o.paid_amount, o.fee_amount, o.refunded_amount," +
 	sumOfDisputes("dp.fee - dp.fee_back") + " AS dispute_fees"
 
 func sumOfRefunds(column string, of ...refund.Status) string {
-	return "COALESCE((SELECT sum(rf." + column + ") FROM refunds AS rf WHERE rf.order_id = o.id AND rf.order_id <> 0 AND " + moves.In("rf.status", of...) + "), 0)"
+	return "COALESCE((SELECT sum(rf." + column + ") FROM refunds AS rf WHERE rf.order_id = o.id AND rf.order_id <> 0 AND " +
+		moves.In("rf.status", of...) + "), 0)"
 }
 
 func sumOfDisputes(what string) string {

@@ -193,7 +193,8 @@ func (b *Reader) Health(ctx context.Context) ([]MerchantHealth, error) {
 		return nil, err
 	}
 	for i := range all {
-		all[i].Breaker, all[i].Slow = b.breakers.Of(b.settings.Merchants().RecipientOf(all[i].Merchant)), slices.Contains(slow, all[i].Merchant)
+		all[i].Breaker, all[i].Slow = b.breakers.Of(b.settings.Merchants().RecipientOf(all[i].Merchant)),
+			slices.Contains(slow, all[i].Merchant)
 	}
 	ids := make([]int64, len(all))
 	for i, h := range all {

@@ -26,8 +26,9 @@ func fillCallbacks(t *testing.T, d *db.DB, n int) {
 				" received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 1, 0, ?, '', '', '', ?, ?, '192.0.2.1', 'POST', '', '', ?, '[]')",
 				i+1, fmt.Sprintf("O%d", i%6), []string{"paid", "repeat"}[i/2%2], i, []byte{}).Exec(ctx)
 		} else {
-			_, err = d.NewRaw("INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-				" VALUES (?, 'wx', ?, ?, '192.0.2.1', 'POST', '', '', ?, '[]')", i+1, callback.BadSignature, i, []byte{}).Exec(ctx)
+			_, err = d.NewRaw(
+				"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+					" VALUES (?, 'wx', ?, ?, '192.0.2.1', 'POST', '', '', ?, '[]')", i+1, callback.BadSignature, i, []byte{}).Exec(ctx)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +114,10 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 		ctx, b := t.Context(), newBreakers(t, d)
 		items := make([]*exception.Item, 12)
 		for i := range items {
-			items[i] = &exception.Item{Kind: []string{exception.LatePayment, exception.UnknownOrder}[i%2], OrderNo: fmt.Sprintf("O%d", i%3), Subject: fmt.Sprint(i)}
+			items[i] = &exception.Item{
+				Kind: []string{exception.LatePayment, exception.UnknownOrder}[i%2], OrderNo: fmt.Sprintf("O%d", i%3),
+				Subject: fmt.Sprint(i),
+			}
 		}
 		err := d.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
@@ -137,7 +141,10 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 			{[]string{"state", "ignored"}, func(i int) bool { return i == 4 }},
 			{[]string{"state", NeedsPerson}, func(i int) bool { return i != 4 }},
 			{[]string{"no", "O1", "state", Unsettled}, func(i int) bool { return i%3 == 1 && i != 4 }},
-			{[]string{"no", "O1", "kind", exception.UnknownOrder, "state", string(exception.Opened)}, func(i int) bool { return i%3 == 1 && i%2 == 1 }},
+			{[]string{"no", "O1", "kind", exception.UnknownOrder, "state", string(exception.Opened)}, func(i int) bool {
+				return i%3 == 1 &&
+					i%2 == 1
+			}},
 		} {
 			var want []int64
 			for i := len(items) - 1; i >= 0; i-- {
@@ -163,7 +170,10 @@ func TestActsAreAListByNumber(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b, now := newBreakers(t, d), d.Now()
 		for i := range int64(20) {
-			r := audit.Row{Number: i + 1, At: now + i*time.Minute.Microseconds(), Actor: []string{"operator:li", "token:li", "operator:wu"}[i%3], Action: "a", Object: "order", ObjectID: fmt.Sprint(i % 2), Params: "{}"}
+			r := audit.Row{Number: i + 1, At: now + i*time.Minute.Microseconds(), Actor: []string{
+				"operator:li", "token:li",
+				"operator:wu",
+			}[i%3], Action: "a", Object: "order", ObjectID: fmt.Sprint(i % 2), Params: "{}"}
 			if _, err := d.NewInsert().Model(&r).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,8 @@ func TestTheOrdersOfAMonthAreFoundAmongTheirMerchants(t *testing.T) {
 				id := d.NewID()
 				sum += int64(i + 1)
 				o := &order.Order{
-					ID: id, OrderNo: fmt.Sprint(id), MerchantID: merchant, OutTradeNo: fmt.Sprint("T", id), SupplierID: 1, Amount: int64(i + 1), PaidAmount: int64(i + 1), Currency: "CNY",
+					ID: id, OrderNo: fmt.Sprint(id), MerchantID: merchant, OutTradeNo: fmt.Sprint("T", id), SupplierID: 1,
+					Amount: int64(i + 1), PaidAmount: int64(i + 1), Currency: "CNY",
 					Exponent: 2, Status: order.Paid, Version: 1, CreatedAt: paidAt, ExpiresAt: paidAt, PaidAt: &paidAt,
 				}
 				if _, err := d.NewInsert().Model(o).Exec(t.Context()); err != nil {
@@ -52,7 +53,8 @@ func TestTheOrdersOfAMonthAreFoundAmongTheirMerchants(t *testing.T) {
 		if page, err := b.Orders(t.Context(), ask(&short, "paid", month), list.Slice{}); err != nil || len(page.Rows) != 20 {
 			t.Errorf("%d orders of all merchants, %v", len(page.Rows), err)
 		}
-		if page, err := b.Orders(t.Context(), ask(&short, "paid", month, "merchant", "nobody"), list.Slice{}); err != nil || len(page.Rows) != 0 {
+		if page, err := b.Orders(t.Context(), ask(&short, "paid", month, "merchant", "nobody"), list.Slice{}); err != nil ||
+			len(page.Rows) != 0 {
 			t.Errorf("%d orders of no merchant, %v", len(page.Rows), err)
 		}
 	})

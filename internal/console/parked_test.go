@@ -31,7 +31,10 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				f := paymenttest.New(t, d, paymenttest.Options{URL: address, WaitsMS: []int64{1000}})
-				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 100, Currency: paymenttest.Currency, Supplier: "sp-main", Subject: "x"})
+				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+					OutTradeNo: f.Out(), Amount: 100,
+					Currency: paymenttest.Currency, Supplier: "sp-main", Subject: "x",
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -39,7 +42,10 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 					t.Fatal(err)
 				}
 				now := d.Now()
-				row := breaker.Row{OwnerID: f.M1.ID, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, ByHand: c.byHand, Cause: breaker.InARow, ChangedAt: now, OpenUntil: now + time.Minute.Microseconds(), UpdatedAt: now}
+				row := breaker.Row{
+					OwnerID: f.M1.ID, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, ByHand: c.byHand,
+					Cause: breaker.InARow, ChangedAt: now, OpenUntil: now + time.Minute.Microseconds(), UpdatedAt: now,
+				}
 				if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -99,7 +105,8 @@ func saysOfParked(t *testing.T, b *Reader, orderNo, told string, plan PlanKind) 
 		t.Fatal(err)
 	}
 	for _, l := range q.Lanes {
-		if l.Name == "notify_delayed" && ((l.Rows == 1) != parked || (l.Age > 0) != parked || l.Overdue > 0) || l.Name == "notify" && (l.Rows == 1) == parked {
+		if l.Name == "notify_delayed" && ((l.Rows == 1) != parked || (l.Age > 0) != parked || l.Overdue > 0) || l.Name == "notify" &&
+			(l.Rows == 1) == parked {
 			t.Errorf("the queues: %+v", l)
 		}
 	}

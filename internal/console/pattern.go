@@ -44,7 +44,8 @@ func (m masker) maskNumbers(text string) string {
 func ownGroups(text string, from, to int) (int, int) {
 	digit := func(i int) bool { return i >= 0 && i < len(text) && text[i] >= '0' && text[i] <= '9' }
 	word := func(i int) bool {
-		return digit(i) || i >= 0 && i < len(text) && (text[i] == '_' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' && text[i] <= 'Z')
+		return digit(i) || i >= 0 && i < len(text) && (text[i] == '_' || text[i] >= 'a' && text[i] <= 'z' || text[i] >= 'A' &&
+			text[i] <= 'Z')
 	}
 	groups := separators.FindAllStringIndex(text[from:to], -1)
 	own, end := from, to
@@ -98,7 +99,20 @@ func (m masker) maskRun(run string) string {
 
 // grouped are the digit groupings in which numbers are written; all others are written without
 // separators.
-var grouped = [][]int{{3, 4, 4}, {2, 3, 4, 4}, {2, 11}, {4, 4, 4, 1}, {4, 4, 4, 2}, {4, 4, 4, 3}, {4, 4, 4, 4}, {4, 4, 4, 4, 1}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 3}, {4, 6, 5}, {6, 8, 4}}
+var grouped = [][]int{
+	{3, 4, 4},
+	{2, 3, 4, 4},
+	{2, 11},
+	{4, 4, 4, 1},
+	{4, 4, 4, 2},
+	{4, 4, 4, 3},
+	{4, 4, 4, 4},
+	{4, 4, 4, 4, 1},
+	{4, 4, 4, 4, 2},
+	{4, 4, 4, 4, 3},
+	{4, 6, 5},
+	{6, 8, 4},
+}
 
 func isPersonalNumber(part string) bool {
 	pieces := strings.FieldsFunc(part, func(r rune) bool { return r == ' ' || r == '-' || r == '+' })

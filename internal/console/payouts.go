@@ -72,7 +72,8 @@ func (b *Reader) PayoutDetail(ctx context.Context, no string) (*PayoutDetail, er
 	}
 	d.Behind, err = b.behind(ctx, behindOf{
 		id: d.ID, no: d.PayoutNo, kind: compensation.OfPayout, supplier: d.Supplier, approval: d.ApprovalID,
-		exceptions: []string{exception.PayoutStuck, exception.PayoutReturned, exception.PayoutAfterReversal, exception.SupplierShort}, refs: payoutRefs(d.ID),
+		exceptions: []string{exception.PayoutStuck, exception.PayoutReturned, exception.PayoutAfterReversal, exception.SupplierShort},
+		refs:       payoutRefs(d.ID),
 	})
 	return d, err
 }

@@ -66,10 +66,15 @@ func (b *Reader) QueueFlows(ctx context.Context, q *Queues) ([]QueueFlow, error)
 	}{
 		{&sent.In, &sent.Cut, "SELECT 1 AS one FROM deliveries WHERE id >= ?", []any{db.IDAt(from)}},
 		{&comp.In, &comp.Cut, "SELECT 1 AS one FROM compensations WHERE id >= ?", []any{db.IDAt(from)}},
-		{&comp.Out, new(bool), "SELECT DISTINCT t.compensation_id FROM compensation_tries AS t JOIN compensations AS c ON c.id = t.compensation_id WHERE t.id >= ? AND c.finished_at >= ?", []any{db.IDAt(from), from}},
+		{
+			&comp.Out, new(bool),
+			"SELECT DISTINCT t.compensation_id FROM compensation_tries AS t JOIN compensations AS c ON c.id = t.compensation_id WHERE t.id >= ? AND c.finished_at >= ?",
+			[]any{db.IDAt(from), from},
+		},
 	} {
 		var n int64
-		if err := b.db.Read.NewRaw("SELECT count(*) FROM ("+c.query+" LIMIT ?) AS w", append(c.args, flowRows)...).Scan(ctx, &n); err != nil {
+		if err := b.db.Read.NewRaw("SELECT count(*) FROM ("+c.query+" LIMIT ?) AS w", append(c.args, flowRows)...).Scan(ctx,
+			&n); err != nil {
 			return nil, fmt.Errorf("measure the rate of a queue: %w", err)
 		}
 		*c.to, *c.cut = perMinute(n), n >= flowRows

@@ -119,7 +119,8 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 	if err != nil {
 		return nil, err
 	}
-	lanes[string(queue.Live)], lanes[string(queue.Retry)], lanes[inFlightRows] = rest[notify.Queued], rest[notify.RetryWait], rest[notify.Sending]
+	lanes[string(queue.Live)], lanes[string(queue.Retry)], lanes[inFlightRows] = rest[notify.Queued], rest[notify.RetryWait],
+		rest[notify.Sending]
 	of, err := b.byStatus(ctx, "IN", slow)
 	if err != nil {
 		return nil, err
@@ -135,8 +136,10 @@ func (b *Reader) waiting(ctx context.Context, slow []int64) (map[string]laneCoun
 	var due laneCount
 	var read int64
 	// Ended orders are read too, but not counted.
-	err = b.db.Read.NewRaw("SELECT count(*) AS seen, count(CASE WHEN "+order.IsOpen("w")+" THEN 1 END) AS count, coalesce(min(CASE WHEN "+order.IsOpen("w")+" THEN next_at END), 0) AS oldest FROM"+
-		" (SELECT next_at, status FROM orders WHERE next_at >= "+order.DueFrom+" ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &read, &due.Count, &due.Oldest)
+	err = b.db.Read.NewRaw("SELECT count(*) AS seen, count(CASE WHEN "+order.IsOpen("w")+" THEN 1 END) AS count, coalesce(min(CASE WHEN "+
+		order.IsOpen("w")+" THEN next_at END), 0) AS oldest FROM"+
+		" (SELECT next_at, status FROM orders WHERE next_at >= "+order.DueFrom+" ORDER BY next_at LIMIT ?) AS w", laneRows).Scan(ctx, &read,
+		&due.Count, &due.Oldest)
 	if err != nil {
 		return nil, fmt.Errorf("count running orders: %w", err)
 	}
@@ -157,7 +160,8 @@ func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) 
 	if err != nil {
 		return nil, err
 	}
-	sample := b.db.Read.NewSelect().TableExpr("(" + open + ") AS d").ColumnExpr("status, coalesce(next_at, lease_until) AS next_at, created_at").Limit(laneRows)
+	sample := b.db.Read.NewSelect().TableExpr("(" + open +
+		") AS d").ColumnExpr("status, coalesce(next_at, lease_until) AS next_at, created_at").Limit(laneRows)
 	switch {
 	case len(merchants) > 0:
 		sample = sample.Where("recipient_id ? (?)", bun.Safe(which), bun.List(merchants))
@@ -165,7 +169,9 @@ func (b *Reader) byStatus(ctx context.Context, which string, merchants []int64) 
 		return of, nil
 	}
 	var rows []laneCount
-	err = b.db.Read.NewRaw("SELECT status, count(*) AS count, min(next_at) AS oldest, min(created_at) AS made FROM (?) AS w GROUP BY status", sample).Scan(ctx, &rows)
+	err = b.db.Read.NewRaw(
+		"SELECT status, count(*) AS count, min(next_at) AS oldest, min(created_at) AS made FROM (?) AS w GROUP BY status", sample).Scan(ctx,
+		&rows)
 	if err != nil {
 		return nil, fmt.Errorf("count waiting notifications: %w", err)
 	}

@@ -106,8 +106,11 @@ func (b *Reader) findNamed(ctx context.Context, table, name, q string) (found []
 	if utf8.RuneCountInString(q) >= minNamePart {
 		part = "%" + part + "%"
 	}
-	err = b.db.Read.NewRaw("SELECT id, code, ?0 AS name FROM ?1 WHERE code = ?2 OR lower(code) LIKE ?3 ESCAPE '!' OR lower(?0) LIKE ?3 ESCAPE '!'"+
-		" ORDER BY CASE WHEN code = ?2 THEN 0 ELSE 1 END, code LIMIT ?4", bun.Ident(name), bun.Ident(table), q, part, maxFound).Scan(ctx, &found)
+	err = b.db.Read.NewRaw(
+		"SELECT id, code, ?0 AS name FROM ?1 WHERE code = ?2 OR lower(code) LIKE ?3 ESCAPE '!' OR lower(?0) LIKE ?3 ESCAPE '!'"+
+			" ORDER BY CASE WHEN code = ?2 THEN 0 ELSE 1 END, code LIMIT ?4", bun.Ident(name), bun.Ident(table), q, part,
+		maxFound).Scan(ctx,
+		&found)
 	if err != nil {
 		return nil, fmt.Errorf("search %s: %w", table, err)
 	}
@@ -126,7 +129,8 @@ func (b *Reader) exceptionsAbout(ctx context.Context, q string, orders []Order) 
 		arg   any
 	}{{"x.id = ?", id}, {"x.order_no IN (?)", bun.List(numbers)}} {
 		var rows []exception.Item
-		if err := b.db.Read.NewSelect().Model(&rows).Where(look.where, look.arg).OrderExpr("x.id DESC").Limit(maxFound).Scan(ctx); err != nil {
+		if err := b.db.Read.NewSelect().Model(&rows).Where(look.where,
+			look.arg).OrderExpr("x.id DESC").Limit(maxFound).Scan(ctx); err != nil {
 			return nil, fmt.Errorf("search exceptions: %w", err)
 		}
 		found = append(found, rows...)

@@ -109,7 +109,13 @@ func TestOrdersAreFoundByTheirAmount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		var rows []*order.Order
-		for i, o := range []order.Order{{Amount: 349900, Currency: "CNY"}, {Amount: 349900, Currency: "USD"}, {Amount: 3499, Currency: "JPY"}, {Amount: 349900, Currency: "JPY"}, {Amount: 349900, Currency: "KWD"}} {
+		for i, o := range []order.Order{
+			{Amount: 349900, Currency: "CNY"},
+			{Amount: 349900, Currency: "USD"},
+			{Amount: 3499, Currency: "JPY"},
+			{Amount: 349900, Currency: "JPY"},
+			{Amount: 349900, Currency: "KWD"},
+		} {
 			o.ID, o.OrderNo, o.OutTradeNo = int64(i+1), o.Currency+fmt.Sprint(o.Amount), fmt.Sprint("T", i)
 			o.MerchantID, o.SupplierID, o.Status, o.Version = 1, 1, order.Paid, 1
 			rows = append(rows, &o)
@@ -138,7 +144,8 @@ func TestOrdersAreFoundByTheirAmount(t *testing.T) {
 			}
 		}
 		var wrong *invalid.FieldError
-		if _, err := b.Orders(t.Context(), ask(OrderList, "amount", "no amount"), list.Slice{}); !errors.As(err, &wrong) || wrong.Field != "amount" {
+		if _, err := b.Orders(t.Context(), ask(OrderList, "amount", "no amount"), list.Slice{}); !errors.As(err, &wrong) ||
+			wrong.Field != "amount" {
 			t.Errorf("no amount: %v", err)
 		}
 	})

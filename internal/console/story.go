@@ -236,7 +236,8 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	}
 	s := &Story{Order: o}
 	for _, read := range []func(context.Context, *Story) error{
-		b.addNames, b.addMoney, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts, b.addBreaker, b.addExceptions, b.addRefunds, b.addDisputes,
+		b.addNames, b.addMoney, b.addStock, b.addCallbacks, raw, b.addCalls, b.addDead, b.addHistory, b.addDeliveries, b.addAttempts,
+		b.addBreaker, b.addExceptions, b.addRefunds, b.addDisputes,
 		b.addTransfers, b.addActs, b.addDecisions, b.addResend, b.addResent,
 	} {
 		if err := read(ctx, s); err != nil {
@@ -267,7 +268,8 @@ func (s *Story) Callback(id string) *Callback {
 
 func (b *Reader) addNames(ctx context.Context, s *Story) error {
 	var rows []Named
-	err := b.db.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id = ? UNION ALL SELECT -id, code, kind FROM suppliers WHERE id = ?",
+	err := b.db.Read.NewRaw(
+		"SELECT id, code, name FROM merchants WHERE id = ? UNION ALL SELECT -id, code, kind FROM suppliers WHERE id = ?",
 		s.Order.MerchantID, s.Order.SupplierID).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read the order's merchant and supplier: %w", err)

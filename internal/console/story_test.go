@@ -43,7 +43,8 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := book.Story(ctx, o.OrderNo)
-		if err != nil || s.Why.Rule != WhyPending || s.Why.At != o.ExpiresAt || len(s.Transfers) != 0 || s.Items[len(s.Items)-1].Plan.Kind != PlanExpire {
+		if err != nil || s.Why.Rule != WhyPending || s.Why.At != o.ExpiresAt || len(s.Transfers) != 0 ||
+			s.Items[len(s.Items)-1].Plan.Kind != PlanExpire {
 			t.Fatalf("pending: %+v, %v", s, err)
 		}
 		r := f.Callback(o.OrderNo, "T1", o.Amount)
@@ -59,7 +60,8 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(s.Transfers) != 1 || s.Transfers[0].Amount != 999_999_999_999_999 || s.Transfers[0].Debit != "supplier:sp-main" || s.Transfers[0].Credit != "merchant:m1" {
+		if len(s.Transfers) != 1 || s.Transfers[0].Amount != 999_999_999_999_999 || s.Transfers[0].Debit != "supplier:sp-main" ||
+			s.Transfers[0].Credit != "merchant:m1" {
 			t.Errorf("transfers %+v", s.Transfers)
 		}
 		if kinds := kindsOf(s); len(kinds) < 3 || kinds[0] != SpanVerify || s.Spans()[0].To-s.Spans()[0].From != 1500 {
@@ -77,10 +79,12 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		plans := s.Items[len(s.Items)-2:]
-		if s.Why.Rule != WhyRetrying || s.Why.Fired != "notify.schedule = 1s 3s; wait 1 = 1s" || len(s.Why.Evidence) != 1 || s.Items[s.Why.Evidence[0]].Attempt == nil {
+		if s.Why.Rule != WhyRetrying || s.Why.Fired != "notify.schedule = 1s 3s; wait 1 = 1s" || len(s.Why.Evidence) != 1 ||
+			s.Items[s.Why.Evidence[0]].Attempt == nil {
 			t.Errorf("after a failure the reason is %+v", s.Why)
 		}
-		if p := plans[0].Plan; p == nil || p.Kind != PlanAttempt || p.Number != 2 || p.Of != 3 || plans[0].At != s.Why.At || plans[1].Plan.Kind != PlanLast || plans[1].At != s.Why.LastAt {
+		if p := plans[0].Plan; p == nil || p.Kind != PlanAttempt || p.Number != 2 || p.Of != 3 || plans[0].At != s.Why.At ||
+			plans[1].Plan.Kind != PlanLast || plans[1].At != s.Why.LastAt {
 			t.Errorf("plans %+v", plans)
 		}
 	})
@@ -90,7 +94,10 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify"})
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: 5, Currency: "CNY",
+			Supplier: "sp-main",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +109,8 @@ func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 		}
 		book := New(d, f.Settings, breaker.NewCache(d, nil))
 		for since, want := range map[int64]Rule{0: WhyNoAddress, o.ID: WhyNoAddress, o.ID + 1: WhyPastKept} {
-			_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value", notify.Since, since).Exec(t.Context())
+			_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value",
+				notify.Since, since).Exec(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +128,10 @@ func TestKeptCallbacksAreMaskedLikeCallbacks(t *testing.T) {
 		for _, query := range []string{
 			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (7, 'unknown_order', 'open', 'X1', '{}', 0, 0)",
 			"INSERT INTO exception_callbacks (exception_id, callback_id, received_at, trade_no, remote_addr, method, query, headers, body, size)" +
-				" SELECT 7, 8, 1, 'T1', '', 'POST', '', '', " + map[bool]string{true: "convert_to(b, 'UTF8')", false: "CAST(b AS BLOB)"}[d.IsPostgres()] +
+				" SELECT 7, 8, 1, 'T1', '', 'POST', '', '', " + map[bool]string{
+				true:  "convert_to(b, 'UTF8')",
+				false: "CAST(b AS BLOB)",
+			}[d.IsPostgres()] +
 				`, 99 FROM (SELECT '{"payer":{"openid":"o-secret"},"trade":"T1"}' AS b) AS s`,
 		} {
 			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
@@ -148,7 +159,8 @@ func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 	if _, err := d.NewInsert().Model(&a).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.NewRaw("UPDATE deliveries SET status = 'retry_wait', attempts = 1, next_at = ?, last_class = ? WHERE id = ?", now+1_000_000, class, s.Deliveries[0].ID).Exec(t.Context())
+	_, err := d.NewRaw("UPDATE deliveries SET status = 'retry_wait', attempts = 1, next_at = ?, last_class = ? WHERE id = ?", now+1_000_000,
+		class, s.Deliveries[0].ID).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +175,9 @@ func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
 	}
 	e := s.Evidence(time.UTC, nil)
 	got := e.Events[0]
-	if got["body"] != "{\n  \"payer\": {\n    \"openid\": \"•••\"\n  }\n}" || got["body_sha256"] != "7f311c6e9de2e786bd9b38f33b6eb4a0b49e1271cc3988f8855f661cd43b5645" || e.Order["amount"] != "9007199254740993" {
+	if got["body"] != "{\n  \"payer\": {\n    \"openid\": \"•••\"\n  }\n}" ||
+		got["body_sha256"] != "7f311c6e9de2e786bd9b38f33b6eb4a0b49e1271cc3988f8855f661cd43b5645" ||
+		e.Order["amount"] != "9007199254740993" {
 		t.Errorf("%v of %v", got, e.Order)
 	}
 }
@@ -173,7 +187,10 @@ func TestEvidenceOfManyEventsStaysBelowItsBound(t *testing.T) {
 	s := &Story{Order: &order.Order{OrderNo: "1", Currency: "CNY"}}
 	const acts = 12_000
 	for i := range acts {
-		s.Items = append(s.Items, Item{At: int64(i), Phase: PeoplePhase, Act: &audit.Row{Number: int64(i), Params: strings.Repeat("<", longText-1)}})
+		s.Items = append(s.Items, Item{
+			At: int64(i), Phase: PeoplePhase,
+			Act: &audit.Row{Number: int64(i), Params: strings.Repeat("<", longText-1)},
+		})
 	}
 	s.Items = append(s.Items, Item{At: acts, Phase: PlanPhase, Plan: &Plan{Kind: PlanExpire}})
 	s.Left.Events = LeftEvents{ItemAct: {N: 7}}

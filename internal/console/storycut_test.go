@@ -16,7 +16,10 @@ import (
 func TestAStoryCountsTheExceptionsItLeavesOut(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: paymenttest.Currency, Supplier: "sp-main", Subject: "x"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: 1999,
+			Currency: paymenttest.Currency, Supplier: "sp-main", Subject: "x",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +29,10 @@ func TestAStoryCountsTheExceptionsItLeavesOut(t *testing.T) {
 			rows := make([]exception.Item, n)
 			for i := range rows {
 				id := d.NewID()
-				rows[i] = exception.Item{ID: id, Kind: exception.LatePayment, Subject: fmt.Sprint(id), OrderID: o.ID, OrderNo: o.OrderNo, State: exception.Opened, Detail: []byte("{}"), OpenedAt: d.Now(), UpdatedAt: d.Now()}
+				rows[i] = exception.Item{
+					ID: id, Kind: exception.LatePayment, Subject: fmt.Sprint(id), OrderID: o.ID, OrderNo: o.OrderNo,
+					State: exception.Opened, Detail: []byte("{}"), OpenedAt: d.Now(), UpdatedAt: d.Now(),
+				}
 			}
 			if _, err := d.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
 				t.Fatal(err)

@@ -75,7 +75,8 @@ func (s *Story) leaveOut(kind ItemKind, n int64) {
 }
 
 // storyCallback selects everything of a callback except its body, which may be 256 KiB.
-const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, " + supplier.SelectSteps + "," +
+const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, " +
+	supplier.SelectSteps + "," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
 	" COALESCE(cr.seen, 0) AS seen, COALESCE(cr.last_seen_at, 0) AS last_seen_at, COALESCE(cr.last_addr, '') AS last_addr"
 
@@ -97,7 +98,8 @@ func (b *Reader) addCallbacks(ctx context.Context, s *Story) error {
 func (b *Reader) addHistory(ctx context.Context, s *Story) error {
 	rows, err := events[order.History]{
 		kind: ItemStatus, key: "oh.version", keyOf: func(h *order.History) int64 { return h.Version },
-		from: b.db.Read.NewSelect().Model((*order.History)(nil)).ModelTableExpr(order.AllHistory+" AS oh").Where("oh.order_id = ?", s.Order.ID),
+		from: b.db.Read.NewSelect().Model((*order.History)(nil)).ModelTableExpr(order.AllHistory+" AS oh").Where("oh.order_id = ?",
+			s.Order.ID),
 	}.read(ctx, b, s)
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].CreatedAt, Phase: PaymentPhase, Move: &rows[i]})
@@ -131,7 +133,8 @@ func (b *Reader) addDeliveries(ctx context.Context, s *Story) (err error) {
 		return nil
 	}
 	var bodies []notify.Event
-	if err := b.db.Read.NewSelect().Model(&bodies).ModelTableExpr(notify.AllEvents+" AS e").Where("e.id IN (?)", bun.List(of)).Scan(ctx); err != nil {
+	if err := b.db.Read.NewSelect().Model(&bodies).ModelTableExpr(notify.AllEvents+" AS e").Where("e.id IN (?)",
+		bun.List(of)).Scan(ctx); err != nil {
 		return fmt.Errorf("read the bodies of the order's notifications: %w", err)
 	}
 	for _, e := range bodies {
@@ -213,7 +216,8 @@ func (b *Reader) addActs(ctx context.Context, s *Story) error {
 		}
 		rows, err := events[audit.Row]{
 			kind: ItemAct, key: "au.number", keyOf: func(r *audit.Row) int64 { return r.Number },
-			from: b.db.Read.NewSelect().Model((*audit.Row)(nil)).Where("au.object = ?", on.object).Where("au.object_id IN (?)", bun.List(on.ids)),
+			from: b.db.Read.NewSelect().Model((*audit.Row)(nil)).Where("au.object = ?", on.object).Where("au.object_id IN (?)",
+				bun.List(on.ids)),
 		}.read(ctx, b, s)
 		if err != nil {
 			return err

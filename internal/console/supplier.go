@@ -86,7 +86,8 @@ func (b *Reader) addRefusals(ctx context.Context, d *SupplierDetail) error {
 		RemoteAddr string
 		Steps      supplier.Steps `bun:"steps"`
 	}
-	err := b.db.Read.NewRaw("SELECT c.outcome, c.received_at, c.remote_addr, "+supplier.SelectSteps+" FROM refused_callbacks AS c WHERE c.supplier = ? AND c.id > ? ORDER BY c.id DESC LIMIT ?",
+	err := b.db.Read.NewRaw("SELECT c.outcome, c.received_at, c.remote_addr, "+supplier.SelectSteps+
+		" FROM refused_callbacks AS c WHERE c.supplier = ? AND c.id > ? ORDER BY c.id DESC LIMIT ?",
 		d.Code, db.IDAt(b.db.Now()-24*time.Hour.Microseconds()), refusalsRead+1).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read refused callbacks: %w", err)
@@ -119,7 +120,8 @@ var settingsObjects = []string{"file", "setting"}
 // addChanges finds the changes of its settings among the newest of all settings.
 func (b *Reader) addChanges(ctx context.Context, d *SupplierDetail) error {
 	var rows []audit.Row
-	err := b.db.Read.NewSelect().Model(&rows).Where("au.object IN (?)", bun.List(settingsObjects)).OrderExpr("au.number DESC").Limit(changesSearched).Scan(ctx)
+	err := b.db.Read.NewSelect().Model(&rows).Where("au.object IN (?)",
+		bun.List(settingsObjects)).OrderExpr("au.number DESC").Limit(changesSearched).Scan(ctx)
 	if err != nil {
 		return fmt.Errorf("read changes of settings: %w", err)
 	}
@@ -132,7 +134,11 @@ func (b *Reader) addChanges(ctx context.Context, d *SupplierDetail) error {
 			for one := range strings.SplitSeq(named, "; ") {
 				object, fields, _ := strings.Cut(one, ": ")
 				if object == "supplier "+d.Code && len(d.Changes) < changesShown {
-					d.Changes = append(d.Changes, SettingsChange{Row: r, What: what, Fields: strings.FieldsFunc(fields, func(c rune) bool { return c == ',' || c == ' ' })})
+					d.Changes = append(d.Changes,
+						SettingsChange{
+							Row: r, What: what,
+							Fields: strings.FieldsFunc(fields, func(c rune) bool { return c == ',' || c == ' ' }),
+						})
 				}
 			}
 		}

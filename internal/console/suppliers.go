@@ -76,7 +76,8 @@ func (b *Reader) Suppliers(ctx context.Context, zone *time.Location) ([]Supplier
 	}
 	now := b.db.NowTime()
 	slices.SortStableFunc(all, func(x, y SupplierHealth) int {
-		return cmp.Or(cmp.Compare(y.Trouble(now).rank(), x.Trouble(now).rank()), cmp.Compare(y.Waiting.Orders(), x.Waiting.Orders()), cmp.Compare(x.Code, y.Code))
+		return cmp.Or(cmp.Compare(y.Trouble(now).rank(), x.Trouble(now).rank()), cmp.Compare(y.Waiting.Orders(), x.Waiting.Orders()),
+			cmp.Compare(x.Code, y.Code))
 	})
 	return all, nil
 }

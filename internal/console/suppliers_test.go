@@ -41,7 +41,8 @@ func TestASuppliersHealthIsThatOfItsFigures(t *testing.T) {
 		add("calls", sp, now-fine, "query", "ok", 18)
 		add("calls", sp, now-fine, "query", "timeout", 2)
 		add("calls", sp, now-fine, "close", "refused", 5)
-		b := New(d, f.Settings, breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
+		b := New(d, f.Settings,
+			breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
 		of := func() SupplierHealth {
 			t.Helper()
 			all, err := b.Suppliers(t.Context(), time.UTC)
@@ -79,7 +80,10 @@ func TestASuppliersHealthIsThatOfItsFigures(t *testing.T) {
 		if got := of().Trouble(d.NowTime()); got != CallsFail {
 			t.Errorf("with failing calls: %s", got)
 		}
-		row := breaker.Row{OwnerID: sp, OwnerKind: recipient.Supplier, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now, OpenUntil: now, UpdatedAt: now}
+		row := breaker.Row{
+			OwnerID: sp, OwnerKind: recipient.Supplier, State: breaker.Open, Generation: 1, Cause: breaker.InARow,
+			ChangedAt: now, OpenUntil: now, UpdatedAt: now,
+		}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,8 @@ type Todo struct {
 // Several reports whether the line stands for several items, so that Oldest is that of the
 // oldest.
 func (t Todo) Several() bool {
-	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || (t.Matter == MatterAlerts || t.Matter == MatterApprovals) && t.Count > 1
+	return t.Matter == MatterExceptions || t.Matter == MatterBreakers || (t.Matter == MatterAlerts || t.Matter == MatterApprovals) &&
+		t.Count > 1
 }
 
 const (
@@ -114,7 +115,8 @@ func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 			Oldest     int64
 		}
 		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
-			" (SELECT currency, amount, opened_at FROM exceptions AS x WHERE kind = ? AND "+openExceptions+" AND "+moves.In("x.state", exception.Moves.NeedsPerson()...)+
+			" (SELECT currency, amount, opened_at FROM exceptions AS x WHERE kind = ? AND "+openExceptions+" AND "+
+			moves.In("x.state", exception.Moves.NeedsPerson()...)+
 			" ORDER BY id LIMIT ?) AS w GROUP BY currency ORDER BY currency", kind, todoRows).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("count exceptions: %w", err)

@@ -41,21 +41,29 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		}
 		open := func(merchant, minor int64) {
 			t.Helper()
-			row := breaker.Row{OwnerID: merchant, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow, ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now}
+			row := breaker.Row{
+				OwnerID: merchant, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, Cause: breaker.InARow,
+				ChangedAt: now - 7, OpenUntil: now, UpdatedAt: now,
+			}
 			if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			exec("INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (?, 'CNY', 3, ?)", merchant, minor)
 		}
 		open(f.M1.ID, 70000)
-		for _, a := range []struct{ rule, subject string }{{alert.QueueLength, "notify"}, {alert.QueueLength, "due"}, {alert.SuccessRate, "all"}} {
+		for _, a := range []struct{ rule, subject string }{
+			{alert.QueueLength, "notify"},
+			{alert.QueueLength, "due"},
+			{alert.SuccessRate, "all"},
+		} {
 			exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, ?, 'firing', 1, 1, 5, 5)", d.NewID(), a.rule, a.subject)
 		}
 		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'old', 'resolved', 1, 1, 5, 5)", d.NewID(), alert.ClockSkew)
 		sp := f.Supplier
 		minute := time.Minute.Microseconds()
 		for m := int64(12); m < 120; m++ { // 18 a minute until 11 minutes ago
-			exec("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', 18)", now/minute*minute-m*minute, sp.ID)
+			exec("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', 18)", now/minute*minute-m*minute,
+				sp.ID)
 		}
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if err := breakers.Refresh(t.Context()); err != nil {
@@ -127,7 +135,8 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := lines()
-		if n := len(slices.DeleteFunc(slices.Clone(got), func(l string) bool { return l[:8] != "breaker " })); n != todoBreakers || !slices.Contains(got, "other breakers  3 [{CNY 9 600}]") {
+		if n := len(slices.DeleteFunc(slices.Clone(got), func(l string) bool { return l[:8] != "breaker " })); n != todoBreakers ||
+			!slices.Contains(got, "other breakers  3 [{CNY 9 600}]") {
 			t.Errorf("many breakers: %q", got)
 		}
 	})
@@ -138,7 +147,8 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 func TestOnlyAFlowCanBeSilent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
-		b := New(d, f.Settings, breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
+		b := New(d, f.Settings,
+			breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} }))
 		sp := f.Supplier
 		minute := time.Minute.Microseconds()
 		now := d.Now() / minute * minute
@@ -149,7 +159,8 @@ func TestOnlyAFlowCanBeSilent(t *testing.T) {
 			}
 			for m := int64(0); m < 120; m++ {
 				if n := each(m); n > 0 {
-					if _, err := d.NewRaw("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', ?)", now-m*minute, sp.ID, n).Exec(t.Context()); err != nil {
+					if _, err := d.NewRaw("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', ?)",
+						now-m*minute, sp.ID, n).Exec(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}

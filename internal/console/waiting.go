@@ -38,7 +38,8 @@ func (b *Reader) AtWork(ctx context.Context) (w AtWork, err error) {
 		{&w.Dead, "compensations AS cp WHERE " + moves.In("cp.state", compensation.Moves.NeedsPerson()...)},
 	} {
 		var n int64
-		if err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 AS one FROM "+c.from+" LIMIT ?) AS w", mostWaits+1).Scan(ctx, &n); err != nil {
+		if err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 AS one FROM "+c.from+" LIMIT ?) AS w", mostWaits+1).Scan(ctx,
+			&n); err != nil {
 			return w, fmt.Errorf("count what waits: %w", err)
 		}
 		*c.of = Waits{min(n, mostWaits), n > mostWaits}

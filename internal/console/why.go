@@ -44,7 +44,8 @@ const (
 
 // Rules lists all rules.
 var Rules = []Rule{
-	WhyException, WhyDead, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued, WhySending,
+	WhyException, WhyDead, WhyExhausted, WhyOverdue, WhyDisabled, WhyNoURL, WhyOurFault, WhyBreaker, WhyByHand, WhyRetrying, WhyQueued,
+	WhySending,
 	WhyPending, WhyPaying, WhyClosing, WhyAsking, WhyUnknownAnswer, WhySupplierDown, WhyNoAddress, WhyPastKept, WhyDone,
 }
 
@@ -256,7 +257,8 @@ func evidenceOf(s *Story) (at []int) {
 		case w.Breaker != nil && item.Breaker != nil:
 			proves = item.Breaker.Generation <= w.Breaker.Generation
 		case w.Delivery != nil && item.Attempt != nil:
-			proves = item.Attempt.DeliveryID == w.Delivery.ID && item.Attempt.Class != notify.OK && item.Attempt.Number > w.Delivery.ScheduleFrom
+			proves = item.Attempt.DeliveryID == w.Delivery.ID && item.Attempt.Class != notify.OK &&
+				item.Attempt.Number > w.Delivery.ScheduleFrom
 		case w.Delivery != nil && item.Queued != nil:
 			proves = item.Queued.ID == w.Delivery.ID && w.Delivery.Attempts == 0
 		case w.Rule == WhyExhausted && item.Exception != nil:

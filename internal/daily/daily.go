@@ -261,7 +261,9 @@ func (f *Figures) readMerchants(ctx context.Context, d *db.DB, openings map[reci
 		ID         int64
 		Code, Name string
 	}
-	err = d.Read.NewRaw("SELECT id, code, name FROM merchants WHERE id IN (?) UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)", bun.List(ids), bun.List(ids)).Scan(ctx, &named)
+	err = d.Read.NewRaw(
+		"SELECT id, code, name FROM merchants WHERE id IN (?) UNION ALL SELECT id, code, name FROM subscriptions WHERE id IN (?)",
+		bun.List(ids), bun.List(ids)).Scan(ctx, &named)
 	if err != nil {
 		return fmt.Errorf("read the names of merchants: %w", err)
 	}

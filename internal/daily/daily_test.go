@@ -48,21 +48,40 @@ func seed(t *testing.T, d *db.DB, zone *time.Location) (day time.Time) {
 	for _, r := range []struct {
 		at                                   time.Time
 		raised, amount, notified, notifiedAm int64
-	}{{before, 100, 100_000, 100, 100_000}, {dayAfter, 5000, 5_000_000, 0, 0}, {day, 200, 200_000, 190, 190_000}, {after, 1000, 1_000_000, 1, 1}} {
+	}{
+		{before, 100, 100_000, 100, 100_000},
+		{dayAfter, 5000, 5_000_000, 0, 0},
+		{day, 200, 200_000, 190, 190_000},
+		{after, 1000, 1_000_000, 1, 1},
+	} {
 		write(t, d, "INSERT INTO report_orders (span_s, start, currency, raised, raised_amount, notified, notified_amount) VALUES (86400, ?, 'CNY', ?, ?, ?, ?)", us(r.at), r.raised, r.amount, r.notified, r.notifiedAm)
 	}
 	for _, r := range []struct {
 		at     time.Time
 		class  string
 		n, sum int64
-	}{{before, "timeout", 5, 5000}, {before, "tls", 9, 9000}, {dayAfter, "timeout", 6000, 1}, {day, "timeout", 30, 10_000}, {day, "tls", 2, 2000}, {after, "timeout", 700, 1}} {
+	}{
+		{before, "timeout", 5, 5000},
+		{before, "tls", 9, 9000},
+		{dayAfter, "timeout", 6000, 1},
+		{day, "timeout", 30, 10_000},
+		{day, "tls", 2, 2000},
+		{after, "timeout", 700, 1},
+	} {
 		write(t, d, "INSERT INTO report_failures (span_s, start, class, currency, attempts, orders, amount) VALUES (86400, ?, ?, 'CNY', ?, ?, ?)", us(r.at), r.class, r.n, r.n/2, r.sum)
 	}
 	for _, r := range []struct {
 		at                 time.Time
 		merchant, supplier int64
 		created, paid      int64
-	}{{before, 1, 11, 100, 90}, {before, 2, 12, 100, 90}, {dayAfter, 1, 11, 7000, 0}, {day, 1, 11, 150, 60}, {day, 2, 12, 90, 80}, {after, 1, 11, 999, 0}} {
+	}{
+		{before, 1, 11, 100, 90},
+		{before, 2, 12, 100, 90},
+		{dayAfter, 1, 11, 7000, 0},
+		{day, 1, 11, 150, 60},
+		{day, 2, 12, 90, 80},
+		{after, 1, 11, 999, 0},
+	} {
 		write(t, d, "INSERT INTO report_volume (span_s, start, merchant_id, supplier_id, currency, created, created_amount, paid, paid_amount) VALUES (86400, ?, ?, ?, 'CNY', ?, 0, ?, ?)",
 			us(r.at), r.merchant, r.supplier, r.created, r.paid, r.paid*1000)
 	}
@@ -87,7 +106,8 @@ func seed(t *testing.T, d *db.DB, zone *time.Location) (day time.Time) {
 	x(after.Add(time.Minute), 5, "late_payment", "open", nil)
 	for i, at := range []time.Time{day.Add(-time.Microsecond), day, after.Add(-time.Microsecond), after} {
 		write(t, d, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, decided_at)"+
-			" VALUES (?, 'accept_late', 'exception', ?, '', 1, 250, 'CNY', '{}', 'because', '', 'h', 1, 2, 'done', 0, 0, ?)", i+1, i, us(at))
+			" VALUES (?, 'accept_late', 'exception', ?, '', 1, 250, 'CNY', '{}', 'because', '', 'h', 1, 2, 'done', 0, 0, ?)", i+1, i,
+			us(at))
 	}
 	write(t, d, "INSERT INTO breaker_history (id, owner_id, owner_kind, generation, from_state, to_state, cause, failures, actor, reason, at) VALUES"+
 		" (?, 12, 'supplier', 1, 'closed', 'open', 'failures', 5, '', '', 0), (?, 12, 'supplier', 2, 'half_open', 'open', 'probe_failed', 5, '', '', 0)", db.IDAt(noon), db.IDAt(noon)+1)
@@ -105,20 +125,26 @@ func TestAReportCountsItsDay(t *testing.T) {
 		if f.From != day.UnixMicro() || f.To != day.AddDate(0, 0, 1).UnixMicro() || f.To-f.From != (25*time.Hour).Microseconds() {
 			t.Errorf("the day is %d to %d", f.From, f.To)
 		}
-		if want := (analytics.Notified{Raised: 200, Notified: 190, RaisedAmount: 200_000, NotifiedAmount: 190_000}); f.Notified != want || f.LastWeek.Raised != 100 || f.LastWeek.Notified != 100 {
+		if want := (analytics.Notified{Raised: 200, Notified: 190, RaisedAmount: 200_000, NotifiedAmount: 190_000}); f.Notified != want ||
+			f.LastWeek.Raised != 100 || f.LastWeek.Notified != 100 {
 			t.Errorf("notified %+v, a week before %+v", f.Notified, f.LastWeek)
 		}
-		if got := f.Risk.Total(); !slices.Equal(got, []report.Sum{{Currency: "CNY", Orders: 7, Minor: 12_345}, {Currency: "JPY", Orders: 1, Minor: 3}}) || f.Risk.Orders() != 8 || f.RiskBefore.Total()[0].Minor != 500 {
+		if got := f.Risk.Total(); !slices.Equal(got, []report.Sum{
+			{Currency: "CNY", Orders: 7, Minor: 12_345},
+			{Currency: "JPY", Orders: 1, Minor: 3},
+		}) || f.Risk.Orders() != 8 || f.RiskBefore.Total()[0].Minor != 500 {
 			t.Errorf("at risk %+v, before %+v", f.Risk, f.RiskBefore)
 		}
 		if len(f.Decisions) != 1 || f.Decisions[0].N != 2 || f.Decisions[0].Amount != 500 || f.Decisions[0].Action != "accept_late" {
 			t.Errorf("decided %+v", f.Decisions)
 		}
-		if len(f.Exceptions) != 1 || f.Exceptions[0].Opened != 3 || f.Exceptions[0].LastWeek != 1 || f.Exceptions[0].Closed != 1 || f.Exceptions[0].Sums[0].Minor != 300 {
+		if len(f.Exceptions) != 1 || f.Exceptions[0].Opened != 3 || f.Exceptions[0].LastWeek != 1 || f.Exceptions[0].Closed != 1 ||
+			f.Exceptions[0].Sums[0].Minor != 300 {
 			t.Errorf("exceptions %+v", f.Exceptions)
 		}
 		// The share of sm1's orders fell from 90 % to 40 %; the breaker of sm2 opened.
-		if len(f.Suppliers) != 2 || f.Suppliers[0] != (Supplier{"sm1", 150, 60, 100, 90, 0}) || f.Suppliers[1] != (Supplier{"sm2", 90, 80, 100, 90, 1}) {
+		if len(f.Suppliers) != 2 || f.Suppliers[0] != (Supplier{"sm1", 150, 60, 100, 90, 0}) ||
+			f.Suppliers[1] != (Supplier{"sm2", 90, 80, 100, 90, 1}) {
 			t.Errorf("suppliers %+v", f.Suppliers)
 		}
 		if len(f.Merchants) != 1 || f.Merchants[0] != (Merchant{"m1", "Mall <m1>", 250, 200, 0}) {
@@ -128,7 +154,10 @@ func TestAReportCountsItsDay(t *testing.T) {
 		for _, g := range f.Growth {
 			grew[g.Kind+" "+g.Name] = [2]int64{g.N, g.Before}
 		}
-		for name, want := range map[string][2]int64{"cause timeout": {30, 5}, "exception late_payment": {3, 1}, "supplier sm1": {150, 100}, "merchant m1": {150, 100}} {
+		for name, want := range map[string][2]int64{
+			"cause timeout": {30, 5}, "exception late_payment": {3, 1}, "supplier sm1": {150, 100},
+			"merchant m1": {150, 100},
+		} {
 			if grew[name] != want {
 				t.Errorf("%s grew %v, want %v", name, grew[name], want)
 			}
@@ -189,13 +218,17 @@ func TestADayIsReportedOnce(t *testing.T) {
 		}
 		run(day.AddDate(0, 0, -6).Add(10*time.Minute), true)
 		run(day.AddDate(0, 0, -6).Add(11*time.Minute), false)
-		if days, mails := stored(t, d); !slices.Equal(days, []string{"2026-10-18"}) || !slices.Equal(mails, []string{"smtp-a report 2026-10-18", "smtp-b report 2026-10-18"}) {
+		if days, mails := stored(t, d); !slices.Equal(days, []string{"2026-10-18"}) ||
+			!slices.Equal(mails, []string{"smtp-a report 2026-10-18", "smtp-b report 2026-10-18"}) {
 			t.Fatalf("%v, %v", days, mails)
 		}
 		run(day.AddDate(0, 0, 1).Add(8*time.Hour), true) // after a week without a server
 		run(day.AddDate(0, 0, 1).Add(9*time.Hour), false)
 		days, mails := stored(t, d)
-		if want := []string{"2026-10-18", "2026-10-19", "2026-10-20", "2026-10-21", "2026-10-22", "2026-10-23", "2026-10-24", "2026-10-25"}; !slices.Equal(days, want) {
+		if want := []string{
+			"2026-10-18", "2026-10-19", "2026-10-20", "2026-10-21", "2026-10-22", "2026-10-23", "2026-10-24",
+			"2026-10-25",
+		}; !slices.Equal(days, want) {
 			t.Errorf("days %v", days)
 		}
 		if len(mails) != 4 || mails[2] != "smtp-a report 2026-10-25" {
@@ -223,7 +256,10 @@ func TestADayWithoutMidnightIsReported(t *testing.T) {
 	}
 	write(t, d, "INSERT INTO report_orders (span_s, start, currency, raised, raised_amount, notified, notified_amount) VALUES (86400, ?, 'CNY', 1, 1, 1, 1)",
 		report.DayOf(time.Date(2026, 9, 4, 12, 0, 0, 0, zone).UnixMicro(), zone))
-	for day, want := range map[int][]string{5: {"2026-09-04"}, 6: {"2026-09-04", "2026-09-05"}, 7: {"2026-09-04", "2026-09-05", "2026-09-06"}, 8: {"2026-09-04", "2026-09-05", "2026-09-06", "2026-09-07"}} {
+	for day, want := range map[int][]string{
+		5: {"2026-09-04"}, 6: {"2026-09-04", "2026-09-05"},
+		7: {"2026-09-04", "2026-09-05", "2026-09-06"}, 8: {"2026-09-04", "2026-09-05", "2026-09-06", "2026-09-07"},
+	} {
 		write(t, d, "DELETE FROM daily_reports")
 		for at := 5; at <= day; at++ {
 			if _, err := keeper(d, zone, time.Date(2026, 9, at, 8, 0, 0, 0, zone)).Run(t.Context()); err != nil {

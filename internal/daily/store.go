@@ -124,7 +124,8 @@ func (k *Keeper) missing(ctx context.Context) ([]int64, error) {
 		return calendar.DayStart(today, -back)
 	}
 	var stored []string
-	err := k.DB.Read.NewRaw("SELECT day FROM daily_reports WHERE zone = ? AND day >= ?", k.Zone.String(), midnight(maxBack).Format(time.DateOnly)).Scan(ctx, &stored)
+	err := k.DB.Read.NewRaw("SELECT day FROM daily_reports WHERE zone = ? AND day >= ?", k.Zone.String(),
+		midnight(maxBack).Format(time.DateOnly)).Scan(ctx, &stored)
 	if err != nil {
 		return nil, fmt.Errorf("read which days have a report: %w", err)
 	}
@@ -137,7 +138,8 @@ func (k *Keeper) missing(ctx context.Context) ([]int64, error) {
 	}
 	// Nothing can be said about days before the figures begin.
 	var first []int64
-	if err := k.DB.Read.NewRaw("SELECT start FROM report_orders WHERE span_s = 86400 ORDER BY start LIMIT 1").Scan(ctx, &first); err != nil {
+	if err := k.DB.Read.NewRaw("SELECT start FROM report_orders WHERE span_s = 86400 ORDER BY start LIMIT 1").Scan(ctx,
+		&first); err != nil {
 		return nil, fmt.Errorf("read the first day of figures: %w", err)
 	}
 	if len(first) == 0 {
@@ -172,7 +174,10 @@ func (k *Keeper) make(ctx context.Context, start int64, mail bool) (mails bool, 
 	if err != nil {
 		return false, err
 	}
-	r := &Report{ID: k.DB.NewID(), Day: time.UnixMicro(start).In(k.Zone).Format(time.DateOnly), Zone: k.Zone.String(), Figures: *f, MadeAt: f.At}
+	r := &Report{
+		ID: k.DB.NewID(), Day: time.UnixMicro(start).In(k.Zone).Format(time.DateOnly), Zone: k.Zone.String(), Figures: *f,
+		MadeAt: f.At,
+	}
 	var m Mail
 	if mail = mail && len(k.Targets) > 0; mail {
 		if m, err = k.Compose(ctx, r); err != nil {

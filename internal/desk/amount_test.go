@@ -87,7 +87,10 @@ func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 		if got := k.reload(open); got.Status != order.Closed {
 			t.Errorf("the order is %s", got.Status)
 		}
-		if _, err := k.desk.Reject(t.Context(), approval.Verdict{ID: a.ID, Reason: "it is late by now", By: k.person(access.Lead)}); err != nil {
+		if _, err := k.desk.Reject(t.Context(), approval.Verdict{
+			ID: a.ID, Reason: "it is late by now",
+			By: k.person(access.Lead),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		a = k.decided(of(`{"amount":2100,"late":true}`))
@@ -131,7 +134,8 @@ func TestWhatHasNoMessageIsAcceptedByItsRow(t *testing.T) {
 			}
 			k.wantEnded(x, a, exception.Resolved, exception.Accepted)
 			// The held money paid it: nothing is booked from the supplier twice.
-			k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS b ON b.id = t.debit_account WHERE t.ref = ? AND b.code = ?", fmt.Sprint("paid:", o.ID), ledger.SuspenseAccount("f1"))
+			k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS b ON b.id = t.debit_account WHERE t.ref = ? AND b.code = ?",
+				fmt.Sprint("paid:", o.ID), ledger.SuspenseAccount("f1"))
 		}
 		k.books()
 		k.take(k.callback("nobody-1", "T-lost", 1999, "f1"))

@@ -125,7 +125,8 @@ func LoadException(ctx context.Context, q bun.IDB, id string) (act.Subject, erro
 	}
 	about := &Subject{Exception: x}
 	s := act.Subject{
-		Row: x.ID, ID: strconv.FormatInt(x.ID, 10), Version: x.Version, MerchantID: x.MerchantID, Amount: x.Amount, Currency: x.Currency, Value: about,
+		Row: x.ID, ID: strconv.FormatInt(x.ID, 10), Version: x.Version, MerchantID: x.MerchantID, Amount: x.Amount, Currency: x.Currency,
+		Value: about,
 	}
 	if !x.State.Open() {
 		s.Prospect = act.Final
@@ -148,7 +149,10 @@ func LoadOrder(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 	if err != nil {
 		return act.Subject{}, err
 	}
-	s := act.Subject{Row: o.ID, ID: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency, Value: &Subject{Order: o}}
+	s := act.Subject{
+		Row: o.ID, ID: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency,
+		Value: &Subject{Order: o},
+	}
 	if !o.Status.Open() {
 		s.Prospect = act.Final
 	}

@@ -28,8 +28,10 @@ func (k *office) wantPaid(o *order.Order, a *approval.Approval, tradeNo string, 
 	if got.Status != order.Paid || got.SupplierTradeNo != tradeNo || got.PaidAmount != amount || got.CloseReason != "" {
 		k.t.Errorf("after %s: %+v", a.Action, got)
 	}
-	k.Want(k.t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ? AND t.amount = ? AND c.code = 'merchant:m1'", fmt.Sprint("paid:", o.ID), amount)
-	k.Want(k.t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = 'paid' AND cause = 'decided' AND source_id = ? AND source_kind = 'approval' AND actor = 'operator:lead'", o.ID, a.ID)
+	k.Want(k.t, 1,
+		"SELECT count(*) FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ? AND t.amount = ? AND c.code = 'merchant:m1'", fmt.Sprint("paid:", o.ID), amount)
+	k.Want(k.t, 1,
+		"SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = 'paid' AND cause = 'decided' AND source_id = ? AND source_kind = 'approval' AND actor = 'operator:lead'", o.ID, a.ID)
 	k.Want(k.t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = 'order.paid'", o.ID)
 	k.Want(k.t, 1, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status = 'succeeded' AND amount = ?", o.ID, amount)
 }
@@ -87,7 +89,8 @@ func TestAnotherAmountIsAcceptedAsItCame(t *testing.T) {
 			a := k.decided(p)
 			k.wantPaid(o, a, "T-"+o.OrderNo, amount)
 			k.wantEnded(x, a, exception.Resolved, exception.Accepted)
-			k.Want(t, 1, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE body LIKE ? AND body LIKE ? AND body LIKE ?", "%"+o.OrderNo+"%", `%"amount":1999%`, fmt.Sprintf(`%%"paid_amount":%d%%`, amount))
+			k.Want(t, 1, "SELECT count(*) FROM "+notify.AllEvents+" AS e WHERE body LIKE ? AND body LIKE ? AND body LIKE ?",
+				"%"+o.OrderNo+"%", `%"amount":1999%`, fmt.Sprintf(`%%"paid_amount":%d%%`, amount))
 		}
 		k.books()
 	})
@@ -102,7 +105,8 @@ func TestMoneyOfNoOrderIsAttachedToOne(t *testing.T) {
 		k.exec("UPDATE orders SET amount = 2000 WHERE id = ?", dear.ID)
 		for no, what := range map[string]string{"none": "of no order", dear.OrderNo: "of an order of another amount"} {
 			var field *act.FieldError
-			if _, err := k.propose(access.Finance, wish(desk.Attach, x.ID, `{"order_no":"`+no+`"}`)); !errors.As(err, &field) || field.Field != "params.order_no" {
+			if _, err := k.propose(access.Finance, wish(desk.Attach, x.ID, `{"order_no":"`+no+`"}`)); !errors.As(err, &field) ||
+				field.Field != "params.order_no" {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -131,8 +135,10 @@ func TestSurplusThatIsKeptIsTheMerchants(t *testing.T) {
 		x := k.newest(exception.DuplicatePayment)
 		a := k.decided(wish(desk.KeepSurplus, x.ID, `{"evidence":"the buyer's letter","unverified":true}`)) // no supplier is queried
 		k.wantEnded(x, a, exception.Resolved, exception.KeepSurplus)
-		k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
-			" WHERE t.ref = ? AND d.code = 'suspense:f1' AND c.code = 'merchant:m1' AND t.amount = 1999", fmt.Sprint("elsewhere:", a.ID))
+		k.Want(t, 1,
+			"SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
+				" WHERE t.ref = ? AND d.code = 'suspense:f1' AND c.code = 'merchant:m1' AND t.amount = 1999",
+			fmt.Sprint("elsewhere:", a.ID))
 		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
 		k.books()
 	})
@@ -155,14 +161,16 @@ func TestHeldMoneyIsGivenBackByARefund(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := refund.ByNo(t.Context(), k.DB, no)
-			if err != nil || r.Status != refund.Approved || r.TradeNo != "again" || r.SupplierRef != o.OrderNo || r.Amount != 1999 || r.OrderID != 0 || r.MerchantID != 0 {
+			if err != nil || r.Status != refund.Approved || r.TradeNo != "again" || r.SupplierRef != o.OrderNo || r.Amount != 1999 ||
+				r.OrderID != 0 || r.MerchantID != 0 {
 				t.Fatalf("%v %+v", err, r)
 			}
 			return x, r
 		}
 		run := func(r *refund.Refund) {
 			var item compensation.Item
-			if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_id = ? AND state = 'waiting'", r.ID).Scan(t.Context(), &item); err != nil {
+			if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_id = ? AND state = 'waiting'", r.ID).Scan(t.Context(),
+				&item); err != nil {
 				t.Fatal(err)
 			}
 			item.Attempts++
@@ -173,7 +181,8 @@ func TestHeldMoneyIsGivenBackByARefund(t *testing.T) {
 		k.Fakes["f1"].OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundNo })
 		x, r := owe()
 		run(r)
-		if got, err := exception.Find(t.Context(), k.DB, x.ID); err != nil || got.State != exception.Opened || got.HeldRef == "" || got.DecidedBy != 0 {
+		if got, err := exception.Find(t.Context(), k.DB, x.ID); err != nil || got.State != exception.Opened || got.HeldRef == "" ||
+			got.DecidedBy != 0 {
 			t.Errorf("after the refusal: %v %+v", err, got)
 		}
 		k.books()
@@ -196,14 +205,17 @@ func TestMoneyThatWasDealtWithElsewhereLeavesTheSuspense(t *testing.T) {
 			o := k.order(order.Paid, "f1")
 			k.take(k.callback(o.OrderNo, "again-"+outcome, 1999, "f1"))
 			x := k.newest(exception.DuplicatePayment)
-			a := k.decided(wish(desk.ResolvedElsewhere, x.ID, `{"outcome":"`+outcome+`","reference":"RF-1","evidence":"the bank's letter"}`))
+			a := k.decided(wish(desk.ResolvedElsewhere, x.ID, `{"outcome":"`+outcome+
+				`","reference":"RF-1","evidence":"the bank's letter"}`))
 			want := exception.RefundedElsewhere
 			if outcome == desk.Kept {
 				want = exception.AcceptedElsewhere
 			}
 			k.wantEnded(x, a, exception.Resolved, want)
-			k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
-				" WHERE t.ref = ? AND d.code = 'suspense:f1' AND c.code = ? AND t.amount = 1999", fmt.Sprint("elsewhere:", a.ID), account)
+			k.Want(t, 1,
+				"SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
+					" WHERE t.ref = ? AND d.code = 'suspense:f1' AND c.code = ? AND t.amount = 1999", fmt.Sprint("elsewhere:", a.ID),
+				account)
 			k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = ? AND reference = 'RF-1'", x.ID)
 		}
 		k.books()
@@ -216,7 +228,8 @@ func TestMoneyThatWasDealtWithElsewhereLeavesTheSuspense(t *testing.T) {
 			"params.how":       `{"outcome":"refunded","reference":"RF-1","evidence":"e","how":1}`,
 		} {
 			var wrong *act.FieldError
-			if _, err := k.propose(access.Finance, wish(desk.ResolvedElsewhere, x.ID, params)); !errors.As(err, &wrong) || wrong.Field != field {
+			if _, err := k.propose(access.Finance, wish(desk.ResolvedElsewhere, x.ID, params)); !errors.As(err, &wrong) ||
+				wrong.Field != field {
 				t.Errorf("%s: %v, want the field %s", params, err, field)
 			}
 		}
@@ -235,7 +248,8 @@ func TestWhatNamesNoAmountIsIgnoredByOnePersonAlone(t *testing.T) {
 		}
 		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = 1 AND state = 'ignored' AND decided_by = ?", a.ID)
 		var denied *act.Denied
-		if _, err := k.propose(access.Ops, wish(desk.Ignore, 2, `{}`)); !errors.As(err, &denied) || denied.Permission != access.ProposeMoney {
+		if _, err := k.propose(access.Ops, wish(desk.Ignore, 2, `{}`)); !errors.As(err, &denied) ||
+			denied.Permission != access.ProposeMoney {
 			t.Errorf("an amount: %v", err)
 		}
 		if a, err = k.propose(access.Finance, wish(desk.Ignore, 2, `{}`)); err != nil || a.State != approval.Waiting {
@@ -257,7 +271,8 @@ func TestAnOrderIsMarkedPaidByEvidence(t *testing.T) {
 			k.exec("UPDATE operators SET role = 'finance' WHERE name = 'auditor'")
 			params := fmt.Sprintf(`{"trade_no":"M-%s","amount":1999,"evidence":"statement of the 23rd, line 7"`, o.OrderNo)
 			var field *act.FieldError
-			if _, err := k.propose(access.Lead, wish(desk.MarkPaid, o.OrderNo, params+`}`)); !errors.As(err, &field) || field.Field != "params.unverified" {
+			if _, err := k.propose(access.Lead, wish(desk.MarkPaid, o.OrderNo, params+`}`)); !errors.As(err, &field) ||
+				field.Field != "params.unverified" {
 				t.Errorf("%s, which cannot be queried: %v", status, err)
 			}
 			p := wish(desk.MarkPaid, o.OrderNo, params+`,"unverified":true}`)
@@ -287,7 +302,8 @@ func TestAnOrderIsGivenUpWithItsAttemptsItsGoodsAndItsNotification(t *testing.T)
 				}
 				k.Want(t, 0, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status NOT IN ('closed', 'failed')", o.ID)
 				k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", o.ID, "order."+string(to))
-				k.Want(t, 1, "SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = ? AND cause = 'decided' AND source_id = ? AND source_kind = 'approval'", o.ID, to, a.ID)
+				k.Want(t, 1,
+					"SELECT count(*) FROM order_history WHERE order_id = ? AND to_status = ? AND cause = 'decided' AND source_id = ? AND source_kind = 'approval'", o.ID, to, a.ID)
 				k.Want(t, 0, "SELECT locked FROM skus")
 				// A payment that arrives anyway is noticed.
 				if out := k.take(k.callback(o.OrderNo, "late-"+o.OrderNo, 1999, "f1")); out.Name != exception.LatePayment {
@@ -368,7 +384,8 @@ func TestADemotedMakerDecidesNoMoney(t *testing.T) {
 		o := k.order(order.Paid, "f1")
 		k.take(k.callback(o.OrderNo, "again-"+o.OrderNo, 1999, "f1"))
 		x := k.newest(exception.DuplicatePayment)
-		a, err := k.propose(access.Finance, wish(desk.ResolvedElsewhere, x.ID, `{"outcome":"refunded","reference":"RF-1","evidence":"a letter"}`))
+		a, err := k.propose(access.Finance,
+			wish(desk.ResolvedElsewhere, x.ID, `{"outcome":"refunded","reference":"RF-1","evidence":"a letter"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,12 +42,14 @@ func (d *desk) ofMoney() []approval.Action {
 		{
 			Name: AcceptLate, Ask: d.askMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
-				return s.Exception.Kind == exception.LatePayment && s.Order != nil && (s.Order.Status == order.Closed || s.Order.Status == order.Failed)
+				return s.Exception.Kind == exception.LatePayment && s.Order != nil &&
+					(s.Order.Status == order.Closed || s.Order.Status == order.Failed)
 			}),
 			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Late: true} }),
 		},
 		{
-			Name: AcceptAmount, Fields: map[string]string{"amount": "integer", "late": "boolean"}, Params: params[amountParams], Check: checkAmount, Ask: d.askMessage, Lock: d.lockOrder,
+			Name: AcceptAmount, Fields: map[string]string{"amount": "integer", "late": "boolean"}, Params: params[amountParams],
+			Check: checkAmount, Ask: d.askMessage, Lock: d.lockOrder,
 			Asks: func(s act.Subject, field string) bool {
 				return field != "late" || !s.Value.(*Subject).Order.Status.Open()
 			},
@@ -57,7 +59,8 @@ func (d *desk) ofMoney() []approval.Action {
 			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{Amount: true, Late: p.(amountParams).Late} }),
 		},
 		{
-			Name: Attach, Fields: map[string]string{"order_no": "text"}, Params: params[attachParams], Check: checkAttach, Ask: d.askMessage, Lock: d.lockOrder,
+			Name: Attach, Fields: map[string]string{"order_no": "text"}, Params: params[attachParams], Check: checkAttach,
+			Ask: d.askMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
 			}),
@@ -91,7 +94,8 @@ func needsMoney(s act.Subject) access.Permission {
 
 // accept confirms the exception's message with the one check waived that two people decided on,
 // and ends the exception.
-func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran, error) {
+func (d *desk) accept(waive func(params any) payment.Waiver) func(context.Context, db.Tx, approval.Decided, act.Subject) (approval.Ran,
+	error) {
 	return func(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject) (approval.Ran, error) {
 		about, w := s.Value.(*Subject), waive(a.Params)
 		m, err := d.message(ctx, tx, about)
@@ -117,7 +121,9 @@ func (d *desk) lockOrder(ctx context.Context, tx db.Tx, s act.Subject, params an
 }
 
 // decide ends the exception as approved.
-func (d *desk) decide(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject, to exception.State, outcome exception.Outcome, reference string) error {
+func (d *desk) decide(ctx context.Context, tx db.Tx, a approval.Decided, s act.Subject, to exception.State, outcome exception.Outcome,
+	reference string,
+) error {
 	return exception.Decide(ctx, tx, d.o.DB, s.Row, s.Version, to, a.ID, string(outcome), reference)
 }
 
@@ -139,7 +145,8 @@ func (d *desk) message(ctx context.Context, q bun.IDB, s *Subject) (*payment.Mes
 	}
 	_ = json.Unmarshal(x.Detail, &detail) // empty if it cannot be parsed, as when its money was held
 	c := supplier.Callback{
-		OrderRef: x.OrderNo, TradeNo: detail.TradeNo, Amount: x.Amount, Currency: x.Currency, Status: supplier.Paid, Identity: entry.Adapter.Identity(),
+		OrderRef: x.OrderNo, TradeNo: detail.TradeNo, Amount: x.Amount, Currency: x.Currency, Status: supplier.Paid,
+		Identity: entry.Adapter.Identity(),
 	}
 	for _, a := range attempts[x.OrderID] {
 		if a.SupplierTradeNo == c.TradeNo && c.TradeNo != "" {
@@ -189,7 +196,8 @@ func (d *desk) keepSurplus() approval.Action {
 			if err := d.decide(ctx, tx, a, s, exception.Resolved, exception.KeepSurplus, ""); err != nil {
 				return approval.Ran{}, err
 			}
-			return approval.Ran{Result: map[string]any{"outcome": KeepSurplus}}, d.o.Payments.Elsewhere(ctx, tx, s.Value.(*Subject).Exception, a.ID, true)
+			return approval.Ran{Result: map[string]any{"outcome": KeepSurplus}},
+				d.o.Payments.Elsewhere(ctx, tx, s.Value.(*Subject).Exception, a.ID, true)
 		},
 	}
 }
@@ -209,7 +217,8 @@ func (d *desk) oweBack() approval.Action {
 				return approval.Ran{}, err
 			}
 			r, err := d.o.Refunds.OweBack(ctx, tx, refund.Held{
-				Exception: about.Exception, Reference: m.Content.OrderRef, TradeNo: m.Content.TradeNo, ApprovalID: a.ID, Actor: a.Checker.Name, Reason: a.Reason,
+				Exception: about.Exception, Reference: m.Content.OrderRef, TradeNo: m.Content.TradeNo, ApprovalID: a.ID,
+				Actor: a.Checker.Name, Reason: a.Reason,
 			})
 			if err != nil {
 				return approval.Ran{}, err
@@ -246,7 +255,8 @@ func (p elsewhereParams) check() error {
 	case !slices.Contains([]string{Refunded, Kept}, p.Outcome):
 		return wrong("outcome", "use refunded or kept")
 	case p.Reference == "" || utf8.RuneCountInString(p.Reference) > maxReference || strings.ContainsFunc(p.Reference, unicode.IsControl):
-		return wrong("reference", fmt.Sprintf("enter a reference of 1 to %d characters that proves it, such as the supplier's refund number", maxReference))
+		return wrong("reference",
+			fmt.Sprintf("enter a reference of 1 to %d characters that proves it, such as the supplier's refund number", maxReference))
 	}
 	return nil
 }

@@ -61,13 +61,21 @@ func open(t *testing.T, d *db.DB) *office { return openBy(t, d, false) }
 func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 	steps := payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}}
 	k := &office{t: t, rules: settings.Rules{SecondPerson: true}}
-	k.Fixture = paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, URL: "http://127.0.0.1:1/n", ByHand: byHand})
+	k.Fixture = paymenttest.New(t, d, paymenttest.Options{
+		Fakes: paymenttest.NewFakes("f1"), Steps: steps, URL: "http://127.0.0.1:1/n",
+		ByHand: byHand,
+	})
 	k.refunds = refund.New(refund.Options{
-		DB: d, Settings: k.Settings, Ledger: k.Ledger, Calls: k.Calls, Nudger: k.Nudger, Schedule: compensation.Schedule{time.Second}, Log: slog.New(slog.DiscardHandler),
-		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: k.auto, AutoDay: 10 * k.auto} }, Window: func(int64) time.Duration { return time.Hour },
+		DB: d, Settings: k.Settings, Ledger: k.Ledger, Calls: k.Calls, Nudger: k.Nudger, Schedule: compensation.Schedule{time.Second},
+		Log:    slog.New(slog.DiscardHandler),
+		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: k.auto, AutoDay: 10 * k.auto} },
+		Window: func(int64) time.Duration { return time.Hour },
 	})
 	k.Fakes["f1"].Says(supplier.AnswerNotFound)
-	worker := advance.New(advance.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps, Log: slog.New(slog.DiscardHandler), AskOnly: true})
+	worker := advance.New(advance.Options{
+		DB: d, Settings: k.Settings, Payments: k.Processor, Calls: k.Calls, Steps: steps,
+		Log: slog.New(slog.DiscardHandler), AskOnly: true,
+	})
 	k.keys = sealtest.Ring(t, 1)
 	k.actions = desk.Actions(desk.Options{DB: d, Settings: k.Settings, Payments: k.Processor, Asker: worker, Refunds: k.refunds})
 	for i := range k.actions {
@@ -195,7 +203,10 @@ func (k *office) late() (*order.Order, *exception.Item) {
 
 // wish returns a proposal with the amount as displayed.
 func wish(action string, id any, params string) approval.Proposal {
-	return approval.Proposal{Action: action, ObjectID: fmt.Sprint(id), Params: json.RawMessage(params), Reason: "as the bank's letter of today says", Amount: "19.99"}
+	return approval.Proposal{
+		Action: action, ObjectID: fmt.Sprint(id), Params: json.RawMessage(params),
+		Reason: "as the bank's letter of today says", Amount: "19.99",
+	}
 }
 
 func (k *office) propose(by string, p approval.Proposal) (*approval.Approval, error) {
@@ -204,7 +215,10 @@ func (k *office) propose(by string, p approval.Proposal) (*approval.Approval, er
 }
 
 func (k *office) approve(by string, a *approval.Approval) (*approval.Approval, error) {
-	return k.desk.Approve(context.Background(), approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "compared with the statement", By: k.person(by)})
+	return k.desk.Approve(context.Background(), approval.Verdict{
+		ID: a.ID, Hash: a.Hash, Reason: "compared with the statement",
+		By: k.person(by),
+	})
 }
 
 // decided returns a proposal by finance that the lead approves.

@@ -20,7 +20,8 @@ import (
 func (k *office) untilBlocked() {
 	k.t.Helper()
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		if k.Count(k.t, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0") > 0 {
+		if k.Count(k.t,
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0") > 0 {
 			return
 		}
 	}
@@ -61,7 +62,8 @@ func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
 			}()
 			k.untilBlocked()
 			again := &exception.Item{
-				Kind: x.Kind, SupplierID: x.SupplierID, OrderID: x.OrderID, OrderNo: x.OrderNo, MerchantID: x.MerchantID, Subject: x.Subject, Amount: x.Amount, Currency: x.Currency,
+				Kind: x.Kind, SupplierID: x.SupplierID, OrderID: x.OrderID, OrderNo: x.OrderNo, MerchantID: x.MerchantID,
+				Subject: x.Subject, Amount: x.Amount, Currency: x.Currency,
 			}
 			w := tx.Writes()
 			exception.Open(tx, w, d, []*exception.Item{again})

@@ -56,11 +56,20 @@ func (k *office) cases() map[string][]fitting {
 			k.take(k.callback(no, "T-"+no, 1999, "f1"))
 			return fmt.Sprint(k.newest(exception.UnknownOrder).ID)
 		}}},
-		desk.KeepSurplus:       {{exception.DuplicatePayment, "19.99", plain(`{"evidence":"a letter"}`), duplicate}},
-		desk.OweBack:           {{exception.DuplicatePayment, "19.99", plain(`{"evidence":"a letter"}`), duplicate}},
-		desk.Ignore:            {{exception.Malformed, "", plain(`{}`), malformed(0, "")}, {exception.Malformed, "19.99", plain(`{}`), malformed(1999, "CNY")}},
-		desk.ResolveRefund:     {{exception.RefundFailed, "7.00", plain(`{"outcome":"failed","evidence":"a letter"}`), func() string { _, x := k.unclear(); return fmt.Sprint(x.ID) }}},
-		desk.ResolvedElsewhere: {{exception.DuplicatePayment, "19.99", elsewhere, duplicate}, {exception.Malformed, "", elsewhere, malformed(0, "")}},
+		desk.KeepSurplus: {{exception.DuplicatePayment, "19.99", plain(`{"evidence":"a letter"}`), duplicate}},
+		desk.OweBack:     {{exception.DuplicatePayment, "19.99", plain(`{"evidence":"a letter"}`), duplicate}},
+		desk.Ignore: {{exception.Malformed, "", plain(`{}`), malformed(0, "")}, {
+			exception.Malformed, "19.99", plain(`{}`),
+			malformed(1999, "CNY"),
+		}},
+		desk.ResolveRefund: {{
+			exception.RefundFailed, "7.00", plain(`{"outcome":"failed","evidence":"a letter"}`),
+			func() string { _, x := k.unclear(); return fmt.Sprint(x.ID) },
+		}},
+		desk.ResolvedElsewhere: {
+			{exception.DuplicatePayment, "19.99", elsewhere, duplicate},
+			{exception.Malformed, "", elsewhere, malformed(0, "")},
+		},
 		desk.MarkPaid: {{"", "19.99", func() string {
 			return `{"trade_no":"M-` + k.Out() + `","amount":1999,"evidence":"a letter","unverified":true}`
 		}, func() string {
@@ -191,7 +200,8 @@ func (k *office) misfits(cases map[string][]fitting) {
 			for _, a := range k.actions {
 				fits := slices.ContainsFunc(cases[a.Name], func(x fitting) bool { return x.kind == c.kind })
 				held := c.kind == exception.LatePayment || c.kind == exception.AmountMismatch || c.kind == exception.UnknownOrder
-				fits = fits || a.Name == desk.ResolvedElsewhere || a.Name == desk.Ignore && c.kind == exception.RefundFailed || held && (a.Name == desk.KeepSurplus || a.Name == desk.OweBack)
+				fits = fits || a.Name == desk.ResolvedElsewhere || a.Name == desk.Ignore && c.kind == exception.RefundFailed || held &&
+					(a.Name == desk.KeepSurplus || a.Name == desk.OweBack)
 				if fits || (a.Object == desk.OfOrder) != (c.kind == "") {
 					continue
 				}

@@ -152,7 +152,8 @@ func (p *program) wish(s step) approval.Proposal {
 	w, params := approval.Proposal{}, map[string]string{
 		desk.AcceptLate: `{}`, desk.AcceptAmount: `{"amount":2100}`, desk.Attach: `{"order_no":"` + p.o.OrderNo + `"}`, desk.Ignore: `{}`,
 		desk.OweBack: `{"evidence":"e"}`, desk.ResolvedElsewhere: `{"outcome":"refunded","reference":"RF-1","evidence":"e"}`,
-		desk.MarkPaid: `{"trade_no":"` + p.trade(tradeM) + `","amount":1999,"evidence":"e"}`, desk.ForceClosed: `{"evidence":"e"}`, desk.ForceFailed: `{"evidence":"e"}`,
+		desk.MarkPaid: `{"trade_no":"` + p.trade(tradeM) + `","amount":1999,"evidence":"e"}`, desk.ForceClosed: `{"evidence":"e"}`,
+		desk.ForceFailed: `{"evidence":"e"}`,
 	}[s.action]
 	if s.unverified {
 		params = strings.Replace(strings.TrimSuffix(params, "}")+`,"unverified":true}`, "{,", "{", 1)
@@ -190,7 +191,8 @@ func (p *program) lines() []string {
 		if x.ID == p.malformed {
 			trade = ""
 		}
-		all = append(all, fmt.Sprintf("issue %s %s %s v%d held %t by %d", x.Kind, trade, x.State, x.Version, x.HeldRef != "", number[x.DecidedBy]))
+		all = append(all, fmt.Sprintf("issue %s %s %s v%d held %t by %d", x.Kind, trade, x.State, x.Version, x.HeldRef != "",
+			number[x.DecidedBy]))
 	}
 	var stored []*approval.Approval
 	if err := p.DB.NewSelect().Model(&stored).Where("ap.id >= ?", p.since).OrderExpr("ap.id").Scan(ctx); err != nil {
@@ -201,7 +203,8 @@ func (p *program) lines() []string {
 		if a.Checker != nil {
 			checker = names[*a.Checker]
 		}
-		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d alone %t", a.Action, a.State, names[a.Maker], checker, a.Tries, a.Alone))
+		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d alone %t", a.Action, a.State, names[a.Maker], checker, a.Tries,
+			a.Alone))
 	}
 	var entries []string
 	var moved []ledger.Entry

@@ -36,7 +36,8 @@ type refundParams struct {
 func (d *desk) ofOrders() []approval.Action {
 	return []approval.Action{
 		{
-			Name: MarkPaid, Evidence: true, Fields: map[string]string{"trade_no": "text", "amount": "integer"}, Params: readPaid, Check: checkPaid, Ask: d.askOrder(saysUnpaid), Run: d.markPaid,
+			Name: MarkPaid, Evidence: true, Fields: map[string]string{"trade_no": "text", "amount": "integer"}, Params: readPaid,
+			Check: checkPaid, Ask: d.askOrder(saysUnpaid), Run: d.markPaid,
 		},
 		{
 			Name: ForceClosed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Closed),
@@ -45,7 +46,8 @@ func (d *desk) ofOrders() []approval.Action {
 			Name: ForceFailed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Failed),
 		},
 		{
-			Name: Refund, Always: true, Fields: map[string]string{"amount": "integer"}, Params: readRefund, Amount: func(p any) int64 { return p.(refundParams).Amount },
+			Name: Refund, Always: true, Fields: map[string]string{"amount": "integer"}, Params: readRefund,
+			Amount:  func(p any) int64 { return p.(refundParams).Amount },
 			Over:    func(act.Subject) bool { return false },
 			Offered: func(s act.Subject) bool { return d.o.Refunds.CanRefund(s.Value.(*Subject).Order) },
 			Hold:    d.refund,
@@ -92,7 +94,10 @@ func readPaid(raw json.RawMessage) (any, error) {
 	}
 	m := p.(paidParams)
 	m.TradeNo = strings.TrimSpace(m.TradeNo)
-	if m.TradeNo == "" || len(m.TradeNo) > maxTradeNo || strings.ContainsFunc(m.TradeNo, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+	if m.TradeNo == "" || len(m.TradeNo) > maxTradeNo || strings.ContainsFunc(m.TradeNo, func(r rune) bool {
+		return unicode.IsControl(r) ||
+			unicode.IsSpace(r)
+	}) {
 		return nil, wrong("trade_no", fmt.Sprintf("enter the supplier's payment number, at most %d characters", maxTradeNo))
 	}
 	return m, nil

@@ -46,7 +46,8 @@ func (r redrive) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Sub
 		ids[i] = x.Row
 	}
 	var rows []*exception.Item
-	err := q.NewSelect().Model(&rows).Column("id", "kind", "state", "merchant_id", "order_id", "order_no", "subject", "amount", "currency", "version").
+	err := q.NewSelect().Model(&rows).Column("id", "kind", "state", "merchant_id", "order_id", "order_no", "subject", "amount", "currency",
+		"version").
 		Where("x.id IN (?)", bun.List(ids)).OrderExpr("x.id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read exceptions: %w", err)
@@ -58,7 +59,8 @@ func (r redrive) load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Sub
 	all := make([]act.Subject, len(rows))
 	for i, x := range rows {
 		s := act.Subject{
-			Row: x.ID, ID: strconv.FormatInt(x.ID, 10), OrderNo: x.OrderNo, MerchantID: x.MerchantID, Version: x.Version, Amount: x.Amount, Currency: x.Currency,
+			Row: x.ID, ID: strconv.FormatInt(x.ID, 10), OrderNo: x.OrderNo, MerchantID: x.MerchantID, Version: x.Version, Amount: x.Amount,
+			Currency: x.Currency,
 		}
 		c := causes{x.Kind, behind[x.ID]}
 		s.Prospect, s.Value = c.prospect(x), c

@@ -56,10 +56,14 @@ func newRedriver(k *office) *redriver {
 	}
 	log := audit.New(k.DB, k.keys)
 	r.batches = bulk.New(bulk.Options{
-		DB: k.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate, Log: slog.New(slog.DiscardHandler),
+		DB: k.DB, Audit: log, Policy: policy, Rules: func() settings.Rules { return rules }, Rate: bulk.MaxRate,
+		Log: slog.New(slog.DiscardHandler),
 	}, desk.Redrive(
 		compensation.Acts{DB: k.DB, Schedule: compensation.Schedule{time.Hour}, Nudge: count}.Batch(),
-		notify.Acts{DB: k.DB, Directory: func() *merchant.Directory { return k.Settings.Merchants() }, Breakers: breaker.NewCache(k.DB, nil), Nudge: count}.Batch(),
+		notify.Acts{
+			DB: k.DB, Directory: func() *merchant.Directory { return k.Settings.Merchants() },
+			Breakers: breaker.NewCache(k.DB, nil), Nudge: count,
+		}.Batch(),
 	))
 	r.batches.Use(act.New(k.DB, log, policy, r.batches.Acts()...), nil)
 	return r
@@ -70,7 +74,8 @@ func (r *redriver) dead(kind string) (id int64) {
 	r.t.Helper()
 	ctx := context.Background()
 	x := &compensation.Item{
-		Kind: kind, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: r.DB.NewID(), OrderNo: "O1", MerchantID: r.M1.ID,
+		Kind: kind, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: r.DB.NewID(), OrderNo: "O1",
+		MerchantID: r.M1.ID,
 		SupplierID: r.Supplier.ID, Amount: 100, Currency: "CNY", MadeBy: "test",
 	}
 	dies := compensation.Kind{
@@ -80,7 +85,8 @@ func (r *redriver) dead(kind string) (id int64) {
 		},
 	}
 	runner := compensation.NewRunner(compensation.Options{
-		DB: r.DB, Kinds: []compensation.Kind{dies}, Schedule: compensation.Schedule{time.Millisecond}, Concurrency: 1, PerLane: 1, Time: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+		DB: r.DB, Kinds: []compensation.Kind{dies}, Schedule: compensation.Schedule{time.Millisecond}, Concurrency: 1, PerLane: 1,
+		Time: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	defer runner.Close(ctx)
 	err := r.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
@@ -118,7 +124,8 @@ func (r *redriver) exhausted() (delivery int64) {
 	r.exec("UPDATE deliveries SET status = 'sending' WHERE id = ?", d.ID)
 	r.exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL, attempts = 4, finished_at = ? WHERE id = ?", r.DB.Now(), d.ID)
 	r.open(&exception.Item{
-		Kind: exception.NotifyExhausted, MerchantID: r.M1.ID, OrderID: o.ID, OrderNo: o.OrderNo, Subject: notify.IDOf(d.EventID, d.Body), Amount: o.Amount, Currency: o.Currency,
+		Kind: exception.NotifyExhausted, MerchantID: r.M1.ID, OrderID: o.ID, OrderNo: o.OrderNo, Subject: notify.IDOf(d.EventID, d.Body),
+		Amount: o.Amount, Currency: o.Currency,
 	})
 	return d.ID
 }
@@ -143,7 +150,10 @@ func (r *redriver) plan() *bulk.Batch {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	b, err := r.batches.Plan(context.Background(), bulk.Proposal{Action: "redrive", Object: desk.OfException, By: r.person(access.Ops), IDs: ids})
+	b, err := r.batches.Plan(context.Background(), bulk.Proposal{
+		Action: "redrive", Object: desk.OfException, By: r.person(access.Ops),
+		IDs: ids,
+	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -157,7 +167,10 @@ func (r *redriver) run(b *bulk.Batch) *bulk.Batch {
 	for _, s := range r.batches.Typed(b) {
 		amounts[s.Currency] = money.Format(s.Minor, s.Currency)
 	}
-	if _, err := r.batches.Start(context.Background(), bulk.Start{ID: b.ID, By: r.person(access.Ops), Reason: "they answer again", Typed: amounts}); err != nil {
+	if _, err := r.batches.Start(context.Background(), bulk.Start{
+		ID: b.ID, By: r.person(access.Ops), Reason: "they answer again",
+		Typed: amounts,
+	}); err != nil {
 		r.t.Fatal(err)
 	}
 	runner := bulk.NewRunner(r.batches)
@@ -187,8 +200,12 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 		over := r.dead(compensation.Resend)
 		r.exec("UPDATE compensations SET state = 'cancelled' WHERE id = ?", over)
 		gone := r.exhausted()
-		r.exec("UPDATE deliveries SET status = 'retry_wait', next_at = ? WHERE id = ?", r.DB.Now()+time.Hour.Microseconds(), gone) // continues on its own
-		r.open(&exception.Item{Kind: exception.LatePayment, SupplierID: r.Supplier.ID, Subject: "T1", OrderNo: "O9", Amount: 700, Currency: "CNY"})
+		r.exec("UPDATE deliveries SET status = 'retry_wait', next_at = ? WHERE id = ?", r.DB.Now()+time.Hour.Microseconds(),
+			gone) // continues on its own
+		r.open(&exception.Item{
+			Kind: exception.LatePayment, SupplierID: r.Supplier.ID, Subject: "T1", OrderNo: "O9", Amount: 700,
+			Currency: "CNY",
+		})
 		b := r.plan()
 		want := bulk.Tally{
 			string(act.Will):      {{Currency: "CNY", Orders: 6, Minor: 3*100 + 3*1999}},
@@ -200,7 +217,8 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 			t.Fatalf("planned %v, want %v", b.Shown, want)
 		}
 		b = r.run(b)
-		if b.State != bulk.Done || !reflect.DeepEqual(b.Result.Ran(), []report.Sum{{Currency: "CNY", Orders: 9, Minor: 3*100 + 3*1999 + 300}}) {
+		if b.State != bulk.Done ||
+			!reflect.DeepEqual(b.Result.Ran(), []report.Sum{{Currency: "CNY", Orders: 9, Minor: 3*100 + 3*1999 + 300}}) {
 			t.Errorf("%s with %v", b.State, b.Result)
 		}
 		for _, id := range again {
@@ -230,7 +248,10 @@ func TestWhatIsBehindAnExceptionIsJudgedAnew(t *testing.T) {
 	each(t, func(k *office) {
 		r := newRedriver(k)
 		for range 200 {
-			r.open(&exception.Item{Kind: exception.CompensationDead, Subject: strconv.FormatInt(r.DB.NewID(), 10), Amount: 100, Currency: "CNY"})
+			r.open(&exception.Item{
+				Kind: exception.CompensationDead, Subject: strconv.FormatInt(r.DB.NewID(), 10), Amount: 100,
+				Currency: "CNY",
+			})
 		}
 		r.exec("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload, state, attempts, max_attempts, made_by, opened_at)" +
 			" SELECT CAST(subject AS BIGINT), 'resend', 'merchant_unreachable', 'delivery', id, 'O1', 1, 0, 1, 100, 'CNY', '{}', 'dead', 3, 3, 'test', 0 FROM exceptions")

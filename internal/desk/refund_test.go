@@ -48,11 +48,13 @@ func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
 		o := k.order(order.Paid, "f1")
 		before := k.available()
 		a, err := k.propose(access.Finance, refundWish(o, 500, "5.00"))
-		if err != nil || a.State != approval.Waiting || a.Object != refund.Object || a.Amount != 500 || a.Currency != "CNY" || a.OrderNo != o.OrderNo || !a.Second || a.Alone {
+		if err != nil || a.State != approval.Waiting || a.Object != refund.Object || a.Amount != 500 || a.Currency != "CNY" ||
+			a.OrderNo != o.OrderNo || !a.Second || a.Alone {
 			t.Fatalf("%v %+v", err, a)
 		}
 		r := k.refund(a)
-		if r.Status != refund.Requested || r.ApprovalID != a.ID || r.ByRule || r.Amount != 500 || r.OutRefundNo != "" || k.available() != before-500 {
+		if r.Status != refund.Requested || r.ApprovalID != a.ID || r.ByRule || r.Amount != 500 || r.OutRefundNo != "" ||
+			k.available() != before-500 {
 			t.Errorf("%+v, available %d of %d", r, k.available(), before)
 		}
 		if _, err := k.approve(access.Finance, a); !errors.Is(err, approval.ErrOwn) {
@@ -72,11 +74,15 @@ func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE subject_id = ? AND subject_kind = 'refund'", r.ID)
-		k.Want(t, 1, "SELECT count(*) FROM refund_history WHERE refund_id = ? AND from_status = '' AND actor = 'operator:finance' AND source_kind = 'approval' AND source_id = ?", r.ID, a.ID)
+		k.Want(t, 1,
+			"SELECT count(*) FROM refund_history WHERE refund_id = ? AND from_status = '' AND actor = 'operator:finance' AND source_kind = 'approval' AND source_id = ?", r.ID, a.ID)
 		k.Want(t, 1, "SELECT count(*) FROM refund_history WHERE refund_id = ? AND to_status = 'approved' AND actor = 'operator:lead'", r.ID)
 
 		// Withdrawn by its maker, the money goes back; the order can be refunded again.
-		if _, err := k.desk.Withdraw(t.Context(), approval.Verdict{ID: second.ID, Reason: "the buyer keeps it", By: k.person(access.Lead)}); err != nil {
+		if _, err := k.desk.Withdraw(t.Context(), approval.Verdict{
+			ID: second.ID, Reason: "the buyer keeps it",
+			By: k.person(access.Lead),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if r := k.refund(second); r.Status != refund.Rejected || k.available() != before-500 {
@@ -86,7 +92,10 @@ func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.desk.Reject(t.Context(), approval.Verdict{ID: third.ID, Hash: third.Hash, Reason: "not agreed with the merchant", By: k.person(access.Lead)}); err != nil {
+		if _, err := k.desk.Reject(t.Context(), approval.Verdict{
+			ID: third.ID, Hash: third.Hash, Reason: "not agreed with the merchant",
+			By: k.person(access.Lead),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if r := k.refund(third); r.Status != refund.Rejected || k.available() != before-500 {

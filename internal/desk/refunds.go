@@ -74,7 +74,10 @@ func (d *desk) resolveRefund() approval.Action {
 			if err := d.decide(ctx, tx, a, s, exception.Resolved, outcome, ""); err != nil {
 				return approval.Ran{}, err
 			}
-			r, err := d.o.Refunds.Resolve(ctx, tx, about(s).ID, refund.Verdict{Succeeded: p.Outcome == refundSucceeded, Actor: a.Checker.Name, ApprovalID: a.ID, MadeAt: a.MadeAt})
+			r, err := d.o.Refunds.Resolve(ctx, tx, about(s).ID, refund.Verdict{
+				Succeeded: p.Outcome == refundSucceeded,
+				Actor:     a.Checker.Name, ApprovalID: a.ID, MadeAt: a.MadeAt,
+			})
 			if err != nil {
 				return approval.Ran{}, err
 			}

@@ -23,7 +23,8 @@ import (
 func (k *office) run(r *refund.Refund) compensation.Result {
 	k.t.Helper()
 	var item compensation.Item
-	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_id = ? AND state = 'waiting'", r.ID).Scan(k.t.Context(), &item); err != nil {
+	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_id = ? AND state = 'waiting'", r.ID).Scan(k.t.Context(),
+		&item); err != nil {
 		k.t.Fatal(err)
 	}
 	item.Attempts = 20 // the steps are used up
@@ -85,7 +86,8 @@ func TestARefundWithoutAClearAnswerIsResolvedByTwo(t *testing.T) {
 			"succeeded": {refund.Succeeded, "C", "refund.succeeded", exception.RefundMade},
 		} {
 			r, x := k.unclear()
-			k.Want(t, 0, "SELECT count(*) FROM transfers WHERE ref IN (?, ?)", fmt.Sprintf("refund:%d:R", r.ID), fmt.Sprintf("refund:%d:C", r.ID))
+			k.Want(t, 0, "SELECT count(*) FROM transfers WHERE ref IN (?, ?)", fmt.Sprintf("refund:%d:R", r.ID),
+				fmt.Sprintf("refund:%d:C", r.ID))
 			a := k.decided(resolving(x, outcome, ""))
 			k.wantEnded(x, a, exception.Resolved, want.outcome)
 			if got := k.reread(r); got.Status != want.status || got.FinishedAt == nil {
@@ -94,7 +96,9 @@ func TestARefundWithoutAClearAnswerIsResolvedByTwo(t *testing.T) {
 			k.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref = ?", fmt.Sprintf("refund:%d:%s", r.ID, want.key))
 			k.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref LIKE ? AND ref NOT LIKE '%:D'", fmt.Sprintf("refund:%d:%%", r.ID))
 			k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", r.ID, want.event)
-			k.Want(t, 1, "SELECT count(*) FROM refund_history WHERE refund_id = ? AND to_status = ? AND source_kind = 'approval' AND source_id = ?", r.ID, want.status, a.ID)
+			k.Want(t, 1,
+				"SELECT count(*) FROM refund_history WHERE refund_id = ? AND to_status = ? AND source_kind = 'approval' AND source_id = ?",
+				r.ID, want.status, a.ID)
 			k.books()
 			// Its compensation calls nobody any more.
 			before := k.Fakes["f1"].RefundOf(r.RefundNo)
@@ -129,7 +133,8 @@ func TestARefundIsNotResolvedAgainstTheSupplier(t *testing.T) {
 		} {
 			k.Fakes["f1"].SetRefund(no, c.says)
 			var live *approval.LiveError
-			if a, err := k.propose(access.Lead, resolving(x, c.outcome, `,"unverified":true`)); !errors.As(err, &live) || live.Answer != string(c.says) {
+			if a, err := k.propose(access.Lead, resolving(x, c.outcome, `,"unverified":true`)); !errors.As(err, &live) ||
+				live.Answer != string(c.says) {
 				t.Errorf("%s where the supplier says %s: %+v, %v", c.outcome, c.says, a, err)
 			}
 		}
@@ -207,7 +212,8 @@ func TestNobodyResolvesARefundAlone(t *testing.T) {
 		_, x = k.unclear()
 		k.Fakes["f1"].OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundVague })
 		var field *act.FieldError
-		if _, err := k.propose(access.Finance, resolving(x, "succeeded", "")); !errors.As(err, &field) || field.Field != "params.unverified" {
+		if _, err := k.propose(access.Finance, resolving(x, "succeeded", "")); !errors.As(err, &field) ||
+			field.Field != "params.unverified" {
 			t.Errorf("not verified, and not said so: %v", err)
 		}
 		if a, err = k.propose(access.Lead, resolving(x, "succeeded", `,"unverified":true`)); err != nil {

@@ -94,8 +94,12 @@ var roster = map[string]string{"finance": access.Finance, "lead": access.Lead, "
 
 func newRules(status order.Status) *rules {
 	r := &rules{
-		people: map[string]*person{}, order: ordered{status: status, version: 2}, received: map[string]bool{}, surplus: map[string]bool{}, held: map[string]bool{},
-		issues: []*issue{{kind: exception.Malformed, state: exception.Opened, version: 1}}, history: []order.Status{order.Pending, order.Paying},
+		people: map[string]*person{}, order: ordered{status: status, version: 2}, received: map[string]bool{}, surplus: map[string]bool{},
+		held:   map[string]bool{},
+		issues: []*issue{{kind: exception.Malformed, state: exception.Opened, version: 1}}, history: []order.Status{
+			order.Pending,
+			order.Paying,
+		},
 	}
 	if status == order.Closed {
 		r.order.version, r.notices, r.history = 3, []string{"order.closed"}, []order.Status{order.Pending, order.Closing, order.Closed}
@@ -224,7 +228,8 @@ func (r *rules) propose(s step) bool {
 	if second = second && !alone; alone && s.unverified && asks(s.action) && p.role != access.Lead {
 		return false
 	}
-	d := &decision{alone: alone, action: s.action, object: s.object, maker: s.by, state: approval.Waiting, unverified: s.unverified && asks(s.action), second: second}
+	d := &decision{alone: alone, action: s.action, object: s.object, maker: s.by, state: approval.Waiting, unverified: s.unverified &&
+		asks(s.action), second: second}
 	if second && !slices.ContainsFunc([]string{"finance", "lead", "lead2", "ops"}, func(name string) bool {
 		c := r.people[name]
 		return name != s.by && !c.disabled && mayApprove(p.role, c.role, d.unverified)

@@ -44,7 +44,8 @@ func (s step) String() string {
 	case stepApprove, stepAgain, stepReject, stepWithdraw, stepLapse, stepTouch:
 		text += fmt.Sprintf(" %d", s.decision)
 	}
-	for word, is := range map[string]bool{"unverified": s.unverified, "another hash": !s.hash && (s.kind == stepApprove || s.kind == stepAgain), "fails": s.fails, "away": s.away} {
+	for word, is := range map[string]bool{"unverified": s.unverified, "another hash": !s.hash &&
+		(s.kind == stepApprove || s.kind == stepAgain), "fails": s.fails, "away": s.away} {
 		if is {
 			text += " (" + word + ")"
 		}
@@ -267,7 +268,10 @@ func (r *rules) drawAnswer(t *rapid.T, action string, unverified, proper bool) s
 		return ""
 	}
 	says := []string{"unknown", "not_found", "paying", "paid"}
-	if agrees := slices.DeleteFunc(slices.Clone(says), func(word string) bool { return !r.agrees(action, word) || word == "unknown" && !unverified }); proper {
+	if agrees := slices.DeleteFunc(slices.Clone(says), func(word string) bool {
+		return !r.agrees(action, word) || word == "unknown" &&
+			!unverified
+	}); proper {
 		says = agrees
 	}
 	return rapid.SampledFrom(says).Draw(t, "says")

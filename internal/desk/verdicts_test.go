@@ -49,7 +49,8 @@ func (r *rules) approve(s step, again bool) bool {
 	maker := r.people[d.maker]
 	switch {
 	case is("people"):
-	case maker.disabled, checker.disabled, !mayPropose(maker.role, d.action, r.ofMoney(d.object) && !is("needs")), d.second && !mayApprove(maker.role, checker.role, d.unverified):
+	case maker.disabled, checker.disabled, !mayPropose(maker.role, d.action, r.ofMoney(d.object) && !is("needs")), d.second &&
+		!mayApprove(maker.role, checker.role, d.unverified):
 		return false
 	}
 	if r.versionOf(d.object) != version && !is("version") && !is("twice") || again && r.isDecided(d.object) {
@@ -106,8 +107,11 @@ func (r *rules) run(n int, d *decision, s step) {
 	}
 	maker := r.people[d.maker]
 	r.effects = append(r.effects, effect{
-		decision: n, checker: by, makerRole: maker.role, makerAway: maker.disabled, checkerRole: checker.role, checkerAway: checker.disabled,
-		version: r.versionOf(d.object), approved: want, late: d.late && !again, contradicted: asks(d.action) && !r.agrees(d.action, s.says), solo: d.alone && (!r.ofOne || r.atStake(d.object) > soloLimit),
+		decision: n, checker: by, makerRole: maker.role, makerAway: maker.disabled, checkerRole: checker.role,
+		checkerAway: checker.disabled,
+		version:     r.versionOf(d.object), approved: want, late: d.late && !again, contradicted: asks(d.action) &&
+			!r.agrees(d.action, s.says),
+		solo: d.alone && (!r.ofOne || r.atStake(d.object) > soloLimit),
 	})
 	r.effect(n, d)
 	if r.mistake == "effect first" && s.crash == "before" {

@@ -27,7 +27,8 @@ func TestTheConsoleHasAnAddressOfItsOwn(t *testing.T) {
 	}
 	paidAndNotified(w)
 	for path, key := range map[string]string{
-		"/login": "", "/metrics": "", "/evidence-keys": "", "/api/v1/admin/exceptions": w.token, "/api/v1/admin/merchant-callback-monitor/health": w.token,
+		"/login": "", "/metrics": "", "/evidence-keys": "", "/api/v1/admin/exceptions": w.token,
+		"/api/v1/admin/merchant-callback-monitor/health": w.token,
 	} {
 		if a := w.request(http.MethodGet, path, key, ""); a.status != http.StatusNotFound {
 			t.Errorf("%s at the public address: %d", path, a.status)

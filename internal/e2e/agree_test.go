@@ -80,7 +80,8 @@ func TestOnlyTheKeyInUseStarts(t *testing.T) {
 
 	two.key = ""
 	two.startUnready()
-	if code, said := two.exits(); code != 2 || !strings.Contains(said, "BACKSTOP_MASTER_KEY") || strings.Contains(two.server.tail(), "\n{") {
+	if code, said := two.exits(); code != 2 || !strings.Contains(said, "BACKSTOP_MASTER_KEY") ||
+		strings.Contains(two.server.tail(), "\n{") {
 		t.Errorf("without a key it exits with %d: %s", code, said)
 	}
 	two.key = newKey()
@@ -132,7 +133,8 @@ func TestASecondNodeOfOneNameDoesNotStart(t *testing.T) {
 	first := one.server
 	two.startUnready()
 	code, said := two.exits()
-	if code != 1 || !strings.Contains(said, `"pay-1" belongs to`) || !strings.Contains(said, fmt.Sprint("process ", first.cmd.Process.Pid)) {
+	if code != 1 || !strings.Contains(said, `"pay-1" belongs to`) ||
+		!strings.Contains(said, fmt.Sprint("process ", first.cmd.Process.Pid)) {
 		t.Errorf("it exits with %d: %s", code, said)
 	}
 	// Longer than a beat, by which the first one would learn of it.

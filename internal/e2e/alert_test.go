@@ -43,7 +43,8 @@ func TestPeopleHearOfAnException(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.ContainsFunc(received, func(text string) bool {
-				return strings.Contains(text, "1 payment for an unknown order (CNY 1.00)") && strings.Contains(text, w.address+"/exceptions")
+				return strings.Contains(text, "1 payment for an unknown order (CNY 1.00)") &&
+					strings.Contains(text, w.address+"/exceptions")
 			})
 		})
 	})

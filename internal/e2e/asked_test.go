@@ -48,7 +48,8 @@ func (w *world) simulate(more ...string) *asked {
 	}
 	defer out.Close()
 	var stderr bytes.Buffer
-	cmd := exec.Command(program, append([]string{"simulate", "--listen", address, "--seed", "7", "--callbacks", "http://" + w.address + "/callback"}, more...)...)
+	cmd := exec.Command(program, append([]string{"simulate", "--listen", address, "--seed", "7", "--callbacks", "http://" + w.address +
+		"/callback"}, more...)...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = w.environ(), w.folder, out, &stderr
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
@@ -176,10 +177,12 @@ func TestAPaymentWhoseCallbackNeverComesIsFound(t *testing.T) {
 		for _, supplier := range simulated {
 			no := w.create("lost-"+supplier, wish{"supplier": supplier})
 			p := w.pay(no, `{}`)
-			if p.status != http.StatusOK || p.json("payment", "status") != "submitted" || p.json("payment", "value") == "" || p.json("payment", "reference") != no {
+			if p.status != http.StatusOK || p.json("payment", "status") != "submitted" || p.json("payment", "value") == "" ||
+				p.json("payment", "reference") != no {
 				t.Fatalf("%s pay: %d %s", supplier, p.status, p.body)
 			}
-			if again := w.pay(no, `{}`); again.json("payment", "attempt") != p.json("payment", "attempt") || again.json("payment", "value") != p.json("payment", "value") {
+			if again := w.pay(no, `{}`); again.json("payment", "attempt") != p.json("payment", "attempt") ||
+				again.json("payment", "value") != p.json("payment", "value") {
 				t.Errorf("%s pay again: %s, first %s", supplier, again.body, p.body)
 			}
 			w.set(supplier, no, map[string]any{"state": "paid", "callback": "none"})
@@ -189,7 +192,8 @@ func TestAPaymentWhoseCallbackNeverComesIsFound(t *testing.T) {
 				t.Errorf("%s: money moved %s times", supplier, m)
 			}
 			calls := w.request(http.MethodGet, "/api/v1/admin/supplier-calls?order_no="+no, w.token, "")
-			if calls.json("items", "0", "op") == "" || calls.json("items", "0", "class") != "ok" || calls.json("items", "0", "reference") != no {
+			if calls.json("items", "0", "op") == "" || calls.json("items", "0", "class") != "ok" ||
+				calls.json("items", "0", "reference") != no {
 				t.Errorf("%s calls: %s", supplier, calls.body)
 			}
 		}
@@ -204,7 +208,8 @@ func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.apply(regexp.MustCompile(`(?m)^( *)- code: sim-ali$`).ReplaceAllString(string(declared), "$1- query_after: 2s\n$1  code: sim-ali"))
+		w.apply(regexp.MustCompile(`(?m)^( *)- code: sim-ali$`).ReplaceAllString(string(declared),
+			"$1- query_after: 2s\n$1  code: sim-ali"))
 		for _, supplier := range []string{"sim-ali", "sim-st", "sim-till"} { // WeChat Pay takes no close in the first five minutes
 			no := w.create("unpaid-"+supplier, wish{"supplier": supplier, "expires_in": 3})
 			if p := w.pay(no, `{}`); p.json("payment", "status") != "submitted" {
@@ -265,7 +270,8 @@ func TestALostAnswerToPayStartsNothingTwice(t *testing.T) {
 			if p.status != http.StatusOK || p.json("payment", "status") != "unknown" || p.json("status") != "paying" {
 				t.Errorf("%s pay whose answer is lost: %d %s", supplier, p.status, p.body)
 			}
-			if other := w.pay(no, `{"supplier":"sp-main"}`); other.status != http.StatusConflict || other.json("error", "code") != "attempt_open" {
+			if other := w.pay(no, `{"supplier":"sp-main"}`); other.status != http.StatusConflict ||
+				other.json("error", "code") != "attempt_open" {
 				t.Errorf("%s another supplier: %d %s", supplier, other.status, other.body)
 			}
 			if p = w.pay(no, `{}`); p.json("payment", "status") != "submitted" || p.json("payment", "reference") != no {
@@ -296,7 +302,10 @@ func TestAskedByAPerson(t *testing.T) {
 		}{
 			{what: "no such order", no: "nothing", reason: "the buyer called us", status: 404, code: "not_found"},
 			{what: "short reason", no: no, reason: "short", status: 422, field: "reason"},
-			{what: "scope", no: no, reason: "the buyer called us", status: 403, code: "forbidden", field: "scope", tokenOfScope: "monitor,control"},
+			{
+				what: "scope", no: no, reason: "the buyer called us", status: 403, code: "forbidden", field: "scope",
+				tokenOfScope: "monitor,control",
+			},
 			{what: "cannot be asked", no: w.create("deaf", nil), reason: "the buyer called us", status: 409, code: "cannot_be_asked"},
 		} {
 			token := w.token
@@ -309,7 +318,8 @@ func TestAskedByAPerson(t *testing.T) {
 			}
 		}
 		a := w.askNow(no, "the buyer called us")
-		if a.status != http.StatusOK || a.json("answer") != "paid" || a.json("amount") != "1999" || a.json("order", "status") != "paid" || a.json("trade_no") == "" {
+		if a.status != http.StatusOK || a.json("answer") != "paid" || a.json("amount") != "1999" || a.json("order", "status") != "paid" ||
+			a.json("trade_no") == "" {
 			t.Errorf("query: %d %s", a.status, a.body)
 		}
 		w.oneNoticeWithin(no)

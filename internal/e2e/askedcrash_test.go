@@ -105,13 +105,17 @@ func (w *asked) dieAround(point string, flush bool, round int) {
 		restarted = time.Now()
 	}
 	for i, no := range nos {
-		w.wantOrder(no, max(0, askedWithin-time.Since(restarted)), map[string]string{"status": "paid", "paid_amount": "1999", "notify_status": "delivered"})
+		w.wantOrder(no, max(0, askedWithin-time.Since(restarted)), map[string]string{
+			"status": "paid", "paid_amount": "1999",
+			"notify_status": "delivered",
+		})
 		w.noticed(no)
 		if m := w.moved(simulated[i%len(simulated)], no); m != "1" {
 			w.t.Errorf("%s at %s: money moved %s times", no, simulated[i%len(simulated)], m)
 		}
 	}
-	w.t.Logf("killed at %s and %s: all paid and notified %s after the last restart", inStart, inQuery, time.Since(restarted).Round(time.Millisecond))
+	w.t.Logf("killed at %s and %s: all paid and notified %s after the last restart", inStart, inQuery,
+		time.Since(restarted).Round(time.Millisecond))
 	if kinds := w.exceptions(""); len(kinds) > 0 {
 		w.t.Errorf("honest suppliers, and yet exceptions: %v", kinds)
 	}

@@ -116,7 +116,8 @@ func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
 			t.Fatalf("%d queries before the operator asked", n)
 		}
 		for range 2 { // a double click
-			if resp := b.post(path+"/query", form, "same-origin"); resp.StatusCode != http.StatusSeeOther || !strings.HasPrefix(resp.Header.Get("Location"), path) {
+			if resp := b.post(path+"/query", form, "same-origin"); resp.StatusCode != http.StatusSeeOther ||
+				!strings.HasPrefix(resp.Header.Get("Location"), path) {
 				t.Fatalf("%s to %q", resp.Status, resp.Header.Get("Location"))
 			}
 		}

@@ -124,7 +124,8 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		finance := w.personal("fang.finance", "finance")
 
 		// query: each is asked once, and the answer is confirmed.
-		paid, unpaid, garbage := till(map[string]any{"state": "paid"}), till(map[string]any{"state": "unpaid"}), till(map[string]any{"state": "paid", "answer": "garbage"})
+		paid, unpaid, garbage := till(map[string]any{"state": "paid"}), till(map[string]any{"state": "unpaid"}),
+			till(map[string]any{"state": "paid", "answer": "garbage"})
 		over, unknown, pending := final(), main(true), main(false)
 		id, shown := w.planned(w.token, "query", paid, unpaid, garbage, over, unknown, pending)
 		if shown != "3 will_query, 1 skip_final, 1 blocked_unknown, 1 blocked_other" {
@@ -178,7 +179,8 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		w.request(http.MethodPost, "/api/v1/orders/"+closing+"/cancel", apiKey, `{}`)
 		w.wantOrder(closing, 5*time.Second, map[string]string{"status": "closing"})
 		nos := []string{unpaid, pending, faster, closing, unknown, over}
-		if a := w.request(http.MethodPost, batchesPath, w.token, wish{"action": "close", "ids": nos}.text()); a.status != http.StatusForbidden {
+		if a := w.request(http.MethodPost, batchesPath, w.token,
+			wish{"action": "close", "ids": nos}.text()); a.status != http.StatusForbidden {
 			t.Errorf("a service closes: %d %s", a.status, a.body)
 		}
 		id, shown = w.planned(finance, "close", nos...)
@@ -190,7 +192,8 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		}
 		w.ended(finance, id, "done")
 		w.wantRows(finance, id, map[string]string{
-			unpaid: "will_query done", pending: "will_run done", faster: "will_query done", closing: "blocked_other skipped", unknown: "blocked_unknown skipped", over: "skip_final skipped",
+			unpaid: "will_query done", pending: "will_run done", faster: "will_query done", closing: "blocked_other skipped",
+			unknown: "blocked_unknown skipped", over: "skip_final skipped",
 		})
 		w.wantOrder(pending, 10*time.Second, map[string]string{"status": "closed", "notify_status": "delivered"})
 		w.wantOrder(unpaid, 20*time.Second, map[string]string{"status": "closed"})
@@ -289,7 +292,8 @@ func TestTwoNodesWorkABatchAndASweepOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if swept[http.StatusAccepted] != 1 || swept[http.StatusConflict] != 1 || begun[http.StatusAccepted] != 1 || begun[http.StatusConflict] != 1 {
+	if swept[http.StatusAccepted] != 1 || swept[http.StatusConflict] != 1 || begun[http.StatusAccepted] != 1 ||
+		begun[http.StatusConflict] != 1 {
 		t.Fatalf("sweeps %v, batches %v: want one 202 and one 409 of each", swept, begun)
 	}
 	done := two.ended(finance, id, "done")

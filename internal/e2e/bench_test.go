@@ -19,7 +19,10 @@ func TestIsolationIsMeasured(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			args := []string{"bench", "isolation", "--json", "--engine", engine, "--ill", "redirect", "--rate", "100", "--rounds", "2", "--for", "400ms"}
+			args := []string{
+				"bench", "isolation", "--json", "--engine", engine, "--ill", "redirect", "--rate", "100", "--rounds", "2",
+				"--for", "400ms",
+			}
 			if engine == "postgres" {
 				database := dbtest.PostgresURL(t)
 				if u, err := url.Parse(database); err != nil || u.Hostname() != "127.0.0.1" {

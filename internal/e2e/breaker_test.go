@@ -80,7 +80,8 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 				}
 			}
 			// The alert says what waits: it must come before the merchant is back.
-			w.within(15*time.Second, "the alert arrives", says("Galaxy Mall (m1): the breaker opened at", "failures in a row", "CNY", w.address+"/merchants/m1"))
+			w.within(15*time.Second, "the alert arrives", says("Galaxy Mall (m1): the breaker opened at", "failures in a row", "CNY",
+				w.address+"/merchants/m1"))
 			w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 			w.within(30*time.Second, "all are notified", all("delivered"))
 			w.within(15*time.Second, "its end arrives", says("a breaker closed"))
@@ -107,7 +108,8 @@ func TestTerminatedWhileItStarts(t *testing.T) {
 			status := w.server.cmd.ProcessState.Sys().(syscall.WaitStatus)
 			// Before the program listens to signals, and so before its first word, the
 			// signal itself ends it.
-			if !(status.Exited() && status.ExitStatus() == 0) && !(status.Signaled() && status.Signal() == syscall.SIGTERM && w.server.tail() == "") {
+			if !(status.Exited() && status.ExitStatus() == 0) && !(status.Signaled() && status.Signal() == syscall.SIGTERM &&
+				w.server.tail() == "") {
 				t.Errorf("ended after %s: %s\n%s", after, w.server.cmd.ProcessState, w.server.tail())
 			}
 		}

@@ -42,10 +42,14 @@ func (w *world) compensated(id string) answer {
 // requests all failed leaves it.
 func (w *world) buried(no string, id int) string {
 	w.t.Helper()
-	_, err := w.own().Exec(fmt.Sprintf("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload,"+
-		" state, attempts, max_attempts, last_class, last_error, made_by, opened_at, finished_at)"+
-		" SELECT %d, 'rerun', 'supplier_timeout', 'order', id, order_no, merchant_id, supplier_id, supplier_id, amount, currency, '{\"order\":' || id || '}',"+
-		" 'dead', 11, 11, 'supplier_timeout', 'no answer', 'operator:eva', created_at, created_at FROM orders WHERE order_no = '%s'", id, no))
+	_, err := w.own().Exec(
+		fmt.Sprintf(
+			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload,"+
+				" state, attempts, max_attempts, last_class, last_error, made_by, opened_at, finished_at)"+
+				" SELECT %d, 'rerun', 'supplier_timeout', 'order', id, order_no, merchant_id, supplier_id, supplier_id, amount, currency, '{\"order\":' || id || '}',"+
+				" 'dead', 11, 11, 'supplier_timeout', 'no answer', 'operator:eva', created_at, created_at FROM orders WHERE order_no = '%s'",
+			id,
+			no))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -78,7 +82,8 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		w.within(10*time.Second, "the compensations are done", func() bool { return w.compensations("kind=resend&state=done") == 3 })
 		one := w.request(http.MethodGet, compensationsPath+"?kind=resend&order_no="+missed[0], w.token, "")
 		done := one.json("items", "0", "id")
-		if got := w.compensated(done); got.json("state") != "done" || got.json("cause") != "merchant_unreachable" || got.json("merchant") != "m1" || got.json("amount") != "1999" ||
+		if got := w.compensated(done); got.json("state") != "done" || got.json("cause") != "merchant_unreachable" ||
+			got.json("merchant") != "m1" || got.json("amount") != "1999" ||
 			got.json("next_at") != "" || got.json("tries", "0", "at") == "" || got.json("payload", "delivery") == "" {
 			t.Errorf("a compensation: %s", got.body)
 		}
@@ -93,8 +98,10 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 			nos, ids = append(nos, no), append(ids, w.buried(no, 1001+i))
 		}
 		groups := w.request(http.MethodGet, compensationsPath+"/groups?state=dead", w.token, "")
-		if groups.json("items", "0", "kind") != "rerun" || groups.json("items", "0", "cause") != "supplier_timeout" || groups.json("items", "0", "supplier") != "sim-till" ||
-			groups.json("items", "0", "count") != "4" || groups.json("items", "0", "sums", "0", "amount") != "7996" || groups.json("items", "0", "sums", "0", "currency") != "CNY" ||
+		if groups.json("items", "0", "kind") != "rerun" || groups.json("items", "0", "cause") != "supplier_timeout" ||
+			groups.json("items", "0", "supplier") != "sim-till" ||
+			groups.json("items", "0", "count") != "4" || groups.json("items", "0", "sums", "0", "amount") != "7996" ||
+			groups.json("items", "0", "sums", "0", "currency") != "CNY" ||
 			groups.json("items", "1") != "" {
 			t.Errorf("groups: %s", groups.body)
 		}
@@ -105,7 +112,8 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		if a := post("/"+ids[0]+"/cancel", w.token, reason); a.status != http.StatusForbidden {
 			t.Errorf("a token cancels: %d %s", a.status, a.body)
 		}
-		refused("unknown word", w.request(http.MethodGet, compensationsPath+"?cause=bad_luck", w.token, ""), http.StatusUnprocessableEntity, "", "cause")
+		refused("unknown word", w.request(http.MethodGet, compensationsPath+"?cause=bad_luck", w.token, ""), http.StatusUnprocessableEntity,
+			"", "cause")
 
 		over := func(i int) {
 			t.Helper()
@@ -136,7 +144,8 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 			t.Errorf("redrive of ids: %d %s", a.status, a.body)
 		}
 		over(1)
-		a = redrive(`"filter":{"state":"dead","supplier":"sim-till","to":"` + time.Now().UTC().Add(time.Hour).Format(time.RFC3339) + `","kind":"rerun","cause":"supplier_timeout","merchant":"m1","from":"2020-01-01T00:00:00Z"}`)
+		a = redrive(`"filter":{"state":"dead","supplier":"sim-till","to":"` + time.Now().UTC().Add(time.Hour).Format(time.RFC3339) +
+			`","kind":"rerun","cause":"supplier_timeout","merchant":"m1","from":"2020-01-01T00:00:00Z"}`)
 		if a.status != http.StatusAccepted || a.json("queued") != "2" {
 			t.Errorf("redrive by filter: %d %s", a.status, a.body)
 		}
@@ -148,13 +157,15 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		w.pay(no, `{}`)
 		w.set("sim-till", no, map[string]any{"state": "paid", "callback": "none"})
 		nos, ids = append(nos, no), append(ids, w.buried(no, 1005))
-		if list := w.run("compensate", "list", "--supplier", "sim-till", "--cause", "supplier_timeout"); !strings.Contains(list, "1005") || !strings.Contains(list, no) || !strings.Contains(list, "dead") {
+		if list := w.run("compensate", "list", "--supplier", "sim-till", "--cause", "supplier_timeout"); !strings.Contains(list, "1005") ||
+			!strings.Contains(list, no) || !strings.Contains(list, "dead") {
 			t.Errorf("compensate list: %s", list)
 		}
 		if out, err := w.command("compensate", "redrive", "--kind", "rerun", "--reason", "short"); err == nil {
 			t.Errorf("a short reason: %s", out)
 		}
-		if said := w.run("compensate", "redrive", "--kind", "rerun", "--supplier", "sim-till", "--reason", "the supplier is back"); said != "matched 1, queued 1, skipped 0\n" {
+		if said := w.run("compensate", "redrive", "--kind", "rerun", "--supplier", "sim-till", "--reason",
+			"the supplier is back"); said != "matched 1, queued 1, skipped 0\n" {
 			t.Errorf("compensate redrive: %s", said)
 		}
 		over(4)

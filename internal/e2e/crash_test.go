@@ -74,7 +74,8 @@ func dieAt(w *world, tr *traffic, point string, flush bool, round int) {
 	restarted := w.server.begun
 	paying.Wait()
 	repeated := tr.settle(againWithin - time.Since(restarted))
-	w.t.Logf("%d notified before the kill; all notified %s after the restart, %d more than once", received, time.Since(restarted).Round(time.Millisecond), repeated)
+	w.t.Logf("%d notified before the kill; all notified %s after the restart, %d more than once", received,
+		time.Since(restarted).Round(time.Millisecond), repeated)
 	if point == "after_send" && repeated == 0 {
 		w.t.Error("killed between the answer and its record, and yet nothing was sent again: the point is not where it should be")
 	}
@@ -151,7 +152,8 @@ func TestTerminatedUnderLoadLeavesInTimeAndLosesNothing(t *testing.T) {
 		}
 		stop()
 		repeated := tr.settle(againWithin)
-		t.Logf("%d ends, the longest took %s; %d orders, %d notified more than once", rounds, longest.Round(time.Millisecond), len(tr.made), repeated)
+		t.Logf("%d ends, the longest took %s; %d orders, %d notified more than once", rounds, longest.Round(time.Millisecond), len(tr.made),
+			repeated)
 		if repeated > 0 {
 			t.Errorf("%d notifications were repeated although nothing crashed", repeated)
 		}

@@ -28,7 +28,9 @@ func (b *deskWorld) wrongly(m decision) (wrong []string) {
 	var id int64
 	var state string
 	var tries, all int64
-	row := b.db.QueryRow(fmt.Sprintf("SELECT id, state, tries, (SELECT count(*) FROM approvals WHERE object_id = a.object_id AND state = 'done') FROM approvals AS a WHERE object_id = '%s' ORDER BY id DESC LIMIT 1", m.about))
+	row := b.db.QueryRow(
+		fmt.Sprintf(
+			"SELECT id, state, tries, (SELECT count(*) FROM approvals WHERE object_id = a.object_id AND state = 'done') FROM approvals AS a WHERE object_id = '%s' ORDER BY id DESC LIMIT 1", m.about))
 	if err := row.Scan(&id, &state, &tries, &all); err != nil {
 		return []string{fmt.Sprintf("the approval of %s: %v", m.about, err)}
 	}
@@ -82,7 +84,10 @@ func (b *deskWorld) decide(action, point string, flush bool, round int) {
 	}
 	b.start(armed)
 	name := strings.NewReplacer("_", "-", ".", "-").Replace(action + "-" + point)
-	d := &killing{deskWorld: b, decision: decisions[action](b, fmt.Sprintf("%s-%d", name, round)), action: action, point: point, flush: flush}
+	d := &killing{
+		deskWorld: b, decision: decisions[action](b, fmt.Sprintf("%s-%d", name, round)), action: action, point: point,
+		flush: flush,
+	}
 	d.beProposed()
 	if !d.alone {
 		d.beApproved()
@@ -228,7 +233,10 @@ func TestKilledAtAnyPointOfADecisionItHappensOnce(t *testing.T) {
 					}
 					b := newDeskWorld(t, engine == "postgres", flush)
 					actions := passing(point)
-					rand.New(rand.NewPCG(from, uint64(p))).Shuffle(len(actions), func(i, j int) { actions[i], actions[j] = actions[j], actions[i] })
+					rand.New(rand.NewPCG(from, uint64(p))).Shuffle(len(actions), func(i, j int) {
+						actions[i], actions[j] = actions[j],
+							actions[i]
+					})
 					offset := 0
 					if flush {
 						offset = 3 // so that CI covers six actions per point
@@ -263,8 +271,10 @@ func TestAnApprovalWrittenBeforeItsEffectIsFound(t *testing.T) {
 		b.kill()
 		// The first transaction; the second one never began.
 		checker := b.number("SELECT id FROM operators WHERE name = 'chen.checker'")
-		if _, err := b.db.Exec(fmt.Sprintf("UPDATE approvals SET state = 'done', checker = %d, tries = 1, decided_at = made_at, started_at = made_at, done_at = made_at WHERE id = %s",
-			checker, strings.TrimPrefix(no, "apr_"))); err != nil {
+		if _, err := b.db.Exec(
+			fmt.Sprintf(
+				"UPDATE approvals SET state = 'done', checker = %d, tries = 1, decided_at = made_at, started_at = made_at, done_at = made_at WHERE id = %s",
+				checker, strings.TrimPrefix(no, "apr_"))); err != nil {
 			t.Fatal(err)
 		}
 		b.start("")

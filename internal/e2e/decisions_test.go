@@ -63,23 +63,32 @@ var decisions = map[string]func(b *deskWorld, name string) decision{
 		b.request(http.MethodPost, "/api/v1/orders/"+no+"/cancel", apiKey, "")
 		b.wantOrder(no, 20*time.Second, map[string]string{"status": "closed"})
 		b.set("sim-till", no, map[string]any{"state": "paid", "amount": 1999, "callback": "now"})
-		return b.aboutException(no, "late_payment", wish{"action": "accept_late", "amount": "19.99"}, func(string) []string { return b.notPaid(no, 1999) })
+		return b.aboutException(no, "late_payment", wish{"action": "accept_late", "amount": "19.99"},
+			func(string) []string { return b.notPaid(no, 1999) })
 	},
 	"accept_amount": func(b *deskWorld, name string) decision {
 		no := b.create(name, wish{"supplier": "sim-till"})
 		b.set("sim-till", no, map[string]any{"state": "paid", "amount": 2100, "callback": "now"})
-		return b.aboutException(no, "amount_mismatch", wish{"action": "accept_amount", "amount": "21.00", "params": wish{"amount": 2100}}, func(string) []string { return b.notPaid(no, 2100) })
+		return b.aboutException(no, "amount_mismatch", wish{"action": "accept_amount", "amount": "21.00", "params": wish{"amount": 2100}},
+			func(string) []string { return b.notPaid(no, 2100) })
 	},
 	"attach": func(b *deskWorld, name string) decision {
 		no, lost := b.create(name, wish{"supplier": "sim-till"}), "lost_"+strings.ReplaceAll(name, "-", "_")
 		b.set("sim-till", lost, map[string]any{"state": "paid", "amount": 1999, "callback": "now"})
-		return b.aboutException(lost, "unknown_order", wish{"action": "attach", "amount": "19.99", "params": wish{"order_no": no}}, func(string) []string { return b.notPaid(no, 1999) })
+		return b.aboutException(lost, "unknown_order", wish{"action": "attach", "amount": "19.99", "params": wish{"order_no": no}},
+			func(string) []string { return b.notPaid(no, 1999) })
 	},
 	"mark_paid": func(b *deskWorld, name string) decision { // at a supplier without a query API
 		no := b.create(name, nil)
 		b.pay(no, `{}`)
-		w := wish{"action": "mark_paid", "amount": "19.99", "params": wish{"trade_no": "M-" + name, "amount": 1999, "evidence": "their letter of today", "unverified": true}}
-		return decision{about: no, propose: b.proposal("/api/v1/admin/orders/"+no+"/propose", w), wrong: func(string) []string { return b.notPaid(no, 1999) }}
+		w := wish{"action": "mark_paid", "amount": "19.99", "params": wish{
+			"trade_no": "M-" + name, "amount": 1999,
+			"evidence": "their letter of today", "unverified": true,
+		}}
+		return decision{
+			about: no, propose: b.proposal("/api/v1/admin/orders/"+no+"/propose", w),
+			wrong: func(string) []string { return b.notPaid(no, 1999) },
+		}
 	},
 	"ignore": func(b *deskWorld, name string) decision {
 		form := callbackForm("sp-main", name, "T-"+name, 0)
@@ -95,7 +104,10 @@ var decisions = map[string]func(b *deskWorld, name string) decision{
 		no := b.create(name, nil)
 		b.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
 		b.wantTaken(callbackForm("sp-main", no, "again-"+no, 1999))
-		w := wish{"action": "resolved_elsewhere", "amount": "19.99", "params": wish{"outcome": "refunded", "reference": "RF-1", "evidence": "their letter of today"}}
+		w := wish{"action": "resolved_elsewhere", "amount": "19.99", "params": wish{
+			"outcome": "refunded", "reference": "RF-1",
+			"evidence": "their letter of today",
+		}}
 		m := b.aboutException(no, "duplicate_payment", w, nil)
 		m.wrong = func(approval string) (wrong []string) {
 			if n := b.number("SELECT count(*) FROM transfers WHERE ref = 'elsewhere:%s' AND amount = 1999", approval); n != 1 {
@@ -157,7 +169,8 @@ func (b *deskWorld) aboutSettings(name string) decision {
 			return a, err
 		},
 		wrong: func(string) (wrong []string) {
-			if n := b.number("SELECT count(*) FROM suppliers WHERE code = 'sp-listed' AND CAST(allow_ips AS TEXT) LIKE '%%%s%%'", list); n != 1 {
+			if n := b.number("SELECT count(*) FROM suppliers WHERE code = 'sp-listed' AND CAST(allow_ips AS TEXT) LIKE '%%%s%%'",
+				list); n != 1 {
 				wrong = append(wrong, "the address "+list+" is not stored")
 			}
 			if n := b.number("SELECT count(*) FROM audit WHERE action = 'settings.change'") - changes; n != 1 {
@@ -191,10 +204,12 @@ func (b *deskWorld) aboutBatch(name string) decision {
 		about: id, propose: b.proposal("/api/v1/admin/batches/"+id+"/start", start),
 		wrong: func(string) (wrong []string) {
 			var last answer
-			for deadline := time.Now().Add(againAfterLease); last.json("state") != "done" && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(againAfterLease); last.json("state") != "done" &&
+				time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 				last = b.request(http.MethodGet, "/api/v1/admin/batches/"+id, b.maker, "")
 			}
-			if last.json("state") != "done" || last.json("done") != strconv.Itoa(batchOrders) || last.json("sums_done", "0", "amount") != strconv.Itoa(sum) {
+			if last.json("state") != "done" || last.json("done") != strconv.Itoa(batchOrders) ||
+				last.json("sums_done", "0", "amount") != strconv.Itoa(sum) {
 				wrong = append(wrong, "the batch is "+last.body)
 			}
 			row := strings.TrimPrefix(id, "bat_")
@@ -221,10 +236,12 @@ const againAfterLease = 25 * time.Second
 // notPaid lists what is wrong with an order that a decision has paid.
 func (b *deskWorld) notPaid(no string, amount int) []string {
 	wrong := b.notOnce(no, "paid")
-	if n := b.number("SELECT count(*) FROM transfers AS t JOIN orders AS o ON t.ref = 'paid:' || CAST(o.id AS TEXT) WHERE o.order_no = '%s' AND t.amount = %d", no, amount); n != 1 {
+	if n := b.number(
+		"SELECT count(*) FROM transfers AS t JOIN orders AS o ON t.ref = 'paid:' || CAST(o.id AS TEXT) WHERE o.order_no = '%s' AND t.amount = %d", no, amount); n != 1 {
 		wrong = append(wrong, fmt.Sprintf("%d entries pay the order %s", n, no))
 	}
-	if n := b.number("SELECT count(*) FROM order_history AS h JOIN orders AS o ON o.id = h.order_id WHERE o.order_no = '%s' AND h.cause = 'decided' AND h.actor = 'operator:chen.checker'", no); n != 1 {
+	if n := b.number(
+		"SELECT count(*) FROM order_history AS h JOIN orders AS o ON o.id = h.order_id WHERE o.order_no = '%s' AND h.cause = 'decided' AND h.actor = 'operator:chen.checker'", no); n != 1 {
 		wrong = append(wrong, fmt.Sprintf("%d decisions pay the order %s", n, no))
 	}
 	return wrong
@@ -241,7 +258,8 @@ func (b *deskWorld) notOnce(no, status string) (wrong []string) {
 	if is.json("status") != status || is.json("notify_status") != "delivered" {
 		wrong = append(wrong, "the order is "+is.body)
 	}
-	if n := b.number("SELECT count(*) FROM deliveries AS d JOIN orders AS o ON o.id = d.subject_id WHERE o.order_no = '%s' AND d.event_type = 'order.%s'", no, status); n != 1 {
+	if n := b.number(
+		"SELECT count(*) FROM deliveries AS d JOIN orders AS o ON o.id = d.subject_id WHERE o.order_no = '%s' AND d.event_type = 'order.%s'", no, status); n != 1 {
 		wrong = append(wrong, fmt.Sprintf("%d notifications that %s is %s", n, no, status))
 	}
 	ids := map[string]bool{}
@@ -258,7 +276,8 @@ func (b *deskWorld) notOnce(no, status string) (wrong []string) {
 
 // notEnded lists what is wrong with an exception that an approval has ended.
 func (b *deskWorld) notEnded(id, approval, state, outcome string) (wrong []string) {
-	if n := b.number("SELECT count(*) FROM exceptions WHERE id = %s AND state = '%s' AND outcome = '%s' AND decided_by = %s", id, state, outcome, approval); n != 1 {
+	if n := b.number("SELECT count(*) FROM exceptions WHERE id = %s AND state = '%s' AND outcome = '%s' AND decided_by = %s", id, state,
+		outcome, approval); n != 1 {
 		wrong = append(wrong, "the exception is not "+state+" by the approval")
 	}
 	return wrong

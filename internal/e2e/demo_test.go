@@ -58,7 +58,8 @@ func TestANewcomersFirstMinute(t *testing.T) {
 		defer resp.Body.Close()
 		raw, _ := io.ReadAll(resp.Body)
 		text := string(raw)
-		return strings.Contains(text, `backstop_orders_moved_total{status="paid"}`) && strings.Contains(text, `backstop_notifications_total{result="delivered"}`)
+		return strings.Contains(text, `backstop_orders_moved_total{status="paid"}`) &&
+			strings.Contains(text, `backstop_notifications_total{result="delivered"}`)
 	})
 	t.Logf("serves after %s", time.Since(start).Round(10*time.Millisecond))
 	if _, err := os.Stat(w.folder); !errors.Is(err, fs.ErrNotExist) {

@@ -45,11 +45,15 @@ func latePaymentDecided(w *world) {
 	refused("by its maker", post(approve, maker, verdict), http.StatusForbidden, "own_proposal")
 	w.wantOrder(no, 0, map[string]string{"status": "closed", "paid_amount": "0"})
 	for range 2 { // the second one is answered alike, and nothing runs twice
-		if done := post(approve, checker, verdict); done.status != http.StatusOK || done.json("state") != "done" || done.json("checker") != "chen.checker" {
+		if done := post(approve, checker, verdict); done.status != http.StatusOK || done.json("state") != "done" ||
+			done.json("checker") != "chen.checker" {
 			w.t.Fatalf("approved: %d %s", done.status, done.body)
 		}
 	}
-	paid := w.wantOrder(no, 10*time.Second, map[string]string{"status": "paid", "paid_amount": "1999", "supplier_trade_no": "T-late-2", "notify_status": "delivered"})
+	paid := w.wantOrder(no, 10*time.Second, map[string]string{
+		"status": "paid", "paid_amount": "1999", "supplier_trade_no": "T-late-2",
+		"notify_status": "delivered",
+	})
 	if paid.json("version") != "3" {
 		w.t.Errorf("the order is in version %s", paid.json("version"))
 	}
@@ -60,7 +64,8 @@ func latePaymentDecided(w *world) {
 	if slices.Sort(types); strings.Join(types, " ") != "order.closed order.paid" {
 		w.t.Errorf("the merchant was notified of %v", types)
 	}
-	if x := w.request(http.MethodGet, path, checker, ""); x.json("state") != "resolved" || x.json("outcome") != "accepted" || x.json("approvals", "0", "state") != "done" {
+	if x := w.request(http.MethodGet, path, checker, ""); x.json("state") != "resolved" || x.json("outcome") != "accepted" ||
+		x.json("approvals", "0", "state") != "done" {
 		w.t.Errorf("the exception: %s", x.body)
 	}
 	w.wantTaken(callbackForm("sp-main", no, "T-late-2", 1999)) // told once more

@@ -42,7 +42,10 @@ func (w *world) stripeAs(code, secret, id, kind string, created time.Time, objec
 	stamp := fmt.Sprint(time.Now().Unix())
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(stamp + "." + string(body)))
-	header := http.Header{"Content-Type": {"application/json"}, "Stripe-Signature": {"t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))}}
+	header := http.Header{
+		"Content-Type":     {"application/json"},
+		"Stripe-Signature": {"t=" + stamp + ",v1=" + hex.EncodeToString(mac.Sum(nil))},
+	}
 	a, err := w.do(http.MethodPost, "/callback/"+code, "", header, string(body))
 	if err != nil || a.status != http.StatusOK {
 		w.t.Fatalf("%s: %d %s, %v\n%s", kind, a.status, a.body, err, w.server.tail())
@@ -91,7 +94,8 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		}
 		for path, want := range map[string]string{
 			"amount": "1999", "currency": "USD", "state": "resolved", "order_no": no,
-			"detail reason": "product_not_received", "detail status": "lost", "detail due_by": "2026-10-24T08:00:00Z", "detail dispute_no": "du_1", "detail supplier": "st-main",
+			"detail reason": "product_not_received", "detail status": "lost", "detail due_by": "2026-10-24T08:00:00Z",
+			"detail dispute_no": "du_1", "detail supplier": "st-main",
 		} {
 			if got := a.json(append([]string{"items", "0"}, strings.Fields(path)...)...); got != want {
 				t.Errorf("%s is %q, want %q", path, got, want)
@@ -104,7 +108,8 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			return slices.ContainsFunc(received, func(text string) bool {
-				return strings.Contains(text, "1 dispute (USD 19.99)") && strings.Contains(text, w.address+"/exceptions?kind=dispute_opened")
+				return strings.Contains(text, "1 dispute (USD 19.99)") &&
+					strings.Contains(text, w.address+"/exceptions?kind=dispute_opened")
 			})
 		})
 

@@ -71,10 +71,14 @@ func TestPaymentsAreDisputed(t *testing.T) {
 		person := w.personal("mo.maker", "finance")
 		won := w.paidAt("disputed-won", "sim-st")
 		w.disputed(won, map[string]any{"state": "created", "callback": "twice"})
-		d := w.wantDispute(won, map[string]string{"status": "opened", "amount": "1999", "merchant": "m1", "supplier": "sim-st", "reserved": "1999"}).json("items", "0", "dispute_no")
+		d := w.wantDispute(won, map[string]string{
+			"status": "opened", "amount": "1999", "merchant": "m1", "supplier": "sim-st",
+			"reserved": "1999",
+		}).json("items", "0", "dispute_no")
 		w.wantOrder(won, 5*time.Second, map[string]string{"status": "paid", "disputed_amount": "1999"})
 		w.balance("reserved", "0", "1999")
-		if a := w.request(http.MethodPost, "/api/v1/orders/"+won+"/refunds", apiKey, refundOf("x", 1)); a.status != http.StatusConflict || a.json("error", "code") != "refund_exceeds" || a.json("error", "refundable") != "0" {
+		if a := w.request(http.MethodPost, "/api/v1/orders/"+won+"/refunds", apiKey, refundOf("x", 1)); a.status != http.StatusConflict ||
+			a.json("error", "code") != "refund_exceeds" || a.json("error", "refundable") != "0" {
 			t.Errorf("a refund of a disputed payment: %d %s", a.status, a.body)
 		}
 		w.disputed(won, map[string]any{"state": "withdrawn", "fee": 150})
@@ -82,14 +86,17 @@ func TestPaymentsAreDisputed(t *testing.T) {
 		w.balance("withdrawn", "-150", "0")
 
 		path := "/api/v1/admin/disputes/" + d
-		if a := w.request(http.MethodPost, path+"/evidence", w.token, `{"text":"the parcel was signed for"}`); a.status != http.StatusForbidden || a.json("error", "code") != "person_needed" {
+		if a := w.request(http.MethodPost, path+"/evidence", w.token,
+			`{"text":"the parcel was signed for"}`); a.status != http.StatusForbidden || a.json("error", "code") != "person_needed" {
 			t.Errorf("evidence by a service: %d %s", a.status, a.body)
 		}
-		if a := w.request(http.MethodPost, path+"/evidence", person, `{"text":"short"}`); a.status != http.StatusUnprocessableEntity || a.json("error", "field") != "text" {
+		if a := w.request(http.MethodPost, path+"/evidence", person, `{"text":"short"}`); a.status != http.StatusUnprocessableEntity ||
+			a.json("error", "field") != "text" {
 			t.Errorf("short evidence: %d %s", a.status, a.body)
 		}
 		a := w.request(http.MethodPost, path+"/evidence", person, `{"text":"the parcel was signed for","url":"https://x.example/1"}`)
-		if a.status != http.StatusOK || a.json("status") != "answered" || a.json("evidence", "0", "by") != "operator:mo.maker" || a.json("evidence", "0", "url") != "https://x.example/1" {
+		if a.status != http.StatusOK || a.json("status") != "answered" || a.json("evidence", "0", "by") != "operator:mo.maker" ||
+			a.json("evidence", "0", "url") != "https://x.example/1" {
 			t.Errorf("evidence: %d %s", a.status, a.body)
 		}
 		if a := w.request(http.MethodGet, "/api/v1/admin/disputes/D1", w.token, ""); a.status != http.StatusNotFound {
@@ -123,7 +130,8 @@ func TestPaymentsAreDisputed(t *testing.T) {
 
 		inquiry := w.paidAt("inquiry", "sim-st")
 		w.disputed(inquiry, map[string]any{"state": "warning"})
-		w.within(10*time.Second, "the inquiry is seen", func() bool { return slices.Equal(w.exceptions(inquiry), []string{"dispute_opened"}) })
+		w.within(10*time.Second, "the inquiry is seen",
+			func() bool { return slices.Equal(w.exceptions(inquiry), []string{"dispute_opened"}) })
 		w.balance("an inquiry", "5847", "0")
 
 		for no, want := range map[string][]string{d: {"dispute.opened", "dispute.won"}, l: {"dispute.lost", "dispute.opened"}} {
@@ -131,7 +139,8 @@ func TestPaymentsAreDisputed(t *testing.T) {
 		}
 		for no, state := range map[string]string{won: "resolved", lost: "resolved", late: "resolved", inquiry: "open"} {
 			a := w.request(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, w.token, "")
-			if a.json("items", "0", "kind") != "dispute_opened" || a.json("items", "0", "state") != state || a.json("items", "0", "detail", "due_by") == "" {
+			if a.json("items", "0", "kind") != "dispute_opened" || a.json("items", "0", "state") != state ||
+				a.json("items", "0", "detail", "due_by") == "" {
 				t.Errorf("want it %s: %s", state, a.body)
 			}
 		}

@@ -96,7 +96,8 @@ func paidAndNotified(w *world) {
 		w.t.Error(err)
 	}
 	said := answer{body: string(list[0].Body)}
-	if said.json("type") != "order.paid" || said.json("id") != list[0].ID || said.json("data", "out_trade_no") != "paid-1" || said.json("data", "version") != "2" {
+	if said.json("type") != "order.paid" || said.json("id") != list[0].ID || said.json("data", "out_trade_no") != "paid-1" ||
+		said.json("data", "version") != "2" {
 		w.t.Errorf("received %s", list[0].Body)
 	}
 	if err := fakemerchant.Verify(list[0], []byte("another secret of 32 bytes ......")); err == nil {
@@ -130,7 +131,8 @@ func repeatsByTheThousand(w *world) {
 	no := w.create("repeat-2", nil)
 	body := callbackForm("sp-main", no, "T-repeat-2", 1999).Encode()
 	send := func(padding int) answer {
-		a, err := w.do(http.MethodPost, "/callback/sp-main", "", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, body+strings.Repeat("&", padding))
+		a, err := w.do(http.MethodPost, "/callback/sp-main", "", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+			body+strings.Repeat("&", padding))
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -331,7 +333,8 @@ func stockIsSoldOnce(w *world) {
 		w.t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
 	w.create("stock-4", wish{"items": []wish{{"sku": "tea", "quantity": 3}}}) // what is left
-	last := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-5", wish{"items": []wish{{"sku": "tea", "quantity": 1}}}).text())
+	last := w.request(http.MethodPost, "/api/v1/orders", apiKey,
+		newOrder("stock-5", wish{"items": []wish{{"sku": "tea", "quantity": 1}}}).text())
 	if last.status != http.StatusConflict {
 		w.t.Errorf("sold twice: %d %s", last.status, last.body)
 	}
@@ -376,7 +379,8 @@ func othersOrders(w *world) {
 	if a := w.order(no + "x"); a.status != http.StatusNotFound {
 		w.t.Errorf("an order that is not there: %d", a.status)
 	}
-	if a := w.request(http.MethodGet, "/api/v1/admin/exceptions", apiKey, ""); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
+	if a := w.request(http.MethodGet, "/api/v1/admin/exceptions", apiKey, ""); a.status != http.StatusUnauthorized &&
+		a.status != http.StatusForbidden {
 		w.t.Errorf("a merchant reads the exception desk: %d", a.status)
 	}
 }

@@ -54,7 +54,10 @@ func (v *visitor) create() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Sec-Fetch-Site": {"same-origin"}, "Cookie": {v.cookie, "lang=en"}}
+	req.Header = http.Header{
+		"Content-Type": {"application/x-www-form-urlencoded"}, "Sec-Fetch-Site": {"same-origin"},
+		"Cookie": {v.cookie, "lang=en"},
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		v.t.Fatal(err)
@@ -119,23 +122,28 @@ func TestTheGuideEndsWithADeliveredNotification(t *testing.T) {
 	story := v.at
 	w.within(20*time.Second, "the guide says that the notification was delivered", func() bool {
 		v.open("/")
-		return v.ticks() == 4 && strings.Contains(v.page, "The first notification was delivered.") && strings.Contains(v.page, `href="`+story+`"`)
+		return v.ticks() == 4 && strings.Contains(v.page, "The first notification was delivered.") &&
+			strings.Contains(v.page, `href="`+story+`"`)
 	})
 	if v.open(story); !strings.Contains(v.page, "echo.backstop.invalid") {
 		t.Error("the story lacks the endpoint of the sandbox")
 	}
 	// The printed commands do the same as the buttons.
-	w.request(http.MethodPost, "/api/v1/orders", key[1], `{"out_trade_no":"curl-1","amount":1999,"currency":"CNY","supplier":"backstop-sandbox","subject":"Telescope"}`)
+	w.request(http.MethodPost, "/api/v1/orders", key[1],
+		`{"out_trade_no":"curl-1","amount":1999,"currency":"CNY","supplier":"backstop-sandbox","subject":"Telescope"}`)
 	w.within(10*time.Second, "the callback of the new order is printed", func() bool {
 		v.open("/guide")
 		return strings.Contains(v.page, "curl -d 'amount=1999")
 	})
 	body := regexp.MustCompile(`curl -d '(amount=[^']*)' http://[^/]*(/callback/backstop-sandbox)`).FindStringSubmatch(v.page)
-	if a, err := w.do(http.MethodPost, body[2], "", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, body[1]); err != nil || a.status != http.StatusOK {
+	if a, err := w.do(http.MethodPost, body[2], "", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		body[1]); err != nil || a.status != http.StatusOK {
 		t.Errorf("the printed callback: %d %s, %v", a.status, a.body, err)
 	}
 	// Nothing else was opened: the endpoint of another merchant on this machine stays refused.
-	if a := w.request(http.MethodPost, "/api/v1/orders", key[1], `{"out_trade_no":"curl-2","amount":1,"currency":"CNY","supplier":"backstop-sandbox","subject":"x","notify_url":"`+w.merchant.URL()+`"}`); a.status != http.StatusUnprocessableEntity {
+	if a := w.request(http.MethodPost, "/api/v1/orders", key[1],
+		`{"out_trade_no":"curl-2","amount":1,"currency":"CNY","supplier":"backstop-sandbox","subject":"x","notify_url":"`+w.merchant.URL()+
+			`"}`); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("an order with an endpoint on this machine: %d %s", a.status, a.body)
 	}
 	v.open("/")

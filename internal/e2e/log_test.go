@@ -59,7 +59,8 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 	if n := w.metric("backstop_log_lines_dropped_total"); n != dropped.Load() {
 		t.Errorf("%d lines were dropped, the log counts %d", n, dropped.Load())
 	}
-	w.within(5*time.Second, "nothing is wrong with the log", func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
+	w.within(5*time.Second, "nothing is wrong with the log",
+		func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
 
 	_ = reader.Close()
 	<-gone

@@ -22,13 +22,15 @@ func monitored(w *world) {
 		a := request("merchants?merchant=m1")
 		return a.json("items", "0", "attempts") != "0" && a.json("items", "0", "last_success_at") != ""
 	})
-	if a := request("logs?order_no=" + no); a.json("items", "0", "class") != "ok" || a.json("items", "0", "status") != "200" || a.json("next") != "" {
+	if a := request("logs?order_no=" + no); a.json("items", "0", "class") != "ok" || a.json("items", "0", "status") != "200" ||
+		a.json("next") != "" {
 		w.t.Errorf("the log returned %s", a.body)
 	}
 	if a := request("health"); a.json("status") != "ok" || a.json("nodes", "0", "alive") != "true" {
 		w.t.Errorf("health returned %s", a.body)
 	}
-	if a := request("realtime"); a.json("redis_reachable") != "true" || a.json("windows", "2", "minutes") != "60" || a.json("windows", "2", "attempts") == "0" {
+	if a := request("realtime"); a.json("redis_reachable") != "true" || a.json("windows", "2", "minutes") != "60" ||
+		a.json("windows", "2", "attempts") == "0" {
 		w.t.Errorf("realtime returned %s", a.body)
 	}
 	if a := request("breakers?merchant=m1"); a.json("items", "0", "state") != "closed" {

@@ -70,7 +70,8 @@ func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
 	for _, w := range []*world{one, two} {
 		w.within(15*time.Second, "it counts as slow, and its notifications are in its queue", func() bool {
 			a := w.request(http.MethodGet, "/api/v1/admin/merchant-callback-monitor/realtime", w.token, "")
-			return a.json("slow_merchants") == "1" && a.json("queues", "3", "queue") == "notify_slow" && a.json("queues", "3", "rows") != "0"
+			return a.json("slow_merchants") == "1" && a.json("queues", "3", "queue") == "notify_slow" &&
+				a.json("queues", "3", "rows") != "0"
 		})
 	}
 }
@@ -114,7 +115,8 @@ func TestRedisBehindTLS(t *testing.T) {
 	port := strconv.Itoa(queuetest.FreePort(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	redis := exec.CommandContext(ctx, "redis-server", "--port", "0", "--tls-port", port, "--tls-cert-file", certificate,
-		"--tls-key-file", filepath.Join(folder, "key.pem"), "--tls-auth-clients", "no", "--dir", folder, "--appendonly", "yes", "--bind", "127.0.0.1")
+		"--tls-key-file", filepath.Join(folder, "key.pem"), "--tls-auth-clients", "no", "--dir", folder, "--appendonly", "yes", "--bind",
+		"127.0.0.1")
 	if err := redis.Start(); err != nil {
 		t.Skipf("no redis-server on this machine: %v", err)
 	}
@@ -141,8 +143,10 @@ func selfSigned(t *testing.T, folder string) (file string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -153,7 +157,10 @@ func selfSigned(t *testing.T, folder string) (file string) {
 		t.Fatal(err)
 	}
 	file = filepath.Join(folder, "cert.pem")
-	for name, block := range map[string]*pem.Block{file: {Type: "CERTIFICATE", Bytes: der}, filepath.Join(folder, "key.pem"): {Type: "PRIVATE KEY", Bytes: private}} {
+	for name, block := range map[string]*pem.Block{
+		file:                             {Type: "CERTIFICATE", Bytes: der},
+		filepath.Join(folder, "key.pem"): {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +175,8 @@ func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
 	one, two := twoNodes(t)
 	one.start("")
 	two.start("")
-	if said := one.apply("merchants: [{ code: m1, name: Renamed }]"); !strings.HasSuffix(said, "merchant m1 changed: name\nin use on 2 of 2 nodes\n") {
+	if said := one.apply("merchants: [{ code: m1, name: Renamed }]"); !strings.HasSuffix(said,
+		"merchant m1 changed: name\nin use on 2 of 2 nodes\n") {
 		t.Errorf("apply printed %q", said)
 	}
 	name, err := os.ReadFile(filepath.Join(two.folder, "node"))
@@ -186,7 +194,8 @@ func TestApplySaysWhichNodesHaveTakenTheChange(t *testing.T) {
 	if resumed := two.server.cmd.Process.Signal(syscall.SIGCONT); resumed != nil {
 		t.Fatal(resumed)
 	}
-	if want := "not on " + strings.TrimSpace(string(name)) + " within 2s"; err != nil || !strings.Contains(said.String(), want) || out.String() != "merchant m1 changed: name\n" {
+	if want := "not on " + strings.TrimSpace(string(name)) + " within 2s"; err != nil || !strings.Contains(said.String(), want) ||
+		out.String() != "merchant m1 changed: name\n" {
 		t.Errorf("%v: %q, %q; want %q", err, out.String(), said.String(), want)
 	}
 	if again := one.run("apply", filepath.Join(one.folder, "apply.yaml")); !strings.HasSuffix(again, "in use on 2 of 2 nodes\n") {

@@ -79,7 +79,8 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 // machine a transaction that waits too long for a lock ends so.
 func (w *world) whileBusy(path, key, body string) (a answer, err error) {
 	for range 100 {
-		if a, err = w.do(http.MethodPost, path, key, nil, body); err != nil || a.status != http.StatusServiceUnavailable || a.json("error", "code") != "busy" {
+		if a, err = w.do(http.MethodPost, path, key, nil, body); err != nil || a.status != http.StatusServiceUnavailable ||
+			a.json("error", "code") != "busy" {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -278,7 +279,8 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 			w.t.Errorf("order %s: its callback was never accepted", no)
 			continue
 		}
-		for a := w.order(no); a.json("status") != "paid" || a.json("version") != "2" || a.json("notify_status") != "delivered"; a = w.order(no) {
+		for a := w.order(no); a.json("status") != "paid" || a.json("version") != "2" ||
+			a.json("notify_status") != "delivered"; a = w.order(no) {
 			if time.Now().After(deadline) {
 				late = append(late, a.body)
 				break

@@ -49,7 +49,8 @@ func (w *world) payFrom() *payer {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p.apply(regexp.MustCompile(`(?m)^( *)- code: (sim-\w+)$`).ReplaceAllString(string(declared), "$1- payout_query_after: 1s\n$1  payout_repeat: true\n$1  code: $2"))
+	p.apply(regexp.MustCompile(`(?m)^( *)- code: (sim-\w+)$`).ReplaceAllString(string(declared),
+		"$1- payout_query_after: 1s\n$1  payout_repeat: true\n$1  code: $2"))
 	p.apply(`
 merchants:
   - code: m1
@@ -83,7 +84,8 @@ func payoutOf(out, supplier string, amount int) string {
 	if account == "" {
 		account = "main"
 	}
-	return fmt.Sprintf(`{"out_payout_no":%q,"amount":%d,"currency":"CNY","supplier":%q,"account":{"code":%q}}`, out, amount, supplier, account)
+	return fmt.Sprintf(`{"out_payout_no":%q,"amount":%d,"currency":"CNY","supplier":%q,"account":{"code":%q}}`, out, amount, supplier,
+		account)
 }
 
 // draw requests a payout.
@@ -190,15 +192,19 @@ func TestPayoutsArriveOnceOrComeBack(t *testing.T) {
 			if first.json("fee_amount") != "10" || first.json("account", "number") != masked {
 				t.Errorf("%s: %s", supplier, first.body)
 			}
-			if again := w.request(http.MethodPost, payoutsTo, payoutKey, payoutOf("ok-"+supplier, supplier, 500)); again.status != http.StatusOK || again.json("payout_no") != no {
+			if again := w.request(http.MethodPost, payoutsTo, payoutKey,
+				payoutOf("ok-"+supplier, supplier, 500)); again.status != http.StatusOK || again.json("payout_no") != no {
 				t.Errorf("%s, the same again: %d %s", supplier, again.status, again.body)
 			}
-			if other := w.request(http.MethodPost, payoutsTo, payoutKey, payoutOf("ok-"+supplier, supplier, 501)); other.status != http.StatusConflict || other.json("error", "code") != "idempotency_conflict" {
+			if other := w.request(http.MethodPost, payoutsTo, payoutKey,
+				payoutOf("ok-"+supplier, supplier, 501)); other.status != http.StatusConflict ||
+				other.json("error", "code") != "idempotency_conflict" {
 				t.Errorf("%s, other content: %d %s", supplier, other.status, other.body)
 			}
 			w.ends(supplier, no, "succeeded", "success success ", "1")
 			w.noticed(no, "payout.succeeded")
-			if late := w.request(http.MethodPost, payoutsTo+"/"+no+"/cancel", payoutKey, ""); late.status != http.StatusConflict || late.json("error", "code") != "payout_started" {
+			if late := w.request(http.MethodPost, payoutsTo+"/"+no+"/cancel", payoutKey, ""); late.status != http.StatusConflict ||
+				late.json("error", "code") != "payout_started" {
 				t.Errorf("%s, cancel: %d %s", supplier, late.status, late.body)
 			}
 			if found := w.request(http.MethodGet, payoutsTo+"?out_payout_no=ok-"+supplier, payoutKey, ""); found.json("payout_no") != no {
@@ -239,23 +245,28 @@ func TestPayoutsAreRefusedByTheirRules(t *testing.T) {
 			code   string
 			field  string
 		}{
-			"each":              {body("500", "5001"), 409, "limit_exceeded", "payout_each"},
-			"unknown supplier":  {body("sim-till", "nobody"), 422, "invalid_field", "supplier"},
-			"unable supplier":   {body("sim-till", "sim-wx"), 422, "invalid_field", "supplier"},
-			"currency":          {body("CNY", "XXX"), 422, "invalid_field", "currency"},
-			"no such account":   {account(`{"code":"none"}`), 422, "invalid_field", "account"},
-			"disabled account":  {account(`{"code":"old"}`), 422, "invalid_field", "account"},
-			"free, other":       {account(fmt.Sprintf(free, "6222000011119999")), 422, "invalid_field", "account"},
-			"free, disabled":    {account(fmt.Sprintf(free, "6222000011110815")), 422, "invalid_field", "account"},
-			"free, other owner": {account(strings.Replace(fmt.Sprintf(free, "6222000011114711"), "Mall", "Hall", 1)), 422, "invalid_field", "account"},
-			"bad notify_url":    {body(`"account"`, `"notify_url":"ftp://x.example","account"`), 422, "invalid_field", "notify_url"},
+			"each":             {body("500", "5001"), 409, "limit_exceeded", "payout_each"},
+			"unknown supplier": {body("sim-till", "nobody"), 422, "invalid_field", "supplier"},
+			"unable supplier":  {body("sim-till", "sim-wx"), 422, "invalid_field", "supplier"},
+			"currency":         {body("CNY", "XXX"), 422, "invalid_field", "currency"},
+			"no such account":  {account(`{"code":"none"}`), 422, "invalid_field", "account"},
+			"disabled account": {account(`{"code":"old"}`), 422, "invalid_field", "account"},
+			"free, other":      {account(fmt.Sprintf(free, "6222000011119999")), 422, "invalid_field", "account"},
+			"free, disabled":   {account(fmt.Sprintf(free, "6222000011110815")), 422, "invalid_field", "account"},
+			"free, other owner": {
+				account(strings.Replace(fmt.Sprintf(free, "6222000011114711"), "Mall", "Hall", 1)), 422, "invalid_field",
+				"account",
+			},
+			"bad notify_url": {body(`"account"`, `"notify_url":"ftp://x.example","account"`), 422, "invalid_field", "notify_url"},
 		} {
 			a := w.request(http.MethodPost, payoutsTo, payoutKey, c.body)
-			if a.status != c.status || a.json("error", "code") != c.code || a.json("error", "field") != c.field || strings.Contains(a.body, "62220000") {
+			if a.status != c.status || a.json("error", "code") != c.code || a.json("error", "field") != c.field ||
+				strings.Contains(a.body, "62220000") {
 				t.Errorf("%s: %d %s, want %d %s %s", what, a.status, a.body, c.status, c.code, c.field)
 			}
 		}
-		if a := w.request(http.MethodPost, payoutsTo, apiKey, payoutOf("refused", "sim-till", 500)); a.status != 403 || a.json("error", "code") != "payout_key_needed" {
+		if a := w.request(http.MethodPost, payoutsTo, apiKey, payoutOf("refused", "sim-till", 500)); a.status != 403 ||
+			a.json("error", "code") != "payout_key_needed" {
 			t.Errorf("with the API key: %d %s", a.status, a.body)
 		}
 		// An account that is spelt out and equals an allowed one.
@@ -267,7 +278,8 @@ func TestPayoutsAreRefusedByTheirRules(t *testing.T) {
 		// One that waits can be cancelled; its money was never taken.
 		before := w.available()
 		waiting := w.draw("waits", "sim-till", 2000)
-		if c := w.request(http.MethodPost, payoutsTo+"/"+waiting.json("payout_no")+"/cancel", payoutKey, ""); c.status != http.StatusOK || c.json("status") != "cancelled" || w.available() != before {
+		if c := w.request(http.MethodPost, payoutsTo+"/"+waiting.json("payout_no")+"/cancel", payoutKey, ""); c.status != http.StatusOK ||
+			c.json("status") != "cancelled" || w.available() != before {
 			t.Errorf("cancel: %d %s", c.status, c.body)
 		}
 		// A changed account does not move what was requested before, and no key of it is shown.
@@ -290,12 +302,16 @@ func TestRefundsAndPayoutsShareABalance(t *testing.T) {
 		w.believeSoon()
 		for round := range rounds {
 			// A merchant of its own, with the money of one order and 30.00.
-			code, key, drawing := fmt.Sprintf("race-%d", round), fmt.Sprintf("sk_live_race_%020d", round), fmt.Sprintf("sk_pay_race_%020d", round)
-			w.apply("merchants:\n  - { code: " + code + ", api_key: " + key + ", payout_key: " + drawing + ", signing_secret: whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=," +
+			code, key, drawing := fmt.Sprintf("race-%d", round), fmt.Sprintf("sk_live_race_%020d", round),
+				fmt.Sprintf("sk_pay_race_%020d", round)
+			w.apply("merchants:\n  - { code: " + code + ", api_key: " + key + ", payout_key: " + drawing +
+				", signing_secret: whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=," +
 				" limits: [{ currency: CNY, payout_auto: 1000 }], payout_fees: [{ fixed: 10 }] }\n" +
-				"payout_accounts:\n  - { merchant: " + code + ", code: main, kind: bank_card, holder: Race, number: \"6222000011114711\", bank: ICBC }\n" +
+				"payout_accounts:\n  - { merchant: " + code +
+				", code: main, kind: bank_card, holder: Race, number: \"6222000011114711\", bank: ICBC }\n" +
 				"accounts:\n  - { merchant: " + code + ", currency: CNY, balance: 3000 }\n")
-			made := w.request(http.MethodPost, "/api/v1/orders", key, `{"out_trade_no":"o-1","amount":1999,"currency":"CNY","supplier":"sim-till","subject":"race"}`)
+			made := w.request(http.MethodPost, "/api/v1/orders", key,
+				`{"out_trade_no":"o-1","amount":1999,"currency":"CNY","supplier":"sim-till","subject":"race"}`)
 			no := made.json("order_no")
 			w.request(http.MethodPost, "/api/v1/orders/"+no+"/pay", key, `{}`)
 			w.set("sim-till", no, map[string]any{"state": "paid", "callback": "now"})
@@ -339,8 +355,10 @@ func TestTwoPayoutsWithoutAnAccountUseTheOverdraftOnce(t *testing.T) {
 	eachPayer(t, func(t *testing.T, w *payer) {
 		for round := range 5 {
 			code, drawing := fmt.Sprintf("bare-%d", round), fmt.Sprintf("sk_pay_bare_%020d", round)
-			w.apply("merchants:\n  - { code: " + code + ", payout_key: " + drawing + ", signing_secret: whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=, limits: [{ currency: CNY, payout_auto: 1000, overdraft: 1000 }] }\n" +
-				"payout_accounts:\n  - { merchant: " + code + ", code: main, kind: bank_card, holder: Bare, number: \"6222000011114711\", bank: ICBC }\n")
+			w.apply("merchants:\n  - { code: " + code + ", payout_key: " + drawing +
+				", signing_secret: whsec_QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=, limits: [{ currency: CNY, payout_auto: 1000, overdraft: 1000 }] }\n" +
+				"payout_accounts:\n  - { merchant: " + code +
+				", code: main, kind: bank_card, holder: Bare, number: \"6222000011114711\", bank: ICBC }\n")
 			var wg sync.WaitGroup
 			answers := make([]answer, 2)
 			for i := range answers {
@@ -370,7 +388,8 @@ func TestKilledAtAnyPointOfAPayoutItArrivesOnce(t *testing.T) {
 			point, supplier := payoutPoints[(first+round)%len(payoutPoints)], paying[rng.IntN(len(paying))]
 			w.start(point)
 			ask := func() (answer, error) {
-				return w.do(http.MethodPost, payoutsTo, payoutKey, nil, payoutOf(fmt.Sprintf("p-%d", round), supplier, 600)) // the balance suffices for all
+				return w.do(http.MethodPost, payoutsTo, payoutKey, nil, payoutOf(fmt.Sprintf("p-%d", round), supplier,
+					600)) // the balance suffices for all
 			}
 			_, _ = ask() // its answer may be lost
 			w.died()

@@ -39,7 +39,8 @@ func TestKilledWhileAPayoutIsApprovedOrReversed(t *testing.T) {
 				t.Fatalf("waiting: %s", list.body)
 			}
 			approve := func() (answer, error) {
-				return w.do(http.MethodPost, approvalsPath+"/"+list.json("items", "0", "id")+"/approve", a.checker, http.Header{"Content-Type": {"application/json"}},
+				return w.do(http.MethodPost, approvalsPath+"/"+list.json("items", "0", "id")+"/approve", a.checker,
+					http.Header{"Content-Type": {"application/json"}},
 					fmt.Sprintf(`{"hash":%q,"reason":"as the statement shows"}`, list.json("items", "0", "hash")))
 			}
 			_, _ = approve() // its answer may be lost
@@ -50,7 +51,10 @@ func TestKilledWhileAPayoutIsApprovedOrReversed(t *testing.T) {
 			w.start("")
 			restarted := time.Now()
 			tr := newTraffic(w)
-			if _, ok := tr.insist("approval", approve, func(x answer) bool { return x.status == http.StatusOK && x.json("state") == "done" }); !ok {
+			if _, ok := tr.insist("approval", approve, func(x answer) bool {
+				return x.status == http.StatusOK &&
+					x.json("state") == "done"
+			}); !ok {
 				t.Fatalf("killed at %s: %v", point, tr.odd)
 			}
 			a.ends(supplier, no, status, steps, moved)

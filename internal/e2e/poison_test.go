@@ -35,9 +35,11 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 			stores[i] = m
 		}
 		signed := "signing_secret: whsec_" + base64.StdEncoding.EncodeToString(secret)
-		second := "merchants:\n  - { code: m2, api_key: " + secondKey + ", " + signed + ", notify: { balance: all, schedule: [1s, 1s, 1s], endpoints: [{ name: a, url: \"" +
+		second := "merchants:\n  - { code: m2, api_key: " + secondKey + ", " + signed +
+			", notify: { balance: all, schedule: [1s, 1s, 1s], endpoints: [{ name: a, url: \"" +
 			stores[0].URL() + "\" }, { name: b, url: \"" + stores[1].URL() + "\" }] } }\n" +
-			"subscriptions:\n  - { code: erp, merchants: [m2], " + signed + ", urls: [\"" + stores[2].URL() + "\"], schedule: [1s, 1s, 1s] }\n"
+			"subscriptions:\n  - { code: erp, merchants: [m2], " + signed + ", urls: [\"" + stores[2].URL() +
+			"\"], schedule: [1s, 1s, 1s] }\n"
 		w.apply(second)
 		w.start("")
 		var orders []string
@@ -77,12 +79,14 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 			}
 		}
 
-		if said := w.apply(second); !strings.Contains(said, "merchant m2 changed: notify") || !strings.Contains(said, "subscription erp changed: notify") {
+		if said := w.apply(second); !strings.Contains(said, "merchant m2 changed: notify") ||
+			!strings.Contains(said, "subscription erp changed: notify") {
 			t.Errorf("the repair printed %q", said)
 		}
 		w.wantTaken(callbackForm("sp-main", orders[2], "T-"+orders[2], 1999))
 		for i, m := range stores {
-			w.within(10*time.Second, fmt.Sprintf("%d is notified of all orders", i), func() bool { return len(m.Requests()) >= len(orders) })
+			w.within(10*time.Second, fmt.Sprintf("%d is notified of all orders", i),
+				func() bool { return len(m.Requests()) >= len(orders) })
 		}
 		time.Sleep(1500 * time.Millisecond) // the wait after a first attempt: nothing may come twice
 		for i, m := range stores {
@@ -155,7 +159,8 @@ func (w *world) poison(table, code string) {
 func (w *world) firstAttempts(want int) {
 	w.t.Helper()
 	var all, first, delivered int
-	row := w.own().QueryRow("SELECT count(*), count(CASE WHEN attempts = 1 THEN 1 END), count(CASE WHEN status = 'delivered' THEN 1 END) FROM deliveries")
+	row := w.own().QueryRow(
+		"SELECT count(*), count(CASE WHEN attempts = 1 THEN 1 END), count(CASE WHEN status = 'delivered' THEN 1 END) FROM deliveries")
 	if err := row.Scan(&all, &first, &delivered); err != nil {
 		w.t.Fatal(err)
 	}

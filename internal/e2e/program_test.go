@@ -155,7 +155,8 @@ skus:
 }
 
 func supplierConfig(code string) string {
-	return `{format: form, algorithm: md5, key: "` + supplierKey(code) + `", key_append: "&key={key}", sign_field: sign, account: ` + code + `, account_field: account,
+	return `{format: form, algorithm: md5, key: "` + supplierKey(code) + `", key_append: "&key={key}", sign_field: sign, account: ` + code +
+		`, account_field: account,
       order_field: order, trade_field: trade, amount_field: amount, amount_unit: minor, currency: CNY, status_field: status,
       paid_values: [OK], failed_values: ["NO"], reply: {content_type: text/plain, success: success, failure: fail}}`
 }
@@ -237,7 +238,10 @@ func (w *world) launch(point string) (s *server, greeting string) {
 		w.t.Fatal(err)
 	}
 	defer out.Close()
-	s = &server{cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(), begun: time.Now(), ended: make(chan struct{})}
+	s = &server{
+		cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(), begun: time.Now(),
+		ended: make(chan struct{}),
+	}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
 	s.cmd.Stdout, s.cmd.Stderr = out, log
 	if w.stderr != nil {

@@ -31,7 +31,8 @@ func (w *asked) believeSoon() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.apply(regexp.MustCompile(`(?m)^( *)- code: (sim-\w+)$`).ReplaceAllString(string(declared), "$1- query_after: 2s\n$1  refund_repeat: true\n$1  code: $2"))
+	w.apply(regexp.MustCompile(`(?m)^( *)- code: (sim-\w+)$`).ReplaceAllString(string(declared),
+		"$1- query_after: 2s\n$1  refund_repeat: true\n$1  code: $2"))
 }
 
 // paidAt returns an order that was paid at a supplier and notified.
@@ -73,13 +74,16 @@ func TestAPaymentIsRefundedInParts(t *testing.T) {
 			if first.status != http.StatusCreated || first.json("amount") != "500" || first.json("order_no") != no {
 				t.Fatalf("%s: %d %s", supplier, first.status, first.body)
 			}
-			if again := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 500)); again.status != http.StatusOK || again.json("refund_no") != first.json("refund_no") {
+			if again := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 500)); again.status != http.StatusOK ||
+				again.json("refund_no") != first.json("refund_no") {
 				t.Errorf("%s, the same again: %d %s", supplier, again.status, again.body)
 			}
-			if other := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 501)); other.status != http.StatusConflict || other.json("error", "code") != "idempotency_conflict" {
+			if other := w.request(http.MethodPost, path, apiKey, refundOf("a-"+supplier, 501)); other.status != http.StatusConflict ||
+				other.json("error", "code") != "idempotency_conflict" {
 				t.Errorf("%s, other content: %d %s", supplier, other.status, other.body)
 			}
-			if more := w.request(http.MethodPost, path, apiKey, refundOf("b-"+supplier, 1500)); more.status != http.StatusConflict || more.json("error", "code") != "refund_exceeds" || more.json("error", "refundable") != "1499" {
+			if more := w.request(http.MethodPost, path, apiKey, refundOf("b-"+supplier, 1500)); more.status != http.StatusConflict ||
+				more.json("error", "code") != "refund_exceeds" || more.json("error", "refundable") != "1499" {
 				t.Errorf("%s, too much: %d %s", supplier, more.status, more.body)
 			}
 			w.refunded(supplier, first.json("refund_no"), 30*time.Second)
@@ -87,7 +91,8 @@ func TestAPaymentIsRefundedInParts(t *testing.T) {
 			rest := w.request(http.MethodPost, path, apiKey, refundOf("b-"+supplier, 1499))
 			w.refunded(supplier, rest.json("refund_no"), 30*time.Second)
 			w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "refunded_amount": "1999", "refund_status": "full"})
-			if late := w.request(http.MethodPost, "/api/v1/refunds/"+rest.json("refund_no")+"/cancel", apiKey, ""); late.status != http.StatusConflict || late.json("error", "code") != "refund_started" {
+			if late := w.request(http.MethodPost, "/api/v1/refunds/"+rest.json("refund_no")+"/cancel", apiKey,
+				""); late.status != http.StatusConflict || late.json("error", "code") != "refund_started" {
 				t.Errorf("%s, cancel: %d %s", supplier, late.status, late.body)
 			}
 			for _, refund := range []answer{first, rest} {
@@ -104,7 +109,8 @@ func TestAPaymentIsRefundedInParts(t *testing.T) {
 				})
 			}
 		}
-		if b := w.request(http.MethodGet, "/api/v1/balance", apiKey, ""); b.json("items", "0", "available") != "0" || b.json("items", "0", "in_transit") != "0" {
+		if b := w.request(http.MethodGet, "/api/v1/balance", apiKey, ""); b.json("items", "0", "available") != "0" ||
+			b.json("items", "0", "in_transit") != "0" {
 			t.Errorf("all was given back: %s", b.body)
 		}
 		w.books()
@@ -166,7 +172,8 @@ func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
 		w.refunded("sim-st", ours, 30*time.Second)
 		w.setAs("sim-st", "refunds", "DASHBOARD1", map[string]any{"state": "success", "order": no, "amount": 300})
 		charge := map[string]any{
-			"id": "ch_" + strings.TrimPrefix(intent, "pi_"), "object": "charge", "payment_intent": intent, "amount": 1999, "amount_refunded": 800, "refunded": false,
+			"id": "ch_" + strings.TrimPrefix(intent, "pi_"), "object": "charge", "payment_intent": intent, "amount": 1999,
+			"amount_refunded": 800, "refunded": false,
 			"currency": "usd", "metadata": map[string]any{"order_no": no},
 		}
 		for i := range 2 { // Stripe sends events more than once
@@ -177,7 +184,8 @@ func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
 		found := 0
 		for i := range 2 {
 			at := fmt.Sprint(i)
-			if id := list.json("items", at, "supplier_refund_no"); list.json("items", at, "amount") == "300" && strings.HasPrefix(id, "re_") && list.json("items", at, "status") == "succeeded" {
+			if id := list.json("items", at, "supplier_refund_no"); list.json("items", at, "amount") == "300" &&
+				strings.HasPrefix(id, "re_") && list.json("items", at, "status") == "succeeded" {
 				found++
 			}
 		}

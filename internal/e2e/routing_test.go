@@ -106,7 +106,8 @@ func (r *routing) failover() {
 	}
 	r.within(5*time.Second, "the warehouse is notified", func() bool { return len(received(r.warehouse, no)) == 1 })
 	notified := received(r.warehouse, no)[0]
-	if err := fakemerchant.Verify(notified, warehouseSecret); err != nil || notified.ID != second[0].ID || !bytes.Equal(notified.Body, second[0].Body) {
+	if err := fakemerchant.Verify(notified, warehouseSecret); err != nil || notified.ID != second[0].ID ||
+		!bytes.Equal(notified.Body, second[0].Body) {
 		r.t.Errorf("the warehouse received %s %s, %v", notified.ID, notified.Body, err)
 	}
 }
@@ -127,7 +128,8 @@ func (r *routing) gone(chat *chat) {
 		r.pay("left-alone-"+strconv.Itoa(r.paid), "delivered")
 		return r.merchant.Count() == before
 	})
-	if a := r.ping(r.merchant.URL()); a.status != 200 || a.json("ok") != "false" || a.json("http_status") != "410" || a.json("response_body") != "gone" {
+	if a := r.ping(r.merchant.URL()); a.status != 200 || a.json("ok") != "false" || a.json("http_status") != "410" ||
+		a.json("response_body") != "gone" {
 		r.t.Errorf("ping: %d %s", a.status, a.body)
 	}
 	r.merchant.Behave(fakemerchant.Answer(200, "pong"))

@@ -158,7 +158,8 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 
 // connecting is a configuration whose merchant connects to us.
 func connecting(w *world) string {
-	return strings.Replace(w.config(""), `urls: ["`+w.merchant.URL()+`"]`, `urls: null, endpoints: [{name: line, channel: websocket, url: "websocket:"}]`, 1)
+	return strings.Replace(w.config(""), `urls: ["`+w.merchant.URL()+`"]`,
+		`urls: null, endpoints: [{name: line, channel: websocket, url: "websocket:"}]`, 1)
 }
 
 // ping tries the merchant's line through a node.

@@ -29,7 +29,8 @@ func (w *world) lose(name string) {
 	for i := range lostOrders {
 		w.create(fmt.Sprintf("%s-%d", name, i), nil)
 	}
-	if _, err := w.own().Exec("UPDATE orders SET next_at = NULL, expires_at = created_at - 600000000 WHERE status = 'pending'"); err != nil {
+	if _, err := w.own().Exec(
+		"UPDATE orders SET next_at = NULL, expires_at = created_at - 600000000 WHERE status = 'pending'"); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -43,7 +44,8 @@ func (w *world) swept(id, token string) {
 		last = w.request(http.MethodGet, sweepsPath+"/"+id, token, "")
 		return last.json("state") == "done"
 	})
-	if want := fmt.Sprintf(`"pushed":[{"what":"orders_expired","count":%d}],"differences":[]`, lostOrders); !strings.Contains(last.body, want) {
+	if want := fmt.Sprintf(`"pushed":[{"what":"orders_expired","count":%d}],"differences":[]`, lostOrders); !strings.Contains(last.body,
+		want) {
 		w.t.Errorf("the sweep is %s, want %s", last.body, want)
 	}
 	w.within(10*time.Second, "every order is closed", func() bool {
@@ -103,7 +105,8 @@ func (w *world) dieInSweep(token, point string, flush bool, round int) {
 		w.redis.Flush()
 	}
 	w.start("")
-	if again := w.request(http.MethodPost, sweepsPath, token, sweepReason); again.status != http.StatusConflict || again.json("error", "code") != "running" {
+	if again := w.request(http.MethodPost, sweepsPath, token, sweepReason); again.status != http.StatusConflict ||
+		again.json("error", "code") != "running" {
 		w.t.Errorf("a second one: %d %s", again.status, again.body)
 	}
 	w.swept(a.json("id"), token)

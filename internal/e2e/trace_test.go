@@ -87,15 +87,18 @@ func TestOnePaymentIsOneTrace(t *testing.T) {
 		})
 		for _, s := range []*spans.Span{commit, delivery} {
 			if string(s.TraceId) != string(callback.TraceId) {
-				t.Errorf("%s has the trace %s, the callback %s", s.Name, hex.EncodeToString(s.TraceId), hex.EncodeToString(callback.TraceId))
+				t.Errorf("%s has the trace %s, the callback %s", s.Name, hex.EncodeToString(s.TraceId),
+					hex.EncodeToString(callback.TraceId))
 			}
 		}
 		// The caller that waits for the commit may learn of it after the merchant does: span
 		// ends have no order.
-		if len(callback.ParentSpanId) != 0 || callback.StartTimeUnixNano > commit.StartTimeUnixNano || commit.StartTimeUnixNano > delivery.StartTimeUnixNano {
+		if len(callback.ParentSpanId) != 0 || callback.StartTimeUnixNano > commit.StartTimeUnixNano ||
+			commit.StartTimeUnixNano > delivery.StartTimeUnixNano {
 			t.Error("the spans do not stand in the order of what happened")
 		}
-		if says(callback, "backstop.outcome") != "paid" || says(delivery, "backstop.class") != "ok" || !strings.HasPrefix(says(delivery, "backstop.notification"), "ntf_") {
+		if says(callback, "backstop.outcome") != "paid" || says(delivery, "backstop.class") != "ok" ||
+			!strings.HasPrefix(says(delivery, "backstop.notification"), "ntf_") {
 			t.Errorf("callback %v, delivery %v", callback.Attributes, delivery.Attributes)
 		}
 		g.mu.Lock()

@@ -35,7 +35,8 @@ func (w *payer) entriesOf(kind, no string) string {
 // it. A service and the proposer cannot.
 func (w *payer) endedByTwo(path string, body wish) {
 	w.t.Helper()
-	if a := w.request(http.MethodPost, path, w.token, body.text()); a.status != http.StatusForbidden || a.json("error", "code") != "person_needed" {
+	if a := w.request(http.MethodPost, path, w.token, body.text()); a.status != http.StatusForbidden ||
+		a.json("error", "code") != "person_needed" {
 		w.t.Errorf("by a service: %d %s", a.status, a.body)
 	}
 	made := w.request(http.MethodPost, path, w.maker, body.text())
@@ -48,7 +49,8 @@ func (w *payer) endedByTwo(path string, body wish) {
 		w.t.Errorf("by its maker: %d %s", a.status, a.body)
 	}
 	for range 2 { // the second one is answered alike, and nothing runs twice
-		if a := w.request(http.MethodPost, approve, w.checker, verdict); a.status != http.StatusOK || a.json("state") != "done" || a.json("checker") != "chen.checker" {
+		if a := w.request(http.MethodPost, approve, w.checker, verdict); a.status != http.StatusOK || a.json("state") != "done" ||
+			a.json("checker") != "chen.checker" {
 			w.t.Fatalf("approve: %d %s", a.status, a.body)
 		}
 	}
@@ -88,11 +90,13 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 			w.within(30*time.Second, no+" is unknown", func() bool {
 				return w.request(http.MethodGet, path, w.checker, "").json("status") == "unknown"
 			})
-			if a := w.request(http.MethodPost, path+"/resolve", w.maker, early.text()); a.status != http.StatusUnprocessableEntity || a.json("error", "field") != "action" {
+			if a := w.request(http.MethodPost, path+"/resolve", w.maker, early.text()); a.status != http.StatusUnprocessableEntity ||
+				a.json("error", "field") != "action" {
 				t.Errorf("%s, which is not stuck yet: %d %s", no, a.status, a.body)
 			}
 			// It was sent a day ago: the next query is the last one of its steps.
-			if _, err := w.own().Exec(fmt.Sprintf("UPDATE payouts SET last_call_at = last_call_at - %d WHERE payout_no = '%s'", (24 * time.Hour).Microseconds(), no)); err != nil {
+			if _, err := w.own().Exec(fmt.Sprintf("UPDATE payouts SET last_call_at = last_call_at - %d WHERE payout_no = '%s'",
+				(24 * time.Hour).Microseconds(), no)); err != nil {
 				t.Fatal(err)
 			}
 			w.within(2*time.Minute, no+" is stuck", func() bool {
@@ -102,7 +106,9 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 			if open.json("items", "0", "detail", "payout_no") != no || w.entriesOf("payout", no) != "D F" {
 				t.Errorf("%s is stuck with the entries %s: %s", no, w.entriesOf("payout", no), open.body)
 			}
-			if a := w.request(http.MethodPost, path+"/resolve", w.maker, `{"credit":"perhaps","evidence":"line 7"}`); a.status != http.StatusUnprocessableEntity || a.json("error", "field") != "credit" {
+			if a := w.request(http.MethodPost, path+"/resolve", w.maker,
+				`{"credit":"perhaps","evidence":"line 7"}`); a.status != http.StatusUnprocessableEntity ||
+				a.json("error", "field") != "credit" {
 				t.Errorf("no answer: %d %s", a.status, a.body)
 			}
 			w.endedByTwo(path+"/resolve", early)
@@ -115,10 +121,12 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 			if _, err := fmt.Sscan(before, &had); err != nil || w.available() != fmt.Sprint(had-want.takes) {
 				t.Errorf("%s: %s is available of %s: %v", no, w.available(), before, err)
 			}
-			if left := w.request(http.MethodGet, "/api/v1/admin/exceptions?state=open&kind=payout_stuck", w.checker, ""); left.json("items", "0", "id") != "" {
+			if left := w.request(http.MethodGet, "/api/v1/admin/exceptions?state=open&kind=payout_stuck", w.checker, ""); left.json("items",
+				"0", "id") != "" {
 				t.Errorf("%s is over, and a person must still look at it: %s", no, left.body)
 			}
-			if a := w.request(http.MethodPost, path+"/resolve", w.maker, early.text()); a.status != http.StatusUnprocessableEntity || a.json("error", "field") != "action" {
+			if a := w.request(http.MethodPost, path+"/resolve", w.maker, early.text()); a.status != http.StatusUnprocessableEntity ||
+				a.json("error", "field") != "action" {
 				t.Errorf("%s, which is over: %d %s", no, a.status, a.body)
 			}
 		}
@@ -136,8 +144,13 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 			then                             map[string]any // at the supplier, after the refund is unclear
 			entries, moved, refunded, notice string
 		}{
-			"succeeded": {"sim-wx", "abnormal", "unknown", "refund_failed", map[string]any{"state": "success", "answer": "500"}, "C D", "1", "500", "refund.succeeded"},
-			"failed":    {"sim-ali", "short_of_funds", "submitted", "supplier_short", nil, "D R", "0", "0", "refund.failed"},
+			"succeeded": {
+				"sim-wx", "abnormal", "unknown", "refund_failed",
+				map[string]any{"state": "success", "answer": "500"},
+				"C D", "1",
+				"500", "refund.succeeded",
+			},
+			"failed": {"sim-ali", "short_of_funds", "submitted", "supplier_short", nil, "D R", "0", "0", "refund.failed"},
 		} {
 			order := w.paidAt("unclear-"+said, of.supplier)
 			before := w.available()
@@ -150,7 +163,8 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 				x = a.json("items", "0", "id")
 				return x != "" && a.json("items", "0", "detail", "refund_no") == no
 			})
-			if a := w.request(http.MethodGet, "/api/v1/refunds/"+no, apiKey, ""); a.json("status") != of.status || w.entriesOf("refund", no) != "D" {
+			if a := w.request(http.MethodGet, "/api/v1/refunds/"+no, apiKey, ""); a.json("status") != of.status ||
+				w.entriesOf("refund", no) != "D" {
 				t.Errorf("%s has the entries %s: %s", no, w.entriesOf("refund", no), a.body)
 			}
 			if of.then != nil {
@@ -162,7 +176,8 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 			})
 			a := w.request(http.MethodGet, "/api/v1/refunds/"+no, apiKey, "")
 			if a.json("status") != said || w.entriesOf("refund", no) != of.entries || w.movedOf(of.supplier, "refunds", no) != of.moved {
-				t.Errorf("%s has the entries %s, and its money moved %s times: %s", no, w.entriesOf("refund", no), w.movedOf(of.supplier, "refunds", no), a.body)
+				t.Errorf("%s has the entries %s, and its money moved %s times: %s", no, w.entriesOf("refund", no),
+					w.movedOf(of.supplier, "refunds", no), a.body)
 			}
 			w.noticedAs("refund_no", no, of.notice)
 			w.wantOrder(order, 10*time.Second, map[string]string{"status": "paid", "refunded_amount": of.refunded})

@@ -108,7 +108,8 @@ func otherUser(t *testing.T, folder, credentials string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
 	}
-	err := errors.Join(os.Chown(folder, nobody, nobody), os.Chmod(folder, 0o700), os.Chown(credentials, 0, nobody), os.Chmod(credentials, 0o550))
+	err := errors.Join(os.Chown(folder, nobody, nobody), os.Chmod(folder, 0o700), os.Chown(credentials, 0, nobody),
+		os.Chmod(credentials, 0o550))
 	files, _ := filepath.Glob(filepath.Join(credentials, "*"))
 	for _, file := range files {
 		err = errors.Join(err, os.Chown(file, 0, nobody), os.Chmod(file, 0o440))

@@ -193,7 +193,8 @@ func (u *upgraded) whole(d *db.DB, table string) []string {
 		"DROP TABLE " + table, fmt.Sprintf("ALTER TABLE %s RENAME TO %s", first, table),
 	}
 	var indexes []string
-	err = d.NewRaw("SELECT indexname FROM pg_indexes WHERE tablename = ? AND indexname LIKE ?", first, "%"+suffix).Scan(t.Context(), &indexes)
+	err = d.NewRaw("SELECT indexname FROM pg_indexes WHERE tablename = ? AND indexname LIKE ?", first, "%"+suffix).Scan(t.Context(),
+		&indexes)
 	if err != nil || len(indexes) == 0 {
 		t.Fatalf("indexes %v of %s: %v", indexes, first, err)
 	}
@@ -256,7 +257,8 @@ func (u *upgraded) dies(point string) bool {
 		return false
 	}
 	var exit *exec.ExitError
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ctx.Err() != nil || !errors.As(err, &exit) || !ok || status.Signal() != syscall.SIGKILL {
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ctx.Err() != nil || !errors.As(err, &exit) || !ok ||
+		status.Signal() != syscall.SIGKILL {
 		t.Fatalf("%s: the upgrade ended by itself: %v\n%s", point, err, out)
 	}
 	return true
@@ -297,7 +299,8 @@ func (u *upgraded) state() map[string][]string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	catalogue, tables := "SELECT type, name, tbl_name, sql FROM sqlite_master", "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+	catalogue, tables := "SELECT type, name, tbl_name, sql FROM sqlite_master",
+		"SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
 	if u.admin != nil {
 		catalogue = "SELECT relname::text, relkind::text, coalesce(reloptions::text, ''), coalesce(pg_get_expr(relpartbound, oid), ''), CASE WHEN relkind IN ('i', 'I') THEN pg_get_indexdef(oid) WHEN relkind = 'v' THEN pg_get_viewdef(oid) ELSE '' END" +
 			" FROM pg_class WHERE relnamespace = 'public'::regnamespace" +

@@ -116,7 +116,10 @@ func FuzzCheck(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	file, err := Sign(map[string]any{"order_no": "20261120<&>\u2028", "amount": "1999", "events": []any{1, -2, true, nil, map[string]any{"": "x"}}}, keys)
+	file, err := Sign(map[string]any{
+		"order_no": "20261120<&>\u2028", "amount": "1999",
+		"events": []any{1, -2, true, nil, map[string]any{"": "x"}},
+	}, keys)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 			}),
 		},
 		{
-			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.Params[assignment], Load: loadItems,
+			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.Params[assignment],
+			Load: loadItems,
 			Do: each(func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error) {
 				to := params.(assignment).To
 				details := map[string]any{"to": to}
@@ -85,13 +86,15 @@ type assignment struct {
 
 // each returns a Do that changes exceptions one after the other, by id. A refusal concerns one
 // exception, any other error all of them.
-func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error)) func(context.Context, db.Tx, act.Input, []act.Subject) ([]act.Outcome, error) {
+func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error)) func(context.Context, db.Tx, act.Input,
+	[]act.Subject) ([]act.Outcome, error) {
 	return func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 		outs := make([]act.Outcome, len(subjects))
 		for i, s := range subjects {
 			details, err := do(ctx, tx, in.Params, s.Value.(*Item))
 			var field *act.FieldError
-			if err != nil && !errors.As(err, &field) && !errors.Is(err, ErrEnded) && !errors.Is(err, ErrOpen) && !errors.Is(err, ErrDecided) && !errors.Is(err, ErrNotFound) {
+			if err != nil && !errors.As(err, &field) && !errors.Is(err, ErrEnded) && !errors.Is(err, ErrOpen) &&
+				!errors.Is(err, ErrDecided) && !errors.Is(err, ErrNotFound) {
 				return nil, err
 			}
 			outs[i] = act.Outcome{Details: details, Err: err}

@@ -40,7 +40,8 @@ func (k desk) exec(query string) {
 func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := desk{t, d}
-		k.open(Item{Kind: AmountMismatch, OrderNo: "1", Amount: 1998, Currency: "CNY"}, Item{Kind: StuckPaying, OrderNo: "2"}, Item{Kind: UnknownEvent, Subject: "x"})
+		k.open(Item{Kind: AmountMismatch, OrderNo: "1", Amount: 1998, Currency: "CNY"}, Item{Kind: StuckPaying, OrderNo: "2"},
+			Item{Kind: UnknownEvent, Subject: "x"})
 		refused := func(err error, field string) bool {
 			var f *act.FieldError
 			return errors.As(err, &f) && f.Field == field
@@ -62,7 +63,8 @@ func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 		k.end(k.of(AmountMismatch), Resolved, RefundedElsewhere, "R1")
 		k.end(k.of(StuckPaying), Resolved, "", "")
 		k.end(k.of(UnknownEvent), Ignored, "", "")
-		if err := k.act(access.Ops, "exception.reopen", AmountMismatch, "", "", 0); !errors.As(err, &denied) || denied.Permission != access.ProposeMoney {
+		if err := k.act(access.Ops, "exception.reopen", AmountMismatch, "", "", 0); !errors.As(err, &denied) ||
+			denied.Permission != access.ProposeMoney {
 			t.Errorf("ops open money again: %v", err)
 		}
 		for _, decided := range []string{"decided_by = 7", "held_ref = 'held:1:t'"} { // by two people, or its money is booked
@@ -93,7 +95,8 @@ func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
 		}
 		var got []string
 		for _, r := range rows {
-			got = append(got, strings.TrimPrefix(r.Action, "exception.")+strings.ReplaceAll(r.Params, `,"reason":"as agreed on the phone"`, ""))
+			got = append(got, strings.TrimPrefix(r.Action, "exception.")+strings.ReplaceAll(r.Params, `,"reason":"as agreed on the phone"`,
+				""))
 		}
 		want := []string{
 			`assign{"reason":"as agreed on the phone","to":"li"}`,

@@ -35,7 +35,8 @@ func Hold(ctx context.Context, tx db.Tx, d *db.DB, id, version int64) error {
 // Free reopens an exception whose proposal ended without a decision; its assignee stays. An
 // exception that is no longer proposed is left unchanged.
 func Free(ctx context.Context, tx db.Tx, d *db.DB, id int64) error {
-	_, err := tx.NewRaw("UPDATE exceptions SET state = CASE WHEN assignee = '' THEN ? ELSE ? END, version = version + 1, updated_at = ? WHERE id = ? AND state = ?",
+	_, err := tx.NewRaw(
+		"UPDATE exceptions SET state = CASE WHEN assignee = '' THEN ? ELSE ? END, version = version + 1, updated_at = ? WHERE id = ? AND state = ?",
 		Opened, Assigned, d.Now(), id, Proposed).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("free an exception: %w", err)
@@ -60,16 +61,19 @@ func Decide(ctx context.Context, tx db.Tx, d *db.DB, id, version int64, to State
 		return err
 	}
 	now := d.Now()
-	return change(ctx, tx, id, act.ErrChanged, tx.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, decided_by = ?, resolved_at = ?, updated_at = ?,"+
-		" version = version + 1 WHERE id = ? AND state IN (?)", to, outcome, reference, approvalID, now, now, id, bun.List(Moves.From(to, Executing))))
+	return change(ctx, tx, id, act.ErrChanged,
+		tx.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, decided_by = ?, resolved_at = ?, updated_at = ?,"+
+			" version = version + 1 WHERE id = ? AND state IN (?)", to, outcome, reference, approvalID, now, now, id,
+			bun.List(Moves.From(to, Executing))))
 }
 
 // execute moves an exception approved in that version to the state in which its decision takes
 // effect. An exception that was not held needed no second person.
 func execute(ctx context.Context, tx db.Tx, id, version int64) error {
 	for _, to := range []State{Approved, Executing} {
-		if err := change(ctx, tx, id, act.ErrChanged, tx.NewRaw("UPDATE exceptions SET state = ? WHERE id = ? AND version = ? AND state IN (?)",
-			to, id, version, bun.List(Moves.From(to)))); err != nil {
+		if err := change(ctx, tx, id, act.ErrChanged,
+			tx.NewRaw("UPDATE exceptions SET state = ? WHERE id = ? AND version = ? AND state IN (?)",
+				to, id, version, bun.List(Moves.From(to)))); err != nil {
 			return err
 		}
 	}

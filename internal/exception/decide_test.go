@@ -39,7 +39,12 @@ func TestADecisionMovesAnExceptionFromEachStateAsTheTableSays(t *testing.T) {
 			adds int64 // to the version
 			do   func(context.Context, db.Tx, int64) error
 		}{
-			{"hold", []State{Opened, Assigned, Failed}, Proposed, 1, func(ctx context.Context, tx db.Tx, version int64) error { return Hold(ctx, tx, d, id, version) }},
+			{
+				"hold",
+				[]State{Opened, Assigned, Failed},
+				Proposed, 1,
+				func(ctx context.Context, tx db.Tx, version int64) error { return Hold(ctx, tx, d, id, version) },
+			},
 			{"resolve", waits, Resolved, 1, decides(Resolved)},
 			{"ignore", waits, Ignored, 1, decides(Ignored)},
 			{"fail", waits, Failed, 0, func(ctx context.Context, tx db.Tx, version int64) error { return Fail(ctx, tx, d, id, version) }},
@@ -56,12 +61,14 @@ func TestADecisionMovesAnExceptionFromEachStateAsTheTableSays(t *testing.T) {
 					after := k.of(LatePayment)
 					if slices.Contains(c.from, state) && !stale {
 						if err != nil || after.State != c.to || after.Version != before.Version+c.adds {
-							t.Errorf("%s of one that is %s: %v, and it is %s in version %d after %d", c.name, state, err, after.State, after.Version, before.Version)
+							t.Errorf("%s of one that is %s: %v, and it is %s in version %d after %d", c.name, state, err, after.State,
+								after.Version, before.Version)
 						}
 						continue
 					}
 					if !errors.Is(err, act.ErrChanged) || after.State != state || after.Version != before.Version {
-						t.Errorf("%s of one that is %s, stale %t: %v, and it is %s in version %d after %d", c.name, state, stale, err, after.State, after.Version, before.Version)
+						t.Errorf("%s of one that is %s, stale %t: %v, and it is %s in version %d after %d", c.name, state, stale, err,
+							after.State, after.Version, before.Version)
 					}
 				}
 			}
@@ -117,7 +124,10 @@ func TestAReportMeetsEachStateOfItsException(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		movestest.Enforce(t, d, Moves)
 		k := desk{t, d}
-		item := Item{Kind: LatePayment, OrderNo: "1", Subject: "t1", Amount: 500, Currency: "CNY", CallbackID: 5, Payload: `{"amount":500}`, HeldRef: "held:1:t1"}
+		item := Item{
+			Kind: LatePayment, OrderNo: "1", Subject: "t1", Amount: 500, Currency: "CNY", CallbackID: 5, Payload: `{"amount":500}`,
+			HeldRef: "held:1:t1",
+		}
 		k.open(item)
 		want := func(what string, state State, version, seen int64) *Item {
 			t.Helper()

@@ -116,7 +116,8 @@ func report(tx db.Tx, w *db.Writes, rows []*Item, unique string) {
 	}
 	const (
 		newer = "EXCLUDED.occurred_at >= x.occurred_at"
-		money = "(" + newer + " AND (EXCLUDED.amount <> x.amount OR EXCLUDED.currency <> x.currency) OR EXCLUDED.held_ref <> '' AND EXCLUDED.held_ref <> x.held_ref)"
+		money = "(" + newer +
+			" AND (EXCLUDED.amount <> x.amount OR EXCLUDED.currency <> x.currency) OR EXCLUDED.held_ref <> '' AND EXCLUDED.held_ref <> x.held_ref)"
 	)
 	q := tx.NewInsert().Model(&rows).On("CONFLICT "+unique+" DO UPDATE").
 		Set("seen = x.seen + EXCLUDED.seen").Set("updated_at = EXCLUDED.updated_at").

@@ -44,10 +44,16 @@ var SuspenseKinds = []string{AmountMismatch, CurrencyMismatch, DuplicatePayment,
 
 // moneyKinds are those whose end decides about an amount that a supplier holds or
 // demands.
-var moneyKinds = slices.Concat(HeldKinds, []string{DisputeOpened, UnknownRefund, RefundFailed, PayoutStuck, PayoutReturned, PayoutAfterReversal, SupplierShort})
+var moneyKinds = slices.Concat(HeldKinds, []string{
+	DisputeOpened, UnknownRefund, RefundFailed, PayoutStuck, PayoutReturned,
+	PayoutAfterReversal, SupplierShort,
+})
 
 // Kinds are the names of all kinds, those about money first.
-var Kinds = slices.Concat(moneyKinds, []string{NotifyExhausted, StuckPaying, CompensationDead, StockShort, BooksDiffer, Complaint, UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed})
+var Kinds = slices.Concat(moneyKinds, []string{
+	NotifyExhausted, StuckPaying, CompensationDead, StockShort, BooksDiffer, Complaint,
+	UnknownEvent, SubscriptionExhausted, DecryptFailed, Malformed,
+})
 
 // AgainKinds are those of what ran out of tries and can be run again.
 var AgainKinds = []string{CompensationDead, NotifyExhausted}

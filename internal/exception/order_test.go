@@ -43,7 +43,8 @@ func TestSharedRowsAreLockedInOneOrder(t *testing.T) {
 		}
 		all.Wait()
 		var seen int64
-		if err := d.Read.NewRaw("SELECT CAST(sum(seen) AS BIGINT) FROM exceptions").Scan(t.Context(), &seen); err != nil || seen != rounds*types*reporters {
+		if err := d.Read.NewRaw("SELECT CAST(sum(seen) AS BIGINT) FROM exceptions").Scan(t.Context(), &seen); err != nil ||
+			seen != rounds*types*reporters {
 			t.Errorf("%d reports are counted, want %d, %v", seen, rounds*types*reporters, err)
 		}
 	})

@@ -45,22 +45,25 @@ func Resolve(tx db.Tx, d *db.DB, kind string, subjects ...string) *bun.RawQuery 
 // ResolveAt is Resolve for exceptions that name a supplier.
 func ResolveAt(tx db.Tx, d *db.DB, kind string, supplierID int64, subjects ...string) *bun.RawQuery {
 	now := d.Now()
-	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ? AND supplier_id = ? AND subject IN (?)"+
-		" AND state IN (?)", Resolved, now, now, kind, supplierID, bun.List(subjects), bun.List(Moves.From(Resolved)))
+	return tx.NewRaw(
+		"UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ? AND supplier_id = ? AND subject IN (?)"+
+			" AND state IN (?)", Resolved, now, now, kind, supplierID, bun.List(subjects), bun.List(Moves.From(Resolved)))
 }
 
 // ResolveDispute ends the open exception of a dispute that has ended, even if a proposal about
 // it is open. News about it reopens it.
 func ResolveDispute(tx db.Tx, d *db.DB, supplierID int64, subject string) *bun.RawQuery {
 	now := d.Now()
-	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = '"+DisputeOpened+"' AND supplier_id = ? AND subject = ?"+
+	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = '"+DisputeOpened+
+		"' AND supplier_id = ? AND subject = ?"+
 		" AND state IN (?)", Resolved, now, now, supplierID, subject, bun.List(Moves.From(Resolved)))
 }
 
 // HoldAgain reopens the exceptions about a trade number whose money left suspense and is back:
 // what becomes of it must be decided again.
 func HoldAgain(tx db.Tx, d *db.DB, supplierID int64, subject, heldRef string) *bun.RawQuery {
-	return tx.NewRaw("UPDATE exceptions SET state = CASE WHEN state = ? THEN '"+string(Opened)+"' ELSE state END, held_ref = ?, alerted_at = NULL, decided_by = 0, resolved_at = NULL,"+
+	return tx.NewRaw("UPDATE exceptions SET state = CASE WHEN state = ? THEN '"+string(Opened)+
+		"' ELSE state END, held_ref = ?, alerted_at = NULL, decided_by = 0, resolved_at = NULL,"+
 		" updated_at = ?, version = version + 1 WHERE kind IN (?) AND supplier_id = ? AND subject = ? AND held_ref = ''",
 		Resolved, heldRef, d.Now(), bun.List(SuspenseKinds), supplierID, subject)
 }
@@ -68,8 +71,11 @@ func HoldAgain(tx db.Tx, d *db.DB, supplierID int64, subject, heldRef string) *b
 // reopen reopens an ended exception, in the version that was read, and alerts again. Its
 // outcome remains in the audit. Errors: ErrNotFound, ErrOpen.
 func reopen(ctx context.Context, tx db.Tx, d *db.DB, id, version int64) error {
-	return change(ctx, tx, id, ErrOpen, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL,"+
-		" alerted_at = NULL, decided_by = 0, updated_at = ?, version = version + 1 WHERE id = ? AND version = ? AND state IN (?)", Opened, d.Now(), id, version, bun.List(Moves.From(Opened, Resolved, Ignored))))
+	return change(ctx, tx, id, ErrOpen,
+		tx.NewRaw("UPDATE exceptions SET state = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL,"+
+			" alerted_at = NULL, decided_by = 0, updated_at = ?, version = version + 1 WHERE id = ? AND version = ? AND state IN (?)",
+			Opened,
+			d.Now(), id, version, bun.List(Moves.From(Opened, Resolved, Ignored))))
 }
 
 // assign assigns an open exception to an operator; "" = unassigned. Errors: ErrNotFound,
@@ -79,8 +85,9 @@ func assign(ctx context.Context, tx db.Tx, d *db.DB, id int64, assignee string) 
 	if assignee == "" {
 		to = Opened
 	}
-	return change(ctx, tx, id, ErrEnded, tx.NewRaw("UPDATE exceptions SET state = ?, assignee = ?, updated_at = ?, version = version + 1 WHERE id = ? AND state IN (?)",
-		to, assignee, d.Now(), id, bun.List(Moves.From(to, Opened, Assigned, Failed))))
+	return change(ctx, tx, id, ErrEnded,
+		tx.NewRaw("UPDATE exceptions SET state = ?, assignee = ?, updated_at = ?, version = version + 1 WHERE id = ? AND state IN (?)",
+			to, assignee, d.Now(), id, bun.List(Moves.From(to, Opened, Assigned, Failed))))
 }
 
 // change runs a compare-and-set on one exception; stale is the error if it was in another

@@ -44,7 +44,8 @@ func (k desk) of(kind string) *Item {
 // end ends an exception without a decision, as earlier versions and removed causes did.
 func (k desk) end(i *Item, to State, o Outcome, reference string) {
 	k.Helper()
-	if _, err := k.db.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, resolved_at = 1 WHERE id = ?", to, o, reference, i.ID).Exec(k.Context()); err != nil {
+	if _, err := k.db.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, resolved_at = 1 WHERE id = ?", to, o, reference,
+		i.ID).Exec(k.Context()); err != nil {
 		k.Fatal(err)
 	}
 }

@@ -24,7 +24,10 @@ var Moves = moves.Table[State]{
 		"and `proposed` stays. Moves that decide compare the version that was read, or amount and currency.",
 	Rows: []moves.Row[State]{
 		{
-			Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved, Ignored},
+			Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []State{
+				Opened, Assigned, Proposed, Approved, Resolved,
+				Ignored,
+			},
 			Meaning: "Unassigned.",
 		},
 		{
@@ -45,7 +48,10 @@ var Moves = moves.Table[State]{
 			Status: Failed, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved},
 			Meaning: "A decision could not take effect: run the same one again, or make another.",
 		},
-		{Status: Ignored, To: []State{Opened}, Meaning: "Stays closed when it is reported again, until an operator reopens it; never about money."},
+		{
+			Status: Ignored, To: []State{Opened},
+			Meaning: "Stays closed when it is reported again, until an operator reopens it; never about money.",
+		},
 	},
 }
 

@@ -27,7 +27,8 @@ func TakeUnalerted(ctx context.Context, tx db.Tx, d *db.DB) ([]Unalerted, error)
 		Amount         int64
 	}
 	err := tx.NewRaw("UPDATE exceptions SET alerted_at = ? WHERE alerted_at IS NULL AND id IN"+
-		" (SELECT id FROM exceptions WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING kind, currency, amount", d.Now(), maxUnalerted).Scan(ctx, &rows)
+		" (SELECT id FROM exceptions WHERE alerted_at IS NULL ORDER BY id LIMIT ?) RETURNING kind, currency, amount", d.Now(),
+		maxUnalerted).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("mark exceptions as alerted: %w", err)
 	}

@@ -37,9 +37,13 @@ func TestEveryExceptionAlertsOnce(t *testing.T) {
 			}
 			return counts
 		}
-		open(&Item{Kind: LatePayment, OrderNo: "1", Amount: 1999, Currency: "CNY"}, &Item{Kind: LatePayment, OrderNo: "2", Amount: 3998, Currency: "CNY"},
+		open(&Item{Kind: LatePayment, OrderNo: "1", Amount: 1999, Currency: "CNY"}, &Item{
+			Kind: LatePayment, OrderNo: "2", Amount: 3998,
+			Currency: "CNY",
+		},
 			&Item{Kind: LatePayment, OrderNo: "3", Amount: 7, Currency: "JPY"}, &Item{Kind: Malformed, Subject: "x"})
-		if got := alerted(); got[LatePayment] != 3 || got[Malformed] != 1 || sums[LatePayment] != "CNY 59.97, JPY 7" || sums[Malformed] != "" {
+		if got := alerted(); got[LatePayment] != 3 || got[Malformed] != 1 || sums[LatePayment] != "CNY 59.97, JPY 7" ||
+			sums[Malformed] != "" {
 			t.Fatalf("alerted %v with %v", got, sums)
 		}
 		open(&Item{Kind: LatePayment, OrderNo: "1"}) // the same fact, reported again

@@ -95,7 +95,8 @@ func TestVolumeOfKnownSeries(t *testing.T) {
 					t.Errorf("last week's error %v", v.Error)
 				}
 			}
-			t.Logf("error %.1f %% (of repeating the last value: %.1f %%), %.1f %% of last week within the band", sum*100, naive*100, inside*100)
+			t.Logf("error %.1f %% (of repeating the last value: %.1f %%), %.1f %% of last week within the band", sum*100, naive*100,
+				inside*100)
 			if sum > c.most {
 				t.Errorf("error %.3f, want at most %.2f", sum, c.most)
 			}

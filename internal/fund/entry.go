@@ -86,41 +86,125 @@ type Row struct {
 
 // Table lists every entry that can be posted.
 var Table = []Row{
-	{Fact: Paid, Debit: "{from}", Credit: "merchant:{M}", Ref: "paid:{id}", Kind: KindPayment, Meaning: "A buyer paid an order: the supplier owes us, we owe the merchant. `{from}` is `supplier:{S}`, or `suspense:{S}` where the money was held."},
-	{Fact: Corrected, Debit: "{from}", Credit: "{to}", Ref: "corrected:{id}", Meaning: "The payment of an order was held with a different amount: the difference, between `supplier:{S}` and `suspense:{S}`."},
-	{Fact: Held, Debit: "supplier:{S}", Credit: "suspense:{S}", Ref: "held:{id}", Meaning: "Money arrived that matches no order. `{id}` is the id of the account at the supplier and the trade number.", Once: true},
-	{Fact: Elsewhere, Debit: "suspense:{S}", Credit: "{to}", Ref: "elsewhere:{id}", Kind: KindAdjustment, Meaning: "Held money was settled outside of Backstop: refunded (`supplier:{S}`) or kept (`merchant:{M}`)."},
-	{Fact: Opening, Debit: "opening", Credit: "merchant:{M}", Ref: "opening:{M}:{currency}", Kind: KindOpening, Meaning: "A balance brought over from another system."},
+	{
+		Fact: Paid, Debit: "{from}", Credit: "merchant:{M}", Ref: "paid:{id}", Kind: KindPayment,
+		Meaning: "A buyer paid an order: the supplier owes us, we owe the merchant. `{from}` is `supplier:{S}`, or `suspense:{S}` where the money was held.",
+	},
+	{
+		Fact: Corrected, Debit: "{from}", Credit: "{to}", Ref: "corrected:{id}",
+		Meaning: "The payment of an order was held with a different amount: the difference, between `supplier:{S}` and `suspense:{S}`.",
+	},
+	{
+		Fact: Held, Debit: "supplier:{S}", Credit: "suspense:{S}", Ref: "held:{id}",
+		Meaning: "Money arrived that matches no order. `{id}` is the id of the account at the supplier and the trade number.", Once: true,
+	},
+	{
+		Fact: Elsewhere, Debit: "suspense:{S}", Credit: "{to}", Ref: "elsewhere:{id}", Kind: KindAdjustment,
+		Meaning: "Held money was settled outside of Backstop: refunded (`supplier:{S}`) or kept (`merchant:{M}`).",
+	},
+	{
+		Fact: Opening, Debit: "opening", Credit: "merchant:{M}", Ref: "opening:{M}:{currency}", Kind: KindOpening,
+		Meaning: "A balance brought over from another system.",
+	},
 	{Fact: Fee, Debit: "merchant:{M}", Credit: "income:fees", Ref: "fee:{id}", Kind: KindFee, Meaning: "The merchant's fee for an order."},
 	{Fact: Cost, Debit: "cost:{S}", Credit: "supplier:{S}", Ref: "cost:{id}", Meaning: "The supplier's fee for an order: our cost."},
 
-	{Fact: RefundHeld, Debit: "{from}", Credit: "refund:{S}", Ref: "refund:{id}:D", Kind: KindRefund, Meaning: "A refund was requested: its money is held. `{from}` is `merchant:{M}`, or `suspense:{S}` for money without an order."},
-	{Fact: RefundDone, Debit: "refund:{S}", Credit: "supplier:{S}", Ref: "refund:{id}:C", Meaning: "The refund succeeded: the supplier paid it from what it owes us."},
-	{Fact: RefundBack, Debit: "refund:{S}", Credit: "{to}", Ref: "refund:{id}:R", Kind: KindRefundFailed, Meaning: "The refund failed, or was rejected, cancelled or returned: its money goes back to where it came from."},
-	{Fact: RefundReturned, Debit: "supplier:{S}", Credit: "refund:{S}", Ref: "refund:{id}:X", Meaning: "The refund succeeded, but its money came back later; `R` follows in the same journal."},
-	{Fact: RefundFee, Debit: "income:fees", Credit: "merchant:{M}", Ref: "refund:{id}:F", Kind: KindFee, Meaning: "The merchant's fee is returned with a refund (`refund: return`)."},
-	{Fact: RefundFeeAgain, Debit: "merchant:{M}", Credit: "income:fees", Ref: "refund:{id}:FR", Kind: KindFee, Meaning: "The fee is charged again because the refund was returned."},
-	{Fact: RefundCost, Debit: "supplier:{S}", Credit: "cost:{S}", Ref: "refund:{id}:K", Meaning: "The supplier returns its cost with a refund (`refund: return`)."},
-	{Fact: RefundAdopted, Debit: "{from}", Credit: "supplier:{S}", Ref: "refund:{id}:A", Kind: KindRefund, Meaning: "A refund made directly at the supplier, outside of Backstop. `{from}` is `merchant:{M}`, or `suspense:{S}` for money without an order."},
+	{
+		Fact: RefundHeld, Debit: "{from}", Credit: "refund:{S}", Ref: "refund:{id}:D", Kind: KindRefund,
+		Meaning: "A refund was requested: its money is held. `{from}` is `merchant:{M}`, or `suspense:{S}` for money without an order.",
+	},
+	{
+		Fact: RefundDone, Debit: "refund:{S}", Credit: "supplier:{S}", Ref: "refund:{id}:C",
+		Meaning: "The refund succeeded: the supplier paid it from what it owes us.",
+	},
+	{
+		Fact: RefundBack, Debit: "refund:{S}", Credit: "{to}", Ref: "refund:{id}:R", Kind: KindRefundFailed,
+		Meaning: "The refund failed, or was rejected, cancelled or returned: its money goes back to where it came from.",
+	},
+	{
+		Fact: RefundReturned, Debit: "supplier:{S}", Credit: "refund:{S}", Ref: "refund:{id}:X",
+		Meaning: "The refund succeeded, but its money came back later; `R` follows in the same journal.",
+	},
+	{
+		Fact: RefundFee, Debit: "income:fees", Credit: "merchant:{M}", Ref: "refund:{id}:F", Kind: KindFee,
+		Meaning: "The merchant's fee is returned with a refund (`refund: return`).",
+	},
+	{
+		Fact: RefundFeeAgain, Debit: "merchant:{M}", Credit: "income:fees", Ref: "refund:{id}:FR", Kind: KindFee,
+		Meaning: "The fee is charged again because the refund was returned.",
+	},
+	{
+		Fact: RefundCost, Debit: "supplier:{S}", Credit: "cost:{S}", Ref: "refund:{id}:K",
+		Meaning: "The supplier returns its cost with a refund (`refund: return`).",
+	},
+	{
+		Fact: RefundAdopted, Debit: "{from}", Credit: "supplier:{S}", Ref: "refund:{id}:A", Kind: KindRefund,
+		Meaning: "A refund made directly at the supplier, outside of Backstop. `{from}` is `merchant:{M}`, or `suspense:{S}` for money without an order.",
+	},
 
-	{Fact: PayoutDebit, Debit: "merchant:{M}", Credit: "payout:{S}", Ref: "payout:{id}:D", Kind: KindPayout, Meaning: "A payout was approved: its money is in transit."},
+	{
+		Fact: PayoutDebit, Debit: "merchant:{M}", Credit: "payout:{S}", Ref: "payout:{id}:D", Kind: KindPayout,
+		Meaning: "A payout was approved: its money is in transit.",
+	},
 	{Fact: PayoutCredit, Debit: "payout:{S}", Credit: "supplier:{S}", Ref: "payout:{id}:C", Meaning: "The supplier made the payout."},
-	{Fact: PayoutReversal, Debit: "payout:{S}", Credit: "merchant:{M}", Ref: "payout:{id}:R", Kind: KindPayoutReversed, Meaning: "The payout failed for certain, or was returned: the money goes back to the merchant."},
-	{Fact: PayoutFee, Debit: "merchant:{M}", Credit: "income:fees", Ref: "payout:{id}:F", Kind: KindFee, Meaning: "The merchant's fee for a payout."},
-	{Fact: PayoutFeeBack, Debit: "income:fees", Credit: "merchant:{M}", Ref: "payout:{id}:FR", Kind: KindFee, Meaning: "The fee is returned with the reversal."},
-	{Fact: PayoutLate, Debit: "merchant:{M}", Credit: "supplier:{S}", Ref: "payout:{id}:L", Kind: KindPayout, Meaning: "The payout arrived after its reversal: the merchant is debited again."},
-	{Fact: PayoutReturned, Debit: "supplier:{S}", Credit: "payout:{S}", Ref: "payout:{id}:X", Meaning: "The payout succeeded, but its money came back later; `R` follows in the same journal."},
+	{
+		Fact: PayoutReversal, Debit: "payout:{S}", Credit: "merchant:{M}", Ref: "payout:{id}:R", Kind: KindPayoutReversed,
+		Meaning: "The payout failed for certain, or was returned: the money goes back to the merchant.",
+	},
+	{
+		Fact: PayoutFee, Debit: "merchant:{M}", Credit: "income:fees", Ref: "payout:{id}:F", Kind: KindFee,
+		Meaning: "The merchant's fee for a payout.",
+	},
+	{
+		Fact: PayoutFeeBack, Debit: "income:fees", Credit: "merchant:{M}", Ref: "payout:{id}:FR", Kind: KindFee,
+		Meaning: "The fee is returned with the reversal.",
+	},
+	{
+		Fact: PayoutLate, Debit: "merchant:{M}", Credit: "supplier:{S}", Ref: "payout:{id}:L", Kind: KindPayout,
+		Meaning: "The payout arrived after its reversal: the merchant is debited again.",
+	},
+	{
+		Fact: PayoutReturned, Debit: "supplier:{S}", Credit: "payout:{S}", Ref: "payout:{id}:X",
+		Meaning: "The payout succeeded, but its money came back later; `R` follows in the same journal.",
+	},
 
-	{Fact: DisputeHeld, Debit: "merchant:{M}", Credit: "merchant:{M}:reserved", Ref: "dispute:{id}:H", Kind: KindDispute, Meaning: "A buyer disputes a payment: its money is reserved."},
-	{Fact: DisputeWithdrawn, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:W", Kind: KindDisputeTaken, Meaning: "The supplier took the money. `{from}` is `merchant:{M}:reserved`, or `suspense:{S}` for money without an order."},
-	{Fact: DisputeReinstated, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:B", Kind: KindDisputeWon, Meaning: "Money that was taken for the dispute is back: at `merchant:{M}`, or at `suspense:{S}` where it came from there."},
-	{Fact: DisputeReleased, Debit: "merchant:{M}:reserved", Credit: "merchant:{M}", Ref: "dispute:{id}:U", Kind: KindDisputeWon, Meaning: "The dispute was won before the money was taken: the reserve is released."},
-	{Fact: DisputeFee, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:F", Kind: KindFee, Meaning: "The supplier's fee for the dispute. `{from}` is `merchant:{M}`, or `cost:{S}` for money without an order."},
-	{Fact: DisputeFeeBack, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:FB", Kind: KindFee, Meaning: "The supplier returned the fee for the dispute, to where it came from."},
+	{
+		Fact: DisputeHeld, Debit: "merchant:{M}", Credit: "merchant:{M}:reserved", Ref: "dispute:{id}:H", Kind: KindDispute,
+		Meaning: "A buyer disputes a payment: its money is reserved.",
+	},
+	{
+		Fact: DisputeWithdrawn, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:W", Kind: KindDisputeTaken,
+		Meaning: "The supplier took the money. `{from}` is `merchant:{M}:reserved`, or `suspense:{S}` for money without an order.",
+	},
+	{
+		Fact: DisputeReinstated, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:B", Kind: KindDisputeWon,
+		Meaning: "Money that was taken for the dispute is back: at `merchant:{M}`, or at `suspense:{S}` where it came from there.",
+	},
+	{
+		Fact: DisputeReleased, Debit: "merchant:{M}:reserved", Credit: "merchant:{M}", Ref: "dispute:{id}:U", Kind: KindDisputeWon,
+		Meaning: "The dispute was won before the money was taken: the reserve is released.",
+	},
+	{
+		Fact: DisputeFee, Debit: "{from}", Credit: "supplier:{S}", Ref: "dispute:{id}:F", Kind: KindFee,
+		Meaning: "The supplier's fee for the dispute. `{from}` is `merchant:{M}`, or `cost:{S}` for money without an order.",
+	},
+	{
+		Fact: DisputeFeeBack, Debit: "supplier:{S}", Credit: "{to}", Ref: "dispute:{id}:FB", Kind: KindFee,
+		Meaning: "The supplier returned the fee for the dispute, to where it came from.",
+	},
 
-	{Fact: Freeze, Debit: "merchant:{M}", Credit: "merchant:{M}:frozen", Ref: "freeze:{id}", Kind: KindFreeze, Meaning: "Money of a merchant was frozen, by a decision of two people."},
-	{Fact: Unfreeze, Debit: "merchant:{M}:frozen", Credit: "merchant:{M}", Ref: "freeze:{id}", Kind: KindUnfreeze, Meaning: "Frozen money was released, by a decision of two people."},
-	{Fact: Adjust, Debit: "{from}", Credit: "{to}", Ref: "adjust:{id}", Kind: KindAdjustment, Meaning: "Money was moved between an allowed pair of accounts, by a decision of two people."},
+	{
+		Fact: Freeze, Debit: "merchant:{M}", Credit: "merchant:{M}:frozen", Ref: "freeze:{id}", Kind: KindFreeze,
+		Meaning: "Money of a merchant was frozen, by a decision of two people.",
+	},
+	{
+		Fact: Unfreeze, Debit: "merchant:{M}:frozen", Credit: "merchant:{M}", Ref: "freeze:{id}", Kind: KindUnfreeze,
+		Meaning: "Frozen money was released, by a decision of two people.",
+	},
+	{
+		Fact: Adjust, Debit: "{from}", Credit: "{to}", Ref: "adjust:{id}", Kind: KindAdjustment,
+		Meaning: "Money was moved between an allowed pair of accounts, by a decision of two people.",
+	},
 }
 
 // Values fill the patterns of a row; those that the row does not name are ignored.

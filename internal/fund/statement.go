@@ -27,7 +27,8 @@ func FactOf(ref string, credited bool) (row *Row, id string, ok bool) {
 		if strings.Contains(after, "{") {
 			after = "" // opening: the rest is its id
 		}
-		if len(ref) <= len(before)+len(after) || !strings.HasPrefix(ref, before) || !strings.HasSuffix(ref, after) || ok && len(after) <= len(suffix) {
+		if len(ref) <= len(before)+len(after) || !strings.HasPrefix(ref, before) || !strings.HasSuffix(ref, after) || ok &&
+			len(after) <= len(suffix) {
 			continue
 		}
 		if r.Fact == Freeze && credited {
@@ -102,7 +103,9 @@ type edge struct{ Balance, Credits int64 }
 
 // StatementOf reads a page of a merchant's statement, oldest first: the lines folded between
 // from and to. after is the last id of the previous page.
-func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from, to time.Time, after int64, limit int) (s Statement, err error) {
+func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from, to time.Time, after int64, limit int) (s Statement,
+	err error,
+) {
 	s.Currency = currency
 	err = d.Snapshot(ctx, func(ctx context.Context, q bun.IDB) error {
 		a := new(ledger.Account)
@@ -130,7 +133,8 @@ func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from,
 
 // before returns the account's edge below an id.
 func before(ctx context.Context, q bun.IDB, a *ledger.Account, id int64) (e edge, err error) {
-	err = q.NewRaw("SELECT l.balance, l.credits FROM account_lines AS l WHERE l.account_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT 1", a.ID, id).Scan(ctx, &e)
+	err = q.NewRaw("SELECT l.balance, l.credits FROM account_lines AS l WHERE l.account_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT 1",
+		a.ID, id).Scan(ctx, &e)
 	if errors.Is(err, sql.ErrNoRows) {
 		return edge{a.Unlined, a.UnlinedCredits}, nil
 	} else if err != nil {
@@ -144,8 +148,9 @@ func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, low,
 		ID, At, Amount, Balance int64
 		Ref                     string
 	}
-	err := q.NewRaw("SELECT l.id, t.created_at AS at, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, l.balance, t.ref"+
-		" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id >= ? AND l.id < ? ORDER BY l.id LIMIT ?",
+	err := q.NewRaw(
+		"SELECT l.id, t.created_at AS at, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, l.balance, t.ref"+
+			" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id >= ? AND l.id < ? ORDER BY l.id LIMIT ?",
 		a.ID, low, high, limit+1).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read a statement: %w", err)
@@ -202,7 +207,8 @@ func (s *Statement) refunds(ctx context.Context, q bun.IDB, items map[string][]i
 		}
 	}
 	var rows []struct{ ID, OrderNo string }
-	if err := q.NewRaw("SELECT CAST(r.id AS TEXT) AS id, r.order_no FROM refunds AS r WHERE r.id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+	if err := q.NewRaw("SELECT CAST(r.id AS TEXT) AS id, r.order_no FROM refunds AS r WHERE r.id IN (?)", bun.List(ids)).Scan(ctx,
+		&rows); err != nil {
 		return fmt.Errorf("read the refunds of a statement: %w", err)
 	}
 	for _, r := range rows {

@@ -18,9 +18,11 @@ func TestReferencesLeadBackToTheirFacts(t *testing.T) {
 		fact fund.Fact
 		id   string
 	}{
-		"paid:7": {fund.Paid, "7"}, "fee:7": {fund.Fee, "7"}, "opening:m1:CNY": {fund.Opening, "m1:CNY"}, "held:7:T:D": {fund.Held, "7:T:D"},
+		"paid:7": {fund.Paid, "7"}, "fee:7": {fund.Fee, "7"}, "opening:m1:CNY": {fund.Opening, "m1:CNY"},
+		"held:7:T:D": {fund.Held, "7:T:D"},
 		"refund:7:D": {fund.RefundHeld, "7"}, "refund:7:F": {fund.RefundFee, "7"}, "refund:7:FR": {fund.RefundFeeAgain, "7"},
-		"dispute:7:FB": {fund.DisputeFeeBack, "7"}, "dispute:7:B": {fund.DisputeReinstated, "7"}, "adjust:7": {fund.Adjust, "7"}, "freeze:7": {fund.Freeze, "7"},
+		"dispute:7:FB": {fund.DisputeFeeBack, "7"}, "dispute:7:B": {fund.DisputeReinstated, "7"}, "adjust:7": {fund.Adjust, "7"},
+		"freeze:7": {fund.Freeze, "7"},
 	} {
 		if row, id, ok := fund.FactOf(ref, false); !ok || row.Fact != want.fact || id != want.id {
 			t.Errorf("%s is %+v of %q", ref, row, id)
@@ -61,7 +63,10 @@ func TestAStatementIsADayInPages(t *testing.T) {
 		}
 		pay := func(n int) {
 			t.Helper()
-			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main"})
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY",
+				Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +90,8 @@ func TestAStatementIsADayInPages(t *testing.T) {
 		pay(2)
 		fold()
 		middle := time.UnixMicro(d.Now() + 1000)
-		for end := time.Now().Add(time.Minute); d.Now() < middle.UnixMicro() && time.Now().Before(end); { // the next ids are of a later moment
+		for end := time.Now().Add(time.Minute); d.Now() < middle.UnixMicro() &&
+			time.Now().Before(end); { // the next ids are of a later moment
 			time.Sleep(time.Millisecond)
 		}
 		pay(3)
@@ -120,7 +126,8 @@ func TestAStatementIsADayInPages(t *testing.T) {
 			t.Errorf("%d lines", len(items))
 		}
 		s, err := fund.StatementOf(t.Context(), d, "m1", "CNY", middle, end, 0, 10)
-		if err != nil || s.Opening != 2*1965 || s.Closing != 3*1965 || s.Credits != 1999 || s.Debits != 34 || len(s.Items) != 2 || s.Next != 0 {
+		if err != nil || s.Opening != 2*1965 || s.Closing != 3*1965 || s.Credits != 1999 || s.Debits != 34 || len(s.Items) != 2 ||
+			s.Next != 0 {
 			t.Errorf("the next day is %+v, %v", s, err)
 		}
 		if s, err := fund.StatementOf(t.Context(), d, "m1", "USD", start, end, 0, 10); err != nil || len(s.Items) != 0 || s.Closing != 0 {

@@ -56,7 +56,8 @@ func Put(ctx context.Context, tx db.Tx, d *db.DB, m Message) error {
 	m.ID, m.At, m.Text = d.NewID(), d.Now(), textlimit.Clip(m.Text, maxText)
 	if m.Kind == OfView {
 		var before []Message
-		err := tx.NewRaw("DELETE FROM inbox WHERE operator_id = ? AND kind = ? AND object_id = ? AND read_at IS NULL RETURNING *", m.OperatorID, m.Kind, m.ObjectID).Scan(ctx, &before)
+		err := tx.NewRaw("DELETE FROM inbox WHERE operator_id = ? AND kind = ? AND object_id = ? AND read_at IS NULL RETURNING *",
+			m.OperatorID, m.Kind, m.ObjectID).Scan(ctx, &before)
 		if err != nil {
 			return fmt.Errorf("replace the message about a view: %w", err)
 		}
@@ -67,7 +68,8 @@ func Put(ctx context.Context, tx db.Tx, d *db.DB, m Message) error {
 	if _, err := tx.NewInsert().Model(&m).Exec(ctx); err != nil {
 		return fmt.Errorf("write a message: %w", err)
 	}
-	_, err := tx.NewRaw("DELETE FROM inbox WHERE operator_id = ? AND id < (SELECT id FROM inbox WHERE operator_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
+	_, err := tx.NewRaw(
+		"DELETE FROM inbox WHERE operator_id = ? AND id < (SELECT id FROM inbox WHERE operator_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
 		m.OperatorID, m.OperatorID, maxKept-1).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("remove the oldest messages: %w", err)
@@ -77,7 +79,8 @@ func Put(ctx context.Context, tx db.Tx, d *db.DB, m Message) error {
 
 // Unread counts the unread messages of an operator, up to MaxUnread; more = there are more.
 func Unread(ctx context.Context, q bun.IDB, operator int64) (n int, more bool, err error) {
-	err = q.NewRaw("SELECT count(*) FROM (SELECT 1 FROM inbox WHERE operator_id = ? AND read_at IS NULL LIMIT ?) AS w", operator, MaxUnread+1).Scan(ctx, &n)
+	err = q.NewRaw("SELECT count(*) FROM (SELECT 1 FROM inbox WHERE operator_id = ? AND read_at IS NULL LIMIT ?) AS w", operator,
+		MaxUnread+1).Scan(ctx, &n)
 	if err != nil {
 		return 0, false, fmt.Errorf("count unread messages: %w", err)
 	}
@@ -146,7 +149,8 @@ func List(ctx context.Context, q bun.IDB, operator, before int64) (p Page, err e
 	if p.First {
 		before = math.MaxInt64
 	}
-	err = q.NewSelect().Model(&p.Rows).Where("ib.operator_id = ? AND ib.id < ?", operator, before).OrderExpr("ib.id DESC").Limit(pageRows + 1).Scan(ctx)
+	err = q.NewSelect().Model(&p.Rows).Where("ib.operator_id = ? AND ib.id < ?", operator, before).OrderExpr("ib.id DESC").Limit(pageRows +
+		1).Scan(ctx)
 	if err != nil {
 		return p, fmt.Errorf("read an inbox: %w", err)
 	}

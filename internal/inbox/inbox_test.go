@@ -51,7 +51,8 @@ func TestAnInboxIsBounded(t *testing.T) {
 		put(Message{OperatorID: 2, Kind: Mention})
 		put(Message{OperatorID: 1, Kind: Mention, Text: "newest"})
 		var n, oldest int
-		if err := d.NewRaw("SELECT count(*), count(CASE WHEN id = ? THEN 1 END) FROM inbox WHERE operator_id = 1", rows[0].ID).Scan(t.Context(), &n, &oldest); err != nil {
+		if err := d.NewRaw("SELECT count(*), count(CASE WHEN id = ? THEN 1 END) FROM inbox WHERE operator_id = 1",
+			rows[0].ID).Scan(t.Context(), &n, &oldest); err != nil {
 			t.Fatal(err)
 		}
 		if n != maxKept || oldest != 0 {

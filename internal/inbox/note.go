@@ -20,7 +20,8 @@ func (e *UnknownError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap returns the error of the note's field.
 func (e *UnknownError) Unwrap() error {
-	return &act.FieldError{Field: "reason", Problem: "nobody who may see this has the name @" + strings.Join(e.Names, ", @") + ": correct it, or put a space after the @"}
+	return &act.FieldError{Field: "reason", Problem: "nobody who may see this has the name @" + strings.Join(e.Names, ", @") +
+		": correct it, or put a space after the @"}
 }
 
 // Notes delivers notes to the people whom they mention.

@@ -46,7 +46,8 @@ func (b *Ledger) unfolded(ctx context.Context, tx db.Tx) (ids []int64, err error
 		return nil, err
 	}
 	var sizes []struct{ JournalID, N int64 }
-	err = tx.NewRaw("SELECT t.journal_id, count(*) AS n FROM transfers AS t WHERE t.id > ? AND t.journal_id IN (?) GROUP BY t.journal_id", ids[0], bun.List(ids)).Scan(ctx, &sizes)
+	err = tx.NewRaw("SELECT t.journal_id, count(*) AS n FROM transfers AS t WHERE t.id > ? AND t.journal_id IN (?) GROUP BY t.journal_id",
+		ids[0], bun.List(ids)).Scan(ctx, &sizes)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,8 @@ const credit = "CASE WHEN amount > 0 THEN amount ELSE 0 END"
 func (b *Ledger) foldInto(ctx context.Context, tx db.Tx, where string, args ...any) error {
 	args = slices.Concat(args, args)
 	var sums []struct{ Account, Amount, Credits, Lines, Last int64 }
-	err := tx.NewRaw("SELECT account, CAST(sum(amount) AS BIGINT) AS amount, CAST(sum("+credit+") AS BIGINT) AS credits, count(*) AS lines, max(id) AS last FROM "+sides(where)+" GROUP BY account", args...).Scan(ctx, &sums)
+	err := tx.NewRaw("SELECT account, CAST(sum(amount) AS BIGINT) AS amount, CAST(sum("+credit+
+		") AS BIGINT) AS credits, count(*) AS lines, max(id) AS last FROM "+sides(where)+" GROUP BY account", args...).Scan(ctx, &sums)
 	if err != nil {
 		return err
 	}
@@ -97,8 +99,10 @@ func (b *Ledger) foldInto(ctx context.Context, tx db.Tx, where string, args ...a
 	// each line is then above the one before it.
 	_, err = tx.NewRaw("INSERT INTO account_lines (account_id, id, transfer_id, balance, credits)"+
 		" SELECT a.id, CASE WHEN s.id > a.last_line + s.n THEN s.id ELSE a.last_line + s.n END, s.id, a.balance + s.running, a.credits + s.credited FROM"+
-		" (SELECT account, id, row_number() OVER lines AS n, CAST(sum(amount) OVER lines AS BIGINT) AS running, CAST(sum("+credit+") OVER lines AS BIGINT) AS credited FROM "+sides(where)+
-		" WINDOW lines AS (PARTITION BY account ORDER BY id ROWS UNBOUNDED PRECEDING)) AS s JOIN accounts AS a ON a.id = s.account", args...).Exec(ctx)
+		" (SELECT account, id, row_number() OVER lines AS n, CAST(sum(amount) OVER lines AS BIGINT) AS running, CAST(sum("+credit+
+		") OVER lines AS BIGINT) AS credited FROM "+sides(where)+
+		" WINDOW lines AS (PARTITION BY account ORDER BY id ROWS UNBOUNDED PRECEDING)) AS s JOIN accounts AS a ON a.id = s.account",
+		args...).Exec(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,7 +114,8 @@ func (b *Ledger) foldInto(ctx context.Context, tx db.Tx, where string, args ...a
 		rows[i].LastLine, rows[i].FoldedAt = max(rows[i].LastLine+s.Lines, s.Last), &now
 	}
 	_, err = tx.NewUpdate().With("_a", tx.NewValues(&rows)).Model((*Account)(nil)).TableExpr("_a").
-		Set("balance = _a.balance").Set("credits = _a.credits").Set("last_line = _a.last_line").Set("folded_at = _a.folded_at").Where("a.id = _a.id").Exec(ctx)
+		Set("balance = _a.balance").Set("credits = _a.credits").Set("last_line = _a.last_line").Set("folded_at = _a.folded_at").Where(
+		"a.id = _a.id").Exec(ctx)
 	return err
 }
 
@@ -176,7 +181,8 @@ func (b *Ledger) line(ctx context.Context, tx db.Tx, transfers []Transfer) error
 		return nil
 	}
 	var accounts []*Account
-	if err := b.db.ForUpdate(tx.NewSelect().Model(&accounts).Where("a.id IN (?)", bun.List(slices.Sorted(maps.Keys(ids)))).OrderExpr("a.id")).Scan(ctx); err != nil {
+	if err := b.db.ForUpdate(tx.NewSelect().Model(&accounts).Where("a.id IN (?)",
+		bun.List(slices.Sorted(maps.Keys(ids)))).OrderExpr("a.id")).Scan(ctx); err != nil {
 		return err
 	}
 	byID := make(map[int64]*Account, len(accounts))

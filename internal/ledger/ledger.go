@@ -262,7 +262,8 @@ func (b *Ledger) Balance(ctx context.Context, tx db.Tx, code, currency string) (
 // balances locks accounts, by id, and returns their exact balances.
 func (b *Ledger) balances(ctx context.Context, tx db.Tx, ids []int64) (map[int64]int64, error) {
 	var rows []struct{ ID, Balance int64 }
-	if err := tx.Prepared(ctx, &rows, "SELECT id, balance FROM accounts WHERE id IN (?) ORDER BY id"+b.db.ForUpdateText(), ids); err != nil {
+	if err := tx.Prepared(ctx, &rows, "SELECT id, balance FROM accounts WHERE id IN (?) ORDER BY id"+b.db.ForUpdateText(),
+		ids); err != nil {
 		return nil, fmt.Errorf("lock accounts: %w", err)
 	}
 	where, from, err := Unfolded(ctx, tx)

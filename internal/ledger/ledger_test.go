@@ -14,7 +14,10 @@ import (
 
 // pays returns an entry from the supplier s to a merchant.
 func pays(merchant string, amount int64, ref string) ledger.Entry {
-	return ledger.Entry{Debit: ledger.SupplierAccount("s"), Credit: ledger.MerchantAccount(merchant), Amount: amount, Currency: "CNY", Ref: ref}
+	return ledger.Entry{
+		Debit: ledger.SupplierAccount("s"), Credit: ledger.MerchantAccount(merchant), Amount: amount, Currency: "CNY",
+		Ref: ref,
+	}
 }
 
 // post posts one journal in a transaction of its own.
@@ -122,7 +125,10 @@ func TestWhatIsNoTransferCannotBeWrittenDown(t *testing.T) {
 		book := ledger.New(d)
 		toItself := pays("m", 5, "1")
 		toItself.Debit = toItself.Credit
-		for name, e := range map[string]ledger.Entry{"nothing": pays("m", 0, "1"), "less than nothing": pays("m", -5, "1"), "to itself": toItself} {
+		for name, e := range map[string]ledger.Entry{
+			"nothing": pays("m", 0, "1"), "less than nothing": pays("m", -5, "1"),
+			"to itself": toItself,
+		} {
 			if err := post(t, d, book, pays("m", 5, "2"), e); err == nil {
 				t.Errorf("%s is booked", name)
 			}

@@ -19,9 +19,10 @@ func wantLines(t *testing.T, d *db.DB) {
 		t.Errorf("%d lines, %d sides of transfers", n, sides)
 	}
 	var rows []struct{ AccountID, ID, TransferID, Balance, Credits, Amount, Account, LastLine int64 }
-	err := d.Read.NewRaw("SELECT l.account_id, l.id, l.transfer_id, l.balance, l.credits, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, a.balance AS account, a.last_line"+
-		" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id AND l.account_id IN (t.debit_account, t.credit_account) JOIN accounts AS a ON a.id = l.account_id"+
-		" ORDER BY l.account_id, l.id").Scan(t.Context(), &rows)
+	err := d.Read.NewRaw(
+		"SELECT l.account_id, l.id, l.transfer_id, l.balance, l.credits, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, a.balance AS account, a.last_line"+
+			" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id AND l.account_id IN (t.debit_account, t.credit_account) JOIN accounts AS a ON a.id = l.account_id"+
+			" ORDER BY l.account_id, l.id").Scan(t.Context(), &rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
 			all.Go(func() {
 				for i := range journals {
 					name := fmt.Sprint("m", i%3)
-					if err := post(t, d, book, pays(name, int64(i+1), fmt.Sprint("paid ", node, " ", i)), draws(name, 1, fmt.Sprint("drawn ", node, " ", i))); err != nil {
+					if err := post(t, d, book, pays(name, int64(i+1), fmt.Sprint("paid ", node, " ", i)),
+						draws(name, 1, fmt.Sprint("drawn ", node, " ", i))); err != nil {
 						t.Error(err)
 					}
 					if i%4 == 0 {
@@ -93,8 +95,9 @@ func TestALateTransferIsTheLastLine(t *testing.T) {
 		exec("UPDATE journals SET folded = FALSE WHERE id = " + late)
 		fold(t, book)
 		wantLines(t, d)
-		if n := count(t, d, "SELECT l.balance FROM account_lines l JOIN transfers t ON t.id = l.transfer_id JOIN accounts a ON a.id = l.account_id"+
-			" WHERE a.code = 'merchant:m' ORDER BY l.id DESC LIMIT 1"); n != 12 {
+		if n := count(t, d,
+			"SELECT l.balance FROM account_lines l JOIN transfers t ON t.id = l.transfer_id JOIN accounts a ON a.id = l.account_id"+
+				" WHERE a.code = 'merchant:m' ORDER BY l.id DESC LIMIT 1"); n != 12 {
 			t.Errorf("the last balance is %d", n)
 		}
 	})
@@ -158,7 +161,8 @@ func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
 		for fold(t, book) > 0 {
 		}
 		wantLines(t, d)
-		if n := count(t, d, "SELECT count(*) FROM accounts WHERE unlined <> 0") + count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'"); n != 0 {
+		if n := count(t, d, "SELECT count(*) FROM accounts WHERE unlined <> 0") +
+			count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'"); n != 0 {
 			t.Errorf("%d accounts have entries without lines, or the fold has not ended", n)
 		}
 	})

@@ -41,7 +41,8 @@ func (b *Ledger) Take(ctx context.Context, tx db.Tx, w *db.Writes, account strin
 		return err
 	}
 	if taken > 0 && balance-taken < -overdraft {
-		return fmt.Errorf("%w: %s has %d, the entries take %d, the overdraft is %d (%s, minor units)", ErrInsufficient, account, balance, taken, overdraft, currency)
+		return fmt.Errorf("%w: %s has %d, the entries take %d, the overdraft is %d (%s, minor units)", ErrInsufficient, account, balance,
+			taken, overdraft, currency)
 	}
 	return b.Post(ctx, tx, w, slices.Clip(entries))
 }

@@ -166,7 +166,10 @@ func TestWhatMayBeTaken(t *testing.T) {
 		wantBalance(t, d, book, "merchant:m", "CNY", 2)
 		other := draws("m", 1, "e")
 		other.Currency = "USD"
-		for name, entries := range map[string][]ledger.Entry{"two currencies": {draws("m", 1, "f"), other}, "no entry of the account": {draws("n", 1, "g")}} {
+		for name, entries := range map[string][]ledger.Entry{
+			"two currencies":          {draws("m", 1, "f"), other},
+			"no entry of the account": {draws("n", 1, "g")},
+		} {
 			if err := take(t, d, book.Take, 10, entries...); err == nil || errors.Is(err, ledger.ErrInsufficient) {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -45,7 +45,10 @@ func TestCausesAgreeWithTheTotals(t *testing.T) {
 		all := read(Query{Spec: spec, Scope: All()})
 		open := Query{Spec: spec, Scope: All()}.With("state", "open")
 		got := read(open)
-		if len(got.Causes) != 7 || !slices.EqualFunc(got.Causes, all.Causes, func(a, b Cause) bool { return a.Value == b.Value && a.Rows == b.Rows && slices.Equal(a.Sums, b.Sums) }) {
+		if len(got.Causes) != 7 || !slices.EqualFunc(got.Causes, all.Causes, func(a, b Cause) bool {
+			return a.Value == b.Value &&
+				a.Rows == b.Rows && slices.Equal(a.Sums, b.Sums)
+		}) {
 			t.Errorf("causes %+v with those that did not fail, %+v without", all.Causes, got.Causes)
 		}
 		if rows, _ := sumOf(all.Causes); rows != 48 || all.Rows != 60 {

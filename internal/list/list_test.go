@@ -37,7 +37,9 @@ func exceptions(scan int) *Spec {
 				return Match{Where: "x.order_no = ?", Args: []any{no}, Indexed: true, Ageless: true}, nil
 			}},
 			{Word: "unalerted", Match: func(_ context.Context, _ Lookup, state string) (Match, error) {
-				return Match{Where: "x.alerted_at IS NULL AND x.state = ?", Args: []any{state}, Few: func(context.Context, bun.IDB) (string, error) {
+				return Match{Where: "x.alerted_at IS NULL AND x.state = ?", Args: []any{state}, Few: func(context.Context, bun.IDB) (string,
+					error,
+				) {
 					return "SELECT * FROM exceptions WHERE alerted_at IS NULL", nil
 				}}, nil
 			}},
@@ -66,8 +68,10 @@ func fill(t *testing.T, d *db.DB, n int) (ids []int64) {
 		if i%5 == 1 {
 			alerted = "1"
 		}
-		_, err := d.NewRaw("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at, alerted_at)"+
-			" VALUES (?, 'late_payment', ?, 0, ?, 0, ?, ?, ?, ?, '{}', 1, 0, 0, "+alerted+")", id, state, 1+min(1, i%3/2), fmt.Sprintf("O%d", i%7), fmt.Sprint(id), i, []string{"CNY", "JPY", ""}[i%3]).Exec(t.Context())
+		_, err := d.NewRaw(
+			"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at, alerted_at)"+
+				" VALUES (?, 'late_payment', ?, 0, ?, 0, ?, ?, ?, ?, '{}', 1, 0, 0, "+alerted+")", id, state, 1+min(1, i%3/2),
+			fmt.Sprintf("O%d", i%7), fmt.Sprint(id), i, []string{"CNY", "JPY", ""}[i%3]).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +153,8 @@ func TestEveryReaderFindsTheSame(t *testing.T) {
 				}
 				page, err := Read(t.Context(), d, q, Slice{From: from, Totals: true}, key)
 				all := page.Totals
-				if err != nil || page.More || page.Count != int64(len(want)) || all.More || all.Rows != int64(len(want)) || len(all.Sums) != len(sums) {
+				if err != nil || page.More || page.Count != int64(len(want)) || all.More || all.Rows != int64(len(want)) ||
+					len(all.Sums) != len(sums) {
 					t.Errorf("%s: totals %+v, want %d rows and %v; %v", name, all, len(want), sums, err)
 				}
 				for _, s := range all.Sums {
@@ -172,7 +177,8 @@ func TestIDsAndStreamsAreBounded(t *testing.T) {
 		if got, err := q.IDs(t.Context(), d, Slice{Only: []int64{ids[3], ids[2], 1}}, 0, 15); err != nil || !slices.Equal(got, ids[2:4]) {
 			t.Errorf("of two: %v, %v", got, err)
 		}
-		if got, err := q.With("no", "O3").IDs(t.Context(), d, Slice{Only: []int64{ids[3], ids[2]}}, 0, 15); err != nil || !slices.Equal(got, ids[3:4]) {
+		if got, err := q.With("no", "O3").IDs(t.Context(), d, Slice{Only: []int64{ids[3], ids[2]}}, 0, 15); err != nil ||
+			!slices.Equal(got, ids[3:4]) {
 			t.Errorf("of two, with a filter: %v, %v", got, err)
 		}
 		if _, err := q.IDs(t.Context(), d, Slice{}, ids[15], 14); !errors.Is(err, ErrTooMany) {
@@ -183,7 +189,8 @@ func TestIDsAndStreamsAreBounded(t *testing.T) {
 			t.Errorf("one of twenty: %v, %v", got, err)
 		}
 		stop, n := errors.New("stop"), 0
-		err := Each(Slice{}, func(s Slice) (Page[row], error) { return Read(t.Context(), d, q, s, key) }, func(row) error { n++; return stop })
+		err := Each(Slice{}, func(s Slice) (Page[row], error) { return Read(t.Context(), d, q, s, key) },
+			func(row) error { n++; return stop })
 		if !errors.Is(err, stop) || n != 1 {
 			t.Errorf("a stream that is stopped: %d rows, %v", n, err)
 		}
@@ -203,7 +210,8 @@ func TestWhatIsScannedSaysSo(t *testing.T) {
 		if err != nil || !page.More || page.Reached == 0 || page.Older.ID != ids[14] {
 			t.Errorf("a page: %+v, %v", page, err)
 		}
-		if page, err := Read(t.Context(), d, q, Slice{Totals: true}, key); err != nil || !page.More || !page.Totals.More || len(page.Totals.Sums) > 0 {
+		if page, err := Read(t.Context(), d, q, Slice{Totals: true}, key); err != nil || !page.More || !page.Totals.More ||
+			len(page.Totals.Sums) > 0 {
 			t.Errorf("totals: %+v, %v", page, err)
 		}
 		if _, more, err := q.Newer(t.Context(), d, Slice{}, ids[0], 99); err != nil || !more {

@@ -210,7 +210,8 @@ func (p *plan) bounds(ctx context.Context, at Cursor) (bounds, error) {
 	}
 	for _, x := range p.parts {
 		var last []int64
-		err := p.db.Read.NewSelect().TableExpr("?", bun.Ident(x.Table)).Column(x.Key).Where("? BETWEEN ? AND ?", bun.Ident(x.Key), w.low, w.high).
+		err := p.db.Read.NewSelect().TableExpr("?", bun.Ident(x.Table)).Column(x.Key).Where("? BETWEEN ? AND ?", bun.Ident(x.Key), w.low,
+			w.high).
 			OrderExpr("? ?", bun.Ident(x.Key), direction(at.Newer)).Limit(1).Offset(int64(p.spec.scanRows())-1).Scan(ctx, &last)
 		if err != nil {
 			return w, fmt.Errorf("find how far %s is searched: %w", x.Table, err)

@@ -33,7 +33,8 @@ func TestIDsFollowTheKey(t *testing.T) {
 			}
 			for _, text := range seen.Texts {
 				for _, line := range dbtest.Plan(t, d, text) {
-					whole := strings.Contains(line, "Seq Scan") || strings.Contains(line, "SCAN x") || strings.Contains(line, "SCAN exceptions")
+					whole := strings.Contains(line, "Seq Scan") || strings.Contains(line, "SCAN x") ||
+						strings.Contains(line, "SCAN exceptions")
 					sorts := strings.Contains(line, "USE TEMP B-TREE FOR ORDER BY") || strings.Contains(line, "Sort Key: x.id")
 					if whole && !strings.Contains(line, "INDEX") || sorts && name != "by an index" { // which has few rows to sort
 						t.Errorf("%s: %s\n%s", name, text, line)

@@ -188,7 +188,8 @@ func (p *plan) totals(ctx context.Context) (t Totals, err error) {
 			Sum   `bun:",extend"`
 			Cause string `bun:"cause"`
 		}
-		err := p.db.Read.NewSelect().TableExpr("(?) AS w", in).ColumnExpr("currency, cause, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
+		err := p.db.Read.NewSelect().TableExpr("(?) AS w",
+			in).ColumnExpr("currency, cause, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
 			GroupExpr("currency, cause").OrderExpr("currency, cause").Scan(ctx, &rows)
 		if err != nil {
 			return Totals{}, fmt.Errorf("add up %s: %w", x.Table, err)

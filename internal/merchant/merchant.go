@@ -143,7 +143,10 @@ type Directory struct {
 
 // NewDirectory returns a Directory; keyHashes maps merchant ids to hashes of their API keys.
 func NewDirectory(all []*Merchant, keyHashes map[int64]string) *Directory {
-	b := &Directory{byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{}, byPayoutKey: map[string]*Merchant{}}
+	b := &Directory{
+		byID: map[int64]*Merchant{}, byCode: map[string]*Merchant{}, byKey: map[string]*Merchant{},
+		byPayoutKey: map[string]*Merchant{},
+	}
 	for _, m := range all {
 		b.byID[m.ID] = m
 		if m.Broken || m.Locked {

@@ -58,7 +58,8 @@ func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
 	seller, subscriber := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", Subscriber: true}
 	for _, all := range [][]*merchant.Merchant{{seller, subscriber}, {subscriber, seller}} {
 		book := merchant.NewDirectory(all, map[int64]string{2: "hash"})
-		if book.ByCode("data") != seller || book.Subscriber("data") != subscriber || book.ByID(2) != subscriber || book.ByKeyHash("hash") != nil {
+		if book.ByCode("data") != seller || book.Subscriber("data") != subscriber || book.ByID(2) != subscriber ||
+			book.ByKeyHash("hash") != nil {
 			t.Errorf("found are %v by code, %v by id, %v by key", book.ByCode("data"), book.ByID(2), book.ByKeyHash("hash"))
 		}
 	}
@@ -148,7 +149,8 @@ func TestPlainAddressesComeFirstAndEachOnce(t *testing.T) {
 	if !slices.Equal(names, []string{"https://a.example", "https://b.example", "paid", "log", "log2"}) {
 		t.Errorf("the addresses are %q", names)
 	}
-	if e := m.Endpoints[0]; e.Channel != merchant.WebhookChannel || e.URL != e.Name || e.Weight != 1 || e.Format != "standard" || !e.Takes("anything") {
+	if e := m.Endpoints[0]; e.Channel != merchant.WebhookChannel || e.URL != e.Name || e.Weight != 1 || e.Format != "standard" ||
+		!e.Takes("anything") {
 		t.Errorf("a plain one is %+v", e)
 	}
 	if len(merchant.Settings{}.Addresses()) != 0 {
@@ -189,7 +191,14 @@ func TestTheFirstAddressOfAChannelSaysHowLongEventsAreGathered(t *testing.T) {
 	for _, c := range []struct {
 		channel, endpoint string
 		want              bool
-	}{{"mail", "", true}, {"mail", "log", true}, {"mail", "log2", false}, {"webhook", "log", false}, {"chat", "", false}, {"mail", "none", false}} {
+	}{
+		{"mail", "", true},
+		{"mail", "log", true},
+		{"mail", "log2", false},
+		{"webhook", "log", false},
+		{"chat", "", false},
+		{"mail", "none", false},
+	} {
 		if got := m.Digests(c.channel, c.endpoint, "order.paid"); got != c.want {
 			t.Errorf("an event for %s %q is put into a digest: %v", c.channel, c.endpoint, got)
 		}
@@ -200,7 +209,8 @@ func TestTheFirstAddressOfAChannelSaysHowLongEventsAreGathered(t *testing.T) {
 func TestPeopleSeeAnAddressByItsNameAndNeverByItsURL(t *testing.T) {
 	one := merchant.Endpoint{Name: "https://a.example/?token=abc", URL: "https://a.example/?token=abc"}
 	other := merchant.Endpoint{Name: "https://a.example/?token=abd", URL: "https://a.example/?token=abd"}
-	if key := one.Key(); strings.Contains(key, "abc") || strings.Contains(key, "example") || key != one.Key() || key == other.Key() || key == "" {
+	if key := one.Key(); strings.Contains(key, "abc") || strings.Contains(key, "example") || key != one.Key() || key == other.Key() ||
+		key == "" {
 		t.Errorf("it is shown as %q, another one as %q", key, other.Key())
 	}
 	if named := (&merchant.Endpoint{Name: "desk", URL: one.URL}); named.Key() != "desk" {

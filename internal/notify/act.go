@@ -108,7 +108,8 @@ type resendable struct {
 
 func selectResendable(q bun.IDB, rows *[]*resendable) *bun.SelectQuery {
 	// A plan reads a hundred thousand: no column that nothing here uses.
-	return q.NewSelect().Model(rows).Column("d.id", "d.recipient_id", "d.to_subscriber", "d.event_type", "d.url", "d.status", "d.next_at").ColumnExpr("COALESCE(o.order_no, '') AS order_no, COALESCE(o.merchant_id, d.recipient_id) AS seller_id," +
+	return q.NewSelect().Model(rows).Column("d.id", "d.recipient_id", "d.to_subscriber", "d.event_type", "d.url", "d.status",
+		"d.next_at").ColumnExpr("COALESCE(o.order_no, '') AS order_no, COALESCE(o.merchant_id, d.recipient_id) AS seller_id," +
 		" CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE(o.amount, 0) END AS money, COALESCE(NULLIF(d.currency, ''), o.currency, '') AS money_currency").
 		Join("LEFT JOIN orders AS o ON o.id = d.subject_id").OrderExpr("d.id")
 }

@@ -45,7 +45,10 @@ func newResendDesk(t *testing.T, d *db.DB) *resendFixture {
 	k := &resendFixture{T: t, db: d, breakers: breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
 		return breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}
 	})}
-	book := merchant.NewDirectory([]*merchant.Merchant{{ID: 1, Code: "m1", Endpoints: []merchant.Endpoint{{Name: "main", URL: "https://a.test"}}}}, nil)
+	book := merchant.NewDirectory([]*merchant.Merchant{{
+		ID: 1, Code: "m1",
+		Endpoints: []merchant.Endpoint{{Name: "main", URL: "https://a.test"}},
+	}}, nil)
 	k.kinds = notify.Acts{
 		DB: d, Directory: func() *merchant.Directory { return book }, Breakers: k.breakers, Pings: notify.Pinger{DB: d},
 		Nudge: func(all []queue.Nudge) {
@@ -90,12 +93,25 @@ func (k *resendFixture) exhausted(n int) (no, id string, deliveries []int64) {
 	now, o, event := k.db.Now(), k.db.NewID(), k.db.NewID()
 	no, id = fmt.Sprint(o), "ntf_"+strconv.FormatInt(o, 36)+"-order-paid-0"
 	k.insert(
-		&order.Order{ID: o, OrderNo: no, OutTradeNo: no, MerchantID: 1, SupplierID: 1, Amount: 1999, Currency: "CNY", Status: order.Paid, Version: 2, CreatedAt: now},
-		&notify.Event{ID: event, MerchantID: 1, SubjectID: o, Type: "order.paid", Version: 2, Body: fmt.Sprintf(`{"id":%q}`, id), CreatedAt: now},
-		&exception.Item{ID: k.db.NewID(), Kind: exception.NotifyExhausted, State: "open", Subject: id, OrderNo: no, Detail: exception.Detail(nil), Seen: 1},
+		&order.Order{
+			ID: o, OrderNo: no, OutTradeNo: no, MerchantID: 1, SupplierID: 1, Amount: 1999, Currency: "CNY", Status: order.Paid,
+			Version: 2, CreatedAt: now,
+		},
+		&notify.Event{
+			ID: event, MerchantID: 1, SubjectID: o, Type: "order.paid", Version: 2, Body: fmt.Sprintf(`{"id":%q}`, id),
+			CreatedAt: now,
+		},
+		&exception.Item{
+			ID: k.db.NewID(), Kind: exception.NotifyExhausted, State: "open", Subject: id, OrderNo: no,
+			Detail: exception.Detail(nil), Seen: 1,
+		},
 	)
 	for range n {
-		x := notify.Delivery{ID: k.db.NewID(), EventID: event, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1999, Shared: n > 1}
+		x := notify.Delivery{
+			ID: k.db.NewID(), EventID: event, RecipientID: 1, SubjectID: o, EventType: "order.paid",
+			Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1999,
+			Shared: n > 1,
+		}
 		k.insert(&x)
 		deliveries = append(deliveries, x.ID)
 	}
@@ -104,7 +120,8 @@ func (k *resendFixture) exhausted(n int) (no, id string, deliveries []int64) {
 
 func (k *resendFixture) run(role string, ref act.Ref, how string) (act.Outcome, error) {
 	return k.acts.Run(k.Context(), act.Call{
-		Kind: notify.ResendAct, By: act.Actor{Name: "operator:li", Role: role}, Ref: ref, Params: json.RawMessage(fmt.Sprintf(`{"how":%q}`, how)), Reason: "asked for by phone",
+		Kind: notify.ResendAct, By: act.Actor{Name: "operator:li", Role: role}, Ref: ref,
+		Params: json.RawMessage(fmt.Sprintf(`{"how":%q}`, how)), Reason: "asked for by phone",
 	})
 }
 
@@ -122,12 +139,40 @@ func TestTheDeliveryThatNeedsItMostIsSentAgain(t *testing.T) {
 			how  string
 			want func(error) bool
 		}{
-			"of another order":     {access.Support, act.Ref{ID: other, Part: id}, "", func(err error) bool { return errors.Is(err, act.ErrNotFound) }},
-			"of no delivery":       {access.Support, act.Ref{ID: no, Part: id, Row: 1}, "", func(err error) bool { return errors.Is(err, act.ErrNotFound) }},
-			"of no notification":   {access.Support, act.Ref{ID: no, Part: "ntf_1"}, "", func(err error) bool { return errors.As(err, &field) && field.Field == "notification" }},
-			"in no way that it is": {access.Support, act.Ref{ID: no, Part: id}, "mail", func(err error) bool { return errors.As(err, &field) && field.Field == "how" }},
-			"by closing":           {access.Support, act.Ref{ID: no, Part: id}, "close", func(err error) bool { return errors.As(err, &denied) && denied.Permission == access.ControlBreakers }},
-			"by a viewer":          {access.Viewer, act.Ref{ID: no, Part: id}, "", func(err error) bool { return errors.As(err, &denied) && denied.Permission == access.Resend }},
+			"of another order": {
+				access.Support,
+				act.Ref{ID: other, Part: id},
+				"",
+				func(err error) bool { return errors.Is(err, act.ErrNotFound) },
+			},
+			"of no delivery": {
+				access.Support,
+				act.Ref{ID: no, Part: id, Row: 1},
+				"",
+				func(err error) bool { return errors.Is(err, act.ErrNotFound) },
+			},
+			"of no notification": {
+				access.Support,
+				act.Ref{ID: no, Part: "ntf_1"},
+				"",
+				func(err error) bool { return errors.As(err, &field) && field.Field == "notification" },
+			},
+			"in no way that it is": {
+				access.Support,
+				act.Ref{ID: no, Part: id},
+				"mail",
+				func(err error) bool { return errors.As(err, &field) && field.Field == "how" },
+			},
+			"by closing": {
+				access.Support,
+				act.Ref{ID: no, Part: id},
+				"close",
+				func(err error) bool { return errors.As(err, &denied) && denied.Permission == access.ControlBreakers },
+			},
+			"by a viewer": {access.Viewer, act.Ref{ID: no, Part: id}, "", func(err error) bool {
+				return errors.As(err, &denied) &&
+					denied.Permission == access.Resend
+			}},
 		} {
 			if _, err := k.run(c.role, c.ref, c.how); err == nil || !c.want(err) {
 				t.Errorf("%s: %v", name, err)
@@ -140,7 +185,8 @@ func TestTheDeliveryThatNeedsItMostIsSentAgain(t *testing.T) {
 		if err != nil || len(k.nudged) != 1 || k.nudged[0] != deliveries[1] {
 			t.Errorf("sent again %v: %+v, %v", k.nudged, out, err)
 		}
-		if _, err := k.run(access.Support, act.Ref{ID: no, Part: id, Row: deliveries[0]}, "probe"); err != nil || k.nudged[1] != deliveries[0] {
+		if _, err := k.run(access.Support, act.Ref{ID: no, Part: id, Row: deliveries[0]}, "probe"); err != nil ||
+			k.nudged[1] != deliveries[0] {
 			t.Errorf("the one that is named: %v, %v", k.nudged, err)
 		}
 		k.exec("UPDATE deliveries SET status = 'sending' WHERE id = ?", deliveries[2])
@@ -165,7 +211,12 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 			t.Errorf("a probe past another's hand: %v", err)
 		}
 		k.exec("UPDATE breakers SET by_hand = FALSE")
-		for _, c := range []struct{ role, how string }{{access.Support, ""}, {access.Support, "probe"}, {access.Ops, "close"}, {access.Ops, "close"}} {
+		for _, c := range []struct{ role, how string }{
+			{access.Support, ""},
+			{access.Support, "probe"},
+			{access.Ops, "close"},
+			{access.Ops, "close"},
+		} {
 			if _, err := k.run(c.role, ref, c.how); err != nil {
 				t.Fatalf("%s: %v", c.how, err)
 			}
@@ -182,7 +233,10 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 			t.Errorf("it is still open here: %+v", r)
 		}
 		got := strings.Join(k.texts(`SELECT action || ' ' || object_id || ' ' || params FROM audit ORDER BY number`), "\n")
-		for _, text := range []string{`"how":"queue"`, `"how":"probe"`, "breaker.close m1 " + `{"reason":"asked for by phone"}`, `"how":"close"`} {
+		for _, text := range []string{
+			`"how":"queue"`, `"how":"probe"`, "breaker.close m1 " + `{"reason":"asked for by phone"}`,
+			`"how":"close"`,
+		} {
 			if strings.Count(got, text) != 1 {
 				t.Errorf("the audit does not say %s once:\n%s", text, got)
 			}
@@ -251,7 +305,10 @@ func TestAnEndpointIsPingedAndEnabledByItsName(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newResendDesk(t, d)
 		run := func(name string, ref act.Ref) (act.Outcome, error) {
-			return k.acts.Run(t.Context(), act.Call{Kind: name, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: ref, Reason: "asked for by phone"})
+			return k.acts.Run(t.Context(), act.Call{
+				Kind: name, By: act.Actor{Name: "operator:li", Role: access.Ops}, Ref: ref,
+				Reason: "asked for by phone",
+			})
 		}
 		k.exec("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (1, 'main', 0, '', 5, 'answered 410')")
 		var field *act.FieldError
@@ -275,7 +332,9 @@ func TestAnEndpointIsPingedAndEnabledByItsName(t *testing.T) {
 		if left := k.texts("SELECT endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL"); len(left) != 0 {
 			t.Errorf("disabled are %v", left)
 		}
-		if kept := strings.Join(k.texts("SELECT action || params FROM audit ORDER BY number"), " "); !strings.Contains(kept, `merchant.ping{"endpoint":"main","notification":"ntf_`) || !strings.HasSuffix(kept, `{"endpoint":"main","reason":"asked for by phone"}`) {
+		if kept := strings.Join(k.texts("SELECT action || params FROM audit ORDER BY number"), " "); !strings.Contains(kept,
+			`merchant.ping{"endpoint":"main","notification":"ntf_`) ||
+			!strings.HasSuffix(kept, `{"endpoint":"main","reason":"asked for by phone"}`) {
 			t.Errorf("stored %s", kept)
 		}
 	})

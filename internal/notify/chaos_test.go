@@ -156,7 +156,8 @@ func newChaos(t *testing.T, d *db.DB) (*chaos, []queue.Nudge) {
 		nudges[i].Recipient = int64(i%moodyMerchants + 1)
 		// They come in over all of the bad time.
 		nudges[i].At = d.Now() + rand.Int64N((2 * moodyTime).Microseconds())
-		if _, err := d.NewRaw("UPDATE deliveries SET recipient_id = ?, next_at = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].At, nudges[i].Delivery).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET recipient_id = ?, next_at = ?, url = '' WHERE id = ?", nudges[i].Recipient,
+			nudges[i].At, nudges[i].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +209,8 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 		Status, Body      string
 		Desk              int64
 	}
-	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT e.body FROM "+notify.AllEvents+" AS e WHERE e.id = d.event_id) AS body, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
+	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT e.body FROM "+notify.AllEvents+
+		" AS e WHERE e.id = d.event_id) AS body, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
 		" FROM deliveries AS d").Scan(t.Context(), &rows)
 	if err != nil || len(rows) != moodyOrders {
 		t.Fatalf("%d deliveries, %v", len(rows), err)

@@ -156,7 +156,8 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) ([]work.Job, e
 		here = bun.SafeQuery("? AND NOT ?", here, k.where())
 	}
 	read := func(column string, id int64, order string, n int) (jobs []work.Job, err error) {
-		err = s.o.DB.Read.NewRaw("SELECT id, recipient_id AS lane, next_at AS at FROM deliveries WHERE "+column+" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
+		err = s.o.DB.Read.NewRaw("SELECT id, recipient_id AS lane, next_at AS at FROM deliveries WHERE "+column+
+			" = ? AND next_at <= ? AND ? ORDER BY "+order+" LIMIT ?",
 			id, now+work.LookAhead.Microseconds(), here, n).Scan(ctx, &jobs)
 		return jobs, err
 	}
@@ -223,7 +224,8 @@ func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) 
 	}
 	var released int64
 	for _, which := range []string{"next_at IS NOT NULL", "id > (" + checkedTo + ") AND " + unindexed} {
-		res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE "+which+" AND status = ? AND lease_owner IN (?)",
+		res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE "+which+
+			" AND status = ? AND lease_owner IN (?)",
 			RetryWait, d.Now(), Sending, bun.List(boots)).Exec(ctx)
 		if err != nil {
 			return released, fmt.Errorf("release leases of earlier runs: %w", err)

@@ -43,7 +43,8 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 		t.Errorf("a claim is planned as\n%s", got)
 	}
 	// The control: what the planner makes of the same question asked plainly.
-	if got := plan(strings.Replace(node.claimText(), "coalesce(next_at, 9223372036854775807)", "next_at", 1)); !strings.Contains(got, "deliveries_due") {
+	if got := plan(strings.Replace(node.claimText(), "coalesce(next_at, 9223372036854775807)", "next_at", 1)); !strings.Contains(got,
+		"deliveries_due") {
 		t.Errorf("the naive query has a good plan too: the control proves nothing:\n%s", got)
 	}
 }
@@ -55,12 +56,16 @@ func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var calls channelFunc = func() { t.Error("it was sent") }
 		node := NewDispatcher(Options{
-			DB: d, Directory: func() *merchant.Directory { return merchant.NewDirectory(nil, nil) }, Channels: map[string]Channel{Webhook: calls},
+			DB: d, Directory: func() *merchant.Directory { return merchant.NewDirectory(nil, nil) },
+			Channels:    map[string]Channel{Webhook: calls},
 			Breakers:    breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{} }),
 			Concurrency: 4, Timeout: time.Second, Log: slog.New(slog.DiscardHandler),
 		})
 		lease := d.Now() + leaseMargin.Microseconds()/5
-		row := Delivery{ID: 1, EventID: 2, RecipientID: 3, Channel: Webhook, Status: Sending, Attempts: 1, NextAt: &lease, LeaseOwner: d.Boot()}
+		row := Delivery{
+			ID: 1, EventID: 2, RecipientID: 3, Channel: Webhook, Status: Sending, Attempts: 1, NextAt: &lease,
+			LeaseOwner: d.Boot(),
+		}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,10 @@ func (p *payer) create(t *testing.T, n int) []string {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			o, _, err := p.f.Processor.Create(context.Background(), p.f.M1, payment.CreateRequest{OutTradeNo: p.f.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+			o, _, err := p.f.Processor.Create(context.Background(), p.f.M1, payment.CreateRequest{
+				OutTradeNo: p.f.Out(), Amount: 10,
+				Currency: "CNY", Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Error(err)
 				return
@@ -98,7 +101,8 @@ func TestWhatAPaidOrderCosts(t *testing.T) {
 		t.Skip("short: the race detector changes nothing here")
 	}
 	t.Run("postgres", func(t *testing.T) {
-		d := dbtest.Open(t, db.Options{URL: dbtest.OwnPostgres(t, "autovacuum=off", "checkpoint_timeout=1h", "full_page_writes=on", "max_wal_size=4GB")})
+		d := dbtest.Open(t, db.Options{URL: dbtest.OwnPostgres(t, "autovacuum=off", "checkpoint_timeout=1h", "full_page_writes=on",
+			"max_wal_size=4GB")})
 		p := newPayer(t, d)
 		orders := p.warm(t)
 		// Buyers do not pay in the order in which they ordered: a page of orders has room for

@@ -72,14 +72,16 @@ func TestCountersEqualARecount(t *testing.T) {
 		notified := func(when string, want int64) {
 			t.Helper()
 			all, err := report.Orders(t.Context(), d, d.Now()-120_000_000, d.Now(), time.Minute)
-			if err != nil || len(all) != 1 || all[0].Raised != 80 || all[0].Notified != want || all[0].NotifiedAmount*80 != all[0].RaisedAmount*want {
+			if err != nil || len(all) != 1 || all[0].Raised != 80 || all[0].Notified != want ||
+				all[0].NotifiedAmount*80 != all[0].RaisedAmount*want {
 				t.Errorf("%s: %+v, %v, want %d of 80", when, all, err, want)
 			}
 			steps, err := report.OrderSteps(t.Context(), d, d.Now()-120_000_000, d.Now(), time.Minute)
 			raised, told := int64(0), int64(0)
 			for _, s := range steps {
 				raised, told = raised+s.Raised, told+s.Notified
-				f.Want(t, s.Raised, "SELECT count(*) FROM deliveries WHERE counted AND created_at >= ? AND created_at < ?", s.Start, s.Start+time.Minute.Microseconds())
+				f.Want(t, s.Raised, "SELECT count(*) FROM deliveries WHERE counted AND created_at >= ? AND created_at < ?", s.Start,
+					s.Start+time.Minute.Microseconds())
 			}
 			if err != nil || raised != 80 || told != want {
 				t.Errorf("%s, by minute: %+v, %v, want %d of 80", when, steps, err, want)
@@ -92,7 +94,8 @@ func TestCountersEqualARecount(t *testing.T) {
 		same("notified twice")
 		until(t, "all over once more", func() bool {
 			var ids []queue.Nudge
-			if err := d.NewRaw("SELECT id AS delivery, recipient_id AS recipient FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &ids); err != nil {
+			if err := d.NewRaw("SELECT id AS delivery, recipient_id AS recipient FROM deliveries WHERE next_at IS NOT NULL").Scan(
+				t.Context(), &ids); err != nil {
 				t.Error(err)
 			}
 			a.Offer(ids)
@@ -105,7 +108,8 @@ func TestCountersEqualARecount(t *testing.T) {
 		same("at the end of the second round")
 		f.Want(t, 0, "SELECT count(*) FROM deliveries WHERE NOT counted")
 		var second int64
-		if err := d.NewRaw("SELECT count(*) FROM deliveries WHERE status = 'delivered' OR currency = ''").Scan(t.Context(), &second); err != nil {
+		if err := d.NewRaw("SELECT count(*) FROM deliveries WHERE status = 'delivered' OR currency = ''").Scan(t.Context(),
+			&second); err != nil {
 			t.Fatal(err)
 		}
 		notified("sent again", second)
@@ -117,7 +121,8 @@ func TestCountersEqualARecount(t *testing.T) {
 func again(t *testing.T, f *paymenttest.Fixture, status notify.Status, n int64) {
 	t.Helper()
 	var ids []int64
-	if err := f.DB.NewRaw("SELECT id FROM deliveries WHERE status = ?", status).Scan(t.Context(), &ids); err != nil || int64(len(ids)) != n {
+	if err := f.DB.NewRaw("SELECT id FROM deliveries WHERE status = ?", status).Scan(t.Context(), &ids); err != nil ||
+		int64(len(ids)) != n {
 		t.Fatalf("%d are %s, want %d (%v)", len(ids), status, n, err)
 	}
 	err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {

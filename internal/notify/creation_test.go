@@ -17,7 +17,9 @@ import (
 
 // together is a processor and the dispatcher of the same process. Nothing nudges and
 // nothing ticks: what is sent was created as claimed.
-func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, concurrency int, b *breaker.Cache) (f *paymenttest.Fixture, here *notify.Dispatcher) {
+func together(t *testing.T, d *db.DB, o paymenttest.Options, ch notify.Channel, concurrency int, b *breaker.Cache) (f *paymenttest.Fixture,
+	here *notify.Dispatcher,
+) {
 	o.Here = func(f *paymenttest.Fixture) *notify.Dispatcher {
 		here = dispatcherWith(t, f, ch, concurrency, b)
 		return here
@@ -40,7 +42,10 @@ func forgiving(d *db.DB) *breaker.Cache {
 
 func pay(t *testing.T, f *paymenttest.Fixture) {
 	t.Helper()
-	o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+	o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+		OutTradeNo: f.Out(), Amount: 10, Currency: "CNY",
+		Supplier: "sp-main",
+	})
 	if err == nil {
 		_, err = f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10))
 	}
@@ -85,7 +90,8 @@ func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
 		var row notify.Delivery
 		err := d.NewSelect().Model(&row).Scan(t.Context())
 		close(answer)
-		if err != nil || row.Status != notify.Sending || row.Attempts != 1 || row.LeaseOwner != d.Boot() || row.NextAt != nil || *row.Due() <= d.Now() {
+		if err != nil || row.Status != notify.Sending || row.Attempts != 1 || row.LeaseOwner != d.Boot() || row.NextAt != nil ||
+			*row.Due() <= d.Now() {
 			t.Errorf("while it is being sent its row is %+v, %v", row, err)
 		}
 		until(t, "it is notified", func() bool { return delivered(f, t) == 1 })
@@ -98,7 +104,10 @@ func TestATransactionThatFailsReturnsItsSlots(t *testing.T) {
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 1, forgiving(d))
 		failed := errors.New("no")
 		for range 3 {
-			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 10, Currency: "CNY",
+				Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +182,10 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsReleased(t *testing.T) {
 		}}
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 1, forgiving(d))
 		others := paid(t, paymenttest.New(t, d, paymenttest.Options{Shared: true}), 1)
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: 10, Currency: "CNY",
+			Supplier: "sp-main",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +213,8 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsReleased(t *testing.T) {
 		}
 		time.AfterFunc(100*time.Millisecond, func() { close(answer) })
 		stop(here, 10*time.Second)
-		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0"); n != 1 || ch.count() != 1 {
+		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0"); n != 1 ||
+			ch.count() != 1 {
 			t.Errorf("%d are released, %d were sent", n, ch.count())
 		}
 	}

@@ -35,13 +35,15 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		}}
 		breakers := newBreakers(f, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute})
 		disp := notify.NewDispatcher(notify.Options{
-			DB: d, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
+			DB: d, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch},
+			Nudger:   f.Nudger,
 			Breakers: breakers, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, nil)),
 		})
 		t.Cleanup(func() { stop(disp, time.Second) })
 		disp.Offer(nudges[:1])
 		until(t, "all twelve failed together", func() bool {
-			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 1 AND lease_owner = 0") == 12 && disp.InFlight() == 0
+			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 1 AND lease_owner = 0") == 12 &&
+				disp.InFlight() == 0
 		})
 		if ch.count() != 1 || len(ch.sent[0].More) != 11 {
 			t.Fatalf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
@@ -112,7 +114,9 @@ func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
 
 // mails starts a dispatcher for a merchant with these addresses and n paid orders that are
 // notified by mail.
-func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, addresses ...merchant.Endpoint) (*paymenttest.Fixture, *notify.Dispatcher, *breaker.Cache, []queue.Nudge) {
+func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, addresses ...merchant.Endpoint) (*paymenttest.Fixture,
+	*notify.Dispatcher, *breaker.Cache, []queue.Nudge,
+) {
 	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 	m := *f.M1
 	m.Endpoints = addresses
@@ -128,8 +132,10 @@ func mails(t *testing.T, d *db.DB, n int, p breaker.Policy, ch notify.Channel, a
 
 func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, b *breaker.Cache, ch notify.Channel) *notify.Dispatcher {
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch}, Nudger: f.Nudger,
-		Breakers: b, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
+		DB: f.DB, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Email: ch},
+		Nudger:   f.Nudger,
+		Breakers: b, Concurrency: 10, Timeout: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(disp, time.Second) })
 	return disp
@@ -162,7 +168,8 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 			for i, n := range mine {
 				ids[i] = n.Delivery
 			}
-			if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?)", d.Now(), bun.List(ids)).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?)", d.Now(),
+				bun.List(ids)).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			// One message that fails, and one that is taken.
@@ -192,7 +199,8 @@ func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
 		f, disp, _, nudges := mails(t, d, 4, never, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		lease := d.Now() + (300 * time.Millisecond).Microseconds()
-		if _, err := d.NewRaw("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = 7, next_at = ?", lease).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = 7, next_at = ?",
+			lease).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "all are notified", func() bool { disp.Offer(nudges); return delivered(f, t) == 4 })
@@ -208,10 +216,14 @@ func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, disp, _, nudges := mails(t, d, 6, never, ch,
-			merchant.Endpoint{Name: "sales", Channel: notify.Email, URL: "mailto:sales@m1.test", Events: []string{"order.paid"}, DigestMS: 60_000},
+			merchant.Endpoint{
+				Name: "sales", Channel: notify.Email, URL: "mailto:sales@m1.test", Events: []string{"order.paid"},
+				DigestMS: 60_000,
+			},
 			merchant.Endpoint{Name: "finance", Channel: notify.Email, URL: "mailto:finance@m1.test", Events: []string{"refund.succeeded"}},
 		)
-		if _, err := d.NewRaw("UPDATE deliveries SET event_type = 'refund.succeeded' WHERE id = ?", nudges[3].Delivery).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET event_type = 'refund.succeeded' WHERE id = ?",
+			nudges[3].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		disp.Offer(nudges[:1])
@@ -236,7 +248,12 @@ func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 // attempts.
 func TestAProbeIsNoDigest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.Connect, Error: "refused"} }}
+		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
+			return notify.Result{
+				Class: notify.Connect,
+				Error: "refused",
+			}
+		}}
 		f, disp, b, nudges := mails(t, d, 12, breaker.Policy{Failures: 1, Open: 50 * time.Millisecond, Window: time.Minute}, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		disp.Offer(nudges[:1])

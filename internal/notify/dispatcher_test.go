@@ -80,7 +80,8 @@ func dispatcher(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurr
 func dispatcherWith(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Cache) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
 		DB: f.DB, Breakers: b, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
-		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	t.Cleanup(func() { stop(d, 5*time.Second) })
 	return d
@@ -98,7 +99,10 @@ func paid(t testing.TB, f *paymenttest.Fixture, n int) []queue.Nudge {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			o, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+			o, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 10,
+				Currency: "CNY", Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Error(err)
 				return
@@ -244,7 +248,8 @@ func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
 		if ch.overlaps != 0 {
 			t.Errorf("%d attempts overlapped", ch.overlaps)
 		}
-		f.Want(t, 0, "SELECT count(*) FROM (SELECT delivery_id FROM "+notify.AllAttempts+" AS na WHERE class = 'ok' GROUP BY delivery_id HAVING count(*) > 1) AS twice")
+		f.Want(t, 0, "SELECT count(*) FROM (SELECT delivery_id FROM "+notify.AllAttempts+
+			" AS na WHERE class = 'ok' GROUP BY delivery_id HAVING count(*) > 1) AS twice")
 	})
 }
 
@@ -280,7 +285,8 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 		nudges := paid(t, f, 2)
 		const deadBoot = 4242
 		lease := f.DB.Now() + 1_500_000
-		_, err := f.DB.NewRaw("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = ?, next_at = ?", deadBoot, lease).Exec(t.Context())
+		_, err := f.DB.NewRaw("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = ?, next_at = ?", deadBoot,
+			lease).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +304,8 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 		until(t, "the released one is sent", func() bool { return delivered(f, t) == 1 })
 
 		// The other one: its node never comes back, the lease runs out.
-		_, err = f.DB.NewRaw("UPDATE deliveries SET status = 'sending', lease_owner = ?, next_at = ? WHERE status = 'retry_wait'", deadBoot, f.DB.Now()+300_000).Exec(t.Context())
+		_, err = f.DB.NewRaw("UPDATE deliveries SET status = 'sending', lease_owner = ?, next_at = ? WHERE status = 'retry_wait'", deadBoot,
+			f.DB.Now()+300_000).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +331,8 @@ func TestHangingMerchantHoldsItsOwnSlotsOnly(t *testing.T) {
 	stuck := paid(t, f, 20)
 	disp.Offer(stuck[:19])
 	until(t, "the hanging merchant fills its cap", func() bool { return disp.InFlight() == 3 })
-	_, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = 'http://m2.test/n' WHERE id = ?", f.M2.ID, stuck[19].Delivery).Exec(t.Context())
+	_, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = 'http://m2.test/n' WHERE id = ?", f.M2.ID,
+		stuck[19].Delivery).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +374,9 @@ func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 	started := make(chan struct{})
 	disp := notify.NewDispatcher(notify.Options{
-		DB: f.DB, Directory: f.Settings.Merchants, Nudger: f.Nudger, Breakers: breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }), Concurrency: 5, Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		DB: f.DB, Directory: f.Settings.Merchants, Nudger: f.Nudger,
+		Breakers: breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }), Concurrency: 5,
+		Timeout: 10 * time.Second, Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Channels: map[string]notify.Channel{notify.Webhook: hanging{started}},
 	})
 	disp.Offer(paid(t, f, 1))

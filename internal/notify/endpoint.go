@@ -57,8 +57,9 @@ func (r *results) disableGone(ctx context.Context, tx db.Tx, won []*outcome) err
 	}
 	var events []alert.Event
 	for _, k := range all {
-		res, err := tx.NewRaw("INSERT INTO endpoint_health AS eh (recipient_id, to_subscriber, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, ?, 0, '', ?, ?)"+
-			" ON CONFLICT (recipient_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
+		res, err := tx.NewRaw(
+			"INSERT INTO endpoint_health AS eh (recipient_id, to_subscriber, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, ?, 0, '', ?, ?)"+
+				" ON CONFLICT (recipient_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
 			k.owner.ID, k.owner.IsSubscriber(), k.name, r.o.DB.Now(), "answered 410").Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("disable an endpoint: %w", err)
@@ -128,8 +129,10 @@ func undeliveredShares(ctx context.Context, tx db.Tx, d *db.DB, events, subjects
 		return nil, fmt.Errorf("lock events: %w", err)
 	}
 	var rows []struct{ EventID, Waiting int64 }
-	err := tx.NewRaw("SELECT event_id, count(CASE WHEN "+isOpen+" THEN 1 END) AS waiting FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
-		" AND currency <> '' AND status NOT IN (?, ?) GROUP BY event_id", bun.List(subjects), bun.List(events), Delivered, Skipped).Scan(ctx, &rows)
+	err := tx.NewRaw("SELECT event_id, count(CASE WHEN "+isOpen+
+		" THEN 1 END) AS waiting FROM deliveries WHERE subject_id IN (?) AND event_id IN (?)"+
+		" AND currency <> '' AND status NOT IN (?, ?) GROUP BY event_id", bun.List(subjects), bun.List(events), Delivered,
+		Skipped).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the deliveries of an event: %w", err)
 	}
@@ -155,7 +158,8 @@ func EnableEndpoint(ctx context.Context, tx db.Tx, owner int64, endpoint string)
 	if err := settings.Bump(ctx, tx); err != nil {
 		return err
 	}
-	_, err := tx.NewRaw("UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE recipient_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
+	_, err := tx.NewRaw(
+		"UPDATE endpoint_health SET disabled_at = NULL, reason = '', failures = 0 WHERE recipient_id = ? AND endpoint = ? AND disabled_at IS NOT NULL",
 		owner, endpoint).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("enable an endpoint: %w", err)

@@ -107,7 +107,8 @@ func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 	t.Helper()
 	until(t, "all over", func() bool {
 		var owners []int64
-		if err := f.DB.NewRaw("SELECT DISTINCT recipient_id FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(), &owners); err != nil {
+		if err := f.DB.NewRaw("SELECT DISTINCT recipient_id FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(),
+			&owners); err != nil {
 			t.Fatal(err)
 		}
 		disp.Pull(owners)
@@ -131,10 +132,14 @@ func ordersNotified(t *testing.T, f *paymenttest.Fixture, raised, notified int64
 	})
 	var want []report.Notified
 	if raised > 0 {
-		want = append(want, report.Notified{Currency: "CNY", Raised: raised, RaisedAmount: 10 * raised, Notified: notified, NotifiedAmount: 10 * notified})
+		want = append(want, report.Notified{
+			Currency: "CNY", Raised: raised, RaisedAmount: 10 * raised, Notified: notified,
+			NotifiedAmount: 10 * notified,
+		})
 	}
 	now := f.DB.Now()
-	if got, err := report.Orders(t.Context(), f.DB, now-10*time.Minute.Microseconds(), now, time.Minute); err != nil || !slices.Equal(got, want) {
+	if got, err := report.Orders(t.Context(), f.DB, now-10*time.Minute.Microseconds(), now, time.Minute); err != nil ||
+		!slices.Equal(got, want) {
 		t.Errorf("orders notified: %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -187,7 +192,8 @@ func TestAnEndpointThatIsGoneIsDisabled(t *testing.T) {
 		paid(t, f, 5)
 		drain(t, f, disp)
 		f.Want(t, 5, "SELECT count(*) FROM deliveries WHERE status = 'delivered'")
-		f.Want(t, 1, "SELECT count(*) FROM endpoint_health WHERE endpoint = ? AND disabled_at > 0 AND reason = 'answered 410'", twoAddresses[0])
+		f.Want(t, 1, "SELECT count(*) FROM endpoint_health WHERE endpoint = ? AND disabled_at > 0 AND reason = 'answered 410'",
+			twoAddresses[0])
 		f.Want(t, 1, "SELECT count FROM alerts WHERE rule = 'target_disabled' AND subject = 'm1 – a.test'")
 		refresh(t, f)
 		asked := ch.got("a.test")
@@ -250,7 +256,8 @@ func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
 		f.Want(t, 20, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
 		told := func() string {
 			var rows []notify.Delivery
-			if err := d.NewSelect().Model(&rows).Where("d.subject_id = (SELECT max(o.id) FROM orders AS o)").OrderExpr("d.id DESC").Scan(t.Context()); err != nil {
+			if err := d.NewSelect().Model(&rows).Where("d.subject_id = (SELECT max(o.id) FROM orders AS o)").OrderExpr("d.id DESC").Scan(
+				t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			return notify.OrderStatus(rows, false)
@@ -308,13 +315,17 @@ func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
 		disp := dispatcher(t, f, ch, 20)
 		paid(t, f, 1)
 		drain(t, f, disp)
-		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_class = 'switched_off' AND finished_at > 0 AND next_at IS NULL")
+		f.Want(t, 1,
+			"SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_class = 'switched_off' AND finished_at > 0 AND next_at IS NULL")
 		f.Want(t, 0, "SELECT count(*) FROM exceptions")
 		if n := ch.count(); n != 0 {
 			t.Fatalf("%d attempts of what is switched off", n)
 		}
 		ordersNotified(t, f, 0, 0)
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "closed", Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: "closed", Amount: 10, Currency: "CNY",
+			Supplier: "sp-main",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,13 +351,18 @@ func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
 		ch.set("warehouse", 500)
 		disp := dispatcher(t, f, ch, 20)
 		paid(t, f, 3)
-		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE to_subscriber AND currency = '' AND recipient_id IN (SELECT s.id FROM subscriptions AS s)")
+		f.Want(t, 6,
+			"SELECT count(*) FROM deliveries WHERE to_subscriber AND currency = '' AND recipient_id IN (SELECT s.id FROM subscriptions AS s)")
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE NOT to_subscriber AND NOT shared AND currency = 'CNY'")
 		drain(t, f, disp)
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE to_subscriber AND status = 'exhausted'")
-		f.Want(t, 3, fmt.Sprintf("SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted' AND merchant_id = %d AND CAST(detail AS TEXT) LIKE '%%\"warehouse\"%%'", f.M1.ID))
-		f.Want(t, 1, "SELECT count(*) FROM breakers WHERE owner_kind = 'subscriber' AND owner_id = (SELECT s.id FROM subscriptions AS s WHERE s.code = 'warehouse')")
-		f.Want(t, 1, "SELECT count(*) FROM endpoint_health WHERE to_subscriber AND failures > 0 AND recipient_id = (SELECT s.id FROM subscriptions AS s WHERE s.code = 'warehouse')")
+		f.Want(t, 3,
+			fmt.Sprintf(
+				"SELECT count(*) FROM exceptions WHERE kind = 'subscription_exhausted' AND merchant_id = %d AND CAST(detail AS TEXT) LIKE '%%\"warehouse\"%%'", f.M1.ID))
+		f.Want(t, 1,
+			"SELECT count(*) FROM breakers WHERE owner_kind = 'subscriber' AND owner_id = (SELECT s.id FROM subscriptions AS s WHERE s.code = 'warehouse')")
+		f.Want(t, 1,
+			"SELECT count(*) FROM endpoint_health WHERE to_subscriber AND failures > 0 AND recipient_id = (SELECT s.id FROM subscriptions AS s WHERE s.code = 'warehouse')")
 		risk, err := report.AtRisk(t.Context(), d)
 		if err != nil || risk.Total.Orders() != 0 {
 			t.Errorf("money at risk: %+v, %v", risk.Total, err)
@@ -367,7 +383,10 @@ func TestWeightsShareTheLoad(t *testing.T) {
 	routed(t, f, func(s *merchant.Settings) {
 		s.Balance = merchant.Weighted
 		for name, weight := range map[string]int{"light": 1, "heavy": 3} {
-			s.Endpoints = append(s.Endpoints, merchant.Endpoint{Name: name, Channel: notify.Webhook, URL: "http://" + name + ".test", Weight: weight})
+			s.Endpoints = append(s.Endpoints, merchant.Endpoint{
+				Name: name, Channel: notify.Webhook, URL: "http://" + name + ".test",
+				Weight: weight,
+			})
 		}
 	})
 	ch := newHosts()

@@ -212,7 +212,8 @@ func (f *faults) list(now time.Time) []publishedFault {
 		all = append(all, publishedFault{x.cause, k})
 	}
 	slices.SortFunc(all, func(a, b publishedFault) int {
-		return cmp.Or(cmp.Compare(a.RecipientID, b.RecipientID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Event, b.Event))
+		return cmp.Or(cmp.Compare(a.RecipientID, b.RecipientID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Endpoint, b.Endpoint),
+			cmp.Compare(a.Event, b.Event))
 	})
 	return all
 }
@@ -266,7 +267,8 @@ func (w *FaultWaiting) count(ctx context.Context, d *db.DB, k faultKind) error {
 	}
 	due := d.Read.NewSelect().Table("deliveries").Column("currency", "amount").
 		Where("recipient_id = ? AND next_at <= ? AND ?", k.RecipientID, d.Now()-faultLate.Microseconds(), k.where()).Limit(maxFaultCounted)
-	err := d.Read.NewRaw("SELECT currency, count(*) AS n, CAST(sum(amount) AS BIGINT) AS minor FROM (?) AS waiting GROUP BY currency", due).Scan(ctx, &rows)
+	err := d.Read.NewRaw("SELECT currency, count(*) AS n, CAST(sum(amount) AS BIGINT) AS minor FROM (?) AS waiting GROUP BY currency",
+		due).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("count what waits for a fault: %w", err)
 	}

@@ -23,8 +23,9 @@ func newNode(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, cha
 	n := &node{}
 	n.book.Store(book)
 	n.Dispatcher = notify.NewDispatcher(notify.Options{
-		DB: f.DB, Breakers: forgiving(f.DB), Directory: n.book.Load, Channels: channels, Nudger: f.Nudger, Concurrency: 20, Timeout: 2 * time.Second,
-		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
+		DB: f.DB, Breakers: forgiving(f.DB), Directory: n.book.Load, Channels: channels, Nudger: f.Nudger, Concurrency: 20,
+		Timeout: 2 * time.Second,
+		Log:     slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	t.Cleanup(func() { stop(n.Dispatcher, 5*time.Second) })
 	return n
@@ -57,7 +58,8 @@ func otherRanges(t *testing.T, d *db.DB, ranges string) {
 	if err := d.Publish(t.Context(), db.Fingerprint{Ranges: "none"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, ranges) VALUES (900, 'x', 'n2', 9, 1, ?, ?) ON CONFLICT (slot) DO UPDATE SET ranges = EXCLUDED.ranges",
+	_, err := d.NewRaw(
+		"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, ranges) VALUES (900, 'x', 'n2', 9, 1, ?, ?) ON CONFLICT (slot) DO UPDATE SET ranges = EXCLUDED.ranges",
 		d.Now(), ranges).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -71,16 +73,24 @@ func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 		cause notify.Class
 		here  func(t *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel)
 	}{
-		"secrets that do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
+		"secrets that do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory,
+			map[string]notify.Channel,
+		) {
 			return changed(f, locked), webhooks(&fakeChannel{})
 		}},
-		"an address whose secrets do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
+		"an address whose secrets do not open": {notify.Locked, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory,
+			map[string]notify.Channel,
+		) {
 			return changed(f, func(m *merchant.Merchant) { m.Endpoints[0].Locked = true }), webhooks(&fakeChannel{})
 		}},
-		"a channel that this build lacks": {notify.NoChannel, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
+		"a channel that this build lacks": {notify.NoChannel, func(_ *testing.T, f *paymenttest.Fixture) (*merchant.Directory,
+			map[string]notify.Channel,
+		) {
 			return f.Settings.Merchants(), nil
 		}},
-		"an address that is blocked on this node": {notify.BlockedHere, func(t *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel) {
+		"an address that is blocked on this node": {notify.BlockedHere, func(t *testing.T, f *paymenttest.Fixture) (*merchant.Directory,
+			map[string]notify.Channel,
+		) {
 			otherRanges(t, f.DB, "10.0.0.0/8")
 			return f.Settings.Merchants(), webhooks(blocked())
 		}},
@@ -94,7 +104,8 @@ func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 				nudges := paid(t, f, n)
 				here.Offer(nudges)
 				until(t, "one says why it waits", func() bool {
-					return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND last_class = ? AND last_error <> '' AND lease_owner = 0", c.cause) > 0
+					return f.Count(t,
+						"SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND last_class = ? AND last_error <> '' AND lease_owner = 0", c.cause) > 0
 				})
 				for range 20 { // the tick and the queue come again and again
 					here.Pull([]int64{f.M1.ID})
@@ -150,7 +161,8 @@ func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 				otherRanges(t, d, ranges)
 				newNode(t, f, f.Settings.Merchants(), webhooks(blocked())).Offer(paid(t, f, 2))
-				until(t, "they are exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 2 })
+				until(t, "they are exhausted",
+					func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 2 })
 				f.Want(t, 2, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'blocked'")
 				f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
 			})

@@ -22,7 +22,10 @@ func (g *gates) lane(lane int64) work.Gate {
 	directory := g.o.Directory()
 	to := directory.RecipientOf(lane)
 	b := g.breaker(to)
-	x := work.Gate{Open: b.Flow, Probe: b.Probe, Lease: b.Due && g.mayProbe(to), Only: b.Delivery, NodeRate: b.PerSecond, Epoch: b.Generation}
+	x := work.Gate{
+		Open: b.Flow, Probe: b.Probe, Lease: b.Due && g.mayProbe(to), Only: b.Delivery, NodeRate: b.PerSecond,
+		Epoch: b.Generation,
+	}
 	if m := directory.ByID(lane); m != nil {
 		x.Max, x.PerSecond = m.Settings.MaxInFlight, m.Settings.RatePerSecond
 	}
@@ -50,7 +53,10 @@ func (g *gates) breaker(to recipient.Recipient) breaker.Gate {
 // would stay open for another round.
 func (g *gates) mayProbe(to recipient.Recipient) bool {
 	m := g.o.Directory().ByID(to.ID)
-	connects := m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool { return e.Channel == Websocket && !e.Disabled })
+	connects := m != nil && slices.ContainsFunc(m.Endpoints, func(e merchant.Endpoint) bool {
+		return e.Channel == Websocket &&
+			!e.Disabled
+	})
 	if !connects || g.links.hub == nil || g.links.hub.Linked(to.ID) {
 		return true
 	}

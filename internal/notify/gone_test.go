@@ -40,7 +40,12 @@ func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 				book.Store(merchant.NewDirectory([]*merchant.Merchant{&well}, nil))
 				nudges := paid(t, f, 8)
 				b := newBreakers(f, breaker.Policy{Failures: 1, Open: time.Hour, Window: time.Minute})
-				ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
+				ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
+					return notify.Result{
+						Class:  notify.BadStatus,
+						Status: 500,
+					}
+				}}
 				disp := crowdWith(t, f, book.Load, ch, 10, b)
 				disp.Offer(nudges)
 				until(t, "it opens", func() bool { return b.Of(well.Recipient()).Tripped() && disp.InFlight() == 0 })
@@ -53,7 +58,8 @@ func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 				book.Store(merchant.NewDirectory([]*merchant.Merchant{&changed}, nil))
 				until(t, "all stand on the desk", func() bool {
 					// A merchant that is disabled has a schedule of a day: skip the time.
-					if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status = 'retry_wait'", d.Now()).Exec(t.Context()); err != nil {
+					if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status = 'retry_wait'",
+						d.Now()).Exec(t.Context()); err != nil {
 						t.Error(err)
 					}
 					disp.Pull([]int64{well.ID})
@@ -72,7 +78,9 @@ func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 // one. The breaker protects that too, and those without one still go to the desk.
 func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 	const orders, desk = 12, 4
-	begin := func(t *testing.T, d *db.DB, open time.Duration, answer func(int, notify.Message) notify.Result) (*paymenttest.Fixture, *fakeChannel, *notify.Dispatcher, func()) {
+	begin := func(t *testing.T, d *db.DB, open time.Duration, answer func(int, notify.Message) notify.Result) (*paymenttest.Fixture,
+		*fakeChannel, *notify.Dispatcher, func(),
+	) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		m := *f.M1
 		m.Settings.WaitsMS = slices.Repeat([]int64{10}, 100)
@@ -92,7 +100,8 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 			}
 		}
 		ch := &fakeChannel{answer: answer}
-		disp := crowdWith(t, f, func() *merchant.Directory { return book }, ch, 10, newBreakers(f, breaker.Policy{Failures: 1, Open: open, Window: time.Minute}))
+		disp := crowdWith(t, f, func() *merchant.Directory { return book }, ch, 10,
+			newBreakers(f, breaker.Policy{Failures: 1, Open: open, Window: time.Minute}))
 		return f, ch, disp, func() { disp.Pull([]int64{m.ID}) }
 	}
 	refused := notify.Result{Class: notify.BadStatus, Status: 500}
@@ -105,7 +114,8 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 				return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at < ?", d.Now()+time.Minute.Microseconds()) == 0
 			})
 			f.Want(t, desk, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
-			f.Want(t, orders-desk, "SELECT count(*) FROM deliveries WHERE status IN ('queued', 'retry_wait') AND url <> '' AND lease_owner = 0")
+			f.Want(t, orders-desk,
+				"SELECT count(*) FROM deliveries WHERE status IN ('queued', 'retry_wait') AND url <> '' AND lease_owner = 0")
 			// Those that began before it opened, and no more.
 			sent := int64(ch.count())
 			if sent > 5 {
@@ -125,7 +135,8 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 			})
 			until(t, "all are notified", func() bool {
 				// What waits for the answer of a probe does so for as long as that may take.
-				if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status IN ('queued', 'retry_wait') AND url <> ''", d.Now()).Exec(t.Context()); err != nil {
+				if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status IN ('queued', 'retry_wait') AND url <> ''",
+					d.Now()).Exec(t.Context()); err != nil {
 					t.Error(err)
 				}
 				pull()

@@ -46,7 +46,8 @@ func IDsOf(ctx context.Context, q bun.IDB, events []int64) (map[int64]string, er
 		ID   int64
 		Head string
 	}
-	err := q.NewRaw("SELECT id, substr(body, 1, ?) AS head FROM "+AllEvents+" AS e WHERE id IN (?)", len(bodyStart)+maxIDLen+1, bun.List(events)).Scan(ctx, &rows)
+	err := q.NewRaw("SELECT id, substr(body, 1, ?) AS head FROM "+AllEvents+" AS e WHERE id IN (?)", len(bodyStart)+maxIDLen+1,
+		bun.List(events)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the ids of notifications: %w", err)
 	}
@@ -84,7 +85,8 @@ func FindEvent(ctx context.Context, q bun.IDB, id string) (*Event, error) {
 	var rows []Event
 	find := q.NewSelect().Model(&rows).ModelTableExpr(AllEvents+" AS e").Where("e.id = ?", n)
 	if m[2] != "" {
-		find = q.NewSelect().Model(&rows).ModelTableExpr(AllEvents+" AS e").Where("e.subject_id = ? AND e.type = ?", n, strings.ReplaceAll(m[2], "-", ".")).
+		find = q.NewSelect().Model(&rows).ModelTableExpr(AllEvents+" AS e").Where("e.subject_id = ? AND e.type = ?", n,
+			strings.ReplaceAll(m[2], "-", ".")).
 			OrderExpr("e.version").Limit(maxOfType)
 	}
 	if err := find.Scan(ctx); err != nil {

@@ -111,7 +111,10 @@ func TestALostPaymentIsNotifiedUnderTheSameID(t *testing.T) {
 				}
 				t.Cleanup(func() { m.Close() })
 				f := paymenttest.New(t, d, paymenttest.Options{URL: m.URL(), WaitsMS: []int64{10}})
-				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "GX-1", Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+					OutTradeNo: "GX-1", Amount: 10, Currency: "CNY",
+					Supplier: "sp-main",
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -169,7 +172,10 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		find(old, event.ID)
-		for _, none := range []string{fresh, "", "ntf_", "ntf_zz", "ntf_0", "x", old + "-", old + "-order.paid-0", fresh + "0000", "ntf_zzzzzzzzzzzzzzzzzzzz", "ntf_1-order-paid-0\x00", "ntf_ZZ"} {
+		for _, none := range []string{
+			fresh, "", "ntf_", "ntf_zz", "ntf_0", "x", old + "-", old + "-order.paid-0", fresh + "0000",
+			"ntf_zzzzzzzzzzzzzzzzzzzz", "ntf_1-order-paid-0\x00", "ntf_ZZ",
+		} {
 			find(none, 0)
 		}
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.BadStatus, Status: 500} }}
@@ -177,7 +183,9 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 		exhausted := func(n int64) {
 			t.Helper()
 			until(t, "it is on the desk", func() bool {
-				return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open' AND subject = ? AND seen = ?", old, n) == 1 && disp.InFlight() == 0
+				return f.Count(t,
+					"SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open' AND subject = ? AND seen = ?", old,
+					n) == 1 && disp.InFlight() == 0
 			})
 		}
 		disp.Offer([]queue.Nudge{first})
@@ -204,7 +212,8 @@ func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
 		"SELECT * FROM " + notify.AllEvents + " AS e WHERE e.subject_id = 1 AND e.type = 'order.paid' ORDER BY e.version LIMIT 100",
 		"SELECT * FROM " + notify.AllEvents + " AS e WHERE e.id = 1",
 	} {
-		if plan := fmt.Sprint(dbtest.Plan(t, d, query)); strings.Contains(plan, "SCAN events") || strings.Contains(plan, "SCAN deliveries") {
+		if plan := fmt.Sprint(dbtest.Plan(t, d, query)); strings.Contains(plan, "SCAN events") ||
+			strings.Contains(plan, "SCAN deliveries") {
 			t.Errorf("%s: %s", query, plan)
 		}
 	}
@@ -222,7 +231,8 @@ func TestEachPingHasAnIDOfItsOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if event, err := notify.FindEvent(t.Context(), d, a.Notification); err != nil || event.Type != notify.Ping || ch.sent[i].ID != a.Notification || seen[a.Notification] {
+			if event, err := notify.FindEvent(t.Context(), d, a.Notification); err != nil || event.Type != notify.Ping ||
+				ch.sent[i].ID != a.Notification || seen[a.Notification] {
 				t.Errorf("%s was sent as %s and is kept as %+v, %v", a.Notification, ch.sent[i].ID, event, err)
 			}
 			seen[a.Notification] = true

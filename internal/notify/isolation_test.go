@@ -154,11 +154,15 @@ func TestRateLimitSpreadsAttempts(t *testing.T) {
 	f.Want(t, 40, "SELECT sum(attempts) FROM deliveries")
 }
 
-func crowd(t testing.TB, f *paymenttest.Fixture, book *merchant.Directory, ch notify.Channel, slots int, p breaker.Policy) *notify.Dispatcher {
+func crowd(t testing.TB, f *paymenttest.Fixture, book *merchant.Directory, ch notify.Channel, slots int,
+	p breaker.Policy,
+) *notify.Dispatcher {
 	return crowdWith(t, f, func() *merchant.Directory { return book }, ch, slots, newBreakers(f, p))
 }
 
-func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Directory, ch notify.Channel, slots int, b *breaker.Cache) *notify.Dispatcher {
+func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Directory, ch notify.Channel, slots int,
+	b *breaker.Cache,
+) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
 		DB: f.DB, Directory: book, Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger,
 		Breakers: b, Concurrency: slots, Timeout: 10 * time.Second,
@@ -184,7 +188,8 @@ func TestMostMerchantsHangAndTheOthersAreNotified(t *testing.T) {
 	}
 	for i := range nudges {
 		nudges[i].Recipient = int64(i%10 + 1)
-		if _, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = '' WHERE id = ?", nudges[i].Recipient, nudges[i].Delivery).Exec(t.Context()); err != nil {
+		if _, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = '' WHERE id = ?", nudges[i].Recipient,
+			nudges[i].Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,9 +42,11 @@ func (l *line) Send(context.Context, notify.Message) notify.Result {
 
 func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line, change ...func(*notify.Options)) *notify.Dispatcher {
 	o := notify.Options{
-		DB: f.DB, Breakers: breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }), Directory: f.Settings.Merchants,
-		Channels: map[string]notify.Channel{notify.Websocket: l, notify.Webhook: l}, Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
-		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		DB: f.DB, Breakers: breaker.NewCache(f.DB, func(recipient.Recipient) breaker.Policy { return never }),
+		Directory: f.Settings.Merchants,
+		Channels:  map[string]notify.Channel{notify.Websocket: l, notify.Webhook: l}, Nudger: f.Nudger, Concurrency: 10,
+		Timeout: 2 * time.Second,
+		Log:     slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	for _, f := range change {
 		f(&o)
@@ -59,7 +61,8 @@ func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		nudges := paid(t, f, 2)
 		over, here := nudges[0], nudges[1]
-		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?", here.Delivery).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?",
+			here.Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var without, with line
@@ -84,7 +87,8 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		nudges := paid(t, f, 2)
 		over, here := nudges[0], nudges[1]
-		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?", here.Delivery).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:' WHERE id = ?",
+			here.Delivery).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// Nothing has picked them up for a long time.
@@ -122,7 +126,8 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 		n := paid(t, f, 1)[0]
 		late := func() {
-			if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ? WHERE id = ? AND next_at IS NOT NULL",
+			if _, err := d.NewRaw(
+				"UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ? WHERE id = ? AND next_at IS NOT NULL",
 				d.Now()-time.Minute.Microseconds()-1, n.Delivery).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +139,8 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 				late()
 			}
 			node.Pull([]int64{n.Recipient})
-			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = 2 AND last_class = 'not_connected'") == 1
+			return f.Count(t,
+				"SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = 2 AND last_class = 'not_connected'") == 1
 		})
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
 	})
@@ -149,10 +155,14 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 		m.Endpoints = []merchant.Endpoint{{Name: "line", Channel: notify.Websocket, URL: "websocket:", Weight: 1}}
 		book := merchant.NewDirectory([]*merchant.Merchant{&m}, nil)
 		paid(t, f, 1)
-		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', next_at = ?", d.Now()-10*time.Minute.Microseconds()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', next_at = ?",
+			d.Now()-10*time.Minute.Microseconds()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		row := breaker.Row{OwnerID: m.ID, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1, UpdatedAt: d.Now()}
+		row := breaker.Row{
+			OwnerID: m.ID, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 1, OpenUntil: d.Now() - 1,
+			UpdatedAt: d.Now(),
+		}
 		if _, err := d.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -162,8 +172,9 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := notify.NewDispatcher(notify.Options{
-				DB: d, Breakers: b, Directory: func() *merchant.Directory { return book }, Channels: map[string]notify.Channel{notify.Websocket: l},
-				Nudger: f.Nudger, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+				DB: d, Breakers: b, Directory: func() *merchant.Directory { return book },
+				Channels: map[string]notify.Channel{notify.Websocket: l},
+				Nudger:   f.Nudger, Concurrency: 10, Timeout: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 			})
 			t.Cleanup(func() { stop(n, 5*time.Second) })
 			return n
@@ -201,10 +212,12 @@ func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000}})
 				n := paid(t, f, 1)
-				if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ?", d.Now()-c.late.Microseconds()).Exec(t.Context()); err != nil {
+				if _, err := d.NewRaw("UPDATE deliveries SET channel = 'websocket', url = 'websocket:', next_at = ?",
+					d.Now()-c.late.Microseconds()).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := d.NewRaw("INSERT INTO report_recipients (recipient_id, last_ok_at, last_failed_at) VALUES (?, ?, 0)", f.M1.ID, d.Now()-c.told.Microseconds()).Exec(t.Context()); err != nil {
+				if _, err := d.NewRaw("INSERT INTO report_recipients (recipient_id, last_ok_at, last_failed_at) VALUES (?, ?, 0)", f.M1.ID,
+					d.Now()-c.told.Microseconds()).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				var l line

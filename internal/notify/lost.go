@@ -77,7 +77,8 @@ func (l *lostClaims) checkAll(ctx context.Context, now, to int64) (released int6
 	}
 	checked := db.IDAt(now - checkedMargin.Microseconds())
 	if checked > from {
-		if _, err := l.db.NewRaw("UPDATE settings SET value = ? WHERE name = 'claims_checked' AND value < ?", checked, checked).Exec(ctx); err != nil {
+		if _, err := l.db.NewRaw("UPDATE settings SET value = ? WHERE name = 'claims_checked' AND value < ?", checked,
+			checked).Exec(ctx); err != nil {
 			return released, fmt.Errorf("note how far claims are checked: %w", err)
 		}
 	}
@@ -90,7 +91,8 @@ func (l *lostClaims) pass(ctx context.Context, from, to int64) (released int64, 
 	for from < to {
 		var page struct{ End, Lost int64 }
 		err := l.db.Read.NewRaw("SELECT coalesce(max(id), 0) AS end, count(CASE WHEN "+unindexed+" THEN 1 END) AS lost FROM"+
-			" (SELECT id, status, next_at, lease_until FROM deliveries WHERE id > ? AND id <= ? ORDER BY id LIMIT ?) AS page", from, to, lostPage).Scan(ctx, &page)
+			" (SELECT id, status, next_at, lease_until FROM deliveries WHERE id > ? AND id <= ? ORDER BY id LIMIT ?) AS page", from, to,
+			lostPage).Scan(ctx, &page)
 		if err != nil {
 			return released, fmt.Errorf("look for lost claims: %w", err)
 		}
@@ -99,7 +101,8 @@ func (l *lostClaims) pass(ctx context.Context, from, to int64) (released int64, 
 		}
 		if page.Lost > 0 {
 			// The status stays: the row is claimed like any other whose lease has ended.
-			res, err := l.db.NewRaw("UPDATE deliveries SET next_at = lease_until WHERE id > ? AND id <= ? AND ?", from, page.End, bun.Safe(unindexed)).Exec(ctx)
+			res, err := l.db.NewRaw("UPDATE deliveries SET next_at = lease_until WHERE id > ? AND id <= ? AND ?", from, page.End,
+				bun.Safe(unindexed)).Exec(ctx)
 			if err != nil {
 				return released, fmt.Errorf("release lost claims: %w", err)
 			}

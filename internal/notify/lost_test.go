@@ -26,7 +26,8 @@ func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
 		const deadBoot = 99
 		old, checked := db.IDAt(d.Now()-time.Hour.Microseconds()), db.IDAt(d.Now()-2*time.Hour.Microseconds())
 		exec("UPDATE settings SET value = ? WHERE name = 'claims_checked'", checked)
-		exec("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = ?, next_at = NULL, lease_until = ?", deadBoot, d.Now()-1)
+		exec("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = ?, next_at = NULL, lease_until = ?", deadBoot,
+			d.Now()-1)
 		exec("UPDATE deliveries SET id = ? WHERE id = ?", old, nudges[0].Delivery)
 		exec("UPDATE deliveries SET id = ? WHERE id = ?", checked-1, nudges[1].Delivery)
 		if due, _, err := notify.DueRecipients(t.Context(), d, 0, 10); err != nil || len(due) != 0 {

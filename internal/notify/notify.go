@@ -140,7 +140,8 @@ const Ping = "ping"
 
 // Types are the types of events that can be notified (contract §6).
 var Types = []string{
-	"order.paid", "order.failed", "order.closed", "payout.succeeded", "payout.failed", "payout.returned", "refund.succeeded", "refund.failed",
+	"order.paid", "order.failed", "order.closed", "payout.succeeded", "payout.failed", "payout.returned", "refund.succeeded",
+	"refund.failed",
 	"dispute.opened", "dispute.won", "dispute.lost",
 }
 

@@ -68,7 +68,8 @@ const maxCounted = 10_000
 // countDue counts the rows of a query, whose column at is the time since which each waits.
 func countDue(ctx context.Context, d *db.DB, now int64, rows *bun.SelectQuery) (Due, error) {
 	var row struct{ Count, Oldest int64 }
-	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(at), ?) AS oldest FROM (?) AS waiting", now, rows.Limit(maxCounted)).Scan(ctx, &row)
+	err := d.Read.NewRaw("SELECT count(*) AS count, coalesce(min(at), ?) AS oldest FROM (?) AS waiting", now,
+		rows.Limit(maxCounted)).Scan(ctx, &row)
 	if err != nil {
 		return Due{}, fmt.Errorf("count waiting deliveries: %w", err)
 	}
@@ -129,18 +130,21 @@ func (w *Waker) Wake(ctx context.Context) error {
 	now, all := w.db.Now(), w.breakers.All()
 	maps.DeleteFunc(w.nudged, func(id, generation int64) bool { return all[id] == nil || all[id].Generation != generation })
 	for id, r := range all {
-		if r.State != breaker.Open || r.ByHand || r.OpenUntil <= now || r.OpenUntil-now > retryAhead.Microseconds() || w.nudged[id] == r.Generation {
+		if r.State != breaker.Open || r.ByHand || r.OpenUntil <= now || r.OpenUntil-now > retryAhead.Microseconds() ||
+			w.nudged[id] == r.Generation {
 			continue
 		}
 		w.nudged[id] = r.Generation
 		var ids []int64
-		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE recipient_id = ? AND next_at <= ? ORDER BY "+probeOrder(r)+" LIMIT 1", id, r.OpenUntil).Scan(ctx, &ids)
+		err := w.db.Read.NewRaw("SELECT id FROM deliveries WHERE recipient_id = ? AND next_at <= ? ORDER BY "+probeOrder(r)+" LIMIT 1", id,
+			r.OpenUntil).Scan(ctx, &ids)
 		if err != nil {
 			return fmt.Errorf("find a delivery for the probe: %w", err)
 		}
 		if len(ids) > 0 {
 			// Best effort, like every nudge.
-			_ = w.tasks.NotifyAt(ctx, queue.Delayed, time.UnixMicro(r.OpenUntil), []queue.Nudge{{Delivery: ids[0], Recipient: id, At: r.OpenUntil}})
+			_ = w.tasks.NotifyAt(ctx, queue.Delayed, time.UnixMicro(r.OpenUntil),
+				[]queue.Nudge{{Delivery: ids[0], Recipient: id, At: r.OpenUntil}})
 		}
 	}
 	return nil

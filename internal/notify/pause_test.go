@@ -34,8 +34,10 @@ func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
 		var nodes [2]*notify.Dispatcher
 		for i := range nodes {
 			nodes[i] = notify.NewDispatcher(notify.Options{
-				DB: d, Breakers: breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return never }), Directory: f.Settings.Merchants,
-				Channels: map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger, Concurrency: 8, Timeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+				DB: d, Breakers: breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return never }),
+				Directory: f.Settings.Merchants,
+				Channels:  map[string]notify.Channel{notify.Webhook: ch}, Nudger: f.Nudger, Concurrency: 8, Timeout: 10 * time.Second,
+				Log:    slog.New(slog.DiscardHandler),
 				Paused: func() bool { return pauses[i].Paused(pause.Notifications) },
 			})
 			t.Cleanup(func() { stop(nodes[i], 5*time.Second) })
@@ -48,7 +50,8 @@ func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
 		run := func(kind string) {
 			t.Helper()
 			_, err := registry.Run(t.Context(), act.Call{
-				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Ops}, Ref: act.Ref{ID: pause.Notifications}, Reason: "they asked us to wait",
+				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Ops}, Ref: act.Ref{ID: pause.Notifications},
+				Reason: "they asked us to wait",
 			})
 			if err == nil {
 				err = pauses[1].Refresh(t.Context())

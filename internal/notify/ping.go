@@ -87,7 +87,8 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, e *merchant.Endp
 	}
 	version := int64(1)
 	c := claimed{Delivery: Delivery{
-		ID: id, EventID: id, EventVersion: &version, Body: string(body), RecipientID: m.ID, ToSubscriber: m.Recipient().IsSubscriber(), SubjectID: id, EventType: Ping,
+		ID: id, EventID: id, EventVersion: &version, Body: string(body), RecipientID: m.ID, ToSubscriber: m.Recipient().IsSubscriber(),
+		SubjectID: id, EventType: Ping,
 		Channel: e.Channel, Endpoint: e.Name, Status: Sending, Attempts: 1, LeaseOwner: p.DB.Boot(), CreatedAt: now,
 	}}
 	attempt := pingPlan(m, c, pingTime, p.DB.NowTime())
@@ -204,7 +205,8 @@ func (p Pinger) wait(ctx context.Context, c claimed, attempt plan) (Attempt, err
 
 // takeOver makes a ping this node's, unless its status has changed or it was answered.
 func (p Pinger) takeOver(ctx context.Context, c claimed, from Status) (bool, error) {
-	res, err := p.DB.NewRaw("UPDATE deliveries SET status = ?, attempts = 1, lease_owner = ? WHERE id = ? AND status = ? AND last_class = ''",
+	res, err := p.DB.NewRaw(
+		"UPDATE deliveries SET status = ?, attempts = 1, lease_owner = ? WHERE id = ? AND status = ? AND last_class = ''",
 		Sending, p.DB.Boot(), c.ID, from).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("take over a ping: %w", err)
@@ -221,7 +223,8 @@ func (p Pinger) end(ctx context.Context, c claimed, a Attempt) error {
 	}
 	err := p.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		w.Guard(tx.NewRaw("UPDATE deliveries SET status = ?, attempts = 1, lease_owner = 0, last_class = ?, last_error = ?, finished_at = ? WHERE id = ? AND status = ?",
+		w.Guard(tx.NewRaw(
+			"UPDATE deliveries SET status = ?, attempts = 1, lease_owner = 0, last_class = ?, last_error = ?, finished_at = ? WHERE id = ? AND status = ?",
 			status, a.Class, a.Error, p.DB.Now(), c.ID, Sending), 1)
 		w.Add(tx.NewInsert().Model(&a).On("CONFLICT (id) DO NOTHING"))
 		w.Add(tx.NewDelete().Model((*openPing)(nil)).Where("delivery_id = ?", c.ID))
@@ -245,7 +248,8 @@ func (p Pinger) withdraw(ctx context.Context, c claimed) {
 // requester, and returns how many.
 func RemoveLostPings(ctx context.Context, d *db.DB, before int64) (int64, error) {
 	var ids []int64
-	err := d.Read.NewRaw("SELECT delivery_id FROM open_pings WHERE delivery_id < ? ORDER BY delivery_id LIMIT ?", before, maxPings).Scan(ctx, &ids)
+	err := d.Read.NewRaw("SELECT delivery_id FROM open_pings WHERE delivery_id < ? ORDER BY delivery_id LIMIT ?", before,
+		maxPings).Scan(ctx, &ids)
 	if err == nil && len(ids) > 0 {
 		err = removePings(ctx, d, ids)
 	}
@@ -308,7 +312,8 @@ func (d *Dispatcher) sendPing(ctx context.Context, c claimed) {
 	defer cancel()
 	err := d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		w.Guard(tx.NewRaw("UPDATE deliveries SET last_class = ? WHERE id = ? AND status = ? AND lease_owner = ?", a.Class, c.ID, Sending, d.o.DB.Boot()), 1)
+		w.Guard(tx.NewRaw("UPDATE deliveries SET last_class = ? WHERE id = ? AND status = ? AND lease_owner = ?", a.Class, c.ID, Sending,
+			d.o.DB.Boot()), 1)
 		w.Add(tx.NewInsert().Model(&a))
 		return w.Exec(ctx)
 	})

@@ -36,7 +36,9 @@ func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 		s := &switchboard{Fixture: paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"}), t: t}
 		s.m = *s.M1
 		s.m.Endpoints = []merchant.Endpoint{{Name: "line", Channel: notify.Websocket, URL: "websocket:", Weight: 1}}
-		if _, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (1000, 'x', 'other', 7, ?, ?)", d.Now(), d.Now()).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (1000, 'x', 'other', 7, ?, ?)", d.Now(),
+			d.Now()).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		test(t, s)
@@ -47,8 +49,9 @@ func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 func (s *switchboard) node(line notify.Channel) {
 	book := merchant.NewDirectory([]*merchant.Merchant{&s.m}, nil)
 	d := notify.NewDispatcher(notify.Options{
-		DB: s.DB, Breakers: breaker.NewCache(s.DB, func(recipient.Recipient) breaker.Policy { return never }), Directory: func() *merchant.Directory { return book },
-		Channels: map[string]notify.Channel{notify.Websocket: line}, Nudger: s.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
+		DB: s.DB, Breakers: breaker.NewCache(s.DB, func(recipient.Recipient) breaker.Policy { return never }),
+		Directory: func() *merchant.Directory { return book },
+		Channels:  map[string]notify.Channel{notify.Websocket: line}, Nudger: s.Nudger, Concurrency: 10, Timeout: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(testOut{s.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	var ticks sync.WaitGroup
@@ -100,7 +103,8 @@ func (s *switchboard) wantKept(a notify.Answer, class notify.Class, status notif
 	if a.Attempt.Class != class {
 		s.t.Errorf("answered %s %q, want %s", a.Attempt.Class, a.Attempt.Error, class)
 	}
-	s.Want(s.t, 1, "SELECT count(*) FROM deliveries AS d JOIN "+notify.AllAttempts+" AS a ON a.delivery_id = d.id JOIN "+notify.AllEvents+" AS e ON e.id = d.event_id"+
+	s.Want(s.t, 1, "SELECT count(*) FROM deliveries AS d JOIN "+notify.AllAttempts+" AS a ON a.delivery_id = d.id JOIN "+notify.AllEvents+
+		" AS e ON e.id = d.event_id"+
 		" WHERE d.event_type = 'ping' AND d.next_at IS NULL AND d.lease_owner = 0 AND d.finished_at IS NOT NULL AND d.attempts = 1 AND d.status = ? AND a.class = ?", status, class)
 	s.Want(s.t, 1, "SELECT count(*) FROM deliveries")
 	s.Want(s.t, 1, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")

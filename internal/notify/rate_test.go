@@ -29,7 +29,8 @@ func rated(t *testing.T, f *paymenttest.Fixture, ch notify.Channel, perSecond fl
 func others(t *testing.T, d *db.DB, n int) {
 	t.Helper()
 	for i := range n {
-		_, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (?, 'x', '', ?, 1, ?)", 100+i, 100+i, d.Now()).Exec(t.Context())
+		_, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (?, 'x', '', ?, 1, ?)",
+			100+i, 100+i, d.Now()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +128,8 @@ func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
 		m := *f.M1
 		m.Settings.RatePerSecond = 10
 		b := newBreakers(f, never)
-		disp := crowdWith(t, f, func() *merchant.Directory { return merchant.NewDirectory([]*merchant.Merchant{&m}, nil) }, &fakeChannel{}, 50, b)
+		disp := crowdWith(t, f, func() *merchant.Directory { return merchant.NewDirectory([]*merchant.Merchant{&m}, nil) }, &fakeChannel{},
+			50, b)
 		for i, query := range []string{
 			"INSERT INTO breakers (owner_id, state, cause, changed_at, updated_at) VALUES (?0, 'closed', 'probe_taken', ?1, ?1)",
 			"UPDATE breakers SET changed_at = 0, updated_at = ?1 WHERE owner_id = ?0",

@@ -96,7 +96,8 @@ func ExhaustedOf(ctx context.Context, q bun.IDB, orders []int64) (map[int64]stri
 		return nil, nil
 	}
 	var rows []struct{ ID, EventID int64 }
-	err := q.NewRaw("SELECT id, event_id FROM deliveries WHERE subject_id IN (?) AND status = ? AND NOT to_subscriber AND event_type <> ?", bun.List(orders), Exhausted, Ping).Scan(ctx, &rows)
+	err := q.NewRaw("SELECT id, event_id FROM deliveries WHERE subject_id IN (?) AND status = ? AND NOT to_subscriber AND event_type <> ?",
+		bun.List(orders), Exhausted, Ping).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read exhausted notifications: %w", err)
 	}
@@ -155,7 +156,8 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 		if counted, err = undeliveredShares(ctx, tx, d, shared, subjects); err != nil {
 			return err
 		}
-		err = tx.NewRaw("SELECT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?) AND id NOT IN (?) AND status = ? AND NOT to_subscriber",
+		err = tx.NewRaw(
+			"SELECT event_id FROM deliveries WHERE subject_id IN (?) AND event_id IN (?) AND id NOT IN (?) AND status = ? AND NOT to_subscriber",
 			bun.List(subjects), bun.List(shared), bun.List(ids), Exhausted).Scan(ctx, &exhausted)
 		if err != nil {
 			return fmt.Errorf("read the deliveries of events: %w", err)

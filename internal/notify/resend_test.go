@@ -39,7 +39,8 @@ func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
 			t.Helper()
 			until(t, "exhausted", func() bool {
 				disp.Pull([]int64{first.Recipient})
-				return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = ?", attempts) == 1 && disp.InFlight() == 0
+				return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = ?", attempts) == 1 &&
+					disp.InFlight() == 0
 			})
 		}
 		disp.Offer([]queue.Nudge{first})

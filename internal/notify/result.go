@@ -66,7 +66,8 @@ func newResult(o *outcome, now int64) resultRow {
 	}
 	if o.isFirst() {
 		status := int64(a.HTTPStatus)
-		r.FirstClass, r.FirstStatus, r.FirstAt, r.FirstTookUS, r.FirstNode, r.FirstURL = string(a.Class), &status, &a.StartedAt, &a.TookUS, a.Node, a.URL
+		r.FirstClass, r.FirstStatus, r.FirstAt, r.FirstTookUS, r.FirstNode, r.FirstURL = string(a.Class), &status, &a.StartedAt, &a.TookUS,
+			a.Node, a.URL
 		r.FirstRequest, r.FirstResponse, r.FirstError = a.RequestHeader, a.ResponseHeader, a.Error
 		if len(a.ResponseBody) > 0 {
 			r.FirstBody = a.ResponseBody

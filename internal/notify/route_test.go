@@ -35,7 +35,10 @@ func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
 		t.Cleanup(func() { stop(disp, 5*time.Second) })
 		order := func(out, own string) {
 			t.Helper()
-			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: out, Amount: 10, Currency: "CNY", Supplier: "sp-main", NotifyURL: own})
+			o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: out, Amount: 10, Currency: "CNY",
+				Supplier: "sp-main", NotifyURL: own,
+			})
 			if err == nil {
 				_, err = f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, 10))
 			}
@@ -45,11 +48,13 @@ func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
 			drain(t, f, disp)
 		}
 		order("plain", "")
-		if a, b, one, two := ch.got("a.test"), ch.got("b.test"), ch.got("one.test"), ch.got("two.test"); a != 1 || b != 0 || one != 1 || two != 0 {
+		if a, b, one, two := ch.got("a.test"), ch.got("b.test"), ch.got("one.test"), ch.got("two.test"); a != 1 || b != 0 || one != 1 ||
+			two != 0 {
 			t.Errorf("notified %d and %d times by webhook, %d and %d by bus", a, b, one, two)
 		}
 		for _, m := range ch.sent {
-			if want := map[bool]string{true: "form", false: "standard"}[strings.HasPrefix(m.URL, "bus:")]; m.Format != want || m.To.ID != f.M1.ID {
+			if want := map[bool]string{true: "form", false: "standard"}[strings.HasPrefix(m.URL, "bus:")]; m.Format != want ||
+				m.To.ID != f.M1.ID {
 				t.Errorf("%s in the format %q for %d", m.URL, m.Format, m.To.ID)
 			}
 		}

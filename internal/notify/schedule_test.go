@@ -44,7 +44,10 @@ func TestPresetsCannotBeChangedFromOutside(t *testing.T) {
 
 func TestWaitEndsWithTheSchedule(t *testing.T) {
 	quick, _ := ParseSchedule("quick")
-	for attempt, want := range map[int]time.Duration{-1: time.Second, 0: time.Second, 1: time.Second, 2: 3 * time.Second, 3: 5 * time.Second} {
+	for attempt, want := range map[int]time.Duration{
+		-1: time.Second, 0: time.Second, 1: time.Second, 2: 3 * time.Second,
+		3: 5 * time.Second,
+	} {
 		if got, ok := quick.Wait(attempt); got != want || !ok {
 			t.Errorf("after attempt %d: %v, %v; want %v", attempt, got, ok, want)
 		}

@@ -39,7 +39,8 @@ func publish[T any](ctx context.Context, d *db.DB, last *published, column strin
 // readPublished reads the lists that running nodes have published in a column.
 func readPublished[T any](ctx context.Context, d *db.DB, column string) (all []T, err error) {
 	var lists []string
-	err = d.Read.NewRaw("SELECT "+column+" FROM nodes WHERE "+column+" <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx, &lists)
+	err = d.Read.NewRaw("SELECT "+column+" FROM nodes WHERE "+column+" <> '' AND seen_at > ?", d.Now()-db.NodeGone.Microseconds()).Scan(ctx,
+		&lists)
 	if err != nil {
 		return nil, fmt.Errorf("read %s of nodes: %w", column, err)
 	}

@@ -48,7 +48,8 @@ func TestAllNodesKnowWhoIsSlow(t *testing.T) {
 		tell(f.M1.ID)
 
 		now := d.Now()
-		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (500, 'x', 'other', 1, 1, ?, ?)", now, fmt.Sprintf("[7,%d]", f.M1.ID))
+		run("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (500, 'x', 'other', 1, 1, ?, ?)", now,
+			fmt.Sprintf("[7,%d]", f.M1.ID))
 		tell(7, f.M1.ID)
 		run("UPDATE nodes SET seen_at = ? WHERE boot = 1", now-time.Minute.Microseconds())
 		tell(f.M1.ID)

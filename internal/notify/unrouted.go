@@ -50,8 +50,9 @@ func (s *sender) writeRoutes(ctx context.Context, tx db.Tx, c claimed, routes []
 		all[i].CreatedAt, all[i].Counted = c.CreatedAt, c.Counted && r.Skip == "" // the event keeps its age
 	}
 	first := all[0]
-	res, err := tx.NewRaw("UPDATE deliveries SET channel = ?, endpoint = ?, url = ?, status = ?, last_class = ?, next_at = ?, finished_at = ?,"+
-		" shared = ?, counted = ?, attempts = attempts - 1, lease_owner = 0 WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
+	res, err := tx.NewRaw(
+		"UPDATE deliveries SET channel = ?, endpoint = ?, url = ?, status = ?, last_class = ?, next_at = ?, finished_at = ?,"+
+			" shared = ?, counted = ?, attempts = attempts - 1, lease_owner = 0 WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
 		first.Channel, first.Endpoint, first.URL, first.Status, first.LastClass, first.NextAt, first.FinishedAt,
 		first.Shared, first.Counted, c.ID, c.Attempts, s.o.DB.Boot(), Sending).Exec(ctx)
 	if err != nil {

@@ -49,7 +49,8 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 			if n := ch.got(""); n != before {
 				t.Fatalf("%d messages went to recipients whose rows cannot be read", n-before)
 			}
-			if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE channel = 'unrouted' AND attempts = 0 AND status = 'queued'"); n != 4 {
+			if n := f.Count(t,
+				"SELECT count(*) FROM deliveries WHERE channel = 'unrouted' AND attempts = 0 AND status = 'queued'"); n != 4 {
 				t.Fatalf("%d deliveries wait, want 4", n)
 			}
 		}
@@ -59,7 +60,10 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		poisoned()
 		both := good
 		both.URLs, both.Balance = nil, merchant.All
-		both.Endpoints = []merchant.Endpoint{{Name: "one", Channel: "bus", URL: "bus://one.test", Weight: 1}, {Name: "two", Channel: "bus", URL: "bus://two.test", Weight: 1}}
+		both.Endpoints = []merchant.Endpoint{
+			{Name: "one", Channel: "bus", URL: "bus://one.test", Weight: 1},
+			{Name: "two", Channel: "bus", URL: "bus://two.test", Weight: 1},
+		}
 		repair("merchants", both)
 		repair("subscriptions", erp)
 		drain(t, f, disp)
@@ -78,7 +82,8 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 		if n := ch.got(""); n != 6 {
 			t.Errorf("%d messages in all: a recipient was notified that must not be", n)
 		}
-		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_class = 'switched_off' AND attempts = 0"); n != 4 {
+		if n := f.Count(t,
+			"SELECT count(*) FROM deliveries WHERE status = 'skipped' AND last_class = 'switched_off' AND attempts = 0"); n != 4 {
 			t.Errorf("%d deliveries are skipped, want 4", n)
 		}
 		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'delivered' AND attempts = 1"); n != 6 {

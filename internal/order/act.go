@@ -37,7 +37,10 @@ func Load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error)
 	}
 	subjects := make([]act.Subject, len(rows))
 	for i, o := range rows {
-		subjects[i] = act.Subject{Row: o.ID, ID: o.OrderNo, MerchantID: o.MerchantID, Version: o.Version, Amount: o.Amount, Currency: o.Currency}
+		subjects[i] = act.Subject{
+			Row: o.ID, ID: o.OrderNo, MerchantID: o.MerchantID, Version: o.Version, Amount: o.Amount,
+			Currency: o.Currency,
+		}
 	}
 	return subjects, nil
 }

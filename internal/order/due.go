@@ -43,7 +43,8 @@ func Advance(ctx context.Context, d *db.DB, from, to int64) error {
 // it, so that nobody who read it before can move it.
 func lowerWatermark(ctx context.Context, tx db.Tx, runID int64) error {
 	_, err := tx.NewRaw("UPDATE settings SET value = CASE WHEN value < i.next_at THEN value ELSE i.next_at END - 1"+
-		" FROM (SELECT min(next_at) AS next_at FROM import_orders WHERE run_id = ?) AS i WHERE name = ? AND i.next_at IS NOT NULL", runID, dueFrom).Exec(ctx)
+		" FROM (SELECT min(next_at) AS next_at FROM import_orders WHERE run_id = ?) AS i WHERE name = ? AND i.next_at IS NOT NULL", runID,
+		dueFrom).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("lower the watermark of due orders: %w", err)
 	}
@@ -59,7 +60,8 @@ func Postpone(ctx context.Context, d *db.DB, ids []int64, until int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := d.NewRaw("UPDATE orders AS o SET next_at = ?, close_tries = o.close_tries + 1 WHERE o.id IN (?) AND "+IsOpen("o"), until, bun.List(ids)).Exec(ctx)
+	_, err := d.NewRaw("UPDATE orders AS o SET next_at = ?, close_tries = o.close_tries + 1 WHERE o.id IN (?) AND "+IsOpen("o"), until,
+		bun.List(ids)).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("postpone orders that cannot be closed: %w", err)
 	}

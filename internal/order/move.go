@@ -76,7 +76,8 @@ func Move(w *db.Writes, d *db.DB, changes []Change) error {
 			ID: o.ID, FromStatus: string(o.Status), FromVersion: o.Version, ToStatus: string(c.To),
 			SupplierTradeNo: o.SupplierTradeNo, PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount, CloseReason: o.CloseReason,
 			CloseTries: o.CloseTries, NextAt: o.NextAt, PaidAt: o.PaidAt, ClosedAt: o.ClosedAt,
-			PaidFrom: string(o.PaidFrom), PaidVersion: o.PaidVersion, PaidBy: o.PaidBy, PaidCallback: o.PaidCallback, ConfirmedAt: o.ConfirmedAt,
+			PaidFrom: string(o.PaidFrom), PaidVersion: o.PaidVersion, PaidBy: o.PaidBy, PaidCallback: o.PaidCallback,
+			ConfirmedAt: o.ConfirmedAt,
 		}
 	}
 	if len(history) > 0 {
@@ -127,7 +128,8 @@ func InsertStaged(ctx context.Context, tx db.Tx, runID, now int64) (int64, error
 	}
 	const columns = "id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, notify_url," +
 		" status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at, paid_at, closed_at"
-	res, err := tx.NewRaw("INSERT INTO orders (request_digest, "+columns+") SELECT '', "+columns+" FROM import_orders WHERE run_id = ?", runID).Exec(ctx)
+	res, err := tx.NewRaw("INSERT INTO orders (request_digest, "+columns+") SELECT '', "+columns+" FROM import_orders WHERE run_id = ?",
+		runID).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("insert staged orders: %w", err)
 	}
@@ -172,7 +174,8 @@ func locked[K int64 | string](ctx context.Context, d *db.DB, tx db.Tx, column st
 		return found, nil
 	}
 	var rows []*Order
-	if err := tx.Prepared(ctx, &rows, "SELECT "+d.Columns((*Order)(nil))+" FROM orders WHERE "+column+" IN (?) ORDER BY id"+d.ForUpdateText(), keys); err != nil {
+	if err := tx.Prepared(ctx, &rows, "SELECT "+d.Columns((*Order)(nil))+" FROM orders WHERE "+column+" IN (?) ORDER BY id"+
+		d.ForUpdateText(), keys); err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}
 	for _, o := range rows {

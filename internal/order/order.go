@@ -153,7 +153,8 @@ const HistorySince = "history_since"
 // stored in orders themselves. The id of a payment is that of its callback. Do not use it in a
 // correlated subquery: SQLite would scan all rows each time.
 const AllHistory = "(SELECT id, order_id, version, from_status, to_status, cause, actor, source_id, source_kind, created_at FROM order_history" +
-	" UNION ALL SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, '" + SourceCallback + "', created_at FROM order_payments)"
+	" UNION ALL SELECT source_id, order_id, version, from_status, to_status, cause, actor, source_id, '" + SourceCallback +
+	"', created_at FROM order_payments)"
 
 // History is one change of status.
 type History struct {

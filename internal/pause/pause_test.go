@@ -22,7 +22,10 @@ func TestAPauseHoldsOnEveryNodeUntilItIsResumed(t *testing.T) {
 		here, there := New(d), New(d)
 		registry := act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, here.Acts()...)
 		run := func(kind, name, role, reason string) error {
-			_, err := registry.Run(t.Context(), act.Call{Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: role}, Ref: act.Ref{ID: name}, Reason: reason})
+			_, err := registry.Run(t.Context(), act.Call{
+				Kind: kind, By: act.Actor{Name: "operator:li.hang", ID: 1, Role: role},
+				Ref: act.Ref{ID: name}, Reason: reason,
+			})
 			return err
 		}
 		const why = "the merchants asked us to wait"
@@ -73,7 +76,8 @@ func TestAPauseHoldsOnEveryNodeUntilItIsResumed(t *testing.T) {
 			}
 		}
 		rows, err := audit.List(t.Context(), d.Read, audit.Query{Object: ActObject, ObjectID: Notifications, Oldest: true, Limit: 9})
-		if err != nil || len(rows) != 2 || rows[0].Action != PauseAct || rows[1].Action != ResumeAct || rows[1].Actor != "operator:li.hang" {
+		if err != nil || len(rows) != 2 || rows[0].Action != PauseAct || rows[1].Action != ResumeAct ||
+			rows[1].Actor != "operator:li.hang" {
 			t.Errorf("on the record: %+v, %v", rows, err)
 		}
 	})

@@ -71,7 +71,10 @@ var Moves = moves.Table[AttemptStatus]{
 		"Written under the lock of its order, by an upsert whose update checks this table.",
 	Rows: []moves.Row[AttemptStatus]{
 		{
-			Status: AttemptCreated, Initial: true, Open: true, To: []AttemptStatus{Submitted, AttemptUnknown, Succeeded, SucceededSurplus, AttemptFailed, AttemptClosed},
+			Status: AttemptCreated, Initial: true, Open: true, To: []AttemptStatus{
+				Submitted, AttemptUnknown, Succeeded, SucceededSurplus,
+				AttemptFailed, AttemptClosed,
+			},
 			Meaning: "About to be started at the supplier, or interrupted there; it may still be paid.",
 		},
 		{

@@ -26,7 +26,10 @@ func TestAnAttemptIsOnlyWrittenAsItsTableSays(t *testing.T) {
 						return w.Exec(ctx)
 					})
 				}
-				if _, err := d.NewInsert().Model(&Attempt{ID: id, OrderID: id, AccountID: id, SupplierRef: "ref", Status: from}).Exec(t.Context()); err != nil {
+				if _, err := d.NewInsert().Model(&Attempt{
+					ID: id, OrderID: id, AccountID: id, SupplierRef: "ref",
+					Status: from,
+				}).Exec(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				err := write(to)

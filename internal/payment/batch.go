@@ -33,7 +33,8 @@ func (p *Processor) loadOpen(ctx context.Context, q bun.IDB, refs []act.Ref) ([]
 	for i, o := range rows {
 		at := askedAt(o, attempts[o.ID])
 		subjects[i] = act.Subject{
-			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount, Currency: o.Currency,
+			Row: o.ID, ID: o.OrderNo, OrderNo: o.OrderNo, Version: o.Version, MerchantID: o.MerchantID, Amount: o.Amount,
+			Currency: o.Currency,
 			Prospect: p.closable(o, at, OpenOf(attempts[o.ID]) != nil), Value: o,
 		}
 		if subjects[i].Prospect == act.WillQuery {

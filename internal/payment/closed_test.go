@@ -36,7 +36,8 @@ func TestTheSupplierClosesAnOrder(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'closed'")
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts")
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE event_type = 'order.closed' AND status = 'queued'")
-		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE to_status = 'closed' AND cause = 'supplier_closed' AND actor = 'supplier:sp-main' AND source_id <> 0")
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+
+			" AS oh WHERE to_status = 'closed' AND cause = 'supplier_closed' AND actor = 'supplier:sp-main' AND source_id <> 0")
 		f.Want(t, 0, "SELECT count(*) FROM exceptions")
 		if out := take(t, f, f.Callback(o.OrderNo, "T2", 1999)); out.Name != exception.LatePayment {
 			t.Errorf("money after it: %+v", out)
@@ -88,7 +89,8 @@ func TestTheSupplierClosesOneAttemptOfTwo(t *testing.T) {
 		}
 		now := f.DB.Now()
 		second := &payment.Attempt{
-			ID: f.DB.NewID(), OrderID: o.ID, AccountID: f.Supplier.AccountID, SupplierRef: o.OrderNo + "_2", Status: payment.Submitted, CreatedAt: now, UpdatedAt: now,
+			ID: f.DB.NewID(), OrderID: o.ID, AccountID: f.Supplier.AccountID, SupplierRef: o.OrderNo + "_2", Status: payment.Submitted,
+			CreatedAt: now, UpdatedAt: now,
 		}
 		if _, err := f.DB.NewInsert().Model(second).Exec(t.Context()); err != nil {
 			t.Fatal(err)

@@ -241,7 +241,8 @@ func (b *batch) move(m *Message, d decision, source int64) {
 		}
 		o.PaidAt, o.PaidAmount, o.SupplierTradeNo = &at, m.Content.Amount, m.Content.TradeNo
 		b.entries.Add(fund.Paid, fund.Values{
-			From: b.source(m, o), Merchant: b.p.merchantCode(o.MerchantID), ID: strconv.FormatInt(o.ID, 10), Amount: o.PaidAmount, Currency: o.Currency,
+			From: b.source(m, o), Merchant: b.p.merchantCode(o.MerchantID), ID: strconv.FormatInt(o.ID, 10), Amount: o.PaidAmount,
+			Currency: o.Currency,
 		})
 		b.charge(m, o)
 		b.booked[m.trade()] = m.Content.TradeNo != ""
@@ -255,7 +256,10 @@ func (b *batch) move(m *Message, d decision, source int64) {
 	default:
 		b.resell = append(b.resell, o.ID)
 	}
-	b.changes = append(b.changes, order.Change{Order: o, To: d.to, Cause: cause, Actor: m.Source.Actor, SourceID: source, SourceKind: m.Source.kind()})
+	b.changes = append(b.changes, order.Change{
+		Order: o, To: d.to, Cause: cause, Actor: m.Source.Actor, SourceID: source,
+		SourceKind: m.Source.kind(),
+	})
 	fact := b.p.fact(o, d.to, o.Version+1, now)
 	fact.Trace = m.Trace
 	b.facts = append(b.facts, fact)

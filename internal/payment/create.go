@@ -91,7 +91,8 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 		return nil, &invalid.FieldError{Field: "currency", Problem: err.Error()}
 	}
 	if r.Amount < 1 || r.Amount > money.MaxMinor {
-		return nil, &invalid.FieldError{Field: "amount", Problem: fmt.Sprintf("must be a whole number of minor units from 1 to %d", int64(money.MaxMinor))}
+		return nil, &invalid.FieldError{Field: "amount", Problem: fmt.Sprintf("must be a whole number of minor units from 1 to %d",
+			int64(money.MaxMinor))}
 	}
 	now := p.o.Settings.Current()
 	suppliers := now.Suppliers
@@ -113,7 +114,8 @@ func (p *Processor) newOrder(m *merchant.Merchant, r CreateRequest) (*order.Orde
 	expiry := p.o.Expiry
 	if r.ExpiresIn != 0 {
 		if r.ExpiresIn < 1 || r.ExpiresIn > int64(p.o.ExpiryMax/time.Second) {
-			return nil, &invalid.FieldError{Field: "expires_in", Problem: fmt.Sprintf("must be from 1 to %d seconds", int64(p.o.ExpiryMax/time.Second))}
+			return nil, &invalid.FieldError{Field: "expires_in", Problem: fmt.Sprintf("must be from 1 to %d seconds",
+				int64(p.o.ExpiryMax/time.Second))}
 		}
 		expiry = time.Duration(r.ExpiresIn) * time.Second
 	}

@@ -195,7 +195,8 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 // settledBy reports whether this very payment paid the order.
 func (b *batch) settledBy(m *Message, o *order.Order) bool {
 	c := m.Content
-	return o.Status == order.Paid && c.TradeNo != "" && c.TradeNo == o.SupplierTradeNo && c.Amount == o.PaidAmount && c.Currency == o.Currency &&
+	return o.Status == order.Paid && c.TradeNo != "" && c.TradeNo == o.SupplierTradeNo && c.Amount == o.PaidAmount &&
+		c.Currency == o.Currency &&
 		b.trades[m.trade()] == o.ID
 }
 

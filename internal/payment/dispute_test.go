@@ -57,18 +57,24 @@ func TestADisputeIsOneRowWithItsNewestDetail(t *testing.T) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "pi_1", o.Amount))
 		d := &disputes{f: f, no: "du_1", tradeNo: "pi_1"}
-		if out := take(t, f, d.at(1000, "needs_response", 1999)); out.Name != exception.DisputeOpened || out.Result != supplier.Taken || out.OrderNo != o.OrderNo {
+		if out := take(t, f, d.at(1000, "needs_response", 1999)); out.Name != exception.DisputeOpened || out.Result != supplier.Taken ||
+			out.OrderNo != o.OrderNo {
 			t.Fatalf("outcome %+v", out)
 		}
 		x, detail := theDispute(t, f, "du_1")
-		if x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID || x.Amount != 1999 || x.Currency != "CNY" || x.State != exception.Opened {
+		if x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID || x.Amount != 1999 || x.Currency != "CNY" ||
+			x.State != exception.Opened {
 			t.Errorf("%+v", x)
 		}
-		if detail["reason"] != "fraudulent" || detail["status"] != "needs_response" || detail["due_by"] != "2026-10-24T08:00:00Z" || detail["supplier"] != "sp-main" || detail["trade_no"] != "pi_1" {
+		if detail["reason"] != "fraudulent" || detail["status"] != "needs_response" || detail["due_by"] != "2026-10-24T08:00:00Z" ||
+			detail["supplier"] != "sp-main" || detail["trade_no"] != "pi_1" {
 			t.Errorf("detail %v", detail)
 		}
 		last := d.at(3000, "lost", 1500)
-		for _, r := range []*payment.Message{d.at(2000, "under_review", 1999), last, d.at(1500, "needs_response", 1999), d.at(3000, "under_review", 1999)} {
+		for _, r := range []*payment.Message{
+			d.at(2000, "under_review", 1999), last, d.at(1500, "needs_response", 1999),
+			d.at(3000, "under_review", 1999),
+		} {
 			take(t, f, r)
 		}
 		if x, detail = theDispute(t, f, "du_1"); x.Seen != 5 || detail["status"] != "lost" || x.Amount != 1500 {
@@ -126,7 +132,8 @@ func TestADisputeOfHeldMoneyIsOfItsOrder(t *testing.T) {
 			t.Fatalf("outcome %+v", out)
 		}
 		take(t, f, f.Callback("unknown", "pi_4", 1))
-		if out := take(t, f, (&disputes{f: f, no: "du_3", tradeNo: "pi_3"}).at(1000, "needs_response", o.Amount-1)); out.OrderNo != o.OrderNo {
+		if out := take(t, f, (&disputes{f: f, no: "du_3", tradeNo: "pi_3"}).at(1000, "needs_response",
+			o.Amount-1)); out.OrderNo != o.OrderNo {
 			t.Errorf("outcome %+v", out)
 		}
 		if x, _ := theDispute(t, f, "du_3"); x.OrderNo != o.OrderNo || x.OrderID != o.ID || x.MerchantID != o.MerchantID {
@@ -261,7 +268,8 @@ func TestAnUnknownWordIsOneExceptionPerSupplierAndType(t *testing.T) {
 		}
 		say("transfer.reversed", "")
 		say("", "")
-		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_event' AND order_no = '' AND order_id = 0 AND amount = 0 AND state = 'open'")
+		f.Want(t, 3,
+			"SELECT count(*) FROM exceptions WHERE kind = 'unknown_event' AND order_no = '' AND order_id = 0 AND amount = 0 AND state = 'open'")
 		f.Want(t, 3, "SELECT seen FROM exceptions WHERE subject = 'payout.failed'")
 		f.Want(t, 1, "SELECT seen FROM exceptions WHERE subject = '(none)'")
 		if got := reload(t, f, o); got.Status != order.Pending {
@@ -269,7 +277,8 @@ func TestAnUnknownWordIsOneExceptionPerSupplierAndType(t *testing.T) {
 		}
 		f.Want(t, 1, "SELECT count(*) FROM callbacks WHERE order_no = ? AND outcome = 'unknown_event'", o.OrderNo)
 		for _, c := range [][2]string{{"resolved", "open"}, {"ignored", "ignored"}} {
-			if _, err := f.DB.NewRaw("UPDATE exceptions SET state = ?, alerted_at = 1 WHERE subject = 'payout.failed'", c[0]).Exec(t.Context()); err != nil {
+			if _, err := f.DB.NewRaw("UPDATE exceptions SET state = ?, alerted_at = 1 WHERE subject = 'payout.failed'",
+				c[0]).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			say("payout.failed", "")

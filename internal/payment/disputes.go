@@ -80,8 +80,10 @@ func (b *batch) disputedNos(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	var nos []string
-	err := b.tx.NewRaw("SELECT o.order_no FROM orders AS o WHERE o.id IN (SELECT order_id FROM payment_attempts WHERE supplier_trade_no IN (?) AND "+hasTrade+
-		" AND account_id IN (?) AND order_id <> 0)", bun.List(trades), bun.List(accounts)).Scan(ctx, &nos)
+	err := b.tx.NewRaw(
+		"SELECT o.order_no FROM orders AS o WHERE o.id IN (SELECT order_id FROM payment_attempts WHERE supplier_trade_no IN (?) AND "+
+			hasTrade+
+			" AND account_id IN (?) AND order_id <> 0)", bun.List(trades), bun.List(accounts)).Scan(ctx, &nos)
 	if err != nil {
 		return nil, fmt.Errorf("find disputed orders: %w", err)
 	}

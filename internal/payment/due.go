@@ -32,7 +32,9 @@ func Due(ctx context.Context, q bun.IDB, from Mark, to int64, limit int) (due []
 		Open bool
 		Last bool // of those scanned by one statement
 	}
-	err = q.NewRaw("SELECT "+momentColumns+", o.open, o.number = ? AS last FROM (SELECT o.id, o.next_at, o.status, o.expires_at, o.supplier_id, "+order.IsOpen("o")+" AS open,"+
+	err = q.NewRaw("SELECT "+momentColumns+
+		", o.open, o.number = ? AS last FROM (SELECT o.id, o.next_at, o.status, o.expires_at, o.supplier_id, "+order.IsOpen("o")+
+		" AS open,"+
 		" row_number() OVER (ORDER BY o.next_at, o.id) AS number FROM orders AS o WHERE o.next_at >= ? AND o.next_at <= ? AND (o.next_at > ? OR o.id > ?)"+
 		" ORDER BY o.next_at, o.id LIMIT ?) AS o WHERE o.open OR o.number = ? ORDER BY o.next_at, o.id LIMIT ?",
 		duePage, from.At, to, from.At, from.ID, duePage, duePage, limit).Scan(ctx, &rows)

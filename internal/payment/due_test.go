@@ -139,9 +139,12 @@ func TestAnImportAndTheWatermark(t *testing.T) {
 		}
 		due := before - time.Hour.Microseconds()
 		err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			_, err := tx.NewRaw("INSERT INTO import_orders (run_id, line, id, history_id, attempt_id, attempt_status, account_id, order_no, merchant_id, out_trade_no, supplier_id,"+
-				" amount, currency, exponent, subject, notify_url, status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at)"+
-				" VALUES (1, 1, 5, 6, 7, '', 0, 'A-1', ?, 'A-1', 1, 10, 'CNY', 2, 's', '', 'pending', 1, '', 0, '', 0, ?, ?)", f.M1.ID, due, due).Exec(ctx)
+			_, err := tx.NewRaw(
+				"INSERT INTO import_orders (run_id, line, id, history_id, attempt_id, attempt_status, account_id, order_no, merchant_id, out_trade_no, supplier_id,"+
+					" amount, currency, exponent, subject, notify_url, status, version, supplier_trade_no, paid_amount, close_reason, created_at, expires_at, next_at)"+
+					" VALUES (1, 1, 5, 6, 7, '', 0, 'A-1', ?, 'A-1', 1, 10, 'CNY', 2, 's', '', 'pending', 1, '', 0, '', 0, ?, ?)", f.M1.ID,
+				due,
+				due).Exec(ctx)
 			if err != nil {
 				return err
 			}
@@ -189,7 +192,8 @@ func TestALongStandstillIsReadInPages(t *testing.T) {
 			}
 			pages++
 			var first, last int64
-			if err := d.NewRaw("SELECT coalesce(min(o.next_at), 0), coalesce(max(o.next_at), 0) FROM orders AS o WHERE "+found[1]).Scan(t.Context(), &first, &last); err != nil {
+			if err := d.NewRaw("SELECT coalesce(min(o.next_at), 0), coalesce(max(o.next_at), 0) FROM orders AS o WHERE "+
+				found[1]).Scan(t.Context(), &first, &last); err != nil {
 				t.Fatal(err)
 			}
 			if first < last && !strings.Contains(text, "LIMIT 20000)") {

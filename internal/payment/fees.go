@@ -17,7 +17,8 @@ import (
 func (b *batch) charge(m *Message, o *order.Order) {
 	o.FeeAmount = b.rules(o.MerchantID, o).For(m.Supplier.Code).Of(o.PaidAmount)
 	v := fund.Values{
-		Merchant: b.p.merchantCode(o.MerchantID), Supplier: m.Supplier.Code, ID: strconv.FormatInt(o.ID, 10), Amount: o.FeeAmount, Currency: o.Currency,
+		Merchant: b.p.merchantCode(o.MerchantID), Supplier: m.Supplier.Code, ID: strconv.FormatInt(o.ID, 10), Amount: o.FeeAmount,
+		Currency: o.Currency,
 	}
 	if v.Amount > 0 {
 		b.entries.Add(fund.Fee, v)

@@ -27,7 +27,10 @@ func refresh(t *testing.T, f *paymenttest.Fixture) {
 
 func newOrder(t *testing.T, f *paymenttest.Fixture, supplier string) *order.Order {
 	t.Helper()
-	o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: supplier})
+	o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+		OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY",
+		Supplier: supplier,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,10 @@ func (p *Processor) Force(ctx context.Context, tx db.Tx, orderID int64, to order
 	if to == order.Closed {
 		o.ClosedAt, o.CloseReason = &now, string(by.Cause)
 	}
-	c := closing{p: p, changes: []order.Change{{Order: o, To: to, Cause: by.Cause, Actor: by.Actor, SourceID: by.ID, SourceKind: by.kind()}}}
+	c := closing{p: p, changes: []order.Change{{
+		Order: o, To: to, Cause: by.Cause, Actor: by.Actor, SourceID: by.ID,
+		SourceKind: by.kind(),
+	}}}
 	nudges, err := c.write(ctx, tx, tx.Writes())
 	if err != nil {
 		return nil, err

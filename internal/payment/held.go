@@ -71,7 +71,10 @@ func (b *batch) heldRefs() []string {
 
 // addHeld adds a row of heldMoney.
 func (b *batch) addHeld(a *Attempt) {
-	b.held[a.SupplierRef] = &held{account: a.SupplierTradeNo, currency: string(a.Status), amount: a.Amount, rows: a.OrderID, there: a.OrderID > 0}
+	b.held[a.SupplierRef] = &held{
+		account: a.SupplierTradeNo, currency: string(a.Status), amount: a.Amount, rows: a.OrderID,
+		there: a.OrderID > 0,
+	}
 }
 
 // suspend books the money of an exception in suspense, unless that trade is already booked;
@@ -157,7 +160,10 @@ func (b *batch) source(m *Message, o *order.Order) string {
 	h.there = false
 	b.freed = append(b.freed, ref)
 	holder := ledger.SupplierAccount(ledger.OfSuspense(h.account))
-	fix := fund.Values{From: holder, To: h.account, ID: strconv.FormatInt(o.ID, 10), Amount: m.Content.Amount - h.amount, Currency: h.currency}
+	fix := fund.Values{
+		From: holder, To: h.account, ID: strconv.FormatInt(o.ID, 10), Amount: m.Content.Amount - h.amount,
+		Currency: h.currency,
+	}
 	from := h.account
 	if h.currency != o.Currency {
 		fix.Amount, from = -h.amount, pays
@@ -278,7 +284,8 @@ func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, 
 	}
 	held := lines[0]
 	v := fund.Values{
-		Supplier: ledger.OfSuspense(held.Credit), To: held.Debit, ID: strconv.FormatInt(approvalID, 10), Amount: held.Amount, Currency: held.Currency,
+		Supplier: ledger.OfSuspense(held.Credit), To: held.Debit, ID: strconv.FormatInt(approvalID, 10), Amount: held.Amount,
+		Currency: held.Currency,
 	}
 	if kept {
 		if x.MerchantID == 0 {

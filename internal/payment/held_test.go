@@ -103,7 +103,8 @@ func TestOnlyWhatWasPaidIsHeld(t *testing.T) {
 		elsewhere.Supplier.ID++
 		outcome(t, f, elsewhere, exception.AccountMismatch)
 		unreadable := f.Callback(o.OrderNo, "T-odd", 1999)
-		unreadable.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say()}
+		unreadable.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Reason: new(text.Codes).New("test.odd",
+			text.Text{ZH: "异常", EN: "odd"}).Say()}
 		outcome(t, f, unreadable, exception.Malformed)
 		f.Want(t, 0, "SELECT count(*) FROM transfers")
 		f.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
@@ -122,7 +123,10 @@ func TestHeldMoneyPaysItsOrder(t *testing.T) {
 			kind     string
 			supplier int64
 		}{
-			{"of the same amount, for an order that comes later", func(m *payment.Message) { m.Content.OrderRef = "x" }, exception.UnknownOrder, -1999},
+			{
+				"of the same amount, for an order that comes later", func(m *payment.Message) { m.Content.OrderRef = "x" },
+				exception.UnknownOrder, -1999,
+			},
 			{"of less", func(m *payment.Message) { m.Content.Amount = 500 }, exception.AmountMismatch, -1999},
 			{"of more", func(m *payment.Message) { m.Content.Amount = 2500 }, exception.AmountMismatch, -1999},
 			{"of another currency", func(m *payment.Message) { m.Content.Currency = "JPY" }, exception.CurrencyMismatch, -1999},
@@ -155,7 +159,8 @@ func TestAHeldTradeAndItsPaymentMayShareATransaction(t *testing.T) {
 		for i, heldFirst := range []bool{true, false} {
 			o := create(t, f, nil)
 			tradeNo := fmt.Sprint("T", i)
-			items := []*payment.Message{f.Callback("x"+tradeNo, tradeNo, 1999), underKey(f.Callback(o.OrderNo, tradeNo, 1999), "other"+tradeNo)}
+			items := []*payment.Message{f.Callback("x"+tradeNo, tradeNo, 1999), underKey(f.Callback(o.OrderNo, tradeNo, 1999),
+				"other"+tradeNo)}
 			if !heldFirst {
 				items[0], items[1] = items[1], items[0]
 			}
@@ -188,7 +193,8 @@ func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := item(t, f, exception.UnknownOrder)
-		if x.CallbackID != out.CallbackID || !strings.Contains(x.Payload, `"reference":"no-such-order","trade_no":"T1","amount":1999,"currency":"CNY","status":"paid"`) {
+		if x.CallbackID != out.CallbackID ||
+			!strings.Contains(x.Payload, `"reference":"no-such-order","trade_no":"T1","amount":1999,"currency":"CNY","status":"paid"`) {
 			t.Errorf("the exception keeps %+v", x)
 		}
 		m, err := f.Processor.Stored(x)
@@ -199,7 +205,8 @@ func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
 		outcome(t, f, m, payment.Paid)
 		wantPaid(t, f, o, "T1", 1999)
 		wantBalances(t, f, -1999, 0, 1999)
-		if _, err := f.DB.NewRaw("UPDATE exceptions SET state = 'resolved', outcome = 'accepted', decided_by = 77").Exec(t.Context()); err != nil {
+		if _, err := f.DB.NewRaw("UPDATE exceptions SET state = 'resolved', outcome = 'accepted', decided_by = 77").Exec(
+			t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// The supplier keeps sending it.
@@ -299,7 +306,8 @@ func TestHoldingWhatWasNotFoundHoldsTwice(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		naive := func(tradeNo, key string, both *sync.WaitGroup) error {
 			var found int
-			if err := f.DB.Read.NewRaw("SELECT count(*) FROM transfers WHERE ref LIKE ?", "held:"+tradeNo+":%").Scan(t.Context(), &found); err != nil {
+			if err := f.DB.Read.NewRaw("SELECT count(*) FROM transfers WHERE ref LIKE ?", "held:"+tradeNo+":%").Scan(t.Context(),
+				&found); err != nil {
 				return err
 			}
 			both.Done()
@@ -310,7 +318,8 @@ func TestHoldingWhatWasNotFoundHoldsTwice(t *testing.T) {
 			return f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				w := tx.Writes()
 				if err := f.Ledger.Post(ctx, tx, w, []ledger.Entry{{
-					Debit: "supplier:sp-main", Credit: ledger.SuspenseAccount("sp-main"), Amount: 1999, Currency: "CNY", Ref: "held:" + tradeNo + ":" + key,
+					Debit: "supplier:sp-main", Credit: ledger.SuspenseAccount("sp-main"), Amount: 1999, Currency: "CNY",
+					Ref: "held:" + tradeNo + ":" + key,
 				}}); err != nil {
 					return err
 				}

@@ -69,7 +69,8 @@ func (p *pure) Ask() {
 	if a.Says.OrderRef != ref && a.State != supplier.AnswerUnknown {
 		a = supplier.Answer{State: supplier.AnswerUnknown}
 	}
-	never := a.State == supplier.AnswerNotFound && (p.Now()-began >= paymenttest.QueryAfter.Microseconds() && !p.heard[ref] || p.believesAll)
+	never := a.State == supplier.AnswerNotFound && (p.Now()-began >= paymenttest.QueryAfter.Microseconds() && !p.heard[ref] ||
+		p.believesAll)
 	p.heard[ref] = p.heard[ref] || a.State != supplier.AnswerUnknown && a.State != supplier.AnswerNotFound
 	if o.Status == order.Closing && (never || a.State == supplier.AnswerPaying) {
 		switch {
@@ -112,12 +113,16 @@ func (p *pure) Books() paymenttest.Books {
 
 func pureModel(t *testing.T, change func(*pure)) func(w *paymenttest.World) paymenttest.Machine {
 	f := paymenttest.New(t, dbtest.Default(t), paymenttest.Options{
-		URL: "http://127.0.0.1:1/n", Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0, time.Minute}},
+		URL: "http://127.0.0.1:1/n", Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{
+			Query: []time.Duration{time.Minute},
+			Close: []time.Duration{0, time.Minute},
+		},
 	})
 	s := f.Entry(t, "f1")
 	return func(w *paymenttest.World) paymenttest.Machine {
 		p := &pure{
-			Pure: payment.NewPure(f.Processor, s, f.M1.ID, 1999, (30 * time.Minute).Microseconds(), paymenttest.Currency), s: s, w: w, heard: map[string]bool{},
+			Pure: payment.NewPure(f.Processor, s, f.M1.ID, 1999, (30 * time.Minute).Microseconds(), paymenttest.Currency), s: s, w: w,
+			heard: map[string]bool{},
 		}
 		change(p)
 		return p

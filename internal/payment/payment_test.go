@@ -78,7 +78,8 @@ func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
 			t.Fatalf("outcome %+v", out)
 		}
 		got := reload(t, f, o)
-		if got.Status != order.Paid || got.Version != 2 || got.SupplierTradeNo != "T1" || got.PaidAmount != 1999 || got.PaidAt == nil || *got.NextAt != got.ExpiresAt {
+		if got.Status != order.Paid || got.Version != 2 || got.SupplierTradeNo != "T1" || got.PaidAmount != 1999 || got.PaidAt == nil ||
+			*got.NextAt != got.ExpiresAt {
 			t.Errorf("order %+v", got)
 		}
 		f.Want(t, 7, "SELECT stock FROM skus")
@@ -190,8 +191,10 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 			if got := reload(t, f, o); got.Status != c.status {
 				t.Errorf("%s: order is %s, want %s", c.name, got.Status, c.status)
 			}
-			isException := c.outcome != payment.Paid && c.outcome != payment.FailedTry && c.outcome != payment.OrderFailed && c.outcome != payment.OrderClosed && c.outcome != payment.Ignored
-			if got := f.Count(t, "SELECT count(*) FROM exceptions WHERE order_no = ? AND kind = ?", o.OrderNo, c.outcome); (got == 1) != isException {
+			isException := c.outcome != payment.Paid && c.outcome != payment.FailedTry && c.outcome != payment.OrderFailed &&
+				c.outcome != payment.OrderClosed && c.outcome != payment.Ignored
+			if got := f.Count(t, "SELECT count(*) FROM exceptions WHERE order_no = ? AND kind = ?", o.OrderNo,
+				c.outcome); (got == 1) != isException {
 				t.Errorf("%s: %d exceptions", c.name, got)
 			}
 			if out := take(t, f, r); out.Name != payment.Repeat {
@@ -204,10 +207,12 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 		}
 		f.Want(t, f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"), "SELECT count(*) FROM transfers WHERE ref LIKE 'paid:%'")
 		// Of exceptions the money that was paid to our account is held, and nothing else.
-		f.Want(t, 7, "SELECT count(*) FROM exceptions WHERE kind IN ('duplicate_payment', 'late_payment', 'amount_mismatch', 'currency_mismatch', 'unknown_order') AND held_ref <> ''")
+		f.Want(t, 7,
+			"SELECT count(*) FROM exceptions WHERE kind IN ('duplicate_payment', 'late_payment', 'amount_mismatch', 'currency_mismatch', 'unknown_order') AND held_ref <> ''")
 		f.Want(t, 7, "SELECT count(*) FROM transfers WHERE ref NOT LIKE 'paid:%'")
 		f.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> '' AND kind IN ('account_mismatch', 'unknown_refund')")
-		f.Want(t, f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"), "SELECT count(*) FROM payment_attempts WHERE status = 'succeeded'")
+		f.Want(t, f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'"),
+			"SELECT count(*) FROM payment_attempts WHERE status = 'succeeded'")
 	})
 }
 
@@ -296,7 +301,10 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := f.Callback("", "", 0)
 		r.Content.EventKey = "ev-1"
-		r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: new(text.Codes).New("test.key", text.Text{ZH: "密钥错误", EN: "wrong key"}).Say()}
+		r.Unreadable = &supplier.Unreadable{
+			Kind: exception.DecryptFailed, Result: supplier.InternalFailed,
+			Reason: new(text.Codes).New("test.key", text.Text{ZH: "密钥错误", EN: "wrong key"}).Say(),
+		}
 		for range 3 {
 			if out := take(t, f, r); out.Name != exception.DecryptFailed || out.Result != supplier.InternalFailed {
 				t.Errorf("%+v", out)
@@ -324,7 +332,10 @@ func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
 		for _, body := range []string{"{", "[", "["} { // the last one is sent again
 			r := f.Callback("", "", 0)
 			r.Content, r.Source.Record.Body = supplier.Callback{}, []byte(body)
-			r.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Result: supplier.Malformed, Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say()}
+			r.Unreadable = &supplier.Unreadable{
+				Kind: exception.Malformed, Result: supplier.Malformed,
+				Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say(),
+			}
 			take(t, f, r)
 		}
 		f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.Malformed)
@@ -378,8 +389,10 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 		wg.Wait()
 		// Where the twin came first its money was held, and corrected by the payment.
 		f.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref LIKE 'paid:%'")
-		f.Want(t, 1999, "SELECT sum(CASE WHEN c.code = 'merchant:m1' THEN t.amount ELSE 0 END) FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account")
-		f.Want(t, 1999, "SELECT sum(CASE WHEN d.code LIKE 'supplier:%' THEN t.amount ELSE 0 END) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account")
+		f.Want(t, 1999,
+			"SELECT sum(CASE WHEN c.code = 'merchant:m1' THEN t.amount ELSE 0 END) FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account")
+		f.Want(t, 1999,
+			"SELECT sum(CASE WHEN d.code LIKE 'supplier:%' THEN t.amount ELSE 0 END) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account")
 		f.Want(t, 1, "SELECT count(*) FROM deliveries")
 		f.Want(t, 1, "SELECT count(*) FROM callbacks WHERE outcome = 'paid'")
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch'")
@@ -635,7 +648,8 @@ func TestPayAndCancelAnswerTheSameWhenAskedAgain(t *testing.T) {
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		for range 2 {
-			if got, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); err != nil || got.Order.Status != order.Paying || got.Order.Version != 2 {
+			if got, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); err != nil ||
+				got.Order.Status != order.Paying || got.Order.Version != 2 {
 				t.Errorf("pay: %+v, %v", got, err)
 			}
 		}
@@ -664,11 +678,15 @@ func TestTheStepOfAnAmountIsMoney(t *testing.T) {
 		take(t, f, f.Callback(o.OrderNo, "wrong", 5))
 		take(t, f, f.Callback(o.OrderNo, "right", 1999))
 		var steps []supplier.Steps
-		if err := f.DB.NewRaw("SELECT "+supplier.SelectSteps+" FROM callbacks AS c ORDER BY id").Scan(t.Context(), &steps); err != nil || len(steps) != 2 {
+		if err := f.DB.NewRaw("SELECT "+supplier.SelectSteps+" FROM callbacks AS c ORDER BY id").Scan(t.Context(), &steps); err != nil ||
+			len(steps) != 2 {
 			t.Fatalf("%d callbacks: %v", len(steps), err)
 		}
 		for i, want := range []string{"0.05, not 19.99 CNY", "as ordered"} {
-			if !slices.ContainsFunc(steps[i], func(s supplier.Step) bool { return s.Name == "amount" && s.Text(text.Join(&payment.Texts)) == want }) {
+			if !slices.ContainsFunc(steps[i], func(s supplier.Step) bool {
+				return s.Name == "amount" &&
+					s.Text(text.Join(&payment.Texts)) == want
+			}) {
 				t.Errorf("the steps are %+v, want %s", steps[i], want)
 			}
 		}

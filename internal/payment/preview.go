@@ -34,7 +34,10 @@ func (p *Processor) Preview(ctx context.Context, m *Message) (v Preview, err err
 			return err
 		}
 		d := b.decide(m)
-		v = Preview{Outcome: d.outcome, Result: d.result, Steps: d.steps, Order: d.order, To: d.to, Exception: d.exception, Before: d.before}
+		v = Preview{
+			Outcome: d.outcome, Result: d.result, Steps: d.steps, Order: d.order, To: d.to, Exception: d.exception,
+			Before: d.before,
+		}
 		return errPreviewed
 	})
 	if errors.Is(err, errPreviewed) {

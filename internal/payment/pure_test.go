@@ -37,12 +37,14 @@ type Pure struct {
 func NewPure(p *Processor, s supplier.Entry, merchantID, amount, expiry int64, currency string) *Pure {
 	now, id := p.o.DB.Now(), p.o.DB.NewID()
 	o := &order.Order{
-		ID: id, OrderNo: fmt.Sprint(id), MerchantID: merchantID, SupplierID: s.ID, Amount: amount, Currency: currency, Status: order.Pending, Version: 1,
+		ID: id, OrderNo: fmt.Sprint(id), MerchantID: merchantID, SupplierID: s.ID, Amount: amount, Currency: currency,
+		Status: order.Pending, Version: 1,
 		CreatedAt: now, ExpiresAt: now + expiry, NextAt: new(now + expiry),
 	}
 	return &Pure{
-		p: p, at: s, Order: o, History: []order.History{{Version: 1, To: order.Pending}}, trades: map[tradeKey]int64{}, booked: map[tradeKey]bool{},
-		held: map[string]*held{}, known: map[eventKey]int64{},
+		p: p, at: s, Order: o, History: []order.History{{Version: 1, To: order.Pending}}, trades: map[tradeKey]int64{},
+		booked: map[tradeKey]bool{},
+		held:   map[string]*held{}, known: map[eventKey]int64{},
 	}
 }
 

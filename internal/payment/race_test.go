@@ -116,7 +116,8 @@ func createMany(t *testing.T, f *paymenttest.Fixture, n int) []*order.Order {
 func race(t *testing.T, f *paymenttest.Fixture, orders []*order.Order, window, lead time.Duration) (paid, closed int) {
 	t.Helper()
 	base, span := f.DB.Now(), window.Microseconds()
-	_, err := f.DB.NewRaw("UPDATE orders SET next_at = ? + id % ?, expires_at = ? + id % ? WHERE status = 'pending'", base, span, base, span).Exec(t.Context())
+	_, err := f.DB.NewRaw("UPDATE orders SET next_at = ? + id % ?, expires_at = ? + id % ? WHERE status = 'pending'", base, span, base,
+		span).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +343,8 @@ func newOwnDatabase(t *testing.T) *ownDatabase {
 func (o *ownDatabase) deadlocks(t *testing.T) (n int64) {
 	t.Helper()
 	var ended []bool
-	err := o.admin.NewRaw("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = ?", o.name).Scan(t.Context(), &ended)
+	err := o.admin.NewRaw("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = ?", o.name).Scan(t.Context(),
+		&ended)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,8 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 			keys = append(keys, callbackKey{m.Supplier.AccountID, m.Content.EventKey})
 		}
 	}
-	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{}, map[tradeKey]*order.Order{}
+	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{},
+		map[tradeKey]*order.Order{}
 	b.booked, b.held, b.holds = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}
 	r := b.tx.Reads()
 	r.Add(b.addAttempt, attemptRows+" WHERE order_id IN (?) UNION ALL "+attemptRows+
@@ -116,7 +117,8 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
 	if len(paidBy) > 0 {
-		r.Add(b.addKey, "SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
+		r.Add(b.addKey,
+			"SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
 	}
 	if err := r.Exec(ctx); err != nil {
 		return fmt.Errorf("read attempts and keys: %w", err)
@@ -137,7 +139,8 @@ type callbackKey struct {
 // or a row of heldMoney.
 func (b *batch) addAttempt(row db.Row) error {
 	a := new(Attempt)
-	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt, &a.UpdatedAt, &a.SupplierID); err != nil {
+	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt,
+		&a.UpdatedAt, &a.SupplierID); err != nil {
 		return err
 	}
 	if a.ID == 0 {

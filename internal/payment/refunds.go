@@ -58,7 +58,8 @@ func (b *batch) readRefunds(ctx context.Context) error {
 			continue
 		case payout:
 			by = b.p.o.Payouts
-		case by == nil, !m.reverses() && c.RefundNo == "" && c.RefundID == "" && !numbered(c.OrderRef, "R"), b.wrongAccount(m, b.orderOf(m)) != nil:
+		case by == nil, !m.reverses() && c.RefundNo == "" && c.RefundID == "" && !numbered(c.OrderRef, "R"),
+			b.wrongAccount(m, b.orderOf(m)) != nil:
 			continue
 		}
 		match, note, err := by.Match(ctx, b.tx, RefundNotice{Supplier: m.Supplier, Content: c, Order: b.orderOf(m)})

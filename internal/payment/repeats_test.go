@@ -67,7 +67,10 @@ func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 		message := func(body string) *payment.Message {
 			r := f.Callback("", "", 0)
 			r.Content.EventKey, r.Source.Record.Body = "", []byte(body)
-			r.Unreadable = &supplier.Unreadable{Kind: exception.DecryptFailed, Result: supplier.InternalFailed, Reason: new(text.Codes).New("test.key", text.Text{ZH: "密钥错误", EN: "wrong key"}).Say()}
+			r.Unreadable = &supplier.Unreadable{
+				Kind: exception.DecryptFailed, Result: supplier.InternalFailed,
+				Reason: new(text.Codes).New("test.key", text.Text{ZH: "密钥错误", EN: "wrong key"}).Say(),
+			}
 			return r
 		}
 		for range 10 {

@@ -110,7 +110,8 @@ func (p *Processor) answer(ctx context.Context, tx db.Tx, items []*request) ([]a
 				w.Add(tx.NewRaw("UPDATE orders SET next_at = ?, query_tries = 0 WHERE id = ?", next, o.ID))
 				continue
 			}
-			started = append(started, order.Change{Order: o, To: order.Paying, Cause: order.PayStarted, Actor: "merchant:" + r.merchant.Code})
+			started = append(started, order.Change{Order: o, To: order.Paying, Cause: order.PayStarted, Actor: "merchant:" +
+				r.merchant.Code})
 			answers[i].moved = true
 		default:
 			answers[i].err = fmt.Errorf("%w: %s is %s", ErrState, o.OrderNo, o.Status)

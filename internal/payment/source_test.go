@@ -40,11 +40,14 @@ func cancelled(t *testing.T, f *paymenttest.Fixture, o *order.Order) *order.Orde
 func wantPaid(t *testing.T, f *paymenttest.Fixture, o *order.Order, tradeNo string, amount int64) {
 	t.Helper()
 	got := reload(t, f, o)
-	if got.Status != order.Paid || got.SupplierTradeNo != tradeNo || got.PaidAmount != amount || got.PaidAt == nil || got.ClosedAt != nil || got.CloseReason != "" {
+	if got.Status != order.Paid || got.SupplierTradeNo != tradeNo || got.PaidAmount != amount || got.PaidAt == nil || got.ClosedAt != nil ||
+		got.CloseReason != "" {
 		t.Errorf("order %+v", got)
 	}
 	f.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref = ? AND amount = ?", fmt.Sprint("paid:", o.ID), amount)
-	f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status = 'succeeded' AND supplier_trade_no = ? AND amount = ?", o.ID, tradeNo, amount)
+	f.Want(t, 1,
+		"SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status = 'succeeded' AND supplier_trade_no = ? AND amount = ?", o.ID,
+		tradeNo, amount)
 	f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = 'order.paid'", o.ID)
 }
 
@@ -58,7 +61,8 @@ func TestASourceWithoutARecordConfirmsWithoutCallbackAndKey(t *testing.T) {
 			}
 		}
 		wantPaid(t, f, o, "T1", 1999)
-		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE to_status = 'paid' AND cause = 'query' AND actor = 'operator:li' AND source_id = 77")
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+
+			" AS oh WHERE to_status = 'paid' AND cause = 'query' AND actor = 'operator:li' AND source_id = 77")
 		f.Want(t, 7, "SELECT stock FROM skus")
 		f.Want(t, 0, "SELECT locked FROM skus")
 		for _, table := range []string{"callbacks", "callback_keys", "callback_repeats", "exceptions"} {
@@ -79,7 +83,8 @@ func TestASourceWithoutARecordConfirmsWithoutCallbackAndKey(t *testing.T) {
 				t.Errorf("outcome %+v, want %s", out, want)
 			}
 		}
-		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE order_id = ? AND to_status = 'closed' AND cause = 'query' AND source_id = 77", shut.ID)
+		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+
+			" AS oh WHERE order_id = ? AND to_status = 'closed' AND cause = 'query' AND source_id = 77", shut.ID)
 		if got := reload(t, f, shut); got.CloseReason != "supplier_closed" {
 			t.Errorf("closed because of %q", got.CloseReason)
 		}
@@ -159,7 +164,8 @@ func TestAnAnswerThatCannotBeReadIsOneException(t *testing.T) {
 		for range 2 {
 			m := answer(f, o.OrderNo, "", 0)
 			m.Content = supplier.Callback{OrderRef: o.OrderNo}
-			m.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Reason: new(text.Codes).New("test.odd", text.Text{ZH: "异常", EN: "odd"}).Say()}
+			m.Unreadable = &supplier.Unreadable{Kind: exception.Malformed, Reason: new(text.Codes).New("test.odd",
+				text.Text{ZH: "异常", EN: "odd"}).Say()}
 			if out := take(t, f, m); out.Name != exception.Malformed {
 				t.Errorf("%+v", out)
 			}
@@ -209,8 +215,10 @@ func TestAWaiverAcceptsOnlyWhatItIsFor(t *testing.T) {
 					}
 				}
 				wantPaid(t, f, o, tradeNo, amount)
-				f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+" AS oh WHERE order_id = ? AND to_status = 'paid' AND cause = 'decided' AND source_kind = 'approval' AND source_id = 77", o.ID)
-				f.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS a ON a.id = t.debit_account WHERE t.ref = ? AND a.code = 'suspense:sp-main'", fmt.Sprint("paid:", o.ID))
+				f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+
+					" AS oh WHERE order_id = ? AND to_status = 'paid' AND cause = 'decided' AND source_kind = 'approval' AND source_id = 77", o.ID)
+				f.Want(t, 1,
+					"SELECT count(*) FROM transfers AS t JOIN accounts AS a ON a.id = t.debit_account WHERE t.ref = ? AND a.code = 'suspense:sp-main'", fmt.Sprint("paid:", o.ID))
 			}
 		}
 		// Each payment was held once, and three of them are not any more.
@@ -231,7 +239,8 @@ func TestMoneyIsBookedForAnotherOrderThanTheMessageNames(t *testing.T) {
 		if got := reload(t, f, named); got.Status != order.Paying {
 			t.Errorf("the order that was named is %s", got.Status)
 		}
-		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status = 'submitted' AND supplier_trade_no = ''", named.ID)
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE order_id = ? AND status = 'submitted' AND supplier_trade_no = ''",
+			named.ID)
 		take(t, f, f.Callback(named.OrderNo, "T2", 1999))
 		wantPaid(t, f, named, "T2", 1999)
 	})
@@ -257,7 +266,8 @@ func TestLateMoneySellsOnlyWhatIsLeft(t *testing.T) {
 		}
 		wantStock(3, 3, 2) // what another order holds is not sold
 		f.Want(t, 1, "SELECT short FROM order_items WHERE order_id = ?", lost.ID)
-		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'stock_short' AND order_id = ? AND subject = 'tea' AND state = 'open'", lost.ID)
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'stock_short' AND order_id = ? AND subject = 'tea' AND state = 'open'",
+			lost.ID)
 		cancelled(t, f, holds)
 		take(t, f, approved(f, won.OrderNo, "T2", 1999, late))
 		wantPaid(t, f, won, "T2", 1999)

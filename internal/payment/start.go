@@ -156,7 +156,8 @@ func (p *Processor) payable(o *order.Order, r *PayRequest) (s supplier.Entry, er
 		}
 	}
 	if !known || !s.Enabled {
-		return s, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("no enabled supplier has the code %q", cmp.Or(s.Code, r.Supplier))}
+		return s, &invalid.FieldError{Field: "supplier", Problem: fmt.Sprintf("no enabled supplier has the code %q",
+			cmp.Or(s.Code, r.Supplier))}
 	}
 	return s, nil
 }
@@ -232,7 +233,9 @@ func (p *Processor) start(ctx context.Context, o *order.Order, x *starting, r Pa
 
 // keepStart stores the end of a start, by compare-and-set: a callback may have been faster.
 // Attempt and order are then read again.
-func (p *Processor) keepStart(ctx context.Context, o *order.Order, a *Attempt, to AttemptStatus, said supplier.Started, done *call.Done) (*order.Order, error) {
+func (p *Processor) keepStart(ctx context.Context, o *order.Order, a *Attempt, to AttemptStatus, said supplier.Started,
+	done *call.Done,
+) (*order.Order, error) {
 	next := *a
 	next.Status, next.UpdatedAt = to, p.o.DB.Now()
 	if to == Submitted {

@@ -27,7 +27,10 @@ func at(code string) func(*payment.CreateRequest) {
 
 func started(state supplier.StartState, class supplier.Class) func(context.Context, supplier.Payment) (supplier.Started, error) {
 	return func(_ context.Context, p supplier.Payment) (supplier.Started, error) {
-		return supplier.Started{State: state, Kind: supplier.ValueClientSecret, Value: "secret-" + p.Reference, Exchange: supplier.Exchange{Class: class}}, nil
+		return supplier.Started{
+			State: state, Kind: supplier.ValueClientSecret, Value: "secret-" + p.Reference,
+			Exchange: supplier.Exchange{Class: class},
+		}, nil
 	}
 }
 
@@ -51,11 +54,14 @@ func TestAPaymentIsStartedOnceAndItsValueIsKept(t *testing.T) {
 		if n, _, _ := f.Fakes["f1"].Count(o.OrderNo); n != 1 {
 			t.Errorf("started %d times", n)
 		}
-		if got.Amount != 1999 || got.Currency != "CNY" || got.ExpiresAt.UnixMicro() != o.ExpiresAt || got.NotifyURL != "https://pay.example/callback/f1" || got.Method != "qr" {
+		if got.Amount != 1999 || got.Currency != "CNY" || got.ExpiresAt.UnixMicro() != o.ExpiresAt ||
+			got.NotifyURL != "https://pay.example/callback/f1" || got.Method != "qr" {
 			t.Errorf("requested with %+v", got)
 		}
-		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'submitted' AND value LIKE 'sealed:%' AND supplier_id = ?", f.Entry(t, "f1").ID)
-		f.Want(t, 1, "SELECT count(*) FROM supplier_calls WHERE op = 'pay' AND state = 'ended' AND class = 'ok' AND status = 'accepted' AND reference = ?", o.OrderNo)
+		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'submitted' AND value LIKE 'sealed:%' AND supplier_id = ?",
+			f.Entry(t, "f1").ID)
+		f.Want(t, 1,
+			"SELECT count(*) FROM supplier_calls WHERE op = 'pay' AND state = 'ended' AND class = 'ok' AND status = 'accepted' AND reference = ?", o.OrderNo)
 		now := reload(t, f, o)
 		if wait := *now.NextAt - f.DB.Now(); wait < 50_000_000 || wait > 66_000_000 {
 			t.Errorf("queried in %d µs", wait)
@@ -74,15 +80,18 @@ func TestAStartWithoutAnAnswerIsUnknownAndIsRepeated(t *testing.T) {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		field := (*invalid.FieldError)(nil)
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "none"}); !errors.As(err, &field) || field.Field != "supplier" {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "none"}); !errors.As(err, &field) ||
+			field.Field != "supplier" {
 			t.Errorf("no such supplier: %v", err)
 		}
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); !errors.Is(err, payment.ErrAttemptOpen) {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); !errors.Is(err,
+			payment.ErrAttemptOpen) {
 			t.Errorf("another supplier: %v", err)
 		}
 		// A refusal of the repeat may be because the first one was taken.
 		f.Fakes["f1"].OnStart(started(supplier.StartRefused, supplier.ClassRefused))
-		if p, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f1"}); err != nil || p.Status != payment.PayUnknown {
+		if p, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f1"}); err != nil ||
+			p.Status != payment.PayUnknown {
 			t.Errorf("a refused repeat: %+v, %v", p, err)
 		}
 		f.Fakes["f1"].OnStart(nil)
@@ -92,7 +101,8 @@ func TestAStartWithoutAnAnswerIsUnknownAndIsRepeated(t *testing.T) {
 		}
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts")
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE external_id = 'ext-' || supplier_ref")
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); !errors.Is(err, payment.ErrAttemptOpen) {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); !errors.Is(err,
+			payment.ErrAttemptOpen) {
 			t.Errorf("another supplier: %v", err)
 		}
 	})
@@ -142,7 +152,8 @@ func TestASupplierThatIsDownTakesNoPayment(t *testing.T) {
 			t.Errorf("order %+v", got)
 		}
 		f.Want(t, before, "SELECT (SELECT count(*) FROM payment_attempts) + (SELECT count(*) FROM supplier_calls)")
-		if p, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); err != nil || p.Reference != o.OrderNo || p.Status != payment.PaySubmitted {
+		if p, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "f2"}); err != nil ||
+			p.Reference != o.OrderNo || p.Status != payment.PaySubmitted {
 			t.Errorf("the other one: %+v, %v", p, err)
 		}
 	})
@@ -152,13 +163,15 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, at("f1"))
 		field := (*invalid.FieldError)(nil)
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "nobody"}); !errors.As(err, &field) || field.Field != "supplier" {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{Supplier: "nobody"}); !errors.As(err, &field) ||
+			field.Field != "supplier" {
 			t.Error(err)
 		}
 		f.Fakes["f1"].OnStart(func(context.Context, supplier.Payment) (supplier.Started, error) {
 			return supplier.Started{}, &supplier.FieldError{Field: "order_no", Problem: "too long"}
 		})
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); !errors.As(err, &field) || field.Field != "order_no" {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); !errors.As(err, &field) ||
+			field.Field != "order_no" {
 			t.Error(err)
 		}
 		f.Want(t, 1, "SELECT count(*) FROM payment_attempts WHERE status = 'failed'")
@@ -171,7 +184,8 @@ func TestWhatCannotBeStarted(t *testing.T) {
 		if err := f.Settings.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); !errors.As(err, &field) || field.Field != "supplier" {
+		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); !errors.As(err, &field) ||
+			field.Field != "supplier" {
 			t.Errorf("a disabled supplier: %v", err)
 		}
 		paid := create(t, f, nil)
@@ -234,7 +248,8 @@ func TestWhatIsClosingIsNotClosedUnasked(t *testing.T) {
 		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.DB.NewRaw("UPDATE orders SET expires_at = ?0, next_at = ?0 WHERE id = ?1", f.DB.Now()-1, o.ID).Exec(t.Context()); err != nil {
+		if _, err := f.DB.NewRaw("UPDATE orders SET expires_at = ?0, next_at = ?0 WHERE id = ?1", f.DB.Now()-1,
+			o.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []int{1, 0} {

@@ -13,9 +13,13 @@ import (
 // contractSteps are the defaults of BACKSTOP_QUERY_STEPS and BACKSTOP_CLOSE_STEPS.
 var contractSteps = payment.Steps{
 	Query: []time.Duration{
-		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour,
+		12 * time.Hour, 24 * time.Hour,
 	},
-	Close: []time.Duration{0, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute},
+	Close: []time.Duration{
+		0, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
+		30 * time.Minute,
+	},
 }
 
 // The whole life by the clock of an order that its supplier never says anything about: each

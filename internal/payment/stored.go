@@ -33,8 +33,9 @@ func (m *Message) payload() string {
 		return ""
 	}
 	p := payload{
-		Account: m.Supplier.AccountID, EventKey: c.EventKey, Reference: c.OrderRef, TradeNo: c.TradeNo, Amount: c.Amount, Currency: c.Currency,
-		Status: c.Status, RawStatus: c.RawStatus, Identity: c.Identity,
+		Account: m.Supplier.AccountID, EventKey: c.EventKey, Reference: c.OrderRef, TradeNo: c.TradeNo, Amount: c.Amount,
+		Currency: c.Currency,
+		Status:   c.Status, RawStatus: c.RawStatus, Identity: c.Identity,
 	}
 	if !c.OccurredAt.IsZero() {
 		p.OccurredAt = new(c.OccurredAt.UTC())

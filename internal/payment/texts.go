@@ -28,10 +28,14 @@ var (
 	stepNothing     = Texts.New("payment.nothing", text.Text{ZH: "不改变已结束的订单", EN: "does not change an order that has ended"})
 	stepFailed      = Texts.New("payment.failed", text.Text{ZH: "最后一次支付尝试已确定失败", EN: "the last attempt definitely failed"})
 	stepClosed      = Texts.New("payment.closed", text.Text{ZH: "渠道关闭了最后一次支付尝试", EN: "the supplier closed the last attempt"})
-	stepPayAgain    = Texts.New("payment.pay_again", text.Text{ZH: "这次支付尝试已关闭；订单仍可再次支付，直至超时", EN: "this attempt is closed; the order may be paid again until it expires"})
-	stepOther       = Texts.New("payment.other", text.Text{ZH: "另一次支付尝试仍可能成功", EN: "another attempt may still succeed"})
-	stepNoTrade     = Texts.New("payment.no_trade", text.Text{ZH: "没有由渠道流水号 %s 支付的订单", EN: "no order was paid by the trade number %s"})
-	stepDispute     = Texts.New("payment.dispute", text.Text{ZH: "买家对这笔付款提出争议：%s，%s", EN: "the buyer disputes the payment: %s, %s"})
-	stepComplaint   = Texts.New("payment.complaint", text.Text{ZH: "买家投诉 %s：请在渠道的页面上处理", EN: "a buyer's complaint %s: answer it on the supplier's pages"})
-	stepUnknown     = Texts.New("payment.unknown", text.Text{ZH: "%s 不在适配器已知的类型中", EN: "%s is not a word that the adapter knows"})
+	stepPayAgain    = Texts.New("payment.pay_again", text.Text{
+		ZH: "这次支付尝试已关闭；订单仍可再次支付，直至超时",
+		EN: "this attempt is closed; the order may be paid again until it expires",
+	})
+	stepOther     = Texts.New("payment.other", text.Text{ZH: "另一次支付尝试仍可能成功", EN: "another attempt may still succeed"})
+	stepNoTrade   = Texts.New("payment.no_trade", text.Text{ZH: "没有由渠道流水号 %s 支付的订单", EN: "no order was paid by the trade number %s"})
+	stepDispute   = Texts.New("payment.dispute", text.Text{ZH: "买家对这笔付款提出争议：%s，%s", EN: "the buyer disputes the payment: %s, %s"})
+	stepComplaint = Texts.New("payment.complaint",
+		text.Text{ZH: "买家投诉 %s：请在渠道的页面上处理", EN: "a buyer's complaint %s: answer it on the supplier's pages"})
+	stepUnknown = Texts.New("payment.unknown", text.Text{ZH: "%s 不在适配器已知的类型中", EN: "%s is not a word that the adapter knows"})
 )

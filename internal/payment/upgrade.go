@@ -115,7 +115,8 @@ func (p *Processor) look(ctx context.Context, read Read, x *exception.Item) (bef
 		Code      string
 		AccountID int64
 	}
-	if err := p.o.DB.Read.NewRaw("SELECT code, account_id FROM suppliers WHERE id = ?", x.SupplierID).Scan(ctx, &at); err != nil || len(at) == 0 {
+	if err := p.o.DB.Read.NewRaw("SELECT code, account_id FROM suppliers WHERE id = ?", x.SupplierID).Scan(ctx, &at); err != nil ||
+		len(at) == 0 {
 		return before{Item: x}, err
 	}
 	var detail struct {
@@ -156,10 +157,11 @@ type storedCallback struct {
 
 // callbacksOf reads the callbacks behind an exception, and copies that outlived them.
 func (p *Processor) callbacksOf(ctx context.Context, x *exception.Item) (rows []storedCallback, err error) {
-	err = p.o.DB.Read.NewRaw("SELECT c.id, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body FROM callbacks AS c WHERE c.order_no = ?0 AND c.outcome = ?1"+
-		" AND c.supplier_id = ?2 AND (c.trade_no = ?3 OR c.event_key = ?3) UNION ALL"+
-		" SELECT k.callback_id, k.received_at, k.remote_addr, k.method, k.query, k.headers, k.body FROM exception_callbacks AS k WHERE k.exception_id = ?4 AND k.size = length(k.body)"+
-		" ORDER BY id LIMIT 20", x.OrderNo, x.Kind, x.SupplierID, x.Subject, x.ID).Scan(ctx, &rows)
+	err = p.o.DB.Read.NewRaw(
+		"SELECT c.id, c.received_at, c.remote_addr, c.method, c.query, c.headers, c.body FROM callbacks AS c WHERE c.order_no = ?0 AND c.outcome = ?1"+
+			" AND c.supplier_id = ?2 AND (c.trade_no = ?3 OR c.event_key = ?3) UNION ALL"+
+			" SELECT k.callback_id, k.received_at, k.remote_addr, k.method, k.query, k.headers, k.body FROM exception_callbacks AS k WHERE k.exception_id = ?4 AND k.size = length(k.body)"+
+			" ORDER BY id LIMIT 20", x.OrderNo, x.Kind, x.SupplierID, x.Subject, x.ID).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the callbacks of an exception: %w", err)
 	}
@@ -168,7 +170,10 @@ func (p *Processor) callbacksOf(ctx context.Context, x *exception.Item) (rows []
 
 // request returns the callback as received.
 func (c *storedCallback) request() *supplier.Request {
-	r := &supplier.Request{Method: c.Method, RawQuery: c.Query, Header: http.Header{}, Body: c.Body, ReceivedAt: time.UnixMicro(c.ReceivedAt).UTC()}
+	r := &supplier.Request{
+		Method: c.Method, RawQuery: c.Query, Header: http.Header{}, Body: c.Body,
+		ReceivedAt: time.UnixMicro(c.ReceivedAt).UTC(),
+	}
 	for line := range strings.Lines(c.Headers) {
 		if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); ok {
 			r.Header.Add(name, value)
@@ -181,7 +186,8 @@ func (c *storedCallback) request() *supplier.Request {
 // holdFound writes what was found, and books the money that is not booked yet.
 func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did *OpenHeld) error {
 	b := &batch{
-		p: p, tx: tx, held: map[string]*held{}, holds: map[tradeKey]int64{}, attempts: map[int64][]*Attempt{}, trades: map[tradeKey]int64{}, booked: map[tradeKey]bool{},
+		p: p, tx: tx, held: map[string]*held{}, holds: map[tradeKey]int64{}, attempts: map[int64][]*Attempt{}, trades: map[tradeKey]int64{},
+		booked: map[tradeKey]bool{},
 	}
 	var refs, trades []string
 	for _, x := range found {
@@ -223,7 +229,8 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 // readBooked reads what is booked for trades, in suspense or for an order.
 func (b *batch) readBooked(ctx context.Context, refs, trades []string) error {
 	r := b.tx.Reads()
-	r.Add(b.addAttempt, attemptRows+" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney, slices.Compact(slices.Sorted(slices.Values(trades))), refs)
+	r.Add(b.addAttempt, attemptRows+" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney,
+		slices.Compact(slices.Sorted(slices.Values(trades))), refs)
 	if err := r.Exec(ctx); err != nil {
 		return fmt.Errorf("read what is booked: %w", err)
 	}

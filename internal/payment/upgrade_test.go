@@ -21,7 +21,8 @@ func signed(t *testing.T, f *paymenttest.Fixture, orderNo, tradeNo, status strin
 	sum := md5.Sum([]byte(params + "&key=fixture-key"))
 	body := []byte(params + "&sign=" + hex.EncodeToString(sum[:]))
 	r := &supplier.Request{
-		Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: body, ReceivedAt: f.DB.NowTime(),
+		Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: body,
+		ReceivedAt: f.DB.NowTime(),
 	}
 	content, err := readStored(f.Supplier, r)
 	if err != nil {
@@ -116,7 +117,8 @@ func TestOpenExceptionsOfBeforeAreHeld(t *testing.T) {
 		}
 		wantBalances(t, f, -1999-500-1999-1999, 1999+500+1999, 1999)
 		for subject, want := range map[string]struct{ held, filled bool }{
-			"T1": {true, true}, "T2": {false, true}, "T3": {false, false}, "T4": {true, true}, "T5": {true, false}, "T6": {false, false}, "T7": {false, true},
+			"T1": {true, true}, "T2": {false, true}, "T3": {false, false}, "T4": {true, true}, "T5": {true, false}, "T6": {false, false},
+			"T7": {false, true},
 		} {
 			x := new(exception.Item)
 			if err := f.DB.NewSelect().Model(x).Where("x.subject = ?", subject).Scan(t.Context()); err != nil {

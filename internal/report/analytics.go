@@ -49,7 +49,10 @@ type volumeKey struct {
 }
 
 func newAnalytics(zone *time.Location) analytics {
-	return analytics{zone: zone, days: map[int64]int64{}, failures: map[failureKey]counts{}, waits: map[waitKey]int64{}, volume: map[volumeKey]counts{}}
+	return analytics{
+		zone: zone, days: map[int64]int64{}, failures: map[failureKey]counts{}, waits: map[waitKey]int64{},
+		volume: map[volumeKey]counts{},
+	}
 }
 
 // dayOf returns the start of the zone's day that contains a time.
@@ -145,9 +148,13 @@ func HistogramOf(fine []int64) (h Histogram) {
 func (a *analytics) write(ctx context.Context, tx db.Tx) error {
 	failures := make([]failureRow, 0, len(a.failures))
 	for k, n := range a.failures {
-		failures = append(failures, failureRow{SpanS: k.spanS, Start: k.start, Class: k.class, Currency: k.currency, Attempts: n[0], Orders: n[1], Amount: n[2]})
+		failures = append(failures, failureRow{
+			SpanS: k.spanS, Start: k.start, Class: k.class, Currency: k.currency, Attempts: n[0],
+			Orders: n[1], Amount: n[2],
+		})
 	}
-	if err := addRows(ctx, tx, inOrder(failures, failureRow.key), "span_s, start, class, currency", "attempts", "orders", "amount"); err != nil {
+	if err := addRows(ctx, tx, inOrder(failures, failureRow.key), "span_s, start, class, currency", "attempts", "orders",
+		"amount"); err != nil {
 		return err
 	}
 	waits := make([]waitRow, 0, len(a.waits))
@@ -164,7 +171,8 @@ func (a *analytics) write(ctx context.Context, tx db.Tx) error {
 			Created: n[0], CreatedAmount: n[1], Paid: n[2], PaidAmount: n[3],
 		})
 	}
-	return addRows(ctx, tx, inOrder(volume, volumeRow.key), "span_s, start, merchant_id, supplier_id, currency", "created", "created_amount", "paid", "paid_amount")
+	return addRows(ctx, tx, inOrder(volume, volumeRow.key), "span_s, start, merchant_id, supplier_id, currency", "created",
+		"created_amount", "paid", "paid_amount")
 }
 
 // inOrder sorts rows by their keys, so that neighbours are written together.
@@ -220,7 +228,8 @@ func (r volumeRow) key() spanStart { return spanStart{r.SpanS, r.Start} }
 // SampleBacklog records the number of deliveries that are due, once a minute; a second node does
 // nothing.
 func SampleBacklog(ctx context.Context, d *db.DB, due int64) error {
-	_, err := d.NewRaw("INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", floor(d.Now(), time.Minute), due).Exec(ctx)
+	_, err := d.NewRaw("INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", floor(d.Now(), time.Minute),
+		due).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("record the backlog: %w", err)
 	}

@@ -46,18 +46,23 @@ func TestAnalyticsFiguresBySpan(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []volumeRow{
-			{SpanS: 86400, Start: midnight, MerchantID: 1, SupplierID: 2, Currency: "CNY", Created: 2, CreatedAmount: 1200, Paid: 1, PaidAmount: 500},
+			{
+				SpanS: 86400, Start: midnight, MerchantID: 1, SupplierID: 2, Currency: "CNY", Created: 2, CreatedAmount: 1200, Paid: 1,
+				PaidAmount: 500,
+			},
 			{SpanS: 86400, Start: midnight, MerchantID: 1, SupplierID: 3, Currency: "JPY", Created: 1, CreatedAmount: 9},
 		}
 		if !reflect.DeepEqual(volume, want) {
 			t.Errorf("volume %+v", volume)
 		}
 		var hour int64
-		if err := d.NewRaw("SELECT start FROM report_volume WHERE span_s = 3600 AND currency = 'CNY'").Scan(t.Context(), &hour); err != nil || hour != floor(created, time.Hour) {
+		if err := d.NewRaw("SELECT start FROM report_volume WHERE span_s = 3600 AND currency = 'CNY'").Scan(t.Context(),
+			&hour); err != nil || hour != floor(created, time.Hour) {
 			t.Errorf("hour %d, %v", hour, err)
 		}
 		var failures []failureRow
-		if err := d.NewSelect().Model(&failures).Where("r.span_s = 300").OrderExpr("r.start, r.class, r.currency").Scan(t.Context()); err != nil {
+		if err := d.NewSelect().Model(&failures).Where("r.span_s = 300").OrderExpr("r.start, r.class, r.currency").Scan(
+			t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		wantFailures := []failureRow{
@@ -98,7 +103,10 @@ func TestAnalyticsFiguresBySpan(t *testing.T) {
 
 func TestHistogramsKeepTheirBuckets(t *testing.T) {
 	var h Histogram
-	for _, d := range []time.Duration{time.Millisecond, 700 * time.Millisecond, time.Second, 2 * time.Second, 2600 * time.Millisecond, 9 * time.Second, 40 * time.Second, 3 * time.Hour} {
+	for _, d := range []time.Duration{
+		time.Millisecond, 700 * time.Millisecond, time.Second, 2 * time.Second, 2600 * time.Millisecond,
+		9 * time.Second, 40 * time.Second, 3 * time.Hour,
+	} {
 		h.Add(d)
 	}
 	if got := HistogramOf(h.fine()); got != h {
@@ -117,7 +125,8 @@ func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
 			}
 		}
 		var n, due int64
-		if err := d.NewRaw("SELECT count(*), min(due) FROM report_backlog").Scan(t.Context(), &n, &due); err != nil || n < 1 || n > 2 || due != 100 {
+		if err := d.NewRaw("SELECT count(*), min(due) FROM report_backlog").Scan(t.Context(), &n, &due); err != nil || n < 1 || n > 2 ||
+			due != 100 {
 			t.Errorf("%d rows, %d, %v", n, due, err)
 		}
 	})

@@ -29,16 +29,20 @@ var waitsForResult = moves.In("o.status", order.Paying, order.Closing)
 // over half an hour ago, and are still paying or closing. It has its own index (migration
 // orders_asked).
 func NoResult(now int64) (ids string, args []any) {
-	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(askedOften-1) + " AND " + waitsForResult +
-			" AND (SELECT c.started_at FROM supplier_calls AS c WHERE c.order_id = o.id AND c.op = 'query' ORDER BY c.id LIMIT 1 OFFSET " + strconv.Itoa(askedOften-1) + ") < ?",
+	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(askedOften-1) +
+			" AND " + waitsForResult +
+			" AND (SELECT c.started_at FROM supplier_calls AS c WHERE c.order_id = o.id AND c.op = 'query' ORDER BY c.id LIMIT 1 OFFSET " +
+			strconv.Itoa(askedOften-1) + ") < ?",
 		[]any{now - noResultAfter.Microseconds()}
 }
 
 // AwaitedOf returns a query for the ids of orders waiting for a result from a supplier: paying
 // or closing, with their open payment there.
 func AwaitedOf(supplierID int64) (ids string, args []any) {
-	return "SELECT w.id FROM (SELECT o.id, " + order.AskedAt("o") + " AS supplier FROM (SELECT id, status, supplier_id FROM orders WHERE next_at >= " + order.DueFrom +
-		" ORDER BY next_at LIMIT " + strconv.Itoa(dueRead) + ") AS o WHERE " + waitsForResult + ") AS w WHERE w.supplier = ?", []any{supplierID}
+	return "SELECT w.id FROM (SELECT o.id, " + order.AskedAt("o") +
+			" AS supplier FROM (SELECT id, status, supplier_id FROM orders WHERE next_at >= " + order.DueFrom +
+			" ORDER BY next_at LIMIT " + strconv.Itoa(dueRead) + ") AS o WHERE " + waitsForResult + ") AS w WHERE w.supplier = ?",
+		[]any{supplierID}
 }
 
 // awaitedRead bounds the orders that Awaiting reads, those due first.
@@ -51,9 +55,11 @@ func Awaiting(ctx context.Context, d *db.DB) (map[int64]Standing, error) {
 		Supplier int64
 		Sum      `bun:",extend"`
 	}
-	err := d.Read.NewRaw("WITH due AS (SELECT id, status, supplier_id, currency, amount FROM orders WHERE next_at >= "+order.DueFrom+" ORDER BY next_at LIMIT ?0)"+
+	err := d.Read.NewRaw("WITH due AS (SELECT id, status, supplier_id, currency, amount FROM orders WHERE next_at >= "+order.DueFrom+
+		" ORDER BY next_at LIMIT ?0)"+
 		" SELECT w.supplier, w.currency, count(*) AS orders, CAST(sum(w.amount) AS BIGINT) AS minor FROM"+
-		" (SELECT "+order.AskedAt("o")+" AS supplier, o.currency, o.amount FROM due AS o WHERE "+waitsForResult+") AS w GROUP BY w.supplier, w.currency"+
+		" (SELECT "+order.AskedAt("o")+" AS supplier, o.currency, o.amount FROM due AS o WHERE "+waitsForResult+
+		") AS w GROUP BY w.supplier, w.currency"+
 		" UNION ALL SELECT 0, '', count(*), 0 FROM due", awaitedRead).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count orders that wait for suppliers: %w", err)
@@ -87,8 +93,10 @@ type Asked struct {
 // CountAsked counts the orders of NoResult or AwaitedOf.
 func CountAsked(ctx context.Context, d *db.DB, ids string, args []any) (a Asked, err error) {
 	var rows []Sum
-	err = d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM (SELECT currency, amount FROM orders WHERE id IN ("+ids+
-		") LIMIT "+strconv.Itoa(askedRows)+") AS w GROUP BY currency", args...).Scan(ctx, &rows)
+	err = d.Read.NewRaw(
+		"SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM (SELECT currency, amount FROM orders WHERE id IN ("+
+			ids+
+			") LIMIT "+strconv.Itoa(askedRows)+") AS w GROUP BY currency", args...).Scan(ctx, &rows)
 	if err != nil {
 		return Asked{}, fmt.Errorf("count orders that wait for a result: %w", err)
 	}

@@ -22,7 +22,8 @@ func Callbacks(ctx context.Context, d *db.DB, supplier, from, to int64, step tim
 	if from < d.Now()-minutesKept.Microseconds() {
 		return nil, false, nil
 	}
-	q := d.Read.NewSelect().TableExpr("report_callbacks AS rc").ColumnExpr("rc.start - rc.start % ? AS start, rc.outcome, CAST(sum(rc.n) AS BIGINT) AS n", step.Microseconds()).
+	q := d.Read.NewSelect().TableExpr("report_callbacks AS rc").ColumnExpr(
+		"rc.start - rc.start % ? AS start, rc.outcome, CAST(sum(rc.n) AS BIGINT) AS n", step.Microseconds()).
 		Where("rc.start >= ? AND rc.start <= ?", floor(from, step), to).GroupExpr("1, 2").OrderExpr("1, 2")
 	if supplier != 0 {
 		q = q.Where("rc.supplier_id = ?", supplier)

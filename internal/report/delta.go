@@ -292,7 +292,8 @@ type deltaRow struct {
 // Write adds the delta to the writes of the facts: one short row, whatever the transaction's
 // size; none if the delta is empty.
 func (x *Delta) Write(w *db.Writes, d *db.DB) {
-	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders)+len(x.Failures)+len(x.Volumes)+len(x.Refusals)+len(x.Calls) == 0 {
+	if len(x.Attempts)+len(x.Callbacks)+len(x.UnnotifiedSums)+len(x.Orders)+len(x.Failures)+len(x.Volumes)+len(x.Refusals)+
+		len(x.Calls) == 0 {
 		return
 	}
 	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")

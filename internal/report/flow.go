@@ -82,7 +82,9 @@ func Flows(ctx context.Context, d *db.DB, span time.Duration) ([]Flow, error) {
 // flowed counts the callbacks from each supplier between two times.
 func flowed(ctx context.Context, d *db.DB, from, to int64) (map[int64]int64, error) {
 	var rows []struct{ SupplierID, N int64 }
-	err := d.Read.NewRaw("SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n FROM report_callbacks WHERE start >= ? AND start < ? GROUP BY supplier_id", from, to).Scan(ctx, &rows)
+	err := d.Read.NewRaw(
+		"SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n FROM report_callbacks WHERE start >= ? AND start < ? GROUP BY supplier_id", from,
+		to).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the flow of callbacks: %w", err)
 	}
@@ -112,8 +114,9 @@ func onDaysBefore(ctx context.Context, d *db.DB, end int64, span time.Duration, 
 // less than a day ago, until the span began.
 func steadily(ctx context.Context, d *db.DB, from, to int64, span time.Duration) (map[int64]float64, error) {
 	var rows []struct{ SupplierID, N, First, Minutes int64 }
-	err := d.Read.NewRaw("SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n, min(start) AS first, count(DISTINCT start) AS minutes FROM report_callbacks"+
-		" WHERE start >= ? AND start < ? GROUP BY supplier_id", from, to).Scan(ctx, &rows)
+	err := d.Read.NewRaw(
+		"SELECT supplier_id, CAST(sum(n) AS BIGINT) AS n, min(start) AS first, count(DISTINCT start) AS minutes FROM report_callbacks"+
+			" WHERE start >= ? AND start < ? GROUP BY supplier_id", from, to).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the flow of callbacks: %w", err)
 	}
@@ -131,7 +134,8 @@ func steadily(ctx context.Context, d *db.DB, from, to int64, span time.Duration)
 // minutes are kept; 0 = none.
 func LastCallback(ctx context.Context, d *db.DB, supplier int64) (start int64, err error) {
 	var rows []int64
-	if err := d.Read.NewRaw("SELECT start FROM report_callbacks WHERE supplier_id = ? ORDER BY start DESC LIMIT 1", supplier).Scan(ctx, &rows); err != nil {
+	if err := d.Read.NewRaw("SELECT start FROM report_callbacks WHERE supplier_id = ? ORDER BY start DESC LIMIT 1", supplier).Scan(ctx,
+		&rows); err != nil {
 		return 0, fmt.Errorf("read a supplier's last callback: %w", err)
 	}
 	if len(rows) == 0 {

@@ -15,7 +15,8 @@ func TestASuppliersFlowIsComparedWithTheSameHour(t *testing.T) {
 			t.Helper()
 			start := d.Now() - ago.Microseconds()
 			start -= start % time.Minute.Microseconds()
-			if _, err := d.NewRaw("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', ?)", start, supplier, n).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, ?, 'paid', ?)", start, supplier,
+				n).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,7 +19,10 @@ func TestQuantileLiesWithinItsBucket(t *testing.T) {
 	for range 10 {
 		h.Add(2200 * time.Millisecond)
 	}
-	for q, want := range map[float64][2]time.Duration{0.5: {5 * time.Millisecond, 10 * time.Millisecond}, 0.95: {2 * time.Second, 2500 * time.Millisecond}} {
+	for q, want := range map[float64][2]time.Duration{
+		0.5:  {5 * time.Millisecond, 10 * time.Millisecond},
+		0.95: {2 * time.Second, 2500 * time.Millisecond},
+	} {
 		if got, ok := h.Quantile(q); !ok || got.Over || got.D < want[0] || got.D > want[1] {
 			t.Errorf("quantile %v = %v, want within %v", q, got, want)
 		}
@@ -64,7 +67,8 @@ func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
 		insert := func(start int64, took, lag string) {
 			t.Helper()
 			for _, table := range []string{"report_minutes", "report_hours"} {
-				exec(t, d, "INSERT INTO "+table+" (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, 3, 0, 0, 0, ?, ?)", start, took, lag)
+				exec(t, d, "INSERT INTO "+table+
+					" (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, 3, 0, 0, 0, ?, ?)", start, took, lag)
 			}
 		}
 		insert(minute-minute%(60*minuteUS), "0 0 0 0 0 0 0 0 0 3", "0 0 0 0 0 0 0 0 0 0 0 3") // of 2.5 to 5 s; over 10 s
@@ -102,7 +106,8 @@ func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
 		}
 		// An earlier version reads twelve counts.
 		var took, lag string
-		if err := d.NewRaw("SELECT took, lag FROM report_minutes WHERE recipient_id = 1").Scan(t.Context(), &took, &lag); err != nil || took != "200" || lag != "0 0 0 0 0 0 0 0 0 0 0 200" {
+		if err := d.NewRaw("SELECT took, lag FROM report_minutes WHERE recipient_id = 1").Scan(t.Context(), &took, &lag); err != nil ||
+			took != "200" || lag != "0 0 0 0 0 0 0 0 0 0 0 200" {
 			t.Errorf("the row holds %q and %q, %v", took, lag, err)
 		}
 	})

@@ -79,8 +79,9 @@ func Of(ctx context.Context, d *db.DB, merchants []int64, since int64) (*Standin
 	}
 	// One probe per merchant: GROUP BY would read everything that waits.
 	var due []struct{ ID, DueAt int64 }
-	err = d.Read.NewRaw("SELECT m.id, coalesce((SELECT w.next_at FROM deliveries AS w WHERE w.recipient_id = m.id AND w.next_at IS NOT NULL"+
-		" ORDER BY w.next_at LIMIT 1), 0) AS due_at FROM merchants AS m WHERE m.id IN (?)", bun.List(merchants)).Scan(ctx, &due)
+	err = d.Read.NewRaw(
+		"SELECT m.id, coalesce((SELECT w.next_at FROM deliveries AS w WHERE w.recipient_id = m.id AND w.next_at IS NOT NULL"+
+			" ORDER BY w.next_at LIMIT 1), 0) AS due_at FROM merchants AS m WHERE m.id IN (?)", bun.List(merchants)).Scan(ctx, &due)
 	if err != nil {
 		return nil, fmt.Errorf("read what merchants wait for: %w", err)
 	}
@@ -123,8 +124,9 @@ type Recipient struct {
 // time (Unix µs, to is exclusive), those with the most failed attempts first, at most limit.
 func Recipients(ctx context.Context, d *db.DB, from, to int64, limit int) ([]Recipient, error) {
 	var rows []Recipient
-	err := d.Read.NewRaw("SELECT recipient_id AS id, CAST(sum(ok + retried + failed) AS BIGINT) AS attempts, CAST(sum(ok) AS BIGINT) AS ok FROM report_hours"+
-		" WHERE start >= ? AND start < ? AND recipient_id <> ? GROUP BY recipient_id ORDER BY sum(retried + failed) DESC, recipient_id LIMIT ?", from, to, allRecipients, limit).Scan(ctx, &rows)
+	err := d.Read.NewRaw(
+		"SELECT recipient_id AS id, CAST(sum(ok + retried + failed) AS BIGINT) AS attempts, CAST(sum(ok) AS BIGINT) AS ok FROM report_hours"+
+			" WHERE start >= ? AND start < ? AND recipient_id <> ? GROUP BY recipient_id ORDER BY sum(retried + failed) DESC, recipient_id LIMIT ?", from, to, allRecipients, limit).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the attempts by recipient: %w", err)
 	}

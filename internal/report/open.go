@@ -23,5 +23,6 @@ func OpenDeliveries(ctx context.Context, q bun.IDB) (string, error) {
 	if err := q.NewRaw(CheckedTo).Scan(ctx, &checked); err != nil {
 		return "", fmt.Errorf("read how far claims are checked: %w", err)
 	}
-	return fmt.Sprintf("SELECT * FROM deliveries WHERE next_at IS NOT NULL UNION ALL SELECT * FROM deliveries WHERE id > %d AND %s", checked, Unindexed), nil
+	return fmt.Sprintf("SELECT * FROM deliveries WHERE next_at IS NOT NULL UNION ALL SELECT * FROM deliveries WHERE id > %d AND %s",
+		checked, Unindexed), nil
 }

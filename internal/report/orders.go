@@ -112,8 +112,9 @@ func (s Step) Rate() (float64, bool) {
 // OrderSteps returns the same orders by step; steps without any are left out.
 func OrderSteps(ctx context.Context, d *db.DB, from, to int64, step time.Duration) (all []Step, err error) {
 	us := step.Microseconds()
-	err = d.Read.NewRaw("SELECT start - start % ? AS start, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(notified) AS BIGINT) AS notified"+
-		" FROM report_orders WHERE span_s = ? AND start >= ? AND start <= ? GROUP BY start - start % ? HAVING sum(raised) > 0 ORDER BY 1",
+	err = d.Read.NewRaw(
+		"SELECT start - start % ? AS start, CAST(sum(raised) AS BIGINT) AS raised, CAST(sum(notified) AS BIGINT) AS notified"+
+			" FROM report_orders WHERE span_s = ? AND start >= ? AND start <= ? GROUP BY start - start % ? HAVING sum(raised) > 0 ORDER BY 1",
 		us, ordersSpan(step), floor(from, step), to, us).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read orders notified by step: %w", err)

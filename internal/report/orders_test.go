@@ -58,7 +58,8 @@ func TestWhatWasNeverTriedIsCountedByOrder(t *testing.T) {
 			{5, 0, 5, "USD"},
 		} {
 			exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, next_at, created_at, currency, amount)"+
-				" VALUES (?, ?, 1, 1, 'order.paid', 'webhook', '', 'queued', ?, ?, ?, ?, 1)", id+1, row.event, row.attempts, row.next, 100+id, row.currency)
+				" VALUES (?, ?, 1, 1, 'order.paid', 'webhook', '', 'queued', ?, ?, ?, ?, 1)", id+1, row.event, row.attempts, row.next,
+				100+id, row.currency)
 		}
 		if got, err := NotTried(t.Context(), d); err != nil || got != (Untried{Orders: 2, Oldest: 100}) {
 			t.Errorf("%+v, %v", got, err)

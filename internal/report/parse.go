@@ -12,8 +12,9 @@ import (
 // such as a field of a later version. The strings in x are parts of body.
 func (x *Delta) parse(body string) error {
 	*x = Delta{
-		Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0], Failures: x.Failures[:0],
-		Volumes: x.Volumes[:0], Refusals: x.Refusals[:0], Calls: x.Calls[:0],
+		Attempts: x.Attempts[:0], Callbacks: x.Callbacks[:0], UnnotifiedSums: x.UnnotifiedSums[:0], Orders: x.Orders[:0],
+		Failures: x.Failures[:0],
+		Volumes:  x.Volumes[:0], Refusals: x.Refusals[:0], Calls: x.Calls[:0],
 	}
 	p := parser{rest: body}
 	if p.object(x); !p.odd && p.rest == "" {

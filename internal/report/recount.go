@@ -132,7 +132,8 @@ func RecountOrders(ctx context.Context, d *db.DB, keep time.Duration) ([]OrdersD
 		if err != nil {
 			return err
 		}
-		if err := tx.NewSelect().Model(&counted).Where("r.start >= ?", from).Where("r.span_s IN (60, 3600, -60, -3600)").Scan(ctx); err != nil {
+		if err := tx.NewSelect().Model(&counted).Where("r.start >= ?",
+			from).Where("r.span_s IN (60, 3600, -60, -3600)").Scan(ctx); err != nil {
 			return err
 		}
 		tail, err := unfolded(ctx, tx)

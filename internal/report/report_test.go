@@ -298,7 +298,10 @@ func TestCleanRemovesOnlyOldFigures(t *testing.T) {
 		if _, err := Clean(t.Context(), d, 100*time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		for table, want := range map[string]int{"report_minutes": 4, "report_hours": 6, "report_callbacks": 2, "report_orders WHERE span_s IN (60, 3600)": 5} {
+		for table, want := range map[string]int{
+			"report_minutes": 4, "report_hours": 6, "report_callbacks": 2,
+			"report_orders WHERE span_s IN (60, 3600)": 5,
+		} {
 			var n int
 			if err := d.NewRaw("SELECT count(*) FROM "+table).Scan(t.Context(), &n); err != nil || n != want {
 				t.Errorf("%s has %d rows, want %d (%v)", table, n, want, err)

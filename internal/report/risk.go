@@ -95,7 +95,8 @@ var (
 // late selects expired orders: from the watermark on, by an index of their own if they could
 // not be closed. Others that become due next are not read.
 func late(when string) string {
-	return "SELECT s.id FROM orders AS s WHERE s.next_at >= " + order.DueFrom + " AND " + when + " AND " + moves.In("s.status", order.Paying, order.Closing)
+	return "SELECT s.id FROM orders AS s WHERE s.next_at >= " + order.DueFrom + " AND " + when + " AND " +
+		moves.In("s.status", order.Paying, order.Closing)
 }
 
 // openDelivery is the condition that a delivery d is open.
@@ -111,11 +112,13 @@ var sources = []struct {
 }{
 	{Unnotified, "deliveries", "d", "", "", openDelivery + " AND d.currency <> ''"}, // as Recount counts them
 	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
-		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid, order.Paying, order.Closing) + ")" +
+		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid,
+		order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
 	{
 		Stuck, "orders", "o", "''", "CASE WHEN o.close_tries > 0 AND o.expires_at < o.next_at THEN o.expires_at ELSE o.next_at END",
-		"o.id IN (" + late("s.next_at < ?") + " UNION ALL " + late("s.next_at < ? AND s.close_tries > 0") + ") AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")",
+		"o.id IN (" + late("s.next_at < ?") + " UNION ALL " + late("s.next_at < ? AND s.close_tries > 0") +
+			") AND NOT EXISTS (SELECT 1 FROM exceptions AS x WHERE x.order_no = o.order_no AND " + unsettled + ")",
 	},
 	{Mismatch, "exceptions", "x", "x.kind", "x.opened_at", mismatchKinds + " AND " + unsettled},
 }
@@ -133,7 +136,8 @@ type Rows struct {
 func RowsOf(part Part, now int64) (Rows, bool) {
 	for _, s := range sources {
 		if s.part == part {
-			rows := Rows{Table: s.table, Where: s.where, IDs: "SELECT " + s.alias + ".id FROM " + s.table + " AS " + s.alias + " WHERE " + s.where}
+			rows := Rows{Table: s.table, Where: s.where, IDs: "SELECT " + s.alias + ".id FROM " + s.table + " AS " + s.alias + " WHERE " +
+				s.where}
 			if part == Stuck {
 				// An order that cannot be closed is due again within RetryClose.
 				rows.Args = []any{now - stuckAfter.Microseconds(), now + order.RetryClose.Microseconds()}
@@ -146,9 +150,13 @@ func RowsOf(part Part, now int64) (Rows, bool) {
 
 // AtRisk reads the money at risk. Its counter is as of the last fold.
 func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
-	r := &Risk{At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{}, Kinds: map[string]Standing{}}
+	r := &Risk{
+		At: d.Now(), Parts: map[Part]Standing{}, ByMerchant: map[int64]Standing{}, Waiting: map[int64]Standing{},
+		Kinds: map[string]Standing{},
+	}
 	var rows []riskRow
-	err := d.Read.NewRaw("SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_unnotified WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
+	err := d.Read.NewRaw(
+		"SELECT merchant_id, currency, orders, amount AS minor, 0 AS since FROM report_unnotified WHERE orders <> 0 OR amount <> 0 ORDER BY currency").Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read unnotified money: %w", err)
 	}
@@ -159,9 +167,13 @@ func AtRisk(ctx context.Context, d *db.DB) (*Risk, error) {
 		}
 		rows = nil
 		of, _ := RowsOf(s.part, r.At)
-		err := d.Read.NewRaw("SELECT merchant_id, currency, kind, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
-			s.alias+".merchant_id, "+s.alias+".currency, "+s.alias+".amount, "+s.kind+" AS kind, "+s.since+" AS since FROM "+s.table+" AS "+s.alias+
-			" WHERE "+of.Where+" LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency", append(of.Args, riskRows)...).Scan(ctx, &rows)
+		err := d.Read.NewRaw(
+			"SELECT merchant_id, currency, kind, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(since) AS since FROM (SELECT "+
+				s.alias+".merchant_id, "+s.alias+".currency, "+s.alias+".amount, "+s.kind+" AS kind, "+s.since+" AS since FROM "+s.table+
+				" AS "+
+				s.alias+
+				" WHERE "+of.Where+" LIMIT ?) AS w GROUP BY merchant_id, currency, kind ORDER BY currency",
+			append(of.Args, riskRows)...).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("sum up what is %s: %w", s.part, err)
 		}
@@ -271,7 +283,8 @@ func pastOf(rows []sampleRow) (all []Past) {
 // older; nil = there is none.
 func PastAt(ctx context.Context, d *db.DB, at int64) (*Past, error) {
 	var last []int64
-	err := d.Read.NewRaw("SELECT start FROM report_risk WHERE start > ? AND start <= ? ORDER BY start DESC LIMIT 1", at-day.Microseconds(), at).Scan(ctx, &last)
+	err := d.Read.NewRaw("SELECT start FROM report_risk WHERE start > ? AND start <= ? ORDER BY start DESC LIMIT 1", at-day.Microseconds(),
+		at).Scan(ctx, &last)
 	if err != nil || len(last) == 0 {
 		return nil, err
 	}

@@ -120,7 +120,8 @@ type callsRow struct {
 // time to before another (Unix µs), to five minutes.
 func SupplierOutcomes(ctx context.Context, d *db.DB, from, to int64) (map[int64]map[string]int64, error) {
 	var rows []supplierRow
-	err := d.Read.NewRaw("SELECT supplier_id, outcome, CAST(sum(n) AS BIGINT) AS n FROM report_suppliers WHERE start >= ? AND start < ? GROUP BY supplier_id, outcome",
+	err := d.Read.NewRaw(
+		"SELECT supplier_id, outcome, CAST(sum(n) AS BIGINT) AS n FROM report_suppliers WHERE start >= ? AND start < ? GROUP BY supplier_id, outcome",
 		floor(from, Fine), floor(to, Fine)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the suppliers' callbacks: %w", err)
@@ -149,7 +150,8 @@ func (c Calls) All() int64 { return c.Took.Count() }
 // minutes.
 func SupplierCalls(ctx context.Context, d *db.DB, since int64) (map[int64][]Calls, error) {
 	var rows []callsRow
-	err := d.Read.NewRaw("SELECT supplier_id, op, class, bucket, CAST(sum(n) AS BIGINT) AS n FROM report_calls WHERE start >= ? GROUP BY supplier_id, op, class, bucket",
+	err := d.Read.NewRaw(
+		"SELECT supplier_id, op, class, bucket, CAST(sum(n) AS BIGINT) AS n FROM report_calls WHERE start >= ? GROUP BY supplier_id, op, class, bucket",
 		floor(since, Fine)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the calls to suppliers: %w", err)
@@ -181,9 +183,10 @@ func SupplierCalls(ctx context.Context, d *db.DB, since int64) (map[int64][]Call
 // older than minutes are kept, the five minutes. refused are the outcomes that are not authentic.
 func LastCallbacks(ctx context.Context, d *db.DB, refused []string) (map[int64]int64, error) {
 	var rows []struct{ ID, At int64 }
-	err := d.Read.NewRaw("SELECT l.id, coalesce((SELECT max(c.start) FROM report_callbacks AS c WHERE c.start >= l.start AND c.start < l.start + ?0 AND c.supplier_id = l.id), l.start) AS at FROM"+
-		" (SELECT su.id, (SELECT max(f.start) FROM report_suppliers AS f WHERE f.supplier_id = su.id AND f.outcome NOT IN (?1)) AS start FROM suppliers AS su) AS l"+
-		" WHERE l.start IS NOT NULL", Fine.Microseconds(), bun.List(refused)).Scan(ctx, &rows)
+	err := d.Read.NewRaw(
+		"SELECT l.id, coalesce((SELECT max(c.start) FROM report_callbacks AS c WHERE c.start >= l.start AND c.start < l.start + ?0 AND c.supplier_id = l.id), l.start) AS at FROM"+
+			" (SELECT su.id, (SELECT max(f.start) FROM report_suppliers AS f WHERE f.supplier_id = su.id AND f.outcome NOT IN (?1)) AS start FROM suppliers AS su) AS l"+
+			" WHERE l.start IS NOT NULL", Fine.Microseconds(), bun.List(refused)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the suppliers' last callbacks: %w", err)
 	}
@@ -210,8 +213,9 @@ func PaidToday(ctx context.Context, d *db.DB, day int64) (map[int64]Standing, er
 		SupplierID int64
 		Sum        `bun:",extend"`
 	}
-	err := d.Read.NewRaw("SELECT supplier_id, currency, CAST(sum(paid) AS BIGINT) AS orders, CAST(sum(paid_amount) AS BIGINT) AS minor FROM report_volume"+
-		" WHERE span_s = 86400 AND start = ? GROUP BY supplier_id, currency ORDER BY supplier_id, currency", day).Scan(ctx, &rows)
+	err := d.Read.NewRaw(
+		"SELECT supplier_id, currency, CAST(sum(paid) AS BIGINT) AS orders, CAST(sum(paid_amount) AS BIGINT) AS minor FROM report_volume"+
+			" WHERE span_s = 86400 AND start = ? GROUP BY supplier_id, currency ORDER BY supplier_id, currency", day).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read what suppliers' orders were paid: %w", err)
 	}

@@ -28,7 +28,8 @@ func TestFiguresOfSuppliersAreAddedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := d.NewRaw("INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at)" +
-			" VALUES (1, 'a', 'none', 1, TRUE, '[]', '{}', 0, 0), (2, 'b', 'none', 1, TRUE, '[]', '{}', 0, 0)").Exec(t.Context()); err != nil {
+			" VALUES (1, 'a', 'none', 1, TRUE, '[]', '{}', 0, 0), (2, 'b', 'none', 1, TRUE, '[]', '{}', 0, 0)").Exec(
+			t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		now := d.Now()
@@ -65,7 +66,8 @@ func TestFiguresOfSuppliersAreAddedUp(t *testing.T) {
 		if minute := now - now%time.Minute.Microseconds(); err != nil || last[1] != minute || len(last) != 1 {
 			t.Errorf("last %v, want %d, %v", last, minute, err)
 		}
-		if flows, err := report.Suppliers(t.Context(), d, now-time.Hour.Microseconds()); err != nil || len(flows) != 1 || flows[0].Callbacks != 6 {
+		if flows, err := report.Suppliers(t.Context(), d, now-time.Hour.Microseconds()); err != nil || len(flows) != 1 ||
+			flows[0].Callbacks != 6 {
 			t.Errorf("refused callbacks count as a supplier's flow: %+v, %v", flows, err)
 		}
 	})
@@ -75,8 +77,10 @@ func TestOrdersThatWaitAreCountedBySupplier(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		insert := func(id int64, status string, supplier int64, currency string) {
 			t.Helper()
-			if _, err := d.NewRaw("INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
-				" VALUES (?0, CAST(?0 AS TEXT), 1, CAST(?0 AS TEXT), ?2, 100, ?3, 2, '', '', ?1, 1, ?4, ?4, ?4)", id, status, supplier, currency, d.Now()).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw(
+				"INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
+					" VALUES (?0, CAST(?0 AS TEXT), 1, CAST(?0 AS TEXT), ?2, 100, ?3, 2, '', '', ?1, 1, ?4, ?4, ?4)", id, status, supplier,
+				currency, d.Now()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -87,8 +91,9 @@ func TestOrdersThatWaitAreCountedBySupplier(t *testing.T) {
 		insert(5, "paid", 1, "CNY")
 		insert(6, "paying", 2, "CNY")
 		// The payment of the last was started at supplier 1.
-		if _, err := d.NewRaw("INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id)" +
-			" VALUES (9, 6, 1, 'R', '', 'submitted', 100, 0, 0, 1)").Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id)" +
+				" VALUES (9, 6, 1, 'R', '', 'submitted', 100, 0, 0, 1)").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		got, err := report.Awaiting(t.Context(), d)

@@ -84,7 +84,8 @@ func Read(ctx context.Context, q bun.IDB) (s State, err error) {
 		PaidAt  *int64
 	}
 	if err == nil {
-		err = q.NewRaw("SELECT order_no, amount, status, paid_at FROM (SELECT * FROM orders ORDER BY id DESC LIMIT ?) AS o"+of+" ORDER BY id DESC LIMIT 1", recent, Code).Scan(ctx, &rows)
+		err = q.NewRaw("SELECT order_no, amount, status, paid_at FROM (SELECT * FROM orders ORDER BY id DESC LIMIT ?) AS o"+of+
+			" ORDER BY id DESC LIMIT 1", recent, Code).Scan(ctx, &rows)
 	}
 	if err != nil {
 		return s, fmt.Errorf("read the first steps: %w", err)
@@ -93,6 +94,7 @@ func Read(ctx context.Context, q bun.IDB) (s State, err error) {
 		s.Created, s.Paid, s.OrderNo, s.Amount = true, r.PaidAt != nil, r.OrderNo, r.Amount
 		s.Waits = order.Moves.Can(r.Status, order.Paid)
 	}
-	s.Delivered = has("SELECT id FROM (SELECT id, status FROM deliveries ORDER BY id DESC LIMIT ?) AS d WHERE status = ? LIMIT 1", recent, notify.Delivered)
+	s.Delivered = has("SELECT id FROM (SELECT id, status FROM deliveries ORDER BY id DESC LIMIT ?) AS d WHERE status = ? LIMIT 1", recent,
+		notify.Delivered)
 	return s, err
 }

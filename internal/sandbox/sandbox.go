@@ -96,7 +96,8 @@ func Callback(key, orderNo string, amount int64) string {
 // Request returns the callback as the supplier would send it.
 func Request(body string) *supplier.Request {
 	return &supplier.Request{
-		Method: http.MethodPost, Path: "/callback/" + Code, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(body),
+		Method: http.MethodPost, Path: "/callback/" + Code, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}},
+		Body: []byte(body),
 	}
 }
 
@@ -107,8 +108,10 @@ const maxBody = 1 << 20
 func Endpoint(r *http.Request) (*http.Response, error) {
 	answer := func(status int, text string) (*http.Response, error) {
 		return &http.Response{
-			Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, Body: io.NopCloser(bytes.NewReader([]byte(text))), ContentLength: int64(len(text)), Request: r,
+			Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1,
+			ProtoMinor: 1,
+			Header:     http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, Body: io.NopCloser(bytes.NewReader([]byte(text))),
+			ContentLength: int64(len(text)), Request: r,
 		}, nil
 	}
 	if r.Body != nil {

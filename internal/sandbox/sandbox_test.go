@@ -52,7 +52,10 @@ func TestTheEndpointIsInsideTheProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &http.Request{Method: http.MethodPost, URL: u, Host: u.Host, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}
+		r := &http.Request{
+			Method: http.MethodPost, URL: u, Host: u.Host, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader("{}")),
+		}
 		if signed {
 			r.Header.Set("Webhook-Id", "ntf_1")
 			r.Header.Set("Webhook-Signature", "v1,x")
@@ -69,7 +72,10 @@ func TestTheEndpointIsInsideTheProgram(t *testing.T) {
 	if status, err := post(NotifyURL, false); status != http.StatusBadRequest || err != nil {
 		t.Errorf("anything else: %d, %v", status, err)
 	}
-	for _, other := range []string{"https://127.0.0.1/notify", "https://127.0.0.1:8443/notify", "https://sub." + Host + "/notify", "https://" + Host + ":8443/notify"} {
+	for _, other := range []string{
+		"https://127.0.0.1/notify", "https://127.0.0.1:8443/notify", "https://sub." + Host + "/notify",
+		"https://" + Host + ":8443/notify",
+	} {
 		if status, err := post(other, true); err == nil {
 			t.Errorf("%s was reached: %d", other, status)
 		}

@@ -171,7 +171,8 @@ func (d *differ) field(f Field, path string, was, is reflect.Value) {
 	case []Endpoint:
 		d.endpoints(path, was.Interface().([]Endpoint), now)
 	default:
-		same := reflect.DeepEqual(was.Interface(), is.Interface()) || is.Kind() == reflect.Slice && was.Len()+is.Len() == 0 && f.Type != reflect.TypeFor[Followed]()
+		same := reflect.DeepEqual(was.Interface(), is.Interface()) || is.Kind() == reflect.Slice && was.Len()+is.Len() == 0 &&
+			f.Type != reflect.TypeFor[Followed]()
 		if same && (!d.created || is.IsZero() && is.Kind() != reflect.Bool && f.Need == "") {
 			return
 		}
@@ -285,9 +286,10 @@ func (d *differ) endpoints(path string, was, is []Endpoint) {
 			d.add(join(path, name), "set", none)
 		}
 	}
-	if kept := slices.DeleteFunc(slices.Clone(now), func(n string) bool { return !slices.Contains(before, n) }); !slices.IsSortedFunc(kept, func(a, b string) int {
-		return slices.Index(before, a) - slices.Index(before, b)
-	}) {
+	if kept := slices.DeleteFunc(slices.Clone(now), func(n string) bool { return !slices.Contains(before, n) }); !slices.IsSortedFunc(kept,
+		func(a, b string) int {
+			return slices.Index(before, a) - slices.Index(before, b)
+		}) {
 		d.add(path, Text(before), Text(now))
 	}
 }

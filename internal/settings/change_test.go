@@ -55,7 +55,10 @@ func readAll(t *testing.T, env settings.Env) *settings.Stored {
 func commit(t *testing.T, s *settings.Stored, d *db.DB, changes ...settings.Change) (out []settings.Outcome, err error) {
 	t.Helper()
 	err = d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-		out, err = s.Commit(ctx, tx, changes, false, audit.Act{Actor: "operator:li", Action: "settings.change", Object: "merchant", ObjectID: "m1"})
+		out, err = s.Commit(ctx, tx, changes, false, audit.Act{
+			Actor: "operator:li", Action: "settings.change", Object: "merchant",
+			ObjectID: "m1",
+		})
 		return err
 	})
 	return out, err
@@ -120,7 +123,8 @@ func TestAChangeSaysOldAndNewAndNoSecret(t *testing.T) {
 			}
 		}
 		out, err := commit(t, readAll(t, env), d, c)
-		if err != nil || len(out) != 1 || out[0].String() != "merchant m1 changed: name, signing_secret, notify.urls, notify.timeout, notify.endpoints" {
+		if err != nil || len(out) != 1 ||
+			out[0].String() != "merchant m1 changed: name, signing_secret, notify.urls, notify.timeout, notify.endpoints" {
 			t.Errorf("%v, %v", out, err)
 		}
 		if is := readAll(t, env).Merchant("m1"); len(settings.NewChange(m1(), is, &after).Diff()) > 0 || len(is.SigningSecrets) != 2 {
@@ -178,9 +182,11 @@ func TestAProblemNamesObjectFieldAndFix(t *testing.T) {
 	said := strings.Join(got, "\n")
 	for _, want := range []string{
 		"merchant m1: name: at most 200 characters are allowed", `merchant m1: notify.ack: "loud" is not known; use status or text`,
-		"merchant m1: notify.timeout: use a duration from 1s to 10s", "merchant m1: notify.max_in_flight: use a whole number from 1 to 1000",
+		"merchant m1: notify.timeout: use a duration from 1s to 10s",
+		"merchant m1: notify.max_in_flight: use a whole number from 1 to 1000",
 		"merchant m1: notify.urls[0]: only https is reached", "merchant m1: notify.events[1]: the same as in notify.events[0]",
-		"merchant m1: notify.breaker.rate: use a whole number from 0 to 100", "merchant m1: notify.schedule: bad schedule: the wait 1ms must be",
+		"merchant m1: notify.breaker.rate: use a whole number from 0 to 100",
+		"merchant m1: notify.schedule: bad schedule: the wait 1ms must be",
 		`merchant m1: notify.endpoints[0].name: "B": use 1 to 64`, `merchant m1: notify.endpoints[0].channel: "pigeon" is not known`,
 	} {
 		if !strings.Contains(said, want) {

@@ -78,12 +78,14 @@ func (s *Stored) Check(changes []Change) (found []Problem) {
 			}
 			for i, f := range v.Fees {
 				if !suppliers[f.Supplier] {
-					k.wrong(fmt.Sprintf("fees[%d].supplier", i), "there is no supplier %q: declare it first", textlimit.Clip(f.Supplier, maxShown))
+					k.wrong(fmt.Sprintf("fees[%d].supplier", i), "there is no supplier %q: declare it first",
+						textlimit.Clip(f.Supplier, maxShown))
 				}
 			}
 			for i, f := range v.PayoutFees {
 				if !suppliers[f.Supplier] {
-					k.wrong(fmt.Sprintf("payout_fees[%d].supplier", i), "there is no supplier %q: declare it first", textlimit.Clip(f.Supplier, maxShown))
+					k.wrong(fmt.Sprintf("payout_fees[%d].supplier", i), "there is no supplier %q: declare it first",
+						textlimit.Clip(f.Supplier, maxShown))
 				}
 			}
 			k.ownKey(owners, keyOwner{apiKey, v.Code}, v.APIKey)

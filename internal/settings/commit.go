@@ -94,7 +94,10 @@ func (w *commit) write(ctx context.Context, c Change) (err error) {
 		r := w.merchant(v)
 		r.SigningSecrets, r.Notify, err = w.recipient(EndpointOwner{MerchantsTable, v.Code}, v.SigningSecrets, &v.Notify)
 		w.made[v.Code] = r.ID
-		row, id, columns = r, r.ID, []string{"name", "api_key_hash", "notify", "updated_at", "resend_when_back", "refund_window", "payout_key_hash", "payout_ips"}
+		row, id, columns = r, r.ID, []string{
+			"name", "api_key_hash", "notify", "updated_at", "resend_when_back", "refund_window",
+			"payout_key_hash", "payout_ips",
+		}
 		for _, column := range []string{"limits", "payout_fees"} {
 			if !slices.Contains(v.unread, column) {
 				columns = append(columns, column) // else they stay as stored
@@ -187,7 +190,10 @@ func (w *commit) supplier(v *Supplier) (row *SupplierRow, columns []string, err 
 		return nil, nil, err
 	}
 	row.Config, err = w.config(kind, v)
-	return row, []string{"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending", "refund_repeat", "payout_query_after", "payout_repeat"}, err
+	return row, []string{
+		"kind", "account_id", "enabled", "allow_ips", "config", "updated_at", "query_after", "query_rate", "ask_pending",
+		"refund_repeat", "payout_query_after", "payout_repeat",
+	}, err
 }
 
 // config seals the secrets of a supplier's config. One that cannot be opened on this node stays
@@ -221,7 +227,8 @@ func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 			}
 		}
 		for part := range slices.Chunk(ids, chunk) {
-			if _, err := w.tx.NewRaw("UPDATE merchants SET ? = NULL WHERE id IN (?)", bun.Ident(column), bun.List(part)).Exec(ctx); err != nil {
+			if _, err := w.tx.NewRaw("UPDATE merchants SET ? = NULL WHERE id IN (?)", bun.Ident(column),
+				bun.List(part)).Exec(ctx); err != nil {
 				return fmt.Errorf("change keys: %w", err)
 			}
 		}
@@ -230,7 +237,10 @@ func (w *commit) freeKeys(ctx context.Context, changes []Change) error {
 }
 
 func (w *commit) merchant(v *Merchant) *merchant.Row {
-	row := &merchant.Row{ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now, ResendWhenBack: v.ResendWhenBack}
+	row := &merchant.Row{
+		ID: w.env.DB.NewID(), Code: v.Code, Name: v.Name, CreatedAt: w.now, UpdatedAt: w.now,
+		ResendWhenBack: v.ResendWhenBack,
+	}
 	row.Limits, row.RefundWindow = storedLimits(v.Limits), v.RefundWindow.Microseconds()
 	row.PayoutFees, row.PayoutIPs = storedPayoutFees(v.PayoutFees), storedRanges(v.PayoutIPs)
 	if v.APIKey.IsSet() {

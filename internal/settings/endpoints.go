@@ -131,7 +131,8 @@ type endpointKey struct {
 
 // disabledEndpoints reads the disabled endpoints.
 func disabledEndpoints(ctx context.Context, q bun.IDB) (all []endpointKey, err error) {
-	err = q.NewRaw("SELECT recipient_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY recipient_id, endpoint").Scan(ctx, &all)
+	err = q.NewRaw("SELECT recipient_id, endpoint FROM endpoint_health WHERE disabled_at IS NOT NULL ORDER BY recipient_id, endpoint").Scan(
+		ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read disabled endpoints: %w", err)
 	}

@@ -105,7 +105,8 @@ func firstUse(ctx context.Context, d *db.DB, keys *seal.Keyring) (string, error)
 		}
 		inUse = keys.IDs()[i]
 	}
-	if _, err := d.NewRaw("INSERT INTO master_key (place, key_id, updated_at) VALUES (1, ?, ?) ON CONFLICT DO NOTHING", inUse, d.Now()).Exec(ctx); err != nil {
+	if _, err := d.NewRaw("INSERT INTO master_key (place, key_id, updated_at) VALUES (1, ?, ?) ON CONFLICT DO NOTHING", inUse,
+		d.Now()).Exec(ctx); err != nil {
 		return "", fmt.Errorf("write which master key is in use: %w", err)
 	}
 	return KeyInUse(ctx, d)
@@ -161,7 +162,8 @@ func ChangeKey(ctx context.Context, tx db.Tx, d *db.DB, keys *seal.Keyring) (boo
 		return false, err
 	}
 	res, err := tx.NewRaw("INSERT INTO master_key (place, key_id, updated_at) VALUES (1, ?, ?) ON CONFLICT (place) DO UPDATE"+
-		" SET key_id = EXCLUDED.key_id, updated_at = EXCLUDED.updated_at WHERE master_key.key_id <> EXCLUDED.key_id", keys.ID(), d.Now()).Exec(ctx)
+		" SET key_id = EXCLUDED.key_id, updated_at = EXCLUDED.updated_at WHERE master_key.key_id <> EXCLUDED.key_id", keys.ID(),
+		d.Now()).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("write which master key is in use: %w", err)
 	}

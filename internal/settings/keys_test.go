@@ -108,7 +108,8 @@ func TestADatabaseOfBeforeTakesTheKeyThatOpensIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one := ring(t, 1)
 		sealed(t, d, "s1", one)
-		if _, err := settings.UseKeys(t.Context(), d, ring(t, 2)); !errors.Is(err, settings.ErrForeignKey) || !strings.Contains(err.Error(), one.ID()) {
+		if _, err := settings.UseKeys(t.Context(), d, ring(t, 2)); !errors.Is(err, settings.ErrForeignKey) ||
+			!strings.Contains(err.Error(), one.ID()) {
 			t.Errorf("a key that opens nothing returned %v", err)
 		}
 		if id, err := settings.KeyInUse(t.Context(), d.Read); err != nil || id != "" {
@@ -129,7 +130,8 @@ func TestOnlyResealChangesTheKeyInUse(t *testing.T) {
 		}
 		may := func(keys *seal.Keyring, yes bool, when string) {
 			t.Helper()
-			if err := settings.CheckReseal(t.Context(), d, keys); (err == nil) != yes || err != nil && !errors.Is(err, settings.ErrForeignKey) {
+			if err := settings.CheckReseal(t.Context(), d, keys); (err == nil) != yes || err != nil &&
+				!errors.Is(err, settings.ErrForeignKey) {
 				t.Errorf("%s: %v", when, err)
 			}
 		}

@@ -169,7 +169,8 @@ func (w *commit) payoutAccount(ctx context.Context, v *PayoutAccount) error {
 		} else if old.DisabledAt != nil {
 			to = old.DisabledAt
 		}
-		if _, err := w.tx.NewRaw("UPDATE payout_accounts SET disabled_at = ?, updated_at = ? WHERE id = ?", to, w.now, old.ID).Exec(ctx); err != nil || same {
+		if _, err := w.tx.NewRaw("UPDATE payout_accounts SET disabled_at = ?, updated_at = ? WHERE id = ?", to, w.now,
+			old.ID).Exec(ctx); err != nil || same {
 			return err
 		}
 	}
@@ -177,8 +178,10 @@ func (w *commit) payoutAccount(ctx context.Context, v *PayoutAccount) error {
 		return errors.New("its stored number cannot be decrypted here: give it in the file")
 	}
 	row := &PayoutAccountRow{
-		ID: w.env.DB.NewID(), MerchantID: merchantID, Code: v.Code, Kind: v.Kind, Holder: v.Holder, Bank: v.Bank, Last4: last4(v.Number.plain),
-		NumberHash: numberHashes(w.env.Keys, merchantID, v.Kind, v.Number.plain)[0], CreatedAt: w.now, UpdatedAt: w.now, DisabledAt: disabled,
+		ID: w.env.DB.NewID(), MerchantID: merchantID, Code: v.Code, Kind: v.Kind, Holder: v.Holder, Bank: v.Bank,
+		Last4:      last4(v.Number.plain),
+		NumberHash: numberHashes(w.env.Keys, merchantID, v.Kind, v.Number.plain)[0], CreatedAt: w.now, UpdatedAt: w.now,
+		DisabledAt: disabled,
 	}
 	row.Number = w.env.Keys.Seal(numberPlace(row.ID), []byte(v.Number.plain))
 	_, err := w.tx.NewInsert().Model(row).Exec(ctx)
@@ -193,7 +196,8 @@ func LoadPayoutAccount(ctx context.Context, q bun.IDB, object string) (act.Subje
 		return act.Subject{}, act.ErrNotFound
 	}
 	row := new(PayoutAccountRow)
-	err := q.NewSelect().Model(row).Where("pa.merchant_id = (SELECT id FROM merchants WHERE code = ?)", words[1]).Where("pa.code = ?", words[2]).
+	err := q.NewSelect().Model(row).Where("pa.merchant_id = (SELECT id FROM merchants WHERE code = ?)", words[1]).Where("pa.code = ?",
+		words[2]).
 		OrderExpr("pa.id DESC").Limit(1).Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		return act.Subject{}, act.ErrNotFound

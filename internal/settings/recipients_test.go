@@ -88,11 +88,13 @@ func TestAMerchantWhoseSecretsDoNotOpenHereIsLockedAndNotBroken(t *testing.T) {
 			t.Errorf("the other one is %+v", other)
 		}
 		// Another owner's secret, copied here, does not open either.
-		r.change("UPDATE merchants SET signing_secrets = ? WHERE code = 'm1'", r.sealedSecrets(settings.SecretPlace("m2"), r.keys, []string{"secret"}))
+		r.change("UPDATE merchants SET signing_secrets = ? WHERE code = 'm1'", r.sealedSecrets(settings.SecretPlace("m2"), r.keys,
+			[]string{"secret"}))
 		if m := r.node().Merchants().ByCode("m1"); !m.Locked || m.Broken {
 			t.Errorf("with another one's secret it is %+v", m)
 		}
-		r.change("UPDATE merchants SET signing_secrets = ? WHERE code = 'm1'", r.sealedSecrets(settings.SecretPlace("m1"), r.keys, []string{"secret"}))
+		r.change("UPDATE merchants SET signing_secrets = ? WHERE code = 'm1'", r.sealedSecrets(settings.SecretPlace("m1"), r.keys,
+			[]string{"secret"}))
 		if now := r.node().Current(); now.Merchants.ByCode("m1").Locked || len(now.Unreadable()) > 0 {
 			t.Errorf("repaired, unreadable are %q", now.Unreadable())
 		}
@@ -129,7 +131,8 @@ func TestAMerchantWhoseRowCannotBeReadIsBrokenAndKeepsWhatWasReadLast(t *testing
 					t.Errorf("%s: the other one is broken too", name)
 				}
 			}
-			r.change("UPDATE merchants SET notify = ?, signing_secrets = ? WHERE code = 'm1'", text(t, merchant.Settings{AckText: "last", URLs: []string{"https://m1.example"}}), good)
+			r.change("UPDATE merchants SET notify = ?, signing_secrets = ? WHERE code = 'm1'",
+				text(t, merchant.Settings{AckText: "last", URLs: []string{"https://m1.example"}}), good)
 			if now := r.refresh(node); now.Merchants.Broken(id) || len(now.Unreadable()) > 0 {
 				t.Errorf("%s: repaired, unreadable are %q", name, now.Unreadable())
 			}
@@ -153,10 +156,12 @@ func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
 			if got := now.Unreadable(); !slices.Equal(got, []string{"merchant m1", "subscription data"}) {
 				t.Errorf("%s: unreadable are %q", column, got)
 			}
-			if m := now.Merchants.ByKeyHash("hash"); m == nil || m.ID != id || !m.Broken || m.Disabled || now.Merchants.ByKeyHash("hash-2").Broken {
+			if m := now.Merchants.ByKeyHash("hash"); m == nil || m.ID != id || !m.Broken || m.Disabled ||
+				now.Merchants.ByKeyHash("hash-2").Broken {
 				t.Errorf("%s: it is %+v", column, m)
 			}
-			if s := now.Merchants.ByID(subscriber); s == nil || !s.Subscriber || !s.Broken || len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
+			if s := now.Merchants.ByID(subscriber); s == nil || !s.Subscriber || !s.Broken ||
+				len(now.Merchants.Subscribers("m2", "order.paid")) != 2 {
 				t.Errorf("%s: the subscription is %+v", column, s)
 			}
 		}
@@ -177,9 +182,11 @@ func TestEndpointsAreOpenInMemoryAndSealedAtRest(t *testing.T) {
 			Name: "desk", Channel: "webhook", URL: "https://desk.example", Weight: 1,
 			Headers: map[string]string{"X-Key": "header-secret"}, Credentials: map[string]string{"token": "token-secret"},
 		}
-		id := r.merchant("m1", "hash", merchant.Settings{URLs: []string{"https://plain.example"}, Endpoints: []merchant.Endpoint{desk}}, r.keys)
+		id := r.merchant("m1", "hash", merchant.Settings{URLs: []string{"https://plain.example"}, Endpoints: []merchant.Endpoint{desk}},
+			r.keys)
 		var stored string
-		if err := r.d.Read.NewRaw("SELECT CAST(notify AS TEXT) FROM merchants").Scan(t.Context(), &stored); err != nil || strings.Contains(stored, "-secret") {
+		if err := r.d.Read.NewRaw("SELECT CAST(notify AS TEXT) FROM merchants").Scan(t.Context(), &stored); err != nil ||
+			strings.Contains(stored, "-secret") {
 			t.Errorf("stored as %s, %v", stored, err)
 		}
 		m := r.node().Merchants().ByID(id)
@@ -203,7 +210,10 @@ func TestEndpointsAreOpenInMemoryAndSealedAtRest(t *testing.T) {
 
 func TestNothingElseOfItsOwnerOrOfAnotherIsDisabledWithAnAddress(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
-		two := merchant.Settings{Endpoints: []merchant.Endpoint{{Name: "a", Channel: "webhook", URL: "https://a.example"}, {Name: "b", Channel: "webhook", URL: "https://b.example"}}}
+		two := merchant.Settings{Endpoints: []merchant.Endpoint{
+			{Name: "a", Channel: "webhook", URL: "https://a.example"},
+			{Name: "b", Channel: "webhook", URL: "https://b.example"},
+		}}
 		id := r.merchant("m1", "hash", two, r.keys)
 		r.merchant("m2", "hash-2", two, r.keys)
 		subscriber := r.subscription("data", "null", two)

@@ -194,7 +194,8 @@ func (s *Store) suppliers(ctx context.Context, q bun.IDB) (*supplier.Registry, e
 		}
 		last, _ := s.Current().Suppliers.Lookup(e.Code)
 		if now := e.Uncallable; now != nil && (last.Uncallable == nil || *last.Uncallable != *now) {
-			s.log.Warn("a supplier cannot be called: its settings for calls are invalid; only callbacks are processed", "supplier", e.Code, "error", now)
+			s.log.Warn("a supplier cannot be called: its settings for calls are invalid; only callbacks are processed", "supplier", e.Code,
+				"error", now)
 		}
 		entries = append(entries, e)
 	}
@@ -218,7 +219,8 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 	return supplier.Entry{
 		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
 		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID, Uncallable: uncallable,
-		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
+		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)),
+		AskPending:       r.AskPending,
 		RefundRepeat:     r.RefundRepeat,
 		PayoutQueryAfter: cmp.Or(time.Duration(r.PayoutQueryAfter)*time.Microsecond, payoutQueryAfter), PayoutRepeat: r.PayoutRepeat,
 	}, nil
@@ -245,7 +247,8 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 		m := s.unread(r, MerchantsTable)
 		all = append(all, m)
 		var hash, payout sql.NullString // its API calls get settings_unreadable
-		if err := q.NewRaw("SELECT api_key_hash, payout_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash, &payout); err != nil {
+		if err := q.NewRaw("SELECT api_key_hash, payout_key_hash FROM merchants WHERE code = ?", r.Code).Scan(ctx, &hash,
+			&payout); err != nil {
 			return nil, fmt.Errorf("read merchants: %w", err)
 		}
 		hashes[r.ID], m.PayoutKey = hash.String, payout.String
@@ -278,7 +281,9 @@ func (s *Store) merchants(ctx context.Context, q bun.IDB) (*merchant.Directory, 
 // read fills in how a recipient is notified; other is what else of its row cannot be read.
 // Secrets that cannot be opened are a fault of this node's keys: signed notifications wait for
 // another node or a repair, and everything else continues.
-func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, secrets, notify json.RawMessage, disabled map[endpointKey]bool, other error) {
+func (s *Store) read(m *merchant.Merchant, owner EndpointOwner, secrets, notify json.RawMessage, disabled map[endpointKey]bool,
+	other error,
+) {
 	var err error
 	m.Secrets, err = OpenSecrets(s.keys, owner, secrets)
 	if errors.Is(err, seal.ErrKey) || errors.Is(err, seal.ErrSealed) {

@@ -121,7 +121,8 @@ func (r rows) subscription(code, merchants string, s merchant.Settings) (id int6
 	id = r.d.NewID()
 	s.Endpoints = settings.SealEndpoints(r.keys, settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: code}, s.Endpoints)
 	r.change("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 1, 1)",
-		id, code, code, merchants, r.sealedSecrets(settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: code}.Signing(), r.keys, []string{"its-secret"}), text(r.t, s))
+		id, code, code, merchants, r.sealedSecrets(settings.EndpointOwner{Table: settings.SubscriptionsTable, Code: code}.Signing(), r.keys,
+			[]string{"its-secret"}), text(r.t, s))
 	return id
 }
 
@@ -160,7 +161,10 @@ func TestAChangeThatIsTakenBackIsNotAnnounced(t *testing.T) {
 	each(t, func(t *testing.T, r rows) {
 		node := r.node()
 		before, back := node.Current(), errors.New("taken back")
-		if err := r.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return errors.Join(settings.Bump(ctx, tx), back) }); !errors.Is(err, back) {
+		if err := r.d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			return errors.Join(settings.Bump(ctx, tx),
+				back)
+		}); !errors.Is(err, back) {
 			t.Fatal(err)
 		}
 		if r.refresh(node) != before {
@@ -368,8 +372,10 @@ func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 				r.supplier("good", r.keys)
 				whole := r.node()
 				r.supplier("half", r.keys)
-				config, err := settings.SealConfig(sortedparams.Kind, r.keys, "half", json.RawMessage(`{"algorithm":"md5","key":"the-suppliers-key","key_append":"&key={key}",
-					"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",`+c.with+`}`))
+				config, err := settings.SealConfig(sortedparams.Kind, r.keys, "half",
+					json.RawMessage(`{"algorithm":"md5","key":"the-suppliers-key","key_append":"&key={key}",
+					"order_field":"order","trade_field":"trade","amount_field":"amount","amount_unit":"minor","currency":"CNY",`+c.with+
+						`}`))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -388,7 +394,8 @@ func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 				signed := "amount=1999&order=O1&status=OK&trade=T1"
 				digest := md5.Sum([]byte(signed + "&key=the-suppliers-key"))
 				req := &supplier.Request{Method: "POST", Header: http.Header{}, Body: fmt.Appendf(nil, "%s&sign=%x", signed, digest)}
-				if got, err := e.Adapter.Parse(req, nil); err != nil || got.Status != supplier.Paid || got.OrderRef != "O1" || got.Amount != 1999 {
+				if got, err := e.Adapter.Parse(req, nil); err != nil || got.Status != supplier.Paid || got.OrderRef != "O1" ||
+					got.Amount != 1999 {
 					t.Errorf("its callback is read as %+v, %v", got, err)
 				}
 				if got := now.Unreadable(); !slices.Equal(got, []string{"calls of supplier half (" + c.field + ")"}) {
@@ -399,7 +406,8 @@ func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 					r.refresh(node)
 				}
 				warned := strings.Count(lines.String(), "level=WARN")
-				if warned != 1 || !strings.Contains(lines.String(), "supplier=half") || !strings.Contains(lines.String(), "config."+c.field) || strings.Contains(lines.String(), "suppliers-key") {
+				if warned != 1 || !strings.Contains(lines.String(), "supplier=half") ||
+					!strings.Contains(lines.String(), "config."+c.field) || strings.Contains(lines.String(), "suppliers-key") {
 					t.Errorf("%d warnings:\n%s", warned, &lines)
 				}
 				if good, _ := now.Suppliers.Lookup("good"); good.Uncallable != nil || len(whole.Current().Unreadable()) > 0 {
@@ -435,7 +443,8 @@ func TestADisabledSupplierIsFoundAndNotEnabled(t *testing.T) {
 		} {
 			r.change(query)
 			now := r.refresh(node)
-			if e, found := now.Suppliers.Lookup("s1"); !found || e.Enabled != enabled || e.ID != id || len(e.AllowIPs) != 1 || e.AccountID != id {
+			if e, found := now.Suppliers.Lookup("s1"); !found || e.Enabled != enabled || e.ID != id || len(e.AllowIPs) != 1 ||
+				e.AccountID != id {
 				t.Errorf("%s: %+v", query, e)
 			}
 			if _, broken := now.Suppliers.Broken("s1"); broken {

@@ -67,7 +67,8 @@ type Stored struct {
 func Nothing(env Env) *Stored {
 	return &Stored{
 		env: env, suppliers: map[string]*SupplierRow{}, merchants: map[string]*merchant.Row{},
-		subscriptions: map[string]*SubscriptionRow{}, accounts: map[int64]string{}, disabled: map[int64][]string{}, payouts: map[string]*PayoutAccountRow{},
+		subscriptions: map[string]*SubscriptionRow{}, accounts: map[int64]string{}, disabled: map[int64][]string{},
+		payouts: map[string]*PayoutAccountRow{},
 	}
 }
 
@@ -93,7 +94,8 @@ func ReadIn(ctx context.Context, env Env, q bun.IDB) (s *Stored, err error) {
 	if err := rowsByCode(ctx, q, s.merchants, func(r *merchant.Row) string { return r.Code }); err != nil {
 		return nil, fmt.Errorf("read merchants: %w", err)
 	}
-	if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code }, "CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
+	if err := rowsByCode(ctx, q, s.subscriptions, func(r *SubscriptionRow) string { return r.Code },
+		"CAST(disabled_at AS BIGINT) AS disabled_at"); err != nil {
 		return nil, fmt.Errorf("read subscriptions: %w", err)
 	}
 	accounts, err := supplierAccounts(ctx, q)
@@ -148,7 +150,8 @@ func (s *Stored) Supplier(code string) *Supplier {
 	}
 	v := &Supplier{
 		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
-		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)), AskPending: r.AskPending,
+		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)),
+		AskPending:       r.AskPending,
 		Fees:             feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
 		RefundRepeat:     r.RefundRepeat,
 		PayoutQueryAfter: cmp.Or(time.Duration(r.PayoutQueryAfter)*time.Microsecond, payoutQueryAfter), PayoutRepeat: r.PayoutRepeat,

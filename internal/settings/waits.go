@@ -54,7 +54,10 @@ func (s *splitter) changes(at string) bool {
 
 // keepDerived keeps values derived from waiting fields.
 func (c Change) keepDerived(waits []string) {
-	addresses := slices.ContainsFunc(waits, func(at string) bool { return strings.HasSuffix(at, "urls") || strings.HasSuffix(at, "endpoints") })
+	addresses := slices.ContainsFunc(waits, func(at string) bool {
+		return strings.HasSuffix(at, "urls") ||
+			strings.HasSuffix(at, "endpoints")
+	})
 	switch v := c.After.(type) {
 	case *Supplier:
 		if slices.Contains(waits, "kind") || slices.Contains(waits, "config") {

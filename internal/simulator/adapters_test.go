@@ -96,7 +96,8 @@ func TestTheAdaptersSpeakWithTheSimulator(t *testing.T) {
 			{Script{State: StateNotFound}, supplier.AnswerNotFound},
 		} {
 			switch {
-			case k.a.Kind == "stripe" && c.script.Answer == AnswerBadSignature, k.a.Kind == "sortedparams" && c.script.State == StateRefunded:
+			case k.a.Kind == "stripe" && c.script.Answer == AnswerBadSignature, k.a.Kind == "sortedparams" &&
+				c.script.State == StateRefunded:
 				continue // it signs no answers; it has no word for that
 			case k.a.Kind == "stripe" && c.script.State == StateNotFound:
 				c.want = supplier.AnswerUnknown // it gave us this id: rather the key is wrong
@@ -106,7 +107,8 @@ func TestTheAdaptersSpeakWithTheSimulator(t *testing.T) {
 			if err != nil || got.State != c.want || got.Refunded != (c.script.State == StateRefunded) {
 				k.t.Errorf("%+v: %v %s (%s) %v\n%s", c.script, err, got.State, got.Exchange.Class, got.Reason, got.Exchange.Body)
 			}
-			if c.want == supplier.AnswerPaid && (got.Says.Amount != 1999 || got.Says.Currency != k.a.Currency || got.Says.TradeNo == "" || got.Says.OrderRef != "ORDER_1") {
+			if c.want == supplier.AnswerPaid && (got.Says.Amount != 1999 || got.Says.Currency != k.a.Currency || got.Says.TradeNo == "" ||
+				got.Says.OrderRef != "ORDER_1") {
 				k.t.Errorf("paid returned %+v", got.Says)
 			}
 		}
@@ -194,7 +196,8 @@ func TestSpoiltAnswersAreUnknown(t *testing.T) {
 				}
 				state, x, err := call()
 				cancel()
-				if err != nil || state != string(supplier.AnswerUnknown) || x.Class.Healthy() || answer == AnswerHang && x.Class != supplier.ClassTimeout {
+				if err != nil || state != string(supplier.AnswerUnknown) || x.Class.Healthy() || answer == AnswerHang &&
+					x.Class != supplier.ClassTimeout {
 					k.t.Errorf("%s, %s: %v %s (%s)\n%s", name, answer, err, state, x.Class, x.Body)
 				}
 			}

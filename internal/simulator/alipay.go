@@ -46,7 +46,11 @@ func (a *alipay) routes() map[string]operation {
 func (a *alipay) tradeNo(ref string, _ int) string { return "2026" + a.digits(24, "alipay", ref) }
 
 func (a *alipay) failed() reply {
-	return reply{http.StatusInternalServerError, http.Header{"Content-Type": {"text/html"}}, []byte("<html><body>500 Internal Server Error</body></html>")}
+	return reply{
+		http.StatusInternalServerError,
+		http.Header{"Content-Type": {"text/html"}},
+		[]byte("<html><body>500 Internal Server Error</body></html>"),
+	}
 }
 
 var alipayMethods = map[string]operation{

@@ -181,7 +181,8 @@ func wechatRequest(k *kit, q ask) *http.Request {
 	switch q.op {
 	case opPay:
 		method, path = http.MethodPost, "/v3/pay/transactions/native"
-		body = fmt.Sprintf(`{"appid":"wx8888888888888888","mchid":"1900000001","description":"tea","out_trade_no":%q,"notify_url":%q,"amount":{"total":%d,"currency":"CNY"}}`,
+		body = fmt.Sprintf(
+			`{"appid":"wx8888888888888888","mchid":"1900000001","description":"tea","out_trade_no":%q,"notify_url":%q,"amount":{"total":%d,"currency":"CNY"}}`,
 			q.ref, cmpOr(q.notifyURL, "http://127.0.0.1:1/none"), q.amount)
 	case opQuery:
 		path += "?mchid=1900000001"
@@ -192,7 +193,9 @@ func wechatRequest(k *kit, q ask) *http.Request {
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	signature := k.sign("wechat", method+"\n"+path+"\n"+now+"\nN0NCE\n"+body+"\n")
 	serial := k.a.calls("")["merchant_serial"]
-	r.Header.Set("Authorization", fmt.Sprintf(`WECHATPAY2-SHA256-RSA2048 mchid="1900000001",nonce_str="N0NCE",signature=%q,timestamp=%q,serial_no=%q`, signature, now, serial))
+	r.Header.Set("Authorization",
+		fmt.Sprintf(`WECHATPAY2-SHA256-RSA2048 mchid="1900000001",nonce_str="N0NCE",signature=%q,timestamp=%q,serial_no=%q`, signature, now,
+			serial))
 	return r
 }
 
@@ -219,7 +222,8 @@ func wechatRead(k *kit, _ ask, _ int, header http.Header, body []byte) said {
 	_ = json.Unmarshal(body, &a)
 	return said{
 		genuine: rsaHolds(pairs.wechatPlatform, text, header.Get("Wechatpay-Signature")) && header.Get("Wechatpay-Serial") == wechatKeyID,
-		state:   reverse(wechatWords)[a.TradeState], word: a.Code, ref: a.OutTradeNo, tradeNo: a.TransactionID, amount: a.Amount.Total, value: a.CodeURL,
+		state:   reverse(wechatWords)[a.TradeState], word: a.Code, ref: a.OutTradeNo, tradeNo: a.TransactionID, amount: a.Amount.Total,
+		value: a.CodeURL,
 	}
 }
 
@@ -264,7 +268,10 @@ func alipayRead(_ *kit, _ ask, _ int, _ http.Header, body []byte) said {
 		QRCode      string `json:"qr_code"`
 	}
 	_ = json.Unmarshal(m[1], &a)
-	got := said{genuine: rsaHolds(pairs.alipay, string(m[1]), string(m[2])), word: a.SubCode, ref: a.OutTradeNo, tradeNo: a.TradeNo, value: a.QRCode}
+	got := said{
+		genuine: rsaHolds(pairs.alipay, string(m[1]), string(m[2])), word: a.SubCode, ref: a.OutTradeNo, tradeNo: a.TradeNo,
+		value: a.QRCode,
+	}
 	got.amount, _ = money.ParseMajor(a.TotalAmount, "CNY")
 	switch {
 	case a.TradeStatus == "WAIT_BUYER_PAY":
@@ -354,7 +361,8 @@ func sortedRead(k *kit, _ ask, _ int, _ http.Header, body []byte) said {
 	_ = json.Unmarshal(body, &fields)
 	got := said{
 		genuine: fields["sign"] == hmacHex(k.a.config()["key"].(string), sortedPairs(fields, "sign")) && fields["mch"] == "90001",
-		state:   reverse(sortedWords)[fields["status"]], word: fields["status"], ref: fields["order_no"], tradeNo: fields["trade_no"], value: fields["pay_url"],
+		state:   reverse(sortedWords)[fields["status"]], word: fields["status"], ref: fields["order_no"], tradeNo: fields["trade_no"],
+		value: fields["pay_url"],
 	}
 	got.amount, _ = money.ParseMinor(fields["amount"])
 	return got

@@ -122,7 +122,8 @@ func (s *Simulator) SetDispute(code, ref string, script DisputeScript) (DisputeR
 	if d == nil {
 		f := o.fact(o.last())
 		d = &dispute{order: o, fact: DisputeFact{
-			Payment: f, No: "du_" + strings.TrimPrefix(f.TradeNo, "pi_"), Amount: f.Amount, Currency: f.Currency, Reason: "product_not_received", DueBy: time.Now().Add(disputeDue),
+			Payment: f, No: "du_" + strings.TrimPrefix(f.TradeNo, "pi_"), Amount: f.Amount, Currency: f.Currency,
+			Reason: "product_not_received", DueBy: time.Now().Add(disputeDue),
 		}}
 		s.disputes[orderKey{code, ref}] = d
 	}
@@ -197,7 +198,8 @@ func (s *Simulator) Dispute(code, ref string) (report DisputeReport, ok bool) {
 func (d *dispute) report() DisputeReport {
 	f := d.fact
 	return DisputeReport{
-		Supplier: d.order.account.Code, Ref: d.order.ref, No: f.No, State: f.Event, Status: f.Status, Amount: f.Amount, Currency: f.Currency,
+		Supplier: d.order.account.Code, Ref: d.order.ref, No: f.No, State: f.Event, Status: f.Status, Amount: f.Amount,
+		Currency:  f.Currency,
 		Withdrawn: f.Withdrawn, Reinstated: f.Reinstated, Callbacks: slices.Clone(d.sent),
 	}
 }

@@ -75,7 +75,10 @@ func (s *Simulator) find(a *Account, ref string) (*order, error) {
 	if len(s.orders) >= MaxReferences {
 		return nil, ErrFull
 	}
-	o = &order{account: a, ref: ref, currency: a.Currency, script: Script{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK, Close: CloseOK}}
+	o = &order{account: a, ref: ref, currency: a.Currency, script: Script{
+		State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK,
+		Close: CloseOK,
+	}}
 	s.orders[key] = o
 	return o, nil
 }
@@ -159,11 +162,17 @@ func (s *Simulator) Order(code, ref string) Report {
 	if o := s.orders[orderKey{code, ref}]; o != nil {
 		return o.report()
 	}
-	return Report{Supplier: code, Ref: ref, Script: Script{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK, Close: CloseOK}, Callbacks: []Sent{}}
+	return Report{
+		Supplier: code, Ref: ref, Script: Script{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK, Close: CloseOK},
+		Callbacks: []Sent{},
+	}
 }
 
 func (o *order) report() Report {
-	r := Report{Supplier: o.account.Code, Ref: o.ref, Started: o.started, MoneyMoved: o.moved, Script: o.script, Callbacks: slices.Clone(o.sent)}
+	r := Report{
+		Supplier: o.account.Code, Ref: o.ref, Started: o.started, MoneyMoved: o.moved, Script: o.script,
+		Callbacks: slices.Clone(o.sent),
+	}
 	if r.Callbacks == nil {
 		r.Callbacks = []Sent{}
 	}
@@ -186,7 +195,10 @@ func (o *order) last() *payment {
 }
 
 func (o *order) fact(p *payment) Fact {
-	f := Fact{Ref: o.ref, TradeNo: p.tradeNo, Amount: o.amount, Currency: o.currency, State: p.state, At: p.at, Metadata: maps.Clone(o.metadata)}
+	f := Fact{
+		Ref: o.ref, TradeNo: p.tradeNo, Amount: o.amount, Currency: o.currency, State: p.state, At: p.at,
+		Metadata: maps.Clone(o.metadata),
+	}
 	if o.script.Amount != 0 {
 		f.Amount = o.script.Amount
 	}

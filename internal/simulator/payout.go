@@ -104,7 +104,10 @@ func (s *PayoutScript) check(a *Account) error {
 		return &invalid.FieldError{Field: "state", Problem: "sorted parameters have no word for lack of funds"}
 	}
 	// Everything else is as for orders.
-	like := Script{State: StatePaid, Callback: s.Callback, LateMS: s.LateMS, DelayMS: s.DelayMS, LoseAnswers: s.LoseAnswers, Answer: s.Answer}
+	like := Script{
+		State: StatePaid, Callback: s.Callback, LateMS: s.LateMS, DelayMS: s.DelayMS, LoseAnswers: s.LoseAnswers,
+		Answer: s.Answer,
+	}
 	err := like.check(a)
 	s.Callback, s.LateMS, s.Answer = like.Callback, like.LateMS, like.Answer
 	return err
@@ -172,7 +175,10 @@ func (s *Simulator) Payout(code, no string) PayoutReport {
 	if a := s.Account(code); a != nil && no == EachNumber {
 		return s.usualPayoutReport(a)
 	}
-	return PayoutReport{Supplier: code, No: no, PayoutScript: PayoutScript{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK}, Callbacks: []Sent{}}
+	return PayoutReport{
+		Supplier: code, No: no, PayoutScript: PayoutScript{State: StateNotFound, Callback: CallbackNone, Answer: AnswerOK},
+		Callbacks: []Sent{},
+	}
 }
 
 // usualPayoutReport reports the script of payouts without their own.
@@ -200,7 +206,10 @@ func (p *payout) report() PayoutReport {
 }
 
 func (p *payout) fact() PayoutFact {
-	return PayoutFact{No: p.no, SupplierNo: p.account.protocol.(payer).payoutNo(p.no), Amount: p.amount, Currency: p.currency, State: p.state, At: p.at}
+	return PayoutFact{
+		No: p.no, SupplierNo: p.account.protocol.(payer).payoutNo(p.no), Amount: p.amount, Currency: p.currency,
+		State: p.state, At: p.at,
+	}
 }
 
 // movePayout changes a payout's state. Money moves once per start; that it comes back later does

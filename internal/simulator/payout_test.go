@@ -42,7 +42,9 @@ func (k *kit) payout(no string) supplier.Payout {
 }
 
 // asksPayout checks the answer as read by the real adapter.
-func (k *kit) asksPayout(what string, ask func(context.Context, supplier.Payout) (supplier.PayoutAnswer, error), p supplier.Payout, want supplier.PayoutState) {
+func (k *kit) asksPayout(what string, ask func(context.Context, supplier.Payout) (supplier.PayoutAnswer, error), p supplier.Payout,
+	want supplier.PayoutState,
+) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), 3*time.Second)
 	defer cancel()
@@ -117,7 +119,8 @@ func TestAnswersAboutPayoutsAreSpoiltAndLost(t *testing.T) {
 			k.asksPayout(answer+", asked again", can.PayoutQuery, p, supplier.PayoutSucceeded)
 			k.movedIs(p.No, 1)
 			calls := k.Calls(p.No)
-			if len(calls) < 2 || calls[0].Op != opPayout || calls[0].Number != p.No || calls[0].MoneyMoved != 1 || calls[0].Spoilt == "" || calls[0].Repeated {
+			if len(calls) < 2 || calls[0].Op != opPayout || calls[0].Number != p.No || calls[0].MoneyMoved != 1 || calls[0].Spoilt == "" ||
+				calls[0].Repeated {
 				k.t.Errorf("%+v", calls)
 			}
 		}
@@ -152,7 +155,8 @@ func TestPayoutsAreToldByTheirSuppliers(t *testing.T) {
 		k.payouts("P1", PayoutScript{State: StateReturned, Callback: "late_50"})
 		waits(k.t, "a third", func() bool { return b.count() == 3 })
 		first, again, third := b.parse(k.t, a, 0), b.parse(k.t, a, 1), b.parse(k.t, a, 2)
-		if first.OrderRef != "P1" || first.Status != supplier.Other || first.Amount != 0 || again.EventKey != first.EventKey || third.EventKey == first.EventKey || third.OrderRef != "P1" {
+		if first.OrderRef != "P1" || first.Status != supplier.Other || first.Amount != 0 || again.EventKey != first.EventKey ||
+			third.EventKey == first.EventKey || third.OrderRef != "P1" {
 			k.t.Errorf("%+v, %+v, %+v", first, again, third)
 		}
 		// One that arrives before the answer of the call that made it.
@@ -212,7 +216,8 @@ func TestPayoutsWithoutAScriptFollowThatOfTheirSupplier(t *testing.T) {
 		can := k.abilities()
 		early := k.payout("P0")
 		k.asksPayout("before it is set", can.Payout, early, supplier.PayoutSucceeded)
-		if status, answer := ctl(k, http.MethodPut, "/_sim/"+k.a.Code+"/payouts/*", `{"lose_answers":1}`); status != http.StatusOK || answer["no"] != EachNumber || answer["lose_answers"] != 1.0 {
+		if status, answer := ctl(k, http.MethodPut, "/_sim/"+k.a.Code+"/payouts/*", `{"lose_answers":1}`); status != http.StatusOK ||
+			answer["no"] != EachNumber || answer["lose_answers"] != 1.0 {
 			t.Errorf("%d %v", status, answer)
 		}
 		k.payouts("P3", PayoutScript{State: StateProcessing})
@@ -223,7 +228,8 @@ func TestPayoutsWithoutAScriptFollowThatOfTheirSupplier(t *testing.T) {
 		}
 		k.asksPayout("its own", can.Payout, k.payout("P3"), supplier.PayoutProcessing)
 		k.asksPayout("an earlier one", can.PayoutQuery, early, supplier.PayoutSucceeded)
-		if status, answer := ctl(k, http.MethodGet, "/_sim/"+k.a.Code+"/payouts/*", ""); status != http.StatusOK || answer["lose_answers"] != 1.0 || answer["state"] != "success" {
+		if status, answer := ctl(k, http.MethodGet, "/_sim/"+k.a.Code+"/payouts/*", ""); status != http.StatusOK ||
+			answer["lose_answers"] != 1.0 || answer["state"] != "success" {
 			t.Errorf("%d %v", status, answer)
 		}
 		if all := len(k.Payouts()); all != 4 {

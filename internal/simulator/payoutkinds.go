@@ -109,15 +109,17 @@ func (a *alipay) answerPayout(c call, v payoutView) (reply, error) {
 // PayoutCallback is a message of the application's gateway, with the payout in its biz_content.
 func (a *alipay) PayoutCallback(f PayoutFact) (Message, error) {
 	biz, err := json.Marshal(object{
-		"action_type": "FINISH", "biz_scene": "DIRECT_TRANSFER", "origin_interface": "alipay.fund.trans.uni.transfer", "out_biz_no": f.No, "order_id": f.SupplierNo,
+		"action_type": "FINISH", "biz_scene": "DIRECT_TRANSFER", "origin_interface": "alipay.fund.trans.uni.transfer", "out_biz_no": f.No,
+		"order_id":     f.SupplierNo,
 		"product_code": "TRANS_ACCOUNT_NO_PWD", "status": alipayPayoutWords[f.State], "trans_amount": money.Format(f.Amount, "CNY"),
 	})
 	if err != nil {
 		return Message{}, err
 	}
 	fields := map[string]string{
-		"notify_id": "n" + f.SupplierNo + string(f.State), "utc_timestamp": strconv.FormatInt(f.At.UnixMilli(), 10), "msg_method": "alipay.fund.trans.order.changed",
-		"app_id": alipayApp, "charset": "utf-8", "version": "1.1", "biz_content": string(biz),
+		"notify_id": "n" + f.SupplierNo + string(f.State), "utc_timestamp": strconv.FormatInt(f.At.UnixMilli(), 10),
+		"msg_method": "alipay.fund.trans.order.changed",
+		"app_id":     alipayApp, "charset": "utf-8", "version": "1.1", "biz_content": string(biz),
 	}
 	signature, err := rsaSign(a.own, sortedPairs(fields))
 	fields["sign"], fields["sign_type"] = signature, "RSA2"

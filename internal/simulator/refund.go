@@ -116,7 +116,10 @@ func (s *RefundScript) check(a *Account) error {
 	case s.LoseAnswers < 0:
 		return &invalid.FieldError{Field: "lose_answers", Problem: "must not be negative"}
 	case s.Amount < 0 || (s.Amount == 0) != (s.Order == ""):
-		return &invalid.FieldError{Field: "amount", Problem: "set both order and amount, for a refund made at the supplier itself, or neither"}
+		return &invalid.FieldError{
+			Field:   "amount",
+			Problem: "set both order and amount, for a refund made at the supplier itself, or neither",
+		}
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ func (k *kit) refunds(no string, script RefundScript) {
 }
 
 // asks checks the answer as read by the real adapter.
-func (k *kit) asks(what string, ask func(context.Context, supplier.Refund) (supplier.RefundAnswer, error), r supplier.Refund, want supplier.RefundState) {
+func (k *kit) asks(what string, ask func(context.Context, supplier.Refund) (supplier.RefundAnswer, error), r supplier.Refund,
+	want supplier.RefundState,
+) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), 3*time.Second)
 	defer cancel()
@@ -63,9 +65,15 @@ func TestTheAdaptersRefundAtTheSimulator(t *testing.T) {
 		k.asks("other content", can.Refund, other, supplier.RefundUnknown)
 
 		word := map[string]map[State]supplier.RefundState{
-			"wechatpay":    {StateProcessing: supplier.RefundProcessing, StateFailed: supplier.RefundFailed, StateAbnormal: supplier.RefundAbnormal, StateShort: supplier.RefundShort},
-			"alipay":       {StateProcessing: supplier.RefundUnknown, StateFailed: supplier.RefundFailed, StateShort: supplier.RefundShort},
-			"stripe":       {StateProcessing: supplier.RefundProcessing, StateFailed: supplier.RefundFailed, StateShort: supplier.RefundShort},
+			"wechatpay": {
+				StateProcessing: supplier.RefundProcessing, StateFailed: supplier.RefundFailed,
+				StateAbnormal: supplier.RefundAbnormal, StateShort: supplier.RefundShort,
+			},
+			"alipay": {StateProcessing: supplier.RefundUnknown, StateFailed: supplier.RefundFailed, StateShort: supplier.RefundShort},
+			"stripe": {
+				StateProcessing: supplier.RefundProcessing, StateFailed: supplier.RefundFailed,
+				StateShort: supplier.RefundShort,
+			},
 			"sortedparams": {StateProcessing: supplier.RefundProcessing, StateFailed: supplier.RefundFailed},
 		}[k.a.Kind]
 		word[StateNotFound] = supplier.RefundUnknown // the call is lost
@@ -139,7 +147,8 @@ func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
 			k.t.Fatal(err)
 		}
 		r := supplier.Refund{
-			No: "R1", Reference: "ORDER_1", TradeNo: k.set("ORDER_1", Script{State: StatePaid}).TradeNo, Amount: 700, Total: 1999, Currency: k.a.Currency,
+			No: "R1", Reference: "ORDER_1", TradeNo: k.set("ORDER_1", Script{State: StatePaid}).TradeNo, Amount: 700, Total: 1999,
+			Currency:  k.a.Currency,
 			NotifyURL: p.NotifyURL,
 		}
 		k.refunds("R1", RefundScript{State: StateSuccess, Callback: CallbackTwice})
@@ -153,10 +162,12 @@ func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
 		if k.a.Kind == "alipay" {
 			wantNo, wantSum = "", 1000
 		}
-		if first.Status != supplier.Refunded || first.Amount != 700 || first.RefundNo != wantNo || first.OrderRef != "ORDER_1" || again.EventKey != first.EventKey {
+		if first.Status != supplier.Refunded || first.Amount != 700 || first.RefundNo != wantNo || first.OrderRef != "ORDER_1" ||
+			again.EventKey != first.EventKey {
 			k.t.Errorf("%+v, then %+v", first, again)
 		}
-		if third.Status != supplier.Refunded || third.Amount != wantSum || third.RefundNo == "R1" || third.EventKey == first.EventKey || third.RefundSum != (k.a.Kind == "alipay") {
+		if third.Status != supplier.Refunded || third.Amount != wantSum || third.RefundNo == "R1" || third.EventKey == first.EventKey ||
+			third.RefundSum != (k.a.Kind == "alipay") {
 			k.t.Errorf("%+v", third)
 		}
 		k.movedIs("R1", 1)

@@ -44,15 +44,20 @@ func readWechatRefund(c *call, body []byte) string {
 	case asked.Amount.Refund <= 0 || asked.Amount.Total < asked.Amount.Refund || asked.Amount.Currency != "CNY":
 		return "amount"
 	}
-	c.ref, c.refund, c.amount, c.total, c.notifyURL = asked.OutTradeNo, asked.OutRefundNo, asked.Amount.Refund, asked.Amount.Total, asked.NotifyURL
+	c.ref, c.refund, c.amount, c.total, c.notifyURL = asked.OutTradeNo, asked.OutRefundNo, asked.Amount.Refund, asked.Amount.Total,
+		asked.NotifyURL
 	return ""
 }
 
 func (w *wechat) refundObject(f RefundFact) object {
 	return object{
-		"refund_id": f.SupplierNo, "out_refund_no": f.No, "transaction_id": f.Payment.TradeNo, "out_trade_no": f.Payment.Ref, "channel": "ORIGINAL",
+		"refund_id": f.SupplierNo, "out_refund_no": f.No, "transaction_id": f.Payment.TradeNo, "out_trade_no": f.Payment.Ref,
+		"channel":               "ORIGINAL",
 		"user_received_account": "支付用户零钱", "create_time": f.At.Format(time.RFC3339), "status": wechatRefundWords[f.State],
-		"amount": object{"total": f.Payment.Amount, "refund": f.Amount, "payer_total": f.Payment.Amount, "payer_refund": f.Amount, "currency": "CNY"},
+		"amount": object{
+			"total": f.Payment.Amount, "refund": f.Amount, "payer_total": f.Payment.Amount, "payer_refund": f.Amount,
+			"currency": "CNY",
+		},
 	}
 }
 
@@ -80,7 +85,8 @@ func (w *wechat) answerRefund(c call, v refundView) (reply, error) {
 // RefundCallback is an encrypted notification.
 func (w *wechat) RefundCallback(f RefundFact) (Message, bool, error) {
 	resource := object{
-		"mchid": wechatMch, "out_trade_no": f.Payment.Ref, "transaction_id": f.Payment.TradeNo, "out_refund_no": f.No, "refund_id": f.SupplierNo,
+		"mchid": wechatMch, "out_trade_no": f.Payment.Ref, "transaction_id": f.Payment.TradeNo, "out_refund_no": f.No,
+		"refund_id":     f.SupplierNo,
 		"refund_status": wechatRefundWords[f.State], "success_time": f.At.Format(time.RFC3339), "user_received_account": "支付用户零钱",
 		"amount": object{"total": f.Payment.Amount, "refund": f.Amount, "payer_total": f.Payment.Amount, "payer_refund": f.Amount},
 	}
@@ -198,7 +204,8 @@ func (s *stripe) refundObject(f RefundFact) object {
 	}
 	return object{
 		"id": f.SupplierNo, "object": "refund", "amount": f.Amount, "currency": strings.ToLower(f.Payment.Currency), "metadata": metadata,
-		"payment_intent": f.Payment.TradeNo, "charge": "ch_" + strings.TrimPrefix(f.Payment.TradeNo, "pi_"), "status": stripeRefundWords[f.State],
+		"payment_intent": f.Payment.TradeNo, "charge": "ch_" + strings.TrimPrefix(f.Payment.TradeNo, "pi_"),
+		"status":  stripeRefundWords[f.State],
 		"created": f.At.Unix(), "reason": nil,
 	}
 }
@@ -214,11 +221,14 @@ func (s *stripe) answerRefund(c call, v refundView) (reply, error) {
 	case v.outcome == unknownRef:
 		return stripeError(http.StatusNotFound, "invalid_request_error", "resource_missing", "No such payment_intent: '"+c.id+"'"), nil
 	case v.outcome == inconsistent:
-		return stripeError(http.StatusBadRequest, "idempotency_error", "", "Keys for idempotent requests can only be used with the same parameters they were first used with."), nil
+		return stripeError(http.StatusBadRequest, "idempotency_error", "",
+			"Keys for idempotent requests can only be used with the same parameters they were first used with."), nil
 	case v.outcome == refused:
-		return stripeError(http.StatusBadRequest, "invalid_request_error", "charge_already_refunded", "Charge has already been refunded."), nil
+		return stripeError(http.StatusBadRequest, "invalid_request_error", "charge_already_refunded", "Charge has already been refunded."),
+			nil
 	case v.State == StateShort:
-		return stripeError(http.StatusBadRequest, "invalid_request_error", "balance_insufficient", "Insufficient funds in your Stripe balance."), nil
+		return stripeError(http.StatusBadRequest, "invalid_request_error", "balance_insufficient",
+			"Insufficient funds in your Stripe balance."), nil
 	case v.State == StateNotFound:
 		return s.failed(), nil
 	}

@@ -95,8 +95,11 @@ func New(o Options) (*Simulator, error) {
 		return nil, err
 	}
 	s := &Simulator{
-		options: o, seed: seed(o.Seed), accounts: accounts, mux: http.NewServeMux(), rate: rate.NewLimiter(MaxRate, MaxRate), http: LoopbackClient(),
-		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, payouts: map[orderKey]*payout{}, usualRefunds: map[string]RefundScript{}, usualPayouts: map[string]PayoutScript{}, disputes: map[orderKey]*dispute{}, ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
+		options: o, seed: seed(o.Seed), accounts: accounts, mux: http.NewServeMux(), rate: rate.NewLimiter(MaxRate, MaxRate),
+		http:   LoopbackClient(),
+		orders: map[orderKey]*order{}, refunds: map[orderKey]*refund{}, payouts: map[orderKey]*payout{},
+		usualRefunds: map[string]RefundScript{}, usualPayouts: map[string]PayoutScript{}, disputes: map[orderKey]*dispute{},
+		ids: map[string]*order{}, marked: map[mark][]*order{}, asked: map[asking]bool{},
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	for _, a := range accounts {
@@ -201,7 +204,9 @@ func (s *Simulator) give(a *Account, c call, x exchange, w http.ResponseWriter, 
 }
 
 // giveAs delays, loses or spoils an answer; made makes it.
-func (s *Simulator) giveAs(a *Account, script Script, lose bool, w http.ResponseWriter, r *http.Request, made func(spoilt string) (reply, error)) {
+func (s *Simulator) giveAs(a *Account, script Script, lose bool, w http.ResponseWriter, r *http.Request,
+	made func(spoilt string) (reply, error),
+) {
 	if !s.wait(r, script.delay()) || lose {
 		cut(w)
 		return

@@ -75,7 +75,8 @@ func TestAPaymentIsStartedAskedForAndClosed(t *testing.T) {
 			}
 		}
 		k.set("ORDER_1", Script{State: StateUnpaid})
-		if got := k.query("ORDER_1"); !got.genuine || got.state != StateUnpaid && got.state != StatePaying || got.ref != "ORDER_1" || got.amount != 1999 {
+		if got := k.query("ORDER_1"); !got.genuine || got.state != StateUnpaid && got.state != StatePaying || got.ref != "ORDER_1" ||
+			got.amount != 1999 {
 			k.t.Errorf("unpaid: %+v", got)
 		}
 		k.set("ORDER_1", Script{State: StatePaid})
@@ -101,7 +102,10 @@ func TestAPaymentIsStartedAskedForAndClosed(t *testing.T) {
 }
 
 func TestEveryStateHasItsWord(t *testing.T) {
-	missing := map[string]string{"wechatpay": "ORDER_NOT_EXIST", "alipay": "ACQ.TRADE_NOT_EXIST", "stripe": "resource_missing", "sortedparams": "NONE"}
+	missing := map[string]string{
+		"wechatpay": "ORDER_NOT_EXIST", "alipay": "ACQ.TRADE_NOT_EXIST", "stripe": "resource_missing",
+		"sortedparams": "NONE",
+	}
 	each(t, func(k *kit) {
 		for _, state := range stateNames {
 			report, err := k.Set(k.a.Code, "ORDER_1", Script{State: state, Amount: 500})
@@ -161,7 +165,8 @@ func TestALostAnswerIsOfACallThatActed(t *testing.T) {
 			k.t.Errorf("the third: %+v", got)
 		}
 		calls := k.Calls("ORDER_1")
-		if len(calls) != 3 || calls[0].Spoilt != "lost" || calls[0].Repeated || !calls[1].Repeated || !calls[2].Repeated || calls[2].Spoilt != "" || calls[0].Op != opPay {
+		if len(calls) != 3 || calls[0].Spoilt != "lost" || calls[0].Repeated || !calls[1].Repeated || !calls[2].Repeated ||
+			calls[2].Spoilt != "" || calls[0].Op != opPay {
 			k.t.Errorf("calls: %+v", calls)
 		}
 		k.set("ORDER_1", Script{State: StatePaid})
@@ -224,7 +229,8 @@ func TestAnswersAreSpoilt(t *testing.T) {
 		ctx, cancel := context.WithTimeout(k.t.Context(), 50*time.Millisecond)
 		defer cancel()
 		id := k.Order(k.a.Code, "ORDER_1").TradeNo
-		if got := k.do(ask{op: opQuery, ref: "ORDER_1", id: id, alter: func(r *http.Request) { *r = *r.WithContext(ctx) }}); !errors.Is(got.err, context.DeadlineExceeded) {
+		if got := k.do(ask{op: opQuery, ref: "ORDER_1", id: id, alter: func(r *http.Request) { *r = *r.WithContext(ctx) }}); !errors.Is(
+			got.err, context.DeadlineExceeded) {
 			k.t.Errorf("hang: %+v", got)
 		}
 		k.set("ORDER_1", Script{State: StatePaid, DelayMS: 60})
@@ -314,7 +320,8 @@ func TestCallbacksAreTakenByTheAdapters(t *testing.T) {
 		waits(k.t, "two callbacks", func() bool { return b.count() == 2 && len(k.Order(k.a.Code, "ORDER_1").Callbacks) == 2 })
 		answered := k.query("ORDER_1")
 		got := b.parse(k.t, a, 0)
-		if got.OrderRef != "ORDER_1" || got.Amount != 1999 || got.Currency != k.a.Currency || got.Status != supplier.Paid || got.TradeNo != answered.tradeNo {
+		if got.OrderRef != "ORDER_1" || got.Amount != 1999 || got.Currency != k.a.Currency || got.Status != supplier.Paid ||
+			got.TradeNo != answered.tradeNo {
 			k.t.Errorf("read %+v, the query returned %+v", got, answered)
 		}
 		if again := b.parse(k.t, a, 1); again.EventKey != got.EventKey {
@@ -416,7 +423,8 @@ func TestPaymentsArePaidByThemselves(t *testing.T) {
 			}
 			return calm == 50
 		})
-		if called, silent, unpaid := strings.Count(got, "c"), strings.Count(got, "s"), strings.Count(got, "."); called < 10 || silent < 2 || silent > 20 || unpaid < 10 {
+		if called, silent, unpaid := strings.Count(got, "c"), strings.Count(got, "s"), strings.Count(got, "."); called < 10 || silent < 2 ||
+			silent > 20 || unpaid < 10 {
 			t.Errorf("seed %d: %s", seed, got)
 		}
 		return got
@@ -458,7 +466,10 @@ func TestTheDeclarationNamesEverySupplier(t *testing.T) {
 	}
 	wants := map[string][]string{
 		"sim-wx": {"merchant_serial", "merchant_private_key", "base_url"}, "sim-ali": {"app_private_key", "gateway_url"},
-		"st-main": {"api_key", "base_url"}, "sim-till": {"query_url", "close_url", "pay_url", "pay_kind", "pay_value_field", "answer_format"},
+		"st-main": {"api_key", "base_url"}, "sim-till": {
+			"query_url", "close_url", "pay_url", "pay_kind", "pay_value_field",
+			"answer_format",
+		},
 	}
 	for _, s := range read.Suppliers {
 		for _, field := range wants[s.Code] {
@@ -498,7 +509,10 @@ func TestTheControlAPI(t *testing.T) {
 		status int
 		field  string
 	}{
-		{`{"state":"paid","amount":1999,"trade_no":"T-1","callback":"none","delay_ms":0,"lose_answers":1,"answer":"ok","close":"ok"}`, 200, ""},
+		{
+			`{"state":"paid","amount":1999,"trade_no":"T-1","callback":"none","delay_ms":0,"lose_answers":1,"answer":"ok","close":"ok"}`, 200,
+			"",
+		},
 		{`{"state":"paid","amount":1999,"callback":"late_ms"}`, 200, ""},
 		{`{"state":"paid"}`, 200, ""}, // the amount is known by now
 		{`{"state":"gone"}`, 422, "state"},
@@ -526,7 +540,8 @@ func TestTheControlAPI(t *testing.T) {
 	if status, _ := ctl(k, http.MethodPut, "/_sim/nobody/orders/ORDER_1", `{"state":"paid"}`); status != 404 {
 		t.Errorf("no such supplier: %d", status)
 	}
-	if status, answer := ctl(k, http.MethodGet, "/_sim/sim-wx/orders/ORDER_5", ""); status != 200 || answer["state"] != "not_found" || answer["money_moved"] != 0.0 {
+	if status, answer := ctl(k, http.MethodGet, "/_sim/sim-wx/orders/ORDER_5", ""); status != 200 || answer["state"] != "not_found" ||
+		answer["money_moved"] != 0.0 {
 		t.Errorf("never named: %d %v", status, answer)
 	}
 	for _, path := range []string{"/_sim/sim-wx/payouts/P-1"} {
@@ -549,7 +564,10 @@ func TestTheControlAPI(t *testing.T) {
 		t.Fatalf("the second page: %v", answer)
 	}
 	one := items[0].(map[string]any)
-	for name, want := range map[string]any{"op": "query", "ref": "ORDER_1", "number": "ORDER_1", "repeated": true, "supplier": "sim-wx", "money_moved": 1.0, "body": "/v3/pay/transactions/out-trade-no/ORDER_1?mchid=1900000001"} {
+	for name, want := range map[string]any{
+		"op": "query", "ref": "ORDER_1", "number": "ORDER_1", "repeated": true, "supplier": "sim-wx",
+		"money_moved": 1.0, "body": "/v3/pay/transactions/out-trade-no/ORDER_1?mchid=1900000001",
+	} {
 		if one[name] != want {
 			t.Errorf("%s is %v, want %v", name, one[name], want)
 		}

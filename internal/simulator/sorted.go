@@ -33,15 +33,22 @@ func (s *sorted) calls(base string) map[string]any {
 	return map[string]any{
 		"query_url": base + "/till/query", "close_url": base + "/till/close", "pay_url": base + "/till/pay",
 		"pay_kind": "qr", "pay_value_field": "pay_url", "answer_format": "json",
-		"refund_url": base + "/till/refund", "refund_query_url": base + "/till/refund_query", "refund_no_field": "refund_no", "refund_amount_field": "refund_amount",
-		"result_field": "result", "success_values": []string{"OK"}, "failure_values": []string{"REFUSED"}, "processing_values": []string{"DOING"},
-		"returned_values": []string{"RETURNED"},
-		"payout_url":      base + "/till/payout", "payout_query_url": base + "/till/payout_query", "payout_no_field": "payout_no", "payee_field": "payee",
+		"refund_url": base + "/till/refund", "refund_query_url": base + "/till/refund_query", "refund_no_field": "refund_no",
+		"refund_amount_field": "refund_amount",
+		"result_field":        "result", "success_values": []string{"OK"}, "failure_values": []string{"REFUSED"},
+		"processing_values": []string{"DOING"},
+		"returned_values":   []string{"RETURNED"},
+		"payout_url":        base + "/till/payout", "payout_query_url": base + "/till/payout_query", "payout_no_field": "payout_no",
+		"payee_field": "payee",
 	}
 }
 
 func (s *sorted) routes() map[string]operation {
-	return map[string]operation{"POST /till/pay": opPay, "POST /till/query": opQuery, "POST /till/close": opClose, "POST /till/refund": opRefund, "POST /till/refund_query": opRefundQuery, "POST /till/payout": opPayout, "POST /till/payout_query": opPayoutQuery}
+	return map[string]operation{
+		"POST /till/pay": opPay, "POST /till/query": opQuery, "POST /till/close": opClose,
+		"POST /till/refund": opRefund, "POST /till/refund_query": opRefundQuery, "POST /till/payout": opPayout,
+		"POST /till/payout_query": opPayoutQuery,
+	}
 }
 
 func (s *sorted) tradeNo(ref string, _ int) string { return "T" + s.digits(18, "sorted", ref) }

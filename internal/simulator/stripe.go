@@ -139,13 +139,17 @@ func (s *stripe) answer(c call, v view) (reply, error) {
 	intent := s.intent(v.Fact, v.since, c.expand)
 	switch {
 	case v.outcome == inconsistent:
-		return stripeError(http.StatusBadRequest, "idempotency_error", "", "Keys for idempotent requests can only be used with the same parameters they were first used with."), nil
+		return stripeError(http.StatusBadRequest, "idempotency_error", "",
+			"Keys for idempotent requests can only be used with the same parameters they were first used with."), nil
 	case c.variant == "search":
 		found := []object{}
 		for _, f := range v.found {
 			found = append(found, s.intent(f, v.since, c.expand))
 		}
-		return jsonReply(http.StatusOK, object{"object": "search_result", "url": "/v1/payment_intents/search", "has_more": false, "next_page": nil, "data": found}), nil
+		return jsonReply(http.StatusOK, object{
+			"object": "search_result", "url": "/v1/payment_intents/search", "has_more": false,
+			"next_page": nil, "data": found,
+		}), nil
 	case v.outcome == unknownRef:
 		return stripeError(http.StatusNotFound, "invalid_request_error", "resource_missing", "No such payment_intent: '"+c.id+"'"), nil
 	case v.outcome == refused && c.op == opPay:
@@ -174,7 +178,8 @@ func (s *stripe) intent(f Fact, since int64, expand bool) object {
 		"id": f.TradeNo, "object": "payment_intent", "amount": f.Amount, "amount_received": 0, "currency": strings.ToLower(f.Currency),
 		"status": stripeWords[f.State], "metadata": metadata, "livemode": false, "created": since,
 		"client_secret": f.TradeNo + "_secret_" + s.hex(25, "client_secret", f.TradeNo), "capture_method": "automatic",
-		"payment_method_types": []string{"card"}, "latest_charge": nil, "cancellation_reason": nil, "canceled_at": nil, "last_payment_error": nil,
+		"payment_method_types": []string{"card"}, "latest_charge": nil, "cancellation_reason": nil, "canceled_at": nil,
+		"last_payment_error": nil,
 	}
 	switch f.State {
 	case StatePaid, StateRefunded:
@@ -224,8 +229,9 @@ func (s *stripe) Dispute(f Fact) (Message, error) {
 
 // stripeDisputes are the types of the events about disputes.
 var stripeDisputes = map[State]string{
-	DisputeCreated: "created", DisputeWarning: "created", DisputeUpdated: "updated", DisputeWithdrawn: "funds_withdrawn", DisputeReinstated: "funds_reinstated",
-	DisputeWon: "closed", DisputeLost: "closed", DisputeWarningClosed: "closed",
+	DisputeCreated: "created", DisputeWarning: "created", DisputeUpdated: "updated", DisputeWithdrawn: "funds_withdrawn",
+	DisputeReinstated: "funds_reinstated",
+	DisputeWon:        "closed", DisputeLost: "closed", DisputeWarningClosed: "closed",
 }
 
 // DisputeEvent is an event about a dispute, with all its movements so far
@@ -235,8 +241,9 @@ func (s *stripe) DisputeEvent(f DisputeFact) (Message, error) {
 	movements := []object{}
 	move := func(category string, amount, fee int64) {
 		movements = append(movements, object{
-			"id": "txn_" + s.hex(24, "movement", f.No, category), "object": "balance_transaction", "type": "adjustment", "reporting_category": category,
-			"amount": amount, "fee": fee, "net": amount - fee, "currency": currency,
+			"id": "txn_" + s.hex(24, "movement", f.No, category), "object": "balance_transaction", "type": "adjustment",
+			"reporting_category": category,
+			"amount":             amount, "fee": fee, "net": amount - fee, "currency": currency,
 		})
 	}
 	if f.Withdrawn {
@@ -253,8 +260,9 @@ func (s *stripe) DisputeEvent(f DisputeFact) (Message, error) {
 	at.At = f.At
 	return s.event(at, id, "charge.dispute."+stripeDisputes[f.Event], object{
 		"id": f.No, "object": "dispute", "amount": f.Amount, "currency": currency, "payment_intent": f.Payment.TradeNo,
-		"charge": "ch_" + strings.TrimPrefix(f.Payment.TradeNo, "pi_"), "reason": f.Reason, "status": f.Status, "balance_transactions": movements,
-		"evidence_details": object{"due_by": f.DueBy.Unix(), "has_evidence": f.Status == "under_review"}, "metadata": object{},
+		"charge": "ch_" + strings.TrimPrefix(f.Payment.TradeNo, "pi_"), "reason": f.Reason, "status": f.Status,
+		"balance_transactions": movements,
+		"evidence_details":     object{"due_by": f.DueBy.Unix(), "has_evidence": f.Status == "under_review"}, "metadata": object{},
 	})
 }
 

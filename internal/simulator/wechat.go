@@ -223,8 +223,9 @@ func (w *wechat) unsigned(c call, v view) reply {
 // transaction returns the object in answers to queries, and encrypted in callbacks.
 func (w *wechat) transaction(f Fact) object {
 	t := object{
-		"mchid": wechatMch, "appid": wechatApp, "out_trade_no": f.Ref, "trade_state": wechatWords[f.State], "trade_state_desc": string(f.State),
-		"amount": object{"total": f.Amount, "currency": f.Currency, "payer_currency": f.Currency},
+		"mchid": wechatMch, "appid": wechatApp, "out_trade_no": f.Ref, "trade_state": wechatWords[f.State],
+		"trade_state_desc": string(f.State),
+		"amount":           object{"total": f.Amount, "currency": f.Currency, "payer_currency": f.Currency},
 	}
 	if f.State == StatePaid || f.State == StateRefunded {
 		t["transaction_id"], t["trade_type"], t["bank_type"] = f.TradeNo, "NATIVE", "OTHERS"

@@ -27,7 +27,8 @@ func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) ([]Short,
 		return nil, nil
 	}
 	var items []struct{ OrderID, SKUID, Quantity int64 }
-	err := tx.NewRaw("SELECT order_id, sku_id AS skuid, quantity FROM order_items WHERE order_id IN (?) ORDER BY order_id, sku_id", bun.List(orderIDs)).Scan(ctx, &items)
+	err := tx.NewRaw("SELECT order_id, sku_id AS skuid, quantity FROM order_items WHERE order_id IN (?) ORDER BY order_id, sku_id",
+		bun.List(orderIDs)).Scan(ctx, &items)
 	if err != nil {
 		return nil, fmt.Errorf("read order items: %w", err)
 	}
@@ -58,7 +59,8 @@ func Resell(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64) ([]Short,
 			continue
 		}
 		short = append(short, Short{OrderID: i.OrderID, SKU: s.SKU, Quantity: i.Quantity, Short: i.Quantity - n})
-		if _, err := tx.NewRaw("UPDATE order_items SET short = ? WHERE order_id = ? AND sku_id = ?", i.Quantity-n, i.OrderID, i.SKUID).Exec(ctx); err != nil {
+		if _, err := tx.NewRaw("UPDATE order_items SET short = ? WHERE order_id = ? AND sku_id = ?", i.Quantity-n, i.OrderID,
+			i.SKUID).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("mark short items: %w", err)
 		}
 	}

@@ -112,7 +112,8 @@ func settle(ctx context.Context, tx db.Tx, d *db.DB, orderIDs []int64, sets ...s
 		return nil
 	}
 	var sums []deltaRow
-	err := tx.NewRaw("SELECT sku_id AS id, CAST(sum(quantity) AS BIGINT) AS quantity FROM order_items WHERE order_id IN (?) GROUP BY sku_id",
+	err := tx.NewRaw(
+		"SELECT sku_id AS id, CAST(sum(quantity) AS BIGINT) AS quantity FROM order_items WHERE order_id IN (?) GROUP BY sku_id",
 		bun.List(orderIDs)).Scan(ctx, &sums)
 	if err != nil {
 		return fmt.Errorf("sum order items: %w", err)

@@ -22,7 +22,8 @@ type shelf struct {
 // has declares an article.
 func (s shelf) has(id int64, sku string, n int64) {
 	s.t.Helper()
-	if _, err := s.d.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?0, ?1, ?2, ?2)", id, sku, n).Exec(s.t.Context()); err != nil {
+	if _, err := s.d.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?0, ?1, ?2, ?2)", id, sku,
+		n).Exec(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -69,7 +70,8 @@ func (s shelf) reserve(wants ...[]stock.Line) (ids []int64, refused []error, err
 			}
 			ids[i] = s.d.NewID()
 			for sku, n := range got[i] {
-				if _, err := tx.NewRaw("INSERT INTO order_items (order_id, sku_id, quantity) VALUES (?, ?, ?)", ids[i], sku, n).Exec(ctx); err != nil {
+				if _, err := tx.NewRaw("INSERT INTO order_items (order_id, sku_id, quantity) VALUES (?, ?, ?)", ids[i], sku,
+					n).Exec(ctx); err != nil {
 					return err
 				}
 			}
@@ -128,7 +130,8 @@ func TestOrdersThatAreSettledTogetherCountEachForItself(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 10)
 		s.has(2, "cup", 10)
-		ids := s.reserved([]stock.Line{line("tea", 1)}, []stock.Line{line("tea", 2), line("cup", 5)}, []stock.Line{line("tea", 3)}, []stock.Line{line("tea", 4)})
+		ids := s.reserved([]stock.Line{line("tea", 1)}, []stock.Line{line("tea", 2), line("cup", 5)}, []stock.Line{line("tea", 3)},
+			[]stock.Line{line("tea", 4)})
 		if err := s.deduct(ids[0], ids[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +172,8 @@ func TestAnOrderGetsAllItsArticlesOrNone(t *testing.T) {
 func TestWhoComesFirstInABatchIsServedFirst(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 5)
-		_, refused, err := s.reserve([]stock.Line{line("tea", 3)}, []stock.Line{line("tea", 3)}, []stock.Line{line("tea", 2)}, []stock.Line{line("tea", 1)})
+		_, refused, err := s.reserve([]stock.Line{line("tea", 3)}, []stock.Line{line("tea", 3)}, []stock.Line{line("tea", 2)},
+			[]stock.Line{line("tea", 1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +189,8 @@ func TestWhoComesFirstInABatchIsServedFirst(t *testing.T) {
 func TestAnArticleOnTwoLinesOfAnOrderCountsTwice(t *testing.T) {
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 5)
-		if _, refused, err := s.reserve([]stock.Line{line("tea", 3), line("tea", 3)}); err != nil || !errors.Is(refused[0], stock.ErrOutOfStock) {
+		if _, refused, err := s.reserve([]stock.Line{line("tea", 3), line("tea", 3)}); err != nil ||
+			!errors.Is(refused[0], stock.ErrOutOfStock) {
 			t.Errorf("two lines of 3 from 5: %v, %v", refused, err)
 		}
 		s.want("tea", article{5, 0, 0})
@@ -222,7 +227,10 @@ func TestWhatIsSettledTwiceIsRefusedAndChangesNothing(t *testing.T) {
 		if err := s.deduct(ids[2]); err != nil {
 			t.Fatal(err)
 		}
-		for name, err := range map[string]error{"release": s.release(ids[0]), "deduct": s.deduct(ids[0]), "deduct again": s.deduct(ids[2]), "release what is sold": s.release(ids[2])} {
+		for name, err := range map[string]error{
+			"release": s.release(ids[0]), "deduct": s.deduct(ids[0]), "deduct again": s.deduct(ids[2]),
+			"release what is sold": s.release(ids[2]),
+		} {
 			if err == nil {
 				t.Errorf("%s is accepted", name)
 			}
@@ -358,7 +366,8 @@ func (s shelf) watch(t *testing.T) (end func()) {
 		defer close(done)
 		for {
 			var wrong []string
-			err := s.d.Read.NewRaw("SELECT sku FROM skus WHERE stock + sold <> applied OR locked < 0 OR locked > stock").Scan(context.WithoutCancel(t.Context()), &wrong)
+			err := s.d.Read.NewRaw("SELECT sku FROM skus WHERE stock + sold <> applied OR locked < 0 OR locked > stock").Scan(
+				context.WithoutCancel(t.Context()), &wrong)
 			if err != nil || len(wrong) > 0 {
 				t.Errorf("the sums of %v are wrong, %v", wrong, err)
 				return

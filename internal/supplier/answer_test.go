@@ -31,9 +31,12 @@ func TestSendKeepsWhatOperatorsMaySee(t *testing.T) {
 		call Call
 		want string
 	}{
-		"body":  {Call{Method: "POST", URL: "https://s.example/v1/pay?a=b", Body: []byte("x=1")}, "POST /v1/pay?a=b\n\nx=1"},
-		"bare":  {Call{Method: "GET", URL: "https://s.example"}, "GET /"},
-		"shown": {Call{Method: "POST", URL: "https://s.example/g?sign=canary", Body: []byte("canary"), Shown: "/g\n\nbiz={}"}, "POST /g\n\nbiz={}"},
+		"body": {Call{Method: "POST", URL: "https://s.example/v1/pay?a=b", Body: []byte("x=1")}, "POST /v1/pay?a=b\n\nx=1"},
+		"bare": {Call{Method: "GET", URL: "https://s.example"}, "GET /"},
+		"shown": {
+			Call{Method: "POST", URL: "https://s.example/g?sign=canary", Body: []byte("canary"), Shown: "/g\n\nbiz={}"},
+			"POST /g\n\nbiz={}",
+		},
 	} {
 		c.call.Header = http.Header{"Authorization": {"canary"}}
 		line := &told{x: Exchange{Status: 200, Body: []byte("ok")}}

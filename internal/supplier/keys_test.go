@@ -84,7 +84,8 @@ func TestUnusableKeysAreRefusedWithoutRepeatingThem(t *testing.T) {
 		"a chain":   {asPEM("CERTIFICATE", strongPublic), "certificate"},
 		"truncated": {asPEM("PUBLIC KEY", strongPublic[:100]), "not a public key"},
 	} {
-		if _, err := ParsePublicKey(c.text); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "my secret") {
+		if _, err := ParsePublicKey(c.text); err == nil || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "my secret") {
 			t.Errorf("public key, %s: %v, want %q", name, err, c.says)
 		}
 	}

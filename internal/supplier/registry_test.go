@@ -101,7 +101,8 @@ func FuzzAllowed(f *testing.F) {
 			return
 		}
 		raw := addr.As16()
-		mapped4 := string(raw[:12]) == "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff" && string(raw[12:15]) == "\x65\xe2\x67" && raw[15] < 128
+		mapped4 := string(raw[:12]) == "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff" && string(raw[12:15]) == "\x65\xe2\x67" &&
+			raw[15] < 128
 		v6 := string(raw[:4]) == "\x20\x01\x0d\xb8"
 		if !mapped4 && !v6 {
 			t.Fatalf("%q is allowed", text)

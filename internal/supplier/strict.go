@@ -106,7 +106,8 @@ func knownFields(raw json.RawMessage, into reflect.Type, path string) error {
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		field, ok := known[name]
 		if !ok {
-			return &FieldError{Field: path + textlimit.Clip(name, maxName), Problem: "unknown field; known are " + strings.Join(names, ", ")}
+			return &FieldError{Field: path + textlimit.Clip(name, maxName), Problem: "unknown field; known are " +
+				strings.Join(names, ", ")}
 		}
 		if err := knownFields(got[name], field, path+name+"."); err != nil {
 			return err

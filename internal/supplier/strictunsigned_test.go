@@ -66,7 +66,8 @@ func TestAShortMessageHasNoRoomForPadding(t *testing.T) {
 			t.Errorf("%d bytes of padding: %v", pad, err)
 		}
 	}
-	if CheckUnsignedQuery(&Request{RawQuery: strings.Repeat("a", MaxUnsigned+1)}) == nil || CheckUnsignedQuery(&Request{RawQuery: "a=1", Body: make([]byte, 100_000)}) != nil {
+	if CheckUnsignedQuery(&Request{RawQuery: strings.Repeat("a", MaxUnsigned+1)}) == nil ||
+		CheckUnsignedQuery(&Request{RawQuery: "a=1", Body: make([]byte, 100_000)}) != nil {
 		t.Error("of a kind that signs its body, the query alone counts")
 	}
 }

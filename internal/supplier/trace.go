@@ -71,5 +71,8 @@ func (t *Trace) add(name string, ok bool, said text.Message) {
 		now := time.Now()
 		took, t.last = now.Sub(t.last).Microseconds(), now
 	}
-	t.Steps = append(t.Steps, Step{Name: name, OK: ok, Message: said.Map(func(arg string) string { return textlimit.Clip(arg, maxDetail) }), TookUS: took})
+	t.Steps = append(t.Steps, Step{
+		Name: name, OK: ok, Message: said.Map(func(arg string) string { return textlimit.Clip(arg, maxDetail) }),
+		TookUS: took,
+	})
 }

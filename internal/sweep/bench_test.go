@@ -38,7 +38,8 @@ func BenchmarkSweep(b *testing.B) {
 func benchSweep(b *testing.B, d *db.DB) {
 	redis := queuetest.Start(b)
 	f := &fixture{t: b, Fixture: paymenttest.New(b, d, paymenttest.Options{
-		Fakes: paymenttest.NewFakes("f1", "f2"), Steps: steps, URL: "http://127.0.0.1:1/n", Tasks: queue.New(redis.Client(), queue.Config{}),
+		Fakes: paymenttest.NewFakes("f1", "f2"), Steps: steps, URL: "http://127.0.0.1:1/n",
+		Tasks: queue.New(redis.Client(), queue.Config{}),
 	})}
 	const chunk = 100_000
 	now := d.Now()
@@ -75,7 +76,8 @@ func benchSweep(b *testing.B, d *db.DB) {
 		b.ReportMetric(float64(live)/float64(base), "p99_ratio")
 		b.ReportMetric(memory, "redis_MB")
 		b.Logf("%s: %d rows, %d pushed in %s (≤ 10 min); p99 %s before, %s meanwhile (≤ 2 ×); Redis %.1f MB (≤ 20)",
-			d.Engine(), s.LookedAt, s.PushedRows(), took.Round(time.Second), base.Round(time.Microsecond), live.Round(time.Microsecond), memory)
+			d.Engine(), s.LookedAt, s.PushedRows(), took.Round(time.Second), base.Round(time.Microsecond), live.Round(time.Microsecond),
+			memory)
 		f.exec("UPDATE orders SET next_at = NULL WHERE order_no LIKE 'B%' AND expires_at < ?", now)
 	}
 }
@@ -91,7 +93,10 @@ func (f *fixture) callbacks(during func()) time.Duration {
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			<-tick.C
-			o, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main", Subject: "tea"})
+			o, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{
+				OutTradeNo: f.Out(), Amount: 1999,
+				Currency: "CNY", Supplier: "sp-main", Subject: "tea",
+			})
 			if err != nil {
 				f.t.Error(err)
 				break

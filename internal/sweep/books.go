@@ -35,11 +35,18 @@ func (r *Runner) recount(ctx context.Context) (w wrong, err error) {
 func (w wrong) differences() (all []Difference) {
 	if n := len(w.untold); n > 0 {
 		f := w.untold[0]
-		all = append(all, Difference{What: untold, Detail: fmt.Sprintf("%d figures; of merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", n, f.Merchant, f.Orders, f.Amount, f.Currency, f.Counted, f.CountedM)})
+		all = append(all,
+			Difference{
+				What: untold,
+				Detail: fmt.Sprintf("%d figures; of merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", n,
+					f.Merchant, f.Orders, f.Amount, f.Currency, f.Counted, f.CountedM),
+			})
 	}
 	if n := len(w.orders); n > 0 {
 		f := w.orders[0]
-		all = append(all, Difference{What: ordersNotified, Detail: fmt.Sprintf("%d figures; of %s in %s: %v by the rows, %v by the counters", n, f.Span, f.Currency, f.Rows, f.Counters)})
+		all = append(all,
+			Difference{What: ordersNotified, Detail: fmt.Sprintf("%d figures; of %s in %s: %v by the rows, %v by the counters", n, f.Span,
+				f.Currency, f.Rows, f.Counters)})
 	}
 	return all
 }

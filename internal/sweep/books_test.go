@@ -51,7 +51,8 @@ func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
 		if !slices.Equal(rung, []string{alert.CountersDiffer + " untold", alert.CountersDiffer + " orders notified"}) {
 			t.Errorf("alerts %v, want one %s for each figure", rung, alert.CountersDiffer)
 		}
-		if err := d.NewRaw("SELECT kind || ' ' || subject || ' ' || seen FROM exceptions ORDER BY subject").Scan(t.Context(), &opened); err != nil {
+		if err := d.NewRaw("SELECT kind || ' ' || subject || ' ' || seen FROM exceptions ORDER BY subject").Scan(t.Context(),
+			&opened); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(opened, []string{"books_differ orders notified 1", "books_differ untold 1"}) {

@@ -86,7 +86,8 @@ func (l *look) sql(condition string) bun.Safe {
 		return strings.Join(texts, ", ")
 	}
 	return bun.Safe(strings.NewReplacer(
-		"{now}", number(l.now), "{late}", number(l.now-late.Microseconds()), "{mark}", number(l.mark), "{postponed}", number(l.now+postponed.Microseconds()),
+		"{now}", number(l.now), "{late}", number(l.now-late.Microseconds()), "{mark}", number(l.mark), "{postponed}",
+		number(l.now+postponed.Microseconds()),
 		"{slow}", number(l.now-slow.Microseconds()), "{tripped}", list(l.tripped), "{asked}", list(l.asked), "{pending}", list(l.pending),
 	).Replace(condition))
 }
@@ -113,16 +114,21 @@ var scans = []scan{
 		{what: ClosedOrders, lost: unasked, push: askOnce},
 	}},
 	// A ping ends by itself within seconds.
-	{"deliveries", "id", []rule{{what: Deliveries, lost: moves.In("x.status", notify.Moves.Open()...) + " AND x.next_at IS NULL AND x.created_at < {late}" +
-		" AND coalesce(x.lease_until, 0) < {late} AND x.event_type <> '" + notify.Ping + "'"}}},
+	{
+		"deliveries", "id",
+		[]rule{{what: Deliveries, lost: moves.In("x.status", notify.Moves.Open()...) + " AND x.next_at IS NULL AND x.created_at < {late}" +
+			" AND coalesce(x.lease_until, 0) < {late} AND x.event_type <> '" + notify.Ping + "'"}},
+	},
 	{"compensations", "id", []rule{{what: Compensations, lost: lostCompensation}}},
 	{"approvals", "id", []rule{{
 		what: Approvals,
-		lost: moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " + carriesOut + ")",
+		lost: moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " +
+			carriesOut + ")",
 		push: runSooner,
 	}}},
 	{"refunds", "id", []rule{{
-		what: Refunds, lost: moves.In("x.status", refund.Approved, refund.Submitted, refund.Unknown) + " AND x.created_at < {late} AND " + without(compensation.OfRefund),
+		what: Refunds, lost: moves.In("x.status", refund.Approved, refund.Submitted, refund.Unknown) + " AND x.created_at < {late} AND " +
+			without(compensation.OfRefund),
 		push: callAgain(refund.Items),
 	}}},
 	{"payouts", "id", []rule{{
@@ -135,12 +141,14 @@ var scans = []scan{
 
 // without is the condition for a row whose calls no open compensation makes.
 func without(subject string) string {
-	return "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.kind = '" + compensation.ReplayCall + "' AND c.subject_kind = '" + subject + "' AND c.subject_id = x.id AND " +
+	return "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.kind = '" + compensation.ReplayCall + "' AND c.subject_kind = '" +
+		subject + "' AND c.subject_id = x.id AND " +
 		moves.In("c.state", compensation.Moves.Open()...) + ")"
 }
 
 // callAgain opens the compensations that make the calls of refunds or payouts.
-func callAgain(read func(context.Context, bun.IDB, *settings.Store, []int64) ([]*compensation.Item, error)) func(context.Context, db.Tx, *look, []int64) (int, error) {
+func callAgain(read func(context.Context, bun.IDB, *settings.Store, []int64) ([]*compensation.Item, error)) func(context.Context, db.Tx,
+	*look, []int64) (int, error) {
 	return func(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 		items, err := read(ctx, tx, l.o.Settings, ids)
 		if err != nil {
@@ -166,8 +174,10 @@ var lostCompensation = "(" + moves.In("x.state", compensation.Waiting) + " AND x
 // it once, whatever the result.
 var unasked = moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.asked_at, 0) < x.closed_at" +
 	" AND (x.supplier_id IN ({pending}) OR x.supplier_id IN ({asked}) AND EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = x.id))" +
-	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " + moves.In("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
-	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder + "' AND c.made_by = '" + rerun.MadeBySweep + "')"
+	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " +
+	moves.In("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
+	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder +
+	"' AND c.made_by = '" + rerun.MadeBySweep + "')"
 
 // carriesOut is the condition for the compensation of an approval x that waits for a later
 // time, or whose lease has ended.
@@ -178,7 +188,8 @@ var carriesOut = "c.subject_id = x.id AND c.subject_kind = '" + compensation.OfA
 // askOnce has suppliers queried whether closed orders were paid.
 func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 	var orders []*order.Order
-	err := tx.NewRaw("SELECT "+l.o.DB.Columns((*order.Order)(nil))+" FROM orders AS x WHERE x.id IN (?) AND ? ORDER BY x.id", bun.List(ids), l.sql(unasked)).Scan(ctx, &orders)
+	err := tx.NewRaw("SELECT "+l.o.DB.Columns((*order.Order)(nil))+" FROM orders AS x WHERE x.id IN (?) AND ? ORDER BY x.id", bun.List(ids),
+		l.sql(unasked)).Scan(ctx, &orders)
 	if err != nil {
 		return 0, fmt.Errorf("read closed orders: %w", err)
 	}
@@ -208,7 +219,8 @@ func runSooner(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error)
 // due makes those of the rows due now that are still lost. A time in the past would lie behind
 // what readers have already passed.
 func (l *look) due(ctx context.Context, tx db.Tx, table, lost string, ids []int64) (int, error) {
-	res, err := tx.NewRaw("UPDATE ? AS x SET next_at = ? WHERE x.id IN (?) AND (?)", bun.Ident(table), l.o.DB.Now(), bun.List(ids), l.sql(lost)).Exec(ctx)
+	res, err := tx.NewRaw("UPDATE ? AS x SET next_at = ? WHERE x.id IN (?) AND (?)", bun.Ident(table), l.o.DB.Now(), bun.List(ids),
+		l.sql(lost)).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("push %s: %w", table, err)
 	}

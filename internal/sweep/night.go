@@ -54,7 +54,8 @@ func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 		return false, fmt.Errorf("read which night was swept: %w", err)
 	}
 	if len(seen) == 0 {
-		_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", nightName, Number(at)).Exec(ctx)
+		_, err := d.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", nightName,
+			Number(at)).Exec(ctx)
 		if err != nil {
 			return false, fmt.Errorf("note the first night: %w", err)
 		}
@@ -95,7 +96,8 @@ func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 // missed records the nights after seen, up to and including the one at a time.
 func (p Plan) missed(ctx context.Context, tx db.Tx, d *db.DB, seen int64, at time.Time) error {
 	var rows []*Sweep
-	for night := at; Number(night) > seen && len(rows) < maxMissed; night = time.Date(night.Year(), night.Month(), night.Day()-1, p.Hour, p.Minute, 0, 0, p.Zone) {
+	for night := at; Number(night) > seen && len(rows) < maxMissed; night = time.Date(night.Year(), night.Month(), night.Day()-1, p.Hour,
+		p.Minute, 0, 0, p.Zone) {
 		s := newSweep(night.UnixMicro(), Request{Days: p.Days, By: Clock, Night: Number(night)})
 		s.ID, s.State = d.NewID(), Missed
 		rows = append(rows, s)

@@ -93,7 +93,8 @@ func TestTheNightBeginsAtItsTimeInItsZone(t *testing.T) {
 	}
 	p := Plan{Hour: 3, Minute: 30, Zone: shanghai}
 	for now, want := range map[string]int64{
-		"2026-11-22T19:29:59Z": 20261122, "2026-11-22T19:30:00Z": 20261123, "2026-11-23T12:00:00Z": 20261123, "2026-12-31T20:00:00Z": 20270101,
+		"2026-11-22T19:29:59Z": 20261122, "2026-11-22T19:30:00Z": 20261123, "2026-11-23T12:00:00Z": 20261123,
+		"2026-12-31T20:00:00Z": 20270101,
 	} {
 		at, err := time.Parse(time.RFC3339, now)
 		if err != nil {

@@ -45,7 +45,8 @@ func (t *scan) end(s *Sweep) int64 {
 func (o *Options) page(ctx context.Context, t *scan, from, end int64) (*page, error) {
 	key, table := bun.Ident(t.key), bun.Ident(t.table)
 	var p page
-	err := o.DB.Read.NewRaw("SELECT coalesce(max(k), 0), count(*) FROM (SELECT ? AS k FROM ? WHERE ? > ? AND ? <= ? ORDER BY ? LIMIT ?) AS p",
+	err := o.DB.Read.NewRaw(
+		"SELECT coalesce(max(k), 0), count(*) FROM (SELECT ? AS k FROM ? WHERE ? > ? AND ? <= ? ORDER BY ? LIMIT ?) AS p",
 		key, table, key, from, key, end, key, pageRows).Scan(ctx, &p.to, &p.rows)
 	if err != nil {
 		return nil, fmt.Errorf("sweep %s: %w", t.table, err)
@@ -58,7 +59,8 @@ func (o *Options) page(ctx context.Context, t *scan, from, end int64) (*page, er
 	}
 	for _, r := range t.rules {
 		var ids []int64
-		err := o.DB.Read.NewRaw("SELECT x.id FROM ? AS x WHERE x.? > ? AND x.? <= ? AND (?) ORDER BY x.id", table, key, from, key, p.to, p.look.sql(r.lost)).Scan(ctx, &ids)
+		err := o.DB.Read.NewRaw("SELECT x.id FROM ? AS x WHERE x.? > ? AND x.? <= ? AND (?) ORDER BY x.id", table, key, from, key, p.to,
+			p.look.sql(r.lost)).Scan(ctx, &ids)
 		if err != nil {
 			return nil, fmt.Errorf("sweep %s: %w", t.table, err)
 		}

@@ -121,7 +121,8 @@ func (r *Runner) run(ctx context.Context, s *Sweep) error {
 	// The previous node's last state is read together with taking the turn, after which that
 	// node can no longer write.
 	var rows []*Sweep
-	err := r.o.DB.NewRaw("UPDATE sweeps SET turn = turn + 1, node = ? WHERE id = ? AND state = ? RETURNING *", r.o.DB.NodeName(), s.ID, Running).Scan(ctx, &rows)
+	err := r.o.DB.NewRaw("UPDATE sweeps SET turn = turn + 1, node = ? WHERE id = ? AND state = ? RETURNING *", r.o.DB.NodeName(), s.ID,
+		Running).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("go on with the sweep: %w", err)
 	}
@@ -271,8 +272,10 @@ func (r *Runner) write(ctx context.Context, q bun.IDB, s *Sweep, to State) error
 	if to != Running {
 		from = Moves.From(to, Running)
 	}
-	res, err := q.NewRaw("UPDATE sweeps SET state = ?, ended_at = ?, node = ?, looked_at = ?, pushed = ?, differences = ?, p99_ms = ?, scan = ?, after = ?"+
-		" WHERE id = ? AND state IN (?) AND turn = ?", to, s.EndedAt, s.Node, s.LookedAt, string(s.PushedText), string(s.DifferText), s.P99MS, s.Scan, s.After,
+	res, err := q.NewRaw(
+		"UPDATE sweeps SET state = ?, ended_at = ?, node = ?, looked_at = ?, pushed = ?, differences = ?, p99_ms = ?, scan = ?, after = ?"+
+			" WHERE id = ? AND state IN (?) AND turn = ?", to, s.EndedAt, s.Node, s.LookedAt, string(s.PushedText), string(s.DifferText),
+		s.P99MS, s.Scan, s.After,
 		s.ID, bun.List(from), s.Turn).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("store the progress of the sweep: %w", err)

@@ -36,7 +36,10 @@ var Moves = moves.Table[State]{
 	Noun: "Sweep", Column: "sweeps.state",
 	About: "One pass over everything unfinished. Only one node continues the running sweep: it raises `turn`, which guards each of its writes.",
 	Rows: []moves.Row[State]{
-		{Status: Running, Initial: true, Open: true, To: []State{Done, Stopped}, Meaning: "Running, or waiting for a node to continue it; there is one at a time."},
+		{
+			Status: Running, Initial: true, Open: true, To: []State{Done, Stopped},
+			Meaning: "Running, or waiting for a node to continue it; there is one at a time.",
+		},
 		{Status: Done, Meaning: "It has checked everything unfinished, and the books."},
 		{Status: Stopped, Meaning: "It was ended after six hours, before it had checked everything."},
 		{Status: Missed, Initial: true, Meaning: "No sweep began that night; a later one made up for it."},

@@ -46,7 +46,10 @@ func each(t *testing.T, test func(t *testing.T, f *fixture)) {
 }
 
 func open(t testing.TB, d *db.DB) *fixture {
-	f := &fixture{t: t, Fixture: paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1", "f2"), Steps: steps, URL: "http://127.0.0.1:1/n"})}
+	f := &fixture{t: t, Fixture: paymenttest.New(t, d, paymenttest.Options{
+		Fakes: paymenttest.NewFakes("f1", "f2"), Steps: steps,
+		URL: "http://127.0.0.1:1/n",
+	})}
 	f.r = f.runner(100_000)
 	return f
 }
@@ -56,7 +59,10 @@ func (f *fixture) runner(rate int) *Runner {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return New(Options{DB: f.DB, Settings: f.Settings, Schedule: schedule, Keys: keys, Rate: rate, Keep: 100 * time.Hour, Log: slog.New(slog.DiscardHandler)})
+	return New(Options{
+		DB: f.DB, Settings: f.Settings, Schedule: schedule, Keys: keys, Rate: rate, Keep: 100 * time.Hour,
+		Log: slog.New(slog.DiscardHandler),
+	})
 }
 
 func (f *fixture) exec(query string, args ...any) {
@@ -112,7 +118,10 @@ func (f *fixture) find(s *Sweep) *Sweep {
 func (f *fixture) order(code string, paid bool) *order.Order {
 	f.t.Helper()
 	ctx := context.Background()
-	o, _, err := f.Processor.Create(ctx, f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: code, Subject: "tea"})
+	o, _, err := f.Processor.Create(ctx, f.M1, payment.CreateRequest{
+		OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: code,
+		Subject: "tea",
+	})
 	if err == nil && paid {
 		_, err = f.Processor.Pay(ctx, f.M1, o.OrderNo, payment.PayRequest{})
 	}
@@ -153,7 +162,10 @@ func (f *fixture) delivery(set string, args ...any) {
 
 func (f *fixture) compensation(set string, args ...any) int64 {
 	f.t.Helper()
-	x := &compensation.Item{Kind: compensation.Resend, SubjectKind: compensation.OfMerchant, SubjectID: f.DB.NewID(), SupplierID: f.Entry(f.t, "f2").ID, MadeBy: "test"}
+	x := &compensation.Item{
+		Kind: compensation.Resend, SubjectKind: compensation.OfMerchant, SubjectID: f.DB.NewID(),
+		SupplierID: f.Entry(f.t, "f2").ID, MadeBy: "test",
+	}
 	err := f.DB.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
 		schedule.Open(w, f.DB, x)
@@ -170,7 +182,8 @@ func (f *fixture) compensation(set string, args ...any) int64 {
 func (f *fixture) approval(started int64, set string, args ...any) {
 	id := f.DB.NewID()
 	f.exec("INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, started_at)"+
-		" VALUES (?, 'replaywrite', 'compensation', ?, 1, 0, '', '{}', 'because of a test', '', 'x', 1, 2, 'executing', ?, ?, ?)", id, fmt.Sprint(id), started, started+hour, started)
+		" VALUES (?, 'replaywrite', 'compensation', ?, 1, 0, '', '{}', 'because of a test', '', 'x', 1, 2, 'executing', ?, ?, ?)", id,
+		fmt.Sprint(id), started, started+hour, started)
 	c := f.compensation(set, args...)
 	f.exec("UPDATE compensations SET subject_kind = ?, subject_id = ? WHERE id = ?", compensation.OfApproval, id, c)
 }
@@ -219,7 +232,8 @@ func (f *fixture) healthy() {
 	// Its supplier is away, and it is found when that is back.
 	f.exec("UPDATE orders SET next_at = ? WHERE id = ?", now-hour/10, f.closing("f2").ID)
 	// It could not be closed a minute ago.
-	f.exec("UPDATE orders SET expires_at = ?, next_at = ?, close_tries = 1 WHERE id = ?", now-hour, now+hour/60, f.order("sp-main", false).ID)
+	f.exec("UPDATE orders SET expires_at = ?, next_at = ?, close_tries = 1 WHERE id = ?", now-hour, now+hour/60,
+		f.order("sp-main", false).ID)
 	f.exec("UPDATE orders SET asked_at = ? WHERE id = ?", now, f.closed("f1", order.ByTimeout).ID)
 	f.closed("f1", order.BySupplier)
 	f.closed("f1", order.ByQuery)
@@ -237,7 +251,8 @@ func (f *fixture) healthy() {
 // away opens the breaker of a supplier.
 func (f *fixture) away(code string) {
 	now := f.DB.Now()
-	f.exec("INSERT INTO breakers (owner_id, state, changed_at, open_until, updated_at) VALUES (?, 'open', ?, ?, ?)", f.Entry(f.t, code).ID, now, now+hour, now)
+	f.exec("INSERT INTO breakers (owner_id, state, changed_at, open_until, updated_at) VALUES (?, 'open', ?, ?, ?)", f.Entry(f.t, code).ID,
+		now, now+hour, now)
 }
 
 func counts(s *Sweep) map[string]int64 {
@@ -310,12 +325,14 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 		f.Want(t, 7, "SELECT count(*) FROM orders WHERE status IN ('pending', 'paying', 'closing')")
 		f.sweep()
 		a := advance.New(advance.Options{
-			DB: f.DB, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Steps: steps, Grace: time.Minute, InFlight: 8, Log: slog.New(slog.DiscardHandler),
+			DB: f.DB, Settings: f.Settings, Payments: f.Processor, Calls: f.Calls, Steps: steps, Grace: time.Minute, InFlight: 8,
+			Log: slog.New(slog.DiscardHandler),
 		})
 		defer a.Close(context.Background())
 		f.Processor.AskBy(a.Offer)
 		c := compensation.NewRunner(compensation.Options{
-			DB: f.DB, Kinds: []compensation.Kind{rerun.Kind(asker{f, a})}, Schedule: schedule, Concurrency: 4, PerLane: 4, Time: time.Minute,
+			DB: f.DB, Kinds: []compensation.Kind{rerun.Kind(asker{f, a})}, Schedule: schedule, Concurrency: 4, PerLane: 4,
+			Time: time.Minute,
 			Shut: func(int64) bool { return false }, Log: slog.New(slog.DiscardHandler),
 		})
 		defer c.Close(context.Background())
@@ -332,7 +349,8 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Pull(lanes)
-			open = f.Count(t, "SELECT (SELECT count(*) FROM orders WHERE status IN ('pending', 'paying', 'closing')) + (SELECT count(*) FROM compensations WHERE state <> 'done')")
+			open = f.Count(t,
+				"SELECT (SELECT count(*) FROM orders WHERE status IN ('pending', 'paying', 'closing')) + (SELECT count(*) FROM compensations WHERE state <> 'done')")
 			if open == 0 {
 				break
 			}
@@ -533,10 +551,14 @@ func TestMoneyThatNothingMovesOnIsPushed(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f1 := f.Entry(t, "f1")
 		open := map[int64]string{}
-		for status, lost := range map[string]bool{"requested": false, "approved": true, "submitted": true, "unknown": true, "succeeded": false} {
+		for status, lost := range map[string]bool{
+			"requested": false, "approved": true, "submitted": true, "unknown": true,
+			"succeeded": false,
+		} {
 			id := f.DB.NewID()
 			f.exec("INSERT INTO refunds (id, refund_no, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, out_refund_no, amount, currency, status, created_at)"+
-				" VALUES (?, ?, ?, ?, 'r', ?, 5, ?, ?, 5, 'CNY', ?, 1)", id, fmt.Sprint("R", id), f1.ID, f1.AccountID, f.Out(), f.M1.ID, f.Out(), status)
+				" VALUES (?, ?, ?, ?, 'r', ?, 5, ?, ?, 5, 'CNY', ?, 1)", id, fmt.Sprint("R", id), f1.ID, f1.AccountID, f.Out(), f.M1.ID,
+				f.Out(), status)
 			if lost {
 				open[id] = "refund"
 			}
@@ -544,7 +566,8 @@ func TestMoneyThatNothingMovesOnIsPushed(t *testing.T) {
 		for status, lost := range map[string]bool{"created": false, "crediting": true, "unknown": true, "stuck": true, "reversed": false} {
 			id := f.DB.NewID()
 			f.exec("INSERT INTO payouts (id, payout_no, merchant_id, out_payout_no, supplier_id, account_id, payout_account_id, account, amount, currency, exponent, request_digest, status, created_at)"+
-				" VALUES (?, ?, ?, ?, ?, ?, 1, '{}', 5, 'CNY', 2, '', ?, 1)", id, fmt.Sprint("P", id), f.M1.ID, f.Out(), f1.ID, f1.AccountID, status)
+				" VALUES (?, ?, ?, ?, ?, ?, 1, '{}', 5, 'CNY', 2, '', ?, 1)", id, fmt.Sprint("P", id), f.M1.ID, f.Out(), f1.ID,
+				f1.AccountID, status)
 			if lost {
 				open[id] = "payout"
 			}
@@ -553,7 +576,9 @@ func TestMoneyThatNothingMovesOnIsPushed(t *testing.T) {
 			t.Errorf("pushed %v", got)
 		}
 		for id, kind := range open {
-			f.Want(t, 1, "SELECT count(*) FROM compensations WHERE kind = 'replaycall' AND subject_kind = ? AND subject_id = ? AND payload LIKE ?", kind, id, fmt.Sprintf(`%%"op":%q%%`, kind))
+			f.Want(t, 1,
+				"SELECT count(*) FROM compensations WHERE kind = 'replaycall' AND subject_kind = ? AND subject_id = ? AND payload LIKE ?",
+				kind, id, fmt.Sprintf(`%%"op":%q%%`, kind))
 		}
 		f.Want(t, 6, "SELECT count(*) FROM compensations")
 		if got := counts(f.sweep()); got[Refunds] != 0 || got[Payouts] != 0 {

@@ -30,7 +30,8 @@ func approvalClaims() []claim {
 		},
 		{
 			table: "approvals",
-			wrong: kept("propose") + " <> 1 OR " + kept("approve") + " <> CASE WHEN x.checker IS NOT NULL AND " + moves.In("x.state", ranStates...) + " THEN 1 ELSE 0 END" +
+			wrong: kept("propose") + " <> 1 OR " + kept("approve") + " <> CASE WHEN x.checker IS NOT NULL AND " +
+				moves.In("x.state", ranStates...) + " THEN 1 ELSE 0 END" +
 				" OR " + kept("done") + " <> CASE WHEN " + moves.In("x.state", approval.Done) + " THEN 1 ELSE 0 END",
 			what: fmt.Sprintf(what, "', but the audit says otherwise'"),
 		},
@@ -44,7 +45,8 @@ func approvalClaims() []claim {
 
 // decisionClaims: what is recorded as decided has its approval.
 func decisionClaims() []claim {
-	approved := "(SELECT count(*) FROM approvals ap WHERE ap.id = %s AND " + moves.In("ap.state", approval.Executing, approval.Done) + ") = 0"
+	approved := "(SELECT count(*) FROM approvals ap WHERE ap.id = %s AND " + moves.In("ap.state", approval.Executing, approval.Done) +
+		") = 0"
 	return []claim{
 		{
 			table: "order_history", where: "x.cause = 'decided'",
@@ -53,8 +55,10 @@ func decisionClaims() []claim {
 		},
 		{
 			table: "transfers", where: "x.ref LIKE 'adjust:%' OR x.ref LIKE 'freeze:%'",
-			wrong: "(SELECT count(*) FROM approvals ap WHERE ap.id = " + idInRef("8") + " AND ap.action IN ('adjust', 'freeze', 'unfreeze') AND " +
-				moves.In("ap.state", approval.Executing, approval.Done) + " AND (ap.amount = x.amount AND ap.currency = x.currency OR ap.amount = 0)) = 0",
+			wrong: "(SELECT count(*) FROM approvals ap WHERE ap.id = " + idInRef("8") +
+				" AND ap.action IN ('adjust', 'freeze', 'unfreeze') AND " +
+				moves.In("ap.state", approval.Executing, approval.Done) +
+				" AND (ap.amount = x.amount AND ap.currency = x.currency OR ap.amount = 0)) = 0",
 			what: "'entry ' || x.ref || ' has no approval of that amount'",
 		},
 		{

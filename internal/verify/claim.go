@@ -97,8 +97,9 @@ func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to in
 func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	return r.db.Read.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
 		if r.db.IsPostgres() {
-			_, err := tx.ExecContext(ctx, "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"+
-				"SET LOCAL max_parallel_workers_per_gather = 0")
+			_, err := tx.ExecContext(ctx,
+				"SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"+
+					"SET LOCAL max_parallel_workers_per_gather = 0")
 			if err != nil {
 				return fmt.Errorf("prepare to read: %w", err)
 			}
@@ -136,7 +137,8 @@ func (r *run) checkAgain(ctx context.Context, i *Invariant, c claim, suspects []
 		}
 		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
 		err := r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
-			return tx.NewRaw("SELECT x.id, "+c.what+" AS what, "+cmp.Or(c.row, rowsOf[c.table], "''")+" AS named FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
+			return tx.NewRaw("SELECT x.id, "+c.what+" AS what, "+cmp.Or(c.row, rowsOf[c.table], "''")+
+				" AS named FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
 				args...).Scan(ctx, &still)
 		})
 		if err != nil {

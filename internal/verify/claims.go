@@ -16,7 +16,8 @@ import (
 // callbackClaims: the recorded outcome of a callback has taken place.
 func callbackClaims() []claim {
 	changed := func(to order.Status) string {
-		return "x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", to)+" AND h.source_id = x.id") + " = 0"
+		return "x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", to)+
+			" AND h.source_id = x.id") + " = 0"
 	}
 	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but that is not stored'"
 	return []claim{
@@ -29,12 +30,14 @@ func callbackClaims() []claim {
 			// The supplier's settings, and with them its account, may have changed since.
 			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s CROSS JOIN callback_keys k" + // in this order
 				" WHERE k.account_id = s.id AND k.event_key = x.event_key AND k.digest = x.digest)" +
-				" AND x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", order.Paid)) + " = 0",
+				" AND x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status",
+				order.Paid)) + " = 0",
 		},
 		{
 			// Every other outcome is a kind of exception.
 			table: "callbacks", what: what,
-			where: "NOT (" + moves.In("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored, payment.FailedTry,
+			where: "NOT (" + moves.In("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored,
+				payment.FailedTry,
 				exception.DisputeOpened, exception.UnknownEvent) + ")",
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
@@ -74,13 +77,16 @@ func notifyClaims(now int64, parked []int64) []claim {
 	late := now - overdue.Microseconds()
 	return history.claims(claim{
 		where: moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.In("x.cause", order.Imported) + ")",
-		wrong: "x.order_id >= " + notified + " AND NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known + " IS NOT TRUE)",
+		wrong: "x.order_id >= " + notified + " AND NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known +
+			" IS NOT TRUE)",
 		args: []any{
 			notify.Delivered, bun.List(notify.Moves.Open()), late, bun.List(parked), late, now - behind.Microseconds(), late, late,
 			notify.Skipped, notify.SwitchedOff, notify.Exhausted, exception.NotifyExhausted,
 		},
-		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " + paid + "), 'missing')" +
-			" || coalesce(' since ' || CAST((SELECT min(coalesce(d.next_at, d.lease_until)) " + paid + ") / 1000000 AS TEXT) || ' (Unix s)', '')",
+		what: "'order ' || " + orderNo("x.order_id") + " || ' was paid, but its notification is ' || coalesce((SELECT max(d.status) " +
+			paid + "), 'missing')" +
+			" || coalesce(' since ' || CAST((SELECT min(coalesce(d.next_at, d.lease_until)) " + paid +
+			") / 1000000 AS TEXT) || ' (Unix s)', '')",
 	})
 }
 
@@ -115,8 +121,10 @@ func (s stored) claims(c claim) []claim {
 // exception.
 func paidClaims() []claim {
 	var (
-		decided = "(x.id < " + kept + " OR (SELECT count(*) FROM order_history h JOIN approvals p ON p.id = h.source_id WHERE h.order_id = x.id AND h.to_status = 'paid'" +
-			" AND h.cause = '" + string(order.ByDecision) + "' AND h.source_kind = '" + order.SourceApproval + "' AND " + approvedIs + ") > 0)"
+		decided = "(x.id < " + kept +
+			" OR (SELECT count(*) FROM order_history h JOIN approvals p ON p.id = h.source_id WHERE h.order_id = x.id AND h.to_status = 'paid'" +
+			" AND h.cause = '" + string(order.ByDecision) + "' AND h.source_kind = '" + order.SourceApproval + "' AND " + approvedIs +
+			") > 0)"
 		wasHeld = "(SELECT count(*) FROM payment_attempts a JOIN transfers h ON h.ref = 'held:' || CAST(a.account_id AS TEXT) || ':' ||" +
 			" CASE WHEN a.supplier_trade_no <> '' THEN a.supplier_trade_no ELSE a.supplier_ref END WHERE a.order_id = x.id AND a.status = 'succeeded')"
 		settled = "(SELECT count(*) FROM payment_attempts a WHERE a.order_id = x.id AND a.status = 'succeeded')"
@@ -126,7 +134,8 @@ func paidClaims() []claim {
 		exact  = "(SELECT count(*) FROM transfers t JOIN accounts c ON c.id = t.credit_account JOIN accounts b ON b.id = t.debit_account JOIN merchants m ON c.code = 'merchant:' || m.code" +
 			" WHERE t.ref = 'paid:' || CAST(x.id AS TEXT) AND m.id = x.merchant_id AND (b.code LIKE 'supplier:%' OR b.code LIKE 'suspense:%' AND (" + wasHeld + " > 0 OR x.supplier_trade_no = '' AND " + decided + ")) AND t.amount = x.paid_amount AND t.currency = x.currency)"
 	)
-	imported := "(" + history.count("h", "h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported'") + " > 0 OR x.id < " + kept + " AND " + booked + " = 0)"
+	imported := "(" + history.count("h", "h.order_id = x.id AND h.to_status = 'paid' AND h.cause = 'imported'") + " > 0 OR x.id < " + kept +
+		" AND " + booked + " = 0)"
 	return []claim{
 		{
 			table: "orders",
@@ -136,19 +145,22 @@ func paidClaims() []claim {
 				" ELSE x.paid_amount <> x.amount AND NOT " + decided + " OR " + booked + " <> 1 OR " + exact + " <> 1 END",
 			what: "'order ' || x.order_no || ' is ' || x.status || ' with ' || CAST(x.paid_amount AS TEXT) || ' of ' || CAST(x.amount AS TEXT) || ' ' || x.currency" +
 				" || coalesce(' since ' || CAST(x.paid_at / 1000000 AS TEXT) || ' (Unix s)', '') || ', but has ' || CAST(" +
-				settled + " AS TEXT) || ' settling attempts, ' || CAST(" + fitting + " AS TEXT) || ' of that amount and trade number, and ' || CAST(" +
+				settled + " AS TEXT) || ' settling attempts, ' || CAST(" + fitting +
+				" AS TEXT) || ' of that amount and trade number, and ' || CAST(" +
 				booked + " AS TEXT) || ' entries, ' || CAST(" + exact + " AS TEXT) || ' of that amount, merchant and a supplier'",
 		},
 		{
 			table: "payment_attempts", key: "order_id", where: "x.order_id <> 0 AND " + moves.In("x.status", payment.SucceededSurplus),
 			wrong: "(SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = x.order_id AND " +
-				moves.In("e.kind", exception.LatePayment, exception.DuplicatePayment) + " AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
+				moves.In("e.kind", exception.LatePayment, exception.DuplicatePayment) +
+				" AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
 			what: "'attempt ' || x.supplier_ref || ' was paid late or twice, but there is no exception'",
 		},
 		{
 			table: "payment_attempts", key: "order_id", where: "x.order_id = 0",
-			wrong: "x.status <> '" + string(payment.SucceededSurplus) + "' OR (SELECT count(*) FROM transfers h WHERE h.ref = 'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no) = 0",
-			what:  "'attempt ' || x.supplier_ref || ' is of no order, but nothing is held of it'",
+			wrong: "x.status <> '" + string(payment.SucceededSurplus) +
+				"' OR (SELECT count(*) FROM transfers h WHERE h.ref = 'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no) = 0",
+			what: "'attempt ' || x.supplier_ref || ' is of no order, but nothing is held of it'",
 		},
 		{
 			table: "payment_attempts", key: "order_id", where: moves.In("x.status", payment.Succeeded),
@@ -186,21 +198,27 @@ const (
 func historyClaims() []claim {
 	return append(history.claims(
 		claim{
-			wrong: "x.order_id >= " + kept + " AND ((SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
+			wrong: "x.order_id >= " + kept +
+				" AND ((SELECT count(*) FROM orders o WHERE o.id = x.order_id) <> 1 OR CASE WHEN x.from_status = '' THEN" +
 				" (x.version <> 1 AND x.cause <> 'imported') OR (x.to_status <> 'pending' AND x.cause <> 'imported')" +
 				" OR " + history.count("p", "p.order_id = x.order_id AND p.version < x.version") + " > 0" +
 				" ELSE NOT " + order.Moves.Allows("x.from_status", "x.to_status") +
-				" OR " + history.count("p", "p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status") + " <> 1 END)",
-			what: "'order ' || " + orderNo("x.order_id") + " || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
+				" OR " + history.count("p", "p.order_id = x.order_id AND p.version = x.version - 1 AND p.to_status = x.from_status") +
+				" <> 1 END)",
+			what: "'order ' || " + orderNo("x.order_id") +
+				" || ' has the step ' || CAST(x.version AS TEXT) || ' from ' || x.from_status || ' to ' || x.to_status" +
 				" || ', which is illegal or does not follow the one before'",
 		}),
 		claim{
 			table: "orders",
 			wrong: order.IsOpen("x") + " AND (x.next_at IS NULL OR x.next_at < " + order.DueFrom + ")" +
-				" OR x.id >= " + kept + " AND (" + history.count("h", "h.order_id = x.id AND h.version = x.version AND h.to_status = x.status") + " <> 1" +
+				" OR x.id >= " + kept + " AND (" +
+				history.count("h", "h.order_id = x.id AND h.version = x.version AND h.to_status = x.status") + " <> 1" +
 				" OR " + history.count("h", "h.order_id = x.id AND h.version > x.version") + " > 0)",
-			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN " + order.IsOpen("x") +
-				" AND (x.next_at IS NULL OR x.next_at < " + order.DueFrom + ") THEN ', and nothing will ever close it' ELSE ', its history differs' END",
+			what: "'order ' || x.order_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || CASE WHEN " +
+				order.IsOpen("x") +
+				" AND (x.next_at IS NULL OR x.next_at < " + order.DueFrom +
+				") THEN ', and nothing will ever close it' ELSE ', its history differs' END",
 		})
 }
 
@@ -216,7 +234,8 @@ func markClaims() []claim {
 		table: "deliveries", where: moves.In("x.status", notify.Delivered),
 		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
 			fmt.Sprintf(last, "=", "=") + " > 1 OR " + fmt.Sprintf(last, "<>", "<>") + " > 0 OR " + later + " > 0",
-		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is delivered, but its attempts differ'",
+		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") +
+			" || ' is delivered, but its attempts differ'",
 	}}
 }
 
@@ -225,20 +244,24 @@ func markClaims() []claim {
 func eventClaims() []claim {
 	return append(events.claims(claim{
 		where: "x.type LIKE 'order.%'",
-		wrong: "x.subject_id >= " + kept + " AND " + history.count("h", "h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type") + " = 0",
-		what:  "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") + " || ' is about a change that is not stored'",
+		wrong: "x.subject_id >= " + kept + " AND " +
+			history.count("h", "h.order_id = x.subject_id AND h.version = x.version AND 'order.' || h.to_status = x.type") + " = 0",
+		what: "'event ' || x.type || ' version ' || CAST(x.version AS TEXT) || ' of order ' || " + orderNo("x.subject_id") +
+			" || ' is about a change that is not stored'",
 	}), []claim{
 		{
 			table: "deliveries",
 			// A subscriber's delivery is of a merchant's event.
-			wrong: events.count("e", "e.id = x.event_id AND (x.to_subscriber OR e.merchant_id = x.recipient_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
+			wrong: events.count("e",
+				"e.id = x.event_id AND (x.to_subscriber OR e.merchant_id = x.recipient_id) AND e.subject_id = x.subject_id AND e.type = x.event_type") + " = 0" +
 				" OR x.to_subscriber AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.id = x.recipient_id)",
 			what: "'delivery ' || CAST(x.id AS TEXT) || ' has no event, or no recipient'",
 		},
 		{
 			table: "notify_attempts",
-			wrong: "x.delivery_id >= " + notified + " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.recipient_id = x.recipient_id)",
-			what:  "'attempt ' || CAST(x.id AS TEXT) || ' has no delivery'",
+			wrong: "x.delivery_id >= " + notified +
+				" AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = x.delivery_id AND d.recipient_id = x.recipient_id)",
+			what: "'attempt ' || CAST(x.id AS TEXT) || ' has no delivery'",
 		},
 	}...)
 }

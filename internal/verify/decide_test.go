@@ -88,7 +88,10 @@ func (s *story) decide() {
 	s.take(s.Callback("another-order", "T-attached", 1999), exception.UnknownOrder)
 	s.confirm(s.last(exception.UnknownOrder), "attach", payment.Waiver{OrderNo: meant.OrderNo})
 
-	for tradeNo, outcome := range map[string]exception.Outcome{"T-back": exception.RefundedElsewhere, "T-keep": exception.KeepSurplus, "T-owe": exception.OweBack} {
+	for tradeNo, outcome := range map[string]exception.Outcome{
+		"T-back": exception.RefundedElsewhere, "T-keep": exception.KeepSurplus,
+		"T-owe": exception.OweBack,
+	} {
 		s.take(s.Callback("order-of-"+tradeNo, tradeNo, 1999), exception.UnknownOrder)
 		x := s.last(exception.UnknownOrder)
 		s.end(x, s.approved("resolved_elsewhere"), outcome)

@@ -15,7 +15,8 @@ func disputeStepClaims() []claim {
 		whose = "(x.order_id <> 0 OR x.held_ref <> '')"
 	)
 	entry := func(step, amount, when string) string {
-		n := "(SELECT count(*) FROM transfers t WHERE t.ref = 'dispute:' || CAST(x.id AS TEXT) || ':" + step + "' AND t.amount = " + amount + " AND t.currency = x.currency)"
+		n := "(SELECT count(*) FROM transfers t WHERE t.ref = 'dispute:' || CAST(x.id AS TEXT) || ':" + step + "' AND t.amount = " +
+			amount + " AND t.currency = x.currency)"
 		all := "(SELECT count(*) FROM transfers t WHERE t.ref = 'dispute:' || CAST(x.id AS TEXT) || ':" + step + "')"
 		want := "CASE WHEN " + when + " THEN 1 ELSE 0 END"
 		return n + " <> " + want + " OR " + all + " <> " + want
@@ -23,10 +24,12 @@ func disputeStepClaims() []claim {
 	return []claim{
 		{
 			table: "disputes",
-			wrong: entry("H", "x.amount", ours) + " OR " + entry("U", "x.amount", "x.released") + " OR " + entry("W", "x.amount", taken+" AND x.withdrawn") +
+			wrong: entry("H", "x.amount", ours) + " OR " + entry("U", "x.amount", "x.released") + " OR " +
+				entry("W", "x.amount", taken+" AND x.withdrawn") +
 				" OR " + entry("B", "x.reinstated", taken+" AND x.reinstated > 0") + " OR " + entry("F", "x.fee", whose+" AND x.fee > 0") +
 				" OR " + entry("FB", "x.fee_back", whose+" AND x.fee_back > 0") +
-				" OR x.released AND (x.order_id = 0 OR NOT (" + moves.In("x.status", dispute.Won) + ")) OR x.reinstated > 0 AND NOT x.withdrawn",
+				" OR x.released AND (x.order_id = 0 OR NOT (" + moves.In("x.status", dispute.Won) +
+				")) OR x.reinstated > 0 AND NOT x.withdrawn",
 			what: "'dispute ' || x.dispute_no || ' is ' || x.status || ', but its entries in the ledger do not match'",
 		},
 		{
@@ -44,7 +47,8 @@ func disputeStepClaims() []claim {
 func disputeSumClaims() []claim {
 	const of = "FROM disputes d WHERE d.order_id = x.order_id AND d.order_id <> 0"
 	open, lost := moves.In("d.status", dispute.Moves.Open()...), moves.In("d.status", dispute.Lost)
-	disputed := "(SELECT coalesce(sum(CASE WHEN " + open + " THEN d.amount WHEN " + lost + " THEN d.amount - d.reinstated ELSE 0 END), 0) " + of + ")"
+	disputed := "(SELECT coalesce(sum(CASE WHEN " + open + " THEN d.amount WHEN " + lost +
+		" THEN d.amount - d.reinstated ELSE 0 END), 0) " + of + ")"
 	exceeds := "(SELECT coalesce(sum(d.exceeds), 0) " + of + " AND (" + open + " OR " + lost + "))"
 	refunds := "(SELECT coalesce(sum(r.amount), 0) FROM refunds r WHERE r.order_id = x.order_id AND r.order_id <> 0 AND NOT " +
 		moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned) + ")"
@@ -52,6 +56,7 @@ func disputeSumClaims() []claim {
 		table: "disputes", where: "x.order_id <> 0",
 		wrong: disputed + " <> (SELECT o.disputed_amount FROM orders o WHERE o.id = x.order_id)" +
 			" OR " + refunds + " + " + disputed + " - " + exceeds + " > (SELECT o.paid_amount FROM orders o WHERE o.id = x.order_id)",
-		what: "'order ' || " + orderNo("x.order_id") + " || ' has disputes and refunds above its payment, or a disputed total that differs from them'",
+		what: "'order ' || " + orderNo("x.order_id") +
+			" || ' has disputes and refunds above its payment, or a disputed total that differs from them'",
 	}}
 }

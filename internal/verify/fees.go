@@ -4,7 +4,8 @@ package verify
 // the id begins.
 func idInRef(from string) string {
 	part := "substr(x.ref, " + from + ")"
-	return "CASE WHEN " + part + " <> '' AND trim(" + part + ", '0123456789') = '' AND length(" + part + ") <= 19 THEN CAST(" + part + " AS BIGINT) ELSE 0 END"
+	return "CASE WHEN " + part + " <> '' AND trim(" + part + ", '0123456789') = '' AND length(" + part + ") <= 19 THEN CAST(" + part +
+		" AS BIGINT) ELSE 0 END"
 }
 
 // feeClaims: the booked fee equals the order's, goes from the merchant to our income, and is at
@@ -14,7 +15,8 @@ func feeClaims() []claim {
 	const (
 		sides   = " FROM transfers t JOIN accounts b ON b.id = t.debit_account JOIN accounts c ON c.id = t.credit_account WHERE t.ref = "
 		feeRef  = "'fee:' || CAST(x.id AS TEXT)"
-		charged = "(SELECT coalesce(CAST(sum(t.amount) AS BIGINT), 0)" + sides + feeRef + " AND b.code = 'merchant:' || (SELECT m.code FROM merchants m WHERE m.id = x.merchant_id)" +
+		charged = "(SELECT coalesce(CAST(sum(t.amount) AS BIGINT), 0)" + sides + feeRef +
+			" AND b.code = 'merchant:' || (SELECT m.code FROM merchants m WHERE m.id = x.merchant_id)" +
 			" AND c.code = 'income:fees' AND t.currency = x.currency)"
 		paidTo = "(SELECT count(*) FROM orders o JOIN payment_attempts a ON a.order_id = o.id AND a.status = 'succeeded'" +
 			" JOIN suppliers s ON s.id = CASE WHEN a.supplier_id = 0 THEN o.supplier_id ELSE a.supplier_id END" +

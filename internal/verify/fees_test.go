@@ -39,10 +39,11 @@ func TestFeesAgreeWithTheirOrders(t *testing.T) {
 func TestFeesThatDoNotAgreeAreSeen(t *testing.T) {
 	account := func(code string) string { return "(SELECT id FROM accounts WHERE code = '" + code + "')" }
 	for name, tamper := range map[string]string{
-		"the order says another":         "UPDATE orders SET fee_amount = 33 WHERE status = 'paid'",
-		"the order says none":            "UPDATE orders SET fee_amount = 0 WHERE status = 'paid'",
-		"another was booked":             "UPDATE transfers SET amount = 35 WHERE ref LIKE 'fee:%'",
-		"it went elsewhere":              "UPDATE transfers SET credit_account = " + account("supplier:sp-main") + " WHERE ref LIKE 'fee:%'",
+		"the order says another": "UPDATE orders SET fee_amount = 33 WHERE status = 'paid'",
+		"the order says none":    "UPDATE orders SET fee_amount = 0 WHERE status = 'paid'",
+		"another was booked":     "UPDATE transfers SET amount = 35 WHERE ref LIKE 'fee:%'",
+		"it went elsewhere": "UPDATE transfers SET credit_account = " + account("supplier:sp-main") +
+			" WHERE ref LIKE 'fee:%'",
 		"it is of no order":              "UPDATE transfers SET ref = 'fee:x' WHERE ref LIKE 'fee:%'",
 		"an unpaid order has one":        "UPDATE orders SET fee_amount = 1 WHERE status = 'pending'",
 		"the cost is of no order":        "UPDATE transfers SET ref = 'cost:7' WHERE ref LIKE 'cost:%'",

@@ -99,8 +99,10 @@ func (r *run) held(ctx context.Context, i *Invariant) (map[string]string, error)
 	err := r.paged(ctx, "exceptions", "id", last, func(from, to int64) error {
 		return r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 			var rows []heldException
-			err := tx.NewRaw("SELECT x.id, x.kind, x.state, x.amount, x.currency, CASE WHEN x.id > "+toHold+" THEN x.payload ELSE '' END AS payload, x.held_ref, x.outcome, x.decided_by"+
-				" FROM exceptions AS x WHERE x.id > ? AND x.id <= ? AND ("+moves.In("x.kind", exception.SuspenseKinds...)+" OR x.held_ref <> '')", from, to).Scan(ctx, &rows)
+			err := tx.NewRaw("SELECT x.id, x.kind, x.state, x.amount, x.currency, CASE WHEN x.id > "+toHold+
+				" THEN x.payload ELSE '' END AS payload, x.held_ref, x.outcome, x.decided_by"+
+				" FROM exceptions AS x WHERE x.id > ? AND x.id <= ? AND ("+moves.In("x.kind", exception.SuspenseKinds...)+
+				" OR x.held_ref <> '')", from, to).Scan(ctx, &rows)
 			if err != nil {
 				return fmt.Errorf("read exceptions: %w", err)
 			}
@@ -146,8 +148,10 @@ func checkHeld(ctx context.Context, tx bun.IDB, rows []heldException, wrong map[
 		AccountID int64
 		TradeNo   string
 	}
-	err := tx.NewRaw("SELECT a.account_id, a.supplier_trade_no AS trade_no FROM payment_attempts AS a JOIN orders AS o ON o.id = a.order_id WHERE a.supplier_trade_no IN (?)"+
-		" AND "+moves.In("a.status", payment.Settled...)+" AND a.supplier_trade_no <> '' AND a.status = ? AND "+moves.In("o.status", order.Paid),
+	err := tx.NewRaw(
+		"SELECT a.account_id, a.supplier_trade_no AS trade_no FROM payment_attempts AS a JOIN orders AS o ON o.id = a.order_id WHERE a.supplier_trade_no IN (?)"+
+			" AND "+moves.In("a.status", payment.Settled...)+" AND a.supplier_trade_no <> '' AND a.status = ? AND "+
+			moves.In("o.status", order.Paid),
 		bun.List(trades), payment.Succeeded).Scan(ctx, &settled)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
@@ -181,8 +185,9 @@ func compareSuspense(ctx context.Context, tx bun.IDB, i *Invariant, wrong map[st
 		Code, Currency string
 		Balance, Held  int64
 	}
-	err := tx.NewRaw("SELECT a.id, a.code, a.currency, a.balance, coalesce((SELECT CAST(sum(t.amount) AS BIGINT) FROM (SELECT DISTINCT x.held_ref FROM exceptions AS x WHERE x.held_ref <> '') AS h"+
-		" JOIN transfers AS t ON t.ref = h.held_ref WHERE t.credit_account = a.id), 0) AS held FROM accounts AS a WHERE a.code LIKE ? ORDER BY a.id",
+	err := tx.NewRaw(
+		"SELECT a.id, a.code, a.currency, a.balance, coalesce((SELECT CAST(sum(t.amount) AS BIGINT) FROM (SELECT DISTINCT x.held_ref FROM exceptions AS x WHERE x.held_ref <> '') AS h"+
+			" JOIN transfers AS t ON t.ref = h.held_ref WHERE t.credit_account = a.id), 0) AS held FROM accounts AS a WHERE a.code LIKE ? ORDER BY a.id",
 		ledger.SuspenseAccount("%")).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read suspense: %w", err)

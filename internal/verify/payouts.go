@@ -11,7 +11,8 @@ import (
 // payoutEntry returns an expression that counts the entries of one step of a payout with its
 // amount, or with its fee.
 func payoutEntry(step, column string) string {
-	return "(SELECT count(*) FROM transfers t WHERE t.ref = 'payout:' || CAST(x.id AS TEXT) || ':" + step + "' AND t.amount = x." + column + ")"
+	return "(SELECT count(*) FROM transfers t WHERE t.ref = 'payout:' || CAST(x.id AS TEXT) || ':" + step + "' AND t.amount = x." + column +
+		")"
 }
 
 // stepOf returns an expression for the state of a payout's step; ” = there is none.

@@ -17,13 +17,16 @@ func TestNoClaimGoesThroughATable(t *testing.T) {
 	for name, claims := range map[string][]claim{
 		"I1": callbackClaims(), "I2": notifyClaims(time.Now().UnixMicro(), nil), "I3": paidClaims(), "I4": ledgerClaims(),
 		"I6": historyClaims(), "I7": markClaims(), "I8": eventClaims(),
-		"I12": approvalClaims(), "I15": decisionClaims(), "I16": append(refundStepClaims(), payoutStepClaims()...), "I17": append(refundSumClaims(), payoutSumClaims()...),
+		"I12": approvalClaims(), "I15": decisionClaims(), "I16": append(refundStepClaims(), payoutStepClaims()...),
+		"I17": append(refundSumClaims(), payoutSumClaims()...),
 	} {
 		for _, c := range claims {
 			args := append([]any{bun.Ident(c.table)}, c.args...)
-			query := d.DB.QueryGen().FormatQuery("SELECT x.id FROM ? AS x WHERE x.id > 5 AND x.id <= 9 AND ("+c.condition()+") AND ("+c.wrong+")", args...)
+			query := d.DB.QueryGen().FormatQuery("SELECT x.id FROM ? AS x WHERE x.id > 5 AND x.id <= 9 AND ("+c.condition()+") AND ("+
+				c.wrong+")", args...)
 			for _, line := range dbtest.Plan(t, d, query) {
-				if strings.Contains(line, "AUTOMATIC") || strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "SCAN CONSTANT") && line != "SCAN s" {
+				if strings.Contains(line, "AUTOMATIC") || strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "SCAN CONSTANT") &&
+					line != "SCAN s" {
 					t.Errorf("%s, %s: %s", name, c.table, line)
 				}
 			}

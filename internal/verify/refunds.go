@@ -19,7 +19,8 @@ func refundStepClaims() []claim {
 	ours := "x.adopted = ''"
 	wrong := refundEntry("D") + fmt.Sprintf(oneIf, ours) +
 		" OR " + refundEntry("C") + fmt.Sprintf(oneIf, ours+" AND "+moves.In("x.status", refund.Succeeded, refund.Returned)) +
-		" OR " + refundEntry("R") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Rejected, refund.Cancelled, refund.Failed, refund.Returned)) +
+		" OR " + refundEntry("R") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Rejected, refund.Cancelled, refund.Failed,
+		refund.Returned)) +
 		" OR " + refundEntry("X") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Returned)) +
 		" OR " + refundEntry("A") + fmt.Sprintf(oneIf, "x.adopted <> ''")
 	return []claim{{
@@ -38,7 +39,8 @@ func refundSumClaims() []claim {
 	}
 	return []claim{{
 		table: "refunds", where: "x.order_id <> 0",
-		wrong: sum("NOT "+moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned)) + " > " + of("paid_amount") +
+		wrong: sum("NOT "+moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned)) + " > " +
+			of("paid_amount") +
 			" OR " + sum(moves.In("r.status", refund.Succeeded)) + " <> " + of("refunded_amount"),
 		what: "'order ' || " + orderNo("x.order_id") + " || ' has refunds above its payment, or a refunded total that differs from them'",
 	}}

@@ -24,22 +24,25 @@ const paidID = "CASE WHEN trim(substr(x.ref, 6), '0123456789') = '' AND length(x
 
 // rowsOf has an expression for the row that a claim about a table names, as "object id".
 var rowsOf = map[string]string{
-	"orders":           "'order ' || x.order_no",
-	"order_history":    "'order ' || " + orderNo("x.order_id"),
-	"order_payments":   "'order ' || " + orderNo("x.order_id"),
-	"events":           "'order ' || " + orderNo("x.subject_id"),
-	"delivery_events":  "'order ' || " + orderNo("x.subject_id"),
-	"deliveries":       "'order ' || " + orderNo("x.subject_id"),
-	"callbacks":        "'callback ' || CAST(x.id AS TEXT)",
-	"payment_attempts": "CASE WHEN x.order_id = 0 THEN coalesce(" + holder("'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no") + ", 'trade ' || x.supplier_trade_no) ELSE 'order ' || " + orderNo("x.order_id") + " END",
-	"transfers":        "CASE WHEN x.ref LIKE 'paid:%' THEN coalesce((SELECT 'order ' || o.order_no FROM orders o WHERE o.id = " + paidID + "), 'entry ' || x.ref) ELSE coalesce(" + holder("x.ref") + ", 'entry ' || x.ref) END",
-	"refunds":          "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
-	"payouts":          "'payout ' || x.payout_no",
-	"fund_steps":       "'payout P' || CAST(x.payout_id AS TEXT)",
-	"payout_history":   "'payout P' || CAST(x.payout_id AS TEXT)",
-	"disputes":         "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
-	"approvals":        "'approval apr_' || CAST(x.id AS TEXT)",
-	"exceptions":       "'exception ' || CAST(x.id AS TEXT)",
+	"orders":          "'order ' || x.order_no",
+	"order_history":   "'order ' || " + orderNo("x.order_id"),
+	"order_payments":  "'order ' || " + orderNo("x.order_id"),
+	"events":          "'order ' || " + orderNo("x.subject_id"),
+	"delivery_events": "'order ' || " + orderNo("x.subject_id"),
+	"deliveries":      "'order ' || " + orderNo("x.subject_id"),
+	"callbacks":       "'callback ' || CAST(x.id AS TEXT)",
+	"payment_attempts": "CASE WHEN x.order_id = 0 THEN coalesce(" +
+		holder("'held:' || CAST(x.account_id AS TEXT) || ':' || x.supplier_trade_no") +
+		", 'trade ' || x.supplier_trade_no) ELSE 'order ' || " + orderNo("x.order_id") + " END",
+	"transfers": "CASE WHEN x.ref LIKE 'paid:%' THEN coalesce((SELECT 'order ' || o.order_no FROM orders o WHERE o.id = " + paidID +
+		"), 'entry ' || x.ref) ELSE coalesce(" + holder("x.ref") + ", 'entry ' || x.ref) END",
+	"refunds":        "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
+	"payouts":        "'payout ' || x.payout_no",
+	"fund_steps":     "'payout P' || CAST(x.payout_id AS TEXT)",
+	"payout_history": "'payout P' || CAST(x.payout_id AS TEXT)",
+	"disputes":       "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
+	"approvals":      "'approval apr_' || CAST(x.id AS TEXT)",
+	"exceptions":     "'exception ' || CAST(x.id AS TEXT)",
 }
 
 // holder returns an expression for the exception that names a held entry; NULL = none.

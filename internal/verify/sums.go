@@ -20,7 +20,8 @@ import (
 // twice reports only what a check of sums finds twice in a row: a transaction that took longer
 // than the cut allows is complete by the second time. row returns what a key stands for; nil =
 // nothing that has a page.
-func twice(check func(context.Context, *Invariant) (map[string]string, error), row func(key string) Row) func(context.Context, *Invariant) error {
+func twice(check func(context.Context, *Invariant) (map[string]string, error), row func(key string) Row) func(context.Context,
+	*Invariant) error {
 	return func(ctx context.Context, i *Invariant) error {
 		first, err := check(ctx, i)
 		if err != nil || len(first) == 0 {
@@ -179,7 +180,8 @@ func addItems(ctx context.Context, q bun.IDB, sums held, sign, cut int64, where 
 		Items    int64
 	}
 	query := "SELECT s.sku_id, s.status, CAST(sum(s.quantity) AS BIGINT) AS quantity, count(*) AS items FROM (" +
-		"SELECT i.sku_id, i.quantity - i.short AS quantity, CASE WHEN i.order_id < " + kept + " THEN (SELECT o.status FROM orders o WHERE o.id = i.order_id)" +
+		"SELECT i.sku_id, i.quantity - i.short AS quantity, CASE WHEN i.order_id < " + kept +
+		" THEN (SELECT o.status FROM orders o WHERE o.id = i.order_id)" +
 		" WHEN EXISTS (SELECT 1 FROM order_payments p WHERE p.order_id = i.order_id AND p.source_id <= ?) THEN 'paid'" + // the final status
 		" ELSE (SELECT h.to_status FROM order_history h WHERE h.order_id = i.order_id AND h.id <= ?" +
 		" ORDER BY h.version DESC LIMIT 1) END AS status FROM order_items i WHERE " + where +

@@ -158,8 +158,12 @@ func (r *run) all(ctx context.Context) (Report, error) {
 		{"I13", "the lines of each account add up to its balance", nil, twice(r.lines, accountRow)},
 		{"I14", "what suppliers were paid is booked once, and suspense is what exceptions hold", heldClaims(), twice(r.held, heldRow)},
 		{"I15", "money is decided by an approval", decisionClaims(), nil},
-		{"I16", "each step of a refund, payout or dispute is booked once", slices.Concat(refundStepClaims(), payoutStepClaims(), disputeStepClaims()), nil},
-		{"I17", "refunds and disputes never exceed their payment, and payouts are debited for what was credited", slices.Concat(refundSumClaims(), payoutSumClaims(), disputeSumClaims()), nil},
+		{"I16", "each step of a refund, payout or dispute is booked once", slices.Concat(refundStepClaims(), payoutStepClaims(),
+			disputeStepClaims()), nil},
+		{
+			"I17", "refunds and disputes never exceed their payment, and payouts are debited for what was credited",
+			slices.Concat(refundSumClaims(), payoutSumClaims(), disputeSumClaims()), nil,
+		},
 		{"audit", "the chain of the audit is unbroken", nil, r.acts},
 	} {
 		i := &Invariant{ID: c.id, Title: c.title, Examples: []string{}}

@@ -126,14 +126,18 @@ func (s *story) house(o *order.Order) {
 	id := s.DB.NewID()
 	s.exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, 'crm', 'crm', 'null', '[]', '{}', 1, 1)", id)
 	s.exec("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, last_class, created_at, finished_at, to_subscriber)"+
-		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM "+notify.AllEvents+" e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
+		" SELECT ?, e.id, ?, e.subject_id, e.type, 'webhook', '', 'exhausted', 0, 'timeout', 1, 1, TRUE FROM "+notify.AllEvents+
+		" e WHERE e.subject_id = ? AND e.type = 'order.paid'", s.DB.NewID(), id, o.ID)
 }
 
 // record writes a step of an approval to the audit.
 func (s *story) record(step, no string) {
 	s.t.Helper()
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
-		return audit.New(s.DB, sealtest.Ring(s.t, 1)).Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "approval." + step, Object: "approval", ObjectID: no})
+		return audit.New(s.DB, sealtest.Ring(s.t, 1)).Write(ctx, tx, audit.Act{
+			Actor: "operator:li", Action: "approval." + step,
+			Object: "approval", ObjectID: no,
+		})
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -166,10 +170,14 @@ func (s *story) refund(o *order.Order) {
 	}{{"succeeded", "SR-1", 300, fund.RefundAdopted}, {"submitted", "", 200, fund.RefundHeld}} {
 		id := s.DB.NewID()
 		s.exec("INSERT INTO refunds (id, refund_no, order_id, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, adopted, created_at)"+
-			" VALUES (?, ?, ?, ?, ?, ?, 'T', 1999, ?, ?, 'CNY', ?, ?, 1)", id, fmt.Sprint("R", i), o.ID, s.Supplier.ID, s.Supplier.AccountID, o.OrderNo, o.MerchantID, r.amount, r.status, r.adopted)
+			" VALUES (?, ?, ?, ?, ?, ?, 'T', 1999, ?, ?, 'CNY', ?, ?, 1)", id, fmt.Sprint("R", i), o.ID, s.Supplier.ID,
+			s.Supplier.AccountID, o.OrderNo, o.MerchantID, r.amount, r.status, r.adopted)
 		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
-			e := fund.Entry(r.fact, fund.Values{ID: fmt.Sprint(id), Supplier: "sp-main", Merchant: "m1", From: "merchant:m1", Amount: r.amount, Currency: "CNY"})
+			e := fund.Entry(r.fact, fund.Values{
+				ID: fmt.Sprint(id), Supplier: "sp-main", Merchant: "m1", From: "merchant:m1",
+				Amount: r.amount, Currency: "CNY",
+			})
 			return errors.Join(s.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
 		})
 		if err != nil {
@@ -187,15 +195,24 @@ func (s *story) payouts() {
 		steps  map[string]string
 		facts  []fund.Fact
 	}{
-		{"succeeded", map[string]string{"debit": "success", "credit": "success"}, []fund.Fact{fund.PayoutDebit, fund.PayoutFee, fund.PayoutCredit}},
-		{"reversed", map[string]string{"debit": "success", "credit": "failed", "reversal": "success"}, []fund.Fact{fund.PayoutDebit, fund.PayoutFee, fund.PayoutReversal, fund.PayoutFeeBack}},
+		{"succeeded", map[string]string{"debit": "success", "credit": "success"}, []fund.Fact{
+			fund.PayoutDebit, fund.PayoutFee,
+			fund.PayoutCredit,
+		}},
+		{
+			"reversed",
+			map[string]string{"debit": "success", "credit": "failed", "reversal": "success"},
+			[]fund.Fact{fund.PayoutDebit, fund.PayoutFee, fund.PayoutReversal, fund.PayoutFeeBack},
+		},
 	} {
 		id := s.DB.NewID()
 		s.exec("INSERT INTO payouts (id, payout_no, merchant_id, out_payout_no, supplier_id, account_id, payout_account_id, account, amount, fee_amount, currency, exponent, request_digest, status, debited_at, created_at)"+
-			" VALUES (?, ?, ?, ?, ?, ?, 1, '{}', 5, 5, 'CNY', 2, '', ?, 1, 1)", id, fmt.Sprint("P", id), s.M1.ID, fmt.Sprint(i), s.Supplier.ID, s.Supplier.AccountID, p.status)
+			" VALUES (?, ?, ?, ?, ?, ?, 1, '{}', 5, 5, 'CNY', 2, '', ?, 1, 1)", id, fmt.Sprint("P", id), s.M1.ID, fmt.Sprint(i),
+			s.Supplier.ID, s.Supplier.AccountID, p.status)
 		for step, state := range p.steps {
 			s.exec("INSERT INTO fund_steps (id, payout_id, step, key, state, updated_at) VALUES (?, ?, ?, ?, ?, 1)",
-				s.DB.NewID(), id, step, fmt.Sprintf("P%d:%s", id, map[string]string{"debit": "D", "credit": "C", "reversal": "R"}[step]), state)
+				s.DB.NewID(), id, step, fmt.Sprintf("P%d:%s", id, map[string]string{"debit": "D", "credit": "C", "reversal": "R"}[step]),
+				state)
 		}
 		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w, all := tx.Writes(), fund.Entries{}
@@ -215,7 +232,10 @@ func (s *story) tell() *order.Order {
 	ping := func(times int) {
 		for range times {
 			err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
-				return audit.New(s.DB, sealtest.Ring(s.t, 1)).Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1"})
+				return audit.New(s.DB, sealtest.Ring(s.t, 1)).Write(ctx, tx, audit.Act{
+					Actor: "operator:li", Action: "merchant.ping",
+					Object: "merchant", ObjectID: "m1",
+				})
 			})
 			if err != nil {
 				s.t.Fatal(err)
@@ -275,7 +295,10 @@ func (s *story) tell() *order.Order {
 
 	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		if err := s.Ledger.Post(ctx, tx, w, []ledger.Entry{{Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5, Currency: "CNY", Ref: "opening:m1:CNY"}}); err != nil {
+		if err := s.Ledger.Post(ctx, tx, w, []ledger.Entry{{
+			Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5, Currency: "CNY",
+			Ref: "opening:m1:CNY",
+		}}); err != nil {
 			return err
 		}
 		return w.Exec(ctx)
@@ -343,13 +366,25 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I1", "repeat of nothing", "UPDATE callbacks SET outcome = 'repeat', digest = 'x' WHERE outcome = 'ignored'"},
 		{"I1 I14", "exception lost", "DELETE FROM exceptions WHERE kind = 'amount_mismatch'"},
 		{"I2", "delivery lost", "DELETE FROM deliveries WHERE status = 'queued' AND event_type = 'order.paid'"},
-		{"I2", "delivery forgotten", "UPDATE deliveries SET next_at = next_at - 180000000 WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{
+			"I2", "delivery forgotten",
+			"UPDATE deliveries SET next_at = next_at - 180000000 WHERE status = 'queued' AND event_type = 'order.paid'",
+		},
 		{"I2", "delivery stopped", "UPDATE deliveries SET next_at = NULL WHERE status = 'queued' AND event_type = 'order.paid'"},
 		{"I2", "exhausted unseen", "DELETE FROM exceptions WHERE kind = 'notify_exhausted'"},
-		{"I2", "skipped in spite of an address", "UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped' AND last_class = 'no_address')"},
-		{"I2", "one of two addresses forgotten", "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, endpoint)" +
-			" SELECT id + 1, event_id, recipient_id, subject_id, event_type, channel, url, 'queued', 1, created_at, 'b' FROM deliveries WHERE status = 'delivered'"},
-		{"I2", "only a subscriber was notified", "UPDATE deliveries SET to_subscriber = TRUE, recipient_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'"},
+		{
+			"I2", "skipped in spite of an address",
+			"UPDATE orders SET notify_url = 'https://b.example' WHERE id IN (SELECT subject_id FROM deliveries WHERE status = 'skipped' AND last_class = 'no_address')",
+		},
+		{
+			"I2", "one of two addresses forgotten",
+			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, endpoint)" +
+				" SELECT id + 1, event_id, recipient_id, subject_id, event_type, channel, url, 'queued', 1, created_at, 'b' FROM deliveries WHERE status = 'delivered'",
+		},
+		{
+			"I2", "only a subscriber was notified",
+			"UPDATE deliveries SET to_subscriber = TRUE, recipient_id = (SELECT s.id FROM subscriptions AS s) WHERE status = 'queued' AND event_type = 'order.paid'",
+		},
 		{"I8", "subscriber's delivery without a recipient", "UPDATE deliveries SET recipient_id = 5 WHERE to_subscriber"},
 		{"I3", "no settling attempt", "UPDATE payment_attempts SET status = 'failed' WHERE order_id = ?"},
 		{"I3", "attempt of an unpaid order", "UPDATE payment_attempts SET status = 'succeeded' WHERE supplier_trade_no = 'T-late'"},
@@ -363,11 +398,20 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I3 I12 I15", "another amount without an approval", "UPDATE approvals SET state = 'rejected' WHERE action = 'accept_amount'"},
 		{"I3", "from suspense, and nothing was held", "UPDATE transfers SET ref = 'lost:1' WHERE ref LIKE 'held:%:T-accepted'"},
 		{"I14", "paid and not booked", "UPDATE transfers SET ref = 'lost:1' WHERE ref LIKE 'held:%:T-late'"},
-		{"I14", "names an entry that is not there", "UPDATE exceptions SET held_ref = 'held:1:x' WHERE kind = 'late_payment' AND held_ref <> ''"},
+		{
+			"I14", "names an entry that is not there",
+			"UPDATE exceptions SET held_ref = 'held:1:x' WHERE kind = 'late_payment' AND held_ref <> ''",
+		},
 		{"I14", "held for no exception", "UPDATE exceptions SET held_ref = '' WHERE kind = 'late_payment'"},
 		{"I14", "ended with its money held", "UPDATE exceptions SET state = 'resolved' WHERE kind = 'unknown_order' AND held_ref <> ''"},
-		{"I14", "held and for an order", "UPDATE exceptions SET held_ref = replace(held_ref, 'T-unknown', 'T-attached') WHERE held_ref LIKE '%:T-unknown'"},
-		{"I14 I12 I15", "dealt with elsewhere without an approval", "UPDATE approvals SET state = 'rejected' WHERE action = 'resolved_elsewhere'"},
+		{
+			"I14", "held and for an order",
+			"UPDATE exceptions SET held_ref = replace(held_ref, 'T-unknown', 'T-attached') WHERE held_ref LIKE '%:T-unknown'",
+		},
+		{
+			"I14 I12 I15", "dealt with elsewhere without an approval",
+			"UPDATE approvals SET state = 'rejected' WHERE action = 'resolved_elsewhere'",
+		},
 		{"I14", "held at another supplier", "UPDATE accounts SET code = 'suspense:other' WHERE code = 'suspense:sp-main'"},
 		{"I4 I13", "balance", "UPDATE accounts SET balance = balance + 1 WHERE code = 'merchant:m1'"},
 		{"I4", "journal gone", "DELETE FROM journals WHERE id = (SELECT journal_id FROM transfers WHERE ref = 'opening:m1:CNY')"},
@@ -383,9 +427,18 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I6", "a payment that does not follow", "UPDATE orders SET paid_from = 'closing' WHERE id = ?"},
 		{"I1", "paid by another callback", "UPDATE orders SET paid_callback = paid_callback + 1 WHERE id = ?"},
 		{"I6", "open and never looked at", "UPDATE orders SET next_at = NULL WHERE status = 'closing'"},
-		{"I6", "open and behind the watermark", "UPDATE settings SET value = (SELECT max(next_at) + 1 FROM orders WHERE status = 'closing') WHERE name = 'orders_due_from'"},
-		{"I7", "two marks", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
-		{"I7", "a second mark, counted on", "INSERT INTO notify_attempts SELECT id + 1, delivery_id, recipient_id, number + 1, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'"},
+		{
+			"I6", "open and behind the watermark",
+			"UPDATE settings SET value = (SELECT max(next_at) + 1 FROM orders WHERE status = 'closing') WHERE name = 'orders_due_from'",
+		},
+		{
+			"I7", "two marks",
+			"INSERT INTO notify_attempts SELECT id + 1, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'",
+		},
+		{
+			"I7", "a second mark, counted on",
+			"INSERT INTO notify_attempts SELECT id + 1, delivery_id, recipient_id, number + 1, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error FROM notify_attempts WHERE class = 'ok'",
+		},
 		{"I7", "mark of a failure", "UPDATE notify_attempts SET class = 'timeout' WHERE class = 'ok'"},
 		{"I7", "delivered and still due", "UPDATE deliveries SET next_at = 1 WHERE status = 'delivered'"},
 		{"I12", "without a second person", "UPDATE approvals SET checker = NULL WHERE id = 1"},
@@ -408,7 +461,10 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"audit", "an act was taken out", "DELETE FROM audit WHERE number = 1"},
 		{"audit I12", "the last acts were cut off", "DELETE FROM audit WHERE number > 8"},
 		{"I8", "event of another version", "UPDATE deliveries SET version = 99 WHERE subject_id = ? AND version IS NOT NULL"},
-		{"I8", "event of no change", "INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) SELECT id + 1, merchant_id, subject_id, type, 99, body, created_at FROM delivery_events WHERE subject_id = ?"},
+		{
+			"I8", "event of no change",
+			"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) SELECT id + 1, merchant_id, subject_id, type, 99, body, created_at FROM delivery_events WHERE subject_id = ?",
+		},
 		{"I8", "event of another status", "UPDATE deliveries SET event_type = 'order.failed' WHERE event_type = 'order.closed'"},
 		{"I8", "delivery without event", "UPDATE deliveries SET event_id = 1 WHERE status = 'delivered'"},
 		{"I8", "attempt without delivery", "UPDATE notify_attempts SET delivery_id = 1 WHERE class = 'timeout'"},
@@ -432,11 +488,14 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 						if (i.Violations > 0) != finds {
 							t.Errorf("settled %s: %s has %d violations\n%s", settled, i.ID, i.Violations, explain(report))
 						}
-						if unnamed := i.ID == "I5" || i.ID == "audit" || c.name == "attempt without delivery"; finds && !unnamed && len(i.Rows) == 0 {
+						if unnamed := i.ID == "I5" || i.ID == "audit" || c.name == "attempt without delivery"; finds && !unnamed &&
+							len(i.Rows) == 0 {
 							t.Errorf("%s names no row: %q", i.ID, i.Examples)
 						}
 						for _, row := range i.Rows {
-							if row.Object == "" || row.ID == "" || i.Violations <= maxExamples && !strings.Contains(strings.Join(i.Examples, "\n"), row.ID) && row.Object != OfTrade && row.Object != OfException && row.Object != OfOrder {
+							if row.Object == "" || row.ID == "" || i.Violations <= maxExamples &&
+								!strings.Contains(strings.Join(i.Examples, "\n"), row.ID) && row.Object != OfTrade &&
+								row.Object != OfException && row.Object != OfOrder {
 								t.Errorf("%s names the row %+v, and is about %q", i.ID, row, i.Examples)
 							}
 						}
@@ -608,7 +667,8 @@ func TestProgressIsToldAndPagesAreBounded(t *testing.T) {
 			" SELECT id, id, 1, '', 'pending', 'created', '', 1 FROM orders")
 		s.exec("UPDATE orders SET version = 2 WHERE id IN (1, 5000, 5001, 10010)")
 		var seen []string
-		report, err := Run(t.Context(), d, sealtest.Ring(t, 1), func(p Progress) { seen = append(seen, fmt.Sprint(p.Invariant, " ", p.Examined)) })
+		report, err := Run(t.Context(), d, sealtest.Ring(t, 1),
+			func(p Progress) { seen = append(seen, fmt.Sprint(p.Invariant, " ", p.Examined)) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,9 @@ type watch struct {
 // Kinds returns the acts on the view Ref.Row. Whoever may share views may also change and delete
 // those that others share: they belong to all. Errors: ErrFull, ErrTaken.
 func (v *Views) Kinds() []act.Kind {
-	kind := func(name string, params func(json.RawMessage) (any, error), do func(context.Context, db.Tx, act.Input, *View) (act.Outcome, error)) act.Kind {
+	kind := func(name string, params func(json.RawMessage) (any, error), do func(context.Context, db.Tx, act.Input, *View) (act.Outcome,
+		error),
+	) act.Kind {
 		return act.Kind{
 			Name: name, Object: ActObject, Permission: access.ViewOverview, Easy: true, Params: params, Load: load,
 			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
@@ -107,7 +109,10 @@ func (v *Views) save(ctx context.Context, tx db.Tx, in act.Input, _ *View) (act.
 		return act.Outcome{}, &act.FieldError{Field: "query", Problem: fmt.Sprintf("use a filter of at most %d bytes", maxQuery)}
 	}
 	now := v.DB.Now()
-	row := &View{ID: v.DB.NewID(), OwnerID: in.By.ID, List: p.List, Name: name, Query: p.Query, Shared: p.Shared, CreatedAt: now, UpdatedAt: now}
+	row := &View{
+		ID: v.DB.NewID(), OwnerID: in.By.ID, List: p.List, Name: name, Query: p.Query, Shared: p.Shared, CreatedAt: now,
+		UpdatedAt: now,
+	}
 	if err := v.may(in.By, row, p.Shared); err != nil {
 		return act.Outcome{}, err
 	}
@@ -157,7 +162,8 @@ func (v *Views) change(ctx context.Context, tx db.Tx, in act.Input, row *View) (
 		return act.Outcome{}, err
 	}
 	if was.Shared && !row.Shared { // others no longer see it
-		if _, err := tx.NewRaw("DELETE FROM view_watches WHERE view_id = ? AND operator_id <> ?", row.ID, row.OwnerID).Exec(ctx); err != nil {
+		if _, err := tx.NewRaw("DELETE FROM view_watches WHERE view_id = ? AND operator_id <> ?", row.ID,
+			row.OwnerID).Exec(ctx); err != nil {
 			return act.Outcome{}, fmt.Errorf("end the alerts of a view: %w", err)
 		}
 	}
@@ -233,13 +239,16 @@ func (v *Views) room(ctx context.Context, tx db.Tx, row *View) error {
 		first = " OR id = (SELECT min(id) FROM operators)"
 	}
 	var locked []int64
-	if err := tx.NewRaw("SELECT id FROM operators WHERE id = ?"+first+" ORDER BY id"+v.DB.ForUpdateText(), row.OwnerID).Scan(ctx, &locked); err != nil {
+	if err := tx.NewRaw("SELECT id FROM operators WHERE id = ?"+first+" ORDER BY id"+v.DB.ForUpdateText(), row.OwnerID).Scan(ctx,
+		&locked); err != nil {
 		return fmt.Errorf("lock the owner of a view: %w", err)
 	}
 	var own, shared int
-	err := tx.NewRaw("SELECT count(*) FROM views WHERE owner_id = ? AND list = ? AND deleted_at IS NULL AND id <> ?", row.OwnerID, row.List, row.ID).Scan(ctx, &own)
+	err := tx.NewRaw("SELECT count(*) FROM views WHERE owner_id = ? AND list = ? AND deleted_at IS NULL AND id <> ?", row.OwnerID, row.List,
+		row.ID).Scan(ctx, &own)
 	if err == nil && row.Shared {
-		err = tx.NewRaw("SELECT count(*) FROM views WHERE list = ? AND shared AND deleted_at IS NULL AND id <> ?", row.List, row.ID).Scan(ctx, &shared)
+		err = tx.NewRaw("SELECT count(*) FROM views WHERE list = ? AND shared AND deleted_at IS NULL AND id <> ?", row.List,
+			row.ID).Scan(ctx, &shared)
 	}
 	if err != nil {
 		return fmt.Errorf("count views: %w", err)
@@ -253,7 +262,8 @@ func (v *Views) room(ctx context.Context, tx db.Tx, row *View) error {
 // put stores a changed view, unless somebody else changed it meanwhile.
 func (v *Views) put(ctx context.Context, tx db.Tx, row, was *View) error {
 	row.UpdatedAt = max(v.DB.Now(), was.UpdatedAt+1)
-	res, err := tx.NewRaw("UPDATE views SET name = ?, was_name = ?, shared = ?, deleted_at = ?, updated_at = ? WHERE id = ? AND updated_at = ?",
+	res, err := tx.NewRaw(
+		"UPDATE views SET name = ?, was_name = ?, shared = ?, deleted_at = ?, updated_at = ? WHERE id = ? AND updated_at = ?",
 		row.Name, row.WasName, row.Shared, row.DeletedAt, row.UpdatedAt, row.ID, was.UpdatedAt).Exec(ctx)
 	if err != nil {
 		return taken(err)
@@ -270,7 +280,8 @@ func (v *Views) begin(ctx context.Context, tx db.Tx, operator int64, row *View) 
 		return &act.FieldError{Field: "watch", Problem: "there are no alerts on this list"}
 	}
 	now := v.DB.Now()
-	_, err := tx.NewRaw("INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
+	_, err := tx.NewRaw(
+		"INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
 		row.ID, operator, db.IDAt(now), now).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("begin the alert of a view: %w", err)
@@ -293,7 +304,8 @@ func details(row *View) map[string]any {
 // checkName returns a name as it will be stored. Errors: *act.FieldError.
 func checkName(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); n < 1 || n > MaxName || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+	if n := utf8.RuneCountInString(text); n < 1 || n > MaxName || !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
 		return "", &act.FieldError{Field: "name", Problem: fmt.Sprintf("use a name of 1 to %d characters", MaxName)}
 	}
 	return text, nil

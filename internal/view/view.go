@@ -96,7 +96,8 @@ func (v *Views) read(ctx context.Context, operator int64, where string, args ...
 
 // Clean removes views that can no longer be restored, with their alerts.
 func Clean(ctx context.Context, d *db.DB) (int64, error) {
-	if _, err := d.NewRaw("DELETE FROM view_watches WHERE view_id IN (SELECT id FROM views WHERE deleted_at < ?)", d.Now()-keptDeleted).Exec(ctx); err != nil {
+	if _, err := d.NewRaw("DELETE FROM view_watches WHERE view_id IN (SELECT id FROM views WHERE deleted_at < ?)",
+		d.Now()-keptDeleted).Exec(ctx); err != nil {
 		return 0, fmt.Errorf("remove the alerts of deleted views: %w", err)
 	}
 	res, err := d.NewRaw("DELETE FROM views WHERE deleted_at < ?", d.Now()-keptDeleted).Exec(ctx)

@@ -49,10 +49,11 @@ func (v *Views) Watch(ctx context.Context) error {
 	var failed error
 	for view, operator := int64(0), int64(0); ; {
 		var rows []watched
-		err := v.DB.Read.NewRaw("SELECT w.view_id, w.operator_id, w.newest, w.empty_since, w.told_at, vi.owner_id, vi.shared, vi.list, vi.name, vi.query, op.role"+
-			" FROM view_watches AS w JOIN views AS vi ON vi.id = w.view_id JOIN operators AS op ON op.id = w.operator_id"+
-			" WHERE (w.view_id, w.operator_id) > (?, ?) AND vi.deleted_at IS NULL AND op.disabled_at IS NULL"+
-			" ORDER BY w.view_id, w.operator_id LIMIT ?", view, operator, watchPage).Scan(ctx, &rows)
+		err := v.DB.Read.NewRaw(
+			"SELECT w.view_id, w.operator_id, w.newest, w.empty_since, w.told_at, vi.owner_id, vi.shared, vi.list, vi.name, vi.query, op.role"+
+				" FROM view_watches AS w JOIN views AS vi ON vi.id = w.view_id JOIN operators AS op ON op.id = w.operator_id"+
+				" WHERE (w.view_id, w.operator_id) > (?, ?) AND vi.deleted_at IS NULL AND op.disabled_at IS NULL"+
+				" ORDER BY w.view_id, w.operator_id LIMIT ?", view, operator, watchPage).Scan(ctx, &rows)
 		if err != nil {
 			return fmt.Errorf("read the alerts of views: %w", err)
 		}
@@ -114,7 +115,8 @@ func (v *Views) look(ctx context.Context, w watched) error {
 		next.ToldAt = now
 	}
 	return v.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		res, err := tx.NewRaw("UPDATE view_watches SET newest = ?, empty_since = ?, told_at = ? WHERE view_id = ? AND operator_id = ? AND newest = ? AND told_at = ?",
+		res, err := tx.NewRaw(
+			"UPDATE view_watches SET newest = ?, empty_since = ?, told_at = ? WHERE view_id = ? AND operator_id = ? AND newest = ? AND told_at = ?",
 			next.Newest, next.EmptySince, next.ToldAt, w.ViewID, w.OperatorID, w.Newest, w.ToldAt).Exec(ctx)
 		if err != nil {
 			return err
@@ -122,7 +124,10 @@ func (v *Views) look(ctx context.Context, w watched) error {
 		if n, err := res.RowsAffected(); err != nil || n == 0 || newer == 0 {
 			return err // another node did it, or nothing is new
 		}
-		return inbox.Put(ctx, tx, v.DB, inbox.Message{OperatorID: w.OperatorID, Kind: inbox.OfView, Object: ActObject, ObjectID: ID(w.ViewID), Text: w.Name, Rows: newer, More: more})
+		return inbox.Put(ctx, tx, v.DB, inbox.Message{
+			OperatorID: w.OperatorID, Kind: inbox.OfView, Object: ActObject,
+			ObjectID: ID(w.ViewID), Text: w.Name, Rows: newer, More: more,
+		})
 	})
 }
 

@@ -37,7 +37,10 @@ func open(t *testing.T, d *db.DB) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{t: t, db: d, v: &Views{DB: d, Policy: policy, Lists: map[string]List{"cases": {Spec: cases, Permission: access.ViewExceptions}}}}
+	h := &harness{
+		t: t, db: d,
+		v: &Views{DB: d, Policy: policy, Lists: map[string]List{"cases": {Spec: cases, Permission: access.ViewExceptions}}},
+	}
 	h.acts = act.New(d, audit.New(d, sealtest.Ring(t, 1)), policy, h.v.Kinds()...)
 	h.by = act.Actor{Name: "operator:li.hang", ID: 1, Role: access.Support}
 	for i, name := range []string{"li.hang", "wang.min"} {
@@ -65,7 +68,9 @@ func (h *harness) appear(state string, ago time.Duration) (id int64) {
 // save saves a view with an alert and moves its beginning back by an hour.
 func (h *harness) save(name string) int64 {
 	h.t.Helper()
-	_, err := h.acts.Run(h.t.Context(), act.Call{Kind: SaveAct, By: h.by, Params: []byte(fmt.Sprintf(`{"list":"cases","name":%q,"query":"state=open","watch":true}`, name))})
+	_, err := h.acts.Run(h.t.Context(),
+		act.Call{Kind: SaveAct, By: h.by, Params: []byte(fmt.Sprintf(`{"list":"cases","name":%q,"query":"state=open","watch":true}`,
+			name))})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -80,7 +85,8 @@ func (h *harness) save(name string) int64 {
 // pass moves what the alerts remember back, as if time had passed.
 func (h *harness) pass(d time.Duration) {
 	h.t.Helper()
-	h.exec("UPDATE view_watches SET told_at = CASE WHEN told_at > 0 THEN told_at - ? ELSE 0 END, empty_since = empty_since - ?", d.Microseconds(), d.Microseconds())
+	h.exec("UPDATE view_watches SET told_at = CASE WHEN told_at > 0 THEN told_at - ? ELSE 0 END, empty_since = empty_since - ?",
+		d.Microseconds(), d.Microseconds())
 }
 
 // watch evaluates the alerts and returns the rows of each unread message.
@@ -89,7 +95,8 @@ func (h *harness) watch() (rows []int64) {
 	if err := h.v.Watch(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.db.NewRaw("SELECT rows FROM inbox WHERE operator_id = 1 AND read_at IS NULL ORDER BY id").Scan(h.t.Context(), &rows); err != nil {
+	if err := h.db.NewRaw("SELECT rows FROM inbox WHERE operator_id = 1 AND read_at IS NULL ORDER BY id").Scan(h.t.Context(),
+		&rows); err != nil {
 		h.t.Fatal(err)
 	}
 	return rows
@@ -169,7 +176,8 @@ func TestConcurrentWatchesTellOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				if err := h.v.Watch(context.Background()); err != nil && !errors.Is(err, db.ErrStale) && !db.IsConflict(err) && !errors.Is(err, db.ErrBusy) {
+				if err := h.v.Watch(context.Background()); err != nil && !errors.Is(err, db.ErrStale) && !db.IsConflict(err) &&
+					!errors.Is(err, db.ErrBusy) {
 					t.Error(err)
 				}
 			})
@@ -182,7 +190,8 @@ func TestConcurrentWatchesTellOnce(t *testing.T) {
 func TestNobodyIsAlertedOfWhatTheyMayNotSee(t *testing.T) {
 	h := open(t, dbtest.Default(t))
 	id := h.save("mine")
-	h.exec("INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, 2, 0, 0, 0)", id) // of a view that is not shared
+	h.exec("INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, 2, 0, 0, 0)",
+		id) // of a view that is not shared
 	h.appear("open", time.Minute)
 	h.want("the owner", h.watch(), 1)
 	h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 1")
@@ -211,7 +220,9 @@ func TestTheLimitHoldsForConcurrentSaves(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 6 {
 			all.Go(func() {
-				_, err := h.acts.Run(context.Background(), act.Call{Kind: SaveAct, By: h.by, Params: []byte(fmt.Sprintf(`{"list":"cases","name":"new %d","query":"state=open"}`, i))})
+				_, err := h.acts.Run(context.Background(),
+					act.Call{Kind: SaveAct, By: h.by, Params: []byte(fmt.Sprintf(`{"list":"cases","name":"new %d","query":"state=open"}`,
+						i))})
 				if err != nil && !errors.Is(err, ErrFull) {
 					t.Error(err)
 				}
@@ -236,7 +247,8 @@ func TestTheLimitOfSharedViewsHoldsForConcurrentSaves(t *testing.T) {
 			by := act.Actor{Name: fmt.Sprint("operator:p", i), ID: int64(10 + i), Role: access.Support}
 			h.exec("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, 'support', '', FALSE, 0, 0)", by.ID, fmt.Sprint("p", i))
 			all.Go(func() {
-				_, err := h.acts.Run(context.Background(), act.Call{Kind: SaveAct, By: by, Params: []byte(`{"list":"cases","name":"new","query":"state=open","shared":true}`)})
+				_, err := h.acts.Run(context.Background(),
+					act.Call{Kind: SaveAct, By: by, Params: []byte(`{"list":"cases","name":"new","query":"state=open","shared":true}`)})
 				if err != nil && !errors.Is(err, ErrFull) {
 					t.Error(err)
 				}

@@ -18,7 +18,8 @@ import (
 // accountTexts are the texts of the list of accounts.
 var accountTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(tAccount).Named("code"), ui.Col(text.Kind).Named("kind"), ui.Col(tCurrency).Named("currency"), ui.Sum(tBalance).Named("balance"), ui.Opt(tFoldedAt).Named("folded"),
+		ui.Col(tAccount).Named("code"), ui.Col(text.Kind).Named("kind"), ui.Col(tCurrency).Named("currency"),
+		ui.Sum(tBalance).Named("balance"), ui.Opt(tFoldedAt).Named("folded"),
 	},
 	Title: text.Accounts, Icon: "landmark", None: tAccountsNone, NoneHow: tAccountsNoneHow,
 	Fields: map[string]ui.Field{
@@ -31,7 +32,8 @@ var accountTexts = ui.ListTexts{
 
 // lineTexts are the texts of the list of an account's lines.
 var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow, Columns: []ui.Column{
-	ui.Col(text.Time).Named("at"), ui.Col(text.Kind).Named("kind"), ui.Col(tRef).Named("ref"), ui.Col(tOther).Named("other"), ui.Sum(text.Amount).Named("amount"), ui.Sum(tBalance).Named("balance"),
+	ui.Col(text.Time).Named("at"), ui.Col(text.Kind).Named("kind"), ui.Col(tRef).Named("ref"), ui.Col(tOther).Named("other"),
+	ui.Sum(text.Amount).Named("amount"), ui.Sum(tBalance).Named("balance"),
 }}
 
 // AccountsData is what the list of accounts shows around its rows.
@@ -187,34 +189,40 @@ var (
 	tLinesNone       = text.Text{ZH: "这个账户还没有分录", EN: "No entries in this account yet"}
 	tSign            = text.Text{ZH: "余额 = 贷方 − 借方", EN: "Balance = credits − debits"}
 	tAdjust          = text.Text{ZH: "提出调账", EN: "Propose an adjustment"}
-	tAdjustHow       = text.Text{ZH: "在两个账户之间记一笔账，须由第二个人复核。允许的账户组合：%s。", EN: "One entry between two accounts, approved by a second person. Allowed pairs: %s."}
-	tAdjustDebit     = text.Text{ZH: "借方账户", EN: "Debit account"}
-	tAdjustCredit    = text.Text{ZH: "贷方账户", EN: "Credit account"}
-	tAdjustCode      = text.Text{ZH: "例如 merchant:m1、supplier:wx-main、bank:icbc、income:fees、loss", EN: "Such as merchant:m1, supplier:wx-main, bank:icbc, income:fees, loss"}
-	tFreeze          = text.Text{ZH: "提出冻结", EN: "Propose a freeze"}
-	tUnfreeze        = text.Text{ZH: "提出解冻", EN: "Propose a release"}
-	tFreezeAll       = text.Text{ZH: "全部余额", EN: "The whole balance"}
-	tFreezeAmount    = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or select the whole balance"}
-	tStatement       = text.Text{ZH: "对账单", EN: "Statement"}
-	tStatementOf     = text.Text{ZH: "%s 的对账单", EN: "Statement of %s"}
-	tStatementZone   = text.Text{ZH: "日切按 %s", EN: "Days in the time zone %s"}
-	tStatementNone   = text.Text{ZH: "当天没有分录", EN: "No entries on this day"}
-	tStatementHow    = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance equals the opening balance."}
-	tNoAccount       = text.Text{ZH: "这个商户还没有账户", EN: "This merchant has no account yet"}
-	tDayBefore       = text.Text{ZH: "前一天", EN: "Day before"}
-	tDayAfter        = text.Text{ZH: "后一天", EN: "Day after"}
-	tOpening         = text.Text{ZH: "期初余额", EN: "Opening balance"}
-	tClosing         = text.Text{ZH: "期末余额", EN: "Closing balance"}
-	tCredits         = text.Text{ZH: "贷方合计", EN: "Credits"}
-	tDebits          = text.Text{ZH: "借方合计", EN: "Debits"}
-	tAvailable       = text.Text{ZH: "当前可用", EN: "Available now"}
-	tFrozen          = text.Text{ZH: "当前冻结", EN: "Frozen now"}
-	tReserved        = text.Text{ZH: "当前争议保留", EN: "Reserved now"}
-	tItsRefunds      = text.Text{ZH: "未结束的退款", EN: "Open refunds"}
-	tItsPayouts      = text.Text{ZH: "未结束的出款", EN: "Open payouts"}
-	tItsDisputes     = text.Text{ZH: "未结束的争议", EN: "Open disputes"}
-	tFeeOfPayment    = text.Text{ZH: "手续费", EN: "Fee"}
-	tMore            = text.Text{ZH: "后面的分录", EN: "Later entries"}
+	tAdjustHow       = text.Text{
+		ZH: "在两个账户之间记一笔账，须由第二个人复核。允许的账户组合：%s。",
+		EN: "One entry between two accounts, approved by a second person. Allowed pairs: %s.",
+	}
+	tAdjustDebit  = text.Text{ZH: "借方账户", EN: "Debit account"}
+	tAdjustCredit = text.Text{ZH: "贷方账户", EN: "Credit account"}
+	tAdjustCode   = text.Text{
+		ZH: "例如 merchant:m1、supplier:wx-main、bank:icbc、income:fees、loss",
+		EN: "Such as merchant:m1, supplier:wx-main, bank:icbc, income:fees, loss",
+	}
+	tFreeze        = text.Text{ZH: "提出冻结", EN: "Propose a freeze"}
+	tUnfreeze      = text.Text{ZH: "提出解冻", EN: "Propose a release"}
+	tFreezeAll     = text.Text{ZH: "全部余额", EN: "The whole balance"}
+	tFreezeAmount  = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or select the whole balance"}
+	tStatement     = text.Text{ZH: "对账单", EN: "Statement"}
+	tStatementOf   = text.Text{ZH: "%s 的对账单", EN: "Statement of %s"}
+	tStatementZone = text.Text{ZH: "日切按 %s", EN: "Days in the time zone %s"}
+	tStatementNone = text.Text{ZH: "当天没有分录", EN: "No entries on this day"}
+	tStatementHow  = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance equals the opening balance."}
+	tNoAccount     = text.Text{ZH: "这个商户还没有账户", EN: "This merchant has no account yet"}
+	tDayBefore     = text.Text{ZH: "前一天", EN: "Day before"}
+	tDayAfter      = text.Text{ZH: "后一天", EN: "Day after"}
+	tOpening       = text.Text{ZH: "期初余额", EN: "Opening balance"}
+	tClosing       = text.Text{ZH: "期末余额", EN: "Closing balance"}
+	tCredits       = text.Text{ZH: "贷方合计", EN: "Credits"}
+	tDebits        = text.Text{ZH: "借方合计", EN: "Debits"}
+	tAvailable     = text.Text{ZH: "当前可用", EN: "Available now"}
+	tFrozen        = text.Text{ZH: "当前冻结", EN: "Frozen now"}
+	tReserved      = text.Text{ZH: "当前争议保留", EN: "Reserved now"}
+	tItsRefunds    = text.Text{ZH: "未结束的退款", EN: "Open refunds"}
+	tItsPayouts    = text.Text{ZH: "未结束的出款", EN: "Open payouts"}
+	tItsDisputes   = text.Text{ZH: "未结束的争议", EN: "Open disputes"}
+	tFeeOfPayment  = text.Text{ZH: "手续费", EN: "Fee"}
+	tMore          = text.Text{ZH: "后面的分录", EN: "Later entries"}
 )
 
 // refLink leads to what an entry's reference belongs to, where its number says it; "" = nowhere.

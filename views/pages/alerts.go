@@ -33,7 +33,8 @@ type AlertsData struct {
 // alertTexts is what the list of alerts says.
 var alertTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(text.Time).Named("opened"), ui.Col(text.State).Named("state"), ui.Col(text.Rule).Named("rule"), ui.Col(tSubject).Named("subject"), ui.Num(tWorst).Named("level"), ui.Num(tTimes).Named("count"), ui.Col(tEnded).Named("resolved"),
+		ui.Col(text.Time).Named("opened"), ui.Col(text.State).Named("state"), ui.Col(text.Rule).Named("rule"),
+		ui.Col(tSubject).Named("subject"), ui.Num(tWorst).Named("level"), ui.Num(tTimes).Named("count"), ui.Col(tEnded).Named("resolved"),
 	},
 	Title: text.Alerts, Icon: "circle-check", None: tAlertsNone, NoneHow: tAlertsNoneHow,
 	Fields: map[string]ui.Field{"state": ui.States(ui.AlertStates)},
@@ -63,7 +64,10 @@ func (v AlertsData) messageHow() text.Text {
 }
 
 func ruleColumns(v AlertsData) []ui.Column {
-	columns := []ui.Column{ui.Col(text.Rule), ui.Col(text.State), ui.Num(tLimit), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold), ui.Num(tQuietFor)}
+	columns := []ui.Column{
+		ui.Col(text.Rule), ui.Col(text.State), ui.Num(tLimit), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold),
+		ui.Num(tQuietFor),
+	}
 	if v.CanConfigure {
 		columns = append(columns, ui.Col(text.Act))
 	}
@@ -75,7 +79,8 @@ func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status =
 
 func messageColumns(v AlertsData) []ui.Column {
 	columns := []ui.Column{
-		ui.Col(text.Time), ui.Col(tTarget), ui.Col(text.State), ui.Num(text.Tries), ui.Col(text.Next), ui.Col(tMessage), ui.Col(text.Reason),
+		ui.Col(text.Time), ui.Col(tTarget), ui.Col(text.State), ui.Num(text.Tries), ui.Col(text.Next), ui.Col(tMessage),
+		ui.Col(text.Reason),
 	}
 	if slices.ContainsFunc(v.Messages, v.again) {
 		columns = append(columns, ui.Col(text.Act))
@@ -156,17 +161,20 @@ func levelOf(p *ui.Page, a alert.Alert) string {
 
 // Texts of this page.
 var (
-	tRules         = text.Text{ZH: "规则", EN: "Rules"}
-	tLimit         = text.Text{ZH: "触发", EN: "Fires at"}
-	tClears        = text.Text{ZH: "恢复", EN: "Ends at"}
-	tWindow        = text.Text{ZH: "统计窗口", EN: "Measured over"}
-	tHold          = text.Text{ZH: "持续", EN: "For at least"}
-	tQuietFor      = text.Text{ZH: "静默", EN: "Quiet for"}
-	tEnabled       = text.Text{ZH: "启用", EN: "On"}
-	tDisabled      = text.Text{ZH: "停用", EN: "Off"}
-	tChange        = text.Text{ZH: "修改", EN: "Change"}
-	tChangeRule    = text.Text{ZH: "修改规则：%s", EN: "Change the rule: %s"}
-	tLimitHow      = text.Text{ZH: "超过触发值并持续一段时间才告警；回到恢复值才结束，两值之间的间隔可避免反复告警。", EN: "An alert fires when the first level is crossed and ends at the second. The gap keeps it from firing again and again."}
+	tRules      = text.Text{ZH: "规则", EN: "Rules"}
+	tLimit      = text.Text{ZH: "触发", EN: "Fires at"}
+	tClears     = text.Text{ZH: "恢复", EN: "Ends at"}
+	tWindow     = text.Text{ZH: "统计窗口", EN: "Measured over"}
+	tHold       = text.Text{ZH: "持续", EN: "For at least"}
+	tQuietFor   = text.Text{ZH: "静默", EN: "Quiet for"}
+	tEnabled    = text.Text{ZH: "启用", EN: "On"}
+	tDisabled   = text.Text{ZH: "停用", EN: "Off"}
+	tChange     = text.Text{ZH: "修改", EN: "Change"}
+	tChangeRule = text.Text{ZH: "修改规则：%s", EN: "Change the rule: %s"}
+	tLimitHow   = text.Text{
+		ZH: "超过触发值并持续一段时间才告警；回到恢复值才结束，两值之间的间隔可避免反复告警。",
+		EN: "An alert fires when the first level is crossed and ends at the second. The gap keeps it from firing again and again.",
+	}
 	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "In seconds: whole minutes, at most 3600."}
 	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "In seconds. No repeat alert about the same subject within this time."}
 	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "In seconds; 0 = immediately."}
@@ -177,20 +185,32 @@ var (
 	tTimes         = text.Text{ZH: "次数", EN: "Times"}
 	tEnded         = text.Text{ZH: "结束", EN: "Ended"}
 	tAlertsNone    = text.Text{ZH: "没有告警", EN: "No alerts"}
-	tAlertsNoneHow = text.Text{ZH: "队列过长、成功率过低、数据库或 Redis 故障、新的异常都会列在这里。", EN: "Long queues, low success rates, database or Redis failures, and new exceptions appear here."}
-	tMessages      = text.Text{ZH: "发出的消息", EN: "Messages"}
-	tTarget        = text.Text{ZH: "目标", EN: "Target"}
-	tMessage       = text.Text{ZH: "内容", EN: "Text"}
-	tMsgNone       = text.Text{ZH: "还没有发过消息", EN: "No messages sent yet"}
-	tMsgNoneHow    = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
-	tNoTargets     = text.Text{ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。", EN: "No alert targets: set BACKSTOP_ALERT_URLS so that somebody receives alerts."}
-	tTargets       = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
-	tTestAlert     = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}
-	tTestAlertHow  = text.Text{ZH: "向每个目标发送一条测试消息，发送方式与真实告警相同。", EN: "Each target gets one message, sent in the same way as a real alert."}
-	tDoneTest      = text.Text{ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。", EN: "The test alert is sent within seconds; Messages below shows its result."}
-	tMsgAgain      = text.Text{ZH: "重新发送", EN: "Send again"}
-	tMsgAgainHow   = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text is sent to the same target, with a new retry schedule."}
-	tDoneAgain     = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It is sent again within seconds."}
-	tDoneRule      = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule was saved and takes effect within 10 seconds."}
-	tBadRule       = text.Text{ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。", EN: "The rule was not saved. The end level must lie on the other side of the firing level, no value may be negative, the window must be whole minutes up to 3600 seconds, and times may be at most 7 days."}
+	tAlertsNoneHow = text.Text{
+		ZH: "队列过长、成功率过低、数据库或 Redis 故障、新的异常都会列在这里。",
+		EN: "Long queues, low success rates, database or Redis failures, and new exceptions appear here.",
+	}
+	tMessages   = text.Text{ZH: "发出的消息", EN: "Messages"}
+	tTarget     = text.Text{ZH: "目标", EN: "Target"}
+	tMessage    = text.Text{ZH: "内容", EN: "Text"}
+	tMsgNone    = text.Text{ZH: "还没有发过消息", EN: "No messages sent yet"}
+	tMsgNoneHow = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
+	tNoTargets  = text.Text{
+		ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。",
+		EN: "No alert targets: set BACKSTOP_ALERT_URLS so that somebody receives alerts.",
+	}
+	tTargets      = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
+	tTestAlert    = text.Text{ZH: "发送测试告警", EN: "Send a test alert"}
+	tTestAlertHow = text.Text{ZH: "向每个目标发送一条测试消息，发送方式与真实告警相同。", EN: "Each target gets one message, sent in the same way as a real alert."}
+	tDoneTest     = text.Text{
+		ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。",
+		EN: "The test alert is sent within seconds; Messages below shows its result.",
+	}
+	tMsgAgain    = text.Text{ZH: "重新发送", EN: "Send again"}
+	tMsgAgainHow = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text is sent to the same target, with a new retry schedule."}
+	tDoneAgain   = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It is sent again within seconds."}
+	tDoneRule    = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule was saved and takes effect within 10 seconds."}
+	tBadRule     = text.Text{
+		ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。",
+		EN: "The rule was not saved. The end level must lie on the other side of the firing level, no value may be negative, the window must be whole minutes up to 3600 seconds, and times may be at most 7 days.",
+	}
 )

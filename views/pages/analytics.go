@@ -190,14 +190,17 @@ func (d AnalyticsData) notifiedFigure(p *ui.Page) Figure {
 	f := Figure{
 		Name: "notified", Title: tNotifiedRate, Definition: tNotifiedDef, DefArgs: []any{d.objective()},
 		Rows: "/notifications?window=" + d.window(), RowsText: text.Notifications,
-		Heads: []string{d.timeHead(p), p.T(tToNotify), p.T(tNotifiedN), p.T(tByOrders), p.T(tToNotify) + " " + d.Currency, p.T(tNotifiedN) + " " + d.Currency, p.T(tByMoney) + " " + d.Currency, p.T(tLastWeek)},
+		Heads: []string{d.timeHead(p), p.T(tToNotify), p.T(tNotifiedN), p.T(tByOrders), p.T(tToNotify) + " " + d.Currency, p.T(tNotifiedN) +
+			" " + d.Currency, p.T(tByMoney) + " " + d.Currency, p.T(tLastWeek)},
 	}
-	orders, sums, before := rates(d.Notified, analytics.Notified.Rate), rates(d.Money, analytics.Notified.MoneyRate), rates(d.LastWeek, analytics.Notified.Rate)
+	orders, sums, before := rates(d.Notified, analytics.Notified.Rate), rates(d.Money, analytics.Notified.MoneyRate),
+		rates(d.LastWeek, analytics.Notified.Rate)
 	for i, n := range slices.Backward(d.Notified) {
 		m := d.Money[i]
 		f.Table = append(f.Table, []cell{
 			d.timeCell(p, i), countCell(n.Raised), countCell(n.Notified), shareCell(p, orders[i], true),
-			moneyCell(p, m.RaisedAmount, d.Currency), moneyCell(p, m.NotifiedAmount, d.Currency), shareCell(p, sums[i], true), shareCell(p, before[i], true),
+			moneyCell(p, m.RaisedAmount, d.Currency), moneyCell(p, m.NotifiedAmount, d.Currency), shareCell(p, sums[i], true),
+			shareCell(p, before[i], true),
 		})
 	}
 	return f
@@ -205,7 +208,8 @@ func (d AnalyticsData) notifiedFigure(p *ui.Page) Figure {
 
 func (d AnalyticsData) notifiedPlot(p *ui.Page) plot {
 	const height = 190
-	orders, sums, before := rates(d.Notified, analytics.Notified.Rate), rates(d.Money, analytics.Notified.MoneyRate), rates(d.LastWeek, analytics.Notified.Rate)
+	orders, sums, before := rates(d.Notified, analytics.Notified.Rate), rates(d.Money, analytics.Notified.MoneyRate),
+		rates(d.LastWeek, analytics.Notified.Rate)
 	a, lines := shareAxis(shareFloor(min(lowestOf(orders, sums), 2*d.Objective-1)), height)
 	return plot{
 		height: height, grid: lines, labels: labelsOf(len(orders), func(i int) string { return d.columnLabel(p, i) }),
@@ -216,7 +220,8 @@ func (d AnalyticsData) notifiedPlot(p *ui.Page) plot {
 			{"line s-acc", linePath(orders, a)},
 		},
 		hits: hitsOf(len(orders), func(i int) string {
-			return p.T(tNotifiedHit, d.columnName(p, i), shareCell(p, orders[i], true).Show, shareCell(p, sums[i], true).Show, shareCell(p, before[i], true).Show, ui.Count(d.Notified[i].Raised))
+			return p.T(tNotifiedHit, d.columnName(p, i), shareCell(p, orders[i], true).Show, shareCell(p, sums[i], true).Show,
+				shareCell(p, before[i], true).Show, ui.Count(d.Notified[i].Raised))
 		}),
 		says: p.T(tNotifiedSays, shareText(p, d.Total.Rate), d.objective()),
 	}

@@ -265,7 +265,10 @@ func lowestOf(lines ...[]float64) float64 {
 func durationAxis(height float64) (plotAxis, []grid) {
 	a := plotAxis{low: 0.01, high: 3600, top: plotTop, bottom: height - plotFoot, log: true}
 	var lines []grid
-	for _, d := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour} {
+	for _, d := range []time.Duration{
+		10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute,
+		10 * time.Minute, time.Hour,
+	} {
 		lines = append(lines, grid{a.y(d.Seconds()), briefly(d)})
 	}
 	return a, lines
@@ -297,7 +300,10 @@ func stack(rows [][]int64, classes []string, n int, a plotAxis) (all []plotCell)
 			}
 			from, to := a.y(bottoms[i]), a.y(bottoms[i]+float64(v))
 			bottoms[i] += float64(v)
-			all = append(all, plotCell{Box: ui.Box{X: float64(i)*slot + slot*0.09, Y: to, W: slot * 0.82, H: max(from-to, 0.75)}, class: classes[r]})
+			all = append(all, plotCell{
+				Box:   ui.Box{X: float64(i)*slot + slot*0.09, Y: to, W: slot * 0.82, H: max(from-to, 0.75)},
+				class: classes[r],
+			})
 		}
 	}
 	return all
@@ -326,7 +332,10 @@ func heat(rows [][]int64, names []string) plot {
 		for i, v := range row {
 			if v > 0 {
 				level := math.Ceil(heatLevels * math.Sqrt(float64(v)/float64(most)))
-				c.cells = append(c.cells, plotCell{Box: ui.Box{X: float64(i) * slot, Y: c.grid[r].y - heatRow/2 + 1, W: slot - 1, H: heatRow - 2}, class: "f-acc", opacity: strconv.FormatFloat(0.1+0.9*level/heatLevels, 'f', 2, 64)})
+				c.cells = append(c.cells, plotCell{Box: ui.Box{
+					X: float64(i) * slot, Y: c.grid[r].y - heatRow/2 + 1, W: slot - 1,
+					H: heatRow - 2,
+				}, class: "f-acc", opacity: strconv.FormatFloat(0.1+0.9*level/heatLevels, 'f', 2, 64)})
 			}
 		}
 	}

@@ -27,8 +27,12 @@ func failureText(class string) text.Text { return ui.ClassText(notify.Class(clas
 
 func (d AnalyticsData) causesFigure(p *ui.Page) Figure {
 	f := Figure{
-		Name: "causes", Title: tCauses, Definition: tCausesDef, Rows: "/notifications?status=retry_wait&window=" + d.window(), RowsText: tStillWaiting,
-		Heads: []string{p.T(tCompCause), p.T(tCode), p.T(tFailedAttempts), p.T(tShare), p.T(tCumulative), p.T(tLastWeek), p.T(text.Orders), p.T(tMoney), p.T(tNewSince)},
+		Name: "causes", Title: tCauses, Definition: tCausesDef, Rows: "/notifications?status=retry_wait&window=" + d.window(),
+		RowsText: tStillWaiting,
+		Heads: []string{
+			p.T(tCompCause), p.T(tCode), p.T(tFailedAttempts), p.T(tShare), p.T(tCumulative), p.T(tLastWeek), p.T(text.Orders),
+			p.T(tMoney), p.T(tNewSince),
+		},
 	}
 	var sum int64
 	for _, c := range d.Causes {
@@ -38,7 +42,8 @@ func (d AnalyticsData) causesFigure(p *ui.Page) Figure {
 			since = same(p.At(c.NewSince).Format("2006-01-02 15:04"))
 		}
 		f.Table = append(f.Table, []cell{
-			same(p.T(failureText(c.Class))), same(c.Class), countCell(c.Attempts), shareCell(p, float64(c.Attempts)/float64(d.attempts()), true),
+			same(p.T(failureText(c.Class))), same(c.Class), countCell(c.Attempts), shareCell(p, float64(c.Attempts)/float64(d.attempts()),
+				true),
 			shareCell(p, float64(sum)/float64(d.attempts()), true), countCell(c.Before), countCell(c.Orders), sumsCell(p, c.Sums), since,
 		})
 	}
@@ -72,7 +77,8 @@ func (d AnalyticsData) causesPlot(p *ui.Page) plot {
 		classes[i] = "f-" + causeKinds[i]
 	}
 	c := plot{
-		height: height, grid: lines, labels: labelsOf(d.Range.N, func(i int) string { return d.columnLabel(p, i) }), cells: stack(rows, classes, d.Range.N, a),
+		height: height, grid: lines, labels: labelsOf(d.Range.N, func(i int) string { return d.columnLabel(p, i) }),
+		cells: stack(rows, classes, d.Range.N, a),
 		hits: hitsOf(d.Range.N, func(i int) string {
 			said := d.columnName(p, i) + " · " + p.T(tFailedN, ui.Count(totals[i]))
 			for _, c := range d.Causes {
@@ -101,7 +107,10 @@ func (d AnalyticsData) flowsFigure(p *ui.Page, name string, title text.Text, flo
 	}
 	for _, w := range flows {
 		v, ok := w.Conversion()
-		f.Table = append(f.Table, []cell{same(w.Code), same(w.Name), countCell(w.Created), countCell(w.Before), countCell(w.Paid), shareCell(p, v, ok), sumsCell(p, w.Sums)})
+		f.Table = append(f.Table, []cell{
+			same(w.Code), same(w.Name), countCell(w.Created), countCell(w.Before), countCell(w.Paid),
+			shareCell(p, v, ok), sumsCell(p, w.Sums),
+		})
 	}
 	return f
 }
@@ -144,7 +153,8 @@ func (d AnalyticsData) exceptionsFigure(p *ui.Page) Figure {
 	for i := range len(analytics.Ages) + 1 {
 		f.Heads = append(f.Heads, p.T(tOpenN)+" "+ageName(i))
 	}
-	f.Heads = append(f.Heads, p.T(tDecidedN), p.T(tDecidedIn, briefly(analytics.Ages[0])), p.T(tDecidedIn, briefly(analytics.Ages[1])), p.T(tDecidedIn, briefly(analytics.Ages[2])))
+	f.Heads = append(f.Heads, p.T(tDecidedN), p.T(tDecidedIn, briefly(analytics.Ages[0])), p.T(tDecidedIn, briefly(analytics.Ages[1])),
+		p.T(tDecidedIn, briefly(analytics.Ages[2])))
 	for _, k := range d.Exceptions.Kinds {
 		row := []cell{same(p.T(ui.KindText(k.Name))), countCell(k.OpenTotal())}
 		for _, n := range k.Open {

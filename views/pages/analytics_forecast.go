@@ -26,7 +26,10 @@ func (d AnalyticsData) volumeFigure(p *ui.Page) Figure {
 		Heads: []string{p.T(text.Time) + " (" + p.Zone.String() + ")", p.T(tExpectedN), p.T(tLow), p.T(tHigh)},
 	}
 	for i, e := range d.Expected.Ahead {
-		f.Table = append(f.Table, []cell{{p.At(d.volumeStart(i)).Format("15:04"), p.At(d.volumeStart(i)).Format("2006-01-02 15:04")}, roundCell(e.Value), roundCell(e.Low), roundCell(e.High)})
+		f.Table = append(f.Table, []cell{
+			{p.At(d.volumeStart(i)).Format("15:04"), p.At(d.volumeStart(i)).Format("2006-01-02 15:04")},
+			roundCell(e.Value), roundCell(e.Low), roundCell(e.High),
+		})
 	}
 	return f
 }
@@ -119,7 +122,9 @@ const outlookAhead = 60
 
 // outlookPlot draws the last half hour, the trend through it, and its next hour with the interval
 // of its slope.
-func outlookPlot(p *ui.Page, at int64, o analytics.Outlook, a plotAxis, lines []grid, height float64, show func(float64) string, says string) plot {
+func outlookPlot(p *ui.Page, at int64, o analytics.Outlook, a plotAxis, lines []grid, height float64, show func(float64) string,
+	says string,
+) plot {
 	behind := len(o.Values)
 	n := behind + outlookAhead
 	known, line := make([]float64, n), make([]float64, n)
@@ -292,14 +297,17 @@ var (
 		ZH: "每分钟被商户确认的尝试占比；尝试少于 5 次的分钟不计。方法与积压相同；下限取告警规则“通知尝试成功率过低”。",
 		EN: "The share of attempts that merchants acknowledge, by the minute; minutes with fewer than 5 attempts are left out. The method is that of the backlog; the limit is that of the alert rule for the success rate.",
 	}
-	tToNotify       = text.Text{ZH: "应通知", EN: "To notify"}
-	tNotifiedN      = text.Text{ZH: "已通知", EN: "Notified"}
-	tByOrders       = text.Text{ZH: "按订单", EN: "By orders"}
-	tByMoney        = text.Text{ZH: "按金额", EN: "By money"}
-	tLastWeek       = text.Text{ZH: "上周同期", EN: "Last week"}
-	tObjective      = text.Text{ZH: "目标", EN: "Objective"}
-	tBudget         = text.Text{ZH: "误差预算已用", EN: "Error budget spent"}
-	tNotifiedHit    = text.Text{ZH: "%s\n按订单 %s · 按金额 %s\n上周同期 %s · 应通知 %s 笔", EN: "%s\nby orders %s · by money %s\nlast week %s · orders to notify: %s"}
+	tToNotify    = text.Text{ZH: "应通知", EN: "To notify"}
+	tNotifiedN   = text.Text{ZH: "已通知", EN: "Notified"}
+	tByOrders    = text.Text{ZH: "按订单", EN: "By orders"}
+	tByMoney     = text.Text{ZH: "按金额", EN: "By money"}
+	tLastWeek    = text.Text{ZH: "上周同期", EN: "Last week"}
+	tObjective   = text.Text{ZH: "目标", EN: "Objective"}
+	tBudget      = text.Text{ZH: "误差预算已用", EN: "Error budget spent"}
+	tNotifiedHit = text.Text{
+		ZH: "%s\n按订单 %s · 按金额 %s\n上周同期 %s · 应通知 %s 笔",
+		EN: "%s\nby orders %s · by money %s\nlast week %s · orders to notify: %s",
+	}
 	tNotifiedSays   = text.Text{ZH: "通知成功率 %s，目标 %s", EN: "Notified rate %s, objective %s"}
 	tWaitsHit       = text.Text{ZH: "%s\np50 %s · p95 %s · p99 %s\n上周同期 p95 %s", EN: "%s\np50 %s · p95 %s · p99 %s\nlast week p95 %s"}
 	tWaitsSays      = text.Text{ZH: "从支付到通知成功：p50 %s，p95 %s，p99 %s", EN: "From paid to notified: p50 %s, p95 %s, p99 %s"}
@@ -343,24 +351,27 @@ var (
 	tLevel          = text.Text{ZH: "当前水平", EN: "Level now"}
 	tLevelOf        = text.Text{ZH: "往常的 %s", EN: "%s of the usual"}
 	tErrorOf        = text.Text{ZH: "上周误差", EN: "Last week's error"}
-	tErrorHow       = text.Text{ZH: "提前 1 小时预测的平均绝对误差占总量的比例（WAPE）", EN: "mean absolute error of forecasts one hour ahead, as a share of the volume (WAPE)"}
-	tInside         = text.Text{ZH: "落在区间内", EN: "Within the band"}
-	tInsideHow      = text.Text{ZH: "上周实际值，目标 95 %", EN: "of last week's values; the target is 95 %"}
-	tInputs         = text.Text{ZH: "输入", EN: "Inputs"}
-	tInputsOf       = text.Text{ZH: "%d 天数据，%d 周", EN: "%d days of data, %d weeks"}
-	tNeedDays       = text.Text{ZH: "还没有足够的数据", EN: "Not enough data yet"}
-	tNeedDaysHow    = text.Text{ZH: "预测需要 %d 天的数据，目前有 %d 天。", EN: "A forecast needs %d days of data; there are %d."}
-	tDefinition     = text.Text{ZH: "定义", EN: "Definition"}
-	tCSV            = text.Text{ZH: "CSV", EN: "CSV"}
-	tNothingYet     = text.Text{ZH: "这段时间还没有数据", EN: "No data in this time range"}
-	tNothingHow     = text.Text{ZH: "换一个更长的时间范围，或等第一批订单到来。", EN: "Choose a longer range, or wait for the first orders."}
-	tNoFailures     = text.Text{ZH: "这段时间没有失败的尝试", EN: "No attempt failed in this time range"}
-	tNoOpen         = text.Text{ZH: "没有未结的异常", EN: "No open exceptions"}
-	tZoneDays       = text.Text{ZH: "按 %s 的自然日", EN: "days in %s"}
-	tSinceDay       = text.Text{ZH: "数据自 %s 起", EN: "figures since %s"}
-	tCounted        = text.Text{ZH: "只计最新 10,000 条", EN: "only the newest 10,000 are counted"}
-	tBand           = text.Text{ZH: "区间", EN: "Band"}
-	tMethod         = text.Text{ZH: "方法、输入与误差", EN: "Method, inputs and error"}
+	tErrorHow       = text.Text{
+		ZH: "提前 1 小时预测的平均绝对误差占总量的比例（WAPE）",
+		EN: "mean absolute error of forecasts one hour ahead, as a share of the volume (WAPE)",
+	}
+	tInside      = text.Text{ZH: "落在区间内", EN: "Within the band"}
+	tInsideHow   = text.Text{ZH: "上周实际值，目标 95 %", EN: "of last week's values; the target is 95 %"}
+	tInputs      = text.Text{ZH: "输入", EN: "Inputs"}
+	tInputsOf    = text.Text{ZH: "%d 天数据，%d 周", EN: "%d days of data, %d weeks"}
+	tNeedDays    = text.Text{ZH: "还没有足够的数据", EN: "Not enough data yet"}
+	tNeedDaysHow = text.Text{ZH: "预测需要 %d 天的数据，目前有 %d 天。", EN: "A forecast needs %d days of data; there are %d."}
+	tDefinition  = text.Text{ZH: "定义", EN: "Definition"}
+	tCSV         = text.Text{ZH: "CSV", EN: "CSV"}
+	tNothingYet  = text.Text{ZH: "这段时间还没有数据", EN: "No data in this time range"}
+	tNothingHow  = text.Text{ZH: "换一个更长的时间范围，或等第一批订单到来。", EN: "Choose a longer range, or wait for the first orders."}
+	tNoFailures  = text.Text{ZH: "这段时间没有失败的尝试", EN: "No attempt failed in this time range"}
+	tNoOpen      = text.Text{ZH: "没有未结的异常", EN: "No open exceptions"}
+	tZoneDays    = text.Text{ZH: "按 %s 的自然日", EN: "days in %s"}
+	tSinceDay    = text.Text{ZH: "数据自 %s 起", EN: "figures since %s"}
+	tCounted     = text.Text{ZH: "只计最新 10,000 条", EN: "only the newest 10,000 are counted"}
+	tBand        = text.Text{ZH: "区间", EN: "Band"}
+	tMethod      = text.Text{ZH: "方法、输入与误差", EN: "Method, inputs and error"}
 )
 
 var backlogTexts = outlookTexts{

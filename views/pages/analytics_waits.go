@@ -46,7 +46,8 @@ func (d AnalyticsData) waitsFigure(p *ui.Page) Figure {
 	}
 	for i, h := range slices.Backward(d.Waits) {
 		f.Table = append(f.Table, []cell{
-			d.timeCell(p, i), countCell(h.Count()), lengthCell(p, h, .5), lengthCell(p, h, .95), lengthCell(p, h, .99), lengthCell(p, d.WaitsBefore[i], .95),
+			d.timeCell(p, i), countCell(h.Count()), lengthCell(p, h, .5), lengthCell(p, h, .95), lengthCell(p, h, .99),
+			lengthCell(p, d.WaitsBefore[i], .95),
 		})
 	}
 	return f
@@ -62,7 +63,8 @@ func (d AnalyticsData) waitsPlot(p *ui.Page) plot {
 	}
 	c.hits = hitsOf(len(d.Waits), func(i int) string {
 		h := d.Waits[i]
-		return p.T(tWaitsHit, d.columnName(p, i), lengthCell(p, h, .5).Show, lengthCell(p, h, .95).Show, lengthCell(p, h, .99).Show, lengthCell(p, d.WaitsBefore[i], .95).Show)
+		return p.T(tWaitsHit, d.columnName(p, i), lengthCell(p, h, .5).Show, lengthCell(p, h, .95).Show, lengthCell(p, h, .99).Show,
+			lengthCell(p, d.WaitsBefore[i], .95).Show)
 	})
 	all := sumOf(d.Waits)
 	c.says = p.T(tWaitsSays, lengthCell(p, all, .5).Show, lengthCell(p, all, .95).Show, lengthCell(p, all, .99).Show)
@@ -78,7 +80,10 @@ func sumOf(waits []report.Histogram) report.Histogram {
 }
 
 // heatEnds are the upper ends of the rows of the heat map; each is a bound of the histogram.
-var heatEnds = []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+var heatEnds = []time.Duration{
+	100 * time.Millisecond, 500 * time.Millisecond, time.Second, 5 * time.Second, 10 * time.Second, time.Minute,
+	10 * time.Minute, time.Hour,
+}
 
 // bands counts waits by heatEnds, and one more for longer ones.
 func bands(h report.Histogram) []int64 {
@@ -148,7 +153,11 @@ func (d AnalyticsData) curveFigure(p *ui.Page) Figure {
 	for _, end := range report.Bounds() {
 		v, ok := within(d.Waits, d.Total.Raised, end)
 		w, had := within(d.WaitsBefore, d.lastWeekRaised(), end)
-		f.Table = append(f.Table, []cell{{briefly(end), end.String()}, countCell(sumOf(d.Waits).Within(end)), shareCell(p, v, ok), shareCell(p, w, had)})
+		f.Table = append(f.Table, []cell{
+			{briefly(end), end.String()},
+			countCell(sumOf(d.Waits).Within(end)), shareCell(p, v, ok),
+			shareCell(p, w, had),
+		})
 	}
 	return f
 }
@@ -176,7 +185,8 @@ func (d AnalyticsData) curvePlot(p *ui.Page) plot {
 	}
 	now := draw(d.Waits, d.Total.Raised)
 	if now != "" {
-		c.paths = append(c.paths, plotPath{"area f-acc", now + "L" + ui.Px(plotRight) + " " + ui.Px(a.bottom) + "L0 " + ui.Px(a.bottom) + "Z"})
+		c.paths = append(c.paths, plotPath{"area f-acc", now + "L" + ui.Px(plotRight) + " " + ui.Px(a.bottom) + "L0 " + ui.Px(a.bottom) +
+			"Z"})
 	}
 	c.paths = append(c.paths, plotPath{faintLine, draw(d.WaitsBefore, d.lastWeekRaised())}, plotPath{"line s-acc", now})
 	for _, m := range marks {

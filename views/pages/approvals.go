@@ -14,7 +14,9 @@ import (
 // approvalTexts is what the list of proposals says.
 var approvalTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Sum(text.Amount).Named("amount"), ui.Col(tMaker).Named("maker"), ui.Col(tAge).Named("made"), ui.Col(text.State).Named("state"), ui.Col(tChecker).Named("checker"), ui.Col(tAprExpires).Named("expires"),
+		ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Sum(text.Amount).Named("amount"),
+		ui.Col(tMaker).Named("maker"), ui.Col(tAge).Named("made"), ui.Col(text.State).Named("state"), ui.Col(tChecker).Named("checker"),
+		ui.Col(tAprExpires).Named("expires"),
 	},
 	Title: text.Approvals, Icon: "circle-check", None: tAprNone, NoneHow: tAprNoneHow,
 	Fields: map[string]ui.Field{
@@ -88,28 +90,40 @@ const maxApprovalTries = 3
 
 // Texts of these pages.
 var (
-	tByCommand    = text.Text{ZH: "命令行", EN: "a command"}
-	tMaker        = text.Text{ZH: "经办", EN: "Proposed by"}
-	tChecker      = text.Text{ZH: "复核", EN: "Decided by"}
-	tAge          = text.Text{ZH: "提出", EN: "Proposed"}
-	tAprExpires   = text.Text{ZH: "截止", EN: "Expires"}
-	tAprNone      = text.Text{ZH: "还没有提议", EN: "No proposals yet"}
-	tAprNoneHow   = text.Text{ZH: "在异常或订单的页面上提出；由另一个人复核后生效。", EN: "Decisions are proposed on the page of an exception or an order, and take effect when another person approves them."}
-	tAprWaiting   = text.Text{ZH: "等待复核", EN: "Waiting for a second person"}
-	tAprYours     = text.Text{ZH: "待您复核", EN: "for you"}
-	tAprOwn       = text.Text{ZH: "您提出的", EN: "yours"}
-	tAlone        = text.Text{ZH: "一人决定", EN: "Decided by one person"}
-	tAloneHow     = text.Text{ZH: "本机构声明为单人操作：没有第二人复核。", EN: "This installation is set up for one person: nobody else checked this."}
-	tAprWhat      = text.Text{ZH: "提议内容", EN: "What is proposed"}
-	tAprVersion   = text.Text{ZH: "对象版本", EN: "Version of the object"}
-	tAprHash      = text.Text{ZH: "内容哈希", EN: "Hash of the content"}
-	tAprHashHow   = text.Text{ZH: "复核的是这一份内容：对象、版本、金额和参数任何一项改变，复核都不成立。", EN: "The approval is for exactly this content. If the object, its version, the amount or a parameter changes, it is not valid."}
+	tByCommand  = text.Text{ZH: "命令行", EN: "a command"}
+	tMaker      = text.Text{ZH: "经办", EN: "Proposed by"}
+	tChecker    = text.Text{ZH: "复核", EN: "Decided by"}
+	tAge        = text.Text{ZH: "提出", EN: "Proposed"}
+	tAprExpires = text.Text{ZH: "截止", EN: "Expires"}
+	tAprNone    = text.Text{ZH: "还没有提议", EN: "No proposals yet"}
+	tAprNoneHow = text.Text{
+		ZH: "在异常或订单的页面上提出；由另一个人复核后生效。",
+		EN: "Decisions are proposed on the page of an exception or an order, and take effect when another person approves them.",
+	}
+	tAprWaiting = text.Text{ZH: "等待复核", EN: "Waiting for a second person"}
+	tAprYours   = text.Text{ZH: "待您复核", EN: "for you"}
+	tAprOwn     = text.Text{ZH: "您提出的", EN: "yours"}
+	tAlone      = text.Text{ZH: "一人决定", EN: "Decided by one person"}
+	tAloneHow   = text.Text{ZH: "本机构声明为单人操作：没有第二人复核。", EN: "This installation is set up for one person: nobody else checked this."}
+	tAprWhat    = text.Text{ZH: "提议内容", EN: "What is proposed"}
+	tAprVersion = text.Text{ZH: "对象版本", EN: "Version of the object"}
+	tAprHash    = text.Text{ZH: "内容哈希", EN: "Hash of the content"}
+	tAprHashHow = text.Text{
+		ZH: "复核的是这一份内容：对象、版本、金额和参数任何一项改变，复核都不成立。",
+		EN: "The approval is for exactly this content. If the object, its version, the amount or a parameter changes, it is not valid.",
+	}
 	tAprPeople    = text.Text{ZH: "经办与复核", EN: "Who decides"}
 	tAprNobody    = text.Text{ZH: "尚无人复核", EN: "nobody yet"}
 	tAprAnswer    = text.Text{ZH: "渠道查询结果", EN: "What the supplier says"}
-	tAprAnswerNew = text.Text{ZH: "复核时会重新查单；结果与提议相反时不能生效。", EN: "The supplier is queried again when you approve. A decision that contradicts its answer does not take effect."}
-	tAprNotAsked  = text.Text{ZH: "渠道没有查询结果。", EN: "No answer from the supplier."}
-	tAprUnproved  = text.Text{ZH: "渠道无法查询或结果不明：这份提议未经渠道证实，只有财务主管可以复核。", EN: "The supplier cannot be queried, or its answer is unclear: the proposal is unverified, and only a lead may approve it."}
+	tAprAnswerNew = text.Text{
+		ZH: "复核时会重新查单；结果与提议相反时不能生效。",
+		EN: "The supplier is queried again when you approve. A decision that contradicts its answer does not take effect.",
+	}
+	tAprNotAsked = text.Text{ZH: "渠道没有查询结果。", EN: "No answer from the supplier."}
+	tAprUnproved = text.Text{
+		ZH: "渠道无法查询或结果不明：这份提议未经渠道证实，只有财务主管可以复核。",
+		EN: "The supplier cannot be queried, or its answer is unclear: the proposal is unverified, and only a lead may approve it.",
+	}
 	tAprResult    = text.Text{ZH: "执行结果", EN: "Result"}
 	tAprStarted   = text.Text{ZH: "开始执行", EN: "Started"}
 	tAprTries     = text.Text{ZH: "执行次数", EN: "Runs"}
@@ -125,10 +139,16 @@ var (
 	tReject       = text.Text{ZH: "驳回", EN: "Reject"}
 	tWithdraw     = text.Text{ZH: "撤回", EN: "Withdraw"}
 	tRepeatRun    = text.Text{ZH: "再次执行", EN: "Run it again"}
-	tApproveHow   = text.Text{ZH: "您确认已核对左侧内容。复核后立即执行。", EN: "You confirm that you have checked what is proposed. It is carried out at once."}
-	tRejectHow    = text.Text{ZH: "提议结束，不生效；对象恢复为可处理。", EN: "The proposal ends without effect, and its object can be acted on again."}
-	tWithdrawHow  = text.Text{ZH: "收回您自己的提议。", EN: "Withdraws your own proposal."}
-	tRepeatHow    = text.Text{ZH: "同一份复核再执行一次。", EN: "Carries out the same approval once more."}
-	tOwnProposal  = text.Text{ZH: "这是您自己的提议：需要另一个人复核。可以复核的角色：%s。", EN: "This is your own proposal: another person must approve it. Roles that may: %s."}
-	tWhoApproves  = text.Text{ZH: "可以复核的角色：%s。", EN: "Roles that may approve: %s."}
+	tApproveHow   = text.Text{
+		ZH: "您确认已核对左侧内容。复核后立即执行。",
+		EN: "You confirm that you have checked what is proposed. It is carried out at once.",
+	}
+	tRejectHow   = text.Text{ZH: "提议结束，不生效；对象恢复为可处理。", EN: "The proposal ends without effect, and its object can be acted on again."}
+	tWithdrawHow = text.Text{ZH: "收回您自己的提议。", EN: "Withdraws your own proposal."}
+	tRepeatHow   = text.Text{ZH: "同一份复核再执行一次。", EN: "Carries out the same approval once more."}
+	tOwnProposal = text.Text{
+		ZH: "这是您自己的提议：需要另一个人复核。可以复核的角色：%s。",
+		EN: "This is your own proposal: another person must approve it. Roles that may: %s.",
+	}
+	tWhoApproves = text.Text{ZH: "可以复核的角色：%s。", EN: "Roles that may approve: %s."}
 )

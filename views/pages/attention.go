@@ -43,7 +43,10 @@ const (
 var AttentionWho = []string{Mine, Unassigned}
 
 // AttentionMatters are what lines of the list are about.
-var AttentionMatters = []string{string(console.MatterIncident), string(console.MatterExceptions), string(console.MatterApprovals), string(console.MatterBreaker)}
+var AttentionMatters = []string{
+	string(console.MatterIncident), string(console.MatterExceptions), string(console.MatterApprovals),
+	string(console.MatterBreaker),
+}
 
 // Values are the filter's parameters in an address.
 func (f AttentionFilter) Values() url.Values {
@@ -118,7 +121,10 @@ func NewAttention(p *ui.Page, a console.Attention, s System, f AttentionFilter) 
 	if s.Alerts {
 		for n := range a.Ended {
 			i := &a.Ended[n]
-			add(&v.Ended, console.Todo{Matter: console.MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt, Incident: i})
+			add(&v.Ended, console.Todo{
+				Matter: console.MatterIncident, Kind: i.Rule, Code: i.Subject, Count: i.Firings, Oldest: i.OpenedAt,
+				Incident: i,
+			})
 		}
 	}
 	return v
@@ -214,7 +220,10 @@ func (t attentionLine) look(p *ui.Page) attentionLook {
 		}
 		return attentionLook{l, "t-bad"}
 	}
-	l := todoLine{icon: incidentIcon(i.Rule), title: p.T(tIncidentLine, titleOf(p, i.Rule), cmp.Or(t.Name, alertOf(p, i.Subject))), href: incidentLink(i.ID)}
+	l := todoLine{
+		icon: incidentIcon(i.Rule), title: p.T(tIncidentLine, titleOf(p, i.Rule), cmp.Or(t.Name, alertOf(p, i.Subject))),
+		href: incidentLink(i.ID),
+	}
 	if i.Firings > 1 {
 		l.note = p.T(tFiredTimes, ui.Count(i.Firings))
 	}
@@ -401,23 +410,77 @@ const stuckChapter = "what-is-stuck-and-what-happens-by-itself"
 
 // advices are short forms of the runbook, for whoever stands at the phone.
 var advices = map[string]advice{
-	alert.BreakerOpened:       {text.Text{ZH: "请商户检查通知地址。恢复后在商户页探测或解除熔断，挂起的通知会自动发出。", EN: "Ask the merchant to check its endpoint. Once it works, probe or close the breaker on the merchant's page; waiting notifications are then sent automatically."}, "merchants-that-cannot-be-notified"},
-	alert.SlowMerchant:        {text.Text{ZH: "商户响应慢，会占用它自己的通道，不影响其他商户。请商户检查通知地址。", EN: "The merchant answers slowly. It uses up its own slots and delays no other merchant. Ask it to check its endpoint."}, "merchants-that-cannot-be-notified"},
-	alert.SupplierUnreachable: {text.Text{ZH: "查看渠道公告、调用密钥和出口网络。查单和关单会等到探测成功，回调照常处理。", EN: "Check the supplier's status page, the keys for calls and the outbound network. Queries and closes wait for the probe; callbacks are processed as usual."}, stuckChapter},
-	alert.SupplierSilent:      {text.Text{ZH: "检查渠道后台的回调地址和来源地址白名单。已发起支付的订单会自动查单。", EN: "Check the callback address at the supplier and the allowlist. Orders with a started payment are queried automatically."}, stuckChapter},
-	alert.QueueLength:         {text.Text{ZH: "找出积压最多的商户或渠道；没有集中的，就增加 worker 节点。", EN: "Find the merchant or supplier to which most rows belong. If none stands out, add nodes with the role worker."}, stuckChapter},
-	alert.QueuePaused:         {text.Text{ZH: "操作员暂停了这个队列，原因见队列页面。问题解决后请恢复，等待的任务会自动继续。", EN: "An operator paused this queue; its page says who and why. Resume it once the problem is solved; waiting tasks then continue automatically."}, "pausing-a-queue"},
-	alert.QueueForecast:       {text.Text{ZH: "积压还没有到上限。查看预测的依据，并提前找出增长最快的商户或渠道。", EN: "The backlog has not reached its limit yet. Check what the forecast is based on, and find the merchant or supplier that grows fastest."}, stuckChapter},
-	alert.SuccessRate:         {text.Text{ZH: "按失败原因查看通知；集中在某个商户时，它会自动熔断。", EN: "Look at the notifications by cause. If one merchant stands out, its breaker opens automatically."}, stuckChapter},
-	alert.ErrorRate:           {text.Text{ZH: "按失败原因查看通知失败的订单，原因消除后批量补发。", EN: "Look at the exhausted notifications by cause. Once the cause is removed, send them again as a batch."}, stuckChapter},
-	alert.StuckOrders:         {text.Text{ZH: "到渠道侧核实这些订单；系统会继续查单。", EN: "Check these orders with the supplier; Backstop keeps querying them."}, stuckChapter},
-	alert.OurFault:            {text.Text{ZH: "这些通知在等我方：检查主密钥、程序版本和 BACKSTOP_NOTIFY_ALLOW_CIDRS。等待不计入重试次数。", EN: "These notifications wait because of a fault on our side: check the master key, the version and BACKSTOP_NOTIFY_ALLOW_CIDRS. No attempt is counted meanwhile."}, "notifications-that-wait-for-us"},
-	alert.RedisDown:           {text.Text{ZH: "重新启动 Redis，无需恢复数据；期间由数据库推进，会慢一些。", EN: "Start Redis again; nothing has to be restored. The database drives the work meanwhile, a little slower."}, stuckChapter},
-	alert.WrongKey:            {text.Text{ZH: "把当前使用的主密钥交给该节点并重启它。", EN: "Give the node the master key in use and restart it."}, "keys"},
-	alert.BooksDiffer:         {text.Text{ZH: "运行 backstop verify 查看涉及的行；处理完成后关闭本事件。", EN: "Run backstop verify and look at the rows that it names. Close the incident once they are dealt with."}, "checking-the-books"},
-	alert.CountersDiffer:      {text.Text{ZH: "统计已按明细更正。核对涉及的数字后关闭本事件。", EN: "The figures were corrected from their rows. Check those that are named, then close the incident."}, "the-sweep"},
-	alert.PayoutRefused:       {text.Text{ZH: "向商户核实这些请求；不是它发出的，就立即更换密钥。", EN: "Ask the merchant whether it sent these requests. If it did not, replace its key at once."}, "alerts"},
-	alert.MerchantNegative:    {text.Text{ZH: "与商户商定补足办法；在此之前其出款会被拒绝。", EN: "Agree with the merchant how to fill the account; until then its payouts are refused."}, "alerts"},
+	alert.BreakerOpened: {text.Text{
+		ZH: "请商户检查通知地址。恢复后在商户页探测或解除熔断，挂起的通知会自动发出。",
+		EN: "Ask the merchant to check its endpoint. Once it works, probe or close the breaker on the merchant's page; waiting notifications are then sent automatically.",
+	}, "merchants-that-cannot-be-notified"},
+	alert.SlowMerchant: {
+		text.Text{
+			ZH: "商户响应慢，会占用它自己的通道，不影响其他商户。请商户检查通知地址。",
+			EN: "The merchant answers slowly. It uses up its own slots and delays no other merchant. Ask it to check its endpoint.",
+		},
+		"merchants-that-cannot-be-notified",
+	},
+	alert.SupplierUnreachable: {text.Text{
+		ZH: "查看渠道公告、调用密钥和出口网络。查单和关单会等到探测成功，回调照常处理。",
+		EN: "Check the supplier's status page, the keys for calls and the outbound network. Queries and closes wait for the probe; callbacks are processed as usual.",
+	}, stuckChapter},
+	alert.SupplierSilent: {
+		text.Text{
+			ZH: "检查渠道后台的回调地址和来源地址白名单。已发起支付的订单会自动查单。",
+			EN: "Check the callback address at the supplier and the allowlist. Orders with a started payment are queried automatically.",
+		},
+		stuckChapter,
+	},
+	alert.QueueLength: {text.Text{
+		ZH: "找出积压最多的商户或渠道；没有集中的，就增加 worker 节点。",
+		EN: "Find the merchant or supplier to which most rows belong. If none stands out, add nodes with the role worker.",
+	}, stuckChapter},
+	alert.QueuePaused: {text.Text{
+		ZH: "操作员暂停了这个队列，原因见队列页面。问题解决后请恢复，等待的任务会自动继续。",
+		EN: "An operator paused this queue; its page says who and why. Resume it once the problem is solved; waiting tasks then continue automatically.",
+	}, "pausing-a-queue"},
+	alert.QueueForecast: {text.Text{
+		ZH: "积压还没有到上限。查看预测的依据，并提前找出增长最快的商户或渠道。",
+		EN: "The backlog has not reached its limit yet. Check what the forecast is based on, and find the merchant or supplier that grows fastest.",
+	}, stuckChapter},
+	alert.SuccessRate: {text.Text{
+		ZH: "按失败原因查看通知；集中在某个商户时，它会自动熔断。",
+		EN: "Look at the notifications by cause. If one merchant stands out, its breaker opens automatically.",
+	}, stuckChapter},
+	alert.ErrorRate: {text.Text{
+		ZH: "按失败原因查看通知失败的订单，原因消除后批量补发。",
+		EN: "Look at the exhausted notifications by cause. Once the cause is removed, send them again as a batch.",
+	}, stuckChapter},
+	alert.StuckOrders: {text.Text{
+		ZH: "到渠道侧核实这些订单；系统会继续查单。",
+		EN: "Check these orders with the supplier; Backstop keeps querying them.",
+	}, stuckChapter},
+	alert.OurFault: {text.Text{
+		ZH: "这些通知在等我方：检查主密钥、程序版本和 BACKSTOP_NOTIFY_ALLOW_CIDRS。等待不计入重试次数。",
+		EN: "These notifications wait because of a fault on our side: check the master key, the version and BACKSTOP_NOTIFY_ALLOW_CIDRS. No attempt is counted meanwhile.",
+	}, "notifications-that-wait-for-us"},
+	alert.RedisDown: {text.Text{
+		ZH: "重新启动 Redis，无需恢复数据；期间由数据库推进，会慢一些。",
+		EN: "Start Redis again; nothing has to be restored. The database drives the work meanwhile, a little slower.",
+	}, stuckChapter},
+	alert.WrongKey: {text.Text{ZH: "把当前使用的主密钥交给该节点并重启它。", EN: "Give the node the master key in use and restart it."}, "keys"},
+	alert.BooksDiffer: {text.Text{
+		ZH: "运行 backstop verify 查看涉及的行；处理完成后关闭本事件。",
+		EN: "Run backstop verify and look at the rows that it names. Close the incident once they are dealt with.",
+	}, "checking-the-books"},
+	alert.CountersDiffer: {text.Text{
+		ZH: "统计已按明细更正。核对涉及的数字后关闭本事件。",
+		EN: "The figures were corrected from their rows. Check those that are named, then close the incident.",
+	}, "the-sweep"},
+	alert.PayoutRefused: {text.Text{
+		ZH: "向商户核实这些请求；不是它发出的，就立即更换密钥。",
+		EN: "Ask the merchant whether it sent these requests. If it did not, replace its key at once.",
+	}, "alerts"},
+	alert.MerchantNegative: {text.Text{
+		ZH: "与商户商定补足办法；在此之前其出款会被拒绝。",
+		EN: "Agree with the merchant how to fill the account; until then its payouts are refused.",
+	}, "alerts"},
 }
 
 var eventWords = map[string]text.Text{
@@ -436,41 +499,50 @@ var eventWords = map[string]text.Text{
 
 // Texts of these pages.
 var (
-	tAttentionHow     = text.Text{ZH: "金额大的在前。不同币种不相加、不比较：涉及条目最多的币种在前，没有金额的在最后。", EN: "Most money first. Amounts of different currencies are neither added nor compared: the currency with the most lines comes first, lines without money last."}
-	tOpenSince        = text.Text{ZH: "开始于", EN: "Since"}
-	tWhatIs           = text.Text{ZH: "事项", EN: "What"}
-	tContains         = text.Text{ZH: "包含文字", EN: "Contains"}
-	tAnyMatter        = text.Text{ZH: "全部类型", EN: "Any kind"}
-	tAnybody          = text.Text{ZH: "不限", EN: "Anybody"}
-	tAssignedMe       = text.Text{ZH: "我", EN: "Me"}
-	tFilteredOut      = text.Text{ZH: "没有符合筛选条件的事项", EN: "Nothing matches the filter"}
-	tFilteredOutHow   = text.Text{ZH: "筛选隐藏了 %s 项", EN: "Lines that the filter hides: %s"}
-	tShowAll          = text.Text{ZH: "显示全部", EN: "Show all"}
-	tAlertRules       = text.Text{ZH: "规则和消息", EN: "Rules and messages"}
-	tInHandNow        = text.Text{ZH: "已有人处理", EN: "Being worked on"}
-	tSnoozedNow       = text.Text{ZH: "暂缓", EN: "Snoozed"}
-	tEndedNow         = text.Text{ZH: "最近 24 小时结束", EN: "Ended within the last 24 hours"}
-	tHandledBy        = text.Text{ZH: "负责人：%s", EN: "assigned to %s"}
-	tSnoozedTo        = text.Text{ZH: "暂缓至", EN: "until"}
-	tIncidentLine     = text.Text{ZH: "%s：%s", EN: "%s: %s"}
-	tFiredTimes       = text.Text{ZH: "%s 次", EN: "%s times"}
-	tCalmSince        = text.Text{ZH: "%s 起已恢复，正在观察", EN: "quiet since %s"}
-	tIsOver           = text.Text{ZH: "已于 %s 结束。", EN: "Over since %s."}
-	tIsCalm           = text.Text{ZH: "%s 起已恢复。若不再触发，%s 结束。", EN: "Quiet since %s. It ends at %s if nothing fires until then."}
-	tIsEvent          = text.Text{ZH: "这是一次性事件，处理完成后请手动关闭。", EN: "This is an event. Close it once it has been dealt with."}
-	tIsFiring         = text.Text{ZH: "%s 起持续告警。", EN: "Firing since %s."}
-	tOpenMessages     = text.Text{ZH: "还没有人认领：每次触发和恢复都会发送消息。", EN: "Not acknowledged: a message is sent each time it fires or clears."}
-	tAckMessages      = text.Text{ZH: "%s 正在处理：再次触发不发送消息，结束时发送一条。", EN: "%s is working on it: no messages if it fires again, and one when it is over."}
-	tSnoozeMessages   = text.Text{ZH: "%s 之前不发送消息；届时仍未恢复，会再次发送。", EN: "No messages until %s. If it is still firing then, messages resume."}
-	tOverMessages     = text.Text{ZH: "再次触发时会成为新的事件。", EN: "If it fires again, a new incident opens."}
-	tIncidentLog      = text.Text{ZH: "经过", EN: "Timeline"}
-	tTimelineCut      = text.Text{ZH: "只显示最近的记录。", EN: "Only the latest events are shown."}
-	tRunbook          = text.Text{ZH: "处理手册", EN: "Runbook"}
-	tRunbookChapter   = text.Text{ZH: "打开手册的这一章", EN: "Open this chapter"}
-	tIncidentFacts    = text.Text{ZH: "影响", EN: "What it affects"}
-	tLastFired        = text.Text{ZH: "最近触发", EN: "Last fired"}
-	tAcknowledge      = text.Text{ZH: "认领", EN: "Acknowledge"}
-	tAcknowledgeHow   = text.Text{ZH: "由您处理；期间不再发送消息，结束时发送一条。", EN: "You are working on it. No further messages until it is over, then one."}
+	tAttentionHow = text.Text{
+		ZH: "金额大的在前。不同币种不相加、不比较：涉及条目最多的币种在前，没有金额的在最后。",
+		EN: "Most money first. Amounts of different currencies are neither added nor compared: the currency with the most lines comes first, lines without money last.",
+	}
+	tOpenSince      = text.Text{ZH: "开始于", EN: "Since"}
+	tWhatIs         = text.Text{ZH: "事项", EN: "What"}
+	tContains       = text.Text{ZH: "包含文字", EN: "Contains"}
+	tAnyMatter      = text.Text{ZH: "全部类型", EN: "Any kind"}
+	tAnybody        = text.Text{ZH: "不限", EN: "Anybody"}
+	tAssignedMe     = text.Text{ZH: "我", EN: "Me"}
+	tFilteredOut    = text.Text{ZH: "没有符合筛选条件的事项", EN: "Nothing matches the filter"}
+	tFilteredOutHow = text.Text{ZH: "筛选隐藏了 %s 项", EN: "Lines that the filter hides: %s"}
+	tShowAll        = text.Text{ZH: "显示全部", EN: "Show all"}
+	tAlertRules     = text.Text{ZH: "规则和消息", EN: "Rules and messages"}
+	tInHandNow      = text.Text{ZH: "已有人处理", EN: "Being worked on"}
+	tSnoozedNow     = text.Text{ZH: "暂缓", EN: "Snoozed"}
+	tEndedNow       = text.Text{ZH: "最近 24 小时结束", EN: "Ended within the last 24 hours"}
+	tHandledBy      = text.Text{ZH: "负责人：%s", EN: "assigned to %s"}
+	tSnoozedTo      = text.Text{ZH: "暂缓至", EN: "until"}
+	tIncidentLine   = text.Text{ZH: "%s：%s", EN: "%s: %s"}
+	tFiredTimes     = text.Text{ZH: "%s 次", EN: "%s times"}
+	tCalmSince      = text.Text{ZH: "%s 起已恢复，正在观察", EN: "quiet since %s"}
+	tIsOver         = text.Text{ZH: "已于 %s 结束。", EN: "Over since %s."}
+	tIsCalm         = text.Text{ZH: "%s 起已恢复。若不再触发，%s 结束。", EN: "Quiet since %s. It ends at %s if nothing fires until then."}
+	tIsEvent        = text.Text{ZH: "这是一次性事件，处理完成后请手动关闭。", EN: "This is an event. Close it once it has been dealt with."}
+	tIsFiring       = text.Text{ZH: "%s 起持续告警。", EN: "Firing since %s."}
+	tOpenMessages   = text.Text{ZH: "还没有人认领：每次触发和恢复都会发送消息。", EN: "Not acknowledged: a message is sent each time it fires or clears."}
+	tAckMessages    = text.Text{
+		ZH: "%s 正在处理：再次触发不发送消息，结束时发送一条。",
+		EN: "%s is working on it: no messages if it fires again, and one when it is over.",
+	}
+	tSnoozeMessages = text.Text{ZH: "%s 之前不发送消息；届时仍未恢复，会再次发送。", EN: "No messages until %s. If it is still firing then, messages resume."}
+	tOverMessages   = text.Text{ZH: "再次触发时会成为新的事件。", EN: "If it fires again, a new incident opens."}
+	tIncidentLog    = text.Text{ZH: "经过", EN: "Timeline"}
+	tTimelineCut    = text.Text{ZH: "只显示最近的记录。", EN: "Only the latest events are shown."}
+	tRunbook        = text.Text{ZH: "处理手册", EN: "Runbook"}
+	tRunbookChapter = text.Text{ZH: "打开手册的这一章", EN: "Open this chapter"}
+	tIncidentFacts  = text.Text{ZH: "影响", EN: "What it affects"}
+	tLastFired      = text.Text{ZH: "最近触发", EN: "Last fired"}
+	tAcknowledge    = text.Text{ZH: "认领", EN: "Acknowledge"}
+	tAcknowledgeHow = text.Text{
+		ZH: "由您处理；期间不再发送消息，结束时发送一条。",
+		EN: "You are working on it. No further messages until it is over, then one.",
+	}
 	tSnooze           = text.Text{ZH: "暂缓", EN: "Snooze"}
 	tSnoozeFor        = text.Text{ZH: "暂缓时长", EN: "Snooze for"}
 	tSnoozeHow        = text.Text{ZH: "最长 7 天；期间不发送消息。", EN: "At most 7 days, without messages."}

@@ -24,8 +24,12 @@ func TestAClosedBreakerIsNotShownAsOpen(t *testing.T) {
 		{alert.BreakerOpened, &since, true, 1},
 		{alert.BooksDiffer, nil, false, 0},
 	} {
-		line := console.Todo{Matter: console.MatterIncident, Kind: c.rule, Incident: &alert.Incident{Rule: c.rule, State: alert.Open, ClearedAt: c.cleared}}
-		got := NewAttention(&ui.Page{Language: "en", Zone: time.UTC}, console.Attention{Lines: []console.Todo{line}}, System{Alerts: c.alerts}, AttentionFilter{})
+		line := console.Todo{Matter: console.MatterIncident, Kind: c.rule, Incident: &alert.Incident{
+			Rule: c.rule, State: alert.Open,
+			ClearedAt: c.cleared,
+		}}
+		got := NewAttention(&ui.Page{Language: "en", Zone: time.UTC}, console.Attention{Lines: []console.Todo{line}},
+			System{Alerts: c.alerts}, AttentionFilter{})
 		if len(got.Now) != c.want {
 			t.Errorf("%s, calm %t, reads alerts %t: %d lines, want %d", c.rule, c.cleared != nil, c.alerts, len(got.Now), c.want)
 		}

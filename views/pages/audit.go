@@ -39,10 +39,15 @@ type AuditData struct {
 // auditTexts is what the audit says.
 var auditTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Num(text.Number).Named("number"), ui.Col(text.Time).Named("at"), ui.Col(text.Actor).Named("actor"), ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Col(text.Reason).Named("reason"), ui.Col(text.Detail).Named("params"), ui.Col(text.Address).Named("from"),
+		ui.Num(text.Number).Named("number"), ui.Col(text.Time).Named("at"), ui.Col(text.Actor).Named("actor"),
+		ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Col(text.Reason).Named("reason"),
+		ui.Col(text.Detail).Named("params"), ui.Col(text.Address).Named("from"),
 	},
 	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
-	Fields: map[string]ui.Field{"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText}, "action": {Label: text.Act, Value: actWord}, "id": {Label: text.Object}},
+	Fields: map[string]ui.Field{
+		"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText},
+		"action": {Label: text.Act, Value: actWord}, "id": {Label: text.Object},
+	},
 }
 
 // reasonOf is the reason of an act, as its operator wrote it.
@@ -258,8 +263,20 @@ var (
 	tByPerson     = text.Text{ZH: "按人", EN: "By person"}
 	tAuditCheck   = text.Text{ZH: "校验链条", EN: "Check the chain"}
 	tAuditWhole   = text.Text{ZH: "校验通过：%s 条记录，未发现篡改或删除。", EN: "Chain verified: %s rows, none changed or deleted."}
-	tAuditBroken  = text.Text{ZH: "校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。", EN: "The chain breaks at row %s: this row or one before it was changed or deleted, or it has no key. backstop verify lists the rows."}
-	tAuditKey     = text.Text{ZH: "无法校验：从第 %s 条起的记录需要另一把主密钥，当前节点没有。", EN: "Key needed: rows from %s on were written under a master key that this node does not have."}
-	tAuditUnkeyed = text.Text{ZH: "第 %s 条及以前的记录写于启用密钥之前，已于 %s 封存；封存之前的改动查不出来。", EN: "Rows up to No. %s were written before the audit had a key and were sealed at %s. Changes made to them before then cannot be detected."}
-	tAuditBeside  = text.Text{ZH: "其后有 %s 条由升级期间并行的旧版本写入，也已封存。", EN: "Further rows written by an older version during the upgrade, and sealed too: %s."}
+	tAuditBroken  = text.Text{
+		ZH: "校验未通过：第 %s 条断开，这条或前面的记录被改过或删过，或没有密钥。",
+		EN: "The chain breaks at row %s: this row or one before it was changed or deleted, or it has no key. backstop verify lists the rows.",
+	}
+	tAuditKey = text.Text{
+		ZH: "无法校验：从第 %s 条起的记录需要另一把主密钥，当前节点没有。",
+		EN: "Key needed: rows from %s on were written under a master key that this node does not have.",
+	}
+	tAuditUnkeyed = text.Text{
+		ZH: "第 %s 条及以前的记录写于启用密钥之前，已于 %s 封存；封存之前的改动查不出来。",
+		EN: "Rows up to No. %s were written before the audit had a key and were sealed at %s. Changes made to them before then cannot be detected.",
+	}
+	tAuditBeside = text.Text{
+		ZH: "其后有 %s 条由升级期间并行的旧版本写入，也已封存。",
+		EN: "Further rows written by an older version during the upgrade, and sealed too: %s.",
+	}
 )

@@ -66,7 +66,10 @@ func TestEveryActHasWords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"settings.apply", "file", "token.revoke", "operator.add", "secrets.reseal", "orders.import", "session.start"} {
+	for _, want := range []string{
+		"settings.apply", "file", "token.revoke", "operator.add", "secrets.reseal", "orders.import",
+		"session.start",
+	} {
 		if !seen[want] {
 			t.Errorf("%q was not found: the walk misses the program", want)
 		}

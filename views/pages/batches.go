@@ -19,7 +19,8 @@ import (
 var batchTexts = ui.ListTexts{
 	Title: text.Batches, Icon: "layers", None: tBatchNone, NoneHow: tBatchNoneHow,
 	Columns: []ui.Column{
-		ui.Col(text.Time).Named("made"), ui.Col(tAction).Named("action"), ui.Col(text.State).Named("state"), ui.Num(tBatchProgress).Named("ended"), ui.Num(text.Amount).Named("amount"), ui.Col(tBatchMadeBy).Named("maker"),
+		ui.Col(text.Time).Named("made"), ui.Col(tAction).Named("action"), ui.Col(text.State).Named("state"),
+		ui.Num(tBatchProgress).Named("ended"), ui.Num(text.Amount).Named("amount"), ui.Col(tBatchMadeBy).Named("maker"),
 	},
 	Fields: map[string]ui.Field{
 		"action": {Label: tAction, Value: func(action string) text.Text { return batchActions[action][0] }},
@@ -271,8 +272,11 @@ var batchCauses = map[string]text.Text{
 
 // Texts of these pages.
 var (
-	tBatchNone     = text.Text{ZH: "还没有批次", EN: "No batches yet"}
-	tBatchNoneHow  = text.Text{ZH: "在列表中选择多行，或选择全部符合条件的行，先预检再执行。", EN: "Select rows of a list, or all that match. You see what would be done before anything runs."}
+	tBatchNone    = text.Text{ZH: "还没有批次", EN: "No batches yet"}
+	tBatchNoneHow = text.Text{
+		ZH: "在列表中选择多行，或选择全部符合条件的行，先预检再执行。",
+		EN: "Select rows of a list, or all that match. You see what would be done before anything runs.",
+	}
 	tBatchAll      = text.Text{ZH: "：全部 %s%s 行（预检）", EN: ": all %s%s (dry run)"}
 	tBatchMadeBy   = text.Text{ZH: "创建者", EN: "Created by"}
 	tBatchFound    = text.Text{ZH: "选中行数", EN: "Rows found"}
@@ -291,7 +295,10 @@ var (
 	tBatchAt       = text.Text{ZH: "处理时间", EN: "Ended"}
 	tBatchExport   = text.Text{ZH: "导出 %s", EN: "Export %s"}
 	tBatchCount    = text.Text{ZH: "条数", EN: "Count"}
-	tBatchLater    = text.Text{ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。", EN: "%s of them wait for a breaker: they are not sent now but when it closes."}
+	tBatchLater    = text.Text{
+		ZH: "其中 %s 条的商户已熔断：现在不会发出，熔断恢复后自动发出。",
+		EN: "%s of them wait for a breaker: they are not sent now but when it closes.",
+	}
 	tBatchNow      = text.Text{ZH: "执行结果，截至", EN: "Result as of"}
 	tBatchFirst    = text.Text{ZH: "（前 %s 条）", EN: "(of the first %s rows)"}
 	tBatchResult   = text.Text{ZH: "全部已处理：%s 条已送达，%s 条未成功，%s 条仍在等待。", EN: "All processed: %s notified, %s refused, %s still waiting."}
@@ -307,10 +314,16 @@ var (
 	tBatchNotYours = text.Text{ZH: "只有 %s 能执行这个批次。", EN: "Only %s may start this batch."}
 	tBatchExpired  = text.Text{ZH: "这个预检已过期，请重新做一次。", EN: "This dry run has expired: make a new one."}
 	tBatchStart    = text.Text{ZH: "执行", EN: "Start"}
-	tBatchHow      = text.Text{ZH: "由服务器执行，可以关闭页面；执行前逐条重新检查。", EN: "The server runs it, so you may close the page. Each row is checked again when its turn comes."}
-	tBatchControl  = text.Text{ZH: "控制", EN: "Control"}
-	tBatchStop     = text.Text{ZH: "停止", EN: "Stop"}
-	tBatchStopHow  = text.Text{ZH: "停止后不能继续。已执行的保留，其余列在明细中。", EN: "A stopped batch cannot be resumed. What was done stays done; the rest is listed below."}
-	tBatchRate     = text.Text{ZH: "每秒条数", EN: "Rows per second"}
-	tBatchSetRate  = text.Text{ZH: "修改速度", EN: "Change the rate"}
+	tBatchHow      = text.Text{
+		ZH: "由服务器执行，可以关闭页面；执行前逐条重新检查。",
+		EN: "The server runs it, so you may close the page. Each row is checked again when its turn comes.",
+	}
+	tBatchControl = text.Text{ZH: "控制", EN: "Control"}
+	tBatchStop    = text.Text{ZH: "停止", EN: "Stop"}
+	tBatchStopHow = text.Text{
+		ZH: "停止后不能继续。已执行的保留，其余列在明细中。",
+		EN: "A stopped batch cannot be resumed. What was done stays done; the rest is listed below.",
+	}
+	tBatchRate    = text.Text{ZH: "每秒条数", EN: "Rows per second"}
+	tBatchSetRate = text.Text{ZH: "修改速度", EN: "Change the rate"}
 )

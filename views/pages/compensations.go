@@ -16,7 +16,10 @@ import (
 // compensationTexts is what the list of compensations says.
 var compensationTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(text.Time).Named("opened"), ui.Col(text.Kind).Named("kind"), ui.Col(text.State).Named("state"), ui.Col(tCompCause).Named("cause"), ui.Col(text.Order).Named("no"), ui.Opt(text.Supplier).Named("supplier"), ui.Opt(text.Merchant).Named("merchant"), ui.Sum(text.Amount).Named("amount"), ui.Num(text.Tries).Named("attempts"), ui.Col(tCompNext).Named("next"), ui.Col(tCompError).Named("error"),
+		ui.Col(text.Time).Named("opened"), ui.Col(text.Kind).Named("kind"), ui.Col(text.State).Named("state"),
+		ui.Col(tCompCause).Named("cause"), ui.Col(text.Order).Named("no"), ui.Opt(text.Supplier).Named("supplier"),
+		ui.Opt(text.Merchant).Named("merchant"), ui.Sum(text.Amount).Named("amount"), ui.Num(text.Tries).Named("attempts"),
+		ui.Col(tCompNext).Named("next"), ui.Col(tCompError).Named("error"),
 	},
 	Title: text.Compensations, Icon: "circle-check", None: tCompNone, NoneHow: tCompNoneHow,
 	Fields: map[string]ui.Field{
@@ -102,8 +105,11 @@ var compensationClasses = map[string]text.Text{
 
 // Texts of these pages.
 var (
-	tCompNone      = text.Text{ZH: "没有补偿任务", EN: "No compensations"}
-	tCompNoneHow   = text.Text{ZH: "中断的请求、写入和通知会出现在这里，并按间隔自动重试。", EN: "Interrupted calls, writes and notifications appear here and are retried automatically."}
+	tCompNone    = text.Text{ZH: "没有补偿任务", EN: "No compensations"}
+	tCompNoneHow = text.Text{
+		ZH: "中断的请求、写入和通知会出现在这里，并按间隔自动重试。",
+		EN: "Interrupted calls, writes and notifications appear here and are retried automatically.",
+	}
 	tCompCause     = text.Text{ZH: "原因", EN: "Cause"}
 	tCompNext      = text.Text{ZH: "下次执行", EN: "Next try"}
 	tCompError     = text.Text{ZH: "最近结果", EN: "Last result"}
@@ -127,7 +133,10 @@ var (
 	tCompNumber    = text.Text{ZH: "第几次", EN: "Number"}
 	tCompPayload   = text.Text{ZH: "任务内容（已脱敏）", EN: "Payload (masked)"}
 	tCompRun       = text.Text{ZH: "立即执行", EN: "Run again"}
-	tCompRunHow    = text.Text{ZH: "立即执行，并重新开始计次。已有结果的对象不会被改动。", EN: "It runs now, with a new retry schedule. Anything already settled is left unchanged."}
+	tCompRunHow    = text.Text{
+		ZH: "立即执行，并重新开始计次。已有结果的对象不会被改动。",
+		EN: "It runs now, with a new retry schedule. Anything already settled is left unchanged.",
+	}
 	tCompCancel    = text.Text{ZH: "取消任务", EN: "Cancel it"}
 	tCompCancelHow = text.Text{ZH: "不再执行，也不能恢复。", EN: "It will never run again. This cannot be undone."}
 )

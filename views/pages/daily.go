@@ -29,7 +29,9 @@ type DailyData struct {
 
 // reportTexts are the texts of the list of reports.
 var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow, Columns: []ui.Column{
-	ui.Col(tDay).Named("day"), ui.Opt(text.Zone).Named("zone"), ui.Num(tToNotify).Named("to_notify"), ui.Num(tNotifiedRate).Named("rate"), ui.Num(tRiskThen).Named("at_risk"), ui.Num(tDecisions).Named("decisions"), ui.Num(tFailingSuppliers).Named("suppliers"), ui.Num(tFailingMerchants).Named("merchants"),
+	ui.Col(tDay).Named("day"), ui.Opt(text.Zone).Named("zone"), ui.Num(tToNotify).Named("to_notify"), ui.Num(tNotifiedRate).Named("rate"),
+	ui.Num(tRiskThen).Named("at_risk"), ui.Num(tDecisions).Named("decisions"), ui.Num(tFailingSuppliers).Named("suppliers"),
+	ui.Num(tFailingMerchants).Named("merchants"),
 }}
 
 func reportLink(r *daily.Report) templ.SafeURL {
@@ -115,7 +117,8 @@ func dailyKPIs(p *ui.Page, r *daily.Report) []dailyKPI {
 		budget.Show = ui.Percent(spent, 0)
 	}
 	return []dailyKPI{
-		{p.T(tNotifiedRate), shareCell(p, rate, known).Show, p.T(tReportNotified, ui.Count(f.Notified.Notified), ui.Count(f.Notified.Raised), shareCell(p, before, had).Show)},
+		{p.T(tNotifiedRate), shareCell(p, rate, known).Show, p.T(tReportNotified, ui.Count(f.Notified.Notified),
+			ui.Count(f.Notified.Raised), shareCell(p, before, had).Show)},
 		{p.T(tBudget), budget.Show, p.T(tObjective) + " " + exactPercent(f.Objective)},
 		{p.T(tRiskThen), riskCell(p, f.Risk).Show, p.T(tReportRisk, ui.Count(f.Risk.Orders()), riskCell(p, f.RiskBefore).Show)},
 		{p.T(tDecisions), ui.Count(decisionCount(f)), p.T(tReportFailing, len(f.Suppliers), len(f.Merchants))},
@@ -125,13 +128,19 @@ func dailyKPIs(p *ui.Page, r *daily.Report) []dailyKPI {
 // dailySections are the tables of a report.
 func dailySections(p *ui.Page, r *daily.Report) []dailySection {
 	f := r.Figures
-	return []dailySection{notifiedSection(p, f), riskSection(p, f), decidedSection(p, r), openedSection(p, f), suppliersSection(p, f), merchantsSection(p, f), growthSection(p, f)}
+	return []dailySection{
+		notifiedSection(p, f), riskSection(p, f), decidedSection(p, r), openedSection(p, f), suppliersSection(p, f),
+		merchantsSection(p, f), growthSection(p, f),
+	}
 }
 
 func notifiedSection(p *ui.Page, f daily.Figures) dailySection {
 	s := dailySection{
 		name: "notified", title: tReportTold, none: tNothingYet, numbers: 1,
-		heads: []string{p.T(tCurrency), p.T(tToNotify), p.T(tNotifiedN), p.T(tByOrders), p.T(tReportMoney), p.T(tReportMoneyNotified), p.T(tByMoney)},
+		heads: []string{
+			p.T(tCurrency), p.T(tToNotify), p.T(tNotifiedN), p.T(tByOrders), p.T(tReportMoney), p.T(tReportMoneyNotified),
+			p.T(tByMoney),
+		},
 	}
 	for _, c := range f.Currencies {
 		orders, known := c.Rate()
@@ -163,7 +172,10 @@ func riskSection(p *ui.Page, f daily.Figures) dailySection {
 		if f.RiskBefore != nil {
 			before = zeroOr(p, f.RiskBefore.Parts[part])
 		}
-		s.table = append(s.table, []cell{same(p.T(ui.RiskParts[part].Label)), countCell(count(f.Risk.Parts[part])), zeroOr(p, f.Risk.Parts[part]), before})
+		s.table = append(s.table, []cell{
+			same(p.T(ui.RiskParts[part].Label)), countCell(count(f.Risk.Parts[part])),
+			zeroOr(p, f.Risk.Parts[part]), before,
+		})
 	}
 	s.table = append(s.table, []cell{same(p.T(tSumOf)), countCell(f.Risk.Orders()), riskCell(p, f.Risk), riskCell(p, f.RiskBefore)})
 	return s
@@ -183,7 +195,10 @@ func decidedSection(p *ui.Page, r *daily.Report) dailySection {
 		heads: []string{p.T(tAction), p.T(text.State), p.T(tNumber), p.T(tMoney)},
 	}
 	for _, d := range r.Figures.Decisions {
-		s.table = append(s.table, []cell{same(p.T(actionText(d.Action))), same(p.T(ui.Look(ui.ApprovalStates, d.State).Label)), countCell(d.N), moneyCell(p, d.Amount, d.Currency)})
+		s.table = append(s.table, []cell{
+			same(p.T(actionText(d.Action))), same(p.T(ui.Look(ui.ApprovalStates, d.State).Label)),
+			countCell(d.N), moneyCell(p, d.Amount, d.Currency),
+		})
 	}
 	return s
 }
@@ -194,7 +209,10 @@ func openedSection(p *ui.Page, f daily.Figures) dailySection {
 		heads: []string{p.T(text.Kind), p.T(tOpenedN), p.T(tLastWeek), p.T(tDecidedN), p.T(tMoney)},
 	}
 	for _, x := range f.Exceptions {
-		s.table = append(s.table, []cell{same(p.T(ui.KindText(x.Kind))), countCell(x.Opened), countCell(x.LastWeek), countCell(x.Closed), sumsCell(p, x.Sums)})
+		s.table = append(s.table, []cell{
+			same(p.T(ui.KindText(x.Kind))), countCell(x.Opened), countCell(x.LastWeek), countCell(x.Closed),
+			sumsCell(p, x.Sums),
+		})
 	}
 	return s
 }
@@ -206,7 +224,10 @@ func suppliersSection(p *ui.Page, f daily.Figures) dailySection {
 	}
 	share := func(part, of int64) cell { return shareCell(p, float64(part)/float64(max(of, 1)), of > 0) }
 	for _, x := range f.Suppliers {
-		s.table = append(s.table, []cell{same(x.Code), countCell(x.Created), share(x.Paid, x.Created), share(x.PaidBefore, x.Before), countCell(x.Openings)})
+		s.table = append(s.table, []cell{
+			same(x.Code), countCell(x.Created), share(x.Paid, x.Created), share(x.PaidBefore, x.Before),
+			countCell(x.Openings),
+		})
 	}
 	return s
 }
@@ -221,7 +242,8 @@ func merchantsSection(p *ui.Page, f daily.Figures) dailySection {
 		if x.Name != "" && x.Name != x.Code {
 			name = x.Name + " (" + x.Code + ")"
 		}
-		s.table = append(s.table, []cell{same(name), countCell(x.Attempts), shareCell(p, float64(x.OK)/float64(max(x.Attempts, 1)), x.Attempts > 0), countCell(x.Openings)})
+		s.table = append(s.table, []cell{same(name), countCell(x.Attempts), shareCell(p, float64(x.OK)/float64(max(x.Attempts, 1)),
+			x.Attempts > 0), countCell(x.Openings)})
 	}
 	return s
 }
@@ -250,7 +272,10 @@ func growthSection(p *ui.Page, f daily.Figures) dailySection {
 		if g.FirstSince > 0 {
 			name += " · " + p.T(tNewSinceAt, time.UnixMicro(g.FirstSince).In(p.Zone).Format("15:04"))
 		}
-		s.table = append(s.table, []cell{same(p.T(growthKinds[g.Kind])), same(name), countCell(g.N), countCell(g.Before), same(growth(p, g.N, g.Before)), sumsCell(p, g.Sums)})
+		s.table = append(s.table, []cell{
+			same(p.T(growthKinds[g.Kind])), same(name), countCell(g.N), countCell(g.Before),
+			same(growth(p, g.N, g.Before)), sumsCell(p, g.Sums),
+		})
 	}
 	return s
 }
@@ -351,11 +376,20 @@ var (
 	tNothingGrew         = text.Text{ZH: "没有增长。", EN: "Nothing grew."}
 	tThatDay             = text.Text{ZH: "当日", EN: "That day"}
 	tGrowth              = text.Text{ZH: "增幅", EN: "Growth"}
-	tReportSince         = text.Text{ZH: "日报生成后有变化：目前已通知 %s / %s 笔（%s）。日报本身不再改动。", EN: "Changed since: %s of %s orders are notified by now (%s). The report itself does not change."}
-	tReportFixed         = text.Text{ZH: "日报生成后不再改动。", EN: "A report does not change after it has been made."}
-	tReportOtherZone     = text.Text{ZH: "此日报按 %s 的日期统计，与当前设置的时区不同。", EN: "This report's day is in the time zone %s, not the one that is configured now."}
-	tReportMailed        = text.Text{ZH: "邮件", EN: "Emails"}
-	tReportNotMailed     = text.Text{ZH: "没有邮件：未设置 BACKSTOP_REPORT_URLS，或这一天是停机后补做的。", EN: "No email: BACKSTOP_REPORT_URLS is not set, or the report was made later, after a downtime."}
-	tRowsNow             = text.Text{ZH: "当前明细", EN: "Rows now"}
-	tReportOpen          = text.Text{ZH: "在控制台查看", EN: "Open in the console"}
+	tReportSince         = text.Text{
+		ZH: "日报生成后有变化：目前已通知 %s / %s 笔（%s）。日报本身不再改动。",
+		EN: "Changed since: %s of %s orders are notified by now (%s). The report itself does not change.",
+	}
+	tReportFixed     = text.Text{ZH: "日报生成后不再改动。", EN: "A report does not change after it has been made."}
+	tReportOtherZone = text.Text{
+		ZH: "此日报按 %s 的日期统计，与当前设置的时区不同。",
+		EN: "This report's day is in the time zone %s, not the one that is configured now.",
+	}
+	tReportMailed    = text.Text{ZH: "邮件", EN: "Emails"}
+	tReportNotMailed = text.Text{
+		ZH: "没有邮件：未设置 BACKSTOP_REPORT_URLS，或这一天是停机后补做的。",
+		EN: "No email: BACKSTOP_REPORT_URLS is not set, or the report was made later, after a downtime.",
+	}
+	tRowsNow    = text.Text{ZH: "当前明细", EN: "Rows now"}
+	tReportOpen = text.Text{ZH: "在控制台查看", EN: "Open in the console"}
 )

@@ -51,17 +51,26 @@ var (
 var decisions = map[string]decision{
 	"accept_late": {
 		text.Text{ZH: "确认入账（关单后到账）", EN: "Accept the late payment"},
-		text.Text{ZH: "订单变为已支付，款项记入订单，重新扣减库存，并通知商户。库存不足的部分标为缺货。", EN: "The order becomes paid, its money is booked, its goods are deducted from stock again, and the merchant is notified. Missing goods are marked as short."},
+		text.Text{
+			ZH: "订单变为已支付，款项记入订单，重新扣减库存，并通知商户。库存不足的部分标为缺货。",
+			EN: "The order becomes paid, its money is booked, its goods are deducted from stock again, and the merchant is notified. Missing goods are marked as short.",
+		},
 		[]Param{unverifiedParam},
 	},
 	"accept_amount": {
 		text.Text{ZH: "按实付金额入账", EN: "Accept the amount paid"},
-		text.Text{ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。订单已结束的，须另外确认：关单后到账也一并接受，库存重新扣减。", EN: "The order becomes paid with the amount that arrived. The ledger has that amount, the notification has both. If the order has ended, you also have to accept that the payment came late; its goods are deducted from stock again."},
+		text.Text{
+			ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。订单已结束的，须另外确认：关单后到账也一并接受，库存重新扣减。",
+			EN: "The order becomes paid with the amount that arrived. The ledger has that amount, the notification has both. If the order has ended, you also have to accept that the payment came late; its goods are deducted from stock again.",
+		},
 		[]Param{{"amount", AmountParam}, {"late", FlagParam}, unverifiedParam},
 	},
 	"attach": {
 		text.Text{ZH: "关联到订单", EN: "Attach to an order"},
-		text.Text{ZH: "留存的渠道消息按所填订单重新确认：只有单号可以不同，金额、币种、收款账户都必须相符。", EN: "The stored message is confirmed for the order you enter. Only its number may differ; amount, currency and account must match."},
+		text.Text{
+			ZH: "留存的渠道消息按所填订单重新确认：只有单号可以不同，金额、币种、收款账户都必须相符。",
+			EN: "The stored message is confirmed for the order you enter. Only its number may differ; amount, currency and account must match.",
+		},
 		[]Param{{"order_no", TextParam}, unverifiedParam},
 	},
 	"keep_surplus": {
@@ -71,17 +80,26 @@ var decisions = map[string]decision{
 	},
 	"owe_back": {
 		text.Text{ZH: "退还买家", EN: "Refund the buyer"},
-		text.Text{ZH: "向渠道发起原路退款，退款完成前款项保持冻结；渠道拒绝时款项回到挂账，异常重新打开。", EN: "The payment is refunded through its supplier, and the money stays held until the refund ends. If the supplier refuses, the money returns to suspense and the exception reopens."},
+		text.Text{
+			ZH: "向渠道发起原路退款，退款完成前款项保持冻结；渠道拒绝时款项回到挂账，异常重新打开。",
+			EN: "The payment is refunded through its supplier, and the money stays held until the refund ends. If the supplier refuses, the money returns to suspense and the exception reopens.",
+		},
 		[]Param{evidenceParam},
 	},
 	"resolved_elsewhere": {
 		text.Text{ZH: "已在别处处理", EN: "Resolved elsewhere"},
-		text.Text{ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。", EN: "The exception ends. Held money leaves suspense: to the supplier if it was refunded, to the merchant if it was kept. A later refund message from the supplier counts as a repeat."},
+		text.Text{
+			ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。",
+			EN: "The exception ends. Held money leaves suspense: to the supplier if it was refunded, to the merchant if it was kept. A later refund message from the supplier counts as a repeat.",
+		},
 		[]Param{{"outcome", OutcomeParam}, {"reference", TextParam}, evidenceParam},
 	},
 	"refund.resolve": {
 		text.Text{ZH: "人工确定退款结果", EN: "Resolve the refund"},
-		text.Text{ZH: "退款按所选结果结束：成功的，冻结款项记给渠道；失败的，款项退回原处。通知商户。渠道的查询结果不得与之矛盾。", EN: "The refund ends as chosen. If it succeeded, its money goes to the supplier; if it failed, the money returns to where it came from. The merchant is notified. The supplier's answer must not contradict this."},
+		text.Text{
+			ZH: "退款按所选结果结束：成功的，冻结款项记给渠道；失败的，款项退回原处。通知商户。渠道的查询结果不得与之矛盾。",
+			EN: "The refund ends as chosen. If it succeeded, its money goes to the supplier; if it failed, the money returns to where it came from. The merchant is notified. The supplier's answer must not contradict this.",
+		},
 		[]Param{{"outcome", OutcomeParam}, evidenceParam, unverifiedParam},
 	},
 	"ignore": {
@@ -91,32 +109,50 @@ var decisions = map[string]decision{
 	},
 	"mark_paid": {
 		text.Text{ZH: "人工置为已支付", EN: "Mark as paid"},
-		text.Text{ZH: "订单变为已支付，款项记入账本，并通知商户。渠道必须确认已支付，或无法查询。", EN: "The order becomes paid, the money is booked and the merchant is notified. The supplier must confirm the payment, or be impossible to query."},
+		text.Text{
+			ZH: "订单变为已支付，款项记入账本，并通知商户。渠道必须确认已支付，或无法查询。",
+			EN: "The order becomes paid, the money is booked and the merchant is notified. The supplier must confirm the payment, or be impossible to query.",
+		},
 		[]Param{{"trade_no", TextParam}, {"amount", AmountParam}, evidenceParam, unverifiedParam},
 	},
 	"force_closed": {
 		text.Text{ZH: "强制关单", EN: "Force closed"},
-		text.Text{ZH: "订单变为已关闭，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes closed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid."},
+		text.Text{
+			ZH: "订单变为已关闭，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。",
+			EN: "The order becomes closed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid.",
+		},
 		[]Param{evidenceParam, unverifiedParam},
 	},
 	"force_failed": {
 		text.Text{ZH: "强制置为失败", EN: "Force failed"},
-		text.Text{ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。", EN: "The order becomes failed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid."},
+		text.Text{
+			ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。",
+			EN: "The order becomes failed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid.",
+		},
 		[]Param{evidenceParam, unverifiedParam},
 	},
 	"refund": {
 		text.Refund,
-		text.Text{ZH: "款项立即从商户余额冻结；复核通过后向渠道发起原路退款，驳回或逾期时退回原账户。原因会一并发给渠道和商户。", EN: "The money is held from the merchant's balance at once. If approved, the refund is sent to the supplier; if rejected, or not decided in time, the money goes back. The supplier and the merchant get the reason."},
+		text.Text{
+			ZH: "款项立即从商户余额冻结；复核通过后向渠道发起原路退款，驳回或逾期时退回原账户。原因会一并发给渠道和商户。",
+			EN: "The money is held from the merchant's balance at once. If approved, the refund is sent to the supplier; if rejected, or not decided in time, the money goes back. The supplier and the merchant get the reason.",
+		},
 		[]Param{{"amount", AmountParam}},
 	},
 	"payout": {
 		text.Payout,
-		text.Text{ZH: "从商户余额扣款，并向渠道发起出款；驳回或逾期时不扣款。", EN: "The merchant's account is debited, and the supplier makes the payout. If the proposal is rejected, or not decided in time, nothing is debited."},
+		text.Text{
+			ZH: "从商户余额扣款，并向渠道发起出款；驳回或逾期时不扣款。",
+			EN: "The merchant's account is debited, and the supplier makes the payout. If the proposal is rejected, or not decided in time, nothing is debited.",
+		},
 		nil,
 	},
 	"payout.resolve": {
 		text.Text{ZH: "裁定出款结果", EN: "Decide the payout's result"},
-		text.Text{ZH: "按渠道对账单认定：已出款则记为成功，未出款则冲正，款项退回商户。", EN: "Decided by the supplier's statement: if it was paid, the payout succeeds; if not, it is reversed and the money returns to the merchant."},
+		text.Text{
+			ZH: "按渠道对账单认定：已出款则记为成功，未出款则冲正，款项退回商户。",
+			EN: "Decided by the supplier's statement: if it was paid, the payout succeeds; if not, it is reversed and the money returns to the merchant.",
+		},
 		[]Param{{"credit", CreditParam}, evidenceParam},
 	},
 	"adjust": {
@@ -126,12 +162,18 @@ var decisions = map[string]decision{
 	},
 	"freeze": {
 		text.Text{ZH: "冻结资金", EN: "Freeze money"},
-		text.Text{ZH: "款项转入冻结账户；商户照常收款和退款，但不能出款。", EN: "The money moves to the frozen account. The merchant still receives payments and makes refunds, but its payouts are refused."},
+		text.Text{
+			ZH: "款项转入冻结账户；商户照常收款和退款，但不能出款。",
+			EN: "The money moves to the frozen account. The merchant still receives payments and makes refunds, but its payouts are refused.",
+		},
 		nil,
 	},
 	"unfreeze": {
 		text.Text{ZH: "解冻资金", EN: "Unfreeze money"},
-		text.Text{ZH: "款项转回商户账户；全部解冻后商户可以出款。", EN: "The money moves back to the merchant's account. Once nothing is frozen, the merchant can request payouts again."},
+		text.Text{
+			ZH: "款项转回商户账户；全部解冻后商户可以出款。",
+			EN: "The money moves back to the merchant's account. Once nothing is frozen, the merchant can request payouts again.",
+		},
 		nil,
 	},
 	"batch": {
@@ -278,7 +320,10 @@ func isUnverified(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &params) == nil && params.Unverified
 }
 
-var paramOrder = []string{"action", "credit", "rows", "sums", "filter", "changes", "order_no", "trade_no", "amount", "late", "outcome", "reference", "evidence", "unverified"}
+var paramOrder = []string{
+	"action", "credit", "rows", "sums", "filter", "changes", "order_no", "trade_no", "amount", "late", "outcome",
+	"reference", "evidence", "unverified",
+}
 
 var paramWords = map[string]text.Text{
 	"order_no":   text.OrderNo,
@@ -360,9 +405,12 @@ func makerText(p *ui.Page, a *console.Approval) string {
 var (
 	tPropose       = text.Text{ZH: "提交复核", EN: "Propose"}
 	tTwoPeople     = text.Text{ZH: "需第二人复核", EN: "two people"}
-	tUnverifiedHow = text.Text{ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）", EN: "Propose although the supplier cannot be queried or its answer is unclear (only a lead may approve)"}
-	tProvesHow     = text.Text{ZH: "证明材料，例如渠道对账单的日期和行号", EN: "Evidence, such as the day and line of the supplier's statement"}
-	tAmountUpTo    = text.Text{ZH: "金额，最多 %s", EN: "Amount, at most %s"}
-	tYes           = text.Text{ZH: "是", EN: "yes"}
-	tNo            = text.Text{ZH: "否", EN: "no"}
+	tUnverifiedHow = text.Text{
+		ZH: "渠道无法查询或结果不明时仍然提出（只有财务主管可以复核）",
+		EN: "Propose although the supplier cannot be queried or its answer is unclear (only a lead may approve)",
+	}
+	tProvesHow  = text.Text{ZH: "证明材料，例如渠道对账单的日期和行号", EN: "Evidence, such as the day and line of the supplier's statement"}
+	tAmountUpTo = text.Text{ZH: "金额，最多 %s", EN: "Amount, at most %s"}
+	tYes        = text.Text{ZH: "是", EN: "yes"}
+	tNo         = text.Text{ZH: "否", EN: "no"}
 )

@@ -135,17 +135,26 @@ func deliveryState(status notify.Status, parked bool) ui.State {
 
 // Texts of this page.
 var (
-	tCallback      = text.Text{ZH: "渠道回调", EN: "Callback"}
-	tPassed        = text.Text{ZH: "通过", EN: "passed"}
-	tNotPassed     = text.Text{ZH: "未通过", EN: "not passed"}
-	tKept          = text.Text{ZH: "留存的回调", EN: "Kept callbacks"}
-	tKeptHow       = text.Text{ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。", EN: "The original records are past their retention. The five oldest are kept while the exception is open."}
-	tKeptCut       = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of the body's %s bytes are kept."}
-	tRefusedNote   = text.Text{ZH: "这个回调验证未通过，已被拒绝：没有改变任何订单，只保留一部分内容。", EN: "This callback was rejected: it changed no order, and only part of it is stored."}
-	tAttemptsHead  = text.Text{ZH: "每次尝试", EN: "Attempts"}
-	tAttemptsCut   = text.Text{ZH: "只显示最早的 %s 次。", EN: "Only the first %s are shown."}
-	tNotTried      = text.Text{ZH: "还没有尝试", EN: "Not tried yet"}
-	tNotTriedHow   = text.Text{ZH: "到期自动发送；没有通知地址的不会发送。", EN: "It is sent automatically when it is due; a notification without an endpoint never is."}
+	tCallback  = text.Text{ZH: "渠道回调", EN: "Callback"}
+	tPassed    = text.Text{ZH: "通过", EN: "passed"}
+	tNotPassed = text.Text{ZH: "未通过", EN: "not passed"}
+	tKept      = text.Text{ZH: "留存的回调", EN: "Kept callbacks"}
+	tKeptHow   = text.Text{
+		ZH: "原记录的保留期已到；异常未结，所以留存最早的 5 个。",
+		EN: "The original records are past their retention. The five oldest are kept while the exception is open.",
+	}
+	tKeptCut     = text.Text{ZH: "正文共 %[2]s 字节，只留存前 %[1]s 字节。", EN: "The first %s of the body's %s bytes are kept."}
+	tRefusedNote = text.Text{
+		ZH: "这个回调验证未通过，已被拒绝：没有改变任何订单，只保留一部分内容。",
+		EN: "This callback was rejected: it changed no order, and only part of it is stored.",
+	}
+	tAttemptsHead = text.Text{ZH: "每次尝试", EN: "Attempts"}
+	tAttemptsCut  = text.Text{ZH: "只显示最早的 %s 次。", EN: "Only the first %s are shown."}
+	tNotTried     = text.Text{ZH: "还没有尝试", EN: "Not tried yet"}
+	tNotTriedHow  = text.Text{
+		ZH: "到期自动发送；没有通知地址的不会发送。",
+		EN: "It is sent automatically when it is due; a notification without an endpoint never is.",
+	}
 	tSays          = text.Text{ZH: "通知内容", EN: "Content"}
 	tSeenN         = text.Text{ZH: "报告 %s 次", EN: "times reported: %s"}
 	tWhatIsWrong   = text.Text{ZH: "问题", EN: "Problem"}
@@ -158,5 +167,8 @@ var (
 	tUnassigned    = text.Text{ZH: "未指派", EN: "Unassigned"}
 	tAssign        = text.Text{ZH: "指派", EN: "Assign"}
 	tReopen        = text.Text{ZH: "重新打开", EN: "Reopen"}
-	tReopenHow     = text.Text{ZH: "异常回到待处理并再次告警；之前的结果留在审计中。", EN: "The exception is open again and raises an alert; its previous outcome stays in the audit."}
+	tReopenHow     = text.Text{
+		ZH: "异常回到待处理并再次告警；之前的结果留在审计中。",
+		EN: "The exception is open again and raises an alert; its previous outcome stays in the audit.",
+	}
 )

@@ -63,7 +63,10 @@ func disputeFact(p *ui.Page, name, value string) (text string, ok bool) {
 // Texts of this page.
 var (
 	tWhyDispute    = text.Text{ZH: "买家拒付 %s（%s），状态：%s", EN: "The buyer disputes %s (%s). Status: %s"}
-	tWhyDisputeDue = text.Text{ZH: "请在 %s 前向渠道提交证据，逾期按败诉处理。订单的状态不会因此改变。", EN: "Send evidence to the supplier before %s, or the dispute is lost. The order does not change."}
+	tWhyDisputeDue = text.Text{
+		ZH: "请在 %s 前向渠道提交证据，逾期按败诉处理。订单的状态不会因此改变。",
+		EN: "Send evidence to the supplier before %s, or the dispute is lost. The order does not change.",
+	}
 )
 
 // disputeReasons are why buyers dispute a payment, in Stripe's words

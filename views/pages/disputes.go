@@ -17,7 +17,10 @@ import (
 // disputeTexts are the texts of the list of disputes.
 var disputeTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(tDisputeOpened).Named("opened"), ui.Col(text.DisputeNo).Named("dispute_no"), ui.Col(text.OrderNo).Named("no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"), ui.Opt(text.Reason).Named("reason"), ui.Col(text.State).Named("status"), ui.Col(tDisputeDue).Named("due_by"), ui.Col(tFinished).Named("closed"),
+		ui.Col(tDisputeOpened).Named("opened"), ui.Col(text.DisputeNo).Named("dispute_no"), ui.Col(text.OrderNo).Named("no"),
+		ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"),
+		ui.Opt(text.Reason).Named("reason"), ui.Col(text.State).Named("status"), ui.Col(tDisputeDue).Named("due_by"),
+		ui.Col(tFinished).Named("closed"),
 	},
 	Title: text.Disputes, Icon: "scale", None: tDisputesNone, NoneHow: tDisputesNoneHow,
 	Fields: map[string]ui.Field{
@@ -156,7 +159,8 @@ func (d DisputeData) answered(p *ui.Page) fundStep {
 
 // withdrawn is what the supplier took: the money and its fee.
 func (d DisputeData) withdrawn() fundStep {
-	s := d.step(text.Text{ZH: "渠道扣款", EN: "Money taken by the supplier"}, "arrow-right-left", taken, nil, fund.DisputeWithdrawn, fund.DisputeFee)
+	s := d.step(text.Text{ZH: "渠道扣款", EN: "Money taken by the supplier"}, "arrow-right-left", taken, nil, fund.DisputeWithdrawn,
+		fund.DisputeFee)
 	switch {
 	case d.Withdrawn:
 	case d.Status == dispute.Won:
@@ -173,7 +177,8 @@ func (d DisputeData) outcome() fundStep {
 	if dispute.Moves.Of(d.Status).Open {
 		return d.step(name, "scale", pending, nil, fund.DisputeReinstated, fund.DisputeFeeBack)
 	}
-	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), d.became(d.Status), fund.DisputeReinstated, fund.DisputeReleased, fund.DisputeFeeBack)
+	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), d.became(d.Status), fund.DisputeReinstated, fund.DisputeReleased,
+		fund.DisputeFeeBack)
 }
 
 // sentence says how the dispute stands, and what happens next.
@@ -227,29 +232,53 @@ var (
 	tDisputeExceeds    = text.Text{ZH: "超出支付余额的部分", EN: "Above what was left of the payment"}
 	tDisputeGiven      = text.Text{ZH: "已退回", EN: "Given back"}
 	tDisputeAbout      = text.Text{ZH: "争议信息", EN: "The dispute"}
-	tDisputeReserved   = text.Text{ZH: "买家的银行要求退回这笔款项，商户的资金已保留。", EN: "The buyer's bank demands the money back; the merchant's money is reserved."}
-	tDisputeUnmatched  = text.Text{ZH: "买家的银行要求退回一笔没有对应订单的款项，未保留资金。", EN: "The buyer's bank demands a payment back that belongs to no known order; nothing is reserved."}
-	tDisputeUntil      = text.Text{ZH: "举证截止 %s（%s）：请在渠道的页面提交材料，并在本页登记；逾期按败诉处理。", EN: "Evidence is due by %s (%s): submit it on the supplier's pages and record it here. Without evidence the dispute is lost."}
-	tDisputePast       = text.Text{ZH: "举证已于 %s 截止，等待渠道的裁定。", EN: "Evidence was due by %s. The supplier's decision is awaited."}
-	tDisputeHow        = text.Text{ZH: "渠道没有给出截止时间：请在渠道的页面提交材料，并在本页登记。", EN: "The supplier gave no deadline: submit the evidence on its pages and record it here."}
-	tDisputeAnswered   = text.Text{ZH: "已举证，等待裁定。", EN: "Evidence was given; the decision is pending."}
-	tDisputeWaits      = text.Text{ZH: "无需人工处理：结果由渠道的消息带回，届时自动入账。", EN: "No action needed: the supplier will report the outcome, which is then booked."}
-	tDisputeWon        = text.Text{ZH: "胜诉，款项归商户。", EN: "Won: the merchant keeps the payment."}
-	tDisputeReleased   = text.Text{ZH: "渠道没有扣款，保留的资金已释放。", EN: "The supplier never took the money, and the reserve is released."}
-	tDisputeBack       = text.Text{ZH: "渠道已退回 %s，已入账。", EN: "The supplier has given %s back, and it is booked."}
-	tDisputeNotBack    = text.Text{ZH: "渠道扣走的款项尚未退回。", EN: "The supplier has not given the money back yet."}
-	tDisputeLost       = text.Text{ZH: "败诉，款项归买家。", EN: "Lost: the buyer keeps the money."}
-	tDisputeTaken      = text.Text{ZH: "渠道已扣款，已入账。", EN: "The supplier has taken it, and it is booked."}
-	tDisputeNotTaken   = text.Text{ZH: "渠道尚未扣款，在此之前资金保持保留。", EN: "The supplier has not taken it yet; until then it stays reserved."}
-	tProofList         = text.Text{ZH: "举证材料", EN: "Evidence"}
-	tProofNone         = text.Text{ZH: "还没有登记材料", EN: "No evidence recorded yet"}
-	tProofNoneHow      = text.Text{ZH: "登记第一条后，争议变为“已举证”，截止前不再提醒。", EN: "The first record answers the dispute and stops the alert about its deadline."}
-	tProofRecord       = text.Text{ZH: "登记举证材料", EN: "Record evidence"}
-	tProofHow          = text.Text{ZH: "只在这里留存并写入审计，不会发送给渠道：材料须由您在渠道的页面提交。", EN: "Stored here and recorded in the audit. Nothing is sent to the supplier: submit the evidence on the supplier's pages yourself."}
-	tProofText         = text.Text{ZH: "材料内容（对同事可见）", EN: "Evidence (visible to colleagues)"}
-	tProofRule         = text.Text{ZH: "8 到 4000 个字符", EN: "8 to 4000 characters"}
-	tProofURL          = text.Text{ZH: "材料链接（可不填）", EN: "Link (optional)"}
-	tProofLink         = text.Text{ZH: "打开链接", EN: "Open the link"}
-	tDisputesNone      = text.Text{ZH: "还没有争议", EN: "No disputes yet"}
-	tDisputesNoneHow   = text.Text{ZH: "渠道报告买家拒付时，争议会出现在这里，商户的资金同时保留。", EN: "A dispute appears here when a supplier reports one, and the merchant's money is reserved."}
+	tDisputeReserved   = text.Text{
+		ZH: "买家的银行要求退回这笔款项，商户的资金已保留。",
+		EN: "The buyer's bank demands the money back; the merchant's money is reserved.",
+	}
+	tDisputeUnmatched = text.Text{
+		ZH: "买家的银行要求退回一笔没有对应订单的款项，未保留资金。",
+		EN: "The buyer's bank demands a payment back that belongs to no known order; nothing is reserved.",
+	}
+	tDisputeUntil = text.Text{
+		ZH: "举证截止 %s（%s）：请在渠道的页面提交材料，并在本页登记；逾期按败诉处理。",
+		EN: "Evidence is due by %s (%s): submit it on the supplier's pages and record it here. Without evidence the dispute is lost.",
+	}
+	tDisputePast = text.Text{ZH: "举证已于 %s 截止，等待渠道的裁定。", EN: "Evidence was due by %s. The supplier's decision is awaited."}
+	tDisputeHow  = text.Text{
+		ZH: "渠道没有给出截止时间：请在渠道的页面提交材料，并在本页登记。",
+		EN: "The supplier gave no deadline: submit the evidence on its pages and record it here.",
+	}
+	tDisputeAnswered = text.Text{ZH: "已举证，等待裁定。", EN: "Evidence was given; the decision is pending."}
+	tDisputeWaits    = text.Text{
+		ZH: "无需人工处理：结果由渠道的消息带回，届时自动入账。",
+		EN: "No action needed: the supplier will report the outcome, which is then booked.",
+	}
+	tDisputeWon      = text.Text{ZH: "胜诉，款项归商户。", EN: "Won: the merchant keeps the payment."}
+	tDisputeReleased = text.Text{ZH: "渠道没有扣款，保留的资金已释放。", EN: "The supplier never took the money, and the reserve is released."}
+	tDisputeBack     = text.Text{ZH: "渠道已退回 %s，已入账。", EN: "The supplier has given %s back, and it is booked."}
+	tDisputeNotBack  = text.Text{ZH: "渠道扣走的款项尚未退回。", EN: "The supplier has not given the money back yet."}
+	tDisputeLost     = text.Text{ZH: "败诉，款项归买家。", EN: "Lost: the buyer keeps the money."}
+	tDisputeTaken    = text.Text{ZH: "渠道已扣款，已入账。", EN: "The supplier has taken it, and it is booked."}
+	tDisputeNotTaken = text.Text{ZH: "渠道尚未扣款，在此之前资金保持保留。", EN: "The supplier has not taken it yet; until then it stays reserved."}
+	tProofList       = text.Text{ZH: "举证材料", EN: "Evidence"}
+	tProofNone       = text.Text{ZH: "还没有登记材料", EN: "No evidence recorded yet"}
+	tProofNoneHow    = text.Text{
+		ZH: "登记第一条后，争议变为“已举证”，截止前不再提醒。",
+		EN: "The first record answers the dispute and stops the alert about its deadline.",
+	}
+	tProofRecord = text.Text{ZH: "登记举证材料", EN: "Record evidence"}
+	tProofHow    = text.Text{
+		ZH: "只在这里留存并写入审计，不会发送给渠道：材料须由您在渠道的页面提交。",
+		EN: "Stored here and recorded in the audit. Nothing is sent to the supplier: submit the evidence on the supplier's pages yourself.",
+	}
+	tProofText       = text.Text{ZH: "材料内容（对同事可见）", EN: "Evidence (visible to colleagues)"}
+	tProofRule       = text.Text{ZH: "8 到 4000 个字符", EN: "8 to 4000 characters"}
+	tProofURL        = text.Text{ZH: "材料链接（可不填）", EN: "Link (optional)"}
+	tProofLink       = text.Text{ZH: "打开链接", EN: "Open the link"}
+	tDisputesNone    = text.Text{ZH: "还没有争议", EN: "No disputes yet"}
+	tDisputesNoneHow = text.Text{
+		ZH: "渠道报告买家拒付时，争议会出现在这里，商户的资金同时保留。",
+		EN: "A dispute appears here when a supplier reports one, and the merchant's money is reserved.",
+	}
 )

@@ -147,20 +147,44 @@ func goneText(kind string) text.Text {
 
 // happened is what an exception of each kind means: %[1]s is its money, %[2]s its number.
 var happened = map[string]text.Text{
-	exception.UnknownOrder:          {ZH: "渠道收到付款 %[1]s，单号 %[2]s 没有对应的订单。", EN: "%[1]s was paid under the number %[2]s, which belongs to no order."},
-	exception.AmountMismatch:        {ZH: "买家支付了 %[1]s，与订单金额不符。", EN: "The buyer paid %[1]s, which is not the order's amount."},
-	exception.CurrencyMismatch:      {ZH: "买家支付了 %[1]s，与订单币种不符。", EN: "The buyer paid %[1]s, which is not in the order's currency."},
-	exception.AccountMismatch:       {ZH: "%[1]s 付到了另一个收款账户。", EN: "%[1]s was paid to a different account than the order's."},
-	exception.LatePayment:           {ZH: "订单结束之后才收到付款 %[1]s。", EN: "%[1]s was paid after the order had ended."},
-	exception.DuplicatePayment:      {ZH: "已支付的订单又收到一笔付款 %[1]s。", EN: "A second payment of %[1]s arrived for an order that is already paid."},
-	exception.UnknownRefund:         {ZH: "渠道退款 %[1]s，我方没有发起。", EN: "The supplier refunded %[1]s, which nobody requested here."},
-	exception.RefundFailed:          {ZH: "退款 %[1]s 需要人工处理：详情写明渠道的说法，款项在有结果前保持冻结。", EN: "A refund of %[1]s needs a person; the detail says why. Its money stays held until the refund ends."},
-	exception.PayoutStuck:           {ZH: "出款 %[1]s 没有结论：请核对渠道账单，由两人裁定成功或失败。在此之前款项不会移动。", EN: "A payout of %[1]s has no result. Check the supplier's statement; two people then decide whether it succeeded. Until then no money moves."},
-	exception.PayoutReturned:        {ZH: "出款 %[1]s 成功后被退回：详情写明是否已入账。", EN: "A payout of %[1]s succeeded and was then returned; the detail says whether that was booked."},
-	exception.PayoutAfterReversal:   {ZH: "出款 %[1]s 冲正之后又到账：详情写明经过，已再次扣减商户余额的请向商户说明。", EN: "A payout of %[1]s arrived after its reversal. If the merchant was debited again, explain why to the merchant."},
-	exception.SupplierShort:         {ZH: "我方在渠道的账户余额不足，出款或退款 %[1]s 每 30 分钟重试，最多三天：请给账户充值。", EN: "Our account at the supplier has too little money for a payout or refund of %[1]s. Top it up; it is tried every 30 minutes for three days."},
-	exception.DisputeOpened:         {ZH: "买家的银行要求退回 %[1]s。", EN: "The buyer's bank demands %[1]s back."},
-	exception.Complaint:             {ZH: "买家向渠道投诉：请在渠道的页面上回复。不记账。", EN: "A buyer complained to the supplier: answer it on the supplier's pages. Nothing is booked."},
+	exception.UnknownOrder: {
+		ZH: "渠道收到付款 %[1]s，单号 %[2]s 没有对应的订单。",
+		EN: "%[1]s was paid under the number %[2]s, which belongs to no order.",
+	},
+	exception.AmountMismatch:   {ZH: "买家支付了 %[1]s，与订单金额不符。", EN: "The buyer paid %[1]s, which is not the order's amount."},
+	exception.CurrencyMismatch: {ZH: "买家支付了 %[1]s，与订单币种不符。", EN: "The buyer paid %[1]s, which is not in the order's currency."},
+	exception.AccountMismatch:  {ZH: "%[1]s 付到了另一个收款账户。", EN: "%[1]s was paid to a different account than the order's."},
+	exception.LatePayment:      {ZH: "订单结束之后才收到付款 %[1]s。", EN: "%[1]s was paid after the order had ended."},
+	exception.DuplicatePayment: {
+		ZH: "已支付的订单又收到一笔付款 %[1]s。",
+		EN: "A second payment of %[1]s arrived for an order that is already paid.",
+	},
+	exception.UnknownRefund: {ZH: "渠道退款 %[1]s，我方没有发起。", EN: "The supplier refunded %[1]s, which nobody requested here."},
+	exception.RefundFailed: {
+		ZH: "退款 %[1]s 需要人工处理：详情写明渠道的说法，款项在有结果前保持冻结。",
+		EN: "A refund of %[1]s needs a person; the detail says why. Its money stays held until the refund ends.",
+	},
+	exception.PayoutStuck: {
+		ZH: "出款 %[1]s 没有结论：请核对渠道账单，由两人裁定成功或失败。在此之前款项不会移动。",
+		EN: "A payout of %[1]s has no result. Check the supplier's statement; two people then decide whether it succeeded. Until then no money moves.",
+	},
+	exception.PayoutReturned: {
+		ZH: "出款 %[1]s 成功后被退回：详情写明是否已入账。",
+		EN: "A payout of %[1]s succeeded and was then returned; the detail says whether that was booked.",
+	},
+	exception.PayoutAfterReversal: {
+		ZH: "出款 %[1]s 冲正之后又到账：详情写明经过，已再次扣减商户余额的请向商户说明。",
+		EN: "A payout of %[1]s arrived after its reversal. If the merchant was debited again, explain why to the merchant.",
+	},
+	exception.SupplierShort: {
+		ZH: "我方在渠道的账户余额不足，出款或退款 %[1]s 每 30 分钟重试，最多三天：请给账户充值。",
+		EN: "Our account at the supplier has too little money for a payout or refund of %[1]s. Top it up; it is tried every 30 minutes for three days.",
+	},
+	exception.DisputeOpened: {ZH: "买家的银行要求退回 %[1]s。", EN: "The buyer's bank demands %[1]s back."},
+	exception.Complaint: {
+		ZH: "买家向渠道投诉：请在渠道的页面上回复。不记账。",
+		EN: "A buyer complained to the supplier: answer it on the supplier's pages. Nothing is booked.",
+	},
 	exception.UnknownEvent:          {ZH: "渠道发来一种未处理的消息类型，消息本身真实。", EN: "An authentic message has a type that Backstop does not handle."},
 	exception.DecryptFailed:         {ZH: "渠道消息真实，但无法解密。", EN: "An authentic message cannot be decrypted."},
 	exception.Malformed:             {ZH: "渠道消息真实，但内容不完整。", EN: "An authentic message lacks required content."},
@@ -219,19 +243,31 @@ var (
 	tMsgReference = text.Text{ZH: "消息中的单号", EN: "Number in the message"}
 	tMsgIdentity  = text.Text{ZH: "收款账户", EN: "Account"}
 	tSaidMessage  = text.Text{ZH: "渠道消息", EN: "The supplier's message"}
-	tMsgGone      = text.Text{ZH: "消息内容已不可得（超过保留期或来自旧版本），因此不能关联到订单。", EN: "The content of the message is no longer available (past its retention, or from an older version), so it cannot be attached to an order."}
-	tMsgGoneRow   = text.Text{ZH: "消息内容已不可得（超过保留期或来自旧版本）。确认入账时以本页所示的订单、渠道流水号和金额为准。", EN: "The content of the message is no longer available (past its retention, or from an older version). Accepting the payment confirms the order, trade number and amount shown above."}
-	tMsgPast      = text.Text{ZH: "原始消息已超过保留期；以上内容在收到时留存。", EN: "The message itself is past its retention; this content was stored when it arrived."}
-	tMsgWhole     = text.Text{ZH: "查看这条回调", EN: "Open this callback"}
-	tSomeMoney    = text.Text{ZH: "一笔款项", EN: "An amount"}
-	tExcProposed  = text.Text{ZH: "已提出处理方式，等待第二个人复核。", EN: "A decision was proposed and waits for a second person."}
-	tExcOver      = text.Text{ZH: "已结束。", EN: "It has ended."}
-	tExcDecide    = text.Text{ZH: "请核对后选择处理方式。", EN: "Check the facts, then choose a decision."}
-	tProposals    = text.Text{ZH: "处理提议", EN: "Proposals"}
-	tDecide       = text.Text{ZH: "处理方式", EN: "Decide"}
-	tRunDead      = text.Text{ZH: "重新执行", EN: "Run again"}
-	tSendAgain    = text.Text{ZH: "在订单页补发通知", EN: "Send it again on the order's page"}
-	tOnlyRoles    = text.Text{ZH: "涉及资金：只有 %s 可以提出处理方式，并由另一个人复核。", EN: "This is about money: only %s may propose a decision, and another person must approve it."}
+	tMsgGone      = text.Text{
+		ZH: "消息内容已不可得（超过保留期或来自旧版本），因此不能关联到订单。",
+		EN: "The content of the message is no longer available (past its retention, or from an older version), so it cannot be attached to an order.",
+	}
+	tMsgGoneRow = text.Text{
+		ZH: "消息内容已不可得（超过保留期或来自旧版本）。确认入账时以本页所示的订单、渠道流水号和金额为准。",
+		EN: "The content of the message is no longer available (past its retention, or from an older version). Accepting the payment confirms the order, trade number and amount shown above.",
+	}
+	tMsgPast = text.Text{
+		ZH: "原始消息已超过保留期；以上内容在收到时留存。",
+		EN: "The message itself is past its retention; this content was stored when it arrived.",
+	}
+	tMsgWhole    = text.Text{ZH: "查看这条回调", EN: "Open this callback"}
+	tSomeMoney   = text.Text{ZH: "一笔款项", EN: "An amount"}
+	tExcProposed = text.Text{ZH: "已提出处理方式，等待第二个人复核。", EN: "A decision was proposed and waits for a second person."}
+	tExcOver     = text.Text{ZH: "已结束。", EN: "It has ended."}
+	tExcDecide   = text.Text{ZH: "请核对后选择处理方式。", EN: "Check the facts, then choose a decision."}
+	tProposals   = text.Text{ZH: "处理提议", EN: "Proposals"}
+	tDecide      = text.Text{ZH: "处理方式", EN: "Decide"}
+	tRunDead     = text.Text{ZH: "重新执行", EN: "Run again"}
+	tSendAgain   = text.Text{ZH: "在订单页补发通知", EN: "Send it again on the order's page"}
+	tOnlyRoles   = text.Text{
+		ZH: "涉及资金：只有 %s 可以提出处理方式，并由另一个人复核。",
+		EN: "This is about money: only %s may propose a decision, and another person must approve it.",
+	}
 	tHeldAs       = text.Text{ZH: "挂账", EN: "In suspense"}
 	tDiffering    = text.Text{ZH: "不一致的记录", EN: "Rows that differ"}
 	tDifferingHow = text.Text{ZH: "最近一次检查发现的记录，最多 100 条。", EN: "From the latest check; at most 100."}

@@ -54,7 +54,10 @@ func moments[T any](p *ui.Page, word string, head text.Text, at func(T) *int64) 
 
 // amounts are sums of money; a row without a currency has none.
 func amounts[T any](word, head string, money func(T) (int64, string)) Column[T] {
-	return Column[T]{Word: word, Head: head, Kind: sheet.Number, Money: money, Currency: currencyOf(money), Cell: func(x T) string { return amountOf(money(x)) }}
+	return Column[T]{
+		Word: word, Head: head, Kind: sheet.Number, Money: money, Currency: currencyOf(money),
+		Cell: func(x T) string { return amountOf(money(x)) },
+	}
 }
 
 // balances are amounts that are not added up.

@@ -47,7 +47,10 @@ func TestNowIsBeforeWhatIsPlanned(t *testing.T) {
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: now}
 	at := func(d time.Duration) int64 { return now.Add(d).UnixMicro() }
 	s := StoryData{Story: &console.Story{Items: []console.Item{
-		{At: at(-time.Hour), Move: &order.History{}}, {At: at(-time.Minute), Plan: &console.Plan{}}, {At: at(time.Minute), Plan: &console.Plan{}}, {At: at(time.Hour), Plan: &console.Plan{}},
+		{At: at(-time.Hour), Move: &order.History{}},
+		{At: at(-time.Minute), Plan: &console.Plan{}},
+		{At: at(time.Minute), Plan: &console.Plan{}},
+		{At: at(time.Hour), Plan: &console.Plan{}},
 	}}}
 	s.shown = []int{0, 1, 2, 3}
 	for i, want := range []bool{false, false, true, false} {

@@ -44,9 +44,15 @@ func messageTitle(p *ui.Page, m inbox.Message) string {
 
 // Texts of the inbox and of notes.
 var (
-	tInboxHow       = text.Text{ZH: "同事在备注中提到您（@%s），或您设置提醒的视图出现新记录时，会显示在这里；保留 90 天，最多 500 条。", EN: "Notes in which colleagues mention you (@%s), and alerts of your views. Kept for 90 days, at most 500."}
-	tInboxNone      = text.Text{ZH: "没有消息", EN: "No messages"}
-	tInboxNoneHow   = text.Text{ZH: "同事在订单或异常的备注中写下 @ 和您的用户名，就会出现在这里。", EN: "When a colleague writes @ and your name in a note about an order or an exception, it appears here."}
+	tInboxHow = text.Text{
+		ZH: "同事在备注中提到您（@%s），或您设置提醒的视图出现新记录时，会显示在这里；保留 90 天，最多 500 条。",
+		EN: "Notes in which colleagues mention you (@%s), and alerts of your views. Kept for 90 days, at most 500.",
+	}
+	tInboxNone    = text.Text{ZH: "没有消息", EN: "No messages"}
+	tInboxNoneHow = text.Text{
+		ZH: "同事在订单或异常的备注中写下 @ 和您的用户名，就会出现在这里。",
+		EN: "When a colleague writes @ and your name in a note about an order or an exception, it appears here.",
+	}
 	tInboxMention   = text.Text{ZH: "%s 在%s %s 的备注中提到了您", EN: "%s mentioned you in a note: %s %s"}
 	tInboxView      = text.Text{ZH: "%s%s 条新记录，视图：%s", EN: "%s%s new in the view %s"}
 	tInboxOpen      = text.Text{ZH: "打开", EN: "Open"}
@@ -56,6 +62,9 @@ var (
 	tInboxOlder     = text.Text{ZH: "更早的消息", EN: "Older messages"}
 	tMentionHow     = text.Text{ZH: "写 @用户名 可将备注发到同事的收件箱。", EN: "Write @name to send the note to a colleague's inbox."}
 	tMentionWho     = text.Text{ZH: "可以提到的同事", EN: "Colleagues you can mention"}
-	tMentionUnknown = text.Text{ZH: "没有能看到此内容的用户 %s：请更正，或在 @ 后加一个空格。备注没有保存。", EN: "Nobody named %s may see this. Correct the name, or put a space after the @. The note was not stored."}
-	tNoteAgain      = text.Text{ZH: "备注没有保存", EN: "The note was not stored"}
+	tMentionUnknown = text.Text{
+		ZH: "没有能看到此内容的用户 %s：请更正，或在 @ 后加一个空格。备注没有保存。",
+		EN: "Nobody named %s may see this. Correct the name, or put a space after the @. The note was not stored.",
+	}
+	tNoteAgain = text.Text{ZH: "备注没有保存", EN: "The note was not stored"}
 )

@@ -16,8 +16,10 @@ import (
 func TestEveryFieldOfAListHasItsTexts(t *testing.T) {
 	for spec, texts := range map[*list.Spec]ui.ListTexts{
 		console.OrderList: orderTexts, console.CallbackList: callbackTexts(""), console.DeliveryList: notificationTexts,
-		console.ExceptionList: exceptionTexts, console.AlertList: alertTexts, console.ActList: auditTexts, console.CompensationList: compensationTexts,
-		console.RefundList: refundTexts, console.PayoutList: payoutTexts, console.DisputeList: disputeTexts, console.AccountList: accountTexts,
+		console.ExceptionList: exceptionTexts, console.AlertList: alertTexts, console.ActList: auditTexts,
+		console.CompensationList: compensationTexts,
+		console.RefundList:       refundTexts, console.PayoutList: payoutTexts, console.DisputeList: disputeTexts,
+		console.AccountList: accountTexts,
 	} {
 		l := ui.List{Spec: spec}.As(texts)
 		for _, f := range spec.Fields {
@@ -26,7 +28,8 @@ func TestEveryFieldOfAListHasItsTexts(t *testing.T) {
 				t.Errorf("%s: the field %s has no label", spec.Name, f.Word)
 			}
 			for _, value := range f.Values {
-				if f.Word != "type" && (field.Value == nil || strings.HasPrefix(field.Value(value).EN, value) && strings.Contains(value, "_")) {
+				if f.Word != "type" && (field.Value == nil || strings.HasPrefix(field.Value(value).EN, value) &&
+					strings.Contains(value, "_")) {
 					t.Errorf("%s: %s %s has no word", spec.Name, f.Word, value)
 				}
 			}

@@ -130,32 +130,40 @@ var merchantTexts = ui.ListTexts{
 		}},
 	},
 	Columns: []ui.Column{
-		ui.Col(text.Merchant).Named("code"), ui.Col(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"), ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Col(tLastOK).Named("last_ok"), ui.Col(tLastFailed).Named("last_failed"),
+		ui.Col(text.Merchant).Named("code"), ui.Col(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"),
+		ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Col(tLastOK).Named("last_ok"),
+		ui.Col(tLastFailed).Named("last_failed"),
 	},
 }
 
 // Texts of this page.
 var (
-	tMerchantsNone   = text.Text{ZH: "还没有商户", EN: "No merchants yet"}
-	tMerchantsHow    = text.Text{ZH: "在 YAML 文件中声明商户，再运行 backstop apply。", EN: "Declare them in a YAML file and run backstop apply."}
-	tLastOK          = text.Text{ZH: "最近成功", EN: "Last success"}
-	tLastFailed      = text.Text{ZH: "最近失败", EN: "Last failure"}
-	tEnabledWord     = text.Text{ZH: "已启用", EN: "Enabled"}
-	tDisabledWord    = text.Text{ZH: "已停用", EN: "Disabled"}
-	tBreakerTitle    = text.Text{ZH: "熔断器", EN: "Breaker"}
-	tBreakerWell     = text.Text{ZH: "通知正常发送。", EN: "Notifications are sent normally."}
-	tBreakerWhy      = text.Text{ZH: "熔断原因：%s。", EN: "Cause: %s."}
-	tBreakerUntil    = text.Text{ZH: "%s 放行一笔探测。", EN: "One notification is sent as a probe at %s."}
-	tBreakerIdle     = text.Text{ZH: "该商户已没有可用的通知地址，熔断器不拦截：通知直接转为异常。", EN: "The breaker holds nothing back: this merchant has no endpoint left, and its notifications become exceptions."}
-	tBreakerHand     = text.Text{ZH: "手动熔断，需人工解除。", EN: "An operator opened it, and an operator must close it."}
-	tBreakerProbing  = text.Text{ZH: "正在用一笔通知探测。", EN: "A probe is under way."}
-	tParkedCount     = text.Text{ZH: "%s 笔在等待", EN: "%s parked"}
-	tOpenBreaker     = text.Text{ZH: "手动熔断", EN: "Open"}
-	tCloseBreaker    = text.Text{ZH: "解除熔断", EN: "Close"}
-	tProbeBreaker    = text.Text{ZH: "立即探测", EN: "Probe now"}
-	tOpenBreakerT    = text.Text{ZH: "手动熔断", EN: "Open the breaker"}
-	tProbeBreakerT   = text.Text{ZH: "立即放行一笔探测", EN: "Send a probe now"}
-	tOpenBreakerHow  = text.Text{ZH: "这个商户的所有通知都会等待，直到解除熔断。", EN: "All notifications of this merchant wait until an operator closes the breaker."}
+	tMerchantsNone = text.Text{ZH: "还没有商户", EN: "No merchants yet"}
+	tMerchantsHow  = text.Text{ZH: "在 YAML 文件中声明商户，再运行 backstop apply。", EN: "Declare them in a YAML file and run backstop apply."}
+	tLastOK        = text.Text{ZH: "最近成功", EN: "Last success"}
+	tLastFailed    = text.Text{ZH: "最近失败", EN: "Last failure"}
+	tEnabledWord   = text.Text{ZH: "已启用", EN: "Enabled"}
+	tDisabledWord  = text.Text{ZH: "已停用", EN: "Disabled"}
+	tBreakerTitle  = text.Text{ZH: "熔断器", EN: "Breaker"}
+	tBreakerWell   = text.Text{ZH: "通知正常发送。", EN: "Notifications are sent normally."}
+	tBreakerWhy    = text.Text{ZH: "熔断原因：%s。", EN: "Cause: %s."}
+	tBreakerUntil  = text.Text{ZH: "%s 放行一笔探测。", EN: "One notification is sent as a probe at %s."}
+	tBreakerIdle   = text.Text{
+		ZH: "该商户已没有可用的通知地址，熔断器不拦截：通知直接转为异常。",
+		EN: "The breaker holds nothing back: this merchant has no endpoint left, and its notifications become exceptions.",
+	}
+	tBreakerHand    = text.Text{ZH: "手动熔断，需人工解除。", EN: "An operator opened it, and an operator must close it."}
+	tBreakerProbing = text.Text{ZH: "正在用一笔通知探测。", EN: "A probe is under way."}
+	tParkedCount    = text.Text{ZH: "%s 笔在等待", EN: "%s parked"}
+	tOpenBreaker    = text.Text{ZH: "手动熔断", EN: "Open"}
+	tCloseBreaker   = text.Text{ZH: "解除熔断", EN: "Close"}
+	tProbeBreaker   = text.Text{ZH: "立即探测", EN: "Probe now"}
+	tOpenBreakerT   = text.Text{ZH: "手动熔断", EN: "Open the breaker"}
+	tProbeBreakerT  = text.Text{ZH: "立即放行一笔探测", EN: "Send a probe now"}
+	tOpenBreakerHow = text.Text{
+		ZH: "这个商户的所有通知都会等待，直到解除熔断。",
+		EN: "All notifications of this merchant wait until an operator closes the breaker.",
+	}
 	tCloseBreakerHow = text.Text{ZH: "等待的通知会陆续发出，先慢后快。", EN: "Waiting notifications are sent, slowly at first."}
 	tProbeBreakerHow = text.Text{ZH: "发一笔等待中的通知；成功就陆续补发其余的。", EN: "One parked notification is sent. If it is delivered, the others follow."}
 	tHistoryTitle    = text.Text{ZH: "熔断经过", EN: "Breaker history"}
@@ -165,25 +173,31 @@ var (
 	tCause           = text.Text{ZH: "起因", EN: "Cause"}
 	tAddresses       = text.Text{ZH: "通知地址", EN: "Endpoints"}
 	tAddressesNone   = text.Text{ZH: "没有通知地址", EN: "No endpoint"}
-	tAddressesHow    = text.Text{ZH: "在 notify.urls 或 notify.endpoints 里声明。没有地址时，只有订单自带地址的事件会发送，其余记为未发送。", EN: "Declare endpoints under notify.urls or notify.endpoints. Without one, only orders with their own notify_url are notified; other events are recorded as not sent."}
-	tChannel         = text.Text{ZH: "方式", EN: "Channel"}
-	tAllEvents       = text.Text{ZH: "全部", EN: "all"}
-	tAddressFailing  = text.Text{ZH: "连续失败", EN: "Failing"}
-	tEnable          = text.Text{ZH: "恢复", EN: "Enable"}
-	tEnableT         = text.Text{ZH: "恢复这个地址", EN: "Use this endpoint again"}
-	tEnableHow       = text.Text{ZH: "各节点在两秒内恢复向它发送。", EN: "All nodes send to it again within two seconds."}
-	tPing            = text.Text{ZH: "测试", EN: "Ping"}
-	tPingT           = text.Text{ZH: "发送测试通知", EN: "Send a ping"}
-	tPingHow         = text.Text{ZH: "向这个地址发一条类型为 ping 的签名通知，马上显示它的应答。", EN: "Sends a signed notification of the type ping to this endpoint and shows its answer at once."}
-	tPinged          = text.Text{ZH: "测试通知的应答", EN: "The answer to the ping"}
-	tNotifySettings  = text.Text{ZH: "通知设置", EN: "Notification settings"}
-	tAckRule         = text.Text{ZH: "成功标准", EN: "Counts as delivered"}
-	tAckStatus       = text.Text{ZH: "任意 2xx", EN: "any 2xx"}
-	tAckText         = text.Text{ZH: "2xx 且正文为 %s", EN: "2xx and the text %s"}
-	tScheduleWord    = text.Text{ZH: "重试计划", EN: "Schedule"}
-	tInFlightMost    = text.Text{ZH: "并发上限", EN: "Max. in flight"}
-	tRateMost        = text.Text{ZH: "速率上限", EN: "Max. rate"}
-	tInAll           = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
-	tPerNode         = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
-	tItsNotifs       = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
+	tAddressesHow    = text.Text{
+		ZH: "在 notify.urls 或 notify.endpoints 里声明。没有地址时，只有订单自带地址的事件会发送，其余记为未发送。",
+		EN: "Declare endpoints under notify.urls or notify.endpoints. Without one, only orders with their own notify_url are notified; other events are recorded as not sent.",
+	}
+	tChannel        = text.Text{ZH: "方式", EN: "Channel"}
+	tAllEvents      = text.Text{ZH: "全部", EN: "all"}
+	tAddressFailing = text.Text{ZH: "连续失败", EN: "Failing"}
+	tEnable         = text.Text{ZH: "恢复", EN: "Enable"}
+	tEnableT        = text.Text{ZH: "恢复这个地址", EN: "Use this endpoint again"}
+	tEnableHow      = text.Text{ZH: "各节点在两秒内恢复向它发送。", EN: "All nodes send to it again within two seconds."}
+	tPing           = text.Text{ZH: "测试", EN: "Ping"}
+	tPingT          = text.Text{ZH: "发送测试通知", EN: "Send a ping"}
+	tPingHow        = text.Text{
+		ZH: "向这个地址发一条类型为 ping 的签名通知，马上显示它的应答。",
+		EN: "Sends a signed notification of the type ping to this endpoint and shows its answer at once.",
+	}
+	tPinged         = text.Text{ZH: "测试通知的应答", EN: "The answer to the ping"}
+	tNotifySettings = text.Text{ZH: "通知设置", EN: "Notification settings"}
+	tAckRule        = text.Text{ZH: "成功标准", EN: "Counts as delivered"}
+	tAckStatus      = text.Text{ZH: "任意 2xx", EN: "any 2xx"}
+	tAckText        = text.Text{ZH: "2xx 且正文为 %s", EN: "2xx and the text %s"}
+	tScheduleWord   = text.Text{ZH: "重试计划", EN: "Schedule"}
+	tInFlightMost   = text.Text{ZH: "并发上限", EN: "Max. in flight"}
+	tRateMost       = text.Text{ZH: "速率上限", EN: "Max. rate"}
+	tInAll          = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
+	tPerNode        = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
+	tItsNotifs      = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
 )

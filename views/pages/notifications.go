@@ -30,14 +30,17 @@ func aboutOf(d console.Delivery) (kind text.Text, no, page string) {
 // Texts of this page.
 var (
 	tNoNotifs    = text.Text{ZH: "还没有通知", EN: "No notifications yet"}
-	tNoNotifsHow = text.Text{ZH: "订单付款、失败或关闭后，这里会出现给商户的通知。", EN: "Once an order is paid, fails or closes, the notification to its merchant appears here."}
-	tBarsNotify  = text.Text{ZH: "给商户的通知", EN: "Attempts to notify merchants"}
-	tByCause     = text.Text{ZH: "失败原因", EN: "Failed because"}
-	tHTTP        = text.Text{ZH: "HTTP", EN: "HTTP"}
-	tPickAll     = text.Text{ZH: "选中本页", EN: "Select the page"}
-	tPickRow     = text.Text{ZH: "选中 %s", EN: "Select %s"}
-	tPickedN     = text.Text{ZH: "已选", EN: "Selected"}
-	tDryPicked   = text.Text{ZH: "预检：选中的", EN: "Dry run: selected"}
-	tDryAll      = text.Text{ZH: "预检：全部 %s%s 条", EN: "Dry run: all %s%s"}
-	tBulk        = text.Text{ZH: "批量操作", EN: "Bulk actions"}
+	tNoNotifsHow = text.Text{
+		ZH: "订单付款、失败或关闭后，这里会出现给商户的通知。",
+		EN: "Once an order is paid, fails or closes, the notification to its merchant appears here.",
+	}
+	tBarsNotify = text.Text{ZH: "给商户的通知", EN: "Attempts to notify merchants"}
+	tByCause    = text.Text{ZH: "失败原因", EN: "Failed because"}
+	tHTTP       = text.Text{ZH: "HTTP", EN: "HTTP"}
+	tPickAll    = text.Text{ZH: "选中本页", EN: "Select the page"}
+	tPickRow    = text.Text{ZH: "选中 %s", EN: "Select %s"}
+	tPickedN    = text.Text{ZH: "已选", EN: "Selected"}
+	tDryPicked  = text.Text{ZH: "预检：选中的", EN: "Dry run: selected"}
+	tDryAll     = text.Text{ZH: "预检：全部 %s%s 条", EN: "Dry run: all %s%s"}
+	tBulk       = text.Text{ZH: "批量操作", EN: "Bulk actions"}
 )

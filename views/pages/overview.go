@@ -137,7 +137,8 @@ merchants:
 // firstCall creates the first order.
 func firstCall(api string) string {
 	return `curl -H "Authorization: Bearer $API_KEY" -H 'Content-Type: application/json' \` + "\n" +
-		`  -d '{"out_trade_no":"T1","amount":1999,"currency":"CNY","supplier":"first","subject":"Book"}' \` + "\n  " + api + "/api/v1/orders"
+		`  -d '{"out_trade_no":"T1","amount":1999,"currency":"CNY","supplier":"first","subject":"Book"}' \` + "\n  " + api +
+		"/api/v1/orders"
 }
 
 // current marks the chosen one of several links.
@@ -243,5 +244,8 @@ var (
 	tLate          = text.Text{ZH: "偏慢", EN: "Late"}
 	tIdle          = text.Text{ZH: "空闲", EN: "Idle"}
 	tMiniWarn      = text.Text{ZH: "队列在进程内运行，仅供开发", EN: "The queue runs in-process, for development only"}
-	tMiniWarnHow   = text.Text{ZH: "没有找到 redis-server。进程内的替代实现较慢，重启后不保留任务（数据库中的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。", EN: "No redis-server was found. The in-process replacement is slow and keeps no tasks across restarts (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL."}
+	tMiniWarnHow   = text.Text{
+		ZH: "没有找到 redis-server。进程内的替代实现较慢，重启后不保留任务（数据库中的记录不受影响）。请安装 redis-server，或设置 BACKSTOP_REDIS_URL。",
+		EN: "No redis-server was found. The in-process replacement is slow and keeps no tasks across restarts (the rows in the database are safe). Install redis-server or set BACKSTOP_REDIS_URL.",
+	}
 )

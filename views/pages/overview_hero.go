@@ -176,15 +176,22 @@ func heroPlot(p *ui.Page, r *console.Risk, currency string) plot {
 		if i > 0 && at == (i-1)*(n-1)/heroLabels {
 			continue
 		}
-		c.labels = append(c.labels, plotLabel{x: middleOf(at, n), text: p.At(from + int64(at)*step).Format("15:04"), anchor: map[bool]string{true: "start", false: "middle"}[i == 0], roomy: i%2 == 1})
+		c.labels = append(c.labels, plotLabel{
+			x: middleOf(at, n), text: p.At(from + int64(at)*step).Format("15:04"),
+			anchor: map[bool]string{true: "start", false: "middle"}[i == 0], roomy: i%2 == 1,
+		})
 	}
 	c.labels = append(c.labels, plotLabel{x: plotRight, text: p.T(tNow), anchor: "end"})
 	for i, v := range values {
 		if !math.IsNaN(v) {
-			c.hits = append(c.hits, plotHit{x: plotRight * float64(i) / float64(n), w: plotRight / float64(n), title: minuteOf(p, moments[i]) + "\n" + ui.Amount(int64(v), currency) + " " + currency})
+			c.hits = append(c.hits, plotHit{
+				x: plotRight * float64(i) / float64(n), w: plotRight / float64(n),
+				title: minuteOf(p, moments[i]) + "\n" + ui.Amount(int64(v), currency) + " " + currency,
+			})
 		}
 	}
-	c.says = p.T(tCurveOf, currency, ui.Amount(int64(values[0]), currency), ui.Amount(int64(most), currency), ui.Amount(int64(values[n-1]), currency))
+	c.says = p.T(tCurveOf, currency, ui.Amount(int64(values[0]), currency), ui.Amount(int64(most), currency),
+		ui.Amount(int64(values[n-1]), currency))
 	return c
 }
 
@@ -259,8 +266,11 @@ var (
 	tClearNow   = text.Text{ZH: "已全部通知，没有风险资金", EN: "All notified, nothing at risk"}
 	tOrdersN    = text.Text{ZH: "%s%s 笔", EN: "orders: %s%s"}
 	tHourAgo    = text.Text{ZH: "比一小时前", EN: "vs 1 h ago"}
-	tCurveOf    = text.Text{ZH: "风险资金（%s）近 24 小时：开始 %s，最高 %s，现在 %s", EN: "Money at risk in %s over the last 24 hours: %s at first, %s at most, %s now"}
-	tNow        = text.Text{ZH: "现在", EN: "now"}
+	tCurveOf    = text.Text{
+		ZH: "风险资金（%s）近 24 小时：开始 %s，最高 %s，现在 %s",
+		EN: "Money at risk in %s over the last 24 hours: %s at first, %s at most, %s now",
+	}
+	tNow = text.Text{ZH: "现在", EN: "now"}
 )
 
 // percent is a length in a chart that is as wide as its place.

@@ -33,7 +33,10 @@ var (
 	tInRedis          = text.Text{ZH: "Redis", EN: "Redis"}
 	tInRedisHint      = text.Text{ZH: "Redis 中的任务：只是提醒", EN: "Tasks in Redis: hints only"}
 	tOldestWait       = text.Text{ZH: "最久等待", EN: "Oldest wait"}
-	tRedisDown        = text.Text{ZH: "Redis 没有应答：任务数未知。数据库里的记录不受影响，工作进程会直接从数据库取。", EN: "Redis does not answer: the number of tasks is unknown. The rows in the database are safe, and workers read them from there."}
-	tEngine           = text.Text{ZH: "队列引擎", EN: "Queue engine"}
-	tDatabase         = text.Text{ZH: "数据库", EN: "Database"}
+	tRedisDown        = text.Text{
+		ZH: "Redis 没有应答：任务数未知。数据库里的记录不受影响，工作进程会直接从数据库取。",
+		EN: "Redis does not answer: the number of tasks is unknown. The rows in the database are safe, and workers read them from there.",
+	}
+	tEngine   = text.Text{ZH: "队列引擎", EN: "Queue engine"}
+	tDatabase = text.Text{ZH: "数据库", EN: "Database"}
 )

@@ -77,7 +77,8 @@ func TestChartStaysWithinItsBoundsAndFollowsTheZone(t *testing.T) {
 			}
 		}
 		from, to := p.At(o.Points[4].Start).Format(time.RFC3339), p.At(o.Points[5].Start).Format(time.RFC3339)
-		if u, err := url.Parse(h.href); err != nil || u.Path != "/notifications" || u.Query().Get("from") != strings.Replace(from, ":00-", "-", 1) || u.Query().Get("to") != strings.Replace(to, ":00-", "-", 1) {
+		if u, err := url.Parse(h.href); err != nil || u.Path != "/notifications" || u.Query().Get("from") != strings.Replace(from, ":00-",
+			"-", 1) || u.Query().Get("to") != strings.Replace(to, ":00-", "-", 1) {
 			t.Errorf("%s: the column from %s to %s leads to %s", r.Name, from, to, h.href)
 		}
 	}
@@ -107,7 +108,10 @@ func TestEveryQueueAndKindHasItsWord(t *testing.T) {
 func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 	now := time.Now().UnixMicro()
 	risk := func(minor int64) map[report.Part]report.Standing {
-		return map[report.Part]report.Standing{report.Unnotified: {Sums: []report.Sum{{Currency: "CNY", Orders: 3, Minor: minor}, {Currency: "USD", Orders: 1, Minor: 9999}}}}
+		return map[report.Part]report.Standing{report.Unnotified: {Sums: []report.Sum{
+			{Currency: "CNY", Orders: 3, Minor: minor},
+			{Currency: "USD", Orders: 1, Minor: 9999},
+		}}}
 	}
 	r := &console.Risk{Risk: &report.Risk{At: now, Parts: risk(500)}}
 	r.Total = r.Parts[report.Unnotified]
@@ -115,14 +119,19 @@ func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 		t.Error("compared with nothing")
 	}
 	minute := time.Minute.Microseconds()
-	r.Past = []report.Past{{At: now - 90*minute, Parts: risk(1)}, {At: now - 62*minute, Parts: risk(200)}, {At: now - 5*minute, Parts: risk(2)}}
+	r.Past = []report.Past{
+		{At: now - 90*minute, Parts: risk(1)},
+		{At: now - 62*minute, Parts: risk(200)},
+		{At: now - 5*minute, Parts: risk(2)},
+	}
 	if more, ok := hourAgo(r, "CNY"); !ok || more != 300 {
 		t.Errorf("%d more than an hour ago, want 300", more)
 	}
 	if since := clearSince(r); since != 0 {
 		t.Errorf("money is at risk, but the page shows none since %d", since)
 	}
-	clear := &console.Risk{Risk: &report.Risk{At: now}, Past: append(r.Past, report.Past{At: now - 4*minute}, report.Past{At: now - minute})}
+	clear := &console.Risk{Risk: &report.Risk{At: now}, Past: append(r.Past, report.Past{At: now - 4*minute},
+		report.Past{At: now - minute})}
 	if since := clearSince(clear); since != now-4*minute {
 		t.Errorf("clear since %d, want %d", since, now-4*minute)
 	}
@@ -182,7 +191,10 @@ func TestTheColourOfTheMoneyAtRisk(t *testing.T) {
 	two := report.Standing{Sums: []report.Sum{{Currency: "CNY", Orders: 2, Minor: 9}}}
 	clear := &console.Risk{Risk: &report.Risk{At: now}}
 	sending := &console.Risk{Risk: &report.Risk{At: now, Total: one, Parts: map[report.Part]report.Standing{report.Unnotified: one}}}
-	stuck := &console.Risk{Risk: &report.Risk{At: now, Total: two, Parts: map[report.Part]report.Standing{report.Unnotified: one, report.Stuck: one}}}
+	stuck := &console.Risk{Risk: &report.Risk{At: now, Total: two, Parts: map[report.Part]report.Standing{
+		report.Unnotified: one,
+		report.Stuck:      one,
+	}}}
 	for want, r := range map[string]*console.Risk{"ink": clear, "warn": sending, "bad": stuck} {
 		if got := heroKind(r); got != want {
 			t.Errorf("%+v is %s, want %s", r.Parts, got, want)
@@ -203,7 +215,10 @@ func TestTheColourOfTheMoneyAtRisk(t *testing.T) {
 func TestTheCurveOfTheMoneyAtRiskEndsNow(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	of := func(minor int64) map[report.Part]report.Standing {
-		return map[report.Part]report.Standing{report.Unnotified: {Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: minor}}}, report.Stuck: {Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: 100}}}}
+		return map[report.Part]report.Standing{
+			report.Unnotified: {Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: minor}}},
+			report.Stuck:      {Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: 100}}},
+		}
 	}
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: now}
 	r := &console.Risk{Risk: &report.Risk{At: now.UnixMicro(), Parts: of(400)}}
@@ -217,12 +232,16 @@ func TestTheCurveOfTheMoneyAtRiskEndsNow(t *testing.T) {
 	}
 	for i := range 12 * 23 {
 		if i < 100 || i > 160 { // it did not run for five hours
-			r.Past = append(r.Past, report.Past{At: now.Add(-24*time.Hour + time.Duration(i)*5*time.Minute).UnixMicro(), Parts: of(int64(i))})
+			r.Past = append(r.Past, report.Past{
+				At:    now.Add(-24*time.Hour + time.Duration(i)*5*time.Minute).UnixMicro(),
+				Parts: of(int64(i)),
+			})
 		}
 	}
 	c := heroPlot(p, r, "CNY")
 	last := c.hits[len(c.hits)-1]
-	if last.title != "12:00\n¥5.00 CNY" || last.x+last.w < plotRight-0.01 || !strings.HasSuffix(c.says, "¥5.00 now") || !strings.Contains(c.says, "¥5.00 at most") {
+	if last.title != "12:00\n¥5.00 CNY" || last.x+last.w < plotRight-0.01 || !strings.HasSuffix(c.says, "¥5.00 now") ||
+		!strings.Contains(c.says, "¥5.00 at most") {
 		t.Errorf("%q, %+v", c.says, last)
 	}
 	if line := c.paths[1].d; strings.Count(line, "M") != 3 { // before and after the pause, and now after an hour without a measurement

@@ -64,7 +64,10 @@ type todoLine struct {
 func lineOf(p *ui.Page, t console.Todo) todoLine {
 	switch t.Matter {
 	case console.MatterBreaker:
-		return todoLine{"zap-off", p.T(tTodoBreaker, nameOr(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)), merchantLink(t.Code)}
+		return todoLine{
+			"zap-off", p.T(tTodoBreaker, nameOr(t.Name, t.Code, t.ID)), p.T(tTodoParked, ui.Count(t.Count)),
+			merchantLink(t.Code),
+		}
 	case console.MatterApprovals:
 		return todoLine{"users", p.T(tTodoApprovals, ui.Count(t.Count)), "", "/approvals?state=waiting"}
 	case console.MatterBreakers:
@@ -83,7 +86,10 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 		}
 		return todoLine{"webhook", p.T(tTodoSupplier, t.Code), note, templ.URL("/callbacks?supplier=" + urlQuery(t.Code))}
 	}
-	return todoLine{exceptionIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "", templ.URL("/exceptions?kind=" + t.Kind + "&state=needs")}
+	return todoLine{
+		exceptionIcon(t.Kind), p.T(tTodoTitle, p.T(ui.KindText(t.Kind)), ui.Count(t.Count), ui.Plus(t.More)), "",
+		templ.URL("/exceptions?kind=" + t.Kind + "&state=needs"),
+	}
 }
 
 // exceptionIcon is the icon of a kind of exceptions.
@@ -117,7 +123,10 @@ var (
 	tTodoAlerts    = text.Text{ZH: "告警：%s，%s 项", EN: "Alert: %s, %s of them"}
 	tTodoSupplier  = text.Text{ZH: "渠道 %s 静默", EN: "Supplier silent: %s"}
 	tTodoSilent    = text.Text{ZH: "通常每分钟 %s 条回调，已静默 %d 分钟", EN: "normally %s callbacks a minute, silent for %d min"}
-	tTodoFlow      = text.Text{ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条", EN: "normally %s callbacks a minute, only %[3]s within the last %[2]d min"}
-	tTodoTitle     = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
-	tNothingSince  = text.Text{ZH: "没有待处理事项", EN: "Nothing needs a person"}
+	tTodoFlow      = text.Text{
+		ZH: "通常每分钟 %s 条回调，近 %d 分钟只有 %s 条",
+		EN: "normally %s callbacks a minute, only %[3]s within the last %[2]d min",
+	}
+	tTodoTitle    = text.Text{ZH: "%s %s%s 笔", EN: "%s: %s%s"}
+	tNothingSince = text.Text{ZH: "没有待处理事项", EN: "Nothing needs a person"}
 )

@@ -27,20 +27,52 @@ type Start struct {
 // Starts are the acts of no single row, beside batches.
 var Starts = []Start{
 	{Act: sweep.RunAct, Place: ui.Place{Path: "/sweeps#open-run", Icon: "moon", Label: text.Text{ZH: "立即执行低峰扫描", EN: "Run the sweep now"}}},
-	{Act: pause.PauseAct, Queue: pause.Notifications, Place: ui.Place{Path: "/queues/" + pause.Notifications + "#open-pause", Icon: "pause", Label: text.Text{ZH: "暂停通知", EN: "Pause notifications"}}},
-	{Act: pause.ResumeAct, Queue: pause.Notifications, Resumes: true, Place: ui.Place{Path: "/queues/" + pause.Notifications + "#open-resume", Icon: "check", Label: text.Text{ZH: "恢复通知", EN: "Resume notifications"}}},
-	{Act: pause.PauseAct, Queue: pause.Compensations, Place: ui.Place{Path: "/queues/" + pause.Compensations + "#open-pause", Icon: "pause", Label: text.Text{ZH: "暂停补偿任务", EN: "Pause compensations"}}},
-	{Act: pause.ResumeAct, Queue: pause.Compensations, Resumes: true, Place: ui.Place{Path: "/queues/" + pause.Compensations + "#open-resume", Icon: "check", Label: text.Text{ZH: "恢复补偿任务", EN: "Resume compensations"}}},
+	{Act: pause.PauseAct, Queue: pause.Notifications, Place: ui.Place{
+		Path: "/queues/" + pause.Notifications + "#open-pause", Icon: "pause",
+		Label: text.Text{ZH: "暂停通知", EN: "Pause notifications"},
+	}},
+	{Act: pause.ResumeAct, Queue: pause.Notifications, Resumes: true, Place: ui.Place{Path: "/queues/" + pause.Notifications +
+		"#open-resume", Icon: "check", Label: text.Text{ZH: "恢复通知", EN: "Resume notifications"}}},
+	{Act: pause.PauseAct, Queue: pause.Compensations, Place: ui.Place{
+		Path: "/queues/" + pause.Compensations + "#open-pause", Icon: "pause",
+		Label: text.Text{ZH: "暂停补偿任务", EN: "Pause compensations"},
+	}},
+	{Act: pause.ResumeAct, Queue: pause.Compensations, Resumes: true, Place: ui.Place{Path: "/queues/" + pause.Compensations +
+		"#open-resume", Icon: "check", Label: text.Text{ZH: "恢复补偿任务", EN: "Resume compensations"}}},
 	{Act: alert.TestAct, Place: ui.Place{Path: "/alerts#open-test", Icon: "send", Label: tTestAlert}},
 	{Permission: access.ProposeMoney, Place: ui.Place{Path: "/accounts#open-adjust", Icon: "landmark", Label: tAdjust}},
-	{Permission: access.ViewAudit, Place: ui.Place{Path: "/audit?check=1", Icon: "shield-check", Label: text.Text{ZH: "校验审计链", EN: "Check the chain of the audit"}}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#language", Icon: "languages", Label: text.Text{ZH: "切换语言（中文 / English）", EN: "Switch language (Chinese / English)"}, Press: `.top [name="language"]`}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#theme", Icon: "sun", Label: text.Text{ZH: "切换主题（浅色 / 深色）", EN: "Switch theme (light / dark)"}, Press: `.top [name="theme"]`}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#zone", Icon: "clock", Label: text.Text{ZH: "修改时区", EN: "Change the time zone"}}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#rows", Icon: "layers", Label: text.Text{ZH: "修改每页行数", EN: "Change the rows per page"}}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#old", Icon: "lock", Label: text.Text{ZH: "修改密码", EN: "Change the password"}}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#sessions", Icon: "user", Label: text.Text{ZH: "结束其他登录", EN: "End the other sessions"}}},
-	{Permission: access.UseAccount, Place: ui.Place{Path: "/me", Icon: "x", Label: text.Text{ZH: "退出登录", EN: "Sign out"}, Press: `.top [action="/logout"] button`}},
+	{Permission: access.ViewAudit, Place: ui.Place{
+		Path: "/audit?check=1", Icon: "shield-check",
+		Label: text.Text{ZH: "校验审计链", EN: "Check the chain of the audit"},
+	}},
+	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#language", Icon: "languages", Label: text.Text{
+		ZH: "切换语言（中文 / English）",
+		EN: "Switch language (Chinese / English)",
+	}, Press: `.top [name="language"]`}},
+	{Permission: access.UseAccount, Place: ui.Place{Path: "/me#theme", Icon: "sun", Label: text.Text{
+		ZH: "切换主题（浅色 / 深色）",
+		EN: "Switch theme (light / dark)",
+	}, Press: `.top [name="theme"]`}},
+	{Permission: access.UseAccount, Place: ui.Place{
+		Path: "/me#zone", Icon: "clock",
+		Label: text.Text{ZH: "修改时区", EN: "Change the time zone"},
+	}},
+	{Permission: access.UseAccount, Place: ui.Place{
+		Path: "/me#rows", Icon: "layers",
+		Label: text.Text{ZH: "修改每页行数", EN: "Change the rows per page"},
+	}},
+	{Permission: access.UseAccount, Place: ui.Place{
+		Path: "/me#old", Icon: "lock",
+		Label: text.Text{ZH: "修改密码", EN: "Change the password"},
+	}},
+	{Permission: access.UseAccount, Place: ui.Place{
+		Path: "/me#sessions", Icon: "user",
+		Label: text.Text{ZH: "结束其他登录", EN: "End the other sessions"},
+	}},
+	{Permission: access.UseAccount, Place: ui.Place{
+		Path: "/me", Icon: "x", Label: text.Text{ZH: "退出登录", EN: "Sign out"},
+		Press: `.top [action="/logout"] button`,
+	}},
 }
 
 // BatchStart is the place where a batch of an action begins: the button below its list's filter.
@@ -110,7 +142,10 @@ const maxHits = 6
 func (d Finds) Palette(p *ui.Page) (groups []ui.HitGroup) {
 	add := func(label text.Text, hits []ui.Hit) {
 		if d.Q != "" && len(hits) > maxHits {
-			hits = append(hits[:maxHits:maxHits], ui.Hit{Path: "/search?q=" + url.QueryEscape(d.Q), Icon: "search", Label: p.T(tAllHits, ui.Count(int64(len(hits))))})
+			hits = append(hits[:maxHits:maxHits], ui.Hit{
+				Path: "/search?q=" + url.QueryEscape(d.Q), Icon: "search",
+				Label: p.T(tAllHits, ui.Count(int64(len(hits)))),
+			})
 		}
 		if len(hits) > 0 {
 			groups = append(groups, ui.HitGroup{Label: label, Hits: hits})
@@ -133,7 +168,8 @@ func (d Finds) orderHits(p *ui.Page) (all []ui.Hit) {
 	for _, o := range d.Orders {
 		all = append(all, ui.Hit{
 			Path: string(orderLink(o.OrderNo)), Icon: "receipt-text", Label: o.OrderNo,
-			Detail: o.Merchant + " · " + ui.Amount(o.Amount, o.Currency) + " " + o.Currency + " · " + p.T(ui.Look(ui.OrderStates, string(o.Status)).Label),
+			Detail: o.Merchant + " · " + ui.Amount(o.Amount, o.Currency) + " " + o.Currency + " · " +
+				p.T(ui.Look(ui.OrderStates, string(o.Status)).Label),
 		})
 	}
 	return append(all, d.amountHits(p)...)
@@ -152,7 +188,10 @@ func (d Finds) merchantHits(p *ui.Page) (all []ui.Hit) {
 		all = append(all, ui.Hit{Path: "/merchants/" + url.PathEscape(m.Code), Icon: "store", Label: m.Code, Detail: m.Name})
 	}
 	if len(all) == 1 {
-		all = append(all, ui.Hit{Path: merchantOrders(d.Merchants[0].Code), Icon: "receipt-text", Label: d.Merchants[0].Code, Detail: p.T(tMerchantOrders)})
+		all = append(all, ui.Hit{
+			Path: merchantOrders(d.Merchants[0].Code), Icon: "receipt-text", Label: d.Merchants[0].Code,
+			Detail: p.T(tMerchantOrders),
+		})
 	}
 	return all
 }
@@ -168,7 +207,8 @@ func (d Finds) exceptionHits(p *ui.Page) (all []ui.Hit) {
 	for _, x := range d.Exceptions {
 		all = append(all, ui.Hit{
 			Path: string(exceptionPageLink(x.ID)), Icon: "wrench", Label: p.T(ui.KindText(x.Kind)),
-			Detail: x.OrderNo + " · " + ui.Amount(x.Amount, x.Currency) + " " + x.Currency + " · " + p.T(ui.ExceptionStateText(string(x.State))),
+			Detail: x.OrderNo + " · " + ui.Amount(x.Amount, x.Currency) + " " + x.Currency + " · " +
+				p.T(ui.ExceptionStateText(string(x.State))),
 		})
 	}
 	return all

@@ -19,7 +19,9 @@ import (
 // payoutTexts are the texts of the list of payouts.
 var payoutTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(text.Created).Named("created"), ui.Col(tPayoutNo).Named("payout_no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Opt(tPayee).Named("payee"), ui.Sum(text.Amount).Named("amount"), ui.Sum(tFeeOfPayment).Named("fee_amount"), ui.Col(text.State).Named("state"), ui.Col(tFinished).Named("finished"),
+		ui.Col(text.Created).Named("created"), ui.Col(tPayoutNo).Named("payout_no"), ui.Col(text.Merchant).Named("merchant"),
+		ui.Opt(text.Supplier).Named("supplier"), ui.Opt(tPayee).Named("payee"), ui.Sum(text.Amount).Named("amount"),
+		ui.Sum(tFeeOfPayment).Named("fee_amount"), ui.Col(text.State).Named("state"), ui.Col(tFinished).Named("finished"),
 	},
 	Title: text.Payouts, Icon: "arrow-up-right", None: tPayoutsNone, NoneHow: tPayoutsNoneHow,
 	Fields: map[string]ui.Field{
@@ -85,9 +87,11 @@ func (d PayoutData) changes() (all []fundChange) {
 func (d PayoutData) steps() []fundStep {
 	return []fundStep{
 		d.approval(),
-		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, fund.PayoutDebit, fund.PayoutFee),
+		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, fund.PayoutDebit,
+			fund.PayoutFee),
 		d.credit(),
-		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, fund.PayoutReversal, fund.PayoutFeeBack),
+		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, fund.PayoutReversal,
+			fund.PayoutFeeBack),
 		notifiedStep(d.Behind, d.Status != payout.Cancelled),
 	}
 }
@@ -133,7 +137,8 @@ func (d PayoutData) step(name string, label text.Text, icon string, state payout
 
 // credit is the supplier's part: the only one that calls out.
 func (d PayoutData) credit() fundStep {
-	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, fund.PayoutCredit, fund.PayoutReturned, fund.PayoutLate)
+	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, fund.PayoutCredit,
+		fund.PayoutReturned, fund.PayoutLate)
 	for i, c := range d.Calls {
 		if c.Op == call.Payout || s.call == nil {
 			s.call = &d.Calls[i]
@@ -159,7 +164,10 @@ func (d PayoutData) sentence(p *ui.Page) (what, then string) {
 var payoutSentences = map[payout.Status][2]text.Text{
 	payout.Created: {
 		{ZH: "等待第二个人复核，尚未扣款。", EN: "Waiting for a second person; nothing has been debited yet."},
-		{ZH: "通过后扣款并提交渠道；驳回或逾期未复核，什么都不发生。", EN: "If approved, it is debited and sent to the supplier. If rejected, or not decided in time, nothing happens."},
+		{
+			ZH: "通过后扣款并提交渠道；驳回或逾期未复核，什么都不发生。",
+			EN: "If approved, it is debited and sent to the supplier. If rejected, or not decided in time, nothing happens.",
+		},
 	},
 	payout.Approved: {
 		{ZH: "已批准，即将扣款。", EN: "Approved, and about to be debited."},
@@ -183,7 +191,10 @@ var payoutSentences = map[payout.Status][2]text.Text{
 	},
 	payout.Unknown: {
 		{ZH: "渠道结果未知，款项保持在途。", EN: "The supplier gave no clear answer; the money stays in transit."},
-		{ZH: "结果未知时不动账：只按同一出款单号查询，不会付两次。", EN: "Money never moves on an unknown result: the supplier is only queried under the same number, and nothing is paid twice."},
+		{
+			ZH: "结果未知时不动账：只按同一出款单号查询，不会付两次。",
+			EN: "Money never moves on an unknown result: the supplier is only queried under the same number, and nothing is paid twice.",
+		},
 	},
 	payout.Succeeded: {
 		{ZH: "渠道已付给收款账户。", EN: "The supplier has paid it to the payee."},
@@ -199,7 +210,10 @@ var payoutSentences = map[payout.Status][2]text.Text{
 	},
 	payout.Reversed: {
 		{ZH: "出款没有完成，已冲正。", EN: "Not paid, and reversed."},
-		{ZH: "款项已退回商户余额；如渠道之后又付出，会再次扣款并告警。", EN: "The money is back on the merchant's balance. If the supplier pays it all the same, the merchant is debited again and an alert is raised."},
+		{
+			ZH: "款项已退回商户余额；如渠道之后又付出，会再次扣款并告警。",
+			EN: "The money is back on the merchant's balance. If the supplier pays it all the same, the merchant is debited again and an alert is raised.",
+		},
 	},
 	payout.Stuck: {
 		{ZH: "多次查询没有明确结果，或冲正失败。", EN: "No query got a clear answer, or the money could not be booked back."},
@@ -219,5 +233,8 @@ var (
 	tFailure          = text.Text{ZH: "失败原因", EN: "Failure"}
 	tPayoutAbout      = text.Text{ZH: "出款信息", EN: "The payout"}
 	tPayoutsNone      = text.Text{ZH: "还没有出款", EN: "No payouts yet"}
-	tPayoutsNoneHow   = text.Text{ZH: "商户用 payout_key 调用 POST /api/v1/payouts。", EN: "Merchants request them with POST /api/v1/payouts and their payout_key."}
+	tPayoutsNoneHow   = text.Text{
+		ZH: "商户用 payout_key 调用 POST /api/v1/payouts。",
+		EN: "Merchants request them with POST /api/v1/payouts and their payout_key.",
+	}
 )

@@ -52,10 +52,16 @@ func wouldText(p *ui.Page, f *callback.Finding) string {
 // Texts of this page.
 var (
 	tPlaygroundOf  = text.Text{ZH: "回调试验台 · %s", EN: "Playground · %s"}
-	tPlaygroundHow = text.Text{ZH: "粘贴一条回调，逐项查看验证结果和它会造成的影响。不保存、不入账、不通知任何人。", EN: "Paste a callback to see each check and what it would do. Nothing is stored, booked or sent."}
-	tPasteTitle    = text.Text{ZH: "回调", EN: "The callback"}
-	tPasteLabel    = text.Text{ZH: "完整的 HTTP 请求，或一行 curl", EN: "The whole HTTP request, or a curl command"}
-	tPasteHint     = text.Text{ZH: "最多 %s 字节。请粘贴原文：有遮盖（•••）的内容验签不会通过。", EN: "At most %s bytes. Paste the original: the signature of masked text (•••) is not valid."}
+	tPlaygroundHow = text.Text{
+		ZH: "粘贴一条回调，逐项查看验证结果和它会造成的影响。不保存、不入账、不通知任何人。",
+		EN: "Paste a callback to see each check and what it would do. Nothing is stored, booked or sent.",
+	}
+	tPasteTitle = text.Text{ZH: "回调", EN: "The callback"}
+	tPasteLabel = text.Text{ZH: "完整的 HTTP 请求，或一行 curl", EN: "The whole HTTP request, or a curl command"}
+	tPasteHint  = text.Text{
+		ZH: "最多 %s 字节。请粘贴原文：有遮盖（•••）的内容验签不会通过。",
+		EN: "At most %s bytes. Paste the original: the signature of masked text (•••) is not valid.",
+	}
 	tPasteFrom     = text.Text{ZH: "来源地址（可不填）", EN: "From address (optional)"}
 	tPasteFromHint = text.Text{ZH: "不填则不检查白名单", EN: "if empty, the allowlist is not checked"}
 	tPasteAt       = text.Text{ZH: "收到时间（可不填）", EN: "Received at (optional)"}
@@ -69,13 +75,16 @@ var (
 	tWouldPay      = text.Text{ZH: "订单 %s 会变为已支付（%s），并通知商户。", EN: "Order %s would be paid (%s), and its merchant notified."}
 	tWouldMove     = text.Text{ZH: "订单 %s 会变为%s，并通知商户。", EN: "Order %s would become: %s. Its merchant would be notified."}
 	tWouldExcept   = text.Text{ZH: "会记为异常：%s。订单状态不变。", EN: "It would open an exception: %s. The order would not change."}
-	tWouldHold     = text.Text{ZH: "会记为异常：%s。资金挂账，订单状态不变。", EN: "It would open an exception: %s. Its money would be held in suspense, and the order would not change."}
-	tWouldRecord   = text.Text{ZH: "会被受理并记录，订单状态不变。", EN: "It would be accepted and recorded, and the order would not change."}
-	tAnswerStatus  = text.Text{ZH: "应答", EN: "Answer"}
-	tSaysOrder     = text.Text{ZH: "消息中的订单号", EN: "Order in the message"}
-	tSaysStatus    = text.Text{ZH: "渠道状态", EN: "Supplier's status"}
-	tSeenBefore    = text.Text{ZH: "之前的回调", EN: "Accepted before as"}
-	tNothingDone   = text.Text{ZH: "这只是检查：数据没有任何变化，也没有计入统计。", EN: "This was a check: nothing was changed, recorded or counted."}
+	tWouldHold     = text.Text{
+		ZH: "会记为异常：%s。资金挂账，订单状态不变。",
+		EN: "It would open an exception: %s. Its money would be held in suspense, and the order would not change.",
+	}
+	tWouldRecord  = text.Text{ZH: "会被受理并记录，订单状态不变。", EN: "It would be accepted and recorded, and the order would not change."}
+	tAnswerStatus = text.Text{ZH: "应答", EN: "Answer"}
+	tSaysOrder    = text.Text{ZH: "消息中的订单号", EN: "Order in the message"}
+	tSaysStatus   = text.Text{ZH: "渠道状态", EN: "Supplier's status"}
+	tSeenBefore   = text.Text{ZH: "之前的回调", EN: "Accepted before as"}
+	tNothingDone  = text.Text{ZH: "这只是检查：数据没有任何变化，也没有计入统计。", EN: "This was a check: nothing was changed, recorded or counted."}
 )
 
 // PlaygroundBadFrom and PlaygroundBadAt say how to fix a field.

@@ -18,7 +18,9 @@ import (
 // refundTexts are the texts of the list of refunds.
 var refundTexts = ui.ListTexts{
 	Columns: []ui.Column{
-		ui.Col(text.Created).Named("created"), ui.Col(tRefundNo).Named("refund_no"), ui.Col(text.OrderNo).Named("no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"), ui.Col(text.State).Named("status"), ui.Col(tFinished).Named("finished"), ui.Opt(text.Reason).Named("reason"),
+		ui.Col(text.Created).Named("created"), ui.Col(tRefundNo).Named("refund_no"), ui.Col(text.OrderNo).Named("no"),
+		ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"),
+		ui.Col(text.State).Named("status"), ui.Col(tFinished).Named("finished"), ui.Opt(text.Reason).Named("reason"),
 	},
 	Title: text.Refunds, Icon: "undo-2", None: tRefundsNone, NoneHow: tRefundsNoneHow,
 	Fields: map[string]ui.Field{
@@ -93,13 +95,15 @@ func (d RefundData) changes() (all []fundChange) {
 // steps are the steps of the refund, each from its history, its entries and its calls.
 func (d RefundData) steps() []fundStep {
 	if d.Adopted != "" {
-		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, d.became(refund.Succeeded), fund.RefundAdopted)}, d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled))
+		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, d.became(refund.Succeeded),
+			fund.RefundAdopted)}, d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled))
 	}
 	held := d.step(text.Text{ZH: "冻结退款资金", EN: "Money held"}, "lock", done, nil, fund.RefundHeld)
 	if len(d.History) > 0 {
 		held.at, held.who = d.History[0].CreatedAt, d.History[0].Actor
 	}
-	return []fundStep{held, d.approval(), d.submission(), d.outcome(), d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled)}
+	return []fundStep{held, d.approval(), d.submission(), d.outcome(), d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 &&
+		d.Status != refund.Cancelled)}
 }
 
 // step is one step of the refund as a change made it.
@@ -147,7 +151,8 @@ func (d RefundData) outcome() fundStep {
 	name := text.Text{ZH: "渠道结果", EN: "Supplier's result"}
 	switch d.Status {
 	case refund.Succeeded, refund.Returned:
-		return d.step(name, "circle-check", ui.Look(ui.RefundStates, refund.Succeeded), d.became(refund.Succeeded), fund.RefundDone, fund.RefundFee, fund.RefundCost)
+		return d.step(name, "circle-check", ui.Look(ui.RefundStates, refund.Succeeded), d.became(refund.Succeeded), fund.RefundDone,
+			fund.RefundFee, fund.RefundCost)
 	case refund.Failed:
 		return d.step(name, "circle-x", ui.Look(ui.RefundStates, d.Status), d.became(refund.Failed))
 	case refund.Unknown, refund.Submitted:
@@ -169,7 +174,8 @@ func (d RefundData) returned() fundStep {
 	case refund.Failed, refund.Rejected, refund.Cancelled:
 		return d.step(name, "undo-2", done, d.became(d.Status), fund.RefundBack)
 	case refund.Returned:
-		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), d.became(d.Status), fund.RefundReturned, fund.RefundBack, fund.RefundFeeAgain)
+		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), d.became(d.Status), fund.RefundReturned, fund.RefundBack,
+			fund.RefundFeeAgain)
 	}
 	if refund.Moves.Of(d.Status).Open {
 		return fundStep{name: name, icon: "undo-2", state: ifItFails}
@@ -193,7 +199,10 @@ func (d RefundData) sentence(p *ui.Page) (what, then string) {
 var refundSentences = map[refund.Status][2]text.Text{
 	refund.Requested: {
 		{ZH: "等待第二个人复核，款项已冻结。", EN: "Waiting for a second person; its money is held."},
-		{ZH: "通过后提交渠道；驳回或逾期未复核，款项退回原账户。", EN: "If approved, it is sent to the supplier. If rejected, or not decided in time, the money goes back."},
+		{
+			ZH: "通过后提交渠道；驳回或逾期未复核，款项退回原账户。",
+			EN: "If approved, it is sent to the supplier. If rejected, or not decided in time, the money goes back.",
+		},
 	},
 	refund.Approved: {
 		{ZH: "即将提交渠道，款项已冻结。", EN: "About to be sent to the supplier; its money is held."},
@@ -213,7 +222,10 @@ var refundSentences = map[refund.Status][2]text.Text{
 	},
 	refund.Unknown: {
 		{ZH: "渠道结果未知，款项保持冻结。", EN: "The supplier gave no clear answer; its money stays held."},
-		{ZH: "结果未知时不动账：只按同一退款单号查询，不会退两次。", EN: "Money never moves on an unknown result: the supplier is only queried under the same number, and nothing is paid twice."},
+		{
+			ZH: "结果未知时不动账：只按同一退款单号查询，不会退两次。",
+			EN: "Money never moves on an unknown result: the supplier is only queried under the same number, and nothing is paid twice.",
+		},
 	},
 	refund.Succeeded: {
 		{ZH: "渠道已退款给买家。", EN: "The supplier has paid it to the buyer."},
@@ -252,17 +264,20 @@ var (
 	tFinished         = text.Text{ZH: "结束", EN: "Finished"}
 	tRefundsOpen      = text.Text{ZH: "所有未结束", EN: "All open"}
 	tRefundsNone      = text.Text{ZH: "还没有退款", EN: "No refunds yet"}
-	tRefundsNoneHow   = text.Text{ZH: "商户调用 POST /api/v1/orders/{order_no}/refunds，或财务在已支付订单的页面上提出。", EN: "Merchants request them with POST /api/v1/orders/{order_no}/refunds; finance proposes them on the page of a paid order."}
-	tRefundNext       = text.Text{ZH: "下次查询：%s（%s）。", EN: " Next query: %s (%s)."}
-	tRefundSteps      = text.Text{ZH: "资金步骤", EN: "Fund steps"}
-	tRefundAbout      = text.Text{ZH: "退款信息", EN: "The refund"}
-	tRefundOfTrade    = text.Text{ZH: "原支付金额", EN: "Payment amount"}
-	tAdopted          = text.Text{ZH: "渠道后台退款", EN: "made at the supplier"}
-	tCalls            = text.Text{ZH: "渠道调用", EN: "Calls to the supplier"}
-	tCallsNone        = text.Text{ZH: "还没有调用渠道", EN: "No calls yet"}
-	tCallsNoneHow     = text.Text{ZH: "提交和查询渠道的请求会出现在这里。", EN: "Requests to the supplier, and its answers, appear here."}
-	tEntriesNone      = text.Text{ZH: "还没有记账", EN: "No entries yet"}
-	tEntriesNoneHow   = text.Text{ZH: "资金变动后，分录会出现在这里。", EN: "Entries appear here once money has moved."}
-	tHistory          = text.Text{ZH: "状态变化", EN: "Changes of state"}
-	tRefundItem       = text.Text{ZH: "补偿任务", EN: "Compensation"}
+	tRefundsNoneHow   = text.Text{
+		ZH: "商户调用 POST /api/v1/orders/{order_no}/refunds，或财务在已支付订单的页面上提出。",
+		EN: "Merchants request them with POST /api/v1/orders/{order_no}/refunds; finance proposes them on the page of a paid order.",
+	}
+	tRefundNext     = text.Text{ZH: "下次查询：%s（%s）。", EN: " Next query: %s (%s)."}
+	tRefundSteps    = text.Text{ZH: "资金步骤", EN: "Fund steps"}
+	tRefundAbout    = text.Text{ZH: "退款信息", EN: "The refund"}
+	tRefundOfTrade  = text.Text{ZH: "原支付金额", EN: "Payment amount"}
+	tAdopted        = text.Text{ZH: "渠道后台退款", EN: "made at the supplier"}
+	tCalls          = text.Text{ZH: "渠道调用", EN: "Calls to the supplier"}
+	tCallsNone      = text.Text{ZH: "还没有调用渠道", EN: "No calls yet"}
+	tCallsNoneHow   = text.Text{ZH: "提交和查询渠道的请求会出现在这里。", EN: "Requests to the supplier, and its answers, appear here."}
+	tEntriesNone    = text.Text{ZH: "还没有记账", EN: "No entries yet"}
+	tEntriesNoneHow = text.Text{ZH: "资金变动后，分录会出现在这里。", EN: "Entries appear here once money has moved."}
+	tHistory        = text.Text{ZH: "状态变化", EN: "Changes of state"}
+	tRefundItem     = text.Text{ZH: "补偿任务", EN: "Compensation"}
 )

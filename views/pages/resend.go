@@ -68,15 +68,30 @@ func didText(p *ui.Page, r audit.Row) string {
 
 // Texts of this page.
 var (
-	tResendGo        = text.Text{ZH: "补发 1 笔", EN: "Send 1 again"}
-	tHeldUntil       = text.Text{ZH: "商户 %s 已熔断：这条通知要等到 %s 的探测，探测成功后才会发出。", EN: "The breaker of %s is open: this notification waits for the probe at %s and is sent once the probe is delivered."}
-	tHeldDue         = text.Text{ZH: "商户 %s 已熔断，探测即将进行：这条通知要等探测成功后才会发出。", EN: "The breaker of %s is open and its probe is due: this notification waits until the probe is delivered."}
-	tHeldProbing     = text.Text{ZH: "商户 %s 已熔断，正在探测，最迟 %s 有结果：这条通知要等探测成功后才会发出。", EN: "The breaker of %s is open and a probe is under way, until %s at the latest: this notification waits until the probe is delivered."}
-	tHeldByHand      = text.Text{ZH: "商户 %s 已被手动熔断：这条通知会一直等到有人解除熔断。", EN: "An operator opened the breaker of %s: this notification waits until an operator closes it."}
-	tHowQueue        = text.Text{ZH: "排队等待", EN: "Queue it"}
-	tHowQueueHint    = text.Text{ZH: "熔断恢复后自动发出。", EN: "It is sent automatically once the breaker has closed."}
-	tHowProbe        = text.Text{ZH: "立即用这一条探测", EN: "Send this one as the probe now"}
-	tHowProbeHint    = text.Text{ZH: "成功则恢复，其余挂起的通知陆续发出；失败则再熔断一轮。", EN: "If it is delivered, the breaker closes and the waiting notifications follow; if not, it stays open for another round."}
+	tResendGo  = text.Text{ZH: "补发 1 笔", EN: "Send 1 again"}
+	tHeldUntil = text.Text{
+		ZH: "商户 %s 已熔断：这条通知要等到 %s 的探测，探测成功后才会发出。",
+		EN: "The breaker of %s is open: this notification waits for the probe at %s and is sent once the probe is delivered.",
+	}
+	tHeldDue = text.Text{
+		ZH: "商户 %s 已熔断，探测即将进行：这条通知要等探测成功后才会发出。",
+		EN: "The breaker of %s is open and its probe is due: this notification waits until the probe is delivered.",
+	}
+	tHeldProbing = text.Text{
+		ZH: "商户 %s 已熔断，正在探测，最迟 %s 有结果：这条通知要等探测成功后才会发出。",
+		EN: "The breaker of %s is open and a probe is under way, until %s at the latest: this notification waits until the probe is delivered.",
+	}
+	tHeldByHand = text.Text{
+		ZH: "商户 %s 已被手动熔断：这条通知会一直等到有人解除熔断。",
+		EN: "An operator opened the breaker of %s: this notification waits until an operator closes it.",
+	}
+	tHowQueue     = text.Text{ZH: "排队等待", EN: "Queue it"}
+	tHowQueueHint = text.Text{ZH: "熔断恢复后自动发出。", EN: "It is sent automatically once the breaker has closed."}
+	tHowProbe     = text.Text{ZH: "立即用这一条探测", EN: "Send this one as the probe now"}
+	tHowProbeHint = text.Text{
+		ZH: "成功则恢复，其余挂起的通知陆续发出；失败则再熔断一轮。",
+		EN: "If it is delivered, the breaker closes and the waiting notifications follow; if not, it stays open for another round.",
+	}
 	tHowCloseHint    = text.Text{ZH: "该商户所有挂起的通知都会陆续发出，先慢后快。", EN: "All waiting notifications of this merchant are sent, slowly at first."}
 	tResentBy        = text.Text{ZH: "%s 由 %s 补发：", EN: "Resent at %s by %s:"}
 	tResentUntil     = text.Text{ZH: "已排队，等待熔断恢复，下一次探测在 %s。", EN: "queued, waiting for the breaker; the next probe is at %s."}

@@ -42,8 +42,10 @@ func TestEveryChapterOfTheRunbookExists(t *testing.T) {
 }
 
 func TestMarkdownIsReadAsItIsWritten(t *testing.T) {
-	got := parseMarkdown("# Title\n\n## One `two`\n\ntext **bold** [here](#one-two) [away](https://x.test) `<b>`\n\n- a\n  b\n- c\n\n| h | i |\n|---|---|\n| 1 | a \\| b |\n\n```sh\nx | y\n```\n")
-	if len(got) != 5 || got[0].id != "one-two" || got[1].kind != "p" || len(got[2].items) != 2 || len(got[3].rows) != 2 || got[4].code != "x | y" {
+	got := parseMarkdown(
+		"# Title\n\n## One `two`\n\ntext **bold** [here](#one-two) [away](https://x.test) `<b>`\n\n- a\n  b\n- c\n\n| h | i |\n|---|---|\n| 1 | a \\| b |\n\n```sh\nx | y\n```\n")
+	if len(got) != 5 || got[0].id != "one-two" || got[1].kind != "p" || len(got[2].items) != 2 || len(got[3].rows) != 2 ||
+		got[4].code != "x | y" {
 		t.Fatalf("%+v", got)
 	}
 	var kinds []string

@@ -4,7 +4,10 @@ import "backstop/internal/base/text"
 
 // Texts of this page.
 var (
-	tSearchHow      = text.Text{ZH: "可以查：订单号或它末尾的 6 位以上数字、商户单号、渠道流水号、通知编号 ntf_…、商户和渠道的代码或名称、异常编号、金额、页面和操作的名称。", EN: "Search by order number or its last 6 digits or more, merchant's order number, supplier's trade number, notification id (ntf_…), code or name of a merchant or supplier, exception number, amount, or the name of a page or act."}
+	tSearchHow = text.Text{
+		ZH: "可以查：订单号或它末尾的 6 位以上数字、商户单号、渠道流水号、通知编号 ntf_…、商户和渠道的代码或名称、异常编号、金额、页面和操作的名称。",
+		EN: "Search by order number or its last 6 digits or more, merchant's order number, supplier's trade number, notification id (ntf_…), code or name of a merchant or supplier, exception number, amount, or the name of a page or act.",
+	}
 	tFindWhat       = text.Text{ZH: "查找内容", EN: "What to find"}
 	tNothingFound   = text.Text{ZH: "没有找到", EN: "Nothing found"}
 	tMerchantOrders = text.Text{ZH: "这个商户的订单", EN: "orders of this merchant"}

@@ -15,12 +15,21 @@ func TestStepsAreSaidInThePersonsLanguage(t *testing.T) {
 	known := text.Join(&supplier.Texts, &payment.Texts)
 	for _, c := range []struct{ row, zh, en string }{
 		{`{"name":"amount","ok":true,"code":"payment.amount"}`, "与订单一致", "as ordered"},
-		{`{"name":"amount","ok":false,"code":"payment.not","args":["208.77","417.52 CNY"]}`, "208.77，应为 417.52 CNY", "208.77, not 417.52 CNY"},
+		{
+			`{"name":"amount","ok":false,"code":"payment.not","args":["208.77","417.52 CNY"]}`, "208.77，应为 417.52 CNY",
+			"208.77, not 417.52 CNY",
+		},
 		{`{"name":"state","ok":false,"code":"payment.late","args":["closed"]}`, "“已关闭”：关单后到账", "closed: the payment arrived late"},
-		{`{"name":"form","ok":false,"code":"message.json_flaw_at","args":["@message.has_nul","\"a\""]}`, "JSON 在 \"a\" 处有 NUL", `the JSON has a NUL at "a"`},
+		{
+			`{"name":"form","ok":false,"code":"message.json_flaw_at","args":["@message.has_nul","\"a\""]}`, "JSON 在 \"a\" 处有 NUL",
+			`the JSON has a NUL at "a"`,
+		},
 		{`{"name":"form","ok":false,"code":"newer.code","args":["x"]}`, "newer.code x", "newer.code x"},
 		// A row of before there were codes.
-		{`{"name":"state","ok":false,"detail":"closed: the money came late"}`, "closed: the money came late", "closed: the money came late"},
+		{
+			`{"name":"state","ok":false,"detail":"closed: the money came late"}`, "closed: the money came late",
+			"closed: the money came late",
+		},
 	} {
 		var step supplier.Step
 		if err := json.Unmarshal([]byte(c.row), &step); err != nil {

@@ -44,7 +44,10 @@ type StoryData struct {
 
 // decisions are where decisions about the order are proposed.
 func (s StoryData) decisions() decisionForms {
-	return decisionForms{Action: string(orderPath(s.Order.OrderNo, "propose")), Key: s.ProposeKey, Subject: s.Decided, Offers: s.Offers, Most: s.Refundable}
+	return decisionForms{
+		Action: string(orderPath(s.Order.OrderNo, "propose")), Key: s.ProposeKey, Subject: s.Decided, Offers: s.Offers,
+		Most: s.Refundable,
+	}
 }
 
 // offers reports whether the reader may propose an action about the order.
@@ -322,31 +325,40 @@ func inPhase(s *console.Story, phase console.Phase) (n int64) {
 
 // Texts of this page.
 var (
-	tUnmask       = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
-	tUnmaskHow    = text.Text{ZH: "仅在本次打开的页面中显示 60 秒，您的用户名和原因会写入审计。", EN: "It is shown for 60 s in this page view only; the audit records your name and reason."}
-	tUnmaskGo     = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
-	tDoneUnmask   = text.Text{ZH: "个人信息已显示过，现已重新遮盖。如需再次查看，请再填一次原因。", EN: "The personal data was shown and is masked again. To see it again, give another reason."}
+	tUnmask    = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
+	tUnmaskHow = text.Text{
+		ZH: "仅在本次打开的页面中显示 60 秒，您的用户名和原因会写入审计。",
+		EN: "It is shown for 60 s in this page view only; the audit records your name and reason.",
+	}
+	tUnmaskGo   = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
+	tDoneUnmask = text.Text{
+		ZH: "个人信息已显示过，现已重新遮盖。如需再次查看，请再填一次原因。",
+		EN: "The personal data was shown and is masked again. To see it again, give another reason.",
+	}
 	tShownUntil   = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it again."}
 	tExpectText   = text.Text{ZH: "2xx，且正文为 %s", EN: "2xx and the body %s"}
 	tExpectStatus = text.Text{ZH: "2xx", EN: "2xx"}
 	tGotText      = text.Text{ZH: "HTTP %d，正文 %s", EN: "HTTP %d, body %s"}
 	tGotStatus    = text.Text{ZH: "HTTP %d", EN: "HTTP %d"}
 	tStep         = text.Text{ZH: "第 %d 步", EN: "Step %d"}
-	tPlanLast     = text.Text{ZH: "若都失败：第 %d 次为最后一次，之后转为异常，需人工处理", EN: "If all fail: attempt %d is the last one; after that a person is needed"}
-	tPlanAttempt  = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
-	tPlanExpire   = text.Text{ZH: "计划：付款时限到", EN: "Planned: the order expires"}
-	tPlanAsk      = text.Text{ZH: "计划：再次查单", EN: "Planned: the supplier is queried again"}
-	tPlanClose    = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
-	tPlanReclaim  = text.Text{ZH: "若第 %d 次没有结果，届时重发", EN: "If attempt %d has no result, it is repeated"}
-	tMatch        = text.Text{ZH: "相符", EN: "Match"}
-	tDiffers      = text.Text{ZH: "不符", EN: "Differs"}
-	tUnpaid       = text.Text{ZH: "未付", EN: "Unpaid"}
-	tHeldMore     = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
-	tTakenMore    = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
-	tCalled       = text.Text{ZH: "调用渠道", EN: "Called the supplier"}
-	tCallOpen     = text.Text{ZH: "结果未知：可能已发出", EN: "no result is recorded: it may have been made"}
-	tAskNow       = text.Text{ZH: "立即查单", EN: "Ask the supplier now"}
-	tAskNowHow    = text.Text{ZH: "为什么现在查单？渠道的结果会立即生效。", EN: "Why query now? The answer takes effect at once."}
-	tEvidenceGet  = text.Text{ZH: "导出证据", EN: "Export evidence"}
-	tPlanProbe    = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification is sent as a probe"}
+	tPlanLast     = text.Text{
+		ZH: "若都失败：第 %d 次为最后一次，之后转为异常，需人工处理",
+		EN: "If all fail: attempt %d is the last one; after that a person is needed",
+	}
+	tPlanAttempt = text.Text{ZH: "计划：通知第 %d 次（共 %d 次）", EN: "Planned: attempt %d of %d"}
+	tPlanExpire  = text.Text{ZH: "计划：付款时限到", EN: "Planned: the order expires"}
+	tPlanAsk     = text.Text{ZH: "计划：再次查单", EN: "Planned: the supplier is queried again"}
+	tPlanClose   = text.Text{ZH: "计划：关单确认结束", EN: "Planned: closing ends"}
+	tPlanReclaim = text.Text{ZH: "若第 %d 次没有结果，届时重发", EN: "If attempt %d has no result, it is repeated"}
+	tMatch       = text.Text{ZH: "相符", EN: "Match"}
+	tDiffers     = text.Text{ZH: "不符", EN: "Differs"}
+	tUnpaid      = text.Text{ZH: "未付", EN: "Unpaid"}
+	tHeldMore    = text.Text{ZH: "渠道有未入账款", EN: "Not all is booked"}
+	tTakenMore   = text.Text{ZH: "有退款或争议", EN: "Refund or dispute"}
+	tCalled      = text.Text{ZH: "调用渠道", EN: "Called the supplier"}
+	tCallOpen    = text.Text{ZH: "结果未知：可能已发出", EN: "no result is recorded: it may have been made"}
+	tAskNow      = text.Text{ZH: "立即查单", EN: "Ask the supplier now"}
+	tAskNowHow   = text.Text{ZH: "为什么现在查单？渠道的结果会立即生效。", EN: "Why query now? The answer takes effect at once."}
+	tEvidenceGet = text.Text{ZH: "导出证据", EN: "Export evidence"}
+	tPlanProbe   = text.Text{ZH: "计划：放行一笔探测", EN: "Planned: one notification is sent as a probe"}
 )

@@ -14,6 +14,9 @@ var (
 	tExpected     = text.Text{ZH: "期望与实际", EN: "Expected and received"}
 	tExcSettled   = text.Text{ZH: "异常结束", EN: "Exception closed"}
 	tNotifMade    = text.Text{ZH: "写入通知", EN: "Notification created"}
-	tNotifSkipped = text.Text{ZH: "不通知：没有接收此类事件的地址，或商户已关闭此类事件", EN: "Not sent: no endpoint accepts events of this type, or the merchant has switched them off"}
-	tExcOpened    = text.Text{ZH: "登记异常", EN: "Exception opened"}
+	tNotifSkipped = text.Text{
+		ZH: "不通知：没有接收此类事件的地址，或商户已关闭此类事件",
+		EN: "Not sent: no endpoint accepts events of this type, or the merchant has switched them off",
+	}
+	tExcOpened = text.Text{ZH: "登记异常", EN: "Exception opened"}
 )

@@ -184,40 +184,52 @@ func daysLeft(p *ui.Page, end time.Time) string {
 
 // Texts of this page.
 var (
-	tSupplierHealth      = text.Text{ZH: "渠道健康", EN: "Supplier health"}
-	tAllSuppliers        = text.Text{ZH: "全部 %s 个", EN: "all %s"}
-	tSuppliersHow        = text.Text{ZH: "近一小时的数据，需要处理的在前。", EN: "Figures of the last hour; suppliers that need a person come first."}
-	tNoSuppliers         = text.Text{ZH: "还没有渠道", EN: "No suppliers yet"}
-	tNoSuppliersHow      = text.Text{ZH: "在配置文件的 suppliers 里声明，再运行 backstop apply。", EN: "Declare them under suppliers in the settings file and run backstop apply."}
+	tSupplierHealth = text.Text{ZH: "渠道健康", EN: "Supplier health"}
+	tAllSuppliers   = text.Text{ZH: "全部 %s 个", EN: "all %s"}
+	tSuppliersHow   = text.Text{ZH: "近一小时的数据，需要处理的在前。", EN: "Figures of the last hour; suppliers that need a person come first."}
+	tNoSuppliers    = text.Text{ZH: "还没有渠道", EN: "No suppliers yet"}
+	tNoSuppliersHow = text.Text{
+		ZH: "在配置文件的 suppliers 里声明，再运行 backstop apply。",
+		EN: "Declare them under suppliers in the settings file and run backstop apply.",
+	}
 	tCallbacksMinute     = text.Text{ZH: "回调/分钟", EN: "Callbacks/min"}
-	tCallbacksMinuteHint = text.Text{ZH: "近一小时每分钟的回调数，含被拒绝的；下面是上周同一小时", EN: "Callbacks per minute in the last hour, including rejected ones; below: the same hour last week"}
-	tWeekAgo             = text.Text{ZH: "上周 %s", EN: "last week %s"}
-	tNoWeekAgo           = text.Text{ZH: "上周无数据", EN: "no data last week"}
-	tVerifiedShare       = text.Text{ZH: "验签通过", EN: "Verified"}
-	tVerifiedShareHint   = text.Text{ZH: "近一小时的回调中，来源和签名都通过的比例", EN: "Share of the last hour's callbacks with an allowed address and a valid signature"}
-	tPaidShare           = text.Text{ZH: "入账", EN: "Paid"}
-	tPaidShareHint       = text.Text{ZH: "验签通过且不是重复的回调中，支付了订单的比例", EN: "Share of the verified callbacks, without repeats, that paid an order"}
-	tLastCallback        = text.Text{ZH: "静默", EN: "Silent for"}
-	tLastCallbackAt      = text.Text{ZH: "最近一条可信回调", EN: "Last verified callback"}
-	tWaitingAmount       = text.Text{ZH: "等待金额", EN: "Amount waiting"}
-	tLastCallbackHint    = text.Text{ZH: "距上一条验签通过的回调的时间；下面是平时的间隔", EN: "Time since the last verified callback; below: the usual interval"}
-	tUsualGap            = text.Text{ZH: "平时 %s", EN: "usually %s"}
-	tUnderAMinute        = text.Text{ZH: "不到 1 分钟", EN: "under 1 min"}
-	tUnderASecond        = text.Text{ZH: "不到 1 秒", EN: "under 1 s"}
-	tTopFailing          = text.Text{ZH: "最多的未通过项", EN: "Top failing check"}
-	tTopFailingHint      = text.Text{ZH: "近一小时拒绝回调最多的检查项", EN: "The check that rejected most of the last hour's callbacks"}
-	tCallsHour           = text.Text{ZH: "调用", EN: "Calls"}
-	tCallsHourHint       = text.Text{ZH: "近一小时向渠道的调用：成功率和 P95", EN: "Calls to the supplier within the last hour: success and p95"}
-	tFirstExpiry         = text.Text{ZH: "证书", EN: "Certificate"}
-	tFirstExpiryHint     = text.Text{ZH: "最早到期的证书还剩几天；公钥没有期限", EN: "Days until the first certificate expires; public keys do not expire"}
-	tDaysLeft            = text.Text{ZH: "剩 %s 天", EN: "%s days left"}
-	tExpired             = text.Text{ZH: "已过期", EN: "expired"}
-	tSupplierWaitsHint   = text.Text{ZH: "等待该渠道支付结果的订单", EN: "Orders that wait for a result from this supplier"}
-	tPaidToday           = text.Text{ZH: "今日收款", EN: "Paid today"}
-	tPaidTodayHint       = text.Text{ZH: "今日创建的订单已收到的金额", EN: "Money received for orders created today"}
-	tCertificateEnds     = text.Text{ZH: "证书将到期", EN: "Certificate expires"}
-	tChecksFail          = text.Text{ZH: "验签失败多", EN: "Failing checks"}
-	tCallsFail           = text.Text{ZH: "调用失败多", EN: "Failing calls"}
-	tSilent              = text.Text{ZH: "静默", EN: "Silent"}
-	tUnusable            = text.Text{ZH: "配置不可用", EN: "Unusable"}
+	tCallbacksMinuteHint = text.Text{
+		ZH: "近一小时每分钟的回调数，含被拒绝的；下面是上周同一小时",
+		EN: "Callbacks per minute in the last hour, including rejected ones; below: the same hour last week",
+	}
+	tWeekAgo           = text.Text{ZH: "上周 %s", EN: "last week %s"}
+	tNoWeekAgo         = text.Text{ZH: "上周无数据", EN: "no data last week"}
+	tVerifiedShare     = text.Text{ZH: "验签通过", EN: "Verified"}
+	tVerifiedShareHint = text.Text{
+		ZH: "近一小时的回调中，来源和签名都通过的比例",
+		EN: "Share of the last hour's callbacks with an allowed address and a valid signature",
+	}
+	tPaidShare     = text.Text{ZH: "入账", EN: "Paid"}
+	tPaidShareHint = text.Text{
+		ZH: "验签通过且不是重复的回调中，支付了订单的比例",
+		EN: "Share of the verified callbacks, without repeats, that paid an order",
+	}
+	tLastCallback      = text.Text{ZH: "静默", EN: "Silent for"}
+	tLastCallbackAt    = text.Text{ZH: "最近一条可信回调", EN: "Last verified callback"}
+	tWaitingAmount     = text.Text{ZH: "等待金额", EN: "Amount waiting"}
+	tLastCallbackHint  = text.Text{ZH: "距上一条验签通过的回调的时间；下面是平时的间隔", EN: "Time since the last verified callback; below: the usual interval"}
+	tUsualGap          = text.Text{ZH: "平时 %s", EN: "usually %s"}
+	tUnderAMinute      = text.Text{ZH: "不到 1 分钟", EN: "under 1 min"}
+	tUnderASecond      = text.Text{ZH: "不到 1 秒", EN: "under 1 s"}
+	tTopFailing        = text.Text{ZH: "最多的未通过项", EN: "Top failing check"}
+	tTopFailingHint    = text.Text{ZH: "近一小时拒绝回调最多的检查项", EN: "The check that rejected most of the last hour's callbacks"}
+	tCallsHour         = text.Text{ZH: "调用", EN: "Calls"}
+	tCallsHourHint     = text.Text{ZH: "近一小时向渠道的调用：成功率和 P95", EN: "Calls to the supplier within the last hour: success and p95"}
+	tFirstExpiry       = text.Text{ZH: "证书", EN: "Certificate"}
+	tFirstExpiryHint   = text.Text{ZH: "最早到期的证书还剩几天；公钥没有期限", EN: "Days until the first certificate expires; public keys do not expire"}
+	tDaysLeft          = text.Text{ZH: "剩 %s 天", EN: "%s days left"}
+	tExpired           = text.Text{ZH: "已过期", EN: "expired"}
+	tSupplierWaitsHint = text.Text{ZH: "等待该渠道支付结果的订单", EN: "Orders that wait for a result from this supplier"}
+	tPaidToday         = text.Text{ZH: "今日收款", EN: "Paid today"}
+	tPaidTodayHint     = text.Text{ZH: "今日创建的订单已收到的金额", EN: "Money received for orders created today"}
+	tCertificateEnds   = text.Text{ZH: "证书将到期", EN: "Certificate expires"}
+	tChecksFail        = text.Text{ZH: "验签失败多", EN: "Failing checks"}
+	tCallsFail         = text.Text{ZH: "调用失败多", EN: "Failing calls"}
+	tSilent            = text.Text{ZH: "静默", EN: "Silent"}
+	tUnusable          = text.Text{ZH: "配置不可用", EN: "Unusable"}
 )

@@ -127,9 +127,18 @@ var itemKinds = map[console.ItemKind]text.Text{
 var (
 	tEventsCut = text.Text{ZH: "最早和最近的事件之间，未显示：%s。", EN: "Not shown, between the oldest and the newest events: %s. "}
 	tAnd       = text.Text{ZH: "、", EN: ", "}
-	tGap       = text.Text{ZH: "此处有 %s 条未显示：页面已满。按类别筛选可以看到更多。", EN: "%s events are not shown here: the page is full. Filter by kind to see more."}
-	tBodiesCut = text.Text{ZH: "另有 %s 条回调未显示原文（共 %s 字节），可单独打开。", EN: "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it."}
-	tTextsCut  = text.Text{ZH: "另有 %s 段长文本（共 %s 字节）未收入文件，所属事件注明了长度。", EN: "The file leaves out %s long texts (%s bytes); each event states the length."}
-	tMoreRows  = text.Text{ZH: "另有 %s%s 条", EN: "%s%s more"}
-	tSpansCut  = text.Text{ZH: "图中只画出最早和最近的各 %d 段。", EN: "Only the first and the last steps are drawn, %d of each."}
+	tGap       = text.Text{
+		ZH: "此处有 %s 条未显示：页面已满。按类别筛选可以看到更多。",
+		EN: "%s events are not shown here: the page is full. Filter by kind to see more.",
+	}
+	tBodiesCut = text.Text{
+		ZH: "另有 %s 条回调未显示原文（共 %s 字节），可单独打开。",
+		EN: "The bodies of %s callbacks (%s bytes) are left out here; open each one to read it.",
+	}
+	tTextsCut = text.Text{
+		ZH: "另有 %s 段长文本（共 %s 字节）未收入文件，所属事件注明了长度。",
+		EN: "The file leaves out %s long texts (%s bytes); each event states the length.",
+	}
+	tMoreRows = text.Text{ZH: "另有 %s%s 条", EN: "%s%s more"}
+	tSpansCut = text.Text{ZH: "图中只画出最早和最近的各 %d 段。", EN: "Only the first and the last steps are drawn, %d of each."}
 )

@@ -27,7 +27,8 @@ func TestChineseIsSetApartFromLatinAndDigits(t *testing.T) {
 	all, found := map[string]text.Text{}, 0
 	for _, root := range []string{"..", "../../internal", "../../web"} {
 		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(name, "_templ.go") {
+			if err == nil && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") &&
+				!strings.HasSuffix(name, "_templ.go") {
 				readTexts(t, name, all)
 			}
 			return err

@@ -161,10 +161,13 @@ func viewPath(r ViewRow, act string) templ.SafeURL {
 
 // Texts of the views.
 var (
-	tPreset         = text.Text{ZH: "系统自带的视图", EN: "Built-in view"}
-	tDecidedView    = text.Text{ZH: "昨日复核", EN: "Decisions of yesterday"}
-	tViews          = text.Text{ZH: "视图", EN: "Views"}
-	tViewsHow       = text.Text{ZH: "视图是列表上保存的筛选条件，显示在列表上方。每人每个列表最多 20 个；共享视图对能打开该列表的人可见，能共享的人都可以修改，并记入审计。", EN: "A view is a saved filter of a list and appears above it. Each person has up to 20 per list. Shared views are seen by everybody who may open the list; whoever may share can change them, which is recorded in the audit."}
+	tPreset      = text.Text{ZH: "系统自带的视图", EN: "Built-in view"}
+	tDecidedView = text.Text{ZH: "昨日复核", EN: "Decisions of yesterday"}
+	tViews       = text.Text{ZH: "视图", EN: "Views"}
+	tViewsHow    = text.Text{
+		ZH: "视图是列表上保存的筛选条件，显示在列表上方。每人每个列表最多 20 个；共享视图对能打开该列表的人可见，能共享的人都可以修改，并记入审计。",
+		EN: "A view is a saved filter of a list and appears above it. Each person has up to 20 per list. Shared views are seen by everybody who may open the list; whoever may share can change them, which is recorded in the audit.",
+	}
 	tViewsNone      = text.Text{ZH: "还没有视图", EN: "No views yet"}
 	tViewsNoneHow   = text.Text{ZH: "在任一列表上设好筛选条件，然后点“保存为视图”。", EN: "Set a filter on any list, then choose \"Save as a view\"."}
 	tViewOwner      = text.Text{ZH: "创建人", EN: "Owner"}
@@ -186,7 +189,16 @@ var (
 	tViewChanged    = text.Text{ZH: "已修改视图：%s", EN: "Changed the view %s"}
 	tViewRestored   = text.Text{ZH: "已恢复视图：%s", EN: "Restored the view %s"}
 	tViewUnreadable = text.Text{ZH: "此视图的筛选条件无法读取：请删除后重新保存。", EN: "The filter of this view cannot be read: delete it and save it again."}
-	tViewWord       = text.Text{ZH: "此视图的筛选条件 %s 在这个列表中已不存在，其余条件仍然有效。", EN: "This view filters by %s, which this list no longer has. Its other filters apply."}
-	tViewValue      = text.Text{ZH: "此视图的筛选条件 %s 不再接受 %s：请删除后重新保存。", EN: "This view filters by %s, which no longer accepts the value %s: delete the view and save it again."}
-	tViewMissing    = text.Text{ZH: "此视图筛选的 %s = %s 已不存在，因此没有记录。", EN: "This view filters by %s = %s, which does not exist: no row matches."}
+	tViewWord       = text.Text{
+		ZH: "此视图的筛选条件 %s 在这个列表中已不存在，其余条件仍然有效。",
+		EN: "This view filters by %s, which this list no longer has. Its other filters apply.",
+	}
+	tViewValue = text.Text{
+		ZH: "此视图的筛选条件 %s 不再接受 %s：请删除后重新保存。",
+		EN: "This view filters by %s, which no longer accepts the value %s: delete the view and save it again.",
+	}
+	tViewMissing = text.Text{
+		ZH: "此视图筛选的 %s = %s 已不存在，因此没有记录。",
+		EN: "This view filters by %s = %s, which does not exist: no row matches.",
+	}
 )

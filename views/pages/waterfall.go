@@ -261,15 +261,18 @@ func spanTook(p *ui.Page, s console.Span) string {
 // Texts of this page.
 var (
 	tWaterfall     = text.Text{ZH: "真实耗时", EN: "Real durations"}
-	tWaterfallSays = text.Text{ZH: "从 %s 起共 %s：%d 次回调，%d 次通知。灰色窄条是省略的等待。", EN: "%[2]s, starting at %[1]s: callbacks %[3]d, attempts %[4]d. Grey bands are omitted waits."}
-	tSpanVerify    = text.Text{ZH: "回调验证", EN: "Verification"}
-	tSpanCommit    = text.Text{ZH: "入账提交", EN: "Commit"}
-	tSpanQueue     = text.Text{ZH: "排队", EN: "Queue"}
-	tSpanAttempt   = text.Text{ZH: "通知商户", EN: "Attempts"}
-	tSpanWait      = text.Text{ZH: "等待重试", EN: "Wait"}
-	tSpanStep      = text.Text{ZH: "步骤", EN: "Step"}
-	tSpanBegan     = text.Text{ZH: "开始", EN: "Started"}
-	tSpanOffset    = text.Text{ZH: "相对", EN: "Offset"}
-	tSpanPlanned   = text.Text{ZH: "计划中", EN: "planned"}
-	tStoryBreaker  = text.Text{ZH: "熔断", EN: "Breaker"}
+	tWaterfallSays = text.Text{
+		ZH: "从 %s 起共 %s：%d 次回调，%d 次通知。灰色窄条是省略的等待。",
+		EN: "%[2]s, starting at %[1]s: callbacks %[3]d, attempts %[4]d. Grey bands are omitted waits.",
+	}
+	tSpanVerify   = text.Text{ZH: "回调验证", EN: "Verification"}
+	tSpanCommit   = text.Text{ZH: "入账提交", EN: "Commit"}
+	tSpanQueue    = text.Text{ZH: "排队", EN: "Queue"}
+	tSpanAttempt  = text.Text{ZH: "通知商户", EN: "Attempts"}
+	tSpanWait     = text.Text{ZH: "等待重试", EN: "Wait"}
+	tSpanStep     = text.Text{ZH: "步骤", EN: "Step"}
+	tSpanBegan    = text.Text{ZH: "开始", EN: "Started"}
+	tSpanOffset   = text.Text{ZH: "相对", EN: "Offset"}
+	tSpanPlanned  = text.Text{ZH: "计划中", EN: "planned"}
+	tStoryBreaker = text.Text{ZH: "熔断", EN: "Breaker"}
 )

@@ -44,7 +44,11 @@ func TestAWaterfallOfNothing(t *testing.T) {
 	if f := drawFall(p, nil); len(f.spans) != 0 {
 		t.Errorf("%+v", f)
 	}
-	same := []console.Span{{Kind: console.SpanVerify, From: 5, To: 5}, {Kind: console.SpanVerify, From: 5, To: 5}, {Kind: console.SpanAttempt, From: 9_000_000, To: 9_000_000}}
+	same := []console.Span{
+		{Kind: console.SpanVerify, From: 5, To: 5},
+		{Kind: console.SpanVerify, From: 5, To: 5},
+		{Kind: console.SpanAttempt, From: 9_000_000, To: 9_000_000},
+	}
 	for _, s := range drawFall(p, same).spans {
 		if s.X < fallLeft || s.X+s.W > fallRight+0.1 || s.W != s.W {
 			t.Errorf("%+v", s)
@@ -54,7 +58,10 @@ func TestAWaterfallOfNothing(t *testing.T) {
 
 func TestADurationIsFineWhereItIsShort(t *testing.T) {
 	p := &ui.Page{Language: "en"}
-	for us, want := range map[int64]string{0: "0 s", 412: "412 µs", 2100: "2.1 ms", 3000: "3 ms", 184_000: "184 ms", 3_204_000: "3.204 s", 192_000_000: "3 m 12 s"} {
+	for us, want := range map[int64]string{
+		0: "0 s", 412: "412 µs", 2100: "2.1 ms", 3000: "3 ms", 184_000: "184 ms", 3_204_000: "3.204 s",
+		192_000_000: "3 m 12 s",
+	} {
 		if got := p.Fine(us); got != want {
 			t.Errorf("%d µs is %q, want %q", us, got, want)
 		}

@@ -150,5 +150,8 @@ var (
 	tColumns        = text.Text{ZH: "列", EN: "Columns"}
 	tShowColumns    = text.Text{ZH: "显示选中的列", EN: "Show selected"}
 	tAllColumns     = text.Text{ZH: "显示全部列", EN: "Show all"}
-	tColumnsHow     = text.Text{ZH: "所选的列保存在网址里，可随视图一起保存；导出时默认选中这些列。", EN: "The columns are kept in the address, saved with a view, and preselected for an export."}
+	tColumnsHow     = text.Text{
+		ZH: "所选的列保存在网址里，可随视图一起保存；导出时默认选中这些列。",
+		EN: "The columns are kept in the address, saved with a view, and preselected for an export.",
+	}
 )

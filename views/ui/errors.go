@@ -43,24 +43,30 @@ const (
 )
 
 // explained are the codes of errors that have a page of their own.
-var explained = []ErrorKind{Probing, Already, Sending, OwnProposal, WrongRole, Proposed, OtherHash, LiveSays, NoSecond, NotAskable, NoSupplier, Gone, ViewsFull, ViewTaken}
+var explained = []ErrorKind{
+	Probing, Already, Sending, OwnProposal, WrongRole, Proposed, OtherHash, LiveSays, NoSecond, NotAskable,
+	NoSupplier, Gone, ViewsFull, ViewTaken,
+}
 
 // Explains reports whether a page says more of an error's code than its status does.
 func Explains(code string) bool { return slices.Contains(explained, ErrorKind(code)) }
 
 // errorTexts are what each kind says; Forbidden names the person's role.
 var errorTexts = map[ErrorKind]text.Text{
-	NotFound:    {ZH: "没有这个页面或记录", EN: "Page or record not found"},
-	Forbidden:   {ZH: "您的角色（%s）不能打开这里", EN: "Your role (%s) may not open this"},
-	Busy:        {ZH: "服务正忙，请稍后再试", EN: "The server is busy: try again in a moment"},
-	BadInput:    {ZH: "网址中的筛选条件有误", EN: "A filter in the URL is invalid"},
-	BadForm:     {ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is invalid: go back, correct it and submit again"},
-	TooWide:     {ZH: "查询超时：请缩小筛选条件或时间范围", EN: "The query takes too long: narrow the filter or the time range"},
-	BadPage:     {ZH: "翻页链接已失效，或属于另一个筛选：请从第一页开始", EN: "This page link was changed or belongs to another filter: start at the newest page"},
-	TooMuch:     {ZH: "符合的通知太多：一次最多 5,000 条，请缩小筛选条件", EN: "Too many notifications match: at most 5,000 at once. Narrow the filter"},
-	NoneFound:   {ZH: "没有选中或符合的通知", EN: "No rows are selected, or none match"},
-	Changed:     {ZH: "内容已变更或已过期：请返回重新查看", EN: "It has changed or expired: go back and look again"},
-	Probing:     {ZH: "正在用另一条通知探测该商户：请等待结果后再试，或选择排队等待", EN: "Another notification is being sent as the probe: wait for its result, or queue this one"},
+	NotFound:  {ZH: "没有这个页面或记录", EN: "Page or record not found"},
+	Forbidden: {ZH: "您的角色（%s）不能打开这里", EN: "Your role (%s) may not open this"},
+	Busy:      {ZH: "服务正忙，请稍后再试", EN: "The server is busy: try again in a moment"},
+	BadInput:  {ZH: "网址中的筛选条件有误", EN: "A filter in the URL is invalid"},
+	BadForm:   {ZH: "提交内容有误，请返回检查后再提交", EN: "A field of the form is invalid: go back, correct it and submit again"},
+	TooWide:   {ZH: "查询超时：请缩小筛选条件或时间范围", EN: "The query takes too long: narrow the filter or the time range"},
+	BadPage:   {ZH: "翻页链接已失效，或属于另一个筛选：请从第一页开始", EN: "This page link was changed or belongs to another filter: start at the newest page"},
+	TooMuch:   {ZH: "符合的通知太多：一次最多 5,000 条，请缩小筛选条件", EN: "Too many notifications match: at most 5,000 at once. Narrow the filter"},
+	NoneFound: {ZH: "没有选中或符合的通知", EN: "No rows are selected, or none match"},
+	Changed:   {ZH: "内容已变更或已过期：请返回重新查看", EN: "It has changed or expired: go back and look again"},
+	Probing: {
+		ZH: "正在用另一条通知探测该商户：请等待结果后再试，或选择排队等待",
+		EN: "Another notification is being sent as the probe: wait for its result, or queue this one",
+	},
 	Already:     {ZH: "熔断器已处于这个状态，没有改动", EN: "The breaker is already in that state: nothing changed"},
 	Sending:     {ZH: "这条通知正在发送：请等本次结束后再补发", EN: "This notification is being sent: wait for the attempt to end"},
 	Off:         {ZH: "暂时不能执行操作：Redis 或数据库有故障", EN: "Actions are disabled: Redis or the database is failing"},
@@ -68,14 +74,26 @@ var errorTexts = map[ErrorKind]text.Text{
 	WrongRole:   {ZH: "您的角色不能复核这份提议", EN: "Your role may not decide this proposal"},
 	Proposed:    {ZH: "这个对象已有一份待复核的提议", EN: "There is already an open proposal about this"},
 	OtherHash:   {ZH: "提议的内容与页面上显示的不同：请重新查看", EN: "The proposal is not what your page showed: look again"},
-	LiveSays:    {ZH: "渠道查询结果与提议相反，或没有给出结果：没有生效", EN: "The supplier's answer contradicts the proposal, or there is none: nothing took effect"},
-	NoSecond:    {ZH: "没有第二个人可以复核：先用 backstop operator add NAME --role lead 新增操作员", EN: "Nobody else may approve this: add an operator with backstop operator add NAME --role lead"},
-	NotAskable:  {ZH: "这个渠道不支持查单", EN: "This supplier cannot be queried"},
-	NoSupplier:  {ZH: "渠道暂时无法访问：没有任何改动", EN: "The supplier cannot be reached at the moment: nothing changed"},
-	Gone:        {ZH: "异常不能再由一人核销：请在异常的页面上提出处理方式，由另一个人复核", EN: "One person can no longer close an exception: propose a decision on its page, and another person approves it"},
-	ViewsFull:   {ZH: "这个列表的视图已满：每人 20 个、共享 50 个，请先删除一个", EN: "This list has no room for more views (20 per person, 50 shared): delete one first"},
-	ViewTaken:   {ZH: "这个列表已有同名视图：请换一个名称", EN: "This list already has a view of that name: choose another name"},
-	Ours:        {ZH: "系统异常，请稍后重试", EN: "Internal error: try again later"},
+	LiveSays: {
+		ZH: "渠道查询结果与提议相反，或没有给出结果：没有生效",
+		EN: "The supplier's answer contradicts the proposal, or there is none: nothing took effect",
+	},
+	NoSecond: {
+		ZH: "没有第二个人可以复核：先用 backstop operator add NAME --role lead 新增操作员",
+		EN: "Nobody else may approve this: add an operator with backstop operator add NAME --role lead",
+	},
+	NotAskable: {ZH: "这个渠道不支持查单", EN: "This supplier cannot be queried"},
+	NoSupplier: {ZH: "渠道暂时无法访问：没有任何改动", EN: "The supplier cannot be reached at the moment: nothing changed"},
+	Gone: {
+		ZH: "异常不能再由一人核销：请在异常的页面上提出处理方式，由另一个人复核",
+		EN: "One person can no longer close an exception: propose a decision on its page, and another person approves it",
+	},
+	ViewsFull: {
+		ZH: "这个列表的视图已满：每人 20 个、共享 50 个，请先删除一个",
+		EN: "This list has no room for more views (20 per person, 50 shared): delete one first",
+	},
+	ViewTaken: {ZH: "这个列表已有同名视图：请换一个名称", EN: "This list already has a view of that name: choose another name"},
+	Ours:      {ZH: "系统异常，请稍后重试", EN: "Internal error: try again later"},
 }
 
 func (k ErrorKind) text(p *Page) string {
@@ -99,8 +117,9 @@ type Failure struct {
 // fieldWords are the labels of forms' fields.
 var fieldWords = map[string]text.Text{
 	"amount": text.Amount, "outcome": text.End, "reference": text.Proof, "reason": text.Reason, "person": text.AssignTo, "ignore": tIgnored,
-	"action": text.Act, "params.amount": text.Amount, "params.order_no": text.OrderNo, "params.trade_no": text.TradeNo, "params.outcome": text.End,
-	"name": tViewName, "query": text.Filter,
+	"action": text.Act, "params.amount": text.Amount, "params.order_no": text.OrderNo, "params.trade_no": text.TradeNo,
+	"params.outcome": text.End,
+	"name":           tViewName, "query": text.Filter,
 	"params.reference": text.Proof, "params.evidence": text.Evidence, "params.unverified": tUnverified,
 }
 
@@ -136,7 +155,10 @@ func (p *Page) Roles(names []string) string {
 
 // Texts of this page.
 var (
-	tUnverified = text.Text{ZH: "未经渠道证实（渠道没有给出结果，需勾选后由财务主管复核）", EN: "Unverified (the supplier gave no answer: select this, and a lead must approve)"}
+	tUnverified = text.Text{
+		ZH: "未经渠道证实（渠道没有给出结果，需勾选后由财务主管复核）",
+		EN: "Unverified (the supplier gave no answer: select this, and a lead must approve)",
+	}
 	tErrRoles   = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may do this: %s"}
 	tErrField   = text.Text{ZH: "有问题的一项：%s", EN: "Invalid field: %s"}
 	tErrRequest = text.Text{ZH: "请求号", EN: "Request ID"}

@@ -65,8 +65,14 @@ var (
 	tClose       = text.Text{ZH: "关闭", EN: "Close"}
 	tKeyPause    = text.Text{ZH: "暂停实时更新", EN: "Pause live updates"}
 	tOpenQueue   = text.Text{ZH: "打开队列页", EN: "Open the queue"}
-	tBannerRedis = text.Text{ZH: "Redis 无法连接：通知改由数据库推进，会慢一些；暂时不能执行操作。", EN: "Redis cannot be reached: notifications continue from the database, more slowly. Actions are disabled."}
-	tBannerStuck = text.Text{ZH: "数据库只读或无法连接：回调会被拒收并由渠道重发；暂时不能执行操作。", EN: "The database is read-only or cannot be reached: callbacks are refused, and suppliers repeat them. Actions are disabled."}
+	tBannerRedis = text.Text{
+		ZH: "Redis 无法连接：通知改由数据库推进，会慢一些；暂时不能执行操作。",
+		EN: "Redis cannot be reached: notifications continue from the database, more slowly. Actions are disabled.",
+	}
+	tBannerStuck = text.Text{
+		ZH: "数据库只读或无法连接：回调会被拒收并由渠道重发；暂时不能执行操作。",
+		EN: "The database is read-only or cannot be reached: callbacks are refused, and suppliers repeat them. Actions are disabled.",
+	}
 )
 
 // environments are the words of Page.Environment.
@@ -87,6 +93,12 @@ func (p *Page) title(of string) string {
 
 // pausedWords say what does not happen while a queue is paused.
 var pausedWords = map[string]text.Text{
-	pause.Notifications: {ZH: "通知自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前不发送任何商户通知。", EN: "Notifications paused since %[1]s by %[2]s: “%[3]s”. No merchant is notified until they are resumed."},
-	pause.Compensations: {ZH: "补偿任务自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前退款、出款和补发都不会推进。", EN: "Compensations paused since %[1]s by %[2]s: “%[3]s”. Refunds, payouts and resends do not progress until they are resumed."},
+	pause.Notifications: {
+		ZH: "通知自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前不发送任何商户通知。",
+		EN: "Notifications paused since %[1]s by %[2]s: “%[3]s”. No merchant is notified until they are resumed.",
+	},
+	pause.Compensations: {
+		ZH: "补偿任务自 %[1]s 起暂停（%[2]s：%[3]s）。恢复前退款、出款和补发都不会推进。",
+		EN: "Compensations paused since %[1]s by %[2]s: “%[3]s”. Refunds, payouts and resends do not progress until they are resumed.",
+	},
 }

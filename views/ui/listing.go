@@ -339,15 +339,21 @@ var (
 	tSumRows       = text.Text{ZH: "（%s%s 笔）", EN: "(%s%s)"}
 	tExport        = text.Text{ZH: "导出", EN: "Export"}
 	tExportColumns = text.Text{ZH: "要导出的列", EN: "Columns"}
-	tExportHow     = text.Text{ZH: "导出符合筛选条件的全部行，并按币种合计；会记入审计。", EN: "Exports every row that matches the filter, with totals per currency. Recorded in the audit."}
-	tReached       = text.Text{ZH: "该筛选没有索引可用，本页查到此刻为止，翻页继续查找：", EN: "No index serves this filter. Searched as far as this; the next page continues from here:"}
-	tWindowEnds    = text.Text{ZH: "已查到：", EN: "Searched back to"}
-	tNewRows       = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "Show %d%s new"}
-	tPages         = text.Text{ZH: "翻页", EN: "Pages"}
-	tNewer         = text.Text{ZH: "上一页", EN: "Newer"}
-	tNothingThen   = text.Text{ZH: "这段时间里没有记录", EN: "No rows in this time range"}
-	tLookFurther   = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
-	tSmallBar      = text.Text{ZH: "%s：成功 %s，其他 %s", EN: "%s: %s succeeded, %s did not"}
-	tSmallSays     = text.Text{ZH: "成功 %s，其他 %s", EN: "%s succeeded, %s did not"}
-	tPaused        = text.Text{ZH: "已暂停", EN: "Paused"}
+	tExportHow     = text.Text{
+		ZH: "导出符合筛选条件的全部行，并按币种合计；会记入审计。",
+		EN: "Exports every row that matches the filter, with totals per currency. Recorded in the audit.",
+	}
+	tReached = text.Text{
+		ZH: "该筛选没有索引可用，本页查到此刻为止，翻页继续查找：",
+		EN: "No index serves this filter. Searched as far as this; the next page continues from here:",
+	}
+	tWindowEnds  = text.Text{ZH: "已查到：", EN: "Searched back to"}
+	tNewRows     = text.Text{ZH: "有 %d%s 条新记录，显示", EN: "Show %d%s new"}
+	tPages       = text.Text{ZH: "翻页", EN: "Pages"}
+	tNewer       = text.Text{ZH: "上一页", EN: "Newer"}
+	tNothingThen = text.Text{ZH: "这段时间里没有记录", EN: "No rows in this time range"}
+	tLookFurther = text.Text{ZH: "查找更长的时间", EN: "Look further back"}
+	tSmallBar    = text.Text{ZH: "%s：成功 %s，其他 %s", EN: "%s: %s succeeded, %s did not"}
+	tSmallSays   = text.Text{ZH: "成功 %s，其他 %s", EN: "%s succeeded, %s did not"}
+	tPaused      = text.Text{ZH: "已暂停", EN: "Paused"}
 )

@@ -165,7 +165,10 @@ func (p *Page) zoneName() string {
 }
 
 // symbols of the currencies that have one, always shown with the code.
-var symbols = map[string]string{"CNY": "¥", "JPY": "¥", "USD": "$", "HKD": "HK$", "EUR": "€", "GBP": "£", "KRW": "₩", "INR": "₹", "TWD": "NT$"}
+var symbols = map[string]string{
+	"CNY": "¥", "JPY": "¥", "USD": "$", "HKD": "HK$", "EUR": "€", "GBP": "£", "KRW": "₩", "INR": "₹",
+	"TWD": "NT$",
+}
 
 // Symbol is a currency's, empty if it has none.
 func Symbol(currency string) string { return symbols[currency] }

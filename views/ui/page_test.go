@@ -58,7 +58,8 @@ func TestMomentsAreOfThePersonsZone(t *testing.T) {
 	// 01:30 comes twice in this night: the zone's name tells them apart.
 	first := time.Date(2026, 11, 1, 5, 30, 0, 0, time.UTC)
 	p = &Page{Zone: newYork, Now: first}
-	if a, b := p.Full(first.UnixMicro()), p.Full(first.Add(time.Hour).UnixMicro()); a != "2026-11-01 01:30:00.000 EDT" || b != "2026-11-01 01:30:00.000 EST" {
+	if a, b := p.Full(first.UnixMicro()), p.Full(first.Add(time.Hour).UnixMicro()); a != "2026-11-01 01:30:00.000 EDT" ||
+		b != "2026-11-01 01:30:00.000 EST" {
 		t.Errorf("the repeated hour at the end of summer time: %q and %q", a, b)
 	}
 }

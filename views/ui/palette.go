@@ -24,7 +24,10 @@ func Matching(all []Place, q string) (found []Place) {
 	var others []Place
 	for _, x := range all {
 		names := []string{strings.ToLower(x.Label.ZH), strings.ToLower(x.Label.EN)}
-		if slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(names[0], word) && !strings.Contains(names[1], word) }) {
+		if slices.ContainsFunc(strings.Fields(q), func(word string) bool {
+			return !strings.Contains(names[0], word) &&
+				!strings.Contains(names[1], word)
+		}) {
 			continue
 		}
 		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, q) }) {

@@ -30,16 +30,28 @@ var Problems = map[Problem]struct {
 	Kind  string
 	Label text.Text
 }{
-	WrongLogin:      {"bad", text.Text{ZH: "用户名或密码不正确。", EN: "Wrong user name or password."}},
-	PasswordExpired: {"bad", text.Text{ZH: "一次性密码已过期，请管理员用 backstop operator reset-password 重新生成。", EN: "The one-time password has expired: ask an administrator for a new one (backstop operator reset-password)."}},
-	Foreign:         {"bad", text.Text{ZH: "请求来自别的网站，已拒绝。请在本页重试。", EN: "The request came from another site and was refused. Try again on this page."}},
-	OldWrong:        {"bad", text.Text{ZH: "当前密码不正确。", EN: "The current password is wrong."}},
-	NewBad:          {"bad", text.Text{ZH: "新密码需要 12 到 256 个字符，且不能与旧密码相同。", EN: "The new password needs 12 to 256 characters and must differ from the old one."}},
-	NotSame:         {"bad", text.Text{ZH: "两次输入的新密码不同。", EN: "The two new passwords differ."}},
-	BadChoice:       {"bad", text.Text{ZH: "没有这个选项：请检查时区的名称。", EN: "Invalid choice: check the name of the time zone."}},
-	MustChange:      {"warn", text.Text{ZH: "这是一次性密码。请先设置您自己的密码，才能继续。", EN: "This is a one-time password. Set your own password to continue."}},
-	ChoicesKept:     {"ok", text.Saved},
-	OthersEnded:     {"ok", text.Text{ZH: "其他登录已结束。", EN: "Your other sessions were ended."}},
+	WrongLogin: {"bad", text.Text{ZH: "用户名或密码不正确。", EN: "Wrong user name or password."}},
+	PasswordExpired: {"bad", text.Text{
+		ZH: "一次性密码已过期，请管理员用 backstop operator reset-password 重新生成。",
+		EN: "The one-time password has expired: ask an administrator for a new one (backstop operator reset-password).",
+	}},
+	Foreign: {
+		"bad",
+		text.Text{ZH: "请求来自别的网站，已拒绝。请在本页重试。", EN: "The request came from another site and was refused. Try again on this page."},
+	},
+	OldWrong: {"bad", text.Text{ZH: "当前密码不正确。", EN: "The current password is wrong."}},
+	NewBad: {"bad", text.Text{
+		ZH: "新密码需要 12 到 256 个字符，且不能与旧密码相同。",
+		EN: "The new password needs 12 to 256 characters and must differ from the old one.",
+	}},
+	NotSame:   {"bad", text.Text{ZH: "两次输入的新密码不同。", EN: "The two new passwords differ."}},
+	BadChoice: {"bad", text.Text{ZH: "没有这个选项：请检查时区的名称。", EN: "Invalid choice: check the name of the time zone."}},
+	MustChange: {"warn", text.Text{
+		ZH: "这是一次性密码。请先设置您自己的密码，才能继续。",
+		EN: "This is a one-time password. Set your own password to continue.",
+	}},
+	ChoicesKept: {"ok", text.Saved},
+	OthersEnded: {"ok", text.Text{ZH: "其他登录已结束。", EN: "Your other sessions were ended."}},
 }
 
 // Login is what the page for signing in shows.
@@ -62,5 +74,8 @@ var (
 	tName       = text.Text{ZH: "用户名", EN: "Name"}
 	tPassword   = text.Text{ZH: "密码", EN: "Password"}
 	tTooMany    = text.Text{ZH: "尝试次数过多，请 %s后再试。", EN: "Too many attempts: wait %s and try again."}
-	tFirstHint  = text.Text{ZH: "admin 的一次性密码：首次启动时打印在服务的输出里；设置了 BACKSTOP_ADMIN_PASSWORD_FILE 时，是该文件里的密码。", EN: "The server prints the one-time password of admin at its first start; if BACKSTOP_ADMIN_PASSWORD_FILE is set, it is the one in that file."}
+	tFirstHint  = text.Text{
+		ZH: "admin 的一次性密码：首次启动时打印在服务的输出里；设置了 BACKSTOP_ADMIN_PASSWORD_FILE 时，是该文件里的密码。",
+		EN: "The server prints the one-time password of admin at its first start; if BACKSTOP_ADMIN_PASSWORD_FILE is set, it is the one in that file.",
+	}
 )

@@ -306,7 +306,10 @@ var RiskParts = map[report.Part]struct {
 	Kind, Icon, Href string
 	Label            text.Text
 }{
-	report.Unnotified:  {"bad", "bell-ring", "/notifications?risk=untold", text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"}},
+	report.Unnotified: {
+		"bad", "bell-ring", "/notifications?risk=untold",
+		text.Text{ZH: "掉单（已收款，未通知成功）", EN: "Paid, merchant not notified"},
+	},
 	report.Compensated: {"comp", "wrench", "/exceptions?risk=compensated", text.Text{ZH: "补偿中", EN: "Being compensated"}},
 	report.Stuck:       {"warn", "hourglass", "/orders?risk=stuck", text.Text{ZH: "卡在中间态", EN: "Stuck between two states"}},
 	report.Mismatch:    {"acc", "scale", "/exceptions?risk=mismatch", text.Text{ZH: "异常款待处理", EN: "Payments without a matching order"}},

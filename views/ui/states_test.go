@@ -29,14 +29,19 @@ func TestEveryStateHasAWordAndAnIcon(t *testing.T) {
 		words []string
 	}{
 		"order": {OrderStates, order.Moves.Words()}, "delivery": {DeliveryStates, notify.Moves.Words()},
-		"exception": {ExceptionStates, exception.Moves.Words()}, "approval": {ApprovalStates, approval.Moves.Words()}, "alert": {AlertStates, alert.Moves.Words()}, "incident": {IncidentStates, alert.IncidentMoves.Words()},
-		"refund": {RefundStates, refund.Moves.Words()}, "payout": {PayoutStates, payout.Moves.Words()}, "dispute": {DisputeStates, dispute.Moves.Words()}, "step": {StepStates, payout.StepMoves.Words()},
+		"exception": {ExceptionStates, exception.Moves.Words()}, "approval": {ApprovalStates, approval.Moves.Words()},
+		"alert": {AlertStates, alert.Moves.Words()}, "incident": {IncidentStates, alert.IncidentMoves.Words()},
+		"refund": {RefundStates, refund.Moves.Words()}, "payout": {PayoutStates, payout.Moves.Words()},
+		"dispute": {DisputeStates, dispute.Moves.Words()}, "step": {StepStates, payout.StepMoves.Words()},
 	} {
 		if got, want := slices.Sorted(maps.Keys(c.looks)), slices.Sorted(slices.Values(c.words)); !slices.Equal(got, want) {
 			t.Errorf("%s: there are styles for %q, the table has %q", name, got, want)
 		}
 	}
-	for _, states := range []map[string]State{OrderStates, NotifyStates, DeliveryStates, ExceptionStates, ApprovalStates, RefundStates, PayoutStates, DisputeStates, StepStates, IncidentStates, outcomes} {
+	for _, states := range []map[string]State{
+		OrderStates, NotifyStates, DeliveryStates, ExceptionStates, ApprovalStates, RefundStates,
+		PayoutStates, DisputeStates, StepStates, IncidentStates, outcomes,
+	} {
 		for code, s := range states {
 			if !strings.Contains(string(sprite), `id="`+s.Icon+`"`) {
 				t.Errorf("%s has the icon %q, which is not in the sprite", code, s.Icon)

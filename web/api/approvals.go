@@ -54,8 +54,9 @@ func (s *handlers) viewApprovals(ctx context.Context, all ...*approval.Approval)
 		v := approvalView{
 			ID: a.No(), Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, Version: a.Version, Currency: orNull(a.Currency),
 			Params: a.Params, Reason: a.Reason, Evidence: orNull(a.Evidence), Hash: a.Hash, Maker: names[a.Maker], Alone: a.Alone,
-			State: string(a.State), MadeAt: notify.Stamp(a.MadeAt), ExpiresAt: notify.Stamp(a.ExpiresAt), DecidedAt: notify.StampOr(a.DecidedAt),
-			DoneAt: notify.StampOr(a.DoneAt), Error: orNull(a.Error), Result: json.RawMessage("null"),
+			State: string(a.State), MadeAt: notify.Stamp(a.MadeAt), ExpiresAt: notify.Stamp(a.ExpiresAt),
+			DecidedAt: notify.StampOr(a.DecidedAt),
+			DoneAt:    notify.StampOr(a.DoneAt), Error: orNull(a.Error), Result: json.RawMessage("null"),
 		}
 		if a.Currency != "" {
 			v.Amount = &a.Amount
@@ -84,7 +85,8 @@ func (s *handlers) listApprovals(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	f.Only("state", "maker", "kind", "cursor", "limit")
 	q := approval.Query{
-		State: approval.State(f.OneOf("state", approval.Moves.Words())), Action: f.OneOf("kind", s.Approvals.Names()), Below: f.Cursor(), Limit: f.Limit() + 1,
+		State: approval.State(f.OneOf("state", approval.Moves.Words())), Action: f.OneOf("kind", s.Approvals.Names()), Below: f.Cursor(),
+		Limit:     f.Limit() + 1,
 		Merchants: s.Actor(c).Merchants,
 	}
 	maker := f.Text("maker")
@@ -189,11 +191,20 @@ func (s *handlers) decidedOn(c *fiber.Ctx, v approval.Verdict) (any, error) {
 // that depends on the approval.
 func (s *handlers) approvalRoutes() []web.Route {
 	decide := func(verb string, h fiber.Handler) web.Route {
-		return web.Route{Method: fiber.MethodPost, Path: approvalsPath + "/:id/" + verb, Audience: web.ForMonitor, Permission: access.ViewExceptions, Person: true, Handler: h}
+		return web.Route{
+			Method: fiber.MethodPost, Path: approvalsPath + "/:id/" + verb, Audience: web.ForMonitor,
+			Permission: access.ViewExceptions, Person: true, Handler: h,
+		}
 	}
 	return []web.Route{
-		{Method: fiber.MethodGet, Path: approvalsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.listApprovals},
-		{Method: fiber.MethodGet, Path: approvalsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.getApproval},
+		{
+			Method: fiber.MethodGet, Path: approvalsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions,
+			Handler: s.listApprovals,
+		},
+		{
+			Method: fiber.MethodGet, Path: approvalsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
+			Permission: access.ViewExceptions, Handler: s.getApproval,
+		},
 		decide("approve", s.onApproval(s.approve, "hash", "reason")),
 		decide("reject", s.onApproval(s.reject, "reason")),
 		decide("withdraw", s.onApproval(s.withdraw, "reason")),

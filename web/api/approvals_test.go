@@ -41,7 +41,8 @@ func (h *harness) decisions(live *approval.Live) {
 		},
 	}
 	h.Approvals = approval.NewDesk(approval.Options{
-		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
+		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} },
+		Life:      time.Hour,
 		Operators: h.Operators, Log: h.Log,
 	}, rename)
 }
@@ -69,7 +70,10 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	fang, maker := h.person(t, "fang", access.Finance)
 	_, lead := h.person(t, "li", access.Lead)
 	_, ops := h.person(t, "otto", access.Ops)
-	a, err := h.Approvals.Propose(t.Context(), approval.Proposal{Action: "rename", ObjectID: "m1", Reason: "they asked for it", Amount: "19.98", By: fang})
+	a, err := h.Approvals.Propose(t.Context(), approval.Proposal{
+		Action: "rename", ObjectID: "m1", Reason: "they asked for it",
+		Amount: "19.98", By: fang,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +99,10 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 		}
 	}
 	for _, no := range []string{"apr_1", "apr_x", a.No()[4:], "apr_0"} {
-		for _, got := range []webtest.Answer{h.Api(t, lead, "GET", approvals+"/"+no, ""), h.Api(t, lead, "POST", approvals+"/"+no+"/approve", body)} {
+		for _, got := range []webtest.Answer{
+			h.Api(t, lead, "GET", approvals+"/"+no, ""),
+			h.Api(t, lead, "POST", approvals+"/"+no+"/approve", body),
+		} {
 			if got.Status != 404 {
 				t.Errorf("%s: %d", no, got.Status)
 			}
@@ -103,8 +110,10 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	}
 	waiting := h.Api(t, service, "GET", path, "").Object(t)
 	for field, want := range map[string]any{
-		"id": a.No(), "action": "rename", "object": "merchant", "object_id": "m1", "amount": 1998.0, "currency": "CNY", "reason": "they asked for it", "hash": a.Hash, "maker": "fang",
-		"checker": nil, "alone": false, "state": "waiting", "evidence": nil, "decided_at": nil, "done_at": nil, "error": nil, "result": nil, "version": 0.0,
+		"id": a.No(), "action": "rename", "object": "merchant", "object_id": "m1", "amount": 1998.0, "currency": "CNY",
+		"reason": "they asked for it", "hash": a.Hash, "maker": "fang",
+		"checker": nil, "alone": false, "state": "waiting", "evidence": nil, "decided_at": nil, "done_at": nil, "error": nil, "result": nil,
+		"version": 0.0,
 	} {
 		if got, there := waiting[field]; !there || got != want {
 			t.Errorf("%s is %v, want %v", field, got, want)
@@ -117,7 +126,8 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	for range 2 { // a second time: the same answer, and nothing runs
 		got := h.Api(t, lead, "POST", path+"/approve", body)
 		x := got.Object(t)
-		if got.Status != 200 || x["state"] != "done" || x["checker"] != "li" || fmt.Sprint(x["result"]) != "map[name:new]" || first != "" && got.Body != first {
+		if got.Status != 200 || x["state"] != "done" || x["checker"] != "li" || fmt.Sprint(x["result"]) != "map[name:new]" || first != "" &&
+			got.Body != first {
 			t.Errorf("%d %s", got.Status, got.Body)
 		}
 		first = got.Body
@@ -159,12 +169,16 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 		}
 		return nos
 	}
-	b, err := h.Approvals.Propose(t.Context(), approval.Proposal{Action: "rename", ObjectID: "m2", Reason: "they asked for it", Amount: "19.98", By: fang})
+	b, err := h.Approvals.Propose(t.Context(), approval.Proposal{
+		Action: "rename", ObjectID: "m2", Reason: "they asked for it",
+		Amount: "19.98", By: fang,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for query, want := range map[string][]string{
-		"": {b.No(), a.No()}, "?state=waiting": {b.No()}, "?state=done&maker=fang&kind=rename": {a.No()}, "?maker=li": nil, "?maker=command": nil, "?maker=merchant:m1": nil,
+		"": {b.No(), a.No()}, "?state=waiting": {b.No()}, "?state=done&maker=fang&kind=rename": {a.No()}, "?maker=li": nil,
+		"?maker=command": nil, "?maker=merchant:m1": nil,
 	} {
 		if got := list(query); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", query, got, want)
@@ -175,7 +189,10 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	if second := list("?limit=1&cursor=" + cursor); got[0] != b.No() || !slices.Equal(second, []string{a.No()}) {
 		t.Errorf("pages: %q, %q", got, second)
 	}
-	for query, want := range map[string]string{"?state=over": "422 invalid_field state", "?maker=nobody": "422 invalid_field maker", "?maker=merchant:none": "422 invalid_field maker", "?kind=burn": "422 invalid_field kind", "?no=1": "422 invalid_field no"} {
+	for query, want := range map[string]string{
+		"?state=over": "422 invalid_field state", "?maker=nobody": "422 invalid_field maker",
+		"?maker=merchant:none": "422 invalid_field maker", "?kind=burn": "422 invalid_field kind", "?no=1": "422 invalid_field no",
+	} {
 		if got := h.Api(t, lead, "GET", approvals+query, "").Problem(); got != want {
 			t.Errorf("%s: %s", query, got)
 		}
@@ -189,7 +206,8 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 	}
 	exec("UPDATE merchants SET updated_at = updated_at + 5 WHERE code = 'm2'")
 	changed := h.Api(t, lead, "POST", approvals+"/"+b.No()+"/approve", fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, b.Hash))
-	if is, _ := changed.Object(t)["object"].(map[string]any); changed.Problem() != "409 changed" || len(is) != 5 || is["object"] != "merchant" || is["id"] != "m2" ||
+	if is, _ := changed.Object(t)["object"].(map[string]any); changed.Problem() != "409 changed" || len(is) != 5 ||
+		is["object"] != "merchant" || is["id"] != "m2" ||
 		is["version"] != float64(b.Version+5) || is["amount"] != 1998.0 || is["currency"] != "CNY" {
 		t.Errorf("%d %s", changed.Status, changed.Body)
 	}
@@ -212,7 +230,10 @@ func TestAFailedApprovalIsRunAgain(t *testing.T) {
 	_, lead := h.person(t, "li", access.Lead)
 	_, ops := h.person(t, "otto", access.Ops)
 	service := h.token(t, "monitor,control,compensate")
-	a, err := h.Approvals.Propose(t.Context(), approval.Proposal{Action: "rename", ObjectID: "m1", Reason: "they asked for it", Amount: "19.98", By: fang})
+	a, err := h.Approvals.Propose(t.Context(), approval.Proposal{
+		Action: "rename", ObjectID: "m1", Reason: "they asked for it",
+		Amount: "19.98", By: fang,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +275,10 @@ func TestAFailedApprovalIsRunAgain(t *testing.T) {
 		t.Errorf("of one that is done: %s", got)
 	}
 	// The third failure is the last one.
-	b, err := h.Approvals.Propose(t.Context(), approval.Proposal{Action: "rename", ObjectID: "m2", Reason: "they asked for it", Amount: "19.98", By: fang})
+	b, err := h.Approvals.Propose(t.Context(), approval.Proposal{
+		Action: "rename", ObjectID: "m2", Reason: "they asked for it",
+		Amount: "19.98", By: fang,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,8 +91,10 @@ func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 	}
 	now := notify.Stamp(s.DB.Now())
 	v := onceView{approvalView: approvalView{
-		Action: p.Action, Object: p.Object, ObjectID: p.ObjectID, Version: subject.Version, Currency: orNull(x.Currency), Params: json.RawMessage("{}"),
-		Reason: p.Reason, Maker: strings.TrimPrefix(p.By.Name, "operator:"), State: string(approval.Done), MadeAt: now, DecidedAt: &now, DoneAt: &now,
+		Action: p.Action, Object: p.Object, ObjectID: p.ObjectID, Version: subject.Version, Currency: orNull(x.Currency),
+		Params: json.RawMessage("{}"),
+		Reason: p.Reason, Maker: strings.TrimPrefix(p.By.Name, "operator:"), State: string(approval.Done), MadeAt: now, DecidedAt: &now,
+		DoneAt: &now,
 	}}
 	if x.Currency != "" {
 		v.Amount = &x.Amount
@@ -105,7 +107,9 @@ func (s *handlers) doAtOnce(c *fiber.Ctx, p approval.Proposal) error {
 
 // runAtOnce runs the acts behind one of desk.OneByOne, which check the permission and the
 // reason, and returns what they did.
-func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Exception, items []console.Compensation) (map[string]any, error) {
+func (s *handlers) runAtOnce(c *fiber.Ctx, p approval.Proposal, x *console.Exception, items []console.Compensation) (map[string]any,
+	error,
+) {
 	ctx := c.UserContext()
 	run := func(kind string, ref act.Ref) (act.Outcome, error) {
 		return s.Acts.Run(ctx, act.Call{Kind: kind, By: p.By, Ref: ref, Reason: p.Reason})

@@ -20,8 +20,10 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 	dead := h.stuck(t, compensation.Dead, 1, nil)[0]
 	call := h.stuck(t, compensation.Dead, 1, func(_ int, x *compensation.Item) { x.Kind = compensation.ReplayCall })[0]
 	for i, id := range []string{dead, call} {
-		if _, err := h.DB.NewRaw("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-			" VALUES (?, 'compensation_dead', 'open', 0, 1, 7, 'O1', ?, 1998, 'CNY', '{}', 1, 1, 1)", i+1, id).Exec(t.Context()); err != nil {
+		if _, err := h.DB.NewRaw(
+			"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+				" VALUES (?, 'compensation_dead', 'open', 0, 1, 7, 'O1', ?, 1998, 'CNY', '{}', 1, 1, 1)", i+1,
+			id).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +39,8 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 		}
 		return names
 	}
-	if got := fmt.Sprint(actions(ops, "1"), actions(ops, "2"), actions(viewer, "1"), actions(service, "1")); got != "[rerun] [retry_now] [] []" {
+	if got := fmt.Sprint(actions(ops, "1"), actions(ops, "2"), actions(viewer, "1"),
+		actions(service, "1")); got != "[rerun] [retry_now] [] []" {
 		t.Errorf("the actions are %s", got)
 	}
 	for _, c := range []struct{ key, id, body, want string }{
@@ -56,17 +59,21 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 		}
 	}
 	for id, x := range map[string]struct{ action, item string }{"1": {"rerun", dead}, "2": {"retry_now", call}} {
-		got := h.Api(t, ops, "POST", exceptions+id+"/propose", `{"action":"`+x.action+`","params":{},"reason":"the supplier is back","version":1}`)
+		got := h.Api(t, ops, "POST", exceptions+id+"/propose", `{"action":"`+x.action+
+			`","params":{},"reason":"the supplier is back","version":1}`)
 		a, _ := got.Object(t)["approval"].(map[string]any)
 		result, _ := json.Marshal(a["result"])
-		if got.Status != 200 || a["state"] != "done" || a["action"] != x.action || a["maker"] != "li" || a["id"] != nil || a["amount"] != 1998.0 || string(result) != `{"run":["`+x.item+`"]}` {
+		if got.Status != 200 || a["state"] != "done" || a["action"] != x.action || a["maker"] != "li" || a["id"] != nil ||
+			a["amount"] != 1998.0 || string(result) != `{"run":["`+x.item+`"]}` {
 			t.Errorf("%s: %d %s", x.action, got.Status, got.Body)
 		}
 		var state string
-		if err := h.DB.NewRaw("SELECT state FROM compensations WHERE id = ?", x.item).Scan(t.Context(), &state); err != nil || state != "waiting" {
+		if err := h.DB.NewRaw("SELECT state FROM compensations WHERE id = ?", x.item).Scan(t.Context(), &state); err != nil ||
+			state != "waiting" {
 			t.Errorf("the compensation is %s, %v", state, err)
 		}
-		if got := h.Api(t, ops, "POST", exceptions+id+"/propose", `{"action":"`+x.action+`","reason":"the supplier is back"}`).Problem(); got != "409 over" {
+		if got := h.Api(t, ops, "POST", exceptions+id+"/propose", `{"action":"`+x.action+
+			`","reason":"the supplier is back"}`).Problem(); got != "409 over" {
 			t.Errorf("%s again: %s", x.action, got)
 		}
 	}

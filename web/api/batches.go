@@ -90,9 +90,12 @@ func sumsOf(all []report.Sum) []sumView {
 
 func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, error) {
 	v := batchView{
-		ID: b.No(), Action: b.Action, Object: b.Object, State: string(b.State), MadeBy: b.MadeBy, MadeAt: notify.Stamp(b.MadeAt), ExpiresAt: notify.Stamp(b.ExpiresAt),
-		Rows: b.Rows, NeedsSecond: s.Batches.NeedsSecond(b), Reason: orNull(b.Reason), Done: b.Ended(), Of: b.ToDo, SumsDone: sumsOf(b.Result.Ran()),
-		MaxRate: b.Rate, StoppedBecause: orNull(b.StoppedBecause), StartedAt: notify.StampOr(b.StartedAt), FinishedAt: notify.StampOr(b.FinishedAt),
+		ID: b.No(), Action: b.Action, Object: b.Object, State: string(b.State), MadeBy: b.MadeBy, MadeAt: notify.Stamp(b.MadeAt),
+		ExpiresAt: notify.Stamp(b.ExpiresAt),
+		Rows:      b.Rows, NeedsSecond: s.Batches.NeedsSecond(b), Reason: orNull(b.Reason), Done: b.Ended(), Of: b.ToDo,
+		SumsDone: sumsOf(b.Result.Ran()),
+		MaxRate:  b.Rate, StoppedBecause: orNull(b.StoppedBecause), StartedAt: notify.StampOr(b.StartedAt),
+		FinishedAt: notify.StampOr(b.FinishedAt),
 	}
 	for _, o := range outcomeWords {
 		v.Plan.Outcomes = append(v.Plan.Outcomes, outcomeView{o.word, b.Shown.Count(o.of...), sumsOf(b.Shown.Sums(o.of...))})
@@ -152,7 +155,10 @@ func (s *handlers) planBatch(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.Batches.Plan(ctx, bulk.Proposal{Action: wish.Action, Object: found.Object, By: s.Actor(c), Filter: found.Address, IDs: found.IDs})
+	b, err := s.Batches.Plan(ctx, bulk.Proposal{
+		Action: wish.Action, Object: found.Object, By: s.Actor(c), Filter: found.Address,
+		IDs: found.IDs,
+	})
 	if err != nil {
 		return err
 	}
@@ -333,7 +339,8 @@ func (s *handlers) batchRows(c *fiber.Ctx) error {
 		words[i] = o.word
 	}
 	q := bulk.RowQuery{
-		Outcome: f.OneOf("outcome", words), State: f.OneOf("result", bulk.RowMoves.Words()), Cause: f.Text("cause"), After: f.Cursor(), Limit: f.Limit(),
+		Outcome: f.OneOf("outcome", words), State: f.OneOf("result", bulk.RowMoves.Words()), Cause: f.Text("cause"), After: f.Cursor(),
+		Limit: f.Limit(),
 	}
 	format := f.OneOf("format", []string{"csv"})
 	if f.Err != nil {
@@ -369,7 +376,8 @@ func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) erro
 	}
 	return s.StreamTable(c, web.Table{
 		Format: sheet.CSV, Name: b.No(), By: by,
-		Title: "Backstop " + s.Version + " · " + b.No() + " · " + c.Request().URI().QueryArgs().String() + " · " + notify.Stamp(s.DB.Now()) + " · " + by,
+		Title: "Backstop " + s.Version + " · " + b.No() + " · " + c.Request().URI().QueryArgs().String() + " · " +
+			notify.Stamp(s.DB.Now()) + " · " + by,
 		Heads: heads,
 		Each: func(write func([]string) error) error {
 			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, func(r bulk.Row) error { // the request has ended by then
@@ -379,7 +387,8 @@ func (s *handlers) exportRows(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery) erro
 					amount = strconv.FormatInt(*v.Amount, 10)
 				}
 				return write([]string{
-					strconv.FormatInt(v.Number, 10), v.Object, v.ObjectID, text(v.OrderNo), v.Outcome, text(v.Result), text(v.Cause), amount, text(v.Currency), text(v.At),
+					strconv.FormatInt(v.Number, 10), v.Object, v.ObjectID, text(v.OrderNo), v.Outcome, text(v.Result), text(v.Cause),
+					amount, text(v.Currency), text(v.At),
 				})
 			})
 		},

@@ -64,7 +64,8 @@ func TestABatchIsPlannedStartedAndRead(t *testing.T) {
 		`{"action":"resend","ids":["1"]}`:                                         "404 nothing",
 		`{"action":"redrive","ids":[` + strings.Repeat(`"1",`, 100_000) + `"1"]}`: "413 too_large",
 	} {
-		if got := h.Api(t, key, http.MethodPost, batches, body).Problem(); got != want && !(strings.HasPrefix(want, "413") && strings.HasPrefix(got, "413")) {
+		if got := h.Api(t, key, http.MethodPost, batches, body).Problem(); got != want &&
+			!(strings.HasPrefix(want, "413") && strings.HasPrefix(got, "413")) {
 			t.Errorf("%.60s: %s, want %s", body, got, want)
 		}
 	}
@@ -72,7 +73,8 @@ func TestABatchIsPlannedStartedAndRead(t *testing.T) {
 	if status != http.StatusCreated || b["state"] != "planned" || b["rows"] != 7. || b["of"] != 5. || b["needs_second"] != false {
 		t.Fatalf("%d %v", status, b)
 	}
-	if got := outcome(b, "will_query") + " " + outcome(b, "skip_final") + " " + outcome(b, "will_run"); got != "5 [map[amount:9990 currency:CNY]] 2 [map[amount:3996 currency:CNY]] 0 []" {
+	if got := outcome(b, "will_query") + " " + outcome(b, "skip_final") + " " +
+		outcome(b, "will_run"); got != "5 [map[amount:9990 currency:CNY]] 2 [map[amount:3996 currency:CNY]] 0 []" {
 		t.Errorf("the plan: %s", got)
 	}
 	id := b["id"].(string)
@@ -90,14 +92,16 @@ func TestABatchIsPlannedStartedAndRead(t *testing.T) {
 			t.Errorf("batch %s: %s", unknown, got)
 		}
 	}
-	if got := h.Api(t, h.token(t, "monitor"), http.MethodPost, batches+"/"+id+"/start", `{"reason":"they answer again"}`).Problem(); !strings.HasPrefix(got, "403") {
+	if got := h.Api(t, h.token(t, "monitor"), http.MethodPost, batches+"/"+id+"/start",
+		`{"reason":"they answer again"}`).Problem(); !strings.HasPrefix(got, "403") {
 		t.Errorf("a token that only reads: %s", got)
 	}
 	if status, b = post("/"+id+"/start", `{"reason":"they answer again","typed":"99.90"}`); status != http.StatusAccepted {
 		t.Fatalf("the start: %d %v", status, b)
 	}
 	b = h.batch(t, key, id, "done")
-	if b["done"] != 5. || fmt.Sprint(b["sums_done"]) != "[map[amount:9990 currency:CNY]]" || b["stopped_because"] != nil || b["eta_seconds"] != nil {
+	if b["done"] != 5. || fmt.Sprint(b["sums_done"]) != "[map[amount:9990 currency:CNY]]" || b["stopped_because"] != nil ||
+		b["eta_seconds"] != nil {
 		t.Errorf("at its end: %v", b)
 	}
 	if got := h.Api(t, key, http.MethodPost, batches+"/"+id+"/start", `{"reason":"they answer again"}`).Problem(); got != "409 state" {
@@ -140,7 +144,8 @@ func TestALargeBatchNeedsASecondPerson(t *testing.T) {
 		t.Errorf("by a service: %s", got)
 	}
 	id := plan(ops)
-	if got := h.Api(t, ops, http.MethodPost, batches+"/"+id+"/start", `{"reason":"they answer again"}`).Problem(); got != "422 invalid_field amount" {
+	if got := h.Api(t, ops, http.MethodPost, batches+"/"+id+"/start",
+		`{"reason":"they answer again"}`).Problem(); got != "422 invalid_field amount" {
 		t.Errorf("nothing typed: %s", got)
 	}
 	if got := h.Api(t, lead, http.MethodPost, batches+"/"+id+"/start", typed).Problem(); !strings.HasPrefix(got, "403") {
@@ -161,7 +166,8 @@ func TestALargeBatchNeedsASecondPerson(t *testing.T) {
 	if got := h.Api(t, ops, http.MethodPost, approvalsPath+"/"+a["id"].(string)+"/approve", approve).Problem(); got != "403 own_proposal" {
 		t.Errorf("the maker approves: %s", got)
 	}
-	if got := h.Api(t, lead, http.MethodPost, approvalsPath+"/"+a["id"].(string)+"/approve", approve); got.Status != http.StatusOK || got.Object(t)["state"] != "done" {
+	if got := h.Api(t, lead, http.MethodPost, approvalsPath+"/"+a["id"].(string)+"/approve", approve); got.Status != http.StatusOK ||
+		got.Object(t)["state"] != "done" {
 		t.Fatalf("the approval: %d %s", got.Status, got.Body)
 	}
 	if b := h.batch(t, ops, id, "done"); b["done"] != 2. {
@@ -173,7 +179,8 @@ func TestALargeBatchNeedsASecondPerson(t *testing.T) {
 	}
 	id = plan(ops)
 	a = h.Api(t, ops, http.MethodPost, batches+"/"+id+"/start", typed).Object(t)["approval"].(map[string]any)
-	if got := h.Api(t, lead, http.MethodPost, approvalsPath+"/"+a["id"].(string)+"/reject", `{"reason":"not before the audit"}`); got.Status != http.StatusOK {
+	if got := h.Api(t, lead, http.MethodPost, approvalsPath+"/"+a["id"].(string)+"/reject",
+		`{"reason":"not before the audit"}`); got.Status != http.StatusOK {
 		t.Fatalf("the rejection: %d %s", got.Status, got.Body)
 	}
 	if b := h.batch(t, ops, id, "stopped"); b["done"] != 0. || b["stopped_because"] != "not_approved" {
@@ -220,14 +227,16 @@ func TestExceptionsAreRunAgainByABatch(t *testing.T) {
 		}
 	}
 	b := h.Api(t, ops, http.MethodPost, batches, filter).Object(t)
-	if got := h.Api(t, ops, http.MethodPost, batches+"/"+b["id"].(string)+"/start", `{"reason":"they answer again","typed":"59.94"}`); got.Status != http.StatusAccepted {
+	if got := h.Api(t, ops, http.MethodPost, batches+"/"+b["id"].(string)+"/start",
+		`{"reason":"they answer again","typed":"59.94"}`); got.Status != http.StatusAccepted {
 		t.Fatalf("the start: %d %s", got.Status, got.Body)
 	}
 	if b = h.batch(t, ops, b["id"].(string), "done"); b["done"] != 3. {
 		t.Errorf("at its end: %v", b)
 	}
 	var left int
-	if err := h.DB.NewRaw("SELECT (SELECT count(*) FROM exceptions WHERE state <> 'resolved') + (SELECT count(*) FROM compensations WHERE state <> 'waiting')").Scan(t.Context(), &left); err != nil || left != 0 {
+	if err := h.DB.NewRaw(
+		"SELECT (SELECT count(*) FROM exceptions WHERE state <> 'resolved') + (SELECT count(*) FROM compensations WHERE state <> 'waiting')").Scan(t.Context(), &left); err != nil || left != 0 {
 		t.Errorf("%d are as they were, %v", left, err)
 	}
 }

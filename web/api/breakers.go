@@ -97,7 +97,8 @@ func (s *handlers) oneBreaker(c *fiber.Ctx, code string) error {
 	}
 	for _, x := range changes {
 		v.History = append(v.History, changeView{
-			At: notify.Stamp(x.At), From: string(x.From), To: string(x.To), Cause: orNull(x.Cause), Failures: x.Failures, Actor: orNull(x.Actor), Reason: orNull(x.Reason),
+			At: notify.Stamp(x.At), From: string(x.From), To: string(x.To), Cause: orNull(x.Cause), Failures: x.Failures,
+			Actor: orNull(x.Actor), Reason: orNull(x.Reason),
 		})
 	}
 	return c.JSON(page[breakerView]{Items: []breakerView{v}})

@@ -24,14 +24,18 @@ func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
 		}
 	}
 	says("parked")
-	for _, q := range []string{"UPDATE endpoint_health SET disabled_at = 1", "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
+	for _, q := range []string{
+		"UPDATE endpoint_health SET disabled_at = 1",
+		"UPDATE settings SET value = value + 1 WHERE name = 'config_version'",
+	} {
 		if _, err := h.DB.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h.ReadSettings(t)
 	says("retrying")
-	if page := h.Page(t, h.SignIn(t, access.Viewer), "/merchants/m1?lang=en").Body; !strings.Contains(page, "The breaker holds nothing back") || strings.Contains(page, "as a probe at") {
+	if page := h.Page(t, h.SignIn(t, access.Viewer), "/merchants/m1?lang=en").Body; !strings.Contains(page,
+		"The breaker holds nothing back") || strings.Contains(page, "as a probe at") {
 		t.Error("the merchant's page reports parked notifications")
 	}
 }
@@ -89,7 +93,8 @@ func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
 	if all := h.pages(t, webtest.Monitoring+"breakers?limit=1"); len(all) != 1 || all[0]["merchant"] != "m1" || all[0]["history"] != nil {
 		t.Errorf("list %v", all)
 	}
-	if well := h.pages(t, webtest.Monitoring+"breakers?merchant=m2"); len(well) != 1 || well[0]["state"] != "closed" || well[0]["changed_at"] != nil {
+	if well := h.pages(t, webtest.Monitoring+"breakers?merchant=m2"); len(well) != 1 || well[0]["state"] != "closed" ||
+		well[0]["changed_at"] != nil {
 		t.Errorf("a merchant without a breaker must be healthy: %v", well)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: "merchant", ObjectID: "m1", Limit: 9})

@@ -40,9 +40,13 @@ func TestASupplierIsAskedByServicesThatMay(t *testing.T) {
 
 func TestOnlyAnAnswerAboutAPaymentHasMoney(t *testing.T) {
 	for state, want := range map[supplier.AnswerState]string{
-		supplier.AnswerPaid: "t1 1999 CNY", supplier.AnswerPaying: "t1 1999 CNY", supplier.AnswerNotFound: "null null null", supplier.AnswerUnknown: "null null null",
+		supplier.AnswerPaid: "t1 1999 CNY", supplier.AnswerPaying: "t1 1999 CNY", supplier.AnswerNotFound: "null null null",
+		supplier.AnswerUnknown: "null null null",
 	} {
-		v := viewAnswer(advance.Answer{Answer: supplier.Answer{State: state, Says: supplier.Callback{TradeNo: "t1", Amount: 1999, Currency: "CNY"}}})
+		v := viewAnswer(advance.Answer{Answer: supplier.Answer{State: state, Says: supplier.Callback{
+			TradeNo: "t1", Amount: 1999,
+			Currency: "CNY",
+		}}})
 		raw := make([]string, 3)
 		for i, x := range []any{v.TradeNo, v.Amount, v.Currency} {
 			text, err := json.Marshal(x)
@@ -69,14 +73,16 @@ func TestCallsToSuppliersAreListed(t *testing.T) {
 		if i != 1 {
 			order = "(SELECT id FROM orders WHERE order_no = '%[1]s')"
 		}
-		q := fmt.Sprintf("INSERT INTO supplier_calls (id, supplier_id, order_id, op, reference, state, class, status, http_status, request, answer, started_at, took_us, node)"+
-			" VALUES (%[2]d, 1, "+order+", "+row+", 'n1')", no, i+1)
+		q := fmt.Sprintf(
+			"INSERT INTO supplier_calls (id, supplier_id, order_id, op, reference, state, class, status, http_status, request, answer, started_at, took_us, node)"+
+				" VALUES (%[2]d, 1, "+order+", "+row+", 'n1')", no, i+1)
 		if _, err := h.DB.NewRaw(q).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for query, want := range map[string]int{
-		"": 3, "?order_no=" + no: 2, "?supplier=wx": 3, "?supplier=nobody": 0, "?op=pay": 1, "?class=timeout": 1, "?order_no=unknown": 0, "?limit=1": 1,
+		"": 3, "?order_no=" + no: 2, "?supplier=wx": 3, "?supplier=nobody": 0, "?op=pay": 1, "?class=timeout": 1, "?order_no=unknown": 0,
+		"?limit=1": 1,
 	} {
 		got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/supplier-calls"+query, "").Object(t)
 		if items, _ := got["items"].([]any); len(items) != want {
@@ -85,10 +91,12 @@ func TestCallsToSuppliersAreListed(t *testing.T) {
 	}
 	items := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/supplier-calls?order_no="+no, "").Object(t)["items"].([]any)
 	newest, oldest := items[0].(map[string]any), items[1].(map[string]any)
-	if newest["op"] != "pay" || newest["class"] != nil || newest["took_ms"] != nil || newest["supplier"] != "wx" || newest["answer"] != nil {
+	if newest["op"] != "pay" || newest["class"] != nil || newest["took_ms"] != nil || newest["supplier"] != "wx" ||
+		newest["answer"] != nil {
 		t.Errorf("without an end: %v", newest)
 	}
-	if oldest["class"] != "ok" || oldest["status"] != "paying" || oldest["took_ms"] != 7.0 || oldest["request"] != "GET /q" || oldest["node"] != "n1" {
+	if oldest["class"] != "ok" || oldest["status"] != "paying" || oldest["took_ms"] != 7.0 || oldest["request"] != "GET /q" ||
+		oldest["node"] != "n1" {
 		t.Errorf("ended: %v", oldest)
 	}
 	for _, query := range []string{"?op=dance", "?class=fine"} {
@@ -117,7 +125,8 @@ func TestARequestToPayIsReadExactly(t *testing.T) {
 	if got := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders/"+no+"/pay", body); got.Status != 200 {
 		t.Errorf("%+v", got)
 	}
-	if p := h.Till.Paid; p.Method != "qr" || p.Supplier != "wx" || p.ReturnURL != "https://shop.example/back" || p.ClientIP != "203.0.113.9" || p.Payer != "o-1" {
+	if p := h.Till.Paid; p.Method != "qr" || p.Supplier != "wx" || p.ReturnURL != "https://shop.example/back" ||
+		p.ClientIP != "203.0.113.9" || p.Payer != "o-1" {
 		t.Errorf("requested with %+v", p)
 	}
 }

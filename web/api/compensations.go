@@ -43,9 +43,11 @@ type compensationView struct {
 func viewCompensation(x console.Compensation) compensationView {
 	v := compensationView{
 		ID: strconv.FormatInt(x.ID, 10), Kind: x.Kind, Cause: string(x.Cause), Subject: x.Subject(), OrderNo: orNull(x.OrderNo),
-		Merchant: orNull(x.Merchant), Supplier: orNull(x.Supplier), State: string(x.State), Attempts: x.Attempts, MaxAttempts: x.MaxAttempts,
-		NextAt: notify.StampOr(x.NextAt), LastClass: orNull(string(x.LastClass)), LastError: orNull(x.LastError), Currency: orNull(x.Currency),
-		MadeBy: x.MadeBy, CreatedAt: notify.Stamp(x.OpenedAt), FinishedAt: notify.StampOr(x.FinishedAt),
+		Merchant: orNull(x.Merchant), Supplier: orNull(x.Supplier), State: string(x.State), Attempts: x.Attempts,
+		MaxAttempts: x.MaxAttempts,
+		NextAt:      notify.StampOr(x.NextAt), LastClass: orNull(string(x.LastClass)), LastError: orNull(x.LastError),
+		Currency: orNull(x.Currency),
+		MadeBy:   x.MadeBy, CreatedAt: notify.Stamp(x.OpenedAt), FinishedAt: notify.StampOr(x.FinishedAt),
 	}
 	if x.Currency != "" {
 		v.Amount = &x.Amount
@@ -74,7 +76,9 @@ func (s *handlers) listCompensations(c *fiber.Ctx) error {
 }
 
 // readCoded reads one page of a list that is also filtered by the codes of a supplier and of a merchant.
-func readCoded[R any](s *handlers, c *fiber.Ctx, f *web.Filter, q list.Query, slice list.Slice, read func(context.Context, list.Query, list.Slice) (list.Page[R], error)) (list.Page[R], error) {
+func readCoded[R any](s *handlers, c *fiber.Ctx, f *web.Filter, q list.Query, slice list.Slice, read func(context.Context, list.Query,
+	list.Slice) (list.Page[R], error),
+) (list.Page[R], error) {
 	supplier, merchant := f.Text("supplier"), f.Text("merchant")
 	if f.Err != nil {
 		return list.Page[R]{}, f.Err
@@ -137,7 +141,10 @@ func (s *handlers) getCompensation(c *fiber.Ctx) error {
 		v.Payload, _ = json.Marshal(string(x.Payload))
 	}
 	for i, t := range x.Tries {
-		v.Tries[i] = tryView{At: notify.Stamp(t.At), TookMS: milliseconds(time.Duration(t.TookUS) * time.Microsecond), Class: string(t.Class), Error: orNull(t.Error)}
+		v.Tries[i] = tryView{
+			At: notify.Stamp(t.At), TookMS: milliseconds(time.Duration(t.TookUS) * time.Microsecond),
+			Class: string(t.Class), Error: orNull(t.Error),
+		}
 		if t.CallID != 0 {
 			v.Tries[i].Call = orNull(strconv.FormatInt(t.CallID, 10))
 		}
@@ -184,7 +191,8 @@ func (s *handlers) groupCompensations(c *fiber.Ctx) error {
 	}
 	return c.JSON(pageOf(groups, 0, func(g console.CompensationGroup) groupView {
 		return groupView{
-			Kind: g.Kind, Cause: string(g.Cause), Supplier: orNull(g.Supplier), Count: g.Count, OldestAt: notify.Stamp(g.OldestAt), Sums: viewSums(g.Sums),
+			Kind: g.Kind, Cause: string(g.Cause), Supplier: orNull(g.Supplier), Count: g.Count, OldestAt: notify.Stamp(g.OldestAt),
+			Sums: viewSums(g.Sums),
 		}
 	}))
 }

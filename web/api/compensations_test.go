@@ -28,7 +28,8 @@ func (h *harness) stuck(t *testing.T, state compensation.State, n int, change fu
 		for i := range n {
 			x := &compensation.Item{
 				Kind: compensation.Rerun, Cause: compensation.SupplierTimeout, SubjectKind: compensation.OfOrder, SubjectID: h.DB.NewID(),
-				OrderNo: "O1", MerchantID: 1, SupplierID: 1, Amount: 1998, Currency: "CNY", MadeBy: "advance", Payload: json.RawMessage(`{"order":7}`),
+				OrderNo: "O1", MerchantID: 1, SupplierID: 1, Amount: 1998, Currency: "CNY", MadeBy: "advance",
+				Payload: json.RawMessage(`{"order":7}`),
 			}
 			if change != nil {
 				change(i, x)
@@ -47,7 +48,8 @@ func (h *harness) stuck(t *testing.T, state compensation.State, n int, change fu
 			return nil
 		}
 		_, err := tx.NewRaw("UPDATE compensations SET state = ?, attempts = 3, last_class = 'supplier_timeout', last_error = 'no answer',"+
-			" next_at = CASE WHEN ? = 'running' THEN next_at END, finished_at = ? WHERE state = 'waiting' AND id >= ?", state, state, h.DB.Now(), items[0].ID).Exec(ctx)
+			" next_at = CASE WHEN ? = 'running' THEN next_at END, finished_at = ? WHERE state = 'waiting' AND id >= ?", state, state,
+			h.DB.Now(), items[0].ID).Exec(ctx)
 		return err
 	})
 	if err != nil {
@@ -76,11 +78,13 @@ func TestCompensationsAreListedAsTheyAre(t *testing.T) {
 	dead := h.stuck(t, compensation.Dead, 2, func(i int, x *compensation.Item) {
 		x.OrderNo = fmt.Sprint("O", i)
 		if i == 1 {
-			x.Kind, x.Cause, x.SupplierID, x.Currency, x.Amount, x.OrderNo = compensation.Resend, compensation.MerchantUnreachable, 0, "", 0, ""
+			x.Kind, x.Cause, x.SupplierID, x.Currency, x.Amount, x.OrderNo = compensation.Resend, compensation.MerchantUnreachable, 0, "",
+				0, ""
 		}
 	})
 	waiting := h.stuck(t, compensation.Waiting, 1, nil)
-	_, err := h.DB.NewRaw("INSERT INTO compensation_tries (id, compensation_id, number, at, took_us, class, error, call_id) VALUES (1, ?, 1, 1, 1500, 'supplier_timeout', 'no answer', 77)", dead[0]).Exec(t.Context())
+	_, err := h.DB.NewRaw(
+		"INSERT INTO compensation_tries (id, compensation_id, number, at, took_us, class, error, call_id) VALUES (1, ?, 1, 1, 1500, 'supplier_timeout', 'no answer', 77)", dead[0]).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +105,11 @@ func TestCompensationsAreListedAsTheyAre(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"?state=stuck": "422 invalid_field state", "?kind=x": "422 invalid_field kind", "?cause=x": "422 invalid_field cause", "?supplier=x": "422 invalid_field supplier",
-		"?merchant=x": "422 invalid_field merchant", "?status=dead": "422 invalid_field status", "?limit=201": "422 invalid_field limit", "/groups?state=x": "422 invalid_field state",
-		"/7": "404 not_found", "/x": "404 not_found",
+		"?state=stuck": "422 invalid_field state", "?kind=x": "422 invalid_field kind", "?cause=x": "422 invalid_field cause",
+		"?supplier=x": "422 invalid_field supplier",
+		"?merchant=x": "422 invalid_field merchant", "?status=dead": "422 invalid_field status", "?limit=201": "422 invalid_field limit",
+		"/groups?state=x": "422 invalid_field state",
+		"/7":              "404 not_found", "/x": "404 not_found",
 	} {
 		if got := get(path).Problem(); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
@@ -121,8 +127,10 @@ func TestCompensationsAreListedAsTheyAre(t *testing.T) {
 	}
 	one = get("/" + dead[0]).Object(t)
 	try := one["tries"].([]any)[0].(map[string]any)
-	if one["subject"] == "" || one["supplier"] != "wx" || one["merchant"] != "m1" || one["amount"] != 1998.0 || one["max_attempts"] != 3.0 || one["made_by"] != "advance" ||
-		try["took_ms"] != 1.5 || try["call"] != "77" || try["class"] != "supplier_timeout" || one["payload"].(map[string]any)["order"] != 7.0 {
+	if one["subject"] == "" || one["supplier"] != "wx" || one["merchant"] != "m1" || one["amount"] != 1998.0 ||
+		one["max_attempts"] != 3.0 || one["made_by"] != "advance" ||
+		try["took_ms"] != 1.5 || try["call"] != "77" || try["class"] != "supplier_timeout" ||
+		one["payload"].(map[string]any)["order"] != 7.0 {
 		t.Errorf("one: %v", one)
 	}
 	groups := get("/groups").Object(t)["items"].([]any)
@@ -131,7 +139,8 @@ func TestCompensationsAreListedAsTheyAre(t *testing.T) {
 	}
 	for _, g := range groups {
 		g := g.(map[string]any)
-		if g["kind"] == "rerun" && (g["supplier"] != "wx" || g["count"] != 1.0 || fmt.Sprint(g["sums"]) != "[map[amount:1998 currency:CNY]]" || g["oldest_at"] == nil) ||
+		if g["kind"] == "rerun" && (g["supplier"] != "wx" || g["count"] != 1.0 ||
+			fmt.Sprint(g["sums"]) != "[map[amount:1998 currency:CNY]]" || g["oldest_at"] == nil) ||
 			g["kind"] == "resend" && (g["supplier"] != nil || g["cause"] != "merchant_unreachable" || fmt.Sprint(g["sums"]) != "[]") {
 			t.Errorf("group: %v", g)
 		}
@@ -149,8 +158,9 @@ func TestACompensationIsRunAgainOnTheRecord(t *testing.T) {
 		return h.Api(t, key, "POST", compensations+"/"+id+"/"+what, body)
 	}
 	dead := h.stuck(t, compensation.Dead, 1, nil)[0]
-	_, err := h.DB.NewRaw("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-		" VALUES (1, 'compensation_dead', 'open', 0, 1, 7, 'O1', ?, 1998, 'CNY', '{}', 1, 1, 1)", dead).Exec(t.Context())
+	_, err := h.DB.NewRaw(
+		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+			" VALUES (1, 'compensation_dead', 'open', 0, 1, 7, 'O1', ?, 1998, 'CNY', '{}', 1, 1, 1)", dead).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +182,8 @@ func TestACompensationIsRunAgainOnTheRecord(t *testing.T) {
 		t.Errorf("a refusal nudged %v", nudged)
 	}
 	got := run(token, dead, "run", "{"+why+"}")
-	if x := got.Object(t); got.Status != 202 || x["state"] != "waiting" || x["attempts"] != 3.0 || x["next_at"] == nil || x["finished_at"] != nil {
+	if x := got.Object(t); got.Status != 202 || x["state"] != "waiting" || x["attempts"] != 3.0 || x["next_at"] == nil ||
+		x["finished_at"] != nil {
 		t.Errorf("%d %v", got.Status, x)
 	}
 	if len(nudged) != 1 || fmt.Sprint(nudged[0].Delivery) != dead || nudged[0].Recipient != 1 {
@@ -183,7 +194,8 @@ func TestACompensationIsRunAgainOnTheRecord(t *testing.T) {
 		t.Errorf("the exception is %s, %v", state, err)
 	}
 	rows, err := audit.List(t.Context(), h.DB.Read, audit.Query{Limit: 5})
-	if err != nil || rows[0].Action != compensation.RunAct || rows[0].ObjectID != dead || !strings.Contains(rows[0].Params, "the supplier is back") {
+	if err != nil || rows[0].Action != compensation.RunAct || rows[0].ObjectID != dead ||
+		!strings.Contains(rows[0].Params, "the supplier is back") {
 		t.Errorf("the audit has %+v, %v", rows[0], err)
 	}
 	// Only a lead cancels, and no token.
@@ -216,16 +228,20 @@ func TestARedriveCountsWhatItDoes(t *testing.T) {
 	h.stuck(t, compensation.Dead, 2, func(_ int, x *compensation.Item) { x.Kind = compensation.Resend })
 	running, done := h.stuck(t, compensation.Running, 1, nil)[0], h.stuck(t, compensation.Done, 1, nil)[0]
 	for body, want := range map[string]string{
-		`"filter":{"state":"stuck"}`: "422 invalid_field filter.state", `"filter":{"status":"dead"}`: "422 invalid_field status", `"filter":{"supplier":"x"}`: "422 invalid_field filter.supplier",
-		`"filter":{"from":"yesterday"}`: "422 invalid_field filter.from", `"ids":["x"]`: "422 invalid_field ids", `"ids":[]`: "422 invalid_field ids",
-		`"ids":["1"],"filter":{}`: "422 invalid_field ids", `"filter":{"state":"dead","cause":"poison"}`: "404 not_found", `"ids":["1","2"]`: "404 not_found",
+		`"filter":{"state":"stuck"}`: "422 invalid_field filter.state", `"filter":{"status":"dead"}`: "422 invalid_field status",
+		`"filter":{"supplier":"x"}`:     "422 invalid_field filter.supplier",
+		`"filter":{"from":"yesterday"}`: "422 invalid_field filter.from", `"ids":["x"]`: "422 invalid_field ids",
+		`"ids":[]`:                "422 invalid_field ids",
+		`"ids":["1"],"filter":{}`: "422 invalid_field ids", `"filter":{"state":"dead","cause":"poison"}`: "404 not_found",
+		`"ids":["1","2"]`:                        "404 not_found",
 		`"filter":{"to":"2001-01-01T00:00:00Z"}`: "404 not_found", `"all":true`: "422 invalid_field all",
 	} {
 		if got := redrive(body).Problem(); got != want {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
-	if got := h.Api(t, token, "POST", compensations+"/redrive", `{"filter":{"state":"dead"}}`).Problem(); got != "422 invalid_field reason" {
+	if got := h.Api(t, token, "POST", compensations+"/redrive",
+		`{"filter":{"state":"dead"}}`).Problem(); got != "422 invalid_field reason" {
 		t.Error(got)
 	}
 	counts(`"ids":["`+dead[0]+`","`+running+`","`+done+`"]`, "3 1 2")

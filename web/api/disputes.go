@@ -18,7 +18,10 @@ import (
 func (s *handlers) disputeRoutes() []web.Route {
 	const path = "/api/v1/admin/disputes"
 	read := func(path string, h fiber.Handler) web.Route {
-		return web.Route{Method: http.MethodGet, Path: path, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders, Handler: h}
+		return web.Route{
+			Method: http.MethodGet, Path: path, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders,
+			Handler: h,
+		}
 	}
 	return []web.Route{
 		read(path, s.listDisputes),
@@ -33,13 +36,15 @@ func (s *handlers) disputeRoutes() []web.Route {
 func (s *handlers) listDisputes(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	f.Only("dispute_no", "order_no", "supplier", "merchant", "state", "cursor", "limit")
-	q := list.Query{Spec: console.DisputeList, Scope: list.All()}.With("dispute_no", f.Text("dispute_no")).With("order_no", f.Text("order_no")).
+	q := list.Query{Spec: console.DisputeList, Scope: list.All()}.With("dispute_no", f.Text("dispute_no")).With("order_no",
+		f.Text("order_no")).
 		With("state", f.OneOf("state", dispute.Moves.Words()))
 	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Disputes)
 	if err != nil {
 		return err
 	}
-	return c.JSON(pageOf(found.Rows, found.Older.ID, func(d console.Dispute) dispute.AdminView { return s.Disputes.AdminViewOf(&d.Dispute) }))
+	return c.JSON(pageOf(found.Rows, found.Older.ID,
+		func(d console.Dispute) dispute.AdminView { return s.Disputes.AdminViewOf(&d.Dispute) }))
 }
 
 // oneDisputeView adds what is returned only for a single dispute.
@@ -84,7 +89,10 @@ func (s *handlers) showDispute(c *fiber.Ctx, no string) error {
 		return err
 	}
 	for _, e := range all {
-		v.Evidence = append(v.Evidence, evidenceView{At: notify.Stamp(e.CreatedAt), By: e.Actor, Text: console.MaskText(e.Text), URL: orNull(e.URL)})
+		v.Evidence = append(v.Evidence, evidenceView{
+			At: notify.Stamp(e.CreatedAt), By: e.Actor, Text: console.MaskText(e.Text),
+			URL: orNull(e.URL),
+		})
 	}
 	steps, err := dispute.HistoryOf(ctx, s.DB.Read, d.ID)
 	if err != nil {
@@ -113,7 +121,10 @@ func (s *handlers) addEvidence(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Acts.Run(c.UserContext(), act.Call{Kind: dispute.EvidenceAct, By: s.Actor(c), Ref: act.Ref{ID: no}, Params: params}); err != nil {
+	if _, err := s.Acts.Run(c.UserContext(), act.Call{
+		Kind: dispute.EvidenceAct, By: s.Actor(c), Ref: act.Ref{ID: no},
+		Params: params,
+	}); err != nil {
 		return err
 	}
 	return s.showDispute(c, no)

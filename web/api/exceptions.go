@@ -32,8 +32,14 @@ func (s *handlers) exceptionRoutes() []web.Route {
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForMonitor, Permission: p, Person: true, Handler: h}
 	}
 	return []web.Route{
-		{Method: http.MethodGet, Path: exceptionsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.listExceptions},
-		{Method: http.MethodGet, Path: exceptionsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions, Handler: s.getException},
+		{
+			Method: http.MethodGet, Path: exceptionsPath, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewExceptions,
+			Handler: s.listExceptions,
+		},
+		{
+			Method: http.MethodGet, Path: exceptionsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
+			Permission: access.ViewExceptions, Handler: s.getException,
+		},
 		do(exceptionsPath+"/:id/assign", s.Acts.Kind(exception.AssignAct).Permission, s.assignException),
 		do(exceptionsPath+"/:id/comment", s.Acts.Kind(exception.NoteAct).Permission, s.commentException),
 		do(exceptionsPath+"/:id/propose", access.ViewExceptions, s.proposeAboutException),
@@ -148,7 +154,8 @@ func (s *handlers) exceptionOf(c *fiber.Ctx, id int64) (*oneExceptionView, error
 	}
 	x.Mask()
 	v := &oneExceptionView{
-		exceptionView: viewException(x.Item), Supplier: orNull(x.Supplier), Merchant: orNull(x.Merchant), Assignee: orNull(x.Assignee), Version: subject.Version,
+		exceptionView: viewException(x.Item), Supplier: orNull(x.Supplier), Merchant: orNull(x.Merchant), Assignee: orNull(x.Assignee),
+		Version: subject.Version,
 		Outcome: orNull(string(x.Outcome)), Reference: orNull(x.Reference), ResolvedAt: notify.StampOr(x.ResolvedAt),
 		Actions: s.Approvals.Offers(by, desk.OfException, subject), Comments: []commentView{}, Compensations: []compensationView{},
 	}

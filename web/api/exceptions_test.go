@@ -23,7 +23,8 @@ const exceptionsURL = "/api/v1/admin/exceptions/"
 // open opens an exception and returns its path.
 func (h *harness) exception(t *testing.T, x exception.Item) string {
 	t.Helper()
-	x.ID, x.State, x.Seen, x.Version, x.Detail, x.OpenedAt = h.DB.NewID(), exception.Opened, 1, 1, exception.Detail(map[string]any{"trade_no": x.Subject}), h.DB.Now()
+	x.ID, x.State, x.Seen, x.Version, x.Detail, x.OpenedAt = h.DB.NewID(), exception.Opened, 1, 1,
+		exception.Detail(map[string]any{"trade_no": x.Subject}), h.DB.Now()
 	if _, err := h.DB.NewInsert().Model(&x).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +54,23 @@ func (h *harness) people(t *testing.T) map[string]string {
 func TestOneExceptionIsShownWithWhatThisPersonMayDo(t *testing.T) {
 	h := open(t)
 	people := h.people(t)
-	path := h.exception(t, exception.Item{Kind: exception.DuplicatePayment, SupplierID: 1, MerchantID: 1, OrderNo: "O1", Subject: "T1", Amount: 1998, Currency: "CNY", HeldRef: "held:1:T1"})
+	path := h.exception(t, exception.Item{
+		Kind: exception.DuplicatePayment, SupplierID: 1, MerchantID: 1, OrderNo: "O1", Subject: "T1",
+		Amount: 1998, Currency: "CNY", HeldRef: "held:1:T1",
+	})
 	x := h.Api(t, people[access.Finance], "GET", path, "").Object(t)
-	if names := strings.Join(slices.Sorted(maps.Keys(x)), " "); names != "actions amount approvals assignee comments compensations currency detail id kind merchant opened_at order_no outcome reference resolved_at state supplier version" {
+	if names := strings.Join(slices.Sorted(maps.Keys(x)),
+		" "); names != "actions amount approvals assignee comments compensations currency detail id kind merchant opened_at order_no outcome reference resolved_at state supplier version" {
 		t.Errorf("fields %s", names)
 	}
 	if x["assignee"] != nil || x["version"] != 1.0 || x["supplier"] != "wx" || x["merchant"] != "m1" {
 		t.Errorf("exception %v", x)
 	}
 	// The supplier of this site has no keys for calls: no refund can be ordered there.
-	for role, want := range map[string]string{access.Finance: "keep_surplus resolved_elsewhere", access.Ops: "", access.Admin: "", access.Auditor: ""} {
+	for role, want := range map[string]string{
+		access.Finance: "keep_surplus resolved_elsewhere", access.Ops: "", access.Admin: "",
+		access.Auditor: "",
+	} {
 		var got []string
 		for _, a := range h.Api(t, people[role], "GET", path, "").Object(t)["actions"].([]any) {
 			offer := a.(map[string]any)
@@ -76,17 +84,20 @@ func TestOneExceptionIsShownWithWhatThisPersonMayDo(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{"text":"short"}`: "422 invalid_field text", `{}`: "422 invalid_field text", `{"text":"the bank was called","by":"me"}`: "422 invalid_field by",
+		`{"text":"short"}`: "422 invalid_field text", `{}`: "422 invalid_field text",
+		`{"text":"the bank was called","by":"me"}`: "422 invalid_field by",
 	} {
 		if got := h.Api(t, people[access.Support], "POST", path+"/comment", body).Problem(); got != want {
 			t.Errorf("comment %s: %s, want %s", body, got, want)
 		}
 	}
 	x = h.Api(t, people[access.Support], "POST", path+"/comment", `{"text":"the bank was called"}`).Object(t)
-	if c := x["comments"].([]any); len(c) != 1 || c[0].(map[string]any)["text"] != "the bank was called" || c[0].(map[string]any)["by"] != "operator:the.support" {
+	if c := x["comments"].([]any); len(c) != 1 || c[0].(map[string]any)["text"] != "the bank was called" ||
+		c[0].(map[string]any)["by"] != "operator:the.support" {
 		t.Errorf("comments %v", c)
 	}
-	if x = h.Api(t, people[access.Support], "POST", path+"/assign", `{"to":"the.ops"}`).Object(t); x["assignee"] != "the.ops" || x["state"] != "assigned" {
+	if x = h.Api(t, people[access.Support], "POST", path+"/assign", `{"to":"the.ops"}`).Object(t); x["assignee"] != "the.ops" ||
+		x["state"] != "assigned" {
 		t.Errorf("assigned %v", x)
 	}
 	if got := h.Api(t, people[access.Support], "POST", path+"/assign", `{"to":"nobody"}`).Problem(); got != "422 invalid_field to" {
@@ -105,25 +116,37 @@ func TestOneExceptionIsShownWithWhatThisPersonMayDo(t *testing.T) {
 func TestAProposalIsAnsweredAsPromised(t *testing.T) {
 	h := open(t)
 	people := h.people(t)
-	money := exception.Item{Kind: exception.DuplicatePayment, SupplierID: 1, MerchantID: 1, OrderNo: "O1", Subject: "T1", Amount: 1998, Currency: "CNY", HeldRef: "held:1:T1"}
+	money := exception.Item{
+		Kind: exception.DuplicatePayment, SupplierID: 1, MerchantID: 1, OrderNo: "O1", Subject: "T1", Amount: 1998,
+		Currency: "CNY", HeldRef: "held:1:T1",
+	}
 	path := h.exception(t, money)
 	keep := func(changes ...any) string {
-		body := map[string]any{"action": "keep_surplus", "params": map[string]any{"evidence": "a letter"}, "reason": "as the buyer has written", "amount": "19.98"}
+		body := map[string]any{
+			"action": "keep_surplus", "params": map[string]any{"evidence": "a letter"},
+			"reason": "as the buyer has written", "amount": "19.98",
+		}
 		for i := 0; i < len(changes); i += 2 {
 			body[changes[i].(string)] = changes[i+1]
 		}
 		raw, _ := json.Marshal(body)
 		return string(raw)
 	}
-	over := h.exception(t, exception.Item{Kind: exception.DuplicatePayment, OrderNo: "O2", Subject: "T2", Amount: 1998, Currency: "CNY", HeldRef: "held:1:T2"})
+	over := h.exception(t, exception.Item{
+		Kind: exception.DuplicatePayment, OrderNo: "O2", Subject: "T2", Amount: 1998, Currency: "CNY",
+		HeldRef: "held:1:T2",
+	})
 	h.exec(t, "UPDATE exceptions SET state = 'resolved' WHERE subject = 'T2'")
 	for what, c := range map[string]struct{ key, path, body, want string }{
-		"by a service":        {webtest.MonitorToken, path, keep(), "403 person_needed"},
-		"by ops":              {people[access.Ops], path, keep(), "403 forbidden"},
-		"by an auditor":       {people[access.Auditor], path, keep(), "403 forbidden"},
-		"about nothing":       {people[access.Finance], exceptionsURL + "7", keep(), "404 not_found"},
-		"about an order":      {people[access.Finance], path, keep("action", "mark_paid"), "422 invalid_field action"},
-		"of another kind":     {people[access.Finance], path, keep("action", "accept_late", "params", map[string]any{}), "422 invalid_field action"},
+		"by a service":   {webtest.MonitorToken, path, keep(), "403 person_needed"},
+		"by ops":         {people[access.Ops], path, keep(), "403 forbidden"},
+		"by an auditor":  {people[access.Auditor], path, keep(), "403 forbidden"},
+		"about nothing":  {people[access.Finance], exceptionsURL + "7", keep(), "404 not_found"},
+		"about an order": {people[access.Finance], path, keep("action", "mark_paid"), "422 invalid_field action"},
+		"of another kind": {
+			people[access.Finance], path, keep("action", "accept_late", "params", map[string]any{}),
+			"422 invalid_field action",
+		},
 		"of nothing known":    {people[access.Finance], path, keep("action", "give_away"), "422 invalid_field action"},
 		"of what has a route": {people[access.Finance], path, keep("action", "query"), "422 invalid_field action"},
 		"about what is over":  {people[access.Finance], over, keep(), "409 over"},
@@ -132,21 +155,27 @@ func TestAProposalIsAnsweredAsPromised(t *testing.T) {
 		"by no amount":        {people[access.Finance], path, keep("amount", ""), "422 invalid_field amount"},
 		"for a short reason":  {people[access.Finance], path, keep("reason", "why"), "422 invalid_field reason"},
 		"without evidence":    {people[access.Finance], path, keep("params", map[string]any{}), "422 invalid_field params.evidence"},
-		"with another field":  {people[access.Finance], path, keep("params", map[string]any{"evidence": "e", "amount": 1}), "422 invalid_field params.amount"},
+		"with another field": {
+			people[access.Finance], path, keep("params", map[string]any{"evidence": "e", "amount": 1}),
+			"422 invalid_field params.amount",
+		},
 	} {
 		if got := h.Api(t, c.key, "POST", c.path+"/propose", c.body).Problem(); got != c.want {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
 		}
 	}
-	if got := h.Api(t, people[access.Finance], "POST", path+"/propose", keep("version", 7)).Object(t)["object"].(map[string]any); got["version"] != 1.0 || got["state"] != "open" {
+	if got := h.Api(t, people[access.Finance], "POST", path+"/propose",
+		keep("version", 7)).Object(t)["object"].(map[string]any); got["version"] != 1.0 || got["state"] != "open" {
 		t.Errorf("what was changed is shown as %v", got)
 	}
 	made := h.Api(t, people[access.Finance], "POST", path+"/propose", keep("version", 1))
 	a, _ := made.Object(t)["approval"].(map[string]any)
-	if made.Status != 201 || a["state"] != "waiting" || a["maker"] != "the.finance" || a["amount"] != 1998.0 || !strings.HasPrefix(a["id"].(string), "apr_") {
+	if made.Status != 201 || a["state"] != "waiting" || a["maker"] != "the.finance" || a["amount"] != 1998.0 ||
+		!strings.HasPrefix(a["id"].(string), "apr_") {
 		t.Fatalf("proposed: %d %s", made.Status, made.Body)
 	}
-	if x := h.Api(t, people[access.Lead], "GET", path, "").Object(t); x["state"] != "proposed" || len(x["actions"].([]any)) != 0 || len(x["approvals"].([]any)) != 1 {
+	if x := h.Api(t, people[access.Lead], "GET", path, "").Object(t); x["state"] != "proposed" || len(x["actions"].([]any)) != 0 ||
+		len(x["approvals"].([]any)) != 1 {
 		t.Errorf("proposed: %v", x)
 	}
 	if got := h.Api(t, people[access.Lead], "POST", path+"/propose", keep()).Problem(); got != "409 proposed" {
@@ -158,7 +187,8 @@ func TestAProposalIsAnsweredAsPromised(t *testing.T) {
 		t.Errorf("by its maker: %s", got)
 	}
 	for range 2 {
-		if done := h.Api(t, people[access.Lead], "POST", approvals+"/approve", verdict); done.Status != 200 || done.Object(t)["state"] != "done" {
+		if done := h.Api(t, people[access.Lead], "POST", approvals+"/approve", verdict); done.Status != 200 ||
+			done.Object(t)["state"] != "done" {
 			t.Errorf("approved: %d %s", done.Status, done.Body)
 		}
 	}
@@ -168,7 +198,8 @@ func TestAProposalIsAnsweredAsPromised(t *testing.T) {
 
 	odd := h.exception(t, exception.Item{Kind: exception.Malformed, Subject: "b1"})
 	alone := h.Api(t, people[access.Ops], "POST", odd+"/propose", `{"action":"ignore","reason":"their test system"}`)
-	if a, _ := alone.Object(t)["approval"].(map[string]any); alone.Status != 200 || a["state"] != "done" || a["checker"] != nil || a["amount"] != nil {
+	if a, _ := alone.Object(t)["approval"].(map[string]any); alone.Status != 200 || a["state"] != "done" || a["checker"] != nil ||
+		a["amount"] != nil {
 		t.Errorf("ignored: %d %s", alone.Status, alone.Body)
 	}
 }
@@ -179,8 +210,9 @@ func TestExceptionsAreFoundByWhoseTheyAre(t *testing.T) {
 	h.exception(t, exception.Item{Kind: exception.LatePayment, SupplierID: 1, MerchantID: 2, OrderNo: "O2", Subject: "2"})
 	h.exception(t, exception.Item{Kind: exception.Malformed, OrderNo: "O3", Subject: "3"})
 	for query, want := range map[string]string{
-		"assignee=li": "O1", "supplier=wx": "O2 O1", "merchant=m2": "O2", "merchant=m2&assignee=li": "", "from=2020-01-01T00:00:00Z": "O3 O2 O1",
-		"to=2020-01-01T00:00:00Z": "", "from=2020-01-01T00:00:00Z&supplier=wx&merchant=m1": "O1",
+		"assignee=li": "O1", "supplier=wx": "O2 O1", "merchant=m2": "O2", "merchant=m2&assignee=li": "",
+		"from=2020-01-01T00:00:00Z": "O3 O2 O1",
+		"to=2020-01-01T00:00:00Z":   "", "from=2020-01-01T00:00:00Z&supplier=wx&merchant=m1": "O1",
 	} {
 		var got []string
 		for _, x := range h.pages(t, "/api/v1/admin/exceptions?"+query) {
@@ -191,10 +223,14 @@ func TestExceptionsAreFoundByWhoseTheyAre(t *testing.T) {
 		}
 	}
 	h.exception(t, exception.Item{Kind: exception.BooksDiffer, Subject: "4"})
-	if x := h.pages(t, "/api/v1/admin/exceptions?kind="+exception.BooksDiffer)[0]; x["order_no"] != nil || x["amount"] != nil || x["currency"] != nil {
+	if x := h.pages(t, "/api/v1/admin/exceptions?kind="+exception.BooksDiffer)[0]; x["order_no"] != nil || x["amount"] != nil ||
+		x["currency"] != nil {
 		t.Errorf("without order and money: %v", x)
 	}
-	for query, want := range map[string]string{"merchant=none": "422 invalid_field merchant", "supplier=none": "422 invalid_field supplier", "from=yesterday": "422 invalid_field from"} {
+	for query, want := range map[string]string{
+		"merchant=none": "422 invalid_field merchant", "supplier=none": "422 invalid_field supplier",
+		"from=yesterday": "422 invalid_field from",
+	} {
 		if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/exceptions?"+query, "").Problem(); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}

@@ -70,7 +70,8 @@ func readPay(body []byte) (r payment.PayRequest, err error) {
 		return r, err
 	}
 	r = payment.PayRequest{
-		Method: f.text("method", false, maxMethod), Supplier: f.text("supplier", false, maxCode), ReturnURL: f.text("return_url", false, maxURL),
+		Method: f.text("method", false, maxMethod), Supplier: f.text("supplier", false, maxCode), ReturnURL: f.text("return_url", false,
+			maxURL),
 		ClientIP: f.text("client_ip", false, maxIP), Payer: f.text("payer", false, maxPayer),
 	}
 	if r.Method != "" && !slices.Contains(payMethods, r.Method) {

@@ -25,10 +25,16 @@ import (
 func (s *handlers) fundRoutes() []web.Route {
 	const admin = "/api/v1/admin/"
 	read := func(path string, h fiber.Handler) web.Route {
-		return web.Route{Method: http.MethodGet, Path: admin + path, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders, Handler: h}
+		return web.Route{
+			Method: http.MethodGet, Path: admin + path, Audience: web.ForMonitor, Scope: access.Monitor,
+			Permission: access.ViewOrders, Handler: h,
+		}
 	}
 	propose := func(path string, h fiber.Handler) web.Route {
-		return web.Route{Method: http.MethodPost, Path: admin + path, Audience: web.ForMonitor, Permission: access.ProposeMoney, Person: true, Handler: h}
+		return web.Route{
+			Method: http.MethodPost, Path: admin + path, Audience: web.ForMonitor, Permission: access.ProposeMoney,
+			Person: true, Handler: h,
+		}
 	}
 	return []web.Route{
 		{Method: http.MethodGet, Path: "/api/v1/balance", Audience: web.ForMerchant, Handler: s.balance},
@@ -71,7 +77,10 @@ func (s *handlers) balance(c *fiber.Ctx) error {
 	}
 	views := make([]balanceView, len(all))
 	for i, b := range all {
-		views[i] = balanceView{Currency: b.Currency, Available: b.Available, Frozen: b.Frozen, Reserved: b.Reserved, InTransit: held[b.Currency] + away[b.Currency]}
+		views[i] = balanceView{
+			Currency: b.Currency, Available: b.Available, Frozen: b.Frozen, Reserved: b.Reserved,
+			InTransit: held[b.Currency] + away[b.Currency],
+		}
 	}
 	return c.JSON(struct {
 		Items []balanceView `json:"items"`
@@ -127,7 +136,8 @@ func (s *handlers) statement(c *fiber.Ctx) error {
 		}
 	})
 	return c.JSON(statementView{
-		Day: day, Currency: currency, Opening: st.Opening, Closing: st.Closing, Credits: st.Credits, Debits: st.Debits, Items: items.Items, Next: items.Next,
+		Day: day, Currency: currency, Opening: st.Opening, Closing: st.Closing, Credits: st.Credits, Debits: st.Debits, Items: items.Items,
+		Next: items.Next,
 	})
 }
 

@@ -24,7 +24,10 @@ func (h *harness) book(t *testing.T) {
 	l := ledger.New(h.DB)
 	err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		if err := l.Post(ctx, tx, w, []ledger.Entry{{Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5000, Currency: "CNY", Ref: "opening:m1:CNY"}}); err != nil {
+		if err := l.Post(ctx, tx, w, []ledger.Entry{{
+			Debit: ledger.Opening, Credit: "merchant:m1", Amount: 5000, Currency: "CNY",
+			Ref: "opening:m1:CNY",
+		}}); err != nil {
 			return err
 		}
 		return w.Exec(ctx)
@@ -36,7 +39,8 @@ func (h *harness) book(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Approvals = approval.NewDesk(approval.Options{
-		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
+		DB: h.DB, Audit: h.Audit, Policy: h.Policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} },
+		Life:      time.Hour,
 		Operators: h.Operators, Log: h.Log,
 	}, adjust.Actions(h.DB, l)...)
 }
@@ -58,7 +62,8 @@ func TestAMerchantReadsItsBalanceAndItsDay(t *testing.T) {
 	got := h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/statement?currency=CNY&day="+day, "")
 	wantJSON(t, got, 200, `{"day":"`+day+`","currency":"CNY","opening":0,"closing":5000,"credits":5000,"debits":0,"items":[{"id":`)
 	wantJSON(t, got, 200, `"kind":"opening","ref":"opening:m1:CNY","order_no":null,"amount":5000,"fee":0,"balance":5000}],"next":null}`)
-	wantJSON(t, h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/statement?currency=CNY&day=2020-01-01", ""), 200, `"opening":0,"closing":0,"credits":0,"debits":0,"items":[],"next":null}`)
+	wantJSON(t, h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/statement?currency=CNY&day=2020-01-01", ""), 200,
+		`"opening":0,"closing":0,"credits":0,"debits":0,"items":[],"next":null}`)
 	for query, want := range map[string]string{
 		"currency=CNY":                        "422 invalid_field day",
 		"currency=CNY&day=yesterday":          "422 invalid_field day",
@@ -77,10 +82,12 @@ func TestAccountsAndTheirLinesAreListed(t *testing.T) {
 	h := open(t)
 	h.book(t)
 	const accounts = "/api/v1/admin/accounts"
-	wantJSON(t, h.Api(t, webtest.MonitorToken, "GET", accounts+"?code=merchant:m1", ""), 200, `{"items":[{"code":"merchant:m1","currency":"CNY","balance":5000,"folded_at":"`)
+	wantJSON(t, h.Api(t, webtest.MonitorToken, "GET", accounts+"?code=merchant:m1", ""), 200,
+		`{"items":[{"code":"merchant:m1","currency":"CNY","balance":5000,"folded_at":"`)
 	wantJSON(t, h.Api(t, webtest.MonitorToken, "GET", accounts+"?currency=USD", ""), 200, `{"items":[],"next":null}`)
 	lines := accounts + "/" + url.PathEscape("merchant:m1") + "/lines?currency=CNY"
-	wantJSON(t, h.Api(t, webtest.MonitorToken, "GET", lines, ""), 200, `"ref":"opening:m1:CNY","kind":"opening","other":"opening","amount":5000,"currency":"CNY","balance":5000}],"next":null}`)
+	wantJSON(t, h.Api(t, webtest.MonitorToken, "GET", lines, ""), 200,
+		`"ref":"opening:m1:CNY","kind":"opening","other":"opening","amount":5000,"currency":"CNY","balance":5000}],"next":null}`)
 	wantJSON(t, h.Api(t, webtest.MonitorToken, "GET", lines+"&to=2020-01-01T00:00:00Z", ""), 200, `{"items":[],"next":null}`)
 	for path, want := range map[string]string{
 		accounts + "/merchant:m1/lines":              "422 invalid_field currency",
@@ -108,18 +115,31 @@ func TestTwoPeopleDecideAboutMoney(t *testing.T) {
 		if made.Status != 201 || json.Unmarshal([]byte(made.Body), &a) != nil || a.Approval.State != "waiting" {
 			t.Fatalf("%d %s", made.Status, made.Body)
 		}
-		wantJSON(t, h.Api(t, checker, "POST", approvals+"/"+a.Approval.ID+"/approve", fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`, a.Approval.Hash)), 200, `"state":"done"`)
+		wantJSON(t, h.Api(t, checker, "POST", approvals+"/"+a.Approval.ID+"/approve", fmt.Sprintf(`{"hash":%q,"reason":"seen and checked"}`,
+			a.Approval.Hash)), 200, `"state":"done"`)
 	}
 	const admin = "/api/v1/admin/"
-	decide(admin+"adjustments", `{"debit":"loss","credit":"merchant:m1","currency":"CNY","amount":70,"reason":"as agreed today","evidence":"letter 17"}`)
+	decide(admin+"adjustments",
+		`{"debit":"loss","credit":"merchant:m1","currency":"CNY","amount":70,"reason":"as agreed today","evidence":"letter 17"}`)
 	decide(admin+"merchants/m1/freeze", `{"currency":"CNY","amount":1070,"reason":"as agreed today"}`)
 	decide(admin+"merchants/m1/freeze", `{"currency":"CNY","all":true,"reason":"as agreed today"}`)
 	decide(admin+"merchants/m1/unfreeze", `{"currency":"CNY","amount":70,"reason":"as agreed today"}`)
 	wantJSON(t, h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/balance", ""), 200, `"available":70,"pending":0,"frozen":5000,`)
 	for _, c := range [][3]string{
-		{"adjustments", `{"debit":"loss","credit":"merchant:m1","currency":"CNY","amount":1.5,"reason":"as agreed today","evidence":"letter"}`, "422 invalid_field amount"},
-		{"adjustments", `{"debit":"loss","credit":"merchant:m1","currency":"CNY","amount":1,"reason":"as agreed today"}`, "422 invalid_field evidence"},
-		{"adjustments", `{"debit":"opening","credit":"merchant:m1","currency":"CNY","amount":1,"reason":"as agreed today","evidence":"letter"}`, "422 invalid_field debit"},
+		{
+			"adjustments",
+			`{"debit":"loss","credit":"merchant:m1","currency":"CNY","amount":1.5,"reason":"as agreed today","evidence":"letter"}`,
+			"422 invalid_field amount",
+		},
+		{
+			"adjustments", `{"debit":"loss","credit":"merchant:m1","currency":"CNY","amount":1,"reason":"as agreed today"}`,
+			"422 invalid_field evidence",
+		},
+		{
+			"adjustments",
+			`{"debit":"opening","credit":"merchant:m1","currency":"CNY","amount":1,"reason":"as agreed today","evidence":"letter"}`,
+			"422 invalid_field debit",
+		},
 		{"merchants/m1/freeze", `{"currency":"CNY","reason":"as agreed today"}`, "422 invalid_field amount"},
 		{"merchants/m1/freeze", `{"currency":"CNY","amount":1,"all":true,"reason":"as agreed today"}`, "422 invalid_field amount"},
 		{"merchants/m1/freeze", `{"currency":"CNY","amount":71,"reason":"as agreed today"}`, "422 invalid_field amount"},

@@ -90,7 +90,8 @@ func (s *handlers) payOrder(c *fiber.Ctx) error {
 		return err
 	}
 	out := paidOrder{orderView: view, Payment: paymentView{
-		Attempt: strconv.FormatInt(p.AttemptID, 10), Supplier: p.Supplier, Reference: p.Reference, Status: p.Status, Kind: p.Kind, ExpiresAt: view.ExpiresAt,
+		Attempt: strconv.FormatInt(p.AttemptID, 10), Supplier: p.Supplier, Reference: p.Reference, Status: p.Status, Kind: p.Kind,
+		ExpiresAt: view.ExpiresAt,
 	}}
 	if p.Value != "" {
 		out.Payment.Value = &p.Value

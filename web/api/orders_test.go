@@ -42,7 +42,8 @@ func wanted(pairs ...string) string {
 
 func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 	h := open(t)
-	made := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted("notify_url", `"https://a.example/n"`, "expires_in", "60", "items", `[{"sku": "S", "quantity": 2}]`))
+	made := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted("notify_url", `"https://a.example/n"`, "expires_in", "60",
+		"items", `[{"sku": "S", "quantity": 2}]`))
 	if made.Status != 201 || made.Header.Get("Content-Type") != "application/json" || made.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("answer %+v", made)
 	}
@@ -55,13 +56,16 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 	}
 	o := made.Object(t)
 	names := slices.Sorted(maps.Keys(o))
-	promised := strings.Fields("amount asked_at close_reason closed_at created_at currency disputed_amount expires_at fee_amount merchant next_at notify_status order_no out_trade_no paid_amount paid_at refund_status refunded_amount status supplier supplier_trade_no version")
+	promised := strings.Fields(
+		"amount asked_at close_reason closed_at created_at currency disputed_amount expires_at fee_amount merchant next_at notify_status order_no out_trade_no paid_amount paid_at refund_status refunded_amount status supplier supplier_trade_no version")
 	if !slices.Equal(names, promised) {
 		t.Errorf("fields %v", names)
 	}
 	for name, value := range map[string]any{
-		"out_trade_no": "T1", "merchant": "m1", "supplier": "wx", "amount": 1999.0, "currency": "CNY", "status": "pending", "notify_status": "none",
-		"supplier_trade_no": nil, "paid_amount": 0.0, "fee_amount": 0.0, "refunded_amount": 0.0, "refund_status": "none", "paid_at": nil, "closed_at": nil, "close_reason": nil, "version": 1.0,
+		"out_trade_no": "T1", "merchant": "m1", "supplier": "wx", "amount": 1999.0, "currency": "CNY", "status": "pending",
+		"notify_status":     "none",
+		"supplier_trade_no": nil, "paid_amount": 0.0, "fee_amount": 0.0, "refunded_amount": 0.0, "refund_status": "none", "paid_at": nil,
+		"closed_at": nil, "close_reason": nil, "version": 1.0,
 	} {
 		if o[name] != value {
 			t.Errorf("%s is %v, not %v", name, o[name], value)
@@ -81,7 +85,8 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 		}
 	}
 	paid := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders/"+o["order_no"].(string)+"/pay", "").Object(t)
-	if p, ok := paid["payment"].(map[string]any); !ok || p["status"] != "none" || p["kind"] != "none" || p["value"] != nil || p["reference"] != o["order_no"] || paid["order_no"] != o["order_no"] || len(paid) != len(o)+1 {
+	if p, ok := paid["payment"].(map[string]any); !ok || p["status"] != "none" || p["kind"] != "none" || p["value"] != nil ||
+		p["reference"] != o["order_no"] || paid["order_no"] != o["order_no"] || len(paid) != len(o)+1 {
 		t.Errorf("pay: %v", paid)
 	}
 }
@@ -90,7 +95,8 @@ func TestAnotherMerchantsOrderIsNotThere(t *testing.T) {
 	h := open(t)
 	no := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)["order_no"].(string)
 	for _, c := range []string{
-		"GET /api/v1/orders/" + no, "GET /api/v1/orders?out_trade_no=T1", "POST /api/v1/orders/" + no + "/pay", "POST /api/v1/orders/" + no + "/cancel",
+		"GET /api/v1/orders/" + no, "GET /api/v1/orders?out_trade_no=T1", "POST /api/v1/orders/" + no + "/pay", "POST /api/v1/orders/" +
+			no + "/cancel",
 		"GET /api/v1/orders/unknown", "GET /api/v1/orders/%00", "GET /api/v1/orders/%ff", "GET /api/v1/orders/' OR 1=1",
 	} {
 		method, path, _ := strings.Cut(strings.ReplaceAll(c, " OR ", "%20OR%20"), " ")
@@ -152,7 +158,10 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 		{wanted("items", item(`{"sku": "S", "quantity": 0}`)), "422 invalid_field items[0].quantity"},
 		{wanted("items", item(`{"sku": "S", "quantity": 1000001}`)), "422 invalid_field items[0].quantity"},
 		{wanted("items", item(`{"sku": "S", "quantity": 1, "price": 2}`)), "422 invalid_field items[0].price"},
-		{wanted("items", item(strings.Repeat(`{"sku": "S", "quantity": 1},`, 100)+`{"sku": "S", "quantity": 1}`)), "422 invalid_field items"},
+		{
+			wanted("items", item(strings.Repeat(`{"sku": "S", "quantity": 1},`, 100)+`{"sku": "S", "quantity": 1}`)),
+			"422 invalid_field items",
+		},
 	} {
 		h.Till.Got = payment.CreateRequest{}
 		if got := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", c.body).Problem(); got != c.want {
@@ -165,7 +174,8 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 	for _, body := range []string{
 		wanted("notify_url", "null", "expires_in", "null", "items", "null"), wanted("items", "[]"), wanted("subject", long(256)),
 		wanted("subject", `"`+strings.Repeat("书", 256)+`"`), wanted("out_trade_no", long(64)), wanted("expires_in", "2592000"),
-		wanted("items", item(strings.Repeat(`{"sku": "S", "quantity": 1000000},`, 99)+`{"sku": "S", "quantity": 1}`)), "\r\n\t " + wanted() + "\n",
+		wanted("items", item(strings.Repeat(`{"sku": "S", "quantity": 1000000},`, 99)+`{"sku": "S", "quantity": 1}`)),
+		"\r\n\t " + wanted() + "\n",
 	} {
 		if got := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", body); got.Status != 201 && got.Status != 200 {
 			t.Errorf("%s: %s", textlimit.Clip(body, 120), got.Body)
@@ -182,7 +192,10 @@ func TestThePaymentsErrorsReachTheMerchant(t *testing.T) {
 	}{
 		{payment.ErrConflict, "409 idempotency_conflict", "409 idempotency_conflict", "409 idempotency_conflict"},
 		{stock.ErrOutOfStock, "409 out_of_stock", "409 out_of_stock", "409 out_of_stock"},
-		{&invalid.FieldError{Field: "supplier", Problem: "unknown"}, "422 invalid_field supplier", "422 invalid_field supplier", "422 invalid_field supplier"},
+		{
+			&invalid.FieldError{Field: "supplier", Problem: "unknown"}, "422 invalid_field supplier", "422 invalid_field supplier",
+			"422 invalid_field supplier",
+		},
 		{payment.ErrState, "409 wrong_state", "409 order_not_payable", "409 order_not_cancellable"},
 		{db.ErrBusy, "503 busy", "503 busy", "503 busy"},
 		{errors.New("a constraint that nobody thought of"), "503 internal", "503 internal", "503 internal"},
@@ -205,7 +218,8 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	o := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)
 	no := o["order_no"].(string)
 	ctx := context.Background()
-	_, err := h.DB.NewRaw("UPDATE orders SET status = 'paid', paid_at = 1792828800123456, paid_amount = 1999, supplier_trade_no = 'W1', version = 2, supplier_id = 77 WHERE order_no = ?", no).Exec(ctx)
+	_, err := h.DB.NewRaw(
+		"UPDATE orders SET status = 'paid', paid_at = 1792828800123456, paid_amount = 1999, supplier_trade_no = 'W1', version = 2, supplier_id = 77 WHERE order_no = ?", no).Exec(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +229,10 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	}
 	err = h.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		_, err := notify.Create(t.Context(), w, h.DB, nil, []notify.Fact{{MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2, Routes: []notify.Route{{To: recipient.OfMerchant(1), Channel: notify.Webhook}}}})
+		_, err := notify.Create(t.Context(), w, h.DB, nil, []notify.Fact{{
+			MerchantID: 1, SubjectID: id, Type: "order.paid", Version: 2,
+			Routes: []notify.Route{{To: recipient.OfMerchant(1), Channel: notify.Webhook}},
+		}})
 		if err != nil {
 			return err
 		}
@@ -226,7 +243,8 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 	}
 	got := h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/orders/"+no, "").Object(t)
 	for name, value := range map[string]any{
-		"status": "paid", "paid_at": "2026-10-24T08:00:00.123Z", "paid_amount": 1999.0, "supplier_trade_no": "W1", "version": 2.0, "notify_status": "queued", "supplier": "",
+		"status": "paid", "paid_at": "2026-10-24T08:00:00.123Z", "paid_amount": 1999.0, "supplier_trade_no": "W1", "version": 2.0,
+		"notify_status": "queued", "supplier": "",
 	} {
 		if got[name] != value {
 			t.Errorf("%s is %v, not %v", name, got[name], value)
@@ -237,17 +255,20 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 func TestOnlyAKeyOpensTheAPI(t *testing.T) {
 	h := open(t)
 	for _, header := range []string{
-		"", "Bearer", "Bearer ", "Bearer nobody", "Basic " + webtest.KeyOfGalaxy, webtest.KeyOfGalaxy, "Bearer " + webtest.KeyOfGalaxy + "x", "Bearer " + strings.Repeat("x", 5000),
+		"", "Bearer", "Bearer ", "Bearer nobody", "Basic " + webtest.KeyOfGalaxy, webtest.KeyOfGalaxy, "Bearer " + webtest.KeyOfGalaxy +
+			"x", "Bearer " + strings.Repeat("x", 5000),
 	} {
 		got := h.Call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "Authorization", header)
 		if got.Problem() != "401 unauthorized" {
 			t.Errorf("%q: %s", textlimit.Clip(header, 40), got.Problem())
 		}
 	}
-	if got := h.Call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "Authorization", "Bearer "+webtest.KeyOfGalaxy, "Authorization", "Bearer nobody").Problem(); got != "401 unauthorized" {
+	if got := h.Call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "Authorization", "Bearer "+webtest.KeyOfGalaxy, "Authorization",
+		"Bearer nobody").Problem(); got != "401 unauthorized" {
 		t.Errorf("two keys: %s", got)
 	}
-	if got := h.Call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "authorization", "bearer  "+webtest.KeyOfGalaxy).Problem(); got != "404 not_found" {
+	if got := h.Call(t, "GET", "/api/v1/orders?out_trade_no=T1", "", "authorization",
+		"bearer  "+webtest.KeyOfGalaxy).Problem(); got != "404 not_found" {
 		t.Errorf("another case: %s", got)
 	}
 	if strings.Contains(h.Logged(), webtest.KeyOfGalaxy) || strings.Contains(h.Logged(), webtest.KeyOfOther) {
@@ -274,7 +295,10 @@ func TestOneKeyCannotTakeAllOfTheAPI(t *testing.T) {
 func TestRefusedRequestsAreLoggedOnceEachAndNotWithoutEnd(t *testing.T) {
 	h := open(t)
 	h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/orders/none", "")
-	for _, want := range []string{`"msg":"request refused"`, `"status":404`, `"code":"not_found"`, `"caller":"merchant:m1"`, `"path":"/api/v1/orders/none"`} {
+	for _, want := range []string{
+		`"msg":"request refused"`, `"status":404`, `"code":"not_found"`, `"caller":"merchant:m1"`,
+		`"path":"/api/v1/orders/none"`,
+	} {
 		if strings.Count(h.Logged(), want) != 1 {
 			t.Errorf("%s does not occur exactly once: %s", want, h.Logged())
 		}

@@ -26,9 +26,18 @@ func (s *handlers) payoutRoutes() []web.Route {
 		{Method: http.MethodGet, Path: own, Audience: web.ForMerchant, Key: web.EitherKey, Handler: s.findPayout},
 		{Method: http.MethodGet, Path: own + "/:payout_no", Audience: web.ForMerchant, Key: web.EitherKey, Handler: s.getPayout},
 		{Method: http.MethodPost, Path: own + "/:payout_no/cancel", Audience: web.ForMerchant, Key: web.PayoutKey, Handler: s.cancelPayout},
-		{Method: http.MethodGet, Path: admin, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders, Handler: s.listPayouts},
-		{Method: http.MethodGet, Path: admin + "/:payout_no", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders, Handler: s.anyPayout},
-		{Method: http.MethodPost, Path: admin + "/:payout_no/resolve", Audience: web.ForMonitor, Permission: access.ProposeMoney, Person: true, Handler: s.resolvePayout},
+		{
+			Method: http.MethodGet, Path: admin, Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders,
+			Handler: s.listPayouts,
+		},
+		{
+			Method: http.MethodGet, Path: admin + "/:payout_no", Audience: web.ForMonitor, Scope: access.Monitor,
+			Permission: access.ViewOrders, Handler: s.anyPayout,
+		},
+		{
+			Method: http.MethodPost, Path: admin + "/:payout_no/resolve", Audience: web.ForMonitor, Permission: access.ProposeMoney,
+			Person: true, Handler: s.resolvePayout,
+		},
 	}
 }
 
@@ -41,7 +50,8 @@ func readPayout(body []byte) (payout.Request, error) {
 	}
 	r := payout.Request{
 		OutPayoutNo: f.text("out_payout_no", true, maxOutTradeNo), Amount: f.number("amount", true, 1, money.MaxMinor),
-		Currency: f.text("currency", true, maxCode), Supplier: f.text("supplier", true, maxCode), NotifyURL: f.text("notify_url", false, maxURL),
+		Currency: f.text("currency", true, maxCode), Supplier: f.text("supplier", true, maxCode), NotifyURL: f.text("notify_url", false,
+			maxURL),
 	}
 	if problem := badOutTradeNo(r.OutPayoutNo); problem != "" {
 		f.blame("out_payout_no", problem)
@@ -64,8 +74,9 @@ func (f *form) account(r *payout.Request) {
 	a.onlyKnown([]string{"code", "kind", "holder", "number", "bank"})
 	if r.AccountCode = a.text("code", false, maxCode); r.AccountCode == "" {
 		r.Free = &payout.Free{
-			Kind: a.text("kind", true, maxCode), Holder: a.text("holder", true, maxAccountField), Number: a.text("number", true, maxAccountField),
-			Bank: a.text("bank", false, maxAccountField),
+			Kind: a.text("kind", true, maxCode), Holder: a.text("holder", true, maxAccountField),
+			Number: a.text("number", true, maxAccountField),
+			Bank:   a.text("bank", false, maxAccountField),
 		}
 	} else if len(a.fields) > 1 {
 		f.blame("account", "give either its code or its content")
@@ -137,7 +148,8 @@ func (s *handlers) cancelPayout(c *fiber.Ctx) error {
 func (s *handlers) listPayouts(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	f.Only("payout_no", "supplier", "merchant", "state", "cursor", "limit")
-	q := list.Query{Spec: console.PayoutList, Scope: list.All()}.With("payout_no", f.Text("payout_no")).With("state", f.OneOf("state", payout.Moves.Words()))
+	q := list.Query{Spec: console.PayoutList, Scope: list.All()}.With("payout_no", f.Text("payout_no")).With("state",
+		f.OneOf("state", payout.Moves.Words()))
 	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Payouts)
 	if err != nil {
 		return err
@@ -184,7 +196,8 @@ func (s *handlers) resolvePayout(c *fiber.Ctx) error {
 	}
 	return s.sendProposal(c, approval.Proposal{
 		Action: payout.Resolve, Object: payout.Object, ObjectID: no, Params: params, Version: p.Version,
-		Amount: money.Format(p.Amount, p.Currency), Reason: textlimit.Clip("the supplier's statement: "+how.Evidence, maxResolved), By: s.Actor(c),
+		Amount: money.Format(p.Amount, p.Currency), Reason: textlimit.Clip("the supplier's statement: "+how.Evidence, maxResolved),
+		By: s.Actor(c),
 	})
 }
 

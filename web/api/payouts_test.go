@@ -55,7 +55,8 @@ func TestOnlyThePayoutKeyFromItsAddressesDraws(t *testing.T) {
 	want := map[string]int64{
 		alert.RefusedPayout("m1", alert.ByKey, "127.0.0.1"): 4, alert.RefusedPayout("m2", alert.ByAddress, "127.0.0.1"): 2,
 	}
-	if got := h.refusedAlerts(t, 6); len(got) != len(want) || got[alert.RefusedPayout("m1", alert.ByKey, "127.0.0.1")] != 4 || got[alert.RefusedPayout("m2", alert.ByAddress, "127.0.0.1")] != 2 {
+	if got := h.refusedAlerts(t, 6); len(got) != len(want) || got[alert.RefusedPayout("m1", alert.ByKey, "127.0.0.1")] != 4 ||
+		got[alert.RefusedPayout("m2", alert.ByAddress, "127.0.0.1")] != 2 {
 		t.Errorf("alerts %v, want %v", got, want)
 	}
 }

@@ -23,19 +23,22 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/merchants/m1/ping", "").Object(t)
-	if got["ok"] != true || got["class"] != "ok" || got["http_status"] != 200.0 || got["took_ms"] != 7.0 || got["response_body"] != "pong" ||
+	if got["ok"] != true || got["class"] != "ok" || got["http_status"] != 200.0 || got["took_ms"] != 7.0 ||
+		got["response_body"] != "pong" ||
 		got["endpoint"] != "https://a.test/n" || got["response_header"] != "Content-Type: text/plain" {
 		t.Errorf("ping: %v", got)
 	}
 	m := h.Lines.Sent[0]
-	if m.Type != "ping" || m.ID != got["id"] || !strings.Contains(string(m.Body), `"type":"ping"`) || !strings.Contains(string(m.Body), m.ID) {
+	if m.Type != "ping" || m.ID != got["id"] || !strings.Contains(string(m.Body), `"type":"ping"`) ||
+		!strings.Contains(string(m.Body), m.ID) {
 		t.Errorf("sent %s: %s", m.ID, m.Body)
 	}
 	got = h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/merchants/m1/ping", `{"endpoint":"old"}`).Object(t)
 	if got["ok"] != false || got["class"] != "bad_status" || got["http_status"] != 410.0 || got["error"] != "answered 410" {
 		t.Errorf("ping of a dead address: %v", got)
 	}
-	if got := h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/subscriptions/crm/ping", "{}").Object(t); got["url"] != "https://crm.test" {
+	if got := h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/subscriptions/crm/ping",
+		"{}").Object(t); got["url"] != "https://crm.test" {
 		t.Errorf("ping of a subscriber: %v", got)
 	}
 	var kept []string
@@ -45,7 +48,8 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 		t.Errorf("stored %v, %v", kept, err)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Limit: 10})
-	if err != nil || len(acts) != 3 || acts[1].Action != "merchant.ping" || acts[1].Actor != "token:grafana" || acts[1].ObjectID != "m1" || !strings.Contains(acts[1].Params, `"old"`) {
+	if err != nil || len(acts) != 3 || acts[1].Action != "merchant.ping" || acts[1].Actor != "token:grafana" || acts[1].ObjectID != "m1" ||
+		!strings.Contains(acts[1].Params, `"old"`) {
 		t.Errorf("audit %+v, %v", acts, err)
 	}
 }

@@ -165,7 +165,10 @@ func (s *handlers) realtime(c *fiber.Ctx) error {
 		Unnotified: moneyOf(now.Risk.Parts[report.Unnotified]), AtRisk: map[string][]moneyView{},
 	}
 	for _, w := range now.Windows {
-		v.Windows = append(v.Windows, windowView{Minutes: w.Minutes, From: notify.Stamp(w.From), ratesView: ratesOf(w.Point), ordersView: ordersOf(w.Notified)})
+		v.Windows = append(v.Windows, windowView{
+			Minutes: w.Minutes, From: notify.Stamp(w.From), ratesView: ratesOf(w.Point),
+			ordersView: ordersOf(w.Notified),
+		})
 	}
 	u := now.Outcomes.Untried
 	if v.NotTried = (untriedView{Orders: u.Orders, Capped: u.More}); u.Oldest > 0 {
@@ -245,7 +248,8 @@ func (s *handlers) merchantStatuses(c *fiber.Ctx) error {
 	}
 	return c.JSON(pageOf(rows, next, func(m console.MerchantStatus) merchantView {
 		return merchantView{
-			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), Slow: m.Slow, ratesView: ratesOf(m.Point),
+			Merchant: m.Code, Name: m.Name, Disabled: m.Disabled, Breaker: string(s.breakerState(m.ID)), Slow: m.Slow,
+			ratesView:     ratesOf(m.Point),
 			LastSuccessAt: stampOr(m.LastOK), LastFailureAt: stampOr(m.LastFailed),
 			WaitingOrders: m.Waiting, OldestDueAt: stampOr(m.DueAt), AtRisk: moneyOf(m.AtRisk),
 		}

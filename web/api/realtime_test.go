@@ -63,7 +63,8 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 	if one := byMinutes[1]; one["attempts"] != 1.0 || one["error_rate"] != 1.0 {
 		t.Errorf("the last whole minute: %v", one)
 	}
-	if got["in_flight"] != 0.0 || got["slow_merchants"] != 1.0 || got["redis_reachable"] != true || fmt.Sprint(got["untold"]) != "[map[amount:5000 currency:JPY orders:2]]" {
+	if got["in_flight"] != 0.0 || got["slow_merchants"] != 1.0 || got["redis_reachable"] != true ||
+		fmt.Sprint(got["untold"]) != "[map[amount:5000 currency:JPY orders:2]]" {
 		t.Errorf("realtime %v", got)
 	}
 	for _, q := range got["queues"].([]any) {
@@ -82,7 +83,9 @@ func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
 // slowElsewhere lets another node have the merchant among its slow ones.
 func (h *harness) slowElsewhere(t *testing.T, merchant int64) {
 	t.Helper()
-	_, err := h.DB.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, ?)", h.DB.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
+	_, err := h.DB.NewRaw(
+		"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, slow) VALUES (9, 'x', 'other', 1, 1, ?, ?)",
+		h.DB.Now(), fmt.Sprintf("[%d]", merchant)).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +104,8 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 		t.Fatalf("merchants %v", items)
 	}
 	m1, m2 := items[0], items[1]
-	if fmt.Sprint(m1["attempts"], m1["success_rate"], m1["waiting_orders"], m1["at_risk"]) != "2 0.5 3 [map[amount:900 currency:CNY orders:3]]" {
+	if fmt.Sprint(m1["attempts"], m1["success_rate"], m1["waiting_orders"],
+		m1["at_risk"]) != "2 0.5 3 [map[amount:900 currency:CNY orders:3]]" {
 		t.Errorf("m1: %v", m1)
 	}
 	if m1["last_success_at"] == nil || m1["last_failure_at"] == nil || m1["oldest_due_at"] == nil {
@@ -136,7 +140,10 @@ func TestTheLogIsWalkedByFilterAndCursor(t *testing.T) {
 		if i%2 == 1 {
 			class, status = notify.Class("bad_status"), 502
 		}
-		h.Notify(t, fmt.Sprintf("O%d", i), int64(i%2+1), notify.Attempt{URL: "https://u:p@m.example/hook?token=s3cret", Class: class, HTTPStatus: status, TookUS: 1500})
+		h.Notify(t, fmt.Sprintf("O%d", i), int64(i%2+1), notify.Attempt{
+			URL: "https://u:p@m.example/hook?token=s3cret", Class: class,
+			HTTPStatus: status, TookUS: 1500,
+		})
 	}
 	h.Notify(t, "OLD", 1, notify.Attempt{ID: db.IDAt(now-3*24*time.Hour.Microseconds()) + 1, Class: notify.OK})
 	old := time.UnixMicro(now - 4*24*time.Hour.Microseconds()).UTC().Format(time.RFC3339)
@@ -160,10 +167,12 @@ func TestTheLogIsWalkedByFilterAndCursor(t *testing.T) {
 		}
 	}
 	a := h.pages(t, webtest.Monitoring+"logs?order_no=O4")[0]
-	if names := slices.Sorted(maps.Keys(a)); strings.Join(names, " ") != "attempt class error id merchant node notification order_no started_at status took_ms type url" {
+	if names := slices.Sorted(maps.Keys(a)); strings.Join(names,
+		" ") != "attempt class error id merchant node notification order_no started_at status took_ms type url" {
 		t.Errorf("fields %v", names)
 	}
-	if a["url"] != "https://m.example/hook" || a["took_ms"] != 1.5 || a["status"] != 200.0 || !strings.HasPrefix(a["notification"].(string), "ntf_") {
+	if a["url"] != "https://m.example/hook" || a["took_ms"] != 1.5 || a["status"] != 200.0 || !strings.HasPrefix(a["notification"].(string),
+		"ntf_") {
 		t.Errorf("attempt %v", a)
 	}
 }
@@ -200,14 +209,18 @@ func TestACursorOfTheLogIsGoodForItsFilterAlone(t *testing.T) {
 func TestHealthNamesWhatItStandsOn(t *testing.T) {
 	h := open(t)
 	h.RedisSkew = func(context.Context) (time.Duration, error) { return -1500 * time.Microsecond, nil }
-	if _, err := h.DB.NewRaw("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (1, 'redis_down', 'n', 'firing', 100, 1, 0, 0)").Exec(t.Context()); err != nil {
+	if _, err := h.DB.NewRaw(
+		"INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (1, 'redis_down', 'n', 'firing', 100, 1, 0, 0)").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.DB.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (77, 'x', 'gone', 77, 1, ?)", h.DB.Now()-60_000_000).Exec(t.Context()); err != nil {
+	if _, err := h.DB.NewRaw(
+		"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (77, 'x', 'gone', 77, 1, ?)",
+		h.DB.Now()-60_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := h.Api(t, webtest.MonitorToken, "GET", webtest.Monitoring+"health", "").Object(t)
-	if got["status"] != "ok" || got["queue_engine"] != "child" || got["firing_alerts"] != 1.0 || got["clock_skew"].(map[string]any)["redis_ms"] != -1.5 {
+	if got["status"] != "ok" || got["queue_engine"] != "child" || got["firing_alerts"] != 1.0 ||
+		got["clock_skew"].(map[string]any)["redis_ms"] != -1.5 {
 		t.Errorf("health %v", got)
 	}
 	alive := map[any]any{}

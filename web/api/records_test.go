@@ -74,7 +74,8 @@ func TestExceptionsAreListedAsPromised(t *testing.T) {
 	if names := slices.Sorted(maps.Keys(x)); strings.Join(names, " ") != "amount currency detail id kind opened_at order_no state" {
 		t.Errorf("fields %v", names)
 	}
-	if x["id"] != fmt.Sprint(items[2].ID) || x["amount"] != 102.0 || x["state"] != "open" || x["detail"].(map[string]any)["trade_no"] != "W" || !strings.HasSuffix(x["opened_at"].(string), "Z") {
+	if x["id"] != fmt.Sprint(items[2].ID) || x["amount"] != 102.0 || x["state"] != "open" ||
+		x["detail"].(map[string]any)["trade_no"] != "W" || !strings.HasSuffix(x["opened_at"].(string), "Z") {
 		t.Errorf("exception %v", x)
 	}
 }
@@ -93,7 +94,8 @@ func TestCallbacksAreListedAsPromised(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"?order_no=O1": "paid", "?refused=true": "bad_signature paid", "?refused=false": "paid", "?": "bad_signature paid", "?supplier=wx&refused=1&limit=1": "bad_signature paid",
+		"?order_no=O1": "paid", "?refused=true": "bad_signature paid", "?refused=false": "paid", "?": "bad_signature paid",
+		"?supplier=wx&refused=1&limit=1":    "bad_signature paid",
 		"?outcome=" + callback.BadSignature: "bad_signature", "?order_no=O2": "", "?supplier=none": "",
 	} {
 		var got []string
@@ -108,7 +110,8 @@ func TestCallbacksAreListedAsPromised(t *testing.T) {
 	if names := slices.Sorted(maps.Keys(x)); strings.Join(names, " ") != "id order_no outcome received_at remote_addr steps supplier" {
 		t.Errorf("fields %v", names)
 	}
-	if got := fmt.Sprint(x); got != "map[id:9007199254740993 order_no:O1 outcome:paid received_at:2026-10-24T08:00:00.123Z remote_addr:192.0.2.1 steps:[map[detail: name:signature ok:true]] supplier:wx]" {
+	if got := fmt.Sprint(
+		x); got != "map[id:9007199254740993 order_no:O1 outcome:paid received_at:2026-10-24T08:00:00.123Z remote_addr:192.0.2.1 steps:[map[detail: name:signature ok:true]] supplier:wx]" {
 		t.Errorf("callback %s", got)
 	}
 }
@@ -120,13 +123,15 @@ func TestAWrongFilterIsNamed(t *testing.T) {
 		"order_no=%00": "order_no", "order_no=%ff": "order_no", "order_no=" + strings.Repeat("x", 257): "order_no",
 	} {
 		for _, list := range []string{"exceptions", "callbacks"} {
-			if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/"+list+"?"+query, "").Problem(); got != "422 invalid_field "+field {
+			if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/"+list+"?"+query, "").Problem(); got != "422 invalid_field "+
+				field {
 				t.Errorf("%s?%s: %s", list, query, got)
 			}
 		}
 	}
 	for query, field := range map[string]string{
-		"callbacks?refused=perhaps": "refused", "callbacks?outcome=payed": "outcome", "exceptions?kind=late": "kind", "exceptions?state=opened": "state",
+		"callbacks?refused=perhaps": "refused", "callbacks?outcome=payed": "outcome", "exceptions?kind=late": "kind",
+		"exceptions?state=opened":                       "state",
 		"merchant-callback-monitor/logs?class=timeouts": "class", "merchant-callback-monitor/logs?status=0": "status",
 		"merchant-callback-monitor/logs?merchant=nobody": "merchant", "merchant-callback-monitor/merchants?merchant=nobody": "merchant",
 		"merchant-callback-monitor/breakers?merchant=nobody": "merchant",
@@ -139,7 +144,8 @@ func TestAWrongFilterIsNamed(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
-	if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/exceptions?limit=200", "").Object(t); len(got["items"].([]any)) != 0 || got["next"] != nil {
+	if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/exceptions?limit=200", "").Object(t); len(got["items"].([]any)) != 0 ||
+		got["next"] != nil {
 		t.Errorf("an empty page: %v", got)
 	}
 }

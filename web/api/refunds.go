@@ -23,7 +23,10 @@ func (s *handlers) refundRoutes() []web.Route {
 		{Method: http.MethodGet, Path: "/api/v1/orders/:order_no/refunds", Audience: web.ForMerchant, Handler: s.orderRefunds},
 		{Method: http.MethodGet, Path: "/api/v1/refunds/:refund_no", Audience: web.ForMerchant, Handler: s.getRefund},
 		{Method: http.MethodPost, Path: "/api/v1/refunds/:refund_no/cancel", Audience: web.ForMerchant, Handler: s.cancelRefund},
-		{Method: http.MethodGet, Path: "/api/v1/admin/refunds", Audience: web.ForMonitor, Scope: access.Monitor, Permission: access.ViewOrders, Handler: s.listRefunds},
+		{
+			Method: http.MethodGet, Path: "/api/v1/admin/refunds", Audience: web.ForMonitor, Scope: access.Monitor,
+			Permission: access.ViewOrders, Handler: s.listRefunds,
+		},
 	}
 }
 
@@ -112,7 +115,8 @@ type adminRefundView struct {
 func (s *handlers) listRefunds(c *fiber.Ctx) error {
 	f := web.ReadFilter(c)
 	f.Only("refund_no", "order_no", "supplier", "merchant", "state", "cursor", "limit")
-	q := list.Query{Spec: console.RefundList, Scope: list.All()}.With("refund_no", f.Text("refund_no")).With("order_no", f.Text("order_no")).
+	q := list.Query{Spec: console.RefundList, Scope: list.All()}.With("refund_no", f.Text("refund_no")).With("order_no",
+		f.Text("order_no")).
 		With("state", f.OneOf("state", refund.Moves.Words()))
 	found, err := readCoded(s, c, f, q, sliceOf(f), s.Console.Refunds)
 	if err != nil {

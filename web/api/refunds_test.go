@@ -40,7 +40,8 @@ func TestRequestsForRefundsAreChecked(t *testing.T) {
 	if got := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/refunds?state=odd", "").Problem(); got != "422 invalid_field state" {
 		t.Errorf("an unknown state: %s", got)
 	}
-	if items, _ := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/refunds?state=succeeded&order_no=x", "").Object(t)["items"].([]any); items == nil || len(items) != 0 {
+	if items, _ := h.Api(t, webtest.MonitorToken, "GET", "/api/v1/admin/refunds?state=succeeded&order_no=x",
+		"").Object(t)["items"].([]any); items == nil || len(items) != 0 {
 		t.Errorf("the list: %v", items)
 	}
 }

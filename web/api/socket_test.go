@@ -50,7 +50,8 @@ func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
 		}
 	}()
 	message := notify.Message{
-		ID: "ntf_1", URL: websocket.Target, To: recipient.OfMerchant(1), At: time.Now(), Timeout: 5 * time.Second, Body: []byte(`{"id":"ntf_1"}`),
+		ID: "ntf_1", URL: websocket.Target, To: recipient.OfMerchant(1), At: time.Now(), Timeout: 5 * time.Second,
+		Body: []byte(`{"id":"ntf_1"}`),
 	}
 	waitFor(t, func() bool { return len(h.Sockets.Connected()) == 1 })
 	if r := h.Sockets.Send(t.Context(), message); r.Class != notify.OK {

@@ -30,8 +30,11 @@ type sweepView struct {
 
 func viewSweep(s *sweep.Sweep) sweepView {
 	return sweepView{
-		ID: strconv.FormatInt(s.ID, 10), BeganAt: notify.Stamp(s.BeganAt), EndedAt: notify.StampOr(s.EndedAt), WindowFrom: notify.Stamp(s.WindowFrom),
-		By: s.By, Node: orNull(s.Node), State: string(s.State), LookedAt: s.LookedAt, Pushed: s.Pushed(), Differences: s.Differences(), P99MS: s.P99MS,
+		ID: strconv.FormatInt(s.ID, 10), BeganAt: notify.Stamp(s.BeganAt), EndedAt: notify.StampOr(s.EndedAt),
+		WindowFrom: notify.Stamp(s.WindowFrom),
+		By:         s.By, Node: orNull(s.Node), State: string(s.State), LookedAt: s.LookedAt, Pushed: s.Pushed(),
+		Differences: s.Differences(),
+		P99MS:       s.P99MS,
 	}
 }
 

@@ -16,8 +16,10 @@ func TestRowsLeadToWhatTheyAreAbout(t *testing.T) {
 	viewer, now := h.SignIn(t, access.Viewer), h.DB.Now()
 	for i, kind := range []string{"refund.succeeded", "payout.failed", "dispute.opened", "ping"} {
 		id := 71 + i
-		change(t, h.DB, "INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (?, 1, ?, ?, 1, '{}', ?)", id, id, kind, now)
-		change(t, h.DB, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at) VALUES (?, ?, 1, ?, ?, 'webhook', '', 'queued', ?)",
+		change(t, h.DB, "INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (?, 1, ?, ?, 1, '{}', ?)",
+			id, id, kind, now)
+		change(t, h.DB,
+			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at) VALUES (?, ?, 1, ?, ?, 'webhook', '', 'queued', ?)",
 			h.DB.NewID(), id, id, kind, now)
 	}
 	list := h.Page(t, viewer, "/notifications?lang=en").Body
@@ -34,8 +36,10 @@ func TestRowsLeadToWhatTheyAreAbout(t *testing.T) {
 	}
 
 	for i, no := range []string{"NOSUCH", "P72"} {
-		change(t, h.DB, "INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 1, 0, ?, 'W', '', '', 'unknown_order', ?, '192.0.2.1', 'POST', '', '', '', '[]')", h.DB.NewID()+int64(i), no, now)
+		change(t, h.DB,
+			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+				" VALUES (?, 1, 0, ?, 'W', '', '', 'unknown_order', ?, '192.0.2.1', 'POST', '', '', '', '[]')", h.DB.NewID()+int64(i), no,
+			now)
 	}
 	page := h.Page(t, viewer, "/callbacks?lang=en").Body
 	for _, no := range []string{"NOSUCH", "P72"} {

@@ -15,8 +15,10 @@ func TestANotificationAboutARefundIsSentAgain(t *testing.T) {
 	now := h.DB.Now()
 	const body = `{"type":"refund.failed","data":{"refund_no":"R71","amount":1234,"currency":"CNY"}}`
 	for id, kind := range map[int]string{71: "refund.failed", 72: notify.Ping} {
-		change(t, h.DB, "INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (?, 1, ?, ?, 1, ?, ?)", id, id, kind, body, now)
-		change(t, h.DB, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at) VALUES (?, ?, 1, ?, ?, 'webhook', '', 'exhausted', ?, ?)",
+		change(t, h.DB, "INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (?, 1, ?, ?, 1, ?, ?)",
+			id, id, kind, body, now)
+		change(t, h.DB,
+			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at) VALUES (?, ?, 1, ?, ?, 'webhook', '', 'exhausted', ?, ?)",
 			id+100, id, id, kind, now, now)
 	}
 	path := "/notifications/" + notify.IDOf(71, "")
@@ -36,14 +38,16 @@ func TestANotificationAboutARefundIsSentAgain(t *testing.T) {
 		t.Errorf("of another notification: %d", got.Status)
 	}
 	for range 2 { // the second is a repeat of the form
-		if got := h.Post(t, support, path+"/resend", form...); got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), path+"?") {
+		if got := h.Post(t, support, path+"/resend", form...); got.Status != http.StatusSeeOther ||
+			!strings.HasPrefix(got.Header.Get("Location"), path+"?") {
 			t.Fatalf("%d %s %s", got.Status, got.Header.Get("Location"), got.Body)
 		}
 	}
 	if n := number(t, h.DB, "SELECT count(*) FROM deliveries WHERE id = 171 AND status = 'retry_wait'"); n != 1 {
 		t.Error("it is not due")
 	}
-	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND params LIKE '%"+notify.IDOf(71, "")+"%' AND params LIKE '%171%'"); n != 1 {
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND params LIKE '%"+notify.IDOf(71, "")+
+		"%' AND params LIKE '%171%'"); n != 1 {
 		t.Errorf("%d audit rows", n)
 	}
 }

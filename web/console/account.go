@@ -38,7 +38,8 @@ func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) err
 		return err
 	}
 	return s.Render(c, status, pages.Me(s.Page(c), pages.Account{
-		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.Config.Timezone.String(), Rows: cmp.Or(op.PageRows, list.PageSize),
+		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.Config.Timezone.String(),
+		Rows:    cmp.Or(op.PageRows, list.PageSize),
 		Problem: problem, Forced: op.MustChange, Sessions: sessions,
 	}))
 }
@@ -110,7 +111,10 @@ func (s *handlers) changePassword(c *fiber.Ctx) error {
 	if err := s.startSession(c, op); err != nil {
 		return err
 	}
-	if err := s.keepAct(c, audit.Act{Actor: "operator:" + op.Name, Action: "password.change", Object: "operator", ObjectID: op.Name}); err != nil {
+	if err := s.keepAct(c, audit.Act{
+		Actor: "operator:" + op.Name, Action: "password.change", Object: "operator",
+		ObjectID: op.Name,
+	}); err != nil {
 		return err
 	}
 	s.Log.Info("password changed", "operator", op.Name, "request_id", web.RequestID(c))

@@ -91,7 +91,10 @@ func (s *handlers) linesPage(c *fiber.Ctx) error {
 		spec: console.LineList, path: accountPath(a), always: true, read: s.Console.AccountLines, columns: pages.LineColumns,
 		within: func(q list.Query) list.Query { return q.With("account", strconv.FormatInt(a.ID, 10)) },
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.AccountLine) (templ.Component, error) {
-			return pages.Lines(p, l, rows, pages.LinesData{Account: a, CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney), Key: act.NewKey()}), nil
+			return pages.Lines(p, l, rows, pages.LinesData{
+				Account: a, CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney),
+				Key: act.NewKey(),
+			}), nil
 		},
 	})
 }
@@ -165,7 +168,8 @@ func (s *handlers) proposeAdjustment(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	p, err := adjust.Proposal(s.Actor(c), strings.TrimSpace(web.Field(c, "debit")), strings.TrimSpace(web.Field(c, "credit")), currency, amount, web.Field(c, "reason"), web.Field(c, "evidence"))
+	p, err := adjust.Proposal(s.Actor(c), strings.TrimSpace(web.Field(c, "debit")), strings.TrimSpace(web.Field(c, "credit")), currency,
+		amount, web.Field(c, "reason"), web.Field(c, "evidence"))
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,10 @@ func (s *handlers) resend(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	call := act.Call{Kind: notify.ResendAct, Ref: act.Ref{ID: no, Part: web.Field(c, "notification")}, Params: params(map[string]any{"how": web.Field(c, "how")})}
+	call := act.Call{
+		Kind: notify.ResendAct, Ref: act.Ref{ID: no, Part: web.Field(c, "notification")},
+		Params: params(map[string]any{"how": web.Field(c, "how")}),
+	}
 	if delivery := web.Field(c, "delivery"); delivery != "" {
 		if call.Ref.Row, err = strconv.ParseInt(delivery, 10, 64); err != nil {
 			return notify.ErrNoDelivery

@@ -49,7 +49,8 @@ func TestANotificationIsSentAgainOnceWithItsReason(t *testing.T) {
 	if strings.Count(page, "the merchant asked by phone &lt;b&gt;") != 1 || !strings.Contains(page, "the.support") {
 		t.Error("the story does not show who sent it again and why, once")
 	}
-	if got := h.Page(t, h.SignIn(t, access.Auditor), "/audit?check=1&lang=en"); !strings.Contains(got.Body, "resent a notification") || !strings.Contains(got.Body, "Chain verified") {
+	if got := h.Page(t, h.SignIn(t, access.Auditor), "/audit?check=1&lang=en"); !strings.Contains(got.Body, "resent a notification") ||
+		!strings.Contains(got.Body, "Chain verified") {
 		t.Errorf("the audit does not show it: %d", got.Status)
 	}
 }
@@ -64,12 +65,21 @@ func TestAnActNeedsAReasonARightAndItsForm(t *testing.T) {
 		form         []string
 		want         int
 	}{
-		"without a reason":       {cookie, orderOne + "/resend", form, http.StatusUnprocessableEntity},
-		"with a short reason":    {cookie, orderOne + "/resend", append(form[:len(form):len(form)], "reason", "  1234567  "), http.StatusUnprocessableEntity},
+		"without a reason": {cookie, orderOne + "/resend", form, http.StatusUnprocessableEntity},
+		"with a short reason": {
+			cookie, orderOne + "/resend", append(form[:len(form):len(form)], "reason", "  1234567  "),
+			http.StatusUnprocessableEntity,
+		},
 		"without the form's key": {cookie, orderOne + "/note", []string{"reason", "long enough to read"}, http.StatusUnprocessableEntity},
-		"of another order":       {cookie, "/orders/2026112000000002/resend", append(form[:len(form):len(form)], "reason", "long enough to read"), http.StatusNotFound},
-		"of no order":            {cookie, "/orders/NOTHING/note", []string{"form_key", "k", "reason", "long enough to read"}, http.StatusNotFound},
-		"by a viewer":            {h.SignIn(t, access.Viewer), orderOne + "/resend", append(form[:len(form):len(form)], "reason", "long enough to read"), http.StatusForbidden},
+		"of another order": {cookie, "/orders/2026112000000002/resend", append(form[:len(form):len(form)], "reason",
+			"long enough to read"), http.StatusNotFound},
+		"of no order": {
+			cookie, "/orders/NOTHING/note",
+			[]string{"form_key", "k", "reason", "long enough to read"},
+			http.StatusNotFound,
+		},
+		"by a viewer": {h.SignIn(t, access.Viewer), orderOne + "/resend", append(form[:len(form):len(form)], "reason",
+			"long enough to read"), http.StatusForbidden},
 	} {
 		if got := h.Post(t, c.cookie, c.path, c.form...); got.Status != c.want {
 			t.Errorf("%s: %d, want %d", name, got.Status, c.want)
@@ -151,7 +161,8 @@ func TestTheAuditShowsWhatCommandsChanged(t *testing.T) {
 			}
 		}
 	}
-	if got := h.Page(t, auditor, "/audit?object=token&lang=en"); strings.Contains(got.Body, "data-row") || !strings.Contains(got.Body, `<option value="token" selected>`) {
+	if got := h.Page(t, auditor, "/audit?object=token&lang=en"); strings.Contains(got.Body, "data-row") ||
+		!strings.Contains(got.Body, `<option value="token" selected>`) {
 		t.Errorf("the filter by kind: %d", got.Status)
 	}
 }

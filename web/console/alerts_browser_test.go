@@ -28,14 +28,19 @@ func TestAlertsInABrowser(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, reads(base, lang, theme))
-			for name, path := range map[string]string{"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate", "attention": "/attention", "attention-none": "/attention?text=nothing+like+it&matter=approvals", "queues": "/queues", "queue": "/queues/compensate", "incident": "/attention/1", "incident-snoozed": "/attention/6"} {
+			for name, path := range map[string]string{
+				"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate",
+				"attention": "/attention", "attention-none": "/attention?text=nothing+like+it&matter=approvals", "queues": "/queues",
+				"queue": "/queues/compensate", "incident": "/attention/1", "incident-snoozed": "/attention/6",
+			} {
 				for _, width := range []int64{390, 1280, 1440} {
 					var look struct {
 						Theme, Language string
 						Overflow        int
 						Violations      []string
 					}
-					run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+					run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path),
+						chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
 					look.Violations = append(look.Violations, violations(t, ctx)...)
 					if look.Theme != theme || !strings.HasPrefix(look.Language, lang) || look.Overflow > 0 || len(look.Violations) > 0 {
 						t.Errorf("%s in %s at %d: %+v", name, lang, width, look)
@@ -69,17 +74,21 @@ func TestAnIncidentIsHandledOnAPhone(t *testing.T) {
 	base := "http://" + h.Addr
 	run(t, ctx, emulation.SetDeviceMetricsOverride(390, 844, 1, true), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
 	said.take()
-	run(t, ctx, chromedp.WaitReady(`#todo a[href="/attention"]`), focus(`#todo header a[href="/attention"]`), chromedp.KeyEvent(kb.Enter), at("/attention"),
+	run(t, ctx, chromedp.WaitReady(`#todo a[href="/attention"]`), focus(`#todo header a[href="/attention"]`), chromedp.KeyEvent(kb.Enter),
+		at("/attention"),
 		focus(`a[href="/attention/1"]`), chromedp.KeyEvent(kb.Enter), at("/attention/1"),
-		focus(`[data-open="#acknowledge"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#acknowledge-reason:focus", chromedp.ByQuery), chromedp.KeyEvent("adding a worker"),
+		focus(`[data-open="#acknowledge"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#acknowledge-reason:focus",
+			chromedp.ByQuery), chromedp.KeyEvent("adding a worker"),
 		focus("#acknowledge button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".callout.info"))
 	i, err := alert.FindIncident(t.Context(), h.DB.Read, 1)
 	if err != nil || i.State != alert.Acknowledged || i.Assignee != "wang.min" {
 		t.Fatalf("%+v, %v", i, err)
 	}
-	run(t, ctx, chromedp.Navigate(base+"/attention/4"), chromedp.WaitVisible(`[data-open="#snooze"]`), focus(`[data-open="#snooze"]`), chromedp.KeyEvent(kb.Enter),
+	run(t, ctx, chromedp.Navigate(base+"/attention/4"), chromedp.WaitVisible(`[data-open="#snooze"]`), focus(`[data-open="#snooze"]`),
+		chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible("#snooze-reason:focus", chromedp.ByQuery), chromedp.KeyEvent("the key is on its way"),
-		focus("#for"), chromedp.KeyEvent(kb.ArrowDown), focus("#snooze button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".callout.idle"))
+		focus("#for"), chromedp.KeyEvent(kb.ArrowDown), focus("#snooze button.primary"), chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(".callout.idle"))
 	if i, err = alert.FindIncident(t.Context(), h.DB.Read, 4); err != nil || i.State != alert.Snoozed {
 		t.Errorf("%+v, %v", i, err)
 	}

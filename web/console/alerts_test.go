@@ -20,33 +20,71 @@ func (h *harness) ring(t *testing.T) {
 	now := h.DB.Now()
 	resolved, next, later := now-60_000_000, now+30_000_000, now+3_600_000_000
 	rows := []alert.Alert{
-		{ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Firing, Value: 4210, Count: 1, OpenedAt: now - 300_000_000, UpdatedAt: now},
-		{ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Resolved, Value: 8123, Count: 1, OpenedAt: now - 900_000_000, UpdatedAt: now, ResolvedAt: &resolved},
-		{ID: 3, Rule: alert.ExceptionOpened, Subject: "late_payment" + webtest.Hostile, State: alert.Happened, Count: 12, OpenedAt: now - 30_000_000, UpdatedAt: now},
 		{
-			ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Firing, Value: 1200, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now,
-			Sums: money.Totals{{Currency: "CNY", Minor: 23988}},
+			ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Firing, Value: 4210, Count: 1, OpenedAt: now - 300_000_000,
+			UpdatedAt: now,
 		},
-		{ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},
-		{ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000, UpdatedAt: now},
+		{
+			ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Resolved, Value: 8123, Count: 1, OpenedAt: now - 900_000_000,
+			UpdatedAt: now, ResolvedAt: &resolved,
+		},
+		{
+			ID: 3, Rule: alert.ExceptionOpened, Subject: "late_payment" + webtest.Hostile, State: alert.Happened, Count: 12,
+			OpenedAt: now - 30_000_000, UpdatedAt: now,
+		},
+		{
+			ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Firing, Value: 1200, Count: 1, OpenedAt: now - 20_000_000,
+			UpdatedAt: now,
+			Sums:      money.Totals{{Currency: "CNY", Minor: 23988}},
+		},
+		{
+			ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000,
+			UpdatedAt: now,
+		},
+		{
+			ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Firing, Value: 100, Count: 1, OpenedAt: now - 20_000_000,
+			UpdatedAt: now,
+		},
 	}
 	if _, err := h.DB.NewInsert().Model(&rows).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	incidents := []alert.Incident{
-		{ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Open, Firings: 3, Value: 4210, OpenedAt: now - 900_000_000, FiredAt: now - 300_000_000, Version: 1},
-		{ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Over, Firings: 1, Value: 8123, OpenedAt: now - 900_000_000, FiredAt: now - 900_000_000, OverAt: &resolved, ClearedAt: &resolved, Version: 2},
-		{ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Open, Firings: 1, Value: 1200, Sums: money.Totals{{Currency: "CNY", Minor: 23988}}, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 1},
-		{ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Acknowledged, Assignee: "wang.min", Firings: 1, Value: 100, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 2},
-		{ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Snoozed, SnoozedUntil: &later, Firings: 1, Value: 100, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 2},
-		{ID: 7, Rule: alert.BatchStopped, Subject: "B12: " + webtest.Hostile, State: alert.Open, Firings: 1, Sums: money.Totals{{Currency: "CNY", Minor: 99}, {Currency: "JPY", Minor: 1_000_000}}, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 1},
+		{
+			ID: 1, Rule: alert.QueueLength, Subject: "notify_retry", State: alert.Open, Firings: 3, Value: 4210, OpenedAt: now - 900_000_000,
+			FiredAt: now - 300_000_000, Version: 1,
+		},
+		{
+			ID: 2, Rule: alert.SuccessRate, Subject: "all", State: alert.Over, Firings: 1, Value: 8123, OpenedAt: now - 900_000_000,
+			FiredAt: now - 900_000_000, OverAt: &resolved, ClearedAt: &resolved, Version: 2,
+		},
+		{
+			ID: 4, Rule: alert.OurFault, Subject: "locked", State: alert.Open, Firings: 1, Value: 1200,
+			Sums: money.Totals{{Currency: "CNY", Minor: 23988}}, OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 1,
+		},
+		{
+			ID: 5, Rule: alert.NodesDiffer, Subject: "ranges", State: alert.Acknowledged, Assignee: "wang.min", Firings: 1, Value: 100,
+			OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 2,
+		},
+		{
+			ID: 6, Rule: alert.WrongKey, Subject: "pay-2", State: alert.Snoozed, SnoozedUntil: &later, Firings: 1, Value: 100,
+			OpenedAt: now - 20_000_000, FiredAt: now - 20_000_000, Version: 2,
+		},
+		{
+			ID: 7, Rule: alert.BatchStopped, Subject: "B12: " + webtest.Hostile, State: alert.Open, Firings: 1,
+			Sums: money.Totals{{Currency: "CNY", Minor: 99}, {Currency: "JPY", Minor: 1_000_000}}, OpenedAt: now - 20_000_000,
+			FiredAt: now - 20_000_000, Version: 1,
+		},
 	}
 	if _, err := h.DB.NewInsert().Model(&incidents).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	events := []alert.IncidentEvent{
 		{ID: 1, IncidentID: 1, Kind: alert.EventNotified, Detail: "telegram-a1b2c3", At: now - 290_000_000},
-		{ID: 2, IncidentID: 1, Kind: alert.EventAssigned, Actor: "li.hang", Detail: "wang.min", Reason: "night shift " + webtest.Hostile, At: now - 200_000_000},
+		{
+			ID: 2, IncidentID: 1, Kind: alert.EventAssigned, Actor: "li.hang", Detail: "wang.min", Reason: "night shift " + webtest.Hostile,
+			At: now - 200_000_000,
+		},
 	}
 	if _, err := h.DB.NewInsert().Model(&events).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -55,9 +93,18 @@ func (h *harness) ring(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := []alert.Message{
-		{ID: 1, Target: "telegram-a1b2c3", Title: "Backstop: 队列过长", Body: "notify_retry", Status: alert.Waiting, Attempts: 3, NextAt: &next, LastError: "no answer in time", CreatedAt: now - 290_000_000},
-		{ID: 2, Target: "slack-0f0f0f", Title: "Backstop: 队列过长", Body: "notify_retry", Status: alert.Sent, Attempts: 1, CreatedAt: now - 290_000_000, FinishedAt: &now},
-		{ID: 3, Target: "smtp-777777", Title: "Backstop: 新的异常", Body: "x", Status: alert.Failed, Attempts: 11, LastError: "550 mailbox unavailable", CreatedAt: now - 30_000_000, FinishedAt: &now},
+		{
+			ID: 1, Target: "telegram-a1b2c3", Title: "Backstop: 队列过长", Body: "notify_retry", Status: alert.Waiting, Attempts: 3, NextAt: &next,
+			LastError: "no answer in time", CreatedAt: now - 290_000_000,
+		},
+		{
+			ID: 2, Target: "slack-0f0f0f", Title: "Backstop: 队列过长", Body: "notify_retry", Status: alert.Sent, Attempts: 1,
+			CreatedAt: now - 290_000_000, FinishedAt: &now,
+		},
+		{
+			ID: 3, Target: "smtp-777777", Title: "Backstop: 新的异常", Body: "x", Status: alert.Failed, Attempts: 11,
+			LastError: "550 mailbox unavailable", CreatedAt: now - 30_000_000, FinishedAt: &now,
+		},
 	}
 	if _, err := h.DB.NewInsert().Model(&messages).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -72,8 +119,14 @@ func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
 	h.ring(t)
 	admin := h.SignIn(t, access.Admin)
 	for lang, sights := range map[string][]string{
-		"zh": {"队列过长", "告警中", "81.23 %", "4210", "已放弃", "550 mailbox unavailable", "低于 95.00 %", "发送测试告警", "修改", "密钥无法解开", "12 · ¥239.88 CNY", "节点之间配置不一致"},
-		"en": {"a queue is too long", "Firing", "81.23 %", "4210", "Given up", "550 mailbox unavailable", "below 95.00 %", "Send a test alert", "Change", "secrets do not open", "BACKSTOP_NOTIFY_ALLOW_CIDRS", "does not have the master key in use"},
+		"zh": {
+			"队列过长", "告警中", "81.23 %", "4210", "已放弃", "550 mailbox unavailable", "低于 95.00 %", "发送测试告警", "修改", "密钥无法解开",
+			"12 · ¥239.88 CNY", "节点之间配置不一致",
+		},
+		"en": {
+			"a queue is too long", "Firing", "81.23 %", "4210", "Given up", "550 mailbox unavailable", "below 95.00 %",
+			"Send a test alert", "Change", "secrets do not open", "BACKSTOP_NOTIFY_ALLOW_CIDRS", "does not have the master key in use",
+		},
 	} {
 		got := h.Page(t, admin, "/alerts?lang="+lang)
 		for _, sight := range sights {
@@ -86,7 +139,8 @@ func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
 		}
 	}
 	auditor := h.Page(t, h.SignIn(t, access.Auditor), "/alerts?lang=en&rule=queue_length").Body
-	if !strings.Contains(auditor, "4210") || strings.Contains(auditor, "Send a test alert") || strings.Contains(auditor, `action="/alerts/rules`) {
+	if !strings.Contains(auditor, "4210") || strings.Contains(auditor, "Send a test alert") ||
+		strings.Contains(auditor, `action="/alerts/rules`) {
 		t.Error("an auditor reads and does nothing else")
 	}
 	if got := h.Page(t, admin, "/alerts?state=resolved&lang=en").Body; !strings.Contains(got, "81.23 %") || strings.Contains(got, "4210") {
@@ -108,7 +162,8 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 	if !strings.Contains(h.Page(t, admin, page).Body, `value="95"`) {
 		t.Error("the form does not show the current limit")
 	}
-	got := h.sendAlertForm(t, admin, page, path, "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
+	got := h.sendAlertForm(t, admin, page, path, "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet",
+		"300")
 	if got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), "/alerts?form=") {
 		t.Fatalf("change: %d %s", got.Status, got.Body)
 	}
@@ -123,7 +178,8 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 	if err != nil || len(acts) != 1 {
 		t.Fatalf("%d acts on the record, %v", len(acts), err)
 	}
-	if a := acts[0]; a.ObjectID != "success_rate" || a.Actor != "operator:the.admin" || !strings.Contains(a.Params, `"fire":[9500,9050]`) || strings.Contains(a.Params, "hold_s") {
+	if a := acts[0]; a.ObjectID != "success_rate" || a.Actor != "operator:the.admin" || !strings.Contains(a.Params, `"fire":[9500,9050]`) ||
+		strings.Contains(a.Params, "hold_s") {
 		t.Errorf("on the record: %+v", a)
 	}
 	for _, wrong := range [][]string{
@@ -138,7 +194,8 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, `action="/alerts/rules/success_rate"`) {
 			t.Errorf("%v: %d", wrong, got.Status)
 		}
-		if !strings.Contains(got.Body, `name="fire" type="number" min="0" step="any" required value="`+wrong[1]+`"`) || !strings.Contains(got.Body, ">as agreed on the phone</textarea>") {
+		if !strings.Contains(got.Body, `name="fire" type="number" min="0" step="any" required value="`+wrong[1]+`"`) ||
+			!strings.Contains(got.Body, ">as agreed on the phone</textarea>") {
 			t.Errorf("%v: the typed values are lost", wrong)
 		}
 	}
@@ -166,7 +223,8 @@ func TestATestAlertGoesToEveryTarget(t *testing.T) {
 	}
 	var told []string
 	for _, m := range messages {
-		if m.Title == "Backstop: a test alert" && m.Status == alert.Waiting && strings.Contains(m.Body, "the.ops") && strings.HasSuffix(m.Body, "https://pay.example/alerts") {
+		if m.Title == "Backstop: a test alert" && m.Status == alert.Waiting && strings.Contains(m.Body, "the.ops") &&
+			strings.HasSuffix(m.Body, "https://pay.example/alerts") {
 			told = append(told, m.Target)
 		}
 	}
@@ -182,7 +240,8 @@ func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
 	const path = "/alerts/messages/3/resend"
 	ops := h.SignIn(t, access.Ops)
 	page := h.Page(t, ops, "/alerts?lang=zh").Body
-	if !strings.Contains(page, "重新发送") || strings.Contains(page, "/alerts/messages/1/resend") || strings.Contains(page, "/alerts/messages/2/resend") {
+	if !strings.Contains(page, "重新发送") || strings.Contains(page, "/alerts/messages/1/resend") ||
+		strings.Contains(page, "/alerts/messages/2/resend") {
 		t.Error("what was given up is offered, and nothing else")
 	}
 	auditor := h.SignIn(t, access.Auditor)
@@ -202,11 +261,13 @@ func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
 			t.Error("the page does not say what came of it")
 		}
 	}
-	if n := number(t, h.DB, "SELECT count(*) FROM compensations WHERE kind = 'resend' AND subject_kind = 'alert_message' AND subject_id = 3 AND state = 'waiting'"); n != 1 {
+	if n := number(t, h.DB,
+		"SELECT count(*) FROM compensations WHERE kind = 'resend' AND subject_kind = 'alert_message' AND subject_id = 3 AND state = 'waiting'"); n != 1 {
 		t.Errorf("%d compensations", n)
 	}
 	for id, want := range map[string]int{"2": http.StatusConflict, "99": http.StatusNotFound, "x": http.StatusNotFound} {
-		if got := h.Post(t, ops, "/alerts/messages/"+id+"/resend", "form_key", "k"+id, "reason", "the mailbox is there again"); got.Status != want {
+		if got := h.Post(t, ops, "/alerts/messages/"+id+"/resend", "form_key", "k"+id, "reason",
+			"the mailbox is there again"); got.Status != want {
 			t.Errorf("message %s: %d", id, got.Status)
 		}
 	}
@@ -216,7 +277,8 @@ func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
 func TestAnAddressAloneClaimsNothing(t *testing.T) {
 	h := open(t)
 	admin := h.SignIn(t, access.Admin)
-	got := h.sendAlertForm(t, admin, "/alerts?rule=success_rate", "/alerts/rules/success_rate", "enabled", "yes", "fire", "90.5", "clear", "93", "window", "600", "hold", "30", "quiet", "300")
+	got := h.sendAlertForm(t, admin, "/alerts?rule=success_rate", "/alerts/rules/success_rate", "enabled", "yes", "fire", "90.5", "clear",
+		"93", "window", "600", "hold", "30", "quiet", "300")
 	const said = "The rule was saved"
 	if page := h.Page(t, admin, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, said) {
 		t.Error("the page does not report that the rule was saved")

@@ -36,7 +36,11 @@ func (s *handlers) analyticsPage(c *fiber.Ctx) error {
 // analyticsData returns all figures of the request's range: one query serves all consoles.
 func (s *handlers) analyticsData(c *fiber.Ctx) (pages.AnalyticsData, error) {
 	of := analytics.RangeOf(c.Query("range")).Name
-	d, _, err := s.figures.get(of, analyticsEvery, func(ctx context.Context) (pages.AnalyticsData, error) { return s.readAnalytics(ctx, of) })
+	d, _, err := s.figures.get(of, analyticsEvery, func(ctx context.Context) (pages.AnalyticsData,
+		error,
+	) {
+		return s.readAnalytics(ctx, of)
+	})
 	return d, err
 }
 
@@ -128,7 +132,10 @@ func (s *handlers) figure(c *fiber.Ctx) error {
 		Title: pages.ExportTitle(p, p.T(f.Title)+" · range="+r.Name, by), Heads: heads,
 		Begin: func() error {
 			return s.keepAct(c, audit.Act{
-				Actor: by, Action: "list.export", Object: "list", ObjectID: name, Params: map[string]any{"filter": "range=" + r.Name, "format": string(format)},
+				Actor: by, Action: "list.export", Object: "list", ObjectID: name, Params: map[string]any{
+					"filter": "range=" + r.Name,
+					"format": string(format),
+				},
 			})
 		},
 		Each: func(write func([]string) error) error {

@@ -74,12 +74,17 @@ func past(t *testing.T, d *db.DB, zone *time.Location, days, merchants int) {
 		if at%(60*minute) == 0 {
 			for m := range int64(merchants) {
 				n := int64(mean * 60 / float64(m+1))
-				volume = append(volume, []any{3600, at, m + 1, m%3 + 1, "CNY", n, n * 12_345, n * (90 - m%7) / 100, n * (90 - m%7) / 100 * 12_345})
+				volume = append(volume, []any{
+					3600, at, m + 1, m%3 + 1, "CNY", n, n * 12_345, n * (90 - m%7) / 100,
+					n * (90 - m%7) / 100 * 12_345,
+				})
 			}
 		}
 		if ago <= 35 {
-			change(t, d, "INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", at, 300+max(0, 14*(30-ago))+r.Int64N(15))
-			change(t, d, "INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '') ON CONFLICT DO NOTHING", at, 985+ago/5, 15-ago/5)
+			change(t, d, "INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", at, 300+max(0, 14*(30-ago))+
+				r.Int64N(15))
+			change(t, d,
+				"INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '') ON CONFLICT DO NOTHING", at, 985+ago/5, 15-ago/5)
 		}
 	}
 	insert := func(table string, rows [][]any) {
@@ -105,13 +110,17 @@ func past(t *testing.T, d *db.DB, zone *time.Location, days, merchants int) {
 		{"report_volume", "merchant_id, supplier_id, currency", "sum(created), sum(created_amount), sum(paid), sum(paid_amount)"},
 	} {
 		if sum.table != "report_volume" {
-			change(t, d, "INSERT INTO "+sum.table+" SELECT 300, start - start % 300000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+" WHERE span_s = 60 GROUP BY start - start % 300000000, "+sum.key)
-			change(t, d, "INSERT INTO "+sum.table+" SELECT 3600, start - start % 3600000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+" WHERE span_s = 60 GROUP BY start - start % 3600000000, "+sum.key)
+			change(t, d, "INSERT INTO "+sum.table+" SELECT 300, start - start % 300000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+
+				" WHERE span_s = 60 GROUP BY start - start % 300000000, "+sum.key)
+			change(t, d, "INSERT INTO "+sum.table+" SELECT 3600, start - start % 3600000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+
+				" WHERE span_s = 60 GROUP BY start - start % 3600000000, "+sum.key)
 		}
 		if sum.table != "report_orders" {
 			change(t, d, "DELETE FROM "+sum.table+" WHERE span_s = 60")
 		}
-		change(t, d, "INSERT INTO "+sum.table+" SELECT 86400, start - (start + ?) % 86400000000, "+sum.key+", "+sum.columns+" FROM "+sum.table+" WHERE span_s = 3600 GROUP BY start - (start + ?) % 86400000000, "+sum.key, int64(offset)*1_000_000, int64(offset)*1_000_000)
+		change(t, d, "INSERT INTO "+sum.table+" SELECT 86400, start - (start + ?) % 86400000000, "+sum.key+", "+sum.columns+" FROM "+
+			sum.table+" WHERE span_s = 3600 GROUP BY start - (start + ?) % 86400000000, "+sum.key, int64(offset)*1_000_000,
+			int64(offset)*1_000_000)
 	}
 }
 
@@ -125,7 +134,8 @@ func TestTheObjectiveIsTheConfiguredOne(t *testing.T) {
 			}
 		}
 	}))
-	page := strings.Join(strings.Fields(tagForm.ReplaceAllString(h.Page(t, h.SignIn(t, access.Viewer), "/analytics?lang=en").Body, " ")), " ")
+	page := strings.Join(strings.Fields(tagForm.ReplaceAllString(h.Page(t, h.SignIn(t, access.Viewer), "/analytics?lang=en").Body, " ")),
+		" ")
 	for _, want := range []string{"Objective 90.5%", "5% 1 of 19 orders"} { // 1 of the 19 that 9.5 % of 200 are
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
@@ -139,7 +149,9 @@ func TestAnalyticsCountWhatHappened(t *testing.T) {
 	now := h.DB.Now()
 	yesterday := now - (26 * time.Hour).Microseconds()
 	h.Put(t, figuresAt(yesterday, func(x *report.Delta) { x.Raised(yesterday, "CNY", 100) }))
-	change(t, h.DB, "INSERT INTO report_failures (span_s, start, class, currency, attempts, orders, amount) VALUES (300, ?, 'refused', 'CNY', 7, 1, 1)", (now-(7*24+3)*3600_000_000)/300_000_000*300_000_000)
+	change(t, h.DB,
+		"INSERT INTO report_failures (span_s, start, class, currency, attempts, orders, amount) VALUES (300, ?, 'refused', 'CNY', 7, 1, 1)",
+		(now-(7*24+3)*3600_000_000)/300_000_000*300_000_000)
 	h.Put(t, figuresAt(now, func(x *report.Delta) {
 		for i := range int64(4) {
 			x.Created(now, 1, 1, "CNY", 1000)
@@ -163,10 +175,12 @@ func TestAnalyticsCountWhatHappened(t *testing.T) {
 		if p.Total.Raised != raised || p.Total.Notified != 2 || len(p.Currencies) != 1 || p.Currency != "CNY" {
 			t.Errorf("%s: %+v", r.Name, p.Total)
 		}
-		if len(p.Causes) != 1 || p.Causes[0].Attempts != 2 || p.Causes[0].Orders != 1 || p.Causes[0].Sums[0].Minor != 1000 || p.Causes[0].NewSince == 0 {
+		if len(p.Causes) != 1 || p.Causes[0].Attempts != 2 || p.Causes[0].Orders != 1 || p.Causes[0].Sums[0].Minor != 1000 ||
+			p.Causes[0].NewSince == 0 {
 			t.Errorf("%s: %+v", r.Name, p.Causes)
 		}
-		if len(p.Merchants) != 1 || p.Merchants[0].Created != 4 || p.Merchants[0].Paid != 3 || p.Merchants[0].Code != "m1" || len(p.Suppliers) != 1 {
+		if len(p.Merchants) != 1 || p.Merchants[0].Created != 4 || p.Merchants[0].Paid != 3 || p.Merchants[0].Code != "m1" ||
+			len(p.Suppliers) != 1 {
 			t.Errorf("%s: %+v", r.Name, p.Merchants)
 		}
 		var before int64
@@ -209,7 +223,10 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 		} else {
 			t.Logf("%s: %d bytes", r.Name, n)
 		}
-		for _, want := range []string{"The backlog reaches 1,000 at about", "orders within the next hour", "WAPE", "no answer in time", "Error budget spent"} {
+		for _, want := range []string{
+			"The backlog reaches 1,000 at about", "orders within the next hour", "WAPE", "no answer in time",
+			"Error budget spent",
+		} {
 			if !strings.Contains(got.Body, want) {
 				t.Errorf("%s: the page does not say %q", r.Name, want)
 			}
@@ -218,7 +235,10 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 			t.Errorf("%s: %s", r.Name, inlineCode.FindString(got.Body)+keyLeak.FindString(got.Body))
 		}
 	}
-	for _, figure := range []string{"notified", "waits", "curve", "causes", "suppliers", "merchants", "exceptions", "volume", "backlog", "rate"} {
+	for _, figure := range []string{
+		"notified", "waits", "curve", "causes", "suppliers", "merchants", "exceptions", "volume", "backlog",
+		"rate",
+	} {
 		got := h.Page(t, cookie, "/analytics/"+figure+"?format=csv&range=7d&lang=en")
 		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(got.Body, "\ufeff"))).ReadAll()
 		if err != nil || got.Status != http.StatusOK || len(rows) < 3 {
@@ -231,7 +251,10 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 	// The tables and the values of the charts come when they are asked for: to a script as a part,
 	// and by a plain link as a page with the table open.
 	page := h.Page(t, cookie, "/analytics?lang=en&range=7d").Body
-	for _, figure := range []string{"notified", "waits", "curve", "causes", "suppliers", "merchants", "exceptions", "volume", "backlog", "rate"} {
+	for _, figure := range []string{
+		"notified", "waits", "curve", "causes", "suppliers", "merchants", "exceptions", "volume", "backlog",
+		"rate",
+	} {
 		link, table := "/analytics?range=7d&table="+figure, `<details class="as-table" open><summary id="`+figure+`-table">`
 		if !strings.Contains(html.UnescapeString(page), `href="`+link+"#"+figure+`-title"`) || strings.Contains(page, table) {
 			t.Errorf("%s: the page has no link to its table, or the table itself", figure)
@@ -239,10 +262,12 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 		if got := h.Page(t, cookie, link); strings.Count(got.Body, table) != 1 {
 			t.Errorf("%s is not open at %s", figure, link)
 		}
-		if got := h.fragment(t, cookie, "/analytics/"+figure+"/_table?range=7d"); got.Status != http.StatusOK || !strings.Contains(got.Body, table) || strings.Contains(got.Body, "<html") {
+		if got := h.fragment(t, cookie, "/analytics/"+figure+"/_table?range=7d"); got.Status != http.StatusOK ||
+			!strings.Contains(got.Body, table) || strings.Contains(got.Body, "<html") {
 			t.Errorf("%s: %d, %s", figure, got.Status, got.Body)
 		}
-		if got := h.Page(t, cookie, "/analytics/"+figure+"/_table?range=7d"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != link+"#"+figure+"-title" {
+		if got := h.Page(t, cookie, "/analytics/"+figure+"/_table?range=7d"); got.Status != http.StatusSeeOther ||
+			got.Header.Get("Location") != link+"#"+figure+"-title" {
 			t.Errorf("%s without a script: %d to %s", figure, got.Status, got.Header.Get("Location"))
 		}
 	}
@@ -251,7 +276,8 @@ func TestAnalyticsPageAndItsTables(t *testing.T) {
 		if !strings.Contains(page, `hx-get="`+path+`"`) {
 			t.Errorf("%s does not load its values", chart)
 		}
-		if got := h.fragment(t, cookie, path); got.Status != http.StatusOK || strings.Count(got.Body, `class="spot"`) < 30 || strings.Contains(got.Body, "hx-get") {
+		if got := h.fragment(t, cookie, path); got.Status != http.StatusOK || strings.Count(got.Body, `class="spot"`) < 30 ||
+			strings.Contains(got.Body, "hx-get") {
 			t.Errorf("%s: %d, %s", chart, got.Status, got.Body)
 		}
 		if got := h.Page(t, cookie, path); got.Status != http.StatusSeeOther {
@@ -290,7 +316,8 @@ func TestAnalyticsInABrowser(t *testing.T) {
 			Overflow        int
 			Violations      []string
 		}
-		run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &at))
+		run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path), chromedp.WaitReady("main"),
+			chromedp.Evaluate(examine, &at))
 		at.Violations = append(at.Violations, violations(t, ctx)...)
 		if at.Overflow > 0 || len(at.Violations) > 0 {
 			t.Errorf("%s at %d: %+v", name, width, at)
@@ -318,14 +345,18 @@ func TestAnalyticsInABrowser(t *testing.T) {
 	}
 	// By keyboard: the definition and the table behind a figure open.
 	run(t, ctx, chromedp.Focus("#main .figure-foot summary"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".figure-foot details[open] p"))
-	run(t, ctx, chromedp.Focus("#notified-table"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".figure-foot details[open] > summary#notified-table:focus + .table-wrap"))
+	run(t, ctx, chromedp.Focus("#notified-table"), chromedp.KeyEvent("\r"),
+		chromedp.WaitVisible(".figure-foot details[open] > summary#notified-table:focus + .table-wrap"))
 	// Its columns say their values by the arrow keys, and under the pointer.
-	run(t, ctx, chromedp.Focus("#notified-chart"), chromedp.WaitVisible("#notified-chart:focus .spot", chromedp.ByQuery), chromedp.KeyEvent(kb.ArrowLeft), becomes(`document.querySelector(".tip")?.textContent.includes("by orders")`))
+	run(t, ctx, chromedp.Focus("#notified-chart"), chromedp.WaitVisible("#notified-chart:focus .spot", chromedp.ByQuery),
+		chromedp.KeyEvent(kb.ArrowLeft), becomes(`document.querySelector(".tip")?.textContent.includes("by orders")`))
 	var at struct{ X, Y float64 }
 	run(t, ctx, chromedp.Evaluate(`document.querySelector("#causes-chart").scrollIntoView({ block: "center", behavior: "instant" })`, nil),
-		chromedp.Evaluate(`(r => ({ X: r.right - 30, Y: r.top + 40 }))(document.querySelector("#causes-chart").getBoundingClientRect())`, &at))
+		chromedp.Evaluate(`(r => ({ X: r.right - 30, Y: r.top + 40 }))(document.querySelector("#causes-chart").getBoundingClientRect())`,
+			&at))
 	run(t, ctx, chromedp.MouseEvent(input.MouseMoved, at.X, at.Y), becomes(`!!document.querySelector("#causes-chart .spot")`),
-		chromedp.MouseEvent(input.MouseMoved, at.X-30, at.Y), becomes(`document.querySelector(".tip")?.textContent.includes("failed attempts")`))
+		chromedp.MouseEvent(input.MouseMoved, at.X-30, at.Y),
+		becomes(`document.querySelector(".tip")?.textContent.includes("failed attempts")`))
 	if left := violations(t, ctx); len(left) > 0 {
 		t.Errorf("with a table open: %v", left)
 	}

@@ -54,7 +54,8 @@ func (s *handlers) approvalPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerRole)}
+	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval,
+		a.MakerRole)}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
 	}
@@ -72,7 +73,10 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 		if err != nil {
 			return err
 		}
-		a, err := say(s.Approvals, c.UserContext(), approval.Verdict{ID: id, Hash: web.Field(c, "hash"), Reason: web.Field(c, "reason"), By: s.Actor(c), Key: key})
+		a, err := say(s.Approvals, c.UserContext(), approval.Verdict{
+			ID: id, Hash: web.Field(c, "hash"), Reason: web.Field(c, "reason"),
+			By: s.Actor(c), Key: key,
+		})
 		if err != nil {
 			return err
 		}
@@ -105,7 +109,8 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 		return web.InvalidField("version", "open the page again and send the form from there")
 	}
 	p := approval.Proposal{
-		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"), Amount: strings.TrimSpace(web.Field(c, "amount")),
+		Action: web.Field(c, "action"), Object: object, ObjectID: id, Reason: web.Field(c, "reason"),
+		Amount:  strings.TrimSpace(web.Field(c, "amount")),
 		Version: version, By: s.Actor(c),
 	}
 	if p.Params, err = s.decisionParams(c, &p); err != nil {

@@ -37,7 +37,10 @@ func (s *handlers) attentionTopic() topic {
 // readAttention reads the filter of the list in a request.
 func readAttention(c *fiber.Ctx) (pages.AttentionFilter, error) {
 	r := web.ReadFilter(c)
-	f := pages.AttentionFilter{Text: r.Text("text"), Matter: r.OneOf("matter", pages.AttentionMatters), Who: r.OneOf("who", pages.AttentionWho), Viewer: web.Operator(c).Name}
+	f := pages.AttentionFilter{
+		Text: r.Text("text"), Matter: r.OneOf("matter", pages.AttentionMatters),
+		Who: r.OneOf("who", pages.AttentionWho), Viewer: web.Operator(c).Name,
+	}
 	return f, r.Err
 }
 

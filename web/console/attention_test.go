@@ -14,8 +14,9 @@ import (
 func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	h := open(t)
 	h.ring(t)
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
-		" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+			" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
 	page := h.Page(t, h.SignIn(t, access.Ops), "/attention?lang=en")
 	if page.Status != http.StatusOK {
 		t.Fatal(page.Status)
@@ -30,7 +31,10 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, sight := range []string{"¥5,000.00", "¥239.88", "¥1,000,000", "Being worked on", "assigned to wang.min", "Snoozed", "Ended within the last 24 hours", "3 times"} {
+	for _, sight := range []string{
+		"¥5,000.00", "¥239.88", "¥1,000,000", "Being worked on", "assigned to wang.min", "Snoozed",
+		"Ended within the last 24 hours", "3 times",
+	} {
 		if !strings.Contains(page.Body, sight) {
 			t.Errorf("the list does not show %q", sight)
 		}
@@ -38,7 +42,8 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	if strings.Contains(page.Body, "<img src=x") {
 		t.Error("something of outside is not text")
 	}
-	if !regexp.MustCompile(`href="/attention"[^>]*>(?s:.{0,300})<b class="count[^>]*>3</b>`).MatchString(page.Body) { // open, neither acknowledged nor snoozed
+	if !regexp.MustCompile(`href="/attention"[^>]*>(?s:.{0,300})<b class="count[^>]*>3</b>`).MatchString(
+		page.Body) { // open, neither acknowledged nor snoozed
 		t.Error("the navigation does not count the open incidents")
 	}
 	finance := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en").Body
@@ -51,8 +56,9 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 	h := open(t)
 	h.ring(t)
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
-		" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+			" VALUES (9, 'late_payment', 'open', 0, 0, 0, '', 't9', 500000, 'CNY', '{}', 1, 1)")
 	ops := h.SignIn(t, access.Ops)
 	link := regexp.MustCompile(`<a class="btn sm" href="([^"]+)"`)
 	linksOf := func(body string) (all []string) {
@@ -79,7 +85,8 @@ func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 			t.Errorf("%s: %d %q, want %q", query, page.Status, got, want)
 		}
 		part := h.Call(t, http.MethodGet, "/_/attention?lang=en&"+query, "", "Cookie", ops, "HX-Request", "true")
-		if got := strings.Join(linksOf(part.Body), " "); part.Status != http.StatusOK || got != want || strings.Contains(part.Body, "<html") {
+		if got := strings.Join(linksOf(part.Body), " "); part.Status != http.StatusOK || got != want ||
+			strings.Contains(part.Body, "<html") {
 			t.Errorf("%s alone: %d %q, want %q", query, part.Status, got, want)
 		}
 	}
@@ -97,13 +104,16 @@ func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 			t.Errorf("the file lacks %q:\n%s", want, file)
 		}
 	}
-	if file := h.Page(t, ops, "/attention?lang=en&format=csv&matter=exceptions&columns=title,currency,amount").Body; strings.Contains(file, "239.88") || !strings.Contains(file, "Late payment: 1,CNY,5000.00") {
+	if file := h.Page(t, ops, "/attention?lang=en&format=csv&matter=exceptions&columns=title,currency,amount").Body; strings.Contains(file,
+		"239.88") || !strings.Contains(file, "Late payment: 1,CNY,5000.00") {
 		t.Errorf("the filtered file:\n%s", file)
 	}
-	if file := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en&format=csv").Body; strings.Contains(file, "239.88") || !strings.Contains(file, "Late payment: 1") {
+	if file := h.Page(t, h.SignIn(t, access.Finance), "/attention?lang=en&format=csv").Body; strings.Contains(file, "239.88") ||
+		!strings.Contains(file, "Late payment: 1") {
 		t.Errorf("the file of one who may not read alerts:\n%s", file)
 	}
-	if got := h.Call(t, http.MethodGet, "/attention?format=csv", "", "Cookie", ops, "Sec-Fetch-Site", "cross-site"); got.Status != http.StatusForbidden {
+	if got := h.Call(t, http.MethodGet, "/attention?format=csv", "", "Cookie", ops, "Sec-Fetch-Site",
+		"cross-site"); got.Status != http.StatusForbidden {
 		t.Errorf("another site exports: %d", got.Status)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: "list", Limit: 20})
@@ -118,10 +128,12 @@ func TestWhatNeedsAttentionIsLive(t *testing.T) {
 	h.ring(t)
 	ops := h.SignIn(t, access.Ops)
 	w := h.watch(t, ops, "/_/live?lang=en&topics=attention&matter=exceptions")
-	if e := w.next(t); !strings.Contains(e.data, `id="attention"`) || !strings.Contains(e.data, `id="live-at"`) || strings.Contains(e.data, "/attention/1") || strings.Contains(e.data, `id="risk"`) {
+	if e := w.next(t); !strings.Contains(e.data, `id="attention"`) || !strings.Contains(e.data, `id="live-at"`) ||
+		strings.Contains(e.data, "/attention/1") || strings.Contains(e.data, `id="risk"`) {
 		t.Errorf("the first frame is %s", e.data)
 	}
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', '{}', 5, 5)")
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', '{}', 5, 5)")
 	w.until(t, "Late payment: 1")
 	mine := h.watch(t, ops, "/_/live?lang=en&topics=attention&who=me")
 	if e := mine.next(t); !strings.Contains(e.data, "Nothing matches the filter") {
@@ -142,7 +154,10 @@ func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
 	h.ring(t)
 	auditor := h.SignIn(t, access.Auditor)
 	for path, sights := range map[string][]string{
-		"/attention/1": {"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Not acknowledged", `href="/runbook#what-is-stuck-and-what-happens-by-itself"`},
+		"/attention/1": {
+			"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Not acknowledged",
+			`href="/runbook#what-is-stuck-and-what-happens-by-itself"`,
+		},
 		"/attention/2": {"Over since", "/notifications", "a new incident opens"},
 		"/attention/4": {"¥239.88", `href="/notifications?cause=locked"`},
 		"/attention/5": {"wang.min is working on it"},
@@ -208,7 +223,8 @@ func TestActsOnIncidentsTakeEffectOnceWithTheirReason(t *testing.T) {
 	do("7", "close", http.StatusSeeOther, reason...)
 	do("7", "acknowledge", http.StatusConflict, reason...)
 	do("99", "acknowledge", http.StatusNotFound, reason...)
-	if got := h.Post(t, h.SignIn(t, access.Auditor), "/attention/4/acknowledge", "form_key", "k", "reason", "adding a worker"); got.Status != http.StatusForbidden {
+	if got := h.Post(t, h.SignIn(t, access.Auditor), "/attention/4/acknowledge", "form_key", "k", "reason",
+		"adding a worker"); got.Status != http.StatusForbidden {
 		t.Errorf("as auditor: %d", got.Status)
 	}
 	acts, err := audit.List(t.Context(), h.DB.Read, audit.Query{Object: alert.IncidentObject, Limit: 20})

@@ -30,7 +30,8 @@ func TestWhoDidWhatYesterdayIsSeenByKeyboardAlone(t *testing.T) {
 		{midnight.Add(-time.Second), "operator:wang.min", "order.query", "2026112000000004", "is that one paid"},
 		{midnight, "operator:wang.min", "order.note", "2026112000000005", "it is too late"},
 	} {
-		change(t, h.DB, "INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) SELECT COALESCE(max(number), 0) + 1, ?, ?, ?, 'order', ?, ?, '', ? FROM audit",
+		change(t, h.DB,
+			"INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) SELECT COALESCE(max(number), 0) + 1, ?, ?, ?, 'order', ?, ?, '', ? FROM audit",
 			a.at.UnixMicro(), a.actor, a.act, a.id, fmt.Sprintf(`{"reason":%q}`, a.explained), strings.Repeat("0", 64))
 	}
 	do, looks, fine, end := h.onBrowserAs(t, access.Lead, 1440)
@@ -54,7 +55,8 @@ func TestWhoDidWhatYesterdayIsSeenByKeyboardAlone(t *testing.T) {
 	k.step(t, writes(" action:order.n"), takes("from:"+date+" to:"+date+" action:order.note "), finds(2, "action=order.note"))
 	reads("the merchant phoned", "the supplier phoned")
 	fine("yesterday-act")
-	k.step(t, writes(" actor:w"), takes("action:order.note from:"+date+" to:"+date+" actor:wang.min "), finds(1, "action=order.note", "actor=wang.min"))
+	k.step(t, writes(" actor:w"), takes("action:order.note from:"+date+" to:"+date+" actor:wang.min "),
+		finds(1, "action=order.note", "actor=wang.min"))
 	reads("the merchant phoned")
 	k.step(t, tabTo(`.chips a[href*="actor=wang.min"]:not([href*="action="])`), finds(2, "actor=wang.min"))
 	reads("the merchant phoned", "is that one paid")

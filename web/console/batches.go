@@ -96,7 +96,8 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 	}
 	ctx, by := c.UserContext(), s.Actor(c)
 	d := pages.BatchData{
-		Typed: s.Batches.Typed(b), Second: s.Batches.NeedsSecond(b), Key: act.NewKey(), Mine: b.MadeBy == by.Name, May: s.Batches.MayRun(by, b), Filter: q,
+		Typed: s.Batches.Typed(b), Second: s.Batches.NeedsSecond(b), Key: act.NewKey(), Mine: b.MadeBy == by.Name,
+		May: s.Batches.MayRun(by, b), Filter: q,
 	}
 	if d.Progress, err = s.progressOf(ctx, b); err != nil {
 		return err
@@ -115,7 +116,10 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 // rowQuery reads which rows of a batch to show.
 func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
 	f := web.ReadFilter(c)
-	q := bulk.RowQuery{State: f.OneOf("state", bulk.RowMoves.Words()), Outcome: f.Text("outcome"), Cause: f.Text("cause"), Limit: list.PageSize}
+	q := bulk.RowQuery{
+		State: f.OneOf("state", bulk.RowMoves.Words()), Outcome: f.Text("outcome"), Cause: f.Text("cause"),
+		Limit: list.PageSize,
+	}
 	if text := f.Text("after"); text != "" {
 		var err error
 		if q.After, err = strconv.ParseInt(text, 10, 64); err != nil || q.After < 0 {

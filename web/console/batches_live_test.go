@@ -63,12 +63,14 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	exhaust(t, h.DB, rows)
 	ops, viewer := h.SignIn(t, access.Ops), h.SignIn(t, access.Viewer)
 	path, id := h.batch(t, ops, rate)
-	change(t, h.DB, "DELETE FROM deliveries WHERE id = (SELECT object_id FROM batch_rows WHERE batch_id = ? AND number = 5)", id) // less than 1 % of it
+	change(t, h.DB, "DELETE FROM deliveries WHERE id = (SELECT object_id FROM batch_rows WHERE batch_id = ? AND number = 5)",
+		id) // less than 1 % of it
 	stream := "/_/live?lang=en&batch=" + strings.TrimPrefix(path, "/batches/")
 	idle := runtime.NumGoroutine()
 	a, b := h.watch(t, ops, stream), h.watch(t, viewer, stream)
 	for _, w := range []*watcher{a, b} {
-		if e := w.next(t); !strings.Contains(e.data, `data-state="planned"`) || !strings.Contains(e.data, "Nothing has been done yet") || e.name != "panels" {
+		if e := w.next(t); !strings.Contains(e.data, `data-state="planned"`) || !strings.Contains(e.data, "Nothing has been done yet") ||
+			e.name != "panels" {
 			t.Errorf("before its start: %+v", e)
 		}
 	}
@@ -125,7 +127,8 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 		}
 	}
 	e := b.until(t, `data-state="done"`)
-	if !strings.Contains(e.data, fmt.Sprintf("%d of %d processed", rows, rows)) || !strings.Contains(e.data, "1490") && !strings.Contains(e.data, "1,490.00") {
+	if !strings.Contains(e.data, fmt.Sprintf("%d of %d processed", rows, rows)) || !strings.Contains(e.data, "1490") &&
+		!strings.Contains(e.data, "1,490.00") {
 		t.Errorf("at its end: %s", e.data)
 	}
 	b.cut()
@@ -155,10 +158,12 @@ func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	w.until(t, `data-state="stopped"`)
 	stopped := h.found(t, id)
 	page := h.Page(t, ops, path+"?lang=en").Body
-	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 || stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by an operator") {
+	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 ||
+		stopped.StoppedBecause != bulk.ByPerson || !strings.Contains(page, left) || !strings.Contains(page, "stopped by an operator") {
 		t.Errorf("%d of 60 were begun, and the page lacks %q", stopped.Ended(), left)
 	}
-	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason", "their server is back"); got.Status != http.StatusConflict {
+	if got := h.Post(t, ops, path+"/resume", "form_key", act.NewKey(), "reason",
+		"their server is back"); got.Status != http.StatusConflict {
 		t.Errorf("resumed: %d", got.Status)
 	}
 }

@@ -24,14 +24,16 @@ func TestBatchesAreAListLikeAnyOther(t *testing.T) {
 			t.Fatalf("no plan: %q", plan)
 		}
 		for text, found := range map[string]bool{
-			`state:planned maker:the.ops action:resend`: true, `state:planned`: true, `状态：待执行`: true, `state:done`: false, `maker:nobody`: false, `action:close`: false,
+			`state:planned maker:the.ops action:resend`: true, `state:planned`: true, `状态：待执行`: true, `state:done`: false,
+			`maker:nobody`: false, `action:close`: false,
 		} {
 			address := h.Page(t, ops, "/batches?q="+url.QueryEscape(text)).Header.Get("Location")
 			if got := h.Page(t, ops, address); address == "" || got.Status != http.StatusOK || strings.Contains(got.Body, plan) != found {
 				t.Errorf("%s: at %q, %d, found is not %t", text, address, got.Status, found)
 			}
 		}
-		if got := h.Page(t, ops, "/batches?q=state:nowhere"); got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "planned, waiting") {
+		if got := h.Page(t, ops, "/batches?q=state:nowhere"); got.Status != http.StatusUnprocessableEntity ||
+			!strings.Contains(got.Body, "planned, waiting") {
 			t.Errorf("an unknown state: %d", got.Status)
 		}
 		rows := cells(t, h.Page(t, ops, "/batches?state=planned&lang=en&format=csv").Body)

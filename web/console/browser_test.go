@@ -75,7 +75,8 @@ func (c *complaints) listen(ev any) {
 			c.add("content security policy: %+v", ev.Issue.Details.ContentSecurityPolicyIssueDetails)
 		}
 	case *network.EventRequestWillBeSent:
-		if !strings.Contains(ev.Request.URL, c.host) && !strings.HasPrefix(ev.Request.URL, "about:") && !strings.HasPrefix(ev.Request.URL, "data:") {
+		if !strings.Contains(ev.Request.URL, c.host) && !strings.HasPrefix(ev.Request.URL, "about:") &&
+			!strings.HasPrefix(ev.Request.URL, "data:") {
 			c.add("a request leaves: %s", ev.Request.URL)
 		}
 	}
@@ -104,7 +105,8 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 	var started *exec.Cmd
 	t.Cleanup(func() { removeBrowser(t, started, profile) })
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.Env("XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile, "TMPDIR="+profile),
+		chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.Env("XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile,
+			"TMPDIR="+profile),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
 			started, cmd.SysProcAttr = cmd, queuetest.EndWithUs()
 			cmd.SysProcAttr.Setpgid = true
@@ -122,7 +124,8 @@ func newBrowser(t *testing.T, host string) (context.Context, *complaints) {
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // events newer than the library
-	t.Cleanup(func() {                                                                   // first of all: it takes the process and then the profile can go
+	// first of all: it takes the process and then the profile can go
+	t.Cleanup(func() {
 		closing, stop := context.WithTimeout(ctx, 5*time.Second)
 		_ = chromedp.Run(closing, browser.Close())
 		stop()
@@ -189,7 +192,8 @@ func TestPagesInABrowser(t *testing.T) {
 			takeScreenshot(t, ctx, name)
 		}
 	}
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/login?lang=en"), chromedp.WaitVisible("#password"))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/login?lang=en"),
+		chromedp.WaitVisible("#password"))
 	shot("login-en-light")
 	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, "/"))
 	for _, theme := range []string{"light", "dark"} {
@@ -215,7 +219,8 @@ func TestPagesInABrowser(t *testing.T) {
 	for _, width := range []int64{narrow, 1280, 1366, 1920} {
 		for _, p := range all {
 			var look struct{ Overflow int }
-			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+p.path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
+			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+p.path),
+				chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
 			if look.Overflow > 0 {
 				t.Errorf("%s at %d is %d px too wide", p.name, width, look.Overflow)
 			}
@@ -246,7 +251,8 @@ func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
 	}
 	ctx, _ := newBrowser(t, h.Addr)
 	base := "http://" + h.Addr
-	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, "/"), emulation.SetDeviceMetricsOverride(1440, 900, 1, false), chromedp.Navigate(base+"/notifications"), chromedp.WaitReady("main"))
+	run(t, ctx, signsIn(base, "wang.min", webtest.GoodPassword, "/"), emulation.SetDeviceMetricsOverride(1440, 900, 1, false),
+		chromedp.Navigate(base+"/notifications"), chromedp.WaitReady("main"))
 	for height := int64(900); height < 936; height += 7 { // a row is 36 px high
 		run(t, ctx, emulation.SetDeviceMetricsOverride(1440, height, 1, false))
 		if found := breaches(t, ctx, `{type: "rule", values: ["target-size"]}`); len(found) > 0 {
@@ -260,16 +266,20 @@ func seedMore(t *testing.T, d *db.DB) {
 	t.Helper()
 	exhaust(t, d, 60) // more than a screen holds
 	proposeRefund(t, d)
-	change(t, d, "UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)
+	change(t, d,
+		"UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)
 	for i, kind := range []string{exception.LatePayment, exception.UnknownOrder, exception.DuplicatePayment} { // parts of a tile
-		change(t, d, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
-			" SELECT id + ?, ?, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at FROM exceptions WHERE kind = 'amount_mismatch'", 9000+i, kind)
+		change(t, d,
+			"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+				" SELECT id + ?, ?, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at FROM exceptions WHERE kind = 'amount_mismatch'", 9000+i, kind)
 	}
 	// A notification's id is as long as they are.
 	change(t, d, `INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)
 		SELECT 7001, 1, id, 'order.closed', 3, '{"id":"ntf_2wpytmd90jk0-order-closed-0"}', ? FROM orders WHERE order_no = '2026112000000001'`, d.Now())
-	change(t, d, `INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, currency, amount)
-		SELECT 7002, 7001, 1, id, 'order.closed', 'webhook', '', 'skipped', ?, 'CNY', 1 FROM orders WHERE order_no = '2026112000000001'`, d.Now())
+	change(t, d,
+		`INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, currency, amount)
+		SELECT 7002, 7001, 1, id, 'order.closed', 'webhook', '', 'skipped', ?, 'CNY', 1 FROM orders WHERE order_no = '2026112000000001'`,
+		d.Now())
 	minute := time.Minute.Microseconds()
 	now := d.Now() / minute * minute
 	for i := range int64(24 * 60) {
@@ -277,27 +287,37 @@ func seedMore(t *testing.T, d *db.DB) {
 		if i < 90 {
 			good, bad = 20, 30
 		}
-		change(t, d, "INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')", now-i*minute, good, bad)
+		change(t, d,
+			"INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '')",
+			now-i*minute, good, bad)
 		change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'CNY', 40, 798000, ?, 19950 * ?)", now-i*minute, 40-bad, 40-bad)
 		if i%10 == 0 { // the curves of the tiles
-			change(t, d, "INSERT INTO report_risk (start, part, currency, orders, amount) VALUES (?, 'untold', 'CNY', 1, ?), (?, 'untold', 'KWD', 1, ?)", now-i*minute, 1+i, now-i*minute, 1+i)
+			change(t, d,
+				"INSERT INTO report_risk (start, part, currency, orders, amount) VALUES (?, 'untold', 'CNY', 1, ?), (?, 'untold', 'KWD', 1, ?)", now-i*minute, 1+i, now-i*minute, 1+i)
 		}
 		if i%9 == 0 {
 			change(t, d, "INSERT INTO report_orders VALUES (60, ?, 'JPY', 2, 3960, 1, 1980)", now-i*minute)
 		}
-		change(t, d, "INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, 1, 'paid', ?), (?, 1, 'late_payment', ?)", now-i*minute, good, now-i*minute, bad/3)
+		change(t, d, "INSERT INTO report_callbacks (start, supplier_id, outcome, n) VALUES (?, 1, 'paid', ?), (?, 1, 'late_payment', ?)",
+			now-i*minute, good, now-i*minute, bad/3)
 	}
 	// What commands leave in the audit is as long as it may be.
 	many := strings.TrimSuffix(strings.Repeat("merchant a-code-that-is-as-long-as-they-come: name, notify.urls, breaker; ", 20), "; ")
 	digest := strings.Repeat("0123456789abcdef", 4)
 	for _, a := range []audit.Act{
-		{Action: "settings.apply", Object: "file", ObjectID: "backstop-settings.yaml", Params: map[string]any{"created": "supplier wx-main", "changed": many + " … and 480 more", "disabled": "merchant m7", "sha256": digest}},
+		{Action: "settings.apply", Object: "file", ObjectID: "backstop-settings.yaml", Params: map[string]any{
+			"created": "supplier wx-main",
+			"changed": many + " … and 480 more", "disabled": "merchant m7", "sha256": digest,
+		}},
 		{Action: "orders.import", Object: "file", ObjectID: "orders.jsonl", Params: map[string]any{"orders": 100_000, "sha256": digest}},
 		{Action: "token.add", Object: "token", ObjectID: "grafana", Params: map[string]any{"scope": "monitor"}},
 		{Action: "secrets.reseal", Object: "master_key", ObjectID: "k-4f2a"},
 	} {
 		a.Actor = audit.Command()
-		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return audit.New(d, sealtest.Ring(t, 1)).Write(ctx, tx, a) }); err != nil {
+		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			return audit.New(d, sealtest.Ring(t, 1)).Write(ctx, tx,
+				a)
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -386,8 +406,10 @@ func signsIn(base, name, password, path string) chromedp.Action {
 func reads(base, language, theme string) chromedp.Action {
 	return chromedp.Tasks{
 		// By query: otherwise links to these places match too, which are hidden on phones.
-		chromedp.Navigate(base + "/me"), chromedp.WaitVisible("#language", chromedp.ByQuery), chromedp.SetValue("#language", language, chromedp.ByQuery),
-		chromedp.SetValue("#theme", theme, chromedp.ByQuery), chromedp.Submit("#zone", chromedp.ByQuery), chromedp.WaitVisible(".notice.ok"), becomes(whole),
+		chromedp.Navigate(base + "/me"), chromedp.WaitVisible("#language", chromedp.ByQuery), chromedp.SetValue("#language", language,
+			chromedp.ByQuery),
+		chromedp.SetValue("#theme", theme, chromedp.ByQuery), chromedp.Submit("#zone", chromedp.ByQuery),
+		chromedp.WaitVisible(".notice.ok"), becomes(whole),
 	}
 }
 
@@ -472,7 +494,8 @@ func TestABrowserComplainsWhereThereIsCause(t *testing.T) {
 	ctx, said := newBrowser(t, h.Addr)
 	script, _ := json.Marshal(`<p style="color:red">x</p><img src="http://127.0.0.1:1/x.png">`)
 	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/login"), chromedp.WaitReady("main"),
-		chromedp.Evaluate("document.body.insertAdjacentHTML('beforeend', "+string(script)+"); new Promise(done => setTimeout(() => done(true), 300))", nil,
+		chromedp.Evaluate("document.body.insertAdjacentHTML('beforeend', "+string(script)+
+			"); new Promise(done => setTimeout(() => done(true), 300))", nil,
 			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	if found := violations(t, ctx); !strings.Contains(strings.Join(found, "; "), "image-alt") {
 		t.Errorf("an image without a text was not found: %q", found)
@@ -509,9 +532,11 @@ func TestAnOrderIsFoundAndSentAgainByKeyboardAlone(t *testing.T) {
 		}
 	}
 	step(tabTo(`[data-open="#resend"]`), chromedp.KeyEvent(kb.Enter))
-	step(tabTo("#resend-reason"), chromedp.KeyEvent("go on the merchant asked by phone"), at(orderOne)) // "go" inside of a field leads nowhere
+	step(tabTo("#resend-reason"), chromedp.KeyEvent("go on the merchant asked by phone"),
+		at(orderOne)) // "go" inside of a field leads nowhere
 	step(tabTo("#resend button.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#resent"))
-	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND object_id = '2026112000000001'"); n != 1 || steps > 4 {
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND object_id = '2026112000000001'"); n != 1 ||
+		steps > 4 {
 		t.Errorf("sent again %d times, in %d steps", n, steps)
 	}
 	if all := said.take(); len(all) > 0 {
@@ -540,11 +565,13 @@ func TestPagesAreReadWithoutJavaScript(t *testing.T) {
 	ctx, _ := newBrowser(t, h.Addr)
 	var text string
 	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/"),
-		chromedp.Navigate("http://"+h.Addr+"/orders?status=paid"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
+		chromedp.Navigate("http://"+h.Addr+"/orders?status=paid"), chromedp.WaitReady("main"),
+		chromedp.Text("main", &text, chromedp.ByQuery))
 	if !strings.Contains(text, "3,499.00") || strings.Contains(text, "1,980") {
 		t.Errorf("the list of paid orders shows %q", text)
 	}
-	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders/2026112000000001"), chromedp.WaitReady("main"), chromedp.Text("main", &text, chromedp.ByQuery))
+	run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders/2026112000000001"), chromedp.WaitReady("main"),
+		chromedp.Text("main", &text, chromedp.ByQuery))
 	if !strings.Contains(text, "SKU-77120") {
 		t.Errorf("the story shows %q", text)
 	}

@@ -21,8 +21,9 @@ import (
 
 var (
 	budgetRows = flag.Int("rows", 0, "orders for TestBudget, each with five attempts; 0 = it is skipped")
-	budgetDesk = flag.Int("desk", 0, "exceptions for TestBudget, half of which are open, and a tenth as many proposals, batches and rows of one batch")
-	budgetDB   = flag.String("budget-db", "sqlite,postgres", "databases for TestBudget")
+	budgetDesk = flag.Int("desk", 0,
+		"exceptions for TestBudget, half of which are open, and a tenth as many proposals, batches and rows of one batch")
+	budgetDB = flag.String("budget-db", "sqlite,postgres", "databases for TestBudget")
 )
 
 const (
@@ -81,19 +82,27 @@ func fill(t *testing.T, d *db.DB, rows int) {
 	fillWith(t, d, rows, filling)
 	change(t, d, "UPDATE settings SET value = ? WHERE name = 'claims_checked'", db.IDAt(now-2*60*1_000_000)) // as the dispatcher keeps it
 	minutes := func(table string, unit time.Duration, spans int) {
-		change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < 50)"+
-			" INSERT INTO "+table+" (recipient_id, start, ok, retried, failed, took_us, took, lag) SELECT j, ? - i * ?, 100, 5, 1, 8000000, '0 0 10 60 30 6', '10 60 30 6' FROM n CROSS JOIN m",
+		change(t, d,
+			"WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 0 UNION ALL SELECT j + 1 FROM m WHERE j < 50)"+
+				" INSERT INTO "+table+
+				" (recipient_id, start, ok, retried, failed, took_us, took, lag) SELECT j, ? - i * ?, 100, 5, 1, 8000000, '0 0 10 60 30 6', '10 60 30 6' FROM n CROSS JOIN m",
 			spans, now-now%unit.Microseconds(), unit.Microseconds())
 	}
 	minutes("report_minutes", time.Minute, 72*60)
 	minutes("report_hours", time.Hour, budgetDays*24)
-	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
-		" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m", 72*60, now-now%60_000_000)
-	change(t, d, "INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT supplier_id, start - start % 300000000, outcome, sum(n) FROM report_callbacks GROUP BY 1, 2, 3")
-	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3), b(k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM b WHERE k < 9)"+
-		" INSERT INTO report_calls (supplier_id, start, op, class, bucket, n) SELECT j, ? - i * 300000000, 'query', CASE WHEN k = 9 THEN 'timeout' ELSE 'ok' END, k, 100 FROM n CROSS JOIN m CROSS JOIN b", 72*12, now-now%300_000_000)
+	change(t, d,
+		"WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3)"+
+			" INSERT INTO report_callbacks (start, supplier_id, outcome, n) SELECT ? - i * 60000000, j, 'paid', 100 FROM n CROSS JOIN m",
+		72*60,
+		now-now%60_000_000)
+	change(t, d,
+		"INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT supplier_id, start - start % 300000000, outcome, sum(n) FROM report_callbacks GROUP BY 1, 2, 3")
+	change(t, d,
+		"WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?), m(j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM m WHERE j < 3), b(k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM b WHERE k < 9)"+
+			" INSERT INTO report_calls (supplier_id, start, op, class, bucket, n) SELECT j, ? - i * 300000000, 'query', CASE WHEN k = 9 THEN 'timeout' ELSE 'ok' END, k, 100 FROM n CROSS JOIN m CROSS JOIN b", 72*12, now-now%300_000_000)
 	analyze(t, d, "report_suppliers report_calls")
-	analyze(t, d, "orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks")
+	analyze(t, d,
+		"orders events deliveries notify_attempts callbacks refused_callbacks payment_attempts exceptions report_minutes report_hours report_callbacks")
 	past(t, d, time.UTC, 36, 50)
 	analyze(t, d, "report_orders report_waits report_failures report_volume")
 	t.Logf("%s: %d orders in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
@@ -150,8 +159,9 @@ func fillDesk(t *testing.T, d *db.DB, rows int) {
 			change(t, d, query, min(i+chunk, rows)-1, first, step, now, i)
 		}
 	}
-	change(t, d, "INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, next, shown, rate, started_at)"+
-		` VALUES (7, 'resend', 'delivery', '', 0, 'operator:li', ?0, ?0, 'paused', ?1, ?1, ?1, '{"will_run":[{"Currency":"CNY","Orders":100,"Minor":1000}]}', 100, ?0)`, now, rows/10)
+	change(t, d,
+		"INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, next, shown, rate, started_at)"+
+			` VALUES (7, 'resend', 'delivery', '', 0, 'operator:li', ?0, ?0, 'paused', ?1, ?1, ?1, '{"will_run":[{"Currency":"CNY","Orders":100,"Minor":1000}]}', 100, ?0)`, now, rows/10)
 	analyze(t, d, "exceptions compensations approvals batches batch_rows")
 	t.Logf("%s: %d exceptions in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
 }
@@ -174,7 +184,8 @@ func TestBudget(t *testing.T) {
 			}
 			h := openOn(t, d(t))
 			for i := range 50 {
-				change(t, h.DB, "INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, 'Merchant', '[]', '{}', 0, 0) ON CONFLICT DO NOTHING", i+1, fmt.Sprint("m", i+1))
+				change(t, h.DB,
+					"INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, 'Merchant', '[]', '{}', 0, 0) ON CONFLICT DO NOTHING", i+1, fmt.Sprint("m", i+1))
 			}
 			declareSupplier(t, h.DB)
 			h.ReadSettings(t)
@@ -259,15 +270,23 @@ func (h *harness) pages(t *testing.T, cookie string, budget time.Duration) []pag
 // deskPages are those of the desk.
 func deskPages(budget time.Duration) (all []page) {
 	for _, path := range []string{
-		"/exceptions", "/exceptions?state=needs", "/exceptions?state=waiting", "/exceptions?state=resolved", "/exceptions?state=ignored", "/exceptions?state=failed",
-		"/exceptions?kind=late_payment", "/exceptions?kind=late_payment&state=needs", "/exceptions?kind=late_payment&state=resolved", "/exceptions?kind=stuck_paying",
-		"/exceptions?kind=late_payment&state=failed", "/exceptions?assignee=op3", "/exceptions?assignee=op3&state=needs", "/exceptions?assignee=op3&kind=late_payment&merchant=m7",
-		"/exceptions?assignee=nobody", "/exceptions?merchant=m7", "/exceptions?merchant=m7&state=needs", "/exceptions?merchant=m7&state=resolved",
-		"/exceptions?merchant=m7&kind=late_payment&state=needs", "/exceptions?merchant=m7&kind=stuck_paying&state=needs", "/exceptions?supplier=wx", "/exceptions?supplier=wx&state=needs",
-		"/exceptions?kind=compensation_dead&supplier=wx", "/exceptions?kind=compensation_dead&cause=supplier_timeout", "/exceptions?kind=notify_exhausted&supplier=wx",
+		"/exceptions", "/exceptions?state=needs", "/exceptions?state=waiting", "/exceptions?state=resolved", "/exceptions?state=ignored",
+		"/exceptions?state=failed",
+		"/exceptions?kind=late_payment", "/exceptions?kind=late_payment&state=needs", "/exceptions?kind=late_payment&state=resolved",
+		"/exceptions?kind=stuck_paying",
+		"/exceptions?kind=late_payment&state=failed", "/exceptions?assignee=op3", "/exceptions?assignee=op3&state=needs",
+		"/exceptions?assignee=op3&kind=late_payment&merchant=m7",
+		"/exceptions?assignee=nobody", "/exceptions?merchant=m7", "/exceptions?merchant=m7&state=needs",
+		"/exceptions?merchant=m7&state=resolved",
+		"/exceptions?merchant=m7&kind=late_payment&state=needs", "/exceptions?merchant=m7&kind=stuck_paying&state=needs",
+		"/exceptions?supplier=wx", "/exceptions?supplier=wx&state=needs",
+		"/exceptions?kind=compensation_dead&supplier=wx", "/exceptions?kind=compensation_dead&cause=supplier_timeout",
+		"/exceptions?kind=notify_exhausted&supplier=wx",
 		"/exceptions?no=D4242", "/exceptions?risk=compensated",
-		"/approvals", "/approvals?state=waiting", "/approvals?state=rejected", "/approvals?action=attach", "/approvals?maker=nobody", "/batches", "/batches?state=done", "/batches?maker=nobody",
-		"/batches/bat_7", "/batches/bat_7?state=failed", "/batches/bat_7?cause=supplier_timeout", "/batches/bat_7?cause=poison", "/batches/bat_7?after=99000",
+		"/approvals", "/approvals?state=waiting", "/approvals?state=rejected", "/approvals?action=attach", "/approvals?maker=nobody",
+		"/batches", "/batches?state=done", "/batches?maker=nobody",
+		"/batches/bat_7", "/batches/bat_7?state=failed", "/batches/bat_7?cause=supplier_timeout", "/batches/bat_7?cause=poison",
+		"/batches/bat_7?after=99000",
 	} {
 		all = append(all, page{path, budget})
 	}
@@ -299,7 +318,8 @@ func (h *harness) measure(t *testing.T, cookie string, pages []page) {
 		if i := strings.Index(path, "cursor="); i >= 0 {
 			path = path[:i] + "cursor=…"
 		}
-		t.Logf("%-9s %-52s p50 %6.1f ms  p95 %6.1f ms  ≤ %3d ms  %s", h.DB.Engine(), path, ms(took[len(took)/2]), ms(p95), p.budget.Milliseconds(), verdict)
+		t.Logf("%-9s %-52s p50 %6.1f ms  p95 %6.1f ms  ≤ %3d ms  %s", h.DB.Engine(), path, ms(took[len(took)/2]), ms(p95),
+			p.budget.Milliseconds(), verdict)
 	}
 }
 

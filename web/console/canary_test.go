@@ -25,11 +25,13 @@ func canaries() map[string]string {
 		"body nested name": "李航五", "body form": "6222021234567894", "body identity": "11010519491231002X", "body deep": "13811110008",
 		"body number": "13811110009", "query": "13811110010", "query nested": "13811110011", "header value": "13811110012",
 		"header URL": "13811110013", "header URL name": "李航十四", "user agent": "ua.15@mail.example", "header JSON": "13811110016",
-		"step": "13811110017", "answer": "13811110018", "answer header": "13811110019", "attempt error": "13811110020", "last error": "13811110021",
-		"subject": "13811110022", "notify_url path": "13811110023", "notify_url parameter": "13811110024", "attempt URL": "13811110025",
+		"step": "13811110017", "answer": "13811110018", "answer header": "13811110019", "attempt error": "13811110020",
+		"last error": "13811110021",
+		"subject":    "13811110022", "notify_url path": "13811110023", "notify_url parameter": "13811110024", "attempt URL": "13811110025",
 		"refused body": "13811110026", "refused query": "13811110027", "refused header": "13811110028", "refused step": "13811110029",
-		"refused supplier": "13811110030", "exception detail": "13811110031", "answer nested": "13811110032", "path of a request": "13811110033",
-		"request query": "13811110034", "request agent": "13811110035",
+		"refused supplier": "13811110030", "exception detail": "13811110031", "answer nested": "13811110032",
+		"path of a request": "13811110033",
+		"request query":     "13811110034", "request agent": "13811110035",
 	}
 }
 
@@ -49,20 +51,26 @@ func plant(t *testing.T, h *harness, c map[string]string) {
 		"ext": "x=1&y=" + url.QueryEscape(c["body form"]), "note": []any{map[string]any{"v": c["body identity"]}},
 		"deep": "%257B%2522a%2522%253A%2522" + c["body deep"] + "%2522%257D", "n": json.Number(c["body number"]),
 	})
-	headers := "X-Note: " + c["header value"] + "\nReferer: https://shop.example/pay?x=" + c["header URL"] + "&buyer=" + url.QueryEscape(c["header URL name"]) +
-		"\nUser-Agent: pay/1.0 (" + c["user agent"] + ")\nX-Context: " + text(map[string]any{"a": text(map[string]any{"b": c["header JSON"]})})
+	headers := "X-Note: " + c["header value"] + "\nReferer: https://shop.example/pay?x=" + c["header URL"] + "&buyer=" +
+		url.QueryEscape(c["header URL name"]) +
+		"\nUser-Agent: pay/1.0 (" + c["user agent"] + ")\nX-Context: " +
+		text(map[string]any{"a": text(map[string]any{"b": c["header JSON"]})})
 	step := func(detail string) string {
 		return text([]map[string]any{{"name": "parse", "ok": false, "detail": detail}})
 	}
 	change(t, h.DB, "UPDATE callbacks SET body = ?, headers = ?, query = ?, steps = ?", []byte(body), headers,
 		"x="+c["query"]+"&y="+url.QueryEscape(text(map[string]any{"a": c["query nested"]})), step("the field attach holds "+c["step"]))
-	change(t, h.DB, "UPDATE refused_callbacks SET body = ?, headers = ?, query = ?, steps = ?, supplier = ?", []byte("a="+c["refused body"]),
+	change(t, h.DB, "UPDATE refused_callbacks SET body = ?, headers = ?, query = ?, steps = ?, supplier = ?",
+		[]byte("a="+c["refused body"]),
 		"X-A: "+c["refused header"], "q="+c["refused query"], step("no field "+c["refused step"]), c["refused supplier"])
 	change(t, h.DB, "UPDATE notify_attempts SET response_body = ?, response_header = ?, error = ?, url = ? WHERE id = 401",
-		[]byte(text(map[string]any{"msg": "hello " + c["answer"], "data": text(map[string]any{"m": c["answer nested"]})})), "X-User: "+c["answer header"],
+		[]byte(text(map[string]any{"msg": "hello " + c["answer"], "data": text(map[string]any{"m": c["answer nested"]})})),
+		"X-User: "+c["answer header"],
 		"HTTP 502: "+c["attempt error"], "https://m.example/u/"+c["attempt URL"]+"?t=1")
-	change(t, h.DB, "UPDATE deliveries SET last_error = ?, url = ?", "HTTP 502: "+c["last error"], "https://m.example/u/"+c["notify_url path"]+"?p="+c["notify_url parameter"])
-	change(t, h.DB, "UPDATE orders SET subject = ?, notify_url = ?", "Ticket for "+c["subject"], "https://m.example/u/"+c["notify_url path"]+"?p="+c["notify_url parameter"])
+	change(t, h.DB, "UPDATE deliveries SET last_error = ?, url = ?", "HTTP 502: "+c["last error"], "https://m.example/u/"+
+		c["notify_url path"]+"?p="+c["notify_url parameter"])
+	change(t, h.DB, "UPDATE orders SET subject = ?, notify_url = ?", "Ticket for "+c["subject"], "https://m.example/u/"+
+		c["notify_url path"]+"?p="+c["notify_url parameter"])
 	change(t, h.DB, "UPDATE exceptions SET detail = ?", text(map[string]any{"last_error": "answered " + c["exception detail"]}))
 }
 
@@ -99,10 +107,14 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 	}
 	order := "2026112000000001"
 	params := map[string]string{
-		":order_no": order, ":callback": "", ":event_id": id36(id("SELECT min(id) FROM callbacks")), ":notification": notify.IDOf(id("SELECT id FROM events"), ""),
-		":exception": fmt.Sprint(id("SELECT min(id) FROM exceptions")), ":merchant": "m1", ":batch": "",
+		":order_no": order, ":callback": "", ":event_id": id36(id("SELECT min(id) FROM callbacks")),
+		":notification": notify.IDOf(id("SELECT id FROM events"), ""),
+		":exception":    fmt.Sprint(id("SELECT min(id) FROM exceptions")), ":merchant": "m1", ":batch": "",
 	}
-	paths := map[string]bool{"/orders?window=31d": true, "/notifications?window=31d": true, "/callbacks?window=31d": true, "/exceptions?window=31d": true, "/search?q=" + order: true}
+	paths := map[string]bool{
+		"/orders?window=31d": true, "/notifications?window=31d": true, "/callbacks?window=31d": true,
+		"/exceptions?window=31d": true, "/search?q=" + order: true,
+	}
 	for _, d := range details {
 		paths[d.path] = true
 	}
@@ -139,7 +151,8 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 		}
 		stream.cut()
 	}
-	for _, path := range []string{"/api/v1/admin/exceptions", "/api/v1/admin/callbacks", webtest.Monitoring + "logs", webtest.Monitoring + "realtime", webtest.Monitoring + "merchants", webtest.Monitoring + "breakers", webtest.Monitoring + "health"} {
+	for _, path := range []string{"/api/v1/admin/exceptions", "/api/v1/admin/callbacks", webtest.Monitoring + "logs", webtest.Monitoring +
+		"realtime", webtest.Monitoring + "merchants", webtest.Monitoring + "breakers", webtest.Monitoring + "health"} {
 		got := h.Api(t, webtest.MonitorToken, http.MethodGet, path, "")
 		if got.Status != http.StatusOK || len(got.Body) < 20 {
 			t.Errorf("%s: %d %q", path, got.Status, got.Body)
@@ -155,9 +168,11 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 		}
 	}
 	h.Sender.Answer = callback.Receipt{Outcome: callback.UnknownSupplier, Reply: callback.NotFound}
-	h.Call(t, http.MethodPost, "/callback/"+c["path of a request"]+"?q="+c["request query"], "a="+c["refused body"], "User-Agent", c["request agent"])
+	h.Call(t, http.MethodPost, "/callback/"+c["path of a request"]+"?q="+c["request query"], "a="+c["refused body"], "User-Agent",
+		c["request agent"])
 	h.Call(t, http.MethodGet, "/nowhere/"+c["path of a request"]+"?q="+c["request query"], "", "User-Agent", c["request agent"])
-	h.Call(t, http.MethodPost, "/api/v1/orders", `{"subject":"`+c["subject"]+`","amount":"`+c["body number"]+`"}`, "Authorization", "Bearer "+webtest.KeyOfGalaxy, "Content-Type", "application/json")
+	h.Call(t, http.MethodPost, "/api/v1/orders", `{"subject":"`+c["subject"]+`","amount":"`+c["body number"]+`"}`, "Authorization",
+		"Bearer "+webtest.KeyOfGalaxy, "Content-Type", "application/json")
 	for line := range strings.Lines(h.Logged()) {
 		look("the log: "+line, line)
 	}
@@ -171,8 +186,10 @@ func TestWhoMayUnmaskSeesWhatIsPlanted(t *testing.T) {
 	plant(t, h, c)
 	const order = "/orders/2026112000000001"
 	inStory := []string{
-		"body field", "body words", "body name", "body nested", "body nested name", "body form", "body identity", "body deep", "body number", "query",
-		"query nested", "header value", "header URL", "header URL name", "user agent", "header JSON", "step", "answer", "answer header", "attempt error", "subject",
+		"body field", "body words", "body name", "body nested", "body nested name", "body form", "body identity", "body deep",
+		"body number", "query",
+		"query nested", "header value", "header URL", "header URL name", "user agent", "header JSON", "step", "answer", "answer header",
+		"attempt error", "subject",
 	}
 	for _, role := range []string{access.Lead, access.Auditor} {
 		cookie := h.SignIn(t, role)

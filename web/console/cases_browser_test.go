@@ -64,7 +64,8 @@ func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
 	}
 	steps = 0
 	comes("bo")
-	step(becomes(`document.querySelector('#todo a[href="/approvals?state=waiting"]') !== null`), tabTo(`#todo a[href="/approvals?state=waiting"]`), chromedp.KeyEvent(kb.Enter), at("/approvals"))
+	step(becomes(`document.querySelector('#todo a[href="/approvals?state=waiting"]') !== null`),
+		tabTo(`#todo a[href="/approvals?state=waiting"]`), chromedp.KeyEvent(kb.Enter), at("/approvals"))
 	step(tabTo(`tr[data-row] a[href^="/approvals/apr_"]`), chromedp.KeyEvent(kb.Enter), becomes(proposal))
 	reads("12.300", "the merchant agrees to it")
 	step(tabTo("#approve-reason"), chromedp.KeyEvent("compared with their console"))
@@ -157,14 +158,17 @@ func TestABreakerIsSeenUnderstoodAndClosedByKeyboard(t *testing.T) {
 	step(tabTo("#close-reason"), chromedp.KeyEvent("their new server answers"))
 	step(tabTo("#close .btn.primary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".notice.ok"), becomes(whole))
 	h.closes(t)
-	do(chromedp.Evaluate(`location.href = "/merchants/m1"`, nil), becomes(fmt.Sprintf(`location.search === "" && !document.querySelector(%q) && %s`, `[data-open="#close"]`, whole)), chromedp.Text("main", &told))
+	do(chromedp.Evaluate(`location.href = "/merchants/m1"`, nil),
+		becomes(fmt.Sprintf(`location.search === "" && !document.querySelector(%q) && %s`, `[data-open="#close"]`, whole)),
+		chromedp.Text("main", &told))
 	for _, text := range []string{"their new server answers", "li.hang"} {
 		if !strings.Contains(told, text) {
 			t.Errorf("the history of the breaker lacks %q", text)
 		}
 	}
 	fine("breaker-closed")
-	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'breaker.close' AND actor = 'operator:li.hang'"); n != 1 || steps > 4 {
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'breaker.close' AND actor = 'operator:li.hang'"); n != 1 ||
+		steps > 4 {
 		t.Errorf("closed %d times, in %d steps", n, steps)
 	}
 	do(chromedp.KeyEvent("gd"), at("/"), becomes(`document.querySelector('`+link+`') === null`))

@@ -23,8 +23,10 @@ func (h *harness) stuck(t *testing.T, state compensation.State, cause compensati
 		if now := h.DB.Now(); compensation.Moves.Of(state).Open {
 			next = &now
 		}
-		_, err := h.DB.NewRaw("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, state, attempts, max_attempts, next_at, made_by, opened_at)"+
-			" VALUES (?, 'rerun', ?, 'order', ?, ?, 1, 1, 1, 100, 'CNY', ?, 3, 3, ?, 'advance', ?)", id, cause, id, fmt.Sprint("O", id), state, next, h.DB.Now()).Exec(t.Context())
+		_, err := h.DB.NewRaw(
+			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, state, attempts, max_attempts, next_at, made_by, opened_at)"+
+				" VALUES (?, 'rerun', ?, 'order', ?, ?, 1, 1, 1, 100, 'CNY', ?, 3, 3, ?, 'advance', ?)", id, cause, id, fmt.Sprint("O", id),
+			state, next, h.DB.Now()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,8 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 	if body := h.Page(t, ops, to+"&lang=en").Body; !strings.Contains(body, "3 matched: 3 queued to run again, 0 skipped.") {
 		t.Errorf("the page after it does not say what was done: %s", to)
 	}
-	if got := h.Post(t, ops, fmt.Sprintf("/compensations/redrive?no=O%d", one), "form_key", "k1", "reason", back); got.Status != http.StatusSeeOther {
+	if got := h.Post(t, ops, fmt.Sprintf("/compensations/redrive?no=O%d", one), "form_key", "k1", "reason",
+		back); got.Status != http.StatusSeeOther {
 		t.Errorf("of one order: %d", got.Status)
 	}
 	h.countStuck(t, 1, "state = 'dead'")
@@ -87,7 +90,10 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 	if got := h.Post(t, ops, "/compensations/redrive?state=dead", "form_key", "k3", "reason", back); got.Status != 409 {
 		t.Errorf("more than 1,000: %d", got.Status)
 	}
-	for path, want := range map[string]int{"/compensations?state=x": 422, "/compensations?kind=x": 422, "/compensations?cause=x": 422, "/compensations/7": 404, "/compensations/x": 404} {
+	for path, want := range map[string]int{
+		"/compensations?state=x": 422, "/compensations?kind=x": 422, "/compensations?cause=x": 422,
+		"/compensations/7": 404, "/compensations/x": 404,
+	} {
 		if got := h.Page(t, ops, path); got.Status != want {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
 		}
@@ -100,7 +106,8 @@ func TestRolesActOnCompensationsAsThePolicySays(t *testing.T) {
 	id := h.stuck(t, compensation.Dead, compensation.SupplierTimeout, 1)
 	path := fmt.Sprintf("/compensations/%d", id)
 	for role, may := range map[string]string{
-		access.Viewer: "", access.Support: "run", access.Finance: "run", access.Ops: "run redrive", access.Lead: "run redrive cancel", access.Admin: "", access.Auditor: "",
+		access.Viewer: "", access.Support: "run", access.Finance: "run", access.Ops: "run redrive", access.Lead: "run redrive cancel",
+		access.Admin: "", access.Auditor: "",
 	} {
 		cookie := h.SignIn(t, role)
 		one, list := h.Page(t, cookie, path).Body, h.Page(t, cookie, "/compensations").Body
@@ -146,7 +153,8 @@ func TestACompensationIsRunAndCancelledFromItsPage(t *testing.T) {
 	if got := h.Post(t, lead, path+"/run", "form_key", "k9", "reason", back); got.Status != http.StatusConflict {
 		t.Errorf("run after it has ended: %d", got.Status)
 	}
-	if body := h.Page(t, lead, "/audit?lang=en").Body; !strings.Contains(body, "ran a compensation again") || !strings.Contains(body, "cancelled a compensation") {
+	if body := h.Page(t, lead, "/audit?lang=en").Body; !strings.Contains(body, "ran a compensation again") ||
+		!strings.Contains(body, "cancelled a compensation") {
 		t.Error("the audit does not have it")
 	}
 }

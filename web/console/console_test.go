@@ -38,9 +38,19 @@ func seed(t *testing.T, d *db.DB) {
 	made := madeAt(now)
 	next, paid := now+90_000_000, at(50*time.Second)
 	orders := []*order.Order{
-		{OrderNo: "2026112000000001", OutTradeNo: "GX-88210477", Amount: 349900, Currency: "CNY", Exponent: 2, Subject: "Two tickets " + webtest.Hostile, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid, SupplierTradeNo: "4200002614202611201428773301", HasItems: true},
-		{OrderNo: "2026112000000002", OutTradeNo: "T2", Amount: 1980, Currency: "JPY", Subject: "Book", Status: order.Pending, Version: 1, NextAt: &next},
-		{OrderNo: "2026112000000003", OutTradeNo: "T3", Amount: 12345, Currency: "KWD", Exponent: 3, Subject: "Chair", Status: order.Closed, Version: 2, CloseReason: "timeout"},
+		{
+			OrderNo: "2026112000000001", OutTradeNo: "GX-88210477", Amount: 349900, Currency: "CNY", Exponent: 2, Subject: "Two tickets " +
+				webtest.Hostile, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid,
+			SupplierTradeNo: "4200002614202611201428773301", HasItems: true,
+		},
+		{
+			OrderNo: "2026112000000002", OutTradeNo: "T2", Amount: 1980, Currency: "JPY", Subject: "Book", Status: order.Pending, Version: 1,
+			NextAt: &next,
+		},
+		{
+			OrderNo: "2026112000000003", OutTradeNo: "T3", Amount: 12345, Currency: "KWD", Exponent: 3, Subject: "Chair", Status: order.Closed,
+			Version: 2, CloseReason: "timeout",
+		},
 	}
 	write := func(rows any) {
 		t.Helper()
@@ -55,67 +65,102 @@ func seed(t *testing.T, d *db.DB) {
 	write(&orders)
 	write(&[]order.History{
 		{ID: 1, OrderID: made + 100, Version: 1, To: order.Pending, Cause: order.Created, Actor: "merchant:m1", CreatedAt: at(time.Minute)},
-		{ID: 2, OrderID: made + 100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx", SourceID: 1, CreatedAt: paid},
+		{
+			ID: 2, OrderID: made + 100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx",
+			SourceID: 1, CreatedAt: paid,
+		},
 	})
 	steps, _ := json.Marshal([]map[string]any{
 		{"name": "signature", "ok": true, "detail": "RSA-SHA256"}, {"name": "amount", "ok": true, "detail": "3499.00 CNY as ordered"},
 	})
 	for i, outcome := range []string{"paid", "repeat"} {
-		_, err := d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 1, ?, '2026112000000001', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", made+201+int64(i), made+100, outcome, paid+int64(i)*15_000_000,
+		_, err := d.NewRaw(
+			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+				" VALUES (?, 1, ?, '2026112000000001', '42', 'e', 'd', ?, ?, '101.226.103.61', 'POST', '', ?, ?, ?)", made+201+int64(i),
+			made+100, outcome, paid+int64(i)*15_000_000,
 			fmt.Sprintf("Content-Type: application/json\nWechatpay-Timestamp: 179515626%d", i),
-			[]byte(`{"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900}`), string(steps)).Exec(context.Background())
+			[]byte(`{"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900}`),
+			string(steps)).Exec(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := d.NewRaw("INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-		" VALUES (?, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, ?)", made+203, at(5*time.Second), []byte("x"),
+	_, err := d.NewRaw(
+		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+			" VALUES (?, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, ?)", made+203, at(5*time.Second), []byte("x"),
 		`[{"name":"signature","ok":false,"detail":"does not match the body `+`<b>forged</b>"}]`).Exec(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(&notify.Event{ID: made + 300, MerchantID: 1, SubjectID: made + 100, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: paid})
 	write(&notify.Delivery{
-		ID: made + 301, EventID: made + 300, RecipientID: 1, SubjectID: made + 100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.RetryWait,
+		ID: made + 301, EventID: made + 300, RecipientID: 1, SubjectID: made + 100, EventType: "order.paid", Channel: notify.Webhook,
+		Status:   notify.RetryWait,
 		Attempts: 2, NextAt: &next, LastClass: notify.BadStatus, LastError: "HTTP 502", CreatedAt: paid,
 		Currency: "CNY", Amount: 349900,
 	})
 	write(&[]notify.Attempt{
-		{ID: 401, DeliveryID: made + 301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c", ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502"},
-		{ID: 402, DeliveryID: made + 301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout, StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s"},
+		{
+			ID: 401, DeliveryID: made + 301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus,
+			HTTPStatus: 502, StartedAt: paid + 80_000, TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_8c",
+			ResponseHeader: "Server: nginx", ResponseBody: []byte("Bad gateway"), Error: "HTTP 502",
+		},
+		{
+			ID: 402, DeliveryID: made + 301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.Timeout,
+			StartedAt: paid + 5_000_000, TookUS: 10_000_000, Node: "n1", ResponseBody: []byte{}, Error: "no answer within 10s",
+		},
 	})
 	write(&[]exception.Item{
-		{ID: made + 501, Kind: exception.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102, Subject: "t9", Amount: 12300, Currency: "KWD", Detail: exception.Detail(map[string]any{"paid": 12300, "ordered": 12345}), Seen: 2, OpenedAt: at(20 * time.Second)},
-		{ID: made + 502, Kind: exception.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second)},
+		{
+			ID: made + 501, Kind: exception.AmountMismatch, State: "open", SupplierID: 1, OrderNo: "2026112000000003", OrderID: made + 102,
+			Subject: "t9", Amount: 12300, Currency: "KWD", Detail: exception.Detail(map[string]any{"paid": 12300, "ordered": 12345}),
+			Seen: 2, OpenedAt: at(20 * time.Second),
+		},
+		{
+			ID: made + 502, Kind: exception.UnknownOrder, State: "open", SupplierID: 1, OrderNo: "NO-SUCH-ORDER", Subject: "t8", Amount: 500,
+			Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: at(10 * time.Second),
+		},
 	})
 	id := func(n int64) *int64 { return &n }
 	checker := int64(9002)
 	write(&[]approval.Approval{
 		{
-			ID: 501, Action: "mark_paid", Object: "order", ObjectID: "2026112000000002", OrderNo: "2026112000000002", MerchantID: 1, Version: 1, Amount: 1980, Currency: "JPY",
-			Params: json.RawMessage(`{"amount":1980,"evidence":"the line of the statement","trade_no":"T-77","unverified":true}`), Reason: "the supplier confirmed it by mail " + webtest.Hostile,
-			Evidence: "the line of the statement", Hash: strings.Repeat("0123456789abcdef", 4), Maker: 9001, MakerKind: approval.ByOperator, Second: true, State: approval.Waiting, MadeAt: at(10 * time.Second), ExpiresAt: at(-24 * time.Hour),
+			ID: 501, Action: "mark_paid", Object: "order", ObjectID: "2026112000000002", OrderNo: "2026112000000002", MerchantID: 1,
+			Version: 1, Amount: 1980, Currency: "JPY",
+			Params:   json.RawMessage(`{"amount":1980,"evidence":"the line of the statement","trade_no":"T-77","unverified":true}`),
+			Reason:   "the supplier confirmed it by mail " + webtest.Hostile,
+			Evidence: "the line of the statement", Hash: strings.Repeat("0123456789abcdef", 4), Maker: 9001, MakerKind: approval.ByOperator,
+			Second: true, State: approval.Waiting, MadeAt: at(10 * time.Second), ExpiresAt: at(-24 * time.Hour),
 		},
 		{
-			ID: 502, Action: "accept_amount", Object: "exception", ObjectID: strconv.FormatInt(made+501, 10), OrderNo: "2026112000000003", MerchantID: 1, Version: 1, Amount: 12300, Currency: "KWD",
-			Params: json.RawMessage(`{"amount":12300}`), Reason: "agreed with the merchant", Hash: strings.Repeat("fedcba9876543210", 4), Maker: 9001, MakerKind: approval.ByOperator, Alone: true, Second: true, State: approval.Failed, Tries: 1,
-			MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Hour)), StartedAt: id(at(time.Hour)), DoneAt: id(at(time.Hour)), Error: "it was changed meanwhile: look again",
+			ID: 502, Action: "accept_amount", Object: "exception", ObjectID: strconv.FormatInt(made+501, 10), OrderNo: "2026112000000003",
+			MerchantID: 1, Version: 1, Amount: 12300, Currency: "KWD",
+			Params: json.RawMessage(`{"amount":12300}`), Reason: "agreed with the merchant", Hash: strings.Repeat("fedcba9876543210", 4),
+			Maker: 9001, MakerKind: approval.ByOperator, Alone: true, Second: true, State: approval.Failed, Tries: 1,
+			MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Hour)), StartedAt: id(at(time.Hour)),
+			DoneAt: id(at(time.Hour)), Error: "it was changed meanwhile: look again",
 		},
 		{
-			ID: 503, Action: "force_closed", Object: "order", ObjectID: "2026112000000003", OrderNo: "2026112000000003", MerchantID: 1, Version: 1, Amount: 12345, Currency: "KWD",
-			Params: json.RawMessage(`{"evidence":"they closed it"}`), Reason: "closed at the supplier", Hash: strings.Repeat("00", 32), Maker: 9001, MakerKind: approval.ByOperator, Checker: &checker, Checked: "compared with their console", Second: true,
-			State: approval.Done, Tries: 1, Result: `{"status":"closed"}`, MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Minute)), StartedAt: id(at(time.Minute)), DoneAt: id(at(time.Minute)),
+			ID: 503, Action: "force_closed", Object: "order", ObjectID: "2026112000000003", OrderNo: "2026112000000003", MerchantID: 1,
+			Version: 1, Amount: 12345, Currency: "KWD",
+			Params: json.RawMessage(`{"evidence":"they closed it"}`), Reason: "closed at the supplier", Hash: strings.Repeat("00", 32),
+			Maker: 9001, MakerKind: approval.ByOperator, Checker: &checker, Checked: "compared with their console", Second: true,
+			State: approval.Done, Tries: 1, Result: `{"status":"closed"}`, MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour),
+			DecidedAt: id(at(time.Minute)), StartedAt: id(at(time.Minute)), DoneAt: id(at(time.Minute)),
 		},
 	})
 	for _, q := range []string{
 		"INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (9001, 'xu.finance', 'finance', '', FALSE, 0, 0), (9002, 'bo.lead', 'lead', '', FALSE, 0, 0)",
-		fmt.Sprintf("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload, state, attempts, max_attempts,"+
-			" last_class, last_error, made_by, opened_at, finished_at) VALUES (%d, 'rerun', 'supplier_timeout', 'order', %d, '2026112000000001', 1, 1, 1, 349900, 'CNY', '{\"order\":7}', 'dead', 10, 10,"+
-			" 'supplier_timeout', 'no answer within 8s', 'advance', %d, %d)", made+601, made+100, at(5*time.Second), at(9*time.Second)),
-		fmt.Sprintf("INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, merchant_id, lane, state, attempts, max_attempts, next_at, made_by, opened_at)"+
-			" VALUES (%d, 'resend', 'merchant_unreachable', 'merchant', 1, 1, 1, 'waiting', 0, 10, %d, 'breaker', %d)", made+602, at(-time.Hour), at(5*time.Second)),
-		fmt.Sprintf("INSERT INTO compensation_tries (id, compensation_id, number, at, took_us, class, error) VALUES (%d, %d, 10, %d, 8000000, 'supplier_timeout', 'no answer within 8s <b>')", made+603, made+601, at(9*time.Second)),
+		fmt.Sprintf(
+			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, order_no, merchant_id, supplier_id, lane, amount, currency, payload, state, attempts, max_attempts,"+
+				" last_class, last_error, made_by, opened_at, finished_at) VALUES (%d, 'rerun', 'supplier_timeout', 'order', %d, '2026112000000001', 1, 1, 1, 349900, 'CNY', '{\"order\":7}', 'dead', 10, 10,"+
+				" 'supplier_timeout', 'no answer within 8s', 'advance', %d, %d)", made+601, made+100, at(5*time.Second), at(9*time.Second)),
+		fmt.Sprintf(
+			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, merchant_id, lane, state, attempts, max_attempts, next_at, made_by, opened_at)"+
+				" VALUES (%d, 'resend', 'merchant_unreachable', 'merchant', 1, 1, 1, 'waiting', 0, 10, %d, 'breaker', %d)", made+602,
+			at(-time.Hour), at(5*time.Second)),
+		fmt.Sprintf(
+			"INSERT INTO compensation_tries (id, compensation_id, number, at, took_us, class, error) VALUES (%d, %d, 10, %d, 8000000, 'supplier_timeout', 'no answer within 8s <b>')", made+603, made+601, at(9*time.Second)),
 		"INSERT INTO skus (id, sku, stock, locked, sold, applied) VALUES (1, 'SKU-77120', 10, 0, 2, 12)",
 		fmt.Sprintf("INSERT INTO order_items (order_id, sku_id, quantity) VALUES (%d, 1, 2)", made+100),
 		"INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 1, 349900)",
@@ -125,8 +170,12 @@ func seed(t *testing.T, d *db.DB) {
 		}
 	}
 	for i, owner := range []string{"9001", "9002"} {
-		if _, err := d.NewRaw("INSERT INTO views (id, owner_id, list, name, query, shared, created_at, updated_at) VALUES (?, ?, 'orders', ?, ?, TRUE, 0, 0)",
-			i+1, owner, []string{"Open ones of m1", "Of a merchant that is gone"}[i], []string{"merchant=m1&status=pending", "merchant=gone"}[i]).Exec(context.Background()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO views (id, owner_id, list, name, query, shared, created_at, updated_at) VALUES (?, ?, 'orders', ?, ?, TRUE, 0, 0)",
+			i+1, owner, []string{"Open ones of m1", "Of a merchant that is gone"}[i], []string{
+				"merchant=m1&status=pending",
+				"merchant=gone",
+			}[i]).Exec(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,7 +202,8 @@ func (h *harness) details(t *testing.T) []sight {
 		t.Fatal(err)
 	}
 	plan, err := h.Batches.Plan(t.Context(), bulk.Proposal{
-		Action: "resend", Object: "delivery", By: act.Actor{Name: "operator:wang.min", Role: access.Ops}, Filter: "/notifications", IDs: ids,
+		Action: "resend", Object: "delivery", By: act.Actor{Name: "operator:wang.min", Role: access.Ops}, Filter: "/notifications",
+		IDs: ids,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +215,10 @@ func (h *harness) details(t *testing.T) []sight {
 		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
 		{"notification", "/notifications/" + notify.IDOf(id("SELECT id FROM events"), ""), "HTTP 502"},
 		{"exception", fmt.Sprintf("/exceptions/%d", id("SELECT id FROM exceptions WHERE kind = 'amount_mismatch'")), "12.300"},
-		{"compensation", fmt.Sprintf("/compensations/%d", id("SELECT id FROM compensations WHERE state = 'dead'")), "no answer within 8s &lt;b&gt;"},
+		{
+			"compensation", fmt.Sprintf("/compensations/%d", id("SELECT id FROM compensations WHERE state = 'dead'")),
+			"no answer within 8s &lt;b&gt;",
+		},
 		{"batch", batchPath(plan), "3,499.00"},
 	}
 }
@@ -259,7 +312,8 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 					t.Errorf("%s in English shows %q", p.path, found)
 				}
 			}
-			if strings.Contains(got.Body, "<script>alert") || strings.Contains(got.Body, "<img") || strings.Contains(got.Body, "<b>forged") {
+			if strings.Contains(got.Body, "<script>alert") || strings.Contains(got.Body, "<img") ||
+				strings.Contains(got.Body, "<b>forged") {
 				t.Errorf("%s shows a stranger's text as HTML", p.path)
 			}
 			if got.Header.Get("Content-Security-Policy") != web.ContentPolicy || got.Header.Get("Cache-Control") != "no-store" {
@@ -277,7 +331,8 @@ func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 	body := h.Page(t, cookie, "/orders/2026112000000001?lang=en").Body
 	at := 0
 	for _, event := range []string{
-		"has not confirmed: attempt 2 failed", "Attempt 3 of 13", "Order created", "version 1", "Callback received", "supplier&#39;s callback",
+		"has not confirmed: attempt 2 failed", "Attempt 3 of 13", "Order created", "version 1", "Callback received",
+		"supplier&#39;s callback",
 		"Notification created", "Attempt 1", "Attempt 2", "Repeat", "Lines that differ from the first: 2", "Planned: attempt 3 of 13",
 	} {
 		i := strings.Index(body[at:], event)
@@ -286,7 +341,10 @@ func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 		}
 		at += i
 	}
-	for _, sight := range []string{"•••", "3499.00 CNY as ordered", "Server: nginx", "3.204 s", "SKU-77120", "4200002614202611201428773301"} {
+	for _, sight := range []string{
+		"•••", "3499.00 CNY as ordered", "Server: nginx", "3.204 s", "SKU-77120",
+		"4200002614202611201428773301",
+	} {
 		if !strings.Contains(body, sight) {
 			t.Errorf("the story lacks %q", sight)
 		}
@@ -304,7 +362,8 @@ func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 			if r.Audience != web.ForOperator {
 				continue
 			}
-			path := strings.NewReplacer(":order_no", "2026112000000001", ":refund_no", refundOne, ":dispute_no", "D7401", "*", "x").Replace(r.Path)
+			path := strings.NewReplacer(":order_no", "2026112000000001", ":refund_no", refundOne, ":dispute_no", "D7401", "*",
+				"x").Replace(r.Path)
 			got := h.Call(t, r.Method, path, "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin")
 			allowed := h.Policy.Allows(role, r.Permission)
 			if (got.Status == http.StatusForbidden) == allowed {
@@ -345,7 +404,8 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 	} {
 		got := h.Page(t, cookie, c.path+"&lang=en")
 		if got.Status != http.StatusOK || !strings.Contains(got.Body, c.holds) || strings.Contains(got.Body, c.not) {
-			t.Errorf("%s: %d, contains %q %t, contains %q %t", c.path, got.Status, c.holds, strings.Contains(got.Body, c.holds), c.not, strings.Contains(got.Body, c.not))
+			t.Errorf("%s: %d, contains %q %t, contains %q %t", c.path, got.Status, c.holds, strings.Contains(got.Body, c.holds), c.not,
+				strings.Contains(got.Body, c.not))
 		}
 	}
 	for _, no := range []string{"2026112000000001", "GX-88210477"} {
@@ -358,14 +418,19 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for q, want := range map[string]string{
-		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.IDOf(event, ""): orderOne, "m1": "/orders?merchant=m1",
+		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.IDOf(event, ""): orderOne,
+		"m1":            "/orders?merchant=m1",
 		"NO-SUCH-ORDER": "/exceptions?no=NO-SUCH-ORDER", "nothing at all": "",
 	} {
-		if got := h.Page(t, cookie, "/search?q="+url.QueryEscape(q)); got.Header.Get("Location") != want || want == "" && got.Status != http.StatusOK {
+		if got := h.Page(t, cookie, "/search?q="+url.QueryEscape(q)); got.Header.Get("Location") != want || want == "" &&
+			got.Status != http.StatusOK {
 			t.Errorf("searching %s: %d to %q", q, got.Status, got.Header.Get("Location"))
 		}
 	}
-	for path, want := range map[string]int{"/orders?cursor=!": 400, "/orders/none": 404, "/orders?status=%00": 422, "/exceptions?cursor=-1": 400, "/orders?window=2y": 422, "/orders?to=someday": 422} {
+	for path, want := range map[string]int{
+		"/orders?cursor=!": 400, "/orders/none": 404, "/orders?status=%00": 422,
+		"/exceptions?cursor=-1": 400, "/orders?window=2y": 422, "/orders?to=someday": 422,
+	} {
 		if got := h.Page(t, cookie, path); got.Status != want || !strings.Contains(got.Body, "</html>") {
 			t.Errorf("%s: %d, want %d as a page", path, got.Status, want)
 		}
@@ -377,14 +442,16 @@ func TestAsynqmonHasAPolicyOfItsOwnAndChangesNothing(t *testing.T) {
 	cookie := h.SignIn(t, access.Ops)
 	got := h.Page(t, cookie, "/asynqmon/")
 	policy := got.Header.Get("Content-Security-Policy")
-	if got.Status != http.StatusOK || strings.Contains(got.Body, "fonts.example") || !strings.Contains(policy, "'sha256-") || strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
+	if got.Status != http.StatusOK || strings.Contains(got.Body, "fonts.example") || !strings.Contains(policy, "'sha256-") ||
+		strings.Contains(policy, "script-src 'self' 'unsafe-inline'") {
 		t.Errorf("%d %q under %q", got.Status, got.Body, policy)
 	}
 	if got := h.Page(t, cookie, "/asynqmon/api/queues"); got.Body != `{"queues":[]}` {
 		t.Errorf("its API answers %d %q", got.Status, got.Body)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPut} {
-		if got := h.Call(t, method, "/asynqmon/api/queues/notify", "", "Cookie", cookie, "Sec-Fetch-Site", "same-origin"); got.Status != http.StatusMethodNotAllowed {
+		if got := h.Call(t, method, "/asynqmon/api/queues/notify", "", "Cookie", cookie, "Sec-Fetch-Site",
+			"same-origin"); got.Status != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d", method, got.Status)
 		}
 	}

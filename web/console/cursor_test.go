@@ -56,7 +56,10 @@ func TestPagesLeadToEachOtherAndATamperedOneIsRefused(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	for i := range 120 {
 		id := h.DB.NewID()
-		o := order.Order{ID: id, OrderNo: fmt.Sprintf("NO%04d", i), OutTradeNo: fmt.Sprint(i), MerchantID: 1, SupplierID: 1, Amount: 100, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 1, CreatedAt: h.DB.Now()}
+		o := order.Order{
+			ID: id, OrderNo: fmt.Sprintf("NO%04d", i), OutTradeNo: fmt.Sprint(i), MerchantID: 1, SupplierID: 1, Amount: 100,
+			Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 1, CreatedAt: h.DB.Now(),
+		}
 		if _, err := h.DB.NewInsert().Model(&o).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -64,15 +67,21 @@ func TestPagesLeadToEachOtherAndATamperedOneIsRefused(t *testing.T) {
 	first := h.Page(t, cookie, "/orders?status=paid")
 	second := h.Page(t, cookie, links(first.Body)["next"])
 	third := h.Page(t, cookie, links(second.Body)["next"])
-	if !strings.Contains(first.Body, "NO0119") || !strings.Contains(second.Body, "NO0069") || !strings.Contains(third.Body, "NO0000") || links(third.Body)["next"] != "" {
+	if !strings.Contains(first.Body, "NO0119") || !strings.Contains(second.Body, "NO0069") || !strings.Contains(third.Body, "NO0000") ||
+		links(third.Body)["next"] != "" {
 		t.Error("the pages do not follow each other")
 	}
-	if back := h.Page(t, cookie, links(third.Body)["prev"]); !strings.Contains(back.Body, "NO0069") || strings.Contains(back.Body, "NO0119") || strings.Contains(back.Body, "NO0019") {
+	if back := h.Page(t, cookie, links(third.Body)["prev"]); !strings.Contains(back.Body, "NO0069") ||
+		strings.Contains(back.Body, "NO0119") || strings.Contains(back.Body, "NO0019") {
 		t.Error("the page before the third one is not the second one")
 	}
 	next := links(first.Body)["next"]
-	for _, wrong := range []string{strings.Replace(next, "cursor=", "cursor=A", 1), strings.Replace(next, "paid", "failed", 1), strings.Replace(next, "/orders", "/notifications", 1)} {
-		if got := h.Page(t, cookie, wrong+"&lang=en"); got.Status != http.StatusBadRequest || !strings.Contains(got.Body, "page link was changed") {
+	for _, wrong := range []string{
+		strings.Replace(next, "cursor=", "cursor=A", 1), strings.Replace(next, "paid", "failed", 1),
+		strings.Replace(next, "/orders", "/notifications", 1),
+	} {
+		if got := h.Page(t, cookie, wrong+"&lang=en"); got.Status != http.StatusBadRequest ||
+			!strings.Contains(got.Body, "page link was changed") {
 			t.Errorf("%s: %d", wrong, got.Status)
 		}
 	}

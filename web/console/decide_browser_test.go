@@ -21,7 +21,8 @@ func tabTo(selector string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for range 120 {
 			var there bool
-			if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil || there {
+			if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil ||
+				there {
 				return err
 			}
 			if err := chromedp.KeyEvent(kb.Tab).Do(ctx); err != nil {
@@ -56,18 +57,24 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 	}
 	comes := func(name, language, theme, path string) {
 		t.Helper()
-		run(t, ctx, network.ClearBrowserCookies(), signsIn(base, name, webtest.GoodPassword, "/"), reads(base, language, theme), chromedp.Navigate(base+path), chromedp.WaitReady("main"), becomes(whole))
+		run(t, ctx, network.ClearBrowserCookies(), signsIn(base, name, webtest.GoodPassword, "/"), reads(base, language, theme),
+			chromedp.Navigate(base+path), chromedp.WaitReady("main"), becomes(whole))
 	}
 	const proposed = `location.pathname.startsWith("/approvals/apr_") && ` + whole
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false))
-	for i, look := range []struct{ language, theme, waits, done string }{{"zh", "light", "这是您自己的提议", "已驳回"}, {"en", "dark", "This is your own proposal", "It took effect"}} {
+	for i, look := range []struct{ language, theme, waits, done string }{
+		{"zh", "light", "这是您自己的提议", "已驳回"},
+		{"en", "dark", "This is your own proposal", "It took effect"},
+	} {
 		comes("xu", look.language, look.theme, no)
-		run(t, ctx, tabTo("#decide-force_closed > summary"), chromedp.KeyEvent(kb.Enter), tabTo("#force_closed-evidence"), chromedp.KeyEvent("their console, line 7"),
+		run(t, ctx, tabTo("#decide-force_closed > summary"), chromedp.KeyEvent(kb.Enter), tabTo("#force_closed-evidence"),
+			chromedp.KeyEvent("their console, line 7"),
 			tabTo(`#decide-force_closed [type="checkbox"]`), chromedp.KeyEvent(" "), tabTo("#force_closed-amount"))
 		fine("decide-order-" + look.language + "-" + look.theme)
 		var shut bool
 		const button = `document.querySelector("#decide-force_closed button").disabled`
-		run(t, ctx, chromedp.Evaluate(button, &shut), chromedp.KeyEvent("1980"), tabTo("#force_closed-reason"), chromedp.KeyEvent("nobody pays this any more"),
+		run(t, ctx, chromedp.Evaluate(button, &shut), chromedp.KeyEvent("1980"), tabTo("#force_closed-reason"),
+			chromedp.KeyEvent("nobody pays this any more"),
 			tabTo("#decide-force_closed button"), chromedp.KeyEvent(kb.Enter), becomes(proposed))
 		if !shut {
 			t.Error("the button is open before the amount is typed")
@@ -87,15 +94,18 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 		fine("approval-own-" + look.language + "-" + look.theme)
 		comes("bo", look.language, look.theme, "/")
 		// What waits is read every two seconds.
-		run(t, ctx, becomes(`document.querySelector('a[href="/approvals?state=waiting"]') !== null`), tabTo(`a[href="/approvals?state=waiting"]`))
+		run(t, ctx, becomes(`document.querySelector('a[href="/approvals?state=waiting"]') !== null`),
+			tabTo(`a[href="/approvals?state=waiting"]`))
 		fine("overview-proposal-" + look.language + "-" + look.theme)
 		run(t, ctx, chromedp.KeyEvent(kb.Enter), becomes(`location.pathname === "/approvals" && `+whole), tabTo(`a[href="`+at+`"]`))
 		fine("approvals-" + look.language + "-" + look.theme)
 		verb := []string{"reject", "approve"}[i]
-		run(t, ctx, chromedp.KeyEvent(kb.Enter), becomes(proposed), tabTo("#"+verb+"-reason"), chromedp.KeyEvent("compared with their console"))
+		run(t, ctx, chromedp.KeyEvent(kb.Enter), becomes(proposed), tabTo("#"+verb+"-reason"),
+			chromedp.KeyEvent("compared with their console"))
 		fine("approval-other-" + look.language + "-" + look.theme)
 		var end string
-		run(t, ctx, tabTo(`form[action$="/`+verb+`"] button`), chromedp.KeyEvent(kb.Enter), becomes(proposed+` && location.search.includes("form=")`), chromedp.Text("main", &end, chromedp.ByQuery))
+		run(t, ctx, tabTo(`form[action$="/`+verb+`"] button`), chromedp.KeyEvent(kb.Enter),
+			becomes(proposed+` && location.search.includes("form=")`), chromedp.Text("main", &end, chromedp.ByQuery))
 		if !strings.Contains(end, look.done) {
 			t.Errorf("after the decision the page reads %q", end)
 		}
@@ -111,7 +121,8 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 	fine("order-decided-en-dark")
 	for _, kind := range []string{"amount_mismatch", "unknown_order"} {
 		for _, look := range [][2]string{{"zh", "light"}, {"zh", "dark"}, {"en", "light"}, {"en", "dark"}} {
-			run(t, ctx, reads(base, look[0], look[1]), chromedp.Navigate(base+h.on(t, kind).path), chromedp.WaitReady("main"), becomes(whole),
+			run(t, ctx, reads(base, look[0], look[1]), chromedp.Navigate(base+h.on(t, kind).path), chromedp.WaitReady("main"),
+				becomes(whole),
 				chromedp.Evaluate(`for (const d of document.querySelectorAll("details.decision")) d.open = true`, nil))
 			fine("exception-" + kind + "-" + look[0] + "-" + look[1])
 		}

@@ -38,7 +38,8 @@ func (h *harness) decideWith(rules settings.Rules) {
 		if err != nil {
 			return act.Subject{}, act.ErrNotFound
 		}
-		return act.Subject{Row: n, ID: id, Version: x.Version, Amount: x.Amount, Currency: x.Currency, MerchantID: x.MerchantID, Value: x}, nil
+		return act.Subject{Row: n, ID: id, Version: x.Version, Amount: x.Amount, Currency: x.Currency, MerchantID: x.MerchantID, Value: x},
+			nil
 	}
 	accept := approval.Action{
 		Name: "accept_amount", Object: "exception", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Load: find,
@@ -101,7 +102,8 @@ func (h *harness) person(t *testing.T, name, role string) (cookie string) {
 		t.Fatal(err)
 	}
 	change(t, h.DB, "UPDATE operators SET must_change = FALSE WHERE name = ?", name)
-	got := h.Call(t, http.MethodPost, "/login", "name="+name+"&password="+webtest.GoodPassword, "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	got := h.Call(t, http.MethodPost, "/login", "name="+name+"&password="+webtest.GoodPassword, "Content-Type",
+		"application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 	cookie, _, _ = strings.Cut(got.Header.Get("Set-Cookie"), ";")
 	if got.Status != http.StatusSeeOther || cookie == "" {
 		t.Fatalf("%s signs in: %d", name, got.Status)
@@ -129,22 +131,26 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		seed(t, h.DB)
 		change(t, h.DB, "DELETE FROM approvals")
 		h.decideWith(twoPeople)
-		xu, min, bo, ops := h.person(t, "xu", access.Finance), h.person(t, "min", access.Finance), h.person(t, "bo", access.Lead), h.SignIn(t, access.Ops)
+		xu, min, bo, ops := h.person(t, "xu", access.Finance), h.person(t, "min", access.Finance), h.person(t, "bo", access.Lead),
+			h.SignIn(t, access.Ops)
 		x := h.on(t, exception.AmountMismatch).path
 		propose := x + "/propose"
 		why := []string{"reason", "agreed with the merchant by phone"}
-		if page := h.Page(t, ops, x+"?lang=en").Body; strings.Contains(page, propose) || !strings.Contains(page, "only finance · lead may propose") {
+		if page := h.Page(t, ops, x+"?lang=en").Body; strings.Contains(page, propose) ||
+			!strings.Contains(page, "only finance · lead may propose") {
 			t.Error("ops is offered to decide about money")
 		}
 		h.sends(t, ops, x, propose, http.StatusForbidden, append(why, "action", "accept_amount", "version", "1", "amount", "12.300")...)
 		for field, wrong := range map[string][]string{
-			"金额": append(why, "amount", "12.301"), "原因": {"reason", "short", "amount", "12.300"}, "操作": append(why, "amount", "12.300", "action", "nonsense"),
+			"金额": append(why, "amount", "12.301"), "原因": {"reason", "short", "amount", "12.300"},
+			"操作": append(why, "amount", "12.300", "action", "nonsense"),
 		} {
 			form := formOf(t, h.Page(t, xu, x).Body, propose)
 			if wrong[len(wrong)-1] == "nonsense" {
 				form = []string{"form_key", "k", "version", "1"}
 			}
-			if got := h.Post(t, xu, propose, append(form, wrong...)...); got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, field) {
+			if got := h.Post(t, xu, propose, append(form, wrong...)...); got.Status != http.StatusUnprocessableEntity ||
+				!strings.Contains(got.Body, field) {
 				t.Errorf("%v: %d without the field %s", wrong, got.Status, field)
 			}
 		}
@@ -182,13 +188,15 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		if len(hash) != 64 {
 			t.Fatalf("the form's hash is %q", hash)
 		}
-		if got := h.sends(t, xu, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...); !strings.Contains(got.Body, "另一个人复核") {
+		if got := h.sends(t, xu, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...); !strings.Contains(got.Body,
+			"另一个人复核") {
 			t.Errorf("their own proposal: %s", got.Body)
 		}
 		h.sends(t, min, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...)
 		h.sends(t, ops, at, at+"/approve", http.StatusForbidden, append(why, "hash", hash)...)
 		key := formOf(t, h.Page(t, bo, at).Body, at+"/approve")[:2]
-		if got := h.Post(t, bo, at+"/approve", append(key, append(why, "hash", strings.Repeat("0", 64))...)...); got.Status != http.StatusConflict {
+		if got := h.Post(t, bo, at+"/approve",
+			append(key, append(why, "hash", strings.Repeat("0", 64))...)...); got.Status != http.StatusConflict {
 			t.Errorf("another hash: %d", got.Status)
 		}
 		h.sends(t, bo, at, at+"/withdraw", http.StatusForbidden, why...)
@@ -197,13 +205,15 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		}
 		approve := append(formOf(t, h.Page(t, bo, at).Body, at+"/approve"), "reason", "compared with their console")
 		for range 2 {
-			if got := h.Post(t, bo, at+"/approve", approve...); got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), at) {
+			if got := h.Post(t, bo, at+"/approve", approve...); got.Status != http.StatusSeeOther ||
+				!strings.HasPrefix(got.Header.Get("Location"), at) {
 				t.Fatalf("approve: %d %s", got.Status, got.Body)
 			}
 		}
 		shows(xu, at, true, "It took effect", "compared with their console", "bo", hash)
 		shows(bo, at, false, at+"/approve", at+"/reject", at+"/again")
-		if todo, err := h.Console.Todo(t.Context()); err != nil || slices.ContainsFunc(todo, func(x console.Todo) bool { return x.Matter == console.MatterApprovals }) {
+		if todo, err := h.Console.Todo(t.Context()); err != nil ||
+			slices.ContainsFunc(todo, func(x console.Todo) bool { return x.Matter == console.MatterApprovals }) {
 			t.Errorf("a proposal still waits: %v", err)
 		}
 		shows(bo, x, true, "xu → bo", "Decided by", "Resolved")
@@ -211,7 +221,8 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 		if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'resolved' AND decided_by > 0"); n != 1 {
 			t.Errorf("%d exceptions are resolved", n)
 		}
-		if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "approved it") != 1 || strings.Count(page, "proposed it") != 1 {
+		if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "approved it") != 1 ||
+			strings.Count(page, "proposed it") != 1 {
 			t.Error("the audit does not contain each step once")
 		}
 	})
@@ -225,10 +236,12 @@ func TestAProposalIsRejectedOrTakenBack(t *testing.T) {
 	xu, bo := h.person(t, "xu", access.Finance), h.person(t, "bo", access.Lead)
 	no := "/orders/2026112000000002"
 	for _, end := range []struct{ cookie, verb, state string }{{xu, "withdraw", "withdrawn"}, {bo, "reject", "rejected"}} {
-		got := h.sends(t, xu, no, no+"/propose", http.StatusSeeOther, "reason", "their mail of yesterday says so", "amount", "1980", "params.trade_no", " T-77 ",
+		got := h.sends(t, xu, no, no+"/propose", http.StatusSeeOther, "reason", "their mail of yesterday says so", "amount", "1980",
+			"params.trade_no", " T-77 ",
 			"params.evidence", "line 12 <b>", "params.unverified", "1")
 		at, _, _ := strings.Cut(got.Header.Get("Location"), "?")
-		if page := h.Page(t, bo, at+"?lang=en").Body; !strings.Contains(page, "line 12 &lt;b&gt;") || !strings.Contains(page, ">T-77<") || !strings.Contains(page, "only a lead may approve it") {
+		if page := h.Page(t, bo, at+"?lang=en").Body; !strings.Contains(page, "line 12 &lt;b&gt;") || !strings.Contains(page, ">T-77<") ||
+			!strings.Contains(page, "only a lead may approve it") {
 			t.Error("the page does not say what is proposed")
 		}
 		var params struct {
@@ -236,21 +249,29 @@ func TestAProposalIsRejectedOrTakenBack(t *testing.T) {
 			TradeNo string `json:"trade_no"`
 		}
 		var raw string
-		if err := h.DB.NewRaw("SELECT params FROM approvals ORDER BY id DESC LIMIT 1").Scan(t.Context(), &raw); err != nil || json.Unmarshal([]byte(raw), &params) != nil || params.Amount != 1980 || params.TradeNo != "T-77" {
+		if err := h.DB.NewRaw("SELECT params FROM approvals ORDER BY id DESC LIMIT 1").Scan(t.Context(), &raw); err != nil ||
+			json.Unmarshal([]byte(raw), &params) != nil || params.Amount != 1980 || params.TradeNo != "T-77" {
 			t.Errorf("the parameters are %s, %v", raw, err)
 		}
-		h.sends(t, xu, no, no+"/propose", http.StatusConflict, "reason", "their mail of yesterday says so", "amount", "1980", "params.trade_no", "T", "params.evidence", "e")
+		h.sends(t, xu, no, no+"/propose", http.StatusConflict, "reason", "their mail of yesterday says so", "amount", "1980",
+			"params.trade_no", "T", "params.evidence", "e")
 		h.sends(t, end.cookie, at, at+"/"+end.verb, http.StatusSeeOther, "reason", "it was another order")
 		if n := number(t, h.DB, fmt.Sprintf("SELECT count(*) FROM approvals WHERE state = '%s'", end.state)); n != 1 {
 			t.Errorf("%d are %s", n, end.state)
 		}
 	}
-	for filter, want := range map[string]int{"state=waiting": 0, "state=rejected": 1, "maker=xu": 2, "maker=bo": 0, "action=mark_paid": 2, "action=accept_late": 0, "state=rejected&maker=xu": 1} {
+	for filter, want := range map[string]int{
+		"state=waiting": 0, "state=rejected": 1, "maker=xu": 2, "maker=bo": 0, "action=mark_paid": 2,
+		"action=accept_late": 0, "state=rejected&maker=xu": 1,
+	} {
 		if page := h.Page(t, bo, "/approvals?"+filter).Body; strings.Count(page, "<tr data-row") != want {
 			t.Errorf("%s lists %d, want %d", filter, strings.Count(page, "<tr data-row"), want)
 		}
 	}
-	for path, want := range map[string]int{"/approvals?state=done&maker=%00": 422, "/approvals?state=open": 422, "/approvals/apr_1": 404, "/approvals/1": 404, "/approvals/apr_x": 404} {
+	for path, want := range map[string]int{
+		"/approvals?state=done&maker=%00": 422, "/approvals?state=open": 422, "/approvals/apr_1": 404,
+		"/approvals/1": 404, "/approvals/apr_x": 404,
+	} {
 		if got := h.Page(t, bo, path); got.Status != want {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
 		}
@@ -271,7 +292,8 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 	h.refuses = errors.New("the shelf is empty")
 	h.sends(t, bo, at, at+"/approve", http.StatusSeeOther, why...)
 	for name, cookie := range map[string]string{"the maker": xu, "ops": ops} {
-		if page := h.Page(t, cookie, at+"?lang=en").Body; strings.Contains(page, at+"/again") || !strings.Contains(page, "the shelf is empty") || !strings.Contains(page, "run 1 of at most 3") {
+		if page := h.Page(t, cookie, at+"?lang=en").Body; strings.Contains(page, at+"/again") ||
+			!strings.Contains(page, "the shelf is empty") || !strings.Contains(page, "run 1 of at most 3") {
 			t.Errorf("what %s sees of a failed one", name)
 		}
 		hash := formOf(t, h.Page(t, bo, at).Body, at+"/again")[3]
@@ -294,7 +316,8 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 	if page := h.Page(t, bo, "/orders/2026112000000003?lang=en").Body; !strings.Contains(page, "run 3 of at most 3") {
 		t.Error("the story does not say how often it ran")
 	}
-	if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "ran it again") != 2 || strings.Count(page, "approved it") != 1 {
+	if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "ran it again") != 2 ||
+		strings.Count(page, "approved it") != 1 {
 		t.Error("the audit does not contain each run")
 	}
 }
@@ -303,13 +326,18 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 func TestDifferencesLeadToTheirRows(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-		" VALUES (77, 'books_differ', 'open', 0, 0, 0, '', 'I3', 0, '', ?, 1, 1, 1)", `{"what":"I3","detail":"orders are paid at most once: 4 violations","rows":[`+
-		`{"object":"order","id":"2026112000000003"},{"object":"trade","id":"T 7"},{"object":"account","id":"merchant:m1 CNY"},{"object":"exception","id":"12"},{"object":"approval","id":"apr_9"},{"object":"callback","id":"5"}]}`)
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+			" VALUES (77, 'books_differ', 'open', 0, 0, 0, '', 'I3', 0, '', ?, 1, 1, 1)",
+		`{"what":"I3","detail":"orders are paid at most once: 4 violations","rows":[`+
+			`{"object":"order","id":"2026112000000003"},{"object":"trade","id":"T 7"},{"object":"account","id":"merchant:m1 CNY"},{"object":"exception","id":"12"},{"object":"approval","id":"apr_9"},{"object":"callback","id":"5"}]}`)
 	cookie := h.SignIn(t, access.Ops)
 	for lang, title := range map[string]string{"en": "Rows that differ", "zh": "不一致的记录"} {
 		page := h.Page(t, cookie, "/exceptions/77?lang="+lang).Body
-		for _, want := range []string{title, `href="/orders/2026112000000003"`, `href="/search?q=T+7"`, "merchant:m1 CNY", `href="/exceptions/12"`, `href="/approvals/apr_9"`, `href="/callbacks/5"`} {
+		for _, want := range []string{
+			title, `href="/orders/2026112000000003"`, `href="/search?q=T+7"`, "merchant:m1 CNY",
+			`href="/exceptions/12"`, `href="/approvals/apr_9"`, `href="/callbacks/5"`,
+		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s: %s is missing", lang, want)
 			}
@@ -326,9 +354,13 @@ func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
 	seed(t, h.DB)
 	change(t, h.DB, "UPDATE exceptions SET payload = ''")
 	cookie := h.SignIn(t, access.Lead)
-	for kind, want := range map[string]string{exception.UnknownOrder: "it cannot be attached to an order", exception.AmountMismatch: "amount shown above", exception.LatePayment: "amount shown above"} {
-		change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-			" VALUES (?, ?, 'open', 1, 0, 0, 'gone', 'T', 1999, 'CNY', '{}', 1, 1, 1)", 900+len(kind), kind)
+	for kind, want := range map[string]string{
+		exception.UnknownOrder:   "it cannot be attached to an order",
+		exception.AmountMismatch: "amount shown above", exception.LatePayment: "amount shown above",
+	} {
+		change(t, h.DB,
+			"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
+				" VALUES (?, ?, 'open', 1, 0, 0, 'gone', 'T', 1999, 'CNY', '{}', 1, 1, 1)", 900+len(kind), kind)
 		if page := h.Page(t, cookie, fmt.Sprintf("/exceptions/%d?lang=en", 900+len(kind))).Body; !strings.Contains(page, want) {
 			t.Errorf("%s: the page lacks %q", kind, want)
 		}
@@ -338,8 +370,9 @@ func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
 func TestAnExceptionShowsWhatItsMessageSaid(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at, payload)"+
-		" VALUES (901, 'unknown_order', 'open', 1, 0, 0, 'R-9', 'T-9', 1999, 'CNY', '{}', 1, 1, 1, ?)",
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at, payload)"+
+			" VALUES (901, 'unknown_order', 'open', 1, 0, 0, 'R-9', 'T-9', 1999, 'CNY', '{}', 1, 1, 1, ?)",
 		`{"account":"1","event_key":"k","reference":"R-9","trade_no":"T-9","amount":1999,"currency":"CNY","status":"paid","raw_status":"OK","identity":{"seller":"S-1","app":"A-1"},"occurred_at":null}`)
 	page := h.Page(t, h.SignIn(t, access.Lead), "/exceptions/901?lang=en").Body
 	for _, want := range []string{"Number in the message", ">R-9<", ">T-9<", "app A-1 · seller S-1"} {
@@ -361,11 +394,20 @@ func TestAProposalSaysInWordsWhatItIsAbout(t *testing.T) {
 		action, object, params string
 		want                   []string
 	}{
-		71: {"batch", "batch", `{"action":"resend","below":"9","filter":"/notifications?merchant=m1","object":"delivery","rows":1056,"sums":[{"amount":1225450,"currency":"CNY","rows":51},{"amount":400,"currency":"USD","rows":5}]}`, []string{"Send notifications again", "1,056", "12,254.50 CNY (51)", "4.00 USD (5)", "/notifications?merchant=m1"}},
-		72: {"settings.change", "setting", `{"changes":[{"field":"notify.urls","old":"[https://a.example]","new":"[https://b.example]"}],"digest":"ab12"}`, []string{"notify.urls", "[https://a.example] → [https://b.example]", "Digest of the new values"}},
+		71: {
+			"batch", "batch",
+			`{"action":"resend","below":"9","filter":"/notifications?merchant=m1","object":"delivery","rows":1056,"sums":[{"amount":1225450,"currency":"CNY","rows":51},{"amount":400,"currency":"USD","rows":5}]}`,
+			[]string{"Send notifications again", "1,056", "12,254.50 CNY (51)", "4.00 USD (5)", "/notifications?merchant=m1"},
+		},
+		72: {
+			"settings.change", "setting",
+			`{"changes":[{"field":"notify.urls","old":"[https://a.example]","new":"[https://b.example]"}],"digest":"ab12"}`,
+			[]string{"notify.urls", "[https://a.example] → [https://b.example]", "Digest of the new values"},
+		},
 	} {
-		change(t, h.DB, "INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, state, made_at, expires_at)"+
-			" VALUES (?, ?, ?, 'x', 1, 0, '', ?, 'they asked for it', '', 'h', 1, 'expired', 1, 2)", id, c.action, c.object, c.params)
+		change(t, h.DB,
+			"INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, state, made_at, expires_at)"+
+				" VALUES (?, ?, ?, 'x', 1, 0, '', ?, 'they asked for it', '', 'h', 1, 'expired', 1, 2)", id, c.action, c.object, c.params)
 		page := h.Page(t, cookie, fmt.Sprintf("/approvals/apr_%d?lang=en", id)).Body
 		for _, want := range c.want {
 			if !strings.Contains(page, strings.ReplaceAll(want, "&", "&amp;")) {

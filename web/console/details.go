@@ -54,7 +54,8 @@ func (s *handlers) notificationPage(c *fiber.Ctx) error {
 		n.Mask()
 	}
 	return s.Render(c, http.StatusOK, pages.NotificationPage(s.Page(c), pages.NotificationData{
-		Notification: n, CanResend: s.Policy.Allows(role, access.Resend) && n.EventType != notify.Ping && !n.ToSubscriber, Key: act.NewKey(),
+		Notification: n, CanResend: s.Policy.Allows(role, access.Resend) && n.EventType != notify.Ping && !n.ToSubscriber,
+		Key:        act.NewKey(),
 		CanControl: s.Policy.Allows(role, access.ControlBreakers),
 	}))
 }
@@ -82,14 +83,17 @@ func (s *handlers) sendException(c *fiber.Ctx, status int, refused *pages.Refuse
 	}
 	may := func(p access.Permission) bool { return s.Policy.Allows(role, p) }
 	data := pages.ExceptionData{
-		Exception: x, Masked: masked, Saved: did != nil, Key: act.NewKey(), CanComment: may(access.Comment), CanAssign: may(access.AssignExceptions),
-		CanReopen: !x.State.Open() && x.Reopens() && may(exception.ReopenPermission(&x.Item)), CanAsk: may(access.QueryOrders), CanRun: may(access.RunCompensations),
+		Exception: x, Masked: masked, Saved: did != nil, Key: act.NewKey(), CanComment: may(access.Comment),
+		CanAssign: may(access.AssignExceptions),
+		CanReopen: !x.State.Open() && x.Reopens() && may(exception.ReopenPermission(&x.Item)), CanAsk: may(access.QueryOrders),
+		CanRun:    may(access.RunCompensations),
 		MayDecide: s.Policy.RolesWith(access.ProposeMoney), Refused: refused,
 	}
 	if data.Colleagues, err = s.mentionable(c, access.ViewExceptions); err != nil {
 		return err
 	}
-	if data.Decided, data.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), console.ExceptionObject, console.ExceptionID(id)); err != nil {
+	if data.Decided, data.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), console.ExceptionObject,
+		console.ExceptionID(id)); err != nil {
 		return err
 	}
 	if data.CanAssign {

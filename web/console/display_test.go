@@ -23,7 +23,8 @@ func TestColumnsAreChosenInTheAddress(t *testing.T) {
 		}
 		// The form of the columns leads to an address that has them in one word.
 		got := h.Page(t, cookie, "/orders?columns=created&columns=no&columns=amount&merchant=m1")
-		if at := got.Header.Get("Location"); got.Status != http.StatusSeeOther || at != "/orders?columns=created%2Cno%2Camount&merchant=m1" {
+		if at := got.Header.Get("Location"); got.Status != http.StatusSeeOther ||
+			at != "/orders?columns=created%2Cno%2Camount&merchant=m1" {
 			t.Fatalf("%d to %q", got.Status, at)
 		}
 		page := h.Page(t, cookie, got.Header.Get("Location")+"&lang=en").Body
@@ -46,7 +47,8 @@ func TestColumnsAreChosenInTheAddress(t *testing.T) {
 		if got := h.Page(t, cookie, "/orders?columns="+strings.Repeat("x", 600)); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("600 bytes of columns: %d", got.Status)
 		}
-		if got := h.Page(t, cookie, "/orders?columns=gone"); got.Status != http.StatusOK || !strings.Contains(got.Body, `class="amounts p2"`) {
+		if got := h.Page(t, cookie, "/orders?columns=gone"); got.Status != http.StatusOK ||
+			!strings.Contains(got.Body, `class="amounts p2"`) {
 			t.Errorf("a view with a column that is gone: %d, or columns are hidden", got.Status)
 		}
 	})
@@ -58,7 +60,8 @@ func TestOneCurrencyStandsInTheHeading(t *testing.T) {
 		ordered(t, d, 4, "tea") // two are JPY
 		cookie := h.SignIn(t, access.Lead)
 		mixed := h.Page(t, cookie, "/orders?lang=en").Body
-		if strings.Contains(mixed, "amounts one") || !strings.Contains(mixed, `<span class="ccy e0">JPY</span>`) || !strings.Contains(mixed, `<span class="ccy">CNY</span></data>`) {
+		if strings.Contains(mixed, "amounts one") || !strings.Contains(mixed, `<span class="ccy e0">JPY</span>`) ||
+			!strings.Contains(mixed, `<span class="ccy">CNY</span></data>`) {
 			t.Error("rows of two currencies do not have their codes")
 		}
 		change(t, d, "DELETE FROM orders WHERE currency = 'CNY'")
@@ -72,7 +75,8 @@ func TestOneCurrencyStandsInTheHeading(t *testing.T) {
 func TestTheBrowserKeepsTheRowHeight(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
-	if page := h.Page(t, cookie, "/orders").Body; strings.Contains(page, "data-density") || !strings.Contains(page, `name="density" value="compact"`) {
+	if page := h.Page(t, cookie, "/orders").Body; strings.Contains(page, "data-density") ||
+		!strings.Contains(page, `name="density" value="compact"`) {
 		t.Error("rows begin compact, or cannot be")
 	}
 	got := h.Post(t, cookie, "/me", "density", "compact", "back", "/orders?lang=en")

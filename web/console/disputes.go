@@ -52,7 +52,10 @@ func (s *handlers) addEvidence(c *fiber.Ctx) error {
 	if !web.IsStorable(link) {
 		return web.InvalidField("url", "use no control characters")
 	}
-	return s.actAndShow(c, disputePath(no), act.Call{Kind: dispute.EvidenceAct, Ref: act.Ref{ID: no}, Params: params(map[string]any{"text": text, "url": link})})
+	return s.actAndShow(c, disputePath(no), act.Call{
+		Kind: dispute.EvidenceAct, Ref: act.Ref{ID: no},
+		Params: params(map[string]any{"text": text, "url": link}),
+	})
 }
 
 func disputePath(no string) string { return "/disputes/" + url.PathEscape(no) }

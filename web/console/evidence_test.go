@@ -35,14 +35,16 @@ func TestEvidenceIsSignedWholeAndAudited(t *testing.T) {
 	if err := json.Unmarshal(f.Evidence, &e); err != nil {
 		t.Fatal(err)
 	}
-	if e.ExportedBy != "operator:the.auditor" || e.Zone != "Asia/Shanghai" || e.AuditRows != rows || e.AuditHead != head || !e.Complete || !strings.HasSuffix(e.ExportedAt, "+08:00") {
+	if e.ExportedBy != "operator:the.auditor" || e.Zone != "Asia/Shanghai" || e.AuditRows != rows || e.AuditHead != head || !e.Complete ||
+		!strings.HasSuffix(e.ExportedAt, "+08:00") {
 		t.Errorf("made by %s in %s after %d %s, at %s", e.ExportedBy, e.Zone, e.AuditRows, e.AuditHead, e.ExportedAt)
 	}
 	var kinds []string
 	for _, event := range e.Events {
 		kinds = append(kinds, event["kind"].(string))
 	}
-	if want := []string{"status", "callback", "status", "notification", "attempt", "callback", "attempt", "exception"}; !slices.Equal(kinds, want) {
+	if want := []string{"status", "callback", "status", "notification", "attempt", "callback", "attempt", "exception"}; !slices.Equal(kinds,
+		want) {
 		t.Errorf("events %v, want %v", kinds, want)
 	}
 	if at := e.Events[1]["at"]; at != "2026-11-20T14:31:08.204000+08:00" {
@@ -70,7 +72,8 @@ func TestEvidenceIsASheetForPaperToo(t *testing.T) {
 	h.ReadSettings(t)
 	cookie := h.SignIn(t, access.Finance)
 	body := h.Page(t, cookie, scripted+"/evidence?lang=en").Body
-	inOrder(t, body, "Exported by", "the.finance", "Asia/Shanghai", "SHA-256", "Ed25519", "Public key", "Head of the audit chain", "supplier:wx → merchant:m1",
+	inOrder(t, body, "Exported by", "the.finance", "Asia/Shanghai", "SHA-256", "Ed25519", "Public key", "Head of the audit chain",
+		"supplier:wx → merchant:m1",
 		"Order created", "Callback received", "Attempt 1", "Attempt 2", "Exception opened", "backstop-evidence/1")
 	if strings.Contains(body, "secret-openid") || strings.Contains(body, "<script>alert") || strings.Contains(body, "<img") {
 		t.Error("the sheet contains personal data, or a stranger's text as markup")
@@ -80,7 +83,8 @@ func TestEvidenceIsASheetForPaperToo(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
 		}
 	}
-	if got := h.Call(t, http.MethodGet, scripted+"/evidence", "", "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); got.Status != http.StatusForbidden {
+	if got := h.Call(t, http.MethodGet, scripted+"/evidence", "", "Cookie", cookie, "Sec-Fetch-Site",
+		"cross-site"); got.Status != http.StatusForbidden {
 		t.Errorf("from another site: %d", got.Status)
 	}
 }

@@ -92,7 +92,8 @@ func fits(l *listing, span list.Slice) error {
 		return slow(ctx, err)
 	}
 	if n == sheet.MaxRows && more {
-		return web.InvalidField("format", fmt.Sprintf("the list has more than the %d rows that an XLSX file can hold: export CSV, or narrow the filter", sheet.MaxRows))
+		return web.InvalidField("format",
+			fmt.Sprintf("the list has more than the %d rows that an XLSX file can hold: export CSV, or narrow the filter", sheet.MaxRows))
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func TestAnExportIsChosenInABrowser(t *testing.T) {
 			run(t, ctx, emulation.SetDeviceMetricsOverride(size.width, size.height, 1, false),
 				chromedp.Navigate("http://"+h.Addr+"/orders?status=paid&lang="+lang), chromedp.WaitReady("#export"),
 				chromedp.Evaluate("!document.querySelector('#export form').checkVisibility()", &hidden),
-				chromedp.Focus("#export summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#export form"), chromedp.Evaluate(fits, &inside))
+				chromedp.Focus("#export summary"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#export form"),
+				chromedp.Evaluate(fits, &inside))
 			if !inside || !hidden {
 				t.Errorf("%s, %s: the menu is hidden at first %t, on the screen then %t", size.name, lang, hidden, inside)
 			}
@@ -45,9 +46,11 @@ func TestAnExportIsChosenInABrowser(t *testing.T) {
 		}
 	}
 	var asked string
-	run(t, ctx, chromedp.Click(`#export input[value="subject"]`), chromedp.Evaluate(`(() => { const f = document.querySelector("#export form");
+	run(t, ctx, chromedp.Click(`#export input[value="subject"]`),
+		chromedp.Evaluate(`(() => { const f = document.querySelector("#export form");
 		return new URLSearchParams(new FormData(f, f.querySelector("button[value=xlsx]"))).toString() })()`, &asked))
-	if !strings.Contains(asked, "status=paid") || !strings.Contains(asked, "format=xlsx") || !strings.Contains(asked, "columns=amount") || strings.Contains(asked, "columns=subject") {
+	if !strings.Contains(asked, "status=paid") || !strings.Contains(asked, "format=xlsx") || !strings.Contains(asked, "columns=amount") ||
+		strings.Contains(asked, "columns=subject") {
 		t.Errorf("the form asks for %s", asked)
 	}
 	if all := said.take(); len(all) > 0 {

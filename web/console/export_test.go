@@ -26,8 +26,9 @@ func ordered(t *testing.T, d *db.DB, n int, subject string, more ...string) {
 	t.Helper()
 	prefix := "A" + strings.Join(more, "")
 	first := d.NewID()
-	change(t, d, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?0) INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, supplier_trade_no, paid_amount, created_at, expires_at)"+
-		" SELECT ?1 + i, ?4 || i, 1, '+' || ?4 || i, 1, 100 + i, CASE WHEN i % 3 = 0 THEN 'JPY' ELSE 'CNY' END, 2, ?2, '', CASE WHEN i % 4 = 0 THEN 'failed' ELSE 'paid' END, 2, '', 0, ?3, ?3 FROM n", n-1, first, subject, d.Now(), prefix)
+	change(t, d,
+		"WITH RECURSIVE n(i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?0) INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, supplier_trade_no, paid_amount, created_at, expires_at)"+
+			" SELECT ?1 + i, ?4 || i, 1, '+' || ?4 || i, 1, 100 + i, CASE WHEN i % 3 = 0 THEN 'JPY' ELSE 'CNY' END, 2, ?2, '', CASE WHEN i % 4 = 0 THEN 'failed' ELSE 'paid' END, 2, '', 0, ?3, ?3 FROM n", n-1, first, subject, d.Now(), prefix)
 }
 
 func cells(t *testing.T, body string) [][]string {
@@ -48,7 +49,10 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 		cookie := h.SignIn(t, access.Lead)
 		path := "/orders?status=paid&lang=en"
 		page := h.Page(t, cookie, path).Body
-		for _, part := range []string{`<form method="get" action="/orders">`, `<input type="hidden" name="status" value="paid">`, `name="columns" value="paid_amount" checked`, `name="format" value="csv"`, `name="format" value="xlsx"`} {
+		for _, part := range []string{
+			`<form method="get" action="/orders">`, `<input type="hidden" name="status" value="paid">`,
+			`name="columns" value="paid_amount" checked`, `name="format" value="csv"`, `name="format" value="xlsx"`,
+		} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page does not lead to its export: no %s", part)
 			}
@@ -58,11 +62,13 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 			t.Errorf("a cursor that is not ours: %d", got.Status)
 		}
 		got = h.Page(t, cookie, path+"&format=csv")
-		if got.Status != http.StatusOK || got.Header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.Contains(got.Header.Get("Content-Disposition"), `filename="orders-`) {
+		if got.Status != http.StatusOK || got.Header.Get("Content-Type") != "text/csv; charset=utf-8" ||
+			!strings.Contains(got.Header.Get("Content-Disposition"), `filename="orders-`) {
 			t.Fatalf("%d %v", got.Status, got.Header)
 		}
 		rows := cells(t, got.Body)
-		if title := rows[0][0]; !strings.Contains(title, "status=paid") || !strings.Contains(title, "operator:the.lead") || !strings.Contains(rows[1][0], "Asia/Shanghai") {
+		if title := rows[0][0]; !strings.Contains(title, "status=paid") || !strings.Contains(title, "operator:the.lead") ||
+			!strings.Contains(rows[1][0], "Asia/Shanghai") {
 			t.Errorf("heading %q, %q", rows[0], rows[1])
 		}
 		column := func(name string) int { return slices.Index(rows[1], name) }
@@ -77,7 +83,8 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 		rows = rows[:len(rows)-2]
 		for _, r := range rows[2:] {
 			numbers = append(numbers, r[column("Order number")])
-			if r[column("Subject")] != `'=HYPERLINK("http://evil.example","pay")` || r[column("Merchant's order number")][0] != '\'' || r[column("State")] != "Paid" {
+			if r[column("Subject")] != `'=HYPERLINK("http://evil.example","pay")` || r[column("Merchant's order number")][0] != '\'' ||
+				r[column("State")] != "Paid" {
 				t.Fatalf("%q", r)
 			}
 		}
@@ -106,18 +113,23 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 			t.Errorf("%+v, %v", acts, err)
 		}
 		got = h.Page(t, cookie, path+"&format=csv&columns=amount&columns=currency,no")
-		if chosen := cells(t, got.Body); !slices.Equal(chosen[1], []string{"Order number", "Currency", "Amount"}) || len(chosen) != len(rows)+2 || chosen[2][0] != "A1299" {
+		if chosen := cells(t, got.Body); !slices.Equal(chosen[1], []string{"Order number", "Currency", "Amount"}) ||
+			len(chosen) != len(rows)+2 || chosen[2][0] != "A1299" {
 			t.Errorf("chosen columns: %d rows, %q", len(chosen), chosen[:3])
 		}
 		if got := h.Page(t, cookie, "/exceptions?format=csv"); got.Status != http.StatusOK || len(cells(t, got.Body)) != 2 {
 			t.Errorf("an empty list: %d %q", got.Status, got.Body)
 		}
-		for path, want := range map[string]int{"/orders?format=xls": 422, "/orders?format=csv&columns=nothing": 422, "/orders?format=csv&amount=x": 422} {
+		for path, want := range map[string]int{
+			"/orders?format=xls": 422, "/orders?format=csv&columns=nothing": 422,
+			"/orders?format=csv&amount=x": 422,
+		} {
 			if got := h.Page(t, cookie, path); got.Status != want {
 				t.Errorf("%s: %d, want %d", path, got.Status, want)
 			}
 		}
-		if got := h.Call(t, http.MethodGet, "/orders?format=csv", "", "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); got.Status != http.StatusForbidden {
+		if got := h.Call(t, http.MethodGet, "/orders?format=csv", "", "Cookie", cookie, "Sec-Fetch-Site",
+			"cross-site"); got.Status != http.StatusForbidden {
 			t.Errorf("for another site: %d", got.Status)
 		}
 		if got := h.Page(t, "", "/orders?format=csv"); got.Status == http.StatusOK {
@@ -216,12 +228,14 @@ func TestMerchantsExportInTheOrderOfDeclaration(t *testing.T) {
 		h := openOn(t, d)
 		h.InTrouble(t)
 		change(t, d, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, 'CNY', 2, 1998), (1, 'JPY', 1, 500)")
-		change(t, d, "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 2100) INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at)"+
-			" SELECT i, 'z' || i, '=1+1', '[]', '{}', 0, 0 FROM n")
+		change(t, d,
+			"WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 2100) INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at)"+
+				" SELECT i, 'z' || i, '=1+1', '[]', '{}', 0, 0 FROM n")
 		cookie := h.SignIn(t, access.Viewer)
 		rows := cells(t, h.Page(t, cookie, "/merchants?format=csv&lang=en").Body)
 		code, risk := slices.Index(rows[1], "Code"), slices.Index(rows[1], "Money at risk")
-		if rows = rows[2:]; len(rows) != 1103 || rows[0][code] != "m1" || rows[1][code] != "m2" || rows[2][code] != "z1000" || rows[1102][code] != "z2100" || !slices.Contains(rows[2], "'=1+1") {
+		if rows = rows[2:]; len(rows) != 1103 || rows[0][code] != "m1" || rows[1][code] != "m2" || rows[2][code] != "z1000" ||
+			rows[1102][code] != "z2100" || !slices.Contains(rows[2], "'=1+1") {
 			t.Fatalf("%d rows, first %q", len(rows), rows[:min(3, len(rows))])
 		}
 		if rows[0][risk] != "19.98 CNY; 500 JPY" || rows[1][risk] != "" {
@@ -236,9 +250,11 @@ func TestEveryListExports(t *testing.T) {
 	ordered(t, h.DB, 10, "")
 	seedReports(t, h.DB)
 	lead, admin := h.SignIn(t, access.Lead), h.SignIn(t, access.Admin)
-	change(t, h.DB, "INSERT INTO sweeps (id, night, began_at, ended_at, window_from, \"by\", reason, node, state, looked_at, pushed, differences, scan, after, turn) VALUES (1, 0, 5, 9, 0, 'clock', '=1+1', 'n', 'done', 7, '[]', '[]', 0, 0, 0)")
+	change(t, h.DB,
+		"INSERT INTO sweeps (id, night, began_at, ended_at, window_from, \"by\", reason, node, state, looked_at, pushed, differences, scan, after, turn) VALUES (1, 0, 5, 9, 0, 'clock', '=1+1', 'n', 'done', 7, '[]', '[]', 0, 0, 0)")
 	for _, path := range []string{
-		"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/reports", "/alerts", "/audit",
+		"/orders", "/callbacks", "/notifications", "/exceptions", "/compensations", "/approvals", "/merchants", "/reports", "/alerts",
+		"/audit",
 		"/refunds", "/payouts", "/disputes", "/accounts", "/batches", "/suppliers", "/sweeps", "/attention",
 	} {
 		cookie := lead

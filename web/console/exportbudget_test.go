@@ -105,7 +105,8 @@ func (h *harness) export(t *testing.T, cookie, path string, rows int) {
 	}
 	verdict := func(met bool) string { return map[bool]string{true: "met", false: "MISSED"}[met] }
 	grew := most - before
-	t.Logf("%-9s %-40s %d rows, %d MiB in %.1f s (≤ %s %s), memory +%.1f MiB (≤ %d %s)", h.DB.Engine(), path, rows, bytes>>20, took.Seconds(),
+	t.Logf("%-9s %-40s %d rows, %d MiB in %.1f s (≤ %s %s), memory +%.1f MiB (≤ %d %s)", h.DB.Engine(), path, rows, bytes>>20,
+		took.Seconds(),
 		exportTime, verdict(took <= exportTime), float64(grew)/(1<<20), exportMemory>>20, verdict(grew <= exportMemory))
 }
 

@@ -39,12 +39,16 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 	x.Raised(now-(3*time.Hour).Microseconds(), "CNY", 1)
 	h.Put(t, x)
 	h.Notify(t, "UNTRIED", 2)
-	if _, err := h.DB.NewRaw("UPDATE deliveries SET currency = 'CNY', amount = 1000, created_at = ? WHERE subject_id = (SELECT id FROM orders WHERE order_no = 'UNTRIED')",
+	if _, err := h.DB.NewRaw(
+		"UPDATE deliveries SET currency = 'CNY', amount = 1000, created_at = ? WHERE subject_id = (SELECT id FROM orders WHERE order_no = 'UNTRIED')",
 		now-25*60_000_000-5_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for lang, sights := range map[string][]string{
-		"en": {"1h orders notified", "73.27%", "74 of 101 orders", "¥740.00 of ¥1,000.00 CNY", "¥0 of ¥500 JPY", "1 not tried yet, oldest 25 min", "1h attempt success", "93.67%", "&gt; 1"},
+		"en": {
+			"1h orders notified", "73.27%", "74 of 101 orders", "¥740.00 of ¥1,000.00 CNY", "¥0 of ¥500 JPY",
+			"1 not tried yet, oldest 25 min", "1h attempt success", "93.67%", "&gt; 1",
+		},
 		"zh": {"1h 已通知到商户的订单", "73.27%", "74 / 101 笔", "1 笔尚未尝试通知，最早的已等 25 分钟", "1h 尝试成功率", "93.67%"},
 	} {
 		body := h.Page(t, cookie, "/?lang="+lang+"&range=1h").Body
@@ -63,11 +67,13 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 
 	got := h.Api(t, webtest.MonitorToken, http.MethodGet, webtest.Monitoring+"realtime", "").Object(t)
 	hour := got["windows"].([]any)[2].(map[string]any)
-	if fmt.Sprint(hour["orders_raised"], hour["orders_notified"], hour["success_rate"], hour["p95_over"]) != fmt.Sprint(101, 74, 74.0/79, false) ||
+	if fmt.Sprint(hour["orders_raised"], hour["orders_notified"], hour["success_rate"], hour["p95_over"]) != fmt.Sprint(101, 74, 74.0/79,
+		false) ||
 		hour["orders_notified_rate"] != 74.0/101 {
 		t.Errorf("the hour is %v", hour)
 	}
-	if cny := hour["orders_by_currency"].([]any)[0]; fmt.Sprint(cny) != "map[currency:CNY notified:74 notified_amount:74000 raised:100 raised_amount:100000]" {
+	if cny := hour["orders_by_currency"].([]any)[0]; fmt.Sprint(
+		cny) != "map[currency:CNY notified:74 notified_amount:74000 raised:100 raised_amount:100000]" {
 		t.Errorf("money of the hour: %v", cny)
 	}
 	if one := got["windows"].([]any)[0].(map[string]any); one["orders_notified_rate"] != nil || one["orders_raised"] != 0.0 {
@@ -81,7 +87,8 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 func TestWithoutAnOrderTheFigureIsADash(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
-	if body := h.Page(t, h.SignIn(t, access.Viewer), "/?lang=en&range=1h").Body; !strings.Contains(body, "<dt>1h orders notified</dt><dd>–</dd>") {
+	if body := h.Page(t, h.SignIn(t, access.Viewer), "/?lang=en&range=1h").Body; !strings.Contains(body,
+		"<dt>1h orders notified</dt><dd>–</dd>") {
 		t.Error("without an order the figure is not –")
 	}
 }

@@ -42,8 +42,10 @@ func seedFunds(t *testing.T, d *db.DB) {
 	}
 	base := func(id int64, amount int64, status refund.Status) *refund.Refund {
 		return &refund.Refund{
-			ID: id, RefundNo: "R" + strconv.FormatInt(id, 10), OrderID: oid, OrderNo: "2026112000000001", SupplierID: 1, AccountID: 1, SupplierRef: "2026112000000001",
-			TradeNo: "4200002614202611201428773301", TradeAmount: 349900, MerchantID: 1, OutRefundNo: "RF-" + strconv.FormatInt(id, 10), Amount: amount, Currency: "CNY",
+			ID: id, RefundNo: "R" + strconv.FormatInt(id, 10), OrderID: oid, OrderNo: "2026112000000001", SupplierID: 1, AccountID: 1,
+			SupplierRef: "2026112000000001",
+			TradeNo:     "4200002614202611201428773301", TradeAmount: 349900, MerchantID: 1, OutRefundNo: "RF-" + strconv.FormatInt(id, 10),
+			Amount: amount, Currency: "CNY",
 			Status: status, Reason: "the buyer returned it <b>", CreatedAt: at(40 * time.Second), Version: 1,
 		}
 	}
@@ -60,7 +62,10 @@ func seedFunds(t *testing.T, d *db.DB) {
 	}
 	write(&[]*refund.Refund{one, two, three})
 	h := func(id, of, version int64, from, to refund.Status, actor, kind string, source, when int64) refund.History {
-		return refund.History{ID: id, RefundID: of, Version: version, From: from, To: to, Actor: actor, SourceKind: kind, SourceID: source, CreatedAt: when}
+		return refund.History{
+			ID: id, RefundID: of, Version: version, From: from, To: to, Actor: actor, SourceKind: kind, SourceID: source,
+			CreatedAt: when,
+		}
 	}
 	write(&[]refund.History{
 		h(1, one.ID, 1, "", refund.Approved, "merchant:m1", "", 0, one.CreatedAt),
@@ -72,12 +77,23 @@ func seedFunds(t *testing.T, d *db.DB) {
 		h(7, three.ID, 3, refund.Submitted, refund.Unknown, "supplier:wx", refund.SourceCall, 7302, *three.FirstCallAt),
 	})
 	calls := []call.Row{
-		{ID: 7301, OrderID: oid, SupplierID: 1, Op: call.Refund, State: "ended", Reference: refundOne, Class: "ok", Status: "succeeded", HTTPStatus: 200, TookUS: ptr(182_000), StartedAt: *one.FirstCallAt, Node: "n1", Request: "POST /v3/refund/domestic/refunds\n\n{\"out_refund_no\":\"R7101\"}", Answer: `{"status":"SUCCESS"}`},
-		{ID: 7302, OrderID: oid, SupplierID: 1, Op: call.Refund, State: "ended", Reference: refundThree, Class: "timeout", Status: "unknown", TookUS: ptr(8_000_000), StartedAt: *three.FirstCallAt, Node: "n1", Request: "POST /v3/refund/domestic/refunds"},
+		{
+			ID: 7301, OrderID: oid, SupplierID: 1, Op: call.Refund, State: "ended", Reference: refundOne, Class: "ok", Status: "succeeded",
+			HTTPStatus: 200, TookUS: ptr(182_000), StartedAt: *one.FirstCallAt, Node: "n1",
+			Request: "POST /v3/refund/domestic/refunds\n\n{\"out_refund_no\":\"R7101\"}", Answer: `{"status":"SUCCESS"}`,
+		},
+		{
+			ID: 7302, OrderID: oid, SupplierID: 1, Op: call.Refund, State: "ended", Reference: refundThree, Class: "timeout",
+			Status: "unknown", TookUS: ptr(8_000_000), StartedAt: *three.FirstCallAt, Node: "n1",
+			Request: "POST /v3/refund/domestic/refunds",
+		},
 	}
 	write(&calls)
 	v := func(id int64, amount int64) fund.Values {
-		return fund.Values{Supplier: "wx", Merchant: "m1", ID: strconv.FormatInt(id, 10), From: "merchant:m1", To: "merchant:m1", Amount: amount, Currency: "CNY"}
+		return fund.Values{
+			Supplier: "wx", Merchant: "m1", ID: strconv.FormatInt(id, 10), From: "merchant:m1", To: "merchant:m1",
+			Amount: amount, Currency: "CNY",
+		}
 	}
 	paid := v(oid, 349900)
 	paid.From = "supplier:wx"
@@ -92,8 +108,10 @@ func seedFunds(t *testing.T, d *db.DB) {
 	seedDisputes(t, d, oid, &entries)
 	payoutOf := func(id, amount int64, status payout.Status) *payout.Payout {
 		return &payout.Payout{
-			ID: id, PayoutNo: "P" + strconv.FormatInt(id, 10), MerchantID: 1, OutPayoutNo: "PO-" + strconv.FormatInt(id, 10), SupplierID: 1, AccountID: 1, PayoutAccountID: 1,
-			Account: payout.Shown{Code: "main", Kind: "bank_card", Holder: "Galaxy Mall", Number: "•••• 4711", Bank: "ICBC"}, Amount: amount, FeeAmount: 1, Currency: "CNY", Exponent: 2,
+			ID: id, PayoutNo: "P" + strconv.FormatInt(id, 10), MerchantID: 1, OutPayoutNo: "PO-" + strconv.FormatInt(id, 10), SupplierID: 1,
+			AccountID: 1, PayoutAccountID: 1,
+			Account: payout.Shown{Code: "main", Kind: "bank_card", Holder: "Galaxy Mall", Number: "•••• 4711", Bank: "ICBC"},
+			Amount:  amount, FeeAmount: 1, Currency: "CNY", Exponent: 2,
 			Status: status, Version: 4, CreatedAt: at(45 * time.Second), DebitedAt: ptr(at(44 * time.Second)),
 		}
 	}
@@ -106,12 +124,19 @@ func seedFunds(t *testing.T, d *db.DB) {
 	}
 	write(&[]payout.Step{
 		step(1, lost.ID, payout.Debit, "P7801:D", payout.Success), step(2, lost.ID, payout.Credit, "P7801:C", payout.Unsure),
-		step(3, back.ID, payout.Debit, "P7802:D", payout.Success), step(4, back.ID, payout.Credit, "P7802:C", payout.Failure), step(5, back.ID, payout.Reversal, "P7802:R", payout.Success),
+		step(3, back.ID, payout.Debit, "P7802:D", payout.Success), step(4, back.ID, payout.Credit, "P7802:C", payout.Failure),
+		step(5, back.ID, payout.Reversal, "P7802:R", payout.Success),
 	})
 	write(&[]payout.History{
 		{ID: 1, PayoutID: lost.ID, Version: 1, To: payout.Approved, Actor: "merchant:m1", CreatedAt: lost.CreatedAt},
-		{ID: 2, PayoutID: lost.ID, Version: 4, From: payout.Crediting, To: payout.Unknown, Actor: "supplier:wx", CreatedAt: at(36 * time.Second)},
-		{ID: 3, PayoutID: back.ID, Version: 4, From: payout.Reversing, To: payout.Reversed, Actor: "supplier:wx", Detail: "ACCOUNT_CLOSED", CreatedAt: at(30 * time.Second)},
+		{
+			ID: 2, PayoutID: lost.ID, Version: 4, From: payout.Crediting, To: payout.Unknown, Actor: "supplier:wx",
+			CreatedAt: at(36 * time.Second),
+		},
+		{
+			ID: 3, PayoutID: back.ID, Version: 4, From: payout.Reversing, To: payout.Reversed, Actor: "supplier:wx", Detail: "ACCOUNT_CLOSED",
+			CreatedAt: at(30 * time.Second),
+		},
 	})
 	for _, p := range []*payout.Payout{lost, back} {
 		entries.Add(fund.PayoutDebit, v(p.ID, p.Amount))
@@ -120,7 +145,8 @@ func seedFunds(t *testing.T, d *db.DB) {
 	entries.Add(fund.PayoutReversal, v(back.ID, back.Amount))
 	entries.Add(fund.PayoutFeeBack, v(back.ID, back.FeeAmount))
 	post(t, d, entries)
-	change(t, d, "UPDATE orders SET refunded_amount = 10000, refund_status = 'partial', fee_amount = 4209, disputed_amount = 9000 WHERE id = ?", oid)
+	change(t, d,
+		"UPDATE orders SET refunded_amount = 10000, refund_status = 'partial', fee_amount = 4209, disputed_amount = 9000 WHERE id = ?", oid)
 }
 
 // seedDisputes writes disputes of the paid order: one that waits for evidence, one that was won
@@ -135,16 +161,25 @@ func seedDisputes(t *testing.T, d *db.DB, oid int64, entries *fund.Entries) {
 	}
 	base := func(id, amount int64, status dispute.Status) *dispute.Dispute {
 		return &dispute.Dispute{
-			ID: id, DisputeNo: "D" + strconv.FormatInt(id, 10), OrderID: oid, OrderNo: "2026112000000001", SupplierID: 1, AccountID: 1, SupplierDisputeNo: "du_" + strconv.FormatInt(id, 10),
-			TradeNo: "4200002614202611201428773301", MerchantID: 1, Amount: amount, Currency: "CNY", Reason: "fraudulent", Status: status, DueBy: at(-5*24*time.Hour - time.Minute), Version: 1, OpenedAt: *at(42 * time.Second),
+			ID: id, DisputeNo: "D" + strconv.FormatInt(id, 10), OrderID: oid, OrderNo: "2026112000000001", SupplierID: 1, AccountID: 1,
+			SupplierDisputeNo: "du_" + strconv.FormatInt(id, 10),
+			TradeNo:           "4200002614202611201428773301", MerchantID: 1, Amount: amount, Currency: "CNY", Reason: "fraudulent",
+			Status: status,
+			DueBy:  at(-5*24*time.Hour - time.Minute), Version: 1, OpenedAt: *at(42 * time.Second),
 		}
 	}
-	open, won, lost, alone := base(7401, 7000, dispute.Opened), base(7402, 3000, dispute.Won), base(7403, 2000, dispute.Lost), base(7404, 900, dispute.Opened)
+	open, won, lost, alone := base(7401, 7000, dispute.Opened), base(7402, 3000, dispute.Won), base(7403, 2000, dispute.Lost),
+		base(7404, 900, dispute.Opened)
 	won.Withdrawn, won.Reinstated, won.Fee, won.FeeBack, won.Version, won.ClosedAt = true, 3000, 1500, 1500, 3, at(20*time.Second)
 	lost.Withdrawn, lost.Version, lost.ClosedAt, lost.Reason = true, 2, at(25*time.Second), "a code <b> of tomorrow"
 	alone.OrderID, alone.OrderNo, alone.MerchantID, alone.DueBy = 0, "", 0, nil
-	h := func(id int64, of *dispute.Dispute, version int64, from, to dispute.Status, actor string, source int64, when *int64) dispute.History {
-		row := dispute.History{ID: id, DisputeID: of.ID, Version: version, From: from, To: to, Actor: actor, SourceID: source, CreatedAt: *when}
+	h := func(id int64, of *dispute.Dispute, version int64, from, to dispute.Status, actor string, source int64,
+		when *int64,
+	) dispute.History {
+		row := dispute.History{
+			ID: id, DisputeID: of.ID, Version: version, From: from, To: to, Actor: actor, SourceID: source,
+			CreatedAt: *when,
+		}
 		if source != 0 {
 			row.SourceKind = dispute.SourceCallback
 		}
@@ -161,14 +196,20 @@ func seedDisputes(t *testing.T, d *db.DB, oid int64, entries *fund.Entries) {
 			h(6, lost, 2, dispute.Opened, dispute.Lost, "supplier:wx", 0, lost.ClosedAt),
 			h(7, alone, 1, "", dispute.Opened, "supplier:wx", 0, &alone.OpenedAt),
 		},
-		&[]dispute.Evidence{{ID: 1, DisputeID: won.ID, Actor: "operator:li.hang", Text: "the courier's receipt <b>, phone 13800138000", URL: "https://files.example/receipt.pdf", CreatedAt: *at(30 * time.Second)}},
+		&[]dispute.Evidence{{
+			ID: 1, DisputeID: won.ID, Actor: "operator:li.hang", Text: "the courier's receipt <b>, phone 13800138000",
+			URL: "https://files.example/receipt.pdf", CreatedAt: *at(30 * time.Second),
+		}},
 	} {
 		if _, err := d.NewInsert().Model(rows).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, x := range []*dispute.Dispute{open, won, lost} {
-		v := fund.Values{Supplier: "wx", Merchant: "m1", ID: strconv.FormatInt(x.ID, 10), From: "merchant:m1:reserved", To: "merchant:m1", Amount: x.Amount, Currency: "CNY"}
+		v := fund.Values{
+			Supplier: "wx", Merchant: "m1", ID: strconv.FormatInt(x.ID, 10), From: "merchant:m1:reserved", To: "merchant:m1",
+			Amount: x.Amount, Currency: "CNY",
+		}
 		entries.Add(fund.DisputeHeld, v)
 		if x.Withdrawn {
 			entries.Add(fund.DisputeWithdrawn, v)
@@ -187,8 +228,10 @@ func proposeRefund(t *testing.T, d *db.DB) {
 	t.Helper()
 	now := d.Now()
 	a := &approval.Approval{
-		ID: approvalOfRefund, Action: refund.Action, Object: refund.Object, ObjectID: refundTwo, OrderNo: "2026112000000001", MerchantID: 1, Version: 1, Amount: 200000, Currency: "CNY",
-		Params: json.RawMessage("{}"), Reason: "the buyer returned it <b>", Hash: strings.Repeat("ab", 32), Maker: 1, MakerKind: approval.ByMerchant, Second: true, State: approval.Waiting,
+		ID: approvalOfRefund, Action: refund.Action, Object: refund.Object, ObjectID: refundTwo, OrderNo: "2026112000000001", MerchantID: 1,
+		Version: 1, Amount: 200000, Currency: "CNY",
+		Params: json.RawMessage("{}"), Reason: "the buyer returned it <b>", Hash: strings.Repeat("ab", 32), Maker: 1,
+		MakerKind: approval.ByMerchant, Second: true, State: approval.Waiting,
 		MadeAt: now - 40_000_000, ExpiresAt: now + 24*time.Hour.Microseconds(),
 	}
 	if _, err := d.NewInsert().Model(a).Exec(t.Context()); err != nil {
@@ -222,9 +265,16 @@ func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
 	proposeRefund(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
 	for no, want := range map[string][]string{
-		refundOne:   {"Money held", "refund:7101:D", "Within the limits", "Sent to the supplier", `href="#call-` + strconv.FormatInt(7301, 36), "refund:7101:C", "refund:7101:F", "Not needed", "SUCCESS", "by m1"},
-		refundTwo:   {"Money held", "refund:7102:D", "Waiting for approval", "/approvals/apr_7201", "Not yet", "Waiting for a second person"},
-		refundThree: {"Unknown", "refund:7103:D", "unclear (timeout)", "Money never moves on an unknown result", "the buyer returned it &lt;b&gt;"},
+		refundOne: {"Money held", "refund:7101:D", "Within the limits", "Sent to the supplier", `href="#call-` + strconv.FormatInt(7301,
+			36), "refund:7101:C", "refund:7101:F", "Not needed", "SUCCESS", "by m1"},
+		refundTwo: {
+			"Money held", "refund:7102:D", "Waiting for approval", "/approvals/apr_7201", "Not yet",
+			"Waiting for a second person",
+		},
+		refundThree: {
+			"Unknown", "refund:7103:D", "unclear (timeout)", "Money never moves on an unknown result",
+			"the buyer returned it &lt;b&gt;",
+		},
 	} {
 		body := h.Page(t, viewer, "/refunds/"+no+"?lang=en").Body
 		for _, sight := range want {
@@ -233,7 +283,8 @@ func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
 			}
 		}
 	}
-	if body := h.Page(t, viewer, "/refunds/"+refundTwo+"?lang=en").Body; strings.Contains(body, "refund:7102:C") || strings.Contains(body, "refund:7102:R") {
+	if body := h.Page(t, viewer, "/refunds/"+refundTwo+"?lang=en").Body; strings.Contains(body, "refund:7102:C") ||
+		strings.Contains(body, "refund:7102:R") {
 		t.Error("a refund that waits shows the entry of its end")
 	}
 	for path, want := range map[string]int{"/refunds/R1": 404, "/refunds/%00": 404, "/refunds?state=x": 422} {
@@ -256,7 +307,8 @@ func TestTheListOfRefundsIsFilteredSummedAndExported(t *testing.T) {
 		"/refunds?supplier=wx&state=rejected": {"/refunds", refundOne},
 	} {
 		if body := h.Page(t, viewer, path+"&lang=en").Body; !strings.Contains(body, want[0]) || strings.Contains(body, want[1]) {
-			t.Errorf("%s: holds %s %t, holds %s %t", path, want[0], strings.Contains(body, want[0]), want[1], strings.Contains(body, want[1]))
+			t.Errorf("%s: holds %s %t, holds %s %t", path, want[0], strings.Contains(body, want[0]), want[1],
+				strings.Contains(body, want[1]))
 		}
 	}
 	if body := h.Page(t, viewer, "/refunds?lang=en").Body; !strings.Contains(body, `value="215000 CNY"`) {
@@ -265,7 +317,8 @@ func TestTheListOfRefundsIsFilteredSummedAndExported(t *testing.T) {
 	if got := h.Page(t, viewer, "/refunds?refund_no="+refundOne); got.Header.Get("Location") != "/refunds/"+refundOne {
 		t.Errorf("the one refund of a number: %d to %q", got.Status, got.Header.Get("Location"))
 	}
-	if got := h.Page(t, viewer, "/refunds?format=csv&lang=en"); got.Status != http.StatusOK || !strings.Contains(got.Body, "RF-7103,2026112000000001,m1,wx,,CNY,50.00,0.00,Unknown") {
+	if got := h.Page(t, viewer, "/refunds?format=csv&lang=en"); got.Status != http.StatusOK ||
+		!strings.Contains(got.Body, "RF-7103,2026112000000001,m1,wx,,CNY,50.00,0.00,Unknown") {
 		t.Errorf("the export: %d %s", got.Status, got.Body)
 	}
 }
@@ -279,16 +332,20 @@ func TestWhatIsUnderWayIsTheSumOfItsAccounts(t *testing.T) {
 	for part, want := range map[string]struct{ account, other, sum string }{
 		"in_transit": {"refund:wx", "merchant:m1:reserved", "205300 CNY"}, "disputed": {"merchant:m1:reserved", "refund:wx", "7000 CNY"},
 	} {
-		if link := `href="/accounts?part=` + part; !strings.Contains(overview, link) || !strings.Contains(overview, `value="`+want.sum+`"`) {
+		if link := `href="/accounts?part=` + part; !strings.Contains(overview, link) ||
+			!strings.Contains(overview, `value="`+want.sum+`"`) {
 			t.Errorf("the overview has no tile of %s with %s", part, want.sum)
 		}
 		page := h.Page(t, viewer, "/accounts?lang=en&part="+part).Body
-		if !strings.Contains(page, want.account+"<") || strings.Contains(page, want.other+"<") || !strings.Contains(page, `value="`+want.sum+`"`) {
+		if !strings.Contains(page, want.account+"<") || strings.Contains(page, want.other+"<") ||
+			!strings.Contains(page, `value="`+want.sum+`"`) {
 			t.Errorf("the accounts of %s are not those of the tile", part)
 		}
 	}
-	post(t, h.DB, fund.Entries{fund.Entry(fund.PayoutDebit, fund.Values{Supplier: "wx", Merchant: "m1", ID: "7501", Amount: 700, Currency: "CNY"})})
-	if page := h.Page(t, viewer, "/accounts?lang=en&part=in_transit").Body; !strings.Contains(page, `value="206000 CNY"`) || !strings.Contains(page, "payout:wx<") {
+	post(t, h.DB,
+		fund.Entries{fund.Entry(fund.PayoutDebit, fund.Values{Supplier: "wx", Merchant: "m1", ID: "7501", Amount: 700, Currency: "CNY"})})
+	if page := h.Page(t, viewer, "/accounts?lang=en&part=in_transit").Body; !strings.Contains(page, `value="206000 CNY"`) ||
+		!strings.Contains(page, "payout:wx<") {
 		t.Error("a payout that is under way is not in transit")
 	}
 }
@@ -303,7 +360,8 @@ func TestAccountsAreFoundByTheirKind(t *testing.T) {
 	})
 	viewer := h.SignIn(t, access.Viewer)
 	codes := map[string]string{
-		"merchant": "merchant:m1", "frozen": "merchant:m1:frozen", "reserved": "merchant:m1:reserved", "supplier": "supplier:wx", "refund": "refund:wx",
+		"merchant": "merchant:m1", "frozen": "merchant:m1:frozen", "reserved": "merchant:m1:reserved", "supplier": "supplier:wx",
+		"refund": "refund:wx",
 		"income": "income:fees", "bank": "bank:icbc", "loss": "loss",
 	}
 	for kind := range codes {
@@ -314,7 +372,10 @@ func TestAccountsAreFoundByTheirKind(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]string{"/accounts/refund:wx": "/accounts/refund:wx/CNY", "/accounts/nothing": "", "/accounts/refund:wx/EUR": "", "/accounts/refund:wx/x": ""} {
+	for path, want := range map[string]string{
+		"/accounts/refund:wx": "/accounts/refund:wx/CNY", "/accounts/nothing": "",
+		"/accounts/refund:wx/EUR": "", "/accounts/refund:wx/x": "",
+	} {
 		got := h.Page(t, viewer, path)
 		if got.Header.Get("Location") != want || want == "" && got.Status != http.StatusNotFound {
 			t.Errorf("%s: %d to %q", path, got.Status, got.Header.Get("Location"))
@@ -330,28 +391,40 @@ func TestLinesAndStatementHaveTheRunningBalance(t *testing.T) {
 	viewer := h.SignIn(t, access.Viewer)
 	page := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en").Body
 	const balance = 349900 - 4209 - 10000 + 120 - 200000 - 5000 - 7000 - 2000 - 301 // 2000: the lost dispute
-	for _, sight := range []string{`value="` + strconv.Itoa(balance) + ` CNY"`, `value="-200000 CNY"`, "/refunds/R7102", "/accounts/refund:wx/CNY", "Refund"} {
+	for _, sight := range []string{
+		`value="` + strconv.Itoa(balance) + ` CNY"`, `value="-200000 CNY"`, "/refunds/R7102",
+		"/accounts/refund:wx/CNY", "Refund",
+	} {
 		if !strings.Contains(page, sight) {
 			t.Errorf("the account does not show %q", sight)
 		}
 	}
-	if page := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en&to=2020-01-01").Body; strings.Contains(page, "refund:7102:D") || !strings.Contains(page, `value="`+strconv.Itoa(balance)+` CNY"`) {
+	if page := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en&to=2020-01-01").Body; strings.Contains(page, "refund:7102:D") ||
+		!strings.Contains(page, `value="`+strconv.Itoa(balance)+` CNY"`) {
 		t.Error("an older day shows today's lines, or the account without its balance")
 	}
-	if got := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en&format=csv"); !strings.Contains(got.Body, ",Refund,refund:7102:D,refund:wx,CNY,-2000.00,") {
+	if got := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en&format=csv"); !strings.Contains(got.Body,
+		",Refund,refund:7102:D,refund:wx,CNY,-2000.00,") {
 		t.Errorf("the export: %s", got.Body)
 	}
 	var filter string
-	if err := h.DB.NewRaw("SELECT params FROM audit WHERE action = 'list.export'").Scan(t.Context(), &filter); err != nil || !strings.Contains(filter, "/accounts/merchant:m1/CNY") {
+	if err := h.DB.NewRaw("SELECT params FROM audit WHERE action = 'list.export'").Scan(t.Context(), &filter); err != nil ||
+		!strings.Contains(filter, "/accounts/merchant:m1/CNY") {
 		t.Errorf("the audit says %q of the export, %v", filter, err)
 	}
 	page = h.Page(t, viewer, "/merchants/m1/statement?lang=en").Body
-	for _, sight := range []string{"refund:7101:F", `value="` + strconv.Itoa(balance) + ` CNY"`, `value="` + strconv.Itoa(350221+3000+1500) + ` CNY"`, `value="4209 CNY"`, "/orders/2026112000000001"} {
+	for _, sight := range []string{
+		"refund:7101:F", `value="` + strconv.Itoa(balance) + ` CNY"`,
+		`value="` + strconv.Itoa(350221+3000+1500) + ` CNY"`, `value="4209 CNY"`, "/orders/2026112000000001",
+	} {
 		if !strings.Contains(page, sight) {
 			t.Errorf("the statement does not show %q", sight)
 		}
 	}
-	for path, want := range map[string]int{"/merchants/none/statement": 404, "/merchants/m1/statement?day=x": 422, "/merchants/m1/statement?currency=x": 422, "/merchants/m2/statement": 200} {
+	for path, want := range map[string]int{
+		"/merchants/none/statement": 404, "/merchants/m1/statement?day=x": 422,
+		"/merchants/m1/statement?currency=x": 422, "/merchants/m2/statement": 200,
+	} {
 		if got := h.Page(t, viewer, path); got.Status != want {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
 		}
@@ -386,11 +459,13 @@ func TestMoneyIsFrozenAndAdjustedByTwoPeople(t *testing.T) {
 	if got := h.Post(t, lead, at+"/approve", append(approve, "reason", "seen the letter")...); got.Status != http.StatusSeeOther {
 		t.Fatalf("approve: %d", got.Status)
 	}
-	if page := h.Page(t, finance, "/accounts/merchant:m1:frozen/CNY?lang=en").Body; !strings.Contains(page, `value="1250 CNY"`) || !strings.Contains(page, `action="/merchants/m1/unfreeze"`) {
+	if page := h.Page(t, finance, "/accounts/merchant:m1:frozen/CNY?lang=en").Body; !strings.Contains(page, `value="1250 CNY"`) ||
+		!strings.Contains(page, `action="/merchants/m1/unfreeze"`) {
 		t.Error("the frozen account does not have the money, or no form to release it")
 	}
 	send("/merchants/m1/unfreeze", "form_key", "u1", "currency", "CNY", "all", "1", "reason", "the letter is withdrawn")
-	adjusted := send("/accounts/adjust", append(formOf(t, h.Page(t, finance, "/accounts").Body, "/accounts/adjust"), "debit", "bank:icbc", "credit", "supplier:wx", "currency", "CNY", "amount", "100",
+	adjusted := send("/accounts/adjust", append(formOf(t, h.Page(t, finance, "/accounts").Body, "/accounts/adjust"), "debit", "bank:icbc",
+		"credit", "supplier:wx", "currency", "CNY", "amount", "100",
 		"reason", "their transfer arrived", "evidence", "the bank's statement, line 7")...)
 	if page := h.Page(t, lead, adjusted+"?lang=en").Body; !strings.Contains(page, `value="10000 CNY"`) {
 		t.Error("the adjustment has another amount")
@@ -401,15 +476,23 @@ func TestMoneyIsFrozenAndAdjustedByTwoPeople(t *testing.T) {
 		{"/merchants/m1/freeze", "currency", "CNY", "amount", "1.234", "reason", "a long enough reason"},
 		{"/merchants/m1/freeze", "currency", "XXX", "amount", "1", "reason", "a long enough reason"},
 		{"/merchants/m1/freeze", "currency", "CNY", "amount", "1", "reason", "short"},
-		{"/accounts/adjust", "debit", "bank:icbc", "credit", "loss", "currency", "CNY", "amount", "1", "reason", "a long enough reason", "evidence", "x"},
-		{"/accounts/adjust", "debit", "bank:icbc", "credit", "supplier:wx", "currency", "CNY", "amount", "1", "reason", "a long enough reason"},
+		{
+			"/accounts/adjust", "debit", "bank:icbc", "credit", "loss", "currency", "CNY", "amount", "1", "reason", "a long enough reason",
+			"evidence", "x",
+		},
+		{
+			"/accounts/adjust", "debit", "bank:icbc", "credit", "supplier:wx", "currency", "CNY", "amount", "1", "reason",
+			"a long enough reason",
+		},
 	} {
-		if got := h.Post(t, finance, bad[0], append(bad[1:], "form_key", "bad "+strings.Join(bad, ""))...); got.Status != http.StatusUnprocessableEntity {
+		if got := h.Post(t, finance, bad[0],
+			append(bad[1:], "form_key", "bad "+strings.Join(bad, ""))...); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%v: %d", bad, got.Status)
 		}
 	}
 	viewer := h.SignIn(t, access.Viewer)
-	if page := h.Page(t, viewer, "/accounts").Body + h.Page(t, viewer, "/accounts/merchant:m1/CNY").Body; strings.Contains(page, "<form class=\"stack-tight\"") {
+	if page := h.Page(t, viewer, "/accounts").Body + h.Page(t, viewer, "/accounts/merchant:m1/CNY").Body; strings.Contains(page,
+		"<form class=\"stack-tight\"") {
 		t.Error("a viewer is shown a form")
 	}
 }
@@ -420,7 +503,10 @@ func TestAPayoutsStepsShowWhatProvesThem(t *testing.T) {
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
 	for no, want := range map[string][]string{
-		"P7801": {"Within the limits", "payout:7801:D", "payout:7801:F", "Unknown", "Money never moves on an unknown result", "Only if it fails", "•••• 4711"},
+		"P7801": {
+			"Within the limits", "payout:7801:D", "payout:7801:F", "Unknown", "Money never moves on an unknown result",
+			"Only if it fails", "•••• 4711",
+		},
 		"P7802": {"payout:7802:D", "payout:7802:R", "payout:7802:FR", "ACCOUNT_CLOSED &lt;b&gt;", "Not paid, and reversed"},
 	} {
 		body := h.Page(t, viewer, "/payouts/"+no+"?lang=en").Body
@@ -430,12 +516,17 @@ func TestAPayoutsStepsShowWhatProvesThem(t *testing.T) {
 			}
 		}
 	}
-	if body := h.Page(t, viewer, "/payouts/P7801?lang=en").Body; strings.Contains(body, "payout:7801:C") || strings.Contains(body, "payout:7801:R") {
+	if body := h.Page(t, viewer, "/payouts/P7801?lang=en").Body; strings.Contains(body, "payout:7801:C") ||
+		strings.Contains(body, "payout:7801:R") {
 		t.Error("a payout without a result shows the entry of its end")
 	}
-	for path, want := range map[string][2]string{"/payouts?state=open": {"P7801", "P7802"}, "/payouts?state=reversed&merchant=m1": {"P7802", "P7801"}, "/payouts?supplier=wx&state=stuck": {"/payouts", "P7801"}} {
+	for path, want := range map[string][2]string{"/payouts?state=open": {"P7801", "P7802"}, "/payouts?state=reversed&merchant=m1": {
+		"P7802",
+		"P7801",
+	}, "/payouts?supplier=wx&state=stuck": {"/payouts", "P7801"}} {
 		if body := h.Page(t, viewer, path+"&lang=en").Body; !strings.Contains(body, want[0]) || strings.Contains(body, want[1]) {
-			t.Errorf("%s: holds %s %t, holds %s %t", path, want[0], strings.Contains(body, want[0]), want[1], strings.Contains(body, want[1]))
+			t.Errorf("%s: holds %s %t, holds %s %t", path, want[0], strings.Contains(body, want[0]), want[1],
+				strings.Contains(body, want[1]))
 		}
 	}
 	if body := h.Page(t, viewer, "/payouts?lang=en").Body; !strings.Contains(body, `value="500 CNY"`) {
@@ -459,12 +550,21 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 	}
 	message := `href="/callbacks/` + strconv.FormatInt(callback, 10) + `"`
 	for no, want := range map[string]struct{ holds, not []string }{
-		"D7401": {[]string{"dispute:7401:H", "Evidence due", "in 5 d", "fraudulent", "by wx", message, "Without evidence the dispute is lost", "2026112000000001"}, []string{"dispute:7401:W", "Record evidence</button>"}},
+		"D7401": {[]string{
+			"dispute:7401:H", "Evidence due", "in 5 d", "fraudulent", "by wx", message,
+			"Without evidence the dispute is lost", "2026112000000001",
+		}, []string{"dispute:7401:W", "Record evidence</button>"}},
 		"D7402": {
-			[]string{"dispute:7402:H", "dispute:7402:W", "dispute:7402:B", "dispute:7402:F", "dispute:7402:FB", "has given ¥30.00 CNY back", "by li.hang", "receipt &lt;b&gt;", "https://files.example/receipt.pdf", message},
+			[]string{
+				"dispute:7402:H", "dispute:7402:W", "dispute:7402:B", "dispute:7402:F", "dispute:7402:FB", "has given ¥30.00 CNY back",
+				"by li.hang", "receipt &lt;b&gt;", "https://files.example/receipt.pdf", message,
+			},
 			[]string{"13800138000", `href="/callbacks/1"`, "Time left"},
 		},
-		"D7403":   {[]string{"dispute:7403:W", "Lost: the buyer keeps the money.", "None recorded", "a code &lt;b&gt; of tomorrow"}, []string{"dispute:7403:B", "dispute:7403:U"}},
+		"D7403": {
+			[]string{"dispute:7403:W", "Lost: the buyer keeps the money.", "None recorded", "a code &lt;b&gt; of tomorrow"},
+			[]string{"dispute:7403:B", "dispute:7403:U"},
+		},
 		"D7404":   {[]string{"Nothing reserved", "The supplier gave no deadline", "No entries yet"}, []string{"dispute:7404:H"}},
 		"du_7402": {[]string{">D7402<"}, nil}, // the supplier's number
 	} {
@@ -481,7 +581,8 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 		}
 	}
 	change(t, h.DB, "UPDATE disputes SET due_by = ? WHERE id = 7401", h.DB.Now()-time.Hour.Microseconds())
-	if body := h.Page(t, viewer, "/disputes/D7401?lang=en").Body; !strings.Contains(body, "Evidence was due by") || !strings.Contains(body, "overdue") || strings.Contains(body, "in 5 d") {
+	if body := h.Page(t, viewer, "/disputes/D7401?lang=en").Body; !strings.Contains(body, "Evidence was due by") ||
+		!strings.Contains(body, "overdue") || strings.Contains(body, "in 5 d") {
 		t.Error("a deadline that has passed is not shown as passed")
 	}
 	for path, want := range map[string]int{"/disputes/D1": 404, "/disputes/%00": 404, "/disputes?state=x": 422} {
@@ -492,7 +593,8 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 	// What leads there: the order's story, the exception, the entry, the reserve.
 	const item = 7405
 	if _, err := h.DB.NewInsert().Model(&exception.Item{
-		ID: item, Kind: exception.DisputeOpened, State: exception.Resolved, SupplierID: 1, Subject: "du_7402", Amount: 3000, Currency: "CNY", Seen: 1, OpenedAt: h.DB.Now(),
+		ID: item, Kind: exception.DisputeOpened, State: exception.Resolved, SupplierID: 1, Subject: "du_7402", Amount: 3000,
+		Currency: "CNY", Seen: 1, OpenedAt: h.DB.Now(),
 		Detail: exception.Detail(map[string]any{"dispute": "D7402", "dispute_no": "du_7402", "reason": "fraudulent", "status": "won"}),
 	}).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -527,7 +629,8 @@ func TestTheListOfDisputesIsFilteredSummedAndExported(t *testing.T) {
 		"/disputes?supplier=wx&state=opened":  {"D7404", "D7403"},
 	} {
 		if body := h.Page(t, viewer, path+"&lang=en").Body; !strings.Contains(body, want[0]) || strings.Contains(body, want[1]) {
-			t.Errorf("%s: holds %s %t, holds %s %t", path, want[0], strings.Contains(body, want[0]), want[1], strings.Contains(body, want[1]))
+			t.Errorf("%s: holds %s %t, holds %s %t", path, want[0], strings.Contains(body, want[0]), want[1],
+				strings.Contains(body, want[1]))
 		}
 	}
 	if body := h.Page(t, viewer, "/disputes?lang=en").Body; !strings.Contains(body, `value="12900 CNY"`) {
@@ -538,7 +641,8 @@ func TestTheListOfDisputesIsFilteredSummedAndExported(t *testing.T) {
 			t.Errorf("the one dispute of %s: %d to %q", no, got.Status, got.Header.Get("Location"))
 		}
 	}
-	if got := h.Page(t, viewer, "/disputes?format=csv&lang=en"); got.Status != http.StatusOK || !strings.Contains(got.Body, "D7402,du_7402,2026112000000001,m1,wx,CNY,30.00,15.00,15.00,fraudulent") {
+	if got := h.Page(t, viewer, "/disputes?format=csv&lang=en"); got.Status != http.StatusOK ||
+		!strings.Contains(got.Body, "D7402,du_7402,2026112000000001,m1,wx,CNY,30.00,15.00,15.00,fraudulent") {
 		t.Errorf("the export: %d %s", got.Status, got.Body)
 	}
 }
@@ -557,7 +661,8 @@ func TestEvidenceIsRecordedOnTheDisputesPage(t *testing.T) {
 		return n
 	}
 	finance := h.SignIn(t, access.Finance)
-	if page := h.Page(t, finance, to+"?lang=en").Body; !strings.Contains(page, "Nothing is sent to the supplier") || !strings.Contains(page, `action="/disputes/D7401/evidence"`) {
+	if page := h.Page(t, finance, to+"?lang=en").Body; !strings.Contains(page, "Nothing is sent to the supplier") ||
+		!strings.Contains(page, `action="/disputes/D7401/evidence"`) {
 		t.Error("the page has no form, or does not say that nothing is sent")
 	}
 	for _, bad := range [][]string{
@@ -568,39 +673,50 @@ func TestEvidenceIsRecordedOnTheDisputesPage(t *testing.T) {
 		{"text", "a good text", "url", "https://name:secret@files.example/"},
 		{"text", "a good text", "form_key", ""},
 	} {
-		if got := h.Post(t, finance, to+"/evidence", append([]string{"form_key", act.NewKey()}, bad...)...); got.Status != http.StatusUnprocessableEntity {
+		if got := h.Post(t, finance, to+"/evidence", append([]string{"form_key", act.NewKey()},
+			bad...)...); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%v: %d", bad, got.Status)
 		}
 	}
-	if got := h.Post(t, h.SignIn(t, access.Viewer), to+"/evidence", "text", "a good text", "form_key", act.NewKey()); got.Status != http.StatusForbidden {
+	if got := h.Post(t, h.SignIn(t, access.Viewer), to+"/evidence", "text", "a good text", "form_key",
+		act.NewKey()); got.Status != http.StatusForbidden {
 		t.Errorf("a viewer: %d", got.Status)
 	}
-	if got := h.Post(t, finance, "/disputes/D1/evidence", "text", "a good text", "form_key", act.NewKey()); got.Status != http.StatusNotFound {
+	if got := h.Post(t, finance, "/disputes/D1/evidence", "text", "a good text", "form_key",
+		act.NewKey()); got.Status != http.StatusNotFound {
 		t.Errorf("about no dispute: %d", got.Status)
 	}
 	if n := count(); n != 0 {
 		t.Fatalf("%d records of what was refused", n)
 	}
-	form := []string{"text", "the courier's receipt,\r\nsigned by the buyer", "url", "https://files.example/r.pdf", "form_key", act.NewKey()}
+	form := []string{
+		"text", "the courier's receipt,\r\nsigned by the buyer", "url", "https://files.example/r.pdf", "form_key",
+		act.NewKey(),
+	}
 	for range 2 {
 		got := h.Post(t, finance, to+"/evidence", form...)
 		if got.Status != http.StatusSeeOther {
 			t.Fatalf("%d %s", got.Status, got.Body)
 		}
-		if page := h.Page(t, finance, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "Saved.") || !strings.Contains(page, "Evidence was given") || !strings.Contains(page, "signed by the buyer") {
+		if page := h.Page(t, finance, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "Saved.") ||
+			!strings.Contains(page, "Evidence was given") || !strings.Contains(page, "signed by the buyer") {
 			t.Error("the page does not show what was recorded")
 		}
 	}
 	if n := count(); n != 1 {
 		t.Errorf("a form that was sent twice recorded %d", n)
 	}
-	for query, want := range map[string]int{"SELECT count(*) FROM supplier_calls WHERE id NOT IN (7301, 7302)": 0, "SELECT count(*) FROM audit WHERE action = 'dispute.evidence' AND object_id = 'D7401'": 1} {
+	for query, want := range map[string]int{
+		"SELECT count(*) FROM supplier_calls WHERE id NOT IN (7301, 7302)":                     0,
+		"SELECT count(*) FROM audit WHERE action = 'dispute.evidence' AND object_id = 'D7401'": 1,
+	} {
 		var n int
 		if err := h.DB.NewRaw(query).Scan(t.Context(), &n); err != nil || n != want {
 			t.Errorf("%s: %d %v, want %d", query, n, err, want)
 		}
 	}
-	if page := h.Page(t, h.SignIn(t, access.Lead), "/audit?object=dispute&lang=en").Body; !strings.Contains(page, `href="/disputes/D7401"`) || !strings.Contains(page, "recorded evidence") {
+	if page := h.Page(t, h.SignIn(t, access.Lead), "/audit?object=dispute&lang=en").Body; !strings.Contains(page,
+		`href="/disputes/D7401"`) || !strings.Contains(page, "recorded evidence") {
 		t.Error("the audit does not lead to the dispute")
 	}
 }

@@ -25,7 +25,8 @@ func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
 	made := h.Post(t, cookie, "/guide/sandbox", "form_key", "k")
 	_, key, _ := strings.Cut(made.Body, "export SANDBOX_KEY=")
 	key, _, _ = strings.Cut(key, "<")
-	if again := h.Post(t, cookie, "/guide/sandbox", "form_key", "k"); !strings.HasPrefix(key, "sk_test_") || strings.Contains(again.Body, "export SANDBOX_KEY=") {
+	if again := h.Post(t, cookie, "/guide/sandbox", "form_key", "k"); !strings.HasPrefix(key, "sk_test_") ||
+		strings.Contains(again.Body, "export SANDBOX_KEY=") {
 		t.Errorf("the key %q, and a form that is sent twice shows another", key)
 	}
 	for range 2 { // the same form creates one order
@@ -41,17 +42,20 @@ func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
 		t.Errorf("the callback sent: %+v", sent)
 	}
 	var acts []string
-	if err := h.DB.NewRaw("SELECT action FROM audit WHERE action LIKE 'sandbox.%' OR action = 'settings.apply' ORDER BY number").Scan(t.Context(), &acts); err != nil {
+	if err := h.DB.NewRaw("SELECT action FROM audit WHERE action LIKE 'sandbox.%' OR action = 'settings.apply' ORDER BY number").Scan(
+		t.Context(), &acts); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(acts, " "); got != "settings.apply sandbox.make sandbox.order sandbox.callback" {
 		t.Errorf("the audit has %s", got)
 	}
 	var secrets, orders int
-	if err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE params LIKE ?", "%"+key+"%").Scan(t.Context(), &secrets); err != nil || secrets > 0 {
+	if err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE params LIKE ?", "%"+key+"%").Scan(t.Context(), &secrets); err != nil ||
+		secrets > 0 {
 		t.Errorf("the key is in %d rows of the audit, %v", secrets, err)
 	}
-	if err := h.DB.NewRaw("SELECT count(*) FROM orders WHERE out_trade_no LIKE 'sandbox-%'").Scan(t.Context(), &orders); err != nil || orders != 1 {
+	if err := h.DB.NewRaw("SELECT count(*) FROM orders WHERE out_trade_no LIKE 'sandbox-%'").Scan(t.Context(), &orders); err != nil ||
+		orders != 1 {
 		t.Errorf("%d orders, %v", orders, err)
 	}
 }
@@ -65,11 +69,13 @@ func TestASandboxThatCannotSignBreaksNoPage(t *testing.T) {
 	h.Post(t, cookie, "/guide/order", "form_key", "o")
 	change(t, h.DB, "UPDATE suppliers SET config = '{}' WHERE code = ?", sandbox.Code)
 	for _, path := range []string{"/", "/guide", "/_/guide"} {
-		if got := h.Call(t, "GET", path, "", "Cookie", cookie, "HX-Request", "true"); got.Status != 200 || strings.Contains(got.Body, "&amp;sign=") || strings.Contains(got.Body, "guide/callback") {
+		if got := h.Call(t, "GET", path, "", "Cookie", cookie, "HX-Request", "true"); got.Status != 200 ||
+			strings.Contains(got.Body, "&amp;sign=") || strings.Contains(got.Body, "guide/callback") {
 			t.Errorf("%s: %d", path, got.Status)
 		}
 	}
-	if got := h.Post(t, cookie, "/guide/callback", "form_key", "c"); got.Status != 303 || got.Header.Get("Location") != "/guide" || h.Sender.Last() != nil {
+	if got := h.Post(t, cookie, "/guide/callback", "form_key", "c"); got.Status != 303 || got.Header.Get("Location") != "/guide" ||
+		h.Sender.Last() != nil {
 		t.Errorf("callback: %d to %s", got.Status, got.Header.Get("Location"))
 	}
 }
@@ -88,10 +94,12 @@ func TestTheGuideByKeyboard(t *testing.T) {
 	// press puts the focus on a button of the guide as Tab does, and presses Enter.
 	press := func(action string) {
 		t.Helper()
-		run(t, ctx, chromedp.WaitReady(`form[action="`+action+`"] button`), chromedp.Evaluate(`document.body.focus(); document.querySelector("main").focus()`, nil))
+		run(t, ctx, chromedp.WaitReady(`form[action="`+action+`"] button`),
+			chromedp.Evaluate(`document.body.focus(); document.querySelector("main").focus()`, nil))
 		for range 60 {
 			var there bool
-			run(t, ctx, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`document.activeElement.closest('form[action="`+action+`"]') !== null`, &there))
+			run(t, ctx, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`document.activeElement.closest('form[action="`+action+`"]') !== null`,
+				&there))
 			if there {
 				run(t, ctx, chromedp.KeyEvent(kb.Enter))
 				return

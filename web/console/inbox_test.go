@@ -36,8 +36,10 @@ func TestANoteReachesWhomItMentions(t *testing.T) {
 			for _, name := range []string{"nobody", "gone"} {
 				note := `please look, @` + name + ` "<b>`
 				got := write(note)
-				if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "@"+name) || !strings.Contains(got.Body, "please look") || strings.Contains(got.Body, `"<b>`) {
-					t.Errorf("%s: a note to %s: %d, the note is there again: %t", page, name, got.Status, strings.Contains(got.Body, "please look"))
+				if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "@"+name) ||
+					!strings.Contains(got.Body, "please look") || strings.Contains(got.Body, `"<b>`) {
+					t.Errorf("%s: a note to %s: %d, the note is there again: %t", page, name, got.Status,
+						strings.Contains(got.Body, "please look"))
 				}
 			}
 			if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action IN ('order.note', 'exception.note')"); n != 2*int64(i) {
@@ -54,7 +56,10 @@ func TestANoteReachesWhomItMentions(t *testing.T) {
 			t.Fatalf("%d messages to the reader, %d to the author", len(mine), len(own))
 		}
 		got := h.Page(t, reader, "/inbox?lang=en")
-		for _, sight := range []string{"the.support mentioned you in a note: Order 2026112000000001", "Mark all as read", "Inbox, 2 unread", `value="/exceptions/` + exception + `"`} {
+		for _, sight := range []string{
+			"the.support mentioned you in a note: Order 2026112000000001", "Mark all as read", "Inbox, 2 unread",
+			`value="/exceptions/` + exception + `"`,
+		} {
 			if !strings.Contains(got.Body, sight) {
 				t.Errorf("the inbox lacks %q", sight)
 			}
@@ -63,18 +68,21 @@ func TestANoteReachesWhomItMentions(t *testing.T) {
 			t.Error("an inbox shows personal data, or another person's messages")
 		}
 		first := h.unread(t, "the.viewer")[0]
-		if got := h.Post(t, author, "/inbox/read", "message", fmt.Sprint(first.ID)); got.Status != http.StatusSeeOther || len(h.unread(t, "the.viewer")) != 2 {
+		if got := h.Post(t, author, "/inbox/read", "message", fmt.Sprint(first.ID)); got.Status != http.StatusSeeOther ||
+			len(h.unread(t, "the.viewer")) != 2 {
 			t.Errorf("another person marks a message as read: %d", got.Status)
 		}
 		got = h.Post(t, reader, "/inbox/read", "message", fmt.Sprint(first.ID), "to", orderOne)
 		if got.Header.Get("Location") != orderOne || len(h.unread(t, "the.viewer")) != 1 {
 			t.Errorf("opening a message leads to %q, %d stay unread", got.Header.Get("Location"), len(h.unread(t, "the.viewer")))
 		}
-		if got := h.Post(t, reader, "/inbox/read", "message", fmt.Sprint(first.ID), "to", "//evil.test"); got.Header.Get("Location") != "/" {
+		if got := h.Post(t, reader, "/inbox/read", "message", fmt.Sprint(first.ID), "to",
+			"//evil.test"); got.Header.Get("Location") != "/" {
 			t.Errorf("a message leads to %q", got.Header.Get("Location"))
 		}
 		h.Post(t, reader, "/inbox/read", "message", fmt.Sprint(h.unread(t, "the.viewer")[0].ID), "all", "yes")
-		if bell := h.Call(t, http.MethodGet, "/_/bell?lang=en", "", "Cookie", reader, "HX-Request", "true"); len(h.unread(t, "the.viewer")) != 0 || strings.Contains(bell.Body, "count") {
+		if bell := h.Call(t, http.MethodGet, "/_/bell?lang=en", "", "Cookie", reader, "HX-Request",
+			"true"); len(h.unread(t, "the.viewer")) != 0 || strings.Contains(bell.Body, "count") {
 			t.Errorf("all are read, and the bell is %s", bell.Body)
 		}
 	})

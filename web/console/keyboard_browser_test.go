@@ -64,9 +64,16 @@ func (h *harness) putPaid(t *testing.T, at time.Time, merchant int64, status not
 	us := at.UnixMicro()
 	n := number(t, h.DB, "SELECT count(*) FROM orders")
 	id := db.IDAt(us) + 2*n
-	o := order.Order{ID: id, OrderNo: fmt.Sprintf("2026%012d", n), OutTradeNo: fmt.Sprint("T", n), MerchantID: merchant, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, FeeAmount: 37, CreatedAt: us, PaidAt: &us}
+	o := order.Order{
+		ID: id, OrderNo: fmt.Sprintf("2026%012d", n), OutTradeNo: fmt.Sprint("T", n), MerchantID: merchant, SupplierID: 1,
+		Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, FeeAmount: 37, CreatedAt: us,
+		PaidAt: &us,
+	}
 	event := notify.Event{ID: id + 1, MerchantID: merchant, SubjectID: id, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: us}
-	d := notify.Delivery{ID: id + 1, EventID: id + 1, RecipientID: merchant, SubjectID: id, EventType: "order.paid", Channel: notify.Webhook, Status: status, Attempts: 4, LastClass: cause, CreatedAt: us, Currency: "CNY", Amount: 1000}
+	d := notify.Delivery{
+		ID: id + 1, EventID: id + 1, RecipientID: merchant, SubjectID: id, EventType: "order.paid",
+		Channel: notify.Webhook, Status: status, Attempts: 4, LastClass: cause, CreatedAt: us, Currency: "CNY", Amount: 1000,
+	}
 	if status == notify.RetryWait {
 		next := h.DB.Now() + time.Hour.Microseconds()
 		d.NextAt = &next
@@ -105,14 +112,17 @@ func TestWhatAnOutageLeftIsWorkedOffByKeyboardAlone(t *testing.T) {
 	k := &byKeyboard{do: do}
 	k.step(t, chromedp.KeyEvent("gn"), becomes(`location.pathname === "/notifications" && `+whole))
 	date := day.Format(time.DateOnly)
-	k.step(t, writes("merchant:o"), takes("merchant:m2 "), chromedp.KeyEvent("cause:timeout state:exhausted from:"+date+"T14:05 to:"+date+"T15:10"))
+	k.step(t, writes("merchant:o"), takes("merchant:m2 "), chromedp.KeyEvent("cause:timeout state:exhausted from:"+date+"T14:05 to:"+date+
+		"T15:10"))
 	k.step(t, finds(lost, "merchant=m2", "cause=timeout", "status=exhausted", "from="+date+"T14%3A05", "to="+date+"T15%3A10"))
 	fine("outage-found")
-	k.step(t, tabTo(`button[name="pick"][value="all"]`), chromedp.KeyEvent(kb.Enter), becomes(`location.pathname.startsWith("/batches/bat_") && `+whole))
+	k.step(t, tabTo(`button[name="pick"][value="all"]`), chromedp.KeyEvent(kb.Enter),
+		becomes(`location.pathname.startsWith("/batches/bat_") && `+whole))
 	k.step(t, tabTo("#run-reason"), chromedp.KeyEvent("their endpoint is back"))
 	k.step(t, tabTo("#amount_CNY"), chromedp.KeyEvent("220.00"))
 	var path string
-	k.step(t, tabTo(`form[action$="/start"] button`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#result"), chromedp.Evaluate("location.pathname", &path))
+	k.step(t, tabTo(`form[action$="/start"] button`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#result"),
+		chromedp.Evaluate("location.pathname", &path))
 	h.over(t, path)
 	if k.steps > 7 {
 		t.Errorf("it takes %d steps", k.steps)

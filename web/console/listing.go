@@ -42,7 +42,8 @@ type listPage[T any] struct {
 }
 
 // rowsOnly draws a list that needs only its rows.
-func rowsOnly[T any](page func(*ui.Page, ui.List, []T) templ.Component) func(context.Context, *ui.Page, ui.List, []T) (templ.Component, error) {
+func rowsOnly[T any](page func(*ui.Page, ui.List, []T) templ.Component) func(context.Context, *ui.Page, ui.List, []T) (templ.Component,
+	error) {
 	return func(_ context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
 		return page(p, l, rows), nil
 	}
@@ -222,8 +223,10 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 	}
 	v := ui.List{
 		Query: l.query, Spec: l.filter.Spec, Window: l.view, Rows: l.span.Rows, First: l.span.At == (list.Cursor{}),
-		Since: l.s.cursors.text(l.name(), since), Older: l.s.cursors.text(l.name(), page.Older), Newer: l.s.cursors.text(l.name(), page.Newer),
-		Reached: page.Reached, Count: page.Count, More: page.More, Sums: page.Totals.Sums, SumsMore: page.Totals.More, Causes: page.Totals.Causes, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
+		Since: l.s.cursors.text(l.name(), since), Older: l.s.cursors.text(l.name(), page.Older),
+		Newer:   l.s.cursors.text(l.name(), page.Newer),
+		Reached: page.Reached, Count: page.Count, More: page.More, Sums: page.Totals.Sums, SumsMore: page.Totals.More,
+		Causes: page.Totals.Causes, Empty: len(page.Rows) == 0, Anything: len(page.Rows) > 0,
 	}
 	var err error
 	if v.Empty {

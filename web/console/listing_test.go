@@ -17,7 +17,10 @@ func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
 	shanghai, _ := time.LoadLocation("Asia/Shanghai")
 	late := time.Date(2026, 11, 8, 23, 59, 59, 900_000_000, shanghai)
 	id := db.IDAt(late.UnixMicro()) + 1
-	o := order.Order{ID: id, OrderNo: "LATE-ORDER", OutTradeNo: "L", MerchantID: 1, SupplierID: 1, Amount: 1, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 1, CreatedAt: late.UnixMicro()}
+	o := order.Order{
+		ID: id, OrderNo: "LATE-ORDER", OutTradeNo: "L", MerchantID: 1, SupplierID: 1, Amount: 1, Currency: "CNY", Exponent: 2,
+		Status: order.Paid, Version: 1, CreatedAt: late.UnixMicro(),
+	}
 	if _, err := h.DB.NewInsert().Model(&o).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,8 @@ func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
 		if strings.Contains(path, "?") {
 			join = "&"
 		}
-		if got := h.Page(t, cookie, path+join+"lang=en"); got.Status != http.StatusServiceUnavailable || !strings.Contains(got.Body, "narrow the filter") {
+		if got := h.Page(t, cookie, path+join+"lang=en"); got.Status != http.StatusServiceUnavailable ||
+			!strings.Contains(got.Body, "narrow the filter") {
 			t.Errorf("%s: %d", path, got.Status)
 		}
 	}
@@ -73,7 +77,8 @@ func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
 	holds("/orders?lang=en", "No orders yet", "backstop apply")
 	holds("/exceptions?lang=en", "All clear")
 	seed(t, h.DB)
-	holds("/orders?lang=en&status=failed&merchant=m2", "Nothing matches", `href="/orders?merchant=m2"`, `href="/orders?status=failed"`, "Look further back")
+	holds("/orders?lang=en&status=failed&merchant=m2", "Nothing matches", `href="/orders?merchant=m2"`, `href="/orders?status=failed"`,
+		"Look further back")
 	holds("/orders?lang=en&to=2026-01-01", "No rows in this time range", `href="/orders?window=31d"`)
 	holds("/exceptions?lang=en&kind=decrypt_failed", "Nothing matches", `href="/exceptions"`)
 	change(t, h.DB, "UPDATE exceptions SET state = 'resolved'")
@@ -111,10 +116,12 @@ func TestAnAmountIsSearched(t *testing.T) {
 	}
 	comeIn(t, h.DB, 2, order.Paid)
 	got := h.Page(t, cookie, "/search?q=0.01")
-	if to := got.Header.Get("Location"); to != "/orders?amount=0.01&window=31d" || strings.Count(h.Page(t, cookie, to).Body, "data-row") != 2 {
+	if to := got.Header.Get("Location"); to != "/orders?amount=0.01&window=31d" || strings.Count(h.Page(t, cookie, to).Body,
+		"data-row") != 2 {
 		t.Errorf("two orders of an amount: %d to %q", got.Status, to)
 	}
-	if got := h.Page(t, cookie, "/search?q=349900&lang=en"); !strings.Contains(got.Body, "Orders with the amount 349900") || !strings.Contains(got.Body, `href="/orders?amount=349900&amp;window=31d"`) {
+	if got := h.Page(t, cookie, "/search?q=349900&lang=en"); !strings.Contains(got.Body, "Orders with the amount 349900") ||
+		!strings.Contains(got.Body, `href="/orders?amount=349900&amp;window=31d"`) {
 		t.Errorf("digits that may be both: %d %s", got.Status, got.Body)
 	}
 	if got := h.Page(t, cookie, "/orders?amount=%3Cb%3E"); got.Status != http.StatusUnprocessableEntity {

@@ -246,7 +246,10 @@ func (l *live) page(a view) *ui.Page {
 	if err != nil {
 		zone = time.UTC
 	}
-	return &ui.Page{Language: a.language, Zone: zone, Role: a.role, UserID: a.operator, Now: l.s.DB.NowTime(), Texts: l.s.Texts, File: l.s.Files.URL}
+	return &ui.Page{
+		Language: a.language, Zone: zone, Role: a.role, UserID: a.operator, Now: l.s.DB.NowTime(), Texts: l.s.Texts,
+		File: l.s.Files.URL,
+	}
 }
 
 // push sends a listener the panels that it does not have yet; none while its last frame is

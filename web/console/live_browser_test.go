@@ -206,11 +206,13 @@ func TestTheChartOfOutcomesIsReadByKeyboard(t *testing.T) {
 		chromedp.Evaluate(`document.querySelector("#outcomes svg.chart").scrollIntoView({ block: "center", behavior: "instant" })`, nil),
 		chromedp.Focus("#outcomes svg.chart[tabindex]", chromedp.ByQuery),
 		// Values go away when the page moves, which it says with the next picture.
-		chromedp.Evaluate(`requestAnimationFrame(() => requestAnimationFrame(() => document.body.dataset.still = "1"))`, nil), becomes(`document.body.dataset.still === "1"`))
+		chromedp.Evaluate(`requestAnimationFrame(() => requestAnimationFrame(() => document.body.dataset.still = "1"))`, nil),
+		becomes(`document.body.dataset.still === "1"`))
 	said.take()
 	var text string
 	for range 2 { // from the last column, which may have begun just now
-		run(t, ctx, chromedp.KeyEvent(kb.ArrowLeft), becomes(`!!document.querySelector("output.tip:not([hidden])")`), chromedp.Text("output.tip", &text, chromedp.ByQuery))
+		run(t, ctx, chromedp.KeyEvent(kb.ArrowLeft), becomes(`!!document.querySelector("output.tip:not([hidden])")`),
+			chromedp.Text("output.tip", &text, chromedp.ByQuery))
 		if strings.Contains(text, "attempts: 1 delivered · 0 retried · 1 failed") {
 			break
 		}
@@ -218,7 +220,8 @@ func TestTheChartOfOutcomesIsReadByKeyboard(t *testing.T) {
 	if !strings.Contains(text, "attempts: 1 delivered · 0 retried · 1 failed") {
 		t.Errorf("the column reads %q", text)
 	}
-	run(t, ctx, chromedp.KeyEvent(kb.Enter), becomes(`location.pathname === "/notifications" && ["from", "to"].every(name => new URLSearchParams(location.search).get(name))`))
+	run(t, ctx, chromedp.KeyEvent(kb.Enter),
+		becomes(`location.pathname === "/notifications" && ["from", "to"].every(name => new URLSearchParams(location.search).get(name))`))
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))
 	}

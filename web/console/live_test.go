@@ -146,7 +146,8 @@ func TestLiveGoesOnWhereAListenerWas(t *testing.T) {
 	if e := other.next(t); !strings.Contains(e.data, `id="todo"`) {
 		t.Errorf("after a restart: %+v", e)
 	}
-	_, err := h.DB.ExecContext(t.Context(), "INSERT INTO exceptions (id, kind, state, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', '{}', 5, 5)")
+	_, err := h.DB.ExecContext(t.Context(),
+		"INSERT INTO exceptions (id, kind, state, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', '{}', 5, 5)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ const keptChoice = 365 * 24 * 3600
 // safeNext keeps a login from redirecting to another site: browsers treat "//x" and "/\\x" as
 // host addresses.
 func safeNext(next string) string {
-	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") || strings.HasPrefix(next, "/login") {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
+		strings.HasPrefix(next, "/login") {
 		return "/"
 	}
 	return next
@@ -75,7 +76,10 @@ func (s *handlers) login(c *fiber.Ctx) error {
 		return err
 	}
 	s.keepDevice(c, op.Name, try.Device)
-	if err := s.keepAct(c, audit.Act{Actor: "operator:" + op.Name, Action: "session.start", Object: "operator", ObjectID: op.Name}); err != nil {
+	if err := s.keepAct(c, audit.Act{
+		Actor: "operator:" + op.Name, Action: "session.start", Object: "operator",
+		ObjectID: op.Name,
+	}); err != nil {
 		return err
 	}
 	s.Log.Info("signed in", "operator", op.Name, "remote", addr.String(), "request_id", web.RequestID(c))

@@ -35,23 +35,31 @@ func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 		`{"name":"order","ok":true,"detail":"2026112000000007 is pending, version 1"},{"name":"account","ok":true,"detail":"the message is for our account"},` +
 		`{"name":"amount","ok":false,"detail":"0.05, not 3499.00 CNY"}]`
 	for i := range n {
-		_, err := d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', '', 'Content-Type: application/json', ?, ?)",
-			20_000+i, scriptedNo, fmt.Sprint("T", i), fmt.Sprint("e", i), shanghai2026+int64(200+i)*1_000_000, body, steps).Exec(context.Background())
+		_, err := d.NewRaw(
+			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+				" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', '', 'Content-Type: application/json', ?, ?)",
+			20_000+i, scriptedNo, fmt.Sprint("T", i), fmt.Sprint("e", i), shanghai2026+int64(200+i)*1_000_000, body,
+			steps).Exec(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
 		x := exception.Item{
-			ID: int64(20_000 + i), Kind: exception.AmountMismatch, State: exception.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100, OrderNo: scriptedNo, Subject: fmt.Sprint("T", i),
-			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: shanghai2026 + int64(200+i)*1_000_000, ResolvedAt: new(int64), Outcome: exception.NoEffect,
-			Detail: exception.Detail(map[string]any{"want": 349900, "got": 5, "difference": -349895, "supplier": "wx-main", "trade_no": fmt.Sprint("T", i)}),
+			ID: int64(20_000 + i), Kind: exception.AmountMismatch, State: exception.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100,
+			OrderNo: scriptedNo, Subject: fmt.Sprint("T", i),
+			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: shanghai2026 + int64(200+i)*1_000_000, ResolvedAt: new(int64),
+			Outcome: exception.NoEffect,
+			Detail: exception.Detail(map[string]any{
+				"want": 349900, "got": 5, "difference": -349895, "supplier": "wx-main",
+				"trade_no": fmt.Sprint("T", i),
+			}),
 		}
 		*x.ResolvedAt = x.OpenedAt + 1
 		if _, err := d.NewInsert().Model(&x).Exec(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.NewRaw("INSERT INTO callback_repeats (callback_id, seen, last_seen_at, last_addr) VALUES (9201, 312, ?, '198.51.100.9')", shanghai2026+500_000_000).Exec(context.Background()); err != nil {
+	if _, err := d.NewRaw("INSERT INTO callback_repeats (callback_id, seen, last_seen_at, last_addr) VALUES (9201, 312, ?, '198.51.100.9')",
+		shanghai2026+500_000_000).Exec(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -76,7 +84,8 @@ func TestALongStoryStaysShortAndSaysWhatIsLeftOut(t *testing.T) {
 		bodies[path] = got.Body
 	}
 	page := bodies["?lang=en"]
-	inOrder(t, page, "Not shown, between the oldest and the newest events: callbacks 802, exceptions 801.", "The bodies of", "The same message was repeated 312 times", "198.51.100.9")
+	inOrder(t, page, "Not shown, between the oldest and the newest events: callbacks 802, exceptions 801.", "The bodies of",
+		"The same message was repeated 312 times", "198.51.100.9")
 	if n := strings.Count(page, `id="raw-`); n != 200 {
 		t.Errorf("%d callbacks are shown, want 200", n)
 	}
@@ -92,7 +101,8 @@ func TestALongStoryStaysShortAndSaysWhatIsLeftOut(t *testing.T) {
 	if err := json.Unmarshal(f.Evidence, &e); err != nil {
 		t.Fatal(err)
 	}
-	if e.Complete || e.LeftOut.Callbacks != 802 || e.LeftOut.Events[console.ItemCallback].N != 802 || e.LeftOut.Texts == 0 || e.LeftOut.Bytes < 1<<20 {
+	if e.Complete || e.LeftOut.Callbacks != 802 || e.LeftOut.Events[console.ItemCallback].N != 802 || e.LeftOut.Texts == 0 ||
+		e.LeftOut.Bytes < 1<<20 {
 		t.Errorf("complete %t, left out %+v", e.Complete, e.LeftOut)
 	}
 	for _, event := range e.Events {
@@ -127,29 +137,48 @@ func gather(t *testing.T, h *harness) {
 	}
 	for i := range int64(gathered) {
 		id, at := 20_000+i, shanghai2026+(200+i)*1_000_000
-		_, err := h.DB.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', ?, ?, ?, ?)",
-			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "X-A: "+long(600), []byte(`{"attach":"`+long(2000)+`"}`), string(rawSteps)).Exec(t.Context())
+		_, err := h.DB.NewRaw(
+			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+				" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', ?, ?, ?, ?)",
+			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "X-A: "+long(600), []byte(`{"attach":"`+long(2000)+`"}`),
+			string(rawSteps)).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(&order.History{ID: id, OrderID: 9100, Version: 3 + i, From: order.Closing, To: order.Paying, Cause: order.ByCallback, Actor: "supplier:" + long(64), CreatedAt: at})
-		write(&notify.Event{ID: id, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 3 + i, Body: `{"id":"ntf_` + strconv.FormatInt(id, 36) + `","subject":"` + strings.Repeat("a<'", 300) + `"}`, CreatedAt: at})
-		write(&notify.Delivery{ID: id, EventID: id, RecipientID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 1, LastClass: notify.BadStatus, LastError: long(300), CreatedAt: at, FinishedAt: &at})
+		write(&order.History{
+			ID: id, OrderID: 9100, Version: 3 + i, From: order.Closing, To: order.Paying, Cause: order.ByCallback,
+			Actor: "supplier:" + long(64), CreatedAt: at,
+		})
+		write(&notify.Event{ID: id, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 3 + i, Body: `{"id":"ntf_` +
+			strconv.FormatInt(id, 36) + `","subject":"` + strings.Repeat("a<'", 300) + `"}`, CreatedAt: at})
+		write(&notify.Delivery{
+			ID: id, EventID: id, RecipientID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook,
+			Status: notify.Exhausted, Attempts: 1, LastClass: notify.BadStatus, LastError: long(300), CreatedAt: at, FinishedAt: &at,
+		})
 		write(&notify.Attempt{
-			ID: id, DeliveryID: id, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/" + strings.Repeat("'", 2000), Class: notify.BadStatus, HTTPStatus: 500, StartedAt: at,
-			TookUS: 3_204_000, Node: "n1", RequestHeader: "A: " + long(4000), ResponseHeader: "B: " + long(600), ResponseBody: []byte("failed"), Error: long(300),
+			ID: id, DeliveryID: id, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/" + strings.Repeat("'", 2000),
+			Class: notify.BadStatus, HTTPStatus: 500, StartedAt: at,
+			TookUS: 3_204_000, Node: "n1", RequestHeader: "A: " + long(4000), ResponseHeader: "B: " + long(600),
+			ResponseBody: []byte("failed"), Error: long(300),
 		})
 		write(&exception.Item{
-			ID: id, Kind: exception.AmountMismatch, State: exception.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100, OrderNo: scriptedNo, Subject: fmt.Sprint(long(120), i),
-			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: at, UpdatedAt: at, ResolvedAt: &at, Outcome: exception.NoEffect, Reference: long(200), Detail: exception.Detail(facts),
+			ID: id, Kind: exception.AmountMismatch, State: exception.Resolved, SupplierID: 1, MerchantID: 1, OrderID: 9100,
+			OrderNo: scriptedNo, Subject: fmt.Sprint(long(120), i),
+			Amount: 5, Currency: "CNY", Seen: 1, OpenedAt: at, UpdatedAt: at, ResolvedAt: &at, Outcome: exception.NoEffect,
+			Reference: long(200), Detail: exception.Detail(facts),
 		})
-		write(&breaker.Change{ID: id, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: i + 1, From: breaker.Closed, To: breaker.Open, Cause: breaker.ByHand, Failures: 5, Actor: "operator:li", Reason: long(1000), At: at})
+		write(&breaker.Change{
+			ID: id, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: i + 1, From: breaker.Closed, To: breaker.Open,
+			Cause: breaker.ByHand, Failures: 5, Actor: "operator:li", Reason: long(1000), At: at,
+		})
 	}
 	err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		for i := range gathered {
 			for object, id := range map[string]string{"order": scriptedNo, console.ExceptionObject: strconv.Itoa(20_000 + i)} {
-				a := audit.Act{Actor: "operator:li", Action: object + ".note", Object: object, ObjectID: id, Params: map[string]any{"reason": long(1000)}}
+				a := audit.Act{
+					Actor: "operator:li", Action: object + ".note", Object: object, ObjectID: id,
+					Params: map[string]any{"reason": long(1000)},
+				}
 				if err := h.Audit.Write(ctx, tx, a); err != nil {
 					return err
 				}
@@ -192,7 +221,10 @@ func TestAnOrderThatHasGatheredMuchOfEverything(t *testing.T) {
 				isCounted(t, got.Body)
 			}
 		}
-		for label, mark := range map[string]string{"callbacks": `id="raw-`, "attempts": `id="attempt-`, "notifications": "<b>Notification created", "exceptions": "<b>Exception opened"} {
+		for label, mark := range map[string]string{
+			"callbacks": `id="raw-`, "attempts": `id="attempt-`,
+			"notifications": "<b>Notification created", "exceptions": "<b>Exception opened",
+		} {
 			left := regexp.MustCompile(`events: [^.]*?\b` + label + ` (\d+)`).FindStringSubmatch(page)
 			all := gathered + map[string]int{"callbacks": 2, "attempts": 2, "notifications": 1, "exceptions": 1}[label]
 			if n := strings.Count(page, mark); n < 10 || left == nil || left[1] != strconv.Itoa(all-n) {
@@ -218,7 +250,8 @@ func isCounted(t *testing.T, file string) {
 		all[console.ItemKind(event["kind"].(string))]++
 	}
 	want := map[console.ItemKind]int64{
-		console.ItemCallback: gathered + 2, console.ItemStatus: gathered + 2, console.ItemNotification: gathered + 1, console.ItemAttempt: gathered + 2,
+		console.ItemCallback: gathered + 2, console.ItemStatus: gathered + 2, console.ItemNotification: gathered + 1,
+		console.ItemAttempt:   gathered + 2,
 		console.ItemException: gathered + 1, console.ItemBreaker: gathered,
 	}
 	for kind, n := range want {

@@ -34,7 +34,8 @@ func TestNamesAreOfferedInANote(t *testing.T) {
 	}
 	do, looks, fine, end := h.onBrowser(t, 1440)
 	offered := func(names string) chromedp.Action {
-		return becomes(`[...document.querySelectorAll("[data-mention]")].filter(b => b.checkVisibility()).map(b => b.dataset.mention).sort().join() === "` + names + `"`)
+		return becomes(
+			`[...document.querySelectorAll("[data-mention]")].filter(b => b.checkVisibility()).map(b => b.dataset.mention).sort().join() === "` + names + `"`)
 	}
 	holds := func(field, note string) chromedp.Action {
 		return becomes(`document.activeElement.matches("` + field + `") && document.activeElement.value === "` + note + `"`)
@@ -46,21 +47,26 @@ func TestNamesAreOfferedInANote(t *testing.T) {
 		}
 	}
 	looks("en", "light", orderOne)
-	do(tabTo(`[data-open="#note"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#note-reason", chromedp.ByQuery), tabTo("#note-reason"), chromedp.KeyEvent("mail a@wa.test, "), offered(""),
-		chromedp.KeyEvent("please look, @li"), offered(""), chromedp.KeyEvent(kb.Backspace+kb.Backspace+"zh"), offered("zhao.0,zhao.1,zhao.2,zhao.3,zhao.4,zhao.5,zhao.6,zhao.7"),
+	do(tabTo(`[data-open="#note"]`), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#note-reason", chromedp.ByQuery),
+		tabTo("#note-reason"), chromedp.KeyEvent("mail a@wa.test, "), offered(""),
+		chromedp.KeyEvent("please look, @li"), offered(""), chromedp.KeyEvent(kb.Backspace+kb.Backspace+"zh"),
+		offered("zhao.0,zhao.1,zhao.2,zhao.3,zhao.4,zhao.5,zhao.6,zhao.7"),
 		chromedp.KeyEvent("ao.8"), offered(""), chromedp.KeyEvent(strings.Repeat(kb.Backspace, 6)+"Wa"), offered("wang.jun,wang.min"))
 	fine("mention-dialog")
 	do(chromedp.KeyEvent("ng.m"), offered("wang.min"), tabTo(`[data-mention="wang.min"]`), chromedp.KeyEvent(kb.Enter), offered(""),
 		holds("#note-reason", "mail a@wa.test, please look, @wang.min "), chromedp.KeyEvent("today"),
-		tabTo("#note button.primary"), chromedp.KeyEvent(kb.Enter), becomes(`document.querySelector(".story").textContent.includes("@wang.min today") && `+whole))
+		tabTo("#note button.primary"), chromedp.KeyEvent(kb.Enter),
+		becomes(`document.querySelector(".story").textContent.includes("@wang.min today") && `+whole))
 	reached("mail a@wa.test, please look, @wang.min today", 1)
 
 	x := h.on(t, exception.AmountMismatch).path
 	looks("zh", "dark", x)
 	do(tabTo("#comment-reason"), chromedp.KeyEvent("请核对金额@wang.m"), offered("wang.min"))
 	fine("mention-page")
-	do(chromedp.KeyEvent(kb.Tab), becomes(`document.activeElement.matches('[data-mention="wang.min"]')`), chromedp.KeyEvent(kb.Enter), holds("#comment-reason", "请核对金额@wang.min "),
-		tabTo(`form[action$="/comment"] button.primary`), chromedp.KeyEvent(kb.Enter), becomes(`location.search.includes("form=") && `+whole))
+	do(chromedp.KeyEvent(kb.Tab), becomes(`document.activeElement.matches('[data-mention="wang.min"]')`), chromedp.KeyEvent(kb.Enter),
+		holds("#comment-reason", "请核对金额@wang.min "),
+		tabTo(`form[action$="/comment"] button.primary`), chromedp.KeyEvent(kb.Enter),
+		becomes(`location.search.includes("form=") && `+whole))
 	var page string
 	do(chromedp.Text("main", &page, chromedp.ByQuery))
 	if !strings.Contains(page, "请核对金额@wang.min") {

@@ -29,7 +29,10 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 		return got.Body
 	}
 	page := see(ops, "/merchants/m1?lang=en")
-	for _, want := range []string{"failures in a row: 5", "One notification is sent as a probe at", "https://gone.test", "answered 410", "50/s, all nodes together", "2xx and the text success"} {
+	for _, want := range []string{
+		"failures in a row: 5", "One notification is sent as a probe at", "https://gone.test", "answered 410",
+		"50/s, all nodes together", "2xx and the text success",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -80,7 +83,8 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 	if len(h.Lines.Sent) != 1 {
 		t.Errorf("one form sent %d pings", len(h.Lines.Sent))
 	}
-	if got := h.Post(t, ops, "/merchants/m1/ping", "reason", reason, "form_key", "k5", "endpoint", "no such"); got.Status != http.StatusUnprocessableEntity {
+	if got := h.Post(t, ops, "/merchants/m1/ping", "reason", reason, "form_key", "k5", "endpoint",
+		"no such"); got.Status != http.StatusUnprocessableEntity {
 		t.Errorf("a ping to nowhere: %d", got.Status)
 	}
 	send("/merchants/m1/enable", "k6", "endpoint", "old")
@@ -153,7 +157,8 @@ func TestAMerchantThatCannotBeIsNotAskedFor(t *testing.T) {
 		if got := h.Page(t, ops, "/merchants/"+code); got.Status != http.StatusNotFound {
 			t.Errorf("page of %s: %d", code, got.Status)
 		}
-		got := h.Api(t, webtest.MonitorToken, http.MethodPost, webtest.Monitoring+"breakers/"+code+"/open", `{"reason":"they asked for it"}`)
+		got := h.Api(t, webtest.MonitorToken, http.MethodPost, webtest.Monitoring+"breakers/"+code+"/open",
+			`{"reason":"they asked for it"}`)
 		if got.Status != http.StatusNotFound {
 			t.Errorf("breaker of %s: %d %s", code, got.Status, got.Body)
 		}
@@ -190,7 +195,8 @@ func TestMerchantsAreFoundByTheirNames(t *testing.T) {
 		change(t, d, "UPDATE merchants SET disabled_at = 5 WHERE code = 'm2'")
 		cookie := h.SignIn(t, access.Viewer)
 		for text, want := range map[string][]string{
-			"merchant:m1": {"m1"}, `merchant:"green tea"`: {"m1"}, "商户：m2": {"m2"}, "state:disabled": {"m2"}, "state:enabled": {"m1"}, "state:已启用 merchant:m2": nil,
+			"merchant:m1": {"m1"}, `merchant:"green tea"`: {"m1"}, "商户：m2": {"m2"}, "state:disabled": {"m2"}, "state:enabled": {"m1"},
+			"state:已启用 merchant:m2": nil,
 		} {
 			address := h.Page(t, cookie, "/merchants?q="+url.QueryEscape(text)).Header.Get("Location")
 			rows := cells(t, h.Page(t, cookie, address+"&lang=en&format=csv").Body)
@@ -199,7 +205,8 @@ func TestMerchantsAreFoundByTheirNames(t *testing.T) {
 				got = append(got, r[0])
 			}
 			page := h.Page(t, cookie, address)
-			if !slices.Equal(got, want) || page.Status != http.StatusOK || strings.Contains(page.Body, `href="/merchants/m1"`) != slices.Contains(want, "m1") {
+			if !slices.Equal(got, want) || page.Status != http.StatusOK ||
+				strings.Contains(page.Body, `href="/merchants/m1"`) != slices.Contains(want, "m1") {
 				t.Errorf("%s: %q at %s, want %q", text, got, address, want)
 			}
 		}

@@ -12,10 +12,12 @@ func TestTheNavigationCountsWhatWaits(t *testing.T) {
 	h := open(t)
 	cookie, now := h.SignIn(t, access.Lead), h.DB.Now()
 	for id, state := range []string{"open", "open", "resolved"} {
-		change(t, h.DB, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (?, 'dispute_opened', ?, ?, 2500, 'CNY', '{}', ?, 0)", 70+id, state, id, now)
+		change(t, h.DB,
+			"INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (?, 'dispute_opened', ?, ?, 2500, 'CNY', '{}', ?, 0)", 70+id, state, id, now)
 	}
 	for id, state := range []string{"dead", "done"} {
-		change(t, h.DB, "INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at) VALUES (?, 'query_order', '', 'order', ?, 1, ?, 9, 'system', ?)", 80+id, id, state, now)
+		change(t, h.DB,
+			"INSERT INTO compensations (id, kind, cause, subject_kind, subject_id, lane, state, max_attempts, made_by, opened_at) VALUES (?, 'query_order', '', 'order', ?, 1, ?, 9, 'system', ?)", 80+id, id, state, now)
 	}
 	body := h.Page(t, cookie, "/orders?lang=en").Body
 	for path, want := range map[string]string{"/exceptions": "2", "/compensations": "1", "/approvals": "", "/orders": ""} {
@@ -37,7 +39,8 @@ func TestEveryPageNamesItsEnvironment(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	for lang, want := range map[string]string{"en": "Production", "zh": "生产环境"} {
 		for _, page := range []string{"/?lang=", "/orders?lang="} {
-			if body := h.Page(t, cookie, page+lang).Body; !strings.Contains(body, `<span class="env production">`+want+`</span>`) || !strings.Contains(body, "<title>["+want+"] ") {
+			if body := h.Page(t, cookie, page+lang).Body; !strings.Contains(body, `<span class="env production">`+want+`</span>`) ||
+				!strings.Contains(body, "<title>["+want+"] ") {
 				t.Errorf("%s%s does not name its environment", page, lang)
 			}
 		}

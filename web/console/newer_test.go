@@ -40,7 +40,10 @@ func comeIn(t *testing.T, d *db.DB, n int, status order.Status) {
 	now := d.Now()
 	for i := range n {
 		id := db.IDAt(now+time.Second.Microseconds()) + int64(len(status)*1000+i)
-		o := order.Order{ID: id, OrderNo: fmt.Sprintf("NEW%d", id), OutTradeNo: fmt.Sprintf("N%d", id), MerchantID: 1, SupplierID: 1, Amount: 1, Currency: "CNY", Exponent: 2, Status: status, Version: 1, CreatedAt: now}
+		o := order.Order{
+			ID: id, OrderNo: fmt.Sprintf("NEW%d", id), OutTradeNo: fmt.Sprintf("N%d", id), MerchantID: 1, SupplierID: 1,
+			Amount: 1, Currency: "CNY", Exponent: 2, Status: status, Version: 1, CreatedAt: now,
+		}
 		if _, err := d.NewInsert().Model(&o).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +55,8 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	h.Post(t, cookie, "/me", "language", "en")
 	empty := h.newerOf(t, cookie, "/orders")
-	exceptions, callbacks, notifications := h.newerOf(t, cookie, "/exceptions?kind=unknown_order"), h.newerOf(t, cookie, "/callbacks"), h.newerOf(t, cookie, "/notifications")
+	exceptions, callbacks, notifications := h.newerOf(t, cookie, "/exceptions?kind=unknown_order"), h.newerOf(t, cookie, "/callbacks"),
+		h.newerOf(t, cookie, "/notifications")
 	if got := h.fragment(t, cookie, empty); got.Status != http.StatusOK || got.Body != "" {
 		t.Fatalf("nothing is new, but %q answers %d %q", empty, got.Status, got.Body)
 	}
@@ -61,8 +65,12 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 	all, paid := h.newerOf(t, cookie, "/orders"), h.newerOf(t, cookie, "/orders?status=paid")
 	comeIn(t, h.DB, 3, order.Paid)
 	comeIn(t, h.DB, 2, order.Closed)
-	for path, want := range map[string]string{all: "Show 5 new", paid: "Show 3 new", empty: "Show 5 new", exceptions: "", callbacks: "", notifications: ""} {
-		if got := h.fragment(t, cookie, path); got.Status != http.StatusOK || !strings.Contains(got.Body, want) || want == "" && got.Body != "" {
+	for path, want := range map[string]string{
+		all: "Show 5 new", paid: "Show 3 new", empty: "Show 5 new", exceptions: "", callbacks: "",
+		notifications: "",
+	} {
+		if got := h.fragment(t, cookie, path); got.Status != http.StatusOK || !strings.Contains(got.Body, want) || want == "" &&
+			got.Body != "" {
 			t.Errorf("%s: %d %q, want %q", path, got.Status, got.Body, want)
 		}
 	}

@@ -54,8 +54,10 @@ func seedCauses(t *testing.T, d *db.DB) {
 		{"2026112000000001", "delivered", "ok"},
 		{"2026112000000001", "skipped", "no_address"},
 	} {
-		change(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, last_class)"+
-			" VALUES (?, ?, 1, (SELECT id FROM orders WHERE order_no = ?), 'order.paid', 'webhook', '', ?, ?, ?)", d.NewID(), d.NewID(), x.no, x.status, now, x.class)
+		change(t, d,
+			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, last_class)"+
+				" VALUES (?, ?, 1, (SELECT id FROM orders WHERE order_no = ?), 'order.paid', 'webhook', '', ?, ?, ?)", d.NewID(), d.NewID(),
+			x.no, x.status, now, x.class)
 	}
 	for range 2 {
 		change(t, d, "INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
@@ -155,8 +157,10 @@ func TestNumbersLeadToTheirRows(t *testing.T) {
 		h.InTrouble(t)
 		for i, action := range []string{"accept_late", "accept_late", "accept_late", "refund"} { // those that the report tells
 			at := time.Date(2026, 11, 20, 1+i, 0, 0, 0, time.UTC).UnixMicro()
-			change(t, d, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, decided_at)"+
-				" VALUES (?, ?, 'exception', 'x', '', 1, 1000, 'CNY', '{}', 'because of a test', '', 'h', 1, 2, 'done', ?, ?, ?)", db.IDAt(at), action, at, at, at)
+			change(t, d,
+				"INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, decided_at)"+
+					" VALUES (?, ?, 'exception', 'x', '', 1, 1000, 'CNY', '{}', 'because of a test', '', 'h', 1, 2, 'done', ?, ?, ?)",
+				db.IDAt(at), action, at, at, at)
 		}
 		cookie := h.SignIn(t, access.Lead)
 		for _, c := range []struct {

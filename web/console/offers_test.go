@@ -58,7 +58,10 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	seen := append(h.details(t), allPages...)
-	for _, path := range []string{"/alerts", "/queues", "/queues/notify", "/queues/compensate", "/analytics", "/merchants/m1", "/merchants/m2"} {
+	for _, path := range []string{
+		"/alerts", "/queues", "/queues/notify", "/queues/compensate", "/analytics", "/merchants/m1",
+		"/merchants/m2",
+	} {
 		seen = append(seen, sight{path: path})
 	}
 	routes := h.Routes()

@@ -34,7 +34,8 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 	}
 	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
 		Range: r, Read: oldest, System: s.system(p),
-		Guide: panels["guide"], Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"], Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
+		Guide: panels["guide"], Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"],
+		Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
 	}))
 }
 
@@ -51,7 +52,10 @@ func example() pages.Example {
 // system returns the engines of the installation, and what the viewer may see of them.
 func (s *handlers) system(p *ui.Page) pages.System {
 	may := func(permission access.Permission) bool { return s.Policy.Allows(p.Role, permission) }
-	return pages.System{Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: may(access.InspectQueues), Alerts: may(access.ViewAlerts), Decides: s.decides(p)}
+	return pages.System{
+		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: may(access.InspectQueues), Alerts: may(access.ViewAlerts),
+		Decides: s.decides(p),
+	}
 }
 
 // panel returns one panel of the overview and the time to a script, and redirects any other

@@ -38,7 +38,10 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 	cookie := h.SignIn(t, access.Ops)
 	for lang, sights := range map[string][]string{
 		"zh": {"风险资金（待处理）", "¥3,499.00", "KWD", "75.00%", "金额不符 1 笔", "notify_retry", "内置 redis-server", "以表格显示", "Galaxy", "1h 尝试成功率"},
-		"en": {"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "embedded redis-server", "Show as table", "Galaxy", "1 h attempt success"},
+		"en": {
+			"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "embedded redis-server",
+			"Show as table", "Galaxy", "1 h attempt success",
+		},
 	} {
 		for _, rng := range []string{"1h", "6h", "24h", "7d", "nonsense"} {
 			got := h.Page(t, cookie, "/?lang="+lang+"&range="+rng)
@@ -187,19 +190,25 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 	seed(t, h.DB)
 	h.InTrouble(t)
 	change(t, h.DB, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (2, 'CNY', 4, 990000)")
-	change(t, h.DB, "INSERT INTO breakers (owner_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.DB.Now(), h.DB.Now()+60_000_000, h.DB.Now())
+	change(t, h.DB,
+		"INSERT INTO breakers (owner_id, state, generation, cause, changed_at, open_until, updated_at) VALUES (2, 'open', 1, 'failures_in_a_row', ?, ?, ?)", h.DB.Now(), h.DB.Now()+60_000_000, h.DB.Now())
 	if err := h.Breakers.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	change(t, h.DB, "INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (9, 'queue_length', 'due', 'firing', 2000, 1, ?, 0)", h.DB.Now())
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", h.DB.Now())
+	change(t, h.DB,
+		"INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (9, 'queue_length', 'due', 'firing', 2000, 1, ?, 0)", h.DB.Now())
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", h.DB.Now())
 	todo := func(cookie string) string {
 		_, list, _ := strings.Cut(h.Page(t, cookie, "/?lang=en").Body, `<ol class="todo">`)
 		list, _, _ = strings.Cut(list, "</ol>")
 		return list
 	}
 	list, last := todo(h.SignIn(t, access.Ops)), -1
-	for _, want := range []string{"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1", "¥25.00", "Alert: a queue is too long (due)", `href="/attention"`} {
+	for _, want := range []string{
+		"Breaker open: Other", `href="/merchants/m2"`, "¥9,900.00", "orders waiting: 4", "Dispute opened: 1",
+		"¥25.00", "Alert: a queue is too long (due)", `href="/attention"`,
+	} {
 		at := strings.Index(list, want)
 		if at < last {
 			t.Errorf("%q is missing or too early", want)
@@ -219,8 +228,9 @@ func TestAColumnOfTheChartLeadsToItsOrders(t *testing.T) {
 	now := h.DB.Now() / step * step
 	for i, at := range []int64{now - 1, now - step, now - step, now - 9*step, now - 9*step + 1, now - 9*step - 1} {
 		id := db.IDAt(at) + int64(i) + 1
-		change(t, h.DB, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at, currency, amount, counted)"+
-			" VALUES (?, ?, 1, ?, 'order.paid', 'webhook', '', 'delivered', ?, ?, 'CNY', 100, TRUE)", id, id, i, at, at)
+		change(t, h.DB,
+			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at, currency, amount, counted)"+
+				" VALUES (?, ?, 1, ?, 'order.paid', 'webhook', '', 'delivered', ?, ?, 'CNY', 100, TRUE)", id, id, i, at, at)
 		h.Happen(t, func(x *report.Delta) {
 			x.Attempt(1, report.OK, time.Millisecond)
 			x.Raised(at, "CNY", 100)
@@ -235,7 +245,8 @@ func TestAColumnOfTheChartLeadsToItsOrders(t *testing.T) {
 		t.Error("the chart has no objective")
 	}
 	found := 0
-	for _, m := range regexp.MustCompile(`(?s)<a class="spot" href="([^"]+)"[^>]*><title>([^<]*)</title>`).FindAllStringSubmatch(chart, -1) {
+	for _, m := range regexp.MustCompile(`(?s)<a class="spot" href="([^"]+)"[^>]*><title>([^<]*)</title>`).FindAllStringSubmatch(chart,
+		-1) {
 		_, counted, ok := strings.Cut(m[2], "orders notified: ")
 		if !ok {
 			continue // attempts of the step in progress

@@ -24,7 +24,8 @@ func pressK(modifier input.Modifier) chromedp.Action {
 
 // enter presses Enter as a keyboard does: the page may take the key, or the field has it.
 var enter = chromedp.ActionFunc(func(ctx context.Context) error {
-	if err := input.DispatchKeyEvent(input.KeyDown).WithKey("Enter").WithCode("Enter").WithText("\r").WithWindowsVirtualKeyCode(13).Do(ctx); err != nil {
+	if err := input.DispatchKeyEvent(input.KeyDown).WithKey("Enter").WithCode("Enter").WithText("\r").WithWindowsVirtualKeyCode(13).Do(
+		ctx); err != nil {
 		return err
 	}
 	return input.DispatchKeyEvent(input.KeyUp).WithKey("Enter").WithCode("Enter").WithWindowsVirtualKeyCode(13).Do(ctx)
@@ -35,11 +36,14 @@ func ctrlK(modifier input.Modifier) chromedp.Action {
 	return chromedp.Tasks{pressK(modifier), paletteOpen}
 }
 
-var paletteOpen = becomes(`document.querySelector("#palette").open && document.activeElement.matches("#palette input") && document.querySelectorAll("#hits [role=option]").length > 5`)
+var paletteOpen = becomes(
+	`document.querySelector("#palette").open && document.activeElement.matches("#palette input") && document.querySelectorAll("#hits [role=option]").length > 5`)
 
 // marks waits until the palette's marked line leads to an address of this site.
 func marks(path string) chromedp.Action {
-	return becomes(fmt.Sprintf(`document.querySelector("#hits [aria-selected=true]")?.getAttribute("href") === %q && document.activeElement.getAttribute("aria-activedescendant") === document.querySelector("#hits [aria-selected=true]").id`, path))
+	return becomes(
+		fmt.Sprintf(
+			`document.querySelector("#hits [aria-selected=true]")?.getAttribute("href") === %q && document.activeElement.getAttribute("aria-activedescendant") === document.querySelector("#hits [aria-selected=true]").id`, path))
 }
 
 // The palette is used by keyboard alone: it leads to a page, opens the dialog of an act without
@@ -55,30 +59,39 @@ func TestThePaletteInABrowser(t *testing.T) {
 		looks(look.language, look.theme, "/orders")
 		do(press("/"), becomes(`document.activeElement.matches(".search input")`), ctrlK(input.ModifierCtrl))
 		fine(name)
-		do(chromedp.KeyEvent(kb.Escape), becomes(`!document.querySelector("#palette").open && document.activeElement.matches(".search input")`))
+		do(chromedp.KeyEvent(kb.Escape),
+			becomes(`!document.querySelector("#palette").open && document.activeElement.matches(".search input")`))
 		do(ctrlK(input.ModifierMeta), pressK(input.ModifierMeta), becomes(`!document.querySelector("#palette").open`))
 		// The event that it was closed comes when it is open again.
-		do(chromedp.Evaluate(`for (let i = 0; i < 3; i++) document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true, cancelable: true}))`, nil), paletteOpen,
+		do(chromedp.Evaluate(
+			`for (let i = 0; i < 3; i++) document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true, cancelable: true}))`, nil), paletteOpen,
 			chromedp.KeyEvent(kb.Escape), becomes(`!document.querySelector("#palette").open`))
 
 		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent(look.sweep), marks("/sweeps"))
 		fine(name + "-found")
-		do(chromedp.KeyEvent(kb.ArrowDown), marks("/sweeps#open-run"), chromedp.KeyEvent(kb.ArrowUp), marks("/sweeps"), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), marks("/sweeps"))
+		do(chromedp.KeyEvent(kb.ArrowDown), marks("/sweeps#open-run"), chromedp.KeyEvent(kb.ArrowUp), marks("/sweeps"),
+			chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowDown), marks("/sweeps"))
 		// Enter that ends the composition of Chinese characters opens nothing.
-		do(chromedp.Evaluate(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true, cancelable: true}))`, nil),
+		do(chromedp.Evaluate(
+			`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", isComposing: true, bubbles: true, cancelable: true}))`, nil),
 			chromedp.KeyEvent(kb.ArrowDown), marks("/sweeps#open-run"), enter, at("/sweeps"),
 			becomes(`document.querySelector("#run").open && document.activeElement.matches("#run-reason")`))
 		do(pressK(input.ModifierCtrl), becomes(`!document.querySelector("#palette").open`)) // above a dialog there is no other
-		do(chromedp.KeyEvent(kb.Escape), becomes(`!document.querySelector("#run").open && document.activeElement.matches('[data-open="#run"]')`))
+		do(chromedp.KeyEvent(kb.Escape),
+			becomes(`!document.querySelector("#run").open && document.activeElement.matches('[data-open="#run"]')`))
 		// The same place again, from its own page.
-		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent(look.sweep), marks("/sweeps"), chromedp.KeyEvent(kb.ArrowDown), marks("/sweeps#open-run"), enter,
+		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent(look.sweep), marks("/sweeps"), chromedp.KeyEvent(kb.ArrowDown),
+			marks("/sweeps#open-run"), enter,
 			becomes(`document.querySelector("#run").open`), chromedp.KeyEvent(kb.Escape))
 
-		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent("theme"), marks("/me#theme"), enter, becomes(fmt.Sprintf(`document.documentElement.dataset.theme === %q && %s`, look.other, whole)))
+		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent("theme"), marks("/me#theme"), enter,
+			becomes(fmt.Sprintf(`document.documentElement.dataset.theme === %q && %s`, look.other, whole)))
 		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent("GX-88210477"), enter, at(orderOne)) // before anything was found
-		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent(look.note), becomes(`document.querySelector("#hits [aria-selected=true]")?.id.startsWith("hit-here-")`))
+		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent(look.note),
+			becomes(`document.querySelector("#hits [aria-selected=true]")?.id.startsWith("hit-here-")`))
 		fine(name + "-here")
-		do(enter, becomes(`document.querySelector("#note").open`), chromedp.KeyEvent(kb.Escape), becomes(`!document.querySelector("#note").open`))
+		do(enter, becomes(`document.querySelector("#note").open`), chromedp.KeyEvent(kb.Escape),
+			becomes(`!document.querySelector("#note").open`))
 		do(ctrlK(input.ModifierCtrl), chromedp.KeyEvent("no such thing"), enter, at("/search"))
 	}
 	if n := number(t, h.DB, "SELECT count(*) FROM sweeps"); n != 0 {
@@ -95,13 +108,15 @@ func TestThePaletteOnAPhone(t *testing.T) {
 	for _, look := range []struct{ language, theme string }{{"zh", "dark"}, {"en", "light"}} {
 		looks(look.language, look.theme, "/orders")
 		var inside bool
-		do(chromedp.Click(".search .go", chromedp.ByQuery), paletteOpen, chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth &&
+		do(chromedp.Click(".search .go", chromedp.ByQuery), paletteOpen,
+			chromedp.Evaluate(`document.documentElement.scrollWidth <= innerWidth &&
 			[...document.querySelectorAll("#palette button, #palette input, #hits [role=option]")].every(e => e.getBoundingClientRect().height >= 43.5 && e.getBoundingClientRect().right <= innerWidth)`, &inside))
 		if !inside {
 			t.Errorf("%s: something is too small for a thumb, or wider than the phone", look.language)
 		}
 		fine("palette-narrow-" + look.language + "-" + look.theme)
-		do(chromedp.KeyEvent("m1"), marks("/merchants/m1"), chromedp.Click(`#hits [href="/merchants/m1"]`, chromedp.ByQuery), at("/merchants/m1"))
+		do(chromedp.KeyEvent("m1"), marks("/merchants/m1"), chromedp.Click(`#hits [href="/merchants/m1"]`, chromedp.ByQuery),
+			at("/merchants/m1"))
 	}
 	end()
 }

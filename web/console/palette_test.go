@@ -19,7 +19,8 @@ import (
 // hits returns where the lines of the palette lead to, in their order.
 func (h *harness) hits(t *testing.T, cookie, language, q string) (paths []string) {
 	t.Helper()
-	got := h.Call(t, http.MethodGet, "/search?palette=1&lang="+language+"&q="+url.QueryEscape(q), "", "Cookie", cookie, "HX-Request", "true")
+	got := h.Call(t, http.MethodGet, "/search?palette=1&lang="+language+"&q="+url.QueryEscape(q), "", "Cookie", cookie, "HX-Request",
+		"true")
 	if got.Status != http.StatusOK || strings.Contains(got.Body, "<html") || inlineCode.MatchString(got.Body) {
 		t.Fatalf("%q: %d %s", q, got.Status, got.Body)
 	}
@@ -94,7 +95,10 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 	if withheld == 0 {
 		t.Error("no role was withheld anything: the walk proves nothing")
 	}
-	for _, path := range []string{"/sweeps#open-run", "/queues/notify#open-pause", "/queues/compensate#open-pause", "/alerts#open-test", "/accounts#open-adjust", "/notifications#batch-resend"} {
+	for _, path := range []string{
+		"/sweeps#open-run", "/queues/notify#open-pause", "/queues/compensate#open-pause", "/alerts#open-test",
+		"/accounts#open-adjust", "/notifications#batch-resend",
+	} {
 		if !offered[path] {
 			t.Errorf("nothing leads to %s", path)
 		}
@@ -151,13 +155,15 @@ func TestThePaletteFinds(t *testing.T) {
 	if all := h.hits(t, cookie, "en", "NO-SUCH-ORDER"); !slices.Equal(all, []string{exceptionPath(id)}) {
 		t.Errorf("an exception without an order: %q", all)
 	}
-	if all := h.hits(t, cookie, "en", "2026112000000003"); len(all) < 2 || all[0] != "/orders/2026112000000003" || !strings.HasPrefix(all[1], "/exceptions/") {
+	if all := h.hits(t, cookie, "en", "2026112000000003"); len(all) < 2 || all[0] != "/orders/2026112000000003" ||
+		!strings.HasPrefix(all[1], "/exceptions/") {
 		t.Errorf("an order with an exception: %q", all)
 	}
 	if all := h.hits(t, cookie, "en", "e"); slices.Index(all, "/search?q=e") < 0 {
 		t.Errorf("many pages, without a link to all of them: %q", all)
 	}
-	if got := h.Page(t, cookie, "/search?palette=1&q=m1"); got.Status != http.StatusSeeOther || got.Header.Get("Location") != "/search?q=m1" {
+	if got := h.Page(t, cookie, "/search?palette=1&q=m1"); got.Status != http.StatusSeeOther ||
+		got.Header.Get("Location") != "/search?q=m1" {
 		t.Errorf("the lines as a page: %d to %q", got.Status, got.Header.Get("Location"))
 	}
 	if got := h.Call(t, http.MethodGet, "/search?palette=1&q=m1", "", "HX-Request", "true"); got.Status != http.StatusUnauthorized {
@@ -174,7 +180,10 @@ func TestTheSearchLeadsToPagesAndActs(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Lead)
-	for _, part := range []string{`href="/search" data-palette`, `href="/sweeps#open-run"`, `href="/analytics"`, `href="/inbox"`, `href="/me#language"`} {
+	for _, part := range []string{
+		`href="/search" data-palette`, `href="/sweeps#open-run"`, `href="/analytics"`, `href="/inbox"`,
+		`href="/me#language"`,
+	} {
 		if got := h.Page(t, cookie, "/search?lang=en"); !strings.Contains(got.Body, part) {
 			t.Errorf("the page lacks %s", part)
 		}
@@ -188,11 +197,13 @@ func TestTheSearchLeadsToPagesAndActs(t *testing.T) {
 		"sign out":      "", // which a link must not do
 	} {
 		got := h.Page(t, cookie, "/search?q="+url.QueryEscape(q))
-		if got.Header.Get("Location") != want || want == "" && (got.Status != http.StatusOK || !strings.Contains(got.Body, `class="hits"`)) {
+		if got.Header.Get("Location") != want || want == "" &&
+			(got.Status != http.StatusOK || !strings.Contains(got.Body, `class="hits"`)) {
 			t.Errorf("%q: %d to %q, want %q", q, got.Status, got.Header.Get("Location"), want)
 		}
 	}
-	if got := h.Page(t, cookie, "/search?lang=en&q="+url.QueryEscape(`<b>"x"`)); !strings.Contains(got.Body, "Nothing found") || strings.Contains(got.Body, `<b>"x"`) {
+	if got := h.Page(t, cookie, "/search?lang=en&q="+url.QueryEscape(`<b>"x"`)); !strings.Contains(got.Body, "Nothing found") ||
+		strings.Contains(got.Body, `<b>"x"`) {
 		t.Errorf("what nothing has: %d", got.Status)
 	}
 }

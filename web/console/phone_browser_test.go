@@ -39,14 +39,18 @@ func TestABreakerIsClosedFromAPhone(t *testing.T) {
 			tap(selector),
 		}
 	}
-	run(t, ctx, signsIn(base, "li.hang", webtest.GoodPassword, "/"), chromedp.Emulate(phone), emulation.SetTouchEmulationEnabled(true), chromedp.Navigate(base+"/"), chromedp.WaitReady("main"), becomes(whole))
+	run(t, ctx, signsIn(base, "li.hang", webtest.GoodPassword, "/"), chromedp.Emulate(phone), emulation.SetTouchEmulationEnabled(true),
+		chromedp.Navigate(base+"/"), chromedp.WaitReady("main"), becomes(whole))
 	run(t, ctx, touch(`#todo a[href="/merchants/m1"]`), at("/merchants/m1"))
-	run(t, ctx, touch(`button[data-open="#close"]`), chromedp.WaitVisible("#close-reason"), chromedp.SendKeys("#close-reason", "the merchant says it is up again"))
+	run(t, ctx, touch(`button[data-open="#close"]`), chromedp.WaitVisible("#close-reason"),
+		chromedp.SendKeys("#close-reason", "the merchant says it is up again"))
 	run(t, ctx, touch(`#close .btn.primary`), chromedp.WaitVisible(".notice.ok"), becomes(whole))
 	h.closes(t)
 	// The bar at the bottom leads on, and a row is a card that leads to its order.
-	run(t, ctx, touch(`.side a.nav[href="/orders"]`), at("/orders"), becomes(`document.querySelector("table.cards td[data-head]") !== null`))
-	run(t, ctx, chromedp.Evaluate(`document.querySelector("table.cards tbody tr").scrollIntoView({block: "center"})`, nil), tap("table.cards tbody tr"), becomes(`location.pathname.startsWith("/orders/") && `+whole))
+	run(t, ctx, touch(`.side a.nav[href="/orders"]`), at("/orders"),
+		becomes(`document.querySelector("table.cards td[data-head]") !== null`))
+	run(t, ctx, chromedp.Evaluate(`document.querySelector("table.cards tbody tr").scrollIntoView({block: "center"})`, nil),
+		tap("table.cards tbody tr"), becomes(`location.pathname.startsWith("/orders/") && `+whole))
 	if complaints := said.take(); len(complaints) > 0 {
 		t.Error(complaints)
 	}
@@ -55,7 +59,8 @@ func TestABreakerIsClosedFromAPhone(t *testing.T) {
 // closes waits until the breaker of merchant m1 is closed.
 func (h *harness) closes(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); h.Breakers.Of(recipient.OfMerchant(1)).State != breaker.Closed; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); h.Breakers.Of(recipient.OfMerchant(1)).State != breaker.Closed; time.Sleep(
+		50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the breaker is %+v", h.Breakers.Of(recipient.OfMerchant(1)))
 		}
@@ -66,7 +71,8 @@ func (h *harness) closes(t *testing.T) {
 func tap(selector string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		var at struct{ X, Y float64 }
-		if err := chromedp.Evaluate(`(() => { const b = document.querySelector(`+strconv.Quote(selector)+`).getBoundingClientRect(); return {X: b.left + b.width / 2, Y: b.top + b.height / 2}; })()`, &at).Do(ctx); err != nil {
+		if err := chromedp.Evaluate(`(() => { const b = document.querySelector(`+strconv.Quote(selector)+
+			`).getBoundingClientRect(); return {X: b.left + b.width / 2, Y: b.top + b.height / 2}; })()`, &at).Do(ctx); err != nil {
 			return err
 		}
 		if err := input.DispatchTouchEvent(input.TouchStart, []*input.TouchPoint{{X: at.X, Y: at.Y}}).Do(ctx); err != nil {

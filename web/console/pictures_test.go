@@ -62,15 +62,24 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		{"reports", ops, "/reports", 620, nil},
 		{"report", ops, "/reports", 1200, follow(`a[href^="/reports/"]`)},
 		{"orders", ops, "/orders", 900, nil},
-		{"display", ops, "/orders", 760, []chromedp.Action{chromedp.Click("#display > summary", chromedp.ByQuery), chromedp.WaitVisible("#display .drop", chromedp.ByQuery)}},
-		{"palette", ops, "/orders", 620, []chromedp.Action{becomes(whole), ctrlK(input.ModifierCtrl), chromedp.KeyEvent("batch"), becomes(`document.querySelector("#palette input").value === "batch" && !!document.querySelector("#hits [aria-selected=true]")`)}},
+		{"display", ops, "/orders", 760, []chromedp.Action{
+			chromedp.Click("#display > summary", chromedp.ByQuery),
+			chromedp.WaitVisible("#display .drop", chromedp.ByQuery),
+		}},
+		{"palette", ops, "/orders", 620, []chromedp.Action{
+			becomes(whole), ctrlK(input.ModifierCtrl), chromedp.KeyEvent("batch"),
+			becomes(`document.querySelector("#palette input").value === "batch" && !!document.querySelector("#hits [aria-selected=true]")`),
+		}},
 		{"order", ops, told, 1500, follow(tried + `a[href^="/orders/"]`)},
 		{"order-waiting", ops, unnotified, 1300, follow(`tr[data-row] a[href^="/orders/"]`)},
 		{"callbacks", ops, "/callbacks", 900, nil},
 		{"callback", ops, "/callbacks?outcome=amount_mismatch", 1100, follow(`tr[data-row] a[href^="/callbacks/"]`)},
 		{"notifications", ops, "/notifications", 900, nil},
 		{"notification", ops, told, 1100, follow(tried + `a[href^="/notifications/"]`)},
-		{"plan", ops, unnotified, 900, []chromedp.Action{chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason")}},
+		{"plan", ops, unnotified, 900, []chromedp.Action{
+			chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"),
+			chromedp.WaitVisible("#run-reason"),
+		}},
 		{"exceptions", ops, "/exceptions", 900, nil},
 		{"refunds", ops, "/refunds", 760, nil},
 		{"refund", ops, "/refunds?status=succeeded", 1250, follow(`tr[data-row] a[href^="/refunds/"]`)},
@@ -90,14 +99,22 @@ func TestPicturesOfTheDemo(t *testing.T) {
 		{"merchant", ops, "/merchants/demo-down", 900, nil},
 		{"suppliers", ops, "/suppliers", 620, nil},
 		{"supplier", ops, "/suppliers", 1250, follow(`a[href^="/suppliers/"]`)},
-		{"playground", ops, "/suppliers/demo-sorted/playground", 1000, []chromedp.Action{chromedp.SetValue("textarea[name=request]", forged, chromedp.ByQuery), chromedp.Submit("textarea[name=request]", chromedp.ByQuery), becomes("!!document.querySelector('.checks, ol, table') && " + whole)}},
+		{
+			"playground", ops, "/suppliers/demo-sorted/playground", 1000,
+			[]chromedp.Action{
+				chromedp.SetValue("textarea[name=request]", forged, chromedp.ByQuery),
+				chromedp.Submit("textarea[name=request]", chromedp.ByQuery), becomes("!!document.querySelector('.checks, ol, table') && " +
+					whole),
+			},
+		},
 		{"queues", ops, "/queues", 760, nil},
 		{"queue", ops, "/queues/notify", 620, nil},
 		{"alerts", ops, "/alerts", 900, nil},
 		{"views", ops, "/views", 500, nil},
 		{"inbox", ops, "/inbox", 500, nil},
 		{"search", lead, "/orders", 620, []chromedp.Action{
-			chromedp.Evaluate(`location.href = "/orders?window=31d&amount=" + (parseInt(document.querySelector("tr[data-row] data.money").value) / 100).toFixed(2)`, nil),
+			chromedp.Evaluate(
+				`location.href = "/orders?window=31d&amount=" + (parseInt(document.querySelector("tr[data-row] data.money").value) / 100).toFixed(2)`, nil),
 			becomes("location.search.includes('amount') && " + whole),
 		}},
 		{"exception", lead, "/exceptions?kind=amount_mismatch&state=open", 1250, follow(`tr[data-row] a[href^="/exceptions/"]`)},
@@ -118,7 +135,8 @@ func TestPicturesOfTheDemo(t *testing.T) {
 				run(t, ctx, signsIn(*demoAt, p.operator, *demoPass, "/"), reads(*demoAt, language, *theme))
 			}
 			in = p.operator
-			run(t, ctx, emulation.SetDeviceMetricsOverride(1440, p.height, 1, false), chromedp.Navigate(*demoAt+strings.ReplaceAll(p.path, "{lang}", language)), chromedp.WaitReady("main"))
+			run(t, ctx, emulation.SetDeviceMetricsOverride(1440, p.height, 1, false),
+				chromedp.Navigate(*demoAt+strings.ReplaceAll(p.path, "{lang}", language)), chromedp.WaitReady("main"))
 			run(t, ctx, p.then...)
 			takeScreenshot(t, ctx, p.name+"-"+language)
 			shrink(t, filepath.Join(*screenshots, p.name+"-"+language+".png"))

@@ -245,7 +245,10 @@ func (l *listing) moment(text string) (at time.Time, day, ok bool) {
 	if at, err := calendar.ParseDay(text, l.p.Zone); err == nil {
 		return at, true, plausible(at)
 	}
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05", minuteLayout, time.RFC3339} {
+	for _, layout := range []string{
+		"2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05", minuteLayout,
+		time.RFC3339,
+	} {
 		if at, err := time.ParseInLocation(layout, text, l.p.Zone); err == nil {
 			return at, false, plausible(at)
 		}

@@ -35,7 +35,8 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 		"status:已关闭":                            "/orders?status=closed",
 		`from:"2026-11-20 14:05" status:closed`: "/orders?from=2026-11-20T14%3A05%2B08%3A00&status=closed",
 	} {
-		if got := h.Page(t, cookie, "/orders?q="+url.QueryEscape(text)); got.Status != http.StatusSeeOther || got.Header.Get("Location") != want {
+		if got := h.Page(t, cookie, "/orders?q="+url.QueryEscape(text)); got.Status != http.StatusSeeOther ||
+			got.Header.Get("Location") != want {
 			t.Errorf("%q: %d to %q, want %q", text, got.Status, got.Header.Get("Location"), want)
 		}
 	}
@@ -56,14 +57,16 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 		`<script>:1 "><img src=x>`:      "no such field",
 	} {
 		got := h.Page(t, cookie, "/orders?lang=en&q="+url.QueryEscape(text))
-		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, want) || !strings.Contains(got.Body, "Nothing was searched") {
+		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, want) ||
+			!strings.Contains(got.Body, "Nothing was searched") {
 			t.Errorf("%q: %d, says %q %t", text, got.Status, want, strings.Contains(got.Body, want))
 		}
 		if strings.Contains(got.Body, "<script>:1") || strings.Contains(got.Body, "<img src=x") {
 			t.Errorf("%q is not escaped", text)
 		}
 	}
-	if got := h.Page(t, cookie, "/orders?lang=en&q="+strings.Repeat("x", 501)); got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "use at most 500 bytes") || !strings.Contains(got.Body, "Nothing was searched") {
+	if got := h.Page(t, cookie, "/orders?lang=en&q="+strings.Repeat("x", 501)); got.Status != http.StatusUnprocessableEntity ||
+		!strings.Contains(got.Body, "use at most 500 bytes") || !strings.Contains(got.Body, "Nothing was searched") {
 		t.Errorf("a text of 501 bytes: %d", got.Status)
 	}
 }
@@ -74,7 +77,8 @@ func TestTheAuditIsFilteredByTheWordsOfAnAct(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Lead) // the act session.start
 	for i, action := range []string{"order.note", "exception.note", "password.change", "queue.pause"} {
-		change(t, h.DB, "INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) SELECT COALESCE(max(number), 0) + 1, ?, 'operator:wang.min', ?, 'order', ?, '{}', '', ? FROM audit",
+		change(t, h.DB,
+			"INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) SELECT COALESCE(max(number), 0) + 1, ?, 'operator:wang.min', ?, 'order', ?, '{}', '', ? FROM audit",
 			h.DB.Now(), action, fmt.Sprint("X-", i), strings.Repeat("0", 64))
 	}
 	for text, want := range map[string]string{
@@ -87,13 +91,15 @@ func TestTheAuditIsFilteredByTheWordsOfAnAct(t *testing.T) {
 		"action:登录 actor:wang.min":           "/audit?action=session.start&actor=wang.min",
 		`action:"signed in" from:2026-11-20`: "/audit?action=session.start&from=2026-11-20",
 	} {
-		if got := h.Page(t, cookie, "/audit?q="+url.QueryEscape(text)); got.Status != http.StatusSeeOther || got.Header.Get("Location") != want {
+		if got := h.Page(t, cookie, "/audit?q="+url.QueryEscape(text)); got.Status != http.StatusSeeOther ||
+			got.Header.Get("Location") != want {
 			t.Errorf("%q: %d to %q, want %q", text, got.Status, got.Header.Get("Location"), want)
 		}
 	}
 	for _, text := range []string{"action:note", `action:"wrote a note"`} {
 		got := h.Page(t, cookie, "/audit?lang=en&q="+url.QueryEscape(text))
-		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "is ambiguous; choose one of") || !strings.Contains(got.Body, "exception.note, order.note") {
+		if got.Status != http.StatusUnprocessableEntity || !strings.Contains(got.Body, "is ambiguous; choose one of") ||
+			!strings.Contains(got.Body, "exception.note, order.note") {
 			t.Errorf("%s, words of two acts: %d", text, got.Status)
 		}
 	}
@@ -205,7 +211,10 @@ func TestAListIsFromOneMomentToAnother(t *testing.T) {
 			t.Errorf("from %s to %s: %d, has the order %t", c.from, c.to, got.Status, !c.there)
 		}
 	}
-	for _, q := range []string{"from=2026-11-21&to=2026-11-20", "from=2026-01-01&to=2026-11-20", "from=x", "to=2026-99-01", "from=9999-01-01"} {
+	for _, q := range []string{
+		"from=2026-11-21&to=2026-11-20", "from=2026-01-01&to=2026-11-20", "from=x", "to=2026-99-01",
+		"from=9999-01-01",
+	} {
 		if got := h.Page(t, cookie, "/orders?"+q); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d, want 422", q, got.Status)
 		}
@@ -279,7 +288,8 @@ func TestTheQueryBarInABrowser(t *testing.T) {
 			if all := said.take(); len(all) > 0 {
 				t.Errorf("%s, %s, browser console: %s", size.name, lang, strings.Join(all, "; "))
 			}
-			run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders?lang="+lang+"&q=amont%3A5"), chromedp.WaitVisible("#query-problems mark"))
+			run(t, ctx, chromedp.Navigate("http://"+h.Addr+"/orders?lang="+lang+"&q=amont%3A5"),
+				chromedp.WaitVisible("#query-problems mark"))
 			if found := violations(t, ctx); len(found) > 0 {
 				t.Errorf("%s, %s, with a problem: %s", size.name, lang, strings.Join(found, "; "))
 			}

@@ -24,21 +24,27 @@ func TestAQueueIsPausedInABrowser(t *testing.T) {
 	said.take()
 	acts := func(name string) {
 		t.Helper()
-		run(t, ctx, chromedp.Navigate(base+"/queues/notify"), chromedp.WaitVisible(`[data-open="#`+name+`"]`), chromedp.Click(`[data-open="#`+name+`"]`),
-			chromedp.WaitVisible("#"+name+"-reason"), chromedp.SendKeys("#"+name+"-reason", "a merchant migrates"), chromedp.Click("#"+name+" button.primary"),
+		run(t, ctx, chromedp.Navigate(base+"/queues/notify"), chromedp.WaitVisible(`[data-open="#`+name+`"]`),
+			chromedp.Click(`[data-open="#`+name+`"]`),
+			chromedp.WaitVisible("#"+name+"-reason"), chromedp.SendKeys("#"+name+"-reason", "a merchant migrates"),
+			chromedp.Click("#"+name+" button.primary"),
 			chromedp.WaitVisible(".notice.ok"))
 	}
 	acts("pause")
 	for _, theme := range []string{"light", "dark"} {
 		for _, lang := range []string{"zh", "en"} {
 			run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), reads(base, lang, theme))
-			for name, path := range map[string]string{"queue-paused": "/queues/notify", "queues-paused": "/queues", "orders-paused": "/orders"} {
+			for name, path := range map[string]string{
+				"queue-paused": "/queues/notify", "queues-paused": "/queues",
+				"orders-paused": "/orders",
+			} {
 				for _, width := range []int64{1440, 390} {
 					var look struct {
 						Overflow   int
 						Violations []string
 					}
-					run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path), chromedp.WaitReady("main .notice.warn"), chromedp.Evaluate(examine, &look))
+					run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path),
+						chromedp.WaitReady("main .notice.warn"), chromedp.Evaluate(examine, &look))
 					look.Violations = append(look.Violations, violations(t, ctx)...)
 					if look.Overflow > 0 || len(look.Violations) > 0 {
 						t.Errorf("%s in %s at %d: %+v", name, lang, width, look)

@@ -17,10 +17,13 @@ func TestThePageOfQueuesNeedsNoRedis(t *testing.T) {
 	h.Queues = func(context.Context) (map[string]queue.Size, error) { return nil, errors.New("away") }
 	now := h.DB.Now()
 	for range 30 {
-		change(t, h.DB, `INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, next_at, currency, amount)
+		change(t, h.DB,
+			`INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, next_at, currency, amount)
 			VALUES (?, 1, 0, 1, 'order.paid', 'webhook', '', 'queued', ?, ?, '', 0)`, h.DB.NewID(), now, now)
 	}
-	change(t, h.DB, "INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, 55, 100, 5, 0, '', '')", now/60_000_000*60_000_000-120_000_000)
+	change(t, h.DB,
+		"INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, 55, 100, 5, 0, '', '')",
+		now/60_000_000*60_000_000-120_000_000)
 	for role, want := range map[string]int{access.Ops: http.StatusOK, access.Admin: http.StatusOK, access.Viewer: http.StatusForbidden} {
 		page := h.Page(t, h.SignIn(t, role), "/queues?lang=en")
 		if page.Status != want {
@@ -49,12 +52,15 @@ func TestAQueueIsPausedFromItsPage(t *testing.T) {
 		got    int
 		status int
 	}{
-		"an unknown queue":         {h.Page(t, ops, "/queues/nothing").Status, http.StatusNotFound},
-		"one that cannot be":       {h.Page(t, ops, "/queues/timeout").Status, http.StatusNotFound},
-		"pausing that one":         {h.Post(t, ops, "/queues/timeout/pause", "form_key", "t", "reason", why).Status, http.StatusNotFound},
-		"a viewer":                 {h.Page(t, viewer, path).Status, http.StatusForbidden},
-		"an admin pauses":          {h.Post(t, admin, path+"/pause", "form_key", "a", "reason", why).Status, http.StatusForbidden},
-		"a short reason":           {h.Post(t, ops, path+"/pause", append(form, "reason", "why")...).Status, http.StatusUnprocessableEntity},
+		"an unknown queue":   {h.Page(t, ops, "/queues/nothing").Status, http.StatusNotFound},
+		"one that cannot be": {h.Page(t, ops, "/queues/timeout").Status, http.StatusNotFound},
+		"pausing that one":   {h.Post(t, ops, "/queues/timeout/pause", "form_key", "t", "reason", why).Status, http.StatusNotFound},
+		"a viewer":           {h.Page(t, viewer, path).Status, http.StatusForbidden},
+		"an admin pauses":    {h.Post(t, admin, path+"/pause", "form_key", "a", "reason", why).Status, http.StatusForbidden},
+		"a short reason": {
+			h.Post(t, ops, path+"/pause", append(form, "reason", "why")...).Status,
+			http.StatusUnprocessableEntity,
+		},
 		"resuming what runs":       {h.Post(t, ops, path+"/resume", "form_key", "r", "reason", why).Status, http.StatusConflict},
 		"an admin reads the state": {h.Page(t, admin, path).Status, http.StatusOK},
 	} {
@@ -66,12 +72,14 @@ func TestAQueueIsPausedFromItsPage(t *testing.T) {
 		t.Error("an admin is offered to pause")
 	}
 	for range 2 { // a form acts once
-		if got := h.Post(t, ops, path+"/pause", append(form, "reason", why)...); got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), path+"?form=") {
+		if got := h.Post(t, ops, path+"/pause", append(form, "reason", why)...); got.Status != http.StatusSeeOther ||
+			!strings.HasPrefix(got.Header.Get("Location"), path+"?form=") {
 			t.Fatalf("%d to %s", got.Status, got.Header.Get("Location"))
 		}
 	}
 	page = h.Page(t, ops, path+"?lang=en").Body
-	if !strings.Contains(page, "Paused by") || !strings.Contains(page, "moves &lt;b&gt;servers") || strings.Contains(page, `action="`+path+`/pause"`) {
+	if !strings.Contains(page, "Paused by") || !strings.Contains(page, "moves &lt;b&gt;servers") ||
+		strings.Contains(page, `action="`+path+`/pause"`) {
 		t.Error("the page of a paused queue")
 	}
 	const banner, link = "No merchant is notified until they are resumed", "Open the queue"
@@ -86,7 +94,8 @@ func TestAQueueIsPausedFromItsPage(t *testing.T) {
 	if page := h.Page(t, ops, "/refunds?lang=en").Body; strings.Contains(page, banner) {
 		t.Error("refunds do not wait for notifications")
 	}
-	if got := h.Post(t, ops, path+"/resume", append(formOf(t, page, path+"/resume"), "reason", "the servers are moved")...); got.Status != http.StatusSeeOther {
+	if got := h.Post(t, ops, path+"/resume", append(formOf(t, page, path+"/resume"), "reason",
+		"the servers are moved")...); got.Status != http.StatusSeeOther {
 		t.Fatalf("resume: %d", got.Status)
 	}
 	if page := h.Page(t, viewer, "/orders?lang=en").Body; strings.Contains(page, banner) {

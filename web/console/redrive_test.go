@@ -18,7 +18,8 @@ func TestExceptionsArePickedAndRunAgain(t *testing.T) {
 	h := open(t)
 	h.Nudge = func(n []queue.Nudge) { nudged.Add(int64(len(n))) }
 	exhaust(t, h.DB, 25)
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, supplier_id, subject, amount, currency, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', 1, 'S1', 500, 'CNY', '{}', 5, 5)")
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, supplier_id, subject, amount, currency, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', 1, 'S1', 500, 'CNY', '{}', 5, 5)")
 	cookie := h.SignIn(t, access.Ops)
 	picks := func(path string) [][]string {
 		return regexp.MustCompile(`name="row" value="(\d+)"`).FindAllStringSubmatch(h.Page(t, cookie, path).Body, -1)
@@ -47,12 +48,14 @@ func TestExceptionsArePickedAndRunAgain(t *testing.T) {
 	if got := h.Post(t, cookie, plan+"/start", form...); got.Status != http.StatusSeeOther {
 		t.Fatalf("the start of all: %d", got.Status)
 	}
-	if h.over(t, plan); nudged.Load() != 25 || number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'resolved'") != 25 || number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'open'") != 1 {
+	if h.over(t, plan); nudged.Load() != 25 || number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'resolved'") != 25 ||
+		number(t, h.DB, "SELECT count(*) FROM exceptions WHERE state = 'open'") != 1 {
 		t.Errorf("%d sent", nudged.Load())
 	}
 	for _, role := range []string{access.Viewer, access.Support, access.Finance} {
 		who := h.SignIn(t, role)
-		if got := h.Post(t, who, "/batches/plan/exceptions/redrive?kind=notify_exhausted", "pick", "all"); got.Status != http.StatusForbidden {
+		if got := h.Post(t, who, "/batches/plan/exceptions/redrive?kind=notify_exhausted", "pick",
+			"all"); got.Status != http.StatusForbidden {
 			t.Errorf("%s: %d", role, got.Status)
 		}
 		if page := h.Page(t, who, "/exceptions").Body; strings.Contains(page, `name="row"`) {

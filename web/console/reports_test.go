@@ -28,18 +28,35 @@ func seedReports(t *testing.T, d *db.DB) {
 	start := time.Date(2026, 11, 20, 0, 0, 0, 0, zone)
 	sums := []report.Sum{{Currency: "CNY", Orders: 7, Minor: 31_845_000}, {Currency: "JPY", Orders: 1, Minor: 500}}
 	busy := daily.Figures{
-		From: start.UnixMicro(), To: start.AddDate(0, 0, 1).UnixMicro(), At: start.AddDate(0, 0, 1).Add(10 * time.Minute).UnixMicro(), Objective: 0.995,
-		Notified: analytics.Notified{Raised: 12_450, Notified: 12_301, RaisedAmount: 1, NotifiedAmount: 1}, LastWeek: analytics.Notified{Raised: 11_020, Notified: 11_000},
+		From: start.UnixMicro(), To: start.AddDate(0, 0, 1).UnixMicro(), At: start.AddDate(0, 0, 1).Add(10 * time.Minute).UnixMicro(),
+		Objective: 0.995,
+		Notified:  analytics.Notified{Raised: 12_450, Notified: 12_301, RaisedAmount: 1, NotifiedAmount: 1},
+		LastWeek:  analytics.Notified{Raised: 11_020, Notified: 11_000},
 		Currencies: []analytics.Currency{
-			{Code: "CNY", Notified: analytics.Notified{Raised: 12_440, Notified: 12_292, RaisedAmount: 987_654_321, NotifiedAmount: 975_000_000}},
+			{Code: "CNY", Notified: analytics.Notified{
+				Raised: 12_440, Notified: 12_292, RaisedAmount: 987_654_321,
+				NotifiedAmount: 975_000_000,
+			}},
 			{Code: "JPY", Notified: analytics.Notified{Raised: 10, Notified: 9, RaisedAmount: 5000, NotifiedAmount: 4500}},
 		},
-		Risk:       &daily.Risk{At: start.AddDate(0, 0, 1).UnixMicro(), Parts: map[report.Part][]report.Sum{report.Unnotified: sums, report.Mismatch: sums[:1]}},
+		Risk: &daily.Risk{At: start.AddDate(0, 0, 1).UnixMicro(), Parts: map[report.Part][]report.Sum{
+			report.Unnotified: sums,
+			report.Mismatch:   sums[:1],
+		}},
 		RiskBefore: &daily.Risk{At: start.UnixMicro(), Parts: map[report.Part][]report.Sum{report.Stuck: sums[1:]}},
-		Decisions:  []approval.Tally{{Action: "accept_late", State: approval.Done, Currency: "CNY", N: 3, Amount: 59_700}, {Action: "refund", State: approval.Rejected, Currency: "CNY", N: 1, Amount: 1999}},
-		Exceptions: []daily.Exceptions{{Kind: exception.LatePayment, Opened: 5, LastWeek: 2, Closed: 4, Sums: sums[:1]}, {Kind: exception.NotifyExhausted, Opened: 1, LastWeek: 3}},
-		Suppliers:  []daily.Supplier{{Code: "wx", Created: 9000, Paid: 5400, Before: 8000, PaidBefore: 7300, Openings: 2}},
-		Merchants:  []daily.Merchant{{Code: "m1", Name: "Galaxy <script>alert(1)</script><b>forged", Attempts: 4020, OK: 3100, Openings: 1}},
+		Decisions: []approval.Tally{
+			{Action: "accept_late", State: approval.Done, Currency: "CNY", N: 3, Amount: 59_700},
+			{Action: "refund", State: approval.Rejected, Currency: "CNY", N: 1, Amount: 1999},
+		},
+		Exceptions: []daily.Exceptions{
+			{Kind: exception.LatePayment, Opened: 5, LastWeek: 2, Closed: 4, Sums: sums[:1]},
+			{Kind: exception.NotifyExhausted, Opened: 1, LastWeek: 3},
+		},
+		Suppliers: []daily.Supplier{{Code: "wx", Created: 9000, Paid: 5400, Before: 8000, PaidBefore: 7300, Openings: 2}},
+		Merchants: []daily.Merchant{{
+			Code: "m1", Name: "Galaxy <script>alert(1)</script><b>forged", Attempts: 4020, OK: 3100,
+			Openings: 1,
+		}},
 		Growth: []daily.Growth{
 			{Kind: daily.OfCause, Name: "timeout", N: 640, Before: 21, Sums: sums[:1]},
 			{Kind: daily.OfCause, Name: "tls", N: 9, FirstSince: start.Add(14 * time.Hour).UnixMicro()},
@@ -49,7 +66,10 @@ func seedReports(t *testing.T, d *db.DB) {
 	}
 	quiet := daily.Figures{From: start.AddDate(0, 0, -1).UnixMicro(), To: start.UnixMicro(), At: start.UnixMicro(), Objective: 0.995}
 	now := d.Now()
-	mail := &alert.Message{ID: d.NewID(), Target: "smtp-0a1b2c", Title: "t", Body: "b", HTML: "<p>", Status: alert.Sent, Attempts: 1, CreatedAt: now, FinishedAt: &now}
+	mail := &alert.Message{
+		ID: d.NewID(), Target: "smtp-0a1b2c", Title: "t", Body: "b", HTML: "<p>", Status: alert.Sent, Attempts: 1,
+		CreatedAt: now, FinishedAt: &now,
+	}
 	rows := []*daily.Report{
 		{ID: d.NewID(), Day: "2026-11-19", Zone: zone.String(), Figures: quiet, MadeAt: quiet.At},
 		{ID: d.NewID(), Day: "2026-11-20", Zone: zone.String(), Figures: busy, MadeAt: busy.At, Mails: daily.IDs([]int64{mail.ID})},
@@ -76,8 +96,10 @@ func TestReportsAreListedExportedAndShown(t *testing.T) {
 			all[head] = rows[2][i]
 		}
 		for head, want := range map[string]string{
-			"Day": "2026-11-20", "To notify": "12450", "Notified": "12301", "Notified rate": "0.988032", "Orders at risk at the day's end": "15",
-			"At risk at the day's end": "636900.00 CNY; 500 JPY", "Decisions": "4", "Failing suppliers": "1", "Failing merchants": "1",
+			"Day": "2026-11-20", "To notify": "12450", "Notified": "12301", "Notified rate": "0.988032",
+			"Orders at risk at the day's end": "15",
+			"At risk at the day's end":        "636900.00 CNY; 500 JPY", "Decisions": "4", "Failing suppliers": "1",
+			"Failing merchants": "1",
 		} {
 			if all[head] != want {
 				t.Errorf("exported %s: %q, want %q", head, all[head], want)
@@ -85,7 +107,8 @@ func TestReportsAreListedExportedAndShown(t *testing.T) {
 		}
 		page := strings.Join(strings.Fields(tagForm.ReplaceAllString(h.Page(t, cookie, "/reports/2026-11-20?lang=en").Body, " ")), " ")
 		for _, want := range []string{
-			"12,301 of 12,450 orders; a week before: 99.82%", "239% Objective 99.5%", "¥636,900.00 CNY · ¥500 JPY", "orders: 15; the day before: ¥500 JPY",
+			"12,301 of 12,450 orders; a week before: 99.82%", "239% Objective 99.5%", "¥636,900.00 CNY · ¥500 JPY",
+			"orders: 15; the day before: ¥500 JPY",
 			"wx 9,000 60.00% 91.25% 2", "4,020 77.11% 1", "new since 14:00", "smtp-0a1b2c Sent", "(m1)",
 		} {
 			if !strings.Contains(page, want) {
@@ -100,12 +123,17 @@ func TestReportsAreListedExportedAndShown(t *testing.T) {
 		if err := d.Read.NewSelect().Model(&r).Where("day = '2026-11-20'").Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		change(t, d, "INSERT INTO report_orders (span_s, start, currency, raised, raised_amount, notified, notified_amount) VALUES (86400, ?, 'CNY', 12450, 1, 12400, 1)", r.Figures.From)
+		change(t, d,
+			"INSERT INTO report_orders (span_s, start, currency, raised, raised_amount, notified, notified_amount) VALUES (86400, ?, 'CNY', 12450, 1, 12400, 1)", r.Figures.From)
 		page = h.Page(t, cookie, "/reports/2026-11-20?lang=en").Body
-		if !strings.Contains(page, "Changed since: 12,400 of 12,450 orders are notified by now (99.60%)") || !strings.Contains(page, "12,301 of 12,450") {
+		if !strings.Contains(page, "Changed since: 12,400 of 12,450 orders are notified by now (99.60%)") ||
+			!strings.Contains(page, "12,301 of 12,450") {
 			t.Error("the page does not say what has changed since")
 		}
-		for path, want := range map[string]int{"/reports/2026-11-18": 404, "/reports/today": 404, "/reports/2026-11-20?zone=UTC": 404, "/reports/2026-11-20?zone=Asia/Shanghai": 200} {
+		for path, want := range map[string]int{
+			"/reports/2026-11-18": 404, "/reports/today": 404, "/reports/2026-11-20?zone=UTC": 404,
+			"/reports/2026-11-20?zone=Asia/Shanghai": 200,
+		} {
 			if got := h.Page(t, cookie, path); got.Status != want {
 				t.Errorf("%s: %d, want %d", path, got.Status, want)
 			}
@@ -134,9 +162,11 @@ func TestTheMailOfAReportSaysTheSame(t *testing.T) {
 			t.Fatalf("%q, %v", m.Title, err)
 		}
 		plain := strings.Join(strings.Fields(tagForm.ReplaceAllString(m.HTML, " ")), " ")
-		for _, want := range append(words, "12,301", "¥636,900.00 CNY", "¥9,876,543.21 CNY", "60.00%", "https://desk.example/reports/2026-11-20?zone=Asia%2FShanghai") {
+		for _, want := range append(words, "12,301", "¥636,900.00 CNY", "¥9,876,543.21 CNY", "60.00%",
+			"https://desk.example/reports/2026-11-20?zone=Asia%2FShanghai") {
 			if !strings.Contains(m.Text, want) || !strings.Contains(plain, want) && !strings.Contains(m.HTML, want) {
-				t.Errorf("%s: %q is in the text %t, in the HTML %t", language, want, strings.Contains(m.Text, want), strings.Contains(m.HTML, want))
+				t.Errorf("%s: %q is in the text %t, in the HTML %t", language, want, strings.Contains(m.Text, want),
+					strings.Contains(m.HTML, want))
 			}
 		}
 		for _, bad := range []string{"<img", "src=", "<link", "url(", "<script>alert", "<b>forged", "%!"} {

@@ -53,7 +53,8 @@ func newWaiting(t *testing.T, d *db.DB, n int) *waiting {
 	w.merchant.Behave(fakemerchant.Answer(http.StatusServiceUnavailable, "down"))
 	secret := w.Keys.Seal(settings.SecretPlace("m1"), []byte("0123456789abcdef0123456789abcdef"))
 	w.exec("UPDATE merchants SET signing_secrets = ?, notify = ? WHERE id = 1", fmt.Sprintf("[%q]", secret),
-		`{"urls":["`+w.merchant.URL()+`"],"ack":"status","schedule":"list","waits_ms":[3600000,3600000,3600000],"timeout_ms":2000,"max_in_flight":10}`)
+		`{"urls":["`+w.merchant.URL()+
+			`"],"ack":"status","schedule":"list","waits_ms":[3600000,3600000,3600000],"timeout_ms":2000,"max_in_flight":10}`)
 	w.exec("UPDATE settings SET value = value + 1 WHERE name = 'config_version'")
 	w.ReadSettings(t)
 	for i := range n {
@@ -88,9 +89,18 @@ func (w *waiting) add(i int) {
 	now, o, event := w.DB.Now(), w.DB.NewID(), w.DB.NewID()
 	no, id := fmt.Sprintf("20261122%08d", i), "ntf_"+strconv.FormatInt(o, 36)+"-order-paid-0"
 	for _, row := range []any{
-		&order.Order{ID: o, OrderNo: no, OutTradeNo: "T" + no, MerchantID: 1, SupplierID: 1, Amount: 1999, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1999, PaidAt: &now, CreatedAt: now, ExpiresAt: now},
-		&notify.Event{ID: event, MerchantID: 1, SubjectID: o, Type: "order.paid", Version: 2, Body: fmt.Sprintf(`{"id":%q,"type":"order.paid","data":{"order_no":%q}}`, id, no), CreatedAt: now},
-		&notify.Delivery{ID: w.DB.NewID(), EventID: event, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Queued, NextAt: &now, CreatedAt: now, Currency: "CNY", Amount: 1999},
+		&order.Order{
+			ID: o, OrderNo: no, OutTradeNo: "T" + no, MerchantID: 1, SupplierID: 1, Amount: 1999, Currency: "CNY", Exponent: 2,
+			Status: order.Paid, Version: 2, PaidAmount: 1999, PaidAt: &now, CreatedAt: now, ExpiresAt: now,
+		},
+		&notify.Event{
+			ID: event, MerchantID: 1, SubjectID: o, Type: "order.paid", Version: 2,
+			Body: fmt.Sprintf(`{"id":%q,"type":"order.paid","data":{"order_no":%q}}`, id, no), CreatedAt: now,
+		},
+		&notify.Delivery{
+			ID: w.DB.NewID(), EventID: event, RecipientID: 1, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook,
+			Status: notify.Queued, NextAt: &now, CreatedAt: now, Currency: "CNY", Amount: 1999,
+		},
 	} {
 		if _, err := w.DB.NewInsert().Model(row).Exec(context.Background()); err != nil {
 			w.t.Fatal(err)
@@ -179,7 +189,8 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		sent := w.merchant.Count()
 
 		page := w.Page(t, support, "/orders/"+w.nos[8]+"?lang=en").Body
-		inOrder(t, page, "The breaker of m1 is open: this notification waits for the probe at", "Queue it", "Send this one as the probe now")
+		inOrder(t, page, "The breaker of m1 is open: this notification waits for the probe at", "Queue it",
+			"Send this one as the probe now")
 		if strings.Contains(page, `value="close"`) || !strings.Contains(w.Page(t, ops, "/orders/"+w.nos[8]).Body, `value="close"`) {
 			t.Error("the breaker is offered to be closed to who may not, or not to who may")
 		}
@@ -200,7 +211,8 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		}
 		w.says(support, 8, "queued, waiting for the breaker; the next probe is at")
 		for _, path := range []string{"?lang=en&done=resend", "?lang=en&form=xyz"} {
-			if page := w.Page(t, support, "/orders/"+w.nos[8]+path).Body; strings.Contains(page, "within seconds") || strings.Contains(page, "notice ok") {
+			if page := w.Page(t, support, "/orders/"+w.nos[8]+path).Body; strings.Contains(page, "within seconds") ||
+				strings.Contains(page, "notice ok") {
 				t.Errorf("the address %s makes the page promise something", path)
 			}
 		}
@@ -225,8 +237,10 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 			t.Fatalf("as the probe again: %d", got.Status)
 		}
 		w.says(ops, 10, "a probe is under way")
-		form := append(formOf(t, w.Page(t, ops, "/orders/"+w.nos[10]).Body, "/orders/"+w.nos[10]+"/resend"), "reason", "asked for by phone", "how", "probe")
-		if got := w.Post(t, ops, "/orders/"+w.nos[10]+"/resend", form...); got.Status != http.StatusConflict || !strings.Contains(got.Body, "正在用另一条通知探测") || !strings.Contains(w.Logged(), `"code":"probe_running"`) {
+		form := append(formOf(t, w.Page(t, ops, "/orders/"+w.nos[10]).Body, "/orders/"+w.nos[10]+"/resend"), "reason", "asked for by phone",
+			"how", "probe")
+		if got := w.Post(t, ops, "/orders/"+w.nos[10]+"/resend", form...); got.Status != http.StatusConflict ||
+			!strings.Contains(got.Body, "正在用另一条通知探测") || !strings.Contains(w.Logged(), `"code":"probe_running"`) {
 			t.Errorf("while another probe runs: %d", got.Status)
 		}
 		if n := number(t, d, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND object_id = '"+w.nos[10]+"'"); n != 0 {
@@ -243,7 +257,8 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		w.says(support, 8, "delivered at") // it was queued
 		var params struct{ How, Delivery, Notification string }
 		var raw string
-		if err := d.NewRaw("SELECT params FROM audit WHERE action = 'notification.resend' ORDER BY number DESC LIMIT 1").Scan(t.Context(), &raw); err != nil {
+		if err := d.NewRaw("SELECT params FROM audit WHERE action = 'notification.resend' ORDER BY number DESC LIMIT 1").Scan(t.Context(),
+			&raw); err != nil {
 			t.Fatal(err)
 		}
 		if json.Unmarshal([]byte(raw), &params) != nil || params.How != "probe" || params.Notification != w.ids[9] {
@@ -259,7 +274,8 @@ func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 		ops := w.SignIn(t, access.Ops)
 		w.exec("UPDATE breakers SET by_hand = TRUE, open_until = 0, generation = generation + 1")
 		support := w.SignIn(t, access.Support)
-		inOrder(t, w.Page(t, support, "/orders/"+w.nos[7]+"?lang=en").Body, "An operator opened the breaker of m1: this notification waits until an operator closes it", "Queue it")
+		inOrder(t, w.Page(t, support, "/orders/"+w.nos[7]+"?lang=en").Body,
+			"An operator opened the breaker of m1: this notification waits until an operator closes it", "Queue it")
 		if strings.Contains(w.Page(t, support, "/orders/"+w.nos[7]).Body, `value="probe"`) {
 			t.Error("a probe is offered to who may not take the breaker out of another's hand")
 		}
@@ -274,12 +290,14 @@ func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 		if got := w.send(ops, 6, "close"); got.Status != http.StatusSeeOther {
 			t.Fatalf("close: %d %s", got.Status, got.Body)
 		}
-		w.within("all are delivered", func() bool { return number(t, d, "SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 8 })
+		w.within("all are delivered",
+			func() bool { return number(t, d, "SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 8 })
 		w.says(support, 7, "delivered at")
 		if ids := w.sentSince(sent); len(ids) != 8 {
 			t.Errorf("%d were sent", len(ids))
 		}
-		if n := number(t, d, "SELECT count(*) FROM audit WHERE action IN ('breaker.close', 'notification.resend') AND actor = 'operator:the.ops'"); n != 2 {
+		if n := number(t, d,
+			"SELECT count(*) FROM audit WHERE action IN ('breaker.close', 'notification.resend') AND actor = 'operator:the.ops'"); n != 2 {
 			t.Errorf("%d acts are in the audit, want the closing and the sending", n)
 		}
 	})
@@ -298,9 +316,11 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	if *screenshots != "" {
 		for _, theme := range []string{"light", "dark"} {
 			for _, lang := range []string{"zh", "en"} {
-				run(t, ctx, reads(base, lang, theme), chromedp.Navigate(base+"/orders/"+w.nos[9]), becomes(whole), chromedp.Click(`[data-open="#resend"]`), chromedp.WaitVisible("#resend-reason"))
+				run(t, ctx, reads(base, lang, theme), chromedp.Navigate(base+"/orders/"+w.nos[9]), becomes(whole),
+					chromedp.Click(`[data-open="#resend"]`), chromedp.WaitVisible("#resend-reason"))
 				takeScreenshot(t, ctx, "resend-"+lang+"-"+theme)
-				run(t, ctx, chromedp.Navigate(base+"/notifications"), becomes(whole), chromedp.Click("[data-all]"), chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason"))
+				run(t, ctx, chromedp.Navigate(base+"/notifications"), becomes(whole), chromedp.Click("[data-all]"),
+					chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#run-reason"))
 				takeScreenshot(t, ctx, "plan-"+lang+"-"+theme)
 			}
 		}
@@ -309,11 +329,13 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 	sends := func(i int, how string) {
 		t.Helper()
 		page := "/orders/" + w.nos[i]
-		run(t, ctx, chromedp.Navigate(base+page), becomes(whole), chromedp.Click(`[data-open="#resend"]`), chromedp.WaitVisible("#resend-reason"))
+		run(t, ctx, chromedp.Navigate(base+page), becomes(whole), chromedp.Click(`[data-open="#resend"]`),
+			chromedp.WaitVisible("#resend-reason"))
 		if found := violations(t, ctx); len(found) > 0 {
 			t.Errorf("the dialog: %s", strings.Join(found, "; "))
 		}
-		run(t, ctx, chromedp.Click(`#resend input[value=`+how+`]`), chromedp.SendKeys("#resend-reason", "asked for by phone"), chromedp.Click("#resend button.primary"), at(page), chromedp.WaitVisible("#resent"))
+		run(t, ctx, chromedp.Click(`#resend input[value=`+how+`]`), chromedp.SendKeys("#resend-reason", "asked for by phone"),
+			chromedp.Click("#resend button.primary"), at(page), chromedp.WaitVisible("#resent"))
 	}
 	reads := func(i int, text string) {
 		t.Helper()
@@ -367,18 +389,21 @@ func TestAPlanSaysWhatWaitsForABreaker(t *testing.T) {
 		ops := w.SignIn(t, access.Ops)
 		plan := w.Post(t, ops, "/batches/plan/notifications/resend?merchant=m1", "pick", "all").Header.Get("Location")
 		page := w.Page(t, ops, plan+"?lang=en").Body
-		inOrder(t, page, "Waits for the breaker", ">25<", "459.77", "7.00", "25 of them wait for a breaker", "Type the amount 459.77 (CNY)", "Type the amount 7.00 (HKD)")
+		inOrder(t, page, "Waits for the breaker", ">25<", "459.77", "7.00", "25 of them wait for a breaker", "Type the amount 459.77 (CNY)",
+			"Type the amount 7.00 (HKD)")
 		if strings.Contains(page, "still waiting") {
 			t.Error("it shows results of a plan that was not run")
 		}
 		form := append(formOf(t, page, plan+"/start"), "reason", "their server is back")
 		for _, fields := range [][]string{{}, {"amount_CNY", "459.77"}, {"amount_CNY", "459.77", "amount_HKD", "7"}} {
-			if got := w.Post(t, ops, plan+"/start", append(form[:len(form):len(form)], fields...)...); got.Status != http.StatusUnprocessableEntity {
+			if got := w.Post(t, ops, plan+"/start",
+				append(form[:len(form):len(form)], fields...)...); got.Status != http.StatusUnprocessableEntity {
 				t.Errorf("with %v typed: %d", fields, got.Status)
 			}
 		}
 		sent := w.merchant.Count()
-		if got := w.Post(t, ops, plan+"/start", append(form, "amount_CNY", "459.77", "amount_HKD", "7.00")...); got.Status != http.StatusSeeOther {
+		if got := w.Post(t, ops, plan+"/start", append(form, "amount_CNY", "459.77", "amount_HKD",
+			"7.00")...); got.Status != http.StatusSeeOther {
 			t.Fatalf("the run: %d %s", got.Status, got.Body)
 		}
 		w.over(t, plan)

@@ -62,7 +62,10 @@ func (s *handlers) routes() []web.Route {
 		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: p, Handler: h}
 	}
 	act := func(path, kind string, h fiber.Handler) web.Route {
-		return web.Route{Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: s.Acts.Kind(kind).Permission, Handler: h}
+		return web.Route{
+			Method: http.MethodPost, Path: path, Audience: web.ForOperator, Permission: s.Acts.Kind(kind).Permission,
+			Handler: h,
+		}
 	}
 	list := []web.Route{
 		{Method: http.MethodGet, Path: "/login", Audience: web.ForVisitor, Handler: s.loginPage},

@@ -65,7 +65,11 @@ func TestOtherSitesCannotPost(t *testing.T) {
 		{"our page behind a proxy", []string{"Origin", "http://127.0.0.1:8080"}, http.StatusSeeOther},
 		{"another site", []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
 		{"a sister site", []string{"Sec-Fetch-Site", "same-site"}, http.StatusForbidden},
-		{"another site that also says our origin", []string{"Sec-Fetch-Site", "cross-site", "Origin", "http://" + h.Addr}, http.StatusForbidden},
+		{
+			"another site that also says our origin",
+			[]string{"Sec-Fetch-Site", "cross-site", "Origin", "http://" + h.Addr},
+			http.StatusForbidden,
+		},
 		{"another origin", []string{"Origin", "http://evil.example"}, http.StatusForbidden},
 		{"no origin", []string{"Origin", "null"}, http.StatusForbidden},
 		{"nothing said", nil, http.StatusForbidden},
@@ -112,7 +116,8 @@ func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		for _, name := range []string{"", "li\x00", "\x00", "\xff", "li\r\nx", strings.Repeat("n", 10_000)} {
-			if got := h.Post(t, "", "/login", "name", name, "password", "wrong password"); got.Status != http.StatusUnprocessableEntity && got.Status != http.StatusTooManyRequests {
+			if got := h.Post(t, "", "/login", "name", name, "password", "wrong password"); got.Status != http.StatusUnprocessableEntity &&
+				got.Status != http.StatusTooManyRequests {
 				t.Errorf("%.10q: %d", name, got.Status)
 			}
 		}
@@ -126,13 +131,18 @@ func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
 		if _, err := h.Operators.Add(t.Context(), "li", access.Viewer, webtest.GoodPassword); err != nil {
 			t.Fatal(err)
 		}
-		header := []string{"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For", "198.51.100.7"}
+		header := []string{
+			"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "X-Forwarded-For",
+			"198.51.100.7",
+		}
 		got := h.Call(t, http.MethodPost, "/login", url.Values{"name": {"li"}, "password": {webtest.GoodPassword}}.Encode(), header...)
-		if got = h.Call(t, http.MethodPost, "/me/sessions/end", "", append(header, "Cookie", webtest.CookieOf(got))...); got.Status != http.StatusSeeOther {
+		if got = h.Call(t, http.MethodPost, "/me/sessions/end", "",
+			append(header, "Cookie", webtest.CookieOf(got))...); got.Status != http.StatusSeeOther {
 			t.Fatalf("end the other sessions: %d", got.Status)
 		}
 		var seen []string
-		if err := h.DB.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(t.Context(), &seen); err != nil {
+		if err := h.DB.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(
+			t.Context(), &seen); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(seen, []string{want}) {
@@ -161,7 +171,8 @@ func TestActsNameTheNearestAddressThatCanBeBelieved(t *testing.T) {
 			t.Fatalf("%.40s: %d", forwarded, got.Status)
 		}
 		var seen []string
-		if err := h.DB.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(t.Context(), &seen); err != nil {
+		if err := h.DB.Read.NewRaw("SELECT remote_addr FROM audit WHERE remote_addr <> '' UNION SELECT remote_addr FROM sessions").Scan(
+			t.Context(), &seen); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(seen, []string{want}) {
@@ -188,7 +199,8 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 	for _, c := range first.Header.Values("Set-Cookie") {
 		if strings.Contains(c, "-device-") {
 			device, _, _ = strings.Cut(c, ";")
-			if lower := strings.ToLower(c); !strings.Contains(lower, "httponly") || !strings.Contains(lower, "samesite=lax") || !strings.Contains(c, "max-age=31536000") {
+			if lower := strings.ToLower(c); !strings.Contains(lower, "httponly") || !strings.Contains(lower, "samesite=lax") ||
+				!strings.Contains(c, "max-age=31536000") {
 				t.Errorf("the device's cookie: %s", c)
 			}
 		}
@@ -215,7 +227,8 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 	}
 	forged := proof[:len(proof)-13] + "AAAAAAAAAAAAA"
 	for what, cookie := range map[string]string{
-		"another's": h.in.deviceCookie("wang") + "=" + proof, "a forged one": h.in.deviceCookie("wang") + "=" + forged, "his own name": name + "=" + proof,
+		"another's": h.in.deviceCookie("wang") + "=" + proof, "a forged one": h.in.deviceCookie("wang") + "=" + forged,
+		"his own name": name + "=" + proof,
 	} {
 		if got := login("198.51.100.2", cookie, "wang", webtest.GoodPassword); got.Status != http.StatusTooManyRequests {
 			t.Errorf("%s: wang was let in: %d", what, got.Status)
@@ -283,7 +296,12 @@ func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
 			t.Errorf("%s before the change: %d to %q", path, got.Status, got.Header.Get("Location"))
 		}
 	}
-	for _, c := range [][3]string{{"wrong", webtest.GoodPassword, webtest.GoodPassword}, {first, "short", "short"}, {first, webtest.GoodPassword, "something else"}, {first, first, first}} {
+	for _, c := range [][3]string{
+		{"wrong", webtest.GoodPassword, webtest.GoodPassword},
+		{first, "short", "short"},
+		{first, webtest.GoodPassword, "something else"},
+		{first, first, first},
+	} {
 		if got := h.Post(t, cookie, "/me/password", "old", c[0], "new", c[1], "again", c[2]); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("change with %v: %d", c, got.Status)
 		}
@@ -303,7 +321,8 @@ func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
 func TestChoicesAreKept(t *testing.T) {
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
-	if got := h.Post(t, cookie, "/me", "language", "en", "theme", "dark", "zone", "America/New_York"); got.Header.Get("Location") != "/me?kept=1" {
+	if got := h.Post(t, cookie, "/me", "language", "en", "theme", "dark", "zone",
+		"America/New_York"); got.Header.Get("Location") != "/me?kept=1" {
 		t.Fatalf("save: %d", got.Status)
 	}
 	body := h.Page(t, cookie, "/").Body
@@ -311,7 +330,8 @@ func TestChoicesAreKept(t *testing.T) {
 		t.Error("the overview does not look as chosen")
 	}
 	// The top bar changes one of them and leaves the others.
-	if got := h.Post(t, cookie, "/me", "theme", "light", "back", "/orders?status=paid"); got.Header.Get("Location") != "/orders?status=paid" {
+	if got := h.Post(t, cookie, "/me", "theme", "light", "back",
+		"/orders?status=paid"); got.Header.Get("Location") != "/orders?status=paid" {
 		t.Errorf("back to %q", got.Header.Get("Location"))
 	}
 	if body := h.Page(t, cookie, "/").Body; !strings.Contains(body, `<html lang="en" data-theme="light">`) {

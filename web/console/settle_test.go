@@ -64,8 +64,10 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 			cookie := cookies[role]
 			for _, kind := range []string{exception.StuckPaying, exception.AmountMismatch} {
 				k := h.on(t, kind)
-				got := k.do(cookie, "settle", http.StatusGone, "reason", "put right by hand", "amount", "12.300", "outcome", "refunded_elsewhere", "reference", "RF-1")
-				if strings.Contains(h.Page(t, cookie, k.path).Body, k.path+"/settle") || !strings.Contains(got.Body, "error") && got.Body == "" {
+				got := k.do(cookie, "settle", http.StatusGone, "reason", "put right by hand", "amount", "12.300", "outcome",
+					"refunded_elsewhere", "reference", "RF-1")
+				if strings.Contains(h.Page(t, cookie, k.path).Body, k.path+"/settle") || !strings.Contains(got.Body, "error") &&
+					got.Body == "" {
 					t.Errorf("%s is offered to settle %s", role, kind)
 				}
 			}
@@ -83,7 +85,8 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 		k.do(support, "comment", http.StatusSeeOther, "reason", "the supplier looks into it <b>")
 		k.do(support, "assign", http.StatusSeeOther, "person", "the.ops")
 		k.do(support, "assign", http.StatusUnprocessableEntity, "person", "the.viewer")
-		change(t, h.DB, "UPDATE exceptions SET state = 'resolved', outcome = 'refunded_elsewhere', reference = 'RF-2026 <1>', resolved_at = 5, alerted_at = 1 WHERE kind = 'amount_mismatch'")
+		change(t, h.DB,
+			"UPDATE exceptions SET state = 'resolved', outcome = 'refunded_elsewhere', reference = 'RF-2026 <1>', resolved_at = 5, alerted_at = 1 WHERE kind = 'amount_mismatch'")
 		for _, path := range []string{k.path, "/orders/2026112000000003", "/orders/2026112000000003/evidence"} {
 			page := h.Page(t, lead, path+"?lang=en").Body
 			for _, text := range []string{"Refunded elsewhere", "RF-2026 &lt;1&gt;"} {
@@ -105,10 +108,12 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 		k.do(lead, "reopen", http.StatusConflict, "reason", "the refund came back")
 		change(t, h.DB, "UPDATE exceptions SET decided_by = 0 WHERE kind = 'amount_mismatch'")
 		k.do(lead, "reopen", http.StatusSeeOther, "reason", "the refund came back")
-		if n := number(t, h.DB, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND state = 'open' AND outcome = '' AND alerted_at IS NULL"); n != 1 {
+		if n := number(t, h.DB,
+			"SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND state = 'open' AND outcome = '' AND alerted_at IS NULL"); n != 1 {
 			t.Error("it is not open again, or does not alert again")
 		}
-		if page := h.Page(t, lead, "/audit?object=exception&lang=en").Body; !strings.Contains(page, "RF-2026 &lt;1&gt;") || !strings.Contains(page, "reopened it") {
+		if page := h.Page(t, lead, "/audit?object=exception&lang=en").Body; !strings.Contains(page, "RF-2026 &lt;1&gt;") ||
+			!strings.Contains(page, "reopened it") {
 			t.Error("the audit does not record how it had ended")
 		}
 		if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE object = 'exception'"); n != 4 {
@@ -131,7 +136,8 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 		{Kind: exception.DuplicatePayment, State: "resolved", Subject: "TRADE-Z", Amount: 777, Currency: "CNY"},
 		{Kind: exception.DisputeOpened, State: "open", Subject: "du_9", Amount: 2500, Currency: "CNY"},
 	} {
-		x.ID, x.OrderID, x.OrderNo, x.Detail, x.Seen, x.OpenedAt = h.DB.NewID(), order, "2026112000000001", exception.Detail(nil), 1, h.DB.Now()+int64(i)
+		x.ID, x.OrderID, x.OrderNo, x.Detail, x.Seen, x.OpenedAt = h.DB.NewID(), order, "2026112000000001", exception.Detail(nil), 1,
+			h.DB.Now()+int64(i)
 		if _, err := h.DB.NewInsert().Model(&x).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +145,10 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 	page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body
 	_, money, _ := strings.Cut(page, `id="money-title"`)
 	money, _, _ = strings.Cut(money, "</section>")
-	for _, text := range []string{"not in the books", "TRADE-X", "¥19.99", "TRADE-Y", "¥0.01", "¥20.00", "refunded or disputed", "du_9", "¥25.00", "Not all is booked"} {
+	for _, text := range []string{
+		"not in the books", "TRADE-X", "¥19.99", "TRADE-Y", "¥0.01", "¥20.00", "refunded or disputed", "du_9",
+		"¥25.00", "Not all is booked",
+	} {
 		if !strings.Contains(money, text) {
 			t.Errorf("the money panel does not say %q", text)
 		}
@@ -169,19 +178,26 @@ func TestTheChainOfADecisionIsInTheStoryAndTheEvidence(t *testing.T) {
 	h.SignIn(t, access.Finance)
 	lead := h.SignIn(t, access.Lead)
 	const hash = "9b74c9897bac770ffc029102a200c5de0c5d2a3f7b1f4a5e6d7c8b9a0f1e2d3c"
-	change(t, h.DB, "INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, checked, second, state,"+
-		" made_at, expires_at, decided_at, started_at, done_at, tries, result)"+
-		" SELECT 77, 'force_closed', 'order', '2026112000000001', '2026112000000001', 1, 1999, 'CNY', '{\"evidence\":\"a letter\"}', 'the supplier is gone <b>', 'a letter', '"+hash+"',"+
-		" m.id, c.id, 'the letter is here', TRUE, 'done', 1792828800000001, 1792828800000009, 1792828800000002, 1792828800000002, 1792828800000003, 1, '{}'"+
-		" FROM operators AS m, operators AS c WHERE m.name = 'the.finance' AND c.name = 'the.lead'")
+	change(t, h.DB,
+		"INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, checked, second, state,"+
+			" made_at, expires_at, decided_at, started_at, done_at, tries, result)"+
+			" SELECT 77, 'force_closed', 'order', '2026112000000001', '2026112000000001', 1, 1999, 'CNY', '{\"evidence\":\"a letter\"}', 'the supplier is gone <b>', 'a letter', '"+hash+"',"+
+			" m.id, c.id, 'the letter is here', TRUE, 'done', 1792828800000001, 1792828800000009, 1792828800000002, 1792828800000002, 1792828800000003, 1, '{}'"+
+			" FROM operators AS m, operators AS c WHERE m.name = 'the.finance' AND c.name = 'the.lead'")
 	page := h.Page(t, lead, "/orders/2026112000000001?lang=en").Body
-	for text, n := range map[string]int{hash: 3, "apr_77": 3, "the supplier is gone &lt;b&gt;": 1, "the letter is here": 1, "made by the.finance · checked by the.lead": 1} {
+	for text, n := range map[string]int{
+		hash: 3, "apr_77": 3, "the supplier is gone &lt;b&gt;": 1, "the letter is here": 1,
+		"made by the.finance · checked by the.lead": 1,
+	} {
 		if got := strings.Count(page, text); got < n {
 			t.Errorf("the story contains %q %d times, want %d", text, got, n)
 		}
 	}
 	file := h.Page(t, lead, "/orders/2026112000000001/evidence?format=json").Body
-	for _, text := range []string{`"kind":"proposal"`, `"kind":"approval"`, `"kind":"run"`, `"maker":"the.finance"`, `"checker":"the.lead"`, hash} {
+	for _, text := range []string{
+		`"kind":"proposal"`, `"kind":"approval"`, `"kind":"run"`, `"maker":"the.finance"`, `"checker":"the.lead"`,
+		hash,
+	} {
 		if !strings.Contains(strings.ReplaceAll(file, `": "`, `":"`), text) {
 			t.Errorf("the evidence does not contain %s", text)
 		}

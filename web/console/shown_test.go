@@ -30,7 +30,8 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 			}
 		}
 		now := d.Now()
-		run("UPDATE notify_attempts SET url = ?, response_header = ?, response_body = ?", address, quoted, []byte("Cannot POST /hook?token=canary-0815"))
+		run("UPDATE notify_attempts SET url = ?, response_header = ?, response_body = ?", address, quoted,
+			[]byte("Cannot POST /hook?token=canary-0815"))
 		run("UPDATE deliveries SET url = ?, endpoint = ?", address, address)
 		run("UPDATE orders SET notify_url = ?", address)
 		run("UPDATE merchants SET notify = ? WHERE id = 1", `{"urls":["`+address+`"],"ack":"status","schedule":"day","max_in_flight":10}`)
@@ -39,9 +40,13 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 			fmt.Sprintf(`{"id":"ntf_25","type":"ping","timestamp":"t","data":{"merchant":"m1","endpoint":%q}}`, address), now)
 		run("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, endpoint, status, attempts, created_at) VALUES (?, 77, 1, 77, 'ping', 'webhook', '', ?, 'exhausted', 1, ?)", d.NewID(), address, now)
 		run("INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
-			" SELECT ?, id, 1, 1, ?, 'bad_status', 301, ?, 1, 'n', '', ?, ?, 'answered 301' FROM deliveries WHERE event_id = 77", d.NewID(), address, now, quoted, []byte{})
+			" SELECT ?, id, 1, 1, ?, 'bad_status', 301, ?, 1, 'n', '', ?, ?, 'answered 301' FROM deliveries WHERE event_id = 77", d.NewID(),
+			address, now, quoted, []byte{})
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-			return h.Audit.Write(ctx, tx, audit.Act{Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1", Params: map[string]any{"endpoint": address, "reason": "is it there?"}})
+			return h.Audit.Write(ctx, tx, audit.Act{
+				Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1",
+				Params: map[string]any{"endpoint": address, "reason": "is it there?"},
+			})
 		})
 		if err != nil {
 			t.Fatal(err)

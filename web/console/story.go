@@ -90,7 +90,8 @@ func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.P
 		Story: story, Phase: phase,
 		CanResend: may(access.Resend), ResendKey: act.NewKey(), CanNote: may(access.Comment), NoteKey: act.NewKey(),
 		CanAsk: may(access.QueryOrders), AskKey: act.NewKey(),
-		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: act.NewKey(), CanExport: may(access.ExportEvidence),
+		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: act.NewKey(),
+		CanExport: may(access.ExportEvidence),
 	}
 }
 

@@ -34,7 +34,8 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 		fmt.Sprintf("INSERT INTO breakers (owner_id, state, generation, failures, cause, changed_at, open_until, updated_at)"+
 			" VALUES (1, 'open', 1, 5, 'failures_in_a_row', %[1]d, %[2]d, %[1]d)", start+140_000_000, now+240_000_000),
 		fmt.Sprintf("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at)"+
-			" VALUES (9900, 1, 1, 'closed', 'open', 'failures_in_a_row', 5, %d), (9000, 1, 0, 'closed', 'open', 'by_hand', 77, %[1]d)", start+140_000_000))
+			" VALUES (9900, 1, 1, 'closed', 'open', 'failures_in_a_row', 5, %d), (9000, 1, 0, 'closed', 'open', 'by_hand', 77, %[1]d)",
+			start+140_000_000))
 	h.ReadSettings(t)
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
 	inOrder(t, page, "Parked", "breaker is open (failures in a row: 5)", "breaker: failures_in_a_row, 5", "Evidence",
@@ -45,10 +46,12 @@ func TestASentenceNamesTheBreaker(t *testing.T) {
 		}
 	}
 	exec("UPDATE breakers SET by_hand = TRUE, open_until = 0, cause = 'by_hand', generation = 2")
-	if page := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(page, "An operator opened this merchant&#39;s breaker") || strings.Contains(page, "Planned:") {
+	if page := h.Page(t, cookie, scripted+"?lang=en").Body; !strings.Contains(page, "An operator opened this merchant&#39;s breaker") ||
+		strings.Contains(page, "Planned:") {
 		t.Error("the story does not say that a person opened the breaker, or plans something")
 	}
 	exec("UPDATE breakers SET by_hand = FALSE, state = 'closed', failures = 0, cause = 'probe_taken', generation = 3",
-		fmt.Sprintf("INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at) VALUES (9901, 1, 3, 'open', 'closed', 'probe_taken', 0, %d)", h.DB.Now()))
+		fmt.Sprintf(
+			"INSERT INTO breaker_history (id, owner_id, generation, from_state, to_state, cause, failures, at) VALUES (9901, 1, 3, 'open', 'closed', 'probe_taken', 0, %d)", h.DB.Now()))
 	inOrder(t, h.Page(t, cookie, scripted+"?lang=en").Body, "attempt 2 failed", "Breaker 1", "the probe succeeded", "Planned: attempt 3")
 }

@@ -61,7 +61,8 @@ func TestAStoryInABrowser(t *testing.T) {
 	var where string
 	var events int
 	run(t, ctx, chromedp.Navigate(base+scripted), chromedp.WaitVisible("#phase-delivery"), chromedp.Click("#phase-delivery"),
-		chromedp.WaitVisible(`#phase-delivery[aria-current]`), chromedp.Location(&where), chromedp.Evaluate(`document.querySelectorAll(".story > li").length`, &events))
+		chromedp.WaitVisible(`#phase-delivery[aria-current]`), chromedp.Location(&where),
+		chromedp.Evaluate(`document.querySelectorAll(".story > li").length`, &events))
 	if !strings.HasSuffix(where, "?phase=delivery") || events != 3 {
 		t.Errorf("the phase leads to %s with %d events", where, events)
 	}
@@ -81,9 +82,11 @@ func TestAStoryIsReadWithoutJavaScript(t *testing.T) {
 	ctx, _ := newBrowser(t, h.Addr)
 	var list, compared string
 	run(t, ctx, emulation.SetScriptExecutionDisabled(true), signsIn("http://"+h.Addr, "wang.min", webtest.GoodPassword, "/"),
-		chromedp.Navigate("http://"+h.Addr+scripted), chromedp.WaitReady("#phase-payment"), chromedp.Click("#phase-payment"), chromedp.WaitReady("#phase-payment[aria-current]"),
+		chromedp.Navigate("http://"+h.Addr+scripted), chromedp.WaitReady("#phase-payment"), chromedp.Click("#phase-payment"),
+		chromedp.WaitReady("#phase-payment[aria-current]"),
 		chromedp.Text(".story", &list, chromedp.ByQuery),
-		chromedp.Click(`.story a[href*="_diff"]`, chromedp.ByQuery), chromedp.WaitReady("#diff"), chromedp.Text("#diff", &compared, chromedp.ByQuery))
+		chromedp.Click(`.story a[href*="_diff"]`, chromedp.ByQuery), chromedp.WaitReady("#diff"),
+		chromedp.Text("#diff", &compared, chromedp.ByQuery))
 	if strings.Contains(list, "Attempt 1") || !strings.Contains(list, "Callback received") {
 		t.Errorf("the phase shows %q", list)
 	}

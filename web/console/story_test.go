@@ -45,13 +45,17 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 	}
 	paid := at(117.006)
 	write(&order.Order{
-		ID: 9100, OrderNo: scriptedNo, OutTradeNo: "GX-88210477", MerchantID: 1, SupplierID: 1, Amount: 349900, Currency: "CNY", Exponent: 2,
-		Subject: "Two tickets " + said, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid,
+		ID: 9100, OrderNo: scriptedNo, OutTradeNo: "GX-88210477", MerchantID: 1, SupplierID: 1, Amount: 349900, Currency: "CNY",
+		Exponent: 2,
+		Subject:  "Two tickets " + said, Status: order.Paid, Version: 2, PaidAmount: 349900, PaidAt: &paid,
 		SupplierTradeNo: "4200002614202611201428773301", HasItems: true, CreatedAt: at(0), ExpiresAt: at(1800),
 	})
 	write(&[]order.History{
 		{ID: 9101, OrderID: 9100, Version: 1, To: order.Pending, Cause: order.Created, Actor: "merchant:m1", CreatedAt: at(0)},
-		{ID: 9102, OrderID: 9100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx", SourceID: 9201, CreatedAt: paid},
+		{
+			ID: 9102, OrderID: 9100, Version: 2, From: order.Pending, To: order.Paid, Cause: order.ByCallback, Actor: "supplier:wx",
+			SourceID: 9201, CreatedAt: paid,
+		},
 	})
 	for i, c := range []struct {
 		at            float64
@@ -68,23 +72,38 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 			{Name: "amount", OK: true, Detail: "349900 CNY", TookUS: 100},
 		}
 		raw, _ := json.Marshal(steps)
-		body := fmt.Sprintf(`{"id":%q,"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900,"attach":%q}`, c.id, said)
+		body := fmt.Sprintf(`{"id":%q,"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900,"attach":%q}`, c.id,
+			said)
 		exec("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 			" VALUES (?, 1, 9100, ?, '42', 'e', 'd', ?, ?, ?, 'POST', '', ?, ?, ?)", 9201+i, scriptedNo, c.outcome, at(c.at), c.origin,
 			"Content-Type: application/json\nUser-Agent: "+said+"\nWechatpay-Timestamp: "+c.stamp, []byte(body), string(raw))
 	}
-	write(&notify.Event{ID: 9300, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 2, Body: `{"id":"ntf_76c","type":"order.paid"}`, CreatedAt: paid})
+	write(&notify.Event{
+		ID: 9300, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 2,
+		Body: `{"id":"ntf_76c","type":"order.paid"}`, CreatedAt: paid,
+	})
 	done := at(140)
 	write(&notify.Delivery{
-		ID: 9301, EventID: 9300, RecipientID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted,
-		Attempts: 2, LastClass: notify.BadText, LastError: "answer has another text", CreatedAt: paid, FinishedAt: &done, Currency: "CNY", Amount: 349900,
+		ID: 9301, EventID: 9300, RecipientID: 1, SubjectID: 9100, EventType: "order.paid", Channel: notify.Webhook,
+		Status:   notify.Exhausted,
+		Attempts: 2, LastClass: notify.BadText, LastError: "answer has another text", CreatedAt: paid, FinishedAt: &done, Currency: "CNY",
+		Amount: 349900,
 	})
 	write(&[]notify.Attempt{
-		{ID: 9401, DeliveryID: 9301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus, HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseHeader: "Server: " + said, ResponseBody: []byte(said), Error: "HTTP 502 " + said},
-		{ID: 9402, DeliveryID: 9301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText, HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c", ResponseBody: []byte("failed"), Error: "answer has another text"},
+		{
+			ID: 9401, DeliveryID: 9301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus,
+			HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c",
+			ResponseHeader: "Server: " + said, ResponseBody: []byte(said), Error: "HTTP 502 " + said,
+		},
+		{
+			ID: 9402, DeliveryID: 9301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText,
+			HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c",
+			ResponseBody: []byte("failed"), Error: "answer has another text",
+		},
 	})
 	write(&exception.Item{
-		ID: 9501, Kind: exception.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100, Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",
+		ID: 9501, Kind: exception.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100,
+		Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",
 		Detail: exception.Detail(map[string]any{"last_error": said, "attempts": 2}), Seen: 1, OpenedAt: done,
 	})
 	for _, q := range []string{
@@ -94,7 +113,8 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 		fmt.Sprintf("INSERT INTO journals (id, created_at) VALUES (9603, %d)", paid),
 		fmt.Sprintf("INSERT INTO transfers (id, journal_id, debit_account, credit_account, amount, currency, ref, created_at)"+
 			" VALUES (9604, 9603, 9601, 9602, 349900, 'CNY', 'paid:9100', %d)", paid),
-		`UPDATE merchants SET name = 'Galaxy ` + said + `', notify = '{"urls":["https://pay.galaxymall.example/notify"],"ack":"text","ack_text":"success","schedule":"list","waits_ms":[1000]}' WHERE id = 1`,
+		`UPDATE merchants SET name = 'Galaxy ` + said +
+			`', notify = '{"urls":["https://pay.galaxymall.example/notify"],"ack":"text","ack_text":"success","schedule":"list","waits_ms":[1000]}' WHERE id = 1`,
 	} {
 		exec(strings.ReplaceAll(q, "?", "??"))
 	}
@@ -122,9 +142,11 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 	h.ReadSettings(t)
 	cookie := h.SignIn(t, access.Lead)
 	page := h.Page(t, cookie, scripted+"?lang=en").Body
-	inOrder(t, page, "all 2 attempts are used up", "notify.schedule = 1s; attempts = 2", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8", "Step 8",
+	inOrder(t, page, "all 2 attempts are used up", "notify.schedule = 1s; attempts = 2", "#s-5", "Step 5", "#s-7", "Step 7", "#s-8",
+		"Step 8",
 		"14:29:11.204", "Order created", "14:31:08.204", "Callback received", "2.1 ms",
-		"14:31:08.210", "Status", "version 2", "Notification created", "order.paid", "14:31:08.218", "Attempt 1", "- 2xx and the body &#34;success&#34;", "HTTP 502",
+		"14:31:08.210", "Status", "version 2", "Notification created", "order.paid", "14:31:08.218", "Attempt 1",
+		"- 2xx and the body &#34;success&#34;", "HTTP 502",
 		"14:31:26.704", "Repeat", "Lines that differ from the first: 4", "14:31:28.704", "Attempt 2", "+ HTTP 200, body &#34;failed&#34;",
 		"14:31:31.204", "Exception opened")
 	for act, reason := range map[string]string{"note": "called the merchant, they fix nginx", "resend": "the merchant says it is fixed"} {
@@ -134,7 +156,8 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 		}
 	}
 	page = h.Page(t, cookie, scripted+"?lang=en").Body
-	inOrder(t, page, "has not confirmed: attempt 2 failed", "Attempt 3 of 4", "notify.schedule = 1s", "Exception opened", "Planned: attempt 3 of 4", "attempt 4 is the last")
+	inOrder(t, page, "has not confirmed: attempt 2 failed", "Attempt 3 of 4", "notify.schedule = 1s", "Exception opened",
+		"Planned: attempt 3 of 4", "attempt 4 is the last")
 	for _, said := range []string{"called the merchant, they fix nginx", "the merchant says it is fixed", "Exception closed", "the.lead"} {
 		if !strings.Contains(page, said) {
 			t.Errorf("the story lacks %q", said)
@@ -153,7 +176,10 @@ func TestHostileTextIsTextEverywhereInAStory(t *testing.T) {
 	h.Post(t, cookie, scripted+"/note", form...)
 	shown := h.Post(t, cookie, scripted+"/unmask", append(formOf(t, first, scripted+"/unmask"), "reason", webtest.Hostile)...)
 	bodies := map[string]string{"unmasked": shown.Body}
-	for _, path := range []string{scripted, scripted + "?phase=delivery", scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" + id36(9201) + "/_raw"} {
+	for _, path := range []string{
+		scripted, scripted + "?phase=delivery", scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202),
+		scripted + "/events/" + id36(9201) + "/_raw",
+	} {
 		bodies[path] = h.Page(t, cookie, path).Body
 	}
 	for path, body := range bodies {
@@ -176,11 +202,13 @@ func TestAPhaseIsChosenInTheAddress(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	page := h.Page(t, cookie, scripted+"?phase=delivery&lang=en").Body
 	list := page[strings.Index(page, `<ol class="story">`):]
-	if !strings.Contains(list, "Attempt 2") || strings.Contains(list, "Callback received") || !strings.Contains(page, `aria-current="true"`) {
+	if !strings.Contains(list, "Attempt 2") || strings.Contains(list, "Callback received") ||
+		!strings.Contains(page, `aria-current="true"`) {
 		t.Error("the phase's events are not those that are shown")
 	}
 	part := h.Call(t, http.MethodGet, scripted+"/_story?phase=payment", "", "Cookie", cookie, "HX-Request", "true").Body
-	if !strings.HasPrefix(part, `<section class="panel" id="story"`) || strings.Contains(part, "Attempt 2") || strings.Contains(part, "<html") {
+	if !strings.HasPrefix(part, `<section class="panel" id="story"`) || strings.Contains(part, "Attempt 2") ||
+		strings.Contains(part, "<html") {
 		t.Errorf("the fragment is %.200s", part)
 	}
 	if got := h.Page(t, cookie, scripted+"/_story?phase=payment"); got.Header.Get("Location") != scripted+"?phase=payment" {
@@ -199,31 +227,37 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 	for _, role := range access.Roles {
 		cookie := h.SignIn(t, role)
 		page := h.Page(t, cookie, scripted).Body
-		for _, path := range []string{scripted, scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" + id36(9201) + "/_raw"} {
+		for _, path := range []string{scripted, scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" +
+			id36(9201) + "/_raw"} {
 			if got := h.Page(t, cookie, path); got.Status != http.StatusOK || strings.Contains(got.Body, secret) {
 				t.Errorf("%s as %s: status %d, openid shown: %t", path, role, got.Status, strings.Contains(got.Body, secret))
 			}
 		}
 		if !h.Policy.Allows(role, access.ViewPersonal) {
-			if got := h.Post(t, cookie, scripted+"/unmask", "form_key", "k"+role, "reason", "the bank asks for it"); got.Status != http.StatusForbidden || strings.Contains(page, "/unmask") {
+			if got := h.Post(t, cookie, scripted+"/unmask", "form_key", "k"+role, "reason",
+				"the bank asks for it"); got.Status != http.StatusForbidden || strings.Contains(page, "/unmask") {
 				t.Errorf("unmasking as %s: %d", role, got.Status)
 			}
 			continue
 		}
 		form := formOf(t, page, scripted+"/unmask")
-		if got := h.Post(t, cookie, scripted+"/unmask", append(form[:len(form):len(form)], "reason", "short")...); got.Status != http.StatusUnprocessableEntity {
+		if got := h.Post(t, cookie, scripted+"/unmask", append(form[:len(form):len(form)], "reason",
+			"short")...); got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("without a reason as %s: %d", role, got.Status)
 		}
 		form = append(form, "reason", "the bank asks for it")
 		got := h.Post(t, cookie, scripted+"/unmask", form...)
-		if got.Status != http.StatusOK || !strings.Contains(got.Body, secret) || got.Header.Get("Refresh") != "60; url="+scripted || got.Header.Get("Cache-Control") != "no-store" {
+		if got.Status != http.StatusOK || !strings.Contains(got.Body, secret) || got.Header.Get("Refresh") != "60; url="+scripted ||
+			got.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("unmasking as %s: %d %v", role, got.Status, got.Header)
 		}
-		if again := h.Post(t, cookie, scripted+"/unmask", form...); again.Status != http.StatusSeeOther || strings.Contains(again.Body, secret) {
+		if again := h.Post(t, cookie, scripted+"/unmask", form...); again.Status != http.StatusSeeOther ||
+			strings.Contains(again.Body, secret) {
 			t.Errorf("the form again as %s: %d", role, again.Status)
 		}
 		var acts int
-		err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE action = 'order.unmask' AND actor = ? AND object_id = ?", "operator:the."+role, scriptedNo).Scan(t.Context(), &acts)
+		err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE action = 'order.unmask' AND actor = ? AND object_id = ?", "operator:the."+role,
+			scriptedNo).Scan(t.Context(), &acts)
 		if err != nil || acts != 1 {
 			t.Errorf("%d acts of %s in the audit, %v", acts, role, err)
 		}
@@ -243,7 +277,10 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 		{"status = 'retry_wait', attempts = 1, next_at = %d + 60000000", "attempt 1 failed"},
 		{"status = 'sending', attempts = 2, next_at = %d + 10000000", "Attempt 2 is running"},
 		{"status = 'retry_wait', next_at = %d - 60000000", "should have continued at"},
-		{"status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = %d - 60000000", "Not sent because of a fault on our side: secrets do not open"},
+		{
+			"status = 'retry_wait', attempts = 0, last_class = 'locked', next_at = %d - 60000000",
+			"Not sent because of a fault on our side: secrets do not open",
+		},
 		{"status = 'retry_wait', attempts = 0, last_class = 'blocked_here', next_at = %d - 1000000", "blocked on this node only"},
 		{"status = 'retry_wait', attempts = 0, last_class = 'no_channel', next_at = %d - 1000000", "No attempt is counted"},
 		{"status = 'delivered', next_at = NULL, finished_at = %d", "Completed, merchant notified"},
@@ -264,7 +301,10 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 		t.Error("the page does not say in Chinese that the secrets do not open")
 	}
 	exec = fmt.Sprintf("UPDATE deliveries SET status = 'retry_wait', attempts = 1, next_at = %d + 60000000 WHERE id = 9301", h.DB.Now())
-	for _, q := range []string{exec, "UPDATE merchants SET disabled_at = 1 WHERE id = 1", "UPDATE settings SET value = value + 1 WHERE name = 'config_version'"} {
+	for _, q := range []string{
+		exec, "UPDATE merchants SET disabled_at = 1 WHERE id = 1",
+		"UPDATE settings SET value = value + 1 WHERE name = 'config_version'",
+	} {
 		if _, err := h.DB.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
@@ -298,12 +338,18 @@ func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
 	}{
 		{exception.AmountMismatch, "JPY", order.Pending, 1980, 1970, "¥1,970 JPY was paid instead of ¥1,980 JPY"},
 		{exception.AmountMismatch, "KWD", order.Paying, 12345, 12300, "12.300 KWD was paid instead of 12.345 KWD"},
-		{exception.LatePayment, "CNY", order.Closed, 9007199254740993, 9007199254740993, "the order was closed when ¥90,071,992,547,409.93 CNY arrived"},
+		{
+			exception.LatePayment, "CNY", order.Closed, 9007199254740993, 9007199254740993,
+			"the order was closed when ¥90,071,992,547,409.93 CNY arrived",
+		},
 		{exception.DuplicatePayment, "CNY", order.Paid, 100, 100, "already paid when ¥1.00 CNY arrived"},
 		{exception.CurrencyMismatch, "CNY", order.Pending, 100, 100, "waits for a decision: Currency mismatch"},
 	} {
 		no := fmt.Sprintf("M%d", i)
-		o := order.Order{ID: int64(700 + i), OrderNo: no, OutTradeNo: no, MerchantID: 1, SupplierID: 1, Amount: c.amount, Currency: c.currency, Subject: "x", Status: c.status, Version: 1}
+		o := order.Order{
+			ID: int64(700 + i), OrderNo: no, OutTradeNo: no, MerchantID: 1, SupplierID: 1, Amount: c.amount,
+			Currency: c.currency, Subject: "x", Status: c.status, Version: 1,
+		}
 		x := exception.Item{
 			ID: int64(800 + i), Kind: c.kind, State: "open", MerchantID: 1, SupplierID: 1, OrderNo: no, OrderID: o.ID, Subject: "t",
 			Amount: c.paid, Currency: c.currency, Detail: exception.Detail(nil), Seen: 1, OpenedAt: h.DB.Now(),
@@ -328,7 +374,8 @@ func TestAStoryIsReadInThePersonsZone(t *testing.T) {
 			t.Fatalf("the zone %s: %d", zone, got.Status)
 		}
 		inOrder(t, h.Page(t, cookie, scripted).Body, zone, shown, "Callback received")
-		if file := h.Page(t, cookie, scripted+"/evidence?format=json").Body; !strings.Contains(file, `"zone":"`+zone+`"`) || !strings.Contains(file, shown) {
+		if file := h.Page(t, cookie, scripted+"/evidence?format=json").Body; !strings.Contains(file, `"zone":"`+zone+`"`) ||
+			!strings.Contains(file, shown) {
 			t.Errorf("the evidence does not name the zone %s", zone)
 		}
 	}

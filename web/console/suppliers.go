@@ -35,7 +35,10 @@ func (s *handlers) suppliersPage(c *fiber.Ctx) error {
 	}
 	p := s.Page(c)
 	if format != "" {
-		return exportRead(s, c, exported[console.SupplierHealth]{format: format, name: "suppliers", page: p, columns: pages.SupplierColumns(p)}, all)
+		return exportRead(s, c, exported[console.SupplierHealth]{
+			format: format, name: "suppliers", page: p,
+			columns: pages.SupplierColumns(p),
+		}, all)
 	}
 	return s.Render(c, http.StatusOK, pages.Suppliers(p, all))
 }
@@ -86,7 +89,10 @@ func (s *handlers) playground(c *fiber.Ctx) error {
 		return err
 	}
 	p := s.Page(c)
-	d := pages.PlaygroundData{Code: code, Mark: s.Console.SupplierMark(code), Request: c.FormValue("request"), From: strings.TrimSpace(c.FormValue("from")), At: strings.TrimSpace(c.FormValue("at"))}
+	d := pages.PlaygroundData{
+		Code: code, Mark: s.Console.SupplierMark(code), Request: c.FormValue("request"),
+		From: strings.TrimSpace(c.FormValue("from")), At: strings.TrimSpace(c.FormValue("at")),
+	}
 	req, problem := pasted(p, d)
 	if problem != "" {
 		d.Problem = problem

@@ -48,10 +48,12 @@ func declareSupplier(t *testing.T, d *db.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf(`{"format":"form","algorithm":"rsa-sha256","public_key":%q,"order_field":"out_trade_no","trade_field":"trade_no","amount_field":"money","amount_unit":"major","currency":"CNY","status_field":"trade_status","paid_values":["TRADE_SUCCESS"]}`,
+	config := fmt.Sprintf(
+		`{"format":"form","algorithm":"rsa-sha256","public_key":%q,"order_field":"out_trade_no","trade_field":"trade_no","amount_field":"money","amount_unit":"major","currency":"CNY","status_field":"trade_status","paid_values":["TRADE_SUCCESS"]}`,
 		base64.StdEncoding.EncodeToString(der))
 	change(t, d, "INSERT INTO supplier_accounts (id, name) VALUES (2, 'quick')")
-	change(t, d, "INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (2, 'quick', 'sortedparams', 2, TRUE, '[\"203.0.113.0/24\"]', ?, 0, 0)", config)
+	change(t, d,
+		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (2, 'quick', 'sortedparams', 2, TRUE, '[\"203.0.113.0/24\"]', ?, 0, 0)", config)
 	if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) }); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +66,10 @@ func seedSupplier(t *testing.T, d *db.DB) {
 	const fine = 300_000_000
 	now := d.Now() / fine * fine
 	for i := range int64(12) {
-		change(t, d, "INSERT INTO report_suppliers (supplier_id, start, outcome, n) VALUES (2, ?, 'paid', 80), (2, ?, 'late_payment', 2), (2, ?, 'bad_signature', 9)", now-i*fine, now-i*fine, now-i*fine)
-		change(t, d, "INSERT INTO report_calls (supplier_id, start, op, class, bucket, n) VALUES (2, ?, 'query', 'ok', 4, 30), (2, ?, 'query', 'timeout', 15, 1), (2, ?, 'refund', 'ok', 5, 3)", now-i*fine, now-i*fine, now-i*fine)
+		change(t, d,
+			"INSERT INTO report_suppliers (supplier_id, start, outcome, n) VALUES (2, ?, 'paid', 80), (2, ?, 'late_payment', 2), (2, ?, 'bad_signature', 9)", now-i*fine, now-i*fine, now-i*fine)
+		change(t, d,
+			"INSERT INTO report_calls (supplier_id, start, op, class, bucket, n) VALUES (2, ?, 'query', 'ok', 4, 30), (2, ?, 'query', 'timeout', 15, 1), (2, ?, 'refund', 'ok', 5, 3)", now-i*fine, now-i*fine, now-i*fine)
 	}
 	for i := range int64(14) {
 		change(t, d, "INSERT INTO report_suppliers (supplier_id, start, outcome, n) VALUES (2, ?, 'paid', 120)", now-7*24*12*fine-i*fine)
@@ -84,7 +88,8 @@ func TestTheListOfSuppliersShowsTheirFigures(t *testing.T) {
 		t.Fatal(page.Status)
 	}
 	for _, want := range []string{
-		"sortedparams", "18.2", "last week 24", "90.1%", "97.6%", `href="/callbacks?supplier=quick&amp;window=1h&amp;outcome=bad_signature"`, `href="/suppliers/quick"`, "query", "96.8%", "Unusable",
+		"sortedparams", "18.2", "last week 24", "90.1%", "97.6%",
+		`href="/callbacks?supplier=quick&amp;window=1h&amp;outcome=bad_signature"`, `href="/suppliers/quick"`, "query", "96.8%", "Unusable",
 	} {
 		if !strings.Contains(page.Body, want) {
 			t.Errorf("the list lacks %q", want)
@@ -107,8 +112,10 @@ func TestWhichSupplierFailsIsSeenOnTheOverview(t *testing.T) {
 	h := open(t)
 	seedSupplier(t, h.DB)
 	change(t, h.DB, "DELETE FROM suppliers WHERE id = 1")
-	change(t, h.DB, "INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) SELECT 3, 'steady', kind, account_id, enabled, allow_ips, config, 0, 0 FROM suppliers WHERE id = 2")
-	change(t, h.DB, "INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT 3, start, 'paid', 300 FROM report_suppliers WHERE supplier_id = 2 AND outcome = 'bad_signature'")
+	change(t, h.DB,
+		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) SELECT 3, 'steady', kind, account_id, enabled, allow_ips, config, 0, 0 FROM suppliers WHERE id = 2")
+	change(t, h.DB,
+		"INSERT INTO report_suppliers (supplier_id, start, outcome, n) SELECT 3, start, 'paid', 300 FROM report_suppliers WHERE supplier_id = 2 AND outcome = 'bad_signature'")
 	change(t, h.DB, "UPDATE report_suppliers SET n = 40 WHERE supplier_id = 2 AND outcome = 'bad_signature'")
 	if err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return settings.Bump(ctx, tx) }); err != nil {
 		t.Fatal(err)
@@ -125,11 +132,13 @@ func TestWhichSupplierFailsIsSeenOnTheOverview(t *testing.T) {
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn("http://"+h.Addr, "li.hang", webtest.GoodPassword, "/"),
 		chromedp.WaitReady("#suppliers-health tbody tr"),
 		chromedp.Evaluate(row+"[0].innerText", &first), chromedp.Evaluate(row+"[1].innerText", &second))
-	if !strings.Contains(first, "quick") || !strings.Contains(first, "Failing checks") || !strings.Contains(second, "steady") || !strings.Contains(second, "OK") {
+	if !strings.Contains(first, "quick") || !strings.Contains(first, "Failing checks") || !strings.Contains(second, "steady") ||
+		!strings.Contains(second, "OK") {
 		t.Errorf("the overview shows %q, %q", first, second)
 	}
 	// By keyboard: its link has the focus, and Enter follows it.
-	run(t, ctx, chromedp.Focus("#suppliers-health tbody tr td a"), chromedp.KeyEvent("\r"), at("/suppliers/quick"), chromedp.Text("h1", &where))
+	run(t, ctx, chromedp.Focus("#suppliers-health tbody tr td a"), chromedp.KeyEvent("\r"), at("/suppliers/quick"),
+		chromedp.Text("h1", &where))
 	if !strings.Contains(where, "quick") {
 		t.Errorf("it leads to %s", where)
 	}
@@ -146,14 +155,16 @@ func playgroundOf(t *testing.T) *harness {
 	if err := h.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	change(t, h.DB, "INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
-		" VALUES (77, 'QUICK77', 1, 'T77', 2, 1999, 'CNY', 2, '', '', 'pending', 1, ?0, ?0, ?0)", h.DB.Now())
+	change(t, h.DB,
+		"INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
+			" VALUES (77, 'QUICK77', 1, 'T77', 2, 1999, 'CNY', 2, '', '', 'pending', 1, ?0, ?0, ?0)", h.DB.Now())
 	log := slog.New(slog.DiscardHandler)
 	nudger := notify.NewNudger(nil, h.DB.Now, log)
 	t.Cleanup(nudger.Close)
 	processor := payment.New(payment.Options{
 		DB: h.DB, Settings: h.Settings, Ledger: ledger.New(h.DB), Nudger: nudger, CheckURL: func(string) error { return nil },
-		Batch: 8, Writers: 1, Queue: 64, Wait: 30 * time.Second, Expiry: time.Hour, ExpiryMax: time.Hour, ClosingGrace: time.Minute, Log: log,
+		Batch: 8, Writers: 1, Queue: 64, Wait: 30 * time.Second, Expiry: time.Hour, ExpiryMax: time.Hour, ClosingGrace: time.Minute,
+		Log: log,
 	})
 	t.Cleanup(processor.Close)
 	h.Sender.Checks = callback.New(callback.Options{DB: h.DB, Settings: h.Settings, Payments: processor, Wait: 30 * time.Second}).Check
@@ -169,7 +180,8 @@ func quickCallback(t *testing.T, money string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "POST /callback/quick HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\n" + fields + "&sign=" + url.QueryEscape(base64.StdEncoding.EncodeToString(sign))
+	return "POST /callback/quick HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\n" + fields + "&sign=" +
+		url.QueryEscape(base64.StdEncoding.EncodeToString(sign))
 }
 
 func TestASupplierHasAPageOfItsOwn(t *testing.T) {
@@ -178,9 +190,14 @@ func TestASupplierHasAPageOfItsOwn(t *testing.T) {
 	if err := h.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	change(t, h.DB, "INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 'quick', 'wrong_address', ?, '198.51.100.9', 'POST', '', '', '', '[{\"name\":\"address\",\"ok\":false,\"detail\":\"not in allow_ips\"}]')", h.DB.NewID(), h.DB.Now())
+	change(t, h.DB,
+		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 'quick', 'wrong_address', ?, '198.51.100.9', 'POST', '', '', '', '[{\"name\":\"address\",\"ok\":false,\"detail\":\"not in allow_ips\"}]')", h.DB.NewID(), h.DB.Now())
 	if err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-		return audit.New(h.DB, sealtest.Ring(t, 1)).Write(ctx, tx, audit.Act{Actor: "operator:chen", Action: "settings.apply", Object: "file", ObjectID: "s.yaml", Params: map[string]any{"changed": "merchant m1: name; supplier quick: config.key, allow_ips; supplier quicker: enabled"}})
+		return audit.New(h.DB, sealtest.Ring(t, 1)).Write(ctx, tx, audit.Act{
+			Actor: "operator:chen", Action: "settings.apply",
+			Object: "file", ObjectID: "s.yaml",
+			Params: map[string]any{"changed": "merchant m1: name; supplier quick: config.key, allow_ips; supplier quicker: enabled"},
+		})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -219,8 +236,14 @@ func TestThePlaygroundShowsWhatWouldHappen(t *testing.T) {
 		status int
 		holds  []string
 	}{
-		{"a payment", []string{"request", good}, 200, []string{"Order QUICK77 would be paid (¥19.99 CNY)", "HTTP 200", `href="/orders/QUICK77"`, "not checked: no address was given", "nothing was changed"}},
-		{"its address", []string{"request", good, "from", "192.0.2.1"}, 200, []string{"192.0.2.1 is not in allow_ips", "It would be rejected", "HTTP 403"}},
+		{"a payment", []string{"request", good}, 200, []string{
+			"Order QUICK77 would be paid (¥19.99 CNY)", "HTTP 200",
+			`href="/orders/QUICK77"`, "not checked: no address was given", "nothing was changed",
+		}},
+		{"its address", []string{"request", good, "from", "192.0.2.1"}, 200, []string{
+			"192.0.2.1 is not in allow_ips",
+			"It would be rejected", "HTTP 403",
+		}},
 		{"a forgery", []string{"request", strings.Replace(good, "19.99", "1.99", 1)}, 200, []string{"It would be rejected", "HTTP 401"}},
 		{"a wrong amount", []string{"request", quickCallback(t, "5.00")}, 200, []string{"Amount mismatch", "held in suspense"}},
 		{"another time", []string{"request", good, "at", "2026-11-20 10:00:00"}, 200, []string{"would be paid"}},
@@ -243,7 +266,8 @@ func TestThePlaygroundShowsWhatWouldHappen(t *testing.T) {
 			t.Errorf("%s: a stranger's text is HTML", c.name)
 		}
 	}
-	if n := number(t, h.DB, "SELECT count(*) FROM callbacks") + number(t, h.DB, "SELECT count(*) FROM refused_callbacks") + number(t, h.DB, "SELECT count(*) FROM orders WHERE status <> 'pending'"); n != 0 {
+	if n := number(t, h.DB, "SELECT count(*) FROM callbacks") + number(t, h.DB, "SELECT count(*) FROM refused_callbacks") +
+		number(t, h.DB, "SELECT count(*) FROM orders WHERE status <> 'pending'"); n != 0 {
 		t.Errorf("%d rows are left behind", n)
 	}
 }
@@ -257,14 +281,17 @@ func TestThePlaygroundInABrowser(t *testing.T) {
 	}
 	ctx, said := newBrowser(t, h.Addr)
 	base := "http://" + h.Addr
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1100, 1, false), signsIn(base, "li.hang", webtest.GoodPassword, "/suppliers/quick"))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1100, 1, false), signsIn(base, "li.hang", webtest.GoodPassword,
+		"/suppliers/quick"))
 	for _, look := range []struct{ language, theme, says string }{{"en", "light", "would be paid"}, {"zh", "dark", "已支付"}} {
 		run(t, ctx, reads(base, look.language, look.theme))
 		for _, width := range []int64{1440, 390} {
 			var text string
 			var examined struct{ Overflow int }
-			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 1100, 1, false), chromedp.Navigate(base+"/suppliers/quick"), chromedp.Click(".page-head .btn"), at("/suppliers/quick/playground"),
-				chromedp.SetValue("#request", quickCallback(t, "19.99")), chromedp.Submit("#request"), chromedp.WaitVisible("#would-title"), becomes(whole),
+			run(t, ctx, emulation.SetDeviceMetricsOverride(width, 1100, 1, false), chromedp.Navigate(base+"/suppliers/quick"),
+				chromedp.Click(".page-head .btn"), at("/suppliers/quick/playground"),
+				chromedp.SetValue("#request", quickCallback(t, "19.99")), chromedp.Submit("#request"), chromedp.WaitVisible("#would-title"),
+				becomes(whole),
 				chromedp.Text("main", &text), chromedp.Evaluate(examine, &examined))
 			name := fmt.Sprintf("playground-%s-%s-%d", look.language, look.theme, width)
 			if !strings.Contains(text, look.says) {

@@ -21,7 +21,8 @@ func TestASweepIsBegunFromItsPage(t *testing.T) {
 		t.Errorf("a short reason: %d", got.Status)
 	}
 	for range 2 { // a form acts once
-		if got := h.Post(t, ops, "/sweeps/run", append(form, "reason", "the night was lost")...); got.Status != http.StatusSeeOther || !strings.HasPrefix(got.Header.Get("Location"), "/sweeps?form=") {
+		if got := h.Post(t, ops, "/sweeps/run", append(form, "reason", "the night was lost")...); got.Status != http.StatusSeeOther ||
+			!strings.HasPrefix(got.Header.Get("Location"), "/sweeps?form=") {
 			t.Fatalf("%d to %s", got.Status, got.Header.Get("Location"))
 		}
 	}
@@ -30,14 +31,17 @@ func TestASweepIsBegunFromItsPage(t *testing.T) {
 		t.Errorf("%d sweeps, %v", n, err)
 	}
 	running := h.Page(t, ops, "/sweeps?lang=en").Body
-	if !strings.Contains(running, "Running now") || !strings.Contains(running, `hx-trigger="every 2s"`) || strings.Contains(running, `action="/sweeps/run"`) {
+	if !strings.Contains(running, "Running now") || !strings.Contains(running, `hx-trigger="every 2s"`) ||
+		strings.Contains(running, `action="/sweeps/run"`) {
 		t.Error("the page while one runs")
 	}
 	if got := h.Post(t, ops, "/sweeps/run", "form_key", "another", "reason", "the night was lost"); got.Status != http.StatusConflict {
 		t.Errorf("a second one: %d", got.Status)
 	}
 	today := sweep.Number(h.DB.NowTime().In(h.Config.Timezone))
-	_, err := h.DB.NewRaw("UPDATE sweeps SET state = 'done', ended_at = began_at + 90000000, looked_at = 12345, night = ?, pushed = ?, differences = ?", today,
+	_, err := h.DB.NewRaw(
+		"UPDATE sweeps SET state = 'done', ended_at = began_at + 90000000, looked_at = 12345, night = ?, pushed = ?, differences = ?",
+		today,
 		`[{"what":"orders","count":31}]`, `[{"what":"I5","detail":"stock <b>adds</b> up: 1 violations"}]`).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)

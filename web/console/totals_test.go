@@ -53,17 +53,21 @@ func seedRisk(t *testing.T, d *db.DB) {
 	t.Helper()
 	seed(t, d)
 	now := d.Now()
-	change(t, d, "INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
-		" VALUES (?0, 'STUCK1', 1, 'S1', 1, 12345, 'CNY', 2, '', '', 'paying', 2, ?1, ?1, ?1), (?0 + 1, 'STUCK2', 2, 'S2', 1, 7, 'JPY', 0, '', '', 'paying', 2, ?1, ?1, ?1)", d.NewID(), now-120_000_000)
-	change(t, d, "INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
-		" VALUES (?0, 'late_payment', 'open', 1, 1, 0, '', 'late1', 999, 'USD', '{}', ?1, ?1), (?0 + 1, 'notify_exhausted', 'open', 0, 1, (SELECT id FROM orders WHERE order_no = 'STUCK1'), 'STUCK1', 'n1', 12345, 'CNY', '{}', ?1, ?1)", d.NewID(), now)
+	change(t, d,
+		"INSERT INTO orders (id, order_no, merchant_id, out_trade_no, supplier_id, amount, currency, exponent, subject, request_digest, status, version, created_at, expires_at, next_at)"+
+			" VALUES (?0, 'STUCK1', 1, 'S1', 1, 12345, 'CNY', 2, '', '', 'paying', 2, ?1, ?1, ?1), (?0 + 1, 'STUCK2', 2, 'S2', 1, 7, 'JPY', 0, '', '', 'paying', 2, ?1, ?1, ?1)", d.NewID(), now-120_000_000)
+	change(t, d,
+		"INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)"+
+			" VALUES (?0, 'late_payment', 'open', 1, 1, 0, '', 'late1', 999, 'USD', '{}', ?1, ?1), (?0 + 1, 'notify_exhausted', 'open', 0, 1, (SELECT id FROM orders WHERE order_no = 'STUCK1'), 'STUCK1', 'n1', 12345, 'CNY', '{}', ?1, ?1)", d.NewID(), now)
 	var open []report.Sum // as the counter of a program that ran would be
-	if err := d.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM deliveries AS d WHERE (d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL) AND d.currency <> '' GROUP BY 1").Scan(t.Context(), &open); err != nil {
+	if err := d.Read.NewRaw(
+		"SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor FROM deliveries AS d WHERE (d.next_at IS NOT NULL OR d.status = 'sending' AND d.lease_until IS NOT NULL) AND d.currency <> '' GROUP BY 1").Scan(t.Context(), &open); err != nil {
 		t.Fatal(err)
 	}
 	change(t, d, "DELETE FROM report_unnotified")
 	for _, s := range open {
-		change(t, d, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, ?, ?, ?)", s.Currency, s.Orders, s.Minor)
+		change(t, d, "INSERT INTO report_unnotified (merchant_id, currency, orders, amount) VALUES (1, ?, ?, ?)", s.Currency, s.Orders,
+			s.Minor)
 	}
 }
 
@@ -114,7 +118,10 @@ func TestEveryListWithMoneyHasTotals(t *testing.T) {
 		h := openOn(t, d)
 		seed(t, d)
 		cookie := h.SignIn(t, access.Lead)
-		for _, path := range []string{"/orders?window=31d", "/notifications?window=31d", "/exceptions", "/compensations", "/approvals", "/refunds", "/payouts", "/disputes"} {
+		for _, path := range []string{
+			"/orders?window=31d", "/notifications?window=31d", "/exceptions", "/compensations", "/approvals",
+			"/refunds", "/payouts", "/disputes",
+		} {
 			name, _, _ := strings.Cut(path, "?")
 			join := map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")]
 			rows := cells(t, h.Page(t, cookie, path+join+"format=csv&lang=en&columns=amount,currency").Body)

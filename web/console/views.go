@@ -48,7 +48,10 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 	case console.ApprovalList:
 		all = append(all, preset{"decided", pages.DecidedView(), url.Values{"decided": {console.Days(console.DayLayout, yesterday)}}})
 	case console.ActList:
-		all = append(all, preset{"decided", pages.DecidedView(), url.Values{"object": {"approval"}, "window": {ui.DayWindow}, "to": {yesterday.Format(time.DateOnly)}}})
+		all = append(all, preset{"decided", pages.DecidedView(), url.Values{
+			"object": {"approval"}, "window": {ui.DayWindow},
+			"to": {yesterday.Format(time.DateOnly)},
+		}})
 	}
 	return all
 }
@@ -65,7 +68,10 @@ func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.V
 		return nil, err
 	}
 	at := l.query.Values.Encode()
-	bar := &ui.ViewBar{List: name, Key: act.NewKey(), Filter: at, MayShare: s.Policy.Allows(l.p.Role, access.ShareViews), MayWatch: of.Alerts()}
+	bar := &ui.ViewBar{
+		List: name, Key: act.NewKey(), Filter: at, MayShare: s.Policy.Allows(l.p.Role, access.ShareViews),
+		MayWatch: of.Alerts(),
+	}
 	add := func(t ui.ViewTab, query string) bool {
 		t.Link, t.Current = l.query.Path, query == at
 		if query != "" {
@@ -301,7 +307,8 @@ func (s *handlers) saveView(c *fiber.Ctx) error {
 		return web.InvalidField("query", "set a filter first")
 	}
 	out, err := s.act(c, act.Call{Kind: savedview.SaveAct, Ref: act.Ref{ID: name}, Params: params(map[string]any{
-		"list": name, "name": web.Field(c, "name"), "query": query, "shared": web.Field(c, "shared") == "yes", "watch": web.Field(c, "watch") == "yes",
+		"list": name, "name": web.Field(c, "name"), "query": query, "shared": web.Field(c, "shared") == "yes",
+		"watch": web.Field(c, "watch") == "yes",
 	})})
 	if err != nil {
 		return err

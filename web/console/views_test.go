@@ -22,9 +22,13 @@ import (
 // save saves a view as the form above the list does, and returns its id; 0 = it was refused.
 func (h *harness) save(t *testing.T, cookie, list, query, name string, more ...string) (webtest.Answer, int64) {
 	t.Helper()
-	got := h.Post(t, cookie, "/views", append([]string{"form_key", fmt.Sprint("key-", h.DB.NewID()), "list", list, "query", query, "name", name}, more...)...)
+	got := h.Post(t, cookie, "/views", append([]string{
+		"form_key", fmt.Sprint("key-", h.DB.NewID()), "list", list, "query", query, "name",
+		name,
+	}, more...)...)
 	var id []int64
-	if err := h.DB.NewRaw("SELECT id FROM views WHERE list = ? AND name = ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1", list, strings.TrimSpace(name)).Scan(t.Context(), &id); err != nil {
+	if err := h.DB.NewRaw("SELECT id FROM views WHERE list = ? AND name = ? AND deleted_at IS NULL ORDER BY id DESC LIMIT 1", list,
+		strings.TrimSpace(name)).Scan(t.Context(), &id); err != nil {
 		t.Fatal(err)
 	}
 	if got.Status != http.StatusSeeOther || len(id) == 0 {
@@ -36,7 +40,8 @@ func (h *harness) save(t *testing.T, cookie, list, query, name string, more ...s
 // onView posts an act on a view.
 func (h *harness) onView(t *testing.T, cookie string, id int64, act string, fields ...string) webtest.Answer {
 	t.Helper()
-	return h.Post(t, cookie, fmt.Sprintf("/views/%d/%s", id, act), append([]string{"form_key", fmt.Sprint("key-", h.DB.NewID())}, fields...)...)
+	return h.Post(t, cookie, fmt.Sprintf("/views/%d/%s", id, act), append([]string{"form_key", fmt.Sprint("key-", h.DB.NewID())},
+		fields...)...)
 }
 
 // counts returns the counts of a list's views as a script gets them.
@@ -71,7 +76,8 @@ func TestAViewIsSavedSharedRenamedDeletedAndRestored(t *testing.T) {
 			t.Errorf("the counts are %s", body)
 		}
 		key := fmt.Sprintf("v%d", id)
-		if strings.Contains(h.Page(t, other, "/orders").Body, key) || h.onView(t, other, id, "delete").Status != http.StatusNotFound || h.onView(t, other, id, "watch", "on", "yes").Status != http.StatusNotFound {
+		if strings.Contains(h.Page(t, other, "/orders").Body, key) || h.onView(t, other, id, "delete").Status != http.StatusNotFound ||
+			h.onView(t, other, id, "watch", "on", "yes").Status != http.StatusNotFound {
 			t.Error("another person reaches a personal view")
 		}
 		acts := func() int64 { return number(t, h.DB, "SELECT count(*) FROM audit WHERE object = 'view'") }
@@ -91,18 +97,22 @@ func TestAViewIsSavedSharedRenamedDeletedAndRestored(t *testing.T) {
 			t.Errorf("a viewer is alerted on a shared view: %d", got.Status)
 		}
 		got = h.onView(t, own, id, "change", "name", "Pending")
-		if page := h.Page(t, own, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "Changed the view Pending") || !strings.Contains(page, `value="Waiting"`) {
+		if page := h.Page(t, own, got.Header.Get("Location")+"&lang=en").Body; !strings.Contains(page, "Changed the view Pending") ||
+			!strings.Contains(page, `value="Waiting"`) {
 			t.Error("renaming cannot be undone")
 		}
 		got = h.onView(t, own, id, "delete")
 		page = h.Page(t, own, got.Header.Get("Location")+"&lang=en").Body
-		if !strings.Contains(page, "Deleted the view Pending") || !strings.Contains(page, "Undo") || strings.Contains(h.Page(t, other, "/orders").Body, key) {
+		if !strings.Contains(page, "Deleted the view Pending") || !strings.Contains(page, "Undo") ||
+			strings.Contains(h.Page(t, other, "/orders").Body, key) {
 			t.Error("deleting cannot be undone, or has no effect")
 		}
-		if got := h.onView(t, own, id, "restore"); got.Status != http.StatusSeeOther || !strings.Contains(h.Page(t, other, "/orders").Body, key) {
+		if got := h.onView(t, own, id, "restore"); got.Status != http.StatusSeeOther || !strings.Contains(h.Page(t, other, "/orders").Body,
+			key) {
 			t.Errorf("restore: %d", got.Status)
 		}
-		if got := h.onView(t, own, id, "change", "shared", "no"); got.Status != http.StatusSeeOther || strings.Contains(h.Page(t, other, "/orders").Body, key) {
+		if got := h.onView(t, own, id, "change", "shared", "no"); got.Status != http.StatusSeeOther ||
+			strings.Contains(h.Page(t, other, "/orders").Body, key) {
 			t.Errorf("stop sharing: %d", got.Status)
 		}
 		if n := number(t, h.DB, "SELECT count(*) FROM view_watches"); n != 0 {
@@ -140,7 +150,8 @@ func TestViewsAreBounded(t *testing.T) {
 			t.Errorf("%s?%s as %q: %d, want %d", c.list, c.query, c.name, got.Status, c.status)
 		}
 	}
-	if got, _ := h.save(t, h.SignIn(t, access.Viewer), "orders", "status=paid", "for all", "shared", "yes"); got.Status != http.StatusForbidden {
+	if got, _ := h.save(t, h.SignIn(t, access.Viewer), "orders", "status=paid", "for all", "shared",
+		"yes"); got.Status != http.StatusForbidden {
 		t.Errorf("a viewer shares: %d", got.Status)
 	}
 }
@@ -162,10 +173,12 @@ func TestAViewThatNoLongerFitsSaysSo(t *testing.T) {
 		if err := h.DB.NewRaw("SELECT id FROM operators WHERE name = 'the.lead'").Scan(t.Context(), &owner); err != nil {
 			t.Fatal(err)
 		}
-		change(t, h.DB, "INSERT INTO views (id, owner_id, list, name, query, shared, created_at, updated_at) VALUES (77, ?, 'orders', 'Old', ?, FALSE, 0, 0)", owner, c.query)
+		change(t, h.DB,
+			"INSERT INTO views (id, owner_id, list, name, query, shared, created_at, updated_at) VALUES (77, ?, 'orders', 'Old', ?, FALSE, 0, 0)", owner, c.query)
 		for _, path := range []string{"/views", "/orders"} {
 			got := h.Page(t, own, path+"?lang=en")
-			if got.Status != http.StatusOK || !strings.Contains(got.Body, "Old") || path == "/views" && !strings.Contains(got.Body, c.says) {
+			if got.Status != http.StatusOK || !strings.Contains(got.Body, "Old") || path == "/views" &&
+				!strings.Contains(got.Body, c.says) {
 				t.Errorf("%s with a view by %s: %d, says %t", path, c.query, got.Status, strings.Contains(got.Body, c.says))
 			}
 		}
@@ -243,7 +256,8 @@ func TestPresetsHaveTheirRows(t *testing.T) {
 	this, last := at.Format("2006-01")+"@"+zone.String(), at.AddDate(0, -1, -at.Day()+1).Format("2006-01")+"@"+zone.String()
 	paid := h.Page(t, cookie, "/orders?lang=en&paid="+this)
 	none := h.Page(t, cookie, "/orders?lang=en&paid="+last)
-	if !strings.Contains(paid.Body, "2026112000000001") || strings.Contains(paid.Body, "2026112000000002") || strings.Contains(none.Body, "2026112000000001") {
+	if !strings.Contains(paid.Body, "2026112000000001") || strings.Contains(paid.Body, "2026112000000002") ||
+		strings.Contains(none.Body, "2026112000000001") {
 		t.Error("the orders paid this month are others")
 	}
 	if got := h.Page(t, cookie, "/orders?paid=2026-11"); got.Status != http.StatusUnprocessableEntity {
@@ -251,7 +265,8 @@ func TestPresetsHaveTheirRows(t *testing.T) {
 	}
 	change(t, h.DB, "UPDATE approvals SET decided_at = ? WHERE id = 501", now-24*3600e6)
 	day := at.AddDate(0, 0, -1).Format("2006-01-02") + "@" + zone.String()
-	if got := h.Page(t, cookie, "/approvals?lang=en&decided="+day); !strings.Contains(got.Body, "apr_501") || strings.Contains(got.Body, "apr_503") {
+	if got := h.Page(t, cookie, "/approvals?lang=en&decided="+day); !strings.Contains(got.Body, "apr_501") ||
+		strings.Contains(got.Body, "apr_503") {
 		t.Error("the decisions of yesterday are others")
 	}
 }
@@ -259,7 +274,8 @@ func TestPresetsHaveTheirRows(t *testing.T) {
 // unread returns the unread messages of an operator.
 func (h *harness) unread(t *testing.T, name string) (all []inbox.Message) {
 	t.Helper()
-	err := h.DB.NewSelect().Model(&all).Where("operator_id = (SELECT id FROM operators WHERE name = ?)", name).Where("read_at IS NULL").OrderExpr("id").Scan(t.Context())
+	err := h.DB.NewSelect().Model(&all).Where("operator_id = (SELECT id FROM operators WHERE name = ?)",
+		name).Where("read_at IS NULL").OrderExpr("id").Scan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,10 @@ func TestVisitsAreSmall(t *testing.T) {
 	fillDesk(t, h.DB, 1000)
 	cookie := h.SignIn(t, access.Lead)
 	order := strconv.FormatInt(number(t, h.DB, "SELECT min(id) FROM orders WHERE status = 'paid'"), 10)
-	for _, path := range []string{"/", "/orders", "/orders/" + order, "/notifications", "/callbacks", "/exceptions", "/attention", "/approvals", "/analytics", "/analytics?range=7d", "/analytics?range=90d", "/suppliers", "/merchants", "/audit", "/reports"} {
+	for _, path := range []string{
+		"/", "/orders", "/orders/" + order, "/notifications", "/callbacks", "/exceptions", "/attention",
+		"/approvals", "/analytics", "/analytics?range=7d", "/analytics?range=90d", "/suppliers", "/merchants", "/audit", "/reports",
+	} {
 		page, body := h.transferred(t, cookie, path)
 		all := page
 		seen := map[string]bool{}

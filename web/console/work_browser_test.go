@@ -23,7 +23,8 @@ func TestManyAreSentAgainInABrowser(t *testing.T) {
 	var picked string
 	var shut, open bool
 	const button = "document.querySelector('form[data-guard] button').disabled"
-	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn("http://"+h.Addr, "li.hang", webtest.GoodPassword, "/notifications"), chromedp.KeyEvent("jx"), chromedp.Text("[data-n]", &picked))
+	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn("http://"+h.Addr, "li.hang", webtest.GoodPassword,
+		"/notifications"), chromedp.KeyEvent("jx"), chromedp.Text("[data-n]", &picked))
 	if picked != "1" {
 		t.Errorf("the key x picks %q rows", picked)
 	}
@@ -32,7 +33,8 @@ func TestManyAreSentAgainInABrowser(t *testing.T) {
 		t.Errorf("the page has %q picked rows", picked)
 	}
 	run(t, ctx, chromedp.Click("button[value=rows]"), chromedp.WaitVisible("#amount_CNY"), becomes(whole), chromedp.Evaluate(button, &shut),
-		chromedp.SendKeys("#run-reason", "their server is back"), chromedp.SendKeys("#amount_CNY", "250.00"), chromedp.Evaluate("!"+button, &open))
+		chromedp.SendKeys("#run-reason", "their server is back"), chromedp.SendKeys("#amount_CNY", "250.00"),
+		chromedp.Evaluate("!"+button, &open))
 	if !shut || !open {
 		t.Errorf("the button is shut before %t, open after the amount %t", shut, open)
 	}

@@ -79,7 +79,10 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/callbacks/1", "/callbacks/x", "/exceptions/1", "/notifications/ntf_zz", "/notifications/x", "/batches/1", "/batches/bat_1"} {
+	for _, path := range []string{
+		"/callbacks/1", "/callbacks/x", "/exceptions/1", "/notifications/ntf_zz", "/notifications/x",
+		"/batches/1", "/batches/bat_1",
+	} {
 		if got := h.Page(t, lead, path); got.Status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, got.Status)
 		}
@@ -92,7 +95,10 @@ func TestOneNotificationShowsEachAttempt(t *testing.T) {
 	path := "/notifications/" + notify.IDOf(number(t, h.DB, "SELECT id FROM events"), "")
 	cookie := h.SignIn(t, access.Support)
 	body := h.Page(t, cookie, path+"?lang=en").Body
-	for _, text := range []string{"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time", "3,499.00"} {
+	for _, text := range []string{
+		"Attempt 1", "Attempt 2", "HTTP 502", "10.000 s", "Server: nginx", orderOne, "no answer in time",
+		"3,499.00",
+	} {
 		if !strings.Contains(body, text) {
 			t.Errorf("the page lacks %q", text)
 		}
@@ -121,9 +127,19 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 	now := d.Now()
 	for range n {
 		o, id := d.NewID(), d.NewID()
-		row := order.Order{ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000, Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now}
-		told := notify.Delivery{ID: id, EventID: id, RecipientID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook, Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000}
-		gone := exception.Item{ID: d.NewID(), Kind: exception.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o, OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1, OpenedAt: now}
+		row := order.Order{
+			ID: o, OrderNo: fmt.Sprint(o), OutTradeNo: fmt.Sprint(o), MerchantID: 2, SupplierID: 1, Amount: 1000,
+			Currency: "CNY", Exponent: 2, Status: order.Paid, Version: 2, PaidAmount: 1000, CreatedAt: now,
+		}
+		told := notify.Delivery{
+			ID: id, EventID: id, RecipientID: 2, SubjectID: o, EventType: "order.paid", Channel: notify.Webhook,
+			Status: notify.Exhausted, Attempts: 4, CreatedAt: now, FinishedAt: &now, Currency: "CNY", Amount: 1000,
+		}
+		gone := exception.Item{
+			ID: d.NewID(), Kind: exception.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o,
+			OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1,
+			OpenedAt: now,
+		}
 		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}
 		for _, r := range []any{&row, &told, &gone, &event} {
 			if _, err := d.NewInsert().Model(r).Exec(context.Background()); err != nil {
@@ -215,7 +231,8 @@ func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
 			t.Errorf("%v: %d", fields, got.Status)
 		}
 	}
-	if page := h.Page(t, h.SignIn(t, access.Viewer), "/notifications").Body; strings.Contains(page, `name="row"`) || strings.Contains(page, "/batches/plan") {
+	if page := h.Page(t, h.SignIn(t, access.Viewer), "/notifications").Body; strings.Contains(page, `name="row"`) ||
+		strings.Contains(page, "/batches/plan") {
 		t.Error("an operator without the permission is offered a bulk resend")
 	}
 }
@@ -250,14 +267,18 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 	old := h.DB.Now() - 60*24*3600*1_000_000
 	for i, status := range []order.Status{order.Paying, order.Closing, order.Paid} {
 		id, due := db.IDAt(old)+int64(i), old
-		o := order.Order{ID: id, OrderNo: fmt.Sprint("STUCK", i), OutTradeNo: fmt.Sprint(id), MerchantID: 1, SupplierID: 1, Amount: 700, Currency: "USD", Exponent: 2, Status: status, Version: 1, NextAt: &due, CreatedAt: old}
+		o := order.Order{
+			ID: id, OrderNo: fmt.Sprint("STUCK", i), OutTradeNo: fmt.Sprint(id), MerchantID: 1, SupplierID: 1, Amount: 700,
+			Currency: "USD", Exponent: 2, Status: status, Version: 1, NextAt: &due, CreatedAt: old,
+		}
 		if _, err := h.DB.NewInsert().Model(&o).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	change(t, h.DB, "UPDATE exceptions SET state = 'assigned' WHERE kind = 'unknown_order'")
 	// Money that was taken back does not count as money without an order.
-	change(t, h.DB, "INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", old)
+	change(t, h.DB,
+		"INSERT INTO exceptions (id, kind, state, subject, amount, currency, detail, opened_at, updated_at) VALUES (77, 'dispute_opened', 'open', 'du_1', 2500, 'CNY', '{}', ?, 0)", old)
 	risk, err := report.AtRisk(t.Context(), h.DB)
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +287,8 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 	cookie := h.SignIn(t, access.Viewer)
 	overview := h.Page(t, cookie, "/").Body
 	for part, path := range map[report.Part]string{
-		report.Unnotified: "/notifications?risk=untold", report.Compensated: "/exceptions?risk=compensated", report.Stuck: "/orders?risk=stuck", report.Mismatch: "/exceptions?risk=mismatch",
+		report.Unnotified: "/notifications?risk=untold", report.Compensated: "/exceptions?risk=compensated",
+		report.Stuck: "/orders?risk=stuck", report.Mismatch: "/exceptions?risk=mismatch",
 	} {
 		if !strings.Contains(overview, `href="`+path+`"`) {
 			t.Errorf("the overview does not lead to %s", path)
@@ -313,9 +335,13 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 	}
 	for _, x := range todo {
 		if x.Matter == console.MatterApprovals {
-			for role, sees := range map[string]bool{access.Lead: true, access.Finance: false, access.Ops: false} { // a lead takes on what is not verified
+			for role, sees := range map[string]bool{
+				access.Lead: true, access.Finance: false,
+				access.Ops: false,
+			} { // a lead takes on what is not verified
 				page := h.Page(t, h.SignIn(t, role), "/?lang=en").Body
-				if len(x.Proposals) != 1 || sees != (strings.Contains(page, "Proposals that wait for you: 1") && strings.Contains(page, `href="/approvals?state=waiting"`)) {
+				if len(x.Proposals) != 1 || sees != (strings.Contains(page, "Proposals that wait for you: 1") &&
+					strings.Contains(page, `href="/approvals?state=waiting"`)) {
 					t.Errorf("the overview leads a %s to the %d proposals that wait: want %t", role, len(x.Proposals), sees)
 				}
 			}
@@ -355,7 +381,8 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 		h.Ready = web.NewReadiness([]web.Check{check("database"), check("writable"), check("redis")})
 		h.Ready.Ask()
 		for _, p := range allPages {
-			if got := h.Page(t, cookie, p.path); p.name != "audit" && (got.Status != http.StatusOK || !strings.Contains(h.Page(t, cookie, "/orders?lang=en").Body, says)) {
+			if got := h.Page(t, cookie, p.path); p.name != "audit" &&
+				(got.Status != http.StatusOK || !strings.Contains(h.Page(t, cookie, "/orders?lang=en").Body, says)) {
 				t.Errorf("%s with %s down: %d", p.path, name, got.Status)
 			}
 		}

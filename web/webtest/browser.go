@@ -19,7 +19,8 @@ var fakeMonitor = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) 
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprint(w, `<html><head><link rel="stylesheet" href="https://fonts.example/css?family=X"/><script>window.A="1"</script></head><body></body></html>`)
+	fmt.Fprint(w,
+		`<html><head><link rel="stylesheet" href="https://fonts.example/css?family=X"/><script>window.A="1"</script></head><body></body></html>`)
 })
 
 // Post sends a form as one of our pages does.
@@ -29,7 +30,8 @@ func (h *Site) Post(t *testing.T, cookie, path string, fields ...string) Answer 
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}
-	return h.Call(t, http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Cookie", cookie)
+	return h.Call(t, http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site",
+		"same-origin", "Cookie", cookie)
 }
 
 // SignIn adds an operator with this role and returns the session cookie.

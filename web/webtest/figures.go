@@ -34,10 +34,19 @@ func (h *Site) InTrouble(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	row := breaker.Row{OwnerID: 1, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 2, Failures: 5, Cause: breaker.InARow, ChangedAt: now - 60e6, OpenUntil: now + 240e6, UpdatedAt: now}
+	row := breaker.Row{
+		OwnerID: 1, OwnerKind: recipient.Merchant, State: breaker.Open, Generation: 2, Failures: 5, Cause: breaker.InARow,
+		ChangedAt: now - 60e6, OpenUntil: now + 240e6, UpdatedAt: now,
+	}
 	history := []breaker.Change{
-		{ID: 1, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: 1, From: breaker.Open, To: breaker.Closed, Cause: breaker.ByHand, Actor: "operator:wang.min", Reason: "they say it works " + Hostile, At: now - 3600e6},
-		{ID: 2, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: 2, From: breaker.Closed, To: breaker.Open, Cause: breaker.InARow, Failures: 5, At: now - 60e6},
+		{
+			ID: 1, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: 1, From: breaker.Open, To: breaker.Closed, Cause: breaker.ByHand,
+			Actor: "operator:wang.min", Reason: "they say it works " + Hostile, At: now - 3600e6,
+		},
+		{
+			ID: 2, OwnerID: 1, OwnerKind: recipient.Merchant, Generation: 2, From: breaker.Closed, To: breaker.Open, Cause: breaker.InARow,
+			Failures: 5, At: now - 60e6,
+		},
 	}
 	if _, err := h.DB.NewInsert().Model(&row).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -45,8 +54,9 @@ func (h *Site) InTrouble(t *testing.T) {
 	if _, err := h.DB.NewInsert().Model(&history).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := h.DB.NewRaw("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason)"+
-		" VALUES (1, 'old', 1, ?, ?, 'answered 410', ?, 'HTTP 410'), (1, 'https://a.test/n', 5, ?, ?, 'connection refused', NULL, '')",
+	_, err := h.DB.NewRaw(
+		"INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_ok_at, last_failed_at, last_error, disabled_at, reason)"+
+			" VALUES (1, 'old', 1, ?, ?, 'answered 410', ?, 'HTTP 410'), (1, 'https://a.test/n', 5, ?, ?, 'connection refused', NULL, '')",
 		now-7200e6, now-3600e6, now-3600e6, now-120e6, now-60e6).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -125,5 +135,8 @@ func (l *lines) Send(_ context.Context, m notify.Message) notify.Result {
 	if strings.Contains(m.URL, "gone") {
 		return notify.Result{Class: notify.BadStatus, Status: 410, Error: "answered 410"}
 	}
-	return notify.Result{Class: notify.OK, Status: 200, ResponseHeader: "Content-Type: text/plain", ResponseBody: []byte("pong"), Took: 7_000_000}
+	return notify.Result{
+		Class: notify.OK, Status: 200, ResponseHeader: "Content-Type: text/plain", ResponseBody: []byte("pong"),
+		Took: 7_000_000,
+	}
 }

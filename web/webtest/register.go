@@ -51,19 +51,25 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		DB: o.DB, Directory: o.Settings.Merchants, Breakers: o.Breakers, Nudge: func(n []queue.Nudge) { h.Nudge(n) },
 		Pings: notify.Pinger{DB: o.DB, Channels: map[string]notify.Channel{notify.Webhook: h.Lines}},
 	}
-	redriving := compensation.Acts{DB: o.DB, Schedule: compensation.Schedule(o.Config.CompensateSteps), Nudge: func(n []queue.Nudge) { h.Nudge(n) }}
+	redriving := compensation.Acts{
+		DB: o.DB, Schedule: compensation.Schedule(o.Config.CompensateSteps),
+		Nudge: func(n []queue.Nudge) { h.Nudge(n) },
+	}
 	asking := h.asking(o)
 	var runner *bulk.Runner
 	o.Batches = bulk.New(bulk.Options{
-		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) }, Log: o.Log,
+		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Rate: bulk.MaxRate, Nudge: func(id int64) { runner.Offer(id) },
+		Log: o.Log,
 	}, append(asking.Batches(redriving.Schedule), sending.Batch(), redriving.Batch(), desk.Redrive(redriving.Batch(), sending.Batch()))...)
 	runner = bulk.NewRunner(o.Batches)
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
 	t.Cleanup(nudger.Close)
 	o.Refunds = refund.New(refund.Options{
-		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule, CheckURL: func(string) error { return nil },
-		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: 100_000, AutoDay: 1_000_000} }, Window: func(int64) time.Duration { return time.Hour }, Log: o.Log,
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule,
+		CheckURL: func(string) error { return nil },
+		Limits:   func(int64, string) refund.Limits { return refund.Limits{Auto: 100_000, AutoDay: 1_000_000} },
+		Window:   func(int64) time.Duration { return time.Hour }, Log: o.Log,
 		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return o.Approvals.Ask(ctx, tx, r)
 		},
@@ -73,7 +79,8 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	})
 	o.Disputes = dispute.New(dispute.Options{DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Refunds: o.Refunds})
 	o.Payouts = payout.New(payout.Options{
-		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule, CheckURL: func(string) error { return nil },
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule,
+		CheckURL: func(string) error { return nil },
 		Accounts: payoutAccounts{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Each: 5000, Day: 6000, Auto: 1000} },
 		Fee: func(int64, int64, int64, string) int64 { return 10 }, Log: o.Log, Nudge: func([]queue.Nudge) {},
 		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
@@ -85,12 +92,18 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	})
 	t.Cleanup(o.Payouts.Close)
 	o.Approvals = approval.NewDesk(approval.Options{
-		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators, Log: o.Log,
-	}, append(desk.Actions(desk.Options{DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(), o.Refunds.Approval())...)...)
+		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators,
+		Log: o.Log,
+	}, append(desk.Actions(desk.Options{
+		DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o),
+		Refunds: o.Refunds,
+	}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(),
+		o.Refunds.Approval())...)...)
 	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
-		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Pauses.Acts(), o.Batches.Acts(),
+		notes.Deliver(order.Acts, order.NoteAct, access.ViewOrders), asking.Acts(), sending.Kinds(), o.Breakers.Acts(), o.Pauses.Acts(),
+		o.Batches.Acts(),
 		alert.IncidentActs(o.DB, func(ctx context.Context) ([]string, error) {
 			return o.Operators.WhoMay(ctx, policy, access.HandleAlerts)
 		}),
@@ -102,7 +115,8 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 		sandbox.Acts(o.DB),
 		[]act.Kind{apply.SandboxAct(apply.Env{
-			DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB), CheckURL: egress.NewRules(nil).CheckURL,
+			DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB),
+			CheckURL: egress.NewRules(nil).CheckURL,
 		})},
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
@@ -112,7 +126,8 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 func (h *Site) deciding(t *testing.T, o *web.Options) *payment.Processor {
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
 	p := payment.New(payment.Options{
-		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Batch: 1, Writers: 1, Queue: 1, Wait: time.Second, Log: o.Log,
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Batch: 1, Writers: 1, Queue: 1, Wait: time.Second,
+		Log: o.Log,
 	})
 	t.Cleanup(func() {
 		p.Close()

@@ -102,7 +102,8 @@ func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.Creat
 	id, now := p.db.NewID(), p.db.Now()
 	o := &order.Order{
 		ID: id, OrderNo: strconv.FormatInt(id, 10), MerchantID: m.ID, OutTradeNo: r.OutTradeNo, SupplierID: 1, Amount: r.Amount,
-		Currency: r.Currency, Exponent: 2, Subject: r.Subject, Status: order.Pending, Version: 1, CreatedAt: now, ExpiresAt: now + 1_800_000_000,
+		Currency: r.Currency, Exponent: 2, Subject: r.Subject, Status: order.Pending, Version: 1, CreatedAt: now, ExpiresAt: now +
+			1_800_000_000,
 	}
 	err := p.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
@@ -164,7 +165,10 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	t.Helper()
 	h := &Site{
 		Till: &till{db: d}, Lines: &lines{}, log: new(bytes.Buffer), Nudge: func([]queue.Nudge) {},
-		Sender: &sender{Answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{Status: 200, ContentType: "text/plain", Body: []byte("success")}}},
+		Sender: &sender{Answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{
+			Status: 200, ContentType: "text/plain",
+			Body: []byte("success"),
+		}}},
 	}
 	declare(t, d)
 	cfg, err := config.Load(config.Source{Environ: environ})
@@ -179,11 +183,13 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	}
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o := web.Options{
-		Config: cfg, DB: d, Settings: settings.NewStore(d, supplier.Kinds{sortedparams.Kind}, keys, log), Callbacks: h.Sender, Payments: h.Till,
+		Config: cfg, DB: d, Settings: settings.NewStore(d, supplier.Kinds{sortedparams.Kind}, keys, log), Callbacks: h.Sender,
+		Payments:  h.Till,
 		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts, &sortedparams.Texts),
 		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
 		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },
-		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor, Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy), Pauses: pause.New(d),
+		Version:   "v0", Log: log, QueueEngine: "child", Keys: keys, Audit: audit.New(d, keys), Monitor: fakeMonitor,
+		Sockets: websocket.New(), Breakers: breaker.NewCache(d, breakerPolicy), Pauses: pause.New(d),
 		Operators: access.NewOperators(d, audit.New(d, keys)), Sessions: access.NewSessions(d, keys, cfg.SessionIdle, cfg.SessionMax),
 	}
 	h.register(t, &o)
@@ -243,13 +249,15 @@ func (h *Site) Logged() string {
 func declare(t *testing.T, d *db.DB) {
 	t.Helper()
 	for _, q := range []string{
-		fmt.Sprintf("INSERT INTO merchants (id, code, name, api_key_hash, payout_key_hash, payout_ips, signing_secrets, notify, created_at, updated_at)"+
-			" VALUES (1, 'm1', 'Galaxy', '%s', '%s', '', '[]', '{}', 0, 0), (2, 'm2', 'Other', '%s', '%s', '[\"203.0.113.0/24\"]', '[]', '{}', 0, 0)",
+		fmt.Sprintf(
+			"INSERT INTO merchants (id, code, name, api_key_hash, payout_key_hash, payout_ips, signing_secrets, notify, created_at, updated_at)"+
+				" VALUES (1, 'm1', 'Galaxy', '%s', '%s', '', '[]', '{}', 0, 0), (2, 'm2', 'Other', '%s', '%s', '[\"203.0.113.0/24\"]', '[]', '{}', 0, 0)",
 			seal.HashToken(KeyOfGalaxy), seal.HashToken(PayoutKeyOfGalaxy), seal.HashToken(KeyOfOther), seal.HashToken(PayoutKeyOfOther)),
 		"INSERT INTO supplier_accounts (id, name) VALUES (1, 'wx')",
 		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at)" +
 			" VALUES (1, 'wx', 'none', 1, TRUE, '[]', '{}', 0, 0)",
-		fmt.Sprintf("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'grafana', 'monitor', '%s', 0), (2, 'odd', 'other', '%s', 0)",
+		fmt.Sprintf(
+			"INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'grafana', 'monitor', '%s', 0), (2, 'odd', 'other', '%s', 0)",
 			seal.HashToken(MonitorToken), seal.HashToken("bst_odd")),
 	} {
 		if _, err := d.ExecContext(context.Background(), q); err != nil {
@@ -320,7 +328,10 @@ func (payoutAccounts) Find(_ context.Context, _ db.Session, all []payout.Target)
 	found := make([]*payout.Account, len(all))
 	for i, x := range all {
 		if x.Code == "main" || x.Free != nil && *x.Free == main {
-			found[i] = &payout.Account{ID: 1, Shown: payout.Shown{Code: "main", Kind: main.Kind, Holder: main.Holder, Number: "•••• 4711", Bank: main.Bank}}
+			found[i] = &payout.Account{ID: 1, Shown: payout.Shown{
+				Code: "main", Kind: main.Kind, Holder: main.Holder, Number: "•••• 4711",
+				Bank: main.Bank,
+			}}
 		}
 	}
 	return found, nil

@@ -80,15 +80,20 @@ func (t *mailTarget) options() []mail.Option {
 		policy = mail.TLSMandatory
 	}
 	options := []mail.Option{
-		mail.WithPort(int(c.Port)), mail.WithHELO(c.ClientHost), mail.WithTimeout(mailTimeout), mail.WithTLSPolicy(policy), mail.WithoutNoop(),
-		mail.WithTLSConfig(&tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.SkipTLSVerify}), //nolint:gosec // only if the URL says so
+		mail.WithPort(int(c.Port)), mail.WithHELO(c.ClientHost), mail.WithTimeout(mailTimeout), mail.WithTLSPolicy(policy),
+		mail.WithoutNoop(),
+		mail.WithTLSConfig(&tls.Config{
+			ServerName: c.Host, MinVersion: tls.VersionTLS12,
+			InsecureSkipVerify: c.SkipTLSVerify,
+		}), //nolint:gosec // only if the URL says so
 	}
 	const wrapped = 465
 	if c.Encryption == smtp.EncMethods.ImplicitTLS || c.Encryption == smtp.EncMethods.Auto && c.Port == wrapped {
 		options = append(options, mail.WithSSL())
 	}
 	if c.Username != "" {
-		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(c.Username), mail.WithPassword(c.Password))
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(c.Username),
+			mail.WithPassword(c.Password))
 	}
 	return options
 }

@@ -126,7 +126,8 @@ func parts(t *testing.T, m *mail.Message) map[string]string {
 
 func TestAMailHasHTMLAndText(t *testing.T) {
 	b := newMailbox(t)
-	targets, err := Targets([]string{"smtp://" + b.addr + "/?from=pay@gate.example&to=canary-address@x.example,b@x.example&fromname=Backstop"})
+	targets, err := Targets([]string{"smtp://" + b.addr +
+		"/?from=pay@gate.example&to=canary-address@x.example,b@x.example&fromname=Backstop"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,10 +152,12 @@ func TestAMailHasHTMLAndText(t *testing.T) {
 		}
 		subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
 		if err != nil || subject != "日报 · 2026-11-23" || m.Header.Get("Message-ID") != "<backstop-4711@gate.example>" ||
-			!strings.Contains(m.Header.Get("From"), "pay@gate.example") || !strings.Contains(m.Header.Get("To"), "b@x.example") || m.Header.Get("Auto-Submitted") != "auto-generated" {
+			!strings.Contains(m.Header.Get("From"), "pay@gate.example") || !strings.Contains(m.Header.Get("To"), "b@x.example") ||
+			m.Header.Get("Auto-Submitted") != "auto-generated" {
 			t.Errorf("%q %v, %v", subject, m.Header, err)
 		}
-		if all := parts(t, m); strings.TrimSpace(all["text/html"]) != html || strings.TrimSpace(all["text/plain"]) != "已通知 ¥1,999.00" || len(all) != 2 {
+		if all := parts(t, m); strings.TrimSpace(all["text/html"]) != html || strings.TrimSpace(all["text/plain"]) != "已通知 ¥1,999.00" ||
+			len(all) != 2 {
 			t.Errorf("parts %q", all)
 		}
 	}

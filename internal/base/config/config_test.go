@@ -129,7 +129,8 @@ func TestEmptyCountsAsNotSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:8080" || c.NotifyTimeout != 10*time.Second || c.BreakerOpen != 5*time.Minute || c.ClosingGrace != time.Minute {
+	if c.Listen != "127.0.0.1:8080" || c.NotifyTimeout != 10*time.Second || c.BreakerOpen != 5*time.Minute ||
+		c.ClosingGrace != time.Minute {
 		t.Errorf("listen %q, timeout %s, open %s, grace %s", c.Listen, c.NotifyTimeout, c.BreakerOpen, c.ClosingGrace)
 	}
 }
@@ -140,7 +141,8 @@ func TestListsReadTheSameFromBothPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromFile, err := load(t, "trusted_proxies: [10.0.0.0/8, 'fd00::/8']\nnotify_schedule: \"1s,3s,5s\"\nalert_urls:\n  - telegram://t@telegram?chats=1,2\n  - slack://a/b\n")
+	fromFile, err := load(t,
+		"trusted_proxies: [10.0.0.0/8, 'fd00::/8']\nnotify_schedule: \"1s,3s,5s\"\nalert_urls:\n  - telegram://t@telegram?chats=1,2\n  - slack://a/b\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,8 @@ func TestListsReadTheSameFromBothPlaces(t *testing.T) {
 		if !slices.Equal(c.TrustedProxies, fromEnv.TrustedProxies) || len(c.TrustedProxies) != 2 {
 			t.Errorf("proxies %v", c.TrustedProxies)
 		}
-		if len(c.AlertURLs) != 2 || c.AlertURLs[0].Reveal() != "telegram://t@telegram?chats=1,2" || c.AlertURLs[1].Reveal() != "slack://a/b" {
+		if len(c.AlertURLs) != 2 || c.AlertURLs[0].Reveal() != "telegram://t@telegram?chats=1,2" ||
+			c.AlertURLs[1].Reveal() != "slack://a/b" {
 			t.Errorf("alert URLs %q and the rest of %d", c.AlertURLs[0].Reveal(), len(c.AlertURLs))
 		}
 	}
@@ -171,11 +174,13 @@ func TestPercentagesAreExact(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", text, c.NotifyObjective, err, want)
 		}
 	}
-	if c, err := load(t, "notify_objective: 99.95%\n"); err != nil || c.NotifyObjective.String() != "99.95%" || c.NotifyObjective.Share() != 0.9995 {
+	if c, err := load(t, "notify_objective: 99.95%\n"); err != nil || c.NotifyObjective.String() != "99.95%" ||
+		c.NotifyObjective.Share() != 0.9995 {
 		t.Errorf("%s, %v, %v", c.NotifyObjective, c.NotifyObjective.Share(), err)
 	}
 	for _, text := range []string{"99.5", "100%", "49.9%", "99.9999%", "0.995", "-1%", "99,5%", ".5%", "99.%"} {
-		if c, err := load(t, "", "BACKSTOP_NOTIFY_OBJECTIVE="+text); err == nil || !strings.Contains(err.Error(), "BACKSTOP_NOTIFY_OBJECTIVE") {
+		if c, err := load(t, "", "BACKSTOP_NOTIFY_OBJECTIVE="+text); err == nil ||
+			!strings.Contains(err.Error(), "BACKSTOP_NOTIFY_OBJECTIVE") {
 			t.Errorf("%q is accepted as %s: %v", text, c.NotifyObjective, err)
 		}
 	}
@@ -206,12 +211,14 @@ func TestTheConsolesURLFollowsWhatIsSet(t *testing.T) {
 		{"127.0.0.1:9000", "https://pay.example.com", "127.0.0.1:9001", "https://desk.example.com/", "https://desk.example.com"},
 		{"127.0.0.1:9000", "https://pay.example.com", "", "https://desk.example.com", "https://desk.example.com"},
 	} {
-		got, err := load(t, "", "BACKSTOP_LISTEN="+c.listen, "BACKSTOP_PUBLIC_URL="+c.public, "BACKSTOP_ADMIN_LISTEN="+c.adminListen, "BACKSTOP_ADMIN_URL="+c.admin)
+		got, err := load(t, "", "BACKSTOP_LISTEN="+c.listen, "BACKSTOP_PUBLIC_URL="+c.public, "BACKSTOP_ADMIN_LISTEN="+c.adminListen,
+			"BACKSTOP_ADMIN_URL="+c.admin)
 		if err != nil || got.AdminURL != c.want {
 			t.Errorf("%+v: %q, %v", c, got.AdminURL, err)
 		}
 	}
-	if _, err := load(t, "", "BACKSTOP_LISTEN=127.0.0.1:9000", "BACKSTOP_ADMIN_LISTEN=127.0.0.1:9000"); err == nil || !strings.Contains(err.Error(), "BACKSTOP_ADMIN_LISTEN") {
+	if _, err := load(t, "", "BACKSTOP_LISTEN=127.0.0.1:9000", "BACKSTOP_ADMIN_LISTEN=127.0.0.1:9000"); err == nil ||
+		!strings.Contains(err.Error(), "BACKSTOP_ADMIN_LISTEN") {
 		t.Errorf("one address for both: %v", err)
 	}
 }

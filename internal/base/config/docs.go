@@ -24,11 +24,16 @@ func (c Config) Effective() []Row {
 
 const intro = `# Configuration
 
-Generated from the code; change the tags in ` + "`internal/base/config/config.go`" + ` and run ` + "`go generate ./internal/base/config`" + `.
+Generated from the code; change the tags in ` + "`internal/base/config/config.go`" + ` and run ` + "`go generate ./internal/base/config`" +
+	`.
 
-Every setting is an environment variable, or the same name in lower case and without ` + "`BACKSTOP_`" + ` in ` + "`backstop.yaml`" + ` in the working directory (another file with ` + "`--config FILE`" + `). The environment wins over the file, the file over the default; an empty value counts as not set. Lists are separated by commas, or are YAML lists in the file. ` + "`backstop config`" + ` prints the effective values and their origins, with secrets masked.
+Every setting is an environment variable, or the same name in lower case and without ` + "`BACKSTOP_`" + ` in ` + "`backstop.yaml`" +
+	` in the working directory (another file with ` + "`--config FILE`" +
+	`). The environment wins over the file, the file over the default; an empty value counts as not set. Lists are separated by commas, or are YAML lists in the file. ` + "`backstop config`" + ` prints the effective values and their origins, with secrets masked.
 
-An unknown name is an error, so that typing errors are detected. ` + "`BACKSTOP_PORT*` and `BACKSTOP_SERVICE_*`" + ` are ignored: Kubernetes sets them for a service named ` + "`backstop`" + `; for services with longer names, such as ` + "`backstop-redis`" + `, set ` + "`enableServiceLinks: false`" + ` in the pod.
+An unknown name is an error, so that typing errors are detected. ` + "`BACKSTOP_PORT*` and `BACKSTOP_SERVICE_*`" +
+	` are ignored: Kubernetes sets them for a service named ` + "`backstop`" + `; for services with longer names, such as ` +
+	"`backstop-redis`" + `, set ` + "`enableServiceLinks: false`" + ` in the pod.
 `
 
 // Markdown returns docs/configuration.md.

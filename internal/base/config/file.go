@@ -40,7 +40,8 @@ func readFile(path string) (map[string]given, []string, error) {
 		where := fmt.Sprintf("%s line %d", cmp.Or(path, defaultFile), key.Line)
 		name := strings.ToUpper(key.Value)
 		if !isKnown(name) || strings.ToLower(name) != key.Value {
-			problems = append(problems, fmt.Sprintf("%s: %.80s is not known: did you mean %s?", where, key.Value, strings.ToLower(nearest(name))))
+			problems = append(problems, fmt.Sprintf("%s: %.80s is not known: did you mean %s?", where, key.Value,
+				strings.ToLower(nearest(name))))
 			continue
 		}
 		if _, twice := known[name]; twice {

@@ -17,16 +17,28 @@ type form struct {
 }
 
 var forms = map[string]form{
-	"address":  {"host:port with a port from 0 to 65535 (127.0.0.1:8080)", isAddress},
-	"path":     {"a path", isPath},
-	"public":   {"an absolute http or https URL without user, query or fragment (https://pay.example.com)", isPublic},
-	"name":     {"1 to 64 letters, digits, dots, dashes or underscores", regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString},
+	"address": {"host:port with a port from 0 to 65535 (127.0.0.1:8080)", isAddress},
+	"path":    {"a path", isPath},
+	"public":  {"an absolute http or https URL without user, query or fragment (https://pay.example.com)", isPublic},
+	"name": {
+		"1 to 64 letters, digits, dots, dashes or underscores",
+		regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString,
+	},
 	"postgres": {"a URL that begins with postgres:// or postgresql://", hasScheme("postgres", "postgresql")},
-	"redis":    {"a URL that begins with redis://, rediss://, redis-sentinel:// or redis-cluster://", hasScheme("redis", "rediss", "redis-sentinel", "redis-cluster")},
-	"alert":    {"URLs separated by commas or spaces that begin with telegram://, slack://, smtp://, generic+https:// or generic+http://", hasScheme("telegram", "slack", "smtp", "generic+https", "generic+http")},
-	"mail":     {"URLs separated by commas or spaces that begin with smtp://", hasScheme("smtp")},
-	"key":      {"32 bytes as base64 (44 characters) or hex (64 characters), e.g. from `openssl rand -base64 32`", isKeys},
-	"personal": {"a personal token as backstop operator token prints it (bso_…)", func(text string) bool { return strings.HasPrefix(text, "bso_") }},
+	"redis": {
+		"a URL that begins with redis://, rediss://, redis-sentinel:// or redis-cluster://",
+		hasScheme("redis", "rediss", "redis-sentinel", "redis-cluster"),
+	},
+	"alert": {
+		"URLs separated by commas or spaces that begin with telegram://, slack://, smtp://, generic+https:// or generic+http://",
+		hasScheme("telegram", "slack", "smtp", "generic+https", "generic+http"),
+	},
+	"mail": {"URLs separated by commas or spaces that begin with smtp://", hasScheme("smtp")},
+	"key":  {"32 bytes as base64 (44 characters) or hex (64 characters), e.g. from `openssl rand -base64 32`", isKeys},
+	"personal": {
+		"a personal token as backstop operator token prints it (bso_…)",
+		func(text string) bool { return strings.HasPrefix(text, "bso_") },
+	},
 	"schedule": {"day, quick, or 1 to 32 waits from 1s to 24h separated by commas (1s,3s,5s)", isSchedule},
 }
 

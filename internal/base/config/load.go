@@ -139,15 +139,21 @@ func (c Config) contradictions() []string {
 	rule(c.MasterKey.IsSet() && c.MasterKeyFile != "",
 		"BACKSTOP_MASTER_KEY and BACKSTOP_MASTER_KEY_FILE are both set: keep one of them")
 	rule(c.AdminListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"),
-		fmt.Sprintf("BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: use another address for the console, or do not set BACKSTOP_ADMIN_LISTEN", c.Listen))
+		fmt.Sprintf(
+			"BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: use another address for the console, or do not set BACKSTOP_ADMIN_LISTEN", c.Listen))
 	rule(c.DatabaseURL.IsSet() && c.DatabasePool <= c.CommitWriters,
-		fmt.Sprintf("BACKSTOP_DATABASE_POOL (%d) must be more than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second", c.DatabasePool, c.CommitWriters))
+		fmt.Sprintf("BACKSTOP_DATABASE_POOL (%d) must be more than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second",
+			c.DatabasePool, c.CommitWriters))
 	rule(c.CallbackQueue < c.CommitBatch,
-		fmt.Sprintf("BACKSTOP_CALLBACK_QUEUE (%d) must not be less than BACKSTOP_COMMIT_BATCH (%d): raise the first or lower the second", c.CallbackQueue, c.CommitBatch))
+		fmt.Sprintf("BACKSTOP_CALLBACK_QUEUE (%d) must not be less than BACKSTOP_COMMIT_BATCH (%d): raise the first or lower the second",
+			c.CallbackQueue, c.CommitBatch))
 	rule(c.OrderExpiry > c.OrderExpiryMax,
-		fmt.Sprintf("BACKSTOP_ORDER_EXPIRY (%s) must not be longer than BACKSTOP_ORDER_EXPIRY_MAX (%s): lower the first or raise the second", c.OrderExpiry, c.OrderExpiryMax))
+		fmt.Sprintf(
+			"BACKSTOP_ORDER_EXPIRY (%s) must not be longer than BACKSTOP_ORDER_EXPIRY_MAX (%s): lower the first or raise the second",
+			c.OrderExpiry, c.OrderExpiryMax))
 	rule(c.SessionIdle > c.SessionMax,
-		fmt.Sprintf("BACKSTOP_SESSION_IDLE (%s) must not be longer than BACKSTOP_SESSION_MAX (%s): lower the first or raise the second", c.SessionIdle, c.SessionMax))
+		fmt.Sprintf("BACKSTOP_SESSION_IDLE (%s) must not be longer than BACKSTOP_SESSION_MAX (%s): lower the first or raise the second",
+			c.SessionIdle, c.SessionMax))
 	return found
 }
 

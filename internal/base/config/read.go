@@ -24,8 +24,11 @@ var units = map[reflect.Type]unit{
 	reflect.TypeFor[int]():           {"a whole number", parseInt, writeInt},
 	reflect.TypeFor[time.Duration](): {"a duration (300s, 15m, 2h)", parseDuration, writeDuration},
 	reflect.TypeFor[Bytes]():         {"a size (64KiB, 1MiB)", parseBytes, func(n int64) string { return Bytes(n).String() }},
-	reflect.TypeFor[Percent]():       {"a percentage with at most three decimals (99.5%)", parsePercent, func(n int64) string { return Percent(n).String() }},
-	reflect.TypeFor[Rate]():          {"a rate (2000/s)", parseRate, func(n int64) string { return Rate(n).String() }},
+	reflect.TypeFor[Percent](): {
+		"a percentage with at most three decimals (99.5%)", parsePercent,
+		func(n int64) string { return Percent(n).String() },
+	},
+	reflect.TypeFor[Rate](): {"a rate (2000/s)", parseRate, func(n int64) string { return Rate(n).String() }},
 }
 
 // nouns describe the values of types without unit and form.

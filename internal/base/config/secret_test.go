@@ -92,7 +92,8 @@ func TestShownValuesReadBack(t *testing.T) {
 }
 
 func TestShownConfigLoadsAgain(t *testing.T) {
-	c, err := load(t, "", "BACKSTOP_TRUSTED_PROXIES=10.0.0.0/8 fd00::/8", "BACKSTOP_LOG_LEVEL=warn", "BACKSTOP_SWEEP_AT=00:59", "BACKSTOP_TIMEZONE=UTC")
+	c, err := load(t, "", "BACKSTOP_TRUSTED_PROXIES=10.0.0.0/8 fd00::/8", "BACKSTOP_LOG_LEVEL=warn", "BACKSTOP_SWEEP_AT=00:59",
+		"BACKSTOP_TIMEZONE=UTC")
 	if err != nil {
 		t.Fatal(err)
 	}

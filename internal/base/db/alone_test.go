@@ -146,8 +146,10 @@ func TestAProgramDoesNotStartWhereAMigrationThatRunsAloneIsUnknownToIt(t *testin
 		}
 		_, migrate := late.Migrate(t.Context(), migrations.Files)
 		_, join := late.Join(t.Context(), migrations.Files)
-		for what, err := range map[string]error{"migrate": migrate, "join": join, "check": late.CheckSchema(t.Context(), migrations.Files)} {
-			if !errors.Is(err, db.ErrNewSchema) || !strings.Contains(err.Error(), "20990101000000_lean.alone") || !strings.Contains(err.Error(), "migrate down") {
+		for what, err := range map[string]error{"migrate": migrate, "join": join, "check": late.CheckSchema(t.Context(),
+			migrations.Files)} {
+			if !errors.Is(err, db.ErrNewSchema) || !strings.Contains(err.Error(), "20990101000000_lean.alone") ||
+				!strings.Contains(err.Error(), "migrate down") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -168,7 +170,9 @@ func TestAnOlderProgramAndTheFirstMigrationThatRunsAloneExcludeEachOther(t *test
 		now := d.Now()
 		err := db.ErrStale
 		for db.IsConflict(err) { // SQLite gives up after 5 s, and a slow machine migrates for longer
-			_, err = d.NewRaw("INSERT INTO nodes (slot, name, boot, sends, process, started_at, seen_at) VALUES (?, 'n1', ?, TRUE, 'pay-1', ?, ?)", 5, d.Boot(), now, now).Exec(t.Context())
+			_, err = d.NewRaw(
+				"INSERT INTO nodes (slot, name, boot, sends, process, started_at, seen_at) VALUES (?, 'n1', ?, TRUE, 'pay-1', ?, ?)", 5,
+				d.Boot(), now, now).Exec(t.Context())
 		}
 		if err != nil && !strings.Contains(err.Error(), "this_program_is_older_than_the_schema") {
 			t.Errorf("it is refused by %v", err)
@@ -185,7 +189,8 @@ func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = tx.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (5, 'x', 'n1', 5, 1, ?)", one.Now()).Exec(t.Context())
+	_, err = tx.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (5, 'x', 'n1', 5, 1, ?)",
+		one.Now()).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +201,8 @@ func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
 	}()
 	wait(t, "the migration waits", func() bool {
 		var waits bool
-		err := one.NewRaw("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'nodes'::regclass)").Scan(t.Context(), &waits)
+		err := one.NewRaw("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'nodes'::regclass)").Scan(t.Context(),
+			&waits)
 		return err == nil && waits
 	})
 	if err := tx.Commit(); err != nil {

@@ -115,7 +115,8 @@ func openSQLite(o Options) (*DB, error) {
 		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
 			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=temp_store(2)" + extra
 	}
-	writer, err := sql.Open("sqlite", dsn(fmt.Sprintf("&_txlock=immediate&_pragma=cache_size(-12288)&_pragma=journal_size_limit(%d)", logKept)))
+	writer, err := sql.Open("sqlite", dsn(fmt.Sprintf("&_txlock=immediate&_pragma=cache_size(-12288)&_pragma=journal_size_limit(%d)",
+		logKept)))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}

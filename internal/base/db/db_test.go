@@ -217,7 +217,8 @@ func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 					if n == 13 {
 						return nil, bad
 					}
-					if _, err := tx.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?)", fmt.Sprint("k", n), n).Exec(ctx); err != nil {
+					if _, err := tx.NewRaw("INSERT INTO settings (name, value) VALUES (?, ?)", fmt.Sprint("k", n),
+						n).Exec(ctx); err != nil {
 						return nil, err
 					}
 					out[i] = n * 2
@@ -258,7 +259,8 @@ func TestANumberAsKeyIsNoIndexOfItsOwn(t *testing.T) {
 		t.Errorf("these keep an index of their number: %v, %v", tables, err)
 	}
 	var typ string
-	if err := d.NewRaw("SELECT type FROM pragma_table_info('orders') WHERE name = 'id'").Scan(t.Context(), &typ); err != nil || typ != "INTEGER" {
+	if err := d.NewRaw("SELECT type FROM pragma_table_info('orders') WHERE name = 'id'").Scan(t.Context(), &typ); err != nil ||
+		typ != "INTEGER" {
 		t.Errorf("orders.id is %q, %v", typ, err)
 	}
 }

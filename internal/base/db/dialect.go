@@ -36,8 +36,9 @@ func (d *DB) clockQuery() string {
 // They are all different and cannot be compressed.
 func (d *DB) probeQuery() string {
 	if d.postgres {
-		return fmt.Sprintf("INSERT INTO form_keys (form_key, at) SELECT (SELECT string_agg(md5(random()::text || r || c), '') FROM generate_series(0, %d / 32) c), ?"+
-			" FROM generate_series(1, %d) r", probeRow, probeRows)
+		return fmt.Sprintf(
+			"INSERT INTO form_keys (form_key, at) SELECT (SELECT string_agg(md5(random()::text || r || c), '') FROM generate_series(0, %d / 32) c), ?"+
+				" FROM generate_series(1, %d) r", probeRow, probeRows)
 	}
 	return fmt.Sprintf("WITH RECURSIVE n (r) AS (SELECT 1 UNION ALL SELECT r + 1 FROM n WHERE r < %d)"+
 		" INSERT INTO form_keys (form_key, at) SELECT hex(randomblob(%d / 2)), ? FROM n", probeRows, probeRow)

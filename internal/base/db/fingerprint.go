@@ -52,7 +52,8 @@ func Differ(nodes []Node) (parts []string) {
 
 // Publish writes this node's fingerprint, for the other nodes to read.
 func (d *DB) Publish(ctx context.Context, f Fingerprint) error {
-	_, err := d.NewRaw("UPDATE nodes SET key_ids = ?, ranges = ?, build = ? WHERE boot = ?", f.KeyIDs, f.Ranges, f.Build, d.node.boot).Exec(ctx)
+	_, err := d.NewRaw("UPDATE nodes SET key_ids = ?, ranges = ?, build = ? WHERE boot = ?", f.KeyIDs, f.Ranges, f.Build,
+		d.node.boot).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("publish the fingerprint of this node: %w", err)
 	}

@@ -38,7 +38,8 @@ func TestWhatTheServerSetsForOthersDoesNotReachUs(t *testing.T) {
 		}
 		defer d.Close()
 		var rows []struct{ Name, Setting string }
-		err = d.NewRaw("SELECT name, setting FROM pg_settings WHERE name IN ('synchronous_commit', 'default_transaction_isolation')").Scan(t.Context(), &rows)
+		err = d.NewRaw("SELECT name, setting FROM pg_settings WHERE name IN ('synchronous_commit', 'default_transaction_isolation')").Scan(
+			t.Context(), &rows)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,8 @@ func TestTheProbeForRoomIsShortAndItsRowsAreLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		var rows, texts, bytes int
-		err = d.NewRaw("SELECT count(*), count(DISTINCT form_key), sum(length(form_key)) FROM form_keys").Scan(t.Context(), &rows, &texts, &bytes)
+		err = d.NewRaw("SELECT count(*), count(DISTINCT form_key), sum(length(form_key)) FROM form_keys").Scan(t.Context(), &rows, &texts,
+			&bytes)
 		if err != nil || rows < 64 || texts != rows || bytes < 64_000 {
 			t.Errorf("it writes %d rows with %d texts of %d bytes, %v", rows, texts, bytes, err)
 		}

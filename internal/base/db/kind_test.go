@@ -84,8 +84,11 @@ func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no listener":        {open(db.Options{URL: "postgres://hidden:hidden@" + away + "/hidden?sslmode=disable"}), "cannot be reached"},
-		"unknown user":       {open(db.Options{URL: with(func(u *url.URL) { u.User = url.UserPassword("hidden", "hidden") })}), "refuses the user"},
+		"no listener": {open(db.Options{URL: "postgres://hidden:hidden@" + away + "/hidden?sslmode=disable"}), "cannot be reached"},
+		"unknown user": {
+			open(db.Options{URL: with(func(u *url.URL) { u.User = url.UserPassword("hidden", "hidden") })}),
+			"refuses the user",
+		},
 		"unknown database":   {open(db.Options{URL: with(func(u *url.URL) { u.Path = "/hidden" })}), "no database with this name"},
 		"in time":            {late(), "in time"},
 		"ended by its owner": {ended(), "starting or stopping"},

@@ -156,7 +156,9 @@ func (d *DB) checkSchema(ctx context.Context, q bun.IDB, files fs.FS) error {
 func refuseAlone(unknown []string) error {
 	for _, name := range slices.Sorted(slices.Values(unknown)) {
 		if (Migration{Name: name}).alone() {
-			return fmt.Errorf("%w, which cannot work with %s: start the newer program, or use it to revert that migration (backstop migrate down)", ErrNewSchema, name)
+			return fmt.Errorf(
+				"%w, which cannot work with %s: start the newer program, or use it to revert that migration (backstop migrate down)",
+				ErrNewSchema, name)
 		}
 	}
 	return nil
@@ -186,7 +188,8 @@ func (d *DB) beAlone(ctx context.Context, tx Tx) error {
 	for i, r := range rows {
 		running[i] = fmt.Sprintf("%s (%s, %s)", cmp.Or(r.Name, "a command"), r.Process, cmp.Or(r.Build, "unknown version"))
 	}
-	return fmt.Errorf("%w, and this change of the schema needs all of them stopped: %s: stop them, then try again (a killed process counts as running for %.0f s)",
+	return fmt.Errorf(
+		"%w, and this change of the schema needs all of them stopped: %s: stop them, then try again (a killed process counts as running for %.0f s)",
 		ErrNotAlone, strings.Join(running, ", "), NodeGone.Seconds())
 }
 

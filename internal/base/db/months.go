@@ -80,7 +80,8 @@ func attachMonths(ctx context.Context, tx Tx, m Monthly, until int64) error {
 		if _, err := tx.NewRaw("CREATE TABLE ? (LIKE ? INCLUDING ALL)", bun.Ident(name), bun.Ident(last.Name)).Exec(ctx); err != nil {
 			return err
 		}
-		_, err := tx.NewRaw("ALTER TABLE ? ATTACH PARTITION ? FOR VALUES FROM (?) TO (?)", bun.Ident(m.Table), bun.Ident(name), end, next).Exec(ctx)
+		_, err := tx.NewRaw("ALTER TABLE ? ATTACH PARTITION ? FOR VALUES FROM (?) TO (?)", bun.Ident(m.Table), bun.Ident(name), end,
+			next).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -108,8 +109,9 @@ var rangeBounds = regexp.MustCompile(`^FOR VALUES FROM \((?:MINVALUE|'(\d+)')\) 
 
 func partitions(ctx context.Context, q bun.IDB, table string) ([]Partition, error) {
 	var rows []struct{ Relname, Bounds string }
-	err := q.NewRaw("SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bounds FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid"+
-		" WHERE i.inhparent = to_regclass(?) AND NOT i.inhdetachpending", table).Scan(ctx, &rows)
+	err := q.NewRaw(
+		"SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bounds FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid"+
+			" WHERE i.inhparent = to_regclass(?) AND NOT i.inhdetachpending", table).Scan(ctx, &rows)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,8 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 	stop()
 	traffic.Wait()
 	wantPartitioned(t, d, 1000+added.Load())
-	if n := number(t, d, "SELECT count(*) FROM information_schema.table_privileges WHERE table_name = 'past' AND grantee = 'PUBLIC' AND table_schema = current_schema()"); n != 1 {
+	if n := number(t, d,
+		"SELECT count(*) FROM information_schema.table_privileges WHERE table_name = 'past' AND grantee = 'PUBLIC' AND table_schema = current_schema()"); n != 1 {
 		t.Error("who was allowed to read the table may not read it any more")
 	}
 }
@@ -169,7 +170,8 @@ func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 // The bound of an abandoned conversion never refuses rows.
 func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
 	d, _ := unpartitioned(t, 10)
-	execute(t, d, fmt.Sprintf("ALTER TABLE past ADD CONSTRAINT past_below_%d CHECK (order_id < %[1]d) NOT VALID", db.IDAt(d.Now()+time.Minute.Microseconds())))
+	execute(t, d, fmt.Sprintf("ALTER TABLE past ADD CONSTRAINT past_below_%d CHECK (order_id < %[1]d) NOT VALID",
+		db.IDAt(d.Now()+time.Minute.Microseconds())))
 	if err := d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +246,8 @@ func TestMonthsArePassedOnAndDropped(t *testing.T) {
 	if n := number(t, d, "SELECT count(*) FROM past"); n != int64(len(parts)-3) {
 		t.Errorf("%d rows are left of %d", n, len(parts)-3)
 	}
-	if n := number(t, d, "SELECT count(*) FROM pg_class WHERE relname LIKE 'past%dropped' AND relnamespace = current_schema()::regnamespace"); n != 0 {
+	if n := number(t, d,
+		"SELECT count(*) FROM pg_class WHERE relname LIKE 'past%dropped' AND relnamespace = current_schema()::regnamespace"); n != 0 {
 		t.Error("something is left of what was dropped")
 	}
 	again, err := d.DropMonths(t.Context(), history.Table, parts[2].To)
@@ -271,7 +274,8 @@ func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
 			break
 		}
 	}
-	if n := number(t, d, "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace AND relname <> 'schema_migrations'"); n != 0 {
+	if n := number(t, d,
+		"SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace AND relname <> 'schema_migrations'"); n != 0 {
 		t.Errorf("%d tables are left", n)
 	}
 	if _, err := migrations.Apply(t.Context(), d); err != nil {
@@ -303,7 +307,8 @@ func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))
 	err = d.PartitionByMonth(t.Context(), log, history)
-	if !errors.Is(err, db.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d of ", pid)) || !strings.Contains(err.Error(), "long report") {
+	if !errors.Is(err, db.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d of ", pid)) ||
+		!strings.Contains(err.Error(), "long report") {
 		t.Fatalf("held up by process %d: %v", pid, err)
 	}
 	if !strings.Contains(logged.String(), "waiting for a lock") {

@@ -111,7 +111,8 @@ func (l *nameLock) taken(ctx context.Context) error {
 		SeenAt    int64
 	}
 	now := l.db.Now()
-	err := l.db.Read.NewRaw("SELECT process, started_at, seen_at FROM nodes WHERE name = ? AND boot <> ? AND seen_at > ? ORDER BY seen_at DESC LIMIT 1",
+	err := l.db.Read.NewRaw(
+		"SELECT process, started_at, seen_at FROM nodes WHERE name = ? AND boot <> ? AND seen_at > ? ORDER BY seen_at DESC LIMIT 1",
 		l.db.node.name, l.db.node.boot, now-NodeGone.Microseconds()).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("look for the holder of the node's name: %w", err)
@@ -120,8 +121,10 @@ func (l *nameLock) taken(ctx context.Context) error {
 		return nil
 	}
 	r := rows[0]
-	return fmt.Errorf("%w: %q belongs to %s, started at %s, seen %s ago: stop that one, or give this one its own BACKSTOP_NODE_NAME (and its own data folder)",
-		ErrNameTaken, l.db.node.name, cmp.Or(r.Process, "a process of an older version"), time.UnixMicro(r.StartedAt).UTC().Format(time.RFC3339),
+	return fmt.Errorf(
+		"%w: %q belongs to %s, started at %s, seen %s ago: stop that one, or give this one its own BACKSTOP_NODE_NAME (and its own data folder)",
+		ErrNameTaken, l.db.node.name, cmp.Or(r.Process, "a process of an older version"),
+		time.UnixMicro(r.StartedAt).UTC().Format(time.RFC3339),
 		(time.Duration(now-r.SeenAt) * time.Microsecond).Round(100*time.Millisecond))
 }
 

@@ -34,7 +34,8 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	}
 	two := named(t, url, "n1")
 	_, err := two.Join(t.Context(), migrations.Files)
-	if !errors.Is(err, db.ErrNameTaken) || !strings.Contains(err.Error(), `"n1" belongs to`) || !strings.Contains(err.Error(), " process ") {
+	if !errors.Is(err, db.ErrNameTaken) || !strings.Contains(err.Error(), `"n1" belongs to`) ||
+		!strings.Contains(err.Error(), " process ") {
 		t.Fatalf("the second one got %v", err)
 	}
 	if err := one.Beat(t.Context()); err != nil {

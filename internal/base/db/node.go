@@ -115,7 +115,8 @@ func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error)
 				return err
 			}
 			now := d.Now()
-			_, err = tx.NewRaw("INSERT INTO nodes (slot, name, boot, sends, process, newest_migration, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			_, err = tx.NewRaw(
+				"INSERT INTO nodes (slot, name, boot, sends, process, newest_migration, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 				slot, d.node.name, d.node.boot, d.node.sends, process(), newest, now, now).Exec(ctx)
 			return err
 		})
@@ -203,7 +204,8 @@ func (d *DB) Beat(ctx context.Context) error {
 		return ErrEvicted
 	}
 	var senders int64
-	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE sends AND seen_at > ?", d.Now()-NodeGone.Microseconds()).Scan(ctx, &senders); err != nil {
+	if err := d.Read.NewRaw("SELECT count(*) FROM nodes WHERE sends AND seen_at > ?", d.Now()-NodeGone.Microseconds()).Scan(ctx,
+		&senders); err != nil {
 		return fmt.Errorf("count the senders: %w", err)
 	}
 	d.node.senders.Store(senders)
@@ -233,7 +235,8 @@ type Node struct {
 // Nodes returns the running servers by name, including this one. Commands that run beside them
 // have no name and are left out.
 func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
-	err = d.Read.NewRaw("SELECT name, config_version, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
+	err = d.Read.NewRaw(
+		"SELECT name, config_version, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
 		d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)
@@ -251,7 +254,8 @@ func (d *DB) Senders() int { return int(max(d.node.senders.Load(), 1)) }
 // Alone reports whether no other process of the installation is running.
 func (d *DB) Alone(ctx context.Context) (bool, error) {
 	var others bool
-	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot, d.Now()-NodeGone.Microseconds()).Scan(ctx, &others)
+	err := d.Read.NewRaw("SELECT EXISTS (SELECT 1 FROM nodes WHERE boot <> ? AND seen_at > ?)", d.node.boot,
+		d.Now()-NodeGone.Microseconds()).Scan(ctx, &others)
 	if err != nil {
 		return false, fmt.Errorf("look for other nodes: %w", err)
 	}

@@ -123,7 +123,8 @@ func readBound(ctx context.Context, tx Tx, table string) (*bound, error) {
 		Convalidated bool
 	}
 	prefix := table + "_below_"
-	err := tx.NewRaw("SELECT conname, convalidated FROM pg_constraint WHERE conrelid = to_regclass(?) AND contype = 'c' AND starts_with(conname::text, ?)",
+	err := tx.NewRaw(
+		"SELECT conname, convalidated FROM pg_constraint WHERE conrelid = to_regclass(?) AND contype = 'c' AND starts_with(conname::text, ?)",
 		table, prefix).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -191,7 +192,8 @@ func (d *DB) checkRows(ctx context.Context, log *slog.Logger, m Monthly) error {
 			case <-ended:
 				return
 			case <-time.After(checkEvery):
-				log.Info("partition by month: still checking rows", "table", m.Table, "megabytes", size>>20, "seconds", int(time.Since(start).Seconds()))
+				log.Info("partition by month: still checking rows", "table", m.Table, "megabytes", size>>20, "seconds",
+					int(time.Since(start).Seconds()))
 			}
 		}
 	}()
@@ -248,7 +250,8 @@ func (d *DB) split(ctx context.Context, tx Tx, m Monthly) error {
 	statements := append([]string{}, shape.rename...)
 	statements = append(statements,
 		d.QueryGen().FormatQuery("ALTER TABLE ? RENAME TO ?", table, first),
-		d.QueryGen().FormatQuery("CREATE TABLE ? (LIKE ? INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMMENTS) PARTITION BY RANGE (?)", table, first, bun.Ident(m.Key)))
+		d.QueryGen().FormatQuery("CREATE TABLE ? (LIKE ? INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMMENTS) PARTITION BY RANGE (?)",
+			table, first, bun.Ident(m.Key)))
 	statements = append(statements, shape.create...)
 	statements = append(statements,
 		d.QueryGen().FormatQuery("ALTER TABLE ? ATTACH PARTITION ? FOR VALUES FROM (MINVALUE) TO (?)", table, first, b.below),

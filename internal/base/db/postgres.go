@@ -92,8 +92,9 @@ func setting(own map[string]string, synchronousCommit string) func(context.Conte
 	}
 }
 
-var errPooler = errors.New("a pooler in front of PostgreSQL assigns its connections by transaction or statement, and a session's locks and settings get lost: " +
-	"set pool_mode = session for this database, or connect to PostgreSQL directly")
+var errPooler = errors.New(
+	"a pooler in front of PostgreSQL assigns its connections by transaction or statement, and a session's locks and settings get lost: " +
+		"set pool_mode = session for this database, or connect to PostgreSQL directly")
 
 const (
 	// serverTime bounds the checks once the server has been reached.
@@ -123,7 +124,9 @@ func checkServer(ctx context.Context, cfg *pgconn.Config) error {
 		return err
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("the encoding of the database is %s, but UTF8 is required: create another database with ENCODING 'UTF8' TEMPLATE template0", encoding)
+		return fmt.Errorf(
+			"the encoding of the database is %s, but UTF8 is required: create another database with ENCODING 'UTF8' TEMPLATE template0",
+			encoding)
 	}
 	return checkSessions(ctx, a, b)
 }

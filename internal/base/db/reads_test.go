@@ -26,10 +26,12 @@ func TestReadsAnswerEachQuestion(t *testing.T) {
 			var words []word
 			var ids []*int64
 			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-				if _, err := tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS words (id BIGINT PRIMARY KEY, word TEXT NOT NULL, other BIGINT)"); err != nil {
+				if _, err := tx.ExecContext(ctx,
+					"CREATE TABLE IF NOT EXISTS words (id BIGINT PRIMARY KEY, word TEXT NOT NULL, other BIGINT)"); err != nil {
 					return err
 				}
-				if _, err := tx.ExecContext(ctx, "INSERT INTO words (id, word, other) VALUES (1, 'a', NULL), (2, 'it''s ?', 7) ON CONFLICT DO NOTHING"); err != nil {
+				if _, err := tx.ExecContext(ctx,
+					"INSERT INTO words (id, word, other) VALUES (1, 'a', NULL), (2, 'it''s ?', 7) ON CONFLICT DO NOTHING"); err != nil {
 					return err
 				}
 				r := tx.Reads()
@@ -46,7 +48,8 @@ func TestReadsAnswerEachQuestion(t *testing.T) {
 					return err
 				}, "WITH _v ? SELECT other FROM words, _v WHERE words.id = _v.id AND words.word = _v.name ORDER BY words.id",
 					bulk.Each(&[]pair{{1, "a"}, {2, "it's ?"}, {1, "no"}}))
-				r.Add(func(db.Row) error { return errors.New("no row") }, "WITH _v ? SELECT other FROM words, _v WHERE words.id = _v.id", bulk.Each(&[]pair{}))
+				r.Add(func(db.Row) error { return errors.New("no row") }, "WITH _v ? SELECT other FROM words, _v WHERE words.id = _v.id",
+					bulk.Each(&[]pair{}))
 				return r.Exec(ctx)
 			})
 			seven := int64(7)
@@ -109,7 +112,10 @@ func TestReadsAreOneRoundTrip(t *testing.T) {
 		}
 		return fewest
 	}
-	texts := []string{"SELECT number FROM unnest(?::bigint[]) AS number WHERE number > 1", "SELECT number FROM unnest(?::bigint[]) AS number WHERE number > 2"}
+	texts := []string{
+		"SELECT number FROM unnest(?::bigint[]) AS number WHERE number > 1",
+		"SELECT number FROM unnest(?::bigint[]) AS number WHERE number > 2",
+	}
 	together := least(func(ctx context.Context, tx db.Tx) error {
 		r := tx.Reads()
 		for _, text := range texts {

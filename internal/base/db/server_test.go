@@ -32,7 +32,8 @@ func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 	u.RawQuery = "sslmode=disable"
 	for encoding, refused := range map[string]bool{"LATIN1": true, "SQL_ASCII": true} {
 		name := schema + "_" + strings.ToLower(encoding)
-		if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name+" ENCODING '"+encoding+"' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"); err != nil {
+		if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name+" ENCODING '"+encoding+
+			"' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _, _ = admin.Exec("DROP DATABASE " + name + " WITH (FORCE)") })
@@ -41,7 +42,8 @@ func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 		if err == nil {
 			d.Close()
 		}
-		if (err != nil) != refused || refused && (!strings.Contains(err.Error(), encoding) || !strings.Contains(err.Error(), "UTF8") || strings.Contains(err.Error(), "\n")) {
+		if (err != nil) != refused || refused && (!strings.Contains(err.Error(), encoding) || !strings.Contains(err.Error(), "UTF8") ||
+			strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v", encoding, err)
 		}
 	}
@@ -73,7 +75,8 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 					d.Close()
 					t.Fatal("it is not found")
 				}
-				if text := err.Error(); !strings.Contains(text, "pool_mode = session") || strings.Contains(text, "\n") || strings.Contains(text, "127.0.0.1") {
+				if text := err.Error(); !strings.Contains(text, "pool_mode = session") || strings.Contains(text, "\n") ||
+					strings.Contains(text, "127.0.0.1") {
 					t.Errorf("it is %q", text)
 				}
 				if took := time.Since(begin); took > 5*time.Second {
@@ -85,7 +88,10 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			settings := map[string]string{"enable_seqscan": "off", "lock_timeout": "500ms", "default_transaction_isolation": "read committed", "synchronous_commit": "on"}
+			settings := map[string]string{
+				"enable_seqscan": "off", "lock_timeout": "500ms",
+				"default_transaction_isolation": "read committed", "synchronous_commit": "on",
+			}
 			for name, want := range settings {
 				var is string
 				if err := d.NewRaw("SHOW "+name).Scan(t.Context(), &is); err != nil || is != want {
@@ -176,7 +182,8 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 		t.Fatal(err)
 	}
 	config := filepath.Join(folder, "pgbouncer.ini")
-	text := fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\nauth_type = any\npool_mode = %s\n%s\n",
+	text := fmt.Sprintf(
+		"[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\nauth_type = any\npool_mode = %s\n%s\n",
 		u.Hostname(), u.Port(), port, mode, settings)
 	// With auth_type any, every client connects as the user in the database's entry.
 	text = strings.Replace(text, "\n[pgbouncer]", " user="+u.User.Username()+"\n[pgbouncer]", 1)

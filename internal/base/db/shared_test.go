@@ -157,7 +157,8 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 		}
 	}
 	var kept, small int
-	if err := d.NewRaw("SELECT count(*), sum(length(text) = 10) FROM parts").Scan(t.Context(), &kept, &small); err != nil || kept != 20 || small != 20 {
+	if err := d.NewRaw("SELECT count(*), sum(length(text) = 10) FROM parts").Scan(t.Context(), &kept, &small); err != nil || kept != 20 ||
+		small != 20 {
 		t.Errorf("%d rows are kept, %d of them small, %v", kept, small, err)
 	}
 	pages("1000000")
@@ -293,7 +294,8 @@ func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
 				t.Errorf("the parts ended with %v", errs)
 			}
 			var kept []int
-			if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil || fmt.Sprint(kept) != "[0 1 20 21]" {
+			if err := d.NewRaw("SELECT id FROM parts ORDER BY id").Scan(t.Context(), &kept); err != nil ||
+				fmt.Sprint(kept) != "[0 1 20 21]" {
 				t.Errorf("stored %v, %v", kept, err)
 			}
 		})

@@ -82,14 +82,20 @@ func TestNoSpecialAddressIsPublic(t *testing.T) {
 
 func TestAllowedRangesAreOpenAndNothingBeside(t *testing.T) {
 	r := NewRules(prefixes("127.0.0.0/8", "::ffff:10.1.0.0/112", "fd00::/64", "fe80::/10"))
-	for _, text := range []string{"127.0.0.1:1", "[::ffff:127.0.0.1]:8080", "10.1.2.3:80", "[::ffff:10.1.2.3]:80", "[fd00::9]:9", "[fe80::1%lo]:80"} {
+	for _, text := range []string{
+		"127.0.0.1:1", "[::ffff:127.0.0.1]:8080", "10.1.2.3:80", "[::ffff:10.1.2.3]:80", "[fd00::9]:9",
+		"[fe80::1%lo]:80",
+	} {
 		for _, scheme := range []string{"http", "https"} {
 			if err := r.CheckAddr(scheme, netip.MustParseAddrPort(text)); err != nil {
 				t.Errorf("%s to %s: %v", scheme, text, err)
 			}
 		}
 	}
-	for _, text := range []string{"10.2.0.1:443", "126.255.255.255:80", "[fd00:0:0:1::9]:443", "[::1]:443", "[64:ff9b::127.0.0.1]:443", "[::127.0.0.1]:443"} {
+	for _, text := range []string{
+		"10.2.0.1:443", "126.255.255.255:80", "[fd00:0:0:1::9]:443", "[::1]:443", "[64:ff9b::127.0.0.1]:443",
+		"[::127.0.0.1]:443",
+	} {
 		if err := r.CheckAddr("http", netip.MustParseAddrPort(text)); !errors.Is(err, ErrBlocked) {
 			t.Errorf("%s: %v, want ErrBlocked", text, err)
 		}
@@ -266,7 +272,10 @@ func FuzzAddr(f *testing.F) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, raw := range []string{"https://a.example/n?x=1", "http://127.0.0.1:80/", "https://[::1%25lo]/", "https://0x7f.1", "https://u:p@h/#f"} {
+	for _, raw := range []string{
+		"https://a.example/n?x=1", "http://127.0.0.1:80/", "https://[::1%25lo]/", "https://0x7f.1",
+		"https://u:p@h/#f",
+	} {
 		f.Add(raw)
 	}
 	var r Rules

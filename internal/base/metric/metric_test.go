@@ -118,7 +118,10 @@ func TestEveryFigureHasANameOfOursAndADescription(t *testing.T) {
 // Each further label multiplies the series; no label may have as many values as there are
 // merchants.
 func TestNoFigureHasALabelOfWhichThereAreUnboundedlyMany(t *testing.T) {
-	known := []string{"outcome", "class", "result", "pool", "state", "to", "batch", "status", "kind", "rule", "queue", "part", "currency", "window", "of"}
+	known := []string{
+		"outcome", "class", "result", "pool", "state", "to", "batch", "status", "kind", "rule", "queue", "part", "currency",
+		"window", "of",
+	}
 	for figure, f := range everything(t) {
 		if !strings.HasPrefix(figure, "backstop_") {
 			continue
@@ -183,7 +186,8 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 	metric.RegisterSnapshot(func(context.Context) metric.Snapshot { return metric.Snapshot{} })
 	all := scrape(t)
 	for _, name := range []string{
-		"backstop_at_risk_orders", "backstop_at_risk_minor_units", "backstop_alerts_firing", "backstop_orders_raised", "backstop_orders_notified",
+		"backstop_at_risk_orders", "backstop_at_risk_minor_units", "backstop_alerts_firing", "backstop_orders_raised",
+		"backstop_orders_notified",
 		"backstop_notify_untried", "backstop_notify_untried_oldest_seconds", "backstop_compensations", "backstop_clock_skew_seconds",
 	} {
 		if f, there := all[name]; there {

@@ -39,18 +39,26 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 var (
-	queueTasks  = prometheus.NewDesc("backstop_queue_tasks", "Waiting tasks per queue; \"stuck\" counts stuck compensations in the database, up to 10,000; \"due\" overdue notifications in the database, up to 10,000; \"parked\" notifications that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil)
+	queueTasks = prometheus.NewDesc("backstop_queue_tasks",
+		"Waiting tasks per queue; \"stuck\" counts stuck compensations in the database, up to 10,000; \"due\" overdue notifications in the database, up to 10,000; \"parked\" notifications that wait for a breaker, up to 10,000 per merchant.", []string{"queue"}, nil)
 	queueOldest = prometheus.NewDesc("backstop_queue_oldest_seconds", "Age of the oldest waiting task per queue.", []string{"queue"}, nil)
 
-	atRiskOrders   = prometheus.NewDesc("backstop_at_risk_orders", "Orders with money at risk by part (untold, compensated, stuck, mismatch) and currency.", []string{"part", "currency"}, nil)
-	atRiskMinor    = prometheus.NewDesc("backstop_at_risk_minor_units", "Money at risk in minor units, by part and currency.", []string{"part", "currency"}, nil)
-	alertsFiring   = prometheus.NewDesc("backstop_alerts_firing", "Alerts that are firing.", nil, nil)
-	ordersRaised   = prometheus.NewDesc("backstop_orders_raised", "Paid orders whose notification was raised within the window and that the merchant must get.", []string{"window"}, nil)
-	ordersNotified = prometheus.NewDesc("backstop_orders_notified", "Orders of backstop_orders_raised whose notification has been delivered by now.", []string{"window"}, nil)
-	untriedOrders  = prometheus.NewDesc("backstop_notify_untried", "Orders whose merchant has had no notification attempt yet, up to 10,000.", nil, nil)
-	untriedOldest  = prometheus.NewDesc("backstop_notify_untried_oldest_seconds", "Age of the oldest of backstop_notify_untried.", nil, nil)
-	compensations  = prometheus.NewDesc("backstop_compensations", "Compensations that wait, run or are dead, by state and kind, up to 100,000 of each state.", []string{"state", "kind"}, nil)
-	clockSkew      = prometheus.NewDesc("backstop_clock_skew_seconds", "How far this node's clock is ahead of another: database, redis.", []string{"of"}, nil)
+	atRiskOrders = prometheus.NewDesc("backstop_at_risk_orders",
+		"Orders with money at risk by part (untold, compensated, stuck, mismatch) and currency.", []string{"part", "currency"}, nil)
+	atRiskMinor = prometheus.NewDesc("backstop_at_risk_minor_units", "Money at risk in minor units, by part and currency.",
+		[]string{"part", "currency"}, nil)
+	alertsFiring = prometheus.NewDesc("backstop_alerts_firing", "Alerts that are firing.", nil, nil)
+	ordersRaised = prometheus.NewDesc("backstop_orders_raised",
+		"Paid orders whose notification was raised within the window and that the merchant must get.", []string{"window"}, nil)
+	ordersNotified = prometheus.NewDesc("backstop_orders_notified",
+		"Orders of backstop_orders_raised whose notification has been delivered by now.", []string{"window"}, nil)
+	untriedOrders = prometheus.NewDesc("backstop_notify_untried",
+		"Orders whose merchant has had no notification attempt yet, up to 10,000.", nil, nil)
+	untriedOldest = prometheus.NewDesc("backstop_notify_untried_oldest_seconds", "Age of the oldest of backstop_notify_untried.", nil, nil)
+	compensations = prometheus.NewDesc("backstop_compensations",
+		"Compensations that wait, run or are dead, by state and kind, up to 100,000 of each state.", []string{"state", "kind"}, nil)
+	clockSkew = prometheus.NewDesc("backstop_clock_skew_seconds", "How far this node's clock is ahead of another: database, redis.",
+		[]string{"of"}, nil)
 )
 
 // Backlog is the waiting work in one queue of Redis or, for Queue "due" and "parked", in the
@@ -111,7 +119,10 @@ type Untried struct {
 // RegisterSnapshot exports the result of read at each scrape. It replaces an earlier call.
 func RegisterSnapshot(read func(context.Context) Snapshot) {
 	register(&collector{
-		descs: []*prometheus.Desc{atRiskOrders, atRiskMinor, alertsFiring, ordersRaised, ordersNotified, untriedOrders, untriedOldest, compensations, clockSkew},
+		descs: []*prometheus.Desc{
+			atRiskOrders, atRiskMinor, alertsFiring, ordersRaised, ordersNotified, untriedOrders, untriedOldest,
+			compensations, clockSkew,
+		},
 		read: func(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
 			s := read(ctx)
 			for _, r := range s.AtRisk {

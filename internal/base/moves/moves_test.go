@@ -85,7 +85,8 @@ func TestTheConditionOfSQLIsTheTable(t *testing.T) {
 		for _, from := range known {
 			for _, to := range known {
 				var n int
-				err := d.Read.NewRaw("SELECT count(*) FROM (SELECT CAST(? AS TEXT) AS a, CAST(? AS TEXT) AS b) AS x WHERE "+lights.Allows("a", "b"), from, to).Scan(context.Background(), &n)
+				err := d.Read.NewRaw("SELECT count(*) FROM (SELECT CAST(? AS TEXT) AS a, CAST(? AS TEXT) AS b) AS x WHERE "+
+					lights.Allows("a", "b"), from, to).Scan(context.Background(), &n)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -267,7 +267,8 @@ func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
-	if _, err := asynq.NewClientFromRedisClient(rdb).Enqueue(asynq.NewTask(TaskNotify, []byte(`[[1,2]]`)), asynq.Queue("notify")); err != nil {
+	if _, err := asynq.NewClientFromRedisClient(rdb).Enqueue(asynq.NewTask(TaskNotify, []byte(`[[1,2]]`)),
+		asynq.Queue("notify")); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Notify(t.Context(), Live, nudges(1)); err != nil {

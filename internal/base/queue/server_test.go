@@ -43,7 +43,8 @@ func TestFaultsOfOursAreRetriedSoon(t *testing.T) {
 			t.Errorf("after %d retries %s, want %s", n, got, want)
 		}
 	}
-	if config.IsFailure(fmt.Errorf("stopped: %w", context.Canceled)) || config.IsFailure(nil) || !config.IsFailure(context.DeadlineExceeded) {
+	if config.IsFailure(fmt.Errorf("stopped: %w", context.Canceled)) || config.IsFailure(nil) ||
+		!config.IsFailure(context.DeadlineExceeded) {
 		t.Error("only a fault costs a retry")
 	}
 }
@@ -61,7 +62,8 @@ func TestServerLogRepeatsItselfRarely(t *testing.T) {
 		if n := strings.Count(text.String(), "Failed to forward"); n != 6 {
 			t.Errorf("%d lines in a minute, want one in 10 s", n)
 		}
-		if strings.Contains(text.String(), "Starting") || !strings.Contains(text.String(), "another kind") || !strings.Contains(text.String(), "group=work") {
+		if strings.Contains(text.String(), "Starting") || !strings.Contains(text.String(), "another kind") ||
+			!strings.Contains(text.String(), "group=work") {
 			t.Errorf("log: %s", text.String())
 		}
 		for i := range 10 * maxLogKeys {

@@ -71,7 +71,8 @@ func startChild(ctx context.Context, program, data string, log *slog.Logger) (*c
 		// The file was not the cause: move it back and return the first error.
 		return nil, errors.Join(err, os.RemoveAll(dir), os.Rename(aside, dir))
 	}
-	log.Warn("redis could not read its file and started without it; waiting work is nudged again from the database", "moved_to", aside, "error", err)
+	log.Warn("redis could not read its file and started without it; waiting work is nudged again from the database", "moved_to", aside,
+		"error", err)
 	return c, nil
 }
 

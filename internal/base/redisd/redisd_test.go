@@ -175,7 +175,11 @@ func TestCheckDetectsARedisThatTakesNoWrites(t *testing.T) {
 	}{
 		{[]any{"config", "set", "maxmemory", "1"}, []any{"config", "set", "maxmemory", "0"}, "full"},
 		{[]any{"replicaof", "127.0.0.1", "1"}, []any{"replicaof", "no", "one"}, "replica"},
-		{[]any{"config", "set", "maxmemory-policy", "allkeys-lru"}, []any{"config", "set", "maxmemory-policy", "noeviction"}, "allkeys-lru"},
+		{
+			[]any{"config", "set", "maxmemory-policy", "allkeys-lru"},
+			[]any{"config", "set", "maxmemory-policy", "noeviction"},
+			"allkeys-lru",
+		},
 	} {
 		if err := r.Check(t.Context()); err != nil {
 			t.Errorf("before %v: %v", c.spoil, err)
@@ -213,10 +217,12 @@ func TestWrongURLsShowWhatToFix(t *testing.T) {
 		r, book := openExternal(t, url)
 		for what, ask := range map[string]func(context.Context) error{"Check": r.Check, "Verify": r.Verify} {
 			err := ask(t.Context())
-			for end := time.Now().Add(time.Minute); errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), want) && time.Now().Before(end); {
+			for end := time.Now().Add(time.Minute); errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), want) &&
+				time.Now().Before(end); {
 				err = ask(t.Context()) // on a busy machine one check may take longer than its limit
 			}
-			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "s3cret") {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n") ||
+				strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%s of %s: %v\nwant %q in one line without a password", what, url, err, want)
 			}
 		}

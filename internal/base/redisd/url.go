@@ -255,7 +255,8 @@ func (o *Options) parseQuery(query string) error {
 		case name == "sentinel_password" && o.Mode == Sentinel:
 			o.SentinelPassword = secret(list[0])
 		default:
-			return errors.New("unknown parameter; redis-sentinel:// takes tls, sentinel_username and sentinel_password, redis-cluster:// takes tls")
+			return errors.New(
+				"unknown parameter; redis-sentinel:// takes tls, sentinel_username and sentinel_password, redis-cluster:// takes tls")
 		}
 	}
 	return nil

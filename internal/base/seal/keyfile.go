@@ -37,7 +37,9 @@ func ParseKeys(text string) (*Keyring, error) {
 	for i, word := range words {
 		key, ok := decodeKey(word)
 		if !ok {
-			return nil, fmt.Errorf("master key %d is not %d bytes as base64 (44 characters) or hex (64 characters): make one with `openssl rand -base64 32`", i+1, keySize)
+			return nil, fmt.Errorf(
+				"master key %d is not %d bytes as base64 (44 characters) or hex (64 characters): make one with `openssl rand -base64 32`",
+				i+1, keySize)
 		}
 		keys[i] = key
 	}

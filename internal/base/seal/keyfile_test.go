@@ -129,7 +129,8 @@ func TestABrokenKeyFileIsNeverReplaced(t *testing.T) {
 	} {
 		path := keyFile(t, text, 0o600)
 		_, err := LoadOrCreate(path)
-		if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "0f0f") || strings.Contains(err.Error(), "zz") {
+		if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "0f0f") ||
+			strings.Contains(err.Error(), "zz") {
 			t.Errorf("%.20q: %v; want an error with the path and without the text", text, err)
 		}
 		if after, readErr := os.ReadFile(path); readErr != nil || string(after) != text {

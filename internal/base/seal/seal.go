@@ -54,7 +54,10 @@ func NewKeyring(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no master key: at least one is needed")
 	}
-	k := &Keyring{current: keyID(keys[0]), keys: map[string]cipher.AEAD{}, signers: map[string]ed25519.PrivateKey{}, roots: map[string][]byte{}}
+	k := &Keyring{
+		current: keyID(keys[0]), keys: map[string]cipher.AEAD{}, signers: map[string]ed25519.PrivateKey{},
+		roots: map[string][]byte{},
+	}
 	for i, key := range keys {
 		if len(key) != keySize {
 			return nil, fmt.Errorf("master key %d has %d bytes: use %d", i+1, len(key), keySize)

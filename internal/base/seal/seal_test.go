@@ -62,7 +62,8 @@ func TestAnyFlippedBitKeepsItShut(t *testing.T) {
 func TestASealedTextHasOneSpelling(t *testing.T) {
 	k, place := ring(t, make([]byte, keySize)), Place{"suppliers", "1", "api_v3_key"}
 	sealed := k.Seal(place, []byte("secret"))
-	for _, other := range []string{sealed + "\n", sealed + "=", sealed + "==", " " + sealed, strings.ToUpper(sealed), sealed[:40] + "\r\n" + sealed[40:]} {
+	for _, other := range []string{sealed + "\n", sealed + "=", sealed + "==", " " + sealed, strings.ToUpper(sealed), sealed[:40] + "\r\n" +
+		sealed[40:]} {
 		if _, err := k.Open(place, other); err == nil {
 			t.Errorf("%q opens too", other)
 		}
@@ -121,7 +122,10 @@ func TestRotationOpensOldTextsAndSealsUnderTheNewKey(t *testing.T) {
 
 func TestWhatIsNoSealedTextIsRefused(t *testing.T) {
 	k := ring(t, make([]byte, keySize))
-	for _, text := range []string{"", "whsec_plain", "sealed:", "sealed:v1:", "sealed:v1:" + k.current, "sealed:v1:" + k.current + ":", "sealed:v1:" + k.current + ":AAAA", "sealed:v2:" + k.current + ":AAAA"} {
+	for _, text := range []string{
+		"", "whsec_plain", "sealed:", "sealed:v1:", "sealed:v1:" + k.current, "sealed:v1:" + k.current + ":",
+		"sealed:v1:" + k.current + ":AAAA", "sealed:v2:" + k.current + ":AAAA",
+	} {
 		if _, err := k.Open(Place{}, text); !errors.Is(err, ErrSealed) {
 			t.Errorf("%q: %v, want ErrSealed", text, err)
 		}

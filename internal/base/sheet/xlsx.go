@@ -35,8 +35,11 @@ var parts = []struct{ name, text string }{
 		`<Override PartName="/xl/worksheets/sheet2.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>`},
 	{"_rels/.rels", `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">` +
 		`<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="xl/workbook.xml"/></Relationships>`},
-	{"xl/workbook.xml", `<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">` +
-		`<sheets><sheet name="Backstop" sheetId="1" r:id="rId1"/><sheet name="Σ" sheetId="2" r:id="rId2"/></sheets></workbook>`},
+	{
+		"xl/workbook.xml",
+		`<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">` +
+			`<sheets><sheet name="Backstop" sheetId="1" r:id="rId1"/><sheet name="Σ" sheetId="2" r:id="rId2"/></sheets></workbook>`,
+	},
 	{"xl/_rels/workbook.xml.rels", `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">` +
 		`<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" Target="worksheets/sheet1.xml"/>` +
 		`<Relationship Id="rId2" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" Target="worksheets/sheet2.xml"/>` +
@@ -106,13 +109,15 @@ func (x *xlsxFile) begin() error {
 	if err := x.part("xl/worksheets/sheet1.xml"); err != nil {
 		return err
 	}
-	_, _ = x.out.WriteString(sheetOpen + `<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>`)
+	_, _ = x.out.WriteString(sheetOpen +
+		`<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>`)
 	for i, h := range x.heads {
 		width := max(utf8.RuneCountInString(h.Text)+4, 14)
 		if h.Kind == Moment {
 			width = max(width, 24)
 		}
-		_, _ = x.out.WriteString(`<col min="` + strconv.Itoa(i+1) + `" max="` + strconv.Itoa(i+1) + `" width="` + strconv.Itoa(width) + `" customWidth="1"/>`)
+		_, _ = x.out.WriteString(`<col min="` + strconv.Itoa(i+1) + `" max="` + strconv.Itoa(i+1) + `" width="` + strconv.Itoa(width) +
+			`" customWidth="1"/>`)
 	}
 	_, _ = x.out.WriteString(`</cols><sheetData>`)
 	x.line = 0

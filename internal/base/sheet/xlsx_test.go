@@ -78,7 +78,11 @@ func TestAnXLSXFileKeepsKindsAndNeverComputes(t *testing.T) {
 	got := opened(t, file.Bytes())
 	text := func(at, s string) cell { return cell{At: at, Type: "inlineStr", Text: s} }
 	want := [][]cell{
-		{{At: "A1", Type: "inlineStr", Style: heading, Text: "When"}, {At: "B1", Type: "inlineStr", Style: heading, Text: "Amount"}, {At: "C1", Type: "inlineStr", Style: heading, Text: "Note"}},
+		{
+			{At: "A1", Type: "inlineStr", Style: heading, Text: "When"},
+			{At: "B1", Type: "inlineStr", Style: heading, Text: "Amount"},
+			{At: "C1", Type: "inlineStr", Style: heading, Text: "Note"},
+		},
 		{{At: "A2", Style: moment, Value: "46346.500000000"}, {At: "B2", Style: number + 2, Value: "12.50"}, text("C2", "=1+1")},
 		{{At: "B3", Style: number, Value: "-3"}, text("C3", `<script>"&'</script>`+"\ufffd")},
 		{text("A4", "soon"), text("B4", "90071992547409.93"), text("C4", strings.Repeat("补", maxCell-1)+"…")},
@@ -98,7 +102,8 @@ func TestAnXLSXFileKeepsKindsAndNeverComputes(t *testing.T) {
 		}
 	}
 	about := got[1]
-	if len(about) != 3 || about[0][0].Text != "filter <none> & more" || about[2][0].Text != "Total CNY (4 rows)" || about[2][1].Value != "9.50" {
+	if len(about) != 3 || about[0][0].Text != "filter <none> & more" || about[2][0].Text != "Total CNY (4 rows)" ||
+		about[2][1].Value != "9.50" {
 		t.Errorf("the second sheet: %+v", about)
 	}
 }

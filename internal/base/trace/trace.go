@@ -64,7 +64,8 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", "backstop"), attribute.String("service.version", c.Version), attribute.String("service.instance.id", c.Node),
+		attribute.String("service.name", "backstop"), attribute.String("service.version", c.Version),
+		attribute.String("service.instance.id", c.Node),
 	), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("describe this node to the collector: %w", err)

@@ -329,7 +329,10 @@ func TestOnlyAFreeLaneReserves(t *testing.T) {
 	if _, ok := s.Reserve(c.now(), 9, 1); !ok {
 		t.Error("what was rolled back keeps its slot")
 	}
-	for name, g := range map[string]work.Gate{"closed": {}, "probing": {Probe: true}, "rated": {Open: true, Max: 9, PerSecond: 1000}, "just let go": {Open: true, Max: 9, NodeRate: 10}} {
+	for name, g := range map[string]work.Gate{
+		"closed": {}, "probing": {Probe: true}, "rated": {Open: true, Max: 9, PerSecond: 1000},
+		"just let go": {Open: true, Max: 9, NodeRate: 10},
+	} {
 		gate = g
 		if _, ok := s.Reserve(c.now(), 10, 2); ok {
 			t.Errorf("a lane that is %s reserves", name)
@@ -439,8 +442,14 @@ func TestSlotsNeverLeakAndAreNeverExceeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{t: t, c: 1e15, size: rapid.IntRange(1, 15).Draw(t, "size"), gates: map[int64]work.Gate{}, running: map[int64]work.Slot{}, pledged: map[int64]work.Slot{}}
-		m.s = work.NewSlots(work.SlotOptions{Size: m.size, Gate: func(lane int64) work.Gate { return m.gates[lane] }, Nodes: func() int { return 2 }})
+		m := &model{
+			t: t, c: 1e15, size: rapid.IntRange(1, 15).Draw(t, "size"), gates: map[int64]work.Gate{},
+			running: map[int64]work.Slot{}, pledged: map[int64]work.Slot{},
+		}
+		m.s = work.NewSlots(work.SlotOptions{
+			Size: m.size, Gate: func(lane int64) work.Gate { return m.gates[lane] },
+			Nodes: func() int { return 2 },
+		})
 		lane := rapid.Int64Range(1, 5)
 		for id := range int64(5) {
 			m.gates[id+1] = work.Gate{Open: true, Max: 6}
@@ -489,7 +498,10 @@ func TestSlotsNeverLeakAndAreNeverExceeded(t *testing.T) {
 				}
 			},
 			"gate": func(t *rapid.T) {
-				g := work.Gate{Open: rapid.Bool().Draw(t, "open"), Probe: rapid.Bool().Draw(t, "probe"), Max: rapid.IntRange(0, 9).Draw(t, "max")}
+				g := work.Gate{
+					Open: rapid.Bool().Draw(t, "open"), Probe: rapid.Bool().Draw(t, "probe"),
+					Max: rapid.IntRange(0, 9).Draw(t, "max"),
+				}
 				if rapid.IntRange(0, 3).Draw(t, "rated") == 0 {
 					g.PerSecond = 5
 				}
@@ -499,7 +511,8 @@ func TestSlotsNeverLeakAndAreNeverExceeded(t *testing.T) {
 			"forget": func(t *rapid.T) { m.s.Forget(lane.Draw(t, "lane")) },
 			"read": func(t *rapid.T) {
 				if len(m.reading) > 0 {
-					m.s.Refilled(m.c.now(), m.reading[0], jobs(m.reading[0], rapid.Int64Range(1, 60).Draw(t, "id")), rapid.Bool().Draw(t, "full"))
+					m.s.Refilled(m.c.now(), m.reading[0], jobs(m.reading[0], rapid.Int64Range(1, 60).Draw(t, "id")),
+						rapid.Bool().Draw(t, "full"))
 					m.reading = m.reading[1:]
 				}
 			},

@@ -30,7 +30,8 @@ type errand struct{ ID, Who, Tries int64 }
 const makeErrands = "CREATE TABLE errands (id BIGINT PRIMARY KEY, who BIGINT NOT NULL, due_at BIGINT, owner BIGINT NOT NULL DEFAULT 0, tries BIGINT NOT NULL DEFAULT 0)"
 
 func (s *errands) Due(ctx context.Context, who, now int64, n int) (jobs []work.Job, err error) {
-	err = s.db.Read.NewRaw("SELECT id, who AS lane, due_at AS at FROM errands WHERE who = ? AND due_at <= ? ORDER BY due_at LIMIT ?", who, now, n).Scan(ctx, &jobs)
+	err = s.db.Read.NewRaw("SELECT id, who AS lane, due_at AS at FROM errands WHERE who = ? AND due_at <= ? ORDER BY due_at LIMIT ?", who,
+		now, n).Scan(ctx, &jobs)
 	return jobs, err
 }
 
@@ -42,7 +43,8 @@ func (s *errands) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([
 	}
 	var rows []errand
 	err := s.db.AsyncCommitTx(ctx, func(ctx context.Context, q db.Session) error {
-		return q.NewRaw("UPDATE errands SET tries = tries + 1, owner = ?, due_at = ? WHERE id IN (?) AND due_at <= ? RETURNING id, who, tries",
+		return q.NewRaw(
+			"UPDATE errands SET tries = tries + 1, owner = ?, due_at = ? WHERE id IN (?) AND due_at <= ? RETURNING id, who, tries",
 			l.Owner, l.Until, bun.List(ids), s.db.Now()).Scan(ctx, &rows)
 	})
 	all := make([]work.Claimed[errand], len(rows))
@@ -53,7 +55,8 @@ func (s *errands) Claim(ctx context.Context, slots []work.Slot, l work.Lease) ([
 }
 
 func (s *errands) Release(ctx context.Context, e errand, at int64) error {
-	_, err := s.db.NewRaw("UPDATE errands SET tries = tries - 1, owner = 0, due_at = ? WHERE id = ? AND owner = ? AND tries = ?", at, e.ID, s.db.Boot(), e.Tries).Exec(ctx)
+	_, err := s.db.NewRaw("UPDATE errands SET tries = tries - 1, owner = 0, due_at = ? WHERE id = ? AND owner = ? AND tries = ?", at, e.ID,
+		s.db.Boot(), e.Tries).Exec(ctx)
 	return err
 }
 
@@ -78,7 +81,8 @@ func (s *errands) Commit(ctx context.Context, tx db.Tx, all []errand) (func(), e
 		if at := s.db.Now() + 20_000; e.Who < 0 {
 			due = &at
 		}
-		_, err := tx.NewRaw("UPDATE errands SET owner = 0, due_at = ? WHERE id = ? AND owner = ? AND tries = ?", due, e.ID, s.db.Boot(), e.Tries).Exec(ctx)
+		_, err := tx.NewRaw("UPDATE errands SET owner = 0, due_at = ? WHERE id = ? AND owner = ? AND tries = ?", due, e.ID, s.db.Boot(),
+			e.Tries).Exec(ctx)
 		failed = append(failed, err)
 	}
 	return nil, errors.Join(failed...)
@@ -128,7 +132,8 @@ func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
 			b.Pull(1, 2, 3)
 		}
 		var tries, owned int
-		if err := d.NewRaw("SELECT sum(tries), count(CASE WHEN owner <> 0 THEN 1 END) FROM errands").Scan(t.Context(), &tries, &owned); err != nil {
+		if err := d.NewRaw("SELECT sum(tries), count(CASE WHEN owner <> 0 THEN 1 END) FROM errands").Scan(t.Context(), &tries,
+			&owned); err != nil {
 			t.Fatal(err)
 		}
 		if left := open(); left > 0 || owned > 0 || tries != n+n/3 {

@@ -25,7 +25,8 @@ func acts(t *testing.T, d *db.DB, action, object, id string) (all []map[string]s
 			continue
 		}
 		params := map[string]string{}
-		if err := json.Unmarshal([]byte(r.Params), &params); err != nil || r.Actor != audit.Command() || r.Object != object || r.ObjectID != id {
+		if err := json.Unmarshal([]byte(r.Params), &params); err != nil || r.Actor != audit.Command() || r.Object != object ||
+			r.ObjectID != id {
 			t.Errorf("%+v, %v", r, err)
 		}
 		for _, secret := range []string{"top-secret", keyM1, secretA, secretB} {
@@ -54,7 +55,10 @@ func TestWhatAFileChangesLeavesOneAct(t *testing.T) {
 		sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 		want := []map[string]string{
 			{"created": "supplier wx-main; merchant m1; sku SKU-1", "opened": "account m1 CNY: 1000000", "sha256": sum(whole)},
-			{"created": "sku SKU-2", "changed": "supplier wx-main: enabled, config.key; merchant m1: signing_secret", "disabled": "supplier wx-main", "sha256": sum(second)},
+			{
+				"created": "sku SKU-2", "changed": "supplier wx-main: enabled, config.key; merchant m1: signing_secret",
+				"disabled": "supplier wx-main", "sha256": sum(second),
+			},
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("acts\n%v\nwant\n%v", got, want)

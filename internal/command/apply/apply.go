@@ -136,7 +136,10 @@ func Apply(ctx context.Context, env Env, f File) error {
 	if err := report(env.Out, d.reported(outcomes)); err != nil || len(d.waits) == 0 {
 		return err
 	}
-	p := &proposer{env: env, by: by, reason: fmt.Sprintf("apply %s, sha256 %x", textlimit.Clip(f.Name, maxShown), sum), made: map[settings.Object]bool{}}
+	p := &proposer{
+		env: env, by: by, reason: fmt.Sprintf("apply %s, sha256 %x", textlimit.Clip(f.Name, maxShown), sum),
+		made: map[settings.Object]bool{},
+	}
 	return untilFree(ctx, f, func() error {
 		d, err := plan(ctx, env.settings(), f, files)
 		if err != nil {

@@ -151,12 +151,14 @@ func TestApplyingTwiceChangesNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		before := version(t, d)
-		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main created", "merchant m1 created", "sku SKU-1 created", "account m1 CNY opened 1000000")
+		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main created", "merchant m1 created", "sku SKU-1 created",
+			"account m1 CNY opened 1000000")
 		made := version(t, d)
 		if made != before+1 {
 			t.Errorf("version of the settings went from %d to %d, want one step", before, made)
 		}
-		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged", "account m1 CNY unchanged")
+		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged",
+			"account m1 CNY unchanged")
 		if v := version(t, d); v != made {
 			t.Errorf("applying the same again moved the version from %d to %d", made, v)
 		}
@@ -239,7 +241,8 @@ func TestChangesAreNamedByField(t *testing.T) {
 		if err := d.NewSelect().Model(&row).Where("code = 'm1'").Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		secrets, err := settings.OpenSecrets(env.Keys, settings.EndpointOwner{Table: settings.MerchantsTable, Code: "m1"}, row.SigningSecrets)
+		secrets, err := settings.OpenSecrets(env.Keys, settings.EndpointOwner{Table: settings.MerchantsTable, Code: "m1"},
+			row.SigningSecrets)
 		if err != nil || len(secrets) != 2 || secrets[0][0] != 'B' || secrets[1][0] != 'A' {
 			t.Errorf("secrets = %q, %v, want the newest first", secrets, err)
 		}
@@ -283,7 +286,8 @@ func TestAFileWithoutSecretsKeepsThem(t *testing.T) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
 		wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, name: Renamed }]"), "merchant m1 changed: name")
-		n := count(t, d, "SELECT count(*) FROM merchants WHERE api_key_hash = ? AND CAST(signing_secrets AS TEXT) LIKE '%sealed%'", seal.HashToken(keyM1))
+		n := count(t, d, "SELECT count(*) FROM merchants WHERE api_key_hash = ? AND CAST(signing_secrets AS TEXT) LIKE '%sealed%'",
+			seal.HashToken(keyM1))
 		if n != 1 {
 			t.Error("the API key or the signing secret is gone")
 		}
@@ -319,7 +323,8 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 		} {
 			err := Apply(t.Context(), env, text(wrong))
 			var invalid *Invalid
-			if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || !strings.HasPrefix(invalid.Problems[0], "backstop.yaml:20: accounts[1].") {
+			if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || !strings.HasPrefix(invalid.Problems[0],
+				"backstop.yaml:20: accounts[1].") {
 				t.Fatalf("err = %v", err)
 			}
 			for _, table := range []string{"suppliers", "supplier_accounts", "merchants", "skus", "accounts", "transfers"} {
@@ -343,7 +348,8 @@ func TestTwoThatApplyAtOnceBothEndWell(t *testing.T) {
 			outs := make([]bytes.Buffer, racers)
 			errs := make([]error, racers)
 			file := strings.NewReplacer("wx-main", fmt.Sprintf("wx-%d", round), "code: m1", fmt.Sprintf("code: m-%d", round),
-				"merchant: m1", fmt.Sprintf("merchant: m-%d", round), keyM1, fmt.Sprintf("%s-%d", keyM1, round), "SKU-1", fmt.Sprintf("SKU-%d", round)).Replace(whole)
+				"merchant: m1", fmt.Sprintf("merchant: m-%d", round), keyM1, fmt.Sprintf("%s-%d", keyM1, round), "SKU-1",
+				fmt.Sprintf("SKU-%d", round)).Replace(whole)
 			for i := range racers {
 				mine := env
 				mine.Out, mine.Ledger = &outs[i], ledger.New(d)
@@ -401,7 +407,8 @@ func TestKeysMayLieInFilesBesideTheFile(t *testing.T) {
 	} {
 		f.Text = []byte("suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: '1'\n    certs: [ok, 'file:" + path + "']")
 		err := Apply(t.Context(), env, f)
-		if err == nil || !strings.HasPrefix(err.Error(), "backstop.yaml:6: suppliers[0].config.certs[1]: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "backstop.yaml:6: suppliers[0].config.certs[1]: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("file:%s: %v, want %q", path, err, want)
 		}
 	}

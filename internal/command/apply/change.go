@@ -270,7 +270,8 @@ func (x decided) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Su
 		return ran, err
 	}
 	outcomes, err := stored.Commit(ctx, tx, e.changes, false, audit.Act{
-		Actor: d.Checker.Name, Action: changeAction, Object: changeObject, ObjectID: s.ID, Params: map[string]any{"approval": d.No()}, Remote: d.Checker.Remote,
+		Actor: d.Checker.Name, Action: changeAction, Object: changeObject, ObjectID: s.ID, Params: map[string]any{"approval": d.No()},
+		Remote: d.Checker.Remote,
 	})
 	if err != nil {
 		return ran, err

@@ -24,16 +24,19 @@ func TestAnApprovedChangeIsExactlyTheEntry(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		// Other fields are changed at once; waiting fields are not changed.
-		changed := strings.NewReplacer("Galaxy Mall", "Galaxy Hall", "https://a.example/notify", "'https://b.example/notify?token=hidden-token'", keyM1, keyM2, "timeout: 5s", "timeout: 6s",
+		changed := strings.NewReplacer("Galaxy Mall", "Galaxy Hall", "https://a.example/notify",
+			"'https://b.example/notify?token=hidden-token'", keyM1, keyM2, "timeout: 5s", "timeout: 6s",
 			"key: top-secret", "key: canary-of-the-supplier").Replace(whole)
 		g.want(g.apply(changed), "merchant m1 changed: name, notify.timeout", "sku SKU-1 unchanged", "account m1 CNY unchanged",
 			"supplier wx-main config proposed apr_", "merchant m1 api_key proposed apr_", "merchant m1 notify proposed apr_")
 		m := load(t, g.env).ByCode("m1")
-		if m.Settings.URLs[0] != "https://a.example/notify" || m.Settings.TimeoutMS != 6000 || load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) != nil {
+		if m.Settings.URLs[0] != "https://a.example/notify" || m.Settings.TimeoutMS != 6000 ||
+			load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) != nil {
 			t.Errorf("before it is approved: %+v", m.Settings)
 		}
 		a := g.last()
-		if a.ObjectID != "merchant m1" || a.MerchantID != m.ID || a.Maker != g.people["ada"].ID || !strings.Contains(string(a.Params), `"field":"notify.urls"`) || !strings.Contains(string(a.Params), `"new":"digest `) {
+		if a.ObjectID != "merchant m1" || a.MerchantID != m.ID || a.Maker != g.people["ada"].ID ||
+			!strings.Contains(string(a.Params), `"field":"notify.urls"`) || !strings.Contains(string(a.Params), `"new":"digest `) {
 			t.Errorf("%+v %s", a, a.Params)
 		}
 		g.canary(keyM2, "canary-of-the-supplier", "hidden-token")
@@ -62,7 +65,8 @@ func TestAnApprovedChangeIsExactlyTheEntry(t *testing.T) {
 		// The audit has the decision and its effect.
 		rows, err := audit.List(t.Context(), d, audit.Query{Limit: 99})
 		if err != nil || !slices.ContainsFunc(rows, func(r audit.Row) bool {
-			return r.Action == "settings.change" && r.ObjectID == "merchant m1" && r.Actor == checker && strings.Contains(r.Params, a.No()) && strings.Contains(r.Params, "api_key")
+			return r.Action == "settings.change" && r.ObjectID == "merchant m1" && r.Actor == checker &&
+				strings.Contains(r.Params, a.No()) && strings.Contains(r.Params, "api_key")
 		}) {
 			t.Errorf("no row of the change in %+v, %v", rows, err)
 		}
@@ -88,7 +92,8 @@ func (g *guarded) canary(secrets ...string) {
 	var texts strings.Builder
 	texts.WriteString(g.out.String())
 	for _, query := range []string{
-		"SELECT params || reason || evidence || result || error FROM approvals", "SELECT sealed FROM setting_changes", "SELECT params FROM audit",
+		"SELECT params || reason || evidence || result || error FROM approvals", "SELECT sealed FROM setting_changes",
+		"SELECT params FROM audit",
 		"SELECT CAST(config AS TEXT) FROM suppliers", "SELECT CAST(signing_secrets AS TEXT) || COALESCE(api_key_hash, '') FROM merchants",
 	} {
 		var all []string
@@ -121,7 +126,10 @@ func TestAChangeOfWhatHasChangedMeanwhileIsNotMade(t *testing.T) {
 			t.Error("it was changed all the same")
 		}
 		// After a rejection the values are deleted; the same file then makes a new proposal.
-		if _, err := g.desk().Reject(t.Context(), approval.Verdict{ID: a.ID, Reason: "out of date by now", By: g.people["lu"]}); err != nil {
+		if _, err := g.desk().Reject(t.Context(), approval.Verdict{
+			ID: a.ID, Reason: "out of date by now",
+			By: g.people["lu"],
+		}); err != nil {
 			t.Fatal(err)
 		}
 		g.none("setting_changes")
@@ -187,13 +195,15 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 		ada := g.env.Token
 		for what, token := range map[string]string{"with another one": "bso_" + strings.Repeat("0", 52), "with no token": "ada"} {
 			g.env.Token = token
-			if err := Apply(t.Context(), g.env, changed); !errors.Is(err, approval.ErrPerson) || !strings.Contains(err.Error(), "BACKSTOP_OPERATOR_TOKEN") {
+			if err := Apply(t.Context(), g.env, changed); !errors.Is(err, approval.ErrPerson) ||
+				!strings.Contains(err.Error(), "BACKSTOP_OPERATOR_TOKEN") {
 				t.Errorf("%s: err = %v", what, err)
 			}
 		}
 		g.env.Token = g.token("lu")
 		var denied *act.Denied
-		if err := Apply(t.Context(), g.env, changed); !errors.As(err, &denied) || !strings.Contains(err.Error(), "an operator of role admin") {
+		if err := Apply(t.Context(), g.env, changed); !errors.As(err, &denied) ||
+			!strings.Contains(err.Error(), "an operator of role admin") {
 			t.Errorf("err = %v", err)
 		}
 		g.none("approvals")
@@ -250,7 +260,8 @@ func TestWithoutASecondPersonNothingIsProposed(t *testing.T) {
 		g := newGuarded(t, d)
 		g.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'")
 		err := Apply(t.Context(), g.env, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole)))
-		if !errors.Is(err, approval.ErrNoSecond) || !strings.Contains(err.Error(), "merchant m1: api_key") || !strings.Contains(err.Error(), "backstop operator add") {
+		if !errors.Is(err, approval.ErrNoSecond) || !strings.Contains(err.Error(), "merchant m1: api_key") ||
+			!strings.Contains(err.Error(), "backstop operator add") {
 			t.Errorf("err = %v", err)
 		}
 		g.none("approvals")
@@ -301,7 +312,8 @@ func TestNewEntriesDoNotWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Apply(t.Context(), g.env, text("merchants:\n- { code: m1, api_key: "+keyM2+" }\n- { code: m8, signing_secret: "+secretB+", api_key: "+keyM1+" }"))
+	err = Apply(t.Context(), g.env, text("merchants:\n- { code: m1, api_key: "+keyM2+" }\n- { code: m8, signing_secret: "+secretB+
+		", api_key: "+keyM1+" }"))
 	var wrong *Invalid
 	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "merchants[1].api_key: this is the API key of merchant m1") {
 		t.Errorf("err = %v", err)
@@ -313,7 +325,10 @@ func TestADryRunShowsWhatWaits(t *testing.T) {
 	if !differs(t, g.env, g.out, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole))) {
 		t.Error("nothing differs")
 	}
-	for _, want := range []string{"merchant m1 changed\n", "  name: Galaxy Mall → Galaxy Hall\n", "  api_key: set → changed (waits for a second person)\n"} {
+	for _, want := range []string{
+		"merchant m1 changed\n", "  name: Galaxy Mall → Galaxy Hall\n",
+		"  api_key: set → changed (waits for a second person)\n",
+	} {
 		if !strings.Contains(g.out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, g.out)
 		}
@@ -327,7 +342,8 @@ func TestAnAddressIsEnabledWithItsChange(t *testing.T) {
 		g := newGuarded(t, d)
 		g.apply("merchants: [{ code: m9, signing_secret: " + secretB + ", notify: { endpoints: [{ name: e, url: https://e.example }] } }]")
 		g.exec("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, 'e', 4, '', 1, 'answered 410')", load(t, g.env).ByCode("m9").ID)
-		g.want(g.apply("merchants: [{ code: m9, notify: { endpoints: [{ name: e, url: https://f.example }] } }]"), "merchant m9 notify proposed apr_")
+		g.want(g.apply("merchants: [{ code: m9, notify: { endpoints: [{ name: e, url: https://f.example }] } }]"),
+			"merchant m9 notify proposed apr_")
 		if !load(t, g.env).ByCode("m9").Endpoints[0].Disabled {
 			t.Fatal("it is enabled with its old URL")
 		}
@@ -390,7 +406,10 @@ func TestValuesBelongToTheirApproval(t *testing.T) {
 			t.Errorf("%+v, %v", is, err)
 		}
 		// It cannot be run again: its values were deleted.
-		if _, err := g.desk().Again(t.Context(), approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "once more, please", By: g.people["mo"]}); !errors.Is(err, approval.ErrOver) {
+		if _, err := g.desk().Again(t.Context(), approval.Verdict{
+			ID: a.ID, Hash: a.Hash, Reason: "once more, please",
+			By: g.people["mo"],
+		}); !errors.Is(err, approval.ErrOver) {
 			t.Errorf("again: %v", err)
 		}
 	})
@@ -405,7 +424,10 @@ func TestAChangeIsMadeOnce(t *testing.T) {
 		end := make(chan error, 2)
 		for _, by := range []string{"lu", "mo"} {
 			go func() {
-				_, err := desk.Approve(context.WithoutCancel(t.Context()), approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "as it was agreed", By: g.people[by]})
+				_, err := desk.Approve(context.WithoutCancel(t.Context()), approval.Verdict{
+					ID: a.ID, Hash: a.Hash,
+					Reason: "as it was agreed", By: g.people[by],
+				})
 				end <- err
 			}()
 		}
@@ -423,7 +445,10 @@ func TestAnyChangeThatWaitsIsMadeAsItWasDeclared(t *testing.T) {
 		g.env.Channels = map[string]func(string) error{"email": func(string) error { return nil }}
 		files := rapid.Custom(anyFile)
 		for seed := range 6 {
-			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules", "approvals", "setting_changes", "payout_accounts"} {
+			for _, table := range []string{
+				"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules", "approvals",
+				"setting_changes", "payout_accounts",
+			} {
 				g.exec("DELETE FROM " + table)
 			}
 			for i := range 2 {

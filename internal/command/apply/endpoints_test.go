@@ -90,7 +90,8 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 		apply(routedFile, "merchant m1 unchanged", "subscription warehouse unchanged")
 
 		var stored []string
-		if err := d.NewRaw("SELECT CAST(notify AS TEXT) FROM merchants UNION ALL SELECT CAST(notify AS TEXT) FROM subscriptions").Scan(t.Context(), &stored); err != nil {
+		if err := d.NewRaw("SELECT CAST(notify AS TEXT) FROM merchants UNION ALL SELECT CAST(notify AS TEXT) FROM subscriptions").Scan(
+			t.Context(), &stored); err != nil {
 			t.Fatal(err)
 		}
 		for _, secret := range []string{"-of-seven", "-of-nine", "-of-ten", "PRIVATE KEY"} {
@@ -106,14 +107,17 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 				t.Fatalf("endpoints %+v", m.Endpoints)
 			}
 			e := m.Endpoint("backup")
-			if e.Headers["X-Tenant"] != "header-of-seven" || e.Credentials["form_key"] != "credential-of-nine" || e.Certificate == nil || e.Weight != 5 || e.Locked || e.Disabled {
+			if e.Headers["X-Tenant"] != "header-of-seven" || e.Credentials["form_key"] != "credential-of-nine" || e.Certificate == nil ||
+				e.Weight != 5 || e.Locked || e.Disabled {
 				t.Errorf("endpoint %+v", e)
 			}
 			subs := book.Subscribers("m1", "order.paid")
-			if len(subs) != 1 || !subs[0].Subscriber || subs[0].Endpoints[0].Credentials["token"] != "credential-of-ten" || len(subs[0].Secrets) != 1 || len(subs[0].Settings.WaitsMS) != 3 {
+			if len(subs) != 1 || !subs[0].Subscriber || subs[0].Endpoints[0].Credentials["token"] != "credential-of-ten" ||
+				len(subs[0].Secrets) != 1 || len(subs[0].Settings.WaitsMS) != 3 {
 				t.Fatalf("subscribers %+v", subs)
 			}
-			if len(book.Subscribers("m2", "order.paid"))+len(book.Subscribers("m1", "order.closed")) > 0 || book.ByCode("warehouse") != nil {
+			if len(book.Subscribers("m2", "order.paid"))+len(book.Subscribers("m1", "order.closed")) > 0 ||
+				book.ByCode("warehouse") != nil {
 				t.Error("the warehouse's subscription is not as declared")
 			}
 		}
@@ -138,7 +142,8 @@ func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
 
 		changed := strings.NewReplacer("credential-of-nine", "another", "weight: 5", "weight: 6", "[order.paid, order.closed]", "[]",
 			"merchants: [m1]", "merchants: all", "schedule: quick", "enabled: false\n    schedule: null").Replace(routedFile)
-		apply(changed, "merchant m1 changed: notify.events, notify.endpoints", "subscription warehouse changed: enabled, merchants, schedule")
+		apply(changed, "merchant m1 changed: notify.events, notify.endpoints",
+			"subscription warehouse changed: enabled, merchants, schedule")
 		if subs := load(t, env).Subscribers("m2", "order.paid"); len(subs) != 0 {
 			t.Error("a disabled subscription is notified")
 		}
@@ -160,7 +165,8 @@ func TestADisabledAddressThatIsDeclaredIsEnabledAgain(t *testing.T) {
 		mustApply(t, env, out, whole)
 		id := load(t, env).ByCode("m1").ID
 		for _, endpoint := range []string{"https://a.example/notify", "https://gone.example"} {
-			_, err := d.NewRaw("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 4, '', 1, 'answered 410')", id, endpoint).Exec(t.Context())
+			_, err := d.NewRaw(
+				"INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, 4, '', 1, 'answered 410')", id, endpoint).Exec(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,11 +175,13 @@ func TestADisabledAddressThatIsDeclaredIsEnabledAgain(t *testing.T) {
 			t.Fatal("a node does not see that the address is disabled")
 		}
 		lines := mustApply(t, env, out, whole)
-		wantLines(t, lines, "supplier wx-main unchanged", "merchant m1 changed: an address is enabled again", "sku SKU-1 unchanged", "account m1 CNY unchanged")
+		wantLines(t, lines, "supplier wx-main unchanged", "merchant m1 changed: an address is enabled again", "sku SKU-1 unchanged",
+			"account m1 CNY unchanged")
 		if load(t, env).ByCode("m1").Endpoints[0].Disabled {
 			t.Error("the address is still disabled")
 		}
-		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged", "account m1 CNY unchanged")
+		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged",
+			"account m1 CNY unchanged")
 	})
 }
 

@@ -49,7 +49,8 @@ func Export(ctx context.Context, env Env, out io.Writer) error {
 	}
 	comment := []string{exportIntro}
 	if len(x.refs) > 0 {
-		comment = append(comment, " It contains no secrets. Before you apply it, write each into a file at this path, relative to this file:")
+		comment = append(comment,
+			" It contains no secrets. Before you apply it, write each into a file at this path, relative to this file:")
 		for _, r := range x.refs {
 			comment = append(comment, fmt.Sprintf("   %s: %s of %s", r.path, r.field, r.object))
 		}
@@ -115,7 +116,8 @@ func (x *exporter) file(ctx context.Context, env Env, stored *settings.Stored) (
 				x.object = a.Object()
 			}
 			if u, ok := o.Interface().(interface{ Unread() []string }); ok && len(u.Unread()) > 0 {
-				return nil, fmt.Errorf("%s: the stored values of %s cannot be read: apply the entry again", x.object, strings.Join(u.Unread(), ", "))
+				return nil, fmt.Errorf("%s: the stored values of %s cannot be read: apply the entry again", x.object,
+					strings.Join(u.Unread(), ", "))
 			}
 			list.Content = append(list.Content, x.fields("", o))
 		}

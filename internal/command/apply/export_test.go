@@ -67,9 +67,12 @@ func TestWhatIsExportedIsWhatIsStored(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		pair := clientPair(t)
-		for _, file := range []string{whole, strings.NewReplacer("code: m1", "code: m9", "form_key: k", "form_key: credential-of-k").Replace(kept), strings.ReplaceAll(routedFile, "m1", "m2")} {
-			file = strings.NewReplacer("merchants: [m1]", "merchants: all", secretB+", urls", secretB+", schedule: quick, urls").Replace(file)
-			file = strings.Replace(file, "code: m9\n    name: Galaxy Mall\n    api_key: "+keyM1, "code: m9\n    name: Galaxy Mall\n    api_key: "+keyM2, 1)
+		for _, file := range []string{whole, strings.NewReplacer("code: m1", "code: m9", "form_key: k",
+			"form_key: credential-of-k").Replace(kept), strings.ReplaceAll(routedFile, "m1", "m2")} {
+			file = strings.NewReplacer("merchants: [m1]", "merchants: all", secretB+", urls",
+				secretB+", schedule: quick, urls").Replace(file)
+			file = strings.Replace(file, "code: m9\n    name: Galaxy Mall\n    api_key: "+keyM1,
+				"code: m9\n    name: Galaxy Mall\n    api_key: "+keyM2, 1)
 			if err := Apply(t.Context(), env, File{Name: "a.yaml", Dir: pair, Text: []byte(file)}); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +86,11 @@ func TestWhatIsExportedIsWhatIsStored(t *testing.T) {
 			t.Errorf("two exports differ:\n%s\n%s", f.Text, again.Text)
 		}
 		// The negative controls: a field, a secret, and one that is taken away.
-		for _, c := range [][2]string{{"weight: 5", "weight: 6"}, {"rate_limit: 7/s", "rate_limit: null"}, {"stock: 100", "stock: 100\n  - sku: new\n    stock: 1"}} {
+		for _, c := range [][2]string{
+			{"weight: 5", "weight: 6"},
+			{"rate_limit: 7/s", "rate_limit: null"},
+			{"stock: 100", "stock: 100\n  - sku: new\n    stock: 1"},
+		} {
 			changed := f
 			if changed.Text = []byte(strings.Replace(string(f.Text), c[0], c[1], 1)); !differs(t, env, out, changed) {
 				t.Errorf("%s is no difference in\n%s", c, changed.Text)
@@ -93,7 +100,8 @@ func TestWhatIsExportedIsWhatIsStored(t *testing.T) {
 		if err := os.WriteFile(path, []byte("another"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if !differs(t, env, out, f) || !strings.Contains(out.String(), "  notify.endpoints.backup.credentials.form_key: set → changed\n") || strings.Contains(out.String(), "another") {
+		if !differs(t, env, out, f) || !strings.Contains(out.String(), "  notify.endpoints.backup.credentials.form_key: set → changed\n") ||
+			strings.Contains(out.String(), "another") {
 			t.Errorf("a changed secret: %s", out)
 		}
 		// Applied to an empty installation, it makes the same one.
@@ -131,7 +139,10 @@ func anyNotify(t *rapid.T) map[string]any {
 	one("events", events...)
 	one("balance", "failover", "weighted", "all")
 	breaker := map[string]any{}
-	for field, words := range map[string][]any{"failures": {1, 1000}, "open": {"1s", "24h"}, "rate": {0, 1, 100}, "window": {"1s", "1h"}, "least": {1, 100000}, "slow": {"100ms", "10s"}} {
+	for field, words := range map[string][]any{
+		"failures": {1, 1000}, "open": {"1s", "24h"}, "rate": {0, 1, 100}, "window": {"1s", "1h"},
+		"least": {1, 100000}, "slow": {"100ms", "10s"},
+	} {
 		if rapid.Bool().Draw(t, field) {
 			breaker[field] = rapid.SampledFrom(words).Draw(t, field+" is")
 		}
@@ -142,7 +153,8 @@ func anyNotify(t *rapid.T) map[string]any {
 		e := map[string]any{"name": fmt.Sprintf("e%d", i), "url": "https://e.example/"}
 		for field, words := range map[string][]any{
 			"channel": {"webhook", "email"}, "events": events, "weight": {1, 100}, "format": {"standard", "form"}, "digest": {"10s", "24h"},
-			"headers": {map[string]any{}, map[string]any{"X-Token": "header-of-one", "x-other": "header-of-two"}}, "credentials": {map[string]any{}, map[string]any{"a b/c": "credential-one", "a_b_c": "credential-two"}},
+			"headers":     {map[string]any{}, map[string]any{"X-Token": "header-of-one", "x-other": "header-of-two"}},
+			"credentials": {map[string]any{}, map[string]any{"a b/c": "credential-one", "a_b_c": "credential-two"}},
 		} {
 			if rapid.Bool().Draw(t, field) {
 				e[field] = rapid.SampledFrom(words).Draw(t, field+" is")
@@ -158,7 +170,10 @@ func anyNotify(t *rapid.T) map[string]any {
 }
 
 func anyFile(t *rapid.T) map[string]any {
-	odd := rapid.SampledFrom([]string{"null", "true", "12", " ", "a: b # c", "'\"", "~", "茶 ☕", "- x", "1e3", "{}", "two\nlines\n", "0x1f", "1_000"})
+	odd := rapid.SampledFrom([]string{
+		"null", "true", "12", " ", "a: b # c", "'\"", "~", "茶 ☕", "- x", "1e3", "{}", "two\nlines\n", "0x1f",
+		"1_000",
+	})
 	config := map[string]any{"mch_id": odd.Draw(t, "mch_id"), "tries": rapid.Int64().Draw(t, "tries")}
 	if rapid.Bool().Draw(t, "secrets") {
 		config["key"], config["certs"] = "secret-key-1", []string{"secret-cert-1", "secret-cert-2"}
@@ -167,7 +182,10 @@ func anyFile(t *rapid.T) map[string]any {
 	if rapid.Bool().Draw(t, "allow_ips") {
 		supplier["allow_ips"] = []string{"10.0.0.0/8", "2001:db8::/32", "192.0.2.1"}
 	}
-	merchant := map[string]any{"code": "m", "notify": anyNotify(t), "signing_secrets": []string{secretA, secretB}[:rapid.IntRange(1, 2).Draw(t, "signing")]}
+	merchant := map[string]any{
+		"code": "m", "notify": anyNotify(t),
+		"signing_secrets": []string{secretA, secretB}[:rapid.IntRange(1, 2).Draw(t, "signing")],
+	}
 	if rapid.Bool().Draw(t, "name") {
 		merchant["name"] = rapid.SampledFrom([]string{"null", "true", "12", "a: b # c", "茶 ☕", "- x"}).Draw(t, "name is")
 	}
@@ -181,7 +199,10 @@ func anyFile(t *rapid.T) map[string]any {
 	subscription["urls"] = []string{"https://e.example/"}
 	return map[string]any{
 		"suppliers": []any{supplier}, "merchants": []any{merchant}, "subscriptions": []any{subscription},
-		"skus":     []any{map[string]any{"sku": odd.Filter(func(s string) bool { return !strings.Contains(s, "\n") }).Draw(t, "sku"), "stock": rapid.Int64Range(0, 1e12).Draw(t, "stock")}},
+		"skus": []any{map[string]any{
+			"sku":   odd.Filter(func(s string) bool { return !strings.Contains(s, "\n") }).Draw(t, "sku"),
+			"stock": rapid.Int64Range(0, 1e12).Draw(t, "stock"),
+		}},
 		"accounts": []any{map[string]any{"merchant": "m", "currency": "JPY", "balance": rapid.Int64Range(0, 1e15).Draw(t, "balance")}},
 		"approval": anyApproval(t), "payout_accounts": anyPayoutAccounts(t),
 	}
@@ -202,7 +223,8 @@ func anyFunds(t *rapid.T, merchant map[string]any) {
 		}
 		all := []any{}
 		for _, name := range []string{"*", "s"}[:rapid.IntRange(0, 2).Draw(t, list+" are")] {
-			e := map[string]any{"supplier": name, "rate": fmt.Sprintf("%d.%04d%%", rapid.IntRange(0, 99).Draw(t, "percent"), rapid.IntRange(0, 9999).Draw(t, "decimals")), "fixed": amount.Draw(t, "fixed")}
+			e := map[string]any{"supplier": name, "rate": fmt.Sprintf("%d.%04d%%", rapid.IntRange(0, 99).Draw(t, "percent"),
+				rapid.IntRange(0, 9999).Draw(t, "decimals")), "fixed": amount.Draw(t, "fixed")}
 			if list == "fees" {
 				e["refund"] = rapid.SampledFrom([]string{"keep", "return"}).Draw(t, "refund")
 			}
@@ -224,8 +246,10 @@ func anyPayoutAccounts(t *rapid.T) []any {
 	all := []any{}
 	for _, code := range []string{"main", "other"}[:rapid.IntRange(0, 2).Draw(t, "payout_accounts")] {
 		a := map[string]any{
-			"merchant": "m", "code": code, "kind": "bank_card", "holder": rapid.SampledFrom([]string{"null", "12", "a: b # c", "茶 ☕"}).Draw(t, "holder"),
-			"number": rapid.SampledFrom([]string{"6222000011114711", "0x1f-1", "secret@pay.example"}).Draw(t, "number"), "bank": rapid.SampledFrom([]string{"true", "ICBC"}).Draw(t, "bank"),
+			"merchant": "m", "code": code, "kind": "bank_card",
+			"holder": rapid.SampledFrom([]string{"null", "12", "a: b # c", "茶 ☕"}).Draw(t, "holder"),
+			"number": rapid.SampledFrom([]string{"6222000011114711", "0x1f-1", "secret@pay.example"}).Draw(t, "number"),
+			"bank":   rapid.SampledFrom([]string{"true", "ICBC"}).Draw(t, "bank"),
 		}
 		if rapid.Bool().Draw(t, "account enabled") {
 			a["enabled"] = rapid.Bool().Draw(t, "account enabled is")
@@ -261,7 +285,10 @@ func anyApproval(t *rapid.T) map[string]any {
 func TestAnySettingsAreExportedAsTheyAre(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rapid.Check(t, func(r *rapid.T) {
-			for _, table := range []string{"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules", "payout_accounts"} {
+			for _, table := range []string{
+				"subscriptions", "merchants", "suppliers", "skus", "transfers", "approval_rules",
+				"payout_accounts",
+			} {
 				if _, err := d.NewRaw("DELETE FROM " + table).Exec(t.Context()); err != nil {
 					r.Fatal(err)
 				}
@@ -292,7 +319,8 @@ func TestWhatCannotBeReadIsNotExported(t *testing.T) {
 	if _, err := env.DB.NewRaw("UPDATE merchants SET notify = '{'").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Export(t.Context(), env, out); err == nil || !strings.Contains(err.Error(), "merchant m1: the stored values of notify cannot be read") {
+	if err := Export(t.Context(), env, out); err == nil ||
+		!strings.Contains(err.Error(), "merchant m1: the stored values of notify cannot be read") {
 		t.Errorf("err = %v", errors.Unwrap(err))
 	}
 }

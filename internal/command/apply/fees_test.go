@@ -49,7 +49,8 @@ func TestFeesAndLimitsAreApplied(t *testing.T) {
 		wantLines(t, mustApply(t, env, out, fees), "supplier wx-main unchanged", "merchant m1 unchanged")
 		is := snapshot(t, env)
 		m = is.Merchants.ByCode("m1")
-		if m.Limit("CNY") != (merchant.Limit{RefundAutoDay: 1_000_000, Overdraft: 500}) || m.Limit("USD") != merchant.DefaultLimit || m.RefundWindow != 720*time.Hour {
+		if m.Limit("CNY") != (merchant.Limit{RefundAutoDay: 1_000_000, Overdraft: 500}) || m.Limit("USD") != merchant.DefaultLimit ||
+			m.RefundWindow != 720*time.Hour {
 			t.Errorf("limits %+v, window %s", m.Limits, m.RefundWindow)
 		}
 		rules := is.Fees.At(m.ID, is.FeeVersion(m.ID))
@@ -62,7 +63,8 @@ func TestFeesAndLimitsAreApplied(t *testing.T) {
 		// null is none; what was in force stays on record.
 		wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, fees: null, limits: [] }]"), "merchant m1 changed: fees, limits")
 		now := snapshot(t, env)
-		if len(now.Fees.At(m.ID, now.Version)) != 0 || now.FeeVersion(m.ID) == 0 || now.Merchants.ByCode("m1").Limit("CNY") != merchant.DefaultLimit {
+		if len(now.Fees.At(m.ID, now.Version)) != 0 || now.FeeVersion(m.ID) == 0 ||
+			now.Merchants.ByCode("m1").Limit("CNY") != merchant.DefaultLimit {
 			t.Errorf("rules %+v", now.Fees.At(m.ID, now.Version))
 		}
 		if old := now.Fees.At(m.ID, is.Version); old.For("other").Rate != 12_000 || len(now.Fees.At(m.ID, first.Version)) != 0 {
@@ -80,17 +82,20 @@ func TestWrongFeesAndLimitsAreRefused(t *testing.T) {
 	mustApply(t, env, out, whole)
 	merchantFees := func(list string) string { return "merchants: [{ code: m1, fees: " + list + " }]" }
 	for file, want := range map[string]string{
-		merchantFees(`[{ rate: "1%", min: 5, max: 4 }]`):                         "merchants[0].fees[0].max: 4 is below min",
-		merchantFees(`[{ rate: "100%" }]`):                                       "merchants[0].fees[0].rate: a rate must be below 100%",
-		merchantFees(`[{ rate: "0.00001%" }]`):                                   "merchants[0].fees[0].rate: at most 4 decimals",
-		merchantFees(`[{ rate: 0.6 }]`):                                          "merchants[0].fees[0].rate: use a percentage",
-		merchantFees(`[{ rate: "-1%" }]`):                                        "merchants[0].fees[0].rate: use a percentage",
-		merchantFees(`[{ fixed: -1 }]`):                                          "merchants[0].fees[0].fixed: use a whole number",
-		merchantFees(`[{ refund: half }]`):                                       "merchants[0].fees[0].refund",
-		merchantFees(`[{ rate: "1%" }, { supplier: "*", rate: "2%" }]`):          "merchants[0].fees[1].supplier: the same as in merchants[0].fees[0].supplier",
+		merchantFees(`[{ rate: "1%", min: 5, max: 4 }]`): "merchants[0].fees[0].max: 4 is below min",
+		merchantFees(`[{ rate: "100%" }]`):               "merchants[0].fees[0].rate: a rate must be below 100%",
+		merchantFees(`[{ rate: "0.00001%" }]`):           "merchants[0].fees[0].rate: at most 4 decimals",
+		merchantFees(`[{ rate: 0.6 }]`):                  "merchants[0].fees[0].rate: use a percentage",
+		merchantFees(`[{ rate: "-1%" }]`):                "merchants[0].fees[0].rate: use a percentage",
+		merchantFees(`[{ fixed: -1 }]`):                  "merchants[0].fees[0].fixed: use a whole number",
+		merchantFees(`[{ refund: half }]`):               "merchants[0].fees[0].refund",
+		merchantFees(
+			`[{ rate: "1%" }, { supplier: "*", rate: "2%" }]`): "merchants[0].fees[1].supplier: the same as in merchants[0].fees[0].supplier",
 		merchantFees(`[{ supplier: wx-main }, { supplier: wx-main, fixed: 1 }]`): "merchants[0].fees[1].supplier: the same as in",
-		merchantFees(`[{ supplier: nobody }]`):                                   `merchants[0].fees[0].supplier: there is no supplier "nobody"`,
-		merchantFees(`[{ supplier: "No Code" }]`):                                `merchants[0].fees[0].supplier: "No Code": use the code of a supplier`,
+		merchantFees(
+			`[{ supplier: nobody }]`): `merchants[0].fees[0].supplier: there is no supplier "nobody"`,
+		merchantFees(
+			`[{ supplier: "No Code" }]`): `merchants[0].fees[0].supplier: "No Code": use the code of a supplier`,
 		`suppliers: [{ code: wx-main, kind: fake, config: { mch_id: 1, key: top-secret }, fees: { min: 2, max: 1 } }]`: "suppliers[0].fees.max: 1 is below min",
 		`suppliers: [{ code: wx-main, kind: fake, config: { mch_id: 1, key: top-secret }, fees: { rate: "12345%" } }]`: "suppliers[0].fees.rate: a rate must be below 100%",
 		`merchants: [{ code: m1, limits: [{ currency: XXX }] }]`:                                                       "merchants[0].limits[0].currency: unknown currency",

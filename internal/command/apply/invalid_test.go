@@ -27,7 +27,10 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		}
 		return errors.New("a bus has no https")
 	}}
-	env.Credentials = map[string]func(map[string]string) error{"bus": func(map[string]string) error { return errors.New("a bus wants a ticket") }}
+	env.Credentials = map[string]func(map[string]string) error{"bus": func(map[string]string) error {
+		return errors.New(
+			"a bus wants a ticket")
+	}}
 	for _, c := range []struct{ file, want string }{
 		{"", ":1: the file declares nothing"},
 		{"merchants: [", "not valid YAML"},
@@ -48,18 +51,30 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{"suppliers: [{ code: a, config: { mch_id: x } }]", "suppliers[0].kind: missing"},
 		{"suppliers: [{ code: a, kind: paypal }]", `suppliers[0].kind: unknown supplier kind "paypal": known are fake`},
 		{"suppliers: [{ code: a, kind: fake }]", "suppliers[0].config.mch_id: missing"},
-		{"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    reply:\n      success: bad", ":7: suppliers[0].config.reply.success: is bad"},
+		{
+			"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    reply:\n      success: bad",
+			":7: suppliers[0].config.reply.success: is bad",
+		},
 		{"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    nope: 1", ":6: suppliers[0].config.nope: unknown field"},
-		{"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    tries: many", ":6: suppliers[0].config.tries: a number is wanted here"},
+		{
+			"suppliers:\n- code: a\n  kind: fake\n  config:\n    mch_id: x\n    tries: many",
+			":6: suppliers[0].config.tries: a number is wanted here",
+		},
 		{"suppliers:\n- code: a\n  kind: fake\n  config: [x]", ":4: suppliers[0].config: must be a set of named fields"},
-		{"suppliers:\n- { code: a, kind: fake, config: { mch_id: x } }\n- { code: a, kind: fake, config: { mch_id: x } }", ":3: suppliers[1].code: the same as in suppliers[0].code"},
+		{
+			"suppliers:\n- { code: a, kind: fake, config: { mch_id: x } }\n- { code: a, kind: fake, config: { mch_id: x } }",
+			":3: suppliers[1].code: the same as in suppliers[0].code",
+		},
 
 		{merchant("api_key: short"), ":4: merchants[0].api_key: 5 characters: use a random text of at least 20"},
 		{merchant("signing_secrets: [" + secretB + "]"), "give signing_secret or signing_secrets, not both"},
 		{"merchants: [{ code: m }]", "merchants[0].signing_secret: missing"},
 		{"merchants: [{ code: m, signing_secret: plain }]", "merchants[0].signing_secret: bad signing secret: must begin with whsec_"},
 		{"merchants: [{ code: m, signing_secrets: [] }]", "give one secret, or two"},
-		{"merchants: [{ code: m, signing_secrets: [" + secretA + ", " + secretA + "] }]", "merchants[0].signing_secrets[1]: both secrets are the same"},
+		{
+			"merchants: [{ code: m, signing_secrets: [" + secretA + ", " + secretA + "] }]",
+			"merchants[0].signing_secrets[1]: both secrets are the same",
+		},
 		{notify("urls: [https://a.example, ftp://b]"), ":5: merchants[0].notify.urls[1]: only https is reached"},
 		{notify("ack: loud"), `:5: merchants[0].notify.ack: "loud" is not known; use status or text`},
 		{notify("format: xml"), "use standard or form"},
@@ -75,30 +90,52 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{notify("breaker: {rate: 101}"), "use a whole number from 0 to 100"},
 		{notify("breaker: {least: 0}"), "use a whole number from 1 to 100000"},
 		{notify("breaker: {often: 1}"), "breaker"},
-		{"merchants:\n- { code: a, api_key: " + keyM1 + ", signing_secret: " + secretA + " }\n- { code: b, api_key: " + keyM1 + ", signing_secret: " + secretA + " }", ":3: merchants[1].api_key: the same as in merchants[0].api_key"},
+		{"merchants:\n- { code: a, api_key: " + keyM1 + ", signing_secret: " + secretA + " }\n- { code: b, api_key: " + keyM1 +
+			", signing_secret: " + secretA + " }", ":3: merchants[1].api_key: the same as in merchants[0].api_key"},
 
 		{notify("balance: random"), `:5: merchants[0].notify.balance: "random" is not known; use failover or weighted or all`},
 		{notify("events: [order.paid, order.eaten]"), `:5: merchants[0].notify.events[1]: "order.eaten" is not known; use order.paid or`},
 		{endpoint("name: crm, url: ftp://b"), ":6: merchants[0].notify.endpoints[0].url: only https is reached"},
-		{endpoint("name: crm, url: https://b, channel: pigeon"), `merchants[0].notify.endpoints[0].channel: "pigeon" is not known; use webhook or bus`},
+		{
+			endpoint("name: crm, url: https://b, channel: pigeon"),
+			`merchants[0].notify.endpoints[0].channel: "pigeon" is not known; use webhook or bus`,
+		},
 		{endpoint("name: crm, url: https://b, channel: bus"), "merchants[0].notify.endpoints[0].url: a bus has no https"},
-		{endpoint("name: crm, url: bus:7, channel: bus, credentials: { key: a }"), "merchants[0].notify.endpoints[0].credentials: a bus wants a ticket"},
-		{endpoint("name: crm, url: https://b, digest: 1h"), "merchants[0].notify.endpoints[0].digest: only the email channel supports digests"},
+		{
+			endpoint("name: crm, url: bus:7, channel: bus, credentials: { key: a }"),
+			"merchants[0].notify.endpoints[0].credentials: a bus wants a ticket",
+		},
+		{
+			endpoint("name: crm, url: https://b, digest: 1h"),
+			"merchants[0].notify.endpoints[0].digest: only the email channel supports digests",
+		},
 		{endpoint("name: crm, url: https://b, digest: 1s"), "merchants[0].notify.endpoints[0].digest: use a duration from 10s to 24h"},
 		{endpoint("url: https://b"), "merchants[0].notify.endpoints[0].name: missing"},
 		{endpoint("name: crm, url: https://b, weight: 0"), "weight: use a whole number from 1 to 100"},
-		{endpoint("name: crm, url: https://b, credentials: { key: [a] }"), "merchants[0].notify.endpoints[0].credentials.key: must be a single value"},
+		{
+			endpoint("name: crm, url: https://b, credentials: { key: [a] }"),
+			"merchants[0].notify.endpoints[0].credentials.key: must be a single value",
+		},
 		{endpoint("name: crm, url: https://b, headers: [a]"), "merchants[0].notify.endpoints[0].headers: must be a set of named fields"},
 		{endpoint("name: crm, url: https://b, headers: { Host: b }"), "merchants[0].notify.endpoints[0].headers: Host is set by us"},
 		{endpoint("name: crm, url: https://b, format: xml"), "format: \"xml\" is not known; use standard or form or form-md5"},
 		{endpoint("name: crm, url: https://b, client_key: x"), "client_cert: missing: a key needs its certificate"},
 		{endpoint("name: crm, url: https://b, client_cert: x, client_key: " + secretA), "client_cert: certificate and key are not a pair"},
 		{endpoint("name: crm, url: https://b, client_cert: x"), "client_key: missing: none is stored for this address"},
-		{endpoint("name: crm, url: https://b }\n    - { name: crm, url: https://c"), ":7: merchants[0].notify.endpoints[1].name: the same as in"},
+		{
+			endpoint("name: crm, url: https://b }\n    - { name: crm, url: https://c"),
+			":7: merchants[0].notify.endpoints[1].name: the same as in",
+		},
 
-		{"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]", "subscriptions[0].endpoints: missing: give at least one endpoint"},
+		{
+			"subscriptions: [{ code: crm, signing_secret: " + secretA + " }]",
+			"subscriptions[0].endpoints: missing: give at least one endpoint",
+		},
 		{"subscriptions: [{ code: crm, urls: [https://a] }]", "subscriptions[0].signing_secret: missing: webhooks are signed with it"},
-		{"subscriptions:\n- code: crm\n  signing_secret: " + secretA + "\n  urls: [https://a]\n  merchants: [nobody]", `:5: subscriptions[0].merchants[0]: there is no merchant "nobody"`},
+		{
+			"subscriptions:\n- code: crm\n  signing_secret: " + secretA + "\n  urls: [https://a]\n  merchants: [nobody]",
+			`:5: subscriptions[0].merchants[0]: there is no merchant "nobody"`,
+		},
 		{"subscriptions: [{ code: crm, urls: [https://a], merchants: some }]", "subscriptions[0].merchants: must be a list"},
 		{"subscriptions: [{ code: crm, urls: [https://a], merchants: [] }]", "subscriptions[0].merchants: use all, or a list of merchants"},
 
@@ -108,7 +145,10 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{`skus: [{ sku: "a\nb", stock: 1 }]`, "control characters"},
 		{"accounts: [{ merchant: m, currency: cny, balance: 1 }]", "accounts[0].currency: unknown currency"},
 		{"accounts: [{ merchant: m, currency: CNY }]", "accounts[0].balance: missing"},
-		{"accounts:\n- { merchant: m, currency: CNY, balance: 1 }\n- { merchant: m, currency: CNY, balance: 2 }", ":3: accounts[1]: the same as in accounts[0]"},
+		{
+			"accounts:\n- { merchant: m, currency: CNY, balance: 1 }\n- { merchant: m, currency: CNY, balance: 2 }",
+			":3: accounts[1]: the same as in accounts[0]",
+		},
 		{"accounts: [{ merchant: m, currency: CNY, balance: 1 }]", `accounts[0].merchant: there is no merchant "m"`},
 
 		{"approval: []", "approval: must be a set of named fields: second_person, apply, typed_above, second_above"},
@@ -117,10 +157,16 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		{"approval: { typed_above: { CNY: 1 } }", "approval.typed_above: must be a list"},
 		{"approval: { typed_above: [{ currency: CNY }] }", "approval.typed_above[0].amount: missing: in minor units"},
 		{"approval: { typed_above: [{ currency: cny, amount: 1 }] }", "approval.typed_above[0].currency: unknown currency"},
-		{"approval: { typed_above: [{ currency: CNY, amount: 1 }, { currency: CNY, amount: 2 }] }", "approval.typed_above[1].currency: the same as in approval.typed_above[0].currency"},
+		{
+			"approval: { typed_above: [{ currency: CNY, amount: 1 }, { currency: CNY, amount: 2 }] }",
+			"approval.typed_above[1].currency: the same as in approval.typed_above[0].currency",
+		},
 		{"approval: { second_above: [{ amount: 1 }] }", "approval.second_above[0].currency: missing"},
 		{"approval: { second_above: [{ currency: CNY, amount: -1 }] }", "approval.second_above[0].amount: use a whole number from 0"},
-		{"approval: { second_above: [{ currency: CNY, batch_rows: 1e3 }] }", "approval.second_above[0].batch_rows: use a whole number from 0 to 1000000"},
+		{
+			"approval: { second_above: [{ currency: CNY, batch_rows: 1e3 }] }",
+			"approval.second_above[0].batch_rows: use a whole number from 0 to 1000000",
+		},
 	} {
 		err := Apply(t.Context(), env, text(c.file))
 		if err == nil || !strings.HasPrefix(err.Error(), "backstop.yaml:") || !strings.Contains(err.Error(), c.want) {
@@ -171,7 +217,11 @@ func TestAFileHasAtMostTenThousandEntries(t *testing.T) {
 
 // Whatever a file contains, it is read or refused with an error.
 func FuzzDeclare(f *testing.F) {
-	for _, s := range []string{whole, "", "# nothing", "---", "--- \n...", "a: &x [*x]", "skus: [{sku: a, stock: 1e3}]", "? {a: b}\n: c", "merchants: [{code: m, notify: {schedule: [1s, day]}}]", "!!binary x", "<<: {skus: []}", "\xef\xbb\xbfskus: []", "skus:\n- {sku: \"\\0\", stock: 0x7fffffffffffffff}"} {
+	for _, s := range []string{
+		whole, "", "# nothing", "---", "--- \n...", "a: &x [*x]", "skus: [{sku: a, stock: 1e3}]", "? {a: b}\n: c",
+		"merchants: [{code: m, notify: {schedule: [1s, day]}}]", "!!binary x", "<<: {skus: []}", "\xef\xbb\xbfskus: []",
+		"skus:\n- {sku: \"\\0\", stock: 0x7fffffffffffffff}",
+	} {
 		f.Add(s)
 	}
 	env := Env{Kinds: kinds, CheckURL: func(string) error { return nil }}.settings()

@@ -45,15 +45,19 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)
-		wantLines(t, mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, config: { mch_id: m } }]\nmerchants: [{ code: m1 }]\nsubscriptions: [{ code: erp }]"),
+		wantLines(t,
+			mustApply(t, env, out,
+				"suppliers: [{ code: wx-main, kind: fake, config: { mch_id: m } }]\nmerchants: [{ code: m1 }]\nsubscriptions: [{ code: erp }]"),
 			"supplier wx-main unchanged", "merchant m1 unchanged", "subscription erp unchanged")
 		wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: {} }]"), "merchant m1 unchanged")
 		for _, field := range settings.Words(reflect.TypeFor[settings.Notify]()) {
-			wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: { "+field+": null } }]"), "merchant m1 changed: notify."+field)
+			wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: { "+field+": null } }]"), "merchant m1 changed: notify."+
+				field)
 			wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, notify: { "+field+": null } }]"), "merchant m1 unchanged")
 		}
 		m := load(t, env).ByCode("m1")
-		if s := m.Settings; len(m.Endpoints) != 0 || s.Balance != "failover" || len(s.Events) != 0 || s.Ack != "status" || s.AckText != "success" || s.Format != "standard" ||
+		if s := m.Settings; len(m.Endpoints) != 0 || s.Balance != "failover" || len(s.Events) != 0 || s.Ack != "status" ||
+			s.AckText != "success" || s.Format != "standard" ||
 			s.Schedule != "day" || s.TimeoutMS != 10_000 || s.MaxInFlight != 10 || s.RatePerSecond != 0 || s.Breaker.Failures != 0 {
 			t.Errorf("the defaults are %+v", s)
 		}
@@ -66,10 +70,12 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 		}
 		wantLines(t, mustApply(t, env, out, "subscriptions: [{ code: erp, name: null, merchants: null, enabled: null, timeout: null }]"),
 			"subscription erp changed: name, enabled, merchants, timeout")
-		wantLines(t, mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, enabled: null, allow_ips: null, config: { mch_id: m } }]"),
+		wantLines(t,
+			mustApply(t, env, out, "suppliers: [{ code: wx-main, kind: fake, enabled: null, allow_ips: null, config: { mch_id: m } }]"),
 			"supplier wx-main changed: enabled, allow_ips")
 		err := Apply(t.Context(), env, text("subscriptions: [{ code: erp, urls: null }]"))
-		if err == nil || !strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: give at least one endpoint") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "backstop.yaml:1: subscriptions[0].endpoints: missing: give at least one endpoint") {
 			t.Errorf("a subscription without endpoints: %v", err)
 		}
 		err = Apply(t.Context(), env, text("merchants: [{ code: m1, notify: { url: https://a.example/ } }]"))
@@ -101,11 +107,13 @@ func TestForceWritesWhatHasNotChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		env.Force = true
-		wantLines(t, mustApply(t, env, out, kept), "supplier wx-main changed: written again", "merchant m1 changed: written again", "subscription erp changed: written again")
+		wantLines(t, mustApply(t, env, out, kept), "supplier wx-main changed: written again", "merchant m1 changed: written again",
+			"subscription erp changed: written again")
 		if after, err := settings.Version(t.Context(), d); err != nil || after <= before {
 			t.Errorf("the version went from %d to %d, %v: no server looks again", before, after, err)
 		}
-		if m := load(t, env).ByCode("m1"); m.Settings.TimeoutMS != 5000 || string(m.Secrets[0]) == "" || m.Endpoint("b").Credentials["form_key"] != "k" {
+		if m := load(t, env).ByCode("m1"); m.Settings.TimeoutMS != 5000 || string(m.Secrets[0]) == "" ||
+			m.Endpoint("b").Credentials["form_key"] != "k" {
 			t.Errorf("it is another one now: %+v", m)
 		}
 	})
@@ -140,7 +148,8 @@ func TestARowThatCannotBeReadIsAppliedAnew(t *testing.T) {
 		if !d.IsPostgres() { // which keeps numbers only
 			created("'soon'")
 		}
-		wantLines(t, mustApply(t, env, out, kept), "supplier wx-main unchanged", "merchant m1 changed: notify", "subscription erp changed: notify")
+		wantLines(t, mustApply(t, env, out, kept), "supplier wx-main unchanged", "merchant m1 changed: notify",
+			"subscription erp changed: notify")
 		created("1")
 		m := load(t, env).ByCode("m1")
 		if m.Broken || m.Settings.TimeoutMS != 5000 || m.Endpoint("b").Credentials["form_key"] != "k" {
@@ -174,7 +183,8 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			if name == "node-gone" {
 				seen -= 2 * db.NodeGone.Microseconds()
 			}
-			if _, err := d.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, config_version) VALUES (?, 'x', ?, ?, 0, ?, ?)", slot+7, name, slot+7, seen, version-1).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw(
+				"INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at, config_version) VALUES (?, 'x', ?, ?, 0, ?, ?)", slot+7, name, slot+7, seen, version-1).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -184,7 +194,8 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			}
 		}
 		take(t.Context(), "node-a")
-		if said, bad, took := say(300 * time.Millisecond); said != "" || bad != "in use on 1 of 2 nodes, not on node-b within 300ms: check its log\n" || took < 300*time.Millisecond {
+		if said, bad, took := say(300 * time.Millisecond); said != "" ||
+			bad != "in use on 1 of 2 nodes, not on node-b within 300ms: check its log\n" || took < 300*time.Millisecond {
 			t.Errorf("while one of two has not: %q, %q after %s", said, bad, took)
 		}
 		var later sync.WaitGroup
@@ -208,7 +219,8 @@ func TestAMerchantWhoseSecretsDoNotOpenIsMarked(t *testing.T) {
 		env.Keys = keyring(t, 2)
 		book := load(t, env)
 		m := book.ByCode("m1")
-		if !m.Locked || m.Broken || book.Broken(m.ID) || len(book.AllBroken()) != 2 || m.Settings.TimeoutMS != 5000 || book.ByKeyHash(seal.HashToken(keyM1)) != m {
+		if !m.Locked || m.Broken || book.Broken(m.ID) || len(book.AllBroken()) != 2 || m.Settings.TimeoutMS != 5000 ||
+			book.ByKeyHash(seal.HashToken(keyM1)) != m {
 			t.Errorf("the entry is %+v", m)
 		}
 	})

@@ -52,12 +52,14 @@ func TestSettingsOfPayoutsAreApplied(t *testing.T) {
 		first := snapshot(t, env)
 		m := first.Merchants.ByCode("m1")
 		s, _ := first.Suppliers.Lookup("wx-main")
-		if m.PayoutKey != "" || len(m.PayoutIPs) != 0 || m.PayoutFees.For("wx-main") != (fee.Rule{}) || s.PayoutQueryAfter != 30*time.Minute || s.PayoutRepeat {
+		if m.PayoutKey != "" || len(m.PayoutIPs) != 0 || m.PayoutFees.For("wx-main") != (fee.Rule{}) ||
+			s.PayoutQueryAfter != 30*time.Minute || s.PayoutRepeat {
 			t.Errorf("the defaults are %+v, %+v", m, s)
 		}
 		wantLines(t, mustApply(t, env, out, payouts), "supplier wx-main changed: payout_query_after, payout_repeat",
 			"merchant m1 changed: limits, payout_fees, payout_key, payout_ips", "payout_account m1 main created")
-		wantLines(t, mustApply(t, env, out, payouts), "supplier wx-main unchanged", "merchant m1 unchanged", "payout_account m1 main unchanged")
+		wantLines(t, mustApply(t, env, out, payouts), "supplier wx-main unchanged", "merchant m1 unchanged",
+			"payout_account m1 main unchanged")
 		is := snapshot(t, env)
 		m = is.Merchants.ByPayoutKeyHash(seal.HashToken(keyOfPayouts))
 		s, _ = is.Suppliers.Lookup("wx-main")
@@ -70,14 +72,19 @@ func TestSettingsOfPayoutsAreApplied(t *testing.T) {
 		if m.PayoutFees.For("other") != (fee.Rule{Fixed: 100}) || m.PayoutFees.For("wx-main") != (fee.Rule{Rate: 1000, Max: 2500}) {
 			t.Errorf("fees %+v", m.PayoutFees)
 		}
-		if m.Limit("CNY") != (merchant.Limit{PayoutEach: 5_000_000, PayoutDay: 20_000_000, PayoutAuto: 1000, RefundAuto: 100_000, RefundAutoDay: 1_000_000}) {
+		if m.Limit("CNY") != (merchant.Limit{
+			PayoutEach: 5_000_000, PayoutDay: 20_000_000, PayoutAuto: 1000, RefundAuto: 100_000,
+			RefundAutoDay: 1_000_000,
+		}) {
 			t.Errorf("limits %+v", m.Limits)
 		}
 		rows := payoutRows(t, d)
-		if len(rows) != 1 || rows[0].MerchantID != m.ID || rows[0].Last4 != "4711" || strings.Contains(rows[0].Number+rows[0].NumberHash, cardNumber) {
+		if len(rows) != 1 || rows[0].MerchantID != m.ID || rows[0].Last4 != "4711" || strings.Contains(rows[0].Number+rows[0].NumberHash,
+			cardNumber) {
 			t.Errorf("rows %+v", rows)
 		}
-		wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, payout_fees: null, payout_ips: null }]"), "merchant m1 changed: payout_fees, payout_ips")
+		wantLines(t, mustApply(t, env, out, "merchants: [{ code: m1, payout_fees: null, payout_ips: null }]"),
+			"merchant m1 changed: payout_fees, payout_ips")
 		if m := snapshot(t, env).Merchants.ByCode("m1"); len(m.PayoutFees) != 0 || len(m.PayoutIPs) != 0 || m.PayoutKey == "" {
 			t.Errorf("merchant %+v", m)
 		}
@@ -92,22 +99,26 @@ func TestAChangedPayoutAccountIsANewRow(t *testing.T) {
 		mustApply(t, env, out, payouts)
 		first := payoutRows(t, d)[0]
 		account := "payout_accounts:" + strings.SplitAfter(payouts, "payout_accounts:")[1]
-		wantLines(t, mustApply(t, env, out, strings.Replace(account, "bank: ICBC", "bank: ICBC, enabled: false", 1)), "payout_account m1 main changed: enabled")
+		wantLines(t, mustApply(t, env, out, strings.Replace(account, "bank: ICBC", "bank: ICBC, enabled: false", 1)),
+			"payout_account m1 main changed: enabled")
 		if rows := payoutRows(t, d); len(rows) != 1 || rows[0].DisabledAt == nil {
 			t.Errorf("disabled: %+v", rows)
 		}
 		wantLines(t, mustApply(t, env, out, account), "payout_account m1 main unchanged") // left out, it stays
-		wantLines(t, mustApply(t, env, out, strings.Replace(account, "bank: ICBC", "bank: ICBC, enabled: true", 1)), "payout_account m1 main changed: enabled")
+		wantLines(t, mustApply(t, env, out, strings.Replace(account, "bank: ICBC", "bank: ICBC, enabled: true", 1)),
+			"payout_account m1 main changed: enabled")
 		if rows := payoutRows(t, d); len(rows) != 1 || rows[0].DisabledAt != nil {
 			t.Errorf("enabled: %+v", rows)
 		}
 		changed := strings.Replace(account, cardNumber, otherNumber, 1)
-		if differs(t, env, out, text(changed)); !strings.Contains(out.String(), "  number: •••• 4711 → •••• 0815\n") || strings.Contains(out.String(), otherNumber) {
+		if differs(t, env, out, text(changed)); !strings.Contains(out.String(), "  number: •••• 4711 → •••• 0815\n") ||
+			strings.Contains(out.String(), otherNumber) {
 			t.Errorf("the dry run says %s", out)
 		}
 		wantLines(t, mustApply(t, env, out, changed), "payout_account m1 main changed: number")
 		rows := payoutRows(t, d)
-		if len(rows) != 2 || rows[0].DisabledAt == nil || rows[0].Number != first.Number || rows[1].DisabledAt != nil || rows[1].Last4 != "0815" || rows[1].ID == first.ID {
+		if len(rows) != 2 || rows[0].DisabledAt == nil || rows[0].Number != first.Number || rows[1].DisabledAt != nil ||
+			rows[1].Last4 != "0815" || rows[1].ID == first.ID {
 			t.Errorf("changed: %+v", rows)
 		}
 		wantLines(t, mustApply(t, env, out, changed), "payout_account m1 main unchanged")
@@ -121,11 +132,13 @@ func TestAChangedPayoutAccountIsANewRow(t *testing.T) {
 func TestWrongSettingsOfPayoutsAreRefused(t *testing.T) {
 	env, out := newEnv(t, dbtest.SQLite(t))
 	mustApply(t, env, out, whole)
-	mustApply(t, env, out, "merchants: [{ code: m2, signing_secret: "+secretA+", api_key: "+keyM2+", payout_key: sk_pay_2222222222222222 }]")
+	mustApply(t, env, out, "merchants: [{ code: m2, signing_secret: "+secretA+", api_key: "+keyM2+
+		", payout_key: sk_pay_2222222222222222 }]")
 	before := version(t, env.DB)
 	m1 := func(fields string) string { return "merchants: [{ code: m1, " + fields + " }]" }
 	account := func(fields string) string {
-		return "payout_accounts: [{ merchant: m1, code: main, kind: bank_card, holder: G, number: \"62224711\", bank: ICBC, " + fields + " }]"
+		return "payout_accounts: [{ merchant: m1, code: main, kind: bank_card, holder: G, number: \"62224711\", bank: ICBC, " + fields +
+			" }]"
 	}
 	for file, want := range map[string]string{
 		m1(`payout_fees: [{ min: 5, max: 4 }]`):                             "merchants[0].payout_fees[0].max: 4 is below min, which is 5",
@@ -145,10 +158,11 @@ func TestWrongSettingsOfPayoutsAreRefused(t *testing.T) {
 		m1(`payout_ips: [203.0.113.7/24]`):                                  "merchants[0].payout_ips[0]: 203.0.113.7/24 has bits set beyond its prefix length",
 		m1(`payout_ips: [home]`):                                            "merchants[0].payout_ips[0]",
 		"suppliers: [{ code: wx-main, kind: fake, config: { mch_id: 1, key: top-secret }, payout_query_after: 0s }]": "suppliers[0].payout_query_after: use a duration from 1s",
-		account("merchant2: m1"):                                      "payout_accounts[0].merchant2: unknown field",
-		account("enabled: maybe"):                                     "payout_accounts[0].enabled: use true or false",
-		strings.Replace(account(""), "m1", "nobody", 1):               `payout_accounts[0].merchant: there is no merchant "nobody"`,
-		strings.Replace(account(""), "bank_card", "wallet", 1):        `payout_accounts[0].kind: "wallet" is not known; use bank_card or alipay`,
+		account("merchant2: m1"):                        "payout_accounts[0].merchant2: unknown field",
+		account("enabled: maybe"):                       "payout_accounts[0].enabled: use true or false",
+		strings.Replace(account(""), "m1", "nobody", 1): `payout_accounts[0].merchant: there is no merchant "nobody"`,
+		strings.Replace(account(""), "bank_card", "wallet",
+			1): `payout_accounts[0].kind: "wallet" is not known; use bank_card or alipay`,
 		strings.Replace(account(""), ", bank: ICBC", "", 1):           "payout_accounts[0].bank: missing",
 		strings.Replace(account(""), "holder: G, ", "", 1):            "payout_accounts[0].holder: missing",
 		strings.Replace(account(""), "62224711", "6222 4711", 1):      "payout_accounts[0].number: use letters, digits and signs only",
@@ -165,7 +179,8 @@ func TestWrongSettingsOfPayoutsAreRefused(t *testing.T) {
 		t.Error("a file that was refused left something")
 	}
 	// Two merchants may have accounts of the same code, and keys may be swapped.
-	mustApply(t, env, out, "payout_accounts: [{ merchant: m1, code: a, kind: alipay, holder: G, number: a@x.example }, { merchant: m2, code: a, kind: alipay, holder: G, number: a@x.example }]")
+	mustApply(t, env, out,
+		"payout_accounts: [{ merchant: m1, code: a, kind: alipay, holder: G, number: a@x.example }, { merchant: m2, code: a, kind: alipay, holder: G, number: a@x.example }]")
 	mustApply(t, env, out, m1("payout_key: "+keyOfPayouts))
 	mustApply(t, env, out, "merchants: [{ code: m1, payout_key: sk_pay_2222222222222222 }, { code: m2, payout_key: "+keyOfPayouts+" }]")
 	if m := snapshot(t, env).Merchants.ByPayoutKeyHash(seal.HashToken(keyOfPayouts)); m == nil || m.Code != "m2" {
@@ -183,7 +198,8 @@ func TestAChangedPayoutAccountWaitsForTwoPeople(t *testing.T) {
 		changed := strings.Replace(account, cardNumber, otherNumber, 1) + "merchants: [{ code: m1, payout_key: " + keyOfPayouts + " }]\n"
 		g.want(g.apply(changed), "merchant m1 payout_key proposed apr_", "payout_account m1 main number proposed apr_")
 		a := g.last()
-		if a.ObjectID != "payout_account m1 main" || !strings.Contains(string(a.Params), `"new":"•••• 0815, digest `) || !strings.Contains(string(a.Params), `"old":"•••• 4711"`) || strings.Contains(string(a.Params), otherNumber) {
+		if a.ObjectID != "payout_account m1 main" || !strings.Contains(string(a.Params), `"new":"•••• 0815, digest `) ||
+			!strings.Contains(string(a.Params), `"old":"•••• 4711"`) || strings.Contains(string(a.Params), otherNumber) {
 			t.Errorf("%+v %s", a, a.Params)
 		}
 		g.canary(otherNumber, cardNumber, keyOfPayouts)
@@ -191,7 +207,8 @@ func TestAChangedPayoutAccountWaitsForTwoPeople(t *testing.T) {
 			t.Errorf("before it is approved: %+v", rows)
 		}
 		g.mustApprove(a)
-		if rows := payoutRows(t, d); len(rows) != 2 || rows[0].DisabledAt == nil || rows[1].Last4 != "0815" || rows[1].Holder != "Galaxy Mall" {
+		if rows := payoutRows(t, d); len(rows) != 2 || rows[0].DisabledAt == nil || rows[1].Last4 != "0815" ||
+			rows[1].Holder != "Galaxy Mall" {
 			t.Errorf("after: %+v", rows)
 		}
 		g.want(g.notUnchanged(g.apply(changed)), "merchant m1 payout_key proposed apr_")
@@ -221,7 +238,8 @@ func TestPayoutAccountsAreResealedAndExported(t *testing.T) {
 		}
 		env.Keys = keyring(t, 2)
 		is := payoutRows(t, d)[0]
-		if ids, err := settings.SealedUnder(t.Context(), d); err != nil || !slices.Equal(ids, env.Keys.IDs()) || is.NumberHash == was.NumberHash {
+		if ids, err := settings.SealedUnder(t.Context(), d); err != nil || !slices.Equal(ids, env.Keys.IDs()) ||
+			is.NumberHash == was.NumberHash {
 			t.Errorf("sealed under %v, %v; hash %s → %s", ids, err, was.NumberHash, is.NumberHash)
 		}
 		if differs(t, env, out, f) {

@@ -80,7 +80,8 @@ func (e Env) maker(ctx context.Context) (by act.Actor, err error) {
 	}
 	op, err := access.NewPersonalTokens(e.DB, e.Keys).Find(ctx, e.Token)
 	if errors.Is(err, access.ErrSession) {
-		return by, fmt.Errorf("%w: the token of BACKSTOP_OPERATOR_TOKEN has expired, was revoked, or belongs to a disabled operator: %s", approval.ErrPerson, how)
+		return by, fmt.Errorf("%w: the token of BACKSTOP_OPERATOR_TOKEN has expired, was revoked, or belongs to a disabled operator: %s",
+			approval.ErrPerson, how)
 	}
 	if err != nil {
 		return by, err
@@ -104,7 +105,8 @@ func (p *proposer) propose(ctx context.Context, d *declaration) error {
 		}
 		a, err := p.one(ctx, d, w)
 		if err != nil {
-			return fmt.Errorf("%s: %s: %w; the changes that need no second person were applied", w.change.Object, strings.Join(w.words(), ", "), err)
+			return fmt.Errorf("%s: %s: %w; the changes that need no second person were applied", w.change.Object,
+				strings.Join(w.words(), ", "), err)
 		}
 		p.made[w.change.Object] = true
 		how := "proposed " + a.No()
@@ -127,7 +129,10 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 		return nil, err
 	}
 	x := decided{env: p.env, pending: &v, stored: d.stored}
-	open, err := approval.List(ctx, p.env.DB, approval.Query{Object: changeObject, ObjectID: w.change.Object.String(), State: approval.Waiting, Limit: 1})
+	open, err := approval.List(ctx, p.env.DB, approval.Query{
+		Object: changeObject, ObjectID: w.change.Object.String(),
+		State: approval.Waiting, Limit: 1,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +162,8 @@ func (p *proposer) one(ctx context.Context, d *declaration, w wait) (*approval.A
 	})
 	var denied *act.Denied
 	if errors.As(err, &denied) {
-		err = fmt.Errorf("%s may not propose it: use a token of an operator of role %s: %w", p.by.Name, strings.Join(denied.Roles, ", "), err)
+		err = fmt.Errorf("%s may not propose it: use a token of an operator of role %s: %w", p.by.Name, strings.Join(denied.Roles, ", "),
+			err)
 	}
 	return a, err
 }

@@ -37,7 +37,8 @@ func markdown() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", section.Word, section.Doc)
 		table(&b, section.Type.Elem())
 		if section.Word == "suppliers" {
-			b.WriteString("\nThe fields of `config`, by kind: [wechatpay](../internal/supplier/wechatpay/README.md), [alipay](../internal/supplier/alipay/README.md), [stripe](../internal/supplier/stripe/README.md), [sortedparams](../internal/supplier/sortedparams/README.md).\n")
+			b.WriteString(
+				"\nThe fields of `config`, by kind: [wechatpay](../internal/supplier/wechatpay/README.md), [alipay](../internal/supplier/alipay/README.md), [stripe](../internal/supplier/stripe/README.md), [sortedparams](../internal/supplier/sortedparams/README.md).\n")
 		}
 		if section.Word == "suppliers" {
 			b.WriteString("\n### fees\n\n[Fees](funds.md#fees) describes how a fee is computed.\n\n")
@@ -46,7 +47,8 @@ func markdown() string {
 		if section.Word == "merchants" {
 			b.WriteString("\n### A merchant's fees\n\nThe entry for the order's supplier applies, else that for `*`.\n\n")
 			table(&b, reflect.TypeFor[settings.MerchantFee]())
-			b.WriteString("\n### payout_fees\n\nThe entry for the payout's supplier applies, else that for `*`. A reversed payout returns its fee.\n\n")
+			b.WriteString(
+				"\n### payout_fees\n\nThe entry for the payout's supplier applies, else that for `*`. A reversed payout returns its fee.\n\n")
 			table(&b, reflect.TypeFor[settings.PayoutFee]())
 			b.WriteString("\n### limits\n\nA currency without an entry has the defaults.\n\n")
 			table(&b, reflect.TypeFor[settings.Limit]())
@@ -54,11 +56,13 @@ func markdown() string {
 			table(&b, reflect.TypeFor[settings.Notify]())
 			b.WriteString("\n### breaker\n\n")
 			table(&b, reflect.TypeFor[settings.Breaker]())
-			b.WriteString("\n### endpoints\n\n[Other ways than a webhook](merchants.md#other-ways-than-a-webhook) describes the addresses and credentials of each channel.\n\n")
+			b.WriteString(
+				"\n### endpoints\n\n[Other ways than a webhook](merchants.md#other-ways-than-a-webhook) describes the addresses and credentials of each channel.\n\n")
 			table(&b, reflect.TypeFor[settings.Endpoint]())
 		}
 		if section.Word == "approval" {
-			fmt.Fprintf(&b, "\nWith `apply: true`, changes of the following fields wait for a second person once there are orders; changes of `approval` always wait: %s. [Changes that wait](operations.md#changes-that-wait) describes how.\n", waitingText())
+			fmt.Fprintf(&b,
+				"\nWith `apply: true`, changes of the following fields wait for a second person once there are orders; changes of `approval` always wait: %s. [Changes that wait](operations.md#changes-that-wait) describes how.\n", waitingText())
 			b.WriteString("\n### typed_above\n\n")
 			table(&b, reflect.TypeFor[settings.TypedAbove]())
 			b.WriteString("\n### second_above\n\n")
@@ -93,7 +97,8 @@ func table(b *strings.Builder, t reflect.Type) {
 		}
 	}
 	for _, f := range fields {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | `%s` |\n", f.Word, typeText(f), defaultText(f), cell(limits(f)), cell(f.Doc), cell(f.Example))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s | `%s` |\n", f.Word, typeText(f), defaultText(f), cell(limits(f)), cell(f.Doc),
+			cell(f.Example))
 	}
 }
 
@@ -251,7 +256,10 @@ func objectSchema(t reflect.Type) jsonSchema {
 			required = append(required, f.Word)
 		}
 		if f.Word == "signing_secret" {
-			properties["signing_secrets"] = jsonSchema{"type": []string{"array", "null"}, "items": anyText, "minItems": 1, "maxItems": 2, "description": "The new secret and the previous one, during a rotation."}
+			properties["signing_secrets"] = jsonSchema{
+				"type": []string{"array", "null"}, "items": anyText, "minItems": 1, "maxItems": 2,
+				"description": "The new secret and the previous one, during a rotation.",
+			}
 		}
 	}
 	s := jsonSchema{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}

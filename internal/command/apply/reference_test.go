@@ -86,7 +86,8 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 	}
 	for name, secret := range map[string]string{
 		"secrets/quickpay-key": "k", "secrets/m1-api-key": keyM1, "secrets/m1-signing": secretA, "secrets/warehouse-signing": secretB,
-		"secrets/form-key": "f", "secrets/m1-payout-key": keyM2, "secrets/m1-payout-account": "6222000011114711", "m1-client.pem": pem("cert.pem"), "secrets/m1-client-key.pem": pem("key.pem"),
+		"secrets/form-key": "f", "secrets/m1-payout-key": keyM2, "secrets/m1-payout-account": "6222000011114711",
+		"m1-client.pem": pem("cert.pem"), "secrets/m1-client-key.pem": pem("key.pem"),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(secret), 0o600); err != nil {
 			t.Fatal(err)
@@ -104,7 +105,8 @@ func TestTheExampleCanBeApplied(t *testing.T) {
 
 // misfit returns where a value does not fit a schema; "" if it fits.
 func misfit(at string, schema map[string]any, v any) string {
-	if forms, ok := schema["anyOf"].([]any); ok && !slices.ContainsFunc(forms, func(s any) bool { return misfit(at, s.(map[string]any), v) == "" }) {
+	if forms, ok := schema["anyOf"].([]any); ok &&
+		!slices.ContainsFunc(forms, func(s any) bool { return misfit(at, s.(map[string]any), v) == "" }) {
 		return at + ": none of the forms"
 	}
 	if words, ok := schema["enum"].([]any); ok && !slices.Contains(words, v) {
@@ -209,10 +211,13 @@ func TestTheSchemaTakesWhatApplyTakes(t *testing.T) {
 	}
 	files["tour"] = string(tour)
 	enough := errors.New("enough")
-	if err := demo.Run(t.Context(), demo.Options{URL: "http://127.0.0.1:1", Out: io.Discard, Apply: func(_ context.Context, text []byte) error {
-		files["demo"] = string(text)
-		return enough
-	}}); !errors.Is(err, enough) {
+	if err := demo.Run(t.Context(), demo.Options{
+		URL: "http://127.0.0.1:1", Out: io.Discard,
+		Apply: func(_ context.Context, text []byte) error {
+			files["demo"] = string(text)
+			return enough
+		},
+	}); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 	if len(files) < 8 {
@@ -238,12 +243,18 @@ func TestTheSchemaTakesWhatApplyTakes(t *testing.T) {
 func TestTheSchemaRefusesWhatApplyRefuses(t *testing.T) {
 	merchant := func(notify string) string { return "merchants: [{ code: m, notify: { " + notify + " } }]" }
 	for _, wrong := range []string{
-		"merchant: []", "skus: { sku: a }", "skus: [a]", "skus: [{ sku: a }]", "skus: [{ sku: a, stock: -1 }]", "skus: [{ sku: a, stock: 1.5 }]",
-		"suppliers: [{ code: A, kind: fake }]", "suppliers: [{ kind: fake }]", "suppliers: [{ code: a, kind: fake, enabled: maybe }]", "suppliers: [{ code: a, kind: fake, config: [x] }]",
-		merchant("ack: loud"), merchant("schedule: weekly"), merchant("timeout: fast"), merchant("max_in_flight: 0"), merchant("rate_limit: fast"),
-		merchant("breaker: { rate: 101 }"), merchant("breaker: { often: 1 }"), merchant("urls: https://a"), merchant("endpoints: [{ url: https://b }]"),
-		merchant("endpoints: [{ name: a, url: https://b, weight: 0 }]"), "merchants: [{ code: m, signing_secrets: [] }]", "subscriptions: [{ code: e, merchants: some }]",
-		"approval: []", "approval: { apply: maybe }", "approval: { typed_above: [{ currency: CNY }] }", "approval: { second_above: [{ currency: CNY, batch_rows: -1 }] }",
+		"merchant: []", "skus: { sku: a }", "skus: [a]", "skus: [{ sku: a }]", "skus: [{ sku: a, stock: -1 }]",
+		"skus: [{ sku: a, stock: 1.5 }]",
+		"suppliers: [{ code: A, kind: fake }]", "suppliers: [{ kind: fake }]", "suppliers: [{ code: a, kind: fake, enabled: maybe }]",
+		"suppliers: [{ code: a, kind: fake, config: [x] }]",
+		merchant("ack: loud"), merchant("schedule: weekly"), merchant("timeout: fast"), merchant("max_in_flight: 0"),
+		merchant("rate_limit: fast"),
+		merchant("breaker: { rate: 101 }"), merchant("breaker: { often: 1 }"), merchant("urls: https://a"),
+		merchant("endpoints: [{ url: https://b }]"),
+		merchant("endpoints: [{ name: a, url: https://b, weight: 0 }]"), "merchants: [{ code: m, signing_secrets: [] }]",
+		"subscriptions: [{ code: e, merchants: some }]",
+		"approval: []", "approval: { apply: maybe }", "approval: { typed_above: [{ currency: CNY }] }",
+		"approval: { second_above: [{ currency: CNY, batch_rows: -1 }] }",
 	} {
 		if fits(t, []byte(wrong)) == "" {
 			t.Errorf("%s fits", wrong)

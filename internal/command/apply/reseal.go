@@ -33,7 +33,10 @@ func Reseal(ctx context.Context, env Env, progress func(rows int)) (changed int,
 	}
 	var wrong []error
 	rows := 0
-	for _, table := range []string{"suppliers", settings.MerchantsTable, settings.SubscriptionsTable, changesTable, settings.PayoutAccountsTable} {
+	for _, table := range []string{
+		"suppliers", settings.MerchantsTable, settings.SubscriptionsTable, changesTable,
+		settings.PayoutAccountsTable,
+	} {
 		var ids []int64
 		if err := env.DB.Read.NewRaw("SELECT id FROM ? ORDER BY id", bun.Ident(table)).Scan(ctx, &ids); err != nil {
 			return changed, fmt.Errorf("read %s: %w", table, err)
@@ -76,7 +79,9 @@ func (env Env) retire(ctx context.Context) error {
 			if stored, ok := retired[id]; ok && !env.Keys.NeedsReseal(stored) {
 				continue
 			}
-			_, err := tx.NewRaw("INSERT INTO retired_keys (key_id, sealed) VALUES (?, ?) ON CONFLICT (key_id) DO UPDATE SET sealed = EXCLUDED.sealed", id, sealed).Exec(ctx)
+			_, err := tx.NewRaw(
+				"INSERT INTO retired_keys (key_id, sealed) VALUES (?, ?) ON CONFLICT (key_id) DO UPDATE SET sealed = EXCLUDED.sealed", id,
+				sealed).Exec(ctx)
 			if err != nil {
 				return fmt.Errorf("retire master key %s: %w", id, err)
 			}

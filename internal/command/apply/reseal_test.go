@@ -28,7 +28,8 @@ func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
 			t.Errorf("resealed %d again, %v", n, err)
 		}
 		env.Keys = keyring(t, 2) // the old key is gone
-		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged", "account m1 CNY unchanged")
+		wantLines(t, mustApply(t, env, out, whole), "supplier wx-main unchanged", "merchant m1 unchanged", "sku SKU-1 unchanged",
+			"account m1 CNY unchanged")
 	})
 }
 

@@ -37,7 +37,8 @@ func TestTheRulesOfDecisionsAreApplied(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		none := rulesOf(t, env)
-		if !none.SecondPerson || none.Apply || !none.NeedsTyping(1, "CNY") || none.Limits("CNY") != (settings.Above{BatchAmount: 1_000_000, BatchRows: 200}) {
+		if !none.SecondPerson || none.Apply || !none.NeedsTyping(1, "CNY") ||
+			none.Limits("CNY") != (settings.Above{BatchAmount: 1_000_000, BatchRows: 200}) {
 			t.Errorf("the defaults are %+v", none)
 		}
 		wantLines(t, mustApply(t, env, out, "approval: { second_person: true }"), "approval unchanged")
@@ -47,11 +48,13 @@ func TestTheRulesOfDecisionsAreApplied(t *testing.T) {
 		if is.SecondPerson || is.Apply || is.NeedsTyping(100_000, "CNY") || !is.NeedsTyping(100_001, "CNY") || !is.NeedsTyping(1, "USD") {
 			t.Errorf("rules %+v", is)
 		}
-		if is.Limits("CNY") != (settings.Above{Amount: 500, BatchAmount: 1_000_000, BatchRows: 7}) || is.Limits("USD") != none.Limits("USD") {
+		if is.Limits("CNY") != (settings.Above{Amount: 500, BatchAmount: 1_000_000, BatchRows: 7}) ||
+			is.Limits("USD") != none.Limits("USD") {
 			t.Errorf("limits %+v", is.Above)
 		}
 		// A field that a file leaves out stays; null is the default.
-		wantLines(t, mustApply(t, env, out, "approval: { typed_above: null, second_person: true }"), "approval changed: second_person, typed_above")
+		wantLines(t, mustApply(t, env, out, "approval: { typed_above: null, second_person: true }"),
+			"approval changed: second_person, typed_above")
 		if is := rulesOf(t, env); !is.SecondPerson || len(is.Typed) != 0 || is.Limits("CNY").Amount != 500 {
 			t.Errorf("rules %+v", is)
 		}

@@ -61,8 +61,12 @@ func (e Env) declareSandbox(ctx context.Context, tx db.Tx, by act.Actor, key str
 		return err
 	}
 	if len(d.waits) > 0 {
-		return &act.FieldError{Field: "sandbox", Problem: "a change of keys needs a second person here: apply the new api_key of " + sandbox.Code + " by a file"}
+		return &act.FieldError{Field: "sandbox", Problem: "a change of keys needs a second person here: apply the new api_key of " +
+			sandbox.Code + " by a file"}
 	}
-	_, err = stored.Commit(ctx, tx, d.changes, false, audit.Act{Actor: by.Name, Action: "settings.apply", Object: "file", ObjectID: sandbox.Code, Remote: by.Remote})
+	_, err = stored.Commit(ctx, tx, d.changes, false, audit.Act{
+		Actor: by.Name, Action: "settings.apply", Object: "file",
+		ObjectID: sandbox.Code, Remote: by.Remote,
+	})
 	return err
 }

@@ -36,7 +36,11 @@ func newGuarded(t *testing.T, d *db.DB) *guarded {
 	env, out := newEnv(t, d)
 	env.Life = time.Hour
 	g := &guarded{T: t, env: env, out: out, people: map[string]act.Actor{}}
-	for i, op := range []access.Operator{{Name: "lu", Role: access.Lead}, {Name: "mo", Role: access.Lead}, {Name: "ada", Role: access.Admin}} {
+	for i, op := range []access.Operator{
+		{Name: "lu", Role: access.Lead},
+		{Name: "mo", Role: access.Lead},
+		{Name: "ada", Role: access.Admin},
+	} {
 		op.ID = int64(i + 1)
 		if _, err := d.NewInsert().Model(&op).Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -230,7 +234,8 @@ payout_accounts:
 func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 	waits := []string{
 		"suppliers kind", "suppliers allow_ips", "suppliers config", "suppliers fees",
-		"merchants api_key", "merchants signing_secret", "merchants notify.urls", "merchants notify.endpoints", "merchants fees", "merchants limits",
+		"merchants api_key", "merchants signing_secret", "merchants notify.urls", "merchants notify.endpoints", "merchants fees",
+		"merchants limits",
 		"merchants payout_fees", "merchants payout_key", "merchants payout_ips",
 		"subscriptions signing_secret", "subscriptions urls", "subscriptions endpoints",
 		"payout_accounts kind", "payout_accounts holder", "payout_accounts number", "payout_accounts bank", "payout_accounts enabled",
@@ -291,7 +296,10 @@ func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
 					printed = append(printed, line)
 				}
 			}
-			object := map[string]string{"suppliers": "supplier wx-main", "merchants": "merchant m1", "subscriptions": "subscription crm", "payout_accounts": "payout_account m1 main", "approval": "approval"}[section]
+			object := map[string]string{
+				"suppliers": "supplier wx-main", "merchants": "merchant m1", "subscriptions": "subscription crm",
+				"payout_accounts": "payout_account m1 main", "approval": "approval",
+			}[section]
 			if slices.Contains(waits, field) {
 				g.want(printed, object+" "+name+" proposed apr_")
 				if g.version() != version {

@@ -159,7 +159,8 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 
 func (s *subject) reportAsking(quiet, beside []phase, perSecond []float64) {
 	by := spreadOf(perSecond)
-	s.report.add(figure{Group: s.name, Name: fmt.Sprintf("orders queried, 8 in flight at %s, median of rounds (%.0f–%.0f)", askedAnswer, by.Lowest, by.Highest), Unit: "/s", Value: by.Median}.
+	s.report.add(figure{Group: s.name, Name: fmt.Sprintf("orders queried, 8 in flight at %s, median of rounds (%.0f–%.0f)", askedAnswer,
+		by.Lowest, by.Highest), Unit: "/s", Value: by.Median}.
 		atLeast(140, "≥ 140/s"))
 	for _, kind := range []struct {
 		name string
@@ -242,8 +243,9 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 	n := float64(supplier.count(from, to)) / to.Sub(from).Seconds()
 	met := n >= defaultRate-2 && n <= defaultRate+2
 	s.report.add(figure{
-		Group: s.name, Name: fmt.Sprintf("orders queried at query_rate %d/s, nodes: %d, over %s", defaultRate, nodes, askedFor), Unit: "/s", Value: n,
-		Goal: fmt.Sprintf("%d ± 2/s", defaultRate), Met: &met,
+		Group: s.name, Name: fmt.Sprintf("orders queried at query_rate %d/s, nodes: %d, over %s", defaultRate, nodes, askedFor), Unit: "/s",
+		Value: n,
+		Goal:  fmt.Sprintf("%d ± 2/s", defaultRate), Met: &met,
 	})
 	by, err := due.nodes(ctx, from)
 	if err != nil {
@@ -307,7 +309,8 @@ func (s *subject) openDue() (*dueOrders, error) {
 // set makes all orders due after a time, spread over a second, as if they had not been queried
 // yet. Orders that are already due when that is committed may be found only a minute later.
 func (d *dueOrders) set(ctx context.Context, after time.Duration) error {
-	_, err := d.ExecContext(ctx, fmt.Sprintf("UPDATE orders SET next_at = %d - id %% 1000000, query_tries = 0 WHERE status = 'paying'", time.Now().Add(after).UnixMicro()))
+	_, err := d.ExecContext(ctx, fmt.Sprintf("UPDATE orders SET next_at = %d - id %% 1000000, query_tries = 0 WHERE status = 'paying'",
+		time.Now().Add(after).UnixMicro()))
 	if err != nil {
 		return fmt.Errorf("make orders due: %w", err)
 	}
@@ -316,7 +319,8 @@ func (d *dueOrders) set(ctx context.Context, after time.Duration) error {
 
 // left returns how many orders are due.
 func (d *dueOrders) left(ctx context.Context) (n int, err error) {
-	if err := d.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM orders WHERE status = 'paying' AND next_at <= %d", time.Now().UnixMicro())).Scan(&n); err != nil {
+	if err := d.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM orders WHERE status = 'paying' AND next_at <= %d",
+		time.Now().UnixMicro())).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the orders: %w", err)
 	}
 	return n, nil
@@ -324,8 +328,9 @@ func (d *dueOrders) left(ctx context.Context) (n int, err error) {
 
 // nodes returns how many queries each node made within askedFor from a moment.
 func (d *dueOrders) nodes(ctx context.Context, from time.Time) (by []float64, err error) {
-	rows, err := d.QueryContext(ctx, fmt.Sprintf("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND started_at BETWEEN %d AND %d GROUP BY node ORDER BY node",
-		from.UnixMicro(), from.Add(askedFor).UnixMicro()))
+	rows, err := d.QueryContext(ctx,
+		fmt.Sprintf("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND started_at BETWEEN %d AND %d GROUP BY node ORDER BY node",
+			from.UnixMicro(), from.Add(askedFor).UnixMicro()))
 	if err != nil {
 		return nil, fmt.Errorf("count the calls: %w", err)
 	}

@@ -301,7 +301,8 @@ func (b *bench) measureFloor(ctx context.Context, e engine) error {
 	s.cpuOf(floorName, spent, e.floor.orders, 0)
 	for _, many := range b.o.Connections {
 		of := cpuName("PostgreSQL" + with(many))
-		b.report.add(figure{Group: e.name, Name: of + ", times the floor", Value: b.report.find(e.name, of) / b.report.find(e.name, cpuName(floorName))})
+		b.report.add(figure{Group: e.name, Name: of + ", times the floor", Value: b.report.find(e.name, of) / b.report.find(e.name,
+			cpuName(floorName))})
 	}
 	return nil
 }

@@ -26,7 +26,10 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 	p := plan{rates: []int{steadyRate}, rounds: cmp.Or(b.o.Rounds, defaultRounds), length: b.o.Length}
 	n := p.ordersOf(steadyRate)
 	total := (1 + p.rounds*len(beside)) * n
-	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total), extra: map[string]string{"BACKSTOP_CLEANUP_EVERY": "1s"}}
+	s := &subject{
+		bench: b, engine: e, cast: newCast(0), calls: make([]post, total),
+		extra: map[string]string{"BACKSTOP_CLEANUP_EVERY": "1s"},
+	}
 	end, err := s.open(ctx, total)
 	if err != nil {
 		return err
@@ -172,7 +175,8 @@ func (o *oldTables) copies(ctx context.Context, tx *sql.Tx, table string, n int)
 			values[i] = "t." + c
 		}
 	}
-	return fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO %s (%s) SELECT %s FROM n, (SELECT * FROM %[3]s ORDER BY id DESC LIMIT 1) AS t",
+	return fmt.Sprintf(
+		"WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO %s (%s) SELECT %s FROM n, (SELECT * FROM %[3]s ORDER BY id DESC LIMIT 1) AS t",
 		o.last+1, o.last+n, table, strings.Join(columns, ", "), strings.Join(values, ", ")), rows.Err()
 }
 

@@ -120,14 +120,16 @@ func writeComparisons(w io.Writer, list []comparison) error {
 			n++
 		}
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintf(t, "\n%s, %d/s: 18 of 20 while 2\tp50 ms\tp99 ms\tp99\t%d rounds\t1st second\tgoal\t\n", list[0].Group, list[0].Rate, list[0].Rounds)
+		_, _ = fmt.Fprintf(t, "\n%s, %d/s: 18 of 20 while 2\tp50 ms\tp99 ms\tp99\t%d rounds\t1st second\tgoal\t\n", list[0].Group,
+			list[0].Rate, list[0].Rounds)
 		for _, c := range list[:n] {
 			met := ""
 			if c.Met != nil {
 				met = map[bool]string{true: "met", false: "missed"}[*c.Met]
 			}
 			_, _ = fmt.Fprintf(t, "  %s\t%.2f → %.2f\t%.2f → %.2f\t%.2f ×\t%.2f × (%.2f–%.2f)\t%.2f ×\t%s\t%s\n", c.name,
-				c.Healthy.P50, c.Failing.P50, c.Healthy.P99, c.Failing.P99, c.P99, c.ByRound.Median, c.ByRound.Lowest, c.ByRound.Highest, c.Early, c.Goal, met)
+				c.Healthy.P50, c.Failing.P50, c.Healthy.P99, c.Failing.P99, c.P99, c.ByRound.Median, c.ByRound.Lowest, c.ByRound.Highest,
+				c.Early, c.Goal, met)
 		}
 		_, _ = fmt.Fprintf(t, "  … of the measurement itself\tserver, cores\tload, cores\tsent late, p99 ms\t\n")
 		for _, c := range list[:n] {

@@ -11,7 +11,8 @@ import (
 const directTime = 2 * time.Second
 
 // message is a notification.
-var message = []byte(`{"id":"ntf_0000000000","type":"order.paid","timestamp":"2026-01-01T00:00:00Z","data":{"order_no":"0000000000000000000","out_trade_no":"0000","merchant":"m1","amount":1999,"currency":"CNY","status":"paid","supplier":"wx-main","supplier_trade_no":"0000","paid_amount":1999,"version":3}}`)
+var message = []byte(
+	`{"id":"ntf_0000000000","type":"order.paid","timestamp":"2026-01-01T00:00:00Z","data":{"order_no":"0000000000000000000","out_trade_no":"0000","merchant":"m1","amount":1999,"currency":"CNY","status":"paid","supplier":"wx-main","supplier_trade_no":"0000","paid_amount":1999,"version":3}}`)
 
 // direct measures posts straight to the sink: the upper limit of all figures.
 func (b *bench) direct(ctx context.Context) error {

@@ -68,18 +68,22 @@ func schemaOf(databaseURL string) string {
 // record begins to record what is written in the program's schema. It first copies everything
 // there, so that indexes are as large and the orders to be paid exist.
 func (f *floor) record(ctx context.Context) error {
-	tables, err := list(ctx, f.conn, pgx.RowTo[string], "SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY oid", f.program) // what a foreign key refers to was made first
+	tables, err := list(ctx, f.conn, pgx.RowTo[string],
+		"SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY oid", f.program) // what a foreign key refers to was made first
 	if err != nil {
 		return fmt.Errorf("list the tables: %w", err)
 	}
 	// Vacuuming the copies would be counted as a cost of the orders.
-	steps := []string{"DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '" + f.own + "'::regnamespace AND relkind = 'r'" +
+	steps := []string{"DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '" + f.own +
+		"'::regnamespace AND relkind = 'r'" +
 		" LOOP EXECUTE 'ALTER TABLE ' || t || ' SET (autovacuum_enabled = off)'; END LOOP; END $$"}
 	for _, t := range tables {
-		steps = append(steps, fmt.Sprintf("INSERT INTO %s OVERRIDING SYSTEM VALUE SELECT * FROM %s ON CONFLICT DO NOTHING", f.name(t), pgx.Identifier{f.program, t}.Sanitize()))
+		steps = append(steps, fmt.Sprintf("INSERT INTO %s OVERRIDING SYSTEM VALUE SELECT * FROM %s ON CONFLICT DO NOTHING", f.name(t),
+			pgx.Identifier{f.program, t}.Sanitize()))
 	}
 	steps = append(steps,
-		fmt.Sprintf("CREATE TABLE %s (n BIGSERIAL PRIMARY KEY, xid BIGINT, relation TEXT, op TEXT, image JSONB, old JSONB)", f.name(recorded)),
+		fmt.Sprintf("CREATE TABLE %s (n BIGSERIAL PRIMARY KEY, xid BIGINT, relation TEXT, op TEXT, image JSONB, old JSONB)",
+			f.name(recorded)),
 		fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO %s (xid, relation, op, image, old)"+
 			" VALUES (txid_current(), TG_ARGV[0], TG_OP, to_jsonb(CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END), to_jsonb(OLD)); RETURN NULL; END $$",
 			f.name(recorded), f.name(recorded)))
@@ -152,11 +156,13 @@ func describe(kinds [][]statement) string {
 // order, each with its statements. Rows that are written less than once per two orders, such as
 // figures, belong to a batch and not to an order, and are left out.
 func (f *floor) transactions(ctx context.Context) ([][]statement, error) {
-	writes, err := list(ctx, f.conn, pgx.RowToStructByPos[write], "SELECT relation, op FROM "+f.name(recorded)+" GROUP BY 1, 2 HAVING count(*) * 2 >= $1::int ORDER BY min(n)", f.orders)
+	writes, err := list(ctx, f.conn, pgx.RowToStructByPos[write], "SELECT relation, op FROM "+f.name(recorded)+
+		" GROUP BY 1, 2 HAVING count(*) * 2 >= $1::int ORDER BY min(n)", f.orders)
 	if err != nil {
 		return nil, fmt.Errorf("read what was recorded: %w", err)
 	}
-	together, err := list(ctx, f.conn, pgx.RowToStructByPos[writeIn], "SELECT xid, relation, op FROM "+f.name(recorded)+" GROUP BY 1, 2, 3 ORDER BY 1")
+	together, err := list(ctx, f.conn, pgx.RowToStructByPos[writeIn], "SELECT xid, relation, op FROM "+f.name(recorded)+
+		" GROUP BY 1, 2, 3 ORDER BY 1")
 	if err != nil {
 		return nil, fmt.Errorf("read transactions: %w", err)
 	}
@@ -201,10 +207,13 @@ type column struct {
 // statement builds the statement of a write. batch has the batch of each row of the table: a
 // change of a row is in the batch that inserted it.
 func (f *floor) statement(ctx context.Context, w write, batch map[string]int) (s statement, err error) {
-	columns, err := list(ctx, f.conn, pgx.RowToStructByPos[column], "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey), FALSE),"+
-		" EXISTS (SELECT FROM "+f.name(recorded)+" AS r WHERE r.relation = $2 AND r.op = 'UPDATE' AND r.image -> a.attname IS DISTINCT FROM r.old -> a.attname)"+
-		" FROM pg_attribute AS a LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary"+
-		" WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum", f.name(w.Table), w.Table)
+	columns, err := list(ctx, f.conn, pgx.RowToStructByPos[column],
+		"SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), coalesce(a.attnum = ANY (i.indkey), FALSE),"+
+			" EXISTS (SELECT FROM "+f.name(recorded)+
+			" AS r WHERE r.relation = $2 AND r.op = 'UPDATE' AND r.image -> a.attname IS DISTINCT FROM r.old -> a.attname)"+
+			" FROM pg_attribute AS a LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary"+
+			" WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum",
+		f.name(w.Table), w.Table)
 	if err != nil {
 		return s, err
 	}
@@ -232,16 +241,20 @@ func (f *floor) statement(ctx context.Context, w write, batch map[string]int) (s
 	from := fmt.Sprintf("unnest(%s) AS v (%s)", strings.Join(arrays, ", "), strings.Join(names, ", "))
 	switch {
 	case w.Op == "INSERT":
-		s.text = fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT * FROM %s", f.name(w.Table), strings.Join(names, ", "), from)
+		s.text = fmt.Sprintf("INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT * FROM %s", f.name(w.Table), strings.Join(names, ", "),
+			from)
 	case len(where) == 0:
 		return s, errors.New("the table has no primary key")
 	case w.Op == "UPDATE":
-		s.text = fmt.Sprintf("UPDATE %s AS t SET %s FROM %s WHERE %s", f.name(w.Table), strings.Join(set, ", "), from, strings.Join(where, " AND "))
+		s.text = fmt.Sprintf("UPDATE %s AS t SET %s FROM %s WHERE %s", f.name(w.Table), strings.Join(set, ", "), from,
+			strings.Join(where, " AND "))
 	default:
 		s.text = fmt.Sprintf("DELETE FROM %s AS t USING %s WHERE %s", f.name(w.Table), from, strings.Join(where, " AND "))
 	}
-	rows, err := f.conn.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r, jsonb_populate_record(NULL::%s, r.image) AS v WHERE r.relation = $1 AND r.op = $2 ORDER BY r.n",
-		strings.Join(values, ", "), f.name(recorded), f.name(w.Table)), w.Table, w.Op)
+	rows, err := f.conn.Query(ctx,
+		fmt.Sprintf(
+			"SELECT %s FROM %s AS r, jsonb_populate_record(NULL::%s, r.image) AS v WHERE r.relation = $1 AND r.op = $2 ORDER BY r.n",
+			strings.Join(values, ", "), f.name(recorded), f.name(w.Table)), w.Table, w.Op)
 	if err != nil {
 		return s, err
 	}

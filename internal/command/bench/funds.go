@@ -37,11 +37,15 @@ func (f *fundsCast) declare(c *cast, all map[string]any, merchants, suppliers []
 		merchants[i]["payout_key"] = key
 		merchants[i]["limits"] = []map[string]any{{"currency": "CNY", "payout_auto": paidOut}}
 		targets = append(targets, map[string]any{
-			"merchant": merchantCode(i), "code": "main", "kind": "bank_card", "holder": "Bench", "number": "6222000011114711", "bank": "ICBC",
+			"merchant": merchantCode(i), "code": "main", "kind": "bank_card", "holder": "Bench", "number": "6222000011114711",
+			"bank": "ICBC",
 		})
 		balances = append(balances, map[string]any{"merchant": merchantCode(i), "currency": "CNY", "balance": openingBalance})
 	}
-	charging := map[string]any{"code": feesCode, "kind": "sortedparams", "enabled": true, "config": c.config(), "fees": map[string]any{"rate": "0.6%"}}
+	charging := map[string]any{
+		"code": feesCode, "kind": "sortedparams", "enabled": true, "config": c.config(),
+		"fees": map[string]any{"rate": "0.6%"},
+	}
 	all["suppliers"] = append(suppliers, charging, f.payouts)
 	all["payout_accounts"], all["accounts"] = targets, balances
 }
@@ -59,7 +63,10 @@ func (b *bench) funds(ctx context.Context, e engine) error {
 	total := (1 + rounds*len(charged)) * size
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	s := &subject{bench: b, engine: e, cast: newCast(merchants + 1), calls: make([]post, total), extra: payer.settings(hex.EncodeToString(key))}
+	s := &subject{
+		bench: b, engine: e, cast: newCast(merchants + 1), calls: make([]post, total),
+		extra: payer.settings(hex.EncodeToString(key)),
+	}
 	s.cast.funds = &fundsCast{payouts: payer.supplier}
 	for range merchants {
 		s.cast.funds.payoutKeys = append(s.cast.funds.payoutKeys, "sk_pay_bench_"+secret())
@@ -162,7 +169,8 @@ func (s *subject) reportFees(perSecond, cpu [][]float64) {
 			times[r] = perSecond[kind+1][r] / perSecond[0][r]
 		}
 		by := spreadOf(times)
-		f := figure{Group: s.name, Name: fmt.Sprintf("orders end to end, %s, times those without, by round (%.2f–%.2f), median", name, by.Lowest, by.Highest), Value: by.Median}
+		f := figure{Group: s.name, Name: fmt.Sprintf("orders end to end, %s, times those without, by round (%.2f–%.2f), median", name,
+			by.Lowest, by.Highest), Value: by.Median}
 		if kind == len(charged)-2 {
 			f = f.atLeast(0.95, "≥ 0.95")
 		}

@@ -186,13 +186,17 @@ func TestComparisonsAreInBothReports(t *testing.T) {
 	if err := errors.Join(r.writeText(&text), r.writeJSON(&raw)); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"embedded, 200/s", "embedded, 500/s", "no failure (control)", "answer after 5 s", "10.00 → 30.00", "3.00 × (3.00–3.00)", "≤ 1.20 ×", "missed"} {
+	for _, want := range []string{
+		"embedded, 200/s", "embedded, 500/s", "no failure (control)", "answer after 5 s", "10.00 → 30.00",
+		"3.00 × (3.00–3.00)", "≤ 1.20 ×", "missed",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &text)
 		}
 	}
 	var back struct{ Isolation []comparison }
-	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || len(back.Isolation) != 4 || back.Isolation[1].P99 != 3 || *back.Isolation[1].Met {
+	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || len(back.Isolation) != 4 || back.Isolation[1].P99 != 3 ||
+		*back.Isolation[1].Met {
 		t.Errorf("%v: %s", err, &raw)
 	}
 }

@@ -139,7 +139,8 @@ func (s *subject) hold(ctx context.Context, d *sql.DB, paid int) error {
 
 // copying returns the statement that copies a table's rows of paid orders for the $Nth time.
 func copying(table string, columns []string, first int64) string {
-	shift := fmt.Sprintf("CAST($N AS BIGINT) * %d", db.IDAt(2*copyGap*1000+1_800_000_000_000_000)-db.IDAt(copyGap*1000+1_800_000_000_000_000))
+	shift := fmt.Sprintf("CAST($N AS BIGINT) * %d", db.IDAt(2*copyGap*1000+1_800_000_000_000_000)-db.IDAt(copyGap*1000+
+		1_800_000_000_000_000))
 	values := make([]string, len(columns))
 	for i, c := range columns {
 		switch {
@@ -158,7 +159,9 @@ func copying(table string, columns []string, first int64) string {
 	where := map[string]string{
 		"orders": "id >= %d AND status = 'paid'", "journals": "id >= %d",
 		"events": "id >= %d", "deliveries": "id >= %d", "callbacks": "id >= %d", "transfers": "id >= %d",
-		"order_history": "order_id >= %d AND order_id IN (SELECT id FROM orders WHERE status = 'paid')", "payment_attempts": "order_id >= %d AND status = 'succeeded'",
+		"order_history":    "order_id >= %d AND order_id IN (SELECT id FROM orders WHERE status = 'paid')",
+		"payment_attempts": "order_id >= %d AND status = 'succeeded'",
 	}[table]
-	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM " + table + " WHERE " + fmt.Sprintf(where, first)
+	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM " + table +
+		" WHERE " + fmt.Sprintf(where, first)
 }

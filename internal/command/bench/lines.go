@@ -87,11 +87,13 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 	l.step = (db.IDAt(to.UnixMicro()) - l.first) / int64(l.orders)
 	// The journal and the accounts are older than their transfers.
 	l.journal, l.account, l.others = l.first-1, l.first-1, [2]int64{l.first - 2, l.first - 3}
-	err := d.QueryRowContext(ctx, "SELECT id, fee_amount FROM orders WHERE status = 'paid' AND fee_amount > 0 ORDER BY id DESC LIMIT 1").Scan(&l.template, &l.fee)
+	err := d.QueryRowContext(ctx,
+		"SELECT id, fee_amount FROM orders WHERE status = 'paid' AND fee_amount > 0 ORDER BY id DESC LIMIT 1").Scan(&l.template, &l.fee)
 	if err != nil {
 		return nil, fmt.Errorf("find a paid order with a fee: %w", err)
 	}
-	if err := d.QueryRowContext(ctx, "SELECT id FROM merchants WHERE code = '"+merchantCode(longMerchant)+"'").Scan(&l.merchant); err != nil {
+	if err := d.QueryRowContext(ctx, "SELECT id FROM merchants WHERE code = '"+merchantCode(longMerchant)+
+		"'").Scan(&l.merchant); err != nil {
 		return nil, fmt.Errorf("find the merchant: %w", err)
 	}
 	rows, err := d.QueryContext(ctx, "SELECT * FROM orders LIMIT 0")
@@ -105,7 +107,8 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 	if _, err := d.ExecContext(ctx, l.accounts()); err != nil {
 		return nil, fmt.Errorf("add the accounts: %w", err)
 	}
-	if _, err := d.ExecContext(ctx, fmt.Sprintf("INSERT INTO journals (id, created_at, folded) VALUES (%d, %d, TRUE)", l.journal, l.from.UnixMicro())); err != nil {
+	if _, err := d.ExecContext(ctx, fmt.Sprintf("INSERT INTO journals (id, created_at, folded) VALUES (%d, %d, TRUE)", l.journal,
+		l.from.UnixMicro())); err != nil {
 		return nil, fmt.Errorf("add the journal: %w", err)
 	}
 	for i := 0; i < l.orders; i += lineStep {
@@ -133,13 +136,15 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 func (l *lines) accounts() string {
 	n := int64(l.orders)
 	row := func(id int64, code string, balance, credits, last, unlined, unlinedCredits int64) string {
-		return fmt.Sprintf("(%d, '%s', 'CNY', %d, %d, %d, %d, %d, %d)", id, code, balance, credits, last, l.from.UnixMicro(), unlined, unlinedCredits)
+		return fmt.Sprintf("(%d, '%s', 'CNY', %d, %d, %d, %d, %d, %d)", id, code, balance, credits, last, l.from.UnixMicro(), unlined,
+			unlinedCredits)
 	}
-	return "INSERT INTO accounts (id, code, currency, balance, credits, last_line, folded_at, unlined, unlined_credits) VALUES " + strings.Join([]string{
-		row(l.account, ledger.MerchantAccount(merchantCode(longMerchant)), l.balance(), n*amount, l.first+(n-1)*l.step+2, 0, 0),
-		row(l.others[0], ledger.SupplierAccount("bench-long"), -n*amount, 0, 0, -n*amount, 0),
-		row(l.others[1], "income:bench-long", n*l.fee, n*l.fee, 0, n*l.fee, n*l.fee),
-	}, ", ")
+	return "INSERT INTO accounts (id, code, currency, balance, credits, last_line, folded_at, unlined, unlined_credits) VALUES " +
+		strings.Join([]string{
+			row(l.account, ledger.MerchantAccount(merchantCode(longMerchant)), l.balance(), n*amount, l.first+(n-1)*l.step+2, 0, 0),
+			row(l.others[0], ledger.SupplierAccount("bench-long"), -n*amount, 0, 0, -n*amount, 0),
+			row(l.others[1], "income:bench-long", n*l.fee, n*l.fee, 0, n*l.fee, n*l.fee),
+		}, ", ")
 }
 
 // rows returns the statements that add the orders from..to-1, their transfers and their lines.
@@ -165,16 +170,20 @@ func (l *lines) rows(from, to int) []string {
 	}
 	numbers := fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT CAST(%d AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", from, to-1)
 	transfer := func(offset int, ref string, debit, credit, sum int64) string {
-		return fmt.Sprintf("SELECT %s + %d, %d, %d, %d, %d, 'CNY', '%s:' || %[1]s, %[8]s FROM n", id, offset, l.journal, debit, credit, sum, ref, at)
+		return fmt.Sprintf("SELECT %s + %d, %d, %d, %d, %d, 'CNY', '%s:' || %[1]s, %[8]s FROM n", id, offset, l.journal, debit, credit, sum,
+			ref, at)
 	}
 	line := func(offset int, charged int64) string {
-		return fmt.Sprintf("SELECT %d, %s + %d, %[2]s + %[3]d, (n.i + 1) * %[4]d - n.i * %[5]d - %[6]d, (n.i + 1) * %[4]d FROM n", l.account, id, offset, amount, l.fee, charged)
+		return fmt.Sprintf("SELECT %d, %s + %d, %[2]s + %[3]d, (n.i + 1) * %[4]d - n.i * %[5]d - %[6]d, (n.i + 1) * %[4]d FROM n",
+			l.account, id, offset, amount, l.fee, charged)
 	}
 	return []string{
-		numbers + "INSERT INTO orders (" + strings.Join(l.columns, ", ") + ") SELECT " + strings.Join(values, ", ") + fmt.Sprintf(" FROM n, (SELECT * FROM orders WHERE id = %d) AS t", l.template),
+		numbers + "INSERT INTO orders (" + strings.Join(l.columns, ", ") + ") SELECT " + strings.Join(values, ", ") +
+			fmt.Sprintf(" FROM n, (SELECT * FROM orders WHERE id = %d) AS t", l.template),
 		numbers + "INSERT INTO transfers (id, journal_id, debit_account, credit_account, amount, currency, ref, created_at) " +
 			transfer(1, "paid", l.others[0], l.account, amount) + " UNION ALL " + transfer(2, "fee", l.account, l.others[1], l.fee),
-		numbers + "INSERT INTO account_lines (account_id, id, transfer_id, balance, credits) " + line(1, 0) + " UNION ALL " + line(2, l.fee),
+		numbers + "INSERT INTO account_lines (account_id, id, transfer_id, balance, credits) " + line(1, 0) + " UNION ALL " +
+			line(2, l.fee),
 	}
 }
 
@@ -198,7 +207,8 @@ func (s *subject) statements(ctx context.Context, key string, l *lines, limit in
 	for i := 1; i < lineDays && ctx.Err() == nil; i++ { // in any time zone a day of the middle is full
 		cursor := ""
 		for range statementPages {
-			path := fmt.Sprintf("/api/v1/statement?day=%s&currency=CNY&limit=%d", l.from.Add(time.Duration(i)*day).Format(time.DateOnly), limit)
+			path := fmt.Sprintf("/api/v1/statement?day=%s&currency=CNY&limit=%d", l.from.Add(time.Duration(i)*day).Format(time.DateOnly),
+				limit)
 			if cursor != "" {
 				path += "&cursor=" + cursor
 			}

@@ -26,7 +26,10 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 		if err := f.Settings.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: f.Out(), Amount: amount, Currency: "CNY", Supplier: "sp-main"})
+		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+			OutTradeNo: f.Out(), Amount: amount, Currency: "CNY",
+			Supplier: "sp-main",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +86,10 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 		if rows != 300 || days != lineDays {
 			t.Errorf("%d lines in %d days", rows, days)
 		}
-		f.Want(t, 300, "SELECT count(*) FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id <= (SELECT last_line FROM accounts WHERE id = l.account_id)", l.account)
-		f.Want(t, 0, "SELECT count(*) FROM accounts WHERE code = ? AND (balance <> unlined + (SELECT coalesce(sum(CASE WHEN credit_account = ? THEN amount ELSE -amount END), 0) FROM transfers WHERE ? IN (credit_account, debit_account)))",
+		f.Want(t, 300,
+			"SELECT count(*) FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id <= (SELECT last_line FROM accounts WHERE id = l.account_id)", l.account)
+		f.Want(t, 0,
+			"SELECT count(*) FROM accounts WHERE code = ? AND (balance <> unlined + (SELECT coalesce(sum(CASE WHEN credit_account = ? THEN amount ELSE -amount END), 0) FROM transfers WHERE ? IN (credit_account, debit_account)))",
 			ledger.MerchantAccount(code), l.account, l.account)
 	})
 }

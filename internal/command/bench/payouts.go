@@ -112,7 +112,8 @@ func (s *subject) payouts(ctx context.Context, d *sql.DB, p *payer, rounds, size
 	by := spreadOf(requested)
 	s.add(fmt.Sprintf("payouts requested through the API, median of rounds (%.4g–%.4g)", by.Lowest, by.Highest), "/s", by.Median, 0)
 	by = spreadOf(ended)
-	f := figure{Group: s.name, Name: fmt.Sprintf("payouts end to end, supplier answers in %s, median of rounds (%.4g–%.4g)", payoutAnswer, by.Lowest, by.Highest), Unit: "/s", Value: by.Median}
+	f := figure{Group: s.name, Name: fmt.Sprintf("payouts end to end, supplier answers in %s, median of rounds (%.4g–%.4g)", payoutAnswer,
+		by.Lowest, by.Highest), Unit: "/s", Value: by.Median}
 	if s.databaseURL != "" {
 		f = f.atLeast(400, "≥ 400/s")
 	}
@@ -130,7 +131,10 @@ func (s *subject) requestPayout(supplier string, i int) error {
 		return fmt.Errorf("write a payout: %w", err)
 	}
 	var answer []byte
-	status, err := s.api.send(post{path: "/api/v1/payouts", contentType: "application/json", key: s.cast.funds.payoutKeys[i%merchants], body: body},
+	status, err := s.api.send(post{
+		path: "/api/v1/payouts", contentType: "application/json", key: s.cast.funds.payoutKeys[i%merchants],
+		body: body,
+	},
 		func(b []byte) { answer = append(answer, b...) })
 	if err == nil && status != http.StatusCreated {
 		err = fmt.Errorf("a payout was answered %d %s", status, answer)

@@ -74,7 +74,8 @@ func (b *bench) product(ctx context.Context, e engine) error {
 		return err
 	}
 	if made < total {
-		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be created in %s; the bursts are smaller", e.name, made, total, createTime))
+		b.report.skip(fmt.Sprintf("%s: only %d of %d orders could be created in %s; the bursts are smaller", e.name, made, total,
+			createTime))
 	}
 	base, err := all.steady(ctx, 0, steady)
 	if err != nil {

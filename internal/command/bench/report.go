@@ -76,7 +76,8 @@ func (r *report) writeJSON(w io.Writer) error {
 }
 
 func (r *report) writeText(w io.Writer) error {
-	_, _ = fmt.Fprintf(w, "%d cores, shared by the server, its databases, the load generator and the merchants' sink; %s\n\n", runtime.NumCPU(), runtime.Version())
+	_, _ = fmt.Fprintf(w, "%d cores, shared by the server, its databases, the load generator and the merchants' sink; %s\n\n",
+		runtime.NumCPU(), runtime.Version())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	group := ""
 	for _, f := range r.figures {

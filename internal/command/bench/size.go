@@ -168,7 +168,8 @@ func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
 				}
 				gb += bytes * float64(days) / 365 * 12
 			}
-			s.add(fmt.Sprintf("%.0f million orders a month, in use after %s", millions, []string{1: "1 year", 3: "3 years"}[years]), "GB", gb*millions/1000, 0)
+			s.add(fmt.Sprintf("%.0f million orders a month, in use after %s", millions, []string{1: "1 year", 3: "3 years"}[years]), "GB",
+				gb*millions/1000, 0)
 		}
 		s.add(fmt.Sprintf("%.0f million orders a month, growth per year after that", millions), "GB", perOrder[0]*12*millions/1000, 0)
 	}

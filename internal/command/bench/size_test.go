@@ -13,7 +13,8 @@ import (
 func TestEachMonthlyTableHasItsRetention(t *testing.T) {
 	d := dbtest.Postgres(t)
 	var tables []string
-	err := d.NewRaw("SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'p'").Scan(t.Context(), &tables)
+	err := d.NewRaw("SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'p'").Scan(t.Context(),
+		&tables)
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
 	}

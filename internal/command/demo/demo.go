@@ -57,7 +57,8 @@ const (
 )
 
 // ErrNotAllowed means that the server would not send notifications to this machine.
-var ErrNotAllowed = errors.New("the server does not send notifications to this machine, where the demo's merchants are: start it with BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128")
+var ErrNotAllowed = errors.New(
+	"the server does not send notifications to this machine, where the demo's merchants are: start it with BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128")
 
 // Run runs until For is over, Orders are created or ctx ends, and prints what happens. The
 // end of ctx is not an error.
@@ -123,7 +124,8 @@ func Run(ctx context.Context, o Options) error {
 			return quiet(ctx, err)
 		}
 		if n > 0 {
-			s.tally.log("figures of the last two weeks: %d orders, one in every five minutes stored with all its rows, in %s", n, time.Since(start).Round(10*time.Millisecond))
+			s.tally.log("figures of the last two weeks: %d orders, one in every five minutes stored with all its rows, in %s", n,
+				time.Since(start).Round(10*time.Millisecond))
 		}
 	}
 	s.play(ctx)
@@ -189,7 +191,8 @@ func (s *stage) ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server at %s did not accept the demo's orders within %s (does it use the database to which the demo's settings were applied?): %w", s.to.url, readyTime, err)
+			return fmt.Errorf(
+				"the server at %s did not accept the demo's orders within %s (does it use the database to which the demo's settings were applied?): %w", s.to.url, readyTime, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -16,7 +16,10 @@ import (
 func noApply(context.Context, []byte) error { return nil }
 
 func TestDemoLeavesOtherMachinesAlone(t *testing.T) {
-	for _, address := range []string{"http://192.0.2.1:8080", "https://pay.example.com", "http://127.0.0.1.example.com/", "ftp://127.0.0.1", "127.0.0.1:8080", "http://[2001:db8::1]:80"} {
+	for _, address := range []string{
+		"http://192.0.2.1:8080", "https://pay.example.com", "http://127.0.0.1.example.com/", "ftp://127.0.0.1",
+		"127.0.0.1:8080", "http://[2001:db8::1]:80",
+	} {
 		applied := false
 		err := Run(t.Context(), Options{URL: address, Out: new(bytes.Buffer), Apply: func(context.Context, []byte) error {
 			applied = true
@@ -55,7 +58,10 @@ func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
 	}
 	defer to.http.CloseIdleConnections()
 	out := new(bytes.Buffer)
-	one := &story{stage: &stage{to: to, tally: newTally(out)}, ending: forged, shop: &shop{}, payer: newSuppliers(t).Accounts()[0], amount: 100}
+	one := &story{
+		stage: &stage{to: to, tally: newTally(out)}, ending: forged, shop: &shop{}, payer: newSuppliers(t).Accounts()[0],
+		amount: 100,
+	}
 	if err := one.sendForgery(t.Context(), aFact); err != nil {
 		t.Fatal(err)
 	}

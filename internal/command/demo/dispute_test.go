@@ -36,7 +36,10 @@ func TestDisputesAreWonAndLost(t *testing.T) {
 	} {
 		types = nil
 		one := &story{stage: &stage{to: to, suppliers: suppliers, tally: newTally(out)}, n: n, ending: disputed, payer: payer}
-		if err := one.sendDispute(t.Context(), simulator.Fact{Ref: "O1", TradeNo: "pi_1", Amount: 1000, Currency: payer.Currency, At: time.Now()}); err != nil {
+		if err := one.sendDispute(t.Context(), simulator.Fact{
+			Ref: "O1", TradeNo: "pi_1", Amount: 1000, Currency: payer.Currency,
+			At: time.Now(),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(types, want) {

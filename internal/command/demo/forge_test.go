@@ -95,7 +95,8 @@ func TestADisputeOfTheDemoIsOne(t *testing.T) {
 		}
 		first, err1 := a.Parse(received(paid), nil)
 		got, err2 := a.Parse(received(m), nil)
-		if err1 != nil || err2 != nil || got.Status != supplier.Disputed || got.TradeNo != first.TradeNo || got.Amount != aFact.Amount || got.Dispute.DueBy.IsZero() {
+		if err1 != nil || err2 != nil || got.Status != supplier.Disputed || got.TradeNo != first.TradeNo || got.Amount != aFact.Amount ||
+			got.Dispute.DueBy.IsZero() {
 			t.Errorf("%v %v: %+v", err1, err2, got)
 		}
 	})

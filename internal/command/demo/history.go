@@ -42,7 +42,8 @@ const (
 func History(ctx context.Context, d *db.DB, zone *time.Location, urls map[string]string) (orders int, err error) {
 	now := d.Now()
 	var earlier []int64
-	if err := d.Read.NewRaw("SELECT start FROM report_orders WHERE start < ? LIMIT 1", now-historyGap.Microseconds()).Scan(ctx, &earlier); err != nil || len(earlier) > 0 {
+	if err := d.Read.NewRaw("SELECT start FROM report_orders WHERE start < ? LIMIT 1", now-historyGap.Microseconds()).Scan(ctx,
+		&earlier); err != nil || len(earlier) > 0 {
 		return 0, err
 	}
 	h := &history{dice: rand.New(rand.NewPCG(14, 0)), zone: zone, now: now, urls: urls}
@@ -136,7 +137,8 @@ func (h *history) find(ctx context.Context, d *db.DB) error {
 	for _, code := range codes {
 		kinds = append(kinds, code)
 	}
-	if err := d.Read.NewRaw("SELECT id, code, account_id FROM suppliers WHERE code IN (?) ORDER BY code", bun.List(kinds)).Scan(ctx, &h.suppliers); err != nil {
+	if err := d.Read.NewRaw("SELECT id, code, account_id FROM suppliers WHERE code IN (?) ORDER BY code", bun.List(kinds)).Scan(ctx,
+		&h.suppliers); err != nil {
 		return fmt.Errorf("read the demo's suppliers: %w", err)
 	}
 	return nil
@@ -206,7 +208,10 @@ func (h *history) fill(at int64, span time.Duration) (int, []*report.Delta) {
 			continue
 		}
 		kept = true
-		h.past.add(pastOrder{merchant: merchant, shop: h.shops[shop], supplier: through, currency: currency, amount: amount, at: raised, took: took, url: h.urls[h.shops[shop].code]})
+		h.past.add(pastOrder{
+			merchant: merchant, shop: h.shops[shop], supplier: through, currency: currency, amount: amount, at: raised,
+			took: took, url: h.urls[h.shops[shop].code],
+		})
 		if h.isRecounted(at) {
 			stored := report.NewDelta(at + longestWait.Microseconds())
 			stored.Raised(raised, currency, amount)

@@ -24,7 +24,8 @@ func TestTheDemoHasAPast(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		for i, s := range shopList() {
-			if _, err := d.NewRaw("INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, ?, '[]', '{}', ?, ?)", i+1, s.code, s.name, now, now).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw(
+				"INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (?, ?, ?, '[]', '{}', ?, ?)", i+1, s.code, s.name, now, now).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -32,7 +33,8 @@ func TestTheDemoHasAPast(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, kind := range []string{"sortedparams", "stripe"} {
-			if _, err := d.NewRaw("INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (?, ?, ?, 1, TRUE, '[]', '{}', ?, ?)", i+1, codes[kind], kind, now, now).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw(
+				"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at) VALUES (?, ?, ?, 1, TRUE, '[]', '{}', ?, ?)", i+1, codes[kind], kind, now, now).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +65,10 @@ func TestTheDemoHasAPast(t *testing.T) {
 		if e.Inside < 0.8 || e.Error > 0.2 {
 			t.Errorf("last week's error %.2f, %.2f within the band", e.Error, e.Inside)
 		}
-		for name, read := range map[string]func(context.Context, *db.DB, float64) (analytics.Outlook, error){"backlog": analytics.Backlog, "success rate": analytics.SuccessRate} {
+		for name, read := range map[string]func(context.Context, *db.DB, float64) (analytics.Outlook, error){
+			"backlog":      analytics.Backlog,
+			"success rate": analytics.SuccessRate,
+		} {
 			if o, err := read(t.Context(), d, 0.5); err != nil || !o.Known {
 				t.Errorf("%s: a trend is known %v, %v", name, o.Known, err)
 			}
@@ -109,7 +114,8 @@ func TestTheDemoHasAPast(t *testing.T) {
 		for _, p := range points[1 : len(points)-1] {
 			for _, table := range []string{"orders", "callbacks", "deliveries", "account_lines"} {
 				var n int
-				if err := d.Read.NewRaw("SELECT count(*) FROM ? WHERE id >= ? AND id < ?", bun.Ident(table), db.IDAt(p.Start), db.IDAt(p.Start+time.Hour.Microseconds())).Scan(t.Context(), &n); err != nil || n == 0 {
+				if err := d.Read.NewRaw("SELECT count(*) FROM ? WHERE id >= ? AND id < ?", bun.Ident(table), db.IDAt(p.Start),
+					db.IDAt(p.Start+time.Hour.Microseconds())).Scan(t.Context(), &n); err != nil || n == 0 {
 					t.Errorf("%d %s in the hour from %s, %v", n, table, time.UnixMicro(p.Start).UTC(), err)
 				}
 			}

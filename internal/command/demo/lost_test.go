@@ -68,7 +68,8 @@ func TestALostPaymentIsFound(t *testing.T) {
 	if err := one.act(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if r := suppliers.Order("demo-wechatpay", "383038098612682752"); r.State != simulator.StatePaid || r.MoneyMoved != 1 || len(r.Callbacks) != 0 {
+	if r := suppliers.Order("demo-wechatpay", "383038098612682752"); r.State != simulator.StatePaid || r.MoneyMoved != 1 ||
+		len(r.Callbacks) != 0 {
 		t.Errorf("%+v", r)
 	}
 	if one.tally.found != 1 || !strings.Contains(out.String(), "paid, found by a query") {

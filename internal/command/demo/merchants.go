@@ -109,7 +109,10 @@ func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byt
 		x := p.Settings(base)
 		x["fees"] = map[string]any{"rate": "0.38%", "refund": "keep"}
 		if !limited[p.Currency] { // larger refunds and payouts wait for two operators
-			limits, limited[p.Currency] = append(limits, map[string]any{"currency": p.Currency, "refund_auto": autoLimit, "refund_auto_day": 100_000_000, "payout_auto": autoLimit}), true
+			limits, limited[p.Currency] = append(limits, map[string]any{
+				"currency": p.Currency, "refund_auto": autoLimit,
+				"refund_auto_day": 100_000_000, "payout_auto": autoLimit,
+			}), true
 		}
 		x["ask_pending"] = false // an order whose payment was not started closes when it expires: a later payment is late
 		suppliers = append(suppliers, x)
@@ -126,7 +129,10 @@ func declaration(payers []*simulator.Account, base string, shops []*shop) ([]byt
 		})
 		accounts = append(
 			accounts,
-			map[string]any{"merchant": s.code, "code": "bank", "kind": "bank_card", "holder": s.name, "number": "6222000011114711", "bank": "ICBC"},
+			map[string]any{
+				"merchant": s.code, "code": "bank", "kind": "bank_card", "holder": s.name, "number": "6222000011114711",
+				"bank": "ICBC",
+			},
 			map[string]any{"merchant": s.code, "code": "alipay", "kind": "alipay", "holder": s.name, "number": s.code + "@pay.example"},
 		)
 	}

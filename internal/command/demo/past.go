@@ -135,8 +135,10 @@ func (p *past) add(o pastOrder) {
 	no, callback := strconv.FormatInt(id, 10), id+1
 	trade := "past" + no
 	p.orders = append(p.orders, &orders.Order{
-		ID: id, OrderNo: no, MerchantID: o.merchant, OutTradeNo: "past-" + no, SupplierID: o.supplier.ID, Amount: o.amount, Currency: o.currency, Exponent: 2,
-		Subject: "demo: paid", NotifyURL: o.url, Status: orders.Paid, Version: two, CreatedAt: created, ExpiresAt: created + time.Hour.Microseconds(),
+		ID: id, OrderNo: no, MerchantID: o.merchant, OutTradeNo: "past-" + no, SupplierID: o.supplier.ID, Amount: o.amount,
+		Currency: o.currency, Exponent: 2,
+		Subject: "demo: paid", NotifyURL: o.url, Status: orders.Paid, Version: two, CreatedAt: created, ExpiresAt: created +
+			time.Hour.Microseconds(),
 		SupplierTradeNo: trade, PaidAmount: o.amount, PaidAt: &o.at,
 		PaidFrom: orders.Pending, PaidVersion: &two, PaidBy: "supplier:" + o.supplier.Code, PaidCallback: &callback, ConfirmedAt: &o.at,
 	})
@@ -148,18 +150,21 @@ func (p *past) add(o pastOrder) {
 		Amount: o.amount, CreatedAt: created, UpdatedAt: o.at, SupplierID: o.supplier.ID,
 	})
 	p.callbacks = append(p.callbacks, pastCallback{
-		ID: callback, SupplierID: o.supplier.ID, OrderID: id, OrderNo: no, TradeNo: trade, EventKey: trade, Digest: trade, Outcome: payment.Paid,
+		ID: callback, SupplierID: o.supplier.ID, OrderID: id, OrderNo: no, TradeNo: trade, EventKey: trade, Digest: trade,
+		Outcome:    payment.Paid,
 		ReceivedAt: o.at, RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("{}"), Steps: supplier.NoSteps,
 	})
 	p.transfers = append(p.transfers, ledger.Transfer{
-		ID: id, JournalID: p.journal, DebitAccount: p.accounts[[2]string{ledger.SupplierAccount(o.supplier.Code), o.currency}], CreditAccount: p.accounts[[2]string{ledger.MerchantAccount(o.shop.code), o.currency}],
-		Amount: o.amount, Currency: o.currency, Ref: "paid:" + no, CreatedAt: o.at,
+		ID: id, JournalID: p.journal, DebitAccount: p.accounts[[2]string{ledger.SupplierAccount(o.supplier.Code), o.currency}],
+		CreditAccount: p.accounts[[2]string{ledger.MerchantAccount(o.shop.code), o.currency}],
+		Amount:        o.amount, Currency: o.currency, Ref: "paid:" + no, CreatedAt: o.at,
 	})
 	p.deliveries = append(p.deliveries, pastDelivery{
 		ID: id + 2, EventID: id + 2, RecipientID: o.merchant, SubjectID: id, EventType: "order.paid", Channel: "webhook", URL: o.url,
 		Status: notify.Delivered, Attempts: 1, LastClass: notify.OK, CreatedAt: o.at, FinishedAt: o.at + o.took.Microseconds(),
 		Currency: o.currency, Amount: o.amount, Counted: true, Version: 2, Body: `{"order_no":"` + no + `"}`,
-		FirstClass: notify.OK, FirstStatus: 200, FirstAt: o.at, FirstTookUS: o.took.Microseconds(), FirstURL: o.url, FirstNode: "demo", FirstBody: []byte("success"),
+		FirstClass: notify.OK, FirstStatus: 200, FirstAt: o.at, FirstTookUS: o.took.Microseconds(), FirstURL: o.url, FirstNode: "demo",
+		FirstBody: []byte("success"),
 	})
 }
 

@@ -57,7 +57,8 @@ func (o *story) payOut(ctx context.Context) error {
 		return err
 	}
 	say := func(said string) {
-		o.tally.log("%-12s %-14s → %-12s %10s %s payout %s: %s", o.ending, o.payer.Code, o.shop.code, money.Format(amount, o.payer.Currency), o.payer.Currency, p.PayoutNo, said)
+		o.tally.log("%-12s %-14s → %-12s %10s %s payout %s: %s", o.ending, o.payer.Code, o.shop.code,
+			money.Format(amount, o.payer.Currency), o.payer.Currency, p.PayoutNo, said)
 	}
 	say(p.Status)
 	if what == ordinary {
@@ -71,7 +72,10 @@ func (o *story) payOut(ctx context.Context) error {
 		return nil
 	}
 	// The supplier tells it, which makes the server ask.
-	if _, err := o.suppliers.SetPayout(o.payer.Code, p.PayoutNo, simulator.PayoutScript{State: simulator.StateReturned, Callback: simulator.CallbackNow}); err != nil {
+	if _, err := o.suppliers.SetPayout(o.payer.Code, p.PayoutNo, simulator.PayoutScript{
+		State:    simulator.StateReturned,
+		Callback: simulator.CallbackNow,
+	}); err != nil {
 		return fmt.Errorf("return payout %s: %w", p.PayoutNo, err)
 	}
 	if err := o.untilPayout(ctx, p.PayoutNo, "reversed"); err != nil {

@@ -56,14 +56,18 @@ func TestPayoutsAreLostReturnedAndPaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		suppliers, out := newSuppliers(t), new(bytes.Buffer)
-		s := &stage{to: to, o: Options{Callable: true}, suppliers: suppliers, payers: suppliers.Accounts(), shops: shops[:1], dice: rand.New(rand.NewPCG(1, 0)), tally: newTally(out)}
+		s := &stage{
+			to: to, o: Options{Callable: true}, suppliers: suppliers, payers: suppliers.Accounts(), shops: shops[:1],
+			dice: rand.New(rand.NewPCG(1, 0)), tally: newTally(out),
+		}
 		one := s.cast(c.n)
 		one.amount = 40_000
 		if err := one.payOut(t.Context()); err != nil {
 			t.Error(err)
 		}
 		server.Close()
-		if drawn.Supplier != c.supplier || drawn.Amount != c.amount || drawn.NotifyURL == "" || asked != len(c.statuses) || !strings.Contains(out.String(), c.said) {
+		if drawn.Supplier != c.supplier || drawn.Amount != c.amount || drawn.NotifyURL == "" || asked != len(c.statuses) ||
+			!strings.Contains(out.String(), c.said) {
 			t.Errorf("%d: %+v, %d queries\n%s", c.n, drawn, asked, out)
 		}
 		if r := suppliers.Payout(c.supplier, "PO1"); (r.Callback == simulator.CallbackNow) != c.returns {
@@ -74,7 +78,10 @@ func TestPayoutsAreLostReturnedAndPaid(t *testing.T) {
 
 func TestSomeMerchantsDrawMoney(t *testing.T) {
 	for _, callable := range []bool{true, false} {
-		s := &stage{o: Options{Callable: callable}, payers: newSuppliers(t).Accounts(), shops: []*shop{{share: 100}}, dice: rand.New(rand.NewPCG(1, 0))}
+		s := &stage{
+			o: Options{Callable: callable}, payers: newSuppliers(t).Accounts(), shops: []*shop{{share: 100}},
+			dice: rand.New(rand.NewPCG(1, 0)),
+		}
 		var drawn []int
 		for n := range 2000 {
 			one := s.cast(n + 1)
@@ -85,7 +92,8 @@ func TestSomeMerchantsDrawMoney(t *testing.T) {
 				t.Errorf("%s cannot pay out", one.payer.Code)
 			}
 		}
-		if callable && (len(drawn) < 50 || len(drawn) > 120 || !slices.Equal(drawn[:shownFirst], []int{1, 2, 3})) || !callable && drawn != nil {
+		if callable && (len(drawn) < 50 || len(drawn) > 120 || !slices.Equal(drawn[:shownFirst], []int{1, 2, 3})) || !callable &&
+			drawn != nil {
 			t.Errorf("callable %t: %v", callable, drawn)
 		}
 	}

@@ -34,16 +34,23 @@ func TestSomeOrdersAreRefundedInTwoParts(t *testing.T) {
 	}
 	defer closeShops(shops)
 	suppliers, out := newSuppliers(t), new(bytes.Buffer)
-	one := &story{stage: &stage{to: to, suppliers: suppliers, tally: newTally(out)}, ending: refunded, shop: shops[0], payer: suppliers.Accounts()[0], amount: 1000}
+	one := &story{
+		stage: &stage{to: to, suppliers: suppliers, tally: newTally(out)}, ending: refunded, shop: shops[0],
+		payer: suppliers.Accounts()[0], amount: 1000,
+	}
 	if err := one.act(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(parts) != 2 || parts[0].Amount+parts[1].Amount >= one.amount || parts[0].OutRefundNo == parts[1].OutRefundNo || !strings.Contains(out.String(), "approved") {
+	if len(parts) != 2 || parts[0].Amount+parts[1].Amount >= one.amount || parts[0].OutRefundNo == parts[1].OutRefundNo ||
+		!strings.Contains(out.String(), "approved") {
 		t.Errorf("%+v\n%s", parts, out)
 	}
 	// Without a supplier that can be called, none is refunded.
 	for _, callable := range []bool{true, false} {
-		s := &stage{o: Options{Callable: callable}, payers: suppliers.Accounts(), shops: []*shop{{share: 100}}, dice: rand.New(rand.NewPCG(1, 0))}
+		s := &stage{
+			o: Options{Callable: callable}, payers: suppliers.Accounts(), shops: []*shop{{share: 100}},
+			dice: rand.New(rand.NewPCG(1, 0)),
+		}
 		n := 0
 		for i := range 2000 {
 			if s.cast(i).ending == refunded {

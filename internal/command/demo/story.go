@@ -34,7 +34,20 @@ const (
 var endings = []struct {
 	ending ending
 	share  int
-}{{paid, 35}, {paidOut, 4}, {refunded, 6}, {lost, 5}, {disputed, 2}, {repeated, 14}, {wrongAmount, 6}, {forged, 6}, {flipped, 6}, {late, 6}, {unknown, 4}, {never, 6}}
+}{
+	{paid, 35},
+	{paidOut, 4},
+	{refunded, 6},
+	{lost, 5},
+	{disputed, 2},
+	{repeated, 14},
+	{wrongAmount, 6},
+	{forged, 6},
+	{flipped, 6},
+	{late, 6},
+	{unknown, 4},
+	{never, 6},
+}
 
 // shownFirst is the number of orders with which a demo begins: the longest stories, one of each
 // drawing.
@@ -158,11 +171,15 @@ func (o *story) refund(ctx context.Context, made order) error {
 		if err := pause(ctx, o.hesitates+500*time.Millisecond); err != nil {
 			return err
 		}
-		r, err := o.to.refund(ctx, o.shop, made.OrderNo, newRefund{OutRefundNo: fmt.Sprintf("%s-r%d", o.number(), i+1), Amount: part, Reason: refundReasons[i]})
+		r, err := o.to.refund(ctx, o.shop, made.OrderNo, newRefund{
+			OutRefundNo: fmt.Sprintf("%s-r%d", o.number(), i+1), Amount: part,
+			Reason: refundReasons[i],
+		})
 		if err != nil {
 			return err
 		}
-		o.tally.log("%-12s %-14s → %-12s %10s %s of order %s: %s", o.ending, o.payer.Code, o.shop.code, money.Format(part, o.payer.Currency), o.payer.Currency, made.OrderNo, r.Status)
+		o.tally.log("%-12s %-14s → %-12s %10s %s of order %s: %s", o.ending, o.payer.Code, o.shop.code,
+			money.Format(part, o.payer.Currency), o.payer.Currency, made.OrderNo, r.Status)
 	}
 	return nil
 }
@@ -185,7 +202,8 @@ const disputeFee = 1500
 // the others the supplier takes the money, and gives it back where the dispute is won.
 func (o *story) sendDispute(ctx context.Context, f simulator.Fact) error {
 	d := simulator.DisputeFact{
-		Payment: f, No: "du_" + f.TradeNo, Status: "needs_response", Amount: f.Amount, Currency: f.Currency, Fee: disputeFee, Reason: "product_not_received", DueBy: f.At.Add(7 * 24 * time.Hour),
+		Payment: f, No: "du_" + f.TradeNo, Status: "needs_response", Amount: f.Amount, Currency: f.Currency, Fee: disputeFee,
+		Reason: "product_not_received", DueBy: f.At.Add(7 * 24 * time.Hour),
 	}
 	events := []simulator.State{simulator.DisputeCreated}
 	switch o.n % 3 {

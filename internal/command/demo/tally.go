@@ -127,7 +127,8 @@ func (s *stage) summary(ctx context.Context, when string) {
 func (t *tally) summary(when string, latest int, status, notified map[string]int, shops []*shop) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.print("── %s: %d orders, callbacks accepted: %d, repeats %d, not accepted %d", when, t.orders, t.sum(), t.taken[repeated]*2/3, t.refused)
+	t.print("── %s: %d orders, callbacks accepted: %d, repeats %d, not accepted %d", when, t.orders, t.sum(), t.taken[repeated]*2/3,
+		t.refused)
 	t.print("  exceptions caused: amount_mismatch %d, late_payment %d, unknown_order %d, dispute_opened %d; never called back %d; callbacks lost %d, found by a query %d",
 		t.taken[wrongAmount], t.taken[late], t.taken[unknown], t.taken[disputed], t.taken[never], t.taken[lost], t.found)
 	t.print("  forgeries refused %d, accepted %d; trouble %d", t.forgeries, t.accepted, t.troubles)

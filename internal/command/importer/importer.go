@@ -142,7 +142,10 @@ func (r *run) line(ctx context.Context, number int64, text []byte) error {
 	if r.rows == maxLines {
 		r.note(number, "", fmt.Sprintf("more than %d orders in one file: split it", maxLines))
 	}
-	reading := reading{env: r.env, known: r.known, now: r.env.DB.Now(), note: func(field, problem string) { r.note(number, field, problem) }}
+	reading := reading{
+		env: r.env, known: r.known, now: r.env.DB.Now(),
+		note: func(field, problem string) { r.note(number, field, problem) },
+	}
 	row := reading.row(text)
 	r.rows++
 	if len(r.problems.Problems) > 0 {

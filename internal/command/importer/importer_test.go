@@ -45,7 +45,8 @@ func entry(no, status, more string) string {
 	if more != "" {
 		more = ", " + more
 	}
-	return fmt.Sprintf(`{"order_no": %q, "merchant": "m1", "supplier": "sp-main", "amount": 1999, "currency": "CNY", "status": %q%s}`, no, status, more)
+	return fmt.Sprintf(`{"order_no": %q, "merchant": "m1", "supplier": "sp-main", "amount": 1999, "currency": "CNY", "status": %q%s}`, no,
+		status, more)
 }
 
 func mustImport(t *testing.T, f *paymenttest.Fixture, want int, all ...string) {
@@ -84,25 +85,30 @@ func TestEveryStatusIsTakenOverAsItStands(t *testing.T) {
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		before := f.DB.Now()
 		mustImport(t, f, 7,
-			entry("A-1", "pending", `"expires_at": "2099-01-31T08:00:00+08:00", "created_at": "2026-01-31T08:00:00Z", "subject": "茶", "notify_url": "https://b.example"`),
+			entry("A-1", "pending",
+				`"expires_at": "2099-01-31T08:00:00+08:00", "created_at": "2026-01-31T08:00:00Z", "subject": "茶", "notify_url": "https://b.example"`),
 			entry("A-2", "paying", `"out_trade_no": "mine-2", "notify_status": "none", "paid_amount": null, "paid_at": null, "items": []`),
 			"", entry("A-3", "closing", ""),
 			entry("A-4", "paid", `"supplier_trade_no": "T-4", "paid_amount": 1998, "paid_at": "2026-02-01T00:00:00.5Z", "version": 3`),
-			entry("A-5", "paid", ""), entry("A-6", "failed", ""), entry("A-7", "closed", `"close_reason": "timeout", "closed_at": "2026-02-01T00:00:00Z"`), "")
+			entry("A-5", "paid", ""), entry("A-6", "failed", ""),
+			entry("A-7", "closed", `"close_reason": "timeout", "closed_at": "2026-02-01T00:00:00Z"`), "")
 
 		o := byNo(t, f, "A-1")
 		if o.Status != order.Pending || o.OutTradeNo != "A-1" || o.Version != 1 || o.Subject != "茶" || o.NotifyURL != "https://b.example" ||
-			o.ExpiresAt != time.Date(2099, 1, 31, 0, 0, 0, 0, time.UTC).UnixMicro() || o.NextAt == nil || *o.NextAt != o.ExpiresAt || o.Exponent != 2 {
+			o.ExpiresAt != time.Date(2099, 1, 31, 0, 0, 0, 0, time.UTC).UnixMicro() || o.NextAt == nil || *o.NextAt != o.ExpiresAt ||
+			o.Exponent != 2 {
 			t.Errorf("pending: %+v", o)
 		}
-		if o := byNo(t, f, "A-2"); o.OutTradeNo != "mine-2" || o.NextAt == nil || *o.NextAt != o.ExpiresAt || o.ExpiresAt < before+29*60*1e6 || o.ExpiresAt > f.DB.Now()+30*60*1e6 {
+		if o := byNo(t, f, "A-2"); o.OutTradeNo != "mine-2" || o.NextAt == nil || *o.NextAt != o.ExpiresAt || o.ExpiresAt < before+
+			29*60*1e6 || o.ExpiresAt > f.DB.Now()+30*60*1e6 {
 			t.Errorf("paying: %+v", o)
 		}
 		if o := byNo(t, f, "A-3"); o.NextAt == nil || *o.NextAt < before+15*60*1e6 || o.CloseReason != "imported" {
 			t.Errorf("closing must wait for money like ours: %+v", o)
 		}
 		o = byNo(t, f, "A-4")
-		if o.Version != 3 || o.PaidAmount != 1998 || o.PaidAt == nil || *o.PaidAt != time.Date(2026, 2, 1, 0, 0, 0, 5e8, time.UTC).UnixMicro() || o.NextAt != nil || o.SupplierTradeNo != "T-4" {
+		if o.Version != 3 || o.PaidAmount != 1998 || o.PaidAt == nil || *o.PaidAt != time.Date(2026, 2, 1, 0, 0, 0, 5e8,
+			time.UTC).UnixMicro() || o.NextAt != nil || o.SupplierTradeNo != "T-4" {
 			t.Errorf("paid: %+v", o)
 		}
 		if o := byNo(t, f, "A-5"); o.PaidAmount != 1999 || o.PaidAt == nil {
@@ -111,7 +117,8 @@ func TestEveryStatusIsTakenOverAsItStands(t *testing.T) {
 		if o := byNo(t, f, "A-7"); o.ClosedAt == nil || o.CloseReason != "timeout" || o.NextAt != nil {
 			t.Errorf("closed: %+v", o)
 		}
-		f.Want(t, 7, "SELECT count(*) FROM order_history h JOIN orders o ON o.id = h.order_id AND o.version = h.version AND o.status = h.to_status WHERE h.cause = 'imported' AND h.from_status = ''")
+		f.Want(t, 7,
+			"SELECT count(*) FROM order_history h JOIN orders o ON o.id = h.order_id AND o.version = h.version AND o.status = h.to_status WHERE h.cause = 'imported' AND h.from_status = ''")
 		for status, n := range map[string]int64{"submitted": 2, "succeeded": 2, "failed": 1, "closed": 0} {
 			f.Want(t, n, "SELECT count(*) FROM payment_attempts WHERE status = ?", status)
 		}
@@ -141,7 +148,10 @@ func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
 		if _, err := f.Processor.Expire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for no, want := range map[string]order.Status{"pays": order.Paid, "started": order.Paid, "over": order.Closed, "late": order.Closing, "paid": order.Paid} {
+		for no, want := range map[string]order.Status{
+			"pays": order.Paid, "started": order.Paid, "over": order.Closed,
+			"late": order.Closing, "paid": order.Paid,
+		} {
 			if o := byNo(t, f, no); o.Status != want {
 				t.Errorf("%s is %s, want %s", no, o.Status, want)
 			}
@@ -207,10 +217,14 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 			{entry("x", "paid", `"out_trade_no": "fine"`), ":2: out_trade_no: the merchant has it in line 1 too"},
 			{entry("x", "paid", `"supplier_trade_no": "T-fine"`), ":2: supplier_trade_no: it paid the order in line 1 too"},
 			{entry("there", "pending", ""), ":2: order_no: there is already an order with this number"},
-			{entry("x", "paid", `"out_trade_no": "out-there"`), ":2: out_trade_no: the merchant already has an order with this number: there"},
+			{
+				entry("x", "paid", `"out_trade_no": "out-there"`),
+				":2: out_trade_no: the merchant already has an order with this number: there",
+			},
 			{entry("x", "paid", `"supplier_trade_no": "T-there"`), ":2: supplier_trade_no: it has already paid another order"},
 		} {
-			n, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", lines(entry("fine", "paid", `"supplier_trade_no": "T-fine"`), c.line))
+			n, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl",
+				lines(entry("fine", "paid", `"supplier_trade_no": "T-fine"`), c.line))
 			var invalid *apply.Invalid
 			if n != 0 || !errors.As(err, &invalid) || !strings.HasPrefix(err.Error(), "orders.jsonl"+c.want) {
 				t.Errorf("%.200s\n got %d, %v\nwant %s", c.line, n, err, c.want)
@@ -229,7 +243,8 @@ func TestProblemsAreReportedUpToABound(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
 	var invalid *apply.Invalid
 	_, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", strings.NewReader(strings.Repeat(entry("", "paid", "")+"\n", 30)))
-	if !errors.As(err, &invalid) || len(invalid.Problems) != 20 || invalid.More != 10 || !strings.Contains(err.Error(), "… and 10 more problems") {
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 20 || invalid.More != 10 ||
+		!strings.Contains(err.Error(), "… and 10 more problems") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -250,7 +265,8 @@ func (f *file) Read(p []byte) (int, error) {
 		if f.next++; f.next == f.at {
 			f.do()
 		}
-		f.left = entry(fmt.Sprintf("N-%d", f.next), []string{"pending", "paying", "closing", "paid", "failed", "closed"}[f.next%6], "") + "\n"
+		f.left = entry(fmt.Sprintf("N-%d", f.next), []string{"pending", "paying", "closing", "paid", "failed", "closed"}[f.next%6], "") +
+			"\n"
 	}
 	n := copy(p, f.left)
 	f.left = f.left[n:]
@@ -304,7 +320,8 @@ func TestACrashLeavesNothingVisible(t *testing.T) {
 			f := paymenttest.New(t, dbtest.Open(t, o), paymenttest.Options{})
 			crash := func() {
 				dying := dbtest.Open(t, o)
-				_, err := importer.Import(t.Context(), env(t, dying), "orders.jsonl", &file{lines: 4000, at: 2500, do: func() { dying.Close() }})
+				_, err := importer.Import(t.Context(), env(t, dying), "orders.jsonl",
+					&file{lines: 4000, at: 2500, do: func() { dying.Close() }})
 				if err == nil {
 					t.Fatal("the import survived its database")
 				}
@@ -356,12 +373,16 @@ func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 			if p.Step != "importing" {
 				return
 			}
-			_, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{OutTradeNo: "taken", Amount: 5, Currency: "CNY", Supplier: "sp-main"})
+			_, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
+				OutTradeNo: "taken", Amount: 5, Currency: "CNY",
+				Supplier: "sp-main",
+			})
 			if err != nil {
 				t.Error(err)
 			}
 		}
-		_, err := importer.Import(t.Context(), e, "orders.jsonl", lines(entry("fine", "paid", ""), entry("x", "pending", `"out_trade_no": "taken"`)))
+		_, err := importer.Import(t.Context(), e, "orders.jsonl",
+			lines(entry("fine", "paid", ""), entry("x", "pending", `"out_trade_no": "taken"`)))
 		if err == nil || !strings.HasPrefix(err.Error(), "orders.jsonl:2: out_trade_no: the merchant already has an order") {
 			t.Errorf("err = %v", err)
 		}

@@ -94,7 +94,8 @@ var duplicates = []struct{ field, query string }{
 		WHERE s.run_id = ?0 AND s.attempt_status <> '' AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 	{"supplier_trade_no", `SELECT s.line, 'it has already paid another order' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_trade_no = s.supplier_trade_no
-		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND a.order_id <> 0 AND ` + moves.In("a.status", payment.Settled...) + `
+		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND a.order_id <> 0 AND ` +
+		moves.In("a.status", payment.Settled...) + `
 		AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 }
 
@@ -145,9 +146,10 @@ func (r *run) insert(ctx context.Context, tx db.Tx) error {
 	if _, err := payment.FreeStaged(tx, r.id).Exec(ctx); err != nil {
 		return fmt.Errorf("free held trade numbers: %w", err)
 	}
-	_, err = tx.NewRaw("INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)"+
-		" SELECT attempt_id, id, account_id, order_no, supplier_trade_no, attempt_status, CASE WHEN paid_amount > 0 THEN paid_amount ELSE amount END, ?, ?"+
-		" FROM import_orders WHERE run_id = ? AND attempt_status <> ''", now, now, r.id).Exec(ctx)
+	_, err = tx.NewRaw(
+		"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)"+
+			" SELECT attempt_id, id, account_id, order_no, supplier_trade_no, attempt_status, CASE WHEN paid_amount > 0 THEN paid_amount ELSE amount END, ?, ?"+
+			" FROM import_orders WHERE run_id = ? AND attempt_status <> ''", now, now, r.id).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("write attempts: %w", err)
 	}
@@ -167,7 +169,9 @@ func clearAbandoned(ctx context.Context, d *db.DB) error {
 		return fmt.Errorf("clear earlier imports: %w", err)
 	}
 	var runs []int64
-	err = d.NewRaw("SELECT DISTINCT s.run_id FROM import_orders s WHERE NOT EXISTS (SELECT 1 FROM import_runs r WHERE r.id = s.run_id)").Scan(ctx, &runs)
+	err = d.NewRaw(
+		"SELECT DISTINCT s.run_id FROM import_orders s WHERE NOT EXISTS (SELECT 1 FROM import_runs r WHERE r.id = s.run_id)").Scan(ctx,
+		&runs)
 	if err != nil {
 		return fmt.Errorf("find earlier imports: %w", err)
 	}
@@ -193,7 +197,8 @@ func clearRun(ctx context.Context, d *db.DB, id int64) error {
 	// all deleted ones on PostgreSQL.
 	for from := int64(0); err == nil && from < last; from += cleanupRows {
 		err = retry(ctx, func() error {
-			_, err := d.NewRaw("DELETE FROM import_orders WHERE run_id = ? AND line > ? AND line <= ?", id, from, from+cleanupRows).Exec(ctx)
+			_, err := d.NewRaw("DELETE FROM import_orders WHERE run_id = ? AND line > ? AND line <= ?", id, from,
+				from+cleanupRows).Exec(ctx)
 			return err
 		})
 	}

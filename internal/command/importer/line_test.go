@@ -20,8 +20,10 @@ func FuzzRow(f *testing.F) {
 	const start = `{"order_no":"A1","merchant":"m1","supplier":"sp","currency":"CNY",`
 	for _, s := range []string{
 		`"amount":1999,"status":"pending"}`, `"amount":1,"status":"paid","paid_at":"2026-01-31T08:00:00.5+08:00","paid_amount":null}`,
-		`"amount":1e3,"status":"closed"}`, `"amount":"1","status":"paying"}`, `"amount":9223372036854775807,"status":"closing","close_reason":"\u0000"}`,
-		`"amount":1,"AMOUNT":2,"status":"failed"}`, `"amount":1,"status":"pending","created_at":"0000-01-01T00:00:00Z","expires_at":"2026-01-31T08:00:00Z","items":[]}`,
+		`"amount":1e3,"status":"closed"}`, `"amount":"1","status":"paying"}`,
+		`"amount":9223372036854775807,"status":"closing","close_reason":"\u0000"}`,
+		`"amount":1,"AMOUNT":2,"status":"failed"}`,
+		`"amount":1,"status":"pending","created_at":"0000-01-01T00:00:00Z","expires_at":"2026-01-31T08:00:00Z","items":[]}`,
 		`"amount":1,"status":"pending","created_at":"2026-01-31T00:45:00Z"}`, // by a clock that is fast
 	} {
 		f.Add([]byte(start + s))
@@ -47,12 +49,17 @@ func FuzzRow(f *testing.F) {
 		if noted > 0 {
 			return
 		}
-		for _, text := range []string{s.OrderNo, s.OutTradeNo, s.SupplierTradeNo, s.Currency, s.Subject, s.NotifyURL, s.Status, s.CloseReason} {
-			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || text != s.NotifyURL && strings.ContainsFunc(text, unicode.IsControl) {
+		for _, text := range []string{
+			s.OrderNo, s.OutTradeNo, s.SupplierTradeNo, s.Currency, s.Subject, s.NotifyURL, s.Status,
+			s.CloseReason,
+		} {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || text != s.NotifyURL &&
+				strings.ContainsFunc(text, unicode.IsControl) {
 				t.Fatalf("%q: %q is kept", raw, text)
 			}
 		}
-		if s.OrderNo == "" || s.MerchantID != 1 || s.SupplierID != 2 || s.Amount < 1 || s.Amount > money.MaxMinor || s.PaidAmount < 0 || s.Version < 1 {
+		if s.OrderNo == "" || s.MerchantID != 1 || s.SupplierID != 2 || s.Amount < 1 || s.Amount > money.MaxMinor || s.PaidAmount < 0 ||
+			s.Version < 1 {
 			t.Fatalf("%q: %+v", raw, s)
 		}
 		if s.ExpiresAt <= s.CreatedAt {

@@ -48,11 +48,19 @@ func TestACallIsRepeatedOnlyWhereItNeverArrived(t *testing.T) {
 		called int
 		want   compensation.Class
 	}{
-		"it succeeded":               {subject{says: compensation.Succeeded("refunded"), arrived: true, may: true}, 0, compensation.OK},
-		"unknown":                    {subject{says: unknown, arrived: true, may: true}, 0, compensation.Class(compensation.SupplierUnknown)},
+		"it succeeded": {subject{says: compensation.Succeeded("refunded"), arrived: true, may: true}, 0, compensation.OK},
+		"unknown": {
+			subject{says: unknown, arrived: true, may: true},
+			0,
+			compensation.Class(compensation.SupplierUnknown),
+		},
 		"it never arrived":           {subject{says: unknown, may: true}, 1, compensation.OK},
 		"it may not be repeated yet": {subject{says: unknown}, 0, compensation.Class(compensation.SupplierUnknown)},
-		"nobody can say":             {subject{says: unknown, may: true, err: errors.New("locked")}, 0, compensation.Class(compensation.Database)},
+		"nobody can say": {
+			subject{says: unknown, may: true, err: errors.New("locked")},
+			0,
+			compensation.Class(compensation.Database),
+		},
 	} {
 		got := replaycall.Kind(replaycall.Subjects{"refund": &c.s}).Run(t.Context(), compensation.Item{Payload: json.RawMessage(payload)})
 		if got.Class != c.want || c.s.asked != 1 || c.s.called != c.called || c.s.number != "R1" || c.called == 1 && c.s.key != "k-1" {
@@ -66,7 +74,10 @@ func TestACallIsOfAKnownKind(t *testing.T) {
 	if err := kind.Check(json.RawMessage(payload)); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{`{}`, `{"supplier":"till","op":"payout","reference":"R1"}`, `{"op":"refund","reference":"R1"}`, `{"supplier":"till","op":"refund"}`, `"x"`} {
+	for _, bad := range []string{
+		`{}`, `{"supplier":"till","op":"payout","reference":"R1"}`, `{"op":"refund","reference":"R1"}`,
+		`{"supplier":"till","op":"refund"}`, `"x"`,
+	} {
 		if kind.Check(json.RawMessage(bad)) == nil {
 			t.Errorf("%s is accepted", bad)
 		}

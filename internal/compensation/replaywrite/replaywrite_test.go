@@ -29,7 +29,8 @@ func TestAWriteIsMadeOnceAndNeverOverANewerOne(t *testing.T) {
 			if err := json.Unmarshal(p.Fields, &f); err != nil {
 				return false, err
 			}
-			res, err := tx.NewRaw("UPDATE things SET version = ?, name = ? WHERE id = ? AND version = ?", p.To, f.Name, p.ID, p.From).Exec(ctx)
+			res, err := tx.NewRaw("UPDATE things SET version = ?, name = ? WHERE id = ? AND version = ?", p.To, f.Name, p.ID,
+				p.From).Exec(ctx)
 			if err != nil || broken {
 				return false, errors.Join(err, errors.New("the disk is full"))
 			}
@@ -58,7 +59,10 @@ func TestAWriteIsMadeOnceAndNeverOverANewerOne(t *testing.T) {
 		run(write, compensation.Class(compensation.Overtaken), "new", 5)
 		exec("UPDATE things SET version = 9, name = 'newer'")
 		run(write, compensation.Class(compensation.Overtaken), "newer", 9)
-		for _, bad := range []string{`{}`, `{"object":"other","id":1,"from":1,"to":2}`, `{"object":"thing","id":1,"from":2,"to":2}`, `{"object":"thing","from":1,"to":2}`, `7`} {
+		for _, bad := range []string{
+			`{}`, `{"object":"other","id":1,"from":1,"to":2}`, `{"object":"thing","id":1,"from":2,"to":2}`,
+			`{"object":"thing","from":1,"to":2}`, `7`,
+		} {
 			if kind.Check(json.RawMessage(bad)) == nil {
 				t.Errorf("%s is accepted", bad)
 			}

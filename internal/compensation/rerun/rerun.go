@@ -24,7 +24,8 @@ const MadeBy = "stuck_paying"
 // Stuck returns the item to open for an order that has no steps left.
 func Stuck(o *order.Order, supplierID int64) *compensation.Item {
 	return &compensation.Item{
-		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID, OrderNo: o.OrderNo,
+		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID,
+		OrderNo:     o.OrderNo,
 		FromVersion: o.Version, MerchantID: o.MerchantID, SupplierID: supplierID, Amount: o.Amount, Currency: o.Currency, MadeBy: MadeBy,
 		Payload: json.RawMessage(fmt.Sprintf(`{"order":%d,"purpose":"stuck_paying"}`, o.ID)),
 	}
@@ -40,8 +41,10 @@ const ofClosed = "closed_unasked"
 // it may have been paid nevertheless.
 func Closed(o *order.Order) *compensation.Item {
 	return &compensation.Item{
-		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID, OrderNo: o.OrderNo,
-		FromVersion: o.Version, MerchantID: o.MerchantID, SupplierID: o.SupplierID, Amount: o.Amount, Currency: o.Currency, MadeBy: MadeBySweep,
+		Kind: compensation.Rerun, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfOrder, SubjectID: o.ID,
+		OrderNo:     o.OrderNo,
+		FromVersion: o.Version, MerchantID: o.MerchantID, SupplierID: o.SupplierID, Amount: o.Amount, Currency: o.Currency,
+		MadeBy:  MadeBySweep,
 		Payload: json.RawMessage(fmt.Sprintf(`{"order":%d,"purpose":%q}`, o.ID, ofClosed)),
 	}
 }

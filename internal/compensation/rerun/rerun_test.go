@@ -19,7 +19,8 @@ func (a asker) AskClosed(_ context.Context, orderID int64) compensation.Result {
 
 func TestTheSupplierIsAskedAboutTheOrder(t *testing.T) {
 	kind := rerun.Kind(asker{
-		1: compensation.Succeeded("paid").WithCall(4), 2: compensation.WasOver("it is paid"), 3: compensation.Later(compensation.SupplierTimeout, ""),
+		1: compensation.Succeeded("paid").WithCall(4), 2: compensation.WasOver("it is paid"),
+		3: compensation.Later(compensation.SupplierTimeout, ""),
 		4: compensation.Died(compensation.NotAskable, ""), -3: compensation.Succeeded("not found"),
 	})
 	for payload, want := range map[string]compensation.Class{

@@ -49,8 +49,9 @@ func Acts(d *db.DB, s compensation.Schedule) []act.Kind {
 					return nil, ErrNotFailed
 				}
 				s.OpenDue(w, d, &compensation.Item{
-					Kind: compensation.Resend, Cause: compensation.MerchantUnreachable, SubjectKind: compensation.OfAlertMessage, SubjectID: m.ID,
-					MadeBy: in.By.Name, Payload: json.RawMessage(fmt.Sprintf(`{"message":%d}`, m.ID)),
+					Kind: compensation.Resend, Cause: compensation.MerchantUnreachable, SubjectKind: compensation.OfAlertMessage,
+					SubjectID: m.ID,
+					MadeBy:    in.By.Name, Payload: json.RawMessage(fmt.Sprintf(`{"message":%d}`, m.ID)),
 				})
 				outs[i].Details = map[string]any{"target": m.Target, "title": m.Title}
 			}

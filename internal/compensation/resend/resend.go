@@ -114,7 +114,8 @@ func (o Options) message(ctx context.Context, id int64) compensation.Result {
 func Closed(merchantID, generation int64) *compensation.Item {
 	return &compensation.Item{
 		Kind: compensation.Resend, Cause: compensation.MerchantUnreachable, SubjectKind: compensation.OfMerchant, SubjectID: merchantID,
-		FromVersion: generation, MerchantID: merchantID, MadeBy: MadeBy, Payload: json.RawMessage(fmt.Sprintf(`{"merchant":%d}`, merchantID)),
+		FromVersion: generation, MerchantID: merchantID, MadeBy: MadeBy,
+		Payload: json.RawMessage(fmt.Sprintf(`{"merchant":%d}`, merchantID)),
 	}
 }
 
@@ -151,8 +152,9 @@ func (o Options) merchant(ctx context.Context, id int64) compensation.Result {
 				}
 				opened[r.DeliveryID] = true
 				items = append(items, &compensation.Item{
-					Kind: compensation.Resend, Cause: compensation.MerchantUnreachable, SubjectKind: compensation.OfDelivery, SubjectID: r.DeliveryID,
-					OrderNo: r.OrderNo, MerchantID: id, Amount: r.Amount, Currency: r.Currency, MadeBy: MadeBy,
+					Kind: compensation.Resend, Cause: compensation.MerchantUnreachable, SubjectKind: compensation.OfDelivery,
+					SubjectID: r.DeliveryID,
+					OrderNo:   r.OrderNo, MerchantID: id, Amount: r.Amount, Currency: r.Currency, MadeBy: MadeBy,
 					Payload: json.RawMessage(fmt.Sprintf(`{"delivery":%d}`, r.DeliveryID)),
 				})
 			}

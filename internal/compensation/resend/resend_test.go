@@ -40,7 +40,8 @@ func open(t *testing.T, d *db.DB) *desk {
 	k := &desk{Fixture: paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", ByHand: true}), t: t}
 	k.kind = resend.Kind(resend.Options{DB: d, Schedule: quick, Nudge: func(n []queue.Nudge) { k.nudged = append(k.nudged, n...) }})
 	k.runner = compensation.NewRunner(compensation.Options{
-		DB: d, Kinds: []compensation.Kind{k.kind}, Schedule: quick, Concurrency: 1, PerLane: 1, Time: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+		DB: d, Kinds: []compensation.Kind{k.kind}, Schedule: quick, Concurrency: 1, PerLane: 1, Time: 10 * time.Second,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { k.runner.Close(context.Background()) })
 	k.cache = breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
@@ -61,7 +62,10 @@ func (k *desk) exec(query string, args ...any) {
 // returns the delivery.
 func (k *desk) exhausted(ago time.Duration) int64 {
 	k.t.Helper()
-	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{OutTradeNo: k.Out(), Amount: 10, Currency: "CNY", Supplier: "sp-main"})
+	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{
+		OutTradeNo: k.Out(), Amount: 10, Currency: "CNY",
+		Supplier: "sp-main",
+	})
 	if err == nil {
 		_, err = k.Processor.Take(k.t.Context(), k.Callback(o.OrderNo, "T"+o.OrderNo, 10))
 	}
@@ -72,14 +76,16 @@ func (k *desk) exhausted(ago time.Duration) int64 {
 	at := k.DB.Now() - ago.Microseconds()
 	k.exec("UPDATE deliveries SET status = 'exhausted', next_at = NULL, attempts = 9, finished_at = ? WHERE id = ?", at, id)
 	k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-		" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, ?, 10, 'CNY', '{}', 1, ?, ?)", k.DB.NewID(), k.M1.ID, o.ID, o.OrderNo, fmt.Sprint("ntf", id), at, at)
+		" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, ?, 10, 'CNY', '{}', 1, ?, ?)", k.DB.NewID(), k.M1.ID, o.ID, o.OrderNo,
+		fmt.Sprint("ntf", id), at, at)
 	return id
 }
 
 // run runs what is due until nothing is open.
 func (k *desk) run() {
 	k.t.Helper()
-	for end := time.Now().Add(20 * time.Second); k.Count(k.t, "SELECT count(*) FROM compensations WHERE next_at IS NOT NULL") > 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); k.Count(k.t,
+		"SELECT count(*) FROM compensations WHERE next_at IS NOT NULL") > 0; time.Sleep(5 * time.Millisecond) {
 		lanes, _, err := compensation.DueLanes(k.t.Context(), k.DB, 0, 100)
 		if err != nil || time.Now().After(end) {
 			k.t.Fatalf("still open: %v", err)
@@ -116,9 +122,11 @@ func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
 		k.swing()
 		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE subject_kind = 'merchant' AND made_by = 'breaker'")
 		k.run()
-		k.Want(t, 3, "SELECT count(*) FROM compensations WHERE subject_kind = 'delivery' AND state = 'done' AND last_class = 'ok' AND amount = 10 AND currency = 'CNY'")
+		k.Want(t, 3,
+			"SELECT count(*) FROM compensations WHERE subject_kind = 'delivery' AND state = 'done' AND last_class = 'ok' AND amount = 10 AND currency = 'CNY'")
 		for _, id := range ids {
-			k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'retry_wait' AND schedule_from = 9 AND next_at IS NOT NULL", id)
+			k.Want(t, 1,
+				"SELECT count(*) FROM deliveries WHERE id = ? AND status = 'retry_wait' AND schedule_from = 9 AND next_at IS NOT NULL", id)
 		}
 		k.Want(t, 2, "SELECT count(*) FROM deliveries WHERE id IN (?, ?) AND status = 'exhausted'", old, settled)
 		if len(k.nudged) != 3 {
@@ -144,7 +152,8 @@ func TestManyAreOpenedInSteps(t *testing.T) {
 			k.exec("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, attempts, created_at, finished_at)"+
 				" SELECT ?, event_id, recipient_id, ?, event_type, channel, url, status, attempts, created_at, finished_at FROM deliveries WHERE id = ?", 5000+i, 9000+i, first)
 			k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-				" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, 'x', 10, 'CNY', '{}', 1, 1, 1)", 20000+i, k.M1.ID, 9000+i, fmt.Sprint("O", i))
+				" VALUES (?, 'notify_exhausted', 'open', 0, ?, ?, ?, 'x', 10, 'CNY', '{}', 1, 1, 1)", 20000+i, k.M1.ID, 9000+i,
+				fmt.Sprint("O", i))
 		}
 		got := k.kind.Run(t.Context(), compensation.Item{Payload: json.RawMessage(fmt.Sprintf(`{"merchant":%d}`, k.M1.ID))})
 		if got.Class != compensation.OK {
@@ -172,7 +181,8 @@ func TestWhatIsOverIsNotSentAgain(t *testing.T) {
 
 		k.exec("INSERT INTO alert_messages (id, target, title, body, status, attempts, created_at, finished_at) VALUES (5, 'x', 'title', 'body', 'failed', 10, 1, 2)")
 		run(`{"message":5}`, compensation.OK)
-		k.Want(t, 1, "SELECT count(*) FROM alert_messages WHERE status = 'waiting' AND attempts = 0 AND next_at IS NOT NULL AND finished_at IS NULL AND body = 'body'")
+		k.Want(t, 1,
+			"SELECT count(*) FROM alert_messages WHERE status = 'waiting' AND attempts = 0 AND next_at IS NOT NULL AND finished_at IS NULL AND body = 'body'")
 		run(`{"message":5}`, compensation.Over)
 	})
 }
@@ -180,7 +190,8 @@ func TestWhatIsOverIsNotSentAgain(t *testing.T) {
 func TestAPayloadNamesOneMessage(t *testing.T) {
 	kind := resend.Kind(resend.Options{})
 	for payload, ok := range map[string]bool{
-		`{"delivery":1}`: true, `{"message":1}`: true, `{"merchant":1}`: true, `{}`: false, `{"delivery":1,"message":2}`: false, `{"delivery":-1}`: false,
+		`{"delivery":1}`: true, `{"message":1}`: true, `{"merchant":1}`: true, `{}`: false, `{"delivery":1,"message":2}`: false,
+		`{"delivery":-1}`:  false,
 		`{"delivery":"1"}`: false, `{"delivery":1,"x":2}`: false, `[]`: false, ``: false, `{"delivery":1} {}`: false,
 	} {
 		if err := kind.Check(json.RawMessage(payload)); (err == nil) != ok {
@@ -230,11 +241,13 @@ func TestAnAlertMessageIsSentAgainByAPerson(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE kind = 'resend' AND subject_kind = 'alert_message' AND subject_id = 5 AND made_by = 'operator:li'")
+		k.Want(t, 1,
+			"SELECT count(*) FROM compensations WHERE kind = 'resend' AND subject_kind = 'alert_message' AND subject_id = 5 AND made_by = 'operator:li'")
 		k.run()
 		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE state = 'done' AND last_class = 'ok'")
 		target := new(sent)
-		if err := alert.Send(t.Context(), d, []alert.Target{target}, slog.New(slog.DiscardHandler)); err != nil || fmt.Sprint(target.texts) != "[title: body]" {
+		if err := alert.Send(t.Context(), d, []alert.Target{target}, slog.New(slog.DiscardHandler)); err != nil ||
+			fmt.Sprint(target.texts) != "[title: body]" {
 			t.Errorf("sent %q, %v", target.texts, err)
 		}
 		k.Want(t, 1, "SELECT count(*) FROM alert_messages WHERE id = 5 AND status = 'sent'")

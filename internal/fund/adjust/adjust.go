@@ -111,7 +111,8 @@ func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amoun
 		}
 	}
 	if debit == credit || !slices.Contains(pairs, kinds) {
-		return 0, &act.FieldError{Field: "credit", Problem: fmt.Sprintf("an adjustment from %s to %s is not allowed; use one of %s", debit, credit, strings.Join(Pairs(), ", "))}
+		return 0, &act.FieldError{Field: "credit", Problem: fmt.Sprintf("an adjustment from %s to %s is not allowed; use one of %s", debit,
+			credit, strings.Join(Pairs(), ", "))}
 	}
 	return merchantID, nil
 }
@@ -120,7 +121,12 @@ func Check(ctx context.Context, q bun.IDB, debit, credit, currency string, amoun
 // *act.FieldError.
 func account(ctx context.Context, q bun.IDB, field, code string) (kind string, merchantID int64, err error) {
 	kind, name, named := strings.Cut(code, ":")
-	unknown := &act.FieldError{Field: field, Problem: fmt.Sprintf("%q cannot be adjusted, or does not exist: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss", textlimit.Clip(code, maxShown))}
+	unknown := &act.FieldError{
+		Field: field,
+		Problem: fmt.Sprintf(
+			"%q cannot be adjusted, or does not exist: use merchant:CODE, supplier:CODE, cost:CODE, bank:CODE, income:fees or loss",
+			textlimit.Clip(code, maxShown)),
+	}
 	switch {
 	case code == "income:fees" || code == "loss":
 		return code, 0, nil
@@ -165,7 +171,10 @@ func (a *actions) loadAccounts(ctx context.Context, q bun.IDB, id string) (s act
 // adjust books the movement. It may take a merchant's balance below zero: two people decided it.
 func (a *actions) adjust(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	m := s.Value.(movement)
-	e := fund.Entry(fund.Adjust, fund.Values{From: m.debit, To: m.credit, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency})
+	e := fund.Entry(fund.Adjust, fund.Values{
+		From: m.debit, To: m.credit, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount,
+		Currency: s.Currency,
+	})
 	w := tx.Writes()
 	if err := a.ledger.Post(ctx, tx, w, fund.Entries{e}); err != nil {
 		return approval.Ran{}, err
@@ -220,7 +229,10 @@ func (a *actions) loadFunds(frozen bool) func(context.Context, bun.IDB, string) 
 			return s, act.ErrNotFound
 		}
 		if s.Amount < 1 || s.Amount > has {
-			return s, &act.FieldError{Field: "amount", Problem: fmt.Sprintf("%s has %d in %s (minor units): use a number from 1 to that, or all", code, has, parts[1])}
+			return s, &act.FieldError{
+				Field:   "amount",
+				Problem: fmt.Sprintf("%s has %d in %s (minor units): use a number from 1 to that, or all", code, has, parts[1]),
+			}
 		}
 		return s, nil
 	}
@@ -236,14 +248,16 @@ func (a *actions) freeze(ctx context.Context, tx db.Tx, d approval.Decided, s ac
 	if _, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant), s, fund.Freeze, &v); err != nil {
 		return approval.Ran{}, err
 	}
-	w.Add(tx.NewRaw("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (?, ?, ?, ?, ?)", d.ID, s.MerchantID, s.Currency, v.Amount, a.db.Now()))
+	w.Add(tx.NewRaw("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (?, ?, ?, ?, ?)", d.ID, s.MerchantID,
+		s.Currency, v.Amount, a.db.Now()))
 	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency}}, w.Exec(ctx)
 }
 
 // unfreeze releases money. Once nothing is frozen any more the merchant may spend again.
 func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	var open []int64
-	q := tx.NewSelect().Table("freezes").Column("approval_id").Where("merchant_id = ?", s.MerchantID).Where("currency = ?", s.Currency).Where("lifted_at IS NULL")
+	q := tx.NewSelect().Table("freezes").Column("approval_id").Where("merchant_id = ?", s.MerchantID).Where("currency = ?",
+		s.Currency).Where("lifted_at IS NULL")
 	if err := a.db.ForUpdate(q.OrderExpr("approval_id")).Scan(ctx, &open); err != nil {
 		return approval.Ran{}, fmt.Errorf("find what is frozen: %w", err)
 	}
@@ -256,14 +270,17 @@ func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s 
 		return approval.Ran{}, err
 	}
 	if left == 0 {
-		w.Add(tx.NewRaw("UPDATE freezes SET lifted_at = ? WHERE merchant_id = ? AND currency = ? AND lifted_at IS NULL", a.db.Now(), s.MerchantID, s.Currency))
+		w.Add(tx.NewRaw("UPDATE freezes SET lifted_at = ? WHERE merchant_id = ? AND currency = ? AND lifted_at IS NULL", a.db.Now(),
+			s.MerchantID, s.Currency))
 	}
 	return approval.Ran{Result: map[string]any{"amount": v.Amount, "currency": s.Currency, "left": left}}, w.Exec(ctx)
 }
 
 // move takes the amount, or the whole balance if that was decided, from an account, which stays
 // locked, and returns what is left in it. If there is nothing to take, nothing is booked.
-func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string, s act.Subject, f fund.Fact, v *fund.Values) (left int64, err error) {
+func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string, s act.Subject, f fund.Fact, v *fund.Values) (left int64,
+	err error,
+) {
 	has, err := a.ledger.Balance(ctx, tx, from, s.Currency)
 	if err != nil {
 		return 0, err

@@ -50,13 +50,17 @@ func open(t *testing.T, d *db.DB) *office {
 		Operators: access.NewOperators(d, log), Log: slog.New(slog.DiscardHandler),
 	}, adjust.Actions(d, o.Ledger)...)
 	for _, by := range []act.Actor{ann, bob} {
-		_, err := d.NewRaw("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)",
+		_, err := d.NewRaw(
+			"INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 0, 0)",
 			by.ID, strings.TrimPrefix(by.Name, "operator:"), by.Role).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	made, _, err := o.Processor.Create(t.Context(), o.M1, payment.CreateRequest{OutTradeNo: o.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main"})
+	made, _, err := o.Processor.Create(t.Context(), o.M1, payment.CreateRequest{
+		OutTradeNo: o.Out(), Amount: 1999, Currency: "CNY",
+		Supplier: "sp-main",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +158,10 @@ func TestTwoPeopleMoveMoneyBetweenAllowedAccounts(t *testing.T) {
 			a := o.decided(p)
 			o.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref = ? AND amount = ?", "adjust:"+strconv.FormatInt(a.ID, 10), m.amount)
 		}
-		o.want(map[string]int64{"supplier:sp-main": -1999 + 1500 + 99 + 2, "bank:icbc": -1500, "loss": -99, "merchant:m1": -1001, "merchant:m2": 3001, "income:fees": -1, "cost:sp-main": -2})
+		o.want(map[string]int64{
+			"supplier:sp-main": -1999 + 1500 + 99 + 2, "bank:icbc": -1500, "loss": -99, "merchant:m1": -1001,
+			"merchant:m2": 3001, "income:fees": -1, "cost:sp-main": -2,
+		})
 		o.books()
 	})
 }

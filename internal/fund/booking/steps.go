@@ -10,7 +10,8 @@ import (
 // Steps are the waits between queries about money on its way out. After the last one it is
 // queried daily, and an operator must look at it.
 var Steps = []time.Duration{
-	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour,
+	12 * time.Hour,
 }
 
 // Daily is the wait after the last step. If our account at the supplier has insufficient funds,

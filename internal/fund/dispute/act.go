@@ -36,7 +36,8 @@ type evidence struct {
 // sent to the supplier: evidence reaches it through its own pages.
 func (m *Machine) Acts() []act.Kind {
 	return []act.Kind{{
-		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, Easy: true, Params: readEvidence, Load: loadDisputes, Do: m.addEvidence,
+		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, Easy: true, Params: readEvidence, Load: loadDisputes,
+		Do: m.addEvidence,
 	}}
 }
 
@@ -51,8 +52,12 @@ func readEvidence(raw json.RawMessage) (any, error) {
 		return nil, &act.FieldError{Field: "text", Problem: fmt.Sprintf("must have %d to %d characters", minEvidenceText, maxEvidenceText)}
 	}
 	if e.URL != "" {
-		if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || len(e.URL) > maxEvidenceURL {
-			return nil, &act.FieldError{Field: "url", Problem: fmt.Sprintf("must be an http or https address without a password, at most %d bytes", maxEvidenceURL)}
+		if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
+			len(e.URL) > maxEvidenceURL {
+			return nil, &act.FieldError{
+				Field:   "url",
+				Problem: fmt.Sprintf("must be an http or https address without a password, at most %d bytes", maxEvidenceURL),
+			}
 		}
 	}
 	return e, nil
@@ -91,7 +96,10 @@ func (m *Machine) addEvidence(ctx context.Context, tx db.Tx, in act.Input, subje
 			return nil, fmt.Errorf("count the evidence about a dispute: %w", err)
 		}
 		if n >= maxEvidence {
-			outs[i].Err = &act.FieldError{Field: "text", Problem: fmt.Sprintf("the dispute has %d records already: put the rest behind one address", maxEvidence)}
+			outs[i].Err = &act.FieldError{
+				Field:   "text",
+				Problem: fmt.Sprintf("the dispute has %d records already: put the rest behind one address", maxEvidence),
+			}
 			continue
 		}
 		it.actor = in.By.Name
@@ -99,7 +107,10 @@ func (m *Machine) addEvidence(ctx context.Context, tx db.Tx, in act.Input, subje
 			it.d.Status, it.passed = Answered, []Status{Answered}
 		}
 		w := tx.Writes()
-		w.Insert(&[]Evidence{{ID: m.o.DB.NewID(), DisputeID: it.d.ID, Actor: in.By.Name, Text: e.Text, URL: e.URL, CreatedAt: m.o.DB.Now()}}, "")
+		w.Insert(&[]Evidence{{
+			ID: m.o.DB.NewID(), DisputeID: it.d.ID, Actor: in.By.Name, Text: e.Text, URL: e.URL,
+			CreatedAt: m.o.DB.Now(),
+		}}, "")
 		if err := x.book(ctx, w); err != nil {
 			return nil, err
 		}

@@ -33,8 +33,14 @@ var Moves = moves.Table[Status]{
 		"What the supplier did with the money is recorded beside the status, and both together decide what is booked (`dispute:<id>:…`). Each change is a compare-and-set " +
 		"under the lock of the order, in the transaction of the message.",
 	Rows: []moves.Row[Status]{
-		{Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []Status{Answered, Won, Lost}, Meaning: "The money is reserved; evidence is due."},
-		{Status: Answered, Initial: true, Open: true, To: []Status{Won, Lost}, Meaning: "Evidence was recorded here, or the supplier reviews it."},
+		{
+			Status: Opened, Initial: true, Open: true, NeedsPerson: true, To: []Status{Answered, Won, Lost},
+			Meaning: "The money is reserved; evidence is due.",
+		},
+		{
+			Status: Answered, Initial: true, Open: true, To: []Status{Won, Lost},
+			Meaning: "Evidence was recorded here, or the supplier reviews it.",
+		},
 		{Status: Won, Initial: true, Meaning: "The merchant keeps the payment: the reserve is released, or the money comes back."},
 		{Status: Lost, Initial: true, Meaning: "The buyer keeps the money: what was reserved is the supplier's once it takes it."},
 	},

@@ -66,12 +66,16 @@ func bankOf(t testing.TB, d *db.DB, o paymenttest.Options) *bank {
 			return
 		}
 		k.refunds = refund.New(refund.Options{
-			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{time.Second, time.Minute},
+			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{
+				time.Second,
+				time.Minute,
+			},
 			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 				return k.desk.Ask(ctx, tx, r)
 			},
-			Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
-			Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: 1000, AutoDay: 1_000_000} }, Window: func(int64) time.Duration { return time.Hour },
+			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
+			Limits:   func(int64, string) refund.Limits { return refund.Limits{Auto: 1000, AutoDay: 1_000_000} },
+			Window:   func(int64) time.Duration { return time.Hour },
 			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
 		})
 		k.m = dispute.New(dispute.Options{DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Refunds: k.refunds})
@@ -105,7 +109,10 @@ func (k *bank) paid() *order.Order {
 
 func (k *bank) unpaid() *order.Order {
 	k.t.Helper()
-	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{OutTradeNo: k.Out(), Amount: 1999, Currency: "CNY", Supplier: "f1"})
+	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{
+		OutTradeNo: k.Out(), Amount: 1999, Currency: "CNY",
+		Supplier: "f1",
+	})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -160,10 +167,13 @@ func (k *bank) message(o *order.Order, no string, s said) *payment.Message {
 	m := k.payment(o)
 	c := &m.Content
 	c.OrderRef, c.Amount = "", cmp.Or(s.amount, 1999)
-	c.EventKey, c.Status, c.RawStatus, c.OccurredAt = fmt.Sprintf("evt_%s_%d", no, k.DB.NewID()), supplier.Disputed, "charge.dispute."+s.kind, time.Unix(1_700_000_000+s.second, 0)
+	c.EventKey, c.Status, c.RawStatus, c.OccurredAt = fmt.Sprintf("evt_%s_%d", no, k.DB.NewID()), supplier.Disputed, "charge.dispute."+
+		s.kind, time.Unix(1_700_000_000+s.second, 0)
 	c.Dispute = &supplier.Dispute{
-		No: no, Reason: "fraudulent", Status: string(s.stage), Stage: s.stage, Withdrawn: s.withdrawn, Reinstated: s.back, Fee: s.fee, FeeBack: s.feeBack,
-		FeeCurrency: "CNY", DueBy: time.Now().Add(100 * time.Hour).Truncate(time.Second), Over: s.stage == supplier.DisputeWon || s.stage == supplier.DisputeLost,
+		No: no, Reason: "fraudulent", Status: string(s.stage), Stage: s.stage, Withdrawn: s.withdrawn, Reinstated: s.back, Fee: s.fee,
+		FeeBack:     s.feeBack,
+		FeeCurrency: "CNY", DueBy: time.Now().Add(100 * time.Hour).Truncate(time.Second), Over: s.stage == supplier.DisputeWon ||
+			s.stage == supplier.DisputeLost,
 	}
 	return m
 }
@@ -210,7 +220,8 @@ func (k *bank) balances(what string, merchant, reserved, at int64) {
 func (k *bank) steps(d *dispute.Dispute) string {
 	k.t.Helper()
 	var refs []string
-	if err := k.DB.NewRaw("SELECT ref FROM transfers WHERE ref LIKE ?", fmt.Sprintf("dispute:%d:%%", d.ID)).Scan(k.t.Context(), &refs); err != nil {
+	if err := k.DB.NewRaw("SELECT ref FROM transfers WHERE ref LIKE ?", fmt.Sprintf("dispute:%d:%%", d.ID)).Scan(k.t.Context(),
+		&refs); err != nil {
 		k.t.Fatal(err)
 	}
 	for i, ref := range refs {
@@ -340,11 +351,13 @@ func TestADisputeFromItsFirstMessageToItsEnd(t *testing.T) {
 		k.say(o, "du_1", created)
 		d := k.the("du_1")
 		k.balances("opened", 0, 1999, -1999)
-		if d.Status != dispute.Opened || d.OrderID != o.ID || d.MerchantID != k.M1.ID || d.DueBy == nil || d.Version != 1 || d.DisputeNo != fmt.Sprintf("D%d", d.ID) {
+		if d.Status != dispute.Opened || d.OrderID != o.ID || d.MerchantID != k.M1.ID || d.DueBy == nil || d.Version != 1 ||
+			d.DisputeNo != fmt.Sprintf("D%d", d.ID) {
 			t.Errorf("%+v", d)
 		}
 		var detail string
-		if err := k.DB.NewRaw("SELECT CAST(detail AS TEXT) FROM exceptions WHERE kind = ?", exception.DisputeOpened).Scan(t.Context(), &detail); err != nil {
+		if err := k.DB.NewRaw("SELECT CAST(detail AS TEXT) FROM exceptions WHERE kind = ?", exception.DisputeOpened).Scan(t.Context(),
+			&detail); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{d.DisputeNo, "du_1", "due_by"} {
@@ -397,7 +410,8 @@ func TestWhatReservesNothing(t *testing.T) {
 		if err := json.Unmarshal(raw, &detail); err != nil || detail["order_currency"] != "CNY" || detail["order_amount"] != float64(1999) {
 			t.Errorf("%s: %v", raw, err)
 		}
-		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE subject = 'du_foreign' AND state = 'open' AND amount = 250 AND currency = 'EUR'")
+		k.Want(t, 1,
+			"SELECT count(*) FROM exceptions WHERE subject = 'du_foreign' AND state = 'open' AND amount = 250 AND currency = 'EUR'")
 		// An inquiry that becomes a dispute is one.
 		k.say(o, "du_inquiry", said{second: 5, kind: "updated", stage: supplier.DisputeOpened})
 		k.balances("disputed", 0, 1999, -1999)
@@ -476,7 +490,10 @@ func TestADisputeOfHeldMoney(t *testing.T) {
 		if k.steps(d) != "F W" || d.OrderID != 0 || d.HeldRef == "" {
 			t.Errorf("%+v %s", d, k.steps(d))
 		}
-		if got := []int64{k.balance("suspense:f1"), k.balance("supplier:f1"), k.balance("cost:f1"), k.balance("merchant:m1")}; !slices.Equal(got, []int64{0, 150, -150, 0}) {
+		if got := []int64{
+			k.balance("suspense:f1"), k.balance("supplier:f1"), k.balance("cost:f1"),
+			k.balance("merchant:m1"),
+		}; !slices.Equal(got, []int64{0, 150, -150, 0}) {
 			t.Errorf("%v", got)
 		}
 		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
@@ -484,7 +501,8 @@ func TestADisputeOfHeldMoney(t *testing.T) {
 		back := of(reinstated)
 		back.back = 1500
 		k.say(o, "du_1", back)
-		if got := []int64{k.balance("suspense:f1"), k.balance("supplier:f1"), k.balance("cost:f1")}; !slices.Equal(got, []int64{1500, -1500, 0}) {
+		if got := []int64{k.balance("suspense:f1"), k.balance("supplier:f1"), k.balance("cost:f1")}; !slices.Equal(got,
+			[]int64{1500, -1500, 0}) {
 			t.Errorf("%v", got)
 		}
 		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'amount_mismatch' AND held_ref <> '' AND state = 'open'")
@@ -498,7 +516,10 @@ func TestADisputeAndRefunds(t *testing.T) {
 	each(t, func(k *bank) {
 		o := k.paid()
 		ask := func(amount int64) (*refund.Refund, error) {
-			r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount, Reason: "broken"})
+			r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+				OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: amount,
+				Reason: "broken",
+			})
 			return r, err
 		}
 		auto, err := ask(300)
@@ -541,7 +562,10 @@ func TestADisputeAndRefunds(t *testing.T) {
 func TestADisputeAboveWhatIsLeft(t *testing.T) {
 	each(t, func(k *bank) {
 		o := k.paid()
-		r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: 700, Reason: "broken"})
+		r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+			OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: 700,
+			Reason: "broken",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -583,7 +607,10 @@ func TestADisputeRacesWithRefunds(t *testing.T) {
 			for range 4 {
 				out := k.Out()
 				all.Go(func() {
-					_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: out, Amount: 600, Reason: "broken"})
+					_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+						OrderNo: o.OrderNo, OutRefundNo: out, Amount: 600,
+						Reason: "broken",
+					})
 					if err != nil && !strings.Contains(err.Error(), "exceeds") && !strings.Contains(err.Error(), "insufficient") {
 						t.Error(err)
 					}
@@ -635,11 +662,15 @@ func TestEvidenceAnswersADispute(t *testing.T) {
 		acts := act.New(k.DB, audit.New(k.DB, k.keys), policy, k.m.Acts()...)
 		run := func(no, params string) error {
 			_, err := acts.Run(t.Context(), act.Call{
-				Kind: dispute.EvidenceAct, By: act.Actor{Name: "operator:li", ID: 7, Role: access.Finance}, Ref: act.Ref{ID: no}, Params: json.RawMessage(params),
+				Kind: dispute.EvidenceAct, By: act.Actor{Name: "operator:li", ID: 7, Role: access.Finance}, Ref: act.Ref{ID: no},
+				Params: json.RawMessage(params),
 			})
 			return err
 		}
-		for _, wrong := range []string{`{"text":"short"}`, `{"text":"long enough","url":"ftp://x"}`, `{"text":"long enough","url":"https://a:b@x"}`, `{"text":"` + strings.Repeat("x", 4001) + `"}`} {
+		for _, wrong := range []string{
+			`{"text":"short"}`, `{"text":"long enough","url":"ftp://x"}`,
+			`{"text":"long enough","url":"https://a:b@x"}`, `{"text":"` + strings.Repeat("x", 4001) + `"}`,
+		} {
 			if err := run(d.DisputeNo, wrong); err == nil {
 				t.Errorf("%.40s is accepted", wrong)
 			}
@@ -689,7 +720,8 @@ func TestADeadlineAlertsOnce(t *testing.T) {
 			t.Errorf("%d are due", n)
 		}
 		near := func() {
-			if _, err := k.DB.NewRaw("UPDATE disputes SET due_by = ?", k.DB.Now()+(71*time.Hour).Microseconds()).Exec(t.Context()); err != nil {
+			if _, err := k.DB.NewRaw("UPDATE disputes SET due_by = ?",
+				k.DB.Now()+(71*time.Hour).Microseconds()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -715,11 +747,24 @@ func TestBrokenDisputesAreFound(t *testing.T) {
 		for _, c := range []struct{ invariant, name, query, back string }{
 			{"I16", "not taken", "UPDATE disputes SET withdrawn = NOT withdrawn WHERE supplier_dispute_no = 'du_1'", ""},
 			{"I16", "taken, and not booked", "UPDATE disputes SET withdrawn = NOT withdrawn WHERE supplier_dispute_no = 'du_2'", ""},
-			{"I16", "another fee", "UPDATE disputes SET fee = 300 - fee + CASE WHEN fee = 150 THEN 1 ELSE 0 END WHERE supplier_dispute_no = 'du_1'", "UPDATE disputes SET fee = 150 WHERE supplier_dispute_no = 'du_1'"},
-			{"I16", "a version too many", "UPDATE disputes SET version = version + 1 WHERE supplier_dispute_no = 'du_1'", "UPDATE disputes SET version = version - 1 WHERE supplier_dispute_no = 'du_1'"},
-			{"I17", "the order says another sum", "UPDATE orders SET disputed_amount = disputed_amount - 1 WHERE id = " + fmt.Sprint(o.ID), "UPDATE orders SET disputed_amount = disputed_amount + 1 WHERE id = " + fmt.Sprint(o.ID)},
-			{"I17", "more than was paid", "INSERT INTO refunds (id, refund_no, order_id, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, adopted, created_at)" +
-				" SELECT 5, 'R5', order_id, supplier_id, account_id, order_no, trade_no, 1999, merchant_id, 1, currency, 'succeeded', 'x', 1 FROM disputes WHERE supplier_dispute_no = 'du_1'", "DELETE FROM refunds"},
+			{
+				"I16", "another fee",
+				"UPDATE disputes SET fee = 300 - fee + CASE WHEN fee = 150 THEN 1 ELSE 0 END WHERE supplier_dispute_no = 'du_1'",
+				"UPDATE disputes SET fee = 150 WHERE supplier_dispute_no = 'du_1'",
+			},
+			{
+				"I16", "a version too many", "UPDATE disputes SET version = version + 1 WHERE supplier_dispute_no = 'du_1'",
+				"UPDATE disputes SET version = version - 1 WHERE supplier_dispute_no = 'du_1'",
+			},
+			{
+				"I17", "the order says another sum", "UPDATE orders SET disputed_amount = disputed_amount - 1 WHERE id = " + fmt.Sprint(o.ID),
+				"UPDATE orders SET disputed_amount = disputed_amount + 1 WHERE id = " + fmt.Sprint(o.ID),
+			},
+			{
+				"I17", "more than was paid",
+				"INSERT INTO refunds (id, refund_no, order_id, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, adopted, created_at)" +
+					" SELECT 5, 'R5', order_id, supplier_id, account_id, order_no, trade_no, 1999, merchant_id, 1, currency, 'succeeded', 'x', 1 FROM disputes WHERE supplier_dispute_no = 'du_1'", "DELETE FROM refunds",
+			},
 		} {
 			if _, err := k.DB.NewRaw(c.query).Exec(t.Context()); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
@@ -728,7 +773,10 @@ func TestBrokenDisputesAreFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := slices.ContainsFunc(report.Invariants, func(i *verify.Invariant) bool { return i.ID == c.invariant && i.Violations > 0 })
+			found := slices.ContainsFunc(report.Invariants, func(i *verify.Invariant) bool {
+				return i.ID == c.invariant &&
+					i.Violations > 0
+			})
 			if !found {
 				t.Errorf("%s is not found", c.name)
 			}

@@ -99,7 +99,8 @@ const maxFlights = 4
 // run claims one compensation of money on its way out and runs it, as a runner does.
 func (k *house) run(t *rapid.T) string {
 	var items []compensation.Item
-	k.read(&items, "SELECT * FROM compensations WHERE (state = 'waiting' OR state = 'running' AND lease_until = 0) AND subject_kind IN ('payout', 'refund') ORDER BY id")
+	k.read(&items,
+		"SELECT * FROM compensations WHERE (state = 'waiting' OR state = 'running' AND lease_until = 0) AND subject_kind IN ('payout', 'refund') ORDER BY id")
 	if rapid.IntRange(0, 3).Draw(t, "old") > 0 { // mostly of this story: those before it have left many
 		items = items[max(len(items)-4, 0):]
 	}
@@ -111,12 +112,16 @@ func (k *house) run(t *rapid.T) string {
 		k.seen["taken over"]++
 	}
 	x.Attempts++
-	k.exec("UPDATE compensations SET state = 'running', attempts = ?, lease_owner = ?, lease_until = 1 WHERE id = ?", x.Attempts, k.DB.Boot(), x.ID)
+	k.exec("UPDATE compensations SET state = 'running', attempts = ?, lease_owner = ?, lease_until = 1 WHERE id = ?", x.Attempts,
+		k.DB.Boot(), x.ID)
 	f := &flight{item: x, on: k.node, waits: make(chan bool), gate: make(chan bool)}
 	f.draw(t)
 	go func() {
 		defer func() { f.waits <- false }()
-		got := replaycall.Kind(replaycall.Subjects{payout.Op: f.on.payouts.Subject(), refund.Op: f.on.refunds.Subject()}).Run(context.Background(), f.item)
+		got := replaycall.Kind(replaycall.Subjects{
+			payout.Op: f.on.payouts.Subject(),
+			refund.Op: f.on.refunds.Subject(),
+		}).Run(context.Background(), f.item)
 		f.result = &got
 	}()
 	return k.follow(f)
@@ -143,7 +148,8 @@ func (k *house) follow(f *flight) string {
 		state = "done"
 	}
 	k.exec("UPDATE compensations SET state = ?, lease_owner = 0, lease_until = 0, next_at = CASE WHEN ? = 'done' THEN NULL ELSE next_at END"+
-		" WHERE id = ? AND state = 'running' AND lease_owner = ? AND attempts = ?", state, state, f.item.ID, f.on.DB.Boot(), f.item.Attempts)
+		" WHERE id = ? AND state = 'running' AND lease_owner = ? AND attempts = ?", state, state, f.item.ID, f.on.DB.Boot(),
+		f.item.Attempts)
 	return f.fault
 }
 

@@ -19,13 +19,15 @@ const maxLater = 100
 // It returns how many it matched.
 func (m *Machine) MatchLater(ctx context.Context) (n int, err error) {
 	var rows []struct{ ID, OrderID int64 }
-	err = m.o.DB.Read.NewRaw("SELECT d.id, pa.order_id FROM disputes AS d JOIN payment_attempts AS pa ON pa.account_id = d.account_id AND pa.supplier_trade_no IN (d.trade_no, d.charge_no)"+
-		" WHERE d.order_id = 0 AND d.held_ref = '' AND pa.order_id <> 0 AND pa.supplier_trade_no <> '' AND "+moves.In("pa.status", payment.Succeeded)+
-		" AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = pa.order_id AND o.currency = d.currency)"+
-		" UNION SELECT d.id, 0 FROM disputes AS d WHERE d.order_id = 0 AND d.held_ref = '' AND d.withdrawn"+
-		" AND EXISTS (SELECT 1 FROM exceptions AS x JOIN transfers AS t ON t.ref = x.held_ref WHERE x.held_ref <> '' AND t.amount = d.amount AND t.currency = d.currency"+
-		" AND x.held_ref IN ('held:' || CAST(d.account_id AS TEXT) || ':' || d.trade_no, 'held:' || CAST(d.account_id AS TEXT) || ':' || d.charge_no))"+
-		" LIMIT ?", maxLater).Scan(ctx, &rows)
+	err = m.o.DB.Read.NewRaw(
+		"SELECT d.id, pa.order_id FROM disputes AS d JOIN payment_attempts AS pa ON pa.account_id = d.account_id AND pa.supplier_trade_no IN (d.trade_no, d.charge_no)"+
+			" WHERE d.order_id = 0 AND d.held_ref = '' AND pa.order_id <> 0 AND pa.supplier_trade_no <> '' AND "+
+			moves.In("pa.status", payment.Succeeded)+
+			" AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = pa.order_id AND o.currency = d.currency)"+
+			" UNION SELECT d.id, 0 FROM disputes AS d WHERE d.order_id = 0 AND d.held_ref = '' AND d.withdrawn"+
+			" AND EXISTS (SELECT 1 FROM exceptions AS x JOIN transfers AS t ON t.ref = x.held_ref WHERE x.held_ref <> '' AND t.amount = d.amount AND t.currency = d.currency"+
+			" AND x.held_ref IN ('held:' || CAST(d.account_id AS TEXT) || ':' || d.trade_no, 'held:' || CAST(d.account_id AS TEXT) || ':' || d.charge_no))"+
+			" LIMIT ?", maxLater).Scan(ctx, &rows)
 	if err != nil {
 		return 0, fmt.Errorf("find disputes whose payment has arrived: %w", err)
 	}
@@ -67,7 +69,8 @@ func (m *Machine) matchOne(ctx context.Context, tx db.Tx, id, orderID int64) err
 	}
 	w := tx.Writes()
 	if o != nil {
-		w.Add(tx.NewRaw("UPDATE exceptions SET order_id = ?, order_no = ?, merchant_id = ? WHERE kind = ? AND supplier_id = ? AND subject = ? AND order_id = 0",
+		w.Add(tx.NewRaw(
+			"UPDATE exceptions SET order_id = ?, order_no = ?, merchant_id = ? WHERE kind = ? AND supplier_id = ? AND subject = ? AND order_id = 0",
 			o.ID, o.OrderNo, o.MerchantID, exception.DisputeOpened, it.d.SupplierID, it.d.SupplierDisputeNo))
 	}
 	if err := x.book(ctx, w); err != nil {
@@ -89,8 +92,10 @@ const maxDue = 200
 // them in the same transaction, so that each alerts once per deadline.
 func TakeDue(ctx context.Context, tx db.Tx, d *db.DB) (all []*Dispute, err error) {
 	now := d.Now()
-	err = tx.NewRaw("UPDATE disputes SET due_alerted_at = ? WHERE due_alerted_at IS NULL AND id IN (SELECT id FROM disputes WHERE due_alerted_at IS NULL AND due_by IS NOT NULL"+
-		" AND due_by <= ? AND due_by > ? AND "+moves.In("status", Opened)+" ORDER BY due_by LIMIT ?) RETURNING *", now, now+DueSoon.Microseconds(), now, maxDue).Scan(ctx, &all)
+	err = tx.NewRaw(
+		"UPDATE disputes SET due_alerted_at = ? WHERE due_alerted_at IS NULL AND id IN (SELECT id FROM disputes WHERE due_alerted_at IS NULL AND due_by IS NOT NULL"+
+			" AND due_by <= ? AND due_by > ? AND "+moves.In("status", Opened)+" ORDER BY due_by LIMIT ?) RETURNING *", now,
+		now+DueSoon.Microseconds(), now, maxDue).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("find disputes that are due: %w", err)
 	}

@@ -122,7 +122,8 @@ func (x *write) lock(ctx context.Context, where string, args ...any) error {
 // the messages of one account.
 func (x *write) itemOf(n payment.DisputeNotice) *item {
 	for _, it := range x.items {
-		if d := it.d; d.SupplierDisputeNo == n.Content.Dispute.No && (d.SupplierID == n.Supplier.ID || d.AccountID == n.Supplier.AccountID) {
+		if d := it.d; d.SupplierDisputeNo == n.Content.Dispute.No &&
+			(d.SupplierID == n.Supplier.ID || d.AccountID == n.Supplier.AccountID) {
 			return it
 		}
 	}
@@ -191,7 +192,8 @@ func (x *write) open(n payment.DisputeNotice) *item {
 	c, id := n.Content, x.m.o.DB.NewID()
 	d := &Dispute{
 		ID: id, DisputeNo: Number(id), SupplierID: n.Supplier.ID, AccountID: n.Supplier.AccountID, SupplierDisputeNo: c.Dispute.No,
-		TradeNo: c.TradeNo, ChargeNo: c.Dispute.Charge, Amount: c.Amount, Currency: c.Currency, Reason: c.Dispute.Reason, Status: Opened, Version: 1,
+		TradeNo: c.TradeNo, ChargeNo: c.Dispute.Charge, Amount: c.Amount, Currency: c.Currency, Reason: c.Dispute.Reason, Status: Opened,
+		Version:  1,
 		OpenedAt: x.m.o.DB.Now(),
 	}
 	it := &item{d: d}
@@ -354,12 +356,14 @@ func (x *write) save(w *db.Writes, it *item) {
 		w.Insert(&[]*Dispute{d}, "")
 	case *d != it.was:
 		w.Guard(x.tx.NewUpdate().Model(d).
-			Column("order_id", "order_no", "merchant_id", "exceeds", "fee", "fee_back", "reason", "status", "withdrawn", "reinstated", "released", "held_ref", "due_by",
+			Column("order_id", "order_no", "merchant_id", "exceeds", "fee", "fee_back", "reason", "status", "withdrawn", "reinstated",
+				"released", "held_ref", "due_by",
 				"due_alerted_at", "version", "closed_at").
 			WherePK().Where("dp.version = ? AND dp.status = ?", it.was.Version, it.was.Status), 1)
 	}
 	if by := d.counts() - it.was.counts(); by != 0 {
-		w.Guard(x.tx.NewRaw("UPDATE orders SET disputed_amount = disputed_amount + ? WHERE id = ? AND disputed_amount + ? >= 0", by, d.OrderID, by), 1)
+		w.Guard(x.tx.NewRaw("UPDATE orders SET disputed_amount = disputed_amount + ? WHERE id = ? AND disputed_amount + ? >= 0", by,
+			d.OrderID, by), 1)
 	}
 	if d.HeldRef != "" && d.Reinstated > 0 && it.was.Reinstated == 0 {
 		w.Add(exception.HoldAgain(x.tx, m.o.DB, d.SupplierID, d.TradeNo, d.HeldRef))
@@ -367,7 +371,10 @@ func (x *write) save(w *db.Writes, it *item) {
 }
 
 func (x *write) history(w *db.Writes, it *item, version int64, from, to Status, now int64) {
-	h := History{ID: x.m.o.DB.NewID(), DisputeID: it.d.ID, Version: version, From: from, To: to, Actor: it.actor, SourceID: it.source, CreatedAt: now}
+	h := History{
+		ID: x.m.o.DB.NewID(), DisputeID: it.d.ID, Version: version, From: from, To: to, Actor: it.actor, SourceID: it.source,
+		CreatedAt: now,
+	}
 	if it.source != 0 {
 		h.SourceKind = SourceCallback
 	}

@@ -12,11 +12,16 @@ import (
 
 // drawn is one random message about a dispute of 1000.
 func drawn(t *rapid.T) *supplier.Dispute {
-	stages := []supplier.DisputeStage{"", supplier.DisputeInquiry, supplier.DisputeOpened, supplier.DisputeAnswered, supplier.DisputeWon, supplier.DisputeLost}
+	stages := []supplier.DisputeStage{
+		"", supplier.DisputeInquiry, supplier.DisputeOpened, supplier.DisputeAnswered, supplier.DisputeWon,
+		supplier.DisputeLost,
+	}
 	return &supplier.Dispute{
 		Stage: rapid.SampledFrom(stages).Draw(t, "stage"), Withdrawn: rapid.Bool().Draw(t, "withdrawn"),
-		Reinstated: rapid.SampledFrom([]int64{0, 0, 400, 1000, 5000}).Draw(t, "reinstated"), Fee: rapid.SampledFrom([]int64{0, 15}).Draw(t, "fee"),
-		FeeBack: rapid.SampledFrom([]int64{0, 15, 99}).Draw(t, "fee back"), FeeCurrency: rapid.SampledFrom([]string{"CNY", "USD", ""}).Draw(t, "currency"),
+		Reinstated: rapid.SampledFrom([]int64{0, 0, 400, 1000, 5000}).Draw(t, "reinstated"), Fee: rapid.SampledFrom([]int64{0, 15}).Draw(t,
+			"fee"),
+		FeeBack:     rapid.SampledFrom([]int64{0, 15, 99}).Draw(t, "fee back"),
+		FeeCurrency: rapid.SampledFrom([]string{"CNY", "USD", ""}).Draw(t, "currency"),
 	}
 }
 
@@ -103,11 +108,21 @@ func (b *book) naive(said *supplier.Dispute) {
 // The control: booking by the type of the event breaks the reserve as soon as one is early.
 func TestBookingByTheTypeOfEventIsSeen(t *testing.T) {
 	b := book{posted: map[fund.Fact]int{}}
-	for _, said := range []*supplier.Dispute{{Stage: supplier.DisputeOpened}, {Stage: supplier.DisputeWon}, {Stage: supplier.DisputeOpened, Withdrawn: true}, {Reinstated: 1000}} {
+	for _, said := range []*supplier.Dispute{
+		{Stage: supplier.DisputeOpened},
+		{Stage: supplier.DisputeWon},
+		{Stage: supplier.DisputeOpened, Withdrawn: true},
+		{Reinstated: 1000},
+	} {
 		b.naive(said)
 	}
 	d, c := &Dispute{Amount: 1000, Currency: "CNY", Status: Opened, OrderID: 7}, book{posted: map[fund.Fact]int{}}
-	for _, said := range []*supplier.Dispute{{Stage: supplier.DisputeOpened}, {Stage: supplier.DisputeWon}, {Stage: supplier.DisputeOpened, Withdrawn: true}, {Reinstated: 1000}} {
+	for _, said := range []*supplier.Dispute{
+		{Stage: supplier.DisputeOpened},
+		{Stage: supplier.DisputeWon},
+		{Stage: supplier.DisputeOpened, Withdrawn: true},
+		{Reinstated: 1000},
+	} {
 		d.learn(said)
 	}
 	for _, p := range d.postings() {

@@ -16,7 +16,8 @@ import (
 // ByNo finds a dispute by its number, ours or the supplier's; of several suppliers' that are
 // equal, the newest. Errors: ErrNotFound.
 func ByNo(ctx context.Context, q bun.IDB, no string) (*Dispute, error) {
-	return one(ctx, q.NewSelect().Where("dp.id = (SELECT max(d.id) FROM disputes AS d WHERE d.dispute_no = ? OR d.supplier_dispute_no = ?)", no, no))
+	return one(ctx, q.NewSelect().Where("dp.id = (SELECT max(d.id) FROM disputes AS d WHERE d.dispute_no = ? OR d.supplier_dispute_no = ?)",
+		no, no))
 }
 
 func one(ctx context.Context, q *bun.SelectQuery) (*Dispute, error) {
@@ -40,7 +41,8 @@ func OfOrder(ctx context.Context, q bun.IDB, orderID int64) ([]*Dispute, error) 
 	if orderID == 0 {
 		return all, nil
 	}
-	if err := q.NewSelect().Model(&all).Where("dp.order_id = ? AND dp.order_id <> 0", orderID).OrderExpr("dp.id").Limit(maxOfOrder).Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&all).Where("dp.order_id = ? AND dp.order_id <> 0",
+		orderID).OrderExpr("dp.id").Limit(maxOfOrder).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an order's disputes: %w", err)
 	}
 	return all, nil
@@ -62,7 +64,8 @@ func HistoryOf(ctx context.Context, q bun.IDB, ids ...int64) ([]History, error) 
 	if len(ids) == 0 {
 		return all, nil
 	}
-	if err := q.NewSelect().Model(&all).Where("dh.dispute_id IN (?)", bun.List(ids)).OrderExpr("dh.dispute_id, dh.version").Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&all).Where("dh.dispute_id IN (?)",
+		bun.List(ids)).OrderExpr("dh.dispute_id, dh.version").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read the history of disputes: %w", err)
 	}
 	return all, nil

@@ -45,11 +45,17 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			for range 4 {
 				out, to := k.Out(), k.Out()
 				ask(400, func() error {
-					_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{OrderNo: refunded.OrderNo, OutRefundNo: out, Amount: 400, Reason: "broken"})
+					_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+						OrderNo: refunded.OrderNo, OutRefundNo: out, Amount: 400,
+						Reason: "broken",
+					})
 					return err
 				})
 				ask(903, func() error {
-					_, _, err := k.payouts.Ask(t.Context(), k.M1, payout.Request{OutPayoutNo: to, Amount: 900, Currency: "CNY", Supplier: "f1", AccountCode: "main"})
+					_, _, err := k.payouts.Ask(t.Context(), k.M1, payout.Request{
+						OutPayoutNo: to, Amount: 900, Currency: "CNY",
+						Supplier: "f1", AccountCode: "main",
+					})
 					return err
 				})
 			}
@@ -64,7 +70,8 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			all.Wait()
 			const away = 1999 + 150
 			if is := k.balance("merchant:m1"); is != there-taken.Load()-away || taken.Load() > there || refused.Load() == 0 {
-				t.Errorf("round %d: %d is left of %d; refunds and payouts took %d, the dispute %d, %d were refused", round, is, there, taken.Load(), away, refused.Load())
+				t.Errorf("round %d: %d is left of %d; refunds and payouts took %d, the dispute %d, %d were refused", round, is, there,
+					taken.Load(), away, refused.Load())
 			}
 			if s := k.steps(k.the(no)); s != "F H W" {
 				t.Errorf("round %d: the dispute has the entries %s", round, s)

@@ -66,7 +66,10 @@ type wallet struct{}
 func (wallet) Find(_ context.Context, _ db.Session, all []payout.Target) ([]*payout.Account, error) {
 	found := make([]*payout.Account, len(all))
 	for i, x := range all {
-		found[i] = &payout.Account{ID: x.MerchantID, Shown: payout.Shown{Code: "main", Kind: supplier.PayeeBankCard, Holder: "Li", Number: "•••• 2233", Bank: "ICBC"}}
+		found[i] = &payout.Account{ID: x.MerchantID, Shown: payout.Shown{
+			Code: "main", Kind: supplier.PayeeBankCard, Holder: "Li",
+			Number: "•••• 2233", Bank: "ICBC",
+		}}
 	}
 	return found, nil
 }
@@ -120,12 +123,16 @@ func newNode(t testing.TB, d *db.DB, o paymenttest.Options) *node {
 	k := &node{}
 	o.Payouts = func(f *paymenttest.Fixture) payment.Refunds {
 		k.payouts = payout.New(payout.Options{
-			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{time.Second, time.Minute},
+			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{
+				time.Second,
+				time.Minute,
+			},
 			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 				return k.board.Ask(ctx, tx, r)
 			},
 			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.board.Recall(ctx, tx, id, m) },
-			Accounts: wallet{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Auto: 1000} }, Fee: func(int64, int64, int64, string) int64 { return 3 },
+			Accounts: wallet{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Auto: 1000} },
+			Fee:      func(int64, int64, int64, string) int64 { return 3 },
 			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
 		})
 		t.Cleanup(k.payouts.Close)
@@ -237,7 +244,8 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 	},
 	// A supplier's message that names a payout or a refund makes its query due, also after its end.
 	"notice": func(k *house, t *rapid.T) string {
-		no, ok := one(t, "number", slices.Concat(k.numbers("payout", payout.Succeeded, payout.Reversed, payout.Unknown), k.numbers("refund", "succeeded", "unknown")))
+		no, ok := one(t, "number", slices.Concat(k.numbers("payout", payout.Succeeded, payout.Reversed, payout.Unknown),
+			k.numbers("refund", "succeeded", "unknown")))
 		if !ok {
 			return ""
 		}
@@ -251,12 +259,18 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		if !ok {
 			return ""
 		}
-		_, _, err := k.refunds.Ask(context.Background(), k.M1, refund.Request{OrderNo: o.OrderNo, OutRefundNo: k.Out(), Amount: rapid.Int64Range(1, 1999).Draw(t, "amount")})
+		_, _, err := k.refunds.Ask(context.Background(), k.M1, refund.Request{
+			OrderNo: o.OrderNo, OutRefundNo: k.Out(),
+			Amount: rapid.Int64Range(1, 1999).Draw(t, "amount"),
+		})
 		return because(err)
 	},
 	"payout": func(k *house, t *rapid.T) string {
 		amount := rapid.Int64Range(1, 2500).Draw(t, "amount")
-		_, _, err := k.payouts.Ask(context.Background(), k.M1, payout.Request{OutPayoutNo: k.Out(), Amount: amount, Currency: "CNY", Supplier: "f1", AccountCode: "main"})
+		_, _, err := k.payouts.Ask(context.Background(), k.M1, payout.Request{
+			OutPayoutNo: k.Out(), Amount: amount, Currency: "CNY",
+			Supplier: "f1", AccountCode: "main",
+		})
 		return because(err)
 	},
 	"cancel": func(k *house, t *rapid.T) string {
@@ -295,7 +309,8 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		if rapid.Bool().Draw(t, "release") {
 			action, object = adjust.Unfreeze, adjust.OfFrozen
 		}
-		_, err := k.board.Propose(context.Background(), adjust.FundsProposal(maker, action, object, "m1", "CNY", rapid.Int64Range(0, 800).Draw(t, "amount"), "as the letter of today says"))
+		_, err := k.board.Propose(context.Background(), adjust.FundsProposal(maker, action, object, "m1", "CNY",
+			rapid.Int64Range(0, 800).Draw(t, "amount"), "as the letter of today says"))
 		return because(err)
 	},
 	"dispute": func(k *house, t *rapid.T) string {
@@ -357,7 +372,8 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 			k.t.Fatal(err)
 		}
 		_, err = k.board.Propose(context.Background(), approval.Proposal{
-			Action: payout.Resolve, Object: payout.Object, ObjectID: no, Version: p.Version, Params: []byte(`{"credit":"` + credit + `","evidence":"page 4 of the statement"}`),
+			Action: payout.Resolve, Object: payout.Object, ObjectID: no, Version: p.Version,
+			Params: []byte(`{"credit":"` + credit + `","evidence":"page 4 of the statement"}`),
 			Amount: act.Subject{Amount: p.Amount, Currency: "CNY"}.TypedAmount(), Reason: "the statement of the supplier", By: maker,
 		})
 		return because(err)
@@ -385,7 +401,8 @@ func (k *house) numbers(what string, of ...payout.Status) (all []string) {
 func (k *house) check(t *rapid.T) {
 	f := k.Fakes["f1"]
 	var all []struct{ No, Status, Credit string }
-	k.read(&all, "SELECT p.payout_no AS no, p.status, s.state AS credit FROM payouts p JOIN fund_steps s ON s.payout_id = p.id AND s.step = 'credit'")
+	k.read(&all,
+		"SELECT p.payout_no AS no, p.status, s.state AS credit FROM payouts p JOIN fund_steps s ON s.payout_id = p.id AND s.step = 'credit'")
 	for _, p := range all {
 		truth := f.PayoutOf(p.No)
 		if truth.Moved > 1 || !truth.Same && truth.Calls > 0 {
@@ -393,7 +410,8 @@ func (k *house) check(t *rapid.T) {
 		}
 		if p.Status == "succeeded" && truth.Moved != 1 || p.Status == "reversed" && p.Credit == "failed" && truth.Moved != 0 ||
 			slices.Contains([]string{"created", "approved", "rejected", "cancelled", "failed"}, p.Status) && truth.Calls != 0 {
-			t.Fatalf("%s is %s (%s), and its money moved %d times after %d calls: %s", p.No, p.Status, p.Credit, truth.Moved, truth.Calls, k.story(p.No))
+			t.Fatalf("%s is %s (%s), and its money moved %d times after %d calls: %s", p.No, p.Status, p.Credit, truth.Moved, truth.Calls,
+				k.story(p.No))
 		}
 		if truth.State == supplier.PayoutReturned && p.Status == "reversed" {
 			k.seen["returned"]++
@@ -404,7 +422,8 @@ func (k *house) check(t *rapid.T) {
 	k.read(&all, "SELECT refund_no AS no, status FROM refunds")
 	for _, r := range all {
 		moved := f.RefundOf(r.No).Moved
-		if moved > 1 || r.Status == "succeeded" && moved != 1 || moved != 0 && slices.Contains([]string{"requested", "rejected", "cancelled", "failed"}, r.Status) {
+		if moved > 1 || r.Status == "succeeded" && moved != 1 || moved != 0 &&
+			slices.Contains([]string{"requested", "rejected", "cancelled", "failed"}, r.Status) {
 			t.Fatalf("%s is %s, and its money moved %d times", r.No, r.Status, moved)
 		}
 		k.seen["refund "+r.Status]++
@@ -420,10 +439,11 @@ func (k *house) check(t *rapid.T) {
 // story returns what happened to a payout.
 func (k *house) story(no string) string {
 	var all []string
-	k.read(&all, "SELECT at || ' ' || what FROM (SELECT h.created_at AS at, h.from_status || ' > ' || h.to_status || ' by ' || h.actor || ' ' || h.detail AS what"+
-		" FROM payout_history h JOIN payouts p ON p.id = h.payout_id WHERE p.payout_no = ?"+
-		" UNION ALL SELECT c.started_at, c.op || ' ' || c.state || ' ' || c.class || ' ' || c.status FROM supplier_calls c WHERE c.reference = ?"+
-		" UNION ALL SELECT a.made_at, a.action || ' ' || a.state FROM approvals a WHERE a.object_id = ?) AS s ORDER BY at", no, no, no)
+	k.read(&all,
+		"SELECT at || ' ' || what FROM (SELECT h.created_at AS at, h.from_status || ' > ' || h.to_status || ' by ' || h.actor || ' ' || h.detail AS what"+
+			" FROM payout_history h JOIN payouts p ON p.id = h.payout_id WHERE p.payout_no = ?"+
+			" UNION ALL SELECT c.started_at, c.op || ' ' || c.state || ' ' || c.class || ' ' || c.status FROM supplier_calls c WHERE c.reference = ?"+
+			" UNION ALL SELECT a.made_at, a.action || ' ' || a.state FROM approvals a WHERE a.object_id = ?) AS s ORDER BY at", no, no, no)
 	return strings.Join(all, "; ")
 }
 
@@ -470,7 +490,10 @@ func (k *house) nets(t rapid.TB) {
 		if m.Net() != has {
 			t.Fatalf("the merchant has %d of %s, and the console says %d: %+v", has, o.OrderNo, m.Net(), m)
 		}
-		for name, amount := range map[string]int64{"refunded": m.RefundedAmount, "refunds held": m.RefundsHeld, "disputed": m.Disputed, "dispute fees": m.DisputeFees} {
+		for name, amount := range map[string]int64{
+			"refunded": m.RefundedAmount, "refunds held": m.RefundsHeld, "disputed": m.Disputed,
+			"dispute fees": m.DisputeFees,
+		} {
 			if amount != 0 {
 				k.seen["net without "+name]++
 			}
@@ -518,7 +541,11 @@ func TestMoneyHoldsInEveryStory(t *testing.T) {
 			if engine == "postgres" {
 				return // its stories are fewer
 			}
-			for _, s := range []string{"payout succeeded", "payout reversed", "payout unknown", "refund succeeded", "refund failed", "returned", "refund returned", "paused", "landed", "killed", "lapsed", "net without refunded", "net without refunds held", "net without disputed", "net without dispute fees"} {
+			for _, s := range []string{
+				"payout succeeded", "payout reversed", "payout unknown", "refund succeeded", "refund failed",
+				"returned", "refund returned", "paused", "landed", "killed", "lapsed", "net without refunded", "net without refunds held",
+				"net without disputed", "net without dispute fees",
+			} {
 				if seen[s] == 0 {
 					t.Errorf("no story has seen: %s", s)
 				}

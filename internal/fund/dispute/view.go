@@ -49,8 +49,10 @@ type AdminView struct {
 // AdminViewOf returns the view of a dispute for operators.
 func (m *Machine) AdminViewOf(d *Dispute) AdminView {
 	v := AdminView{
-		View: m.ViewOf(d), SupplierDisputeNo: d.SupplierDisputeNo, SupplierTradeNo: notify.OrNull(d.TradeNo), Fee: d.Fee, FeeReturned: d.FeeBack,
-		Withdrawn: d.Withdrawn, Reinstated: d.Reinstated, Reserved: d.reserved(), Exceeds: d.Exceeds, OpenedAt: notify.Stamp(d.OpenedAt), ClosedAt: notify.StampOr(d.ClosedAt),
+		View: m.ViewOf(d), SupplierDisputeNo: d.SupplierDisputeNo, SupplierTradeNo: notify.OrNull(d.TradeNo), Fee: d.Fee,
+		FeeReturned: d.FeeBack,
+		Withdrawn:   d.Withdrawn, Reinstated: d.Reinstated, Reserved: d.reserved(), Exceeds: d.Exceeds, OpenedAt: notify.Stamp(d.OpenedAt),
+		ClosedAt: notify.StampOr(d.ClosedAt),
 	}
 	if code, err := m.SupplierCode(m.o.DB.Read, d.SupplierID); err == nil {
 		v.Supplier = &code

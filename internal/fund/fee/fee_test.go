@@ -139,7 +139,10 @@ func TestWhatIsNotRefundedReturnsNoFee(t *testing.T) {
 }
 
 func TestRatesAreRead(t *testing.T) {
-	for text, want := range map[string]PPM{"0.6%": 6000, "0%": 0, "1.2%": 12000, "0.0001%": 1, "99.9999%": 999_999, "12%": 120_000, "1.50%": 15_000} {
+	for text, want := range map[string]PPM{
+		"0.6%": 6000, "0%": 0, "1.2%": 12000, "0.0001%": 1, "99.9999%": 999_999, "12%": 120_000,
+		"1.50%": 15_000,
+	} {
 		got, err := ParseRate(text)
 		if err != nil || got != want {
 			t.Errorf("%s is %d, %v; want %d", text, got, err, want)
@@ -148,7 +151,10 @@ func TestRatesAreRead(t *testing.T) {
 			t.Errorf("%s is written as %s", text, got)
 		}
 	}
-	for _, text := range []string{"", "%", "0.6", "6000", "100%", "100.5%", "0.00001%", "-1%", "+1%", "1e1%", ".5%", "5.%", "00.5%", "1,5%", " 1%", "1 %", "１%", "1%%"} {
+	for _, text := range []string{
+		"", "%", "0.6", "6000", "100%", "100.5%", "0.00001%", "-1%", "+1%", "1e1%", ".5%", "5.%", "00.5%", "1,5%",
+		" 1%", "1 %", "１%", "1%%",
+	} {
 		if got, err := ParseRate(text); err == nil {
 			t.Errorf("%q is read as %d", text, got)
 		}

@@ -78,7 +78,8 @@ func (m *Machine) loadPayout(ctx context.Context, q bun.IDB, no string) (act.Sub
 		return act.Subject{}, err
 	}
 	s := act.Subject{
-		Row: p.ID, ID: p.PayoutNo, Version: p.Version, MerchantID: p.MerchantID, SupplierID: p.SupplierID, Amount: p.Amount, Currency: p.Currency, Value: p,
+		Row: p.ID, ID: p.PayoutNo, Version: p.Version, MerchantID: p.MerchantID, SupplierID: p.SupplierID, Amount: p.Amount,
+		Currency: p.Currency, Value: p,
 	}
 	if p.Status != Created {
 		s.Prospect = act.Final
@@ -127,7 +128,8 @@ func events(p *Payout, r Resolution) ([]Event, error) {
 	arrived := r.Credit == string(Success)
 	switch {
 	case p.Status != Stuck:
-		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout is " + string(p.Status) + ", not stuck: nothing is to be decided"}
+		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout is " + string(p.Status) +
+			", not stuck: nothing is to be decided"}
 	case p.Credit == CameBack && arrived:
 		return nil, &act.FieldError{Field: "params.credit", Problem: "the payout was returned: only failed is possible"}
 	case arrived:

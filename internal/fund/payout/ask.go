@@ -85,7 +85,8 @@ func (m *Machine) draft(a *asking) *Payout {
 	return &Payout{
 		ID: id, PayoutNo: Number(id), MerchantID: a.of.ID, OutPayoutNo: r.OutPayoutNo, SupplierID: a.at.ID, AccountID: a.at.AccountID,
 		Amount: r.Amount, FeeAmount: m.o.Fee(a.of.ID, a.at.ID, r.Amount, r.Currency), Currency: r.Currency, Exponent: a.exponent,
-		RequestDigest: r.digest(), NotifyURL: r.NotifyURL, Status: Created, Version: 1, CreatedAt: m.DB.Now(), Steps: Steps{Debit: Init, Credit: Init},
+		RequestDigest: r.digest(), NotifyURL: r.NotifyURL, Status: Created, Version: 1, CreatedAt: m.DB.Now(),
+		Steps: Steps{Debit: Init, Credit: Init},
 	}
 }
 
@@ -100,7 +101,8 @@ func (m *Machine) before(ctx context.Context, tx db.Tx, all []*asking) (map[stri
 		outs[i] = out{a.of.ID, a.req.OutPayoutNo}
 	}
 	var rows []*Payout
-	err := tx.Prepared(ctx, &rows, "WITH _v ? SELECT "+m.DB.Columns((*Payout)(nil))+" FROM _v JOIN payouts ON merchant_id = _v.of_merchant AND out_payout_no = _v.out_no", bulk.Each(&outs))
+	err := tx.Prepared(ctx, &rows, "WITH _v ? SELECT "+m.DB.Columns((*Payout)(nil))+
+		" FROM _v JOIN payouts ON merchant_id = _v.of_merchant AND out_payout_no = _v.out_no", bulk.Each(&outs))
 	if err != nil {
 		return nil, fmt.Errorf("read the payouts of requests: %w", err)
 	}
@@ -127,8 +129,11 @@ func (a *asking) repeats(p *Payout, to *Account) bool {
 }
 
 var (
-	errNoAccount = &act.FieldError{Field: "account", Problem: "it is not among the payout_accounts of the merchant: use one of these, or have it added"}
-	errDisabled  = &act.FieldError{Field: "account", Problem: "the account is no longer allowed: use one of the merchant's payout_accounts"}
+	errNoAccount = &act.FieldError{
+		Field:   "account",
+		Problem: "it is not among the payout_accounts of the merchant: use one of these, or have it added",
+	}
+	errDisabled = &act.FieldError{Field: "account", Problem: "the account is no longer allowed: use one of the merchant's payout_accounts"}
 )
 
 // ask creates a payout, or refuses the request.
@@ -152,7 +157,8 @@ func (x *write) ask(ctx context.Context, d *draws, a *asking, p *Payout, to *Acc
 		x.Items = append(x.Items, x.m.item(p, compensation.SupplierUnknown, c.actor))
 	} else {
 		proposal, err := x.m.o.Ask(ctx, x.Tx, approval.Request{
-			Action: Action, Object: Object, ObjectID: p.PayoutNo, MerchantID: a.of.ID, Merchant: a.of.Code, Version: p.Version, Amount: p.Amount, Currency: p.Currency,
+			Action: Action, Object: Object, ObjectID: p.PayoutNo, MerchantID: a.of.ID, Merchant: a.of.Code, Version: p.Version,
+			Amount: p.Amount, Currency: p.Currency,
 		})
 		if err != nil {
 			return asked{}, err
@@ -192,7 +198,8 @@ func (x *write) draws(ctx context.Context, all ...*Payout) (*draws, error) {
 	if d.balance, err = x.m.Ledger.LockAll(ctx, x.Tx, keys, entries); err != nil {
 		return nil, err
 	}
-	if err := x.Tx.Prepared(ctx, &d.frozen, "SELECT merchant_id FROM freezes WHERE merchant_id IN (?) AND lifted_at IS NULL", merchants); err != nil {
+	if err := x.Tx.Prepared(ctx, &d.frozen, "SELECT merchant_id FROM freezes WHERE merchant_id IN (?) AND lifted_at IS NULL",
+		merchants); err != nil {
 		return nil, fmt.Errorf("read which merchants are frozen: %w", err)
 	}
 	return d, nil
@@ -232,7 +239,8 @@ func (d *draws) may(ctx context.Context, p *Payout, l Limits, disabled bool) err
 		}
 	}
 	if total, balance := p.Amount+p.FeeAmount, d.balance[account]; balance-total < -l.Overdraft {
-		return fmt.Errorf("%w: %s has %d, the payout takes %d with its fee, the overdraft is %d (%s, minor units)", ledger.ErrInsufficient, account.Code, balance, total, l.Overdraft, p.Currency)
+		return fmt.Errorf("%w: %s has %d, the payout takes %d with its fee, the overdraft is %d (%s, minor units)", ledger.ErrInsufficient,
+			account.Code, balance, total, l.Overdraft, p.Currency)
 	}
 	return nil
 }
@@ -255,7 +263,8 @@ func (m *Machine) drawnToday(ctx context.Context, q bun.IDB, p *Payout) (sum int
 	from := calendar.DayStart(m.DB.NowTime().In(m.o.Zone), 0).UnixMicro()
 	const other = "FROM payouts WHERE merchant_id = ? AND currency = ? AND id <> ? AND status NOT IN (?) AND "
 	args := []any{p.MerchantID, p.Currency, p.ID, bun.List(dead), from}
-	err = q.NewRaw("SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM (SELECT amount "+other+"debited_at >= ? UNION ALL SELECT amount "+other+"debited_at IS NULL AND created_at >= ?) AS t",
+	err = q.NewRaw("SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM (SELECT amount "+other+"debited_at >= ? UNION ALL SELECT amount "+
+		other+"debited_at IS NULL AND created_at >= ?) AS t",
 		append(args, args...)...).Scan(ctx, &sum)
 	if err != nil {
 		return 0, fmt.Errorf("sum a merchant's payouts of today: %w", err)

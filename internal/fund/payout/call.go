@@ -39,7 +39,10 @@ const (
 
 // item returns the compensation that makes a payout's supplier calls; nothing else makes them.
 func (m *Machine) item(p *Payout, cause compensation.Cause, by string) *compensation.Item {
-	payload, _ := json.Marshal(replaycall.Payload{Supplier: m.SupplierName(p.SupplierID), Op: Op, Reference: p.PayoutNo, Key: p.PayoutNo}) // strings only: cannot fail
+	payload, _ := json.Marshal(replaycall.Payload{
+		Supplier: m.SupplierName(p.SupplierID), Op: Op, Reference: p.PayoutNo,
+		Key: p.PayoutNo,
+	}) // strings only: cannot fail
 	return &compensation.Item{
 		Kind: compensation.ReplayCall, Cause: cause, SubjectKind: compensation.OfPayout, SubjectID: p.ID, MerchantID: p.MerchantID,
 		SupplierID: p.SupplierID, Amount: p.Amount, Currency: p.Currency, Payload: payload, MadeBy: by,
@@ -79,10 +82,12 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 		return m.uncalled(x, err), true
 	}
 	now := m.DB.Now()
-	absent := answer.State == supplier.PayoutNotFound || answer.State == supplier.PayoutShort && p.Short && since(p.ShortAt, now) < booking.ShortFor
+	absent := answer.State == supplier.PayoutNotFound || answer.State == supplier.PayoutShort && p.Short &&
+		since(p.ShortAt, now) < booking.ShortFor
 	if may, wait := mayRepeat(p, at, now); absent && may {
 		if wait > 0 {
-			return m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it yet, and it is too early to rely on that").Again(wait)), true
+			return m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown,
+				"the supplier does not have it yet, and it is too early to rely on that").Again(wait)), true
 		}
 		if result = m.keep(ctx, done, compensation.Result{}); result.Class == "" {
 			return result, false
@@ -218,7 +223,8 @@ func (x *write) reverse(ctx context.Context, p *Payout, c by, accept bool) error
 	}
 	if len(lines) > 0 {
 		ours := fund.Entry(fund.PayoutReversal, v)
-		if l := lines[0]; !accept && (l.Debit != ours.Debit || l.Credit != ours.Credit || l.Amount != ours.Amount || l.Currency != ours.Currency) {
+		if l := lines[0]; !accept && (l.Debit != ours.Debit || l.Credit != ours.Credit || l.Amount != ours.Amount ||
+			l.Currency != ours.Currency) {
 			x.report(p, exception.PayoutStuck, "another entry has the reference of its reversal", "")
 			return x.do(p, c, Unbooked)
 		}
@@ -300,7 +306,9 @@ func callOf(p *Payout, at supplier.Entry, op call.Op) call.Call {
 
 // call makes one call about a payout. Its account is opened for the call alone. begun is the
 // call's row if it is written already.
-func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op call.Op, begun *call.Done) (answer supplier.PayoutAnswer, done *call.Done, err error) {
+func (m *Machine) call(ctx context.Context, p *Payout, at supplier.Entry, op call.Op, begun *call.Done) (answer supplier.PayoutAnswer,
+	done *call.Done, err error,
+) {
 	can := at.Can()
 	ask := can.PayoutQuery
 	if op == call.Payout {

@@ -203,7 +203,8 @@ func (k *till) ends(p *Payout, outcome string, unsent bool) {
 		}
 	}
 	switch fault := (map[string]paymenttest.PayoutFault{
-		"failure": paymenttest.PayoutNo, "unknown": paymenttest.PayoutVague, "timeout": paymenttest.PayoutDeaf, "lost": paymenttest.PayoutLost,
+		"failure": paymenttest.PayoutNo, "unknown": paymenttest.PayoutVague, "timeout": paymenttest.PayoutDeaf,
+		"lost":      paymenttest.PayoutLost,
 		"signature": paymenttest.PayoutWrong,
 	})[outcome]; outcome {
 	case "success":
@@ -305,7 +306,8 @@ func (k *till) notices(what string, p *Payout, word string) {
 		}
 	}
 	var got []string
-	if err := k.DB.NewRaw("SELECT event_type FROM deliveries WHERE subject_id = ? ORDER BY event_type", p.ID).Scan(k.t.Context(), &got); err != nil {
+	if err := k.DB.NewRaw("SELECT event_type FROM deliveries WHERE subject_id = ? ORDER BY event_type", p.ID).Scan(k.t.Context(),
+		&got); err != nil {
 		k.t.Fatal(err)
 	}
 	if !slices.Equal(got, want) {
@@ -316,6 +318,7 @@ func (k *till) notices(what string, p *Payout, word string) {
 // steps checks that each step of a payout has one key for life.
 func (k *till) steps(p *Payout) {
 	k.t.Helper()
-	k.Want(k.t, 0, "SELECT count(*) FROM fund_steps WHERE payout_id = ? AND key NOT IN (?, ?, ?)", p.ID, p.PayoutNo+":D", p.PayoutNo+":C", p.PayoutNo+":R")
+	k.Want(k.t, 0, "SELECT count(*) FROM fund_steps WHERE payout_id = ? AND key NOT IN (?, ?, ?)", p.ID, p.PayoutNo+":D", p.PayoutNo+":C",
+		p.PayoutNo+":R")
 	k.Want(k.t, 0, "SELECT count(*) FROM supplier_calls WHERE call_key LIKE '%:%'")
 }

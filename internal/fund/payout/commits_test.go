@@ -95,19 +95,32 @@ func TestPayoutsInOneTransactionAreIndependent(t *testing.T) {
 		}
 		k.balances("requested", 0, 3*sum, -3*sum, 0)
 
-		sent := together(k, k.m.sendAll, []*sending{{outs[0].p.ID, at}, {outs[1].p.ID, at}, {1, at}, {outs[3].p.ID, at}, {outs[5].p.ID, at}})
+		sent := together(k, k.m.sendAll, []*sending{
+			{outs[0].p.ID, at},
+			{outs[1].p.ID, at},
+			{1, at},
+			{outs[3].p.ID, at},
+			{outs[5].p.ID, at},
+		})
 		if !errors.Is(sent[1].err, db.ErrStale) || sent[1].call != nil || !errors.Is(sent[2].err, ErrNotFound) {
 			t.Errorf("what must not be sent: %+v, %+v", sent[1], sent[2])
 		}
 		var answers []*answered
-		for i, state := range map[int]supplier.PayoutState{0: supplier.PayoutSucceeded, 3: supplier.PayoutFailed, 4: supplier.PayoutUnknown} {
+		for i, state := range map[int]supplier.PayoutState{
+			0: supplier.PayoutSucceeded, 3: supplier.PayoutFailed,
+			4: supplier.PayoutUnknown,
+		} {
 			if sent[i].err != nil {
 				t.Fatalf("call %d: %v", i, sent[i].err)
 			}
 			k.is("sent", sent[i].p, "P6", Crediting, 0)
-			k.Want(t, 1, "SELECT count(*) FROM supplier_calls WHERE id = ? AND state = 'begun' AND reference = ?", sent[i].call.ID, sent[i].p.PayoutNo)
+			k.Want(t, 1, "SELECT count(*) FROM supplier_calls WHERE id = ? AND state = 'begun' AND reference = ?", sent[i].call.ID,
+				sent[i].p.PayoutNo)
 			sent[i].call.State = "ended"
-			answers = append(answers, &answered{id: sent[i].p.ID, heard: heard{PayoutAnswer: supplier.PayoutAnswer{State: state}}, done: sent[i].call})
+			answers = append(answers, &answered{
+				id: sent[i].p.ID, heard: heard{PayoutAnswer: supplier.PayoutAnswer{State: state}},
+				done: sent[i].call,
+			})
 		}
 		for _, out := range together(k, k.m.settleAll, answers) {
 			out.committed()

@@ -208,7 +208,8 @@ func (k *till) callback(p *Payout) {
 func (k *till) keys(p *Payout) {
 	k.t.Helper()
 	k.Want(k.t, 0, "SELECT count(*) FROM supplier_calls WHERE call_key LIKE '%:%' OR reference <> ?", p.PayoutNo)
-	k.Want(k.t, 0, "SELECT count(*) FROM fund_steps WHERE payout_id = ? AND key NOT IN (?, ?, ?)", p.ID, p.PayoutNo+":D", p.PayoutNo+":C", p.PayoutNo+":R")
+	k.Want(k.t, 0, "SELECT count(*) FROM fund_steps WHERE payout_id = ? AND key NOT IN (?, ?, ?)", p.ID, p.PayoutNo+":D", p.PayoutNo+":C",
+		p.PayoutNo+":R")
 	k.Want(k.t, 0, "SELECT count(*) FROM supplier_calls WHERE request LIKE ? OR answer LIKE ?", "%"+secret+"%", "%"+secret+"%")
 }
 
@@ -404,7 +405,10 @@ func TestTheViewShowsNoNumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{`"account":{"code":"main","kind":"bank_card","holder":"Li","number":"•••• 2233","bank":"ICBC"}`, `"debit":"success","credit":"init","reversal":null`, `"merchant":"m1","supplier":"f1"`} {
+		for _, want := range []string{
+			`"account":{"code":"main","kind":"bank_card","holder":"Li","number":"•••• 2233","bank":"ICBC"}`,
+			`"debit":"success","credit":"init","reversal":null`, `"merchant":"m1","supplier":"f1"`,
+		} {
 			if !strings.Contains(string(raw), want) {
 				t.Errorf("%s lacks %s", raw, want)
 			}

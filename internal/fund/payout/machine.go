@@ -63,15 +63,20 @@ func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	m := &Machine{o: o, Books: &booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule, Nudge: o.Nudge}}
+	m := &Machine{o: o, Books: &booking.Books{
+		DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here,
+		Schedule: o.Schedule, Nudge: o.Nudge,
+	}}
 	m.asks = db.NewBatcher(o.DB, db.BatchOptions[*asking, asked]{
 		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: (*asking).key, Observe: metric.ObserveBatch("payout_requests"),
 	}, m.askAll)
 	m.sends = db.NewBatcher(o.DB, db.BatchOptions[*sending, sent]{
-		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: maxWait, Key: func(s *sending) string { return key(s.id) }, Observe: metric.ObserveBatch("payouts"),
+		Size: batchSize, Writers: 1, Queue: maxWaits, Wait: maxWait, Key: func(s *sending) string { return key(s.id) },
+		Observe: metric.ObserveBatch("payouts"),
 	}, m.sendAll)
 	m.answers = db.NewBatcher(o.DB, db.BatchOptions[*answered, settled]{
-		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: func(a *answered) string { return key(a.id) }, Observe: metric.ObserveBatch("payout_answers"),
+		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: func(a *answered) string { return key(a.id) },
+		Observe: metric.ObserveBatch("payout_answers"),
 	}, m.settleAll)
 	return m
 }
@@ -115,7 +120,10 @@ type write struct {
 }
 
 func (m *Machine) begin(tx db.Tx) *write {
-	return &write{Write: m.Begin(tx), m: m, changes: turns[change]{of: map[string]int{}}, states: turns[stepChange]{of: map[string]int{}}, over: map[int64][]string{}}
+	return &write{
+		Write: m.Begin(tx), m: m, changes: turns[change]{of: map[string]int{}}, states: turns[stepChange]{of: map[string]int{}},
+		over: map[int64][]string{},
+	}
 }
 
 // turns are changes of rows in the order in which they are sent.
@@ -235,8 +243,10 @@ func (x *write) keep(p *Payout) { x.change(p, p.Version, p.Status) }
 // change writes a payout as it is now, if it is stored in this version and status.
 func (x *write) change(p *Payout, version int64, from Status) {
 	x.changes.add(p.key(), change{
-		ID: p.ID, FromVersion: version, FromStatus: from, Status: p.Status, Version: p.Version, Failure: p.Failure, SupplierPayoutNo: p.SupplierPayoutNo,
-		ApprovalID: p.ApprovalID, DebitedAt: p.DebitedAt, FirstCallAt: p.FirstCallAt, LastCallAt: p.LastCallAt, ShortAt: p.ShortAt, Short: p.Short, FinishedAt: p.FinishedAt,
+		ID: p.ID, FromVersion: version, FromStatus: from, Status: p.Status, Version: p.Version, Failure: p.Failure,
+		SupplierPayoutNo: p.SupplierPayoutNo,
+		ApprovalID:       p.ApprovalID, DebitedAt: p.DebitedAt, FirstCallAt: p.FirstCallAt, LastCallAt: p.LastCallAt, ShortAt: p.ShortAt,
+		Short: p.Short, FinishedAt: p.FinishedAt,
 	})
 }
 
@@ -247,7 +257,10 @@ func (x *write) move(p *Payout, was Steps, now int64) {
 		switch {
 		case from == to:
 		case from == None:
-			x.steps = append(x.steps, Step{ID: x.m.DB.NewID(), PayoutID: p.ID, Step: name, Key: p.keyOf(name), State: to, Version: 1, UpdatedAt: now})
+			x.steps = append(x.steps, Step{
+				ID: x.m.DB.NewID(), PayoutID: p.ID, Step: name, Key: p.keyOf(name), State: to, Version: 1,
+				UpdatedAt: now,
+			})
 		default:
 			x.states.add(p.keyOf(name), stepChange{p.ID, name, from, to, now})
 		}
@@ -317,7 +330,10 @@ func (x *write) tell(p *Payout, kind string) {
 func (x *write) report(p *Payout, kind, why, word string) {
 	x.reports = append(x.reports, &exception.Item{
 		Kind: kind, SupplierID: p.SupplierID, MerchantID: p.MerchantID, Subject: p.PayoutNo, Amount: p.Amount, Currency: p.Currency,
-		Detail: exception.Detail(map[string]any{"payout_no": p.PayoutNo, "status": why, "word": word, "supplier": x.m.SupplierName(p.SupplierID)}),
+		Detail: exception.Detail(map[string]any{
+			"payout_no": p.PayoutNo, "status": why, "word": word,
+			"supplier": x.m.SupplierName(p.SupplierID),
+		}),
 	})
 }
 

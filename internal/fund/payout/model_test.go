@@ -60,7 +60,8 @@ func TestThePureMachineNeverLosesMoney(t *testing.T) {
 					t.Fatalf("after %s: %s %+v is in no cell", e, status, s)
 				}
 				seen[cell] = true
-				d, r, c, x, l := booked[fund.PayoutDebit], booked[fund.PayoutReversal], booked[fund.PayoutCredit], booked[fund.PayoutReturned], booked[fund.PayoutLate]
+				d, r, c, x, l := booked[fund.PayoutDebit], booked[fund.PayoutReversal], booked[fund.PayoutCredit],
+					booked[fund.PayoutReturned], booked[fund.PayoutLate]
 				if !Moves.Of(status).Open && d-r != c-x {
 					t.Fatalf("%s: debit %d, reversal %d, credit %d, returned %d", status, d, r, c, x)
 				}

@@ -39,18 +39,42 @@ var Moves = moves.Table[Status]{
 	About: "Money on its way out to a merchant. Each change is a compare-and-set on status and version under the lock of the payout, " +
 		"with its steps, its history, its entries (`payout:<id>:…`) and its notification in the same transaction.",
 	Rows: []moves.Row[Status]{
-		{Status: Created, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled}, Meaning: "Requested; waiting for two people's decision. Nothing is booked yet."},
-		{Status: Approved, Initial: true, Open: true, To: []Status{Debiting, Cancelled}, Meaning: "Approved, or within the merchant's limits."},
+		{
+			Status: Created, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled},
+			Meaning: "Requested; waiting for two people's decision. Nothing is booked yet.",
+		},
+		{
+			Status: Approved, Initial: true, Open: true, To: []Status{Debiting, Cancelled},
+			Meaning: "Approved, or within the merchant's limits.",
+		},
 		{Status: Rejected, Meaning: "Rejected, or not approved in time."},
 		{Status: Cancelled, Meaning: "The merchant cancelled it before its account was debited."},
-		{Status: Debiting, Open: true, To: []Status{Crediting, Failed}, Meaning: "The merchant's account is being debited, in one transaction with the next move."},
-		{Status: Crediting, Open: true, To: []Status{Unknown, Succeeded, Reversing, Stuck}, Meaning: "The account is debited, and the supplier is to pay, or is paying."},
-		{Status: Unknown, Open: true, To: []Status{Succeeded, Reversing, Stuck}, Meaning: "No clear answer: no money moves, and the supplier is queried under the same number."},
+		{
+			Status: Debiting, Open: true, To: []Status{Crediting, Failed},
+			Meaning: "The merchant's account is being debited, in one transaction with the next move.",
+		},
+		{
+			Status: Crediting, Open: true, To: []Status{Unknown, Succeeded, Reversing, Stuck},
+			Meaning: "The account is debited, and the supplier is to pay, or is paying.",
+		},
+		{
+			Status: Unknown, Open: true, To: []Status{Succeeded, Reversing, Stuck},
+			Meaning: "No clear answer: no money moves, and the supplier is queried under the same number.",
+		},
 		{Status: Succeeded, To: []Status{Reversing}, Meaning: "The supplier paid it. The money may still come back later."},
 		{Status: Failed, Meaning: "The account could not be debited: nothing was booked."},
-		{Status: Reversing, Open: true, To: []Status{Reversed, Stuck}, Meaning: "It failed for certain or was returned; the money is being booked back, in the transaction that recorded it."},
-		{Status: Reversed, To: []Status{Reversed}, Meaning: "The money is back on the merchant's account. If the payout arrives all the same, the merchant is debited again."},
-		{Status: Stuck, Open: true, NeedsPerson: true, To: []Status{Succeeded, Reversing}, Meaning: "The supplier has given no clear answer to any query, or the money could not be booked back: two people decide by the supplier's statement."},
+		{
+			Status: Reversing, Open: true, To: []Status{Reversed, Stuck},
+			Meaning: "It failed for certain or was returned; the money is being booked back, in the transaction that recorded it.",
+		},
+		{
+			Status: Reversed, To: []Status{Reversed},
+			Meaning: "The money is back on the merchant's account. If the payout arrives all the same, the merchant is debited again.",
+		},
+		{
+			Status: Stuck, Open: true, NeedsPerson: true, To: []Status{Succeeded, Reversing},
+			Meaning: "The supplier has given no clear answer to any query, or the money could not be booked back: two people decide by the supplier's statement.",
+		},
 	},
 }
 
@@ -87,7 +111,10 @@ var StepMoves = moves.Table[StepState]{
 		{Status: Processing, Open: true, To: []StepState{Unsure, Success, Failure}, Meaning: "Begun: it may take effect."},
 		{Status: Unsure, Open: true, To: []StepState{Success, Failure}, Meaning: "Nobody knows whether it took effect."},
 		{Status: Success, To: []StepState{CameBack}, Meaning: "It took effect."},
-		{Status: Failure, To: []StepState{Processing, Success}, Meaning: "It had no effect. A reversal may be tried again; a credit that arrives after its reversal is a success."},
+		{
+			Status: Failure, To: []StepState{Processing, Success},
+			Meaning: "It had no effect. A reversal may be tried again; a credit that arrives after its reversal is a success.",
+		},
 		{Status: CameBack, Meaning: "Only a credit: it took effect, and the money came back."},
 	},
 }

@@ -72,19 +72,27 @@ func each(t *testing.T, test func(k *till)) {
 func newTill(t *testing.T, d *db.DB) *till {
 	t.Helper()
 	k := &till{t: t, limit: Limits{Auto: 100_000}, book: &book{}}
-	k.Fixture = paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Payouts: func(f *paymenttest.Fixture) payment.Refunds {
-		k.m = New(Options{
-			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{time.Second, time.Minute},
-			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
-				return k.desk.Ask(ctx, tx, r)
-			},
-			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
-			Accounts: k.book, Limits: func(int64, string) Limits { return k.limit }, Fee: func(int64, int64, int64, string) int64 { return k.fee },
-			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
-		})
-		t.Cleanup(k.m.Close)
-		return k.m
-	}})
+	k.Fixture = paymenttest.New(t, d, paymenttest.Options{
+		Fakes: paymenttest.NewFakes("f1"),
+		Payouts: func(f *paymenttest.Fixture) payment.Refunds {
+			k.m = New(Options{
+				DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger,
+				Schedule: compensation.Schedule{
+					time.Second,
+					time.Minute,
+				},
+				Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+					return k.desk.Ask(ctx, tx, r)
+				},
+				Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
+				Accounts: k.book, Limits: func(int64, string) Limits { return k.limit },
+				Fee:      func(int64, int64, int64, string) int64 { return k.fee },
+				CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+			})
+			t.Cleanup(k.m.Close)
+			return k.m
+		},
+	})
 	movestest.Enforce(t, d, Moves)
 	movestest.Enforce(t, d, StepMoves)
 	k.fake = k.Fakes["f1"]
@@ -110,7 +118,10 @@ func newTill(t *testing.T, d *db.DB) *till {
 // fund gives a merchant money that the supplier owes us.
 func (k *till) fund(merchant string, amount int64) {
 	k.t.Helper()
-	k.post(fund.Entry(fund.Paid, fund.Values{ID: fmt.Sprint(k.DB.NewID()), Merchant: merchant, From: "supplier:f1", Amount: amount, Currency: "CNY"}))
+	k.post(fund.Entry(fund.Paid, fund.Values{
+		ID: fmt.Sprint(k.DB.NewID()), Merchant: merchant, From: "supplier:f1", Amount: amount,
+		Currency: "CNY",
+	}))
 }
 
 func (k *till) post(e ...ledger.Entry) {
@@ -155,7 +166,8 @@ func (k *till) reload(p *Payout) *Payout {
 func (k *till) run(p *Payout) compensation.Result {
 	k.t.Helper()
 	var items []compensation.Item
-	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'payout' AND subject_id = ? AND state = 'waiting' ORDER BY id", p.ID).Scan(k.t.Context(), &items); err != nil || len(items) == 0 {
+	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'payout' AND subject_id = ? AND state = 'waiting' ORDER BY id",
+		p.ID).Scan(k.t.Context(), &items); err != nil || len(items) == 0 {
 		k.t.Fatalf("%d open compensations: %v", len(items), err)
 	}
 	x := items[0]

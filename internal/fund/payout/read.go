@@ -33,7 +33,8 @@ func byID(ctx context.Context, q db.Session, d *db.DB, id int64) (*Payout, error
 // byIDs reads payouts with their steps; after is the end of the query.
 func byIDs(ctx context.Context, q db.Session, d *db.DB, ids []int64, after string) (map[int64]*Payout, error) {
 	var rows []*Payout
-	if err := q.Prepared(ctx, &rows, "SELECT "+d.Columns((*Payout)(nil))+" FROM payouts WHERE id IN (?) ORDER BY id"+after, ids); err != nil {
+	if err := q.Prepared(ctx, &rows, "SELECT "+d.Columns((*Payout)(nil))+" FROM payouts WHERE id IN (?) ORDER BY id"+after,
+		ids); err != nil {
 		return nil, fmt.Errorf("read payouts: %w", err)
 	}
 	return withSteps(ctx, q, d, rows)
@@ -140,8 +141,9 @@ func InTransit(ctx context.Context, q bun.IDB, merchantID int64) (map[string]int
 		Currency string
 		Amount   int64
 	}
-	err := q.NewRaw("SELECT currency, CAST(sum(amount) AS BIGINT) AS amount FROM payouts WHERE merchant_id = ? AND debited_at IS NOT NULL AND "+
-		moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
+	err := q.NewRaw(
+		"SELECT currency, CAST(sum(amount) AS BIGINT) AS amount FROM payouts WHERE merchant_id = ? AND debited_at IS NOT NULL AND "+
+			moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("sum a merchant's open payouts: %w", err)
 	}

@@ -98,7 +98,8 @@ func (m *Machine) check(req Request) (at supplier.Entry, exponent int, err error
 	case !at.Enabled:
 		return at, 0, &act.FieldError{Field: "supplier", Problem: "the supplier " + at.Code + " is disabled"}
 	case at.Can().Payouter == nil:
-		return at, 0, &act.FieldError{Field: "supplier", Problem: "the supplier " + at.Code + " cannot make payouts: its kind does not support them, or its settings lack the keys or addresses for them"}
+		return at, 0, &act.FieldError{Field: "supplier", Problem: "the supplier " + at.Code +
+			" cannot make payouts: its kind does not support them, or its settings lack the keys or addresses for them"}
 	}
 	if field := supplier.AsField(at.Can().Payouter.Payable(req.Amount, req.Currency)); field != nil {
 		return at, 0, &act.FieldError{Field: field.Field, Problem: field.Problem}

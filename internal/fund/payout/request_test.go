@@ -47,7 +47,8 @@ func TestRequestsAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if p, created, err := k.m.Ask(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo || p.Debit != Success {
+			if p, created, err := k.m.Ask(t.Context(), k.M1, free); err != nil || created || p.PayoutNo != first.PayoutNo ||
+				p.Debit != Success {
 				t.Errorf("again: %v %v %+v", created, err, p)
 			}
 		}
@@ -174,7 +175,8 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 		naive := func() error {
 			return k.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				var has int64
-				err := tx.NewRaw("SELECT coalesce(sum(CASE WHEN c.id = t.credit_account THEN t.amount ELSE -t.amount END), 0) FROM transfers t JOIN accounts c ON c.id IN (t.credit_account, t.debit_account) WHERE c.code = 'merchant:m1'").Scan(ctx, &has)
+				err := tx.NewRaw(
+					"SELECT coalesce(sum(CASE WHEN c.id = t.credit_account THEN t.amount ELSE -t.amount END), 0) FROM transfers t JOIN accounts c ON c.id IN (t.credit_account, t.debit_account) WHERE c.code = 'merchant:m1'").Scan(ctx, &has)
 				if err != nil {
 					return err
 				}
@@ -184,7 +186,10 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 				for read.Add(1); read.Load() < 2 && t.Context().Err() == nil; time.Sleep(time.Millisecond) { // another one reads the same
 				}
 				w := tx.Writes()
-				e := fund.Entry(fund.PayoutDebit, fund.Values{ID: fmt.Sprint(k.DB.NewID()), Merchant: "m1", Supplier: "f1", Amount: 100, Currency: "CNY"})
+				e := fund.Entry(fund.PayoutDebit, fund.Values{
+					ID: fmt.Sprint(k.DB.NewID()), Merchant: "m1", Supplier: "f1", Amount: 100,
+					Currency: "CNY",
+				})
 				return errors.Join(k.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
 			})
 		}
@@ -252,7 +257,10 @@ func TestTwoPeopleDecide(t *testing.T) {
 			"payout_each": func() { k.limit.Each = 1 },
 			"payout_day":  func() { k.limit.Day = sum },
 			"insufficient_balance": func() {
-				k.post(fund.Entry(fund.Adjust, fund.Values{From: "merchant:m1", To: "bank:x", ID: k.Out(), Amount: all - sum, Currency: "CNY"}))
+				k.post(fund.Entry(fund.Adjust, fund.Values{
+					From: "merchant:m1", To: "bank:x", ID: k.Out(), Amount: all - sum,
+					Currency: "CNY",
+				}))
 			},
 		} {
 			waits := k.asked(sum)
@@ -300,8 +308,10 @@ func (k *till) propose(p *Payout, r Resolution) (*approval.Approval, error) {
 	k.t.Helper()
 	p = k.reload(p)
 	return k.desk.Propose(k.t.Context(), approval.Proposal{
-		Action: Resolve, Object: Object, ObjectID: p.PayoutNo, Params: fmt.Appendf(nil, `{"credit":%q,"evidence":%q}`, r.Credit, r.Evidence),
-		Reason: "asked the supplier", Amount: act.Subject{Amount: p.Amount, Currency: p.Currency}.TypedAmount(), By: k.person(access.Finance),
+		Action: Resolve, Object: Object, ObjectID: p.PayoutNo, Params: fmt.Appendf(nil, `{"credit":%q,"evidence":%q}`, r.Credit,
+			r.Evidence),
+		Reason: "asked the supplier", Amount: act.Subject{Amount: p.Amount, Currency: p.Currency}.TypedAmount(),
+		By: k.person(access.Finance),
 	})
 }
 

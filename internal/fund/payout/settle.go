@@ -43,7 +43,9 @@ type settled struct {
 }
 
 // settle applies an answer to a payout and stores the finished call in the same transaction.
-func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout, answer supplier.PayoutAnswer, done *call.Done, queried bool) compensation.Result {
+func (m *Machine) settle(ctx context.Context, item compensation.Item, p *Payout, answer supplier.PayoutAnswer, done *call.Done,
+	queried bool,
+) compensation.Result {
 	at, _ := m.Settings.Current().Suppliers.ByID(p.SupplierID)
 	h := heard{answer, queried, cmp.Or(at.PayoutQueryAfter, queryAfter)}
 	h.Word = textlimit.Clip(textlimit.Storable(h.Word), maxWord)
@@ -94,7 +96,9 @@ func (m *Machine) settleAll(ctx context.Context, tx db.Tx, all []*answered) ([]s
 
 // decide adds what an answer causes to a locked payout. Everything except success, a return and
 // a failure that is certain leaves the money where it is.
-func (x *write) decide(ctx context.Context, p *Payout, c by, h heard, cause compensation.Cause, item compensation.Item) (compensation.Result, error) {
+func (x *write) decide(ctx context.Context, p *Payout, c by, h heard, cause compensation.Cause,
+	item compensation.Item,
+) (compensation.Result, error) {
 	p.SupplierPayoutNo = cmp.Or(p.SupplierPayoutNo, h.SupplierNo)
 	later := func(text string, d time.Duration) (compensation.Result, error) {
 		x.keep(p)
@@ -182,10 +186,12 @@ func (x *write) fail(ctx context.Context, p *Payout, c by) (compensation.Result,
 		return compensation.Result{}, err
 	}
 	if p.Status == Stuck {
-		return compensation.Later(compensation.SupplierRefused, "the reversal could not be booked: two people must decide").Again(booking.Daily), nil
+		return compensation.Later(compensation.SupplierRefused,
+			"the reversal could not be booked: two people must decide").Again(booking.Daily), nil
 	}
 	x.settled(p)
-	return compensation.Later(compensation.SupplierRefused, "the payout is reversed, and is queried daily in case it arrives").Again(booking.Daily), nil
+	return compensation.Later(compensation.SupplierRefused,
+		"the payout is reversed, and is queried daily in case it arrives").Again(booking.Daily), nil
 }
 
 // after handles news about a payout that succeeded.
@@ -214,7 +220,8 @@ func (x *write) late(p *Payout, c by, h heard, item compensation.Item) (compensa
 	}
 	x.keep(p)
 	if p.Credit == Failure && x.m.watched(p) && item.FromVersion == 0 {
-		return compensation.Later(compensation.SupplierRefused, "the payout is reversed, and is queried daily in case it arrives").Again(booking.Daily), nil
+		return compensation.Later(compensation.SupplierRefused,
+			"the payout is reversed, and is queried daily in case it arrives").Again(booking.Daily), nil
 	}
 	return compensation.WasOver("the payout is reversed, and the supplier says " + string(h.State)), nil
 }

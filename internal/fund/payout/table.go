@@ -60,10 +60,16 @@ var Table = []Move{
 	{Event: Sent, From: []Status{Crediting}, To: Crediting, Credit: Processing},
 	{Event: Doubted, From: []Status{Crediting}, To: Unknown, Credit: Unsure},
 	{Event: GaveUp, From: []Status{Crediting, Unknown}, To: Stuck, Credit: Unsure},
-	{Event: Arrived, From: []Status{Crediting, Unknown, Stuck}, To: Succeeded, Credit: Success, Facts: []fund.Fact{fund.PayoutCredit}, Notice: noticeSucceeded},
+	{
+		Event: Arrived, From: []Status{Crediting, Unknown, Stuck}, To: Succeeded, Credit: Success, Facts: []fund.Fact{fund.PayoutCredit},
+		Notice: noticeSucceeded,
+	},
 	{Event: Refused, From: []Status{Crediting, Unknown, Stuck}, To: Reversing, Credit: Failure, Reversal: Init},
 	{Event: Returned, From: []Status{Succeeded}, To: Reversing, Credit: CameBack, Reversal: Init, Facts: []fund.Fact{fund.PayoutReturned}},
-	{Event: Booked, From: []Status{Reversing}, To: Reversed, Reversal: Success, Facts: []fund.Fact{fund.PayoutReversal, fund.PayoutFeeBack}, Notice: noticeFailed},
+	{
+		Event: Booked, From: []Status{Reversing}, To: Reversed, Reversal: Success, Facts: []fund.Fact{fund.PayoutReversal, fund.PayoutFeeBack},
+		Notice: noticeFailed,
+	},
 	{Event: Unbooked, From: []Status{Reversing}, To: Stuck, Reversal: Failure},
 	{Event: Retried, From: []Status{Stuck}, To: Reversing, Reversal: Processing},
 	{Event: Late, From: []Status{Reversed}, To: Reversed, Credit: Success, Facts: []fund.Fact{fund.PayoutLate}},
@@ -83,7 +89,8 @@ type Steps struct{ Debit, Credit, Reversal StepState }
 func Next(status Status, steps Steps, e Event) (Status, Steps, Move, error) {
 	m := moveOf(e)
 	illegal := func() (Status, Steps, Move, error) {
-		return status, steps, m, fmt.Errorf("illegal event %s for a payout that is %s (debit %s, credit %s, reversal %s)", e, status, steps.Debit, steps.Credit, steps.Reversal)
+		return status, steps, m, fmt.Errorf("illegal event %s for a payout that is %s (debit %s, credit %s, reversal %s)", e, status,
+			steps.Debit, steps.Credit, steps.Reversal)
 	}
 	if !slices.Contains(m.From, status) || m.To != status && !Moves.Can(status, m.To) {
 		return illegal()
@@ -106,7 +113,8 @@ func Next(status Status, steps Steps, e Event) (Status, Steps, Move, error) {
 	}
 	switch { // what no step says alone
 	case next.Credit != Init && next.Debit != Success,
-		next.Reversal != None && next.Credit != Failure && next.Credit != CameBack && e != Late && (e != Arrived || next.Reversal != Failure),
+		next.Reversal != None && next.Credit != Failure && next.Credit != CameBack && e != Late &&
+			(e != Arrived || next.Reversal != Failure),
 		e == Retried && steps.Reversal != Failure:
 		return illegal()
 	}
@@ -136,12 +144,28 @@ var Cells = []Cell{
 	{"P7", of(Success), of(Unsure), of(None), []Status{Unknown}, "Only query, under the same number: never another key or supplier."},
 	{"P8", of(Success), of(Success), of(None, Failure), []Status{Succeeded}, "The merchant is notified."},
 	{"P9", of(Success), of(Failure), of(Init), []Status{Reversing}, "Book it back, in the same transaction."},
-	{"P10", of(Success), of(Failure, CameBack), of(Processing, Unsure), []Status{Reversing}, "Look for the entry, and book it back under the same key."},
-	{"P11", of(Success), of(Failure, CameBack), of(Success), []Status{Reversed}, "The merchant is notified; the supplier is queried daily for a week."},
+	{
+		"P10", of(Success), of(Failure, CameBack), of(Processing, Unsure),
+		[]Status{Reversing},
+		"Look for the entry, and book it back under the same key.",
+	},
+	{
+		"P11", of(Success), of(Failure, CameBack), of(Success),
+		[]Status{Reversed},
+		"The merchant is notified; the supplier is queried daily for a week.",
+	},
 	{"P12", of(Success), of(Failure, CameBack), of(Failure), []Status{Stuck}, "Two people decide."},
 	{"P13", of(Success), of(CameBack), of(Init), []Status{Reversing}, "Book it back, in the same transaction."},
-	{"P14", of(Success), of(Unsure), of(None), []Status{Stuck}, "Two people decide by the supplier's statement; the supplier is queried daily."},
-	{"P15", of(Success), of(Success), of(Success), []Status{Reversed}, "It arrived after its reversal: the merchant is debited again, and operators are alerted."},
+	{
+		"P14", of(Success), of(Unsure), of(None),
+		[]Status{Stuck},
+		"Two people decide by the supplier's statement; the supplier is queried daily.",
+	},
+	{
+		"P15", of(Success), of(Success), of(Success),
+		[]Status{Reversed},
+		"It arrived after its reversal: the merchant is debited again, and operators are alerted.",
+	},
 }
 
 func of(s ...StepState) []StepState { return s }
@@ -149,7 +173,8 @@ func of(s ...StepState) []StepState { return s }
 // CellOf returns the number of the cell of a payout; "" = there is none, which is a bug.
 func CellOf(status Status, s Steps) string {
 	for _, c := range Cells {
-		if slices.Contains(c.Status, status) && slices.Contains(c.Debit, s.Debit) && slices.Contains(c.Credit, s.Credit) && slices.Contains(c.Reversal, s.Reversal) {
+		if slices.Contains(c.Status, status) && slices.Contains(c.Debit, s.Debit) && slices.Contains(c.Credit, s.Credit) &&
+			slices.Contains(c.Reversal, s.Reversal) {
 			return c.No
 		}
 	}
@@ -161,7 +186,8 @@ func CellsPage() string {
 	page := "### Steps of a payout\n\nEvery combination that a payout may have; anything else is a bug, which `backstop verify` reports.\n\n" +
 		"| | Debit | Credit | Reversal | Status | Next |\n|---|---|---|---|---|---|\n"
 	for _, c := range Cells {
-		page += "| " + strings.Join([]string{c.No, words(c.Debit), words(c.Credit), words(c.Reversal), words(c.Status), c.Next}, " | ") + " |\n"
+		page += "| " + strings.Join([]string{c.No, words(c.Debit), words(c.Credit), words(c.Reversal), words(c.Status), c.Next}, " | ") +
+			" |\n"
 	}
 	return page
 }

@@ -42,9 +42,12 @@ func accountView(a Shown) AccountView {
 // ViewOf returns the view of a payout with its steps.
 func (m *Machine) ViewOf(p *Payout) View {
 	v := View{
-		PayoutNo: p.PayoutNo, OutPayoutNo: p.OutPayoutNo, Amount: p.Amount, FeeAmount: p.FeeAmount, Currency: p.Currency, Account: accountView(p.Account),
-		Status: string(p.Status), Debit: notify.OrNull(p.Debit), Credit: notify.OrNull(p.Credit), Reversal: notify.OrNull(p.Reversal), Failure: notify.OrNull(p.Failure),
-		SupplierPayoutNo: notify.OrNull(p.SupplierPayoutNo), CreatedAt: notify.Stamp(p.CreatedAt), FinishedAt: notify.StampOr(p.FinishedAt), Version: p.Version,
+		PayoutNo: p.PayoutNo, OutPayoutNo: p.OutPayoutNo, Amount: p.Amount, FeeAmount: p.FeeAmount, Currency: p.Currency,
+		Account: accountView(p.Account),
+		Status:  string(p.Status), Debit: notify.OrNull(p.Debit), Credit: notify.OrNull(p.Credit), Reversal: notify.OrNull(p.Reversal),
+		Failure:          notify.OrNull(p.Failure),
+		SupplierPayoutNo: notify.OrNull(p.SupplierPayoutNo), CreatedAt: notify.Stamp(p.CreatedAt), FinishedAt: notify.StampOr(p.FinishedAt),
+		Version: p.Version,
 	}
 	if code, err := m.MerchantCode(m.DB.Read, p.MerchantID); err == nil {
 		v.Merchant = &code

@@ -41,7 +41,8 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	as, early, again := repeat.asked(answer.State)
 	switch {
 	case early:
-		return m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown, "the supplier does not have it yet, and it is too early to rely on that").Again(repeat.early)), true
+		return m.keep(ctx, done, compensation.Later(compensation.SupplierUnknown,
+			"the supplier does not have it yet, and it is too early to rely on that").Again(repeat.early)), true
 	case again:
 		if result = m.keep(ctx, done, compensation.Result{}); result.Class == "" {
 			return result, false
@@ -104,7 +105,8 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
 		d, _ := booking.WaitAfter(x.Attempts)
-		return nil, at, compensation.Later(compensation.NotAskable, "its supplier cannot make refunds: check the supplier's settings").Again(d), false
+		return nil, at, compensation.Later(compensation.NotAskable,
+			"its supplier cannot make refunds: check the supplier's settings").Again(d), false
 	}
 	return r, at, compensation.Result{}, true
 }
@@ -136,14 +138,17 @@ func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (r *R
 }
 
 // call makes one call about a refund.
-func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op call.Op) (answer supplier.RefundAnswer, done *call.Done, err error) {
+func (m *Machine) call(ctx context.Context, r *Refund, at supplier.Entry, op call.Op) (answer supplier.RefundAnswer, done *call.Done,
+	err error,
+) {
 	can := at.Can()
 	ask := can.RefundQuery
 	if op == call.Refund {
 		ask = can.Refund
 	}
 	what := supplier.Refund{
-		No: r.RefundNo, SupplierNo: r.SupplierRefundNo, Reference: r.SupplierRef, TradeNo: r.TradeNo, Amount: r.Amount, Total: r.TradeAmount,
+		No: r.RefundNo, SupplierNo: r.SupplierRefundNo, Reference: r.SupplierRef, TradeNo: r.TradeNo, Amount: r.Amount,
+		Total:    r.TradeAmount,
 		Currency: r.Currency, Reason: r.Reason,
 	}
 	if m.o.CallbackURL != nil {
@@ -183,7 +188,9 @@ func (m *Machine) keep(ctx context.Context, done *call.Done, result compensation
 
 // settle applies an answer to a refund and stores the finished call in the same transaction.
 // repeat is what a conclusion was drawn from. done is nil if no call was made.
-func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, repeat repeats, answer supplier.RefundAnswer, done *call.Done) (result compensation.Result) {
+func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund, repeat repeats, answer supplier.RefundAnswer,
+	done *call.Done,
+) (result compensation.Result) {
 	var committed func()
 	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		committed = nil
@@ -217,7 +224,9 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 }
 
 // decide adds the changes that an answer causes to a locked refund.
-func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer, done *call.Done) (compensation.Result, error) {
+func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer,
+	done *call.Done,
+) (compensation.Result, error) {
 	c := by{actor: "supplier:" + x.m.SupplierName(r.SupplierID), detail: answer.Word}
 	cause := compensation.SupplierUnknown
 	if done != nil {
@@ -288,7 +297,10 @@ func (x *write) report(r *Refund, kind, why, word string) {
 	exception.Open(x.tx, x.w, x.m.o.DB, []*exception.Item{{
 		Kind: kind, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
 		Amount: r.Amount, Currency: r.Currency,
-		Detail: exception.Detail(map[string]any{"refund_no": r.RefundNo, "status": why, "word": word, "trade_no": r.TradeNo, "supplier": x.m.SupplierName(r.SupplierID)}),
+		Detail: exception.Detail(map[string]any{
+			"refund_no": r.RefundNo, "status": why, "word": word, "trade_no": r.TradeNo,
+			"supplier": x.m.SupplierName(r.SupplierID),
+		}),
 	}})
 }
 

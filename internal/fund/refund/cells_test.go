@@ -75,7 +75,8 @@ func (k *till) meets(from Status, outcome, want string) {
 		k.t.Errorf("%s: the supplier was called about it", what)
 	}
 	facts := map[Status][]fund.Fact{
-		Succeeded: {fund.RefundHeld, fund.RefundDone}, Failed: {fund.RefundHeld, fund.RefundBack}, Rejected: {fund.RefundHeld, fund.RefundBack},
+		Succeeded: {fund.RefundHeld, fund.RefundDone}, Failed: {fund.RefundHeld, fund.RefundBack},
+		Rejected:  {fund.RefundHeld, fund.RefundBack},
 		Cancelled: {fund.RefundHeld, fund.RefundBack}, Returned: {fund.RefundHeld, fund.RefundDone, fund.RefundReturned, fund.RefundBack},
 	}[got.Status]
 	if facts == nil {
@@ -88,7 +89,8 @@ func (k *till) meets(from Status, outcome, want string) {
 		return all
 	}())
 	k.same(what+": notifications", "SELECT event_type FROM deliveries WHERE subject_id = ?", r.ID, map[Status][]string{
-		Succeeded: {"refund.succeeded"}, Failed: {"refund.failed"}, Rejected: {"refund.failed"}, Returned: {"refund.succeeded", "refund.failed"},
+		Succeeded: {"refund.succeeded"}, Failed: {"refund.failed"}, Rejected: {"refund.failed"},
+		Returned: {"refund.succeeded", "refund.failed"},
 	}[got.Status])
 	sum := int64(0)
 	if got.Status == Succeeded {
@@ -205,7 +207,10 @@ func (k *till) ends(o *order.Order, r *Refund, outcome string, unsent bool) {
 		k.turn(o, r)
 	default:
 		truth(supplier.RefundSucceeded)
-		fails(map[string]paymenttest.RefundFault{"unknown": paymenttest.RefundVague, "lost": paymenttest.RefundLost, "signature": paymenttest.RefundWrong}[outcome])
+		fails(map[string]paymenttest.RefundFault{
+			"unknown": paymenttest.RefundVague, "lost": paymenttest.RefundLost,
+			"signature": paymenttest.RefundWrong,
+		}[outcome])
 	}
 }
 

@@ -24,8 +24,9 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 		return err
 	}
 	var sums struct{ Amount, Fee, Cost int64 }
-	err = x.tx.NewRaw("SELECT coalesce(sum(amount), 0) AS amount, coalesce(sum(fee_returned), 0) AS fee, coalesce(sum(cost_returned), 0) AS cost"+
-		" FROM refunds WHERE order_id = ? AND status = ? AND id <> ?", o.ID, Succeeded, r.ID).Scan(ctx, &sums)
+	err = x.tx.NewRaw(
+		"SELECT coalesce(sum(amount), 0) AS amount, coalesce(sum(fee_returned), 0) AS fee, coalesce(sum(cost_returned), 0) AS cost"+
+			" FROM refunds WHERE order_id = ? AND status = ? AND id <> ?", o.ID, Succeeded, r.ID).Scan(ctx, &sums)
 	if err != nil {
 		return err
 	}

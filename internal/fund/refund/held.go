@@ -44,7 +44,10 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 		return nil, err
 	}
 	at, _ := m.o.Settings.Current().Suppliers.ByID(x.SupplierID)
-	r := m.fill(trade{supplierID: at.ID, accountID: at.AccountID, reference: h.Reference, tradeNo: h.TradeNo, amount: held.Amount, currency: held.Currency}, held.Amount)
+	r := m.fill(trade{
+		supplierID: at.ID, accountID: at.AccountID, reference: h.Reference, tradeNo: h.TradeNo, amount: held.Amount,
+		currency: held.Currency,
+	}, held.Amount)
 	r.Status, r.HeldRef, r.ApprovalID, r.OrderNo, r.Reason = Approved, x.HeldRef, h.ApprovalID, x.OrderNo, h.Reason
 	w := m.begin(tx)
 	v, err := w.values(r)
@@ -75,7 +78,8 @@ func (x *write) heldAgain(r *Refund) {
 		return
 	}
 	now := x.m.o.DB.Now()
-	x.w.Guard(x.tx.NewRaw("UPDATE exceptions SET state = ?, held_ref = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL, alerted_at = NULL, decided_by = 0,"+
-		" updated_at = ?, version = version + 1 WHERE decided_by = ? AND state IN (?)",
+	x.w.Guard(x.tx.NewRaw(
+		"UPDATE exceptions SET state = ?, held_ref = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL, alerted_at = NULL, decided_by = 0,"+
+			" updated_at = ?, version = version + 1 WHERE decided_by = ? AND state IN (?)",
 		exception.Opened, r.HeldRef, now, r.ApprovalID, bun.List(exception.Moves.From(exception.Opened, exception.Resolved))), 1)
 }

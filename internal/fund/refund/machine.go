@@ -64,7 +64,10 @@ func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	return &Machine{booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule, Nudge: o.Nudge}, o}
+	return &Machine{booking.Books{
+		DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here, Schedule: o.Schedule,
+		Nudge: o.Nudge,
+	}, o}
 }
 
 // by is who or what caused a change.
@@ -106,7 +109,8 @@ func (x *write) do(o *order.Order, r *Refund, c by, events ...Event) error {
 			return err
 		}
 		x.w.Guard(x.tx.NewUpdate().Model(r).
-			Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "short_at", "first_call_at", "last_call_at", "finished_at").
+			Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "short_at", "first_call_at",
+				"last_call_at", "finished_at").
 			WherePK().Where("rf.version = ? AND rf.status = ?", version, from), 1)
 	}
 	return nil

@@ -295,7 +295,10 @@ func (s *story) step() {
 		}
 	case 14:
 	}
-	s.now += rapid.SampledFrom([]time.Duration{time.Second, time.Second, time.Minute, 3 * time.Minute, 31 * time.Minute, 5 * time.Hour, 19 * time.Hour, 25 * time.Hour, booking.ShortFor}).
+	s.now += rapid.SampledFrom([]time.Duration{
+		time.Second, time.Second, time.Minute, 3 * time.Minute, 31 * time.Minute, 5 * time.Hour,
+		19 * time.Hour, 25 * time.Hour, booking.ShortFor,
+	}).
 		Draw(s.t, "passes").Microseconds()
 	s.check()
 }
@@ -371,11 +374,17 @@ func TestWrongRulesAreSeen(t *testing.T) {
 		change func(*story)
 	}{
 		"releases the money when the answer is unknown": {releases, nil},
-		"believes at once that nothing is there":        {believes, func(s *story) { s.known, s.forgets, s.lags, s.tells = 0, 0, s.after, true }},
-		"repeats a call whose number was forgotten":     {forever, func(s *story) { s.known, s.forgets, s.lags = 20*time.Hour, 24*time.Hour, 30*time.Hour }},
-		"adopts what came back":                         {sums, func(s *story) { s.sums = true }},
-		"adopts its own open refund":                    {double, func(s *story) { s.sums = true }},
-		"refunds what is disputed":                      {greedy, nil},
+		"believes at once that nothing is there": {believes, func(s *story) {
+			s.known, s.forgets, s.lags, s.tells = 0, 0, s.after,
+				true
+		}},
+		"repeats a call whose number was forgotten": {forever, func(s *story) {
+			s.known, s.forgets, s.lags = 20*time.Hour, 24*time.Hour,
+				30*time.Hour
+		}},
+		"adopts what came back":      {sums, func(s *story) { s.sums = true }},
+		"adopts its own open refund": {double, func(s *story) { s.sums = true }},
+		"refunds what is disputed":   {greedy, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, _ := stories(c.pure, c.change)

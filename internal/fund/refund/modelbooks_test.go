@@ -31,7 +31,8 @@ func (s *story) check() {
 				s.wrong("%s is %s, and %s is booked %d times, want %d", r.RefundNo, r.Status, f, r.booked[f], want[f])
 			}
 		}
-		held += r.Amount * int64(r.booked[fund.RefundHeld]-r.booked[fund.RefundDone]-r.booked[fund.RefundBack]+r.booked[fund.RefundReturned])
+		held += r.Amount * int64(r.booked[fund.RefundHeld]-r.booked[fund.RefundDone]-r.booked[fund.RefundBack]+
+			r.booked[fund.RefundReturned])
 		if r.Adopted != "" {
 			held += r.Amount * int64(r.booked[fund.RefundDone])
 		}

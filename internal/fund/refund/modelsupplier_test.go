@@ -20,7 +20,8 @@ func (s *story) called(r *modelled) supplier.RefundState {
 		return r.state
 	}
 	said := rapid.SampledFrom([]supplier.RefundState{
-		supplier.RefundSucceeded, supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundFailed, supplier.RefundShort, supplier.RefundAbnormal, supplier.RefundUnknown,
+		supplier.RefundSucceeded, supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundFailed, supplier.RefundShort,
+		supplier.RefundAbnormal, supplier.RefundUnknown,
 	}).Draw(s.t, "call")
 	switch {
 	case said == supplier.RefundUnknown, said == supplier.RefundShort: // it never arrived, or left no trace
@@ -77,7 +78,10 @@ func (s *story) decide() {
 	}
 	switch r.state {
 	case supplier.RefundProcessing, supplier.RefundAbnormal:
-		s.becomes(r, rapid.SampledFrom([]supplier.RefundState{supplier.RefundSucceeded, supplier.RefundFailed, supplier.RefundAbnormal}).Draw(s.t, "ends"))
+		s.becomes(r, rapid.SampledFrom([]supplier.RefundState{
+			supplier.RefundSucceeded, supplier.RefundFailed,
+			supplier.RefundAbnormal,
+		}).Draw(s.t, "ends"))
 	case supplier.RefundSucceeded:
 		s.becomes(r, supplier.RefundReturned)
 	}

@@ -55,7 +55,8 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	if !back {
 		return payment.NoRefund, nil, nil
 	}
-	t := told{TradeNo: c.TradeNo, RefundID: c.RefundID, Event: c.EventKey, Amount: c.Amount, Currency: c.Currency, Sum: c.RefundSum || c.Status == supplier.Closed}
+	t := told{TradeNo: c.TradeNo, RefundID: c.RefundID, Event: c.EventKey, Amount: c.Amount, Currency: c.Currency, Sum: c.RefundSum ||
+		c.Status == supplier.Closed}
 	if n.Order == nil {
 		t.Held = payment.HeldRef(n.Supplier.AccountID, c.TradeNo, c.OrderRef)
 		return payment.NoRefund, m.notice(n, t), nil
@@ -95,14 +96,16 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 // numbered finds the refund whose number is in a message; nil = none of ours.
 func (m *Machine) numbered(ctx context.Context, tx db.Tx, n payment.RefundNotice) (*Refund, error) {
 	c := n.Content
-	if r, err := one(ctx, tx.NewSelect().Where("rf.account_id = ? AND rf.refund_no = ?", n.Supplier.AccountID, c.OrderRef)); !errors.Is(err, ErrNotFound) {
+	if r, err := one(ctx, tx.NewSelect().Where("rf.account_id = ? AND rf.refund_no = ?", n.Supplier.AccountID, c.OrderRef)); !errors.Is(err,
+		ErrNotFound) {
 		return r, err // the reference is our number itself
 	}
 	if c.RefundNo == "" && c.RefundID == "" {
 		return nil, nil
 	}
 	r, err := one(ctx, tx.NewSelect().Where("rf.account_id = ?", n.Supplier.AccountID).
-		Where("rf.trade_no = ? AND (rf.refund_no = ? OR rf.supplier_refund_no = ? AND rf.supplier_refund_no <> '')", c.TradeNo, c.RefundNo, c.RefundID).OrderExpr("rf.id"))
+		Where("rf.trade_no = ? AND (rf.refund_no = ? OR rf.supplier_refund_no = ? AND rf.supplier_refund_no <> '')", c.TradeNo, c.RefundNo,
+			c.RefundID).OrderExpr("rf.id"))
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
@@ -141,7 +144,8 @@ func (m *Machine) notice(n payment.RefundNotice, t told) func(*db.Writes) {
 		params, _ := json.Marshal(t) // strings, numbers and flags only: cannot fail
 		payload, _ := json.Marshal(replaycall.Payload{Supplier: n.Supplier.Code, Op: NoticeOp, Reference: t.TradeNo, Params: params})
 		x := &compensation.Item{
-			Kind: compensation.ReplayCall, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfRefundNotice, SubjectID: m.o.DB.NewID(),
+			Kind: compensation.ReplayCall, Cause: compensation.SupplierUnknown, SubjectKind: compensation.OfRefundNotice,
+			SubjectID:  m.o.DB.NewID(),
 			SupplierID: n.Supplier.ID, Amount: t.Amount, Currency: t.Currency, Payload: payload, MadeBy: "callback",
 		}
 		if n.Order != nil {
@@ -180,7 +184,8 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 		return compensation.Failed(err), true
 	case wait:
 		d, _ := booking.WaitAfter(x.Attempts)
-		return compensation.Later(compensation.SupplierUnknown, "it may be about an open refund of ours: waiting until that ends").Again(d), true
+		return compensation.Later(compensation.SupplierUnknown, "it may be about an open refund of ours: waiting until that ends").Again(d),
+			true
 	}
 	return compensation.Succeeded(fmt.Sprintf("booked %d refunds that were made at the supplier", n)), true
 }
@@ -232,9 +237,12 @@ func (m *Machine) adopt(ctx context.Context, at supplier.Entry, t told) (n int, 
 
 // adoptOne books one refund of an order that was made at the supplier. If it exceeds what is
 // left of the payment, operators decide.
-func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at supplier.Entry, t told, key string, amount int64) (int, error) {
+func (m *Machine) adoptOne(ctx context.Context, tx db.Tx, o *order.Order, at supplier.Entry, t told, key string, amount int64) (int,
+	error,
+) {
 	var known int
-	if err := tx.NewRaw("SELECT count(*) FROM refunds WHERE account_id = ? AND adopted = ? AND adopted <> ''", at.AccountID, key).Scan(ctx, &known); err != nil || known > 0 {
+	if err := tx.NewRaw("SELECT count(*) FROM refunds WHERE account_id = ? AND adopted = ? AND adopted <> ''", at.AccountID, key).Scan(ctx,
+		&known); err != nil || known > 0 {
 		return 0, err
 	}
 	sum, err := Taken(ctx, tx, o.ID)
@@ -310,8 +318,9 @@ type heldMoney struct {
 // nothing is held any more.
 func (m *Machine) heldOf(ctx context.Context, q bun.IDB, ref string) (*heldMoney, error) {
 	var rows []heldMoney
-	err := q.NewRaw("SELECT t.amount, t.currency, c.code AS account FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ?"+
-		" AND EXISTS (SELECT 1 FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> '')", ref).Scan(ctx, &rows)
+	err := q.NewRaw(
+		"SELECT t.amount, t.currency, c.code AS account FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref = ?"+
+			" AND EXISTS (SELECT 1 FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> '')", ref).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read what is held: %w", err)
 	}

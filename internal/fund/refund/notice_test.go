@@ -32,7 +32,8 @@ func (k *till) says(o *order.Order, event string, amount int64, change func(*sup
 func (k *till) notices() {
 	k.t.Helper()
 	var items []compensation.Item
-	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'refund_notice' AND state = 'waiting' ORDER BY id").Scan(k.t.Context(), &items); err != nil {
+	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'refund_notice' AND state = 'waiting' ORDER BY id").Scan(
+		k.t.Context(), &items); err != nil {
 		k.t.Fatal(err)
 	}
 	for _, x := range items {
@@ -170,8 +171,9 @@ func TestHeldMoneyThatWentBackLeavesTheSuspense(t *testing.T) {
 			k.notices()
 		}
 		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
-		k.Want(t, 1, "SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
-			" WHERE d.code = 'suspense:f1' AND c.code = 'supplier:f1' AND t.amount = 1999 AND t.ref LIKE 'refund:%:A'")
+		k.Want(t, 1,
+			"SELECT count(*) FROM transfers AS t JOIN accounts AS d ON d.id = t.debit_account JOIN accounts AS c ON c.id = t.credit_account"+
+				" WHERE d.code = 'suspense:f1' AND c.code = 'supplier:f1' AND t.amount = 1999 AND t.ref LIKE 'refund:%:A'")
 		k.Want(t, 0, "SELECT count(*) FROM deliveries")
 	})
 }
@@ -199,7 +201,10 @@ func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
 			k.Want(t, want, "SELECT count(*) FROM compensations WHERE subject_kind = 'refund_notice' AND state = 'waiting'")
 		}
 		sum := func(amount int64) { // the charge's event
-			k.says(o, fmt.Sprint("charge-", amount), amount, func(c *supplier.Callback) { c.RefundSum, c.RawStatus = true, "charge.refunded" })
+			k.says(o, fmt.Sprint("charge-", amount), amount, func(c *supplier.Callback) {
+				c.RefundSum, c.RawStatus = true,
+					"charge.refunded"
+			})
 		}
 		sum(850)
 		k.notices()
@@ -212,13 +217,15 @@ func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
 		// One of ours has succeeded, another is open; three are not ours.
 		all := []supplier.RefundSaid{
 			on(ours.RefundNo, "re_1", 500, supplier.RefundSucceeded), on(open.RefundNo, "re_2", 50, supplier.RefundSucceeded),
-			on("", "re_3", 300, supplier.RefundSucceeded), on("", "re_4", 100, supplier.RefundFailed), on("", "re_5", 200, supplier.RefundProcessing),
+			on("", "re_3", 300, supplier.RefundSucceeded), on("", "re_4", 100, supplier.RefundFailed),
+			on("", "re_5", 200, supplier.RefundProcessing),
 		}
 		list = paymenttest.Listed(all...)
 		k.notices()
 		waiting(1) // for the one that is not over
 		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted <> ''")
-		k.Want(t, 1, "SELECT count(*) FROM refunds WHERE adopted = 're_3' AND supplier_refund_no = 're_3' AND amount = 300 AND status = 'succeeded'")
+		k.Want(t, 1,
+			"SELECT count(*) FROM refunds WHERE adopted = 're_3' AND supplier_refund_no = 're_3' AND amount = 300 AND status = 'succeeded'")
 		k.Want(t, 800, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
 		k.balances("listed", 1999-800-50, 50, 800-1999)
 		k.is("ours", ours, Succeeded, 1, "refund.succeeded")
@@ -237,7 +244,8 @@ func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
 		k.notices()
 		waiting(0)
 		k.Want(t, 2, "SELECT count(*) FROM refunds WHERE adopted <> ''")
-		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund' AND subject = 're_6'") // more than is left: people decide
+		k.Want(t, 1,
+			"SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund' AND subject = 're_6'") // more than is left: people decide
 		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund' AND subject = 're_3'")
 		k.Want(t, 0, "SELECT count(*) FROM exceptions WHERE subject IN ('re_1', 're_2')")
 		k.run(open)

@@ -27,7 +27,8 @@ func TestMessagesAndQueriesOfOneRefundRace(t *testing.T) {
 				wg.Go(func() {
 					m := k.Callback(o.OrderNo, "T-"+o.OrderNo, 700)
 					m.Supplier = k.Entry(t, "f1")
-					m.Content.Status, m.Content.RawStatus, m.Content.EventKey, m.Content.RefundNo = supplier.Refunded, "REFUNDED", "e-"+k.Out(), r.RefundNo
+					m.Content.Status, m.Content.RawStatus, m.Content.EventKey, m.Content.RefundNo = supplier.Refunded, "REFUNDED",
+						"e-"+k.Out(), r.RefundNo
 					if _, err := k.Processor.Take(t.Context(), m); err != nil {
 						t.Error(err)
 					}

@@ -46,7 +46,8 @@ func OfOrder(ctx context.Context, q bun.IDB, orderID int64) ([]*Refund, error) {
 	if orderID == 0 {
 		return all, nil
 	}
-	if err := q.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0", orderID).OrderExpr("rf.id").Limit(maxOfOrder).Scan(ctx); err != nil {
+	if err := q.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0",
+		orderID).OrderExpr("rf.id").Limit(maxOfOrder).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an order's refunds: %w", err)
 	}
 	return all, nil
@@ -106,7 +107,8 @@ func (m *Machine) lockOrder(ctx context.Context, tx db.Tx, id int64) (*order.Ord
 // Taken returns how much of an order's payment its refunds use up, in minor units: all of them
 // except those that failed or were rejected, cancelled or returned.
 func Taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
-	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND status NOT IN (?)", orderID, bun.List(dead)).Scan(ctx, &sum)
+	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND status NOT IN (?)", orderID,
+		bun.List(dead)).Scan(ctx, &sum)
 	if err != nil {
 		return 0, fmt.Errorf("sum an order's refunds: %w", err)
 	}

@@ -36,14 +36,32 @@ var Moves = moves.Table[Status]{
 	About: "Money on its way back to a buyer, held until the supplier has decided. Each change is a compare-and-set on status and version under the lock of the order, " +
 		"with its history, its entries (`refund:<id>:…`) and its notification in the same transaction.",
 	Rows: []moves.Row[Status]{
-		{Status: Requested, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled}, Meaning: "Requested, and its money is held; waiting for two people's decision."},
-		{Status: Approved, Initial: true, Open: true, To: []Status{Submitted, Cancelled, Failed}, Meaning: "To be sent to the supplier: approved, or within the merchant's limits."},
+		{
+			Status: Requested, Initial: true, Open: true, NeedsPerson: true, To: []Status{Approved, Rejected, Cancelled},
+			Meaning: "Requested, and its money is held; waiting for two people's decision.",
+		},
+		{
+			Status: Approved, Initial: true, Open: true, To: []Status{Submitted, Cancelled, Failed},
+			Meaning: "To be sent to the supplier: approved, or within the merchant's limits.",
+		},
 		{Status: Rejected, Meaning: "Rejected, not approved in time, or stopped by a dispute of its order; its money is back."},
 		{Status: Cancelled, Meaning: "The merchant cancelled it before it was sent to the supplier; its money is back."},
-		{Status: Submitted, Open: true, To: []Status{Unknown, Succeeded, Failed}, Meaning: "Sent to the supplier, or about to be: the supplier may pay it."},
-		{Status: Unknown, Open: true, To: []Status{Succeeded, Failed}, Meaning: "No clear answer: its money stays held, and the supplier is queried under the same number."},
-		{Status: Succeeded, Initial: true, To: []Status{Returned}, Meaning: "The supplier paid it. A refund made directly at the supplier starts here."},
-		{Status: Failed, Meaning: "The supplier's status is listed as final: it was not made and never will be; or a dispute of its order stopped it before it was sent. Its money is back, and another try is a new refund."},
+		{
+			Status: Submitted, Open: true, To: []Status{Unknown, Succeeded, Failed},
+			Meaning: "Sent to the supplier, or about to be: the supplier may pay it.",
+		},
+		{
+			Status: Unknown, Open: true, To: []Status{Succeeded, Failed},
+			Meaning: "No clear answer: its money stays held, and the supplier is queried under the same number.",
+		},
+		{
+			Status: Succeeded, Initial: true, To: []Status{Returned},
+			Meaning: "The supplier paid it. A refund made directly at the supplier starts here.",
+		},
+		{
+			Status:  Failed,
+			Meaning: "The supplier's status is listed as final: it was not made and never will be; or a dispute of its order stopped it before it was sent. Its money is back, and another try is a new refund.",
+		},
 		{Status: Returned, Meaning: "It succeeded, but its money came back later."},
 	},
 }

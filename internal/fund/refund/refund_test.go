@@ -48,18 +48,25 @@ func each(t *testing.T, test func(k *till)) {
 func newTill(t *testing.T, d *db.DB) *till {
 	t.Helper()
 	k := &till{t: t, limit: Limits{Auto: 100_000, AutoDay: 1_000_000}}
-	k.Fixture = paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Refunds: func(f *paymenttest.Fixture) payment.Refunds {
-		k.m = New(Options{
-			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{time.Second, time.Minute},
-			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
-				return k.desk.Ask(ctx, tx, r)
-			},
-			Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
-			Limits: func(int64, string) Limits { return k.limit }, Window: func(int64) time.Duration { return time.Hour },
-			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
-		})
-		return k.m
-	}})
+	k.Fixture = paymenttest.New(t, d, paymenttest.Options{
+		Fakes: paymenttest.NewFakes("f1"),
+		Refunds: func(f *paymenttest.Fixture) payment.Refunds {
+			k.m = New(Options{
+				DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger,
+				Schedule: compensation.Schedule{
+					time.Second,
+					time.Minute,
+				},
+				Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
+					return k.desk.Ask(ctx, tx, r)
+				},
+				Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
+				Limits: func(int64, string) Limits { return k.limit }, Window: func(int64) time.Duration { return time.Hour },
+				CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+			})
+			return k.m
+		},
+	})
 	movestest.Enforce(t, d, Moves)
 	k.fake = k.Fakes["f1"]
 	keys, err := seal.NewKeyring([]byte("0123456789abcdef0123456789abcdef"))
@@ -73,12 +80,15 @@ func newTill(t *testing.T, d *db.DB) *till {
 	log := audit.New(d, keys)
 	k.ops = access.NewOperators(d, log)
 	for _, role := range []string{access.Lead, access.Finance} {
-		if _, err := d.NewRaw("INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 1, 1)", d.NewID(), role, role).Exec(t.Context()); err != nil {
+		if _, err := d.NewRaw(
+			"INSERT INTO operators (id, name, role, password_hash, must_change, created_at, updated_at) VALUES (?, ?, ?, 'x', FALSE, 1, 1)",
+			d.NewID(), role, role).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.desk = approval.NewDesk(approval.Options{
-		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour, Operators: k.ops, Log: slog.New(slog.DiscardHandler),
+		DB: d, Audit: log, Policy: policy, Rules: func() settings.Rules { return settings.Rules{SecondPerson: true} }, Life: time.Hour,
+		Operators: k.ops, Log: slog.New(slog.DiscardHandler),
 	}, k.m.Approval())
 	return k
 }
@@ -86,7 +96,10 @@ func newTill(t *testing.T, d *db.DB) *till {
 // paid returns a paid order of m1 of 1999 at f1.
 func (k *till) paid() *order.Order {
 	k.t.Helper()
-	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{OutTradeNo: k.Out(), Amount: 1999, Currency: "CNY", Supplier: "f1"})
+	o, _, err := k.Processor.Create(k.t.Context(), k.M1, payment.CreateRequest{
+		OutTradeNo: k.Out(), Amount: 1999, Currency: "CNY",
+		Supplier: "f1",
+	})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -141,7 +154,8 @@ func (k *till) run(r *Refund) compensation.Result {
 func (k *till) runWith(m *Machine, r *Refund) compensation.Result {
 	k.t.Helper()
 	var items []compensation.Item
-	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'refund' AND subject_id = ? AND state = 'waiting' ORDER BY id", r.ID).Scan(k.t.Context(), &items); err != nil || len(items) == 0 {
+	if err := k.DB.NewRaw("SELECT * FROM compensations WHERE subject_kind = 'refund' AND subject_id = ? AND state = 'waiting' ORDER BY id",
+		r.ID).Scan(k.t.Context(), &items); err != nil || len(items) == 0 {
 		k.t.Fatalf("%d open compensations: %v", len(items), err)
 	}
 	x := items[0]
@@ -165,7 +179,8 @@ func (k *till) exec(query string, args ...any) {
 // later lets time pass for a refund by dating its calls back.
 func (k *till) later(r *Refund, d time.Duration) {
 	k.t.Helper()
-	k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?, short_at = short_at - ? WHERE id = ?", d.Microseconds(), d.Microseconds(), d.Microseconds(), r.ID)
+	k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?, short_at = short_at - ? WHERE id = ?",
+		d.Microseconds(), d.Microseconds(), d.Microseconds(), r.ID)
 }
 
 // balances checks the accounts of m1, of refunds in transit, and of the supplier.
@@ -396,10 +411,14 @@ func TestRequestsAreChecked(t *testing.T) {
 		if _, _, err := k.m.Ask(t.Context(), k.M1, again); !errors.Is(err, ErrConflict) {
 			t.Errorf("with different content: %v", err)
 		}
-		if _, _, err := k.m.Ask(t.Context(), k.M2, Request{OrderNo: o.OrderNo, OutRefundNo: "x", Amount: 1}); !errors.Is(err, order.ErrNotFound) {
+		if _, _, err := k.m.Ask(t.Context(), k.M2, Request{OrderNo: o.OrderNo, OutRefundNo: "x", Amount: 1}); !errors.Is(err,
+			order.ErrNotFound) {
 			t.Errorf("another merchant's: %v", err)
 		}
-		unpaid, _, err := k.Processor.Create(t.Context(), k.M1, payment.CreateRequest{OutTradeNo: k.Out(), Amount: 5, Currency: "CNY", Supplier: "f1"})
+		unpaid, _, err := k.Processor.Create(t.Context(), k.M1, payment.CreateRequest{
+			OutTradeNo: k.Out(), Amount: 5, Currency: "CNY",
+			Supplier: "f1",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +446,10 @@ func (k *till) spend(amount int64) {
 	k.t.Helper()
 	err := k.DB.Tx(k.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		e := fund.Entry(fund.Adjust, fund.Values{From: "merchant:m1", To: "bank:x", ID: fmt.Sprint(k.DB.NewID()), Amount: amount, Currency: "CNY"})
+		e := fund.Entry(fund.Adjust, fund.Values{
+			From: "merchant:m1", To: "bank:x", ID: fmt.Sprint(k.DB.NewID()), Amount: amount,
+			Currency: "CNY",
+		})
 		return errors.Join(k.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
 	})
 	if err != nil {
@@ -460,7 +482,8 @@ func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
 			if n := race(a, b, a, b); n != 1 {
 				t.Fatalf("%d refunds of 1999 were made of a balance of 1999", n)
 			}
-			k.balances("after the race", 0, int64(k.Count(t, "SELECT count(*) FROM refunds"))*1999, -k.Count(t, "SELECT count(*) FROM orders")*1999)
+			k.balances("after the race", 0, int64(k.Count(t, "SELECT count(*) FROM refunds"))*1999,
+				-k.Count(t, "SELECT count(*) FROM orders")*1999)
 		}
 		o := k.paid()
 		k.limit.Overdraft = 100_000
@@ -569,7 +592,10 @@ func (k *till) verdict(name string, a *approval.Approval) approval.Verdict {
 	if err != nil || id == 0 {
 		k.t.Fatalf("%s: %v", name, err)
 	}
-	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "looked at the parcel", By: act.Actor{ID: id, Name: "operator:" + name, Role: name}}
+	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "looked at the parcel", By: act.Actor{
+		ID: id, Name: "operator:" + name,
+		Role: name,
+	}}
 }
 
 // Two nodes settle one refund concurrently: its money moves once.

@@ -78,7 +78,8 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 	if o == nil || o.MerchantID != of.ID {
 		return nil, false, order.ErrNotFound
 	}
-	before, err := one(ctx, tx.NewSelect().Where("rf.merchant_id = ? AND rf.out_refund_no = ?", of.ID, req.OutRefundNo).Where("rf.out_refund_no <> ''"))
+	before, err := one(ctx, tx.NewSelect().Where("rf.merchant_id = ? AND rf.out_refund_no = ?", of.ID,
+		req.OutRefundNo).Where("rf.out_refund_no <> ''"))
 	switch {
 	case err == nil && before.RequestDigest != req.digest():
 		return nil, false, ErrConflict
@@ -110,8 +111,9 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 		x.items = append(x.items, m.item(r, compensation.SupplierUnknown, actor))
 	} else {
 		a, err := m.o.Ask(ctx, tx, approval.Request{
-			Action: Action, Object: Object, ObjectID: r.RefundNo, OrderNo: o.OrderNo, MerchantID: of.ID, Merchant: of.Code, Version: r.Version,
-			Amount: r.Amount, Currency: r.Currency, Reason: r.Reason,
+			Action: Action, Object: Object, ObjectID: r.RefundNo, OrderNo: o.OrderNo, MerchantID: of.ID, Merchant: of.Code,
+			Version: r.Version,
+			Amount:  r.Amount, Currency: r.Currency, Reason: r.Reason,
 		})
 		if err != nil {
 			return nil, false, err
@@ -213,7 +215,8 @@ func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount
 func (m *Machine) fill(p trade, amount int64) *Refund {
 	id := m.o.DB.NewID()
 	return &Refund{
-		ID: id, RefundNo: Number(id), AttemptID: p.attemptID, SupplierID: p.supplierID, AccountID: p.accountID, SupplierRef: p.reference, TradeNo: p.tradeNo,
+		ID: id, RefundNo: Number(id), AttemptID: p.attemptID, SupplierID: p.supplierID, AccountID: p.accountID, SupplierRef: p.reference,
+		TradeNo:     p.tradeNo,
 		TradeAmount: p.amount, Amount: amount, Currency: p.currency, Status: Requested, Version: 1, CreatedAt: m.o.DB.Now(),
 	}
 }
@@ -225,7 +228,8 @@ func (m *Machine) refundable(supplierID int64) error {
 	case !ok:
 		return ErrSupplier
 	case s.Can().Refunder == nil:
-		return &act.FieldError{Field: "supplier", Problem: "the supplier " + s.Code + " cannot make refunds: its settings lack the keys or addresses for them"}
+		return &act.FieldError{Field: "supplier", Problem: "the supplier " + s.Code +
+			" cannot make refunds: its settings lack the keys or addresses for them"}
 	}
 	return nil
 }
@@ -236,7 +240,8 @@ func (m *Machine) paymentOf(ctx context.Context, tx db.Tx, o *order.Order) (trad
 		ID, SupplierID, AccountID, Amount int64
 		SupplierRef, SupplierTradeNo      string
 	}
-	err := tx.NewRaw("SELECT id, supplier_id, account_id, amount, supplier_ref, supplier_trade_no FROM payment_attempts WHERE order_id = ? AND status = 'succeeded'", o.ID).Scan(ctx, &rows)
+	err := tx.NewRaw(
+		"SELECT id, supplier_id, account_id, amount, supplier_ref, supplier_trade_no FROM payment_attempts WHERE order_id = ? AND status = 'succeeded'", o.ID).Scan(ctx, &rows)
 	if err != nil {
 		return trade{}, fmt.Errorf("find an order's payment: %w", err)
 	}
@@ -271,7 +276,8 @@ func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bo
 	}
 	from := calendar.DayStart(m.o.DB.NowTime().In(m.o.Zone), 0).UnixMicro()
 	var sum int64
-	err := tx.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE merchant_id = ? AND currency = ? AND by_rule AND created_at >= ? AND status NOT IN (?, ?)",
+	err := tx.NewRaw(
+		"SELECT coalesce(sum(amount), 0) FROM refunds WHERE merchant_id = ? AND currency = ? AND by_rule AND created_at >= ? AND status NOT IN (?, ?)",
 		r.MerchantID, r.Currency, from, Cancelled, Failed).Scan(ctx, &sum)
 	if err != nil {
 		return false, fmt.Errorf("sum a merchant's refunds of today: %w", err)

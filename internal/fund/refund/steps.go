@@ -22,9 +22,13 @@ const (
 
 // item returns the compensation that makes a refund's supplier calls; nothing else makes them.
 func (m *Machine) item(r *Refund, cause compensation.Cause, by string) *compensation.Item {
-	payload, _ := json.Marshal(replaycall.Payload{Supplier: m.SupplierName(r.SupplierID), Op: Op, Reference: r.RefundNo, Key: r.RefundNo}) // strings only: cannot fail
+	payload, _ := json.Marshal(replaycall.Payload{
+		Supplier: m.SupplierName(r.SupplierID), Op: Op, Reference: r.RefundNo,
+		Key: r.RefundNo,
+	}) // strings only: cannot fail
 	return &compensation.Item{
-		Kind: compensation.ReplayCall, Cause: cause, SubjectKind: compensation.OfRefund, SubjectID: r.ID, OrderNo: r.OrderNo, MerchantID: r.MerchantID,
+		Kind: compensation.ReplayCall, Cause: cause, SubjectKind: compensation.OfRefund, SubjectID: r.ID, OrderNo: r.OrderNo,
+		MerchantID: r.MerchantID,
 		SupplierID: r.SupplierID, Amount: r.Amount, Currency: r.Currency, Payload: payload, MadeBy: by,
 	}
 }

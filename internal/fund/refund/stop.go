@@ -14,7 +14,8 @@ import (
 // Unsent reads and locks the refunds of a locked order that were not sent to the supplier, by id.
 func (m *Machine) Unsent(ctx context.Context, tx db.Tx, orderID int64) ([]*Refund, error) {
 	var all []*Refund
-	q := tx.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0", orderID).Where(moves.In("rf.status", Requested, Approved)).OrderExpr("rf.id")
+	q := tx.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0", orderID).Where(moves.In("rf.status", Requested,
+		Approved)).OrderExpr("rf.id")
 	if err := m.o.DB.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an order's refunds that were not sent: %w", err)
 	}

@@ -49,9 +49,15 @@ var Table = []Move{
 	{Event: Withdraw, From: []Status{Requested, Approved}, To: Cancelled, Facts: []fund.Fact{fund.RefundBack}},
 	{Event: Sent, From: []Status{Approved}, To: Submitted},
 	{Event: Doubted, From: []Status{Submitted}, To: Unknown},
-	{Event: Arrived, From: []Status{Submitted, Unknown}, To: Succeeded, Facts: []fund.Fact{fund.RefundDone}, Counts: 1, Notice: noticeSucceeded},
+	{
+		Event: Arrived, From: []Status{Submitted, Unknown}, To: Succeeded, Facts: []fund.Fact{fund.RefundDone}, Counts: 1,
+		Notice: noticeSucceeded,
+	},
 	{Event: Refused, From: []Status{Approved, Submitted, Unknown}, To: Failed, Facts: []fund.Fact{fund.RefundBack}, Notice: noticeFailed},
-	{Event: CameBack, From: []Status{Succeeded}, To: Returned, Facts: []fund.Fact{fund.RefundReturned, fund.RefundBack}, Counts: -1, Notice: noticeFailed},
+	{
+		Event: CameBack, From: []Status{Succeeded}, To: Returned, Facts: []fund.Fact{fund.RefundReturned, fund.RefundBack}, Counts: -1,
+		Notice: noticeFailed,
+	},
 	{Event: Adopted, From: []Status{""}, To: Succeeded, Facts: []fund.Fact{fund.RefundAdopted}, Counts: 1, Notice: noticeSucceeded},
 }
 

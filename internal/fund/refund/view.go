@@ -25,8 +25,10 @@ type View struct {
 // ViewOf returns the view of a refund.
 func (m *Machine) ViewOf(r *Refund) View {
 	v := View{
-		RefundNo: r.RefundNo, OutRefundNo: notify.OrNull(r.OutRefundNo), OrderNo: notify.OrNull(r.OrderNo), Amount: r.Amount, Currency: r.Currency,
-		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: notify.OrNull(r.SupplierRefundNo), Reason: notify.OrNull(r.Reason),
+		RefundNo: r.RefundNo, OutRefundNo: notify.OrNull(r.OutRefundNo), OrderNo: notify.OrNull(r.OrderNo), Amount: r.Amount,
+		Currency:    r.Currency,
+		FeeReturned: r.FeeReturned, Status: string(r.Status), SupplierRefundNo: notify.OrNull(r.SupplierRefundNo),
+		Reason:    notify.OrNull(r.Reason),
 		CreatedAt: notify.Stamp(r.CreatedAt), FinishedAt: notify.StampOr(r.FinishedAt), Version: r.Version,
 	}
 	if r.MerchantID != 0 {

@@ -170,7 +170,8 @@ func TestMessagesAreWhatIsPromised(t *testing.T) {
 		header[strings.ToUpper(name[:1])+name[1:]] = []string{value.(string)}
 	}
 	signed := map[string][]string{
-		"Webhook-Id": header["Webhook-id"], "Webhook-Timestamp": header["Webhook-timestamp"], "Webhook-Signature": header["Webhook-signature"],
+		"Webhook-Id": header["Webhook-id"], "Webhook-Timestamp": header["Webhook-timestamp"],
+		"Webhook-Signature": header["Webhook-signature"],
 	}
 	if err := verifier.Verify(d.Body, signed); err != nil {
 		t.Errorf("signature: %v", err)

@@ -35,7 +35,8 @@ const (
 
 // wants is the class in which an attempt ends under each condition.
 var wants = map[Condition]notify.Class{
-	Taking: notify.OK, Failing: notify.BadStatus, Rejecting: notify.BadStatus, Refusing: notify.Connect, Stalling: notify.Timeout, Impossible: notify.BadAddress,
+	Taking: notify.OK, Failing: notify.BadStatus, Rejecting: notify.BadStatus, Refusing: notify.Connect, Stalling: notify.Timeout,
+	Impossible: notify.BadAddress,
 }
 
 // Merchant is the merchant whom Run's messages are for.

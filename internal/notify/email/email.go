@@ -69,7 +69,8 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 // deliver sends a mail. Errors after the server has accepted it are ignored.
 func deliver(ctx context.Context, dial *dialer, credentials map[string]string, msg *mail.Msg) error {
 	options := []mail.Option{
-		mail.WithPort(dial.via.port), mail.WithDialContextFunc(dial.connect), mail.WithTLSConfig(dial.out.TLSConfig(dial.via.host, dial.certificate)),
+		mail.WithPort(dial.via.port), mail.WithDialContextFunc(dial.connect),
+		mail.WithTLSConfig(dial.out.TLSConfig(dial.via.host, dial.certificate)),
 		mail.WithHELO(dial.via.domain), mail.WithoutNoop(), mail.WithTLSPolicy(mail.TLSMandatory),
 	}
 	if dial.via.scheme == "smtps" {
@@ -83,7 +84,8 @@ func deliver(ctx context.Context, dial *dialer, credentials map[string]string, m
 		options = append(options, mail.WithTimeout(max(time.Until(end), 0)+time.Second))
 	}
 	if user := credentials["username"]; user != "" {
-		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user), mail.WithPassword(credentials["password"]))
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(user),
+			mail.WithPassword(credentials["password"]))
 	}
 	client, err := mail.NewClient(dial.via.host, options...)
 	if err != nil {

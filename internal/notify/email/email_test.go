@@ -34,7 +34,8 @@ func message(server string) notify.Message {
 	return notify.Message{
 		ID: "ntf_0198c2", Type: "order.paid", URL: "mailto:desk@shop.example,boss@shop.example", At: time.Now(), Timeout: 5 * time.Second,
 		Credentials: map[string]string{"server": server, "from": "pay@gate.example", "username": "pay", "password": "canary-password"},
-		Body:        []byte(`{"id":"ntf_0198c2","type":"order.paid","data":{"order_no":"20260101","amount":1999,"subject":"收据\r\nBcc: x@y.example"}}`),
+		Body: []byte(
+			`{"id":"ntf_0198c2","type":"order.paid","data":{"order_no":"20260101","amount":1999,"subject":"收据\r\nBcc: x@y.example"}}`),
 	}
 }
 
@@ -149,7 +150,8 @@ func checkMail(t *testing.T, raw string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body, _ := io.ReadAll(text); !strings.Contains(string(body), "amount: 1999") || !strings.Contains(string(body), "subject: 收据  Bcc: x@y.example") {
+	if body, _ := io.ReadAll(text); !strings.Contains(string(body), "amount: 1999") ||
+		!strings.Contains(string(body), "subject: 收据  Bcc: x@y.example") {
 		t.Errorf("text %s", body)
 	}
 	file, err := parts.NextRawPart()
@@ -206,7 +208,8 @@ func TestMailServersAreJudgedAtTheDial(t *testing.T) {
 func TestAddressesAndServersAreChecked(t *testing.T) {
 	for url, good := range map[string]bool{
 		"mailto:a@b.example": true, "mailto:a@b.example,c@d.example": true, "mailto:": false, "a@b.example": false, "mailto:a": false,
-		"mailto:A <a@b.example>": false, "mailto:a@b.example?bcc=c@d.example": false, "mailto:a@b.example,": false, "mailto:a@b.example\r\nBcc: c@d": false,
+		"mailto:A <a@b.example>": false, "mailto:a@b.example?bcc=c@d.example": false, "mailto:a@b.example,": false,
+		"mailto:a@b.example\r\nBcc: c@d":                               false,
 		"mailto:" + strings.Repeat("a@b.example,", 10) + "c@d.example": false,
 	} {
 		if err := CheckTarget(url); (err == nil) != good {

@@ -67,7 +67,8 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	}
 	record := recordOf(to, m)
 	result := notify.Result{RequestHeader: shown(record)}
-	key := pool.Key(m.ClientCert, append([]string{to.scheme, to.sasl, m.Credentials["username"], m.Credentials["password"]}, to.brokers...)...)
+	key := pool.Key(m.ClientCert, append([]string{to.scheme, to.sasl, m.Credentials["username"], m.Credentials["password"]},
+		to.brokers...)...)
 	lease, err := c.links.Take(ctx, key, func(ctx context.Context) (*link, error) { return open(ctx, c.client, to, m) })
 	if err != nil {
 		result.Class, result.Error = classify(ctx, err)
@@ -108,7 +109,8 @@ func recordOf(to target, m notify.Message) *kgo.Record {
 	r := &kgo.Record{
 		Topic: to.topic, Key: []byte(orderOf(m)), Value: bytes.Clone(m.Body), Timestamp: m.At,
 		Headers: []kgo.RecordHeader{
-			header("content-type", "application/json"), header("type", m.Type), header("webhook-id", m.ID), header("webhook-timestamp", timestamp),
+			header("content-type", "application/json"), header("type", m.Type), header("webhook-id", m.ID),
+			header("webhook-timestamp", timestamp),
 		},
 	}
 	if len(m.Secrets) > 0 {

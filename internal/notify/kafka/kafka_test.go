@@ -159,7 +159,8 @@ func TestRecordsAreWhatIsPromised(t *testing.T) {
 		for _, h := range record.Headers {
 			header[h.Key] = []string{string(h.Value)}
 		}
-		if string(record.Key) != "20260101" || string(record.Value) != string(msg.Body) || record.Offset != int64(i) || header["type"][0] != "order.paid" {
+		if string(record.Key) != "20260101" || string(record.Value) != string(msg.Body) || record.Offset != int64(i) ||
+			header["type"][0] != "order.paid" {
 			t.Errorf("record %d: key %s, offset %d, %v, %s", i, record.Key, record.Offset, header, record.Value)
 		}
 		verifier, err := standardwebhooks.NewWebhookRaw(msg.Secrets[0])
@@ -167,7 +168,8 @@ func TestRecordsAreWhatIsPromised(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := verifier.Verify(record.Value, map[string][]string{
-			"Webhook-Id": header["webhook-id"], "Webhook-Timestamp": header["webhook-timestamp"], "Webhook-Signature": header["webhook-signature"],
+			"Webhook-Id": header["webhook-id"], "Webhook-Timestamp": header["webhook-timestamp"],
+			"Webhook-Signature": header["webhook-signature"],
 		}); err != nil {
 			t.Errorf("signature: %v", err)
 		}
@@ -187,7 +189,8 @@ func TestRecordsAreWhatIsPromised(t *testing.T) {
 // consume reads n records as a merchant's own consumer does.
 func consume(t *testing.T, cluster *kfake.Cluster, n int) []*kgo.Record {
 	t.Helper()
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics("orders"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	consumer, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics("orders"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +208,8 @@ func consume(t *testing.T, cluster *kfake.Cluster, n int) []*kgo.Record {
 }
 
 func TestLoginsAreCheckedAndNotShown(t *testing.T) {
-	cluster := newCluster(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "shop", "right-password"), kfake.Superuser("PLAIN", "shop", "right-password"))
+	cluster := newCluster(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "shop", "right-password"),
+		kfake.Superuser("PLAIN", "shop", "right-password"))
 	channel := newChannel(t, nil)
 	send := func(rest, password string) notify.Result {
 		msg := message(url(cluster, rest))
@@ -266,7 +270,10 @@ func TestBrokersThatOthersNameAreJudgedToo(t *testing.T) {
 	client := egress.New(egress.Config{})
 	channel := kafka.New(client)
 	t.Cleanup(func() { _ = channel.Close(); client.Close() })
-	for _, to := range []string{"kafka://127.0.0.1:9092/t", "kafka://93.184.216.34/t", "kafkas://93.184.216.34:22/t", "kafkas://169.254.169.254/t"} {
+	for _, to := range []string{
+		"kafka://127.0.0.1:9092/t", "kafka://93.184.216.34/t", "kafkas://93.184.216.34:22/t",
+		"kafkas://169.254.169.254/t",
+	} {
 		if r := channel.Send(t.Context(), message(to)); r.Class != notify.Blocked {
 			t.Errorf("%s: %q (%s)", to, r.Class, r.Error)
 		}

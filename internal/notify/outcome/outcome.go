@@ -86,7 +86,10 @@ func unsendable(m notify.Message) string {
 	switch {
 	case m.Timeout <= 0:
 		return "no timeout"
-	case m.ID == "" || len(m.ID) > MaxID || strings.ContainsFunc(m.ID, func(c rune) bool { return c <= ' ' || c > '~' || c == '<' || c == '>' }):
+	case m.ID == "" || len(m.ID) > MaxID || strings.ContainsFunc(m.ID, func(c rune) bool {
+		return c <= ' ' || c > '~' || c == '<' ||
+			c == '>'
+	}):
 		return "the id cannot be sent"
 	}
 	return ""

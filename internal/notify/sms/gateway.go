@@ -45,8 +45,10 @@ func CheckTarget(raw string) error {
 func numberOf(raw string) (string, error) {
 	number, ok := strings.CutPrefix(raw, "sms:")
 	digits := strings.TrimPrefix(number, "+")
-	if !ok || len(digits) < minDigits || len(digits) > maxDigits || strings.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' }) {
-		return "", fmt.Errorf("%w: must be sms: and a number of %d to %d digits, preferably with + and country code", ErrTarget, minDigits, maxDigits)
+	if !ok || len(digits) < minDigits || len(digits) > maxDigits ||
+		strings.ContainsFunc(digits, func(c rune) bool { return c < '0' || c > '9' }) {
+		return "", fmt.Errorf("%w: must be sms: and a number of %d to %d digits, preferably with + and country code", ErrTarget, minDigits,
+			maxDigits)
 	}
 	return number, nil
 }

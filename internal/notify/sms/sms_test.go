@@ -49,7 +49,8 @@ func message(g Gateway) notify.Message {
 	return notify.Message{
 		ID: "ntf_0198c2", Type: "order.paid", URL: "sms:+8613800000000", At: time.Unix(1700000000, 0), Timeout: 5 * time.Second,
 		Credentials: credentials(g),
-		Body:        []byte(`{"id":"ntf_0198c2","data":{"order_no":"20260101","amount":1999,"currency":"CNY","subject":"\"tea\"\r\n&x=1","none":null}}`),
+		Body: []byte(
+			`{"id":"ntf_0198c2","data":{"order_no":"20260101","amount":1999,"currency":"CNY","subject":"\"tea\"\r\n&x=1","none":null}}`),
 	}
 }
 
@@ -101,7 +102,8 @@ func TestRequestsFollowTheTemplate(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	got := m.Requests()[0]
-	if want := `{"to":"+8613800000000","text":"Paid 19.99 CNY for \"tea\"\r\n\u0026x=1"}`; string(got.Body) != want || got.Method != http.MethodPost {
+	if want := `{"to":"+8613800000000","text":"Paid 19.99 CNY for \"tea\"\r\n\u0026x=1"}`; string(got.Body) != want ||
+		got.Method != http.MethodPost {
 		t.Errorf("%s %s, want %s", got.Method, got.Body, want)
 	}
 	if got.Header.Get("Content-Type") != "application/json" || len(got.Header.Get("X-Sign")) != 64 {
@@ -242,8 +244,10 @@ func TestGatewaysAreJudgedAtTheDial(t *testing.T) {
 // A gateway that was accepted calls its own host and no other, and writes no more than it may.
 func FuzzGateway(f *testing.F) {
 	for _, url := range []string{
-		"https://sms.example/send?to={{query .To}}", "https://sms.example/{{.Data.subject}}", "https://{{.To}}/", "https://sms.example{{.To}}/", "https://sms.example/{{if eq .Type \"ping\"}}a{{else}}b{{end}}",
-		"https://a@b/{{.ID}}", "https://sms.example\\{{.To}}/", "HTTPS://sms.example:443/#{{.To}}", "https://sms.example/{{template \"x\"}}",
+		"https://sms.example/send?to={{query .To}}", "https://sms.example/{{.Data.subject}}", "https://{{.To}}/",
+		"https://sms.example{{.To}}/", "https://sms.example/{{if eq .Type \"ping\"}}a{{else}}b{{end}}",
+		"https://a@b/{{.ID}}", "https://sms.example\\{{.To}}/", "HTTPS://sms.example:443/#{{.To}}",
+		"https://sms.example/{{template \"x\"}}",
 	} {
 		f.Add(url, `{"text": {{json (join "Paid " (money .Data.amount .Data.currency))}}}`)
 		f.Add(url, `{{hmac .Secret.key (sha256 .Data.subject)}}{{upper (base64 .ID)}}`)
@@ -263,7 +267,8 @@ func FuzzGateway(f *testing.F) {
 			return
 		}
 		_, host, _ := strings.Cut(hostPart(g.URL), "://")
-		if req.URL.Host != host && !strings.EqualFold(req.URL.Host, host) || strings.Contains(req.URL.Host, "evil") && !strings.Contains(url, "evil") || req.ContentLength > maxOutput {
+		if req.URL.Host != host && !strings.EqualFold(req.URL.Host, host) || strings.Contains(req.URL.Host, "evil") &&
+			!strings.Contains(url, "evil") || req.ContentLength > maxOutput {
 			t.Fatalf("%q calls %q with %d bytes", url, req.URL.Host, req.ContentLength)
 		}
 	})

@@ -107,7 +107,8 @@ func TestFormsAreSignedParameters(t *testing.T) {
 // side of these tests, and by it ours, to the rule that their code follows.
 func TestFormSignatureIsThePublishedOne(t *testing.T) {
 	values := url.Values{
-		"appid": {"wxd930ea5d5a258f4f"}, "body": {"test"}, "device_info": {"1000"}, "mch_id": {"10000100"}, "nonce_str": {"ibuaiVcKdpRxkhJA"},
+		"appid": {"wxd930ea5d5a258f4f"}, "body": {"test"}, "device_info": {"1000"}, "mch_id": {"10000100"},
+		"nonce_str": {"ibuaiVcKdpRxkhJA"},
 	}
 	for signType, want := range map[string]string{
 		"MD5":         "9A0A8659F005D6984697E2CA0A9CF3B7",

@@ -14,9 +14,11 @@ func TestParseSecret(t *testing.T) {
 		t.Errorf("32 bytes: %q, %v", key, err)
 	}
 	for _, text := range []string{
-		"", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "WHSEC_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa==",
+		"", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "WHSEC_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+		"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa==",
 		"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n", "whsec_MfKQ9r8GKYqr\nTwjUPD8ILPZIo2LaLaSw", " whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-		"whsec_c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M", "whsec_c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3N=", "whsec_-_KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+		"whsec_c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M", "whsec_c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3N=",
+		"whsec_-_KQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
 		"whsec_" + strings.Repeat("AAAA", 22), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw!",
 	} {
 		key, err := webhook.ParseSecret(text)

@@ -179,7 +179,8 @@ func TestUnusableAddresses(t *testing.T) {
 	if m.Count() != 0 {
 		t.Error("the merchant was reached")
 	}
-	if r := newChannel(t, nil).Send(t.Context(), message(deadURL(t))); r.Class != notify.Connect || !strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") {
+	if r := newChannel(t, nil).Send(t.Context(), message(deadURL(t))); r.Class != notify.Connect ||
+		!strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") {
 		t.Errorf("refused: %q at %q", r.Class, r.RemoteAddr)
 	}
 }
@@ -248,15 +249,19 @@ func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
 	channel := newChannel(t, nil)
 	msg := message(m.URL())
 	msg.Headers = map[string]string{"Authorization": "Bearer canary-token", "X-Route": "canary-route"}
-	m.Behave(fakemerchant.AnswerHeader(http.Header{"X-Got": {"Bearer canary-token"}}, fakemerchant.Answer(401, `{"bad":"canary-token","via":"canary-route"}`)))
+	m.Behave(fakemerchant.AnswerHeader(http.Header{"X-Got": {"Bearer canary-token"}},
+		fakemerchant.Answer(401, `{"bad":"canary-token","via":"canary-route"}`)))
 	r := channel.Send(t.Context(), msg)
-	if r.Class != notify.BadStatus || string(r.ResponseBody) != `{"bad":"***","via":"***"}` || !strings.Contains(r.ResponseHeader, "X-Got: ***") {
+	if r.Class != notify.BadStatus || string(r.ResponseBody) != `{"bad":"***","via":"***"}` ||
+		!strings.Contains(r.ResponseHeader, "X-Got: ***") {
 		t.Errorf("%s, header %q, body %q", r.Class, r.ResponseHeader, r.ResponseBody)
 	}
 	// A redirect repeats the token of the address; "b" is a word.
 	msg.URL += "?token=canary%2Btoken&b=2"
-	m.Behave(fakemerchant.AnswerHeader(http.Header{"Location": {"/notify/?token=canary%2Btoken&b=2"}}, fakemerchant.Answer(301, "no canary+token, b")))
-	if r := channel.Send(t.Context(), msg); string(r.ResponseBody) != "no ***, b" || !strings.Contains(r.ResponseHeader, "Location: /notify/?***") {
+	m.Behave(fakemerchant.AnswerHeader(http.Header{"Location": {"/notify/?token=canary%2Btoken&b=2"}},
+		fakemerchant.Answer(301, "no canary+token, b")))
+	if r := channel.Send(t.Context(), msg); string(r.ResponseBody) != "no ***, b" ||
+		!strings.Contains(r.ResponseHeader, "Location: /notify/?***") {
 		t.Errorf("header %q, body %q", r.ResponseHeader, r.ResponseBody)
 	}
 	// The rule is applied to what was really sent.

@@ -40,7 +40,10 @@ type Fake struct {
 }
 
 func newFake(code string) *Fake {
-	return &Fake{Code: code, Repeat: supplier.Forever, started: map[string]int{}, asked: map[string]int{}, closed: map[string]int{}, refunds: map[string]*FakeRefund{}, PayoutRepeat: true, payouts: map[string]*FakePayout{}}
+	return &Fake{
+		Code: code, Repeat: supplier.Forever, started: map[string]int{}, asked: map[string]int{}, closed: map[string]int{},
+		refunds: map[string]*FakeRefund{}, PayoutRepeat: true, payouts: map[string]*FakePayout{},
+	}
 }
 
 // OnStart, OnQuery and OnClose set the answers; nil = accepted, paying, closed.
@@ -134,7 +137,10 @@ func (a fakeAdapter) Reply(supplier.Result) supplier.Reply { return supplier.Rep
 func (a fakeAdapter) Identity() map[string]string          { return map[string]string{} }
 func (a fakeAdapter) Account() string                      { return "fake:" + a.f.Code }
 func (a fakeAdapter) Abilities() supplier.Abilities {
-	return supplier.Abilities{Payer: a.f, Querier: a.f, Closer: a.f, Refunder: a.f.refunder(), RefundRepeat: a.f.Repeat, RefundAbsent: a.f.Absent, Payouter: a.f, PayoutRepeat: a.f.PayoutRepeat}
+	return supplier.Abilities{
+		Payer: a.f, Querier: a.f, Closer: a.f, Refunder: a.f.refunder(), RefundRepeat: a.f.Repeat,
+		RefundAbsent: a.f.Absent, Payouter: a.f, PayoutRepeat: a.f.PayoutRepeat,
+	}
 }
 
 // Start implements supplier.Payer.

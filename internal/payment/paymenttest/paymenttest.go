@@ -107,7 +107,10 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		if o.InFlight == 0 {
 			o.InFlight = 8
 		}
-		f.Calls = call.New(call.Options{DB: d, Breakers: breaker.NewSupplierCache(d, policy), InFlight: o.InFlight, Timeout: FakeTimeout, Log: slog.New(slog.DiscardHandler)})
+		f.Calls = call.New(call.Options{
+			DB: d, Breakers: breaker.NewSupplierCache(d, policy), InFlight: o.InFlight, Timeout: FakeTimeout,
+			Log: slog.New(slog.DiscardHandler),
+		})
 		t.Cleanup(f.Calls.Close)
 	}
 	f.Nudger = notify.NewNudger(o.Tasks, d.Now, slog.New(slog.DiscardHandler))
@@ -132,7 +135,8 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
-		Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code }, Keys: keys, Steps: o.Steps,
+		Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code },
+		Keys: keys, Steps: o.Steps,
 		Spare: func(int64) bool { return true }, Log: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
@@ -165,7 +169,8 @@ func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, k
 			return err
 		}
 		row := settings.SupplierRow{
-			ID: d.NewID(), Code: code, Kind: "fake", AccountID: id, Enabled: true, AllowIPs: json.RawMessage("[]"), Config: json.RawMessage("{}"),
+			ID: d.NewID(), Code: code, Kind: "fake", AccountID: id, Enabled: true, AllowIPs: json.RawMessage("[]"),
+			Config:    json.RawMessage("{}"),
 			CreatedAt: now, UpdatedAt: now, QueryRate: 100_000, AskPending: true,
 		}
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
@@ -173,7 +178,10 @@ func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, k
 		}
 	}
 	for _, code := range []string{"m1", "m2"} {
-		s := merchant.Settings{Ack: "status", Format: "standard", Schedule: "list", WaitsMS: o.WaitsMS, TimeoutMS: 2000, MaxInFlight: o.MaxInFlight}
+		s := merchant.Settings{
+			Ack: "status", Format: "standard", Schedule: "list", WaitsMS: o.WaitsMS, TimeoutMS: 2000,
+			MaxInFlight: o.MaxInFlight,
+		}
 		if s.MaxInFlight == 0 {
 			s.MaxInFlight = 10
 		}
@@ -217,7 +225,8 @@ func (f *Fixture) Entry(t testing.TB, code string) supplier.Entry {
 // AddSKU adds a SKU.
 func (f *Fixture) AddSKU(t testing.TB, sku string, stock int64) {
 	t.Helper()
-	_, err := f.DB.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?, ?, ?, ?)", f.DB.NewID(), sku, stock, stock).Exec(t.Context())
+	_, err := f.DB.NewRaw("INSERT INTO skus (id, sku, stock, applied) VALUES (?, ?, ?, ?)", f.DB.NewID(), sku, stock,
+		stock).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +241,9 @@ func (f *Fixture) SetFees(t testing.TB, owner int64, rules fee.Rules) {
 		t.Fatal(err)
 	}
 	err = f.DB.Tx(context.Background(), func(ctx context.Context, tx db.Tx) error {
-		_, err := tx.NewRaw("INSERT INTO fee_rules (owner_id, version, rules) SELECT ?, value + 1, ? FROM settings WHERE name = 'config_version'", owner, string(text)).Exec(ctx)
+		_, err := tx.NewRaw(
+			"INSERT INTO fee_rules (owner_id, version, rules) SELECT ?, value + 1, ? FROM settings WHERE name = 'config_version'", owner,
+			string(text)).Exec(ctx)
 		if err != nil {
 			return err
 		}

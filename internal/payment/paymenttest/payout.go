@@ -146,7 +146,10 @@ func (f *Fake) saidPayout(x *FakePayout, fault PayoutFault) supplier.PayoutAnswe
 
 func payoutSaid(state supplier.PayoutState, class supplier.Class) supplier.PayoutAnswer {
 	a := supplier.PayoutAnswer{
-		State: state, Word: string(state), Exchange: supplier.Exchange{Class: class, Status: 200, Request: []byte("POST /payout"), Body: []byte("{}")},
+		State: state, Word: string(state), Exchange: supplier.Exchange{
+			Class: class, Status: 200, Request: []byte("POST /payout"),
+			Body: []byte("{}"),
+		},
 	}
 	if state == supplier.PayoutSucceeded {
 		a.SupplierNo = "SP-1"

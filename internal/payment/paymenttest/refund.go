@@ -137,7 +137,10 @@ func (f *Fake) said(x *FakeRefund, fault RefundFault) supplier.RefundAnswer {
 
 func refundSaid(state supplier.RefundState, class supplier.Class) supplier.RefundAnswer {
 	a := supplier.RefundAnswer{
-		State: state, Word: string(state), Exchange: supplier.Exchange{Class: class, Status: 200, Request: []byte("POST /refund"), Body: []byte("{}")},
+		State: state, Word: string(state), Exchange: supplier.Exchange{
+			Class: class, Status: 200, Request: []byte("POST /refund"),
+			Body: []byte("{}"),
+		},
 	}
 	if state == supplier.RefundSucceeded {
 		a.SupplierNo = "SR-1"

@@ -57,7 +57,8 @@ type story struct {
 
 // words of a story.
 const (
-	stepPay, stepOwn, stepArrive, stepBuyer, stepFail, stepDie     = "pay", "own start", "late arrival", "buyer pays", "supplier fails", "supplier closes"
+	stepPay, stepOwn, stepArrive, stepBuyer, stepFail, stepDie = "pay", "own start", "late arrival", "buyer pays", "supplier fails",
+		"supplier closes"
 	stepCallback, stepLie, stepAsk, stepLand, stepCrash, stepClose = "callback", "lying callback", "ask", "land", "crash", "cancel"
 	stepExpire, stepPass                                           = "expire", "pass"
 )
@@ -158,7 +159,10 @@ func (s *story) do(step string) {
 		s.pass(max(w.expiry-w.now, time.Second))
 		s.m.Expire()
 	case stepPass:
-		s.pass(rapid.SampledFrom([]time.Duration{time.Second, 31 * time.Second, 2 * time.Minute, 16 * time.Minute, 25 * time.Hour}).Draw(s.t, "time"))
+		s.pass(rapid.SampledFrom([]time.Duration{
+			time.Second, 31 * time.Second, 2 * time.Minute, 16 * time.Minute,
+			25 * time.Hour,
+		}).Draw(s.t, "time"))
 	}
 	w.Fault = NoFault
 }
@@ -321,7 +325,8 @@ func (s *story) checkHistory(before Books) {
 	if at != o.Status || int64(len(s.books.History)) != o.Version {
 		s.fail("the order is %s in version %d, and its history ends with %s in %d", o.Status, o.Version, at, len(s.books.History))
 	}
-	if was := before.Order; was.Status == order.Paid && (o.Status != order.Paid || o.Version != was.Version || o.PaidAmount != was.PaidAmount || o.SupplierTradeNo != was.SupplierTradeNo) {
+	if was := before.Order; was.Status == order.Paid && (o.Status != order.Paid || o.Version != was.Version ||
+		o.PaidAmount != was.PaidAmount || o.SupplierTradeNo != was.SupplierTradeNo) {
 		s.fail("an order that was paid has changed: %+v, and was %+v", o, was)
 	}
 }

@@ -169,7 +169,8 @@ func (w *World) Close(ref string, amount int64) supplier.Answer {
 // word is the supplier's report about a payment, in answers and callbacks.
 func word(ref string, state supplier.AnswerState, amount int64) supplier.Callback {
 	return supplier.Callback{
-		EventKey: "trade:T-" + ref + ":" + string(state), OrderRef: ref, TradeNo: "T-" + ref, Status: supplier.Status(state), RawStatus: string(state),
-		Amount: amount, Currency: Currency, Final: true,
+		EventKey: "trade:T-" + ref + ":" + string(state), OrderRef: ref, TradeNo: "T-" + ref, Status: supplier.Status(state),
+		RawStatus: string(state),
+		Amount:    amount, Currency: Currency, Final: true,
 	}
 }

@@ -96,26 +96,35 @@ func answerOf(tb testing.TB, op suppliertest.Op, c suppliertest.Change) supplier
 	case suppliertest.Pay:
 		pairs = append(pairs, ref, pair{"qr_code", "https://qr.alipay.com/bavh4wjlxf12tper3a"})
 	case suppliertest.Query:
-		pairs = append(pairs, pair{"buyer_logon_id", "159****5620"}, pair{"buyer_pay_amount", "18.99"}, ref, pair{"send_pay_date", "2026-03-01 15:59:58"},
-			pair{"total_amount", cmp.Or(c.Amount, "19.99")}, pair{"trade_no", cmp.Or(c.TradeNo, testTrade)}, pair{"trade_status", cmp.Or(c.Status, "TRADE_SUCCESS")})
+		pairs = append(pairs, pair{"buyer_logon_id", "159****5620"}, pair{"buyer_pay_amount", "18.99"}, ref,
+			pair{"send_pay_date", "2026-03-01 15:59:58"},
+			pair{"total_amount", cmp.Or(c.Amount, "19.99")}, pair{"trade_no", cmp.Or(c.TradeNo, testTrade)},
+			pair{"trade_status", cmp.Or(c.Status, "TRADE_SUCCESS")})
 	case suppliertest.Close:
 		pairs = append(pairs, ref, pair{"trade_no", testTrade})
 	case suppliertest.Refund:
 		pairs = append(pairs, ref, pair{"trade_no", testTrade}, pair{"fund_change", cmp.Or(c.Status, "Y")}, pair{"refund_fee", "7.00"})
 	case suppliertest.RefundQuery:
 		pairs = append(pairs, ref, pair{"trade_no", testTrade}, pair{"out_request_no", cmp.Or(c.RefundNo, suppliertest.RefundNo)},
-			pair{"refund_amount", cmp.Or(c.Amount, "5.00")}, pair{"refund_status", cmp.Or(c.Status, "REFUND_SUCCESS")}, pair{"total_amount", "19.99"})
+			pair{"refund_amount", cmp.Or(c.Amount, "5.00")}, pair{"refund_status", cmp.Or(c.Status, "REFUND_SUCCESS")},
+			pair{"total_amount", "19.99"})
 	}
 	if op == suppliertest.RefundQuery && c.Without != "" && c.Without != "OrderRef" {
 		pairs = slices.DeleteFunc(pairs, func(p pair) bool {
-			return p.name == map[string]string{"RefundNo": "out_request_no", "Amount": "refund_amount", "Status": "refund_status"}[c.Without]
+			return p.name == map[string]string{
+				"RefundNo": "out_request_no", "Amount": "refund_amount",
+				"Status": "refund_status",
+			}[c.Without]
 		})
 		return signedAnswer(tb, op, http.StatusOK, members(pairs...), c.Tamper)
 	}
 	if op == suppliertest.Refund && c.Without == "Status" {
 		c.Without = "fund_change"
 	}
-	name := map[string]string{"fund_change": "fund_change", "OrderRef": "out_trade_no", "TradeNo": "trade_no", "Amount": "total_amount", "Status": "trade_status"}[c.Without]
+	name := map[string]string{
+		"fund_change": "fund_change", "OrderRef": "out_trade_no", "TradeNo": "trade_no", "Amount": "total_amount",
+		"Status": "trade_status",
+	}[c.Without]
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return p.name == name })
 	if c.Duplicate {
 		pairs = append(pairs, pair{"out_trade_no", "SO20260301000002"})
@@ -151,27 +160,45 @@ var ours = map[string]string{"app_id": testAppID, "seller_id": testSellerID}
 
 func TestCallsKeepTheirPromises(t *testing.T) {
 	refused := func(op suppliertest.Op, code, sub string, more ...pair) supplier.Exchange {
-		return signedAnswer(t, op, http.StatusOK, members(append([]pair{{"code", code}, {"msg", "Business Failed"}, {"sub_code", sub}, {"sub_msg", "…"}}, more...)...), nil)
+		return signedAnswer(t, op, http.StatusOK,
+			members(append([]pair{{"code", code}, {"msg", "Business Failed"}, {"sub_code", sub}, {"sub_msg", "…"}}, more...)...), nil)
 	}
 	trade := func(status string, more ...pair) supplier.Exchange {
 		return signedAnswer(t, suppliertest.Query, http.StatusOK, members(append([]pair{
-			{"code", "10000"}, {"msg", "Success"}, {"out_trade_no", suppliertest.Reference}, {"total_amount", "19.99"}, {"trade_no", testTrade}, {"trade_status", status},
+			{"code", "10000"},
+			{"msg", "Success"},
+			{"out_trade_no", suppliertest.Reference},
+			{"total_amount", "19.99"},
+			{"trade_no", testTrade},
+			{"trade_status", status},
 		}, more...)...), nil)
 	}
-	paidAt, ref, other := pair{"send_pay_date", "2026-03-01 15:59:58"}, pair{"out_trade_no", suppliertest.Reference}, pair{"out_trade_no", "SO20260301000002"}
+	paidAt, ref, other := pair{"send_pay_date", "2026-03-01 15:59:58"}, pair{"out_trade_no", suppliertest.Reference},
+		pair{"out_trade_no", "SO20260301000002"}
 	const pay, query, closing = suppliertest.Pay, suppliertest.Query, suppliertest.Close
 	suppliertest.RunAbilities(t, suppliertest.Abilities{
 		New: quick(callable(t, "test-only-alipay.pem")), Stranger: quick(callable(t, "test-only-stranger.pem")),
-		Payment: supplier.Payment{Subject: "测试商品 1 + 1", Amount: 1999, Currency: "CNY", NotifyURL: "https://pay.example.com/callback/ali-main"},
-		Answer:  func(op suppliertest.Op, c suppliertest.Change) supplier.Exchange { return answerOf(t, op, c) },
+		Payment: supplier.Payment{
+			Subject: "测试商品 1 + 1", Amount: 1999, Currency: "CNY",
+			NotifyURL: "https://pay.example.com/callback/ali-main",
+		},
+		Answer: func(op suppliertest.Op, c suppliertest.Change) supplier.Exchange { return answerOf(t, op, c) },
 		Has: map[suppliertest.Op][]string{
-			pay: {"OrderRef", "Duplicate"}, query: {"OrderRef", "TradeNo", "Amount", "Status", "Duplicate"}, closing: {"OrderRef", "Duplicate"},
-			suppliertest.Payout: {"PayoutNo", "Amount", "Status", "Duplicate"}, suppliertest.PayoutQuery: {"PayoutNo", "Amount", "Status", "Duplicate"},
-			suppliertest.Refund: {"OrderRef", "Status", "Duplicate"}, suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Amount", "Status", "Duplicate"},
+			pay: {"OrderRef", "Duplicate"}, query: {"OrderRef", "TradeNo", "Amount", "Status", "Duplicate"},
+			closing:             {"OrderRef", "Duplicate"},
+			suppliertest.Payout: {"PayoutNo", "Amount", "Status", "Duplicate"}, suppliertest.PayoutQuery: {
+				"PayoutNo", "Amount", "Status",
+				"Duplicate",
+			},
+			suppliertest.Refund: {"OrderRef", "Status", "Duplicate"}, suppliertest.RefundQuery: {
+				"OrderRef", "RefundNo", "Amount", "Status",
+				"Duplicate",
+			},
 		},
 		Refund: supplier.Refund{TradeNo: testTrade, Amount: 500, Total: 1999, Currency: "CNY", Reason: "测试"},
 		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
-			suppliertest.Refund: {State: supplier.RefundSucceeded, Word: "10000"}, suppliertest.RefundQuery: {State: supplier.RefundSucceeded, Word: "REFUND_SUCCESS"},
+			suppliertest.Refund:      {State: supplier.RefundSucceeded, Word: "10000"},
+			suppliertest.RefundQuery: {State: supplier.RefundSucceeded, Word: "REFUND_SUCCESS"},
 		},
 		Payout: payout,
 		PaidOut: map[suppliertest.Op]supplier.PayoutAnswer{
@@ -181,69 +208,201 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 		Signed: func(op suppliertest.Op, body []byte) supplier.Exchange {
 			return signedAnswer(t, op, http.StatusOK, string(body), nil)
 		},
-		Started: supplier.Started{State: supplier.Accepted, Kind: supplier.ValueQR, Value: "https://qr.alipay.com/bavh4wjlxf12tper3a", Word: "10000"},
+		Started: supplier.Started{
+			State: supplier.Accepted, Kind: supplier.ValueQR, Value: "https://qr.alipay.com/bavh4wjlxf12tper3a",
+			Word: "10000",
+		},
 		Says: supplier.Callback{
-			EventKey: testTrade + ":TRADE_SUCCESS", OrderRef: suppliertest.Reference, TradeNo: testTrade, Status: supplier.Paid, RawStatus: "TRADE_SUCCESS",
-			Amount: 1999, Currency: "CNY", Identity: ours, OccurredAt: suppliertest.Now.Add(-2 * time.Second),
+			EventKey: testTrade + ":TRADE_SUCCESS", OrderRef: suppliertest.Reference, TradeNo: testTrade, Status: supplier.Paid,
+			RawStatus: "TRADE_SUCCESS",
+			Amount:    1999, Currency: "CNY", Identity: ours, OccurredAt: suppliertest.Now.Add(-2 * time.Second),
 		},
 		Closed: supplier.Callback{
-			EventKey: testTrade + ":10000", OrderRef: suppliertest.Reference, TradeNo: testTrade, Status: supplier.Closed, RawStatus: "10000", Currency: "CNY", Identity: ours,
+			EventKey: testTrade + ":10000", OrderRef: suppliertest.Reference, TradeNo: testTrade, Status: supplier.Closed,
+			RawStatus: "10000", Currency: "CNY", Identity: ours,
 		},
 		Cases: append(payoutCases(t), []suppliertest.AnswerCase{
 			{Name: "TRADE_FINISHED", Op: query, Answer: trade("TRADE_FINISHED", paidAt), State: "paid", Class: supplier.ClassOK},
 			{Name: "WAIT_BUYER_PAY", Op: query, Answer: trade("WAIT_BUYER_PAY"), State: "paying", Class: supplier.ClassOK},
 			{Name: "TRADE_CLOSED unpaid", Op: query, Answer: trade("TRADE_CLOSED"), State: "closed", Class: supplier.ClassOK},
-			{Name: "TRADE_CLOSED with an empty pay date", Op: query, Answer: trade("TRADE_CLOSED", pair{"send_pay_date", ""}), State: "closed", Class: supplier.ClassOK},
-			{Name: "TRADE_CLOSED with a pay date", Op: query, Answer: trade("TRADE_CLOSED", paidAt), State: "paid", Refunded: true, Class: supplier.ClassOK},
-			{Name: "TRADE_CLOSED with an odd pay date", Op: query, Answer: trade("TRADE_CLOSED", pair{"send_pay_date", "yesterday"}), State: "paid", Refunded: true, Class: supplier.ClassOK},
-			{Name: "trade_status in another case", Op: query, Answer: trade("trade_success", paidAt), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "paid in another currency", Op: query, Answer: trade("TRADE_SUCCESS", pair{"trans_currency", "USD"}), State: "paid", Class: supplier.ClassOK},
-			{Name: "paid in an unknown currency", Op: query, Answer: trade("TRADE_SUCCESS", pair{"trans_currency", "RMB"}), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "an amount that is a number", Op: query, Answer: signedAnswer(t, query, 200, `{"code":"10000","out_trade_no":"`+suppliertest.Reference+`","trade_no":"T","trade_status":"TRADE_SUCCESS","total_amount":19.99}`, nil), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "no such trade", Op: query, Answer: refused(query, "40004", "ACQ.TRADE_NOT_EXIST", ref), State: "not_found", Class: supplier.ClassOK},
-			{Name: "no such trade, unnamed", Op: query, Answer: refused(query, "40004", "ACQ.TRADE_NOT_EXIST"), State: "not_found", Class: supplier.ClassOK},
-			{Name: "no such trade, another's", Op: query, Answer: refused(query, "40004", "ACQ.TRADE_NOT_EXIST", other), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "not exist under another code", Op: query, Answer: refused(query, "20000", "ACQ.TRADE_NOT_EXIST", ref), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "system error", Op: query, Answer: refused(query, "40004", "ACQ.SYSTEM_ERROR", ref), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "invalid parameter", Op: query, Answer: refused(query, "40004", "ACQ.INVALID_PARAMETER"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "gateway out of service", Op: query, Answer: refused(query, "20000", "isp.unknow-error"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "gateway refuses without a signature", Op: query, Answer: bare(`{"alipay_trade_query_response":{"code":"40002","sub_code":"isv.invalid-app-id"}}`), State: "unknown", Class: supplier.ClassBadSignature},
-			{Name: "no such trade without a signature", Op: query, Answer: bare(`{"alipay_trade_query_response":{"code":"40004","sub_code":"ACQ.TRADE_NOT_EXIST"}}`), State: "unknown", Class: supplier.ClassBadSignature},
-			{Name: "error_response", Op: query, Answer: bare(`{"error_response":{"code":"40004"},"sign":"x"}`), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "TRADE_CLOSED with an empty pay date", Op: query, Answer: trade("TRADE_CLOSED", pair{"send_pay_date", ""}),
+				State: "closed", Class: supplier.ClassOK,
+			},
+			{
+				Name: "TRADE_CLOSED with a pay date", Op: query, Answer: trade("TRADE_CLOSED", paidAt), State: "paid", Refunded: true,
+				Class: supplier.ClassOK,
+			},
+			{
+				Name: "TRADE_CLOSED with an odd pay date", Op: query, Answer: trade("TRADE_CLOSED", pair{"send_pay_date", "yesterday"}),
+				State: "paid", Refunded: true, Class: supplier.ClassOK,
+			},
+			{
+				Name: "trade_status in another case", Op: query, Answer: trade("trade_success", paidAt), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "paid in another currency", Op: query, Answer: trade("TRADE_SUCCESS", pair{"trans_currency", "USD"}), State: "paid",
+				Class: supplier.ClassOK,
+			},
+			{
+				Name: "paid in an unknown currency", Op: query, Answer: trade("TRADE_SUCCESS", pair{"trans_currency", "RMB"}),
+				State: "unknown", Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "an amount that is a number", Op: query, Answer: signedAnswer(t, query, 200, `{"code":"10000","out_trade_no":"`+
+					suppliertest.Reference+`","trade_no":"T","trade_status":"TRADE_SUCCESS","total_amount":19.99}`, nil), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "no such trade", Op: query, Answer: refused(query, "40004", "ACQ.TRADE_NOT_EXIST", ref), State: "not_found",
+				Class: supplier.ClassOK,
+			},
+			{
+				Name: "no such trade, unnamed", Op: query, Answer: refused(query, "40004", "ACQ.TRADE_NOT_EXIST"), State: "not_found",
+				Class: supplier.ClassOK,
+			},
+			{
+				Name: "no such trade, another's", Op: query, Answer: refused(query, "40004", "ACQ.TRADE_NOT_EXIST", other), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "not exist under another code", Op: query, Answer: refused(query, "20000", "ACQ.TRADE_NOT_EXIST", ref), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "system error", Op: query, Answer: refused(query, "40004", "ACQ.SYSTEM_ERROR", ref), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "invalid parameter", Op: query, Answer: refused(query, "40004", "ACQ.INVALID_PARAMETER"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "gateway out of service", Op: query, Answer: refused(query, "20000", "isp.unknow-error"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "gateway refuses without a signature", Op: query,
+				Answer: bare(`{"alipay_trade_query_response":{"code":"40002","sub_code":"isv.invalid-app-id"}}`), State: "unknown",
+				Class: supplier.ClassBadSignature,
+			},
+			{
+				Name: "no such trade without a signature", Op: query,
+				Answer: bare(`{"alipay_trade_query_response":{"code":"40004","sub_code":"ACQ.TRADE_NOT_EXIST"}}`), State: "unknown",
+				Class: supplier.ClassBadSignature,
+			},
+			{
+				Name: "error_response", Op: query, Answer: bare(`{"error_response":{"code":"40004"},"sign":"x"}`), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
 			{Name: "the answer to a close", Op: query, Answer: renamed(t, closing, query), State: "unknown", Class: supplier.ClassUnknown},
 
-			{Name: "no such trade", Op: closing, Answer: refused(closing, "40004", "ACQ.TRADE_NOT_EXIST"), State: "closed", Class: supplier.ClassOK},
-			{Name: "no such trade, another's", Op: closing, Answer: refused(closing, "40004", "ACQ.TRADE_NOT_EXIST", other), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "status error", Op: closing, Answer: refused(closing, "40004", "ACQ.TRADE_STATUS_ERROR", ref), State: "unknown", Class: supplier.ClassRefused},
-			{Name: "status invalid", Op: closing, Answer: refused(closing, "40004", "ACQ.REASON_TRADE_STATUS_INVALID"), State: "unknown", Class: supplier.ClassRefused},
-			{Name: "illegal status", Op: closing, Answer: refused(closing, "40004", "ACQ.REASON_ILLEGAL_STATUS"), State: "unknown", Class: supplier.ClassRefused},
-			{Name: "system error", Op: closing, Answer: refused(closing, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "closed, but of which trade", Op: closing, Answer: signedAnswer(t, closing, 200, `{"code":"10000","msg":"Success"}`, nil), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "the answer to a query", Op: closing, Answer: renamed(t, query, closing), State: "unknown", Class: supplier.ClassUnknown},
+			{
+				Name: "no such trade", Op: closing, Answer: refused(closing, "40004", "ACQ.TRADE_NOT_EXIST"), State: "closed",
+				Class: supplier.ClassOK,
+			},
+			{
+				Name: "no such trade, another's", Op: closing, Answer: refused(closing, "40004", "ACQ.TRADE_NOT_EXIST", other),
+				State: "unknown", Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "status error", Op: closing, Answer: refused(closing, "40004", "ACQ.TRADE_STATUS_ERROR", ref), State: "unknown",
+				Class: supplier.ClassRefused,
+			},
+			{
+				Name: "status invalid", Op: closing, Answer: refused(closing, "40004", "ACQ.REASON_TRADE_STATUS_INVALID"), State: "unknown",
+				Class: supplier.ClassRefused,
+			},
+			{
+				Name: "illegal status", Op: closing, Answer: refused(closing, "40004", "ACQ.REASON_ILLEGAL_STATUS"), State: "unknown",
+				Class: supplier.ClassRefused,
+			},
+			{
+				Name: "system error", Op: closing, Answer: refused(closing, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{Name: "closed, but of which trade", Op: closing, Answer: signedAnswer(t, closing, 200, `{"code":"10000","msg":"Success"}`,
+				nil), State: "unknown", Class: supplier.ClassUnknown},
+			{
+				Name: "the answer to a query", Op: closing, Answer: renamed(t, query, closing), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
 			{Name: "the answer to a start", Op: closing, Answer: renamed(t, pay, closing), State: "unknown", Class: supplier.ClassUnknown},
 
-			{Name: "taken, no money moved", Op: suppliertest.Refund, Answer: answerOf(t, suppliertest.Refund, suppliertest.Change{Status: "N"}), State: "unknown", Class: supplier.ClassOK},
-			{Name: "no fund_change", Op: suppliertest.Refund, Answer: signedAnswer(t, suppliertest.Refund, 200, members(pair{"code", "10000"}, ref), nil), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "short", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.SELLER_BALANCE_NOT_ENOUGH"), State: "short_of_funds", Class: supplier.ClassRefused},
-			{Name: "sum is wrong", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.REASON_TRADE_REFUND_FEE_ERR"), State: "failed", Class: supplier.ClassRefused},
-			{Name: "refused, another's", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.TRADE_NOT_ALLOW_REFUND", other), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "system error", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "trade is over", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.TRADE_HAS_FINISHED"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "service", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "20000", "ACQ.TRADE_NOT_ALLOW_REFUND"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "no status", Op: suppliertest.RefundQuery, Answer: signedAnswer(t, suppliertest.RefundQuery, 200, members(pair{"code", "10000"}, pair{"msg", "Success"}), nil), State: "not_found", Class: supplier.ClassOK},
-			{Name: "no such trade", Op: suppliertest.RefundQuery, Answer: refused(suppliertest.RefundQuery, "40004", "ACQ.TRADE_NOT_EXIST"), State: "not_found", Class: supplier.ClassOK},
-			{Name: "system error", Op: suppliertest.RefundQuery, Answer: refused(suppliertest.RefundQuery, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "the answer to a query", Op: suppliertest.RefundQuery, Answer: renamed(t, query, suppliertest.RefundQuery), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "the answer to a refund", Op: suppliertest.RefundQuery, Answer: renamed(t, suppliertest.Refund, suppliertest.RefundQuery), State: "unknown", Class: supplier.ClassBadAnswer},
+			{Name: "taken, no money moved", Op: suppliertest.Refund, Answer: answerOf(t, suppliertest.Refund,
+				suppliertest.Change{Status: "N"}), State: "unknown", Class: supplier.ClassOK},
+			{Name: "no fund_change", Op: suppliertest.Refund, Answer: signedAnswer(t, suppliertest.Refund, 200,
+				members(pair{"code", "10000"}, ref), nil), State: "unknown", Class: supplier.ClassUnknown},
+			{
+				Name: "short", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.SELLER_BALANCE_NOT_ENOUGH"),
+				State: "short_of_funds", Class: supplier.ClassRefused,
+			},
+			{Name: "sum is wrong", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004",
+				"ACQ.REASON_TRADE_REFUND_FEE_ERR"), State: "failed", Class: supplier.ClassRefused},
+			{Name: "refused, another's", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004",
+				"ACQ.TRADE_NOT_ALLOW_REFUND", other), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "system error", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.SYSTEM_ERROR"),
+				State: "unknown", Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "trade is over", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "40004", "ACQ.TRADE_HAS_FINISHED"),
+				State: "unknown", Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "service", Op: suppliertest.Refund, Answer: refused(suppliertest.Refund, "20000", "ACQ.TRADE_NOT_ALLOW_REFUND"),
+				State: "unknown", Class: supplier.ClassUnknown,
+			},
+			{Name: "no status", Op: suppliertest.RefundQuery, Answer: signedAnswer(t, suppliertest.RefundQuery, 200,
+				members(pair{"code", "10000"}, pair{"msg", "Success"}), nil), State: "not_found", Class: supplier.ClassOK},
+			{
+				Name: "no such trade", Op: suppliertest.RefundQuery, Answer: refused(suppliertest.RefundQuery, "40004", "ACQ.TRADE_NOT_EXIST"),
+				State: "not_found", Class: supplier.ClassOK,
+			},
+			{
+				Name: "system error", Op: suppliertest.RefundQuery, Answer: refused(suppliertest.RefundQuery, "40004", "ACQ.SYSTEM_ERROR"),
+				State: "unknown", Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "the answer to a query", Op: suppliertest.RefundQuery, Answer: renamed(t, query, suppliertest.RefundQuery),
+				State: "unknown", Class: supplier.ClassBadAnswer,
+			},
+			{Name: "the answer to a refund", Op: suppliertest.RefundQuery, Answer: renamed(t, suppliertest.Refund,
+				suppliertest.RefundQuery), State: "unknown", Class: supplier.ClassBadAnswer},
 
-			{Name: "invalid parameter", Op: pay, Answer: refused(pay, "40004", "ACQ.INVALID_PARAMETER"), State: "refused", Class: supplier.ClassRefused},
-			{Name: "no contract", Op: pay, Answer: refused(pay, "40004", "ACQ.ACCESS_FORBIDDEN", ref), State: "refused", Class: supplier.ClassRefused},
-			{Name: "refused, another's", Op: pay, Answer: refused(pay, "40004", "ACQ.ACCESS_FORBIDDEN", other), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "already paid", Op: pay, Answer: refused(pay, "40004", "ACQ.TRADE_HAS_SUCCESS"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "already closed", Op: pay, Answer: refused(pay, "40004", "ACQ.TRADE_HAS_CLOSE"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "other content", Op: pay, Answer: refused(pay, "40004", "ACQ.CONTEXT_INCONSISTENT"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "system error", Op: pay, Answer: refused(pay, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "a refusal of the gateway", Op: pay, Answer: refused(pay, "20000", "ACQ.ACCESS_FORBIDDEN"), State: "unknown", Class: supplier.ClassUnknown},
+			{
+				Name: "invalid parameter", Op: pay, Answer: refused(pay, "40004", "ACQ.INVALID_PARAMETER"), State: "refused",
+				Class: supplier.ClassRefused,
+			},
+			{
+				Name: "no contract", Op: pay, Answer: refused(pay, "40004", "ACQ.ACCESS_FORBIDDEN", ref), State: "refused",
+				Class: supplier.ClassRefused,
+			},
+			{
+				Name: "refused, another's", Op: pay, Answer: refused(pay, "40004", "ACQ.ACCESS_FORBIDDEN", other), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "already paid", Op: pay, Answer: refused(pay, "40004", "ACQ.TRADE_HAS_SUCCESS"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "already closed", Op: pay, Answer: refused(pay, "40004", "ACQ.TRADE_HAS_CLOSE"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "other content", Op: pay, Answer: refused(pay, "40004", "ACQ.CONTEXT_INCONSISTENT"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "system error", Op: pay, Answer: refused(pay, "40004", "ACQ.SYSTEM_ERROR"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{
+				Name: "a refusal of the gateway", Op: pay, Answer: refused(pay, "20000", "ACQ.ACCESS_FORBIDDEN"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
 			{Name: "no code", Op: pay, Answer: renamed(t, closing, pay), State: "unknown", Class: supplier.ClassBadAnswer},
 		}...),
 		Secrets: []string{privateText(t, loadKey(t, "test-only-app.pem"))},
@@ -274,7 +433,8 @@ func renamed(t *testing.T, from, to suppliertest.Op) supplier.Exchange {
 // The node is verified as the text that it has: spaces, escapes and the order of its
 // members are the supplier's.
 func TestNodeIsVerifiedAsItsText(t *testing.T) {
-	node := `{ "trade_status" : "TRADE_SUCCESS",` + "\n\t" + `"code":"10000","out_trade_no":"` + suppliertest.Reference + `","trade_no":"T\u002d1","total_amount":"0.01","subject":"a\/b } \" 云" }`
+	node := `{ "trade_status" : "TRADE_SUCCESS",` + "\n\t" + `"code":"10000","out_trade_no":"` + suppliertest.Reference +
+		`","trade_no":"T\u002d1","total_amount":"0.01","subject":"a\/b } \" 云" }`
 	key := loadKey(t, "test-only-alipay.pem")
 	sign, err := signText(key, node)
 	if err != nil {
@@ -284,21 +444,26 @@ func TestNodeIsVerifiedAsItsText(t *testing.T) {
 		body string
 		paid bool
 	}{
-		"plain":               {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign + `"}`, true},
-		"sign first, spaces":  {` { "sign" : "` + sign + `" , "alipay_trade_query_response" : ` + node + " }\n", true},
-		"with a certificate":  {`{"alipay_trade_query_response":` + node + `,"alipay_cert_sn":"5f","sign":"` + sign + `"}`, true},
-		"written anew":        {`{"alipay_trade_query_response":` + strings.Replace(node, " :", ":", 1) + `,"sign":"` + sign + `"}`, false},
-		"two nodes":           {`{"alipay_trade_query_response":` + node + `,"alipay_trade_query_response":` + node + `,"sign":"` + sign + `"}`, false},
-		"two in another case": {`{"alipay_trade_query_response":` + node + `,"Alipay_trade_query_response":{},"sign":"` + sign + `"}`, false},
-		"two signatures":      {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign + `","sign":"x"}`, false},
-		"text behind":         {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign + `"}{}`, false},
-		"hidden in a value":   {`{"x":{"alipay_trade_query_response":` + node + `},"sign":"` + sign + `"}`, false},
-		"a line break":        {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign[:64] + `\n` + sign[64:] + `"}`, false},
-		"signature no text":   {`{"alipay_trade_query_response":` + node + `,"sign":1}`, false},
-		"null":                {`{"alipay_trade_query_response":null,"sign":"` + sign + `"}`, false},
+		"plain":              {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign + `"}`, true},
+		"sign first, spaces": {` { "sign" : "` + sign + `" , "alipay_trade_query_response" : ` + node + " }\n", true},
+		"with a certificate": {`{"alipay_trade_query_response":` + node + `,"alipay_cert_sn":"5f","sign":"` + sign + `"}`, true},
+		"written anew":       {`{"alipay_trade_query_response":` + strings.Replace(node, " :", ":", 1) + `,"sign":"` + sign + `"}`, false},
+		"two nodes": {`{"alipay_trade_query_response":` + node + `,"alipay_trade_query_response":` + node + `,"sign":"` + sign +
+			`"}`, false},
+		"two in another case": {
+			`{"alipay_trade_query_response":` + node + `,"Alipay_trade_query_response":{},"sign":"` + sign + `"}`,
+			false,
+		},
+		"two signatures":    {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign + `","sign":"x"}`, false},
+		"text behind":       {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign + `"}{}`, false},
+		"hidden in a value": {`{"x":{"alipay_trade_query_response":` + node + `},"sign":"` + sign + `"}`, false},
+		"a line break":      {`{"alipay_trade_query_response":` + node + `,"sign":"` + sign[:64] + `\n` + sign[64:] + `"}`, false},
+		"signature no text": {`{"alipay_trade_query_response":` + node + `,"sign":1}`, false},
+		"null":              {`{"alipay_trade_query_response":null,"sign":"` + sign + `"}`, false},
 	} {
 		line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return bare(c.body) }}
-		got, err := supplier.AbilitiesOf(callable(t, "test-only-alipay.pem")(line)).Query(t.Context(), supplier.Ref{Reference: suppliertest.Reference})
+		got, err := supplier.AbilitiesOf(callable(t, "test-only-alipay.pem")(line)).Query(t.Context(),
+			supplier.Ref{Reference: suppliertest.Reference})
 		if err != nil || (got.State == supplier.AnswerPaid) != c.paid || !c.paid && got.State != supplier.AnswerUnknown {
 			t.Errorf("%s: %v, %s (%s)", name, err, got.State, got.Reason.Error())
 		}
@@ -321,7 +486,11 @@ func TestRequestsAreThoseOfAKnownLibrary(t *testing.T) {
 		Reference: "SO1_2", OrderNo: "SO1", Subject: "A & B = C/D", Amount: 10, Currency: "CNY", Method: supplier.MethodQR,
 		NotifyURL: "https://pay.example.com/callback/ali-main", ExpiresAt: expires,
 	}
-	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+	line := &suppliertest.Line{Reply: func(*http.Request,
+		[]byte,
+	) supplier.Exchange {
+		return supplier.Exchange{Class: supplier.ClassTimeout}
+	}}
 	can := supplier.AbilitiesOf(callable(t, "test-only-alipay.pem")(line))
 	if s, err := can.Start(t.Context(), p); err != nil || s.State != supplier.StartUnknown || s.Exchange.Class != supplier.ClassTimeout {
 		t.Fatalf("%v %+v", err, s)
@@ -340,7 +509,10 @@ func TestRequestsAreThoseOfAKnownLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []struct{ method, content, notify string }{
-		{"alipay.trade.precreate", `{"out_trade_no":"SO1_2","total_amount":"0.10","subject":"A   B   C D","seller_id":"2088000000000001","time_expire":"2026-03-01 17:00:00"}`, p.NotifyURL},
+		{
+			"alipay.trade.precreate",
+			`{"out_trade_no":"SO1_2","total_amount":"0.10","subject":"A   B   C D","seller_id":"2088000000000001","time_expire":"2026-03-01 17:00:00"}`, p.NotifyURL,
+		},
 		{"alipay.trade.query", `{"out_trade_no":"SO1_2"}`, ""},
 		{"alipay.trade.close", `{"out_trade_no":"SO1_2"}`, ""},
 		{"alipay.trade.refund", `{"out_trade_no":"SO1_2","refund_amount":"0.10","out_request_no":"R1","refund_reason":"back"}`, ""},
@@ -351,10 +523,12 @@ func TestRequestsAreThoseOfAKnownLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := sent.Request; r.Method != http.MethodPost || r.URL.String() != defaultGateway || !strings.Contains(r.Header.Get("Content-Type"), "utf-8") {
+		if r := sent.Request; r.Method != http.MethodPost || r.URL.String() != defaultGateway ||
+			!strings.Contains(r.Header.Get("Content-Type"), "utf-8") {
 			t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 		}
-		if form.Get("method") != want.method || form.Get("biz_content") != want.content || form.Get("notify_url") != want.notify || form.Has("notify_url") != (want.notify != "") {
+		if form.Get("method") != want.method || form.Get("biz_content") != want.content || form.Get("notify_url") != want.notify ||
+			form.Has("notify_url") != (want.notify != "") {
 			t.Errorf("%v, want %+v", form, want)
 		}
 		theirs, err := client.URLValues(sdk.TradeQuery{OutTradeNo: "SO1_2"})
@@ -401,10 +575,11 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // The library must take what the tests sign, or they would prove nothing.
 func TestKnownLibraryAcceptsOurAnswers(t *testing.T) {
-	client, err := sdk.New(testAppID, privateText(t, loadKey(t, "test-only-app.pem")), true, sdk.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		x := answerOf(t, suppliertest.Query, suppliertest.Change{})
-		return &http.Response{StatusCode: x.Status, Header: x.Header, Body: io.NopCloser(bytes.NewReader(x.Body)), Request: r}, nil
-	})}))
+	client, err := sdk.New(testAppID, privateText(t, loadKey(t, "test-only-app.pem")), true,
+		sdk.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			x := answerOf(t, suppliertest.Query, suppliertest.Change{})
+			return &http.Response{StatusCode: x.Status, Header: x.Header, Body: io.NopCloser(bytes.NewReader(x.Body)), Request: r}, nil
+		})}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +646,10 @@ func TestWithoutThePrivateKeyNothingCanBeAsked(t *testing.T) {
 	if can.Payer == nil || can.Querier == nil || can.Closer == nil {
 		t.Errorf("%+v", can)
 	}
-	c := config{AppID: testAppID, AlipayPublicKey: publicText(t, loadKey(t, "test-only-alipay.pem")), GatewayURL: "https://openapi.alipay.com/gateway.do"}
+	c := config{
+		AppID: testAppID, AlipayPublicKey: publicText(t, loadKey(t, "test-only-alipay.pem")),
+		GatewayURL: "https://openapi.alipay.com/gateway.do",
+	}
 	half, _ := json.Marshal(c)
 	if _, err := Kind.New("ali-main", half, line); supplier.AsField(err) == nil || supplier.AsField(err).Field != "app_private_key" {
 		t.Errorf("an address without the key: %v", err)
@@ -490,8 +668,12 @@ func TestSettingsKeepTheirPromises(t *testing.T) {
 		Kind: Kind, Bare: map[string]any{"app_id": testAppID, "seller_id": testSellerID, "alipay_public_key": theirs},
 		Calls: map[string]any{"app_private_key": own, "gateway_url": gateway},
 		WrongCalls: map[string][]map[string]any{
-			"app_private_key": {{"gateway_url": gateway}, {"app_private_key": "canary"}, {"app_private_key": theirs, "gateway_url": gateway}},
-			"gateway_url":     {{"gateway_url": "gw.example"}, {"gateway_url": "gw.example", "app_private_key": own}},
+			"app_private_key": {
+				{"gateway_url": gateway},
+				{"app_private_key": "canary"},
+				{"app_private_key": theirs, "gateway_url": gateway},
+			},
+			"gateway_url": {{"gateway_url": "gw.example"}, {"gateway_url": "gw.example", "app_private_key": own}},
 		},
 		Wrong: []map[string]any{
 			{"app_id": ""},
@@ -509,7 +691,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(genuine.Body)
 	f.Add(bare(`{"alipay_trade_query_response":{"code":"40004","sub_code":"ACQ.TRADE_NOT_EXIST"}}`).Body)
 	var answer []byte
-	a := quick(callable(f, "test-only-alipay.pem"))(suppliertest.Client(func(*http.Request) supplier.Exchange { return bare(string(answer)) }))
+	a := quick(callable(f,
+		"test-only-alipay.pem"))(suppliertest.Client(func(*http.Request) supplier.Exchange { return bare(string(answer)) }))
 	ask := func(tb testing.TB, body []byte) supplier.Answer {
 		answer = body
 		got, err := supplier.AbilitiesOf(a).Query(context.Background(), supplier.Ref{Reference: suppliertest.Reference})

@@ -220,16 +220,29 @@ func TestNotificationsMean(t *testing.T) {
 		fields url.Values
 		want   supplier.Callback
 	}{
-		"trade_success":   {with("TRADE_SUCCESS", nil), paid},
-		"no_refund":       {with("TRADE_SUCCESS", map[string]string{"refund_fee": "0.00", "out_biz_no": "B-1"}), paid},
-		"trade_finished":  {with("TRADE_FINISHED", nil), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999, paid.OccurredAt)},
-		"finished_refund": {with("TRADE_FINISHED", refundFields), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999, paid.OccurredAt)},
-		"wait_buyer_pay":  {with("WAIT_BUYER_PAY", nil), want(supplier.Other, "WAIT_BUYER_PAY", "WAIT_BUYER_PAY", 1999, time.Time{})},
-		"refund_part":     {with("TRADE_SUCCESS", refundFields), part},
-		"refund_full":     {with("TRADE_CLOSED", map[string]string{"gmt_refund": "2026-03-01 15:59:58.123", "out_biz_no": "R-1"}), full},
-		"trade_closed":    {with("TRADE_CLOSED", map[string]string{"gmt_close": "2026-03-01 15:59:58"}), closed},
-		"another_product": {url.Values{"notify_id": {"N-1"}, "app_id": {testAppID}, "total_amount": {"any"}}, supplier.Callback{EventKey: "N-1", Status: supplier.Unknown, Currency: "CNY", Identity: map[string]string{"app_id": testAppID, "seller_id": ""}}},
-		"dut_user_sign":   {url.Values{"notify_id": {"N-2"}, "app_id": {testAppID}, "notify_type": {"dut_user_sign"}}, supplier.Callback{EventKey: "N-2", Status: supplier.Unknown, RawStatus: "dut_user_sign", Currency: "CNY", Identity: map[string]string{"app_id": testAppID, "seller_id": ""}}},
+		"trade_success":  {with("TRADE_SUCCESS", nil), paid},
+		"no_refund":      {with("TRADE_SUCCESS", map[string]string{"refund_fee": "0.00", "out_biz_no": "B-1"}), paid},
+		"trade_finished": {with("TRADE_FINISHED", nil), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999, paid.OccurredAt)},
+		"finished_refund": {with("TRADE_FINISHED", refundFields), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999,
+			paid.OccurredAt)},
+		"wait_buyer_pay": {with("WAIT_BUYER_PAY", nil), want(supplier.Other, "WAIT_BUYER_PAY", "WAIT_BUYER_PAY", 1999, time.Time{})},
+		"refund_part":    {with("TRADE_SUCCESS", refundFields), part},
+		"refund_full":    {with("TRADE_CLOSED", map[string]string{"gmt_refund": "2026-03-01 15:59:58.123", "out_biz_no": "R-1"}), full},
+		"trade_closed":   {with("TRADE_CLOSED", map[string]string{"gmt_close": "2026-03-01 15:59:58"}), closed},
+		"another_product": {
+			url.Values{"notify_id": {"N-1"}, "app_id": {testAppID}, "total_amount": {"any"}},
+			supplier.Callback{EventKey: "N-1", Status: supplier.Unknown, Currency: "CNY", Identity: map[string]string{
+				"app_id":    testAppID,
+				"seller_id": "",
+			}},
+		},
+		"dut_user_sign": {
+			url.Values{"notify_id": {"N-2"}, "app_id": {testAppID}, "notify_type": {"dut_user_sign"}},
+			supplier.Callback{
+				EventKey: "N-2", Status: supplier.Unknown, RawStatus: "dut_user_sign", Currency: "CNY",
+				Identity: map[string]string{"app_id": testAppID, "seller_id": ""},
+			},
+		},
 		"refund_unnumbered": {
 			with("TRADE_SUCCESS", map[string]string{"gmt_refund": "2026-03-01 15:59:58", "refund_fee": "5.00"}),
 			unnumbered,
@@ -264,10 +277,19 @@ func TestOnlyRSA2Counts(t *testing.T) {
 // other places, the same signed text pays another order. Neither reading counts.
 func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
 	key := loadKey(t, "test-only-alipay.pem")
-	cheap := map[string]string{"body": "x&out_trade_no=VICTIM&total_amount=100.00&trade_no=T-2&trade_status=TRADE_SUCCESS&zz=", "out_trade_no": "CHEAP", "total_amount": "0.01", "trade_no": "T-1", "trade_status": "TRADE_SUCCESS"}
+	cheap := map[string]string{
+		"body":         "x&out_trade_no=VICTIM&total_amount=100.00&trade_no=T-2&trade_status=TRADE_SUCCESS&zz=",
+		"out_trade_no": "CHEAP", "total_amount": "0.01", "trade_no": "T-1", "trade_status": "TRADE_SUCCESS",
+	}
 	const hidden = "&out_trade_no=CHEAP&total_amount=0.01&trade_no=T-1&trade_status=TRADE_SUCCESS"
-	inValue := map[string]string{"body": "x", "out_trade_no": "VICTIM", "total_amount": "100.00", "trade_no": "T-2", "trade_status": "TRADE_SUCCESS", "zz": hidden}
-	inName := map[string]string{"body": "x", "out_trade_no": "VICTIM", "total_amount": "100.00", "trade_no": "T-2", "trade_status": "TRADE_SUCCESS", "zz=" + strings.TrimSuffix(hidden, "=TRADE_SUCCESS"): "TRADE_SUCCESS"}
+	inValue := map[string]string{
+		"body": "x", "out_trade_no": "VICTIM", "total_amount": "100.00", "trade_no": "T-2",
+		"trade_status": "TRADE_SUCCESS", "zz": hidden,
+	}
+	inName := map[string]string{
+		"body": "x", "out_trade_no": "VICTIM", "total_amount": "100.00", "trade_no": "T-2",
+		"trade_status": "TRADE_SUCCESS", "zz=" + strings.TrimSuffix(hidden, "=TRADE_SUCCESS"): "TRADE_SUCCESS",
+	}
 	genuine := sign(key, form(cheap), nil)
 	for name, fields := range map[string]map[string]string{"genuine": cheap, "in a value": inValue, "in a name": inName} {
 		if signedText(fields) != signedText(cheap) {
@@ -337,7 +359,8 @@ func TestUnreadableIsShownToPeople(t *testing.T) {
 	} {
 		_, err := newTest(t, key).Parse(post(sign(key, f, nil)), nil)
 		var u *supplier.Unreadable
-		if !errors.As(err, &u) || u.Kind != "malformed" || u.Callback.OrderRef != "ORDER-20260301-0001" || u.Callback.Status != supplier.Other {
+		if !errors.As(err, &u) || u.Kind != "malformed" || u.Callback.OrderRef != "ORDER-20260301-0001" ||
+			u.Callback.Status != supplier.Other {
 			t.Errorf("%s: %v %+v", name, err, u)
 		}
 	}

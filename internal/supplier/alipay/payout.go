@@ -128,7 +128,9 @@ func (c *calls) PayoutQuery(ctx context.Context, p supplier.Payout) (supplier.Pa
 }
 
 // transferred reads an answer that has the status of a transfer. The amount may be left out.
-func (c *calls) transferred(x supplier.Exchange, class supplier.Class, err error, p supplier.Payout, n node, said supplier.PayoutSaid) supplier.PayoutAnswer {
+func (c *calls) transferred(x supplier.Exchange, class supplier.Class, err error, p supplier.Payout, n node,
+	said supplier.PayoutSaid,
+) supplier.PayoutAnswer {
 	switch {
 	case err != nil:
 		return x.PayoutUnknown(class, err)

@@ -37,7 +37,8 @@ func transferAnswer(tb testing.TB, op suppliertest.Op, c suppliertest.Change) su
 		{map[suppliertest.Op]string{suppliertest.Payout: "amount", suppliertest.PayoutQuery: "trans_amount"}[op], cmp.Or(c.Amount, "5.00")},
 	}
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool {
-		return c.Without == "PayoutNo" && p.name == "out_biz_no" || c.Without == "Status" && p.name == "status" || c.Without == "Amount" && strings.HasSuffix(p.name, "amount")
+		return c.Without == "PayoutNo" && p.name == "out_biz_no" || c.Without == "Status" && p.name == "status" || c.Without == "Amount" &&
+			strings.HasSuffix(p.name, "amount")
 	})
 	if c.Duplicate {
 		pairs = append(pairs, pair{"out_biz_no", "P2"})
@@ -49,7 +50,8 @@ func transferAnswer(tb testing.TB, op suppliertest.Op, c suppliertest.Change) su
 func payoutCases(t *testing.T) (cases []suppliertest.AnswerCase) {
 	const pay, query = suppliertest.Payout, suppliertest.PayoutQuery
 	refused := func(op suppliertest.Op, code, sub string, more ...pair) supplier.Exchange {
-		return signedAnswer(t, op, http.StatusOK, members(append([]pair{{"code", code}, {"msg", "Business Failed"}, {"sub_code", sub}}, more...)...), nil)
+		return signedAnswer(t, op, http.StatusOK, members(append([]pair{{"code", code}, {"msg", "Business Failed"}, {"sub_code", sub}},
+			more...)...), nil)
 	}
 	add := func(op suppliertest.Op, name string, x supplier.Exchange, state supplier.PayoutState, class supplier.Class) {
 		cases = append(cases, suppliertest.AnswerCase{Name: name, Op: op, Answer: x, State: string(state), Class: class})
@@ -63,31 +65,42 @@ func payoutCases(t *testing.T) (cases []suppliertest.AnswerCase) {
 			add(op, word, transferAnswer(t, op, suppliertest.Change{Status: word}), state, class)
 		}
 		add(op, "INIT", transferAnswer(t, op, suppliertest.Change{Status: "INIT"}), supplier.PayoutUnknown, supplier.ClassUnknown)
-		add(op, "another case", transferAnswer(t, op, suppliertest.Change{Status: "success"}), supplier.PayoutUnknown, supplier.ClassUnknown)
+		add(op, "another case", transferAnswer(t, op, suppliertest.Change{Status: "success"}), supplier.PayoutUnknown,
+			supplier.ClassUnknown)
 		add(op, "system error", refused(op, "40004", "SYSTEM_ERROR"), supplier.PayoutUnknown, supplier.ClassUnknown)
 		add(op, "out of service", refused(op, "20000", "isp.unknow-error"), supplier.PayoutUnknown, supplier.ClassUnknown)
 		add(op, "a listed word under another code", refused(op, "20000", "PAYEE_NOT_EXIST"), supplier.PayoutUnknown, supplier.ClassUnknown)
-		add(op, "without a signature", bare(`{"`+nodeName(op)+`":{"code":"40004","sub_code":"PAYEE_NOT_EXIST"}}`), supplier.PayoutUnknown, supplier.ClassBadSignature)
+		add(op, "without a signature", bare(`{"`+nodeName(op)+`":{"code":"40004","sub_code":"PAYEE_NOT_EXIST"}}`), supplier.PayoutUnknown,
+			supplier.ClassBadSignature)
 		add(op, "the answer about a trade", renamed(t, suppliertest.Query, op), supplier.PayoutUnknown, supplier.ClassBadAnswer)
 		add(op, "the answer about a refund", renamed(t, suppliertest.RefundQuery, op), supplier.PayoutUnknown, supplier.ClassBadAnswer)
-		add(op, "an amount that is none", transferAnswer(t, op, suppliertest.Change{Amount: "5.001"}), supplier.PayoutUnknown, supplier.ClassBadAnswer)
+		add(op, "an amount that is none", transferAnswer(t, op, suppliertest.Change{Amount: "5.001"}), supplier.PayoutUnknown,
+			supplier.ClassBadAnswer)
 	}
 	for sub, state := range transferRefusals {
 		add(pay, sub, refused(pay, "40004", sub), state, supplier.ClassRefused)
 		add(pay, sub+", another's", refused(pay, "40004", sub, pair{"out_biz_no", "P2"}), supplier.PayoutUnknown, supplier.ClassBadAnswer)
 		add(query, sub, refused(query, "40004", sub), supplier.PayoutUnknown, supplier.ClassUnknown)
 	}
-	add(pay, "the number was used for another", refused(pay, "40004", "PAYMENT_INFO_INCONSISTENCY"), supplier.PayoutUnknown, supplier.ClassUnknown)
+	add(pay, "the number was used for another", refused(pay, "40004", "PAYMENT_INFO_INCONSISTENCY"), supplier.PayoutUnknown,
+		supplier.ClassUnknown)
 	add(pay, "the payer's trouble", refused(pay, "40004", "PAYER_STATUS_ERROR"), supplier.PayoutUnknown, supplier.ClassUnknown)
-	add(pay, "no such transfer, of an order to make it", refused(pay, "40004", "ORDER_NOT_EXIST"), supplier.PayoutUnknown, supplier.ClassUnknown)
+	add(pay, "no such transfer, of an order to make it", refused(pay, "40004", "ORDER_NOT_EXIST"), supplier.PayoutUnknown,
+		supplier.ClassUnknown)
 	add(query, "no such transfer", refused(query, "40004", "ORDER_NOT_EXIST"), supplier.PayoutNotFound, supplier.ClassOK)
-	add(query, "no such transfer, another's", refused(query, "40004", "ORDER_NOT_EXIST", pair{"out_biz_no", "P2"}), supplier.PayoutUnknown, supplier.ClassBadAnswer)
-	add(query, "returned, without a sum", transferAnswer(t, query, suppliertest.Change{Status: "REFUND", Without: "Amount"}), supplier.PayoutReturned, supplier.ClassOK)
+	add(query, "no such transfer, another's", refused(query, "40004", "ORDER_NOT_EXIST", pair{"out_biz_no", "P2"}), supplier.PayoutUnknown,
+		supplier.ClassBadAnswer)
+	add(query, "returned, without a sum", transferAnswer(t, query, suppliertest.Change{Status: "REFUND", Without: "Amount"}),
+		supplier.PayoutReturned, supplier.ClassOK)
 	return cases
 }
 
 func TestTransfersAreThoseOfTheDocumentation(t *testing.T) {
-	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+	line := &suppliertest.Line{Reply: func(*http.Request,
+		[]byte,
+	) supplier.Exchange {
+		return supplier.Exchange{Class: supplier.ClassTimeout}
+	}}
 	can := supplier.AbilitiesOf(callable(t, "test-only-alipay.pem")(line))
 	if can.Payouter == nil || !can.PayoutRepeat {
 		t.Fatalf("%+v", can)
@@ -96,9 +109,18 @@ func TestTransfersAreThoseOfTheDocumentation(t *testing.T) {
 		to                  supplier.Payee
 		product, who, shown string
 	}{
-		{payout.Payee, "TRANS_BANKCARD_NO_PWD", `{"identity":"6222021234564711","identity_type":"BANKCARD_ACCOUNT","name":"A \u0026 B","bankcard_ext_info":{"account_type":"2","inst_name":"ICBC"}}`, `{"identity":"***","identity_type":"BANKCARD_ACCOUNT"`},
-		{login, "TRANS_ACCOUNT_NO_PWD", `{"identity":"zhang+3@example.com","identity_type":"ALIPAY_LOGON_ID","name":"张三"}`, `{"identity":"***","identity_type":"ALIPAY_LOGON_ID"`},
-		{user, "TRANS_ACCOUNT_NO_PWD", `{"identity":"2088123412341234","identity_type":"ALIPAY_USER_ID"}`, `{"identity":"***","identity_type":"ALIPAY_USER_ID"`},
+		{
+			payout.Payee, "TRANS_BANKCARD_NO_PWD",
+			`{"identity":"6222021234564711","identity_type":"BANKCARD_ACCOUNT","name":"A \u0026 B","bankcard_ext_info":{"account_type":"2","inst_name":"ICBC"}}`, `{"identity":"***","identity_type":"BANKCARD_ACCOUNT"`,
+		},
+		{
+			login, "TRANS_ACCOUNT_NO_PWD", `{"identity":"zhang+3@example.com","identity_type":"ALIPAY_LOGON_ID","name":"张三"}`,
+			`{"identity":"***","identity_type":"ALIPAY_LOGON_ID"`,
+		},
+		{
+			user, "TRANS_ACCOUNT_NO_PWD", `{"identity":"2088123412341234","identity_type":"ALIPAY_USER_ID"}`,
+			`{"identity":"***","identity_type":"ALIPAY_USER_ID"`,
+		},
 	} {
 		p := payout
 		p.No, p.Payee = "P1", c.to
@@ -114,11 +136,13 @@ func TestTransfersAreThoseOfTheDocumentation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range []struct{ method, content, notify string }{
-			{"alipay.fund.trans.uni.transfer", `{"out_biz_no":"P1","trans_amount":"5.00","product_code":"` + c.product + `","biz_scene":"DIRECT_TRANSFER","order_title":"P1","payee_info":` + c.who + `}`, p.NotifyURL},
+			{"alipay.fund.trans.uni.transfer", `{"out_biz_no":"P1","trans_amount":"5.00","product_code":"` + c.product +
+				`","biz_scene":"DIRECT_TRANSFER","order_title":"P1","payee_info":` + c.who + `}`, p.NotifyURL},
 			{"alipay.fund.trans.common.query", `{"out_biz_no":"P1","product_code":"` + c.product + `","biz_scene":"DIRECT_TRANSFER"}`, ""},
 		} {
 			form, err := url.ParseQuery(string(line.Sent()[before+i].Body))
-			if err != nil || form.Get("method") != want.method || form.Get("biz_content") != want.content || form.Get("notify_url") != want.notify {
+			if err != nil || form.Get("method") != want.method || form.Get("biz_content") != want.content ||
+				form.Get("notify_url") != want.notify {
 				t.Errorf("%v %s\n%s, want\n%s", err, form.Get("method"), form.Get("biz_content"), want.content)
 			}
 			sign := form.Get("sign")
@@ -153,7 +177,8 @@ func TestPayoutsThatAlipayCannotMakeAreNotSent(t *testing.T) {
 		_, err := can.Payout(t.Context(), p)
 		_, asked := can.PayoutQuery(t.Context(), p)
 		for _, err := range []error{err, asked} {
-			if f := supplier.AsField(err); f == nil || f.Field != c.field || p.Payee.Number != "" && strings.Contains(err.Error(), p.Payee.Number) {
+			if f := supplier.AsField(err); f == nil || f.Field != c.field || p.Payee.Number != "" &&
+				strings.Contains(err.Error(), p.Payee.Number) {
 				t.Errorf("%+v: %v, want the field %s", p, err, c.field)
 			}
 		}
@@ -169,8 +194,10 @@ func TestNotificationsAboutPayoutsOnlyNameThem(t *testing.T) {
 	a := callable(t, "test-only-alipay.pem")(nil)
 	send := func(change map[string]string) (supplier.Callback, error) {
 		fields := map[string]string{
-			"notify_id": "2026030100222193017027581427329881", "utc_timestamp": "1772352000000", "msg_method": "alipay.fund.trans.order.changed", "app_id": testAppID,
-			"version": "1.1", "charset": "UTF-8", "biz_content": `{"action_type":"FINISH","biz_scene":"DIRECT_TRANSFER","origin_interface":"alipay.fund.trans.uni.transfer","out_biz_no":"P1","trans_amount":"5.00","product_code":"TRANS_ACCOUNT_NO_PWD","order_id":"` + transferID + `","status":"SUCCESS"}`,
+			"notify_id": "2026030100222193017027581427329881", "utc_timestamp": "1772352000000",
+			"msg_method": "alipay.fund.trans.order.changed", "app_id": testAppID,
+			"version": "1.1", "charset": "UTF-8",
+			"biz_content": `{"action_type":"FINISH","biz_scene":"DIRECT_TRANSFER","origin_interface":"alipay.fund.trans.uni.transfer","out_biz_no":"P1","trans_amount":"5.00","product_code":"TRANS_ACCOUNT_NO_PWD","order_id":"` + transferID + `","status":"SUCCESS"}`,
 		}
 		for name, value := range change {
 			fields[name] = value
@@ -186,28 +213,33 @@ func TestNotificationsAboutPayoutsOnlyNameThem(t *testing.T) {
 		return a.Parse(&supplier.Request{Method: http.MethodPost, Header: http.Header{}, Body: []byte(form.Encode())}, nil)
 	}
 	got, err := send(nil)
-	if err != nil || got.OrderRef != "P1" || got.TradeNo != transferID || got.Status != supplier.Other || got.RawStatus != "SUCCESS" || got.EventKey != "payout:P1:SUCCESS" ||
+	if err != nil || got.OrderRef != "P1" || got.TradeNo != transferID || got.Status != supplier.Other || got.RawStatus != "SUCCESS" ||
+		got.EventKey != "payout:P1:SUCCESS" ||
 		got.Amount != 0 || got.Identity["app_id"] != testAppID {
 		t.Errorf("%v %+v", err, got)
 	}
 	if _, named := got.Identity["seller_id"]; named {
 		t.Errorf("it names no seller: %+v", got.Identity)
 	}
-	if again, err := send(map[string]string{"notify_id": "n2", "utc_timestamp": "1772353000000"}); err != nil || again.EventKey != got.EventKey {
+	if again, err := send(map[string]string{"notify_id": "n2", "utc_timestamp": "1772353000000"}); err != nil ||
+		again.EventKey != got.EventKey {
 		t.Errorf("a repeat: %v %+v", err, again)
 	}
 	// It may hold a trade's fields: they are another product's.
-	if with, err := send(map[string]string{"trade_no": testTrade, "trade_status": "TRADE_SUCCESS", "total_amount": "5.00"}); err != nil || with.Status != supplier.Other || with.Amount != 0 {
+	if with, err := send(map[string]string{"trade_no": testTrade, "trade_status": "TRADE_SUCCESS", "total_amount": "5.00"}); err != nil ||
+		with.Status != supplier.Other || with.Amount != 0 {
 		t.Errorf("%v %+v", err, with)
 	}
 	for name, content := range map[string]string{
-		"nothing": "", "no object": "[]", "no number": `{"status":"SUCCESS"}`, "no status": `{"out_biz_no":"P1"}`, "two numbers": `{"out_biz_no":"P1","out_biz_no":"P2","status":"SUCCESS"}`,
+		"nothing": "", "no object": "[]", "no number": `{"status":"SUCCESS"}`, "no status": `{"out_biz_no":"P1"}`,
+		"two numbers": `{"out_biz_no":"P1","out_biz_no":"P2","status":"SUCCESS"}`,
 	} {
 		if got, err := send(map[string]string{"biz_content": content}); err == nil {
 			t.Errorf("%s is read as %+v", name, got)
 		}
 	}
-	if other, err := send(map[string]string{"msg_method": "alipay.merchant.tradecomplain.changed"}); err != nil || other.Status != supplier.Unknown || other.OrderRef != "" {
+	if other, err := send(map[string]string{"msg_method": "alipay.merchant.tradecomplain.changed"}); err != nil ||
+		other.Status != supplier.Unknown || other.OrderRef != "" {
 		t.Errorf("another product: %v %+v", err, other)
 	}
 }

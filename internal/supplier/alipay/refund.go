@@ -47,7 +47,10 @@ func (c *calls) Refund(ctx context.Context, r supplier.Refund) (supplier.RefundA
 		OutTradeNo: r.Reference, RefundAmount: money.Format(r.Amount, currency), OutRequestNo: r.No,
 		RefundReason: textlimit.Cut(r.Reason, maxReason),
 	})
-	said := supplier.RefundSaid{No: r.No, Reference: cmp.Or(n.OutTradeNo, r.Reference), Amount: r.Amount, Currency: currency, Word: n.word()}
+	said := supplier.RefundSaid{
+		No: r.No, Reference: cmp.Or(n.OutTradeNo, r.Reference), Amount: r.Amount, Currency: currency,
+		Word: n.word(),
+	}
 	switch {
 	case err != nil:
 		return x.RefundUnknown(class, err), nil
@@ -72,7 +75,8 @@ func (c *calls) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.Re
 	}
 	n, x, class, err := c.ask(ctx, "alipay.trade.fastpay.refund.query", "", refundAsked{r.Reference, r.No})
 	said := supplier.RefundSaid{
-		No: cmp.Or(n.OutRequestNo, r.No), Reference: cmp.Or(n.OutTradeNo, r.Reference), Currency: currency, Word: cmp.Or(n.RefundStatus, n.word()),
+		No: cmp.Or(n.OutRequestNo, r.No), Reference: cmp.Or(n.OutTradeNo, r.Reference), Currency: currency,
+		Word: cmp.Or(n.RefundStatus, n.word()),
 	}
 	switch {
 	case err != nil:

@@ -82,7 +82,10 @@ func (c *calls) Start(ctx context.Context, p supplier.Payment) (supplier.Started
 		return supplier.Started{State: supplier.Accepted, Kind: c.payKind(), Value: value, Word: got.RawStatus, Exchange: x}, nil
 	case supplier.AnswerFailed:
 		x.Class = supplier.ClassRefused
-		return supplier.Started{State: supplier.StartRefused, Word: got.RawStatus, Reason: refusedWith.Say(quoted(got.RawStatus)), Exchange: x}, nil
+		return supplier.Started{
+			State: supplier.StartRefused, Word: got.RawStatus, Reason: refusedWith.Say(quoted(got.RawStatus)),
+			Exchange: x,
+		}, nil
 	case supplier.AnswerUnknown:
 		return x.StartUnknown(supplier.ClassUnknown, unknownWord.Say(quoted(got.RawStatus))), nil
 	default: // paid, closed or not found: a query says more

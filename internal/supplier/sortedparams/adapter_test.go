@@ -76,7 +76,8 @@ func TestDialectsOfTheReadmeReadTheirMessages(t *testing.T) {
 	want := map[string]supplier.Callback{
 		"testdata/epay.http": {
 			EventKey: "trade:2026030108000100001:paid", OrderRef: "20260301080000001", TradeNo: "2026030108000100001",
-			Status: supplier.Paid, RawStatus: "TRADE_SUCCESS", Amount: 1999, Currency: "CNY", Identity: map[string]string{"account": "1001"},
+			Status: supplier.Paid, RawStatus: "TRADE_SUCCESS", Amount: 1999, Currency: "CNY",
+			Identity: map[string]string{"account": "1001"},
 		},
 		"testdata/aggregate.http": {
 			EventKey: "trade:P20260301080000021:paid", OrderRef: "20260301080000002", TradeNo: "P20260301080000021",
@@ -92,7 +93,8 @@ func TestDialectsOfTheReadmeReadTheirMessages(t *testing.T) {
 		},
 		"testdata/rsa.http": {
 			EventKey: "trade:S-99:failed", OrderRef: "20260301080000005", TradeNo: "S-99",
-			Status: supplier.Failed, RawStatus: "FAIL", Final: true, Amount: 1999, Currency: "CNY", Identity: map[string]string{"account": "M-77"},
+			Status: supplier.Failed, RawStatus: "FAIL", Final: true, Amount: 1999, Currency: "CNY",
+			Identity: map[string]string{"account": "M-77"},
 		},
 	}
 	readme, err := os.ReadFile("README.md")
@@ -166,7 +168,10 @@ func TestStatusWordsMeanWhatTheSettingsSay(t *testing.T) {
 		key    string
 	}{
 		{"paid", basic, "OK", supplier.Paid, false, "trade:T-1:paid"},
-		{"another word for paid is the same fact", basic.with(settings{"paid_values": []string{"OK", "DONE"}}), "DONE", supplier.Paid, false, "trade:T-1:paid"},
+		{
+			"another word for paid is the same fact", basic.with(settings{"paid_values": []string{"OK", "DONE"}}), "DONE", supplier.Paid,
+			false, "trade:T-1:paid",
+		},
 		{"failed", basic, "NO", supplier.Failed, true, "trade:T-1:failed"},
 		{"closed", more, "SHUT", supplier.Closed, false, "trade:T-1:closed"},
 		{"not yet", more, "WAIT", supplier.Other, false, "trade:T-1:other:WAIT"},

@@ -28,7 +28,9 @@ import (
 // ask sends the parameters and returns the fields of the answer, after verifying its signature.
 // With an error, the class says what is wrong with the answer; if there is no answer, the
 // Exchange has the class.
-func (c *calls) ask(ctx context.Context, address string, params map[string]string) (map[string]string, supplier.Exchange, supplier.Class, error) {
+func (c *calls) ask(ctx context.Context, address string, params map[string]string) (map[string]string, supplier.Exchange, supplier.Class,
+	error,
+) {
 	params[timeParam] = strconv.FormatInt(time.Now().Unix(), 10)
 	params[nonceParam] = rand.Text()[:16]
 	if c.AccountField != "" {

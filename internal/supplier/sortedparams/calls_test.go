@@ -47,9 +47,12 @@ func callable(format, algorithm, answerFormat string) settings {
 		"query_url": "https://s.example/query", "close_url": "https://s.example/close", "pay_url": "https://s.example/pay?v=1",
 		"pay_value_field": "link", "answer_format": answerFormat, "currency": nil, "currency_field": "cur",
 		"closed_values": []string{"SHUT"}, "paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"},
-		"refund_url": "https://s.example/refund", "refund_query_url": "https://s.example/refunds", "refund_no_field": "back", "refund_amount_field": "sum",
-		"payout_url": "https://s.example/payout", "payout_query_url": "https://s.example/payouts", "payout_no_field": "out", "payee_field": "payee",
-		"result_field": "end", "success_values": []string{"DONE"}, "failure_values": []string{"REFUSED"}, "processing_values": []string{"DOING"}, "returned_values": []string{"RETURNED"},
+		"refund_url": "https://s.example/refund", "refund_query_url": "https://s.example/refunds", "refund_no_field": "back",
+		"refund_amount_field": "sum",
+		"payout_url":          "https://s.example/payout", "payout_query_url": "https://s.example/payouts", "payout_no_field": "out",
+		"payee_field":  "payee",
+		"result_field": "end", "success_values": []string{"DONE"}, "failure_values": []string{"REFUSED"},
+		"processing_values": []string{"DOING"}, "returned_values": []string{"RETURNED"},
 	})
 	if algorithm == "rsa-sha256" {
 		s["private_key"] = privatePEM(ownKey())
@@ -95,18 +98,24 @@ func genuine(d dialogue, op suppliertest.Op, c suppliertest.Change) supplier.Exc
 	case suppliertest.Pay:
 		fields["state"], fields["link"] = cmp.Or(c.Status, "WAIT"), link
 	case suppliertest.Query:
-		fields["state"], fields["trade"], fields["total"], fields["cur"] = cmp.Or(c.Status, "OK"), cmp.Or(c.TradeNo, "T-1"), cmp.Or(c.Amount, "19.99"), "CNY"
+		fields["state"], fields["trade"], fields["total"], fields["cur"] = cmp.Or(c.Status, "OK"), cmp.Or(c.TradeNo, "T-1"),
+			cmp.Or(c.Amount, "19.99"), "CNY"
 	case suppliertest.Close:
 		fields["state"] = cmp.Or(c.Status, "SHUT")
 	case suppliertest.Payout, suppliertest.PayoutQuery:
 		fields["order"] = cmp.Or(c.OrderRef, cmp.Or(c.PayoutNo, suppliertest.PayoutNo))
-		fields["out"], fields["end"], fields["total"], fields["trade"] = cmp.Or(c.PayoutNo, suppliertest.PayoutNo), cmp.Or(c.Status, "DONE"), cmp.Or(c.Amount, "5.00"), "TP-1"
+		fields["out"], fields["end"], fields["total"], fields["trade"] = cmp.Or(c.PayoutNo, suppliertest.PayoutNo),
+			cmp.Or(c.Status, "DONE"), cmp.Or(c.Amount, "5.00"), "TP-1"
 		delete(fields, map[string]string{"PayoutNo": "out", "Status": "end"}[c.Without])
 	default:
-		fields["back"], fields["end"], fields["sum"], fields["trade"] = cmp.Or(c.RefundNo, suppliertest.RefundNo), cmp.Or(c.Status, "DONE"), cmp.Or(c.Amount, "5.00"), "TR-1"
+		fields["back"], fields["end"], fields["sum"], fields["trade"] = cmp.Or(c.RefundNo, suppliertest.RefundNo), cmp.Or(c.Status, "DONE"),
+			cmp.Or(c.Amount, "5.00"), "TR-1"
 		delete(fields, map[string]string{"RefundNo": "back", "Amount": "none", "Status": "end"}[c.Without])
 	}
-	delete(fields, map[string]string{"OrderRef": "order", "TradeNo": "trade", "Amount": "total", "Currency": "cur", "Status": "state"}[c.Without])
+	delete(fields, map[string]string{
+		"OrderRef": "order", "TradeNo": "trade", "Amount": "total", "Currency": "cur",
+		"Status": "state",
+	}[c.Without])
 	signed := d.sign(fields, c.Tamper)
 	if c.Duplicate {
 		return answerWith(d, signed, "order", "O-2")
@@ -116,7 +125,12 @@ func genuine(d dialogue, op suppliertest.Op, c suppliertest.Change) supplier.Exc
 
 func TestCallsKeepTheirPromises(t *testing.T) {
 	for _, c := range []struct{ format, algorithm, answer string }{
-		{"form", "md5", "json"}, {"query", "hmac-sha256", "form"}, {"json", "hmac-sha256", "xml"}, {"xml", "rsa-sha256", "json"}, {"form", "rsa-sha256", "form"}, {"xml", "md5", "xml"},
+		{"form", "md5", "json"},
+		{"query", "hmac-sha256", "form"},
+		{"json", "hmac-sha256", "xml"},
+		{"xml", "rsa-sha256", "json"},
+		{"form", "rsa-sha256", "form"},
+		{"xml", "md5", "xml"},
 	} {
 		t.Run(c.format+" "+c.algorithm+" "+c.answer, func(t *testing.T) {
 			suppliertest.RunAbilities(t, callSuite(t, c.format, c.algorithm, c.answer))
@@ -145,7 +159,10 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 	var signatures sync.Map // of the genuine answers: RSA is slow
 	return suppliertest.Abilities{
 		New: caller(t, s), Stranger: caller(t, s.with(stranger)),
-		Payment: supplier.Payment{Subject: "会员 a+b & more <1>", Amount: 1999, Currency: "CNY", NotifyURL: "https://pay.example.com/callback/s1"},
+		Payment: supplier.Payment{
+			Subject: "会员 a+b & more <1>", Amount: 1999, Currency: "CNY",
+			NotifyURL: "https://pay.example.com/callback/s1",
+		},
 		Answer: func(op suppliertest.Op, c suppliertest.Change) supplier.Exchange {
 			if !reflect.DeepEqual(c, suppliertest.Change{}) {
 				return genuine(d, op, c)
@@ -160,15 +177,20 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			return x
 		},
 		Has: map[suppliertest.Op][]string{
-			pay:                 {"OrderRef", "Status", "Account", "Duplicate"},
-			query:               {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
-			closing:             {"OrderRef", "Status", "Account", "Duplicate"},
-			suppliertest.Payout: {"OrderRef", "PayoutNo", "Amount", "Status", "Account", "Duplicate"}, suppliertest.PayoutQuery: {"OrderRef", "PayoutNo", "Amount", "Status", "Account", "Duplicate"},
-			suppliertest.Refund: {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"}, suppliertest.RefundQuery: {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"},
+			pay:                      {"OrderRef", "Status", "Account", "Duplicate"},
+			query:                    {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Account", "Duplicate"},
+			closing:                  {"OrderRef", "Status", "Account", "Duplicate"},
+			suppliertest.Payout:      {"OrderRef", "PayoutNo", "Amount", "Status", "Account", "Duplicate"},
+			suppliertest.PayoutQuery: {"OrderRef", "PayoutNo", "Amount", "Status", "Account", "Duplicate"},
+			suppliertest.Refund:      {"OrderRef", "RefundNo", "Status", "Account", "Duplicate"}, suppliertest.RefundQuery: {
+				"OrderRef",
+				"RefundNo", "Status", "Account", "Duplicate",
+			},
 		},
 		Refund: supplier.Refund{Amount: 500, Total: 1999, Currency: "CNY", Reason: "broken"},
 		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
-			suppliertest.Refund: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"}, suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"},
+			suppliertest.Refund:      {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"},
+			suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR-1", Word: "DONE"},
 		},
 		Payout: payout,
 		PaidOut: map[suppliertest.Op]supplier.PayoutAnswer{
@@ -184,7 +206,8 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			Amount: 1999, Currency: "CNY", Identity: ours,
 		},
 		Closed: supplier.Callback{
-			EventKey: "order:" + suppliertest.Reference + ":closed", OrderRef: suppliertest.Reference, Status: supplier.Closed, RawStatus: "SHUT", Identity: ours,
+			EventKey: "order:" + suppliertest.Reference + ":closed", OrderRef: suppliertest.Reference, Status: supplier.Closed,
+			RawStatus: "SHUT", Identity: ours,
 		},
 		Cases: append(payoutCases(says), []suppliertest.AnswerCase{
 			{Name: "failed", Op: query, Answer: word("NO"), State: "failed", Class: supplier.ClassOK},
@@ -192,33 +215,88 @@ func callSuite(t *testing.T, format, algorithm, answer string) suppliertest.Abil
 			{Name: "paying", Op: query, Answer: word("WAIT"), State: "paying", Class: supplier.ClassOK},
 			{Name: "not found", Op: query, Answer: word("NONE"), State: "not_found", Class: supplier.ClassOK},
 			{Name: "another case", Op: query, Answer: word("wait"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "paid, the account named", Op: query, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY", "mch": "M1"}), State: "paid", Class: supplier.ClassOK},
-			{Name: "paid in an unknown currency", Op: query, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "RMB"}), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "paid, money of another account", Op: query, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY", "mch": "M2"}), State: "paid", Class: supplier.ClassOK},
-			{Name: "not found by another account", Op: query, Answer: says(map[string]string{"state": "NONE", "mch": "M2"}), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "signed text with another reading", Op: query, Answer: says(map[string]string{"state": "WAIT", "remark": "x&state=OK&zz="}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{Name: "paid, the account named", Op: query, Answer: says(map[string]string{
+				"state": "OK", "trade": "T-1", "total": "19.99",
+				"cur": "CNY", "mch": "M1",
+			}), State: "paid", Class: supplier.ClassOK},
+			{Name: "paid in an unknown currency", Op: query, Answer: says(map[string]string{
+				"state": "OK", "trade": "T-1", "total": "19.99",
+				"cur": "RMB",
+			}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "paid, money of another account", Op: query,
+				Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY", "mch": "M2"}), State: "paid",
+				Class: supplier.ClassOK,
+			},
+			{
+				Name: "not found by another account", Op: query, Answer: says(map[string]string{"state": "NONE", "mch": "M2"}),
+				State: "unknown", Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "signed text with another reading", Op: query,
+				Answer: says(map[string]string{"state": "WAIT", "remark": "x&state=OK&zz="}), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
 			{Name: "still paying", Op: closing, Answer: word("WAIT"), State: "paying", Class: supplier.ClassRefused},
-			{Name: "paid", Op: closing, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY"}), State: "unknown", Class: supplier.ClassRefused},
+			{
+				Name: "paid", Op: closing, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY"}),
+				State: "unknown", Class: supplier.ClassRefused,
+			},
 			{Name: "failed", Op: closing, Answer: word("NO"), State: "unknown", Class: supplier.ClassRefused},
 			{Name: "not found", Op: closing, Answer: word("NONE"), State: "not_found", Class: supplier.ClassRefused},
 			{Name: "processing", Op: suppliertest.Refund, Answer: result("DOING"), State: "processing", Class: supplier.ClassOK},
 			{Name: "refused", Op: suppliertest.Refund, Answer: result("REFUSED"), State: "failed", Class: supplier.ClassRefused},
-			{Name: "no such refund, of an order to pay it", Op: suppliertest.Refund, Answer: result("NONE"), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "another sum", Op: suppliertest.Refund, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DONE", "sum": "5.01"}), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "no sum", Op: suppliertest.Refund, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DONE"}), State: "succeeded", Class: supplier.ClassOK},
+			{
+				Name: "no such refund, of an order to pay it", Op: suppliertest.Refund, Answer: result("NONE"), State: "unknown",
+				Class: supplier.ClassUnknown,
+			},
+			{Name: "another sum", Op: suppliertest.Refund, Answer: says(map[string]string{
+				"back": suppliertest.RefundNo, "end": "DONE",
+				"sum": "5.01",
+			}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "no sum", Op: suppliertest.Refund, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DONE"}),
+				State: "succeeded", Class: supplier.ClassOK,
+			},
 			{Name: "returned", Op: suppliertest.RefundQuery, Answer: result("RETURNED"), State: "returned", Class: supplier.ClassOK},
 			{Name: "no such refund", Op: suppliertest.RefundQuery, Answer: result("NONE"), State: "not_found", Class: supplier.ClassOK},
-			{Name: "a payment's answer", Op: suppliertest.RefundQuery, Answer: word("OK"), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "signed text with another reading", Op: suppliertest.RefundQuery, Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DOING", "remark": "x&end=DONE&zz="}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "a payment's answer", Op: suppliertest.RefundQuery, Answer: word("OK"), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "signed text with another reading", Op: suppliertest.RefundQuery,
+				Answer: says(map[string]string{"back": suppliertest.RefundNo, "end": "DOING", "remark": "x&end=DONE&zz="}),
+				State:  "unknown", Class: supplier.ClassBadAnswer,
+			},
 			{Name: "refused", Op: pay, Answer: word("NO"), State: "refused", Class: supplier.ClassRefused},
-			{Name: "refused, another's", Op: pay, Answer: says(map[string]string{"state": "NO", "order": "O-2"}), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "refused for another account", Op: pay, Answer: says(map[string]string{"state": "NO", "mch": "M2"}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "refused, another's", Op: pay, Answer: says(map[string]string{"state": "NO", "order": "O-2"}), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
+			{
+				Name: "refused for another account", Op: pay, Answer: says(map[string]string{"state": "NO", "mch": "M2"}), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
 			{Name: "nothing to pay with", Op: pay, Answer: word("WAIT"), State: "unknown", Class: supplier.ClassBadAnswer},
-			{Name: "too much to pay with", Op: pay, Answer: says(map[string]string{"state": "WAIT", "link": strings.Repeat("x", maxValue+1)}), State: "unknown", Class: supplier.ClassBadAnswer},
+			{
+				Name: "too much to pay with", Op: pay,
+				Answer: says(map[string]string{"state": "WAIT", "link": strings.Repeat("x", maxValue+1)}), State: "unknown",
+				Class: supplier.ClassBadAnswer,
+			},
 			{Name: "no word", Op: pay, Answer: says(map[string]string{"link": link}), State: "unknown", Class: supplier.ClassUnknown},
-			{Name: "already closed", Op: pay, Answer: says(map[string]string{"state": "SHUT", "link": link}), State: "unknown", Class: supplier.ClassOK},
-			{Name: "already paid", Op: pay, Answer: says(map[string]string{"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY", "link": link}), State: "unknown", Class: supplier.ClassOK},
-			{Name: "not found", Op: pay, Answer: says(map[string]string{"state": "NONE", "link": link}), State: "unknown", Class: supplier.ClassOK},
+			{
+				Name: "already closed", Op: pay, Answer: says(map[string]string{"state": "SHUT", "link": link}), State: "unknown",
+				Class: supplier.ClassOK,
+			},
+			{Name: "already paid", Op: pay, Answer: says(map[string]string{
+				"state": "OK", "trade": "T-1", "total": "19.99", "cur": "CNY",
+				"link": link,
+			}), State: "unknown", Class: supplier.ClassOK},
+			{
+				Name: "not found", Op: pay, Answer: says(map[string]string{"state": "NONE", "link": link}), State: "unknown",
+				Class: supplier.ClassOK,
+			},
 		}...),
 		Secrets: []string{"test-only-key", privatePEM(ownKey())},
 		Key: func(r *http.Request, body []byte) string {
@@ -250,14 +328,19 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 	}
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		for _, algorithm := range []string{"md5", "hmac-sha256", "rsa-sha256"} {
-			line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+			line := &suppliertest.Line{Reply: func(*http.Request,
+				[]byte,
+			) supplier.Exchange {
+				return supplier.Exchange{Class: supplier.ClassTimeout}
+			}}
 			made, err := Kind.New("s1", asJSON(t, callable(format, algorithm, "json")), line)
 			if err != nil {
 				t.Fatal(err)
 			}
 			can := supplier.AbilitiesOf(made)
 			for range 2 {
-				if s, err := can.Start(t.Context(), payment); err != nil || s.State != supplier.StartUnknown || s.Exchange.Class != supplier.ClassTimeout {
+				if s, err := can.Start(t.Context(), payment); err != nil || s.State != supplier.StartUnknown ||
+					s.Exchange.Class != supplier.ClassTimeout {
 					t.Fatalf("%v %+v", err, s)
 				}
 			}
@@ -299,7 +382,8 @@ func TestRequestsAreThoseOfTheContract(t *testing.T) {
 				if !maps.Equal(fields, want.fields) {
 					t.Errorf("%s %s sends %v, want %v", format, want.path, fields, want.fields)
 				}
-				if !regexp.MustCompile(`^1[0-9]{9}$`).MatchString(moment) || !regexp.MustCompile(`^[0-9A-Za-z]{16}$`).MatchString(nonce) || nonces[nonce] {
+				if !regexp.MustCompile(`^1[0-9]{9}$`).MatchString(moment) || !regexp.MustCompile(`^[0-9A-Za-z]{16}$`).MatchString(nonce) ||
+					nonces[nonce] {
 					t.Errorf("time %q, nonce %q", moment, nonce)
 				}
 				nonces[nonce] = true
@@ -365,10 +449,15 @@ func TestOurRequestIsNoCallbackAndNoAnswer(t *testing.T) {
 
 func TestOperatorsSeeNeitherKeyNorSignature(t *testing.T) {
 	s := callable("query", "md5", "json").with(settings{"query_url": "https://s.example/query?token=hidden"})
-	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+	line := &suppliertest.Line{Reply: func(*http.Request,
+		[]byte,
+	) supplier.Exchange {
+		return supplier.Exchange{Class: supplier.ClassTimeout}
+	}}
 	got, err := supplier.AbilitiesOf(caller(t, s)(line)).Query(t.Context(), supplier.Ref{Reference: "SO1"})
 	kept := string(got.Exchange.Request)
-	if err != nil || !strings.HasPrefix(kept, "GET /query\n\nmch=M1&nonce=") || !strings.Contains(kept, "&order=SO1&time=") || strings.Contains(kept, "sign") || strings.Contains(kept, "hidden") {
+	if err != nil || !strings.HasPrefix(kept, "GET /query\n\nmch=M1&nonce=") || !strings.Contains(kept, "&order=SO1&time=") ||
+		strings.Contains(kept, "sign") || strings.Contains(kept, "hidden") {
 		t.Errorf("%v %q", err, kept)
 	}
 	if sent := line.Sent()[0].Request.URL; sent.Query().Get("token") != "hidden" || sent.Query().Get("sign") == "" {
@@ -414,11 +503,17 @@ func TestPaymentsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
 
 func TestStartIsAsTheSettingsSay(t *testing.T) {
 	d := theirs("json", "md5")
-	s := callable("form", "md5", "json").with(settings{"amount_unit": "minor", "currency": "JPY", "currency_field": nil, "pay_kind": "redirect"})
+	s := callable("form", "md5", "json").with(settings{
+		"amount_unit": "minor", "currency": "JPY", "currency_field": nil,
+		"pay_kind": "redirect",
+	})
 	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange {
 		return answerWith(d, d.sign(map[string]string{"order": "SO1", "state": "WAIT", "link": link}, nil))
 	}}
-	got, err := supplier.AbilitiesOf(caller(t, s)(line)).Start(t.Context(), supplier.Payment{Reference: "SO1", OrderNo: "SO1", Amount: 1999, Currency: "JPY", Method: "redirect"})
+	got, err := supplier.AbilitiesOf(caller(t, s)(line)).Start(t.Context(), supplier.Payment{
+		Reference: "SO1", OrderNo: "SO1", Amount: 1999,
+		Currency: "JPY", Method: "redirect",
+	})
 	if err != nil || got.State != supplier.Accepted || got.Kind != supplier.ValueRedirect || got.Value != link {
 		t.Errorf("%v %+v", err, got)
 	}
@@ -474,7 +569,8 @@ func TestSettingsOfTheReadmeCanDoAllCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if can := supplier.AbilitiesOf(a); can.Payer == nil || can.Querier == nil || can.Closer == nil || can.Refunder == nil || can.Payouter == nil || can.PayoutRepeat {
+	if can := supplier.AbilitiesOf(a); can.Payer == nil || can.Querier == nil || can.Closer == nil || can.Refunder == nil ||
+		can.Payouter == nil || can.PayoutRepeat {
 		t.Errorf("%+v", can)
 	}
 }
@@ -493,10 +589,13 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 		field string
 		s     settings
 	}{
-		"no address":                       {"close_url", whole.with(settings{"close_url": "s.example/close"})},
-		"an address with a password":       {"pay_url", whole.with(settings{"pay_url": "https://u:p@s.example/"})},
-		"an address with a fragment":       {"query_url", whole.with(settings{"query_url": "https://s.example/#a"})},
-		"an answer without a state":        {"status_field", basic.with(settings{"status_field": nil, "paid_values": nil, "failed_values": nil, "query_url": "https://s.example/q"})},
+		"no address":                 {"close_url", whole.with(settings{"close_url": "s.example/close"})},
+		"an address with a password": {"pay_url", whole.with(settings{"pay_url": "https://u:p@s.example/"})},
+		"an address with a fragment": {"query_url", whole.with(settings{"query_url": "https://s.example/#a"})},
+		"an answer without a state": {
+			"status_field",
+			basic.with(settings{"status_field": nil, "paid_values": nil, "failed_values": nil, "query_url": "https://s.example/q"}),
+		},
 		"nothing to pay with":              {"pay_value_field", whole.with(settings{"pay_value_field": nil})},
 		"a value without a start":          {"pay_url", whole.with(settings{"pay_url": nil})},
 		"a kind without a start":           {"pay_url", whole.with(settings{"pay_url": nil, "pay_value_field": nil, "pay_kind": "qr"})},
@@ -538,14 +637,21 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 		"a payee called nonce":             {"payee_field", whole.with(settings{"payee_field": "nonce"})},
 		"a payee called notify_url":        {"payee_field", whole.with(settings{"payee_field": "notify_url"})},
 		"payout at no address":             {"payout_url", whole.with(settings{"payout_url": "s.example"})},
-		"a payout without a result":        {"result_field", whole.with(settings{"result_field": nil, "refund_url": nil, "refund_query_url": nil, "refund_no_field": nil, "refund_amount_field": nil})},
-		"words of nothing":                 {"refund_url", whole.with(ofRefunds).with(settings{"failure_values": []string{"X"}})},
-		"a private key with MD5":           {"private_key", whole.with(settings{"private_key": privatePEM(ownKey())})},
+		"a payout without a result": {
+			"result_field",
+			whole.with(settings{
+				"result_field": nil, "refund_url": nil, "refund_query_url": nil, "refund_no_field": nil,
+				"refund_amount_field": nil,
+			}),
+		},
+		"words of nothing":       {"refund_url", whole.with(ofRefunds).with(settings{"failure_values": []string{"X"}})},
+		"a private key with MD5": {"private_key", whole.with(settings{"private_key": privatePEM(ownKey())})},
 	} {
 		_, err := makeAdapter(c.s)
 		if f := supplier.AsField(err); f == nil || f.Field != c.field || f.Problem == "" {
 			t.Errorf("%s: %v, want the field %s", name, err, c.field)
-		} else if strings.Contains(f.Error(), "test-only-key") || strings.Contains(f.Error(), "secret text") || strings.Contains(f.Error(), "PRIVATE KEY") {
+		} else if strings.Contains(f.Error(), "test-only-key") || strings.Contains(f.Error(), "secret text") ||
+			strings.Contains(f.Error(), "PRIVATE KEY") {
 			t.Errorf("%s: a key shows: %v", name, f)
 		}
 	}
@@ -553,7 +659,10 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 	if _, err := makeAdapter(whole.with(settings{"pay_url": nil, "pay_value_field": nil, "amount_field": "subject"})); err != nil {
 		t.Error(err)
 	}
-	if _, err := makeAdapter(byRSA.with(settings{"pay_url": nil, "pay_value_field": nil, "query_url": nil, "close_url": nil, "private_key": nil}).with(ofRefunds)); err != nil {
+	if _, err := makeAdapter(byRSA.with(settings{
+		"pay_url": nil, "pay_value_field": nil, "query_url": nil, "close_url": nil,
+		"private_key": nil,
+	}).with(ofRefunds)); err != nil {
 		t.Errorf("callbacks alone need no key of ours: %v", err)
 	}
 	if !slices.Contains(Kind.Secrets, "private_key") {
@@ -591,10 +700,21 @@ func TestSettingsKeepTheirPromises(t *testing.T) {
 			}
 			suppliertest.RunSettings(t, suppliertest.Settings{
 				Kind: Kind, Bare: bare, Calls: added, WrongCalls: wrong,
-				Wrong:   []map[string]any{{"order_field": ""}, {"algorithm": "sha1"}, {"format": "yaml"}, {"sign_case": "mixed"}, {"kee": "x"}, {"reply": map[string]string{"success": "fail"}}},
-				Message: d.request(d.sign(map[string]string{"order": "O-1", "trade": "T-1", "total": "19.99", "cur": "CNY", "mch": "M1", "state": "OK", "sign_type": algorithm}, nil)),
+				Wrong: []map[string]any{
+					{"order_field": ""},
+					{"algorithm": "sha1"},
+					{"format": "yaml"},
+					{"sign_case": "mixed"},
+					{"kee": "x"},
+					{"reply": map[string]string{"success": "fail"}},
+				},
+				Message: d.request(d.sign(map[string]string{
+					"order": "O-1", "trade": "T-1", "total": "19.99", "cur": "CNY", "mch": "M1",
+					"state": "OK", "sign_type": algorithm,
+				}, nil)),
 				Want: supplier.Callback{
-					EventKey: "trade:T-1:paid", OrderRef: "O-1", TradeNo: "T-1", Status: supplier.Paid, RawStatus: "OK", Amount: 1999, Currency: "CNY",
+					EventKey: "trade:T-1:paid", OrderRef: "O-1", TradeNo: "T-1", Status: supplier.Paid, RawStatus: "OK", Amount: 1999,
+					Currency: "CNY",
 					Identity: map[string]string{"account": "M1"},
 				},
 			})

@@ -177,7 +177,10 @@ func suiteFor(t *testing.T, format, algorithm string) suppliertest.Suite {
 		return supplier.Reply{Status: status, ContentType: "text/html", Body: []byte(body)}
 	}
 	return suppliertest.Suite{
-		Adapter:  newAdapter(t, full(format, algorithm, "any").with(settings{"paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"}})),
+		Adapter: newAdapter(t, full(format, algorithm, "any").with(settings{
+			"paying_values":    []string{"WAIT"},
+			"not_found_values": []string{"NONE"},
+		})),
 		Stranger: newAdapter(t, full(format, algorithm, "any").with(stranger)),
 		Message: func(c suppliertest.Change) *supplier.Request {
 			fields := d.sign(map[string]string{
@@ -254,7 +257,10 @@ func TestRSASignatureHasOneText(t *testing.T) {
 func TestMissingSignatureIsNamed(t *testing.T) {
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		a := newAdapter(t, basic.with(settings{"format": format}))
-		for _, fields := range []map[string]string{payment(nil), payment(map[string]string{"sign": ""}), payment(map[string]string{"Sign": "x"})} {
+		for _, fields := range []map[string]string{
+			payment(nil), payment(map[string]string{"sign": ""}),
+			payment(map[string]string{"Sign": "x"}),
+		} {
 			var refused *supplier.Refused
 			_, err := a.Parse(dialogue{format: format}.request(fields), nil)
 			if !errors.As(err, &refused) || refused.Result != supplier.BadSignature || refused.Reason.Error() != `no parameter "sign"` {

@@ -112,8 +112,14 @@ func manyXML(n int) string {
 // A buyer chooses the remark; the supplier signs it. Cut at other places, the same signed text
 // gives another sum.
 func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
-	genuine := map[string]string{"a_remark": "x&order=O-1&state=OK&total=9999.00&trade=T-1&z_rest=", "order": "O-1", "state": "NO", "total": "0.01", "trade": "T-1"}
-	forged := map[string]string{"a_remark": "x", "order": "O-1", "state": "OK", "total": "9999.00", "trade": "T-1", "z_rest": "&order=O-1&state=NO&total=0.01&trade=T-1"}
+	genuine := map[string]string{
+		"a_remark": "x&order=O-1&state=OK&total=9999.00&trade=T-1&z_rest=", "order": "O-1", "state": "NO",
+		"total": "0.01", "trade": "T-1",
+	}
+	forged := map[string]string{
+		"a_remark": "x", "order": "O-1", "state": "OK", "total": "9999.00", "trade": "T-1",
+		"z_rest": "&order=O-1&state=NO&total=0.01&trade=T-1",
+	}
 	a := newAdapter(t, basic)
 	text := string(a.signedText(genuine, a.signedNames(genuine)))
 	if text != string(a.signedText(forged, a.signedNames(forged))) {
@@ -132,7 +138,10 @@ func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
 			t.Errorf("%s: the signature itself holds, but: %+v", name, trace.Steps)
 		}
 	}
-	harmless := payment(map[string]string{"notify": "https://m.example/n?a=1&b=2&x_total=3", "remark": "uid=7&level=2", "zz": "Tom & Jerry & total"})
+	harmless := payment(map[string]string{
+		"notify": "https://m.example/n?a=1&b=2&x_total=3", "remark": "uid=7&level=2",
+		"zz": "Tom & Jerry & total",
+	})
 	if got, err := said(t, basic, harmless); err != nil || got.Status != supplier.Paid {
 		t.Errorf("an address and a remark: %v", err)
 	}

@@ -32,15 +32,37 @@ func payoutCases(says func(map[string]string) supplier.Exchange) []suppliertest.
 		{Name: "processing", Op: pay, Answer: word("DOING"), State: "processing", Class: supplier.ClassOK},
 		{Name: "refused", Op: pay, Answer: word("REFUSED"), State: "failed", Class: supplier.ClassRefused},
 		{Name: "no such payout, of an order to pay it", Op: pay, Answer: word("NONE"), State: "unknown", Class: supplier.ClassUnknown},
-		{Name: "another sum", Op: pay, Answer: about(map[string]string{"end": "DONE", "total": "5.01"}), State: "unknown", Class: supplier.ClassBadAnswer},
-		{Name: "another currency", Op: pay, Answer: about(map[string]string{"end": "DONE", "cur": "USD"}), State: "unknown", Class: supplier.ClassBadAnswer},
-		{Name: "another reference", Op: pay, Answer: about(map[string]string{"end": "DONE", "order": "P9"}), State: "unknown", Class: supplier.ClassBadAnswer},
-		{Name: "the refund of that number", Op: pay, Answer: says(map[string]string{"order": suppliertest.PayoutNo, "back": suppliertest.PayoutNo, "end": "DONE"}), State: "unknown", Class: supplier.ClassBadAnswer},
-		{Name: "another account's", Op: query, Answer: about(map[string]string{"end": "DONE", "mch": "M2"}), State: "unknown", Class: supplier.ClassBadAnswer},
+		{
+			Name: "another sum", Op: pay, Answer: about(map[string]string{"end": "DONE", "total": "5.01"}), State: "unknown",
+			Class: supplier.ClassBadAnswer,
+		},
+		{
+			Name: "another currency", Op: pay, Answer: about(map[string]string{"end": "DONE", "cur": "USD"}), State: "unknown",
+			Class: supplier.ClassBadAnswer,
+		},
+		{
+			Name: "another reference", Op: pay, Answer: about(map[string]string{"end": "DONE", "order": "P9"}), State: "unknown",
+			Class: supplier.ClassBadAnswer,
+		},
+		{
+			Name: "the refund of that number", Op: pay,
+			Answer: says(map[string]string{"order": suppliertest.PayoutNo, "back": suppliertest.PayoutNo, "end": "DONE"}), State: "unknown",
+			Class: supplier.ClassBadAnswer,
+		},
+		{
+			Name: "another account's", Op: query, Answer: about(map[string]string{"end": "DONE", "mch": "M2"}), State: "unknown",
+			Class: supplier.ClassBadAnswer,
+		},
 		{Name: "returned", Op: query, Answer: word("RETURNED"), State: "returned", Class: supplier.ClassOK},
 		{Name: "no such payout", Op: query, Answer: word("NONE"), State: "not_found", Class: supplier.ClassOK},
-		{Name: "a word of payments", Op: query, Answer: about(map[string]string{"state": "OK"}), State: "unknown", Class: supplier.ClassUnknown},
-		{Name: "signed text with another reading", Op: query, Answer: about(map[string]string{"end": "DOING", "remark": "x&end=DONE&zz="}), State: "unknown", Class: supplier.ClassBadAnswer},
+		{
+			Name: "a word of payments", Op: query, Answer: about(map[string]string{"state": "OK"}), State: "unknown",
+			Class: supplier.ClassUnknown,
+		},
+		{
+			Name: "signed text with another reading", Op: query, Answer: about(map[string]string{"end": "DOING", "remark": "x&end=DONE&zz="}),
+			State: "unknown", Class: supplier.ClassBadAnswer,
+		},
 	}
 }
 
@@ -48,14 +70,19 @@ func payoutCases(says func(map[string]string) supplier.Exchange) []suppliertest.
 func TestRequestsOfPayoutsAreThoseOfTheContract(t *testing.T) {
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		for _, algorithm := range []string{"md5", "hmac-sha256", "rsa-sha256"} {
-			line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+			line := &suppliertest.Line{Reply: func(*http.Request,
+				[]byte,
+			) supplier.Exchange {
+				return supplier.Exchange{Class: supplier.ClassTimeout}
+			}}
 			made, err := Kind.New("s1", asJSON(t, callable(format, algorithm, "json")), line)
 			if err != nil {
 				t.Fatal(err)
 			}
 			can, p := supplier.AbilitiesOf(made), payout
 			p.No = "P1"
-			if a, err := can.Payout(t.Context(), p); err != nil || a.State != supplier.PayoutUnknown || a.Exchange.Class != supplier.ClassTimeout {
+			if a, err := can.Payout(t.Context(), p); err != nil || a.State != supplier.PayoutUnknown ||
+				a.Exchange.Class != supplier.ClassTimeout {
 				t.Fatalf("%v %+v", err, a)
 			}
 			if a, err := can.PayoutQuery(t.Context(), p); err != nil || a.State != supplier.PayoutUnknown {
@@ -66,11 +93,17 @@ func TestRequestsOfPayoutsAreThoseOfTheContract(t *testing.T) {
 				path   string
 				fields map[string]string
 			}{
-				{"/payout", map[string]string{"order": "P1", "out": "P1", "mch": "M1", "total": "5.00", "cur": "CNY", "payee": account, "notify_url": p.NotifyURL}},
+				{"/payout", map[string]string{
+					"order": "P1", "out": "P1", "mch": "M1", "total": "5.00", "cur": "CNY", "payee": account,
+					"notify_url": p.NotifyURL,
+				}},
 				{"/payouts", map[string]string{"order": "P1", "out": "P1", "mch": "M1"}},
 			} {
 				sent := line.Sent()[i]
-				fields, err := readFields(format, &supplier.Request{Method: sent.Request.Method, RawQuery: ownQuery(format, sent.Request), Body: sent.Body})
+				fields, err := readFields(format, &supplier.Request{
+					Method: sent.Request.Method, RawQuery: ownQuery(format, sent.Request),
+					Body: sent.Body,
+				})
 				if err != nil {
 					t.Fatalf("%s: %v", format, err)
 				}
@@ -142,9 +175,11 @@ func TestCallbacksAboutPayoutsOnlyNameThem(t *testing.T) {
 		EventKey: "payout:P1:DONE", OrderRef: "P1", Status: supplier.Other, RawStatus: "DONE", Identity: map[string]string{"account": "M1"},
 	}
 	for name, change := range map[string]map[string]string{
-		"bare": {}, "with the reference": {"order": "P1"}, "with a sum": {"total": "5.00", "cur": "CNY"}, "that says paid": {"state": "OK", "total": "5.00", "cur": "CNY"},
+		"bare": {}, "with the reference": {"order": "P1"}, "with a sum": {"total": "5.00", "cur": "CNY"},
+		"that says paid": {"state": "OK", "total": "5.00", "cur": "CNY"},
 	} {
-		if got, err := parse(change); err != nil || got.EventKey != want.EventKey || got.OrderRef != want.OrderRef || got.Status != want.Status || got.RawStatus != want.RawStatus ||
+		if got, err := parse(change); err != nil || got.EventKey != want.EventKey || got.OrderRef != want.OrderRef ||
+			got.Status != want.Status || got.RawStatus != want.RawStatus ||
 			got.Amount != 0 || !maps.Equal(got.Identity, want.Identity) {
 			t.Errorf("%s: %v %+v", name, err, got)
 		}
@@ -165,7 +200,10 @@ func TestCallbacksAboutPayoutsOnlyNameThem(t *testing.T) {
 		t.Error("one that is not signed is read")
 	}
 	// Without a result it is a payment's, as ever; and so it is where no payouts are set.
-	if got, err := parse(map[string]string{"end": "", "order": "SO1", "state": "OK", "trade": "T1", "total": "1.00", "cur": "CNY"}); err != nil || got.Status != supplier.Paid || got.OrderRef != "SO1" {
+	if got, err := parse(map[string]string{
+		"end": "", "order": "SO1", "state": "OK", "trade": "T1", "total": "1.00",
+		"cur": "CNY",
+	}); err != nil || got.Status != supplier.Paid || got.OrderRef != "SO1" {
 		t.Errorf("%v %+v", err, got)
 	}
 	if !slices.Equal(a.meaningful(), []string{"order", "trade", "total", "cur", "state", "mch"}) {

@@ -120,7 +120,8 @@ func TestAdapterKeepsItsPromises(t *testing.T) {
 		OtherMinor:  2000,
 		OtherStatus: "payment_intent.payment_failed",
 		Harmless: []string{
-			"payment_intent.created", "payment_intent.processing", "payment_intent.requires_action", "payment_intent.amount_capturable_updated",
+			"payment_intent.created", "payment_intent.processing", "payment_intent.requires_action",
+			"payment_intent.amount_capturable_updated",
 			"charge.pending", "charge.failed", "charge.expired", "charge.updated", "customer.created", "customer.subscription.updated",
 			"product.updated", "price.created", "payment_method.attached", "setup_intent.succeeded", "account.updated",
 		},
@@ -155,7 +156,8 @@ func refundObject(status string) string {
 }
 
 func charge(sum int) string {
-	return fmt.Sprintf(`{"id":"ch_3TestCharge0001","object":"charge","amount":1999,"amount_refunded":%d,"currency":"usd","payment_intent":"pi_3TestIntent0001","metadata":{"order_no":"ORDER-20260301-0001"}}`, sum)
+	return fmt.Sprintf(
+		`{"id":"ch_3TestCharge0001","object":"charge","amount":1999,"amount_refunded":%d,"currency":"usd","payment_intent":"pi_3TestIntent0001","metadata":{"order_no":"ORDER-20260301-0001"}}`, sum)
 }
 
 func TestEventsMean(t *testing.T) {
@@ -178,7 +180,8 @@ func TestEventsMean(t *testing.T) {
 	}
 	bare := func(s supplier.Status, kind string) supplier.Callback {
 		return supplier.Callback{
-			EventKey: "evt_3TestEvent0002", Status: s, RawStatus: kind, Identity: map[string]string{"account": "own"}, OccurredAt: paid.OccurredAt,
+			EventKey: "evt_3TestEvent0002", Status: s, RawStatus: kind, Identity: map[string]string{"account": "own"},
+			OccurredAt: paid.OccurredAt,
 		}
 	}
 	back := as(supplier.Refunded, "charge.refunded", "pi_3TestIntent0001:charge.refunded:500", 500)
@@ -196,26 +199,50 @@ func TestEventsMean(t *testing.T) {
 			"checkout.session.completed", "pi_3TestIntent0001:checkout.session.completed:paid", 1999)},
 		"checkout.session.completed.unpaid": {eventOf("checkout.session.completed", sessionObject("unpaid")), as(supplier.Other,
 			"checkout.session.completed", "pi_3TestIntent0001:checkout.session.completed:unpaid", 1999)},
-		"checkout.session.async_payment_succeeded": {eventOf("checkout.session.async_payment_succeeded", sessionObject("paid")), as(supplier.Paid,
-			"checkout.session.async_payment_succeeded", "pi_3TestIntent0001:checkout.session.async_payment_succeeded", 1999)},
-		"checkout.session.async_payment_failed": {eventOf("checkout.session.async_payment_failed", sessionObject("unpaid")), as(supplier.Failed,
-			"checkout.session.async_payment_failed", "pi_3TestIntent0001:checkout.session.async_payment_failed", 1999)},
+		"checkout.session.async_payment_succeeded": {
+			eventOf("checkout.session.async_payment_succeeded", sessionObject("paid")),
+			as(supplier.Paid,
+				"checkout.session.async_payment_succeeded", "pi_3TestIntent0001:checkout.session.async_payment_succeeded", 1999),
+		},
+		"checkout.session.async_payment_failed": {
+			eventOf("checkout.session.async_payment_failed", sessionObject("unpaid")),
+			as(supplier.Failed,
+				"checkout.session.async_payment_failed", "pi_3TestIntent0001:checkout.session.async_payment_failed", 1999),
+		},
 		"checkout.session.expired": {eventOf("checkout.session.expired", sessionObject("unpaid")), as(supplier.Failed,
 			"checkout.session.expired", "pi_3TestIntent0001:checkout.session.expired", 1999)},
-		"charge.refunded":          {eventOf("charge.refunded", charge(500)), back},
-		"refund.created.pending":   {eventOf("refund.created", refundObject("pending")), refunded(supplier.Other, "refund.created", "re_0001:pending")},
-		"refund.updated.succeeded": {eventOf("refund.updated", refundObject("succeeded")), refunded(supplier.Refunded, "refund.updated", "re_0001:succeeded")},
-		"refund.failed":            {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Unknown, "refund.failed", "re_0001:failed")},
+		"charge.refunded": {eventOf("charge.refunded", charge(500)), back},
+		"refund.created.pending": {eventOf("refund.created", refundObject("pending")), refunded(supplier.Other, "refund.created",
+			"re_0001:pending")},
+		"refund.updated.succeeded": {eventOf("refund.updated", refundObject("succeeded")), refunded(supplier.Refunded, "refund.updated",
+			"re_0001:succeeded")},
+		"refund.failed": {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Unknown, "refund.failed",
+			"re_0001:failed")},
 		"checkout.session.completed.odd": {eventOf("checkout.session.completed", sessionObject("in_part")), as(supplier.Unknown,
 			"checkout.session.in_part", "pi_3TestIntent0001:checkout.session.completed:in_part", 1999)},
-		"refund.updated.odd": {eventOf("refund.updated", refundObject("halfway")), refunded(supplier.Unknown, "refund.halfway", "re_0001:halfway")},
-		"charge.succeeded":   {eventOf("charge.succeeded", charge(0)), as(supplier.Other, "charge.succeeded", "pi_3TestIntent0001:charge.succeeded", 1999)},
-		"charge.succeeded.intentless": {eventOf("charge.succeeded", strings.Replace(charge(0), `"pi_3TestIntent0001"`, "null", 1)), with(func(c *supplier.Callback) {
-			c.Status, c.RawStatus, c.EventKey, c.TradeNo = supplier.Unknown, "charge.succeeded without payment_intent", "ch_3TestCharge0001:charge.succeeded", "ch_3TestCharge0001"
-		})},
-		"customer.created":                {eventOf("customer.created", `{"id":"cus_1","amount":"any"}`), bare(supplier.Other, "customer.created")},
-		"payout.failed":                   {eventOf("payout.failed", `{"id":"po_1","amount":"any"}`), bare(supplier.Unknown, "payout.failed")},
-		"payment_intent.partially_funded": {eventOf("payment_intent.partially_funded", `[]`), bare(supplier.Unknown, "payment_intent.partially_funded")},
+		"refund.updated.odd": {eventOf("refund.updated", refundObject("halfway")), refunded(supplier.Unknown, "refund.halfway",
+			"re_0001:halfway")},
+		"charge.succeeded": {eventOf("charge.succeeded", charge(0)), as(supplier.Other, "charge.succeeded",
+			"pi_3TestIntent0001:charge.succeeded", 1999)},
+		"charge.succeeded.intentless": {
+			eventOf("charge.succeeded", strings.Replace(charge(0), `"pi_3TestIntent0001"`, "null", 1)),
+			with(func(c *supplier.Callback) {
+				c.Status, c.RawStatus, c.EventKey, c.TradeNo = supplier.Unknown, "charge.succeeded without payment_intent",
+					"ch_3TestCharge0001:charge.succeeded", "ch_3TestCharge0001"
+			}),
+		},
+		"customer.created": {
+			eventOf("customer.created", `{"id":"cus_1","amount":"any"}`),
+			bare(supplier.Other, "customer.created"),
+		},
+		"payout.failed": {
+			eventOf("payout.failed", `{"id":"po_1","amount":"any"}`),
+			bare(supplier.Unknown, "payout.failed"),
+		},
+		"payment_intent.partially_funded": {
+			eventOf("payment_intent.partially_funded", `[]`),
+			bare(supplier.Unknown, "payment_intent.partially_funded"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".http"

@@ -57,7 +57,10 @@ func (c config) caller(out supplier.Client) (*caller, error) {
 	}
 	// Stripe does not sign answers: TLS is the only proof that they are Stripe's.
 	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
-		return nil, &supplier.FieldError{Field: "base_url", Problem: "must be https: nothing else proves that an answer is Stripe's (http is for loopback only)"}
+		return nil, &supplier.FieldError{
+			Field:   "base_url",
+			Problem: "must be https: nothing else proves that an answer is Stripe's (http is for loopback only)",
+		}
 	}
 	if out == nil {
 		return nil, nil
@@ -134,7 +137,8 @@ func (a *adapter) Start(ctx context.Context, p supplier.Payment) (supplier.Start
 func check(p supplier.Payment) error {
 	exponent, err := money.Exponent(p.Currency)
 	switch {
-	case p.Reference == "" || len(p.Reference) > maxKey || strings.ContainsFunc(p.Reference, func(r rune) bool { return r <= ' ' || r > '~' }):
+	case p.Reference == "" || len(p.Reference) > maxKey ||
+		strings.ContainsFunc(p.Reference, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return &supplier.FieldError{Field: "order_no", Problem: fmt.Sprintf("Stripe takes up to %d plain characters here", maxKey)}
 	case err != nil:
 		return &supplier.FieldError{Field: "currency", Problem: err.Error()}
@@ -177,7 +181,10 @@ func (a *adapter) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, e
 // during outages (docs.stripe.com/api/payment_intents/search): finding nothing proves nothing.
 func (a *adapter) search(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.Reference)
-	query := url.Values{"query": {`metadata["order_no"]:"` + quoted + `"`}, "limit": {strconv.Itoa(foundAtMost)}, "expand[]": {"data.latest_charge"}}
+	query := url.Values{
+		"query": {`metadata["order_no"]:"` + quoted + `"`}, "limit": {strconv.Itoa(foundAtMost)},
+		"expand[]": {"data.latest_charge"},
+	}
 	x, body, err := a.call(ctx, http.MethodGet, "/v1/payment_intents/search?"+query.Encode(), nil, "")
 	if err != nil {
 		return x.Unknown("", err), nil

@@ -48,7 +48,8 @@ func intentText(c suppliertest.Change) string {
 		{"", fmt.Sprintf(`"client_secret":%q`, testClient)},
 		{"", fmt.Sprintf(`"created":%d`, suppliertest.Now.Add(-time.Minute).Unix())},
 		{"Currency", `"currency":"usd"`},
-		{"", fmt.Sprintf(`"latest_charge":{"id":"ch_3TestCharge0001","object":"charge","created":%d,"refunded":false,"amount_refunded":0}`, suppliertest.Now.Add(-2*time.Second).Unix())},
+		{"", fmt.Sprintf(`"latest_charge":{"id":"ch_3TestCharge0001","object":"charge","created":%d,"refunded":false,"amount_refunded":0}`,
+			suppliertest.Now.Add(-2*time.Second).Unix())},
 		{"OrderRef", fmt.Sprintf(`"metadata":{"order_no":%q}`, cmp.Or(c.OrderRef, suppliertest.Reference))},
 		{"Status", fmt.Sprintf(`"status":%q`, status)},
 	}
@@ -65,7 +66,10 @@ func intentText(c suppliertest.Change) string {
 }
 
 func reply(status int, body string) supplier.Exchange {
-	return supplier.Exchange{Status: status, Header: http.Header{"Content-Type": {"application/json"}, "Request-Id": {"req_Test0001"}}, Body: []byte(body)}
+	return supplier.Exchange{
+		Status: status, Header: http.Header{"Content-Type": {"application/json"}, "Request-Id": {"req_Test0001"}},
+		Body: []byte(body),
+	}
 }
 
 func answerOf(op suppliertest.Op, c suppliertest.Change) supplier.Exchange {
@@ -85,7 +89,9 @@ func answerOf(op suppliertest.Op, c suppliertest.Change) supplier.Exchange {
 }
 
 func failure(status int, kind, code string) supplier.Exchange {
-	return reply(status, fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"Invalid API Key provided: %s","payment_intent":{"client_secret":%q}}}`, kind, code, testKey, testClient))
+	return reply(status,
+		fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"Invalid API Key provided: %s","payment_intent":{"client_secret":%q}}}`, kind,
+			code, testKey, testClient))
 }
 
 func intentSays(s supplier.Status, word string) supplier.Callback {
@@ -110,19 +116,24 @@ func answerCases() []suppliertest.AnswerCase {
 	for _, word := range []string{"payment_failed", "created", "partially_funded"} { // events, not statuses
 		state := map[string]string{"payment_failed": "paying"}[word]
 		class := map[string]supplier.Class{"payment_failed": supplier.ClassOK}[word]
-		add(word, suppliertest.Query, reply(200, intentText(suppliertest.Change{Status: word})), cmp.Or(state, "unknown"), false, cmp.Or(class, supplier.ClassUnknown))
+		add(word, suppliertest.Query, reply(200, intentText(suppliertest.Change{Status: word})), cmp.Or(state, "unknown"), false,
+			cmp.Or(class, supplier.ClassUnknown))
 	}
 	back := func(charge string) supplier.Exchange {
 		return reply(200, strings.Replace(intentText(suppliertest.Change{}), `"refunded":false,"amount_refunded":0`, charge, 1))
 	}
 	add("refunded", suppliertest.Query, back(`"refunded":true,"amount_refunded":1999`), "paid", true, supplier.ClassOK)
 	add("refunded in part", suppliertest.Query, back(`"refunded":false,"amount_refunded":1`), "paid", true, supplier.ClassOK)
-	add("another intent", suppliertest.Query, reply(200, intentText(suppliertest.Change{TradeNo: "pi_3TestIntent0002"})), "unknown", false, supplier.ClassBadAnswer)
+	add("another intent", suppliertest.Query, reply(200, intentText(suppliertest.Change{TradeNo: "pi_3TestIntent0002"})), "unknown", false,
+		supplier.ClassBadAnswer)
 	add("not found", suppliertest.Query, failure(404, "invalid_request_error", "resource_missing"), "unknown", false, supplier.ClassRefused)
 	add("bad key", suppliertest.Query, failure(401, "invalid_request_error", ""), "unknown", false, supplier.ClassRefused)
-	add("paid already", suppliertest.Close, failure(400, "invalid_request_error", "payment_intent_unexpected_state"), "unknown", false, supplier.ClassRefused)
-	add("still going", suppliertest.Close, reply(200, intentText(suppliertest.Change{Status: "processing"})), "paying", false, supplier.ClassOK)
-	add("paid in the answer to a cancel", suppliertest.Close, reply(200, intentText(suppliertest.Change{})), "unknown", false, supplier.ClassUnknown)
+	add("paid already", suppliertest.Close, failure(400, "invalid_request_error", "payment_intent_unexpected_state"), "unknown", false,
+		supplier.ClassRefused)
+	add("still going", suppliertest.Close, reply(200, intentText(suppliertest.Change{Status: "processing"})), "paying", false,
+		supplier.ClassOK)
+	add("paid in the answer to a cancel", suppliertest.Close, reply(200, intentText(suppliertest.Change{})), "unknown", false,
+		supplier.ClassUnknown)
 	for _, op := range []suppliertest.Op{suppliertest.Pay, suppliertest.Query, suppliertest.Close} {
 		add("too many", op, failure(429, "invalid_request_error", "rate_limit"), "unknown", false, supplier.ClassUnknown)
 		add("broken", op, failure(500, "api_error", ""), "unknown", false, supplier.ClassUnknown)
@@ -134,10 +145,13 @@ func answerCases() []suppliertest.AnswerCase {
 	add("no key", suppliertest.Pay, failure(401, "invalid_request_error", ""), "refused", false, supplier.ClassRefused)
 	add("forbidden", suppliertest.Pay, failure(403, "invalid_request_error", ""), "refused", false, supplier.ClassRefused)
 	add("other parameters", suppliertest.Pay, failure(400, "idempotency_error", ""), "unknown", false, supplier.ClassUnknown)
-	add("key in use", suppliertest.Pay, failure(409, "invalid_request_error", "idempotency_key_in_use"), "unknown", false, supplier.ClassUnknown)
+	add("key in use", suppliertest.Pay, failure(409, "invalid_request_error", "idempotency_key_in_use"), "unknown", false,
+		supplier.ClassUnknown)
 	add("declined", suppliertest.Pay, failure(402, "card_error", "card_declined"), "unknown", false, supplier.ClassRefused)
-	add("another amount", suppliertest.Pay, reply(200, intentText(suppliertest.Change{Amount: "2000"})), "unknown", false, supplier.ClassBadAnswer)
-	add("no secret", suppliertest.Pay, reply(200, strings.Replace(intentText(suppliertest.Change{}), testClient, "", 1)), "unknown", false, supplier.ClassBadAnswer)
+	add("another amount", suppliertest.Pay, reply(200, intentText(suppliertest.Change{Amount: "2000"})), "unknown", false,
+		supplier.ClassBadAnswer)
+	add("no secret", suppliertest.Pay, reply(200, strings.Replace(intentText(suppliertest.Change{}), testClient, "", 1)), "unknown", false,
+		supplier.ClassBadAnswer)
 	return cases
 }
 
@@ -153,15 +167,21 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 			suppliertest.Pay:    {"OrderRef", "Amount", "Duplicate"},
 			suppliertest.Query:  {"OrderRef", "TradeNo", "Amount", "Currency", "Status", "Duplicate"},
 			suppliertest.Close:  {"OrderRef", "Status", "Duplicate"},
-			suppliertest.Refund: {"RefundNo", "Amount", "Status", "Duplicate"}, suppliertest.RefundQuery: {"RefundNo", "Amount", "Status", "Duplicate"},
+			suppliertest.Refund: {"RefundNo", "Amount", "Status", "Duplicate"}, suppliertest.RefundQuery: {
+				"RefundNo", "Amount", "Status",
+				"Duplicate",
+			},
 		},
 		Refund: supplier.Refund{TradeNo: testIntent, Amount: 500, Total: 1999, Currency: "USD", Reason: "broken"},
 		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
 			suppliertest.Refund:      {State: supplier.RefundSucceeded, SupplierNo: "re_3TestRefund0001", Word: "succeeded"},
 			suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "re_3TestRefund0001", Word: "succeeded"},
 		},
-		Signed:  func(_ suppliertest.Op, body []byte) supplier.Exchange { return reply(http.StatusOK, string(body)) },
-		Started: supplier.Started{State: supplier.Accepted, Kind: supplier.ValueClientSecret, Value: testClient, ExternalID: testIntent, Word: "requires_payment_method"},
+		Signed: func(_ suppliertest.Op, body []byte) supplier.Exchange { return reply(http.StatusOK, string(body)) },
+		Started: supplier.Started{
+			State: supplier.Accepted, Kind: supplier.ValueClientSecret, Value: testClient, ExternalID: testIntent,
+			Word: "requires_payment_method",
+		},
 		Says:    settled,
 		Closed:  intentSays(supplier.Closed, "canceled"),
 		Cases:   answerCases(),
@@ -170,7 +190,8 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 }
 
 var whole = supplier.Payment{
-	Reference: suppliertest.Reference, OrderNo: "SO20260301000001", Subject: "Tea & cake", Amount: 1999, Currency: "USD", ClientIP: "203.0.113.9",
+	Reference: suppliertest.Reference, OrderNo: "SO20260301000001", Subject: "Tea & cake", Amount: 1999, Currency: "USD",
+	ClientIP: "203.0.113.9",
 }
 
 // ask makes calls over a line that answers x, and returns what was sent.
@@ -199,7 +220,10 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 			}, "POST", "/v1/payment_intents",
 			"amount=1999&automatic_payment_methods%5Benabled%5D=true&currency=usd&description=Tea+%26+cake&metadata%5Border_no%5D=SO20260301000001_2", suppliertest.Reference,
 		},
-		"retrieve": {func(a supplier.Abilities) { _, _ = a.Query(t.Context(), ref) }, "GET", "/v1/payment_intents/pi_3TestIntent0001?expand%5B%5D=latest_charge", "", ""},
+		"retrieve": {
+			func(a supplier.Abilities) { _, _ = a.Query(t.Context(), ref) }, "GET",
+			"/v1/payment_intents/pi_3TestIntent0001?expand%5B%5D=latest_charge", "", "",
+		},
 		"search": {
 			func(a supplier.Abilities) { _, _ = a.Query(t.Context(), found) }, "GET",
 			"/v1/payment_intents/search?expand%5B%5D=data.latest_charge&limit=100&query=metadata%5B%22order_no%22%5D%3A%22SO20260301000001_2%22", "", "",
@@ -208,8 +232,14 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 			func(a supplier.Abilities) { _, _ = a.Refund(t.Context(), theRefund) }, "POST", "/v1/refunds",
 			"amount=500&metadata%5Border_no%5D=SO20260301000001_2&metadata%5Brefund_no%5D=R20260301000001&payment_intent=pi_3TestIntent0001", suppliertest.RefundNo,
 		},
-		"refunds": {func(a supplier.Abilities) { _, _ = a.RefundQuery(t.Context(), theRefund) }, "GET", "/v1/refunds?limit=100&payment_intent=pi_3TestIntent0001", "", ""},
-		"cancel":  {func(a supplier.Abilities) { _, _ = a.Close(t.Context(), ref) }, "POST", "/v1/payment_intents/pi_3TestIntent0001/cancel", "cancellation_reason=abandoned", ""},
+		"refunds": {
+			func(a supplier.Abilities) { _, _ = a.RefundQuery(t.Context(), theRefund) }, "GET",
+			"/v1/refunds?limit=100&payment_intent=pi_3TestIntent0001", "", "",
+		},
+		"cancel": {
+			func(a supplier.Abilities) { _, _ = a.Close(t.Context(), ref) }, "POST",
+			"/v1/payment_intents/pi_3TestIntent0001/cancel", "cancellation_reason=abandoned", "",
+		},
 	} {
 		sent := ask(t, supplier.Exchange{Class: supplier.ClassTimeout}, c.call)
 		if len(sent) != 1 {
@@ -249,19 +279,28 @@ func TestSearchBelievesOnlyWhatItFinds(t *testing.T) {
 		class supplier.Class
 		id    string
 	}{
-		"nothing":              {`{"object":"search_result","has_more":false,"data":[]}`, supplier.AnswerUnknown, supplier.ClassOK, ""},
-		"no search":            {`{"object":"list","has_more":false,"data":[]}`, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
-		"nothing at all":       {`{}`, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
-		"one":                  {one("succeeded", testIntent), supplier.AnswerPaid, supplier.ClassOK, testIntent},
-		"one canceled":         {one("canceled", testIntent), supplier.AnswerClosed, supplier.ClassOK, testIntent},
-		"canceled, then paid":  {one("canceled", "pi_1") + "," + one("succeeded", "pi_2"), supplier.AnswerPaid, supplier.ClassOK, "pi_2"},
-		"paid, then canceled":  {one("succeeded", "pi_1") + "," + one("canceled", "pi_2"), supplier.AnswerPaid, supplier.ClassOK, "pi_1"},
-		"canceled and waiting": {one("canceled", "pi_1") + "," + one("requires_action", "pi_2"), supplier.AnswerPaying, supplier.ClassOK, "pi_2"},
-		"waiting and canceled": {one("requires_action", "pi_1") + "," + one("canceled", "pi_2"), supplier.AnswerPaying, supplier.ClassOK, "pi_1"},
-		"waiting, then paid":   {one("requires_action", "pi_1") + "," + one("succeeded", "pi_2"), supplier.AnswerPaid, supplier.ClassOK, "pi_2"},
-		"another order's":      {other, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
-		"one and another's":    {one("canceled", "pi_1") + "," + other, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
-		"an unknown word":      {one("canceled", "pi_1") + "," + one("odd", "pi_2"), supplier.AnswerUnknown, supplier.ClassUnknown, ""},
+		"nothing":             {`{"object":"search_result","has_more":false,"data":[]}`, supplier.AnswerUnknown, supplier.ClassOK, ""},
+		"no search":           {`{"object":"list","has_more":false,"data":[]}`, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
+		"nothing at all":      {`{}`, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
+		"one":                 {one("succeeded", testIntent), supplier.AnswerPaid, supplier.ClassOK, testIntent},
+		"one canceled":        {one("canceled", testIntent), supplier.AnswerClosed, supplier.ClassOK, testIntent},
+		"canceled, then paid": {one("canceled", "pi_1") + "," + one("succeeded", "pi_2"), supplier.AnswerPaid, supplier.ClassOK, "pi_2"},
+		"paid, then canceled": {one("succeeded", "pi_1") + "," + one("canceled", "pi_2"), supplier.AnswerPaid, supplier.ClassOK, "pi_1"},
+		"canceled and waiting": {
+			one("canceled", "pi_1") + "," + one("requires_action", "pi_2"), supplier.AnswerPaying, supplier.ClassOK,
+			"pi_2",
+		},
+		"waiting and canceled": {
+			one("requires_action", "pi_1") + "," + one("canceled", "pi_2"), supplier.AnswerPaying, supplier.ClassOK,
+			"pi_1",
+		},
+		"waiting, then paid": {
+			one("requires_action", "pi_1") + "," + one("succeeded", "pi_2"), supplier.AnswerPaid, supplier.ClassOK,
+			"pi_2",
+		},
+		"another order's":   {other, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
+		"one and another's": {one("canceled", "pi_1") + "," + other, supplier.AnswerUnknown, supplier.ClassBadAnswer, ""},
+		"an unknown word":   {one("canceled", "pi_1") + "," + one("odd", "pi_2"), supplier.AnswerUnknown, supplier.ClassUnknown, ""},
 	} {
 		body := c.body
 		if !strings.Contains(body, `"data"`) && body != "{}" {
@@ -362,7 +401,8 @@ func TestAbilitiesNeedTheirKey(t *testing.T) {
 	if err != nil || supplier.AbilitiesOf(bare) != (supplier.Abilities{}) {
 		t.Errorf("without a key: %v %+v", err, supplier.AbilitiesOf(bare))
 	}
-	if got := supplier.AbilitiesOf(calling(t, &suppliertest.Line{})); got.Payer == nil || got.Querier == nil || got.Closer == nil || got.CloseAfter != 0 {
+	if got := supplier.AbilitiesOf(calling(t, &suppliertest.Line{})); got.Payer == nil || got.Querier == nil || got.Closer == nil ||
+		got.CloseAfter != 0 {
 		t.Errorf("with a key: %+v", got)
 	}
 	for base, ok := range map[string]bool{
@@ -376,7 +416,8 @@ func TestAbilitiesNeedTheirKey(t *testing.T) {
 		}
 	}
 	raw, _ = json.Marshal(config{WebhookSecrets: []string{testSecret}, APIKey: "sk_canary\r\nX: y"})
-	if _, err := Kind.New("st-main", raw, nil); supplier.AsField(err) == nil || supplier.AsField(err).Field != "api_key" || strings.Contains(err.Error(), "canary") {
+	if _, err := Kind.New("st-main", raw, nil); supplier.AsField(err) == nil || supplier.AsField(err).Field != "api_key" ||
+		strings.Contains(err.Error(), "canary") {
 		t.Errorf("a key with a line break: %v", err)
 	}
 }
@@ -386,8 +427,12 @@ func TestSettingsKeepTheirPromises(t *testing.T) {
 		Kind: Kind, Bare: map[string]any{"webhook_secrets": []string{testSecret}},
 		Calls: map[string]any{"api_key": testKey, "base_url": "https://st.example"},
 		WrongCalls: map[string][]map[string]any{
-			"api_key":  {{"base_url": "https://st.example"}, {"api_key": "sk test"}},
-			"base_url": {{"base_url": "st.example"}, {"base_url": "st.example", "api_key": testKey}, {"base_url": "http://st.example", "api_key": testKey}},
+			"api_key": {{"base_url": "https://st.example"}, {"api_key": "sk test"}},
+			"base_url": {
+				{"base_url": "st.example"},
+				{"base_url": "st.example", "api_key": testKey},
+				{"base_url": "http://st.example", "api_key": testKey},
+			},
 		},
 		Wrong:   []map[string]any{{"webhook_secrets": nil}, {"webhook_secrets": []string{testKey}}, {"key": "x"}},
 		Message: message(suppliertest.Change{}), Want: paid,

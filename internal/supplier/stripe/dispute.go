@@ -31,9 +31,11 @@ var disputesOver = []string{"won", "lost", "warning_closed", "prevented"}
 // disputeStages maps the statuses of a dispute (docs.stripe.com/api/disputes/object) to ours.
 // Warnings are inquiries, which take no money; a prevented dispute never became one.
 var disputeStages = map[string]supplier.DisputeStage{
-	"warning_needs_response": supplier.DisputeInquiry, "warning_under_review": supplier.DisputeInquiry, "warning_closed": supplier.DisputeInquiry,
+	"warning_needs_response": supplier.DisputeInquiry, "warning_under_review": supplier.DisputeInquiry,
+	"warning_closed": supplier.DisputeInquiry,
 	"prevented":      supplier.DisputeInquiry,
-	"needs_response": supplier.DisputeOpened, "under_review": supplier.DisputeAnswered, "won": supplier.DisputeWon, "lost": supplier.DisputeLost,
+	"needs_response": supplier.DisputeOpened, "under_review": supplier.DisputeAnswered, "won": supplier.DisputeWon,
+	"lost": supplier.DisputeLost,
 }
 
 // Types of events that say what the money did, even if the object lists no movement.

@@ -36,7 +36,8 @@ func aDispute(change func(*supplier.Callback)) supplier.Callback {
 		EventKey: "evt_3TestEvent0002", TradeNo: "pi_3TestIntent0001", Status: supplier.Disputed, RawStatus: "charge.dispute.created",
 		Amount: 1999, Currency: "USD", Identity: map[string]string{"account": "own"}, OccurredAt: paid.OccurredAt,
 		Dispute: &supplier.Dispute{
-			No: "du_3TestDispute0001", Reason: "fraudulent", Status: "needs_response", DueBy: time.Date(2026, 3, 8, 23, 59, 59, 0, time.UTC),
+			No: "du_3TestDispute0001", Reason: "fraudulent", Status: "needs_response", DueBy: time.Date(2026, 3, 8, 23, 59, 59, 0,
+				time.UTC),
 			Stage: supplier.DisputeOpened, Charge: "ch_3TestCharge0001",
 		},
 	}
@@ -91,11 +92,14 @@ func TestOddDisputesAreSeen(t *testing.T) {
 		change map[string]any
 		want   func(*supplier.Callback)
 	}{
-		"no payment_intent":       {map[string]any{"payment_intent": nil}, byCharge},
-		"a null payment_intent":   {map[string]any{"payment_intent": json.RawMessage("null")}, byCharge},
-		"an expanded intent":      {map[string]any{"payment_intent": map[string]any{"id": "pi_3TestIntent0001", "amount": 1}}, no},
-		"an expanded charge":      {map[string]any{"charge": map[string]any{"id": "ch_3TestCharge0001"}, "payment_intent": nil}, byCharge},
-		"no payment at all":       {map[string]any{"charge": nil, "payment_intent": 7}, func(c *supplier.Callback) { c.TradeNo, c.Dispute.Charge = "", "" }},
+		"no payment_intent":     {map[string]any{"payment_intent": nil}, byCharge},
+		"a null payment_intent": {map[string]any{"payment_intent": json.RawMessage("null")}, byCharge},
+		"an expanded intent":    {map[string]any{"payment_intent": map[string]any{"id": "pi_3TestIntent0001", "amount": 1}}, no},
+		"an expanded charge":    {map[string]any{"charge": map[string]any{"id": "ch_3TestCharge0001"}, "payment_intent": nil}, byCharge},
+		"no payment at all": {map[string]any{"charge": nil, "payment_intent": 7}, func(c *supplier.Callback) {
+			c.TradeNo,
+				c.Dispute.Charge = "", ""
+		}},
 		"a negative amount":       {map[string]any{"amount": -1999}, noAmount},
 		"no amount":               {map[string]any{"amount": nil}, noAmount},
 		"zero":                    {map[string]any{"amount": 0}, noAmount},
@@ -111,16 +115,21 @@ func TestOddDisputesAreSeen(t *testing.T) {
 		"a text for a date":       {due("tomorrow"), noDate},
 		"details of another form": {map[string]any{"evidence_details": []int{1}}, noDate},
 		"a number for a reason":   {map[string]any{"reason": 7}, func(c *supplier.Callback) { c.Dispute.Reason = "" }},
-		"an object for a status":  {map[string]any{"status": map[string]any{}}, func(c *supplier.Callback) { c.Dispute.Status, c.Dispute.Stage = "", "" }},
-		"no currency":             {map[string]any{"currency": nil}, func(c *supplier.Callback) { c.Currency = "" }},
+		"an object for a status": {map[string]any{"status": map[string]any{}}, func(c *supplier.Callback) {
+			c.Dispute.Status,
+				c.Dispute.Stage = "", ""
+		}},
+		"no currency": {map[string]any{"currency": nil}, func(c *supplier.Callback) { c.Currency = "" }},
 	} {
-		got, err := a.Parse(signed(eventOf("charge.dispute.created", disputed(c.change)), suppliertest.Change{}, testSecret), &supplier.Trace{})
+		got, err := a.Parse(signed(eventOf("charge.dispute.created", disputed(c.change)), suppliertest.Change{}, testSecret),
+			&supplier.Trace{})
 		if want := aDispute(c.want); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n got %+v %+v\nwant %+v %+v", name, err, got, got.Dispute, want, want.Dispute)
 		}
 	}
 	for name, object := range map[string]string{
-		"no number": disputed(map[string]any{"id": nil}), "an object for a number": disputed(map[string]any{"id": map[string]any{}}), "a list": "[]", "a text": `"du_1"`,
+		"no number": disputed(map[string]any{"id": nil}), "an object for a number": disputed(map[string]any{"id": map[string]any{}}),
+		"a list": "[]", "a text": `"du_1"`,
 	} {
 		_, err := a.Parse(signed(eventOf("charge.dispute.created", object), suppliertest.Change{}, testSecret), &supplier.Trace{})
 		var u *supplier.Unreadable
@@ -147,16 +156,34 @@ func TestMovementsOfADispute(t *testing.T) {
 		"taken and given back": {"closed", []any{out, back}, func(d *supplier.Dispute) {
 			d.Withdrawn, d.Reinstated, d.Fee, d.FeeBack, d.FeeCurrency = true, 1999, 1500, 1500, "USD"
 		}},
-		"a part of it":             {"funds_reinstated", []any{out, move(700, 0, "usd")}, func(d *supplier.Dispute) { d.Withdrawn, d.Reinstated, d.Fee, d.FeeCurrency = true, 700, 1500, "USD" }},
-		"back, not listed":         {"funds_reinstated", []any{out}, func(d *supplier.Dispute) { d.Withdrawn, d.Reinstated, d.Fee, d.FeeCurrency = true, 1999, 1500, "USD" }},
-		"in another currency":      {"closed", []any{move(-1800, 1300, "eur"), move(1800, 0, "eur")}, func(d *supplier.Dispute) { d.Withdrawn, d.Reinstated, d.Fee, d.FeeCurrency = true, 1999, 1300, "EUR" }},
-		"only a fee":               {"updated", []any{move(0, 300, "usd")}, func(d *supplier.Dispute) { d.Fee, d.FeeCurrency = 300, "USD" }},
+		"a part of it": {"funds_reinstated", []any{out, move(700, 0, "usd")}, func(d *supplier.Dispute) {
+			d.Withdrawn,
+				d.Reinstated, d.Fee, d.FeeCurrency = true, 700, 1500, "USD"
+		}},
+		"back, not listed": {"funds_reinstated", []any{out}, func(d *supplier.Dispute) {
+			d.Withdrawn, d.Reinstated, d.Fee,
+				d.FeeCurrency = true, 1999, 1500, "USD"
+		}},
+		"in another currency": {
+			"closed",
+			[]any{move(-1800, 1300, "eur"), move(1800, 0, "eur")},
+			func(d *supplier.Dispute) { d.Withdrawn, d.Reinstated, d.Fee, d.FeeCurrency = true, 1999, 1300, "EUR" },
+		},
+		"only a fee": {"updated", []any{move(0, 300, "usd")}, func(d *supplier.Dispute) {
+			d.Fee, d.FeeCurrency = 300,
+				"USD"
+		}},
 		"texts for amounts":        {"updated", []any{move("-1999", "1500", "usd")}, func(*supplier.Dispute) {}},
 		"not a list":               {"updated", "txn_1", func(*supplier.Dispute) {}},
 		"a fee without a currency": {"updated", []any{move(0, 300, "")}, func(*supplier.Dispute) {}},
-		"fees in two currencies":   {"updated", []any{move(0, 300, "usd"), move(0, 300, "eur")}, func(d *supplier.Dispute) { d.Fee, d.FeeCurrency = 300, "USD" }},
+		"fees in two currencies": {
+			"updated",
+			[]any{move(0, 300, "usd"), move(0, 300, "eur")},
+			func(d *supplier.Dispute) { d.Fee, d.FeeCurrency = 300, "USD" },
+		},
 	} {
-		got, err := a.Parse(signed(eventOf("charge.dispute."+c.kind, disputed(map[string]any{"balance_transactions": c.moves})), suppliertest.Change{}, testSecret), &supplier.Trace{})
+		got, err := a.Parse(signed(eventOf("charge.dispute."+c.kind, disputed(map[string]any{"balance_transactions": c.moves})),
+			suppliertest.Change{}, testSecret), &supplier.Trace{})
 		want := *aDispute(nil).Dispute
 		c.want(&want)
 		if err != nil || got.Dispute == nil || *got.Dispute != want {
@@ -164,8 +191,10 @@ func TestMovementsOfADispute(t *testing.T) {
 		}
 	}
 	for status, stage := range disputeStages {
-		got, err := a.Parse(signed(eventOf("charge.dispute.updated", disputed(map[string]any{"status": status})), suppliertest.Change{}, testSecret), &supplier.Trace{})
-		if err != nil || got.Dispute.Stage != stage || (stage == supplier.DisputeInquiry) != (strings.HasPrefix(status, "warning_") || status == "prevented") {
+		got, err := a.Parse(signed(eventOf("charge.dispute.updated", disputed(map[string]any{"status": status})), suppliertest.Change{},
+			testSecret), &supplier.Trace{})
+		if err != nil || got.Dispute.Stage != stage || (stage == supplier.DisputeInquiry) != (strings.HasPrefix(status, "warning_") ||
+			status == "prevented") {
 			t.Errorf("%s is %s: %v", status, got.Dispute.Stage, err)
 		}
 	}
@@ -174,7 +203,8 @@ func TestMovementsOfADispute(t *testing.T) {
 func TestTextsOfADisputeAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	c := aDispute(func(c *supplier.Callback) { c.Dispute.Reason, c.Dispute.Status = long, long })
-	if field := c.Bound(); field != "" || len(c.Dispute.Reason) > 600 || len(c.Dispute.Status) > 600 || c.Dispute.No != "du_3TestDispute0001" {
+	if field := c.Bound(); field != "" || len(c.Dispute.Reason) > 600 || len(c.Dispute.Status) > 600 ||
+		c.Dispute.No != "du_3TestDispute0001" {
 		t.Errorf("%q, %d and %d bytes", field, len(c.Dispute.Reason), len(c.Dispute.Status))
 	}
 	if c = aDispute(func(c *supplier.Callback) { c.Dispute.No = long }); c.Bound() != "dispute number" || len(c.Dispute.No) > 600 {

@@ -57,7 +57,10 @@ func translate(body []byte) (supplier.Callback, error) {
 	if err := supplier.DecodeJSON(body, &e); err != nil {
 		return supplier.Callback{}, err
 	}
-	got := supplier.Callback{RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID, Identity: map[string]string{"account": cmp.Or(e.Account, ownAccount)}}
+	got := supplier.Callback{
+		RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID,
+		Identity: map[string]string{"account": cmp.Or(e.Account, ownAccount)},
+	}
 	if e.ID == "" || e.Type == "" {
 		return supplier.Callback{}, noEvent.Say()
 	}

@@ -53,7 +53,8 @@ func (a *adapter) Refund(ctx context.Context, r supplier.Refund) (supplier.Refun
 		return supplier.RefundAnswer{}, err
 	}
 	form := url.Values{
-		"amount": {strconv.FormatInt(r.Amount, 10)}, "metadata[refund_no]": {r.No}, "metadata[order_no]": {r.Reference}, paymentParam(r.TradeNo): {r.TradeNo},
+		"amount": {strconv.FormatInt(r.Amount, 10)}, "metadata[refund_no]": {r.No}, "metadata[order_no]": {r.Reference},
+		paymentParam(r.TradeNo): {r.TradeNo},
 	}
 	x, body, err := a.call(ctx, http.MethodPost, "/v1/refunds", form, r.No)
 	if err != nil {
@@ -89,7 +90,8 @@ func (a *adapter) RefundQuery(ctx context.Context, r supplier.Refund) (supplier.
 			return list.Exchange.JudgeRefund(r, said), nil
 		}
 	}
-	return list.Exchange.JudgeRefund(r, supplier.RefundSaid{No: r.No, Reference: r.Reference, State: supplier.RefundNotFound, Word: "-"}), nil
+	return list.Exchange.JudgeRefund(r, supplier.RefundSaid{No: r.No, Reference: r.Reference, State: supplier.RefundNotFound, Word: "-"}),
+		nil
 }
 
 // Refunds lists the refunds of a payment.

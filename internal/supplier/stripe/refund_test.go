@@ -12,7 +12,8 @@ import (
 )
 
 var theRefund = supplier.Refund{
-	No: suppliertest.RefundNo, Reference: suppliertest.Reference, TradeNo: testIntent, Amount: 500, Total: 1999, Currency: "USD", Reason: "broken",
+	No: suppliertest.RefundNo, Reference: suppliertest.Reference, TradeNo: testIntent, Amount: 500, Total: 1999, Currency: "USD",
+	Reason: "broken",
 }
 
 // refundText returns a refund as in the API's answer, shortened.
@@ -55,15 +56,19 @@ func refundCases() (cases []suppliertest.AnswerCase) {
 		add("of another payment", op, other, supplier.RefundUnknown, supplier.ClassBadAnswer)
 	}
 	const refund, query = suppliertest.Refund, suppliertest.RefundQuery
-	add("refunded already", refund, failure(400, "invalid_request_error", "charge_already_refunded"), supplier.RefundFailed, supplier.ClassRefused)
+	add("refunded already", refund, failure(400, "invalid_request_error", "charge_already_refunded"), supplier.RefundFailed,
+		supplier.ClassRefused)
 	add("short", refund, failure(400, "invalid_request_error", "balance_insufficient"), supplier.RefundShort, supplier.ClassRefused)
-	add("key with other content", refund, failure(400, "idempotency_error", "charge_already_refunded"), supplier.RefundUnknown, supplier.ClassUnknown)
-	add("key in use", refund, failure(409, "invalid_request_error", "charge_already_refunded"), supplier.RefundUnknown, supplier.ClassUnknown)
+	add("key with other content", refund, failure(400, "idempotency_error", "charge_already_refunded"), supplier.RefundUnknown,
+		supplier.ClassUnknown)
+	add("key in use", refund, failure(409, "invalid_request_error", "charge_already_refunded"), supplier.RefundUnknown,
+		supplier.ClassUnknown)
 	add("bad key", refund, failure(401, "invalid_request_error", ""), supplier.RefundUnknown, supplier.ClassRefused)
 	add("none", query, reply(200, `{"object":"list","has_more":false,"data":[]}`), supplier.RefundNotFound, supplier.ClassOK)
 	add("is there more", query, reply(200, `{"object":"list","data":[]}`), supplier.RefundUnknown, supplier.ClassBadAnswer)
 	add("no data", query, reply(200, `{"object":"list","has_more":false}`), supplier.RefundUnknown, supplier.ClassBadAnswer)
-	add("a search", query, reply(200, `{"object":"search_result","has_more":false,"data":[]}`), supplier.RefundUnknown, supplier.ClassBadAnswer)
+	add("a search", query, reply(200, `{"object":"search_result","has_more":false,"data":[]}`), supplier.RefundUnknown,
+		supplier.ClassBadAnswer)
 	return cases
 }
 

@@ -60,7 +60,10 @@ func (a *toyCaller) ask(ctx context.Context, op string, r supplier.Ref, amount s
 	if a.skip == "the same call on repeat" {
 		body += fmt.Sprint(a.sent.Add(1))
 	}
-	call := supplier.Call{Method: http.MethodPost, URL: "https://toy.example/" + op, Body: []byte(body), Header: http.Header{"Authorization": {"Toy token-of-this-call"}}}
+	call := supplier.Call{
+		Method: http.MethodPost, URL: "https://toy.example/" + op, Body: []byte(body),
+		Header: http.Header{"Authorization": {"Toy token-of-this-call"}},
+	}
 	x, err := a.send(ctx, call)
 	switch a.skip {
 	case "secrecy of calls":
@@ -237,7 +240,10 @@ func toyAbilities(skip careless) Abilities {
 		}
 	}
 	word := func(word string, state supplier.AnswerState, refunded bool) AnswerCase {
-		return AnswerCase{Name: word, Op: Query, Answer: toyAnswer(Query, Change{Status: word}), State: string(state), Refunded: refunded, Class: supplier.ClassOK}
+		return AnswerCase{
+			Name: word, Op: Query, Answer: toyAnswer(Query, Change{Status: word}), State: string(state), Refunded: refunded,
+			Class: supplier.ClassOK,
+		}
 	}
 	parts := []string{"OrderRef", "Duplicate", "Status"}
 	return Abilities{
@@ -254,7 +260,10 @@ func toyAbilities(skip careless) Abilities {
 			Refund:      {State: supplier.RefundSucceeded, SupplierNo: "TR1", Word: "DONE"},
 			RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "TR1", Word: "DONE"},
 		},
-		Payout: supplier.Payout{Amount: 1000, Currency: "CNY", Payee: supplier.Payee{Kind: supplier.PayeeBankCard, Holder: "A", Number: toyPayee, Bank: "B"}},
+		Payout: supplier.Payout{Amount: 1000, Currency: "CNY", Payee: supplier.Payee{
+			Kind: supplier.PayeeBankCard, Holder: "A",
+			Number: toyPayee, Bank: "B",
+		}},
 		PaidOut: map[Op]supplier.PayoutAnswer{
 			Payout:      {State: supplier.PayoutSucceeded, SupplierNo: "TP1", Word: "DONE"},
 			PayoutQuery: {State: supplier.PayoutSucceeded, SupplierNo: "TP1", Word: "DONE"},

@@ -98,7 +98,8 @@ func wordsMean(p *asker) {
 	for _, c := range p.Cases {
 		o := p.answered(c.Op, c.Answer)
 		if o.state != c.State || o.refunded != c.Refunded || o.kept.Class != c.Class {
-			p.Errorf("%s, %s: %s, refunded %v, class %s (%s); want %s, %v, %s", c.Op, c.Name, o.state, o.refunded, o.kept.Class, o.reason, c.State, c.Refunded, c.Class)
+			p.Errorf("%s, %s: %s, refunded %v, class %s (%s); want %s, %v, %s", c.Op, c.Name, o.state, o.refunded, o.kept.Class, o.reason,
+				c.State, c.Refunded, c.Class)
 		}
 		if c.State == string(supplier.AnswerUnknown) && !o.unknown() {
 			p.Errorf("%s, %s: unknown, with content: %+v", c.Op, c.Name, o)
@@ -146,7 +147,10 @@ func otherOrdersAnswer(p *asker) {
 		if !p.has(op, "OrderRef") {
 			continue
 		}
-		for _, ref := range []string{"SO20260301000002", strings.ToLower(Reference), Reference + " ", Reference + "0", Reference[:len(Reference)-2]} {
+		for _, ref := range []string{
+			"SO20260301000002", strings.ToLower(Reference), Reference + " ", Reference + "0",
+			Reference[:len(Reference)-2],
+		} {
 			if o := p.answered(op, p.Answer(op, Change{OrderRef: ref})); !o.unknown() {
 				p.Errorf("%s: an answer about %q: %s", op, ref, o.state)
 			}
@@ -228,7 +232,8 @@ func longAnswer(p *asker) {
 
 // malformed are bodies that are not answers, or that two programs may read differently.
 var malformed = []string{
-	"{", "null", "[]", `""`, "0", "true", "not JSON", "<xml></xml>", "{}{}", "{\"a\":\"\x00\"}", `{"a":"\u0000"}`, `{"a":"\ud83d"}`, "{\"a\":\"\xff\"}",
+	"{", "null", "[]", `""`, "0", "true", "not JSON", "<xml></xml>", "{}{}", "{\"a\":\"\x00\"}", `{"a":"\u0000"}`, `{"a":"\ud83d"}`,
+	"{\"a\":\"\xff\"}",
 	"\ufeff{}", strings.Repeat("[", 40) + strings.Repeat("]", 40),
 }
 

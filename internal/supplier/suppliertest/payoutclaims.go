@@ -35,7 +35,10 @@ func otherPayoutsAnswer(p *asker) {
 		if p.Has[op] == nil {
 			continue
 		}
-		for _, no := range []string{"P20260301000002", RefundNo, strings.ToLower(PayoutNo), PayoutNo + " ", PayoutNo + "0", PayoutNo[:len(PayoutNo)-1]} {
+		for _, no := range []string{
+			"P20260301000002", RefundNo, strings.ToLower(PayoutNo), PayoutNo + " ", PayoutNo + "0",
+			PayoutNo[:len(PayoutNo)-1],
+		} {
 			if o := p.answered(op, p.Answer(op, Change{PayoutNo: no})); p.has(op, "PayoutNo") && !o.unknown() {
 				p.Errorf("%s: an answer about %q: %s", op, no, o.state)
 			}
@@ -76,10 +79,14 @@ func payeeIsNotKept(p *asker) {
 			p.Errorf("%s: %s (%s)", op, o.state, o.reason)
 		}
 		sent := p.line.Sent()
-		if last := sent[len(sent)-1]; op == Payout && !bytes.Contains(append([]byte(last.Request.URL.RawQuery), last.Body...), []byte(number)) {
+		if last := sent[len(sent)-1]; op == Payout && !bytes.Contains(append([]byte(last.Request.URL.RawQuery), last.Body...),
+			[]byte(number)) {
 			p.Errorf("%s: the request has no number to pay to", op)
 		}
-		for _, x := range []supplier.Exchange{p.Signed(op, []byte(`{"echo":"`+number+`"}`)), p.Answer(op, Change{PayoutNo: number}), p.Answer(op, Change{Status: number})} {
+		for _, x := range []supplier.Exchange{
+			p.Signed(op, []byte(`{"echo":"`+number+`"}`)), p.Answer(op, Change{PayoutNo: number}),
+			p.Answer(op, Change{Status: number}),
+		} {
 			p.answered(op, x)
 		}
 	}

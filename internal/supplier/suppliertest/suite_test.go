@@ -180,7 +180,8 @@ func toySuite(skip careless) Suite {
 		Stranger: &toy{key: "another key", skip: skip},
 		Message: func(c Change) *supplier.Request {
 			body := fmt.Sprintf(`{"order":%q,"trade":%q,"state":%q,"shop":%q,"amount":%s}`,
-				cmp.Or(c.OrderRef, "O1"), cmp.Or(c.TradeNo, "T1"), cmp.Or(c.Status, "PAID"), cmp.Or(c.Account, "S1"), cmp.Or(c.Amount, "1999"))
+				cmp.Or(c.OrderRef, "O1"), cmp.Or(c.TradeNo, "T1"), cmp.Or(c.Status, "PAID"), cmp.Or(c.Account, "S1"),
+				cmp.Or(c.Amount, "1999"))
 			if c.Duplicate {
 				body = strings.TrimSuffix(body, "}") + `,"order":"O2"}`
 			}

@@ -73,7 +73,10 @@ func (a *toyCaller) payoutSaid(x supplier.Exchange, err error, p supplier.Payout
 			return x.PayoutUnknown(supplier.ClassBadAnswer, toyWords.Say("amount"))
 		}
 	}
-	said := supplier.PayoutSaid{No: m.Payout, SupplierNo: "TP1", Amount: amount, Currency: p.Currency, State: toyPayoutWords[m.Result], Word: m.Result}
+	said := supplier.PayoutSaid{
+		No: m.Payout, SupplierNo: "TP1", Amount: amount, Currency: p.Currency, State: toyPayoutWords[m.Result],
+		Word: m.Result,
+	}
 	switch a.skip {
 	case "the payout's number":
 		said.No = p.No
@@ -110,7 +113,10 @@ func toyPayoutCases() (cases []AnswerCase) {
 			class = supplier.ClassRefused
 		}
 		for _, op := range []Op{Payout, PayoutQuery} {
-			cases = append(cases, AnswerCase{Name: word, Op: op, Answer: toyPayoutAnswer(Change{Status: word}), State: string(state), Class: class})
+			cases = append(cases, AnswerCase{
+				Name: word, Op: op, Answer: toyPayoutAnswer(Change{Status: word}), State: string(state),
+				Class: class,
+			})
 		}
 	}
 	return cases

@@ -52,7 +52,10 @@ func (a *toyCaller) askRefund(ctx context.Context, op string, r supplier.Refund)
 	if err != nil {
 		return x.RefundUnknown(supplier.ClassBadAnswer, toyWords.Say("amount"))
 	}
-	said := supplier.RefundSaid{No: m.Refund, SupplierNo: "TR1", Reference: m.Order, Amount: amount, Currency: r.Currency, State: toyRefundWords[m.Result], Word: m.Result}
+	said := supplier.RefundSaid{
+		No: m.Refund, SupplierNo: "TR1", Reference: m.Order, Amount: amount, Currency: r.Currency,
+		State: toyRefundWords[m.Result], Word: m.Result,
+	}
 	switch a.skip {
 	case "the refund's number":
 		said.No = r.No
@@ -92,7 +95,10 @@ func toyRefundCases() (cases []AnswerCase) {
 			class = supplier.ClassRefused
 		}
 		for _, op := range []Op{Refund, RefundQuery} {
-			cases = append(cases, AnswerCase{Name: word, Op: op, Answer: toyRefundAnswer(Change{Status: word}), State: string(state), Class: class})
+			cases = append(cases, AnswerCase{
+				Name: word, Op: op, Answer: toyRefundAnswer(Change{Status: word}), State: string(state),
+				Class: class,
+			})
 		}
 	}
 	return cases

@@ -53,7 +53,10 @@ func TestAdapterKeepsItsPromises(t *testing.T) {
 				Window:           5 * time.Minute,
 				Secrets:          []string{testAPIKey},
 				Replies: map[supplier.Result]supplier.Reply{
-					supplier.Taken:          {Status: 200, ContentType: "application/json", Body: []byte(`{"code":"SUCCESS","message":"OK"}`)},
+					supplier.Taken: {
+						Status: 200, ContentType: "application/json",
+						Body: []byte(`{"code":"SUCCESS","message":"OK"}`),
+					},
 					supplier.BadSignature:   fail(401, "bad signature"),
 					supplier.Malformed:      fail(400, "malformed"),
 					supplier.Unavailable:    fail(503, "busy, send again"),
@@ -94,7 +97,8 @@ func TestOfficialSDKAcceptsOurMessages(t *testing.T) {
 }
 
 func refund(status string) string {
-	return fmt.Sprintf(`{"mchid":%q,"out_trade_no":"ORDER-20260301-0001","transaction_id":"4200000000202603010000000001","out_refund_no":"R-1","refund_id":"50000000382026030100000000001","refund_status":%q,"success_time":"2026-03-01T15:59:58+08:00","user_received_account":"支付用户零钱","amount":{"total":1999,"refund":500,"payer_total":1899,"payer_refund":475}}`, testMchID, status)
+	return fmt.Sprintf(
+		`{"mchid":%q,"out_trade_no":"ORDER-20260301-0001","transaction_id":"4200000000202603010000000001","out_refund_no":"R-1","refund_id":"50000000382026030100000000001","refund_status":%q,"success_time":"2026-03-01T15:59:58+08:00","user_received_account":"支付用户零钱","amount":{"total":1999,"refund":500,"payer_total":1899,"payer_refund":475}}`, testMchID, status)
 }
 
 func TestNotificationsMean(t *testing.T) {
@@ -224,17 +228,24 @@ func TestUnreadableIsShownToPeople(t *testing.T) {
 		result     supplier.Result
 		order      string
 	}{
-		"another algorithm": {strings.Replace(genuine, "AEAD_AES_256_GCM", "AEAD_SM4_GCM", 1), "decrypt_failed", supplier.InternalFailed, ""},
-		"another nonce":     {strings.Replace(genuine, "testnonce012", "testnonce013", 1), "decrypt_failed", supplier.InternalFailed, ""},
-		"a long nonce":      {strings.Replace(genuine, "testnonce012", "testnonce0123", 1), "decrypt_failed", supplier.InternalFailed, ""},
-		"other data":        {strings.Replace(genuine, `"associated_data":"transaction"`, `"associated_data":"refund"`, 1), "decrypt_failed", supplier.InternalFailed, ""},
-		"no ciphertext":     {strings.Replace(genuine, `"ciphertext"`, `"cipher"`, 1), "decrypt_failed", supplier.InternalFailed, ""},
-		"doubled name":      {strings.Replace(genuine, `"event_type"`, `"id":"EV-2","event_type"`, 1), "malformed", supplier.Malformed, ""},
-		"odd amount":        {odd, "malformed", supplier.Malformed, "ORDER-20260301-0001"},
+		"another algorithm": {
+			strings.Replace(genuine, "AEAD_AES_256_GCM", "AEAD_SM4_GCM", 1), "decrypt_failed", supplier.InternalFailed,
+			"",
+		},
+		"another nonce": {strings.Replace(genuine, "testnonce012", "testnonce013", 1), "decrypt_failed", supplier.InternalFailed, ""},
+		"a long nonce":  {strings.Replace(genuine, "testnonce012", "testnonce0123", 1), "decrypt_failed", supplier.InternalFailed, ""},
+		"other data": {
+			strings.Replace(genuine, `"associated_data":"transaction"`, `"associated_data":"refund"`, 1),
+			"decrypt_failed", supplier.InternalFailed, "",
+		},
+		"no ciphertext": {strings.Replace(genuine, `"ciphertext"`, `"cipher"`, 1), "decrypt_failed", supplier.InternalFailed, ""},
+		"doubled name":  {strings.Replace(genuine, `"event_type"`, `"id":"EV-2","event_type"`, 1), "malformed", supplier.Malformed, ""},
+		"odd amount":    {odd, "malformed", supplier.Malformed, "ORDER-20260301-0001"},
 	} {
 		_, err := newTest(t, nil).Parse(p.signed(tc.body, suppliertest.Change{}), nil)
 		var u *supplier.Unreadable
-		if !errors.As(err, &u) || u.Kind != tc.kind || u.Result != tc.result || u.Callback.OrderRef != tc.order || u.Callback.Status == supplier.Paid {
+		if !errors.As(err, &u) || u.Kind != tc.kind || u.Result != tc.result || u.Callback.OrderRef != tc.order ||
+			u.Callback.Status == supplier.Paid {
 			t.Errorf("%s: %v %+v", name, err, u)
 		}
 	}

@@ -99,7 +99,10 @@ func (p platform) answers(start string) func(suppliertest.Op, suppliertest.Chang
 }
 
 // statuses are those of the answers that are wanted.
-var statuses = map[suppliertest.Op]int{suppliertest.Pay: http.StatusOK, suppliertest.Query: http.StatusOK, suppliertest.Close: http.StatusNoContent, suppliertest.Refund: http.StatusOK, suppliertest.RefundQuery: http.StatusOK}
+var statuses = map[suppliertest.Op]int{
+	suppliertest.Pay: http.StatusOK, suppliertest.Query: http.StatusOK,
+	suppliertest.Close: http.StatusNoContent, suppliertest.Refund: http.StatusOK, suppliertest.RefundQuery: http.StatusOK,
+}
 
 func refusal(code string) string { return fmt.Sprintf(`{"code":%q,"message":"测试"}`, code) }
 
@@ -115,13 +118,15 @@ func (p platform) cases() []suppliertest.AnswerCase {
 		"PAYERROR": {supplier.AnswerPaying, false}, "CLOSED": {supplier.AnswerClosed, false}, "REVOKED": {supplier.AnswerClosed, false},
 	} {
 		cases = append(cases, suppliertest.AnswerCase{
-			Name: word, Op: suppliertest.Query, Answer: p.answer(http.StatusOK, queried(suppliertest.Change{Status: word}), suppliertest.Change{}),
+			Name: word, Op: suppliertest.Query, Answer: p.answer(http.StatusOK, queried(suppliertest.Change{Status: word}),
+				suppliertest.Change{}),
 			State: string(want.state), Refunded: want.refunded, Class: supplier.ClassOK,
 		})
 	}
 	add := func(op suppliertest.Op, status int, code, state string, class supplier.Class) {
 		cases = append(cases, suppliertest.AnswerCase{
-			Name: fmt.Sprint(status, " ", code), Op: op, Answer: p.answer(status, refusal(code), suppliertest.Change{}), State: state, Class: class,
+			Name: fmt.Sprint(status, " ", code), Op: op, Answer: p.answer(status, refusal(code), suppliertest.Change{}), State: state,
+			Class: class,
 		})
 	}
 	add(suppliertest.Query, 404, "ORDER_NOT_EXIST", "not_found", supplier.ClassOK)
@@ -134,7 +139,10 @@ func (p platform) cases() []suppliertest.AnswerCase {
 	// A trade_state is not read from the tables of events and errors.
 	for _, word := range []string{"REFUND.SUCCESS", "404 ORDER_NOT_EXIST", "ORDER_NOT_EXIST"} {
 		answer := p.answer(http.StatusOK, queried(suppliertest.Change{Status: word}), suppliertest.Change{})
-		cases = append(cases, suppliertest.AnswerCase{Name: word + " as a state", Op: suppliertest.Query, Answer: answer, State: "unknown", Class: supplier.ClassUnknown})
+		cases = append(cases, suppliertest.AnswerCase{
+			Name: word + " as a state", Op: suppliertest.Query, Answer: answer, State: "unknown",
+			Class: supplier.ClassUnknown,
+		})
 	}
 	for _, code := range []string{"ORDERPAID", "ORDER_PAID", "ORDER_CLOSED", "ORDER_NOT_EXIST", "USERPAYING", "INVALID_REQUEST"} {
 		add(suppliertest.Close, 400, code, "unknown", supplier.ClassRefused)
@@ -154,11 +162,26 @@ func (p platform) cases() []suppliertest.AnswerCase {
 	add(suppliertest.Pay, 429, "FREQUENCY_LIMITED", "unknown", supplier.ClassUnknown)
 	cases = append(
 		cases,
-		suppliertest.AnswerCase{Name: "unsigned refusal", Op: suppliertest.Pay, State: "unknown", Class: supplier.ClassBadSignature, Answer: supplier.Exchange{Status: 400, Body: []byte(refusal("PARAM_ERROR"))}},
-		suppliertest.AnswerCase{Name: "unsigned not found", Op: suppliertest.Query, State: "unknown", Class: supplier.ClassBadSignature, Answer: supplier.Exchange{Status: 404, Body: []byte(refusal("ORDER_NOT_EXIST"))}},
-		suppliertest.AnswerCase{Name: "unsigned close", Op: suppliertest.Close, State: "unknown", Class: supplier.ClassBadSignature, Answer: supplier.Exchange{Status: 204}},
-		suppliertest.AnswerCase{Name: "gateway's page", Op: suppliertest.Query, State: "unknown", Class: supplier.ClassBadAnswer, Answer: supplier.Exchange{Status: 502, Body: []byte("<html>")}},
-		suppliertest.AnswerCase{Name: "another merchant", Op: suppliertest.Query, State: "unknown", Class: supplier.ClassBadAnswer, Answer: p.answer(200, queried(suppliertest.Change{Account: "1900000002"}), suppliertest.Change{})},
+		suppliertest.AnswerCase{
+			Name: "unsigned refusal", Op: suppliertest.Pay, State: "unknown", Class: supplier.ClassBadSignature,
+			Answer: supplier.Exchange{Status: 400, Body: []byte(refusal("PARAM_ERROR"))},
+		},
+		suppliertest.AnswerCase{
+			Name: "unsigned not found", Op: suppliertest.Query, State: "unknown", Class: supplier.ClassBadSignature,
+			Answer: supplier.Exchange{Status: 404, Body: []byte(refusal("ORDER_NOT_EXIST"))},
+		},
+		suppliertest.AnswerCase{
+			Name: "unsigned close", Op: suppliertest.Close, State: "unknown", Class: supplier.ClassBadSignature,
+			Answer: supplier.Exchange{Status: 204},
+		},
+		suppliertest.AnswerCase{
+			Name: "gateway's page", Op: suppliertest.Query, State: "unknown", Class: supplier.ClassBadAnswer,
+			Answer: supplier.Exchange{Status: 502, Body: []byte("<html>")},
+		},
+		suppliertest.AnswerCase{
+			Name: "another merchant", Op: suppliertest.Query, State: "unknown", Class: supplier.ClassBadAnswer,
+			Answer: p.answer(200, queried(suppliertest.Change{Account: "1900000002"}), suppliertest.Change{}),
+		},
 	)
 	return cases
 }
@@ -178,9 +201,12 @@ func (p platform) abilities(t *testing.T) suppliertest.Abilities {
 				c.Certificates = []string{platform{publicKeyMode(t).key, certificateMode(t).serial}.validCertificate(t)}
 			})
 		},
-		Payment: supplier.Payment{Subject: "测试 & <商品>", Amount: 1999, Currency: "CNY", NotifyURL: "https://pay.example.com/callback/wx-main"},
-		Answer:  p.answers(codeURL),
-		Refund:  supplier.Refund{TradeNo: "4200000000202603010000000001", Amount: 500, Total: 1999, Currency: "CNY", Reason: "测试"},
+		Payment: supplier.Payment{
+			Subject: "测试 & <商品>", Amount: 1999, Currency: "CNY",
+			NotifyURL: "https://pay.example.com/callback/wx-main",
+		},
+		Answer: p.answers(codeURL),
+		Refund: supplier.Refund{TradeNo: "4200000000202603010000000001", Amount: 500, Total: 1999, Currency: "CNY", Reason: "测试"},
 		Refunded: map[suppliertest.Op]supplier.RefundAnswer{
 			suppliertest.Refund:      {State: supplier.RefundSucceeded, SupplierNo: "50000000382019052709732678859", Word: "SUCCESS"},
 			suppliertest.RefundQuery: {State: supplier.RefundSucceeded, SupplierNo: "50000000382019052709732678859", Word: "SUCCESS"},
@@ -197,7 +223,8 @@ func (p platform) abilities(t *testing.T) suppliertest.Abilities {
 		Started: supplier.Started{State: supplier.Accepted, Kind: supplier.ValueQR, Value: "weixin://wxpay/bizpayurl?pr=testOnly0001"},
 		Says:    settled,
 		Closed: supplier.Callback{
-			EventKey: suppliertest.Reference + ":CLOSED", OrderRef: suppliertest.Reference, Status: supplier.Closed, RawStatus: "CLOSED", Identity: paid.Identity,
+			EventKey: suppliertest.Reference + ":CLOSED", OrderRef: suppliertest.Reference, Status: supplier.Closed, RawStatus: "CLOSED",
+			Identity: paid.Identity,
 		},
 		Cases:            p.cases(),
 		SignatureHeaders: []string{"Wechatpay-Timestamp", "Wechatpay-Nonce", "Wechatpay-Serial", "Wechatpay-Signature"},
@@ -226,7 +253,11 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 // sent makes one call and returns its request.
 func sent(t *testing.T, change func(*config), call func(supplier.Abilities) error) suppliertest.Sent {
 	t.Helper()
-	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange { return supplier.Exchange{Class: supplier.ClassTimeout} }}
+	line := &suppliertest.Line{Reply: func(*http.Request,
+		[]byte,
+	) supplier.Exchange {
+		return supplier.Exchange{Class: supplier.ClassTimeout}
+	}}
 	if err := call(supplier.AbilitiesOf(calling(t, line, change))); err != nil || len(line.Sent()) != 1 {
 		t.Fatalf("%v, %d requests", err, len(line.Sent()))
 	}
@@ -242,7 +273,8 @@ var whole = supplier.Payment{
 func TestRequestsAreAsDocumented(t *testing.T) {
 	ref := supplier.Ref{Reference: suppliertest.Reference}
 	refund := supplier.Refund{
-		No: suppliertest.RefundNo, Reference: suppliertest.Reference, Amount: 500, Total: 1999, Currency: "CNY", Reason: strings.Repeat("书", 50),
+		No: suppliertest.RefundNo, Reference: suppliertest.Reference, Amount: 500, Total: 1999, Currency: "CNY",
+		Reason:    strings.Repeat("书", 50),
 		NotifyURL: "https://pay.example.com/callback/wx-main",
 	}
 	for name, c := range map[string]struct {
@@ -253,7 +285,8 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 		"native": {
 			func(a supplier.Abilities) error { _, err := a.Start(t.Context(), whole); return err },
 			"POST", "/v3/pay/transactions/native",
-			`{"appid":"` + testAppID + `","mchid":"1900000001","description":"` + strings.Repeat("书", 42) + `","out_trade_no":"SO20260301000001_2","time_expire":"2026-03-01T16:30:59+08:00","notify_url":"https://pay.example.com/callback/wx-main","amount":{"total":1999,"currency":"CNY"}}`,
+			`{"appid":"` + testAppID + `","mchid":"1900000001","description":"` + strings.Repeat("书", 42) +
+				`","out_trade_no":"SO20260301000001_2","time_expire":"2026-03-01T16:30:59+08:00","notify_url":"https://pay.example.com/callback/wx-main","amount":{"total":1999,"currency":"CNY"}}`,
 		},
 		"jsapi": {
 			func(a supplier.Abilities) error {
@@ -263,12 +296,14 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 				return err
 			},
 			"POST", "/v3/pay/transactions/jsapi",
-			`{"appid":"` + testAppID + `","mchid":"1900000001","description":"SO20260301000001","out_trade_no":"SO20260301000001_2","time_expire":"2026-03-01T16:30:59+08:00","notify_url":"https://pay.example.com/callback/wx-main","amount":{"total":1999,"currency":"CNY"},"payer":{"openid":"oTestOnly0001"}}`,
+			`{"appid":"` + testAppID +
+				`","mchid":"1900000001","description":"SO20260301000001","out_trade_no":"SO20260301000001_2","time_expire":"2026-03-01T16:30:59+08:00","notify_url":"https://pay.example.com/callback/wx-main","amount":{"total":1999,"currency":"CNY"},"payer":{"openid":"oTestOnly0001"}}`,
 		},
 		"refund": {
 			func(a supplier.Abilities) error { _, err := a.Refund(t.Context(), refund); return err },
 			"POST", "/v3/refund/domestic/refunds",
-			`{"out_trade_no":"SO20260301000001_2","out_refund_no":"R20260301000001","reason":"` + strings.Repeat("书", 26) + `","notify_url":"https://pay.example.com/callback/wx-main","amount":{"refund":500,"total":1999,"currency":"CNY"}}`,
+			`{"out_trade_no":"SO20260301000001_2","out_refund_no":"R20260301000001","reason":"` + strings.Repeat("书", 26) +
+				`","notify_url":"https://pay.example.com/callback/wx-main","amount":{"refund":500,"total":1999,"currency":"CNY"}}`,
 		},
 		"refund query": {
 			func(a supplier.Abilities) error { _, err := a.RefundQuery(t.Context(), refund); return err },
@@ -283,13 +318,17 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 			"POST", "/v3/pay/transactions/out-trade-no/SO20260301000001_2/close", `{"mchid":"1900000001"}`,
 		},
 	} {
-		for base, prefix := range map[string]string{"": "https://api.mch.weixin.qq.com", "https://proxy.example/wx/": "https://proxy.example/wx"} {
+		for base, prefix := range map[string]string{
+			"":                          "https://api.mch.weixin.qq.com",
+			"https://proxy.example/wx/": "https://proxy.example/wx",
+		} {
 			s := sent(t, func(cfg *config) { cfg.BaseURL = base }, c.call)
 			if s.Request.Method != c.method || s.Request.URL.String() != prefix+c.path || string(s.Body) != c.body {
 				t.Errorf("%s: %s %s\n%s", name, s.Request.Method, s.Request.URL, s.Body)
 			}
 			if s.Request.Header.Get("Accept") != "application/json" || s.Request.Header.Get("User-Agent") == "" ||
-				(s.Request.Header.Get("Content-Type") == "application/json") != (c.body != "") || s.Request.Header.Get("Wechatpay-Serial") != testPublicKeyID {
+				(s.Request.Header.Get("Content-Type") == "application/json") != (c.body != "") ||
+				s.Request.Header.Get("Wechatpay-Serial") != testPublicKeyID {
 				t.Errorf("%s: headers %v", name, s.Request.Header)
 			}
 			authorized(t, s)
@@ -297,7 +336,9 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 	}
 }
 
-var authorization = regexp.MustCompile(`^WECHATPAY2-SHA256-RSA2048 mchid="1900000001",nonce_str="([0-9A-Za-z]{16,32})",timestamp="([0-9]{10})",serial_no="` + testSerial + `",signature="([^"]+)"$`)
+var authorization = regexp.MustCompile(
+	`^WECHATPAY2-SHA256-RSA2048 mchid="1900000001",nonce_str="([0-9A-Za-z]{16,32})",timestamp="([0-9]{10})",serial_no="` + testSerial +
+		`",signature="([^"]+)"$`)
 
 // authorized checks the request's signature with the merchant's public key.
 func authorized(t *testing.T, s suppliertest.Sent) {
@@ -310,7 +351,8 @@ func authorized(t *testing.T, s suppliertest.Sent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest := sha256.Sum256([]byte(s.Request.Method + "\n" + s.Request.URL.RequestURI() + "\n" + m[2] + "\n" + m[1] + "\n" + string(s.Body) + "\n"))
+	digest := sha256.Sum256([]byte(s.Request.Method + "\n" + s.Request.URL.RequestURI() + "\n" + m[2] + "\n" + m[1] + "\n" +
+		string(s.Body) + "\n"))
 	public := &loadKey(t, "testdata/test-only-merchant.pem").PublicKey
 	if err := rsa.VerifyPKCS1v15(public, crypto.SHA256, digest[:], signature); err != nil {
 		t.Errorf("%s %s: %v", s.Request.Method, s.Request.URL, err)
@@ -328,12 +370,14 @@ func TestWhatTheClientGetsIsSigned(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(s.Value), &v) != nil {
 		t.Fatalf("%v %+v", err, s)
 	}
-	if v.AppID != testAppID || v.Package != "prepay_id=wx01160000testOnly" || v.SignType != "RSA" || len(v.NonceStr) < 16 || len(v.NonceStr) > 32 {
+	if v.AppID != testAppID || v.Package != "prepay_id=wx01160000testOnly" || v.SignType != "RSA" || len(v.NonceStr) < 16 ||
+		len(v.NonceStr) > 32 {
 		t.Errorf("%s", s.Value)
 	}
 	signature, _ := base64.StdEncoding.DecodeString(v.PaySign)
 	digest := sha256.Sum256([]byte(v.AppID + "\n" + v.TimeStamp + "\n" + v.NonceStr + "\n" + v.Package + "\n"))
-	if err := rsa.VerifyPKCS1v15(&loadKey(t, "testdata/test-only-merchant.pem").PublicKey, crypto.SHA256, digest[:], signature); err != nil {
+	if err := rsa.VerifyPKCS1v15(&loadKey(t, "testdata/test-only-merchant.pem").PublicKey, crypto.SHA256, digest[:],
+		signature); err != nil {
 		t.Errorf("paySign: %v", err)
 	}
 }
@@ -390,7 +434,8 @@ func TestAbilitiesNeedTheirKeys(t *testing.T) {
 	if got.Payer == nil || got.Querier == nil || got.Closer == nil || got.CloseAfter != 5*time.Minute {
 		t.Errorf("with keys: %+v", got)
 	}
-	if got = supplier.AbilitiesOf(calling(t, &suppliertest.Line{}, func(c *config) { c.AppID = "" })); got.Payer != nil || got.Querier == nil || got.Closer == nil {
+	if got = supplier.AbilitiesOf(calling(t, &suppliertest.Line{}, func(c *config) { c.AppID = "" })); got.Payer != nil ||
+		got.Querier == nil || got.Closer == nil {
 		t.Errorf("without app_id: %+v", got)
 	}
 	for name, c := range map[string]struct {
@@ -419,7 +464,8 @@ func TestSettingsKeepTheirPromises(t *testing.T) {
 	suppliertest.RunSettings(t, suppliertest.Settings{
 		Kind: Kind,
 		Bare: map[string]any{
-			"mch_id": testMchID, "app_id": testAppID, "api_v3_key": testAPIKey, "public_key_id": testPublicKeyID, "public_key": p.publicKey(t),
+			"mch_id": testMchID, "app_id": testAppID, "api_v3_key": testAPIKey, "public_key_id": testPublicKeyID,
+			"public_key": p.publicKey(t),
 		},
 		Calls: map[string]any{"merchant_serial": testSerial, "merchant_private_key": key, "base_url": "https://wx.example"},
 		WrongCalls: map[string][]map[string]any{
@@ -430,9 +476,18 @@ func TestSettingsKeepTheirPromises(t *testing.T) {
 				{"merchant_private_key": p.publicKey(t), "merchant_serial": testSerial},
 			},
 			"merchant_serial": {{"merchant_private_key": key}, {"merchant_private_key": key, "merchant_serial": testPublicKeyID}},
-			"base_url":        {{"base_url": "wx.example"}, {"base_url": "wx.example", "merchant_private_key": key, "merchant_serial": testSerial}},
+			"base_url": {{"base_url": "wx.example"}, {
+				"base_url": "wx.example", "merchant_private_key": key,
+				"merchant_serial": testSerial,
+			}},
 		},
-		Wrong:   []map[string]any{{"mch_id": ""}, {"api_v3_key": "short"}, {"public_key": "x"}, {"public_key_id": ""}, {"merchant_key": "x"}},
+		Wrong: []map[string]any{
+			{"mch_id": ""},
+			{"api_v3_key": "short"},
+			{"public_key": "x"},
+			{"public_key_id": ""},
+			{"merchant_key": "x"},
+		},
 		Message: p.message(suppliertest.Change{}), Want: paid,
 	})
 }

@@ -132,7 +132,8 @@ func transaction(c suppliertest.Change) string {
 	if c.Duplicate {
 		twice = `,"out_trade_no":"ORDER-20260301-OTHER"`
 	}
-	return fmt.Sprintf(`{"mchid":%q,"appid":%q,"out_trade_no":%q,"transaction_id":%q,"trade_type":"NATIVE","trade_state":%q,"trade_state_desc":"支付成功","bank_type":"OTHERS","attach":"","success_time":"2026-03-01T15:59:58+08:00","payer":{"openid":"oTestOnly0001"},"amount":{"total":%s,"payer_total":1899,"currency":"CNY","payer_currency":"CNY"}%s}`,
+	return fmt.Sprintf(
+		`{"mchid":%q,"appid":%q,"out_trade_no":%q,"transaction_id":%q,"trade_type":"NATIVE","trade_state":%q,"trade_state_desc":"支付成功","bank_type":"OTHERS","attach":"","success_time":"2026-03-01T15:59:58+08:00","payer":{"openid":"oTestOnly0001"},"amount":{"total":%s,"payer_total":1899,"currency":"CNY","payer_currency":"CNY"}%s}`,
 		cmp.Or(c.Account, testMchID), testAppID, cmp.Or(c.OrderRef, "ORDER-20260301-0001"),
 		cmp.Or(c.TradeNo, "4200000000202603010000000001"), cmp.Or(c.Status, "SUCCESS"),
 		cmp.Or(c.Amount, "1999"), twice)
@@ -150,7 +151,8 @@ func envelope(eventType, plain string) string {
 	}
 	const nonce, associated = "testnonce012", "transaction"
 	sealed := gcm.Seal(nil, []byte(nonce), []byte(plain), []byte(associated))
-	return fmt.Sprintf(`{"id":"EV-2026030116000000001","create_time":"2026-03-01T15:59:59+08:00","resource_type":"encrypt-resource","event_type":%q,"summary":"支付成功","resource":{"original_type":"transaction","algorithm":"AEAD_AES_256_GCM","ciphertext":%q,"associated_data":%q,"nonce":%q}}`,
+	return fmt.Sprintf(
+		`{"id":"EV-2026030116000000001","create_time":"2026-03-01T15:59:59+08:00","resource_type":"encrypt-resource","event_type":%q,"summary":"支付成功","resource":{"original_type":"transaction","algorithm":"AEAD_AES_256_GCM","ciphertext":%q,"associated_data":%q,"nonce":%q}}`,
 		eventType, base64.StdEncoding.EncodeToString(sealed), associated, nonce)
 }
 

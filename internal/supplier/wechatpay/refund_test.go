@@ -20,7 +20,8 @@ func refunded(c suppliertest.Change) string {
 		{"OrderRef", `"out_trade_no":"` + cmp.Or(c.OrderRef, suppliertest.Reference) + `"`},
 		{"", `"channel":"ORIGINAL","user_received_account":"支付用户零钱","create_time":"2026-03-01T16:00:00+08:00"`},
 		{"Status", `"status":"` + cmp.Or(c.Status, "SUCCESS") + `"`},
-		{"Amount", `"amount":{"total":1999,"refund":` + cmp.Or(c.Amount, "500") + `,"payer_total":1999,"payer_refund":500,"currency":"CNY"}`},
+		{"Amount", `"amount":{"total":1999,"refund":` + cmp.Or(c.Amount, "500") +
+			`,"payer_total":1999,"payer_refund":500,"currency":"CNY"}`},
 	} {
 		if f.part == "" || f.part != c.Without {
 			parts = append(parts, f.text)
@@ -34,7 +35,10 @@ func refunded(c suppliertest.Change) string {
 
 func (p platform) refundCases() (cases []suppliertest.AnswerCase) {
 	add := func(op suppliertest.Op, status int, body, state string, class supplier.Class) {
-		cases = append(cases, suppliertest.AnswerCase{Name: body, Op: op, Answer: p.answer(status, body, suppliertest.Change{}), State: state, Class: class})
+		cases = append(cases, suppliertest.AnswerCase{
+			Name: body, Op: op, Answer: p.answer(status, body, suppliertest.Change{}),
+			State: state, Class: class,
+		})
 	}
 	for _, op := range []suppliertest.Op{suppliertest.Refund, suppliertest.RefundQuery} {
 		for word, state := range map[string]supplier.RefundState{"PROCESSING": "processing", "ABNORMAL": "abnormal"} {

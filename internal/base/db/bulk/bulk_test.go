@@ -39,7 +39,10 @@ func things(t *testing.T, d *db.DB) []thing {
 	}
 	at := int64(1_700_000_000_000_000)
 	return []thing{
-		{ID: 1, Kind: "it's ?, $1 and \\ 收据", Count: 3, Open: true, Body: []byte{0, 255, '\''}, Detail: json.RawMessage(`[1]`), At: &at, Trace: "00-1"},
+		{
+			ID: 1, Kind: "it's ?, $1 and \\ 收据", Count: 3, Open: true, Body: []byte{0, 255, '\''}, Detail: json.RawMessage(`[1]`), At: &at,
+			Trace: "00-1",
+		},
 		{ID: 2, Body: []byte{}, Detail: json.RawMessage(`{}`)},
 	}
 }
@@ -153,7 +156,8 @@ func TestListsAndRowsKeepTheirValues(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, rows)
 			}
 			var ids []int64
-			err := d.Prepared(t.Context(), &ids, "SELECT id FROM things WHERE id IN (?) AND kind IN (?)", []int64{1, rows[0].ID}, []string{"x", string(rows[0].Kind)})
+			err := d.Prepared(t.Context(), &ids, "SELECT id FROM things WHERE id IN (?) AND kind IN (?)", []int64{1, rows[0].ID},
+				[]string{"x", string(rows[0].Kind)})
 			if err != nil || len(ids) != 1 || ids[0] != rows[0].ID {
 				t.Errorf("found %v, %v", ids, err)
 			}

@@ -48,31 +48,55 @@ func TestLocksAgainstTheOrderAreFound(t *testing.T) {
 	prepared := func(ctx context.Context, tx db.Tx) error {
 		var ids []int64
 		list := []row{{OrderID: 9}}
-		return tx.Prepared(ctx, &ids, "WITH _v ? SELECT o.id FROM orders o JOIN _v ON o.id = _v.order_id ORDER BY o.id FOR UPDATE", bulk.Each(&list))
+		return tx.Prepared(ctx, &ids, "WITH _v ? SELECT o.id FROM orders o JOIN _v ON o.id = _v.order_id ORDER BY o.id FOR UPDATE",
+			bulk.Each(&list))
 	}
 	for name, c := range map[string]struct {
 		all  []func(context.Context, db.Tx) error
 		want string // "" = nothing is wrong
 	}{
-		"in order":                 {[]func(context.Context, db.Tx) error{raw(order7, order9, refund, account)}, ""},
-		"again":                    {[]func(context.Context, db.Tx) error{raw(order9, refund, order9), each(9)}, ""},
-		"a new row":                {[]func(context.Context, db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (5, 'new')", "UPDATE supplier_accounts SET name = 'newer' WHERE id = 5")}, ""},
-		"without waiting":          {[]func(context.Context, db.Tx) error{raw(account, "SELECT id FROM orders WHERE id = 7 FOR UPDATE SKIP LOCKED")}, ""},
-		"an order after a refund":  {[]func(context.Context, db.Tx) error{raw(refund, order7)}, "orders after refunds: SELECT id FROM orders WHERE id = ? FOR UPDATE"},
+		"in order": {[]func(context.Context, db.Tx) error{raw(order7, order9, refund, account)}, ""},
+		"again":    {[]func(context.Context, db.Tx) error{raw(order9, refund, order9), each(9)}, ""},
+		"a new row": {[]func(context.Context,
+			db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (5, 'new')",
+			"UPDATE supplier_accounts SET name = 'newer' WHERE id = 5")}, ""},
+		"without waiting": {[]func(context.Context,
+			db.Tx) error{raw(account, "SELECT id FROM orders WHERE id = 7 FOR UPDATE SKIP LOCKED")}, ""},
+		"an order after a refund": {
+			[]func(context.Context, db.Tx) error{raw(refund, order7)},
+			"orders after refunds: SELECT id FROM orders WHERE id = ? FOR UPDATE",
+		},
 		"a refund after a balance": {[]func(context.Context, db.Tx) error{raw(account, refund)}, "refunds after accounts"},
 		"a greater id first":       {[]func(context.Context, db.Tx) error{raw(order9, order7)}, "rows of orders not by id"},
 		"in one write":             {[]func(context.Context, db.Tx) error{each(9, 7)}, "rows of orders not by id: WITH _v"},
 		"a write later":            {[]func(context.Context, db.Tx) error{raw(order9), each(7)}, "rows of orders not by id: WITH _v"},
 		"a pipelined read": {[]func(context.Context, db.Tx) error{
-			read("SELECT id FROM orders WHERE id IN (?) ORDER BY id FOR UPDATE", 7, 9), read("SELECT id FROM orders WHERE id IN (?) ORDER BY id FOR UPDATE", 5),
+			read("SELECT id FROM orders WHERE id IN (?) ORDER BY id FOR UPDATE", 7, 9),
+			read("SELECT id FROM orders WHERE id IN (?) ORDER BY id FOR UPDATE", 5),
 		}, "rows of orders not by id"},
-		"in no order":               {[]func(context.Context, db.Tx) error{read("SELECT id FROM orders WHERE merchant_id IN (?) FOR UPDATE", 1)}, "rows of orders in no order"},
-		"a prepared query":          {[]func(context.Context, db.Tx) error{raw(refund), prepared}, "orders after refunds: WITH _v"},
-		"a conflict":                {[]func(context.Context, db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (6, 'x') ON CONFLICT DO NOTHING")}, "supplier_accounts after accounts: INSERT"},
-		"it changes what was there": {[]func(context.Context, db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (6, 'x') ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name")}, "supplier_accounts after accounts: INSERT"},
-		"another's row":             {[]func(context.Context, db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (5, 'new')", "UPDATE supplier_accounts SET name = 'newer' WHERE id = 6")}, "supplier_accounts after accounts: UPDATE"},
-		"a query in a change":       {[]func(context.Context, db.Tx) error{raw(refund, "UPDATE deliveries SET id = id WHERE subject_id IN (SELECT id FROM orders WHERE id = 7 FOR UPDATE)")}, "orders after refunds: UPDATE deliveries"},
-		"one transaction each":      {[]func(context.Context, db.Tx) error{raw(refund)}, ""},
+		"in no order": {[]func(context.Context, db.Tx) error{read("SELECT id FROM orders WHERE merchant_id IN (?) FOR UPDATE",
+			1)}, "rows of orders in no order"},
+		"a prepared query": {[]func(context.Context, db.Tx) error{raw(refund), prepared}, "orders after refunds: WITH _v"},
+		"a conflict": {
+			[]func(context.Context,
+				db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (6, 'x') ON CONFLICT DO NOTHING")},
+			"supplier_accounts after accounts: INSERT",
+		},
+		"it changes what was there": {
+			[]func(context.Context,
+				db.Tx) error{raw(account,
+				"INSERT INTO supplier_accounts (id, name) VALUES (6, 'x') ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name")},
+			"supplier_accounts after accounts: INSERT",
+		},
+		"another's row": {[]func(context.Context,
+			db.Tx) error{raw(account, "INSERT INTO supplier_accounts (id, name) VALUES (5, 'new')",
+			"UPDATE supplier_accounts SET name = 'newer' WHERE id = 6")}, "supplier_accounts after accounts: UPDATE"},
+		"a query in a change": {
+			[]func(context.Context,
+				db.Tx) error{raw(refund, "UPDATE deliveries SET id = id WHERE subject_id IN (SELECT id FROM orders WHERE id = 7 FOR UPDATE)")},
+			"orders after refunds: UPDATE deliveries",
+		},
+		"one transaction each": {[]func(context.Context, db.Tx) error{raw(refund)}, ""},
 	} {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			for _, run := range c.all {

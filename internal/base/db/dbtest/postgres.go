@@ -144,13 +144,15 @@ func start(bin, data, port string, settings ...string) error {
 		if err := ownedDir(data); err != nil {
 			return err
 		}
-		if err := run(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions"); err != nil {
+		if err := run(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
+			"--no-instructions"); err != nil {
 			return err
 		}
 	}
 	// Nothing has to survive a crash of the machine, and a schema is migrated a third faster
 	// without waiting for the disk.
-	opts := "-p " + port + " -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off -c full_page_writes=off"
+	opts := "-p " + port +
+		" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off -c full_page_writes=off"
 	for _, s := range settings {
 		opts += " -c " + s
 	}
