@@ -40,13 +40,14 @@ var layers = [][]string{
 	{"web/routes"},
 	{"internal/command/*"},
 	{"internal/app"},
-	{"."},
+	{".", "internal/testrun"},
 }
 
 // forTests are packages that only tests may import.
 var forTests = []string{
 	"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/moves/movestest",
-	"internal/base/seal/sealtest", "internal/base/queue/queuetest", "internal/supplier/suppliertest", "internal/notify/channeltest",
+	"internal/base/seal/sealtest", "internal/base/servertest", "internal/base/queue/queuetest", "internal/supplier/suppliertest",
+	"internal/notify/channeltest",
 	"internal/payment/paymenttest", "web/webtest", "internal/e2e",
 }
 

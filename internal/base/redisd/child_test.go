@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/servertest"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -44,6 +46,7 @@ func logger(level slog.Level) (*slog.Logger, *logbook) {
 
 func needRedisServer(t *testing.T) {
 	t.Helper()
+	servertest.Need(t)
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("this test needs redis-server on PATH")
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/servertest"
 	"backstop/internal/notify/fakemerchant"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -48,6 +49,7 @@ var started *broker
 
 func needBroker(t testing.TB) *broker {
 	t.Helper()
+	servertest.Need(t)
 	if _, err := os.Stat(serverBinary()); err != nil {
 		t.Skip("RabbitMQ is not installed (Debian: apt-get install rabbitmq-server)")
 	}

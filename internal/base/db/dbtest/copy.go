@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/servertest"
 )
 
 // migratedFile is the content of a migrated SQLite database that no node has joined.
@@ -31,6 +32,7 @@ const templateSchema = "tests"
 // clone copies the migrated database of the server for this test, and returns its URL.
 func clone(t testing.TB) string {
 	t.Helper()
+	servertest.Need(t)
 	from, err := template()
 	if err != nil {
 		t.Fatalf("PostgreSQL for tests: %v", err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/servertest"
 	"backstop/migrations"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", which creates schemas
@@ -156,6 +157,7 @@ func newName() string { return "t_" + strings.ToLower(rand.Text()[:16]) }
 // owned runs create on the server, and drop after the test. It returns the server's URL.
 func owned(t testing.TB, create, drop string) string {
 	t.Helper()
+	servertest.Need(t)
 	base, err := server()
 	if err != nil {
 		t.Fatalf("PostgreSQL for tests: %v", err)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"backstop/internal/base/servertest"
 )
 
 // envURL is the environment variable with the URL of a PostgreSQL server for tests. Without
@@ -109,6 +111,7 @@ func binaries() (string, error) {
 // returns its URL. The server ends with the test.
 func OwnPostgres(t testing.TB, settings ...string) string {
 	t.Helper()
+	servertest.Need(t)
 	bin, err := binaries()
 	if err != nil {
 		t.Fatalf("PostgreSQL for tests: %v", err)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/servertest"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -39,6 +41,7 @@ type Server struct {
 // The test is skipped if no redis-server is installed.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	servertest.Need(t)
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("this test needs redis-server on PATH")
 	}
