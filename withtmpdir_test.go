@@ -12,9 +12,9 @@ import (
 
 // The wrapper of the tests in `make test` leaves neither a file nor a process, whatever the
 // command leaves.
-func TestTidilyTakesEverythingAway(t *testing.T) {
+func TestWithTmpdirRemovesEverything(t *testing.T) {
 	parent := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), ".ci/tidily", "bash", "-c",
+	cmd := exec.CommandContext(t.Context(), ".ci/with-tmpdir", "bash", "-c",
 		`mktemp -d >/dev/null; setsid sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
 	cmd.Env = append(os.Environ(), "TMPDIR="+parent)
 	out, err := cmd.Output()
