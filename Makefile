@@ -25,7 +25,9 @@ LOOPBACK = BACKSTOP_NOTIFY_ALLOW_CIDRS=$${BACKSTOP_NOTIFY_ALLOW_CIDRS:-127.0.0.0
 run: ## serve with embedded database and queue; merchants and suppliers on this machine may be called
 	$(LOOPBACK) go run -ldflags "$(STAMP)" . serve
 
-# The proxy of templ adds the script that reloads the page; BACKSTOP_LISTEN is served behind it.
+# The proxy of templ adds the script that reloads the page. A change of a page's text needs no
+# build: templ reads it from the source, whose path -trimpath would hide.
+dev: export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS))
 dev: ## run, and when a file changes rebuild and reload the page at http://127.0.0.1:7331
 	$(LOOPBACK) go tool templ generate --watch --watch-pattern '(.+\.(go|templ|css|js|sql)$$)' --open-browser=false \
 		--proxyport 7331 --proxy http://127.0.0.1:8080 --cmd 'go run -ldflags=-w . serve'
