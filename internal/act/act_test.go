@@ -273,7 +273,8 @@ func TestOfCallsWithOneKeyOneActs(t *testing.T) {
 			all.Go(func() {
 				c := wish()
 				c.Key = "one"
-				out, err := k.registry.Run(context.Background(), c)
+				var out act.Outcome
+				err := dbtest.Repeat(func() (err error) { out, err = k.registry.Run(context.Background(), c); return err })
 				if err != nil {
 					t.Error(err)
 				} else if !out.Repeated {

@@ -57,14 +57,12 @@ func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
 			all.Go(func() {
 				for i := range journals {
 					name := fmt.Sprint("m", i%3)
-					if err := post(t, d, book, pays(name, int64(i+1), fmt.Sprint("paid ", node, " ", i)),
-						draws(name, 1, fmt.Sprint("drawn ", node, " ", i))); err != nil {
-						t.Error(err)
-					}
+					repeated(t, func() error {
+						return post(t, d, book, pays(name, int64(i+1), fmt.Sprint("paid ", node, " ", i)),
+							draws(name, 1, fmt.Sprint("drawn ", node, " ", i)))
+					})
 					if i%4 == 0 {
-						if _, err := book.Fold(t.Context()); err != nil {
-							t.Error(err)
-						}
+						repeated(t, func() error { _, err := book.Fold(t.Context()); return err })
 					}
 				}
 			})
@@ -143,15 +141,13 @@ func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
 			mine := ledger.New(d)
 			all.Go(func() {
 				for i := 0; ; i++ {
-					if err := post(t, d, mine, pays(fmt.Sprint("m", i%5), 3, fmt.Sprint("new ", node, " ", i))); err != nil {
-						t.Error(err)
-					}
-					if _, err := mine.Fold(t.Context()); err != nil {
-						t.Error(err)
-					}
-					if n, err := mine.Line(t.Context()); err != nil {
-						t.Error(err)
-					} else if n == 0 && count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'") == 0 || i > 500 {
+					repeated(t, func() error {
+						return post(t, d, mine, pays(fmt.Sprint("m", i%5), 3, fmt.Sprint("new ", node, " ", i)))
+					})
+					repeated(t, func() error { _, err := mine.Fold(t.Context()); return err })
+					var n int
+					repeated(t, func() (err error) { n, err = mine.Line(t.Context()); return err })
+					if n == 0 && count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'") == 0 || i > 500 {
 						return
 					}
 				}
@@ -166,4 +162,11 @@ func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
 			t.Errorf("%d accounts have entries without lines, or the fold has not ended", n)
 		}
 	})
+}
+
+// repeated reports what a caller that repeats gets in the end, unless it is nil.
+func repeated(t *testing.T, do func() error) {
+	if err := dbtest.Repeat(do); err != nil {
+		t.Error(err)
+	}
 }

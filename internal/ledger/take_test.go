@@ -40,7 +40,9 @@ func takeAtOnce(t *testing.T, d *db.DB, many int, round string, overdraft int64,
 		book := ledger.New(d)
 		wg.Go(func() {
 			<-start
-			errs[i] = take(t, d, by(book), overdraft, draws("m", 100, fmt.Sprint(round, " payout ", i)))
+			errs[i] = dbtest.Repeat(func() error {
+				return take(t, d, by(book), overdraft, draws("m", 100, fmt.Sprint(round, " payout ", i)))
+			})
 		})
 	}
 	close(start)

@@ -103,13 +103,13 @@ func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
 		}
 		var sent sync.WaitGroup
 		sent.Go(func() {
-			if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "pi_1", o.Amount)); err != nil {
+			if _, err := paymenttest.Send(t.Context(), f.Processor, f.Callback(o.OrderNo, "pi_1", o.Amount)); err != nil {
 				t.Error(err)
 			}
 		})
 		for _, r := range all {
 			sent.Go(func() {
-				if _, err := f.Processor.Take(t.Context(), r); err != nil {
+				if _, err := paymenttest.Send(t.Context(), f.Processor, r); err != nil {
 					t.Error(err)
 				}
 			})
@@ -298,7 +298,7 @@ func TestUnknownWordsAreCountedUnderLoad(t *testing.T) {
 			r := f.Callback("", fmt.Sprint("T", i), 1)
 			r.Content.Status, r.Content.RawStatus = supplier.Unknown, strings.Repeat("x", 1+i*7%types)
 			sent.Go(func() {
-				if _, err := f.Processor.Take(t.Context(), r); err != nil {
+				if _, err := paymenttest.Send(t.Context(), f.Processor, r); err != nil {
 					t.Error(err)
 				}
 			})

@@ -288,7 +288,7 @@ func TestARaceOfTwoCallbacksHoldsTheirPaymentOnce(t *testing.T) {
 			for k, p := range nodes {
 				both.Go(func() {
 					m := underKey(f.Callback(fmt.Sprint("unknown-", i), fmt.Sprint("T", i), 1999), fmt.Sprint("key ", i, k))
-					if out, err := p.Take(context.Background(), m); err != nil || out.Name != exception.UnknownOrder {
+					if out, err := paymenttest.Send(context.Background(), p, m); err != nil || out.Name != exception.UnknownOrder {
 						t.Errorf("%+v, %v", out, err)
 					}
 				})

@@ -381,7 +381,7 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 				if i%10 == 9 {
 					r.Content.Amount = 1 // a mutated twin under the same event key
 				}
-				if _, err := f.Processor.Take(context.Background(), r); err != nil {
+				if _, err := paymenttest.Send(context.Background(), f.Processor, r); err != nil {
 					t.Error(err)
 				}
 			})
@@ -410,7 +410,7 @@ func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
 		made, nos := 0, map[string]bool{}
 		for range 50 {
 			wg.Go(func() {
-				o, created, err := f.Processor.Create(context.Background(), f.M1, r)
+				o, created, err := submit(f, r)
 				if err != nil {
 					t.Error(err)
 					return
@@ -530,7 +530,7 @@ func TestStockIsNeverOversold(t *testing.T) {
 		sold, refused := 0, 0
 		for range 100 {
 			wg.Go(func() {
-				_, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{
+				_, _, err := submit(f, payment.CreateRequest{
 					OutTradeNo: f.Out(), Amount: 5, Currency: "CNY", Supplier: "sp-main",
 					Items: []stock.Line{{SKU: "b", Quantity: 1}, {SKU: "a", Quantity: 1}},
 				})

@@ -94,7 +94,7 @@ func createMany(t *testing.T, f *paymenttest.Fixture, n int) []*order.Order {
 	t.Helper()
 	orders := make([]*order.Order, n)
 	parallel(64, n, func(i int) {
-		o, _, err := f.Processor.Create(context.Background(), f.M1, payment.CreateRequest{
+		o, _, err := submit(f, payment.CreateRequest{
 			OutTradeNo: f.Out(), Amount: 1999, Currency: "CNY", Supplier: "sp-main", ExpiresIn: 3600,
 			Items: []stock.Line{{SKU: "tea", Quantity: 1}},
 		})
@@ -108,6 +108,15 @@ func createMany(t *testing.T, f *paymenttest.Fixture, n int) []*order.Order {
 		t.FailNow()
 	}
 	return orders
+}
+
+// submit creates an order of m1 as a merchant does, which repeats its request while it reads "busy".
+func submit(f *paymenttest.Fixture, r payment.CreateRequest) (o *order.Order, created bool, err error) {
+	err = dbtest.Repeat(func() error {
+		o, created, err = f.Processor.Create(context.Background(), f.M1, r)
+		return err
+	})
+	return o, created, err
 }
 
 // race lets the orders run out one after another over window, sends each one's
@@ -147,7 +156,7 @@ func race(t *testing.T, f *paymenttest.Fixture, orders []*order.Order, window, l
 	parallel(64, len(orders), func(i int) {
 		o := orders[i]
 		time.Sleep(time.Duration(base+sendAt[o.ID]-f.DB.Now()) * time.Microsecond)
-		out, err := f.Processor.Take(ctx, f.Callback(o.OrderNo, "T"+o.OrderNo, o.Amount))
+		out, err := paymenttest.Send(ctx, f.Processor, f.Callback(o.OrderNo, "T"+o.OrderNo, o.Amount))
 		if err != nil {
 			t.Errorf("take %s: %v", o.OrderNo, err)
 		}
@@ -260,7 +269,7 @@ func TestTwoNodesDoNotDeadlockOnSharedStock(t *testing.T) {
 			quantity[k] = 1 + rand.Int64N(3)
 			lines = append(lines, stock.Line{SKU: skus[k], Quantity: quantity[k]})
 		}
-		o, _, err := makes.Processor.Create(context.Background(), makes.M1, payment.CreateRequest{
+		o, _, err := submit(makes, payment.CreateRequest{
 			OutTradeNo: makes.Out(), Amount: 1 + int64(i), Currency: "CNY", Supplier: "sp-main", Items: lines,
 		})
 		if err != nil {
@@ -268,13 +277,16 @@ func TestTwoNodesDoNotDeadlockOnSharedStock(t *testing.T) {
 			return
 		}
 		if i%5 == 4 {
-			if _, err := settles.Processor.Cancel(context.Background(), settles.M1, o.OrderNo); err != nil {
+			if err := dbtest.Repeat(func() error {
+				_, err := settles.Processor.Cancel(context.Background(), settles.M1, o.OrderNo)
+				return err
+			}); err != nil {
 				t.Errorf("cancel: %v", err)
 			}
 			cancelled.Add(1)
 			return
 		}
-		out, err := settles.Processor.Take(context.Background(), settles.Callback(o.OrderNo, "T"+strconv.Itoa(i), o.Amount))
+		out, err := paymenttest.Send(context.Background(), settles.Processor, settles.Callback(o.OrderNo, "T"+strconv.Itoa(i), o.Amount))
 		if err != nil || out.Name != payment.Paid {
 			t.Errorf("take: %+v, %v", out, err)
 			return

@@ -26,7 +26,7 @@ func TestRepeatsWriteNoRowsOfTheirOwn(t *testing.T) {
 			wg.Go(func() {
 				r := f.Callback(o.OrderNo, "T1", 1999)
 				r.Source.Record.RemoteAddr = fmt.Sprintf("203.0.113.%d", i%200)
-				out, err := f.Processor.Take(context.Background(), r)
+				out, err := paymenttest.Send(context.Background(), f.Processor, r)
 				if err != nil || out.Name != payment.Repeat || out.CallbackID != first.CallbackID || out.Result != supplier.Taken {
 					t.Errorf("%+v, %v", out, err)
 				}
@@ -120,7 +120,7 @@ func TestRepeatsOnTwoNodesAddUp(t *testing.T) {
 			wg.Go(func() {
 				for round := range 10 {
 					for i, no := range orders {
-						if _, err := p.Take(context.Background(), f.Callback(no, fmt.Sprint("T", i), 1999)); err != nil {
+						if _, err := paymenttest.Send(context.Background(), p, f.Callback(no, fmt.Sprint("T", i), 1999)); err != nil {
 							t.Error(err)
 						}
 					}

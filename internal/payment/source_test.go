@@ -106,7 +106,7 @@ func TestACallbackAndAnAnswerOfOnePaymentPayOnce(t *testing.T) {
 			for k := range messages {
 				wg.Go(func() {
 					var err error
-					if outs[k], err = nodes[(i+k)%2].Take(context.Background(), messages[k]); err != nil {
+					if outs[k], err = paymenttest.Send(context.Background(), nodes[(i+k)%2], messages[k]); err != nil {
 						t.Error(err)
 					}
 				})

@@ -44,7 +44,7 @@ func TestATradeIsNeverBothHeldAndPaid(t *testing.T) {
 			}
 			var both sync.WaitGroup
 			take := func(p *payment.Processor, m *payment.Message, want string) {
-				out, err := p.Take(context.Background(), m)
+				out, err := paymenttest.Send(context.Background(), p, m)
 				if err != nil || out.Name != want {
 					t.Errorf("%s: %+v, %v, want %s", tradeNo, out, err, want)
 				}

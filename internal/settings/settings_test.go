@@ -237,7 +237,7 @@ func TestASnapshotIsExactlyItsVersionWhileManyChangeAndLook(t *testing.T) {
 		for range changers {
 			wg.Go(func() {
 				for range changes {
-					if err := r.writeVersion(); err != nil {
+					if err := dbtest.Repeat(r.writeVersion); err != nil {
 						t.Error(err)
 						return
 					}

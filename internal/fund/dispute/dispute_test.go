@@ -593,23 +593,26 @@ func TestADisputeRacesWithRefunds(t *testing.T) {
 			for _, s := range []said{created, withdrawn, updated, lost} {
 				m := k.message(o, no, s)
 				all.Go(func() {
-					if _, err := k.Processor.Take(t.Context(), m); err != nil {
+					if _, err := paymenttest.Send(t.Context(), k.Processor, m); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			repeat := k.payment(o)
 			all.Go(func() {
-				if _, err := k.Processor.Take(t.Context(), repeat); err != nil {
+				if _, err := paymenttest.Send(t.Context(), k.Processor, repeat); err != nil {
 					t.Error(err)
 				}
 			})
 			for range 4 {
 				out := k.Out()
 				all.Go(func() {
-					_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
-						OrderNo: o.OrderNo, OutRefundNo: out, Amount: 600,
-						Reason: "broken",
+					err := dbtest.Repeat(func() error {
+						_, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
+							OrderNo: o.OrderNo, OutRefundNo: out, Amount: 600,
+							Reason: "broken",
+						})
+						return err
 					})
 					if err != nil && !strings.Contains(err.Error(), "exceeds") && !strings.Contains(err.Error(), "insufficient") {
 						t.Error(err)
@@ -634,7 +637,7 @@ func TestADisputeRacesWithItsPayment(t *testing.T) {
 			var all sync.WaitGroup
 			for _, m := range []*payment.Message{k.message(o, no, created), k.payment(o), k.message(o, no, withdrawn)} {
 				all.Go(func() {
-					if _, err := k.Processor.Take(t.Context(), m); err != nil {
+					if _, err := paymenttest.Send(t.Context(), k.Processor, m); err != nil {
 						t.Error(err)
 					}
 				})

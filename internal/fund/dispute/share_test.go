@@ -13,6 +13,7 @@ import (
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
 	"backstop/internal/order"
+	"backstop/internal/payment/paymenttest"
 )
 
 // Refunds, payouts and a dispute take from one balance at once. Refunds and payouts together never
@@ -28,11 +29,7 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			var taken, refused atomic.Int64
 			ask := func(amount int64, one func() error) {
 				all.Go(func() {
-					err := one()
-					for db.IsConflict(err) { // it waited too long for the account: it is asked again, as a client would
-						err = one()
-					}
-					switch {
+					switch err := dbtest.Repeat(one); {
 					case err == nil:
 						taken.Add(amount)
 					case errors.Is(err, ledger.ErrInsufficient):
@@ -62,7 +59,7 @@ func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 			for _, s := range []said{created, withdrawn} {
 				m := k.message(disputed, no, s)
 				all.Go(func() {
-					if _, err := k.Processor.Take(t.Context(), m); err != nil {
+					if _, err := paymenttest.Send(t.Context(), k.Processor, m); err != nil {
 						t.Error(err)
 					}
 				})

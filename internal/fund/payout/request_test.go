@@ -14,6 +14,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
@@ -137,11 +138,7 @@ func (k *till) race(one func() error) int64 {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			err := one()
-			for db.IsConflict(err) { // it waited too long for the account: it is asked again, as a client would
-				err = one()
-			}
-			switch {
+			switch err := dbtest.Repeat(one); {
 			case err == nil:
 				made.Add(1)
 			case !errors.Is(err, ledger.ErrInsufficient):

@@ -29,7 +29,7 @@ func TestMessagesAndQueriesOfOneRefundRace(t *testing.T) {
 					m.Supplier = k.Entry(t, "f1")
 					m.Content.Status, m.Content.RawStatus, m.Content.EventKey, m.Content.RefundNo = supplier.Refunded, "REFUNDED",
 						"e-"+k.Out(), r.RefundNo
-					if _, err := k.Processor.Take(t.Context(), m); err != nil {
+					if _, err := paymenttest.Send(t.Context(), k.Processor, m); err != nil {
 						t.Error(err)
 					}
 				})

@@ -466,7 +466,8 @@ func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, o := range orders {
 				wg.Go(func() {
-					if _, err := k.ask(o, 1999); err == nil {
+					err := dbtest.Repeat(func() error { _, err := k.ask(o, 1999); return err })
+					if err == nil {
 						n.Add(1)
 					} else if e := (*ExceedsError)(nil); !errors.Is(err, ledger.ErrInsufficient) && !errors.As(err, &e) {
 						t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves/movestest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
@@ -266,6 +267,15 @@ func (f *Fixture) Callback(orderNo, tradeNo string, amount int64) *payment.Messa
 			ReceivedAt: f.DB.Now(), RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("order=" + orderNo),
 		}),
 	}
+}
+
+// Send sends a message to a node, and again while the node is busy, as suppliers do.
+func Send(ctx context.Context, to *payment.Processor, m *payment.Message) (out payment.Outcome, err error) {
+	err = dbtest.Repeat(func() error {
+		out, err = to.Take(ctx, m)
+		return err
+	})
+	return out, err
 }
 
 // Count reads one number.
