@@ -141,6 +141,7 @@ func wish() act.Call {
 }
 
 func TestAnActLeavesItsEffectItsRecordAndItsKeyTogether(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newClerk(t, d)
 		c := wish()
@@ -186,6 +187,7 @@ func TestAnActLeavesItsEffectItsRecordAndItsKeyTogether(t *testing.T) {
 }
 
 func TestWhatIsRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newClerk(t, d)
 		token := func(scope string) act.Actor { return act.Actor{Name: "token:x", Token: &access.Token{Scope: scope}} }
@@ -265,6 +267,7 @@ func TestWhatIsRefusedLeavesNothing(t *testing.T) {
 }
 
 func TestOfCallsWithOneKeyOneActs(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newClerk(t, d)
 		var all sync.WaitGroup
@@ -290,6 +293,7 @@ func TestOfCallsWithOneKeyOneActs(t *testing.T) {
 }
 
 func TestTwoKindsOfOneNameAreAMistake(t *testing.T) {
+	t.Parallel()
 	k := act.Kind{Name: "a.b", Object: "a", Permission: access.Comment, Load: load}
 	for _, kinds := range [][]act.Kind{{k, k}, {{Name: "a.c", Object: "a", Load: load}}} {
 		func() {

@@ -36,11 +36,12 @@ type fixture struct {
 func each(t *testing.T, test func(f *fixture)) { eachOf(t, paymenttest.Options{}, test) }
 
 func eachOf(t *testing.T, o paymenttest.Options, test func(f *fixture)) {
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
-		o := o
-		o.Fakes, o.Steps, o.URL = paymenttest.NewFakes("f1", "f2"), steps, "http://127.0.0.1:1/n"
-		test(open(t, d, o))
-	})
+	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(fixtureOf(t, d, o)) })
+}
+
+func fixtureOf(t testing.TB, d *db.DB, o paymenttest.Options) *fixture {
+	o.Fakes, o.Steps, o.URL = paymenttest.NewFakes("f1", "f2"), steps, "http://127.0.0.1:1/n"
+	return open(t, d, o)
 }
 
 func open(t testing.TB, d *db.DB, o paymenttest.Options) *fixture {
@@ -179,6 +180,7 @@ var ends = map[order.Status][]order.Status{
 // the money is booked once, the merchant is notified once, and whatever came too late is an
 // exception.
 func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		for status, want := range ends {
 			for i, says := range answers {
@@ -260,6 +262,7 @@ func TestEveryAnswerMeetsEveryStatusAndEveryMomentOfTheCallback(t *testing.T) {
 
 // An answer that changes an order records its call.
 func TestAnAnswerIsTheSourceOfItsChange(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerPaid)
 		o := f.order("f1", order.Paying)
@@ -283,6 +286,7 @@ func TestAnAnswerIsTheSourceOfItsChange(t *testing.T) {
 }
 
 func TestAnOrderIsClosedAtItsSupplierFirst(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		o := f.order("f1", order.Closing)
 		f.due(o)
@@ -309,6 +313,7 @@ func TestAnOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 
 // "Not found" is believed if the payment is old enough and the supplier never knew it.
 func TestNotFoundIsBelievedOfWhatWasNeverKnown(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].OnClose(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) {
 			return paymenttest.FakeAnswer(r, supplier.AnswerNotFound), nil
@@ -352,6 +357,7 @@ func TestNotFoundIsBelievedOfWhatWasNeverKnown(t *testing.T) {
 // An order without a pay request is queried before it is closed, and nothing is closed at the
 // supplier.
 func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
 		for says, want := range map[supplier.AnswerState]order.Status{
@@ -395,6 +401,7 @@ func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 // An order that waits in memory until its timeout is no longer queried as paying: it moves to
 // closing first.
 func TestAtItsTimeoutAnOrderIsLeftToTheClock(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
 		f.Fakes["f1"].Says(supplier.AnswerPaying)
@@ -420,6 +427,7 @@ func TestAtItsTimeoutAnOrderIsLeftToTheClock(t *testing.T) {
 }
 
 func TestRefundedMoneyIsNotConfirmed(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) {
 			a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
@@ -442,6 +450,7 @@ func TestRefundedMoneyIsNotConfirmed(t *testing.T) {
 }
 
 func TestAfterItsLastStepAPersonLooks(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerPaying)
 		o := f.order("f1", order.Paying)
@@ -466,6 +475,7 @@ func TestAfterItsLastStepAPersonLooks(t *testing.T) {
 
 // Of two nodes only one queries. The control claims regardless of the due time, and both query.
 func TestTwoNodesAskOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps}
 		f := open(t, d, o)
@@ -513,6 +523,7 @@ func TestTwoNodesAskOnce(t *testing.T) {
 // The claims of a process are due again when its node starts; what was answered, or belongs to
 // another node, is left unchanged.
 func TestAClaimOfAProcessThatEndedIsReleased(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerPaying)
 		answered, dead, alive := f.order("f1", order.Paying), f.order("f1", order.Paying), f.order("f1", order.Paying)
@@ -543,6 +554,7 @@ func TestAClaimOfAProcessThatEndedIsReleased(t *testing.T) {
 // Orders of an unresponsive supplier delay no others, and attempts are not counted while its
 // breaker is open.
 func TestADeadSupplierDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		const dead, live = 200, 20
 		hang := make(chan struct{})
@@ -590,6 +602,7 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 }
 
 func TestWhatCannotBeAsked(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		if _, err := f.a.Ask(t.Context(), "nothing"); !errors.Is(err, order.ErrNotFound) {
 			t.Error(err)
@@ -617,6 +630,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 
 // Only the first time that no step is left, the order is handed on.
 func TestAStuckOrderIsRunAgainOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		var opened []int64
 		f.a.o.Stuck = func(_ *db.Writes, o *order.Order, supplierID int64) {

@@ -91,6 +91,7 @@ func (f *fixture) paying(code string, n int) (ids []int64) {
 // A supplier that answers nothing ends a batch: where its breaker is known, by that; else after
 // 20 of the last 100 rows. What was not asked about stays as it is.
 func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Fakes["f1"].Says(supplier.AnswerUnknown) // with the class of a timeout
 		ids := f.paying("f1", 60)
@@ -123,6 +124,7 @@ func TestABatchOfQueriesStopsWhereNobodyAnswers(t *testing.T) {
 // What is paid while a batch runs is not closed by it, and no money that was shown; where that
 // is more than one part in a hundred, the rest is left alone.
 func TestABatchThatClosesStopsWhereOrdersArePaidMeanwhile(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		b, lead := f.batches(false), act.Actor{Name: "operator:zhou", ID: 3, Role: access.Lead}
 		var ids []int64

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/work"
 	"backstop/internal/call"
@@ -16,7 +17,7 @@ import (
 )
 
 // transactions returns how many transactions of group commit have run under a name.
-func transactions(t *testing.T, name string) uint64 {
+func transactions(t testing.TB, name string) uint64 {
 	t.Helper()
 	all, err := metric.Registry.Gather()
 	if err != nil {
@@ -36,52 +37,58 @@ func transactions(t *testing.T, name string) uint64 {
 // and neither claims nor results are committed one by one. Each row is still committed before
 // its query, with eight in flight all the time.
 func TestQueriesShareTheirCommits(t *testing.T) {
-	each(t, func(f *fixture) {
-		const n, answer = 160, 30 * time.Millisecond
-		var unwritten, inFlight, most atomic.Int64
-		f.Fakes["f1"].OnQuery(func(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
-			now := inFlight.Add(1)
-			defer inFlight.Add(-1)
-			most.Store(max(most.Load(), now))
-			var rows int64
-			err := f.DB.NewRaw("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'begun' AND reference = ?",
-				r.Reference).Scan(ctx, &rows)
-			if err != nil || rows != 1 {
-				unwritten.Add(1)
-			}
-			time.Sleep(answer)
-			return paymenttest.FakeAnswer(r, supplier.AnswerPaying), nil
-		})
-		f.Processor.AskBy(func([]payment.Moment) {}) // wait until all have arrived
-		all := make([]*order.Order, n)
-		for i := range all {
-			all[i] = f.order("f1", order.Paying)
+	// One engine after the other: the counters are the process's.
+	t.Run("sqlite", func(t *testing.T) { sharedCommits(fixtureOf(t, dbtest.SQLite(t), paymenttest.Options{})) })
+	t.Run("postgres", func(t *testing.T) { sharedCommits(fixtureOf(t, dbtest.Postgres(t), paymenttest.Options{})) })
+}
+
+func sharedCommits(f *fixture) {
+	t := f.t
+	const n, answer = 160, 30 * time.Millisecond
+	var unwritten, inFlight, most atomic.Int64
+	f.Fakes["f1"].OnQuery(func(ctx context.Context, r supplier.Ref) (supplier.Answer, error) {
+		now := inFlight.Add(1)
+		defer inFlight.Add(-1)
+		most.Store(max(most.Load(), now))
+		var rows int64
+		err := f.DB.NewRaw("SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'begun' AND reference = ?",
+			r.Reference).Scan(ctx, &rows)
+		if err != nil || rows != 1 {
+			unwritten.Add(1)
 		}
-		f.Processor.AskBy(f.a.Offer)
-		f.due(all...)
-		begun, ended := transactions(t, "call"), transactions(t, "advance")
-		if _, err := f.Processor.Expire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		f.Eventually(t, n, "SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'ended' AND status = 'paying'")
-		f.Want(t, n, "SELECT sum(query_tries) FROM orders")
-		if k := transactions(t, "call") - begun; k != 0 {
-			t.Errorf("%d transactions wrote rows of queries alone", k)
-		}
-		if k := transactions(t, "advance") - ended; k > n/2 {
-			t.Errorf("%d results took %d transactions", n, k)
-		}
-		if unwritten.Load() != 0 {
-			t.Errorf("%d queries were made before their rows were committed", unwritten.Load())
-		}
-		if most.Load() != 8 {
-			t.Errorf("%d queries were in flight at most", most.Load())
-		}
+		time.Sleep(answer)
+		return paymenttest.FakeAnswer(r, supplier.AnswerPaying), nil
 	})
+	f.Processor.AskBy(func([]payment.Moment) {}) // wait until all have arrived
+	all := make([]*order.Order, n)
+	for i := range all {
+		all[i] = f.order("f1", order.Paying)
+	}
+	f.Processor.AskBy(f.a.Offer)
+	f.due(all...)
+	begun, ended := transactions(t, "call"), transactions(t, "advance")
+	if _, err := f.Processor.Expire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.Eventually(t, n, "SELECT count(*) FROM supplier_calls WHERE op = 'query' AND state = 'ended' AND status = 'paying'")
+	f.Want(t, n, "SELECT sum(query_tries) FROM orders")
+	if k := transactions(t, "call") - begun; k != 0 {
+		t.Errorf("%d transactions wrote rows of queries alone", k)
+	}
+	if k := transactions(t, "advance") - ended; k > n/2 {
+		t.Errorf("%d results took %d transactions", n, k)
+	}
+	if unwritten.Load() != 0 {
+		t.Errorf("%d queries were made before their rows were committed", unwritten.Load())
+	}
+	if most.Load() != 8 {
+		t.Errorf("%d queries were in flight at most", most.Load())
+	}
 }
 
 // A query that was recorded and not made says so, and its order's try is not counted.
 func TestAQueryThatIsNotMadeIsRecordedAsSuch(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
 		claim := func(o *order.Order) *job {

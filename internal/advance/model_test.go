@@ -151,6 +151,7 @@ func (s *stored) Books() (b paymenttest.Books) {
 // The same stories with the whole program: claims, calls, and answers written late, twice or
 // never. In the end the books are verified.
 func TestTheProgramHoldsInEveryStory(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		n := 100_000
 		if d.IsPostgres() {
@@ -180,6 +181,7 @@ func TestTheProgramHoldsInEveryStory(t *testing.T) {
 
 // The control treats a start without a clear answer as a failure.
 func TestATimeoutThatIsAFailureIsFoundOut(t *testing.T) {
+	t.Parallel()
 	f := open(t, dbtest.Default(t), paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps, Batch: 1})
 	f.Processor.AskBy(func([]payment.Moment) {})
 	broken := paymenttest.Breaks(t, 100_000, func(w *paymenttest.World) paymenttest.Machine {

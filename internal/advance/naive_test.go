@@ -127,6 +127,7 @@ func freeDuringTheCall(f *fixture, ask asker) error {
 }
 
 func TestTheUsualMistakesAreSeen(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		for name, c := range map[string]struct {
 			check func(*fixture, asker) error

@@ -14,6 +14,7 @@ import (
 // If the answer and the callback of one payment race, it is booked once and its merchant is
 // notified once. The worker finds the orders by itself.
 func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		n := 200
 		if f.DB.IsPostgres() {
@@ -76,6 +77,7 @@ func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 
 // The callback of a payment arrives before the supplier answers its start.
 func TestACallbackMayComeBeforeTheAnswerToTheStart(t *testing.T) {
+	t.Parallel()
 	each(t, func(f *fixture) {
 		o := f.order("f1", order.Pending)
 		f.Fakes["f1"].OnStart(func(_ context.Context, p supplier.Payment) (supplier.Started, error) {

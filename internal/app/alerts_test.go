@@ -14,6 +14,7 @@ import (
 
 // Responses within a limit do not count as above it, whatever the histogram's buckets.
 func TestAnswersWithinALimitAreNotAboveIt(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := &App{db: d, settings: settings.NewStore(d, nil, nil, nil)}
 		x := report.NewDelta(d.Now())

@@ -21,6 +21,7 @@ import (
 
 // A start that fails half-way must report what to fix, and not fail in its own clean-up.
 func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 // What an operator or a breaker has parked stays parked through a start: nothing is sent before
 // this node has read it.
 func TestAStartKnowsWhatIsParked(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +91,7 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 
 // A process records whether it sends, and reads how many senders there are before it begins.
 func TestAProcessSaysWhetherItSends(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +140,7 @@ func opened(t *testing.T, environ ...string) *App {
 
 // Alerts link to the console, not to the address for callbacks.
 func TestAlertsLeadToTheConsole(t *testing.T) {
+	t.Parallel()
 	for want, environ := range map[string][]string{
 		"https://desk.example.com": {"BACKSTOP_PUBLIC_URL=https://pay.example.com", "BACKSTOP_ADMIN_URL=https://desk.example.com/"},
 		"https://pay.example.com":  {"BACKSTOP_PUBLIC_URL=https://pay.example.com", "BACKSTOP_ADMIN_LISTEN=127.0.0.1:0"},
@@ -159,6 +163,7 @@ func TestAlertsLeadToTheConsole(t *testing.T) {
 // Merchant 7 is unknown: its breaker holds nothing back unless an operator opened it, and what
 // is due is late.
 func TestMetricsCountAsParkedWhatIsHeldBack(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	run := func(query string) {
 		t.Helper()
@@ -204,6 +209,7 @@ func (f *firstWords) Write(p []byte) (int, error) {
 
 // Once /readyz succeeds, the output contains the password.
 func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Load(config.Source{Environ: []string{
 		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_REDIS_URL=redis://127.0.0.1:1",
 	}})
@@ -231,6 +237,7 @@ func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 }
 
 func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + data, "BACKSTOP_REDIS_URL=redis://:topsecret@127.0.0.1/x"}})
 	if err != nil {
@@ -247,6 +254,7 @@ func TestAWrongRedisURLIsWrongUsageAndNamed(t *testing.T) {
 
 // A Redis that accepts connections and never answers must not delay the stop.
 func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -281,6 +289,7 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 // Servers that accept connections and never answer must not keep callbacks out: the client
 // tries one after the other.
 func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
+	t.Parallel()
 	var addrs []string
 	for range 3 {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -300,6 +309,7 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 // The first start of this version seals the rows without a key, and later ones leave them
 // alone.
 func TestTheFirstStartSealsTheAudit(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
@@ -333,6 +343,7 @@ func TestTheFirstStartSealsTheAudit(t *testing.T) {
 }
 
 func TestTheFirstPasswordComesFromAFile(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_ADMIN_PASSWORD_FILE=" + file}})
 	if err != nil {
@@ -377,6 +388,7 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 
 // A new key must be reported: a backup without it is worthless.
 func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + folder, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
 	if err != nil {
@@ -404,6 +416,7 @@ func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 // A demo's password is not kept: each start prints one that works. A real installation prints
 // it once.
 func TestEachStartOfADemoPrintsItsLogin(t *testing.T) {
+	t.Parallel()
 	for _, demo := range []bool{true, false} {
 		cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
 		if err != nil {

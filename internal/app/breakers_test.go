@@ -14,6 +14,7 @@ import (
 )
 
 func TestAMerchantsBreakerHasItsOwnRules(t *testing.T) {
+	t.Parallel()
 	all := breaker.Policy{Failures: 5, Open: 300 * time.Second, RatePercent: 80, Window: time.Minute, MinSamples: 20}
 	none := all
 	none.RatePercent = 0
@@ -36,6 +37,7 @@ func TestAMerchantsBreakerHasItsOwnRules(t *testing.T) {
 
 // The alert about a breaker is read from its row, its history and what waits.
 func TestAnOpenedBreakerIsReadWithWhatWaits(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := &App{db: d, settings: settings.NewStore(d, nil, nil, nil)}
 		exec := func(query string, args ...any) {

@@ -15,6 +15,7 @@ import (
 // The response is public; the log, for operators, gets the details when a problem begins, not
 // with each of a thousand probes.
 func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	a := &App{o: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	var err error
@@ -45,6 +46,7 @@ func TestReadinessTellsTheKindAndTheLogTheRest(t *testing.T) {
 }
 
 func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	if err := a.db.Close(); err != nil {
 		t.Fatal(err)
@@ -76,6 +78,7 @@ func looks(t *testing.T, a *App, name string) (shown string, warns bool) {
 }
 
 func TestANodeWithoutTheKeyInUseIsNotReady(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	if shown, _ := looks(t, a, "keys"); shown != "" {
 		t.Fatal(shown)
@@ -92,6 +95,7 @@ func TestANodeWithoutTheKeyInUseIsNotReady(t *testing.T) {
 }
 
 func TestNodesThatDifferAreAWarning(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	look := func(want string) {
 		t.Helper()
@@ -122,6 +126,7 @@ func TestNodesThatDifferAreAWarning(t *testing.T) {
 
 // The alerts about a node end with it; those of a running node stay.
 func TestTheAlertsOfANodeThatIsGoneEnd(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	if _, err := a.db.NewRaw("INSERT INTO nodes (slot, newest_migration, name, boot, started_at, seen_at) VALUES (9, 'x', 'n2', 9, 1, ?)",
 		a.db.Now()).Exec(t.Context()); err != nil {

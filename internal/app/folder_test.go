@@ -9,6 +9,7 @@ import (
 
 // A file that was being written during a power failure may contain zeros.
 func TestADamagedNodeFileIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	f := &folder{Path: t.TempDir()}
 	file := filepath.Join(f.Path, "node")
 	for content, keep := range map[string]bool{

@@ -11,6 +11,7 @@ import (
 
 // What is paused waits in the running program, and is an alert.
 func TestPausedWorkWaitsAndAlerts(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	registry := act.New(a.db, a.audit, newPolicy(), a.pauses.Acts()...)
 	run := func(kind, name string) {

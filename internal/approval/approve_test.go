@@ -20,6 +20,7 @@ import (
 )
 
 func TestEveryMoveOfAnApprovalIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, approval.Moves, `
            waiting approved executing failed done rejected withdrawn expired
 waiting    .       x        .         .      .    x        x         x
@@ -35,6 +36,7 @@ expired    .       .        .         .      .    .        .         .
 
 // Every act on an approval in every state: it moves as the table says, and nowhere else.
 func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		movestest.Enforce(t, d, approval.Moves)
@@ -122,6 +124,7 @@ func (h *house) finish(a *approval.Approval, failure string) error {
 }
 
 func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		a := h.propose(finance)
@@ -199,6 +202,7 @@ func TestWhatIsNotApprovedHasNoEffect(t *testing.T) {
 }
 
 func TestAnExpiredProposalIsNotApproved(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	a := h.propose(finance)
 	h.exec("UPDATE approvals SET expires_at = 1")
@@ -221,6 +225,7 @@ func TestAnExpiredProposalIsNotApproved(t *testing.T) {
 }
 
 func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	a := h.propose(finance)
 	if _, err := h.desk.Reject(t.Context(), h.yes(a, finance)); !errors.Is(err, approval.ErrOwn) {
@@ -247,6 +252,7 @@ func TestOnlyTheRightOnesEndAProposal(t *testing.T) {
 
 // Only a lead can take responsibility for what the supplier does not confirm.
 func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	h.live = &approval.Live{}
 	p := h.wish(lead)
@@ -264,6 +270,7 @@ func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
 }
 
 func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		a := h.propose(finance)
@@ -307,6 +314,7 @@ func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {
 }
 
 func TestAnEffectThatCallsOutEndsLater(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		h.later = true
@@ -381,6 +389,7 @@ func (h *house) race(rounds int, approve func(approval.Verdict) error) (twice, n
 }
 
 func TestOfTwoWhoApproveAtOnceOneDoes(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		twice, never := h.race(rounds(), func(v approval.Verdict) error {
@@ -395,6 +404,7 @@ func TestOfTwoWhoApproveAtOnceOneDoes(t *testing.T) {
 
 // The race is real: without compare-and-set, checking first acts twice.
 func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	twice, _ := h.race(20, func(v approval.Verdict) error {
 		ctx := context.Background()

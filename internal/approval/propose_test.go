@@ -17,6 +17,7 @@ import (
 )
 
 func TestTwoPeopleDecideOnceAndLeaveTheirNames(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		p := h.wish(finance)
@@ -54,6 +55,7 @@ func TestTwoPeopleDecideOnceAndLeaveTheirNames(t *testing.T) {
 }
 
 func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		field := func(name string) func(error) bool {
@@ -160,6 +162,7 @@ func TestWhatIsNotProposedLeavesNothing(t *testing.T) {
 
 // A lead's proposal needs someone else: another lead, or finance.
 func TestWhoMayCheckDependsOnTheMaker(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	h.exec("UPDATE operators SET disabled_at = 1 WHERE id IN (13, 16)")
 	if a := h.propose(lead); a.State != approval.Waiting { // finance checks it
@@ -175,6 +178,7 @@ func TestWhoMayCheckDependsOnTheMaker(t *testing.T) {
 }
 
 func TestAHouseOfOneDecidesAloneUpToItsLimit(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		h.exec("UPDATE operators SET disabled_at = 1 WHERE id <> 12")
@@ -202,6 +206,7 @@ func TestAHouseOfOneDecidesAloneUpToItsLimit(t *testing.T) {
 }
 
 func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	a, err := h.desk.Propose(t.Context(), approval.Proposal{Action: "note", ObjectID: "m1", Reason: "they asked for it", By: h.who(ops)})
 	if err != nil || a.State != approval.Done || a.Alone || a.Second || h.runs.Load() != 1 {
@@ -212,6 +217,7 @@ func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
 // Where an action is not open to commands, a lead with a shell would propose as a command, and
 // approve it as an operator.
 func TestACommandProposesOnlyWhatIsOpenToCommands(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	p := approval.Proposal{
 		Action: "settings.change", ObjectID: "m1", Params: json.RawMessage(`{"name":"new"}`), Reason: "the new contract",
@@ -237,6 +243,7 @@ func TestACommandProposesOnlyWhatIsOpenToCommands(t *testing.T) {
 }
 
 func TestOffersAreWhatThisPersonMayProposeNow(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	names := func(id int64, value string) (all []string) {
 		for _, o := range h.desk.Offers(h.who(id), "merchant", act.Subject{Value: value, Amount: 1998, Currency: "CNY"}) {
@@ -269,6 +276,7 @@ func TestOffersAreWhatThisPersonMayProposeNow(t *testing.T) {
 }
 
 func TestListsAndNumbers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
 	a := h.propose(finance)
 	for name, c := range map[string]struct {
@@ -299,6 +307,7 @@ func TestListsAndNumbers(t *testing.T) {
 }
 
 func TestProposalsExpire(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		a := h.propose(finance)

@@ -12,6 +12,7 @@ import (
 
 // Reported one hour after it was made, then every four hours, until it is decided.
 func TestAProposalIsSaidToWaitNowAndThen(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHouse(t, d)
 		h.life = 24 * time.Hour

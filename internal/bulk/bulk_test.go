@@ -214,6 +214,7 @@ func (k *desk) run(p *bulk.Batch) int {
 const send, waits, final, blocked, done = string(act.Will), string(act.Waits), string(act.Final), string(act.Blocked), string(bulk.RowDone)
 
 func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 700)
@@ -260,6 +261,7 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 }
 
 func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 1200)
@@ -294,6 +296,7 @@ func TestRunnersAtOnceSendEachNotificationOnce(t *testing.T) {
 }
 
 func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 200)
@@ -333,6 +336,7 @@ func TestARunStopsWhereTheAmountIsAnotherOne(t *testing.T) {
 }
 
 func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		for _, ids := range [][]int64{nil, {1, 2}} {
@@ -373,6 +377,7 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 }
 
 func TestALargePlanIsRunByItsAmounts(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	k := open(t, d)
 	put(t, d, notify.Exhausted, "CNY", 20)
@@ -404,6 +409,7 @@ func TestALargePlanIsRunByItsAmounts(t *testing.T) {
 // A failed ping is listed among exhausted notifications. It is sent while its requester waits,
 // or not at all, and must not keep a batch from ending.
 func TestAPlanLeavesPingsAlone(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 3)
@@ -432,6 +438,7 @@ func TestAPlanLeavesPingsAlone(t *testing.T) {
 // Notifications held back by a breaker are an outcome of their own: neither about to be sent
 // nor being sent. A run makes them due, and reports their stored state as the result.
 func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		exec := func(query string, args ...any) {

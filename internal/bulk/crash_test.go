@@ -53,6 +53,7 @@ func survive(t *testing.T, f func() error) (died bool) {
 // A process that ends in the middle of a step loses nothing: the next one continues, and each of
 // 10,000 rows ends exactly once.
 func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
+	t.Parallel()
 	const all = 10_000
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
@@ -99,6 +100,7 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 // The negative control: with the same crashes, a runner that acts in one transaction and ends its
 // rows in another sends some twice or never.
 func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
+	t.Parallel()
 	const all = 6000
 	for _, endsFirst := range []bool{false, true} {
 		t.Run(fmt.Sprint("ends first: ", endsFirst), func(t *testing.T) {

@@ -64,6 +64,7 @@ func (k *desk) ask(n int) *bulk.Batch {
 }
 
 func TestABatchIsPausedResumedAndStopped(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 50)
@@ -111,6 +112,7 @@ func TestABatchIsPausedResumedAndStopped(t *testing.T) {
 }
 
 func TestTwoNodesRunOneBatchOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 800)
@@ -146,6 +148,7 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 
 // Rows that keep failing for one cause end the batch; a few failures among many do not.
 func TestABatchStopsWhereTooManyFailForOneCause(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fails := &asked{says: func(n int) bulk.Result { return bulk.Result{Failed: n%4 == 0, Cause: "supplier_timeout"} }}
 		k := open(t, d, fails.action())
@@ -190,6 +193,7 @@ func stopped(t *testing.T, d *db.DB) (all []*bulk.Batch, err error) {
 }
 
 func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answers := &asked{says: func(int) bulk.Result { return bulk.Result{Cause: "paid"} }}
 		action := answers.action()
@@ -213,6 +217,7 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 
 // No call begins once the batch is paused; later it continues where it stopped.
 func TestAPauseBeginsNoFurtherCall(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		hold := make(chan struct{})
 		slow := &asked{}
@@ -266,6 +271,7 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 
 // If the amount drifts while the batch runs, the batch stops half-way.
 func TestADriftInTheMiddleStopsTheBatch(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		put(t, d, notify.Exhausted, "CNY", 200)

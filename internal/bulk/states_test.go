@@ -8,6 +8,7 @@ import (
 )
 
 func TestEveryMoveOfABatchIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, bulk.Moves, `
           planned waiting running paused stopped done
 planned   .       x       x       .      .       .
@@ -20,6 +21,7 @@ done      .       .       .       .      .       .
 }
 
 func TestEveryMoveOfARowIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, bulk.RowMoves, `
           waiting done skipped failed
 waiting   .       x    x       x

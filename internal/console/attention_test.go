@@ -29,6 +29,7 @@ func (*queries) AfterQuery(context.Context, *bun.QueryEvent) {}
 
 // What incidents about breakers hold up is read for all of them together.
 func TestManyIncidentsCostNoMoreQueriesThanOne(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		seen := new(queries)
 		d.Read = d.Read.WithQueryHook(seen)

@@ -48,6 +48,7 @@ func (c *answering) Send(_ context.Context, m notify.Message) notify.Result {
 // Everything read about an order is the same, whether this version wrote its rows or one with a
 // row for each fact; and a message taken by such a version is recognised.
 func TestRowsOfEarlierVersionsAnswerTheSame(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy {
 			return breaker.Policy{Failures: 1000, Open: time.Minute, Window: time.Minute}

@@ -18,6 +18,7 @@ import (
 // The explanation of an order whose supplier is queried comes from the rows that drive the
 // queries.
 func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{
 			Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}},
@@ -106,6 +107,7 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 // The links of alerts list exactly what the alerts count: orders without a result, and those
 // waiting for a supplier.
 func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{
 			Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}},

@@ -11,6 +11,7 @@ import (
 
 // What is over is found however much of it there is and however old it is, by its index: 21,000 resolved exceptions are behind 26,000 newer open ones, more than any list searches.
 func TestWhatIsOverIsReadByItsIndex(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const rows, open = 47_000, 26_000
 		for _, query := range []string{

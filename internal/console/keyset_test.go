@@ -127,6 +127,7 @@ func idsOf(t *testing.T, d *db.DB, query string) (ids map[int64]bool, newest int
 }
 
 func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		putOrders(t, d, 10_000)
@@ -151,6 +152,7 @@ func TestAWalkForthAndBackMeetsEveryOrderOnceWhileOrdersComeIn(t *testing.T) {
 
 // A filter without an index scans a number of rows per page and continues from there.
 func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		short := *OrderList
@@ -187,6 +189,7 @@ func TestAWalkThroughAScannedFilterMissesNothing(t *testing.T) {
 }
 
 func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		put := func(n int) {
@@ -217,6 +220,7 @@ func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
 }
 
 func TestAListEndsWithItsTime(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		now := d.Now()
@@ -245,6 +249,7 @@ func TestAListEndsWithItsTime(t *testing.T) {
 
 // Waiting notifications are found by their own index, however old they are.
 func TestAWalkThroughWhatWaitsMeetsItOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		now := d.Now()

@@ -21,6 +21,7 @@ var values = map[string]string{
 // TestNoListGoesThroughATable reads every list by each of its fields, in every way, for all
 // merchants and for one: each query must use a range of keys or an index.
 func TestNoListGoesThroughATable(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		for _, query := range []string{

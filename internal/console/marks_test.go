@@ -6,6 +6,7 @@ import (
 )
 
 func TestNoTwoSuppliersHaveTheSameMark(t *testing.T) {
+	t.Parallel()
 	taken := map[Mark]bool{}
 	for i := range MarkColours * len(otherLetters) {
 		code := fmt.Sprintf("demo-%d", i)

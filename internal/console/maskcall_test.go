@@ -9,6 +9,7 @@ import (
 // For each kind of supplier, nothing is stored of a request or its answer that is a credential
 // or concerns a buyer, and everything that operators need is.
 func TestCallsAreKeptWithoutKeysAndPersons(t *testing.T) {
+	t.Parallel()
 	const order = "383051176880373760"
 	secrets := map[string]string{
 		"key": "canarykey0123456789abcdefABCDEF", "card": "6222021234567894", "name": "李航三", "phone": "13811110002",

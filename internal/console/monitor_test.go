@@ -39,6 +39,7 @@ var readWhole = []string{"report_unnotified", "nodes", "w", "s", "CONSTANT", "(s
 
 // TestTheMonitorNeverScans checks that every statement of the monitoring API uses its index.
 func TestTheMonitorNeverScans(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		breakers := breaker.NewCache(d, func(recipient.Recipient) breaker.Policy { return breaker.Policy{Window: time.Minute} })
 		if _, err := d.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (2, 'open', TRUE, ?)",
@@ -109,6 +110,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 // open breaker wait in the delayed lane and are not late; those of a merchant that another node
 // lists as slow wait in the slow lane.
 func TestEachRowStandsInOneLane(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		run := func(query string, args ...any) {
 			t.Helper()

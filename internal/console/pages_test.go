@@ -55,6 +55,7 @@ func keysOf[T any](t *testing.T, rows int, read func(list.Slice) (list.Page[T], 
 }
 
 func TestPagesHoldEveryCallbackOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		for _, query := range []string{
@@ -110,6 +111,7 @@ func TestPagesHoldEveryCallbackOnce(t *testing.T) {
 }
 
 func TestPagesHoldEveryExceptionOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ctx, b := t.Context(), newBreakers(t, d)
 		items := make([]*exception.Item, 12)
@@ -167,6 +169,7 @@ func TestPagesHoldEveryExceptionOnce(t *testing.T) {
 // TestActsAreAListByNumber pages through a list whose keys are not times, and restricts it by
 // time.
 func TestActsAreAListByNumber(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b, now := newBreakers(t, d), d.Now()
 		for i := range int64(20) {

@@ -14,6 +14,7 @@ import (
 // The orders that a merchant with few of them was paid this month are on one page, however many
 // orders of others are newer.
 func TestTheOrdersOfAMonthAreFoundAmongTheirMerchants(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		now := d.NowTime().UTC()

@@ -16,6 +16,7 @@ import (
 // A breaker holds nothing back for a merchant that cannot be notified at all, unless an
 // operator opened it: every page agrees with the dispatcher.
 func TestPagesAgreeOnWhoIsParked(t *testing.T) {
+	t.Parallel()
 	const address = "https://a.example/notify"
 	for name, c := range map[string]struct {
 		change, told string

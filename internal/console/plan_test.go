@@ -12,6 +12,7 @@ import (
 // TestAMerchantsOrdersAreReadByTime reads one merchant's orders within their range of ids. The
 // index of its numbers leads to all its orders, which would be read and sorted for one page.
 func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		putOrders(t, d, 300)
 		b := newBreakers(t, d)

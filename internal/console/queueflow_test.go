@@ -6,6 +6,7 @@ import (
 )
 
 func TestAQueueEmptiesAtItsRates(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		flow  QueueFlow
 		want  time.Duration

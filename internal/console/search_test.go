@@ -15,6 +15,7 @@ import (
 )
 
 func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		rows := []*order.Order{
@@ -98,6 +99,7 @@ func TestSearchFindsAnOrderByWhateverPeopleHoldInTheirHands(t *testing.T) {
 
 // The end of a number is found by its index among many orders.
 func TestSearchByTheEndOfANumberScansNothing(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	plan := dbtest.Plan(t, d, "SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = '123456'")
 	if !strings.Contains(fmt.Sprint(plan), "orders_ending") {
@@ -106,6 +108,7 @@ func TestSearchByTheEndOfANumberScansNothing(t *testing.T) {
 }
 
 func TestOrdersAreFoundByTheirAmount(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBreakers(t, d)
 		var rows []*order.Order

@@ -29,6 +29,7 @@ func kindsOf(s *Story) (kinds []SpanKind) {
 // The history of a really processed order has its ledger entries, its measured steps and its
 // next attempt, on both databases.
 func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify", WaitsMS: []int64{1000, 3000}})
 		f.AddSKU(t, "SKU-1", 5)
@@ -92,6 +93,7 @@ func TestAStoryOfAnOrderThatWasReallyPaid(t *testing.T) {
 
 // An order whose notifications were deleted does not claim that there were none to send.
 func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/notify"})
 		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
@@ -123,6 +125,7 @@ func TestAStorySaysThatItsNotificationsArePastTheirRetention(t *testing.T) {
 
 // A stored copy of a callback is masked as on the callback's page.
 func TestKeptCallbacksAreMaskedLikeCallbacks(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		for _, query := range []string{
@@ -168,6 +171,7 @@ func fail(t *testing.T, d *db.DB, s *Story, class notify.Class) {
 
 // Evidence for a dispute covers each body as received and shows no personal data of buyers.
 func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
+	t.Parallel()
 	body := []byte(`{"payer":{"openid":"o-secret"}}`)
 	s := &Story{
 		Order: &order.Order{OrderNo: "1", Amount: 9007199254740993, Currency: "CNY"},
@@ -184,6 +188,7 @@ func TestEvidenceMasksAndStillProvesTheBody(t *testing.T) {
 
 // A file has the oldest and the newest events for which it has room, and counts the others.
 func TestEvidenceOfManyEventsStaysBelowItsBound(t *testing.T) {
+	t.Parallel()
 	s := &Story{Order: &order.Order{OrderNo: "1", Currency: "CNY"}}
 	const acts = 12_000
 	for i := range acts {
@@ -206,6 +211,7 @@ func TestEvidenceOfManyEventsStaysBelowItsBound(t *testing.T) {
 }
 
 func TestWhatIsTakenFromBothEndsFits(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		sizes            []int
 		room             int

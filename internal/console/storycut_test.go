@@ -14,6 +14,7 @@ import (
 
 // Exceptions that are left out are counted; otherwise evidence would claim to be complete.
 func TestAStoryCountsTheExceptionsItLeavesOut(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
 		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{

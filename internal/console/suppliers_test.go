@@ -16,6 +16,7 @@ import (
 )
 
 func TestASuppliersHealthIsThatOfItsFigures(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
 		sp, fine := f.Supplier.ID, int64(300_000_000)
@@ -94,6 +95,7 @@ func TestASuppliersHealthIsThatOfItsFigures(t *testing.T) {
 }
 
 func TestACertificateThatEndsSoonNeedsSomebody(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	s := SupplierHealth{Entry: supplier.Entry{Enabled: true}, Now: map[string]int64{"paid": 5}}
 	for _, c := range []struct {
@@ -110,6 +112,7 @@ func TestACertificateThatEndsSoonNeedsSomebody(t *testing.T) {
 // An authentic callback failed no check: neither money that fits no order nor an event of a
 // dispute, and neither did one that was turned away before it was checked.
 func TestOnlyARefusedCallbackFailedACheck(t *testing.T) {
+	t.Parallel()
 	now := map[string]int64{"rate_limited": 400, "unavailable": 300}
 	for _, outcome := range slices.Concat(payment.Outcomes, exception.Kinds) {
 		now[outcome] = 200

@@ -18,6 +18,7 @@ import (
 // The to-do list shows open breakers by what waits for their merchants, exceptions and
 // disputes, silent suppliers and firing alerts, most money first.
 func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
 		now := d.Now()
@@ -145,6 +146,7 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 // A supplier whose callbacks are a burst, or too few, is not silent; nor is one whose rule is
 // disabled.
 func TestOnlyAFlowCanBeSilent(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
 		b := New(d, f.Settings,

@@ -32,6 +32,7 @@ func (k *office) offered(x *exception.Item, action string) map[string]string {
 // Accepting a different amount for an order that has ended waives two checks; one approval names
 // both.
 func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 30)
 		mismatch := func(o *order.Order) (*exception.Item, func(params string) approval.Proposal) {
@@ -102,6 +103,7 @@ func TestAnotherAmountThatCameLateIsAcceptedByName(t *testing.T) {
 // Rows of earlier versions have no message. If an order was found, the row itself is confirmed;
 // a payment without an order cannot be attached to one.
 func TestWhatHasNoMessageIsAcceptedByItsRow(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		// money creates an exception about late money or a different amount; without a trade number

@@ -48,6 +48,7 @@ func (k *office) wantEnded(x *exception.Item, a *approval.Approval, state except
 }
 
 func TestLateMoneyIsAcceptedWithItsGoodsAndItsNotification(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		o, x := k.late()
@@ -73,6 +74,7 @@ func TestLateMoneyIsAcceptedWithItsGoodsAndItsNotification(t *testing.T) {
 }
 
 func TestAnotherAmountIsAcceptedAsItCame(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		for _, amount := range []int64{1950, 2100} {
@@ -97,6 +99,7 @@ func TestAnotherAmountIsAcceptedAsItCame(t *testing.T) {
 }
 
 func TestMoneyOfNoOrderIsAttachedToOne(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		k.take(k.callback("nobody-1", "T-lost", 1999, "f1"))
@@ -128,6 +131,7 @@ func TestMoneyOfNoOrderIsAttachedToOne(t *testing.T) {
 }
 
 func TestSurplusThatIsKeptIsTheMerchants(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		o := k.order(order.Paid, "f1")
@@ -147,6 +151,7 @@ func TestSurplusThatIsKeptIsTheMerchants(t *testing.T) {
 // Money owed back is refunded at its supplier, against the payment that it came with. If the
 // refund fails, the money is held again and an operator must decide again.
 func TestHeldMoneyIsGivenBackByARefund(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		o := k.order(order.Paid, "f1")
@@ -199,6 +204,7 @@ func TestHeldMoneyIsGivenBackByARefund(t *testing.T) {
 }
 
 func TestMoneyThatWasDealtWithElsewhereLeavesTheSuspense(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		for outcome, account := range map[string]string{desk.Refunded: "supplier:f1", desk.Kept: "merchant:m1"} {
@@ -237,6 +243,7 @@ func TestMoneyThatWasDealtWithElsewhereLeavesTheSuspense(t *testing.T) {
 }
 
 func TestWhatNamesNoAmountIsIgnoredByOnePersonAlone(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.exec("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)" +
 			" VALUES (1, 'malformed', 'open', 0, 0, 0, '', 'a', 0, '', '{}', 1, 1, 1), (2, 'malformed', 'open', 0, 0, 0, '', 'b', 1999, 'CNY', '{}', 1, 1, 1)")
@@ -264,6 +271,7 @@ func TestWhatNamesNoAmountIsIgnoredByOnePersonAlone(t *testing.T) {
 }
 
 func TestAnOrderIsMarkedPaidByEvidence(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		for _, status := range []order.Status{order.Pending, order.Paying, order.Closing} {
@@ -289,6 +297,7 @@ func TestAnOrderIsMarkedPaidByEvidence(t *testing.T) {
 }
 
 func TestAnOrderIsGivenUpWithItsAttemptsItsGoodsAndItsNotification(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		for action, to := range map[string]order.Status{desk.ForceClosed: order.Closed, desk.ForceFailed: order.Failed} {
@@ -317,6 +326,7 @@ func TestAnOrderIsGivenUpWithItsAttemptsItsGoodsAndItsNotification(t *testing.T)
 
 // The supplier's current answer outweighs what two people decide.
 func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 1000)
 		refunded := func() {
@@ -379,6 +389,7 @@ func wentBack(r supplier.Ref) supplier.Answer {
 
 // A maker who was demoted may still end exceptions without an amount, but no others.
 func TestADemotedMakerDecidesNoMoney(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 10)
 		o := k.order(order.Paid, "f1")

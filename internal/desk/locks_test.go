@@ -32,6 +32,7 @@ func (k *office) untilBlocked() {
 // callback has locked the order and locks the exception next. Only PostgreSQL has two concurrent
 // writers.
 func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
+	t.Parallel()
 	for _, naive := range []bool{false, true} {
 		d := dbtest.Postgres(t)
 		k := open(t, d)

@@ -98,6 +98,7 @@ func (k *office) unchanged(what string, tries map[string]func() error) {
 // Every action, in every state of its object, by every role, as the policy and the tables of
 // moves say. A refused attempt changes nothing.
 func TestEveryActionInEveryStateByEveryRole(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, everyAction)
 }
 

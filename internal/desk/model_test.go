@@ -252,6 +252,7 @@ func (p *program) books() string {
 // In random stories of operators, callbacks, answers and crashes each decision has two people
 // with the permission for it, takes effect once, and the money of each trade is booked once.
 func TestDecisionsHoldInEveryStory(t *testing.T) {
+	t.Parallel()
 	did := map[string]int{}
 	paymenttest.RunStories(t, 200_000, stories("", nil, did))
 	t.Log(did)
@@ -260,6 +261,7 @@ func TestDecisionsHoldInEveryStory(t *testing.T) {
 // The same stories on the program: after each step its state equals that of the model, and
 // verify finds nothing.
 func TestTheProgramDecidesAsTheModel(t *testing.T) {
+	t.Parallel()
 	watched := func(t testing.TB) *db.DB { // and locks in order
 		d, _, _ := paymenttest.Watched(t)
 		return d
@@ -275,6 +277,7 @@ func TestTheProgramDecidesAsTheModel(t *testing.T) {
 
 // Negative controls: each breaks one rule.
 func TestABrokenRuleOfDecisionsIsFound(t *testing.T) {
+	t.Parallel()
 	for mistake, what := range map[string]string{
 		"own":          "a maker approves the own proposal",
 		"twice":        "a decision runs again",

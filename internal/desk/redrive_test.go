@@ -189,6 +189,7 @@ func (r *redriver) run(b *bulk.Batch) *bulk.Batch {
 // Compensations and notifications of exceptions run again, each once, and the exceptions end with
 // them; exceptions that need a decision stay as they are.
 func TestExceptionsAreRunAgain(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		r := newRedriver(k)
@@ -245,6 +246,7 @@ func TestExceptionsAreRunAgain(t *testing.T) {
 
 // If the cause of an exception changes between the plan and the step, nothing is done.
 func TestWhatIsBehindAnExceptionIsJudgedAnew(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		r := newRedriver(k)
 		for range 200 {
@@ -277,6 +279,7 @@ func TestWhatIsBehindAnExceptionIsJudgedAnew(t *testing.T) {
 // Whoever may run compensations again in bulk may also resend notifications in bulk, because a
 // batch of exceptions does both.
 func TestWhoRedrivesMaySendMany(t *testing.T) {
+	t.Parallel()
 	policy, err := access.NewPolicy()
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func (k *office) available() int64 {
 
 // An operator's refund holds its money when it is proposed, and always waits for a second person.
 func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.rules.SecondPerson = false // which never lets one person refund alone
 		k.AddSKU(t, "tea", 100)
@@ -113,6 +114,7 @@ func (k *office) tries(p approval.Proposal) error {
 
 // What cannot be refunded is refused, and changes nothing.
 func TestARefundThatCannotBeIsNotProposed(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		o, unpaid := k.order(order.Paid, "f1"), k.order(order.Paying, "f1")

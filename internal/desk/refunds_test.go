@@ -74,6 +74,7 @@ func resolving(x *exception.Item, outcome string, more string) approval.Proposal
 }
 
 func TestARefundWithoutAClearAnswerIsResolvedByTwo(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		for outcome, want := range map[string]struct {
@@ -114,6 +115,7 @@ func TestARefundWithoutAClearAnswerIsResolvedByTwo(t *testing.T) {
 }
 
 func TestARefundIsNotResolvedAgainstTheSupplier(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		_, x := k.unclear()
@@ -159,6 +161,7 @@ func TestARefundIsNotResolvedAgainstTheSupplier(t *testing.T) {
 // The supplier's answer ends the refund while a proposal waits: the decision comes too late, even
 // where it says the same.
 func TestARefundThatEndedMeanwhileIsNotResolved(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		r, x := k.unclear()
@@ -181,6 +184,7 @@ func TestARefundThatEndedMeanwhileIsNotResolved(t *testing.T) {
 }
 
 func TestNobodyResolvesARefundAlone(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *office) {
 		k.AddSKU(t, "tea", 100)
 		k.rules = settings.Rules{Above: map[string]settings.Above{"CNY": {Amount: 1_000_000}}}

@@ -11,6 +11,7 @@ import (
 var whole = Values{Supplier: "s1", Merchant: "m1", ID: "7", From: "supplier:x", To: "suspense:y", Amount: 5, Currency: "CNY"}
 
 func TestEveryFactHasOneRowAndAReferenceOfItsOwn(t *testing.T) {
+	t.Parallel()
 	facts, refs := map[Fact]bool{}, map[string]Fact{}
 	for _, r := range Table {
 		if facts[r.Fact] {
@@ -39,6 +40,7 @@ func TestEveryFactHasOneRowAndAReferenceOfItsOwn(t *testing.T) {
 }
 
 func TestEntriesNameTheAccountsOfTheLedger(t *testing.T) {
+	t.Parallel()
 	for f, want := range map[Fact]ledger.Entry{
 		Paid:    {Debit: ledger.SupplierAccount("x"), Credit: ledger.MerchantAccount("m1"), Ref: "paid:7"},
 		Held:    {Debit: ledger.SupplierAccount("s1"), Credit: ledger.SuspenseAccount("s1"), Ref: "held:7", Once: true},
@@ -53,6 +55,7 @@ func TestEntriesNameTheAccountsOfTheLedger(t *testing.T) {
 }
 
 func TestAValueIsTakenAsItIs(t *testing.T) {
+	t.Parallel()
 	v := whole
 	v.ID = "1:{S}{M"
 	if e := Entry(Held, v); e.Ref != "held:1:{S}{M" {
@@ -61,6 +64,7 @@ func TestAValueIsTakenAsItIs(t *testing.T) {
 }
 
 func TestAnEntryThatTheTableCannotMakePanics(t *testing.T) {
+	t.Parallel()
 	for name, make := range map[string]func(){
 		"no such fact":      func() { Entry("found", whole) },
 		"without supplier":  func() { Entry(Held, Values{ID: "7", Amount: 5, Currency: "CNY"}) },

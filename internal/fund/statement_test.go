@@ -14,6 +14,7 @@ import (
 )
 
 func TestReferencesLeadBackToTheirFacts(t *testing.T) {
+	t.Parallel()
 	for ref, want := range map[string]struct {
 		fact fund.Fact
 		id   string
@@ -40,6 +41,7 @@ func TestReferencesLeadBackToTheirFacts(t *testing.T) {
 
 // Each moment is on one statement, also where clocks are put forward at midnight.
 func TestDaysOfStatementsFollowEachOther(t *testing.T) {
+	t.Parallel()
 	zone, err := time.LoadLocation("America/Santiago")
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +57,7 @@ func TestDaysOfStatementsFollowEachOther(t *testing.T) {
 }
 
 func TestAStatementIsADayInPages(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		f.SetFees(t, f.M1.ID, fee.Rules{fee.Any: {Rate: 12_000, Fixed: 10}})

@@ -78,6 +78,7 @@ func count(t *testing.T, d *db.DB, query string, args ...any) (n int64) {
 // In one transaction, the second post finds the accounts that the first created; after a
 // rollback they are gone.
 func TestAccountsThatWereTakenBackAreMadeAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		back := errors.New("taken back")
@@ -96,6 +97,7 @@ func TestAccountsThatWereTakenBackAreMadeAgain(t *testing.T) {
 }
 
 func TestARefIsBookedOnceAndWhatComesWithItIsTakenBack(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 5, "1"))
@@ -121,6 +123,7 @@ func TestARefIsBookedOnceAndWhatComesWithItIsTakenBack(t *testing.T) {
 }
 
 func TestWhatIsNoTransferCannotBeWrittenDown(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		toItself := pays("m", 5, "1")
@@ -143,6 +146,7 @@ func TestWhatIsNoTransferCannotBeWrittenDown(t *testing.T) {
 
 // At any point of folding, the balances equal the sums of the transfers.
 func TestFoldingChangesNoBalance(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		want := func() {
@@ -176,6 +180,7 @@ func TestFoldingChangesNoBalance(t *testing.T) {
 
 // A backlog is folded in transactions of bounded size, each journal within one of them.
 func TestABacklogIsFoldedInPartsAndWhole(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const journals, most = 1203, 500
 		book := ledger.New(d)
@@ -205,6 +210,7 @@ func TestABacklogIsFoldedInPartsAndWhole(t *testing.T) {
 }
 
 func TestEachCurrencyHasABalanceOfItsOwn(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		in := func(currency string, e ledger.Entry) ledger.Entry {
@@ -225,6 +231,7 @@ func TestEachCurrencyHasABalanceOfItsOwn(t *testing.T) {
 }
 
 func TestAnAccountWithoutEntriesHasNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		wantBalance(t, d, book, "merchant:m", "CNY", 0)
@@ -235,6 +242,7 @@ func TestAnAccountWithoutEntriesHasNothing(t *testing.T) {
 }
 
 func TestLinesAreTheTransfersOfTheirRefsOldestFirst(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 5, "z"), pays("n", 6, "y"))

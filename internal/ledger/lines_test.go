@@ -49,6 +49,7 @@ func wantLines(t *testing.T, d *db.DB) {
 }
 
 func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		const nodes, journals = 3, 40
 		var all sync.WaitGroup
@@ -77,6 +78,7 @@ func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
 // A transfer that is folded late comes after those folded before it, so that a day that was
 // already shown does not change.
 func TestALateTransferIsTheLastLine(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 5, "first"))
@@ -124,6 +126,7 @@ func upgrade(t *testing.T, d *db.DB) {
 // Several nodes write the lines for entries of earlier versions, from the newest to the oldest,
 // while new entries are folded.
 func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		for i := range 30 {

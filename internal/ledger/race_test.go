@@ -13,6 +13,7 @@ import (
 )
 
 func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		errs := make([]error, 16)
 		var wg sync.WaitGroup
@@ -41,6 +42,7 @@ func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 // Several nodes post and fold concurrently. As only credits are posted, readers see a balance
 // that only grows; in the end it is the sum, also as stored in the account.
 func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		const nodes, journals = 4, 25
 		merchants := []string{"a", "b", "c"}
@@ -105,6 +107,7 @@ func until(stop <-chan struct{}, do func() error, t *testing.T) {
 // PostgreSQL only: Balance and Fold wait for each other at the account. If the balance were read
 // before a fold and the unfolded part after it, what the fold moved would be missing.
 func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	book := ledger.New(d)
 	posted(t, d, book, pays("m", 5, "1"))
@@ -134,6 +137,7 @@ func TestABalanceWaitsForAFoldThatIsUnderWay(t *testing.T) {
 // Two transactions that create the same accounts must not deadlock: the one that waits for the
 // first account has not created a later one.
 func TestAccountsAreOpenedInOneOrder(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	var behind, all []ledger.Entry
 	for i := range 12 {

@@ -66,6 +66,7 @@ func rounds() int {
 }
 
 func TestOfManyDebitsAtOnceTheBalanceAllowsExactlyItsSum(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		for round := range rounds() {
@@ -83,6 +84,7 @@ func TestOfManyDebitsAtOnceTheBalanceAllowsExactlyItsSum(t *testing.T) {
 
 // There is no row to lock: the merchant has never been paid.
 func TestOfManyDebitsOnAnAccountWithoutARowTheOverdraftAllowsExactlyItsSum(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if n := takeAtOnce(t, d, 50, "first", 1000, func(l *ledger.Ledger) taker { return l.Take }); n != 10 {
 			t.Errorf("%d debits of 100 passed on an overdraft of 1000", n)
@@ -94,6 +96,7 @@ func TestOfManyDebitsOnAnAccountWithoutARowTheOverdraftAllowsExactlyItsSum(t *te
 // The negative control: reading the balance without a lock, or locking a row that does not
 // exist, lets two debits pass. SQLite has one writer at a time; here both read before they write.
 func TestDebitsThatReadWithoutALockOverdraw(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 100, "paid"))
@@ -123,6 +126,7 @@ func TestDebitsThatReadWithoutALockOverdraw(t *testing.T) {
 // PostgreSQL only, since SQLite has a single writer: Balance alone locks nothing if there is no
 // row.
 func TestABalanceWithoutARowLocksNothing(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	var met sync.WaitGroup
 	met.Add(2)
@@ -144,6 +148,7 @@ func TestABalanceWithoutARowLocksNothing(t *testing.T) {
 }
 
 func TestWhatMayBeTaken(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 1000, "paid"))

@@ -12,6 +12,7 @@ import (
 // Whatever a message decided, an attempt moves only as the table allows: the upsert is the
 // guard, not the lock of the order.
 func TestAnAttemptIsOnlyWrittenAsItsTableSays(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, from := range Moves.Statuses() {
 			for _, to := range Moves.Statuses() {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheSupplierClosesAnOrder(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "tea", 10)
 		o := create(t, f, func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "tea", Quantity: 3}} })
@@ -47,6 +48,7 @@ func TestTheSupplierClosesAnOrder(t *testing.T) {
 
 // An order that is being paid outlives its attempt: the merchant may start another payment.
 func TestAClosedAttemptDoesNotCloseAnOrderThatIsBeingPaid(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		pay := func() payment.Payment {
@@ -82,6 +84,7 @@ func TestAClosedAttemptDoesNotCloseAnOrderThatIsBeingPaid(t *testing.T) {
 }
 
 func TestTheSupplierClosesOneAttemptOfTwo(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		if _, err := f.Processor.Pay(t.Context(), f.M1, o.OrderNo, payment.PayRequest{}); err != nil {

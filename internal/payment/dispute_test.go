@@ -53,6 +53,7 @@ func theDispute(t *testing.T, f *paymenttest.Fixture, no string) (x exception.It
 }
 
 func TestADisputeIsOneRowWithItsNewestDetail(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "pi_1", o.Amount))
@@ -93,6 +94,7 @@ func TestADisputeIsOneRowWithItsNewestDetail(t *testing.T) {
 
 // Messages of one dispute arrive at once, on several connections and in any order.
 func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
+	t.Parallel()
 	const each1 = 24
 	each(t, paymenttest.Options{Batch: 4}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
@@ -126,6 +128,7 @@ func TestManyMessagesOfADisputeAreOneRow(t *testing.T) {
 // Money that no order took is disputed like any other: the supplier's trade number is in
 // the exception that it opened.
 func TestADisputeOfHeldMoneyIsOfItsOrder(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		if out := take(t, f, f.Callback(o.OrderNo, "pi_3", o.Amount-1)); out.Name != exception.AmountMismatch {
@@ -148,6 +151,7 @@ func TestADisputeOfHeldMoneyIsOfItsOrder(t *testing.T) {
 
 // A dispute may share the transaction of the payment that it is about, and come before it.
 func TestADisputeBesideItsPaymentIsOfItsOrder(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		n := 0
 		confirm := func(paid func(o *order.Order, tradeNo string) *payment.Message, disputeFirst bool) {
@@ -185,6 +189,7 @@ func TestADisputeBesideItsPaymentIsOfItsOrder(t *testing.T) {
 }
 
 func TestADisputeWithoutAnOrderStandsAloneUntilItIsFound(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		d := &disputes{f: f, no: "du_2", tradeNo: "pi_2"}
 		early := d.at(1000, "needs_response", 1999)
@@ -212,6 +217,7 @@ func TestADisputeWithoutAnOrderStandsAloneUntilItIsFound(t *testing.T) {
 }
 
 func TestAResolvedDisputeIsOpenedByNewsOnly(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		d := &disputes{f: f, no: "du_3", tradeNo: "pi_3"}
 		state := func(now string) {
@@ -236,6 +242,7 @@ func TestAResolvedDisputeIsOpenedByNewsOnly(t *testing.T) {
 
 // A supplier's clock that runs ahead must not keep later messages out.
 func TestADisputeOfTheFutureIsOfNow(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		d := &disputes{f: f, no: "du_4", tradeNo: "pi_4"}
 		take(t, f, d.at(9_000_000_000, "needs_response", 1))
@@ -251,6 +258,7 @@ func TestADisputeOfTheFutureIsOfNow(t *testing.T) {
 }
 
 func TestAnUnknownWordIsOneExceptionPerSupplierAndType(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		n := 0
 		say := func(word, ref string) payment.Outcome {
@@ -291,6 +299,7 @@ func TestAnUnknownWordIsOneExceptionPerSupplierAndType(t *testing.T) {
 // Many messages of several types come at once: they share rows, and must neither
 // wait for each other in a circle nor be lost from the count.
 func TestUnknownWordsAreCountedUnderLoad(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{Batch: 8}, func(t *testing.T, f *paymenttest.Fixture) {
 		const messages, types = 96, 4
 		var sent sync.WaitGroup

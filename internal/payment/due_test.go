@@ -55,6 +55,7 @@ func entriesRead(t *testing.T, f *paymenttest.Fixture, seen *dbtest.Statements) 
 // Orders that are over keep the time at which they were due, and must not be read again and
 // again because of it.
 func TestWhatIsOverIsPassedOverABoundedNumberOfTimes(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const over = 10_000
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
@@ -80,6 +81,7 @@ func TestWhatIsOverIsPassedOverABoundedNumberOfTimes(t *testing.T) {
 
 // After an outage each batch goes on where the one before it ended.
 func TestABacklogIsReadOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const late = 2600 // some batches
 		f := paymenttest.New(t, d, paymenttest.Options{})
@@ -96,6 +98,7 @@ func TestABacklogIsReadOnce(t *testing.T) {
 }
 
 func TestAnOrderBehindTheReaderIsFoundByTheNextPass(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		expire(t, f, 0, "nothing is there")
@@ -108,6 +111,7 @@ func TestAnOrderBehindTheReaderIsFoundByTheNextPass(t *testing.T) {
 
 // The order is locked while the closer looks. Then that process dies.
 func TestWhatACrashedCloserDidNotCloseIsClosedByTheNext(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	f := paymenttest.New(t, d, paymenttest.Options{})
 	put(t, f, "old", 3, order.Pending, d.Now()-time.Hour.Microseconds())
@@ -130,6 +134,7 @@ func TestWhatACrashedCloserDidNotCloseIsClosedByTheNext(t *testing.T) {
 
 // An import may bring orders that were due before the watermark, and commits late.
 func TestAnImportAndTheWatermark(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		expire(t, f, 0, "nothing is there")
@@ -172,6 +177,7 @@ func TestAnImportAndTheWatermark(t *testing.T) {
 // The backlog of a standstill of hours is read in pages, also where very many were due at one
 // moment, and the open ones behind them are closed in the same round.
 func TestALongStandstillIsReadInPages(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
 		const page = 20_000

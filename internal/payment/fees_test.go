@@ -75,6 +75,7 @@ func wantFees(t *testing.T, f *paymenttest.Fixture, o *order.Order, supplier str
 }
 
 func TestAPaymentWithoutFeesIsOneEntry(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		o := newOrder(t, f, "sp-main")
@@ -87,6 +88,7 @@ func TestAPaymentWithoutFeesIsOneEntry(t *testing.T) {
 // A new rule touches no order that exists: each has the rules of its moment, whichever they
 // are when it is paid.
 func TestAnOrderPaysByTheRulesOfTheMomentWhenItWasMade(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		free := newOrder(t, f, "sp-main")
@@ -118,6 +120,7 @@ func TestAnOrderPaysByTheRulesOfTheMomentWhenItWasMade(t *testing.T) {
 
 // The supplier that was paid decides, not the one that the order was made for.
 func TestTheSupplierThatWasPaidDecidesTheFee(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{Fakes: paymenttest.NewFakes("other")})
 		other := f.Entry(t, "other")
@@ -138,6 +141,7 @@ func TestTheSupplierThatWasPaidDecidesTheFee(t *testing.T) {
 
 // Another node has made the order by settings that this one has not read.
 func TestRulesThatThisNodeHasNotReadAreRead(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		f.SetFees(t, f.M1.ID, dear)

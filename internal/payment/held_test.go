@@ -69,6 +69,7 @@ func outcome(t *testing.T, f *paymenttest.Fixture, m *payment.Message, want stri
 // Seen: one trade under three event keys; a supplier without trade numbers makes three rows
 // of it.
 func TestOneTradeUnderThreeEventKeysIsBookedOnce(t *testing.T) {
+	t.Parallel()
 	for _, tradeNo := range []string{"T1", ""} {
 		t.Run("trade number "+tradeNo, func(t *testing.T) {
 			each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
@@ -90,6 +91,7 @@ func TestOneTradeUnderThreeEventKeysIsBookedOnce(t *testing.T) {
 
 // A message without an order that does not report incoming money is an exception, and no money.
 func TestOnlyWhatWasPaidIsHeld(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for _, status := range []supplier.Status{supplier.Failed, supplier.Refunded, supplier.Closed} {
 			m := f.Callback("no-such-order", "T-"+string(status), 1999)
@@ -116,6 +118,7 @@ func TestOnlyWhatWasPaidIsHeld(t *testing.T) {
 
 // Money in suspense is used up by any act that makes the order paid, whatever was held of it.
 func TestHeldMoneyPaysItsOrder(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for i, c := range []struct {
 			name     string
@@ -155,6 +158,7 @@ func TestHeldMoneyPaysItsOrder(t *testing.T) {
 
 // One transaction with a payment that fits no order and the same payment for one.
 func TestAHeldTradeAndItsPaymentMayShareATransaction(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for i, heldFirst := range []bool{true, false} {
 			o := create(t, f, nil)
@@ -184,6 +188,7 @@ func TestAHeldTradeAndItsPaymentMayShareATransaction(t *testing.T) {
 
 // The stored part of a message confirms it again, long after its callback is gone.
 func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		first := f.Callback("no-such-order", "T1", 1999)
@@ -225,6 +230,7 @@ func TestAStoredMessageIsConfirmedAgain(t *testing.T) {
 }
 
 func TestWhatWasDealtWithElsewhereLeavesSuspense(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		elsewhere := func(x *exception.Item, approval int64, kept bool) error {
 			return f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -279,6 +285,7 @@ func TestWhatWasDealtWithElsewhereLeavesSuspense(t *testing.T) {
 // Two processes take two callbacks of one unknown payment at the same moment: it is held
 // once. The control holds what it has not found, and holds it twice.
 func TestARaceOfTwoCallbacksHoldsTheirPaymentOnce(t *testing.T) {
+	t.Parallel()
 	const n = 200
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
@@ -302,6 +309,7 @@ func TestARaceOfTwoCallbacksHoldsTheirPaymentOnce(t *testing.T) {
 }
 
 func TestHoldingWhatWasNotFoundHoldsTwice(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		naive := func(tradeNo, key string, both *sync.WaitGroup) error {

@@ -132,11 +132,13 @@ func pureModel(t *testing.T, change func(*pure)) func(w *paymenttest.World) paym
 // Whatever happens in whatever order, an order is paid once, by money that is there, and
 // ends; nothing is written to a database.
 func TestTheDecisionsHoldInEveryStory(t *testing.T) {
+	t.Parallel()
 	paymenttest.Stories(t, 1_000_000, pureModel(t, func(*pure) {}))
 }
 
 // Controls: each does one thing that the rules forbid.
 func TestAWrongRuleIsFoundOut(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*pure){
 		"an unknown start is a failure": func(p *pure) { p.failsUnknown = true },
 		"not found is believed at once": func(p *pure) { p.believesAll = true },

@@ -68,6 +68,7 @@ func reload(t testing.TB, f *paymenttest.Fixture, o *order.Order) *order.Order {
 }
 
 func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "tea", 10)
 		o := create(t, f, func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "tea", Quantity: 3}} })
@@ -112,6 +113,7 @@ func TestConfirmMovesOrderMoneyStockAndNotificationTogether(t *testing.T) {
 }
 
 func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		paid := func(o *order.Order) *order.Order {
 			take(t, f, f.Callback(o.OrderNo, "first-"+o.OrderNo, o.Amount))
@@ -220,6 +222,7 @@ func TestConfirmDecidesEveryCellOfTheTable(t *testing.T) {
 // them in its digest, the right message after a wrong one was taken for a repeat, and the order
 // stayed unpaid.
 func TestWhatFoundNoOrderOrAccountIsNoRepeatOnceItDoes(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		want := func(r *payment.Message, outcomes ...string) {
 			t.Helper()
@@ -259,6 +262,7 @@ type ours struct{ supplier.Adapter }
 func (ours) Identity() map[string]string { return map[string]string{"app": "A-1", "seller": "S-1"} }
 
 func TestAnOrderThatWasNotClosedHasNoReasonForIt(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for _, to := range []supplier.Status{supplier.Paid, supplier.Failed} {
 			o := create(t, f, nil)
@@ -283,6 +287,7 @@ func TestAnOrderThatWasNotClosedHasNoReasonForIt(t *testing.T) {
 }
 
 func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		a, b := create(t, f, nil), create(t, f, nil)
 		take(t, f, f.Callback(a.OrderNo, "same", 1999))
@@ -298,6 +303,7 @@ func TestTradeNumberSettlesOneOrderOnly(t *testing.T) {
 }
 
 func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := f.Callback("", "", 0)
 		r.Content.EventKey = "ev-1"
@@ -319,6 +325,7 @@ func TestUnreadableMessageBecomesAnExceptionAndIsSentAgain(t *testing.T) {
 // the supplier got 503 for a day, without a visible reason. Two facts are two rows: in one row,
 // operators would see the amount of the first and the reason of the last.
 func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "T-1", 1999))
@@ -344,6 +351,7 @@ func TestEachRefundAndEachUnreadableMessageIsAnExceptionOfItsOwn(t *testing.T) {
 }
 
 func TestLongestTextsCanBeKept(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		long := func() string {
 			random := make([]byte, 2000) // what repeats would be compressed
@@ -372,6 +380,7 @@ func TestLongestTextsCanBeKept(t *testing.T) {
 }
 
 func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		var wg sync.WaitGroup
@@ -403,6 +412,7 @@ func TestSameCallbackAThousandTimesPaysOnce(t *testing.T) {
 }
 
 func TestCreateIsIdempotentByOutTradeNo(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main", Subject: "s"}
 		var wg sync.WaitGroup
@@ -455,6 +465,7 @@ func setSuppliers(t *testing.T, f *paymenttest.Fixture, change string, args ...a
 }
 
 func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main", Subject: "s"}
 		first, _, err := f.Processor.Create(t.Context(), f.M1, r)
@@ -477,6 +488,7 @@ func TestCreateFindsItsOrderAfterTheSupplierWasDisabled(t *testing.T) {
 }
 
 func TestCreateNamesTheWrongField(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for _, c := range []struct {
 			field  string
@@ -504,6 +516,7 @@ func TestCreateNamesTheWrongField(t *testing.T) {
 // A merchant that gets the answer that there is no such supplier looks for a mistake of its
 // own; this mistake is ours, and may be repaired in a minute.
 func TestCreateBlamesNobodyForASupplierThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		r := payment.CreateRequest{OutTradeNo: "A-1", Amount: 5, Currency: "CNY", Supplier: "sp-main"}
 		first, _, err := f.Processor.Create(t.Context(), f.M1, r)
@@ -522,6 +535,7 @@ func TestCreateBlamesNobodyForASupplierThatCannotBeRead(t *testing.T) {
 }
 
 func TestStockIsNeverOversold(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "a", 20)
 		f.AddSKU(t, "b", 1000)
@@ -556,6 +570,7 @@ func TestStockIsNeverOversold(t *testing.T) {
 }
 
 func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n", ClosingGrace: time.Second}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "a", 5)
 		soon := func(r *payment.CreateRequest) {
@@ -600,6 +615,7 @@ func TestExpireClosesByTheDatabaseClockAndReleasesStock(t *testing.T) {
 // An order that cannot be closed must not keep the others open, as it would by staying at the
 // head of each batch.
 func TestAnOrderThatCannotBeClosedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "tea", 10)
 		soon := func(r *payment.CreateRequest) { r.ExpiresIn = 1 }
@@ -645,6 +661,7 @@ func waitUntil(d *db.DB, us int64) {
 }
 
 func TestPayAndCancelAnswerTheSameWhenAskedAgain(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		for range 2 {
@@ -673,6 +690,7 @@ func TestPayAndCancelAnswerTheSameWhenAskedAgain(t *testing.T) {
 
 // Operators compare the step with the sum beside it: it is written in the same unit.
 func TestTheStepOfAnAmountIsMoney(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "wrong", 5))

@@ -12,6 +12,7 @@ import (
 // down as the tables grow: one that scanned them took a quarter of the CPU at
 // 20,000 orders.
 func TestConfirmNeverScansATable(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://127.0.0.1:1/n", Batch: 1})
 	o := create(t, f, nil)
 	seen := &dbtest.Statements{}

@@ -44,6 +44,7 @@ func racePairs(d *db.DB) int {
 const raceBatch = 500
 
 func TestCallbackAndTimeoutNeverBothWin(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 		least := racePairs(d)
@@ -198,6 +199,7 @@ func parallel(workers, n int, work func(i int)) {
 // a read and written afterwards. If it ever passes unharmed, the test above shows
 // nothing.
 func TestReadThenWriteLetsBothWin(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{ByHand: true})
 		f.AddSKU(t, "tea", raceBatch)
@@ -248,6 +250,7 @@ func naiveMove(t *testing.T, d *db.DB, id int64, to order.Status) bool {
 // TestTwoNodesDoNotDeadlockOnSharedStock pays orders of three articles, in every
 // order of the three, through two nodes at once.
 func TestTwoNodesDoNotDeadlockOnSharedStock(t *testing.T) {
+	t.Parallel()
 	own := newOwnDatabase(t)
 	o := db.Options{URL: own.url}
 	nodes := []*db.DB{dbtest.Open(t, o), dbtest.Open(t, o)}

@@ -18,6 +18,7 @@ import (
 // A genuine message can be sent as often as the connection allows: 300 of them wrote
 // 300 rows once, with all that they were padded with.
 func TestRepeatsWriteNoRowsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		first := take(t, f, f.Callback(o.OrderNo, "T1", 1999))
@@ -47,6 +48,7 @@ func TestRepeatsWriteNoRowsOfTheirOwn(t *testing.T) {
 }
 
 func TestRepeatsOfAnExceptionWriteNoRowsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		take(t, f, f.Callback(o.OrderNo, "T1", 5))
@@ -63,6 +65,7 @@ func TestRepeatsOfAnExceptionWriteNoRowsOfTheirOwn(t *testing.T) {
 
 // A message that cannot be read is answered as such each time, and needs attention again.
 func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		message := func(body string) *payment.Message {
 			r := f.Callback("", "", 0)
@@ -89,6 +92,7 @@ func TestRepeatsOfWhatCannotBeReadKeepOneRecord(t *testing.T) {
 // Whoever holds one genuine message may pad it where no signature looks: that makes no
 // other message of it.
 func TestPaddingMakesNoOtherMessageOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		for i := range 20 {
 			r := f.Callback("", "", 0)
@@ -107,6 +111,7 @@ func TestPaddingMakesNoOtherMessageOfWhatCannotBeRead(t *testing.T) {
 
 // Two nodes may count the same messages at the same time.
 func TestRepeatsOnTwoNodesAddUp(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		other := paymenttest.New(t, f.DB, paymenttest.Options{Shared: true}).Processor
 		var orders []string

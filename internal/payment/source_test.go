@@ -52,6 +52,7 @@ func wantPaid(t *testing.T, f *paymenttest.Fixture, o *order.Order, tradeNo stri
 }
 
 func TestASourceWithoutARecordConfirmsWithoutCallbackAndKey(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "tea", 10)
 		o := create(t, f, func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "tea", Quantity: 3}} })
@@ -92,6 +93,7 @@ func TestASourceWithoutARecordConfirmsWithoutCallbackAndKey(t *testing.T) {
 }
 
 func TestACallbackAndAnAnswerOfOnePaymentPayOnce(t *testing.T) {
+	t.Parallel()
 	const n = 300
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		other := paymenttest.New(t, f.DB, paymenttest.Options{Shared: true}).Processor // another node's
@@ -128,6 +130,7 @@ func TestACallbackAndAnAnswerOfOnePaymentPayOnce(t *testing.T) {
 // What no key makes a repeat is one by what is stored: an operator who has settled an
 // exception is not called again by the next answer.
 func TestAnAnswerAboutKnownMoneyIsARepeat(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		a, b := create(t, f, nil), create(t, f, nil)
 		take(t, f, answer(f, a.OrderNo, "T1", 1999))
@@ -159,6 +162,7 @@ func TestAnAnswerAboutKnownMoneyIsARepeat(t *testing.T) {
 }
 
 func TestAnAnswerThatCannotBeReadIsOneException(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		for range 2 {
@@ -176,6 +180,7 @@ func TestAnAnswerThatCannotBeReadIsOneException(t *testing.T) {
 
 // Each waiver accepts what it is for and nothing else; the empty one accepts nothing.
 func TestAWaiverAcceptsOnlyWhatItIsFor(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		waivers := []func(o *order.Order) payment.Waiver{
 			func(*order.Order) payment.Waiver { return payment.Waiver{Late: true} },
@@ -229,6 +234,7 @@ func TestAWaiverAcceptsOnlyWhatItIsFor(t *testing.T) {
 }
 
 func TestMoneyIsBookedForAnotherOrderThanTheMessageNames(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		named, meant := create(t, f, nil), create(t, f, func(r *payment.CreateRequest) { r.Amount = 500 })
 		if _, err := f.Processor.Pay(t.Context(), f.M1, named.OrderNo, payment.PayRequest{}); err != nil {
@@ -249,6 +255,7 @@ func TestMoneyIsBookedForAnotherOrderThanTheMessageNames(t *testing.T) {
 // What a closed order had reserved is free for others: late money sells it again as far as
 // it is left; the rest is an exception.
 func TestLateMoneySellsOnlyWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{URL: "http://127.0.0.1:1/n"}, func(t *testing.T, f *paymenttest.Fixture) {
 		f.AddSKU(t, "tea", 5)
 		three := func(r *payment.CreateRequest) { r.Items = []stock.Line{{SKU: "tea", Quantity: 3}} }

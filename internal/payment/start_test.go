@@ -35,6 +35,7 @@ func started(state supplier.StartState, class supplier.Class) func(context.Conte
 }
 
 func TestAPaymentIsStartedOnceAndItsValueIsKept(t *testing.T) {
+	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, at("f1"))
 		var got supplier.Payment
@@ -72,6 +73,7 @@ func TestAPaymentIsStartedOnceAndItsValueIsKept(t *testing.T) {
 // No answer is no failure: the order is paid by its callback, and the same call repeats the
 // same start.
 func TestAStartWithoutAnAnswerIsUnknownAndIsRepeated(t *testing.T) {
+	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, at("f1"))
 		f.Fakes["f1"].OnStart(started(supplier.StartUnknown, supplier.ClassTimeout))
@@ -109,6 +111,7 @@ func TestAStartWithoutAnAnswerIsUnknownAndIsRepeated(t *testing.T) {
 }
 
 func TestARefusedStartFailsTheAttemptAndAnotherSupplierTakesOver(t *testing.T) {
+	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, at("f1"))
 		f.Fakes["f1"].OnStart(started(supplier.StartRefused, supplier.ClassRefused))
@@ -136,6 +139,7 @@ func TestARefusedStartFailsTheAttemptAndAnotherSupplierTakesOver(t *testing.T) {
 }
 
 func TestASupplierThatIsDownTakesNoPayment(t *testing.T) {
+	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		f.Fakes["f1"].OnStart(started(supplier.StartUnknown, supplier.ClassConnect))
 		for range 5 {
@@ -160,6 +164,7 @@ func TestASupplierThatIsDownTakesNoPayment(t *testing.T) {
 }
 
 func TestWhatCannotBeStarted(t *testing.T) {
+	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, at("f1"))
 		field := (*invalid.FieldError)(nil)
@@ -202,6 +207,7 @@ func eachWith(t *testing.T, test func(t *testing.T, f *paymenttest.Fixture)) {
 }
 
 func TestTheStepsOfAnOrder(t *testing.T) {
+	t.Parallel()
 	const minute = int64(time.Minute / time.Microsecond)
 	s := payment.Steps{
 		Query: []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute}, Close: []time.Duration{0, 10 * time.Second, time.Minute},
@@ -242,6 +248,7 @@ func TestTheStepsOfAnOrder(t *testing.T) {
 // Two nodes have found an order at its timeout: the second one must not close what the first
 // one has begun to close, unasked.
 func TestWhatIsClosingIsNotClosedUnasked(t *testing.T) {
+	t.Parallel()
 	eachWith(t, func(t *testing.T, f *paymenttest.Fixture) {
 		f.Processor.AskBy(func([]payment.Moment) {})
 		o := create(t, f, at("f1"))
@@ -265,6 +272,7 @@ func TestWhatIsClosingIsNotClosedUnasked(t *testing.T) {
 
 // From its timeout on, an order is to be closed, and no longer queried on the earlier schedule.
 func TestNoStepIsBehindTheTimeout(t *testing.T) {
+	t.Parallel()
 	o := &order.Order{ID: 7, Status: order.Paying, ExpiresAt: 1000}
 	for tries := range int64(5) {
 		o.QueryTries = tries

@@ -12,6 +12,7 @@ import (
 // A failed or closed attempt may still bring money; one that settled its order never changes,
 // and surplus money settles an order only where two people accept it.
 func TestEveryMoveOfAnAttemptIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, payment.Moves, `
                     created submitted unknown succeeded succeeded_surplus failed closed
 created             .       x         x       x         x                 x      x
@@ -26,6 +27,7 @@ closed              .       .         .       x         x                 x     
 
 // Queries of packages below this one name the open statuses of attempts.
 func TestOpenAttemptsAreAll(t *testing.T) {
+	t.Parallel()
 	open := payment.Moves.Open()
 	if len(open) != len(order.OpenAttempts) {
 		t.Errorf("open are %v, order.OpenAttempts has %v", open, order.OpenAttempts)

@@ -27,6 +27,7 @@ var contractSteps = payment.Steps{
 // microsecond, then the table of closing, its last wait until a day after the timeout, and
 // once a day from then on. All waits of an order have one spread.
 func TestAnOrderIsAskedByTheClock(t *testing.T) {
+	t.Parallel()
 	for id := int64(1); id <= 20; id++ {
 		synctest.Test(t, func(t *testing.T) {
 			now := func() int64 { return time.Now().UnixMicro() }
@@ -85,6 +86,7 @@ func TestAnOrderIsAskedByTheClock(t *testing.T) {
 
 // A thousand orders that were started together are spread over the whole width.
 func TestOrdersStartedTogetherAreAskedApart(t *testing.T) {
+	t.Parallel()
 	tenths := make([]int, 10)
 	for id := int64(383052520571797505); id < 383052520571797505+1000; id++ { // numbers in a row
 		at, _ := contractSteps.Next(&order.Order{ID: id, Status: order.Paying, ExpiresAt: time.Hour.Microseconds()}, 0)

@@ -31,6 +31,7 @@ const bothBooked = "SELECT count(*) FROM payment_attempts AS a JOIN exceptions A
 // once for none, or for another one of another amount. Whichever is first, its money is
 // booked once.
 func TestATradeIsNeverBothHeldAndPaid(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		other := paymenttest.New(t, d, paymenttest.Options{Shared: true}).Processor
@@ -89,6 +90,7 @@ func meet(t *testing.T, f *paymenttest.Fixture, nodes [2]*payment.Processor, mes
 // Without the index by which a payment and held money take one trade number, both commit.
 // Only PostgreSQL has two writers at a time.
 func TestWithoutItsIndexATradeIsBothHeldAndPaid(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	f := paymenttest.New(t, d, paymenttest.Options{})
 	nodes := [2]*payment.Processor{f.Processor, paymenttest.New(t, d, paymenttest.Options{Shared: true}).Processor}
@@ -109,6 +111,7 @@ func TestWithoutItsIndexATradeIsBothHeldAndPaid(t *testing.T) {
 // A held trade number is given free by whatever takes it, and what was held before there
 // were such rows needs none.
 func TestATradeIsTakenFromItsHolding(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		const holding = "SELECT count(*) FROM payment_attempts WHERE order_id = 0 AND status = 'succeeded_surplus' AND supplier_ref = ?"
 		outcome(t, f, f.Callback("unknown-1", "T1", 1999), exception.UnknownOrder)

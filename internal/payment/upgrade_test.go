@@ -55,6 +55,7 @@ func asBefore(t *testing.T, f *paymenttest.Fixture) {
 // What an earlier version of the program left open is filled and booked once, whichever node
 // starts first, and however often.
 func TestOpenExceptionsOfBeforeAreHeld(t *testing.T) {
+	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 		o := create(t, f, nil)
 		outcome(t, f, signed(t, f, "no-such-order", "T1", "OK", 1999), exception.UnknownOrder)

@@ -85,6 +85,7 @@ func made(t *testing.T, env settings.Env) *settings.Merchant {
 }
 
 func TestAChangeSaysOldAndNewAndNoSecret(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env := changeEnv(t, d)
 		before := made(t, env)
@@ -135,6 +136,7 @@ func TestAChangeSaysOldAndNewAndNoSecret(t *testing.T) {
 
 // What was read is no longer what is stored: the change must not undo the other one.
 func TestAChangeOfWhatHasChangedIsStale(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env := changeEnv(t, d)
 		before := made(t, env)
@@ -167,6 +169,7 @@ func acts(t *testing.T, d *db.DB) []audit.Row {
 
 // A change without a file has the same problems as with one.
 func TestAProblemNamesObjectFieldAndFix(t *testing.T) {
+	t.Parallel()
 	env := changeEnv(t, dbtest.SQLite(t))
 	m := readAll(t, env).NewMerchant("m1")
 	m.Name, m.Notify.Ack, m.Notify.Timeout, m.Notify.MaxInFlight = strings.Repeat("x", 201), "loud", time.Minute, 0

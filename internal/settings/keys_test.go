@@ -57,6 +57,7 @@ func wantInUse(t *testing.T, d *db.DB, keys *seal.Keyring) {
 }
 
 func TestTheFirstKeyIsKeptAndEachOtherRefused(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one, two := ring(t, 1), ring(t, 2)
 		if err := settings.CheckKeys(t.Context(), d, two); err != nil {
@@ -82,6 +83,7 @@ func TestTheFirstKeyIsKeptAndEachOtherRefused(t *testing.T) {
 }
 
 func TestTwoThatStartAtOnceAgreeOnOneKey(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var wg sync.WaitGroup
 		errs := make([]error, 8)
@@ -107,6 +109,7 @@ func TestTwoThatStartAtOnceAgreeOnOneKey(t *testing.T) {
 
 // An older database has secrets and no key in use.
 func TestADatabaseOfBeforeTakesTheKeyThatOpensIt(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one := ring(t, 1)
 		sealed(t, d, "s1", one)
@@ -125,6 +128,7 @@ func TestADatabaseOfBeforeTakesTheKeyThatOpensIt(t *testing.T) {
 }
 
 func TestOnlyResealChangesTheKeyInUse(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one, two := ring(t, 1), ring(t, 2)
 		if _, err := settings.UseKeys(t.Context(), d, one); err != nil {

@@ -3,6 +3,7 @@ package settings
 import "testing"
 
 func TestNumbersOfPayoutAccountsAreMasked(t *testing.T) {
+	t.Parallel()
 	for number, want := range map[string]string{
 		"":                   "",
 		"6222000011114711":   "•••• 4711",

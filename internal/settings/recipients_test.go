@@ -15,6 +15,7 @@ import (
 )
 
 func TestARotatedAPIKeyNoLongerWorks(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		id := r.merchant("m1", "old", merchant.Settings{}, r.keys)
 		node := r.node()
@@ -38,6 +39,7 @@ func TestARotatedAPIKeyNoLongerWorks(t *testing.T) {
 }
 
 func TestTheKeyOfADisabledMerchantDoesNotWorkUntilItIsEnabledAgain(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		id := r.merchant("m1", "hash", merchant.Settings{}, r.keys)
 		node := r.node()
@@ -57,6 +59,7 @@ func TestTheKeyOfADisabledMerchantDoesNotWorkUntilItIsEnabledAgain(t *testing.T)
 }
 
 func TestSecretsAreOpenInMemoryAndNewestFirst(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash", merchant.Settings{}, r.keys, "newer-secret", "older-secret")
 		r.subscription("data", "null", merchant.Settings{})
@@ -73,6 +76,7 @@ func TestSecretsAreOpenInMemoryAndNewestFirst(t *testing.T) {
 
 // Messages to be signed wait on the node that lacks the key; all others go on.
 func TestAMerchantWhoseSecretsDoNotOpenHereIsLockedAndNotBroken(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash", merchant.Settings{AckText: "ok"}, ring(t, 2), "secret")
 		r.merchant("m2", "hash-2", merchant.Settings{}, r.keys, "secret")
@@ -102,6 +106,7 @@ func TestAMerchantWhoseSecretsDoNotOpenHereIsLockedAndNotBroken(t *testing.T) {
 }
 
 func TestAMerchantWhoseRowCannotBeReadIsBrokenAndKeepsWhatWasReadLast(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		id := r.merchant("m1", "hash", merchant.Settings{AckText: "last", URLs: []string{"https://m1.example"}}, r.keys, "secret")
 		r.merchant("m2", "hash-2", merchant.Settings{}, r.keys, "secret")
@@ -142,6 +147,7 @@ func TestAMerchantWhoseRowCannotBeReadIsBrokenAndKeepsWhatWasReadLast(t *testing
 
 // SQLite accepts a text in a column of numbers: one such value must not hide all rows.
 func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
+	t.Parallel()
 	r := rows{t, dbtest.SQLite(t), ring(t, 1)}
 	id := r.merchant("m1", "hash", merchant.Settings{AckText: "last"}, r.keys, "secret")
 	r.merchant("m2", "hash-2", merchant.Settings{}, r.keys, "secret")
@@ -177,6 +183,7 @@ func TestATextInAColumnOfNumbersIsOneBrokenRow(t *testing.T) {
 }
 
 func TestEndpointsAreOpenInMemoryAndSealedAtRest(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		desk := merchant.Endpoint{
 			Name: "desk", Channel: "webhook", URL: "https://desk.example", Weight: 1,
@@ -209,6 +216,7 @@ func TestEndpointsAreOpenInMemoryAndSealedAtRest(t *testing.T) {
 }
 
 func TestNothingElseOfItsOwnerOrOfAnotherIsDisabledWithAnAddress(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		two := merchant.Settings{Endpoints: []merchant.Endpoint{
 			{Name: "a", Channel: "webhook", URL: "https://a.example"},
@@ -246,6 +254,7 @@ func TestNothingElseOfItsOwnerOrOfAnotherIsDisabledWithAnAddress(t *testing.T) {
 }
 
 func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash", merchant.Settings{}, r.keys)
 		r.subscription("all", "null", merchant.Settings{})
@@ -285,6 +294,7 @@ func TestSubscriptionsAreToldOfWhatTheyFollowWhileTheyAreEnabled(t *testing.T) {
 }
 
 func TestSecretsOfASuppliersConfigOpenInTheirPlaceOnly(t *testing.T) {
+	t.Parallel()
 	keys := ring(t, 1)
 	kind := supplier.Kind{Name: "x", Secrets: []string{"key", "old_keys", "absent"}}
 	plain := json.RawMessage(`{"key":"k-secret","old_keys":["o1-secret","o2-secret"],"url":"https://s.example"}`)

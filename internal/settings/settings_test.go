@@ -127,6 +127,7 @@ func (r rows) subscription(code, merchants string, s merchant.Settings) (id int6
 }
 
 func TestAChangeIsInForceAsAWholeWithItsVersionAndNotBefore(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash-1", merchant.Settings{AckText: "one"}, r.keys)
 		node := r.node()
@@ -158,6 +159,7 @@ func TestAChangeIsInForceAsAWholeWithItsVersionAndNotBefore(t *testing.T) {
 }
 
 func TestAChangeThatIsTakenBackIsNotAnnounced(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		node := r.node()
 		before, back := node.Current(), errors.New("taken back")
@@ -174,6 +176,7 @@ func TestAChangeThatIsTakenBackIsNotAnnounced(t *testing.T) {
 }
 
 func TestWhatCannotBeReadLeavesInForceWhatIs(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash", merchant.Settings{}, r.keys)
 		node := r.node()
@@ -192,6 +195,7 @@ func TestWhatCannotBeReadLeavesInForceWhatIs(t *testing.T) {
 
 // Before the first refresh the snapshot is empty and usable.
 func TestAStoreThatHasReadNothingIsEmpty(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		s := settings.NewStore(r.d, nil, r.keys, slog.New(slog.DiscardHandler))
 		if _, found := s.Current().Suppliers.Lookup("s1"); found || s.Merchants().ByCode("m1") != nil || len(s.Current().Unreadable()) > 0 {
@@ -203,6 +207,7 @@ func TestAStoreThatHasReadNothingIsEmpty(t *testing.T) {
 // Nodes need not wait for their next regular refresh: one that misses something refreshes at
 // once.
 func TestWhatIsMissedIsFoundByLookingAgain(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		node := r.node()
 		id := r.supplier("s1", r.keys)
@@ -228,6 +233,7 @@ func TestWhatIsMissedIsFoundByLookingAgain(t *testing.T) {
 
 // Each change writes the version that it makes into both merchants.
 func TestASnapshotIsExactlyItsVersionWhileManyChangeAndLook(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.merchant("m1", "hash", merchant.Settings{MaxInFlight: 3}, r.keys)
 		r.merchant("m2", "hash-2", merchant.Settings{MaxInFlight: 3}, r.keys)
@@ -285,6 +291,7 @@ func (r rows) writeVersion() error {
 // A change of a supplier and a merchant is atomic: no snapshot has half of it, at whatever
 // moment of the reading it is committed.
 func TestNoSnapshotHoldsHalfOfAChange(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		var between func()
 		hook := supplier.Kind{Name: "hook", New: func(code string, config json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
@@ -323,6 +330,7 @@ func TestNoSnapshotHoldsHalfOfAChange(t *testing.T) {
 }
 
 func TestASupplierThatCannotBeUsedLeavesTheOthersAtWork(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		r.supplier("good", r.keys)
 		id := r.supplier("bad", r.keys)
@@ -363,6 +371,7 @@ func TestASupplierThatCannotBeUsedLeavesTheOthersAtWork(t *testing.T) {
 // An earlier version that did not check the settings for calls has stored them unchecked: the
 // supplier's callbacks are about money that was paid.
 func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ field, with string }{
 		"an address without a state": {"status_field", `"query_url":"https://s.example/q"`},
 		"no address":                 {"query_url", `"query_url":"s.example","status_field":"status","paid_values":["OK"]`},
@@ -433,6 +442,7 @@ func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 }
 
 func TestADisabledSupplierIsFoundAndNotEnabled(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, r rows) {
 		id := r.supplier("s1", r.keys)
 		node := r.node()

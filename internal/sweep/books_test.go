@@ -14,6 +14,7 @@ import (
 )
 
 func TestNightPutsFiguresRightAndSaysSo(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := New(Options{DB: d, Log: slog.New(slog.DiscardHandler), Keep: 100 * time.Hour})
 		if found, err := r.figures(t.Context()); err != nil || len(found) > 0 { // nothing is wrong

@@ -39,6 +39,7 @@ func (f *fixture) all() (all []string) {
 }
 
 func TestANightIsSweptOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		p := f.at(30 * time.Second)
 		f.night(p, false) // an installation begins with its next night
@@ -52,6 +53,7 @@ func TestANightIsSweptOnce(t *testing.T) {
 }
 
 func TestAMissedNightIsMadeUpOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		p := f.at(2 * time.Hour)
 		last := p.last(f.DB.NowTime())
@@ -74,6 +76,7 @@ func TestAMissedNightIsMadeUpOnce(t *testing.T) {
 }
 
 func TestASweepThatRunsAtNightIsThatOfTheNight(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		p := f.at(0)
 		last := Number(p.last(f.DB.NowTime()))
@@ -87,6 +90,7 @@ func TestASweepThatRunsAtNightIsThatOfTheNight(t *testing.T) {
 }
 
 func TestTheNightBeginsAtItsTimeInItsZone(t *testing.T) {
+	t.Parallel()
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
 	if err != nil {
 		t.Fatal(err)

@@ -264,6 +264,7 @@ func counts(s *Sweep) map[string]int64 {
 }
 
 func TestEveryLostRowIsPushedOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f.away("f2")
 		f.healthy()
@@ -312,6 +313,7 @@ func (x asker) AskClosed(ctx context.Context, id int64) compensation.Result {
 }
 
 func TestWhatIsPushedComesToItsEnd(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f.lost(1)
 		f.exec("DELETE FROM compensations")
@@ -408,6 +410,7 @@ func (f *fixture) hash() string {
 }
 
 func TestASweepOverHealthyRowsChangesNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f.away("f2")
 		f.healthy()
@@ -432,6 +435,7 @@ func TestASweepOverHealthyRowsChangesNothing(t *testing.T) {
 }
 
 func TestOfTwoNodesEachRowIsPushedByOne(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		want := f.lost(4)
 		s := f.begin()
@@ -457,6 +461,7 @@ func TestOfTwoNodesEachRowIsPushedByOne(t *testing.T) {
 }
 
 func TestASweepGoesOnWhereItsNodeStopped(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		want := f.lost(3)
 		s := f.begin()
@@ -489,6 +494,7 @@ func TestASweepGoesOnWhereItsNodeStopped(t *testing.T) {
 // Negative control: a push that is stored apart from its count, and a node that dies in between.
 // The rows are pushed, and no sweep will ever tell.
 func TestANaivePushIsNotCounted(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		want := f.lost(3)
 		s := f.begin()
@@ -514,6 +520,7 @@ func TestANaivePushIsNotCounted(t *testing.T) {
 }
 
 func TestThereIsOneSweepAtATime(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f.begin()
 		err := f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -532,6 +539,7 @@ func TestThereIsOneSweepAtATime(t *testing.T) {
 }
 
 func TestASweepEndsItselfAfterSixHours(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f.lost(1)
 		s := f.begin()
@@ -548,6 +556,7 @@ func TestASweepEndsItselfAfterSixHours(t *testing.T) {
 // Refunds and payouts on their way whose compensation is gone get a new one; those that wait for
 // people or have ended do not.
 func TestMoneyThatNothingMovesOnIsPushed(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {
 		f1 := f.Entry(t, "f1")
 		open := map[int64]string{}

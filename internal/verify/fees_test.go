@@ -29,6 +29,7 @@ func feeStory(t *testing.T, d *db.DB) *story {
 }
 
 func TestFeesAgreeWithTheirOrders(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if report := feeStory(t, d).verify(-time.Hour); !report.OK() {
 			t.Errorf("report:\n%s", explain(report))
@@ -37,6 +38,7 @@ func TestFeesAgreeWithTheirOrders(t *testing.T) {
 }
 
 func TestFeesThatDoNotAgreeAreSeen(t *testing.T) {
+	t.Parallel()
 	account := func(code string) string { return "(SELECT id FROM accounts WHERE code = '" + code + "')" }
 	for name, tamper := range map[string]string{
 		"the order says another": "UPDATE orders SET fee_amount = 33 WHERE status = 'paid'",
@@ -66,6 +68,7 @@ func TestFeesThatDoNotAgreeAreSeen(t *testing.T) {
 }
 
 func TestAnOrderOfBeforeThatWasChargedIsSeen(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		o := s.create(s.M1, 0)

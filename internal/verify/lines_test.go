@@ -9,6 +9,7 @@ import (
 )
 
 func TestLinesThatAreNotTheBalanceAreSeen(t *testing.T) {
+	t.Parallel()
 	for name, tamper := range map[string]string{
 		"":                          "",
 		"a line has another amount": "UPDATE account_lines SET balance = balance + 1 WHERE id = (SELECT min(id) FROM account_lines)",

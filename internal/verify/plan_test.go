@@ -13,6 +13,7 @@ import (
 // A page of a claim reads the related rows by indexes: a table scan per page would make the whole
 // run quadratic. (s is the accounts at suppliers, only a few rows.)
 func TestNoClaimGoesThroughATable(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	for name, claims := range map[string][]claim{
 		"I1": callbackClaims(), "I2": notifyClaims(time.Now().UnixMicro(), nil), "I3": paidClaims(), "I4": ledgerClaims(),

@@ -336,6 +336,7 @@ func explain(r Report) string {
 }
 
 func TestHealthyBooksAreInOrder(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		s.tell()
@@ -357,6 +358,7 @@ func TestHealthyBooksAreInOrder(t *testing.T) {
 // TestEachInvariantFindsItsOwnViolation breaks one row for each claim and expects only that
 // invariant to report it, or all invariants listed if the row concerns several.
 func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ invariants, name, query string }{
 		{"I1", "paid without a change", "UPDATE callbacks SET outcome = 'paid' WHERE outcome = 'ignored'"},
 		{"I1", "failed without a change", "UPDATE callbacks SET outcome = 'order_failed' WHERE outcome = 'ignored'"},
@@ -514,6 +516,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 
 // A delivery that has waited for long counts as forgotten only if no worker will return to it.
 func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		late       time.Duration
 		prepare    string
@@ -556,6 +559,7 @@ func TestWhatIsParkedOrBehindIsNotForgotten(t *testing.T) {
 
 // A supplier's settings may change, and with them the account under which its keys were stored.
 func TestRepeatsAreKnownAfterTheirAccountHasChanged(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		for _, outcome := range []string{exception.UnknownOrder, payment.Repeat} {
@@ -571,6 +575,7 @@ func TestRepeatsAreKnownAfterTheirAccountHasChanged(t *testing.T) {
 }
 
 func TestExamplesAreFewAndViolationsCounted(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		for range 8 {
@@ -591,6 +596,7 @@ func TestExamplesAreFewAndViolationsCounted(t *testing.T) {
 // TestLiveBooksAreInOrder verifies repeatedly while orders are created, paid, cancelled and
 // folded.
 func TestLiveBooksAreInOrder(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		s.exec("UPDATE skus SET stock = 1000000, applied = 1000000")
@@ -657,6 +663,7 @@ func (s *story) live(ctx context.Context) {
 }
 
 func TestProgressIsToldAndPagesAreBounded(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newStory(t, d)
 		const rows = 2*pageRows + 10

@@ -40,6 +40,7 @@ func acts(t *testing.T, d *db.DB, action, object, id string) (all []map[string]s
 }
 
 func TestWhatAFileChangesLeavesOneAct(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -67,6 +68,7 @@ func TestWhatAFileChangesLeavesOneAct(t *testing.T) {
 }
 
 func TestTheActOfALargeFileIsShort(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	file := "skus:\n"
 	for i := range 5000 {
@@ -81,6 +83,7 @@ func TestTheActOfALargeFileIsShort(t *testing.T) {
 
 // Stock and opening balances are not settings that nodes read again, but they are money.
 func TestAnOpeningBalanceAloneLeavesAnAct(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -92,6 +95,7 @@ func TestAnOpeningBalanceAloneLeavesAnAct(t *testing.T) {
 }
 
 func TestResealLeavesOneActWhereItChangesAnything(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)

@@ -148,6 +148,7 @@ func count(t *testing.T, d *db.DB, query string, args ...any) (n int) {
 }
 
 func TestApplyingTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		before := version(t, d)
@@ -169,6 +170,7 @@ func TestApplyingTwiceChangesNothing(t *testing.T) {
 }
 
 func TestARunningNodeSeesWhatWasApplied(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -199,6 +201,7 @@ func TestARunningNodeSeesWhatWasApplied(t *testing.T) {
 }
 
 func TestSecretsAreStoredSealedAndKeysHashed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -221,6 +224,7 @@ func TestSecretsAreStoredSealedAndKeysHashed(t *testing.T) {
 }
 
 func TestChangesAreNamedByField(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -251,6 +255,7 @@ func TestChangesAreNamedByField(t *testing.T) {
 
 // A rate of 0 is stored; a rate that is left out is not, and follows the program's own setting.
 func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -282,6 +287,7 @@ func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
 }
 
 func TestAFileWithoutSecretsKeepsThem(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -295,6 +301,7 @@ func TestAFileWithoutSecretsKeepsThem(t *testing.T) {
 }
 
 func TestMerchantsMaySwapTheirKeys(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		file := func(one, two string) string {
@@ -315,6 +322,7 @@ func TestMerchantsMaySwapTheirKeys(t *testing.T) {
 
 // TestAnInvalidFileChangesNothing applies a file whose last entry is wrong.
 func TestAnInvalidFileChangesNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		for _, wrong := range []string{
@@ -340,6 +348,7 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 }
 
 func TestTwoThatApplyAtOnceBothEndWell(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, _ := newEnv(t, d)
 		const rounds, racers = 3, 6
@@ -372,6 +381,7 @@ func TestTwoThatApplyAtOnceBothEndWell(t *testing.T) {
 }
 
 func TestKeysMayLieInFilesBesideTheFile(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	env, out := newEnv(t, d)
 	dir := t.TempDir()

@@ -21,6 +21,7 @@ import (
 )
 
 func TestAnApprovedChangeIsExactlyTheEntry(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		// Other fields are changed at once; waiting fields are not changed.
@@ -113,6 +114,7 @@ func (g *guarded) canary(secrets ...string) {
 }
 
 func TestAChangeOfWhatHasChangedMeanwhileIsNotMade(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.apply(strings.Replace(whole, keyM1, keyM2, 1))
@@ -144,6 +146,7 @@ func TestAChangeOfWhatHasChangedMeanwhileIsNotMade(t *testing.T) {
 
 // A command without an operator's token proposes as the command, and any operator who may approve settings can approve it.
 func TestACommandProposesAndAnOperatorApproves(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.env.Token = ""
@@ -172,6 +175,7 @@ func TestACommandProposesAndAnOperatorApproves(t *testing.T) {
 }
 
 func TestOneProposalOfAnEntryIsOpen(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		first := g.apply(strings.Replace(whole, keyM1, keyM2, 1))
@@ -189,6 +193,7 @@ func TestOneProposalOfAnEntryIsOpen(t *testing.T) {
 }
 
 func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		changed := text(strings.Replace(whole, keyM1, keyM2, 1))
@@ -241,6 +246,7 @@ func TestAnOperatorProposesAndAnotherOneApproves(t *testing.T) {
 
 // A file of which something waits is not applied by halves for want of a token that works.
 func TestWithAWrongTokenNothingOfTheFileIsApplied(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.env.Token = "bso_" + strings.Repeat("0", 52)
@@ -256,6 +262,7 @@ func TestWithAWrongTokenNothingOfTheFileIsApplied(t *testing.T) {
 }
 
 func TestWithoutASecondPersonNothingIsProposed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.exec("UPDATE operators SET disabled_at = 1 WHERE role = 'lead'")
@@ -271,6 +278,7 @@ func TestWithoutASecondPersonNothingIsProposed(t *testing.T) {
 
 // A one-person installation changes its settings at once, and that is marked.
 func TestOnePersonDecidesAlone(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.want(g.apply("approval: { second_person: false }"), "approval second_person proposed apr_")
@@ -288,6 +296,7 @@ func TestOnePersonDecidesAlone(t *testing.T) {
 
 // Only two people can switch off the rules, even before there is an order.
 func TestTheRulesAreSwitchedOffByTwoPeople(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.exec("DELETE FROM orders")
@@ -305,6 +314,7 @@ func TestTheRulesAreSwitchedOffByTwoPeople(t *testing.T) {
 }
 
 func TestNewEntriesDoNotWait(t *testing.T) {
+	t.Parallel()
 	g := newGuarded(t, dbtest.SQLite(t))
 	g.want(g.apply("merchants: [{ code: m9, signing_secret: "+secretB+", notify: { urls: [https://n.example] } }]"), "merchant m9 created")
 	// A key that another merchant still has waits or is refused, but never waits forever.
@@ -321,6 +331,7 @@ func TestNewEntriesDoNotWait(t *testing.T) {
 }
 
 func TestADryRunShowsWhatWaits(t *testing.T) {
+	t.Parallel()
 	g := newGuarded(t, dbtest.SQLite(t))
 	if !differs(t, g.env, g.out, text(strings.NewReplacer(keyM1, keyM2, "Galaxy Mall", "Galaxy Hall").Replace(whole))) {
 		t.Error("nothing differs")
@@ -338,6 +349,7 @@ func TestADryRunShowsWhatWaits(t *testing.T) {
 
 // A disabled address that is declared again is enabled with its new URL, not with the old one.
 func TestAnAddressIsEnabledWithItsChange(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.apply("merchants: [{ code: m9, signing_secret: " + secretB + ", notify: { endpoints: [{ name: e, url: https://e.example }] } }]")
@@ -356,6 +368,7 @@ func TestAnAddressIsEnabledWithItsChange(t *testing.T) {
 
 // Secrets that do not open on this node stay as stored while other fields change.
 func TestSecretsThatDoNotOpenStay(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		old := g.env.Keys
@@ -372,6 +385,7 @@ func TestSecretsThatDoNotOpenStay(t *testing.T) {
 }
 
 func TestWhatWaitsIsResealed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.apply(strings.Replace(whole, keyM1, keyM2, 1))
@@ -392,6 +406,7 @@ func TestWhatWaitsIsResealed(t *testing.T) {
 
 // Values that were moved to another approval do not open, and nothing is changed.
 func TestValuesBelongToTheirApproval(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.apply("merchants: [{ code: m9, api_key: sk_live_9999999999999999, signing_secret: " + secretB + " }]")
@@ -417,6 +432,7 @@ func TestValuesBelongToTheirApproval(t *testing.T) {
 
 // Two people approve the same change while a file is applied: it is made once.
 func TestAChangeIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.apply(strings.Replace(whole, keyM1, keyM2, 1))
@@ -440,6 +456,7 @@ func TestAChangeIsMadeOnce(t *testing.T) {
 
 // Whatever two files declare, after the approval the waiting fields are as the second declares.
 func TestAnyChangeThatWaitsIsMadeAsItWasDeclared(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		g.env.Channels = map[string]func(string) error{"email": func(string) error { return nil }}

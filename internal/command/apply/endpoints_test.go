@@ -75,6 +75,7 @@ subscriptions:
 `
 
 func TestAddressesAreAppliedSealedAndKept(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		folder := clientPair(t)
@@ -160,6 +161,7 @@ func load(t *testing.T, env Env) *merchant.Directory {
 }
 
 func TestADisabledAddressThatIsDeclaredIsEnabledAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -188,6 +190,7 @@ func TestADisabledAddressThatIsDeclaredIsEnabledAgain(t *testing.T) {
 // TestWithoutTheMasterKeyAddressesStayAndFail: an address must not vanish, since its events
 // would be recorded as having no address.
 func TestWithoutTheMasterKeyAddressesStayAndFail(t *testing.T) {
+	t.Parallel()
 	env, _ := newEnv(t, dbtest.SQLite(t))
 	if err := Apply(t.Context(), env, File{Name: "r.yaml", Dir: clientPair(t), Text: []byte(routedFile)}); err != nil {
 		t.Fatal(err)
@@ -201,6 +204,7 @@ func TestWithoutTheMasterKeyAddressesStayAndFail(t *testing.T) {
 
 // TestThePageAboutRoutingCanBeApplied applies the example of docs/routing.md.
 func TestThePageAboutRoutingCanBeApplied(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../docs/routing.md")
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,7 @@ func differs(t *testing.T, env Env, out *bytes.Buffer, f File) bool {
 }
 
 func TestWhatIsExportedIsWhatIsStored(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		pair := clientPair(t)
@@ -283,6 +284,7 @@ func anyApproval(t *rapid.T) map[string]any {
 
 // Whatever is applied, applying its export changes nothing.
 func TestAnySettingsAreExportedAsTheyAre(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rapid.Check(t, func(r *rapid.T) {
 			for _, table := range []string{
@@ -314,6 +316,7 @@ func TestAnySettingsAreExportedAsTheyAre(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsNotExported(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	mustApply(t, env, out, whole)
 	if _, err := env.DB.NewRaw("UPDATE merchants SET notify = '{'").Exec(t.Context()); err != nil {

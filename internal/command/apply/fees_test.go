@@ -36,6 +36,7 @@ func snapshot(t *testing.T, env Env) *settings.Snapshot {
 }
 
 func TestFeesAndLimitsAreApplied(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -78,6 +79,7 @@ func TestFeesAndLimitsAreApplied(t *testing.T) {
 }
 
 func TestWrongFeesAndLimitsAreRefused(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	mustApply(t, env, out, whole)
 	merchantFees := func(list string) string { return "merchants: [{ code: m1, fees: " + list + " }]" }

@@ -12,6 +12,7 @@ import (
 
 // TestProblemsNameLineAndField goes through everything that a file can get wrong.
 func TestProblemsNameLineAndField(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	supplier := func(rest string) string {
 		return "suppliers:\n- code: a\n  kind: fake\n  config: { mch_id: x }\n  " + rest
@@ -185,6 +186,7 @@ func TestProblemsNameLineAndField(t *testing.T) {
 }
 
 func TestAllProblemsAreReportedUpToABound(t *testing.T) {
+	t.Parallel()
 	env, _ := newEnv(t, dbtest.SQLite(t))
 	file := "skus:\n" + strings.Repeat("- { sku: '', stock: -1 }\n", 30)
 	var invalid *Invalid
@@ -200,6 +202,7 @@ func TestAllProblemsAreReportedUpToABound(t *testing.T) {
 }
 
 func TestAFileHasAtMostTenThousandEntries(t *testing.T) {
+	t.Parallel()
 	env, _ := newEnv(t, dbtest.SQLite(t))
 	var b strings.Builder
 	b.WriteString("skus:\n")

@@ -42,6 +42,7 @@ subscriptions:
 `
 
 func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)
@@ -88,6 +89,7 @@ func TestWhatAFileLeavesOutStaysAndNullTakesItAway(t *testing.T) {
 // An endpoint without a format has the format of the plain URLs, even if the file leaves that
 // one out.
 func TestAnAddressFollowsTheFormatThatIsKept(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)
@@ -99,6 +101,7 @@ func TestAnAddressFollowsTheFormatThatIsKept(t *testing.T) {
 }
 
 func TestForceWritesWhatHasNotChanged(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)
@@ -122,6 +125,7 @@ func TestForceWritesWhatHasNotChanged(t *testing.T) {
 // Applying an entry again repairs a row that cannot be read; meanwhile it affects no other
 // entry.
 func TestARowThatCannotBeReadIsAppliedAnew(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)
@@ -159,6 +163,7 @@ func TestARowThatCannotBeReadIsAppliedAnew(t *testing.T) {
 }
 
 func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)
@@ -213,6 +218,7 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 // A merchant whose signing secrets do not open cannot be notified by this node: its entry is
 // marked, and its other settings stay.
 func TestAMerchantWhoseSecretsDoNotOpenIsMarked(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, kept)

@@ -46,6 +46,7 @@ func payoutRows(t *testing.T, d *db.DB) (rows []settings.PayoutAccountRow) {
 }
 
 func TestSettingsOfPayoutsAreApplied(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -93,6 +94,7 @@ func TestSettingsOfPayoutsAreApplied(t *testing.T) {
 
 // What a row pays to never changes, so that a payout that was approved goes where it was meant to.
 func TestAChangedPayoutAccountIsANewRow(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -130,6 +132,7 @@ func TestAChangedPayoutAccountIsANewRow(t *testing.T) {
 }
 
 func TestWrongSettingsOfPayoutsAreRefused(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	mustApply(t, env, out, whole)
 	mustApply(t, env, out, "merchants: [{ code: m2, signing_secret: "+secretA+", api_key: "+keyM2+
@@ -191,6 +194,7 @@ func TestWrongSettingsOfPayoutsAreRefused(t *testing.T) {
 // Two people change where the money goes; what they see of the number and the key is enough to
 // recognise it, and no more.
 func TestAChangedPayoutAccountWaitsForTwoPeople(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		g := newGuarded(t, d)
 		account := "payout_accounts:" + strings.SplitAfter(payouts, "payout_accounts:")[1]
@@ -223,6 +227,7 @@ func TestAChangedPayoutAccountWaitsForTwoPeople(t *testing.T) {
 }
 
 func TestPayoutAccountsAreResealedAndExported(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)

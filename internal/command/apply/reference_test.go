@@ -28,6 +28,7 @@ import (
 var update = flag.Bool("update", false, "write docs/apply.md and docs/apply.schema.json")
 
 func TestTheReferenceIsCurrent(t *testing.T) {
+	t.Parallel()
 	raw, err := json.MarshalIndent(schema(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +50,7 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 }
 
 func TestEveryFieldSaysAllOfItself(t *testing.T) {
+	t.Parallel()
 	var walk func(reflect.Type)
 	walk = func(object reflect.Type) {
 		for _, f := range settings.Fields(object) {
@@ -71,6 +73,7 @@ func TestEveryFieldSaysAllOfItself(t *testing.T) {
 
 // TestTheExampleCanBeApplied applies the whole file of docs/apply.md.
 func TestTheExampleCanBeApplied(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	env.Kinds = supplier.Kinds{sortedparams.Kind}
 	folder := clientPair(t)
@@ -192,6 +195,7 @@ func fits(t interface{ Fatal(...any) }, text []byte) string {
 }
 
 func TestTheSchemaTakesWhatApplyTakes(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"whole": whole, "kept": kept, "routed": routedFile}
 	for _, name := range []string{"apply.md", "routing.md", "suppliers.md", "operations.md"} {
 		page, err := os.ReadFile("../../../docs/" + name)
@@ -241,6 +245,7 @@ func TestTheSchemaTakesWhatApplyTakes(t *testing.T) {
 
 // The negative control: the schema refuses what apply refuses because of its form.
 func TestTheSchemaRefusesWhatApplyRefuses(t *testing.T) {
+	t.Parallel()
 	merchant := func(notify string) string { return "merchants: [{ code: m, notify: { " + notify + " } }]" }
 	for _, wrong := range []string{
 		"merchant: []", "skus: { sku: a }", "skus: [a]", "skus: [{ sku: a }]", "skus: [{ sku: a, stock: -1 }]",

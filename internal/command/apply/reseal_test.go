@@ -14,6 +14,7 @@ import (
 )
 
 func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -35,6 +36,7 @@ func TestResealBringsAllSecretsUnderTheCurrentKey(t *testing.T) {
 
 // Rows written under a master key can be verified after its removal, over two rotations.
 func TestResealKeepsWhatTheAuditNeedsOfAnOldKey(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)
@@ -81,6 +83,7 @@ func TestResealKeepsWhatTheAuditNeedsOfAnOldKey(t *testing.T) {
 }
 
 func TestResealGoesOnPastWhatDoesNotOpen(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, whole)

@@ -34,6 +34,7 @@ func rulesOf(t *testing.T, env Env) settings.Rules {
 }
 
 func TestTheRulesOfDecisionsAreApplied(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		none := rulesOf(t, env)
@@ -62,6 +63,7 @@ func TestTheRulesOfDecisionsAreApplied(t *testing.T) {
 }
 
 func TestAChangeOfTheRulesLeavesOldAndNewInTheAudit(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, rules)
@@ -90,6 +92,7 @@ func TestAChangeOfTheRulesLeavesOldAndNewInTheAudit(t *testing.T) {
 }
 
 func TestADryRunShowsTheRules(t *testing.T) {
+	t.Parallel()
 	env, out := newEnv(t, dbtest.SQLite(t))
 	if !differs(t, env, out, text(rules)) {
 		t.Error("nothing differs")
@@ -101,6 +104,7 @@ func TestADryRunShowsTheRules(t *testing.T) {
 
 // Rules that cannot be read need two people for everything, and can be repaired.
 func TestRulesThatCannotBeReadAreTheStrictest(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		env, out := newEnv(t, d)
 		mustApply(t, env, out, rules)

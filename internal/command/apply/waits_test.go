@@ -232,6 +232,7 @@ payout_accounts:
 
 // TestWhatWaitsAndWhatDoesNot changes each field of the file by itself.
 func TestWhatWaitsAndWhatDoesNot(t *testing.T) {
+	t.Parallel()
 	waits := []string{
 		"suppliers kind", "suppliers allow_ips", "suppliers config", "suppliers fees",
 		"merchants api_key", "merchants signing_secret", "merchants notify.urls", "merchants notify.endpoints", "merchants fees",

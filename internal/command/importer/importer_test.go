@@ -82,6 +82,7 @@ func booksInOrder(t *testing.T, f *paymenttest.Fixture) {
 }
 
 func TestEveryStatusIsTakenOverAsItStands(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		before := f.DB.Now()
 		mustImport(t, f, 7,
@@ -129,6 +130,7 @@ func TestEveryStatusIsTakenOverAsItStands(t *testing.T) {
 }
 
 func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		mustImport(t, f, 5, entry("pays", "pending", ""), entry("started", "paying", `"supplier_trade_no": "T-2"`),
 			entry("over", "pending", `"created_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:30:00Z"`),
@@ -162,6 +164,7 @@ func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
 
 // Money may have come before its order was taken over.
 func TestHeldMoneyDoesNotKeepItsOrderFromBeingTakenOver(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		take := func(no, trade, want string) {
@@ -181,6 +184,7 @@ func TestHeldMoneyDoesNotKeepItsOrderFromBeingTakenOver(t *testing.T) {
 }
 
 func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		mustImport(t, f, 1, entry("there", "paid", `"supplier_trade_no": "T-there", "out_trade_no": "out-there"`))
 		for _, c := range []struct{ line, want string }{
@@ -240,6 +244,7 @@ func TestProblemsNameLineAndFieldAndNothingIsTakenOver(t *testing.T) {
 }
 
 func TestProblemsAreReportedUpToABound(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{})
 	var invalid *apply.Invalid
 	_, err := importer.Import(t.Context(), env(t, f.DB), "orders.jsonl", strings.NewReader(strings.Repeat(entry("", "paid", "")+"\n", 30)))
@@ -274,6 +279,7 @@ func (f *file) Read(p []byte) (int, error) {
 }
 
 func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		var steps []importer.Progress
 		e := env(t, f.DB)
@@ -311,6 +317,7 @@ func TestTenThousandOrdersAreSeenTogether(t *testing.T) {
 // TestACrashLeavesNothingVisible makes the database unavailable in the middle of a file, so that
 // the import cannot even clean up.
 func TestACrashLeavesNothingVisible(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			o := db.Options{Dir: t.TempDir()}
@@ -352,6 +359,7 @@ func TestACrashLeavesNothingVisible(t *testing.T) {
 }
 
 func TestAStoppedImportCleansUp(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		ctx, stop := context.WithCancel(t.Context())
 		_, err := importer.Import(ctx, env(t, f.DB), "orders.jsonl", &file{lines: 4000, at: 2500, do: stop})
@@ -367,6 +375,7 @@ func TestAStoppedImportCleansUp(t *testing.T) {
 // TestAnOrderMadeInBetweenIsNamed creates an order with the same number after the check has
 // passed.
 func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		e := env(t, f.DB)
 		e.Progress = func(p importer.Progress) {
@@ -391,6 +400,7 @@ func TestAnOrderMadeInBetweenIsNamed(t *testing.T) {
 }
 
 func TestAnImportLeavesOneAct(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {
 		acts := func() []audit.Row {
 			t.Helper()
@@ -422,6 +432,7 @@ func TestAnImportLeavesOneAct(t *testing.T) {
 }
 
 func TestThePagesExampleIsImported(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../docs/takeover.md")
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,7 @@ func FuzzRow(f *testing.F) {
 
 // TestThePageListsEveryField compares docs/takeover.md with the fields of a line.
 func TestThePageListsEveryField(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("../../../docs/takeover.md")
 	if err != nil {
 		t.Fatal(err)

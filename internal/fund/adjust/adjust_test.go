@@ -139,6 +139,7 @@ func freeze(amount int64) approval.Proposal { return funds(adjust.Freeze, adjust
 func unfreeze(amount int64) approval.Proposal { return funds(adjust.Unfreeze, adjust.OfFrozen, amount) }
 
 func TestTwoPeopleMoveMoneyBetweenAllowedAccounts(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		for _, m := range []struct {
@@ -167,6 +168,7 @@ func TestTwoPeopleMoveMoneyBetweenAllowedAccounts(t *testing.T) {
 }
 
 func TestWhatIsNoAdjustmentIsRefused(t *testing.T) {
+	t.Parallel()
 	o := open(t, dbtest.Default(t))
 	for name, c := range map[string]struct {
 		debit, credit, currency string
@@ -209,6 +211,7 @@ func TestWhatIsNoAdjustmentIsRefused(t *testing.T) {
 }
 
 func TestMoneyIsFrozenAndUnfrozen(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		open := "SELECT count(*) FROM freezes WHERE lifted_at IS NULL"
@@ -242,6 +245,7 @@ func TestMoneyIsFrozenAndUnfrozen(t *testing.T) {
 
 // Freezing all of an empty balance keeps the merchant from spending what comes in later.
 func TestAMerchantWithoutMoneyIsFrozen(t *testing.T) {
+	t.Parallel()
 	o := open(t, dbtest.Default(t))
 	p := freeze(0)
 	p.ObjectID = adjust.FundsID("m2", "CNY", 0)
@@ -255,6 +259,7 @@ func TestAMerchantWithoutMoneyIsFrozen(t *testing.T) {
 
 // Two concurrent freezes of the whole balance: the second fails and books nothing.
 func TestTwoFreezesAtOnceTakeTheBalanceOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		var proposed []*approval.Approval

@@ -272,6 +272,7 @@ func permutations(all []said) (orders [][]said) {
 // Messages of one dispute arrive in any order, each of them twice: every entry is posted once,
 // and the end is the same.
 func TestEveryOrderOfMessagesEndsTheSame(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		messages []said
 		status   dispute.Status
@@ -346,6 +347,7 @@ func kinds(all []said) (names []string) {
 }
 
 func TestADisputeFromItsFirstMessageToItsEnd(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		k.say(o, "du_1", created)
@@ -383,6 +385,7 @@ func TestADisputeFromItsFirstMessageToItsEnd(t *testing.T) {
 
 // Inquiries, amounts that cannot be read and other currencies reserve nothing.
 func TestWhatReservesNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		inquiry := said{second: 1, kind: "created", stage: supplier.DisputeInquiry}
@@ -426,6 +429,7 @@ func TestWhatReservesNothing(t *testing.T) {
 // A dispute may arrive before its payment: it is booked when the next message comes, or by the
 // regular look.
 func TestADisputeBeforeItsPayment(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.unpaid()
 		k.say(o, "du_1", created, withdrawn)
@@ -475,6 +479,7 @@ func TestADisputeBeforeItsPayment(t *testing.T) {
 
 // Money that paid no order is taken out of suspense, and comes back there.
 func TestADisputeOfHeldMoney(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.unpaid()
 		short := k.payment(o)
@@ -513,6 +518,7 @@ func TestADisputeOfHeldMoney(t *testing.T) {
 
 // A dispute stops the refunds that no supplier has, and limits the next ones.
 func TestADisputeAndRefunds(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		ask := func(amount int64) (*refund.Refund, error) {
@@ -560,6 +566,7 @@ func TestADisputeAndRefunds(t *testing.T) {
 
 // A payment that was refunded is disputed all the same: the buyer has the money twice.
 func TestADisputeAboveWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		r, _, err := k.refunds.Ask(t.Context(), k.M1, refund.Request{
@@ -585,6 +592,7 @@ func TestADisputeAboveWhatIsLeft(t *testing.T) {
 
 // Refunds and a dispute of one order arrive at once, with its payment once more.
 func TestADisputeRacesWithRefunds(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		for range 10 {
 			o := k.paid()
@@ -631,6 +639,7 @@ func TestADisputeRacesWithRefunds(t *testing.T) {
 
 // A dispute and its payment arrive at once.
 func TestADisputeRacesWithItsPayment(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		for n := range 20 {
 			o, no := k.unpaid(), fmt.Sprintf("du_%d", n)
@@ -654,6 +663,7 @@ func TestADisputeRacesWithItsPayment(t *testing.T) {
 }
 
 func TestEvidenceAnswersADispute(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		k.say(o, "du_1", created)
@@ -705,6 +715,7 @@ func TestEvidenceAnswersADispute(t *testing.T) {
 
 // The deadline alerts once, three days before, and only while nothing is recorded.
 func TestADeadlineAlertsOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		k.say(o, "du_1", created) // due in 100 h
@@ -742,6 +753,7 @@ func TestADeadlineAlertsOnce(t *testing.T) {
 
 // Each claim about disputes finds what breaks it.
 func TestBrokenDisputesAreFound(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *bank) {
 		o := k.paid()
 		k.say(o, "du_1", created, withdrawn, lost)

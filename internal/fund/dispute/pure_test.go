@@ -51,6 +51,7 @@ func (b *book) post(p posting) {
 // none is taken back, the reserve is never below zero and is what the dispute says, and the
 // merchant never gets more than it had.
 func TestAnyMessagesKeepTheBooks(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d, b := &Dispute{Amount: 1000, Currency: "CNY", Status: Opened}, book{posted: map[fund.Fact]int{}}
 		found := rapid.IntRange(0, 12).Draw(t, "found")
@@ -107,6 +108,7 @@ func (b *book) naive(said *supplier.Dispute) {
 
 // The control: booking by the type of the event breaks the reserve as soon as one is early.
 func TestBookingByTheTypeOfEventIsSeen(t *testing.T) {
+	t.Parallel()
 	b := book{posted: map[fund.Fact]int{}}
 	for _, said := range []*supplier.Dispute{
 		{Stage: supplier.DisputeOpened},
@@ -134,6 +136,7 @@ func TestBookingByTheTypeOfEventIsSeen(t *testing.T) {
 }
 
 func TestEveryPairOfStatuses(t *testing.T) {
+	t.Parallel()
 	for _, from := range Moves.Statuses() {
 		for _, to := range Moves.Statuses() {
 			want := from == Opened && to != Opened || from == Answered && to.ended()

@@ -19,6 +19,7 @@ import (
 // Refunds, payouts and a dispute take from one balance at once. Refunds and payouts together never
 // take more than there was; only the dispute may push the balance below zero.
 func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		k := newHouse(t, d)
 		for round := range 10 {

@@ -505,6 +505,7 @@ func (k *house) nets(t rapid.TB) {
 // no money moves twice or without its entry, and verify finds nothing, on three nodes with fees.
 // On PostgreSQL no transaction of theirs locks against the order of locks.
 func TestMoneyHoldsInEveryStory(t *testing.T) {
+	t.Parallel()
 	names := slices.Sorted(maps.Keys(steps))
 	names = append(names, "run", "run", "run", "run", "run", "land", "decide", "payout", "refund", "pay", "later")
 	for engine, full := range map[string]int{"sqlite": 200_000, "postgres": 50_000} {

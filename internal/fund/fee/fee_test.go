@@ -11,6 +11,7 @@ import (
 )
 
 func TestFeesOfYuan(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rule   Rule
 		amount int64
@@ -84,6 +85,7 @@ func exact(r Rule, amount int64) int64 {
 }
 
 func TestAFeeIsExact(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r, amount := rules(t), amounts(t, "amount", 1)
 		got := r.Of(amount)
@@ -102,6 +104,7 @@ func TestAFeeIsExact(t *testing.T) {
 // In whatever parts a payment is refunded, the returned fee never exceeds the refunded share of
 // it, and in the end the whole fee is returned.
 func TestReturnedFeesAreWholeInTheEnd(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		paid := amounts(t, "paid", 1)
 		fee := rapid.Int64Range(0, paid).Draw(t, "fee")
@@ -128,6 +131,7 @@ func TestReturnedFeesAreWholeInTheEnd(t *testing.T) {
 }
 
 func TestWhatIsNotRefundedReturnsNoFee(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][4]int64{{10, 100, 0, 0}, {0, 100, 100, 0}, {10, 0, 5, 0}, {10, 100, 20, 9}} {
 		if got := Returned(c[0], c[1], c[2], c[3]); got != 0 {
 			t.Errorf("%v returns %d", c, got)
@@ -139,6 +143,7 @@ func TestWhatIsNotRefundedReturnsNoFee(t *testing.T) {
 }
 
 func TestRatesAreRead(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]PPM{
 		"0.6%": 6000, "0%": 0, "1.2%": 12000, "0.0001%": 1, "99.9999%": 999_999, "12%": 120_000,
 		"1.50%": 15_000,
@@ -162,6 +167,7 @@ func TestRatesAreRead(t *testing.T) {
 }
 
 func TestTheMostExactRuleWins(t *testing.T) {
+	t.Parallel()
 	rules := Rules{Any: {Rate: 1}, "wx": {Rate: 2}, "free": {}}
 	for supplier, want := range map[string]PPM{"wx": 2, "ali": 1, "free": 0} {
 		if got := rules.For(supplier).Rate; got != want {
@@ -174,6 +180,7 @@ func TestTheMostExactRuleWins(t *testing.T) {
 }
 
 func TestStoredRulesAreWhatTheyWere(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		is := rules(t)
 		text, err := json.Marshal(is)

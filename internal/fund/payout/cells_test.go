@@ -42,6 +42,7 @@ const everyCell = `
 `
 
 func TestEveryCellMeetsEveryOutcome(t *testing.T) {
+	t.Parallel()
 	rows := strings.Split(strings.TrimSpace(everyCell), "\n")
 	if !slices.Equal(strings.Fields(rows[0]), outcomes) {
 		t.Fatalf("the columns are %s", rows[0])

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/metric"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
@@ -13,7 +14,7 @@ import (
 )
 
 // transactions returns how many transactions of group commit have run, by their names.
-func transactions(t *testing.T) map[string]uint64 {
+func transactions(t testing.TB) map[string]uint64 {
 	t.Helper()
 	families, err := metric.Registry.Gather()
 	if err != nil {
@@ -33,19 +34,22 @@ func transactions(t *testing.T) map[string]uint64 {
 // A payout takes three transactions, which it shares with others that wait: for its request,
 // before its call, with the call's row, and for its answer.
 func TestAPayoutTakesThreeTransactions(t *testing.T) {
-	each(t, func(k *till) {
+	threeTransactions := func(k *till) {
 		k.fund("m1", 2*sum)
-		before := transactions(t)
+		before := transactions(k.t)
 		p := k.asked(sum)
 		k.run(p)
 		k.is("answered", p, "P8", Succeeded, 1, "payout.succeeded")
-		after := transactions(t)
+		after := transactions(k.t)
 		for name, want := range map[string]uint64{"payout_requests": 1, "payouts": 1, "payout_answers": 1, "call": 0, "answer": 0} {
 			if got := after[name] - before[name]; got != want {
-				t.Errorf("%d transactions of %s, want %d", got, name, want)
+				k.t.Errorf("%d transactions of %s, want %d", got, name, want)
 			}
 		}
-	})
+	}
+	// One after the other: the counters are the process's.
+	t.Run("sqlite", func(t *testing.T) { threeTransactions(newTill(t, dbtest.SQLite(t))) })
+	t.Run("postgres", func(t *testing.T) { threeTransactions(newTill(t, dbtest.Postgres(t))) })
 }
 
 // together runs one transaction of group commit.
@@ -64,6 +68,7 @@ func together[In, Out any](k *till, run func(context.Context, db.Tx, []In) ([]Ou
 // In one transaction each request is decided with what those before it have left, and each answer
 // for its own payout: what becomes of one has no effect on the others.
 func TestPayoutsInOneTransactionAreIndependent(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", 3*sum)
 		k.limit.Auto = sum

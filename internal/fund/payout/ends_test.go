@@ -26,6 +26,7 @@ const (
 
 // Every way in which a payout can end, with its cell, entries, calls and notifications.
 func TestEveryEndOfAPayout(t *testing.T) {
+	t.Parallel()
 	paid := [4]int64{all - sum - cost, 0, sum - all, cost}
 	back := [4]int64{all, 0, -all, 0}
 	away := [4]int64{all - sum - cost, sum, -all, cost}
@@ -215,6 +216,7 @@ func (k *till) keys(p *Payout) {
 
 // The supplier may forget numbers: a payout that it does not find is never sent again.
 func TestANumberThatIsNotKnownForLifeIsSentOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fake.PayoutRepeat = false
 		if err := k.Settings.Refresh(t.Context()); err != nil {
@@ -239,6 +241,7 @@ func TestANumberThatIsNotKnownForLifeIsSentOnce(t *testing.T) {
 
 // A crash at each point between two commits: the next run goes on from what is stored.
 func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", 5*sum)
 		entry := k.Entry(t, "f1")
@@ -353,6 +356,7 @@ func (k *till) approvedAlone() *Payout {
 
 // naive is a program that reverses a payout when a call times out: the control.
 func TestReversingOnATimeoutPaysTwice(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", all)
 		p := k.asked(sum)
@@ -380,6 +384,7 @@ func TestReversingOnATimeoutPaysTwice(t *testing.T) {
 }
 
 func TestTheMovesOfAPayout(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, Moves, `
 		          created approved rejected cancelled debiting crediting unknown succeeded failed reversing reversed stuck
 		created   .       x        x        x         .        .         .       .         .      .         .        .
@@ -398,6 +403,7 @@ func TestTheMovesOfAPayout(t *testing.T) {
 }
 
 func TestTheViewShowsNoNumber(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", all)
 		p := k.asked(sum)

@@ -21,6 +21,7 @@ func steps() int {
 // of its steps, each booked once, and no answer that is unknown moves money. rapid prints the seed
 // of a failure.
 func TestThePureMachineNeverLosesMoney(t *testing.T) {
+	t.Parallel()
 	events := make([]Event, len(Table))
 	for i, m := range Table {
 		events[i] = m.Event

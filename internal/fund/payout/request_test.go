@@ -23,6 +23,7 @@ import (
 )
 
 func TestRequestsAreChecked(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", 10*sum)
 		for field, change := range map[string]func(*Request){
@@ -151,6 +152,7 @@ func (k *till) race(one func() error) int64 {
 }
 
 func TestFiftyAtOnceDrawTheBalanceExactly(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		for round := range rounds() {
 			k.fund("m1", 1000)
@@ -164,6 +166,7 @@ func TestFiftyAtOnceDrawTheBalanceExactly(t *testing.T) {
 
 // The control: a debit that reads the balance without its lock draws more than there is.
 func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		if !k.DB.IsPostgres() { // SQLite has one writer: nothing can come between
 			k.t.Skip("one writer")
@@ -199,6 +202,7 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 
 // Of payouts that wait for people, the limits and the balance are checked again at the debit.
 func TestTwoPeopleDecide(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.limit = Limits{}
 		k.fund("m1", all)
@@ -325,6 +329,7 @@ func (k *till) resolve(p *Payout, r Resolution, want approval.State) {
 }
 
 func TestTwoPeopleEndAStuckPayout(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", 3*sum)
 		stuck := func() *Payout {
@@ -402,6 +407,7 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 
 // A message that names a payout makes its query due now, whatever it says.
 func TestAMessageAboutAPayoutMakesItsQueryDue(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fund("m1", all)
 		p := k.asked(sum)

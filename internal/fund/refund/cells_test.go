@@ -30,6 +30,7 @@ const everyCell = `
 `
 
 func TestEveryStatusMeetsEveryOutcome(t *testing.T) {
+	t.Parallel()
 	rows := strings.Split(strings.TrimSpace(everyCell), "\n")
 	outcomes, seen := strings.Fields(rows[0]), map[Status]bool{}
 	for _, row := range rows[1:] {

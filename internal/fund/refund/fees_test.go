@@ -11,6 +11,7 @@ import (
 // Fee and cost are returned in proportion to the refunded parts: all of both with the last part,
 // and never more.
 func TestFeesGoBackWithTheirPayment(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		f1 := k.Entry(t, "f1").ID
 		k.SetFees(t, k.M1.ID, fee.Rules{fee.Any: {Rate: 12_000, Fixed: 10, Return: true}}) // 34 of 1999

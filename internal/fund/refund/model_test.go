@@ -335,6 +335,7 @@ func stories(p pure, change func(*story)) (one func(*rapid.T) int, summary func(
 // succeeds once its money moved, which is once; the merchant gets back no more than its fee, and
 // all of it with the whole payment; and no end is left except by money that came back.
 func TestThePureRulesNeverLoseARefund(t *testing.T) {
+	t.Parallel()
 	one, ends := stories(ours, nil)
 	paymenttest.RunStories(t, modelSteps, one)
 	t.Logf("refunds became %v", ends())
@@ -347,6 +348,7 @@ func TestThePureRulesNeverLoseARefund(t *testing.T) {
 
 // The controls: machines that do one thing wrong break an invariant.
 func TestWrongRulesAreSeen(t *testing.T) {
+	t.Parallel()
 	releases, believes, forever, sums := ours, ours, ours, ours
 	releases.heard = func(s Status, said supplier.RefundState) []Event {
 		if e := heard(s, said); !slices.Equal(e, []Event{Doubted}) {

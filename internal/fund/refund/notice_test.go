@@ -47,6 +47,7 @@ func (k *till) notices() {
 const dueNow = "SELECT count(*) FROM compensations WHERE subject_id = ? AND state = 'waiting' AND next_at <= ?"
 
 func TestACallbackAboutOurRefundHasItAskedAboutNow(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
 		r := k.asked(o, 700)
@@ -81,6 +82,7 @@ func TestACallbackAboutOurRefundHasItAskedAboutNow(t *testing.T) {
 
 // A refund is made in the supplier's back office.
 func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
 		for range 2 { // by two messages about one refund
@@ -109,6 +111,7 @@ func TestARefundMadeElsewhereIsAdoptedOnce(t *testing.T) {
 
 // Messages that only contain the total of a payment's refunds.
 func TestSumsAreMatched(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		sum := func(o *order.Order, amount int64) payment.Outcome {
 			return k.says(o, fmt.Sprint("sum-", amount), amount, func(c *supplier.Callback) { c.RefundSum = true })
@@ -154,6 +157,7 @@ func TestSumsAreMatched(t *testing.T) {
 
 // Money without an order is refunded at the supplier: it leaves suspense.
 func TestHeldMoneyThatWentBackLeavesTheSuspense(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		m := k.Callback("nobody-1", "T-lost", 1999)
 		m.Supplier = k.Entry(t, "f1")
@@ -181,6 +185,7 @@ func TestHeldMoneyThatWentBackLeavesTheSuspense(t *testing.T) {
 // Stripe's charge.refunded says only how much of a payment went back: its refunds are listed, and
 // each is matched by its own number.
 func TestRefundsThatASupplierListsAreMatchedByTheirNumbers(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
 		ours, open := k.asked(o, 500), k.asked(o, 50)

@@ -12,6 +12,7 @@ import (
 
 // A supplier's messages about a refund and the answers to queries arrive at once: it ends once.
 func TestMessagesAndQueriesOfOneRefundRace(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		for range 5 {
 			o := k.paid()

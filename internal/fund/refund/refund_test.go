@@ -222,6 +222,7 @@ func (k *till) is(what string, r *Refund, status Status, moved int, told string)
 
 // Every way in which a refund can end, with its entries, calls and notification.
 func TestEveryEndOfARefund(t *testing.T) {
+	t.Parallel()
 	type cell struct {
 		fault   paymenttest.RefundFault
 		status  Status // after the first run
@@ -322,6 +323,7 @@ func TestEveryEndOfARefund(t *testing.T) {
 
 // The supplier forgets numbers: a refund that it does not find is never sent again.
 func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.fake.Repeat = 0
 		r := k.asked(k.paid(), 700)
@@ -354,6 +356,7 @@ func TestANumberThatIsNotKnownForLifeIsOrderedOnce(t *testing.T) {
 
 // A crash at each point between two commits: the next run continues from what is stored.
 func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		const gone = 1299
 		// After the commit that it may have been sent, before the call.
@@ -393,6 +396,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 }
 
 func TestRequestsAreChecked(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
 		var exceeds *ExceedsError
@@ -460,6 +464,7 @@ func (k *till) spend(amount int64) {
 // Two concurrent refunds of one balance, and two of one payment: exactly one is made. The control
 // holds no money and makes both.
 func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		race := func(orders ...*order.Order) (made int64) {
 			var n atomic.Int64
@@ -496,6 +501,7 @@ func TestTwoAtOnceSpendABalanceOnce(t *testing.T) {
 
 // The control: without the hold, both are made.
 func TestWithoutTheHoldABalanceIsSpentTwice(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		a, b := k.paid(), k.paid()
 		k.spend(1999)
@@ -524,6 +530,7 @@ func TestWithoutTheHoldABalanceIsSpentTwice(t *testing.T) {
 }
 
 func TestAboveTheLimitsTwoPeopleDecide(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		k.limit = Limits{Auto: 600, AutoDay: 1000}
 		o := k.paid()
@@ -601,6 +608,7 @@ func (k *till) verdict(name string, a *approval.Approval) approval.Verdict {
 
 // Two nodes settle one refund concurrently: its money moves once.
 func TestTwoAnswersOfOneRefundCountOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		for range 5 {
 			r := k.asked(k.paid(), 700)
@@ -627,6 +635,7 @@ func TestTwoAnswersOfOneRefundCountOnce(t *testing.T) {
 }
 
 func TestTheMovesOfARefund(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, Moves, `
 		          requested approved rejected cancelled submitted unknown succeeded failed returned
 		requested .         x        x        x         .         .       .         .      .

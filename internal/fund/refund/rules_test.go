@@ -18,6 +18,7 @@ const openShort = "SELECT count(*) FROM exceptions WHERE kind = 'supplier_short'
 // Three days are counted from the first answer that our account is short of funds, not from the
 // first call; then a query must not find the refund.
 func TestAShortageCountsFromItsFirstAnswer(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		r := k.asked(k.paid(), 700)
 		fault := paymenttest.RefundDeaf
@@ -56,6 +57,7 @@ func TestAShortageCountsFromItsFirstAnswer(t *testing.T) {
 
 // A message about a refund that came back is delivered late or again: it is not another refund.
 func TestAReturnedRefundIsNotAdopted(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
 		r := k.at(Returned, o)
@@ -74,6 +76,7 @@ func TestAReturnedRefundIsNotAdopted(t *testing.T) {
 
 // A total that is above the open refund: what is too much is told once it is known.
 func TestATotalAboveTheOpenRefundIsTold(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		o := k.paid()
 		r := k.at(Submitted, o)
@@ -107,6 +110,7 @@ func TestATotalAboveTheOpenRefundIsTold(t *testing.T) {
 // Operators decide by a statement that a refund was not made, and it is sent again before the
 // second one approves: the statement no longer counts.
 func TestAStatementOlderThanTheLastCallIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *till) {
 		r := k.at(Unknown, k.paid())
 		resolve := func(succeeded bool, at int64) error {
@@ -132,6 +136,7 @@ func TestAStatementOlderThanTheLastCallIsNotBelieved(t *testing.T) {
 
 // A node that stood still between a query and its conclusion, while another one sent the refund.
 func TestAConclusionIsDroppedWhenTheRefundWasSentMeanwhile(t *testing.T) {
+	t.Parallel()
 	last, later := int64(1), int64(2)
 	p := repeats{last: &last}
 	for _, c := range []struct {

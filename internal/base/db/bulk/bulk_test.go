@@ -67,6 +67,7 @@ func stored(t *testing.T, d *db.DB) []thing {
 }
 
 func TestRowsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		want := things(t, d)
 		for range 2 { // the second time PostgreSQL has the statement prepared
@@ -87,6 +88,7 @@ func TestRowsAreReadAsTheyWereWritten(t *testing.T) {
 }
 
 func TestAGuardThatMissesOneRowTakesEverythingBack(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rows := things(t, d)
 		if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
@@ -116,6 +118,7 @@ func TestAGuardThatMissesOneRowTakesEverythingBack(t *testing.T) {
 }
 
 func TestPreparedTakesListsAndRows(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rows := things(t, d)
 		if err := write(t, d, func(w *db.Writes) { w.Insert(&rows, "") }); err != nil {
@@ -140,6 +143,7 @@ func TestPreparedTakesListsAndRows(t *testing.T) {
 // Values in a list or in joined rows arrive unchanged: numbers beyond the precision of a float,
 // and strings that some encoding would escape.
 func TestListsAndRowsKeepTheirValues(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		rows := things(t, d)[:1]
 		rows[0].ID, rows[0].Kind = 1<<62+1, "<a&b>\u2028\\u0041 \\ \" '?' $1 收据 🧾"
