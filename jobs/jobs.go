@@ -70,6 +70,8 @@ type Options struct {
 	// deliveries that it alone can send.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
+	// NotifyPoll is how often an idle task server polls the queue of new notifications.
+	NotifyPoll time.Duration
 	// Nights is when the nightly sweep starts. Sweeps continues it; nil without workers.
 	Nights sweep.Plan
 	Sweeps *sweep.Runner
@@ -118,7 +120,7 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux.HandleFunc(queue.TaskAlert, func(ctx context.Context, _ *asynq.Task) error { return j.watcher.send(ctx) })
 	mux.HandleFunc(queue.TaskSweep, j.sweep)
 	for _, g := range queue.Groups {
-		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
+		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.NotifyPoll, o.Log))
 		go j.serve(ctx, srv, mux)
 		j.servers = append(j.servers, srv)
 	}

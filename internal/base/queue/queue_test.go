@@ -34,7 +34,7 @@ func connect(t *testing.T, s *queuetest.Server) *redis.Client {
 func serve(t *testing.T, rdb redis.UniversalClient, handler asynq.HandlerFunc) {
 	t.Helper()
 	for _, group := range Groups {
-		server := asynq.NewServerFromRedisClient(rdb, ServerConfig(group, quiet))
+		server := asynq.NewServerFromRedisClient(rdb, ServerConfig(group, livePoll, quiet))
 		if err := server.Start(handler); err != nil {
 			t.Fatal(err)
 		}

@@ -16,10 +16,25 @@ import (
 	"github.com/hibiken/asynq"
 )
 
+// livePoll is how often the servers of these tests poll.
+const livePoll = 50 * time.Millisecond
+
+// Only the live group follows the setting: the others wait for nothing that is live.
+func TestOnlyTheLiveGroupPollsAsConfigured(t *testing.T) {
+	t.Parallel()
+	for _, group := range Groups {
+		got, slower := ServerConfig(group, 7*time.Millisecond, quiet), ServerConfig(group, 70*time.Millisecond, quiet)
+		if live := group == LiveGroup; (got.TaskCheckInterval == 7*time.Millisecond) != live ||
+			(got.TaskCheckInterval == slower.TaskCheckInterval) == live {
+			t.Errorf("%s polls every %s and %s", group, got.TaskCheckInterval, slower.TaskCheckInterval)
+		}
+	}
+}
+
 func TestEveryQueueHasWorkersInOneGroup(t *testing.T) {
 	var served []string
 	for _, group := range Groups {
-		for queue := range ServerConfig(group, quiet).Queues {
+		for queue := range ServerConfig(group, livePoll, quiet).Queues {
 			served = append(served, queue)
 		}
 	}
@@ -35,7 +50,7 @@ func TestEveryQueueHasWorkersInOneGroup(t *testing.T) {
 }
 
 func TestFaultsOfOursAreRetriedSoon(t *testing.T) {
-	config := ServerConfig(LiveGroup, quiet)
+	config := ServerConfig(LiveGroup, livePoll, quiet)
 	for n, want := range map[int]time.Duration{
 		-1: time.Second, 0: time.Second, 1: 2 * time.Second, 4: 16 * time.Second, 5: maxRetryDelay, 1 << 40: maxRetryDelay,
 	} {
@@ -52,7 +67,7 @@ func TestFaultsOfOursAreRetriedSoon(t *testing.T) {
 func TestServerLogRepeatsItselfRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder
-		log := ServerConfig(WorkGroup, slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelInfo}))).Logger
+		log := ServerConfig(WorkGroup, livePoll, slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelInfo}))).Logger
 		for range 300 { // a minute of a Redis that is down
 			log.Error("Failed to forward scheduled tasks: dial tcp: connection refused")
 			log.Warn("another kind of line")
