@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/failpoint"
 	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/servertest"
 	"backstop/internal/notify/fakemerchant"
@@ -54,13 +56,24 @@ func build(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	program = filepath.Join(folder, "backstop")
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, "go", "build", "-tags", "failpoint", "-o", program, "backstop").CombinedOutput(); err != nil {
+	args := []string{"build", "-buildvcs=false", "-ldflags", "-w " + failpoint.LinkFlag, "-o", program}
+	if trimmed() {
+		args = append(args, "-trimpath")
+	}
+	if out, err := exec.CommandContext(ctx, "go", append(args, "backstop")...).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
+}
+
+// trimmed reports whether the tests were built with -trimpath: otherwise nothing that was compiled
+// for them could be used for the program.
+func trimmed() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-trimpath", Value: "true"})
 }
 
 // full selects the numbers of a release.
