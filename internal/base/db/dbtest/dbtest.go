@@ -61,24 +61,41 @@ func Default(t testing.TB) *db.DB {
 // SQLite opens a fresh migrated database file.
 func SQLite(t testing.TB) *db.DB {
 	t.Helper()
+	dir := t.TempDir()
+	WriteSQLite(t, dir)
+	return joined(t, db.Options{Dir: dir})
+}
+
+// WriteSQLite writes a migrated database that no node has joined into a folder, where a program
+// expects it.
+func WriteSQLite(t testing.TB, dir string) {
+	t.Helper()
 	file, err := migratedFile()
 	if err != nil {
 		t.Fatalf("migrate: %v", err)
 	}
-	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, db.File), file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return joined(t, db.Options{Dir: dir})
 }
 
 // Postgres opens a fresh migrated database.
 func Postgres(t testing.TB) *db.DB {
 	t.Helper()
-	if os.Getenv(envURL) != "" { // its account may not be allowed to create databases
-		return Open(t, db.Options{URL: PostgresURL(t)})
+	return joined(t, db.Options{URL: PostgresMigratedURL(t)})
+}
+
+// PostgresMigratedURL creates a migrated database that no node has joined, and returns its URL.
+func PostgresMigratedURL(t testing.TB) string {
+	t.Helper()
+	if os.Getenv(envURL) == "" {
+		return clone(t)
 	}
-	return joined(t, db.Options{URL: clone(t)})
+	url := PostgresURL(t) // its account may not be allowed to create databases
+	if err := migrate(db.Options{URL: url}); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	return url
 }
 
 // PostgresWithSkew opens a fresh migrated schema whose clock is behind this node's by
