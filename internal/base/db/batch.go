@@ -24,7 +24,7 @@ type BatchOptions[In, Out any] struct {
 	Size    int           // maximum number of items in one transaction
 	Writers int           // transactions at a time; always one on SQLite
 	Queue   int           // maximum number of waiting items; further ones get ErrBusy at once
-	Wait    time.Duration // maximum time from Do to the result
+	Wait    time.Duration // maximum time from Do to the result; 0 = until its transaction has ended
 	// Gather is how long the first item of a transaction waits for others, where fewer commits
 	// are worth more than this time; 0 = it commits at once.
 	Gather time.Duration
@@ -85,7 +85,9 @@ func NewBatcher[In, Out any](d *DB, o BatchOptions[In, Out], run func(context.Co
 }
 
 // Do queues the item and waits for its transaction. ErrBusy and ctx's error mean that the
-// outcome is unknown.
+// outcome is unknown. A caller that repeats its item by itself must not get them while the
+// transaction runs, or the item would be in two: it sets no Wait, and gives no ctx that ends.
+// ErrBusy then means that the item was not taken.
 func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	it := &batchItem[In, Out]{in: in, ready: make(chan struct{})}
 	select {
@@ -98,12 +100,16 @@ func (b *Batcher[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	default:
 		return out, ErrBusy
 	}
-	timer := time.NewTimer(b.o.Wait)
-	defer timer.Stop()
+	var patience <-chan time.Time
+	if b.o.Wait > 0 {
+		timer := time.NewTimer(b.o.Wait)
+		defer timer.Stop()
+		patience = timer.C
+	}
 	select {
 	case <-it.ready:
 		return it.out, it.err
-	case <-timer.C:
+	case <-patience:
 		err = ErrBusy
 	case <-ctx.Done():
 		err = ctx.Err()

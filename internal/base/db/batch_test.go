@@ -84,3 +84,21 @@ func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
 	close(s.ends[many])
 	s.callers.Wait()
 }
+
+// A caller that sets no limit learns how its transaction ended, however long that takes: one
+// that repeats its item while it runs would have it in two transactions.
+func TestWithoutALimitTheEndOfTheTransactionIsKnown(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}), make(chan struct{})
+	b := db.NewBatcher(dbtest.SQLite(t), db.BatchOptions[int, int]{Size: 4, Queue: 4},
+		func(_ context.Context, _ db.Tx, items []int) ([]int, error) {
+			close(begun)
+			<-end
+			return items, nil
+		})
+	defer b.Close()
+	time.AfterFunc(50*time.Millisecond, func() { <-begun; close(end) })
+	if out, err := b.Do(t.Context(), 7); err != nil || out != 7 {
+		t.Errorf("%d, %v, want the item's result", out, err)
+	}
+}

@@ -16,8 +16,6 @@ const (
 	// maxUnwritten bounds the jobs that have run but whose results are not committed yet: a
 	// slow database slows the work down instead of filling memory.
 	maxUnwritten = 1024
-	// resultWait bounds how long one result may wait for its commit.
-	resultWait = 10 * time.Second
 	// writeTries is the maximum number of attempts to commit a result.
 	writeTries = 5
 	// queryTime bounds one read of the rows, one claim and one release.
@@ -37,7 +35,8 @@ type Options[T, R any] struct {
 	// Run does one job. ctx ends when a shutdown can wait no longer.
 	Run func(ctx context.Context, x Slot, row T) Ran[R]
 	// Commit writes the results of several jobs. committed runs once after the commit, before
-	// any of their lanes continues; it may be nil.
+	// any of their lanes continues; it may be nil. A result whose commit was not confirmed comes
+	// again: Commit must recognise one that is stored already.
 	Commit func(ctx context.Context, tx db.Tx, all []R) (committed func(), err error)
 	// Written is called for each committed result.
 	Written func(R)
@@ -78,7 +77,7 @@ func NewWorker[T, R any](o Options[T, R]) *Worker[T, R] {
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.timer = time.AfterFunc(time.Hour, w.pump)
 	w.results = db.NewBatcher(o.DB, db.BatchOptions[R, func()]{
-		Size: claimBatch, Writers: 2, Queue: maxUnwritten * 2, Wait: resultWait, Gather: o.Gather, Observe: o.Observe,
+		Size: claimBatch, Writers: 2, Queue: maxUnwritten * 2, Gather: o.Gather, Observe: o.Observe,
 	}, w.commit)
 	claimers := 1
 	if o.DB.IsPostgres() && o.Gather == 0 {
