@@ -12,6 +12,8 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
+
+	"github.com/uptrace/bun"
 )
 
 // results commits the outcomes of attempts: the deliveries, and with them breakers, the health
@@ -96,24 +98,34 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
-	folded, err := r.o.Breakers.Fold(ctx, tx, r.samples(batch))
+	var won, lost []*outcome
+	for _, o := range batch {
+		if slices.Contains(mine, o.claimed.ID) {
+			won = append(won, o)
+		} else {
+			lost = append(lost, o)
+		}
+	}
+	late, err := r.storeLost(ctx, tx, lost)
+	if err != nil {
+		return nil, err
+	}
+	folded, err := r.o.Breakers.Fold(ctx, tx, r.samples(slices.Concat(won, late)))
 	if err != nil {
 		return nil, err
 	}
 	w := tx.Writes()
-	lost := func(o *outcome) bool { return !slices.Contains(mine, o.claimed.ID) }
 	var attempts []Attempt
-	for _, o := range batch {
-		if !o.isFirst() || lost(o) {
+	for _, o := range won {
+		if !o.isFirst() {
 			attempts = append(attempts, o.attempt)
 		}
 	}
 	if len(attempts) > 0 {
-		w.Insert(&attempts, "CONFLICT (id) DO NOTHING")
+		w.Insert(&attempts, "")
 	}
-	if len(mine) > 0 {
-		won := slices.DeleteFunc(slices.Clone(batch), lost)
-		counted(r.o.DB.Now(), won).Write(w, r.o.DB)
+	if len(won) > 0 {
+		counted(now, won).Write(w, r.o.DB)
 		if err := r.settle(ctx, tx, w, won); err != nil {
 			return nil, err
 		}
@@ -125,6 +137,43 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 		return nil, fmt.Errorf("write attempts: %w", err)
 	}
 	return func() { r.applyBreakers(folded) }, nil
+}
+
+// storeLost stores the attempts of deliveries that are not this node's claim any more, and
+// returns those that were not stored yet. A result whose commit was not confirmed comes again:
+// if it was stored, the delivery has ended or its row waits, and the attempt must count once.
+func (r *results) storeLost(ctx context.Context, tx db.Tx, lost []*outcome) (late []*outcome, err error) {
+	if len(lost) == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(lost))
+	for i, o := range lost {
+		ids[i] = o.claimed.ID
+	}
+	type first struct {
+		ID, FirstAt int64
+		FirstNode   string
+	}
+	var firsts []first
+	err = tx.NewRaw("SELECT id, first_at, first_node FROM deliveries WHERE id IN (?) AND first_at IS NOT NULL", bun.List(ids)).Scan(ctx, &firsts)
+	if err != nil {
+		return nil, fmt.Errorf("read first attempts: %w", err)
+	}
+	var attempts []Attempt
+	for _, o := range lost {
+		if !o.isFirst() || !slices.Contains(firsts, first{o.claimed.ID, o.attempt.StartedAt, o.attempt.Node}) {
+			attempts = append(attempts, o.attempt)
+		}
+	}
+	if len(attempts) == 0 {
+		return nil, nil
+	}
+	var fresh []int64
+	_, err = tx.NewInsert().Model(&attempts).On("CONFLICT (id) DO NOTHING").Returning("id").Exec(ctx, &fresh)
+	if err != nil {
+		return nil, fmt.Errorf("write lost attempts: %w", err)
+	}
+	return slices.DeleteFunc(lost, func(o *outcome) bool { return !slices.Contains(fresh, o.attempt.ID) }), nil
 }
 
 // written logs and measures a committed result, and nudges its retry.
