@@ -126,7 +126,8 @@ func (f *fixture) due(all ...*order.Order) {
 	}
 }
 
-// push runs a due order once, step by step; false = it was not claimed.
+// push runs a due order once, step by step; false = it was not claimed. Its result is committed
+// twice, as when the first commit was not confirmed, which must change nothing.
 func (f *fixture) push(o *order.Order, between func()) bool {
 	f.t.Helper()
 	ctx := context.Background()
@@ -149,14 +150,16 @@ func (f *fixture) push(o *order.Order, between func()) bool {
 	if between != nil {
 		between()
 	}
-	if err := f.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		committed, err := f.a.commit(ctx, tx, ran.Results)
-		if err == nil {
-			committed()
+	for range 2 {
+		if err := f.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+			committed, err := f.a.commit(ctx, tx, ran.Results)
+			if err == nil {
+				committed()
+			}
+			return err
+		}); err != nil {
+			f.t.Fatal(err)
 		}
-		return err
-	}); err != nil {
-		f.t.Fatal(err)
 	}
 	return true
 }

@@ -22,14 +22,21 @@ import (
 // commit confirms the answers, and writes when the other orders are queried next and how all
 // calls ended.
 func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), error) {
-	ids := make([]int64, len(all))
+	ids, made := make([]int64, len(all)), []*call.Done{}
 	for i, r := range all {
 		ids[i] = r.ID
+		made = append(made, r.calls...)
 	}
 	orders, err := order.ByIDs(ctx, tx, a.o.DB, ids) // all at once, in the order in which callbacks lock them
 	if err != nil {
 		return nil, err
 	}
+	// A result whose commit was not confirmed comes again.
+	stored, err := call.Stored(ctx, tx, made)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(r *result) bool { return len(r.calls) > 0 && stored[r.calls[0].ID] })
 	var messages []*payment.Message
 	var calls []*call.Done
 	var stuck []*exception.Item

@@ -349,3 +349,35 @@ func TestWhatWasNotMadeCountsForNothing(t *testing.T) {
 		t.Errorf("a panic: %+v, %v", done, err)
 	}
 }
+
+// The commit of the ends of calls is not confirmed, and they are committed again: each counts
+// once, for the figures and for the supplier's breaker.
+func TestAnEndStoredTwiceCountsOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		c, e := caller(t, d, 8), entry(t, d, "s1", 1000)
+		var all []*Done
+		for range 2 {
+			done, err := c.Do(t.Context(), Call{To: e, Op: Query, Reference: "R"}, said(supplier.ClassTimeout, "unknown"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, done)
+		}
+		for range 2 {
+			err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+				_, err := c.End(ctx, tx, all...)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := count(t, d, "SELECT failures FROM breakers WHERE owner_id = ?", e.ID); n != 2 {
+			t.Errorf("the breaker counts %d failures of 2", n)
+		}
+		if n := count(t, d, "SELECT count(*) FROM report_deltas"); n != 1 {
+			t.Errorf("%d transactions counted the calls, want the first", n)
+		}
+	})
+}

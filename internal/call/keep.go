@@ -3,16 +3,20 @@ package call
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/breaker"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
 )
 
 // note records the result of a call.
@@ -78,13 +82,27 @@ func (c *Caller) end(ctx context.Context, tx db.Tx, all []*Done) ([]func(), erro
 }
 
 // End stores the ends of calls in the transaction of their results, after its other writes
-// because it locks breakers. Call committed after the commit.
+// because it locks breakers. Call committed after the commit. An end that is stored already, by
+// a commit that was not confirmed, counts no more.
 func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed func(), err error) {
-	var samples []breaker.Sample
-	rows, figures := make([]Row, len(all)), report.NewDelta(c.o.DB.Now())
+	if len(all) == 0 {
+		return func() {}, nil
+	}
+	rows := make([]Row, len(all))
 	for i, d := range all {
 		rows[i] = d.Row
-		if d.Class == "" { // not made
+	}
+	var stored []int64
+	err = tx.Prepared(ctx, &stored, "WITH _r ? UPDATE supplier_calls SET state = _r.state, class = _r.class, status = _r.status,"+
+		" http_status = _r.http_status, request = _r.request, answer = _r.answer, took_us = _r.took_us FROM _r"+
+		" WHERE supplier_calls.id = _r.id AND supplier_calls.state = ? RETURNING supplier_calls.id", bulk.Each(&rows), begun)
+	if err != nil {
+		return nil, fmt.Errorf("store the ends of calls: %w", err)
+	}
+	var samples []breaker.Sample
+	figures := report.NewDelta(c.o.DB.Now())
+	for _, d := range all {
+		if d.Class == "" || !slices.Contains(stored, d.ID) { // not made, or counted already
 			continue
 		}
 		figures.Call(d.SupplierID, string(d.Op), string(d.Class), time.Duration(*d.TookUS)*time.Microsecond)
@@ -95,11 +113,9 @@ func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed fun
 		samples = append(samples, s)
 	}
 	w := tx.Writes()
-	w.Each(&rows, "UPDATE supplier_calls AS sc SET state = _v.state, class = _v.class, status = _v.status, http_status = _v.http_status,"+
-		" request = _v.request, answer = _v.answer, took_us = _v.took_us FROM _v WHERE sc.id = _v.id AND sc.state = '"+begun+"'")
 	figures.Write(w, c.o.DB)
 	if err := w.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("store the ends of calls: %w", err)
+		return nil, fmt.Errorf("count calls: %w", err)
 	}
 	folded, err := c.o.Breakers.Fold(ctx, tx, samples)
 	if err != nil {
@@ -110,4 +126,24 @@ func (c *Caller) End(ctx context.Context, tx db.Tx, all ...*Done) (committed fun
 		c.o.Breakers.Committed(folded)
 		failpoint.Hit("after_answer_commit")
 	}, nil
+}
+
+// Stored returns which of the calls have their ends stored already, by id.
+func Stored(ctx context.Context, q bun.IDB, all []*Done) (map[int64]bool, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	ids := make([]int64, len(all))
+	for i, d := range all {
+		ids[i] = d.ID
+	}
+	var ended []int64
+	if err := q.NewRaw("SELECT id FROM supplier_calls WHERE id IN (?) AND state <> ?", bun.List(ids), begun).Scan(ctx, &ended); err != nil {
+		return nil, fmt.Errorf("read the ends of calls: %w", err)
+	}
+	stored := make(map[int64]bool, len(ended))
+	for _, id := range ended {
+		stored[id] = true
+	}
+	return stored, nil
 }
