@@ -77,10 +77,12 @@ type Approval struct {
 	Hash       string          `bun:"hash"`       // SHA-256 in hex, see Sum
 	Maker      int64           `bun:"maker"`      // 0 = a command
 	MakerKind  string          `bun:"maker_kind"` // what Maker is the id of: ByOperator or ByMerchant
+	MakerRole  string          `bun:"maker_role"` // the operator's when proposed; "" = a merchant or a command, which has none
 	Checker    *int64          `bun:"checker"`
-	Checked    string          `bun:"checked"` // the checker's reason
-	Alone      bool            `bun:"alone"`   // decided by one person, under `second_person: false`
-	Second     bool            `bun:"second"`  // this kind of decision needs two people
+	Checked    string          `bun:"checked"`    // the checker's reason
+	Alone      bool            `bun:"alone"`      // decided by one person, under `second_person: false`
+	Unverified bool            `bun:"unverified"` // the checker took responsibility: the supplier's answer was unknown
+	Second     bool            `bun:"second"`     // this kind of decision needs two people
 	State      State           `bun:"state"`
 	MadeAt     int64           `bun:"made_at"` // Unix µs, like all times
 	ExpiresAt  int64           `bun:"expires_at"`

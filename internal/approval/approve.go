@@ -19,8 +19,10 @@ type Verdict struct {
 	ID     int64
 	Hash   string // of what was shown; unused by Reject and Withdraw
 	Reason string
-	By     act.Actor
-	Key    string // key of the form; "" = none
+	// Unverified means that a lead approves although the supplier's answer is unknown.
+	Unverified bool
+	By         act.Actor
+	Key        string // key of the form; "" = none
 }
 
 // deciding is a verdict with everything it concerns.
@@ -49,6 +51,19 @@ func (d *Desk) Again(ctx context.Context, v Verdict) (*Approval, error) {
 }
 
 func (d *Desk) decide(ctx context.Context, v Verdict, from State) (*Approval, error) {
+	a, err := d.decideOnce(ctx, v, from)
+	if err == nil || from != Waiting {
+		return a, err
+	}
+	// The same person may have sent it several times at once: what the first of these changed is
+	// an error to the others only until they see that it was theirs.
+	if now, e := d.Find(ctx, v.ID, v.By); e == nil && now.approvedBy(v.By) && now.Hash == v.Hash {
+		return now, nil
+	}
+	return nil, err
+}
+
+func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval, error) {
 	a, c, err := d.weigh(ctx, v, from)
 	if err != nil || c == nil {
 		return a, err
@@ -100,7 +115,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if a.operator() == v.By.ID && !a.Alone && a.Second {
 		return nil, nil, ErrOwn
 	}
-	if err := d.mayDecide(*c, a, ""); err != nil {
+	if err := d.mayDecide(*c, a); err != nil {
 		return nil, nil, err
 	}
 	if err := d.current(ctx, a, from); err != nil {
@@ -125,10 +140,16 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.live, err = d.ask(ctx, action, c.subject, c.params); err != nil {
 		return nil, nil, err
 	}
-	if c.live != nil && !c.live.Verified() && !c.said.Unverified {
+	if c.live != nil && !c.live.Verified() && !c.said.Unverified && !c.unverified(a) {
 		return nil, nil, &LiveError{"unknown"}
 	}
 	return a, c, nil
+}
+
+// unverified reports whether the checker takes responsibility for an unknown answer. The maker,
+// who repeats what needs no second person, cannot.
+func (c *deciding) unverified(a *Approval) bool {
+	return c.Unverified && c.action.Ask != nil && a.Second && !a.Alone
 }
 
 // approvedBy reports whether this person has approved it already.
@@ -163,19 +184,15 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
 	return a, action, err
 }
 
-// mayDecide reports whether the actor's role may decide this. maker is the role of the maker;
-// "" = not known yet, any role. Errors: *RoleError.
-func (d *Desk) mayDecide(c deciding, a *Approval, maker string) error {
+// mayDecide reports whether the actor's role may decide this. Errors: *RoleError.
+func (d *Desk) mayDecide(c deciding, a *Approval) error {
 	if a.Alone || !a.Second { // a retry needs only the right to propose
 		if !d.o.Policy.Allows(c.By.Role, c.action.Propose) {
 			return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose)}
 		}
 		return nil
 	}
-	if maker == "" {
-		maker = access.Lead
-	}
-	return d.checks(c.action, maker, c.By.Role, c.said.Unverified)
+	return d.checks(c.action, a.MakerRole, c.By.Role, c.said.Unverified || c.unverified(a))
 }
 
 // current reports why a verdict comes too late. Errors: ErrExpired, ErrOver.
@@ -247,7 +264,7 @@ func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) 
 		return ErrOwn
 	}
 	c.By.Role = checker.Role
-	return d.mayDecide(c, a, role)
+	return d.mayDecide(c, a)
 }
 
 // approve writes the approval and carries it out.
@@ -266,7 +283,7 @@ func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (
 		return nil, err
 	}
 	d.sign(c, a)
-	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, answerOf(c.live)); err != nil {
+	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
 		return nil, err
 	}
 	names, err := access.Names(ctx, tx, []int64{a.operator(), a.checker()})
@@ -284,8 +301,18 @@ func (c deciding) step() string {
 	return "approve"
 }
 
-// sign enters the checker into a waiting approval.
+// record is what the audit stores of a verdict besides its reason.
+func (c deciding) record(a *Approval) map[string]any {
+	facts := answerOf(c.live)
+	if facts != nil && a.Unverified {
+		facts["unverified"] = true
+	}
+	return facts
+}
+
+// sign enters the checker into an approval.
 func (d *Desk) sign(c deciding, a *Approval) {
+	a.Unverified = c.unverified(a) && c.live != nil && !c.live.Verified()
 	if a.State == Waiting {
 		now := d.o.DB.Now()
 		a.Checker, a.Checked, a.DecidedAt = &c.By.ID, c.Reason, &now

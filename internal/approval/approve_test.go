@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves/movestest"
@@ -267,6 +269,111 @@ func TestOnlyALeadApprovesWhatIsUnverified(t *testing.T) {
 	if done, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err != nil || done.State != approval.Done {
 		t.Errorf("%+v, %v", done, err)
 	}
+}
+
+// The proposal may be older than the supplier's silence: a lead takes responsibility in the
+// approval then, and the record has it.
+func TestALeadsApprovalMayBeUnverified(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.live = h.says("closed", 0)
+		a := h.propose(lead)
+		h.live = &approval.Live{Answer: "unknown"}
+		for name, c := range map[string]struct {
+			by         int64
+			unverified bool
+		}{"finance": {finance, true}, "the maker": {lead, true}, "without the word": {lead2, false}} {
+			v := h.yes(a, c.by)
+			v.Unverified = c.unverified
+			if got, err := h.desk.Approve(t.Context(), v); err == nil {
+				t.Errorf("%s: %s", name, got.State)
+			}
+		}
+		v := h.yes(a, lead2)
+		v.Unverified = true
+		h.live = h.says("paid", 0)
+		h.live.Contradicts = true
+		var says *approval.LiveError
+		if _, err := h.desk.Approve(t.Context(), v); !errors.As(err, &says) {
+			t.Errorf("against a contrary answer: %v", err)
+		}
+		h.live = &approval.Live{Answer: "unknown"}
+		done, err := h.desk.Approve(t.Context(), v)
+		if err != nil || done.State != approval.Done || done.Hash != a.Hash {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		if stored, _, _ := h.now(a.ID); !stored.Unverified {
+			t.Error("the approval does not say that it was unverified")
+		}
+		rows, err := audit.List(t.Context(), h.db, audit.Query{Object: "approval", ObjectID: a.No(), Limit: 50})
+		if err != nil || !slices.ContainsFunc(rows, func(r audit.Row) bool {
+			return r.Action == "approval.approve" && strings.Contains(string(r.Params), `"unverified":true`)
+		}) {
+			t.Errorf("the audit does not say that it was unverified: %+v, %v", rows, err)
+		}
+	})
+}
+
+// Who has no role is not one of any role: what a merchant or a command asks for needs a lead.
+func TestFinanceApprovesOnlyWhatALeadProposed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		for name, c := range map[string]struct {
+			kind, role string
+			maker      int64
+			want       bool
+		}{
+			"a lead":                  {approval.ByOperator, access.Lead, lead, true},
+			"a lead, finance by now":  {approval.ByOperator, access.Lead, finance, true},
+			"finance, a lead by now":  {approval.ByOperator, access.Finance, lead, false},
+			"finance":                 {approval.ByOperator, access.Finance, finance, false},
+			"a merchant":              {approval.ByMerchant, "", 1, false},
+			"a merchant like a lead":  {approval.ByMerchant, "", lead, false},
+			"a command":               {approval.ByOperator, "", 0, false},
+			"an operator who is gone": {approval.ByOperator, access.Finance, 99, false},
+		} {
+			h.exec("DELETE FROM approvals")
+			h.exec("UPDATE merchants SET name = 'one' WHERE id = 1")
+			a := h.propose(lead)
+			h.exec("UPDATE approvals SET maker = ?, maker_kind = ?, maker_role = ?", c.maker, c.kind, c.role)
+			a, _, _ = h.now(a.ID)
+			if can := h.desk.May(h.who(finance2), a).Approve; can != c.want {
+				t.Errorf("of %s: the page offers it: %t", name, can)
+			}
+			_, err := h.desk.Approve(t.Context(), h.yes(a, finance2))
+			var role *approval.RoleError
+			if (err == nil) != c.want || err != nil && !errors.As(err, &role) {
+				t.Errorf("of %s: %v", name, err)
+			}
+		}
+	})
+}
+
+// A second approval by the same person is the first one, also while that is still running.
+func TestOnePersonApprovesOftenAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		for _, later := range []bool{false, true} {
+			h.later = later
+			for range rounds() / 5 {
+				h.exec("DELETE FROM approvals")
+				h.exec("UPDATE merchants SET name = 'one', created_at = 0 WHERE id = 1")
+				v := h.yes(h.propose(finance), lead)
+				var all sync.WaitGroup
+				for range 25 {
+					all.Go(func() {
+						if got, err := h.desk.Approve(context.Background(), v); err != nil || !got.IsApproved() || *got.Checker != lead {
+							t.Errorf("%+v, %v", got, err)
+						}
+					})
+				}
+				all.Wait()
+				if _, effects, _ := h.now(v.ID); effects != 1 {
+					t.Fatalf("%d effects", effects)
+				}
+			}
+		}
+	})
 }
 
 func TestAFailedEffectIsRolledBackAndTriedThreeTimes(t *testing.T) {

@@ -138,8 +138,8 @@ func (d *Desk) mayPropose(a Action, s act.Subject, role string) error {
 	return nil
 }
 
-// checks reports whether a person of role checker may approve what a person of role maker
-// proposed. Errors: *RoleError.
+// checks reports whether a person of role checker may approve what was proposed by one of role
+// maker; "" = by somebody without a role, such as a merchant or a command. Errors: *RoleError.
 func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
 	roles := slices.DeleteFunc(d.o.Policy.RolesWith(a.Approve), func(role string) bool {
 		return role != access.Lead && (unverified || a.Approve == access.ApproveMoney && maker != access.Lead)
@@ -156,10 +156,12 @@ func same(a, b *access.Operator) bool {
 }
 
 // hasChecker reports whether an enabled operator may approve what the maker proposes.
-func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, unverified bool) (bool, error) {
+func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, role string,
+	unverified bool,
+) (bool, error) {
 	all, err := access.Enabled(ctx, tx)
 	return slices.ContainsFunc(all, func(op access.Operator) bool {
-		return !same(maker, &op) && d.checks(a, maker.Role, op.Role, unverified) == nil
+		return !same(maker, &op) && d.checks(a, role, op.Role, unverified) == nil
 	}), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"backstop/internal/access"
 	"backstop/internal/act"
 )
 
@@ -11,12 +12,12 @@ import (
 // the buttons of a page. The desk checks each again.
 type Verdicts struct {
 	Approve, Reject, Withdraw, Again bool
+	Unverified                       bool     // also if the supplier's answer is unknown
 	Roles                            []string // roles that may approve it
 }
 
-// May returns which decisions the actor may make about an approval; maker is its maker's
-// current role.
-func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
+// May returns which decisions the actor may make about an approval.
+func (d *Desk) May(by act.Actor, a *Approval) (v Verdicts) {
 	action, err := d.action(a.Object, a.Action)
 	if err != nil {
 		return v
@@ -26,7 +27,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 		return v
 	}
 	var denied *RoleError
-	if errors.As(d.checks(action, maker, "", said.Unverified),
+	if errors.As(d.checks(action, a.MakerRole, "", said.Unverified),
 		&denied) { // no checker has the role "", so the error lists every role that may approve
 		v.Roles = denied.Roles
 	}
@@ -34,12 +35,13 @@ func (d *Desk) May(by act.Actor, a *Approval, maker string) (v Verdicts) {
 	switch {
 	case by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID):
 	case a.State == Waiting:
-		v.Approve = !own && d.checks(action, maker, by.Role, said.Unverified) == nil
+		v.Approve = !own && d.checks(action, a.MakerRole, by.Role, said.Unverified) == nil
+		v.Unverified = v.Approve && action.Ask != nil && !said.Unverified && by.Role == access.Lead
 		v.Reject = !own && d.o.Policy.Allows(by.Role, action.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
 		c := deciding{Verdict: Verdict{By: by}, action: action, said: said}
-		v.Again = (!own || a.Alone || !a.Second) && d.mayDecide(c, a, maker) == nil
+		v.Again = (!own || a.Alone || !a.Second) && d.mayDecide(c, a) == nil
 	}
 	return v
 }

@@ -252,13 +252,16 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		State:  Waiting,
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
+	if w.By.ID != 0 {
+		a.MakerRole = maker.Role
+	}
 	if w.action.OrderNo != nil {
 		a.OrderNo = w.action.OrderNo(s)
 	}
 	waits := a.Second && d.waits(w.action, s)
 	a.Alone = a.Second && !waits
 	if waits {
-		found, err := d.hasChecker(ctx, tx, w.action, maker, w.said.Unverified)
+		found, err := d.hasChecker(ctx, tx, w.action, maker, a.MakerRole, w.said.Unverified)
 		if err == nil && !found {
 			err = ErrNoSecond
 		}

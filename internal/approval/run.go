@@ -50,14 +50,14 @@ func (d *Desk) carryOut(ctx context.Context, tx db.Tx, action Action, decided De
 // begin writes that an approval is being carried out.
 func (d *Desk) begin(ctx context.Context, tx db.Tx, a *Approval) error {
 	if a.State == Waiting {
-		if err := d.move(ctx, tx, a, Approved, "checker", "checked", "decided_at"); err != nil {
+		if err := d.move(ctx, tx, a, Approved, "checker", "checked", "unverified", "decided_at"); err != nil {
 			return err
 		}
 		failpoint.Hit("approved_before_run")
 	}
 	now := d.o.DB.Now()
 	a.StartedAt, a.DoneAt, a.Error, a.Tries = &now, nil, "", a.Tries+1
-	err := d.move(ctx, tx, a, Executing, "started_at", "done_at", "error", "tries")
+	err := d.move(ctx, tx, a, Executing, "unverified", "started_at", "done_at", "error", "tries")
 	if db.IsUnique(err) { // it failed before, and another proposal is open by now
 		return ErrProposed
 	}
@@ -124,7 +124,7 @@ func (d *Desk) fail(ctx context.Context, c deciding, cause error) (a *Approval, 
 			return err
 		}
 		d.sign(c, a)
-		if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, answerOf(c.live)); err != nil {
+		if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
 			return err
 		}
 		if err := d.begin(ctx, tx, a); err != nil {

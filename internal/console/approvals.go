@@ -22,8 +22,6 @@ var ApprovalActions = []string{
 const approvalColumns = "ap.*, COALESCE(CASE WHEN ap.maker_kind = '" + approval.ByMerchant + "' THEN (SELECT '" + approval.ByMerchant +
 	":' || m.code FROM merchants AS m WHERE m.id = ap.maker)" +
 	" ELSE (SELECT op.name FROM operators AS op WHERE op.id = ap.maker) END, '" + approval.ByCommand + "') AS maker_name," +
-	" COALESCE((SELECT op.role FROM operators AS op WHERE op.id = ap.maker AND ap.maker_kind = '" + approval.ByOperator +
-	"'), '') AS maker_role," +
 	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
 
 // ApprovalList declares the list of proposals.
@@ -63,7 +61,6 @@ type Approval struct {
 	approval.Approval `bun:",extend"`
 
 	MakerName   string `bun:"maker_name,scanonly"`   // "merchant:" with a code, or approval.ByCommand
-	MakerRole   string `bun:"maker_role,scanonly"`   // current role
 	CheckerName string `bun:"checker_name,scanonly"` // "" = not decided yet, or Alone
 }
 

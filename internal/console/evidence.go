@@ -253,7 +253,7 @@ func (w evidenceWriter) event(i Item) map[string]any {
 			"expires_at": w.moment(d.ExpiresAt),
 		})
 	case i.Verdict != nil:
-		return d.with(map[string]any{"reason": d.Checked})
+		return d.with(map[string]any{"reason": d.Checked, "unverified": d.Unverified})
 	default:
 		return d.with(map[string]any{"result": d.Result, "error": d.Error, "tries": d.Tries})
 	}

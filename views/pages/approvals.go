@@ -124,6 +124,14 @@ var (
 		ZH: "渠道无法查询或结果不明：这份提议未经渠道证实，只有财务主管可以复核。",
 		EN: "The supplier cannot be queried, or its answer is unclear: the proposal is unverified, and only a lead may approve it.",
 	}
+	tAprTakes = text.Text{
+		ZH: "渠道结果不明时也生效，由我负责（记入审计）",
+		EN: "Also if the supplier's answer is unknown: I take responsibility, and the audit records it",
+	}
+	tAprTaken = text.Text{
+		ZH: "复核时渠道结果不明，由复核人负责。",
+		EN: "The supplier's answer was unknown when this was approved; the checker took responsibility.",
+	}
 	tAprResult    = text.Text{ZH: "执行结果", EN: "Result"}
 	tAprStarted   = text.Text{ZH: "开始执行", EN: "Started"}
 	tAprTries     = text.Text{ZH: "执行次数", EN: "Runs"}

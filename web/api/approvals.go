@@ -140,6 +140,7 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 			return err
 		}
 		v := approval.Verdict{ID: id, By: s.Actor(c), Reason: f.text("reason", false, maxReason), Hash: f.text("hash", false, maxCode)}
+		v.Unverified = f.flag("unverified")
 		if f.err != nil {
 			return f.err
 		}
@@ -205,10 +206,10 @@ func (s *handlers) approvalRoutes() []web.Route {
 			Method: fiber.MethodGet, Path: approvalsPath + "/:id", Audience: web.ForMonitor, Scope: access.Monitor,
 			Permission: access.ViewExceptions, Handler: s.getApproval,
 		},
-		decide("approve", s.onApproval(s.approve, "hash", "reason")),
+		decide("approve", s.onApproval(s.approve, "hash", "reason", "unverified")),
 		decide("reject", s.onApproval(s.reject, "reason")),
 		decide("withdraw", s.onApproval(s.withdraw, "reason")),
-		decide("again", s.onApproval(s.again, "hash", "reason")),
+		decide("again", s.onApproval(s.again, "hash", "reason", "unverified")),
 	}
 }
 

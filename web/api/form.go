@@ -163,6 +163,14 @@ func (f *form) text(name string, required bool, limit int) string {
 	return text
 }
 
+// flag returns a field that is true or false; missing = false.
+func (f *form) flag(name string) (on bool) {
+	if raw, ok := f.raw(name, false); ok && json.Unmarshal(raw, &on) != nil {
+		f.blame(name, "use true or false")
+	}
+	return on
+}
+
 // number reads an integer. JSON's 1e3 and 5.0 are refused: an amount written like that was
 // computed as a fraction.
 func (f *form) number(name string, required bool, minimum, maximum int64) int64 {

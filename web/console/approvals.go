@@ -37,7 +37,7 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 // decides reports whether the viewer of a page may decide a proposal now.
 func (s *handlers) decides(p *ui.Page) func(*console.Approval) bool {
 	by := act.Actor{ID: p.UserID, Role: p.Role}
-	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval, a.MakerRole).Approve }
+	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval).Approve }
 }
 
 // approvalPage shows one proposal, with the buttons that the viewer may use now.
@@ -54,8 +54,7 @@ func (s *handlers) approvalPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval,
-		a.MakerRole)}
+	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval)}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 		}
 		a, err := say(s.Approvals, c.UserContext(), approval.Verdict{
 			ID: id, Hash: web.Field(c, "hash"), Reason: web.Field(c, "reason"),
-			By: s.Actor(c), Key: key,
+			Unverified: web.Field(c, "unverified") != "", By: s.Actor(c), Key: key,
 		})
 		if err != nil {
 			return err

@@ -1,0 +1,2 @@
+ALTER TABLE approvals DROP COLUMN unverified;
+ALTER TABLE approvals DROP COLUMN maker_role;
