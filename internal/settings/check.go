@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"backstop/internal/base/money"
 	"backstop/internal/merchant"
@@ -127,9 +128,10 @@ func (k *checker) fields(path string, v reflect.Value) {
 		case map[string]Secret:
 			k.texts(at, x)
 		case Secret:
-			k.secret(at, x, f.Max)
-			if f.Form == "key" {
-				k.key(at, x)
+			k.secret(at, x, f)
+		case []Secret:
+			for i, s := range x {
+				k.secret(fmt.Sprintf("signing_secrets[%d]", i), s, f)
 			}
 		}
 	}
@@ -168,17 +170,63 @@ func (k *checker) texts(at string, all map[string]Secret) {
 		if !all[name].IsSet() {
 			k.wrong(join(at, name), "missing")
 		}
-		k.secret(join(at, name), all[name], maxHeader)
+		// A header or a password may have blanks inside, such as "Bearer …".
+		if s := all[name]; len(s.plain) > maxHeader {
+			k.wrong(join(at, name), "at most %d characters are allowed", maxHeader)
+		} else if problem := padded(s.plain); problem != "" {
+			k.wrong(join(at, name), "%s", problem)
+		}
 	}
 }
 
-func (k *checker) secret(at string, s Secret, most int64) {
+// secret checks a secret by its field. What it signs, verifies or is compared with has every
+// character: one that was copied along would refuse all of it.
+func (k *checker) secret(at string, s Secret, f Field) {
 	switch {
-	case int64(len(s.plain)) > most:
-		k.wrong(at, "at most %d characters are allowed", most)
-	case strings.ContainsRune(s.plain, 0):
-		k.wrong(at, "NUL is not allowed here")
+	case f.Max > 0 && int64(len(s.plain)) > f.Max:
+		k.wrong(at, "at most %d characters are allowed", f.Max)
+	case f.Form == "pem" || f.Form == "number": // their parsers skip blanks
+		if strings.ContainsRune(s.plain, 0) {
+			k.wrong(at, "NUL is not allowed here")
+		}
+	default:
+		if problem := blank(s.plain); problem != "" {
+			k.wrong(at, "%s", problem)
+		} else if f.Form == "key" {
+			k.key(at, s)
+		}
 	}
+}
+
+// blank says which character of a text is a blank, a line break or invisible; "" = none is. It
+// does not show the text.
+func blank(text string) string {
+	i := 0
+	for _, r := range text {
+		i++
+		name := ""
+		switch {
+		case r == ' ' || r == '\t':
+			name = "a blank"
+		case r == '\n' || r == '\r':
+			name = "a line break"
+		case unicode.IsSpace(r), unicode.IsControl(r), !unicode.IsPrint(r): // NBSP, BOM, zero-width blanks
+			name = fmt.Sprintf("an invisible character (%U)", r)
+		default:
+			continue
+		}
+		return fmt.Sprintf("character %d of %d is %s: copy the value alone", i, utf8.RuneCountInString(text), name)
+	}
+	return ""
+}
+
+// padded is blank for a text that may have blanks inside.
+func padded(text string) string {
+	inner := strings.Trim(text, " \t")
+	if inner != text {
+		return blank(text)
+	}
+	return blank(strings.ReplaceAll(text, " ", "_"))
 }
 
 func (k *checker) supplier(v *Supplier) {
@@ -191,6 +239,9 @@ func (k *checker) supplier(v *Supplier) {
 	kind, err := k.env.Kinds.Find(v.Kind)
 	if err != nil {
 		k.wrong("kind", "%v", err)
+		return
+	}
+	if k.configSecrets(kind, v.Config); len(k.found) > 0 {
 		return
 	}
 	raw, err := plainConfig(kind, v.Config)
@@ -207,16 +258,30 @@ func (k *checker) supplier(v *Supplier) {
 	}
 }
 
+// configSecrets checks the secrets of a supplier's config.
+func (k *checker) configSecrets(kind supplier.Kind, config map[string]any) {
+	for _, field := range kind.Secrets {
+		f := Field{}
+		if slices.Contains(kind.PEM, field) {
+			f.Form = "pem"
+		}
+		switch v := config[field].(type) {
+		case Secret:
+			k.secret(join("config", field), v, f)
+		case []any:
+			for i, one := range v {
+				if s, ok := one.(Secret); ok {
+					k.secret(fmt.Sprintf("config.%s[%d]", field, i), s, f)
+				}
+			}
+		}
+	}
+}
+
 // key checks a key that is stored hashed.
 func (k *checker) key(at string, s Secret) {
-	switch key := s.plain; {
-	case key == "":
-	case strings.ContainsFunc(key, unicode.IsControl):
-		k.wrong(at, "control characters and line breaks are not allowed here")
-	case len(key) < minAPIKey:
-		k.wrong(at, "%d characters: use a random text of at least %d (openssl rand -hex 24)", len(key), minAPIKey)
-	case strings.Contains(key, " "):
-		k.wrong(at, "a key has no spaces")
+	if n := len(s.plain); n > 0 && n < minAPIKey {
+		k.wrong(at, "%d characters: use a random text of at least %d (openssl rand -hex 24)", n, minAPIKey)
 	}
 }
 
@@ -226,8 +291,8 @@ func (k *checker) signing(all []Secret) {
 	}
 	for i, s := range all {
 		at := fmt.Sprintf("signing_secrets[%d]", i)
-		if s.plain == "" {
-			continue // stored, but cannot be opened on this node
+		if s.plain == "" || blank(s.plain) != "" {
+			continue // stored, but cannot be opened on this node; or said of it already
 		}
 		if _, err := k.env.ParseSecret(s.plain); err != nil {
 			k.wrong(at, "%v", err)

@@ -27,7 +27,7 @@ type Field struct {
 	Example string   // YAML
 	Many    string   // name of the entries of its list
 	OneOf   []string // accepted values
-	Form    string   // the form of a text: "code", "url" or "pem"; of a secret: "key" (hashed) or "number"
+	Form    string   // the form of a text: "code", "url" or "pem"; of a secret: "key" (hashed), "pem" or "number"
 	Min     int64    // of a number or a duration (ns)
 	Max     int64    // the same; for a text its bytes, for a list its entries
 	Waits   bool     // a change waits for a second person if Rules.Apply says so

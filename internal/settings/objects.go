@@ -135,7 +135,7 @@ type Endpoint struct {
 	Headers     map[string]Secret `apply:"headers" max:"20" empty:"none" example:"{ X-Tenant: seven }" doc:"Additional headers, up to 4096 bytes each. Stored sealed."`
 	Credentials map[string]Secret `apply:"credentials" max:"20" empty:"the stored ones, else none" example:"{ form_key: 'file:secrets/form-key' }" doc:"The credentials of its channel, up to 4096 bytes each. Stored sealed; left out, they stay."`
 	ClientCert  string            `apply:"client_cert" form:"pem" max:"65536" empty:"none" example:"file:m1-client.pem" doc:"Client certificate for mTLS, PEM."`
-	ClientKey   Secret            `apply:"client_key" max:"65536" empty:"the stored one, else none" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
+	ClientKey   Secret            `apply:"client_key" form:"pem" max:"65536" empty:"the stored one, else none" example:"file:secrets/m1-client-key.pem" doc:"The key of client_cert, PEM. Stored sealed; left out, it stays."`
 	Format      string            `apply:"format" oneof:"standard form form-md5" empty:"as for urls" example:"form" doc:"The format of its body."`
 	Digest      time.Duration     `apply:"digest" min:"10s" max:"24h" empty:"each event at once" example:"1h" doc:"Combines the events of this time span into one mail, for channel: email."`
 }

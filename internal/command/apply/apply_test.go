@@ -44,7 +44,7 @@ type fakeConfig struct {
 func (f *fake) Account() string { return "fake:" + f.config.MchID }
 
 var kinds = supplier.Kinds{{
-	Name: "fake", Secrets: []string{"key", "certs"},
+	Name: "fake", Secrets: []string{"key", "certs"}, PEM: []string{"certs"},
 	New: func(_ string, raw json.RawMessage, _ supplier.Client) (supplier.Adapter, error) {
 		f := new(fake)
 		if err := supplier.DecodeConfig(raw, &f.config); err != nil {
@@ -392,9 +392,10 @@ func TestKeysMayLieInFilesBesideTheFile(t *testing.T) {
 		}
 	}
 	write("key.pem", pem+"\n")
+	write("key", "key-of-one-line\r\n")
 	write("large", strings.Repeat("x", maxKeyFile+1))
 	write("binary", "\xff\xfe\x00")
-	write("backstop.yaml", "suppliers: [{ code: a, kind: fake, config: { mch_id: '1', key: 'file:key.pem', certs: ['file:key.pem', c] } }]")
+	write("backstop.yaml", "suppliers: [{ code: a, kind: fake, config: { mch_id: '1', key: 'file:key', certs: ['file:key.pem', c] } }]")
 	f, err := ReadFile(filepath.Join(dir, "backstop.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +409,7 @@ func TestKeysMayLieInFilesBesideTheFile(t *testing.T) {
 	}
 	raw, err := settings.OpenConfig(kinds, env.Keys, row)
 	var got fakeConfig
-	if err != nil || json.Unmarshal(raw, &got) != nil || got.Key != pem || got.Certs[0] != pem || got.Certs[1] != "c" {
+	if err != nil || json.Unmarshal(raw, &got) != nil || got.Key != "key-of-one-line" || got.Certs[0] != pem || got.Certs[1] != "c" {
 		t.Errorf("config = %s, %v", raw, err)
 	}
 	out.Reset()

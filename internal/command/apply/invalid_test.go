@@ -68,6 +68,24 @@ func TestProblemsNameLineAndField(t *testing.T) {
 		},
 
 		{merchant("api_key: short"), ":4: merchants[0].api_key: 5 characters: use a random text of at least 20"},
+		{merchant("api_key: 'sk_0123456789 0123456789'"), ":4: merchants[0].api_key: character 14 of 24 is a blank: copy the value alone"},
+		{merchant(`api_key: "sk_01234567890123456789\u00a0"`), "merchants[0].api_key: character 24 of 24 is an invisible character (U+00A0)"},
+		{merchant(`payout_key: "\ufeffsk_01234567890123456789"`), "merchants[0].payout_key: character 1 of 24 is an invisible character (U+FEFF)"},
+		{"merchants:\n- code: m\n  signing_secret: |\n    " + secretA + "\n", ":3: merchants[0].signing_secret: character 51 of 51 is a line break"},
+		{
+			"merchants: [{ code: m, signing_secrets: [" + secretA + ", '" + secretB + " '] }]",
+			"merchants[0].signing_secrets[1]: character 51 of 51 is a blank",
+		},
+		{
+			"suppliers: [{ code: a, kind: fake, config: { mch_id: x, key: 'k ' } }]",
+			"suppliers[0].config.key: character 2 of 2 is a blank: copy the value alone",
+		},
+		{
+			`suppliers: [{ code: a, kind: fake, config: { mch_id: x, key: [a, "b\n"] } }]`,
+			"suppliers[0].config.key[1]: character 2 of 2 is a line break",
+		},
+		{endpoint(`name: b, url: "https://b.example", headers: { X-Tenant: "seven\u00a0" }`), "headers.X-Tenant: character 6 of 6 is an invisible"},
+		{endpoint(`name: b, url: "https://b.example", credentials: { token: " t" }`), "credentials.token: character 1 of 2 is a blank"},
 		{merchant("signing_secrets: [" + secretB + "]"), "give signing_secret or signing_secrets, not both"},
 		{"merchants: [{ code: m }]", "merchants[0].signing_secret: missing"},
 		{"merchants: [{ code: m, signing_secret: plain }]", "merchants[0].signing_secret: bad signing secret: must begin with whsec_"},

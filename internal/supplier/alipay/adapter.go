@@ -24,8 +24,8 @@ import (
 // Kind describes Alipay to the registry.
 var Kind = supplier.Kind{
 	Name: "alipay", Texts: &Texts,
-	Secrets: []string{"app_private_key"},
-	New:     newAdapter,
+	Secrets: []string{"app_private_key"}, PEM: []string{"app_private_key"},
+	New: newAdapter,
 }
 
 type config struct {

@@ -21,7 +21,7 @@ import (
 // Kind describes such suppliers to the registry.
 var Kind = supplier.Kind{
 	Name: "sortedparams", Texts: &Texts,
-	Secrets: []string{"key", "private_key"},
+	Secrets: []string{"key", "private_key"}, PEM: []string{"private_key"},
 	New: func(code string, raw json.RawMessage, out supplier.Client) (supplier.Adapter, error) {
 		c, publicKey, err := readConfig(raw)
 		if err != nil {

@@ -23,8 +23,8 @@ import (
 // Kind describes WeChat Pay to the registry.
 var Kind = supplier.Kind{
 	Name: "wechatpay", Texts: &Texts,
-	Secrets: []string{"api_v3_key", "merchant_private_key"},
-	New:     newAdapter,
+	Secrets: []string{"api_v3_key", "merchant_private_key"}, PEM: []string{"merchant_private_key"},
+	New: newAdapter,
 }
 
 // window is the tolerated difference of a notification's time from ours, in either direction
