@@ -100,8 +100,10 @@ type Refund struct {
 	ByRule           bool   `bun:"by_rule"`
 	ApprovalID       int64  `bun:"approval_id"` // 0 = none
 	Adopted          string `bun:"adopted"`     // "" = made by Backstop, not at the supplier
+	SplitFrom        int64  `bun:"split_from"`  // the adopted refund whose entry has its amount; 0 = its own
 	FirstCallAt      *int64 `bun:"first_call_at"`
 	LastCallAt       *int64 `bun:"last_call_at"`
+	AcceptedAt       *int64 `bun:"accepted_at"` // when the supplier said that it has it; it may fail later
 	ShortAt          *int64 `bun:"short_at"` // since when our account at the supplier is short of funds
 	CreatedAt        int64  `bun:"created_at"`
 	FinishedAt       *int64 `bun:"finished_at"`

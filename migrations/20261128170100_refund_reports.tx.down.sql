@@ -1,0 +1,3 @@
+ALTER TABLE refunds DROP COLUMN split_from;
+ALTER TABLE refunds DROP COLUMN accepted_at;
+DROP TABLE refund_reports;
