@@ -46,8 +46,8 @@ var layers = [][]string{
 // forTests are packages that only tests may import.
 var forTests = []string{
 	"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/moves/movestest",
-	"internal/base/seal/sealtest", "internal/base/servertest", "internal/base/queue/queuetest", "internal/supplier/suppliertest",
-	"internal/notify/channeltest",
+	"internal/base/seal/sealtest", "internal/base/servertest", "internal/base/waittest", "internal/base/queue/queuetest",
+	"internal/supplier/suppliertest", "internal/notify/channeltest",
 	"internal/payment/paymenttest", "web/webtest", "internal/e2e",
 }
 

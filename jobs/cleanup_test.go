@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/waittest"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -47,7 +48,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 		}
 		pay()
 		first := time.Now()
-		time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let the first three age
+		age(t, 1200*time.Millisecond)
 		pay()
 		j := &Jobs{o: Options{
 			DB: d, Queue: queue.New(redis.Client(), queue.Config{}), Log: slog.New(slog.DiscardHandler),
@@ -124,6 +125,13 @@ func TestCleanupRemovesNotificationsThatAreOver(t *testing.T) {
 	}
 }
 
+// age waits until ids are older than the next ones by d: they contain milliseconds.
+func age(t *testing.T, d time.Duration) {
+	t.Helper()
+	from := time.Now()
+	waittest.Until(t, "the rows are older", func() bool { return time.Since(from) > d })
+}
+
 func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)) {
 	f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 	exec := func(query string, args ...any) {
@@ -167,7 +175,7 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 		" SELECT ?, id, recipient_id, 1, '', 'ok', 200, 0, 0, '', '', '', '', '' FROM deliveries WHERE subject_id = ?", d.NewID(),
 		delivered.ID)
 	first := time.Now()
-	time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let these age
+	age(t, 1200*time.Millisecond)
 	young := pay()
 	end(young, notify.Delivered, notify.OK)
 	prepare(t, d)

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/compensation"
 
 	"github.com/hibiken/asynq"
@@ -76,18 +77,19 @@ func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 		}
 		defer server.Shutdown()
 		x := openStuck(t, d, 1)
-		time.Sleep(5 * time.Millisecond)
+		waittest.Until(t, "it is due", func() bool {
+			row, _, err := compensation.Find(t.Context(), d.Read, x.ID)
+			return err == nil && *row.NextAt <= d.Now()
+		})
 		if err := client.Compensate(t.Context(), []queue.Nudge{{Delivery: x.ID, Recipient: x.Lane}}); err != nil {
 			t.Fatal(err)
 		}
 		wait := func(id int64, nudge func()) {
 			t.Helper()
-			for end := time.Now().Add(10 * time.Second); stateOf(t, d, id) != compensation.Done; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("it is %s", stateOf(t, d, id))
-				}
+			waittest.Until(t, "it is done", func() bool {
 				nudge()
-			}
+				return stateOf(t, d, id) == compensation.Done
+			})
 		}
 		wait(x.ID, func() {})
 		y := openStuck(t, d, 2)
@@ -111,12 +113,12 @@ func TestADeadCompensationIsAlerted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		j, _ := stuckJobs(t, d, compensation.Died(compensation.NotAskable, "no query"))
 		x := openStuck(t, d, 1)
-		for end := time.Now().Add(10 * time.Second); stateOf(t, d, x.ID) != compensation.Dead &&
-			time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		waittest.Until(t, "it is dead", func() bool {
 			if err := j.compensations(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-		}
+			return stateOf(t, d, x.ID) == compensation.Dead
+		})
 		w := watcher{o: Options{DB: d, Alerts: Alerts{Merchant: func(int64) string { return "" }}}}
 		for range 2 {
 			if err := d.Tx(t.Context(), w.gather); err != nil {

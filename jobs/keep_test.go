@@ -57,7 +57,7 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 				open.OrderNo)
 		}
 		first := time.Now()
-		time.Sleep(1200 * time.Millisecond) // ids know milliseconds: let these age
+		age(t, 1200*time.Millisecond)
 		young := pay(7)
 		kept := func(want int64, where string) {
 			t.Helper()
@@ -85,7 +85,7 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 		kept(exception.KeptCallbacks, "TRUE")
 		exec("UPDATE exceptions SET state = 'resolved' WHERE order_no = ?", open.OrderNo)
 		first = time.Now() // it ended before that
-		time.Sleep(200 * time.Millisecond)
+		age(t, 200*time.Millisecond)
 		exec("UPDATE exceptions SET updated_at = ? WHERE order_no = ?", d.Now()-time.Hour.Microseconds(), open.OrderNo)
 		clean()
 		kept(0, "e.order_no = '"+open.OrderNo+"'")

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
+
+	"backstop/internal/base/waittest"
 
 	"github.com/go-co-op/gocron/v2"
 )
@@ -31,11 +32,11 @@ func TestTicksBeginAtTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		cron.Start()
-		time.Sleep(tickEvery / 2)
+		waittest.Pass(tickEvery / 2)
 		if ticks.Load() != 1 || beats.Load() != 0 {
 			t.Errorf("after half a second: %d ticks, %d beats", ticks.Load(), beats.Load())
 		}
-		time.Sleep(2 * tickEvery)
+		waittest.Pass(2 * tickEvery)
 		if ticks.Load() != 3 {
 			t.Errorf("after 2.5 s: %d ticks", ticks.Load())
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 var policy = Policy{Failures: 3, Open: 300 * time.Second, RatePercent: 50, Window: time.Minute, MinSamples: 10}
@@ -117,17 +119,17 @@ func TestBreakerByTheClock(t *testing.T) {
 		for range policy.Failures {
 			r.fold(now(), r.Generation, Failed, policy)
 		}
-		time.Sleep(policy.Open - time.Microsecond)
+		waittest.Pass(policy.Open - time.Microsecond)
 		if g := r.Gate(now(), me); g.Due || g.Flow || g.Probe {
 			t.Errorf("a microsecond before its time: %+v", g)
 		}
-		time.Sleep(time.Microsecond)
+		waittest.Pass(time.Microsecond)
 		if g := r.Gate(now(), me); !g.Due {
 			t.Errorf("at its time: %+v", g)
 		}
 		r.move(now(), HalfOpen, ProbeDue, policy)
 		r.ProbeOwner, r.ProbeUntil = me, now()+15*second
-		time.Sleep(15 * time.Second) // the probing node has died
+		waittest.Pass(15 * time.Second) // the probing node has died
 		if g := r.Gate(now(), me); g.Probe || !g.Due {
 			t.Errorf("after the probe's lease: %+v", g)
 		}
@@ -140,7 +142,7 @@ func TestBreakerByTheClock(t *testing.T) {
 			if g := r.Gate(now(), me); !g.Flow || g.PerSecond != want {
 				t.Errorf("%d s after it closed: %+v, want %.0f/s", at, g, want)
 			}
-			time.Sleep(time.Second)
+			waittest.Pass(time.Second)
 		}
 	})
 }

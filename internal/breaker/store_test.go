@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/recipient"
 
@@ -83,7 +84,7 @@ func TestAHealthyRecipientCostsNoRow(t *testing.T) {
 
 func TestTwoNodesShareOneBreaker(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		a, b := newCache(d, 200*time.Millisecond), newCache(d, 200*time.Millisecond)
+		a, b := newCache(d, time.Hour), newCache(d, time.Hour)
 		fold(t, d, a, results(a, one, breaker.Failed, 2)...)
 		changes := fold(t, d, b, results(b, one, breaker.Failed, 1)...) // the third in a row, seen by the other node
 		if len(changes) != 1 || changes[0].To != breaker.Open || changes[0].Failures != 3 {
@@ -100,7 +101,12 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 		if r := a.Of(one); r.State != breaker.Open {
 			t.Fatalf("a stale success closed it: %+v", r)
 		}
-		time.Sleep(250 * time.Millisecond)
+		// Its time is over.
+		if _, err := d.NewRaw("UPDATE breakers SET open_until = ?", d.Now()).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refresh(t, a)
+		refresh(t, b)
 		// Both want the probe; one gets it.
 		won := make([]bool, 8)
 		var wg sync.WaitGroup
@@ -170,10 +176,10 @@ func TestABreakerOpenedByAnOperatorStaysUntilOneClosesIt(t *testing.T) {
 		if err := act(breaker.OpenIt); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
-		if g := b.Gate(five); g.Due || g.Flow {
-			t.Errorf("it would be probed although an operator opened it: %+v", g)
-		}
+		waittest.Stays(t, "what an operator opened is not probed", 10*time.Millisecond, func() bool {
+			g := b.Gate(five)
+			return !g.Due && !g.Flow
+		})
 		if won, err := b.LeaseProbe(t.Context(), five, time.Second); won || err != nil {
 			t.Errorf("probe leased: %t, %v", won, err)
 		}
@@ -246,7 +252,7 @@ func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Millisecond)
 		fold(t, d, b, results(b, one, breaker.Failed, 3)...)
-		time.Sleep(2 * time.Millisecond)
+		waittest.Until(t, "a probe is due", func() bool { return b.Gate(one).Due })
 		if ok, err := b.LeaseProbe(t.Context(), one, time.Second); !ok || err != nil {
 			t.Fatalf("%t, %v", ok, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/egress"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/supplier"
 )
@@ -292,7 +293,7 @@ func TestNoMoreCallsAreInFlightThanAllowed(t *testing.T) {
 				defer now.Add(-1)
 				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 				}
-				time.Sleep(5 * time.Millisecond)
+				waittest.Within(5*time.Millisecond, func() bool { return most.Load() > 3 }) // while it lasts, a fourth may begin
 				return said(supplier.ClassOK, "paying")(ctx)
 			})
 			if err == nil {
@@ -321,9 +322,7 @@ func TestWhatWasNotMadeCountsForNothing(t *testing.T) {
 			return said(supplier.ClassOK, "paying")(ctx)
 		})
 	}()
-	for end := time.Now().Add(time.Minute); count(t, d, "SELECT count(*) FROM supplier_calls") == 0 &&
-		time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
+	waittest.Until(t, "the first one runs", func() bool { return count(t, d, "SELECT count(*) FROM supplier_calls") > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Do(ctx, Call{To: e, Op: Query, Reference: "late"}, said(supplier.ClassOK, "paid")); !errors.Is(err,

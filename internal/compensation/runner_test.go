@@ -15,6 +15,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves/movestest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 )
@@ -101,17 +102,7 @@ func (b *bench) find(id int64) (*compensation.Item, []compensation.Try) {
 // over runs due items until none is open.
 func (b *bench) over(runners ...*compensation.Runner) {
 	b.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		var n int
-		if err := b.d.Read.NewRaw("SELECT count(*) FROM compensations WHERE next_at IS NOT NULL").Scan(b.Context(), &n); err != nil {
-			b.Fatal(err)
-		}
-		if n == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			b.Fatalf("%d are still open", n)
-		}
+	waittest.Until(b, "none is open", func() bool {
 		lanes, _, err := compensation.DueLanes(b.Context(), b.d, 0, 100)
 		if err != nil {
 			b.Fatal(err)
@@ -119,7 +110,12 @@ func (b *bench) over(runners ...*compensation.Runner) {
 		for _, r := range runners {
 			r.Pull(lanes)
 		}
-	}
+		var n int
+		if err := b.d.Read.NewRaw("SELECT count(*) FROM compensations WHERE next_at IS NOT NULL").Scan(b.Context(), &n); err != nil {
+			b.Fatal(err)
+		}
+		return n == 0
+	})
 }
 
 func (b *bench) exceptions() (all []exception.Item) {
@@ -200,14 +196,11 @@ func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 		r := b.runner(4)
 		until := func(what string, holds func(got *compensation.Item) bool) {
 			t.Helper()
-			for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-				if got, _ := b.find(x.ID); holds(got) {
-					return
-				} else if time.Now().After(end) {
-					t.Fatalf("not %s: %+v", what, got)
-				}
+			waittest.Until(t, what, func() bool {
 				r.Pull([]int64{x.Lane})
-			}
+				got, _ := b.find(x.ID)
+				return holds(got)
+			})
 		}
 		for try := range int64(5) {
 			until("tried", func(got *compensation.Item) bool { return got.Attempts == try+1 && got.State != compensation.Running })
@@ -256,9 +249,7 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 			}
 		}
 		x, r := b.open(nil), b.runner(4)
-		for end := time.Now().Add(10 * time.Second); b.runs.Load() == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			r.Pull([]int64{x.Lane})
-		}
+		waittest.Until(t, "it runs", func() bool { r.Pull([]int64{x.Lane}); return b.runs.Load() > 0 })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		r.Close(ctx) // after its last attempt to write the result
@@ -400,7 +391,7 @@ func TestAnItemIsOpenOnce(t *testing.T) {
 func TestTwoNodesRunAnItemOnce(t *testing.T) {
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // a run lasts, or two could not overlap
 			return compensation.Succeeded("")
 		})
 		const n = 200
@@ -474,17 +465,18 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := b.runner(16)
-		for end := time.Now().Add(10 * time.Second); b.runs.Load() == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			r.Pull([]int64{7})
-		}
+		waittest.Until(t, "the first runs", func() bool { r.Pull([]int64{7}); return b.runs.Load() > 0 })
 		for i := range 10 {
 			b.open(func(x *compensation.Item) { x.SupplierID, x.MerchantID = 0, int64(i+20) })
 		}
-		time.Sleep(20 * time.Millisecond)
-		lanes, _, err := compensation.DueLanes(t.Context(), d, 0, 100)
-		if err != nil || len(lanes) != 11 {
-			t.Fatalf("%v are due, %v", lanes, err)
-		}
+		var lanes []int64
+		waittest.Until(t, "11 lanes are due", func() bool {
+			var err error
+			if lanes, _, err = compensation.DueLanes(t.Context(), d, 0, 100); err != nil {
+				t.Fatal(err)
+			}
+			return len(lanes) == 11
+		})
 		r.Pull(lanes)
 		done := make(chan struct{})
 		go func() { others.Wait(); close(done) }()
@@ -508,12 +500,11 @@ func TestNothingRunsWhileItsLaneIsShut(t *testing.T) {
 		defer r.Close(context.Background())
 		shut := b.open(nil)
 		other := b.open(func(x *compensation.Item) { x.SupplierID = 8 })
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		waittest.Until(t, "the other one is done", func() bool {
 			r.Pull([]int64{7, 8})
-			if x, _ := b.find(other.ID); x.State == compensation.Done {
-				break
-			}
-		}
+			x, _ := b.find(other.ID)
+			return x.State == compensation.Done
+		})
 		if x, _ := b.find(shut.ID); x.State != compensation.Waiting || x.Attempts != 0 || b.runs.Load() != 1 {
 			t.Errorf("it is %s after %d tries, %d runs", x.State, x.Attempts, b.runs.Load())
 		}
@@ -532,9 +523,7 @@ func TestAStopCutsOffARunUncounted(t *testing.T) {
 			return compensation.Failed(errors.New("cut off"))
 		})
 		x, r := b.open(nil), b.runner(2)
-		for end := time.Now().Add(10 * time.Second); len(began) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			r.Pull([]int64{7})
-		}
+		waittest.Until(t, "it runs", func() bool { r.Pull([]int64{7}); return len(began) > 0 })
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r.Close(ctx)
@@ -550,12 +539,11 @@ func TestAnUnknownKindIsLeftToOthers(t *testing.T) {
 		b := newBench(t, d, nil)
 		x, r := b.open(func(x *compensation.Item) { x.Kind = "later" }), b.runner(2)
 		var got *compensation.Item
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		waittest.Until(t, "it is put off", func() bool {
 			r.Pull([]int64{7})
-			if got, _ = b.find(x.ID); *got.NextAt > d.Now()+20e6 && got.State == compensation.Waiting {
-				break
-			}
-		}
+			got, _ = b.find(x.ID)
+			return *got.NextAt > d.Now()+20e6 && got.State == compensation.Waiting
+		})
 		if got.State != compensation.Waiting || got.Attempts != 0 {
 			t.Errorf("it is %+v", got)
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 var day = Schedule{
@@ -18,7 +20,7 @@ func TestAnItemIsTriedAfterEachWait(t *testing.T) {
 		x := &Item{MaxAttempts: day.tries()}
 		sleep := func(us int64) time.Duration {
 			began := time.Now()
-			time.Sleep(time.Duration(us) * time.Microsecond)
+			waittest.Pass(time.Duration(us) * time.Microsecond)
 			return time.Since(began)
 		}
 		near := func(what string, got, want time.Duration) {

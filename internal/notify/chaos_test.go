@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -59,9 +60,16 @@ func (w *moody) shake() {
 
 // moodyFor changes moods for a while, and does something beside it.
 func (w *moody) moodyFor(d time.Duration, beside func()) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
+	next, end := time.NewTicker(25*time.Millisecond), time.After(d)
+	defer next.Stop()
+	for {
 		w.shake()
 		beside()
+		select {
+		case <-end:
+			return
+		case <-next.C:
+		}
 	}
 }
 
@@ -241,12 +249,9 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 		say("%d attempts ran beside another of the same delivery", c.world.overlaps)
 	}
 	c.world.mu.Unlock()
-	left := notify.Left(survivor)
-	for end := time.Now().Add(time.Minute); left != "" && time.Now().Before(end); left = notify.Left(survivor) {
-		time.Sleep(10 * time.Millisecond) // a last look at the rows may be on its way
-	}
-	if left != "" {
-		say("the dispatcher holds %s", left)
+	// A last look at the rows may be on its way.
+	if !waittest.Within(time.Minute, func() bool { return notify.Left(survivor) == "" }) {
+		say("the dispatcher holds %s", notify.Left(survivor))
 	}
 	if wrong, err := report.Recount(t.Context(), c.DB); err != nil || len(wrong) > 0 {
 		say("figures: %+v, %v", wrong, err)
@@ -280,11 +285,9 @@ func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Durati
 	died := c.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending' AND lease_owner = ?", second.Boot())
 	c.world.moodyFor(moodyTime, func() {})
 	c.world.allHealthy()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if c.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0 && a.InFlight() == 0 {
-			break
-		}
-	}
+	waittest.Within(patience, func() bool {
+		return c.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0 && a.InFlight() == 0
+	})
 	stopA()
 	wrong := c.wrong(t, a, died)
 	if n := c.Count(t, "SELECT count(*) FROM breaker_history WHERE to_state = 'open'"); n < 3 {

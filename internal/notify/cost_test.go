@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -90,7 +91,7 @@ func (p *payer) pay(t *testing.T, numbers []string, reserved bool) (queued int) 
 		nudges[i] = queue.Nudge{Delivery: r.ID, Recipient: r.RecipientID}
 	}
 	p.here.Offer(nudges)
-	until(t, "the batch is delivered", func() bool { return p.ch.count() == p.sent && p.here.InFlight() == 0 })
+	waittest.Until(t, "the batch is delivered", func() bool { return p.ch.count() == p.sent && p.here.InFlight() == 0 })
 	return queued
 }
 
@@ -189,7 +190,7 @@ func (p *payer) payAll(t *testing.T, orders []string) {
 		p.pay(t, orders[:n], true)
 		orders = orders[n:]
 	}
-	until(t, "all results are written", func() bool { return delivered(p.f, t) == before+costOrders })
+	waittest.Until(t, "all results are written", func() bool { return delivered(p.f, t) == before+costOrders })
 }
 
 func costs(t *testing.T, got, most map[string]float64) {

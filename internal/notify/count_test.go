@@ -8,6 +8,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/report"
@@ -37,7 +38,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		a, b := dispatcher(t, f, ch, 20), dispatcher(t, f, ch, 20)
 		nudges := paid(t, f, 80)
 		same("before any notification")
-		until(t, "all over", func() bool {
+		waittest.Until(t, "all over", func() bool {
 			a.Offer(nudges)
 			b.Offer(nudges)
 			if _, err := report.Fold(t.Context(), d, time.UTC); err != nil && !db.IsConflict(err) {
@@ -48,7 +49,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		})
 		// What was offered last may still be on its way to a claim: it would take a row
 		// that is sent again below.
-		until(t, "both nodes rest", func() bool { return a.InFlight()+b.InFlight() == 0 })
+		waittest.Until(t, "both nodes rest", func() bool { return a.InFlight()+b.InFlight() == 0 })
 		for {
 			if n, err := report.Fold(t.Context(), d, time.UTC); err != nil || n == 0 {
 				break
@@ -92,7 +93,7 @@ func TestCountersEqualARecount(t *testing.T) {
 		same("sent again by a person")
 		again(t, f, "delivered", p.OK) // the merchant knows of that money
 		same("notified twice")
-		until(t, "all over once more", func() bool {
+		waittest.Until(t, "all over once more", func() bool {
 			var ids []queue.Nudge
 			if err := d.NewRaw("SELECT id AS delivery, recipient_id AS recipient FROM deliveries WHERE next_at IS NOT NULL").Scan(
 				t.Context(), &ids); err != nil {
@@ -101,7 +102,7 @@ func TestCountersEqualARecount(t *testing.T) {
 			a.Offer(ids)
 			return len(ids) == 0
 		})
-		until(t, "folded", func() bool {
+		waittest.Until(t, "folded", func() bool {
 			n, err := report.Fold(t.Context(), d, time.UTC)
 			return err == nil && n == 0
 		})

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -61,7 +62,7 @@ func TestWithAFreeSlotAPaidOrderIsNotifiedByWhoTookIt(t *testing.T) {
 		for range 30 {
 			pay(t, f)
 		}
-		until(t, "all are notified", func() bool { return delivered(f, t) == 30 })
+		waittest.Until(t, "all are notified", func() bool { return delivered(f, t) == 30 })
 		if ch.count() != 30 || here.InFlight() != 0 {
 			t.Errorf("%d sent, %d slots are still held", ch.count(), here.InFlight())
 		}
@@ -94,7 +95,7 @@ func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
 			*row.Due() <= d.Now() {
 			t.Errorf("while it is being sent its row is %+v, %v", row, err)
 		}
-		until(t, "it is notified", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "it is notified", func() bool { return delivered(f, t) == 1 })
 	})
 }
 
@@ -128,7 +129,7 @@ func TestATransactionThatFailsReturnsItsSlots(t *testing.T) {
 			t.Errorf("%d slots held, %d sent of what was never committed", here.InFlight(), ch.count())
 		}
 		pay(t, f)
-		until(t, "the slot is free for what is committed", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "the slot is free for what is committed", func() bool { return delivered(f, t) == 1 })
 	})
 }
 
@@ -151,7 +152,7 @@ func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 			t.Errorf("%d are being sent, %d slots held: more than it may have", n, here.InFlight())
 		}
 		close(answer)
-		until(t, "the five are notified", func() bool { return delivered(f, t) == 5 })
+		waittest.Until(t, "the five are notified", func() bool { return delivered(f, t) == 5 })
 
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return b.ByOperator(ctx, tx, f.M1.Recipient(), breaker.OpenIt, "li", "test")
@@ -208,7 +209,7 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsReleased(t *testing.T) {
 		}
 		if !ending {
 			close(answer)
-			until(t, "both are notified", func() bool { return delivered(f, t) == 2 })
+			waittest.Until(t, "both are notified", func() bool { return delivered(f, t) == 2 })
 			continue
 		}
 		time.AfterFunc(100*time.Millisecond, func() { close(answer) })

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -41,7 +42,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 		})
 		t.Cleanup(func() { stop(disp, time.Second) })
 		disp.Offer(nudges[:1])
-		until(t, "all twelve failed together", func() bool {
+		waittest.Until(t, "all twelve failed together", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 1 AND lease_owner = 0") == 12 &&
 				disp.InFlight() == 0
 		})
@@ -57,7 +58,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Offer(nudges[:1])
-		until(t, "all are notified", func() bool { return delivered(f, t) == 12 })
+		waittest.Until(t, "all are notified", func() bool { return delivered(f, t) == 12 })
 		ids := map[string]bool{ch.sent[1].ID: true}
 		for _, p := range ch.sent[1].More {
 			if len(p.Body) == 0 || p.Type != "order.paid" {
@@ -78,7 +79,7 @@ func TestWhatIsClaimedTogetherIsOneMessage(t *testing.T) {
 		f, disp, _, nudges := mails(t, d, 4, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		disp.Offer(nudges)
-		until(t, "all are notified", func() bool { return delivered(f, t) == 4 })
+		waittest.Until(t, "all are notified", func() bool { return delivered(f, t) == 4 })
 		if ch.count() != 1 || len(ch.sent[0].More) != 3 {
 			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
 		}
@@ -173,7 +174,7 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 				t.Fatal(err)
 			}
 			// One message that fails, and one that is taken.
-			until(t, "all of the round are notified", func() bool {
+			waittest.Until(t, "all of the round are notified", func() bool {
 				here.Offer(mine[:events/2])
 				there.Offer(mine[events/2:])
 				return delivered(f, t) == int64(events*(round+1)) || ch.count() > 2*(round+1)
@@ -203,7 +204,7 @@ func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
 			lease).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "all are notified", func() bool { disp.Offer(nudges); return delivered(f, t) == 4 })
+		waittest.Until(t, "all are notified", func() bool { disp.Offer(nudges); return delivered(f, t) == 4 })
 		if ch.count() != 1 || len(ch.sent[0].More) != 3 || d.Now() < lease {
 			t.Errorf("%d messages, the first with %d more", ch.count(), len(ch.sent[0].More))
 		}
@@ -227,9 +228,9 @@ func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Offer(nudges[:1])
-		until(t, "the digest is sent", func() bool { return delivered(f, t) >= 5 })
+		waittest.Until(t, "the digest is sent", func() bool { return delivered(f, t) >= 5 })
 		disp.Offer(nudges)
-		until(t, "all are notified", func() bool { return delivered(f, t) == 6 })
+		waittest.Until(t, "all are notified", func() bool { return delivered(f, t) == 6 })
 		for _, m := range ch.sent {
 			types := []string{m.Type}
 			for _, p := range m.More {
@@ -257,10 +258,10 @@ func TestAProbeIsNoDigest(t *testing.T) {
 		f, disp, b, nudges := mails(t, d, 12, breaker.Policy{Failures: 1, Open: 50 * time.Millisecond, Window: time.Minute}, ch,
 			merchant.Endpoint{Name: "desk", Channel: notify.Email, URL: "mailto:desk@m1.test", DigestMS: 60_000})
 		disp.Offer(nudges[:1])
-		until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() && disp.InFlight() == 0 })
-		until(t, "all wait", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending'") == 0 })
+		waittest.Until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() && disp.InFlight() == 0 })
+		waittest.Until(t, "all wait", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending'") == 0 })
 		before := f.Count(t, "SELECT sum(attempts) FROM deliveries")
-		until(t, "three probes fail", func() bool {
+		waittest.Until(t, "three probes fail", func() bool {
 			disp.Pull([]int64{f.M1.ID})
 			return f.Count(t, "SELECT count(*) FROM breaker_history WHERE cause = 'probe_failed'") >= 3
 		})

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -124,17 +125,6 @@ func paid(t testing.TB, f *paymenttest.Fixture, n int) []queue.Nudge {
 	return nudges
 }
 
-// until waits for a condition that another goroutine brings about.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("not within a minute: %s", what)
-}
-
 func delivered(f *paymenttest.Fixture, t testing.TB) int64 {
 	return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'delivered'")
 }
@@ -148,7 +138,7 @@ func TestDeliveredOnceWithTheFrozenBody(t *testing.T) {
 		for range 3 {
 			disp.Offer(nudges) // doubled tasks are normal
 		}
-		until(t, "all delivered", func() bool { return delivered(f, t) == 100 })
+		waittest.Until(t, "all delivered", func() bool { return delivered(f, t) == 100 })
 		if ch.count() != 100 || ch.overlaps != 0 {
 			t.Errorf("%d sent, %d overlaps", ch.count(), ch.overlaps)
 		}
@@ -189,7 +179,7 @@ func TestRetriesWaitAsScheduledByTheTickAlone(t *testing.T) {
 				}
 			}
 		}()
-		until(t, "delivered at the third try", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "delivered at the third try", func() bool { return delivered(f, t) == 1 })
 		for i, want := range []time.Duration{time.Second, 1500 * time.Millisecond} {
 			// Never early; how late is for the bench to say, a busy test machine has its own time.
 			if got := ch.times[i+1].Sub(ch.times[i]); got < want-50*time.Millisecond || got > want+2*time.Second {
@@ -208,7 +198,7 @@ func TestExhaustedNotificationStandsOnTheExceptionDesk(t *testing.T) {
 		}}
 		disp := dispatcher(t, f, ch, 50)
 		disp.Offer(paid(t, f, 3))
-		until(t, "exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 3 })
+		waittest.Until(t, "exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 3 })
 		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND order_no <> '' AND amount = 10")
 	})
 }
@@ -218,7 +208,7 @@ func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{100, 100, 100, 100}, MaxInFlight: 50})
 		var calls atomic.Int64
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // an attempt lasts, or two could not overlap
 			if calls.Add(1)%3 == 0 {
 				return notify.Result{Class: notify.BadStatus, Status: 500}
 			}
@@ -240,7 +230,7 @@ func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
 				}
 			})
 		}
-		until(t, "all over", func() bool {
+		waittest.Until(t, "all over", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL") == 0
 		})
 		close(stopNow)
@@ -259,7 +249,7 @@ func TestWithoutTheClaimTwoNodesOverlap(t *testing.T) {
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", ByHand: true})
 	nudges := paid(t, f, 20)
 	ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // as above
 		return notify.Result{Class: notify.OK}
 	}}
 	var wg sync.WaitGroup
@@ -293,7 +283,7 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 		ch := &fakeChannel{}
 		disp := dispatcher(t, f, ch, 50)
 		disp.Offer(nudges)
-		until(t, "it has looked at them", func() bool { return notify.Left(disp) == "" })
+		waittest.Until(t, "it has looked at them", func() bool { return notify.Left(disp) == "" })
 		if ch.count() != 0 {
 			t.Fatal("a leased row was sent")
 		}
@@ -301,7 +291,7 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 			t.Fatalf("released %d, %v", n, err)
 		}
 		disp.Offer(nudges[:1])
-		until(t, "the released one is sent", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "the released one is sent", func() bool { return delivered(f, t) == 1 })
 
 		// The other one: its node never comes back, the lease runs out.
 		_, err = f.DB.NewRaw("UPDATE deliveries SET status = 'sending', lease_owner = ?, next_at = ? WHERE status = 'retry_wait'", deadBoot,
@@ -310,7 +300,7 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Pull([]int64{f.M1.ID})
-		until(t, "the expired lease is sent", func() bool { return delivered(f, t) == 2 })
+		waittest.Until(t, "the expired lease is sent", func() bool { return delivered(f, t) == 2 })
 		f.Want(t, 2, "SELECT max(attempts) FROM deliveries")
 	})
 }
@@ -330,16 +320,16 @@ func TestHangingMerchantHoldsItsOwnSlotsOnly(t *testing.T) {
 	disp := dispatcher(t, f, ch, 10)
 	stuck := paid(t, f, 20)
 	disp.Offer(stuck[:19])
-	until(t, "the hanging merchant fills its cap", func() bool { return disp.InFlight() == 3 })
+	waittest.Until(t, "the hanging merchant fills its cap", func() bool { return disp.InFlight() == 3 })
 	_, err := f.DB.NewRaw("UPDATE deliveries SET recipient_id = ?, url = 'http://m2.test/n' WHERE id = ?", f.M2.ID,
 		stuck[19].Delivery).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	disp.Pull([]int64{f.M2.ID})
-	until(t, "another merchant is served meanwhile", func() bool { return delivered(f, t) == 1 })
+	waittest.Until(t, "another merchant is served meanwhile", func() bool { return delivered(f, t) == 1 })
 	close(hang)
-	until(t, "the rest follows", func() bool { return delivered(f, t) == 20 })
+	waittest.Until(t, "the rest follows", func() bool { return delivered(f, t) == 20 })
 	f.Want(t, 1, "SELECT max(attempts) FROM deliveries")
 }
 
@@ -350,7 +340,7 @@ func TestBacklogBeyondTheWindowIsPulledFromSQL(t *testing.T) {
 		ch := &fakeChannel{}
 		disp := dispatcher(t, f, ch, 50)
 		disp.Pull([]int64{f.M1.ID})
-		until(t, "one pull drains the merchant's backlog", func() bool { return delivered(f, t) == 1200 })
+		waittest.Until(t, "one pull drains the merchant's backlog", func() bool { return delivered(f, t) == 1200 })
 		if ch.count() != 1200 {
 			t.Errorf("%d sent", ch.count())
 		}
@@ -365,7 +355,7 @@ func TestAPullDuringAPullIsNotForgotten(t *testing.T) {
 		disp := dispatcherWith(t, f, &fakeChannel{}, 10, forgiving(d))
 		for range 20 {
 			disp.Pull([]int64{f.M1.ID, f.M1.ID})
-			until(t, "nothing is left of it", func() bool { return notify.Left(disp) == "" })
+			waittest.Until(t, "nothing is left of it", func() bool { return notify.Left(disp) == "" })
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -105,7 +106,7 @@ func (h *hosts) got(part string) (n int) {
 // drain delivers until nothing is due any more.
 func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 	t.Helper()
-	until(t, "all over", func() bool {
+	waittest.Until(t, "all over", func() bool {
 		var owners []int64
 		if err := f.DB.NewRaw("SELECT DISTINCT recipient_id FROM deliveries WHERE next_at IS NOT NULL").Scan(t.Context(),
 			&owners); err != nil {
@@ -126,7 +127,7 @@ func drain(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher) {
 // the last minutes; each is of 10.
 func ordersNotified(t *testing.T, f *paymenttest.Fixture, raised, notified int64) {
 	t.Helper()
-	until(t, "folded", func() bool {
+	waittest.Until(t, "folded", func() bool {
 		n, err := report.Fold(t.Context(), f.DB, time.UTC)
 		return err == nil && n == 0
 	})

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
@@ -103,23 +104,22 @@ func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 				const n = 7
 				nudges := paid(t, f, n)
 				here.Offer(nudges)
-				until(t, "one says why it waits", func() bool {
+				waittest.Until(t, "one says why it waits", func() bool {
 					return f.Count(t,
 						"SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND last_class = ? AND last_error <> '' AND lease_owner = 0", c.cause) > 0
 				})
-				for range 20 { // the tick and the queue come again and again
-					here.Pull([]int64{f.M1.ID})
+				waittest.Stays(t, "none is attempted", 100*time.Millisecond, func() bool {
+					here.Pull([]int64{f.M1.ID}) // the tick and the queue come again and again
 					here.Offer(nudges)
-					time.Sleep(5 * time.Millisecond)
-				}
-				f.Want(t, n, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL AND attempts = 0 OR status = 'sending'")
+					return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL AND attempts = 0 OR status = 'sending'") == n
+				})
 				f.Want(t, 0, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
 				f.Want(t, 0, "SELECT count(*) FROM exceptions")
 
 				ch := &fakeChannel{}
 				there := newNode(t, f, f.Settings.Merchants(), webhooks(ch))
 				there.Pull([]int64{f.M1.ID})
-				until(t, "the other node sends all", func() bool {
+				waittest.Until(t, "the other node sends all", func() bool {
 					there.Pull([]int64{f.M1.ID})
 					return delivered(f, t) == n
 				})
@@ -136,18 +136,15 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 		ch := &fakeChannel{}
 		here := newNode(t, f, changed(f, locked), webhooks(ch))
 		here.Offer(paid(t, f, 3))
-		until(t, "it gave one back", func() bool {
+		waittest.Until(t, "it gave one back", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'locked'") > 0 && here.InFlight() == 0
 		})
 
 		here.book.Store(f.Settings.Merchants())
 		here.Pull([]int64{f.M1.ID})
-		time.Sleep(100 * time.Millisecond)
-		if n := ch.count(); n != 0 {
-			t.Fatalf("%d sent, although it leaves them alone", n)
-		}
+		waittest.Stays(t, "it leaves them alone", 100*time.Millisecond, func() bool { return ch.count() == 0 })
 		notify.Elapse(here.Dispatcher, notify.SkipFor)
-		until(t, "all are sent", func() bool { here.Pull([]int64{f.M1.ID}); return delivered(f, t) == 3 })
+		waittest.Until(t, "all are sent", func() bool { here.Pull([]int64{f.M1.ID}); return delivered(f, t) == 3 })
 		f.Want(t, 3, "SELECT count(*) FROM deliveries WHERE attempts = 1")
 	})
 }
@@ -161,7 +158,7 @@ func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 				otherRanges(t, d, ranges)
 				newNode(t, f, f.Settings.Merchants(), webhooks(blocked())).Offer(paid(t, f, 2))
-				until(t, "they are exhausted",
+				waittest.Until(t, "they are exhausted",
 					func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 2 })
 				f.Want(t, 2, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'blocked'")
 				f.Want(t, 2, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'")
@@ -178,7 +175,7 @@ func TestABreakdownOfAChannelCounts(t *testing.T) {
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { panic("broken") }}
 		d2 := newNode(t, f, f.Settings.Merchants(), webhooks(ch))
 		d2.Offer(paid(t, f, 1))
-		until(t, "it is exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 1 })
+		waittest.Until(t, "it is exhausted", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted'") == 1 })
 		f.Want(t, 1, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'internal'")
 	})
 }
@@ -198,7 +195,7 @@ func TestOnlyTheOwnerReleases(t *testing.T) {
 		}
 		here := newNode(t, f, f.Settings.Merchants(), webhooks(ch))
 		here.Offer(paid(t, f, 1))
-		until(t, "the node is done with it", func() bool { return ch.count() == 1 && here.InFlight() == 0 })
+		waittest.Until(t, "the node is done with it", func() bool { return ch.count() == 1 && here.InFlight() == 0 })
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'sending' AND lease_owner = 4242 AND attempts = 5 AND last_class = ''")
 	})
 }
@@ -217,7 +214,7 @@ func TestOneLockedEndpointHoldsNothingElseUp(t *testing.T) {
 				here := newNode(t, f, changed(f, func(m *merchant.Merchant) { m.Endpoints[0].Locked = true }), webhooks(ch))
 				const n = 30
 				here.Offer(paid(t, f, n))
-				until(t, "the other address got all", func() bool {
+				waittest.Until(t, "the other address got all", func() bool {
 					here.Pull([]int64{f.M1.ID})
 					return delivered(f, t) == n
 				})
@@ -227,7 +224,7 @@ func TestOneLockedEndpointHoldsNothingElseUp(t *testing.T) {
 					}
 				}
 				if balance == merchant.All {
-					until(t, "what is locked waits uncounted", func() bool { // each is claimed for a moment
+					waittest.Until(t, "what is locked waits uncounted", func() bool { // each is claimed for a moment
 						return f.Count(t, "SELECT count(*) FROM deliveries WHERE attempts = 0 AND next_at IS NOT NULL") == n
 					})
 				}
@@ -252,11 +249,11 @@ func TestABlockedEndpointIsPassedOver(t *testing.T) {
 		}}
 		here := newNode(t, f, f.Settings.Merchants(), webhooks(ch))
 		here.Offer(paid(t, f, 1))
-		until(t, "it gave it back", func() bool {
+		waittest.Until(t, "it gave it back", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'blocked_here'") == 1 && here.InFlight() == 0
 		})
 		notify.Elapse(here.Dispatcher, notify.SkipFor)
-		until(t, "it went to the other address", func() bool { here.Pull([]int64{f.M1.ID}); return delivered(f, t) == 1 })
+		waittest.Until(t, "it went to the other address", func() bool { here.Pull([]int64{f.M1.ID}); return delivered(f, t) == 1 })
 		f.Want(t, 1, "SELECT attempts FROM deliveries")
 	})
 }
@@ -268,10 +265,10 @@ func TestNothingIsCreatedAsClaimedThatCannotBeSent(t *testing.T) {
 		ch := blocked()
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 10, forgiving(d))
 		pay(t, f)
-		until(t, "the first one is given back", func() bool {
+		waittest.Until(t, "the first one is given back", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'blocked_here'") == 1
 		})
-		until(t, "the slot is free", func() bool { return here.InFlight() == 0 })
+		waittest.Until(t, "the slot is free", func() bool { return here.InFlight() == 0 })
 		for range 3 {
 			pay(t, f)
 		}
@@ -289,8 +286,8 @@ func TestWhatWaitsForAFaultIsCounted(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		here := newNode(t, f, changed(f, locked), webhooks(&fakeChannel{}))
 		here.Offer(paid(t, f, 4))
-		until(t, "it gave one back", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'locked'") > 0 })
-		until(t, "nothing is under way", func() bool { return here.InFlight() == 0 })
+		waittest.Until(t, "it gave one back", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE last_class = 'locked'") > 0 })
+		waittest.Until(t, "nothing is under way", func() bool { return here.InFlight() == 0 })
 		waiting := func() []notify.FaultWaiting {
 			t.Helper()
 			if err := here.PublishFaults(t.Context()); err != nil {
@@ -314,7 +311,7 @@ func TestWhatWaitsForAFaultIsCounted(t *testing.T) {
 		here.book.Store(f.Settings.Merchants())
 		notify.Elapse(here.Dispatcher, notify.SkipFor)
 		here.Pull([]int64{f.M1.ID})
-		until(t, "all are sent", func() bool { return delivered(f, t) == 4 })
+		waittest.Until(t, "all are sent", func() bool { return delivered(f, t) == 4 })
 		if got := waiting(); len(got) != 0 {
 			t.Errorf("after the repair: %+v", got)
 		}

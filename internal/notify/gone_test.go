@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -48,15 +49,12 @@ func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 				}}
 				disp := crowdWith(t, f, book.Load, ch, 10, b)
 				disp.Offer(nudges)
-				until(t, "it opens", func() bool { return b.Of(well.Recipient()).Tripped() && disp.InFlight() == 0 })
+				waittest.Until(t, "it opens", func() bool { return b.Of(well.Recipient()).Tripped() && disp.InFlight() == 0 })
 				sent := ch.count()
 				disp.Pull([]int64{well.ID})
-				time.Sleep(50 * time.Millisecond)
-				if ch.count() != sent {
-					t.Fatal("the breaker is open, but does not park")
-				}
+				waittest.Stays(t, "the breaker that is open parks", 50*time.Millisecond, func() bool { return ch.count() == sent })
 				book.Store(merchant.NewDirectory([]*merchant.Merchant{&changed}, nil))
-				until(t, "all stand on the desk", func() bool {
+				waittest.Until(t, "all stand on the desk", func() bool {
 					// A merchant that is disabled has a schedule of a day: skip the time.
 					if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status = 'retry_wait'",
 						d.Now()).Exec(t.Context()); err != nil {
@@ -109,7 +107,7 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
 			f, ch, _, pull := begin(t, d, time.Hour, func(int, notify.Message) notify.Result { return refused })
 			pull()
-			until(t, "the one without an address has an open exception, and nothing else is due", func() bool {
+			waittest.Until(t, "the one without an address has an open exception, and nothing else is due", func() bool {
 				pull()
 				return f.Count(t, "SELECT count(*) FROM deliveries WHERE next_at < ?", d.Now()+time.Minute.Microseconds()) == 0
 			})
@@ -133,7 +131,7 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 				}
 				return notify.Result{Class: notify.OK, Status: 200}
 			})
-			until(t, "all are notified", func() bool {
+			waittest.Until(t, "all are notified", func() bool {
 				// What waits for the answer of a probe does so for as long as that may take.
 				if _, err := d.NewRaw("UPDATE deliveries SET next_at = ? WHERE status IN ('queued', 'retry_wait') AND url <> ''",
 					d.Now()).Exec(t.Context()); err != nil {
@@ -171,10 +169,10 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 			disp := dispatcherWith(t, f, ch, 10, b)
 			disp.Offer(nudges)
 			if parks {
-				until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
+				waittest.Until(t, "it opens", func() bool { return b.Of(f.M1.Recipient()).Tripped() })
 				return
 			}
-			until(t, "all are notified", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })
+			waittest.Until(t, "all are notified", func() bool { disp.Pull([]int64{f.M1.ID}); return delivered(f, t) == 5 })
 			f.Want(t, 10, "SELECT count(*) FROM "+notify.AllAttempts+" AS na") // each try is on record
 			f.Want(t, 0, "SELECT count(*) FROM breaker_history")
 		})
@@ -188,7 +186,7 @@ func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
 	nudges := paid(t, f, 1)
 	ch := &fakeChannel{}
 	dispatcher(t, f, ch, 10).Offer(nudges)
-	until(t, "it is notified", func() bool { return ch.count() == 1 })
+	waittest.Until(t, "it is notified", func() bool { return ch.count() == 1 })
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	if at := ch.sent[0].At; strings.Contains(at.String(), " m=") || f.DB.NowTime().Sub(at).Abs() > time.Minute {
@@ -216,11 +214,11 @@ func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	}}
 	disp := dispatcher(t, f, ch, 10)
 	disp.Offer(nudges)
-	until(t, "all others are notified", func() bool { return delivered(f, t) == 19 })
-	until(t, "its exception is open", func() bool {
+	waittest.Until(t, "all others are notified", func() bool { return delivered(f, t) == 19 })
+	waittest.Until(t, "its exception is open", func() bool {
 		disp.Pull([]int64{f.M1.ID})
 		return f.Count(t, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted'") == 1
 	})
 	f.Want(t, 2, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'internal' AND error NOT LIKE '%canary%'")
-	until(t, "nothing is left", func() bool { return notify.Left(disp) == "" })
+	waittest.Until(t, "nothing is left", func() bool { return notify.Left(disp) == "" })
 }

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/notify/fakemerchant"
 	"backstop/internal/notify/webhook"
@@ -84,7 +85,7 @@ func sentBy(t *testing.T, d *db.DB, m *fakemerchant.Merchant, o *order.Order, st
 	}
 	before := m.Count()
 	disp.Pull([]int64{f.M1.ID})
-	until(t, "the merchant has it", func() bool { return delivered(f, t) == 1 })
+	waittest.Until(t, "the merchant has it", func() bool { return delivered(f, t) == 1 })
 	stop(disp, 5*time.Second)
 	requests := m.Requests()
 	if len(requests) != before+1 {
@@ -182,7 +183,7 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 		disp := dispatcher(t, f, ch, 10)
 		exhausted := func(n int64) {
 			t.Helper()
-			until(t, "it is on the desk", func() bool {
+			waittest.Until(t, "it is on the desk", func() bool {
 				return f.Count(t,
 					"SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open' AND subject = ? AND seen = ?", old,
 					n) == 1 && disp.InFlight() == 0

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -70,9 +71,9 @@ func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
 		other, node := nodeWith(t, f, &without), nodeWith(t, f, &with)
 		// The node without the connection takes what needs none, in the same claim.
 		other.Offer([]queue.Nudge{here, over})
-		until(t, "the other row delivered or tried", func() bool { return without.asked.Load() == 1 })
+		waittest.Until(t, "the other row delivered or tried", func() bool { return without.asked.Load() == 1 })
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND attempts = 0 AND status = 'queued'", here.Delivery)
-		until(t, "delivered by the node with the connection", func() bool {
+		waittest.Until(t, "delivered by the node with the connection", func() bool {
 			other.Pull([]int64{here.Recipient})
 			node.Pull([]int64{here.Recipient})
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
@@ -102,7 +103,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		}
 		door.Pull([]int64{here.Recipient})
 		door.Offer([]queue.Nudge{here, over})
-		until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
+		waittest.Until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
 		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE attempts = 0 AND status = 'queued'")
 
 		l.connected.Store(true)
@@ -111,10 +112,10 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 		}
 		door.Offer([]queue.Nudge{over})
 		door.Pull([]int64{here.Recipient})
-		until(t, "what goes over the connection is delivered", func() bool {
+		waittest.Until(t, "what goes over the connection is delivered", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 1", here.Delivery) == 1
 		})
-		until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
+		waittest.Until(t, "it has looked at them", func() bool { return notify.Left(door) == "" })
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND attempts = 0 AND status = 'queued'", over.Delivery)
 	})
 }
@@ -134,7 +135,7 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 		}
 		var l line
 		node := nodeWith(t, f, &l)
-		until(t, "exhausted", func() bool {
+		waittest.Until(t, "exhausted", func() bool {
 			if f.Count(t, "SELECT count(*) FROM deliveries WHERE status <> 'sending' AND next_at IS NOT NULL") == 1 {
 				late()
 			}
@@ -182,15 +183,12 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 		var without, with line
 		with.connected.Store(true)
 		other := node(&without)
-		for range 20 {
+		waittest.Stays(t, "no node without the connection claims the probe", 100*time.Millisecond, func() bool {
 			other.Pull([]int64{m.ID})
-			time.Sleep(5 * time.Millisecond)
-		}
-		if without.asked.Load() != 0 || f.Count(t, "SELECT count(*) FROM breaker_history") != 0 {
-			t.Fatal("a node without the connection claimed the probe")
-		}
+			return without.asked.Load() == 0 && f.Count(t, "SELECT count(*) FROM breaker_history") == 0
+		})
 		here := node(&with)
-		until(t, "delivered", func() bool {
+		waittest.Until(t, "delivered", func() bool {
 			here.Pull([]int64{m.ID})
 			return delivered(f, t) == 1
 		})
@@ -222,15 +220,17 @@ func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
 				}
 				var l line
 				node := nodeWith(t, f, &l)
-				for range 20 {
+				tried := func() bool {
 					node.Pull([]int64{f.M1.ID})
 					node.Offer(n)
-					time.Sleep(5 * time.Millisecond)
+					return l.asked.Load() > 0
 				}
-				until(t, "claims are over", func() bool { return node.InFlight() == 0 })
-				if tried := l.asked.Load() > 0; tried != c.tries {
-					t.Errorf("tried: %t", tried)
+				if c.tries {
+					waittest.Until(t, "this node tries", tried)
+				} else {
+					waittest.Stays(t, "this node does not try", 100*time.Millisecond, func() bool { return !tried() })
 				}
+				waittest.Until(t, "claims are over", func() bool { return node.InFlight() == 0 })
 			})
 		})
 	}

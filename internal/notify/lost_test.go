@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 )
@@ -39,7 +40,7 @@ func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Pull([]int64{f.M1.ID})
-		until(t, "the lost one is delivered", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "the lost one is delivered", func() bool { return delivered(f, t) == 1 })
 		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered' AND attempts = 2", old)
 		f.Want(t, 2, "SELECT count(*) FROM deliveries WHERE status = 'sending'")
 		f.Want(t, 1, "SELECT count(*) FROM settings WHERE name = 'claims_checked' AND value > ?", old)
@@ -49,6 +50,6 @@ func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
 			t.Fatalf("released %d, %v", n, err)
 		}
 		disp.Pull([]int64{f.M1.ID})
-		until(t, "what its own boot left is delivered", func() bool { return delivered(f, t) == 2 })
+		waittest.Until(t, "what its own boot left is delivered", func() bool { return delivered(f, t) == 2 })
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/pause"
@@ -61,7 +62,7 @@ func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
 			}
 		}
 		nodes[0].Offer(paid(t, f, 1))
-		until(t, "the first is being sent", func() bool { return ch.count() == 1 })
+		waittest.Until(t, "the first is being sent", func() bool { return ch.count() == 1 })
 		run(pause.PauseAct)
 		nudges := paid(t, f, 6)
 		for _, n := range nodes {
@@ -72,7 +73,7 @@ func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
 			}
 		}
 		close(release)
-		until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
 		for _, n := range nodes { // the slot that became free is not used either
 			n.Pull([]int64{f.M1.ID})
 		}
@@ -83,7 +84,7 @@ func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
 			t.Errorf("%d wait untouched", n)
 		}
 		run(pause.ResumeAct)
-		until(t, "all are delivered", func() bool {
+		waittest.Until(t, "all are delivered", func() bool {
 			for _, n := range nodes {
 				n.Pull([]int64{f.M1.ID})
 			}

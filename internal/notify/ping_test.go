@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
@@ -32,7 +33,6 @@ type switchboard struct {
 // process has a heartbeat.
 func eachSwitchboard(t *testing.T, test func(t *testing.T, s *switchboard)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		t.Parallel() // they wait
 		s := &switchboard{Fixture: paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"}), t: t}
 		s.m = *s.M1
 		s.m.Endpoints = []merchant.Endpoint{{Name: "line", Channel: notify.Websocket, URL: "websocket:", Weight: 1}}
@@ -77,14 +77,17 @@ func (s *switchboard) node(line notify.Channel) {
 
 // once does something to the ping that is created, as soon as it is.
 func (s *switchboard) once(query string) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if res, err := s.DB.NewRaw(query).Exec(context.Background()); err != nil {
+	if !waittest.Within(time.Minute, func() bool {
+		res, err := s.DB.NewRaw(query).Exec(context.Background())
+		if err != nil {
 			s.t.Error(err)
-		} else if n, _ := res.RowsAffected(); n == 1 {
-			return
+			return false
 		}
+		n, _ := res.RowsAffected()
+		return n == 1
+	}) {
+		s.t.Error("no ping was created")
 	}
-	s.t.Error("no ping was created")
 }
 
 // ping creates one on a node to which the merchant is not connected. Its request is

@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
@@ -37,7 +38,7 @@ func newWanted(t *testing.T, d *db.DB) *wanted {
 		w.ids = append(w.ids, n.Delivery)
 	}
 	disp.Pull([]int64{f.M1.ID})
-	until(t, "the breaker opens", func() bool { return w.there.Of(f.M1.Recipient()).Tripped() && disp.InFlight() == 0 })
+	waittest.Until(t, "the breaker opens", func() bool { return w.there.Of(f.M1.Recipient()).Tripped() && disp.InFlight() == 0 })
 	if err := w.here.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
 		if err := w.probe(mine); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "it was tried, and the breaker is open again", func() bool {
+		waittest.Until(t, "it was tried, and the breaker is open again", func() bool {
 			r, err := breaker.Read(t.Context(), d, w.M1.Recipient())
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +91,7 @@ func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
 		if err := w.probe(w.ids[6]); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the breaker is closed", func() bool {
+		waittest.Until(t, "the breaker is closed", func() bool {
 			return w.Count(t, "SELECT count(*) FROM breakers WHERE state = 'closed' AND cause = 'probe_taken'") == 1
 		})
 		w.Want(t, 1, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'delivered'", w.ids[6])
@@ -121,16 +122,13 @@ func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
 		if err := w.probe(w.ids[4]); !errors.Is(err, breaker.ErrProbing) {
 			t.Errorf("a second probe: %v", err)
 		}
-		time.Sleep(200 * time.Millisecond) // four ticks
-		if n := w.ch.count() - sent; n != 0 {
-			t.Fatalf("%d were sent besides it", n)
-		}
+		waittest.Stays(t, "nothing is sent besides it for four ticks", 200*time.Millisecond, func() bool { return w.ch.count() == sent })
 		for _, q := range []string{"UPDATE breakers SET probe_until = ?", "UPDATE deliveries SET next_at = ? WHERE status <> 'sending'"} {
 			if _, err := d.NewRaw(q, d.Now()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		until(t, "another one is the probe and fails", func() bool {
+		waittest.Until(t, "another one is the probe and fails", func() bool {
 			return w.ch.count() == sent+1 && w.Count(t, "SELECT count(*) FROM breakers WHERE state = 'open'") == 1
 		})
 		if err := w.probe(w.ids[4]); err != nil {

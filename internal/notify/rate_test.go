@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
@@ -55,7 +56,7 @@ func TestProcessesThatDoNotSendTakeNoShareOfARate(t *testing.T) {
 		beat(t, d)
 		disp, _ := rated(t, f, &fakeChannel{}, 20)
 		disp.Offer(paid(t, f, 20)) // a second's worth; a hundredth of it would take a minute and a half
-		until(t, "all delivered", func() bool { return delivered(f, t) == 20 })
+		waittest.Until(t, "all delivered", func() bool { return delivered(f, t) == 20 })
 	})
 }
 
@@ -65,8 +66,8 @@ func TestOlderProcessesTakeTheirShareOfARate(t *testing.T) {
 		others(t, d, 99)
 		disp, _ := rated(t, f, &fakeChannel{}, 5)
 		disp.Offer(paid(t, f, 3))
-		until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
-		until(t, "the others wait", func() bool { return notify.Paced(disp, f.M1.ID) })
+		waittest.Until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "the others wait", func() bool { return notify.Paced(disp, f.M1.ID) })
 		if rate, burst := notify.Bucket(disp, f.M1.ID); rate > 0.06 || burst != 1 {
 			t.Errorf("%v a second and %d at once, five a second shared with 99 others", rate, burst)
 		}
@@ -93,10 +94,10 @@ func TestAGrownRateIsFeltByWhatWaits(t *testing.T) {
 				others(t, d, 200)
 				disp, set := rated(t, f, &fakeChannel{}, 2) // one in a hundred seconds
 				disp.Offer(paid(t, f, 3))
-				until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
-				until(t, "the others wait", func() bool { return notify.Paced(disp, f.M1.ID) })
+				waittest.Until(t, "the first is delivered", func() bool { return delivered(f, t) == 1 })
+				waittest.Until(t, "the others wait", func() bool { return notify.Paced(disp, f.M1.ID) })
 				grow(t, d, set)
-				until(t, "the others are delivered", func() bool { return delivered(f, t) == 3 })
+				waittest.Until(t, "the others are delivered", func() bool { return delivered(f, t) == 3 })
 			})
 		})
 	}
@@ -108,12 +109,12 @@ func TestAskingAgainKeepsTheRate(t *testing.T) {
 	ch := &fakeChannel{}
 	disp, set := rated(t, f, ch, 100)
 	disp.Offer(paid(t, f, 100))
-	until(t, "a second's worth is delivered", func() bool { return delivered(f, t) == 100 })
+	waittest.Until(t, "a second's worth is delivered", func() bool { return delivered(f, t) == 100 })
 	set(0.4) // what the bucket gathered meanwhile is more than it may hold from now on
 	nudges := paid(t, f, 3)
 	began := time.Now()
 	disp.Offer(nudges)
-	until(t, "all delivered", func() bool { return delivered(f, t) == 103 })
+	waittest.Until(t, "all delivered", func() bool { return delivered(f, t) == 103 })
 	// Two waits of 2.5 s.
 	if took := ch.times[102].Sub(began); took < 4900*time.Millisecond {
 		t.Errorf("three were sent in %s at 0.4 a second", took)
@@ -141,7 +142,7 @@ func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			disp.Offer(paid(t, f, 1))
-			until(t, "delivered", func() bool { return delivered(f, t) == int64(i+1) })
+			waittest.Until(t, "delivered", func() bool { return delivered(f, t) == int64(i+1) })
 		}
 		if rate, burst := notify.Bucket(disp, m.ID); rate != 10 || burst != 10 {
 			t.Errorf("%v a second and %d at once, want ten", rate, burst)

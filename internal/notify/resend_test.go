@@ -9,6 +9,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 )
@@ -37,7 +38,7 @@ func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
 		id := first.Delivery
 		exhausted := func(attempts int64) {
 			t.Helper()
-			until(t, "exhausted", func() bool {
+			waittest.Until(t, "exhausted", func() bool {
 				disp.Pull([]int64{first.Recipient})
 				return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = ?", attempts) == 1 &&
 					disp.InFlight() == 0
@@ -60,7 +61,7 @@ func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Offer([]queue.Nudge{n})
-		until(t, "delivered", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 1 })
+		waittest.Until(t, "delivered", func() bool { return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'delivered'") == 1 })
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE state = 'resolved' AND resolved_at IS NOT NULL")
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
@@ -101,7 +102,7 @@ func TestWhatWaitsForItsMomentIsSentAtOnceWhenItIsSentAgain(t *testing.T) {
 		disp := dispatcher(t, f, ch, 10)
 		n := paid(t, f, 1)[0]
 		disp.Offer([]queue.Nudge{n})
-		until(t, "it waits", func() bool {
+		waittest.Until(t, "it waits", func() bool {
 			return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait'") == 1 && disp.InFlight() == 0
 		})
 		n.At = f.Count(t, "SELECT next_at FROM deliveries")
@@ -111,6 +112,6 @@ func TestWhatWaitsForItsMomentIsSentAtOnceWhenItIsSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		disp.Offer([]queue.Nudge{again})
-		until(t, "it is sent", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "it is sent", func() bool { return delivered(f, t) == 1 })
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 )
@@ -35,7 +36,7 @@ func TestAttemptsStoreNoTokenOfTheURL(t *testing.T) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://m1.test/n?token=canary"})
 		ch := &fakeChannel{}
 		dispatcher(t, f, ch, 5).Offer(paid(t, f, 1))
-		until(t, "delivered", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "delivered", func() bool { return delivered(f, t) == 1 })
 		if ch.sent[0].URL != "https://m1.test/n?token=canary" {
 			t.Errorf("sent to %s", ch.sent[0].URL)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
 )
@@ -44,7 +45,7 @@ func TestAllNodesKnowWhoIsSlow(t *testing.T) {
 		}
 		tell()
 		disp.Offer(paid(t, f, 1))
-		until(t, "it is slow", func() bool { return disp.IsSlow(f.M1.ID) })
+		waittest.Until(t, "it is slow", func() bool { return disp.IsSlow(f.M1.ID) })
 		tell(f.M1.ID)
 
 		now := d.Now()
@@ -56,10 +57,10 @@ func TestAllNodesKnowWhoIsSlow(t *testing.T) {
 		run("UPDATE nodes SET slow = '[8]' WHERE boot = ?", d.Boot())
 		tell(8) // it wrote nothing
 
-		until(t, "delivered", func() bool { return delivered(f, t) == 1 })
+		waittest.Until(t, "delivered", func() bool { return delivered(f, t) == 1 })
 		quick.Store(true)
 		disp.Offer(paid(t, f, 5))
-		until(t, "it is quick again", func() bool { return delivered(f, t) == 6 && !disp.IsSlow(f.M1.ID) })
+		waittest.Until(t, "it is quick again", func() bool { return delivered(f, t) == 6 && !disp.IsSlow(f.M1.ID) })
 		tell()
 	})
 }

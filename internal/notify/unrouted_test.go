@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment/paymenttest"
@@ -45,10 +46,9 @@ func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
 			nudges := paid(t, f, 2)
 			disp.Offer(nudges)
 			disp.Pull([]int64{f.M1.ID})
-			time.Sleep(300 * time.Millisecond)
-			if n := ch.got(""); n != before {
-				t.Fatalf("%d messages went to recipients whose rows cannot be read", n-before)
-			}
+			waittest.Stays(t, "nothing goes to recipients whose rows cannot be read", 300*time.Millisecond, func() bool {
+				return ch.got("") == before
+			})
 			if n := f.Count(t,
 				"SELECT count(*) FROM deliveries WHERE channel = 'unrouted' AND attempts = 0 AND status = 'queued'"); n != 4 {
 				t.Fatalf("%d deliveries wait, want 4", n)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/supplier"
 )
 
@@ -151,9 +152,9 @@ func TestPayoutsAreToldByTheirSuppliers(t *testing.T) {
 			k.t.Error("processing is notified")
 		}
 		k.payouts("P1", PayoutScript{State: StateSuccess, Callback: CallbackTwice})
-		waits(k.t, "two callbacks", func() bool { return b.count() == 2 })
+		waittest.Until(k.t, "two callbacks", func() bool { return b.count() == 2 })
 		k.payouts("P1", PayoutScript{State: StateReturned, Callback: "late_50"})
-		waits(k.t, "a third", func() bool { return b.count() == 3 })
+		waittest.Until(k.t, "a third", func() bool { return b.count() == 3 })
 		first, again, third := b.parse(k.t, a, 0), b.parse(k.t, a, 1), b.parse(k.t, a, 2)
 		if first.OrderRef != "P1" || first.Status != supplier.Other || first.Amount != 0 || again.EventKey != first.EventKey ||
 			third.EventKey == first.EventKey || third.OrderRef != "P1" {
@@ -171,8 +172,8 @@ func TestPayoutsAreToldByTheirSuppliers(t *testing.T) {
 		k.options.Callbacks = b.url + "/callback"
 		k.payouts("P3", PayoutScript{State: StateFailed, Callback: CallbackNow})
 		k.asksPayout("payout", can.Payout, k.payout("P3"), supplier.PayoutFailed)
-		waits(k.t, "a fifth", func() bool { return b.count() == 5 })
-		waits(k.t, "the report", func() bool { return len(k.Payout(k.a.Code, "P3").Callbacks) == 1 })
+		waittest.Until(k.t, "a fifth", func() bool { return b.count() == 5 })
+		waittest.Until(k.t, "the report", func() bool { return len(k.Payout(k.a.Code, "P3").Callbacks) == 1 })
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/supplier"
 )
 
@@ -153,10 +154,10 @@ func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
 		}
 		k.refunds("R1", RefundScript{State: StateSuccess, Callback: CallbackTwice})
 		k.asks("refund", can.Refund, r, supplier.RefundSucceeded)
-		waits(k.t, "two callbacks", func() bool { return b.count() == 2 })
+		waittest.Until(k.t, "two callbacks", func() bool { return b.count() == 2 })
 		// A refund that the merchant makes directly at the supplier.
 		k.refunds("BACK-OFFICE", RefundScript{State: StateSuccess, Order: "ORDER_1", Amount: 300, Callback: CallbackNow})
-		waits(k.t, "a third", func() bool { return b.count() == 3 })
+		waittest.Until(k.t, "a third", func() bool { return b.count() == 3 })
 		first, again, third := b.parse(k.t, a, 0), b.parse(k.t, a, 1), b.parse(k.t, a, 2)
 		wantNo, wantSum := "R1", int64(300)
 		if k.a.Kind == "alipay" {

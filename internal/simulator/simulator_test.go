@@ -17,6 +17,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/supplier"
 	alipayadapter "backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -42,16 +43,6 @@ func adapter(t *testing.T, a *Account) supplier.Adapter {
 	}
 	t.Fatalf("no kind %s", a.Kind)
 	return nil
-}
-
-// waits polls until the condition holds.
-func waits(t *testing.T, what string, yes func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !yes(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: never", what)
-		}
-	}
 }
 
 func TestAPaymentIsStartedAskedForAndClosed(t *testing.T) {
@@ -317,7 +308,7 @@ func TestCallbacksAreTakenByTheAdapters(t *testing.T) {
 		k.options.Callbacks = b.url + "/callback"
 		k.do(ask{op: opPay, ref: "ORDER_1", notifyURL: b.url + "/callback/" + k.a.Code})
 		k.set("ORDER_1", Script{State: StatePaid, Callback: CallbackTwice})
-		waits(k.t, "two callbacks", func() bool { return b.count() == 2 && len(k.Order(k.a.Code, "ORDER_1").Callbacks) == 2 })
+		waittest.Until(k.t, "two callbacks", func() bool { return b.count() == 2 && len(k.Order(k.a.Code, "ORDER_1").Callbacks) == 2 })
 		answered := k.query("ORDER_1")
 		got := b.parse(k.t, a, 0)
 		if got.OrderRef != "ORDER_1" || got.Amount != 1999 || got.Currency != k.a.Currency || got.Status != supplier.Paid ||
@@ -340,7 +331,7 @@ func TestCallbacksAreTakenByTheAdapters(t *testing.T) {
 		if k.a.Kind == "wechatpay" || k.a.Kind == "stripe" { // these starts named an address of their own, or none
 			k.set("ORDER_3", Script{State: StateClosed, Callback: CallbackNow, Amount: 1})
 		}
-		waits(k.t, "the callback of a closing", func() bool { return b.count() >= 3 })
+		waittest.Until(k.t, "the callback of a closing", func() bool { return b.count() >= 3 })
 		if got := b.parse(k.t, a, 2); got.Status != supplier.Closed {
 			k.t.Errorf("read %+v", got)
 		}
@@ -363,7 +354,7 @@ func TestACallbackComesBeforeTheAnswerOrLate(t *testing.T) {
 		}
 		start := time.Now()
 		k.set("ORDER_2", Script{State: StatePaid, Amount: 1999, Callback: "late_80"})
-		waits(k.t, "the late callback", func() bool { return b.count() == 2 })
+		waittest.Until(k.t, "the late callback", func() bool { return b.count() == 2 })
 		if time.Since(start) < 80*time.Millisecond {
 			k.t.Errorf("it arrived after %s", time.Since(start))
 		}
@@ -378,7 +369,7 @@ func TestACallbackWaitsForItsAddress(t *testing.T) {
 	b := newInbox(t)
 	k.set("ORDER_1", Script{State: StatePaid, Amount: 1999, Callback: CallbackNow})
 	k.do(ask{op: opPay, ref: "ORDER_1", notifyURL: b.url})
-	waits(t, "the callback", func() bool { return b.count() == 1 })
+	waittest.Until(t, "the callback", func() bool { return b.count() == 1 })
 }
 
 func TestCallbacksGoToThisMachineOnly(t *testing.T) {
@@ -386,7 +377,7 @@ func TestCallbacksGoToThisMachineOnly(t *testing.T) {
 	k.a = k.of("alipay")
 	k.do(ask{op: opPay, ref: "ORDER_1", notifyURL: "http://192.0.2.1/callback/x"})
 	k.set("ORDER_1", Script{State: StatePaid, Callback: CallbackNow})
-	waits(t, "the refusal", func() bool { return len(k.Order("sim-ali", "ORDER_1").Callbacks) == 1 })
+	waittest.Until(t, "the refusal", func() bool { return len(k.Order("sim-ali", "ORDER_1").Callbacks) == 1 })
 	if sent := k.Order("sim-ali", "ORDER_1").Callbacks[0]; sent.Status != 0 || !strings.Contains(sent.Error, "not a loopback address") {
 		t.Errorf("%+v", sent)
 	}
@@ -406,7 +397,7 @@ func TestPaymentsArePaidByThemselves(t *testing.T) {
 		}
 		var got string
 		calm := 0 // rounds without a change
-		waits(t, "the payments", func() bool {
+		waittest.Until(t, "the payments", func() bool {
 			now := ""
 			for _, ref := range refs {
 				switch r := k.Order("sim-st", ref); {

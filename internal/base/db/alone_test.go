@@ -11,6 +11,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/migrations"
 )
 
@@ -199,7 +200,7 @@ func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
 		_, err := two.Migrate(t.Context(), newer(t))
 		changed <- err
 	}()
-	wait(t, "the migration waits", func() bool {
+	waittest.Until(t, "the migration waits", func() bool {
 		var waits bool
 		err := one.NewRaw("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'nodes'::regclass)").Scan(t.Context(),
 			&waits)

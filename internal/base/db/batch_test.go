@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 )
 
 // stage is a Batcher whose transactions end when the test ends them.
@@ -68,11 +69,7 @@ func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
 	}
 	// All writers are busy. Items that arrive meanwhile form one transaction.
 	s.submit(10, 11, 12, 13, 14, 15, 16, 17)
-	for begun := time.Now(); s.Waiting() < 8; time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("%d items wait", s.Waiting())
-		}
-	}
+	waittest.Until(t, "all items wait", func() bool { return s.Waiting() == 8 })
 	close(s.ends[0])
 	many := s.next(8)
 	for i := 1; i < 4; i++ {

@@ -14,6 +14,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/migrations"
 
 	"github.com/uptrace/bun"
@@ -136,7 +137,8 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 		})
 	}
 	nodes.Wait()
-	time.Sleep(50 * time.Millisecond) // traffic continues afterwards
+	during := added.Load()
+	waittest.Until(t, "traffic continues afterwards", func() bool { return added.Load() > during+4 })
 	stop()
 	traffic.Wait()
 	wantPartitioned(t, d, 1000+added.Load())
@@ -194,12 +196,11 @@ func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history) }()
 	written := int64(0)
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); written++ {
-		if err := add(t.Context(), reader); err != nil && !db.IsConflict(err) {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	waittest.Stays(t, "others write", 3*time.Second, func() bool {
+		written++
+		err := add(t.Context(), reader)
+		return err == nil || db.IsConflict(err)
+	})
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/migrations"
 )
 
@@ -101,7 +102,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 		t.Errorf("the suspended one got %v", err)
 	}
 	db.LoseName(one)
-	wait(t, "the second one has the lock", func() bool { return db.HasName(two) })
+	waittest.Until(t, "the second one has the lock", func() bool { return db.HasName(two) })
 }
 
 func TestALostLockIsTakenAgain(t *testing.T) {
@@ -109,7 +110,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	for range 3 {
 		db.BreakName(t, one)
-		wait(t, "it is taken again", func() bool { return db.HasName(one) })
+		waittest.Until(t, "it is taken again", func() bool { return db.HasName(one) })
 	}
 	if err := one.Beat(t.Context()); err != nil {
 		t.Error(err)
@@ -124,18 +125,9 @@ func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 	url := dbtest.PostgresURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")
 	db.StealName(t, one, two, migrations.Files)
-	wait(t, "it is reported", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })
+	waittest.Until(t, "it is reported", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })
 	if err := two.Beat(t.Context()); err != nil {
 		t.Errorf("the other got %v", err)
-	}
-}
-
-func wait(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/migrations"
 )
 
@@ -204,16 +205,10 @@ func bouncer(t *testing.T, address, mode, settings string) string {
 		t.Fatalf("run pgbouncer (Debian: apt-get install pgbouncer): %v", err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	waittest.Until(t, "pgbouncer listens", func() bool {
 		c, err := net.Dial("tcp", at)
-		if err == nil {
-			_ = c.Close()
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("pgbouncer does not listen: %v", err)
-		}
-	}
+		return err == nil && c.Close() == nil
+	})
 	u.Host = at
 	q := u.Query()
 	q.Del("search_path")

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 )
 
 // A failing part rolls back only its own writes, whether it shares a transaction or not.
@@ -100,11 +100,7 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 			}
 		})
 	}
-	for deadline := time.Now().Add(time.Minute); d.SharedWaiting() < n; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d wait", d.SharedWaiting(), n)
-		}
-	}
+	waittest.Until(t, "all parts wait", func() bool { return d.SharedWaiting() == n })
 	close(free)
 	wg.Wait()
 	if len(together) != 1 {
@@ -146,9 +142,7 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 	for i := range errs {
 		wg.Go(func() { errs[i] = insert(i, []int{10, 100_000}[i%2]) })
 	}
-	for d.SharedWaiting() < len(errs) {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "all parts wait", func() bool { return d.SharedWaiting() == len(errs) })
 	close(first)
 	wg.Wait()
 	for i, err := range errs {
@@ -230,9 +224,7 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 	}
 	for i, end := range []error{nil, no, nil} {
 		wg.Go(part(i, end))
-		for d.SharedWaiting() < i+1 {
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "it waits", func() bool { return d.SharedWaiting() == i+1 })
 	}
 	close(free)
 	wg.Wait()
@@ -284,9 +276,7 @@ func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
 						return err
 					})
 				})
-				for d.SharedWaiting() < i+1 {
-					time.Sleep(time.Millisecond)
-				}
+				waittest.Until(t, "it waits", func() bool { return d.SharedWaiting() == i+1 })
 			}
 			close(free)
 			wg.Wait()

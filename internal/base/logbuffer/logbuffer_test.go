@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 // reader is the other end of a log.
@@ -47,10 +49,7 @@ func (r *reader) text() string {
 }
 
 // settle waits until the logged lines are being written.
-func settle() {
-	time.Sleep(gatherTime)
-	synctest.Wait()
-}
+func settle() { waittest.Pass(gatherTime) }
 
 func note(lines int64) []byte { return fmt.Appendf(nil, "dropped %d\n", lines) }
 
@@ -71,7 +70,7 @@ func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
 		if err := w.Err(); err != nil {
 			t.Errorf("at once: %v", err)
 		}
-		time.Sleep(stuckTime + time.Millisecond)
+		waittest.Pass(stuckTime + time.Millisecond)
 		if err := w.Err(); err == nil || !strings.Contains(err.Error(), "stopped reading") {
 			t.Errorf("after %s: %v", stuckTime, err)
 		}
@@ -123,8 +122,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 			t.Errorf("while it fails: %v", err)
 		}
 		r.set(nil, nil)
-		time.Sleep(retryTime)
-		settle()
+		waittest.Pass(retryTime + gatherTime)
 		if err := w.Err(); err != nil || r.text() != "line 0001\nline 0002\n" {
 			t.Errorf("the log is %q, %v", r.text(), err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/waittest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -39,16 +40,6 @@ func serve(t *testing.T, rdb redis.UniversalClient, handler asynq.HandlerFunc) {
 			t.Fatal(err)
 		}
 		t.Cleanup(server.Shutdown)
-	}
-}
-
-// eventually waits until f holds: a condition with a bound instead of a sleep.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
 	}
 }
 
@@ -111,7 +102,7 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all is handled", func() bool {
+	waittest.Until(t, "all is handled", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		n := 0
@@ -208,7 +199,7 @@ func TestDeadRedisCostsOneTimeout(t *testing.T) {
 				t.Errorf("first call %s, the next thousand %s", first, rest)
 			}
 			f.live(s)
-			eventually(t, "it is used again", func() bool { return c.Notify(t.Context(), Live, nudges(1)) == nil })
+			waittest.Until(t, "it is used again", func() bool { return c.Notify(t.Context(), Live, nudges(1)) == nil })
 		})
 	}
 }
@@ -283,7 +274,7 @@ func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
 		runs[err == nil]++
 		return err
 	})
-	eventually(t, "the poisoned task is archived, the other done", func() bool {
+	waittest.Until(t, "the poisoned task is archived, the other done", func() bool {
 		got := sizes(t, c)["notify"]
 		return got == Size{Archived: 1}
 	})
@@ -317,7 +308,7 @@ func TestSizesCountEveryState(t *testing.T) {
 	if err := rdb.LPush(t.Context(), key("notify", "active"), "a").Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the oldest task's wait is seen", func() bool { return sizes(t, c)["notify"].Latency > 20*time.Millisecond })
+	waittest.Until(t, "the oldest task's wait is seen", func() bool { return sizes(t, c)["notify"].Latency > 20*time.Millisecond })
 	got := sizes(t, c)["notify"]
 	if got.Latency > 10*time.Second {
 		t.Errorf("latency %s", got.Latency)

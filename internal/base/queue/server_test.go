@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"backstop/internal/base/waittest"
+
 	"github.com/hibiken/asynq"
 )
 
@@ -72,7 +74,7 @@ func TestServerLogRepeatsItselfRarely(t *testing.T) {
 			log.Error("Failed to forward scheduled tasks: dial tcp: connection refused")
 			log.Warn("another kind of line")
 			log.Info("Starting processing")
-			time.Sleep(forwardEvery)
+			waittest.Pass(forwardEvery)
 		}
 		if n := strings.Count(text.String(), "Failed to forward"); n != 6 {
 			t.Errorf("%d lines in a minute, want one in 10 s", n)
@@ -97,11 +99,11 @@ func TestCircuitLetsOneCallerProbe(t *testing.T) {
 			t.Error("closed, yet it refuses")
 		}
 		c.failed()
-		time.Sleep(openFor - time.Millisecond)
+		waittest.Pass(openFor - time.Millisecond)
 		if c.allow() {
 			t.Error("open, yet it allows")
 		}
-		time.Sleep(time.Millisecond)
+		waittest.Pass(time.Millisecond)
 		var allowed atomic.Int64
 		var callers sync.WaitGroup
 		for range 100 {
@@ -115,7 +117,7 @@ func TestCircuitLetsOneCallerProbe(t *testing.T) {
 		if n := allowed.Load(); n != 1 {
 			t.Errorf("%d callers probe at once", n)
 		}
-		time.Sleep(probeFor) // a probe that never came back
+		waittest.Pass(probeFor) // a probe that never came back
 		if !c.allow() {
 			t.Error("stays open forever")
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/waittest"
 )
 
 func TestExpireWritesOneTaskASecond(t *testing.T) {
@@ -37,7 +38,7 @@ func TestExpireWritesOneTaskASecond(t *testing.T) {
 		t.Errorf("while down: %v", err)
 	}
 	s.Up()
-	eventually(t, "the second that could not be written is written", func() bool {
+	waittest.Until(t, "the second that could not be written is written", func() bool {
 		return c.Expire(t.Context(), later) == nil && sizes(t, c)[TimeoutQueue].Scheduled == 5
 	})
 }
@@ -82,7 +83,7 @@ func TestFullWindowTakesNoMore(t *testing.T) {
 		t.Errorf("in Redis: %+v", got)
 	}
 	s.Flush()
-	eventually(t, "room made is seen", func() bool { return c.Notify(t.Context(), Live, nudges(1)) == nil })
+	waittest.Until(t, "room made is seen", func() bool { return c.Notify(t.Context(), Live, nudges(1)) == nil })
 }
 
 func TestNearlyFullMemoryTakesNoMore(t *testing.T) {

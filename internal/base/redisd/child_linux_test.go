@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"backstop/internal/base/waittest"
 )
 
 // TestHelperOwner is not a test: run as a separate process, it owns an embedded Redis until it
@@ -53,7 +55,7 @@ func TestChildEndsWithACrashOfItsOwner(t *testing.T) {
 		t.Fatal("the owner did not start its child")
 	}
 	// It becomes the child of the process that adopts orphans, so it may stay a zombie.
-	eventually(t, "the child has ended", func() bool {
+	waittest.Until(t, "the child has ended", func() bool {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 		return err != nil || len(line) == 0
 	})
@@ -88,7 +90,7 @@ func TestChildOutlivesTheThreadOfItsCaller(t *testing.T) {
 	if thread == os.Getpid() {
 		t.Skip("the goroutine got the process's first thread, which never ends")
 	}
-	eventually(t, "the caller's thread has ended", func() bool {
+	waittest.Until(t, "the caller's thread has ended", func() bool {
 		return !exists(fmt.Sprintf("/proc/self/task/%d", thread))
 	})
 	pid := pidOf(t, r)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"backstop/internal/base/servertest"
+	"backstop/internal/base/waittest"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -64,16 +65,6 @@ func openEmbedded(t *testing.T, data string, log *slog.Logger) *Redis {
 		}
 	})
 	return r
-}
-
-// eventually waits until f holds: a condition with a bound instead of a sleep.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
 }
 
 func pidOf(t *testing.T, r *Redis) int {
@@ -147,7 +138,7 @@ func TestKilledChildComesBackWithItsData(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "another child answers", func() bool { return gone(pid) && r.Check(t.Context()) == nil })
+		waittest.Until(t, "another child answers", func() bool { return gone(pid) && r.Check(t.Context()) == nil })
 		if v, err := r.Client().Get(t.Context(), "k").Result(); v != "v" {
 			t.Errorf("after kill -9: %q, %v", v, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/waittest"
 )
 
 // roundtrip sends tasks through asynq, one now and one delayed, and waits for
@@ -138,7 +139,7 @@ func TestExternalMayBeDownAtStart(t *testing.T) {
 		t.Errorf("Check of a Redis that is down: %v, shown as %q", err, Kind(err))
 	}
 	s.Up()
-	eventually(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
+	waittest.Until(t, "Verify succeeds", func() bool { return r.Verify(t.Context()) == nil })
 }
 
 func TestADatabaseOfANumberThatIsNotThereIsShown(t *testing.T) {
@@ -313,7 +314,7 @@ func TestInProcessStandInWarnsOnceAndWorks(t *testing.T) {
 	if err := r.Client().Set(t.Context(), "k", "v", 300*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a key with a lifetime ends", func() bool { return r.Client().Exists(t.Context(), "k").Val() == 0 })
+	waittest.Until(t, "a key with a lifetime ends", func() bool { return r.Client().Exists(t.Context(), "k").Val() == 0 })
 	roundtrip(t, r)
 }
 
@@ -350,7 +351,7 @@ func TestSentinelCarriesTasksOverAFailover(t *testing.T) {
 	}
 	roundtrip(t, r)
 	master.Down()
-	eventually(t, "the promoted replica takes writes", func() bool {
+	waittest.Until(t, "the promoted replica takes writes", func() bool {
 		return r.Client().Set(t.Context(), "k", "v", 0).Err() == nil
 	})
 	roundtrip(t, r)

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/base/work"
 
 	"github.com/uptrace/bun"
@@ -127,10 +128,11 @@ func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
 			}
 			return n
 		}
-		for end := time.Now().Add(time.Minute); open() > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		waittest.Until(t, "all are done", func() bool {
 			a.Pull(1, 2, 3)
 			b.Pull(1, 2, 3)
-		}
+			return open() == 0
+		})
 		var tries, owned int
 		if err := d.NewRaw("SELECT sum(tries), count(CASE WHEN owner <> 0 THEN 1 END) FROM errands").Scan(t.Context(), &tries,
 			&owned); err != nil {

@@ -17,6 +17,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
@@ -84,14 +85,14 @@ func (k *desk) exhausted(ago time.Duration) int64 {
 // run runs what is due until nothing is open.
 func (k *desk) run() {
 	k.t.Helper()
-	for end := time.Now().Add(20 * time.Second); k.Count(k.t,
-		"SELECT count(*) FROM compensations WHERE next_at IS NOT NULL") > 0; time.Sleep(5 * time.Millisecond) {
+	waittest.Until(k.t, "none is open", func() bool {
 		lanes, _, err := compensation.DueLanes(k.t.Context(), k.DB, 0, 100)
-		if err != nil || time.Now().After(end) {
-			k.t.Fatalf("still open: %v", err)
+		if err != nil {
+			k.t.Fatal(err)
 		}
 		k.runner.Pull(lanes)
-	}
+		return k.Count(k.t, "SELECT count(*) FROM compensations WHERE next_at IS NOT NULL") == 0
+	})
 }
 
 // swing opens and closes the merchant's breaker.

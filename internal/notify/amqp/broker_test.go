@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/base/servertest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify/fakemerchant"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -135,11 +136,14 @@ func (b *broker) configure() error {
 // await waits until somebody can log in.
 func (b *broker) await() error {
 	var err error
-	for end := time.Now().Add(startTime); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	if waittest.Within(startTime, func() bool {
 		var conn *amqp091.Connection
 		if conn, err = amqp091.Dial(b.plainURL("guest:guest@")); err == nil {
-			return conn.Close()
+			err = conn.Close()
 		}
+		return err == nil
+	}) {
+		return nil
 	}
 	output, _ := os.ReadFile(filepath.Join(b.dir, "output"))
 	return fmt.Errorf("rabbitmq is not up after %s: %w\n%.2000s", startTime, err, output)

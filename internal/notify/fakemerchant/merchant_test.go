@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 func open(t *testing.T, options Options) *Merchant {
@@ -104,9 +106,7 @@ func TestCloseReleasesWhoeverHangs(t *testing.T) {
 	m.Behave(Hang())
 	done := make(chan int, 1)
 	go func() { done <- post(t, m, "x") }()
-	for m.Count() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "it is called", func() bool { return m.Count() > 0 })
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 // counted is a pool of numbers that counts what is opened and closed.
@@ -46,7 +48,7 @@ func TestABurstOpensOneConnection(t *testing.T) {
 		for range 50 {
 			wg.Go(func() {
 				l, err := c.Take(t.Context(), "a", func(ctx context.Context) (int, error) {
-					time.Sleep(time.Second)
+					waittest.Pass(time.Second)
 					return c.open(ctx)
 				})
 				if err != nil || l.Conn != 1 {
@@ -69,14 +71,12 @@ func TestIdleConnectionsAreClosedAndUsedOnesAreNot(t *testing.T) {
 		c := newCounted(4)
 		held := c.take(t, "held")
 		c.take(t, "idle").Release()
-		time.Sleep(3 * time.Minute)
-		synctest.Wait()
+		waittest.Pass(3 * time.Minute)
 		if c.closed.Load() != 1 || c.left() != 1 {
 			t.Errorf("%d closed, %d left; want the idle one closed", c.closed.Load(), c.left())
 		}
 		held.Release()
-		time.Sleep(3 * time.Minute)
-		synctest.Wait()
+		waittest.Pass(3 * time.Minute)
 		if c.closed.Load() != 2 || c.left() != 0 {
 			t.Errorf("%d closed, %d left", c.closed.Load(), c.left())
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/notify/channeltest"
 	"backstop/internal/recipient"
@@ -95,9 +96,7 @@ func (h *host) connect(merchantID int64, each func(c *client, id string, body []
 	known := func() bool { // an earlier one may go meanwhile: their number says nothing
 		return slices.ContainsFunc(h.links(merchantID), func(l *link) bool { return !slices.Contains(before, l) })
 	}
-	for end := time.Now().Add(time.Minute); !known() && len(c.done) == 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(h.t, "the hub has it", func() bool { return known() || len(c.done) > 0 })
 	return c
 }
 
@@ -268,14 +267,11 @@ func TestAFloodOfPingsIsSlowedDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(time.Minute); pongs.Load() < answersBurst && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(500 * time.Millisecond)
-	most := answersBurst + int64(time.Since(start).Seconds()*answersPerSecond) + 1
-	if n := pongs.Load(); n < answersBurst || n > most {
-		t.Errorf("%d pings were answered, at most %d may be", n, most)
-	}
+	waittest.Until(t, "the burst is answered", func() bool { return pongs.Load() >= answersBurst })
+	waittest.Stays(t, "no more pings are answered than may be", 500*time.Millisecond, func() bool {
+		n := pongs.Load() // before the time is read: later ones count for more
+		return n <= answersBurst+int64(time.Since(start).Seconds()*answersPerSecond)+1
+	})
 }
 
 func TestARevokedKeyEndsItsConnections(t *testing.T) {
@@ -296,9 +292,7 @@ func TestStoppingSaysGoodbye(t *testing.T) {
 	clients := []*client{h.connect(1, nothing), h.connect(2, nothing)}
 	result := make(chan notify.Result, 1)
 	go func() { result <- h.Send(t.Context(), message(1)) }()
-	for h.waits(1) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "its answer is waited for", func() bool { return h.waits(1) > 0 })
 	_ = h.Close()
 	for _, c := range clients {
 		if code := c.closedWith(); code != ws.CloseGoingAway {
@@ -326,14 +320,14 @@ func TestStoppingWaitsForNobody(t *testing.T) {
 		defer func() { _ = conn.Close() }()
 		conns = append(conns, conn)
 	}
-	for end := time.Now().Add(time.Minute); h.count(1) < len(conns) && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the hub has both", func() bool { return h.count(1) == len(conns) })
 	talking := make(chan struct{})
 	go func() {
 		defer close(talking)
-		for conns[1].WriteMessage(ws.TextMessage, []byte(`{"ack":"ntf_other"}`)) == nil {
-			time.Sleep(10 * time.Millisecond)
+		for range time.Tick(10 * time.Millisecond) {
+			if conns[1].WriteMessage(ws.TextMessage, []byte(`{"ack":"ntf_other"}`)) != nil {
+				return
+			}
 		}
 	}()
 	start := time.Now()

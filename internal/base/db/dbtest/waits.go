@@ -3,9 +3,9 @@ package dbtest
 import (
 	"context"
 	"testing"
-	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/waittest"
 )
 
 // TxBeside starts a transaction on PostgreSQL and returns once it waits for a lock that
@@ -25,15 +25,12 @@ func TxBeside(t testing.TB, d *db.DB, fn func(context.Context, db.Tx) error) (en
 		})
 	}()
 	waiter := <-pid
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	waittest.Until(t, "the transaction waits for a lock of another one", func() bool {
 		var blocked bool
 		if err := d.Read.NewRaw("SELECT cardinality(pg_blocking_pids(?)) > 0", waiter).Scan(t.Context(), &blocked); err != nil {
 			t.Fatal(err)
 		}
-		if blocked {
-			return end
-		}
-	}
-	t.Error("the transaction does not wait for a lock of another one")
+		return blocked
+	})
 	return end
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 // Files in the server's folder. Each test process locks usersFile as long as it runs: the
@@ -107,7 +109,8 @@ func watch(home string) error {
 		return nil // another watch runs
 	}
 	defer mine.Close()
-	for idle := time.Duration(0); ; time.Sleep(time.Second) {
+	idle := time.Duration(0)
+	for range time.Tick(time.Second) {
 		users, err := locked(filepath.Join(home, usersFile), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err != nil {
 			idle = 0
@@ -121,6 +124,7 @@ func watch(home string) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // endServer stops the server unless a process uses it again.
@@ -147,22 +151,17 @@ func endServer(home string) (bool, error) {
 	if err := os.Rename(home, old); err != nil {
 		return true, err
 	}
-	// Processes of the server may outlive it for a moment and still write.
-	for try := 0; ; try++ {
-		if err := os.RemoveAll(old); err == nil || try == 50 {
-			return true, err
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	waittest.Within(endTime, func() bool { // processes of the server may outlive it for a moment and still write
+		err = os.RemoveAll(old)
+		return err == nil
+	})
+	return true, err
 }
 
 // end stops PostgreSQL at once, without a checkpoint: its data is deleted anyway.
 func end(pid int) {
 	_ = syscall.Kill(pid, syscall.SIGQUIT)
-	for deadline := time.Now().Add(endTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-			return
-		}
+	if !waittest.Within(endTime, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	_ = syscall.Kill(pid, syscall.SIGKILL)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 const useEnv = "BACKSTOP_TEST_POSTGRES_USE"
@@ -44,12 +46,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if len(started) < 2 { // the server and the watch
 		t.Fatalf("the server that is looked for does not run: %q", started)
 	}
-	deadline := time.Now().Add(linger + 30*time.Second)
-	for len(running(t, folder)) > 0 {
-		if time.Now().After(deadline) {
-			t.Fatalf("these still run: %q", running(t, folder))
-		}
-		time.Sleep(200 * time.Millisecond)
+	if !waittest.Within(linger+30*time.Second, func() bool { return len(running(t, folder)) == 0 }) {
+		t.Fatalf("these still run: %q", running(t, folder))
 	}
 	if left, err := filepath.Glob(filepath.Join(folder, "backstop-*")); err != nil || len(left) > 0 {
 		t.Errorf("left over: %v, %v", left, err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"backstop/internal/base/servertest"
+	"backstop/internal/base/waittest"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -129,12 +130,9 @@ func (s *Server) up() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	for !answers(s.client.Ping(ctx).Err()) {
-		if ctx.Err() != nil {
-			text, _ := os.ReadFile(path)
-			return fmt.Errorf("redis-server does not answer on %s:\n%s", s.Addr, text)
-		}
-		time.Sleep(2 * time.Millisecond)
+	if !waittest.Within(startTimeout, func() bool { return answers(s.client.Ping(ctx).Err()) }) {
+		text, _ := os.ReadFile(path)
+		return fmt.Errorf("redis-server does not answer on %s:\n%s", s.Addr, text)
 	}
 	// If INFO is forbidden, there is nothing to compare.
 	info, err := s.client.Info(ctx, "server").Result()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -38,7 +40,7 @@ func StartCluster(t testing.TB) (url string) {
 	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	defer client.Close()
-	waitFor(t, ctx, "every node sees the whole cluster", func() bool {
+	waittest.Until(t, "every node sees the whole cluster", func() bool {
 		return client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 			info, err := node.ClusterInfo(ctx).Result()
 			if err == nil && !strings.Contains(info, "cluster_state:ok") {
@@ -80,23 +82,13 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 	defer sentinel.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), topologyTimeout)
 	defer cancel()
-	waitFor(t, ctx, "the sentinel lists the replica", func() bool {
+	waittest.Until(t, "the sentinel lists the replica", func() bool {
 		replicas, err := sentinel.Replicas(ctx, "main").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 	})
-	waitFor(t, ctx, "the replica is in sync", func() bool {
+	waittest.Until(t, "the replica is in sync", func() bool {
 		info, err := replica.Client().Info(ctx, "replication").Result()
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})
 	return "redis-sentinel://" + addr + "/main", master
-}
-
-func waitFor(t testing.TB, ctx context.Context, what string, f func() bool) {
-	t.Helper()
-	for !f() {
-		if ctx.Err() != nil {
-			t.Fatalf("not within %s: %s", topologyTimeout, what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
