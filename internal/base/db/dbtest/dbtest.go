@@ -23,24 +23,35 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", which creates schemas
 )
 
+// poolSize bounds the connections to each database: hundreds of tests run at the same time, and the
+// server allows maxConnections in all.
+const poolSize = 8
+
 // engineEnv names the one engine of Each and Default: "sqlite" or "postgres".
 const engineEnv = "BACKSTOP_TEST_DATABASE"
 
-// Each runs the test on fresh migrated databases of both engines, or only of the one in
-// BACKSTOP_TEST_DATABASE.
+// Each runs the test on fresh migrated databases of both engines at the same time, or only of the
+// one in BACKSTOP_TEST_DATABASE.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
-	if os.Getenv(engineEnv) == "" {
-		Both(t, test)
+	if engine := os.Getenv(engineEnv); engine != "" {
+		on(t, engine, Default, test)
 		return
 	}
-	t.Run(os.Getenv(engineEnv), func(t *testing.T) { test(t, Default(t)) })
+	Both(t, test)
 }
 
 // Both runs the test on both engines, whatever BACKSTOP_TEST_DATABASE says: for tests of
 // concurrency, in which the engines differ.
 func Both(t *testing.T, test func(t *testing.T, d *db.DB)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) { test(t, Postgres(t)) })
+	on(t, "sqlite", SQLite, test)
+	on(t, "postgres", Postgres, test)
+}
+
+func on(t *testing.T, engine string, open func(testing.TB) *db.DB, test func(t *testing.T, d *db.DB)) {
+	t.Run(engine, func(t *testing.T) {
+		t.Parallel()
+		test(t, open(t))
+	})
 }
 
 // Default opens a fresh migrated database for a test that does not depend on the engine:
@@ -149,6 +160,9 @@ func migrate(o db.Options) error {
 func joined(t testing.TB, o db.Options) *db.DB {
 	t.Helper()
 	ctx := context.Background()
+	if o.Pool == 0 {
+		o.Pool = poolSize
+	}
 	d, err := db.Open(ctx, o)
 	if err != nil {
 		t.Fatalf("open the database: %v", err)

@@ -9,6 +9,7 @@ import (
 
 // While an unused server's folder is removed, another test process begins a new one, and keeps it.
 func TestANewFolderOutlivesTheEndOfTheOldOne(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		home := filepath.Join(t.TempDir(), "server")
 		for i := range 200 { // so that removing takes a while

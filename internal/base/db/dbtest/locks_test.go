@@ -14,6 +14,7 @@ import (
 // A transaction that locks against the order is found however it sends its statements, and one
 // that keeps the order is not.
 func TestLocksAgainstTheOrderAreFound(t *testing.T) {
+	t.Parallel()
 	d, locks, _ := dbtest.WatchedPostgres(t, "orders", "refunds", "supplier_accounts", "accounts")
 	raw := func(all ...string) func(context.Context, db.Tx) error {
 		return func(ctx context.Context, tx db.Tx) error {

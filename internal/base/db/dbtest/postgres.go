@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/base/servertest"
+	"backstop/internal/base/waittest"
 )
 
 // envURL is the environment variable with the URL of a PostgreSQL server for tests. Without
@@ -72,12 +73,10 @@ func private() (string, error) {
 	if err := start(bin, filepath.Join(home, dataFolder), port); err != nil {
 		return "", err
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if answers(serverURL(port)) {
-			return serverURL(port), os.WriteFile(portFile, []byte(port), 0o600)
-		}
+	if !waittest.Within(time.Minute, func() bool { return answers(serverURL(port)) }) {
+		return "", errors.New("the server did not answer within a minute")
 	}
-	return "", errors.New("the server did not answer within a minute")
+	return serverURL(port), os.WriteFile(portFile, []byte(port), 0o600)
 }
 
 func serverURL(port string) string {
@@ -138,6 +137,10 @@ func OwnPostgres(t testing.TB, settings ...string) string {
 	return serverURL(port)
 }
 
+// maxConnections is enough for the tests of several packages that run at the same time, each with
+// up to poolSize and the four of commits that do not wait for the disk. It costs nothing unused.
+const maxConnections = 1000
+
 func start(bin, data, port string, settings ...string) error {
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
 		// An interrupted watch may have left a part of the folder.
@@ -154,8 +157,8 @@ func start(bin, data, port string, settings ...string) error {
 	}
 	// Nothing has to survive a crash of the machine, and a schema is migrated a third faster
 	// without waiting for the disk.
-	opts := "-p " + port +
-		" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off -c full_page_writes=off"
+	opts := "-p " + port + " -c max_connections=" + strconv.Itoa(maxConnections) +
+		" -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off"
 	for _, s := range settings {
 		opts += " -c " + s
 	}

@@ -15,6 +15,7 @@ const useEnv = "BACKSTOP_TEST_POSTGRES_USE"
 
 // TestUseTheServer is run by TestNothingIsLeftBehind in a separate process.
 func TestUseTheServer(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(useEnv) == "" {
 		return
 	}
@@ -26,6 +27,7 @@ func TestUseTheServer(t *testing.T) {
 // TestNothingIsLeftBehind twice runs tests that end without cleaning up after themselves: the
 // second run finds the server of the first, and afterwards no process and no file remains.
 func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	if _, err := binaries(); err != nil {
 		t.Fatal(err)
 	}
