@@ -25,6 +25,7 @@ func (p paper) Send(context.Context, string, string) error { return nil }
 
 // Once a day one of several nodes sends the signed end of the chain out of the installation.
 func TestTheHeadOfTheAuditGoesOutOnceADay(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		keys := sealtest.Ring(t, 1)
 		log := audit.New(d, keys)

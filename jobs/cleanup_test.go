@@ -24,8 +24,9 @@ import (
 )
 
 func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
-	redis := queuetest.Start(t)
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		redis := queuetest.Start(t)
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 		pay := func() {
 			for range 3 {
@@ -116,6 +117,7 @@ func TestCleanupRemovesOnlyWhatIsPastItsRetention(t *testing.T) {
 // in whichever table they are stored. Notifications that wait or need a person stay however old
 // they are.
 func TestCleanupRemovesNotificationsThatAreOver(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(testing.TB, *db.DB){
 		"today": func(testing.TB, *db.DB) {}, "rows of before": paymenttest.AsBefore,
 	} {
@@ -225,8 +227,9 @@ func cleanNotifications(t *testing.T, d *db.DB, prepare func(testing.TB, *db.DB)
 // The backlog of one table must not delay the others until it is removed, which may take days
 // after a retention was shortened.
 func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
-	redis := queuetest.Start(t)
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		redis := queuetest.Start(t)
 		old := db.IDAt(d.Now() - 2*time.Hour.Microseconds())
 		for _, insert := range []string{
 			// The rests between their steps alone take longer than the run.
@@ -265,6 +268,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 }
 
 func TestAStepHasTheRowsThatItsTimeAllows(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rows int
 		took time.Duration

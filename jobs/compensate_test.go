@@ -64,9 +64,9 @@ func stateOf(t *testing.T, d *db.DB, id int64) compensation.State {
 
 // A task through a real Redis contains the ids to run; the tick finds those without a task.
 func TestCompensationsRunByTaskAndByTick(t *testing.T) {
-	redis := queuetest.Start(t)
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		redis.Flush()
+		redis := queuetest.Start(t)
 		j, runs := stuckJobs(t, d, compensation.Succeeded(""))
 		client := queue.New(redis.Client(), queue.Config{})
 		mux := asynq.NewServeMux()
@@ -110,6 +110,7 @@ func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 
 // A dead compensation raises its own alert once, with its money.
 func TestADeadCompensationIsAlerted(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		j, _ := stuckJobs(t, d, compensation.Died(compensation.NotAskable, "no query"))
 		x := openStuck(t, d, 1)
@@ -138,8 +139,9 @@ func TestADeadCompensationIsAlerted(t *testing.T) {
 // A compensation that is over is removed with its attempts when its retention ends; an open one
 // stays.
 func TestOldCompensationsAreRemovedWithTheirTries(t *testing.T) {
-	redis := queuetest.Start(t)
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		redis := queuetest.Start(t)
 		old := d.Now() - (48 * time.Hour).Microseconds()
 		for i, state := range compensation.Moves.Statuses() {
 			for _, at := range []int64{old, d.Now()} {

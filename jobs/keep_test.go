@@ -21,8 +21,9 @@ import (
 // The callbacks that an operator needs to decide about money outlive their retention, within
 // bounds, but outlive the decision by no more than that retention.
 func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
-	redis := queuetest.Start(t)
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		redis := queuetest.Start(t)
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 		exec := func(query string, args ...any) {
 			t.Helper()
@@ -95,6 +96,7 @@ func TestCallbacksOfOpenExceptionsAreKept(t *testing.T) {
 
 // A step reads its range of callbacks, and reads exceptions by an index.
 func TestTheLookForCallbacksGoesThroughNoTable(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	query := d.DB.QueryGen().FormatQuery(named, int64(1), int64(9), bun.List(exception.Kinds))
 	for _, line := range dbtest.Plan(t, d, query) {
@@ -106,6 +108,7 @@ func TestTheLookForCallbacksGoesThroughNoTable(t *testing.T) {
 
 // The progress is stored, so that a long backlog is processed over many runs.
 func TestTheLookForCallbacksGoesOnWhereItEnded(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		from := db.IDAt(d.Now() - 2*time.Hour.Microseconds())
 		_, err := d.NewRaw("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"+

@@ -17,6 +17,7 @@ import (
 // The incident of a breaker ends with its supplier or merchant, although no event says that the
 // breaker has closed; if it is enabled again and still unreachable, it goes on.
 func TestAnIncidentEndsWhenItsSupplierIsDisabledOrRemoved(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		w := watcher{o: Options{DB: d, Settings: f.Settings}}
@@ -73,6 +74,7 @@ func TestAnIncidentEndsWhenItsSupplierIsDisabledOrRemoved(t *testing.T) {
 
 // Nobody waits for a supplier that was disabled: that it is still unreachable is no news.
 func TestADisabledSupplierRaisesNoAlert(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		w := watcher{o: Options{

@@ -15,6 +15,7 @@ import (
 // The work that an earlier run left is found when the program starts, not a second later: a
 // program that crashes every second would otherwise never do it.
 func TestTicksBeginAtTheStart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cron, err := gocron.NewScheduler()
 		if err != nil {

@@ -33,6 +33,7 @@ func mustAdd(t *testing.T, o *Operators, name, role, password string) string {
 }
 
 func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		if oneTime := mustAdd(t, o, "li", Finance, password); oneTime != "" {
@@ -63,6 +64,7 @@ func TestOnlyTheRightPasswordLogsIn(t *testing.T) {
 }
 
 func TestPasswordsAreStoredAsArgon2idOnly(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		mustAdd(t, o, "li", Viewer, password)
@@ -84,6 +86,7 @@ func TestPasswordsAreStoredAsArgon2idOnly(t *testing.T) {
 }
 
 func TestAHashOfAnotherProgramIsRead(t *testing.T) {
+	t.Parallel()
 	// From the reference implementation's test vectors: password "password", salt "somesalt",
 	// m=65536, t=2, p=1.
 	const reference = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
@@ -97,6 +100,7 @@ func TestAHashOfAnotherProgramIsRead(t *testing.T) {
 }
 
 func TestHashesThatWouldEatTheMachineAreRefused(t *testing.T) {
+	t.Parallel()
 	h := newHasher()
 	for _, stored := range []string{
 		"", "plain", "$argon2i$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
@@ -135,6 +139,7 @@ func TestUnknownNamesCostAHashToo(t *testing.T) {
 }
 
 func TestHashingIsBoundedAndGivesUpWithItsCaller(t *testing.T) {
+	t.Parallel()
 	h := newHasher()
 	for range hashesAtOnce {
 		h <- struct{}{}
@@ -147,6 +152,7 @@ func TestHashingIsBoundedAndGivesUpWithItsCaller(t *testing.T) {
 }
 
 func TestOneTimePasswordsMustBeChanged(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		first := mustAdd(t, o, "li", Ops, "")
@@ -186,6 +192,7 @@ func TestOneTimePasswordsMustBeChanged(t *testing.T) {
 }
 
 func TestOneTimePasswordsExpire(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		mustAdd(t, o, "boss", Admin, password)
@@ -250,6 +257,7 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 }
 
 func TestTheFirstPasswordCanBeGiven(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		short := func() (string, error) { return "short", nil }
@@ -272,6 +280,7 @@ func TestTheFirstPasswordCanBeGiven(t *testing.T) {
 }
 
 func TestOneTimePasswordsAreReadableAndStrong(t *testing.T) {
+	t.Parallel()
 	form := regexp.MustCompile(`^[a-z2-7]{4}(-[a-z2-7]{4}){5}$`) // 24 of 32 letters: 120 bits
 	seen := map[string]bool{}
 	for range 1000 {
@@ -284,6 +293,7 @@ func TestOneTimePasswordsAreReadableAndStrong(t *testing.T) {
 }
 
 func TestTheFirstStartMakesOneAdmin(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const nodes = 4
 		var all sync.WaitGroup
@@ -314,6 +324,7 @@ func TestTheFirstStartMakesOneAdmin(t *testing.T) {
 }
 
 func TestTheLastAdminStays(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		names := []string{"a", "b"}
@@ -337,6 +348,7 @@ func TestTheLastAdminStays(t *testing.T) {
 }
 
 func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		for _, role := range Roles {
@@ -366,6 +378,7 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 
 // Two accounts whose names a reader takes for one would make one person two.
 func TestNoTwoOperatorsDifferInCaseOrBlanksOnly(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		for i, stored := range []string{"Wang", " zhao "} { // rows that were written by hand
@@ -380,6 +393,7 @@ func TestNoTwoOperatorsDifferInCaseOrBlanksOnly(t *testing.T) {
 }
 
 func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tokens := NewTokens(d, sealtest.Ring(t, 1))
 		secret, err := tokens.Add(t.Context(), "grafana", Monitor)
@@ -414,6 +428,7 @@ func TestTokensAreKeptAsHashesAndRevokedForGood(t *testing.T) {
 }
 
 func TestScopesOfTokens(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tokens := NewTokens(d, sealtest.Ring(t, 1))
 		for _, c := range []struct {
@@ -449,6 +464,7 @@ func TestScopesOfTokens(t *testing.T) {
 }
 
 func TestAForgedTokenIsToldByItself(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tokens := NewTokens(d, sealtest.Ring(t, 1))
 		secret, err := tokens.Add(t.Context(), "grafana", Monitor)

@@ -14,6 +14,7 @@ import (
 // Each change by a command leaves one act, without secrets; a refused or repeated one leaves
 // none.
 func TestCommandsLeaveTheirActs(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, tokens := operatorsOf(t, d), NewTokens(d, sealtest.Ring(t, 1))
 		secrets := []string{mustAdd(t, o, "li", Ops, ""), password}

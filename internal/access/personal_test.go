@@ -12,6 +12,7 @@ import (
 )
 
 func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, p := operatorsOf(t, d), NewPersonalTokens(d, sealtest.Ring(t, 1))
 		mustAdd(t, o, "li", Lead, password)
@@ -77,6 +78,7 @@ func TestAPersonalTokenIsItsOperatorUntilItEnds(t *testing.T) {
 
 // Without a lead nobody could approve anything, so the last one must stay.
 func TestTheLastLeadStays(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		mustAdd(t, o, "li", Lead, password)

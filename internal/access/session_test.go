@@ -40,6 +40,7 @@ func age(t *testing.T, d *db.DB, started, seen time.Duration) {
 }
 
 func TestSessionsEndByIdlenessAgeAndSigningOut(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		_, s, token := signedIn(t, d)
 		for _, c := range []struct {
@@ -68,6 +69,7 @@ func TestSessionsEndByIdlenessAgeAndSigningOut(t *testing.T) {
 }
 
 func TestRequestsKeepASessionAlive(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	_, s, token := signedIn(t, d)
 	age(t, d, time.Hour, 29*time.Minute)
@@ -89,6 +91,7 @@ func TestRequestsKeepASessionAlive(t *testing.T) {
 }
 
 func TestTheTableOfSessionsOpensNothing(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	_, s, token := signedIn(t, d)
 	var stored string
@@ -106,6 +109,7 @@ func TestTheTableOfSessionsOpensNothing(t *testing.T) {
 }
 
 func TestANewPasswordOrBeingDisabledEndsAllSessions(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, s, token := signedIn(t, d)
 		if err := o.ChangePassword(t.Context(), "li", password, "another password"); err != nil {
@@ -132,6 +136,7 @@ func TestANewPasswordOrBeingDisabledEndsAllSessions(t *testing.T) {
 }
 
 func TestSessionsThatAreOverAreRemoved(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	_, s, _ := signedIn(t, d)
 	age(t, d, 13*time.Hour, 13*time.Hour)
@@ -145,6 +150,7 @@ func TestSessionsThatAreOverAreRemoved(t *testing.T) {
 }
 
 func TestOnlyChoicesThatThereAreAreKept(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o, s, token := signedIn(t, d)
 		op, _ := s.Find(t.Context(), token)
@@ -170,6 +176,7 @@ func TestOnlyChoicesThatThereAreAreKept(t *testing.T) {
 }
 
 func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		_, s, here := signedIn(t, d)
 		op, _ := s.Find(t.Context(), here)
@@ -210,6 +217,7 @@ func TestEndingTheOtherSessionsKeepsThisOne(t *testing.T) {
 }
 
 func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	th := NewThrottle()
 	th.now = func() time.Time { return now }
@@ -240,6 +248,7 @@ func TestGuessingGetsSlowerAndTellsNothing(t *testing.T) {
 // A stranger who keeps guessing a name's password locks out neither the device nor the address
 // that its owner signed in from; and these give nobody more attempts.
 func TestNobodyIsLockedOutFromOutside(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	th := NewThrottle()
 	th.now = func() time.Time { return now }
@@ -293,6 +302,7 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 }
 
 func TestMemoryOfKnownAddressesIsBounded(t *testing.T) {
+	t.Parallel()
 	th := NewThrottle()
 	for i := range 3 * knownPairs {
 		th.Forgive(SignIn{Name: "li", Address: strconv.Itoa(i)})
@@ -303,6 +313,7 @@ func TestMemoryOfKnownAddressesIsBounded(t *testing.T) {
 }
 
 func TestAForgedSessionCostsNoQuery(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		_, s, token := signedIn(t, d)
 		seen := &dbtest.Statements{}
@@ -330,6 +341,7 @@ func TestAForgedSessionCostsNoQuery(t *testing.T) {
 }
 
 func TestOneAddressCannotTryManyNames(t *testing.T) {
+	t.Parallel()
 	th := NewThrottle()
 	refused := 0
 	for i := range 50 {
@@ -347,6 +359,7 @@ func TestOneAddressCannotTryManyNames(t *testing.T) {
 }
 
 func TestTheRightPasswordIsForgiven(t *testing.T) {
+	t.Parallel()
 	th := NewThrottle()
 	for range 100 {
 		if wait := th.Try(SignIn{Name: "li", Address: "10.0.0.1"}); wait > 0 {
@@ -357,6 +370,7 @@ func TestTheRightPasswordIsForgiven(t *testing.T) {
 }
 
 func TestMemoryOfFailuresIsBounded(t *testing.T) {
+	t.Parallel()
 	th := NewThrottle()
 	for i := range 3 * throttleKeys {
 		th.Try(SignIn{Name: "name" + string(rune(i)), Address: "address" + string(rune(i))})
@@ -367,6 +381,7 @@ func TestMemoryOfFailuresIsBounded(t *testing.T) {
 }
 
 func TestAnAddressThatWaitsMakesNobodyForgotten(t *testing.T) {
+	t.Parallel()
 	th := NewThrottle()
 	for range freeTriesOfName + 1 {
 		th.Try(SignIn{Name: "li", Address: "10.0.0.1"})
@@ -381,6 +396,7 @@ func TestAnAddressThatWaitsMakesNobodyForgotten(t *testing.T) {
 
 // The whole policy, so that a changed rule shows with everything it grants.
 func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
+	t.Parallel()
 	p, err := NewPolicy()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestARuleIsChangedByCompareAndSet(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		policy, err := access.NewPolicy()
 		if err != nil {

@@ -38,6 +38,7 @@ func all(t *testing.T, d *db.DB) []Alert {
 }
 
 func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
 		for _, step := range []struct {
@@ -75,6 +76,7 @@ func TestALevelFiresAfterItsHoldTimeAndEndsBelowItsOwnLimit(t *testing.T) {
 
 // A merchant without notifications for a while is not slow, but not known to be healthy either.
 func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
 		look := func(after time.Duration, readings ...Reading) {
@@ -110,6 +112,7 @@ func TestAnAlertEndsSilentlyWhenNothingIsLeftToRead(t *testing.T) {
 // What was removed ends its alert: a node that runs no more, and a rule that this version does not
 // have. What another node reads does not.
 func TestAnAlertEndsWithItsSubject(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
 		look := func(after time.Duration, readings ...Reading) {
@@ -138,6 +141,7 @@ func TestAnAlertEndsWithItsSubject(t *testing.T) {
 }
 
 func TestTwoWatchesOpenOneAlert(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		one, two, start := NewWatch(d, quiet), NewWatch(d, quiet), time.Now()
 		for _, at := range []time.Duration{0, 30 * time.Second} {
@@ -168,6 +172,7 @@ func due(t *testing.T, d *db.DB, table, column string) {
 }
 
 func TestTenThousandEventsAreOneMessage(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for range 100 {
 			record(t, d, Event{Rule: ExceptionOpened, Subject: "unknown_order", Count: 1},
@@ -207,6 +212,7 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 
 // An alert about exceptions lists their kinds, numbers and money.
 func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
+	t.Parallel()
 	alerts := []Alert{
 		{Subject: exception.DisputeOpened, Count: 1, Sums: money.Totals{{Currency: "USD", Minor: 2500}}},
 		{Subject: exception.AmountMismatch, Count: 2, Sums: money.Totals{{Currency: "CNY", Minor: 3998}, {Currency: "USD", Minor: 1200}}},
@@ -235,6 +241,7 @@ func TestAnExceptionsAlertNamesKindsAndSums(t *testing.T) {
 }
 
 func TestAProposalThatWaitsIsNamedWithItsMoney(t *testing.T) {
+	t.Parallel()
 	a := Alert{
 		Rule: ProposalWaits, Subject: "apr_5 accept_late exception 7, fang, 1h2m0s", State: Happened, Count: 1,
 		Sums: money.Totals{{Currency: "CNY", Minor: 1998}},
@@ -251,6 +258,7 @@ func TestAProposalThatWaitsIsNamedWithItsMoney(t *testing.T) {
 }
 
 func TestWhatIsDownHasNoLevel(t *testing.T) {
+	t.Parallel()
 	s := Style{Language: "en", Zone: time.UTC}
 	for state, want := range map[string]string{Firing: "n1: cannot be used\n", Resolved: "n1: healthy again\n"} {
 		_, body := s.compose(Rule{Name: RedisDown, Fire: 50}, []Alert{{Rule: RedisDown, Subject: "n1", State: state, Value: 100}})
@@ -282,6 +290,7 @@ func (f *fickle) Send(ctx context.Context, _, _ string) error {
 }
 
 func TestAMessageIsSentAgainUntilItArrivesOrIsGivenUp(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, c := range []struct {
 			failures int
@@ -324,6 +333,7 @@ func (s silent) Send(ctx context.Context, _, _ string) error {
 }
 
 func TestATargetThatHangsDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	rules := []string{NotifyExhausted, ExceptionOpened, BreakerOpened}
 	for _, rule := range rules {
@@ -351,6 +361,7 @@ func TestATargetThatHangsDelaysNoOther(t *testing.T) {
 }
 
 func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	good := Rule{Name: SuccessRate, Enabled: true, Fire: 9000, Clear: 9100, HoldS: 60, QuietS: 60}
 	if err := Save(t.Context(), d, d, good); err != nil {
@@ -376,6 +387,7 @@ func TestARuleKeepsTheSideOfItsLimit(t *testing.T) {
 }
 
 func TestEveryRuleHasItsTexts(t *testing.T) {
+	t.Parallel()
 	for _, r := range defaults {
 		if x := ruleTexts[r.Name]; x.title.ZH == "" || x.title.EN == "" || x.link == "" {
 			t.Errorf("rule %s has no title or link", r.Name)
@@ -387,6 +399,7 @@ func TestEveryRuleHasItsTexts(t *testing.T) {
 }
 
 func TestARuleKeptBeforeWindowsWereHasItsDefaultWindow(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ctx := t.Context()
 		if _, err := d.NewRaw(
@@ -426,6 +439,7 @@ func TestARuleKeptBeforeWindowsWereHasItsDefaultWindow(t *testing.T) {
 }
 
 func TestLevelsAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
 	for _, r := range defaults {
 		got, err := Read(r.Name, Write(r.Name, r.Fire))
 		if err != nil || got != r.Fire {
@@ -445,6 +459,7 @@ func TestLevelsAreReadAsTheyAreWritten(t *testing.T) {
 // A dispute must be answered in time: neither other exceptions nor another dispute within the
 // same minutes suppress it.
 func TestEachDisputeRings(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		announced := func() (n int) {
 			t.Helper()
@@ -479,6 +494,7 @@ func TestEachDisputeRings(t *testing.T) {
 
 // A storm of alerts of one rule does not keep those of another from being announced.
 func TestAStormKeepsNoOtherAlert(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		due := d.Now() - 1
 		put := func(rule string, n int) {
@@ -517,6 +533,7 @@ func TestAStormKeepsNoOtherAlert(t *testing.T) {
 
 // An alert about a fault of ours names its cause, number and money.
 func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w, start := NewWatch(d, quiet), time.Now()
 		look := func(after time.Duration, count int64, sums ...money.Total) Alert {
@@ -554,6 +571,7 @@ func TestAFaultIsAnnouncedWithItsMoney(t *testing.T) {
 }
 
 func TestWhatNodesDifferInIsNamed(t *testing.T) {
+	t.Parallel()
 	s := Style{Language: "en", Zone: time.UTC}
 	for subject, want := range map[string]string{
 		"ranges": "BACKSTOP_NOTIFY_ALLOW_CIDRS: running nodes differ",
@@ -571,6 +589,7 @@ func TestWhatNodesDifferInIsNamed(t *testing.T) {
 
 // The alert about an opened breaker is complete.
 func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
 	o := Opened{
 		Merchant: "m 1", Name: "Galaxy Mall", Failures: 5, Since: at, ProbeAt: at + 300_000_000,
@@ -634,6 +653,7 @@ func TestAnOpenedBreakersAlertHasWhatToDo(t *testing.T) {
 
 // The alert about a supplier says what waits for it, and links to exactly that.
 func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 11, 22, 6, 3, 11, 0, time.UTC).UnixMicro()
 	x := Supplier{Failures: 5, Since: at, ProbeAt: at + 60_000_000, Orders: 4, Sums: money.Totals{
 		{Currency: "CNY", Minor: 5997},
@@ -696,6 +716,7 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 }
 
 func TestRefusedPayoutsAreNamedWithMerchantAddressAndWhatToDo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ language, subject, want string }{
 		{
 			"en", RefusedPayout("m1", ByKey, "198.51.100.7"),
@@ -724,6 +745,7 @@ func TestRefusedPayoutsAreNamedWithMerchantAddressAndWhatToDo(t *testing.T) {
 }
 
 func TestABalanceBelowZeroIsNamedWithItsMerchant(t *testing.T) {
+	t.Parallel()
 	sums := money.Totals{{Currency: "CNY", Minor: -1998}, {Currency: "JPY", Minor: -7}}
 	for _, c := range []struct{ language, state, want string }{
 		{"en", Firing, "m1: its balance is below zero (CNY -19.98, JPY -7) by more than its overdraft, so its payouts are refused."},

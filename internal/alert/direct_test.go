@@ -6,6 +6,7 @@ import (
 )
 
 func TestTroubleOfTheDatabaseIsAnnouncedOnceAndSoIsItsEnd(t *testing.T) {
+	t.Parallel()
 	target := &fickle{failures: 1}
 	d := NewDirect([]Target{target}, Style{Zone: time.UTC})
 	at := time.Now()

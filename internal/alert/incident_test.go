@@ -140,6 +140,7 @@ func each(t *testing.T, run func(in *incidents)) {
 }
 
 func TestALevelThatReturnsSoonIsOneIncident(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		for range 3 {
 			in.fire()
@@ -167,6 +168,7 @@ func TestALevelThatReturnsSoonIsOneIncident(t *testing.T) {
 // While the quiet time of a rule lasts, it would not fire again: silence proves nothing.
 // A later alert that is less bad does not hide how bad it was.
 func TestAnIncidentKeepsItsWorstLevel(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		in.fire()
 		observe(in.T, in.watch, in.at.Add(2*time.Minute), 5000)
@@ -182,6 +184,7 @@ func TestAnIncidentKeepsItsWorstLevel(t *testing.T) {
 
 // An incident of a rule that an upgrade removed ends, too, and keeps no other one.
 func TestAnIncidentWithoutRuleEnds(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		_, err := in.db.NewRaw(
 			"INSERT INTO incidents (id, rule, subject, state, firings, value, sums, opened_at, fired_at, cleared_at, version)" +
@@ -201,6 +204,7 @@ func TestAnIncidentWithoutRuleEnds(t *testing.T) {
 }
 
 func TestAnIncidentIsNotOverWithinTheQuietTimeOfItsRule(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		r, err := find(must(Rules(in.Context(), in.db)), QueueLength)
 		if err != nil {
@@ -230,6 +234,7 @@ func must[T any](v T, err error) T {
 }
 
 func TestAnIncidentThatFiresAgainWhileItIsSettledStaysOpen(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		in.fire()
 		in.calm()
@@ -261,6 +266,7 @@ func TestAnIncidentThatFiresAgainWhileItIsSettledStaysOpen(t *testing.T) {
 }
 
 func TestMessagesStopWhileSomebodyWorksOnIt(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		in.fire()
 		if n := in.messages(); n != 1 {
@@ -296,6 +302,7 @@ func TestMessagesStopWhileSomebodyWorksOnIt(t *testing.T) {
 
 // An unacknowledged incident is the control: each of its alerts, and each end, is a message.
 func TestMessagesGoOnWhileNobodyActs(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		for n := range 2 {
 			in.fire()
@@ -312,6 +319,7 @@ func TestMessagesGoOnWhileNobodyActs(t *testing.T) {
 }
 
 func TestASnoozeEndsByItsTime(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		in.fire()
 		in.messages()
@@ -351,6 +359,7 @@ func TestASnoozeEndsByItsTime(t *testing.T) {
 }
 
 func TestWhatMayBeDoneDependsOnTheIncident(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		in.fire()
 		if err := in.do(CloseAct, ""); !errors.Is(err, ErrEndsItself) {
@@ -383,6 +392,7 @@ func TestWhatMayBeDoneDependsOnTheIncident(t *testing.T) {
 }
 
 func TestEventsOfABreakerAreOneIncidentUntilItStaysClosed(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		for range 2 {
 			record(in.T, in.db, Event{Rule: BreakerOpened, Subject: "m1", Count: 1})
@@ -407,6 +417,7 @@ func TestEventsOfABreakerAreOneIncidentUntilItStaysClosed(t *testing.T) {
 // An operator who wants no message that a breaker closed still sees that it did: otherwise the
 // incident would run for ever, because it cannot be closed by hand.
 func TestAnIncidentEndsWithoutTheMessageOfItsEnd(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		rules, err := Rules(in.Context(), in.db)
 		if err != nil {
@@ -442,6 +453,7 @@ func TestAnIncidentEndsWithoutTheMessageOfItsEnd(t *testing.T) {
 }
 
 func TestWhatNothingEndsIsClosedByHandAndOpensAgain(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		record(in.T, in.db, Event{Rule: BooksDiffer, Subject: "verify", Count: 2})
 		in.later(30 * 24 * time.Hour)
@@ -462,6 +474,7 @@ func TestWhatNothingEndsIsClosedByHandAndOpensAgain(t *testing.T) {
 }
 
 func TestWhatHasItsOwnListMakesNoIncident(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		for _, rule := range listed {
 			record(in.T, in.db, Event{Rule: rule, Subject: "x", Count: 1})
@@ -478,6 +491,7 @@ func TestWhatHasItsOwnListMakesNoIncident(t *testing.T) {
 }
 
 func TestManyNodesJoinOneIncident(t *testing.T) {
+	t.Parallel()
 	each(t, func(in *incidents) {
 		const nodes = 8
 		failed := make(chan error, nodes)

@@ -17,6 +17,7 @@ import (
 
 // Each default rule can fire, and can end again.
 func TestEveryDefaultLimitCanBePassed(t *testing.T) {
+	t.Parallel()
 	for _, r := range defaults {
 		if r.Fire == r.Clear {
 			continue // is about events
@@ -42,6 +43,7 @@ func TestEveryDefaultLimitCanBePassed(t *testing.T) {
 }
 
 func TestALimitThatNothingPassesIsNotKept(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, c := range []struct {
 			rule        string
@@ -75,6 +77,7 @@ func TestALimitThatNothingPassesIsNotKept(t *testing.T) {
 
 // Every selectable limit of a percentile is exact.
 func TestLimitsOfAPercentileAreBounds(t *testing.T) {
+	t.Parallel()
 	for _, limit := range Limits(SlowMerchant) {
 		for _, off := range []int64{0, 1} {
 			var h report.Histogram
@@ -90,6 +93,7 @@ func TestLimitsOfAPercentileAreBounds(t *testing.T) {
 
 // Rules saved with earlier limits can fire, and be saved again.
 func TestSavedLimitsOfBeforeAreMadeExact(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for saved, want := range map[[2]int64][2]int64{
 			{3000, 2000}: {3000, 2000}, {4500, 2200}: {5000, 2000}, {10_000, 9999}: {9000, 8000}, {2600, 2599}: {3000, 2500},

@@ -7,6 +7,7 @@ import (
 )
 
 func TestEveryMoveOfAnAlertIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, Moves, `
            firing resolved event
 firing     .      x        .

@@ -62,6 +62,7 @@ func rateOf(r *rand.Rand, share float64, attempts int) float64 {
 
 // Levels that are flat, or only follow the day, raise no alarm. Ten days of each are played.
 func TestNoAlarmOnFlatLevels(t *testing.T) {
+	t.Parallel()
 	const days = 10
 	backlog := func(mean, deviation, alike float64) func(uint64) []float64 {
 		return func(seed uint64) []float64 {
@@ -117,6 +118,7 @@ func TestNoAlarmOnFlatLevels(t *testing.T) {
 
 // What does reach its limit is announced beforehand, and about when it will be is known.
 func TestAlarmBeforeALimitIsReached(t *testing.T) {
+	t.Parallel()
 	const flat, runs = 90, 20
 	for _, c := range []struct {
 		name  string

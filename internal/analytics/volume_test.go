@@ -10,6 +10,7 @@ import (
 // The clock moves on while a forecast is read, and the last complete step has orders: each step
 // has its place, however often it is read.
 func TestVolumeIsReadAtOneMoment(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		step := VolumeStep.Microseconds()
 		now := d.Now()

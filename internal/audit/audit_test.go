@@ -26,6 +26,7 @@ func writeBy(t *testing.T, l *Log, a Act) {
 }
 
 func TestActsOfManyPeopleMakeOneChain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var all sync.WaitGroup
 		for range 4 {
@@ -67,6 +68,7 @@ func verifyBy(t *testing.T, l *Log) (e Extent, broken string) {
 }
 
 func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for range 4 {
 			write(t, d, Act{Actor: "operator:a", Action: "x", Object: "order", ObjectID: "O1"})
@@ -95,6 +97,7 @@ func TestACutEndIsFoundAlsoAfterTheNextAct(t *testing.T) {
 }
 
 func TestAChangedOrMissingRowIsFound(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, harm, want string }{
 		{"changed", "UPDATE audit SET params = '{}' WHERE number = 2", "row 2 does not follow from row 1: one of them was changed"},
 		{
@@ -132,6 +135,7 @@ func TestAChangedOrMissingRowIsFound(t *testing.T) {
 
 // A verification while acts are recorded sees a whole chain, also over several pages.
 func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		log := New(d, sealtest.Ring(t, 1))
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -174,6 +178,7 @@ func TestTheChainIsWholeWhilePeopleAct(t *testing.T) {
 }
 
 func TestActsAreFoundByTheActorAsShown(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]int{"li": 3, "operator:li": 1, "command:li": 1, "nobody": 0} {
 		n := 0
 		for _, actor := range []string{"operator:li", "command:li", "token:li", "operator:wang"} {
@@ -188,6 +193,7 @@ func TestActsAreFoundByTheActorAsShown(t *testing.T) {
 }
 
 func TestACommandsActorIsShortAndOneLine(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("名", 200)
 	for _, c := range []struct{ name, host, want string }{
 		{"li", "pay-1", "command:li@pay-1"},

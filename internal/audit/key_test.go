@@ -72,6 +72,7 @@ func rechainPlainly(t *testing.T, d *db.DB, from int64) {
 // When the chain was plain SHA-256, anyone who could write a row could rebuild everything after
 // it undetected.
 func TestWhoCanWriteTheTableCannotMakeTheChainAnew(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, harm string
 		from       int64
@@ -105,6 +106,7 @@ func TestWhoCanWriteTheTableCannotMakeTheChainAnew(t *testing.T) {
 }
 
 func TestNobodyChangesOrDeletesARow(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for n := range 3 {
 			write(t, d, resend(n))
@@ -132,6 +134,7 @@ func TestNobodyChangesOrDeletesARow(t *testing.T) {
 }
 
 func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		writeOld(t, d, 3)
 		if _, broken := verify(t, d); !strings.Contains(broken, "rows 1 to 3 have no key and no seal yet") {
@@ -178,6 +181,7 @@ func TestTheFirstStartSealsTheRowsOfBefore(t *testing.T) {
 
 // A command may come first, before any server of this version.
 func TestAnActSealsToo(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		writeOld(t, d, 1)
 		write(t, d, resend(1))
@@ -188,6 +192,7 @@ func TestAnActSealsToo(t *testing.T) {
 }
 
 func TestAnOlderBuildBesideIsSealedForADay(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		writeOld(t, d, 2)
 		l := New(d, sealtest.Ring(t, 1))
@@ -229,6 +234,7 @@ func TestAnOlderBuildBesideIsSealedForADay(t *testing.T) {
 
 // A server that has seen the key does not mistake a chain without one for an old one.
 func TestARunningServerSealsNoChainThatWasMadeAnew(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := New(d, sealtest.Ring(t, 1))
 		if _, err := l.Seal(t.Context()); err != nil {
@@ -247,6 +253,7 @@ func TestARunningServerSealsNoChainThatWasMadeAnew(t *testing.T) {
 }
 
 func TestVerifySaysWhichKeyItNeeds(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		old, next := New(d, sealtest.Ring(t, 1)), New(d, sealtest.Ring(t, 2, 1))
 		writeBy(t, old, resend(1))
@@ -285,6 +292,7 @@ func TestVerifySaysWhichKeyItNeeds(t *testing.T) {
 }
 
 func TestTheSignedHeadProvesACutEnd(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := New(d, sealtest.Ring(t, 1))
 		if h, err := l.SignHead(t.Context(), d); h != nil || err != nil {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestMovingABreakerIsKnownHereAtOnceAndOnTheRecord(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Hour)
 		policy, err := access.NewPolicy()

@@ -27,6 +27,7 @@ func run(r *Row, now *int64, results string) (changes []*Change) {
 }
 
 func TestOpensAfterFailuresInARow(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		results string
 		state   State
@@ -49,6 +50,7 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 }
 
 func TestRateLooksAtItsWindowOnly(t *testing.T) {
+	t.Parallel()
 	r, now := &Row{State: Closed}, int64(1000*second)
 	run(r, &now, "ffsffsff") // 6 of 8: not enough results yet
 	now += 61 * second
@@ -59,6 +61,7 @@ func TestRateLooksAtItsWindowOnly(t *testing.T) {
 }
 
 func TestProbeDecides(t *testing.T) {
+	t.Parallel()
 	r, now := &Row{State: Closed}, int64(1000*second)
 	run(r, &now, "fff")
 	if r.OpenUntil != now+300*second {
@@ -85,6 +88,7 @@ func TestProbeDecides(t *testing.T) {
 }
 
 func TestGate(t *testing.T) {
+	t.Parallel()
 	const me, other = 7, 8
 	now := int64(1000 * second)
 	for name, c := range map[string]struct {
@@ -112,6 +116,7 @@ func TestGate(t *testing.T) {
 // The life cycle of a breaker by the clock: open to the microsecond, one probe, and a release
 // that doubles every two seconds until it is unlimited.
 func TestBreakerByTheClock(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const me = 7
 		now := func() int64 { return time.Now().UnixMicro() }

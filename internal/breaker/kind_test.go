@@ -17,6 +17,7 @@ import (
 // Rows of before have an id without its kind: the upgrade finds it, and going back and forth
 // again loses nothing.
 func TestRowsOfBeforeGetTheirKind(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		exec := func(queries ...string) {
 			t.Helper()
@@ -98,6 +99,7 @@ func TestRowsOfBeforeGetTheirKind(t *testing.T) {
 
 // Whose breaker changed is read from the change, which outlives the recipient.
 func TestAChangeNamesItsOwner(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		owners := []recipient.Recipient{recipient.OfMerchant(1), recipient.Of(2, true), recipient.OfSupplier(3)}
 		b, suppliers := newCache(d, time.Hour),

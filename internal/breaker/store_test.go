@@ -64,6 +64,7 @@ func count(t testing.TB, d *db.DB, query string) int64 {
 }
 
 func TestAHealthyRecipientCostsNoRow(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Minute)
 		fold(t, d, b, results(b, one, breaker.Succeeded, 50)...)
@@ -83,6 +84,7 @@ func TestAHealthyRecipientCostsNoRow(t *testing.T) {
 }
 
 func TestTwoNodesShareOneBreaker(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := newCache(d, time.Hour), newCache(d, time.Hour)
 		fold(t, d, a, results(a, one, breaker.Failed, 2)...)
@@ -163,6 +165,7 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 }
 
 func TestABreakerOpenedByAnOperatorStaysUntilOneClosesIt(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Millisecond)
 		act := func(what breaker.Act) error {
@@ -206,6 +209,7 @@ func TestABreakerOpenedByAnOperatorStaysUntilOneClosesIt(t *testing.T) {
 }
 
 func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		caches := []*breaker.Cache{newCache(d, time.Minute), newCache(d, time.Minute)}
 		var wg sync.WaitGroup
@@ -249,6 +253,7 @@ func TestFoldsOfTwoNodesDoNotDeadlock(t *testing.T) {
 // A breaker that has been closed for a while leaves the nodes' copies. From then on failures
 // count from the first one, as for a merchant without a row.
 func TestFailuresCountAgainLongAfterItClosed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Millisecond)
 		fold(t, d, b, results(b, one, breaker.Failed, 3)...)
@@ -293,6 +298,7 @@ func (a *after) AfterQuery(context.Context, *bun.QueryEvent) {
 // Rows that this node writes during a refresh are in its copy afterwards: a breaker that has
 // just opened must not let anything through until the next refresh.
 func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newCache(d, time.Hour)
 		read := d.Read
@@ -312,6 +318,7 @@ func TestARefreshLosesNothingThatIsWrittenMeanwhile(t *testing.T) {
 // The end from which a probe is taken depends on the number of failed probes: every node counts
 // those of the others, and all start again when the breaker reopens.
 func TestFailedProbesAreCountedOnAllNodesUntilItCloses(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := newCache(d, 0), newCache(d, 0)
 		probe := func(r breaker.Result) {
@@ -346,6 +353,7 @@ func TestFailedProbesAreCountedOnAllNodesUntilItCloses(t *testing.T) {
 
 // Subscribers may have other rules than merchants.
 func TestAPolicyIsThatOfTheRecipient(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		seller, follower := recipient.OfMerchant(1), recipient.Of(2, true)
 		b := breaker.NewCache(d, func(to recipient.Recipient) breaker.Policy {

@@ -28,6 +28,7 @@ func loopback(timeout time.Duration) *Client {
 }
 
 func TestEachEndOfARequestHasItsClass(t *testing.T) {
+	t.Parallel()
 	var redirected atomic.Int32
 	free := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,6 +108,7 @@ func TestEachEndOfARequestHasItsClass(t *testing.T) {
 // If a server closes an idle connection just as a request is sent, Go's transport repeats the
 // request if the headers allow it.
 func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -184,6 +186,7 @@ func count(t *testing.T, d *db.DB, query string, args ...any) (n int64) {
 // The row is committed while the call runs, and no transaction is open: SQLite has one writer,
 // which the call itself needs.
 func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		c, e := caller(t, d, 8), entry(t, d, "s1", 1000)
 		done, err := c.Do(t.Context(), Call{To: e, Op: Query, OrderID: 7, Reference: "R1"}, func(ctx context.Context) (Said, error) {
@@ -222,6 +225,7 @@ func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
 }
 
 func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		c, e, other := caller(t, d, 8), entry(t, d, "s1", 1000), entry(t, d, "s2", 1000)
 		ask := func(e supplier.Entry, class supplier.Class) error {
@@ -282,6 +286,7 @@ func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 }
 
 func TestNoMoreCallsAreInFlightThanAllowed(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Default(t)
 	c, e := caller(t, d, 3), entry(t, d, "s1", 100000)
 	var now, most atomic.Int32
@@ -313,6 +318,7 @@ func TestNoMoreCallsAreInFlightThanAllowed(t *testing.T) {
 }
 
 func TestWhatWasNotMadeCountsForNothing(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Default(t)
 	c, e := caller(t, d, 1), entry(t, d, "s1", 1000)
 	hold := make(chan struct{})

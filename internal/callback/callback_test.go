@@ -174,6 +174,7 @@ func request(body string) *supplier.Request {
 }
 
 func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.declare(t, 2, "off", false, "[]")
@@ -215,6 +216,7 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 }
 
 func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	got := h.receiver.Receive(context.Background(), "wx", request("paid O1"), supplier.ErrForwarded)
@@ -225,6 +227,7 @@ func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
 
 // A supplier whose key cannot be opened is our fault: with a 404 it might give up.
 func TestASupplierThatCannotBeUsedIsAskedToSendAgain(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	if _, err := h.db.NewRaw("UPDATE suppliers SET kind = 'forgotten'").Exec(t.Context()); err != nil {
@@ -240,6 +243,7 @@ func TestASupplierThatCannotBeUsedIsAskedToSendAgain(t *testing.T) {
 }
 
 func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	for _, err := range []error{db.ErrBusy, db.ErrCommitUnknown, errors.New("the disk is full")} {
@@ -259,6 +263,7 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 }
 
 func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	// Refresh was not called: the unknown code triggers it.
@@ -273,6 +278,7 @@ func TestASupplierIsFoundBeforeTheNextLookAtTheSettings(t *testing.T) {
 
 // A node whose own clock is an hour off refuses no genuine message and accepts no old one.
 func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
 		h := newHarness(t, dbtest.PostgresWithSkew(t, skew), 100, 1000)
 		h.declare(t, 1, "wx", true, "[]")
@@ -297,6 +303,7 @@ func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 }
 
 func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.receive("wx", "paid O\x00\xff")
@@ -323,6 +330,7 @@ func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
 }
 
 func TestSecretsAreKnownByTheirNames(t *testing.T) {
+	t.Parallel()
 	for name, secret := range map[string]bool{
 		"Authorization": true, "Proxy-Authorization": true, "Cookie": true, "X-Auth-Token": true, "X-Api-Key": true, "user_password": true,
 		"Wechatpay-Signature": false, "Wechatpay-Nonce": false, "Wechatpay-Serial": false, "Stripe-Signature": false, "sign": false,
@@ -338,6 +346,7 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 }
 
 func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newHarness(t, d, 100, 1000)
 		h.declare(t, 1, "wx", true, "[]")
@@ -380,6 +389,7 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 }
 
 func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 10, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.declare(t, 2, "ali", true, "[]")
@@ -417,6 +427,7 @@ func TestAFloodOfForgeriesIsCountedNotRecorded(t *testing.T) {
 }
 
 func TestTheOldestRefusalsGoFirst(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 1000, 50)
 	h.declare(t, 1, "wx", true, "[]")
 	for range 130 {
@@ -434,6 +445,7 @@ func TestTheOldestRefusalsGoFirst(t *testing.T) {
 }
 
 func TestTheAnswerDoesNotWaitForTheRecorder(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 1000, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.receive("wx", "paid O1")

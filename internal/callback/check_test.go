@@ -231,6 +231,7 @@ func (s *shop) check(code, pasted, from string) callback.Finding {
 }
 
 func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		s := newShop(t, d)
 		for _, a := range s.sim.Accounts() {
@@ -282,6 +283,7 @@ func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
 }
 
 func TestAPasteIsReadAsItWasSent(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ pasted, want string }{
 		{"POST /callback/a?x=1 HTTP/1.1\r\nHost: h\r\nx-a: 1\r\nX-A:2\r\n\r\na=1&b=2\r\n", "POST /callback/a x=1 X-A=1,2 a=1&b=2"},
 		{"POST /callback/a\nContent-Length: 4\n\na\r\nb\r\n", "POST /callback/a  X-A= a\r\nb"},
@@ -318,6 +320,7 @@ func TestAPasteIsReadAsItWasSent(t *testing.T) {
 }
 
 func TestAPasteThatIsNoRequestIsRefusedWithItsReason(t *testing.T) {
+	t.Parallel()
 	for pasted, want := range map[string]string{
 		"": "paste an HTTP request", " \n\t": "paste an HTTP request", strings.Repeat("a", callback.MaxPaste+1): "longer than 16384 bytes",
 		"POST /callback/a\n\n\xff": "not UTF-8",

@@ -6,4 +6,7 @@ import (
 	"backstop/internal/base/text/texttest"
 )
 
-func TestEveryCodeHasBothLanguagesAndIsUsed(t *testing.T) { texttest.Check(t, &Texts) }
+func TestEveryCodeHasBothLanguagesAndIsUsed(t *testing.T) {
+	t.Parallel()
+	texttest.Check(t, &Texts)
+}

@@ -48,6 +48,7 @@ func fillRange(t testing.TB, d *db.DB, from, to int) {
 // Queries that run every second, and for each claim, use an index and sort nothing, however
 // many items wait.
 func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		fill(t, d, 20_000)
 		seen, plain := new(dbtest.Statements), d.Read
@@ -134,6 +135,7 @@ func nudgeAll(ctx context.Context, q *queue.Client, rows int) error {
 
 // However many items wait and are nudged, Redis holds no more of them than one queue's window.
 func TestAMillionWaitingItemsNeedLittleRedis(t *testing.T) {
+	t.Parallel()
 	redis := queuetest.Start(t)
 	q := queue.New(redis.Client(), queue.Config{Window: window})
 	empty := redis.Memory()

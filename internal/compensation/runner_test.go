@@ -135,6 +135,7 @@ func classes(tries []compensation.Try) string {
 }
 
 func TestAnItemRunsUntilItIsDone(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			if x.Attempts < 3 {
@@ -160,6 +161,7 @@ func TestAnItemRunsUntilItIsDone(t *testing.T) {
 }
 
 func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			return compensation.Later(compensation.SupplierUnknown, "garbage")
@@ -184,6 +186,7 @@ func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
 // Nothing else makes the calls of a payout: its item is tried daily when the tries are used up,
 // with the exception, which ends with it. The items of orders above are the control.
 func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		var well atomic.Bool
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
@@ -230,6 +233,7 @@ func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 // A death without its exception would go unnoticed: if one cannot be stored, the other is not
 // either.
 func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
 			return compensation.Died(compensation.NotAskable, "no query")
@@ -271,6 +275,7 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 }
 
 func TestAKindThatPanicsStopsNoOther(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			if x.Kind == compensation.Resend {
@@ -297,6 +302,7 @@ func TestAKindThatPanicsStopsNoOther(t *testing.T) {
 
 // The third panic ends a schedule that has more tries.
 func TestTheThirdPanicIsTheLast(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		long := compensation.Schedule{
 			time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond,
@@ -325,6 +331,7 @@ func TestTheThirdPanicIsTheLast(t *testing.T) {
 }
 
 func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		x := b.open(func(x *compensation.Item) { x.Payload = json.RawMessage(`{"n":1,"more":2}`) })
@@ -338,6 +345,7 @@ func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
 
 // If a crash interrupts the last try, the item is dead, not tried forever.
 func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		last, earlier := b.open(nil), b.open(nil)
@@ -362,6 +370,7 @@ func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
 }
 
 func TestAnItemIsOpenOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		same := func(x *compensation.Item) { x.SubjectID = 5 }
@@ -389,6 +398,7 @@ func TestAnItemIsOpenOnce(t *testing.T) {
 // Two nodes claim the same rows at the same time: each runs once. The control claims by reading
 // first, and runs rows twice.
 func TestTwoNodesRunAnItemOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
 			time.Sleep(time.Millisecond) // a run lasts, or two could not overlap
@@ -406,6 +416,7 @@ func TestTwoNodesRunAnItemOnce(t *testing.T) {
 }
 
 func TestTheControlOfTheClaimRunsTwice(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	b := newBench(t, d, nil)
 	x := b.open(nil)
@@ -439,6 +450,7 @@ func TestTheControlOfTheClaimRunsTwice(t *testing.T) {
 
 // A supplier that hangs does not delay the first item of another one, however many of its own wait.
 func TestADeadSupplierDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		release := make(chan struct{})
 		var others sync.WaitGroup
@@ -490,6 +502,7 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 }
 
 func TestNothingRunsWhileItsLaneIsShut(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		var open atomic.Bool
@@ -515,6 +528,7 @@ func TestNothingRunsWhileItsLaneIsShut(t *testing.T) {
 
 // Stopping the runner is not a failure of the item: a run that it cancels does not count.
 func TestAStopCutsOffARunUncounted(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		began := make(chan struct{}, 1)
 		b := newBench(t, d, func(ctx context.Context, x compensation.Item) compensation.Result {
@@ -535,6 +549,7 @@ func TestAStopCutsOffARunUncounted(t *testing.T) {
 
 // A kind that this version does not have is left for a node that has it.
 func TestAnUnknownKindIsLeftToOthers(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, nil)
 		x, r := b.open(func(x *compensation.Item) { x.Kind = "later" }), b.runner(2)

@@ -16,6 +16,7 @@ var day = Schedule{
 // An item that never succeeds is tried after each wait of the table, and then no more; run
 // again, it goes through the same table, with the first try due at once.
 func TestAnItemIsTriedAfterEachWait(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := &Item{MaxAttempts: day.tries()}
 		sleep := func(us int64) time.Duration {
@@ -51,6 +52,7 @@ func TestAnItemIsTriedAfterEachWait(t *testing.T) {
 }
 
 func TestWaitsAreSpread(t *testing.T) {
+	t.Parallel()
 	seen := map[int64]bool{}
 	for range 100 {
 		w := day.wait(9)
@@ -67,6 +69,7 @@ func TestWaitsAreSpread(t *testing.T) {
 // A row with more remaining tries than the settings now have uses the last waits of the table;
 // one of a longer table, its own.
 func TestAScheduleThatWasChangedLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	short := Schedule{time.Second, time.Minute}
 	for left, want := range map[int64]time.Duration{9: time.Second, 2: time.Second, 1: time.Minute} {
 		at, ok := short.after(&Item{Attempts: 10 - left, MaxAttempts: 10}, 0)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestEveryMoveOfACompensationIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, Moves, `
            waiting running done dead cancelled
 waiting    x       x       .    .    x

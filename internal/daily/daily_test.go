@@ -115,6 +115,7 @@ func seed(t *testing.T, d *db.DB, zone *time.Location) (day time.Time) {
 }
 
 func TestAReportCountsItsDay(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		zone := berlin(t)
 		day := seed(t, d, zone)
@@ -203,6 +204,7 @@ func stored(t *testing.T, d *db.DB) (days []string, mails []string) {
 // A report is made once for each day, ten minutes after it; days without a server are made up for
 // with one mail.
 func TestADayIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		zone := berlin(t)
 		day := seed(t, d, zone) // figures begin a week before
@@ -249,6 +251,7 @@ func TestADayIsReportedOnce(t *testing.T) {
 // A day without a midnight has a report of its own: clocks are put forward at the end of the day
 // before it.
 func TestADayWithoutMidnightIsReported(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Default(t)
 	zone, err := time.LoadLocation("America/Santiago")
 	if err != nil {
@@ -274,6 +277,7 @@ func TestADayWithoutMidnightIsReported(t *testing.T) {
 
 // Whoever stores a report first writes its mails; nobody else does.
 func TestTwoNodesMakeOneReport(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		zone := berlin(t)
 		day := seed(t, d, zone)

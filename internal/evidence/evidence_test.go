@@ -19,6 +19,7 @@ func keyring(t *testing.T, fill byte) *seal.Keyring {
 }
 
 func TestCanonicalIsRFC8785(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		`{"b": 1, "a": [true, null, -7], "": "x"}`: `{"":"x","a":[true,null,-7],"b":1}`,
 		`"\u20ac\u2028\u007f\u003c\/\u000a\u0001"`: "\"€\u2028\u007f</\\n\\u0001\"",
@@ -36,6 +37,7 @@ func TestCanonicalIsRFC8785(t *testing.T) {
 }
 
 func TestAFileIsCheckedWithThePublicKeyAlone(t *testing.T) {
+	t.Parallel()
 	keys := keyring(t, 1)
 	f, err := Sign(map[string]any{"order_no": "20261120<&>", "amount": "9007199254740993", "events": []int{1, 2}}, keys)
 	if err != nil {
@@ -62,6 +64,7 @@ func TestAFileIsCheckedWithThePublicKeyAlone(t *testing.T) {
 
 // Every byte that says something is covered.
 func TestAnAlteredFileIsRefused(t *testing.T) {
+	t.Parallel()
 	f, err := Sign(map[string]any{"order_no": "1", "paid": true, "n": 12}, keyring(t, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +81,7 @@ func TestAnAlteredFileIsRefused(t *testing.T) {
 }
 
 func TestAFileHasOneReading(t *testing.T) {
+	t.Parallel()
 	f, err := Sign(map[string]any{"order_no": "1"}, keyring(t, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +103,7 @@ func TestAFileHasOneReading(t *testing.T) {
 }
 
 func TestAnotherMasterKeySignsWithAnotherKey(t *testing.T) {
+	t.Parallel()
 	both, err := seal.NewKeyring(bytes.Repeat([]byte{2}, 32), bytes.Repeat([]byte{1}, 32))
 	if err != nil {
 		t.Fatal(err)

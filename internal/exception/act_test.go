@@ -38,6 +38,7 @@ func (k desk) exec(query string) {
 }
 
 func TestActsOnExceptionsAreOfTheirKindAndOnTheRecord(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := desk{t, d}
 		k.open(Item{Kind: AmountMismatch, OrderNo: "1", Amount: 1998, Currency: "CNY"}, Item{Kind: StuckPaying, OrderNo: "2"},

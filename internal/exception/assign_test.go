@@ -11,6 +11,7 @@ import (
 )
 
 func TestAnExceptionIsAssignedAndSettledOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		item := &Item{Kind: LatePayment, OrderNo: "1"}
 		report := func() {

@@ -22,6 +22,7 @@ func (k desk) set(id int64, state State) {
 // Each function in each state, by the version that is stored and by another one: it moves
 // the row as the table says, or changes nothing.
 func TestADecisionMovesAnExceptionFromEachStateAsTheTableSays(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := desk{t, d}
 		k.open(Item{Kind: LatePayment, OrderNo: "1", Subject: "t1", Amount: 500, Currency: "CNY"})
@@ -80,6 +81,7 @@ func TestADecisionMovesAnExceptionFromEachStateAsTheTableSays(t *testing.T) {
 }
 
 func TestAProposalThatEndsLeavesTheExceptionAsItWas(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		movestest.Enforce(t, d, Moves)
 		k := desk{t, d}
@@ -121,6 +123,7 @@ func TestAProposalThatEndsLeavesTheExceptionAsItWas(t *testing.T) {
 
 // What a proposal is about stays what it was, or is another version.
 func TestAReportMeetsEachStateOfItsException(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		movestest.Enforce(t, d, Moves)
 		k := desk{t, d}

@@ -14,6 +14,7 @@ import (
 // Rows that several transactions share are locked in one order, whatever the order
 // in which they are reported: else two of them wait for each other in a circle.
 func TestSharedRowsAreLockedInOneOrder(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const rounds, types, reporters = 30, 12, 2
 		report := func(backwards bool) error {

@@ -62,6 +62,7 @@ func (k desk) unalerted() (all []Unalerted) {
 }
 
 func TestWhatWasEndedIsOpenedAgainAndAlertsAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := desk{t, d}
 		event := Item{Kind: UnknownEvent, Subject: "charge.odd"}

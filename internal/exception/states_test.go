@@ -7,6 +7,7 @@ import (
 )
 
 func TestEveryMoveOfAnExceptionIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, Moves, `
            open assigned proposed approved executing resolved failed ignored
 open       x    x        x        x        .         x        .      x

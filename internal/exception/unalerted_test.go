@@ -10,6 +10,7 @@ import (
 )
 
 func TestEveryExceptionAlertsOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		open := func(items ...*Item) {
 			t.Helper()

@@ -11,6 +11,7 @@ import (
 )
 
 func TestWhomANoteMentions(t *testing.T) {
+	t.Parallel()
 	people := []string{"li.hang", "wang.min", "bo", "ends."}
 	for note, want := range map[string]string{
 		"ask @li.hang about it":            "[li.hang] []",
@@ -34,6 +35,7 @@ func TestWhomANoteMentions(t *testing.T) {
 }
 
 func TestAnInboxIsBounded(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		put := func(m Message) {
 			t.Helper()

@@ -31,6 +31,7 @@ func sumOf(causes []Cause) (rows int64, sums map[string]Sum) {
 // TestCausesAgreeWithTheTotals has the causes of a list add up to its totals, and each to those of
 // the list that its link leads to.
 func TestCausesAgreeWithTheTotals(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fill(t, d, 60)
 		spec := failing()
@@ -76,6 +77,7 @@ func TestCausesAgreeWithTheTotals(t *testing.T) {
 
 // TestCausesAreBounded counts the causes of the rows that the totals add up, and no others.
 func TestCausesAreBounded(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 60)
 		spec := failing()
@@ -100,6 +102,7 @@ func TestCausesAreBounded(t *testing.T) {
 // TestCausesWithoutMoney has a list without money count its causes, and the rows as it does
 // without them.
 func TestCausesWithoutMoney(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fill(t, d, 20)
 		spec := failing()

@@ -10,6 +10,7 @@ import (
 
 // Rows are counted by the values of a column: those that match, the newest if there are too many.
 func TestRowsAreCountedByGroups(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 20)
 		spec := exceptions(1000)

@@ -100,6 +100,7 @@ func walk(t *testing.T, d *db.DB, q Query, s Slice) (ids []int64) {
 // TestEveryReaderFindsTheSame has pages, a stream, ids, a count and sums read the same rows, however
 // they are found: by an index, among few, or among the newest.
 func TestEveryReaderFindsTheSame(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 60)
 		from := db.IDTime(ids[0])
@@ -168,6 +169,7 @@ func TestEveryReaderFindsTheSame(t *testing.T) {
 }
 
 func TestIDsAndStreamsAreBounded(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 20)
 		q := Query{exceptions(6), All(), nil}
@@ -203,6 +205,7 @@ func TestIDsAndStreamsAreBounded(t *testing.T) {
 // TestWhatIsScannedSaysSo has a count, a sum and a number of newer rows report that there may be
 // more than they have searched.
 func TestWhatIsScannedSaysSo(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 20)
 		q := Query{exceptions(6), All(), nil}.With("state", "open")
@@ -223,6 +226,7 @@ func TestWhatIsScannedSaysSo(t *testing.T) {
 // TestOldRowsAreFoundWhereTheirNumberIsGiven has a field reach beyond the time that is
 // asked for, and no other.
 func TestOldRowsAreFoundWhereTheirNumberIsGiven(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 7)
 		future := d.Now() + time.Hour.Microseconds()
@@ -245,6 +249,7 @@ func TestOldRowsAreFoundWhereTheirNumberIsGiven(t *testing.T) {
 
 // TestAListWithoutAMerchantColumnIsNotRead is what a role's scope depends on.
 func TestAListWithoutAMerchantColumnIsNotRead(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	spec := exceptions(0)
 	spec.Sources[0].MerchantColumn = ""
@@ -254,6 +259,7 @@ func TestAListWithoutAMerchantColumnIsNotRead(t *testing.T) {
 }
 
 func TestATermThatMeansNothingIsRefused(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	for name, c := range map[string]struct {
 		term  Term

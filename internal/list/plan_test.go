@@ -11,6 +11,7 @@ import (
 // TestIDsFollowTheKey has what reads a whole list neither sort nor scan the table: each
 // query is a range of keys, or an index.
 func TestIDsFollowTheKey(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ids := fill(t, d, 300)
 		if _, err := d.NewRaw("ANALYZE exceptions").Exec(t.Context()); err != nil {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestWordsAreSplit(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]Word{
 		"":                        nil,
 		" \t\u3000":               nil,
@@ -66,6 +67,7 @@ func reading() Reading {
 }
 
 func TestWordsBecomeTerms(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]Term{
 		"merchant:m1":                          {{"merchant", "m1"}},
 		"MERCHANT:M1":                          {{"merchant", "m1"}},
@@ -107,6 +109,7 @@ func TestWordsBecomeTerms(t *testing.T) {
 }
 
 func TestTheLastWordGoesOn(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]string{
 		"":              {"no:", "status:", "merchant:", "supplier:", "cause:"},
 		"mer":           {"merchant:"},

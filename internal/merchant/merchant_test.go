@@ -17,6 +17,7 @@ func codes(all []*merchant.Merchant) (codes []string) {
 }
 
 func TestAMerchantIsFoundByIDCodeAndKey(t *testing.T) {
+	t.Parallel()
 	one, two := &merchant.Merchant{ID: 1, Code: "m1"}, &merchant.Merchant{ID: 2, Code: "m2"}
 	book := merchant.NewDirectory([]*merchant.Merchant{one, two}, map[int64]string{1: "hash-1", 2: "hash-2"})
 	for _, m := range []struct {
@@ -31,6 +32,7 @@ func TestAMerchantIsFoundByIDCodeAndKey(t *testing.T) {
 }
 
 func TestAKeyFindsNobodyWhoHasNoneOrIsDisabled(t *testing.T) {
+	t.Parallel()
 	off := &merchant.Merchant{ID: 1, Code: "off", Disabled: true}
 	keyless := &merchant.Merchant{ID: 2, Code: "keyless"}
 	book := merchant.NewDirectory([]*merchant.Merchant{off, keyless}, map[int64]string{1: "hash", 2: ""})
@@ -46,6 +48,7 @@ func TestAKeyFindsNobodyWhoHasNoneOrIsDisabled(t *testing.T) {
 }
 
 func TestABookOfNothingFindsNothing(t *testing.T) {
+	t.Parallel()
 	book := merchant.NewDirectory(nil, nil)
 	if book.ByID(0) != nil || book.ByCode("") != nil || book.ByKeyHash("") != nil || book.Subscriber("") != nil ||
 		book.Broken(0) || len(book.AllBroken()) > 0 || len(book.Subscribers("", "")) > 0 {
@@ -55,6 +58,7 @@ func TestABookOfNothingFindsNothing(t *testing.T) {
 
 // A system of the subscriber sells nothing: what has its code or its key is no merchant.
 func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
+	t.Parallel()
 	seller, subscriber := &merchant.Merchant{ID: 1, Code: "data"}, &merchant.Merchant{ID: 2, Code: "data", Subscriber: true}
 	for _, all := range [][]*merchant.Merchant{{seller, subscriber}, {subscriber, seller}} {
 		book := merchant.NewDirectory(all, map[int64]string{2: "hash"})
@@ -66,6 +70,7 @@ func TestASystemOfTheHouseIsNoMerchant(t *testing.T) {
 }
 
 func TestASystemOfTheHouseIsToldOfTheMerchantsAndEventsItFollows(t *testing.T) {
+	t.Parallel()
 	paid := merchant.Settings{Events: []string{"order.paid"}}
 	book := merchant.NewDirectory([]*merchant.Merchant{
 		{ID: 1, Code: "m1", Settings: paid},
@@ -98,6 +103,7 @@ func TestASystemOfTheHouseIsToldOfTheMerchantsAndEventsItFollows(t *testing.T) {
 }
 
 func TestBrokenAreThoseThatCannotBeReadAndListedThoseThatAreLockedToo(t *testing.T) {
+	t.Parallel()
 	book := merchant.NewDirectory([]*merchant.Merchant{
 		{ID: 1, Code: "well"},
 		{ID: 2, Code: "locked", Locked: true},
@@ -119,6 +125,7 @@ func TestBrokenAreThoseThatCannotBeReadAndListedThoseThatAreLockedToo(t *testing
 }
 
 func TestAMerchantIsToldOfAllEventsOrOfThoseThatItNames(t *testing.T) {
+	t.Parallel()
 	all, paid := &merchant.Merchant{}, &merchant.Merchant{Settings: merchant.Settings{Events: []string{"order.paid", "order.failed"}}}
 	for event, wants := range map[string]bool{"order.paid": true, "order.failed": true, "order.closed": false, "order": false, "": false} {
 		if !all.Wants(event) || paid.Wants(event) != wants {
@@ -141,6 +148,7 @@ func desk() *merchant.Merchant {
 }
 
 func TestPlainAddressesComeFirstAndEachOnce(t *testing.T) {
+	t.Parallel()
 	m := desk()
 	var names []string
 	for _, e := range m.Endpoints {
@@ -159,6 +167,7 @@ func TestPlainAddressesComeFirstAndEachOnce(t *testing.T) {
 }
 
 func TestAnAddressIsFoundByItsName(t *testing.T) {
+	t.Parallel()
 	m := desk()
 	if e := m.Endpoint("log"); e != &m.Endpoints[3] {
 		t.Errorf("found is %+v", e)
@@ -169,6 +178,7 @@ func TestAnAddressIsFoundByItsName(t *testing.T) {
 }
 
 func TestChannelsAreThoseWhoseAddressesTakeTheEvent(t *testing.T) {
+	t.Parallel()
 	m := desk()
 	if got := m.Channels("order.paid"); !slices.Equal(got, []string{"webhook", "chat", "mail"}) {
 		t.Errorf("a paid order is sent by %q", got)
@@ -181,6 +191,7 @@ func TestChannelsAreThoseWhoseAddressesTakeTheEvent(t *testing.T) {
 // An address may be one of several of its channel: the first one that takes the event
 // decides on the digest for all of them.
 func TestTheFirstAddressOfAChannelSaysHowLongEventsAreGathered(t *testing.T) {
+	t.Parallel()
 	m := desk()
 	if d := m.Digest("mail", "order.paid"); d != time.Minute {
 		t.Errorf("mail is gathered for %v", d)
@@ -207,6 +218,7 @@ func TestTheFirstAddressOfAChannelSaysHowLongEventsAreGathered(t *testing.T) {
 
 // An address may hold a token, so that it is no name to show.
 func TestPeopleSeeAnAddressByItsNameAndNeverByItsURL(t *testing.T) {
+	t.Parallel()
 	one := merchant.Endpoint{Name: "https://a.example/?token=abc", URL: "https://a.example/?token=abc"}
 	other := merchant.Endpoint{Name: "https://a.example/?token=abd", URL: "https://a.example/?token=abd"}
 	if key := one.Key(); strings.Contains(key, "abc") || strings.Contains(key, "example") || key != one.Key() || key == other.Key() ||
@@ -219,6 +231,7 @@ func TestPeopleSeeAnAddressByItsNameAndNeverByItsURL(t *testing.T) {
 }
 
 func TestAnAttemptTakesAsLongAsTheSettingsSay(t *testing.T) {
+	t.Parallel()
 	if d := desk().Timeout(); d != 1500*time.Millisecond {
 		t.Errorf("it may take %v", d)
 	}

@@ -126,6 +126,7 @@ func (k *resendFixture) run(role string, ref act.Ref, how string) (act.Outcome, 
 }
 
 func TestTheDeliveryThatNeedsItMostIsSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newResendDesk(t, d)
 		no, id, deliveries := k.exhausted(3)
@@ -201,6 +202,7 @@ func TestTheDeliveryThatNeedsItMostIsSentAgain(t *testing.T) {
 }
 
 func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newResendDesk(t, d)
 		no, id, _ := k.exhausted(1)
@@ -247,6 +249,7 @@ func TestWhatABreakerHoldsBackIsSentAsChosen(t *testing.T) {
 // Deliveries of one event share their money and their exception: sent again together,
 // the money is at risk once, and the exception is over.
 func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newResendDesk(t, d)
 		_, _, both := k.exhausted(2)
@@ -302,6 +305,7 @@ func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
 }
 
 func TestAnEndpointIsPingedAndEnabledByItsName(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newResendDesk(t, d)
 		run := func(name string, ref act.Ref) (act.Outcome, error) {

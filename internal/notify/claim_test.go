@@ -18,6 +18,7 @@ import (
 // A claim costs what it claims, however much else is due: with the condition on the
 // moment left open to the planner, each claim walked all of it.
 func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	const rows = "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at)" +
 		" SELECT i, i, i % 20, i, 'order.paid', 'webhook', '', 'queued', "
@@ -53,6 +54,7 @@ func TestAClaimDoesNotWalkTheBacklog(t *testing.T) {
 // with a slow commit in between) does not call: others may hold the row by the time
 // when the merchant answers.
 func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var calls channelFunc = func() { t.Error("it was sent") }
 		node := NewDispatcher(Options{

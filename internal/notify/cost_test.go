@@ -98,6 +98,7 @@ func (p *payer) pay(t *testing.T, numbers []string, reserved bool) (queued int) 
 // TestWhatAPaidOrderCosts keeps what the database writes for an order from growing
 // unseen: a row or an index more on the hot path shows here, whatever the machine.
 func TestWhatAPaidOrderCosts(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("short: the race detector changes nothing here")
 	}

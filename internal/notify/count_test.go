@@ -18,6 +18,7 @@ import (
 // and folds meanwhile: whenever one looks, the counter and the tail that is not
 // folded yet are what a recount of the rows says.
 func TestCountersEqualARecount(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{20, 20}, MaxInFlight: 20})
 		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {

@@ -56,6 +56,7 @@ func pay(t *testing.T, f *paymenttest.Fixture) {
 }
 
 func TestWithAFreeSlotAPaidOrderIsNotifiedByWhoTookIt(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 10, forgiving(d))
@@ -78,6 +79,7 @@ func TestWithAFreeSlotAPaidOrderIsNotifiedByWhoTookIt(t *testing.T) {
 // What is committed has a claim of this process in its row while it is sent, so that other
 // nodes can take it over if the process dies.
 func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		asked, answer := make(chan struct{}), make(chan struct{})
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
@@ -100,6 +102,7 @@ func TestWhatIsCreatedAsClaimedIsLeasedBeforeItIsSent(t *testing.T) {
 }
 
 func TestATransactionThatFailsReturnsItsSlots(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, here := together(t, d, paymenttest.Options{URL: "http://m1.test/n"}, ch, 1, forgiving(d))
@@ -136,6 +139,7 @@ func TestATransactionThatFailsReturnsItsSlots(t *testing.T) {
 // Rows that already wait come first, and rows held back by a breaker or a rate are not
 // bypassed.
 func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := make(chan struct{})
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
@@ -173,6 +177,7 @@ func TestNothingIsReservedPastALineABreakerOrARate(t *testing.T) {
 // What is committed while all slots are in use keeps its claim and waits for one; at
 // the end of the process it is released as if it had never been tried.
 func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsReleased(t *testing.T) {
+	t.Parallel()
 	for _, ending := range []bool{false, true} {
 		d := dbtest.Postgres(t) // two transactions at a time
 		answer, asked := make(chan struct{}), make(chan struct{}, 2)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		m := *f.M1
@@ -74,6 +75,7 @@ func TestADigestGathersWhatIsDueIntoOneMessage(t *testing.T) {
 
 // All of a digest are due at the same moment, and claimed together.
 func TestWhatIsClaimedTogetherIsOneMessage(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.OK} }}
 		f, disp, _, nudges := mails(t, d, 4, breaker.Policy{Failures: 3, Open: time.Hour, Window: time.Minute}, ch,
@@ -88,6 +90,7 @@ func TestWhatIsClaimedTogetherIsOneMessage(t *testing.T) {
 }
 
 func TestEventsOfADigestWaitForItsEnd(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		raw := `{"endpoints":[{"name":"desk","channel":"email","url":"mailto:a@b.test","digest_ms":3600000}],"waits_ms":[1000],"max_in_flight":5}`
@@ -145,6 +148,7 @@ func mailer(t *testing.T, f *paymenttest.Fixture, book *merchant.Directory, b *b
 // Nodes that find a digest due at the same moment, each by other events of it, send
 // one message together; so they do where it fails and is due again.
 func TestTwoNodesSendOneDigest(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const rounds, events = 2, 20
 		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
@@ -195,6 +199,7 @@ func TestTwoNodesSendOneDigest(t *testing.T) {
 // What a node that died had claimed of a digest is sent after its lease, in one
 // message too.
 func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, disp, _, nudges := mails(t, d, 4, never, ch,
@@ -214,6 +219,7 @@ func TestADigestOfADeadNodeIsSentAgain(t *testing.T) {
 
 // An address gets the events that it takes: what goes elsewhere does not ride along.
 func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{}
 		f, disp, _, nudges := mails(t, d, 6, never, ch,
@@ -248,6 +254,7 @@ func TestADigestHoldsWhatItsEndpointTakes(t *testing.T) {
 // A breaker tries one notification, and not a digest's worth: what waits uses up no
 // attempts.
 func TestAProbeIsNoDigest(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
 			return notify.Result{

@@ -130,6 +130,7 @@ func delivered(f *paymenttest.Fixture, t testing.TB) int64 {
 }
 
 func TestDeliveredOnceWithTheFrozenBody(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 		ch := &fakeChannel{}
@@ -155,6 +156,7 @@ func TestDeliveredOnceWithTheFrozenBody(t *testing.T) {
 }
 
 func TestRetriesWaitAsScheduledByTheTickAlone(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000, 1500}})
 		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {
@@ -191,6 +193,7 @@ func TestRetriesWaitAsScheduledByTheTickAlone(t *testing.T) {
 }
 
 func TestExhaustedNotificationStandsOnTheExceptionDesk(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"}) // no waits: one attempt
 		ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
@@ -204,6 +207,7 @@ func TestExhaustedNotificationStandsOnTheExceptionDesk(t *testing.T) {
 }
 
 func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{100, 100, 100, 100}, MaxInFlight: 50})
 		var calls atomic.Int64
@@ -246,6 +250,7 @@ func TestTwoNodesNeverOverlapOnOneNotification(t *testing.T) {
 // The negative control of the test above: without the claim, the same two nodes
 // do overlap, so the test can fail.
 func TestWithoutTheClaimTwoNodesOverlap(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", ByHand: true})
 	nudges := paid(t, f, 20)
 	ch := &fakeChannel{answer: func(int, notify.Message) notify.Result {
@@ -270,6 +275,7 @@ func TestWithoutTheClaimTwoNodesOverlap(t *testing.T) {
 }
 
 func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 		nudges := paid(t, f, 2)
@@ -306,6 +312,7 @@ func TestCrashedAttemptIsSentAgainAfterReleaseOrLease(t *testing.T) {
 }
 
 func TestHangingMerchantHoldsItsOwnSlotsOnly(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", MaxInFlight: 3})
 	hang := make(chan struct{})
 	ch := &fakeChannel{answer: func(_ int, m notify.Message) notify.Result {
@@ -334,6 +341,7 @@ func TestHangingMerchantHoldsItsOwnSlotsOnly(t *testing.T) {
 }
 
 func TestBacklogBeyondTheWindowIsPulledFromSQL(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", MaxInFlight: 50})
 		paid(t, f, 1200)
@@ -350,6 +358,7 @@ func TestBacklogBeyondTheWindowIsPulledFromSQL(t *testing.T) {
 // A tick that comes while rows are being fetched may know of one more: they are
 // fetched again, and then nothing is left to do for this merchant.
 func TestAPullDuringAPullIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		disp := dispatcherWith(t, f, &fakeChannel{}, 10, forgiving(d))
@@ -361,6 +370,7 @@ func TestAPullDuringAPullIsNotForgotten(t *testing.T) {
 }
 
 func TestShutdownGivesTheAttemptBack(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 	started := make(chan struct{})
 	disp := notify.NewDispatcher(notify.Options{

@@ -148,6 +148,7 @@ func ordersNotified(t *testing.T, f *paymenttest.Fixture, raised, notified int64
 var twoAddresses = []string{"http://a.test/n", "http://b.test/n"}
 
 func TestAFailingEndpointIsPassedOver(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs = twoAddresses })
@@ -184,6 +185,7 @@ func TestAFailingEndpointIsPassedOver(t *testing.T) {
 }
 
 func TestAnEndpointThatIsGoneIsDisabled(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs = twoAddresses })
@@ -241,6 +243,7 @@ func refresh(t *testing.T, f *paymenttest.Fixture) {
 // TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce has one address that never answers well: the
 // order is notified when both are.
 func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Balance = twoAddresses, merchant.All })
@@ -288,6 +291,7 @@ func TestAllEndpointsAreNotifiedAndTheMoneyCountsOnce(t *testing.T) {
 }
 
 func TestAnExceptionStaysUntilItsLastEndpointIsSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Balance, s.WaitsMS = twoAddresses, merchant.All, nil })
@@ -309,6 +313,7 @@ func TestAnExceptionStaysUntilItsLastEndpointIsSentAgain(t *testing.T) {
 }
 
 func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 		routed(t, f, func(s *merchant.Settings) { s.URLs, s.Events = twoAddresses, []string{"order.closed"} })
@@ -341,6 +346,7 @@ func TestWhatIsSwitchedOffIsSkippedAndVisible(t *testing.T) {
 // TestSubscribersAreNotifiedByTheSameRows has a warehouse that subscribes to paid orders and is
 // down at first, and a data lake that subscribes to everything.
 func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 		subscribe(t, f, "warehouse", "order.paid")
@@ -379,6 +385,7 @@ func TestSubscribersAreNotifiedByTheSameRows(t *testing.T) {
 }
 
 func TestWeightsShareTheLoad(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 	routed(t, f, func(s *merchant.Settings) {

@@ -70,6 +70,7 @@ func otherRanges(t *testing.T, d *db.DB, ranges string) {
 // Where nothing can be sent from here, an attempt is neither made nor counted: another node
 // sends all of it, and a node alone does so once the cause is gone.
 func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		cause notify.Class
 		here  func(t *testing.T, f *paymenttest.Fixture) (*merchant.Directory, map[string]notify.Channel)
@@ -131,6 +132,7 @@ func TestOurOwnFaultCostsNoAttempt(t *testing.T) {
 
 // A node that is alone tries again, and sends it once the cause is gone.
 func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		ch := &fakeChannel{}
@@ -152,6 +154,7 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 // Where all living nodes agree, no other node can end it: it counts, and in the end a person
 // has to act.
 func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
+	t.Parallel()
 	for name, ranges := range map[string]string{"the same ranges": "none", "an older version that publishes none": ""} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -169,6 +172,7 @@ func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 
 // A channel that panics may have sent something.
 func TestABreakdownOfAChannelCounts(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		otherRanges(t, d, "10.0.0.0/8")
@@ -182,6 +186,7 @@ func TestABreakdownOfAChannelCounts(t *testing.T) {
 
 // A node that holds the lease meanwhile keeps it.
 func TestOnlyTheOwnerReleases(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		otherRanges(t, d, "10.0.0.0/8")
@@ -202,6 +207,7 @@ func TestOnlyTheOwnerReleases(t *testing.T) {
 
 // What cannot go to one address goes to the next, and what can go is not held up.
 func TestOneLockedEndpointHoldsNothingElseUp(t *testing.T) {
+	t.Parallel()
 	for name, balance := range map[string]string{"in turn": merchant.Failover, "each": merchant.All} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -236,6 +242,7 @@ func TestOneLockedEndpointHoldsNothingElseUp(t *testing.T) {
 // An address that is blocked here does not keep a node from the merchant's other one,
 // although no attempt is counted.
 func TestABlockedEndpointIsPassedOver(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		routed(t, f, func(s *merchant.Settings) { s.URLs = []string{"http://one.test/n", "http://two.test/n"} })
@@ -260,6 +267,7 @@ func TestABlockedEndpointIsPassedOver(t *testing.T) {
 
 // What is created while a node holds back such messages is left to the others from the start.
 func TestNothingIsCreatedAsClaimedThatCannotBeSent(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		otherRanges(t, d, "10.0.0.0/8")
 		ch := blocked()
@@ -282,6 +290,7 @@ func TestNothingIsCreatedAsClaimedThatCannotBeSent(t *testing.T) {
 // Alerts report what waits by its cause, with number and money, for as long as a living node
 // reports it.
 func TestWhatWaitsForAFaultIsCounted(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		here := newNode(t, f, changed(f, locked), webhooks(&fakeChannel{}))

@@ -20,6 +20,7 @@ import (
 // left, cannot be delivered: it goes to the desk instead of being parked with one notification
 // per probe without end.
 func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*merchant.Merchant){
 		"disabled": func(m *merchant.Merchant) { m.Disabled = true },
 		"no address left": func(m *merchant.Merchant) {
@@ -75,6 +76,7 @@ func TestARecipientThatCannotBeCalledIsNotParked(t *testing.T) {
 // The orders of a merchant whose own addresses are all disabled may name another
 // one. The breaker protects that too, and those without one still go to the desk.
 func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
+	t.Parallel()
 	const orders, desk = 12, 4
 	begin := func(t *testing.T, d *db.DB, open time.Duration, answer func(int, notify.Message) notify.Result) (*paymenttest.Fixture,
 		*fakeChannel, *notify.Dispatcher, func(),
@@ -155,6 +157,7 @@ func TestAnOrdersOwnURLIsProtectedWhereAllEndpointsAreDisabled(t *testing.T) {
 // A process that was stopped for longer than its attempts may take finds them all timed out
 // when it goes on. That parks no merchant; time-outs caused by merchants still do.
 func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
+	t.Parallel()
 	for took, parks := range map[time.Duration]bool{2 * time.Second: true, 40 * time.Second: false} {
 		t.Run(took.String(), func(t *testing.T) {
 			f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10, 10}})
@@ -182,6 +185,7 @@ func TestAStandstillOfOursOpensNoBreaker(t *testing.T) {
 // A node whose own clock is wrong signs by the database's, or every merchant would
 // refuse it. The node's clock leaves its monotonic reading in a time.
 func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	nudges := paid(t, f, 1)
 	ch := &fakeChannel{}
@@ -197,6 +201,7 @@ func TestAttemptsAreSignedByTheClockOfTheDatabase(t *testing.T) {
 // An attempt that makes the code of its channel panic ends like any other: the node, and with
 // it all other notifications, goes on.
 func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 	nudges := paid(t, f, 20)
 	ids, err := notify.IDsOf(t.Context(), f.DB, []int64{f.Count(t, "SELECT min(event_id) FROM deliveries")})

@@ -101,6 +101,7 @@ func sentBy(t *testing.T, d *db.DB, m *fakemerchant.Merchant, o *order.Order, st
 // must recognise the notification, whatever else was lost with it: the version of the order
 // differs where a pay call was lost too.
 func TestALostPaymentIsNotifiedUnderTheSameID(t *testing.T) {
+	t.Parallel()
 	for name, started := range map[string][2]bool{
 		"nothing else": {false, false}, "a started payment was lost too": {true, false}, "a payment is started afterwards": {false, true},
 	} {
@@ -141,6 +142,7 @@ func TestALostPaymentIsNotifiedUnderTheSameID(t *testing.T) {
 // Rows that an earlier version made keep the ids that their merchants have seen: in the header,
 // on the desk and in every look-up.
 func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{}})
 		first := paid(t, f, 1)[0]
@@ -208,6 +210,7 @@ func TestRowsOfBeforeKeepTheirIDs(t *testing.T) {
 
 // A look-up of a notification by its id uses an index.
 func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	for _, query := range []string{
 		"SELECT * FROM " + notify.AllEvents + " AS e WHERE e.subject_id = 1 AND e.type = 'order.paid' ORDER BY e.version LIMIT 100",
@@ -222,6 +225,7 @@ func TestAnIDLeadsToItsEventByAnIndex(t *testing.T) {
 
 // Pings belong to no order, and each is a notification of its own.
 func TestEachPingHasAnIDOfItsOwn(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		ch := &fakeChannel{}

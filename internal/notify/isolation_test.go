@@ -52,6 +52,7 @@ func tick(t testing.TB, f *paymenttest.Fixture, b *breaker.Cache, d *notify.Disp
 }
 
 func TestOpenBreakerParksProbesAndReleases(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10, 10, 10, 10, 10, 10, 10, 10}})
 		var well atomic.Bool
@@ -114,6 +115,7 @@ func (c *fakeChannel) taken(ok func(notify.Result) bool) []time.Time {
 }
 
 func TestOneNodeOpensTheOtherParks(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10, 10, 10}})
 		failing := &fakeChannel{answer: func(int, notify.Message) notify.Result { return notify.Result{Class: notify.Timeout} }}
@@ -136,6 +138,7 @@ func TestOneNodeOpensTheOtherParks(t *testing.T) {
 }
 
 func TestRateLimitSpreadsAttempts(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	limited := *f.M1
 	limited.Settings.RatePerSecond = 20
@@ -173,6 +176,7 @@ func crowdWith(t testing.TB, f *paymenttest.Fixture, book func() *merchant.Direc
 // Nine of ten merchants hang, all at the same moment and without having been seen before: the
 // tenth is notified as usual.
 func TestMostMerchantsHangAndTheOthersAreNotified(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	nudges := paid(t, f, 200)
 	var merchants []*merchant.Merchant
@@ -230,6 +234,7 @@ func (h *hangingBut) Send(ctx context.Context, m notify.Message) notify.Result {
 
 // A merchant that is slow to answer works in the slow pool and comes back.
 func TestSlowMerchantHasSlotsOfItsOwn(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", MaxInFlight: 50})
 	var slow atomic.Bool
 	slow.Store(true)
@@ -283,6 +288,7 @@ func (l *lanes) NotifyAt(ctx context.Context, lane queue.Lane, _ time.Time, nudg
 func (l *lanes) Expire(context.Context, time.Time) error { return nil }
 
 func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
+	t.Parallel()
 	tasks := &lanes{of: map[int64]queue.Lane{}}
 	n := notify.NewNudger(tasks, func() int64 { return 0 }, slog.New(slog.DiscardHandler))
 	n.Route(func(merchant int64) (queue.Lane, bool) {
@@ -310,6 +316,7 @@ func TestNudgesOfSlowMerchantsTakeTheirOwnLane(t *testing.T) {
 // TestADeadURLDoesNotHoldUpWhatCanBeNotified has sixty notifications for an address that is
 // gone wait in front of ten that can be delivered.
 func TestADeadURLDoesNotHoldUpWhatCanBeNotified(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{60_000, 60_000, 60_000}})
 		var gone sync.Map

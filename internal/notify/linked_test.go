@@ -58,6 +58,7 @@ func nodeWith(t *testing.T, f *paymenttest.Fixture, l *line, change ...func(*not
 }
 
 func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		nudges := paid(t, f, 2)
@@ -84,6 +85,7 @@ func TestOnlyTheNodeWithTheConnectionTakesItsRows(t *testing.T) {
 // A process without workers notifies the merchants connected to it, and leaves everything else
 // to processes with workers.
 func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		nudges := paid(t, f, 2)
@@ -123,6 +125,7 @@ func TestANodeWithoutWorkersSendsOverItsConnectionsOnly(t *testing.T) {
 // The attempts for a merchant that never connects end: its notification is exhausted and opens
 // an exception.
 func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 		n := paid(t, f, 1)[0]
@@ -150,6 +153,7 @@ func TestWhoNeverConnectsIsNotWaitedForWithoutEnd(t *testing.T) {
 // The probe of a merchant that connects falls to the node that it is connected to: any other
 // node would find no connection, and leave the merchant parked for another round.
 func TestTheNodeWithTheConnectionProbes(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		m := *f.M1
@@ -198,6 +202,7 @@ func TestTheNodeWithTheConnectionProbes(t *testing.T) {
 // A merchant that is notified slowly, by the node of its connection, has rows that are long
 // due. They are not taken by nodes that have no connection to it.
 func TestABacklogIsLeftToTheNodeThatWorksOnIt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		late, told time.Duration // ago
 		tries      bool

@@ -14,6 +14,7 @@ import (
 // What a node created as its claim is in no index of due rows: where the node dies, any node
 // finds the row by its id once its lease is over.
 func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		nudges := paid(t, f, 3)

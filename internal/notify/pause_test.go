@@ -22,6 +22,7 @@ import (
 // Paused on one node, notifications are sent by neither of two, except the one that was being
 // sent; resumed, all are sent once.
 func TestPausedNotificationsWaitOnAllNodes(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{1000}})
 		release := make(chan struct{})

@@ -123,6 +123,7 @@ func (s *switchboard) wantKept(a notify.Answer, class notify.Class, status notif
 
 // Of two nodes with connections one sends it, once; the one without does not.
 func TestAPingIsSentWhereTheMerchantIsConnected(t *testing.T) {
+	t.Parallel()
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		var here, there, without line
 		here.connected.Store(true)
@@ -154,6 +155,7 @@ func (l *slowLine) Send(ctx context.Context, m notify.Message) notify.Result {
 }
 
 func TestAPingThatWasFoundIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		var l slowLine
 		l.connected.Store(true)
@@ -170,6 +172,7 @@ func TestAPingThatWasFoundIsWaitedFor(t *testing.T) {
 }
 
 func TestAPingOfWhoIsNowhereConnectedSaysSo(t *testing.T) {
+	t.Parallel()
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		var l line
 		s.node(&l)
@@ -186,6 +189,7 @@ func TestAPingOfWhoIsNowhereConnectedSaysSo(t *testing.T) {
 
 // A node that is alone has no other node to wait for.
 func TestANodeThatIsAloneAnswersAtOnce(t *testing.T) {
+	t.Parallel()
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		if _, err := s.DB.NewRaw("DELETE FROM nodes WHERE boot = 7").Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -203,6 +207,7 @@ func TestANodeThatIsAloneAnswersAtOnce(t *testing.T) {
 
 // The node that claimed the ping dies: its requester is answered in time.
 func TestAPingWhoseNodeDiesIsAnswered(t *testing.T) {
+	t.Parallel()
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		var l line
 		s.node(&l)
@@ -224,6 +229,7 @@ func TestAPingWhoseNodeDiesIsAnswered(t *testing.T) {
 }
 
 func TestWhoStopsWaitingLeavesNoPingBehind(t *testing.T) {
+	t.Parallel()
 	eachSwitchboard(t, func(t *testing.T, s *switchboard) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var other sync.WaitGroup

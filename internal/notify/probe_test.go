@@ -66,6 +66,7 @@ func (w *wanted) attempts(id int64) int64 {
 }
 
 func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWanted(t, d)
 		sent, mine := w.ch.count(), w.ids[5]
@@ -101,6 +102,7 @@ func TestTheNotificationThatAnOperatorChoosesIsTheProbe(t *testing.T) {
 // Of two that request a probe, one comes first. A probe that never ends, as its node died, is
 // over when its lease is, and then the breaker goes on by itself.
 func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWanted(t, d)
 		begun, goOn := make(chan string, 1), make(chan struct{})
@@ -139,6 +141,7 @@ func TestAWantedProbeIsLeasedAndItsLeaseEnds(t *testing.T) {
 
 // A node of an earlier version moves breakers on without looking at requested probes.
 func TestWhatWasWantedInAnEarlierGenerationSaysNothing(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		b := newBreakers(f, strict)

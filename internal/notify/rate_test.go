@@ -47,6 +47,7 @@ func beat(t *testing.T, d *db.DB) {
 }
 
 func TestProcessesThatDoNotSendTakeNoShareOfARate(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		others(t, d, 99)
@@ -61,6 +62,7 @@ func TestProcessesThatDoNotSendTakeNoShareOfARate(t *testing.T) {
 }
 
 func TestOlderProcessesTakeTheirShareOfARate(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		others(t, d, 99)
@@ -77,6 +79,7 @@ func TestOlderProcessesTakeTheirShareOfARate(t *testing.T) {
 
 // What waits for a token does not wait at the old rate.
 func TestAGrownRateIsFeltByWhatWaits(t *testing.T) {
+	t.Parallel()
 	for name, grow := range map[string]func(t *testing.T, d *db.DB, set func(float64)){
 		"raised": func(_ *testing.T, _ *db.DB, set func(float64)) { set(1000) },
 		"lifted": func(_ *testing.T, _ *db.DB, set func(float64)) { set(0) },
@@ -105,6 +108,7 @@ func TestAGrownRateIsFeltByWhatWaits(t *testing.T) {
 
 // A lane asks several times before its token is there: that neither costs a token nor adds one.
 func TestAskingAgainKeepsTheRate(t *testing.T) {
+	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n"})
 	ch := &fakeChannel{}
 	disp, set := rated(t, f, ch, 100)
@@ -124,6 +128,7 @@ func TestAskingAgainKeepsTheRate(t *testing.T) {
 // After a breaker closed, its merchant is notified one at a time for a while; then its own rate
 // applies in full, also where the two are equal for a moment.
 func TestAMerchantsOwnBurstReturnsAfterARelease(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		m := *f.M1

@@ -24,6 +24,7 @@ func resend(t *testing.T, d *db.DB, id int64) (n queue.Nudge, err error) {
 }
 
 func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}}) // two attempts
 		var works atomic.Bool
@@ -74,6 +75,7 @@ func TestSendingAgainBeginsTheScheduleAnewAndClearsTheDesk(t *testing.T) {
 }
 
 func TestWhatIsBeingSentIsNotSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		id := paid(t, f, 1)[0].Delivery
@@ -91,6 +93,7 @@ func TestWhatIsBeingSentIsNotSentAgain(t *testing.T) {
 
 // What a node holds in memory until its time is sent at once when it is resent.
 func TestWhatWaitsForItsMomentIsSentAtOnceWhenItIsSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{50_000}})
 		ch := &fakeChannel{answer: func(n int, _ notify.Message) notify.Result {

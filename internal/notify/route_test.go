@@ -17,6 +17,7 @@ import (
 // TestEachChannelIsNotifiedOnceInItsOwnFormat has a bus beside webhooks, and an order
 // with an address of its own.
 func TestEachChannelIsNotifiedOnceInItsOwnFormat(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 		routed(t, f, func(s *merchant.Settings) {

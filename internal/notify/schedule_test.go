@@ -12,6 +12,7 @@ import (
 )
 
 func TestPresetsAreWhatIsPromised(t *testing.T) {
+	t.Parallel()
 	for name, waits := range map[string]string{
 		"day":   "1s 3s 5s 30s 2m 10m 30m 1h 2h 4h 8h 8h",
 		"quick": "1s, 3s, 5s",
@@ -34,6 +35,7 @@ func TestPresetsAreWhatIsPromised(t *testing.T) {
 }
 
 func TestPresetsCannotBeChangedFromOutside(t *testing.T) {
+	t.Parallel()
 	Day()[0] = time.Hour
 	parsed, _ := ParseSchedule("day")
 	parsed[1] = time.Hour
@@ -43,6 +45,7 @@ func TestPresetsCannotBeChangedFromOutside(t *testing.T) {
 }
 
 func TestWaitEndsWithTheSchedule(t *testing.T) {
+	t.Parallel()
 	quick, _ := ParseSchedule("quick")
 	for attempt, want := range map[int]time.Duration{
 		-1: time.Second, 0: time.Second, 1: time.Second, 2: 3 * time.Second,
@@ -63,6 +66,7 @@ func TestWaitEndsWithTheSchedule(t *testing.T) {
 }
 
 func TestUnusableSchedulesAreRefused(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"", "  ", ",", "Day", "daily", "1", "0", "0s", "-1s", "99ms", "24h1s", "1s 0s", "1s;3s", "1s,x",
 		"9999999999999h", "NaN", strings.Repeat("1s ", MaxWaits+1), strings.Repeat("24h ", 8),
@@ -79,6 +83,7 @@ func TestUnusableSchedulesAreRefused(t *testing.T) {
 }
 
 func TestScheduleReadsPresetsAndLists(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"s: day", "s: [1s, 3s, 5s]", "s: 1s 3s 5s", "s:\n  - 2m\n  - 90s"} {
 		var y struct{ S Schedule }
 		if err := yaml.Unmarshal([]byte(text), &y); err != nil || len(y.S) == 0 {
@@ -103,6 +108,7 @@ func genSchedule(t *rapid.T) Schedule {
 }
 
 func TestSchedulesSurviveWritingAndReading(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := genSchedule(t)
 		if got, err := ParseSchedule(s.String()); err != nil || !slices.Equal(got, s) {
@@ -112,6 +118,7 @@ func TestSchedulesSurviveWritingAndReading(t *testing.T) {
 }
 
 func TestWalkingAScheduleTakesEachWaitOnce(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := genSchedule(t)
 		var walked []time.Duration

@@ -11,6 +11,7 @@ import (
 )
 
 func TestURLsAreShownWithoutTheirSecrets(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]string{
 		"https://m.example/hook":                  "https://m.example/hook",
 		"https://m.example/hook?token=canary":     "https://m.example/hook?***",
@@ -32,6 +33,7 @@ func TestURLsAreShownWithoutTheirSecrets(t *testing.T) {
 
 // The attempt is made at the whole address, and stored for display without its token.
 func TestAttemptsStoreNoTokenOfTheURL(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://m1.test/n?token=canary"})
 		ch := &fakeChannel{}

@@ -17,6 +17,7 @@ import (
 // A merchant that is slow for one node is slow for all that look it up, for as long as that
 // node lives; nothing is written while nothing changes.
 func TestAllNodesKnowWhoIsSlow(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		var quick atomic.Bool

@@ -8,6 +8,7 @@ import (
 )
 
 func TestEveryMoveOfADeliveryIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, notify.Moves, `
              queued sending retry_wait delivered exhausted skipped
 queued       .      x       x          .         .         .

@@ -19,6 +19,7 @@ import (
 // row cannot be read, and repairs the row in different ways: each event ends where the
 // row then says, by a first attempt, and no money is left in the figures.
 func TestWhatIsDueToARowThatCannotBeReadIsRoutedAfterwards(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10}})
 		subscribe(t, f, "erp")

@@ -11,6 +11,7 @@ import (
 )
 
 func TestConnectingReleasesWhatWaitedForIt(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
 		nudges := paid(t, f, 3)

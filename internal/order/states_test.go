@@ -19,10 +19,14 @@ failed    .       .      .       x    .      .
 closed    .       .      .       x    .      .
 `
 
-func TestEveryPairOfStatusesIsAsTheRulesSay(t *testing.T) { movestest.Check(t, Moves, legal) }
+func TestEveryPairOfStatusesIsAsTheRulesSay(t *testing.T) {
+	t.Parallel()
+	movestest.Check(t, Moves, legal)
+}
 
 // What is not open needs no attention any more, and money never leaves paid.
 func TestOnlyOpenStatusesMayClose(t *testing.T) {
+	t.Parallel()
 	for _, s := range Statuses {
 		if Moves.Can(s, Closed) != s.Open() {
 			t.Errorf("%s: open %t, but may close %t", s, s.Open(), Moves.Can(s, Closed))
@@ -36,6 +40,7 @@ func TestOnlyOpenStatusesMayClose(t *testing.T) {
 // A notification's id is made of the order and the type of the event: no status that
 // merchants are notified of may come twice.
 func TestNoStatusThatIsNotifiedOfComesTwice(t *testing.T) {
+	t.Parallel()
 	for _, s := range []Status{Paid, Failed, Closed} {
 		seen, next := map[Status]bool{}, Moves.Of(s).To
 		for len(next) > 0 {

@@ -14,6 +14,7 @@ import (
 
 // A pause holds here at once, on another node with its next reading, and after a restart.
 func TestAPauseHoldsOnEveryNodeUntilItIsResumed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		policy, err := access.NewPolicy()
 		if err != nil {

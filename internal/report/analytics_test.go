@@ -14,6 +14,7 @@ var shanghai = time.FixedZone("Asia/Shanghai", 8*3600)
 // The figures of the analytics page by five minutes, hour and day of the zone: what is counted later
 // goes to the span of its order, and days begin at the zone's midnight.
 func TestAnalyticsFiguresBySpan(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		created := time.Date(2026, 11, 22, 23, 59, 30, 0, shanghai).UnixMicro()
 		late := created + 45*1_000_000 // the next day in Shanghai, the same one in UTC
@@ -102,6 +103,7 @@ func TestAnalyticsFiguresBySpan(t *testing.T) {
 }
 
 func TestHistogramsKeepTheirBuckets(t *testing.T) {
+	t.Parallel()
 	var h Histogram
 	for _, d := range []time.Duration{
 		time.Millisecond, 700 * time.Millisecond, time.Second, 2 * time.Second, 2600 * time.Millisecond,
@@ -118,6 +120,7 @@ func TestHistogramsKeepTheirBuckets(t *testing.T) {
 }
 
 func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for i := range int64(5) {
 			if err := SampleBacklog(t.Context(), d, 100+i); err != nil {
@@ -135,6 +138,7 @@ func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
 // A delta may stand for several orders of which no rows are stored: they count in all figures,
 // and the recount leaves them out, folded or not.
 func TestUnstoredOrdersCountAndAreNotRecounted(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now() - 2*time.Hour.Microseconds()
 		x := NewDelta(now)

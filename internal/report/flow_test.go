@@ -10,6 +10,7 @@ import (
 )
 
 func TestASuppliersFlowIsComparedWithTheSameHour(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		add := func(ago time.Duration, supplier, n int64) {
 			t.Helper()

@@ -9,6 +9,7 @@ import (
 )
 
 func TestQuantileLiesWithinItsBucket(t *testing.T) {
+	t.Parallel()
 	var h Histogram
 	if _, ok := h.Quantile(0.95); ok {
 		t.Error("nothing has a percentile")
@@ -45,6 +46,7 @@ func TestQuantileLiesWithinItsBucket(t *testing.T) {
 // Whatever is counted, a percentile is above a bound exactly where the counted
 // duration is: limits of alerts are bounds.
 func TestAPercentileIsAboveABoundOnlyWhereTheDurationIs(t *testing.T) {
+	t.Parallel()
 	for _, bound := range Bounds() {
 		for _, off := range []time.Duration{-time.Millisecond, 0, time.Millisecond} {
 			var h Histogram
@@ -61,6 +63,7 @@ func TestAPercentileIsAboveABoundOnlyWhereTheDurationIs(t *testing.T) {
 // Rows that an earlier version wrote have fewer bounds for long durations: they are read as
 // they were, and report what is beyond their last bound as beyond it.
 func TestRowsOfBeforeAreReadAndAddedUp(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		minute := floor(now, time.Minute)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestTheLastAnswersOfAMerchantNeverGoBack(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		exec(t, d, "INSERT INTO merchants (id, code, name, signing_secrets, notify, created_at, updated_at) VALUES (7, 'm7', 'M7', '[]', '{}', 0, 0), (8, 'm8', 'M8', '[]', '{}', 0, 0)")
 		now := d.Now()

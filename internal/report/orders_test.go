@@ -10,6 +10,7 @@ import (
 )
 
 func TestAnOrderNotifiedLaterCountsForTheMinuteItWasRaisedIn(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		raised := now - 90*minuteUS
@@ -42,6 +43,7 @@ func TestAnOrderNotifiedLaterCountsForTheMinuteItWasRaisedIn(t *testing.T) {
 }
 
 func TestWhatWasNeverTriedIsCountedByOrder(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if got, err := NotTried(t.Context(), d); err != nil || got != (Untried{}) {
 			t.Errorf("of nothing: %+v, %v", got, err)
@@ -68,6 +70,7 @@ func TestWhatWasNeverTriedIsCountedByOrder(t *testing.T) {
 }
 
 func TestOrdersAreRecountedAndFixed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		add := func(event int64, status, currency string, counted bool) {

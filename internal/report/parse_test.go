@@ -56,6 +56,7 @@ func plain(t *testing.T, x *Delta) string {
 
 // What is written is read without encoding/json.
 func TestWhatIsWrittenIsParsedDirectly(t *testing.T) {
+	t.Parallel()
 	for _, x := range busy(1_790_000_000_000_000)[:3] {
 		p, text := parser{}, x.text()
 		p.rest = text

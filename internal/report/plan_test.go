@@ -14,6 +14,7 @@ import (
 // With a day of figures stored, the page's reads find their rows by an index and pass over few
 // others: that, and not the speed of a machine, keeps them fast.
 func TestReadsPassOverLittleBehindADayOfFigures(t *testing.T) {
+	t.Parallel()
 	const merchants = 10
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()

@@ -51,6 +51,7 @@ func exec(t testing.TB, d *db.DB, query string, args ...any) {
 
 // Several nodes fold while transactions write: each delta is added exactly once.
 func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const writers, each = 4, 60
 		now := d.Now()
@@ -115,6 +116,7 @@ func TestFoldingAtOnceAddsEachDeltaOnce(t *testing.T) {
 
 // A transaction that rolls back leaves nothing in the figures.
 func TestWhatRollsBackIsNotCounted(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		failed := fmt.Errorf("the fact did not happen")
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -140,6 +142,7 @@ func TestWhatRollsBackIsNotCounted(t *testing.T) {
 }
 
 func TestOutcomesFillTheGapsAndRatesAreExact(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		for _, ago := range []int64{0, 0, 5, 7} {
@@ -175,6 +178,7 @@ func TestOutcomesFillTheGapsAndRatesAreExact(t *testing.T) {
 
 // TestPartsAreDisjointAndSumUp puts one order into every situation.
 func TestPartsAreDisjointAndSumUp(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		orders := []struct {
@@ -242,6 +246,7 @@ func TestPartsAreDisjointAndSumUp(t *testing.T) {
 }
 
 func TestRecountSeesAndMendPutsRight(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		exec(t, d, "INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, next_at, created_at, currency, amount)"+
 			" VALUES (1, 1, 9, 1, 'order.paid', 'webhook', '', 'queued', 5, 5, 'CNY', 700)")
@@ -267,6 +272,7 @@ func TestRecountSeesAndMendPutsRight(t *testing.T) {
 }
 
 func TestThePastOfTheRiskIsSampledOnceATime(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		x := NewDelta(d.Now())
 		x.Unnotified(1, "CNY", 3, 900)
@@ -285,6 +291,7 @@ func TestThePastOfTheRiskIsSampledOnceATime(t *testing.T) {
 }
 
 func TestCleanRemovesOnlyOldFigures(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := d.Now()
 		for _, hours := range []int64{0, 50, 80, 200} {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestFiguresOfSuppliersAreAddedUp(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		write := func(at int64, fill func(x *report.Delta)) {
 			t.Helper()
@@ -74,6 +75,7 @@ func TestFiguresOfSuppliersAreAddedUp(t *testing.T) {
 }
 
 func TestOrdersThatWaitAreCountedBySupplier(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		insert := func(id int64, status string, supplier int64, currency string) {
 			t.Helper()

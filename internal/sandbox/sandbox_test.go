@@ -16,6 +16,7 @@ import (
 
 // The adapter of the product accepts what Callback signs, and nothing that differs from it.
 func TestTheCallbackIsThatOfTheDeclaredSupplier(t *testing.T) {
+	t.Parallel()
 	var file struct {
 		Suppliers []struct{ Config json.RawMessage }
 	}
@@ -42,6 +43,7 @@ func TestTheCallbackIsThatOfTheDeclaredSupplier(t *testing.T) {
 
 // The endpoint is reached without a connection, and opens nothing else.
 func TestTheEndpointIsInsideTheProgram(t *testing.T) {
+	t.Parallel()
 	client := egress.New(egress.Config{Local: map[string]func(*http.Request) (*http.Response, error){Host: Endpoint}})
 	defer client.Close()
 	if err := client.CheckURL(NotifyURL); err != nil {

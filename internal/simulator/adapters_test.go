@@ -67,6 +67,7 @@ func (k *kit) payment(ref string) (supplier.Payment, supplier.Ref) {
 // TestTheAdaptersSpeakWithTheSimulator: what `simulate` declares makes every ability of every
 // kind, and each word is read as what it is.
 func TestTheAdaptersSpeakWithTheSimulator(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		can := k.abilities()
 		p, ref := k.payment("ORDER_1")
@@ -130,6 +131,7 @@ func TestTheAdaptersSpeakWithTheSimulator(t *testing.T) {
 
 // TestAStartWhoseAnswerIsLostIsRepeated: the payment was begun, and stays one.
 func TestAStartWhoseAnswerIsLostIsRepeated(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		can := k.abilities()
 		p, ref := k.payment("ORDER_1")
@@ -159,6 +161,7 @@ func TestAStartWhoseAnswerIsLostIsRepeated(t *testing.T) {
 
 // TestSpoiltAnswersAreUnknown: no call of a payment believes one.
 func TestSpoiltAnswersAreUnknown(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		can := k.abilities()
 		for _, answer := range []string{Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder, AnswerHang} {

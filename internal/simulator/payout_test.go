@@ -59,6 +59,7 @@ func (k *kit) asksPayout(what string, ask func(context.Context, supplier.Payout)
 }
 
 func TestTheAdaptersPayOutAtTheSimulator(t *testing.T) {
+	t.Parallel()
 	eachPayer(t, func(k *kit) {
 		can := k.abilities()
 		p := k.payout("P1")
@@ -102,6 +103,7 @@ func TestTheAdaptersPayOutAtTheSimulator(t *testing.T) {
 }
 
 func TestAnswersAboutPayoutsAreSpoiltAndLost(t *testing.T) {
+	t.Parallel()
 	eachPayer(t, func(k *kit) {
 		can := k.abilities()
 		for i, answer := range []string{Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder, AnswerHang, "lost"} {
@@ -141,6 +143,7 @@ func TestAnswersAboutPayoutsAreSpoiltAndLost(t *testing.T) {
 }
 
 func TestPayoutsAreToldByTheirSuppliers(t *testing.T) {
+	t.Parallel()
 	eachPayer(t, func(k *kit) {
 		b, can := newInbox(k.t), k.abilities()
 		a := can.Payouter.(supplier.Adapter)
@@ -178,6 +181,7 @@ func TestPayoutsAreToldByTheirSuppliers(t *testing.T) {
 }
 
 func TestScriptsOfPayoutsAreChecked(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	for path, body := range map[string]string{
 		"/_sim/sim-till/payouts/P1": `{"state":"short_of_funds"}`,
@@ -213,6 +217,7 @@ func TestScriptsOfPayoutsAreChecked(t *testing.T) {
 
 // The script of all numbers is that of each number without its own.
 func TestPayoutsWithoutAScriptFollowThatOfTheirSupplier(t *testing.T) {
+	t.Parallel()
 	eachPayer(t, func(k *kit) {
 		can := k.abilities()
 		early := k.payout("P0")

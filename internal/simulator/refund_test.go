@@ -49,6 +49,7 @@ func (k *kit) movedIs(no string, want int) {
 }
 
 func TestTheAdaptersRefundAtTheSimulator(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		can := k.abilities()
 		r := k.paid(can, "ORDER_1", "R1")
@@ -102,6 +103,7 @@ func TestTheAdaptersRefundAtTheSimulator(t *testing.T) {
 }
 
 func TestAnswersAboutRefundsAreSpoiltAndLost(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		can := k.abilities()
 		for i, answer := range []string{Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder, AnswerHang, "lost"} {
@@ -136,6 +138,7 @@ func TestAnswersAboutRefundsAreSpoiltAndLost(t *testing.T) {
 }
 
 func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		if k.a.Kind == "sortedparams" {
 			return
@@ -176,6 +179,7 @@ func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
 }
 
 func TestScriptsOfRefundsAreChecked(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	for path, body := range map[string]string{
 		"/_sim/sim-wx/refunds/R1":   `{"state":"returned"}`,
@@ -201,6 +205,7 @@ func TestScriptsOfRefundsAreChecked(t *testing.T) {
 
 // The script of all numbers is that of each number without its own.
 func TestRefundsWithoutAScriptFollowThatOfTheirSupplier(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		can := k.abilities()
 		path := "/_sim/" + k.a.Code + "/refunds/*"

@@ -46,6 +46,7 @@ func adapter(t *testing.T, a *Account) supplier.Adapter {
 }
 
 func TestAPaymentIsStartedAskedForAndClosed(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		if got := k.query("ORDER_1"); got.state == StatePaid || got.state == StateUnpaid {
 			k.t.Errorf("before the start: %+v", got)
@@ -93,6 +94,7 @@ func TestAPaymentIsStartedAskedForAndClosed(t *testing.T) {
 }
 
 func TestEveryStateHasItsWord(t *testing.T) {
+	t.Parallel()
 	missing := map[string]string{
 		"wechatpay": "ORDER_NOT_EXIST", "alipay": "ACQ.TRADE_NOT_EXIST", "stripe": "resource_missing",
 		"sortedparams": "NONE",
@@ -126,6 +128,7 @@ func TestEveryStateHasItsWord(t *testing.T) {
 }
 
 func TestAWrongSignatureIsRefused(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		got := k.do(ask{op: opPay, ref: "ORDER_1", alter: k.flip})
 		if k.a.Kind == "alipay" && got.word != "isv.invalid-signature" || k.a.Kind != "alipay" && got.status != http.StatusUnauthorized {
@@ -142,6 +145,7 @@ func TestAWrongSignatureIsRefused(t *testing.T) {
 }
 
 func TestALostAnswerIsOfACallThatActed(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		k.set("ORDER_1", Script{State: StateNotFound, LoseAnswers: 2})
 		for range 2 {
@@ -169,6 +173,7 @@ func TestALostAnswerIsOfACallThatActed(t *testing.T) {
 
 // The negative control of money_moved: without a key Stripe makes a payment per call.
 func TestTwoPaymentsOfOneReferenceAreCounted(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	k.a = k.of("stripe")
 	one, two := k.do(ask{op: opPay, ref: "ORDER_1", keyless: true}), k.do(ask{op: opPay, ref: "ORDER_1", keyless: true})
@@ -187,6 +192,7 @@ func TestTwoPaymentsOfOneReferenceAreCounted(t *testing.T) {
 }
 
 func TestAnswersAreSpoilt(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		k.pay("ORDER_1")
 		for _, answer := range []string{Answer500, AnswerGarbage, AnswerBadSignature, AnswerWrongOrder} {
@@ -233,6 +239,7 @@ func TestAnswersAreSpoilt(t *testing.T) {
 }
 
 func TestAClosingIsRefusedOrComesTooLate(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		k.pay("ORDER_1")
 		k.set("ORDER_1", Script{State: StatePaying, Close: CloseRefused})
@@ -253,6 +260,7 @@ func TestAClosingIsRefusedOrComesTooLate(t *testing.T) {
 }
 
 func TestAScriptThatFailedRefusesTheStart(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		k.set("ORDER_1", Script{State: StateFailed})
 		if got := k.pay("ORDER_1"); !got.genuine || got.value != "" {
@@ -303,6 +311,7 @@ func (b *inbox) parse(t *testing.T, a supplier.Adapter, i int) supplier.Callback
 }
 
 func TestCallbacksAreTakenByTheAdapters(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		b, a := newInbox(k.t), adapter(k.t, k.a)
 		k.options.Callbacks = b.url + "/callback"
@@ -339,6 +348,7 @@ func TestCallbacksAreTakenByTheAdapters(t *testing.T) {
 }
 
 func TestACallbackComesBeforeTheAnswerOrLate(t *testing.T) {
+	t.Parallel()
 	each(t, func(k *kit) {
 		b, a := newInbox(k.t), adapter(k.t, k.a)
 		k.options.Callbacks = b.url
@@ -364,6 +374,7 @@ func TestACallbackComesBeforeTheAnswerOrLate(t *testing.T) {
 // A reference that is set to call back before any address was given does so once its start
 // gives one.
 func TestACallbackWaitsForItsAddress(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	k.a = k.of("alipay")
 	b := newInbox(t)
@@ -373,6 +384,7 @@ func TestACallbackWaitsForItsAddress(t *testing.T) {
 }
 
 func TestCallbacksGoToThisMachineOnly(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	k.a = k.of("alipay")
 	k.do(ask{op: opPay, ref: "ORDER_1", notifyURL: "http://192.0.2.1/callback/x"})
@@ -384,6 +396,7 @@ func TestCallbacksGoToThisMachineOnly(t *testing.T) {
 }
 
 func TestPaymentsArePaidByThemselves(t *testing.T) {
+	t.Parallel()
 	b := newInbox(t)
 	refs := make([]string, 60)
 	for i := range refs {
@@ -426,6 +439,7 @@ func TestPaymentsArePaidByThemselves(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSameNumbers(t *testing.T) {
+	t.Parallel()
 	say := func(seed uint64) string {
 		text := ""
 		k := newKit(t, Options{Seed: seed})
@@ -441,6 +455,7 @@ func TestTheSameSeedGivesTheSameNumbers(t *testing.T) {
 }
 
 func TestTheDeclarationNamesEverySupplier(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{Codes: map[string]string{"stripe": "st-main"}})
 	text, err := k.Declaration("http://127.0.0.1:9090")
 	if err != nil {
@@ -493,6 +508,7 @@ func ctl(k *kit, method, path, body string) (status int, answer map[string]any) 
 }
 
 func TestTheControlAPI(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	k.a = k.of("wechatpay")
 	for _, c := range []struct {
@@ -566,6 +582,7 @@ func TestTheControlAPI(t *testing.T) {
 }
 
 func TestReferencesAndCallsAreBounded(t *testing.T) {
+	t.Parallel()
 	k := newKit(t, Options{})
 	k.a = k.of("sortedparams")
 	k.mu.Lock()

@@ -13,6 +13,7 @@ import (
 // holds none of a higher id, in whatever order they were requested and in whatever order the
 // rows lie. SQLite has one writer.
 func TestWhoWaitsForAnArticleHoldsNoneBehindIt(t *testing.T) {
+	t.Parallel()
 	for name, act := range map[string]func(s shelf, id int64) func(context.Context, db.Tx) error{
 		"reserve": func(s shelf, _ int64) func(context.Context, db.Tx) error {
 			return func(ctx context.Context, tx db.Tx) error {

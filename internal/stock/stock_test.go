@@ -106,6 +106,7 @@ func each(t *testing.T, test func(t *testing.T, s shelf)) {
 func line(sku string, n int64) stock.Line { return stock.Line{SKU: sku, Quantity: n} }
 
 func TestWhatIsReservedIsSoldOrGivenBack(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 10)
 		s.has(2, "cup", 5)
@@ -127,6 +128,7 @@ func TestWhatIsReservedIsSoldOrGivenBack(t *testing.T) {
 
 // Orders of one batch that share an article change it by the sum of what they have.
 func TestOrdersThatAreSettledTogetherCountEachForItself(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 10)
 		s.has(2, "cup", 10)
@@ -144,6 +146,7 @@ func TestOrdersThatAreSettledTogetherCountEachForItself(t *testing.T) {
 }
 
 func TestAnOrderGetsAllItsArticlesOrNone(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 10)
 		s.has(2, "cup", 1)
@@ -170,6 +173,7 @@ func TestAnOrderGetsAllItsArticlesOrNone(t *testing.T) {
 }
 
 func TestWhoComesFirstInABatchIsServedFirst(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 5)
 		_, refused, err := s.reserve([]stock.Line{line("tea", 3)}, []stock.Line{line("tea", 3)}, []stock.Line{line("tea", 2)},
@@ -187,6 +191,7 @@ func TestWhoComesFirstInABatchIsServedFirst(t *testing.T) {
 }
 
 func TestAnArticleOnTwoLinesOfAnOrderCountsTwice(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 5)
 		if _, refused, err := s.reserve([]stock.Line{line("tea", 3), line("tea", 3)}); err != nil ||
@@ -202,6 +207,7 @@ func TestAnArticleOnTwoLinesOfAnOrderCountsTwice(t *testing.T) {
 }
 
 func TestWhatNobodyHasReservedChangesNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 5)
 		ids := s.reserved(nil, []stock.Line{}) // orders without articles
@@ -217,6 +223,7 @@ func TestWhatNobodyHasReservedChangesNothing(t *testing.T) {
 // It is the order's status that ensures that an order is settled once. Reserving less than
 // nothing, or selling what was not reserved, is refused by the table, whatever the caller.
 func TestWhatIsSettledTwiceIsRefusedAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 10)
 		s.has(2, "cup", 10)
@@ -241,6 +248,7 @@ func TestWhatIsSettledTwiceIsRefusedAndChangesNothing(t *testing.T) {
 }
 
 func TestWhatIsTakenBackWithItsTransactionIsNotReserved(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		s.has(1, "tea", 1)
 		back := errors.New("taken back")
@@ -258,6 +266,7 @@ func TestWhatIsTakenBackWithItsTransactionIsNotReserved(t *testing.T) {
 
 // A request that comes too late gets exactly that error.
 func TestTheLastPiecesAreReservedOnceByAllWhoRaceForThem(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		const pieces, buyers = 7, 32
 		s.has(1, "tea", pieces)
@@ -294,6 +303,7 @@ func TestTheLastPiecesAreReservedOnceByAllWhoRaceForThem(t *testing.T) {
 // Each article has more demand than stock. Whatever happens, at any moment the stock and what
 // was sold add up to all that ever came in.
 func TestNothingIsLostOrSoldTwiceWhileManyReserveDeductAndRelease(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, s shelf) {
 		skus := []string{"a", "b", "c", "d"}
 		for i, sku := range skus {

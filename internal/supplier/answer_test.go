@@ -27,6 +27,7 @@ func (c *told) Do(r *http.Request) Exchange {
 }
 
 func TestSendKeepsWhatOperatorsMaySee(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		call Call
 		want string
@@ -51,6 +52,7 @@ func TestSendKeepsWhatOperatorsMaySee(t *testing.T) {
 }
 
 func TestSendBelievesNoLateOrLongAnswer(t *testing.T) {
+	t.Parallel()
 	call := Call{Method: "GET", URL: "https://s.example/"}
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	ok := Exchange{Status: 200, Body: []byte("ok"), At: at}
@@ -83,6 +85,7 @@ func TestSendBelievesNoLateOrLongAnswer(t *testing.T) {
 }
 
 func TestJudgeBelievesOnlyWhatTheTableHas(t *testing.T) {
+	t.Parallel()
 	ref := Ref{Reference: "O1"}
 	says := Callback{OrderRef: "O1", RawStatus: "W", Amount: 5, Currency: "CNY", Status: Disputed, Final: true}
 	for name, c := range map[string]struct {
@@ -125,6 +128,7 @@ func TestJudgeBelievesOnlyWhatTheTableHas(t *testing.T) {
 }
 
 func TestMaskHidesASecretEverywhere(t *testing.T) {
+	t.Parallel()
 	x := Exchange{Request: []byte("a canary b canary"), Body: []byte("canary")}
 	if got := x.Mask("canary"); string(got.Request) != "a *** b ***" || string(got.Body) != "***" {
 		t.Errorf("%s %s", got.Request, got.Body)

@@ -10,6 +10,7 @@ import (
 var proxies = prefixes("10.0.0.0/8", "fd00::/8")
 
 func TestClientIsTheNearestUntrustedHop(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, remote string
 		xff          []string
@@ -78,6 +79,7 @@ func TestClientIsTheNearestUntrustedHop(t *testing.T) {
 // A caller that needs an address in any case gets the nearest one that the chain can be trusted
 // for: what a stranger wrote to the left of its own address neither hides nor changes it.
 func TestTheNearestAddressIsNamedWhateverStandsLeftOfIt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, remote string
 		xff          []string
@@ -105,6 +107,7 @@ func TestTheNearestAddressIsNamedWhateverStandsLeftOfIt(t *testing.T) {
 // The negative control: what web frameworks commonly do, validated and behind a trusted proxy,
 // still lets the caller choose the address.
 func TestLeftmostEntryIsSpoofable(t *testing.T) {
+	t.Parallel()
 	leftmost := func(remote netip.Addr, xff string) netip.Addr {
 		if !within(proxies, remote) {
 			return remote

@@ -22,6 +22,7 @@ func lines(text string) string {
 }
 
 func TestKeysAreReadInEveryFormTheyAreHandedOut(t *testing.T) {
+	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 func TestAllowlistHoldsWhatItSays(t *testing.T) {
+	t.Parallel()
 	list := prefixes("101.226.103.0/25", "2001:db8::/32", "192.0.2.7/32", "::ffff:198.51.100.0/120")
 	for text, want := range map[string]bool{
 		"101.226.103.1": true, "101.226.103.127": true, "101.226.103.128": false, "101.226.102.255": false,
@@ -41,6 +42,7 @@ func TestAllowlistHoldsWhatItSays(t *testing.T) {
 }
 
 func TestRegistryFindsByCodeAndID(t *testing.T) {
+	t.Parallel()
 	r, err := NewRegistry([]Entry{{ID: 1, Code: "wx-main"}, {ID: 2, Code: "ali", Enabled: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +77,7 @@ func TestRegistryFindsByCodeAndID(t *testing.T) {
 }
 
 func TestUnknownKindNamesTheKnownOnes(t *testing.T) {
+	t.Parallel()
 	blame := &FieldError{Field: "key", Problem: "missing"}
 	kinds := Kinds{{Name: "alpha"}, {Name: "beta", New: func(code string, config json.RawMessage, _ Client) (Adapter, error) {
 		if code != "b1" || string(config) != "{}" {

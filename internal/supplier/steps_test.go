@@ -13,6 +13,7 @@ import (
 )
 
 func TestStepsAreReadAsTheyWereStored(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom([]string{"", "a", `\`, `\t`, "\t", "\n", "!", "[", "金额", "a\tb\\n\nc", `"`})
 		step := rapid.Custom(func(t *rapid.T) supplier.Step {
@@ -53,6 +54,7 @@ func TestStepsAreReadAsTheyWereStored(t *testing.T) {
 }
 
 func TestStepsTakeNoTextThatADatabaseRefuses(t *testing.T) {
+	t.Parallel()
 	all := supplier.Steps{{Name: "amount", Message: text.Message{Code: "k", Args: []string{"a\x00b\xff"}}}}
 	if got := all.Text(); strings.ContainsAny(got, "\x00") || strings.ToValidUTF8(got, "") != got {
 		t.Errorf("%q", got)

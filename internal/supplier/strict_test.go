@@ -22,6 +22,7 @@ func refusedAs(t *testing.T, err error) Result {
 }
 
 func TestParseFormHasOneReading(t *testing.T) {
+	t.Parallel()
 	got, err := ParseForm("a=1&b=%E4%BA%91+x%2By&c&&d==&")
 	want := map[string]string{"a": "1", "b": "云 x+y", "c": "", "d": "="}
 	if err != nil || len(got) != len(want) {
@@ -35,6 +36,7 @@ func TestParseFormHasOneReading(t *testing.T) {
 }
 
 func TestParseFormRefusesWhatTwoReadersReadDifferently(t *testing.T) {
+	t.Parallel()
 	for name, raw := range map[string]string{
 		"duplicate":         "a=1&b=2&a=1",
 		"escaped duplicate": "amount=1&am%6Funt=2",
@@ -75,6 +77,7 @@ func manyFields(n int) string {
 }
 
 func TestDecodeJSONKeepsDigitsAndFields(t *testing.T) {
+	t.Parallel()
 	var got struct {
 		ID     string `json:"id"`
 		Amount any    `json:"amount"`
@@ -90,6 +93,7 @@ func TestDecodeJSONKeepsDigitsAndFields(t *testing.T) {
 }
 
 func TestDecodeJSONRefusesWhatTwoReadersReadDifferently(t *testing.T) {
+	t.Parallel()
 	for name, raw := range map[string]string{
 		"duplicate":             `{"a":1,"a":1}`,
 		"escaped duplicate":     `{"a":1,"\u0061":2}`,
@@ -136,6 +140,7 @@ func TestDecodeJSONRefusesWhatTwoReadersReadDifferently(t *testing.T) {
 // The negative control of the case rule: without it, encoding/json lets a name in another case
 // win.
 func TestEncodingJSONAloneLetsAnotherCaseWin(t *testing.T) {
+	t.Parallel()
 	raw := []byte(`{"amount":1,"AMOUNT":1999}`)
 	var got struct {
 		Amount int `json:"amount"`
@@ -149,6 +154,7 @@ func TestEncodingJSONAloneLetsAnotherCaseWin(t *testing.T) {
 }
 
 func TestCheckWindowHoldsBothWays(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	const window = 5 * time.Minute
 	for _, c := range []struct {
@@ -184,6 +190,7 @@ func TestCheckWindowHoldsBothWays(t *testing.T) {
 }
 
 func TestDecodeConfigNamesTheField(t *testing.T) {
+	t.Parallel()
 	type config struct {
 		MchID string   `json:"mch_id"`
 		Key   string   `json:"key,omitempty"`

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPaddingThatIsNotSignedIsBounded(t *testing.T) {
+	t.Parallel()
 	signed := map[string]string{"order": "O-1", "subject": strings.Repeat("望远镜🔭", 300), "note": strings.Repeat(`"&<>`, 200)}
 	form := url.Values{}
 	for name, value := range signed {
@@ -58,6 +59,7 @@ func inASCII(text string) string {
 }
 
 func TestAShortMessageHasNoRoomForPadding(t *testing.T) {
+	t.Parallel()
 	signed := map[string]string{"order": "20260301080000001", "trade": "2026030108000100001", "total": "19.99", "state": "OK"}
 	const body = "order=20260301080000001&trade=2026030108000100001&total=19.99&state=OK&sign=0123456789abcdef0123456789abcdef"
 	for pad, want := range map[int]bool{4000: true, 4500: false, 5000: false, 250_000: false} {

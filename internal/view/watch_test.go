@@ -110,6 +110,7 @@ func (h *harness) want(what string, got []int64, want ...int64) {
 }
 
 func TestAnAlertTellsEachNewRowOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d)
 		h.appear("open", 2*time.Hour) // before the alert
@@ -130,6 +131,7 @@ func TestAnAlertTellsEachNewRowOnce(t *testing.T) {
 }
 
 func TestAnAlertKeepsToItsPace(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d)
 		h.save("mine")
@@ -150,6 +152,7 @@ func TestAnAlertKeepsToItsPace(t *testing.T) {
 // Rows that enter a view by a change are not new by their keys: the view must have been empty for
 // a while, so that one that goes in and out does not alert each time.
 func TestAnEmptyViewThatFillsAlertsWithHysteresis(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d)
 		old := h.appear("resolved", 3*time.Hour)
@@ -169,6 +172,7 @@ func TestAnEmptyViewThatFillsAlertsWithHysteresis(t *testing.T) {
 
 // Several nodes may evaluate at once, if a lease was lost: a row is told once.
 func TestConcurrentWatchesTellOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d)
 		h.save("mine")
@@ -188,6 +192,7 @@ func TestConcurrentWatchesTellOnce(t *testing.T) {
 }
 
 func TestNobodyIsAlertedOfWhatTheyMayNotSee(t *testing.T) {
+	t.Parallel()
 	h := open(t, dbtest.Default(t))
 	id := h.save("mine")
 	h.exec("INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, 2, 0, 0, 0)",
@@ -212,6 +217,7 @@ func (h *harness) count(query string) (n int64) {
 
 // Of several that are saved at once only as many fit as there may be.
 func TestTheLimitHoldsForConcurrentSaves(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d)
 		for i := range MaxOwn - 1 {
@@ -237,6 +243,7 @@ func TestTheLimitHoldsForConcurrentSaves(t *testing.T) {
 
 // The same holds for those that several people share at once.
 func TestTheLimitOfSharedViewsHoldsForConcurrentSaves(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d)
 		for i := range maxShared - 1 {
@@ -262,6 +269,7 @@ func TestTheLimitOfSharedViewsHoldsForConcurrentSaves(t *testing.T) {
 }
 
 func TestDeletedViewsAreRemovedAfterADay(t *testing.T) {
+	t.Parallel()
 	h := open(t, dbtest.Default(t))
 	kept, gone := h.save("kept"), h.save("gone")
 	h.exec("UPDATE views SET deleted_at = ? WHERE id = ?", h.db.Now()-keptDeleted/2, kept)

@@ -125,6 +125,7 @@ func parts(t *testing.T, m *mail.Message) map[string]string {
 }
 
 func TestAMailHasHTMLAndText(t *testing.T) {
+	t.Parallel()
 	b := newMailbox(t)
 	targets, err := Targets([]string{"smtp://" + b.addr +
 		"/?from=pay@gate.example&to=canary-address@x.example,b@x.example&fromname=Backstop"})

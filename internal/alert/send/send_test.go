@@ -9,6 +9,7 @@ import (
 )
 
 func TestATextArrivesAndAnErrorGivesNothingAway(t *testing.T) {
+	t.Parallel()
 	got, fail := "", false
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -49,6 +50,7 @@ func TestATextArrivesAndAnErrorGivesNothingAway(t *testing.T) {
 }
 
 func TestEveryDocumentedSchemeCanBeUsed(t *testing.T) {
+	t.Parallel()
 	for _, raw := range []string{
 		"telegram://123456789:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA@telegram?chats=1,2",
 		"slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook",

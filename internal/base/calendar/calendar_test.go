@@ -6,6 +6,7 @@ import (
 )
 
 func TestDaysFollowEachOther(t *testing.T) {
+	t.Parallel()
 	for name, starts := range map[string][]string{
 		"UTC":              {"2028-02-28T00:00:00Z", "2028-02-29T00:00:00Z", "2028-03-01T00:00:00Z"},
 		"Asia/Shanghai":    {"2026-12-31T00:00:00+08:00", "2027-01-01T00:00:00+08:00", "2027-01-02T00:00:00+08:00"},

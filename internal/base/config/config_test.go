@@ -37,6 +37,7 @@ func value(c Config, name string) (string, Origin) {
 }
 
 func TestDocsAreCurrent(t *testing.T) {
+	t.Parallel()
 	const path = "../../../docs/configuration.md"
 	if *update {
 		if err := os.WriteFile(path, []byte(Markdown()), 0o644); err != nil {
@@ -54,6 +55,7 @@ func TestDocsAreCurrent(t *testing.T) {
 
 // TestDefaultsAreThePromisedOnes has the names and defaults that users rely on.
 func TestDefaultsAreThePromisedOnes(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, "")
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +84,7 @@ func TestDefaultsAreThePromisedOnes(t *testing.T) {
 }
 
 func TestEverySettingIsComplete(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, s := range settings {
 		f := reflect.TypeFor[Config]().Field(s.field)
@@ -108,6 +111,7 @@ func TestEverySettingIsComplete(t *testing.T) {
 }
 
 func TestEnvironmentWinsOverFileOverDefault(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, "notify_timeout: 7s\nbreaker_open: 60s\n", "BACKSTOP_NOTIFY_TIMEOUT=3s", "PATH=/bin")
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +129,7 @@ func TestEnvironmentWinsOverFileOverDefault(t *testing.T) {
 }
 
 func TestEmptyCountsAsNotSet(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, "notify_timeout:\nbreaker_open: \"\"\nclosing_grace: 1m\n", "BACKSTOP_LISTEN=", "BACKSTOP_CLOSING_GRACE=")
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +141,7 @@ func TestEmptyCountsAsNotSet(t *testing.T) {
 }
 
 func TestListsReadTheSameFromBothPlaces(t *testing.T) {
+	t.Parallel()
 	fromEnv, err := load(t, "", "BACKSTOP_TRUSTED_PROXIES=10.0.0.0/8, fd00::/8", "BACKSTOP_NOTIFY_SCHEDULE=1s,3s,5s",
 		"BACKSTOP_ALERT_URLS=telegram://t@telegram?chats=1,2,slack://a/b")
 	if err != nil {
@@ -158,6 +164,7 @@ func TestListsReadTheSameFromBothPlaces(t *testing.T) {
 }
 
 func TestAZoneAndTimeAreRead(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, "sweep_at: 04:05\ntimezone: Europe/Berlin\n")
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +175,7 @@ func TestAZoneAndTimeAreRead(t *testing.T) {
 }
 
 func TestPercentagesAreExact(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]Percent{"": 99500, "99%": 99000, "99.5%": 99500, "99.999%": 99999, "50%": 50000, "95.050%": 95050} {
 		c, err := load(t, "", "BACKSTOP_NOTIFY_OBJECTIVE="+text)
 		if err != nil || c.NotifyObjective != want {
@@ -187,6 +195,7 @@ func TestPercentagesAreExact(t *testing.T) {
 }
 
 func TestThePublicURLFollowsTheListener(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ listen, public, want string }{
 		{"0.0.0.0:9000", "", "http://localhost:9000"},
 		{":9000", "", "http://localhost:9000"},
@@ -203,6 +212,7 @@ func TestThePublicURLFollowsTheListener(t *testing.T) {
 }
 
 func TestTheConsolesURLFollowsWhatIsSet(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ listen, public, adminListen, admin, want string }{
 		{"127.0.0.1:9000", "", "", "", "http://127.0.0.1:9000"},
 		{"127.0.0.1:9000", "", "0.0.0.0:9001", "", "http://localhost:9001"},
@@ -224,6 +234,7 @@ func TestTheConsolesURLFollowsWhatIsSet(t *testing.T) {
 }
 
 func TestEmbeddedUntilAnAddressIsGiven(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, "", "BACKSTOP_DATABASE_URL=postgres://u:p@127.0.0.1:5432/backstop")
 	if err != nil {
 		t.Fatal(err)

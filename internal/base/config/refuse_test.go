@@ -8,6 +8,7 @@ import (
 const aKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 func TestWrongValuesAreRefusedWithTheCure(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ line, cure string }{
 		{"LISTEN=8080", "use host:port"},
 		{"LISTEN=127.0.0.1:70000", "use host:port"},
@@ -51,6 +52,7 @@ func TestWrongValuesAreRefusedWithTheCure(t *testing.T) {
 }
 
 func TestSchemesAreChecked(t *testing.T) {
+	t.Parallel()
 	for line, fine := range map[string]bool{
 		"DATABASE_URL=postgres://u:p@h1:5432,h2:5432/db":    true,
 		"DATABASE_URL=postgresql://h/db":                    true,
@@ -80,6 +82,7 @@ func TestSchemesAreChecked(t *testing.T) {
 }
 
 func TestUnknownNamesPointAtTheNearest(t *testing.T) {
+	t.Parallel()
 	_, err := load(t, "listn: :1\nLISTEN: :1\nListen: :1\n", "BACKSTOP_NOTIFY_TIME_OUT=3s", "BACKSTOP_=x")
 	for _, want := range []string{
 		"line 1: listn is not known: did you mean listen?",
@@ -98,6 +101,7 @@ func TestUnknownNamesPointAtTheNearest(t *testing.T) {
 }
 
 func TestWhatKubernetesInjectsIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	_, err := load(t, "", "BACKSTOP_PORT=tcp://10.0.0.1:8080", "BACKSTOP_PORT_8080_TCP_ADDR=10.0.0.1",
 		"BACKSTOP_SERVICE_HOST=10.0.0.1", "BACKSTOP_SERVICE_PORT_HTTP=8080")
 	if err != nil {
@@ -106,6 +110,7 @@ func TestWhatKubernetesInjectsIsLeftAlone(t *testing.T) {
 }
 
 func TestValuesThatContradictEachOtherAreRefused(t *testing.T) {
+	t.Parallel()
 	for want, env := range map[string][]string{
 		"MASTER_KEY_FILE are both set":  {"BACKSTOP_MASTER_KEY=" + aKey, "BACKSTOP_MASTER_KEY_FILE=/k"},
 		"must be more than BACKSTOP_CO": {"BACKSTOP_DATABASE_URL=postgres://h/d", "BACKSTOP_DATABASE_POOL=4"},
@@ -123,6 +128,7 @@ func TestValuesThatContradictEachOtherAreRefused(t *testing.T) {
 }
 
 func TestABadFileIsRefusedByNameAndLine(t *testing.T) {
+	t.Parallel()
 	for file, want := range map[string]string{
 		"listen: [\n":                       "not valid YAML at line 1",
 		"just a text":                       "must contain lines like",

@@ -15,6 +15,7 @@ import (
 )
 
 func TestNoWayOfPrintingShowsASecret(t *testing.T) {
+	t.Parallel()
 	const text = "postgres://user:hunter2@127.0.0.1/db"
 	c, err := load(t, "", "BACKSTOP_DATABASE_URL="+text, "BACKSTOP_ALERT_URLS=slack://hunter2/b", "BACKSTOP_MASTER_KEY="+aKey)
 	if err != nil {
@@ -53,6 +54,7 @@ func TestNoWayOfPrintingShowsASecret(t *testing.T) {
 
 // TestErrorsHoldNoSecret puts a marked value in every place of a secret, in every broken form.
 func TestErrorsHoldNoSecret(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		const mark = "hunter2"
@@ -73,6 +75,7 @@ func TestErrorsHoldNoSecret(t *testing.T) {
 }
 
 func TestAPasswordAtAWrongNameIsMaskedToo(t *testing.T) {
+	t.Parallel()
 	_, err := load(t, "", "BACKSTOP_LISTEN=redis://:hunter2@127.0.0.1:6379")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Error(err)
@@ -81,6 +84,7 @@ func TestAPasswordAtAWrongNameIsMaskedToo(t *testing.T) {
 
 // TestShownValuesReadBack checks that the values that `backstop config` prints can be set.
 func TestShownValuesReadBack(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		for kind, u := range units {
 			n := rapid.Int64Range(0, 1<<53).Draw(t, kind.String())
@@ -92,6 +96,7 @@ func TestShownValuesReadBack(t *testing.T) {
 }
 
 func TestShownConfigLoadsAgain(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, "", "BACKSTOP_TRUSTED_PROXIES=10.0.0.0/8 fd00::/8", "BACKSTOP_LOG_LEVEL=warn", "BACKSTOP_SWEEP_AT=00:59",
 		"BACKSTOP_TIMEZONE=UTC")
 	if err != nil {

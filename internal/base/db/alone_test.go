@@ -76,6 +76,7 @@ func has(t *testing.T, d *db.DB, table string) bool {
 }
 
 func TestAMigrationThatRunsAloneWaitsUntilTheOthersHaveEnded(t *testing.T) {
+	t.Parallel()
 	eachNode(t, func(t *testing.T, open func(string) *db.DB) {
 		one, command, two := open("n1"), open(""), open("n2")
 		for _, d := range []*db.DB{one, command} {
@@ -130,6 +131,7 @@ func TestAMigrationThatRunsAloneWaitsUntilTheOthersHaveEnded(t *testing.T) {
 }
 
 func TestAProgramDoesNotStartWhereAMigrationThatRunsAloneIsUnknownToIt(t *testing.T) {
+	t.Parallel()
 	eachNode(t, func(t *testing.T, open func(string) *db.DB) {
 		before, late := open("n1"), open("n2")
 		compatible := with(t, fstest.MapFS{"20980101000000_more.tx.up.sql": {Data: []byte("CREATE TABLE more (a BIGINT)")}})
@@ -159,12 +161,14 @@ func TestAProgramDoesNotStartWhereAMigrationThatRunsAloneIsUnknownToIt(t *testin
 
 // If a program joins while a newer one changes the schema, one of them is refused.
 func TestAJoinAndAMigrationThatRunsAloneExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	race(t, migrations.Files, newer(t), func(t *testing.T, d *db.DB) error { return start(t, d, migrations.Files) })
 }
 
 // Programs from before the first such migration do not wait for the lock of migrations, and
 // do not check the mark.
 func TestAnOlderProgramAndTheFirstMigrationThatRunsAloneExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	older := with(t, nil)
 	maps.DeleteFunc(older, func(name string, _ *fstest.MapFile) bool { return name >= "20261122000060" })
 	race(t, older, migrations.Files, func(t *testing.T, d *db.DB) error {
@@ -184,6 +188,7 @@ func TestAnOlderProgramAndTheFirstMigrationThatRunsAloneExcludeEachOther(t *test
 
 // The migration sees a join that is in progress when it looks for other processes.
 func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one, two := named(t, url, "n1"), named(t, url, "n2")
 	tx, err := one.BeginTx(t.Context(), nil)

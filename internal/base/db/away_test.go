@@ -14,6 +14,7 @@ import (
 // A merchant whose request fails during a restart of the database should try again, not call
 // its operator.
 func TestAwayIsKnownFromAMistake(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsUnavailable(err) {
 			t.Errorf("a mistake: %v", err)

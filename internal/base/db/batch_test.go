@@ -61,6 +61,7 @@ func (s *stage) next(items int) (first int) {
 }
 
 func TestItemsGoTogetherAndNoneIsHeldUpByOthers(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	// A single item never waits for a running transaction.
 	for i := range 4 {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	dir := t.TempDir()
 	for name, o := range map[string]db.Options{"sqlite": {Dir: dir}, "postgres": {URL: url, Pool: 2}} {
@@ -55,6 +56,7 @@ func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
 }
 
 func TestMigrateDownAndUpAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		for {
 			name, err := d.Rollback(t.Context(), migrations.Files)
@@ -81,6 +83,7 @@ func TestMigrateDownAndUpAgain(t *testing.T) {
 }
 
 func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		broken := with(t, fstest.MapFS{
 			"20990101000000_x.tx.up.sql": {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half (a BIGINT);")},
@@ -101,6 +104,7 @@ func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
 }
 
 func TestIDsAreUniqueAndGrow(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		last := int64(0)
 		for range 10_000 {
@@ -120,6 +124,7 @@ func TestIDsAreUniqueAndGrow(t *testing.T) {
 }
 
 func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	a := dbtest.Open(t, db.Options{URL: url, Node: "n1", Sends: true})
 	crashed := a.Boot()
@@ -159,6 +164,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 // The running processes that send share a rate; processes of older programs, which do not
 // record whether they send, count too.
 func TestSendersAreTheProcessesThatSend(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
 		t.Run(name, func(t *testing.T) {
 			open := func(sends bool) *db.DB {
@@ -196,6 +202,7 @@ func TestSendersAreTheProcessesThatSend(t *testing.T) {
 }
 
 func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if s := d.Skew(); s.Abs() > time.Second {
 			t.Errorf("skew on one machine: %s", s)
@@ -208,6 +215,7 @@ func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
 }
 
 func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		bad := errors.New("bad item")
 		b := db.NewBatcher(d, db.BatchOptions[int, int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
@@ -250,6 +258,7 @@ func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 // On SQLite, a number that is a table's only key is the row's own number: inserts maintain no
 // second index for it.
 func TestANumberAsKeyIsNoIndexOfItsOwn(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	var tables []string
 	err := d.NewRaw(`SELECT i.tbl_name FROM sqlite_master AS i WHERE i.name LIKE 'sqlite_autoindex_%' AND

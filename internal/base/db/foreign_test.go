@@ -11,6 +11,7 @@ import (
 // TestWhatTheServerSetsForOthersDoesNotReachUs: a shared PostgreSQL may have settings for a user
 // or a database. Some would lose acknowledged data, or make correct statements fail.
 func TestWhatTheServerSetsForOthersDoesNotReachUs(t *testing.T) {
+	t.Parallel()
 	address := dbtest.PostgresURL(t)
 	admin := dbtest.Open(t, db.Options{URL: address})
 	u, err := url.Parse(address)

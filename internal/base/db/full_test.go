@@ -33,6 +33,7 @@ func fill(t *testing.T, d *db.DB) (free func()) {
 // On a full disk, reads, beginning transactions and even small writes succeed. A node whose
 // write found the disk full is not ready until there is room for a large write.
 func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
@@ -83,6 +84,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 // The server logs the text of a failed statement: the probe of a full disk must not fill its
 // log.
 func TestTheProbeForRoomIsShortAndItsRowsAreLong(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)

@@ -46,6 +46,7 @@ func stranger(t *testing.T) (address string) {
 // /readyz needs no login: its text says what is wrong, but contains neither the database's
 // address nor the user.
 func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

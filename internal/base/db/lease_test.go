@@ -9,6 +9,7 @@ import (
 )
 
 func TestOneNodeHoldsALease(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url}), dbtest.Open(t, db.Options{URL: url})
 	take := func(d *db.DB, ttl time.Duration) bool {

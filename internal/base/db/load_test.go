@@ -3,6 +3,7 @@ package db
 import "testing"
 
 func TestATransactionBesideOthersCarriesAsMuchAsTheyDo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		running []int
 		items   int

@@ -104,6 +104,7 @@ func wantPartitioned(t *testing.T, d *db.DB, rows int64) {
 }
 
 func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
+	t.Parallel()
 	d, url := unpartitioned(t, 1000)
 	execute(t, d, "GRANT SELECT ON past TO PUBLIC")
 	var added atomic.Int64
@@ -150,6 +151,7 @@ func TestATableIsPartitionedBesideTrafficByManyNodes(t *testing.T) {
 
 // After whatever step a process dies, the next start continues from there.
 func TestPartitioningGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
 	for steps := range 4 {
 		t.Run(fmt.Sprint(steps), func(t *testing.T) {
 			d, _ := unpartitioned(t, 10)
@@ -171,6 +173,7 @@ func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 
 // The bound of an abandoned conversion never refuses rows.
 func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
+	t.Parallel()
 	d, _ := unpartitioned(t, 10)
 	execute(t, d, fmt.Sprintf("ALTER TABLE past ADD CONSTRAINT past_below_%d CHECK (order_id < %[1]d) NOT VALID",
 		db.IDAt(d.Now()+time.Minute.Microseconds())))
@@ -182,6 +185,7 @@ func TestABoundThatIsAlmostReachedIsMovedOn(t *testing.T) {
 
 // A long reader must neither fail nor make writers queue behind the change.
 func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	d, url := unpartitioned(t, 10)
 	reader := dbtest.Open(t, db.Options{URL: url})
 	tx, err := reader.BeginTx(t.Context(), nil)
@@ -217,6 +221,7 @@ func TestPartitioningWaitsForALongReaderAndHoldsNobodyUp(t *testing.T) {
 }
 
 func TestMonthsArePassedOnAndDropped(t *testing.T) {
+	t.Parallel()
 	d, _ := unpartitioned(t, 10)
 	if err := d.PartitionByMonth(t.Context(), slog.New(slog.DiscardHandler), history); err != nil {
 		t.Fatal(err)
@@ -259,6 +264,7 @@ func TestMonthsArePassedOnAndDropped(t *testing.T) {
 
 // The program's schema partitions the tables that are dropped by the month.
 func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	for _, table := range strings.Fields("callbacks notify_attempts order_history") {
 		parts, err := d.Partitions(t.Context(), table)
@@ -286,6 +292,7 @@ func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
 
 // TestAConversionNamesWhoHoldsItUp: the table stays as it is until its lock is free.
 func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
+	t.Parallel()
 	db.HurryConversions(t)
 	d, url := unpartitioned(t, 1000)
 	other, err := db.Open(t.Context(), db.Options{URL: url, Pool: 2})

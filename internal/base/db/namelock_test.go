@@ -28,6 +28,7 @@ func named(t *testing.T, url, name string) *db.DB {
 }
 
 func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	if _, err := named(t, url, "n2").Join(t.Context(), migrations.Files); err != nil {
@@ -45,17 +46,17 @@ func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
 	if earlier, err := two.Join(t.Context(), migrations.Files); err != nil || len(earlier) != 0 {
 		t.Errorf("after an orderly end: %v, %v", earlier, err)
 	}
-	if took := time.Since(begun); took > 2*time.Second {
-		t.Errorf("it waited %s", took)
+	if !db.HasName(two) { // it would start without, after a wait
+		t.Error("the name is not free at once")
 	}
 }
 
 // Each schema is a separate installation.
 func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
+	t.Parallel()
 	for range 2 {
 		if _, err := named(t, dbtest.PostgresURL(t), "same").Join(t.Context(), migrations.Files); err != nil {
 			t.Error(err)
@@ -65,22 +66,24 @@ func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
 
 // A killed process leaves a row with a recent seen_at, and no lock.
 func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	db.LoseName(one)
-	begun := time.Now()
-	earlier, err := named(t, url, "n1").Join(t.Context(), migrations.Files)
+	again := named(t, url, "n1")
+	earlier, err := again.Join(t.Context(), migrations.Files)
 	if err != nil || len(earlier) != 1 {
 		t.Errorf("earlier boots %v, %v", earlier, err)
 	}
-	if took := time.Since(begun); took > 2*time.Second {
-		t.Errorf("it waited %s", took)
+	if !db.HasName(again) {
+		t.Error("the name is not free at once")
 	}
 }
 
 // A machine that lost its power leaves a session that PostgreSQL takes for a live one, but no
 // beats.
 func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	if _, err := one.NewRaw("UPDATE nodes SET seen_at = ?", one.Now()-31_000_000).Exec(t.Context()); err != nil {
@@ -106,6 +109,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 }
 
 func TestALostLockIsTakenAgain(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	for range 3 {
@@ -122,6 +126,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 
 // If another process was faster after an outage of the database, the first one ends.
 func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")
 	db.StealName(t, one, two, migrations.Files)
@@ -132,6 +137,7 @@ func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 }
 
 func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if others, err := d.OthersReach(t.Context()); err != nil || others {
 			t.Errorf("alone: %t, %v", others, err)

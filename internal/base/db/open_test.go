@@ -10,6 +10,7 @@ import (
 // Two commands that start at once in a new folder create one file: the second waits and does
 // not fail.
 func TestManyOpenANewFileAtOnce(t *testing.T) {
+	t.Parallel()
 	for range 100 {
 		dir := t.TempDir()
 		var wg sync.WaitGroup

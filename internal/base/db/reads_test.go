@@ -17,6 +17,7 @@ import (
 type word string
 
 func TestReadsAnswerEachQuestion(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		type pair struct {
 			ID   int64
@@ -63,6 +64,7 @@ func TestReadsAnswerEachQuestion(t *testing.T) {
 // If a query fails, or a row cannot be read, Exec fails; the transaction's connection remains
 // usable.
 func TestReadsFailWithTheirFirstError(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		no := errors.New("no")
 		read := func(row func(db.Row) error, texts ...string) error {
@@ -93,6 +95,7 @@ func TestReadsFailWithTheirFirstError(t *testing.T) {
 }
 
 func TestReadsAreOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	address, trips := countingProxy(t, dbtest.PostgresURL(t))
 	d := dbtest.Open(t, db.Options{URL: address})
 	least := func(run func(context.Context, db.Tx) error) int64 {

@@ -23,6 +23,7 @@ import (
 
 // A database in another encoding refuses names and subjects, or stores invalid text.
 func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
+	t.Parallel()
 	address := dbtest.PostgresURL(t)
 	admin := dbtest.Open(t, db.Options{URL: address})
 	u, err := url.Parse(address)
@@ -53,6 +54,7 @@ func TestADatabaseInAnotherEncodingIsRefusedByItsName(t *testing.T) {
 // Behind a pooler that assigns connections by transaction, locks and prepared statements would
 // belong to other clients.
 func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
+	t.Parallel()
 	address := asRole(t, dbtest.PostgresURL(t))
 	for _, c := range []struct {
 		name    string

@@ -15,6 +15,7 @@ import (
 
 // A failing part rolls back only its own writes, whether it shares a transaction or not.
 func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
 			t.Fatal(err)
@@ -73,6 +74,7 @@ func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 // Parts that wait while a transaction runs form the next transaction together. On PostgreSQL
 // each has its own.
 func TestWhatWaitsSharesOneTransaction(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	running, free := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
@@ -111,6 +113,7 @@ func TestWhatWaitsSharesOneTransaction(t *testing.T) {
 // A full disk rolls back the whole transaction because of one part. The others run again
 // without it, and only the part that does not fit fails.
 func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY, text BLOB)"); err != nil {
 		t.Fatal(err)
@@ -162,6 +165,7 @@ func TestAFullDiskFailsOnlyWhatDoesNotFit(t *testing.T) {
 }
 
 func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	err := d.SharedTx(t.Context(), func(context.Context, db.Tx) error { panic("ouch") })
 	if err == nil || !strings.Contains(err.Error(), "ouch") || !strings.Contains(err.Error(), "shared_test.go") {
@@ -184,6 +188,7 @@ func TestAPanicInASharedTransactionIsItsOwn(t *testing.T) {
 // If one part fails, all of them run again. A part's OnEnd functions get an error for the first
 // run, and the result of the second.
 func TestPartsBeginAgainWhereOneFails(t *testing.T) {
+	t.Parallel()
 	d := dbtest.SQLite(t)
 	if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
@@ -247,6 +252,7 @@ func TestPartsBeginAgainWhereOneFails(t *testing.T) {
 // However the database refuses a row, and whatever it rolls back with it, the parts before and
 // after it are kept.
 func TestPartsOutliveAnyRefusalOfOne(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"FAIL", "ABORT", "ROLLBACK"} {
 		t.Run(how, func(t *testing.T) {
 			d := dbtest.SQLite(t)

@@ -11,6 +11,7 @@ import (
 // database/sql rolls back by itself when the context of a transaction ends. Later writes must
 // not be committed statement by statement.
 func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE late (id BIGINT PRIMARY KEY)"); err != nil {
 			t.Fatal(err)
@@ -40,6 +41,7 @@ func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 // A query that cannot be formatted fails the transaction; otherwise its text would have been
 // sent to the database.
 func TestAQueryThatCannotBeWrittenDownFailsTheWrites(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()

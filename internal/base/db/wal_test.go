@@ -11,6 +11,7 @@ import (
 // TestTheLogOfSQLiteShrinksAgain makes the log long, as a reader of several minutes does on a
 // busy server: the space must not stay in use.
 func TestTheLogOfSQLiteShrinksAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d, err := db.Open(t.Context(), db.Options{Dir: dir})
 	if err != nil {

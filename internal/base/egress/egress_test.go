@@ -93,6 +93,7 @@ func within(random *rand.Rand, p netip.Prefix) netip.Addr {
 // The names below point at every hostile address; the canary would see anything that reached
 // its port on 127.0.0.1, ::1 or 0.0.0.0.
 func TestNoHostileURLReachesTheCanary(t *testing.T) {
+	t.Parallel()
 	c := newPlainCanary(t)
 	dns := newFakeDNS(t)
 	client := newClient(t, Config{Resolver: dns.resolver()})
@@ -143,6 +144,7 @@ func TestNoHostileURLReachesTheCanary(t *testing.T) {
 }
 
 func TestBlockedDialsNameTheReason(t *testing.T) {
+	t.Parallel()
 	dns := newFakeDNS(t)
 	dns.point("inside.test.", "10.1.2.3")
 	dns.point("public.test.", "93.184.216.34")
@@ -172,6 +174,7 @@ func TestBlockedDialsNameTheReason(t *testing.T) {
 // A DNS server answers the check with a public address, and the dial after it with loopback.
 // The negative control is the usual mistake: look up, check, then dial by name.
 func TestRebindingWinsNothing(t *testing.T) {
+	t.Parallel()
 	c := newPlainCanary(t)
 	const name = "rebind.test"
 	url := "https://" + name + ":" + c.port + "/"
@@ -212,6 +215,7 @@ func TestRebindingWinsNothing(t *testing.T) {
 }
 
 func TestRedirectsAreAnswers(t *testing.T) {
+	t.Parallel()
 	c := newPlainCanary(t)
 	client := newClient(t, Config{Allow: prefixes("127.0.0.0/8")})
 	resp, err := get(t, client, c.URL+"/redirect")
@@ -236,6 +240,7 @@ func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 }
 
 func TestTLSIsVerifiedAndHTTP2Used(t *testing.T) {
+	t.Parallel()
 	c := newCanary(t, plainServer)
 	c.EnableHTTP2 = true
 	c.Config.ErrorLog = discardLog()
@@ -267,6 +272,7 @@ func TestTLSIsVerifiedAndHTTP2Used(t *testing.T) {
 }
 
 func TestConnectionsAreReused(t *testing.T) {
+	t.Parallel()
 	c := newPlainCanary(t)
 	client := newClient(t, Config{Allow: prefixes("127.0.0.0/8")})
 	for range 20 {

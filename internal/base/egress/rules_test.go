@@ -17,6 +17,7 @@ func prefixes(texts ...string) []netip.Prefix {
 }
 
 func TestPublicAddressesAreReachedOverHTTPSOnly(t *testing.T) {
+	t.Parallel()
 	var r Rules
 	for _, text := range []string{
 		"8.8.8.8:443", "1.1.1.1:8443", "93.184.216.34:443", "172.15.255.255:443", "172.32.0.0:443",
@@ -55,6 +56,7 @@ var hostileAddrs = []string{
 }
 
 func TestNoSpecialAddressIsPublic(t *testing.T) {
+	t.Parallel()
 	var r Rules
 	for _, text := range hostileAddrs {
 		for _, scheme := range []string{"http", "https"} {
@@ -81,6 +83,7 @@ func TestNoSpecialAddressIsPublic(t *testing.T) {
 }
 
 func TestAllowedRangesAreOpenAndNothingBeside(t *testing.T) {
+	t.Parallel()
 	r := NewRules(prefixes("127.0.0.0/8", "::ffff:10.1.0.0/112", "fd00::/64", "fe80::/10"))
 	for _, text := range []string{
 		"127.0.0.1:1", "[::ffff:127.0.0.1]:8080", "10.1.2.3:80", "[::ffff:10.1.2.3]:80", "[fd00::9]:9",
@@ -103,6 +106,7 @@ func TestAllowedRangesAreOpenAndNothingBeside(t *testing.T) {
 }
 
 func TestCheckURLRefusesHostileForms(t *testing.T) {
+	t.Parallel()
 	var r Rules
 	for raw, want := range map[string]error{
 		"":                              ErrURL,
@@ -193,6 +197,7 @@ func TestCheckURLRefusesHostileForms(t *testing.T) {
 }
 
 func TestCheckURLTakesOrdinaryURLs(t *testing.T) {
+	t.Parallel()
 	var r Rules
 	for _, raw := range []string{
 		"https://a.example/notify", "https://a.example", "https://a.example:443/x?y=1&z=%23", "HTTPS://A.Example:8443/",
@@ -217,6 +222,7 @@ func TestCheckURLTakesOrdinaryURLs(t *testing.T) {
 }
 
 func TestErrorsNeverQuoteTheURL(t *testing.T) {
+	t.Parallel()
 	var r Rules
 	for _, raw := range []string{
 		"https://user:canary@a.example/", "https://a.example/canary\x7f", "https://a.example/?t=canary#", "http://a.example/canary",

@@ -61,6 +61,7 @@ func write(w *Writer, from, to int) {
 }
 
 func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{stop: make(chan struct{})}
 		w := New(r, 100, note)
@@ -98,6 +99,7 @@ func TestWholeLinesAreDroppedAndCounted(t *testing.T) {
 
 // A line that is longer than the whole buffer must not stop later lines.
 func TestALineWithoutRoomIsDroppedAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
 		w := New(r, 100, note)
@@ -113,6 +115,7 @@ func TestALineWithoutRoomIsDroppedAlone(t *testing.T) {
 }
 
 func TestAFailedWriteIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{fail: errors.New("no space left on device")}
 		w := New(r, 100, note)
@@ -131,6 +134,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 }
 
 func TestCloseWritesWhatWaitsForASecondAtMost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{}
 		w := New(r, 1000, note)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestParseMajorTakesOnlyPlainDecimals(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text, currency string
 		want           int64
@@ -44,6 +45,7 @@ func TestParseMajorTakesOnlyPlainDecimals(t *testing.T) {
 }
 
 func TestParseMinorTakesOnlyWholeNumbers(t *testing.T) {
+	t.Parallel()
 	if got, err := ParseMinor("1999"); got != 1999 || err != nil {
 		t.Errorf("1999 = %d, %v", got, err)
 	}
@@ -55,6 +57,7 @@ func TestParseMinorTakesOnlyWholeNumbers(t *testing.T) {
 }
 
 func TestFormatAndParseAreInverse(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		currency := rapid.SampledFrom([]string{"CNY", "JPY", "KWD", "USD"}).Draw(t, "currency")
 		minor := rapid.Int64Range(0, MaxMinor).Draw(t, "minor")
@@ -83,6 +86,7 @@ func FuzzParseMajor(f *testing.F) {
 }
 
 func TestSumsReadsAnAmountAsPeopleWriteIt(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"3499.00 CNY":       "CNY 349900",
 		"¥3,499.00 CNY":     "CNY 349900",

@@ -31,6 +31,7 @@ var lights = moves.Table[light]{
 }
 
 func TestTheTableSaysWhatItSays(t *testing.T) {
+	t.Parallel()
 	movestest.Check(t, lights, `
         red green amber dark
 red     .   x     .     x
@@ -55,6 +56,7 @@ dark    .   .     .     x
 }
 
 func TestAWriteThatTheTableDoesNotHavePanics(t *testing.T) {
+	t.Parallel()
 	defer func() {
 		if recover() == nil {
 			t.Error("green may come of amber")
@@ -64,6 +66,7 @@ func TestAWriteThatTheTableDoesNotHavePanics(t *testing.T) {
 }
 
 func TestWhatNothingReachesIsSeen(t *testing.T) {
+	t.Parallel()
 	table := lights
 	table.Rows = append(slices.Clone(table.Rows), moves.Row[light]{Status: "blue", To: []light{red, "pink"}})
 	table.Rows[0].To = []light{"pink", green}
@@ -80,6 +83,7 @@ func TestWhatNothingReachesIsSeen(t *testing.T) {
 
 // The condition equals the table, on both engines.
 func TestTheConditionOfSQLIsTheTable(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		known := append(lights.Statuses(), "", "blue")
 		for _, from := range known {
@@ -99,6 +103,7 @@ func TestTheConditionOfSQLIsTheTable(t *testing.T) {
 }
 
 func TestTheDatabaseRefusesWhatTheTableDoesNotHave(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		exec := func(query string, args ...any) error {
 			_, err := d.NewRaw(query, args...).Exec(t.Context())

@@ -12,6 +12,7 @@ import (
 )
 
 func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
+	t.Parallel()
 	positive := rapid.Int64Range(1, math.MaxInt64)
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(positive, 0, 3*Batch).Draw(t, "ids")
@@ -34,6 +35,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 }
 
 func TestPoisonedPayloadsStopTheirRetries(t *testing.T) {
+	t.Parallel()
 	for _, payload := range []string{
 		"", "null", "{}", "[]", "[[]]", "[0]", "[-1]", "[1.5]", `["1"]`, "[9223372036854775808]", "[1] x", "[null]",
 		"[[1,2]]", "[[1,2,3,4]]", "[[0,1,0]]", "[[1,0,0]]", "[[1,1,-1]]", "[[1,1,null]]"[:10], "\x00", "0", "-1", "1.5",

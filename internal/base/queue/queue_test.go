@@ -61,6 +61,7 @@ func sizes(t *testing.T, c *Client) map[string]Size {
 }
 
 func TestEveryTaskReachesItsHandler(t *testing.T) {
+	t.Parallel()
 	rdb := connect(t, queuetest.Start(t))
 	c := New(rdb, Config{})
 	var mu sync.Mutex
@@ -131,6 +132,7 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 }
 
 func TestNotifyAtArrivesInItsSecond(t *testing.T) {
+	t.Parallel()
 	rdb := connect(t, queuetest.Start(t))
 	c := New(rdb, Config{})
 	arrived := make(chan time.Time, 2)
@@ -157,6 +159,7 @@ func TestNotifyAtArrivesInItsSecond(t *testing.T) {
 }
 
 func TestNotifyAtRefusesMoreThanAMinute(t *testing.T) {
+	t.Parallel()
 	c := New(connect(t, queuetest.Start(t)), Config{})
 	if err := c.NotifyAt(t.Context(), Retry, time.Now().Add(MaxAhead+2*time.Second), nudges(1)); !errors.Is(err, ErrTooFarAhead) {
 		t.Errorf("beyond: %v", err)
@@ -205,6 +208,7 @@ func TestDeadRedisCostsOneTimeout(t *testing.T) {
 }
 
 func TestCallerThatGivesUpDoesNotOpenTheCircuit(t *testing.T) {
+	t.Parallel()
 	c := New(connect(t, queuetest.Start(t)), Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -217,6 +221,7 @@ func TestCallerThatGivesUpDoesNotOpenTheCircuit(t *testing.T) {
 }
 
 func TestFlushLosesNudgesAndNothingElse(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
@@ -255,6 +260,7 @@ func TestFlushLosesNudgesAndNothingElse(t *testing.T) {
 }
 
 func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
@@ -286,6 +292,7 @@ func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
 }
 
 func TestSizesCountEveryState(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
@@ -320,6 +327,7 @@ func TestSizesCountEveryState(t *testing.T) {
 }
 
 func TestClusterCarriesEveryQueue(t *testing.T) {
+	t.Parallel()
 	addrs := strings.Split(strings.TrimPrefix(queuetest.StartCluster(t), "redis-cluster://"), ",")
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	defer rdb.Close()

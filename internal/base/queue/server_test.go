@@ -34,6 +34,7 @@ func TestOnlyTheLiveGroupPollsAsConfigured(t *testing.T) {
 }
 
 func TestEveryQueueHasWorkersInOneGroup(t *testing.T) {
+	t.Parallel()
 	var served []string
 	for _, group := range Groups {
 		for queue := range ServerConfig(group, livePoll, quiet).Queues {
@@ -52,6 +53,7 @@ func TestEveryQueueHasWorkersInOneGroup(t *testing.T) {
 }
 
 func TestFaultsOfOursAreRetriedSoon(t *testing.T) {
+	t.Parallel()
 	config := ServerConfig(LiveGroup, livePoll, quiet)
 	for n, want := range map[int]time.Duration{
 		-1: time.Second, 0: time.Second, 1: 2 * time.Second, 4: 16 * time.Second, 5: maxRetryDelay, 1 << 40: maxRetryDelay,
@@ -67,6 +69,7 @@ func TestFaultsOfOursAreRetriedSoon(t *testing.T) {
 }
 
 func TestServerLogRepeatsItselfRarely(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder
 		log := ServerConfig(WorkGroup, livePoll, slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelInfo}))).Logger
@@ -93,6 +96,7 @@ func TestServerLogRepeatsItselfRarely(t *testing.T) {
 }
 
 func TestCircuitLetsOneCallerProbe(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := circuit{begun: time.Now()}
 		if !allowsAll(&c) {

@@ -19,6 +19,7 @@ import (
 // TestHelperOwner is not a test: run as a separate process, it owns an embedded Redis until it
 // is killed.
 func TestHelperOwner(t *testing.T) {
+	t.Parallel()
 	data := os.Getenv("REDISD_TEST_OWNER_DATA")
 	if data == "" {
 		t.Skip("run by TestChildEndsWithACrashOfItsOwner")
@@ -30,6 +31,7 @@ func TestHelperOwner(t *testing.T) {
 }
 
 func TestChildEndsWithACrashOfItsOwner(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	data := t.TempDir()
 	owner := exec.Command(os.Args[0], "-test.run", "^TestHelperOwner$")
@@ -70,6 +72,7 @@ func TestChildEndsWithACrashOfItsOwner(t *testing.T) {
 // The kernel sends its signal when the thread that started the child ends. In this test the
 // thread of Open's caller ends, as that of a goroutine that has locked its thread does.
 func TestChildOutlivesTheThreadOfItsCaller(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	log, book := logger(slog.LevelWarn)
 	var r *Redis

@@ -85,6 +85,7 @@ func pidOf(t *testing.T, r *Redis) int {
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func TestEmbeddedStartsStopsAndKeepsItsData(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	// A folder whose path is longer than that of any socket may be, with a character that a
 	// configuration file would need quoted.
@@ -127,6 +128,7 @@ func TestEmbeddedStartsStopsAndKeepsItsData(t *testing.T) {
 }
 
 func TestKilledChildComesBackWithItsData(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	log, _ := logger(slog.LevelWarn)
 	r := openEmbedded(t, t.TempDir(), log)
@@ -146,6 +148,7 @@ func TestKilledChildComesBackWithItsData(t *testing.T) {
 }
 
 func TestCloseKillsAHangingChild(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	log, _ := logger(slog.LevelError)
 	r := openEmbedded(t, t.TempDir(), log)
@@ -164,6 +167,7 @@ func TestCloseKillsAHangingChild(t *testing.T) {
 }
 
 func TestLeftoverChildIsStopped(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	data := t.TempDir()
 	log, book := logger(slog.LevelWarn)
@@ -187,6 +191,7 @@ func TestLeftoverChildIsStopped(t *testing.T) {
 }
 
 func TestLeftoverSparesStrangers(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	stranger := exec.Command("sleep", "60")
 	if err := stranger.Start(); err != nil {
@@ -215,6 +220,7 @@ func TestLeftoverSparesStrangers(t *testing.T) {
 }
 
 func TestUnreadableFileIsMovedAside(t *testing.T) {
+	t.Parallel()
 	needRedisServer(t)
 	data := t.TempDir()
 	log, book := logger(slog.LevelWarn)

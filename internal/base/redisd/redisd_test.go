@@ -70,6 +70,7 @@ func openExternal(t *testing.T, url string) (*Redis, *logbook) {
 }
 
 func TestExternalWithNoevictionIsTaken(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t, "--requirepass", "p@ss", "--maxmemory", "64mb")
 	r, book := openExternal(t, "redis://:"+url.QueryEscape("p@ss")+"@"+s.Addr+"/2")
 	if r.Engine() != External {
@@ -88,6 +89,7 @@ func TestExternalWithNoevictionIsTaken(t *testing.T) {
 }
 
 func TestEvictingPolicyIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, forbidden := range [][]string{nil, {"--rename-command", "CONFIG", ""}} {
 		s := queuetest.Start(t, append([]string{"--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"}, forbidden...)...)
 		r, _ := openExternal(t, s.URL())
@@ -98,6 +100,7 @@ func TestEvictingPolicyIsRefused(t *testing.T) {
 }
 
 func TestUnreadablePolicyIsAWarning(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t, "--user", "default", "on", "nopass", "~*", "+@all", "-config", "-info")
 	r, book := openExternal(t, s.URL())
 	if err := r.Verify(t.Context()); err != nil || book.count("does not show its maxmemory-policy") != 1 {
@@ -106,6 +109,7 @@ func TestUnreadablePolicyIsAWarning(t *testing.T) {
 }
 
 func TestMissingAppendOnlyFileIsOneWarning(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t, "--appendonly", "no")
 	r, book := openExternal(t, s.URL())
 	for range 3 {
@@ -119,6 +123,7 @@ func TestMissingAppendOnlyFileIsOneWarning(t *testing.T) {
 }
 
 func TestVersionsBelow62AreTooOld(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[string]bool{
 		"5.0.14": true, "6.0.16": true, "6.2.0": false, "6.2": false, "7.0.15": false, "10.1": false, "": false, "x.y": false,
 	} {
@@ -129,6 +134,7 @@ func TestVersionsBelow62AreTooOld(t *testing.T) {
 }
 
 func TestExternalMayBeDownAtStart(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	s.Down()
 	r, _ := openExternal(t, s.URL())
@@ -143,6 +149,7 @@ func TestExternalMayBeDownAtStart(t *testing.T) {
 }
 
 func TestADatabaseOfANumberThatIsNotThereIsShown(t *testing.T) {
+	t.Parallel()
 	address, err := url.Parse(queuetest.Start(t).URL())
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +162,7 @@ func TestADatabaseOfANumberThatIsNotThereIsShown(t *testing.T) {
 }
 
 func TestARefusedPasswordIsShownWithoutIt(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
 	if err := r.Client().Do(t.Context(), "acl", "setuser", "default", "resetpass", ">hidden").Err(); err != nil {
@@ -168,6 +176,7 @@ func TestARefusedPasswordIsShownWithoutIt(t *testing.T) {
 
 // Such a Redis answers a ping, but loses nudges.
 func TestCheckDetectsARedisThatTakesNoWrites(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
 	for _, c := range []struct {
@@ -203,6 +212,7 @@ func TestCheckDetectsARedisThatTakesNoWrites(t *testing.T) {
 // A URL that leads to an unusable server is distinguished from one that is unavailable,
 // at the start and by /readyz, with what to fix and without the password.
 func TestWrongURLsShowWhatToFix(t *testing.T) {
+	t.Parallel()
 	sentinel, master := queuetest.StartSentinel(t)
 	sentinels, _, _ := strings.Cut(strings.TrimPrefix(sentinel, "redis-sentinel://"), "/")
 	cluster, _, _ := strings.Cut(strings.TrimPrefix(queuetest.StartCluster(t), "redis-cluster://"), ",")
@@ -287,6 +297,7 @@ func TestCheckIsBounded(t *testing.T) {
 }
 
 func TestWorkersDoNotSpinOnADeadRedis(t *testing.T) {
+	t.Parallel()
 	s := queuetest.Start(t)
 	r, _ := openExternal(t, s.URL())
 	s.Down()
@@ -330,6 +341,7 @@ func TestStrangersCannotUseTheStandIn(t *testing.T) {
 }
 
 func TestClusterCarriesTasks(t *testing.T) {
+	t.Parallel()
 	r, book := openExternal(t, queuetest.StartCluster(t))
 	if err := r.Verify(t.Context()); err != nil || book.count("\n") != 0 {
 		t.Fatalf("Verify: %v, log: %s", err, book.text.String())
@@ -344,6 +356,7 @@ func TestClusterCarriesTasks(t *testing.T) {
 }
 
 func TestSentinelCarriesTasksOverAFailover(t *testing.T) {
+	t.Parallel()
 	url, master := queuetest.StartSentinel(t)
 	r, _ := openExternal(t, url)
 	if err := r.Verify(t.Context()); err != nil {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestParseReadsEveryForm(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]Options{
 		"redis://localhost":     {Mode: Single, Addrs: []string{"localhost:6379"}},
 		"redis://localhost/":    {Mode: Single, Addrs: []string{"localhost:6379"}},
@@ -38,6 +39,7 @@ func TestParseReadsEveryForm(t *testing.T) {
 }
 
 func TestParseRefusesWithoutShowingAnything(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]string{
 		"":                                    "the scheme is missing",
 		"s3cret@h":                            "the scheme is missing",
@@ -92,6 +94,7 @@ func TestParseRefusesWithoutShowingAnything(t *testing.T) {
 }
 
 func TestOptionsNeverPrintPasswords(t *testing.T) {
+	t.Parallel()
 	o, err := Parse("redis-sentinel://u:s3cret@h/m?sentinel_password=s3cret")
 	if err != nil || string(o.Password) != "s3cret" {
 		t.Fatalf("%v, %v", o.Password, err)

@@ -6,6 +6,7 @@ import (
 )
 
 func TestDerivedKeysDifferByPurposeAndMasterKey(t *testing.T) {
+	t.Parallel()
 	ring := func(b byte) *Keyring {
 		k, err := NewKeyring(bytes.Repeat([]byte{b}, keySize))
 		if err != nil {

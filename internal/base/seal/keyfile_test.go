@@ -25,6 +25,7 @@ func keyFile(t *testing.T, text string, mode fs.FileMode) string {
 }
 
 func TestAKeyFileIsMadeOnceAndPrivate(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "master.key")
 	first, err := LoadOrCreate(path)
 	if err != nil {
@@ -45,6 +46,7 @@ func TestAKeyFileIsMadeOnceAndPrivate(t *testing.T) {
 }
 
 func TestProcessesThatStartAtOnceShareOneKey(t *testing.T) {
+	t.Parallel()
 	const starters = 16
 	for range 20 {
 		path := filepath.Join(t.TempDir(), "master.key")
@@ -75,6 +77,7 @@ func TestProcessesThatStartAtOnceShareOneKey(t *testing.T) {
 }
 
 func TestAKeyThatOthersCanChangeOrEverybodyCanReadIsRefused(t *testing.T) {
+	t.Parallel()
 	key := strings.Repeat("0f", keySize)
 	for _, mode := range []fs.FileMode{0o604, 0o644, 0o444, 0o620, 0o602, 0o660} {
 		path := keyFile(t, key, mode)
@@ -123,6 +126,7 @@ func TestAKeyThatAServiceManagerGivesIsTaken(t *testing.T) {
 
 // TestABrokenKeyFileIsNeverReplaced: a new key in its place would hide the loss of the old one.
 func TestABrokenKeyFileIsNeverReplaced(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"", "\n", "short", strings.Repeat("0f", keySize-1), strings.Repeat("0f", keySize+1),
 		strings.Repeat("z", 2*keySize), strings.Repeat("0f", keySize) + "\nshort", strings.Repeat("x", maxFile+1),
@@ -140,12 +144,14 @@ func TestABrokenKeyFileIsNeverReplaced(t *testing.T) {
 }
 
 func TestAFolderIsNoKeyFile(t *testing.T) {
+	t.Parallel()
 	if _, err := LoadOrCreate(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Error(err)
 	}
 }
 
 func TestLoadMakesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "master.key")
 	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
@@ -156,6 +162,7 @@ func TestLoadMakesNothing(t *testing.T) {
 }
 
 func TestKeysAreReadInEveryUsualForm(t *testing.T) {
+	t.Parallel()
 	key := make([]byte, keySize)
 	for i := range key {
 		key[i] = byte(0xf8 + i) // gives + and / in base64

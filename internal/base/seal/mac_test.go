@@ -9,6 +9,7 @@ import (
 func master(n byte) []byte { return bytes.Repeat([]byte{n}, keySize) }
 
 func TestATokenIsToldFromAForgedOne(t *testing.T) {
+	t.Parallel()
 	old, both, other := ring(t, master(1)), ring(t, master(2), master(1)), ring(t, master(3))
 	token := old.MAC("bearer").NewToken("bst_")
 	if !HasTokenForm("bst_", token) || HasTokenForm("bst_", NewToken("bst_")) || HasTokenForm("", token) {
@@ -40,6 +41,7 @@ func TestATokenIsToldFromAForgedOne(t *testing.T) {
 }
 
 func TestARetiredKeyStillChecksButOpensAndSignsNothing(t *testing.T) {
+	t.Parallel()
 	old, rotating, now := ring(t, master(1)), ring(t, master(2), master(1)), ring(t, master(2))
 	kept := rotating.Retire()
 	if len(kept) != 1 || len(now.Retire()) != 0 {

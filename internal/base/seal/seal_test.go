@@ -28,6 +28,7 @@ func ring(t rapid.TB, keys ...[]byte) *Keyring {
 }
 
 func TestWhatWasSealedOpensAtItsPlace(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		k, place := ring(t, keys().Draw(t, "key")), places().Draw(t, "place")
 		plaintext := rapid.SliceOf(rapid.Byte()).Draw(t, "plaintext")
@@ -46,6 +47,7 @@ func TestWhatWasSealedOpensAtItsPlace(t *testing.T) {
 }
 
 func TestAnyFlippedBitKeepsItShut(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		k, place := ring(t, keys().Draw(t, "key")), places().Draw(t, "place")
 		sealed := []byte(k.Seal(place, rapid.SliceOf(rapid.Byte()).Draw(t, "plaintext")))
@@ -60,6 +62,7 @@ func TestAnyFlippedBitKeepsItShut(t *testing.T) {
 }
 
 func TestASealedTextHasOneSpelling(t *testing.T) {
+	t.Parallel()
 	k, place := ring(t, make([]byte, keySize)), Place{"suppliers", "1", "api_v3_key"}
 	sealed := k.Seal(place, []byte("secret"))
 	for _, other := range []string{sealed + "\n", sealed + "=", sealed + "==", " " + sealed, strings.ToUpper(sealed), sealed[:40] + "\r\n" +
@@ -71,6 +74,7 @@ func TestASealedTextHasOneSpelling(t *testing.T) {
 }
 
 func TestAtAnotherPlaceItStaysShut(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		k := ring(t, keys().Draw(t, "key"))
 		place := places().Draw(t, "place")
@@ -86,6 +90,7 @@ func TestAtAnotherPlaceItStaysShut(t *testing.T) {
 // TestPlacesThatReadAlikeDiffer checks places whose parts give the same text when they are
 // joined by a character that a part may contain.
 func TestPlacesThatReadAlikeDiffer(t *testing.T) {
+	t.Parallel()
 	k := ring(t, make([]byte, keySize))
 	one, two := Place{"merchants", "1|2", "secret"}, Place{"merchants|1", "2", "secret"}
 	if joined := func(p Place) string { return p.Table + "|" + p.Row + "|" + p.Field }; joined(one) != joined(two) {
@@ -97,6 +102,7 @@ func TestPlacesThatReadAlikeDiffer(t *testing.T) {
 }
 
 func TestRotationOpensOldTextsAndSealsUnderTheNewKey(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		oldKey, newKey := keys().Draw(t, "old"), keys().Draw(t, "new")
 		if bytes.Equal(oldKey, newKey) {
@@ -121,6 +127,7 @@ func TestRotationOpensOldTextsAndSealsUnderTheNewKey(t *testing.T) {
 }
 
 func TestWhatIsNoSealedTextIsRefused(t *testing.T) {
+	t.Parallel()
 	k := ring(t, make([]byte, keySize))
 	for _, text := range []string{
 		"", "whsec_plain", "sealed:", "sealed:v1:", "sealed:v1:" + k.current, "sealed:v1:" + k.current + ":",
@@ -136,6 +143,7 @@ func TestWhatIsNoSealedTextIsRefused(t *testing.T) {
 }
 
 func TestNothingPrintedHoldsKeyOrPlaintext(t *testing.T) {
+	t.Parallel()
 	key := bytes.Repeat([]byte("K"), keySize)
 	k, other := ring(t, key), ring(t, make([]byte, keySize))
 	place := Place{"merchants", "1", "secret"}
@@ -152,6 +160,7 @@ func TestNothingPrintedHoldsKeyOrPlaintext(t *testing.T) {
 }
 
 func TestTokensAreLongUniqueAndHashedOneWay(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for range 1000 {
 		token := NewToken("sk_live_")

@@ -55,6 +55,7 @@ func opened(t *testing.T, file []byte) (sheets [2][][]cell) {
 }
 
 func TestAnXLSXFileKeepsKindsAndNeverComputes(t *testing.T) {
+	t.Parallel()
 	var file bytes.Buffer
 	heads := []Head{{Text: "When", Kind: Moment}, {Text: "Amount", Kind: Number}, {Text: "Note"}}
 	w, err := New(XLSX, &file, "filter <none> & more", heads)
@@ -109,6 +110,7 @@ func TestAnXLSXFileKeepsKindsAndNeverComputes(t *testing.T) {
 }
 
 func TestColumnsHaveTheirNames(t *testing.T) {
+	t.Parallel()
 	for i, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 51: "AZ", 52: "BA", 701: "ZZ", 702: "AAA"} {
 		if got := columnName(i); got != want {
 			t.Errorf("column %d is %s, want %s", i, got, want)
@@ -117,6 +119,7 @@ func TestColumnsHaveTheirNames(t *testing.T) {
 }
 
 func TestAnXLSXFileEndsWhereItsSheetDoes(t *testing.T) {
+	t.Parallel()
 	w, err := New(XLSX, io.Discard, "", []Head{{Text: "n"}})
 	if err != nil {
 		t.Fatal(err)

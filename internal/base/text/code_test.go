@@ -15,6 +15,7 @@ var (
 )
 
 func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
+	t.Parallel()
 	known := Join(&codes)
 	for _, c := range []struct {
 		text   Message
@@ -43,6 +44,7 @@ func TestACodeIsSaidInEveryLanguageAlsoFromARow(t *testing.T) {
 }
 
 func TestACodeOfANewerProgramIsShownAsItIs(t *testing.T) {
+	t.Parallel()
 	if got := Join(&codes).Say(Message{Code: "t.newer", Args: []string{"a", "@t.unknown"}}, "zh", nil); got != "t.newer a @t.unknown" {
 		t.Error(got)
 	}
@@ -55,6 +57,7 @@ func TestACodeOfANewerProgramIsShownAsItIs(t *testing.T) {
 }
 
 func TestAnErrorKeepsItsCode(t *testing.T) {
+	t.Parallel()
 	err := fmt.Errorf("read it: %w", at.Say(inside, "x"))
 	if s := Of(err); s.Code != "t.at" || len(s.Args) != 2 {
 		t.Errorf("%+v", s)

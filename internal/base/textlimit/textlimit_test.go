@@ -7,6 +7,7 @@ import (
 )
 
 func TestTextsAreCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		s         string
 		most      int
@@ -30,6 +31,7 @@ func TestTextsAreCutBetweenCharacters(t *testing.T) {
 }
 
 func TestStorableTextHoldsNeitherNULNorBrokenCharacters(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]string{"": "", "收据": "收据", "a\x00b": "a\uFFFDb", "a\xff\xfeb": "a\uFFFDb", "\x00\xff": "\uFFFD\uFFFD"} {
 		if got := textlimit.Storable(s); got != want {
 			t.Errorf("Storable(%q) = %q, want %q", s, got, want)

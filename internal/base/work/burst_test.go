@@ -129,6 +129,7 @@ func (b *burst) turn() {
 // However long a burst lasts, the jobs that wait when it begins are claimed in a bounded number
 // of the writer's turns, and those that it creates do not wait, with many recipients or three.
 func TestABurstLeavesNoBacklog(t *testing.T) {
+	t.Parallel()
 	for _, lanes := range []int64{20, 3} {
 		b := newBurst(lanes, 2000, false)
 		for range 150 {
@@ -148,6 +149,7 @@ func TestABurstLeavesNoBacklog(t *testing.T) {
 // The negative control: slots that wait for a turn with their claims are too few, and the
 // backlog grows as long as the burst lasts.
 func TestWhereSlotsWaitForClaimsABurstLeavesABacklog(t *testing.T) {
+	t.Parallel()
 	b := newBurst(20, 100, true)
 	for range 240 {
 		b.turn()
@@ -160,6 +162,7 @@ func TestWhereSlotsWaitForClaimsABurstLeavesABacklog(t *testing.T) {
 // Jobs that are claimed ahead are bound to this node: a hanging lane gets few of them, and they
 // are released as soon as the lane closes.
 func TestAHangingLaneIsNotClaimedAhead(t *testing.T) {
+	t.Parallel()
 	c, gate := clock(1e15), work.Gate{Open: true, Max: 10}
 	s := work.NewSlots(work.SlotOptions{Size: burstSlots, Gate: func(int64) work.Gate { return gate }})
 	s.Offer(c.now(), jobs(1, 1)...)

@@ -61,6 +61,7 @@ func idsOf(all []work.Slot) []int64 {
 }
 
 func TestAJobIsHandedOutOnceHoweverOftenItIsOffered(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 50, Gate: open})
 	s.Offer(c.now(), jobs(1, 1, 2, 1)...)
@@ -90,6 +91,7 @@ func TestAJobIsHandedOutOnceHoweverOftenItIsOffered(t *testing.T) {
 }
 
 func TestALaneEarnsItsSlots(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 100, Gate: func(int64) work.Gate { return work.Gate{Open: true, Max: 8} }})
 	s.Offer(c.now(), jobs(1, upTo(40)...)...)
@@ -111,6 +113,7 @@ func TestALaneEarnsItsSlots(t *testing.T) {
 }
 
 func TestWhereSlotsAreScarceAnUnprovenLaneGetsOne(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 8, Gate: open})
 	for lane := range int64(10) {
@@ -126,6 +129,7 @@ func TestWhereSlotsAreScarceAnUnprovenLaneGetsOne(t *testing.T) {
 }
 
 func TestWhatIsNotDueIsHeldUntilItsMoment(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: open})
 	at := c.now() + 700_000
@@ -144,6 +148,7 @@ func TestWhatIsNotDueIsHeldUntilItsMoment(t *testing.T) {
 }
 
 func TestAClosedLaneHoldsNothing(t *testing.T) {
+	t.Parallel()
 	c, gate := clock(1e15), work.Gate{}
 	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: func(int64) work.Gate { return gate }})
 	s.Offer(c.now(), jobs(1, 1, 2)...)
@@ -165,6 +170,7 @@ func TestAClosedLaneHoldsNothing(t *testing.T) {
 }
 
 func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
 	c, gate := clock(1e15), work.Gate{Probe: true, Max: 10}
 	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: func(int64) work.Gate { return gate }})
 	s.Offer(c.now(), jobs(1, 1, 2, 3, 4)...)
@@ -186,6 +192,7 @@ func TestOneProbeAtATime(t *testing.T) {
 // A probe is the only one until its result is known; a hanging probe does not keep the next
 // epoch from probing.
 func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
+	t.Parallel()
 	c, gate := clock(1e15), work.Gate{Lease: true, Max: 10, Epoch: 4}
 	s := work.NewSlots(work.SlotOptions{Size: 5, Gate: func(int64) work.Gate { return gate }})
 	s.Offer(c.now(), jobs(1, upTo(5)...)...)
@@ -220,6 +227,7 @@ func TestAProbeIsAskedForOncePerEpoch(t *testing.T) {
 }
 
 func TestARateIsSharedByAllNodes(t *testing.T) {
+	t.Parallel()
 	c, nodes := clock(1e15), 4
 	s := work.NewSlots(work.SlotOptions{Size: 500, Nodes: func() int { return nodes }, Gate: func(int64) work.Gate {
 		return work.Gate{Open: true, Max: 1000, PerSecond: 40}
@@ -249,6 +257,7 @@ func TestARateIsSharedByAllNodes(t *testing.T) {
 }
 
 func TestALateJobMakesItsLaneSlowWhileItRuns(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 10, Gate: open})
 	s.Offer(c.now(), jobs(1, upTo(5)...)...)
@@ -272,6 +281,7 @@ func TestALateJobMakesItsLaneSlowWhileItRuns(t *testing.T) {
 }
 
 func TestAnIdleLaneIsForgotten(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 10, Gate: open})
 	s.Offer(c.now(), jobs(1, 1)...)
@@ -287,6 +297,7 @@ func TestAnIdleLaneIsForgotten(t *testing.T) {
 }
 
 func TestALaneThatRanOutIsReadAgainOnce(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 10, Gate: open})
 	s.More(c.now(), 1)
@@ -307,6 +318,7 @@ func TestALaneThatRanOutIsReadAgainOnce(t *testing.T) {
 }
 
 func TestOnlyAFreeLaneReserves(t *testing.T) {
+	t.Parallel()
 	c, gate := clock(1e15), work.Gate{Open: true, Max: 2}
 	s := work.NewSlots(work.SlotOptions{Size: 10, Gate: func(int64) work.Gate { return gate }})
 	var got []work.Slot
@@ -438,6 +450,7 @@ func some(t *rapid.T, of map[int64]work.Slot) (work.Slot, bool) {
 // Whatever happens in whatever order, no slot is lost, none is granted twice, and neither the
 // node nor a lane ever exceeds its limit.
 func TestSlotsNeverLeakAndAreNeverExceeded(t *testing.T) {
+	t.Parallel()
 	if err := flag.Set("rapid.steps", "200"); err != nil { // fewer seldom fill the node
 		t.Fatal(err)
 	}
@@ -561,6 +574,7 @@ func (m *model) drain() {
 
 // The negative control: a slot that is never returned is detected.
 func TestASlotThatIsKeptIsSeen(t *testing.T) {
+	t.Parallel()
 	c := clock(1e15)
 	s := work.NewSlots(work.SlotOptions{Size: 3, Gate: open})
 	s.Offer(c.now(), jobs(1, 1)...)

@@ -102,6 +102,7 @@ func (s *errands) worker(t *testing.T, size int) *work.Worker[errand, errand] {
 // The errands of three people are all done, by two workers at a time, by the tick alone; every
 // third fails at first, and every fourth is not even tried at first.
 func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
+	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
 		s := &errands{db: d, run: map[int64]int{}}
 		s.answer = func(e errand, n int) (bool, int64) {

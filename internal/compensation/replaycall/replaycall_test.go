@@ -42,6 +42,7 @@ const payload = `{"supplier":"till","op":"refund","reference":"R1","params":{"am
 // A call is repeated only if the supplier says that it never arrived and the object allows it:
 // after any other answer money would move twice.
 func TestACallIsRepeatedOnlyWhereItNeverArrived(t *testing.T) {
+	t.Parallel()
 	unknown := compensation.Later(compensation.SupplierUnknown, "garbage")
 	for name, c := range map[string]struct {
 		s      subject
@@ -70,6 +71,7 @@ func TestACallIsRepeatedOnlyWhereItNeverArrived(t *testing.T) {
 }
 
 func TestACallIsOfAKnownKind(t *testing.T) {
+	t.Parallel()
 	kind := replaycall.Kind(replaycall.Subjects{"refund": &subject{}})
 	if err := kind.Check(json.RawMessage(payload)); err != nil {
 		t.Error(err)

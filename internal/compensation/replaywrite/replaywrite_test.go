@@ -14,6 +14,7 @@ import (
 
 // A write applies to the version that it was meant for, and never overwrites a newer one.
 func TestAWriteIsMadeOnceAndNeverOverANewerOne(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		exec := func(query string, args ...any) {
 			t.Helper()

@@ -18,6 +18,7 @@ func (a asker) AskClosed(_ context.Context, orderID int64) compensation.Result {
 }
 
 func TestTheSupplierIsAskedAboutTheOrder(t *testing.T) {
+	t.Parallel()
 	kind := rerun.Kind(asker{
 		1: compensation.Succeeded("paid").WithCall(4), 2: compensation.WasOver("it is paid"),
 		3: compensation.Later(compensation.SupplierTimeout, ""),

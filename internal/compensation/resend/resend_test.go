@@ -111,6 +111,7 @@ func (k *desk) swing() {
 // Notifications exhausted within three days are resent when their merchant's breaker closes,
 // each once, however often that happens.
 func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		var ids []int64
@@ -146,6 +147,7 @@ func TestABreakerThatClosesSendsWhatWasGivenUpOnce(t *testing.T) {
 
 // They are opened in more than one transaction.
 func TestManyAreOpenedInSteps(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		first := k.exhausted(time.Hour)
@@ -165,6 +167,7 @@ func TestManyAreOpenedInSteps(t *testing.T) {
 }
 
 func TestWhatIsOverIsNotSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		id := k.exhausted(time.Hour)
@@ -189,6 +192,7 @@ func TestWhatIsOverIsNotSentAgain(t *testing.T) {
 }
 
 func TestAPayloadNamesOneMessage(t *testing.T) {
+	t.Parallel()
 	kind := resend.Kind(resend.Options{})
 	for payload, ok := range map[string]bool{
 		`{"delivery":1}`: true, `{"message":1}`: true, `{"merchant":1}`: true, `{}`: false, `{"delivery":1,"message":2}`: false,
@@ -213,6 +217,7 @@ func (s *sent) Send(_ context.Context, title, body string) error {
 // An operator sends an alert message again that was given up: it is a compensation, opened once
 // however often it is asked for, and its target gets the same text.
 func TestAnAlertMessageIsSentAgainByAPerson(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := open(t, d)
 		policy, err := access.NewPolicy()

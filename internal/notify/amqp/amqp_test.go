@@ -110,6 +110,7 @@ func silent(t testing.TB) string {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t, nil) },
@@ -143,6 +144,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestMessagesAreWhatIsPromised(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	c := newConsumer(t, b, nil)
 	if err := c.ch.ExchangeDeclare("shop", "topic", false, true, false, false, nil); err != nil {
@@ -180,6 +182,7 @@ func TestMessagesAreWhatIsPromised(t *testing.T) {
 
 // Without "mandatory" the broker would confirm what it throws away.
 func TestWhatNoQueueTakesIsAFailureWithItsReason(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	channel := newChannel(t, nil)
 	for range 3 {
@@ -196,6 +199,7 @@ func TestWhatNoQueueTakesIsAFailureWithItsReason(t *testing.T) {
 }
 
 func TestRefusalsSayWhyAndNotTheLogin(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	channel := newChannel(t, nil)
 	msg := message(b.to("", "q"))
@@ -213,6 +217,7 @@ func TestRefusalsSayWhyAndNotTheLogin(t *testing.T) {
 }
 
 func TestTLSIsVerified(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	url := b.secureURL() + "?routing_key=" + newConsumer(t, b, nil).queue
 	if r := newChannel(t, b.roots).Send(t.Context(), message(url)); r.Class != notify.OK {
@@ -224,6 +229,7 @@ func TestTLSIsVerified(t *testing.T) {
 }
 
 func TestConnectionsAreKeptAndReplaced(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	front := newFront(t, fmt.Sprintf("127.0.0.1:%d", b.plain))
 	url := "amqp://" + front.addr + "/?routing_key=" + newConsumer(t, b, nil).queue
@@ -254,6 +260,7 @@ func TestConnectionsAreKeptAndReplaced(t *testing.T) {
 }
 
 func TestPublicBrokersAreReachedByTLSOnly(t *testing.T) {
+	t.Parallel()
 	client := egress.New(egress.Config{})
 	channel := amqp.New(client)
 	t.Cleanup(func() { _ = channel.Close(); client.Close() })
@@ -268,6 +275,7 @@ func TestPublicBrokersAreReachedByTLSOnly(t *testing.T) {
 }
 
 func TestCheckTarget(t *testing.T) {
+	t.Parallel()
 	for url, good := range map[string]bool{
 		"amqps://mq.example/?exchange=shop":                        true,
 		"amqps://mq.example:5671/v?exchange=shop&routing_key=paid": true,
@@ -293,6 +301,7 @@ func TestCheckTarget(t *testing.T) {
 }
 
 func TestASendThatIsCancelledTellsNobody(t *testing.T) {
+	t.Parallel()
 	b := needBroker(t)
 	c := newConsumer(t, b, nil)
 	channel := newChannel(t, nil)

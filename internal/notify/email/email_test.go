@@ -40,6 +40,7 @@ func message(server string) notify.Message {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	// One pool for all servers: each of them has its own certificate.
 	roots := x509.NewCertPool()
 	peer := func(t *testing.T, says map[string]string) string {
@@ -85,6 +86,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestMailsAreWhatIsPromised(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"smtp", "smtps"} {
 		s := newMailServer(t, scheme == "smtps")
 		r := newChannel(t, s.roots).Send(t.Context(), message(scheme+"://"+s.addr))
@@ -108,6 +110,7 @@ func TestMailsAreWhatIsPromised(t *testing.T) {
 }
 
 func TestADigestIsOneMailWithEveryEvent(t *testing.T) {
+	t.Parallel()
 	s := newMailServer(t, false)
 	m := message("smtp://" + s.addr)
 	m.More = []notify.Part{
@@ -165,6 +168,7 @@ func checkMail(t *testing.T, raw string) {
 }
 
 func TestNothingIsSaidInPlainText(t *testing.T) {
+	t.Parallel()
 	s := newMailServer(t, false)
 	s.tell("EHLO", "250-mail.test\r\n250 AUTH PLAIN") // no STARTTLS: somebody sits in between
 	r := newChannel(t, s.roots).Send(t.Context(), message("smtp://"+s.addr))
@@ -178,6 +182,7 @@ func TestNothingIsSaidInPlainText(t *testing.T) {
 }
 
 func TestRefusalsSayWhyAndNotTheLogin(t *testing.T) {
+	t.Parallel()
 	s := newMailServer(t, true)
 	s.tell("AUTH", "535 canary-password is wrong")
 	r := newChannel(t, s.roots).Send(t.Context(), message("smtps://"+s.addr))
@@ -188,6 +193,7 @@ func TestRefusalsSayWhyAndNotTheLogin(t *testing.T) {
 
 // A mail that the server has accepted counts as delivered, whatever the server does afterwards.
 func TestTheGoodbyeDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	s := newMailServer(t, true)
 	s.tell("QUIT", "500 what?")
 	if r := newChannel(t, s.roots).Send(t.Context(), message("smtps://"+s.addr)); r.Class != notify.OK {
@@ -196,6 +202,7 @@ func TestTheGoodbyeDoesNotMatter(t *testing.T) {
 }
 
 func TestMailServersAreJudgedAtTheDial(t *testing.T) {
+	t.Parallel()
 	client := egress.New(egress.Config{})
 	t.Cleanup(client.Close)
 	for _, server := range []string{"smtp://127.0.0.1", "smtps://10.0.0.1", "smtp://93.184.216.34:25", "smtps://169.254.169.254"} {
@@ -206,6 +213,7 @@ func TestMailServersAreJudgedAtTheDial(t *testing.T) {
 }
 
 func TestAddressesAndServersAreChecked(t *testing.T) {
+	t.Parallel()
 	for url, good := range map[string]bool{
 		"mailto:a@b.example": true, "mailto:a@b.example,c@d.example": true, "mailto:": false, "a@b.example": false, "mailto:a": false,
 		"mailto:A <a@b.example>": false, "mailto:a@b.example?bcc=c@d.example": false, "mailto:a@b.example,": false,

@@ -47,6 +47,7 @@ func post(t *testing.T, m *Merchant, id string) int {
 }
 
 func TestFailFirstCountsEachNotificationApart(t *testing.T) {
+	t.Parallel()
 	m := open(t, Options{})
 	m.Behave(FailFirst(2, http.StatusInternalServerError, Answer(http.StatusNoContent, "")))
 	for _, id := range []string{"a", "b"} {
@@ -62,6 +63,7 @@ func TestFailFirstCountsEachNotificationApart(t *testing.T) {
 }
 
 func TestOnlyTheNewestRequestsAreRemembered(t *testing.T) {
+	t.Parallel()
 	m := open(t, Options{Keep: 3})
 	for i := range 7 {
 		post(t, m, strconv.Itoa(i))
@@ -84,6 +86,7 @@ func TestOnlyTheNewestRequestsAreRemembered(t *testing.T) {
 }
 
 func TestMerchantTakesManyAtOnce(t *testing.T) {
+	t.Parallel()
 	m := open(t, Options{Keep: 10})
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -102,6 +105,7 @@ func TestMerchantTakesManyAtOnce(t *testing.T) {
 }
 
 func TestCloseReleasesWhoeverHangs(t *testing.T) {
+	t.Parallel()
 	m := open(t, Options{})
 	m.Behave(Hang())
 	done := make(chan int, 1)
@@ -121,6 +125,7 @@ func TestCloseReleasesWhoeverHangs(t *testing.T) {
 }
 
 func TestVerifyRefusesWhatAMerchantWould(t *testing.T) {
+	t.Parallel()
 	secret, other := bytes.Repeat([]byte("s"), 32), bytes.Repeat([]byte("o"), 32)
 	now := time.Now()
 	signed := func(id, body string, at time.Time) Request {

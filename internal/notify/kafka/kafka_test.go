@@ -101,6 +101,7 @@ func refusing(c *kfake.Cluster, code int16) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t, nil) },
 		Peer: func(t *testing.T, c channeltest.Condition) string {
@@ -132,6 +133,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestRecordsAreWhatIsPromised(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	var acks []int16
 	var producers []int64
@@ -208,6 +210,7 @@ func consume(t *testing.T, cluster *kfake.Cluster, n int) []*kgo.Record {
 }
 
 func TestLoginsAreCheckedAndNotShown(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "shop", "right-password"),
 		kfake.Superuser("PLAIN", "shop", "right-password"))
 	channel := newChannel(t, nil)
@@ -227,6 +230,7 @@ func TestLoginsAreCheckedAndNotShown(t *testing.T) {
 }
 
 func TestTLSIsVerified(t *testing.T) {
+	t.Parallel()
 	certificate, roots, err := fakemerchant.Issue()
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +248,7 @@ func TestTLSIsVerified(t *testing.T) {
 // A broker that takes connections and requests but never confirms that it has written: the
 // attempt ends in time, and the next one starts afresh.
 func TestASilentWriteEndsInTime(t *testing.T) {
+	t.Parallel()
 	cluster := newCluster(t)
 	channel := newChannel(t, nil)
 	if r := channel.Send(t.Context(), message(url(cluster, "orders"))); r.Class != notify.OK {
@@ -267,6 +272,7 @@ func TestASilentWriteEndsInTime(t *testing.T) {
 }
 
 func TestBrokersThatOthersNameAreJudgedToo(t *testing.T) {
+	t.Parallel()
 	client := egress.New(egress.Config{})
 	channel := kafka.New(client)
 	t.Cleanup(func() { _ = channel.Close(); client.Close() })
@@ -281,6 +287,7 @@ func TestBrokersThatOthersNameAreJudgedToo(t *testing.T) {
 }
 
 func TestCheckTarget(t *testing.T) {
+	t.Parallel()
 	for to, good := range map[string]bool{
 		"kafkas://a.example/orders":                                   true,
 		"kafkas://a.example:9093,b.example:9093/o?sasl=scram-sha-256": true,

@@ -15,6 +15,7 @@ import (
 // A node that has run out of files fails at every merchant: counted as the merchants' failures,
 // that would open all breakers.
 func TestWantOfFilesIsOurFault(t *testing.T) {
+	t.Parallel()
 	for call, want := range map[error]notify.Class{
 		os.NewSyscallError("socket", syscall.EMFILE):        notify.Internal,
 		os.NewSyscallError("connect", syscall.ECONNREFUSED): notify.Connect,
@@ -35,6 +36,7 @@ func TestWantOfFilesIsOurFault(t *testing.T) {
 
 // As crypto/tls puts it where a server refuses the client's certificate.
 func TestAnAlertBehindTheHandshakeIsCalledTLS(t *testing.T) {
+	t.Parallel()
 	said := &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}
 	class, text := outcome.Of(t.Context(), false, fmt.Errorf("read: %w", said))
 	if class != notify.TLS || text != "read: remote error: tls: certificate required" {

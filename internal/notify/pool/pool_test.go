@@ -42,6 +42,7 @@ func (c *counted) take(t *testing.T, key string) *Lease[int] {
 }
 
 func TestABurstOpensOneConnection(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounted(4)
 		var wg sync.WaitGroup
@@ -67,6 +68,7 @@ func TestABurstOpensOneConnection(t *testing.T) {
 }
 
 func TestIdleConnectionsAreClosedAndUsedOnesAreNot(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounted(4)
 		held := c.take(t, "held")
@@ -85,6 +87,7 @@ func TestIdleConnectionsAreClosedAndUsedOnesAreNot(t *testing.T) {
 }
 
 func TestAFullPoolClosesIdleConnectionsOnly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounted(2)
 		a, b := c.take(t, "a"), c.take(t, "b")
@@ -106,6 +109,7 @@ func TestAFullPoolClosesIdleConnectionsOnly(t *testing.T) {
 }
 
 func TestDroppedConnectionsServeTheirUsersToTheEnd(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounted(2)
 		first, second := c.take(t, "a"), c.take(t, "a")
@@ -130,6 +134,7 @@ func TestDroppedConnectionsServeTheirUsersToTheEnd(t *testing.T) {
 }
 
 func TestFailuresToOpenLeaveNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounted(1)
 		broken := errors.New("broken")

@@ -55,6 +55,7 @@ func message(g Gateway) notify.Message {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t) },
 		Peer: func(t *testing.T, c channeltest.Condition) string {
@@ -90,6 +91,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestRequestsFollowTheTemplate(t *testing.T) {
+	t.Parallel()
 	m := newGateway(t)
 	channel := newChannel(t)
 	msg := message(Gateway{
@@ -112,6 +114,7 @@ func TestRequestsFollowTheTemplate(t *testing.T) {
 }
 
 func TestSuccessIsTheGatewaysOwnRule(t *testing.T) {
+	t.Parallel()
 	m := newGateway(t)
 	channel := newChannel(t)
 	for _, c := range []struct {
@@ -137,6 +140,7 @@ func TestSuccessIsTheGatewaysOwnRule(t *testing.T) {
 }
 
 func TestAnswersThatQuoteTheKeyAreKeptWithoutIt(t *testing.T) {
+	t.Parallel()
 	m := newGateway(t)
 	m.Behave(fakemerchant.Answer(401, "wrong key canary-key-of-the-gateway"))
 	r := newChannel(t).Send(t.Context(), message(Gateway{URL: m.URL()}))
@@ -146,6 +150,7 @@ func TestAnswersThatQuoteTheKeyAreKeptWithoutIt(t *testing.T) {
 }
 
 func TestTemplatesThatCouldRunWildAreRefused(t *testing.T) {
+	t.Parallel()
 	for body, good := range map[string]bool{
 		"plain":                      true,
 		"{{.To}} {{.Data.order_no}}": true,
@@ -178,6 +183,7 @@ func TestTemplatesThatCouldRunWildAreRefused(t *testing.T) {
 }
 
 func TestGatewaysAndNumbersAreChecked(t *testing.T) {
+	t.Parallel()
 	for text, good := range map[string]bool{
 		`{"url":"https://sms.example/send"}`:                                  true,
 		`{"url":"https://sms.example/send","method":"GET","ok_status":[200]}`: true,
@@ -205,6 +211,7 @@ func TestGatewaysAndNumbersAreChecked(t *testing.T) {
 }
 
 func TestTheExampleForMerchantsWorks(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../docs/merchants.md")
 	if err != nil {
 		t.Fatal(err)
@@ -227,6 +234,7 @@ func TestTheExampleForMerchantsWorks(t *testing.T) {
 // The content of a message must not choose whom we call, and the gateway's address is checked
 // like every other.
 func TestGatewaysAreJudgedAtTheDial(t *testing.T) {
+	t.Parallel()
 	client := egress.New(egress.Config{})
 	t.Cleanup(client.Close)
 	for _, url := range []string{"http://127.0.0.1/", "https://169.254.169.254/", "https://10.0.0.1/", "http://93.184.216.34/"} {

@@ -51,6 +51,7 @@ func formMessage(m *fakemerchant.Merchant, format string) notify.Message {
 }
 
 func TestFormsAreSignedParameters(t *testing.T) {
+	t.Parallel()
 	secretKey := base64.StdEncoding.EncodeToString(secret)
 	for _, c := range []struct {
 		format, signType, key string
@@ -106,6 +107,7 @@ func TestFormsAreSignedParameters(t *testing.T) {
 // The example that WeChat Pay published for its version 2 holds the merchants'
 // side of these tests, and by it ours, to the rule that their code follows.
 func TestFormSignatureIsThePublishedOne(t *testing.T) {
+	t.Parallel()
 	values := url.Values{
 		"appid": {"wxd930ea5d5a258f4f"}, "body": {"test"}, "device_info": {"1000"}, "mch_id": {"10000100"},
 		"nonce_str": {"ibuaiVcKdpRxkhJA"},
@@ -121,6 +123,7 @@ func TestFormSignatureIsThePublishedOne(t *testing.T) {
 }
 
 func TestUnusableFormsAreOurFault(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	for body, format := range map[string]string{"not json": "form", `{"data":[1]}`: "form-md5", formBody: "xml"} {
 		msg := formMessage(m, format)
@@ -135,6 +138,7 @@ func TestUnusableFormsAreOurFault(t *testing.T) {
 }
 
 func TestOwnHeadersNeverReplaceOurs(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	msg := message(m.URL())
@@ -172,6 +176,7 @@ func TestOwnHeadersNeverReplaceOurs(t *testing.T) {
 }
 
 func TestClientCertificatesAreShown(t *testing.T) {
+	t.Parallel()
 	certificate, roots, err := fakemerchant.Issue()
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ var misbehaviours = []struct {
 }
 
 func TestMisbehavingMerchants(t *testing.T) {
+	t.Parallel()
 	for _, c := range misbehaviours {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,6 +102,7 @@ func TestHugeAnswersCostNoMemory(t *testing.T) {
 }
 
 func TestTextRuleTakesTheTextOnly(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for body, want := range map[string]notify.Class{
@@ -129,6 +131,7 @@ func TestTextRuleTakesTheTextOnly(t *testing.T) {
 }
 
 func TestTLSFailuresAreNamed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		kind    fakemerchant.Certificate
@@ -157,6 +160,7 @@ func TestTLSFailuresAreNamed(t *testing.T) {
 }
 
 func TestHTTP2StreamsThatBreak(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{TLS: fakemerchant.ValidTLS})
 	channel := newChannel(t, m.Roots())
 	m.Behave(fakemerchant.Reset()) // resets the stream only
@@ -177,6 +181,7 @@ func TestHTTP2StreamsThatBreak(t *testing.T) {
 // A server that restarts says so with GOAWAY; what it has not taken yet goes
 // over another connection, within the same attempt.
 func TestHTTP2ServersThatGoAway(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{TLS: fakemerchant.ValidTLS})
 	m.Behave(fakemerchant.AnswerHeader(http.Header{"Connection": {"close"}}, fakemerchant.Answer(200, "success")))
 	channel := newChannel(t, m.Roots())
@@ -191,6 +196,7 @@ func TestHTTP2ServersThatGoAway(t *testing.T) {
 }
 
 func TestTLSHandshakeThatHangs(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestParseSecret(t *testing.T) {
+	t.Parallel()
 	if key, err := webhook.ParseSecret("whsec_" + "c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M="); err != nil || !bytes.Equal(key, secret) {
 		t.Errorf("32 bytes: %q, %v", key, err)
 	}

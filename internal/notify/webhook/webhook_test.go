@@ -67,6 +67,7 @@ func deadURL(t *testing.T) string {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t, nil) },
 		Peer: func(t *testing.T, c channeltest.Condition) string {
@@ -91,6 +92,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestRequestsAreWhatIsPromised(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	old := bytes.Repeat([]byte("o"), 24)
 	msg := message(m.URL())
@@ -134,6 +136,7 @@ func TestRequestsAreWhatIsPromised(t *testing.T) {
 
 // The vector that the libraries of Standard Webhooks share.
 func TestPublishedVector(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	key, err := webhook.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -150,6 +153,7 @@ func TestPublishedVector(t *testing.T) {
 }
 
 func TestUnusableAddresses(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	closed := egress.New(egress.Config{})
 	t.Cleanup(closed.Close)
@@ -186,6 +190,7 @@ func TestUnusableAddresses(t *testing.T) {
 }
 
 func TestUnsendableMessagesAreOurFault(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for name, spoil := range map[string]func(*notify.Message){
@@ -216,6 +221,7 @@ func TestUnsendableMessagesAreOurFault(t *testing.T) {
 }
 
 func TestAnswersAreMadeStorable(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for body, want := range map[string]string{
@@ -245,6 +251,7 @@ func TestAnswersAreMadeStorable(t *testing.T) {
 // A gateway that refuses a token may quote it. What is stored of the answer is shown to people
 // who must not know it.
 func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	msg := message(m.URL())
@@ -273,6 +280,7 @@ func TestOwnSecretsInAnswersAreHidden(t *testing.T) {
 }
 
 func TestConnectionsAreReused(t *testing.T) {
+	t.Parallel()
 	m := newMerchant(t, fakemerchant.Options{})
 	channel := newChannel(t, nil)
 	for _, size := range []int{0, 7, 4 << 10, 4<<10 + 1, 60 << 10} {

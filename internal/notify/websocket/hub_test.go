@@ -141,6 +141,7 @@ func message(merchantID int64) notify.Message {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	hosts := map[*testing.T]*host{}
 	hostOf := func(t *testing.T) *host {
 		if hosts[t] == nil {
@@ -179,6 +180,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestFramesAreTheFrozenBodies(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	got := make(chan string, 1)
 	h.connect(1, func(c *client, id string, body []byte) { got <- string(body); ack(c, id, body) })
@@ -196,6 +198,7 @@ func TestFramesAreTheFrozenBodies(t *testing.T) {
 
 // What another one acknowledges, or another id, is no acknowledgement.
 func TestOnlyTheMerchantsOwnAckOfThatIDCounts(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.connect(1, func(c *client, _ string, _ []byte) { c.say(`{"ack":"ntf_other"}`) })
 	stranger := h.connect(2, nothing)
@@ -211,6 +214,7 @@ func TestOnlyTheMerchantsOwnAckOfThatIDCounts(t *testing.T) {
 }
 
 func TestConnectionsOfOneMerchantTakeTurns(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	var told [2]atomic.Int64
 	for i := range told {
@@ -227,6 +231,7 @@ func TestConnectionsOfOneMerchantTakeTurns(t *testing.T) {
 }
 
 func TestOneMerchantMayNotTakeAllConnections(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	for range maxEach {
 		h.connect(1, nothing)
@@ -241,6 +246,7 @@ func TestOneMerchantMayNotTakeAllConnections(t *testing.T) {
 }
 
 func TestWhatIsNoAnswerEndsTheConnection(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	for text, code := range map[string]int{
 		"hello": ws.ClosePolicyViolation, `{"ack":""}`: ws.ClosePolicyViolation, `{"ack":"a","nack":"a"}`: ws.ClosePolicyViolation,
@@ -257,6 +263,7 @@ func TestWhatIsNoAnswerEndsTheConnection(t *testing.T) {
 // Pings cost us an answer each: a flood of them is slowed down like one of answers, so that it
 // does not take processor time from others.
 func TestAFloodOfPingsIsSlowedDown(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	c := h.connect(1, ack)
 	var pongs atomic.Int64
@@ -275,6 +282,7 @@ func TestAFloodOfPingsIsSlowedDown(t *testing.T) {
 }
 
 func TestARevokedKeyEndsItsConnections(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	h.pingEvery = 10 * time.Millisecond
 	c := h.connect(1, ack)
@@ -288,6 +296,7 @@ func TestARevokedKeyEndsItsConnections(t *testing.T) {
 }
 
 func TestStoppingSaysGoodbye(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	clients := []*client{h.connect(1, nothing), h.connect(2, nothing)}
 	result := make(chan notify.Result, 1)
@@ -310,6 +319,7 @@ func TestStoppingSaysGoodbye(t *testing.T) {
 // A client that never reads, and so never closes cleanly, does not delay stopping; nor does one
 // that goes on sending.
 func TestStoppingWaitsForNobody(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	var conns []*ws.Conn
 	for range 2 {
@@ -345,6 +355,7 @@ func (h *host) waits(merchantID int64) int {
 }
 
 func TestEachConnectionIsAnnounced(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	var mu sync.Mutex
 	var announced []int64
@@ -366,6 +377,7 @@ func TestEachConnectionIsAnnounced(t *testing.T) {
 }
 
 func TestOrdinaryRequestsAreNotUpgraded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	resp, err := http.Get("http://" + h.addr + "/1")
 	if err != nil {

@@ -159,6 +159,7 @@ func quick(made func(supplier.Client) supplier.Adapter) func(supplier.Client) su
 var ours = map[string]string{"app_id": testAppID, "seller_id": testSellerID}
 
 func TestCallsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	refused := func(op suppliertest.Op, code, sub string, more ...pair) supplier.Exchange {
 		return signedAnswer(t, op, http.StatusOK,
 			members(append([]pair{{"code", code}, {"msg", "Business Failed"}, {"sub_code", sub}, {"sub_msg", "…"}}, more...)...), nil)
@@ -433,6 +434,7 @@ func renamed(t *testing.T, from, to suppliertest.Op) supplier.Exchange {
 // The node is verified as the text that it has: spaces, escapes and the order of its
 // members are the supplier's.
 func TestNodeIsVerifiedAsItsText(t *testing.T) {
+	t.Parallel()
 	node := `{ "trade_status" : "TRADE_SUCCESS",` + "\n\t" + `"code":"10000","out_trade_no":"` + suppliertest.Reference +
 		`","trade_no":"T\u002d1","total_amount":"0.01","subject":"a\/b } \" 云" }`
 	key := loadKey(t, "test-only-alipay.pem")
@@ -476,6 +478,7 @@ func TestNodeIsVerifiedAsItsText(t *testing.T) {
 // What Alipay gets is what a library that merchants use with it sends, signed the same
 // way, and holds exactly the payment.
 func TestRequestsAreThoseOfAKnownLibrary(t *testing.T) {
+	t.Parallel()
 	app := loadKey(t, "test-only-app.pem")
 	client, err := sdk.New(testAppID, privateText(t, app), true)
 	if err != nil {
@@ -575,6 +578,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // The library must take what the tests sign, or they would prove nothing.
 func TestKnownLibraryAcceptsOurAnswers(t *testing.T) {
+	t.Parallel()
 	client, err := sdk.New(testAppID, privateText(t, loadKey(t, "test-only-app.pem")), true,
 		sdk.WithHTTPClient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			x := answerOf(t, suppliertest.Query, suppliertest.Change{})
@@ -593,6 +597,7 @@ func TestKnownLibraryAcceptsOurAnswers(t *testing.T) {
 }
 
 func TestPaymentsThatAlipayCannotTakeAreNotSent(t *testing.T) {
+	t.Parallel()
 	good := supplier.Payment{Reference: "SO1", Amount: 1, Currency: "CNY"}
 	line := &suppliertest.Line{}
 	can := supplier.AbilitiesOf(callable(t, "test-only-alipay.pem")(line))
@@ -622,6 +627,7 @@ func TestPaymentsThatAlipayCannotTakeAreNotSent(t *testing.T) {
 }
 
 func TestSubjectsAreAsAlipayTakesThem(t *testing.T) {
+	t.Parallel()
 	for given, want := range map[string]string{
 		"":                          "SO1",
 		"会员 1 年":                    "会员 1 年",
@@ -636,6 +642,7 @@ func TestSubjectsAreAsAlipayTakesThem(t *testing.T) {
 }
 
 func TestWithoutThePrivateKeyNothingCanBeAsked(t *testing.T) {
+	t.Parallel()
 	line := &suppliertest.Line{}
 	raw, _ := json.Marshal(config{AppID: testAppID, AlipayPublicKey: publicText(t, loadKey(t, "test-only-alipay.pem"))})
 	a, err := Kind.New("ali-main", raw, line)
@@ -662,6 +669,7 @@ func TestWithoutThePrivateKeyNothingCanBeAsked(t *testing.T) {
 }
 
 func TestSettingsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	own, theirs := privateText(t, loadKey(t, "test-only-app.pem")), publicText(t, loadKey(t, "test-only-alipay.pem"))
 	const gateway = "https://gw.example/gateway.do"
 	suppliertest.RunSettings(t, suppliertest.Settings{

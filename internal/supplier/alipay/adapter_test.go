@@ -155,6 +155,7 @@ func fail(status int) supplier.Reply {
 }
 
 func TestAdapterKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	suppliertest.Run(t, suppliertest.Suite{
 		Adapter:     newTest(t, loadKey(t, "test-only-alipay.pem")),
 		Stranger:    newTest(t, loadKey(t, "test-only-stranger.pem")),
@@ -178,6 +179,7 @@ func TestAdapterKeepsItsPromises(t *testing.T) {
 // A library that merchants use with the real Alipay must accept what the tests
 // build. It leaves out empty values, so the message here has none.
 func TestKnownLibraryAcceptsOurMessages(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	client, err := sdk.New(testAppID, privateText(t, loadKey(t, "test-only-stranger.pem")), false)
 	if err != nil {
@@ -194,6 +196,7 @@ func TestKnownLibraryAcceptsOurMessages(t *testing.T) {
 }
 
 func TestNotificationsMean(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	refundFields := map[string]string{"gmt_refund": "2026-03-01 15:59:58.123", "refund_fee": "5.00", "out_biz_no": "R-1"}
 	with := func(status string, extra map[string]string) url.Values {
@@ -262,6 +265,7 @@ func TestNotificationsMean(t *testing.T) {
 // sign_type is not part of the signed text: a message must not be able to choose
 // the weaker SHA-1.
 func TestOnlyRSA2Counts(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	for _, kind := range []string{"RSA", "rsa2", "MD5", ""} {
 		f := sign(key, trade(suppliertest.Change{}), nil)
@@ -276,6 +280,7 @@ func TestOnlyRSA2Counts(t *testing.T) {
 // A buyer chooses words that a shop puts into the body; Alipay signs them. Cut at
 // other places, the same signed text pays another order. Neither reading counts.
 func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	cheap := map[string]string{
 		"body":         "x&out_trade_no=VICTIM&total_amount=100.00&trade_no=T-2&trade_status=TRADE_SUCCESS&zz=",
@@ -319,6 +324,7 @@ func form(fields map[string]string) url.Values {
 
 // What trims values before it verifies reads " ORDER" as the signed "ORDER".
 func TestUnsignedSpaceIsNoticed(t *testing.T) {
+	t.Parallel()
 	f := sign(loadKey(t, "test-only-alipay.pem"), trade(suppliertest.Change{}), nil)
 	f.Set("out_trade_no", f.Get("out_trade_no")+" ")
 	if _, err := newTest(t, loadKey(t, "test-only-alipay.pem")).Parse(post(f), nil); err == nil {
@@ -328,6 +334,7 @@ func TestUnsignedSpaceIsNoticed(t *testing.T) {
 
 // Line breaks within base64 change nothing, so that the signature has room for padding.
 func TestPaddingOfTheSignatureIsUnsigned(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	for pad, want := range map[int]bool{0: true, 1000: true, 5000: false, 60_000: false} {
 		f := sign(key, trade(suppliertest.Change{}), func(given string) string { return given[:9] + strings.Repeat("\n", pad) + given[9:] })
@@ -340,6 +347,7 @@ func TestPaddingOfTheSignatureIsUnsigned(t *testing.T) {
 }
 
 func TestQueryIsNotRead(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	req := post(sign(key, trade(suppliertest.Change{}), nil))
 	req.RawQuery, req.Body = string(req.Body), nil
@@ -349,6 +357,7 @@ func TestQueryIsNotRead(t *testing.T) {
 }
 
 func TestUnreadableIsShownToPeople(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	odd := trade(suppliertest.Change{})
 	odd.Set("refund_fee", "1e2")
@@ -367,6 +376,7 @@ func TestUnreadableIsShownToPeople(t *testing.T) {
 }
 
 func TestConfigNamesTheWrongField(t *testing.T) {
+	t.Parallel()
 	key, own := loadKey(t, "test-only-alipay.pem"), loadKey(t, "test-only-stranger.pem")
 	for field, change := range map[string]func(*config){
 		"app_id":            func(c *config) { c.AppID = "" },
@@ -385,6 +395,7 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 }
 
 func TestAccountIsTheApplication(t *testing.T) {
+	t.Parallel()
 	if got := newTest(t, loadKey(t, "test-only-alipay.pem")).Account(); got != "alipay:"+testAppID {
 		t.Error(got)
 	}

@@ -96,6 +96,7 @@ func payoutCases(t *testing.T) (cases []suppliertest.AnswerCase) {
 }
 
 func TestTransfersAreThoseOfTheDocumentation(t *testing.T) {
+	t.Parallel()
 	line := &suppliertest.Line{Reply: func(*http.Request,
 		[]byte,
 	) supplier.Exchange {
@@ -155,6 +156,7 @@ func TestTransfersAreThoseOfTheDocumentation(t *testing.T) {
 }
 
 func TestPayoutsThatAlipayCannotMakeAreNotSent(t *testing.T) {
+	t.Parallel()
 	line := &suppliertest.Line{}
 	can := supplier.AbilitiesOf(callable(t, "test-only-alipay.pem")(line))
 	for _, c := range []struct {
@@ -190,6 +192,7 @@ func TestPayoutsThatAlipayCannotMakeAreNotSent(t *testing.T) {
 
 // A notification about a payout says which, and moves nothing: the payout is queried.
 func TestNotificationsAboutPayoutsOnlyNameThem(t *testing.T) {
+	t.Parallel()
 	key := loadKey(t, "test-only-alipay.pem")
 	a := callable(t, "test-only-alipay.pem")(nil)
 	send := func(change map[string]string) (supplier.Callback, error) {

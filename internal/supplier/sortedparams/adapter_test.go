@@ -73,6 +73,7 @@ var dialect = regexp.MustCompile("(?s)```yaml\n# (testdata/\\S+)\n(.*?)```")
 // The README's settings are the test's settings, and the messages were signed by
 // md5sum and openssl.
 func TestDialectsOfTheReadmeReadTheirMessages(t *testing.T) {
+	t.Parallel()
 	want := map[string]supplier.Callback{
 		"testdata/epay.http": {
 			EventKey: "trade:2026030108000100001:paid", OrderRef: "20260301080000001", TradeNo: "2026030108000100001",
@@ -157,6 +158,7 @@ func payment(changes map[string]string) map[string]string {
 }
 
 func TestStatusWordsMeanWhatTheSettingsSay(t *testing.T) {
+	t.Parallel()
 	more := basic.with(settings{"closed_values": []string{"SHUT"}, "paying_values": []string{"WAIT"}, "not_found_values": []string{"NONE"}})
 	always := basic.with(settings{"status_field": nil, "paid_values": nil, "failed_values": nil})
 	for _, c := range []struct {
@@ -194,6 +196,7 @@ func TestStatusWordsMeanWhatTheSettingsSay(t *testing.T) {
 }
 
 func TestWhatCannotBeUnderstoodIsKeptForPeople(t *testing.T) {
+	t.Parallel()
 	byMessage := basic.with(settings{"currency": nil, "currency_field": "cur"})
 	for name, c := range map[string]struct {
 		s       settings
@@ -241,6 +244,7 @@ func TestWhatCannotBeUnderstoodIsKeptForPeople(t *testing.T) {
 }
 
 func TestParametersComeFromOnePlaceOnly(t *testing.T) {
+	t.Parallel()
 	d := dialogue{format: "form", algorithm: "md5", key: "test-only-key", keyAppend: "test-only-key"}
 	body := string(d.request(d.sign(payment(nil), nil)).Body)
 	for _, c := range []struct {
@@ -273,6 +277,7 @@ func TestParametersComeFromOnePlaceOnly(t *testing.T) {
 }
 
 func TestAccountIsTheCode(t *testing.T) {
+	t.Parallel()
 	a := newAdapter(t, basic)
 	if a.Account() != "sortedparams:s1" || len(a.Identity()) != 0 {
 		t.Errorf("%s %v", a.Account(), a.Identity())
@@ -285,6 +290,7 @@ func TestAccountIsTheCode(t *testing.T) {
 
 // A supplier that names the currency in its messages takes each; the others take one.
 func TestCurrenciesThatASupplierTakes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		config
 		takes string

@@ -124,6 +124,7 @@ func genuine(d dialogue, op suppliertest.Op, c suppliertest.Change) supplier.Exc
 }
 
 func TestCallsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ format, algorithm, answer string }{
 		{"form", "md5", "json"},
 		{"query", "hmac-sha256", "form"},
@@ -321,6 +322,7 @@ func ownQuery(format string, r *http.Request) string {
 
 // The supplier, written from the contract and not from the adapter, reads each request.
 func TestRequestsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
 	expires := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	payment := supplier.Payment{
 		Reference: "SO1_2", OrderNo: "SO1", Subject: "A & B <1>", Amount: 1999, Currency: "CNY", Method: "qr",
@@ -411,6 +413,7 @@ func checkSign(t *testing.T, algorithm string, fields map[string]string, sign st
 }
 
 func TestRequestsAreSignedInTheCaseOfTheSettings(t *testing.T) {
+	t.Parallel()
 	for signCase, upper := range map[string]bool{"upper": true, "lower": false, "any": false} {
 		a := newAdapter(t, callable("form", "md5", "json").with(settings{"sign_case": signCase}))
 		sign, err := (&calls{adapter: a}).sign([]byte("a=1"))
@@ -422,6 +425,7 @@ func TestRequestsAreSignedInTheCaseOfTheSettings(t *testing.T) {
 
 // A request of ours that comes back, at the callback address or as an answer, confirms nothing.
 func TestOurRequestIsNoCallbackAndNoAnswer(t *testing.T) {
+	t.Parallel()
 	for _, algorithm := range []string{"md5", "hmac-sha256", "rsa-sha256"} {
 		var body []byte
 		line := &suppliertest.Line{Reply: func(_ *http.Request, sent []byte) supplier.Exchange {
@@ -448,6 +452,7 @@ func TestOurRequestIsNoCallbackAndNoAnswer(t *testing.T) {
 }
 
 func TestOperatorsSeeNeitherKeyNorSignature(t *testing.T) {
+	t.Parallel()
 	s := callable("query", "md5", "json").with(settings{"query_url": "https://s.example/query?token=hidden"})
 	line := &suppliertest.Line{Reply: func(*http.Request,
 		[]byte,
@@ -466,6 +471,7 @@ func TestOperatorsSeeNeitherKeyNorSignature(t *testing.T) {
 }
 
 func TestPaymentsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
+	t.Parallel()
 	good := supplier.Payment{Reference: "SO1", Amount: 1, Currency: "CNY"}
 	line := &suppliertest.Line{}
 	one := callable("form", "md5", "json").with(settings{"currency": "CNY", "currency_field": nil, "pay_kind": "redirect"})
@@ -502,6 +508,7 @@ func TestPaymentsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
 }
 
 func TestStartIsAsTheSettingsSay(t *testing.T) {
+	t.Parallel()
 	d := theirs("json", "md5")
 	s := callable("form", "md5", "json").with(settings{
 		"amount_unit": "minor", "currency": "JPY", "currency_field": nil,
@@ -529,6 +536,7 @@ func TestStartIsAsTheSettingsSay(t *testing.T) {
 }
 
 func TestAbilitiesAreThoseOfTheAddresses(t *testing.T) {
+	t.Parallel()
 	whole := callable("form", "md5", "json")
 	for name, c := range map[string]struct {
 		s                 settings
@@ -556,6 +564,7 @@ func TestAbilitiesAreThoseOfTheAddresses(t *testing.T) {
 }
 
 func TestSettingsOfTheReadmeCanDoAllCalls(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -583,6 +592,7 @@ var ofRefunds = settings{
 }
 
 func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
+	t.Parallel()
 	whole := callable("form", "md5", "json")
 	byRSA := callable("form", "rsa-sha256", "json")
 	for name, c := range map[string]struct {
@@ -671,6 +681,7 @@ func TestWrongSettingsOfCallsNameTheField(t *testing.T) {
 }
 
 func TestSettingsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	for _, algorithm := range []string{"md5", "rsa-sha256"} {
 		t.Run(algorithm, func(t *testing.T) {
 			d, whole := theirs("form", algorithm), callable("form", algorithm, "json")

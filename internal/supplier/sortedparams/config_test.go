@@ -96,6 +96,7 @@ func TestWrongSettingsNameTheField(t *testing.T) {
 }
 
 func TestSettingsHaveTheDefaultsOfTheReadme(t *testing.T) {
+	t.Parallel()
 	a := newAdapter(t, settings{"algorithm": "md5", "key": "k", "order_field": "o", "amount_field": "a", "currency": "CNY"})
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -123,6 +124,7 @@ func TestSettingsHaveTheDefaultsOfTheReadme(t *testing.T) {
 }
 
 func TestSettingsOfEveryFieldAreTaken(t *testing.T) {
+	t.Parallel()
 	der, err := x509.MarshalPKIXPublicKey(&testKeys()[0].PublicKey)
 	if err != nil {
 		t.Fatal(err)

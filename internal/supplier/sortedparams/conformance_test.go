@@ -154,6 +154,7 @@ func full(format, algorithm, signCase string) settings {
 }
 
 func TestAdapterKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		for _, algorithm := range []string{"md5", "hmac-sha256", "rsa-sha256"} {
 			t.Run(format+" "+algorithm, func(t *testing.T) {
@@ -211,6 +212,7 @@ func suiteFor(t *testing.T, format, algorithm string) suppliertest.Suite {
 }
 
 func TestHexCaseIsHeld(t *testing.T) {
+	t.Parallel()
 	accepted := map[string][]string{"lower": {"lower"}, "upper": {"upper"}, "any": {"lower", "upper"}}
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		for _, algorithm := range []string{"md5", "hmac-sha256"} {
@@ -234,6 +236,7 @@ func TestHexCaseIsHeld(t *testing.T) {
 // Base64 has several texts for the same bytes. Only the plain one is taken, or a
 // message could come again under a signature that looks new.
 func TestRSASignatureHasOneText(t *testing.T) {
+	t.Parallel()
 	a := newAdapter(t, full("json", "rsa-sha256", "any"))
 	d := dialogue{format: "json", algorithm: "rsa-sha256", rsa: testKeys()[0]}
 	for name, change := range map[string]func(string) string{
@@ -255,6 +258,7 @@ func TestRSASignatureHasOneText(t *testing.T) {
 }
 
 func TestMissingSignatureIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		a := newAdapter(t, basic.with(settings{"format": format}))
 		for _, fields := range []map[string]string{
@@ -281,6 +285,7 @@ func mixed(signature string) string {
 }
 
 func TestKeyedHashIsKeyedWhateverIsAppended(t *testing.T) {
+	t.Parallel()
 	for appended, text := range map[string]string{"": "", "&key={key}": "&key=test-only-key", "{key}": "test-only-key", "&v=2": "&v=2"} {
 		a := newAdapter(t, full("form", "hmac-sha256", "any").with(settings{"key_append": appended}))
 		for key, ok := range map[string]bool{"test-only-key": true, "": false, "{key}": false} {
@@ -293,6 +298,7 @@ func TestKeyedHashIsKeyedWhateverIsAppended(t *testing.T) {
 }
 
 func TestNamesAreSortedByBytesAndEmptyValuesCountWhereSet(t *testing.T) {
+	t.Parallel()
 	fields := payment(map[string]string{"Zebra": "1", "_x": "2", "a1": "3", "云": "4", "empty": ""})
 	const withEmpty = "Zebra=1&_x=2&a1=3&empty=&order=O-1&state=OK&total=19.99&trade=T-1&云=4test-only-key"
 	without := strings.Replace(withEmpty, "empty=&", "", 1)

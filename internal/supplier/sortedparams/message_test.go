@@ -19,6 +19,7 @@ func post(body string) *supplier.Request {
 }
 
 func TestJSONValuesAreTheirSignedText(t *testing.T) {
+	t.Parallel()
 	got, err := readFields("json", post(` {"s":"a\u4e91\"\/","i":12345678901234567890,"f":1.50,"e":1E+2,"t":true,"n":null,
 		"o":{ "b" : [1, 2.0], "a": "x  \u0041" },"l":[ ],"empty":""} `))
 	want := map[string]string{
@@ -31,6 +32,7 @@ func TestJSONValuesAreTheirSignedText(t *testing.T) {
 }
 
 func TestXMLValuesAreTheirText(t *testing.T) {
+	t.Parallel()
 	got, err := readFields("xml", post("<?xml version=\"1.0\"?>\n<r>\n<a><![CDATA[<&>]]></a>\t<b>&lt;&amp;&gt;&#20113;</b><c/>"+
 		"<d></d><e> x\ny </e><f>1<![CDATA[2]]>3</f></r>\n"))
 	want := map[string]string{"a": "<&>", "b": "<&>云", "c": "", "d": "", "e": " x\ny ", "f": "123"}
@@ -40,6 +42,7 @@ func TestXMLValuesAreTheirText(t *testing.T) {
 }
 
 func TestMessagesWithTwoReadingsAreRefused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ format, body string }{
 		"a list":             {"json", `[{"a":1}]`},
 		"null":               {"json", `null`},
@@ -112,6 +115,7 @@ func manyXML(n int) string {
 // A buyer chooses the remark; the supplier signs it. Cut at other places, the same signed text
 // gives another sum.
 func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
+	t.Parallel()
 	genuine := map[string]string{
 		"a_remark": "x&order=O-1&state=OK&total=9999.00&trade=T-1&z_rest=", "order": "O-1", "state": "NO",
 		"total": "0.01", "trade": "T-1",
@@ -148,6 +152,7 @@ func TestSignedTextThatCanBeReadAnotherWayMovesNothing(t *testing.T) {
 }
 
 func TestTraceNamesParametersAndHoldsNoValues(t *testing.T) {
+	t.Parallel()
 	a := newAdapter(t, basic.with(settings{"sign_exclude": []string{"sign_type"}}))
 	fields := payment(map[string]string{"card": "6222020000000000000", "sign_type": "MD5", "sign": strings.Repeat("0", 32)})
 	var trace supplier.Trace

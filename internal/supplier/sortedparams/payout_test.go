@@ -68,6 +68,7 @@ func payoutCases(says func(map[string]string) supplier.Exchange) []suppliertest.
 
 // The supplier, written from the contract and not from the adapter, reads each request.
 func TestRequestsOfPayoutsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"form", "query", "json", "xml"} {
 		for _, algorithm := range []string{"md5", "hmac-sha256", "rsa-sha256"} {
 			line := &suppliertest.Line{Reply: func(*http.Request,
@@ -125,6 +126,7 @@ func TestRequestsOfPayoutsAreThoseOfTheContract(t *testing.T) {
 }
 
 func TestPayoutsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
+	t.Parallel()
 	line := &suppliertest.Line{}
 	can := supplier.AbilitiesOf(caller(t, callable("form", "md5", "json").with(settings{"currency": "CNY", "currency_field": nil}))(line))
 	for _, c := range []struct {
@@ -162,6 +164,7 @@ func TestPayoutsThatTheSettingsDoNotTakeAreNotSent(t *testing.T) {
 // A callback about a payout says which, and moves nothing, whatever words it has: the payout is
 // queried.
 func TestCallbacksAboutPayoutsOnlyNameThem(t *testing.T) {
+	t.Parallel()
 	d := theirs("form", "md5")
 	a := newAdapter(t, callable("form", "md5", "json"))
 	base := map[string]string{"out": "P1", "end": "DONE", "mch": "M1", "sign_type": "md5"}
@@ -213,6 +216,7 @@ func TestCallbacksAboutPayoutsOnlyNameThem(t *testing.T) {
 
 // Our own request for a payout, coming back, is neither a callback about it nor its answer.
 func TestOurRequestForAPayoutIsNoAnswer(t *testing.T) {
+	t.Parallel()
 	var body []byte
 	line := &suppliertest.Line{Reply: func(_ *http.Request, sent []byte) supplier.Exchange {
 		body = sent

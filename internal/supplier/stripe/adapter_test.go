@@ -111,6 +111,7 @@ var paid = supplier.Callback{
 }
 
 func TestAdapterKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	suppliertest.Run(t, suppliertest.Suite{
 		Adapter:     newTest(t, oldSecret, testSecret),
 		Stranger:    newTest(t, oldSecret),
@@ -161,6 +162,7 @@ func charge(sum int) string {
 }
 
 func TestEventsMean(t *testing.T) {
+	t.Parallel()
 	a := newTest(t, testSecret)
 	with := func(change func(*supplier.Callback)) supplier.Callback {
 		want := paid
@@ -256,6 +258,7 @@ func TestEventsMean(t *testing.T) {
 }
 
 func TestSecondPartialRefundIsAnotherFact(t *testing.T) {
+	t.Parallel()
 	a := newTest(t, testSecret)
 	first, err1 := a.Parse(signed(eventOf("charge.refunded", charge(500)), suppliertest.Change{}, testSecret), nil)
 	second, err2 := a.Parse(signed(eventOf("charge.refunded", charge(900)), suppliertest.Change{}, testSecret), nil)
@@ -267,6 +270,7 @@ func TestSecondPartialRefundIsAnotherFact(t *testing.T) {
 // While a secret is rolled, Stripe signs with both; an endpoint that knows only
 // one of them must still read the message.
 func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
+	t.Parallel()
 	req := signed(intentEvent(suppliertest.Change{}), suppliertest.Change{}, "whsec_not_ours", testSecret)
 	if _, err := newTest(t, testSecret).Parse(req, nil); err != nil {
 		t.Error(err)
@@ -274,6 +278,7 @@ func TestOneOfSeveralSignaturesIsEnough(t *testing.T) {
 }
 
 func TestOtherSchemesAreNoSignature(t *testing.T) {
+	t.Parallel()
 	req := message(suppliertest.Change{})
 	req.Header.Set("Stripe-Signature", strings.Replace(req.Header.Get("Stripe-Signature"), "v1=", "v0=", 1))
 	var refused *supplier.Refused
@@ -283,6 +288,7 @@ func TestOtherSchemesAreNoSignature(t *testing.T) {
 }
 
 func TestPaymentWithoutReadableAmountIsShownToPeople(t *testing.T) {
+	t.Parallel()
 	_, err := newTest(t, testSecret).Parse(message(suppliertest.Change{Amount: "1e2"}), nil)
 	var unreadable *supplier.Unreadable
 	if !errors.As(err, &unreadable) || unreadable.Kind != "malformed" || unreadable.Callback.OrderRef != paid.OrderRef ||
@@ -292,6 +298,7 @@ func TestPaymentWithoutReadableAmountIsShownToPeople(t *testing.T) {
 }
 
 func TestConfigNamesTheWrongField(t *testing.T) {
+	t.Parallel()
 	for raw, field := range map[string]string{
 		`{}`:                                "webhook_secrets",
 		`{"webhook_secrets":[]}`:            "webhook_secrets",
@@ -309,6 +316,7 @@ func TestConfigNamesTheWrongField(t *testing.T) {
 }
 
 func TestAccountIsPerSupplierCode(t *testing.T) {
+	t.Parallel()
 	if got := newTest(t, testSecret).Account(); got != "stripe:st-main" {
 		t.Error(got)
 	}

@@ -156,6 +156,7 @@ func answerCases() []suppliertest.AnswerCase {
 }
 
 func TestCallsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	settled := intentSays(supplier.Paid, "succeeded")
 	settled.OccurredAt = paid.OccurredAt
 	suppliertest.RunAbilities(t, suppliertest.Abilities{
@@ -203,6 +204,7 @@ func ask(t *testing.T, x supplier.Exchange, call func(supplier.Abilities)) []sup
 }
 
 func TestRequestsAreAsDocumented(t *testing.T) {
+	t.Parallel()
 	ref := supplier.Ref{Reference: suppliertest.Reference, ExternalID: testIntent}
 	found := ref
 	found.ExternalID = ""
@@ -258,6 +260,7 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 
 // A search's reference cannot leave its quotes, an id cannot leave its place in the path.
 func TestWhatIsAskedForStaysInItsPlace(t *testing.T) {
+	t.Parallel()
 	sent := ask(t, supplier.Exchange{}, func(a supplier.Abilities) {
 		_, _ = a.Query(t.Context(), supplier.Ref{Reference: `a" OR metadata["x"]:"b\`})
 		_, _ = a.Query(t.Context(), supplier.Ref{Reference: "a", ExternalID: "../refunds?x=1#"})
@@ -271,6 +274,7 @@ func TestWhatIsAskedForStaysInItsPlace(t *testing.T) {
 }
 
 func TestSearchBelievesOnlyWhatItFinds(t *testing.T) {
+	t.Parallel()
 	one := func(status, id string) string { return intentText(suppliertest.Change{Status: status, TradeNo: id}) }
 	other := intentText(suppliertest.Change{OrderRef: "SO20260301000002"})
 	for name, c := range map[string]struct {
@@ -325,6 +329,7 @@ func TestSearchBelievesOnlyWhatItFinds(t *testing.T) {
 }
 
 func TestCancelNeedsTheIntentsID(t *testing.T) {
+	t.Parallel()
 	sent := ask(t, supplier.Exchange{}, func(a supplier.Abilities) {
 		got, err := a.Close(t.Context(), supplier.Ref{Reference: suppliertest.Reference})
 		if err != nil || got.State != supplier.AnswerUnknown || got.Exchange.Class != supplier.ClassRefused || got.Reason.Code == "" {
@@ -338,6 +343,7 @@ func TestCancelNeedsTheIntentsID(t *testing.T) {
 
 // After a day Stripe has forgotten the key, and a repeat would be a second payment.
 func TestStartIsRepeatedForTwentyHoursOnly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for age, want := range map[time.Duration]int{0: 1, 20 * time.Hour: 1, 20*time.Hour + 1: 0, 30 * 24 * time.Hour: 0} {
 			sent := ask(t, supplier.Exchange{Class: supplier.ClassTimeout}, func(a supplier.Abilities) {
@@ -355,6 +361,7 @@ func TestStartIsRepeatedForTwentyHoursOnly(t *testing.T) {
 }
 
 func TestWhatCannotBeExpressedIsNotSent(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		field  string
 		change func(*supplier.Payment)
@@ -384,6 +391,7 @@ func TestWhatCannotBeExpressedIsNotSent(t *testing.T) {
 
 // Minor units are Stripe's own: nothing is multiplied.
 func TestAmountsAreMinorUnits(t *testing.T) {
+	t.Parallel()
 	for currency, amount := range map[string]int64{"USD": 1999, "JPY": 1999, "KRW": 1, "KWD": 1230, "HUF": 199900} {
 		p := whole
 		p.CreatedAt, p.Currency, p.Amount = time.Now(), currency, amount
@@ -396,6 +404,7 @@ func TestAmountsAreMinorUnits(t *testing.T) {
 }
 
 func TestAbilitiesNeedTheirKey(t *testing.T) {
+	t.Parallel()
 	raw, _ := json.Marshal(config{WebhookSecrets: []string{testSecret}})
 	bare, err := Kind.New("st-main", raw, nil)
 	if err != nil || supplier.AbilitiesOf(bare) != (supplier.Abilities{}) {
@@ -423,6 +432,7 @@ func TestAbilitiesNeedTheirKey(t *testing.T) {
 }
 
 func TestSettingsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	suppliertest.RunSettings(t, suppliertest.Settings{
 		Kind: Kind, Bare: map[string]any{"webhook_secrets": []string{testSecret}},
 		Calls: map[string]any{"api_key": testKey, "base_url": "https://st.example"},

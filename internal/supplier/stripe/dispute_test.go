@@ -48,6 +48,7 @@ func aDispute(change func(*supplier.Callback)) supplier.Callback {
 }
 
 func TestDisputesMean(t *testing.T) {
+	t.Parallel()
 	a := newTest(t, testSecret)
 	won := map[string]any{"status": "won", "evidence_details": map[string]any{"due_by": nil}}
 	for name, c := range map[string]struct {
@@ -82,6 +83,7 @@ func TestDisputesMean(t *testing.T) {
 // A dispute with an odd field is a dispute all the same: as "malformed" it would be
 // answered 400, and its due date would pass unseen.
 func TestOddDisputesAreSeen(t *testing.T) {
+	t.Parallel()
 	a := newTest(t, testSecret)
 	no := func(c *supplier.Callback) {}
 	noAmount := func(c *supplier.Callback) { c.Amount = 0 }
@@ -141,6 +143,7 @@ func TestOddDisputesAreSeen(t *testing.T) {
 
 // What the balance transactions list is what happened to the money, under any type of event.
 func TestMovementsOfADispute(t *testing.T) {
+	t.Parallel()
 	a := newTest(t, testSecret)
 	move := func(amount, fee any, currency string) map[string]any {
 		return map[string]any{"id": "txn_1", "object": "balance_transaction", "amount": amount, "fee": fee, "net": 0, "currency": currency}
@@ -201,6 +204,7 @@ func TestMovementsOfADispute(t *testing.T) {
 }
 
 func TestTextsOfADisputeAreBounded(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 2000)
 	c := aDispute(func(c *supplier.Callback) { c.Dispute.Reason, c.Dispute.Status = long, long })
 	if field := c.Bound(); field != "" || len(c.Dispute.Reason) > 600 || len(c.Dispute.Status) > 600 ||

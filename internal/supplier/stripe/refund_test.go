@@ -74,6 +74,7 @@ func refundCases() (cases []suppliertest.AnswerCase) {
 
 // A refund on a later page is found; a list that does not end proves nothing.
 func TestRefundsAreListedToTheEnd(t *testing.T) {
+	t.Parallel()
 	pages := 0
 	line := &suppliertest.Line{Reply: func(r *http.Request, _ []byte) supplier.Exchange {
 		pages++

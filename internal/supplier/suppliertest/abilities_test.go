@@ -280,9 +280,13 @@ func toyAbilities(skip careless) Abilities {
 	}
 }
 
-func TestCarefulCallerPasses(t *testing.T) { RunAbilities(t, toyAbilities("")) }
+func TestCarefulCallerPasses(t *testing.T) {
+	t.Parallel()
+	RunAbilities(t, toyAbilities(""))
+}
 
 func TestCarelessCallerIsCaught(t *testing.T) {
+	t.Parallel()
 	for skip, by := range map[careless]string{
 		"signature":                     "AlteredAnswerIsUnknownOrMeansTheSame",
 		"signature where none is given": "AnswerWithoutSignatureIsUnknown",

@@ -74,9 +74,13 @@ func asReceived(r *supplier.Request) *supplier.Request {
 	return r
 }
 
-func TestCarefulSettingsPass(t *testing.T) { RunSettings(t, toySettings("")) }
+func TestCarefulSettingsPass(t *testing.T) {
+	t.Parallel()
+	RunSettings(t, toySettings(""))
+}
 
 func TestCarelessSettingsAreCaught(t *testing.T) {
+	t.Parallel()
 	const named, none = "WrongSettingsForCallsAreNamedAndTakeCallbacks", "WrongSettingsForCallbacksMakeNoAdapter"
 	for skip, by := range map[careless]string{
 		"abilities":                     "WholeSettingsMakeAbilities",

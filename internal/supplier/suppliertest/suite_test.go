@@ -211,9 +211,13 @@ func toySuite(skip careless) Suite {
 	}
 }
 
-func TestCarefulAdapterPasses(t *testing.T) { Run(t, toySuite("")) }
+func TestCarefulAdapterPasses(t *testing.T) {
+	t.Parallel()
+	Run(t, toySuite(""))
+}
 
 func TestCarelessAdapterIsCaught(t *testing.T) {
+	t.Parallel()
 	for skip, by := range map[careless]string{
 		"signature":                     "TamperedSignatureIsRefused",
 		"half of the signature":         "TamperedSignatureIsRefused",

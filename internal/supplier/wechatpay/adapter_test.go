@@ -33,6 +33,7 @@ func fail(status int, message string) supplier.Reply {
 }
 
 func TestAdapterKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	stranger := platform{certificateMode(t).key, testPublicKeyID} // the right id, another key
 	for mode, p := range map[string]platform{"PublicKey": publicKeyMode(t), "Certificate": certificateMode(t)} {
 		t.Run(mode, func(t *testing.T) {
@@ -70,6 +71,7 @@ func TestAdapterKeepsItsPromises(t *testing.T) {
 // The official SDK must accept what the tests build, or they prove nothing of
 // WeChat Pay. It judges by the real clock.
 func TestOfficialSDKAcceptsOurMessages(t *testing.T) {
+	t.Parallel()
 	pub, cert := publicKeyMode(t), certificateMode(t)
 	block, _ := pem.Decode([]byte(cert.certificate(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))))
 	parsed, err := x509.ParseCertificate(block.Bytes)
@@ -102,6 +104,7 @@ func refund(status string) string {
 }
 
 func TestNotificationsMean(t *testing.T) {
+	t.Parallel()
 	payment := func(s supplier.Status, state string) supplier.Callback {
 		c := paid
 		c.Status, c.RawStatus, c.EventKey = s, state, paid.TradeNo+":"+state
@@ -153,6 +156,7 @@ func TestNotificationsMean(t *testing.T) {
 }
 
 func TestPaymentNeverMadeIsKnownByItsOrder(t *testing.T) {
+	t.Parallel()
 	plain := strings.Replace(transaction(suppliertest.Change{Status: "CLOSED"}), `"transaction_id":"4200000000202603010000000001",`, "", 1)
 	got, err := newTest(t, nil).Parse(publicKeyMode(t).signed(envelope("TRANSACTION.SUCCESS", plain), suppliertest.Change{}), nil)
 	if err != nil || got.EventKey != "ORDER-20260301-0001:CLOSED" || got.TradeNo != "" {
@@ -162,6 +166,7 @@ func TestPaymentNeverMadeIsKnownByItsOrder(t *testing.T) {
 
 // The type is not signed: whatever it says, only one is checked.
 func TestOnlyOneSignatureTypeCounts(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		types []string
 		ok    bool
@@ -189,6 +194,7 @@ func TestOnlyOneSignatureTypeCounts(t *testing.T) {
 
 // A probe is refused even where its signature would hold.
 func TestProbeIsRefused(t *testing.T) {
+	t.Parallel()
 	req := publicKeyMode(t).message(suppliertest.Change{Tamper: func(s string) string { return probePrefix + s }})
 	a := newTest(t, nil)
 	var trace supplier.Trace
@@ -203,6 +209,7 @@ func TestProbeIsRefused(t *testing.T) {
 }
 
 func TestCertificateHoldsOnlyWithinItsDates(t *testing.T) {
+	t.Parallel()
 	cert, now := certificateMode(t), suppliertest.Now
 	for name, tc := range map[string]struct {
 		from, to time.Time
@@ -220,6 +227,7 @@ func TestCertificateHoldsOnlyWithinItsDates(t *testing.T) {
 }
 
 func TestUnreadableIsShownToPeople(t *testing.T) {
+	t.Parallel()
 	p := publicKeyMode(t)
 	genuine := envelope("TRANSACTION.SUCCESS", transaction(suppliertest.Change{}))
 	odd := envelope("TRANSACTION.SUCCESS", transaction(suppliertest.Change{Amount: "1e2"}))
@@ -252,6 +260,7 @@ func TestUnreadableIsShownToPeople(t *testing.T) {
 }
 
 func TestConfigNamesTheWrongField(t *testing.T) {
+	t.Parallel()
 	valid := certificateMode(t).validCertificate(t)
 	for field, change := range map[string]func(*config){
 		"mch_id":               func(c *config) { c.MchID = "" },
@@ -281,6 +290,7 @@ func otherCertificate(tb testing.TB) string {
 }
 
 func TestAccountIsTheMerchant(t *testing.T) {
+	t.Parallel()
 	if got := newTest(t, nil).Account(); got != "wechatpay:"+testMchID {
 		t.Error(got)
 	}

@@ -234,6 +234,7 @@ func (p platform) abilities(t *testing.T) suppliertest.Abilities {
 }
 
 func TestCallsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	t.Run("PublicKey", func(t *testing.T) { suppliertest.RunAbilities(t, publicKeyMode(t).abilities(t)) })
 	t.Run("Certificate", func(t *testing.T) {
 		s := certificateMode(t).abilities(t)
@@ -271,6 +272,7 @@ var whole = supplier.Payment{
 }
 
 func TestRequestsAreAsDocumented(t *testing.T) {
+	t.Parallel()
 	ref := supplier.Ref{Reference: suppliertest.Reference}
 	refund := supplier.Refund{
 		No: suppliertest.RefundNo, Reference: suppliertest.Reference, Amount: 500, Total: 1999, Currency: "CNY",
@@ -360,6 +362,7 @@ func authorized(t *testing.T, s suppliertest.Sent) {
 }
 
 func TestWhatTheClientGetsIsSigned(t *testing.T) {
+	t.Parallel()
 	p := whole
 	p.Method, p.Payer = supplier.MethodApp, "oTestOnly0001"
 	line := &suppliertest.Line{Reply: func(*http.Request, []byte) supplier.Exchange {
@@ -385,6 +388,7 @@ func TestWhatTheClientGetsIsSigned(t *testing.T) {
 // The official SDK must accept the answers that the tests build. It judges by the real
 // clock.
 func TestOfficialSDKAcceptsOurAnswers(t *testing.T) {
+	t.Parallel()
 	pub := publicKeyMode(t)
 	validator := validators.NewWechatPayResponseValidator(verifiers.NewSHA256WithRSAPubkeyVerifier(testPublicKeyID, pub.key.PublicKey))
 	for _, op := range []suppliertest.Op{suppliertest.Pay, suppliertest.Query, suppliertest.Close, suppliertest.Refund} {
@@ -397,6 +401,7 @@ func TestOfficialSDKAcceptsOurAnswers(t *testing.T) {
 }
 
 func TestWhatCannotBeExpressedIsNotSent(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		field  string
 		change func(*supplier.Payment)
@@ -427,6 +432,7 @@ func TestWhatCannotBeExpressedIsNotSent(t *testing.T) {
 }
 
 func TestAbilitiesNeedTheirKeys(t *testing.T) {
+	t.Parallel()
 	if got := supplier.AbilitiesOf(newTest(t, nil)); got != (supplier.Abilities{}) {
 		t.Errorf("without keys: %+v", got)
 	}
@@ -459,6 +465,7 @@ func TestAbilitiesNeedTheirKeys(t *testing.T) {
 }
 
 func TestSettingsKeepTheirPromises(t *testing.T) {
+	t.Parallel()
 	p := publicKeyMode(t)
 	serial, key := map[string]any{"merchant_serial": testSerial}, pemOf(t, loadKey(t, "testdata/test-only-merchant.pem"))
 	suppliertest.RunSettings(t, suppliertest.Settings{

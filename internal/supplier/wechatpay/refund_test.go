@@ -64,6 +64,7 @@ func (p platform) refundCases() (cases []suppliertest.AnswerCase) {
 }
 
 func TestRefundsThatCannotBeExpressedAreNotSent(t *testing.T) {
+	t.Parallel()
 	for field, change := range map[string]func(*supplier.Refund){
 		"order_no":  func(r *supplier.Refund) { r.Reference = "a/b" },
 		"refund_no": func(r *supplier.Refund) { r.No = "R/../1" },
