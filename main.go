@@ -265,6 +265,28 @@ func relaxGC() {
 	}
 }
 
+// ignoreHangup makes SIGHUP, which a closed terminal or a log rotation sends, a line of the log.
+// There is nothing to reopen or read again, and the default action would end the server without
+// its shutdown.
+func ignoreHangup(log *slog.Logger) (stop func()) {
+	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				log.Info("SIGHUP is ignored: to stop the server, send SIGTERM")
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Ignore(syscall.SIGHUP) // until the process ends
+		close(ended)
+	}
+}
+
 func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	roles, err := app.ParseRoles(s.Roles)
 	if err != nil {
@@ -286,6 +308,7 @@ func (s *serveCmd) Run(ctx context.Context, g *globals, std streams) error {
 	signal.Ignore(syscall.SIGPIPE)
 	log, buffer := openLog(c, std.err)
 	defer buffer.Close()
+	defer ignoreHangup(log)()
 	// The first signal stops the server; the next one ends its drain.
 	again := make(chan os.Signal, 1)
 	stopped := context.AfterFunc(ctx, func() { signal.Notify(again, os.Interrupt, syscall.SIGTERM) })

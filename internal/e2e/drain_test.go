@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -55,5 +56,19 @@ func TestASecondSignalEndsTheDrain(t *testing.T) {
 	w.within(5*time.Second, "it is draining", func() bool {
 		return w.request(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable
 	})
+	w.terminate()
+}
+
+// A closed terminal or a log rotation sends SIGHUP, whose default action ends a process at once.
+func TestAHangupIsALineOfTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	w.start("")
+	no := w.create("hangup-1", nil)
+	w.signal(syscall.SIGHUP)
+	w.within(5*time.Second, "the log says so", func() bool { return strings.Contains(w.server.tail(), "SIGHUP is ignored") })
+	if a := w.mustPostCallback("sp-main", callbackForm("sp-main", no, "T-"+no, 1999)); !a.taken() {
+		t.Errorf("callback after it: %+v", a)
+	}
 	w.terminate()
 }
