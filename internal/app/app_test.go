@@ -17,6 +17,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/config"
+	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/queue"
 )
 
 // A start that fails half-way must report what to fix, and not fail in its own clean-up.
@@ -61,10 +63,7 @@ func TestAStartThatFailsSaysWhatToMend(t *testing.T) {
 // this node has read it.
 func TestAStartKnowsWhatIsParked(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configured(t)
 	start := func() *App {
 		t.Helper()
 		a, err := New(t.Context(), Options{
@@ -77,7 +76,7 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 		return a
 	}
 	a := start()
-	_, err = a.db.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (7, 'open', TRUE, 1)").Exec(t.Context())
+	_, err := a.db.NewRaw("INSERT INTO breakers (owner_id, state, by_hand, updated_at) VALUES (7, 'open', TRUE, 1)").Exec(t.Context())
 	a.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -92,10 +91,7 @@ func TestAStartKnowsWhatIsParked(t *testing.T) {
 // A process records whether it sends, and reads how many senders there are before it begins.
 func TestAProcessSaysWhetherItSends(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configured(t, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1")
 	start := func(r Roles, senders int) {
 		t.Helper()
 		a, err := New(t.Context(), Options{Config: cfg, Roles: r, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
@@ -119,16 +115,25 @@ func TestAProcessSaysWhetherItSends(t *testing.T) {
 	start(Roles{Worker: true}, 3)
 }
 
+// configured returns the defaults with the given settings, and a data folder with a migrated
+// database.
+func configured(t *testing.T, environ ...string) config.Config {
+	t.Helper()
+	folder := t.TempDir()
+	dbtest.WriteSQLite(t, folder)
+	cfg, err := config.Load(config.Source{Environ: append(environ, "BACKSTOP_DATA="+folder, "BACKSTOP_NOTIFY_POLL=50ms")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 // opened returns the whole program with defaults, in its own folder, with the given settings;
 // it does not run yet.
 func opened(t *testing.T, environ ...string) *App {
 	t.Helper()
-	cfg, err := config.Load(config.Source{Environ: append(environ, "BACKSTOP_DATA="+t.TempDir())})
-	if err != nil {
-		t.Fatal(err)
-	}
 	a, err := New(context.Background(), Options{
-		Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
+		Config: configured(t, environ...), Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
 		Out: io.Discard,
 	})
 	if err != nil {
@@ -210,12 +215,7 @@ func (f *firstWords) Write(p []byte) (int, error) {
 // Once /readyz succeeds, the output contains the password.
 func TestThePasswordIsPrintedBeforeTheServerIsReady(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load(config.Source{Environ: []string{
-		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_REDIS_URL=redis://127.0.0.1:1",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configured(t, "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_REDIS_URL=redis://127.0.0.1:1")
 	out := new(firstWords)
 	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: out})
 	if err != nil {
@@ -259,14 +259,24 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close() // the kernel accepts the connections
-	cfg, err := config.Load(config.Source{Environ: []string{
-		"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_SHUTDOWN_TIMEOUT=3s",
-		"BACKSTOP_REDIS_URL=redis://" + silent.Addr().String(),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	polled := make(chan struct{}, 1000)
+	go func() {
+		for {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			// Whatever is sent is read, and nothing is answered.
+			go func() {
+				if _, err := conn.Read(make([]byte, 1)); err == nil {
+					polled <- struct{}{}
+				}
+			}()
+		}
+	}()
+	defer silent.Close()
+	cfg := configured(t, "BACKSTOP_LISTEN=127.0.0.1:0", "BACKSTOP_SHUTDOWN_TIMEOUT=3s", "BACKSTOP_REDIS_URL=redis://"+silent.Addr().String())
 	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +285,13 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx); a.Close() }()
 	<-a.Ready()
-	time.Sleep(500 * time.Millisecond) // the workers have begun to poll
+	for range len(queue.Groups) { // the workers have begun to poll
+		select {
+		case <-polled:
+		case <-time.After(20 * time.Second):
+			t.Fatal("the workers do not poll")
+		}
+	}
 	start := time.Now()
 	stop()
 	if err := <-ended; err != nil {
@@ -310,10 +326,7 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 // alone.
 func TestTheFirstStartSealsTheAudit(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configured(t)
 	var seals []int
 	for i := range 3 {
 		a, err := New(t.Context(), Options{
@@ -345,10 +358,7 @@ func TestTheFirstStartSealsTheAudit(t *testing.T) {
 func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir(), "BACKSTOP_ADMIN_PASSWORD_FILE=" + file}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configured(t, "BACKSTOP_ADMIN_PASSWORD_FILE="+file)
 	var out strings.Builder
 	a, err := New(t.Context(), Options{Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler), Out: &out})
 	if err != nil {
@@ -389,11 +399,7 @@ func TestTheFirstPasswordComesFromAFile(t *testing.T) {
 // A new key must be reported: a backup without it is worthless.
 func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + folder, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configured(t, "BACKSTOP_REDIS_URL=redis://127.0.0.1:1")
 	for _, want := range []bool{true, false} {
 		var out, log bytes.Buffer
 		a, err := New(t.Context(), Options{
@@ -405,7 +411,7 @@ func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 		}
 		a.Close()
 		for where, text := range map[string]string{"standard output": out.String(), "log": log.String()} {
-			if strings.Contains(text, "master key made: "+filepath.Join(folder, "master.key")) != want ||
+			if strings.Contains(text, "master key made: "+filepath.Join(cfg.Data, "master.key")) != want ||
 				strings.Contains(text, "back it up") != want {
 				t.Errorf("the %s, a key was made = %t: %q", where, want, text)
 			}
@@ -418,10 +424,7 @@ func TestAKeyThatIsMadeSaysWhereToBackItUp(t *testing.T) {
 func TestEachStartOfADemoPrintsItsLogin(t *testing.T) {
 	t.Parallel()
 	for _, demo := range []bool{true, false} {
-		cfg, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := configured(t)
 		for start := range 2 {
 			var output strings.Builder
 			a, err := New(t.Context(), Options{
