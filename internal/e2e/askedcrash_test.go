@@ -21,7 +21,7 @@ var callPoints = []string{"before_call", "after_call", "before_answer_commit", "
 // while they are queried: whatever was in flight, money moves once under each reference, and
 // every order comes to its end by itself.
 func TestKilledAtAnyPointOfACallNothingMovesTwice(t *testing.T) {
-	slots := make(chan struct{}, 14) // installations at one time: most of the time they wait for a lease to end
+	t.Parallel()
 	for _, point := range callPoints {
 		for _, engine := range []string{"sqlite", "postgres"} {
 			for _, flush := range []bool{false, true} {
@@ -30,8 +30,6 @@ func TestKilledAtAnyPointOfACallNothingMovesTwice(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/flush=%t", point, engine, flush), func(t *testing.T) {
 					t.Parallel()
-					slots <- struct{}{}
-					defer func() { <-slots }()
 					rounds := 1
 					if full() {
 						rounds = 13 // of two kills: a hundred of each point
@@ -142,7 +140,7 @@ func (w *asked) noticed(no string) {
 // TestKilledAtAnyPointOfACompensationItIsRunAgain dies while notifications that were given up
 // are sent again, because their merchant is back.
 func TestKilledAtAnyPointOfACompensationItIsRunAgain(t *testing.T) {
-	slots := make(chan struct{}, 8)
+	t.Parallel()
 	for _, point := range []string{"compensation_claim", "compensation_run"} {
 		for _, engine := range []string{"sqlite", "postgres"} {
 			for _, flush := range []bool{false, true} {
@@ -151,8 +149,6 @@ func TestKilledAtAnyPointOfACompensationItIsRunAgain(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/flush=%t", point, engine, flush), func(t *testing.T) {
 					t.Parallel()
-					slots <- struct{}{}
-					defer func() { <-slots }()
 					rounds := 1
 					if full() {
 						rounds = 25

@@ -252,7 +252,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 func TestTwoNodesWorkABatchAndASweepOnce(t *testing.T) {
 	t.Parallel()
 	one, two := twoNodes(t)
-	token, finance := one.sweeper(), one.personal("fang.finance", "finance")
+	token, finance := one.token, one.personal("fang.finance", "finance")
 	one.start("")
 	two.start("")
 	one.lose("lost")
@@ -300,7 +300,7 @@ func TestTwoNodesWorkABatchAndASweepOnce(t *testing.T) {
 	if done.json("done") != "150" || done.json("sums_done", "0", "amount") != fmt.Sprint(rows*1999) {
 		t.Errorf("at its end: %s", done.body)
 	}
-	two.swept(sweep, token)
+	two.swept(sweep)
 	closed := map[string]int{}
 	one.within(20*time.Second, "every merchant is notified", func() bool {
 		clear(closed)

@@ -14,8 +14,12 @@ import (
 )
 
 // TestIsolationIsMeasured runs the smallest isolation part there is, and looks at
-// what it claims to have measured, not at the figures.
+// what it claims to have measured, not at the figures. Only `make soak` runs it.
 func TestIsolationIsMeasured(t *testing.T) {
+	if !full() {
+		t.Skip("a benchmark: make soak runs it")
+	}
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -215,8 +215,8 @@ func seed(t *testing.T) uint64 {
 // The server is killed at each point of a decision. Repeating the request that got no answer
 // completes it, and its effect happens exactly once.
 func TestKilledAtAnyPointOfADecisionItHappensOnce(t *testing.T) {
+	t.Parallel()
 	from := seed(t)
-	slots := make(chan struct{}, 6)
 	for p, point := range []string{atProposal, atApproval, beforeAct, afterAct, atBatchStep} {
 		for _, engine := range []string{"sqlite", "postgres"} {
 			for _, flush := range []bool{false, true} {
@@ -225,8 +225,6 @@ func TestKilledAtAnyPointOfADecisionItHappensOnce(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/flush=%t", point, engine, flush), func(t *testing.T) {
 					t.Parallel()
-					slots <- struct{}{}
-					defer func() { <-slots }()
 					rounds := 3
 					if full() {
 						rounds = 25 // 100 per point

@@ -79,6 +79,7 @@ func fatal(err error) {
 // its notifications in a queue beside the database. If it ever lost nothing,
 // those tests would show nothing.
 func TestCommitThenEnqueueLosesNotifications(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	merchant, err := fakemerchant.Open(fakemerchant.Options{Keep: 1 << 20})
 	if err != nil {

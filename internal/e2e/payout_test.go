@@ -73,7 +73,6 @@ accounts:
 func eachPayer(t *testing.T, test func(t *testing.T, w *payer)) {
 	each(t, askedOptions(), func(t *testing.T, w *world) {
 		p := w.payFrom()
-		w.token = strings.TrimSpace(w.run("token", "add", "asking", "--scope", "monitor,control,compensate"))
 		w.start("")
 		test(t, p)
 	})

@@ -4,13 +4,14 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"encoding/base64"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -24,11 +25,20 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/access"
+	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/seal"
 	"backstop/internal/base/servertest"
+	"backstop/internal/command/apply"
+	"backstop/internal/ledger"
 	"backstop/internal/notify/fakemerchant"
+	"backstop/internal/settings"
+	"backstop/internal/supplier"
+	"backstop/internal/supplier/sortedparams"
+	"backstop/migrations"
 )
 
 // program is the path of the binary under test, built with its failpoints, in a folder
@@ -45,7 +55,17 @@ func TestMain(m *testing.M) {
 		fmt.Println("every test of this package starts the program")
 		return
 	}
+	flag.Parse()
+	if !given("test.parallel") { // the tests wait more than they compute
+		_ = flag.Set("test.parallel", "8")
+	}
 	os.Exit(build(m))
+}
+
+// given reports whether the command line has a flag.
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }
 
 func build(m *testing.M) int {
@@ -114,8 +134,9 @@ type options struct {
 	environ            []string // beside what every installation gets
 }
 
-// each runs a test on both engines.
+// each runs a test on both engines, beside other tests.
 func each(t *testing.T, o options, test func(t *testing.T, w *world)) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -137,15 +158,61 @@ func newWorld(t *testing.T, o options) *world {
 	w := &world{t: t, folder: t.TempDir(), merchant: merchant, more: o.environ}
 	w.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	if o.postgres {
-		w.database, w.key = cmp.Or(o.database, dbtest.PostgresURL(t)), newKey()
+		w.key = newKey()
 	}
 	if o.ownRedis {
 		w.redis = queuetest.Start(t)
 	}
-	w.run("migrate", "up")
-	w.apply(w.config(""))
-	w.token = strings.TrimSpace(w.run("token", "add", "e2e", "--scope", "monitor,control"))
+	switch {
+	case o.database != "":
+		w.database = o.database
+		w.run("migrate", "up")
+	case o.postgres:
+		w.database = dbtest.PostgresMigratedURL(t)
+	default:
+		dbtest.WriteSQLite(t, w.folder)
+	}
+	w.install()
 	return w
+}
+
+// install does in this process what the commands apply and token add do to a migrated database:
+// each of them is a process of a second on a busy machine.
+func (w *world) install() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	d, err := db.Open(ctx, db.Options{URL: w.database, Dir: w.folder, Pool: 4})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer d.Close()
+	var keys *seal.Keyring
+	if w.key != "" {
+		keys, err = seal.ParseKeys(w.key)
+	} else {
+		keys, err = seal.LoadOrCreate(filepath.Join(w.folder, "master.key"))
+	}
+	if err == nil {
+		_, err = d.Join(ctx, migrations.Files)
+	}
+	if err == nil {
+		keys, err = settings.UseKeys(ctx, d, keys)
+	}
+	schedule, wrong := apply.ParseSchedule("day")
+	if err = errors.Join(err, wrong); err != nil {
+		w.t.Fatal(err)
+	}
+	err = apply.Apply(ctx, apply.Env{
+		DB: d, Keys: keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(d),
+		CheckURL: func(string) error { return nil },
+		Defaults: settings.Defaults{Schedule: schedule, Timeout: 10 * time.Second, MaxInFlight: 10}, Out: io.Discard,
+	}, apply.File{Name: "apply.yaml", Dir: w.folder, Text: []byte(w.config(""))})
+	if err == nil {
+		w.token, err = access.NewTokens(d, keys).Add(ctx, "e2e", "monitor,control,compensate")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // config is the file that apply gets; more is added to its suppliers.
@@ -185,6 +252,8 @@ func (w *world) environ(more ...string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + filepath.Dir(program),
 		"BACKSTOP_DATA=" + w.folder, "BACKSTOP_LISTEN=" + w.address,
 		"BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128", "BACKSTOP_DATABASE_URL=" + w.database,
+		// Many servers beside each other: at most 8 worlds of 3 nodes share 300 connections.
+		"BACKSTOP_DATABASE_POOL=10", "BACKSTOP_NOTIFY_POLL=50ms",
 	}
 	if w.key != "" {
 		env = append(env, "BACKSTOP_MASTER_KEY="+w.key)
@@ -380,13 +449,20 @@ func (s *server) tail() string {
 // within waits for a condition.
 func (w *world) within(most time.Duration, what string, holds func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(most)
-	for !holds() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s", most, what)
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !until(most, holds) {
+		w.t.Fatalf("not within %s: %s", most, what)
 	}
+}
+
+// until waits for a condition and reports whether it came to hold. What happens in another process
+// can only be polled.
+func until(most time.Duration, holds func() bool) bool {
+	for deadline := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }
 
 // books verifies the books with the program itself.

@@ -18,11 +18,6 @@ const (
 	lostOrders = 60
 )
 
-// sweeper is a token that may begin sweeps.
-func (w *world) sweeper() string {
-	return strings.TrimSpace(w.run("token", "add", "sweeper", "--scope", "monitor,compensate"))
-}
-
 // lose makes orders that are past their time and due never.
 func (w *world) lose(name string) {
 	w.t.Helper()
@@ -37,11 +32,11 @@ func (w *world) lose(name string) {
 
 // swept waits for the end of a sweep, and expects all lost orders to be closed, each by one
 // push.
-func (w *world) swept(id, token string) {
+func (w *world) swept(id string) {
 	w.t.Helper()
 	var last answer
 	w.within(sweptWithin, "the sweep is done", func() bool {
-		last = w.request(http.MethodGet, sweepsPath+"/"+id, token, "")
+		last = w.request(http.MethodGet, sweepsPath+"/"+id, w.token, "")
 		return last.json("state") == "done"
 	})
 	if want := fmt.Sprintf(`"pushed":[{"what":"orders_expired","count":%d}],"differences":[]`, lostOrders); !strings.Contains(last.body,
@@ -62,7 +57,7 @@ const sweepReason = `{"reason":"rows were lost by hand"}`
 // TestKilledInASweepItGoesOn dies before the first write of a sweep, and between two of its
 // transactions: it ends, and each row is pushed once.
 func TestKilledInASweepItGoesOn(t *testing.T) {
-	slots := make(chan struct{}, 8) // most of the time they wait for a lease to end
+	t.Parallel()
 	for _, point := range []string{"sweep_lease", "sweep_page:2"} {
 		for _, engine := range []string{"sqlite", "postgres"} {
 			for _, flush := range []bool{false, true} {
@@ -71,16 +66,13 @@ func TestKilledInASweepItGoesOn(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/flush=%t", point, engine, flush), func(t *testing.T) {
 					t.Parallel()
-					slots <- struct{}{}
-					defer func() { <-slots }()
 					rounds := 1
 					if full() {
 						rounds = 25 // 100 per point
 					}
 					w := newWorld(t, options{postgres: engine == "postgres", ownRedis: flush})
-					token := w.sweeper()
 					for round := range rounds {
-						w.dieInSweep(token, point, flush, round)
+						w.dieInSweep(point, flush, round)
 						if t.Failed() {
 							return
 						}
@@ -92,11 +84,11 @@ func TestKilledInASweepItGoesOn(t *testing.T) {
 	}
 }
 
-func (w *world) dieInSweep(token, point string, flush bool, round int) {
+func (w *world) dieInSweep(point string, flush bool, round int) {
 	w.t.Helper()
 	w.start(point)
 	w.lose(fmt.Sprint("lost", round))
-	a := w.request(http.MethodPost, sweepsPath, token, sweepReason)
+	a := w.request(http.MethodPost, sweepsPath, w.token, sweepReason)
 	if a.status != http.StatusAccepted {
 		w.t.Fatalf("begin: %d %s", a.status, a.body)
 	}
@@ -105,11 +97,11 @@ func (w *world) dieInSweep(token, point string, flush bool, round int) {
 		w.redis.Flush()
 	}
 	w.start("")
-	if again := w.request(http.MethodPost, sweepsPath, token, sweepReason); again.status != http.StatusConflict ||
+	if again := w.request(http.MethodPost, sweepsPath, w.token, sweepReason); again.status != http.StatusConflict ||
 		again.json("error", "code") != "running" {
 		w.t.Errorf("a second one: %d %s", again.status, again.body)
 	}
-	w.swept(a.json("id"), token)
+	w.swept(a.json("id"))
 	w.books()
 	w.terminate()
 }
@@ -118,7 +110,6 @@ func (w *world) dieInSweep(token, point string, flush bool, round int) {
 func TestTwoNodesSweepOnce(t *testing.T) {
 	t.Parallel()
 	one, two := twoNodes(t)
-	token := one.sweeper()
 	one.start("")
 	two.start("")
 	one.lose("lost")
@@ -127,7 +118,7 @@ func TestTwoNodesSweepOnce(t *testing.T) {
 	statuses, id := map[int]int{}, ""
 	for _, w := range []*world{one, two} {
 		both.Go(func() {
-			a, err := w.do(http.MethodPost, sweepsPath, token, http.Header{"Content-Type": {"application/json"}}, sweepReason)
+			a, err := w.do(http.MethodPost, sweepsPath, one.token, http.Header{"Content-Type": {"application/json"}}, sweepReason)
 			if err != nil {
 				t.Error(err)
 				return
@@ -143,7 +134,7 @@ func TestTwoNodesSweepOnce(t *testing.T) {
 	if statuses[http.StatusAccepted] != 1 || statuses[http.StatusConflict] != 1 {
 		t.Fatalf("statuses %v, want one 202 and one 409", statuses)
 	}
-	two.swept(id, token)
+	two.swept(id)
 	one.books()
 	one.terminate()
 	two.terminate()

@@ -31,6 +31,7 @@ const beforeAlone = "20261122000050_checks"
 // schema and rows are then those of an upgrade that was not killed. This is the one test here
 // that accesses tables directly: no program creates such a database any more.
 func TestKilledAtAnyStepOfTheUpgradeNothingIsLost(t *testing.T) {
+	t.Parallel()
 	for engine, every := range map[string]int{"sqlite": 3, "postgres": 7} { // of the steps, a kill; full: at each
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
