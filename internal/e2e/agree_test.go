@@ -137,13 +137,10 @@ func TestASecondNodeOfOneNameDoesNotStart(t *testing.T) {
 		!strings.Contains(said, fmt.Sprint("process ", first.cmd.Process.Pid)) {
 		t.Errorf("it exits with %d: %s", code, said)
 	}
-	// Longer than a beat, by which the first one would learn of it.
-	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		select {
-		case <-first.ended:
-			t.Fatalf("the first one ended: %s\n%s", first.cmd.ProcessState, first.tail())
-		default:
-		}
+	select {
+	case <-first.ended:
+		t.Fatalf("the first one ended: %s\n%s", first.cmd.ProcessState, first.tail())
+	case <-time.After(12 * time.Second): // longer than a beat, by which the first one would learn of it
 	}
 	if a := one.ready(); a.status != http.StatusOK {
 		t.Errorf("the first one: %d %s", a.status, a.body)

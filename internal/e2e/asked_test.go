@@ -83,7 +83,6 @@ func (w *world) simulate(more ...string) *asked {
 func eachAsked(t *testing.T, o options, test func(t *testing.T, w *asked)) {
 	each(t, o, func(t *testing.T, w *world) {
 		a := w.simulate()
-		w.token = strings.TrimSpace(w.run("token", "add", "asking", "--scope", "monitor,control,compensate"))
 		w.start("")
 		test(t, a)
 	})
@@ -243,8 +242,8 @@ func TestAnUnknownAnswerMovesNothing(t *testing.T) {
 			no := w.create("unknown-"+said, wish{"supplier": "sim-till", "expires_in": 2})
 			w.pay(no, `{}`)
 			w.set("sim-till", no, map[string]any{"state": "paid", "callback": "none", "answer": said})
-			w.within(20*time.Second, "it is asked", func() bool { return len(w.calls(no)) >= 2 })
-			time.Sleep(time.Second)
+			// The call that starts the payment, and a second query: the answer to the first one was read.
+			w.within(20*time.Second, "it is queried twice", func() bool { return w.queries(no) >= 2 })
 			if s := w.order(no).json("status"); s != "paying" && s != "closing" {
 				t.Errorf("%s: the order is %s", said, s)
 			}

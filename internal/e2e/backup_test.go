@@ -7,12 +7,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestABackupIsRestoredAsThePageSays follows docs/operations.md word for word: a backup
 // beside a server at work, and its restore where that server was killed, not stopped.
 func TestABackupIsRestoredAsThePageSays(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("sqlite3"); err != nil {
 		t.Skip("sqlite3 is not on this machine: the page's backup is not run")
 	}
@@ -44,9 +44,9 @@ func TestABackupIsRestoredAsThePageSays(t *testing.T) {
 	w.start("")
 	tr := newTraffic(w)
 	stop := load(tr, 4)
-	time.Sleep(time.Second)
+	w.flows(20)
 	do(blocks[0][1])
-	time.Sleep(time.Second)
+	w.flows(20)
 	stop()
 	w.kill()
 	if log, err := os.Stat(filepath.Join(w.folder, "backstop.db-wal")); err != nil || log.Size() == 0 {

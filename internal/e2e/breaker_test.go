@@ -19,6 +19,7 @@ import (
 // parked, stays so across a kill -9, and is notified when the merchant is back. Both are
 // alerted.
 func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +97,11 @@ func TestTerminatedWhileItStarts(t *testing.T) {
 	each(t, options{}, func(t *testing.T, w *world) {
 		for after := 5 * time.Millisecond; after < 250*time.Millisecond; after += 15 * time.Millisecond {
 			w.startUnready()
-			time.Sleep(after)
+			select {
+			case <-w.server.ended:
+				t.Fatalf("it ended by itself: %s\n%s", w.server.cmd.ProcessState, w.server.tail())
+			case <-time.After(after):
+			}
 			if err := w.server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}

@@ -204,10 +204,10 @@ func (b *deskWorld) aboutBatch(name string) decision {
 		about: id, propose: b.proposal("/api/v1/admin/batches/"+id+"/start", start),
 		wrong: func(string) (wrong []string) {
 			var last answer
-			for deadline := time.Now().Add(againAfterLease); last.json("state") != "done" &&
-				time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			until(againAfterLease, func() bool {
 				last = b.request(http.MethodGet, "/api/v1/admin/batches/"+id, b.maker, "")
-			}
+				return last.json("state") == "done"
+			})
 			if last.json("state") != "done" || last.json("done") != strconv.Itoa(batchOrders) ||
 				last.json("sums_done", "0", "amount") != strconv.Itoa(sum) {
 				wrong = append(wrong, "the batch is "+last.body)
@@ -250,11 +250,10 @@ func (b *deskWorld) notPaid(no string, amount int) []string {
 // notOnce lists what is wrong with an order that reached its final status, and its notification.
 func (b *deskWorld) notOnce(no, status string) (wrong []string) {
 	var is answer
-	for deadline := time.Now().Add(askedWithin); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if is = b.order(no); is.json("status") != status || is.json("notify_status") == "delivered" {
-			break
-		}
-	}
+	until(askedWithin, func() bool {
+		is = b.order(no)
+		return is.json("status") != status || is.json("notify_status") == "delivered"
+	})
 	if is.json("status") != status || is.json("notify_status") != "delivered" {
 		wrong = append(wrong, "the order is "+is.body)
 	}

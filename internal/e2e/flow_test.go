@@ -55,23 +55,19 @@ func TestFlows(t *testing.T) {
 func (w *world) wantOrder(no string, most time.Duration, want map[string]string) answer {
 	w.t.Helper()
 	var a answer
-	deadline := time.Now().Add(most)
-	for {
-		a = w.order(no)
-		wrong := ""
+	var wrong string
+	if !until(most, func() bool {
+		a, wrong = w.order(no), ""
 		for field, value := range want {
 			if got := a.json(field); got != value {
 				wrong = fmt.Sprintf("%s is %q, want %q", field, got, value)
 			}
 		}
-		if wrong == "" {
-			return a
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("order %s: %s: %s", no, wrong, a.body)
-		}
-		time.Sleep(10 * time.Millisecond)
+		return wrong == ""
+	}) {
+		w.t.Fatalf("order %s: %s: %s", no, wrong, a.body)
 	}
+	return a
 }
 
 // wantTaken sends a callback that must be taken.
@@ -230,6 +226,7 @@ func spoofedAddress(w *world) {
 // TestTrustedProxyIsBelievedOnlyForItsOwnHop: what the proxy appended counts,
 // what a client wrote before it does not.
 func TestTrustedProxyIsBelievedOnlyForItsOwnHop(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, options{environ: []string{"BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8"}})
 	w.start("")
 	no := w.create("proxy-1", wish{"supplier": "sp-listed"})

@@ -47,11 +47,11 @@ func TestNodesRestartOneAfterTheOtherBehindNginx(t *testing.T) {
 	}
 
 	stop := front.steady(forms)
-	time.Sleep(time.Second)
+	front.flows(20)
 	for _, w := range []*world{one, two} {
 		w.terminate()
 		w.start("")
-		time.Sleep(time.Duration(wait) * time.Second)
+		time.Sleep(time.Duration(wait) * time.Second) // as the page says
 	}
 	sent, lost := stop()
 	t.Logf("%d callbacks, %d s after each restart: %d not taken", sent, wait, len(lost))
@@ -146,16 +146,15 @@ func nginx(t *testing.T, snippet string, nodes ...string) (address string) {
 			t.Logf("nginx says:\n%s", said.String())
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	if !until(10*time.Second, func() bool {
 		resp, err := http.Get("http://" + address + "/healthz")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return address
-			}
+		if err != nil {
+			return false
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("nginx does not answer: %v", err)
-		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}) {
+		t.Fatal("nginx does not answer")
 	}
+	return address
 }

@@ -78,13 +78,10 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 // whileBusy posts again, as clients do, while the server says that it is too busy: on a slow
 // machine a transaction that waits too long for a lock ends so.
 func (w *world) whileBusy(path, key, body string) (a answer, err error) {
-	for range 100 {
-		if a, err = w.do(http.MethodPost, path, key, nil, body); err != nil || a.status != http.StatusServiceUnavailable ||
-			a.json("error", "code") != "busy" {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	until(20*time.Second, func() bool {
+		a, err = w.do(http.MethodPost, path, key, nil, body)
+		return err != nil || a.status != http.StatusServiceUnavailable || a.json("error", "code") != "busy"
+	})
 	return a, err
 }
 
@@ -208,19 +205,20 @@ const patience = 60 * time.Second
 // insist repeats a request until it is answered by something other than "come
 // again".
 func (tr *traffic) insist(what string, try func() (answer, error), good func(answer) bool) (answer, bool) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		a, err := try()
-		switch {
-		case err != nil || a.status >= 500:
-			continue
-		case good(a):
-			return a, true
-		}
+	var a answer
+	switch answered := until(patience, func() bool {
+		var err error
+		a, err = try()
+		return err == nil && a.status < 500
+	}); {
+	case !answered:
+		tr.strange(what + ": no answer for " + patience.String())
+		return answer{}, false
+	case !good(a):
 		tr.strange(what + ": " + strconv.Itoa(a.status) + " " + a.body)
 		return a, false
 	}
-	tr.strange(what + ": no answer for " + patience.String())
-	return answer{}, false
+	return a, true
 }
 
 func (tr *traffic) strange(what string) {
@@ -279,13 +277,12 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 			w.t.Errorf("order %s: its callback was never accepted", no)
 			continue
 		}
-		for a := w.order(no); a.json("status") != "paid" || a.json("version") != "2" ||
-			a.json("notify_status") != "delivered"; a = w.order(no) {
-			if time.Now().After(deadline) {
-				late = append(late, a.body)
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
+		var a answer
+		if !until(time.Until(deadline), func() bool {
+			a = w.order(no)
+			return a.json("status") == "paid" && a.json("version") == "2" && a.json("notify_status") == "delivered"
+		}) {
+			late = append(late, a.body)
 		}
 	}
 	if len(late) > 0 {

@@ -88,7 +88,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 			w.within(10*time.Second, fmt.Sprintf("%d is notified of all orders", i),
 				func() bool { return len(m.Requests()) >= len(orders) })
 		}
-		time.Sleep(1500 * time.Millisecond) // the wait after a first attempt: nothing may come twice
+		w.firstAttempts(len(orders) * len(stores)) // and so nothing is sent again
 		for i, m := range stores {
 			for _, no := range orders {
 				if n := strings.Count(fmt.Sprintf("%s", bodies(m)), `"order_no":"`+no+`"`); n != 1 {
@@ -99,7 +99,6 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		w.within(5*time.Second, "it is ready without a warning", func() bool {
 			return strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, `{"name":"settings","ok":true}`)
 		})
-		w.firstAttempts(len(orders) * len(stores))
 	})
 }
 
@@ -155,16 +154,18 @@ func (w *world) poison(table, code string) {
 	}
 }
 
-// firstAttempts expects this many deliveries in all, each of them by a first attempt.
+// firstAttempts waits for this many deliveries in all, each of them by a first attempt.
 func (w *world) firstAttempts(want int) {
 	w.t.Helper()
 	var all, first, delivered int
-	row := w.own().QueryRow(
-		"SELECT count(*), count(CASE WHEN attempts = 1 THEN 1 END), count(CASE WHEN status = 'delivered' THEN 1 END) FROM deliveries")
-	if err := row.Scan(&all, &first, &delivered); err != nil {
-		w.t.Fatal(err)
-	}
-	if all != want || first != want || delivered != want {
+	if !until(10*time.Second, func() bool {
+		row := w.own().QueryRow(
+			"SELECT count(*), count(CASE WHEN attempts = 1 THEN 1 END), count(CASE WHEN status = 'delivered' THEN 1 END) FROM deliveries")
+		if err := row.Scan(&all, &first, &delivered); err != nil {
+			w.t.Fatal(err)
+		}
+		return all == want && first == want && delivered == want
+	}) {
 		w.t.Errorf("%d deliveries, %d by a first attempt, %d delivered; want %d", all, first, delivered, want)
 	}
 }
