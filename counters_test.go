@@ -13,6 +13,7 @@ import (
 
 	"backstop/internal/app"
 	"backstop/internal/base/config"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/metric"
 
 	"gopkg.in/yaml.v3"
@@ -21,7 +22,9 @@ import (
 // openApp returns a serving process that does not listen yet.
 func openApp(t *testing.T) *app.App {
 	t.Helper()
-	c, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + t.TempDir()}})
+	folder := t.TempDir()
+	dbtest.WriteSQLite(t, folder)
+	c, err := config.Load(config.Source{Environ: []string{"BACKSTOP_DATA=" + folder}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 )
 
@@ -20,14 +21,23 @@ func backstop(ctx context.Context, args ...string) (code int, out, errOut string
 	return code, o.String(), e.String()
 }
 
-// install creates an installation in its own folder, as the first start does.
+// within waits for something that another goroutine or process does.
+func within(t *testing.T, most time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", most, what)
+		}
+	}
+}
+
+// install creates an installation in its own folder, as the first start does. If the environment
+// names a PostgreSQL database, that is migrated already.
 func install(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	t.Setenv("BACKSTOP_DATA", folder)
-	if code, _, stderr := backstop(t.Context(), "migrate", "up"); code != exitDone {
-		t.Fatal(stderr)
-	}
+	dbtest.WriteSQLite(t, folder)
 	if _, err := seal.LoadOrCreate(filepath.Join(folder, "master.key")); err != nil { // as the first start does
 		t.Fatal(err)
 	}

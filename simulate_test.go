@@ -21,12 +21,7 @@ func TestSimulateDeclaresAndServes(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"simulate", "--listen", "127.0.0.1:0", "--seed", "7"}, strings.NewReader(""), out, &stderr)
 	}()
-	for end := time.Now().Add(20 * time.Second); !strings.HasSuffix(out.String(),
-		"kind: sortedparams\n"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it printed %q", out)
-		}
-	}
+	within(t, 20*time.Second, "it prints its declaration", func() bool { return strings.HasSuffix(out.String(), "kind: sortedparams\n") })
 	var declared struct {
 		Suppliers []struct {
 			Code   string

@@ -28,7 +28,7 @@ accounts:
 `
 
 func TestAStatementIsPrintedByCommand(t *testing.T) {
-	for _, address := range []string{"", dbtest.PostgresURL(t)} {
+	for _, address := range []string{"", dbtest.PostgresMigratedURL(t)} {
 		t.Run(map[bool]string{true: "sqlite", false: "postgres"}[address == ""], func(t *testing.T) {
 			t.Setenv("BACKSTOP_DATABASE_URL", address)
 			t.Setenv("BACKSTOP_TIMEZONE", "Asia/Shanghai")
