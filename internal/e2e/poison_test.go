@@ -69,7 +69,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 		w.terminate()
 		w.start("")
 		w.poisoned(orders[1])
-		w.within(15*time.Second, "an alert names it", func() bool {
+		w.within(40*time.Second, "an alert names it", func() bool {
 			a := w.request(http.MethodGet, "/metrics", "", "")
 			return strings.Contains(a.body, `backstop_alerts_total{rule="settings_unreadable"} 2`)
 		})
