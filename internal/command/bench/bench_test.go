@@ -17,6 +17,7 @@ import (
 )
 
 func TestCPUTimeIsReadBehindAnyName(t *testing.T) {
+	t.Parallel()
 	rest := " S 1 1 1 0 -1 4194304 100 0 0 0 250 50 7 9 20 0 1 0 100 0 0"
 	for _, name := range []string{"backstop", "a b", "x) y (z"} {
 		got, err := parseStat([]byte("42 (" + name + ")" + rest))
@@ -30,6 +31,7 @@ func TestCPUTimeIsReadBehindAnyName(t *testing.T) {
 }
 
 func TestMemoryOfThisProcessIsRead(t *testing.T) {
+	t.Parallel()
 	got, err := memory(os.Getpid())
 	if err != nil || got < mb || got > 100<<30 {
 		t.Errorf("%d bytes, %v", got, err)
@@ -37,6 +39,7 @@ func TestMemoryOfThisProcessIsRead(t *testing.T) {
 }
 
 func TestPercentilesOfSortedSamples(t *testing.T) {
+	t.Parallel()
 	var l latencies
 	for i := range 100 {
 		l = append(l, time.Duration(100-i))
@@ -50,6 +53,7 @@ func TestPercentilesOfSortedSamples(t *testing.T) {
 // The fixed rate must not slow down with the server; otherwise a stall would be measured once
 // instead of for every callback that was due meanwhile.
 func TestOpenLoopDoesNotWaitForAnswers(t *testing.T) {
+	t.Parallel()
 	var running atomic.Int64
 	release := make(chan struct{})
 	const n = 20
@@ -70,6 +74,7 @@ func TestOpenLoopDoesNotWaitForAnswers(t *testing.T) {
 }
 
 func TestClosedLoopStopsAtTheFirstError(t *testing.T) {
+	t.Parallel()
 	wrong := errors.New("wrong")
 	var ran atomic.Int64
 	took, err := closedLoop(t.Context(), 4, 1_000_000, func(i int) error {
@@ -85,6 +90,7 @@ func TestClosedLoopStopsAtTheFirstError(t *testing.T) {
 }
 
 func TestSinkCountsRepeats(t *testing.T) {
+	t.Parallel()
 	s, err := openSink(2)
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +120,7 @@ func TestSinkCountsRepeats(t *testing.T) {
 }
 
 func TestTheAdapterBelievesTheLoad(t *testing.T) {
+	t.Parallel()
 	c := newCast(0)
 	text, err := c.declaration()
 	if err != nil {
@@ -139,6 +146,7 @@ func TestTheAdapterBelievesTheLoad(t *testing.T) {
 }
 
 func TestBenchLeavesOtherMachinesDatabasesAlone(t *testing.T) {
+	t.Parallel()
 	started := false
 	err := Run(t.Context(), Options{
 		Out: new(bytes.Buffer), DatabaseURL: "postgres://u:secret@db.example.com/prod",
@@ -153,6 +161,7 @@ func TestBenchLeavesOtherMachinesDatabasesAlone(t *testing.T) {
 }
 
 func TestReportSaysWhetherGoalsAreMet(t *testing.T) {
+	t.Parallel()
 	r := &report{}
 	r.direct = 1000
 	r.add(figure{Group: "limits", Name: "direct", Unit: "/s", Value: 1000})

@@ -11,6 +11,7 @@ import (
 
 // Old rows are only for clean-up: past any retention, over, and removed afterwards.
 func TestOldRowsComeAndGo(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{

@@ -16,6 +16,7 @@ import (
 // The replay leaves the same rows as the program: inserts, updates of older and of new rows,
 // deletes, and partitions. Writes that do not belong to each order are left out.
 func TestTheFloorWritesTheSameRows(t *testing.T) {
+	t.Parallel()
 	const orders = 150 // three batches
 	url := dbtest.PostgresURL(t)
 	b := &bench{o: Options{DatabaseURL: url}, report: &report{}}
@@ -117,6 +118,7 @@ func TestTheFloorWritesTheSameRows(t *testing.T) {
 
 // The processes of the test's PostgreSQL are on this machine.
 func TestPostgresCPUTimeIsSeen(t *testing.T) {
+	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	pid, err := postmaster(t.Context(), url)
 	if err != nil {

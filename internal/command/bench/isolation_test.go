@@ -12,6 +12,7 @@ import (
 )
 
 func TestPlanFollowsItsFilters(t *testing.T) {
+	t.Parallel()
 	keys := func(p plan) (list []string) {
 		for _, mode := range p.modes {
 			list = append(list, mode.key)
@@ -46,6 +47,7 @@ func TestPlanFollowsItsFilters(t *testing.T) {
 }
 
 func TestDefaultPlanOfTwoEnginesIsBelow25Minutes(t *testing.T) {
+	t.Parallel()
 	p, err := newPlan(Options{})
 	if err != nil || len(p.modes) != 1+len(failures) || len(p.rates) != 2 || p.rounds != 5 {
 		t.Fatalf("plan %+v, %v", p, err)
@@ -56,6 +58,7 @@ func TestDefaultPlanOfTwoEnginesIsBelow25Minutes(t *testing.T) {
 }
 
 func TestEnginesFollowTheOptions(t *testing.T) {
+	t.Parallel()
 	const url = "postgres://127.0.0.1/test"
 	for _, c := range []struct {
 		engine           Engine
@@ -80,6 +83,7 @@ func TestEnginesFollowTheOptions(t *testing.T) {
 }
 
 func TestWrongOptionsStartNothing(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Options{
 		{Part: Isolation, Ills: []string{"bored"}},
 		{Part: Product, Engine: Postgres},
@@ -106,6 +110,7 @@ func phaseOf(early int, took ...int) phase {
 }
 
 func TestPoolKeepsThePhasesAsTheyWere(t *testing.T) {
+	t.Parallel()
 	phases := []phase{phaseOf(2, 9, 1, 5), phaseOf(1, 2, 8, 3)}
 	if got := pool(phases, tookOf); len(got) != 6 || !slices.IsSorted(got) || got[0] != time.Millisecond || got[5] != 9*time.Millisecond {
 		t.Errorf("all: %v", got)
@@ -117,6 +122,7 @@ func TestPoolKeepsThePhasesAsTheyWere(t *testing.T) {
 }
 
 func TestComparisonSetsPoolAgainstPool(t *testing.T) {
+	t.Parallel()
 	var both pairs
 	// Three rounds of 100 samples. In the second one the failing phase met a hiccup in
 	// its last sample, which is the p99 of that round and not of all 300.
@@ -156,6 +162,7 @@ func TestComparisonSetsPoolAgainstPool(t *testing.T) {
 }
 
 func TestSpreadOfRounds(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		values []float64
 		want   spread
@@ -175,6 +182,7 @@ func TestSpreadOfRounds(t *testing.T) {
 }
 
 func TestComparisonsAreInBothReports(t *testing.T) {
+	t.Parallel()
 	r := &report{}
 	both := pairs{healthy: []phase{phaseOf(1, 10)}, failing: []phase{phaseOf(1, 30)}}
 	for _, rate := range []int{200, 500} {
@@ -203,6 +211,7 @@ func TestComparisonsAreInBothReports(t *testing.T) {
 
 // Calm is read from the server's metrics: a missing metric must not be taken for calm.
 func TestSumOfAMetric(t *testing.T) {
+	t.Parallel()
 	const text = "# TYPE in_flight gauge\nin_flight{pool=\"quick\"} 3\nin_flight{pool=\"slow\"} 2\nin_flight_more 9\nplain 1e+02\n"
 	if got, err := sumOf(text, "in_flight"); err != nil || got != 5 {
 		t.Errorf("%g, %v", got, err)
@@ -220,6 +229,7 @@ func TestSumOfAMetric(t *testing.T) {
 
 // Without direct posts there is nothing to compare the product with: no ratio.
 func TestProductAloneIsNotSetAgainstDirect(t *testing.T) {
+	t.Parallel()
 	s := &subject{bench: &bench{report: &report{}}, engine: engine{name: "postgresql", databaseURL: "x"}}
 	if f := s.endToEnd("x", 100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {
 		t.Errorf("%+v", f)

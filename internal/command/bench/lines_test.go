@@ -20,6 +20,7 @@ import (
 // The lines are those that the program itself writes for the same orders, so that reading them
 // takes as long.
 func TestTheLongAccountIsWhole(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n", ByHand: true})
 		f.SetFees(t, f.M1.ID, fee.Rules{fee.Any: {Fixed: 34}})
@@ -96,6 +97,7 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 
 // A statement that is empty, or whose orders are missing, is read faster than it should be.
 func TestAStatementThatIsNotReadWholeIsNotMeasured(t *testing.T) {
+	t.Parallel()
 	line := `{"order_no":"1"}`
 	for body, good := range map[string]bool{
 		`{"items":[` + line + `,` + line + `],"next":"a"}`:                 true,

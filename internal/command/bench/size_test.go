@@ -11,6 +11,7 @@ import (
 // Rows that PostgreSQL drops by the month are removed some day: without a retention here they
 // would count as kept forever.
 func TestEachMonthlyTableHasItsRetention(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Postgres(t)
 	var tables []string
 	err := d.NewRaw("SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'p'").Scan(t.Context(),
@@ -26,6 +27,7 @@ func TestEachMonthlyTableHasItsRetention(t *testing.T) {
 }
 
 func TestSizesAddUpOverTheYears(t *testing.T) {
+	t.Parallel()
 	s := &subject{bench: &bench{o: Options{Orders: 10}, report: &report{}}, engine: engine{name: "x"}}
 	c := config.Config{RetentionCallbacks: 73 * day, RetentionHistory: 730 * day, RetentionAttempts: time.Hour}
 	s.reportSizes(map[string]space{"orders": {bytes: 1000}}, map[string]space{

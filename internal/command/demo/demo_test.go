@@ -16,6 +16,7 @@ import (
 func noApply(context.Context, []byte) error { return nil }
 
 func TestDemoLeavesOtherMachinesAlone(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{
 		"http://192.0.2.1:8080", "https://pay.example.com", "http://127.0.0.1.example.com/", "ftp://127.0.0.1",
 		"127.0.0.1:8080", "http://[2001:db8::1]:80",
@@ -32,6 +33,7 @@ func TestDemoLeavesOtherMachinesAlone(t *testing.T) {
 }
 
 func TestDemoNamesTheVariableWhereLoopbackIsNotAllowed(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = w.Write([]byte(`{"error":{"code":"invalid_field","message":"not public","field":"notify_url"}}`))
@@ -45,6 +47,7 @@ func TestDemoNamesTheVariableWhereLoopbackIsNotAllowed(t *testing.T) {
 
 // A forged callback that seems to be answered 200 would alarm a newcomer.
 func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if calls++; calls == 1 {
@@ -76,6 +79,7 @@ func TestTheLineOfAForgeryNamesBothAnswers(t *testing.T) {
 // With a server that accepts everything, the demo stays within its bounds and prints what it
 // did; tests with the product check its effect.
 func TestDemoEndsAfterItsOrders(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	orders := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

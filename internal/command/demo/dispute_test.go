@@ -15,6 +15,7 @@ import (
 
 // Of three disputes one waits, one is won and gets the money back, one is lost.
 func TestDisputesAreWonAndLost(t *testing.T) {
+	t.Parallel()
 	var types []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var event struct{ ID, Type string }

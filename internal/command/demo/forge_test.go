@@ -61,6 +61,7 @@ func of(p *simulator.Account) simulator.Fact {
 }
 
 func TestAdaptersAcceptSimulatedSuppliers(t *testing.T) {
+	t.Parallel()
 	eachPayer(t, func(t *testing.T, p *simulator.Account, a supplier.Adapter) {
 		m, err := p.Callback(of(p))
 		if err != nil {
@@ -82,6 +83,7 @@ func TestAdaptersAcceptSimulatedSuppliers(t *testing.T) {
 }
 
 func TestADisputeOfTheDemoIsOne(t *testing.T) {
+	t.Parallel()
 	can := 0
 	eachPayer(t, func(t *testing.T, p *simulator.Account, a supplier.Adapter) {
 		if p.Disputes() == nil {
@@ -106,6 +108,7 @@ func TestADisputeOfTheDemoIsOne(t *testing.T) {
 }
 
 func TestAdaptersRefuseForgeries(t *testing.T) {
+	t.Parallel()
 	eachPayer(t, func(t *testing.T, p *simulator.Account, a supplier.Adapter) {
 		for _, flip := range []bool{false, true} {
 			m, err := forge(p, of(p), flip)

@@ -13,6 +13,7 @@ import (
 
 // If the server cannot query, a callback that never arrives would only leave a stuck order.
 func TestOneOrderInTwentyLosesItsCallback(t *testing.T) {
+	t.Parallel()
 	for _, callable := range []bool{true, false} {
 		s := &stage{
 			o: Options{Callable: callable}, payers: newSuppliers(t).Accounts(), shops: []*shop{{share: 100}},
@@ -36,6 +37,7 @@ func TestOneOrderInTwentyLosesItsCallback(t *testing.T) {
 }
 
 func TestALostPaymentIsFound(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := "paying"

@@ -16,6 +16,7 @@ import (
 // Of three payouts one's answer is lost and the server finds it, one comes back, one is ordinary
 // and may wait for people.
 func TestPayoutsAreLostReturnedAndPaid(t *testing.T) {
+	t.Parallel()
 	shops, err := openShops()
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,7 @@ func TestPayoutsAreLostReturnedAndPaid(t *testing.T) {
 }
 
 func TestSomeMerchantsDrawMoney(t *testing.T) {
+	t.Parallel()
 	for _, callable := range []bool{true, false} {
 		s := &stage{
 			o: Options{Callable: callable}, payers: newSuppliers(t).Accounts(), shops: []*shop{{share: 100}},

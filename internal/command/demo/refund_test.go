@@ -11,6 +11,7 @@ import (
 )
 
 func TestSomeOrdersAreRefundedInTwoParts(t *testing.T) {
+	t.Parallel()
 	var parts []newRefund
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/refunds") {
