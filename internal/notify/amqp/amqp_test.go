@@ -110,7 +110,6 @@ func silent(t testing.TB) string {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	b := needBroker(t)
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t, nil) },

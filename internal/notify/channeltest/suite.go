@@ -257,7 +257,7 @@ func copyOf(m notify.Message) notify.Message {
 }
 
 // leavesNothing checks, after everything that the test registers later has been
-// cleaned up, that no goroutine of it still runs.
+// cleaned up, that no goroutine of it still runs. No other test may run beside it.
 func leavesNothing(t *testing.T) {
 	ignore := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })

@@ -40,7 +40,6 @@ func message(server string) notify.Message {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	// One pool for all servers: each of them has its own certificate.
 	roots := x509.NewCertPool()
 	peer := func(t *testing.T, says map[string]string) string {

@@ -101,7 +101,6 @@ func refusing(c *kfake.Cluster, code int16) {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t, nil) },
 		Peer: func(t *testing.T, c channeltest.Condition) string {

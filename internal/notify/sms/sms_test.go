@@ -55,7 +55,6 @@ func message(g Gateway) notify.Message {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t) },
 		Peer: func(t *testing.T, c channeltest.Condition) string {

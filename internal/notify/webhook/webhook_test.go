@@ -67,7 +67,6 @@ func deadURL(t *testing.T) string {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	channeltest.Run(t, channeltest.Suite{
 		New: func(t *testing.T) notify.Channel { return newChannel(t, nil) },
 		Peer: func(t *testing.T, c channeltest.Condition) string {

@@ -141,7 +141,6 @@ func message(merchantID int64) notify.Message {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	hosts := map[*testing.T]*host{}
 	hostOf := func(t *testing.T) *host {
 		if hosts[t] == nil {
