@@ -125,7 +125,7 @@ func TestIDsAreUniqueAndGrow(t *testing.T) {
 
 func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	a := dbtest.Open(t, db.Options{URL: url, Node: "n1", Sends: true})
 	crashed := a.Boot()
 	db.LoseName(a)
@@ -165,7 +165,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 // record whether they send, count too.
 func TestSendersAreTheProcessesThatSend(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t)}} {
+	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresMigratedURL(t)}} {
 		t.Run(name, func(t *testing.T) {
 			open := func(sends bool) *db.DB {
 				o.Sends = sends

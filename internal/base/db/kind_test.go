@@ -74,7 +74,7 @@ func TestTheKindOfTroubleTellsNoAddress(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	pg := dbtest.Open(t, db.Options{URL: dbtest.PostgresURL(t)})
+	pg := dbtest.Open(t, db.Options{URL: dbtest.PostgresMigratedURL(t)})
 	late := func() error { _, err := pg.ExecContext(short, "SELECT pg_sleep(5)"); return err }
 	ended := func() error {
 		_, err := pg.ExecContext(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")

@@ -10,7 +10,7 @@ import (
 
 func TestOneNodeHoldsALease(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url}), dbtest.Open(t, db.Options{URL: url})
 	take := func(d *db.DB, ttl time.Duration) bool {
 		t.Helper()

@@ -26,7 +26,7 @@ var history = db.Monthly{Table: "past", Key: "order_id"}
 // unpartitioned opens a schema with the unpartitioned table and some rows.
 func unpartitioned(t *testing.T, rows int) (d *db.DB, url string) {
 	t.Helper()
-	url = dbtest.PostgresURL(t)
+	url = dbtest.PostgresMigratedURL(t)
 	d = dbtest.Open(t, db.Options{URL: url})
 	for _, s := range []string{
 		"CREATE TABLE past (id BIGINT PRIMARY KEY, order_id BIGINT NOT NULL, version BIGINT NOT NULL, note TEXT NOT NULL DEFAULT 'x', UNIQUE (order_id, version), CHECK (version > 0))",
@@ -154,6 +154,7 @@ func TestPartitioningGoesOnAfterAKill(t *testing.T) {
 	t.Parallel()
 	for steps := range 4 {
 		t.Run(fmt.Sprint(steps), func(t *testing.T) {
+			t.Parallel()
 			d, _ := unpartitioned(t, 10)
 			if err := db.PartitionSteps(t.Context(), d, history, steps); err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
@@ -29,7 +28,7 @@ func named(t *testing.T, url, name string) *db.DB {
 
 func TestASecondLivingNodeOfOneNameIsRefused(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	if _, err := named(t, url, "n2").Join(t.Context(), migrations.Files); err != nil {
 		t.Fatalf("another name: %v", err)
@@ -67,7 +66,7 @@ func TestNamesOfTwoInstallationsInOneDatabaseAreTheirOwn(t *testing.T) {
 // A killed process leaves a row with a recent seen_at, and no lock.
 func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	db.LoseName(one)
 	again := named(t, url, "n1")
@@ -84,7 +83,7 @@ func TestAKilledNodeMayStartAgainAtOnce(t *testing.T) {
 // beats.
 func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	if _, err := one.NewRaw("UPDATE nodes SET seen_at = ?", one.Now()-31_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)
@@ -110,7 +109,7 @@ func TestAHolderThatWasNotSeenDoesNotCount(t *testing.T) {
 
 func TestALostLockIsTakenAgain(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	one := dbtest.Open(t, db.Options{URL: url, Node: "n1"})
 	for range 3 {
 		db.BreakName(t, one)
@@ -127,7 +126,7 @@ func TestALostLockIsTakenAgain(t *testing.T) {
 // If another process was faster after an outage of the database, the first one ends.
 func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 	t.Parallel()
-	url := dbtest.PostgresURL(t)
+	url := dbtest.PostgresMigratedURL(t)
 	one, two := dbtest.Open(t, db.Options{URL: url, Node: "n1"}), named(t, url, "n1")
 	db.StealName(t, one, two, migrations.Files)
 	waittest.Until(t, "it is reported", func() bool { return errors.Is(one.Beat(t.Context()), db.ErrNameTaken) })

@@ -96,7 +96,7 @@ func TestReadsFailWithTheirFirstError(t *testing.T) {
 
 func TestReadsAreOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	address, trips := countingProxy(t, dbtest.PostgresURL(t))
+	address, trips := countingProxy(t, dbtest.PostgresMigratedURL(t))
 	d := dbtest.Open(t, db.Options{URL: address})
 	least := func(run func(context.Context, db.Tx) error) int64 {
 		fewest := int64(1000)
