@@ -181,6 +181,15 @@ func TestTenThousandEventsAreOneMessage(t *testing.T) {
 					{Currency: "JPY", Minor: 7},
 				}})
 		}
+		for _, a := range all(t, d) {
+			if *a.AnnounceAt != a.OpenedAt+gather.Microseconds() {
+				t.Errorf("%s is announced at %d, opened at %d", a.Subject, *a.AnnounceAt, a.OpenedAt)
+			}
+		}
+		// On a busy machine that time may be over by now.
+		if _, err := d.NewRaw("UPDATE alerts SET announce_at = ?", d.Now()+time.Minute.Microseconds()).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		style := Style{Language: "en", Zone: time.UTC, Console: "https://console.example/"}
 		if n, err := Announce(t.Context(), d, []string{"a", "b"}, style); err != nil || len(n) != 0 {
 			t.Fatalf("announced before the others arrived: %v, %v", n, err)

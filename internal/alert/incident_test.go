@@ -497,10 +497,12 @@ func TestManyNodesJoinOneIncident(t *testing.T) {
 		failed := make(chan error, nodes)
 		for n := range nodes {
 			go func() {
-				failed <- in.db.Tx(in.Context(), func(ctx context.Context, tx db.Tx) error {
-					return Record(ctx, tx, in.db, []Event{
-						{Rule: PayoutRefused, Subject: "m1", Count: 1},
-						{Rule: PayoutRefused, Subject: fmt.Sprint(n % 2), Count: 1},
+				failed <- dbtest.Repeat(func() error {
+					return in.db.Tx(in.Context(), func(ctx context.Context, tx db.Tx) error {
+						return Record(ctx, tx, in.db, []Event{
+							{Rule: PayoutRefused, Subject: "m1", Count: 1},
+							{Rule: PayoutRefused, Subject: fmt.Sprint(n % 2), Count: 1},
+						})
 					})
 				})
 			}()

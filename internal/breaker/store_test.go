@@ -118,8 +118,10 @@ func TestTwoNodesShareOneBreaker(t *testing.T) {
 				if i%2 == 1 {
 					cache = b
 				}
-				var err error
-				if won[i], err = cache.LeaseProbe(context.Background(), one, time.Second); err != nil {
+				if err := dbtest.Repeat(func() (err error) {
+					won[i], err = cache.LeaseProbe(context.Background(), one, time.Second)
+					return err
+				}); err != nil {
 					t.Error(err)
 				}
 			})
