@@ -677,22 +677,22 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 		want           []string
 	}{
 		"English": {SupplierUnreachable, "en", x, []string{
-			"till has been unreachable since 14:03:11: 5 calls failed",
+			"sp-main has been unreachable since 14:03:11: 5 calls failed",
 			"a probe at 14:04:11", "4 orders wait for a result (CNY 59.97, USD 12.00).",
 		}},
 		"Chinese": {SupplierUnreachable, "zh", x, []string{
-			"渠道 till 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测",
+			"渠道 sp-main 自 14:03:11 起无法访问：连续失败 5 次", "14:04:11 自动探测",
 			"等待支付结果的订单 4 笔（CNY 59.97、USD 12.00）。",
 		}},
-		"since":   {SupplierUnreachable, "en", since, []string{"till has been unreachable since", "It has closed since."}},
+		"since":   {SupplierUnreachable, "en", since, []string{"sp-main has been unreachable since", "It has closed since."}},
 		"nothing": {SupplierUnreachable, "en", none, []string{"No orders are waiting for a result."}},
-		"again":   {SupplierReachable, "en", back, []string{"till is reachable again", "4+ orders wait"}},
-		"恢复":      {SupplierReachable, "zh", back, []string{"渠道 till 已恢复"}},
+		"again":   {SupplierReachable, "en", back, []string{"sp-main is reachable again", "4+ orders wait"}},
+		"恢复":      {SupplierReachable, "zh", back, []string{"渠道 sp-main 已恢复"}},
 	} {
 		s := Style{
 			Language: c.language, Zone: time.FixedZone("CST", 8*3600), Console: "https://console.example/",
 			Supplier: func(_ context.Context, code string) (*Supplier, error) {
-				if code != "till" {
+				if code != "sp-main" {
 					return nil, errors.New("the database is away")
 				}
 				return &c.of, nil
@@ -700,11 +700,11 @@ func TestASuppliersAlertNamesItsMoneyAndItsOrders(t *testing.T) {
 		}
 		rule := Rule{Name: c.rule}
 		alerts := []Alert{
-			{Rule: c.rule, Subject: "till", State: Happened, Count: 1, OpenedAt: at},
+			{Rule: c.rule, Subject: "sp-main", State: Happened, Count: 1, OpenedAt: at},
 			{Rule: c.rule, Subject: "a b", State: Happened, Count: 1, OpenedAt: at, Sums: money.Totals{{Currency: "JPY", Minor: 7}}},
 		}
 		_, body := s.known(t.Context(), rule, alerts).compose(rule, alerts)
-		for _, want := range append(c.want, "https://console.example/orders?awaits=till", "JPY 7",
+		for _, want := range append(c.want, "https://console.example/orders?awaits=sp-main", "JPY 7",
 			"https://console.example/orders?awaits=a+b") {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: %q is missing in %q", name, want, body)

@@ -83,15 +83,15 @@ func (spoken) Reply(r supplier.Result) supplier.Reply {
 func (spoken) Identity() map[string]string { return nil }
 func (spoken) Account() string             { return "spoken:1" }
 
-// till implements Payments and records what it was given.
-type till struct {
-	mu   sync.Mutex
-	took []*payment.Message
-	err  error
-	hang bool
+// fakePayments implements Payments and records what it was given.
+type fakePayments struct {
+	mu       sync.Mutex
+	received []*payment.Message
+	err      error
+	hang     bool
 }
 
-func (p *till) Take(ctx context.Context, r *payment.Message) (payment.Outcome, error) {
+func (p *fakePayments) Take(ctx context.Context, r *payment.Message) (payment.Outcome, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hang {
@@ -101,7 +101,7 @@ func (p *till) Take(ctx context.Context, r *payment.Message) (payment.Outcome, e
 	if p.err != nil {
 		return payment.Outcome{}, p.err
 	}
-	p.took = append(p.took, r)
+	p.received = append(p.received, r)
 	out := payment.Outcome{Name: payment.Paid, CallbackID: 7, OrderNo: r.Content.OrderRef}
 	if r.Unreadable != nil {
 		out.Name, out.Result = r.Unreadable.Kind, r.Unreadable.Result
@@ -109,7 +109,7 @@ func (p *till) Take(ctx context.Context, r *payment.Message) (payment.Outcome, e
 	return out, nil
 }
 
-func (p *till) Preview(_ context.Context, r *payment.Message) (payment.Preview, error) {
+func (p *fakePayments) Preview(_ context.Context, r *payment.Message) (payment.Preview, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return payment.Preview{Outcome: payment.Paid}, p.err
@@ -118,7 +118,7 @@ func (p *till) Preview(_ context.Context, r *payment.Message) (payment.Preview, 
 type harness struct {
 	db       *db.DB
 	settings *settings.Store
-	till     *till
+	payments *fakePayments
 	refusals *Refusals
 	receiver *Receiver
 }
@@ -137,10 +137,10 @@ func newHarness(t *testing.T, d *db.DB, perSecond, rows int) *harness {
 		return spoken{}, nil
 	}}}
 	log := slog.New(slog.DiscardHandler)
-	h := &harness{db: d, till: &till{}, settings: settings.NewStore(d, kinds, keys, log)}
+	h := &harness{db: d, payments: &fakePayments{}, settings: settings.NewStore(d, kinds, keys, log)}
 	h.refusals = NewRefusals(RefusalOptions{DB: d, Rate: perSecond, Rows: rows, Log: log})
 	t.Cleanup(h.refusals.Close)
-	h.receiver = New(Options{DB: d, Settings: h.settings, Payments: h.till, Refusals: h.refusals, Wait: 200 * time.Millisecond})
+	h.receiver = New(Options{DB: d, Settings: h.settings, Payments: h.payments, Refusals: h.refusals, Wait: 200 * time.Millisecond})
 	return h
 }
 
@@ -201,14 +201,14 @@ func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 		{"off", "paid O1", payment.Paid, 200, true}, // its money may be under way
 		{"other", "paid O1", WrongAddress, 403, false},
 	} {
-		h.till.took = nil
+		h.payments.received = nil
 		got := h.receive(c.code, c.body)
 		if got.Outcome != c.outcome || got.Reply.Status != c.status {
 			t.Errorf("%s %q: %s, %d; want %s, %d", c.code, c.body, got.Outcome, got.Reply.Status, c.outcome, c.status)
 		}
-		if taken := len(h.till.took) == 1; taken != c.taken {
+		if taken := len(h.payments.received) == 1; taken != c.taken {
 			t.Errorf("%s %q: passed to the payment = %v", c.code, c.body, taken)
-		} else if taken && len(h.till.took[0].Content.TradeNo) > 512 {
+		} else if taken && len(h.payments.received[0].Content.TradeNo) > 512 {
 			t.Errorf("%s %q: no database can index the trade number", c.code, c.body)
 		}
 		if (got.Err != nil) != (c.outcome == AdapterFailed) {
@@ -222,8 +222,8 @@ func TestABrokenForwardedChainIsDeniedWithAnEmptyList(t *testing.T) {
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	got := h.receiver.Receive(context.Background(), "wx", request("paid O1"), supplier.ErrForwarded)
-	if got.Reply.Status != 403 || len(h.till.took) != 0 {
-		t.Errorf("answered %d, %d accepted", got.Reply.Status, len(h.till.took))
+	if got.Reply.Status != 403 || len(h.payments.received) != 0 {
+		t.Errorf("answered %d, %d accepted", got.Reply.Status, len(h.payments.received))
 	}
 }
 
@@ -249,18 +249,18 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	for _, err := range []error{db.ErrBusy, db.ErrCommitUnknown, errors.New("the disk is full")} {
-		h.till.err = err
+		h.payments.err = err
 		if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 || got.Outcome != Unavailable || !errors.Is(got.Err, err) {
 			t.Errorf("%v: %+v", err, got)
 		}
 	}
-	h.till.err, h.till.hang = nil, true
+	h.payments.err, h.payments.hang = nil, true
 	start := time.Now()
 	if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 {
 		t.Errorf("a hanging payment: %+v", got)
 	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("a hanging payment held the supplier for %s", took)
+	if elapsed := time.Since(start); received > 5*time.Second {
+		t.Errorf("a hanging payment held the supplier for %s", elapsed)
 	}
 }
 
@@ -299,10 +299,10 @@ func TestSignedTimesAreJudgedByTheClockOfTheDatabase(t *testing.T) {
 				t.Errorf("our clock is %s ahead, signed at %s by it: %s, want %s", skew, c.at.Format(time.TimeOnly), got.Outcome, c.outcome)
 			}
 		}
-		if len(h.till.took) != 1 {
-			t.Fatalf("%d were accepted", len(h.till.took))
+		if len(h.payments.received) != 1 {
+			t.Fatalf("%d were accepted", len(h.payments.received))
 		}
-		if at := time.UnixMicro(h.till.took[0].Source.Record.ReceivedAt); time.Since(at.Add(skew)).Abs() > time.Minute {
+		if at := time.UnixMicro(h.payments.received[0].Source.Record.ReceivedAt); time.Since(at.Add(skew)).Abs() > time.Minute {
 			t.Errorf("our clock is %s ahead: received at %s", skew, at)
 		}
 	}
@@ -313,7 +313,7 @@ func TestTheRecordHoldsTheRawCallWithoutSecrets(t *testing.T) {
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	h.receive("wx", "paid O\x00\xff")
-	r := h.till.took[0].Source.Record
+	r := h.payments.received[0].Source.Record
 	if !bytes.Equal(r.Body, []byte("paid O\x00\xff")) {
 		t.Errorf("the body was changed: %q", r.Body)
 	}

@@ -37,7 +37,7 @@ func (s *subject) Call(_ context.Context, _ compensation.Item, p replaycall.Payl
 	return compensation.Succeeded("it took it")
 }
 
-const payload = `{"supplier":"till","op":"refund","reference":"R1","params":{"amount":5},"key":"k-1"}`
+const payload = `{"supplier":"sp-main","op":"refund","reference":"R1","params":{"amount":5},"key":"k-1"}`
 
 // A call is repeated only if the supplier says that it never arrived and the object allows it:
 // after any other answer money would move twice.
@@ -77,8 +77,8 @@ func TestACallIsOfAKnownKind(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range []string{
-		`{}`, `{"supplier":"till","op":"payout","reference":"R1"}`, `{"op":"refund","reference":"R1"}`,
-		`{"supplier":"till","op":"refund"}`, `"x"`,
+		`{}`, `{"supplier":"sp-main","op":"payout","reference":"R1"}`, `{"op":"refund","reference":"R1"}`,
+		`{"supplier":"sp-main","op":"refund"}`, `"x"`,
 	} {
 		if kind.Check(json.RawMessage(bad)) == nil {
 			t.Errorf("%s is accepted", bad)
