@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/base/work"
 	"backstop/internal/call"
 	"backstop/internal/exception"
@@ -492,13 +493,17 @@ func TestTwoNodesAskOnce(t *testing.T) {
 			var gate sync.WaitGroup
 			gate.Add(2)
 			var n atomic.Int32
+			met := make(chan struct{})
 			for _, node := range []*fixture{f, other} {
 				both.Go(func() {
 					gate.Done()
 					gate.Wait()
 					if naive {
 						if got := node.reload(x); got.NextAt != nil && *got.NextAt <= d.Now() {
-							time.Sleep(20 * time.Millisecond)
+							select { // both have read
+							case met <- struct{}{}:
+							case <-met:
+							}
 							n.Add(1)
 							node.exec("UPDATE orders SET next_at = ? WHERE id = ?", d.Now()+30_000_000, x.ID)
 						}
@@ -580,17 +585,15 @@ func TestADeadSupplierDelaysNoOther(t *testing.T) {
 		}
 		f.Processor.AskBy(f.a.Offer)
 		f.due(all...)
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		waittest.Until(t, "the orders at the other supplier are closed, and the breaker of this one is open", func() bool {
 			if _, err := f.Processor.Expire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.a.Tick(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if f.Count(t, "SELECT count(*) FROM orders WHERE status = 'closed'") == live && f.a.o.Calls.Down(f.Entry(t, "f1").ID) {
-				break
-			}
-		}
+			return f.Count(t, "SELECT count(*) FROM orders WHERE status = 'closed'") == live && f.a.o.Calls.Down(f.Entry(t, "f1").ID)
+		})
 		f.Want(t, live, "SELECT count(*) FROM orders WHERE status = 'closed'")
 		if !f.a.o.Calls.Down(f.Entry(t, "f1").ID) {
 			t.Error("the breaker is closed")

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/money"
 	"backstop/internal/base/seal/sealtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/order"
@@ -66,18 +67,16 @@ func (f *fixture) over(b *bulk.Batches, id int64) *bulk.Batch {
 	ctx := context.Background()
 	runner := bulk.NewRunner(b)
 	defer runner.Close(ctx)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	var x *bulk.Batch
+	waittest.Until(f.t, "the batch ends", func() bool {
 		runner.Offer(id)
-		x, err := bulk.Find(ctx, f.DB, id)
-		if err != nil {
+		var err error
+		if x, err = bulk.Find(ctx, f.DB, id); err != nil {
 			f.t.Fatal(err)
 		}
-		if x.State != bulk.Running {
-			return x
-		}
-	}
-	f.t.Fatal("the batch does not end")
-	return nil
+		return x.State != bulk.Running
+	})
+	return x
 }
 
 func (f *fixture) paying(code string, n int) (ids []int64) {

@@ -56,7 +56,7 @@ func sharedCommits(f *fixture) {
 		if err != nil || rows != 1 {
 			unwritten.Add(1)
 		}
-		time.Sleep(answer)
+		time.Sleep(answer) // the supplier takes its time
 		return paymenttest.FakeAnswer(r, supplier.AnswerPaying), nil
 	})
 	f.Processor.AskBy(func([]payment.Moment) {}) // wait until all have arrived

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
@@ -31,22 +32,20 @@ func TestAnAnswerAndACallbackOfOnePaymentAreOne(t *testing.T) {
 		for i, o := range all {
 			if i%2 == 0 {
 				callbacks.Go(func() {
-					time.Sleep(time.Duration(i) * time.Millisecond / 2)
+					time.Sleep(time.Duration(i) * time.Millisecond / 2) // callbacks come at their own times
 					f.take(f.callback(o, "f1"))
 				})
 			}
 		}
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		waittest.Until(t, "all are paid", func() bool {
 			if _, err := f.Processor.Expire(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.a.Tick(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'") == int64(n) {
-				break
-			}
-		}
+			return f.Count(t, "SELECT count(*) FROM orders WHERE status = 'paid'") == int64(n)
+		})
 		callbacks.Wait()
 		f.Eventually(t, 0, "SELECT count(*) FROM supplier_calls WHERE state = 'begun'")
 		for query, want := range map[string]int64{

@@ -513,13 +513,17 @@ func TestOfTwoWhoApproveAtOnceOneDoes(t *testing.T) {
 func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, dbtest.Default(t))
+	met := make(chan struct{})
 	twice, _ := h.race(20, func(v approval.Verdict) error {
 		ctx := context.Background()
 		a, err := approval.Find(ctx, h.db.Read, v.ID)
 		if err != nil || a.State != approval.Waiting {
 			return errors.Join(err, approval.ErrOver)
 		}
-		time.Sleep(time.Millisecond)
+		select { // both have read
+		case met <- struct{}{}:
+		case <-met:
+		}
 		return h.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 			if _, err := tx.NewRaw("UPDATE merchants SET created_at = created_at + 1 WHERE id = 1").Exec(ctx); err != nil {
 				return err

@@ -3,14 +3,16 @@ package bulk_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
 	"backstop/internal/notify"
 
@@ -124,14 +126,14 @@ func TestTwoNodesRunOneBatchOnce(t *testing.T) {
 		for range 2 {
 			runners = append(runners, bulk.NewRunner(k.node(d, nil)))
 		}
-		for end := time.Now().Add(30 * time.Second); k.find(p.ID).State == bulk.Running &&
-			time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		waittest.Until(t, "the batch ends", func() bool {
 			for _, r := range runners {
 				if err := r.Tick(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}
+			return k.find(p.ID).State != bulk.Running
+		})
 		for _, r := range runners {
 			r.Close(context.Background())
 		}
@@ -215,10 +217,25 @@ func TestABatchStopsWhenTheBreakerOpens(t *testing.T) {
 	})
 }
 
+// pauseHook notes that the lease of a batch was not renewed, since the batch no longer runs.
+type pauseHook struct{ noticed atomic.Bool }
+
+func (*pauseHook) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (h *pauseHook) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	if strings.HasPrefix(e.Query, "UPDATE batches SET lease_until") && e.Result != nil {
+		if n, err := e.Result.RowsAffected(); err == nil && n == 0 {
+			h.noticed.Store(true)
+		}
+	}
+}
+
 // No call begins once the batch is paused; later it continues where it stopped.
 func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		pauses := new(pauseHook)
+		d.DB = d.DB.WithQueryHook(pauses)
 		hold := make(chan struct{})
 		slow := &asked{}
 		action := slow.action()
@@ -238,13 +255,11 @@ func TestAPauseBeginsNoFurtherCall(t *testing.T) {
 			defer slow.mu.Unlock()
 			return len(slow.calls)
 		}
-		for end := time.Now().Add(10 * time.Second); begun() < 16 && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		waittest.Until(t, "16 calls are made", func() bool { return begun() >= 16 })
 		if err := k.does(bulk.PauseAct, p, ""); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(1500 * time.Millisecond) // the pause must be noticed meanwhile
+		waittest.Until(t, "the pause is noticed", pauses.noticed.Load)
 		close(hold)
 		if err := <-ended; err != nil {
 			t.Fatal(err)

@@ -63,9 +63,15 @@ func TestRowsOfEarlierVersionsAnswerTheSame(t *testing.T) {
 				})
 				t.Cleanup(func() { here.Close(context.Background()) })
 				go func() { // the tick
-					for t.Context().Err() == nil {
-						time.Sleep(50 * time.Millisecond)
-						here.Pull([]int64{f.M1.ID})
+					tick := time.NewTicker(50 * time.Millisecond)
+					defer tick.Stop()
+					for {
+						select {
+						case <-t.Context().Done():
+							return
+						case <-tick.C:
+							here.Pull([]int64{f.M1.ID})
+						}
 					}
 				}()
 				return here

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/order"
@@ -19,13 +19,10 @@ import (
 // untilBlocked waits until a transaction waits for a lock that another one holds.
 func (k *office) untilBlocked() {
 	k.t.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		if k.Count(k.t,
-			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0") > 0 {
-			return
-		}
-	}
-	k.t.Fatal("nothing waits")
+	waittest.Until(k.t, "a transaction waits", func() bool {
+		return k.Count(k.t,
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0") > 0
+	})
 }
 
 // In a one-person installation late money is accepted while the supplier reports it again: the

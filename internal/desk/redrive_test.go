@@ -17,6 +17,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
@@ -97,20 +98,11 @@ func (r *redriver) dead(kind string) (id int64) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.within("it is dead", func() bool {
+	waittest.Until(r.t, "it is dead", func() bool {
 		runner.Pull([]int64{r.Supplier.ID})
 		return r.Count(r.t, "SELECT count(*) FROM compensations WHERE id = ? AND state = 'dead'", x.ID) == 1
 	})
 	return x.ID
-}
-
-func (r *redriver) within(what string, ok func() bool) {
-	r.t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }
 
 // exhausted creates a payment whose notification ran out of attempts, with its exception.
@@ -175,7 +167,7 @@ func (r *redriver) run(b *bulk.Batch) *bulk.Batch {
 	}
 	runner := bulk.NewRunner(r.batches)
 	defer runner.Close(context.Background())
-	r.within("the batch ends", func() bool {
+	waittest.Until(r.t, "the batch ends", func() bool {
 		runner.Offer(b.ID)
 		var err error
 		if b, err = bulk.Find(context.Background(), r.DB, b.ID); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/fund"
 	"backstop/internal/fund/fee"
 	"backstop/internal/payment"
@@ -93,10 +94,7 @@ func TestAStatementIsADayInPages(t *testing.T) {
 		pay(2)
 		fold()
 		middle := time.UnixMicro(d.Now() + 1000)
-		for end := time.Now().Add(time.Minute); d.Now() < middle.UnixMicro() &&
-			time.Now().Before(end); { // the next ids are of a later moment
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Until(t, "the next ids are of a later moment", func() bool { return d.Now() >= middle.UnixMicro() })
 		pay(3)
 		fold()
 		pay(4) // not folded: not on a statement yet

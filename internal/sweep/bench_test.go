@@ -54,7 +54,7 @@ func benchSweep(b *testing.B, d *db.DB) {
 	f.r = f.runner(*benchRate)
 	b.ResetTimer()
 	for range b.N {
-		base := f.callbacks(func() { time.Sleep(liveBase) })
+		base := f.callbacks(func() { time.Sleep(liveBase) }) // so long without a sweep
 		s := f.begin()
 		begun := time.Now()
 		var took time.Duration

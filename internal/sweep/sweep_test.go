@@ -17,6 +17,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/waittest"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/exception"
@@ -75,9 +76,8 @@ func (f *fixture) exec(query string, args ...any) {
 // tick waits until what was created is older than a sweep that begins now: a sweep leaves out
 // what was created when it began, and the database's clock may step back.
 func (f *fixture) tick() {
-	for last := f.DB.NewID(); db.IDAt(f.DB.Now()) <= last; {
-		time.Sleep(time.Millisecond)
-	}
+	last := f.DB.NewID()
+	waittest.Until(f.t, "the clock is behind it", func() bool { return db.IDAt(f.DB.Now()) > last })
 }
 
 // begin makes the row of a sweep.
@@ -338,8 +338,7 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 			Shut: func(int64) bool { return false }, Log: slog.New(slog.DiscardHandler),
 		})
 		defer c.Close(context.Background())
-		var open int64
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		waittest.Until(t, "all rows end", func() bool {
 			if _, err := f.Processor.Expire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -351,15 +350,9 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Pull(lanes)
-			open = f.Count(t,
-				"SELECT (SELECT count(*) FROM orders WHERE status IN ('pending', 'paying', 'closing')) + (SELECT count(*) FROM compensations WHERE state <> 'done')")
-			if open == 0 {
-				break
-			}
-		}
-		if open != 0 {
-			t.Errorf("%d rows did not end", open)
-		}
+			return f.Count(t,
+				"SELECT (SELECT count(*) FROM orders WHERE status IN ('pending', 'paying', 'closing')) + (SELECT count(*) FROM compensations WHERE state <> 'done')") == 0
+		})
 		f.Want(t, 5, "SELECT count(*) FROM orders WHERE status = 'paid' AND supplier_id <> ?", f.Supplier.ID)
 		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.LatePayment)
 		f.Want(t, 3, "SELECT count(*) FROM orders WHERE status = 'closed' AND asked_at > closed_at")
@@ -471,9 +464,7 @@ func TestASweepGoesOnWhereItsNodeStopped(t *testing.T) {
 			before := f.find(s).PushedRows()
 			ended := make(chan error)
 			go func() { ended <- slow.Continue(ctx) }()
-			for end := time.Now().Add(time.Minute); f.find(s).PushedRows() == before && time.Now().Before(end); {
-				time.Sleep(time.Millisecond)
-			}
+			waittest.Until(t, "a row is pushed", func() bool { return f.find(s).PushedRows() != before })
 			cancel()
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Fatalf("stopped: %v", err)

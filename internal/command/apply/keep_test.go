@@ -13,6 +13,8 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/settings"
+
+	"github.com/uptrace/bun"
 )
 
 // kept is a file in which every field has another value than its default.
@@ -203,9 +205,11 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			bad != "in use on 1 of 2 nodes, not on node-b within 300ms: check its log\n" || took < 300*time.Millisecond {
 			t.Errorf("while one of two has not: %q, %q after %s", said, bad, took)
 		}
+		looked := &firstQuery{done: make(chan struct{})}
+		d.Read = d.Read.WithQueryHook(looked)
 		var later sync.WaitGroup
 		later.Go(func() {
-			time.Sleep(200 * time.Millisecond) // while it waits
+			<-looked.done // while it waits
 			take(t.Context(), "node-b")
 		})
 		if said, bad, took := say(10 * time.Second); said != "in use on 2 of 2 nodes\n" || bad != "" || took > 5*time.Second {
@@ -213,6 +217,20 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 		}
 		later.Wait()
 	})
+}
+
+// firstQuery closes done after the first query of the nodes.
+type firstQuery struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func (*firstQuery) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (q *firstQuery) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	if strings.Contains(e.Query, "FROM nodes") {
+		q.once.Do(func() { close(q.done) })
+	}
 }
 
 // A merchant whose signing secrets do not open cannot be notified by this node: its entry is

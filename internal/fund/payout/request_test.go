@@ -172,6 +172,7 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 			k.t.Skip("one writer")
 		}
 		var read atomic.Int64
+		two := make(chan struct{})
 		naive := func() error {
 			return k.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 				var has int64
@@ -183,8 +184,10 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 				if has < 100 {
 					return ledger.ErrInsufficient
 				}
-				for read.Add(1); read.Load() < 2 && t.Context().Err() == nil; time.Sleep(time.Millisecond) { // another one reads the same
+				if read.Add(1) == 2 {
+					close(two)
 				}
+				<-two // another one reads the same
 				w := tx.Writes()
 				e := fund.Entry(fund.PayoutDebit, fund.Values{
 					ID: fmt.Sprint(k.DB.NewID()), Merchant: "m1", Supplier: "f1", Amount: 100,

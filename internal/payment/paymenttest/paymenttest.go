@@ -15,6 +15,7 @@ import (
 	"backstop/internal/base/moves/movestest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/call"
 	"backstop/internal/exception"
@@ -300,12 +301,9 @@ func (f *Fixture) Want(t testing.TB, want int64, query string, args ...any) {
 func (f *Fixture) Eventually(t testing.TB, want int64, query string, args ...any) {
 	t.Helper()
 	var got int64
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if got = f.Count(t, query, args...); got == want {
-			return
-		}
+	if !waittest.Within(time.Minute, func() bool { got = f.Count(t, query, args...); return got == want }) {
+		t.Errorf("%s = %d, want %d", query, got, want)
 	}
-	t.Errorf("%s = %d, want %d", query, got, want)
 }
 
 // Out returns a new out_trade_no.
