@@ -104,6 +104,7 @@ func TestANaiveRunnerDoublesOrLosesRows(t *testing.T) {
 	const all = 6000
 	for _, endsFirst := range []bool{false, true} {
 		t.Run(fmt.Sprint("ends first: ", endsFirst), func(t *testing.T) {
+			t.Parallel()
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				k := open(t, d)
 				for range all / 1000 {

@@ -30,6 +30,7 @@ func TestPagesAgreeOnWhoIsParked(t *testing.T) {
 		"disabled by hand": {"UPDATE merchants SET disabled_at = 1", "parked", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				f := paymenttest.New(t, d, paymenttest.Options{URL: address, WaitsMS: []int64{1000}})
 				o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{

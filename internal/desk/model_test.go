@@ -268,6 +268,7 @@ func TestTheProgramDecidesAsTheModel(t *testing.T) {
 	}
 	for engine, fresh := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": watched} {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
 			did := map[string]int{}
 			paymenttest.RunStories(t, 20_000, stories("", &program{t: t, fresh: func() *db.DB { return fresh(t) }}, did))
 			t.Log(did)

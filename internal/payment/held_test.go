@@ -72,6 +72,7 @@ func TestOneTradeUnderThreeEventKeysIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	for _, tradeNo := range []string{"T1", ""} {
 		t.Run("trade number "+tradeNo, func(t *testing.T) {
+			t.Parallel()
 			each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
 				for _, key := range []string{"a", "b", "c"} {
 					outcome(t, f, underKey(f.Callback("no-such-order", tradeNo, 1999), key), exception.UnknownOrder)

@@ -156,7 +156,7 @@ func race(t *testing.T, f *paymenttest.Fixture, orders []*order.Order, window, l
 	outs := make([]payment.Outcome, len(orders))
 	parallel(64, len(orders), func(i int) {
 		o := orders[i]
-		time.Sleep(time.Duration(base+sendAt[o.ID]-f.DB.Now()) * time.Microsecond)
+		time.Sleep(time.Duration(base+sendAt[o.ID]-f.DB.Now()) * time.Microsecond) // callbacks come at their own moments
 		out, err := paymenttest.Send(ctx, f.Processor, f.Callback(o.OrderNo, "T"+o.OrderNo, o.Amount))
 		if err != nil {
 			t.Errorf("take %s: %v", o.OrderNo, err)

@@ -377,6 +377,7 @@ func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 		"no address":                 {"query_url", `"query_url":"s.example","status_field":"status","paid_values":["OK"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(t *testing.T, r rows) {
 				r.supplier("good", r.keys)
 				whole := r.node()

@@ -292,6 +292,7 @@ func TestEveryOrderOfMessagesEndsTheSame(t *testing.T) {
 		"won, never taken": {[]said{created, updated, won}, dispute.Won, 1999, "H U", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(k *bank) {
 				merchant := int64(0)
 				orders := permutations(c.messages)

@@ -53,6 +53,7 @@ func TestEveryCellMeetsEveryOutcome(t *testing.T) {
 		start, _, _ := strings.Cut(cells[0], ":")
 		seen[start] = true
 		t.Run(cells[0], func(t *testing.T) {
+			t.Parallel()
 			each(t, func(k *till) {
 				for i, outcome := range outcomes {
 					k.meets(cells[0], outcome, cells[i+1])

@@ -171,6 +171,7 @@ func TestEveryEndOfAPayout(t *testing.T) {
 		}, "P11", Reversed, 0, []string{"payout.failed"}, back},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(k *till) {
 				k.fee = cost
 				k.fund("m1", all)

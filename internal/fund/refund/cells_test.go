@@ -37,6 +37,7 @@ func TestEveryStatusMeetsEveryOutcome(t *testing.T) {
 		cells := strings.Fields(row)
 		seen[Status(cells[0])] = true
 		t.Run(cells[0], func(t *testing.T) {
+			t.Parallel()
 			each(t, func(k *till) {
 				for i, outcome := range outcomes {
 					k.meets(Status(cells[0]), outcome, cells[i+1])

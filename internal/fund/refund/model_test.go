@@ -389,6 +389,7 @@ func TestWrongRulesAreSeen(t *testing.T) {
 		"refunds what is disputed":   {greedy, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			one, _ := stories(c.pure, c.change)
 			broken := paymenttest.FindViolation(t, modelSteps, one)
 			if broken == "" {

@@ -291,6 +291,7 @@ func TestEveryEndOfARefund(t *testing.T) {
 		}, Returned, 1, "both", none},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(k *till) {
 				o := k.paid()
 				r := k.asked(o, 700)
