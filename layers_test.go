@@ -35,7 +35,7 @@ var layers = [][]string{
 		"internal/verify", "views/ui",
 	},
 	{"views/pages"},
-	{"web", "jobs"},
+	{"web", "web/console/live", "jobs"},
 	{"web/api", "web/console"},
 	{"web/routes"},
 	{"internal/command/*"},
@@ -48,7 +48,7 @@ var forTests = []string{
 	"internal/base/text/texttest", "internal/base/db/dbtest", "internal/base/moves/movestest",
 	"internal/base/seal/sealtest", "internal/base/servertest", "internal/base/waittest", "internal/base/queue/queuetest",
 	"internal/supplier/suppliertest", "internal/notify/channeltest",
-	"internal/payment/paymenttest", "web/webtest", "internal/e2e",
+	"internal/payment/paymenttest", "web/webtest", "web/console/live/livetest", "internal/e2e",
 }
 
 func TestEveryNameOfTheTableIsAPackage(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *handlers) analyticsPage(c *fiber.Ctx) error {
 // analyticsData returns all figures of the request's range: one query serves all consoles.
 func (s *handlers) analyticsData(c *fiber.Ctx) (pages.AnalyticsData, error) {
 	of := analytics.RangeOf(c.Query("range")).Name
-	d, _, err := s.figures.get(of, analyticsEvery, func(ctx context.Context) (pages.AnalyticsData,
+	d, _, err := s.figures.Get(of, analyticsEvery, func(ctx context.Context) (pages.AnalyticsData,
 		error,
 	) {
 		return s.readAnalytics(ctx, of)

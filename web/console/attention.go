@@ -22,16 +22,19 @@ import (
 const attentionTopic = "attention"
 
 func (s *handlers) attentionTopic() topic {
-	return topic{attentionTopic, 2 * time.Second, true, func(ctx context.Context, of string) (drawing, error) {
-		a, err := s.Console.Attention(ctx)
-		if err != nil {
-			return nil, err
-		}
-		f := attentionFilterOf(of)
-		return func(p *ui.Page) templ.Component {
-			return pages.AttentionList(p, pages.NewAttention(p, a, s.system(p), f))
-		}, nil
-	}}
+	return topic{
+		Name: attentionTopic, Every: 2 * time.Second, Ranged: true, Asked: true,
+		Read: func(ctx context.Context, of string) (drawing, error) {
+			a, err := s.Console.Attention(ctx)
+			if err != nil {
+				return nil, err
+			}
+			f := attentionFilterOf(of)
+			return func(p *ui.Page) templ.Component {
+				return pages.AttentionList(p, pages.NewAttention(p, a, s.system(p), f))
+			}, nil
+		},
+	}
 }
 
 // readAttention reads the filter of the list in a request.
@@ -98,7 +101,7 @@ func (s *handlers) attentionList(c *fiber.Ctx) error {
 		}
 		return c.Redirect(to, http.StatusSeeOther)
 	}
-	draw, at, err := s.live.get(s.attentionTopic(), attentionOf(f))
+	draw, at, err := s.live.Get(s.attentionTopic(), attentionOf(f))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	change(t, h.DB,
@@ -31,12 +32,12 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, sight := range []string{
+	for _, phrase := range []string{
 		"¥5,000.00", "¥239.88", "¥1,000,000", "Being worked on", "assigned to wang.min", "Snoozed",
 		"Ended within the last 24 hours", "3 times",
 	} {
-		if !strings.Contains(page.Body, sight) {
-			t.Errorf("the list does not show %q", sight)
+		if !strings.Contains(page.Body, phrase) {
+			t.Errorf("the list does not show %q", phrase)
 		}
 	}
 	if strings.Contains(page.Body, "<img src=x") {
@@ -54,6 +55,7 @@ func TestWhatNeedsAttentionIsOneListByMoney(t *testing.T) {
 
 // The list is filtered by text, kind and assignee; the file has what the page shows.
 func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	change(t, h.DB,
@@ -124,36 +126,38 @@ func TestWhatNeedsAttentionIsFilteredAndExported(t *testing.T) {
 
 // The list is kept current with its filter, and other pages are not sent it.
 func TestWhatNeedsAttentionIsLive(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	ops := h.SignIn(t, access.Ops)
 	w := h.watch(t, ops, "/_/live?lang=en&topics=attention&matter=exceptions")
-	if e := w.next(t); !strings.Contains(e.data, `id="attention"`) || !strings.Contains(e.data, `id="live-at"`) ||
-		strings.Contains(e.data, "/attention/1") || strings.Contains(e.data, `id="risk"`) {
-		t.Errorf("the first frame is %s", e.data)
+	if e := w.Next(t); !strings.Contains(e.Data, `id="attention"`) || !strings.Contains(e.Data, `id="live-at"`) ||
+		strings.Contains(e.Data, "/attention/1") || strings.Contains(e.Data, `id="risk"`) {
+		t.Errorf("the first frame is %s", e.Data)
 	}
 	change(t, h.DB,
 		"INSERT INTO exceptions (id, kind, state, detail, opened_at, updated_at) VALUES (900, 'late_payment', 'open', '{}', 5, 5)")
-	w.until(t, "Late payment: 1")
+	w.Until(t, "Late payment: 1")
 	mine := h.watch(t, ops, "/_/live?lang=en&topics=attention&who=me")
-	if e := mine.next(t); !strings.Contains(e.data, "Nothing matches the filter") {
-		t.Errorf("nothing is assigned: %s", e.data)
+	if e := mine.Next(t); !strings.Contains(e.Data, "Nothing matches the filter") {
+		t.Errorf("nothing is assigned: %s", e.Data)
 	}
 	change(t, h.DB, "UPDATE incidents SET assignee = 'the.ops' WHERE id = 5")
-	mine.until(t, "/attention/5")
-	if e := h.watch(t, ops, "/_/live?lang=en").next(t); strings.Contains(e.data, `id="attention"`) {
+	mine.Until(t, "/attention/5")
+	if e := h.watch(t, ops, "/_/live?lang=en").Next(t); strings.Contains(e.Data, `id="attention"`) {
 		t.Error("the overview is sent the list")
 	}
-	if got := h.watch(t, ops, "/_/live?topics=attention&who=li").status; got != http.StatusUnprocessableEntity {
+	if got := h.watch(t, ops, "/_/live?topics=attention&who=li").Status; got != http.StatusUnprocessableEntity {
 		t.Errorf("with a wrong filter: %d", got)
 	}
 }
 
 func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	auditor := h.SignIn(t, access.Auditor)
-	for path, sights := range map[string][]string{
+	for path, phrases := range map[string][]string{
 		"/attention/1": {
 			"4210", "Fired", "Notified", "telegram-a1b2c3", "night shift ", "Not acknowledged",
 			`href="/runbook#what-is-stuck-and-what-happens-by-itself"`,
@@ -165,9 +169,9 @@ func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
 		"/attention/7": {"Close it once it has been dealt with", "¥1,000,000", "¥0.99"},
 	} {
 		page := h.Page(t, auditor, path+"?lang=en")
-		for _, sight := range sights {
-			if page.Status != http.StatusOK || !strings.Contains(page.Body, sight) {
-				t.Errorf("%s: %d without %q", path, page.Status, sight)
+		for _, phrase := range phrases {
+			if page.Status != http.StatusOK || !strings.Contains(page.Body, phrase) {
+				t.Errorf("%s: %d without %q", path, page.Status, phrase)
 			}
 		}
 		if strings.Contains(page.Body, "<form class=\"stack-tight\"") || strings.Contains(page.Body, "<img src=x") {
@@ -183,6 +187,7 @@ func TestAnIncidentTellsItsStoryAndWhatIsSent(t *testing.T) {
 }
 
 func TestActsOnIncidentsTakeEffectOnceWithTheirReason(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	ops := h.SignIn(t, access.Ops)
@@ -232,9 +237,9 @@ func TestActsOnIncidentsTakeEffectOnceWithTheirReason(t *testing.T) {
 		t.Errorf("%d acts in the audit, %v", len(acts), err)
 	}
 	page := h.Page(t, ops, "/attention/1?lang=en").Body
-	for _, sight := range []string{"Acknowledged", "Messages resumed", "Unassigned · the.ops", "adding a worker"} {
-		if !strings.Contains(page, sight) {
-			t.Errorf("the timeline does not show %q", sight)
+	for _, phrase := range []string{"Acknowledged", "Messages resumed", "Unassigned · the.ops", "adding a worker"} {
+		if !strings.Contains(page, phrase) {
+			t.Errorf("the timeline does not show %q", phrase)
 		}
 	}
 }

@@ -138,15 +138,18 @@ func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (pages.BatchPr
 const batchTopic = "batch"
 
 func (s *handlers) batchTopic() topic {
-	return topic{batchTopic, time.Second, true, func(ctx context.Context, no string) (drawing, error) {
-		id, _ := bulk.ParseNo(no)
-		b, err := bulk.Find(ctx, s.DB.Read, id)
-		if err != nil {
-			return nil, err
-		}
-		d, err := s.progressOf(ctx, b)
-		return func(p *ui.Page) templ.Component { return pages.BatchProgress(p, d) }, err
-	}}
+	return topic{
+		Name: batchTopic, Every: time.Second, Ranged: true, Asked: true,
+		Read: func(ctx context.Context, no string) (drawing, error) {
+			id, _ := bulk.ParseNo(no)
+			b, err := bulk.Find(ctx, s.DB.Read, id)
+			if err != nil {
+				return nil, err
+			}
+			d, err := s.progressOf(ctx, b)
+			return func(p *ui.Page) templ.Component { return pages.BatchProgress(p, d) }, err
+		},
+	}
 }
 
 // batchProgress returns the progress of a batch to a script.

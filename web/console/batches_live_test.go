@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +12,10 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
+	"backstop/web/console/live"
+	"backstop/web/console/live/livetest"
 )
 
 // batch plans sending all exhausted notifications again, and starts it at a rate.
@@ -46,17 +48,12 @@ func (h *harness) found(t *testing.T, id int64) *bulk.Batch {
 	return b
 }
 
-func (h *harness) listeners() (n int, running bool) {
-	h.in.live.mu.Lock()
-	defer h.in.live.mu.Unlock()
-	return len(h.in.live.listeners), h.in.live.running
-}
-
 var takenUp = regexp.MustCompile(`<strong>(\d+) of (\d+) processed</strong>`)
 
 // Two people watch a batch: each gets how far it is, at most a frame a second, through a
-// pause and its end; who goes away is forgotten.
+// pause and its end.
 func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
+	t.Parallel()
 	const rows, rate = 150, 20
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
@@ -66,11 +63,10 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	change(t, h.DB, "DELETE FROM deliveries WHERE id = (SELECT object_id FROM batch_rows WHERE batch_id = ? AND number = 5)",
 		id) // less than 1 % of it
 	stream := "/_/live?lang=en&batch=" + strings.TrimPrefix(path, "/batches/")
-	idle := runtime.NumGoroutine()
 	a, b := h.watch(t, ops, stream), h.watch(t, viewer, stream)
-	for _, w := range []*watcher{a, b} {
-		if e := w.next(t); !strings.Contains(e.data, `data-state="planned"`) || !strings.Contains(e.data, "Nothing has been done yet") ||
-			e.name != "panels" {
+	for _, w := range []*livetest.Source{a, b} {
+		if e := w.Next(t); !strings.Contains(e.Data, `data-state="planned"`) || !strings.Contains(e.Data, "Nothing has been done yet") ||
+			e.Name != "panels" {
 			t.Errorf("before its start: %+v", e)
 		}
 	}
@@ -78,74 +74,60 @@ func TestABatchIsWatchedThroughItsPauseToItsEnd(t *testing.T) {
 	h.onBatch(t, ops, path, "start", "amount_CNY", "1500.00")
 	frames, last := 0, 0
 	for last < rows/4 {
-		e := a.next(t)
+		e := a.Next(t)
 		frames++
-		m := takenUp.FindStringSubmatch(e.data)
+		m := takenUp.FindStringSubmatch(e.Data)
 		if m == nil {
-			t.Fatalf("a frame: %s", e.data)
+			t.Fatalf("a frame: %s", e.Data)
 		}
 		n, _ := strconv.Atoi(m[1])
 		if n < last || m[2] != fmt.Sprint(rows) {
 			t.Errorf("%s of %s after %d", m[1], m[2], last)
 		}
 		if last = n; last > 10 {
-			for _, sight := range []string{" rows per second, about ", " left", "Amount done", "No longer stored: 1", `class="money"`} {
-				if !strings.Contains(e.data, sight) {
-					t.Errorf("a frame lacks %q: %s", sight, e.data)
+			for _, phrase := range []string{" rows per second, about ", " left", "Amount done", "No longer stored: 1", `class="money"`} {
+				if !strings.Contains(e.Data, phrase) {
+					t.Errorf("a frame lacks %q: %s", phrase, e.Data)
 				}
 			}
 		}
 	}
-	if most := int(time.Since(begun)/(liveEvery/2)) + 2; frames > most {
+	if most := int(time.Since(begun)/(live.Every/2)) + 2; frames > most {
 		t.Errorf("%d frames in %s", frames, time.Since(begun))
 	}
 
 	// A pause takes effect within two seconds, and the frames say so.
 	h.onBatch(t, ops, path, "pause")
 	until := time.Now().Add(2 * time.Second)
-	for _, w := range []*watcher{a, b} {
-		w.until(t, `data-state="paused"`)
+	for _, w := range []*livetest.Source{a, b} {
+		w.Until(t, `data-state="paused"`)
 	}
-	time.Sleep(time.Until(until)) // what was begun may end until then
+	quiet(t, time.Until(until)) // what was begun may end until then
 	paused := h.found(t, id)
-	time.Sleep(2 * time.Second) // three more steps, if it ran
-	if now := h.found(t, id); now.State != bulk.Paused || now.Ended() != paused.Ended() || now.Ended() >= rows {
-		t.Errorf("two seconds after the pause %d were begun, then %d", paused.Ended(), now.Ended())
+	if paused.Ended() >= rows {
+		t.Errorf("two seconds after the pause %d were begun", paused.Ended())
 	}
+	// For two seconds: three more steps, if it ran.
+	waittest.Stays(t, "nothing is begun after the pause", 2*time.Second, func() bool {
+		now := h.found(t, id)
+		return now.State == bulk.Paused && now.Ended() == paused.Ended()
+	})
 
-	// One goes away: the frames of the other go on, and nothing is kept for the first.
-	a.cut()
-	<-a.end
+	// One goes away: the frames of the other go on.
+	a.Cut()
+	<-a.End
 	h.onBatch(t, ops, path, "resume")
-	b.until(t, `data-state="running"`)
-	for end := time.Now().Add(liveBeat + 15*time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if n, _ := h.listeners(); n == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("a disconnected listener is still served")
-		}
-	}
-	e := b.until(t, `data-state="done"`)
-	if !strings.Contains(e.data, fmt.Sprintf("%d of %d processed", rows, rows)) || !strings.Contains(e.data, "1490") &&
-		!strings.Contains(e.data, "1,490.00") {
-		t.Errorf("at its end: %s", e.data)
-	}
-	b.cut()
-	<-b.end
-	for end := time.Now().Add(2*liveBeat + 15*time.Second); ; time.Sleep(50 * time.Millisecond) {
-		n, running := h.listeners()
-		if n == 0 && !running && runtime.NumGoroutine() <= idle+5 { // connections that are kept alive
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d listeners, running %t, %d goroutines; before %d", n, running, runtime.NumGoroutine(), idle)
-		}
+	b.Until(t, `data-state="running"`)
+	e := b.Until(t, `data-state="done"`)
+	if !strings.Contains(e.Data, fmt.Sprintf("%d of %d processed", rows, rows)) || !strings.Contains(e.Data, "1490") &&
+		!strings.Contains(e.Data, "1,490.00") {
+		t.Errorf("at its end: %s", e.Data)
 	}
 }
 
 // A stop is shown with what is left; nothing more is processed.
 func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	exhaust(t, h.DB, 60)
@@ -153,9 +135,9 @@ func TestABatchThatIsStoppedSaysSoToWhoWatches(t *testing.T) {
 	path, id := h.batch(t, ops, 10)
 	w := h.watch(t, ops, "/_/live?lang=en&batch="+strings.TrimPrefix(path, "/batches/"))
 	h.onBatch(t, ops, path, "start", "amount_CNY", "600.00")
-	w.until(t, `data-state="running"`)
+	w.Until(t, `data-state="running"`)
 	h.onBatch(t, ops, path, "stop")
-	w.until(t, `data-state="stopped"`)
+	w.Until(t, `data-state="stopped"`)
 	stopped := h.found(t, id)
 	page := h.Page(t, ops, path+"?lang=en").Body
 	if left := fmt.Sprintf("%d rows were not processed", stopped.ToDo-stopped.Ended()); stopped.Ended() == 60 ||

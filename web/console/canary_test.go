@@ -87,6 +87,7 @@ func visible(c map[string]string, text string) (found []string) {
 // Personal data that outsiders sent is shown to no one without the right to see it, wherever it
 // was written and wherever it is shown.
 func TestNobodySeesWhatIsPlanted(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	c := canaries()
@@ -145,11 +146,11 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 			t.Errorf("%s saw only %d pages and fragments", role, seen)
 		}
 		stream := h.watch(t, cookie, "/_/live?lang=en")
-		frame := stream.next(t).data
+		frame := stream.Next(t).Data
 		if look(role+" live", frame); strings.Count(frame, "<section") < len(h.in.topics()) {
 			t.Errorf("%s: the frame lacks panels: %q", role, frame)
 		}
-		stream.cut()
+		stream.Cut()
 	}
 	for _, path := range []string{"/api/v1/admin/exceptions", "/api/v1/admin/callbacks", webtest.Monitoring + "logs", webtest.Monitoring +
 		"realtime", webtest.Monitoring + "merchants", webtest.Monitoring + "breakers", webtest.Monitoring + "health"} {
@@ -180,6 +181,7 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 
 // Those who may see what is masked see all of it, once they have said why.
 func TestWhoMayUnmaskSeesWhatIsPlanted(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	c := canaries()

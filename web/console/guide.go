@@ -57,7 +57,7 @@ func (s *handlers) guidePage(c *fiber.Ctx) error { return s.sendGuide(c, "") }
 
 // sendGuide shows the guide, with a new API key of the sandbox's merchant if one was made.
 func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string) error {
-	s.live.forget("guide") // an older panel must not replace this one
+	s.live.Forget("guide") // an older panel must not replace this one
 	g, err := s.readGuide(c.UserContext())
 	if err != nil {
 		return err
@@ -144,6 +144,6 @@ func (s *handlers) dismissGuide(c *fiber.Ctx) error {
 	if _, err := s.act(c, act.Call{Kind: sandbox.DismissAct, Ref: act.Ref{ID: "guide"}}); err != nil {
 		return err
 	}
-	s.live.forget("guide")
+	s.live.Forget("guide")
 	return c.Redirect("/", http.StatusSeeOther)
 }

@@ -27,14 +27,17 @@ const bellEvery = 2 * time.Second
 
 // bellTopic is the topic that reads the unread messages of the operator whose id it is given.
 func (s *handlers) bellTopic() topic {
-	return topic{name: bellTopic, every: bellEvery, ranged: true, read: func(ctx context.Context, of string) (drawing, error) {
-		id, err := strconv.ParseInt(of, 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		n, more, err := inbox.Unread(ctx, s.DB.Read, id)
-		return func(p *ui.Page) templ.Component { return ui.Bell(p, ui.Unread{N: n, More: more}) }, err
-	}}
+	return topic{
+		Name: bellTopic, Every: bellEvery, Ranged: true, Own: true,
+		Read: func(ctx context.Context, of string) (drawing, error) {
+			id, err := strconv.ParseInt(of, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			n, more, err := inbox.Unread(ctx, s.DB.Read, id)
+			return func(p *ui.Page) templ.Component { return ui.Bell(p, ui.Unread{N: n, More: more}) }, err
+		},
+	}
 }
 
 // bell returns the bell to a script, and redirects any other request to the inbox.

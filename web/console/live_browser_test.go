@@ -13,6 +13,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/report"
+	"backstop/web/console/live"
 	"backstop/web/webtest"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -100,6 +101,7 @@ func shows(text string) chromedp.Action {
 // TestTheOverviewLives cuts the cable, mends it, pauses and goes on: the page
 // says how old it is, catches up by itself, and keeps what the person has open.
 func TestTheOverviewLives(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.Happen(t, func(x *report.Delta) { x.Attempt(1, report.OK, time.Millisecond) })
@@ -137,7 +139,7 @@ func TestTheOverviewLives(t *testing.T) {
 		}
 	})
 	atRisk(100)
-	quiet(t, 3*liveEvery)
+	quiet(t, 3*live.Every)
 	if n := asked.Load(); n != 0 {
 		t.Errorf("a paused page made %d requests", n)
 	}
@@ -160,6 +162,7 @@ func quiet(t *testing.T, d time.Duration) {
 // TestNothingSaysLiveWithoutScripts reads the overview and a list with scripts off:
 // they say of when they are, and offer nothing that only a script can do.
 func TestNothingSaysLiveWithoutScripts(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
@@ -191,6 +194,7 @@ func TestNothingSaysLiveWithoutScripts(t *testing.T) {
 // The columns of the overview's chart say their values under the pointer and by the arrow keys,
 // and Enter leads to their rows.
 func TestTheChartOfOutcomesIsReadByKeyboard(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.Happen(t, func(x *report.Delta) {

@@ -23,11 +23,11 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 	p.Live = true
 	panels, oldest := map[string]templ.Component{}, time.Now()
 	for _, t := range s.topics() {
-		draw, at, err := s.live.get(t, r.Name)
+		draw, at, err := s.live.Get(t, r.Name)
 		if err != nil {
 			return err
 		}
-		panels[t.name] = draw(p)
+		panels[t.Name] = draw(p)
 		if at.Before(oldest) {
 			oldest = at
 		}
@@ -66,7 +66,7 @@ func (s *handlers) panel(t topic) fiber.Handler {
 		if !web.IsFragment(c) {
 			return c.Redirect("/?range="+r.Name, http.StatusSeeOther)
 		}
-		draw, at, err := s.live.get(t, r.Name)
+		draw, at, err := s.live.Get(t, r.Name)
 		if err != nil {
 			return err
 		}
@@ -78,31 +78,31 @@ func (s *handlers) panel(t topic) fiber.Handler {
 // topics returns all panels in display order.
 func (s *handlers) topics() []topic {
 	return []topic{
-		{"guide", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+		{Name: "guide", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			state, err := s.readGuide(ctx)
 			return func(p *ui.Page) templ.Component { return pages.GuidePanel(p, s.guideOf(p, state), false) }, err
 		}},
-		{"risk", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+		{Name: "risk", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Risk(ctx)
 			return func(p *ui.Page) templ.Component { return pages.RiskPanel(p, v) }, err
 		}},
-		{"outcomes", 5 * time.Second, true, func(ctx context.Context, of string) (drawing, error) {
+		{Name: "outcomes", Every: 5 * time.Second, Ranged: true, Read: func(ctx context.Context, of string) (drawing, error) {
 			v, err := s.Console.Outcomes(ctx, console.RangeOf(of))
 			return func(p *ui.Page) templ.Component { return pages.OutcomesPanel(p, v, s.Config.NotifyObjective.Share()) }, err
 		}},
-		{"todo", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+		{Name: "todo", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Todo(ctx)
 			return func(p *ui.Page) templ.Component { return pages.TodoPanel(p, v, s.system(p)) }, err
 		}},
-		{"merchants-health", 5 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+		{Name: "merchants-health", Every: 5 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Health(ctx)
 			return func(p *ui.Page) templ.Component { return pages.HealthPanel(p, v) }, err
 		}},
-		{"suppliers-health", 5 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+		{Name: "suppliers-health", Every: 5 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Suppliers(ctx, s.Config.Timezone)
 			return func(p *ui.Page) templ.Component { return pages.SupplierPanel(p, v) }, err
 		}},
-		{"queues", 2 * time.Second, false, func(ctx context.Context, _ string) (drawing, error) {
+		{Name: "queues", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Queues(ctx, s.Queues)
 			return func(p *ui.Page) templ.Component { return pages.QueuesPanel(p, v, s.system(p)) }, err
 		}},

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
+	"backstop/internal/base/waittest"
 	"backstop/internal/command/apply"
 	"backstop/internal/console"
 	"backstop/internal/ledger"
@@ -25,6 +26,7 @@ import (
 )
 
 func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.Happen(t, func(x *report.Delta) {
@@ -36,7 +38,7 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 		x.Lag(1, 30*time.Millisecond)
 	})
 	cookie := h.SignIn(t, access.Ops)
-	for lang, sights := range map[string][]string{
+	for lang, phrases := range map[string][]string{
 		"zh": {"风险资金（待处理）", "¥3,499.00", "KWD", "75.00%", "金额不符 1 笔", "notify_retry", "内置 redis-server", "以表格显示", "Galaxy", "1h 尝试成功率"},
 		"en": {
 			"Money at risk", "¥3,499.00", "JPY", "75.00%", "Amount mismatch: 1", "notify_retry", "embedded redis-server",
@@ -48,9 +50,9 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 			if got.Status != http.StatusOK {
 				t.Fatalf("%s %s: %d", lang, rng, got.Status)
 			}
-			for _, sight := range sights {
-				if !strings.Contains(got.Body, sight) {
-					t.Errorf("%s %s does not say %q", lang, rng, sight)
+			for _, phrase := range phrases {
+				if !strings.Contains(got.Body, phrase) {
+					t.Errorf("%s %s does not say %q", lang, rng, phrase)
 				}
 			}
 			if found := inlineCode.FindString(got.Body); found != "" {
@@ -65,15 +67,13 @@ func TestOverviewTellsItsFiguresInBothLanguages(t *testing.T) {
 
 // Figures are read for several who look: the time beside them is that of the reading.
 func TestTheOverviewSaysWhenItsFiguresWereRead(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Ops)
-	for i := range h.in.topics() {
-		h.in.live.topics[i].every = time.Hour
-	}
 	h.Page(t, cookie, "/") // everything is read
 	read := h.DB.NowTime()
-	time.Sleep(1200 * time.Millisecond)
+	waittest.Until(t, "the clock shows the next second", func() bool { return h.DB.NowTime().Truncate(time.Second).After(read) })
 	body := h.Page(t, cookie, "/").Body
 	said := regexp.MustCompile(`id="live-at" datetime="([^"]*)"`).FindStringSubmatch(body)
 	if said == nil {
@@ -85,24 +85,25 @@ func TestTheOverviewSaysWhenItsFiguresWereRead(t *testing.T) {
 }
 
 func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)
 	for _, topic := range h.in.topics() {
 		for _, lang := range []string{"zh", "en"} {
-			got := h.Call(t, http.MethodGet, "/_/"+topic.name+"?range=6h&lang="+lang, "", "Cookie", cookie, "HX-Request", "true")
-			if got.Status != http.StatusOK || !strings.Contains(got.Body, `id="`+topic.name+`"`) || strings.Contains(got.Body, "<html") {
-				t.Errorf("%s: %d %q", topic.name, got.Status, got.Body)
+			got := h.Call(t, http.MethodGet, "/_/"+topic.Name+"?range=6h&lang="+lang, "", "Cookie", cookie, "HX-Request", "true")
+			if got.Status != http.StatusOK || !strings.Contains(got.Body, `id="`+topic.Name+`"`) || strings.Contains(got.Body, "<html") {
+				t.Errorf("%s: %d %q", topic.Name, got.Status, got.Body)
 			}
 			if found := inlineCode.FindString(got.Body) + keyLeak.FindString(got.Body); found != "" {
-				t.Errorf("%s in %s contains %q", topic.name, lang, found)
+				t.Errorf("%s in %s contains %q", topic.Name, lang, found)
 			}
 			if lang == "en" && han.MatchString(got.Body) {
-				t.Errorf("%s in English: %q", topic.name, han.FindString(got.Body))
+				t.Errorf("%s in English: %q", topic.Name, han.FindString(got.Body))
 			}
 		}
-		if got := h.Page(t, cookie, "/_/"+topic.name+"?range=6h"); got.Header.Get("Location") != "/?range=6h" {
-			t.Errorf("%s by its address: %d to %q", topic.name, got.Status, got.Header.Get("Location"))
+		if got := h.Page(t, cookie, "/_/"+topic.Name+"?range=6h"); got.Header.Get("Location") != "/?range=6h" {
+			t.Errorf("%s by its address: %d to %q", topic.Name, got.Status, got.Header.Get("Location"))
 		}
 	}
 	if got := h.Call(t, http.MethodGet, "/_/risk", "", "HX-Request", "true"); got.Status != http.StatusUnauthorized {
@@ -112,6 +113,7 @@ func TestPanelsComeAloneToScriptsAndAsAPageToPeople(t *testing.T) {
 
 // The queues stand on the database; Redis may be away.
 func TestQueuesAreShownWithoutRedis(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)
@@ -138,12 +140,13 @@ func TestQueuesAreShownWithoutRedis(t *testing.T) {
 
 // The example of the guide is an apply file that is accepted as it stands.
 func TestTheGuideHasAFileToBeginWith(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Admin)
 	body := h.Page(t, cookie, "/guide?lang=en").Body
-	for _, sight := range []string{"Start here", "backstop serve --demo", "/api/v1/orders", "/callback/"} {
-		if !strings.Contains(body, sight) {
-			t.Errorf("the guide lacks %q", sight)
+	for _, phrase := range []string{"Start here", "backstop serve --demo", "/api/v1/orders", "/callback/"} {
+		if !strings.Contains(body, phrase) {
+			t.Errorf("the guide lacks %q", phrase)
 		}
 	}
 	_, rest, _ := strings.Cut(body, `id="own-title"`)
@@ -169,6 +172,7 @@ func TestTheGuideHasAFileToBeginWith(t *testing.T) {
 // A console that is in use greets no newcomer; one that is not shows the first steps to everybody,
 // and their buttons to an admin.
 func TestTheOverviewGreetsNewcomersOnly(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for role, want := range map[string]bool{access.Admin: true, access.Viewer: false} {
 		body := h.Page(t, h.SignIn(t, role), "/?lang=en").Body
@@ -186,6 +190,7 @@ func TestTheOverviewGreetsNewcomersOnly(t *testing.T) {
 
 // The to-do list leads to what it names, and to alerts only those who may read them.
 func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.InTrouble(t)
@@ -222,6 +227,7 @@ func TestTheTodoListLeadsToWhatItNames(t *testing.T) {
 
 // Each column of the chart leads to exactly the notifications of the orders that it counts.
 func TestAColumnOfTheChartLeadsToItsOrders(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Ops)
 	step := console.RangeOf("24h").Step.Microseconds()

@@ -24,7 +24,9 @@ import (
 	"backstop/internal/sweep"
 	savedview "backstop/internal/view"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
+	"backstop/web/console/live"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -35,14 +37,14 @@ type handlers struct {
 	cursors  cursors
 	listTime time.Duration // see listTime; shorter in tests
 	throttle *access.Throttle
-	live     *live
-	figures  cached[string, pages.AnalyticsData] // by range
+	live     *live.Stream[*ui.Page]
+	figures  live.Cache[string, pages.AnalyticsData] // by range
 	counts   viewCounter
 }
 
 func newHandlers(s *web.Server) *handlers {
 	h := &handlers{Server: s, cursors: cursors{s.Keys.Derive("cursors")}, listTime: listTime, throttle: access.NewThrottle()}
-	h.live = newLive(s, append(h.topics(), h.batchTopic(), h.attentionTopic(), h.bellTopic()))
+	h.live = h.newLive()
 	return h
 }
 
@@ -196,10 +198,10 @@ func (s *handlers) routes() []web.Route {
 		act("/views/:view/restore", savedview.RestoreAct, s.onView(savedview.RestoreAct, viewRestored)),
 		act("/views/:view/watch", savedview.WatchAct, s.watchView),
 		page("/search", access.ViewOrders, s.searchPage, web.Menu{}),
-		page("/_/live", access.ViewOverview, s.live.stream, web.Menu{}),
+		page("/_/live", access.ViewOverview, s.stream, web.Menu{}),
 	}
 	for _, t := range s.topics() {
-		list = append(list, page("/_/"+t.name, access.ViewOverview, s.panel(t), web.Menu{}))
+		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
 	return list
 }
