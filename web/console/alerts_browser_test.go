@@ -16,44 +16,21 @@ import (
 // TestAlertsInABrowser looks at the page of alerts as an admin, who sees all of
 // it, and sends a test alert by its dialog.
 func TestAlertsInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Admin, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}
+	h.walk(t, access.Admin, "main",
+		namedPage{name: "alerts", path: "/alerts"}, namedPage{name: "alerts-rule", path: "/alerts?rule=success_rate"},
+		namedPage{name: "attention", path: "/attention"},
+		namedPage{name: "attention-none", path: "/attention?text=nothing+like+it&matter=approvals"},
+		namedPage{name: "queues", path: "/queues"}, namedPage{name: "queue", path: "/queues/compensate"},
+		namedPage{name: "incident", path: "/attention/1"}, namedPage{name: "incident-snoozed", path: "/attention/6"})
 	ctx, said := newBrowser(t, h.Addr)
 	base := "http://" + h.Addr
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
-	said.take()
-	for _, theme := range []string{"light", "dark"} {
-		for _, lang := range []string{"zh", "en"} {
-			run(t, ctx, reads(base, lang, theme))
-			for name, path := range map[string]string{
-				"alerts": "/alerts", "alerts-rule": "/alerts?rule=success_rate",
-				"attention": "/attention", "attention-none": "/attention?text=nothing+like+it&matter=approvals", "queues": "/queues",
-				"queue": "/queues/compensate", "incident": "/attention/1", "incident-snoozed": "/attention/6",
-			} {
-				for _, width := range []int64{390, 1280, 1440} {
-					var look struct {
-						Theme, Language string
-						Overflow        int
-						Violations      []string
-					}
-					run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path),
-						chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
-					look.Violations = append(look.Violations, violations(t, ctx)...)
-					if look.Theme != theme || !strings.HasPrefix(look.Language, lang) || look.Overflow > 0 || len(look.Violations) > 0 {
-						t.Errorf("%s in %s at %d: %+v", name, lang, width, look)
-					}
-				}
-				if *screenshots != "" {
-					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme)
-					run(t, ctx, emulation.SetDeviceMetricsOverride(390, 900, 1, false))
-					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme+"-narrow")
-				}
-			}
-		}
-	}
 	run(t, ctx, chromedp.Navigate(base+"/alerts"), chromedp.WaitVisible(`[data-open="#test"]`), chromedp.Click(`[data-open="#test"]`),
 		chromedp.WaitVisible("#test-reason"), chromedp.SendKeys("#test-reason", "is anybody there"), chromedp.Click("#test button.primary"),
 		chromedp.WaitVisible(".notice.ok"))
@@ -65,6 +42,7 @@ func TestAlertsInABrowser(t *testing.T) {
 // An operator on call sees an incident on the overview, acknowledges it and snoozes another one,
 // on a phone and by keys alone.
 func TestAnIncidentIsHandledOnAPhone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Ops, webtest.GoodPassword); err != nil {

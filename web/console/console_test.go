@@ -184,11 +184,11 @@ func seed(t *testing.T, d *db.DB) {
 	seedSupplier(t, d)
 }
 
-// sight is a page and what the seed put on it.
-type sight struct{ name, path, holds string }
+// namedPage is a page and what the seed put on it.
+type namedPage struct{ name, path, holds string }
 
 // details are the pages of single things that the seed wrote.
-func (h *harness) details(t *testing.T) []sight {
+func (h *harness) details(t *testing.T) []namedPage {
 	t.Helper()
 	id := func(query string) (n int64) {
 		t.Helper()
@@ -209,7 +209,7 @@ func (h *harness) details(t *testing.T) []sight {
 		t.Fatal(err)
 	}
 	h.InTrouble(t)
-	return []sight{
+	return []namedPage{
 		{"merchant", "/merchants/m1", "https://gone.test"},
 		{"callback", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM callbacks WHERE outcome = 'paid'")), "RSA-SHA256"},
 		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
@@ -224,7 +224,7 @@ func (h *harness) details(t *testing.T) []sight {
 }
 
 // allPages are the pages there are to see, beside the details.
-var allPages = []sight{
+var allPages = []namedPage{
 	{"overview", "/", "3,499.00"},
 	{"guide", "/guide", "kind: sortedparams"},
 	{"attention", "/attention", "12.300"},
@@ -284,6 +284,7 @@ var (
 )
 
 func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Lead)
@@ -325,6 +326,7 @@ func TestPagesShowWhatIsThereInBothLanguages(t *testing.T) {
 
 // The story is complete and in the order in which it happened.
 func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Lead)
@@ -341,18 +343,19 @@ func TestAStoryTellsEverythingInItsOrder(t *testing.T) {
 		}
 		at += i
 	}
-	for _, sight := range []string{
+	for _, phrase := range []string{
 		"•••", "3499.00 CNY as ordered", "Server: nginx", "3.204 s", "SKU-77120",
 		"4200002614202611201428773301",
 	} {
-		if !strings.Contains(body, sight) {
-			t.Errorf("the story lacks %q", sight)
+		if !strings.Contains(body, phrase) {
+			t.Errorf("the story lacks %q", phrase)
 		}
 	}
 }
 
 // TestEveryRoleOpensItsRoutesAndNoOther walks role × route.
 func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	refused := 0
@@ -383,6 +386,7 @@ func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 }
 
 func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)
@@ -438,6 +442,7 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 }
 
 func TestAsynqmonHasAPolicyOfItsOwnAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Ops)
 	got := h.Page(t, cookie, "/asynqmon/")

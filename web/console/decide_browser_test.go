@@ -36,6 +36,7 @@ func tabTo(selector string) chromedp.Action {
 // TestTwoPeopleDecideByKeyboardAlone has finance propose that an order is closed and a lead
 // approve it, in both languages and both themes; the story shows what came of it.
 func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "DELETE FROM approvals")
@@ -120,16 +121,12 @@ func TestTwoPeopleDecideByKeyboardAlone(t *testing.T) {
 	}
 	fine("order-decided-en-dark")
 	for _, kind := range []string{"amount_mismatch", "unknown_order"} {
-		for _, look := range [][2]string{{"zh", "light"}, {"zh", "dark"}, {"en", "light"}, {"en", "dark"}} {
+		for _, look := range [][2]string{{"zh", "light"}, {"en", "dark"}} {
 			run(t, ctx, reads(base, look[0], look[1]), chromedp.Navigate(base+h.on(t, kind).path), chromedp.WaitReady("main"),
 				becomes(whole),
 				chromedp.Evaluate(`for (const d of document.querySelectorAll("details.decision")) d.open = true`, nil))
 			fine("exception-" + kind + "-" + look[0] + "-" + look[1])
 		}
-	}
-	for _, look := range [][2]string{{"zh", "dark"}, {"en", "light"}} {
-		run(t, ctx, reads(base, look[0], look[1]), chromedp.Navigate(base+"/exceptions"), chromedp.WaitReady("main"), becomes(whole))
-		fine("exceptions-" + look[0] + "-" + look[1])
 	}
 	if all := said.take(); len(all) > 0 {
 		t.Errorf("browser console: %s", strings.Join(all, "; "))

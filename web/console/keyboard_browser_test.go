@@ -2,6 +2,7 @@ package console
 
 import (
 	"archive/zip"
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -12,10 +13,13 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -92,6 +96,7 @@ func (h *harness) putPaid(t *testing.T, at time.Time, merchant int64, status not
 // seven steps from the overview, the notifications that this exhausted are found by merchant,
 // time, cause and state, and sent again as a batch; no others are.
 func TestWhatAnOutageLeftIsWorkedOffByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	day := h.DB.NowTime().In(h.Config.Timezone).AddDate(0, 0, -1)
@@ -140,6 +145,7 @@ func TestWhatAnOutageLeftIsWorkedOffByKeyboardAlone(t *testing.T) {
 // TestTheMonthOfAMerchantIsExportedByKeyboardAlone takes five steps from the overview to an
 // Excel file of a merchant's paid orders of last month, with their fees.
 func TestTheMonthOfAMerchantIsExportedByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	change(t, h.DB, "UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'")
 	now := h.DB.NowTime().In(h.Config.Timezone)
@@ -158,7 +164,14 @@ func TestTheMonthOfAMerchantIsExportedByKeyboardAlone(t *testing.T) {
 	change(t, h.DB, "UPDATE orders SET status = 'closed', paid_amount = 0, fee_amount = 0, paid_at = NULL WHERE order_no = ?", out[3])
 	do, looks, fine, end := h.onBrowserAs(t, access.Finance, 1440)
 	folder := t.TempDir()
-	do(browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(folder))
+	do(chromedp.ActionFunc(func(ctx context.Context) error {
+		info, err := target.GetTargetInfo().Do(ctx)
+		if err != nil {
+			return err
+		}
+		return browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(folder).
+			WithBrowserContextID(info.BrowserContextID).Do(cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser))
+	}))
 	looks("zh", "dark", "/")
 	k := &byKeyboard{do: do}
 	k.step(t, chromedp.KeyEvent("go"), becomes(`location.pathname === "/orders" && `+whole))
@@ -194,31 +207,29 @@ func TestTheMonthOfAMerchantIsExportedByKeyboardAlone(t *testing.T) {
 // downloaded waits for an Excel file in a folder, and returns its first sheet.
 func downloaded(t *testing.T, folder string) string {
 	t.Helper()
+	var z *zip.ReadCloser
 	var wrong error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	waittest.Within(time.Minute, func() bool {
 		files, err := filepath.Glob(filepath.Join(folder, "*.xlsx"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(files) == 0 {
-			continue
+		if len(files) > 0 {
+			z, wrong = zip.OpenReader(files[0]) // an error while not all of it is there
 		}
-		z, err := zip.OpenReader(files[0])
-		if err != nil {
-			wrong = err // not all of it is there
-			continue
-		}
-		defer z.Close()
-		f, err := z.Open("xl/worksheets/sheet1.xml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		sheet, err := io.ReadAll(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(sheet)
+		return z != nil
+	})
+	if z == nil {
+		t.Fatalf("no complete Excel file was downloaded: %v", wrong)
 	}
-	t.Fatalf("no complete Excel file was downloaded: %v", wrong)
-	return ""
+	defer z.Close()
+	f, err := z.Open("xl/worksheets/sheet1.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sheet)
 }

@@ -55,6 +55,7 @@ func routeOf(routes []web.Route, method, address string) (web.Route, bool) {
 // No page offers its reader an act or a page that the server would refuse: every role reads every
 // page that it may open, and each form and each link there is compared with the table of routes.
 func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	seen := append(h.details(t), allPages...)
@@ -62,7 +63,7 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 		"/alerts", "/queues", "/queues/notify", "/queues/compensate", "/analytics", "/merchants/m1",
 		"/merchants/m2",
 	} {
-		seen = append(seen, sight{path: path})
+		seen = append(seen, namedPage{path: path})
 	}
 	routes := h.Routes()
 	forms := map[string]int{}

@@ -14,6 +14,7 @@ import (
 // TestAQueueIsPausedInABrowser pauses notifications by the dialog, looks at the pages in both
 // languages and themes, and resumes them.
 func TestAQueueIsPausedInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	if _, err := h.Operators.Add(t.Context(), "li.hang", access.Ops, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
@@ -31,31 +32,8 @@ func TestAQueueIsPausedInABrowser(t *testing.T) {
 			chromedp.WaitVisible(".notice.ok"))
 	}
 	acts("pause")
-	for _, theme := range []string{"light", "dark"} {
-		for _, lang := range []string{"zh", "en"} {
-			run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 900, 1, false), reads(base, lang, theme))
-			for name, path := range map[string]string{
-				"queue-paused": "/queues/notify", "queues-paused": "/queues",
-				"orders-paused": "/orders",
-			} {
-				for _, width := range []int64{1440, 390} {
-					var look struct {
-						Overflow   int
-						Violations []string
-					}
-					run(t, ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(base+path),
-						chromedp.WaitReady("main .notice.warn"), chromedp.Evaluate(examine, &look))
-					look.Violations = append(look.Violations, violations(t, ctx)...)
-					if look.Overflow > 0 || len(look.Violations) > 0 {
-						t.Errorf("%s in %s at %d: %+v", name, lang, width, look)
-					}
-					if *screenshots != "" {
-						takeScreenshot(t, ctx, name+"-"+lang+"-"+theme+map[int64]string{390: "-narrow"}[width])
-					}
-				}
-			}
-		}
-	}
+	h.walk(t, access.Ops, "main .notice.warn", namedPage{name: "queue-paused", path: "/queues/notify"},
+		namedPage{name: "queues-paused", path: "/queues"}, namedPage{name: "orders-paused", path: "/orders"})
 	run(t, ctx, emulation.SetDeviceMetricsOverride(390, 900, 1, false))
 	acts("resume") // with a thumb
 	var body string

@@ -15,6 +15,7 @@ import (
 // TestAStoryInABrowser looks at the whole story in both languages and themes, and
 // filters it in place.
 func TestAStoryInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, h.DB.Now()-200_000_000, "Mall")
 	setNotify(t, h.DB, "waits_ms", []int{1000, 17000, 90000, 3600000})
@@ -30,34 +31,12 @@ func TestAStoryInABrowser(t *testing.T) {
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
 	}
+	h.walk(t, access.Lead, "main", namedPage{name: "story", path: scripted}, namedPage{name: "evidence", path: scripted + "/evidence"},
+		namedPage{name: "story-diff", path: scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202)},
+		namedPage{name: "story-raw", path: scripted + "/events/" + id36(9201) + "/_raw"})
 	ctx, said := newBrowser(t, h.Addr)
 	base := "http://" + h.Addr
 	run(t, ctx, emulation.SetDeviceMetricsOverride(1440, 1400, 1, false), signsIn(base, "wang.min", webtest.GoodPassword, "/"))
-	for _, theme := range []string{"light", "dark"} {
-		for _, lang := range []string{"zh", "en"} {
-			run(t, ctx, reads(base, lang, theme))
-			for _, page := range []struct{ name, path string }{
-				{"story", scripted},
-				{"evidence", scripted + "/evidence"},
-				{"story-diff", scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202)},
-				{"story-raw", scripted + "/events/" + id36(9201) + "/_raw"},
-			} {
-				name, path := page.name, page.path
-				var look struct {
-					Overflow   int
-					Violations []string
-				}
-				run(t, ctx, chromedp.Navigate(base+path), chromedp.WaitReady("main"), chromedp.Evaluate(examine, &look))
-				look.Violations = append(look.Violations, violations(t, ctx)...)
-				if look.Overflow > 0 || len(look.Violations) > 0 {
-					t.Errorf("%s in %s, %s: %+v", name, lang, theme, look)
-				}
-				if *screenshots != "" && name == "story" {
-					takeScreenshot(t, ctx, name+"-"+lang+"-"+theme)
-				}
-			}
-		}
-	}
 	var where string
 	var events int
 	run(t, ctx, chromedp.Navigate(base+scripted), chromedp.WaitVisible("#phase-delivery"), chromedp.Click("#phase-delivery"),
@@ -74,6 +53,7 @@ func TestAStoryInABrowser(t *testing.T) {
 
 // TestAStoryIsReadWithoutJavaScript filters and compares with scripts off.
 func TestAStoryIsReadWithoutJavaScript(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, "plain")
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Viewer, webtest.GoodPassword); err != nil {

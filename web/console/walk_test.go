@@ -1,0 +1,137 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"backstop/web/webtest"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// looks are how each page of a walk is looked at: Chinese and light, English and dark, and English
+// on a phone, where tables scroll and lines break.
+var looks = []struct {
+	language, theme string
+	width           int64
+}{{"zh", "light", 1440}, {"en", "dark", 1440}, {"en", "dark", phoneWidth}}
+
+const phoneWidth = 390
+
+// walk looks at pages that only read, several at once: nothing is complained about, nothing leaves
+// our origin, axe finds nothing, nothing is wider than the window, and a phone has nothing too small
+// for a thumb. Each page is there once its element ready is.
+func (h *harness) walk(t *testing.T, role, ready string, all ...namedPage) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short: no browser")
+	}
+	sessions := map[string]string{} // by theme
+	for _, l := range looks {
+		if sessions[l.theme] == "" {
+			sessions[l.theme] = h.session(t, "walks."+l.theme, role, l.language, l.theme)
+		}
+	}
+	windows := make(chan *window, len(all)*len(looks)) // idle ones, all of this test
+	t.Run("pages", func(sub *testing.T) {
+		for _, p := range all {
+			for _, l := range looks {
+				sub.Run(fmt.Sprintf("%s-%s-%s-%d", p.name, l.language, l.theme, l.width), func(sub *testing.T) {
+					sub.Parallel()
+					var w *window
+					select {
+					case w = <-windows:
+					default:
+						ctx, said, err := openWindow(t, h.Addr)
+						if errors.Is(err, errNoChromium) {
+							sub.Skip(err)
+						}
+						if err != nil {
+							sub.Fatal(err)
+						}
+						w = &window{ctx, said}
+					}
+					defer func() { windows <- w }()
+					w.signedIn(sub, h.Addr, sessions[l.theme])
+					w.visit(sub, "http://"+h.Addr+p.path, ready, p.name, l.language, l.theme, l.width)
+				})
+			}
+		}
+	})
+	close(windows)
+	for w := range windows {
+		if all := w.said.take(); len(all) > 0 {
+			t.Errorf("after the last page: %s", strings.Join(all, "; "))
+		}
+	}
+}
+
+// window is one of a browser, and what is complained about in it.
+type window struct {
+	ctx  context.Context
+	said *complaints
+}
+
+// signedIn gives the window the cookie of a session.
+func (w *window) signedIn(t *testing.T, host, cookie string) {
+	t.Helper()
+	name, value, _ := strings.Cut(cookie, "=")
+	run(t, w.ctx, network.SetCookie(name, value).WithURL("http://"+host).WithHTTPOnly(true).WithSameSite(network.CookieSameSiteLax))
+}
+
+// visit looks at one page.
+func (w *window) visit(t *testing.T, url, ready, name, language, theme string, width int64) {
+	t.Helper()
+	var look struct {
+		Theme, Language string
+		Overflow        int
+		Violations      []string
+	}
+	run(t, w.ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(url), chromedp.WaitReady(ready),
+		becomes(whole), chromedp.Evaluate(examine, &look))
+	look.Violations = append(look.Violations, violations(t, w.ctx)...)
+	if look.Theme != theme || !strings.HasPrefix(look.Language, language) || look.Overflow > 0 || len(look.Violations) > 0 {
+		t.Errorf("%+v", look)
+	}
+	name += "-" + language + "-" + theme
+	if width == phoneWidth {
+		name += "-narrow"
+		var small []string
+		if run(t, w.ctx, chromedp.Evaluate(tooSmallForAThumb, &small)); len(small) > 0 {
+			t.Errorf("hard to touch: %s", strings.Join(small, "; "))
+		}
+	}
+	if *screenshots != "" {
+		takeScreenshot(t, w.ctx, name)
+	}
+	if width != phoneWidth && language == "en" { // whose texts are the longer ones
+		for _, width := range []int64{1280, 1366, 1920} {
+			run(t, w.ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), becomes(fmt.Sprint("innerWidth === ", width)),
+				chromedp.Evaluate(examine, &look))
+			if look.Overflow > 0 {
+				t.Errorf("at %d it is %d px too wide", width, look.Overflow)
+			}
+		}
+	}
+	if all := w.said.take(); len(all) > 0 {
+		t.Error(strings.Join(all, "; "))
+	}
+}
+
+// session signs in an operator who has chosen a language and a theme, and returns the cookie.
+func (h *harness) session(t *testing.T, name, role, language, theme string) string {
+	t.Helper()
+	if _, err := h.Operators.Add(t.Context(), name, role, webtest.GoodPassword); err != nil {
+		t.Fatal(err)
+	}
+	cookie := webtest.CookieOf(h.Post(t, "", "/login", "name", name, "password", webtest.GoodPassword))
+	if got := h.Post(t, cookie, "/me", "language", language, "theme", theme); got.Header.Get("Location") != "/me?kept=1" {
+		t.Fatalf("choosing %s and %s: %d to %q", language, theme, got.Status, got.Header.Get("Location"))
+	}
+	return cookie
+}
