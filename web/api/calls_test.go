@@ -13,6 +13,7 @@ import (
 )
 
 func TestASupplierIsAskedByServicesThatMay(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	no := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)["order_no"].(string)
 	token, err := access.NewTokens(h.DB, h.Keys).Add(t.Context(), "asker", access.Compensate)
@@ -39,6 +40,7 @@ func TestASupplierIsAskedByServicesThatMay(t *testing.T) {
 }
 
 func TestOnlyAnAnswerAboutAPaymentHasMoney(t *testing.T) {
+	t.Parallel()
 	for state, want := range map[supplier.AnswerState]string{
 		supplier.AnswerPaid: "t1 1999 CNY", supplier.AnswerPaying: "t1 1999 CNY", supplier.AnswerNotFound: "null null null",
 		supplier.AnswerUnknown: "null null null",
@@ -62,6 +64,7 @@ func TestOnlyAnAnswerAboutAPaymentHasMoney(t *testing.T) {
 }
 
 func TestCallsToSuppliersAreListed(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	no := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)["order_no"].(string)
 	for i, row := range []string{
@@ -107,6 +110,7 @@ func TestCallsToSuppliersAreListed(t *testing.T) {
 }
 
 func TestARequestToPayIsReadExactly(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	no := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)["order_no"].(string)
 	for _, c := range []struct{ body, want string }{
@@ -125,7 +129,7 @@ func TestARequestToPayIsReadExactly(t *testing.T) {
 	if got := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders/"+no+"/pay", body); got.Status != 200 {
 		t.Errorf("%+v", got)
 	}
-	if p := h.Till.Paid; p.Method != "qr" || p.Supplier != "wx" || p.ReturnURL != "https://shop.example/back" ||
+	if p := h.Payments.Paid; p.Method != "qr" || p.Supplier != "wx" || p.ReturnURL != "https://shop.example/back" ||
 		p.ClientIP != "203.0.113.9" || p.Payer != "o-1" {
 		t.Errorf("requested with %+v", p)
 	}

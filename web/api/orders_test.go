@@ -41,6 +41,7 @@ func wanted(pairs ...string) string {
 }
 
 func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	made := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted("notify_url", `"https://a.example/n"`, "expires_in", "60",
 		"items", `[{"sku": "S", "quantity": 2}]`))
@@ -51,8 +52,8 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 		OutTradeNo: "T1", Amount: 1999, Currency: "CNY", Supplier: "wx", Subject: "A book", NotifyURL: "https://a.example/n",
 		ExpiresIn: 60, Items: []stock.Line{{SKU: "S", Quantity: 2}},
 	}
-	if fmt.Sprint(h.Till.Got) != fmt.Sprint(want) {
-		t.Errorf("the payment was requested with %+v", h.Till.Got)
+	if fmt.Sprint(h.Payments.Got) != fmt.Sprint(want) {
+		t.Errorf("the payment was requested with %+v", h.Payments.Got)
 	}
 	o := made.Object(t)
 	names := slices.Sorted(maps.Keys(o))
@@ -92,6 +93,7 @@ func TestAnOrderIsMadeOnceAndFoundByBothNumbers(t *testing.T) {
 }
 
 func TestAnotherMerchantsOrderIsNotThere(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	no := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)["order_no"].(string)
 	for _, c := range []string{
@@ -107,6 +109,7 @@ func TestAnotherMerchantsOrderIsNotThere(t *testing.T) {
 }
 
 func TestAWrongFieldIsNamed(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	long := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 	item := func(s string) string { return "[" + s + "]" }
@@ -163,11 +166,11 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 			"422 invalid_field items",
 		},
 	} {
-		h.Till.Got = payment.CreateRequest{}
+		h.Payments.Got = payment.CreateRequest{}
 		if got := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", c.body).Problem(); got != c.want {
 			t.Errorf("%s: %s, want %s", textlimit.Clip(c.body, 120), got, c.want)
 		}
-		if h.Till.Got.OutTradeNo != "" {
+		if h.Payments.Got.OutTradeNo != "" {
 			t.Errorf("%s reached the payment", textlimit.Clip(c.body, 120))
 		}
 	}
@@ -184,6 +187,7 @@ func TestAWrongFieldIsNamed(t *testing.T) {
 }
 
 func TestThePaymentsErrorsReachTheMerchant(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	no := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)["order_no"].(string)
 	for _, c := range []struct {
@@ -200,7 +204,7 @@ func TestThePaymentsErrorsReachTheMerchant(t *testing.T) {
 		{db.ErrBusy, "503 busy", "503 busy", "503 busy"},
 		{errors.New("a constraint that nobody thought of"), "503 internal", "503 internal", "503 internal"},
 	} {
-		h.Till.Err = fmt.Errorf("commit: %w", c.err)
+		h.Payments.Err = fmt.Errorf("commit: %w", c.err)
 		create := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted())
 		pay := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders/"+no+"/pay", "").Problem()
 		cancel := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders/"+no+"/cancel", "").Problem()
@@ -214,6 +218,7 @@ func TestThePaymentsErrorsReachTheMerchant(t *testing.T) {
 }
 
 func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	o := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted()).Object(t)
 	no := o["order_no"].(string)
@@ -253,6 +258,7 @@ func TestAClosedOrderShowsItsEndAndWhetherTheMerchantWasTold(t *testing.T) {
 }
 
 func TestOnlyAKeyOpensTheAPI(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, header := range []string{
 		"", "Bearer", "Bearer ", "Bearer nobody", "Basic " + webtest.KeyOfGalaxy, webtest.KeyOfGalaxy, "Bearer " + webtest.KeyOfGalaxy +
@@ -277,6 +283,7 @@ func TestOnlyAKeyOpensTheAPI(t *testing.T) {
 }
 
 func TestOneKeyCannotTakeAllOfTheAPI(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_API_RATE=3/s")
 	refused := 0
 	for range 20 {
@@ -293,6 +300,7 @@ func TestOneKeyCannotTakeAllOfTheAPI(t *testing.T) {
 }
 
 func TestRefusedRequestsAreLoggedOnceEachAndNotWithoutEnd(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/orders/none", "")
 	for _, want := range []string{

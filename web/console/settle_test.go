@@ -13,22 +13,22 @@ import (
 	"backstop/web/webtest"
 )
 
-// clerk does what one operator does about one exception.
-type clerk struct {
+// exceptionPage is the page of one exception, and what operators do there.
+type exceptionPage struct {
 	*testing.T
 	*harness
 	path string
 }
 
-// on is a clerk of the first exception of a kind.
-func (h *harness) on(t *testing.T, kind string) clerk {
+// on is the page of the first exception of a kind.
+func (h *harness) on(t *testing.T, kind string) exceptionPage {
 	t.Helper()
-	return clerk{t, h, fmt.Sprintf("/exceptions/%d", number(t, h.DB, "SELECT id FROM exceptions WHERE kind = '"+kind+"'"))}
+	return exceptionPage{t, h, fmt.Sprintf("/exceptions/%d", number(t, h.DB, "SELECT id FROM exceptions WHERE kind = '"+kind+"'"))}
 }
 
 // do sends a form of the page twice, as a double click does, and returns the first
 // answer; what is not drawn is sent all the same.
-func (k clerk) do(cookie, what string, want int, fields ...string) webtest.Answer {
+func (k exceptionPage) do(cookie, what string, want int, fields ...string) webtest.Answer {
 	k.Helper()
 	page := k.Page(k.T, cookie, k.path).Body
 	form := []string{"form_key", "none " + what}
@@ -51,6 +51,7 @@ func (k clerk) do(cookie, what string, want int, fields ...string) webtest.Answe
 // No form that a single person sends ends an exception: its subject stays, whoever sends the
 // form.
 func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seed(t, h.DB)
@@ -125,6 +126,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 // What the supplier holds and the books do not is shown on the order's page, with the
 // exceptions about it.
 func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	lead := h.SignIn(t, access.Lead)
@@ -173,6 +175,7 @@ func TestTheOrdersMoneySaysWhatTheSupplierHoldsBeside(t *testing.T) {
 
 // A decision is one chain in the order's story, with both names and what binds them.
 func TestTheChainOfADecisionIsInTheStoryAndTheEvidence(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.SignIn(t, access.Finance)

@@ -83,15 +83,15 @@ func (s *sender) Last() *supplier.Request {
 	return s.Got[len(s.Got)-1]
 }
 
-// till implements Payments: it writes real orders, and fails with Err.
-type till struct {
+// fakePayments implements Payments: it writes real orders, and fails with Err.
+type fakePayments struct {
 	db   *db.DB
 	Paid payment.PayRequest
 	Err  error
 	Got  payment.CreateRequest
 }
 
-func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (*order.Order, bool, error) {
+func (p *fakePayments) Create(ctx context.Context, m *merchant.Merchant, r payment.CreateRequest) (*order.Order, bool, error) {
 	p.Got = r
 	if p.Err != nil {
 		return nil, false, p.Err
@@ -113,13 +113,13 @@ func (p *till) Create(ctx context.Context, m *merchant.Merchant, r payment.Creat
 	return o, true, err
 }
 
-func (p *till) Pay(ctx context.Context, m *merchant.Merchant, no string, r payment.PayRequest) (payment.Payment, error) {
+func (p *fakePayments) Pay(ctx context.Context, m *merchant.Merchant, no string, r payment.PayRequest) (payment.Payment, error) {
 	o, err := p.Cancel(ctx, m, no)
 	p.Paid = r
 	return payment.Payment{Order: o, Supplier: "wx", Reference: no, Status: payment.PayNone, Kind: supplier.ValueNone}, err
 }
 
-func (p *till) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
+func (p *fakePayments) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*order.Order, error) {
 	o, err := order.ByNo(ctx, p.db.Read, no)
 	if err == nil && o.MerchantID != m.ID {
 		err = order.ErrNotFound
@@ -133,17 +133,20 @@ func (p *till) Cancel(ctx context.Context, m *merchant.Merchant, no string) (*or
 // Site is a Server on a loopback port with a real database.
 type Site struct {
 	*web.Server
-	Sender *sender
-	Till   *till
-	Lines  *lines
-	Addr   string
-	Admin  string // the console's own address, if any
-	log    *bytes.Buffer
-	logMu  sync.Mutex
+	Sender   *sender
+	Payments *fakePayments
+	Lines    *lines
+	Addr     string
+	Admin    string // the console's own address, if any
+	log      *bytes.Buffer
+	logMu    sync.Mutex
 	// Nudge gets the nudges after a commit.
 	Nudge func([]queue.Nudge)
 	calls *call.Caller
 }
+
+// maxConns caps the connections of a test: many run at once, and the server for tests has 300.
+const maxConns = 8
 
 // Declared keys.
 const (
@@ -164,11 +167,14 @@ func breakerPolicy(recipient.Recipient) breaker.Policy {
 func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ ...string) *Site {
 	t.Helper()
 	h := &Site{
-		Till: &till{db: d}, Lines: &lines{}, log: new(bytes.Buffer), Nudge: func([]queue.Nudge) {},
+		Payments: &fakePayments{db: d}, Lines: &lines{}, log: new(bytes.Buffer), Nudge: func([]queue.Nudge) {},
 		Sender: &sender{Answer: callback.Receipt{Outcome: "paid", Reply: supplier.Reply{
 			Status: 200, ContentType: "text/plain",
 			Body: []byte("success"),
 		}}},
+	}
+	if d.IsPostgres() {
+		d.DB.SetMaxOpenConns(maxConns)
 	}
 	declare(t, d)
 	cfg, err := config.Load(config.Source{Environ: environ})
@@ -184,7 +190,7 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	log := slog.New(slog.NewJSONHandler(h, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o := web.Options{
 		Config: cfg, DB: d, Settings: settings.NewStore(d, supplier.Kinds{sortedparams.Kind}, keys, log), Callbacks: h.Sender,
-		Payments:  h.Till,
+		Payments:  h.Payments,
 		Texts:     text.Join(&supplier.Texts, &callback.Texts, &payment.Texts, &sortedparams.Texts),
 		Alerts:    func() ([]string, alert.Style) { return nil, alert.Style{} },
 		RedisSkew: func(context.Context) (time.Duration, error) { return 0, errors.New("there is no Redis") },
