@@ -26,6 +26,7 @@ func (h *harness) at(address string) *harness {
 // Each route of the table is served where its audience is, and does not exist at the other
 // address: neither its handler nor its admission answers.
 func TestEachAddressServesItsOwnRoutes(t *testing.T) {
+	t.Parallel()
 	h := open(t, ownAddress)
 	fill := strings.NewReplacer(":supplier", "wx", ":order_no", "1", ":merchant", "m1", "/static/*", static.Load().URL("console.css"), "*",
 		"x")
@@ -61,6 +62,7 @@ func TestEachAddressServesItsOwnRoutes(t *testing.T) {
 }
 
 func TestBothAddressesTakeNoDisputedRequests(t *testing.T) {
+	t.Parallel()
 	h := open(t, ownAddress, "BACKSTOP_API_BODY_LIMIT=1KiB")
 	for _, address := range []string{h.Addr, h.Admin} {
 		at := h.at(address)
@@ -80,6 +82,7 @@ func TestBothAddressesTakeNoDisputedRequests(t *testing.T) {
 
 // The console's own address is what its cookies and its forms go by.
 func TestTheConsoleGoesByItsOwnURL(t *testing.T) {
+	t.Parallel()
 	h := open(t, ownAddress, "BACKSTOP_PUBLIC_URL=http://pay.example.com", "BACKSTOP_ADMIN_URL="+deskURL)
 	if _, err := h.Operators.Add(t.Context(), "lee", access.Viewer, webtest.GoodPassword); err != nil {
 		t.Fatal(err)

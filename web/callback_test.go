@@ -23,6 +23,7 @@ import (
 )
 
 func TestACallbackArrivesAsItWasSent(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	body := "\x00\xff{\"a\": 1}\r\n--x--"
 	got := h.Call(t, "POST", "/callback/wx?b=2&a=%20&a=+&x", body,
@@ -47,6 +48,7 @@ func TestACallbackArrivesAsItWasSent(t *testing.T) {
 }
 
 func TestTheAnswerIsTheSuppliersByteForByte(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, r := range []supplier.Reply{
 		{Status: 200, ContentType: "text/html; charset=utf-8", Body: []byte("success")},
@@ -66,6 +68,7 @@ func TestTheAnswerIsTheSuppliersByteForByte(t *testing.T) {
 }
 
 func TestOptionsTouchNothing(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_CALLBACK_RATE=1/s")
 	h.ReadSettings(t)
 	for range 5 {
@@ -83,6 +86,7 @@ func TestOptionsTouchNothing(t *testing.T) {
 }
 
 func TestATooLargeCallbackIsToldSo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, c := range []struct{ path, header string }{
 		{"/callback/wx", "Content-Length: 1048576"},
@@ -127,6 +131,7 @@ func TestATooLargeCallbackIsToldSo(t *testing.T) {
 }
 
 func TestAnEncodedBodyIsRefusedUnread(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	if got := h.Call(t, "POST", "/callback/wx", "\x1f\x8b", "Content-Encoding", "gzip").Problem(); got != "415 unsupported_encoding" {
 		t.Errorf("gzip: %s", got)
@@ -137,6 +142,7 @@ func TestAnEncodedBodyIsRefusedUnread(t *testing.T) {
 }
 
 func TestOnlyATrustedProxySaysWhoCalled(t *testing.T) {
+	t.Parallel()
 	strange := open(t)
 	strange.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", "198.51.100.1")
 	if got := strange.Sender.Last().RemoteAddr.String(); got != "127.0.0.1" {
@@ -155,6 +161,7 @@ func TestOnlyATrustedProxySaysWhoCalled(t *testing.T) {
 }
 
 func TestOneAddressCannotTakeAllOfTheDoor(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_CALLBACK_RATE=3/s", "BACKSTOP_TRUSTED_PROXIES=127.0.0.1/32")
 	send := func(from string) webtest.Answer {
 		return h.Call(t, "POST", "/callback/wx", "", "X-Forwarded-For", from)
@@ -178,6 +185,7 @@ func TestOneAddressCannotTakeAllOfTheDoor(t *testing.T) {
 }
 
 func TestAPanicIsAnsweredAndTheServerGoesOn(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Sender.Panics = true
 	if got := h.Call(t, "POST", "/callback/wx", "").Problem(); got != "503 internal" {
@@ -193,6 +201,7 @@ func TestAPanicIsAnsweredAndTheServerGoesOn(t *testing.T) {
 }
 
 func TestOneLinePerCallback(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Sender.Answer = callback.Receipt{
 		Outcome: "unavailable", Err: fmt.Errorf("take: %w", db.ErrBusy), OrderNo: "O1",
@@ -214,6 +223,7 @@ func TestOneLinePerCallback(t *testing.T) {
 
 // TestADatabaseThatStandsStillDoesNotFillTheLog has many callbacks run out of time.
 func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
 	h.Sender.Answer = callback.Receipt{
 		Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded),
@@ -231,6 +241,7 @@ func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
 // TestKeptRequestsAreNotOverwritten sends numbered callbacks over few connections and checks
 // all of them afterwards, since the library reuses its memory.
 func TestKeptRequestsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_CALLBACK_RATE=100000/s")
 	const calls = 500
 	number := func(i int) string { return fmt.Sprintf("number-%06d", i) }

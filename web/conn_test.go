@@ -7,6 +7,7 @@ import (
 )
 
 func TestConnectionsLeaveFilesToOthers(t *testing.T) {
+	t.Parallel()
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestEveryErrorHasOneAnswer(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err  error
 		want string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/web"
 )
 
@@ -44,6 +45,7 @@ func converse(t *testing.T, addr, raw string) (statuses []int, closed bool) {
 // TestADisputedEndIsNeverReadBehind: each request carries a second one behind an
 // end on which readers differ. The second must never be answered.
 func TestADisputedEndIsNeverReadBehind(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const second = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 	post := func(header, body string) string {
@@ -96,6 +98,7 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 }
 
 func TestChunksArriveWhole(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	converse(t, h.Addr,
 		"POST /callback/wx HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
@@ -105,6 +108,7 @@ func TestChunksArriveWhole(t *testing.T) {
 }
 
 func TestAHeaderBeyondItsLimitIsRefused(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	statuses, closed := converse(t, h.Addr, "GET /healthz HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("a", 2*web.HeaderBytes)+"\r\n\r\n")
 	if len(statuses) != 1 || statuses[0] != 431 || !closed {
@@ -113,6 +117,7 @@ func TestAHeaderBeyondItsLimitIsRefused(t *testing.T) {
 }
 
 func TestADrippingClientIsLetGo(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_HTTP_READ_TIMEOUT=1s")
 	long := strings.Repeat("a", web.Prefetched)
 	for name, rest := range map[string]string{
@@ -132,6 +137,7 @@ func TestADrippingClientIsLetGo(t *testing.T) {
 // What was read ahead, what followed and what came in chunks is one body, and a
 // connection goes on behind it.
 func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const end = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for _, size := range []int{0, 1, web.Prefetched - 1, web.Prefetched, web.Prefetched + 1, 65537, 256 << 10} {
@@ -162,6 +168,7 @@ func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 
 // A closed connection does not end a body.
 func TestHalfABodyIsNoBody(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	half := strings.Repeat("a", 2*web.Prefetched)
 	for name, raw := range map[string]string{
@@ -207,13 +214,8 @@ func TestAnAnnouncedBodyTakesNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for end := time.Now().Add(time.Minute); h.App().Server().GetOpenConnectionsCount() < clients && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(200 * time.Millisecond)
-	if each := (heap() - before) / clients; each > 100<<10 {
-		t.Errorf("%d bytes for each client", each)
-	}
+	waittest.Until(t, "all are connected", func() bool { return h.App().Server().GetOpenConnectionsCount() >= clients })
+	waittest.Stays(t, "at most 100 KiB for each client", 200*time.Millisecond, func() bool { return (heap()-before)/clients <= 100<<10 })
 }
 
 func heap() int64 {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestReadyNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Ready = web.NewReadiness([]web.Check{
 		{Name: "database", Run: func(context.Context) error { return nil }},
@@ -38,6 +39,7 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestMetricsAreServed(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Call(t, "POST", "/callback/wx", "")
 	got := h.Call(t, "GET", "/metrics", "")

@@ -8,6 +8,7 @@ import (
 )
 
 func TestALimiterForgetsOnlyWhoIsLongGone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // its clock stands still meanwhile
 		l := newLimiter(1)
 		if !l.allow("in use") || l.allow("in use") {
@@ -26,6 +27,7 @@ func TestALimiterForgetsOnlyWhoIsLongGone(t *testing.T) {
 }
 
 func TestASenderIsAnAddressOrAnIPv6Network(t *testing.T) {
+	t.Parallel()
 	for pair, same := range map[[2]string]bool{
 		{"192.0.2.1", "192.0.2.1"}: true, {"192.0.2.1", "192.0.2.2"}: false,
 		{"2001:db8::1", "2001:db8::ffff:1"}: true, {"2001:db8::1", "2001:db8:0:1::1"}: false,

@@ -6,9 +6,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 func TestAHangingCheckIsBoundedAndStartedOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var started, healthy atomic.Int64
@@ -22,7 +25,7 @@ func TestAHangingCheckIsBoundedAndStartedOnce(t *testing.T) {
 			if results[0].OK || !results[1].OK {
 				t.Errorf("results %+v", results)
 			}
-			time.Sleep(checkAge)
+			waittest.Pass(checkAge)
 		}
 		if took := time.Since(begin); took != checkTime+3*checkAge {
 			t.Errorf("three answers took %s", took)
@@ -39,12 +42,13 @@ func TestAHangingCheckIsBoundedAndStartedOnce(t *testing.T) {
 }
 
 func TestProbesAreNoLoad(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
 		r := NewReadiness([]Check{{Name: "database", Run: func(context.Context) error { asked.Add(1); return nil }}})
 		for range 1000 {
 			r.Ask()
-			time.Sleep(time.Millisecond)
+			waittest.Pass(time.Millisecond)
 		}
 		if n := asked.Load(); n != 2 {
 			t.Errorf("1000 probes in a second made %d checks", n)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestEveryRouteStandsInTheTableAndBehindItsDoor(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	var table, reachable []string
 	for _, r := range h.Routes() {
@@ -70,6 +71,7 @@ var forPersons = []string{
 // Each route that changes something is closed to pages of other sites, which send the person's
 // cookie but not our origin, and to the keys of other audiences.
 func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Admin)
 	name, _, _ := strings.Cut(cookie, "=")
@@ -113,6 +115,7 @@ func TestEveryActIsClosedToOtherSitesAndOtherKeys(t *testing.T) {
 }
 
 func TestWhatIsNotInTheTableIsNotThere(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for request, want := range map[string]string{
 		"GET /nowhere":               "404 not_found",

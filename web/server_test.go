@@ -11,6 +11,7 @@ import (
 
 // A start that is cancelled at once: the listener exists, the server is not yet in its loop.
 func TestShutdownBeforeServeIsHeard(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	if err := h.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
@@ -47,6 +48,7 @@ func (l *poorListener) Accept() (net.Conn, error) {
 
 // A client that opens connections until no file is left must not end the program.
 func TestServesOnAfterAllFilesWereInUse(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

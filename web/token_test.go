@@ -28,6 +28,7 @@ func (q *queries) AfterQuery(context.Context, *bun.QueryEvent)                  
 
 // A stranger must not be able to make the database work by sending keys.
 func TestForgedKeysCostNoQuery(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		count := new(queries)
 		d.DB, d.Read = d.DB.WithQueryHook(count), d.Read.WithQueryHook(count)
@@ -83,6 +84,7 @@ func TestForgedKeysCostNoQuery(t *testing.T) {
 
 // Each route of the admin API has a scope, and opens to tokens that have it.
 func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	keys := map[string]string{}
 	for name, scopes := range map[string]string{
@@ -147,6 +149,7 @@ func TestEveryRouteOfTheAdminAPIHasAScope(t *testing.T) {
 // A new token can be used at once: the cache of existing tokens must not refuse it for a
 // quarter of a second.
 func TestATokenWorksAsSoonAsItIsMade(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		for i := range 20 {

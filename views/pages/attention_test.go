@@ -12,6 +12,7 @@ import (
 // Whoever may not read alerts sees the breakers that are open, not those that have closed and
 // whose incident is not over yet.
 func TestAClosedBreakerIsNotShownAsOpen(t *testing.T) {
+	t.Parallel()
 	since := int64(1)
 	for _, c := range []struct {
 		rule    string

@@ -16,6 +16,7 @@ import (
 // Whatever the program keeps in the audit has words on the page, and its filter
 // knows the kind of thing.
 func TestEveryActHasWords(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	note := func(t *testing.T, e ast.Expr, known func(string) bool) {
 		lit, ok := e.(*ast.BasicLit)

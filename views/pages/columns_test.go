@@ -10,6 +10,7 @@ import (
 // TestExportsHaveTheColumnsOfTheirPages makes sure that the columns chosen on a page can be
 // exported.
 func TestExportsHaveTheColumnsOfTheirPages(t *testing.T) {
+	t.Parallel()
 	p := &ui.Page{Language: "en", Zone: time.UTC}
 	for _, l := range []struct {
 		name  string

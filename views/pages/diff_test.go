@@ -6,6 +6,7 @@ import (
 )
 
 func TestADiffHasExactlyTheLinesThatChanged(t *testing.T) {
+	t.Parallel()
 	got := changed(diff(strings.Split("a b c d", " "), strings.Split("a x c d e", " ")))
 	want := []change{{'-', "b"}, {'+', "x"}, {'+', "e"}}
 	if len(got) != len(want) {

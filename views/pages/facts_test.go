@@ -12,6 +12,7 @@ import (
 func inChinese() *ui.Page { return &ui.Page{Language: "zh"} }
 
 func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
+	t.Parallel()
 	x := exception.Item{
 		Kind: exception.AmountMismatch, Currency: "CNY",
 		Detail: json.RawMessage(`{"difference":-5784,"got":5786,"want":11570,"supplier":"ali","trade_no":"","later":true}`),
@@ -61,6 +62,7 @@ func TestFactsOfAnExceptionAreForPeople(t *testing.T) {
 
 // What a detail says of money is money, with its dot where the currency has it.
 func TestTheDetailOfAMismatchIsMoney(t *testing.T) {
+	t.Parallel()
 	for currency, want := range map[string]string{
 		"CNY": "Expected: ¥86.41 CNY · Received: ¥43.21 CNY · Difference: −¥43.20 CNY",
 		"JPY": "Expected: ¥8,641 JPY · Received: ¥4,321 JPY · Difference: −¥4,320 JPY",
@@ -75,6 +77,7 @@ func TestTheDetailOfAMismatchIsMoney(t *testing.T) {
 // What channels note of attempts is in the person's language; what a system wrote is not
 // touched.
 func TestTheErrorOfAnAttemptIsInThePersonsLanguage(t *testing.T) {
+	t.Parallel()
 	for noted, zh := range map[string]string{
 		"answered 500": "应答 500", "answered 302; redirects are not followed": "应答 302；不跟随重定向", "no complete answer in time": "未在时限内完整应答",
 		"answered 200, but %d":                     "answered 200, but %d",

@@ -12,6 +12,7 @@ import (
 // The way between two events never shrinks as the time between them grows, and long pauses are
 // named.
 func TestTheGutterGrowsWithTime(t *testing.T) {
+	t.Parallel()
 	p := &ui.Page{Language: "en", Zone: time.UTC}
 	last := -1
 	for _, w := range []struct {
@@ -43,6 +44,7 @@ func TestTheGutterGrowsWithTime(t *testing.T) {
 
 // What is planned begins after now, once; what is overdue is not ahead.
 func TestNowIsBeforeWhatIsPlanned(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: now}
 	at := func(d time.Duration) int64 { return now.Add(d).UnixMicro() }

@@ -14,6 +14,7 @@ import (
 // form labels it, and what it suggests is said in words. An event's type is a word of
 // the contract, and shown as it is.
 func TestEveryFieldOfAListHasItsTexts(t *testing.T) {
+	t.Parallel()
 	for spec, texts := range map[*list.Spec]ui.ListTexts{
 		console.OrderList: orderTexts, console.CallbackList: callbackTexts(""), console.DeliveryList: notificationTexts,
 		console.ExceptionList: exceptionTexts, console.AlertList: alertTexts, console.ActList: auditTexts,

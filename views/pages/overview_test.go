@@ -15,6 +15,7 @@ import (
 )
 
 func TestGridStepsAreRoundAndHoldTheMost(t *testing.T) {
+	t.Parallel()
 	for most, want := range map[int64]int64{0: 1, 1: 1, 3: 1, 4: 2, 7: 4, 2053: 800, 2401: 1000, 30_000_000: 10_000_000} {
 		if got := gridStep(most); got != want || 3*got < most {
 			t.Errorf("a third of %d is %d, want %d", most, got, want)
@@ -30,6 +31,7 @@ func TestGridStepsAreRoundAndHoldTheMost(t *testing.T) {
 // Every attempt is somewhere in the chart, within its bounds, and the day begins
 // where the person's day begins.
 func TestChartStaysWithinItsBoundsAndFollowsTheZone(t *testing.T) {
+	t.Parallel()
 	zone, err := time.LoadLocation("America/New_York")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +87,7 @@ func TestChartStaysWithinItsBoundsAndFollowsTheZone(t *testing.T) {
 }
 
 func TestEveryQueueAndKindHasItsWord(t *testing.T) {
+	t.Parallel()
 	for _, name := range queue.Names {
 		if laneWords[name] == (text.Text{}) {
 			t.Errorf("the queue %s has no word", name)
@@ -106,6 +109,7 @@ func TestEveryQueueAndKindHasItsWord(t *testing.T) {
 }
 
 func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
+	t.Parallel()
 	now := time.Now().UnixMicro()
 	risk := func(minor int64) map[report.Part]report.Standing {
 		return map[report.Part]report.Standing{report.Unnotified: {Sums: []report.Sum{
@@ -145,6 +149,7 @@ func TestMoneyIsComparedWithAnHourAgoInItsCurrency(t *testing.T) {
 
 // A queue with parked rows is not green, and its oldest wait is their age.
 func TestAQueueWithParkedRowsIsNotGreen(t *testing.T) {
+	t.Parallel()
 	parked := console.Lane{Name: string(queue.Delayed), Kept: true, Rows: 3, Age: 25 * time.Minute}
 	if s := laneState(parked); s.Kind != "warn" || s.Label != text.Parked || laneWait(parked) != 25*time.Minute {
 		t.Errorf("%+v waits for %s", s, laneWait(parked))
@@ -156,6 +161,7 @@ func TestAQueueWithParkedRowsIsNotGreen(t *testing.T) {
 
 // The bar of the money at risk is as wide as its place, whatever its parts are.
 func TestTheSplitFillsItsBarAndShowsTheSmallest(t *testing.T) {
+	t.Parallel()
 	of := func(minor ...int64) *console.Risk {
 		r := &console.Risk{Risk: &report.Risk{Parts: map[report.Part]report.Standing{}}}
 		for i, m := range minor {
@@ -186,6 +192,7 @@ func TestTheSplitFillsItsBarAndShowsTheSmallest(t *testing.T) {
 // The sum at risk is in ink while there is none, a warning while all of it is on its way, and
 // bad once some waits for more.
 func TestTheColourOfTheMoneyAtRisk(t *testing.T) {
+	t.Parallel()
 	now := time.Now().UnixMicro()
 	one := report.Standing{Sums: []report.Sum{{Currency: "CNY", Orders: 1, Minor: 5}}}
 	two := report.Standing{Sums: []report.Sum{{Currency: "CNY", Orders: 2, Minor: 9}}}
@@ -213,6 +220,7 @@ func TestTheColourOfTheMoneyAtRisk(t *testing.T) {
 
 // The curve ends now with what is at risk now, and says what it draws; gaps stay gaps.
 func TestTheCurveOfTheMoneyAtRiskEndsNow(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	of := func(minor int64) map[report.Part]report.Standing {
 		return map[report.Part]report.Standing{

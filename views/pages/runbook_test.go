@@ -11,6 +11,7 @@ import (
 
 // Links to chapters, from incidents and within the manual, lead somewhere.
 func TestEveryChapterOfTheRunbookExists(t *testing.T) {
+	t.Parallel()
 	var ids []string
 	words := 0
 	for _, b := range runbook {
@@ -42,6 +43,7 @@ func TestEveryChapterOfTheRunbookExists(t *testing.T) {
 }
 
 func TestMarkdownIsReadAsItIsWritten(t *testing.T) {
+	t.Parallel()
 	got := parseMarkdown(
 		"# Title\n\n## One `two`\n\ntext **bold** [here](#one-two) [away](https://x.test) `<b>`\n\n- a\n  b\n- c\n\n| h | i |\n|---|---|\n| 1 | a \\| b |\n\n```sh\nx | y\n```\n")
 	if len(got) != 5 || got[0].id != "one-two" || got[1].kind != "p" || len(got[2].items) != 2 || len(got[3].rows) != 2 ||

@@ -12,6 +12,7 @@ import (
 )
 
 func TestStepsAreSaidInThePersonsLanguage(t *testing.T) {
+	t.Parallel()
 	known := text.Join(&supplier.Texts, &payment.Texts)
 	for _, c := range []struct{ row, zh, en string }{
 		{`{"name":"amount","ok":true,"code":"payment.amount"}`, "与订单一致", "as ordered"},
@@ -43,6 +44,7 @@ func TestStepsAreSaidInThePersonsLanguage(t *testing.T) {
 }
 
 func TestTheReasonOfAnExceptionIsSaidByItsCode(t *testing.T) {
+	t.Parallel()
 	x := exception.Item{Detail: json.RawMessage(`{"reason":"the JSON is empty","said":{"code":"message.has_nul"},"supplier":"wx"}`)}
 	for language, want := range map[string]string{"zh": "原因：有 NUL · 渠道：wx", "en": "Reason: has a NUL · Supplier: wx"} {
 		if got := detailLine(&ui.Page{Language: language, Texts: text.Join(&supplier.Texts)}, x); got != want {
@@ -52,6 +54,7 @@ func TestTheReasonOfAnExceptionIsSaidByItsCode(t *testing.T) {
 }
 
 func TestEveryCheckHasItsName(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"supplier", "address", "adapter", "content", "signature", "unsigned", "time window", "form", "parameters", "decrypt",
 		"repeat", "status", "order", "account", "refund", "currency", "amount", "trade number", "state", "dispute",

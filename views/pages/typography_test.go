@@ -24,6 +24,7 @@ var joined = map[string]bool{
 
 // In Chinese there is a space between its characters and Latin letters or digits.
 func TestChineseIsSetApartFromLatinAndDigits(t *testing.T) {
+	t.Parallel()
 	all, found := map[string]text.Text{}, 0
 	for _, root := range []string{"..", "../../internal", "../../web"} {
 		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {

@@ -11,6 +11,7 @@ import (
 // A wait of hours leaves the milliseconds before it to be seen, and nothing is
 // drawn outside of the axis or in another order than it happened.
 func TestAWaterfallCutsLongWaits(t *testing.T) {
+	t.Parallel()
 	ms := func(n int64) int64 { return n * 1000 }
 	hour := int64(time.Hour / time.Microsecond)
 	spans := []console.Span{
@@ -40,6 +41,7 @@ func TestAWaterfallCutsLongWaits(t *testing.T) {
 
 // Where nothing was measured, or all at one moment, nothing breaks.
 func TestAWaterfallOfNothing(t *testing.T) {
+	t.Parallel()
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
 	if f := drawFall(p, nil); len(f.spans) != 0 {
 		t.Errorf("%+v", f)
@@ -57,6 +59,7 @@ func TestAWaterfallOfNothing(t *testing.T) {
 }
 
 func TestADurationIsFineWhereItIsShort(t *testing.T) {
+	t.Parallel()
 	p := &ui.Page{Language: "en"}
 	for us, want := range map[int64]string{
 		0: "0 s", 412: "412 µs", 2100: "2.1 ms", 3000: "3 ms", 184_000: "184 ms", 3_204_000: "3.204 s",

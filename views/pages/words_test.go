@@ -130,6 +130,7 @@ func placeholders(text string) []string {
 }
 
 func TestEveryWordIsThereInBothLanguages(t *testing.T) {
+	t.Parallel()
 	for key, w := range catalog(t) {
 		if w.ZH == "" || w.EN == "" {
 			t.Errorf("%s is empty in one language", key)
@@ -147,6 +148,7 @@ func TestEveryWordIsThereInBothLanguages(t *testing.T) {
 var declared = regexp.MustCompile(`(?m)^\t\w+ +(= text\.Text|= Text)\{ZH.*$`)
 
 func TestNoWordIsUnused(t *testing.T) {
+	t.Parallel()
 	used := map[string]string{} // by folder
 	files := append(filesOf(t, "*.go"), filesOf(t, "*.templ")...)
 	menus, err := filepath.Glob("../../web/*/routes.go")
@@ -180,6 +182,7 @@ func TestNoWordIsUnused(t *testing.T) {
 
 // Texts are declared in both languages: what is written into a page has one only.
 func TestPagesHoldNoTextOfOneLanguage(t *testing.T) {
+	t.Parallel()
 	files := filesOf(t, "*.templ")
 	if len(files) < 20 {
 		t.Fatalf("%d pages", len(files))
@@ -203,6 +206,7 @@ func TestPagesHoldNoTextOfOneLanguage(t *testing.T) {
 // Every icon that a page names is in the sprite: one that is not is drawn as
 // nothing.
 func TestEveryIconIsInTheSprite(t *testing.T) {
+	t.Parallel()
 	sprite, err := os.ReadFile("../../static/icons.svg")
 	if err != nil {
 		t.Fatal(err)
@@ -225,6 +229,7 @@ func TestEveryIconIsInTheSprite(t *testing.T) {
 
 // Every rule by which an order may stand has a sentence with a mood and an icon.
 func TestEveryRuleHasASentence(t *testing.T) {
+	t.Parallel()
 	p := &ui.Page{Language: "en", Zone: time.UTC, Now: time.UnixMicro(0)}
 	for _, rule := range console.Rules {
 		s := StoryData{Story: &console.Story{Order: &order.Order{}, Why: console.Why{

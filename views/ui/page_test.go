@@ -7,6 +7,7 @@ import (
 )
 
 func TestMoneyIsExactAndNamesItsCurrency(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		minor    int64
 		currency string
@@ -28,6 +29,7 @@ func TestMoneyIsExactAndNamesItsCurrency(t *testing.T) {
 }
 
 func TestMomentsAreOfThePersonsZone(t *testing.T) {
+	t.Parallel()
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +67,7 @@ func TestMomentsAreOfThePersonsZone(t *testing.T) {
 }
 
 func TestDurationsHaveOneForm(t *testing.T) {
+	t.Parallel()
 	p := &Page{}
 	for d, want := range map[time.Duration]string{
 		184 * time.Millisecond: "184 ms", 3204 * time.Millisecond: "3.204 s", 192 * time.Second: "3 分 12 秒",
@@ -81,6 +84,7 @@ func TestDurationsHaveOneForm(t *testing.T) {
 }
 
 func TestFiltersKeepTheRestOfTheAddress(t *testing.T) {
+	t.Parallel()
 	q := Query{Path: "/orders", Values: url.Values{"status": {"paid"}, "cursor": {"2t"}, "no": {""}}}
 	for got, want := range map[string]string{
 		q.with("cursor", "1z"):                 "/orders?cursor=1z&status=paid",
@@ -95,6 +99,7 @@ func TestFiltersKeepTheRestOfTheAddress(t *testing.T) {
 }
 
 func TestAHundredPercentIsExact(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rate     float64
 		decimals int

@@ -19,6 +19,7 @@ import (
 )
 
 func TestEveryStateHasAWordAndAnIcon(t *testing.T) {
+	t.Parallel()
 	sprite, err := os.ReadFile("../../static/icons.svg")
 	if err != nil {
 		t.Fatal(err)

@@ -65,6 +65,7 @@ func (h *harness) person(t *testing.T, name, role string) (act.Actor, string) {
 }
 
 func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.decisions(nil)
 	fang, maker := h.person(t, "fang", access.Finance)
@@ -224,6 +225,7 @@ func TestPeopleDecideByTheirOwnTokens(t *testing.T) {
 
 // What was approved and failed is run again by the same route, with the hash that is shown.
 func TestAFailedApprovalIsRunAgain(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.decisions(nil)
 	fang, maker := h.person(t, "fang", access.Finance)

@@ -14,6 +14,7 @@ import (
 // What an exception lists as an action that needs no second person is done at once when it is
 // proposed, by whoever may.
 func TestWhatNeedsNoSecondPersonIsDoneAtOnce(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	h.decisions(nil)

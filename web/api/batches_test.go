@@ -11,6 +11,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/audit"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/compensation"
 )
 
@@ -20,13 +21,13 @@ const batches = "/api/v1/admin/batches"
 func (h *harness) batch(t *testing.T, key, id, state string) map[string]any {
 	t.Helper()
 	var b map[string]any
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if b = h.Api(t, key, http.MethodGet, batches+"/"+id, "").Object(t); b["state"] == state {
-			return b
-		}
+	if !waittest.Within(20*time.Second, func() bool {
+		b = h.Api(t, key, http.MethodGet, batches+"/"+id, "").Object(t)
+		return b["state"] == state
+	}) {
+		t.Fatalf("the batch does not become %s: %v", state, b)
 	}
-	t.Fatalf("the batch does not become %s: %v", state, b)
-	return nil
+	return b
 }
 
 // outcome is the count and the sums that a plan has for an outcome.
@@ -40,6 +41,7 @@ func outcome(b map[string]any, word string) string {
 }
 
 func TestABatchIsPlannedStartedAndRead(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	h.stuck(t, compensation.Dead, 5, nil)
@@ -125,6 +127,7 @@ func TestABatchIsPlannedStartedAndRead(t *testing.T) {
 
 // Above the limit a batch is a proposal, which its maker cannot approve, and a service not make.
 func TestALargeBatchNeedsASecondPerson(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	h.stuck(t, compensation.Dead, 2, func(_ int, x *compensation.Item) { x.Amount = 600_000 })
@@ -191,6 +194,7 @@ func TestALargeBatchNeedsASecondPerson(t *testing.T) {
 // What ran out of tries is found as an exception too, by its kind or by its id, and by a person
 // alone.
 func TestExceptionsAreRunAgainByABatch(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	ids := h.stuck(t, compensation.Dead, 3, nil)

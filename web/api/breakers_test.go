@@ -14,6 +14,7 @@ import (
 // The merchant is shown its notifications as parked only where they are: not while none of its
 // addresses is in use.
 func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.InTrouble(t)
 	h.Notify(t, "O1", 1)
@@ -41,6 +42,7 @@ func TestTheAPISaysParkedOfWhatIsParked(t *testing.T) {
 }
 
 func TestABreakerIsOpenedAndClosedByHandOnTheRecord(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	act := func(key, path, body string) webtest.Answer {
 		return h.Api(t, key, "POST", webtest.Monitoring+"breakers/"+path, body)

@@ -69,6 +69,7 @@ func (h *harness) token(t *testing.T, scopes string) string {
 }
 
 func TestCompensationsAreListedAsTheyAre(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	token := h.token(t, "monitor")
 	get := func(path string) webtest.Answer { return h.Api(t, token, "GET", compensations+path, "") }
@@ -150,6 +151,7 @@ func TestCompensationsAreListedAsTheyAre(t *testing.T) {
 const why = `"reason":"the supplier is back"`
 
 func TestACompensationIsRunAgainOnTheRecord(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	var nudged []queue.Nudge
 	h.Nudge = func(n []queue.Nudge) { nudged = append(nudged, n...) }
@@ -212,6 +214,7 @@ func TestACompensationIsRunAgainOnTheRecord(t *testing.T) {
 }
 
 func TestARedriveCountsWhatItDoes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	token := h.token(t, "compensate")
 	redrive := func(body string) webtest.Answer {

@@ -52,6 +52,7 @@ func (h *harness) people(t *testing.T) map[string]string {
 }
 
 func TestOneExceptionIsShownWithWhatThisPersonMayDo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	people := h.people(t)
 	path := h.exception(t, exception.Item{
@@ -114,6 +115,7 @@ func TestOneExceptionIsShownWithWhatThisPersonMayDo(t *testing.T) {
 }
 
 func TestAProposalIsAnsweredAsPromised(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	people := h.people(t)
 	money := exception.Item{
@@ -205,6 +207,7 @@ func TestAProposalIsAnsweredAsPromised(t *testing.T) {
 }
 
 func TestExceptionsAreFoundByWhoseTheyAre(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.exception(t, exception.Item{Kind: exception.LatePayment, SupplierID: 1, MerchantID: 1, OrderNo: "O1", Subject: "1", Assignee: "li"})
 	h.exception(t, exception.Item{Kind: exception.LatePayment, SupplierID: 1, MerchantID: 2, OrderNo: "O2", Subject: "2"})

@@ -53,6 +53,7 @@ func wantJSON(t *testing.T, got webtest.Answer, status int, want string) {
 }
 
 func TestAMerchantReadsItsBalanceAndItsDay(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	wantJSON(t, h.Api(t, webtest.KeyOfGalaxy, "GET", "/api/v1/balance", ""), 200, `{"items":[]}`)
 	h.book(t)
@@ -79,6 +80,7 @@ func TestAMerchantReadsItsBalanceAndItsDay(t *testing.T) {
 }
 
 func TestAccountsAndTheirLinesAreListed(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.book(t)
 	const accounts = "/api/v1/admin/accounts"
@@ -102,6 +104,7 @@ func TestAccountsAndTheirLinesAreListed(t *testing.T) {
 }
 
 func TestTwoPeopleDecideAboutMoney(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.book(t)
 	_, maker := h.person(t, "ann", access.Lead)

@@ -3,6 +3,7 @@ package api
 import "testing"
 
 func TestADetailHasItsReasonInWordsAlone(t *testing.T) {
+	t.Parallel()
 	for detail, want := range map[string]string{
 		`{"reason":"the JSON has a NUL","said":{"code":"message.has_nul"},"supplier":"wx"}`: `{"reason":"the JSON has a NUL","supplier":"wx"}`,
 		`{"want":1,"got":2}`: `{"want":1,"got":2}`,

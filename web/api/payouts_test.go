@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"backstop/internal/alert"
+	"backstop/internal/base/waittest"
 	"backstop/web/webtest"
 )
 
@@ -15,25 +16,27 @@ const drawn = `{"out_payout_no":"p-1","amount":100,"currency":"CNY","supplier":"
 // wanted.
 func (h *harness) refusedAlerts(t *testing.T, want int64) map[string]int64 {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	var counts map[string]int64
+	waittest.Within(20*time.Second, func() bool {
 		var rows []alert.Alert
 		if err := h.DB.NewSelect().Model(&rows).Where("al.rule = ?", alert.PayoutRefused).Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		counts, sum := map[string]int64{}, int64(0)
+		sum := int64(0)
+		counts = map[string]int64{}
 		for _, a := range rows {
 			counts[a.Subject] += a.Count
 			sum += a.Count
 		}
-		if sum >= want || time.Now().After(deadline) {
-			return counts
-		}
-	}
+		return sum >= want
+	})
+	return counts
 }
 
 // A stolen API key draws no money, and somebody notices that it was tried. The merchant's own
 // requests go on: nothing is locked.
 func TestOnlyThePayoutKeyFromItsAddressesDraws(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for range 3 {
 		if got := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/payouts", drawn).Problem(); got != "403 payout_key_needed" {
@@ -63,6 +66,7 @@ func TestOnlyThePayoutKeyFromItsAddressesDraws(t *testing.T) {
 
 // Both keys read, from anywhere.
 func TestEitherKeyReadsPayouts(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, key := range []string{webtest.KeyOfGalaxy, webtest.PayoutKeyOfGalaxy, webtest.KeyOfOther, webtest.PayoutKeyOfOther} {
 		for path, want := range map[string]string{
@@ -77,6 +81,7 @@ func TestEitherKeyReadsPayouts(t *testing.T) {
 }
 
 func TestRequestsForPayoutsAreChecked(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for change, want := range map[[2]string]string{
 		{`"out_payout_no":"p-1",`, ""}:                        "422 invalid_field out_payout_no",

@@ -9,6 +9,7 @@ import (
 )
 
 func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, q := range []string{
 		`UPDATE merchants SET notify = '{"urls":["https://a.test/n"],"endpoints":[{"name":"old","channel":"webhook","url":"https://gone.test"}]}' WHERE code = 'm1'`,
@@ -55,6 +56,7 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 }
 
 func TestAPingOfNothingSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	if err := h.Settings.Refresh(t.Context()); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 )
 
 func TestRealtimeSaysWhatTheOverviewSays(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Queues = func(context.Context) (map[string]queue.Size, error) {
 		return map[string]queue.Size{"notify": {Pending: 7, Latency: 2 * time.Second}}, nil
@@ -92,6 +93,7 @@ func (h *harness) slowElsewhere(t *testing.T, merchant int64) {
 }
 
 func TestMerchantsStandAPageAtATime(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Happen(t, func(x *report.Delta) {
 		x.Attempt(1, report.OK, 30*time.Millisecond)
@@ -133,6 +135,7 @@ func TestMerchantsStandAPageAtATime(t *testing.T) {
 }
 
 func TestTheLogIsWalkedByFilterAndCursor(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	now := h.DB.Now()
 	for i := range 5 {
@@ -178,6 +181,7 @@ func TestTheLogIsWalkedByFilterAndCursor(t *testing.T) {
 }
 
 func TestACursorOfTheLogIsGoodForItsFilterAlone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for i := range 3 {
 		h.Notify(t, fmt.Sprintf("O%d", i), 1, notify.Attempt{Class: notify.OK})
@@ -207,6 +211,7 @@ func TestACursorOfTheLogIsGoodForItsFilterAlone(t *testing.T) {
 }
 
 func TestHealthNamesWhatItStandsOn(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.RedisSkew = func(context.Context) (time.Duration, error) { return -1500 * time.Microsecond, nil }
 	if _, err := h.DB.NewRaw(
@@ -237,6 +242,7 @@ func TestHealthNamesWhatItStandsOn(t *testing.T) {
 }
 
 func TestAnOperatorsSessionOpensTheMonitor(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	_, session, _ := strings.Cut(h.SignIn(t, access.Viewer), "=")
 	if got := h.Api(t, session, "GET", webtest.Monitoring+"realtime", ""); got.Status != http.StatusOK {

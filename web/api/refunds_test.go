@@ -7,6 +7,7 @@ import (
 )
 
 func TestRequestsForRefundsAreChecked(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	made := h.Api(t, webtest.KeyOfGalaxy, "POST", "/api/v1/orders", wanted())
 	no, _ := made.Object(t)["order_no"].(string)

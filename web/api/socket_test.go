@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify"
 	"backstop/internal/notify/websocket"
 	"backstop/internal/recipient"
@@ -28,6 +29,7 @@ func (h *harness) dial(key string) (*ws.Conn, int, error) {
 }
 
 func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, key := range []string{"", "sk_live_wrong", webtest.MonitorToken} {
 		if _, status, err := h.dial(key); err == nil || status != http.StatusUnauthorized {
@@ -53,7 +55,7 @@ func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
 		ID: "ntf_1", URL: websocket.Target, To: recipient.OfMerchant(1), At: time.Now(), Timeout: 5 * time.Second,
 		Body: []byte(`{"id":"ntf_1"}`),
 	}
-	waitFor(t, func() bool { return len(h.Sockets.Connected()) == 1 })
+	waittest.Until(t, "the merchant is connected", func() bool { return len(h.Sockets.Connected()) == 1 })
 	if r := h.Sockets.Send(t.Context(), message); r.Class != notify.OK {
 		t.Errorf("%q (%s)", r.Class, r.Error)
 	}
@@ -63,16 +65,8 @@ func TestMerchantsConnectWithTheirKeyAndAreTold(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not come")
-		}
-	}
-}
-
 func TestWhatIsNoWebSocketIsNotUpgraded(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	if got := h.Api(t, webtest.KeyOfGalaxy, http.MethodGet, "/api/v1/notify/ws", ""); got.Problem() != "400 bad_request" {
 		t.Errorf("%s", got.Problem())

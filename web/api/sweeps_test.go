@@ -9,6 +9,7 @@ import (
 )
 
 func TestASweepIsBegunAndShown(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	const path = "/api/v1/admin/sweeps"
 	reads, runs := h.token(t, "monitor"), h.token(t, "monitor,compensate")

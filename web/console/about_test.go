@@ -12,6 +12,7 @@ import (
 // A row leads to what it is about: notifications also tell of refunds, payouts and disputes, and
 // a callback's reference may be no order of ours.
 func TestRowsLeadToWhatTheyAreAbout(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	viewer, now := h.SignIn(t, access.Viewer), h.DB.Now()
 	for i, kind := range []string{"refund.succeeded", "payout.failed", "dispute.opened", "ping"} {

@@ -11,6 +11,7 @@ import (
 
 // A notification about a refund shows its money, and is sent again from its own page.
 func TestANotificationAboutARefundIsSentAgain(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	now := h.DB.Now()
 	const body = `{"type":"refund.failed","data":{"refund_no":"R71","amount":1234,"currency":"CNY"}}`

@@ -30,6 +30,7 @@ func formOf(t *testing.T, body, action string) (fields []string) {
 const orderOne = "/orders/2026112000000001"
 
 func TestANotificationIsSentAgainOnceWithItsReason(t *testing.T) {
+	t.Parallel()
 	var nudged []queue.Nudge
 	h := open(t)
 	h.Nudge = func(n []queue.Nudge) { nudged = append(nudged, n...) }
@@ -56,6 +57,7 @@ func TestANotificationIsSentAgainOnceWithItsReason(t *testing.T) {
 }
 
 func TestAnActNeedsAReasonARightAndItsForm(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Support)
@@ -97,6 +99,7 @@ func TestAnActNeedsAReasonARightAndItsForm(t *testing.T) {
 }
 
 func TestANoteStandsInTheStory(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Finance)
@@ -112,6 +115,7 @@ func TestANoteStandsInTheStory(t *testing.T) {
 
 // Every role against every route of the console, from the tables themselves.
 func TestEveryRoleComesInWhereItsPolicySays(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	policy, err := access.NewPolicy()
@@ -148,6 +152,7 @@ func TestEveryRoleComesInWhereItsPolicySays(t *testing.T) {
 }
 
 func TestTheAuditShowsWhatCommandsChanged(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	auditor := h.SignIn(t, access.Auditor) // added as by a command
 	for lang, want := range map[string][]string{

@@ -115,10 +115,11 @@ func (h *harness) ring(t *testing.T) {
 }
 
 func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	admin := h.SignIn(t, access.Admin)
-	for lang, sights := range map[string][]string{
+	for lang, phrases := range map[string][]string{
 		"zh": {
 			"队列过长", "告警中", "81.23 %", "4210", "已放弃", "550 mailbox unavailable", "低于 95.00 %", "发送测试告警", "修改", "密钥无法解开",
 			"12 · ¥239.88 CNY", "节点之间配置不一致",
@@ -129,9 +130,9 @@ func TestAlertsAreShownToThoseWhoseWorkTheyAre(t *testing.T) {
 		},
 	} {
 		got := h.Page(t, admin, "/alerts?lang="+lang)
-		for _, sight := range sights {
-			if got.Status != http.StatusOK || !strings.Contains(got.Body, sight) {
-				t.Errorf("%s: %d without %q", lang, got.Status, sight)
+		for _, phrase := range phrases {
+			if got.Status != http.StatusOK || !strings.Contains(got.Body, phrase) {
+				t.Errorf("%s: %d without %q", lang, got.Status, phrase)
 			}
 		}
 		if strings.Contains(got.Body, "<img src=x") || strings.Contains(got.Body, "<script>alert") {
@@ -156,6 +157,7 @@ func (h *harness) sendAlertForm(t *testing.T, cookie, page, path string, fields 
 }
 
 func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	admin := h.SignIn(t, access.Admin)
 	const page, path = "/alerts?rule=success_rate", "/alerts/rules/success_rate"
@@ -205,6 +207,7 @@ func TestARuleIsChangedOnceAndOnTheRecord(t *testing.T) {
 }
 
 func TestATestAlertGoesToEveryTarget(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ops := h.SignIn(t, access.Ops)
 	if got := h.Post(t, ops, "/alerts/test", "form_key", "k", "reason", "is anybody there"); got.Status != http.StatusConflict {
@@ -235,6 +238,7 @@ func TestATestAlertGoesToEveryTarget(t *testing.T) {
 
 // A message that was given up is sent again by those who may test alerts, once per form.
 func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.ring(t)
 	const path = "/alerts/messages/3/resend"
@@ -275,6 +279,7 @@ func TestAnAlertMessageIsSentAgainFromItsPage(t *testing.T) {
 
 // No address makes a page say what was not done.
 func TestAnAddressAloneClaimsNothing(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	admin := h.SignIn(t, access.Admin)
 	got := h.sendAlertForm(t, admin, "/alerts?rule=success_rate", "/alerts/rules/success_rate", "enabled", "yes", "fire", "90.5", "clear",

@@ -18,6 +18,7 @@ import (
 // The real Asynqmon, without a Redis: its scripts come compressed, are cached forever and have no
 // source maps, and its page leads back to the console.
 func TestAsynqmonIsServedSmallAndWithAWayBack(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	monitor := asynqmon.New(asynqmon.Options{
 		RootPath: "/asynqmon", RedisConnOpt: asynq.RedisClientOpt{Addr: "127.0.0.1:1"},

@@ -16,6 +16,7 @@ import (
 // TestWhoDidWhatYesterdayIsSeenByKeyboardAlone: a lead reads the acts of yesterday, those of one
 // kind, those of one person among them, and all of that person, in five steps from the overview.
 func TestWhoDidWhatYesterdayIsSeenByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	midnight := h.DB.NowTime().In(h.Config.Timezone)
 	midnight = time.Date(midnight.Year(), midnight.Month(), midnight.Day(), 0, 0, 0, 0, h.Config.Timezone)

@@ -15,6 +15,7 @@ import (
 // The page says of the chain what verify says: what holds, what nothing proves, and
 // where a key is missing.
 func TestTheAuditPageSaysWhatTheChainProves(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		_, err := d.NewRaw(
 			"INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (1, 5, 'operator:old', 'order.note', 'order', 'O', '{}', '', ?)",

@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
 	"backstop/internal/sweep"
 	"backstop/web/webtest"
@@ -63,6 +64,7 @@ func (h *harness) onBrowserAs(t *testing.T, role string, width int64) (do func(.
 // A batch is started, watched and paused on its page, by keyboard alone, in both languages and
 // themes: the page follows it without being loaded again, also where another person resumes it.
 func TestABatchIsWatchedAndPausedInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Nudge = func([]queue.Nudge) {}
 	do, looks, fine, end := h.onBrowser(t, 1440)
@@ -94,9 +96,9 @@ func TestABatchIsWatchedAndPausedInABrowser(t *testing.T) {
 			tabTo(`[formaction$="/pause"]`), chromedp.KeyEvent(kb.Enter), becomes(inState+`"paused" && `+whole))
 		begun := time.Now()
 		fine(name + "-paused")
-		time.Sleep(time.Until(begun.Add(2 * time.Second)))
+		quiet(t, time.Until(begun.Add(2*time.Second))) // what was begun may end until then
 		paused := h.found(t, id)
-		time.Sleep(time.Second)
+		waittest.Stays(t, "no row is begun", time.Second, func() bool { return h.found(t, id).Ended() == paused.Ended() })
 		do(chromedp.Text("#batch-progress strong", &after))
 		if now := h.found(t, id); now.State != bulk.Paused || now.Ended() != paused.Ended() || now.Ended() == size ||
 			!strings.Contains(after, strconv.FormatInt(now.Ended(), 10)) {
@@ -116,6 +118,7 @@ func TestABatchIsWatchedAndPausedInABrowser(t *testing.T) {
 // A sweep is begun on its page by keyboard alone, in both languages and themes, and the page
 // follows it to its end.
 func TestASweepIsBegunInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	do, looks, fine, end := h.onBrowser(t, 1440)
 	for i, look := range []struct{ language, theme, running, done string }{

@@ -14,6 +14,7 @@ import (
 
 // The list of batches is filtered, counted and exported like every other.
 func TestBatchesAreAListLikeAnyOther(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		h.InTrouble(t)

@@ -20,6 +20,7 @@ import (
 // TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard has finance find a payment of a wrong amount on
 // the overview and propose to accept it, and a lead find the proposal there and approve it.
 func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "DELETE FROM approvals")
@@ -84,6 +85,7 @@ func TestAWrongAmountIsDecidedByTwoPeopleAtTheKeyboard(t *testing.T) {
 // TestEachSumAtRiskLeadsToItsRowsByKeyboard takes one step from each sum of the overview to a list
 // whose totals, and whose rows together, are that sum, in each currency.
 func TestEachSumAtRiskLeadsToItsRowsByKeyboard(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seedRisk(t, h.DB)
 	if _, err := h.Operators.Add(t.Context(), "bo", access.Lead, webtest.GoodPassword); err != nil {
@@ -140,6 +142,7 @@ func TestEachSumAtRiskLeadsToItsRowsByKeyboard(t *testing.T) {
 // TestABreakerIsSeenUnderstoodAndClosedByKeyboard goes from the overview to the merchant whose
 // breaker is open, reads why, and closes it with a reason; then nothing on the overview leads there.
 func TestABreakerIsSeenUnderstoodAndClosedByKeyboard(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.InTrouble(t)

@@ -46,6 +46,7 @@ const back = "the supplier is back"
 
 // What a list shows runs again, and nothing else; the page says how many.
 func TestWhatAListShowsRunsAgain(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.stuck(t, compensation.Dead, compensation.SupplierTimeout, 3)
 	one := h.stuck(t, compensation.Dead, compensation.Poison, 2)
@@ -102,6 +103,7 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 
 // Only those who may act see the form.
 func TestRolesActOnCompensationsAsThePolicySays(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.stuck(t, compensation.Dead, compensation.SupplierTimeout, 1)
 	path := fmt.Sprintf("/compensations/%d", id)
@@ -132,6 +134,7 @@ func TestRolesActOnCompensationsAsThePolicySays(t *testing.T) {
 }
 
 func TestACompensationIsRunAndCancelledFromItsPage(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	id := h.stuck(t, compensation.Dead, compensation.SupplierTimeout, 1)
 	path := fmt.Sprintf("/compensations/%d", id)

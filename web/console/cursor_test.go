@@ -14,6 +14,7 @@ import (
 )
 
 func TestACursorBelongsToItsListAndCannotBeChanged(t *testing.T) {
+	t.Parallel()
 	s := cursors{[]byte("a key")}
 	for _, want := range []list.Cursor{{ID: 1}, {ID: 1 << 62, Newer: true}} {
 		text := s.text("/orders?status=paid", want)
@@ -52,6 +53,7 @@ func links(body string) map[string]string {
 }
 
 func TestPagesLeadToEachOtherAndATamperedOneIsRefused(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	for i := range 120 {

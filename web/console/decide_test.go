@@ -126,6 +126,7 @@ func (h *harness) sends(t *testing.T, cookie, page, action string, want int, fie
 }
 
 func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seed(t, h.DB)
@@ -229,6 +230,7 @@ func TestADecisionIsProposedByOneAndApprovedByAnother(t *testing.T) {
 }
 
 func TestAProposalIsRejectedOrTakenBack(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "DELETE FROM approvals")
@@ -280,6 +282,7 @@ func TestAProposalIsRejectedOrTakenBack(t *testing.T) {
 
 // What failed is run again by who approved it, or another one who may, and by nobody else.
 func TestAFailedDecisionIsRunAgain(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "DELETE FROM approvals")
@@ -324,6 +327,7 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 
 // An exception about the books leads to the rows that differ.
 func TestDifferencesLeadToTheirRows(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB,
@@ -350,6 +354,7 @@ func TestDifferencesLeadToTheirRows(t *testing.T) {
 
 // The page says why nothing can be attached, and what is accepted instead of the message.
 func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "UPDATE exceptions SET payload = ''")
@@ -368,6 +373,7 @@ func TestAnExceptionWithoutItsMessageSaysSo(t *testing.T) {
 }
 
 func TestAnExceptionShowsWhatItsMessageSaid(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB,
@@ -387,6 +393,7 @@ func TestAnExceptionShowsWhatItsMessageSaid(t *testing.T) {
 
 // What a batch and a change of settings are about is said in words.
 func TestAProposalSaysInWordsWhatItIsAbout(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Lead)
@@ -421,6 +428,7 @@ func TestAProposalSaysInWordsWhatItIsAbout(t *testing.T) {
 }
 
 func TestAHouseOfOneSaysSoWhereverItDecides(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "DELETE FROM approvals")

@@ -13,6 +13,7 @@ import (
 )
 
 func TestColumnsAreChosenInTheAddress(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		ordered(t, d, 4, "tea")
@@ -55,6 +56,7 @@ func TestColumnsAreChosenInTheAddress(t *testing.T) {
 }
 
 func TestOneCurrencyStandsInTheHeading(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		ordered(t, d, 4, "tea") // two are JPY
@@ -73,6 +75,7 @@ func TestOneCurrencyStandsInTheHeading(t *testing.T) {
 }
 
 func TestTheBrowserKeepsTheRowHeight(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	if page := h.Page(t, cookie, "/orders").Body; strings.Contains(page, "data-density") ||

@@ -37,6 +37,7 @@ func bodies() (all []string) {
 // Whatever ops sends to whatever route: no exception about money ends, and no order is
 // decided. The same is tried by admin, who runs the installation.
 func TestOpsEndsNoExceptionAboutMoneyByAnyRoute(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "DELETE FROM exceptions")

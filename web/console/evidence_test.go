@@ -15,6 +15,7 @@ import (
 )
 
 func TestEvidenceIsSignedWholeAndAudited(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, webtest.Hostile+"\u2028\u202e")
 	h.ReadSettings(t)
@@ -67,6 +68,7 @@ func TestEvidenceIsSignedWholeAndAudited(t *testing.T) {
 }
 
 func TestEvidenceIsASheetForPaperToo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, webtest.Hostile)
 	h.ReadSettings(t)

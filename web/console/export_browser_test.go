@@ -15,6 +15,7 @@ import (
 // TestAnExportIsChosenInABrowser opens the menu of exports by keyboard, in both languages and on
 // a narrow screen too, and leaves a column out.
 func TestAnExportIsChosenInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ordered(t, h.DB, 30, "", "20261123000001") // as long as real numbers
 	if _, err := h.Operators.Add(t.Context(), "li.hang", access.Finance, webtest.GoodPassword); err != nil {

@@ -42,6 +42,7 @@ func cells(t *testing.T, body string) [][]string {
 }
 
 func TestAnExportIsTheWholeList(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		ordered(t, d, 1300, `=HYPERLINK("http://evil.example","pay")`)
@@ -141,6 +142,7 @@ func TestAnExportIsTheWholeList(t *testing.T) {
 // TestAnExportThatFailsIsNotTakenForAWholeOne also shows that the rows are read as they
 // are sent: the list is larger than what waits between server and client.
 func TestAnExportThatFailsIsNotTakenForAWholeOne(t *testing.T) {
+	t.Parallel()
 	const rows = 60_000
 	h := open(t)
 	ordered(t, h.DB, rows, strings.Repeat("x", 250))
@@ -193,6 +195,7 @@ var tagForm = regexp.MustCompile(`<[^>]*>`)
 
 // TestListsSayTheirTotals has each currency added up by itself, over all pages.
 func TestListsSayTheirTotals(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		ordered(t, d, 90, "")
@@ -224,6 +227,7 @@ func TestListsSayTheirTotals(t *testing.T) {
 
 // TestMerchantsExportInTheOrderOfDeclaration has more merchants than one read returns.
 func TestMerchantsExportInTheOrderOfDeclaration(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		h.InTrouble(t)
@@ -246,6 +250,7 @@ func TestMerchantsExportInTheOrderOfDeclaration(t *testing.T) {
 
 // TestEveryListExports asks every list of the console for both formats.
 func TestEveryListExports(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ordered(t, h.DB, 10, "")
 	seedReports(t, h.DB)

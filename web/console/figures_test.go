@@ -15,6 +15,7 @@ import (
 // Two of five merchants get nothing: their attempts are few, as a breaker holds
 // them back, and the orders are many.
 func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)
@@ -44,7 +45,7 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 		now-25*60_000_000-5_000_000).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for lang, sights := range map[string][]string{
+	for lang, phrases := range map[string][]string{
 		"en": {
 			"1h orders notified", "73.27%", "74 of 101 orders", "¥740.00 of ¥1,000.00 CNY", "¥0 of ¥500 JPY",
 			"1 not tried yet, oldest 25 min", "1h attempt success", "93.67%", "&gt; 1",
@@ -52,12 +53,12 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 		"zh": {"1h 已通知到商户的订单", "73.27%", "74 / 101 笔", "1 笔尚未尝试通知，最早的已等 25 分钟", "1h 尝试成功率", "93.67%"},
 	} {
 		body := h.Page(t, cookie, "/?lang="+lang+"&range=1h").Body
-		for _, sight := range sights {
-			if !strings.Contains(body, sight) {
-				t.Errorf("%s: the overview does not say %q", lang, sight)
+		for _, phrase := range phrases {
+			if !strings.Contains(body, phrase) {
+				t.Errorf("%s: the overview does not say %q", lang, phrase)
 			}
 		}
-		if first, second := strings.Index(body, sights[1]), strings.Index(body, "93.67%"); first > second {
+		if first, second := strings.Index(body, phrases[1]), strings.Index(body, "93.67%"); first > second {
 			t.Errorf("%s: the success rate of attempts comes first", lang)
 		}
 	}
@@ -85,6 +86,7 @@ func TestTheFirstFigureIsOrdersNotified(t *testing.T) {
 }
 
 func TestWithoutAnOrderTheFigureIsADash(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	if body := h.Page(t, h.SignIn(t, access.Viewer), "/?lang=en&range=1h").Body; !strings.Contains(body,

@@ -260,6 +260,7 @@ func post(t *testing.T, d *db.DB, entries fund.Entries) {
 
 // A refund's page shows its steps with what proves each of them.
 func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	proposeRefund(t, h.DB)
@@ -277,9 +278,9 @@ func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
 		},
 	} {
 		body := h.Page(t, viewer, "/refunds/"+no+"?lang=en").Body
-		for _, sight := range want {
-			if !strings.Contains(body, sight) {
-				t.Errorf("%s does not show %q", no, sight)
+		for _, phrase := range want {
+			if !strings.Contains(body, phrase) {
+				t.Errorf("%s does not show %q", no, phrase)
 			}
 		}
 	}
@@ -296,6 +297,7 @@ func TestARefundsStepsShowWhatProvesThem(t *testing.T) {
 
 // The list of refunds is filtered, summed by currency and exported as any other.
 func TestTheListOfRefundsIsFilteredSummedAndExported(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
@@ -325,6 +327,7 @@ func TestTheListOfRefundsIsFilteredSummedAndExported(t *testing.T) {
 
 // The parts of the funds on the overview are the sums of the accounts that they lead to.
 func TestWhatIsUnderWayIsTheSumOfItsAccounts(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
@@ -352,6 +355,7 @@ func TestWhatIsUnderWayIsTheSumOfItsAccounts(t *testing.T) {
 
 // Every kind of account is found by its kind and by no other.
 func TestAccountsAreFoundByTheirKind(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	post(t, h.DB, fund.Entries{
@@ -386,17 +390,18 @@ func TestAccountsAreFoundByTheirKind(t *testing.T) {
 // An account's lines have their running balance, are cut by time, and are exported; so is a
 // merchant's statement of a day.
 func TestLinesAndStatementHaveTheRunningBalance(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
 	page := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en").Body
 	const balance = 349900 - 4209 - 10000 + 120 - 200000 - 5000 - 7000 - 2000 - 301 // 2000: the lost dispute
-	for _, sight := range []string{
+	for _, phrase := range []string{
 		`value="` + strconv.Itoa(balance) + ` CNY"`, `value="-200000 CNY"`, "/refunds/R7102",
 		"/accounts/refund:wx/CNY", "Refund",
 	} {
-		if !strings.Contains(page, sight) {
-			t.Errorf("the account does not show %q", sight)
+		if !strings.Contains(page, phrase) {
+			t.Errorf("the account does not show %q", phrase)
 		}
 	}
 	if page := h.Page(t, viewer, "/accounts/merchant:m1/CNY?lang=en&to=2020-01-01").Body; strings.Contains(page, "refund:7102:D") ||
@@ -413,12 +418,12 @@ func TestLinesAndStatementHaveTheRunningBalance(t *testing.T) {
 		t.Errorf("the audit says %q of the export, %v", filter, err)
 	}
 	page = h.Page(t, viewer, "/merchants/m1/statement?lang=en").Body
-	for _, sight := range []string{
+	for _, phrase := range []string{
 		"refund:7101:F", `value="` + strconv.Itoa(balance) + ` CNY"`,
 		`value="` + strconv.Itoa(350221+3000+1500) + ` CNY"`, `value="4209 CNY"`, "/orders/2026112000000001",
 	} {
-		if !strings.Contains(page, sight) {
-			t.Errorf("the statement does not show %q", sight)
+		if !strings.Contains(page, phrase) {
+			t.Errorf("the statement does not show %q", phrase)
 		}
 	}
 	for path, want := range map[string]int{
@@ -434,6 +439,7 @@ func TestLinesAndStatementHaveTheRunningBalance(t *testing.T) {
 // Adjustments, freezes and releases are proposed by forms, wait for a second person, and a form
 // that is sent twice proposes once.
 func TestMoneyIsFrozenAndAdjustedByTwoPeople(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	finance, lead := h.SignIn(t, access.Finance), h.SignIn(t, access.Lead)
@@ -499,6 +505,7 @@ func TestMoneyIsFrozenAndAdjustedByTwoPeople(t *testing.T) {
 
 // A payout's page shows debit, credit and reversal with what proves each of them.
 func TestAPayoutsStepsShowWhatProvesThem(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
@@ -510,9 +517,9 @@ func TestAPayoutsStepsShowWhatProvesThem(t *testing.T) {
 		"P7802": {"payout:7802:D", "payout:7802:R", "payout:7802:FR", "ACCOUNT_CLOSED &lt;b&gt;", "Not paid, and reversed"},
 	} {
 		body := h.Page(t, viewer, "/payouts/"+no+"?lang=en").Body
-		for _, sight := range want {
-			if !strings.Contains(body, sight) {
-				t.Errorf("%s does not show %q", no, sight)
+		for _, phrase := range want {
+			if !strings.Contains(body, phrase) {
+				t.Errorf("%s does not show %q", no, phrase)
 			}
 		}
 	}
@@ -541,6 +548,7 @@ func TestAPayoutsStepsShowWhatProvesThem(t *testing.T) {
 
 // A dispute's page shows each step with what proves it, and how long evidence can still be given.
 func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
@@ -569,14 +577,14 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 		"du_7402": {[]string{">D7402<"}, nil}, // the supplier's number
 	} {
 		body := h.Page(t, viewer, "/disputes/"+no+"?lang=en").Body
-		for _, sight := range want.holds {
-			if !strings.Contains(body, sight) {
-				t.Errorf("%s does not show %q", no, sight)
+		for _, phrase := range want.holds {
+			if !strings.Contains(body, phrase) {
+				t.Errorf("%s does not show %q", no, phrase)
 			}
 		}
-		for _, sight := range want.not {
-			if strings.Contains(body, sight) {
-				t.Errorf("%s shows %q", no, sight)
+		for _, phrase := range want.not {
+			if strings.Contains(body, phrase) {
+				t.Errorf("%s shows %q", no, phrase)
 			}
 		}
 	}
@@ -618,6 +626,7 @@ func TestADisputesStepsShowWhatProvesThem(t *testing.T) {
 
 // The list of disputes is filtered, summed by currency and exported as any other.
 func TestTheListOfDisputesIsFilteredSummedAndExported(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	viewer := h.SignIn(t, access.Viewer)
@@ -650,6 +659,7 @@ func TestTheListOfDisputesIsFilteredSummedAndExported(t *testing.T) {
 // Evidence is recorded once per form, answers an open dispute and reaches no supplier; who may not
 // record it has no form.
 func TestEvidenceIsRecordedOnTheDisputesPage(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	const to = "/disputes/D7401"

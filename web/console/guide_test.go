@@ -15,6 +15,7 @@ import (
 
 // Only an admin takes the steps; each is recorded, and no key is.
 func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, role := range []string{access.Viewer, access.Ops, access.Lead, access.Auditor} {
 		if got := h.Post(t, h.SignIn(t, role), "/guide/sandbox", "form_key", "k-"+role); got.Status != 403 {
@@ -63,6 +64,7 @@ func TestTheStepsOfTheGuideAreAudited(t *testing.T) {
 // A sandbox whose key cannot be opened, such as without the master key, has no callback to offer.
 // It takes nobody the overview, which is needed then.
 func TestASandboxThatCannotSignBreaksNoPage(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Admin)
 	h.Post(t, cookie, "/guide/sandbox", "form_key", "k")
@@ -82,6 +84,7 @@ func TestASandboxThatCannotSignBreaksNoPage(t *testing.T) {
 
 // The guide is taken with the keyboard alone, from the overview to the order's story.
 func TestTheGuideByKeyboard(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	if _, err := h.Operators.Add(t.Context(), "ada", access.Admin, webtest.GoodPassword); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"testing"
+	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
@@ -27,6 +28,7 @@ func openOn(t *testing.T, d *db.DB, environ ...string) *harness {
 	h := &harness{}
 	h.Site = webtest.Open(t, d, func(s *web.Server) []web.Route {
 		h.in = newHandlers(s)
+		h.in.listTime = time.Minute // other tests run at the same time
 		return append(api.Routes(s), h.in.routes()...)
 	}, environ...)
 	return h

@@ -13,6 +13,7 @@ import (
 )
 
 func TestANoteReachesWhomItMentions(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seed(t, h.DB)
@@ -56,12 +57,12 @@ func TestANoteReachesWhomItMentions(t *testing.T) {
 			t.Fatalf("%d messages to the reader, %d to the author", len(mine), len(own))
 		}
 		got := h.Page(t, reader, "/inbox?lang=en")
-		for _, sight := range []string{
+		for _, phrase := range []string{
 			"the.support mentioned you in a note: Order 2026112000000001", "Mark all as read", "Inbox, 2 unread",
 			`value="/exceptions/` + exception + `"`,
 		} {
-			if !strings.Contains(got.Body, sight) {
-				t.Errorf("the inbox lacks %q", sight)
+			if !strings.Contains(got.Body, phrase) {
+				t.Errorf("the inbox lacks %q", phrase)
 			}
 		}
 		if strings.Contains(got.Body, "13812345678") || strings.Contains(h.Page(t, author, "/inbox").Body, "Order 2026112000000001") {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	shanghai, _ := time.LoadLocation("Asia/Shanghai")
@@ -43,6 +44,7 @@ func TestDaysOfAListAreDaysInThePersonsZone(t *testing.T) {
 }
 
 func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Ops)
@@ -63,6 +65,7 @@ func TestAListThatTakesTooLongSaysWhatToDo(t *testing.T) {
 }
 
 func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	holds := func(path string, texts ...string) {
@@ -88,6 +91,7 @@ func TestEmptyListsSayWhyTheyAreEmpty(t *testing.T) {
 }
 
 func TestTheAuditIsReadByDayToo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Auditor) // which is an act
 	if got := h.Page(t, cookie, "/audit"); !strings.Contains(got.Body, "data-row") {
@@ -101,6 +105,7 @@ func TestTheAuditIsReadByDayToo(t *testing.T) {
 // TestAnAmountIsSearched opens the one order that has it, and lists several;
 // digits that may be the end of a number are asked about.
 func TestAnAmountIsSearched(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Viewer)

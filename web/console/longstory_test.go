@@ -67,6 +67,7 @@ func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 // A supplier, or who has recorded one, may send for days: the page and the file must
 // open all the same, and say what they leave out.
 func TestALongStoryStaysShortAndSaysWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("short: under the race detector such a page takes longer than a request may")
 	}
@@ -194,6 +195,7 @@ func gather(t *testing.T, h *harness) {
 // However much an order has gathered, of whatever kind, its page opens and its evidence
 // can be handed out; both count what they leave out.
 func TestAnOrderThatHasGatheredMuchOfEverything(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("short: under the race detector such a page takes longer than a request may")
 	}

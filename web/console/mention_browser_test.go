@@ -17,6 +17,7 @@ import (
 // and on the page of an exception: those who may be reached are offered, one is taken, and the note
 // is in their inbox.
 func TestNamesAreOfferedInANote(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	for name, role := range map[string]string{"wang.min": access.Lead, "wang.jun": access.Viewer, "wang.gone": access.Viewer} {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestPeopleClosePingAndEnable(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.InTrouble(t)
 	ops := h.SignIn(t, access.Ops)
@@ -115,6 +116,7 @@ func TestPeopleClosePingAndEnable(t *testing.T) {
 // A plain address may hold a token. The page shows none of it, nor does the audit,
 // and its ping still finds it.
 func TestMerchantPagesShowNoTokenOfAnAddress(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.InTrouble(t)
 	for _, q := range []string{
@@ -151,6 +153,7 @@ func TestMerchantPagesShowNoTokenOfAnAddress(t *testing.T) {
 }
 
 func TestAMerchantThatCannotBeIsNotAskedFor(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ops := h.SignIn(t, access.Ops)
 	for _, code := range []string{"%00", "%ff", "%0a", "nobody"} {
@@ -167,6 +170,7 @@ func TestAMerchantThatCannotBeIsNotAskedFor(t *testing.T) {
 
 // A schedule of one's own is shown as its waits, and a rate as it is.
 func TestAMerchantsOwnScheduleAndRateAreShown(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, q := range []string{
 		`UPDATE merchants SET notify = '{"urls":["https://a.test/n"],"schedule":"list","waits_ms":[1000,30000,600000,5400000,7200000],"rate_per_second":0.5}' WHERE code = 'm1'`,
@@ -189,6 +193,7 @@ func TestAMerchantsOwnScheduleAndRateAreShown(t *testing.T) {
 
 // The list of merchants is filtered by code, by name and by state; a filter has no time.
 func TestMerchantsAreFoundByTheirNames(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		change(t, d, "UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'")

@@ -9,6 +9,7 @@ import (
 
 // The navigation counts what waits, as it is stored.
 func TestTheNavigationCountsWhatWaits(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie, now := h.SignIn(t, access.Lead), h.DB.Now()
 	for id, state := range []string{"open", "open", "resolved"} {
@@ -35,6 +36,7 @@ func TestTheNavigationCountsWhatWaits(t *testing.T) {
 
 // The environment is named in the top bar and first in the title.
 func TestEveryPageNamesItsEnvironment(t *testing.T) {
+	t.Parallel()
 	h := open(t, "BACKSTOP_ENVIRONMENT=production")
 	cookie := h.SignIn(t, access.Viewer)
 	for lang, want := range map[string]string{"en": "Production", "zh": "生产环境"} {

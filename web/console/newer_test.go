@@ -51,6 +51,7 @@ func comeIn(t *testing.T, d *db.DB, n int, status order.Status) {
 }
 
 func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	h.Post(t, cookie, "/me", "language", "en")
@@ -101,6 +102,7 @@ func TestListsSayWhatIsNewOfTheirFilter(t *testing.T) {
 // TestNewRowsDoNotMoveAList has orders come while somebody reads the list: they
 // are announced, the rows stay where they are, and a click shows them.
 func TestNewRowsDoNotMoveAList(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	if _, err := h.Operators.Add(t.Context(), "wang.min", access.Lead, webtest.GoodPassword); err != nil {

@@ -68,6 +68,7 @@ func seedCauses(t *testing.T, d *db.DB) {
 // TestCausesLeadToTheirRows follows the causes above each list: the list behind one has the rows
 // and the money that it names.
 func TestCausesLeadToTheirRows(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seedCauses(t, d)
@@ -151,6 +152,7 @@ func (h *harness) rowsBehind(t *testing.T, cookie, target string) int64 {
 // TestNumbersLeadToTheirRows follows every number of a page that is a link: what it leads to has
 // as many rows.
 func TestNumbersLeadToTheirRows(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seedCauses(t, d)

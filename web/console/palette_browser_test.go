@@ -49,6 +49,7 @@ func marks(path string) chromedp.Action {
 // The palette is used by keyboard alone: it leads to a page, opens the dialog of an act without
 // carrying it out, presses what is on every page, and finds an order; it gives the focus back.
 func TestThePaletteInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	do, looks, fine, end := h.onBrowserAs(t, access.Lead, 1440)
@@ -102,6 +103,7 @@ func TestThePaletteInABrowser(t *testing.T) {
 
 // On a phone the button of the search opens the palette, and a touch opens its line.
 func TestThePaletteOnAPhone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	do, looks, fine, end := h.onBrowser(t, 390)

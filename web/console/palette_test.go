@@ -38,6 +38,7 @@ var optionLink = regexp.MustCompile(`role="option"[^>]* href="([^"]*)"`)
 // Each role is led to the pages and acts of its permissions and to no others; each act leads to
 // what carries it out.
 func TestThePaletteLeadsWhereOneMay(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.Alerts = func() ([]string, alert.Style) { return []string{"ops"}, alert.Style{} }
@@ -107,6 +108,7 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 
 // What is paused can be resumed, and the other way round.
 func TestThePaletteOffersToResumeWhatIsPaused(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Ops)
 	const pauses, resumes = "/queues/" + pause.Notifications + "#open-pause", "/queues/" + pause.Notifications + "#open-resume"
@@ -124,6 +126,7 @@ func TestThePaletteOffersToResumeWhatIsPaused(t *testing.T) {
 // One text finds pages and acts by their names in both languages, and orders, merchants,
 // suppliers and exceptions as the search does.
 func TestThePaletteFinds(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'")
@@ -177,6 +180,7 @@ func TestThePaletteFinds(t *testing.T) {
 // The page of the search does without a script what the palette does with one: it lists pages and
 // acts, and opens a single hit at once.
 func TestTheSearchLeadsToPagesAndActs(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Lead)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strconv"
 	"testing"
-	"time"
 
 	"backstop/internal/access"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/recipient"
 	"backstop/web/webtest"
@@ -20,6 +20,7 @@ import (
 // An operator on call closes a breaker from a phone, by touch alone: from the overview to the
 // merchant, the dialog with its reason, and the result.
 func TestABreakerIsClosedFromAPhone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.InTrouble(t)
@@ -59,12 +60,7 @@ func TestABreakerIsClosedFromAPhone(t *testing.T) {
 // closes waits until the breaker of merchant m1 is closed.
 func (h *harness) closes(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); h.Breakers.Of(recipient.OfMerchant(1)).State != breaker.Closed; time.Sleep(
-		50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the breaker is %+v", h.Breakers.Of(recipient.OfMerchant(1)))
-		}
-	}
+	waittest.Until(t, "the breaker closes", func() bool { return h.Breakers.Of(recipient.OfMerchant(1)).State == breaker.Closed })
 }
 
 // tap touches the middle of an element.

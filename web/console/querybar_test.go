@@ -20,6 +20,7 @@ import (
 )
 
 func TestAFilterIsWrittenAsText(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Ops)
 	change(t, h.DB, "UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'")
@@ -74,6 +75,7 @@ func TestAFilterIsWrittenAsText(t *testing.T) {
 // The audit is filtered by an act's code, or by its words in either language; where several acts
 // have these words, their codes are named.
 func TestTheAuditIsFilteredByTheWordsOfAnAct(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Lead) // the act session.start
 	for i, action := range []string{"order.note", "exception.note", "password.change", "queue.pause"} {
@@ -120,6 +122,7 @@ func TestTheAuditIsFilteredByTheWordsOfAnAct(t *testing.T) {
 // Two times of day without their days are those of one day: of today, or of yesterday if it has
 // not begun by now; an end that precedes the beginning is on the day after it.
 func TestTwoTimesOfDayAreOfOneDay(t *testing.T) {
+	t.Parallel()
 	zone, err := time.LoadLocation("America/New_York")
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +172,7 @@ func TestTwoTimesOfDayAreOfOneDay(t *testing.T) {
 
 // In an address too, two times of day are of one day.
 func TestTimesOfDayInAnAddress(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Ops)
 	for path, want := range map[string]int{
@@ -184,6 +188,7 @@ func TestTimesOfDayInAnAddress(t *testing.T) {
 
 // The time of an address means the same in every zone, and its text is read in the operator's.
 func TestAListIsFromOneMomentToAnother(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Ops)
@@ -222,6 +227,7 @@ func TestAListIsFromOneMomentToAnother(t *testing.T) {
 }
 
 func TestTheQueryBarProposes(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Ops)
 	change(t, h.DB, "UPDATE merchants SET name = 'Green Tea' WHERE code = 'm1'")
@@ -248,6 +254,7 @@ func TestTheQueryBarProposes(t *testing.T) {
 // A filter is written by keyboard alone: two proposals are taken, and the result has a chip for
 // each word. A chart is dragged.
 func TestTheQueryBarInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ordered(t, h.DB, 30, "", "20261123000001")
 	if _, err := h.Operators.Add(t.Context(), "li.hang", access.Finance, webtest.GoodPassword); err != nil {

@@ -13,6 +13,7 @@ import (
 
 // The page of queues is true without Redis: 30 notifications came within ten minutes, 60 ended.
 func TestThePageOfQueuesNeedsNoRedis(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	h.Queues = func(context.Context) (map[string]queue.Size, error) { return nil, errors.New("away") }
 	now := h.DB.Now()
@@ -29,9 +30,9 @@ func TestThePageOfQueuesNeedsNoRedis(t *testing.T) {
 		if page.Status != want {
 			t.Errorf("%s: %d", role, page.Status)
 		}
-		for _, sight := range []string{"Redis", "notify_retry", "In</dt>", "10 m 00 s", `href="/asynqmon/"`} {
-			if want == http.StatusOK && !strings.Contains(page.Body, sight) {
-				t.Errorf("%s: the page does not show %q", role, sight)
+		for _, phrase := range []string{"Redis", "notify_retry", "In</dt>", "10 m 00 s", `href="/asynqmon/"`} {
+			if want == http.StatusOK && !strings.Contains(page.Body, phrase) {
+				t.Errorf("%s: the page does not show %q", role, phrase)
 			}
 		}
 	}
@@ -40,6 +41,7 @@ func TestThePageOfQueuesNeedsNoRedis(t *testing.T) {
 // Ops pauses a queue with a reason: all pages that it affects say so, to whoever may see them,
 // until it is resumed.
 func TestAQueueIsPausedFromItsPage(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ops, admin, viewer := h.SignIn(t, access.Ops), h.SignIn(t, access.Admin), h.SignIn(t, access.Viewer)
 	const path, why = "/queues/notify", "a merchant moves <b>servers</b>"

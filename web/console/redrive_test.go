@@ -14,6 +14,7 @@ import (
 // What ran out of tries is picked on the list of exceptions, or all of a kind is, and run again;
 // exceptions that need a decision cannot be picked.
 func TestExceptionsArePickedAndRunAgain(t *testing.T) {
+	t.Parallel()
 	var nudged atomic.Int64
 	h := open(t)
 	h.Nudge = func(n []queue.Nudge) { nudged.Add(int64(len(n))) }

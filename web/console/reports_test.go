@@ -82,6 +82,7 @@ func seedReports(t *testing.T, d *db.DB) {
 }
 
 func TestReportsAreListedExportedAndShown(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seedReports(t, d)
@@ -143,6 +144,7 @@ func TestReportsAreListedExportedAndShown(t *testing.T) {
 
 // The mail says what the page says, in both of its forms, and loads nothing.
 func TestTheMailOfAReportSaysTheSame(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Default(t)
 	seedReports(t, d)
 	r, err := daily.Find(t.Context(), d.Read, "2026-11-20", "")

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/notify"
 	"backstop/internal/notify/fakemerchant"
@@ -54,7 +56,7 @@ func newWaiting(t *testing.T, d *db.DB, n int) *waiting {
 	secret := w.Keys.Seal(settings.SecretPlace("m1"), []byte("0123456789abcdef0123456789abcdef"))
 	w.exec("UPDATE merchants SET signing_secrets = ?, notify = ? WHERE id = 1", fmt.Sprintf("[%q]", secret),
 		`{"urls":["`+w.merchant.URL()+
-			`"],"ack":"status","schedule":"list","waits_ms":[3600000,3600000,3600000],"timeout_ms":2000,"max_in_flight":10}`)
+			`"],"ack":"status","schedule":"list","waits_ms":[3600000,3600000,3600000],"timeout_ms":60000,"max_in_flight":10}`)
 	w.exec("UPDATE settings SET value = value + 1 WHERE name = 'config_version'")
 	w.ReadSettings(t)
 	for i := range n {
@@ -75,12 +77,7 @@ func (w *waiting) exec(query string, args ...any) {
 
 func (w *waiting) within(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	w.t.Fatalf("not within a minute: %s", what)
+	waittest.Until(w.t, what, ok)
 }
 
 // add writes a paid order of m1 whose notification is due.
@@ -118,7 +115,7 @@ func (w *waiting) node() {
 	log := slog.New(slog.DiscardHandler)
 	disp := notify.NewDispatcher(notify.Options{
 		DB: w.DB, Directory: w.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: channel},
-		Nudger: notify.NewNudger(noTasks{}, w.DB.Now, log), Breakers: book, Concurrency: 10, Timeout: 2 * time.Second, Log: log,
+		Nudger: notify.NewNudger(noTasks{}, w.DB.Now, log), Breakers: book, Concurrency: 10, Timeout: time.Minute, Log: log,
 	})
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -183,6 +180,7 @@ func (w *waiting) says(cookie string, i int, text string) {
 }
 
 func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWaiting(t, d, 12)
 		support, ops := w.SignIn(t, access.Support), w.SignIn(t, access.Ops)
@@ -216,10 +214,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 				t.Errorf("the address %s makes the page promise something", path)
 			}
 		}
-		time.Sleep(200 * time.Millisecond)
-		if ids := w.sentSince(sent); len(ids) != 0 {
-			t.Fatalf("%v were sent", ids)
-		}
+		waittest.Stays(t, "nothing is sent", 200*time.Millisecond, func() bool { return len(w.sentSince(sent)) == 0 })
 
 		// As the probe, it is sent alone; it fails, and waits for the next probe.
 		if got := w.send(support, 9, "probe"); got.Status != http.StatusSeeOther {
@@ -232,7 +227,13 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		}
 
 		// A second one meanwhile is refused, and changes nothing.
-		w.merchant.Behave(fakemerchant.Hang())
+		seen := make(chan struct{}) // that it runs
+		hangUp := sync.OnceFunc(func() { close(seen) })
+		t.Cleanup(hangUp)
+		w.merchant.Behave(func(*fakemerchant.Exchange) {
+			<-seen
+			panic(http.ErrAbortHandler)
+		})
 		if got := w.send(support, 9, "probe"); got.Status != http.StatusSeeOther {
 			t.Fatalf("as the probe again: %d", got.Status)
 		}
@@ -248,7 +249,8 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 		}
 
 		// Taken, it closes the breaker; the page shows when it was delivered.
-		w.within("it timed out", func() bool { return number(t, d, "SELECT count(*) FROM breakers WHERE state = 'open'") == 1 })
+		hangUp()
+		w.within("it has failed", func() bool { return number(t, d, "SELECT count(*) FROM breakers WHERE state = 'open'") == 1 })
 		w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 		if got := w.send(support, 9, "probe"); got.Status != http.StatusSeeOther {
 			t.Fatalf("as the probe at last: %d", got.Status)
@@ -269,6 +271,7 @@ func TestWhatABreakerHoldsBackIsSentAsThePersonChooses(t *testing.T) {
 
 // An operator who may do so closes the breaker with the same form: all that waits follows.
 func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWaiting(t, d, 8)
 		ops := w.SignIn(t, access.Ops)
@@ -306,6 +309,7 @@ func TestABreakerIsClosedWithWhatIsSentAgain(t *testing.T) {
 // TestAPersonResendsAtAnOpenBreakerInABrowser makes each of the choices with a
 // pointer, reads what the page says of it, and asks the merchant what came.
 func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
+	t.Parallel()
 	w := newWaiting(t, dbtest.Default(t), 10)
 	if _, err := w.Operators.Add(t.Context(), "li.hang", access.Ops, webtest.GoodPassword); err != nil {
 		t.Fatal(err)
@@ -382,6 +386,7 @@ func TestAPersonResendsAtAnOpenBreakerInABrowser(t *testing.T) {
 // A plan for a merchant whose breaker is open says what waits for it, asks for the
 // amount of each currency, and then counts what is stored.
 func TestAPlanSaysWhatWaitsForABreaker(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWaiting(t, d, 25)
 		hkd := "(SELECT d.id FROM deliveries AS d ORDER BY d.id DESC LIMIT 2)"
@@ -410,10 +415,7 @@ func TestAPlanSaysWhatWaitsForABreaker(t *testing.T) {
 		if page := w.Page(t, ops, plan+"?lang=en").Body; !strings.Contains(page, "0 notified, 0 refused, 25 still waiting") {
 			t.Error("the plan does not say that all of it still waits")
 		}
-		time.Sleep(200 * time.Millisecond)
-		if n := w.merchant.Count() - sent; n != 0 {
-			t.Errorf("%d were sent past the breaker", n)
-		}
+		waittest.Stays(t, "none is sent past the breaker", 200*time.Millisecond, func() bool { return w.merchant.Count() == sent })
 		w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 		w.exec("UPDATE breakers SET open_until = 1")
 		w.within("the plan says that all were notified", func() bool {

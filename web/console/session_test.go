@@ -15,6 +15,7 @@ import (
 )
 
 func TestSigningInAndOut(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	if got := h.Page(t, cookie, "/orders"); got.Status != http.StatusOK {
@@ -31,6 +32,7 @@ func TestSigningInAndOut(t *testing.T) {
 }
 
 func TestCookiesAreLockedDown(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		public, name string
 		secure       bool
@@ -53,6 +55,7 @@ func TestCookiesAreLockedDown(t *testing.T) {
 }
 
 func TestOtherSitesCannotPost(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	for _, c := range []struct {
@@ -87,6 +90,7 @@ func TestOtherSitesCannotPost(t *testing.T) {
 	}
 }
 
+// It runs alone: the guesses must come faster than the seconds that they have to wait.
 func TestLoginTellsNothing(t *testing.T) {
 	h := open(t)
 	if _, err := h.Operators.Add(t.Context(), "li", access.Viewer, webtest.GoodPassword); err != nil {
@@ -113,6 +117,7 @@ func TestLoginTellsNothing(t *testing.T) {
 }
 
 func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		for _, name := range []string{"", "li\x00", "\x00", "\xff", "li\r\nx", strings.Repeat("n", 10_000)} {
@@ -126,6 +131,7 @@ func TestNamesThatCannotBeAreWrongNames(t *testing.T) {
 
 // Behind a proxy, operators' acts are recorded with their own address, not with the proxy's.
 func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
+	t.Parallel()
 	for proxies, want := range map[string]string{"127.0.0.0/8": "198.51.100.7", "192.0.2.0/24": "127.0.0.1"} {
 		h := open(t, "BACKSTOP_TRUSTED_PROXIES="+proxies)
 		if _, err := h.Operators.Add(t.Context(), "li", access.Viewer, webtest.GoodPassword); err != nil {
@@ -153,6 +159,7 @@ func TestActsAreOfTheClientBehindAProxy(t *testing.T) {
 
 // What a stranger writes to the left of its own address in the header hides nothing.
 func TestActsNameTheNearestAddressThatCanBeBelieved(t *testing.T) {
+	t.Parallel()
 	for forwarded, want := range map[string]string{
 		"garbage, 198.51.100.7":                          "198.51.100.7",
 		",,, 198.51.100.7":                               "198.51.100.7",
@@ -183,6 +190,8 @@ func TestActsNameTheNearestAddressThatCanBeBelieved(t *testing.T) {
 
 // Strangers who guess at a name from everywhere keep its owner out of a browser that
 // he never used, and out of no other.
+//
+// It runs alone: the guesses must come faster than the seconds that they have to wait.
 func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 	h := open(t, "BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8")
 	for _, name := range []string{"li", "wang"} {
@@ -247,6 +256,7 @@ func TestNobodyIsLockedOutFromOutside(t *testing.T) {
 }
 
 func TestAOneTimePasswordThatExpiredSaysSo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	first, err := h.Operators.Add(t.Context(), "li", access.Admin, "")
 	if err != nil {
@@ -270,6 +280,7 @@ func TestAOneTimePasswordThatExpiredSaysSo(t *testing.T) {
 }
 
 func TestLoginLeadsBackButToNoOtherSite(t *testing.T) {
+	t.Parallel()
 	for next, want := range map[string]string{
 		"/orders?status=paid": "/orders?status=paid", "": "/", "//evil.example": "/", "/\\evil.example": "/",
 		"https://evil.example": "/", "javascript:alert(1)": "/", "/\t/evil.example": "/", "/login": "/",
@@ -281,6 +292,7 @@ func TestLoginLeadsBackButToNoOtherSite(t *testing.T) {
 }
 
 func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	first, err := h.Operators.Add(t.Context(), "li", access.Admin, "")
 	if err != nil {
@@ -319,6 +331,7 @@ func TestAOneTimePasswordOpensNothingButItsChange(t *testing.T) {
 }
 
 func TestChoicesAreKept(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	if got := h.Post(t, cookie, "/me", "language", "en", "theme", "dark", "zone",
@@ -343,6 +356,7 @@ func TestChoicesAreKept(t *testing.T) {
 }
 
 func TestLanguageOfStrangersIsTheirBrowsers(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for _, c := range []struct {
 		header []string
@@ -363,6 +377,7 @@ func TestLanguageOfStrangersIsTheirBrowsers(t *testing.T) {
 }
 
 func TestAPagesOwnRequestIsToldOfTheEndOfItsSession(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	got := h.Call(t, http.MethodGet, "/", "", "HX-Request", "true")
 	if got.Status != http.StatusUnauthorized || got.Header.Get("HX-Redirect") != "/login" {
@@ -371,6 +386,7 @@ func TestAPagesOwnRequestIsToldOfTheEndOfItsSession(t *testing.T) {
 }
 
 func TestSigningInAgainLeavesNoSessionBehind(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	first := h.SignIn(t, access.Viewer)
 	got := h.Post(t, first, "/login", "name", "the.viewer", "password", webtest.GoodPassword)

@@ -18,6 +18,7 @@ import (
 // Rows of earlier versions hold an address whole, and answers that repeat it. No
 // page, file or answer shows its token.
 func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
+	t.Parallel()
 	const address = "https://m.example/hook?token=canary-0815&b=2"
 	const quoted = "Location: https://m.example/hook/?token=canary-0815&b=2"
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -11,6 +11,7 @@ import (
 // A merchant whose breaker is open is named as the reason, with what proves it and
 // when it is tried again; nothing is planned that the breaker holds back.
 func TestASentenceNamesTheBreaker(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	start := h.DB.Now() - 200_000_000
 	script(t, h.DB, start, "plain")

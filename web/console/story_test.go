@@ -137,6 +137,7 @@ func inOrder(t *testing.T, page string, texts ...string) {
 var shanghai2026 = time.Date(2026, 11, 20, 6, 29, 11, 204_000_000, time.UTC).UnixMicro()
 
 func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, webtest.Hostile)
 	h.ReadSettings(t)
@@ -167,6 +168,7 @@ func TestAScriptedOrderShowsItsWholeStory(t *testing.T) {
 
 // No text from a stranger becomes markup, on any page of the story.
 func TestHostileTextIsTextEverywhereInAStory(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, "for "+webtest.Hostile)
 	h.ReadSettings(t)
@@ -197,6 +199,7 @@ func TestHostileTextIsTextEverywhereInAStory(t *testing.T) {
 func id36(n int64) string { return strconv.FormatInt(n, 36) }
 
 func TestAPhaseIsChosenInTheAddress(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, webtest.Hostile)
 	cookie := h.SignIn(t, access.Viewer)
@@ -221,6 +224,7 @@ func TestAPhaseIsChosenInTheAddress(t *testing.T) {
 
 // Personal data comes to who may see it, says why, and asks once; never by a GET.
 func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, "plain")
 	const secret = "oUpF8-secret-openid"
@@ -266,6 +270,7 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 
 // The same story is read in the person's zone, and its sentence follows the clock.
 func TestASentenceFollowsTheClock(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, "plain")
 	h.ReadSettings(t)
@@ -328,6 +333,7 @@ func TestASentenceFollowsTheClock(t *testing.T) {
 
 // Money that does not fit its order is named with both sums, exactly.
 func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	cookie := h.SignIn(t, access.Viewer)
 	for i, c := range []struct {
@@ -366,6 +372,7 @@ func TestASentenceNamesTheMoneyThatDoesNotFit(t *testing.T) {
 }
 
 func TestAStoryIsReadInThePersonsZone(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	script(t, h.DB, shanghai2026, "plain")
 	cookie := h.SignIn(t, access.Lead)

@@ -77,6 +77,7 @@ func seedSupplier(t *testing.T, d *db.DB) {
 }
 
 func TestTheListOfSuppliersShowsTheirFigures(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seedSupplier(t, h.DB)
 	if err := h.Settings.Refresh(t.Context()); err != nil {
@@ -109,6 +110,7 @@ func TestTheListOfSuppliersShowsTheirFigures(t *testing.T) {
 // TestWhichSupplierFailsIsSeenOnTheOverview is what an operator does who wonders which supplier
 // fails now: it is first on the overview, says why, and its name leads on.
 func TestWhichSupplierFailsIsSeenOnTheOverview(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seedSupplier(t, h.DB)
 	change(t, h.DB, "DELETE FROM suppliers WHERE id = 1")
@@ -185,6 +187,7 @@ func quickCallback(t *testing.T, money string) string {
 }
 
 func TestASupplierHasAPageOfItsOwn(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	if err := h.Settings.Refresh(t.Context()); err != nil {
@@ -226,6 +229,7 @@ func TestASupplierHasAPageOfItsOwn(t *testing.T) {
 }
 
 func TestThePlaygroundShowsWhatWouldHappen(t *testing.T) {
+	t.Parallel()
 	h := playgroundOf(t)
 	viewer := h.SignIn(t, access.Viewer)
 	good := quickCallback(t, "19.99")
@@ -275,6 +279,7 @@ func TestThePlaygroundShowsWhatWouldHappen(t *testing.T) {
 // TestThePlaygroundInABrowser pastes a callback and reads what would happen, in both languages, at
 // both widths.
 func TestThePlaygroundInABrowser(t *testing.T) {
+	t.Parallel()
 	h := playgroundOf(t)
 	if _, err := h.Operators.Add(t.Context(), "li.hang", access.Ops, webtest.GoodPassword); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestASweepIsBegunFromItsPage(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	ops := h.SignIn(t, access.Ops)
 	page := h.Page(t, ops, "/sweeps?lang=en").Body

@@ -74,6 +74,7 @@ func seedRisk(t *testing.T, d *db.DB) {
 // TestTotalsAgreeWithTheTilesThatLeadToThem follows each tile that has money to its list: both
 // say the same sums, to the cent and for each currency.
 func TestTotalsAgreeWithTheTilesThatLeadToThem(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seedRisk(t, d)
@@ -114,6 +115,7 @@ func TestTotalsAgreeWithTheTilesThatLeadToThem(t *testing.T) {
 
 // TestEveryListWithMoneyHasTotals compares each list's row of totals with the rows themselves.
 func TestEveryListWithMoneyHasTotals(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seed(t, d)

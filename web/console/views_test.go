@@ -55,6 +55,7 @@ func (h *harness) countsOf(t *testing.T, cookie, list string) string {
 }
 
 func TestAViewIsSavedSharedRenamedDeletedAndRestored(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		seed(t, h.DB)
@@ -64,9 +65,9 @@ func TestAViewIsSavedSharedRenamedDeletedAndRestored(t *testing.T) {
 			t.Fatalf("saved as %d, to %q, want %q", id, got.Header.Get("Location"), want)
 		}
 		page := h.Page(t, own, got.Header.Get("Location")+"&lang=en").Body
-		for _, sight := range []string{"Waiting", "The view is saved.", "Paid this month", "Manage views"} {
-			if !strings.Contains(page, sight) {
-				t.Errorf("the list lacks %q", sight)
+		for _, phrase := range []string{"Waiting", "The view is saved.", "Paid this month", "Manage views"} {
+			if !strings.Contains(page, phrase) {
+				t.Errorf("the list lacks %q", phrase)
 			}
 		}
 		if strings.Contains(page, "Save as a view") {
@@ -125,6 +126,7 @@ func TestAViewIsSavedSharedRenamedDeletedAndRestored(t *testing.T) {
 }
 
 func TestViewsAreBounded(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	own := h.SignIn(t, access.Support)
 	for i := range savedview.MaxOwn {
@@ -158,6 +160,7 @@ func TestViewsAreBounded(t *testing.T) {
 
 // A view outlives what it filters by: the list and the page of the views say so.
 func TestAViewThatNoLongerFitsSaysSo(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	own := h.SignIn(t, access.Lead)
@@ -206,6 +209,7 @@ func (*inboxReads) AfterQuery(context.Context, *bun.QueryEvent) {}
 
 // What a page needs once is not read again for each view that is counted.
 func TestTheCountsOfManyViewsReadThePageOnce(t *testing.T) {
+	t.Parallel()
 	d := dbtest.Default(t)
 	reads := new(inboxReads)
 	d.Read = d.Read.WithQueryHook(reads)
@@ -229,6 +233,7 @@ func TestTheCountsOfManyViewsReadThePageOnce(t *testing.T) {
 
 // The presets lead to rows of their own kind.
 func TestPresetsHaveTheirRows(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	cookie := h.SignIn(t, access.Lead)

@@ -21,6 +21,7 @@ var needs = regexp.MustCompile(`(?:src|href)="(/static/[^"#]+)`)
 
 // TestVisitsAreSmall has pages with as many rows as they can have.
 func TestVisitsAreSmall(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	fill(t, h.DB, 1000)
 	fillDesk(t, h.DB, 1000)

@@ -14,6 +14,7 @@ import (
 // TestManyAreSentAgainInABrowser picks a page of notifications, looks at the dry
 // run, and finds the button shut until reason and amount are written.
 func TestManyAreSentAgainInABrowser(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	exhaust(t, h.DB, 25)
 	if _, err := h.Operators.Add(t.Context(), "li.hang", access.Ops, webtest.GoodPassword); err != nil {

@@ -19,6 +19,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/desk"
@@ -53,6 +54,7 @@ func change(t *testing.T, d *db.DB, query string, args ...any) {
 }
 
 func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	change(t, h.DB, "UPDATE callbacks SET headers = ? WHERE outcome = 'paid'", "Authorization: Bearer sk_live_secret\nX-Plain: seen")
@@ -90,6 +92,7 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 }
 
 func TestOneNotificationShowsEachAttempt(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	path := "/notifications/" + notify.IDOf(number(t, h.DB, "SELECT id FROM events"), "")
@@ -113,12 +116,12 @@ func TestOneNotificationShowsEachAttempt(t *testing.T) {
 func (h *harness) over(t *testing.T, path string) {
 	t.Helper()
 	id, ok := bulk.ParseNo(strings.TrimPrefix(path, "/batches/"))
-	for end := time.Now().Add(20 * time.Second); ok && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if b, err := bulk.Find(t.Context(), h.DB, id); err != nil || b.State != bulk.Running {
-			return
-		}
+	if !ok || !waittest.Within(20*time.Second, func() bool {
+		b, err := bulk.Find(t.Context(), h.DB, id)
+		return err != nil || b.State != bulk.Running
+	}) {
+		t.Error("the batch does not end")
 	}
-	t.Error("the batch does not end")
 }
 
 // exhaust writes orders whose notifications are used up.
@@ -150,6 +153,7 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 }
 
 func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
+	t.Parallel()
 	var nudged atomic.Int64
 	h := open(t)
 	h.Nudge = func(n []queue.Nudge) { nudged.Add(int64(len(n))) }
@@ -209,6 +213,7 @@ func TestManyAreSentAgainAfterADryRunAReasonAndTheAmount(t *testing.T) {
 }
 
 func TestPickedRowsAreSentWithoutTyping(t *testing.T) {
+	t.Parallel()
 	var nudged atomic.Int64
 	h := open(t)
 	h.Nudge = func(n []queue.Nudge) { nudged.Add(int64(len(n))) }
@@ -260,6 +265,7 @@ func (h *harness) sumsOf(t *testing.T, cookie, path string) (orders int64, minor
 // The parts of the money at risk sum up to the total, and each of its links and
 // of those to what needs a person leads to exactly what it counts.
 func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.decideWith(twoPeople)
@@ -362,6 +368,7 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 }
 
 func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
 	h.InTrouble(t) // whose supplier is on the list of pages
@@ -403,6 +410,7 @@ func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
 
 // A type of message that is never about money here is ignored once; money is not.
 func TestATypeOfMessageIsIgnoredForGood(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	report := func(kind, subject string) string {
 		t.Helper()
