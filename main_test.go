@@ -21,16 +21,6 @@ func backstop(ctx context.Context, args ...string) (code int, out, errOut string
 	return code, o.String(), e.String()
 }
 
-// within waits for something that another goroutine or process does.
-func within(t *testing.T, most time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", most, what)
-		}
-	}
-}
-
 // install creates an installation in its own folder, as the first start does. If the environment
 // names a PostgreSQL database, that is migrated already.
 func install(t *testing.T) (folder string) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -21,7 +23,7 @@ func TestSimulateDeclaresAndServes(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"simulate", "--listen", "127.0.0.1:0", "--seed", "7"}, strings.NewReader(""), out, &stderr)
 	}()
-	within(t, 20*time.Second, "it prints its declaration", func() bool { return strings.HasSuffix(out.String(), "kind: sortedparams\n") })
+	waittest.Until(t, "it prints its declaration", func() bool { return strings.HasSuffix(out.String(), "kind: sortedparams\n") })
 	var declared struct {
 		Suppliers []struct {
 			Code   string

@@ -119,7 +119,7 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 			t.Helper()
 			w.wantOrder(nos[i], 10*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
 			w.oneNotice(nos[i], "order.paid")
-			w.within(5*time.Second, "it is done", func() bool { return w.compensated(ids[i]).json("state") == "done" })
+			w.within(20*time.Second, "it is done", func() bool { return w.compensated(ids[i]).json("state") == "done" })
 			if got := w.compensated(ids[i]); got.json("attempts") != "12" || got.json("tries", "0", "call") == "" {
 				t.Errorf("run again: %s", got.body)
 			}

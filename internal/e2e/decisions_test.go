@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"backstop/internal/base/waittest"
 )
 
 const approvalsPath = "/api/v1/admin/approvals"
@@ -204,7 +206,7 @@ func (b *deskWorld) aboutBatch(name string) decision {
 		about: id, propose: b.proposal("/api/v1/admin/batches/"+id+"/start", start),
 		wrong: func(string) (wrong []string) {
 			var last answer
-			until(againAfterLease, func() bool {
+			waittest.Within(againAfterLease, func() bool {
 				last = b.request(http.MethodGet, "/api/v1/admin/batches/"+id, b.maker, "")
 				return last.json("state") == "done"
 			})
@@ -250,7 +252,7 @@ func (b *deskWorld) notPaid(no string, amount int) []string {
 // notOnce lists what is wrong with an order that reached its final status, and its notification.
 func (b *deskWorld) notOnce(no, status string) (wrong []string) {
 	var is answer
-	until(askedWithin, func() bool {
+	waittest.Within(askedWithin, func() bool {
 		is = b.order(no)
 		return is.json("status") != status || is.json("notify_status") == "delivered"
 	})

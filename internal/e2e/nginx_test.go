@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/waittest"
 )
 
 // TestNodesRestartOneAfterTheOtherBehindNginx does what docs/operations.md says, with its nginx
@@ -146,7 +147,7 @@ func nginx(t *testing.T, snippet string, nodes ...string) (address string) {
 			t.Logf("nginx says:\n%s", said.String())
 		}
 	})
-	if !until(10*time.Second, func() bool {
+	if !waittest.Within(10*time.Second, func() bool {
 		resp, err := http.Get("http://" + address + "/healthz")
 		if err != nil {
 			return false

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify/fakemerchant"
 )
 
@@ -78,7 +79,7 @@ func (w *world) do(method, path, key string, header http.Header, body string) (a
 // whileBusy posts again, as clients do, while the server says that it is too busy: on a slow
 // machine a transaction that waits too long for a lock ends so.
 func (w *world) whileBusy(path, key, body string) (a answer, err error) {
-	until(20*time.Second, func() bool {
+	waittest.Within(20*time.Second, func() bool {
 		a, err = w.do(http.MethodPost, path, key, nil, body)
 		return err != nil || a.status != http.StatusServiceUnavailable || a.json("error", "code") != "busy"
 	})
@@ -206,7 +207,7 @@ const patience = 60 * time.Second
 // again".
 func (tr *traffic) insist(what string, try func() (answer, error), good func(answer) bool) (answer, bool) {
 	var a answer
-	switch answered := until(patience, func() bool {
+	switch answered := waittest.Within(patience, func() bool {
 		var err error
 		a, err = try()
 		return err == nil && a.status < 500
@@ -278,7 +279,7 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 			continue
 		}
 		var a answer
-		if !until(time.Until(deadline), func() bool {
+		if !waittest.Within(time.Until(deadline), func() bool {
 			a = w.order(no)
 			return a.json("status") == "paid" && a.json("version") == "2" && a.json("notify_status") == "delivered"
 		}) {

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"backstop/internal/base/waittest"
 	"backstop/internal/notify/fakemerchant"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -64,11 +66,11 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 			}
 			return status(apiKey) == http.StatusUnauthorized && status(rotatedKey) == http.StatusNotFound
 		})
-		w.poisoned(orders[0])
+		w.poisoned(orders[0], stores[:])
 
 		w.terminate()
 		w.start("")
-		w.poisoned(orders[1])
+		w.poisoned(orders[1], stores[:])
 		w.within(40*time.Second, "an alert names it", func() bool {
 			a := w.request(http.MethodGet, "/metrics", "", "")
 			return strings.Contains(a.body, `backstop_alerts_total{rule="settings_unreadable"} 2`)
@@ -109,8 +111,8 @@ func bodies(m *fakemerchant.Merchant) (all [][]byte) {
 	return all
 }
 
-// poisoned is what is to be seen of a merchant whose row cannot be read.
-func (w *world) poisoned(no string) {
+// poisoned is what is to be seen of a merchant whose row cannot be read, and of whom it notifies.
+func (w *world) poisoned(no string, recipients []*fakemerchant.Merchant) {
 	w.t.Helper()
 	w.within(3*time.Second, "its API is 503", func() bool {
 		a := w.request(http.MethodGet, "/api/v1/orders/"+no, secondKey, "")
@@ -121,7 +123,9 @@ func (w *world) poisoned(no string) {
 		return a.status == http.StatusOK && strings.Contains(a.body, "merchant m2") && strings.Contains(a.body, "subscription erp")
 	})
 	w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
-	time.Sleep(2500 * time.Millisecond) // two ticks: nothing may be sent by them
+	waittest.Stays(w.t, "nothing is sent by two ticks", 2500*time.Millisecond, func() bool {
+		return !slices.ContainsFunc(recipients, func(m *fakemerchant.Merchant) bool { return m.Count() > 0 })
+	})
 }
 
 // own opens the database past the program.
@@ -158,7 +162,7 @@ func (w *world) poison(table, code string) {
 func (w *world) firstAttempts(want int) {
 	w.t.Helper()
 	var all, first, delivered int
-	if !until(10*time.Second, func() bool {
+	if !waittest.Within(10*time.Second, func() bool {
 		row := w.own().QueryRow(
 			"SELECT count(*), count(CASE WHEN attempts = 1 THEN 1 END), count(CASE WHEN status = 'delivered' THEN 1 END) FROM deliveries")
 		if err := row.Scan(&all, &first, &delivered); err != nil {

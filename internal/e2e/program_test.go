@@ -32,6 +32,7 @@ import (
 	"backstop/internal/base/queue/queuetest"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/servertest"
+	"backstop/internal/base/waittest"
 	"backstop/internal/command/apply"
 	"backstop/internal/ledger"
 	"backstop/internal/notify/fakemerchant"
@@ -102,7 +103,7 @@ func full() bool { return os.Getenv("E2E_FULL") == "1" }
 const (
 	apiKey = "sk_live_e2e_merchant_one_0123456789"
 	// readyTime bounds a start, stopTime is what SIGTERM may take.
-	readyTime = 30 * time.Second
+	readyTime = time.Minute
 	stopTime  = 15 * time.Second
 )
 
@@ -307,7 +308,6 @@ func (w *world) apply(config string) string {
 type server struct {
 	cmd   *exec.Cmd
 	log   string
-	begun time.Time
 	ended chan struct{} // closed when it has exited
 }
 
@@ -326,7 +326,7 @@ func (w *world) launch(point string) (s *server, greeting string) {
 	}
 	defer out.Close()
 	s = &server{
-		cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(), begun: time.Now(),
+		cmd: exec.Command(program, append([]string{"serve"}, w.args...)...), log: log.Name(),
 		ended: make(chan struct{}),
 	}
 	s.cmd.Env, s.cmd.Dir = w.environ("FAILPOINT="+point), w.folder
@@ -449,20 +449,9 @@ func (s *server) tail() string {
 // within waits for a condition.
 func (w *world) within(most time.Duration, what string, holds func() bool) {
 	w.t.Helper()
-	if !until(most, holds) {
+	if !waittest.Within(most, holds) {
 		w.t.Fatalf("not within %s: %s", most, what)
 	}
-}
-
-// until waits for a condition and reports whether it came to hold. What happens in another process
-// can only be polled.
-func until(most time.Duration, holds func() bool) bool {
-	for deadline := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return false
-		}
-	}
-	return true
 }
 
 // books verifies the books with the program itself.
