@@ -122,8 +122,8 @@ func (s *story) exhaust(o *order.Order) {
 	}
 }
 
-// house stores a subscriber's delivery of an event of the order that was given up.
-func (s *story) house(o *order.Order) {
+// subscriber stores a subscriber's delivery of an event of the order that was given up.
+func (s *story) subscriber(o *order.Order) {
 	s.t.Helper()
 	id := s.DB.NewID()
 	s.exec("INSERT INTO subscriptions (id, code, name, merchants, signing_secrets, notify, created_at, updated_at) VALUES (?, 'crm', 'crm', 'null', '[]', '{}', 1, 1)", id)
@@ -311,7 +311,7 @@ func (s *story) tell() *order.Order {
 	if _, err := s.Ledger.Fold(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	s.house(told)
+	s.subscriber(told)
 	s.pay(s.create(s.M1, 5)) // neither folded nor notified yet
 	s.create(s.M1, 6)
 	return told

@@ -97,7 +97,7 @@ func (f *flight) draw(t *rapid.T) {
 const maxFlights = 4
 
 // run claims one compensation of money on its way out and runs it, as a runner does.
-func (k *house) run(t *rapid.T) string {
+func (k *cluster) run(t *rapid.T) string {
 	var items []compensation.Item
 	k.read(&items,
 		"SELECT * FROM compensations WHERE (state = 'waiting' OR state = 'running' AND lease_until = 0) AND subject_kind IN ('payout', 'refund') ORDER BY id")
@@ -128,7 +128,7 @@ func (k *house) run(t *rapid.T) string {
 }
 
 // follow lets a flight go on until it waits or has ended.
-func (k *house) follow(f *flight) string {
+func (k *cluster) follow(f *flight) string {
 	k.flying = f
 	defer func() { k.flying = nil }()
 	if <-f.waits {
@@ -154,7 +154,7 @@ func (k *house) follow(f *flight) string {
 }
 
 // landOne lets a waiting flight go on.
-func (k *house) landOne(t *rapid.T) string {
+func (k *cluster) landOne(t *rapid.T) string {
 	f, ok := one(t, "flight", k.flights)
 	if !ok {
 		return ""
@@ -169,12 +169,12 @@ func (k *house) landOne(t *rapid.T) string {
 
 // crash ends the node of this step. What was in flight there is lost; its items are taken over by
 // any node once their leases have lapsed.
-func (k *house) crash(*rapid.T) string {
+func (k *cluster) crash(*rapid.T) string {
 	k.drop(func(f *flight) bool { return f.on == k.node })
 	return ""
 }
 
-func (k *house) drop(which func(*flight) bool) {
+func (k *cluster) drop(which func(*flight) bool) {
 	for _, f := range slices.Clone(k.flights) {
 		if which(f) {
 			k.flying = f
@@ -189,7 +189,7 @@ func (k *house) drop(which func(*flight) bool) {
 
 // lapse lets all leases end, also of flights that still wait: a node may be stopped for any time,
 // and go on.
-func (k *house) lapse() {
+func (k *cluster) lapse() {
 	k.exec("UPDATE compensations SET lease_until = 0 WHERE state = 'running'")
 	for _, f := range k.flights {
 		f.lapsed = true
@@ -198,6 +198,6 @@ func (k *house) lapse() {
 }
 
 // end drops all flights.
-func (k *house) end() {
+func (k *cluster) end() {
 	k.drop(func(*flight) bool { return true })
 }

@@ -21,7 +21,7 @@ import (
 func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 	t.Parallel()
 	dbtest.Both(t, func(t *testing.T, d *db.DB) {
-		k := newHouse(t, d)
+		k := newCluster(t, d)
 		for round := range 10 {
 			refunded, disputed := k.paid(), k.paid()
 			there := k.balance("merchant:m1") // with what the round before has left, which may be below zero

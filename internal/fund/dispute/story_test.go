@@ -36,9 +36,9 @@ import (
 	"backstop/internal/verify"
 )
 
-// house is a merchant whose orders are refunded and disputed, and that draws what is left, with
+// cluster is a merchant whose orders are refunded and disputed, and that draws what is left, with
 // everything that can go wrong. Its nodes share a database; each step runs on one of them.
-type house struct {
+type cluster struct {
 	*node
 	nodes   []*node
 	flights []*flight // that wait for their supplier
@@ -58,8 +58,8 @@ type node struct {
 	board   *approval.Desk
 }
 
-// perHouse is how many steps share a database: verify reads all of it.
-const perHouse = 400
+// perCluster is how many steps share a database: verify reads all of it.
+const perCluster = 400
 
 // wallet has one account of each merchant.
 type wallet struct{}
@@ -84,8 +84,8 @@ var (
 	checker = act.Actor{Name: "operator:lead", ID: 2, Role: access.Lead}
 )
 
-// newHouse opens a house whose nodes have a connection each.
-// span is the part of a test that has one house: all of them together would have more connections
+// newCluster opens a cluster whose nodes have a connection each.
+// span is the part of a test that has one cluster: all of them together would have more connections
 // than a server takes.
 type span struct {
 	testing.TB
@@ -101,8 +101,8 @@ func (s *span) end() {
 	s.ends = nil
 }
 
-func newHouse(t testing.TB, all ...*db.DB) *house {
-	k := &house{seen: map[string]int{}}
+func newCluster(t testing.TB, all ...*db.DB) *cluster {
+	k := &cluster{seen: map[string]int{}}
 	o := paymenttest.Options{Fakes: paymenttest.NewFakes("f1")}
 	for _, d := range all {
 		k.nodes = append(k.nodes, newNode(t, d, o))
@@ -163,7 +163,7 @@ var tariffs = [][2]fee.Rule{
 }
 
 // charges sets the fees of orders that are created from now on.
-func (k *house) charges(rules [2]fee.Rule) {
+func (k *cluster) charges(rules [2]fee.Rule) {
 	k.SetFees(k.t, k.M1.ID, fee.Rules{fee.Any: rules[0]})
 	k.SetFees(k.t, k.Entry(k.t, "f1").ID, fee.Rules{fee.Any: rules[1]})
 	for _, n := range k.nodes {
@@ -173,13 +173,13 @@ func (k *house) charges(rules [2]fee.Rule) {
 	}
 }
 
-func (k *house) exec(query string, args ...any) {
+func (k *cluster) exec(query string, args ...any) {
 	if _, err := k.DB.NewRaw(query, args...).Exec(context.Background()); err != nil {
 		k.t.Fatalf("%s: %v", query, err)
 	}
 }
 
-func (k *house) read(into any, query string, args ...any) {
+func (k *cluster) read(into any, query string, args ...any) {
 	if err := k.DB.NewRaw(query, args...).Scan(context.Background(), into); err != nil {
 		k.t.Fatalf("%s: %v", query, err)
 	}
@@ -197,8 +197,8 @@ func one[T any](t *rapid.T, what string, all []T) (x T, ok bool) {
 var faults = []string{"", "", "", "vague", "lazy", "no", "short", "lost", "deaf", "kill"}
 
 // steps are what may happen, in the order of their names.
-var steps = map[string]func(k *house, t *rapid.T) string{
-	"pay": func(k *house, t *rapid.T) string {
+var steps = map[string]func(k *cluster, t *rapid.T) string{
+	"pay": func(k *cluster, t *rapid.T) string {
 		if len(k.orders) >= 8 {
 			return ""
 		}
@@ -234,7 +234,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		k.orders = append(k.orders, k.order(o))
 		return ""
 	},
-	"fold": func(k *house, _ *rapid.T) string {
+	"fold": func(k *cluster, _ *rapid.T) string {
 		if _, err := k.Ledger.Fold(context.Background()); err != nil {
 			k.t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		return ""
 	},
 	// A supplier's message that names a payout or a refund makes its query due, also after its end.
-	"notice": func(k *house, t *rapid.T) string {
+	"notice": func(k *cluster, t *rapid.T) string {
 		no, ok := one(t, "number", slices.Concat(k.numbers("payout", payout.Succeeded, payout.Reversed, payout.Unknown),
 			k.numbers("refund", "succeeded", "unknown")))
 		if !ok {
@@ -255,7 +255,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		k.take(m)
 		return ""
 	},
-	"refund": func(k *house, t *rapid.T) string {
+	"refund": func(k *cluster, t *rapid.T) string {
 		o, ok := one(t, "order", k.orders)
 		if !ok {
 			return ""
@@ -266,7 +266,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		})
 		return because(err)
 	},
-	"payout": func(k *house, t *rapid.T) string {
+	"payout": func(k *cluster, t *rapid.T) string {
 		amount := rapid.Int64Range(1, 2500).Draw(t, "amount")
 		_, _, err := k.payouts.Ask(context.Background(), k.M1, payout.Request{
 			OutPayoutNo: k.Out(), Amount: amount, Currency: "CNY",
@@ -274,21 +274,21 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		})
 		return because(err)
 	},
-	"cancel": func(k *house, t *rapid.T) string {
+	"cancel": func(k *cluster, t *rapid.T) string {
 		if no, ok := one(t, "payout", k.numbers("payout", payout.Moves.Open()...)); ok {
 			_, err := k.payouts.Cancel(context.Background(), k.M1, no)
 			return because(err)
 		}
 		return ""
 	},
-	"cancel refund": func(k *house, t *rapid.T) string {
+	"cancel refund": func(k *cluster, t *rapid.T) string {
 		if no, ok := one(t, "refund", k.numbers("refund", "requested", "approved")); ok {
 			_, err := k.refunds.Cancel(context.Background(), k.M1, no)
 			return because(err)
 		}
 		return ""
 	},
-	"decide": func(k *house, t *rapid.T) string {
+	"decide": func(k *cluster, t *rapid.T) string {
 		var open []*approval.Approval
 		if err := k.DB.NewSelect().Model(&open).Where("ap.state = 'waiting'").OrderExpr("ap.id").Scan(context.Background()); err != nil {
 			k.t.Fatal(err)
@@ -305,7 +305,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		}
 		return because(err)
 	},
-	"freeze": func(k *house, t *rapid.T) string {
+	"freeze": func(k *cluster, t *rapid.T) string {
 		action, object := adjust.Freeze, adjust.OfFunds
 		if rapid.Bool().Draw(t, "release") {
 			action, object = adjust.Unfreeze, adjust.OfFrozen
@@ -314,7 +314,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 			rapid.Int64Range(0, 800).Draw(t, "amount"), "as the letter of today says"))
 		return because(err)
 	},
-	"dispute": func(k *house, t *rapid.T) string {
+	"dispute": func(k *cluster, t *rapid.T) string {
 		if o, ok := one(t, "order", k.orders); ok {
 			k.below = true
 			s := rapid.SampledFrom([]said{created, withdrawn, updated, lost, won}).Draw(t, "said")
@@ -322,18 +322,18 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		}
 		return ""
 	},
-	"later": func(k *house, t *rapid.T) string {
+	"later": func(k *cluster, t *rapid.T) string {
 		us := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 30 * time.Hour, 80 * time.Hour}).Draw(t, "time").Microseconds()
 		k.exec("UPDATE payouts SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?, short_at = short_at - ?, finished_at = finished_at - ?", us, us, us, us)
 		k.exec("UPDATE refunds SET first_call_at = first_call_at - ?, last_call_at = last_call_at - ?", us, us)
 		k.lapse()
 		return ""
 	},
-	"land":  (*house).landOne,
-	"crash": (*house).crash,
-	"run":   (*house).run,
+	"land":  (*cluster).landOne,
+	"crash": (*cluster).crash,
+	"run":   (*cluster).run,
 	// What the supplier had not decided is decided, whatever we believe.
-	"truth payout": func(k *house, t *rapid.T) string {
+	"truth payout": func(k *cluster, t *rapid.T) string {
 		no, ok := one(t, "payout", k.numbers("payout", "crediting", "unknown", "stuck", "succeeded"))
 		if f := k.Fakes["f1"]; ok {
 			switch f.PayoutOf(no).State {
@@ -345,7 +345,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		}
 		return ""
 	},
-	"truth refund": func(k *house, t *rapid.T) string {
+	"truth refund": func(k *cluster, t *rapid.T) string {
 		no, ok := one(t, "refund", k.numbers("refund", "submitted", "unknown"))
 		f := k.Fakes["f1"]
 		if ok && f.RefundOf(no).State == supplier.RefundProcessing {
@@ -356,7 +356,7 @@ var steps = map[string]func(k *house, t *rapid.T) string{
 		}
 		return ""
 	},
-	"resolve": func(k *house, t *rapid.T) string {
+	"resolve": func(k *cluster, t *rapid.T) string {
 		no, ok := one(t, "payout", k.numbers("payout", payout.Stuck))
 		if !ok {
 			return ""
@@ -393,13 +393,13 @@ func because(err error) string {
 }
 
 // numbers returns the numbers of payouts or refunds with a status.
-func (k *house) numbers(what string, of ...payout.Status) (all []string) {
+func (k *cluster) numbers(what string, of ...payout.Status) (all []string) {
 	k.read(&all, "SELECT "+what+"_no FROM "+what+"s WHERE "+moves.In("status", of...)+" ORDER BY id")
 	return all
 }
 
 // check checks what holds at any time.
-func (k *house) check(t *rapid.T) {
+func (k *cluster) check(t *rapid.T) {
 	f := k.Fakes["f1"]
 	var all []struct{ No, Status, Credit string }
 	k.read(&all,
@@ -444,7 +444,7 @@ func (k *house) check(t *rapid.T) {
 }
 
 // story returns what happened to a payout.
-func (k *house) story(no string) string {
+func (k *cluster) story(no string) string {
 	var all []string
 	k.read(&all,
 		"SELECT at || ' ' || what FROM (SELECT h.created_at AS at, h.from_status || ' > ' || h.to_status || ' by ' || h.actor || ' ' || h.detail AS what"+
@@ -454,7 +454,7 @@ func (k *house) story(no string) string {
 	return strings.Join(all, "; ")
 }
 
-func (k *house) books(t *rapid.T) {
+func (k *cluster) books(t *rapid.T) {
 	report, err := verify.Run(context.Background(), k.DB, k.keys, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -468,7 +468,7 @@ func (k *house) books(t *rapid.T) {
 
 // nets checks that what the console says a merchant has of an order is what the order's entries
 // add up to on the merchant's account.
-func (k *house) nets(t rapid.TB) {
+func (k *cluster) nets(t rapid.TB) {
 	ctx := context.Background()
 	for _, o := range k.orders {
 		refs := payment.LedgerRefs(o.ID)
@@ -518,15 +518,15 @@ func TestMoneyHoldsInEveryStory(t *testing.T) {
 	for engine, full := range map[string]int{"sqlite": 200_000, "postgres": 50_000} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			var k *house
+			var k *cluster
 			last := &span{TB: t}
 			defer func() { last.end() }()
 			seen, did := map[string]int{}, map[string]int{}
 			paymenttest.RunStories(t, full, func(rt *rapid.T) int {
-				if k == nil || k.used > perHouse {
+				if k == nil || k.used > perCluster {
 					last.end()
 					last = &span{TB: t}
-					k = newHouse(last, three(last, engine)...)
+					k = newCluster(last, three(last, engine)...)
 					k.seen = seen
 				}
 				k.orders = nil
