@@ -12,7 +12,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 
 # Packages whose goroutines share memory. They also run under the race detector, where tests
 # that do not depend on the database engine (dbtest.Default) run on PostgreSQL.
-RACED = ./internal/base/db ./internal/base/logbuffer ./internal/base/queue ./internal/base/work ./internal/callback ./internal/fund/... ./internal/ledger ./internal/notify/... ./internal/payment ./jobs
+RACED = ./internal/base/db ./internal/base/logbuffer ./internal/base/queue ./internal/base/work ./internal/callback ./internal/fund/... ./internal/ledger ./internal/notify/... ./internal/payment ./jobs ./web/console/live/...
 
 # Vet has run before the tests, in lint. Tests wait more than they compute.
 GO_TEST = go test -vet=off -timeout 30m -p 2 -parallel 8
