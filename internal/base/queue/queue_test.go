@@ -61,7 +61,6 @@ func sizes(t *testing.T, c *Client) map[string]Size {
 }
 
 func TestEveryTaskReachesItsHandler(t *testing.T) {
-	t.Parallel()
 	rdb := connect(t, queuetest.Start(t))
 	c := New(rdb, Config{})
 	var mu sync.Mutex
@@ -132,7 +131,6 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 }
 
 func TestNotifyAtArrivesInItsSecond(t *testing.T) {
-	t.Parallel()
 	rdb := connect(t, queuetest.Start(t))
 	c := New(rdb, Config{})
 	arrived := make(chan time.Time, 2)
@@ -159,7 +157,6 @@ func TestNotifyAtArrivesInItsSecond(t *testing.T) {
 }
 
 func TestNotifyAtRefusesMoreThanAMinute(t *testing.T) {
-	t.Parallel()
 	c := New(connect(t, queuetest.Start(t)), Config{})
 	if err := c.NotifyAt(t.Context(), Retry, time.Now().Add(MaxAhead+2*time.Second), nudges(1)); !errors.Is(err, ErrTooFarAhead) {
 		t.Errorf("beyond: %v", err)
@@ -208,7 +205,6 @@ func TestDeadRedisCostsOneTimeout(t *testing.T) {
 }
 
 func TestCallerThatGivesUpDoesNotOpenTheCircuit(t *testing.T) {
-	t.Parallel()
 	c := New(connect(t, queuetest.Start(t)), Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -221,7 +217,6 @@ func TestCallerThatGivesUpDoesNotOpenTheCircuit(t *testing.T) {
 }
 
 func TestFlushLosesNudgesAndNothingElse(t *testing.T) {
-	t.Parallel()
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
@@ -260,7 +255,6 @@ func TestFlushLosesNudgesAndNothingElse(t *testing.T) {
 }
 
 func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
-	t.Parallel()
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
@@ -292,7 +286,6 @@ func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
 }
 
 func TestSizesCountEveryState(t *testing.T) {
-	t.Parallel()
 	s := queuetest.Start(t)
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
@@ -327,7 +320,6 @@ func TestSizesCountEveryState(t *testing.T) {
 }
 
 func TestClusterCarriesEveryQueue(t *testing.T) {
-	t.Parallel()
 	addrs := strings.Split(strings.TrimPrefix(queuetest.StartCluster(t), "redis-cluster://"), ",")
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	defer rdb.Close()

@@ -11,7 +11,6 @@ import (
 )
 
 func TestExpireWritesOneTaskASecond(t *testing.T) {
-	t.Parallel()
 	s := queuetest.Start(t)
 	c := New(connect(t, s), Config{Window: 1})
 	base := time.Now().Add(time.Minute).Truncate(time.Second)
@@ -45,7 +44,6 @@ func TestExpireWritesOneTaskASecond(t *testing.T) {
 }
 
 func TestBucketsForgetWhatIsOver(t *testing.T) {
-	t.Parallel()
 	var b buckets
 	start := time.Now().Add(-time.Hour)
 	for i := range maxBuckets + 1 {
@@ -62,7 +60,6 @@ func TestBucketsForgetWhatIsOver(t *testing.T) {
 }
 
 func TestFullWindowTakesNoMore(t *testing.T) {
-	t.Parallel()
 	s := queuetest.Start(t)
 	c := New(connect(t, s), Config{Window: 2 * Batch})
 	if err := c.Notify(t.Context(), Live, nudges(5*Batch)); !errors.Is(err, ErrWindowFull) {
@@ -90,7 +87,6 @@ func TestFullWindowTakesNoMore(t *testing.T) {
 }
 
 func TestNearlyFullMemoryTakesNoMore(t *testing.T) {
-	t.Parallel()
 	s := queuetest.Start(t)
 	for _, m := range []struct {
 		used, limit int64
