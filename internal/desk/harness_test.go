@@ -2,8 +2,6 @@ package desk_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -32,6 +30,8 @@ import (
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 	"backstop/internal/verify"
+
+	"github.com/uptrace/bun"
 )
 
 // office is a Processor with two suppliers, of which f1 can be queried, and a Desk with one
@@ -49,6 +49,9 @@ type office struct {
 	fails error
 	// auto is what merchants may refund without approval.
 	auto int64
+
+	watch *bun.Conn // SQLite: see state
+	hash  string    // PostgreSQL
 }
 
 func each(t *testing.T, test func(k *office)) {
@@ -251,34 +254,37 @@ func (k *office) books() {
 	}
 }
 
-// sum returns a hash over all rows of all tables except those written by a query to a supplier.
-func (k *office) sum(but ...string) string {
+// state changes with any committed change of the database.
+func (k *office) state() (state string) {
 	k.t.Helper()
 	ctx := context.Background()
-	var tables []string
-	query := "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-	if k.DB.IsPostgres() {
-		query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+	if !k.DB.IsPostgres() {
+		if k.watch == nil {
+			conn, err := k.DB.Read.Conn(ctx)
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			k.watch = &conn
+			k.t.Cleanup(func() { conn.Close() })
+		}
+		// Another connection's commits change it, whatever they write.
+		if err := k.watch.NewRaw("PRAGMA data_version").Scan(ctx, &state); err != nil {
+			k.t.Fatal(err)
+		}
+		return state
 	}
-	if err := k.DB.NewRaw(query).Scan(ctx, &tables); err != nil {
+	if k.hash == "" {
+		var tables []string
+		if err := k.DB.NewRaw("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1").Scan(ctx, &tables); err != nil {
+			k.t.Fatal(err)
+		}
+		for i, table := range tables {
+			tables[i] = "(SELECT coalesce(md5(string_agg(x::text, '|' ORDER BY x::text)), '') FROM " + table + " AS x)"
+		}
+		k.hash = "SELECT concat_ws(',', " + strings.Join(tables, ", ") + ")"
+	}
+	if err := k.DB.NewRaw(k.hash).Scan(ctx, &state); err != nil {
 		k.t.Fatal(err)
 	}
-	slices.Sort(tables)
-	h := sha256.New()
-	for _, table := range tables {
-		if slices.Contains(but, table) {
-			continue
-		}
-		var rows []map[string]any
-		if err := k.DB.NewRaw("SELECT * FROM "+table).Scan(ctx, &rows); err != nil {
-			k.t.Fatalf("%s: %v", table, err)
-		}
-		lines := make([]string, len(rows))
-		for i, r := range rows {
-			lines[i] = fmt.Sprint(r)
-		}
-		slices.Sort(lines)
-		fmt.Fprintf(h, "%s\n%s\n", table, strings.Join(lines, "\n"))
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	return state
 }
