@@ -229,12 +229,15 @@ func TestADatabaseThatStandsStillDoesNotFillTheLog(t *testing.T) {
 		Outcome: "unavailable", Err: fmt.Errorf("take: %w", context.DeadlineExceeded),
 		Reply: supplier.Reply{Status: 503},
 	}
+	begun := time.Now()
 	for range 200 {
 		h.Call(t, "POST", "/callback/wx", "")
 	}
+	// 50 at once and 50 a second.
+	most := 52 + int(50*time.Since(begun).Seconds())
 	if warned, failed := strings.Count(h.Logged(), `"level":"WARN"`), strings.Count(h.Logged(), `"level":"ERROR"`); warned < 1 ||
-		warned > 100 || failed > 0 {
-		t.Errorf("%d warnings and %d errors for 200 callbacks", warned, failed)
+		warned > most || failed > 0 {
+		t.Errorf("%d warnings, at most %d, and %d errors for 200 callbacks", warned, most, failed)
 	}
 }
 

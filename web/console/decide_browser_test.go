@@ -21,7 +21,7 @@ func tabTo(selector string) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for range 120 {
 			var there bool
-			if err := chromedp.Evaluate("document.activeElement.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil ||
+			if err := chromedp.Evaluate("!!document.activeElement?.matches("+strconv.Quote(selector)+")", &there).Do(ctx); err != nil ||
 				there {
 				return err
 			}
