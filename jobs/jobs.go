@@ -178,7 +178,10 @@ func (j *Jobs) every(number int, d time.Duration, name string, run func(context.
 	if d != tickEvery {
 		first += d
 	}
-	return j.add(gocron.DurationJob(d), name, run, gocron.WithStartAt(gocron.WithStartDateTime(time.Now().Add(first))))
+	// On a busy machine this moment may have passed when the job is added: it then starts with its
+	// next period.
+	start := time.Now().Add(first)
+	return j.add(gocron.DurationJob(d), name, run, gocron.WithStartAt(gocron.WithStartDateTimePast(start)))
 }
 
 func (j *Jobs) add(when gocron.JobDefinition, name string, run func(context.Context) error, options ...gocron.JobOption) error {
