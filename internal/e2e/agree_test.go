@@ -45,7 +45,7 @@ func TestANodeThatMayNotReachTheMerchantExhaustsNothing(t *testing.T) {
 	var orders []string
 	for i := range 40 {
 		no := front.create(fmt.Sprintf("r%d", i), nil)
-		front.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
+		front.wantAccepted(callbackForm("sp-main", no, "t-"+no, 1999))
 		orders = append(orders, no)
 	}
 	for _, no := range orders {

@@ -38,7 +38,7 @@ func TestPeopleHearOfAnException(t *testing.T) {
 		"BACKSTOP_ALERT_URLS=generic+" + chat.URL + "/room?template=json", "BACKSTOP_ALERT_LANGUAGE=en",
 	}}, func(t *testing.T, w *world) {
 		w.start("")
-		w.wantTaken(callbackForm("sp-main", "NO-SUCH-"+t.Name()[strings.LastIndex(t.Name(), "/")+1:], "t1", 100))
+		w.wantAccepted(callbackForm("sp-main", "NO-SUCH-"+t.Name()[strings.LastIndex(t.Name(), "/")+1:], "t1", 100))
 		w.within(30*time.Second, "the alert arrives", func() bool {
 			mu.Lock()
 			defer mu.Unlock()

@@ -56,6 +56,6 @@ func TestABackupIsRestoredAsThePageSays(t *testing.T) {
 	w.start("")
 	w.books()
 	no := w.create("restored", nil)
-	w.wantTaken(callbackForm("sp-main", no, "T-restored", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-restored", 1999))
 	w.wantOrder(no, againWithin, map[string]string{"status": "paid", "notify_status": "delivered"})
 }

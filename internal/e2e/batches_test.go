@@ -17,7 +17,7 @@ const batchReason = "as agreed by phone"
 // planned plans a batch over orders, and returns its id and how many rows have which outcome.
 func (w *world) planned(token, action string, nos ...string) (id, outcomes string) {
 	w.t.Helper()
-	a := w.request(http.MethodPost, batchesPath, token, wish{"action": action, "ids": nos}.text())
+	a := w.request(http.MethodPost, batchesPath, token, requestBody{"action": action, "ids": nos}.text())
 	if a.status != http.StatusCreated {
 		w.t.Fatalf("plan %s: %d %s", action, a.status, a.body)
 	}
@@ -33,7 +33,7 @@ func (w *world) planned(token, action string, nos ...string) (id, outcomes strin
 // begin starts a batch.
 func (w *world) begin(token, id, typed string) answer {
 	w.t.Helper()
-	return w.request(http.MethodPost, batchesPath+"/"+id+"/start", token, wish{"reason": batchReason, "typed": typed}.text())
+	return w.request(http.MethodPost, batchesPath+"/"+id+"/start", token, requestBody{"reason": batchReason, "typed": typed}.text())
 }
 
 // ended waits for the end of a batch.
@@ -83,22 +83,22 @@ func (w *world) wantRows(token, id string, want map[string]string) {
 	}
 }
 
-// queries counts how often an order was asked about.
-func (w *asked) queries(no string) int {
+// queries counts how often an order was queried.
+func (w *supplierWorld) queries(no string) int {
 	w.t.Helper()
 	return strings.Count(strings.Join(w.calls(no), " "), "query")
 }
 
-// TestBatchesOfOrdersDoWhatTheyShow asks simulated suppliers about orders, again and again until
+// TestBatchesOfOrdersDoWhatTheyShow queries simulated suppliers about orders, again and again until
 // they answer, and closes orders.
 func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
-	o := askedOptions("BACKSTOP_QUERY_STEPS=1h", "BACKSTOP_COMPENSATE_STEPS=1s,1s,1s,1s,1s,1s,5s,5s,5s,10s")
-	eachAsked(t, o, func(t *testing.T, w *asked) {
+	o := supplierOptions("BACKSTOP_QUERY_STEPS=1h", "BACKSTOP_COMPENSATE_STEPS=1s,1s,1s,1s,1s,1s,5s,5s,5s,10s")
+	eachSupplierWorld(t, o, func(t *testing.T, w *supplierWorld) {
 		made := 0
-		till := func(state map[string]any) string {
+		queryableOrder := func(state map[string]any) string {
 			t.Helper()
 			made++
-			no := w.create(fmt.Sprintf("till-%d", made), wish{"supplier": "sim-till"})
+			no := w.create(fmt.Sprintf("queryable-%d", made), requestBody{"supplier": "sim-till"})
 			if p := w.pay(no, `{}`); p.json("payment", "status") != "submitted" {
 				t.Fatalf("pay: %d %s", p.status, p.body)
 			}
@@ -106,27 +106,27 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 			w.set("sim-till", no, state)
 			return no
 		}
-		main := func(pay bool) string { // its supplier cannot be asked
+		otherOrder := func(pay bool) string { // its supplier cannot be queried
 			t.Helper()
 			made++
-			no := w.create(fmt.Sprintf("main-%d", made), nil)
+			no := w.create(fmt.Sprintf("other-%d", made), nil)
 			if pay {
 				w.pay(no, `{}`)
 			}
 			return no
 		}
-		final := func() string {
+		paidOrder := func() string {
 			t.Helper()
-			no := main(false)
-			w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
+			no := otherOrder(false)
+			w.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
 			return no
 		}
 		finance := w.personal("fang.finance", "finance")
 
-		// query: each is asked once, and the answer is confirmed.
-		paid, unpaid, garbage := till(map[string]any{"state": "paid"}), till(map[string]any{"state": "unpaid"}),
-			till(map[string]any{"state": "paid", "answer": "garbage"})
-		over, unknown, pending := final(), main(true), main(false)
+		// query: each is queried once, and the answer is confirmed.
+		paid, unpaid, garbage := queryableOrder(map[string]any{"state": "paid"}), queryableOrder(map[string]any{"state": "unpaid"}),
+			queryableOrder(map[string]any{"state": "paid", "answer": "garbage"})
+		over, unknown, pending := paidOrder(), otherOrder(true), otherOrder(false)
 		id, shown := w.planned(w.token, "query", paid, unpaid, garbage, over, unknown, pending)
 		if shown != "3 will_query, 1 skip_final, 1 blocked_unknown, 1 blocked_other" {
 			t.Errorf("query shows %s", shown)
@@ -143,7 +143,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 			over: "skip_final skipped", unknown: "blocked_unknown skipped", pending: "blocked_other skipped",
 		})
 		w.wantOrder(paid, 10*time.Second, map[string]string{"status": "paid", "paid_amount": "1999", "notify_status": "delivered"})
-		w.oneNotice(paid, "order.paid")
+		w.wantOneNotification(paid, "order.paid")
 		w.wantOrder(unpaid, 0, map[string]string{"status": "paying"})
 		w.wantOrder(garbage, 0, map[string]string{"status": "paying"})
 		for _, no := range []string{paid, unpaid, garbage} {
@@ -153,7 +153,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		}
 
 		// rerun: a compensation each, which asks until there is an answer.
-		paid = till(map[string]any{"state": "paid"})
+		paid = queryableOrder(map[string]any{"state": "paid"})
 		id, shown = w.planned(w.token, "rerun", paid, unpaid, over)
 		if shown != "2 will_query, 1 skip_final" {
 			t.Errorf("rerun shows %s", shown)
@@ -162,7 +162,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		w.ended(w.token, id, "done")
 		w.wantRows(w.token, id, map[string]string{paid: "will_query done", unpaid: "will_query done", over: "skip_final skipped"})
 		w.wantOrder(paid, 15*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
-		w.oneNotice(paid, "order.paid")
+		w.wantOneNotification(paid, "order.paid")
 		if n := w.compensations("kind=rerun&order_no=" + unpaid); n != 1 {
 			t.Errorf("%d compensations ask about an order", n)
 		}
@@ -173,14 +173,14 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		w.wantOrder(unpaid, 20*time.Second, map[string]string{"status": "paid"})
 
 		// close: at once where nobody paid, at its supplier where somebody may have.
-		unpaid, pending = till(map[string]any{"state": "unpaid"}), main(false)
-		faster := till(map[string]any{"state": "unpaid", "close": "paid"})
-		closing := main(true)
+		unpaid, pending = queryableOrder(map[string]any{"state": "unpaid"}), otherOrder(false)
+		faster := queryableOrder(map[string]any{"state": "unpaid", "close": "paid"})
+		closing := otherOrder(true)
 		w.request(http.MethodPost, "/api/v1/orders/"+closing+"/cancel", apiKey, `{}`)
 		w.wantOrder(closing, 5*time.Second, map[string]string{"status": "closing"})
 		nos := []string{unpaid, pending, faster, closing, unknown, over}
 		if a := w.request(http.MethodPost, batchesPath, w.token,
-			wish{"action": "close", "ids": nos}.text()); a.status != http.StatusForbidden {
+			requestBody{"action": "close", "ids": nos}.text()); a.status != http.StatusForbidden {
 			t.Errorf("a service closes: %d %s", a.status, a.body)
 		}
 		id, shown = w.planned(finance, "close", nos...)
@@ -200,7 +200,7 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		w.wantOrder(faster, 20*time.Second, map[string]string{"status": "paid"})
 		for no, kind := range map[string]string{pending: "order.closed", unpaid: "order.closed", faster: "order.paid"} {
 			w.within(10*time.Second, "the merchant is notified", func() bool { return len(w.notifications(no)) > 0 })
-			w.oneNotice(no, kind)
+			w.wantOneNotification(no, kind)
 		}
 		if ops := strings.Join(w.calls(unpaid), " "); !strings.Contains(ops, "query") || !strings.Contains(ops, "close") {
 			t.Errorf("the calls to its supplier were %s", ops)
@@ -208,18 +208,18 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		w.wantOrder(unknown, 0, map[string]string{"status": "paying"})
 
 		// What was shown is not what is there any more: nothing is begun.
-		nos = []string{main(false), main(false), main(false)}
+		nos = []string{otherOrder(false), otherOrder(false), otherOrder(false)}
 		id, _ = w.planned(finance, "close", nos...)
-		w.wantTaken(callbackForm("sp-main", nos[1], "T-"+nos[1], 1999))
+		w.wantAccepted(callbackForm("sp-main", nos[1], "T-"+nos[1], 1999))
 		if a := w.begin(finance, id, ""); a.status != http.StatusConflict || a.json("error", "code") != "drifted" {
 			t.Errorf("another amount: %d %s", a.status, a.body)
 		}
 		w.wantOrder(nos[0], 0, map[string]string{"status": "pending"})
 
-		// A supplier that answers nothing: the batch stops, and the rest is not asked about.
+		// A supplier that answers nothing: the batch stops, and the rest is not queried.
 		var silent []string
 		for range 40 {
-			silent = append(silent, till(map[string]any{"state": "paid", "answer": "hang"}))
+			silent = append(silent, queryableOrder(map[string]any{"state": "paid", "answer": "hang"}))
 		}
 		id, _ = w.planned(w.token, "query", silent...)
 		if a := w.begin(w.token, id, "799.60"); a.status != http.StatusAccepted {
@@ -229,20 +229,20 @@ func TestBatchesOfOrdersDoWhatTheyShow(t *testing.T) {
 		if why := stopped.json("stopped_because"); why != "supplier_breaker" && why != "supplier_timeout" {
 			t.Errorf("it stopped because of %s", why)
 		}
-		asked, failed := 0, 0
+		queried, failed := 0, 0
 		for _, row := range w.rows(w.token, id) {
 			if row == "will_query failed supplier_timeout" {
 				failed++
 			}
 		}
 		for _, no := range silent {
-			asked += w.queries(no)
+			queried += w.queries(no)
 			if s := w.order(no).json("status"); s != "paying" {
 				t.Errorf("an order whose supplier cannot be queried is %s", s)
 			}
 		}
-		if asked == 0 || asked > 24 || failed < 5 || failed == 40 {
-			t.Errorf("%d were queried, %d rows failed", asked, failed)
+		if queried == 0 || queried > 24 || failed < 5 || failed == 40 {
+			t.Errorf("%d were queried, %d rows failed", queried, failed)
 		}
 		w.books()
 	})
@@ -255,7 +255,7 @@ func TestTwoNodesWorkABatchAndASweepOnce(t *testing.T) {
 	token, finance := one.token, one.personal("fang.finance", "finance")
 	one.start("")
 	two.start("")
-	one.lose("lost")
+	one.loseOrders("lost")
 	const rows = 150
 	var nos []string
 	for i := range rows {
@@ -285,7 +285,7 @@ func TestTwoNodesWorkABatchAndASweepOnce(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			a := post(w, batchesPath+"/"+id+"/start", finance, wish{"reason": batchReason, "typed": "2998.50"}.text())
+			a := post(w, batchesPath+"/"+id+"/start", finance, requestBody{"reason": batchReason, "typed": "2998.50"}.text())
 			mu.Lock()
 			defer mu.Unlock()
 			begun[a.status]++

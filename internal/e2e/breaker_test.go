@@ -41,7 +41,7 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 			var orders []string
 			for i := range 8 {
 				no := w.create(fmt.Sprintf("b%d", i), nil)
-				w.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
+				w.wantAccepted(callbackForm("sp-main", no, "t-"+no, 1999))
 				orders = append(orders, no)
 			}
 			all := func(status string) func() bool {
@@ -60,7 +60,7 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 			w.start("")
 			w.within(5*time.Second, "all are parked after the crash", all("parked"))
 			late := w.create("late", nil)
-			w.wantTaken(callbackForm("sp-main", late, "t-late", 1999))
+			w.wantAccepted(callbackForm("sp-main", late, "t-late", 1999))
 			orders = append(orders, late)
 			w.within(2*time.Second, "a new one is parked at once", all("parked"))
 			if more := w.merchant.Count() - sent; more > 1 { // a probe, where the start took long
@@ -73,7 +73,7 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 					t.Logf("received %s", received.String())
 				}
 			})
-			says := func(parts ...string) func() bool {
+			receivedAll := func(parts ...string) func() bool {
 				return func() bool {
 					mu.Lock()
 					defer mu.Unlock()
@@ -81,11 +81,11 @@ func TestBreakerParksThroughACrashAndReleases(t *testing.T) {
 				}
 			}
 			// The alert says what waits: it must come before the merchant is back.
-			w.within(15*time.Second, "the alert arrives", says("Galaxy Mall (m1): the breaker opened at", "failures in a row", "CNY",
+			w.within(15*time.Second, "the alert arrives", receivedAll("Galaxy Mall (m1): the breaker opened at", "failures in a row", "CNY",
 				w.address+"/merchants/m1"))
 			w.merchant.Behave(fakemerchant.Answer(http.StatusOK, "success"))
 			w.within(30*time.Second, "all are notified", all("delivered"))
-			w.within(15*time.Second, "its end arrives", says("a breaker closed"))
+			w.within(15*time.Second, "its end arrives", receivedAll("a breaker closed"))
 			w.books()
 		})
 	}

@@ -38,9 +38,9 @@ func (w *world) compensated(id string) answer {
 	return w.request(http.MethodGet, compensationsPath+"/"+id, w.token, "")
 }
 
-// buried writes a dead compensation of an order's flow directly into the database, as one whose
+// deadCompensation writes a dead compensation of an order's flow directly into the database, as one whose
 // requests all failed leaves it.
-func (w *world) buried(no string, id int) string {
+func (w *world) deadCompensation(no string, id int) string {
 	w.t.Helper()
 	_, err := w.own().Exec(
 		fmt.Sprintf(
@@ -58,8 +58,8 @@ func (w *world) buried(no string, id int) string {
 
 // TestCompensationsAreSeenAndRunAgain goes through the admin API and the command.
 func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
-	o := askedOptions(append([]string{"BACKSTOP_QUERY_STEPS=1h"}, backEnviron...)...)
-	eachAsked(t, o, func(t *testing.T, w *asked) {
+	o := supplierOptions(append([]string{"BACKSTOP_QUERY_STEPS=1h"}, backEnviron...)...)
+	eachSupplierWorld(t, o, func(t *testing.T, w *supplierWorld) {
 		w.apply(w.shortSchedule())
 		reason := `{"reason":"the supplier is back"}`
 		post := func(path, token, body string) answer {
@@ -77,7 +77,7 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		w.merchant.Behave(up)
 		for _, no := range missed {
 			w.wantOrder(no, 20*time.Second, map[string]string{"notify_status": "delivered"})
-			w.noticed(no)
+			w.wantNotified(no)
 		}
 		w.within(10*time.Second, "the compensations are done", func() bool { return w.compensations("kind=resend&state=done") == 3 })
 		one := w.request(http.MethodGet, compensationsPath+"?kind=resend&order_no="+missed[0], w.token, "")
@@ -92,10 +92,10 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		// Dead ones: listed, grouped, and run again by a person.
 		var nos, ids []string
 		for i := range 4 {
-			no := w.create(fmt.Sprintf("dead-%d", i), wish{"supplier": "sim-till"})
+			no := w.create(fmt.Sprintf("dead-%d", i), requestBody{"supplier": "sim-till"})
 			w.pay(no, `{}`)
 			w.set("sim-till", no, map[string]any{"state": "paid", "callback": "none"})
-			nos, ids = append(nos, no), append(ids, w.buried(no, 1001+i))
+			nos, ids = append(nos, no), append(ids, w.deadCompensation(no, 1001+i))
 		}
 		groups := w.request(http.MethodGet, compensationsPath+"/groups?state=dead", w.token, "")
 		if groups.json("items", "0", "kind") != "rerun" || groups.json("items", "0", "cause") != "supplier_timeout" ||
@@ -118,7 +118,7 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		over := func(i int) {
 			t.Helper()
 			w.wantOrder(nos[i], 10*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
-			w.oneNotice(nos[i], "order.paid")
+			w.wantOneNotification(nos[i], "order.paid")
 			w.within(20*time.Second, "it is done", func() bool { return w.compensated(ids[i]).json("state") == "done" })
 			if got := w.compensated(ids[i]); got.json("attempts") != "12" || got.json("tries", "0", "call") == "" {
 				t.Errorf("run again: %s", got.body)
@@ -153,10 +153,10 @@ func TestCompensationsAreSeenAndRunAgain(t *testing.T) {
 		over(3)
 
 		// The command, beside the server.
-		no := w.create("dead-by-command", wish{"supplier": "sim-till"})
+		no := w.create("dead-by-command", requestBody{"supplier": "sim-till"})
 		w.pay(no, `{}`)
 		w.set("sim-till", no, map[string]any{"state": "paid", "callback": "none"})
-		nos, ids = append(nos, no), append(ids, w.buried(no, 1005))
+		nos, ids = append(nos, no), append(ids, w.deadCompensation(no, 1005))
 		if list := w.run("compensate", "list", "--supplier", "sim-till", "--cause", "supplier_timeout"); !strings.Contains(list, "1005") ||
 			!strings.Contains(list, no) || !strings.Contains(list, "dead") {
 			t.Errorf("compensate list: %s", list)

@@ -54,10 +54,10 @@ func dieAt(w *world, tr *traffic, point string, flush bool, round int) {
 			orders = append(orders, no)
 		}
 	}
-	var paying sync.WaitGroup
+	var payoutSuppliers sync.WaitGroup
 	var next atomic.Int64
 	for range 4 {
-		paying.Go(func() {
+		payoutSuppliers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(orders); i = int(next.Add(1)) - 1 {
 				tr.pay(orders[i])
 			}
@@ -70,7 +70,7 @@ func dieAt(w *world, tr *traffic, point string, flush bool, round int) {
 	}
 	w.start("")
 	restarted := time.Now()
-	paying.Wait()
+	payoutSuppliers.Wait()
 	repeated := tr.settle(againWithin - time.Since(restarted))
 	w.t.Logf("%d notified before the kill; all notified %s after the restart, %d more than once", received,
 		time.Since(restarted).Round(time.Millisecond), repeated)

@@ -22,8 +22,8 @@ const (
 	atBatchStep = "batch_step"
 )
 
-// wrongly lists what differs from one decision having been approved and run exactly once.
-func (b *deskWorld) wrongly(m decision) (wrong []string) {
+// deviations lists what differs from one decision having been approved and run exactly once.
+func (b *approvalWorld) deviations(m decision) (wrong []string) {
 	b.t.Helper()
 	var id int64
 	var state string
@@ -52,7 +52,7 @@ func (b *deskWorld) wrongly(m decision) (wrong []string) {
 }
 
 // approval returns the newest approval if it is about that object, else "".
-func (b *deskWorld) approval(about string) (no, hash, state string) {
+func (b *approvalWorld) approval(about string) (no, hash, state string) {
 	b.t.Helper()
 	a := b.request(http.MethodGet, approvalsPath+"?limit=1", b.checker, "")
 	if a.json("items", "0", "object_id") != about {
@@ -61,14 +61,14 @@ func (b *deskWorld) approval(about string) (no, hash, state string) {
 	return a.json("items", "0", "id"), a.json("items", "0", "hash"), a.json("items", "0", "state")
 }
 
-func (b *deskWorld) approve(no, hash string) (answer, error) {
+func (b *approvalWorld) approve(no, hash string) (answer, error) {
 	return b.do(http.MethodPost, approvalsPath+"/"+no+"/approve", b.checker, http.Header{"Content-Type": {"application/json"}},
-		wish{"hash": hash, "reason": "compared with the statement"}.text())
+		requestBody{"hash": hash, "reason": "compared with the statement"}.text())
 }
 
-// killing is a decision during which the server is killed once, at a crash point.
-type killing struct {
-	*deskWorld
+// killedDecision is a decision during which the server is killed once, at a crash point.
+type killedDecision struct {
+	*approvalWorld
 	decision
 	action, point string
 	flush, killed bool
@@ -76,7 +76,7 @@ type killing struct {
 
 // decide has the server killed at a crash point during a decision, and then repeats the request
 // that got no answer.
-func (b *deskWorld) decide(action, point string, flush bool, round int) {
+func (b *approvalWorld) decide(action, point string, flush bool, round int) {
 	b.t.Helper()
 	armed := point
 	if point == atBatchStep {
@@ -84,8 +84,8 @@ func (b *deskWorld) decide(action, point string, flush bool, round int) {
 	}
 	b.start(armed)
 	name := strings.NewReplacer("_", "-", ".", "-").Replace(action + "-" + point)
-	d := &killing{
-		deskWorld: b, decision: decisions[action](b, fmt.Sprintf("%s-%d", name, round)), action: action, point: point,
+	d := &killedDecision{
+		approvalWorld: b, decision: decisions[action](b, fmt.Sprintf("%s-%d", name, round)), action: action, point: point,
 		flush: flush,
 	}
 	d.beProposed()
@@ -96,7 +96,7 @@ func (b *deskWorld) decide(action, point string, flush bool, round int) {
 		b.t.Fatalf("%s passes no point %s", action, point)
 	}
 	restarted := time.Now()
-	for _, what := range b.wrongly(d.decision) {
+	for _, what := range b.deviations(d.decision) {
 		b.t.Errorf("%s, killed at %s: %s", action, armed, what)
 	}
 	b.t.Logf("%s, killed at %s: all as decided %s after it was repeated", action, armed, time.Since(restarted).Round(time.Millisecond))
@@ -106,7 +106,7 @@ func (b *deskWorld) decide(action, point string, flush bool, round int) {
 
 // again restarts the server after the kill and checks the state of the approval, which is known
 // for each crash point.
-func (d *killing) again(left map[string]string) {
+func (d *killedDecision) again(left map[string]string) {
 	d.t.Helper()
 	if d.killed {
 		d.t.Fatalf("%s: killed twice", d.action)
@@ -125,7 +125,7 @@ func (d *killing) again(left map[string]string) {
 }
 
 // beProposed proposes, and repeats that if it got no answer.
-func (d *killing) beProposed() {
+func (d *killedDecision) beProposed() {
 	d.t.Helper()
 	propose := d.propose
 	if d.action == "settings.change" && d.point == atProposal { // the command is killed, and then the server
@@ -163,7 +163,7 @@ func (d *killing) beProposed() {
 }
 
 // beApproved approves until two requests were answered.
-func (d *killing) beApproved() {
+func (d *killedDecision) beApproved() {
 	d.t.Helper()
 	no, hash, _ := d.approval(d.about)
 	left := map[string]string{atApproval: "waiting", beforeAct: "waiting", afterAct: "done", atBatchStep: "done"}
@@ -229,7 +229,7 @@ func TestKilledAtAnyPointOfADecisionItHappensOnce(t *testing.T) {
 					if full() {
 						rounds = 25 // 100 per point
 					}
-					b := newDeskWorld(t, engine == "postgres", flush)
+					b := newApprovalWorld(t, engine == "postgres", flush)
 					actions := passing(point)
 					rand.New(rand.NewPCG(from, uint64(p))).Shuffle(len(actions), func(i, j int) {
 						actions[i], actions[j] = actions[j],
@@ -257,7 +257,7 @@ func TestKilledAtAnyPointOfADecisionItHappensOnce(t *testing.T) {
 // find it.
 func TestAnApprovalWrittenBeforeItsEffectIsFound(t *testing.T) {
 	each(t, options{}, func(t *testing.T, w *world) {
-		b := &deskWorld{asked: &asked{world: w}, states: map[string]int{}}
+		b := &approvalWorld{supplierWorld: &supplierWorld{world: w}, states: map[string]int{}}
 		b.maker, b.checker = b.personal("mo.maker", "finance"), b.personal("chen.checker", "lead")
 		b.db = b.own()
 		b.start("")
@@ -279,7 +279,7 @@ func TestAnApprovalWrittenBeforeItsEffectIsFound(t *testing.T) {
 		if a, err := b.approve(no, hash); err != nil || a.status != http.StatusOK || a.json("state") != "done" {
 			t.Errorf("approved again: %v, %d %s", err, a.status, a.body)
 		}
-		wrong := b.wrongly(m)
+		wrong := b.deviations(m)
 		t.Logf("%q", wrong)
 		for _, missing := range []string{"the order is ", "0 entries pay", "0 notifications", "0 times approval.done"} {
 			if !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, missing) }) {

@@ -17,20 +17,20 @@ import (
 
 const approvalsPath = "/api/v1/admin/approvals"
 
-// deskWorld is an installation with two operators who decide, and simulated suppliers.
-type deskWorld struct {
-	*asked
+// approvalWorld is an installation with two operators who decide, and simulated suppliers.
+type approvalWorld struct {
+	*supplierWorld
 	maker, checker, admin string // personal tokens
 	db                    *sql.DB
 	states                map[string]int // approvals by their state after a kill
 }
 
-// newDeskWorld returns a deskWorld in which settings changes and batches of more than two rows
+// newApprovalWorld returns a deskWorld in which settings changes and batches of more than two rows
 // need approval. A batch step takes ten rows.
-func newDeskWorld(t *testing.T, postgres, ownRedis bool) *deskWorld {
-	o := askedOptions("BACKSTOP_SUPPLIER_TIMEOUT=5s", "BACKSTOP_QUERY_STEPS=1h", "BACKSTOP_BATCH_RATE=20/s")
+func newApprovalWorld(t *testing.T, postgres, ownRedis bool) *approvalWorld {
+	o := supplierOptions("BACKSTOP_SUPPLIER_TIMEOUT=5s", "BACKSTOP_QUERY_STEPS=1h", "BACKSTOP_BATCH_RATE=20/s")
 	o.postgres, o.ownRedis = postgres, ownRedis
-	b := &deskWorld{asked: newWorld(t, o).simulate(), states: map[string]int{}}
+	b := &approvalWorld{supplierWorld: newWorld(t, o).simulate(), states: map[string]int{}}
 	b.maker, b.checker = b.personal("mo.maker", "finance"), b.personal("chen.checker", "lead")
 	b.admin = b.personal("ada.admin", "admin")
 	b.apply("approval: {apply: true, second_above: [{currency: CNY, amount: 0, batch_amount: 100000000, batch_rows: 2}]}\n")
@@ -39,7 +39,7 @@ func newDeskWorld(t *testing.T, postgres, ownRedis bool) *deskWorld {
 }
 
 // number returns the single number that a query selects.
-func (b *deskWorld) number(query string, args ...any) (n int64) {
+func (b *approvalWorld) number(query string, args ...any) (n int64) {
 	b.t.Helper()
 	if err := b.db.QueryRow(fmt.Sprintf(query, args...)).Scan(&n); err != nil {
 		b.t.Fatalf("%s: %v", fmt.Sprintf(query, args...), err)
@@ -57,33 +57,33 @@ type decision struct {
 }
 
 // decisions sets up one decision of each action, before the server is killed.
-var decisions = map[string]func(b *deskWorld, name string) decision{
-	"accept_late": func(b *deskWorld, name string) decision {
-		no := b.create(name, wish{"supplier": "sim-till"})
+var decisions = map[string]func(b *approvalWorld, name string) decision{
+	"accept_late": func(b *approvalWorld, name string) decision {
+		no := b.create(name, requestBody{"supplier": "sim-till"})
 		b.pay(no, `{}`)
 		b.set("sim-till", no, map[string]any{"state": "closed", "callback": "none"})
 		b.request(http.MethodPost, "/api/v1/orders/"+no+"/cancel", apiKey, "")
 		b.wantOrder(no, 20*time.Second, map[string]string{"status": "closed"})
 		b.set("sim-till", no, map[string]any{"state": "paid", "amount": 1999, "callback": "now"})
-		return b.aboutException(no, "late_payment", wish{"action": "accept_late", "amount": "19.99"},
+		return b.aboutException(no, "late_payment", requestBody{"action": "accept_late", "amount": "19.99"},
 			func(string) []string { return b.notPaid(no, 1999) })
 	},
-	"accept_amount": func(b *deskWorld, name string) decision {
-		no := b.create(name, wish{"supplier": "sim-till"})
+	"accept_amount": func(b *approvalWorld, name string) decision {
+		no := b.create(name, requestBody{"supplier": "sim-till"})
 		b.set("sim-till", no, map[string]any{"state": "paid", "amount": 2100, "callback": "now"})
-		return b.aboutException(no, "amount_mismatch", wish{"action": "accept_amount", "amount": "21.00", "params": wish{"amount": 2100}},
+		return b.aboutException(no, "amount_mismatch", requestBody{"action": "accept_amount", "amount": "21.00", "params": requestBody{"amount": 2100}},
 			func(string) []string { return b.notPaid(no, 2100) })
 	},
-	"attach": func(b *deskWorld, name string) decision {
-		no, lost := b.create(name, wish{"supplier": "sim-till"}), "lost_"+strings.ReplaceAll(name, "-", "_")
+	"attach": func(b *approvalWorld, name string) decision {
+		no, lost := b.create(name, requestBody{"supplier": "sim-till"}), "lost_"+strings.ReplaceAll(name, "-", "_")
 		b.set("sim-till", lost, map[string]any{"state": "paid", "amount": 1999, "callback": "now"})
-		return b.aboutException(lost, "unknown_order", wish{"action": "attach", "amount": "19.99", "params": wish{"order_no": no}},
+		return b.aboutException(lost, "unknown_order", requestBody{"action": "attach", "amount": "19.99", "params": requestBody{"order_no": no}},
 			func(string) []string { return b.notPaid(no, 1999) })
 	},
-	"mark_paid": func(b *deskWorld, name string) decision { // at a supplier without a query API
+	"mark_paid": func(b *approvalWorld, name string) decision { // at a supplier without a query API
 		no := b.create(name, nil)
 		b.pay(no, `{}`)
-		w := wish{"action": "mark_paid", "amount": "19.99", "params": wish{
+		w := requestBody{"action": "mark_paid", "amount": "19.99", "params": requestBody{
 			"trade_no": "M-" + name, "amount": 1999,
 			"evidence": "their letter of today", "unverified": true,
 		}}
@@ -92,21 +92,21 @@ var decisions = map[string]func(b *deskWorld, name string) decision{
 			wrong: func(string) []string { return b.notPaid(no, 1999) },
 		}
 	},
-	"ignore": func(b *deskWorld, name string) decision {
+	"ignore": func(b *approvalWorld, name string) decision {
 		form := callbackForm("sp-main", name, "T-"+name, 0)
 		form.Set("amount", "x")
 		sign("sp-main", form)
 		b.mustPostCallback("sp-main", form)
-		m := b.aboutException("", "malformed", wish{"action": "ignore"}, nil)
+		m := b.aboutException("", "malformed", requestBody{"action": "ignore"}, nil)
 		m.alone = true
 		m.wrong = func(approval string) []string { return b.notEnded(m.about, approval, "ignored", "") }
 		return m
 	},
-	"resolved_elsewhere": func(b *deskWorld, name string) decision {
+	"resolved_elsewhere": func(b *approvalWorld, name string) decision {
 		no := b.create(name, nil)
-		b.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
-		b.wantTaken(callbackForm("sp-main", no, "again-"+no, 1999))
-		w := wish{"action": "resolved_elsewhere", "amount": "19.99", "params": wish{
+		b.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
+		b.wantAccepted(callbackForm("sp-main", no, "again-"+no, 1999))
+		w := requestBody{"action": "resolved_elsewhere", "amount": "19.99", "params": requestBody{
 			"outcome": "refunded", "reference": "RF-1",
 			"evidence": "their letter of today",
 		}}
@@ -119,12 +119,12 @@ var decisions = map[string]func(b *deskWorld, name string) decision{
 		}
 		return m
 	},
-	"settings.change": (*deskWorld).aboutSettings,
-	"batch":           (*deskWorld).aboutBatch,
+	"settings.change": (*approvalWorld).aboutSettings,
+	"batch":           (*approvalWorld).aboutBatch,
 }
 
 // proposal returns a request by the maker.
-func (b *deskWorld) proposal(path string, body wish) func() (answer, error) {
+func (b *approvalWorld) proposal(path string, body requestBody) func() (answer, error) {
 	if body["reason"] == nil {
 		body["reason"] = "as the bank's letter of today says"
 	}
@@ -135,7 +135,7 @@ func (b *deskWorld) proposal(path string, body wish) func() (answer, error) {
 
 // aboutException waits for the order's open exception of that kind and returns the decision
 // about it.
-func (b *deskWorld) aboutException(no, kind string, body wish, wrong func(string) []string) decision {
+func (b *approvalWorld) aboutException(no, kind string, body requestBody, wrong func(string) []string) decision {
 	b.t.Helper()
 	var id string
 	b.within(20*time.Second, "the exception "+kind+" of "+no+" is open", func() bool {
@@ -149,7 +149,7 @@ func (b *deskWorld) aboutException(no, kind string, body wish, wrong func(string
 var proposedAs = regexp.MustCompile(`proposed apr_\d+`)
 
 // aboutSettings changes a supplier's callback allowlist with apply.
-func (b *deskWorld) aboutSettings(name string) decision {
+func (b *approvalWorld) aboutSettings(name string) decision {
 	b.create(name, nil) // before the first order apply needs no approval
 	list := fmt.Sprintf("203.0.%d.%d", 1+rand.IntN(250), 1+rand.IntN(250))
 	file := strings.Replace(b.config(""), "203.0.113.0/24", list, 1)
@@ -190,18 +190,18 @@ func (b *deskWorld) aboutSettings(name string) decision {
 const batchOrders = 30
 
 // aboutBatch closes orders in a batch.
-func (b *deskWorld) aboutBatch(name string) decision {
+func (b *approvalWorld) aboutBatch(name string) decision {
 	nos := make([]string, batchOrders)
 	for i := range nos {
 		nos[i] = b.create(fmt.Sprintf("%s-%d", name, i), nil)
 	}
-	plan := b.request(http.MethodPost, "/api/v1/admin/batches", b.maker, wish{"action": "close", "ids": nos}.text())
+	plan := b.request(http.MethodPost, "/api/v1/admin/batches", b.maker, requestBody{"action": "close", "ids": nos}.text())
 	id := plan.json("id")
 	if plan.status != http.StatusCreated || plan.json("needs_second") != "true" {
 		b.t.Fatalf("plan: %d %s", plan.status, plan.body)
 	}
 	sum := batchOrders * 1999
-	start := wish{"typed": fmt.Sprintf("%d.%02d", sum/100, sum%100)}
+	start := requestBody{"typed": fmt.Sprintf("%d.%02d", sum/100, sum%100)}
 	return decision{
 		about: id, propose: b.proposal("/api/v1/admin/batches/"+id+"/start", start),
 		wrong: func(string) (wrong []string) {
@@ -236,7 +236,7 @@ func (b *deskWorld) aboutBatch(name string) decision {
 const againAfterLease = 25 * time.Second
 
 // notPaid lists what is wrong with an order that a decision has paid.
-func (b *deskWorld) notPaid(no string, amount int) []string {
+func (b *approvalWorld) notPaid(no string, amount int) []string {
 	wrong := b.notOnce(no, "paid")
 	if n := b.number(
 		"SELECT count(*) FROM transfers AS t JOIN orders AS o ON t.ref = 'paid:' || CAST(o.id AS TEXT) WHERE o.order_no = '%s' AND t.amount = %d", no, amount); n != 1 {
@@ -250,9 +250,9 @@ func (b *deskWorld) notPaid(no string, amount int) []string {
 }
 
 // notOnce lists what is wrong with an order that reached its final status, and its notification.
-func (b *deskWorld) notOnce(no, status string) (wrong []string) {
+func (b *approvalWorld) notOnce(no, status string) (wrong []string) {
 	var is answer
-	waittest.Within(askedWithin, func() bool {
+	waittest.Within(queriedWithin, func() bool {
 		is = b.order(no)
 		return is.json("status") != status || is.json("notify_status") == "delivered"
 	})
@@ -276,7 +276,7 @@ func (b *deskWorld) notOnce(no, status string) (wrong []string) {
 }
 
 // notEnded lists what is wrong with an exception that an approval has ended.
-func (b *deskWorld) notEnded(id, approval, state, outcome string) (wrong []string) {
+func (b *approvalWorld) notEnded(id, approval, state, outcome string) (wrong []string) {
 	if n := b.number("SELECT count(*) FROM exceptions WHERE id = %s AND state = '%s' AND outcome = '%s' AND decided_by = %s", id, state,
 		outcome, approval); n != 1 {
 		wrong = append(wrong, "the exception is not "+state+" by the approval")

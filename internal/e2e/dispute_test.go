@@ -77,7 +77,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		w.apply(w.config(stripeSupplier))
 		w.start("")
 		began := time.Now()
-		no := w.create("dispute", wish{"supplier": "st-main", "currency": "USD"})
+		no := w.create("dispute", requestBody{"supplier": "st-main", "currency": "USD"})
 		w.stripe("evt_1", "payment_intent.succeeded", began, intent(no, "pi_1"))
 		dispute := func(status string) map[string]any {
 			return map[string]any{
@@ -123,7 +123,7 @@ func TestADisputeIsSeenAtOnce(t *testing.T) {
 		}
 
 		// An intent that is cancelled ends its order, and the merchant is notified.
-		cancelled := w.create("cancelled", wish{"supplier": "st-main", "currency": "USD"})
+		cancelled := w.create("cancelled", requestBody{"supplier": "st-main", "currency": "USD"})
 		w.stripe("evt_9", "payment_intent.canceled", began, intent(cancelled, "pi_9"))
 		if o := w.order(cancelled); o.json("status") != "closed" || o.json("close_reason") != "supplier_closed" {
 			t.Errorf("cancelled by the supplier: %s", o.body)

@@ -14,7 +14,7 @@ import (
 var disputePoints = []string{"dispute_noted", "before_commit", "dispute_booked"}
 
 // disputed makes the simulated Stripe report what happened to the dispute of an order's payment.
-func (w *asked) disputed(no string, script map[string]any) {
+func (w *supplierWorld) disputed(no string, script map[string]any) {
 	w.t.Helper()
 	raw, _ := json.Marshal(script)
 	req, _ := http.NewRequest(http.MethodPut, "http://"+w.simulator+"/_sim/sim-st/disputes/"+no, bytes.NewReader(raw))
@@ -29,7 +29,7 @@ func (w *asked) disputed(no string, script map[string]any) {
 }
 
 // wantDispute waits until the only dispute of an order has these fields.
-func (w *asked) wantDispute(no string, want map[string]string) answer {
+func (w *supplierWorld) wantDispute(no string, want map[string]string) answer {
 	w.t.Helper()
 	var a answer
 	w.within(20*time.Second, fmt.Sprintf("the dispute of %s is %v", no, want), func() bool {
@@ -45,7 +45,7 @@ func (w *asked) wantDispute(no string, want map[string]string) answer {
 }
 
 // balance checks the merchant's balance in one currency.
-func (w *asked) balance(what, available, reserved string) {
+func (w *supplierWorld) balance(what, available, reserved string) {
 	w.t.Helper()
 	b := w.request(http.MethodGet, "/api/v1/balance", apiKey, "")
 	if b.json("items", "0", "available") != available || b.json("items", "0", "reserved") != reserved {
@@ -54,7 +54,7 @@ func (w *asked) balance(what, available, reserved string) {
 }
 
 // notifiedOf returns the types of the notifications about a dispute, sorted.
-func (w *asked) notifiedOf(disputeNo string) (types []string) {
+func (w *supplierWorld) notifiedOf(disputeNo string) (types []string) {
 	for _, r := range w.merchant.Requests() {
 		if a := (answer{body: string(r.Body)}); a.json("data", "dispute_no") == disputeNo {
 			types = append(types, a.json("type"))
@@ -67,7 +67,7 @@ func (w *asked) notifiedOf(disputeNo string) (types []string) {
 // A dispute from its opening to its end, by signed events: one is won and its money comes back,
 // one is lost, and of one the events arrive in the wrong order.
 func TestPaymentsAreDisputed(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		person := w.personal("mo.maker", "finance")
 		won := w.paidAt("disputed-won", "sim-st")
 		w.disputed(won, map[string]any{"state": "created", "callback": "twice"})
@@ -160,7 +160,7 @@ func TestPaymentsAreDisputed(t *testing.T) {
 // The program is killed around the booking of each message of a dispute, and the supplier sends
 // it again.
 func TestKilledAtAnyPointOfADisputeItIsBookedOnce(t *testing.T) {
-	o := askedOptions()
+	o := supplierOptions()
 	o.ownRedis = true
 	each(t, o, func(t *testing.T, w *world) {
 		a := w.simulate()

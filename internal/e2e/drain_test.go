@@ -23,23 +23,23 @@ func TestADrainingNodeTakesCallbacksAndSendsTheBalancerAway(t *testing.T) {
 		w.within(drain/2, "it is draining", func() bool {
 			return w.request(http.MethodGet, "/readyz", "", "").status == http.StatusServiceUnavailable
 		})
-		taken := 0
+		accepted := 0
 		for time.Since(begun) < drain-time.Second {
 			a := w.request(http.MethodGet, "/readyz", "", "")
 			if a.status != http.StatusServiceUnavailable || a.json("status") != "draining" {
 				t.Fatalf("readyz: %d %s", a.status, a.body)
 			}
 			a = w.mustPostCallback("sp-main", callbackForm("sp-main", no, "T-"+no, 1999))
-			if !a.taken() || !a.last {
+			if !a.accepted() || !a.last {
 				t.Fatalf("callback: %+v", a)
 			}
-			taken++
+			accepted++
 		}
 		if a := w.request(http.MethodGet, "/healthz", "", ""); a.status != http.StatusOK {
 			t.Errorf("healthz: %d", a.status)
 		}
-		if taken < 5 {
-			t.Errorf("only %d callbacks were sent", taken)
+		if accepted < 5 {
+			t.Errorf("only %d callbacks were sent", accepted)
 		}
 		w.left(drain + stopTime)
 		if took := time.Since(begun); took < drain {
@@ -67,7 +67,7 @@ func TestAHangupIsALineOfTheLog(t *testing.T) {
 	no := w.create("hangup-1", nil)
 	w.signal(syscall.SIGHUP)
 	w.within(5*time.Second, "the log says so", func() bool { return strings.Contains(w.server.tail(), "SIGHUP is ignored") })
-	if a := w.mustPostCallback("sp-main", callbackForm("sp-main", no, "T-"+no, 1999)); !a.taken() {
+	if a := w.mustPostCallback("sp-main", callbackForm("sp-main", no, "T-"+no, 1999)); !a.accepted() {
 		t.Errorf("callback after it: %+v", a)
 	}
 	w.terminate()

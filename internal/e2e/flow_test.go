@@ -71,17 +71,17 @@ func (w *world) wantOrder(no string, most time.Duration, want map[string]string)
 	return a
 }
 
-// wantTaken sends a callback that must be taken.
-func (w *world) wantTaken(form url.Values) {
+// wantAccepted sends a callback that must be taken.
+func (w *world) wantAccepted(form url.Values) {
 	w.t.Helper()
-	if a := w.mustPostCallback("sp-main", form); !a.taken() {
+	if a := w.mustPostCallback("sp-main", form); !a.accepted() {
 		w.t.Fatalf("callback: %d %q", a.status, a.body)
 	}
 }
 
 func paidAndNotified(w *world) {
 	no := w.create("paid-1", nil)
-	w.wantTaken(callbackForm("sp-main", no, "T-paid-1", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-paid-1", 1999))
 	w.wantOrder(no, 5*time.Second, map[string]string{
 		"status": "paid", "notify_status": "delivered", "paid_amount": "1999", "supplier_trade_no": "T-paid-1", "version": "2",
 	})
@@ -107,7 +107,7 @@ func repeatsChangeNothing(w *world) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if a, err := w.postCallback("sp-main", callbackForm("sp-main", no, "T-repeat-1", 1999), nil); err != nil || !a.taken() {
+			if a, err := w.postCallback("sp-main", callbackForm("sp-main", no, "T-repeat-1", 1999), nil); err != nil || !a.accepted() {
 				w.t.Errorf("repeat: %d %q %v", a.status, a.body, err)
 			}
 		})
@@ -140,7 +140,7 @@ func repeatsByTheThousand(w *world) {
 		})
 		return a
 	}
-	if a := send(0); !a.taken() {
+	if a := send(0); !a.accepted() {
 		w.t.Fatalf("callback: %d %q", a.status, a.body)
 	}
 	if a := send(200_000); a.status != http.StatusBadRequest {
@@ -151,7 +151,7 @@ func repeatsByTheThousand(w *world) {
 	for range at {
 		wg.Go(func() {
 			for range repeats / at {
-				if a := send(3000); !a.taken() {
+				if a := send(3000); !a.accepted() {
 					w.t.Errorf("a repeat: %d %q", a.status, a.body)
 				}
 			}
@@ -169,17 +169,17 @@ func repeatsByTheThousand(w *world) {
 
 func wrongAmount(w *world) {
 	no := w.create("amount-1", nil)
-	w.wantTaken(callbackForm("sp-main", no, "T-amount-1", 1))
+	w.wantAccepted(callbackForm("sp-main", no, "T-amount-1", 1))
 	w.wantOrder(no, 0, map[string]string{"status": "pending", "version": "1", "notify_status": "none"})
 	if kinds := w.exceptions(no); !slices.Equal(kinds, []string{"amount_mismatch"}) {
 		w.t.Errorf("exceptions %v", kinds)
 	}
-	w.wantTaken(callbackForm("sp-main", no, "T-amount-2", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-amount-2", 1999))
 	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid"})
 }
 
 func unknownOrder(w *world) {
-	w.wantTaken(callbackForm("sp-main", "no-such-order", "T-unknown-1", 1999))
+	w.wantAccepted(callbackForm("sp-main", "no-such-order", "T-unknown-1", 1999))
 	if kinds := w.exceptions("no-such-order"); !slices.Equal(kinds, []string{"unknown_order"}) {
 		w.t.Errorf("exceptions %v", kinds)
 	}
@@ -207,14 +207,14 @@ func forgeries(w *world) {
 		}
 	}
 	w.wantOrder(no, 0, map[string]string{"status": "pending", "version": "1"})
-	w.wantTaken(genuine) // only the forged part was wrong with them
+	w.wantAccepted(genuine) // only the forged part was wrong with them
 	if a := w.mustPostCallback("sp-nobody", genuine); a.status != http.StatusNotFound {
 		w.t.Errorf("unknown supplier: %d", a.status)
 	}
 }
 
 func spoofedAddress(w *world) {
-	no := w.create("listed-1", wish{"supplier": "sp-listed"})
+	no := w.create("listed-1", requestBody{"supplier": "sp-listed"})
 	form := callbackForm("sp-listed", no, "T-listed-1", 1999)
 	for _, lines := range [][]string{
 		nil, {"203.0.113.7"}, {"203.0.113.7, 203.0.113.7"}, {"203.0.113.7", "203.0.113.8"}, {"::ffff:203.0.113.7"}, {"garbage"},
@@ -235,7 +235,7 @@ func TestTrustedProxyIsBelievedOnlyForItsOwnHop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{environ: []string{"BACKSTOP_TRUSTED_PROXIES=127.0.0.0/8"}})
 	w.start("")
-	no := w.create("proxy-1", wish{"supplier": "sp-listed"})
+	no := w.create("proxy-1", requestBody{"supplier": "sp-listed"})
 	form := callbackForm("sp-listed", no, "T-proxy-1", 1999)
 	for _, step := range []struct {
 		lines  []string
@@ -274,7 +274,7 @@ func moments(w *world, a answer, first, second string) (time.Time, time.Time) {
 const closeTime = 2 * time.Second
 
 func timeoutCloses(w *world) {
-	no := w.create("timeout-1", wish{"expires_in": 1})
+	no := w.create("timeout-1", requestBody{"expires_in": 1})
 	a := w.wantOrder(no, 10*time.Second, map[string]string{"status": "closed", "close_reason": "timeout", "notify_status": "delivered"})
 	expires, closed := moments(w, a, "expires_at", "closed_at")
 	if late := closed.Sub(expires); late < 0 || late > closeTime {
@@ -290,9 +290,9 @@ func timeoutCloses(w *world) {
 }
 
 func latePayment(w *world) {
-	no := w.create("late-1", wish{"expires_in": 1})
+	no := w.create("late-1", requestBody{"expires_in": 1})
 	w.wantOrder(no, 10*time.Second, map[string]string{"status": "closed"})
-	w.wantTaken(callbackForm("sp-main", no, "T-late-1", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-late-1", 1999))
 	w.wantOrder(no, 0, map[string]string{"status": "closed", "version": "2", "paid_amount": "0"})
 	if kinds := w.exceptions(no); !slices.Equal(kinds, []string{"late_payment"}) {
 		w.t.Errorf("exceptions %v", kinds)
@@ -300,12 +300,12 @@ func latePayment(w *world) {
 }
 
 func payingOutlivesTimeout(w *world) {
-	no := w.create("paying-1", wish{"expires_in": 1})
+	no := w.create("paying-1", requestBody{"expires_in": 1})
 	if a := w.request(http.MethodPost, "/api/v1/orders/"+no+"/pay", apiKey, ""); a.json("status") != "paying" {
 		w.t.Fatalf("pay: %d %s", a.status, a.body)
 	}
 	w.wantOrder(no, 10*time.Second, map[string]string{"status": "closing"})
-	w.wantTaken(callbackForm("sp-main", no, "T-paying-1", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-paying-1", 1999))
 	w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "delivered", "version": "4"})
 }
 
@@ -315,7 +315,7 @@ func idempotentCreate(w *world) {
 	if again.status != http.StatusOK || again.json("order_no") != no {
 		w.t.Errorf("again: %d %s", again.status, again.body)
 	}
-	other := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", wish{"amount": 2000}).text())
+	other := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("same-1", requestBody{"amount": 2000}).text())
 	if other.status != http.StatusConflict || other.json("error", "code") != "idempotency_conflict" {
 		w.t.Errorf("other content: %d %s", other.status, other.body)
 	}
@@ -325,19 +325,19 @@ func idempotentCreate(w *world) {
 }
 
 func stockIsSoldOnce(w *world) {
-	two := wish{"items": []wish{{"sku": "tea", "quantity": 2}}}
+	two := requestBody{"items": []requestBody{{"sku": "tea", "quantity": 2}}}
 	first, second := w.create("stock-1", two), w.create("stock-2", two) // of five
 	full := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder("stock-3", two).text())
 	if full.status != http.StatusConflict || full.json("error", "code") != "out_of_stock" {
 		w.t.Errorf("too many: %d %s", full.status, full.body)
 	}
-	w.wantTaken(callbackForm("sp-main", first, "T-stock-1", 1999))
+	w.wantAccepted(callbackForm("sp-main", first, "T-stock-1", 1999))
 	if a := w.request(http.MethodPost, "/api/v1/orders/"+second+"/cancel", apiKey, ""); a.json("status") != "closed" {
 		w.t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
-	w.create("stock-4", wish{"items": []wish{{"sku": "tea", "quantity": 3}}}) // what is left
+	w.create("stock-4", requestBody{"items": []requestBody{{"sku": "tea", "quantity": 3}}}) // what is left
 	last := w.request(http.MethodPost, "/api/v1/orders", apiKey,
-		newOrder("stock-5", wish{"items": []wish{{"sku": "tea", "quantity": 1}}}).text())
+		newOrder("stock-5", requestBody{"items": []requestBody{{"sku": "tea", "quantity": 1}}}).text())
 	if last.status != http.StatusConflict {
 		w.t.Errorf("sold twice: %d %s", last.status, last.body)
 	}
@@ -358,7 +358,7 @@ func applyTakesEffect(w *world) {
 		n := 0
 		w.within(applyTime, fmt.Sprintf("enabled=%t answers %d", step.enabled, step.status), func() bool {
 			n++
-			order := newOrder(fmt.Sprintf("extra-%t-%d-%d", step.enabled, time.Now().UnixNano(), n), wish{"supplier": "sp-extra"})
+			order := newOrder(fmt.Sprintf("extra-%t-%d-%d", step.enabled, time.Now().UnixNano(), n), requestBody{"supplier": "sp-extra"})
 			return w.request(http.MethodPost, "/api/v1/orders", apiKey, order.text()).status == step.status
 		})
 		// The money of a disabled supplier may be under way: its callbacks are read all the same.

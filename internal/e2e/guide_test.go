@@ -70,8 +70,8 @@ func (v *visitor) create() {
 	v.page, v.at = html.UnescapeString(string(text)), "/guide"
 }
 
-// ticks is how many of the four steps are done.
-func (v *visitor) ticks() int {
+// stepsDone is how many of the four steps are done.
+func (v *visitor) stepsDone() int {
 	v.t.Helper()
 	_, steps, ok := strings.Cut(v.page, `<section id="guide"`)
 	if !ok {
@@ -100,20 +100,20 @@ func TestTheGuideEndsWithADeliveredNotification(t *testing.T) {
 	v := &visitor{browser: &browser{world: w}}
 	v.send("/login", url.Values{"name": {"admin"}, "password": {string(once[1])}})
 	v.send("/me/password", url.Values{"old": {string(once[1])}, "new": {ownPassword}, "again": {ownPassword}})
-	if v.at != "/" || v.ticks() != 0 || !strings.Contains(v.page, "[Test] ") {
-		t.Fatalf("after the password: %s with %d ticks", v.at, v.ticks())
+	if v.at != "/" || v.stepsDone() != 0 || !strings.Contains(v.page, "[Test] ") {
+		t.Fatalf("after the password: %s with %d ticks", v.at, v.stepsDone())
 	}
 	v.create()
 	key := regexp.MustCompile(`export SANDBOX_KEY=(sk_test_[a-z0-9]+)`).FindStringSubmatch(v.page)
-	if key == nil || v.ticks() != 1 {
-		t.Fatalf("the new key is not shown, or %d ticks", v.ticks())
+	if key == nil || v.stepsDone() != 1 {
+		t.Fatalf("the new key is not shown, or %d ticks", v.stepsDone())
 	}
 	if v.open("/guide"); strings.Contains(v.page, key[1]) {
 		t.Error("the key is shown a second time")
 	}
 	v.press("/guide/order")
-	if v.ticks() != 2 {
-		t.Fatalf("%d ticks after the order", v.ticks())
+	if v.stepsDone() != 2 {
+		t.Fatalf("%d ticks after the order", v.stepsDone())
 	}
 	v.press("/guide/callback")
 	if !strings.HasPrefix(v.at, "/orders/") {
@@ -122,7 +122,7 @@ func TestTheGuideEndsWithADeliveredNotification(t *testing.T) {
 	story := v.at
 	w.within(20*time.Second, "the guide says that the notification was delivered", func() bool {
 		v.open("/")
-		return v.ticks() == 4 && strings.Contains(v.page, "The first notification was delivered.") &&
+		return v.stepsDone() == 4 && strings.Contains(v.page, "The first notification was delivered.") &&
 			strings.Contains(v.page, `href="`+story+`"`)
 	})
 	if v.open(story); !strings.Contains(v.page, "echo.backstop.invalid") {

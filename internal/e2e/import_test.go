@@ -38,7 +38,7 @@ func TestImportedOrdersGoOnAsIfTheyWereOurs(t *testing.T) {
 		w.run("import", "orders", file(line("old-1", "pending", time.Hour), line("old-2", "paying", time.Hour),
 			line("old-3", "pending", time.Second)))
 		for _, no := range []string{"old-1", "old-2"} {
-			w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
+			w.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
 			w.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "delivered", "out_trade_no": "out-" + no})
 		}
 		w.wantOrder("old-3", 10*time.Second, map[string]string{"status": "closed", "notify_status": "delivered"})

@@ -53,7 +53,7 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 		}
 	}()
 	w.within(10*time.Second, "lines flow again behind one that says how many are missing", func() bool {
-		w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
+		w.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
 		return after.Load() > 0
 	})
 	if n := w.metric("backstop_log_lines_dropped_total"); n != dropped.Load() {
@@ -99,7 +99,7 @@ func (w *world) repeat(no string, times int64) {
 	for range 16 {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 && lost.Load() == 0 {
-				if a, err := w.postCallback("sp-main", form, nil); err != nil || !a.taken() {
+				if a, err := w.postCallback("sp-main", form, nil); err != nil || !a.accepted() {
 					w.t.Errorf("callback: %d %q %v", a.status, a.body, err)
 					lost.Add(1)
 				}

@@ -8,7 +8,7 @@ import (
 // monitored asks the monitoring API for an order that was paid a moment ago.
 func monitored(w *world) {
 	no := w.create("monitored", nil)
-	w.wantTaken(callbackForm("sp-main", no, "T-monitored", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-monitored", 1999))
 	w.wantOrder(no, 5*time.Second, map[string]string{"notify_status": "delivered"})
 	request := func(path string) answer {
 		w.t.Helper()

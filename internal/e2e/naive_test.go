@@ -90,7 +90,7 @@ func TestCommitThenEnqueueLosesNotifications(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &world{t: t}
-	var taken sync.Map
+	var accepted sync.Map
 	var count atomic.Int64
 	for life := range 5 {
 		_ = os.Remove(filepath.Join(folder, "address"))
@@ -114,7 +114,7 @@ func TestCommitThenEnqueueLosesNotifications(t *testing.T) {
 						return // killed
 					}
 					resp.Body.Close()
-					taken.Store(no, true)
+					accepted.Store(no, true)
 					count.Add(1)
 				}
 			})
@@ -130,7 +130,7 @@ func TestCommitThenEnqueueLosesNotifications(t *testing.T) {
 		received[string(r.Body)] = true
 	}
 	lost := 0
-	taken.Range(func(no, _ any) bool {
+	accepted.Range(func(no, _ any) bool {
 		if !received[no.(string)] {
 			lost++
 		}

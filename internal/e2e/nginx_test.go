@@ -84,7 +84,7 @@ func (w *world) steady(forms []url.Values) (stop func() (sent int, lost []string
 			}
 			form := forms[sent%len(forms)]
 			all.Go(func() {
-				if a, err := w.postCallback("sp-main", form, nil); err != nil || !a.taken() {
+				if a, err := w.postCallback("sp-main", form, nil); err != nil || !a.accepted() {
 					mu.Lock()
 					defer mu.Unlock()
 					lost = append(lost, fmt.Sprintf("%s %d %.40s %v", time.Now().Format("05.000"), a.status, a.body, err))

@@ -65,7 +65,7 @@ func TestEachNodeKnowsWhoIsSlowForAnother(t *testing.T) {
 	two.start("")
 	for i := range 30 {
 		no := one.create(fmt.Sprintf("s%d", i), nil)
-		one.wantTaken(callbackForm("sp-main", no, "t-"+no, 1999))
+		one.wantAccepted(callbackForm("sp-main", no, "t-"+no, 1999))
 	}
 	for _, w := range []*world{one, two} {
 		w.within(15*time.Second, "it counts as slow, and its notifications are in its queue", func() bool {

@@ -96,17 +96,17 @@ func (w *world) request(method, path, key, body string) answer {
 	return a
 }
 
-// wish is a merchant's order.
-type wish map[string]any
+// requestBody is the JSON object of a request.
+type requestBody map[string]any
 
-// newOrder is a wish with what every order needs.
-func newOrder(out string, more wish) wish {
-	o := wish{"out_trade_no": out, "amount": 1999, "currency": "CNY", "supplier": "sp-main", "subject": "tea"}
+// newOrder is the body of an order with what every order needs.
+func newOrder(out string, more requestBody) requestBody {
+	o := requestBody{"out_trade_no": out, "amount": 1999, "currency": "CNY", "supplier": "sp-main", "subject": "tea"}
 	maps.Copy(o, more)
 	return o
 }
 
-func (o wish) text() string {
+func (o requestBody) text() string {
 	raw, err := json.Marshal(o)
 	if err != nil {
 		panic(err) // only literals of these tests
@@ -115,7 +115,7 @@ func (o wish) text() string {
 }
 
 // create makes an order that must be granted, and returns its number.
-func (w *world) create(out string, more wish) string {
+func (w *world) create(out string, more requestBody) string {
 	w.t.Helper()
 	a := w.request(http.MethodPost, "/api/v1/orders", apiKey, newOrder(out, more).text())
 	if a.status != http.StatusCreated {
@@ -187,15 +187,15 @@ func (w *world) mustPostCallback(supplier string, form url.Values) answer {
 	return a
 }
 
-func (a answer) taken() bool { return a.status == http.StatusOK && a.body == "success" }
+func (a answer) accepted() bool { return a.status == http.StatusOK && a.body == "success" }
 
 // traffic is a merchant and a supplier who repeat themselves until they are
 // answered, as they do, and remember what they were answered.
 type traffic struct {
-	w    *world
-	mu   sync.Mutex
-	made map[string]bool // orders granted; true once the callback was answered taken
-	odd  []string        // answers that are always wrong
+	w          *world
+	mu         sync.Mutex
+	made       map[string]bool // orders granted; true once the callback was accepted
+	unexpected []string        // answers that are always wrong
 }
 
 func newTraffic(w *world) *traffic { return &traffic{w: w, made: map[string]bool{}} }
@@ -213,19 +213,19 @@ func (tr *traffic) insist(what string, try func() (answer, error), good func(ans
 		return err == nil && a.status < 500
 	}); {
 	case !answered:
-		tr.strange(what + ": no answer for " + patience.String())
+		tr.addUnexpected(what + ": no answer for " + patience.String())
 		return answer{}, false
 	case !good(a):
-		tr.strange(what + ": " + strconv.Itoa(a.status) + " " + a.body)
+		tr.addUnexpected(what + ": " + strconv.Itoa(a.status) + " " + a.body)
 		return a, false
 	}
 	return a, true
 }
 
-func (tr *traffic) strange(what string) {
+func (tr *traffic) addUnexpected(what string) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	tr.odd = append(tr.odd, what)
+	tr.unexpected = append(tr.unexpected, what)
 }
 
 // buy is one order from its creation to the answer to its callback.
@@ -252,7 +252,7 @@ func (tr *traffic) create(out string) (no string, ok bool) {
 func (tr *traffic) pay(no string) {
 	_, ok := tr.insist("callback", func() (answer, error) {
 		return tr.w.postCallback("sp-main", callbackForm("sp-main", no, "T"+no, 1999), nil)
-	}, answer.taken)
+	}, answer.accepted)
 	if ok {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
@@ -268,13 +268,13 @@ func (tr *traffic) settle(most time.Duration) (repeated int) {
 	w.t.Helper()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	for _, what := range tr.odd {
+	for _, what := range tr.unexpected {
 		w.t.Errorf("unexpected answer: %s", what)
 	}
 	deadline := time.Now().Add(most)
 	var late []string
-	for no, taken := range tr.made {
-		if !taken {
+	for no, accepted := range tr.made {
+		if !accepted {
 			w.t.Errorf("order %s: its callback was never accepted", no)
 			continue
 		}

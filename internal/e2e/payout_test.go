@@ -26,25 +26,25 @@ func payoutKills() int {
 	return len(payoutPoints)
 }
 
-// paying are the simulated suppliers that can make payouts.
-var paying = []string{"sim-ali", "sim-till"}
+// payoutSuppliers are the simulated suppliers that can make payouts.
+var payoutSuppliers = []string{"sim-ali", "sim-till"}
 
 const (
 	payoutKey = "sk_pay_0123456789abcdef0123456789"
 	payoutsTo = "/api/v1/payouts"
 )
 
-// payer is an installation whose merchant m1 has money, a key for payouts and an account.
-type payer struct {
-	*asked
+// payoutWorld is an installation whose merchant m1 has money, a key for payouts and an account.
+type payoutWorld struct {
+	*supplierWorld
 	maker, checker string // personal tokens
 }
 
 // payFrom declares what payouts need: two thousand yuan, answers that are believed after a second,
 // and payouts up to 10 yuan without approval.
-func (w *world) payFrom() *payer {
+func (w *world) payFrom() *payoutWorld {
 	w.t.Helper()
-	p := &payer{asked: w.simulate()}
+	p := &payoutWorld{supplierWorld: w.simulate()}
 	declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
 	if err != nil {
 		w.t.Fatal(err)
@@ -69,9 +69,9 @@ accounts:
 	return p
 }
 
-// eachPayer runs a test on both engines with a running server.
-func eachPayer(t *testing.T, test func(t *testing.T, w *payer)) {
-	each(t, askedOptions(), func(t *testing.T, w *world) {
+// eachPayoutWorld runs a test on both engines with a running server.
+func eachPayoutWorld(t *testing.T, test func(t *testing.T, w *payoutWorld)) {
+	each(t, supplierOptions(), func(t *testing.T, w *world) {
 		p := w.payFrom()
 		w.start("")
 		test(t, p)
@@ -87,8 +87,8 @@ func payoutOf(out, supplier string, amount int) string {
 		account)
 }
 
-// draw requests a payout.
-func (w *payer) draw(out, supplier string, amount int) answer {
+// requestPayout requests a payout.
+func (w *payoutWorld) requestPayout(out, supplier string, amount int) answer {
 	w.t.Helper()
 	a := w.request(http.MethodPost, payoutsTo, payoutKey, payoutOf(out, supplier, amount))
 	if a.status != http.StatusCreated {
@@ -98,7 +98,7 @@ func (w *payer) draw(out, supplier string, amount int) answer {
 }
 
 // script tells the simulator what becomes of a payout.
-func (w *payer) script(supplier, no string, state map[string]any) {
+func (w *payoutWorld) script(supplier, no string, state map[string]any) {
 	w.t.Helper()
 	raw, _ := json.Marshal(state)
 	req, _ := http.NewRequest(http.MethodPut, "http://"+w.simulator+"/_sim/"+supplier+"/payouts/"+no, bytes.NewReader(raw))
@@ -113,9 +113,9 @@ func (w *payer) script(supplier, no string, state map[string]any) {
 }
 
 // approved has two people approve a waiting payout, whose script is set before its call.
-func (w *payer) approved(out, supplier string, script map[string]any) string {
+func (w *payoutWorld) approved(out, supplier string, script map[string]any) string {
 	w.t.Helper()
-	a := w.draw(out, supplier, 2000)
+	a := w.requestPayout(out, supplier, 2000)
 	no := a.json("payout_no")
 	if a.json("status") != "created" {
 		w.t.Fatalf("%s: %s", out, a.body)
@@ -126,7 +126,7 @@ func (w *payer) approved(out, supplier string, script map[string]any) string {
 }
 
 // decide approves the open proposal about a payout.
-func (w *payer) decide(kind, no string) {
+func (w *payoutWorld) decide(kind, no string) {
 	w.t.Helper()
 	list := w.request(http.MethodGet, approvalsPath+"?state=waiting&kind="+kind, w.checker, "")
 	if list.json("items", "0", "object_id") != no {
@@ -140,7 +140,7 @@ func (w *payer) decide(kind, no string) {
 }
 
 // ends waits until a payout has a status, and checks its steps and how often its money moved.
-func (w *payer) ends(supplier, no, status, steps, moved string) answer {
+func (w *payoutWorld) ends(supplier, no, status, steps, moved string) answer {
 	w.t.Helper()
 	var last answer
 	// The waits between queries are fixed: 10 s, 30 s, 1 m. A payout that was recorded and never
@@ -158,8 +158,8 @@ func (w *payer) ends(supplier, no, status, steps, moved string) answer {
 	return last
 }
 
-// noticed waits for the one notification of a payout.
-func (w *payer) noticed(no, kind string) {
+// wantNotified waits for the one notification of a payout.
+func (w *payoutWorld) wantNotified(no, kind string) {
 	w.t.Helper()
 	w.within(20*time.Second, "the merchant is notified of "+no, func() bool {
 		n := 0
@@ -174,7 +174,7 @@ func (w *payer) noticed(no, kind string) {
 }
 
 // available is the merchant's balance.
-func (w *payer) available() string {
+func (w *payoutWorld) available() string {
 	w.t.Helper()
 	return w.request(http.MethodGet, "/api/v1/balance", apiKey, "").json("items", "0", "available")
 }
@@ -182,10 +182,10 @@ func (w *payer) available() string {
 // Both kinds of supplier make a payout: at once, with a lost answer, and not at all. One comes back
 // after it had arrived. The money moves once or not at all, and the balance follows.
 func TestPayoutsArriveOnceOrComeBack(t *testing.T) {
-	eachPayer(t, func(t *testing.T, w *payer) {
-		for _, supplier := range paying {
+	eachPayoutWorld(t, func(t *testing.T, w *payoutWorld) {
+		for _, supplier := range payoutSuppliers {
 			before := w.available()
-			first := w.draw("ok-"+supplier, supplier, 500) // needs no approval
+			first := w.requestPayout("ok-"+supplier, supplier, 500) // needs no approval
 			no := first.json("payout_no")
 			masked := map[string]string{"sim-ali": "g•••@pay.example", "sim-till": "•••• 4711"}[supplier]
 			if first.json("fee_amount") != "10" || first.json("account", "number") != masked {
@@ -201,7 +201,7 @@ func TestPayoutsArriveOnceOrComeBack(t *testing.T) {
 				t.Errorf("%s, other content: %d %s", supplier, other.status, other.body)
 			}
 			w.ends(supplier, no, "succeeded", "success success ", "1")
-			w.noticed(no, "payout.succeeded")
+			w.wantNotified(no, "payout.succeeded")
 			if late := w.request(http.MethodPost, payoutsTo+"/"+no+"/cancel", payoutKey, ""); late.status != http.StatusConflict ||
 				late.json("error", "code") != "payout_started" {
 				t.Errorf("%s, cancel: %d %s", supplier, late.status, late.body)
@@ -216,14 +216,14 @@ func TestPayoutsArriveOnceOrComeBack(t *testing.T) {
 
 			failed := w.approved("failed-"+supplier, supplier, map[string]any{"state": "failed"})
 			over := w.ends(supplier, failed, "reversed", "success failed success", "0")
-			w.noticed(failed, "payout.failed")
+			w.wantNotified(failed, "payout.failed")
 			if over.json("failure") == "" || w.available() != paid {
 				t.Errorf("%s: %s, the balance is %s, was %s", supplier, over.body, w.available(), paid)
 			}
 
 			w.script(supplier, no, map[string]any{"state": "returned", "callback": "now"})
 			w.ends(supplier, no, "reversed", "success returned success", "1")
-			w.noticed(no, "payout.returned")
+			w.wantNotified(no, "payout.returned")
 			t.Logf("%s: %s before, %s after", supplier, before, w.available())
 		}
 		w.books()
@@ -232,7 +232,7 @@ func TestPayoutsArriveOnceOrComeBack(t *testing.T) {
 
 // What a merchant may not draw is refused before anything is booked.
 func TestPayoutsAreRefusedByTheirRules(t *testing.T) {
-	eachPayer(t, func(t *testing.T, w *payer) {
+	eachPayoutWorld(t, func(t *testing.T, w *payoutWorld) {
 		const free = `{"kind":"bank_card","holder":"Galaxy Mall","number":%q,"bank":"ICBC"}`
 		body := func(change ...string) string {
 			return strings.NewReplacer(change...).Replace(payoutOf("refused", "sim-till", 500))
@@ -276,7 +276,7 @@ func TestPayoutsAreRefusedByTheirRules(t *testing.T) {
 		w.ends("sim-till", ok.json("payout_no"), "succeeded", "success success ", "1")
 		// One that waits can be cancelled; its money was never taken.
 		before := w.available()
-		waiting := w.draw("waits", "sim-till", 2000)
+		waiting := w.requestPayout("waits", "sim-till", 2000)
 		if c := w.request(http.MethodPost, payoutsTo+"/"+waiting.json("payout_no")+"/cancel", payoutKey, ""); c.status != http.StatusOK ||
 			c.json("status") != "cancelled" || w.available() != before {
 			t.Errorf("cancel: %d %s", c.status, c.body)
@@ -293,12 +293,12 @@ func TestPayoutsAreRefusedByTheirRules(t *testing.T) {
 
 // Refunds and payouts that are requested at once spend each minor unit of a balance once.
 func TestRefundsAndPayoutsShareABalance(t *testing.T) {
-	eachPayer(t, func(t *testing.T, w *payer) {
+	eachPayoutWorld(t, func(t *testing.T, w *payoutWorld) {
 		rounds := 2
 		if full() {
 			rounds = 50
 		}
-		w.believeSoon()
+		w.shortenQueryAfter()
 		for round := range rounds {
 			// A merchant of its own, with the money of one order and 30.00.
 			code, key, drawing := fmt.Sprintf("race-%d", round), fmt.Sprintf("sk_live_race_%020d", round),
@@ -351,7 +351,7 @@ func TestRefundsAndPayoutsShareABalance(t *testing.T) {
 
 // Two payouts of a merchant without any account row cannot both use its overdraft.
 func TestTwoPayoutsWithoutAnAccountUseTheOverdraftOnce(t *testing.T) {
-	eachPayer(t, func(t *testing.T, w *payer) {
+	eachPayoutWorld(t, func(t *testing.T, w *payoutWorld) {
 		for round := range 5 {
 			code, drawing := fmt.Sprintf("bare-%d", round), fmt.Sprintf("sk_pay_bare_%020d", round)
 			w.apply("merchants:\n  - { code: " + code + ", payout_key: " + drawing +
@@ -376,7 +376,7 @@ func TestTwoPayoutsWithoutAnAccountUseTheOverdraftOnce(t *testing.T) {
 
 // The program is killed around each step of payouts: each one moves its money once and ends.
 func TestKilledAtAnyPointOfAPayoutItArrivesOnce(t *testing.T) {
-	o := askedOptions()
+	o := supplierOptions()
 	o.ownRedis = true
 	each(t, o, func(t *testing.T, w *world) {
 		a := w.payFrom()
@@ -384,7 +384,7 @@ func TestKilledAtAnyPointOfAPayoutItArrivesOnce(t *testing.T) {
 		rng := rand.New(rand.NewPCG(from, 1))
 		first := rng.IntN(len(payoutPoints))
 		for round := range payoutKills() / 2 { // the other half on the other engine
-			point, supplier := payoutPoints[(first+round)%len(payoutPoints)], paying[rng.IntN(len(paying))]
+			point, supplier := payoutPoints[(first+round)%len(payoutPoints)], payoutSuppliers[rng.IntN(len(payoutSuppliers))]
 			w.start(point)
 			ask := func() (answer, error) {
 				return w.do(http.MethodPost, payoutsTo, payoutKey, nil, payoutOf(fmt.Sprintf("p-%d", round), supplier,
@@ -400,7 +400,7 @@ func TestKilledAtAnyPointOfAPayoutItArrivesOnce(t *testing.T) {
 			tr := newTraffic(w)
 			got, ok := tr.insist("payout", ask, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
 			if !ok {
-				t.Fatalf("killed at %s: %v", point, tr.odd)
+				t.Fatalf("killed at %s: %v", point, tr.unexpected)
 			}
 			a.ends(supplier, got.json("payout_no"), "succeeded", "success success ", "1")
 			t.Logf("killed at %s of %s: paid out %s after the restart", point, supplier, time.Since(restarted).Round(time.Millisecond))

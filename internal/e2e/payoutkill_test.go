@@ -14,7 +14,7 @@ var decidedPoints = []string{"approved_before_run", "act_before_commit", "act_af
 // The program is killed while a payout is approved, and while one that failed is booked back: each
 // moves its money once, or not at all.
 func TestKilledWhileAPayoutIsApprovedOrReversed(t *testing.T) {
-	o := askedOptions()
+	o := supplierOptions()
 	o.ownRedis = true
 	each(t, o, func(t *testing.T, w *world) {
 		a := w.payFrom()
@@ -25,10 +25,10 @@ func TestKilledWhileAPayoutIsApprovedOrReversed(t *testing.T) {
 		from := seed(t)
 		rng := rand.New(rand.NewPCG(from, 2))
 		for round := range kills {
-			point, supplier := decidedPoints[round%len(decidedPoints)], paying[rng.IntN(len(paying))]
+			point, supplier := decidedPoints[round%len(decidedPoints)], payoutSuppliers[rng.IntN(len(payoutSuppliers))]
 			fails := point == "payout_reversing" || rng.IntN(2) == 0
 			w.start(point)
-			no := a.draw(fmt.Sprintf("d-%d", round), supplier, 1100).json("payout_no")
+			no := a.requestPayout(fmt.Sprintf("d-%d", round), supplier, 1100).json("payout_no")
 			state, status, steps, moved := "success", "succeeded", "success success ", "1"
 			if fails {
 				state, status, steps, moved = "failed", "reversed", "success failed success", "0"
@@ -55,7 +55,7 @@ func TestKilledWhileAPayoutIsApprovedOrReversed(t *testing.T) {
 				return x.status == http.StatusOK &&
 					x.json("state") == "done"
 			}); !ok {
-				t.Fatalf("killed at %s: %v", point, tr.odd)
+				t.Fatalf("killed at %s: %v", point, tr.unexpected)
 			}
 			a.ends(supplier, no, status, steps, moved)
 			t.Logf("killed at %s of %s: %s %s after the restart", point, supplier, status, time.Since(restarted).Round(time.Millisecond))

@@ -85,7 +85,7 @@ func TestOneRowThatCannotBeReadCostsNobodyElse(t *testing.T) {
 			!strings.Contains(said, "subscription erp changed: notify") {
 			t.Errorf("the repair printed %q", said)
 		}
-		w.wantTaken(callbackForm("sp-main", orders[2], "T-"+orders[2], 1999))
+		w.wantAccepted(callbackForm("sp-main", orders[2], "T-"+orders[2], 1999))
 		for i, m := range stores {
 			w.within(10*time.Second, fmt.Sprintf("%d is notified of all orders", i),
 				func() bool { return len(m.Requests()) >= len(orders) })
@@ -122,7 +122,7 @@ func (w *world) poisoned(no string, recipients []*fakemerchant.Merchant) {
 		a := w.request(http.MethodGet, "/readyz", "", "")
 		return a.status == http.StatusOK && strings.Contains(a.body, "merchant m2") && strings.Contains(a.body, "subscription erp")
 	})
-	w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
 	waittest.Stays(w.t, "nothing is sent by two ticks", 2500*time.Millisecond, func() bool {
 		return !slices.ContainsFunc(recipients, func(m *fakemerchant.Merchant) bool { return m.Count() > 0 })
 	})

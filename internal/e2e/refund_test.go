@@ -24,8 +24,8 @@ func refundKills() int {
 	return len(refundPoints)
 }
 
-// believeSoon makes "not found" reliable after two seconds, for all suppliers.
-func (w *asked) believeSoon() {
+// shortenQueryAfter makes "not found" reliable after two seconds, for all suppliers.
+func (w *supplierWorld) shortenQueryAfter() {
 	w.t.Helper()
 	declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
 	if err != nil {
@@ -36,9 +36,9 @@ func (w *asked) believeSoon() {
 }
 
 // paidAt returns an order that was paid at a supplier and notified.
-func (w *asked) paidAt(out, supplier string) string {
+func (w *supplierWorld) paidAt(out, supplier string) string {
 	w.t.Helper()
-	no := w.create(out, wish{"supplier": supplier})
+	no := w.create(out, requestBody{"supplier": supplier})
 	w.pay(no, `{}`)
 	w.set(supplier, no, map[string]any{"state": "paid", "callback": "none"})
 	w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
@@ -50,7 +50,7 @@ func refundOf(out string, amount int) string {
 }
 
 // refunded waits until a refund has succeeded, and checks that its money moved once.
-func (w *asked) refunded(supplier, refundNo string, most time.Duration) {
+func (w *supplierWorld) refunded(supplier, refundNo string, most time.Duration) {
 	w.t.Helper()
 	var last answer
 	w.within(most, "refund "+refundNo+" of "+supplier+" succeeds", func() bool {
@@ -65,8 +65,8 @@ func (w *asked) refunded(supplier, refundNo string, most time.Duration) {
 // Each kind of supplier refunds a payment in two parts, by its real protocol; the merchant's
 // order, balance and notifications follow.
 func TestAPaymentIsRefundedInParts(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
-		w.believeSoon()
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
+		w.shortenQueryAfter()
 		for _, supplier := range simulated {
 			no := w.paidAt("back-"+supplier, supplier)
 			path := "/api/v1/orders/" + no + "/refunds"
@@ -119,11 +119,11 @@ func TestAPaymentIsRefundedInParts(t *testing.T) {
 
 // The program is killed around each step of refunds: each one moves its money once and ends.
 func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
-	o := askedOptions()
+	o := supplierOptions()
 	o.ownRedis = true
 	each(t, o, func(t *testing.T, w *world) {
 		a := w.simulate()
-		a.believeSoon()
+		a.shortenQueryAfter()
 		from := seed(t)
 		rng := rand.New(rand.NewPCG(from, 1))
 		first := rng.IntN(len(refundPoints))
@@ -144,7 +144,7 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 			tr := newTraffic(w)
 			got, ok := tr.insist("refund", ask, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
 			if !ok {
-				t.Fatalf("killed at %s: %v", point, tr.odd)
+				t.Fatalf("killed at %s: %v", point, tr.unexpected)
 			}
 			// The lease of the ended process is released, a call that may have been made is queried
 			// after 10 s, and a refund that is not found is sent again after query_after.
@@ -160,7 +160,7 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 // Somebody refunds in Stripe's dashboard beside a refund of ours. The charge's event has only the
 // sum: Stripe is asked for the list, and the one that is not ours is booked by its own number.
 func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
 		if err != nil {
 			t.Fatal(err)

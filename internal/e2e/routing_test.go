@@ -78,7 +78,7 @@ subscriptions:
 func (r *routing) pay(out, status string) (no string) {
 	r.t.Helper()
 	no = r.create(out, nil)
-	r.wantTaken(callbackForm("sp-main", no, "T-"+out, 1999))
+	r.wantAccepted(callbackForm("sp-main", no, "T-"+out, 1999))
 	r.paid++
 	r.wantOrder(no, 10*time.Second, map[string]string{"status": "paid", "notify_status": status})
 	return no
@@ -158,7 +158,7 @@ func (r *routing) switchedOff() {
 	var no string
 	r.within(10*time.Second, "paid orders are skipped", func() bool {
 		no = r.create("off-"+strconv.Itoa(r.paid), nil)
-		r.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
+		r.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
 		r.paid++
 		a := r.wantOrder(no, 5*time.Second, map[string]string{"status": "paid"})
 		return a.json("notify_status") == "none"

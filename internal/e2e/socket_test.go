@@ -23,7 +23,7 @@ func TestAMerchantThatConnectsIsTold(t *testing.T) {
 		w.start("")
 		pay := func(out string) (no string) {
 			no = w.create(out, nil)
-			w.wantTaken(callbackForm("sp-main", no, "T-"+out, 1999))
+			w.wantAccepted(callbackForm("sp-main", no, "T-"+out, 1999))
 			return no
 		}
 		early := pay("early")
@@ -59,9 +59,9 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	one, two := twoNodes(t)
 	// Longer than it takes to kill a node that waits for an answer.
 	one.apply(strings.Replace(connecting(one), "timeout: 2s", "timeout: 8s", 1))
-	door := two.beside() // takes callbacks and requests, and has no workers
-	door.args = []string{"--roles", "web"}
-	for _, node := range []*world{one, two, door} {
+	webNode := two.beside() // takes callbacks and requests, and has no workers
+	webNode.args = []string{"--roles", "web"}
+	for _, node := range []*world{one, two, webNode} {
 		node.start("")
 	}
 	tr := newTraffic(balanced(one, two))
@@ -72,7 +72,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 		}
 		return no
 	}
-	received := func(m *caller, most time.Duration, orders ...string) {
+	received := func(m *socketMerchant, most time.Duration, orders ...string) {
 		t.Helper()
 		for _, no := range orders {
 			two.wantOrder(no, most, map[string]string{"status": "paid", "notify_status": "delivered"})
@@ -85,7 +85,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	if a := ping(two); a.json("class") != "not_connected" || a.json("ok") != "false" {
 		t.Errorf("a ping of a merchant that is nowhere connected: %d %s", a.status, a.body)
 	}
-	m := connectTo(t, door)
+	m := connectTo(t, webNode)
 	var early []string
 	for i := range 30 {
 		early = append(early, pay("early-"+strconv.Itoa(i)))
@@ -96,7 +96,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	}
 	m.leave()
 	m = connectTo(t, one)
-	for name, w := range map[string]*world{"its own node": one, "the other node": two, "one without workers": door} {
+	for name, w := range map[string]*world{"its own node": one, "the other node": two, "one without workers": webNode} {
 		if a := ping(w); a.json("class") != "ok" || a.json("response_body") != `{"ack":"`+a.json("id")+`"}` {
 			t.Errorf("a ping through %s: %d %s", name, a.status, a.body)
 		}
@@ -116,13 +116,13 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	one.within(5*time.Second, "the node has sent them", func() bool {
 		return m.received(held[0])+m.received(held[1])+m.received(held[2]) == 3
 	})
-	asked := make(chan answer, 1)
+	pinged := make(chan answer, 1)
 	go func() {
 		a, err := two.do(http.MethodPost, "/api/v1/admin/merchants/m1/ping", two.token, nil, "")
 		if err != nil {
 			a.body = err.Error()
 		}
-		asked <- a
+		pinged <- a
 	}()
 	one.within(5*time.Second, "the node has sent the ping", func() bool { return m.received("") == 4 })
 	one.kill()
@@ -135,7 +135,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	for _, no := range late {
 		two.wantOrder(no, 5*time.Second, map[string]string{"status": "paid", "notify_status": "queued"})
 	}
-	if a := <-asked; a.status != http.StatusOK || a.json("class") != "internal" {
+	if a := <-pinged; a.status != http.StatusOK || a.json("class") != "internal" {
 		t.Errorf("a ping whose node died: %d %s", a.status, a.body)
 	}
 
@@ -150,7 +150,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	if kinds := two.exceptions(""); len(kinds) != 0 {
 		t.Errorf("exceptions %v", kinds)
 	}
-	for _, what := range tr.odd {
+	for _, what := range tr.unexpected {
 		t.Errorf("unexpected answer: %s", what)
 	}
 	two.books()
@@ -168,9 +168,9 @@ func ping(w *world) answer {
 	return w.request(http.MethodPost, "/api/v1/admin/merchants/m1/ping", w.token, "")
 }
 
-// caller is a merchant at its end of the line. It acknowledges everything, unless
+// socketMerchant is a merchant at its end of the line. It acknowledges everything, unless
 // it is silent.
-type caller struct {
+type socketMerchant struct {
 	mu       sync.Mutex
 	notified map[string]int // by order number; "" = pings
 	silent   atomic.Bool
@@ -179,19 +179,19 @@ type caller struct {
 }
 
 // leave ends the merchant's connection.
-func (c *caller) leave() {
+func (c *socketMerchant) leave() {
 	_ = c.conn.Close()
 	<-c.ended
 }
 
-func connectTo(t *testing.T, w *world) *caller {
+func connectTo(t *testing.T, w *world) *socketMerchant {
 	t.Helper()
 	conn, _, err := ws.DefaultDialer.Dial("ws://"+w.address+"/api/v1/notify/ws", http.Header{"Authorization": {"Bearer " + apiKey}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	c := &caller{notified: map[string]int{}, ended: make(chan error, 1), conn: conn}
+	c := &socketMerchant{notified: map[string]int{}, ended: make(chan error, 1), conn: conn}
 	go func() {
 		for {
 			_, body, err := conn.ReadMessage()
@@ -220,7 +220,7 @@ func connectTo(t *testing.T, w *world) *caller {
 	return c
 }
 
-func (c *caller) received(no string) int {
+func (c *socketMerchant) received(no string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.notified[no]

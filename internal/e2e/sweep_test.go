@@ -18,8 +18,8 @@ const (
 	lostOrders = 60
 )
 
-// lose makes orders that are past their time and due never.
-func (w *world) lose(name string) {
+// loseOrders makes orders that are past their time and due never.
+func (w *world) loseOrders(name string) {
 	w.t.Helper()
 	for i := range lostOrders {
 		w.create(fmt.Sprintf("%s-%d", name, i), nil)
@@ -87,7 +87,7 @@ func TestKilledInASweepItGoesOn(t *testing.T) {
 func (w *world) dieInSweep(point string, flush bool, round int) {
 	w.t.Helper()
 	w.start(point)
-	w.lose(fmt.Sprint("lost", round))
+	w.loseOrders(fmt.Sprint("lost", round))
 	a := w.request(http.MethodPost, sweepsPath, w.token, sweepReason)
 	if a.status != http.StatusAccepted {
 		w.t.Fatalf("begin: %d %s", a.status, a.body)
@@ -112,7 +112,7 @@ func TestTwoNodesSweepOnce(t *testing.T) {
 	one, two := twoNodes(t)
 	one.start("")
 	two.start("")
-	one.lose("lost")
+	one.loseOrders("lost")
 	var mu sync.Mutex
 	var both sync.WaitGroup
 	statuses, id := map[int]int{}, ""

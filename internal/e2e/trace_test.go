@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// gathered is a collector of spans (OTLP over HTTP).
-type gathered struct {
+// spanCollector is a collector of spans (OTLP over HTTP).
+type spanCollector struct {
 	mu    sync.Mutex
 	spans []*spans.Span
 	raw   strings.Builder
 }
 
-func (g *gathered) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (g *spanCollector) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	var sent collector.ExportTraceServiceRequest
 	if r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &sent) != nil {
@@ -41,7 +41,7 @@ func (g *gathered) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // of is the span of that name about an order, nil = not there yet.
-func (g *gathered) of(name string, is func(*spans.Span) bool) *spans.Span {
+func (g *spanCollector) of(name string, is func(*spans.Span) bool) *spans.Span {
 	for _, s := range g.spans {
 		if s.Name == name && is(s) {
 			return s
@@ -50,7 +50,7 @@ func (g *gathered) of(name string, is func(*spans.Span) bool) *spans.Span {
 	return nil
 }
 
-func says(s *spans.Span, key string) string {
+func attribute(s *spans.Span, key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
 			return a.Value.GetStringValue()
@@ -62,19 +62,19 @@ func says(s *spans.Span, key string) string {
 // TestOnePaymentIsOneTrace follows an order from the supplier's callback over the
 // commit to its merchant, by the spans that a collector gets.
 func TestOnePaymentIsOneTrace(t *testing.T) {
-	g := &gathered{}
+	g := &spanCollector{}
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	each(t, options{environ: []string{"BACKSTOP_OTLP_ENDPOINT=" + server.URL}}, func(t *testing.T, w *world) {
 		w.start("")
 		no := w.create("traced", nil)
-		w.wantTaken(callbackForm("sp-main", no, "T-traced", 1999))
+		w.wantAccepted(callbackForm("sp-main", no, "T-traced", 1999))
 		w.wantOrder(no, 5*time.Second, map[string]string{"notify_status": "delivered"})
 		var callback, commit, delivery *spans.Span
 		w.within(20*time.Second, "the collector has the whole trace", func() bool {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			callback = g.of("callback", func(s *spans.Span) bool { return says(s, "backstop.order_no") == no })
+			callback = g.of("callback", func(s *spans.Span) bool { return attribute(s, "backstop.order_no") == no })
 			if callback == nil {
 				return false
 			}
@@ -97,8 +97,8 @@ func TestOnePaymentIsOneTrace(t *testing.T) {
 			commit.StartTimeUnixNano > delivery.StartTimeUnixNano {
 			t.Error("the spans do not stand in the order of what happened")
 		}
-		if says(callback, "backstop.outcome") != "paid" || says(delivery, "backstop.class") != "ok" ||
-			!strings.HasPrefix(says(delivery, "backstop.notification"), "ntf_") {
+		if attribute(callback, "backstop.outcome") != "paid" || attribute(delivery, "backstop.class") != "ok" ||
+			!strings.HasPrefix(attribute(delivery, "backstop.notification"), "ntf_") {
 			t.Errorf("callback %v, delivery %v", callback.Attributes, delivery.Attributes)
 		}
 		g.mu.Lock()

@@ -10,7 +10,7 @@ import (
 
 // entriesOf returns the entries that a payout or refund has, sorted: the last parts of their
 // references.
-func (w *payer) entriesOf(kind, no string) string {
+func (w *payoutWorld) entriesOf(kind, no string) string {
 	w.t.Helper()
 	rows, err := w.own().Query(fmt.Sprintf("SELECT ref FROM transfers WHERE ref LIKE '%s:%s:%%' ORDER BY ref", kind, no[1:]))
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *payer) entriesOf(kind, no string) string {
 
 // endedByTwo proposes how something without a clear answer ended, and has another person approve
 // it. A service and the proposer cannot.
-func (w *payer) endedByTwo(path string, body wish) {
+func (w *payoutWorld) endedByTwo(path string, body requestBody) {
 	w.t.Helper()
 	if a := w.request(http.MethodPost, path, w.token, body.text()); a.status != http.StatusForbidden ||
 		a.json("error", "code") != "person_needed" {
@@ -56,8 +56,8 @@ func (w *payer) endedByTwo(path string, body wish) {
 	}
 }
 
-// noticedAs waits for the one notification of this type about a payout or refund.
-func (w *payer) noticedAs(field, no, kind string) {
+// wantNotifiedAs waits for the one notification of this type about a payout or refund.
+func (w *payoutWorld) wantNotifiedAs(field, no, kind string) {
 	w.t.Helper()
 	w.within(20*time.Second, "the merchant is notified of "+kind+" of "+no, func() bool {
 		n := 0
@@ -74,7 +74,7 @@ func (w *payer) noticedAs(field, no, kind string) {
 // A payout whose supplier gives no clear answer until the last query is due is stuck. Two people
 // end it as the supplier's statement says: it arrived, or its money goes back.
 func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
-	eachPayer(t, func(t *testing.T, w *payer) {
+	eachPayoutWorld(t, func(t *testing.T, w *payoutWorld) {
 		for said, want := range map[string]struct {
 			really                                string // at the supplier
 			status, steps, entries, moved, notice string
@@ -86,7 +86,7 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 			before := w.available()
 			no := w.approved("stuck-"+said, "sim-till", map[string]any{"state": want.really, "answer": "500"})
 			path := "/api/v1/admin/payouts/" + no
-			early := wish{"credit": said, "evidence": "line 7 of the statement of today"}
+			early := requestBody{"credit": said, "evidence": "line 7 of the statement of today"}
 			w.within(30*time.Second, no+" is unknown", func() bool {
 				return w.request(http.MethodGet, path, w.checker, "").json("status") == "unknown"
 			})
@@ -113,7 +113,7 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 			}
 			w.endedByTwo(path+"/resolve", early)
 			w.ends("sim-till", no, want.status, want.steps, want.moved)
-			w.noticedAs("payout_no", no, want.notice)
+			w.wantNotifiedAs("payout_no", no, want.notice)
 			if got := w.entriesOf("payout", no); got != want.entries {
 				t.Errorf("%s: the entries are %s, want %s", no, got, want.entries)
 			}
@@ -137,7 +137,7 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 // Two people end a refund that its supplier will not finish: one that the supplier's staff paid
 // out by hand while its interface gives no answer, and one that was refused for lack of funds.
 func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
-	eachPayer(t, func(t *testing.T, w *payer) {
+	eachPayoutWorld(t, func(t *testing.T, w *payoutWorld) {
 		w.apply("merchants:\n  - { code: m1, limits: [{ currency: CNY, payout_each: 5000, payout_day: 1000000, payout_auto: 1000, refund_auto: 100 }] }\n")
 		for said, of := range map[string]struct {
 			supplier, state, status, kind    string
@@ -170,7 +170,7 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 			if of.then != nil {
 				w.setAs(of.supplier, "refunds", no, of.then)
 			}
-			w.endedByTwo("/api/v1/admin/exceptions/"+x+"/propose", wish{
+			w.endedByTwo("/api/v1/admin/exceptions/"+x+"/propose", requestBody{
 				"action": "refund.resolve", "reason": "as the statement says", "amount": "5.00",
 				"params": map[string]any{"outcome": said, "evidence": "line 9 of the statement of today", "unverified": of.then != nil},
 			})
@@ -179,7 +179,7 @@ func TestTwoPeopleEndAnUnclearRefundOverHTTP(t *testing.T) {
 				t.Errorf("%s has the entries %s, and its money moved %s times: %s", no, w.entriesOf("refund", no),
 					w.movedOf(of.supplier, "refunds", no), a.body)
 			}
-			w.noticedAs("refund_no", no, of.notice)
+			w.wantNotifiedAs("refund_no", no, of.notice)
 			w.wantOrder(order, 10*time.Second, map[string]string{"status": "paid", "refunded_amount": of.refunded})
 			var had, back int
 			if _, err := fmt.Sscan(before, &had); err != nil {

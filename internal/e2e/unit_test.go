@@ -162,7 +162,7 @@ func TestWhatCommandsMakeIsTheirUsersAlone(t *testing.T) {
 	w := newWorld(t, options{})
 	w.start("")
 	no := w.create("private", nil)
-	w.wantTaken(callbackForm("sp-main", no, "T-private", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-private", 1999))
 	w.within(readyTime, "the merchant is notified", func() bool { return len(w.notifications(no)) > 0 })
 	w.isPrivate(w.folder, "server-*", "apply.yaml")
 	made := t.TempDir()

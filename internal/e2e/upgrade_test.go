@@ -74,8 +74,8 @@ func TestKilledAtAnyStepOfTheUpgradeNothingIsLost(t *testing.T) {
 			u.launch("upgrade:" + fmt.Sprint(killed[len(killed)/2]))
 			u.died()
 			u.start("")
-			u.wantTaken(callbackForm("sp-main", u.open, "T-open", 1999))
-			u.wantTaken(callbackForm("sp-main", u.paid, "T"+u.paid, 1999)) // a repeat
+			u.wantAccepted(callbackForm("sp-main", u.open, "T-open", 1999))
+			u.wantAccepted(callbackForm("sp-main", u.paid, "T"+u.paid, 1999)) // a repeat
 			for _, no := range []string{u.open, u.waiting} {
 				u.wantOrder(no, againWithin, map[string]string{"status": "paid", "notify_status": "delivered"})
 			}
@@ -122,20 +122,20 @@ func earlier(t *testing.T, postgres bool) *upgraded {
 	}
 	u.world = newWorld(t, o)
 	u.start("")
-	long := wish{"expires_in": 86400}
+	long := requestBody{"expires_in": 86400}
 	for i := range 8 {
 		u.paid = u.create(fmt.Sprintf("paid-%d", i), long)
-		u.wantTaken(callbackForm("sp-main", u.paid, "T"+u.paid, 1999))
-		u.wantTaken(callbackForm("sp-main", u.paid, "T"+u.paid, 1999))
+		u.wantAccepted(callbackForm("sp-main", u.paid, "T"+u.paid, 1999))
+		u.wantAccepted(callbackForm("sp-main", u.paid, "T"+u.paid, 1999))
 	}
 	u.wantOrder(u.paid, againWithin, map[string]string{"notify_status": "delivered"})
-	u.wantTaken(callbackForm("sp-main", u.create("less", long), "T-less", 1))
-	short := u.create("short", wish{"expires_in": 1})
+	u.wantAccepted(callbackForm("sp-main", u.create("less", long), "T-less", 1))
+	short := u.create("short", requestBody{"expires_in": 1})
 	u.wantOrder(short, againWithin, map[string]string{"status": "closed", "notify_status": "delivered"})
 	u.open = u.create("open", long)
 	u.merchant.Behave(fakemerchant.Answer(500, "not now"))
 	u.waiting = u.create("waiting", long)
-	u.wantTaken(callbackForm("sp-main", u.waiting, "T-waiting", 1999))
+	u.wantAccepted(callbackForm("sp-main", u.waiting, "T-waiting", 1999))
 	u.wantOrder(u.waiting, againWithin, map[string]string{"status": "paid", "notify_status": "retrying"})
 	u.terminate()
 	u.merchant.Behave(fakemerchant.Answer(200, "ok"))

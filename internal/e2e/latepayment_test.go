@@ -18,25 +18,25 @@ func (w *world) personal(name, role string) string {
 // merchant notified and the money booked, once.
 func latePaymentDecided(w *world) {
 	maker, checker := w.personal("mo.maker", "finance"), w.personal("chen.checker", "lead")
-	no := w.create("late-2", wish{"expires_in": 1})
+	no := w.create("late-2", requestBody{"expires_in": 1})
 	w.wantOrder(no, 10*time.Second, map[string]string{"status": "closed"})
-	w.wantTaken(callbackForm("sp-main", no, "T-late-2", 1999))
+	w.wantAccepted(callbackForm("sp-main", no, "T-late-2", 1999))
 	found := w.request(http.MethodGet, "/api/v1/admin/exceptions?order_no="+no, maker, "")
 	path := "/api/v1/admin/exceptions/" + found.json("items", "0", "id")
 	post := func(path, token string, body map[string]any) answer {
-		return w.request(http.MethodPost, path, token, wish(body).text())
+		return w.request(http.MethodPost, path, token, requestBody(body).text())
 	}
-	wishes := map[string]any{"action": "accept_late", "reason": "the goods are still here", "amount": "19.99"}
+	proposal := map[string]any{"action": "accept_late", "reason": "the goods are still here", "amount": "19.99"}
 	refused := func(what string, a answer, status int, code string) {
 		w.t.Helper()
 		if a.status != status || a.json("error", "code") != code {
 			w.t.Errorf("%s: %d %s", what, a.status, a.body)
 		}
 	}
-	refused("by a service", post(path+"/propose", w.token, wishes), http.StatusForbidden, "person_needed")
-	refused("what nobody could ask about", post(path+"/propose", maker, wishes), http.StatusUnprocessableEntity, "invalid_field")
-	wishes["params"] = map[string]any{"unverified": true}
-	made := post(path+"/propose", maker, wishes)
+	refused("by a service", post(path+"/propose", w.token, proposal), http.StatusForbidden, "person_needed")
+	refused("what nobody could ask about", post(path+"/propose", maker, proposal), http.StatusUnprocessableEntity, "invalid_field")
+	proposal["params"] = map[string]any{"unverified": true}
+	made := post(path+"/propose", maker, proposal)
 	if made.status != http.StatusCreated || made.json("approval", "state") != "waiting" || made.json("approval", "maker") != "mo.maker" {
 		w.t.Fatalf("proposed: %d %s", made.status, made.body)
 	}
@@ -68,6 +68,6 @@ func latePaymentDecided(w *world) {
 		x.json("approvals", "0", "state") != "done" {
 		w.t.Errorf("the exception: %s", x.body)
 	}
-	w.wantTaken(callbackForm("sp-main", no, "T-late-2", 1999)) // told once more
+	w.wantAccepted(callbackForm("sp-main", no, "T-late-2", 1999)) // told once more
 	w.wantOrder(no, 0, map[string]string{"status": "paid", "version": "3"})
 }

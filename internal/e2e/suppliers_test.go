@@ -20,8 +20,8 @@ import (
 	"backstop/internal/base/queue/queuetest"
 )
 
-// asked is an installation whose suppliers can be called: `backstop simulate` plays them.
-type asked struct {
+// supplierWorld is an installation whose suppliers can be called: `backstop simulate` plays them.
+type supplierWorld struct {
 	*world
 	simulator string // its address
 }
@@ -29,8 +29,8 @@ type asked struct {
 // simulated are the suppliers of the simulator, one of each kind.
 var simulated = []string{"sim-wx", "sim-ali", "sim-st", "sim-till"}
 
-// askedOptions are steps of seconds instead of minutes.
-func askedOptions(more ...string) options {
+// supplierOptions are steps of seconds instead of minutes.
+func supplierOptions(more ...string) options {
 	return options{environ: append([]string{
 		"BACKSTOP_SUPPLIER_ALLOW_CIDRS=127.0.0.0/8", "BACKSTOP_SUPPLIER_TIMEOUT=1s",
 		"BACKSTOP_QUERY_STEPS=" + strings.Repeat("1s,", 16) + strings.Repeat("2s,", 15) + "5s", "BACKSTOP_CLOSE_STEPS=0s,1s",
@@ -38,7 +38,7 @@ func askedOptions(more ...string) options {
 }
 
 // simulate starts the suppliers, with more options, and declares them.
-func (w *world) simulate(more ...string) *asked {
+func (w *world) simulate(more ...string) *supplierWorld {
 	w.t.Helper()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(w.t)))
 	file := filepath.Join(w.folder, "simulate.yaml")
@@ -66,7 +66,7 @@ func (w *world) simulate(more ...string) *asked {
 			w.t.Logf("the simulator said: %s", stderr.String())
 		}
 	})
-	a := &asked{world: w, simulator: address}
+	a := &supplierWorld{world: w, simulator: address}
 	w.within(readyTime, "the simulator answers", func() bool {
 		resp, err := client.Get("http://" + address + "/_sim/calls")
 		if err != nil {
@@ -79,8 +79,8 @@ func (w *world) simulate(more ...string) *asked {
 	return a
 }
 
-// eachAsked runs a test on both engines with simulated suppliers and a running server.
-func eachAsked(t *testing.T, o options, test func(t *testing.T, w *asked)) {
+// eachSupplierWorld runs a test on both engines with simulated suppliers and a running server.
+func eachSupplierWorld(t *testing.T, o options, test func(t *testing.T, w *supplierWorld)) {
 	each(t, o, func(t *testing.T, w *world) {
 		a := w.simulate()
 		w.start("")
@@ -89,13 +89,13 @@ func eachAsked(t *testing.T, o options, test func(t *testing.T, w *asked)) {
 }
 
 // set tells the simulator what is true of a reference.
-func (w *asked) set(supplier, ref string, state map[string]any) {
+func (w *supplierWorld) set(supplier, ref string, state map[string]any) {
 	w.t.Helper()
 	w.setAs(supplier, "orders", ref, state)
 }
 
 // setAs is set for one of the orders, refunds or payouts, and returns the report.
-func (w *asked) setAs(supplier, what, ref string, state map[string]any) answer {
+func (w *supplierWorld) setAs(supplier, what, ref string, state map[string]any) answer {
 	w.t.Helper()
 	raw, _ := json.Marshal(state)
 	req, _ := http.NewRequest(http.MethodPut, "http://"+w.simulator+"/_sim/"+supplier+"/"+what+"/"+ref, bytes.NewReader(raw))
@@ -113,7 +113,7 @@ func (w *asked) setAs(supplier, what, ref string, state map[string]any) answer {
 }
 
 // calls are the requests that the simulator got about a reference, by operation.
-func (w *asked) calls(ref string) (ops []string) {
+func (w *supplierWorld) calls(ref string) (ops []string) {
 	w.t.Helper()
 	resp, err := client.Get("http://" + w.simulator + "/_sim/calls?ref=" + ref)
 	if err != nil {
@@ -135,10 +135,10 @@ func (w *asked) calls(ref string) (ops []string) {
 }
 
 // moved is how often money moved under an order's reference.
-func (w *asked) moved(supplier, ref string) string { return w.movedOf(supplier, "orders", ref) }
+func (w *supplierWorld) moved(supplier, ref string) string { return w.movedOf(supplier, "orders", ref) }
 
 // movedOf is how often money moved under the number of one of the orders or refunds.
-func (w *asked) movedOf(supplier, what, no string) string {
+func (w *supplierWorld) movedOf(supplier, what, no string) string {
 	w.t.Helper()
 	resp, err := client.Get("http://" + w.simulator + "/_sim/" + supplier + "/" + what + "/" + no)
 	if err != nil {
@@ -151,19 +151,19 @@ func (w *asked) movedOf(supplier, what, no string) string {
 }
 
 // pay starts a payment as the merchant does.
-func (w *asked) pay(no, body string) answer {
+func (w *supplierWorld) pay(no, body string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPost, "/api/v1/orders/"+no+"/pay", apiKey, body)
 }
 
-// askNow asks the supplier by the admin API.
-func (w *asked) askNow(no, reason string) answer {
+// queryNow queries the supplier by the admin API.
+func (w *supplierWorld) queryNow(no, reason string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPost, "/api/v1/admin/orders/"+no+"/query", w.token, `{"reason":`+strconv.Quote(reason)+`}`)
 }
 
-// oneNotice checks that the merchant was notified once of an order.
-func (w *asked) oneNotice(no, kind string) {
+// wantOneNotification checks that the merchant was notified once of an order.
+func (w *supplierWorld) wantOneNotification(no, kind string) {
 	w.t.Helper()
 	list := w.notifications(no)
 	if len(list) != 1 || (answer{body: string(list[0].Body)}).json("type") != kind {
@@ -172,9 +172,9 @@ func (w *asked) oneNotice(no, kind string) {
 }
 
 func TestAPaymentWhoseCallbackNeverComesIsFound(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		for _, supplier := range simulated {
-			no := w.create("lost-"+supplier, wish{"supplier": supplier})
+			no := w.create("lost-"+supplier, requestBody{"supplier": supplier})
 			p := w.pay(no, `{}`)
 			if p.status != http.StatusOK || p.json("payment", "status") != "submitted" || p.json("payment", "value") == "" ||
 				p.json("payment", "reference") != no {
@@ -186,7 +186,7 @@ func TestAPaymentWhoseCallbackNeverComesIsFound(t *testing.T) {
 			}
 			w.set(supplier, no, map[string]any{"state": "paid", "callback": "none"})
 			w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "paid_amount": "1999", "notify_status": "delivered"})
-			w.oneNotice(no, "order.paid")
+			w.wantOneNotification(no, "order.paid")
 			if m := w.moved(supplier, no); m != "1" {
 				t.Errorf("%s: money moved %s times", supplier, m)
 			}
@@ -201,7 +201,7 @@ func TestAPaymentWhoseCallbackNeverComesIsFound(t *testing.T) {
 }
 
 func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		// A code that nobody scanned is unknown to Alipay: it is believed after query_after.
 		declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
 		if err != nil {
@@ -210,7 +210,7 @@ func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 		w.apply(regexp.MustCompile(`(?m)^( *)- code: sim-ali$`).ReplaceAllString(string(declared),
 			"$1- query_after: 2s\n$1  code: sim-ali"))
 		for _, supplier := range []string{"sim-ali", "sim-st", "sim-till"} { // WeChat Pay takes no close in the first five minutes
-			no := w.create("unpaid-"+supplier, wish{"supplier": supplier, "expires_in": 3})
+			no := w.create("unpaid-"+supplier, requestBody{"supplier": supplier, "expires_in": 3})
 			if p := w.pay(no, `{}`); p.json("payment", "status") != "submitted" {
 				t.Fatalf("%s pay: %d %s", supplier, p.status, p.body)
 			}
@@ -219,17 +219,17 @@ func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 				t.Errorf("%s: closed %s after its timeout", supplier, at.Sub(expires))
 			}
 			if ops := w.calls(no); !strings.Contains(strings.Join(ops, " "), "close") {
-				t.Errorf("%s was not asked to close: %s", supplier, ops)
+				t.Errorf("%s got no request to close: %s", supplier, ops)
 			}
 			// The buyer was faster than the close.
-			no = w.create("faster-"+supplier, wish{"supplier": supplier, "expires_in": 3})
+			no = w.create("faster-"+supplier, requestBody{"supplier": supplier, "expires_in": 3})
 			w.pay(no, `{}`)
 			w.set(supplier, no, map[string]any{"state": "unpaid", "callback": "none", "close": "paid"})
 			w.wantOrder(no, 25*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
-			w.oneNotice(no, "order.paid")
+			w.wantOneNotification(no, "order.paid")
 		}
 		// No payment was started through the API: the supplier is queried all the same.
-		no := w.create("silent", wish{"supplier": "sim-till", "expires_in": 2})
+		no := w.create("silent", requestBody{"supplier": "sim-till", "expires_in": 2})
 		w.set("sim-till", no, map[string]any{"state": "paid", "amount": 1999, "callback": "none"})
 		w.wantOrder(no, 25*time.Second, map[string]string{"status": "paid"})
 		w.books()
@@ -237,9 +237,9 @@ func TestAnUnpaidOrderIsClosedAtItsSupplierFirst(t *testing.T) {
 }
 
 func TestAnUnknownAnswerMovesNothing(t *testing.T) {
-	eachAsked(t, askedOptions("BACKSTOP_SUPPLIER_TIMEOUT=300ms"), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions("BACKSTOP_SUPPLIER_TIMEOUT=300ms"), func(t *testing.T, w *supplierWorld) {
 		for _, said := range []string{"500", "garbage", "bad_signature", "wrong_order", "hang"} {
-			no := w.create("unknown-"+said, wish{"supplier": "sim-till", "expires_in": 2})
+			no := w.create("unknown-"+said, requestBody{"supplier": "sim-till", "expires_in": 2})
 			w.pay(no, `{}`)
 			w.set("sim-till", no, map[string]any{"state": "paid", "callback": "none", "answer": said})
 			// The call that starts the payment, and a second query: the answer to the first one was read.
@@ -247,23 +247,23 @@ func TestAnUnknownAnswerMovesNothing(t *testing.T) {
 			if s := w.order(no).json("status"); s != "paying" && s != "closing" {
 				t.Errorf("%s: the order is %s", said, s)
 			}
-			a := w.askNow(no, "the buyer asks for it")
+			a := w.queryNow(no, "the buyer asks for it")
 			if a.status != http.StatusServiceUnavailable && a.json("answer") != "unknown" {
 				t.Errorf("%s: %d %s", said, a.status, a.body)
 			}
 			// Five of these open the supplier's breaker: a person closes it by an answer.
 			w.set("sim-till", no, map[string]any{"state": "paid", "callback": "now", "answer": "ok"})
 			w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
-			w.oneNotice(no, "order.paid")
+			w.wantOneNotification(no, "order.paid")
 		}
 		w.books()
 	})
 }
 
 func TestALostAnswerToPayStartsNothingTwice(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		for _, supplier := range simulated {
-			no := w.create("lose-"+supplier, wish{"supplier": supplier})
+			no := w.create("lose-"+supplier, requestBody{"supplier": supplier})
 			w.set(supplier, no, map[string]any{"state": "not_found", "lose_answers": 1})
 			p := w.pay(no, `{}`)
 			if p.status != http.StatusOK || p.json("payment", "status") != "unknown" || p.json("status") != "paying" {
@@ -278,7 +278,7 @@ func TestALostAnswerToPayStartsNothingTwice(t *testing.T) {
 			}
 			w.set(supplier, no, map[string]any{"state": "paid", "callback": "twice"})
 			w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "notify_status": "delivered"})
-			w.oneNotice(no, "order.paid")
+			w.wantOneNotification(no, "order.paid")
 			if m := w.moved(supplier, no); m != "1" {
 				t.Errorf("%s: money moved %s times", supplier, m)
 			}
@@ -287,9 +287,9 @@ func TestALostAnswerToPayStartsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestAskedByAPerson(t *testing.T) {
-	eachAsked(t, askedOptions("BACKSTOP_QUERY_STEPS=1h"), func(t *testing.T, w *asked) {
-		no := w.create("person", wish{"supplier": "sim-till"})
+func TestAnOperatorQueriesASupplier(t *testing.T) {
+	eachSupplierWorld(t, supplierOptions("BACKSTOP_QUERY_STEPS=1h"), func(t *testing.T, w *supplierWorld) {
+		no := w.create("person", requestBody{"supplier": "sim-till"})
 		w.pay(no, `{}`)
 		w.set("sim-till", no, map[string]any{"state": "paid", "callback": "none"})
 		for _, c := range []struct {
@@ -305,7 +305,7 @@ func TestAskedByAPerson(t *testing.T) {
 				what: "scope", no: no, reason: "the buyer called us", status: 403, code: "forbidden", field: "scope",
 				tokenOfScope: "monitor,control",
 			},
-			{what: "cannot be asked", no: w.create("deaf", nil), reason: "the buyer called us", status: 409, code: "cannot_be_asked"},
+			{what: "cannot be queried", no: w.create("no-query", nil), reason: "the buyer called us", status: 409, code: "cannot_be_asked"},
 		} {
 			token := w.token
 			if c.tokenOfScope != "" {
@@ -316,27 +316,27 @@ func TestAskedByAPerson(t *testing.T) {
 				t.Errorf("%s: %d %s", c.what, a.status, a.body)
 			}
 		}
-		a := w.askNow(no, "the buyer called us")
+		a := w.queryNow(no, "the buyer called us")
 		if a.status != http.StatusOK || a.json("answer") != "paid" || a.json("amount") != "1999" || a.json("order", "status") != "paid" ||
 			a.json("trade_no") == "" {
 			t.Errorf("query: %d %s", a.status, a.body)
 		}
-		w.oneNoticeWithin(no)
+		w.waitOneNotification(no)
 		w.books()
 	})
 }
 
-// oneNoticeWithin waits for the notification of a payment.
-func (w *asked) oneNoticeWithin(no string) {
+// waitOneNotification waits for the notification of a payment.
+func (w *supplierWorld) waitOneNotification(no string) {
 	w.t.Helper()
 	w.wantOrder(no, 20*time.Second, map[string]string{"notify_status": "delivered"})
-	w.oneNotice(no, "order.paid")
+	w.wantOneNotification(no, "order.paid")
 }
 
 // TestAnswerAndCallbackRace has the callback come before, with and after the answer that
 // says the same.
 func TestAnswerAndCallbackRace(t *testing.T) {
-	eachAsked(t, askedOptions(), func(t *testing.T, w *asked) {
+	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		rounds := 20
 		if full() {
 			rounds = 200
@@ -344,16 +344,16 @@ func TestAnswerAndCallbackRace(t *testing.T) {
 		nos := make([]string, rounds)
 		var wg sync.WaitGroup
 		for i := range nos {
-			nos[i] = w.create(fmt.Sprintf("race-%d", i), wish{"supplier": "sim-till"})
+			nos[i] = w.create(fmt.Sprintf("race-%d", i), requestBody{"supplier": "sim-till"})
 			w.pay(nos[i], `{}`)
 			callback := []string{"before_answer", "now", "twice"}[i%3]
 			w.set("sim-till", nos[i], map[string]any{"state": "paid", "callback": callback})
-			wg.Go(func() { w.askNow(nos[i], "the race of callback and answer") })
+			wg.Go(func() { w.queryNow(nos[i], "the race of callback and answer") })
 		}
 		wg.Wait()
 		for _, no := range nos {
 			w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "version": "3", "notify_status": "delivered"})
-			w.oneNotice(no, "order.paid")
+			w.wantOneNotification(no, "order.paid")
 		}
 		if kinds := w.exceptions(""); len(kinds) > 0 {
 			t.Errorf("exceptions: %v", kinds)

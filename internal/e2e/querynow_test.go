@@ -86,10 +86,10 @@ func hiddenOf(t *testing.T, page, action string) url.Values {
 }
 
 // The order of a callback that never came is paid by the form of its page alone: the next
-// question of the program is an hour away.
-func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
-	eachAsked(t, askedOptions("BACKSTOP_QUERY_STEPS=1h"), func(t *testing.T, w *asked) {
-		no := w.create("asked-by-hand", wish{"supplier": "sim-wx"})
+// query of the program is an hour away.
+func TestTheConsoleQueriesTheSupplierNow(t *testing.T) {
+	eachSupplierWorld(t, supplierOptions("BACKSTOP_QUERY_STEPS=1h"), func(t *testing.T, w *supplierWorld) {
+		no := w.create("queried-by-hand", requestBody{"supplier": "sim-wx"})
 		if p := w.pay(no, `{}`); p.json("payment", "status") != "submitted" {
 			t.Fatalf("pay: %d %s", p.status, p.body)
 		}
@@ -112,7 +112,7 @@ func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
 		if resp := b.post(path+"/query", short, "same-origin"); resp.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("without a reason: %s", resp.Status)
 		}
-		if n := w.asks(no); n != 0 {
+		if n := w.queries(no); n != 0 {
 			t.Fatalf("%d queries before the operator asked", n)
 		}
 		for range 2 { // a double click
@@ -121,11 +121,11 @@ func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
 				t.Fatalf("%s to %q", resp.Status, resp.Header.Get("Location"))
 			}
 		}
-		if n := w.asks(no); n != 1 {
+		if n := w.queries(no); n != 1 {
 			t.Errorf("queried %d times, want once", n)
 		}
 		w.wantOrder(no, 20*time.Second, map[string]string{"status": "paid", "paid_amount": "1999", "notify_status": "delivered"})
-		w.oneNotice(no, "order.paid")
+		w.wantOneNotification(no, "order.paid")
 		story = b.page(path + "?lang=en")
 		if !strings.Contains(story, "the buyer has the receipt") {
 			t.Error("the story does not show who queried, and why")
@@ -139,14 +139,4 @@ func TestTheConsoleAsksTheSupplierNow(t *testing.T) {
 		}
 		w.books()
 	})
-}
-
-// asks counts the questions about a reference.
-func (w *asked) asks(ref string) (n int) {
-	for _, op := range w.calls(ref) {
-		if op == "query" {
-			n++
-		}
-	}
-	return n
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// askedWithin is the promise about an order that was being queried at a crash: it is queried
+// queriedWithin is the promise about an order that was being queried at a crash: it is queried
 // again at most 30 s after its step. The steps of these tests are of one second.
-const askedWithin = 31 * time.Second
+const queriedWithin = 31 * time.Second
 
 // callPoints are the named crash points around a call to a supplier.
 var callPoints = []string{"before_call", "after_call", "before_answer_commit", "after_answer_commit", "after_pay"}
@@ -34,7 +34,7 @@ func TestKilledAtAnyPointOfACallNothingMovesTwice(t *testing.T) {
 					if full() {
 						rounds = 13 // of two kills: a hundred of each point
 					}
-					o := askedOptions("BACKSTOP_SUPPLIER_TIMEOUT=5s") // of a slow machine: no failure of a supplier
+					o := supplierOptions("BACKSTOP_SUPPLIER_TIMEOUT=5s") // of a slow machine: no failure of a supplier
 					o.postgres, o.ownRedis = engine == "postgres", flush
 					w := newWorld(t, o).simulate("--paid", "100", "--paid-after", "8s", "--silent", "1")
 					for round := range rounds {
@@ -47,10 +47,10 @@ func TestKilledAtAnyPointOfACallNothingMovesTwice(t *testing.T) {
 }
 
 // buyer makes an order and says pay for it until that is answered, as merchants do.
-func (w *asked) buyer(out, supplier string) (no string) {
+func (w *supplierWorld) buyer(out, supplier string) (no string) {
 	tr := newTraffic(w.world)
 	a, ok := tr.insist("create", func() (answer, error) {
-		return w.do(http.MethodPost, "/api/v1/orders", apiKey, nil, newOrder(out, wish{"supplier": supplier}).text())
+		return w.do(http.MethodPost, "/api/v1/orders", apiKey, nil, newOrder(out, requestBody{"supplier": supplier}).text())
 	}, func(a answer) bool { return a.status == http.StatusCreated || a.status == http.StatusOK })
 	if ok {
 		no = a.json("order_no")
@@ -61,15 +61,15 @@ func (w *asked) buyer(out, supplier string) (no string) {
 			return a.status == http.StatusOK || a.json("error", "code") == "order_not_payable"
 		})
 	}
-	for _, what := range tr.odd {
+	for _, what := range tr.unexpected {
 		w.t.Errorf("order %s of %s: %s", out, supplier, what)
 	}
 	return no
 }
 
 // dieAround kills the program at a point while payments are started, and at the same point
-// while they are asked about.
-func (w *asked) dieAround(point string, flush bool, round int) {
+// while they are queried.
+func (w *supplierWorld) dieAround(point string, flush bool, round int) {
 	w.t.Helper()
 	const orders, lines = 16, 4
 	inStart := fmt.Sprintf("%s:%d", point, 1+rand.IntN(orders-lines))
@@ -103,11 +103,11 @@ func (w *asked) dieAround(point string, flush bool, round int) {
 		restarted = time.Now()
 	}
 	for i, no := range nos {
-		w.wantOrder(no, max(0, askedWithin-time.Since(restarted)), map[string]string{
+		w.wantOrder(no, max(0, queriedWithin-time.Since(restarted)), map[string]string{
 			"status": "paid", "paid_amount": "1999",
 			"notify_status": "delivered",
 		})
-		w.noticed(no)
+		w.wantNotified(no)
 		if m := w.moved(simulated[i%len(simulated)], no); m != "1" {
 			w.t.Errorf("%s at %s: money moved %s times", no, simulated[i%len(simulated)], m)
 		}
@@ -121,9 +121,9 @@ func (w *asked) dieAround(point string, flush bool, round int) {
 	w.terminate()
 }
 
-// noticed checks that the merchant was notified of a payment, under one id: after a kill it
+// wantNotified checks that the merchant was notified of a payment, under one id: after a kill it
 // may be more than once.
-func (w *asked) noticed(no string) {
+func (w *supplierWorld) wantNotified(no string) {
 	w.t.Helper()
 	ids := map[string]bool{}
 	for _, r := range w.notifications(no) {
@@ -182,7 +182,7 @@ func (w *world) giveUp(name string) (nos []string) {
 	w.merchant.Behave(down)
 	for i, status := range []string{"exhausted", "exhausted", "parked"} {
 		no := w.create(fmt.Sprintf("%s-%d", name, i), nil)
-		w.wantTaken(callbackForm("sp-main", no, "T-"+no, 1999))
+		w.wantAccepted(callbackForm("sp-main", no, "T-"+no, 1999))
 		w.wantOrder(no, 10*time.Second, map[string]string{"notify_status": status})
 		nos = append(nos, no)
 	}
@@ -204,12 +204,12 @@ func (w *world) dieCompensating(point string, flush bool, round int) {
 	}
 	w.start("")
 	restarted := time.Now()
-	a := &asked{world: w}
+	a := &supplierWorld{world: w}
 	for _, no := range nos {
-		w.wantOrder(no, max(0, askedWithin-time.Since(restarted)), map[string]string{"status": "paid", "notify_status": "delivered"})
-		a.noticed(no)
+		w.wantOrder(no, max(0, queriedWithin-time.Since(restarted)), map[string]string{"status": "paid", "notify_status": "delivered"})
+		a.wantNotified(no)
 	}
-	w.within(askedWithin, "no compensation is left", func() bool {
+	w.within(queriedWithin, "no compensation is left", func() bool {
 		return w.compensations("state=waiting")+w.compensations("state=running") == 0
 	})
 	if n := w.compensations("state=done"); n < 3*(round+1) {
