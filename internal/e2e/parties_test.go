@@ -22,7 +22,7 @@ import (
 
 // client is used for suppliers, merchants and monitors.
 var client = &http.Client{
-	Timeout:   10 * time.Second,
+	Timeout:   20 * time.Second,
 	Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 5 * time.Second},
 }
 
