@@ -89,13 +89,13 @@ func launch(ctx context.Context, program, dir, pidFile string, log *slog.Logger)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	folder, err := socketFolder()
+	socket, err := socketFor(filepath.Dir(pidFile))
 	if err != nil {
 		return nil, err
 	}
 	c := &child{
 		program: program, dir: dir, pidFile: pidFile, log: log,
-		socket: filepath.Join(folder, socketName), output: &output{log: log},
+		socket: socket, output: &output{log: log},
 		stopping: make(chan struct{}), stopped: make(chan struct{}), ready: make(chan struct{}),
 	}
 	go c.supervise()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,6 +148,38 @@ func TestKilledChildComesBackWithItsData(t *testing.T) {
 	}
 }
 
+// A program that is killed leaves nothing outside of its data folder, and the next one serves
+// there.
+func TestTheSocketIsInTheDataFolder(t *testing.T) {
+	needRedisServer(t)
+	data, err := os.MkdirTemp("/tmp", "bs") // a test's own folder may be too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(data)
+	socket := filepath.Join(data, socketName)
+	killed, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.SetUnlinkOnClose(false)
+	killed.Close()
+	log, _ := logger(slog.LevelWarn)
+	r := openEmbedded(t, data, log)
+	if r.opts.Addrs[0] != socket {
+		t.Errorf("it serves at %s, want %s", r.opts.Addrs[0], socket)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	if err := r.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(socket) || !exists(data) {
+		t.Error("the socket is left, or the data folder is not")
+	}
+}
+
 func TestCloseKillsAHangingChild(t *testing.T) {
 	t.Parallel()
 	needRedisServer(t)
@@ -182,7 +215,7 @@ func TestLeftoverChildIsStopped(t *testing.T) {
 
 	r := openEmbedded(t, data, log)
 	<-left.stopped
-	if !gone(pid) || exists(filepath.Dir(left.socket)) {
+	if !gone(pid) || left.socket != r.opts.Addrs[0] && exists(left.socket) {
 		t.Error("the left-over child or its socket is still there")
 	}
 	if err := r.Check(t.Context()); err != nil || book.count("left over") != 1 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +17,9 @@ import (
 	"time"
 )
 
-// The socket is in its own folder below the temporary folder: the path of the data folder may
-// be longer than the kernel permits.
+// The socket is in the data folder, where an ended program leaves nothing behind for others. If
+// no socket can be there, because its path is too long for the kernel or the file system has no
+// sockets, it is in a folder of its own below the temporary folder.
 const (
 	socketPrefix  = "backstop-redis-"
 	socketName    = "redis.sock"
@@ -27,26 +29,45 @@ const (
 // leftoverPoll is how often a left-over child is checked until it has ended.
 const leftoverPoll = 5 * time.Millisecond
 
-// socketFolder makes the folder, accessible to our user only.
-func socketFolder() (string, error) {
+// socketFor returns the path of the socket of a data folder, accessible to our user only. A
+// socket that an earlier program left there is removed.
+func socketFor(data string) (string, error) {
 	var problems []error
+	if socket := filepath.Join(data, socketName); len(socket) <= maxSocketPath {
+		if err := ignoreMissing(os.Remove(socket)); err != nil {
+			return "", err
+		}
+		trial, err := net.Listen("unix", socket)
+		if err == nil {
+			return socket, trial.Close() // which removes it
+		}
+		problems = append(problems, err)
+	}
 	for _, parent := range []string{os.TempDir(), "/tmp", "/run"} {
 		folder, err := os.MkdirTemp(parent, socketPrefix) // mode 0700
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		if len(filepath.Join(folder, socketName)) <= maxSocketPath {
-			return folder, nil
+		if socket := filepath.Join(folder, socketName); len(socket) <= maxSocketPath {
+			return socket, nil
 		}
 		problems = append(problems, fmt.Errorf("%s is too long for a socket", parent), os.Remove(folder))
 	}
 	return "", fmt.Errorf("no place for a socket, set TMPDIR to a short writable folder: %w", errors.Join(problems...))
 }
 
-// removeSocket removes the socket and its folder, and nothing else.
+// removeSocket removes the socket and the folder that was made for it, and nothing else.
 func removeSocket(socket string) error {
-	return errors.Join(ignoreMissing(os.Remove(socket)), ignoreMissing(os.Remove(filepath.Dir(socket))))
+	err := ignoreMissing(os.Remove(socket))
+	if ownFolder(socket) {
+		err = errors.Join(err, ignoreMissing(os.Remove(filepath.Dir(socket))))
+	}
+	return err
+}
+
+func ownFolder(socket string) bool {
+	return strings.HasPrefix(filepath.Base(filepath.Dir(socket)), socketPrefix)
 }
 
 func ignoreMissing(err error) error {
@@ -65,7 +86,8 @@ func writePID(path string, pid int, socket string) error {
 	return os.Rename(temp, path)
 }
 
-// readPID returns what writePID recorded; ok is false if the socket is not one of ours.
+// readPID returns what writePID recorded beside the file; ok is false if the socket is not one of
+// ours.
 func readPID(path string) (pid int, socket string, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -74,8 +96,8 @@ func readPID(path string) (pid int, socket string, ok bool) {
 	number, rest, _ := strings.Cut(string(text), "\n")
 	socket = strings.TrimSuffix(rest, "\n")
 	pid, err = strconv.Atoi(number)
-	ok = err == nil && pid > 1 && filepath.IsAbs(socket) &&
-		filepath.Base(socket) == socketName && strings.HasPrefix(filepath.Base(filepath.Dir(socket)), socketPrefix)
+	ok = err == nil && pid > 1 && filepath.IsAbs(socket) && filepath.Base(socket) == socketName &&
+		(ownFolder(socket) || filepath.Dir(socket) == filepath.Dir(path))
 	return pid, socket, ok
 }
 
