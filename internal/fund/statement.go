@@ -1,10 +1,12 @@
 package fund
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,8 +103,9 @@ type Item struct {
 // edge is an account's balance and total of credits just below an id.
 type edge struct{ Balance, Credits int64 }
 
-// StatementOf reads a page of a merchant's statement, oldest first: the lines folded between
-// from and to. after is the last id of the previous page.
+// StatementOf reads a page of a merchant's statement, oldest first: the lines between from and
+// to, also those that are not folded yet, as in its balance. after is the last id of the previous
+// page.
 func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from, to time.Time, after int64, limit int) (s Statement,
 	err error,
 ) {
@@ -115,24 +118,31 @@ func StatementOf(ctx context.Context, d *db.DB, merchant, currency string, from,
 		} else if err != nil {
 			return fmt.Errorf("read an account: %w", err)
 		}
-		low, high := db.IDAt(from.UnixMicro()), db.IDAt(to.UnixMicro())
-		first, err := before(ctx, q, a, low)
+		tail, err := ledger.Tail(ctx, q, a)
 		if err != nil {
 			return err
 		}
-		last, err := before(ctx, q, a, high)
+		low, high := db.IDAt(from.UnixMicro()), db.IDAt(to.UnixMicro())
+		first, err := before(ctx, q, a, tail, low)
+		if err != nil {
+			return err
+		}
+		last, err := before(ctx, q, a, tail, high)
 		if err != nil {
 			return err
 		}
 		s.Opening, s.Closing, s.Credits = first.Balance, last.Balance, last.Credits-first.Credits
 		s.Debits = s.Opening + s.Credits - s.Closing
-		return s.page(ctx, q, a, max(low, after+1), high, limit)
+		return s.page(ctx, q, a, tail, max(low, after+1), high, limit)
 	})
 	return s, err
 }
 
-// before returns the account's edge below an id.
-func before(ctx context.Context, q bun.IDB, a *ledger.Account, id int64) (e edge, err error) {
+// before returns the account's edge below an id. tail is what is not folded yet.
+func before(ctx context.Context, q bun.IDB, a *ledger.Account, tail []ledger.TailLine, id int64) (e edge, err error) {
+	if n := below(tail, id); n > 0 {
+		return edge{tail[n-1].Balance, tail[n-1].Credits}, nil
+	}
 	err = q.NewRaw("SELECT l.balance, l.credits FROM account_lines AS l WHERE l.account_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT 1",
 		a.ID, id).Scan(ctx, &e)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -143,17 +153,36 @@ func before(ctx context.Context, q bun.IDB, a *ledger.Account, id int64) (e edge
 	return e, nil
 }
 
-func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, low, high int64, limit int) error {
-	var rows []struct {
-		ID, At, Amount, Balance int64
-		Ref                     string
-	}
+// below returns the number of lines below an id.
+func below(tail []ledger.TailLine, id int64) int {
+	n, _ := slices.BinarySearchFunc(tail, id, func(l ledger.TailLine, id int64) int { return cmp.Compare(l.ID, id) })
+	return n
+}
+
+// lineRow is a line as read.
+type lineRow struct {
+	ID, At, Amount, Balance int64
+	Ref                     string
+}
+
+func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, tail []ledger.TailLine, low, high int64, limit int) error {
+	var rows []lineRow
 	err := q.NewRaw(
 		"SELECT l.id, t.created_at AS at, CASE WHEN t.credit_account = l.account_id THEN t.amount ELSE -t.amount END AS amount, l.balance, t.ref"+
 			" FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id >= ? AND l.id < ? ORDER BY l.id LIMIT ?",
 		a.ID, low, high, limit+1).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read a statement: %w", err)
+	}
+	for _, l := range tail[below(tail, low):below(tail, max(low, high))] {
+		if len(rows) > limit {
+			break
+		}
+		r := lineRow{ID: l.ID, At: l.CreatedAt, Amount: -l.Amount, Balance: l.Balance, Ref: l.Ref}
+		if l.CreditAccount == a.ID {
+			r.Amount = l.Amount
+		}
+		rows = append(rows, r)
 	}
 	if len(rows) > limit {
 		rows = rows[:limit]

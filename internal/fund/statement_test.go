@@ -2,6 +2,7 @@ package fund_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,7 +98,7 @@ func TestAStatementIsADayInPages(t *testing.T) {
 		waittest.Until(t, "the next ids are of a later moment", func() bool { return d.Now() >= middle.UnixMicro() })
 		pay(3)
 		fold()
-		pay(4) // not folded: not on a statement yet
+		pay(4) // not folded yet
 		end := time.UnixMicro(d.Now()).Add(time.Minute)
 
 		var items []fund.Item
@@ -127,9 +128,26 @@ func TestAStatementIsADayInPages(t *testing.T) {
 			t.Errorf("%d lines", len(items))
 		}
 		s, err := fund.StatementOf(t.Context(), d, "m1", "CNY", middle, end, 0, 10)
-		if err != nil || s.Opening != 2*1965 || s.Closing != 3*1965 || s.Credits != 1999 || s.Debits != 34 || len(s.Items) != 2 ||
+		if err != nil || s.Opening != 2*1965 || s.Closing != 4*1965 || s.Credits != 2*1999 || s.Debits != 2*34 || len(s.Items) != 4 ||
 			s.Next != 0 {
 			t.Errorf("the next day is %+v, %v", s, err)
+		}
+		// Folding changes nothing about a statement, whose pages may end anywhere.
+		paged := func() (all []fund.Item) {
+			for after := int64(0); ; {
+				s, err := fund.StatementOf(t.Context(), d, "m1", "CNY", middle, end, after, 3)
+				if err != nil || s.Closing != 4*1965 {
+					t.Fatalf("%+v, %v", s, err)
+				}
+				if all, after = append(all, s.Items...), s.Next; after == 0 {
+					return all
+				}
+			}
+		}
+		tail := paged()
+		fold()
+		if folded := paged(); !slices.Equal(tail, s.Items) || !slices.Equal(folded, s.Items) {
+			t.Errorf("the lines are %+v\nin pages %+v\nand folded %+v", s.Items, tail, folded)
 		}
 		if s, err := fund.StatementOf(t.Context(), d, "m1", "USD", start, end, 0, 10); err != nil || len(s.Items) != 0 || s.Closing != 0 {
 			t.Errorf("a currency without an account: %+v, %v", s, err)

@@ -70,3 +70,37 @@ func AddUnfolded(ctx context.Context, q bun.IDB, rows []Account) error {
 	}
 	return nil
 }
+
+// TailLine is a line that the next Fold writes.
+type TailLine struct {
+	ID      int64 // which it gets unless an older journal is committed before
+	Balance int64 // after it
+	Credits int64 // total of credits up to it
+	Transfer
+}
+
+// Tail returns what of an account is not folded yet, as Fold will write it. It must run in the
+// snapshot in which the account was read.
+func Tail(ctx context.Context, q bun.IDB, a *Account) ([]TailLine, error) {
+	where, from, err := Unfolded(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Transfer
+	err = q.NewSelect().Model(&rows).Where(where+" AND (t.credit_account = ? OR t.debit_account = ?)", from, a.ID, a.ID).
+		OrderExpr("t.id").Scan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read what is not folded yet: %w", err)
+	}
+	tail := make([]TailLine, len(rows))
+	last := TailLine{Balance: a.Balance, Credits: a.Credits}
+	for i, t := range rows {
+		last.ID, last.Transfer = max(t.ID, a.LastLine+int64(i)+1), t
+		if last.Balance -= t.Amount; t.CreditAccount == a.ID {
+			last.Balance += 2 * t.Amount
+			last.Credits += t.Amount
+		}
+		tail[i] = last
+	}
+	return tail, nil
+}
