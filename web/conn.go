@@ -85,14 +85,22 @@ type lingerConn struct {
 	*net.TCPConn
 	linger atomic.Bool
 	ended  atomic.Bool // the client has closed its side
+	lines  lines
 }
 
 func (c *lingerConn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
+	c.lines.read(b[:n])
 	if err != nil {
 		c.ended.Store(true)
 	}
 	return n, err
+}
+
+// isIrregular reports whether a line of the request is one that other readers read differently.
+func isIrregular(c *fiber.Ctx) bool {
+	conn, ok := c.Context().Conn().(*lingerConn)
+	return ok && conn.lines.irregular(c.Context().ConnRequestNum())
 }
 
 // hasEnded reports whether the client closed the connection within the request.

@@ -55,24 +55,31 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		raw    string
 		status int
 	}{
-		"two lengths":                {post("Content-Length: 0\r\nContent-Length: 34\r\n", second), 400},
-		"two equal lengths":          {post("Content-Length: 0\r\nContent-Length: 0\r\n", second), 400},
-		"a list of lengths":          {post("Content-Length: 0, 34\r\n", second), 400},
-		"a length with a sign":       {post("Content-Length: +0\r\n", second), 400},
-		"a negative length":          {post("Content-Length: -1\r\n", second), 400},
-		"length beside chunks":       {post("Content-Length: 34\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+second), 400},
-		"chunks beside length":       {post("Transfer-Encoding: chunked\r\nContent-Length: 34\r\n", "0\r\n\r\n"+second), 400},
-		"an unknown coding":          {post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"+second), 400},
-		"a coding behind a comma":    {post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"+second), 400},
-		"two codings":                {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"+second), 400},
-		"identity hides a length":    {post("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", second), 400},
-		"a space before the colon":   {post("Content-Length : 34\r\n", second), 400},
-		"a folded header":            {post("X: a\r\n Content-Length: 34\r\n", second), 400},
-		"a tab before a coding":      {post("Transfer-Encoding:\tchunked\r\n", "0\r\n\r\n"+second), 400},
-		"a control in a header name": {post("Content-Length\x0b: 34\r\n", second), 400},
-		"a bare return in a value":   {post("X: a\rContent-Length: 34\r\n", second), 400},
-		"chunks in HTTP/1.0":         {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
-		"two hosts":                  {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
+		"two lengths":                        {post("Content-Length: 0\r\nContent-Length: 34\r\n", second), 400},
+		"two equal lengths":                  {post("Content-Length: 0\r\nContent-Length: 0\r\n", second), 400},
+		"a list of lengths":                  {post("Content-Length: 0, 34\r\n", second), 400},
+		"a length with a sign":               {post("Content-Length: +0\r\n", second), 400},
+		"a negative length":                  {post("Content-Length: -1\r\n", second), 400},
+		"length beside chunks":               {post("Content-Length: 34\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+second), 400},
+		"chunks beside length":               {post("Transfer-Encoding: chunked\r\nContent-Length: 34\r\n", "0\r\n\r\n"+second), 400},
+		"an unknown coding":                  {post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"+second), 400},
+		"a coding behind a comma":            {post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n"+second), 400},
+		"two codings":                        {post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n"+second), 400},
+		"identity hides a length":            {post("Transfer-Encoding: identity\r\nContent-Length: 0\r\n", second), 400},
+		"a space before the colon":           {post("Content-Length : 34\r\n", second), 400},
+		"a folded header":                    {post("X: a\r\n Content-Length: 34\r\n", second), 400},
+		"a tab before a coding":              {post("Transfer-Encoding:\tchunked\r\n", "0\r\n\r\n"+second), 400},
+		"a control in a header name":         {post("Content-Length\x0b: 34\r\n", second), 400},
+		"a bare return in a value":           {post("X: a\rContent-Length: 34\r\n", second), 400},
+		"chunks in HTTP/1.0":                 {"POST /callback/wx HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + second, 400},
+		"a bare feed after the request line": {"POST /callback/wx HTTP/1.1\nHost: x\r\nContent-Length: 0\r\n\r\n" + second, 400},
+		"a bare feed after a header":         {post("Content-Length: 0\n", second), 400},
+		"a bare feed after all headers":      {"POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\n" + second, 400},
+		"bare feeds alone":                   {"GET /healthz HTTP/1.1\nHost: x\n\n" + second, 400},
+		"a bare feed before a request":       {"\n" + second + second, 400},
+		"no version":                         {"GET /healthz\r\nHost: x\r\n\r\n" + second, 400},
+		"no version and keep-alive":          {"GET /healthz\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" + second, 400},
+		"two hosts":                          {"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + second, 400},
 		"of an unknown method": {"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: 34\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" +
 			second, 400},
 		"an unread body": {
@@ -94,6 +101,34 @@ func TestADisputedEndIsNeverReadBehind(t *testing.T) {
 		"\r\nConnection: close\r\n\r\n", 1))
 	if len(statuses) != 2 {
 		t.Errorf("control: answers %v", statuses)
+	}
+}
+
+// The lines of a request are found wherever its bytes are split, and behind the bodies of others.
+func TestAnIrregularLineIsFoundBehindOtherRequests(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	const regular = "POST /callback/wx HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\na\nb\n\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, last := range map[string]string{
+		"no version": "GET /healthz\r\nHost: x\r\n\r\n", "a bare feed": "GET /healthz HTTP/1.1\r\nHost: x\r\nX: a\n\r\n",
+	} {
+		statuses, closed := converse(t, h.Addr, regular+last+regular)
+		if len(statuses) != 3 || statuses[0] != 200 || statuses[1] != 200 || statuses[2] != 400 || !closed {
+			t.Errorf("%s: answers %v, closed %v; want 200, 200 and 400", name, statuses, closed)
+		}
+	}
+	conn, err := net.Dial("tcp", h.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, b := range []byte(strings.Replace(regular, "Host: x\r\n\r\n", "Host: x\r\nConnection: close\r\n\r\n", 1)) {
+		if _, err := conn.Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer, err := io.ReadAll(conn); err != nil || bytes.Count(answer, []byte("HTTP/1.1 200")) != 2 {
+		t.Errorf("byte by byte: %v\n%s", err, answer)
 	}
 }
 

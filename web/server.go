@@ -318,6 +318,9 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 		}
 	}()
 	chunked, err := checkFraming(&c.Request().Header)
+	if err == nil && isIrregular(c) {
+		err = BadRequest("a line ends in a bare line feed, or the request line has no version")
+	}
 	if err == nil {
 		err = s.readBody(c)
 	} else {
