@@ -55,6 +55,7 @@ type Meaning struct {
 	Status   Status
 	Final    bool // see Callback.Final
 	Reverses bool // see Callback.Reverses
+	OneTry   bool // see Callback.OneTry
 	// Answer is the state of an answer with this status, if it does not follow from Status.
 	Answer   AnswerState
 	Refunded bool // see Answer.Refunded
@@ -110,6 +111,9 @@ type Callback struct {
 	// Reverses, for a Closed callback: if the payment was made, the status means that it was
 	// refunded in full.
 	Reverses bool
+	// OneTry, for a Closed callback: it ends one attempt to pay and never the order, which may have
+	// several under one reference.
+	OneTry bool
 	// Amount is in minor units of Currency (ISO 4217, upper case).
 	Amount   int64
 	Currency string

@@ -34,8 +34,8 @@ var (
 	formNotUTF8   = Texts.New("message.form_not_utf8", text.Text{ZH: "参数不是有效的 UTF-8", EN: "the parameters are not valid UTF-8"})
 	formNUL       = Texts.New("message.form_nul", text.Text{ZH: "参数中有 NUL", EN: "NUL in the parameters"})
 	otherReading  = Texts.New("message.other_reading", text.Text{
-		ZH: "某个参数的值含有 %s：签名可以有另一种读法",
-		EN: "the value of a parameter contains %s: the signature allows another reading",
+		ZH: "验签通过，但有两种读法：某个参数的值含有 %s",
+		EN: "signature holds, two readings: the value of a parameter contains %s",
 	})
 	unsignedBytes = Texts.New("message.unsigned_bytes", text.Text{
 		ZH: "%s 字节不在签名范围内，最多接受 %s 字节",

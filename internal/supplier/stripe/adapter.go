@@ -41,12 +41,28 @@ type config struct {
 	// APIKey and BaseURL are for calls.
 	APIKey  string `json:"api_key"`
 	BaseURL string `json:"base_url"`
+	// LiveMode is the mode of the endpoint's events; nil = that of APIKey, without one any.
+	LiveMode *bool `json:"livemode"`
+}
+
+// mode returns the mode of the endpoint's events; nil = not known.
+func (c config) mode() *bool {
+	if c.LiveMode != nil {
+		return c.LiveMode
+	}
+	for prefix, live := range map[string]bool{"sk_test_": false, "rk_test_": false, "sk_live_": true, "rk_live_": true} {
+		if strings.HasPrefix(c.APIKey, prefix) {
+			return &live
+		}
+	}
+	return nil
 }
 
 type adapter struct {
 	code    string
 	secrets [][]byte
-	*caller // nil = no calls can be made
+	live    *bool // the mode of its events; nil = not checked
+	*caller       // nil = no calls can be made
 }
 
 // Keys describes the keys.
@@ -69,7 +85,7 @@ func newAdapter(code string, raw json.RawMessage, out supplier.Client) (supplier
 	if len(c.WebhookSecrets) == 0 {
 		return nil, &supplier.FieldError{Field: "webhook_secrets", Problem: "is missing; give the endpoint's signing secret (whsec_…)"}
 	}
-	a := &adapter{code: code}
+	a := &adapter{code: code, live: c.mode()}
 	for i, secret := range c.WebhookSecrets {
 		if rest, ok := strings.CutPrefix(secret, "whsec_"); !ok || rest == "" {
 			return nil, &supplier.FieldError{
@@ -90,7 +106,7 @@ func (a *adapter) Parse(req *supplier.Request, t *supplier.Trace) (supplier.Call
 	if err := supplier.CheckSigned(req, t, window, a.verify); err != nil {
 		return supplier.Callback{}, err
 	}
-	got, err := translate(req.Body)
+	got, err := translate(req.Body, a.live)
 	if err != nil {
 		return t.FailContent(got, err, "")
 	}

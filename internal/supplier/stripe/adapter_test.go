@@ -195,8 +195,10 @@ func TestEventsMean(t *testing.T) {
 		"payment_intent.succeeded": {intent("payment_intent.succeeded"), paid},
 		"payment_intent.payment_failed": {intent("payment_intent.payment_failed"), as(supplier.Failed,
 			"payment_intent.payment_failed", "pi_3TestIntent0001:payment_intent.payment_failed", 1999)},
-		"payment_intent.canceled": {intent("payment_intent.canceled"), as(supplier.Closed,
-			"payment_intent.canceled", "pi_3TestIntent0001:payment_intent.canceled", 1999)},
+		"payment_intent.canceled": {intent("payment_intent.canceled"), with(func(c *supplier.Callback) {
+			c.Status, c.RawStatus, c.EventKey, c.OneTry = supplier.Closed, "payment_intent.canceled",
+				"pi_3TestIntent0001:payment_intent.canceled", true
+		})},
 		"checkout.session.completed.paid": {eventOf("checkout.session.completed", sessionObject("paid")), as(supplier.Paid,
 			"checkout.session.completed", "pi_3TestIntent0001:checkout.session.completed:paid", 1999)},
 		"checkout.session.completed.unpaid": {eventOf("checkout.session.completed", sessionObject("unpaid")), as(supplier.Other,
@@ -254,6 +256,57 @@ func TestEventsMean(t *testing.T) {
 				t.Errorf("%v\n got %+v\nwant %+v", err, got, tc.want)
 			}
 		})
+	}
+}
+
+// Events of API v2 name their subject only, and write the time in another form.
+func TestAThinEventIsOfUnknownType(t *testing.T) {
+	t.Parallel()
+	a := newTest(t, testSecret)
+	for name, c := range map[string]struct{ event, tradeNo string }{
+		"of an account": {`{"id":"evt_1","object":"v2.core.event","type":"v2.core.account.updated","livemode":false,"created":"2026-03-01T08:00:00.000Z",` +
+			`"related_object":{"id":"acct_1","type":"v2.core.account","url":"/v2/core/accounts/acct_1"}}`, "acct_1"},
+		"about nothing": {`{"id":"evt_1","object":"v2.core.event","type":"v2.core.account.updated","created":"2026-03-01T08:00:00Z","related_object":null}`, ""},
+		"with context":  {`{"id":"evt_1","object":"v2.money_management.event","type":"v2.core.account.updated","context":"acct_2","created":"2026-03-01T08:00:00Z","data":[]}`, ""},
+	} {
+		got, err := a.Parse(signed(c.event, suppliertest.Change{}, testSecret), &supplier.Trace{})
+		if err != nil || got.Status != supplier.Unknown || got.RawStatus != "v2.core.account.updated" || got.EventKey != "evt_1" ||
+			got.TradeNo != c.tradeNo || !got.OccurredAt.Equal(suppliertest.Now) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// What happens in test mode is no money, whatever its metadata says.
+func TestAnEventOfTheOtherModePaysNothing(t *testing.T) {
+	t.Parallel()
+	test := intentEvent(suppliertest.Change{}) // "livemode": false
+	live := strings.Replace(test, `"livemode": false`, `"livemode": true`, 1)
+	neither := strings.Replace(test, `"livemode": false,`, "", 1)
+	for config, want := range map[string]struct{ test, live bool }{
+		`{"webhook_secrets":["` + testSecret + `"]}`:                                                           {true, true},
+		`{"webhook_secrets":["` + testSecret + `"],"livemode":true}`:                                           {false, true},
+		`{"webhook_secrets":["` + testSecret + `"],"livemode":false}`:                                          {true, false},
+		`{"webhook_secrets":["` + testSecret + `"],"api_key":"sk_test_1"}`:                                     {true, false},
+		`{"webhook_secrets":["` + testSecret + `"],"api_key":"rk_live_1"}`:                                     {false, true},
+		`{"webhook_secrets":["` + testSecret + `"],"api_key":"sk_test_1","livemode":true}`:                     {false, true},
+		`{"webhook_secrets":["` + testSecret + `"],"api_key":"of-a-simulator","base_url":"https://s.example"}`: {true, true},
+	} {
+		a, err := newAdapter("st", json.RawMessage(config), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for event, pays := range map[string]bool{test: want.test, live: want.live, neither: true} {
+			got, err := a.Parse(signed(event, suppliertest.Change{}, testSecret), &supplier.Trace{})
+			switch {
+			case err != nil:
+				t.Errorf("%s: %v", config, err)
+			case pays && got.Status != supplier.Paid:
+				t.Errorf("%s: %+v", config, got)
+			case !pays && (got.Status != supplier.Unknown || got.OrderRef != "" || got.TradeNo != "" || got.Amount != 0):
+				t.Errorf("%s: an event of the other mode is %+v", config, got)
+			}
+		}
 	}
 }
 

@@ -3,22 +3,25 @@ package stripe
 import (
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
 	"backstop/internal/base/money"
+	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
 // event is the envelope of every webhook message.
 type event struct {
-	ID      string `json:"id"`
-	Type    string `json:"type"`
-	Created int64  `json:"created"` // seconds; when the event happened
-	Account string `json:"account"` // only for events of a connected account
-	Data    struct {
-		Object json.RawMessage `json:"object"`
-	} `json:"data"`
+	ID       string          `json:"id"`
+	Object   string          `json:"object"` // "event"; "v2.core.event" = a thin event, without data
+	Type     string          `json:"type"`
+	Created  json.RawMessage `json:"created"`  // when the event happened: seconds, or RFC 3339 in a thin event
+	Account  json.RawMessage `json:"account"`  // only for events of a connected account
+	LiveMode json.RawMessage `json:"livemode"` // true or false
+	Data     json.RawMessage `json:"data"`
+	Related  json.RawMessage `json:"related_object"` // of a thin event
 }
 
 // object is the part of a payment intent, checkout session, charge or refund that is used.
@@ -50,24 +53,75 @@ func moment(seconds int64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// translate parses an authentic event. With an error it returns what could be parsed, without a
-// status.
-func translate(body []byte) (supplier.Callback, error) {
+// thin begins the object names of events of API v2, which name their subject only.
+const thin = "v2."
+
+// createdAt parses either form of the time.
+func (e event) createdAt() time.Time {
+	if seconds, err := strconv.ParseInt(string(e.Created), 10, 64); err == nil {
+		return moment(seconds)
+	}
+	at, err := time.Parse(time.RFC3339, plainText(e.Created))
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// account returns the account that the event is for; one that cannot be read is not ours.
+func (e event) account() string {
+	if len(e.Account) == 0 || string(e.Account) == "null" {
+		return ownAccount
+	}
+	return cmp.Or(id(e.Account), textlimit.Clip(string(e.Account), maxWord))
+}
+
+// otherMode returns the message that an event of the other mode becomes, which pays nothing
+// whatever it says. It names nothing, so that all of them are one exception; ok = the event is of
+// this mode.
+func (e event) otherMode(want *bool) (c supplier.Callback, ok bool) {
+	is := string(e.LiveMode)
+	if want == nil || is == "" || is == strconv.FormatBool(*want) {
+		return c, true
+	}
+	return supplier.Callback{
+		EventKey: e.ID, Status: supplier.Unknown, RawStatus: "livemode " + textlimit.Clip(is, maxWord), OccurredAt: e.createdAt(),
+		Identity: map[string]string{},
+	}, false
+}
+
+// maxWord bounds what is shown of an unexpected value.
+const maxWord = 40
+
+// translate parses an authentic event of an endpoint; live is its mode, nil = not checked. With an
+// error it returns what could be parsed, without a status.
+func translate(body []byte, live *bool) (supplier.Callback, error) {
 	var e event
 	if err := supplier.DecodeJSON(body, &e); err != nil {
 		return supplier.Callback{}, err
 	}
 	got := supplier.Callback{
 		RawStatus: e.Type, Status: supplier.Other, EventKey: e.ID,
-		Identity: map[string]string{"account": cmp.Or(e.Account, ownAccount)},
+		Identity: map[string]string{"account": e.account()},
 	}
 	if e.ID == "" || e.Type == "" {
 		return supplier.Callback{}, noEvent.Say()
 	}
-	got.OccurredAt = moment(e.Created)
+	if other, ok := e.otherMode(live); !ok {
+		return other, nil
+	}
+	got.OccurredAt = e.createdAt()
+	if strings.HasPrefix(e.Object, thin) {
+		got.Status, got.TradeNo = supplier.Unknown, id(e.Related)
+		return got, nil
+	}
+	var data struct {
+		Object json.RawMessage `json:"object"`
+	}
+	_ = json.Unmarshal(e.Data, &data) // without an object, the events that need one say so
 	m := meaning(e.Type)
 	if m.Status == supplier.Disputed {
-		return dispute(got, e.Data.Object)
+		return dispute(got, data.Object)
 	}
 	read := readers[e.Type]
 	if read == nil {
@@ -75,7 +129,7 @@ func translate(body []byte) (supplier.Callback, error) {
 		return got, nil // events of other products may have any structure
 	}
 	var o object
-	if err := json.Unmarshal(e.Data.Object, &o); err != nil {
+	if err := json.Unmarshal(data.Object, &o); err != nil {
 		return got, oddObject.Say(e.Type)
 	}
 	got.OrderRef = o.Metadata.OrderNo
@@ -85,7 +139,7 @@ func translate(body []byte) (supplier.Callback, error) {
 	if m.Status == supplier.Unknown {
 		got.RawStatus = word
 	}
-	got.Status, got.Final = m.Status, m.Final
+	got.Status, got.Final, got.OneTry = m.Status, m.Final, m.OneTry
 	minor, err := money.ParseMinor(string(amount))
 	moves := got.Status == supplier.Paid || got.Status == supplier.Refunded
 	switch {

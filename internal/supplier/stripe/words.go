@@ -15,7 +15,8 @@ var words = supplier.Words{
 	"payment_intent.succeeded": {Status: supplier.Paid},
 	// The buyer may try another card on the same intent.
 	"payment_intent.payment_failed": {Status: supplier.Failed},
-	"payment_intent.canceled":       {Status: supplier.Closed},
+	// The order may have another intent: it ends at its expiry.
+	"payment_intent.canceled": {Status: supplier.Closed, OneTry: true},
 
 	"checkout.session.paid":                    {Status: supplier.Paid},
 	"checkout.session.unpaid":                  {Status: supplier.Other},

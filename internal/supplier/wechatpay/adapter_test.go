@@ -155,6 +155,24 @@ func TestNotificationsMean(t *testing.T) {
 	}
 }
 
+// A combined order (合单支付) is authentic and in a form of its own: it moves nothing and is seen.
+func TestACombinedOrderIsOfUnknownType(t *testing.T) {
+	t.Parallel()
+	a := newTest(t, nil)
+	part := func(no string) string {
+		return `{"mchid":"1900000109","trade_type":"JSAPI","trade_state":"SUCCESS","out_trade_no":"` + no + `","transaction_id":"T-` + no +
+			`","amount":{"total_amount":10,"currency":"CNY","payer_amount":10,"payer_currency":"CNY"}}`
+	}
+	for parts, want := range map[string][2]string{part("O-1"): {"O-1", "T-O-1"}, part("O-1") + "," + part("O-2"): {"C-1", ""}} {
+		plain := `{"combine_appid":"wx8888888888888888","combine_mchid":"1900000109","combine_out_trade_no":"C-1","sub_orders":[` + parts + `]}`
+		got, err := a.Parse(publicKeyMode(t).signed(envelope("TRANSACTION.SUCCESS", plain), suppliertest.Change{}), &supplier.Trace{})
+		if err != nil || got.Status != supplier.Unknown || got.RawStatus != "TRANSACTION.SUCCESS combine_out_trade_no" ||
+			got.OrderRef != want[0] || got.TradeNo != want[1] || got.EventKey == "" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+}
+
 func TestPaymentNeverMadeIsKnownByItsOrder(t *testing.T) {
 	t.Parallel()
 	plain := strings.Replace(transaction(suppliertest.Change{Status: "CLOSED"}), `"transaction_id":"4200000000202603010000000001",`, "", 1)

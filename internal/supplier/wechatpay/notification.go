@@ -91,7 +91,14 @@ type fact struct {
 	OutRefundNo   string `json:"out_refund_no"`
 	RefundID      string `json:"refund_id"`
 	RefundStatus  string `json:"refund_status"`
-	Amount        struct {
+	// CombineNo is the number of a combined order (合单支付), whose parts are in SubOrders.
+	CombineNo string `json:"combine_out_trade_no"`
+	SubOrders []struct {
+		MchID         string `json:"mchid"`
+		OutTradeNo    string `json:"out_trade_no"`
+		TransactionID string `json:"transaction_id"`
+	} `json:"sub_orders"`
+	Amount struct {
 		// Total is the order's amount. payer_total is less if a coupon paid a part; the
 		// merchant receives the total all the same.
 		Total    json.RawMessage `json:"total"`
@@ -138,6 +145,9 @@ func translate(n notification, plain []byte) (supplier.Callback, error) {
 	if err := supplier.DecodeJSON(plain, &f); err != nil {
 		return got, err
 	}
+	if f.CombineNo != "" {
+		return f.combined(got), nil
+	}
 	f.describe(&got)
 	got.Currency = cmp.Or(f.Amount.Currency, "CNY") // refunds name none, payments need not (境内商户号仅支持人民币)
 	read := readPayment
@@ -146,6 +156,17 @@ func translate(n notification, plain []byte) (supplier.Callback, error) {
 	}
 	err := read(&got, n, f)
 	return got, err
+}
+
+// combined returns the notification of a combined order, which pays several orders at once: what it
+// names is shown, and it moves nothing.
+func (f fact) combined(c supplier.Callback) supplier.Callback {
+	c.Status, c.RawStatus, c.OrderRef = supplier.Unknown, c.RawStatus+" combine_out_trade_no", f.CombineNo
+	if len(f.SubOrders) == 1 {
+		c.OrderRef, c.TradeNo = f.SubOrders[0].OutTradeNo, f.SubOrders[0].TransactionID
+		c.Identity = map[string]string{"mch_id": f.SubOrders[0].MchID}
+	}
+	return c
 }
 
 // complaint parses a buyer's complaint (消费者投诉2.0, 投诉通知回调), which names no payment: it
