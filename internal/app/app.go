@@ -319,7 +319,7 @@ func (a *App) build() {
 		Refunds: a.refunds, Payouts: a.payouts, Disputes: a.disputes, Calls: a.calls, CallTimeout: c.SupplierTimeout,
 		CallbackURL: a.callbackURL, Keys: a.keys,
 		Steps: payment.Steps{Query: c.QuerySteps, Close: c.CloseSteps},
-		Spare: refusals.Spare, Log: a.o.Log,
+		Spare: refusals.Spare, Requery: a.requery, Log: a.o.Log,
 	})
 	a.closing(a.processor.Close)
 	a.advance = advance.New(advance.Options{

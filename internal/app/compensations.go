@@ -63,6 +63,11 @@ func (a *App) rerunStuck(w *db.Writes, o *order.Order, supplierID int64) {
 	a.compensateSchedule().Open(w, a.db, rerun.Stuck(o, supplierID))
 }
 
+// requery has the supplier queried at once about an order that may have been paid.
+func (a *App) requery(w *db.Writes, o *order.Order, supplierID int64) {
+	a.compensateSchedule().Open(w, a.db, rerun.Doubtful(o, supplierID))
+}
+
 // asker queries suppliers about orders for compensations.
 type asker struct {
 	db      *db.DB

@@ -42,6 +42,9 @@ var HeldKinds = []string{AmountMismatch, CurrencyMismatch, AccountMismatch, Dupl
 // paid. Of money on a wrong account the owner is unknown.
 var SuspenseKinds = []string{AmountMismatch, CurrencyMismatch, DuplicatePayment, LatePayment, UnknownOrder}
 
+// PaidKinds are the kinds about a payment that end once that payment is booked for an order.
+var PaidKinds = []string{UnknownOrder, AmountMismatch, CurrencyMismatch, AccountMismatch, UnknownEvent, Malformed}
+
 // moneyKinds are those whose end decides about an amount that a supplier holds or
 // demands.
 var moneyKinds = slices.Concat(HeldKinds, []string{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
 
 	"github.com/uptrace/bun"
 )
@@ -23,6 +24,7 @@ const (
 	OweBack           Outcome = "owe_back"           // it is for the buyer, and held until then
 	RefundMade        Outcome = "refund_succeeded"   // the refund that it is about succeeded
 	RefundNotMade     Outcome = "refund_failed"      // that refund was not made
+	BookedPaid        Outcome = "paid"               // the payment that it is about is booked, without a decision
 )
 
 var (
@@ -57,6 +59,20 @@ func ResolveDispute(tx db.Tx, d *db.DB, supplierID int64, subject string) *bun.R
 	return tx.NewRaw("UPDATE exceptions SET state = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = '"+DisputeOpened+
 		"' AND supplier_id = ? AND subject = ?"+
 		" AND state IN (?)", Resolved, now, now, supplierID, subject, bun.List(Moves.From(Resolved)))
+}
+
+// OpenAbout selects the open exceptions of PaidKinds about trade numbers: the account at the
+// supplier, the trade number, the id. Whichever code of the account they came by, they are about
+// one payment.
+var OpenAbout = "SELECT su.account_id, x.subject, x.id FROM exceptions AS x JOIN suppliers AS su ON su.id = x.supplier_id" +
+	" WHERE x.subject IN (?) AND " + moves.In("x.kind", PaidKinds...) + " AND " + moves.In("x.state", Moves.Open()...)
+
+// EndPaid ends open exceptions about a payment that is now booked for the order, even if a
+// proposal about them is open: it is about a fact that has changed.
+func EndPaid(tx db.Tx, d *db.DB, orderNo string, ids ...int64) *bun.RawQuery {
+	now := d.Now()
+	return tx.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, resolved_at = ?, updated_at = ?, version = version + 1"+
+		" WHERE id IN (?) AND state IN (?)", Resolved, BookedPaid, orderNo, now, now, bun.List(ids), bun.List(Moves.From(Resolved)))
 }
 
 // HoldAgain reopens the exceptions about a trade number whose money left suspense and is back:

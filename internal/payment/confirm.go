@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -42,9 +43,9 @@ func (p *Processor) Confirm(ctx context.Context, tx db.Tx, items []*Message) ([]
 		return nil, err
 	}
 	outs := make([]Outcome, len(items))
-	for _, disputes := range []bool{false, true} { // a dispute may arrive before its payment
+	for turn := range turns {
 		for i, m := range items {
-			if (m.Content.Dispute != nil) == disputes {
+			if m.turn() == turn {
 				d := b.decide(m)
 				outs[i] = b.collect(i, m, d)
 			}
@@ -72,11 +73,14 @@ type batch struct {
 	// read
 	orders   map[string]*order.Order   // by the reference in the message
 	disputed map[tradeKey]*order.Order // subjects of disputes; locked if the disputed money paid them
+	byTrade  map[tradeKey]*order.Order // what messages that name no order paid; locked
 	attempts map[int64][]*Attempt      // by order
 	trades   map[tradeKey]int64        // settled trade number → order
 	booked   map[tradeKey]bool         // trade numbers that paid an order
 	held     map[string]*held          // money in suspense, by the ref of its entry
 	holds    map[tradeKey]int64        // trade numbers of such money → the attempts of no order that take them
+	unknown  map[int64]int             // open exceptions of unknown types, by supplier
+	about    map[tradeKey][]int64      // open exceptions about trade numbers, which end when those are booked
 	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
 	known    map[eventKey]int64        // messages taken before → their callback
 	refunds  map[*Message]refundNote   // what messages about refunds match
@@ -95,8 +99,10 @@ type batch struct {
 	facts      []notify.Fact
 	factOf     []int // facts[n] belongs to items[factOf[n]]
 	exceptions []*exception.Item
-	freed      []string   // refs of money that leaves suspense
-	noted      []*Message // messages about refunds that need a query
+	freed      []string           // refs of money that leaves suspense
+	ended      map[string][]int64 // exceptions whose payment is booked, by order number
+	doubtful   []*order.Order     // whose supplier is queried at once
+	noted      []*Message         // messages about refunds that need a query
 	notices    []DisputeNotice
 	// bookDisputes adds what follows from the notices; nil = there are none.
 	bookDisputes func(context.Context, *db.Writes) error
@@ -245,7 +251,7 @@ func (b *batch) move(m *Message, d decision, source int64) {
 			Currency: o.Currency,
 		})
 		b.charge(m, o)
-		b.booked[m.trade()] = m.Content.TradeNo != ""
+		b.book(m, o)
 	}
 	switch {
 	case !o.HasItems:
@@ -263,6 +269,19 @@ func (b *batch) move(m *Message, d decision, source int64) {
 	fact := b.p.fact(o, d.to, o.Version+1, now)
 	fact.Trace = m.Trace
 	b.facts = append(b.facts, fact)
+}
+
+// book notes that the message's payment is booked for the order. What was open about that payment
+// ends, and later messages about it in this batch are repeats.
+func (b *batch) book(m *Message, o *order.Order) {
+	t := m.trade()
+	if t.tradeNo == "" {
+		return
+	}
+	b.booked[t], b.trades[t], b.byTrade[t] = true, o.ID, o
+	if ids := b.about[t]; len(ids) > 0 {
+		b.ended[o.OrderNo] = append(b.ended[o.OrderNo], ids...)
+	}
 }
 
 // write sends all rows in one round trip, and then moves the stock of orders with items. The
@@ -297,10 +316,16 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 		return nil, err
 	}
 	b.free(w)
+	for _, no := range slices.Sorted(maps.Keys(b.ended)) {
+		w.Add(exception.EndPaid(b.tx, d, no, b.ended[no]...))
+	}
 	for _, i := range b.noted {
 		b.refunds[i].note(w)
 	}
 	exception.Open(b.tx, w, d, b.exceptions)
+	for _, o := range b.doubtful {
+		b.p.o.Requery(w, o, askedAt(o, b.attempts[o.ID]))
+	}
 	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,7 @@ func (b *batch) decide(m *Message) decision {
 		d.before = b.before(m, d.digest)
 		d.result = m.Unreadable.Result
 		d.except(m, m.Unreadable.Kind, map[string]any{"reason": m.Unreadable.Reason.Error(), "said": m.Unreadable.Reason})
+		b.doubt(m, d.order)
 		return d
 	}
 	account := b.wrongAccount(m, d.order)
@@ -70,13 +71,17 @@ func (b *batch) decide(m *Message) decision {
 		d.pass("status", stepNoMove)
 		return d
 	case supplier.Unknown:
-		d.exceptUnknown(m)
+		b.exceptUnknown(m, &d)
 		return d
 	case supplier.Disputed:
 		d.exceptDispute(m, b.p.o.DB.Now())
 		return d
 	case supplier.Complained:
 		d.exceptComplaint(m)
+		return d
+	}
+	if d.order == nil && m.orderRef() == "" && (c.Status == supplier.Failed || c.Status == supplier.Closed && !c.Reverses) {
+		d.pass("status", stepNoMove) // no money moved, and no order is named
 		return d
 	}
 	if d.order == nil {
@@ -112,6 +117,9 @@ func (b *batch) decide(m *Message) decision {
 
 // orderOf returns the order of a message; nil = none.
 func (b *batch) orderOf(m *Message) *order.Order {
+	if m.unnamed() {
+		return b.byTrade[m.trade()]
+	}
 	if m.Content.Dispute == nil {
 		return b.orders[m.orderRef()]
 	}
@@ -195,9 +203,7 @@ func (b *batch) wrongAccount(m *Message, o *order.Order) *mismatch {
 // settledBy reports whether this very payment paid the order.
 func (b *batch) settledBy(m *Message, o *order.Order) bool {
 	c := m.Content
-	return o.Status == order.Paid && c.TradeNo != "" && c.TradeNo == o.SupplierTradeNo && c.Amount == o.PaidAmount &&
-		c.Currency == o.Currency &&
-		b.trades[m.trade()] == o.ID
+	return b.booked[m.trade()] && b.trades[m.trade()] == o.ID && c.Amount == o.PaidAmount && c.Currency == o.Currency
 }
 
 func (b *batch) decidePaid(m *Message, d *decision) {
@@ -272,6 +278,10 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 		d.pass("state", stepNothing)
 		return
 	}
+	if c.OneTry {
+		b.closeTry(m, d)
+		return
+	}
 	if m.Source.Record != nil || b.hasAttempt(m, o) { // a payment that we queried may never have started
 		d.attempt = b.attemptFor(m, o, AttemptClosed)
 	}
@@ -286,6 +296,32 @@ func (b *batch) decideClosed(m *Message, d *decision) {
 	}
 	d.outcome, d.to = OrderClosed, order.Closed
 	d.pass("state", stepClosed)
+}
+
+// closeTry closes the one attempt that the message is about. The merchant may have started another
+// payment under the same reference, so the order stays as it is.
+func (b *batch) closeTry(m *Message, d *decision) {
+	d.outcome = FailedTry
+	d.pass("state", stepPayAgain)
+	for _, a := range b.attempts[d.order.ID] {
+		if a.AccountID == m.Supplier.AccountID && a.SupplierRef == m.orderRef() && a.open() &&
+			cmp.Or(a.ExternalID, a.SupplierTradeNo, m.Content.TradeNo) == m.Content.TradeNo {
+			d.attempt = b.attemptFor(m, d.order, AttemptClosed)
+		}
+	}
+}
+
+// doubt has the supplier queried at once about the order of a message that cannot be read: it may
+// have been paid, and would expire.
+func (b *batch) doubt(m *Message, o *order.Order) {
+	if o == nil || !o.Status.Open() || b.p.o.Requery == nil {
+		return
+	}
+	if at := askedAt(o, b.attempts[o.ID]); at == m.Supplier.ID {
+		if _, can := b.p.canAsk(at); can {
+			b.doubtful = append(b.doubtful, o)
+		}
+	}
 }
 
 // hasAttempt reports whether the message's attempt is stored.
@@ -342,13 +378,27 @@ func (d *decision) exceptComplaint(m *Message) {
 // noWord stands for the type of a message without type or status.
 const noWord = "(none)"
 
-// exceptUnknown opens one exception per supplier and unknown type, whatever the messages
-// concern; the detail names the newest one.
-func (d *decision) exceptUnknown(m *Message) {
+// maxUnknown bounds the open exceptions of messages of unknown types, by supplier. Further ones
+// are counted in the exception of their type.
+const maxUnknown = 1000
+
+// exceptUnknown opens one exception per subject if the message names an order or a trade of ours;
+// otherwise one per supplier and type, whose detail names the newest message.
+func (b *batch) exceptUnknown(m *Message, d *decision) {
 	c := m.Content
 	d.fail("status", stepUnknown, strconv.Quote(c.RawStatus))
 	word := cmp.Or(c.RawStatus, noWord)
-	d.except(m, exception.UnknownEvent, map[string]any{"type": word, "order_no": c.OrderRef})
+	detail := map[string]any{"type": word, "order_no": c.OrderRef}
+	if c.Amount != 0 {
+		detail["amount"], detail["currency"] = c.Amount, c.Currency
+	}
+	d.except(m, exception.UnknownEvent, detail)
+	ours := d.order != nil || b.trades[m.trade()] != 0
+	if ours && b.unknown[m.Supplier.ID] < maxUnknown {
+		b.unknown[m.Supplier.ID]++
+		d.exception.Subject = cmp.Or(c.TradeNo, c.RefundNo, m.orderRef(), word)
+		return
+	}
 	d.exception.Subject = word
 	d.exception.OrderID, d.exception.OrderNo, d.exception.MerchantID = 0, "", 0
 	d.exception.Amount, d.exception.Currency = 0, ""

@@ -61,13 +61,14 @@ func (m *Message) disputedTrades() []tradeKey {
 	return trades
 }
 
-// disputedNos returns the numbers of the orders that disputes in the batch are about, so that
-// they are locked with all others, in one order. A batch without disputes asks nothing.
-func (b *batch) disputedNos(ctx context.Context) ([]string, error) {
+// paidNos returns the numbers of the orders that messages in the batch name only by their
+// payment, so that they are locked with all others, in one order. A batch without such messages
+// asks nothing.
+func (b *batch) paidNos(ctx context.Context) ([]string, error) {
 	var accounts []int64
 	var trades []string
 	for _, m := range b.items {
-		if m.Content.Dispute == nil {
+		if m.Content.Dispute == nil && !m.unnamed() {
 			continue
 		}
 		for _, t := range m.disputedTrades() {
@@ -85,7 +86,7 @@ func (b *batch) disputedNos(ctx context.Context) ([]string, error) {
 			hasTrade+
 			" AND account_id IN (?) AND order_id <> 0)", bun.List(trades), bun.List(accounts)).Scan(ctx, &nos)
 	if err != nil {
-		return nil, fmt.Errorf("find disputed orders: %w", err)
+		return nil, fmt.Errorf("find orders by their payments: %w", err)
 	}
 	return nos, nil
 }

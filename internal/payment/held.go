@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
@@ -55,7 +56,7 @@ func (m *Message) heldRef() string { return refOfHeld(m.heldID()) }
 // heldMoney selects entries by ref, in the columns of attempts, with id 0: the number of
 // exceptions that name the entry, the ref, the account, the currency, and the amount.
 // Exceptions name it while the money is in suspense.
-const heldMoney = "SELECT 0, (SELECT count(*) FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> ''), 0, t.ref, c.code, t.currency, t.amount, 0, 0, 0" +
+const heldMoney = "SELECT 0, (SELECT count(*) FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> ''), 0, t.ref, c.code, t.currency, t.amount, 0, 0, 0, ''" +
 	" FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref IN (?)"
 
 // heldRefs returns the refs for all payments in the batch.
@@ -147,6 +148,46 @@ func writeHolding(w *db.Writes, rows []*Attempt) {
 func FreeStaged(tx db.Tx, runID int64) *bun.RawQuery {
 	return tx.NewRaw("DELETE FROM payment_attempts WHERE order_id = 0 AND EXISTS (SELECT 1 FROM import_orders AS s WHERE s.run_id = ?"+
 		" AND s.account_id = payment_attempts.account_id AND s.supplier_trade_no = payment_attempts.supplier_trade_no AND s.attempt_status = ?)", runID, Succeeded)
+}
+
+// EndImported ends what is open about the payments that an import is about to write: another
+// system has booked them, so that money held for them leaves suspense again.
+func EndImported(ctx context.Context, tx db.Tx, d *db.DB, runID int64) error {
+	var rows []struct {
+		ID, OrderID      int64
+		OrderNo, HeldRef string
+	}
+	err := tx.NewRaw("SELECT x.id, s.id AS order_id, s.order_no, x.held_ref FROM import_orders AS s JOIN exceptions AS x"+
+		" ON x.subject = s.supplier_trade_no JOIN suppliers AS su ON su.id = x.supplier_id AND su.account_id = s.account_id"+
+		" WHERE s.run_id = ? AND s.attempt_status = ? AND s.supplier_trade_no <> '' AND "+
+		moves.In("x.kind", exception.PaidKinds...)+" AND "+moves.In("x.state", exception.Moves.Open()...),
+		runID, Succeeded).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	w := tx.Writes()
+	freed := map[string]bool{}
+	var entries fund.Entries
+	for _, x := range rows {
+		if x.HeldRef != "" && !freed[x.HeldRef] {
+			freed[x.HeldRef] = true
+			lines, err := ledger.Lines(ctx, tx, []string{x.HeldRef})
+			if err != nil {
+				return err
+			}
+			for _, held := range lines {
+				entries.Add(fund.Corrected, fund.Values{
+					From: held.Credit, To: held.Debit, ID: strconv.FormatInt(x.OrderID, 10), Amount: held.Amount, Currency: held.Currency,
+				})
+			}
+			w.Add(unname(tx, x.HeldRef))
+		}
+		w.Add(exception.EndPaid(tx, d, x.OrderNo, x.ID))
+	}
+	if err := ledger.New(d).Post(ctx, tx, w, entries); err != nil {
+		return err
+	}
+	return w.Exec(ctx)
 }
 
 // source returns the account that pays an order: suspense if the trade is held there, else the

@@ -143,7 +143,7 @@ func TestHeldMoneyPaysItsOrder(t *testing.T) {
 				t.Errorf("%s: it is not held", c.name)
 			}
 			outcome(t, f, answer(f, o.OrderNo, m.Content.TradeNo, 1999), payment.Paid)
-			if x := item(t, f, c.kind); x.HeldRef != "" || x.State != exception.Opened {
+			if x := item(t, f, c.kind); x.HeldRef != "" || x.State != exception.Resolved || x.Outcome != exception.BookedPaid {
 				t.Errorf("%s: the exception is %+v", c.name, x)
 			}
 			n := int64(i + 1)

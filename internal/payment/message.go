@@ -95,6 +95,31 @@ func (m *Message) key() string {
 // trade returns the supplier's number of the payment, within its account.
 func (m *Message) trade() tradeKey { return tradeKey{m.Supplier.AccountID, m.Content.TradeNo} }
 
+// unnamed reports whether the message is about a payment that only its trade number names. Stripe
+// does not copy the metadata of a Checkout session to its intent, for example.
+func (m *Message) unnamed() bool {
+	return (m.Content.Status == supplier.Paid || m.Content.Status == supplier.Unknown) && m.orderRef() == "" && m.Content.TradeNo != ""
+}
+
+// The turns in which a batch decides its messages: payments before messages that find their
+// order by the payment.
+const (
+	namedTurn = iota
+	unnamedTurn
+	disputeTurn
+	turns
+)
+
+func (m *Message) turn() int {
+	switch {
+	case m.Content.Dispute != nil:
+		return disputeTurn
+	case m.unnamed():
+		return unnamedTurn
+	}
+	return namedTurn
+}
+
 // digest identifies repeats among callbacks with one event key: it covers their content and
 // what they did not match, if anything (see isRepeat).
 func (m *Message) digest(missed string) string {

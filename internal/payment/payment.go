@@ -64,6 +64,9 @@ type Options struct {
 	Disputes Disputes
 	// Payouts matches messages that name a payout's number; nil = none is known.
 	Payouts Refunds
+	// Requery adds to the writes that the supplier is queried about an order at once; nil = no
+	// supplier can be.
+	Requery func(w *db.Writes, o *order.Order, supplierID int64)
 	// Calls makes the calls to suppliers; nil = none can be asked.
 	Calls *call.Caller
 	// CallTimeout bounds how long a merchant waits for the start of a payment.

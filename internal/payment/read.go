@@ -8,8 +8,10 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
+	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 	"backstop/internal/order"
+	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
 )
@@ -32,7 +34,7 @@ func (b *batch) read(ctx context.Context) error {
 			b.accounts = append(b.accounts, m.Supplier.AccountID)
 		}
 	}
-	nos, err := b.disputedNos(ctx)
+	nos, err := b.paidNos(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,13 +50,37 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readFees(ctx); err != nil {
 		return err
 	}
+	if err := b.readUnknown(ctx); err != nil {
+		return err
+	}
 	if err := b.readDecided(ctx); err != nil {
+		return err
+	}
+	if err := b.findByTrade(); err != nil {
 		return err
 	}
 	if err := b.readDisputed(ctx); err != nil {
 		return err
 	}
 	return b.readRefunds(ctx)
+}
+
+// readUnknown counts the open exceptions of unknown types of the suppliers that report another.
+func (b *batch) readUnknown(ctx context.Context) error {
+	b.unknown = map[int64]int{}
+	for _, m := range b.items {
+		if _, counted := b.unknown[m.Supplier.ID]; counted || m.Content.Status != supplier.Unknown {
+			continue
+		}
+		var n int
+		err := b.tx.NewRaw("SELECT count(*) FROM (SELECT 1 FROM exceptions AS x WHERE x.kind = ? AND x.supplier_id = ? AND "+
+			moves.In("x.state", exception.Moves.Open()...)+" LIMIT ?) AS open", exception.UnknownEvent, m.Supplier.ID, maxUnknown).Scan(ctx, &n)
+		if err != nil {
+			return fmt.Errorf("count messages of unknown types: %w", err)
+		}
+		b.unknown[m.Supplier.ID] = n
+	}
+	return nil
 }
 
 // readByAttempt finds the orders of references that are not order numbers: those of second
@@ -111,11 +137,15 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{},
 		map[tradeKey]*order.Order{}
 	b.booked, b.held, b.holds = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}
+	b.about, b.ended, b.byTrade = map[tradeKey][]int64{}, map[string][]int64{}, map[tradeKey]*order.Order{}
 	r := b.tx.Reads()
 	r.Add(b.addAttempt, attemptRows+" WHERE order_id IN (?) UNION ALL "+attemptRows+
 		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney, ids, trades, b.heldRefs())
 	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
+	if paying := b.paying(); len(paying) > 0 {
+		r.Add(b.addAbout, exception.OpenAbout, paying)
+	}
 	if len(paidBy) > 0 {
 		r.Add(b.addKey,
 			"SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
@@ -126,8 +156,46 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 	return nil
 }
 
+// paying returns the trade numbers that messages of the batch say are paid.
+func (b *batch) paying() (trades []string) {
+	for _, m := range b.items {
+		if c := m.Content; c.Status == supplier.Paid && c.TradeNo != "" {
+			trades = append(trades, c.TradeNo)
+		}
+	}
+	return trades
+}
+
+func (b *batch) addAbout(row db.Row) error {
+	var t tradeKey
+	var id int64
+	err := row.Scan(&t.account, &t.tradeNo, &id)
+	b.about[t] = append(b.about[t], id)
+	return err
+}
+
+// findByTrade finds the orders of messages that name none, among those that are locked. Errors:
+// db.ErrStale if one was paid since paidNos.
+func (b *batch) findByTrade() error {
+	for _, m := range b.items {
+		id := b.trades[m.trade()]
+		if !m.unnamed() || !b.booked[m.trade()] {
+			continue
+		}
+		for _, o := range b.orders {
+			if o != nil && o.ID == id {
+				b.byTrade[m.trade()] = o
+			}
+		}
+		if b.byTrade[m.trade()] == nil {
+			return db.ErrStale
+		}
+	}
+	return nil
+}
+
 // attemptRows selects attempts as addAttempt scans them.
-const attemptRows = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id FROM payment_attempts"
+const attemptRows = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id, external_id FROM payment_attempts"
 
 // callbackKey is a key for readRest.
 type callbackKey struct {
@@ -140,7 +208,7 @@ type callbackKey struct {
 func (b *batch) addAttempt(row db.Row) error {
 	a := new(Attempt)
 	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt,
-		&a.UpdatedAt, &a.SupplierID); err != nil {
+		&a.UpdatedAt, &a.SupplierID, &a.ExternalID); err != nil {
 		return err
 	}
 	if a.ID == 0 {

@@ -33,6 +33,7 @@ var outcomeWords = map[exception.Outcome]text.Text{
 	exception.RefundedElsewhere: {ZH: "已在别处退款", EN: "Refunded elsewhere"},
 	exception.AcceptedElsewhere: {ZH: "已在别处入账", EN: "Accepted elsewhere"},
 	exception.NoEffect:          {ZH: "无资金影响", EN: "No effect on money"},
+	exception.BookedPaid:        {ZH: "该笔支付已入账", EN: "The payment is booked"},
 	exception.Accepted:          {ZH: "已入账", EN: "Accepted"},
 	exception.KeepSurplus:       {ZH: "归商户，暂挂账", EN: "For the merchant, held in suspense"},
 	exception.OweBack:           {ZH: "应退还买家，暂挂账", EN: "Owed to the buyer, held in suspense"},

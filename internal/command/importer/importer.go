@@ -123,6 +123,9 @@ func (r *run) read(ctx context.Context, in io.Reader) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read %s: %w", r.name, err)
 		}
+		if number == 1 {
+			raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // a byte order mark, as editors on Windows write it
+		}
 		if text := bytes.TrimSpace(raw); len(text) > 0 {
 			if err := r.line(ctx, number, text); err != nil {
 				return err

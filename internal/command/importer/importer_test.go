@@ -81,6 +81,39 @@ func booksInOrder(t *testing.T, f *paymenttest.Fixture) {
 	}
 }
 
+func TestAByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *paymenttest.Fixture) {
+		mustImport(t, f, 2, "\ufeff"+entry("A-1", "pending", ""), entry("A-2", "pending", ""))
+		if _, err := importer.Import(t.Context(), env(t, f.DB), "x", lines(entry("A-3", "pending", ""),
+			"\ufeff"+entry("A-4", "pending", ""))); err == nil {
+			t.Error("a mark inside of the file is accepted")
+		}
+	})
+}
+
+// The callback came before its order was imported: what was open about the payment ends, and the
+// money that was held for it leaves suspense, since the other system has booked it.
+func TestAnImportEndsWhatIsOpenAboutItsPayments(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *paymenttest.Fixture) {
+		out, err := f.Processor.Take(t.Context(), f.Callback("A-1", "T-1", 1999))
+		if err != nil || out.Name != exception.UnknownOrder {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE held_ref <> ''")
+		mustImport(t, f, 1, entry("A-1", "paid", `"supplier_trade_no": "T-1"`))
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE state = 'resolved' AND outcome = 'paid' AND reference = 'A-1' AND held_ref = ''")
+		booksInOrder(t, f)
+		out, err = f.Processor.Take(t.Context(), f.Callback("A-1", "T-1", 1999))
+		if err != nil || out.Name != payment.Repeat {
+			t.Errorf("%+v, %v", out, err)
+		}
+		f.Want(t, 0, "SELECT count(*) FROM exceptions WHERE state <> 'resolved'")
+		booksInOrder(t, f)
+	})
+}
+
 func TestEveryStatusIsTakenOverAsItStands(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *paymenttest.Fixture) {

@@ -146,6 +146,9 @@ func (r *run) insert(ctx context.Context, tx db.Tx) error {
 	if _, err := payment.FreeStaged(tx, r.id).Exec(ctx); err != nil {
 		return fmt.Errorf("free held trade numbers: %w", err)
 	}
+	if err := payment.EndImported(ctx, tx, r.env.DB, r.id); err != nil {
+		return fmt.Errorf("end what is open about imported payments: %w", err)
+	}
 	_, err = tx.NewRaw(
 		"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)"+
 			" SELECT attempt_id, id, account_id, order_no, supplier_trade_no, attempt_status, CASE WHEN paid_amount > 0 THEN paid_amount ELSE amount END, ?, ?"+

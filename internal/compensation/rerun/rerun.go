@@ -49,6 +49,18 @@ func Closed(o *order.Order) *compensation.Item {
 	}
 }
 
+// MadeByDoubt is the part of the program that opens items for orders of messages that cannot be
+// read.
+const MadeByDoubt = "malformed"
+
+// Doubtful returns the item to open for an order that may have been paid: a message about it is
+// authentic and cannot be read.
+func Doubtful(o *order.Order, supplierID int64) *compensation.Item {
+	x := Stuck(o, supplierID)
+	x.MadeBy, x.Payload = MadeByDoubt, json.RawMessage(fmt.Sprintf(`{"order":%d,"purpose":%q}`, o.ID, MadeByDoubt))
+	return x
+}
+
 // Asker queries the supplier about an order and confirms the answer. It returns WasOver if the
 // order had ended already, Succeeded if the answer ended it, Died(NotAskable) if the supplier
 // cannot be queried, and Later otherwise.
