@@ -5,6 +5,7 @@ package compensation
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"backstop/internal/base/db"
 
@@ -91,6 +92,9 @@ type Item struct {
 	OpenedAt   int64  `bun:"opened_at"`
 	FinishedAt *int64 `bun:"finished_at"`
 }
+
+// Age returns how long ago the item was opened.
+func (x *Item) Age(now int64) time.Duration { return time.Duration(now-x.OpenedAt) * time.Microsecond }
 
 // only reports whether nothing else would move its subject on: an item of a refund or payout
 // never dies and cannot be cancelled, since money would be forgotten on its way.

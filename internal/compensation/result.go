@@ -82,21 +82,28 @@ func (r *Runner) commit(ctx context.Context, tx db.Tx, all []*try) (func(), erro
 
 // decide sets the effect of a try on its item.
 //
-// One that nothing can replace does not die: it is tried daily, and operators are told.
+// One that nothing can replace does not die: it is tried daily and, if it only crashed, by its
+// age; and operators are told.
 func (r *Runner) decide(ctx context.Context, tx db.Tx, t *try) error {
 	err := r.decideAny(ctx, tx, t)
 	if t.spent = err == nil && t.state == Dead && t.item.only(); t.spent {
-		at := r.o.DB.Now() + afterLast.Microseconds()
-		t.state, t.next = Waiting, &at
+		wait := Daily
+		if t.result.Class == Class(Poison) {
+			wait, _ = WaitSince(t.item.Age(r.o.DB.Now()))
+		}
+		t.retry(r.o.DB.Now(), wait)
 	}
 	return err
 }
 
-// afterLast is the wait after the last try of an item that nothing can replace.
-const afterLast = 24 * time.Hour
+// retry gives an item a wait that uses up none of the schedule's tries.
+func (t *try) retry(now int64, wait time.Duration) {
+	at := now + wait.Microseconds()
+	t.state, t.next, t.renew = Waiting, &at, true
+}
 
 func (r *Runner) decideAny(ctx context.Context, tx db.Tx, t *try) error {
-	t.state, t.next = Dead, nil
+	t.state, t.next, t.renew = Dead, nil, false
 	switch {
 	case t.result.IsDone():
 		t.state = Done
@@ -104,25 +111,36 @@ func (r *Runner) decideAny(ctx context.Context, tx db.Tx, t *try) error {
 	case t.result.dead:
 		return nil
 	case t.result.wait > 0:
-		at := r.o.DB.Now() + t.result.wait.Microseconds()
-		t.state, t.next = Waiting, &at
+		t.retry(r.o.DB.Now(), t.result.wait)
 		return nil
-	case t.result.Class == Class(Poison):
-		var panics int64
-		first := t.item.MaxAttempts - r.o.Schedule.tries()
-		err := tx.NewRaw("SELECT count(*) FROM compensation_tries WHERE compensation_id = ? AND number > ? AND class = ?", t.item.ID, first,
-			Poison).Scan(ctx, &panics)
+	}
+	left := t.item.MaxAttempts - t.item.Attempts
+	if t.result.Class == Class(Poison) || t.item.only() {
+		tries, panics, err := r.ended(ctx, tx, t.item)
 		if err != nil {
-			return fmt.Errorf("count panics: %w", err)
+			return err
 		}
-		if panics+1 >= maxPanics {
+		if t.result.Class == Class(Poison) && panics+1 >= maxPanics {
 			return nil
 		}
+		if t.item.only() { // tries that ended with their node say nothing
+			left = r.o.Schedule.tries() - tries - 1
+		}
 	}
-	if at, ok := r.o.Schedule.after(t.item, r.o.DB.Now()); ok {
+	if at, ok := r.o.Schedule.after(left, r.o.DB.Now()); ok {
 		t.state, t.next = Waiting, &at
 	}
 	return nil
+}
+
+// ended counts the tries of the current schedule that have a result, and how many panicked.
+func (r *Runner) ended(ctx context.Context, tx db.Tx, x *Item) (tries, panics int64, err error) {
+	err = tx.NewRaw("SELECT count(*), coalesce(sum(CASE WHEN class = ? THEN 1 ELSE 0 END), 0) FROM compensation_tries"+
+		" WHERE compensation_id = ? AND number > ?", Poison, x.ID, x.MaxAttempts-r.o.Schedule.tries()).Scan(ctx, &tries, &panics)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count the tries of a compensation: %w", err)
+	}
+	return tries, panics, nil
 }
 
 // stored is the effect of a try on its item, as store writes it.
@@ -159,8 +177,8 @@ func (r *Runner) store(ctx context.Context, tx db.Tx, all []*try) (map[*try]bool
 		if t.next == nil {
 			x.Finished = &now
 		}
-		if (t.result.wait > 0 || t.spent) && t.state == Waiting { // a wait from Again uses up none of the schedule's tries
-			x.More = 1
+		if t.renew { // also gives back the tries that ended with their node
+			x.More = t.item.Attempts + r.o.Schedule.tries() - t.item.MaxAttempts
 		}
 		rows = append(rows, x)
 	}

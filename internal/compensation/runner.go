@@ -52,7 +52,8 @@ type try struct {
 
 	state State // new state, set by commit
 	next  *int64
-	spent bool // its last try failed, and it is tried daily
+	spent bool // its last try failed, but nothing can replace it
+	renew bool // its schedule begins anew
 }
 
 // NewRunner starts a Runner. It panics if a kind is given twice.

@@ -230,6 +230,57 @@ func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 	})
 }
 
+// Tries that ended with their node say nothing about the supplier: a refund that was running
+// whenever a node was killed is tried soon again, not in hours.
+func TestKillsUseUpNoWaitOfMoneyOnItsWay(t *testing.T) {
+	t.Parallel()
+	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
+			return compensation.Failed(errors.New("the write failed"))
+		})
+		r := compensation.NewRunner(compensation.Options{
+			DB: d, Kinds: []compensation.Kind{b.kind(compensation.Rerun)}, Concurrency: 1, PerLane: 1, Time: time.Second,
+			Schedule: compensation.Schedule{time.Minute, 2 * time.Minute, 3 * time.Minute}, Log: slog.New(slog.DiscardHandler),
+		})
+		defer r.Close(context.Background())
+		for kills, want := range map[int]struct {
+			most time.Duration
+			left int64
+		}{2: {132 * time.Second, 0}, 11: {10 * time.Second, 3}} {
+			x := b.open(func(x *compensation.Item) { x.SubjectKind = compensation.OfRefund })
+			for range kills {
+				if _, err := d.NewRaw("UPDATE compensations SET state = 'running', attempts = attempts + 1, lease_owner = 99, next_at = 1"+
+					" WHERE id = ?", x.ID).Exec(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := compensation.ReleaseLeases(t.Context(), d, []int64{99}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := b.tried(r, x)
+			wait := time.Duration(*got.NextAt-d.Now()) * time.Microsecond
+			if got.State != compensation.Waiting || wait > want.most || got.MaxAttempts-got.Attempts != want.left {
+				t.Errorf("after %d kills it waits %s, want at most %s: %+v", kills, wait, want.most, got)
+			}
+		}
+	})
+}
+
+// tried pulls an item until a try of it has a result.
+func (b *bench) tried(r *compensation.Runner, x *compensation.Item) *compensation.Item {
+	b.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		got, tries := b.find(x.ID)
+		if len(tries) > 0 && got.State != compensation.Running {
+			return got
+		}
+		if time.Now().After(end) {
+			b.Fatalf("it was not tried: %+v", got)
+		}
+		r.Pull([]int64{x.Lane})
+	}
+}
+
 // A death without its exception would go unnoticed: if one cannot be stored, the other is not
 // either.
 func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {

@@ -35,7 +35,7 @@ func TestAnItemIsTriedAfterEachWait(t *testing.T) {
 			}
 			for n, want := range append(day[1:], -1) {
 				x.Attempts++
-				at, ok := day.after(x, time.Now().UnixMicro())
+				at, ok := day.after(x.MaxAttempts-x.Attempts, time.Now().UnixMicro())
 				if ok != (want > 0) {
 					t.Fatalf("schedule %d: after try %d there is a next one: %t", schedule, n+1, ok)
 				}
@@ -72,9 +72,31 @@ func TestAScheduleThatWasChangedLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	short := Schedule{time.Second, time.Minute}
 	for left, want := range map[int64]time.Duration{9: time.Second, 2: time.Second, 1: time.Minute} {
-		at, ok := short.after(&Item{Attempts: 10 - left, MaxAttempts: 10}, 0)
+		at, ok := short.after(left, 0)
 		if d := time.Duration(at) * time.Microsecond; !ok || d < want*9/10 || d > want*11/10 {
 			t.Errorf("%d left: %s, %t; want %s", left, d, ok, want)
 		}
+	}
+}
+
+func TestMoneyOnItsWayWaitsByItsAge(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, 3 * time.Second: 7 * time.Second, 10 * time.Second: 30 * time.Second, 39 * time.Second: time.Second,
+		40 * time.Second: time.Minute,
+	} {
+		if got, last := WaitSince(age); got != want || last {
+			t.Errorf("after %s it waits %s, %t; want %s", age, got, last, want)
+		}
+	}
+	var all time.Duration
+	for _, step := range moneySteps {
+		all += step
+	}
+	if _, last := WaitSince(all - time.Second); last {
+		t.Error("the last wait begins early")
+	}
+	if got, last := WaitSince(all); got != Daily || !last {
+		t.Errorf("after all steps it waits %s, %t", got, last)
 	}
 }

@@ -7,39 +7,32 @@ import (
 	"backstop/internal/supplier"
 )
 
-// Steps are the waits between queries about money on its way out. After the last one it is
-// queried daily, and an operator must look at it.
-var Steps = []time.Duration{
-	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour,
-	12 * time.Hour,
-}
-
-// Daily is the wait after the last step. If our account at the supplier has insufficient funds,
-// the call is tried each ShortWait for ShortFor: the next payments fill the account again.
+// Daily is the wait for what only a person can end. If our account at the supplier has
+// insufficient funds, the call is tried each ShortWait for ShortFor: the next payments fill the
+// account again.
 const (
-	Daily     = 24 * time.Hour
+	Daily     = compensation.Daily
 	ShortWait = 30 * time.Minute
 	ShortFor  = 72 * time.Hour
 )
 
-// WaitAfter returns how long to wait after so many tries; last = the steps are used up.
-func WaitAfter(tries int64) (d time.Duration, last bool) {
-	if tries > int64(len(Steps)) {
-		return Daily, true
-	}
-	return Steps[max(tries, 1)-1], false
+// Calls are the moments of the calls that may have moved money (Unix µs; nil = never).
+type Calls struct {
+	First, Last *int64
+	Short       *int64 // since when our account at the supplier is short of funds
 }
 
-// WaitSince returns how long to wait if the last call was made so long ago; last = the steps are
-// used up. Unlike WaitAfter it does not depend on how often somebody had it queried.
-func WaitSince(call time.Duration) (d time.Duration, last bool) {
-	var due time.Duration
-	for _, step := range Steps {
-		if due += step; call < due {
-			return due - call, false
-		}
+// Age returns how long money has been on its way: since the first call or, if our account was
+// short of funds, the last one, because the supplier refused those before. Without a call, and
+// for what had ended when the item was opened, it counts from the item.
+func (c Calls) Age(x compensation.Item, open bool, now int64) time.Duration {
+	switch {
+	case !open || c.First == nil:
+		return x.Age(now)
+	case c.Short != nil && c.Last != nil:
+		return time.Duration(now-*c.Last) * time.Microsecond
 	}
-	return Daily, true
+	return time.Duration(now-*c.First) * time.Microsecond
 }
 
 // CauseOf returns the cause of a compensation after a call of this class.

@@ -79,7 +79,7 @@ func (s subject) Ask(ctx context.Context, x compensation.Item, _ replaycall.Payl
 	}
 	answer, done, err := m.call(ctx, p, at, call.PayoutQuery, nil)
 	if err != nil {
-		return m.uncalled(x, err), true
+		return m.uncalled(x, p, err), true
 	}
 	now := m.DB.Now()
 	absent := answer.State == supplier.PayoutNotFound || answer.State == supplier.PayoutShort && p.Short &&
@@ -108,10 +108,10 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 	m := s.m
 	at, ok := m.Settings.Current().Suppliers.ByID(x.SupplierID)
 	if !ok || at.Can().Payouter == nil {
-		return noPayouter(x)
+		return m.noPayouter(x, nil)
 	}
 	if m.o.Calls.Down(at.ID) { // nothing is sent, so the payout is not marked as sent
-		return m.uncalled(x, call.ErrDown)
+		return m.uncalled(x, nil, call.ErrDown)
 	}
 	out, err := m.submit(ctx, x.SubjectID, at)
 	if errors.Is(err, db.ErrStale) {
@@ -179,9 +179,20 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Payout, suppl
 	}
 	at, ok := m.Settings.Current().Suppliers.ByID(p.SupplierID)
 	if !ok || at.Can().Payouter == nil {
-		return nil, at, noPayouter(x), false
+		return nil, at, m.noPayouter(x, p), false
 	}
 	return p, at, compensation.Result{}, true
+}
+
+// waitFor returns when to query a payout again; last = an operator must look at it. nil = it was
+// not read, and was not called about.
+func (m *Machine) waitFor(p *Payout, x compensation.Item) (d time.Duration, last bool) {
+	now := m.DB.Now()
+	if p == nil {
+		return compensation.WaitSince(x.Age(now))
+	}
+	calls := booking.Calls{First: p.FirstCallAt, Last: p.LastCallAt, Short: p.ShortAt}
+	return compensation.WaitSince(calls.Age(x, Moves.Of(p.Status).Open, now))
 }
 
 // watched reports whether a reversed payout may still arrive.
@@ -370,18 +381,18 @@ func (m *Machine) unsent(ctx context.Context, x compensation.Item, p, before *Pa
 	case never:
 		return result
 	}
-	return m.uncalled(x, cause)
+	return m.uncalled(x, before, cause)
 }
 
 // noPayouter returns the result for an item whose supplier can no longer make payouts.
-func noPayouter(x compensation.Item) compensation.Result {
-	d, _ := booking.WaitAfter(x.Attempts)
+func (m *Machine) noPayouter(x compensation.Item, p *Payout) compensation.Result {
+	d, _ := m.waitFor(p, x)
 	return compensation.Later(compensation.NotAskable, "its supplier cannot make payouts: check the supplier's settings").Again(d)
 }
 
 // uncalled returns the result of a call that was not made.
-func (m *Machine) uncalled(x compensation.Item, err error) compensation.Result {
-	d, _ := booking.WaitAfter(x.Attempts)
+func (m *Machine) uncalled(x compensation.Item, p *Payout, err error) compensation.Result {
+	d, _ := m.waitFor(p, x)
 	if errors.Is(err, call.ErrDown) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}

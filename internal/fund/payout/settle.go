@@ -115,7 +115,7 @@ func (x *write) decide(ctx context.Context, p *Payout, c by, h heard, cause comp
 	}
 	now := x.m.DB.Now()
 	age := since(p.LastCallAt, now)
-	again, last := booking.WaitSince(age)
+	again, last := x.m.waitFor(p, item)
 	switch h.State {
 	case supplier.PayoutSucceeded, supplier.PayoutReturned:
 		if p.Credit == CameBack { // it had been returned, but its reversal could not be booked

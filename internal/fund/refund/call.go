@@ -104,11 +104,17 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	}
 	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
-		d, _ := booking.WaitAfter(x.Attempts)
+		d, _ := m.waitFor(r, x)
 		return nil, at, compensation.Later(compensation.NotAskable,
 			"its supplier cannot make refunds: check the supplier's settings").Again(d), false
 	}
 	return r, at, compensation.Result{}, true
+}
+
+// waitFor returns when to query a refund again; last = an operator must look at it.
+func (m *Machine) waitFor(r *Refund, x compensation.Item) (d time.Duration, last bool) {
+	calls := booking.Calls{First: r.FirstCallAt, Last: r.LastCallAt, Short: r.ShortAt}
+	return compensation.WaitSince(calls.Age(x, Moves.Of(r.Status).Open, m.o.DB.Now()))
 }
 
 // submit records, before the call, that the refund may reach the supplier from now on.
@@ -171,7 +177,7 @@ func (m *Machine) uncalled(ctx context.Context, x compensation.Item, r *Refund, 
 		// The supplier's protocol cannot express it: nothing was or will be sent.
 		return m.settle(ctx, x, r, repeats{}, supplier.RefundAnswer{State: supplier.RefundFailed, Word: field.Error()}, nil)
 	}
-	d, _ := booking.WaitAfter(x.Attempts)
+	d, _ := m.waitFor(r, x)
 	if errors.Is(err, call.ErrDown) {
 		return compensation.Later(compensation.SupplierTimeout, err.Error()).Again(min(d, time.Minute))
 	}
@@ -232,7 +238,7 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	if done != nil {
 		c.kind, c.source, cause = SourceCall, done.ID, booking.CauseOf(done.Class)
 	}
-	again, last := booking.WaitAfter(item.Attempts)
+	again, last := x.m.waitFor(r, item)
 	later := func(text string, d time.Duration) (compensation.Result, error) {
 		return compensation.Later(cause, text).Again(d), nil
 	}

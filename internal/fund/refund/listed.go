@@ -18,7 +18,7 @@ import (
 // adoptListed asks the supplier for the list of a payment's refunds and books those that are
 // not ours, each by its number.
 func (m *Machine) adoptListed(ctx context.Context, x compensation.Item, at supplier.Entry, t told) compensation.Result {
-	again, _ := booking.WaitAfter(x.Attempts)
+	again, _ := compensation.WaitSince(x.Age(m.o.DB.Now()))
 	lister, ok := at.Can().Refunder.(supplier.RefundLister)
 	if !ok {
 		return compensation.Later(compensation.NotAskable, "the supplier's settings no longer allow listing refunds").Again(booking.Daily)

@@ -183,7 +183,7 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 	case err != nil:
 		return compensation.Failed(err), true
 	case wait:
-		d, _ := booking.WaitAfter(x.Attempts)
+		d, _ := compensation.WaitSince(x.Age(s.m.o.DB.Now()))
 		return compensation.Later(compensation.SupplierUnknown, "it may be about an open refund of ours: waiting until that ends").Again(d),
 			true
 	}

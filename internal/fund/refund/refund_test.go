@@ -258,9 +258,12 @@ func TestEveryEndOfARefund(t *testing.T) {
 			k.run(r)
 		}, Succeeded, 1, "refund.succeeded", success},
 		"unknown stays unknown": {paymenttest.RefundVague, Unknown, func(k *till, r *Refund) {
-			for range 12 {
+			for range 12 { // it is time that counts, not how often somebody looks
 				k.run(r)
 			}
+			k.Want(k.t, 0, "SELECT count(*) FROM exceptions WHERE subject = ?", r.RefundNo)
+			k.later(r, 22*time.Hour)
+			k.run(r)
 			k.Want(k.t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'refund_failed' AND subject = ?", r.RefundNo)
 		}, Unknown, 1, "", held},
 		"processing, then success": {paymenttest.RefundLazy, Submitted, func(k *till, r *Refund) {
