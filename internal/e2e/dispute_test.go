@@ -14,8 +14,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"backstop/internal/notify/fakemerchant"
 )
 
 const stripeSecret = "whsec_e2e_0123456789abcdef"
