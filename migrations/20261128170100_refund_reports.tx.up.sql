@@ -8,7 +8,7 @@ CREATE TABLE refund_reports (
     total       BIGINT   NOT NULL, -- 0 = none
     amount      BIGINT   NOT NULL, -- of the refund
     currency    TEXT     NOT NULL, -- '' = that of the payment
-    stage       SMALLINT NOT NULL, -- of the refund: 1 pending, 2 done, 3 failed; 0 = none
+    stage       BIGINT   NOT NULL, -- of the refund: 1 pending, 2 done, 3 failed; 0 = none
     received_at BIGINT   NOT NULL, -- first receipt
     news_at     BIGINT   NOT NULL, -- receipt of the first message, or of the last one with a later date
     dated_from  BIGINT   NOT NULL, -- first date by the supplier's clock, of a failed refund that of the failure; 0 = none

@@ -21,6 +21,11 @@ func (a *App) openRefunds(out *egress.Client) {
 		Recall: func(ctx context.Context, tx db.Tx, id int64, merchant string) error {
 			return a.approvals.Recall(ctx, tx, id, merchant)
 		},
+		Query: func(ctx context.Context, orderNo string) {
+			if _, err := a.advance.Ask(ctx, orderNo); err != nil {
+				a.o.Log.Debug("an order could not be queried for a refund's payment", "order", orderNo, "error", err)
+			}
+		},
 		Zone: a.o.Config.Timezone, Log: a.o.Log,
 		Limits: func(merchantID int64, currency string) refund.Limits {
 			m := a.settings.Merchants().ByID(merchantID)

@@ -25,6 +25,7 @@ const (
 	RefundMade        Outcome = "refund_succeeded"   // the refund that it is about succeeded
 	RefundNotMade     Outcome = "refund_failed"      // that refund was not made
 	BookedPaid        Outcome = "paid"               // the payment that it is about is booked, without a decision
+	Booked            Outcome = "booked"             // it was booked by itself; listed, and nobody decides
 )
 
 var (
@@ -82,6 +83,40 @@ func HoldAgain(tx db.Tx, d *db.DB, supplierID int64, subject, heldRef string) *b
 		"' ELSE state END, held_ref = ?, alerted_at = NULL, decided_by = 0, resolved_at = NULL,"+
 		" updated_at = ?, version = version + 1 WHERE kind IN (?) AND supplier_id = ? AND subject = ? AND held_ref = ''",
 		Resolved, heldRef, d.Now(), bun.List(SuspenseKinds), supplierID, subject)
+}
+
+// OpenBooked lists what was booked by itself, as an exception that has ended. Each is listed once.
+func OpenBooked(w *db.Writes, d *db.DB, i *Item) {
+	now := d.Now()
+	i.ID, i.State, i.Outcome, i.Seen, i.Version = d.NewID(), Resolved, Booked, 1, 1
+	i.OpenedAt, i.UpdatedAt, i.ResolvedAt = now, now, &now
+	w.Insert(&[]*Item{i}, "CONFLICT (kind, supplier_id, subject, order_no) DO NOTHING")
+}
+
+// ResolveTrade ends the open exceptions of a kind about a trade number of an account, whichever of
+// its suppliers they name, even if a proposal about them is open.
+func ResolveTrade(tx db.Tx, d *db.DB, kind string, accountID int64, subject string, o Outcome) *bun.RawQuery {
+	now := d.Now()
+	return tx.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, resolved_at = ?, updated_at = ?, version = version + 1 WHERE kind = ?"+
+		" AND subject = ? AND supplier_id IN (SELECT id FROM suppliers WHERE account_id = ?) AND state IN (?)",
+		Resolved, o, now, now, kind, subject, accountID, bun.List(Moves.From(Resolved)))
+}
+
+// Refunded ends the exceptions about an entry of which nothing is held any more, because all of it
+// was refunded at the supplier.
+func Refunded(tx db.Tx, d *db.DB, heldRef string) *bun.RawQuery {
+	now := d.Now()
+	open := bun.List(Moves.From(Resolved))
+	return tx.NewRaw("UPDATE exceptions SET held_ref = '', updated_at = ?, version = version + 1,"+
+		" outcome = CASE WHEN state IN (?) THEN ? ELSE outcome END, resolved_at = CASE WHEN state IN (?) THEN ? ELSE resolved_at END,"+
+		" state = CASE WHEN state IN (?) THEN ? ELSE state END WHERE held_ref = ? AND held_ref <> ''",
+		now, open, RefundedElsewhere, open, now, open, Resolved, heldRef)
+}
+
+// HeldLess marks the exceptions about an entry of which less is held: an earlier proposal about
+// them no longer applies.
+func HeldLess(tx db.Tx, d *db.DB, heldRef string) *bun.RawQuery {
+	return tx.NewRaw("UPDATE exceptions SET updated_at = ?, version = version + 1 WHERE held_ref = ? AND held_ref <> ''", d.Now(), heldRef)
 }
 
 // reopen reopens an ended exception, in the version that was read, and alerts again. Its

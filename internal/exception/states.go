@@ -43,7 +43,10 @@ var Moves = moves.Table[State]{
 			Status: Executing, Open: true, To: []State{Resolved, Failed, Ignored},
 			Meaning: "The decision takes effect; passed within the same transaction.",
 		},
-		{Status: Resolved, To: []State{Opened}, Meaning: "Its cause was removed, or an outcome was recorded."},
+		{
+			Status: Resolved, Initial: true, To: []State{Opened},
+			Meaning: "Its cause was removed, or an outcome was recorded. What was booked by itself starts here.",
+		},
 		{
 			Status: Failed, Open: true, NeedsPerson: true, To: []State{Opened, Assigned, Proposed, Approved, Resolved},
 			Meaning: "A decision could not take effect: run the same one again, or make another.",

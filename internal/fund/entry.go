@@ -31,6 +31,7 @@ const (
 	RefundFeeAgain Fact = "refund_fee_again"
 	RefundCost     Fact = "refund_cost"
 	RefundAdopted  Fact = "refund_adopted"
+	RefundMoved    Fact = "refund_moved"
 
 	PayoutDebit    Fact = "payout_debit"
 	PayoutCredit   Fact = "payout_credit"
@@ -140,6 +141,10 @@ var Table = []Row{
 	{
 		Fact: RefundAdopted, Debit: "{from}", Credit: "supplier:{S}", Ref: "refund:{id}:A", Kind: KindRefund,
 		Meaning: "A refund made directly at the supplier, outside of Backstop. `{from}` is `merchant:{M}`, or `suspense:{S}` for money without an order.",
+	},
+	{
+		Fact: RefundMoved, Debit: "merchant:{M}", Credit: "{from}", Ref: "refund:{id}:M", Kind: KindRefund,
+		Meaning: "Money that was refunded from suspense (`{from}`) is accepted for an order: the refund becomes the merchant's.",
 	},
 
 	{

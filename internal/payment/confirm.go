@@ -72,7 +72,7 @@ type batch struct {
 
 	// read
 	orders   map[string]*order.Order   // by the reference in the message
-	disputed map[tradeKey]*order.Order // subjects of disputes; locked if the disputed money paid them
+	returned map[tradeKey]*order.Order // subjects of disputes and refunds; locked if the money paid them
 	byTrade  map[tradeKey]*order.Order // what messages that name no order paid; locked
 	attempts map[int64][]*Attempt      // by order
 	trades   map[tradeKey]int64        // settled trade number → order
@@ -84,6 +84,7 @@ type batch struct {
 	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
 	known    map[eventKey]int64        // messages taken before → their callback
 	refunds  map[*Message]refundNote   // what messages about refunds match
+	reported map[tradeKey]bool         // trade numbers with reports about refunds
 	accounts []int64                   // that the messages came by; the first column of every index below
 
 	// to write
@@ -102,7 +103,7 @@ type batch struct {
 	freed      []string           // refs of money that leaves suspense
 	ended      map[string][]int64 // exceptions whose payment is booked, by order number
 	doubtful   []*order.Order     // whose supplier is queried at once
-	noted      []*Message         // messages about refunds that need a query
+	noted      []*Message         // messages about refunds
 	notices    []DisputeNotice
 	// bookDisputes adds what follows from the notices; nil = there are none.
 	bookDisputes func(context.Context, *db.Writes) error
@@ -172,7 +173,7 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 	}
 	b.noteDispute(m, d, out.CallbackID)
 	b.noteMoney(m, d)
-	if b.refunds[m].note != nil && d.outcome != Repeat {
+	if b.refunds[m].note != nil && d.before == 0 {
 		b.noted = append(b.noted, m)
 	}
 	if d.to != "" {
@@ -183,15 +184,15 @@ func (b *batch) collect(i int, m *Message, d decision) Outcome {
 }
 
 // noteMoney records which order a payment in this batch belongs to, for disputes in the same
-// batch; readDisputed finds earlier ones in their rows.
+// batch; readReturned finds earlier ones in their rows.
 func (b *batch) noteMoney(m *Message, d decision) {
 	if d.order == nil || m.Content.TradeNo == "" {
 		return
 	}
 	settled := d.attempt != nil && d.attempt.settled()
 	held := d.exception != nil && exception.IsHeld(d.exception.Kind)
-	if settled || held && b.disputed[m.trade()] == nil {
-		b.disputed[m.trade()] = d.order
+	if settled || held && b.returned[m.trade()] == nil {
+		b.returned[m.trade()] = d.order
 	}
 }
 
@@ -337,6 +338,9 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	}
 	if err := w.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("write a batch of messages: %w", err)
+	}
+	if err := b.settleRefunds(ctx); err != nil {
+		return nil, err
 	}
 	if err := stock.Deduct(ctx, b.tx, d, b.deduct); err != nil {
 		return nil, err

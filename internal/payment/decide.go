@@ -63,7 +63,7 @@ func (b *batch) decide(m *Message) decision {
 		d.pass("state", stepDecided)
 		return d
 	}
-	if b.decideRefund(m, &d) {
+	if (c.Status != supplier.Paid || c.RefundTotal == 0) && b.decideRefund(m, &d) {
 		return d
 	}
 	switch c.Status {
@@ -80,6 +80,11 @@ func (b *batch) decide(m *Message) decision {
 		d.exceptComplaint(m)
 		return d
 	}
+	if d.order == nil && c.Status == supplier.Refunded {
+		d.fail("refund", stepNoRefund)
+		d.except(m, exception.UnknownRefund, map[string]any{"refund_no": c.RefundNo, "status": c.RawStatus})
+		return d
+	}
 	if d.order == nil && m.orderRef() == "" && (c.Status == supplier.Failed || c.Status == supplier.Closed && !c.Reverses) {
 		d.pass("status", stepNoMove) // no money moved, and no order is named
 		return d
@@ -91,8 +96,10 @@ func (b *batch) decide(m *Message) decision {
 	}
 	d.pass("order", stepOrder)
 	if c.Status == supplier.Paid && b.settledBy(m, d.order) { // whatever has changed in the settings since
-		d.outcome = Repeat
-		d.pass("state", stepSameTrade)
+		if !b.decideRefund(m, &d) {
+			d.outcome = Repeat
+			d.pass("state", stepSameTrade)
+		}
 		return d
 	}
 	if account != nil {
@@ -120,15 +127,17 @@ func (b *batch) orderOf(m *Message) *order.Order {
 	if m.unnamed() {
 		return b.byTrade[m.trade()]
 	}
-	if m.Content.Dispute == nil {
-		return b.orders[m.orderRef()]
-	}
-	for _, t := range m.disputedTrades() {
-		if o := b.disputed[t]; o != nil {
-			return o
+	if m.goesBack() {
+		for _, t := range m.tradesOf() {
+			if o := b.returned[t]; o != nil {
+				return o
+			}
 		}
 	}
-	return nil
+	if m.Content.Dispute != nil {
+		return nil
+	}
+	return b.orders[m.orderRef()]
 }
 
 // before returns the callback that brought the same message before; 0 = none. Messages from
@@ -229,6 +238,9 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 	case o.Status == order.Paid && o.SupplierTradeNo == c.TradeNo:
 		d.outcome = Repeat
 		d.pass("state", stepSameTrade)
+	case b.held[m.heldRef()] != nil && b.held[m.heldRef()].disputed: // it is no longer all there
+		d.outcome = Repeat
+		d.pass("state", stepException)
 	case o.Status.Open() || o.Status != order.Paid && waive.Late:
 		d.outcome, d.to = Paid, order.Paid
 		d.attempt = b.attemptFor(m, o, Succeeded)

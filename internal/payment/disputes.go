@@ -38,7 +38,7 @@ func (b *batch) noteDispute(m *Message, d decision, callbackID int64) {
 		return
 	}
 	n := DisputeNotice{Supplier: m.Supplier, Content: m.Content, CallbackID: callbackID, Exception: d.exception}
-	if slices.ContainsFunc(m.disputedTrades(), func(t tradeKey) bool { return b.booked[t] }) {
+	if slices.ContainsFunc(m.tradesOf(), func(t tradeKey) bool { return b.booked[t] }) {
 		n.Order = d.order
 	}
 	b.notices = append(b.notices, n)
@@ -52,8 +52,14 @@ func (b *batch) readNotices(ctx context.Context) (err error) {
 	return err
 }
 
-// disputedTrades are the numbers under which the disputed payment may be known.
-func (m *Message) disputedTrades() []tradeKey {
+// goesBack reports whether the message's order is that of its trade number, because it is about
+// money that goes back.
+func (m *Message) goesBack() bool {
+	return m.Content.Dispute != nil || m.Content.Status != supplier.Paid && m.ofRefund()
+}
+
+// tradesOf are the numbers under which the message's payment may be known.
+func (m *Message) tradesOf() []tradeKey {
 	trades := []tradeKey{m.trade()}
 	if d := m.Content.Dispute; d != nil && d.Charge != "" && d.Charge != m.Content.TradeNo {
 		trades = append(trades, tradeKey{m.Supplier.AccountID, d.Charge})
@@ -68,10 +74,10 @@ func (b *batch) paidNos(ctx context.Context) ([]string, error) {
 	var accounts []int64
 	var trades []string
 	for _, m := range b.items {
-		if m.Content.Dispute == nil && !m.unnamed() {
+		if !m.goesBack() && !m.unnamed() {
 			continue
 		}
-		for _, t := range m.disputedTrades() {
+		for _, t := range m.tradesOf() {
 			if t.tradeNo != "" {
 				accounts, trades = append(accounts, t.account), append(trades, t.tradeNo)
 			}

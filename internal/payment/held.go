@@ -30,7 +30,8 @@ type held struct {
 	amount   int64
 	currency string
 	rows     int64 // stored exceptions with this ref
-	there    bool  // it is in suspense now
+	there    bool  // it is in suspense now, or was refunded from there
+	disputed bool  // a dispute took some of it
 }
 
 // HeldRef is the ref of the entry that holds one payment that matches no order: one per trade
@@ -54,10 +55,26 @@ func (m *Message) heldID() string {
 func (m *Message) heldRef() string { return refOfHeld(m.heldID()) }
 
 // heldMoney selects entries by ref, in the columns of attempts, with id 0: the number of
-// exceptions that name the entry, the ref, the account, the currency, and the amount.
-// Exceptions name it while the money is in suspense.
-const heldMoney = "SELECT 0, (SELECT count(*) FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> ''), 0, t.ref, c.code, t.currency, t.amount, 0, 0, 0, ''" +
+// exceptions that name the entry, what refunds made at the supplier and disputes took of it, the
+// ref, the account, the currency, and the amount. Exceptions name it while some of the money is in
+// suspense.
+var heldMoney = "SELECT 0, (SELECT count(*) FROM exceptions AS x WHERE x.held_ref = t.ref AND x.held_ref <> ''), 0, t.ref, c.code, t.currency, t.amount," +
+	" (SELECT coalesce(CAST(sum(r.amount) AS BIGINT), 0) FROM refunds AS r WHERE r.held_ref = t.ref AND r.held_ref <> '' AND r.adopted <> '' AND r.status = 'succeeded')," +
+	" (SELECT count(*) FROM disputes AS d WHERE d.held_ref = t.ref AND d.held_ref <> '' AND d.withdrawn AND d.reinstated < d.amount), 0, ''" +
 	" FROM transfers AS t JOIN accounts AS c ON c.id = t.credit_account WHERE t.ref IN (?)"
+
+// UnusedRefunds are the statuses in which a refund takes nothing from its payment, as its machine
+// has them.
+var UnusedRefunds = []string{"rejected", "cancelled", "failed", "returned"}
+
+// TakenOfHeld is SQL for what refunds and disputes took of the money that the entry with a ref
+// holds.
+func TakenOfHeld(ref string) string {
+	return "(SELECT coalesce(CAST(sum(_r.amount) AS BIGINT), 0) FROM refunds AS _r WHERE _r.held_ref = " + ref + " AND _r.held_ref <> ''" +
+		" AND NOT " + moves.In("_r.status", UnusedRefunds...) + ")" +
+		" - (SELECT coalesce(CAST(sum(_d.reinstated - _d.amount) AS BIGINT), 0) FROM disputes AS _d WHERE _d.held_ref = " + ref +
+		" AND _d.held_ref <> '' AND _d.withdrawn)"
+}
 
 // heldRefs returns the refs for all payments in the batch.
 func (b *batch) heldRefs() []string {
@@ -74,7 +91,8 @@ func (b *batch) heldRefs() []string {
 func (b *batch) addHeld(a *Attempt) {
 	b.held[a.SupplierRef] = &held{
 		account: a.SupplierTradeNo, currency: string(a.Status), amount: a.Amount, rows: a.OrderID,
-		there: a.OrderID > 0,
+		// What was refunded of it moves along to an order, even all of it.
+		there: a.OrderID > 0 || a.CreatedAt == a.Amount, disputed: a.UpdatedAt > 0,
 	}
 }
 
@@ -324,6 +342,13 @@ func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, 
 		return fmt.Errorf("the exception %d names the entry %q, which is not stored", x.ID, x.HeldRef)
 	}
 	held := lines[0]
+	var taken int64
+	if err := tx.NewRaw("SELECT "+TakenOfHeld("?0"), x.HeldRef).Scan(ctx, &taken); err != nil {
+		return fmt.Errorf("read what is left in suspense: %w", err)
+	}
+	if held.Amount -= taken; held.Amount <= 0 {
+		return act.ErrChanged
+	}
 	v := fund.Values{
 		Supplier: ledger.OfSuspense(held.Credit), To: held.Debit, ID: strconv.FormatInt(approvalID, 10), Amount: held.Amount,
 		Currency: held.Currency,

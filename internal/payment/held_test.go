@@ -94,10 +94,12 @@ func TestOneTradeUnderThreeEventKeysIsBookedOnce(t *testing.T) {
 func TestOnlyWhatWasPaidIsHeld(t *testing.T) {
 	t.Parallel()
 	each(t, paymenttest.Options{}, func(t *testing.T, f *paymenttest.Fixture) {
-		for _, status := range []supplier.Status{supplier.Failed, supplier.Refunded, supplier.Closed} {
+		for status, want := range map[supplier.Status]string{
+			supplier.Failed: exception.UnknownOrder, supplier.Refunded: exception.UnknownRefund, supplier.Closed: exception.UnknownOrder,
+		} {
 			m := f.Callback("no-such-order", "T-"+string(status), 1999)
 			m.Content.Status = status
-			outcome(t, f, m, exception.UnknownOrder)
+			outcome(t, f, m, want)
 		}
 		outcome(t, f, f.Callback("no-such-order", "T-zero", 0), exception.UnknownOrder)
 		o := create(t, f, nil)

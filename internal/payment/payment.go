@@ -58,12 +58,12 @@ type Options struct {
 	ExpiryMax    time.Duration
 	ClosingGrace time.Duration // how long closing waits if the supplier cannot be queried
 
-	// Refunds matches messages about refunds; nil = none is known.
+	// Refunds keeps and books what messages say about refunds; nil = none is known.
 	Refunds Refunds
 	// Disputes books what messages about disputes say; nil = they only open exceptions.
 	Disputes Disputes
 	// Payouts matches messages that name a payout's number; nil = none is known.
-	Payouts Refunds
+	Payouts Matcher
 	// Requery adds to the writes that the supplier is queried about an order at once; nil = no
 	// supplier can be.
 	Requery func(w *db.Writes, o *order.Order, supplierID int64)

@@ -77,7 +77,7 @@ func (x *Pure) moved(o *order.Order, to order.Status) {
 func (x *Pure) Confirm(m *Message) Outcome {
 	o := *x.Order
 	b := &batch{
-		p: x.p, items: []*Message{m}, orders: map[string]*order.Order{}, disputed: map[tradeKey]*order.Order{},
+		p: x.p, items: []*Message{m}, orders: map[string]*order.Order{}, returned: map[tradeKey]*order.Order{},
 		attempts: map[int64][]*Attempt{o.ID: x.Attempts}, trades: x.trades, booked: x.booked, held: x.held, known: x.known,
 	}
 	if ref := m.orderRef(); ref == o.OrderNo || slices.ContainsFunc(x.Attempts, func(a *Attempt) bool { return a.SupplierRef == ref }) {

@@ -25,7 +25,7 @@ func (b *batch) read(ctx context.Context) error {
 		if ref := m.orderRef(); ref != "" {
 			refs = append(refs, ref)
 		}
-		for _, t := range m.disputedTrades() {
+		for _, t := range m.tradesOf() {
 			if t.tradeNo != "" {
 				trades = append(trades, t.tradeNo)
 			}
@@ -59,7 +59,7 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.findByTrade(); err != nil {
 		return err
 	}
-	if err := b.readDisputed(ctx); err != nil {
+	if err := b.readReturned(ctx); err != nil {
 		return err
 	}
 	return b.readRefunds(ctx)
@@ -134,13 +134,13 @@ func (b *batch) readRest(ctx context.Context, trades []string) error {
 			keys = append(keys, callbackKey{m.Supplier.AccountID, m.Content.EventKey})
 		}
 	}
-	b.attempts, b.trades, b.known, b.disputed = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{},
+	b.attempts, b.trades, b.known, b.returned = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{},
 		map[tradeKey]*order.Order{}
-	b.booked, b.held, b.holds = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}
+	b.booked, b.held, b.holds, b.reported = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}, map[tradeKey]bool{}
 	b.about, b.ended, b.byTrade = map[tradeKey][]int64{}, map[string][]int64{}, map[tradeKey]*order.Order{}
 	r := b.tx.Reads()
 	r.Add(b.addAttempt, attemptRows+" WHERE order_id IN (?) UNION ALL "+attemptRows+
-		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney, ids, trades, b.heldRefs())
+		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney+" UNION ALL "+reportedTrades, ids, trades, b.heldRefs(), trades)
 	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
 		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
 	if paying := b.paying(); len(paying) > 0 {
@@ -203,16 +203,20 @@ type callbackKey struct {
 	EventKey  string
 }
 
-// addAttempt adds an attempt, which may be found by its order as well as by its trade number,
-// or a row of heldMoney.
+// addAttempt adds an attempt, which may be found by its order as well as by its trade number, or
+// a row of heldMoney or of reportedTrades.
 func (b *batch) addAttempt(row db.Row) error {
 	a := new(Attempt)
 	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt,
 		&a.UpdatedAt, &a.SupplierID, &a.ExternalID); err != nil {
 		return err
 	}
-	if a.ID == 0 {
+	switch {
+	case a.ID == 0:
 		b.addHeld(a)
+		return nil
+	case a.ID < 0:
+		b.reported[tradeKey{a.AccountID, a.SupplierTradeNo}] = true
 		return nil
 	}
 	if a.OrderID == 0 {
@@ -238,16 +242,16 @@ func (b *batch) addKey(row db.Row) error {
 	return err
 }
 
-// readDisputed finds the orders of disputes by trade number, because a dispute has no reference
-// of ours: the order paid by that number, or that of an exception about money held by the
-// supplier.
-func (b *batch) readDisputed(ctx context.Context) error {
+// readReturned finds the orders of disputes and refunds by trade number, because such messages
+// need not have a reference of ours: the order paid by that number, or that of an exception about
+// money held by the supplier.
+func (b *batch) readReturned(ctx context.Context) error {
 	ids, held := map[tradeKey]int64{}, []string{}
 	for _, m := range b.items {
-		if m.Content.Dispute == nil {
+		if !m.goesBack() {
 			continue
 		}
-		for _, t := range m.disputedTrades() {
+		for _, t := range m.tradesOf() {
 			if id := b.trades[t]; id != 0 {
 				ids[t] = id
 			} else if t.tradeNo != "" {
@@ -265,7 +269,7 @@ func (b *batch) readDisputed(ctx context.Context) error {
 			" WHERE su.account_id IN (?) AND x.kind IN (?) AND x.subject IN (?) AND x.order_id <> 0",
 			bun.List(b.accounts), bun.List(exception.HeldKinds), bun.List(held)).Scan(ctx, &rows)
 		if err != nil {
-			return fmt.Errorf("find disputed money: %w", err)
+			return fmt.Errorf("find held money by trade number: %w", err)
 		}
 		for _, x := range rows {
 			ids[tradeKey{x.AccountID, x.Subject}] = x.OrderID
@@ -276,18 +280,18 @@ func (b *batch) readDisputed(ctx context.Context) error {
 	}
 	var rows []*order.Order
 	if err := b.tx.NewSelect().Model(&rows).Where("o.id IN (?)", bun.List(slices.Collect(maps.Values(ids)))).Scan(ctx); err != nil {
-		return fmt.Errorf("find disputed orders: %w", err)
+		return fmt.Errorf("find orders by trade number: %w", err)
 	}
 	for trade, id := range ids {
 		i := slices.IndexFunc(rows, func(o *order.Order) bool { return o.ID == id })
 		if i < 0 {
 			continue
 		}
-		b.disputed[trade] = rows[i]
+		b.returned[trade] = rows[i]
 		if locked := b.orders[rows[i].OrderNo]; locked != nil {
-			b.disputed[trade] = locked
-		} else if b.booked[trade] && b.p.o.Disputes != nil {
-			return db.ErrStale // it was paid since disputedNos, and is not locked
+			b.returned[trade] = locked
+		} else if b.booked[trade] && (b.p.o.Disputes != nil || b.p.o.Refunds != nil) {
+			return db.ErrStale // it was paid since paidNos, and is not locked
 		}
 	}
 	return nil

@@ -6,14 +6,19 @@ import "backstop/internal/base/text"
 var Texts text.Codes
 
 var (
-	stepRepeat      = Texts.New("payment.repeat", text.Text{ZH: "同一条消息已经处理过", EN: "the same message was accepted before"})
-	stepNoMove      = Texts.New("payment.no_move", text.Text{ZH: "不影响任何订单", EN: "affects no order"})
-	stepNoOrder     = Texts.New("payment.no_order", text.Text{ZH: "没有订单用编号 %s", EN: "no order has the reference %s"})
-	stepOrder       = Texts.New("payment.order", text.Text{ZH: "已找到", EN: "found"})
-	stepAccount     = Texts.New("payment.account", text.Text{ZH: "%s 是 %s，应为 %s", EN: "%s is %s, not %s"})
-	stepOurs        = Texts.New("payment.ours", text.Text{ZH: "消息属于我方账户", EN: "the message is for our account"})
-	stepNoRefund    = Texts.New("payment.no_refund", text.Text{ZH: "没有已知的退款", EN: "no refund of ours is known"})
-	stepRefundKnown = Texts.New("payment.refund_known", text.Text{ZH: "这笔退款已知，没有新内容", EN: "a known refund; nothing new"})
+	stepRepeat       = Texts.New("payment.repeat", text.Text{ZH: "同一条消息已经处理过", EN: "the same message was accepted before"})
+	stepNoMove       = Texts.New("payment.no_move", text.Text{ZH: "不影响任何订单", EN: "affects no order"})
+	stepNoOrder      = Texts.New("payment.no_order", text.Text{ZH: "没有订单用编号 %s", EN: "no order has the reference %s"})
+	stepOrder        = Texts.New("payment.order", text.Text{ZH: "已找到", EN: "found"})
+	stepAccount      = Texts.New("payment.account", text.Text{ZH: "%s 是 %s，应为 %s", EN: "%s is %s, not %s"})
+	stepOurs         = Texts.New("payment.ours", text.Text{ZH: "消息属于我方账户", EN: "the message is for our account"})
+	stepNoRefund     = Texts.New("payment.no_refund", text.Text{ZH: "没有已知的退款", EN: "no refund of ours is known"})
+	stepRefundKnown  = Texts.New("payment.refund_known", text.Text{ZH: "这笔退款已知，没有新内容", EN: "a known refund; nothing new"})
+	stepRefundNoted  = Texts.New("payment.refund_noted", text.Text{ZH: "已记录；没有资金变动", EN: "noted; no money moved"})
+	stepRefundStored = Texts.New("payment.refund_stored",
+		text.Text{ZH: "已记录；收到这笔付款后入账", EN: "stored; booked once its payment is known"})
+	stepRefundBooked = Texts.New("payment.refund_booked",
+		text.Text{ZH: "在渠道侧退款：按这笔付款的全部已知退款入账", EN: "refunded at the supplier: booked by all that is known about the payment"})
 	stepPayoutAsked = Texts.New("payment.payout_asked", text.Text{ZH: "是我方的出款，正向渠道查询结果", EN: "our payout: the supplier is being queried"})
 	stepRefundAsked = Texts.New("payment.refund_asked", text.Text{ZH: "是我方的退款，正向渠道查询结果", EN: "our refund: the supplier is being queried"})
 	stepNot         = Texts.New("payment.not", text.Text{ZH: "%s，应为 %s", EN: "%s, not %s"})

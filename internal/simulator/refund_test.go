@@ -162,16 +162,16 @@ func TestRefundsAreToldByTheirSuppliers(t *testing.T) {
 		k.refunds("BACK-OFFICE", RefundScript{State: StateSuccess, Order: "ORDER_1", Amount: 300, Callback: CallbackNow})
 		waittest.Until(k.t, "a third", func() bool { return b.count() == 3 })
 		first, again, third := b.parse(k.t, a, 0), b.parse(k.t, a, 1), b.parse(k.t, a, 2)
-		wantNo, wantSum := "R1", int64(300)
-		if k.a.Kind == "alipay" {
-			wantNo, wantSum = "", 1000
+		wantNo, wantStatus, wantAmount, wantTotal := "R1", supplier.Refunded, [2]int64{700, 300}, [2]int64{}
+		if k.a.Kind == "alipay" { // the payment, with the sum of its refunds
+			wantNo, wantStatus, wantAmount, wantTotal = "", supplier.Paid, [2]int64{1999, 1999}, [2]int64{700, 1000}
 		}
-		if first.Status != supplier.Refunded || first.Amount != 700 || first.RefundNo != wantNo || first.OrderRef != "ORDER_1" ||
+		if first.Status != wantStatus || first.Amount != wantAmount[0] || first.RefundTotal != wantTotal[0] || first.RefundNo != wantNo || first.OrderRef != "ORDER_1" ||
 			again.EventKey != first.EventKey {
 			k.t.Errorf("%+v, then %+v", first, again)
 		}
-		if third.Status != supplier.Refunded || third.Amount != wantSum || third.RefundNo == "R1" || third.EventKey == first.EventKey ||
-			third.RefundSum != (k.a.Kind == "alipay") {
+		if third.Status != wantStatus || third.Amount != wantAmount[1] || third.RefundNo == "R1" || third.EventKey == first.EventKey ||
+			third.RefundTotal != wantTotal[1] {
 			k.t.Errorf("%+v", third)
 		}
 		k.movedIs("R1", 1)

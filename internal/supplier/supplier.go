@@ -121,10 +121,13 @@ type Callback struct {
 	// Adapter.Identity.
 	Identity map[string]string
 	// RefundNo is our own refund number, of a callback about a refund that names it, and
-	// RefundID the supplier's. Where Status is not Refunded, the refund is to be asked about.
+	// RefundID the supplier's. Where Status is not Refunded, Refund is what became of it; ""
+	// = the refund is to be asked about.
 	RefundNo, RefundID string
-	// RefundSum: Amount is the sum of the payment's refunds so far.
-	RefundSum bool
+	Refund             RefundState
+	// RefundTotal is the sum of the payment's refunds so far, in minor units of Currency; 0 =
+	// not given.
+	RefundTotal int64
 	// Dispute is set in a Disputed callback, which carries no reference of ours: its
 	// order is the one that TradeNo paid.
 	Dispute *Dispute

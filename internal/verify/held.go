@@ -186,7 +186,7 @@ func compareSuspense(ctx context.Context, tx bun.IDB, i *Invariant, wrong map[st
 		Balance, Held  int64
 	}
 	err := tx.NewRaw(
-		"SELECT a.id, a.code, a.currency, a.balance, coalesce((SELECT CAST(sum(t.amount) AS BIGINT) FROM (SELECT DISTINCT x.held_ref FROM exceptions AS x WHERE x.held_ref <> '') AS h"+
+		"SELECT a.id, a.code, a.currency, a.balance, coalesce((SELECT CAST(sum(t.amount - ("+payment.TakenOfHeld("t.ref")+")) AS BIGINT) FROM (SELECT DISTINCT x.held_ref FROM exceptions AS x WHERE x.held_ref <> '') AS h"+
 			" JOIN transfers AS t ON t.ref = h.held_ref WHERE t.credit_account = a.id), 0) AS held FROM accounts AS a WHERE a.code LIKE ? ORDER BY a.id",
 		ledger.SuspenseAccount("%")).Scan(ctx, &rows)
 	if err != nil {

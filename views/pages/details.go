@@ -39,6 +39,7 @@ var outcomeWords = map[exception.Outcome]text.Text{
 	exception.OweBack:           {ZH: "应退还买家，暂挂账", EN: "Owed to the buyer, held in suspense"},
 	exception.RefundMade:        {ZH: "退款已成功", EN: "The refund succeeded"},
 	exception.RefundNotMade:     {ZH: "退款未成功", EN: "The refund was not made"},
+	exception.Booked:            {ZH: "已自动入账", EN: "Booked automatically"},
 }
 
 func outcomeWord(o exception.Outcome) text.Text { return ui.TextFor(outcomeWords, o) }

@@ -25,7 +25,7 @@ func (m *Machine) MatchLater(ctx context.Context) (n int, err error) {
 			moves.In("pa.status", payment.Succeeded)+
 			" AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = pa.order_id AND o.currency = d.currency)"+
 			" UNION SELECT d.id, 0 FROM disputes AS d WHERE d.order_id = 0 AND d.held_ref = '' AND d.withdrawn"+
-			" AND EXISTS (SELECT 1 FROM exceptions AS x JOIN transfers AS t ON t.ref = x.held_ref WHERE x.held_ref <> '' AND t.amount = d.amount AND t.currency = d.currency"+
+			" AND EXISTS (SELECT 1 FROM exceptions AS x JOIN transfers AS t ON t.ref = x.held_ref WHERE x.held_ref <> '' AND t.amount >= d.amount + (SELECT coalesce(sum(p.amount - p.reinstated), 0) FROM disputes AS p WHERE p.held_ref = t.ref AND p.withdrawn) AND t.currency = d.currency"+
 			" AND x.held_ref IN ('held:' || CAST(d.account_id AS TEXT) || ':' || d.trade_no, 'held:' || CAST(d.account_id AS TEXT) || ':' || d.charge_no))"+
 			" LIMIT ?", maxLater).Scan(ctx, &rows)
 	if err != nil {
@@ -79,7 +79,11 @@ func (m *Machine) matchOne(ctx context.Context, tx db.Tx, id, orderID int64) err
 	if err := w.Exec(ctx); err != nil {
 		return fmt.Errorf("match a dispute: %w", err)
 	}
-	return nil
+	if m.o.Refunds == nil {
+		return nil
+	}
+	d := it.d
+	return m.o.Refunds.Settle(ctx, tx, payment.Trade{AccountID: d.AccountID, No: d.TradeNo}, payment.Trade{AccountID: d.AccountID, No: d.ChargeNo})
 }
 
 // DueSoon is how long before its deadline a dispute without evidence alerts again.

@@ -221,7 +221,7 @@ func (x *write) match(ctx context.Context, it *item, o *order.Order) error {
 	if d.counts() > 0 {
 		it.stopped, x.unsent[o.ID] = x.unsent[o.ID], nil
 	}
-	used, err := refund.Taken(ctx, x.tx, o.ID)
+	used, err := refund.TakenByUs(ctx, x.tx, o.ID) // those made at the supplier give way
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func newCluster(t testing.TB, all ...*db.DB) *cluster {
 
 func newNode(t testing.TB, d *db.DB, o paymenttest.Options) *node {
 	k := &node{}
-	o.Payouts = func(f *paymenttest.Fixture) payment.Refunds {
+	o.Payouts = func(f *paymenttest.Fixture) payment.Matcher {
 		k.payouts = payout.New(payout.Options{
 			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{
 				time.Second,

@@ -74,7 +74,7 @@ func newTill(t *testing.T, d *db.DB) *till {
 	k := &till{t: t, limit: Limits{Auto: 100_000}, book: &book{}}
 	k.Fixture = paymenttest.New(t, d, paymenttest.Options{
 		Fakes: paymenttest.NewFakes("f1"),
-		Payouts: func(f *paymenttest.Fixture) payment.Refunds {
+		Payouts: func(f *paymenttest.Fixture) payment.Matcher {
 			k.m = New(Options{
 				DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger,
 				Schedule: compensation.Schedule{

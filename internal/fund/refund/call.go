@@ -245,6 +245,7 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	if r.SupplierRefundNo == "" {
 		r.SupplierRefundNo = answer.SupplierNo
 	}
+	x.accepted(r, answer.State)
 	was, events := r.Status, heard(r.Status, answer.State)
 	if err := x.do(o, r, c, events...); err != nil {
 		return compensation.Result{}, err
@@ -284,6 +285,20 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 		text = fmt.Sprintf("the supplier gave no clear answer (%s)", answer.State)
 	}
 	return later(text, again)
+}
+
+// accepted notes when the supplier first said that it has a refund.
+func (x *write) accepted(r *Refund, said supplier.RefundState) {
+	switch said {
+	case supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundAbnormal, supplier.RefundReturned:
+	default:
+		return
+	}
+	if r.AcceptedAt == nil && r.Unresolved() {
+		now := x.m.o.DB.Now()
+		r.AcceptedAt = &now
+		x.w.Guard(x.tx.NewRaw("UPDATE refunds SET accepted_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version), 1)
+	}
 }
 
 // short notes since when our account at the supplier is short of funds, and reports it.

@@ -16,7 +16,7 @@ const wholePayment = math.MaxInt64
 
 // stage is how far a refund with a number of the supplier has come. It never goes back: a refund
 // that failed after it was made stays failed.
-type stage int16
+type stage int64
 
 // Stages of a number.
 const (

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"backstop/internal/payment"
 )
 
 // sheet is a payment of 2000 with what was reported about it, and the rows that follow.
@@ -218,6 +220,16 @@ func TestTheFormulaInEveryOrderOfArrival(t *testing.T) {
 				t.Error("no order is legal")
 			}
 		})
+	}
+}
+
+// The statuses that take nothing are the same where held money is summed up.
+func TestUnusedRefundsAreTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, s := range Moves.Rows {
+		if slices.Contains(dead, s.Status) != slices.Contains(payment.UnusedRefunds, string(s.Status)) {
+			t.Errorf("%s", s.Status)
+		}
 	}
 }
 

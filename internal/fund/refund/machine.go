@@ -18,6 +18,7 @@ import (
 	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/settings"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	// CheckURL returns why notifications must not be sent to a URL; nil = they may.
 	CheckURL    func(string) error
 	CallbackURL func(supplier string) string
+	// Query asks the supplier about an order; nil = nobody can. Best effort.
+	Query func(ctx context.Context, orderNo string)
 	// Limits and Window return a merchant's limits and refund window; its day begins at midnight
 	// in Zone.
 	Limits func(merchantID int64, currency string) Limits
@@ -86,6 +89,7 @@ type write struct {
 	entries fund.Entries
 	facts   []notify.Fact
 	items   []*compensation.Item
+	changed []payment.Trade // payments of whose refunds of ours one has changed
 }
 
 func (m *Machine) begin(tx db.Tx) *write { return &write{m: m, tx: tx, w: tx.Writes()} }
@@ -108,9 +112,12 @@ func (x *write) do(o *order.Order, r *Refund, c by, events ...Event) error {
 		if err := x.apply(o, r, m); err != nil { // also sets the returned fees
 			return err
 		}
+		if r.Adopted == "" && r.TradeNo != "" {
+			x.changed = append(x.changed, payment.Trade{AccountID: r.AccountID, No: r.TradeNo})
+		}
 		x.w.Guard(x.tx.NewUpdate().Model(r).
 			Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "short_at", "first_call_at",
-				"last_call_at", "finished_at").
+				"last_call_at", "accepted_at", "finished_at").
 			WherePK().Where("rf.version = ? AND rf.status = ?", version, from), 1)
 	}
 	return nil
@@ -197,8 +204,17 @@ func (x *write) tell(r *Refund, kind string) {
 	})
 }
 
-// send writes everything, and nudges after the commit.
+// send writes everything, books what follows for refunds made at the supplier, and nudges after
+// the commit.
 func (x *write) send(ctx context.Context) error {
+	if err := x.sendAlone(ctx); err != nil {
+		return err
+	}
+	return x.m.Settle(ctx, x.tx, slices.Compact(x.changed)...)
+}
+
+// sendAlone is send for a part of what follows.
+func (x *write) sendAlone(ctx context.Context) error {
 	m := x.m
 	if err := m.o.Ledger.Post(ctx, x.tx, x.w, x.entries); err != nil {
 		return err

@@ -20,13 +20,13 @@ const modelSteps = 1_000_000
 
 // pure are the rules that a story runs with.
 type pure struct {
-	heard    func(Status, supplier.RefundState) []Event
-	repeats  func(r *Refund, now int64, after, known time.Duration, tells bool) repeats
-	increase func([]*Refund, int64) (int64, bool)
-	left     func(paid, disputed, taken int64) int64
+	heard   func(Status, supplier.RefundState) []Event
+	repeats func(r *Refund, now int64, after, known time.Duration, tells bool) repeats
+	ours    func([]*Refund) []*Refund // that the formula is told about
+	left    func(paid, disputed, taken int64) int64
 }
 
-var ours = pure{heard, repeatsOf, increase, left}
+var ours = pure{heard, repeatsOf, func(all []*Refund) []*Refund { return all }, left}
 
 // modelled is a refund, what was booked for it, and what its supplier did.
 type modelled struct {
@@ -55,7 +55,7 @@ type story struct {
 	tells, sums   bool
 	elsewhere     []int64 // refunds made in its back office
 	totals        []int64 // its messages that name a total, in any order and more than once
-	notices       []int64 // totals that wait
+	reported      facts   // what was reported of them
 	late          []func()
 	statements    []statement
 	ends          map[Status]int
@@ -228,6 +228,13 @@ func (s *story) settle(r *modelled, p repeats, said supplier.RefundState) {
 		now := s.now
 		r.ShortAt = &now
 	}
+	switch said {
+	case supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundAbnormal, supplier.RefundReturned:
+		if r.AcceptedAt == nil {
+			now := s.now
+			r.AcceptedAt = &now
+		}
+	}
 	for _, e := range s.heard(r.Status, said) {
 		s.do(r, e)
 	}
@@ -300,6 +307,7 @@ func (s *story) step() {
 		19 * time.Hour, 25 * time.Hour, booking.ShortFor,
 	}).
 		Draw(s.t, "passes").Microseconds()
+	s.book()
 	s.check()
 }
 
@@ -362,14 +370,12 @@ func TestWrongRulesAreSeen(t *testing.T) {
 	forever.repeats = func(r *Refund, now int64, after, _ time.Duration, tells bool) repeats {
 		return repeatsOf(r, now, after, supplier.Forever, tells)
 	}
-	sums.increase = func(all []*Refund, total int64) (int64, bool) {
-		return increase(slices.DeleteFunc(slices.Clone(all), func(r *Refund) bool { return r.Status == Returned }), total)
+	without := func(leave func(*Refund) bool) func([]*Refund) []*Refund {
+		return func(all []*Refund) []*Refund { return slices.DeleteFunc(slices.Clone(all), leave) }
 	}
+	sums.ours = without(func(r *Refund) bool { return r.Status == Returned })
 	double, greedy := ours, ours
-	double.increase = func(all []*Refund, total int64) (int64, bool) {
-		amount, _ := increase(all, total)
-		return amount, false
-	}
+	double.ours = without((*Refund).Unresolved)
 	greedy.left = func(paid, _, taken int64) int64 { return left(paid, 0, taken) }
 	for name, c := range map[string]struct {
 		pure

@@ -113,41 +113,54 @@ func (s *story) backOffice() {
 
 // adopts is a message about a refund that may not be ours: by its number or by a total.
 func (s *story) adopts() {
-	if !s.sums {
-		if n := len(s.elsewhere); n > 0 {
-			i := s.draw(n, "number")
-			s.adopt(strconv.Itoa(i), s.elsewhere[i])
+	switch n, f := len(s.elsewhere), &s.reported; {
+	case s.sums && len(s.totals) > 0:
+		amount := s.totals[s.draw(len(s.totals), "total")]
+		if !slices.ContainsFunc(f.totals, func(t total) bool { return t.amount == amount }) && amount > 0 {
+			f.totals = append(f.totals, total{amount: amount, firstAt: s.now, newsAt: s.now})
 		}
-		return
-	}
-	if len(s.totals) > 0 {
-		s.notices = append(s.notices, s.totals[s.draw(len(s.totals), "total")])
-	}
-	var rows []*Refund
-	for _, r := range s.all {
-		rows = append(rows, r.Refund)
-	}
-	waiting := s.notices
-	s.notices = nil
-	for _, total := range waiting {
-		amount, wait := s.increase(rows, total)
-		if wait {
-			s.notices = append(s.notices, total)
-			continue
-		}
-		if s.adopt("sum:"+strconv.FormatInt(total, 10), amount) {
-			rows = append(rows, s.all[len(s.all)-1].Refund)
+	case !s.sums && n > 0:
+		i := s.draw(n, "number")
+		no := strconv.Itoa(i)
+		if !slices.ContainsFunc(f.numbers, func(x number) bool { return x.no == no }) {
+			f.numbers = append(f.numbers, number{no: no, amount: s.elsewhere[i], stage: done, firstAt: s.now})
 		}
 	}
 }
 
-func (s *story) adopt(key string, amount int64) bool {
-	known := slices.ContainsFunc(s.all, func(r *modelled) bool { return r.Adopted == key })
-	if known || amount <= 0 || amount > s.left(s.paid, s.disputed, s.taken()) {
-		return false
+// book books what follows from all that was reported.
+func (s *story) book() {
+	f := s.reported
+	f.booked, f.disputed = s.paid, s.disputed
+	var rows []*Refund
+	var own []*Refund
+	for _, r := range s.all {
+		if r.Adopted != "" {
+			rows = append(rows, r.Refund)
+		} else {
+			own = append(own, r.Refund)
+		}
 	}
-	r := &modelled{Refund: &Refund{ID: int64(len(s.all) + 1), Amount: amount, Adopted: key}, booked: map[fund.Fact]int{}}
-	s.do(r, Adopted)
-	s.all = append(s.all, r)
-	return true
+	f.ours = s.ours(own)
+	made := f.conclude().made
+	room := f.left() - made
+	for _, r := range s.all {
+		switch {
+		case r.Adopted != "" || r.Status != Requested && r.Status != Approved:
+		case r.Amount <= room:
+			room -= r.Amount
+		default:
+			s.do(r, unsent(r.Status))
+		}
+	}
+	for _, st := range f.plan(made, rows) {
+		if st.row != nil {
+			s.wrong("%+v changes a refund that was made at the supplier", st)
+		}
+		r := &modelled{
+			Refund: &Refund{ID: int64(len(s.all) + 1), Amount: st.amount, Adopted: "made there", SupplierRefundNo: st.number}, booked: map[fund.Fact]int{},
+		}
+		s.do(r, Adopted)
+		s.all = append(s.all, r)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/base/moves"
 	"backstop/internal/fund"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 
 	"github.com/uptrace/bun"
 )
@@ -82,6 +83,11 @@ func (m *Machine) lock(ctx context.Context, tx db.Tx, id int64) (*order.Order, *
 	if err != nil {
 		return nil, nil, err
 	}
+	if r.OrderID == 0 && r.TradeNo != "" { // its money is in suspense
+		if err := m.lockPaid(ctx, tx, payment.Trade{AccountID: r.AccountID, No: r.TradeNo}); err != nil {
+			return nil, nil, err
+		}
+	}
 	o, err := m.lockOrder(ctx, tx, r.OrderID)
 	if err != nil {
 		return nil, nil, err
@@ -108,6 +114,17 @@ func (m *Machine) lockOrder(ctx context.Context, tx db.Tx, id int64) (*order.Ord
 // except those that failed or were rejected, cancelled or returned.
 func Taken(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
 	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND status NOT IN (?)", orderID,
+		bun.List(dead)).Scan(ctx, &sum)
+	if err != nil {
+		return 0, fmt.Errorf("sum an order's refunds: %w", err)
+	}
+	return sum, nil
+}
+
+// TakenByUs is Taken without the refunds that were made at the supplier, which give way to
+// disputes.
+func TakenByUs(ctx context.Context, q bun.IDB, orderID int64) (sum int64, err error) {
+	err = q.NewRaw("SELECT coalesce(sum(amount), 0) FROM refunds WHERE order_id = ? AND order_id <> 0 AND adopted = '' AND status NOT IN (?)", orderID,
 		bun.List(dead)).Scan(ctx, &sum)
 	if err != nil {
 		return 0, fmt.Errorf("sum an order's refunds: %w", err)

@@ -110,22 +110,6 @@ func named(status Status, back bool) (ask, known bool) {
 	return false, status == Succeeded || status == Returned || !back
 }
 
-// increase returns how much of the total that a supplier has refunded of a payment is in none of
-// its refunds: 0 = nothing, or nobody can tell. wait = it may be the open one.
-func increase(all []*Refund, total int64) (amount int64, wait bool) {
-	for _, r := range all {
-		switch r.Status {
-		case Succeeded:
-			total -= r.Amount
-		case Submitted, Unknown:
-			wait = true
-		case Returned: // whether the total still has it, it does not say
-			return 0, false
-		}
-	}
-	return max(total, 0), wait
-}
-
 // feeBack returns the part of a fee that is returned with a refund; amounts and returned are
 // the sums of the payment's other refunds that succeeded.
 func feeBack(rule fee.Rule, paid, amount, amounts, returned int64) int64 {

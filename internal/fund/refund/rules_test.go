@@ -8,7 +8,6 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/base/db"
-	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -63,7 +62,7 @@ func TestAReturnedRefundIsNotAdopted(t *testing.T) {
 		r := k.at(Returned, o)
 		for name, change := range map[string]func(*supplier.Callback){
 			"by its number": func(c *supplier.Callback) { c.RefundNo = r.RefundNo },
-			"by a total":    func(c *supplier.Callback) { c.RefundSum = true },
+			"by a total":    func(c *supplier.Callback) { c.RefundTotal = c.Amount },
 		} {
 			k.says(o, name, 700, change)
 			k.notices()
@@ -71,39 +70,6 @@ func TestAReturnedRefundIsNotAdopted(t *testing.T) {
 		}
 		k.is("returned", r, Returned, 1, "both")
 		k.balances("returned", 1999, 0, -1999)
-	})
-}
-
-// A total that is above the open refund: what is too much is told once it is known.
-func TestATotalAboveTheOpenRefundIsTold(t *testing.T) {
-	t.Parallel()
-	each(t, func(k *till) {
-		o := k.paid()
-		r := k.at(Submitted, o)
-		out := k.says(o, "both", 1000, func(c *supplier.Callback) { c.RefundSum = true })
-		if out.Name != payment.Ignored {
-			t.Errorf("%+v", out)
-		}
-		k.Want(t, 0, "SELECT count(*) FROM exceptions")
-		k.fake.SetRefund(r.RefundNo, supplier.RefundSucceeded)
-		k.run(r)
-		k.notices()
-		k.Want(t, 1000, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
-		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_refund' AND amount = 300 AND order_id = ?", o.ID)
-
-		// A supplier that lists its refunds is asked for the list: a total alone is not booked.
-		listed := 0
-		k.fake.OnList(func(supplier.Refund) supplier.RefundList { listed++; return paymenttest.Listed() })
-		o = k.paid()
-		r = k.at(Submitted, o)
-		k.says(o, "listed", 1000, func(c *supplier.Callback) { c.RefundSum = true })
-		k.fake.SetRefund(r.RefundNo, supplier.RefundSucceeded)
-		k.run(r)
-		k.notices()
-		k.Want(t, 700, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
-		if listed != 1 {
-			t.Errorf("listed %d times", listed)
-		}
 	})
 }
 

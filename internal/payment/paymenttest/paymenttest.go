@@ -62,7 +62,7 @@ type Options struct {
 	Steps        payment.Steps                     // of Fakes
 	InFlight     int                               // calls per supplier
 	Refunds      func(*Fixture) payment.Refunds    // nil = no refund is known
-	Payouts      func(*Fixture) payment.Refunds    // nil = no payout is known
+	Payouts      func(*Fixture) payment.Matcher    // nil = no payout is known
 	Disputes     func(*Fixture) payment.Disputes   // nil = disputes only open exceptions
 	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
 }
@@ -124,7 +124,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 	if o.Refunds != nil {
 		refunds = o.Refunds(f)
 	}
-	var payouts payment.Refunds
+	var payouts payment.Matcher
 	if o.Payouts != nil {
 		payouts = o.Payouts(f)
 	}

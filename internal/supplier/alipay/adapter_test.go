@@ -212,26 +212,26 @@ func TestNotificationsMean(t *testing.T) {
 		return c
 	}
 	refundAt := paid.OccurredAt.Add(123 * time.Millisecond)
-	part := want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:R-1", 500, refundAt)
-	full := want(supplier.Refunded, "TRADE_CLOSED", "TRADE_CLOSED:R-1", 1999, refundAt)
-	part.RefundNo, full.RefundNo, part.RefundSum, full.RefundSum = "R-1", "R-1", true, true
-	unnumbered := want(supplier.Refunded, "TRADE_SUCCESS", "TRADE_SUCCESS:2026-03-01 15:59:58/5.00", 500, paid.OccurredAt)
-	unnumbered.RefundSum = true
+	part := want(supplier.Paid, "TRADE_SUCCESS", "TRADE_SUCCESS:R-1/5.00", 1999, paid.OccurredAt)
+	full := want(supplier.Refunded, "TRADE_CLOSED", "TRADE_CLOSED:R-1/", 1999, refundAt)
+	finished := want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED:R-1/5.00", 1999, paid.OccurredAt)
+	part.RefundNo, full.RefundNo, finished.RefundNo = "R-1", "R-1", "R-1"
+	unnumbered := want(supplier.Paid, "TRADE_SUCCESS", "TRADE_SUCCESS:2026-03-01 15:59:58/5.00", 1999, paid.OccurredAt)
+	part.RefundTotal, full.RefundTotal, finished.RefundTotal, unnumbered.RefundTotal = 500, 1999, 500, 500
 	closed := want(supplier.Closed, "TRADE_CLOSED", "TRADE_CLOSED", 1999, paid.OccurredAt)
 	closed.Reverses = true
 	for name, tc := range map[string]struct {
 		fields url.Values
 		want   supplier.Callback
 	}{
-		"trade_success":  {with("TRADE_SUCCESS", nil), paid},
-		"no_refund":      {with("TRADE_SUCCESS", map[string]string{"refund_fee": "0.00", "out_biz_no": "B-1"}), paid},
-		"trade_finished": {with("TRADE_FINISHED", nil), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999, paid.OccurredAt)},
-		"finished_refund": {with("TRADE_FINISHED", refundFields), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999,
-			paid.OccurredAt)},
-		"wait_buyer_pay": {with("WAIT_BUYER_PAY", nil), want(supplier.Other, "WAIT_BUYER_PAY", "WAIT_BUYER_PAY", 1999, time.Time{})},
-		"refund_part":    {with("TRADE_SUCCESS", refundFields), part},
-		"refund_full":    {with("TRADE_CLOSED", map[string]string{"gmt_refund": "2026-03-01 15:59:58.123", "out_biz_no": "R-1"}), full},
-		"trade_closed":   {with("TRADE_CLOSED", map[string]string{"gmt_close": "2026-03-01 15:59:58"}), closed},
+		"trade_success":   {with("TRADE_SUCCESS", nil), paid},
+		"no_refund":       {with("TRADE_SUCCESS", map[string]string{"refund_fee": "0.00", "out_biz_no": "B-1"}), paid},
+		"trade_finished":  {with("TRADE_FINISHED", nil), want(supplier.Paid, "TRADE_FINISHED", "TRADE_FINISHED", 1999, paid.OccurredAt)},
+		"finished_refund": {with("TRADE_FINISHED", refundFields), finished},
+		"wait_buyer_pay":  {with("WAIT_BUYER_PAY", nil), want(supplier.Other, "WAIT_BUYER_PAY", "WAIT_BUYER_PAY", 1999, time.Time{})},
+		"refund_part":     {with("TRADE_SUCCESS", refundFields), part},
+		"refund_full":     {with("TRADE_CLOSED", map[string]string{"gmt_refund": "2026-03-01 15:59:58.123", "out_biz_no": "R-1"}), full},
+		"trade_closed":    {with("TRADE_CLOSED", map[string]string{"gmt_close": "2026-03-01 15:59:58"}), closed},
 		"another_product": {
 			url.Values{"notify_id": {"N-1"}, "app_id": {testAppID}, "total_amount": {"any"}},
 			supplier.Callback{EventKey: "N-1", Status: supplier.Unknown, Currency: "CNY", Identity: map[string]string{

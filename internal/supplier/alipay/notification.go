@@ -56,14 +56,20 @@ func (a *adapter) translate(f map[string]string) (supplier.Callback, error) {
 	got.EventKey = f["trade_no"] + ":" + f["trade_status"]
 	m := words.Of(f["trade_status"])
 	got.Status, got.Reverses = m.Status, m.Reverses
-	switch {
-	// A partial refund repeats TRADE_SUCCESS with the refund's data. TRADE_FINISHED may contain
-	// the data of refunds that were reported earlier.
-	case refunded(f) && (f["trade_status"] == "TRADE_SUCCESS" || f["trade_status"] == "TRADE_CLOSED"):
-		return refund(got, f)
-	case m.Status == supplier.Paid:
+	if refunded(f) {
+		if err := refund(&got, f); err != nil {
+			return got, err
+		}
+	}
+	switch m.Status {
+	// A partial refund repeats the payment with the refund's data.
+	case supplier.Paid:
 		return payment(got, f)
-	case m.Status == supplier.Closed:
+	case supplier.Closed:
+		if got.RefundTotal > 0 { // closed by a refund means refunded in full
+			got.Status, got.Reverses, got.Amount = supplier.Refunded, false, got.RefundTotal
+			return got, nil
+		}
 		got.OccurredAt = readTime(f["gmt_close"])
 	}
 	if minor, err := money.ParseMajor(f["total_amount"], currency); err == nil {
@@ -92,26 +98,23 @@ func payment(c supplier.Callback, f map[string]string) (supplier.Callback, error
 	return c, nil
 }
 
-// refund reads refund_fee, the sum of the trade's refunds so far. The key contains our refund
-// number (out_biz_no) or, if Alipay sends none, the refund's time and the sum: a second partial
-// refund is another event.
-func refund(c supplier.Callback, f map[string]string) (supplier.Callback, error) {
+// refund reads refund_fee, the sum of the trade's refunds so far. The key contains the sum and our
+// refund number (out_biz_no) or, if Alipay sends none, the refund's time: a second partial refund
+// is another event.
+func refund(c *supplier.Callback, f map[string]string) error {
 	c.RefundNo = f["out_biz_no"]
 	c.OccurredAt = readTime(f["gmt_refund"])
-	c.EventKey += ":" + c.RefundNo
-	if c.RefundNo == "" {
-		c.EventKey += f["gmt_refund"] + "/" + f["refund_fee"]
-	}
+	c.EventKey += ":" + cmp.Or(c.RefundNo, f["gmt_refund"]) + "/" + f["refund_fee"]
 	sum := f["refund_fee"]
 	if sum == "" && c.RawStatus == "TRADE_CLOSED" {
-		sum = f["total_amount"] // closed by a refund means refunded in full
+		sum = f["total_amount"]
 	}
 	minor, err := money.ParseMajor(sum, currency)
 	if err != nil {
-		return c, noAmount.Say("refund_fee", err)
+		return noAmount.Say("refund_fee", err)
 	}
-	c.Status, c.Reverses, c.Amount, c.RefundSum = supplier.Refunded, false, minor, true
-	return c, nil
+	c.RefundTotal = minor
+	return nil
 }
 
 // transferChanged is the msg_method of a notification about a payout

@@ -177,7 +177,7 @@ func TestEventsMean(t *testing.T) {
 	intent := func(kind string) string { return intentEvent(suppliertest.Change{Status: kind}) }
 	refunded := func(s supplier.Status, kind, key string) supplier.Callback {
 		c := as(s, kind, key, 500)
-		c.RefundNo, c.RefundID = "R-1", "re_0001"
+		c.RefundNo, c.RefundID, c.Refund = "R-1", "re_0001", refundStates[key[len("re_0001:"):]]
 		return c
 	}
 	bare := func(s supplier.Status, kind string) supplier.Callback {
@@ -187,7 +187,7 @@ func TestEventsMean(t *testing.T) {
 		}
 	}
 	back := as(supplier.Refunded, "charge.refunded", "pi_3TestIntent0001:charge.refunded:500", 500)
-	back.RefundSum = true
+	back.RefundTotal = 500
 	for name, tc := range map[string]struct {
 		body string
 		want supplier.Callback
@@ -220,7 +220,7 @@ func TestEventsMean(t *testing.T) {
 			"re_0001:pending")},
 		"refund.updated.succeeded": {eventOf("refund.updated", refundObject("succeeded")), refunded(supplier.Refunded, "refund.updated",
 			"re_0001:succeeded")},
-		"refund.failed": {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Unknown, "refund.failed",
+		"refund.failed": {eventOf("refund.failed", refundObject("failed")), refunded(supplier.Other, "refund.failed",
 			"re_0001:failed")},
 		"checkout.session.completed.odd": {eventOf("checkout.session.completed", sessionObject("in_part")), as(supplier.Unknown,
 			"checkout.session.in_part", "pi_3TestIntent0001:checkout.session.completed:in_part", 1999)},

@@ -30,6 +30,7 @@ type object struct {
 	ID             string          `json:"id"`
 	Currency       string          `json:"currency"`
 	PaymentIntent  json.RawMessage `json:"payment_intent"` // an id; null on some sessions
+	Charge         json.RawMessage `json:"charge"`         // of a refund
 	PaymentStatus  string          `json:"payment_status"` // of a session
 	Status         string          `json:"status"`
 	Amount         json.RawMessage `json:"amount"`
@@ -149,12 +150,18 @@ func translate(body []byte, live *bool) (supplier.Callback, error) {
 		return got, noAmount.Say(e.Type, err)
 	}
 	got.Amount = minor // 0 where none can be read and no money moved
+	if e.Type == refundsOfCharge {
+		got.RefundTotal = minor
+	}
 	return got, nil
 }
 
 // reader fills in the callback and returns a word for what happened, and the text of the
 // amount.
 type reader func(c *supplier.Callback, o object) (word string, amount json.RawMessage)
+
+// refundsOfCharge is the type of the event with the sum of a charge's refunds.
+const refundsOfCharge = "charge.refunded"
 
 // readers parse the events about a payment.
 var readers = map[string]reader{
@@ -176,10 +183,9 @@ var readers = map[string]reader{
 	"charge.captured":  charged,
 	// The amount is the sum of the charge's refunds so far and therefore part of the key: a
 	// second partial refund is another event.
-	"charge.refunded": func(c *supplier.Callback, o object) (string, json.RawMessage) {
+	refundsOfCharge: func(c *supplier.Callback, o object) (string, json.RawMessage) {
 		payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
 		c.EventKey += ":" + string(o.AmountRefunded)
-		c.RefundSum = true
 		return c.RawStatus, o.AmountRefunded
 	},
 	"refund.created":        refund,
@@ -216,12 +222,12 @@ func charged(c *supplier.Callback, o object) (string, json.RawMessage) {
 	return c.RawStatus, o.Amount
 }
 
-// refund reads a refund object. Money is returned only once it has succeeded; the same state
-// may come with two event types, so the key is made of the state.
+// refund reads a refund object, which may fail even after it has succeeded. The same state may
+// come with two event types, so the key is made of the state.
 func refund(c *supplier.Callback, o object) (string, json.RawMessage) {
-	payment(c, cmp.Or(id(o.PaymentIntent), o.ID))
+	payment(c, cmp.Or(id(o.PaymentIntent), id(o.Charge), o.ID))
 	c.EventKey = o.ID + ":" + o.Status
-	c.RefundNo, c.RefundID = o.Metadata.RefundNo, o.ID
+	c.RefundNo, c.RefundID, c.Refund = o.Metadata.RefundNo, o.ID, refundStates[o.Status]
 	return "refund." + o.Status, o.Amount
 }
 

@@ -30,6 +30,8 @@ var words = supplier.Words{
 	"refund.succeeded":       {Status: supplier.Refunded},
 	"refund.pending":         {Status: supplier.Other},
 	"refund.requires_action": {Status: supplier.Other},
+	"refund.failed":          {Status: supplier.Other},
+	"refund.canceled":        {Status: supplier.Other},
 
 	"charge.dispute.created":          {Status: supplier.Disputed},
 	"charge.dispute.updated":          {Status: supplier.Disputed},

@@ -114,6 +114,7 @@ func TestNotificationsMean(t *testing.T) {
 		c := paid
 		c.Status, c.RawStatus, c.EventKey = s, event, "50000000382026030100000000001:"+event
 		c.Amount, c.RefundNo, c.RefundID, c.Identity = 500, "R-1", "50000000382026030100000000001", map[string]string{"mch_id": testMchID}
+		c.Refund = refundEvents[event]
 		return c
 	}
 	state := func(word string) string { return transaction(suppliertest.Change{Status: word}) }
@@ -122,7 +123,7 @@ func TestNotificationsMean(t *testing.T) {
 	unannounced := payment(supplier.Unknown, "SUCCESS")
 	unannounced.RawStatus = "TRANSACTION.PENDING"
 	contradicting := refunded(supplier.Unknown, "REFUND.SUCCESS")
-	contradicting.RawStatus = "REFUND.SUCCESS with refund_status ABNORMAL"
+	contradicting.RawStatus, contradicting.Refund = "REFUND.SUCCESS with refund_status ABNORMAL", ""
 	otherEvent := supplier.Callback{
 		EventKey: "EV-2026030116000000001", Status: supplier.Unknown, RawStatus: "PAYSCORE.USER_PAID",
 		OccurredAt: suppliertest.Now.Add(-time.Second),

@@ -227,13 +227,18 @@ func readPayment(c *supplier.Callback, n notification, f fact) error {
 	return amount(c, f.Amount.Total)
 }
 
+// refundEvents are the states of refunds by the types of their events.
+var refundEvents = map[string]supplier.RefundState{
+	"REFUND.SUCCESS": supplier.RefundSucceeded, "REFUND.ABNORMAL": supplier.RefundAbnormal, "REFUND.CLOSED": supplier.RefundFailed,
+}
+
 // readRefund parses the end of a refund. It is unknown if the event and the resource contradict
 // each other.
 func readRefund(c *supplier.Callback, n notification, f fact) error {
 	m := words.Of(n.EventType)
-	c.Status, c.RefundNo, c.RefundID = m.Status, f.OutRefundNo, f.RefundID
+	c.Status, c.RefundNo, c.RefundID, c.Refund = m.Status, f.OutRefundNo, f.RefundID, refundEvents[n.EventType]
 	if m.Status == supplier.Refunded && f.RefundStatus != "SUCCESS" {
-		c.Status, c.RawStatus = supplier.Unknown, n.EventType+" with refund_status "+f.RefundStatus
+		c.Status, c.Refund, c.RawStatus = supplier.Unknown, "", n.EventType+" with refund_status "+f.RefundStatus
 	}
 	if f.RefundID == "" {
 		return noRefund.Say()
