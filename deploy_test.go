@@ -18,7 +18,7 @@ import (
 var (
 	madeBy = regexp.MustCompile(
 		`New(Counter|Gauge|Histogram)(?:Vec)?\(prometheus\.\w+Opts\{\s*Name: "(backstop_\w+)"(?s:[^\n]*\n(?:\s+Buckets:[^\n]*\n)?)\s*\}(?:, \[\]string\{([^}]*)\})?`)
-	describes  = regexp.MustCompile(`NewDesc\("(backstop_\w+)", "[^\n]*", (?:nil|\[\]string\{([^}]*)\}), nil\)`)
+	describes  = regexp.MustCompile(`NewDesc\(\s*"(backstop_\w+)",\s*"[^\n]*",\s*(?:nil|\[\]string\{([^}]*)\}),\s*nil\)`)
 	usesMetric = regexp.MustCompile(`backstop_[a-z_]+`)
 	usesLabel  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"`)
 	groupsBy   = regexp.MustCompile(`\bby \(([^)]*)\)`)

@@ -42,8 +42,8 @@ func (s *story) confirm(x *exception.Item, action string, w payment.Waiver) {
 	}
 	id := s.approved(action)
 	m.Source = payment.ByDecision("operator:li", id, w)
+	s.end(x, id, exception.Accepted) // first, as the desk does: the payment ends what is open about it
 	s.take(m, payment.Paid)
-	s.end(x, id, exception.Accepted)
 }
 
 func (s *story) end(x *exception.Item, approval int64, outcome exception.Outcome) {
