@@ -14,8 +14,9 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 # that do not depend on the database engine (dbtest.Default) run on PostgreSQL.
 RACED = ./internal/base/db ./internal/base/logbuffer ./internal/base/queue ./internal/base/work ./internal/callback ./internal/fund/... ./internal/ledger ./internal/notify/... ./internal/payment ./jobs ./web/console/live/...
 
-# Vet has run before the tests, in lint. Tests wait more than they compute.
-GO_TEST = go test -vet=off -timeout 30m -p 2 -parallel 8
+# Vet has run before the tests, in lint. Tests wait more than they compute. Their folders are in
+# TMPDIR, not where go builds (GOTMPDIR; see .ci/with-tmpdir).
+GO_TEST = go test -exec 'env -u GOTMPDIR' -vet=off -timeout 30m -p 2 -parallel 8
 
 .PHONY: run dev build generate test test-short check format lint soak fuzz demo bench clean
 
@@ -62,7 +63,7 @@ lint: ## vet and staticcheck
 
 soak: ## kills, races and models at their full counts; takes hours
 	./.ci/setup
-	E2E_FULL=1 ./.ci/with-tmpdir go test -timeout 6h ./internal/e2e ./internal/command/demo ./internal/payment ./internal/advance ./internal/approval ./internal/desk ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute ./internal/notify/...
+	E2E_FULL=1 ./.ci/with-tmpdir go test -exec 'env -u GOTMPDIR' -timeout 6h ./internal/e2e ./internal/command/demo ./internal/payment ./internal/advance ./internal/approval ./internal/desk ./internal/bulk ./internal/sweep ./internal/ledger ./internal/fund/payout ./internal/fund/refund ./internal/fund/dispute ./internal/notify/...
 
 # -fuzzminimizetime: otherwise minimising a single input may take the whole minute.
 fuzz: ## each parser for a minute

@@ -27,7 +27,6 @@ func (k *office) run(r *refund.Refund) compensation.Result {
 		&item); err != nil {
 		k.t.Fatal(err)
 	}
-	item.Attempts = 20 // the steps are used up
 	result := replaycall.Kind(replaycall.Subjects{refund.Op: k.refunds.Subject()}).Run(k.t.Context(), item)
 	if result.IsDone() {
 		k.exec("UPDATE compensations SET state = 'done', next_at = NULL WHERE id = ?", item.ID)
@@ -47,6 +46,8 @@ func (k *office) unclear() (*refund.Refund, *exception.Item) {
 		k.t.Fatal(err)
 	}
 	k.Fakes["f1"].OnRefund(func(supplier.Refund) paymenttest.RefundFault { return paymenttest.RefundVague })
+	k.run(r)
+	k.exec("UPDATE refunds SET first_call_at = first_call_at - ? WHERE id = ?", compensation.Daily.Microseconds(), r.ID)
 	k.run(r)
 	k.Fakes["f1"].OnRefund(nil)
 	k.Fakes["f1"].SetRefund(r.RefundNo, supplier.RefundNotFound)

@@ -95,7 +95,7 @@ func TestTwoPeopleEndAStuckPayoutOverHTTP(t *testing.T) {
 				t.Errorf("%s, which is not stuck yet: %d %s", no, a.status, a.body)
 			}
 			// It was sent a day ago: the next query is the last one of its steps.
-			if _, err := w.own().Exec(fmt.Sprintf("UPDATE payouts SET last_call_at = last_call_at - %d WHERE payout_no = '%s'",
+			if _, err := w.own().Exec(fmt.Sprintf("UPDATE payouts SET first_call_at = first_call_at - %[1]d, last_call_at = last_call_at - %[1]d WHERE payout_no = '%[2]s'",
 				(24 * time.Hour).Microseconds(), no)); err != nil {
 				t.Fatal(err)
 			}
