@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/report"
 )
@@ -43,7 +44,7 @@ func (q *reader) rows() (where string, args []any) {
 // their length: 168 hours before the end of a day of 25 hours, the next day has begun.
 func (q *reader) weekAgo() int64 {
 	if q.p.Range.Days() {
-		return time.UnixMicro(q.p.At).In(q.p.Zone).AddDate(0, 0, -7).UnixMicro()
+		return calendar.AddDays(time.UnixMicro(q.p.At).In(q.p.Zone), -7).UnixMicro()
 	}
 	return q.p.At - 7*day.Microseconds()
 }

@@ -66,8 +66,8 @@ func parseDays(value string) (from, to int64, ok bool) {
 	if err != nil || name == "" || name == "Local" {
 		return 0, 0, false
 	}
-	if t, err := time.ParseInLocation(MonthLayout, text, zone); err == nil {
-		return t.UnixMicro(), t.AddDate(0, 1, 0).UnixMicro(), true
+	if t, err := calendar.Parse(MonthLayout, text, zone); err == nil {
+		return t.UnixMicro(), calendar.MonthEnd(t).UnixMicro(), true
 	}
 	t, err := calendar.ParseDay(text, zone)
 	return t.UnixMicro(), calendar.DayStart(t, 1).UnixMicro(), err == nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 )
 
@@ -32,12 +33,25 @@ const Clock = "clock"
 // last returns the last time at which a nightly sweep should have begun.
 func (p Plan) last(now time.Time) time.Time {
 	now = now.In(p.Zone)
-	at := time.Date(now.Year(), now.Month(), now.Day(), p.Hour, p.Minute, 0, 0, p.Zone)
+	at := p.on(now, 0)
 	if at.After(now) {
-		at = time.Date(now.Year(), now.Month(), now.Day()-1, p.Hour, p.Minute, 0, 0, p.Zone)
+		at = p.on(now, -1)
 	}
 	return at
 }
+
+// Next returns the first planned moment after one.
+func (p Plan) Next(after time.Time) time.Time {
+	after = after.In(p.Zone)
+	at := p.on(after, 0)
+	for days := 1; !at.After(after); days++ {
+		at = p.on(after, days)
+	}
+	return at
+}
+
+// on returns the planned moment of the day of t, or of one so many days later.
+func (p Plan) on(t time.Time, days int) time.Time { return calendar.At(t, days, p.Hour, p.Minute, 0) }
 
 // Number returns a day as stored for nights: 20261123.
 func Number(at time.Time) int64 {
@@ -96,8 +110,7 @@ func (p Plan) Night(ctx context.Context, d *db.DB) (begun bool, err error) {
 // missed records the nights after seen, up to and including the one at a time.
 func (p Plan) missed(ctx context.Context, tx db.Tx, d *db.DB, seen int64, at time.Time) error {
 	var rows []*Sweep
-	for night := at; Number(night) > seen && len(rows) < maxMissed; night = time.Date(night.Year(), night.Month(), night.Day()-1, p.Hour,
-		p.Minute, 0, 0, p.Zone) {
+	for night := at; Number(night) > seen && len(rows) < maxMissed; night = p.on(night, -1) {
 		s := newSweep(night.UnixMicro(), Request{Days: p.Days, By: Clock, Night: Number(night)})
 		s.ID, s.State = d.NewID(), Missed
 		rows = append(rows, s)

@@ -1,10 +1,13 @@
 package sweep
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"backstop/internal/base/db"
 )
 
 // at is a plan for some time ago.
@@ -108,4 +111,58 @@ func TestTheNightBeginsAtItsTimeInItsZone(t *testing.T) {
 			t.Errorf("at %s it is the night of %d, want %d", now, got, want)
 		}
 	}
+}
+
+// In some zones there is no midnight on one day a year: its night begins at the first moment
+// after the gap, and no day has two nights or none.
+func TestANightInAGapBeginsAfterIt(t *testing.T) {
+	t.Parallel()
+	for zone, gap := range map[string]string{"America/Santiago": "2026-09-06T01:00:00-03:00", "America/Havana": "2026-03-08T01:00:00-04:00"} {
+		place, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, err := time.Parse(time.RFC3339, gap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for minute := range 60 {
+			p := Plan{Minute: minute, Zone: place}
+			if got := p.Next(begin.Add(-12 * time.Hour)); !got.Equal(begin) {
+				t.Errorf("%s 00:%02d: it begins %s, want %s", zone, minute, got, gap)
+			}
+			at, nights := begin.Add(-60*time.Hour), map[int64]time.Time{}
+			for now := at; now.Before(begin.Add(60 * time.Hour)); now = now.Add(time.Minute) {
+				last := p.last(now)
+				if was, ok := nights[Number(last)]; last.After(now) || ok && !was.Equal(last) {
+					t.Fatalf("%s 00:%02d: at %s the last night is %s and %s", zone, minute, now.In(place), was, last)
+				}
+				nights[Number(last)] = last
+			}
+			for day := begin.Add(-36 * time.Hour); day.Before(begin.Add(48 * time.Hour)); day = day.Add(24 * time.Hour) {
+				if _, ok := nights[Number(day.In(place))]; !ok {
+					t.Errorf("%s 00:%02d: no night of %s", zone, minute, day.In(place).Format(time.DateOnly))
+				}
+			}
+		}
+	}
+}
+
+func TestANightInAGapIsSwept(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *fixture) {
+		santiago, err := time.LoadLocation("America/Santiago")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := Plan{Minute: 30, Zone: santiago, Days: 3}
+		last := time.Date(2026, 9, 7, 0, 30, 0, 0, santiago)
+		err = f.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error { return p.missed(ctx, tx, f.DB, 20260904, last) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, want := f.all(), []string{"missed 20260907", "missed 20260906", "missed 20260905"}; !slices.Equal(all, want) {
+			t.Errorf("%v, want %v", all, want)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/text"
 	"backstop/internal/sweep"
 	"backstop/views/ui"
@@ -38,7 +39,7 @@ const calendarWeeks = 5
 // CalendarFrom is the first night of the calendar, a Monday.
 func CalendarFrom(now time.Time) time.Time {
 	back := (int(now.Weekday())+6)%7 + 7*(calendarWeeks-1)
-	return time.Date(now.Year(), now.Month(), now.Day()-back, 0, 0, 0, 0, now.Location())
+	return calendar.DayStart(now, -back)
 }
 
 // SweepWeeks is the calendar up to this week.
@@ -50,7 +51,7 @@ func SweepWeeks(now time.Time, nights []*sweep.Sweep) [][]SweepNight {
 	first := CalendarFrom(now)
 	weeks := make([][]SweepNight, calendarWeeks)
 	for i := range 7 * calendarWeeks {
-		day := first.AddDate(0, 0, i)
+		day := calendar.DayStart(first, i)
 		weeks[i/7] = append(weeks[i/7], SweepNight{day.Format("01-02"), of[sweep.Number(day)], day.After(now)})
 	}
 	return weeks

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/money"
 	"backstop/internal/console"
 	"backstop/internal/fund"
@@ -133,7 +134,7 @@ func (s *handlers) statementPage(c *fiber.Ctx) error {
 	if err != nil {
 		return web.InvalidField("day", err.Error())
 	}
-	d.Day, d.Before, d.After = day, from.AddDate(0, 0, -1).Format("2006-01-02"), to.Format("2006-01-02")
+	d.Day, d.Before, d.After = day, calendar.DayStart(from, -1).Format("2006-01-02"), to.Format("2006-01-02")
 	if to.After(p.Now) {
 		d.After = ""
 	}

@@ -223,7 +223,7 @@ func clockTime(text string) (clock, bool) {
 
 // on returns the time of day on the day of a moment, or so many days later.
 func (c clock) on(t time.Time, later int) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day()+later, c.hour, c.minute, c.second, 0, t.Location())
+	return calendar.At(t, later, c.hour, c.minute, c.second)
 }
 
 // moment reads a moment in the operator's time zone: a time of day, which is the last one that
@@ -249,7 +249,7 @@ func (l *listing) moment(text string) (at time.Time, day, ok bool) {
 		"2006-01-02T15:04", "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05", minuteLayout,
 		time.RFC3339,
 	} {
-		if at, err := time.ParseInLocation(layout, text, l.p.Zone); err == nil {
+		if at, err := calendar.Parse(layout, text, l.p.Zone); err == nil {
 			return at, false, plausible(at)
 		}
 	}
@@ -338,7 +338,7 @@ func (l *listing) readWindow(always bool, now, to time.Time) {
 	choice := ui.Windows[i]
 	from := end.Add(-choice.Span)
 	if choice.Days > 0 && l.span.To > 0 {
-		from = end.AddDate(0, 0, -choice.Days)
+		from = calendar.AddDays(end, -choice.Days)
 	}
 	l.span.From, l.view.From, l.view.Name = from.UnixMicro(), from.UnixMicro(), choice.Name
 }

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/base/calendar"
 	"backstop/internal/console"
 	"backstop/internal/list"
 	"backstop/views/pages"
@@ -108,7 +109,7 @@ func (s *handlers) possible(x pages.Start) bool {
 
 // searchAmount opens the only order with an amount, or the list of orders.
 func (s *handlers) searchAmount(ctx context.Context, c *fiber.Ctx, q string) error {
-	span := list.Slice{From: s.DB.NowTime().AddDate(0, 0, -31).UnixMicro(), Rows: 1, Uncounted: true}
+	span := list.Slice{From: calendar.AddDays(s.DB.NowTime(), -31).UnixMicro(), Rows: 1, Uncounted: true}
 	page, err := s.Console.Orders(ctx, list.Query{Spec: console.OrderList, Scope: list.All()}.With("amount", q), span)
 	if err != nil {
 		return slow(ctx, err)

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
 	"backstop/internal/act"
+	"backstop/internal/base/calendar"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/callback"
@@ -123,7 +123,7 @@ func pasted(p *ui.Page, d pages.PlaygroundData) (req *supplier.Request, problem 
 		}
 	}
 	if d.At != "" {
-		if req.ReceivedAt, err = time.ParseInLocation(pages.PlaygroundTime, d.At, p.Zone); err != nil {
+		if req.ReceivedAt, err = calendar.Parse(pages.PlaygroundTime, d.At, p.Zone); err != nil {
 			return nil, pages.PlaygroundBadAt(p)
 		}
 	}

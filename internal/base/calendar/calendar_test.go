@@ -1,6 +1,10 @@
 package calendar
 
 import (
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -45,5 +49,63 @@ func TestDaysFollowEachOther(t *testing.T) {
 		if got, err := ParseDay(text, time.UTC); err == nil {
 			t.Errorf("%q is %s", text, got)
 		}
+	}
+}
+
+// A time that clocks skip is the first moment after the gap, one that comes twice is the first.
+func TestEachTimeOfDayIsOneMoment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ zone, text, want string }{
+		{"America/Santiago", "2026-09-05 00:30:00", "2026-09-05T00:30:00-04:00"},
+		{"America/Santiago", "2026-09-06 00:00:00", "2026-09-06T01:00:00-03:00"},
+		{"America/Santiago", "2026-09-06 00:30:00", "2026-09-06T01:00:00-03:00"},
+		{"America/Santiago", "2026-09-06 01:00:00", "2026-09-06T01:00:00-03:00"},
+		{"America/Santiago", "2026-09-06 01:30:00", "2026-09-06T01:30:00-03:00"},
+		{"America/Havana", "2026-03-08 00:59:59", "2026-03-08T01:00:00-04:00"},
+		{"America/Havana", "2026-11-01 00:30:00", "2026-11-01T00:30:00-04:00"}, // again at -05:00
+		{"America/Santiago", "2026-04-04 23:30:00", "2026-04-04T23:30:00-03:00"},
+		{"Europe/Berlin", "2026-03-29 02:30:00", "2026-03-29T03:00:00+02:00"},
+		{"Europe/Berlin", "2026-10-25 02:30:00", "2026-10-25T02:30:00+02:00"},
+		{"Europe/Berlin", "2026-10-25 03:30:00", "2026-10-25T03:30:00+01:00"},
+		{"America/New_York", "2026-03-08 02:59:00", "2026-03-08T03:00:00-04:00"},
+		{"Pacific/Apia", "2011-12-30 12:00:00", "2011-12-31T00:00:00+14:00"}, // that day did not exist
+		{"Asia/Shanghai", "2026-11-23 03:30:00", "2026-11-23T03:30:00+08:00"},
+	} {
+		zone, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse(time.DateTime, c.text, zone)
+		if err != nil || got.Format(time.RFC3339) != c.want {
+			t.Errorf("%s %s is %s, %v; want %s", c.zone, c.text, got.Format(time.RFC3339), err, c.want)
+		}
+	}
+	zone := time.FixedZone("", 3600)
+	if got, err := Parse(time.RFC3339, "2026-11-23T03:30:00Z", zone); err != nil || got.Unix() != 1795404600 {
+		t.Errorf("a time with an offset is %s, %v", got, err)
+	}
+}
+
+// time.Date, AddDate and ParseInLocation are right in UTC and in zones that never change their
+// offset; with any other zone, this package is in between.
+func TestNoLocalTimeIsMadeElsewhere(t *testing.T) {
+	t.Parallel()
+	made := regexp.MustCompile(`time\.Date\(|\.AddDate\(|ParseInLocation\(`)
+	root := os.DirFS("../../..")
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+			strings.HasPrefix(name, "internal/base/calendar/") || strings.Contains(name, "test/") {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		for i, line := range strings.Split(string(text), "\n") {
+			if made.MatchString(line) && !strings.Contains(line, "time.UTC") && !strings.Contains(line, "beijing") {
+				t.Errorf("%s:%d: %s", name, i+1, strings.TrimSpace(line))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
