@@ -127,6 +127,7 @@ var detailNames = []struct {
 	{"order_currency", text.Text{ZH: "订单币种", EN: "Currency of the order"}},
 	{"booked_amount", text.Text{ZH: "已记账金额", EN: "Booked amount"}},
 	{"booked_currency", text.Text{ZH: "记账币种", EN: "Booked currency"}},
+	{"booked_entry", text.Text{ZH: "已入账分录", EN: "Booked by the entry"}},
 	{"booked_status", text.Text{ZH: "已记账结果", EN: "Booked as"}},
 	{"exceeds", text.Text{ZH: "超出可退部分", EN: "Above what was left of the payment"}},
 	{"fee", text.Text{ZH: "争议手续费（未记账）", EN: "Fee of the dispute, not booked"}},

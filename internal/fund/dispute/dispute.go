@@ -42,7 +42,10 @@ var Moves = moves.Table[Status]{
 			Meaning: "Evidence was recorded here, or the supplier reviews it.",
 		},
 		{Status: Won, Initial: true, Meaning: "The merchant keeps the payment: the reserve is released, or the money comes back."},
-		{Status: Lost, Initial: true, Meaning: "The buyer keeps the money: what was reserved is the supplier's once it takes it."},
+		{
+			Status: Lost, Initial: true, To: []Status{Won},
+			Meaning: "The buyer keeps the money: what was reserved is the supplier's once it takes it. It may still be won.",
+		},
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -345,6 +346,36 @@ func kinds(all []said) (names []string) {
 		names = append(names, s.kind)
 	}
 	return names
+}
+
+// A lost dispute may still be won, by arbitration for example: the merchant is told again, and its
+// exception names the entry that was booked instead of asking for another.
+func TestALostDisputeMayStillBeWon(t *testing.T) {
+	t.Parallel()
+	each(t, func(k *bank) {
+		o := k.paid()
+		k.say(o, "du_1", created)
+		k.say(o, "du_1", withdrawn)
+		k.say(o, "du_1", lost)
+		k.say(o, "du_1", said{second: 5, kind: "funds_reinstated", stage: supplier.DisputeWon, withdrawn: true, back: 1999, fee: 150})
+		d := k.the("du_1")
+		if d.Status != dispute.Won || k.order(o).DisputedAmount != 0 {
+			t.Errorf("%+v", d)
+		}
+		for _, kind := range []string{"dispute.lost", "dispute.won"} {
+			k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", d.ID, kind)
+		}
+		var x exception.Item
+		if err := k.DB.NewSelect().Model(&x).Where("x.kind = ?", exception.DisputeOpened).Scan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		entry := fund.Ref(fund.DisputeReinstated, fund.Values{ID: strconv.FormatInt(d.ID, 10)})
+		if x.State != exception.Resolved || !strings.Contains(string(x.Detail), entry) || strings.Contains(string(x.Detail), "booked_status") {
+			t.Errorf("%s %s", x.State, x.Detail)
+		}
+		k.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref = ?", entry)
+		k.verified()
+	})
 }
 
 func TestADisputeFromItsFirstMessageToItsEnd(t *testing.T) {

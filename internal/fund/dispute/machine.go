@@ -180,6 +180,9 @@ func (x *write) note(ctx context.Context, n payment.DisputeNotice) error {
 	if d.contradicts(said) {
 		details["booked_status"] = d.Status
 	}
+	if d.Reinstated > 0 && it.was.Reinstated == 0 { // nothing is left to adjust
+		details["booked_entry"] = fund.Ref(fund.DisputeReinstated, fund.Values{ID: d.key()})
+	}
 	if said.FeeCurrency != "" && said.FeeCurrency != d.Currency && said.Fee > 0 {
 		details["fee"], details["fee_currency"] = said.Fee, said.FeeCurrency
 	}
@@ -404,7 +407,7 @@ func (x *write) facts(it *item) (all []notify.Fact) {
 		first.Status, first.Version = Opened, 1
 		add("dispute.opened", &first)
 	}
-	if d.Status.ended() && !(it.was.matched() && it.was.Status.ended()) {
+	if d.Status.ended() && !(it.was.matched() && it.was.Status == d.Status) {
 		add("dispute."+string(d.Status), d)
 	}
 	return all
