@@ -47,6 +47,17 @@ func TestACallbackArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
+func TestASlashAtTheEndIsNoPartOfTheSuppliersCode(t *testing.T) {
+	h := open(t)
+	for path, want := range map[string]int{"/callback/wx/": 200, "/callback/wx/?a=1": 200, "/callback/wx//": 404, "/callback/": 404, "/callback/wx/x/": 404} {
+		before := len(h.Sender.Codes)
+		got := h.Call(t, "POST", path, "a=1")
+		if got.Status != want || want == 200 && (len(h.Sender.Codes) != before+1 || h.Sender.Codes[before] != "wx") {
+			t.Errorf("%s: %d, %q", path, got.Status, h.Sender.Codes[before:])
+		}
+	}
+}
+
 func TestTheAnswerIsTheSuppliersByteForByte(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -336,7 +336,15 @@ func (s *Server) guard(c *fiber.Ctx) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), workTime)
 	defer cancel()
 	c.SetUserContext(ctx)
+	trimCallback(c)
 	return c.Next()
+}
+
+// trimCallback takes the slash from the end of a callback's path: suppliers' consoles add one.
+func trimCallback(c *fiber.Ctx) {
+	if code, ok := strings.CutPrefix(c.Path(), CallbackPath); ok && strings.Index(code, "/") == len(code)-1 && len(code) > 1 {
+		c.Path(strings.TrimSuffix(c.Path(), "/"))
+	}
 }
 
 // RequestID returns the id of a request, as in the response and the log.

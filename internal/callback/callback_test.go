@@ -175,6 +175,23 @@ func request(body string) *supplier.Request {
 	}
 }
 
+// No supplier signs a multipart body: the refusal says so, instead of a missing signature.
+func TestAMultipartBodyIsRefusedWithItsReason(t *testing.T) {
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	r := request("paid O1")
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	if got := h.receiver.Receive(t.Context(), "wx", r, nil); got.Outcome != Unparsable || got.Reply.Status != 400 {
+		t.Errorf("%+v", got)
+	}
+	h.refusals.Close()
+	var checks string
+	if err := h.db.NewRaw("SELECT checks FROM refused_callbacks").Scan(t.Context(), &checks); err != nil ||
+		!strings.Contains(checks, "callback.multipart") || !strings.Contains(checks, "multipart/form-data") {
+		t.Errorf("stored %q, %v", checks, err)
+	}
+}
+
 func TestEveryCallbackGetsTheAnswerOfItsEnd(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"backstop/internal/base/db"
@@ -144,6 +146,10 @@ type verdict struct {
 // verify lets the adapter verify and parse a message; nil = it is refused. The error is a fault of
 // ours.
 func verify(s supplier.Entry, req *supplier.Request, steps *supplier.Trace) (m *payment.Message, why verdict, fault error) {
+	if kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); len(req.Body) > 0 && strings.HasPrefix(kind, "multipart/") {
+		steps.Fail("form", multipart, kind)
+		return nil, verdict{Unparsable, supplier.Malformed}, nil
+	}
 	content, err := parse(s.Adapter, req, steps)
 	m = &payment.Message{Supplier: s, Content: content}
 	var refused *supplier.Refused

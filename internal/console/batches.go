@@ -30,7 +30,9 @@ type batchList struct {
 }
 
 var batchLists = []batchList{
-	{DeliveryList, notify.BatchObject, []string{"resend"}, map[string]string{"state": "status", "merchant": "merchant", "kind": "type"}},
+	{DeliveryList, notify.BatchObject, []string{"resend"}, map[string]string{
+		"state": "status", "merchant": "merchant", "supplier": "supplier", "cause": "cause", "kind": "type",
+	}},
 	{OrderList, "order", []string{"query", "rerun", "close"}, map[string]string{
 		"state": "status", "merchant": "merchant",
 		"supplier": "supplier",

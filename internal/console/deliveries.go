@@ -29,6 +29,7 @@ var DeliveryList = &list.Spec{
 			notify.Exhausted, notify.Skipped), Parked)},
 		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
+		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "kind")},
 		{Word: "cause", Column: "last_class", Values: names(notify.Classes...)},
 		amountOf(&list.Money{
 			Minor:    "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT w.amount FROM orders AS w WHERE w.id = d.subject_id), 0) END",
@@ -38,6 +39,15 @@ var DeliveryList = &list.Spec{
 			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),
 	},
+}
+
+// ofOrdersAt matches the notifications about a supplier's orders. Whatever else is filtered comes
+// first: a supplier has most of all orders.
+func ofOrdersAt(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
+	id, err := idOf(ctx, in.DB.Read, "suppliers", code)
+	return list.Match{
+		Where: "(SELECT x.supplier_id FROM orders AS x WHERE x.id = d.subject_id) = ?", Args: []any{id}, None: id == 0,
+	}, err
 }
 
 // Parked is the status of notifications that wait for their recipient's breaker.
