@@ -48,6 +48,7 @@ func TestACallbackArrivesAsItWasSent(t *testing.T) {
 }
 
 func TestASlashAtTheEndIsNoPartOfTheSuppliersCode(t *testing.T) {
+	t.Parallel()
 	h := open(t)
 	for path, want := range map[string]int{"/callback/wx/": 200, "/callback/wx/?a=1": 200, "/callback/wx//": 404, "/callback/": 404, "/callback/wx/x/": 404} {
 		before := len(h.Sender.Codes)

@@ -177,6 +177,7 @@ func request(body string) *supplier.Request {
 
 // No supplier signs a multipart body: the refusal says so, instead of a missing signature.
 func TestAMultipartBodyIsRefusedWithItsReason(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
 	h.declare(t, 1, "wx", true, "[]")
 	r := request("paid O1")
