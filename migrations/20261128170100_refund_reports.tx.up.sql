@@ -17,6 +17,8 @@ CREATE TABLE refund_reports (
 );
 ALTER TABLE refunds ADD COLUMN accepted_at BIGINT; -- when the supplier said that it has it
 ALTER TABLE refunds ADD COLUMN split_from BIGINT NOT NULL DEFAULT 0; -- the refund whose entry has its amount; 0 = its own
+CREATE INDEX refunds_split ON refunds (split_from) WHERE split_from <> 0;
+CREATE INDEX disputes_held ON disputes (held_ref) WHERE held_ref <> '';
 
 -- What was adopted by an earlier version, as if it had just been reported.
 INSERT INTO refund_reports (account_id, trade_no, number, total, amount, currency, stage, received_at, news_at, dated_from, dated_to)

@@ -79,6 +79,8 @@ func (x *Pure) Confirm(m *Message) Outcome {
 	b := &batch{
 		p: x.p, items: []*Message{m}, orders: map[string]*order.Order{}, returned: map[tradeKey]*order.Order{},
 		attempts: map[int64][]*Attempt{o.ID: x.Attempts}, trades: x.trades, booked: x.booked, held: x.held, known: x.known,
+		holds: map[tradeKey]int64{}, reported: map[tradeKey]bool{}, about: map[tradeKey][]int64{}, ended: map[string][]int64{},
+		byTrade: map[tradeKey]*order.Order{},
 	}
 	if ref := m.orderRef(); ref == o.OrderNo || slices.ContainsFunc(x.Attempts, func(a *Attempt) bool { return a.SupplierRef == ref }) {
 		b.orders[ref] = &o

@@ -119,7 +119,7 @@ func TestOpenExceptionsOfBeforeAreHeld(t *testing.T) {
 		wantBalances(t, f, -1999-500-1999-1999, 1999+500+1999, 1999)
 		for subject, want := range map[string]struct{ held, filled bool }{
 			"T1": {true, true}, "T2": {false, true}, "T3": {false, false}, "T4": {true, true}, "T5": {true, false}, "T6": {false, false},
-			"T7": {false, true},
+			"T7": {false, false}, // paid since: it has ended
 		} {
 			x := new(exception.Item)
 			if err := f.DB.NewSelect().Model(x).Where("x.subject = ?", subject).Scan(t.Context()); err != nil {
