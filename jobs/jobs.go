@@ -330,10 +330,18 @@ func foldAll(ctx context.Context, fold func(context.Context) (int, error)) error
 	return nil
 }
 
-// report folds the figures and periodically records the money at risk.
+// report folds the figures and periodically records the money at risk. A counter below zero is
+// corrected at once, with an alert.
 func (j *Jobs) report(ctx context.Context) error {
 	if err := foldAll(ctx, func(ctx context.Context) (int, error) { return report.Fold(ctx, j.o.DB, j.o.Zone) }); err != nil {
 		return err
+	}
+	if below, err := report.BelowZero(ctx, j.o.DB); err != nil {
+		return err
+	} else if below && j.o.Sweeps != nil {
+		if _, err := j.o.Sweeps.Figures(ctx); err != nil {
+			return err
+		}
 	}
 	return report.Sample(ctx, j.o.DB)
 }

@@ -84,6 +84,30 @@ func Recount(ctx context.Context, d *db.DB) ([]Difference, error) {
 	return wrong, nil
 }
 
+// BelowZero reports whether a counter of unnotified money is below zero, with what is not folded
+// yet: something was counted twice, or rows were changed by hand.
+func BelowZero(ctx context.Context, d *db.DB) (below bool, err error) {
+	err = d.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
+		var rows []unnotifiedRow
+		if err := tx.NewSelect().Model(&rows).Where("r.orders < 0 OR r.amount < 0").Scan(ctx); err != nil || len(rows) == 0 {
+			return err
+		}
+		tail, err := unfolded(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			rest := tail.unnotified[moneyKey{r.MerchantID, r.Currency}]
+			below = below || r.Orders+rest[0] < 0 || r.Amount+rest[1] < 0
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for counters below zero: %w", err)
+	}
+	return below, nil
+}
+
 // Mend corrects the counter where Recount found a difference. It changes counters only by
 // deltas, so that no concurrent change is lost.
 func Mend(ctx context.Context, d *db.DB, wrong []Difference) error {

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
@@ -32,28 +33,39 @@ func (r *Runner) recount(ctx context.Context) (w wrong, err error) {
 	return w, err
 }
 
-func (w wrong) differences() (all []Difference) {
+// maxFigures is how many figures a difference names.
+const maxFigures = 5
+
+// differences describes the wrong figures; done says what became of them.
+func (w wrong) differences(done string) (all []Difference) {
+	untoldText := func(f report.Difference) string {
+		return fmt.Sprintf("merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", f.Merchant, f.Orders,
+			f.Amount, f.Currency, f.Counted, f.CountedM)
+	}
+	ordersText := func(f report.OrdersDifference) string {
+		return fmt.Sprintf("%s from %s in %s: %v by the rows, %v by the counters", f.Span,
+			time.UnixMicro(f.Start).UTC().Format(time.RFC3339), f.Currency, f.Rows, f.Counters)
+	}
 	if n := len(w.untold); n > 0 {
-		f := w.untold[0]
-		all = append(all,
-			Difference{
-				What: untold,
-				Detail: fmt.Sprintf("%d figures; of merchant %d: %d orders, %d %s (minor units) by the rows, %d and %d by the counter", n,
-					f.Merchant, f.Orders, f.Amount, f.Currency, f.Counted, f.CountedM),
-			})
+		all = append(all, Difference{What: untold, Detail: detail(n, done, w.untold, untoldText)})
 	}
 	if n := len(w.orders); n > 0 {
-		f := w.orders[0]
-		all = append(all,
-			Difference{What: ordersNotified, Detail: fmt.Sprintf("%d figures; of %s in %s: %v by the rows, %v by the counters", n, f.Span,
-				f.Currency, f.Rows, f.Counters)})
+		all = append(all, Difference{What: ordersNotified, Detail: detail(n, done, w.orders, ordersText)})
 	}
 	return all
 }
 
-// figures corrects figures that do not match their rows, and alerts: either rows were changed
-// by hand, or the program has a bug.
-func (r *Runner) figures(ctx context.Context) ([]Difference, error) {
+func detail[T any](n int, done string, figures []T, text func(T) string) string {
+	all := fmt.Sprintf("%d figures%s", n, done)
+	for _, f := range figures[:min(n, maxFigures)] {
+		all += "; " + text(f)
+	}
+	return all
+}
+
+// Figures corrects figures that do not match their rows, and alerts: either rows were changed
+// by hand, or the program has a bug. Besides the sweep, a counter below zero is a reason.
+func (r *Runner) Figures(ctx context.Context) ([]Difference, error) {
 	w, err := r.recount(ctx)
 	if err != nil {
 		return nil, err
@@ -76,7 +88,7 @@ func (r *Runner) figures(ctx context.Context) ([]Difference, error) {
 			return nil, err
 		}
 	}
-	found := w.differences()
+	found := w.differences(", corrected")
 	counts := map[string]int64{untold: int64(len(w.untold)), ordersNotified: int64(len(w.orders))}
 	return found, r.report(ctx, alert.CountersDiffer, found, counts)
 }

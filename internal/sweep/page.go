@@ -97,7 +97,7 @@ func (r *Runner) Dry(ctx context.Context, days int, progress func(*Sweep)) (*Swe
 	if err != nil {
 		return nil, err
 	}
-	s.differ(wrong.differences())
+	s.differ(wrong.differences(""))
 	found, err := r.verify(ctx)
 	if err != nil {
 		return nil, err

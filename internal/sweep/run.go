@@ -157,7 +157,7 @@ func (r *Runner) steps(ctx context.Context, s *Sweep) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context) ([]Difference, error){r.figures, r.books}[s.Scan-len(scans):] {
+	for _, check := range []func(context.Context) ([]Difference, error){r.Figures, r.books}[s.Scan-len(scans):] {
 		if err := r.keep(ctx, s); err != nil { // checks that it is still ours
 			return err
 		}
