@@ -230,9 +230,9 @@ func (j *Jobs) schedule() error {
 		{j.o.Batches != nil, tickEvery, "tick batches", func(ctx context.Context) error { return j.o.Batches.Tick(ctx) }},
 		{j.o.Workers, tickEvery, "tick suppliers", j.o.Advance.Tick},
 		{j.o.Dispatcher != nil, tickEvery, "publish slow merchants and faults", j.publish},
-		{j.o.Workers, tickEvery, "fold the ledger", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Fold) }},
+		{j.o.Workers, tickEvery, "fold the ledger", j.onOneNode(foldLedger, j.ledger)},
 		{j.o.Workers, tickEvery, "write the lines of accounts", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Line) }},
-		{j.o.Workers, tickEvery, "fold the reports", j.report},
+		{j.o.Workers, tickEvery, "fold the reports", j.onOneNode(foldReports, j.report)},
 		{true, watchEvery, "watch", j.watcher.levels},
 		{j.o.Scheduler, tickEvery, "end expired proposals", j.expireProposals},
 		{j.o.Scheduler, disputesEvery, "match disputes", j.matchDisputes},
@@ -330,6 +330,8 @@ func foldAll(ctx context.Context, fold func(context.Context) (int, error)) error
 	return nil
 }
 
+func (j *Jobs) ledger(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Fold) }
+
 // report folds the figures and periodically records the money at risk. A counter below zero is
 // corrected at once, with an alert.
 func (j *Jobs) report(ctx context.Context) error {
@@ -362,6 +364,7 @@ func (j *Jobs) Stop(ctx context.Context) {
 		if err := j.cron.Shutdown(); err != nil {
 			j.o.Log.Warn("stop the scheduler", "error", err)
 		}
+		j.yieldFolds(ctx)
 	})
 	ended := make(chan struct{})
 	go func() { ending.Wait(); close(ended) }()
