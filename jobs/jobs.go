@@ -287,7 +287,8 @@ func (j *Jobs) refreshSettings(ctx context.Context) error {
 	if err := j.o.Settings.Refresh(ctx); err != nil {
 		return err
 	}
-	return j.o.DB.Uses(ctx, j.o.Settings.Current().Version)
+	now := j.o.Settings.Current()
+	return j.o.DB.Uses(ctx, now.Version, now.Unreadable())
 }
 
 // refreshBreakers reads what other nodes and operators did to breakers.

@@ -164,7 +164,8 @@ func (a *App) open(ctx context.Context, at *redisd.Options) (err error) {
 	if err = a.settings.Refresh(ctx); err != nil {
 		return err
 	}
-	if err = a.db.Uses(ctx, a.settings.Current().Version); err != nil {
+	now := a.settings.Current()
+	if err = a.db.Uses(ctx, now.Version, now.Unreadable()); err != nil {
 		return err
 	}
 	// Tasks arrive before the first tick, so pauses and open breakers must be read first.

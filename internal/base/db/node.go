@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"backstop/internal/base/textlimit"
 
 	"github.com/uptrace/bun"
 )
@@ -36,13 +39,26 @@ type ids struct {
 
 // node is this process in the nodes table.
 type node struct {
-	name    string
-	boot    int64
-	sends   bool
-	senders atomic.Int64 // as of the last beat
-	lock    *nameLock    // nil on SQLite, where the data folder's lock protects the name
-	// settings is the version of the settings that this process uses.
-	settings atomic.Int64
+	name     string
+	boot     int64
+	sends    bool
+	senders  atomic.Int64 // as of the last beat
+	lock     *nameLock    // nil on SQLite, where the data folder's lock protects the name
+	settings atomic.Pointer[inUse]
+}
+
+// inUse is which settings a process uses.
+type inUse struct {
+	version int64
+	leftOut string // what of them it cannot use; "" = nothing
+}
+
+// uses returns which settings this process uses, as of Uses.
+func (n *node) uses() inUse {
+	if u := n.settings.Load(); u != nil {
+		return *u
+	}
+	return inUse{}
 }
 
 // NewID returns a new id. It panics before Join: without a slot, the id could collide with
@@ -194,8 +210,9 @@ func (d *DB) Beat(ctx context.Context) error {
 	if err := d.measure(ctx); err != nil {
 		return fmt.Errorf("measure the database clock: %w", err)
 	}
-	res, err := d.NewRaw("UPDATE nodes SET seen_at = ?, config_version = ? WHERE slot = ? AND boot = ?",
-		d.Now(), d.node.settings.Load(), d.ids.slot.Load(), d.node.boot).Exec(ctx)
+	u := d.node.uses()
+	res, err := d.NewRaw("UPDATE nodes SET seen_at = ?, config_version = ?, left_out = ? WHERE slot = ? AND boot = ?",
+		d.Now(), u.version, u.leftOut, d.ids.slot.Load(), d.node.boot).Exec(ctx)
 	d.room.noteEnd(err)
 	if err != nil {
 		return fmt.Errorf("beat: %w", err)
@@ -212,23 +229,30 @@ func (d *DB) Beat(ctx context.Context) error {
 	return nil
 }
 
-// Uses records which version of the settings this process now uses. If that fails, the next
-// beat records it.
-func (d *DB) Uses(ctx context.Context, version int64) error {
-	if d.node.settings.Swap(version) == version {
+// Uses records which version of the settings this process now uses, and what of them it cannot
+// use. If that fails, the next beat records it.
+func (d *DB) Uses(ctx context.Context, version int64, leftOut []string) error {
+	u := inUse{version, textlimit.Clip(strings.Join(leftOut, ", "), maxLeftOut)}
+	if before := d.node.uses(); before == u {
 		return nil
 	}
-	_, err := d.NewRaw("UPDATE nodes SET config_version = ? WHERE slot = ? AND boot = ?", version, d.ids.slot.Load(), d.node.boot).Exec(ctx)
+	d.node.settings.Store(&u)
+	_, err := d.NewRaw("UPDATE nodes SET config_version = ?, left_out = ? WHERE slot = ? AND boot = ?", u.version, u.leftOut,
+		d.ids.slot.Load(), d.node.boot).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("record which settings are in use: %w", err)
 	}
 	return nil
 }
 
+// maxLeftOut bounds the names of what a node cannot use, in bytes.
+const maxLeftOut = 500
+
 // Node is a running server of the installation.
 type Node struct {
 	Name          string
-	ConfigVersion int64 // version of the settings that it uses
+	ConfigVersion int64  // version of the settings that it uses
+	LeftOut       string // what of them it cannot use; "" = nothing, or its version does not say so
 	Fingerprint
 }
 
@@ -236,7 +260,7 @@ type Node struct {
 // have no name and are left out.
 func (d *DB) Nodes(ctx context.Context) (all []Node, err error) {
 	err = d.Read.NewRaw(
-		"SELECT name, config_version, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
+		"SELECT name, config_version, left_out, key_ids, ranges, build FROM nodes WHERE name <> '' AND seen_at > ? ORDER BY name, slot",
 		d.Now()-NodeGone.Microseconds()).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes: %w", err)

@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"io"
 	"reflect"
 	"strings"
 	"sync"
@@ -216,6 +217,13 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			t.Errorf("%q, %q after %s", said, bad, took)
 		}
 		later.Wait()
+		if _, err := d.NewRaw("UPDATE nodes SET left_out = 'supplier wx-main' WHERE name = 'node-b'").Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err = Await(t.Context(), d, 10*time.Second, io.Discard, io.Discard)
+		if err == nil || err.Error() != "in use on 1 of 2 nodes; node node-b cannot use supplier wx-main: upgrade its program, or see its log for the reason" {
+			t.Errorf("one of two cannot use a supplier: %v", err)
+		}
 	})
 }
 
