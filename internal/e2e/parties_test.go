@@ -235,9 +235,11 @@ func (tr *traffic) buy(out string) {
 	}
 }
 
-func (tr *traffic) create(out string) (no string, ok bool) {
+func (tr *traffic) create(out string) (no string, ok bool) { return tr.createAt(out, nil) }
+
+func (tr *traffic) createAt(out string, change requestBody) (no string, ok bool) {
 	a, ok := tr.insist("create", func() (answer, error) {
-		return tr.w.do(http.MethodPost, "/api/v1/orders", apiKey, nil, newOrder(out, nil).text())
+		return tr.w.do(http.MethodPost, "/api/v1/orders", apiKey, nil, newOrder(out, change).text())
 	}, func(a answer) bool { return a.status == http.StatusCreated || a.status == http.StatusOK })
 	if !ok {
 		return "", false

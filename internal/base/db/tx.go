@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 
+	"backstop/internal/base/failpoint"
+
 	"github.com/uptrace/bun"
 )
 
@@ -89,8 +91,17 @@ func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error
 		return err
 	}
 	done = true
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if failpoint.Lost("commit_answer") {
+		return errLostAnswer
+	}
+	return nil
 }
+
+// errLostAnswer stands, in tests, for the lost answer to a commit.
+var errLostAnswer = errors.New("the answer to the commit is lost")
 
 // beginTries is how often a connection of the pool may turn out to be broken, as in
 // database/sql.

@@ -30,7 +30,7 @@ type Locks struct {
 func WatchedPostgres(t testing.TB, order ...string) (d *db.DB, l *Locks, url string) {
 	t.Helper()
 	l = &Locks{order: order, broken: map[string]bool{}, locked: map[string]int{}}
-	url = through(t, clone(t), func() func(statement) { return (&session{l: l}).see })
+	url = through(t, clone(t), func() func(statement) cut { return (&session{l: l}).see })
 	return joined(t, db.Options{URL: url}), l, url
 }
 
@@ -65,7 +65,7 @@ type heldRows struct {
 	unknown bool  // the statement did not name their ids: later ones are taken for these
 }
 
-func (s *session) see(x statement) {
+func (s *session) see(x statement) cut {
 	text := plain(x.text)
 	switch first, _, _ := strings.Cut(text, " "); strings.TrimSuffix(first, ";") {
 	case "begin", "start":
@@ -80,6 +80,7 @@ func (s *session) see(x statement) {
 			}
 		}
 	}
+	return pass
 }
 
 func (s *session) end() {

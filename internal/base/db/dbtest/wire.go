@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -21,8 +22,23 @@ type wire struct {
 	server   string
 	// session is called for each connection and returns what is called, in order, for each of its
 	// statements.
-	session func() func(statement)
+	session func() func(statement) cut
 }
+
+// cut is how a connection ends at a statement.
+type cut int
+
+const (
+	pass       cut = iota
+	cutBefore      // the server does not receive it
+	cutAfter       // the server receives it, the program no answer
+	cutDelayed     // as cutAfter, but the server receives it when the program may have repeated itself
+)
+
+// cutDelay is the delay of cutDelayed.
+const cutDelay = 300 * time.Millisecond
+
+var errCut = errors.New("cut")
 
 // statement is one statement with the values of its parameters.
 type statement struct {
@@ -31,7 +47,7 @@ type statement struct {
 }
 
 // through returns the URL of a database with a wire before it, which ends with the test.
-func through(t testing.TB, to string, session func() func(statement)) string {
+func through(t testing.TB, to string, session func() func(statement) cut) string {
 	t.Helper()
 	cfg, err := pgconn.ParseConfig(to)
 	if err != nil {
@@ -61,23 +77,32 @@ func (w *wire) accept() {
 		if err != nil {
 			return
 		}
-		go w.pass(client)
+		go w.serve(client)
 	}
 }
 
-// pass copies one connection in both directions.
-func (w *wire) pass(client net.Conn) {
+// serve copies one connection in both directions.
+func (w *wire) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial(w.network, w.server)
 	if err != nil {
 		return
 	}
 	defer server.Close()
+	answered := make(chan struct{})
 	go func() {
+		defer close(answered)
 		defer client.Close()
 		_, _ = io.Copy(client, server)
+		_, _ = io.Copy(io.Discard, server) // a reset would make the server drop what it has not read yet
 	}()
-	_ = w.read(bufio.NewReader(client), server)
+	if w.read(bufio.NewReader(client), client, server) == nil {
+		return
+	}
+	if half, ok := server.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		<-answered
+	}
 }
 
 // maxMessage bounds a message of a program, in bytes.
@@ -87,7 +112,7 @@ var errMessage = errors.New("not a message of PostgreSQL's protocol")
 
 // read passes on the messages of a program and hands over the statements (PostgreSQL, Message
 // Formats).
-func (w *wire) read(from *bufio.Reader, to io.Writer) error {
+func (w *wire) read(from *bufio.Reader, client io.Closer, to io.Writer) error {
 	see, prepared := w.session(), map[string]string{}
 	head := make([]byte, 4) // the first message has no type
 	for {
@@ -103,11 +128,12 @@ func (w *wire) read(from *bufio.Reader, to io.Writer) error {
 		if _, err := io.ReadFull(from, message[len(head):]); err != nil {
 			return err
 		}
+		end := pass
 		if len(head) == 5 {
 			body := fields{message[5:]}
 			switch message[0] {
 			case 'Q':
-				see(statement{text: body.text()})
+				end = see(statement{text: body.text()})
 			case 'P':
 				name := body.text()
 				prepared[name] = body.text()
@@ -120,11 +146,23 @@ func (w *wire) read(from *bufio.Reader, to io.Writer) error {
 				for range body.short() {
 					s.values = append(s.values, body.value())
 				}
-				see(s)
+				end = see(s)
 			}
+		}
+		switch end {
+		case cutBefore:
+			return errCut
+		case cutAfter:
+			client.Close()
+		case cutDelayed:
+			client.Close()
+			<-time.After(cutDelay)
 		}
 		if _, err := to.Write(message); err != nil {
 			return err
+		}
+		if end != pass {
+			return errCut
 		}
 		if len(head) == 4 {
 			head = make([]byte, 5)
