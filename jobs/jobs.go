@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"backstop/internal/advance"
+	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
@@ -76,6 +77,8 @@ type Options struct {
 	Nights sweep.Plan
 	Sweeps *sweep.Runner
 	Zone   *time.Location
+	// Ticks records when the ticks ran; nil = not recorded.
+	Ticks *Ticks
 	// Fatal ends this process: its node slot is lost.
 	Fatal func(error)
 }
@@ -84,7 +87,11 @@ type Options struct {
 type Jobs struct {
 	o       Options
 	servers []*asynq.Server
-	cron    gocron.Scheduler
+	cron    gocron.Scheduler // of the daily times
+	// periodic is the work that runs again and again; stopPace ends it, and pacing waits for it.
+	periodic []periodic
+	stopPace context.CancelFunc
+	pacing   sync.WaitGroup
 	// sweeping is the context of the sweep; stopSweep cancels it.
 	sweeping  context.Context
 	stopSweep context.CancelFunc
@@ -104,10 +111,12 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	}
 	j := &Jobs{o: o, cron: cron, watcher: newWatcher(o), waker: notify.NewWaker(o.DB, o.Breakers, o.Queue)}
 	j.sweeping, j.stopSweep = context.WithCancel(ctx)
-	if err := errors.Join(j.schedule(), j.scheduleSweeps()); err != nil {
+	j.schedule()
+	if err := j.scheduleSweeps(); err != nil {
 		return nil, err
 	}
 	cron.Start()
+	j.startPace(ctx)
 	if !o.Workers {
 		return j, nil
 	}
@@ -169,32 +178,25 @@ func (j *Jobs) expireProposals(ctx context.Context) error {
 // that arrive at that moment would wait for the processor.
 const apart = 20 * time.Millisecond
 
-// every schedules the periodic work of this number. If a run has not ended when the next one
-// is due, the next one is skipped. A tick begins with the process: the work that an earlier
-// process left is due, and a process that crashes within a second of each start would never
-// do it.
-func (j *Jobs) every(number int, d time.Duration, name string, run func(context.Context) error) error {
-	first := time.Duration(number+1) * apart
-	if d != tickEvery {
-		first += d
+// every adds periodic work. A tick begins with the process: the work that an earlier process
+// left is due, and a process that crashes within a second of each start would never do it.
+func (j *Jobs) every(d time.Duration, name string, run func(context.Context) error) {
+	p := periodic{name, d, time.Duration(len(j.periodic)+1) * apart, run}
+	if d != tickEvery && d != nightEvery {
+		p.first += d
 	}
-	// On a busy machine this moment may have passed when the job is added: it then starts with its
-	// next period.
-	start := time.Now().Add(first)
-	return j.add(gocron.DurationJob(d), name, run, gocron.WithStartAt(gocron.WithStartDateTimePast(start)))
+	j.periodic = append(j.periodic, p)
 }
 
-func (j *Jobs) add(when gocron.JobDefinition, name string, run func(context.Context) error, options ...gocron.JobOption) error {
-	task := func(ctx context.Context) {
-		if err := run(ctx); err != nil && ctx.Err() == nil {
-			j.o.Log.Error(name, "error", db.ErrorText(err))
+// startPace starts the periodic work.
+func (j *Jobs) startPace(ctx context.Context) {
+	ctx, j.stopPace = context.WithCancel(ctx)
+	for _, p := range j.periodic {
+		if p.every == tickEvery {
+			j.o.Ticks.done(p.name)
 		}
+		j.pacing.Go(func() { j.pace(ctx, p) })
 	}
-	options = append(options, gocron.WithName(name), gocron.WithSingletonMode(gocron.LimitModeReschedule))
-	if _, err := j.cron.NewJob(when, gocron.NewTask(task), options...); err != nil {
-		return fmt.Errorf("schedule %s: %w", name, err)
-	}
-	return nil
 }
 
 // Periods of the work.
@@ -210,7 +212,7 @@ const (
 	viewsEvery = 30 * time.Second
 )
 
-func (j *Jobs) schedule() error {
+func (j *Jobs) schedule() {
 	list := []struct {
 		on    bool
 		every time.Duration
@@ -221,6 +223,7 @@ func (j *Jobs) schedule() error {
 		{true, breaker.RefreshEvery, "refresh breakers", j.refreshBreakers},
 		{true, breaker.RefreshEvery, "refresh pauses", j.o.Pauses.Refresh},
 		{j.o.Workers, tickEvery, "wake for probes", j.waker.Wake},
+		{true, tickEvery, "compare the clocks", j.clocks},
 		{true, beatEvery, "beat", j.beat},
 		{j.o.Dispatcher != nil, tickEvery, "tick deliveries", j.deliveries},
 		{j.o.Dispatcher != nil, tickEvery, "tick pings", j.o.Dispatcher.SendPings},
@@ -244,15 +247,11 @@ func (j *Jobs) schedule() error {
 		{j.o.Scheduler && j.o.Daily != nil, reportEvery, "make daily reports", j.dailyReports},
 		{j.o.Scheduler, auditHeadEvery, "sign the head of the audit", j.auditHead},
 	}
-	for i, l := range list {
-		if !l.on {
-			continue
-		}
-		if err := j.every(i, l.every, l.name, l.run); err != nil {
-			return err
+	for _, l := range list {
+		if l.on {
+			j.every(l.every, l.name, l.run)
 		}
 	}
-	return nil
 }
 
 // dailyReports makes the reports that are missing; a task sends their mails.
@@ -311,6 +310,24 @@ func (j *Jobs) publish(ctx context.Context) error {
 	return errors.Join(j.o.Dispatcher.PublishSlow(ctx), j.o.Dispatcher.PublishFaults(ctx))
 }
 
+// clocks measures the database's clock again when this node's wall clock was set.
+func (j *Jobs) clocks(ctx context.Context) error {
+	step, err := j.o.DB.ClockStep(ctx)
+	if err != nil || step == 0 {
+		return err
+	}
+	metric.ClockSteps.Inc()
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	by := step.Abs().Round(time.Millisecond).String()
+	j.o.Log.Warn("the wall clock was set: check the time service", "direction", direction, "by", by, "skew", j.o.DB.Skew().String())
+	return j.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		return alert.Record(ctx, tx, j.o.DB, []alert.Event{{Rule: alert.ClockStep, Subject: j.o.DB.NodeName() + ", " + direction + " " + by, Count: 1}})
+	})
+}
+
 func (j *Jobs) beat(ctx context.Context) error {
 	err := j.o.DB.Beat(ctx)
 	if errors.Is(err, db.ErrEvicted) || errors.Is(err, db.ErrNameTaken) {
@@ -354,6 +371,7 @@ func (j *Jobs) report(ctx context.Context) error {
 // nothing depends on its shutdown.
 func (j *Jobs) Stop(ctx context.Context) {
 	j.stopSweep()
+	j.stopPace()
 	var ending sync.WaitGroup
 	for _, s := range j.servers {
 		ending.Go(func() {
@@ -365,6 +383,9 @@ func (j *Jobs) Stop(ctx context.Context) {
 		if err := j.cron.Shutdown(); err != nil {
 			j.o.Log.Warn("stop the scheduler", "error", err)
 		}
+	})
+	ending.Go(func() {
+		j.pacing.Wait()
 		j.yieldFolds(ctx)
 	})
 	ended := make(chan struct{})

@@ -2,7 +2,10 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"backstop/internal/sweep"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/hibiken/asynq"
@@ -20,19 +23,26 @@ const (
 // process starts.
 func (j *Jobs) scheduleSweeps() error {
 	if j.o.Sweeps != nil {
-		if err := j.every(0, sweepEvery, "go on with the sweep", j.o.Sweeps.Continue); err != nil {
-			return err
-		}
+		j.every(sweepEvery, "go on with the sweep", j.o.Sweeps.Continue)
 	}
 	if !j.o.Scheduler {
 		return nil
 	}
-	at := gocron.NewAtTime(uint(j.o.Nights.Hour), uint(j.o.Nights.Minute), 0)
-	if err := j.add(gocron.DailyJob(1, gocron.NewAtTimes(at)), "sweep", j.night); err != nil {
-		return err
+	j.every(nightEvery, "look for a missed sweep", j.night)
+	task := func(ctx context.Context) { j.once(ctx, "sweep", j.night) }
+	_, err := j.cron.NewJob(gocron.CronJob("", false), gocron.NewTask(task), gocron.WithCronImplementation(nights{j.o.Nights}),
+		gocron.WithSingletonMode(gocron.LimitModeReschedule))
+	if err != nil {
+		return fmt.Errorf("schedule the sweep: %w", err)
 	}
-	return j.add(gocron.DurationJob(nightEvery), "look for a missed sweep", j.night, gocron.WithStartAt(gocron.WithStartImmediately()))
+	return nil
 }
+
+// nights gives gocron the moments of the sweep. Its own daily jobs know no times that the clocks
+// of a zone skip.
+type nights struct{ sweep.Plan }
+
+func (nights) IsValid(string, *time.Location, time.Time) error { return nil }
 
 // electedFor is how long one node is elected to start sweeps.
 const electedFor = time.Minute

@@ -61,6 +61,7 @@ const (
 	PayoutRefused = "payout_refused"
 	// SupplierShort means that our account at a supplier has too little money for a payout or refund.
 	SupplierShort  = "supplier_short"
+	ClockStep      = "clock_step"      // a node's wall clock was set
 	BatchStopped   = "batch_stopped"   // a batch ended early by itself
 	CountersDiffer = "counters_differ" // a counter did not match the rows it counts
 	BooksDiffer    = "books_differ"    // an invariant of `verify` does not hold
@@ -140,6 +141,7 @@ var defaults = []struct {
 	{Rule{Name: CompensationDead, QuietS: 300}, count},
 	{Rule{Name: PayoutRefused, QuietS: 300}, count},
 	{Rule{Name: SupplierShort, QuietS: 3600}, count},
+	{Rule{Name: ClockStep, QuietS: 300}, count},
 	{Rule{Name: BatchStopped, QuietS: 60}, count},
 	{Rule{Name: ProposalWaits}, count},
 	{Rule{Name: BreakerOpened, QuietS: 60}, count},

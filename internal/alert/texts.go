@@ -27,6 +27,7 @@ var ruleTexts = map[string]struct {
 	DatabaseDown:        {text.Text{ZH: "数据库不可用", EN: "the database cannot be used"}, "/"},
 	RedisDown:           {text.Text{ZH: "Redis 不可用", EN: "Redis cannot be used"}, "/"},
 	ClockSkew:           {text.Text{ZH: "时钟偏差过大", EN: "clocks differ too much"}, "/"},
+	ClockStep:           {text.Text{ZH: "系统时钟被调整", EN: "a clock was set"}, "/"},
 	WrongKey:            {text.Text{ZH: "节点的主密钥不是当前使用的", EN: "a node does not have the master key in use"}, "/"},
 	NodesDiffer:         {text.Text{ZH: "节点之间配置不一致", EN: "nodes differ in what must agree"}, "/"},
 	OurFault:            {text.Text{ZH: "通知因系统自身原因未发出", EN: "notifications wait because of a fault on our side"}, "/notifications"},

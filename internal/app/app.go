@@ -111,6 +111,7 @@ type App struct {
 	// adminListener is the console's own listener; nil = none.
 	adminListener net.Listener
 	jobs          *jobs.Jobs
+	ticks         jobs.Ticks
 	unreadable    []string // settings that were unreadable at the watch's last reading
 	negative      []string // merchants whose balances were below zero then
 	fatal         chan error

@@ -13,6 +13,7 @@ import (
 // snapshot reads the current figures for metrics: money at risk, alerts, clocks.
 func (a *App) snapshot(ctx context.Context) metric.Snapshot {
 	s := metric.Snapshot{Skew: map[string]time.Duration{"database": a.db.Skew()}}
+	_, s.TickAge = a.ticks.Oldest()
 	if risk, err := report.AtRisk(ctx, a.db); err == nil {
 		for _, part := range report.Parts {
 			for _, m := range risk.Parts[part].Sums {

@@ -43,6 +43,8 @@ type DB struct {
 	postgres bool // else SQLite
 	pools    []*sql.DB
 	clock    atomic.Pointer[clock]
+	ahead    atomic.Int64 // ns that SetWall added to the wall clock
+	stepped  atomic.Int64 // ns by which the wall clock was set, until ClockStep returns it
 	ids      ids
 	node     node
 
@@ -159,6 +161,7 @@ func (d *DB) Ping(ctx context.Context) error {
 // wrong nor a jumping wall clock moves a deadline.
 type clock struct {
 	at   time.Time     // with a monotonic reading
+	wall time.Time     // this node's wall clock at that moment
 	base time.Duration // database time at that moment, since the Unix epoch
 	skew time.Duration // the node's wall clock minus the database's clock
 }
@@ -176,25 +179,70 @@ func (d *DB) NowTime() time.Time { return time.UnixMicro(d.Now()).UTC() }
 // Skew returns how far this node's wall clock is ahead of the database's.
 func (d *DB) Skew() time.Duration { return d.clock.Load().skew }
 
+// wall returns this node's wall clock, without a monotonic reading.
+func (d *DB) wall() time.Time { return time.Now().Round(0).Add(time.Duration(d.ahead.Load())) }
+
+// SetWall sets the wall clock, as far as this package reads it, for tests.
+func (d *DB) SetWall(by time.Duration) { d.ahead.Add(int64(by)) }
+
+// maxStep is how far the wall clock may move against the monotonic one between two measurements
+// before somebody has set it: time services correct by less.
+const maxStep = 2 * time.Second
+
+// ClockStep returns by how much this node's wall clock was set since the last call; 0 = it was
+// not. The database's clock is then measured again at once: on SQLite it is this node's own.
+func (d *DB) ClockStep(ctx context.Context) (time.Duration, error) {
+	if d.clock.Load().step(d.wall()).Abs() > maxStep {
+		if err := d.measure(ctx); err != nil {
+			return 0, fmt.Errorf("measure the database clock after a step: %w", err)
+		}
+	}
+	return time.Duration(d.stepped.Swap(0)), nil
+}
+
+// step returns how much further the wall clock has moved than the monotonic one.
+func (c *clock) step(wall time.Time) time.Duration { return wall.Sub(c.wall) - time.Since(c.at) }
+
+// setClock uses a measurement.
+func (d *DB) setClock(c *clock) {
+	was := d.clock.Swap(c)
+	if was == nil {
+		return
+	}
+	if step := c.wall.Sub(was.wall) - c.at.Sub(was.at); step.Abs() > maxStep {
+		d.stepped.Add(int64(step))
+	}
+}
+
 // measure reads the database's clock and assigns the result to the middle of the round trip.
-// Of three reads it takes the fastest, which has the smallest error.
+// Of three reads it takes the fastest, which has the smallest error. SQLite has no clock but this
+// node's.
 func (d *DB) measure(ctx context.Context) error {
+	if !d.postgres {
+		if err := d.Ping(ctx); err != nil {
+			return err
+		}
+		wall := d.wall()
+		d.setClock(&clock{at: time.Now(), wall: wall, base: time.Duration(wall.UnixNano())})
+		return nil
+	}
 	var best *clock
 	var bestTook time.Duration
 	for range 3 {
-		start := time.Now()
+		start, wall := time.Now(), d.wall()
 		var us int64
-		if err := d.Read.NewRaw(d.clockQuery()).Scan(ctx, &us); err != nil {
+		if err := d.Read.NewRaw("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(ctx, &us); err != nil {
 			return err
 		}
 		took := time.Since(start)
 		if best == nil || took < bestTook {
 			mid := start.Add(took / 2)
 			base := time.Duration(us) * time.Microsecond
-			best = &clock{at: mid, base: base, skew: time.Duration(mid.UnixNano()) - base}
+			wall = wall.Add(took / 2)
+			best = &clock{at: mid, wall: wall, base: base, skew: time.Duration(wall.UnixNano()) - base}
 			bestTook = took
 		}
 	}
-	d.clock.Store(best)
+	d.setClock(best)
 	return nil
 }

@@ -22,15 +22,6 @@ func (d *DB) Engine() string {
 	return "sqlite"
 }
 
-// clockQuery returns the query for the database's time in Unix microseconds. SQLite's is exact
-// to the millisecond.
-func (d *DB) clockQuery() string {
-	if d.postgres {
-		return "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-	}
-	return "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
-}
-
 // probeQuery returns a statement that writes probeRows rows of at least probeRow bytes, all
 // with the same time. The server generates the texts, since it logs the statement if it fails.
 // They are all different and cannot be compressed.

@@ -67,6 +67,9 @@ var (
 	Exceptions = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_exceptions_total", Help: "Exceptions reported by kind.",
 	}, []string{"kind"})
+	ClockSteps = factory.NewCounter(prometheus.CounterOpts{
+		Name: "backstop_clock_steps_total", Help: "How often this node's wall clock was set by more than 2 s.",
+	})
 	Nudges = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_nudges_total", Help: "Nudges by result: sent, dropped (the database tick finds those).",
 	}, []string{"result"})

@@ -57,8 +57,10 @@ var (
 	untriedOldest = prometheus.NewDesc("backstop_notify_untried_oldest_seconds", "Age of the oldest of backstop_notify_untried.", nil, nil)
 	compensations = prometheus.NewDesc("backstop_compensations",
 		"Compensations that wait, run or are dead, by state and kind, up to 100,000 of each state.", []string{"state", "kind"}, nil)
-	clockSkew = prometheus.NewDesc("backstop_clock_skew_seconds", "How far this node's clock is ahead of another: database, redis.",
+	clockSkew = prometheus.NewDesc("backstop_clock_skew_seconds", "How far this node's clock is ahead of another (negative = behind): database, redis.",
 		[]string{"of"}, nil)
+	tickAge = prometheus.NewDesc("backstop_tick_age_seconds",
+		"Time since the last run of the tick of this node that has not run for the longest time, by the monotonic clock.", nil, nil)
 )
 
 // Backlog is the waiting work in one queue of Redis or, for Queue "due" and "parked", in the
@@ -92,6 +94,7 @@ type Snapshot struct {
 	// Compensations are the open and the dead ones.
 	Compensations []Compensations
 	Skew          map[string]time.Duration // how far this node's clock is ahead of "database" and "redis"
+	TickAge       time.Duration            // of the oldest tick
 }
 
 // Compensations is the number of compensations of one state and kind.
@@ -121,7 +124,7 @@ func RegisterSnapshot(read func(context.Context) Snapshot) {
 	register(&collector{
 		descs: []*prometheus.Desc{
 			atRiskOrders, atRiskMinor, alertsFiring, ordersRaised, ordersNotified, untriedOrders, untriedOldest,
-			compensations, clockSkew,
+			compensations, clockSkew, tickAge,
 		},
 		read: func(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
 			s := read(ctx)
@@ -146,6 +149,7 @@ func RegisterSnapshot(read func(context.Context) Snapshot) {
 			for of, skew := range s.Skew {
 				gauge(clockSkew, skew.Seconds(), of)
 			}
+			gauge(tickAge, s.TickAge.Seconds())
 		},
 	})
 }
