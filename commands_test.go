@@ -217,8 +217,8 @@ func TestHealthIsReadinessInOneLine(t *testing.T) {
 		check(nil, exitDone, "ready\n")
 	}
 	check([]string{"--url", server.URL + "/"}, exitDone, "ready\n")
-	answer = `{"status":"ready","checks":[{"name":"redis","ok":true},{"name":"settings","ok":true,"warning":"cannot be read: merchant m1"}]}`
-	check(nil, exitDone, "ready: settings: cannot be read: merchant m1\n")
+	answer = `{"status":"degraded","checks":[{"name":"redis","ok":true},{"name":"settings","ok":false,"error":"cannot be read: merchant m1"}]}`
+	check(nil, exitDone, "degraded: settings: cannot be read: merchant m1\n")
 	status, answer = http.StatusServiceUnavailable,
 		`{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"it is away"}]}`
 	check(nil, exitFailed, "not ready: redis: it is away\n")

@@ -68,8 +68,8 @@ func summary(resp *http.Response) string {
 	var answer struct {
 		Status string
 		Checks []struct {
-			Name, Error, Warning string
-			OK                   bool
+			Name, Error string
+			OK          bool
 		}
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxHealth))
@@ -78,8 +78,8 @@ func summary(resp *http.Response) string {
 	}
 	why := []string{}
 	for _, c := range answer.Checks {
-		if text := c.Error + c.Warning; text != "" {
-			why = append(why, c.Name+": "+text)
+		if c.Error != "" {
+			why = append(why, c.Name+": "+c.Error)
 		}
 	}
 	return strings.TrimSuffix(answer.Status+": "+strings.Join(why, "; "), ": ")

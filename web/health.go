@@ -22,8 +22,8 @@ import (
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// Warning means that the node may receive requests although the check fails.
-	Warning bool
+	// Degrades means that the node still commits callbacks while the check fails.
+	Degrades bool
 }
 
 // Limits of readiness.
@@ -39,8 +39,17 @@ type CheckResult struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	// Warning is something to look at although the node is ready.
-	Warning string `json:"warning,omitempty"`
+
+	degrades bool
+	since    time.Time // with a monotonic reading; since when it fails
+}
+
+// Degraded is a check that fails while the node still commits callbacks.
+type Degraded struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	// Since is when it began to fail: the time that has passed by the monotonic clock, before now.
+	Since time.Time `json:"since"`
 }
 
 // readiness runs the checks, all at once and each at most once at a time.
@@ -72,17 +81,19 @@ func (r *readiness) Ask() []CheckResult {
 	if last := r.last.Load(); time.Since(last.at) < checkAge {
 		return last.results
 	}
-	results := make([]CheckResult, len(r.checks))
+	results, before := make([]CheckResult, len(r.checks)), r.last.Load().results
 	var all sync.WaitGroup
 	for i, check := range r.checks {
 		all.Go(func() {
-			results[i] = CheckResult{Name: check.Name, OK: true}
+			begun := time.Now()
 			err := r.run(i, check)
-			switch {
-			case err != nil && check.Warning:
-				results[i].Warning = textlimit.Clip(err.Error(), maxCheckError)
-			case err != nil:
-				results[i] = CheckResult{Name: check.Name, Error: textlimit.Clip(err.Error(), maxCheckError)}
+			results[i] = CheckResult{Name: check.Name, OK: err == nil, degrades: check.Degrades}
+			if err == nil {
+				return
+			}
+			results[i].Error, results[i].since = textlimit.Clip(err.Error(), maxCheckError), begun
+			if len(before) > 0 && !before[i].OK {
+				results[i].since = before[i].since
 			}
 		})
 	}
@@ -134,21 +145,30 @@ func (r *readiness) run(i int, check Check) error {
 
 // isReady reports whether this node should receive requests, and why not.
 func (s *Server) isReady(c *fiber.Ctx) error {
-	results := s.Ready.Ask()
+	results, degraded := s.Ready.Ask(), []Degraded{}
 	status, word := http.StatusOK, "ready"
+	now := s.DB.NowTime()
 	for _, r := range results {
-		if !r.OK {
+		switch {
+		case r.OK:
+		case r.degrades:
+			degraded = append(degraded, Degraded{r.Name, r.Error, now.Add(-time.Since(r.since)).Truncate(time.Second)})
+		default:
 			status, word = http.StatusServiceUnavailable, "not ready"
 		}
+	}
+	if status == http.StatusOK && len(degraded) > 0 {
+		word = "degraded"
 	}
 	if s.draining.Load() {
 		status, word = http.StatusServiceUnavailable, "draining"
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Status(status).JSON(struct {
-		Status string        `json:"status"`
-		Checks []CheckResult `json:"checks"`
-	}{word, results})
+		Status   string        `json:"status"`
+		Degraded []Degraded    `json:"degraded"`
+		Checks   []CheckResult `json:"checks"`
+	}{word, degraded, results})
 }
 
 // alive reports only that the process responds.

@@ -2,9 +2,11 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/web"
 )
@@ -18,16 +20,25 @@ func TestReadyNamesWhatIsMissing(t *testing.T) {
 	})
 	got := h.Call(t, "GET", "/readyz", "")
 	if got.Status != 503 ||
-		got.Body != `{"status":"not ready","checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"connection refused"}]}` {
+		got.Body != `{"status":"not ready","degraded":[],"checks":[{"name":"database","ok":true},{"name":"redis","ok":false,"error":"connection refused"}]}` {
 		t.Errorf("answer %+v", got)
 	}
 	h.Ready = web.NewReadiness([]web.Check{{
-		Name: "nodes", Warning: true,
+		Name: "nodes", Degrades: true,
 		Run: func(context.Context) error { return errors.New("they differ") },
 	}})
-	if got := h.Call(t, "GET", "/readyz", ""); got.Status != 200 ||
-		got.Body != `{"status":"ready","checks":[{"name":"nodes","ok":true,"warning":"they differ"}]}` {
-		t.Errorf("with a warning: %+v", got)
+	begun := h.DB.NowTime().Truncate(time.Second)
+	var body struct {
+		Status   string
+		Degraded []web.Degraded
+		Checks   []web.CheckResult
+	}
+	got = h.Call(t, "GET", "/readyz", "")
+	if err := json.Unmarshal([]byte(got.Body), &body); err != nil || got.Status != 200 || body.Status != "degraded" || len(body.Degraded) != 1 ||
+		body.Degraded[0].Name != "nodes" || body.Degraded[0].Reason != "they differ" || len(body.Checks) != 1 || body.Checks[0].OK {
+		t.Errorf("degraded: %v, %+v", err, got)
+	} else if since := body.Degraded[0].Since; since.Before(begun) || since.After(h.DB.NowTime()) {
+		t.Errorf("degraded since %s", since)
 	}
 	h.Ready = web.NewReadiness(nil)
 	if got := h.Call(t, "GET", "/readyz", ""); got.Status != 200 || !strings.Contains(got.Body, `"ready"`) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,30 @@ func TestProbesAreNoLoad(t *testing.T) {
 		}
 		if n := asked.Load(); n != 2 {
 			t.Errorf("1000 probes in a second made %d checks", n)
+		}
+	})
+}
+
+// Since is the beginning of the failure, however often it was checked meanwhile.
+func TestAFailureBeginsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed error
+		r := NewReadiness([]Check{{Name: "redis", Degrades: true, Run: func(context.Context) error { return failed }}})
+		r.Ask()
+		for range 2 {
+			time.Sleep(time.Second)
+			failed = errors.New("away")
+			begun := time.Now()
+			for range 5 {
+				if got := r.Ask()[0]; got.OK || !got.since.Equal(begun) {
+					t.Errorf("it failed since %s, want %s", got.since, begun)
+				}
+				time.Sleep(time.Second)
+			}
+			failed = nil
+			if got := r.Ask()[0]; !got.OK {
+				t.Errorf("it still fails: %+v", got)
+			}
 		}
 	})
 }

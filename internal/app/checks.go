@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/redisd"
+	"backstop/internal/notify"
+	"backstop/internal/supplier"
 	"backstop/migrations"
 	"backstop/web"
 )
@@ -19,17 +22,21 @@ const maxSkew = 2 * time.Second
 
 // checks returns the checks of /readyz.
 func (a *App) checks() []web.Check {
+	dispatcher := a.dispatcher // the field is nil after the shutdown
 	schema := func(ctx context.Context) error { return a.db.CheckSchema(ctx, migrations.Files) }
 	return []web.Check{
 		a.check("database", a.db.Ping, db.Kind),
 		a.check("writable", a.db.Writable, db.Kind),
 		a.check("schema", schema, db.Kind),
-		a.check("redis", a.redis.Check, redisd.Kind),
 		a.check("keys", a.checkKeys, keysKind),
-		a.check("clock", a.checkClock, error.Error),
-		a.warning("log", a.checkLog, error.Error),
-		a.warning("nodes", a.checkNodes, differenceKind),
-		a.warning("settings", a.checkSettings, error.Error),
+		a.check("suppliers", a.checkSuppliers, error.Error),
+		a.degrades("redis", a.redis.Check, redisd.Kind),
+		a.degrades("clock", a.checkClock, error.Error),
+		a.degrades("ticks", a.checkTicks, error.Error),
+		a.degrades("log", a.checkLog, error.Error),
+		a.degrades("nodes", a.checkNodes, differenceKind),
+		a.degrades("settings", a.checkSettings, error.Error),
+		a.degrades("channels", func(context.Context) error { return checkChannels(dispatcher) }, error.Error),
 	}
 }
 
@@ -38,9 +45,9 @@ func (a *App) check(name string, run func(context.Context) error, kind func(erro
 	return web.Check{Name: name, Run: a.logged(name, "not ready", "ready again", run, kind)}
 }
 
-// warning returns a check whose failure is shown but leaves the node ready.
-func (a *App) warning(name string, run func(context.Context) error, kind func(error) string) web.Check {
-	return web.Check{Name: name, Warning: true, Run: a.logged(name, "ready with a warning", "warning over", run, kind)}
+// degrades returns a check whose failure is shown while the node still commits callbacks.
+func (a *App) degrades(name string, run func(context.Context) error, kind func(error) string) web.Check {
+	return web.Check{Name: name, Degrades: true, Run: a.logged(name, "degraded", "no longer degraded", run, kind)}
 }
 
 // logged reduces a check's error to its kind, because readiness is shown without a login. The
@@ -65,8 +72,40 @@ func (a *App) logged(name, begins, ends string, run func(context.Context) error,
 	}
 }
 
-// checkLog reports that the log cannot be written. It is only a warning: callbacks are taken
-// all the same.
+// checkSuppliers reports that no enabled supplier can be used, so that no callback can be taken.
+// An installation without suppliers is new, and ready.
+func (a *App) checkSuppliers(context.Context) error {
+	suppliers := a.settings.Current().Suppliers
+	usable := slices.ContainsFunc(suppliers.All(), func(s supplier.Entry) bool { return s.Enabled })
+	if !usable && len(suppliers.AllBroken()) > 0 {
+		return errors.New("no enabled supplier can be used: the check settings names those that cannot be read")
+	}
+	return nil
+}
+
+// maxTickAge is the age from which a tick has stopped rather than waits for a busy database.
+const maxTickAge = 30 * time.Second
+
+func (a *App) checkTicks(context.Context) error {
+	if name, age := a.ticks.Oldest(); age > maxTickAge {
+		return fmt.Errorf("%s: last ran %s ago", name, age.Round(time.Second))
+	}
+	return nil
+}
+
+// checkChannels reports why this node cannot send some notifications.
+func checkChannels(d *notify.Dispatcher) error {
+	if d == nil {
+		return nil
+	}
+	causes := d.Faults()
+	if len(causes) == 0 {
+		return nil
+	}
+	return fmt.Errorf("some notifications cannot be sent from this node: %v", causes)
+}
+
+// checkLog reports that the log cannot be written: callbacks are taken all the same.
 func (a *App) checkLog(context.Context) error {
 	if a.o.LogState == nil {
 		return nil
@@ -76,9 +115,18 @@ func (a *App) checkLog(context.Context) error {
 
 func (a *App) checkClock(context.Context) error {
 	if s := a.db.Skew(); s.Abs() > maxSkew {
-		return fmt.Errorf("this node's clock is %s ahead of the database's: fix its time service", s.Round(time.Millisecond))
+		return fmt.Errorf("this node's clock is %s the database's: fix its time service", aheadOf(s))
 	}
 	return nil
+}
+
+// aheadOf says how far a clock is ahead of another one, or behind it.
+func aheadOf(skew time.Duration) string {
+	by := skew.Abs().Round(time.Millisecond).String()
+	if skew < 0 {
+		return by + " behind"
+	}
+	return by + " ahead of"
 }
 
 // checkNodes reports differences between running nodes in what must be the same on all.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"backstop/internal/alert"
 )
@@ -53,7 +54,7 @@ func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
 	}
 	for _, c := range a.checks() {
 		err := c.Run(t.Context())
-		if c.Name == "redis" || c.Name == "clock" || c.Warning {
+		if c.Name == "suppliers" || c.Degrades {
 			continue
 		}
 		if err == nil || err.Error() != "the database fails: see the log for the reason" {
@@ -63,14 +64,14 @@ func TestEachCheckOfTheDatabaseTellsAKind(t *testing.T) {
 }
 
 // looks runs one check by name.
-func looks(t *testing.T, a *App, name string) (shown string, warns bool) {
+func looks(t *testing.T, a *App, name string) (shown string, degrades bool) {
 	t.Helper()
 	for _, c := range a.checks() {
 		if c.Name == name {
 			if err := c.Run(t.Context()); err != nil {
 				shown = err.Error()
 			}
-			return shown, c.Warning
+			return shown, c.Degrades
 		}
 	}
 	t.Fatalf("there is no check %s", name)
@@ -86,21 +87,21 @@ func TestANodeWithoutTheKeyInUseIsNotReady(t *testing.T) {
 	if _, err := a.db.NewRaw("UPDATE master_key SET key_id = 'another'").Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if shown, warns := looks(t, a, "keys"); shown != errKeys || warns {
-		t.Errorf("it is %q, only as a warning = %t", shown, warns)
+	if shown, degrades := looks(t, a, "keys"); shown != errKeys || degrades {
+		t.Errorf("it is %q, only degraded = %t", shown, degrades)
 	}
 	if got := reading(a.readHere(t.Context()), alert.WrongKey); got != 100 {
 		t.Errorf("the alert reads %d", got)
 	}
 }
 
-func TestNodesThatDifferAreAWarning(t *testing.T) {
+func TestNodesThatDifferAreDegraded(t *testing.T) {
 	t.Parallel()
 	a := opened(t)
 	look := func(want string) {
 		t.Helper()
-		if shown, warns := looks(t, a, "nodes"); shown != want || !warns {
-			t.Errorf("it is %q, want %q; only as a warning = %t", shown, want, warns)
+		if shown, degrades := looks(t, a, "nodes"); shown != want || !degrades {
+			t.Errorf("it is %q, want %q; only degraded = %t", shown, want, degrades)
 		}
 		level := int64(0)
 		if want != "" {
@@ -167,4 +168,42 @@ func reading(all []alert.Reading, rule string) (level int64) {
 		}
 	}
 	return level
+}
+
+func TestAClockIsAheadOrBehind(t *testing.T) {
+	t.Parallel()
+	for skew, want := range map[time.Duration]string{10 * time.Minute: "10m0s ahead of", -10 * time.Minute: "10m0s behind"} {
+		if got := aheadOf(skew); got != want {
+			t.Errorf("%s is %q, want %q", skew, got, want)
+		}
+	}
+}
+
+// The node is not ready when no supplier can be used, and degraded when some can.
+func TestANodeWithoutAUsableSupplierIsNotReady(t *testing.T) {
+	a := opened(t)
+	look := func(what, unusable, settings string) {
+		t.Helper()
+		if err := a.settings.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if shown, degrades := looks(t, a, "suppliers"); !strings.Contains(shown, unusable) || (shown == "") != (unusable == "") || degrades {
+			t.Errorf("%s: it is %q, only degraded = %t", what, shown, degrades)
+		}
+		if shown, _ := looks(t, a, "settings"); !strings.Contains(shown, settings) || (shown == "") != (settings == "") {
+			t.Errorf("%s: settings are %q", what, shown)
+		}
+	}
+	look("new", "", "")
+	for _, change := range []string{
+		"INSERT INTO supplier_accounts (id, name) VALUES (1, 'odd')",
+		"INSERT INTO suppliers (id, account_id, code, kind, enabled, config, allow_ips, created_at, updated_at)" +
+			" VALUES (77, 1, 'odd', 'nokind', TRUE, '{}', '[]', 1, 1)",
+		"UPDATE settings SET value = value + 1 WHERE name = 'config_version'",
+	} {
+		if _, err := a.db.NewRaw(change).Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look("all unusable", "no enabled supplier", "supplier odd")
 }

@@ -56,9 +56,9 @@ func TestANodeThatMayNotReachTheMerchantExhaustsNothing(t *testing.T) {
 	}
 	for _, w := range []*world{one, two} {
 		// What /readyz found is given again for half a second.
-		w.within(5*time.Second, "readyz warns that they differ", func() bool {
+		w.within(5*time.Second, "readyz says that they differ", func() bool {
 			a := w.ready()
-			return a.status == http.StatusOK && strings.Contains(a.body, `"warning":"running nodes differ in BACKSTOP_NOTIFY_ALLOW_CIDRS"`)
+			return a.status == http.StatusOK && strings.Contains(a.body, `"reason":"running nodes differ in BACKSTOP_NOTIFY_ALLOW_CIDRS"`)
 		})
 	}
 	if raw := two.server.tail(); !strings.Contains(raw, "ranges 10.9.8.0/24") || !strings.Contains(raw, "ranges 127.0.0.0/8,::1/128") {

@@ -60,7 +60,9 @@ func TestTheLogsReaderStopsNothing(t *testing.T) {
 		t.Errorf("%d lines were dropped, the log counts %d", n, dropped.Load())
 	}
 	w.within(5*time.Second, "nothing is wrong with the log",
-		func() bool { return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, "warning") })
+		func() bool {
+			return !strings.Contains(w.request(http.MethodGet, "/readyz", "", "").body, `{"name":"log","reason":`)
+		})
 
 	_ = reader.Close()
 	<-gone
@@ -119,7 +121,7 @@ func (w *world) wantLogWarning(kind string) {
 	var a answer
 	w.within(10*time.Second, "the node is ready and warns of its log", func() bool {
 		a = w.request(http.MethodGet, "/readyz", "", "")
-		return a.status == http.StatusOK && strings.Contains(a.body, `"name":"log","ok":true,"warning":`)
+		return a.status == http.StatusOK && strings.Contains(a.body, `{"name":"log","reason":`)
 	})
 	if !strings.Contains(a.body, kind) {
 		w.t.Errorf("readyz does not say %q: %s", kind, a.body)

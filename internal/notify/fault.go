@@ -224,6 +224,16 @@ func (d *Dispatcher) PublishFaults(ctx context.Context) error {
 	return publish(ctx, d.o.DB, &d.faults.published, "faults", d.faults.list(time.Now()))
 }
 
+// Faults returns the causes for which this node cannot send notifications now.
+func (d *Dispatcher) Faults() (causes []Class) {
+	for _, x := range d.faults.list(time.Now()) {
+		if !slices.Contains(causes, x.Cause) {
+			causes = append(causes, x.Cause)
+		}
+	}
+	return causes
+}
+
 // FaultWaiting is what waits for one cause to be fixed.
 type FaultWaiting struct {
 	Cause Class

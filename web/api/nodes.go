@@ -48,7 +48,7 @@ func (s *handlers) health(c *fiber.Ctx) error {
 		Checks: s.Ready.Ask(), ClockSkew: s.clockSkew(ctx), Nodes: []nodeView{},
 	}
 	for _, check := range v.Checks {
-		if !check.OK || check.Warning != "" {
+		if !check.OK {
 			v.Status = "degraded"
 		}
 	}
