@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,21 +20,19 @@ const stoppedFor = 11 * time.Second
 type storm struct {
 	*payoutWorld
 	tr      *traffic
-	cuts    *dbtest.Cuts // nil = SQLite, whose program forgets every eighth answer by itself
-	server  string       // URL of the server behind the cuts
+	cuts    *dbtest.Cuts
+	server  string // URL of the server behind the cuts
 	mu      sync.Mutex
 	refunds map[string]string // numbers and their suppliers
 	payouts map[string]string
 	spent   int64 // of the merchant's balance
 }
 
-func newStorm(t *testing.T, postgres bool, from uint64) *storm {
+func newStorm(t *testing.T, from uint64) *storm {
 	o := supplierOptions()
-	s := &storm{refunds: map[string]string{}, payouts: map[string]string{}}
-	if o.postgres = postgres; postgres {
-		s.server = dbtest.OwnPostgres(t)
-		o.database, s.cuts = dbtest.CutPostgres(t, s.server, from)
-	}
+	s := &storm{refunds: map[string]string{}, payouts: map[string]string{}, server: dbtest.OwnPostgres(t)}
+	o.postgres = true
+	o.database, s.cuts = dbtest.CutPostgres(t, s.server, from)
 	w := newWorld(t, o)
 	s.payoutWorld = w.payFrom()
 	s.shortenQueryAfter()
@@ -47,35 +44,7 @@ func newStorm(t *testing.T, postgres bool, from uint64) *storm {
 func (s *storm) begin() {
 	s.t.Helper()
 	s.start("")
-	if s.cuts == nil {
-		s.terminate() // with its migrations done
-		s.start("commit_answer:8")
-		return
-	}
 	s.cuts.Every(8)
-}
-
-// end loses no more answers.
-func (s *storm) end() {
-	s.t.Helper()
-	if s.cuts == nil {
-		s.terminate()
-		s.start("")
-		return
-	}
-	s.cuts.Every(0)
-}
-
-// stop has the database, or on SQLite the whole program, stand still.
-func (s *storm) stop() {
-	s.t.Helper()
-	if s.cuts != nil {
-		dbtest.StopPostgres(s.t, s.server, stoppedFor)
-		return
-	}
-	s.signal(syscall.SIGSTOP)
-	<-time.After(stoppedFor)
-	s.signal(syscall.SIGCONT)
 }
 
 func made(a answer) bool { return a.status == http.StatusCreated || a.status == http.StatusOK }
@@ -210,40 +179,33 @@ func (s *storm) settled() {
 // The database commits, or does not, and its answer is lost: everything that was requested
 // happens once, and counts once.
 func TestLostAnswersOfTheDatabaseChangeNothing(t *testing.T) {
-	for _, engine := range []string{"sqlite", "postgres"} {
-		t.Run(engine, func(t *testing.T) {
-			t.Parallel()
-			from, length := seed(t), 10*time.Second
-			if full() {
-				length = 5 * time.Minute
-			}
-			s := newStorm(t, engine == "postgres", from)
-			s.begin()
-			orders := lines(4, func(i int64) { s.tr.buy(fmt.Sprint("o-", i)) })
-			refunds := lines(4, s.refund)
-			rng := rand.New(rand.NewPCG(from, 4))
-			payouts := lines(1, func(i int64) { s.draw(fmt.Sprint("p-", i), rng) })
-			for range max(1, int(length/time.Minute)) {
-				<-time.After(length / 2)
-				s.stop()
-				<-time.After(length / 2)
-			}
-			orders()
-			refunds()
-			payouts()
-			s.end()
-			s.settled()
-			more, ids := 0, map[string]int{}
-			for _, r := range s.merchant.Requests() {
-				if ids[r.ID]++; ids[r.ID] == 2 {
-					more++
-				}
-			}
-			t.Logf("%d orders, %d refunds, %d payouts; %d of %d notifications came more than once", len(s.tr.made), len(s.refunds),
-				len(s.payouts), more, len(ids))
-			if s.cuts != nil {
-				t.Logf("%d commits were cut", s.cuts.Made())
-			}
-		})
+	t.Parallel()
+	from, length := seed(t), 10*time.Second
+	if full() {
+		length = 5 * time.Minute
 	}
+	s := newStorm(t, from)
+	s.begin()
+	orders := lines(4, func(i int64) { s.tr.buy(fmt.Sprint("o-", i)) })
+	refunds := lines(4, s.refund)
+	rng := rand.New(rand.NewPCG(from, 4))
+	payouts := lines(1, func(i int64) { s.draw(fmt.Sprint("p-", i), rng) })
+	for range max(1, int(length/time.Minute)) {
+		<-time.After(length / 2)
+		dbtest.StopPostgres(s.t, s.server, stoppedFor)
+		<-time.After(length / 2)
+	}
+	orders()
+	refunds()
+	payouts()
+	s.cuts.Every(0)
+	s.settled()
+	more, ids := 0, map[string]int{}
+	for _, r := range s.merchant.Requests() {
+		if ids[r.ID]++; ids[r.ID] == 2 {
+			more++
+		}
+	}
+	t.Logf("%d orders, %d refunds, %d payouts; %d of %d notifications came more than once; %d commits were cut", len(s.tr.made),
+		len(s.refunds), len(s.payouts), more, len(ids), s.cuts.Made())
 }

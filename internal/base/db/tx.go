@@ -6,8 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 
-	"backstop/internal/base/failpoint"
-
 	"github.com/uptrace/bun"
 )
 
@@ -91,17 +89,8 @@ func (d *DB) inTx(ctx context.Context, fn func(context.Context, Tx) error) error
 		return err
 	}
 	done = true
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	if failpoint.Lost("commit_answer") {
-		return errLostAnswer
-	}
-	return nil
+	return tx.Commit()
 }
-
-// errLostAnswer stands, in tests, for the lost answer to a commit.
-var errLostAnswer = errors.New("the answer to the commit is lost")
 
 // beginTries is how often a connection of the pool may turn out to be broken, as in
 // database/sql.

@@ -29,15 +29,14 @@ var armed = sync.OnceValue(func() *point {
 	if err != nil || n < 1 {
 		n = 1
 	}
-	p := &point{name: name, every: n}
+	p := &point{name: name}
 	p.left.Store(n)
 	return p
 })
 
 type point struct {
-	name  string
-	left  atomic.Int64
-	every int64
+	name string
+	left atomic.Int64
 }
 
 // Hit kills the process without any clean-up, if the point is armed and this is its n-th
@@ -52,14 +51,4 @@ func Hit(name string) {
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the process must do nothing more until the signal arrives
-}
-
-// Lost reports whether the answer to what was done at a point is lost: that of every n-th hit,
-// if the point is armed.
-func Lost(name string) bool {
-	if linked == "" {
-		return false
-	}
-	p := armed()
-	return p.name == name && p.left.Add(1)%p.every == 0
 }
