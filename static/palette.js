@@ -3,6 +3,7 @@
 {
   const palette = $("#palette"), input = $("input", palette), hits = $("#hits"), status = $("[role=status]", palette);
   let timer, asked = 0, shown = null, opens = false; // shown: the text that the options are for
+  let chosen = null; // by the arrows: it stays marked when what was found since comes
   const text = () => input.value.trim();
   const options = () => $$("[role=option]", hits);
 
@@ -12,6 +13,7 @@
     input.setAttribute("aria-activedescendant", to.id);
     to.scrollIntoView({ block: "nearest" });
   };
+  const nameOf = o => o?.getAttribute("href") ?? o?.textContent;
   const marked = () => options().find(o => o.getAttribute("aria-selected") === "true");
 
   // What this page's own buttons offer, by the words on them.
@@ -53,7 +55,7 @@
     hits.hidden = !all.length;
     input.setAttribute("aria-expanded", String(all.length > 0));
     status.textContent = palette.dataset.found.replace("#", all.length);
-    mark(q ? all[0] : null);
+    mark(q ? all.find(o => nameOf(o) === chosen) ?? all[0] : null);
     if (opens) go();
   };
 
@@ -68,7 +70,7 @@
     input.value = status.textContent = "";
     hits.replaceChildren();
     hits.hidden = true;
-    shown = null;
+    shown = chosen = null;
     opens = false;
     palette.showModal();
     input.focus();
@@ -83,6 +85,7 @@
   palette.addEventListener("click", e => { if (e.target === palette) palette.close(); });
   input.addEventListener("input", () => {
     opens = false;
+    chosen = null;
     clearTimeout(timer);
     timer = setTimeout(look, 120);
   });
@@ -92,6 +95,7 @@
     if (e.key === "ArrowDown" || e.key === "ArrowUp") {
       e.preventDefault();
       if (all.length) mark(all[(at + (e.key === "ArrowDown" ? 1 : at < 0 ? 0 : -1) + all.length) % all.length]);
+      chosen = nameOf(marked());
     } else if (e.key === "Enter") {
       e.preventDefault();
       if (shown === text()) return go();
