@@ -52,7 +52,7 @@ func TestATickThatHangsGetsOld(t *testing.T) {
 		j.every(tickEvery, "healthy", func(context.Context) error { return nil })
 		j.every(tickEvery, "stuck", func(ctx context.Context) error { started++; <-ctx.Done(); return nil })
 		j.startPace(t.Context())
-		time.Sleep(31 * time.Second)
+		waittest.Pass(31 * time.Second)
 		if name, age := j.o.Ticks.Oldest(); name != "stuck" || age != 31*time.Second || started != 1 {
 			t.Errorf("the oldest tick is %q, %s old, started %d times", name, age, started)
 		}

@@ -64,14 +64,14 @@ func TestAFailureBeginsOnce(t *testing.T) {
 		r := NewReadiness([]Check{{Name: "redis", Degrades: true, Run: func(context.Context) error { return failed }}})
 		r.Ask()
 		for range 2 {
-			time.Sleep(time.Second)
+			waittest.Pass(time.Second)
 			failed = errors.New("away")
 			begun := time.Now()
 			for range 5 {
 				if got := r.Ask()[0]; got.OK || !got.since.Equal(begun) {
 					t.Errorf("it failed since %s, want %s", got.since, begun)
 				}
-				time.Sleep(time.Second)
+				waittest.Pass(time.Second)
 			}
 			failed = nil
 			if got := r.Ask()[0]; !got.OK {

@@ -267,18 +267,15 @@ func TestKillsUseUpNoWaitOfMoneyOnItsWay(t *testing.T) {
 }
 
 // tried pulls an item until a try of it has a result.
-func (b *bench) tried(r *compensation.Runner, x *compensation.Item) *compensation.Item {
+func (b *bench) tried(r *compensation.Runner, x *compensation.Item) (got *compensation.Item) {
 	b.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		got, tries := b.find(x.ID)
-		if len(tries) > 0 && got.State != compensation.Running {
-			return got
-		}
-		if time.Now().After(end) {
-			b.Fatalf("it was not tried: %+v", got)
-		}
+	waittest.Until(b, "it is tried", func() bool {
 		r.Pull([]int64{x.Lane})
-	}
+		var tries []compensation.Try
+		got, tries = b.find(x.ID)
+		return len(tries) > 0 && got.State != compensation.Running
+	})
+	return got
 }
 
 // A death without its exception would go unnoticed: if one cannot be stored, the other is not
