@@ -8,11 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"backstop/internal/base/waittest"
-
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/base/waittest"
 )
 
 func quietJobs() *Jobs {
@@ -47,6 +46,7 @@ func TestTicksBeginAtTheStart(t *testing.T) {
 
 // A tick that hangs is seen by its age, and is not started a second time.
 func TestATickThatHangsGetsOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j, started := quietJobs(), 0
 		j.every(tickEvery, "healthy", func(context.Context) error { return nil })
@@ -90,13 +90,13 @@ func TestSettingTheWallClockStopsNoWork(t *testing.T) {
 				<-seen
 				was, before, begun := d.Skew(), d.Now(), time.Now()
 				d.SetWall(step)
-				until(t, "the step is alerted", func() bool {
+				waittest.Until(t, "the step is alerted", func() bool {
 					var n int
 					err := d.Read.NewRaw("SELECT count(*) FROM alerts WHERE rule = ?", alert.ClockStep).Scan(t.Context(), &n)
 					return err == nil && n == 1
 				})
 				ran := runs.Load()
-				until(t, "the work goes on", func() bool { return runs.Load() > ran+1 })
+				waittest.Until(t, "the work goes on", func() bool { return runs.Load() > ran+1 })
 				skewed, moved := d.Skew()-was, time.Duration(d.Now()-before)*time.Microsecond-time.Since(begun)
 				if d.IsPostgres() && ((skewed-step).Abs() > time.Second || moved.Abs() > time.Second) {
 					t.Errorf("after a step of %s the node is %s off, and the database's time moved by %s", step, skewed, moved)
@@ -105,22 +105,6 @@ func TestSettingTheWallClockStopsNoWork(t *testing.T) {
 					t.Errorf("after a step of %s the time moved by %s", step, moved)
 				}
 			})
-		}
-	}
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		case <-poll.C:
 		}
 	}
 }

@@ -59,6 +59,7 @@ func TestProbesAreNoLoad(t *testing.T) {
 
 // Since is the beginning of the failure, however often it was checked meanwhile.
 func TestAFailureBeginsOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var failed error
 		r := NewReadiness([]Check{{Name: "redis", Degrades: true, Run: func(context.Context) error { return failed }}})

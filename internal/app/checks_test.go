@@ -181,6 +181,7 @@ func TestAClockIsAheadOrBehind(t *testing.T) {
 
 // The node is not ready when no supplier can be used, and degraded when some can.
 func TestANodeWithoutAUsableSupplierIsNotReady(t *testing.T) {
+	t.Parallel()
 	a := opened(t)
 	look := func(what, unusable, settings string) {
 		t.Helper()
