@@ -98,7 +98,7 @@ func (a *applyCmd) Run(ctx context.Context, g *globals, std streams) error {
 	if err := apply.Apply(ctx, env, file); err != nil || a.Wait == 0 {
 		return err
 	}
-	return apply.Await(ctx, env.DB, a.Wait, std.out, std.err)
+	return apply.Await(ctx, env.DB, file, a.Wait, std.out, std.err)
 }
 
 // badInput gives a dry run exit code 2 for an invalid file, since 1 means that the comparison

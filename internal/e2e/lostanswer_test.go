@@ -59,7 +59,7 @@ func (s *storm) paidOrder(out, supplier string) (no string, ok bool) {
 	}, made); !ok {
 		return "", false
 	}
-	s.set(supplier, no, map[string]any{"state": "paid", "callback": "none"})
+	s.set(supplier, no, map[string]any{"state": "paid", "callback": "none", "amount": 1999})
 	_, ok = s.tr.insist("the order is paid", func() (answer, error) {
 		a, err := s.do(http.MethodGet, "/api/v1/orders/"+no, apiKey, nil, "")
 		if err == nil && a.json("status") != "paid" {

@@ -158,8 +158,8 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 }
 
 // Somebody refunds in Stripe's dashboard beside a refund of ours. The charge's event has only the
-// sum: Stripe is asked for the list, and the one that is not ours is booked by its own number.
-func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
+// sum: what exceeds ours was made at Stripe, and is booked once.
+func TestRefundsMadeAtStripeAreBookedBesideOurs(t *testing.T) {
 	eachSupplierWorld(t, supplierOptions(), func(t *testing.T, w *supplierWorld) {
 		declared, err := os.ReadFile(filepath.Join(w.folder, "simulate.yaml"))
 		if err != nil {
@@ -174,7 +174,7 @@ func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
 		charge := map[string]any{
 			"id": "ch_" + strings.TrimPrefix(intent, "pi_"), "object": "charge", "payment_intent": intent, "amount": 1999,
 			"amount_refunded": 800, "refunded": false,
-			"currency": "usd", "metadata": map[string]any{"order_no": no},
+			"currency": "cny", "metadata": map[string]any{"order_no": no},
 		}
 		for i := range 2 { // Stripe sends events more than once
 			w.stripeAs("sim-st", secret, fmt.Sprint("evt_charge_", i), "charge.refunded", time.Now(), charge)
@@ -184,8 +184,7 @@ func TestRefundsMadeAtStripeAreFoundInItsList(t *testing.T) {
 		found := 0
 		for i := range 2 {
 			at := fmt.Sprint(i)
-			if id := list.json("items", at, "supplier_refund_no"); list.json("items", at, "amount") == "300" &&
-				strings.HasPrefix(id, "re_") && list.json("items", at, "status") == "succeeded" {
+			if list.json("items", at, "amount") == "300" && list.json("items", at, "status") == "succeeded" {
 				found++
 			}
 		}

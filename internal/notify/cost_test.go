@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 
@@ -151,7 +152,13 @@ func TestWhatAPaidOrderCosts(t *testing.T) {
 		costs(t, got, costPostgres)
 	})
 	t.Run("sqlite", func(t *testing.T) {
-		d := dbtest.SQLite(t)
+		// On a disk: transactions are as large as commits are slow, and tests may have their folders in memory.
+		dir, err := os.MkdirTemp("/var/tmp", "backstop-cost-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		d := dbtest.Open(t, db.Options{Dir: dir})
 		p := newPayer(t, d)
 		orders := p.warm(t)
 		if _, err := d.NewRaw("PRAGMA wal_autocheckpoint = 0").Exec(t.Context()); err != nil {

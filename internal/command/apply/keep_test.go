@@ -174,7 +174,7 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 			t.Helper()
 			var out, errOut bytes.Buffer
 			start := time.Now()
-			if err := Await(t.Context(), d, most, &out, &errOut); err != nil {
+			if err := Await(t.Context(), d, File{}, most, &out, &errOut); err != nil {
 				t.Fatal(err)
 			}
 			return out.String(), errOut.String(), time.Since(start)
@@ -220,9 +220,13 @@ func TestAwaitSaysWhoHasTakenTheChange(t *testing.T) {
 		if _, err := d.NewRaw("UPDATE nodes SET left_out = 'supplier wx-main' WHERE name = 'node-b'").Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		err = Await(t.Context(), d, 10*time.Second, io.Discard, io.Discard)
+		f := File{Text: []byte("suppliers: [{ code: wx-main, kind: wechatpay }]")}
+		err = Await(t.Context(), d, f, 10*time.Second, io.Discard, io.Discard)
 		if err == nil || err.Error() != "in use on 1 of 2 nodes; node node-b cannot use supplier wx-main: upgrade its program, or see its log for the reason" {
 			t.Errorf("one of two cannot use a supplier: %v", err)
+		}
+		if err := Await(t.Context(), d, File{Text: []byte("merchants: [{ code: m1 }]")}, 10*time.Second, io.Discard, io.Discard); err != nil {
+			t.Errorf("it cannot use what the file does not declare: %v", err)
 		}
 	})
 }

@@ -4,22 +4,26 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/settings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // pollEvery is how often Await reads the nodes' versions. Nodes read new settings twice a
 // second.
 const pollEvery = 100 * time.Millisecond
 
-// Await waits until all servers use the current settings and reports that to out. If some do
+// Await waits until all servers use the settings of a file and reports that to out. If some do
 // not within the timeout, it lists them on errOut, without an error: the settings are already
-// applied. A server that uses the settings without what it cannot read is an error, since it
-// will not read that later either: its program is older, or it lacks a key.
-func Await(ctx context.Context, d *db.DB, timeout time.Duration, out, errOut io.Writer) error {
+// applied. A server that cannot read what the file declares is an error, since it will not read
+// that later either: its program is older, or it lacks a key.
+func Await(ctx context.Context, d *db.DB, f File, timeout time.Duration, out, errOut io.Writer) error {
+	declared := f.objects()
 	version, err := settings.Version(ctx, d)
 	if err != nil {
 		return err
@@ -35,7 +39,10 @@ func Await(ctx context.Context, d *db.DB, timeout time.Duration, out, errOut io.
 			case n.ConfigVersion < version:
 				behind = append(behind, n.Name)
 			case n.LeftOut != "":
-				without = append(without, fmt.Sprintf("node %s cannot use %s", n.Name, n.LeftOut))
+				left := slices.DeleteFunc(strings.Split(n.LeftOut, ", "), func(o string) bool { return !slices.Contains(declared, o) })
+				if len(left) > 0 {
+					without = append(without, fmt.Sprintf("node %s cannot use %s", n.Name, strings.Join(left, ", ")))
+				}
 			}
 		}
 		switch {
@@ -59,4 +66,20 @@ func Await(ctx context.Context, d *db.DB, timeout time.Duration, out, errOut io.
 		case <-time.After(pollEvery):
 		}
 	}
+}
+
+// objects names the suppliers, merchants and subscriptions of a file that was applied, as nodes
+// name what they cannot use.
+func (f File) objects() (all []string) {
+	type entry struct{ Code string }
+	var x struct{ Suppliers, Merchants, Subscriptions []entry }
+	if yaml.Unmarshal(f.Text, &x) != nil {
+		return nil // it could not have been applied
+	}
+	for kind, entries := range map[string][]entry{"supplier": x.Suppliers, "merchant": x.Merchants, "subscription": x.Subscriptions} {
+		for _, e := range entries {
+			all = append(all, kind+" "+e.Code)
+		}
+	}
+	return all
 }
