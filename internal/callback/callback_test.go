@@ -140,7 +140,7 @@ func newHarness(t *testing.T, d *db.DB, perSecond, rows int) *harness {
 	h := &harness{db: d, payments: &fakePayments{}, settings: settings.NewStore(d, kinds, keys, log)}
 	h.refusals = NewRefusals(RefusalOptions{DB: d, Rate: perSecond, Rows: rows, Log: log})
 	t.Cleanup(h.refusals.Close)
-	h.receiver = New(Options{DB: d, Settings: h.settings, Payments: h.payments, Refusals: h.refusals, Wait: 200 * time.Millisecond})
+	h.receiver = New(Options{DB: d, Settings: h.settings, Payments: h.payments, Refusals: h.refusals, Wait: 10 * time.Second})
 	return h
 }
 
@@ -273,12 +273,24 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 		}
 	}
 	h.payments.err, h.payments.hang = nil, true
+	h.receiver.o.Wait = 200 * time.Millisecond
 	start := time.Now()
 	if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 {
 		t.Errorf("a hanging payment: %+v", got)
 	}
 	if elapsed := time.Since(start); elapsed > 5*time.Second {
 		t.Errorf("a hanging payment held the supplier for %s", elapsed)
+	}
+}
+
+// While the settings cannot be read, nobody knows whether the supplier exists.
+func TestASupplierThatCannotBeLookedForIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, dbtest.SQLite(t), 100, 1000)
+	h.declare(t, 1, "wx", true, "[]")
+	h.receiver.o.Wait = time.Nanosecond
+	if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 || got.Outcome != Unavailable || got.Err == nil {
+		t.Errorf("%d, %s, %v; want 503", got.Reply.Status, got.Outcome, got.Err)
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *Receiver) Receive(ctx context.Context, code string, req *supplier.Reque
 
 func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Request, addrErr error) Receipt {
 	steps := supplier.NewTrace()
-	s, known := r.lookup(ctx, code)
+	s, known, err := r.lookup(ctx, code)
 	broken, isBroken := r.o.Settings.Current().Suppliers.Broken(code)
 	switch {
 	case !known && isBroken:
@@ -119,6 +119,8 @@ func (r *Receiver) receive(ctx context.Context, code string, req *supplier.Reque
 		receipt := r.refuse(broken, code, AdapterFailed, req, steps, unusable)
 		receipt.Err = errors.New("the supplier cannot be used on this node")
 		return receipt
+	case !known && err != nil: // it may have been declared a moment ago
+		return Receipt{Reply: unusable, Outcome: Unavailable, Err: fmt.Errorf("look for the supplier: %w", err)}
 	case !known:
 		steps.Fail("supplier", noSupplier)
 		return r.refuse(0, code, UnknownSupplier, req, steps, NotFound)
@@ -198,14 +200,15 @@ func source(s supplier.Entry, req *supplier.Request, steps *supplier.Trace) paym
 	})
 }
 
-// lookup finds the supplier, reading newer settings if necessary.
-func (r *Receiver) lookup(ctx context.Context, code string) (supplier.Entry, bool) {
-	if s, ok := r.o.Settings.Current().Suppliers.Lookup(code); ok || !r.misses.Allow() {
-		return s, ok
+// lookup finds the supplier, reading newer settings if necessary. The error says why they could
+// not be read.
+func (r *Receiver) lookup(ctx context.Context, code string) (s supplier.Entry, known bool, err error) {
+	if s, known = r.o.Settings.Current().Suppliers.Lookup(code); known || !r.misses.Allow() {
+		return s, known, nil
 	}
-	// On an error the current settings stay in force.
-	_ = r.o.Settings.Refresh(ctx)
-	return r.o.Settings.Current().Suppliers.Lookup(code)
+	err = r.o.Settings.Refresh(ctx)
+	s, known = r.o.Settings.Current().Suppliers.Lookup(code)
+	return s, known, err
 }
 
 // checkAddress denies unknown addresses even if the list is empty: a malformed X-Forwarded-For

@@ -16,17 +16,18 @@ const maxShown = 200
 
 // Find reads an item with its tries, oldest first; nil = not found.
 func Find(ctx context.Context, q bun.IDB, id int64) (*Item, []Try, error) {
+	// First: an item may be newer than its tries, never older.
+	var tries []Try
+	newest := q.NewSelect().Model((*Try)(nil)).Where("ct.compensation_id = ?", id).OrderExpr("ct.number DESC").Limit(maxShown)
+	if err := q.NewSelect().TableExpr("(?) AS n", newest).ColumnExpr("n.*").OrderExpr("n.number").Scan(ctx, &tries); err != nil {
+		return nil, nil, fmt.Errorf("read the tries of a compensation: %w", err)
+	}
 	var rows []*Item
 	if err := q.NewSelect().Model(&rows).Where("cp.id = ?", id).Scan(ctx); err != nil {
 		return nil, nil, fmt.Errorf("read a compensation: %w", err)
 	}
 	if len(rows) == 0 {
 		return nil, nil, nil
-	}
-	var tries []Try
-	newest := q.NewSelect().Model((*Try)(nil)).Where("ct.compensation_id = ?", id).OrderExpr("ct.number DESC").Limit(maxShown)
-	if err := q.NewSelect().TableExpr("(?) AS n", newest).ColumnExpr("n.*").OrderExpr("n.number").Scan(ctx, &tries); err != nil {
-		return nil, nil, fmt.Errorf("read the tries of a compensation: %w", err)
 	}
 	return rows[0], tries, nil
 }

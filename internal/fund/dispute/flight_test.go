@@ -116,21 +116,22 @@ func (k *cluster) run(t *rapid.T) string {
 		k.DB.Boot(), x.ID)
 	f := &flight{item: x, on: k.node, waits: make(chan bool), gate: make(chan bool)}
 	f.draw(t)
-	go func() {
+	return k.follow(f, func() {
 		defer func() { f.waits <- false }()
 		got := replaycall.Kind(replaycall.Subjects{
 			payout.Op: f.on.payouts.Subject(),
 			refund.Op: f.on.refunds.Subject(),
 		}).Run(context.Background(), f.item)
 		f.result = &got
-	}()
-	return k.follow(f)
+	})
 }
 
-// follow lets a flight go on until it waits or has ended.
-func (k *cluster) follow(f *flight) string {
+// follow lets a flight go on until it waits or has ended. What sets it going must not run before
+// it is the one that flies.
+func (k *cluster) follow(f *flight, on func()) string {
 	k.flying = f
 	defer func() { k.flying = nil }()
+	go on()
 	if <-f.waits {
 		k.flights = append(k.flights, f)
 		k.seen["paused"]++
@@ -162,9 +163,7 @@ func (k *cluster) landOne(t *rapid.T) string {
 	k.flights = slices.DeleteFunc(k.flights, func(x *flight) bool { return x == f })
 	f.draw(t)
 	k.seen["landed"]++
-	k.flying = f
-	f.gate <- true
-	return k.follow(f)
+	return k.follow(f, func() { f.gate <- true })
 }
 
 // crash ends the node of this step. What was in flight there is lost; its items are taken over by
