@@ -379,7 +379,7 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 // Two accounts whose names a reader takes for one would make one person two.
 func TestNoTwoOperatorsDifferInCaseOrBlanksOnly(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
 		for i, stored := range []string{"Wang", " zhao "} { // rows that were written by hand
 			if _, err := d.NewInsert().Model(&Operator{ID: int64(i + 1), Name: stored, Role: Lead}).Exec(t.Context()); err != nil {

@@ -37,7 +37,7 @@ type fixture struct {
 func each(t *testing.T, test func(f *fixture)) { eachOf(t, paymenttest.Options{}, test) }
 
 func eachOf(t *testing.T, o paymenttest.Options, test func(f *fixture)) {
-	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(fixtureOf(t, d, o)) })
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(fixtureOf(t, d, o)) })
 }
 
 func fixtureOf(t testing.TB, d *db.DB, o paymenttest.Options) *fixture {
@@ -480,7 +480,7 @@ func TestAfterItsLastStepAPersonLooks(t *testing.T) {
 // Of two nodes only one queries. The control claims regardless of the due time, and both query.
 func TestTwoNodesAskOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := paymenttest.Options{Fakes: paymenttest.NewFakes("f1"), Steps: steps}
 		f := open(t, d, o)
 		o.Shared = true

@@ -152,7 +152,7 @@ func (s *stored) Books() (b paymenttest.Books) {
 // never. In the end the books are verified.
 func TestTheProgramHoldsInEveryStory(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		n := 100_000
 		if d.IsPostgres() {
 			n = 20_000

@@ -18,7 +18,7 @@ import (
 // again loses nothing.
 func TestRowsOfBeforeGetTheirKind(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		exec := func(queries ...string) {
 			t.Helper()
 			for _, query := range queries {

@@ -187,7 +187,7 @@ func count(t *testing.T, d *db.DB, query string, args ...any) (n int64) {
 // which the call itself needs.
 func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c, e := caller(t, d, 8), entry(t, d, "s1", 1000)
 		done, err := c.Do(t.Context(), Call{To: e, Op: Query, OrderID: 7, Reference: "R1"}, func(ctx context.Context) (Said, error) {
 			if n := count(t, d,
@@ -226,7 +226,7 @@ func TestTheRowIsCommittedBeforeTheCall(t *testing.T) {
 
 func TestFiveFailuresInARowOpenTheBreakerOfASupplierAlone(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c, e, other := caller(t, d, 8), entry(t, d, "s1", 1000), entry(t, d, "s2", 1000)
 		ask := func(e supplier.Entry, class supplier.Class) error {
 			done, err := c.Do(t.Context(), Call{To: e, Op: Query, Reference: "R"}, said(class, "unknown"))
@@ -359,7 +359,7 @@ func TestWhatWasNotMadeCountsForNothing(t *testing.T) {
 // once, for the figures and for the supplier's breaker.
 func TestAnEndStoredTwiceCountsOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c, e := caller(t, d, 8), entry(t, d, "s1", 1000)
 		var all []*Done
 		for range 2 {

@@ -232,7 +232,7 @@ func (s *shop) check(code, pasted, from string) callback.Finding {
 
 func TestAPastedRequestIsJudgedAsIfItHadComeAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := newShop(t, d)
 		for _, a := range s.sim.Accounts() {
 			no, other := s.order(a), s.order(a)

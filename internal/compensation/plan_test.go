@@ -51,7 +51,7 @@ func fillRange(t testing.TB, d *db.DB, from, to int) {
 // many items wait.
 func TestWhatRunsOftenGoesByAnIndex(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fill(t, d, 20_000)
 		seen, plain := new(dbtest.Statements), d.Read
 		d.Read = plain.WithQueryHook(seen)

@@ -136,7 +136,7 @@ func classes(tries []compensation.Try) string {
 
 func TestAnItemRunsUntilItIsDone(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			if x.Attempts < 3 {
 				return compensation.Later(compensation.SupplierTimeout, "no answer").WithCall(5)
@@ -162,7 +162,7 @@ func TestAnItemRunsUntilItIsDone(t *testing.T) {
 
 func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			return compensation.Later(compensation.SupplierUnknown, "garbage")
 		})
@@ -187,7 +187,7 @@ func TestWhatIsOutOfTriesIsDeadWithItsException(t *testing.T) {
 // with the exception, which ends with it. The items of orders above are the control.
 func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var well atomic.Bool
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			if well.Load() {
@@ -234,7 +234,7 @@ func TestTheOnlyScheduleOfAPayoutNeverDies(t *testing.T) {
 // whenever a node was killed is tried soon again, not in hours.
 func TestKillsUseUpNoWaitOfMoneyOnItsWay(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
 			return compensation.Failed(errors.New("the write failed"))
 		})
@@ -282,7 +282,7 @@ func (b *bench) tried(r *compensation.Runner, x *compensation.Item) (got *compen
 // either.
 func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
 			return compensation.Died(compensation.NotAskable, "no query")
 		})
@@ -324,7 +324,7 @@ func TestADeathAndItsExceptionAreOneTransaction(t *testing.T) {
 
 func TestAKindThatPanicsStopsNoOther(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(_ context.Context, x compensation.Item) compensation.Result {
 			if x.Kind == compensation.Resend {
 				panic("upside down")
@@ -380,7 +380,7 @@ func TestTheThirdPanicIsTheLast(t *testing.T) {
 
 func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		x := b.open(func(x *compensation.Item) { x.Payload = json.RawMessage(`{"n":1,"more":2}`) })
 		b.over(b.runner(4))
@@ -394,7 +394,7 @@ func TestAPayloadThatCannotBeReadIsDeadAtOnce(t *testing.T) {
 // If a crash interrupts the last try, the item is dead, not tried forever.
 func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		last, earlier := b.open(nil), b.open(nil)
 		for id, attempts := range map[int64]int{last.ID: 3, earlier.ID: 2} {
@@ -419,7 +419,7 @@ func TestALastTryThatEndedWithItsNodeIsTheLast(t *testing.T) {
 
 func TestAnItemIsOpenOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result { return compensation.Succeeded("") })
 		same := func(x *compensation.Item) { x.SubjectID = 5 }
 		first := b.open(same)
@@ -447,7 +447,7 @@ func TestAnItemIsOpenOnce(t *testing.T) {
 // first, and runs rows twice.
 func TestTwoNodesRunAnItemOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		b := newBench(t, d, func(context.Context, compensation.Item) compensation.Result {
 			time.Sleep(time.Millisecond) // a run lasts, or two could not overlap
 			return compensation.Succeeded("")
@@ -499,7 +499,7 @@ func TestTheControlOfTheClaimRunsTwice(t *testing.T) {
 // A supplier that hangs does not delay the first item of another one, however many of its own wait.
 func TestADeadSupplierDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		release := make(chan struct{})
 		var others sync.WaitGroup
 		others.Add(10)

@@ -19,7 +19,7 @@ import (
 // queries.
 func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{
 			Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}},
 		})
@@ -108,7 +108,7 @@ func TestTheStorySaysHowASupplierIsAsked(t *testing.T) {
 // waiting for a supplier.
 func TestAlertsLeadToTheOrdersThatTheyCount(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{
 			Fakes: paymenttest.NewFakes("f1"), Steps: payment.Steps{Query: []time.Duration{time.Minute}, Close: []time.Duration{0}},
 		})

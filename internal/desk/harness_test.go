@@ -55,7 +55,7 @@ type office struct {
 }
 
 func each(t *testing.T, test func(k *office)) {
-	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(open(t, d)) })
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(open(t, d)) })
 }
 
 func open(t *testing.T, d *db.DB) *office { return openBy(t, d, false) }

@@ -99,7 +99,7 @@ func (k *office) unchanged(what string, tries map[string]func() error) {
 // moves say. A refused attempt changes nothing.
 func TestEveryActionInEveryStateByEveryRole(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, everyAction)
+	dbtest.Each(t, everyAction)
 }
 
 func everyAction(t *testing.T, d *db.DB) {

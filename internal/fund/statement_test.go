@@ -60,7 +60,7 @@ func TestDaysOfStatementsFollowEachOther(t *testing.T) {
 
 func TestAStatementIsADayInPages(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		f.SetFees(t, f.M1.ID, fee.Rules{fee.Any: {Rate: 12_000, Fixed: 10}})
 		if err := f.Settings.Refresh(t.Context()); err != nil {

@@ -50,7 +50,7 @@ func wantLines(t *testing.T, d *db.DB) {
 
 func TestFoldsWriteTheLinesOfEachAccount(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const nodes, journals = 3, 40
 		var all sync.WaitGroup
 		for node := range nodes {
@@ -127,7 +127,7 @@ func upgrade(t *testing.T, d *db.DB) {
 // while new entries are folded.
 func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		for i := range 30 {
 			var entries []ledger.Entry

@@ -14,7 +14,7 @@ import (
 
 func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		errs := make([]error, 16)
 		var wg sync.WaitGroup
 		for i := range errs {
@@ -43,7 +43,7 @@ func TestOfManyWhoBookOneRefAtOnceOneDoes(t *testing.T) {
 // that only grows; in the end it is the sum, also as stored in the account.
 func TestNothingIsCountedTwiceOrLeftOutWhileManyPostAndFold(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const nodes, journals = 4, 25
 		merchants := []string{"a", "b", "c"}
 		stop := make(chan struct{})

@@ -68,7 +68,7 @@ func rounds() int {
 
 func TestOfManyDebitsAtOnceTheBalanceAllowsExactlyItsSum(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		for round := range rounds() {
 			posted(t, d, book, pays("m", 1000, fmt.Sprint("paid ", round)))
@@ -86,7 +86,7 @@ func TestOfManyDebitsAtOnceTheBalanceAllowsExactlyItsSum(t *testing.T) {
 // There is no row to lock: the merchant has never been paid.
 func TestOfManyDebitsOnAnAccountWithoutARowTheOverdraftAllowsExactlyItsSum(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if n := takeAtOnce(t, d, 50, "first", 1000, func(l *ledger.Ledger) taker { return l.Take }); n != 10 {
 			t.Errorf("%d debits of 100 passed on an overdraft of 1000", n)
 		}
@@ -98,7 +98,7 @@ func TestOfManyDebitsOnAnAccountWithoutARowTheOverdraftAllowsExactlyItsSum(t *te
 // exist, lets two debits pass. SQLite has one writer at a time; here both read before they write.
 func TestDebitsThatReadWithoutALockOverdraw(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 100, "paid"))
 		fold(t, book)
@@ -153,7 +153,7 @@ func TestABalanceWithoutARowLocksNothing(t *testing.T) {
 
 func TestWhatMayBeTaken(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		book := ledger.New(d)
 		posted(t, d, book, pays("m", 1000, "paid"))
 		fee := ledger.Entry{Debit: "merchant:m", Credit: "income:fees", Amount: 1, Currency: "CNY"}

@@ -142,7 +142,7 @@ func TestTheSupplierThatWasPaidDecidesTheFee(t *testing.T) {
 // Another node has made the order by settings that this one has not read.
 func TestRulesThatThisNodeHasNotReadAreRead(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		f.SetFees(t, f.M1.ID, dear)
 		f.SetFees(t, f.Supplier.ID, cheap)

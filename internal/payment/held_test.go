@@ -290,7 +290,7 @@ func TestWhatWasDealtWithElsewhereLeavesSuspense(t *testing.T) {
 func TestARaceOfTwoCallbacksHoldsTheirPaymentOnce(t *testing.T) {
 	t.Parallel()
 	const n = 200
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		nodes := []*payment.Processor{f.Processor, paymenttest.New(t, d, paymenttest.Options{Shared: true}).Processor}
 		parallel(8, n, func(i int) {
@@ -313,7 +313,7 @@ func TestARaceOfTwoCallbacksHoldsTheirPaymentOnce(t *testing.T) {
 
 func TestHoldingWhatWasNotFoundHoldsTwice(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		naive := func(tradeNo, key string, both *sync.WaitGroup) error {
 			var found int

@@ -45,7 +45,7 @@ const raceBatch = 500
 
 func TestCallbackAndTimeoutNeverBothWin(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://127.0.0.1:1/n"})
 		least := racePairs(d)
 		most := least + 10*raceBatch // a slow machine needs some to find the moment

@@ -32,7 +32,7 @@ const bothBooked = "SELECT count(*) FROM payment_attempts AS a JOIN exceptions A
 // booked once.
 func TestATradeIsNeverBothHeldAndPaid(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		other := paymenttest.New(t, d, paymenttest.Options{Shared: true}).Processor
 		n := tradeRounds()

@@ -43,7 +43,7 @@ type fixture struct {
 }
 
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {
-	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(t, open(t, d)) })
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, open(t, d)) })
 }
 
 func open(t testing.TB, d *db.DB) *fixture {

@@ -15,7 +15,7 @@ import (
 // its operator.
 func TestAwayIsKnownFromAMistake(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "NOT SQL"); err == nil || db.IsUnavailable(err) {
 			t.Errorf("a mistake: %v", err)
 		}

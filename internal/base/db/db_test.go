@@ -57,7 +57,7 @@ func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
 
 func TestMigrateDownAndUpAgain(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for {
 			name, err := d.Rollback(t.Context(), migrations.Files)
 			if err != nil {
@@ -84,7 +84,7 @@ func TestMigrateDownAndUpAgain(t *testing.T) {
 
 func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		broken := with(t, fstest.MapFS{
 			"20990101000000_x.tx.up.sql": {Data: []byte("CREATE TABLE half (a BIGINT); CREATE TABLE half (a BIGINT);")},
 		})
@@ -105,7 +105,7 @@ func TestBrokenMigrationLeavesNothingAndNoLock(t *testing.T) {
 
 func TestIDsAreUniqueAndGrow(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		last := int64(0)
 		for range 10_000 {
 			id := d.NewID()
@@ -203,7 +203,7 @@ func TestSendersAreTheProcessesThatSend(t *testing.T) {
 
 func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if s := d.Skew(); s.Abs() > time.Second {
 			t.Errorf("skew on one machine: %s", s)
 		}
@@ -216,7 +216,7 @@ func TestDatabaseClockIsIndependentOfTheWall(t *testing.T) {
 
 func TestBatcherAnswersEachCallerByItsOwnItem(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		bad := errors.New("bad item")
 		b := db.NewBatcher(d, db.BatchOptions[int, int]{Size: 16, Writers: 2, Queue: 1000, Wait: 5 * time.Second},
 			func(ctx context.Context, tx db.Tx, items []int) ([]int, error) {

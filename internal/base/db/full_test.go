@@ -34,7 +34,7 @@ func fill(t *testing.T, d *db.DB) (free func()) {
 // write found the disk full is not ready until there is room for a large write.
 func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
 // log.
 func TestTheProbeForRoomIsShortAndItsRowsAreLong(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (text TEXT)"); err != nil {
 			t.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func TestWhoLostTheNameToAnotherEnds(t *testing.T) {
 
 func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if others, err := d.OthersReach(t.Context()); err != nil || others {
 			t.Errorf("alone: %t, %v", others, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 func TestWhatWaitsForTheEndHearsHowItEnded(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var received []error
 		tx := func(f func() error) (err error) {
 			defer func() {

@@ -12,7 +12,7 @@ import (
 
 func TestADatabaseThatTakesNoWritesSaysSo(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if err := d.Writable(t.Context()); err != nil {
 			t.Errorf("a healthy one: %v", err)
 		}

@@ -18,7 +18,7 @@ type word string
 
 func TestReadsAnswerEachQuestion(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		type pair struct {
 			ID   int64
 			Name string
@@ -65,7 +65,7 @@ func TestReadsAnswerEachQuestion(t *testing.T) {
 // usable.
 func TestReadsFailWithTheirFirstError(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		no := errors.New("no")
 		read := func(row func(db.Row) error, texts ...string) error {
 			return d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {

@@ -16,7 +16,7 @@ import (
 // A failing part rolls back only its own writes, whether it shares a transaction or not.
 func TestPartsOfASharedTransactionFailAlone(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE parts (id BIGINT PRIMARY KEY)"); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // not be committed statement by statement.
 func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		if _, err := d.ExecContext(t.Context(), "CREATE TABLE late (id BIGINT PRIMARY KEY)"); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestNothingIsWrittenAfterTheTransactionsContextEnded(t *testing.T) {
 // sent to the database.
 func TestAQueryThatCannotBeWrittenDownFailsTheWrites(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
 			w.Add(tx.NewInsert())

@@ -103,7 +103,7 @@ func (s *errands) worker(t *testing.T, size int) *work.Worker[errand, errand] {
 // third fails at first, and every fourth is not even tried at first.
 func TestASecondKindOfWorkIsASmallSource(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := &errands{db: d, run: map[int64]int{}}
 		s.answer = func(e errand, n int) (bool, int64) {
 			if e.ID%4 == 0 && n == 1 {

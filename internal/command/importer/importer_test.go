@@ -198,7 +198,7 @@ func TestOrdersTakenOverGoOnLikeOurs(t *testing.T) {
 // Money may have come before its order was taken over.
 func TestHeldMoneyDoesNotKeepItsOrderFromBeingTakenOver(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := paymenttest.New(t, d, paymenttest.Options{})
 		take := func(no, trade, want string) {
 			t.Helper()

@@ -140,7 +140,7 @@ func unfreeze(amount int64) approval.Proposal { return funds(adjust.Unfreeze, ad
 
 func TestTwoPeopleMoveMoneyBetweenAllowedAccounts(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		for _, m := range []struct {
 			debit, credit string
@@ -212,7 +212,7 @@ func TestWhatIsNoAdjustmentIsRefused(t *testing.T) {
 
 func TestMoneyIsFrozenAndUnfrozen(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		open := "SELECT count(*) FROM freezes WHERE lifted_at IS NULL"
 		o.decided(freeze(500))
@@ -260,7 +260,7 @@ func TestAMerchantWithoutMoneyIsFrozen(t *testing.T) {
 // Two concurrent freezes of the whole balance: the second fails and books nothing.
 func TestTwoFreezesAtOnceTakeTheBalanceOnce(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := open(t, d)
 		var proposed []*approval.Approval
 		for _, amount := range []int64{1500, 1600} {

@@ -46,7 +46,7 @@ type bank struct {
 
 func each(t *testing.T, test func(k *bank)) {
 	t.Helper()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(newBank(t, d)) })
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(newBank(t, d)) })
 }
 
 func newBank(t *testing.T, d *db.DB) *bank {

@@ -20,7 +20,7 @@ import (
 // take more than there was; only the dispute may push the balance below zero.
 func TestRefundsPayoutsAndADisputeShareABalance(t *testing.T) {
 	t.Parallel()
-	dbtest.Both(t, func(t *testing.T, d *db.DB) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		k := newCluster(t, d)
 		for round := range 10 {
 			refunded, disputed := k.paid(), k.paid()

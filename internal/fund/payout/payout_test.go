@@ -66,7 +66,7 @@ func (b *book) Payee(context.Context, bun.IDB, int64) (supplier.Payee, error) {
 }
 
 func each(t *testing.T, test func(k *till)) {
-	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(newTill(t, d)) })
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(newTill(t, d)) })
 }
 
 func newTill(t *testing.T, d *db.DB) *till {

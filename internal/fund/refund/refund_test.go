@@ -42,7 +42,7 @@ type till struct {
 }
 
 func each(t *testing.T, test func(k *till)) {
-	dbtest.Both(t, func(t *testing.T, d *db.DB) { test(newTill(t, d)) })
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(newTill(t, d)) })
 }
 
 func newTill(t *testing.T, d *db.DB) *till {

@@ -37,12 +37,6 @@ func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 		on(t, engine, Default, test)
 		return
 	}
-	Both(t, test)
-}
-
-// Both runs the test on both engines, whatever BACKSTOP_TEST_DATABASE says: for tests of
-// concurrency, in which the engines differ.
-func Both(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	on(t, "sqlite", SQLite, test)
 	on(t, "postgres", Postgres, test)
 }
