@@ -27,33 +27,38 @@ import (
 // server allows maxConnections in all.
 const poolSize = 8
 
-// engineEnv names the one engine of Each and Default: "sqlite" or "postgres".
+// engineEnv names the one engine of Engines and Default: "sqlite" or "postgres".
 const engineEnv = "BACKSTOP_TEST_DATABASE"
 
-// Each runs the test on fresh migrated databases of both engines at the same time, or only of the
-// one in BACKSTOP_TEST_DATABASE.
-func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
+// Engines returns the engines to test: both, or the one in BACKSTOP_TEST_DATABASE.
+func Engines() []string {
 	if engine := os.Getenv(engineEnv); engine != "" {
-		on(t, engine, Default, test)
-		return
+		return []string{engine}
 	}
-	on(t, "sqlite", SQLite, test)
-	on(t, "postgres", Postgres, test)
+	return []string{"sqlite", "postgres"}
 }
 
-func on(t *testing.T, engine string, open func(testing.TB) *db.DB, test func(t *testing.T, d *db.DB)) {
-	t.Run(engine, func(t *testing.T) {
-		t.Parallel()
-		test(t, open(t))
-	})
+// Each runs the test on fresh migrated databases of all Engines at the same time.
+func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
+	for _, engine := range Engines() {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			test(t, on(t, engine))
+		})
+	}
 }
 
 // Default opens a fresh migrated database for a test that does not depend on the engine:
 // SQLite, unless BACKSTOP_TEST_DATABASE is set.
 func Default(t testing.TB) *db.DB {
 	t.Helper()
-	switch engine := os.Getenv(engineEnv); engine {
-	case "", "sqlite":
+	return on(t, Engines()[0])
+}
+
+func on(t testing.TB, engine string) *db.DB {
+	t.Helper()
+	switch engine {
+	case "sqlite":
 		return SQLite(t)
 	case "postgres":
 		return Postgres(t)
