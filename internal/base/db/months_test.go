@@ -291,11 +291,13 @@ func TestApplyPartitionsAndMigrateDownTakesItAllBack(t *testing.T) {
 	}
 }
 
-// TestAConversionNamesWhoHoldsItUp: the table stays as it is until its lock is free.
+// TestAConversionNamesWhoHoldsItUp: the table stays as it is until its lock is free. It is not
+// parallel, as it sets how patient every conversion is. Its rows take long enough to check that
+// the check is seen.
 func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
-	t.Parallel()
+	const rows = 100_000
 	db.HurryConversions(t)
-	d, url := unpartitioned(t, 1000)
+	d, url := unpartitioned(t, rows)
 	other, err := db.Open(t.Context(), db.Options{URL: url, Pool: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -332,7 +334,7 @@ func TestAConversionNamesWhoHoldsItUp(t *testing.T) {
 	if err := d.PartitionByMonth(t.Context(), log, history); err != nil {
 		t.Fatal(err)
 	}
-	wantPartitioned(t, d, 1001)
+	wantPartitioned(t, d, rows+1)
 	if !strings.Contains(logged.String(), "checking all rows once") || !strings.Contains(logged.String(), "still checking rows") {
 		t.Errorf("the log does not say that a large table is checked: %s", logged.String())
 	}

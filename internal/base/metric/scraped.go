@@ -2,6 +2,7 @@ package metric
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,8 +17,13 @@ type collector struct {
 	read  func(ctx context.Context, gauge func(d *prometheus.Desc, value float64, labels ...string))
 }
 
+// replacing makes the two steps of register one: several apps may open in one process.
+var replacing sync.Mutex
+
 // register registers a collector in place of an earlier one with the same descriptions.
 func register(c *collector) {
+	replacing.Lock()
+	defer replacing.Unlock()
 	Registry.Unregister(c)
 	Registry.MustRegister(c)
 }
