@@ -85,6 +85,9 @@ type App struct {
 	nudger     *notify.Nudger
 	processor  *payment.Processor
 	dispatcher *notify.Dispatcher
+	// acks is what merchants have acknowledged; acknowledged is what the life before left of it.
+	acks         *notify.Acks
+	acknowledged notify.Recovered
 	// compensations is nil without workers.
 	compensations *compensation.Runner
 	// sweeps is nil without workers.
@@ -227,6 +230,13 @@ func (a *App) openDB(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.acks, err = notify.OpenAcks(a.o.Config.Data, a.o.Log); err != nil {
+		return err
+	}
+	a.closing(a.acks.Close)
+	if a.acknowledged, err = a.acks.Recover(ctx, a.db, earlier); err != nil {
+		return err
+	}
 	var released int64
 	for _, release := range []func(context.Context, *db.DB, []int64) (int64, error){
 		notify.ReleaseLeases, compensation.ReleaseLeases,
@@ -301,11 +311,12 @@ func (a *App) build() {
 		a.dispatcher = notify.NewDispatcher(notify.Options{
 			DB: a.db, Directory: a.settings.Merchants, Channels: channels, Nudger: a.nudger,
 			Breakers: a.breakers, Concurrency: c.NotifyConcurrency, Timeout: longestAttempt, Log: a.o.Log, Tracer: a.tracer,
-			LinkedOnly: !a.o.Roles.Worker, Paused: func() bool { return a.pauses.Paused(pause.Notifications) },
+			Acks: a.acks, LinkedOnly: !a.o.Roles.Worker, Paused: func() bool { return a.pauses.Paused(pause.Notifications) },
 		})
 		dispatcher := a.dispatcher // the field is nil after the shutdown
 		a.sockets.OnConnect = func(merchantID int64) { a.connected(dispatcher, merchantID) }
 		a.nudger.Route(a.dispatcher.Lane)
+		a.dispatcher.Finish(a.acknowledged)
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)

@@ -16,7 +16,7 @@ const againWithin = 15 * time.Second
 
 // points are the named crash points, on the way of a callback and of a
 // notification.
-var points = []string{"after_verify", "before_commit", "after_commit", "after_enqueue", "before_send", "after_send"}
+var points = []string{"after_verify", "before_commit", "after_commit", "after_enqueue", "before_send", "after_send", "after_ack"}
 
 func TestKilledAtAnyPointNothingIsLost(t *testing.T) {
 	t.Parallel()

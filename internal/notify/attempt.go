@@ -101,6 +101,10 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 		}
 		ran.Results = append(ran.Results, o)
 	}
+	if ran.OK {
+		s.o.Acks.note(ran.Results)
+		failpoint.Hit("after_ack")
+	}
 	return ran
 }
 

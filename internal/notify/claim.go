@@ -217,13 +217,16 @@ func DueRecipients(ctx context.Context, d *db.DB, after int64, limit int) (ids [
 	return work.DueLanes(ctx, d, "deliveries", "recipient_id", after, limit)
 }
 
+// leased are the conditions, each with an index, of which every claim fulfils one.
+var leased = []string{"next_at IS NOT NULL", "id > (" + checkedTo + ") AND " + unindexed}
+
 // ReleaseLeases releases the claims of boots that have ended, before their leases end.
 func ReleaseLeases(ctx context.Context, d *db.DB, boots []int64) (int64, error) {
 	if len(boots) == 0 {
 		return 0, nil
 	}
 	var released int64
-	for _, which := range []string{"next_at IS NOT NULL", "id > (" + checkedTo + ") AND " + unindexed} {
+	for _, which := range leased {
 		res, err := d.NewRaw("UPDATE deliveries SET status = ?, next_at = ?, lease_owner = 0 WHERE "+which+
 			" AND status = ? AND lease_owner IN (?)",
 			RetryWait, d.Now(), Sending, bun.List(boots)).Exec(ctx)

@@ -29,6 +29,7 @@ type Options struct {
 	Timeout     time.Duration // the longest timeout of any merchant
 	Log         *slog.Logger
 	Tracer      *trace.Tracer // nil = no tracing
+	Acks        *Acks         // nil = a killed node sends again what was acknowledged and not committed
 	// LinkedOnly is for a process without workers: it sends only to merchants connected to it,
 	// which no other process can notify.
 	LinkedOnly bool

@@ -79,9 +79,13 @@ func dispatcher(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurr
 }
 
 func dispatcherWith(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Cache) *notify.Dispatcher {
+	return dispatcherOf(t, f, ch, concurrency, b, nil)
+}
+
+func dispatcherOf(t testing.TB, f *paymenttest.Fixture, ch notify.Channel, concurrency int, b *breaker.Cache, acks *notify.Acks) *notify.Dispatcher {
 	d := notify.NewDispatcher(notify.Options{
 		DB: f.DB, Breakers: b, Directory: f.Settings.Merchants, Channels: map[string]notify.Channel{notify.Webhook: ch},
-		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second,
+		Nudger: f.Nudger, Concurrency: concurrency, Timeout: 2 * time.Second, Acks: acks,
 		Log: slog.New(slog.NewTextHandler(testOut{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	t.Cleanup(func() { stop(d, 5*time.Second) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"backstop/internal/base/db"
@@ -99,4 +100,21 @@ func CommitTwice(ctx context.Context, d *Dispatcher, class Class, nudges ...queu
 		}
 	}
 	return nil
+}
+
+// OpenSmallAcks opens files of a small size.
+func OpenSmallAcks(folder string, limit int64) (*Acks, error) {
+	return openAcks(folder, limit, slog.New(slog.DiscardHandler))
+}
+
+// Note remembers an acknowledged attempt.
+func Note(a *Acks, x Attempt) { a.note([]*outcome{{attempt: x}}) }
+
+// Earlier are the deliveries that an earlier life has left.
+func Earlier(a *Acks) map[int64]bool {
+	all := map[int64]bool{}
+	for id := range a.earlier {
+		all[id] = true
+	}
+	return all
 }

@@ -339,13 +339,14 @@ func (w *Worker[T, R]) release(c Claimed[T], at int64) {
 func (w *Worker[T, R]) write(id int64, all []R) {
 	var rest sync.WaitGroup
 	for _, r := range all[1:] {
-		rest.Go(func() { w.writeOne(id, r) })
+		rest.Go(func() { w.Write(id, r) })
 	}
-	w.writeOne(id, all[0])
+	w.Write(id, all[0])
 	rest.Wait()
 }
 
-func (w *Worker[T, R]) writeOne(id int64, r R) {
+// Write commits the result of a job. Call it only for a job that an earlier process ran.
+func (w *Worker[T, R]) Write(id int64, r R) {
 	for try := range writeTries {
 		committed, err := w.results.Do(context.Background(), r)
 		if err == nil {
