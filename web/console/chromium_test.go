@@ -77,6 +77,8 @@ func startChromium() (err error) {
 	for _, f := range []string{
 		"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
 		"disable-component-update", "disable-sync", "hide-scrollbars", "disable-dev-shm-usage",
+		// Eight windows that are animated would keep both cores busy.
+		"force-prefers-reduced-motion",
 		// Tests look at several windows at once; none is in the background.
 		"disable-background-timer-throttling", "disable-backgrounding-occluded-windows", "disable-renderer-backgrounding",
 	} {
