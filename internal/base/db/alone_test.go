@@ -45,8 +45,12 @@ func newer(t *testing.T) fs.FS {
 // eachNode runs the test on both engines with a function that opens processes on one
 // database.
 func eachNode(t *testing.T, test func(t *testing.T, open func(name string) *db.DB)) {
-	for engine, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresURL(t), Pool: 2}} {
+	for _, engine := range dbtest.Engines() {
 		t.Run(engine, func(t *testing.T) {
+			o := db.Options{Dir: t.TempDir()}
+			if engine == "postgres" {
+				o = db.Options{URL: dbtest.PostgresURL(t), Pool: 2}
+			}
 			test(t, func(name string) *db.DB {
 				o.Node = name
 				d, err := db.Open(t.Context(), o)
@@ -227,8 +231,11 @@ func race(t *testing.T, older, newer fs.FS, join func(t *testing.T, d *db.DB) er
 		if err != nil {
 			t.Fatal(err)
 		}
-		joins, changes := 0, 0
-		for range 30 {
+		joins, changes, rounds := 0, 0, 30
+		if testing.Short() {
+			rounds = 6
+		}
+		for range rounds {
 			one, two := open("n1"), open("n2")
 			var joined, changed error
 			var wg sync.WaitGroup
