@@ -65,9 +65,9 @@ func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 }
 
 // A supplier, or who has recorded one, may send for days: the page and the file must
-// open all the same, and say what they leave out.
+// open all the same, and say what they leave out. It runs alone: beside eight browsers such a
+// page may take longer than a request is given.
 func TestALongStoryStaysShortAndSaysWhatIsLeftOut(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("short: under the race detector such a page takes longer than a request may")
 	}
