@@ -14,8 +14,9 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 # SQLite in Go is ten times slower there.
 RACED = ./internal/base/db ./internal/base/logbuffer ./internal/base/queue ./internal/base/work ./internal/callback ./internal/fund/... ./internal/ledger ./internal/notify/... ./internal/payment ./jobs ./web/console/live/...
 
-# The longest packages, so that none of them is left to run alone at the end.
-LONGEST = ./web/console ./internal/e2e ./internal/desk
+# The longest packages, so that none of them is left to run alone at the end: first those that
+# wait, then the one that computes.
+LONGEST = ./internal/e2e ./internal/desk ./web/console
 
 # Vet has run before the tests, in lint. Tests wait more than they compute. Their folders are in
 # TMPDIR, not where go builds (GOTMPDIR; see .ci/with-tmpdir).

@@ -193,9 +193,8 @@ func gather(t *testing.T, h *harness) {
 }
 
 // However much an order has gathered, of whatever kind, its page opens and its evidence
-// can be handed out; both count what they leave out.
+// can be handed out; both count what they leave out. It runs beside no browser, as above.
 func TestAnOrderThatHasGatheredMuchOfEverything(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("short: under the race detector such a page takes longer than a request may")
 	}
