@@ -358,6 +358,27 @@ func TestNotFoundIsBelievedOfWhatWasNeverKnown(t *testing.T) {
 	})
 }
 
+// However long a supplier does not know a payment, the buyer may still start it: only an order that
+// is closing is closed there.
+func TestAnOpenPaymentThatIsNotFoundIsLeftOpen(t *testing.T) {
+	t.Parallel()
+	each(t, func(f *fixture) {
+		o := f.order("f1", order.Paying)
+		for _, table := range []string{"payment_attempts SET created_at = created_at", "supplier_calls SET started_at = started_at"} {
+			f.exec("UPDATE "+table+" - 121000000 WHERE order_id = ?", o.ID)
+		}
+		f.Fakes["f1"].Says(supplier.AnswerNotFound)
+		f.due(o)
+		f.push(o, nil)
+		if got := f.reload(o); got.Status != order.Paying {
+			t.Errorf("the order is %s", got.Status)
+		}
+		if _, asked, closed := f.Fakes["f1"].Count(o.OrderNo); asked == 0 || closed != 0 {
+			t.Errorf("queried %d and closed %d times, want no close", asked, closed)
+		}
+	})
+}
+
 // An order without a pay request is queried before it is closed, and nothing is closed at the
 // supplier.
 func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
