@@ -40,10 +40,6 @@ func (a *Worker) push(ctx context.Context, r *result) error {
 		}
 	}
 	switch r.answer.State {
-	case supplier.AnswerPaid:
-		if r.answer.Refunded {
-			r.next, r.stuck = now+payment.Daily.Microseconds(), false
-		}
 	case supplier.AnswerNotFound:
 		if r.Status != order.Closing {
 			return nil
@@ -133,8 +129,6 @@ func (a *Worker) ask(ctx context.Context, r *result, x call.Call, asking func(co
 func message(s supplier.Entry, ref supplier.Ref, answer supplier.Answer, callID int64) *payment.Message {
 	c := answer.Says
 	switch {
-	case answer.State == supplier.AnswerPaid && answer.Refunded:
-		c.Status = supplier.Refunded
 	case answer.State == supplier.AnswerPaid:
 		if c.Amount <= 0 || c.Currency == "" {
 			return nil

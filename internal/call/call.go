@@ -74,12 +74,13 @@ type Row struct {
 	Node       string         `bun:"node"`
 }
 
-// Refunded is the status of an answer that says that the money came and went back.
+// Refunded is the status of an answer that says that the payment was made, and that some of the
+// money or all of it went back.
 const Refunded = "refunded"
 
 // StatusOf returns the status of an answer.
 func StatusOf(a supplier.Answer) string {
-	if a.Refunded {
+	if a.Refunded() {
 		return Refunded
 	}
 	return string(a.State)

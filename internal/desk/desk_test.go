@@ -383,7 +383,7 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 // wentBack is an answer that says that the money arrived and was returned.
 func wentBack(r supplier.Ref) supplier.Answer {
 	a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
-	a.Refunded = true
+	a.Says.RefundTotal = a.Says.Amount
 	return a
 }
 

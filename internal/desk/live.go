@@ -67,18 +67,18 @@ func (d *desk) live(answer advance.Answer, err error, contradicts func(advance.A
 }
 
 // saysUnpaid contradicts a decision that an order is paid.
-func saysUnpaid(x advance.Answer) bool { return x.State != supplier.AnswerPaid || x.Refunded }
+func saysUnpaid(x advance.Answer) bool { return x.State != supplier.AnswerPaid || x.Returned() }
 
 // saysMoney contradicts giving up an order: the money is there, or may still come.
 func saysMoney(x advance.Answer) bool {
-	return x.State == supplier.AnswerPaid && !x.Refunded || x.State == supplier.AnswerPaying
+	return x.State == supplier.AnswerPaid && !x.Returned() || x.State == supplier.AnswerPaying
 }
 
 // saysRefunded contradicts taking a message's money: it went back, or the supplier now reports
 // another amount.
 func saysRefunded(m *payment.Message) func(advance.Answer) bool {
 	return func(x advance.Answer) bool {
-		return x.Refunded || x.State == supplier.AnswerPaid && x.Says.TradeNo == m.Content.TradeNo &&
+		return x.Returned() || x.State == supplier.AnswerPaid && x.Says.TradeNo == m.Content.TradeNo &&
 			(x.Says.Amount != m.Content.Amount || x.Says.Currency != m.Content.Currency)
 	}
 }

@@ -437,9 +437,6 @@ func (d *decision) except(m *Message, kind string, detail map[string]any) {
 	}
 	if m.Source.kind() == order.SourceCall {
 		detail["call"] = strconv.FormatInt(m.Source.ID, 10)
-		if kind == exception.UnknownRefund && x.Amount == 0 && d.order != nil { // an answer may contain no amount
-			x.Amount, x.Currency = d.order.Amount, d.order.Currency
-		}
 	}
 	detail["supplier"] = m.Supplier.Code
 	detail["trade_no"] = c.TradeNo

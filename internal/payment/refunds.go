@@ -42,7 +42,7 @@ type RefundNotice struct {
 // ofRefund reports whether the message says something about refunds.
 func (m *Message) ofRefund() bool {
 	c := m.Content
-	return m.Unreadable == nil && (m.reverses() || c.RefundNo != "" || c.RefundID != "" || c.RefundTotal > 0)
+	return m.Unreadable == nil && (m.reverses() || c.RefundNo != "" || c.RefundID != "" || c.RefundTotal != 0)
 }
 
 // numbered reports whether a reference has the form of one of our numbers for money on its way

@@ -105,7 +105,7 @@ func TestTheAdaptersSpeakWithTheSimulator(t *testing.T) {
 			}
 			k.set("ORDER_1", c.script)
 			got, err := can.Query(k.t.Context(), ref)
-			if err != nil || got.State != c.want || got.Refunded != (c.script.State == StateRefunded) {
+			if err != nil || got.State != c.want || got.Refunded() != (c.script.State == StateRefunded) {
 				k.t.Errorf("%+v: %v %s (%s) %v\n%s", c.script, err, got.State, got.Exchange.Class, got.Reason, got.Exchange.Body)
 			}
 			if c.want == supplier.AnswerPaid && (got.Says.Amount != 1999 || got.Says.Currency != k.a.Currency || got.Says.TradeNo == "" ||

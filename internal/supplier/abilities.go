@@ -152,14 +152,19 @@ const (
 // of it may be used.
 type Answer struct {
 	State AnswerState
-	// Refunded: the payment was made and returned. State is AnswerPaid, but the payment must
-	// not be confirmed by this answer.
-	Refunded bool
-	Says     Callback
+	Says  Callback
 	// ExternalID as in Ref, if the answer contains one: a query without it may have found it.
 	ExternalID string
 	Reason     text.Message // why it is unknown
 	Exchange   Exchange
+}
+
+// Refunded reports whether the payment was made, and some of the money or all of it went back.
+func (a Answer) Refunded() bool { return a.State == AnswerPaid && a.Says.RefundTotal != 0 }
+
+// Returned reports whether the payment was made, and perhaps nothing of it is left.
+func (a Answer) Returned() bool {
+	return a.Refunded() && (a.Says.RefundTotal < 0 || a.Says.RefundTotal >= a.Says.Amount)
 }
 
 // Class is how one call went.

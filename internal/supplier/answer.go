@@ -104,10 +104,10 @@ func (x Exchange) Judge(r Ref, m Meaning, says Callback) Answer {
 	}
 	x.Class = ClassOK
 	says.Status, says.Final, says.Reverses = state.status(), state == AnswerFailed, m.Reverses
-	if m.Refunded {
-		says.Status = Refunded
+	if m.Refunded && says.RefundTotal == 0 {
+		says.RefundTotal = UnknownTotal
 	}
-	return Answer{State: state, Refunded: m.Refunded, Says: says, Exchange: x}
+	return Answer{State: state, Says: says, Exchange: x}
 }
 
 // status returns the status of a callback with the same meaning.

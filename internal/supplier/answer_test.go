@@ -96,7 +96,7 @@ func TestJudgeBelievesOnlyWhatTheTableHas(t *testing.T) {
 		class  Class
 	}{
 		"paid":              {Meaning{Status: Paid}, nil, AnswerPaid, Paid, ClassOK},
-		"refunded":          {Meaning{Status: Unknown, Refunded: true}, nil, AnswerPaid, Refunded, ClassOK},
+		"refunded":          {Meaning{Status: Unknown, Refunded: true}, nil, AnswerPaid, Paid, ClassOK},
 		"closed":            {Meaning{Status: Closed, Reverses: true}, nil, AnswerClosed, Closed, ClassOK},
 		"failed for good":   {Meaning{Status: Failed, Final: true}, nil, AnswerFailed, Failed, ClassOK},
 		"one try failed":    {Meaning{Status: Failed}, nil, AnswerPaying, Other, ClassOK},
@@ -117,7 +117,7 @@ func TestJudgeBelievesOnlyWhatTheTableHas(t *testing.T) {
 			c.change(&says)
 		}
 		got := Exchange{}.Judge(ref, c.m, says)
-		if got.State != c.state || got.Says.Status != c.status || got.Exchange.Class != c.class || got.Refunded != (name == "refunded") ||
+		if got.State != c.state || got.Says.Status != c.status || got.Exchange.Class != c.class || got.Refunded() != (name == "refunded") ||
 			got.Says.Final != (c.state == AnswerFailed) || got.Says.Reverses != c.m.Reverses {
 			t.Errorf("%s: %+v", name, got)
 		}

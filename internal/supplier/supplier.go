@@ -58,7 +58,7 @@ type Meaning struct {
 	OneTry   bool // see Callback.OneTry
 	// Answer is the state of an answer with this status, if it does not follow from Status.
 	Answer   AnswerState
-	Refunded bool // see Answer.Refunded
+	Refunded bool // it was paid, and some of the money or all of it went back
 }
 
 // State returns the state of an answer with this status. A failure that is not final concerns
@@ -125,8 +125,8 @@ type Callback struct {
 	// = the refund is to be asked about.
 	RefundNo, RefundID string
 	Refund             RefundState
-	// RefundTotal is the sum of the payment's refunds so far, in minor units of Currency; 0 =
-	// not given.
+	// RefundTotal is the sum of the payment's refunds so far, in minor units of Currency, or
+	// UnknownTotal; 0 = it says nothing about refunds.
 	RefundTotal int64
 	// Dispute is set in a Disputed callback, which carries no reference of ours: its
 	// order is the one that TradeNo paid.
@@ -158,6 +158,9 @@ type Dispute struct {
 	Fee, FeeBack int64
 	FeeCurrency  string
 }
+
+// UnknownTotal is the RefundTotal of a message that does not say how much was refunded.
+const UnknownTotal = -1
 
 // DisputeStage is how far a dispute has come, in our words.
 type DisputeStage string

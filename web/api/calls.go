@@ -120,7 +120,7 @@ func (s *handlers) queryOrder(c *fiber.Ctx) error {
 // viewAnswer converts an answer. What the supplier does not have, or does not say reliably, has
 // no money.
 func viewAnswer(x advance.Answer) answerView {
-	v := answerView{Answer: string(x.State), TookMS: x.Took.Milliseconds(), Call: x.CallText(), Refunded: x.Refunded}
+	v := answerView{Answer: string(x.State), TookMS: x.Took.Milliseconds(), Call: x.CallText(), Refunded: x.Refunded()}
 	if x.Reason.Code != "" {
 		detail := x.Reason.Error()
 		v.Detail = &detail

@@ -60,6 +60,8 @@ type facts struct {
 	totals  []total
 	numbers []number
 	ours    []*Refund // refunds made by Backstop
+	// someAt is when a message first said that some of the payment was refunded, and not how much.
+	someAt int64
 	// listedAt is when the supplier last listed all refunds; totals received before say nothing
 	// more.
 	listedAt int64
@@ -160,7 +162,16 @@ func (f facts) conclude() conclusion {
 			c.doubt = max(c.doubt, min(left, f.rest(t)-f.elsewhere)-c.made)
 		}
 	}
+	if f.someAt > f.listedAt && !f.someKnown() {
+		c.doubt = max(c.doubt, left)
+	}
 	return c
+}
+
+// someKnown reports whether some refund is known that a message without an amount may mean.
+func (f facts) someKnown() bool {
+	return len(f.totals) > 0 || len(f.numbers) > 0 || f.elsewhere > 0 ||
+		slices.ContainsFunc(f.ours, func(r *Refund) bool { return r.sent(f.someAt) })
 }
 
 // doubtful reports whether a total may be without the refunds that failed before it. It is with

@@ -40,7 +40,7 @@ func (m *Machine) Match(ctx context.Context, tx db.Tx, n payment.RefundNotice) (
 	if err != nil {
 		return "", nil, err
 	}
-	if is.Total > 0 {
+	if is.Total != 0 {
 		for _, r := range t.ours {
 			if r.Unresolved() && !slices.ContainsFunc(asked, func(a *Refund) bool { return a.ID == r.ID }) {
 				asked = append(asked, r)

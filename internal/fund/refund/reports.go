@@ -21,7 +21,7 @@ type report struct {
 	AccountID  int64  `bun:"account_id"`
 	TradeNo    string `bun:"trade_no"`
 	Number     string `bun:"number"` // of the refund, the supplier's; "" = none
-	Total      int64  `bun:"total"`  // 0 = none
+	Total      int64  `bun:"total"`  // supplier.UnknownTotal = some of the payment was refunded; 0 = none
 	Amount     int64  `bun:"amount"` // of the refund
 	Currency   string `bun:"currency"`
 	Stage      stage  `bun:"stage"`
@@ -86,7 +86,7 @@ func reportOf(n payment.RefundNotice) (r report, ok bool) {
 	switch {
 	case c.TradeNo == "":
 		return r, false
-	case c.RefundTotal > 0:
+	case c.RefundTotal != 0:
 		r.Total, r.DatedFrom, r.DatedTo = c.RefundTotal, date, date
 	case c.Status == supplier.Closed && c.Reverses:
 		r.Total, r.Currency = wholePayment, "" // its amount may be anything
@@ -108,6 +108,8 @@ func (f *facts) learn(all []report, currency string) (foreign report) {
 		switch {
 		case r.Currency != "" && r.Currency != currency:
 			foreign = r
+		case r.Total == supplier.UnknownTotal:
+			f.someAt = r.ReceivedAt
 		case r.Total > 0:
 			f.totals = append(f.totals, total{r.Total, r.ReceivedAt, r.NewsAt, r.DatedFrom, r.DatedTo})
 		case r.Number != "":

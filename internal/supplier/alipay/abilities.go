@@ -124,11 +124,12 @@ func (c *calls) Query(ctx context.Context, r supplier.Ref) (supplier.Answer, err
 	case n.OutTradeNo == "":
 		return x.Unknown(supplier.ClassBadAnswer, otherOrder.Say(`""`)), nil
 	}
-	m := words.Of(n.TradeStatus)
-	if m.Reverses && n.SendPayDate != "" {
-		m = supplier.Meaning{Refunded: true} // it must have been paid once, so all of it was refunded
+	m, says := words.Of(n.TradeStatus), c.says(r, n)
+	if m.Reverses && n.SendPayDate != "" { // it must have been paid once, so all of it was refunded
+		m, says.RefundTotal = supplier.Meaning{Status: supplier.Paid}, says.Amount
+	} else if minor, err := money.ParseMajor(n.RefundFee, says.Currency); err == nil && m.Status == supplier.Paid {
+		says.RefundTotal = minor
 	}
-	says := c.says(r, n)
 	if m.State() == supplier.AnswerPaid {
 		if n.TradeNo == "" {
 			return x.Unknown(supplier.ClassBadAnswer, noTradeNo.Say()), nil

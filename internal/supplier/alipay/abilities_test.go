@@ -231,12 +231,20 @@ func TestCallsKeepTheirPromises(t *testing.T) {
 				State: "closed", Class: supplier.ClassOK,
 			},
 			{
-				Name: "TRADE_CLOSED with a pay date", Op: query, Answer: trade("TRADE_CLOSED", paidAt), State: "paid", Refunded: true,
+				Name: "TRADE_CLOSED with a pay date", Op: query, Answer: trade("TRADE_CLOSED", paidAt), State: "paid", RefundTotal: 1999,
 				Class: supplier.ClassOK,
 			},
 			{
+				Name: "TRADE_SUCCESS with refunds", Op: query, Answer: trade("TRADE_SUCCESS", paidAt, pair{"refund_fee", "5.00"}),
+				State: "paid", RefundTotal: 500, Class: supplier.ClassOK,
+			},
+			{
+				Name: "TRADE_FINISHED without refunds", Op: query, Answer: trade("TRADE_FINISHED", paidAt, pair{"refund_fee", "0.00"}),
+				State: "paid", Class: supplier.ClassOK,
+			},
+			{
 				Name: "TRADE_CLOSED with an odd pay date", Op: query, Answer: trade("TRADE_CLOSED", pair{"send_pay_date", "yesterday"}),
-				State: "paid", Refunded: true, Class: supplier.ClassOK,
+				State: "paid", RefundTotal: 1999, Class: supplier.ClassOK,
 			},
 			{
 				Name: "trade_status in another case", Op: query, Answer: trade("trade_success", paidAt), State: "unknown",

@@ -48,6 +48,7 @@ type node struct {
 	SendPayDate   string `json:"send_pay_date"`
 	QRCode        string `json:"qr_code"`
 	FundChange    string `json:"fund_change"` // alipay.trade.refund
+	RefundFee     string `json:"refund_fee"`  // sum of the trade's refunds
 	OutRequestNo  string `json:"out_request_no"`
 	RefundStatus  string `json:"refund_status"` // alipay.trade.fastpay.refund.query
 	RefundAmount  string `json:"refund_amount"`

@@ -268,9 +268,7 @@ func (a *adapter) judge(x supplier.Exchange, body []byte, r supplier.Ref) suppli
 	}
 	if c := chargeOf(o.LatestCharge); m.Status == supplier.Paid {
 		says.OccurredAt = moment(c.Created)
-		if m.Refunded = c.back(); m.Refunded {
-			says.EventKey += ":refunded" // another fact than the payment
-		}
+		says.RefundTotal = c.back(says.Amount)
 	}
 	answer := x.Judge(r, m, says)
 	if answer.State != supplier.AnswerUnknown {
@@ -295,10 +293,16 @@ func chargeOf(raw json.RawMessage) (c chargeAnswer) {
 	return c
 }
 
-// back reports whether some or all of the money was refunded.
-func (c chargeAnswer) back() bool {
+// back returns how much of the money was refunded so far.
+func (c chargeAnswer) back(paid int64) int64 {
 	amount, err := money.ParseMinor(string(c.AmountRefunded))
-	return c.Refunded || err == nil && amount > 0
+	switch {
+	case err == nil && amount > 0:
+		return amount
+	case c.Refunded: // of the whole charge
+		return paid
+	}
+	return 0
 }
 
 // call makes one call. Without an error the status of the answer is 200; body is the raw

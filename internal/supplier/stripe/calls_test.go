@@ -103,54 +103,55 @@ func intentSays(s supplier.Status, word string) supplier.Callback {
 
 func answerCases() []suppliertest.AnswerCase {
 	var cases []suppliertest.AnswerCase
-	add := func(name string, op suppliertest.Op, x supplier.Exchange, state string, refunded bool, class supplier.Class) {
-		cases = append(cases, suppliertest.AnswerCase{Name: name, Op: op, Answer: x, State: state, Refunded: refunded, Class: class})
+	add := func(name string, op suppliertest.Op, x supplier.Exchange, state string, total int64, class supplier.Class) {
+		cases = append(cases, suppliertest.AnswerCase{Name: name, Op: op, Answer: x, State: state, RefundTotal: total, Class: class})
 	}
 	for word, state := range map[string]supplier.AnswerState{
 		"succeeded": supplier.AnswerPaid, "canceled": supplier.AnswerClosed, "processing": supplier.AnswerPaying,
 		"requires_action": supplier.AnswerPaying, "requires_capture": supplier.AnswerPaying,
 		"requires_confirmation": supplier.AnswerPaying, "requires_payment_method": supplier.AnswerPaying,
 	} {
-		add(word, suppliertest.Query, reply(200, intentText(suppliertest.Change{Status: word})), string(state), false, supplier.ClassOK)
+		add(word, suppliertest.Query, reply(200, intentText(suppliertest.Change{Status: word})), string(state), 0, supplier.ClassOK)
 	}
 	for _, word := range []string{"payment_failed", "created", "partially_funded"} { // events, not statuses
 		state := map[string]string{"payment_failed": "paying"}[word]
 		class := map[string]supplier.Class{"payment_failed": supplier.ClassOK}[word]
-		add(word, suppliertest.Query, reply(200, intentText(suppliertest.Change{Status: word})), cmp.Or(state, "unknown"), false,
+		add(word, suppliertest.Query, reply(200, intentText(suppliertest.Change{Status: word})), cmp.Or(state, "unknown"), 0,
 			cmp.Or(class, supplier.ClassUnknown))
 	}
 	back := func(charge string) supplier.Exchange {
 		return reply(200, strings.Replace(intentText(suppliertest.Change{}), `"refunded":false,"amount_refunded":0`, charge, 1))
 	}
-	add("refunded", suppliertest.Query, back(`"refunded":true,"amount_refunded":1999`), "paid", true, supplier.ClassOK)
-	add("refunded in part", suppliertest.Query, back(`"refunded":false,"amount_refunded":1`), "paid", true, supplier.ClassOK)
-	add("another intent", suppliertest.Query, reply(200, intentText(suppliertest.Change{TradeNo: "pi_3TestIntent0002"})), "unknown", false,
+	add("refunded", suppliertest.Query, back(`"refunded":true,"amount_refunded":1999`), "paid", 1999, supplier.ClassOK)
+	add("refunded in part", suppliertest.Query, back(`"refunded":false,"amount_refunded":1`), "paid", 1, supplier.ClassOK)
+	add("refunded, without an amount", suppliertest.Query, back(`"refunded":true`), "paid", 1999, supplier.ClassOK)
+	add("another intent", suppliertest.Query, reply(200, intentText(suppliertest.Change{TradeNo: "pi_3TestIntent0002"})), "unknown", 0,
 		supplier.ClassBadAnswer)
-	add("not found", suppliertest.Query, failure(404, "invalid_request_error", "resource_missing"), "unknown", false, supplier.ClassRefused)
-	add("bad key", suppliertest.Query, failure(401, "invalid_request_error", ""), "unknown", false, supplier.ClassRefused)
-	add("paid already", suppliertest.Close, failure(400, "invalid_request_error", "payment_intent_unexpected_state"), "unknown", false,
+	add("not found", suppliertest.Query, failure(404, "invalid_request_error", "resource_missing"), "unknown", 0, supplier.ClassRefused)
+	add("bad key", suppliertest.Query, failure(401, "invalid_request_error", ""), "unknown", 0, supplier.ClassRefused)
+	add("paid already", suppliertest.Close, failure(400, "invalid_request_error", "payment_intent_unexpected_state"), "unknown", 0,
 		supplier.ClassRefused)
-	add("still going", suppliertest.Close, reply(200, intentText(suppliertest.Change{Status: "processing"})), "paying", false,
+	add("still going", suppliertest.Close, reply(200, intentText(suppliertest.Change{Status: "processing"})), "paying", 0,
 		supplier.ClassOK)
-	add("paid in the answer to a cancel", suppliertest.Close, reply(200, intentText(suppliertest.Change{})), "unknown", false,
+	add("paid in the answer to a cancel", suppliertest.Close, reply(200, intentText(suppliertest.Change{})), "unknown", 0,
 		supplier.ClassUnknown)
 	for _, op := range []suppliertest.Op{suppliertest.Pay, suppliertest.Query, suppliertest.Close} {
-		add("too many", op, failure(429, "invalid_request_error", "rate_limit"), "unknown", false, supplier.ClassUnknown)
-		add("broken", op, failure(500, "api_error", ""), "unknown", false, supplier.ClassUnknown)
-		add("broken, 400", op, failure(400, "api_error", ""), "unknown", false, supplier.ClassUnknown)
-		add("gateway", op, reply(503, "<html>"), "unknown", false, supplier.ClassBadAnswer)
+		add("too many", op, failure(429, "invalid_request_error", "rate_limit"), "unknown", 0, supplier.ClassUnknown)
+		add("broken", op, failure(500, "api_error", ""), "unknown", 0, supplier.ClassUnknown)
+		add("broken, 400", op, failure(400, "api_error", ""), "unknown", 0, supplier.ClassUnknown)
+		add("gateway", op, reply(503, "<html>"), "unknown", 0, supplier.ClassBadAnswer)
 	}
 	cases = append(cases, refundCases()...)
-	add("invalid", suppliertest.Pay, failure(400, "invalid_request_error", "amount_too_small"), "refused", false, supplier.ClassRefused)
-	add("no key", suppliertest.Pay, failure(401, "invalid_request_error", ""), "refused", false, supplier.ClassRefused)
-	add("forbidden", suppliertest.Pay, failure(403, "invalid_request_error", ""), "refused", false, supplier.ClassRefused)
-	add("other parameters", suppliertest.Pay, failure(400, "idempotency_error", ""), "unknown", false, supplier.ClassUnknown)
-	add("key in use", suppliertest.Pay, failure(409, "invalid_request_error", "idempotency_key_in_use"), "unknown", false,
+	add("invalid", suppliertest.Pay, failure(400, "invalid_request_error", "amount_too_small"), "refused", 0, supplier.ClassRefused)
+	add("no key", suppliertest.Pay, failure(401, "invalid_request_error", ""), "refused", 0, supplier.ClassRefused)
+	add("forbidden", suppliertest.Pay, failure(403, "invalid_request_error", ""), "refused", 0, supplier.ClassRefused)
+	add("other parameters", suppliertest.Pay, failure(400, "idempotency_error", ""), "unknown", 0, supplier.ClassUnknown)
+	add("key in use", suppliertest.Pay, failure(409, "invalid_request_error", "idempotency_key_in_use"), "unknown", 0,
 		supplier.ClassUnknown)
-	add("declined", suppliertest.Pay, failure(402, "card_error", "card_declined"), "unknown", false, supplier.ClassRefused)
-	add("another amount", suppliertest.Pay, reply(200, intentText(suppliertest.Change{Amount: "2000"})), "unknown", false,
+	add("declined", suppliertest.Pay, failure(402, "card_error", "card_declined"), "unknown", 0, supplier.ClassRefused)
+	add("another amount", suppliertest.Pay, reply(200, intentText(suppliertest.Change{Amount: "2000"})), "unknown", 0,
 		supplier.ClassBadAnswer)
-	add("no secret", suppliertest.Pay, reply(200, strings.Replace(intentText(suppliertest.Change{}), testClient, "", 1)), "unknown", false,
+	add("no secret", suppliertest.Pay, reply(200, strings.Replace(intentText(suppliertest.Change{}), testClient, "", 1)), "unknown", 0,
 		supplier.ClassBadAnswer)
 	return cases
 }

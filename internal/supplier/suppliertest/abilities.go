@@ -94,12 +94,13 @@ type Abilities struct {
 // AnswerCase is one answer and its meaning. Of a start, State is one of supplier.Started's,
 // of a refund one of supplier.RefundAnswer's, of a payout one of supplier.PayoutAnswer's.
 type AnswerCase struct {
-	Name     string
-	Op       Op
-	Answer   supplier.Exchange
-	State    string
-	Refunded bool
-	Class    supplier.Class
+	Name   string
+	Op     Op
+	Answer supplier.Exchange
+	State  string
+	// RefundTotal is what a paid answer says about refunds, see supplier.Callback.
+	RefundTotal int64
+	Class       supplier.Class
 }
 
 // RunAbilities runs every claim as a subtest.
@@ -201,20 +202,19 @@ func (p *asker) ref() supplier.Ref {
 
 // outcome is the result of a call, or of a start.
 type outcome struct {
-	state    string
-	refunded bool
-	says     supplier.Callback
-	started  supplier.Started      // without Exchange
-	back     supplier.RefundAnswer // the same
-	out      supplier.PayoutAnswer // the same
-	kept     supplier.Exchange
-	reason   string
-	err      error
+	state   string
+	says    supplier.Callback
+	started supplier.Started      // without Exchange
+	back    supplier.RefundAnswer // the same
+	out     supplier.PayoutAnswer // the same
+	kept    supplier.Exchange
+	reason  string
+	err     error
 }
 
 // unknown reports whether nothing in the outcome may be believed.
 func (o outcome) unknown() bool {
-	return o.err == nil && o.state == string(supplier.AnswerUnknown) && !o.refunded && sameCallback(o.says, supplier.Callback{}) &&
+	return o.err == nil && o.state == string(supplier.AnswerUnknown) && sameCallback(o.says, supplier.Callback{}) &&
 		o.started.Value == "" && o.started.ExternalID == "" && o.back.SupplierNo == "" && o.out.SupplierNo == ""
 }
 
@@ -275,7 +275,7 @@ func (p *asker) call(ctx context.Context, a supplier.Adapter, op Op) outcome {
 	default:
 		ask := asks(abilities, op)
 		s, err := ask(ctx, p.ref())
-		o = outcome{state: string(s.State), refunded: s.Refunded, says: s.Says, kept: s.Exchange, reason: s.Reason.Error(), err: err}
+		o = outcome{state: string(s.State), says: s.Says, kept: s.Exchange, reason: s.Reason.Error(), err: err}
 	}
 	p.checkKept(op, o)
 	return o

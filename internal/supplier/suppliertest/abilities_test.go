@@ -239,9 +239,9 @@ func toyAbilities(skip careless) Abilities {
 			return &toyCaller{toy: toy{key: key, skip: skip}, out: out}
 		}
 	}
-	word := func(word string, state supplier.AnswerState, refunded bool) AnswerCase {
+	word := func(word string, state supplier.AnswerState, total int64) AnswerCase {
 		return AnswerCase{
-			Name: word, Op: Query, Answer: toyAnswer(Query, Change{Status: word}), State: string(state), Refunded: refunded,
+			Name: word, Op: Query, Answer: toyAnswer(Query, Change{Status: word}), State: string(state), RefundTotal: total,
 			Class: supplier.ClassOK,
 		}
 	}
@@ -273,8 +273,8 @@ func toyAbilities(skip careless) Abilities {
 		Says:    says, Closed: closed,
 		Cases: append(
 			append(toyRefundCases(), toyPayoutCases()...),
-			word("WAIT", supplier.AnswerPaying, false), word("CLOSED", supplier.AnswerClosed, false),
-			word("NONE", supplier.AnswerNotFound, false), word("BACK", supplier.AnswerPaid, true),
+			word("WAIT", supplier.AnswerPaying, 0), word("CLOSED", supplier.AnswerClosed, 0),
+			word("NONE", supplier.AnswerNotFound, 0), word("BACK", supplier.AnswerPaid, supplier.UnknownTotal),
 		),
 		SignatureHeaders: []string{"Toy-Time", "Toy-Sign"}, Window: toyWindow, Secrets: []string{toyKey},
 	}

@@ -63,7 +63,7 @@ func (p *asker) want(op Op) outcome {
 // same reports whether an outcome equals that of the genuine answer.
 func (p *asker) same(op Op, o outcome) bool {
 	want := p.want(op)
-	return o.err == nil && o.state == want.state && !o.refunded && sameCallback(o.says, want.says) && sameStart(o.started, want.started) &&
+	return o.err == nil && o.state == want.state && sameCallback(o.says, want.says) && sameStart(o.started, want.started) &&
 		reflect.DeepEqual(o.back, want.back) && reflect.DeepEqual(o.out, want.out)
 }
 
@@ -97,9 +97,9 @@ func wordsMean(p *asker) {
 	}
 	for _, c := range p.Cases {
 		o := p.answered(c.Op, c.Answer)
-		if o.state != c.State || o.refunded != c.Refunded || o.kept.Class != c.Class {
-			p.Errorf("%s, %s: %s, refunded %v, class %s (%s); want %s, %v, %s", c.Op, c.Name, o.state, o.refunded, o.kept.Class, o.reason,
-				c.State, c.Refunded, c.Class)
+		if o.state != c.State || o.says.RefundTotal != c.RefundTotal || o.kept.Class != c.Class {
+			p.Errorf("%s, %s: %s, refunded %d, class %s (%s); want %s, %d, %s", c.Op, c.Name, o.state, o.says.RefundTotal, o.kept.Class, o.reason,
+				c.State, c.RefundTotal, c.Class)
 		}
 		if c.State == string(supplier.AnswerUnknown) && !o.unknown() {
 			p.Errorf("%s, %s: unknown, with content: %+v", c.Op, c.Name, o)

@@ -110,17 +110,17 @@ func refusal(code string) string { return fmt.Sprintf(`{"code":%q,"message":"测
 func (p platform) cases() []suppliertest.AnswerCase {
 	var cases []suppliertest.AnswerCase
 	for word, want := range map[string]struct {
-		state    supplier.AnswerState
-		refunded bool
+		state supplier.AnswerState
+		total int64
 	}{
-		"SUCCESS": {supplier.AnswerPaid, false}, "REFUND": {supplier.AnswerPaid, true},
-		"NOTPAY": {supplier.AnswerPaying, false}, "USERPAYING": {supplier.AnswerPaying, false}, "ACCEPT": {supplier.AnswerPaying, false},
-		"PAYERROR": {supplier.AnswerPaying, false}, "CLOSED": {supplier.AnswerClosed, false}, "REVOKED": {supplier.AnswerClosed, false},
+		"SUCCESS": {supplier.AnswerPaid, 0}, "REFUND": {supplier.AnswerPaid, supplier.UnknownTotal},
+		"NOTPAY": {supplier.AnswerPaying, 0}, "USERPAYING": {supplier.AnswerPaying, 0}, "ACCEPT": {supplier.AnswerPaying, 0},
+		"PAYERROR": {supplier.AnswerPaying, 0}, "CLOSED": {supplier.AnswerClosed, 0}, "REVOKED": {supplier.AnswerClosed, 0},
 	} {
 		cases = append(cases, suppliertest.AnswerCase{
 			Name: word, Op: suppliertest.Query, Answer: p.answer(http.StatusOK, queried(suppliertest.Change{Status: word}),
 				suppliertest.Change{}),
-			State: string(want.state), Refunded: want.refunded, Class: supplier.ClassOK,
+			State: string(want.state), RefundTotal: want.total, Class: supplier.ClassOK,
 		})
 	}
 	add := func(op suppliertest.Op, status int, code, state string, class supplier.Class) {
