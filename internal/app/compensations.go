@@ -65,7 +65,7 @@ func (a *App) rerunStuck(w *db.Writes, o *order.Order, supplierID int64) {
 
 // requery has the supplier queried at once about an order that may have been paid.
 func (a *App) requery(w *db.Writes, o *order.Order, supplierID int64) {
-	a.compensateSchedule().Open(w, a.db, rerun.Doubtful(o, supplierID))
+	rerun.Doubtful(w, a.db, a.compensateSchedule(), o, supplierID)
 }
 
 // asker queries suppliers about orders for compensations.

@@ -49,7 +49,9 @@ func (b *batch) decide(m *Message) decision {
 		d.before = b.before(m, d.digest)
 		d.result = m.Unreadable.Result
 		d.except(m, m.Unreadable.Kind, map[string]any{"reason": m.Unreadable.Reason.Error(), "said": m.Unreadable.Reason})
-		b.doubt(m, d.order)
+		if d.before == 0 {
+			b.doubt(m, d.order)
+		}
 		return d
 	}
 	account := b.wrongAccount(m, d.order)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/order"
 )
@@ -53,12 +54,13 @@ func Closed(o *order.Order) *compensation.Item {
 // read.
 const MadeByDoubt = "malformed"
 
-// Doubtful returns the item to open for an order that may have been paid: a message about it is
-// authentic and cannot be read.
-func Doubtful(o *order.Order, supplierID int64) *compensation.Item {
+// Doubtful has the supplier queried at once about an order that may have been paid: a message about
+// it is authentic and cannot be read.
+func Doubtful(w *db.Writes, d *db.DB, s compensation.Schedule, o *order.Order, supplierID int64) {
 	x := Stuck(o, supplierID)
 	x.MadeBy, x.Payload = MadeByDoubt, json.RawMessage(fmt.Sprintf(`{"order":%d,"purpose":%q}`, o.ID, MadeByDoubt))
-	return x
+	s.OpenDue(w, d, x)
+	w.Add(compensation.DueNow(w.Tx(), d, x.Kind, x.SubjectKind, x.SubjectID)) // the item may be there, and wait
 }
 
 // Asker queries the supplier about an order and confirms the answer. It returns WasOver if the

@@ -37,6 +37,9 @@ type Fake struct {
 	payouts        map[string]*FakePayout
 
 	answered func()
+
+	// OnParse reads callbacks; nil = all are refused.
+	OnParse func(*supplier.Request, *supplier.Trace) (supplier.Callback, error)
 }
 
 func newFake(code string) *Fake {
@@ -130,7 +133,10 @@ func kindOf(fakes map[string]*Fake) supplier.Kind {
 
 type fakeAdapter struct{ f *Fake }
 
-func (a fakeAdapter) Parse(*supplier.Request, *supplier.Trace) (supplier.Callback, error) {
+func (a fakeAdapter) Parse(r *supplier.Request, t *supplier.Trace) (supplier.Callback, error) {
+	if a.f.OnParse != nil {
+		return a.f.OnParse(r, t)
+	}
 	return supplier.Callback{}, &supplier.Refused{Result: supplier.Malformed}
 }
 func (a fakeAdapter) Reply(supplier.Result) supplier.Reply { return supplier.Reply{Status: 200} }

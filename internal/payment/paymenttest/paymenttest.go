@@ -64,7 +64,8 @@ type Options struct {
 	Refunds      func(*Fixture) payment.Refunds    // nil = no refund is known
 	Payouts      func(*Fixture) payment.Matcher    // nil = no payout is known
 	Disputes     func(*Fixture) payment.Disputes   // nil = disputes only open exceptions
-	ByHand       bool                              // the test writes statuses that the tables of moves do not allow
+	Requery      func(*db.Writes, *order.Order, int64)
+	ByHand       bool // the test writes statuses that the tables of moves do not allow
 }
 
 // New creates the rows and starts a Processor, which ends with the test.
@@ -137,7 +138,7 @@ func New(t testing.TB, d *db.DB, o Options) *Fixture {
 		DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Here: here,
 		CheckURL: func(string) error { return nil }, Batch: o.Batch, Writers: 4, Queue: 4096, Wait: 30 * time.Second,
 		Expiry: 30 * time.Minute, ExpiryMax: 720 * time.Hour, ClosingGrace: o.ClosingGrace,
-		Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code },
+		Requery: o.Requery, Calls: f.Calls, CallTimeout: FakeTimeout, CallbackURL: func(code string) string { return "https://pay.example/callback/" + code },
 		Keys: keys, Steps: o.Steps,
 		Spare: func(int64) bool { return true }, Log: slog.New(slog.DiscardHandler),
 	})
