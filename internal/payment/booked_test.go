@@ -139,9 +139,9 @@ func TestAnUnknownTypeIsAnExceptionOfItsSubject(t *testing.T) {
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE kind = 'unknown_event' AND order_no = ? AND subject = 'T2'", b.OrderNo)
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE subject = 'NEW.TYPE' AND order_no = '' AND seen = 3")
 		f.Want(t, 3, "SELECT count(*) FROM exceptions")
-		// Beyond a thousand they are only counted.
+		// Beyond a thousand of one type they are only counted.
 		if _, err := f.DB.NewRaw("INSERT INTO exceptions (id, kind, state, supplier_id, merchant_id, order_id, order_no, subject, amount, currency, detail, seen, opened_at, updated_at)"+
-			" SELECT s.id + n.n, 'unknown_event', 'open', s.id, 0, 0, '', 'filler ' || CAST(n.n AS TEXT), 0, '', '{}', 1, 1, 1 FROM suppliers AS s,"+
+			" SELECT s.id + n.n, 'unknown_event', 'open', s.id, 0, 0, '', 'filler ' || CAST(n.n AS TEXT), 0, '', '{\"type\":\"NEW.TYPE\"}', 1, 1, 1 FROM suppliers AS s,"+
 			" (WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000) SELECT n FROM n) AS n WHERE s.id = ?",
 			f.Supplier.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
@@ -149,6 +149,11 @@ func TestAnUnknownTypeIsAnExceptionOfItsSubject(t *testing.T) {
 		outcome(t, f, unknown(create(t, f, nil).OrderNo, "", "k7"), exception.UnknownEvent)
 		f.Want(t, 1003, "SELECT count(*) FROM exceptions")
 		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE subject = 'NEW.TYPE' AND seen = 4")
+		// Those of another type are not among them.
+		other := unknown(create(t, f, nil).OrderNo, "", "k8")
+		other.Content.RawStatus = "OTHER.TYPE"
+		outcome(t, f, other, exception.UnknownEvent)
+		f.Want(t, 1, "SELECT count(*) FROM exceptions WHERE subject = ? AND seen = 1", other.Content.OrderRef)
 	})
 }
 

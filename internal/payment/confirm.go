@@ -79,7 +79,7 @@ type batch struct {
 	booked   map[tradeKey]bool         // trade numbers that paid an order
 	held     map[string]*held          // money in suspense, by the ref of its entry
 	holds    map[tradeKey]int64        // trade numbers of such money → the attempts of no order that take them
-	unknown  map[int64]int             // open exceptions of unknown types, by supplier
+	unknown  map[unknownType]int       // open exceptions of unknown types
 	about    map[tradeKey][]int64      // open exceptions about trade numbers, which end when those are booked
 	decided  map[tradeKey][]ending     // how exceptions about trade numbers ended
 	known    map[eventKey]int64        // messages taken before → their callback

@@ -392,8 +392,18 @@ func (d *decision) exceptComplaint(m *Message) {
 // noWord stands for the type of a message without type or status.
 const noWord = "(none)"
 
-// maxUnknown bounds the open exceptions of messages of unknown types, by supplier. Further ones
-// are counted in the exception of their type.
+// unknownType is a type of messages that is not in the adapter's table.
+type unknownType struct {
+	supplierID int64
+	word       string
+}
+
+func (m *Message) unknownType() unknownType {
+	return unknownType{m.Supplier.ID, cmp.Or(m.Content.RawStatus, noWord)}
+}
+
+// maxUnknown bounds the open exceptions of messages of one unknown type. Further ones are counted
+// in the exception of their type.
 const maxUnknown = 1000
 
 // exceptUnknown opens one exception per subject if the message names an order or a trade of ours;
@@ -401,19 +411,19 @@ const maxUnknown = 1000
 func (b *batch) exceptUnknown(m *Message, d *decision) {
 	c := m.Content
 	d.fail("status", stepUnknown, strconv.Quote(c.RawStatus))
-	word := cmp.Or(c.RawStatus, noWord)
-	detail := map[string]any{"type": word, "order_no": c.OrderRef}
+	t := m.unknownType()
+	detail := map[string]any{"type": t.word, "order_no": c.OrderRef}
 	if c.Amount != 0 {
 		detail["amount"], detail["currency"] = c.Amount, c.Currency
 	}
 	d.except(m, exception.UnknownEvent, detail)
 	ours := d.order != nil || b.trades[m.trade()] != 0
-	if ours && b.unknown[m.Supplier.ID] < maxUnknown {
-		b.unknown[m.Supplier.ID]++
-		d.exception.Subject = cmp.Or(c.TradeNo, c.RefundNo, m.orderRef(), word)
+	if ours && b.unknown[t] < maxUnknown {
+		b.unknown[t]++
+		d.exception.Subject = cmp.Or(c.TradeNo, c.RefundNo, m.orderRef(), t.word)
 		return
 	}
-	d.exception.Subject = word
+	d.exception.Subject = t.word
 	d.exception.OrderID, d.exception.OrderNo, d.exception.MerchantID = 0, "", 0
 	d.exception.Amount, d.exception.Currency = 0, ""
 }

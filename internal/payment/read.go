@@ -65,20 +65,21 @@ func (b *batch) read(ctx context.Context) error {
 	return b.readRefunds(ctx)
 }
 
-// readUnknown counts the open exceptions of unknown types of the suppliers that report another.
+// readUnknown counts the open exceptions of the unknown types that are reported.
 func (b *batch) readUnknown(ctx context.Context) error {
-	b.unknown = map[int64]int{}
+	b.unknown = map[unknownType]int{}
 	for _, m := range b.items {
-		if _, counted := b.unknown[m.Supplier.ID]; counted || m.Content.Status != supplier.Unknown {
+		t := m.unknownType()
+		if _, counted := b.unknown[t]; counted || m.Content.Status != supplier.Unknown {
 			continue
 		}
 		var n int
-		err := b.tx.NewRaw("SELECT count(*) FROM (SELECT 1 FROM exceptions AS x WHERE x.kind = ? AND x.supplier_id = ? AND "+
-			moves.In("x.state", exception.Moves.Open()...)+" LIMIT ?) AS open", exception.UnknownEvent, m.Supplier.ID, maxUnknown).Scan(ctx, &n)
+		err := b.tx.NewRaw("SELECT count(*) FROM (SELECT 1 FROM exceptions AS x WHERE x.kind = ? AND x.supplier_id = ? AND x.detail->>'type' = ? AND "+
+			moves.In("x.state", exception.Moves.Open()...)+" LIMIT ?) AS open", exception.UnknownEvent, t.supplierID, t.word, maxUnknown).Scan(ctx, &n)
 		if err != nil {
 			return fmt.Errorf("count messages of unknown types: %w", err)
 		}
-		b.unknown[m.Supplier.ID] = n
+		b.unknown[t] = n
 	}
 	return nil
 }

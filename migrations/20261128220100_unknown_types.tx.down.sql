@@ -1,0 +1,1 @@
+DROP INDEX exceptions_unknown_type;
