@@ -133,7 +133,10 @@ func Apply(ctx context.Context, env Env, f File) error {
 	if err != nil {
 		return err
 	}
-	if err := report(env.Out, d.reported(outcomes)); err != nil || len(d.waits) == 0 {
+	if err := report(env.Out, d.reported(outcomes)); err != nil {
+		return err
+	}
+	if err := reportShared(ctx, env); err != nil || len(d.waits) == 0 {
 		return err
 	}
 	p := &proposer{
@@ -188,6 +191,20 @@ func plan(ctx context.Context, env settings.Env, f File, files *keyFiles) (*decl
 func report(out io.Writer, outcomes []settings.Outcome) error {
 	for _, o := range outcomes {
 		if _, err := fmt.Fprintln(out, o); err != nil {
+			return fmt.Errorf("applied, but the report could not be written: %w", err)
+		}
+	}
+	return nil
+}
+
+// reportShared prints which suppliers share a key, whichever of them the file names.
+func reportShared(ctx context.Context, env Env) error {
+	stored, err := settings.Read(ctx, env.settings())
+	if err != nil {
+		return fmt.Errorf("applied, but keys could not be compared: %w", err)
+	}
+	for _, line := range stored.SharedKeys() {
+		if _, err := fmt.Fprintln(env.Out, "note: "+line); err != nil {
 			return fmt.Errorf("applied, but the report could not be written: %w", err)
 		}
 	}

@@ -286,6 +286,26 @@ func TestAMerchantsBreakerMayBeOpenedByNoRate(t *testing.T) {
 	})
 }
 
+// Suppliers that share a key are named, also if the file has only one of them; nothing is refused.
+func TestSuppliersThatShareAKeyAreNamed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		env, out := newEnv(t, d)
+		const one = "suppliers:\n  - {code: %s, kind: fake, config: {mch_id: '%s', key: %s, certs: [%s]}}\n"
+		wantLines(t, mustApply(t, env, out, fmt.Sprintf(one, "a", "1", "common", "c-1")), "supplier a created")
+		wantLines(t, mustApply(t, env, out, fmt.Sprintf(one, "b", "2", "another", "c-1")), "supplier b created") // certs are private keys
+		wantLines(t, mustApply(t, env, out, fmt.Sprintf(one, "c", "3", "common", "c-2")), "supplier c created",
+			"note: suppliers a, c share a key (config.key): a callback for one is authentic for the others, unless it names its account")
+		if lines := mustApply(t, env, out, fmt.Sprintf(one, "b", "2", "another", "c-1")); len(lines) != 2 || strings.Contains(out.String(), "common") {
+			t.Errorf("printed %q", lines)
+		}
+		lines := mustApply(t, env, out, fmt.Sprintf(one, "c", "3", "its-own", "c-2"))
+		if len(lines) != 1 {
+			t.Errorf("printed %q", lines)
+		}
+	})
+}
+
 func TestAFileWithoutSecretsKeepsThem(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
