@@ -123,8 +123,8 @@ func (s *source) Release(ctx context.Context, l *load, at int64) error {
 // maxFault bounds the text of a fault.
 const maxFault = 300
 
-// release makes claims due again at the given time, uncounted, with the reason why they wait;
-// an empty cause keeps the stored one.
+// release makes claims due again at the given time, uncounted, with the reason why they wait. An
+// empty cause keeps the stored one, and what has not been tried yet is queued as before.
 func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, all ...claimed) error {
 	set := bun.SafeQuery("")
 	if cause != "" {
@@ -132,9 +132,13 @@ func release(ctx context.Context, d *db.DB, cause Class, why string, at int64, a
 	}
 	err := d.SharedTx(ctx, func(ctx context.Context, tx db.Tx) error {
 		for _, c := range all {
+			status := RetryWait
+			if cause == "" && c.Attempts == 1 {
+				status = Queued
+			}
 			_, err := tx.NewRaw("UPDATE deliveries SET status = ?, attempts = attempts - 1, next_at = ?, lease_owner = 0?"+
 				" WHERE id = ? AND attempts = ? AND lease_owner = ? AND status = ?",
-				RetryWait, at, set, c.ID, c.Attempts, d.Boot(), Sending).Exec(ctx)
+				status, at, set, c.ID, c.Attempts, d.Boot(), Sending).Exec(ctx)
 			if err != nil {
 				return err
 			}

@@ -83,7 +83,7 @@ func TestAClaimThatIsTooOldIsReleased(t *testing.T) {
 		if err := d.NewSelect().Model(&row).Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if row.Status != RetryWait || row.Attempts != 0 || row.LeaseOwner != 0 || *row.NextAt > d.Now() {
+		if row.Status != Queued || row.Attempts != 0 || row.LeaseOwner != 0 || *row.NextAt > d.Now() {
 			t.Errorf("the row is left as %+v", row)
 		}
 	})

@@ -219,7 +219,7 @@ func TestWhatFindsNoSlotAfterItsCommitWaitsOrIsReleased(t *testing.T) {
 		}
 		time.AfterFunc(100*time.Millisecond, func() { close(answer) })
 		stop(here, 10*time.Second)
-		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0"); n != 1 ||
+		if n := f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'queued' AND attempts = 0 AND lease_owner = 0"); n != 1 ||
 			ch.count() != 1 {
 			t.Errorf("%d are released, %d were sent", n, ch.count())
 		}

@@ -386,7 +386,7 @@ func TestShutdownGivesTheAttemptBack(t *testing.T) {
 	disp.Offer(paid(t, f, 1))
 	<-started
 	stop(disp, 50*time.Millisecond)
-	f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'retry_wait' AND attempts = 0 AND lease_owner = 0")
+	f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'queued' AND attempts = 0 AND lease_owner = 0")
 	f.Want(t, 0, "SELECT count(*) FROM "+notify.AllAttempts+" AS na")
 }
 

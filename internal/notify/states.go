@@ -29,7 +29,7 @@ var Moves = moves.Table[Status]{
 		{
 			Status: Sending, Initial: true, Open: true, To: []Status{Queued, Sending, RetryWait, Delivered, Exhausted, Skipped},
 			Meaning: "Claimed until `next_at`, the end of its lease; then due again. Claimed on create where a slot is free: until `lease_until`, without a `next_at`. " +
-				"Back to `queued`, or on to `skipped`, once its settings can be read.",
+				"Back to `queued` if the attempt was not made, or on to `skipped` once its settings can be read.",
 		},
 		{
 			Status: RetryWait, Open: true, To: []Status{Sending, RetryWait},
