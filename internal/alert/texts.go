@@ -53,7 +53,7 @@ var ruleTexts = map[string]struct {
 		text.Text{ZH: "渠道账户余额不足，出款或退款等待中", EN: "too little money at a supplier; payouts or refunds wait"},
 		"/exceptions?kind=supplier_short",
 	},
-	TargetDisabled: {text.Text{ZH: "通知地址已停用（410）", EN: "an endpoint was disabled (410)"}, "/notifications"},
+	TargetDisabled: {text.Text{ZH: "通知地址应答 410", EN: "an endpoint answered 410"}, "/notifications"},
 	CountersDiffer: {text.Text{ZH: "统计与明细不符，已更正", EN: "figures did not match their rows, and were corrected"}, "/sweeps"},
 	BooksDiffer:    {text.Text{ZH: "账实不符：verify 发现问题", EN: "the books do not add up: verify found violations"}, "/sweeps"},
 }

@@ -237,6 +237,7 @@ type Event struct {
 	Rule, Subject string
 	Count         int64
 	Sums          money.Totals
+	Once          bool // not if its subject has an alert already
 }
 
 // Record stores events. Events of one rule and subject within the rule's quiet time become one
@@ -252,6 +253,15 @@ func Record(ctx context.Context, tx db.Tx, d *db.DB, events []Event) error {
 	}
 	now := d.Now()
 	for _, e := range events {
+		if e.Once {
+			known, err := tx.NewSelect().Table("alerts").Where("rule = ? AND subject = ?", e.Rule, e.Subject).Exists(ctx)
+			if err != nil {
+				return fmt.Errorf("look for an earlier event: %w", err)
+			}
+			if known {
+				continue
+			}
+		}
 		rule, err := find(rules, e.Rule)
 		if err != nil {
 			return err

@@ -121,7 +121,7 @@ func (r *routing) ping(endpoint string) answer {
 func (r *routing) gone(chat *chat) {
 	r.merchant.Behave(fakemerchant.Answer(410, "gone"))
 	r.pay("gone", "delivered")
-	chat.wants(r.world, "an endpoint was disabled (410)")
+	chat.wants(r.world, "an endpoint answered 410")
 	before := 0
 	r.within(10*time.Second, "the address is left alone", func() bool {
 		before = r.merchant.Count()

@@ -151,8 +151,12 @@ func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Tim
 // plan prepares an attempt.
 func (s *sender) plan(m *merchant.Merchant, c claimed) plan {
 	p := newPlan(m, c, s.o.Timeout, s.o.DB.NowTime())
-	if c.URL == "" && p.refused == nil {
+	switch {
+	case p.refused != nil:
+	case c.URL == "":
 		s.choose(&p, m, c)
+	default:
+		p.last = true
 	}
 	return p
 }
@@ -168,6 +172,9 @@ func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
 	case len(usable) == 0:
 		p.refuse(BadAddress, "every endpoint is disabled: enable one and resend")
 		p.final = true
+		if c.LastClass == Gone { // so the last of them was disabled by this delivery, or beside it
+			p.refused.Class = Gone
+		}
 		return
 	}
 	if m.Settings.Balance == merchant.Weighted {
@@ -338,7 +345,7 @@ func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 		o.endpoint = "" // nothing was sent, or no process was running to read the response: this proves nothing about the endpoint
 	}
 	wait, again := p.waits.After(c.Attempts, c.ScheduleFrom)
-	if p.final || p.last && gone(o) {
+	if p.final || p.last && res.Class == Gone {
 		again = false
 	}
 	switch {

@@ -59,6 +59,7 @@ type Class string
 const (
 	OK         Class = "ok"
 	BadStatus  Class = "bad_status"  // a response other than 2xx (redirects included)
+	Gone       Class = "gone"        // 410: the other side asks us to send nothing more
 	BadText    Class = "bad_text"    // 2xx, but not with the agreed text
 	Timeout    Class = "timeout"     // no complete response in time
 	Cancelled  Class = "cancelled"   // we stopped it (shutdown)
@@ -78,7 +79,7 @@ const (
 
 // Classes lists all classes.
 var Classes = []Class{
-	OK, BadStatus, BadText, Timeout, Cancelled, DNS, Connect, TLS, Broken, Blocked, BadAddress, Internal, Refused, NotConnected,
+	OK, BadStatus, Gone, BadText, Timeout, Cancelled, DNS, Connect, TLS, Broken, Blocked, BadAddress, Internal, Refused, NotConnected,
 }
 
 // Result is the end of one attempt. Its texts are stored and shown, so they must not contain

@@ -26,7 +26,7 @@ func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
 
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, recipient_id, subject_id, event_type, channel, url, endpoint, to_subscriber, shared, counted, attempts, schedule_from," +
-	" created_at, currency, amount, trace, next_at AS lease," +
+	" created_at, currency, amount, trace, last_class, next_at AS lease," +
 	" coalesce(body, (SELECT e.body FROM events AS e WHERE e.id = deliveries.event_id)," +
 	" (SELECT e.body FROM delivery_events AS e WHERE e.id = deliveries.event_id), '') AS body"
 

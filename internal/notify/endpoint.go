@@ -3,10 +3,10 @@ package notify
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
@@ -32,43 +32,61 @@ func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*out
 	if err := r.settleShared(ctx, tx, w, won); err != nil {
 		return err
 	}
-	return r.disableGone(ctx, tx, won)
+	return r.settleGone(ctx, tx, won)
 }
 
-// gone reports whether the response asks us to stop sending (Standard Webhooks: 410 Gone
-// disables the endpoint).
-func gone(o *outcome) bool { return o.endpoint != "" && o.attempt.HTTPStatus == http.StatusGone }
-
-// disableGone disables endpoints that answered 410, for all nodes, with an alert.
-func (r *results) disableGone(ctx context.Context, tx db.Tx, won []*outcome) error {
-	var all []endpointKey
-	for _, o := range won {
-		if k := o.endpointKey(); gone(o) && !slices.Contains(all, k) {
-			all = append(all, k)
+// settleGone does what a 410 asks for (Standard Webhooks): an endpoint is disabled, with an
+// alert. An order's own URL has nothing to disable: it has an alert, one per merchant and host.
+func (r *results) settleGone(ctx context.Context, tx db.Tx, won []*outcome) error {
+	var endpoints, own []endpointKey
+	add := func(to *[]endpointKey, k endpointKey) {
+		if !slices.Contains(*to, k) {
+			*to = append(*to, k)
 		}
 	}
+	for _, o := range won {
+		switch {
+		case o.attempt.Class != Gone:
+		case o.claimed.URL != "":
+			add(&own, endpointKey{o.claimed.Recipient(), originOf(o.claimed.URL)})
+		case o.endpoint != "":
+			add(&endpoints, o.endpointKey())
+		}
+	}
+	events, err := r.disable(ctx, tx, endpoints)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(own, compareEndpoints)
+	for _, k := range own {
+		events = append(events, alert.Event{Rule: alert.TargetDisabled, Subject: r.endpointName(k), Count: 1, Once: true})
+	}
+	return alert.Record(ctx, tx, r.o.DB, events)
+}
+
+// disable disables endpoints for all nodes.
+func (r *results) disable(ctx context.Context, tx db.Tx, all []endpointKey) (events []alert.Event, err error) {
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
 	slices.SortFunc(all, compareEndpoints)
 	// The settings version is locked before endpoints, as in apply.
 	if err := settings.Bump(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
-	var events []alert.Event
 	for _, k := range all {
 		res, err := tx.NewRaw(
 			"INSERT INTO endpoint_health AS eh (recipient_id, to_subscriber, endpoint, failures, last_error, disabled_at, reason) VALUES (?, ?, ?, 0, '', ?, ?)"+
 				" ON CONFLICT (recipient_id, endpoint) DO UPDATE SET disabled_at = EXCLUDED.disabled_at, reason = EXCLUDED.reason WHERE eh.disabled_at IS NULL",
 			k.owner.ID, k.owner.IsSubscriber(), k.name, r.o.DB.Now(), "answered 410").Exec(ctx)
 		if err != nil {
-			return fmt.Errorf("disable an endpoint: %w", err)
+			return nil, fmt.Errorf("disable an endpoint: %w", err)
 		}
 		if n, _ := res.RowsAffected(); n > 0 {
 			events = append(events, alert.Event{Rule: alert.TargetDisabled, Subject: r.endpointName(k), Count: 1})
 		}
 	}
-	return alert.Record(ctx, tx, r.o.DB, events)
+	return events, nil
 }
 
 // endpointName returns an endpoint's name for alerts: its owner, and its name or host. The path
@@ -82,6 +100,22 @@ func (r *results) endpointName(k endpointKey) string {
 		name = u.Host
 	}
 	return owner + " – " + name
+}
+
+// originOf returns scheme, host and port of a URL, or "".
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	host := strings.ToLower(u.Host)
+	switch u.Scheme {
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return u.Scheme + "://" + host
 }
 
 // settleShared removes the money of events whose last owed delivery has ended from the totals,

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/waittest"
+	"backstop/internal/breaker"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -77,7 +78,11 @@ func newHosts() *hosts {
 		defer h.mu.Unlock()
 		for part, status := range h.status {
 			if strings.Contains(m.URL, part) && status >= 300 {
-				return notify.Result{Class: notify.BadStatus, Status: status, Error: "no"}
+				class := notify.BadStatus
+				if status == 410 {
+					class = notify.Gone
+				}
+				return notify.Result{Class: class, Status: status, Error: "no"}
 			}
 		}
 		return notify.Result{Class: notify.OK, Status: 200}
@@ -230,6 +235,76 @@ func TestAnEndpointThatIsGoneIsDisabled(t *testing.T) {
 		drain(t, f, disp)
 		f.Want(t, 0, "SELECT count(*) FROM deliveries WHERE status <> 'delivered'")
 	})
+}
+
+func TestAnOrdersOwnURLThatIsGoneEndsItsDelivery(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10, 10}})
+		ch := newHosts()
+		ch.set("shop", 410)
+		b := newBreakers(f, breaker.Policy{Failures: 1, Open: time.Hour, Window: time.Minute})
+		disp := dispatcherWith(t, f, ch, 10, b)
+		send := func(own string) {
+			t.Helper()
+			n := paid(t, f, 1)
+			if _, err := d.NewRaw("UPDATE deliveries SET url = ? WHERE id = ?", own, n[0].Delivery).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			drain(t, f, disp)
+		}
+		for _, own := range []string{"http://shop.test/n?o=1", "http://shop.test/n?o=2", "http://shop.test:80/", "http://shop2.test/n"} {
+			send(own)
+		}
+		f.Want(t, 4, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND attempts = 1 AND last_class = 'gone'")
+		f.Want(t, 4, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class = 'gone' AND http_status = 410")
+		f.Want(t, 4, "SELECT count(*) FROM exceptions WHERE kind = 'notify_exhausted' AND state = 'open'")
+		f.Want(t, 1, "SELECT count FROM alerts WHERE rule = 'target_disabled' AND subject = 'm1 – shop.test'")
+		f.Want(t, 1, "SELECT count FROM alerts WHERE rule = 'target_disabled' AND subject = 'm1 – shop2.test'")
+		f.Want(t, 0, "SELECT count(*) FROM endpoint_health WHERE disabled_at IS NOT NULL")
+		if _, err := d.NewRaw("UPDATE alerts SET opened_at = 0, incident_id = 0").Exec(t.Context()); err != nil { // long ago, and closed
+			t.Fatal(err)
+		}
+		send("http://shop.test/n?o=3")
+		f.Want(t, 2, "SELECT count(*) FROM alerts")
+		if b.Of(f.M1.Recipient()).Tripped() {
+			t.Error("it opened the breaker")
+		}
+		send("") // the merchant's endpoint
+		f.Want(t, 1, "SELECT count(*) FROM deliveries WHERE status = 'delivered'")
+		ch.set("shop", 200)
+		again(t, f, notify.Exhausted, 5)
+		drain(t, f, disp)
+		f.Want(t, 6, "SELECT count(*) FROM deliveries WHERE status = 'delivered'")
+	})
+}
+
+func TestGoneAtTheLastEndpointEndsTheDelivery(t *testing.T) {
+	t.Parallel()
+	for name, urls := range map[string][]string{"one": {"http://a.test/n"}, "both": twoAddresses} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := paymenttest.New(t, d, paymenttest.Options{WaitsMS: []int64{10, 10, 10}})
+				routed(t, f, func(s *merchant.Settings) { s.URLs = urls })
+				ch := newHosts()
+				ch.set(".test", 410)
+				disp := dispatcher(t, f, ch, 1)
+				paid(t, f, 1)
+				waittest.Until(t, "it is exhausted", func() bool {
+					// This node may send before it has read that an endpoint is disabled.
+					if f.Count(t, "SELECT count(*) FROM endpoint_health WHERE disabled_at IS NOT NULL") == int64(len(urls)) {
+						if err := f.Settings.Refresh(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					disp.Pull([]int64{f.M1.ID})
+					return f.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'exhausted' AND last_class = 'gone'") == 1
+				})
+				f.Want(t, int64(len(urls)), "SELECT count(*) FROM endpoint_health WHERE disabled_at > 0")
+				f.Want(t, 0, "SELECT count(*) FROM "+notify.AllAttempts+" AS na WHERE class <> 'gone'")
+			})
+		})
+	}
 }
 
 func refresh(t *testing.T, f *paymenttest.Fixture) {

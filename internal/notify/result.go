@@ -243,7 +243,7 @@ func (r *results) samples(batch []*outcome) []breaker.Sample {
 // recipients.
 func (r *results) verdict(o *outcome) breaker.Result {
 	switch {
-	case gone(o):
+	case o.attempt.Class == Gone:
 		return breaker.Unclear
 	case o.paused && o.attempt.Class == OK:
 		return breaker.Succeeded // whether it was slow is unknown

@@ -238,7 +238,7 @@ func pretty(text string) string { return strings.Join(bodyLines([]byte(text)), "
 // was answered, and what it got; "" where the rule is not why it failed.
 func expectation(p *ui.Page, s StoryData, a *notify.Attempt) (want, got string) {
 	subscriber := slices.ContainsFunc(s.Deliveries, func(d notify.Delivery) bool { return d.ID == a.DeliveryID && d.ToSubscriber })
-	if subscriber || a.Class != notify.BadStatus && a.Class != notify.BadText {
+	if subscriber || a.Class != notify.BadStatus && a.Class != notify.Gone && a.Class != notify.BadText {
 		return "", ""
 	}
 	if s.AckText == "" {

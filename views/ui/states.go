@@ -252,6 +252,7 @@ func CauseText(c order.Cause) text.Text { return TextFor(causes, c) }
 var classes = map[notify.Class]text.Text{
 	notify.OK:         text.ClassOK,
 	notify.BadStatus:  {ZH: "应答不是 2xx", EN: "answer is not 2xx"},
+	notify.Gone:       {ZH: "对方已停止接收（410）", EN: "no longer accepted there (410)"},
 	notify.BadText:    {ZH: "应答内容不符", EN: "answer has another text"},
 	notify.Timeout:    {ZH: "超时无应答", EN: "no answer in time"},
 	notify.Cancelled:  {ZH: "我方停止", EN: "stopped by us"},

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/waittest"
 	"backstop/internal/compensation"
+	"backstop/internal/notify"
 )
 
 const batches = "/api/v1/admin/batches"
@@ -38,6 +39,25 @@ func outcome(b map[string]any, word string) string {
 		}
 	}
 	return "none"
+}
+
+// What ended because its address is gone is found by that cause.
+func TestABatchResendsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for i, class := range []notify.Class{notify.Gone, notify.BadStatus, notify.Gone} {
+		_, err := h.DB.NewRaw("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status,"+
+			" attempts, created_at, last_class) VALUES (?, ?, 1, 1, 'order.paid', 'webhook', '', 'exhausted', 1, ?, ?)",
+			h.DB.NewID(), i, h.DB.Now(), class).Exec(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := h.Api(t, h.token(t, "compensate,monitor"), http.MethodPost, batches,
+		`{"action":"resend","filter":{"cause":"gone","state":"exhausted"}}`).Object(t)
+	if b["rows"] != 2. || !strings.HasPrefix(outcome(b, "will_run"), "2") {
+		t.Errorf("%v", b)
+	}
 }
 
 func TestABatchIsPlannedStartedAndRead(t *testing.T) {

@@ -35,7 +35,7 @@ func TestAPingAnswersWhatTheAddressSaid(t *testing.T) {
 		t.Errorf("sent %s: %s", m.ID, m.Body)
 	}
 	got = h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/merchants/m1/ping", `{"endpoint":"old"}`).Object(t)
-	if got["ok"] != false || got["class"] != "bad_status" || got["http_status"] != 410.0 || got["error"] != "answered 410" {
+	if got["ok"] != false || got["class"] != "gone" || got["http_status"] != 410.0 || got["error"] != "answered 410" {
 		t.Errorf("ping of a dead address: %v", got)
 	}
 	if got := h.Api(t, webtest.MonitorToken, "POST", "/api/v1/admin/subscriptions/crm/ping",

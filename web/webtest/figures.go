@@ -133,7 +133,7 @@ func (l *lines) Send(_ context.Context, m notify.Message) notify.Result {
 	defer l.mu.Unlock()
 	l.Sent = append(l.Sent, m)
 	if strings.Contains(m.URL, "gone") {
-		return notify.Result{Class: notify.BadStatus, Status: 410, Error: "answered 410"}
+		return notify.Result{Class: notify.Gone, Status: 410, Error: "answered 410"}
 	}
 	return notify.Result{
 		Class: notify.OK, Status: 200, ResponseHeader: "Content-Type: text/plain", ResponseBody: []byte("pong"),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -74,6 +75,14 @@ func Of(ctx context.Context, answered bool, err error) (notify.Class, string) {
 		return notify.Broken, "the connection was closed before the answer was complete"
 	}
 	return notify.Broken, OneLine(err.Error())
+}
+
+// OfStatus returns the class of an HTTP response that is not a success.
+func OfStatus(status int) notify.Class {
+	if status == http.StatusGone {
+		return notify.Gone
+	}
+	return notify.BadStatus
 }
 
 // MaxID bounds the id of a message; ours have at most 64 bytes. The limits of AMQP and mail are

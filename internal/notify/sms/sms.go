@@ -106,7 +106,7 @@ func (c *Channel) call(req *http.Request, g *gateway, m notify.Message) notify.R
 	text := "answered " + strconv.Itoa(resp.StatusCode)
 	switch {
 	case len(g.OKStatus) > 0 && !slices.Contains(g.OKStatus, resp.StatusCode), len(g.OKStatus) == 0 && resp.StatusCode/100 != 2:
-		result.Class, result.Error = notify.BadStatus, text
+		result.Class, result.Error = outcome.OfStatus(resp.StatusCode), text
 	case !strings.Contains(string(body), g.OKText):
 		result.Class, result.Error = notify.BadText, text+", but without the text that means success"
 	default:

@@ -23,7 +23,7 @@ var misbehaviours = []struct {
 }{
 	{"500", fakemerchant.Answer(500, "oops"), 500, notify.BadStatus},
 	{"404", fakemerchant.Answer(404, "success"), 404, notify.BadStatus},
-	{"410", fakemerchant.Answer(410, ""), 410, notify.BadStatus},
+	{"410", fakemerchant.Answer(410, ""), 410, notify.Gone},
 	{"204", fakemerchant.Answer(204, ""), 204, notify.OK},
 	{"304", fakemerchant.Answer(304, ""), 304, notify.BadStatus},
 	{"redirect loop", fakemerchant.RedirectLoop(), 302, notify.BadStatus},

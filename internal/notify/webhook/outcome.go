@@ -17,7 +17,7 @@ func judge(m notify.Message, status int, body []byte, whole bool) (notify.Class,
 	case status >= 300 && status < 400:
 		return notify.BadStatus, answered + "; redirects are not followed"
 	case status < 200 || status > 299:
-		return notify.BadStatus, answered
+		return outcome.OfStatus(status), answered
 	case m.Ack == ackText && (!whole || trim(string(body)) != trim(m.AckText)):
 		return notify.BadText, answered + ", but not with the agreed text"
 	}

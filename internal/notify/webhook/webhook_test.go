@@ -87,6 +87,7 @@ func TestConformance(t *testing.T) {
 			}
 			return m.URL()
 		},
+		Wants: map[channeltest.Condition]notify.Class{channeltest.Rejecting: notify.Gone},
 	})
 }
 
