@@ -157,6 +157,7 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 		j.oldRange(ctx, "inbox", "id", before(now, inbox.Kept), "TRUE"),
 		{table: "views", step: whileAny(func() (int64, error) { return view.Clean(ctx, j.o.DB) })},
 		{table: "open_pings", step: whileAny(func() (int64, error) { return notify.RemoveLostPings(ctx, j.o.DB, before(now, pingsKept)) })},
+		j.oldRange(ctx, "endpoint_waits", "until", now, "TRUE"),
 		{table: "report", step: whileAny(func() (int64, error) { return report.Clean(ctx, j.o.DB, r.Reports) })},
 	}
 }

@@ -238,6 +238,7 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 				" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n",
 			"INSERT INTO settings (name, value) VALUES ('" + lookedAt + "', ? + 200000)", // by earlier runs
 			"INSERT INTO open_pings (delivery_id, recipient_id, until) VALUES (?, 1, 0)",
+			"INSERT INTO endpoint_waits (recipient_id, origin, until) VALUES (?, 'http://a.test', 1)",
 			"INSERT INTO order_history (id, order_id, version, from_status, to_status, cause, actor, created_at) VALUES (1, ?, 1, '', 'pending', '', '', 0)",
 			"INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (?, 0, 1, 0, 0, 0, '', '')",
 		} {
@@ -255,7 +256,9 @@ func TestALongBacklogOfOneTableLeavesTheOthersTheirTime(t *testing.T) {
 		if err := j.cleanFor(t.Context(), time.Second); err != nil {
 			t.Error(err)
 		}
-		for table, want := range map[string]bool{"callbacks": true, "open_pings": false, "order_history": false, "report_minutes": false} {
+		for table, want := range map[string]bool{
+			"callbacks": true, "open_pings": false, "endpoint_waits": false, "order_history": false, "report_minutes": false,
+		} {
 			var n int
 			if err := d.NewRaw("SELECT count(*) FROM "+table).Scan(t.Context(), &n); err != nil {
 				t.Fatal(err)

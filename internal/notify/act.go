@@ -247,12 +247,28 @@ func (a Acts) resend(ctx context.Context, tx db.Tx, in act.Input, subjects []act
 			}
 		}
 	}
+	if len(subjects) == 1 {
+		if err := a.pastWait(ctx, tx, subjects[0].Row); err != nil {
+			return nil, err
+		}
+	}
 	tx.OnEnd(func(err error) {
 		if err == nil {
 			a.Nudge(nudges)
 		}
 	})
 	return outs, nil
+}
+
+// pastWait lets a resent delivery be sent although an address asks us to wait. Several wait.
+func (a Acts) pastWait(ctx context.Context, tx db.Tx, id int64) error {
+	_, err := tx.NewRaw("UPDATE deliveries SET last_class = ? WHERE id = ? AND status = ? AND EXISTS"+
+		" (SELECT 1 FROM endpoint_waits AS w WHERE w.recipient_id = deliveries.recipient_id AND w.until > ?)",
+		Resent, id, RetryWait, a.DB.Now()).Exec(ctx)
+	if err != nil {
+		return fmt.Errorf("send past a wait: %w", err)
+	}
+	return nil
 }
 
 // pastBreaker moves the breaker that holds a delivery back, as the actor chose. A breaker that

@@ -16,6 +16,8 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/base/work"
 	"backstop/internal/merchant"
+
+	"github.com/uptrace/bun"
 )
 
 // pausedAfter: an attempt that ends this long after its timeout was delayed by a stop of the
@@ -31,6 +33,8 @@ type outcome struct {
 	generation int64  // of the breaker when the attempt began
 	paused     bool   // this process was stopped meanwhile: a failure is not the recipient's
 	endpoint   string // endpoint whose health the attempt affects; empty = none
+	origin     string // which asks us to send nothing until waitUntil (Unix µs); 0 = it does not ask
+	waitUntil  int64
 }
 
 func (o *outcome) endpointKey() endpointKey { return endpointKey{o.claimed.Recipient(), o.endpoint} }
@@ -71,9 +75,18 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 	if cause, why := s.faultOf(m, c, p); cause != "" {
 		return s.stepAside(l, p.endpoint, cause, why)
 	}
+	if p.until > 0 && c.LastClass != Resent {
+		s.postpone(c, func(d *Delivery) int64 { return s.health.waitOf(m, d, now) })
+		return work.Ran[*outcome]{ReleaseAt: p.until}
+	}
 	generation, until := s.protected(ctx, x, c, p)
 	if until > 0 {
-		s.reschedule(c, until)
+		s.postpone(c, func(d *Delivery) int64 {
+			if d.URL == "" {
+				return 0
+			}
+			return until
+		})
 		return work.Ran[*outcome]{ReleaseAt: until}
 	}
 	p.msg.More = parts(l.more)
@@ -116,6 +129,8 @@ type plan struct {
 	endpoint string
 	// last means that there is no other endpoint to try instead.
 	last bool
+	// until is when the first address may be used that asks us to wait; 0 = one may be used now.
+	until int64
 	// refused means that nothing is sent; final, that a repeat would not help.
 	refused *Result
 	final   bool
@@ -156,13 +171,13 @@ func (s *sender) plan(m *merchant.Merchant, c claimed) plan {
 	case c.URL == "":
 		s.choose(&p, m, c)
 	default:
-		p.last = true
+		p.last, p.until = true, s.health.waitUntil(c.RecipientID, c.URL, s.o.DB.Now())
 	}
 	return p
 }
 
 // choose picks the endpoint of this attempt: the one that the delivery is for, or the next
-// enabled one of its channel, preferring healthy ones.
+// enabled one of its channel that does not ask us to wait, preferring healthy ones.
 func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
 	declared, usable := endpointsFor(m, c.Channel, c.Endpoint, c.EventType)
 	switch {
@@ -181,6 +196,7 @@ func (s *sender) choose(p *plan, m *merchant.Merchant, c claimed) {
 		byWeight(usable, c.ID)
 	}
 	p.last = len(usable) == 1
+	usable, p.until = s.health.open(m, usable, s.o.DB.Now())
 	e := usable[next(usable, c.Attempts, func(e *merchant.Endpoint) bool {
 		k := endpointKey{m.Recipient(), e.Name}
 		return e.Locked || s.faults.unusable(k) || s.health.unhealthy(k, s.o.DB.Now())
@@ -286,21 +302,36 @@ func (s *sender) protected(ctx context.Context, x work.Slot, c claimed, p plan) 
 	return x.Epoch, max(r.OpenUntil, r.ProbeUntil, s.o.DB.Now()+time.Second.Microseconds())
 }
 
-// maxRescheduled bounds the rows per statement.
-const maxRescheduled = 500
+// maxPostponed bounds the rows per statement.
+const maxPostponed = 500
 
-// reschedule postpones the recipient's other due rows that have their own URL.
-func (s *sender) reschedule(c claimed, until int64) {
+// postpone lets the recipient's other due rows wait as well, each until its time by until; 0 =
+// it may be sent. What an operator has resent does not wait.
+func (s *sender) postpone(c claimed, until func(*Delivery) int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	now := s.o.DB.Now()
-	due := s.o.DB.SkipLocked(s.o.DB.NewSelect().Table("deliveries").Column("id").
-		Where("recipient_id = ? AND next_at <= ? AND url <> '' AND "+waiting, c.RecipientID, now).
-		OrderExpr("next_at").Limit(maxRescheduled))
-	_, err := s.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting,
-		until, due, now).Exec(ctx)
+	var due []Delivery
+	err := s.o.DB.Read.NewSelect().Model(&due).Column("id", "recipient_id", "channel", "url", "endpoint", "event_type").
+		Where("recipient_id = ? AND next_at <= ? AND last_class <> ? AND "+waiting, c.RecipientID, now, Resent).
+		OrderExpr("next_at").Limit(maxPostponed).Scan(ctx)
+	ids := map[int64][]int64{} // by time
+	for i := range due {
+		if at := until(&due[i]); at > 0 {
+			ids[at] = append(ids[at], due[i].ID)
+		}
+	}
+	for at, of := range ids {
+		if err != nil {
+			break
+		}
+		// Another node may do the same now.
+		still := s.o.DB.SkipLocked(s.o.DB.NewSelect().Table("deliveries").Column("id").Where("id IN (?) AND next_at <= ? AND "+waiting,
+			bun.List(of), now))
+		_, err = s.o.DB.NewRaw("UPDATE deliveries SET next_at = ? WHERE id IN (?) AND next_at <= ? AND "+waiting, at, still, now).Exec(ctx)
+	}
 	if err != nil {
-		s.o.Log.Error("reschedule deliveries", "recipient_id", c.RecipientID, "error", db.ErrorText(err))
+		s.o.Log.Error("postpone deliveries", "recipient_id", c.RecipientID, "error", db.ErrorText(err))
 	}
 }
 
@@ -344,6 +375,9 @@ func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 	if p.refused != nil || o.paused && res.Class != OK {
 		o.endpoint = "" // nothing was sent, or no process was running to read the response: this proves nothing about the endpoint
 	}
+	if res.RetryAfter > 0 {
+		o.origin, o.waitUntil = originOf(p.msg.URL), end+res.RetryAfter.Microseconds()
+	}
 	wait, again := p.waits.After(c.Attempts, c.ScheduleFrom)
 	if p.final || p.last && res.Class == Gone {
 		again = false
@@ -353,6 +387,9 @@ func judge(d *db.DB, c claimed, p plan, start, end int64, res Result) *outcome {
 		o.status = Delivered
 	case again:
 		at := end + wait.Microseconds()
+		if p.last {
+			at = max(at, o.waitUntil)
+		}
 		o.status, o.nextAt = RetryWait, &at
 	default:
 		o.status = Exhausted

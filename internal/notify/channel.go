@@ -88,6 +88,8 @@ type Result struct {
 	Class  Class
 	Status int           // HTTP status; 0 = no response
 	Took   time.Duration // from the start to the last byte
+	// RetryAfter is how long the address asks us to send nothing more; 0 = it does not ask.
+	RetryAfter time.Duration
 	// RequestHeader and ResponseHeader are "Name: value" lines.
 	RequestHeader, ResponseHeader string
 	// ResponseBody is the beginning of the response, at most 4 KiB.

@@ -128,10 +128,14 @@ func (d *Dispatcher) creation(tx db.Tx) *creation {
 }
 
 // claim makes a delivery that is about to be created this node's claim, if there is a slot for
-// it.
+// it. One whose address asks us to wait becomes due after that.
 func (c *creation) claim(x *Delivery, body string) bool {
 	if c == nil || c.d.faults.skips(x.kind()) || !c.d.links.mine(x.Recipient(), x.Channel) {
 		return false // for another node
+	}
+	if until := c.d.health.waitOf(c.d.o.Directory().ByID(x.RecipientID), x, c.d.o.DB.Now()); until > 0 {
+		x.NextAt = &until
+		return false
 	}
 	return c.work.Reserve(x.ID, x.RecipientID, func(l work.Lease) *load {
 		x.Status, x.Attempts, x.LeaseOwner, x.NextAt, x.LeaseUntil = Sending, 1, l.Owner, nil, &l.Until

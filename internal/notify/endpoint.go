@@ -28,6 +28,10 @@ func (r *results) settle(ctx context.Context, tx db.Tx, w *db.Writes, won []*out
 			Set("last_failed_at = coalesce(EXCLUDED.last_failed_at, eh.last_failed_at)").
 			Set("last_error = EXCLUDED.last_error"))
 	}
+	if rows := r.health.noteWaits(won); len(rows) > 0 {
+		w.Add(tx.NewInsert().Model(&rows).On("CONFLICT (recipient_id, origin) DO UPDATE").
+			Set("until = CASE WHEN EXCLUDED.until > ew.until THEN EXCLUDED.until ELSE ew.until END"))
+	}
 	// Events are locked before endpoints, which w locks last.
 	if err := r.settleShared(ctx, tx, w, won); err != nil {
 		return err

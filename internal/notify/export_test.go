@@ -118,3 +118,17 @@ func Earlier(a *Acks) map[int64]bool {
 	}
 	return all
 }
+
+// AddressWaits counts the addresses that this node leaves alone because they asked for it.
+func AddressWaits(d *Dispatcher) int {
+	d.health.mu.Lock()
+	defer d.health.mu.Unlock()
+	return len(d.health.waits)
+}
+
+// ForgetWaits makes a node forget that addresses asked it to wait.
+func ForgetWaits(d *Dispatcher) {
+	d.health.mu.Lock()
+	defer d.health.mu.Unlock()
+	clear(d.health.waits)
+}

@@ -53,12 +53,13 @@ type health struct {
 	mu      sync.Mutex
 	failing map[endpointKey]condition
 	okAt    map[endpointKey]int64 // when this node last wrote a success
+	waits   map[waitKey]int64     // until when an address gets nothing
 
 	stop func() // ends run and waits for it
 }
 
 func newHealth(o *Options) *health {
-	h := &health{db: o.DB, log: o.Log, failing: map[endpointKey]condition{}, okAt: map[endpointKey]int64{}}
+	h := &health{db: o.DB, log: o.Log, failing: map[endpointKey]condition{}, okAt: map[endpointKey]int64{}, waits: map[waitKey]int64{}}
 	h.read() // so that a new node does not first try what fails on the others
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -84,6 +85,7 @@ func (h *health) run(ctx context.Context) {
 func (h *health) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
+	h.readWaits(ctx)
 	var rows []struct {
 		RecipientID  int64
 		ToSubscriber bool

@@ -216,7 +216,7 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 				to.ID = d.NewID()
 			}
 			to.Counted = to.NextAt != nil && to.Currency != ""
-			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, string(body)) {
+			if to.NextAt != nil && *to.NextAt <= now && !claims.claim(&to, string(body)) && *to.NextAt <= now {
 				nudges[i] = append(nudges[i], queue.Nudge{Delivery: to.ID, Recipient: to.RecipientID})
 			}
 			deliveries = append(deliveries, to)

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -237,13 +238,13 @@ func (r *results) samples(batch []*outcome) []breaker.Sample {
 }
 
 // verdict is what an attempt proves about its recipient. A failure on our side, or for lack of
-// an endpoint, proves nothing. Nor does an endpoint that is gone, because it is disabled, or a
-// merchant that is not connected, which is sent everything once it is. A process that was
-// stopped finds all its attempts timed out when it resumes, which would otherwise park healthy
-// recipients.
+// an endpoint, proves nothing. Nor does an endpoint that is gone, because it is disabled, one
+// that works and asks for fewer notifications (429), or a merchant that is not connected, which
+// is sent everything once it is. A process that was stopped finds all its attempts timed out when
+// it resumes, which would otherwise park healthy recipients.
 func (r *results) verdict(o *outcome) breaker.Result {
 	switch {
-	case o.attempt.Class == Gone:
+	case o.attempt.Class == Gone, o.attempt.Class != OK && o.attempt.HTTPStatus == http.StatusTooManyRequests:
 		return breaker.Unclear
 	case o.paused && o.attempt.Class == OK:
 		return breaker.Succeeded // whether it was slow is unknown

@@ -267,6 +267,8 @@ var classes = map[notify.Class]text.Text{
 	notify.Refused:      {ZH: "对方拒绝", EN: "refused by the receiver"},
 	notify.NotConnected: {ZH: "商户未连接", EN: "merchant is not connected"},
 
+	notify.Resent: {ZH: "已人工补发", EN: "resent by an operator"},
+
 	notify.Locked:      {ZH: "密钥无法解开", EN: "secrets do not open"},
 	notify.NoChannel:   {ZH: "程序版本缺少该通道", EN: "this version lacks the channel"},
 	notify.BlockedHere: {ZH: "仅本节点禁止访问该地址", EN: "blocked on this node only"},

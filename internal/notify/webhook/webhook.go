@@ -79,7 +79,7 @@ func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 		return result
 	}
 	defer func() { _ = resp.Body.Close() }()
-	result.Status = resp.StatusCode
+	result.Status, result.RetryAfter = resp.StatusCode, retryAfter(resp.StatusCode, resp.Header, m.At)
 	own := secretsOf(m)
 	result.ResponseHeader = outcome.Hide(lines(resp.Header, nil), own)
 

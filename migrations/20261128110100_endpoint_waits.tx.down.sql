@@ -1,0 +1,1 @@
+DROP TABLE endpoint_waits;
