@@ -107,6 +107,9 @@ func (x Exchange) Judge(r Ref, m Meaning, says Callback) Answer {
 	if m.Refunded && says.RefundTotal == 0 {
 		says.RefundTotal = UnknownTotal
 	}
+	if says.RefundTotal != 0 {
+		says.TotalAt = x.At
+	}
 	return Answer{State: state, Says: says, Exchange: x}
 }
 

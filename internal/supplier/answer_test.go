@@ -116,9 +116,9 @@ func TestJudgeBelievesOnlyWhatTheTableHas(t *testing.T) {
 		if c.change != nil {
 			c.change(&says)
 		}
-		got := Exchange{}.Judge(ref, c.m, says)
+		got := Exchange{At: time.Now()}.Judge(ref, c.m, says)
 		if got.State != c.state || got.Says.Status != c.status || got.Exchange.Class != c.class || got.Refunded() != (name == "refunded") ||
-			got.Says.Final != (c.state == AnswerFailed) || got.Says.Reverses != c.m.Reverses {
+			got.Says.TotalAt.IsZero() == got.Refunded() || got.Says.Final != (c.state == AnswerFailed) || got.Says.Reverses != c.m.Reverses {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if unknown := got.State == AnswerUnknown; unknown == (got.Reason.Code == "") || unknown == (got.Says.OrderRef != "") {

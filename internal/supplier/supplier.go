@@ -128,6 +128,9 @@ type Callback struct {
 	// RefundTotal is the sum of the payment's refunds so far, in minor units of Currency, or
 	// UnknownTotal; 0 = it says nothing about refunds.
 	RefundTotal int64
+	// TotalAt is when RefundTotal was true, of a Paid callback, whose OccurredAt is the payment's;
+	// zero = not given.
+	TotalAt time.Time
 	// Dispute is set in a Disputed callback, which carries no reference of ours: its
 	// order is the one that TradeNo paid.
 	Dispute *Dispute

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"backstop/internal/advance"
 	"backstop/internal/order"
@@ -17,7 +18,7 @@ func (k *till) queries(o *order.Order, total int64) {
 	k.t.Helper()
 	k.fake.OnQuery(func(_ context.Context, r supplier.Ref) (supplier.Answer, error) {
 		a := paymenttest.FakeAnswer(r, supplier.AnswerPaid)
-		a.Says.RefundTotal = total
+		a.Says.RefundTotal, a.Says.TotalAt = total, time.UnixMicro(k.DB.Now())
 		return a, nil
 	})
 	w := advance.New(advance.Options{
@@ -70,6 +71,34 @@ func TestAnAnswerAboutHeldMoneyRefundsIt(t *testing.T) {
 			t.Fatalf("%v %+v", err, out)
 		}
 		k.Want(t, 1399, suspenseLeft)
+		k.Want(t, 0, openNow)
+	})
+}
+
+// An answer's total is of its time: it makes no doubt about totals before it.
+func TestAnAnswerHasADate(t *testing.T) {
+	t.Parallel()
+	each(t, func(k *till) {
+		o := k.paid()
+		day := func(n int) func(*supplier.Callback) {
+			return func(c *supplier.Callback) {
+				c.OccurredAt = time.UnixMicro(k.DB.Now()).Add(time.Duration(n-10) * 24 * time.Hour)
+				switch n {
+				case 1:
+					c.RefundTotal = 500
+				case 2:
+					c.RefundID, c.Status, c.Refund = "re_1", supplier.Other, supplier.RefundFailed
+				case 3:
+					c.RefundTotal = 800
+				}
+			}
+		}
+		for n := range 3 {
+			k.says(o, o.OrderNo+string(rune('1'+n)), 500, day(n+1))
+		}
+		k.Want(t, 300, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
+		k.queries(o, 900)
+		k.Want(t, 400, "SELECT refunded_amount FROM orders WHERE id = ?", o.ID)
 		k.Want(t, 0, openNow)
 	})
 }

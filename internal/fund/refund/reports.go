@@ -75,9 +75,12 @@ func reportOf(n payment.RefundNotice) (r report, ok bool) {
 	r = report{
 		AccountID: n.Supplier.AccountID, TradeNo: c.TradeNo, Currency: c.Currency, ReceivedAt: n.ReceivedAt, NewsAt: n.ReceivedAt,
 	}
-	date := int64(0)
-	if !c.OccurredAt.IsZero() && c.Status != supplier.Paid { // that of a payment is not the refund's
-		date = c.OccurredAt.UnixMicro()
+	date, at := int64(0), c.OccurredAt
+	if c.Status == supplier.Paid { // that of a payment is not the refund's
+		at = c.TotalAt
+	}
+	if !at.IsZero() {
+		date = at.UnixMicro()
 	}
 	said := c.Refund
 	if c.Status == supplier.Refunded {
