@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func sequences() int {
 }
 
 // seedOf is that of DISPUTE_SEED, else a new one.
-func seedOf(t *testing.T) uint64 {
+func seedOf(t testing.TB) uint64 {
 	seed, err := strconv.ParseUint(os.Getenv("DISPUTE_SEED"), 10, 64)
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())
@@ -93,15 +94,21 @@ func (s *deal) number(no int, amount int64, said supplier.RefundState) {
 	})
 }
 
-// refunds makes a refund, which is reported by its number, by a total, or by both.
+// refunds makes a refund, which is reported by its number, by a total (of a callback, or beside the payment), or by both.
 func (s *deal) refunds(numbers bool) {
 	amount, no, both := 1+s.rng.Int64N(s.free()/2), len(s.made), s.rng.IntN(2) == 0
 	s.made[no], s.total, s.left = amount, s.total+amount, s.left-amount
 	if numbers || both {
 		s.number(no, amount, supplier.RefundSucceeded)
 	}
-	if total := s.total; !numbers || both {
-		s.message(func(c *supplier.Callback) { c.RefundTotal, c.Amount = total, total })
+	if total, answer := s.total, s.rng.IntN(3) == 0; !numbers || both {
+		s.message(func(c *supplier.Callback) {
+			c.RefundTotal, c.Amount = total, total
+			if answer { // to a query of the payment
+				c.Status, c.OrderRef, c.Amount, c.TotalAt = supplier.Paid, strings.TrimPrefix(c.TradeNo, "T-"), 1999, c.OccurredAt
+				c.OccurredAt = time.Time{}
+			}
+		})
 	}
 	if s.rng.IntN(4) == 0 { // it comes back, and stays in the totals
 		s.number(no, amount, supplier.RefundFailed)
@@ -284,6 +291,7 @@ func (k *bank) runs(r *refund.Refund) {
 func TestTheBooksFollowRefundsAndDisputesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	each(t, func(k *bank) {
+		t := k.t
 		rng := rand.New(rand.NewPCG(seedOf(t), 2))
 		var merchant, reserved, held, at int64
 		for i := range sequences() {
