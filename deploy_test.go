@@ -240,3 +240,23 @@ func TestShippedGracePeriodsOutlastTheStop(t *testing.T) {
 		}
 	}
 }
+
+// A stopped process still accepts connections: each load balancer's check waits a time between
+// what /readyz takes at most and 2 s.
+func TestDescribedChecksOfLoadBalancersHaveTimeouts(t *testing.T) {
+	page := read(t, "docs/operations.md")
+	for language, pattern := range map[string]string{
+		"haproxy": `(?s)option httpchk GET /readyz\n.*timeout check (\S+)\n`,
+		"yaml":    `(?s)readinessProbe:\n\s+httpGet: \{path: /readyz, .*?timeoutSeconds: (\d+)\n`,
+	} {
+		m := regexp.MustCompile("(?s)```" + language + "\n(?:[^`]*)" + pattern).FindStringSubmatch(page)
+		if m == nil {
+			t.Errorf("docs/operations.md has no %s with %s", language, pattern)
+			continue
+		}
+		wait, err := time.ParseDuration(strings.TrimSuffix(m[1], "s") + "s")
+		if err != nil || wait <= 1500*time.Millisecond || wait > 2*time.Second {
+			t.Errorf("%s: a check waits %s", language, m[1])
+		}
+	}
+}

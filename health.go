@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// healthTime bounds the request: the server's checks take at most 2 s.
-	healthTime = 3 * time.Second
+	// healthTime bounds the request: the server's checks take at most 1.5 s.
+	healthTime = 2 * time.Second
 	// maxHealth bounds the answer in bytes: it has one entry per check.
 	maxHealth = 64 << 10
 )

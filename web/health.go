@@ -28,8 +28,8 @@ type Check struct {
 
 // Limits of readiness.
 const (
-	checkTime = 2 * time.Second        // for one check
-	checkAge  = 500 * time.Millisecond // results are reused this long, so that probes cause no load
+	checkTime = 1500 * time.Millisecond // for one check: load balancers wait at most 2 s
+	checkAge  = 500 * time.Millisecond  // results are reused this long, so that probes cause no load
 
 	maxCheckError = 300 // bytes of one check's error
 )

@@ -203,7 +203,9 @@ func TestLostAnswersOfTheDatabaseChangeNothing(t *testing.T) {
 	payouts := lines(1, most/10, func(i int64) { s.draw(fmt.Sprint("p-", i), rng) })
 	for range rounds {
 		<-time.After(round / 5)
-		dbtest.StopPostgres(s.t, s.server, stoppedFor)
+		resume := dbtest.StopPostgres(s.t, s.server)
+		<-time.After(stoppedFor)
+		resume()
 		<-time.After(round * 4 / 5)
 	}
 	orders()

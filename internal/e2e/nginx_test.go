@@ -115,7 +115,10 @@ func nginx(t *testing.T, snippet string, nodes ...string) (address string) {
 	folder := t.TempDir()
 	address = net.JoinHostPort("127.0.0.1", strconv.Itoa(queuetest.FreePort(t)))
 	snippet = regexp.MustCompile(`(?m)^\s*ssl_certificate.*\n`).ReplaceAllString(snippet, "")
-	pairs := []string{"listen 443 ssl;", "listen " + address + ";", "10.0.0.11:8080", nodes[0], "10.0.0.12:8080", nodes[1]}
+	pairs := []string{
+		"listen 443 ssl;", "listen " + address + ";", "10.0.0.11:8080", nodes[0], "10.0.0.12:8080", nodes[1],
+		"proxy_read_timeout 5s;", "proxy_read_timeout 10s;",
+	} // as the tests' BACKSTOP_CALLBACK_WAIT
 	for i := 0; i < len(pairs); i += 2 {
 		if !strings.Contains(snippet, pairs[i]) {
 			t.Fatalf("the page's nginx has no %q", pairs[i])

@@ -57,9 +57,9 @@ func (c *Cuts) see(s statement) cut {
 	return []cut{cutBefore, cutAfter, cutDelayed}[c.rng.IntN(3)]
 }
 
-// StopPostgres stops the processes of a server of OwnPostgres for a while, as SIGSTOP does: it
-// accepts connections and answers nothing.
-func StopPostgres(t testing.TB, url string, pause time.Duration) {
+// StopPostgres stops the processes of a server of OwnPostgres by SIGSTOP until resume: it accepts
+// connections and answers nothing.
+func StopPostgres(t testing.TB, url string) (resume func()) {
 	t.Helper()
 	d, err := sql.Open("pgx", url)
 	if err != nil {
@@ -92,10 +92,13 @@ func StopPostgres(t testing.TB, url string, pause time.Duration) {
 			stopped = append(stopped, pid)
 		}
 	}
-	<-time.After(pause)
-	for _, pid := range stopped {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
-	}
+	resume = sync.OnceFunc(func() {
+		for _, pid := range stopped {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	})
+	t.Cleanup(resume)
+	return resume
 }
 
 // parentOf reads the parent of a process (proc(5), stat).
