@@ -3,6 +3,8 @@ package dbtest
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,10 +14,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"backstop/internal/base/db"
+	"backstop/internal/base/servertest"
+
+	"github.com/uptrace/bun"
 )
 
-// Cuts breaks connections to PostgreSQL at their COMMITs: before the server has received it,
-// after it, or so that the server receives it later.
+// Cuts loses answers to COMMITs. It breaks connections to PostgreSQL before the server has received
+// it, after it, or so that the server receives it later; on SQLite the commit is made or rolled
+// back, and its caller gets an error in both cases.
 type Cuts struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
@@ -28,6 +36,99 @@ func CutPostgres(t testing.TB, to string, seed uint64) (url string, c *Cuts) {
 	t.Helper()
 	c = &Cuts{rng: rand.New(rand.NewPCG(seed, 3))}
 	return through(t, to, func() func(statement) cut { return c.see }), c
+}
+
+// EachCut is Each for tests that lose answers to commits.
+func EachCut(t *testing.T, seed uint64, test func(t *testing.T, d *db.DB, c *Cuts)) {
+	for _, engine := range Engines() {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			if engine == "sqlite" {
+				d := SQLite(t)
+				test(t, d, cutSQLite(t, d, seed))
+				return
+			}
+			servertest.Need(t)
+			url, c := CutPostgres(t, PostgresMigratedURL(t), seed)
+			test(t, joined(t, db.Options{URL: url}), c)
+		})
+	}
+}
+
+// cutSQLite puts Cuts before the only writer of a file.
+func cutSQLite(t *testing.T, d *db.DB, seed uint64) *Cuts {
+	t.Helper()
+	l := &cutLite{writer: d.DB.DB, cuts: &Cuts{rng: rand.New(rand.NewPCG(seed, 3))}}
+	through := sql.OpenDB(l)
+	through.SetMaxOpenConns(1)
+	d.DB = bun.NewDB(through, d.Dialect())
+	t.Cleanup(func() { _ = through.Close() })
+	return l.cuts
+}
+
+// cutLite connects to the writer of a file by the connection that its pool has.
+type cutLite struct {
+	writer *sql.DB
+	cuts   *Cuts
+}
+
+func (l *cutLite) Driver() driver.Driver { return l.writer.Driver() }
+
+func (l *cutLite) Connect(ctx context.Context) (driver.Conn, error) {
+	held, err := l.writer.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &liteConn{held: held, cuts: l.cuts}
+	err = held.Raw(func(raw any) error {
+		var ok bool
+		if c.lite, ok = raw.(lite); !ok {
+			return errors.New("the driver's connection cannot be wrapped")
+		}
+		return nil
+	})
+	return c, err
+}
+
+// lite is what database/sql uses of a connection of SQLite's driver.
+type lite interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+type liteConn struct {
+	lite
+	held *sql.Conn
+	cuts *Cuts
+}
+
+func (c *liteConn) Close() error { return c.held.Close() }
+
+func (c *liteConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.lite.BeginTx(ctx, o)
+	return liteTx{tx, c.cuts}, err
+}
+
+type liteTx struct {
+	driver.Tx
+	cuts *Cuts
+}
+
+func (t liteTx) Commit() error {
+	switch t.cuts.see(statement{text: "commit"}) {
+	case pass:
+		return t.Tx.Commit()
+	case cutBefore:
+		_ = t.Rollback()
+	default:
+		if err := t.Tx.Commit(); err != nil {
+			return err
+		}
+	}
+	return errCut
 }
 
 // Every has one COMMIT in n cut, at random; 0 = none.
