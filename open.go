@@ -24,7 +24,7 @@ func open(ctx context.Context, c config.Config) (*db.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Join(ctx, migrations.Files); err != nil {
+	if _, err := migrations.Join(ctx, d); err != nil {
 		d.Close()
 		return nil, err
 	}

@@ -35,3 +35,12 @@ func Apply(ctx context.Context, d *db.DB) (applied []string, err error) { return
 func Partition(ctx context.Context, d *db.DB, log *slog.Logger) error {
 	return d.PartitionByMonth(ctx, log, monthly...)
 }
+
+// Join registers the process as db.DB.Join does, and continues the ids of the tables that nearly
+// every transaction writes.
+func Join(ctx context.Context, d *db.DB) (earlier []int64, err error) {
+	if earlier, err = d.Join(ctx, Files); err != nil {
+		return nil, err
+	}
+	return earlier, d.ContinueIDs(ctx, "orders", "callbacks", "deliveries", "notify_attempts", "supplier_calls")
+}

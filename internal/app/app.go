@@ -226,7 +226,7 @@ func (a *App) openDB(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	earlier, err := a.db.Join(ctx, migrations.Files)
+	earlier, err := migrations.Join(ctx, a.db)
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,28 @@ func (d *DB) NewID() int64 {
 	return d.ids.ms<<(slotBits+seqBits) | slot<<seqBits | d.ids.seq
 }
 
+// maxIDAhead bounds how far ahead of the clock ids continue: what is further ahead was made while
+// the clock was wrong.
+const maxIDAhead = 24 * time.Hour
+
+// ContinueIDs lets ids grow from the greatest of the tables on: the clock may have been set back
+// while no process ran, and lists are sorted by id. Call it once, after Join.
+func (d *DB) ContinueIDs(ctx context.Context, tables ...string) error {
+	limit := IDAt(d.Now() + maxIDAhead.Microseconds())
+	for _, table := range tables {
+		var last int64
+		if err := d.Read.NewRaw("SELECT coalesce(max(id), 0) FROM ? WHERE id < ?", bun.Ident(table), limit).Scan(ctx, &last); err != nil {
+			return fmt.Errorf("read the last id of %s: %w", table, err)
+		}
+		d.ids.mu.Lock()
+		if ms := last >> (slotBits + seqBits); ms >= d.ids.ms {
+			d.ids.ms, d.ids.seq = ms+1, 0
+		}
+		d.ids.mu.Unlock()
+	}
+	return nil
+}
+
 // IDAt returns the smallest id that can have been made at a moment (Unix µs): older rows have
 // smaller ids. Retention and time filters use it. Moments beyond the last id have the largest
 // number.
