@@ -50,14 +50,14 @@ func table[S ~string](t moves.Table[S], reserved ...string) stored {
 func tables() []stored {
 	attempts := table(payment.Moves)
 	attempts.indexes = map[string]string{
-		"payment_attempts_trade": moves.In("status", payment.Settled...),
+		"payment_attempts_trade": payment.Moves.In("status", payment.Settled...),
 	}
 	comp := table(compensation.Moves)
-	comp.indexes = map[string]string{"compensations_open": moves.In("state", compensation.Moves.Open()...)}
+	comp.indexes = map[string]string{"compensations_open": compensation.Moves.In("state", compensation.Moves.Open()...)}
 	decisions := table(approval.Moves)
-	decisions.indexes = map[string]string{"approvals_open": moves.In("state", approval.Moves.Open()...)}
+	decisions.indexes = map[string]string{"approvals_open": approval.Moves.In("state", approval.Moves.Open()...)}
 	sweeps := table(sweep.Moves)
-	sweeps.indexes = map[string]string{"sweeps_running": moves.In("state", sweep.Moves.Open()...)}
+	sweeps.indexes = map[string]string{"sweeps_running": sweep.Moves.In("state", sweep.Moves.Open()...)}
 	payouts := table(payout.Moves)
 	payouts.page += "\n" + payout.CellsPage()
 	return []stored{

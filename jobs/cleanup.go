@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/alert"
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
@@ -139,18 +138,18 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 		j.oldMonths(ctx, "supplier_calls", "id", now, r.Attempts),
 		j.oldRange(ctx, "breaker_history", "id", attempts, "TRUE"),
 		// Open alerts and messages are kept.
-		j.oldRange(ctx, "alerts", "id", attempts, "NOT "+moves.In("x.state", alert.Moves.Open()...)),
+		j.oldRange(ctx, "alerts", "id", attempts, "NOT "+alert.Moves.In("x.state", alert.Moves.Open()...)),
 		j.oldRange(ctx, "incident_events", "id", attempts,
 			"NOT EXISTS (SELECT 1 FROM incidents AS i WHERE i.id = x.incident_id AND (i.over_at IS NULL OR i.over_at >= "+
 				fmt.Sprint(now-r.Attempts.Microseconds())+"))"),
 		j.oldRange(ctx, "incidents", "id", attempts, "x.over_at < "+fmt.Sprint(now-r.Attempts.Microseconds())),
-		j.oldRange(ctx, "alert_messages", "id", attempts, "NOT "+moves.In("x.status", alert.MessageMoves.Open()...)),
+		j.oldRange(ctx, "alert_messages", "id", attempts, "NOT "+alert.MessageMoves.In("x.status", alert.MessageMoves.Open()...)),
 		j.oldMonths(ctx, "order_history", "order_id", now, r.History),
 		j.oldRange(ctx, "deliveries", "id", notifications, overDelivery),
 		j.oldRange(ctx, "events", "id", notifications,
 			"NOT EXISTS (SELECT 1 FROM deliveries AS d WHERE d.subject_id = x.subject_id AND d.event_id = x.id)"),
 		j.oldRange(ctx, "compensations", "id", before(now, r.History), "x.finished_at < "+fmt.Sprint(now-r.History.Microseconds())+
-			" AND NOT "+moves.In("x.state", compensation.Moves.Open()...)),
+			" AND NOT "+compensation.Moves.In("x.state", compensation.Moves.Open()...)),
 		j.oldRange(ctx, "compensation_tries", "id", before(now, r.History),
 			"NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.id = x.compensation_id)"),
 		{table: "batches", step: func(rows int) (int64, bool, error) { return bulk.Clean(ctx, j.o.DB, rows) }},
@@ -164,10 +163,10 @@ func (j *Jobs) old(ctx context.Context, now int64) []*old {
 
 // overDelivery is the SQL condition of a delivery that is over: it is not open, nor was it given
 // up while an exception of its order is open.
-var overDelivery = "NOT " + moves.In("x.status", notify.Moves.Open()...) +
-	" AND NOT (" + moves.In("x.status", notify.Exhausted) +
+var overDelivery = "NOT " + notify.Moves.In("x.status", notify.Moves.Open()...) +
+	" AND NOT (" + notify.Moves.In("x.status", notify.Exhausted) +
 	" AND EXISTS (SELECT 1 FROM orders AS o JOIN exceptions AS e ON e.order_no = o.order_no" +
-	" WHERE o.id = x.subject_id AND " + moves.In("e.state", exception.Moves.Open()...) + "))"
+	" WHERE o.id = x.subject_id AND " + exception.Moves.In("e.state", exception.Moves.Open()...) + "))"
 
 // whileAny repeats a step until it removes nothing.
 func whileAny(remove func() (int64, error)) func(int) (int64, bool, error) {

@@ -22,9 +22,9 @@ const (
 var named = func() string {
 	of := "SELECT e.id AS exception_id, c.id AS callback_id FROM callbacks AS c CROSS JOIN exceptions AS e" + // in this order
 		" WHERE c.id > ?0 AND c.id <= ?1 AND c.outcome IN (?2) AND e.kind = c.outcome AND e.supplier_id = c.supplier_id AND e.order_no = c.order_no" +
-		" AND " + moves.In("e.state", exception.Moves.Open()...) + " AND %s"
+		" AND " + exception.Moves.In("e.state", exception.Moves.Open()...) + " AND %s"
 	return fmt.Sprintf(of, "e.subject <> '' AND e.subject IN (c.trade_no, c.event_key)") + " UNION " +
-		fmt.Sprintf(of, "c.order_no <> '' AND "+moves.In("e.kind", exception.UnknownRefund, exception.DisputeOpened))
+		fmt.Sprintf(of, "c.order_no <> '' AND "+moves.Words("e.kind", exception.UnknownRefund, exception.DisputeOpened))
 }()
 
 // keepNamed removes old callbacks only after those that belong to an open exception have been
@@ -82,7 +82,7 @@ func (j *Jobs) copyNamed(ctx context.Context, from, to int64) error {
 func (j *Jobs) forget(ctx context.Context, ended int64) (int64, error) {
 	res, err := j.o.DB.NewRaw(
 		"DELETE FROM exception_callbacks WHERE exception_id IN (SELECT e.id FROM exception_callbacks AS k JOIN exceptions AS e ON e.id = k.exception_id"+
-			" WHERE e.updated_at < ? AND NOT "+moves.In("e.state", exception.Moves.Open()...)+" LIMIT ?)", ended, cleanupStep).Exec(ctx)
+			" WHERE e.updated_at < ? AND NOT "+exception.Moves.In("e.state", exception.Moves.Open()...)+" LIMIT ?)", ended, cleanupStep).Exec(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("remove the callbacks of exceptions: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 
 	"github.com/uptrace/bun"
@@ -138,7 +137,7 @@ func silence(ctx context.Context, tx db.Tx, d *db.DB, due []Alert) (rest []Alert
 		of = append(of, a.IncidentID)
 	}
 	var silent []Incident
-	err = tx.NewSelect().Model(&silent).Where("inc.id IN (?)", bun.List(of)).Where(moves.In("inc.state", Acknowledged, Snoozed)).Scan(ctx)
+	err = tx.NewSelect().Model(&silent).Where("inc.id IN (?)", bun.List(of)).Where(IncidentMoves.In("inc.state", Acknowledged, Snoozed)).Scan(ctx)
 	if err != nil {
 		return nil, wrap("look for silent incidents", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 )
 
@@ -71,13 +70,13 @@ func (q *reader) exceptions(ctx context.Context) error {
 		more       *bool
 	}{
 		{
-			"? - x.opened_at", moves.In("x.state", exception.Moves.Open()...),
+			"? - x.opened_at", exception.Moves.In("x.state", exception.Moves.Open()...),
 			[]any{q.p.At},
 			func(k *Kind) []int64 { return k.Open },
 			&x.OpenMore,
 		},
 		{
-			"coalesce(x.resolved_at, x.updated_at) - x.opened_at", "x.id >= ? AND NOT " + moves.In("x.state", exception.Moves.Open()...),
+			"coalesce(x.resolved_at, x.updated_at) - x.opened_at", "x.id >= ? AND NOT " + exception.Moves.In("x.state", exception.Moves.Open()...),
 			[]any{db.IDAt(q.p.Starts[0])},
 			func(k *Kind) []int64 { return k.Decided }, &x.DecidedMore,
 		},

@@ -13,7 +13,6 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
-	"backstop/internal/base/moves"
 	"backstop/internal/evidence"
 
 	"github.com/uptrace/bun"
@@ -339,7 +338,7 @@ func (d *Desk) hold(ctx context.Context, tx db.Tx, action Action, a *Approval, s
 // fits checks a proposal against the current object.
 func (d *Desk) fits(ctx context.Context, q bun.IDB, w wish, s act.Subject) error {
 	var open int
-	err := q.NewRaw("SELECT count(*) FROM approvals WHERE object = ? AND object_id = ? AND "+moves.In("state", Moves.Open()...),
+	err := q.NewRaw("SELECT count(*) FROM approvals WHERE object = ? AND object_id = ? AND "+Moves.In("state", Moves.Open()...),
 		w.action.Object, w.ObjectID).Scan(ctx, &open)
 	if err != nil {
 		return fmt.Errorf("look for an open proposal: %w", err)

@@ -9,7 +9,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/metric"
-	"backstop/internal/base/moves"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/exception"
 
@@ -157,7 +156,7 @@ type stored struct {
 // storeQuery guards by lease and number of the try: a lease is of an item that is running.
 var storeQuery = "WITH _v ? UPDATE compensations SET state = _v.to_state, next_at = _v.next_at, lease_owner = 0, lease_until = 0, cause = _v.cause, last_class = _v.class," +
 	" last_error = _v.error, finished_at = _v.finished, max_attempts = max_attempts + _v.more" +
-	" FROM _v WHERE compensations.id = _v.item AND compensations.attempts = _v.try AND lease_owner = ? AND " + moves.In("state", Running) +
+	" FROM _v WHERE compensations.id = _v.item AND compensations.attempts = _v.try AND lease_owner = ? AND " + Moves.In("state", Running) +
 	" RETURNING id, attempts"
 
 // store writes the effects of tries on their items, and returns those whose items no other node

@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
-	"backstop/internal/base/moves"
 	"backstop/internal/base/work"
 
 	"github.com/uptrace/bun"
@@ -27,7 +26,7 @@ func (s *source) Due(ctx context.Context, lane, now int64, n int) (jobs []work.J
 // claimQuery finds rows by id alone: a planner that sees that only due rows can match would
 // scan all of them.
 var claimQuery = "UPDATE compensations SET state = ?, attempts = attempts + 1, lease_owner = ?, lease_until = ?, next_at = ?" +
-	" WHERE id IN (?) AND coalesce(next_at, ?) <= ? AND " + moves.In("state", Moves.From(Running)...) + " RETURNING *"
+	" WHERE id IN (?) AND coalesce(next_at, ?) <= ? AND " + Moves.In("state", Moves.From(Running)...) + " RETURNING *"
 
 // Claim counts the try and writes the lease before anything is done. An item whose lease has
 // ended is due again.

@@ -37,4 +37,4 @@ var Moves = moves.Table[State]{
 }
 
 // open is the condition that an item may still run, the same as in the unique index.
-var open = moves.In("state", Moves.Open()...)
+var open = Moves.In("state", Moves.Open()...)

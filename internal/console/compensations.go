@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"backstop/internal/act"
-	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/list"
 
@@ -44,8 +43,12 @@ func oneOf(known []string) func(string) string {
 }
 
 func matchCompensations(_ context.Context, in list.Lookup, state string) (list.Match, error) {
+	of, ok := compensation.Moves.Parse(state)
+	if !ok {
+		return list.Match{None: true}, nil
+	}
 	// A literal, so that the planner knows how few rows have this state.
-	where := moves.In("cp.state", compensation.State(state))
+	where := compensation.Moves.In("cp.state", of)
 	return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
 		return "SELECT * FROM compensations AS cp WHERE " + where, nil
 	}}, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/base/moves"
 	"backstop/internal/breaker"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -56,7 +55,7 @@ const Parked = "parked"
 func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {
 	if status == Parked {
 		return list.Match{
-			Where: moves.In("d.status", notify.Queued, notify.RetryWait) +
+			Where: notify.Moves.In("d.status", notify.Queued, notify.RetryWait) +
 				" AND d.recipient_id IN (SELECT b.owner_id FROM breakers AS b WHERE b.state <> ?)",
 			Args: []any{breaker.Closed}, Few: report.OpenDeliveries,
 		}, nil

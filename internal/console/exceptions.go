@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -45,7 +44,7 @@ var ExceptionList = &list.Spec{
 }
 
 // openExceptions is the condition of the partial indexes of what is open.
-var openExceptions = moves.In("x.state", exception.Moves.Open()...)
+var openExceptions = exception.Moves.In("x.state", exception.Moves.Open()...)
 
 // among has a filter look among the exceptions that meet a condition, where they are few.
 func among(condition string) func(context.Context, bun.IDB) (string, error) {
@@ -69,18 +68,23 @@ func matchKind(_ context.Context, in list.Lookup, kind string) (list.Match, erro
 // matchState leads to what is open, of a kind or of all, to a state of what is over, and to a state
 // of a kind.
 func matchState(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-	one, few := moves.In("x.state", exception.State(state)), allOpen
-	m := list.Match{Where: openExceptions + " AND " + one, Indexed: only(in.Query, "kind", "state") && len(in.Query.Terms) == 2}
-	switch {
-	case state == NeedsPerson:
-		m.Where, m.Indexed = openExceptions+" AND "+moves.In("x.state", exception.Moves.NeedsPerson()...), only(in.Query, "kind", "state")
-	case state == Unsettled:
-		m.Where, m.Indexed = openExceptions, only(in.Query, "kind", "state")
-	case !exception.State(state).Open():
-		m.Where, few = one, among(one) // the condition of a partial index
-		m.Indexed = only(in.Query, "kind", "state")
+	m := list.Match{Where: openExceptions, Indexed: only(in.Query, "kind", "state"), Few: allOpen}
+	switch state {
+	case NeedsPerson:
+		m.Where += " AND " + exception.Moves.In("x.state", exception.Moves.NeedsPerson()...)
+		return m, nil
+	case Unsettled:
+		return m, nil
 	}
-	m.Few = few
+	of, ok := exception.Moves.Parse(state)
+	if !ok {
+		return list.Match{None: true}, nil
+	}
+	if one := exception.Moves.In("x.state", of); of.Open() {
+		m.Where, m.Indexed = openExceptions+" AND "+one, m.Indexed && len(in.Query.Terms) == 2
+	} else {
+		m.Where, m.Few = one, among(one) // the condition of a partial index
+	}
 	return m, nil
 }
 

@@ -41,10 +41,15 @@ func fundColumns(alias string) string {
 
 func matchFunds[S ~string](table, alias string, states moves.Table[S]) func(context.Context, list.Lookup, string) (list.Match, error) {
 	return func(_ context.Context, in list.Lookup, state string) (list.Match, error) {
-		where := moves.In(alias+".status", S(state))
-		if state == NotEnded {
-			where = moves.In(alias+".status", states.Open()...)
+		of := states.Open()
+		if state != NotEnded {
+			one, ok := states.Parse(state)
+			if !ok {
+				return list.Match{None: true}, nil
+			}
+			of = []S{one}
 		}
+		where := states.In(alias+".status", of...)
 		return list.Match{Where: where, Indexed: len(in.Query.Terms) == 1, Few: func(context.Context, bun.IDB) (string, error) {
 			return "SELECT * FROM " + table + " AS " + alias + " WHERE " + where, nil
 		}}, nil

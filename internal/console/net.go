@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"backstop/internal/base/moves"
 	"backstop/internal/fund/refund"
 
 	"github.com/uptrace/bun"
@@ -43,7 +42,7 @@ var orderMoney = "o.paid_amount, o.fee_amount, o.refunded_amount," +
 
 func sumOfRefunds(column string, of ...refund.Status) string {
 	return "COALESCE((SELECT sum(rf." + column + ") FROM refunds AS rf WHERE rf.order_id = o.id AND rf.order_id <> 0 AND " +
-		moves.In("rf.status", of...) + "), 0)"
+		refund.Moves.In("rf.status", of...) + "), 0)"
 }
 
 func sumOfDisputes(what string) string {

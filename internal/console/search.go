@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"backstop/internal/base/money"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/payment"
@@ -56,7 +55,7 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 		skip  bool
 	}{
 		{"SELECT order_id FROM payment_attempts WHERE supplier_trade_no = ? AND supplier_trade_no <> ''" +
-			" AND " + moves.In("status", payment.Settled...) + " LIMIT ?", []any{q, maxFound}, false},
+			" AND " + payment.Moves.In("status", payment.Settled...) + " LIMIT ?", []any{q, maxFound}, false},
 		{
 			"SELECT id FROM orders WHERE substr(order_no, length(order_no) - 5) = ? AND substr(order_no, length(order_no) - ?) = ? LIMIT ?",
 			[]any{ending(q), len(q) - 1, q, maxFound + 1},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"backstop/internal/alert"
-	"backstop/internal/base/moves"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
 	"backstop/internal/report"
@@ -116,7 +115,7 @@ func (b *Reader) todoExceptions(ctx context.Context) ([]Todo, error) {
 		}
 		err := b.db.Read.NewRaw("SELECT currency, count(*) AS orders, CAST(sum(amount) AS BIGINT) AS minor, min(opened_at) AS oldest FROM"+
 			" (SELECT currency, amount, opened_at FROM exceptions AS x WHERE kind = ? AND "+openExceptions+" AND "+
-			moves.In("x.state", exception.Moves.NeedsPerson()...)+
+			exception.Moves.In("x.state", exception.Moves.NeedsPerson()...)+
 			" ORDER BY id LIMIT ?) AS w GROUP BY currency ORDER BY currency", kind, todoRows).Scan(ctx, &rows)
 		if err != nil {
 			return nil, fmt.Errorf("count exceptions: %w", err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"backstop/internal/alert"
-	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 )
@@ -33,9 +32,9 @@ func (b *Reader) AtWork(ctx context.Context) (w AtWork, err error) {
 		of   *Waits
 		from string
 	}{
-		{&w.Exceptions, "exceptions AS x WHERE " + openExceptions + " AND " + moves.In("x.state", exception.Moves.NeedsPerson()...)},
-		{&w.Incidents, "incidents AS inc WHERE inc.over_at IS NULL AND " + moves.In("inc.state", alert.IncidentMoves.NeedsPerson()...)},
-		{&w.Dead, "compensations AS cp WHERE " + moves.In("cp.state", compensation.Moves.NeedsPerson()...)},
+		{&w.Exceptions, "exceptions AS x WHERE " + openExceptions + " AND " + exception.Moves.In("x.state", exception.Moves.NeedsPerson()...)},
+		{&w.Incidents, "incidents AS inc WHERE inc.over_at IS NULL AND " + alert.IncidentMoves.In("inc.state", alert.IncidentMoves.NeedsPerson()...)},
+		{&w.Dead, "compensations AS cp WHERE " + compensation.Moves.In("cp.state", compensation.Moves.NeedsPerson()...)},
 	} {
 		var n int64
 		if err := b.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 AS one FROM "+c.from+" LIMIT ?) AS w", mostWaits+1).Scan(ctx,

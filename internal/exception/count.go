@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 )
 
 // Counted counts the exceptions of one kind in one currency.
@@ -30,7 +29,7 @@ func OpenedWithin(ctx context.Context, d *db.DB, from, to int64) (rows []Counted
 // EndedWithin counts the exceptions that ended within a time (Unix µs, to is exclusive) and have
 // not been opened again.
 func EndedWithin(ctx context.Context, d *db.DB, from, to int64) (rows []Counted, err error) {
-	err = d.Read.NewRaw(counted+"resolved_at >= ? AND resolved_at < ? AND NOT "+moves.In("state", Moves.Open()...)+
+	err = d.Read.NewRaw(counted+"resolved_at >= ? AND resolved_at < ? AND NOT "+Moves.In("state", Moves.Open()...)+
 		" GROUP BY 1, 2 ORDER BY 1, 2", from, to).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count ended exceptions: %w", err)

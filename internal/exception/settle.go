@@ -66,7 +66,7 @@ func ResolveDispute(tx db.Tx, d *db.DB, supplierID int64, subject string) *bun.R
 // supplier, the trade number, the id. Whichever code of the account they came by, they are about
 // one payment.
 var OpenAbout = "SELECT su.account_id, x.subject, x.id FROM exceptions AS x JOIN suppliers AS su ON su.id = x.supplier_id" +
-	" WHERE x.subject IN (?) AND " + moves.In("x.kind", PaidKinds...) + " AND " + moves.In("x.state", Moves.Open()...)
+	" WHERE x.subject IN (?) AND " + moves.Words("x.kind", PaidKinds...) + " AND " + Moves.In("x.state", Moves.Open()...)
 
 // EndPaid ends open exceptions about a payment that is now booked for the order, even if a
 // proposal about them is open: it is about a fact that has changed.

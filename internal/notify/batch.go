@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"backstop/internal/access"
-	"backstop/internal/base/moves"
 	"backstop/internal/bulk"
 	"backstop/internal/report"
 
@@ -31,8 +30,8 @@ func (a Acts) results(ctx context.Context, q bun.IDB, batchID, upTo int64) (bulk
 		Orders   int64
 		Minor    int64
 	}
-	err := q.NewRaw("SELECT CASE WHEN "+moves.In("d.status", Delivered)+" THEN ? WHEN "+moves.In("d.status", Exhausted)+" OR "+
-		moves.In("d.status", RetryWait)+
+	err := q.NewRaw("SELECT CASE WHEN "+Moves.In("d.status", Delivered)+" THEN ? WHEN "+Moves.In("d.status", Exhausted)+" OR "+
+		Moves.In("d.status", RetryWait)+
 		" AND d.next_at > ? THEN ? ELSE ? END AS result, r.currency, count(*) AS orders, CAST(sum(r.amount) AS BIGINT) AS minor"+
 		" FROM batch_rows AS r JOIN deliveries AS d ON d.id = r.object_id WHERE r.batch_id = ? AND r.state <> ?"+
 		" AND r.number <= ? GROUP BY 1, r.currency ORDER BY 1, r.currency",

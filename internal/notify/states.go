@@ -43,9 +43,9 @@ var Moves = moves.Table[Status]{
 
 // Conditions on the status, for claims and for rescheduling.
 var (
-	claimable = moves.In("status", Moves.From(Sending)...)
-	waiting   = moves.In("status", Queued, RetryWait)
-	isOpen    = moves.In("status", Moves.Open()...)
+	claimable = Moves.In("status", Moves.From(Sending)...)
+	waiting   = Moves.In("status", Queued, RetryWait)
+	isOpen    = Moves.In("status", Moves.Open()...)
 )
 
 // Open reports whether the delivery is not over.

@@ -15,7 +15,7 @@ import (
 // therefore also check the status, and start at the watermark.
 
 // IsOpen returns the SQL condition that an order (by its alias) is open.
-func IsOpen(alias string) string { return moves.In(alias+".status", Moves.Open()...) }
+func IsOpen(alias string) string { return Moves.In(alias+".status", Moves.Open()...) }
 
 const dueFrom = "orders_due_from"
 
@@ -76,5 +76,5 @@ var OpenAttempts = []string{"created", "submitted", "unknown"}
 // open payment, else the order's.
 func AskedAt(alias string) string {
 	return "coalesce((SELECT max(a.supplier_id) FROM payment_attempts AS a WHERE a.order_id = " + alias + ".id AND a.supplier_id <> 0" +
-		" AND " + moves.In("a.status", OpenAttempts...) + "), " + alias + ".supplier_id)"
+		" AND " + moves.Words("a.status", OpenAttempts...) + "), " + alias + ".supplier_id)"
 }

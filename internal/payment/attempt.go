@@ -106,7 +106,7 @@ var Moves = moves.Table[AttemptStatus]{
 var Settled = []AttemptStatus{Succeeded, SucceededSurplus}
 
 // hasTrade finds attempts by trade number through that index.
-var hasTrade = moves.In("status", Settled...) + " AND supplier_trade_no <> ''"
+var hasTrade = Moves.In("status", Settled...) + " AND supplier_trade_no <> ''"
 
 func (a *Attempt) settled() bool { return slices.Contains(Settled, a.Status) }
 
@@ -145,7 +145,7 @@ func upsertAttempts(w *db.Writes, attempts []*Attempt) {
 // onKnownAttempt is a compare-and-set on an attempt that is already stored.
 var onKnownAttempt = "CONFLICT (account_id, supplier_ref) DO UPDATE" +
 	" SET status = EXCLUDED.status, supplier_trade_no = EXCLUDED.supplier_trade_no, updated_at = EXCLUDED.updated_at," +
-	" amount = CASE WHEN " + moves.In("EXCLUDED.status", Settled...) + " THEN EXCLUDED.amount ELSE pa.amount END" +
+	" amount = CASE WHEN " + Moves.In("EXCLUDED.status", Settled...) + " THEN EXCLUDED.amount ELSE pa.amount END" +
 	" WHERE " + Moves.Allows("pa.status", "EXCLUDED.status")
 
 // closeAttempts closes the open attempts of closed orders.

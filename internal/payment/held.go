@@ -71,7 +71,7 @@ var UnusedRefunds = []string{"rejected", "cancelled", "failed", "returned"}
 // holds.
 func TakenOfHeld(ref string) string {
 	return "(SELECT coalesce(CAST(sum(_r.amount) AS BIGINT), 0) FROM refunds AS _r WHERE _r.held_ref = " + ref + " AND _r.held_ref <> ''" +
-		" AND NOT " + moves.In("_r.status", UnusedRefunds...) + ")" +
+		" AND NOT " + moves.Words("_r.status", UnusedRefunds...) + ")" +
 		" - (SELECT coalesce(CAST(sum(_d.reinstated - _d.amount) AS BIGINT), 0) FROM disputes AS _d WHERE _d.held_ref = " + ref +
 		" AND _d.held_ref <> '' AND _d.withdrawn)"
 }
@@ -178,7 +178,7 @@ func EndImported(ctx context.Context, tx db.Tx, d *db.DB, runID int64) error {
 	err := tx.NewRaw("SELECT x.id, s.id AS order_id, s.order_no, x.held_ref FROM import_orders AS s JOIN exceptions AS x"+
 		" ON x.subject = s.supplier_trade_no JOIN suppliers AS su ON su.id = x.supplier_id AND su.account_id = s.account_id"+
 		" WHERE s.run_id = ? AND s.attempt_status = ? AND s.supplier_trade_no <> '' AND "+
-		moves.In("x.kind", exception.PaidKinds...)+" AND "+moves.In("x.state", exception.Moves.Open()...),
+		moves.Words("x.kind", exception.PaidKinds...)+" AND "+exception.Moves.In("x.state", exception.Moves.Open()...),
 		runID, Succeeded).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
 		return err

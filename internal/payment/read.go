@@ -8,7 +8,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
@@ -75,7 +74,7 @@ func (b *batch) readUnknown(ctx context.Context) error {
 		}
 		var n int
 		err := b.tx.NewRaw("SELECT count(*) FROM (SELECT 1 FROM exceptions AS x WHERE x.kind = ? AND x.supplier_id = ? AND x.detail->>'type' = ? AND "+
-			moves.In("x.state", exception.Moves.Open()...)+" LIMIT ?) AS open", exception.UnknownEvent, t.supplierID, t.word, maxUnknown).Scan(ctx, &n)
+			exception.Moves.In("x.state", exception.Moves.Open()...)+" LIMIT ?) AS open", exception.UnknownEvent, t.supplierID, t.word, maxUnknown).Scan(ctx, &n)
 		if err != nil {
 			return fmt.Errorf("count messages of unknown types: %w", err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/money"
-	"backstop/internal/base/moves"
 	"backstop/internal/order"
 )
 
@@ -23,7 +22,7 @@ const (
 )
 
 // waitsForResult is the condition that the supplier of an order o is being queried.
-var waitsForResult = moves.In("o.status", order.Paying, order.Closing)
+var waitsForResult = order.Moves.In("o.status", order.Paying, order.Closing)
 
 // NoResult returns a query for the ids of orders that were queried three times, the last time
 // over half an hour ago, and are still paying or closing. It has its own index (migration

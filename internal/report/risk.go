@@ -87,16 +87,16 @@ const (
 // that paid no order; a dispute or an unknown refund is money taken back, which is a separate
 // sum.
 var (
-	unsettled        = moves.In("x.state", exception.Moves.Open()...)
-	compensatedKinds = moves.In("x.kind", exception.NotifyExhausted, exception.StuckPaying)
-	mismatchKinds    = moves.In("x.kind", exception.HeldKinds...)
+	unsettled        = exception.Moves.In("x.state", exception.Moves.Open()...)
+	compensatedKinds = moves.Words("x.kind", exception.NotifyExhausted, exception.StuckPaying)
+	mismatchKinds    = moves.Words("x.kind", exception.HeldKinds...)
 )
 
 // late selects expired orders: from the watermark on, by an index of their own if they could
 // not be closed. Others that become due next are not read.
 func late(when string) string {
 	return "SELECT s.id FROM orders AS s WHERE s.next_at >= " + order.DueFrom + " AND " + when + " AND " +
-		moves.In("s.status", order.Paying, order.Closing)
+		order.Moves.In("s.status", order.Paying, order.Closing)
 }
 
 // openDelivery is the condition that a delivery d is open.
@@ -112,7 +112,7 @@ var sources = []struct {
 }{
 	{Unnotified, "deliveries", "d", "", "", openDelivery + " AND d.currency <> ''"}, // as Recount counts them
 	{Compensated, "exceptions", "x", "x.kind", "x.opened_at", compensatedKinds +
-		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + moves.In("o.status", order.Paid,
+		" AND " + unsettled + " AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = x.order_id AND " + order.Moves.In("o.status", order.Paid,
 		order.Paying, order.Closing) + ")" +
 		" AND NOT EXISTS (SELECT 1 FROM deliveries AS w WHERE w.subject_id = x.order_id AND w.next_at IS NOT NULL AND w.currency <> '')"},
 	{

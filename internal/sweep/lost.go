@@ -97,8 +97,8 @@ func (l *look) sql(condition string) bun.Safe {
 var overdue = "x.next_at < {late} AND (x.next_at < {mark} OR " + order.AskedAt("x") + " NOT IN ({tripped}))"
 
 var (
-	unfinished = moves.In("x.status", order.Paying, order.Closing)
-	waits      = moves.In("x.status", order.Pending)
+	unfinished = order.Moves.In("x.status", order.Paying, order.Closing)
+	waits      = order.Moves.In("x.status", order.Pending)
 )
 
 // scans are in execution order. The first one finds orders by next_at, whatever their age; the
@@ -116,24 +116,24 @@ var scans = []scan{
 	// A ping ends by itself within seconds.
 	{
 		"deliveries", "id",
-		[]rule{{what: Deliveries, lost: moves.In("x.status", notify.Moves.Open()...) + " AND x.next_at IS NULL AND x.created_at < {late}" +
+		[]rule{{what: Deliveries, lost: notify.Moves.In("x.status", notify.Moves.Open()...) + " AND x.next_at IS NULL AND x.created_at < {late}" +
 			" AND coalesce(x.lease_until, 0) < {late} AND x.event_type <> '" + notify.Ping + "'"}},
 	},
 	{"compensations", "id", []rule{{what: Compensations, lost: lostCompensation}}},
 	{"approvals", "id", []rule{{
 		what: Approvals,
-		lost: moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " +
+		lost: approval.Moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " +
 			carriesOut + ")",
 		push: runSooner,
 	}}},
 	{"refunds", "id", []rule{{
-		what: Refunds, lost: moves.In("x.status", refund.Approved, refund.Submitted, refund.Unknown) + " AND x.created_at < {late} AND " +
+		what: Refunds, lost: refund.Moves.In("x.status", refund.Approved, refund.Submitted, refund.Unknown) + " AND x.created_at < {late} AND " +
 			without(compensation.OfRefund),
 		push: callAgain(refund.Items),
 	}}},
 	{"payouts", "id", []rule{{
 		what: Payouts,
-		lost: moves.In("x.status", payout.Approved, payout.Debiting, payout.Crediting, payout.Unknown, payout.Reversing, payout.Stuck) +
+		lost: payout.Moves.In("x.status", payout.Approved, payout.Debiting, payout.Crediting, payout.Unknown, payout.Reversing, payout.Stuck) +
 			" AND x.created_at < {late} AND " + without(compensation.OfPayout),
 		push: callAgain(payout.Items),
 	}}},
@@ -143,7 +143,7 @@ var scans = []scan{
 func without(subject string) string {
 	return "NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.kind = '" + compensation.ReplayCall + "' AND c.subject_kind = '" +
 		subject + "' AND c.subject_id = x.id AND " +
-		moves.In("c.state", compensation.Moves.Open()...) + ")"
+		compensation.Moves.In("c.state", compensation.Moves.Open()...) + ")"
 }
 
 // callAgain opens the compensations that make the calls of refunds or payouts.
@@ -165,25 +165,25 @@ func callAgain(read func(context.Context, bun.IDB, *settings.Store, []int64) ([]
 
 // lostCompensation is the condition for one that is never due, or late without waiting for its
 // supplier.
-var lostCompensation = "(" + moves.In("x.state", compensation.Waiting) + " AND x.next_at IS NULL OR " +
-	moves.In("x.state", compensation.Running) + " AND x.lease_until < {late} AND coalesce(x.next_at, {postponed}) > {now} OR " +
-	moves.In("x.state", compensation.Waiting, compensation.Running) + " AND x.next_at < {late} AND x.supplier_id NOT IN ({tripped}))"
+var lostCompensation = "(" + compensation.Moves.In("x.state", compensation.Waiting) + " AND x.next_at IS NULL OR " +
+	compensation.Moves.In("x.state", compensation.Running) + " AND x.lease_until < {late} AND coalesce(x.next_at, {postponed}) > {now} OR " +
+	compensation.Moves.In("x.state", compensation.Waiting, compensation.Running) + " AND x.next_at < {late} AND x.supplier_id NOT IN ({tripped}))"
 
 // unasked is the condition for an order closed by our clock or the merchant alone whose
 // supplier can be queried but has not been since. The compensation opened by the push queries
 // it once, whatever the result.
-var unasked = moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.asked_at, 0) < x.closed_at" +
+var unasked = order.Moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.asked_at, 0) < x.closed_at" +
 	" AND (x.supplier_id IN ({pending}) OR x.supplier_id IN ({asked}) AND EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = x.id))" +
 	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " +
-	moves.In("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
+	moves.Words("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
 	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder +
 	"' AND c.made_by = '" + rerun.MadeBySweep + "')"
 
 // carriesOut is the condition for the compensation of an approval x that waits for a later
 // time, or whose lease has ended.
 var carriesOut = "c.subject_id = x.id AND c.subject_kind = '" + compensation.OfApproval + "' AND (" +
-	moves.In("c.state", compensation.Waiting) + " AND coalesce(c.next_at, {postponed}) > {now} OR " +
-	moves.In("c.state", compensation.Running) + " AND c.lease_until < {late} AND coalesce(c.next_at, {postponed}) > {now})"
+	compensation.Moves.In("c.state", compensation.Waiting) + " AND coalesce(c.next_at, {postponed}) > {now} OR " +
+	compensation.Moves.In("c.state", compensation.Running) + " AND c.lease_until < {late} AND coalesce(c.next_at, {postponed}) > {now})"
 
 // askOnce has suppliers queried whether closed orders were paid.
 func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"backstop/internal/approval"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 )
 
@@ -23,7 +22,7 @@ func approvalClaims() []claim {
 	const what = "'approval apr_' || CAST(x.id AS TEXT) || ' (' || x.action || ' of ' || x.object || ' ' || x.object_id || ') is ' || x.state || %s"
 	return []claim{
 		{
-			table: "approvals", where: moves.In("x.state", ranStates...),
+			table: "approvals", where: approval.Moves.In("x.state", ranStates...),
 			wrong: "x.second AND NOT x.alone AND (x.checker IS NULL OR x.checker = x.maker AND x.maker_kind = 'operator') OR x.alone AND (x.checker IS NOT NULL OR NOT x.second)" +
 				" OR NOT x.second AND x.action IN " + alwaysTwo,
 			what: fmt.Sprintf(what, "', but two people did not decide it'"),
@@ -31,12 +30,12 @@ func approvalClaims() []claim {
 		{
 			table: "approvals",
 			wrong: kept("propose") + " <> 1 OR " + kept("approve") + " <> CASE WHEN x.checker IS NOT NULL AND " +
-				moves.In("x.state", ranStates...) + " THEN 1 ELSE 0 END" +
-				" OR " + kept("done") + " <> CASE WHEN " + moves.In("x.state", approval.Done) + " THEN 1 ELSE 0 END",
+				approval.Moves.In("x.state", ranStates...) + " THEN 1 ELSE 0 END" +
+				" OR " + kept("done") + " <> CASE WHEN " + approval.Moves.In("x.state", approval.Done) + " THEN 1 ELSE 0 END",
 			what: fmt.Sprintf(what, "', but the audit says otherwise'"),
 		},
 		{
-			table: "approvals", where: moves.In("x.state", approval.Done),
+			table: "approvals", where: approval.Moves.In("x.state", approval.Done),
 			wrong: "x.tries < 1 OR x.done_at IS NULL OR x.decided_at IS NULL",
 			what:  fmt.Sprintf(what, "', but was never carried out'"),
 		},
@@ -45,7 +44,7 @@ func approvalClaims() []claim {
 
 // decisionClaims: what is recorded as decided has its approval.
 func decisionClaims() []claim {
-	approved := "(SELECT count(*) FROM approvals ap WHERE ap.id = %s AND " + moves.In("ap.state", approval.Executing, approval.Done) +
+	approved := "(SELECT count(*) FROM approvals ap WHERE ap.id = %s AND " + approval.Moves.In("ap.state", approval.Executing, approval.Done) +
 		") = 0"
 	return []claim{
 		{
@@ -57,12 +56,12 @@ func decisionClaims() []claim {
 			table: "transfers", where: "x.ref LIKE 'adjust:%' OR x.ref LIKE 'freeze:%'",
 			wrong: "(SELECT count(*) FROM approvals ap WHERE ap.id = " + idInRef("8") +
 				" AND ap.action IN ('adjust', 'freeze', 'unfreeze') AND " +
-				moves.In("ap.state", approval.Executing, approval.Done) +
+				approval.Moves.In("ap.state", approval.Executing, approval.Done) +
 				" AND (ap.amount = x.amount AND ap.currency = x.currency OR ap.amount = 0)) = 0",
 			what: "'entry ' || x.ref || ' has no approval of that amount'",
 		},
 		{
-			table: "exceptions", where: "x.decided_by <> 0 AND " + moves.In("x.state", exception.Resolved, exception.Ignored),
+			table: "exceptions", where: "x.decided_by <> 0 AND " + exception.Moves.In("x.state", exception.Resolved, exception.Ignored),
 			wrong: fmt.Sprintf(approved, "x.decided_by"),
 			what:  "'exception ' || CAST(x.id AS TEXT) || ' (' || x.kind || ') was decided, but by no approval'",
 		},

@@ -16,27 +16,27 @@ import (
 // callbackClaims: the recorded outcome of a callback has taken place.
 func callbackClaims() []claim {
 	changed := func(to order.Status) string {
-		return "x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status", to)+
+		return "x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+order.Moves.In("h.to_status", to)+
 			" AND h.source_id = x.id") + " = 0"
 	}
 	what := "'callback ' || CAST(x.id AS TEXT) || ' is recorded as ' || x.outcome || ' of order \"' || x.order_no || '\", but that is not stored'"
 	return []claim{
-		{table: "callbacks", where: moves.In("x.outcome", payment.Paid), wrong: changed(order.Paid), what: what},
-		{table: "callbacks", where: moves.In("x.outcome", payment.OrderFailed), wrong: changed(order.Failed), what: what},
-		{table: "callbacks", where: moves.In("x.outcome", payment.OrderClosed), wrong: changed(order.Closed), what: what},
+		{table: "callbacks", where: moves.Words("x.outcome", payment.Paid), wrong: changed(order.Paid), what: what},
+		{table: "callbacks", where: moves.Words("x.outcome", payment.OrderFailed), wrong: changed(order.Failed), what: what},
+		{table: "callbacks", where: moves.Words("x.outcome", payment.OrderClosed), wrong: changed(order.Closed), what: what},
 		{
 			// A repeat is known by its key, or by the order paid by the same trade number.
-			table: "callbacks", where: moves.In("x.outcome", payment.Repeat), what: what,
+			table: "callbacks", where: moves.Words("x.outcome", payment.Repeat), what: what,
 			// The supplier's settings, and with them its account, may have changed since.
 			wrong: "NOT EXISTS (SELECT 1 FROM supplier_accounts s CROSS JOIN callback_keys k" + // in this order
 				" WHERE k.account_id = s.id AND k.event_key = x.event_key AND k.digest = x.digest)" +
-				" AND x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+moves.In("h.to_status",
+				" AND x.order_id >= " + kept + " AND " + history.count("h", "h.order_id = x.order_id AND "+order.Moves.In("h.to_status",
 				order.Paid)) + " = 0",
 		},
 		{
 			// Every other outcome is a kind of exception.
 			table: "callbacks", what: what,
-			where: "NOT (" + moves.In("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored,
+			where: "NOT (" + moves.Words("x.outcome", payment.Paid, payment.OrderFailed, payment.OrderClosed, payment.Repeat, payment.Ignored,
 				payment.FailedTry,
 				exception.DisputeOpened, exception.UnknownEvent) + ")",
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.order_no = x.order_no AND e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
@@ -44,7 +44,7 @@ func callbackClaims() []claim {
 		{
 			// All messages of one dispute, or of one unknown type, share one exception,
 			// whatever their order.
-			table: "callbacks", what: what, where: moves.In("x.outcome", exception.DisputeOpened, exception.UnknownEvent),
+			table: "callbacks", what: what, where: moves.Words("x.outcome", exception.DisputeOpened, exception.UnknownEvent),
 			wrong: "NOT EXISTS (SELECT 1 FROM exceptions e WHERE e.kind = x.outcome AND e.supplier_id = x.supplier_id)",
 		},
 	}
@@ -76,7 +76,7 @@ func notifyClaims(now int64, parked []int64) []claim {
 		" OR (d.status = ? AND (SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = d.subject_id AND e.kind = ?) > 0))"
 	late := now - overdue.Microseconds()
 	return history.claims(claim{
-		where: moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.In("x.cause", order.Imported) + ")",
+		where: order.Moves.In("x.to_status", order.Paid) + " AND NOT (" + moves.Words("x.cause", order.Imported) + ")",
 		wrong: "x.order_id >= " + notified + " AND NOT EXISTS (SELECT 1 " + paid + ") OR EXISTS (SELECT 1 " + paid + " AND " + known +
 			" IS NOT TRUE)",
 		args: []any{
@@ -150,9 +150,9 @@ func paidClaims() []claim {
 				booked + " AS TEXT) || ' entries, ' || CAST(" + exact + " AS TEXT) || ' of that amount, merchant and a supplier'",
 		},
 		{
-			table: "payment_attempts", key: "order_id", where: "x.order_id <> 0 AND " + moves.In("x.status", payment.SucceededSurplus),
+			table: "payment_attempts", key: "order_id", where: "x.order_id <> 0 AND " + payment.Moves.In("x.status", payment.SucceededSurplus),
 			wrong: "(SELECT count(*) FROM orders o JOIN exceptions e ON e.order_no = o.order_no WHERE o.id = x.order_id AND " +
-				moves.In("e.kind", exception.LatePayment, exception.DuplicatePayment) +
+				moves.Words("e.kind", exception.LatePayment, exception.DuplicatePayment) +
 				" AND (e.subject = x.supplier_trade_no OR x.supplier_trade_no = '')) = 0",
 			what: "'attempt ' || x.supplier_ref || ' was paid late or twice, but there is no exception'",
 		},
@@ -163,7 +163,7 @@ func paidClaims() []claim {
 			what: "'attempt ' || x.supplier_ref || ' is of no order, but nothing is held of it'",
 		},
 		{
-			table: "payment_attempts", key: "order_id", where: moves.In("x.status", payment.Succeeded),
+			table: "payment_attempts", key: "order_id", where: payment.Moves.In("x.status", payment.Succeeded),
 			wrong: "NOT EXISTS (SELECT 1 FROM orders o WHERE o.id = x.order_id)",
 			what:  "'attempt ' || x.supplier_ref || ' succeeded, but has no order'",
 		},
@@ -231,7 +231,7 @@ func markClaims() []claim {
 		later = attempts.count("a", "a.delivery_id = x.id AND a.number > x.attempts AND a.class = 'ok'")
 	)
 	return []claim{{
-		table: "deliveries", where: moves.In("x.status", notify.Delivered),
+		table: "deliveries", where: notify.Moves.In("x.status", notify.Delivered),
 		wrong: "x.finished_at IS NULL OR x.next_at IS NOT NULL OR x.attempts < 1 OR x.last_class <> 'ok' OR " +
 			fmt.Sprintf(last, "=", "=") + " > 1 OR " + fmt.Sprintf(last, "<>", "<>") + " > 0 OR " + later + " > 0",
 		what: "'delivery ' || CAST(x.id AS TEXT) || ' of order ' || " + orderNo("x.subject_id") +

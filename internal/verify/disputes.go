@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"backstop/internal/base/moves"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/refund"
 )
@@ -28,7 +27,7 @@ func disputeStepClaims() []claim {
 				entry("W", "x.amount", taken+" AND x.withdrawn") +
 				" OR " + entry("B", "x.reinstated", taken+" AND x.reinstated > 0") + " OR " + entry("F", "x.fee", whose+" AND x.fee > 0") +
 				" OR " + entry("FB", "x.fee_back", whose+" AND x.fee_back > 0") +
-				" OR x.released AND (x.order_id = 0 OR NOT (" + moves.In("x.status", dispute.Won) +
+				" OR x.released AND (x.order_id = 0 OR NOT (" + dispute.Moves.In("x.status", dispute.Won) +
 				")) OR x.reinstated > 0 AND NOT x.withdrawn",
 			what: "'dispute ' || x.dispute_no || ' is ' || x.status || ', but its entries in the ledger do not match'",
 		},
@@ -36,7 +35,7 @@ func disputeStepClaims() []claim {
 			table: "disputes",
 			wrong: "(SELECT count(*) FROM dispute_history h WHERE h.dispute_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
 				" OR (SELECT count(*) FROM dispute_history h WHERE h.dispute_id = x.id) <> x.version" +
-				" OR (x.closed_at IS NULL) <> (" + moves.In("x.status", dispute.Moves.Open()...) + ")",
+				" OR (x.closed_at IS NULL) <> (" + dispute.Moves.In("x.status", dispute.Moves.Open()...) + ")",
 			what: "'dispute ' || x.dispute_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || ', but its history differs'",
 		},
 	}
@@ -46,12 +45,12 @@ func disputeStepClaims() []claim {
 // exceeds its payment, but for what was refunded already when a dispute was opened.
 func disputeSumClaims() []claim {
 	const of = "FROM disputes d WHERE d.order_id = x.order_id AND d.order_id <> 0"
-	open, lost := moves.In("d.status", dispute.Moves.Open()...), moves.In("d.status", dispute.Lost)
+	open, lost := dispute.Moves.In("d.status", dispute.Moves.Open()...), dispute.Moves.In("d.status", dispute.Lost)
 	disputed := "(SELECT coalesce(sum(CASE WHEN " + open + " THEN d.amount WHEN " + lost +
 		" THEN d.amount - d.reinstated ELSE 0 END), 0) " + of + ")"
 	exceeds := "(SELECT coalesce(sum(d.exceeds), 0) " + of + " AND (" + open + " OR " + lost + "))"
 	refunds := "(SELECT coalesce(sum(r.amount), 0) FROM refunds r WHERE r.order_id = x.order_id AND r.order_id <> 0 AND NOT " +
-		moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned) + ")"
+		refund.Moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned) + ")"
 	return []claim{{
 		table: "disputes", where: "x.order_id <> 0",
 		wrong: disputed + " <> (SELECT o.disputed_amount FROM orders o WHERE o.id = x.order_id)" +

@@ -20,7 +20,7 @@ import (
 )
 
 // approvedIs is the condition for an approval p that has taken effect, or is about to.
-var approvedIs = moves.In("p.state", approval.Executing, approval.Done)
+var approvedIs = approval.Moves.In("p.state", approval.Executing, approval.Done)
 
 // heldClaims: held money moved from a supplier to its own suspense account, and what left it by
 // a decision has its approval.
@@ -101,7 +101,7 @@ func (r *run) held(ctx context.Context, i *Invariant) (map[string]string, error)
 			var rows []heldException
 			err := tx.NewRaw("SELECT x.id, x.kind, x.state, x.amount, x.currency, CASE WHEN x.id > "+toHold+
 				" THEN x.payload ELSE '' END AS payload, x.held_ref, x.outcome, x.decided_by"+
-				" FROM exceptions AS x WHERE x.id > ? AND x.id <= ? AND ("+moves.In("x.kind", exception.SuspenseKinds...)+
+				" FROM exceptions AS x WHERE x.id > ? AND x.id <= ? AND ("+moves.Words("x.kind", exception.SuspenseKinds...)+
 				" OR x.held_ref <> '')", from, to).Scan(ctx, &rows)
 			if err != nil {
 				return fmt.Errorf("read exceptions: %w", err)
@@ -150,8 +150,8 @@ func checkHeld(ctx context.Context, tx bun.IDB, rows []heldException, wrong map[
 	}
 	err := tx.NewRaw(
 		"SELECT a.account_id, a.supplier_trade_no AS trade_no FROM payment_attempts AS a JOIN orders AS o ON o.id = a.order_id WHERE a.supplier_trade_no IN (?)"+
-			" AND "+moves.In("a.status", payment.Settled...)+" AND a.supplier_trade_no <> '' AND a.status = ? AND "+
-			moves.In("o.status", order.Paid),
+			" AND "+payment.Moves.In("a.status", payment.Settled...)+" AND a.supplier_trade_no <> '' AND a.status = ? AND "+
+			order.Moves.In("o.status", order.Paid),
 		bun.List(trades), payment.Succeeded).Scan(ctx, &settled)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)

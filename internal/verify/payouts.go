@@ -2,9 +2,9 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"backstop/internal/base/moves"
 	"backstop/internal/fund/payout"
 )
 
@@ -20,26 +20,39 @@ func stepOf(step string) string {
 	return "coalesce((SELECT s.state FROM fund_steps s WHERE s.payout_id = x.id AND s.step = '" + step + "'), '')"
 }
 
+// stepIn is the condition that a payout's step has one of the states, of which "" stands for none.
+func stepIn(step string, of []payout.StepState) string {
+	states := slices.DeleteFunc(slices.Clone(of), func(s payout.StepState) bool { return s == "" })
+	all := payout.StepMoves.In(stepOf(step), states...)
+	switch {
+	case len(states) == len(of):
+		return all
+	case len(states) == 0:
+		return stepOf(step) + " = ''"
+	}
+	return "(" + stepOf(step) + " = '' OR " + all + ")"
+}
+
 // payoutStepClaims: a payout's steps are in a cell of its table, each has its own key, and the
 // entries are those of the steps, each once.
 func payoutStepClaims() []claim {
 	const oneIf = " <> CASE WHEN %s THEN 1 ELSE 0 END"
 	var (
-		debited  = moves.In(stepOf(payout.Debit), payout.Success)
-		reversed = moves.In(stepOf(payout.Reversal), payout.Success)
-		returned = moves.In(stepOf(payout.Credit), payout.CameBack)
-		arrived  = moves.In(stepOf(payout.Credit), payout.Success)
-		over     = moves.In("x.status", payout.Reversed)
+		debited  = payout.StepMoves.In(stepOf(payout.Debit), payout.Success)
+		reversed = payout.StepMoves.In(stepOf(payout.Reversal), payout.Success)
+		returned = payout.StepMoves.In(stepOf(payout.Credit), payout.CameBack)
+		arrived  = payout.StepMoves.In(stepOf(payout.Credit), payout.Success)
+		over     = payout.Moves.In("x.status", payout.Reversed)
 		cells    []string
 		entries  []string
 	)
 	for _, c := range payout.Cells {
-		cells = append(cells, moves.In("x.status", c.Status...)+" AND "+moves.In(stepOf(payout.Debit), c.Debit...)+" AND "+
-			moves.In(stepOf(payout.Credit), c.Credit...)+" AND "+moves.In(stepOf(payout.Reversal), c.Reversal...))
+		cells = append(cells, payout.Moves.In("x.status", c.Status...)+" AND "+stepIn(payout.Debit, c.Debit)+" AND "+
+			stepIn(payout.Credit, c.Credit)+" AND "+stepIn(payout.Reversal, c.Reversal))
 	}
 	for _, e := range []struct{ step, column, when string }{
 		{"D", "amount", debited},
-		{"C", "amount", moves.In("x.status", payout.Succeeded) + " OR " + returned},
+		{"C", "amount", payout.Moves.In("x.status", payout.Succeeded) + " OR " + returned},
 		{"R", "amount", reversed},
 		{"X", "amount", returned},
 		{"L", "amount", over + " AND " + arrived},
@@ -71,7 +84,7 @@ func payoutSumClaims() []claim {
 		return "coalesce((SELECT sum(t.amount) FROM transfers t WHERE t.ref = 'payout:' || CAST(x.id AS TEXT) || ':" + step + "'), 0)"
 	}
 	return []claim{{
-		table: "payouts", where: "NOT " + moves.In("x.status", payout.Moves.Open()...),
+		table: "payouts", where: "NOT " + payout.Moves.In("x.status", payout.Moves.Open()...),
 		wrong: sum("D") + " - " + sum("R") + " <> " + sum("C") + " - " + sum("X"),
 		what:  "'payout ' || x.payout_no || ' has ended, but what was debited is not what was credited'",
 	}}

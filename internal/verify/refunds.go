@@ -3,7 +3,6 @@ package verify
 import (
 	"fmt"
 
-	"backstop/internal/base/moves"
 	"backstop/internal/fund/refund"
 )
 
@@ -21,10 +20,10 @@ func refundStepClaims() []claim {
 	// The entry of a refund made at the supplier has the amounts of the parts split from it.
 	const whole = "x.amount + (SELECT coalesce(sum(p.amount), 0) FROM refunds p WHERE p.split_from = x.id AND p.split_from <> 0)"
 	wrong := refundEntry("D") + fmt.Sprintf(oneIf, ours) +
-		" OR " + refundEntry("C") + fmt.Sprintf(oneIf, ours+" AND "+moves.In("x.status", refund.Succeeded, refund.Returned)) +
-		" OR " + refundEntry("R") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Rejected, refund.Cancelled, refund.Failed,
+		" OR " + refundEntry("C") + fmt.Sprintf(oneIf, ours+" AND "+refund.Moves.In("x.status", refund.Succeeded, refund.Returned)) +
+		" OR " + refundEntry("R") + fmt.Sprintf(oneIf, refund.Moves.In("x.status", refund.Rejected, refund.Cancelled, refund.Failed,
 		refund.Returned)) +
-		" OR " + refundEntry("X") + fmt.Sprintf(oneIf, moves.In("x.status", refund.Returned)) +
+		" OR " + refundEntry("X") + fmt.Sprintf(oneIf, refund.Moves.In("x.status", refund.Returned)) +
 		" OR " + refundEntry("A", whole) + fmt.Sprintf(oneIf, "x.adopted <> '' AND x.split_from = 0")
 	return []claim{{
 		table: "refunds", wrong: wrong,
@@ -42,9 +41,9 @@ func refundSumClaims() []claim {
 	}
 	return []claim{{
 		table: "refunds", where: "x.order_id <> 0",
-		wrong: sum("NOT "+moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned)) + " > " +
+		wrong: sum("NOT "+refund.Moves.In("r.status", refund.Failed, refund.Rejected, refund.Cancelled, refund.Returned)) + " > " +
 			of("paid_amount") +
-			" OR " + sum(moves.In("r.status", refund.Succeeded)) + " <> " + of("refunded_amount"),
+			" OR " + sum(refund.Moves.In("r.status", refund.Succeeded)) + " <> " + of("refunded_amount"),
 		what: "'order ' || " + orderNo("x.order_id") + " || ' has refunds above its payment, or a refunded total that differs from them'",
 	}}
 }

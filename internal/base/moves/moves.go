@@ -5,6 +5,7 @@ package moves
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -96,15 +97,45 @@ func (t Table[S]) Allows(from, to string) string {
 	var all []string
 	for _, r := range t.Rows {
 		if len(r.To) > 0 {
-			all = append(all, In(from, r.Status)+" AND "+In(to, r.To...))
+			all = append(all, t.In(from, r.Status)+" AND "+t.In(to, r.To...))
 		}
 	}
 	return "(" + strings.Join(all, " OR ") + ")"
 }
 
-// In returns the SQL condition that a column has one of the given constants. They are
-// literals, because partial indexes are not used with parameters.
-func In[S ~string](column string, of ...S) string {
+// Parse returns the status that a text names; false = the table has none of that name.
+func (t Table[S]) Parse(text string) (S, bool) {
+	r := t.Of(S(text))
+	return r.Status, r.Status != ""
+}
+
+// In returns the SQL condition that a column has one of the statuses. They are literals, because
+// partial indexes are not used with parameters: so it panics on one that the table does not have,
+// such as a text that was not parsed.
+func (t Table[S]) In(column string, of ...S) string {
+	for _, s := range of {
+		if _, ok := t.Parse(string(s)); !ok {
+			panic(fmt.Sprintf("%s has no status %q", t.Column, s))
+		}
+	}
+	return literals(column, of)
+}
+
+// word is what Words accepts: names of constants of ours.
+var word = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// Words is Table.In for constants that are no statuses, as kinds and causes are. It panics on
+// anything that is not one word of small letters.
+func Words[S ~string](column string, of ...S) string {
+	for _, s := range of {
+		if !word.MatchString(string(s)) {
+			panic(fmt.Sprintf("%s cannot be compared with %q", column, s))
+		}
+	}
+	return literals(column, of)
+}
+
+func literals[S ~string](column string, of []S) string {
 	quoted := make([]string, len(of))
 	for i, s := range of {
 		quoted[i] = "'" + string(s) + "'"

@@ -50,8 +50,40 @@ dark    .   .     .     x
 			t.Errorf("%v, want %v", c.got, c.want)
 		}
 	}
-	if got := moves.In("x.light", red, dark); got != "x.light IN ('red', 'dark')" {
+	if got := lights.In("x.light", red, dark); got != "x.light IN ('red', 'dark')" {
 		t.Error(got)
+	}
+	if got := moves.Words("x.kind", "unknown_order", "late"); got != "x.kind IN ('unknown_order', 'late')" {
+		t.Error(got)
+	}
+}
+
+// A text of a person becomes a status only by Parse, and never a part of SQL.
+func TestOnlyStatusesAndWordsBecomeSQL(t *testing.T) {
+	t.Parallel()
+	if s, ok := lights.Parse("amber"); s != amber || !ok {
+		t.Errorf("amber is read as %q, %v", s, ok)
+	}
+	for _, hostile := range []string{"", "blue", "red'", "red') OR 1=1 --", "'; UPDATE operators SET role = 'lead'", "RED", "red\x00", "r\u0435d"} {
+		if s, ok := lights.Parse(hostile); ok || s != "" {
+			t.Errorf("%q is read as %q", hostile, s)
+		}
+		for name, build := range map[string]func(){
+			"In":    func() { lights.In("x.light", red, light(hostile)) },
+			"Words": func() { moves.Words("x.kind", hostile) },
+		} {
+			if name == "Words" && hostile == "blue" {
+				continue
+			}
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s takes %q", name, hostile)
+					}
+				}()
+				build()
+			}()
+		}
 	}
 }
 

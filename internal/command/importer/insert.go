@@ -10,7 +10,6 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 )
@@ -95,7 +94,7 @@ var duplicates = []struct{ field, query string }{
 	{"supplier_trade_no", `SELECT s.line, 'it has already paid another order' AS problem
 		FROM import_orders s JOIN payment_attempts a ON a.account_id = s.account_id AND a.supplier_trade_no = s.supplier_trade_no
 		WHERE s.run_id = ?0 AND s.attempt_status = 'succeeded' AND a.supplier_trade_no <> '' AND a.order_id <> 0 AND ` +
-		moves.In("a.status", payment.Settled...) + `
+		payment.Moves.In("a.status", payment.Settled...) + `
 		AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.order_no = s.order_no)`},
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -22,7 +21,7 @@ func (m *Machine) MatchLater(ctx context.Context) (n int, err error) {
 	err = m.o.DB.Read.NewRaw(
 		"SELECT d.id, pa.order_id FROM disputes AS d JOIN payment_attempts AS pa ON pa.account_id = d.account_id AND pa.supplier_trade_no IN (d.trade_no, d.charge_no)"+
 			" WHERE d.order_id = 0 AND d.held_ref = '' AND pa.order_id <> 0 AND pa.supplier_trade_no <> '' AND "+
-			moves.In("pa.status", payment.Succeeded)+
+			payment.Moves.In("pa.status", payment.Succeeded)+
 			" AND EXISTS (SELECT 1 FROM orders AS o WHERE o.id = pa.order_id AND o.currency = d.currency)"+
 			" UNION SELECT d.id, 0 FROM disputes AS d WHERE d.order_id = 0 AND d.held_ref = '' AND d.withdrawn"+
 			" AND EXISTS (SELECT 1 FROM exceptions AS x JOIN transfers AS t ON t.ref = x.held_ref WHERE x.held_ref <> '' AND t.amount >= d.amount + (SELECT coalesce(sum(p.amount - p.reinstated), 0) FROM disputes AS p WHERE p.held_ref = t.ref AND p.withdrawn) AND t.currency = d.currency"+
@@ -98,7 +97,7 @@ func TakeDue(ctx context.Context, tx db.Tx, d *db.DB) (all []*Dispute, err error
 	now := d.Now()
 	err = tx.NewRaw(
 		"UPDATE disputes SET due_alerted_at = ? WHERE due_alerted_at IS NULL AND id IN (SELECT id FROM disputes WHERE due_alerted_at IS NULL AND due_by IS NOT NULL"+
-			" AND due_by <= ? AND due_by > ? AND "+moves.In("status", Opened)+" ORDER BY due_by LIMIT ?) RETURNING *", now,
+			" AND due_by <= ? AND due_by > ? AND "+Moves.In("status", Opened)+" ORDER BY due_by LIMIT ?) RETURNING *", now,
 		now+DueSoon.Microseconds(), now, maxDue).Scan(ctx, &all)
 	if err != nil {
 		return nil, fmt.Errorf("find disputes that are due: %w", err)

@@ -19,7 +19,6 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/base/moves"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/fund/adjust"
@@ -395,7 +394,7 @@ func because(err error) string {
 
 // numbers returns the numbers of payouts or refunds with a status.
 func (k *cluster) numbers(what string, of ...payout.Status) (all []string) {
-	k.read(&all, "SELECT "+what+"_no FROM "+what+"s WHERE "+moves.In("status", of...)+" ORDER BY id")
+	k.read(&all, "SELECT "+what+"_no FROM "+what+"s WHERE "+payout.Moves.In("status", of...)+" ORDER BY id")
 	return all
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 
 	"github.com/uptrace/bun"
 )
@@ -143,7 +142,7 @@ func InTransit(ctx context.Context, q bun.IDB, merchantID int64) (map[string]int
 	}
 	err := q.NewRaw(
 		"SELECT currency, CAST(sum(amount) AS BIGINT) AS amount FROM payouts WHERE merchant_id = ? AND debited_at IS NOT NULL AND "+
-			moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
+			Moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("sum a merchant's open payouts: %w", err)
 	}

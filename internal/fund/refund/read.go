@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/fund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -140,7 +139,7 @@ func InTransit(ctx context.Context, q bun.IDB, merchantID int64) (map[string]int
 		Amount   int64
 	}
 	err := q.NewRaw("SELECT currency, CAST(sum(amount) AS BIGINT) AS amount FROM refunds WHERE merchant_id = ? AND held_ref = '' AND "+
-		moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
+		Moves.In("status", Moves.Open()...)+" GROUP BY currency", merchantID).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("sum a merchant's open refunds: %w", err)
 	}

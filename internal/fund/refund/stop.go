@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 )
@@ -14,7 +13,7 @@ import (
 // Unsent reads and locks the refunds of a locked order that were not sent to the supplier, by id.
 func (m *Machine) Unsent(ctx context.Context, tx db.Tx, orderID int64) ([]*Refund, error) {
 	var all []*Refund
-	q := tx.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0", orderID).Where(moves.In("rf.status", Requested,
+	q := tx.NewSelect().Model(&all).Where("rf.order_id = ? AND rf.order_id <> 0", orderID).Where(Moves.In("rf.status", Requested,
 		Approved)).OrderExpr("rf.id")
 	if err := m.o.DB.ForUpdate(q).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read an order's refunds that were not sent: %w", err)

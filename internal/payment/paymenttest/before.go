@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
-	"backstop/internal/base/moves"
 	"backstop/internal/order"
 	"backstop/internal/report"
 )
@@ -16,7 +15,7 @@ var asBefore = []string{
 	"INSERT INTO callback_keys (account_id, event_key, digest, callback_id) SELECT s.account_id, c.event_key, c.digest, c.id" +
 		" FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (SELECT source_id FROM order_payments)",
 	"UPDATE orders SET paid_from = NULL, paid_version = NULL, paid_by = NULL, paid_callback = NULL, confirmed_at = NULL",
-	"UPDATE orders SET next_at = NULL WHERE NOT " + moves.In("status", order.Moves.Open()...),
+	"UPDATE orders SET next_at = NULL WHERE NOT " + order.Moves.In("status", order.Moves.Open()...),
 	"INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at)" +
 		" SELECT id, merchant_id, subject_id, type, version, body, created_at FROM delivery_events",
 	"INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)" +
