@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/base/text"
@@ -41,6 +42,10 @@ type Route struct {
 	Key        MerchantKey       // which key of a merchant
 	Menu       Menu              // the route's entry in the navigation
 }
+
+// fragment reports whether only the console's own script reads the route: a part of a page, or
+// the stream of live figures. By convention such a path has a part that begins with "_".
+func (r Route) fragment() bool { return isSafe(r.Method) && strings.Contains(r.Path, "/_") }
 
 // MerchantKey is the key of a merchant that a route wants.
 type MerchantKey int
@@ -87,6 +92,9 @@ func (s *Server) admit(r Route) []fiber.Handler {
 	case ForVisitor:
 		return []fiber.Handler{s.dressPage}
 	case ForOperator:
+		if r.fragment() {
+			return []fiber.Handler{s.dressPage, refuseForeign, s.admitOperator(r.Permission)}
+		}
 		return []fiber.Handler{s.dressPage, s.admitOperator(r.Permission)}
 	default:
 		return nil

@@ -135,3 +135,35 @@ func TestWhatIsNotInTheTableIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// What only the console's own script reads is closed to pages of other sites.
+func TestEveryFragmentIsClosedToOtherSites(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	cookie := h.SignIn(t, access.Lead)
+	fragments := 0
+	for _, r := range h.Routes() {
+		if r.Method != http.MethodGet || !strings.Contains(r.Path, "/_") {
+			continue
+		}
+		fragments++
+		path := regexp.MustCompile(`:[a-z_]+`).ReplaceAllString(r.Path, "1")
+		for _, site := range []string{"cross-site", "same-site", "elsewhere"} {
+			got := h.Call(t, r.Method, path, "", "Cookie", cookie, "Sec-Fetch-Site", site)
+			if got.Status != http.StatusForbidden {
+				t.Errorf("%s from %s: %d %s", path, site, got.Status, got.Body)
+			}
+		}
+		if r.Path == "/_/live" { // it does not end
+			continue
+		}
+		for _, header := range [][]string{nil, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "none"}} {
+			if got := h.Call(t, r.Method, path, "", append([]string{"Cookie", cookie}, header...)...); got.Status == http.StatusForbidden {
+				t.Errorf("%s with %q is refused", path, header)
+			}
+		}
+	}
+	if fragments < 15 {
+		t.Errorf("only %d fragments were tried", fragments)
+	}
+}

@@ -56,6 +56,16 @@ func (s *Server) fromHere(c *fiber.Ctx) bool {
 	return origin.Host == string(c.Request().Header.Host()) || err == nil && origin.Scheme == console.Scheme && origin.Host == console.Host
 }
 
+// refuseForeign refuses what a page of another site requests with the operator's cookie. Unlike
+// fromHere it admits a client that sends neither header, because the route changes nothing.
+func refuseForeign(c *fiber.Ctx) error {
+	switch c.Get("Sec-Fetch-Site") {
+	case "same-origin", "none", "":
+		return c.Next()
+	}
+	return ErrForeign
+}
+
 // secure reports whether the console is reached by https.
 func (s *Server) secure() bool { return strings.HasPrefix(s.Config.AdminURL, "https://") }
 
