@@ -43,7 +43,7 @@ type Acks struct {
 	current int
 	size    int64
 	broken  bool
-	earlier map[int64]Attempt // of the life before, by delivery
+	earlier map[int64]Attempt // of the life before, by delivery; nil after Recover
 }
 
 // OpenAcks opens the files in the folder and reads what the life before has left.
@@ -156,7 +156,9 @@ type Recovered []*outcome
 // They stay claims, of this boot, until Dispatcher.Finish has written their results. Call it
 // before ReleaseLeases, which would have them sent again.
 func (a *Acks) Recover(ctx context.Context, d *db.DB, boots []int64) (Recovered, error) {
-	if len(boots) == 0 || len(a.earlier) == 0 {
+	earlier := a.earlier
+	a.earlier = nil // some megabytes that nothing needs any more
+	if len(boots) == 0 || len(earlier) == 0 {
 		return nil, nil
 	}
 	var all Recovered
@@ -169,7 +171,7 @@ func (a *Acks) Recover(ctx context.Context, d *db.DB, boots []int64) (Recovered,
 		}
 		var ids []int64
 		for _, x := range open {
-			if ack, ok := a.earlier[x.ID]; ok && ack.Number == x.Attempts {
+			if ack, ok := earlier[x.ID]; ok && ack.Number == x.Attempts {
 				ids = append(ids, x.ID)
 			}
 		}
@@ -182,7 +184,7 @@ func (a *Acks) Recover(ctx context.Context, d *db.DB, boots []int64) (Recovered,
 				return nil, fmt.Errorf("take over acknowledged attempts: %w", err)
 			}
 			for _, c := range rows {
-				all = append(all, &outcome{claimed: c, attempt: a.earlier[c.ID], status: Delivered, generation: noGeneration})
+				all = append(all, &outcome{claimed: c, attempt: earlier[c.ID], status: Delivered, generation: noGeneration})
 			}
 			ids = ids[n:]
 		}

@@ -345,7 +345,7 @@ func (w *Worker[T, R]) write(id int64, all []R) {
 	rest.Wait()
 }
 
-// Write commits the result of a job. Call it only for a job that an earlier process ran.
+// Write commits one result. From outside it is for a job that an earlier process ran.
 func (w *Worker[T, R]) Write(id int64, r R) {
 	for try := range writeTries {
 		committed, err := w.results.Do(context.Background(), r)
