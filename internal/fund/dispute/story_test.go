@@ -245,8 +245,8 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 	},
 	// A supplier's message that names a payout or a refund makes its query due, also after its end.
 	"notice": func(k *cluster, t *rapid.T) string {
-		no, ok := one(t, "number", slices.Concat(k.numbers("payout", payout.Succeeded, payout.Reversed, payout.Unknown),
-			k.numbers("refund", "succeeded", "unknown")))
+		no, ok := one(t, "number", slices.Concat(k.payoutsOf(payout.Succeeded, payout.Reversed, payout.Unknown),
+			k.refundsOf("succeeded", "unknown")))
 		if !ok {
 			return ""
 		}
@@ -275,14 +275,14 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 		return because(err)
 	},
 	"cancel": func(k *cluster, t *rapid.T) string {
-		if no, ok := one(t, "payout", k.numbers("payout", payout.Moves.Open()...)); ok {
+		if no, ok := one(t, "payout", k.payoutsOf(payout.Moves.Open()...)); ok {
 			_, err := k.payouts.Cancel(context.Background(), k.M1, no)
 			return because(err)
 		}
 		return ""
 	},
 	"cancel refund": func(k *cluster, t *rapid.T) string {
-		if no, ok := one(t, "refund", k.numbers("refund", "requested", "approved")); ok {
+		if no, ok := one(t, "refund", k.refundsOf("requested", "approved")); ok {
 			_, err := k.refunds.Cancel(context.Background(), k.M1, no)
 			return because(err)
 		}
@@ -334,7 +334,7 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 	"run":   (*cluster).run,
 	// What the supplier had not decided is decided, whatever we believe.
 	"truth payout": func(k *cluster, t *rapid.T) string {
-		no, ok := one(t, "payout", k.numbers("payout", "crediting", "unknown", "stuck", "succeeded"))
+		no, ok := one(t, "payout", k.payoutsOf("crediting", "unknown", "stuck", "succeeded"))
 		if f := k.Fakes["f1"]; ok {
 			switch f.PayoutOf(no).State {
 			case supplier.PayoutProcessing:
@@ -346,18 +346,18 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 		return ""
 	},
 	"truth refund": func(k *cluster, t *rapid.T) string {
-		no, ok := one(t, "refund", k.numbers("refund", "submitted", "unknown"))
+		no, ok := one(t, "refund", k.refundsOf("submitted", "unknown"))
 		f := k.Fakes["f1"]
 		if ok && f.RefundOf(no).State == supplier.RefundProcessing {
 			f.SetRefund(no, rapid.SampledFrom([]supplier.RefundState{supplier.RefundSucceeded, supplier.RefundFailed}).Draw(t, "truth"))
 		}
-		if no, ok := one(t, "done", k.numbers("refund", "succeeded")); ok && f.RefundOf(no).State == supplier.RefundSucceeded {
+		if no, ok := one(t, "done", k.refundsOf("succeeded")); ok && f.RefundOf(no).State == supplier.RefundSucceeded {
 			f.SetRefund(no, supplier.RefundReturned)
 		}
 		return ""
 	},
 	"resolve": func(k *cluster, t *rapid.T) string {
-		no, ok := one(t, "payout", k.numbers("payout", payout.Stuck))
+		no, ok := one(t, "payout", k.payoutsOf(payout.Stuck))
 		if !ok {
 			return ""
 		}
@@ -392,9 +392,15 @@ func because(err error) string {
 	return ""
 }
 
-// numbers returns the numbers of payouts or refunds with a status.
-func (k *cluster) numbers(what string, of ...payout.Status) (all []string) {
-	k.read(&all, "SELECT "+what+"_no FROM "+what+"s WHERE "+payout.Moves.In("status", of...)+" ORDER BY id")
+// payoutsOf returns the numbers of payouts with a status.
+func (k *cluster) payoutsOf(of ...payout.Status) (all []string) {
+	k.read(&all, "SELECT payout_no FROM payouts WHERE "+payout.Moves.In("status", of...)+" ORDER BY id")
+	return all
+}
+
+// refundsOf returns the numbers of refunds with a status.
+func (k *cluster) refundsOf(of ...refund.Status) (all []string) {
+	k.read(&all, "SELECT refund_no FROM refunds WHERE "+refund.Moves.In("status", of...)+" ORDER BY id")
 	return all
 }
 
