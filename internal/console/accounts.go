@@ -2,12 +2,12 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"backstop/internal/act"
+	"backstop/internal/base/money"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
@@ -17,22 +17,31 @@ import (
 )
 
 // AccountList declares the list of accounts.
-var AccountList = &list.Spec{
+var AccountList = list.New(list.Spec{
 	Name:    "accounts",
 	Sources: []list.Source{{Table: "accounts", Alias: "a", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
 		{Word: "code", Column: "code", Indexed: true},
-		{Word: "kind", Values: AccountKinds, Check: oneOf(AccountKinds), Match: func(_ context.Context, _ list.Lookup,
+		{Word: "kind", Values: AccountKinds, Match: func(_ context.Context, _ list.Lookup,
 			kind string,
 		) (list.Match, error) {
 			return list.Match{Where: ofKind(kind), Ageless: true}, nil
 		}},
-		{Word: "currency", Column: "currency"},
-		{Word: "part", Hidden: true, Match: func(_ context.Context, _ list.Lookup, part string) (list.Match, error) {
+		{Word: "currency", Column: "currency", Check: checkCurrency},
+		{Word: "part", Hidden: true, Values: names(InTransit, Disputed), Match: func(_ context.Context, _ list.Lookup,
+			part string,
+		) (list.Match, error) {
 			where, ok := fundParts[FundPart(part)]
 			return list.Match{Where: where, None: !ok, Indexed: true, Ageless: true}, nil
 		}},
 	},
+})
+
+func checkCurrency(code string) string {
+	if _, err := money.Exponent(code); err != nil {
+		return "use a currency, such as CNY"
+	}
+	return ""
 }
 
 // Kinds of accounts that are parts of a merchant's account; the others are the beginnings of
@@ -116,10 +125,9 @@ func (b *Reader) AccountsOf(ctx context.Context, code string) ([]ledger.Account,
 	return ledger.Current(ctx, b.db, "a.code = ?", code)
 }
 
-// LineList declares the list of an account's lines. Its rows are those of one account: the
-// field account is always set.
-var LineList = &list.Spec{
-	Name: "lines",
+// LineList declares the list of an account's lines.
+var LineList = list.New(list.Spec{
+	Name: "lines", Of: "account",
 	Sources: []list.Source{{
 		Table: "account_lines", Alias: "l", Key: "id", MerchantColumn: list.NoMerchant,
 		Columns: "l.id, l.account_id, l.transfer_id, l.balance, t.ref, t.created_at, t.currency," +
@@ -127,8 +135,8 @@ var LineList = &list.Spec{
 			" (SELECT o.code FROM accounts AS o WHERE o.id = CASE WHEN t.credit_account = l.account_id THEN t.debit_account ELSE t.credit_account END) AS other",
 		Joins: "JOIN transfers AS t ON t.id = l.transfer_id",
 	}},
-	Fields: []list.Field{{Word: "account", Column: "account_id", Indexed: true, Hidden: true}},
-}
+	Fields: []list.Field{{Word: "account", Column: "account_id", Indexed: true, Hidden: true, Check: list.ID}},
+})
 
 // AccountLine is one line of an account.
 type AccountLine struct {
@@ -187,9 +195,6 @@ func (b *Reader) Account(ctx context.Context, code, currency string) (*ledger.Ac
 
 // AccountLines is one page of an account's lines, newest first.
 func (b *Reader) AccountLines(ctx context.Context, q list.Query, s list.Slice) (list.Page[AccountLine], error) {
-	if q.Get("account") == "" {
-		return list.Page[AccountLine]{}, errors.New("no account is given")
-	}
 	return list.Read(ctx, b.db, q, s, func(l *AccountLine) int64 { return l.ID })
 }
 

@@ -25,7 +25,7 @@ const approvalColumns = "ap.*, COALESCE(CASE WHEN ap.maker_kind = '" + approval.
 	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
 
 // ApprovalList declares the list of proposals.
-var ApprovalList = &list.Spec{
+var ApprovalList = list.New(list.Spec{
 	Name: "approvals",
 	Sources: []list.Source{{
 		Table: "approvals", Alias: "ap", Key: "id", Columns: approvalColumns,
@@ -33,12 +33,12 @@ var ApprovalList = &list.Spec{
 	}},
 	Fields: []list.Field{
 		{Word: "no", Column: "order_no", Indexed: true, Hidden: true},
-		{Word: "state", Column: "state", Values: approval.Moves.Words(), Check: oneOf(approval.Moves.Words())},
+		{Word: "state", Column: "state", Values: approval.Moves.Words()},
 		{Word: "maker", Match: matchMaker, Suggest: operatorNames},
 		{Word: "action", Column: "action", Values: ApprovalActions},
 		{Word: "decided", Hidden: true, Check: checkDays, Match: matchDecided}, // linked from a preset
 	},
-}
+})
 
 func matchMaker(ctx context.Context, in list.Lookup, name string) (list.Match, error) {
 	m, err := approval.MakerOf(ctx, in.DB.Read, name)

@@ -12,7 +12,7 @@ import (
 )
 
 // AttemptList declares the log of attempts.
-var AttemptList = &list.Spec{
+var AttemptList = list.New(list.Spec{
 	Name:    "attempts",
 	Sources: []list.Source{attemptsIn("first_attempts"), attemptsIn("notify_attempts")},
 	Fields: []list.Field{
@@ -32,7 +32,7 @@ var AttemptList = &list.Spec{
 			return ""
 		}},
 	},
-}
+})
 
 func attemptsIn(table string) list.Source {
 	return list.Source{

@@ -11,17 +11,17 @@ import (
 )
 
 // BatchesList declares the list of batches. The rows of one batch may belong to many merchants.
-var BatchesList = &list.Spec{
+var BatchesList = list.New(list.Spec{
 	Name:    "batches",
 	Sources: []list.Source{{Table: "batches", Alias: "bt", Key: "id", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
 		{Word: "action", Column: "action", Values: batchActions},
-		{Word: "state", Column: "state", Indexed: true, Values: bulk.Moves.Words(), Check: oneOf(bulk.Moves.Words())},
+		{Word: "state", Column: "state", Indexed: true, Values: bulk.Moves.Words()},
 		{Word: "maker", Suggest: operatorNames, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
 			return list.Match{Where: "bt.made_by IN (?)", Args: []any{bun.List(audit.Actors(name))}}, nil
 		}},
 	},
-}
+})
 
 // batchActions are the actions of all batches.
 var batchActions = []string{"resend", "query", "rerun", "redrive", "close"}

@@ -18,7 +18,7 @@ const (
 )
 
 // CallbackList declares the list of callbacks.
-var CallbackList = &list.Spec{
+var CallbackList = list.New(list.Spec{
 	Name: "callbacks", SumRows: 5000, CauseWord: "outcome",
 	Sources: []list.Source{
 		{
@@ -38,7 +38,7 @@ var CallbackList = &list.Spec{
 		{Word: "outcome", Match: matchOutcome, Values: outcomes()},
 		{Word: "refused", Match: takenOnly, Values: []string{"no"}},
 	},
-}
+})
 
 // outcomes returns the outcomes of callbacks, exceptions last.
 func outcomes() []string {

@@ -13,7 +13,7 @@ import (
 )
 
 // CallList declares the list of calls to suppliers.
-var CallList = &list.Spec{
+var CallList = list.New(list.Spec{
 	Name: "calls",
 	Sources: []list.Source{{
 		Table: "supplier_calls", Alias: "c", Key: "id",
@@ -26,7 +26,7 @@ var CallList = &list.Spec{
 		{Word: "op", Column: "op", Values: words(call.Ops)},
 		{Word: "class", Column: "class", Values: words(supplier.Classes)},
 	},
-}
+})
 
 // words converts string-typed values to strings.
 func words[W ~string](all []W) []string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"backstop/internal/act"
 	"backstop/internal/compensation"
@@ -15,7 +14,7 @@ import (
 
 // CompensationList declares the list of compensations. A million may wait while a few are dead,
 // so a filter searches within its state if that has few.
-var CompensationList = &list.Spec{
+var CompensationList = list.New(list.Spec{
 	Name: "compensations", ScanRows: 25_000,
 	Sources: []list.Source{{
 		Table: "compensations", Alias: "cp", Key: "id",
@@ -23,24 +22,14 @@ var CompensationList = &list.Spec{
 	}},
 	Fields: []list.Field{
 		{Word: "no", Column: "order_no", Indexed: true},
-		{Word: "state", Match: matchCompensations, Values: compensation.Moves.Words(), Check: oneOf(compensation.Moves.Words())},
-		{Word: "kind", Column: "kind", Values: compensation.Names, Check: oneOf(compensation.Names)},
-		{Word: "cause", Column: "cause", Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords())},
+		{Word: "state", Match: matchCompensations, Values: compensation.Moves.Words()},
+		{Word: "kind", Column: "kind", Values: compensation.Names},
+		{Word: "cause", Column: "cause", Values: compensation.CauseWords()},
 		{Word: "supplier", Match: alone("suppliers", "cp.supplier_id"), Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: alone("merchants", "cp.merchant_id"), Suggest: codes("merchants", "name")},
 		amountField,
 	},
-}
-
-// oneOf accepts only known values: a typing error must not look like an empty list.
-func oneOf(known []string) func(string) string {
-	return func(value string) string {
-		if slices.Contains(known, value) {
-			return ""
-		}
-		return "use one of " + strings.Join(known, ", ")
-	}
-}
+})
 
 func matchCompensations(_ context.Context, in list.Lookup, state string) (list.Match, error) {
 	of, ok := compensation.Moves.Parse(state)

@@ -13,7 +13,7 @@ import (
 )
 
 // DeliveryList declares the list of notifications.
-var DeliveryList = &list.Spec{
+var DeliveryList = list.New(list.Spec{
 	Name: "notifications",
 	Sources: []list.Source{{
 		Table: "deliveries", Alias: "d", Columns: deliveryColumns, Joins: deliveryJoins, Key: "id", MerchantColumn: "d.recipient_id",
@@ -24,12 +24,11 @@ var DeliveryList = &list.Spec{
 	CauseWord: "cause",
 	Fields: []list.Field{
 		{Word: "no", Match: byNumber("d.subject_id = (SELECT x.id FROM orders AS x WHERE x.order_no = ?)")},
-		{Word: "status", Match: matchStatus, Values: append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered,
-			notify.Exhausted, notify.Skipped), Parked)},
+		{Word: "status", Match: matchStatus, Values: deliveryStates},
 		{Word: "type", Column: "event_type", Values: notify.Types},
 		{Word: "merchant", Match: coded("merchants", "d.recipient_id"), Suggest: codes("merchants", "name")},
 		{Word: "supplier", Match: ofOrdersAt, Suggest: codes("suppliers", "kind")},
-		{Word: "cause", Column: "last_class", Values: names(notify.Classes...)},
+		{Word: "cause", Column: "last_class", Values: names(notify.Causes()...)},
 		amountOf(&list.Money{
 			Minor:    "CASE WHEN d.currency <> '' THEN d.amount ELSE COALESCE((SELECT w.amount FROM orders AS w WHERE w.id = d.subject_id), 0) END",
 			Currency: "COALESCE(NULLIF(d.currency, ''), (SELECT w.currency FROM orders AS w WHERE w.id = d.subject_id), '')",
@@ -38,7 +37,7 @@ var DeliveryList = &list.Spec{
 			return list.Match{Where: r.Where, Args: r.Args, Ageless: true, Few: report.OpenDeliveries}
 		}),
 	},
-}
+})
 
 // ofOrdersAt matches the notifications about a supplier's orders. Whatever else is filtered comes
 // first: a supplier has most of all orders.
@@ -51,6 +50,9 @@ func ofOrdersAt(ctx context.Context, in list.Lookup, code string) (list.Match, e
 
 // Parked is the status of notifications that wait for their recipient's breaker.
 const Parked = "parked"
+
+var deliveryStates = append(names(notify.Queued, notify.Sending, notify.RetryWait, notify.Delivered, notify.Exhausted, notify.Skipped),
+	Parked)
 
 func matchStatus(_ context.Context, _ list.Lookup, status string) (list.Match, error) {
 	if status == Parked {

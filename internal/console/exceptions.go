@@ -21,7 +21,7 @@ const (
 // ExceptionList declares the list of exceptions. They may wait for a person for any length of
 // time: an index finds what is open, by kind, by merchant or of all, and what an operator has,
 // however old it is. Other filters search what is open if that is little, else the newest.
-var ExceptionList = &list.Spec{
+var ExceptionList = list.New(list.Spec{
 	Name: "exceptions", ScanRows: 25_000, SumRows: 5000, // those of one merchant are on a page of the table each
 	Sources: []list.Source{{
 		Table: "exceptions", Alias: "x", Key: "id",
@@ -30,18 +30,21 @@ var ExceptionList = &list.Spec{
 	Fields: []list.Field{
 		{Word: "no", Column: "order_no", Indexed: true}, // also the reference of a callback without an order
 		{Word: "kind", Match: matchKind, Values: slices.Sorted(slices.Values(exception.Kinds))},
-		{Word: "state", Match: matchState, Values: append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)},
+		{Word: "state", Match: matchState, Values: exceptionStates},
 		{Word: "assignee", Match: matchAssignee, Suggest: operatorNames},
 		{Word: "supplier", Match: matchExceptionSupplier, Suggest: codes("suppliers", "kind")},
 		{Word: "merchant", Match: matchMerchant, Suggest: codes("merchants", "name")},
 		amountField,
 		{
-			Word: "cause", Hidden: true, Values: compensation.CauseWords(), Check: oneOf(compensation.CauseWords()),
+			Word: "cause", Hidden: true, Values: compensation.CauseWords(),
 			Match: matchExceptionCause,
 		},
 		atRisk("exceptions", func(r report.Rows) list.Match { return list.Match{Where: r.Where, Args: r.Args, Few: allOpen} }),
 	},
-}
+})
+
+// exceptionStates are the values of the field "state".
+var exceptionStates = append([]string{NeedsPerson, Unsettled}, exception.Moves.Words()...)
 
 // openExceptions is the condition of the partial indexes of what is open.
 var openExceptions = exception.Moves.In("x.state", exception.Moves.Open()...)

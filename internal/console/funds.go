@@ -17,7 +17,7 @@ const NotEnded = "open"
 // numbers are found.
 func fundList[S ~string](table, alias string, states moves.Table[S], numbers ...list.Field) *list.Spec {
 	all := append([]string{NotEnded}, states.Words()...)
-	return &list.Spec{
+	return list.New(list.Spec{
 		Name: table,
 		Sources: []list.Source{{
 			Table: table, Alias: alias, Key: "id", MerchantColumn: alias + ".merchant_id",
@@ -25,12 +25,12 @@ func fundList[S ~string](table, alias string, states moves.Table[S], numbers ...
 		}},
 		Fields: append(
 			numbers,
-			list.Field{Word: "state", Match: matchFunds(table, alias, states), Values: all, Check: oneOf(all)},
+			list.Field{Word: "state", Match: matchFunds(table, alias, states), Values: all},
 			list.Field{Word: "merchant", Match: alone("merchants", alias+".merchant_id"), Suggest: codes("merchants", "name")},
 			list.Field{Word: "supplier", Match: alone("suppliers", alias+".supplier_id"), Suggest: codes("suppliers", "kind")},
 			amountField,
 		),
-	}
+	})
 }
 
 // fundColumns are all columns of the row, with the codes of its supplier and its merchant.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"backstop/internal/alert"
@@ -14,12 +15,6 @@ import (
 
 	"github.com/uptrace/bun"
 )
-
-// Lists are all lists of the console and the admin API.
-var Lists = []*list.Spec{
-	OrderList, CallbackList, DeliveryList, AttemptList, ExceptionList, MerchantList, AlertList, ActList,
-	CompensationList, ApprovalList, RefundList, PayoutList, DisputeList, AccountList, ReportList, BatchesList,
-}
 
 // idOf returns the id of the row with this code in a table; 0 = none.
 func idOf(ctx context.Context, q bun.IDB, table, code string) (int64, error) {
@@ -81,7 +76,9 @@ func codes(table, name string) func(context.Context, bun.IDB) ([]list.Choice, er
 
 // atRisk matches the rows of one part of the money at risk in a table's list.
 func atRisk(table string, match func(report.Rows) list.Match) list.Field {
-	return list.Field{Word: "risk", Hidden: true, Match: func(_ context.Context, in list.Lookup, part string) (list.Match, error) {
+	return list.Field{Word: "risk", Hidden: true, Values: names(report.Parts...), Match: func(_ context.Context, in list.Lookup,
+		part string,
+	) (list.Match, error) {
 		rows, ok := report.RowsOf(report.Part(part), in.DB.Now())
 		if !ok || rows.Table != table {
 			return list.Match{None: true}, nil
@@ -106,14 +103,13 @@ func byTime(items []Item) {
 
 // AlertList declares the list of alerts. An alert's subject may be a queue, a node or a code
 // from several tables, so there is no merchant column.
-var AlertList = &list.Spec{
+var AlertList = list.New(list.Spec{
 	Name:    "alerts",
 	Sources: []list.Source{{Table: "alerts", Alias: "al", Key: "id", MerchantColumn: list.NoMerchant}},
-	Fields: []list.Field{{Word: "state", Column: "state", Indexed: true, Values: []string{
-		alert.Firing, alert.Resolved,
-		alert.Happened,
-	}}}, // they are few
-}
+	Fields:  []list.Field{{Word: "state", Column: "state", Indexed: true, Values: alertStates}}, // they are few
+})
+
+var alertStates = []string{alert.Firing, alert.Resolved, alert.Happened}
 
 // Alerts reads one page of alerts.
 func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.Page[alert.Alert], error) {
@@ -122,20 +118,28 @@ func (b *Reader) Alerts(ctx context.Context, q list.Query, s list.Slice) (list.P
 }
 
 // ActList declares the list of acts. Its keys are numbers without gaps.
-var ActList = &list.Spec{
+var ActList = list.New(list.Spec{
 	Name: "audit", SumRows: 5000,
 	Sources: []list.Source{{Table: "audit", Alias: "au", Key: "number", Time: "at", MerchantColumn: list.NoMerchant}},
 	Fields: []list.Field{
 		{Word: "actor", Suggest: actors, Match: func(_ context.Context, _ list.Lookup, name string) (list.Match, error) {
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
-		{Word: "object", Column: "object", Indexed: true, Values: []string{
+		{Word: "object", Column: "object", Indexed: true, Check: checkObject, Values: []string{ // the usual ones
 			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key",
 			"audit", "alert_rule", "alert", alert.IncidentObject, "list", compensation.ActObject,
 		}},
 		{Word: "action", Column: "action", Indexed: true, Suggest: actions},
 		{Word: "id", Column: "object_id", Indexed: true},
 	},
+})
+
+// checkObject accepts the name of any kind of object: acts about one that is gone remain.
+func checkObject(name string) string {
+	if !regexp.MustCompile(`^[a-z][a-z_]{0,39}$`).MatchString(name) {
+		return "use the name of a kind of object, such as order"
+	}
+	return ""
 }
 
 // distinct returns a query for the values of an indexed column of the audit, each read from the

@@ -15,7 +15,7 @@ var values = map[string]string{
 	"no": "O1", "order_no": "O1", "refund_no": "R1", "payout_no": "P1", "dispute_no": "D1", "code": "merchant:m1", "currency": "CNY",
 	"part": "in_transit", "amount": "3499", "risk": "untold", "merchant": "m1", "supplier": "s1", "status": "200", "class": "ok",
 	"state": "needs", "id": "O1", "object": "order", "actor": "li", "paid": "2026-11@Asia/Shanghai", "decided": "2026-11-22@UTC",
-	"action": "order.note",
+	"action": "order.note", "account": "1", "awaits": "s1", "no_result": "yes",
 }
 
 // TestNoListGoesThroughATable reads every list by each of its fields, in every way, for all
@@ -36,35 +36,18 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			}
 		}
 		putOrders(t, d, 100)
-		read := map[*list.Spec]func(list.Query, list.Slice) error{
-			OrderList:     func(q list.Query, s list.Slice) error { _, err := b.Orders(t.Context(), q, s); return err },
-			CallbackList:  func(q list.Query, s list.Slice) error { _, err := b.Callbacks(t.Context(), q, s); return err },
-			DeliveryList:  func(q list.Query, s list.Slice) error { _, err := b.Deliveries(t.Context(), q, s); return err },
-			AttemptList:   func(q list.Query, s list.Slice) error { _, err := b.Attempts(t.Context(), q, s); return err },
-			ExceptionList: func(q list.Query, s list.Slice) error { _, err := b.Exceptions(t.Context(), q, s); return err },
-			MerchantList:  func(list.Query, list.Slice) error { return nil },
-			AlertList:     func(q list.Query, s list.Slice) error { _, err := b.Alerts(t.Context(), q, s); return err },
-			CompensationList: func(q list.Query, s list.Slice) error {
-				_, err := b.Compensations(t.Context(), q, s)
-				return err
-			},
-			ActList:      func(q list.Query, s list.Slice) error { _, err := b.Acts(t.Context(), q, s); return err },
-			ApprovalList: func(q list.Query, s list.Slice) error { _, err := b.Approvals(t.Context(), q, s); return err },
-			RefundList:   func(q list.Query, s list.Slice) error { _, err := b.Refunds(t.Context(), q, s); return err },
-			PayoutList:   func(q list.Query, s list.Slice) error { _, err := b.Payouts(t.Context(), q, s); return err },
-			DisputeList:  func(q list.Query, s list.Slice) error { _, err := b.Disputes(t.Context(), q, s); return err },
-			AccountList:  func(q list.Query, s list.Slice) error { _, err := b.Accounts(t.Context(), q, s); return err },
-			ReportList:   func(q list.Query, s list.Slice) error { _, err := b.Reports(t.Context(), q, s); return err },
-			BatchesList:  func(q list.Query, s list.Slice) error { _, err := b.Batches(t.Context(), q, s); return err },
-		}
+		read := readers(t, b)
 		now := d.Now()
-		for _, spec := range Lists {
+		for _, spec := range list.Registered() {
 			for _, s := range spec.Sources {
 				if s.MerchantColumn == "" {
 					t.Errorf("%s has no merchant column", s.Table)
 				}
 			}
 			queries := []list.Query{ask(spec)}
+			if spec.Of != "" {
+				queries = nil
+			}
 			for _, f := range spec.Fields {
 				value := values[f.Word]
 				if len(f.Values) > 0 {
@@ -113,6 +96,33 @@ func TestNoListGoesThroughATable(t *testing.T) {
 			}
 		}
 	})
+}
+
+// readers reads one page of each list, without its rows.
+func readers(t *testing.T, b *Reader) map[*list.Spec]func(list.Query, list.Slice) error {
+	return map[*list.Spec]func(list.Query, list.Slice) error{
+		OrderList:     func(q list.Query, s list.Slice) error { _, err := b.Orders(t.Context(), q, s); return err },
+		CallbackList:  func(q list.Query, s list.Slice) error { _, err := b.Callbacks(t.Context(), q, s); return err },
+		DeliveryList:  func(q list.Query, s list.Slice) error { _, err := b.Deliveries(t.Context(), q, s); return err },
+		AttemptList:   func(q list.Query, s list.Slice) error { _, err := b.Attempts(t.Context(), q, s); return err },
+		ExceptionList: func(q list.Query, s list.Slice) error { _, err := b.Exceptions(t.Context(), q, s); return err },
+		MerchantList:  func(list.Query, list.Slice) error { return nil },
+		CallList:      func(q list.Query, s list.Slice) error { _, err := b.Calls(t.Context(), q, s); return err },
+		LineList:      func(q list.Query, s list.Slice) error { _, err := b.AccountLines(t.Context(), q, s); return err },
+		AlertList:     func(q list.Query, s list.Slice) error { _, err := b.Alerts(t.Context(), q, s); return err },
+		CompensationList: func(q list.Query, s list.Slice) error {
+			_, err := b.Compensations(t.Context(), q, s)
+			return err
+		},
+		ActList:      func(q list.Query, s list.Slice) error { _, err := b.Acts(t.Context(), q, s); return err },
+		ApprovalList: func(q list.Query, s list.Slice) error { _, err := b.Approvals(t.Context(), q, s); return err },
+		RefundList:   func(q list.Query, s list.Slice) error { _, err := b.Refunds(t.Context(), q, s); return err },
+		PayoutList:   func(q list.Query, s list.Slice) error { _, err := b.Payouts(t.Context(), q, s); return err },
+		DisputeList:  func(q list.Query, s list.Slice) error { _, err := b.Disputes(t.Context(), q, s); return err },
+		AccountList:  func(q list.Query, s list.Slice) error { _, err := b.Accounts(t.Context(), q, s); return err },
+		ReportList:   func(q list.Query, s list.Slice) error { _, err := b.Reports(t.Context(), q, s); return err },
+		BatchesList:  func(q list.Query, s list.Slice) error { _, err := b.Batches(t.Context(), q, s); return err },
+	}
 }
 
 // declared are tables that grow with what is declared, not with traffic; the audit is read by

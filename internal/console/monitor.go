@@ -76,20 +76,20 @@ func (b *Reader) Realtime(ctx context.Context, sizes func(context.Context) (map[
 
 // MerchantList declares the list of merchants. Its pages are in the order of declaration and
 // come from Merchants.
-var MerchantList = &list.Spec{
+var MerchantList = list.New(list.Spec{
 	Name:    "merchants",
 	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
 	Fields: []list.Field{
 		{Word: "merchant", Column: "code", Indexed: true, Suggest: codes("merchants", "name")},
 		{
-			Word: "state", Values: []string{MerchantEnabled, MerchantDisabled}, Check: oneOf([]string{MerchantEnabled, MerchantDisabled}),
+			Word: "state", Values: []string{MerchantEnabled, MerchantDisabled},
 			Match: func(_ context.Context, _ list.Lookup, state string) (list.Match, error) {
 				return list.Match{Where: "m." + merchantStates[state]}, nil
 			},
 		},
 	},
 	Timeless: true,
-}
+})
 
 // Values of the field "state" of MerchantList.
 const (

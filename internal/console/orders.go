@@ -14,7 +14,7 @@ import (
 )
 
 // OrderList declares the list of orders.
-var OrderList = &list.Spec{
+var OrderList = list.New(list.Spec{
 	Name: "orders",
 	Sources: []list.Source{{
 		Table: "orders", Alias: "o", Columns: orderColumns, Key: "id",
@@ -34,9 +34,9 @@ var OrderList = &list.Spec{
 		{Word: "paid", Hidden: true, Check: checkDays, Match: matchPaid}, // linked from a preset
 		// Linked from the alerts supplier_unreachable and stuck_orders.
 		{Word: "awaits", Hidden: true, Match: matchAwaited},
-		{Word: "no_result", Hidden: true, Match: matchNoResult},
+		{Word: "no_result", Hidden: true, Values: []string{"yes"}, Match: matchNoResult},
 	},
-}
+})
 
 // Order is one line of the list of orders.
 type Order struct {

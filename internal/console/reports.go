@@ -10,10 +10,10 @@ import (
 )
 
 // ReportList declares the list of daily reports, which are about all merchants.
-var ReportList = &list.Spec{
+var ReportList = list.New(list.Spec{
 	Name:    "reports",
 	Sources: []list.Source{{Table: "daily_reports", Alias: "dr", Key: "id", MerchantColumn: list.NoMerchant}},
-}
+})
 
 // Reports reads one page of daily reports.
 func (b *Reader) Reports(ctx context.Context, q list.Query, s list.Slice) (list.Page[daily.Report], error) {

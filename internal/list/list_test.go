@@ -26,7 +26,7 @@ func exceptions(scan int) *Spec {
 		}},
 		Fields: []Field{
 			{Word: "no", Column: "order_no", Indexed: true},
-			{Word: "state", Column: "state", Values: []string{"open", "resolved"}},
+			{Word: "state", Column: "state", Values: []string{"open", "locked", "resolved"}},
 			{Word: "amount", Column: "amount", Check: func(v string) string {
 				if strings.Trim(v, "0123456789") != "" {
 					return "use a number"
@@ -114,7 +114,7 @@ func TestEveryReaderFindsTheSame(t *testing.T) {
 			"among few":         {[]Term{{"unalerted", "open"}}, func(i int) bool { return i%5 > 1 }},
 			"few, by an index":  {[]Term{{"unalerted", "open"}, {"no", "O3"}}, func(i int) bool { return i%5 > 1 && i%7 == 3 }},
 			"few, and a column": {[]Term{{"unalerted", "open"}, {"amount", "12"}}, func(i int) bool { return i == 12 }},
-			"none":              {[]Term{{"state", "?"}}, func(int) bool { return false }},
+			"none":              {[]Term{{"state", "locked"}}, func(int) bool { return false }},
 		} {
 			for scan, scope := range map[int]Scope{0: All(), 7: All(), 8: Of(2), 9: Of()} {
 				var want []int64
@@ -237,7 +237,7 @@ func TestOldRowsAreFoundWhereTheirNumberIsGiven(t *testing.T) {
 		if got := walk(t, d, q.With("no", "O2"), Slice{From: future}); len(got) != 0 {
 			t.Errorf("by an index, within the time: %v", got)
 		}
-		if any, err := q.With("state", "?").Any(t.Context(), d); err != nil || !any {
+		if any, err := q.With("state", "locked").Any(t.Context(), d); err != nil || !any {
 			t.Errorf("the list has rows: %t, %v", any, err)
 		}
 		q.Scope = Scope{}
@@ -285,7 +285,7 @@ func TestATermThatMeansNothingIsRefused(t *testing.T) {
 		t.Errorf("an address: %+v, %v", q, err)
 	}
 	s, err := q.Spec.Suggestions(t.Context(), d.Read)
-	if err != nil || len(s["state"]) != 2 || s["state"][0].Value != "open" {
+	if err != nil || len(s["state"]) != 3 || s["state"][0].Value != "open" {
 		t.Errorf("suggestions: %v, %v", s, err)
 	}
 }

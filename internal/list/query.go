@@ -56,10 +56,8 @@ func (q Query) Check() error {
 		if f == nil {
 			return &invalid.FieldError{Field: t.Word, Problem: q.Spec.Name + " cannot be filtered by this"}
 		}
-		if f.Check != nil {
-			if problem := f.Check(t.Value); problem != "" {
-				return &invalid.FieldError{Field: t.Word, Problem: problem}
-			}
+		if problem := f.problem(t.Value); problem != "" {
+			return &invalid.FieldError{Field: t.Word, Problem: problem}
 		}
 	}
 	return nil
@@ -113,6 +111,9 @@ type plan struct {
 func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
+	}
+	if of := q.Spec.Of; of != "" && q.Get(of) == "" {
+		return nil, &invalid.FieldError{Field: of, Problem: "the rows of " + q.Spec.Name + " are listed by this only"}
 	}
 	p := &plan{db: d, spec: q.Spec, slice: s}
 	indexed, ageless := s.Only != nil, false

@@ -5,6 +5,10 @@ package list
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"backstop/internal/base/db"
 
@@ -22,6 +26,8 @@ type Spec struct {
 	ScanRows int
 	// SumRows is of how many rows, the newest, Sums adds up the money; 0 = 20,000.
 	SumRows int
+	// Of is the field by which every query is filtered: the list is of one thing's rows. "" = none.
+	Of string
 	// CauseWord is the field that filters by a source's Cause.
 	CauseWord string
 }
@@ -56,16 +62,32 @@ type Field struct {
 	Column string // column of every source, compared with the value; "" = use Match
 	// Indexed means that an index on Column covers the filter.
 	Indexed bool
-	// Values are fixed suggestions; Suggest reads the others. Other values are allowed but may
-	// match nothing.
+	// Values are all that the field takes; fixed suggestions beside those that Suggest reads, or if
+	// it has a Check of its own.
 	Values  []string
 	Suggest func(context.Context, bun.IDB) ([]Choice, error)
-	// Check returns what is wrong with a value; "" = nothing. nil allows any.
+	// Check returns what is wrong with a value; "" = nothing. nil = the value is one of Values, or,
+	// without them, any text. No value reaches Match or a query unchecked.
 	Check func(value string) string
 	// Match returns the matching rows, if one comparison is not enough.
 	Match func(ctx context.Context, in Lookup, value string) (Match, error)
 	// Hidden fields are set by links and appear in no form.
 	Hidden bool
+}
+
+// problem returns what is wrong with a value; "" = nothing. Whatever the field, a database can
+// hold the text.
+func (f *Field) problem(value string) string {
+	if value == "" || len(value) > MaxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+		return "use 1 to 500 bytes of text, without control characters"
+	}
+	switch {
+	case f.Check != nil:
+		return f.Check(value)
+	case len(f.Values) > 0 && f.Suggest == nil && !slices.Contains(f.Values, value): // a typing error must not look like an empty list
+		return "use one of " + strings.Join(f.Values, ", ")
+	}
+	return ""
 }
 
 // Choice is one suggested value of a field.

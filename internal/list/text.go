@@ -161,10 +161,8 @@ func (r Reading) Term(w Word) (Term, *Problem) {
 	case value == "":
 		value = w.Value // of a row that is no longer suggested, or free text
 	}
-	if f.Check != nil {
-		if problem := f.Check(value); problem != "" {
-			return Term{}, &Problem{w, BadValue, []string{problem}}
-		}
+	if problem := f.problem(value); problem != "" {
+		return Term{}, &Problem{w, BadValue, []string{problem}}
 	}
 	return Term{f.Word, value}, nil
 }

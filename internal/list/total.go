@@ -96,10 +96,12 @@ func (q Query) Missing(ctx context.Context, d *db.DB) (*Term, error) {
 	return nil, nil
 }
 
-// Any reports whether the list has any row, ignoring the terms: an empty list shows what to do
-// first.
+// Any reports whether the list has any row, ignoring the terms except Spec.Of: an empty list shows
+// what to do first.
 func (q Query) Any(ctx context.Context, d *db.DB) (bool, error) {
+	of := q.Get(q.Spec.Of)
 	q.Terms = nil
+	q = q.With(q.Spec.Of, of)
 	p, err := q.plan(ctx, d, Slice{})
 	if err != nil {
 		return false, err

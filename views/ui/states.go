@@ -267,6 +267,9 @@ var classes = map[notify.Class]text.Text{
 	notify.Refused:      {ZH: "对方拒绝", EN: "refused by the receiver"},
 	notify.NotConnected: {ZH: "商户未连接", EN: "merchant is not connected"},
 
+	notify.NoAddress:   {ZH: "未配置通知地址", EN: "no notification address"},
+	notify.SwitchedOff: {ZH: "商户不接收此类通知", EN: "not wanted by the merchant"},
+
 	notify.Resent: {ZH: "已人工补发", EN: "resent by an operator"},
 
 	notify.Locked:      {ZH: "密钥无法解开", EN: "secrets do not open"},

@@ -80,7 +80,7 @@ func TestPagesLeadToEachOtherAndATamperedOneIsRefused(t *testing.T) {
 	next := links(first.Body)["next"]
 	for _, wrong := range []string{
 		strings.Replace(next, "cursor=", "cursor=A", 1), strings.Replace(next, "paid", "failed", 1),
-		strings.Replace(next, "/orders", "/notifications", 1),
+		strings.NewReplacer("/orders", "/notifications", "paid", "delivered").Replace(next),
 	} {
 		if got := h.Page(t, cookie, wrong+"&lang=en"); got.Status != http.StatusBadRequest ||
 			!strings.Contains(got.Body, "page link was changed") {
