@@ -18,7 +18,6 @@ type claim struct {
 	where string // rows that it applies to; "" = all
 	wrong string // true if the claim is violated
 	what  string // the text of the violation
-	row   string // the row that it is about, as readRow takes it; "" = as its table says
 	args  []any  // of wrong
 }
 
@@ -137,7 +136,7 @@ func (r *run) checkAgain(ctx context.Context, i *Invariant, c claim, suspects []
 		}
 		args := append([]any{bun.Ident(c.table), bun.List(part)}, c.args...)
 		err := r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
-			return tx.NewRaw("SELECT x.id, "+c.what+" AS what, "+cmp.Or(c.row, rowsOf[c.table], "''")+
+			return tx.NewRaw("SELECT x.id, "+c.what+" AS what, "+cmp.Or(rowsOf[c.table], "''")+
 				" AS named FROM ? AS x WHERE x.id IN (?) AND ("+c.condition()+") AND ("+c.wrong+") ORDER BY x.id",
 				args...).Scan(ctx, &still)
 		})

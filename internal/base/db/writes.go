@@ -72,19 +72,11 @@ func (w *Writes) insert(models any, conflict string, guarded bool) {
 
 // GuardEach adds a compare-and-set that joins models, a pointer to a slice, as _v and must
 // change one row for each model. update is the statement, the same for any values.
-func (w *Writes) GuardEach(models any, update string) { w.each(models, update, true) }
-
-// Each is GuardEach for an update that may change fewer rows.
-func (w *Writes) Each(models any, update string) { w.each(models, update, false) }
-
-func (w *Writes) each(models any, update string, guarded bool) {
+func (w *Writes) GuardEach(models any, update string) {
 	rows := bulk.Of(w.tx.db.DB, models)
-	guard := int64(-1)
-	if guarded {
-		guard = int64(rows.Len)
-	}
-	after := ") " + w.tx.db.orFail(update)
-	w.list = append(w.list, write{text: "WITH _v (" + rows.Names + ") AS (", rows: rows, after: after, guard: guard})
+	w.list = append(w.list, write{
+		text: "WITH _v (" + rows.Names + ") AS (", rows: rows, after: ") " + w.tx.db.orFail(update), guard: int64(rows.Len),
+	})
 }
 
 // Exec sends the collected writes. ErrStale means that a guard did not find the rows that were

@@ -27,7 +27,7 @@ func Counts(t *testing.T, d *db.DB) map[string]int {
 	all := map[string]int{}
 	for _, name := range names {
 		var n int
-		if err := d.NewRaw("SELECT count(*) FROM " + name).Scan(t.Context(), &n); err != nil {
+		if err := d.NewRaw("SELECT count(*) FROM "+name).Scan(t.Context(), &n); err != nil {
 			t.Fatal(err)
 		}
 		all[name] = n
