@@ -25,7 +25,7 @@ var AccountList = list.New(list.Spec{
 		{Word: "kind", Values: AccountKinds, Match: func(_ context.Context, _ list.Lookup,
 			kind string,
 		) (list.Match, error) {
-			return list.Match{Where: ofKind(kind), Ageless: true}, nil
+			return ofKind(kind), nil
 		}},
 		{Word: "currency", Column: "currency", Check: checkCurrency},
 		{Word: "part", Hidden: true, Values: names(InTransit, Disputed), Match: func(_ context.Context, _ list.Lookup,
@@ -69,19 +69,22 @@ func KindOf(code string) string {
 	return kind
 }
 
-// ofKind returns the condition for the accounts of a kind.
-func ofKind(kind string) string {
+// ofKind matches the accounts of a kind.
+func ofKind(kind string) list.Match {
+	m := list.Match{Ageless: true}
 	switch kind {
 	case FrozenAccount:
-		return "a.code LIKE 'merchant:%" + fund.FrozenPart + "'"
+		m.Where = "a.code LIKE 'merchant:%" + fund.FrozenPart + "'"
 	case ReservedAccount:
-		return "a.code LIKE 'merchant:%" + fund.ReservedPart + "'"
+		m.Where = "a.code LIKE 'merchant:%" + fund.ReservedPart + "'"
 	case "merchant":
-		return "a.code LIKE 'merchant:%' AND a.code NOT LIKE '%" + fund.FrozenPart + "' AND a.code NOT LIKE '%" + fund.ReservedPart + "'"
+		m.Where = "a.code LIKE 'merchant:%' AND a.code NOT LIKE '%" + fund.FrozenPart + "' AND a.code NOT LIKE '%" + fund.ReservedPart + "'"
 	case "loss", "opening":
-		return "a.code = '" + kind + "'"
+		m.Where, m.Args = "a.code = ?", []any{kind}
+	default:
+		m.Where, m.Args = "a.code LIKE ?", []any{kind + ":%"}
 	}
-	return "a.code LIKE '" + kind + ":%'"
+	return m
 }
 
 // FundPart is money in the ledger that is neither a merchant's to spend nor gone.

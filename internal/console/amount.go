@@ -40,6 +40,11 @@ type bound struct {
 	sums     map[int64][]string // currencies by minor units; see money.Sums
 }
 
+// operators are those of SQL, by how a person writes them.
+var operators = map[string]string{
+	"": "=", ">=": ">=", "<=": "<=", ">": ">", "<": "<", "≥": ">=", "≤": "<=", "＞": ">", "＜": "<",
+}
+
 var bounded = regexp.MustCompile(`^(>=|<=|>|<|≥|≤|＞|＜)?\s*(.+)$`)
 
 // amounts reads an amount or a range of them.
@@ -48,11 +53,7 @@ func amounts(text string) ([]bound, bool) {
 	if from, to, ok := strings.Cut(text, ".."); ok {
 		all = []bound{{">=", money.Sums(strings.TrimSpace(from))}, {"<=", money.Sums(strings.TrimSpace(to))}}
 	} else if m := bounded.FindStringSubmatch(text); m != nil {
-		operator := strings.NewReplacer("≥", ">=", "≤", "<=", "＞", ">", "＜", "<").Replace(m[1])
-		if operator == "" {
-			operator = "="
-		}
-		all = []bound{{operator, money.Sums(m[2])}}
+		all = []bound{{operators[m[1]], money.Sums(m[2])}}
 	}
 	for _, b := range all {
 		if len(b.sums) == 0 {
