@@ -96,9 +96,9 @@ func (r *run) pageEnd(ctx context.Context, table, key string, from int64) (to in
 func (r *run) probing(ctx context.Context, fn func(context.Context, bun.IDB) error) error {
 	return r.db.Read.RunInTx(ctx, &sql.TxOptions{ReadOnly: true}, func(ctx context.Context, tx bun.Tx) error {
 		if r.db.IsPostgres() {
-			_, err := tx.ExecContext(ctx,
-				"SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"+
-					"SET LOCAL max_parallel_workers_per_gather = 0")
+			_, err := tx.ExecContext(ctx, "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"+
+				" set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),"+
+				" set_config('max_parallel_workers_per_gather', '0', true)")
 			if err != nil {
 				return fmt.Errorf("prepare to read: %w", err)
 			}
