@@ -18,7 +18,6 @@ import (
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // Options select and configure a database.
@@ -65,7 +64,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		err error
 	)
 	if o.URL == "" {
-		d, err = openSQLite(o)
+		d = openSQLite(o)
 	} else {
 		d, err = openPostgres(ctx, o)
 	}
@@ -111,30 +110,23 @@ const logKept = 16 << 20
 // openSQLite opens the file twice: for one connection that writes, and for readers.
 // _txlock=immediate takes the write lock at BEGIN; a deferred transaction that reads first and
 // writes later can fail with "busy" whatever the timeout is.
-func openSQLite(o Options) (*DB, error) {
+func openSQLite(o Options) *DB {
 	file := filepath.Join(o.Dir, File)
 	dsn := func(extra string) string {
 		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
 			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=temp_store(2)" + extra
 	}
-	writer, err := sql.Open("sqlite", dsn(fmt.Sprintf("&_txlock=immediate&_pragma=cache_size(-12288)&_pragma=journal_size_limit(%d)",
-		logKept)))
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", file, err)
-	}
+	open := func(extra string) *sql.DB { return sql.OpenDB(connector{liteFile{dsn(extra)}}) }
+	writer := open(fmt.Sprintf("&_txlock=immediate&_pragma=cache_size(-12288)&_pragma=journal_size_limit(%d)", logKept))
 	writer.SetMaxOpenConns(1)
 	writer.SetConnMaxLifetime(0)
-	reader, err := sql.Open("sqlite", dsn("&_pragma=query_only(1)&_pragma=cache_size(-4096)"))
-	if err != nil {
-		writer.Close()
-		return nil, fmt.Errorf("open %s: %w", file, err)
-	}
+	reader := open("&_pragma=query_only(1)&_pragma=cache_size(-4096)")
 	reader.SetMaxOpenConns(8)
 	reader.SetMaxIdleConns(4)
 	return &DB{
 		DB: bun.NewDB(writer, sqlitedialect.New()), Read: bun.NewDB(reader, sqlitedialect.New()),
 		pools: []*sql.DB{writer, reader},
-	}, nil
+	}
 }
 
 // Close unregisters the node and closes all connections.

@@ -33,7 +33,11 @@ func codes(err error) (pg string, lite int) {
 	if errors.As(err, &pgError) {
 		return pgError.Code, 0
 	}
-	var liteError *sqlitedriver.Error
+	var failed *Error
+	if errors.As(err, &failed) {
+		return "", failed.lite
+	}
+	var liteError *sqlitedriver.Error // of a connection that could not be opened
 	if errors.As(err, &liteError) {
 		return "", liteError.Code()
 	}

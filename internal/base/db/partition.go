@@ -84,11 +84,12 @@ func (d *DB) waitForLocks(ctx context.Context, log *slog.Logger, m Monthly, step
 }
 
 // lockHolders describes the sessions with locks on a table or on schema changes, the oldest
-// transactions first: transactions of traffic end in milliseconds.
+// transactions first: transactions of traffic end in milliseconds. Their queries are without values.
 func lockHolders(ctx context.Context, q bun.IDB, table string) (string, error) {
 	var all []string
 	err := q.NewRaw(`
-SELECT format('process %s of %s (%s) for %s: %s', a.pid, a.usename, coalesce(a.state, 'unknown'), date_trunc('second', clock_timestamp() - a.xact_start), left(a.query, 200))
+SELECT format('process %s of %s (%s) for %s: %s', a.pid, a.usename, coalesce(a.state, 'unknown'), date_trunc('second', clock_timestamp() - a.xact_start),
+	left(regexp_replace(a.query, '''[^'']*(''|$)|[0-9]+', '#', 'g'), 200))
 FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.pid IN (SELECT l.pid FROM pg_locks l WHERE l.granted AND
 	(l.locktype = 'relation' AND l.relation = to_regclass(?) AND l.mode <> 'AccessShareLock' OR l.locktype = 'advisory' AND l.classid = 0 AND l.objid = ?
 	OR l.locktype = 'relation' AND l.relation = to_regclass(?) AND a.xact_start < clock_timestamp() - INTERVAL '2 seconds'))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,7 +21,7 @@ type statement struct {
 // the result of each. It returns the error of the database, or else the first error of read.
 func (tx Tx) pipeline(ctx context.Context, list []statement, read func(i int, rows pgx.Rows) error) error {
 	return tx.conn.Raw(func(driverConn any) error {
-		conn := driverConn.(*stdlib.Conn).Conn()
+		conn := driverConn.(*conn).session.(*stdlib.Conn).Conn()
 		// database/sql rolls back by itself when the transaction's context ends. At present
 		// it also closes the connection; with a driver that implements driver.Validator it
 		// would keep it, and the statements would be committed outside any transaction.
@@ -34,12 +33,13 @@ func (tx Tx) pipeline(ctx context.Context, list []statement, read func(i int, ro
 			return err
 		}
 		results := conn.PgConn().ExecBatch(ctx, batch)
-		for i := 0; results.NextResult(); i++ {
+		i := 0
+		for ; results.NextResult(); i++ {
 			rows := pgx.RowsFromResultReader(conn.TypeMap(), results.ResultReader())
 			err = cmp.Or(err, read(i, rows))
 			rows.Close()
 		}
-		return cmp.Or(results.Close(), err)
+		return cmp.Or(hideStatement(results.Close(), list[min(i, len(list)-1)].text), err)
 	})
 }
 
@@ -56,11 +56,11 @@ func batchOf(ctx context.Context, conn *pgx.Conn, list []statement) (*pgconn.Bat
 		}
 		prepared, err := conn.Prepare(ctx, s.text, s.text) // once per connection
 		if err != nil {
-			return nil, err
+			return nil, hideStatement(err, s.text)
 		}
 		var values pgx.ExtendedQueryBuilder
 		if err := values.Build(conn.TypeMap(), prepared, s.values); err != nil {
-			return nil, fmt.Errorf("encode values: %w", err)
+			return nil, hideStatement(err, s.text)
 		}
 		batch.ExecPrepared(prepared.Name, values.ParamValues, values.ParamFormats, values.ResultFormats)
 	}

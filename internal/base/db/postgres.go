@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,7 +63,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	maps.DeleteFunc(own, func(name, _ string) bool { _, set := cfg.RuntimeParams[name]; return set })
 	d := &DB{postgres: true}
 	open := func(size int, synchronousCommit string) *bun.DB {
-		pool := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(setting(own, synchronousCommit)))
+		pool := sql.OpenDB(connector{stdlib.GetConnector(*cfg, stdlib.OptionAfterConnect(setting(own, synchronousCommit)))})
 		pool.SetMaxOpenConns(size)
 		pool.SetMaxIdleConns(size)
 		d.pools = append(d.pools, pool)
