@@ -213,6 +213,9 @@ func (a *App) openDB(ctx context.Context) error {
 		return err
 	}
 	a.closing(func() { a.db.Close() })
+	if a.db.Superuser() {
+		a.o.Log.Warn("the role of BACKSTOP_DATABASE_URL is a superuser, whom PostgreSQL lets read and write its server's files: use an ordinary role")
+	}
 	applied, err := migrations.Apply(ctx, a.db)
 	if err != nil {
 		return err

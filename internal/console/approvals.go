@@ -41,7 +41,7 @@ var ApprovalList = list.New(list.Spec{
 })
 
 func matchMaker(ctx context.Context, in list.Lookup, name string) (list.Match, error) {
-	m, err := approval.MakerOf(ctx, in.DB.Read, name)
+	m, err := approval.MakerOf(ctx, in.Read, name)
 	if err != nil || m == nil {
 		return list.Match{None: true}, err
 	}

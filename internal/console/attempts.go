@@ -17,11 +17,11 @@ var AttemptList = list.New(list.Spec{
 	Sources: []list.Source{attemptsIn("first_attempts"), attemptsIn("notify_attempts")},
 	Fields: []list.Field{
 		{Word: "order_no", Match: func(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
-			ids, err := deliveriesOf(ctx, in.DB.Read, no)
+			ids, err := deliveriesOf(ctx, in.Read, no)
 			return list.Match{Where: "na.delivery_id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true}, err
 		}},
 		{Word: "merchant", Match: func(ctx context.Context, in list.Lookup, code string) (list.Match, error) { // or a subscriber
-			id, err := recipientID(ctx, in.DB.Read, code)
+			id, err := recipientID(ctx, in.Read, code)
 			return list.Match{Where: "na.recipient_id = ?", Args: []any{id}, None: id == 0}, err
 		}},
 		{Word: "class", Column: "class", Values: names(notify.Classes...)},

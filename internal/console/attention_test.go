@@ -32,7 +32,7 @@ func TestManyIncidentsCostNoMoreQueriesThanOne(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		seen := new(queries)
-		d.Read = d.Read.WithQueryHook(seen)
+		dbtest.HookReads(d, seen)
 		f := paymenttest.New(t, d, paymenttest.Options{URL: "https://a.example/notify"})
 		exec := func(query string, args ...any) {
 			t.Helper()

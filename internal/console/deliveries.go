@@ -42,7 +42,7 @@ var DeliveryList = list.New(list.Spec{
 // ofOrdersAt matches the notifications about a supplier's orders. Whatever else is filtered comes
 // first: a supplier has most of all orders.
 func ofOrdersAt(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
-	id, err := idOf(ctx, in.DB.Read, "suppliers", code)
+	id, err := idOf(ctx, in.Read, "suppliers", code)
 	return list.Match{
 		Where: "(SELECT x.supplier_id FROM orders AS x WHERE x.id = d.subject_id) = ?", Args: []any{id}, None: id == 0,
 	}, err

@@ -27,10 +27,10 @@ func TestWhatIsOverIsReadByItsIndex(t *testing.T) {
 		b := newBreakers(t, d)
 		for state, first := range map[string]int64{"resolved": rows - open, "ignored": 20_000} {
 			for _, terms := range [][]string{{"state", state}, {"state", state, "kind", "late_payment"}} {
-				seen, plain := new(dbtest.Statements), d.Read
-				d.Read = plain.WithQueryHook(seen)
+				seen := new(dbtest.Statements)
+				unhook := dbtest.HookReads(d, seen)
 				page, err := b.Exceptions(t.Context(), ask(ExceptionList, terms...), list.Slice{})
-				d.Read = plain
+				unhook()
 				if err != nil || len(page.Rows) == 0 || page.Reached != 0 {
 					t.Fatalf("%v: %d rows, reached %d, %v", terms, len(page.Rows), page.Reached, err)
 				}

@@ -54,7 +54,7 @@ func recipientID(ctx context.Context, q bun.IDB, code string) (int64, error) {
 // coded matches rows by the code of the row that their column refers to.
 func coded(table, column string) func(context.Context, list.Lookup, string) (list.Match, error) {
 	return func(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
-		id, err := idOf(ctx, in.DB.Read, table, code)
+		id, err := idOf(ctx, in.Read, table, code)
 		return list.Match{Where: column + " = ?", Args: []any{id}, None: id == 0}, err
 	}
 }

@@ -59,8 +59,8 @@ func TestNoListGoesThroughATable(t *testing.T) {
 				queries = append(queries, ask(spec, "paid", values["paid"], "merchant", "m1"))
 			}
 			for _, q := range queries {
-				seen, plain := new(dbtest.Statements), d.Read
-				d.Read = plain.WithQueryHook(seen)
+				seen := new(dbtest.Statements)
+				unhook := dbtest.HookReads(d, seen)
 				s := list.Slice{From: now - 3600_000_000, To: now + 3600_000_000, Totals: true}
 				err := read[spec](q, s)
 				s.At.ID = now
@@ -79,7 +79,7 @@ func TestNoListGoesThroughATable(t *testing.T) {
 				if err == nil {
 					_, err = spec.Suggestions(t.Context(), d.Read)
 				}
-				d.Read = plain
+				unhook()
 				if err != nil {
 					t.Errorf("%s by %v: %v", spec.Name, q.Terms, err)
 				}

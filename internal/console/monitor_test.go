@@ -54,7 +54,7 @@ func TestTheMonitorNeverScans(t *testing.T) {
 		}
 		b := New(d, settings.NewStore(d, nil, nil, nil), breakers)
 		seen := &dbtest.Statements{}
-		d.Read = d.Read.WithQueryHook(seen)
+		dbtest.HookReads(d, seen)
 		now := d.Now()
 		day := list.Slice{From: now - 24*time.Hour.Microseconds(), To: now}
 		insert := func(query string) {

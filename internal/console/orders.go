@@ -77,13 +77,13 @@ func (b *Reader) Orders(ctx context.Context, q list.Query, s list.Slice) (list.P
 }
 
 func matchNumber(ctx context.Context, in list.Lookup, no string) (list.Match, error) {
-	ids, err := numbered(ctx, in.DB.Read, no)
+	ids, err := numbered(ctx, in.Read, no)
 	return list.Match{Where: "o.id IN (?)", Args: []any{bun.List(ids)}, None: len(ids) == 0, Indexed: true, Ageless: true}, err
 }
 
 // matchAwaited matches the orders that wait for a supplier's result.
 func matchAwaited(ctx context.Context, in list.Lookup, code string) (list.Match, error) {
-	id, err := idOf(ctx, in.DB.Read, "suppliers", code)
+	id, err := idOf(ctx, in.Read, "suppliers", code)
 	ids, args := report.AwaitedOf(id)
 	return list.Match{Where: "o.id IN (" + ids + ")", Args: args, None: id == 0, Indexed: true, Ageless: true}, err
 }

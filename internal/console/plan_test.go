@@ -16,10 +16,10 @@ func TestAMerchantsOrdersAreReadByTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		putOrders(t, d, 300)
 		b := newBreakers(t, d)
-		seen, plain := new(dbtest.Statements), d.Read
-		d.Read = plain.WithQueryHook(seen)
+		seen := new(dbtest.Statements)
+		unhook := dbtest.HookReads(d, seen)
 		page, err := b.Orders(t.Context(), ask(OrderList, "merchant", "m1"), list.Slice{Rows: 20})
-		d.Read = plain
+		unhook()
 		var all int64 // about a third: who an order is for goes by its id
 		if err := d.NewRaw("SELECT count(*) FROM orders WHERE merchant_id = 1").Scan(t.Context(), &all); err != nil {
 			t.Fatal(err)

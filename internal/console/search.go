@@ -45,7 +45,7 @@ type Found struct {
 // indexes, however old the order. It finds merchants and suppliers by their codes and names.
 func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 	f := &Found{Amount: len(money.Sums(q)) > 0}
-	ids, err := numbered(ctx, b.db.Read, q)
+	ids, err := numbered(ctx, b.db.Lists, q)
 	if err != nil {
 		return nil, err
 	}
@@ -66,19 +66,19 @@ func (b *Reader) Search(ctx context.Context, q string) (*Found, error) {
 			continue
 		}
 		var more []int64
-		if err := b.db.Read.NewRaw(look.query, look.args...).Scan(ctx, &more); err != nil {
+		if err := b.db.Lists.NewRaw(look.query, look.args...).Scan(ctx, &more); err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
 		ids = append(ids, more...)
 	}
-	switch event, err := notify.FindEvent(ctx, b.db.Read, q); {
+	switch event, err := notify.FindEvent(ctx, b.db.Lists, q); {
 	case err == nil:
 		ids = append(ids, event.SubjectID)
 	case !errors.Is(err, notify.ErrNoDelivery):
 		return nil, err
 	}
 	if len(ids) > 0 {
-		err := b.db.Read.NewSelect().TableExpr("orders AS o").ColumnExpr(orderColumns).Where("o.id IN (?)", bun.List(ids)).
+		err := b.db.Lists.NewSelect().TableExpr("orders AS o").ColumnExpr(orderColumns).Where("o.id IN (?)", bun.List(ids)).
 			OrderExpr("o.id DESC").Limit(maxFound+1).Scan(ctx, &f.Orders)
 		if err != nil {
 			return nil, fmt.Errorf("read the orders that were found: %w", err)
@@ -105,7 +105,7 @@ func (b *Reader) findNamed(ctx context.Context, table, name, q string) (found []
 	if utf8.RuneCountInString(q) >= minNamePart {
 		part = "%" + part + "%"
 	}
-	err = b.db.Read.NewRaw(
+	err = b.db.Lists.NewRaw(
 		"SELECT id, code, ?0 AS name FROM ?1 WHERE code = ?2 OR lower(code) LIKE ?3 ESCAPE '!' OR lower(?0) LIKE ?3 ESCAPE '!'"+
 			" ORDER BY CASE WHEN code = ?2 THEN 0 ELSE 1 END, code LIMIT ?4", bun.Ident(name), bun.Ident(table), q, part,
 		maxFound).Scan(ctx,
@@ -128,7 +128,7 @@ func (b *Reader) exceptionsAbout(ctx context.Context, q string, orders []Order) 
 		arg   any
 	}{{"x.id = ?", id}, {"x.order_no IN (?)", bun.List(numbers)}} {
 		var rows []exception.Item
-		if err := b.db.Read.NewSelect().Model(&rows).Where(look.where,
+		if err := b.db.Lists.NewSelect().Model(&rows).Where(look.where,
 			look.arg).OrderExpr("x.id DESC").Limit(maxFound).Scan(ctx); err != nil {
 			return nil, fmt.Errorf("search exceptions: %w", err)
 		}

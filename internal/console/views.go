@@ -93,7 +93,7 @@ func matchPaid(ctx context.Context, in list.Lookup, value string) (list.Match, e
 	if code == "" {
 		return m, nil
 	}
-	id, err := idOf(ctx, in.DB.Read, "merchants", code)
+	id, err := idOf(ctx, in.Read, "merchants", code)
 	m.Few = func(context.Context, bun.IDB) (string, error) {
 		return fmt.Sprintf("SELECT * FROM orders WHERE merchant_id = %d", id), nil
 	}

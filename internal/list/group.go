@@ -35,9 +35,9 @@ func (q Query) Groups(ctx context.Context, d *db.DB, s Slice, column string, max
 		return nil, false, nil
 	}
 	x := p.parts[0]
-	in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit+1).
+	in := p.ordered(x, p.read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit+1).
 		ColumnExpr("?.? AS value", bun.Ident(x.Alias), bun.Ident(column))
-	err = p.db.Read.NewSelect().TableExpr("(?) AS w",
+	err = p.read.NewSelect().TableExpr("(?) AS w",
 		in).ColumnExpr("value, count(*) AS rows").GroupExpr("value").OrderExpr("rows DESC, value").Scan(ctx, &groups)
 	if err != nil {
 		return nil, false, fmt.Errorf("count groups of %s: %w", x.Table, err)

@@ -40,6 +40,15 @@ type Slice struct {
 	// Uncounted skips counting the rows of the whole list. Totals also adds them up, if they
 	// have money, and by cause, if they can fail.
 	Uncounted, Totals bool
+	all               bool // one of the slices of Each: an export has all the time that it needs
+}
+
+// reader returns the connections that read the slice.
+func (s Slice) reader(d *db.DB) *bun.DB {
+	if s.all {
+		return d.Read
+	}
+	return d.Lists
 }
 
 // Page is one page of a list, newest first.
@@ -140,7 +149,7 @@ func readPage[T any](ctx context.Context, p *plan, key func(*T) int64) (page Pag
 	var rows []T
 	for _, x := range p.parts {
 		var more []T
-		q := p.db.Read.NewSelect().Model(&more).ModelTableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias))
+		q := p.read.NewSelect().Model(&more).ModelTableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias))
 		if x.Columns != "" {
 			q = q.ColumnExpr(x.Columns)
 		}
@@ -210,7 +219,7 @@ func (p *plan) bounds(ctx context.Context, at Cursor) (bounds, error) {
 	}
 	for _, x := range p.parts {
 		var last []int64
-		err := p.db.Read.NewSelect().TableExpr("?", bun.Ident(x.Table)).Column(x.Key).Where("? BETWEEN ? AND ?", bun.Ident(x.Key), w.low,
+		err := p.read.NewSelect().TableExpr("?", bun.Ident(x.Table)).Column(x.Key).Where("? BETWEEN ? AND ?", bun.Ident(x.Key), w.low,
 			w.high).
 			OrderExpr("? ?", bun.Ident(x.Key), direction(at.Newer)).Limit(1).Offset(int64(p.spec.scanRows())-1).Scan(ctx, &last)
 		if err != nil {

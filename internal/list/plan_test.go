@@ -25,10 +25,10 @@ func TestIDsFollowTheKey(t *testing.T) {
 			if name == "of a merchant" {
 				q.Scope = Of(2)
 			}
-			seen, plain := new(dbtest.Statements), d.Read
-			d.Read = plain.WithQueryHook(seen)
+			seen := new(dbtest.Statements)
+			unhook := dbtest.HookReads(d, seen)
 			_, err := q.IDs(t.Context(), d, s, ids[299], 1000)
-			d.Read = plain
+			unhook()
 			if err != nil || len(seen.Texts) < 1 {
 				t.Fatalf("%s: %d queries, %v", name, len(seen.Texts), err)
 			}

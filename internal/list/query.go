@@ -99,7 +99,7 @@ func (x *part) key() bun.Safe { return bun.Safe(x.Alias + "." + x.Key) }
 
 // plan is a query with its slice, ready to be read.
 type plan struct {
-	db    *db.DB
+	read  *bun.DB
 	spec  *Spec
 	slice Slice
 	parts []*part // the sources that can have rows
@@ -115,11 +115,11 @@ func (q Query) plan(ctx context.Context, d *db.DB, s Slice) (*plan, error) {
 	if of := q.Spec.Of; of != "" && q.Get(of) == "" {
 		return nil, &invalid.FieldError{Field: of, Problem: "the rows of " + q.Spec.Name + " are listed by this only"}
 	}
-	p := &plan{db: d, spec: q.Spec, slice: s}
+	p := &plan{read: s.reader(d), spec: q.Spec, slice: s}
 	indexed, ageless := s.Only != nil, false
 	p.scans = !q.Scope.all
 	for i := range q.Spec.Sources {
-		in := Lookup{DB: d, Source: &q.Spec.Sources[i], Query: q}
+		in := Lookup{DB: d, Read: p.read, Source: &q.Spec.Sources[i], Query: q}
 		x, err := q.scoped(in.Source, s)
 		if err != nil {
 			return nil, err
@@ -200,12 +200,12 @@ const fewRows = 20_000
 
 // gather finds all matching keys among the rows of a partial index, unless there are too many.
 func (p *plan) gather(ctx context.Context, x *part) error {
-	few, err := x.few(ctx, p.db.Read)
+	few, err := x.few(ctx, p.read)
 	if err != nil {
 		return err
 	}
 	var n int
-	err = p.db.Read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM (?) AS f LIMIT ?) AS w", bun.Safe(few), fewRows+1).Scan(ctx, &n)
+	err = p.read.NewRaw("SELECT count(*) FROM (SELECT 1 FROM (?) AS f LIMIT ?) AS w", bun.Safe(few), fewRows+1).Scan(ctx, &n)
 	if err != nil {
 		return fmt.Errorf("count the few rows of %s: %w", x.Table, err)
 	}
@@ -215,7 +215,7 @@ func (p *plan) gather(ctx context.Context, x *part) error {
 	w := p.slice.window(x.Source)
 	// The rows are a subquery instead of being selected by key, or the planner would scan the
 	// whole table in key order.
-	rows := p.db.Read.NewSelect().TableExpr("(SELECT * FROM (?) AS f LIMIT ?) AS ?", bun.Safe(few), fewRows, bun.Ident(x.Alias))
+	rows := p.read.NewSelect().TableExpr("(SELECT * FROM (?) AS f LIMIT ?) AS ?", bun.Safe(few), fewRows, bun.Ident(x.Alias))
 	err = x.narrow(rows).ColumnExpr("?", x.key()).Where("? BETWEEN ? AND ?", x.key(), w.low, w.high).Scan(ctx, &x.keys)
 	if err != nil {
 		return fmt.Errorf("gather the few rows of %s: %w", x.Table, err)

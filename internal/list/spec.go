@@ -99,6 +99,7 @@ type Choice struct {
 // Lookup is the input of a field's Match.
 type Lookup struct {
 	DB     *db.DB
+	Read   bun.IDB // reads what the list itself is read from
 	Source *Source
 	Query  Query
 }

@@ -30,8 +30,8 @@ func (p *plan) count(ctx context.Context, w bounds, limit int) (n int64, more bo
 			continue
 		}
 		var part int64
-		in := p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)).ColumnExpr("1")
-		err := p.db.Read.NewSelect().TableExpr("(?) AS w", p.ordered(x, in, w, false, limit+1)).ColumnExpr("count(*)").Scan(ctx, &part)
+		in := p.read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)).ColumnExpr("1")
+		err := p.read.NewSelect().TableExpr("(?) AS w", p.ordered(x, in, w, false, limit+1)).ColumnExpr("count(*)").Scan(ctx, &part)
 		if err != nil {
 			return 0, false, fmt.Errorf("count rows of %s: %w", x.Table, err)
 		}
@@ -83,7 +83,7 @@ func (q Query) Missing(ctx context.Context, d *db.DB) (*Term, error) {
 	for _, t := range q.Terms {
 		none := true
 		for i := range q.Spec.Sources {
-			m, err := t.match(ctx, Lookup{DB: d, Source: &q.Spec.Sources[i], Query: q}, q.Spec.field(t.Word))
+			m, err := t.match(ctx, Lookup{DB: d, Read: d.Lists, Source: &q.Spec.Sources[i], Query: q}, q.Spec.field(t.Word))
 			if err != nil {
 				return nil, err
 			}
@@ -184,13 +184,13 @@ func (p *plan) totals(ctx context.Context) (t Totals, err error) {
 	}
 	expr := func(text string, none string) bun.Safe { return bun.Safe(cmp.Or(text, none)) }
 	for _, x := range whole.parts {
-		in := p.ordered(x, p.db.Read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit).
+		in := p.ordered(x, p.read.NewSelect().TableExpr("? AS ?", bun.Ident(x.Table), bun.Ident(x.Alias)), w, false, limit).
 			ColumnExpr("? AS minor, ? AS currency, ? AS cause", expr(x.Money.Minor, "0"), expr(x.Money.Currency, "''"), expr(x.Cause, "''"))
 		var rows []struct {
 			Sum   `bun:",extend"`
 			Cause string `bun:"cause"`
 		}
-		err := p.db.Read.NewSelect().TableExpr("(?) AS w",
+		err := p.read.NewSelect().TableExpr("(?) AS w",
 			in).ColumnExpr("currency, cause, count(*) AS rows, CAST(sum(minor) AS BIGINT) AS minor").
 			GroupExpr("currency, cause").OrderExpr("currency, cause").Scan(ctx, &rows)
 		if err != nil {
@@ -213,7 +213,7 @@ const eachRows = 500
 // Each calls fn with each row that read returns from the slice's cursor on, newest first, and
 // stops at the first error. Rows added meanwhile are not included.
 func Each[T any](s Slice, read func(Slice) (Page[T], error), fn func(T) error) error {
-	for s.Rows, s.Uncounted = eachRows, true; ; {
+	for s.Rows, s.Uncounted, s.all = eachRows, true, true; ; {
 		page, err := read(s)
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ func Each[T any](s Slice, read func(Slice) (Page[T], error), fn func(T) error) e
 // IDs returns the keys below the given one of all matches in the slice's time range, oldest
 // first. Errors: ErrTooMany.
 func (q Query) IDs(ctx context.Context, d *db.DB, s Slice, below int64, limit int) ([]int64, error) {
-	s.At = Cursor{ID: below}
+	s.At, s.all = Cursor{ID: below}, true
 	p, err := q.plan(ctx, d, s)
 	if err != nil {
 		return nil, err

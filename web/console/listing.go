@@ -234,6 +234,6 @@ func around[T any](ctx context.Context, l *listing, page list.Page[T]) (ui.List,
 			return v, err
 		}
 	}
-	v.Suggested, err = l.filter.Spec.Suggestions(ctx, l.s.DB.Read)
+	v.Suggested, err = l.filter.Spec.Suggestions(ctx, l.s.DB.Lists)
 	return v, err
 }

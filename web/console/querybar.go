@@ -48,7 +48,7 @@ func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) er
 	}
 	ctx, cancel := l.context()
 	defer cancel()
-	reading, err := list.NewReading(ctx, l.filter.Spec, s.DB.Read)
+	reading, err := list.NewReading(ctx, l.filter.Spec, s.DB.Lists)
 	if err != nil {
 		return slow(ctx, err)
 	}

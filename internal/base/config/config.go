@@ -43,7 +43,7 @@ type Config struct {
 	LogFormat string     `env:"LOG_FORMAT" default:"auto" oneof:"auto text json" doc:"Form of a log line; auto is text on a terminal, else json."`
 
 	DatabaseURL   Secret `env:"DATABASE_URL" default:"" empty:"SQLite in the data folder" form:"postgres" group:"Database, queue and keys" doc:"PostgreSQL for production, postgres://user:password@host:5432/name."`
-	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node. Must be more than COMMIT_WRITERS, or pages and ticks would wait for callbacks."`
+	DatabasePool  int    `env:"DATABASE_POOL" default:"16" min:"2" max:"1000" doc:"Connections to PostgreSQL per node: an eighth is for lists and search, a quarter for other reads, and the rest writes. The rest must be more than COMMIT_WRITERS, or ticks and acts would wait for callbacks. At least 5 are used, and 4 more for writes that need not wait for the disk."`
 	RedisURL      Secret `env:"REDIS_URL" default:"" empty:"embedded" form:"redis" doc:"Redis of the queues. It must run with maxmemory-policy noeviction."`
 	MasterKey     Secret `env:"MASTER_KEY" default:"" empty:"see MASTER_KEY_FILE" form:"key" doc:"Encrypts secrets at rest. With DATABASE_URL it or a key file is required. Several keys, separated by commas, during rotation: the current one first."`
 	MasterKeyFile string `env:"MASTER_KEY_FILE" default:"" empty:"master.key in the data folder, created at the first start if no database URL is set" form:"path" doc:"File with the master key, not writable by other users and not world-readable; one key per line, the current one first."`

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"backstop/internal/base/db"
 )
 
 // Source is where the configuration is read from.
@@ -141,9 +143,11 @@ func (c Config) contradictions() []string {
 	rule(c.AdminListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"),
 		fmt.Sprintf(
 			"BACKSTOP_ADMIN_LISTEN and BACKSTOP_LISTEN are both %s: use another address for the console, or do not set BACKSTOP_ADMIN_LISTEN", c.Listen))
-	rule(c.DatabaseURL.IsSet() && c.DatabasePool <= c.CommitWriters,
-		fmt.Sprintf("BACKSTOP_DATABASE_POOL (%d) must be more than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second",
-			c.DatabasePool, c.CommitWriters))
+	writer, _, _ := db.Shares(c.DatabasePool)
+	rule(c.DatabaseURL.IsSet() && writer <= c.CommitWriters,
+		fmt.Sprintf(
+			"BACKSTOP_DATABASE_POOL (%d, of which %d write) must have more connections that write than BACKSTOP_COMMIT_WRITERS (%d): raise the first or lower the second",
+			c.DatabasePool, writer, c.CommitWriters))
 	rule(c.CallbackQueue < c.CommitBatch,
 		fmt.Sprintf("BACKSTOP_CALLBACK_QUEUE (%d) must not be less than BACKSTOP_COMMIT_BATCH (%d): raise the first or lower the second",
 			c.CallbackQueue, c.CommitBatch))

@@ -113,7 +113,7 @@ func TestValuesThatContradictEachOtherAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, env := range map[string][]string{
 		"MASTER_KEY_FILE are both set":  {"BACKSTOP_MASTER_KEY=" + aKey, "BACKSTOP_MASTER_KEY_FILE=/k"},
-		"must be more than BACKSTOP_CO": {"BACKSTOP_DATABASE_URL=postgres://h/d", "BACKSTOP_DATABASE_POOL=4"},
+		"POOL (7, of which 4 write)":    {"BACKSTOP_DATABASE_URL=postgres://h/d", "BACKSTOP_DATABASE_POOL=7"},
 		"BACKSTOP_CALLBACK_QUEUE (8)":   {"BACKSTOP_CALLBACK_QUEUE=8"},
 		"BACKSTOP_ORDER_EXPIRY (721h0m": {"BACKSTOP_ORDER_EXPIRY=721h"},
 		"BACKSTOP_SESSION_IDLE (13h0m":  {"BACKSTOP_SESSION_IDLE=13h"},
@@ -121,6 +121,9 @@ func TestValuesThatContradictEachOtherAreRefused(t *testing.T) {
 		if _, err := load(t, "", env...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", env, err, want)
 		}
+	}
+	if _, err := load(t, "", "BACKSTOP_DATABASE_URL=postgres://h/d", "BACKSTOP_MASTER_KEY="+aKey, "BACKSTOP_DATABASE_POOL=8"); err != nil {
+		t.Errorf("five connections write, for four writers: %v", err)
 	}
 	if _, err := load(t, "", "BACKSTOP_DATABASE_POOL=4"); err != nil {
 		t.Errorf("the pool of PostgreSQL matters without PostgreSQL: %v", err)

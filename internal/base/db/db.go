@@ -24,7 +24,7 @@ import (
 type Options struct {
 	URL  string // postgres://…; empty = SQLite in Dir
 	Dir  string // data folder, holds File
-	Pool int    // connections of a PostgreSQL pool; 0 = 16
+	Pool int    // connections to PostgreSQL, see Shares; 0 = 16
 	// Node is the node's permanent name; a new run under that name releases the leases of
 	// earlier runs (Join). Empty for commands that run beside a server.
 	Node string
@@ -33,19 +33,22 @@ type Options struct {
 	Sends bool
 }
 
-// DB is an open database. The embedded *bun.DB writes; Read may be a snapshot reader. SQLite
-// has one writing connection, because more would only wait for each other inside the engine.
+// DB is an open database. The embedded *bun.DB writes. Read and Lists may be snapshot readers, and
+// the database itself refuses what would write through them. SQLite has one writing connection,
+// because more would only wait for each other inside the engine.
 type DB struct {
 	*bun.DB
-	Read *bun.DB
+	Read  *bun.DB
+	Lists *bun.DB // for lists and search, whose terms are chosen by persons: a query ends after maxListTime
 
-	postgres bool // else SQLite
-	pools    []*sql.DB
-	clock    atomic.Pointer[clock]
-	ahead    atomic.Int64 // ns that SetWall added to the wall clock
-	stepped  atomic.Int64 // ns by which the wall clock was set, until ClockStep returns it
-	ids      ids
-	node     node
+	postgres  bool // else SQLite
+	superuser bool // of PostgreSQL
+	pools     []*sql.DB
+	clock     atomic.Pointer[clock]
+	ahead     atomic.Int64 // ns that SetWall added to the wall clock
+	stepped   atomic.Int64 // ns by which the wall clock was set, until ClockStep returns it
+	ids       ids
+	node      node
 
 	asyncCommit *bun.DB // PostgreSQL, with synchronous_commit off
 	statements  statements
@@ -92,7 +95,10 @@ const maxOpenWait = 5 * time.Second
 // at this moment, and the engine does not wait for that by itself.
 func (d *DB) reach(ctx context.Context) error {
 	for end := time.Now().Add(maxOpenWait); ; pause(ctx, 10*time.Millisecond) {
-		err := d.measure(ctx)
+		err := d.PingContext(ctx) // the writer makes SQLite's file: a reader only opens it
+		if err == nil {
+			err = d.measure(ctx)
+		}
 		if err == nil || d.postgres || !IsConflict(err) || time.Now().After(end) {
 			return err
 		}
@@ -107,27 +113,38 @@ const File = "backstop.db"
 // would otherwise keep that size. Usually it needs a quarter of this.
 const logKept = 16 << 20
 
-// openSQLite opens the file twice: for one connection that writes, and for readers.
+// maxListTime bounds a query of Lists.
+const maxListTime = 10 * time.Second
+
+// openSQLite opens the file for one connection that writes, and for readers.
 // _txlock=immediate takes the write lock at BEGIN; a deferred transaction that reads first and
 // writes later can fail with "busy" whatever the timeout is.
 func openSQLite(o Options) *DB {
-	file := filepath.Join(o.Dir, File)
-	dsn := func(extra string) string {
-		return "file:" + (&url.URL{Path: file}).EscapedPath() + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
-			"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=temp_store(2)" + extra
+	d := &DB{}
+	open := func(size, idle int, c connector) *bun.DB {
+		pool := sql.OpenDB(c)
+		pool.SetMaxOpenConns(size)
+		pool.SetMaxIdleConns(idle)
+		d.pools = append(d.pools, pool)
+		return bun.NewDB(pool, sqlitedialect.New())
 	}
-	open := func(extra string) *sql.DB { return sql.OpenDB(connector{liteFile{dsn(extra)}}) }
-	writer := open(fmt.Sprintf("&_txlock=immediate&_pragma=cache_size(-12288)&_pragma=journal_size_limit(%d)", logKept))
-	writer.SetMaxOpenConns(1)
-	writer.SetConnMaxLifetime(0)
-	reader := open("&_pragma=query_only(1)&_pragma=cache_size(-4096)")
-	reader.SetMaxOpenConns(8)
-	reader.SetMaxIdleConns(4)
-	return &DB{
-		DB: bun.NewDB(writer, sqlitedialect.New()), Read: bun.NewDB(reader, sqlitedialect.New()),
-		pools: []*sql.DB{writer, reader},
+	file := func(more string) liteFile {
+		return liteFile{"file:" + (&url.URL{Path: filepath.Join(o.Dir, File)}).EscapedPath() +
+			"?_pragma=busy_timeout(5000)&_pragma=temp_store(2)" + more}
 	}
+	// query_only also refuses temporary tables, but a statement can switch it off, unlike mode=ro.
+	readOnly := liteReader{file("&mode=ro&_pragma=query_only(1)&_pragma=cache_size(-4096)")}
+	d.Read = open(8, 4, connector{Connector: readOnly, reads: true})
+	d.Lists = open(4, 2, connector{Connector: readOnly, reads: true, maxTime: maxListTime})
+	// The writer is the last to close: only it can move the log into the file.
+	d.DB = open(1, 1, connector{Connector: file(fmt.Sprintf("&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
+		"&_pragma=foreign_keys(1)&_pragma=cache_size(-12288)&_pragma=journal_size_limit(%d)", logKept))})
+	return d
 }
+
+// Superuser reports whether the role is a superuser of PostgreSQL, whom the server lets read and
+// write files through any connection.
+func (d *DB) Superuser() bool { return d.superuser }
 
 // Close unregisters the node and closes all connections.
 func (d *DB) Close() error {

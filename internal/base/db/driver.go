@@ -2,15 +2,25 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"io"
 	"reflect"
+	"strings"
+	"time"
 
 	sqlitedriver "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
 )
 
-// connector opens connections that keep statements and their values out of errors (Error).
-type connector struct{ driver.Connector }
+// connector opens connections that keep statements and their values out of errors (Error), and
+// whose readers cannot change what the next user of the connection reads.
+type connector struct {
+	driver.Connector
+	reads   bool
+	maxTime time.Duration // of one query, until its rows are closed; 0 = unbounded
+}
 
 // Connect implements driver.Connector.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -18,7 +28,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &conn{opened.(session)}
+	own := &conn{session: opened.(session), reads: c.reads, maxTime: c.maxTime}
 	// A driver that can tell whether a connection is valid keeps it after a rollback, see
 	// pipeline. This must not change.
 	if v, ok := opened.(driver.Validator); ok {
@@ -38,7 +48,12 @@ type session interface {
 	driver.SessionResetter
 }
 
-type conn struct{ session }
+type conn struct {
+	session
+	reads   bool
+	maxTime time.Duration
+	changed bool // a reader's text may have changed the session
+}
 
 type validConn struct {
 	*conn
@@ -67,14 +82,43 @@ func (tx guardedTx) Commit() error { return hideStatement(tx.Tx.Commit(), "COMMI
 
 func (tx guardedTx) Rollback() error { return hideStatement(tx.Tx.Rollback(), "ROLLBACK") }
 
+// ExecContext implements driver.ExecerContext. A reader sends the text as a query: pgx would send
+// a text without values by the simple protocol, which takes several statements.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.session.ExecContext(ctx, text, args)
-	return result, hideStatement(err, text)
+	if !c.reads {
+		result, err := c.session.ExecContext(ctx, text, args)
+		return result, hideStatement(err, text)
+	}
+	found, err := c.QueryContext(ctx, text, args)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	for row := make([]driver.Value, len(found.Columns())); err == nil; {
+		err = found.Next(row)
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return driver.ResultNoRows, nil
 }
 
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	found, err := c.session.QueryContext(ctx, text, args)
-	return guardRows(found, err, text)
+	return c.query(ctx, text, func(ctx context.Context) (driver.Rows, error) { return c.session.QueryContext(ctx, text, args) })
+}
+
+func (c *conn) query(ctx context.Context, text string, run func(context.Context) (driver.Rows, error)) (driver.Rows, error) {
+	c.changed = c.changed || c.reads && !isQuery(text)
+	cancel := func() {}
+	if c.maxTime > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.maxTime)
+	}
+	found, err := run(ctx)
+	if err != nil {
+		cancel()
+		return nil, hideStatement(err, text)
+	}
+	return &rows{Rows: found, ctx: ctx, cancel: cancel, text: text}, nil
 }
 
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
@@ -82,7 +126,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	if err != nil {
 		return nil, hideStatement(err, text)
 	}
-	return &stmt{s.(preparedStatement), text}, nil
+	return &stmt{preparedStatement: s.(preparedStatement), conn: c, text: text}, nil
 }
 
 type preparedStatement interface {
@@ -93,30 +137,47 @@ type preparedStatement interface {
 
 type stmt struct {
 	preparedStatement
+	conn *conn
 	text string
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	s.conn.changed = s.conn.changed || s.conn.reads
 	result, err := s.preparedStatement.ExecContext(ctx, args)
 	return result, hideStatement(err, s.text)
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	found, err := s.preparedStatement.QueryContext(ctx, args)
-	return guardRows(found, err, s.text)
+	return s.conn.query(ctx, s.text, func(ctx context.Context) (driver.Rows, error) { return s.preparedStatement.QueryContext(ctx, args) })
+}
+
+// ResetSession implements driver.SessionResetter. A pragma, a temporary table or a setting that
+// an earlier text has left would change what the next one reads.
+func (c *conn) ResetSession(ctx context.Context) error {
+	if c.changed {
+		return driver.ErrBadConn
+	}
+	return c.session.ResetSession(ctx)
+}
+
+// isQuery reports whether a text is a single query. For a query with a semicolon in a value the
+// answer is wrong, which costs a new connection.
+func isQuery(text string) bool {
+	text = strings.TrimLeft(text, " \n\t(")
+	verb, _, _ := strings.Cut(text[:min(len(text), len("EXPLAIN")+1)], " ")
+	switch strings.ToUpper(verb) {
+	case "SELECT", "WITH", "EXPLAIN", "SHOW":
+		return !strings.Contains(text, ";")
+	}
+	return false
 }
 
 // rows guards errors that occur only while rows are read.
 type rows struct {
 	driver.Rows
-	text string
-}
-
-func guardRows(found driver.Rows, err error, text string) (driver.Rows, error) {
-	if err != nil {
-		return nil, hideStatement(err, text)
-	}
-	return &rows{found, text}, nil
+	ctx    context.Context
+	cancel context.CancelFunc
+	text   string
 }
 
 func (r *rows) Next(row []driver.Value) error {
@@ -124,10 +185,14 @@ func (r *rows) Next(row []driver.Value) error {
 	if err == io.EOF { //nolint:errorlint // database/sql compares as well
 		return err
 	}
+	if err == nil { // SQLite's driver only checks it before the first row
+		err = r.ctx.Err()
+	}
 	return hideStatement(err, r.text)
 }
 
 func (r *rows) Close() error {
+	defer r.cancel()
 	return hideStatement(r.Rows.Close(), r.text)
 }
 
@@ -149,3 +214,38 @@ func (liteFile) Driver() driver.Driver { return &sqlitedriver.Driver{} }
 
 // Connect implements driver.Connector.
 func (f liteFile) Connect(context.Context) (driver.Conn, error) { return f.Driver().Open(f.dsn) }
+
+// liteReader opens connections that only see SQLite's file: one that attaches another file could
+// write to it, and VACUUM INTO would make one.
+type liteReader struct{ liteFile }
+
+// Connect implements driver.Connector. The limit can only be set through a pool, so each
+// connection has one of its own.
+func (f liteReader) Connect(ctx context.Context) (driver.Conn, error) {
+	pool := sql.OpenDB(f.liteFile)
+	held, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	c := &heldConn{held: held, pool: pool}
+	if _, err = sqlitedriver.Limit(held, sqlitelib.SQLITE_LIMIT_ATTACHED, 0); err == nil {
+		err = held.Raw(func(raw any) error { c.validSession = raw.(validSession); return nil })
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+type validSession interface {
+	session
+	driver.Validator
+}
+
+type heldConn struct {
+	validSession
+	held *sql.Conn
+	pool *sql.DB
+}
+
+func (c *heldConn) Close() error { return errors.Join(c.held.Close(), c.pool.Close()) }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"io/fs"
 	"testing"
 	"time"
@@ -71,4 +72,9 @@ func HurryConversions(t testing.TB) {
 	patience, wait, large, every := lockPatience, firstLockWait, largeTable, checkEvery
 	t.Cleanup(func() { lockPatience, firstLockWait, largeTable, checkEvery = patience, wait, large, every })
 	lockPatience, firstLockWait, largeTable, checkEvery = 3*time.Second, 10*time.Millisecond, 0, time.Microsecond
+}
+
+// LiteReader opens a file of SQLite for queries that may take so long.
+func LiteReader(file string, maxTime time.Duration) *sql.DB {
+	return sql.OpenDB(connector{Connector: liteReader{liteFile{"file:" + file + "?mode=ro"}}, reads: true, maxTime: maxTime})
 }

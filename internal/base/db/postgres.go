@@ -3,10 +3,12 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,23 +58,49 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 			cfg.RuntimeParams[name] = value
 		}
 	}
-	if err := checkServer(ctx, &cfg.Config); err != nil {
+	superuser, err := checkServer(ctx, &cfg.Config)
+	if err != nil {
 		return nil, fmt.Errorf("reach the database of BACKSTOP_DATABASE_URL: %w", err)
 	}
 	own := maps.Clone(sessionSettings)
 	maps.DeleteFunc(own, func(name, _ string) bool { _, set := cfg.RuntimeParams[name]; return set })
-	d := &DB{postgres: true}
-	open := func(size int, synchronousCommit string) *bun.DB {
-		pool := sql.OpenDB(connector{stdlib.GetConnector(*cfg, stdlib.OptionAfterConnect(setting(own, synchronousCommit)))})
+	d := &DB{postgres: true, superuser: superuser}
+	open := func(cfg *pgx.ConnConfig, size int, own map[string]string, syncCommit string, c connector, more ...stdlib.OptionOpenDB) *bun.DB {
+		c.Connector = stdlib.GetConnector(*cfg, append(more, stdlib.OptionAfterConnect(setting(own, syncCommit)))...)
+		pool := sql.OpenDB(c)
 		pool.SetMaxOpenConns(size)
 		pool.SetMaxIdleConns(size)
 		d.pools = append(d.pools, pool)
 		return bun.NewDB(pool, pgdialect.New())
 	}
-	d.DB, d.asyncCommit = open(o.Pool, syncCommits), open(4, "'off'")
-	d.Read = d.DB
+	writer, reads, lists := Shares(o.Pool)
+	d.DB, d.asyncCommit = open(cfg, writer, own, syncCommits, connector{}), open(cfg, 4, own, "'off'", connector{})
+	reader := cfg.Copy()
+	reader.DefaultQueryExecMode = pgx.QueryExecModeExec // also one round trip, but takes one statement only
+	own["default_transaction_read_only"] = "on"
+	stays := stdlib.OptionResetSession(staysReadOnly)
+	d.Read = open(reader, reads, own, syncCommits, connector{reads: true}, stays)
+	// The server ends a query by itself, unless an earlier one has changed the setting.
+	own["statement_timeout"] = strconv.FormatInt(maxListTime.Milliseconds(), 10)
+	d.Lists = open(reader, lists, own, syncCommits, connector{reads: true, maxTime: maxListTime + time.Second}, stays)
 	d.node.lock = &nameLock{db: d, config: cfg.Copy()}
 	return d, nil
+}
+
+// Shares divides the configured connections to PostgreSQL between the pools: those that write
+// get the most. Each pool has at least what it needs, even if that is more than configured.
+func Shares(pool int) (writer, read, lists int) {
+	read, lists = max(2, pool/4), max(1, pool/8)
+	return max(2, pool-read-lists), read, lists
+}
+
+// staysReadOnly discards a connection that a statement has made writable. The server reports
+// each change of the setting (since PostgreSQL 14), so this costs no round trip.
+func staysReadOnly(_ context.Context, c *pgx.Conn) error {
+	if c.PgConn().ParameterStatus("default_transaction_read_only") == "off" {
+		return driver.ErrBadConn
+	}
+	return nil
 }
 
 // syncCommits is a synchronous_commit that waits at least for PostgreSQL's disk, whatever the
@@ -106,30 +134,35 @@ const (
 )
 
 // checkServer refuses a server that cannot be used as it is configured. It changes no settings
-// of its connections: behind a pooler, other clients would get those connections next.
-func checkServer(ctx context.Context, cfg *pgconn.Config) error {
+// of its connections: behind a pooler, other clients would get those connections next. It also
+// reports whether the role is a superuser.
+func checkServer(ctx context.Context, cfg *pgconn.Config) (superuser bool, err error) {
 	a, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer a.Close(ctx)
 	b, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer b.Close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, serverTime)
 	defer cancel()
 	encoding, err := queryText(ctx, a, "SHOW server_encoding")
 	if err != nil {
-		return err
+		return false, err
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf(
+		return false, fmt.Errorf(
 			"the encoding of the database is %s, but UTF8 is required: create another database with ENCODING 'UTF8' TEMPLATE template0",
 			encoding)
 	}
-	return checkSessions(ctx, a, b)
+	is, err := queryText(ctx, a, "SHOW is_superuser")
+	if err != nil {
+		return false, err
+	}
+	return is == "on", checkSessions(ctx, a, b)
 }
 
 // checkSessions detects a pooler. Two direct connections to PostgreSQL have one backend each,

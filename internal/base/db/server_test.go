@@ -104,6 +104,15 @@ func TestAPoolerOfTransactionsIsRefused(t *testing.T) {
 			if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
 				t.Error(err)
 			}
+			d.Read.DB.SetMaxOpenConns(1)
+			for _, text := range []string{"SELECT set_config('default_transaction_read_only', 'off', false)", "RESET ALL"} {
+				if _, err := d.Read.ExecContext(t.Context(), text); err != nil {
+					t.Error(err)
+				}
+				if _, err := d.Read.ExecContext(t.Context(), "DELETE FROM settings"); !db.IsReadOnly(err) {
+					t.Errorf("a reader after %s: %v", text, err)
+				}
+			}
 			if _, err := d.Join(t.Context(), migrations.Files); err != nil {
 				t.Error(err)
 			}

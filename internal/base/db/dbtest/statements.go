@@ -3,6 +3,8 @@ package dbtest
 import (
 	"context"
 
+	"backstop/internal/base/db"
+
 	"github.com/uptrace/bun"
 )
 
@@ -16,4 +18,11 @@ func (s *Statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context
 // AfterQuery implements bun.QueryHook.
 func (s *Statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
 	s.Texts = append(s.Texts, e.Query)
+}
+
+// HookReads adds a hook to all readers of a database, until unhook is called.
+func HookReads(d *db.DB, hook bun.QueryHook) (unhook func()) {
+	read, lists := d.Read, d.Lists
+	d.Read, d.Lists = read.WithQueryHook(hook), lists.WithQueryHook(hook)
+	return func() { d.Read, d.Lists = read, lists }
 }
