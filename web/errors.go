@@ -225,6 +225,9 @@ func answerTo(err error) *Error {
 			return &Error{Status: e.status, Code: e.code, Message: e.is.Error(), field: e.field}
 		}
 	}
+	if errors.Is(err, db.ErrTooLong) {
+		return ErrSlow
+	}
 	if db.IsConflict(err) {
 		return &Error{Status: http.StatusServiceUnavailable, Code: "busy", Message: db.ErrBusy.Error()}
 	}

@@ -109,16 +109,16 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 
 func (c *conn) query(ctx context.Context, text string, run func(context.Context) (driver.Rows, error)) (driver.Rows, error) {
 	c.changed = c.changed || c.reads && !isQuery(text)
-	cancel := func() {}
-	if c.maxTime > 0 {
-		ctx, cancel = context.WithTimeout(ctx, c.maxTime)
+	q := &rows{ctx: ctx, cancel: func() {}, limited: c.maxTime > 0, text: text}
+	if q.limited {
+		q.ctx, q.cancel = context.WithTimeoutCause(ctx, c.maxTime, ErrTooLong)
 	}
-	found, err := run(ctx)
-	if err != nil {
-		cancel()
-		return nil, hideStatement(err, text)
+	var err error
+	if q.Rows, err = run(q.ctx); err != nil {
+		q.cancel()
+		return nil, q.hide(err)
 	}
-	return &rows{Rows: found, ctx: ctx, cancel: cancel, text: text}, nil
+	return q, nil
 }
 
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
@@ -172,12 +172,16 @@ func isQuery(text string) bool {
 	return false
 }
 
+// ErrTooLong means that a query of Lists was ended by the limit of its time.
+var ErrTooLong = errors.New("the query takes too long")
+
 // rows guards errors that occur only while rows are read.
 type rows struct {
 	driver.Rows
-	ctx    context.Context
-	cancel context.CancelFunc
-	text   string
+	ctx     context.Context
+	cancel  context.CancelFunc
+	limited bool // by maxTime
+	text    string
 }
 
 func (r *rows) Next(row []driver.Value) error {
@@ -188,7 +192,19 @@ func (r *rows) Next(row []driver.Value) error {
 	if err == nil { // SQLite's driver only checks it before the first row
 		err = r.ctx.Err()
 	}
-	return hideStatement(err, r.text)
+	return r.hide(err)
+}
+
+// hide returns an error without its statement.
+func (r *rows) hide(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = hideStatement(err, r.text)
+	if pg, _ := codes(err); r.limited && pg == "57014" || errors.Is(context.Cause(r.ctx), ErrTooLong) {
+		return ErrTooLong // the server ends it as well
+	}
+	return err
 }
 
 func (r *rows) Close() error {
