@@ -145,9 +145,6 @@ type Site struct {
 	calls *call.Caller
 }
 
-// maxConns caps the connections of a test: many run at once, and the server for tests has 300.
-const maxConns = 8
-
 // Declared keys.
 const (
 	// The other merchant may use its payout key from 203.0.113.0/24 only.
@@ -172,9 +169,6 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 			Status: 200, ContentType: "text/plain",
 			Body: []byte("success"),
 		}}},
-	}
-	if d.IsPostgres() {
-		d.DB.SetMaxOpenConns(maxConns)
 	}
 	declare(t, d)
 	cfg, err := config.Load(config.Source{Environ: environ})
