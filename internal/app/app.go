@@ -20,6 +20,7 @@ import (
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
+	"backstop/internal/base/mask"
 	"backstop/internal/base/metric"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/redisd"
@@ -191,7 +192,7 @@ func (a *App) openCalls() {
 	a.settings.CallThrough(call.NewClient(out, c.SupplierTimeout))
 	a.supplierBreakers = breaker.NewSupplierCache(a.db, supplierPolicy)
 	a.calls = call.New(call.Options{
-		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: console.MaskCall,
+		DB: a.db, Breakers: a.supplierBreakers, InFlight: c.SupplierInFlight, Timeout: c.SupplierTimeout, Mask: mask.Call,
 		Log: a.o.Log,
 	})
 	a.closing(a.calls.Close)

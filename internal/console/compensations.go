@@ -139,7 +139,7 @@ func (b *Reader) CompensationDetail(ctx context.Context, id int64) (*Compensatio
 		return nil, err
 	}
 	d := &CompensationDetail{Compensation: all[0], Tries: tries}
-	d.Payload = maskerOf(d.OrderNo, strconv.FormatInt(d.SubjectID, 10)).body(d.Payload)
+	d.Payload = maskerOf(d.OrderNo, strconv.FormatInt(d.SubjectID, 10)).Body(d.Payload)
 	for i := range d.Tries {
 		d.Tries[i].Error = MaskText(d.Tries[i].Error)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/audit"
+	"backstop/internal/base/mask"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
@@ -59,7 +60,7 @@ func SafeHeaders(headers string) string {
 		name, _, _ := strings.Cut(line, ":")
 		for _, key := range keyHeaders {
 			if strings.EqualFold(strings.TrimSpace(name), key) {
-				lines[i] = name + ": " + dots
+				lines[i] = name + ": " + mask.Dots
 			}
 		}
 	}

@@ -3,11 +3,19 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"backstop/internal/base/mask"
+	_ "backstop/internal/notify/webhook" // they declare what may be shown
+	_ "backstop/internal/supplier/alipay"
+	_ "backstop/internal/supplier/sortedparams"
+	_ "backstop/internal/supplier/stripe"
+	_ "backstop/internal/supplier/wechatpay"
 )
 
 func TestWhatBuyersSentIsMaskedInEveryForm(t *testing.T) {
@@ -30,7 +38,7 @@ func TestWhatBuyersSentIsMaskedInEveryForm(t *testing.T) {
 			`<xml><openid>•••</openid><total_fee>1999</total_fee><buyer><x>•••</x> </buyer></xml>`,
 		},
 	} {
-		if got := string(maskerOf().body([]byte(c.body))); got != c.want {
+		if got := string(mask.Of().Body([]byte(c.body))); got != c.want {
 			t.Errorf("%s\nbecame %s\nwant   %s", c.body, got, c.want)
 		}
 	}
@@ -43,7 +51,7 @@ func TestTextsThatAreNotUnderstoodAreHiddenWhole(t *testing.T) {
 		`{"openid":"secret"`, `{"openid":"secret"} {"a":"secret"}`, `<xml><openid>secret</xml>`, `Dear secret, your card`,
 		`a%ZZ=secret`, `a=%ZZsecret`, "\x00\x01secret", strings.Repeat("[", 200) + `"secret"`,
 	} {
-		if got := string(maskerOf().body([]byte(body))); strings.Contains(got, "secret") {
+		if got := string(mask.Of().Body([]byte(body))); strings.Contains(got, "secret") {
 			t.Errorf("%q is shown as %q", body, got)
 		}
 	}
@@ -60,13 +68,13 @@ func TestNumbersThatPeopleWorkWithAreNotMasked(t *testing.T) {
 		`<xml><mch_id>1900000109</mch_id><transaction_id>4200002614202611201428773301</transaction_id><time_end>20261122145811</time_end><prepay_id>wx221458112345678</prepay_id></xml>`,
 		`{"delivery":"382104957190144000","note":"order 2026112000000001, attempt 3 of 12, at 20261122145811, 1795356000123"}`,
 	} {
-		got := string(maskerOf().body([]byte(body)))
-		if strings.Contains(got, dots) {
+		got := string(mask.Of().Body([]byte(body)))
+		if strings.Contains(got, mask.Dots) {
 			t.Errorf("%s\nbecame %s", body, got)
 		}
 	}
 	known := []string{"6222021234567894", "4111-1111-1111-1111"}
-	if got := maskerOf(known...).text("trade 6222021234567894 pays 4111-1111-1111-1111"); strings.Contains(got, dots) {
+	if got := mask.Of(known...).Text("trade 6222021234567894 pays 4111-1111-1111-1111"); strings.Contains(got, mask.Dots) {
 		t.Errorf("an order's own number is masked: %s", got)
 	}
 }
@@ -85,32 +93,32 @@ func TestPersonalDataIsFoundWhereverItStands(t *testing.T) {
 			nested = strconv.Quote(`{"a":` + nested + `,"b":"x=1&c=` + url.QueryEscape(secret) + `"}`)
 		}
 		for name, got := range map[string]string{
-			"a value":            string(maskerOf().body([]byte(`{"attach":` + quoted + `}`))),
-			"words":              string(maskerOf().body([]byte(`{"attach":"联系` + secret + `，谢谢"}`))),
-			"a key":              string(maskerOf().body([]byte(`{` + quoted + `:1}`))),
-			"JSON within JSON":   string(maskerOf().body([]byte(`{"a":` + nested + `}`))),
-			"a form":             string(maskerOf().body([]byte("remark=" + url.QueryEscape(secret) + "&x=1"))),
-			"a form's name":      string(maskerOf().body([]byte(url.QueryEscape(secret) + "=1&x=1"))),
-			"JSON in a form":     string(maskerOf().body([]byte("biz=" + url.QueryEscape(`{"a":`+nested+`}`)))),
-			"twice escaped":      string(maskerOf().body([]byte("a=" + url.QueryEscape(url.QueryEscape(secret))))),
-			"XML":                string(maskerOf().body([]byte("<xml><attach>" + secret + "</attach></xml>"))),
-			"XML within JSON":    string(maskerOf().body([]byte(`{"a":"<xml><a>` + secret + `</a></xml>"}`))),
-			"a header":           maskerOf().headers("User-Agent: pay/1.0 (" + secret + ")\nX-A: 1"),
-			"a URL in a header":  maskerOf().headers("Referer: https://shop.example/pay?x=" + url.QueryEscape(secret)),
-			"a path in a header": maskerOf().headers("Referer: https://shop.example/" + url.PathEscape(secret) + "/pay"),
-			"JSON in a header":   maskerOf().headers(`X-Ctx: {"a":` + nested + `}`),
-			"a query":            maskerOf().form("x=1&y=" + url.QueryEscape(secret)),
+			"a value":            string(mask.Of().Body([]byte(`{"attach":` + quoted + `}`))),
+			"words":              string(mask.Of().Body([]byte(`{"attach":"联系` + secret + `，谢谢"}`))),
+			"a key":              string(mask.Of().Body([]byte(`{` + quoted + `:1}`))),
+			"JSON within JSON":   string(mask.Of().Body([]byte(`{"a":` + nested + `}`))),
+			"a form":             string(mask.Of().Body([]byte("remark=" + url.QueryEscape(secret) + "&x=1"))),
+			"a form's name":      string(mask.Of().Body([]byte(url.QueryEscape(secret) + "=1&x=1"))),
+			"JSON in a form":     string(mask.Of().Body([]byte("biz=" + url.QueryEscape(`{"a":`+nested+`}`)))),
+			"twice escaped":      string(mask.Of().Body([]byte("a=" + url.QueryEscape(url.QueryEscape(secret))))),
+			"XML":                string(mask.Of().Body([]byte("<xml><attach>" + secret + "</attach></xml>"))),
+			"XML within JSON":    string(mask.Of().Body([]byte(`{"a":"<xml><a>` + secret + `</a></xml>"}`))),
+			"a header":           mask.Of().Headers("User-Agent: pay/1.0 (" + secret + ")\nX-A: 1"),
+			"a URL in a header":  mask.Of().Headers("Referer: https://shop.example/pay?x=" + url.QueryEscape(secret)),
+			"a path in a header": mask.Of().Headers("Referer: https://shop.example/" + url.PathEscape(secret) + "/pay"),
+			"JSON in a header":   mask.Of().Headers(`X-Ctx: {"a":` + nested + `}`),
+			"a query":            mask.Of().Form("x=1&y=" + url.QueryEscape(secret)),
 		} {
-			if strings.Contains(got, secret) || strings.Contains(got, url.QueryEscape(secret)) || !strings.Contains(got, dots) {
+			if strings.Contains(got, secret) || strings.Contains(got, url.QueryEscape(secret)) || !strings.Contains(got, mask.Dots) {
 				t.Errorf("%s in %s: %s", secret, name, got)
 			}
 		}
 	}
 	for name, got := range map[string]string{
 		"a name deep within": string(
-			maskerOf().body([]byte(`{"a":"{\"b\":\"payer_name=%E6%9D%8E%E8%88%AA&x=1\",\"c\":{\"realName\":\"李航\"}}"}`))),
-		"a parameter":     maskerOf().headers("Referer: https://shop.example/pay?step=2&openid=李航"),
-		"a header's name": maskerOf().headers("X-Buyer: 李航"),
+			mask.Of().Body([]byte(`{"a":"{\"b\":\"payer_name=%E6%9D%8E%E8%88%AA&x=1\",\"c\":{\"realName\":\"李航\"}}"}`))),
+		"a parameter":     mask.Of().Headers("Referer: https://shop.example/pay?step=2&openid=李航"),
+		"a header's name": mask.Of().Headers("X-Buyer: 李航"),
 	} {
 		if strings.Contains(got, "李航") || strings.Contains(got, "%E6%9D%8E") {
 			t.Errorf("%s: %s", name, got)
@@ -124,7 +132,7 @@ func TestOnlyRealNumbersArePersonal(t *testing.T) {
 		"11010519491231002X": true, "110105194912310021": false, "380105194912310021": false, "110105194913310020": false,
 		"6222021234567894": true, "6222021234567890": false, "2021000116672345": false, "13800138000": true, "12800138000": false,
 	} {
-		if got := maskerOf().text(number) == dots; got != want {
+		if got := mask.Of().Text(number) == mask.Dots; got != want {
 			t.Errorf("%s: masked %t, want %t", number, got, want)
 		}
 	}
@@ -144,11 +152,11 @@ func FuzzMask(f *testing.F) {
 			return
 		}
 		began := time.Now()
-		m := maskerOf("2026112000000001")
-		m.body([]byte(text))
-		m.headers(text)
-		m.form(text)
-		m.text(text)
+		m := mask.Of("2026112000000001")
+		m.Body([]byte(text))
+		m.Headers(text)
+		m.Form(text)
+		m.Text(text)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("%d bytes took %s", len(text), took)
 		}
@@ -160,8 +168,41 @@ func FuzzMask(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := m.body(planted); bytes.Contains(got, []byte(secret)) {
+		if got := m.Body(planted); bytes.Contains(got, []byte(secret)) {
 			t.Errorf("%q shows the number: %s", planted, got)
 		}
 	})
+}
+
+// credentials are secrets as callers name them, one for each name.
+var credentials = []string{
+	"authorization", "cookie", "set-cookie", "token", "id_token", "refresh_token", "session", "sid", "jwt", "credential", "x-api-key",
+	"password", "pin", "otp", "signature_key", "access_token", "api_key", "secret", "passphrase", "private_key", "never_heard_of",
+}
+
+// What nobody declared as harmless is shown nowhere, whatever its name and its form.
+func TestCredentialsAreMaskedUnderEveryName(t *testing.T) {
+	t.Parallel()
+	for i, name := range credentials {
+		for _, secret := range []string{fmt.Sprintf("canary%02dXyZ", i), fmt.Sprintf("48%02d", i), fmt.Sprintf("canary%02d==", i)} {
+			quoted := strconv.Quote(secret)
+			pair := name + "=" + url.QueryEscape(secret)
+			for form, got := range map[string]string{
+				"a header":       mask.Of().Headers("X-A: 1\n" + name + ": " + secret),
+				"a query":        mask.Of().Form("amount=1&" + pair),
+				"a form":         string(mask.Of().Body([]byte("amount=1&" + pair))),
+				"JSON":           string(mask.Of().Body([]byte(`{"amount":1,"` + name + `":` + quoted + `}`))),
+				"a list":         string(mask.Of().Body([]byte(`{"` + name + `":[` + quoted + `,[` + quoted + `]]}`))),
+				"JSON in a text": string(mask.Of().Body([]byte(`{"message":` + strconv.Quote(`{"`+name+`":`+quoted+`}`) + `}`))),
+				"XML":            string(mask.Of().Body([]byte("<xml><" + name + ">" + secret + "</" + name + "></xml>"))),
+				"words":          mask.Of().Text("refused: " + pair + " is old"),
+				"an address":     mask.Of().Text("https://m.example/u?" + pair),
+				"a call":         string(mask.Call([]byte("GET /query?amount=1&" + pair))),
+			} {
+				if strings.Contains(got, secret) || strings.Contains(got, url.QueryEscape(secret)) {
+					t.Errorf("%s in %s: %s", name, form, got)
+				}
+			}
+		}
+	}
 }

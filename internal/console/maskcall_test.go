@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"backstop/internal/base/mask"
 )
 
 // For each kind of supplier, nothing is stored of a request or its answer that is a credential
@@ -45,7 +47,7 @@ func TestCallsAreKeptWithoutKeysAndPersons(t *testing.T) {
 			v("openid") + "</openid><buyer>" + v("name") + "</buyer><remark>" + v("card") + "</remark></xml>",
 		"an error page": "<html><body>502 for " + v("mail") + ", " + v("phone") + " and " + v("card") + "</body></html>",
 	} {
-		got := string(MaskCall([]byte(text), order))
+		got := string(mask.Call([]byte(text), order))
 		for what, secret := range secrets {
 			if strings.Contains(got, secret) || strings.Contains(got, url.QueryEscape(secret)) {
 				t.Errorf("%s shows the %s: %s", name, what, got)

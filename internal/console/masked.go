@@ -1,12 +1,10 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
-	"regexp"
-	"slices"
 	"strings"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
@@ -17,24 +15,13 @@ import (
 // Texts from outside are masked wherever they are shown: in lists for everybody, on detail
 // pages for those without the permission to see them.
 
-// MaskText hides personal data in a text from outside, for a log.
-func MaskText(text string) string { return maskerOf().text(text) }
+// masker masks what this package copies from messages.
+type masker struct{ mask.Masker }
 
-// MaskCall hides personal data in a request to a supplier or in its answer, except the given
-// values. A request begins with a line with method and path.
-func MaskCall(message []byte, keep ...string) []byte {
-	m := maskerOf(keep...)
-	head, body, cut := bytes.Cut(message, []byte("\n"))
-	if !cut || !requestLine.Match(head) {
-		if requestLine.Match(message) {
-			return []byte(m.text(string(message)))
-		}
-		return m.body(message)
-	}
-	return slices.Concat([]byte(m.text(string(head))), []byte("\n"), m.body(bytes.TrimLeft(body, "\r\n")))
-}
+func maskerOf(keep ...string) masker { return masker{mask.Of(keep...)} }
 
-var requestLine = regexp.MustCompile(`^[A-Z]{3,7} [^\s]+`)
+// MaskText masks a sentence of ours, of an operator, or of a log.
+func MaskText(text string) string { return mask.Of().Sentence(text) }
 
 // Mask hides personal data in all texts of the history.
 func (s *Story) Mask() {
@@ -46,7 +33,7 @@ func (s *Story) Mask() {
 	}
 	m = s.masker()
 	o := *s.Order
-	o.Subject, o.NotifyURL = m.words(o.Subject), m.address(o.NotifyURL)
+	o.Subject, o.NotifyURL = m.Sentence(o.Subject), m.address(o.NotifyURL)
 	s.Order = &o
 	for _, item := range s.Items {
 		if a := item.Attempt; a != nil {
@@ -62,7 +49,7 @@ func (s *Story) Mask() {
 }
 
 // MaskBody masks a body that was read later.
-func (s *Story) MaskBody(c *Callback) { c.Body = s.masker().body(c.Body) }
+func (s *Story) MaskBody(c *Callback) { c.Body = s.masker().Body(c.Body) }
 
 func maskerOfOrder(o *order.Order) masker {
 	return maskerOf(o.OrderNo, o.OutTradeNo, o.SupplierTradeNo)
@@ -73,7 +60,7 @@ func (s *Story) masker() masker {
 	m := maskerOfOrder(s.Order)
 	for _, item := range s.Items {
 		if c := item.Callback; c != nil && c.TradeNo != "" {
-			m.keep = append(m.keep, c.TradeNo)
+			m.Keep = append(m.Keep, c.TradeNo)
 		}
 	}
 	return m
@@ -81,9 +68,9 @@ func (s *Story) masker() masker {
 
 // mask masks a callback; its own trade number is kept, too.
 func (c *Callback) mask(m masker) {
-	m.keep = append(m.keep[:len(m.keep):len(m.keep)], maskerOf(c.TradeNo).keep...)
-	c.Body, c.Query, c.Headers = m.body(c.Body), m.form(c.Query), m.headers(c.Headers)
-	c.Supplier = m.words(c.Supplier)
+	m.Keep = append(m.Keep[:len(m.Keep):len(m.Keep)], maskerOf(c.TradeNo).Keep...)
+	c.Body, c.Query, c.Headers = m.Body(c.Body), m.Form(c.Query), m.Headers(c.Headers)
+	c.Supplier = m.Words(c.Supplier)
 	m.steps(c.Steps)
 }
 
@@ -116,7 +103,7 @@ func MaskException(x *exception.Item) { maskerOf(x.OrderNo).exception(x) }
 // MaskCallback masks what a list row copies from a callback.
 func MaskCallback(r *callback.Row) {
 	m := maskerOf(r.OrderNo)
-	r.Supplier = m.words(r.Supplier)
+	r.Supplier = m.Words(r.Supplier)
 	m.steps(r.Steps)
 }
 
@@ -129,23 +116,23 @@ func MaskFinding(f *callback.Finding) (says supplier.Callback) {
 	}
 	m := maskerOf(ref)
 	m.steps(f.Steps)
-	says.TradeNo, says.RawStatus = m.words(says.TradeNo), m.words(says.RawStatus)
+	says.TradeNo, says.RawStatus = m.Words(says.TradeNo), m.Words(says.RawStatus)
 	return says
 }
 
 // mask masks what a listed attempt copies.
 func (a *Attempt) mask() {
 	m := maskerOf(a.OrderNo)
-	a.URL, a.Error = m.address(a.URL), m.text(a.Error)
+	a.URL, a.Error = m.address(a.URL), m.Sentence(a.Error)
 }
 
 func (m masker) attempt(a *notify.Attempt) {
-	a.URL, a.Error = m.address(a.URL), m.text(a.Error)
-	a.ResponseBody, a.ResponseHeader = m.body(a.ResponseBody), m.headers(a.ResponseHeader)
+	a.URL, a.Error = m.address(a.URL), m.Sentence(a.Error)
+	a.ResponseBody, a.ResponseHeader = m.Body(a.ResponseBody), m.Headers(a.ResponseHeader)
 }
 
 func (m masker) delivery(d *notify.Delivery) {
-	d.URL, d.LastError = m.address(d.URL), m.text(d.LastError)
+	d.URL, d.LastError = m.address(d.URL), m.Sentence(d.LastError)
 }
 
 // address masks a URL and drops its parameters. The addresses of other channels are the
@@ -154,13 +141,13 @@ func (m masker) address(url string) string {
 	if !strings.HasPrefix(url, "http") {
 		return url
 	}
-	return m.text(notify.Shown(url))
+	return m.Text(notify.Shown(url))
 }
 
 // steps are our own sentences, which contain numbers from the message.
 func (m masker) steps(steps []supplier.Step) {
 	for i := range steps {
-		steps[i].Detail, steps[i].Message = m.text(steps[i].Detail), steps[i].Message.Map(m.text)
+		steps[i].Detail, steps[i].Message = m.Sentence(steps[i].Detail), steps[i].Message.Map(m.Sentence)
 	}
 }
 
@@ -168,10 +155,10 @@ func (m masker) exception(x *exception.Item) {
 	if len(x.Detail) == 0 {
 		return
 	}
-	m.ours = true
-	masked, err := m.json(x.Detail, false)
+	m.Ours = true
+	masked, err := m.JSON(x.Detail, false)
 	if err != nil {
-		masked, _ = json.Marshal(hidden)
+		masked, _ = json.Marshal(mask.Hidden)
 	}
 	x.Detail = masked
 }
@@ -179,6 +166,6 @@ func (m masker) exception(x *exception.Item) {
 // maskSubjects hides personal data in the subjects of orders.
 func maskSubjects(rows []Order) {
 	for i := range rows {
-		rows[i].Subject = maskerOf(rows[i].OrderNo, rows[i].OutTradeNo).words(rows[i].Subject)
+		rows[i].Subject = maskerOf(rows[i].OrderNo, rows[i].OutTradeNo).Sentence(rows[i].Subject)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // canaries are personal texts, one for each place where somebody outside can write,
 // so that a place that shows one is known by it.
 func canaries() map[string]string {
-	return map[string]string{
+	c := map[string]string{
 		"body field": "13811110001", "body words": "li.hang.2@mail.example", "body name": "李航三", "body nested": "13811110004",
 		"body nested name": "李航五", "body form": "6222021234567894", "body identity": "11010519491231002X", "body deep": "13811110008",
 		"body number": "13811110009", "query": "13811110010", "query nested": "13811110011", "header value": "13811110012",
@@ -33,6 +33,27 @@ func canaries() map[string]string {
 		"path of a request": "13811110033",
 		"request query":     "13811110034", "request agent": "13811110035",
 	}
+	for _, where := range []string{"body", "form", "query", "header", "answer", "answer header"} {
+		for _, name := range credentials {
+			c[where+" "+name] = "Canary" + strings.ReplaceAll(where, " ", "") + strings.ReplaceAll(name, "_", "")
+		}
+	}
+	return c
+}
+
+// credentials are names under which callers and merchants send secrets.
+var credentials = []string{
+	"authorization", "cookie", "set-cookie", "token", "id_token", "refresh_token", "session", "sid", "jwt", "credential", "x-api-key",
+	"password", "pin", "otp", "signature_key", "access_token", "api_key", "secret", "passphrase", "private_key", "never_heard_of",
+}
+
+// credentialsOf are the canaries of one place, as "name" + between + "value" + end each.
+func credentialsOf(c map[string]string, where, between, end string) string {
+	var b strings.Builder
+	for _, name := range credentials {
+		b.WriteString(name + between + c[where+" "+name] + end)
+	}
+	return b.String()
 }
 
 // plant writes the canaries where a callback, an answer and an order left them.
@@ -45,13 +66,21 @@ func plant(t *testing.T, h *harness, c map[string]string) {
 		}
 		return string(raw)
 	}
+	fields := func(where string) map[string]any {
+		all := map[string]any{}
+		for _, name := range credentials {
+			all[name] = c[where+" "+name]
+		}
+		return all
+	}
 	body := text(map[string]any{
+		"data": fields("body"), "message": strings.TrimSuffix(credentialsOf(c, "form", "=", "&"), "&"),
 		"attach": c["body field"], "remark": "请联系 " + c["body words"] + " 谢谢", "payer": map[string]any{"real_name": c["body name"]},
 		"biz": text(map[string]any{"a": text(map[string]any{"b": "call " + c["body nested"]}), "contact_name": c["body nested name"]}),
 		"ext": "x=1&y=" + url.QueryEscape(c["body form"]), "note": []any{map[string]any{"v": c["body identity"]}},
 		"deep": "%257B%2522a%2522%253A%2522" + c["body deep"] + "%2522%257D", "n": json.Number(c["body number"]),
 	})
-	headers := "X-Note: " + c["header value"] + "\nReferer: https://shop.example/pay?x=" + c["header URL"] + "&buyer=" +
+	headers := credentialsOf(c, "header", ": ", "\n") + "X-Note: " + c["header value"] + "\nReferer: https://shop.example/pay?x=" + c["header URL"] + "&buyer=" +
 		url.QueryEscape(c["header URL name"]) +
 		"\nUser-Agent: pay/1.0 (" + c["user agent"] + ")\nX-Context: " +
 		text(map[string]any{"a": text(map[string]any{"b": c["header JSON"]})})
@@ -59,13 +88,13 @@ func plant(t *testing.T, h *harness, c map[string]string) {
 		return text([]map[string]any{{"name": "parse", "ok": false, "detail": detail}})
 	}
 	change(t, h.DB, "UPDATE callbacks SET body = ?, headers = ?, query = ?, steps = ?", []byte(body), headers,
-		"x="+c["query"]+"&y="+url.QueryEscape(text(map[string]any{"a": c["query nested"]})), step("the field attach holds "+c["step"]))
+		credentialsOf(c, "query", "=", "&")+"x="+c["query"]+"&y="+url.QueryEscape(text(map[string]any{"a": c["query nested"]})), step("the field attach holds "+c["step"]))
 	change(t, h.DB, "UPDATE refused_callbacks SET body = ?, headers = ?, query = ?, steps = ?, supplier = ?",
-		[]byte("a="+c["refused body"]),
-		"X-A: "+c["refused header"], "q="+c["refused query"], step("no field "+c["refused step"]), c["refused supplier"])
+		[]byte(credentialsOf(c, "form", "=", "&")+"a="+c["refused body"]),
+		credentialsOf(c, "header", ": ", "\n")+"X-A: "+c["refused header"], credentialsOf(c, "query", "=", "&")+"q="+c["refused query"], step("no field "+c["refused step"]), c["refused supplier"])
 	change(t, h.DB, "UPDATE notify_attempts SET response_body = ?, response_header = ?, error = ?, url = ? WHERE id = 401",
-		[]byte(text(map[string]any{"msg": "hello " + c["answer"], "data": text(map[string]any{"m": c["answer nested"]})})),
-		"X-User: "+c["answer header"],
+		[]byte(text(map[string]any{"msg": "hello " + c["answer"], "data": text(map[string]any{"m": c["answer nested"]}), "user": fields("answer")})),
+		credentialsOf(c, "answer header", ": ", "\n")+"X-User: "+c["answer header"],
 		"HTTP 502: "+c["attempt error"], "https://m.example/u/"+c["attempt URL"]+"?t=1")
 	change(t, h.DB, "UPDATE deliveries SET last_error = ?, url = ?", "HTTP 502: "+c["last error"], "https://m.example/u/"+
 		c["notify_url path"]+"?p="+c["notify_url parameter"])

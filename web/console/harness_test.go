@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	_ "backstop/internal/supplier/wechatpay" // declares what of its messages is shown
 	"backstop/web"
 	"backstop/web/api"
 	"backstop/web/webtest"

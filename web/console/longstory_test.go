@@ -28,7 +28,7 @@ import (
 // five times as long.
 func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 	t.Helper()
-	body := []byte(`{"attach":"` + strings.Repeat(`&lt;`, size/4) + `"}`)
+	body := []byte(`{"trade_state_desc":"` + strings.Repeat(`&lt;`, size/4) + `"}`)
 	steps := `[{"name":"supplier","ok":true,"detail":"wx-main (wechatpay)"},{"name":"address","ok":true,"detail":"203.0.113.7; any address is allowed"},` +
 		`{"name":"signature","ok":true,"detail":"RSA-SHA256 holds under PUB_KEY_ID_1"},{"name":"time window","ok":true,"detail":"signed 628ms before it arrived, 5m0s allowed"},` +
 		`{"name":"decryption","ok":true,"detail":"resource opened"},{"name":"content","ok":true,"detail":"TRANSACTION.SUCCESS of 4200001"},` +
@@ -141,7 +141,7 @@ func gather(t *testing.T, h *harness) {
 		_, err := h.DB.NewRaw(
 			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 				" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', ?, ?, ?, ?)",
-			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "X-A: "+long(600), []byte(`{"attach":"`+long(2000)+`"}`),
+			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "User-Agent: "+long(600), []byte(`{"trade_state_desc":"`+long(2000)+`"}`),
 			string(rawSteps)).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func gather(t *testing.T, h *harness) {
 		write(&notify.Attempt{
 			ID: id, DeliveryID: id, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/" + strings.Repeat("'", 2000),
 			Class: notify.BadStatus, HTTPStatus: 500, StartedAt: at,
-			TookUS: 3_204_000, Node: "n1", RequestHeader: "A: " + long(4000), ResponseHeader: "B: " + long(600),
+			TookUS: 3_204_000, Node: "n1", RequestHeader: "A: " + long(4000), ResponseHeader: "Server: " + long(600),
 			ResponseBody: []byte("failed"), Error: long(300),
 		})
 		write(&exception.Item{

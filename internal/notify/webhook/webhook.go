@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 
 	"backstop/internal/base/egress"
+	"backstop/internal/base/mask"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 )
@@ -37,6 +38,11 @@ const (
 
 // The success rules, as in notify.Message.
 const ackStatus, ackText = "status", "text"
+
+// Our own headers, which other channels send too, and what merchants usually answer that is neither
+// a person's nor a secret.
+var _ = mask.Declare(`Webhook-Id Webhook-Timestamp Webhook-Signature`,
+	`code msg message status success ok error errors result reason return_code return_msg retcode errcode errmsg ret ack`)
 
 // Channel posts notifications. It is safe for concurrent use.
 type Channel struct{ client *egress.Client }

@@ -17,9 +17,17 @@ import (
 	"slices"
 	"strconv"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
+
+// What callbacks and answers hold that is neither a person's nor a secret.
+var _ = mask.Declare(`notify_id notify_type notify_time app_id auth_app_id seller_id trade_no out_trade_no out_biz_no out_request_no
+	trade_status total_amount receipt_amount invoice_amount buyer_pay_amount point_amount refund_fee refund_amount refund_status
+	gmt_create gmt_payment gmt_refund gmt_close send_back_fee send_pay_date fund_change charset version sign_type sign method timestamp
+	format product_code timeout_express time_expire biz_content code msg sub_code sub_msg trans_amount trans_currency pay_date order_id
+	status refund_reason gmt_refund_pay amount fund_channel biz_scene settle_amount pay_amount`)
 
 // Kind describes Alipay to the registry.
 var Kind = supplier.Kind{

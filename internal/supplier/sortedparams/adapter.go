@@ -13,10 +13,17 @@ import (
 	"strconv"
 	"strings"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/base/money"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
+
+// What callbacks and answers of such suppliers usually hold that is neither a person's nor a
+// secret. The names in a supplier's settings are added when these are read.
+var _ = mask.Declare(`order order_no orderid orderno trade trade_no tradeno out_trade_no amount total money fee price currency status
+	state time timestamp paid_at pay_time date sign sign_type signtype nonce mch_id mchid merchant merchant_no app_id appid code msg
+	message result success refund_no refund_amount payout_no type pay_type version notify_id serial pid channel addtime endtime`)
 
 // Kind describes such suppliers to the registry.
 var Kind = supplier.Kind{
@@ -27,6 +34,8 @@ var Kind = supplier.Kind{
 		if err != nil {
 			return nil, err
 		}
+		mask.Declare(c.OrderField, c.TradeField, c.AmountField, c.CurrencyField, c.StatusField, c.AccountField, c.SignField,
+			c.RefundNoField, c.RefundAmountField, c.PayoutNoField, c.ResultField)
 		a := &adapter{
 			config:    c,
 			code:      code,

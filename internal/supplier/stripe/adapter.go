@@ -15,8 +15,17 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/supplier"
 )
+
+// What callbacks and answers hold that is neither a person's nor a secret.
+var _ = mask.Declare(`id object api_version created type livemode pending_webhooks request amount amount_received
+	amount_capturable amount_total amount_refunded amount_subtotal currency status payment_status payment_intent charge latest_charge
+	balance_transaction order_no refund_no payout_no order metadata[order_no] metadata[refund_no] refunded captured disputed paid
+	failure_code code decline_code param doc_url message reason due_by has_more url canceled_at cancellation_reason capture_method
+	confirmation_method network_status risk_level arrival_date fee net refund mode expires_at available_on`,
+	"Stripe-Signature Stripe-Version Idempotency-Key")
 
 // Kind describes Stripe to the registry.
 var Kind = supplier.Kind{

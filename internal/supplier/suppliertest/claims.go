@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/supplier"
 )
 
@@ -22,6 +23,23 @@ func genuineIsRead(p *probe) {
 	}
 	if _, err := p.Adapter.Parse(p.message(Change{}), nil); err != nil {
 		p.Errorf("without a trace: %v", err)
+	}
+}
+
+// neededIsDeclared checks that operators see of a message what they work with. All else is masked.
+func neededIsDeclared(p *probe) {
+	req := p.message(Change{})
+	shown := string(mask.Of().Body(req.Body)) + mask.Of().Form(req.RawQuery)
+	for what, text := range map[string]string{"order": p.Want.OrderRef, "trade number": p.Want.TradeNo, "status": p.Want.RawStatus} {
+		sent := strings.Contains(string(req.Body)+req.RawQuery, text) // not encrypted
+		if text != "" && sent && !strings.Contains(shown, text) {
+			p.Errorf("the %s %s is masked: declare its name\n%s", what, text, shown)
+		}
+	}
+	for _, name := range p.SignatureHeaders {
+		if !mask.Shows(name) {
+			p.Errorf("the header %s is not stored: declare its name", name)
+		}
 	}
 }
 

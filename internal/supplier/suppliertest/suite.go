@@ -109,6 +109,7 @@ type claim struct {
 // claims are all claims of the suite.
 var claims = []claim{
 	{"GenuineMessageIsReadExactly", genuineIsRead},
+	{"WhatOperatorsNeedIsDeclared", neededIsDeclared},
 	{"AlteredMessageIsRefusedOrMeansTheSame", alteredBytes},
 	{"TamperedSignatureIsRefused", tamperedSignature},
 	{"AnotherKeyIsRefused", anotherKey},

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/internal/supplier"
@@ -30,6 +31,8 @@ const (
 
 // careless names the check that an adapter leaves out.
 type careless string
+
+var _ = mask.Declare("order trade state amount shop", "Toy-Sign Toy-Time")
 
 type toy struct {
 	key  string
@@ -179,8 +182,12 @@ func toySuite(skip careless) Suite {
 		Adapter:  &toy{key: toyKey, skip: skip},
 		Stranger: &toy{key: "another key", skip: skip},
 		Message: func(c Change) *supplier.Request {
-			body := fmt.Sprintf(`{"order":%q,"trade":%q,"state":%q,"shop":%q,"amount":%s}`,
-				cmp.Or(c.OrderRef, "O1"), cmp.Or(c.TradeNo, "T1"), cmp.Or(c.Status, "PAID"), cmp.Or(c.Account, "S1"),
+			state := "state"
+			if skip == "declarations" {
+				state = "hue"
+			}
+			body := fmt.Sprintf(`{"order":%q,"trade":%q,%q:%q,"shop":%q,"amount":%s}`,
+				cmp.Or(c.OrderRef, "O1"), cmp.Or(c.TradeNo, "T1"), state, cmp.Or(c.Status, "PAID"), cmp.Or(c.Account, "S1"),
 				cmp.Or(c.Amount, "1999"))
 			if c.Duplicate {
 				body = strings.TrimSuffix(body, "}") + `,"order":"O2"}`
@@ -219,6 +226,7 @@ func TestCarefulAdapterPasses(t *testing.T) {
 func TestCarelessAdapterIsCaught(t *testing.T) {
 	t.Parallel()
 	for skip, by := range map[careless]string{
+		"declarations":                  "WhatOperatorsNeedIsDeclared",
 		"signature":                     "TamperedSignatureIsRefused",
 		"half of the signature":         "TamperedSignatureIsRefused",
 		"signature where none is given": "TamperedSignatureIsRefused",

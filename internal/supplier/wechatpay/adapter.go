@@ -15,10 +15,20 @@ import (
 	"strings"
 	"time"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
+
+// What callbacks and answers hold that is neither a person's nor a secret.
+var _ = mask.Declare(`id create_time event_type resource_type summary resource original_type algorithm mchid appid mch_id sp_mchid
+	sub_mchid out_trade_no transaction_id trade_type trade_state trade_state_desc bank_type success_time amount total payer_total currency
+	payer_currency out_refund_no refund_id refund_status refund channel status funds_account refund_fee total_fee cash_fee fee_type
+	result_code return_code return_msg err_code err_code_des time_end code message notify_url description time_expire prepay_id
+	combine_out_trade_no combine_mchid combine_appid complaint_id complaint_time complaint_state action_type from discount_refund
+	settlement_refund settlement_total`,
+	"Wechatpay-Timestamp Wechatpay-Nonce Wechatpay-Serial Wechatpay-Signature Wechatpay-Signature-Type")
 
 // Kind describes WeChat Pay to the registry.
 var Kind = supplier.Kind{

@@ -1,4 +1,4 @@
-package console
+package mask
 
 import (
 	"regexp"
@@ -10,7 +10,7 @@ import (
 
 // Patterns of personal data in texts without meaningful field names. They err towards hiding;
 // numbers that operators need are kept by field name (plainNumber) or because they belong to
-// the order (masker.keep).
+// the order (Masker.Keep).
 
 var (
 	mailText = regexp.MustCompile(`[\pL\pN._%+\-]+@[\pL\pN\-]+(?:\.[\pL\pN\-]+)+`)
@@ -18,17 +18,32 @@ var (
 	// escaped space.
 	digitRun = regexp.MustCompile(`\+?[0-9](?:[ \-+]?[0-9])*[Xx]?`)
 	// namedValue is a name=value pair in a URL, a form, or a line of text.
-	namedValue = regexp.MustCompile(`([\pL][\pL\pN_.\-\[\]]*)=([^&\s;,"'<>]+)`)
-	separators = regexp.MustCompile(`[ \-+]`)
+	namedValue = regexp.MustCompile(`([\pL_][\pL\pN_.\-\[\]]*) ?= ?("[^"]*"|'[^']*'|[^&\s;,"'<>]+)`)
+	// quotedPair is a pair of JSON in a line of text, element one of XML.
+	quotedPair = regexp.MustCompile(`"([\pL\pN_.\-]+)\\?" ?: ?(\\?"[^"]*"|[^\s,;}\]]+)`)
+	element    = regexp.MustCompile(`<([\pL_][\pL\pN_.\-]*)[^<>]*>([^<]+)</`)
+	// colonPair is "name: value" in a line of text.
+	colonPair = regexp.MustCompile(`([\pL_][\pL\pN_.\-]*)["']? ?: ?((?:(?i:bearer|basic|digest|token) )?["']?[^\s;,"'<>]+)`)
+	// credentialLine is a header whose whole line gives access.
+	credentialLine = regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization: ?|\b(?:set-)?cookie: ?)[^\r\n]+`)
+	// login and fragment are what gives access in a web address. A login is written as endpoints
+	// show it, which can still be parsed.
+	login    = regexp.MustCompile(`([a-z]://)[^\s/?#]*@`)
+	fragment = regexp.MustCompile(`(://[^\s#"<>]*#)[^\s"<>]+`)
+	// secretText are the forms of well-known keys, and of our own; each has one of secretMarks.
+	secretText = regexp.MustCompile(`\beyJ[\w\-]{8,}\.[\w\-.]+|\b(?:sk|rk)_(?:live|test)_\w+|\bwhsec_[\w+/=\-]+|` +
+		`\bbs[ot]_\w+|\w+_secret_\w+|(?i:\bbearer )[\w+/=.\-]{8,}|-----BEGIN [^-]*PRIVATE KEY-----[^-]*(?:-----END [^-]*-----)?`)
+	secretMarks = []string{"eyJ", "k_live_", "k_test_", "whsec_", "bso_", "bst_", "_secret_", "earer ", "EARER ", "PRIVATE KEY"}
+	separators  = regexp.MustCompile(`[ \-+]`)
 )
 
 // maskNumbers hides phone, identity and card numbers in a text.
-func (m masker) maskNumbers(text string) string {
+func (m Masker) maskNumbers(text string) string {
 	var b strings.Builder
 	end := 0
 	for _, at := range digitRun.FindAllStringIndex(text, -1) {
 		from, to := ownGroups(text, at[0], at[1])
-		if from >= to || slices.Contains(m.keep, text[from:to]) {
+		if from >= to || slices.Contains(m.Keep, text[from:to]) {
 			continue
 		}
 		if run := text[from:to]; m.maskRun(run) != run {
@@ -68,10 +83,10 @@ func ownGroups(text string, from, to int) (int, int) {
 const maxGroups = 5
 
 // maskRun masks the numbers in a run of digit groups.
-func (m masker) maskRun(run string) string {
+func (m Masker) maskRun(run string) string {
 	number, abroad := strings.CutPrefix(run, "+")
 	if n := len(separators.ReplaceAllString(number, "")); abroad && n >= 8 && n <= 15 {
-		return dots
+		return Dots
 	}
 	if abroad {
 		return "+" + m.maskRun(number)
@@ -87,8 +102,8 @@ func (m masker) maskRun(run string) string {
 	for i := 0; i < len(starts); i++ {
 		for j := min(i+maxGroups, len(starts)) - 1; j >= i; j-- {
 			part := run[starts[i]:ends[j]]
-			if !slices.Contains(m.keep, part) && isPersonalNumber(part) {
-				b.WriteString(run[done:starts[i]] + dots)
+			if !slices.Contains(m.Keep, part) && isPersonalNumber(part) {
+				b.WriteString(run[done:starts[i]] + Dots)
 				done, i = ends[j], j
 				break
 			}
