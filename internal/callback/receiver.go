@@ -195,7 +195,7 @@ func (r *Receiver) take(ctx context.Context, m *payment.Message, req *supplier.R
 func source(s supplier.Entry, req *supplier.Request, steps *supplier.Trace) payment.Source {
 	return payment.ByCallback(s, payment.Record{
 		ReceivedAt: req.ReceivedAt.UnixMicro(), RemoteAddr: addrText(req), Method: req.Method,
-		Query: storableQuery(req.RawQuery), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
+		Query: storableQuery(req), Header: textlimit.Cut(storableHeader(req.Header), keepBytes), Body: req.Body,
 		Steps: steps.Steps,
 	})
 }

@@ -244,7 +244,7 @@ func (r *Refusals) row(f refusal) refusedRow {
 	return refusedRow{
 		ID: f.id, Supplier: textlimit.Storable(f.supplier), Outcome: f.outcome, ReceivedAt: f.receivedAt,
 		RemoteAddr: addrText(f.request), Method: textlimit.Storable(f.request.Method),
-		Query:   textlimit.Cut(storableQuery(f.request.RawQuery), keepBytes),
+		Query:   textlimit.Cut(storableQuery(f.request), keepBytes),
 		Headers: textlimit.Cut(storableHeader(f.request.Header), keepBytes),
 		Body:    body, Steps: supplier.NoSteps, Checks: supplier.Steps(f.steps).Text(),
 	}

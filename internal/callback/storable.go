@@ -7,29 +7,23 @@ import (
 	"slices"
 	"strings"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/supplier"
 )
 
-// masked takes the place of a secret.
-const masked = "***"
+// hidden takes the place of a value that is not stored.
+const hidden = "***"
 
-// secretWords in the name of a header or parameter mark its value as a secret. Signatures are
-// evidence, not secrets, and are stored.
-var secretWords = []string{"auth", "cookie", "passw", "secret", "token", "apikey", "api-key", "api_key", "session", "credential"}
-
-func isSecret(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
-}
-
-// storableHeader formats a header as sorted "Name: value" lines with secrets masked.
+// storableHeader formats a header as sorted "Name: value" lines. Values of headers that nobody
+// declared as harmless are not stored: they may be credentials. Adapters declare those that they
+// read, such as signatures.
 func storableHeader(h http.Header) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
-			if isSecret(name) {
-				value = masked
+			if !mask.Shows(name) {
+				value = hidden
 			}
 			b.WriteString(name + ": " + value + "\n")
 		}
@@ -37,17 +31,18 @@ func storableHeader(h http.Header) string {
 	return textlimit.Storable(b.String())
 }
 
-// storableQuery returns the raw query with secrets masked.
-func storableQuery(raw string) string {
-	pairs := strings.Split(raw, "&")
+// storableQuery returns the query as it is stored. That of a GET is the message, stored as it came
+// like a body, because its signature covers every parameter. That of another request belongs to the
+// address, and may contain a credential: values that nobody declared as harmless are not stored.
+func storableQuery(req *supplier.Request) string {
+	if req.Method == http.MethodGet {
+		return textlimit.Storable(req.RawQuery)
+	}
+	pairs := strings.Split(req.RawQuery, "&")
 	for i, pair := range pairs {
-		encoded, _, hasValue := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(encoded)
-		if err != nil {
-			name = encoded
-		}
-		if hasValue && isSecret(name) {
-			pairs[i] = encoded + "=" + masked
+		encoded, value, _ := strings.Cut(pair, "=")
+		if name, err := url.QueryUnescape(encoded); value != "" && (err != nil || !mask.Shows(name)) {
+			pairs[i] = encoded + "=" + hidden
 		}
 	}
 	return textlimit.Storable(strings.Join(pairs, "&"))

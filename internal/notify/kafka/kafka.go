@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"backstop/internal/base/egress"
+	"backstop/internal/base/mask"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 	"backstop/internal/notify/pool"
@@ -59,6 +60,9 @@ func (c *Channel) Close() error {
 func (c *Channel) Send(ctx context.Context, m notify.Message) notify.Result {
 	return outcome.Send(ctx, m, m.Credentials, func(ctx context.Context) notify.Result { return c.attempt(ctx, m) })
 }
+
+// Where a broker stored the record.
+var _ = mask.Declare("partition offset")
 
 func (c *Channel) attempt(ctx context.Context, m notify.Message) notify.Result {
 	to, err := parse(m.URL)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"backstop/internal/base/mask"
 	"backstop/internal/notify"
 	"backstop/internal/notify/outcome"
 )
@@ -28,11 +29,8 @@ func judge(m notify.Message, status int, body []byte, whole bool) (notify.Class,
 // mark.
 func trim(text string) string { return strings.Trim(text, " \t\r\n") }
 
-// private are response headers whose values are secrets.
-var private = []string{"Set-Cookie", "Authorization", "Proxy-Authorization", "Authentication-Info"}
-
-// lines formats a header as sorted "Name: value" lines, cut at maxKeep. The values of the
-// endpoint's own headers may be tokens and are written as ***.
+// lines formats a header as sorted "Name: value" lines, cut at maxKeep. The values of headers that
+// nobody declared as harmless, and of the endpoint's own, may be credentials and are written as ***.
 func lines(header http.Header, own map[string]string) string {
 	hidden := make(map[string]bool, len(own))
 	for name := range own {
@@ -51,7 +49,7 @@ func lines(header http.Header, own map[string]string) string {
 	b.Grow(min(size, maxKeep))
 	for _, name := range names {
 		for _, value := range header[name] {
-			if hidden[name] || slices.Contains(private, name) {
+			if hidden[name] || !mask.Shows(name) {
 				value = "***"
 			}
 			if b.Len() > 0 {
