@@ -14,6 +14,7 @@ import (
 	"backstop/internal/command/apply"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
+	"backstop/internal/console"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/inbox"
@@ -92,6 +93,7 @@ func (a *App) acts(channels map[string]notify.Channel, operators *access.Operato
 		sandbox.Acts(a.db),
 		[]act.Kind{apply.SandboxAct(a.applies)},
 		a.views.Kinds(),
+		console.UnmaskActs,
 		sweep.Acts{DB: a.db, Days: a.o.Config.SweepDays, Nudge: a.nudgeSweep}.Kinds(),
 	)...)
 }

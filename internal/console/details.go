@@ -10,7 +10,6 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/audit"
-	"backstop/internal/base/mask"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/supplier"
@@ -48,23 +47,6 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 		return c, nil
 	}
 	return nil, act.ErrNotFound
-}
-
-// keyHeaders contain credentials, which no page shows.
-var keyHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"}
-
-// SafeHeaders returns a request's headers without credentials.
-func SafeHeaders(headers string) string {
-	lines := strings.Split(headers, "\n")
-	for i, line := range lines {
-		name, _, _ := strings.Cut(line, ":")
-		for _, key := range keyHeaders {
-			if strings.EqualFold(strings.TrimSpace(name), key) {
-				lines[i] = name + ": " + mask.Dots
-			}
-		}
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Notification is one notification with its attempts, oldest first.

@@ -126,7 +126,8 @@ var ActList = list.New(list.Spec{
 			return list.Match{Where: "au.actor IN (?)", Args: []any{bun.List(audit.Actors(name))}, Indexed: true}, nil
 		}},
 		{Word: "object", Column: "object", Indexed: true, Check: checkObject, Values: []string{ // the usual ones
-			"order", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token", "file", "master_key",
+			"order", "callback", "notification", ExceptionObject, "approval", "dispute", "merchant", "batch", "plan", "operator", "token",
+			"file", "master_key",
 			"audit", "alert_rule", "alert", alert.IncidentObject, "list", compensation.ActObject,
 		}},
 		{Word: "action", Column: "action", Indexed: true, Suggest: actions},

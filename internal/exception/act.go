@@ -29,7 +29,7 @@ const actObject = "exception"
 func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Kind {
 	return []act.Kind{
 		{
-			Name: ReopenAct, Object: actObject, Permission: access.IgnoreExceptions, Load: loadItems, Needs: reopening,
+			Name: ReopenAct, Object: actObject, Permission: access.IgnoreExceptions, Load: Load, Needs: reopening,
 			Do: each(func(ctx context.Context, tx db.Tx, _ any, x *Item) (map[string]any, error) {
 				if !x.State.Open() && !x.Reopens() {
 					return nil, ErrDecided
@@ -43,7 +43,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 		},
 		{
 			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.Params[assignment],
-			Load: loadItems,
+			Load: Load,
 			Do: each(func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error) {
 				to := params.(assignment).To
 				details := map[string]any{"to": to}
@@ -57,7 +57,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 				return details, assign(ctx, tx, d, x.ID, to)
 			}),
 		},
-		{Name: NoteAct, Object: actObject, Permission: access.NoteExceptions, Load: loadItems},
+		{Name: NoteAct, Object: actObject, Permission: access.NoteExceptions, Load: Load},
 	}
 }
 
@@ -103,8 +103,8 @@ func each(do func(ctx context.Context, tx db.Tx, params any, x *Item) (map[strin
 	}
 }
 
-// loadItems reads exceptions by id.
-func loadItems(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
+// Load reads exceptions by id.
+func Load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 	rows, err := act.Rows[Item](ctx, q, refs)
 	if err != nil {
 		return nil, err

@@ -10,18 +10,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Audit names of the acts.
-const (
-	NoteAct   = "order.note"
-	UnmaskAct = "order.unmask"
-)
+// NoteAct is the audit name of a note on an order.
+const NoteAct = "order.note"
 
-// Acts record a note on the order Ref.ID, and that its personal data was viewed. They change no
-// order.
-var Acts = []act.Kind{
-	{Name: NoteAct, Object: "order", Permission: access.Comment, Load: Load},
-	{Name: UnmaskAct, Object: "order", Permission: access.ViewPersonal, Load: Load},
-}
+// Acts record a note on the order Ref.ID. They change no order.
+var Acts = []act.Kind{{Name: NoteAct, Object: "order", Permission: access.Comment, Load: Load}}
 
 // Load finds orders by number.
 func Load(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject, error) {

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
+	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -125,7 +126,10 @@ var acts = map[string]text.Text{
 	notify.ResendAct:           {ZH: "补发通知", EN: "resent a notification"},
 	"order.note":               tActNote,
 	"order.query":              {ZH: "查单", EN: "queried the supplier"},
-	"order.unmask":             {ZH: "查看了个人信息", EN: "looked at personal data"},
+	console.UnmaskOrder:        tActUnmask,
+	console.UnmaskCallback:     tActUnmask,
+	console.UnmaskNotification: tActUnmask,
+	console.UnmaskException:    tActUnmask,
 	"order.evidence":           {ZH: "导出了证据", EN: "exported the evidence"},
 	"incident.acknowledge":     {ZH: "认领了告警事件", EN: "acknowledged an incident"},
 	"incident.assign":          {ZH: "指派了告警事件", EN: "assigned an incident"},
@@ -257,6 +261,7 @@ func actWord(action string) text.Text {
 // Texts of this page.
 var (
 	tActNote      = text.Text{ZH: "备注", EN: "wrote a note"}
+	tActUnmask    = text.Text{ZH: "查看了原文", EN: "looked at unmasked data"}
 	tAuditNone    = text.Text{ZH: "暂无操作记录", EN: "No activity yet"}
 	tAuditNoneHow = text.Text{ZH: "登录、补发、备注和管理命令都会记在这里。", EN: "Sign-ins, resends, notes and changes by commands are recorded here."}
 	tByAct        = text.Text{ZH: "按操作", EN: "By act"}

@@ -15,6 +15,7 @@ import (
 // NotificationData is what one notification's page shows.
 type NotificationData struct {
 	*console.Notification
+	Unmask    Unmask
 	CanResend bool
 	// CanControl: the person may open and close breakers.
 	CanControl bool
@@ -73,13 +74,6 @@ func notificationLink(d console.Delivery) templ.SafeURL {
 
 func exceptionPageLink(id int64) templ.SafeURL {
 	return templ.URL("/exceptions/" + console.ExceptionID(id))
-}
-
-// rawCallback is a callback as received, without anything that gives access.
-func rawCallback(c *console.Callback) string {
-	safe := *c
-	safe.Headers = console.SafeHeaders(c.Headers)
-	return rawRequest(&safe)
 }
 
 // notifyURL is where an order's notifications go: its own address, or the merchant's.

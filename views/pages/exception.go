@@ -18,7 +18,7 @@ import (
 // ExceptionData is what one exception's page shows.
 type ExceptionData struct {
 	*console.Exception
-	Masked bool
+	Unmask Unmask
 	Saved  bool   // what the person has just sent was kept
 	Key    string // of the one form that is sent
 	// What the reader may do now.

@@ -24,20 +24,18 @@ type StoryData struct {
 	Phase console.Phase // of the events that are shown; "" = all
 	// What the person may do; the keys mark this showing of the forms, Did what the
 	// form did that led here.
-	CanResend, CanControl, CanAsk, CanNote, CanUnmask, CanExport bool
-	ResendKey, AskKey, NoteKey, UnmaskKey                        string
-	Did                                                          *audit.Row
-	Colleagues                                                   []string     // whom a note can reach
-	Refused                                                      *RefusedNote // nil = none was
+	CanResend, CanControl, CanAsk, CanNote, CanExport bool
+	ResendKey, AskKey, NoteKey                        string
+	Did                                               *audit.Row
+	Colleagues                                        []string     // whom a note can reach
+	Refused                                           *RefusedNote // nil = none was
 	// Decided is the order as decisions see it, Offers those that the reader may propose,
 	// Proposals what was proposed so far; of the whole page alone.
 	Decided    act.Subject
 	Offers     []approval.Offer
 	ProposeKey string
 	Proposals  []console.Approval
-	// ShownUntil is when personal data, which is in this answer alone, is hidden
-	// again (Unix µs); 0 = it is masked.
-	ShownUntil int64
+	Unmask     Unmask
 	Print      bool // for paper: everything is open
 	timeline        // set by fitted
 }
@@ -325,17 +323,6 @@ func inPhase(s *console.Story, phase console.Phase) (n int64) {
 
 // Texts of this page.
 var (
-	tUnmask    = text.Text{ZH: "显示个人信息", EN: "Show personal data"}
-	tUnmaskHow = text.Text{
-		ZH: "仅在本次打开的页面中显示 60 秒，您的用户名和原因会写入审计。",
-		EN: "It is shown for 60 s in this page view only; the audit records your name and reason.",
-	}
-	tUnmaskGo   = text.Text{ZH: "显示 60 秒", EN: "Show for 60 s"}
-	tDoneUnmask = text.Text{
-		ZH: "个人信息已显示过，现已重新遮盖。如需再次查看，请再填一次原因。",
-		EN: "The personal data was shown and is masked again. To see it again, give another reason.",
-	}
-	tShownUntil   = text.Text{ZH: "个人信息显示到 %s，之后本页自动遮盖。", EN: "Personal data is shown until %s; then this page masks it again."}
 	tExpectText   = text.Text{ZH: "2xx，且正文为 %s", EN: "2xx and the body %s"}
 	tExpectStatus = text.Text{ZH: "2xx", EN: "2xx"}
 	tGotText      = text.Text{ZH: "HTTP %d，正文 %s", EN: "HTTP %d, body %s"}

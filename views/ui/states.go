@@ -333,6 +333,8 @@ func riskWord(part string) text.Text {
 var objects = map[string]text.Text{
 	"order":                 text.Order,
 	console.ExceptionObject: {ZH: "异常", EN: "Exception"},
+	"callback":              {ZH: "渠道回调", EN: "Callback"},
+	"notification":          {ZH: "通知", EN: "Notification"},
 	"merchant":              text.Merchant,
 	"refund":                text.Refund,
 	"payout":                text.Payout,

@@ -141,7 +141,8 @@ func gather(t *testing.T, h *harness) {
 		_, err := h.DB.NewRaw(
 			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 				" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', ?, ?, ?, ?)",
-			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "User-Agent: "+long(600), []byte(`{"trade_state_desc":"`+long(2000)+`"}`),
+			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "User-Agent: "+long(600),
+			[]byte(`{"trade_state_desc":"`+long(2000)+`"}`),
 			string(rawSteps)).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
+	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
@@ -105,15 +106,17 @@ func (s *handlers) routes() []web.Route {
 		page("/orders/:order_no/_diff", access.ViewOrders, s.storyDiff, web.Menu{}),
 		page("/orders/:order_no/events/:event_id/_raw", access.ViewOrders, s.storyRaw, web.Menu{}),
 		page("/orders/:order_no/evidence", access.ExportEvidence, s.evidence, web.Menu{}),
-		act("/orders/:order_no/unmask", order.UnmaskAct, s.unmask),
+		act("/orders/:order_no/unmask", console.UnmaskOrder, s.unmaskOrder),
 		act("/orders/:order_no/resend", notify.ResendAct, s.resend),
 		act("/orders/:order_no/note", order.NoteAct, s.note),
 		act("/orders/:order_no/query", advance.QueryAct, s.askSupplier),
 		post("/orders/:order_no/propose", access.ProposeMoney, s.proposeOrder),
 		page("/callbacks", access.ViewCallbacks, serve(s, s.callbacks()), shown("webhook", text.Callbacks)),
 		page("/callbacks/:callback", access.ViewCallbacks, s.callbackPage, web.Menu{}),
+		act("/callbacks/:callback/unmask", console.UnmaskCallback, s.unmaskCallback),
 		page("/notifications", access.ViewNotifications, serve(s, s.notifications()), shown("bell-ring", text.Notifications)),
 		page("/notifications/:notification", access.ViewNotifications, s.notificationPage, web.Menu{}),
+		act("/notifications/:notification/unmask", console.UnmaskNotification, s.unmaskNotification),
 		act("/notifications/:notification/resend", notify.ResendAct, s.resendNotification),
 		page("/exceptions", access.ViewExceptions, serve(s, s.exceptions()), shown("wrench", text.Exceptions)),
 		act("/exceptions/:exception/query", advance.QueryAct, s.askAboutException),
@@ -172,6 +175,7 @@ func (s *handlers) routes() []web.Route {
 		act("/alerts/messages/:message/resend", resend.AlertAct, s.resendAlert),
 		act("/alerts/rules/:rule", alert.RuleAct, s.changeRule),
 		page("/exceptions/:exception", access.ViewExceptions, s.exceptionPage, web.Menu{}),
+		act("/exceptions/:exception/unmask", console.UnmaskException, s.unmaskException),
 		act("/exceptions/:exception/comment", exception.NoteAct, s.commentException),
 		act("/exceptions/:exception/assign", exception.AssignAct, s.assignException),
 		post("/exceptions/:exception/settle", access.ViewExceptions, s.settleGone),

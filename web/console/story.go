@@ -4,13 +4,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/console"
-	"backstop/internal/order"
 	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
@@ -18,9 +15,6 @@ import (
 	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
-
-// unmaskedFor is how long personal data stays on the screen.
-const unmaskedFor = time.Minute
 
 func (s *handlers) storyPage(c *fiber.Ctx) error { return s.sendStory(c, http.StatusOK, nil) }
 
@@ -33,6 +27,9 @@ func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *pages.RefusedNot
 	story.Refused = refused
 	no := story.Order.OrderNo
 	if story.Did, err = s.done(c, "order", no); err != nil {
+		return err
+	}
+	if story.Unmask, err = s.masked(c, console.UnmaskOrder, no, orderPath(no)); err != nil {
 		return err
 	}
 	if story.Proposals, err = s.Console.ApprovalsOfOrder(c.UserContext(), no); err != nil {
@@ -90,8 +87,7 @@ func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.P
 		Story: story, Phase: phase,
 		CanResend: may(access.Resend), ResendKey: act.NewKey(), CanNote: may(access.Comment), NoteKey: act.NewKey(),
 		CanAsk: may(access.QueryOrders), AskKey: act.NewKey(),
-		CanControl: may(access.ControlBreakers), CanUnmask: may(access.ViewPersonal), UnmaskKey: act.NewKey(),
-		CanExport: may(access.ExportEvidence),
+		CanControl: may(access.ControlBreakers), CanExport: may(access.ExportEvidence),
 	}
 }
 
@@ -102,31 +98,21 @@ func (s *handlers) storyFrame(c *fiber.Ctx) *ui.Page {
 	return p
 }
 
-// unmask shows personal data in this one response, to an operator who may see it and gives a
-// reason. The audit row is committed first. The browser leaves the page automatically; sent a
-// second time, the form shows nothing.
-func (s *handlers) unmask(c *fiber.Ctx) error {
+// unmaskOrder shows the order's page unmasked.
+func (s *handlers) unmaskOrder(c *fiber.Ctx) error {
 	no, err := web.OrderNo(c)
 	if err != nil {
 		return err
 	}
-	out, err := s.act(c, act.Call{Kind: order.UnmaskAct, Ref: act.Ref{ID: no}})
-	if err != nil {
-		return err
-	}
-	page := orderPath(no)
-	if out.Repeated {
-		return c.Redirect(page+"?"+doneQuery(c), http.StatusSeeOther)
-	}
-	story, err := s.Console.Story(c.UserContext(), no)
-	if err != nil {
-		return err
-	}
-	data := s.storyData(c, story, "")
-	data.ShownUntil = s.DB.Now() + unmaskedFor.Microseconds()
-	// The header needs no script, and a page that is left open shows nothing.
-	c.Set("Refresh", strconv.Itoa(int(unmaskedFor/time.Second))+"; url="+page)
-	return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), data))
+	return s.unmasked(c, console.UnmaskOrder, act.Ref{ID: no}, orderPath(no), func(u pages.Unmask) error {
+		story, err := s.Console.Story(c.UserContext(), no)
+		if err != nil {
+			return err
+		}
+		data := s.storyData(c, story, "")
+		data.Unmask = u
+		return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), data))
+	})
 }
 
 // storyDiff compares two callbacks of the order, ?a= and ?b=.

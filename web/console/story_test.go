@@ -12,6 +12,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/db"
+	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -228,42 +229,75 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 	h := open(t)
 	script(t, h.DB, shanghai2026, "plain")
 	const secret = "oUpF8-secret-openid"
+	body := []byte(`{"user":{"openid":"` + secret + `"}}`)
+	change(t, h.DB, "UPDATE notify_attempts SET response_body = ?", body)
+	_, err := h.DB.NewRaw("INSERT INTO refused_callbacks"+
+		" (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
+		" VALUES (9290, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, '[]')", shanghai2026, body).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := exception.Item{
+		ID: 9590, Kind: exception.UnknownOrder, State: exception.Opened, SupplierID: 1, Subject: "T9590", Amount: 5, Currency: "CNY",
+		CallbackID: 9201,
+		Detail:     exception.Detail(map[string]any{"trade_no": "T9590"}), Seen: 1, OpenedAt: shanghai2026,
+	}
+	if _, err := h.DB.NewInsert().Model(&x).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	notification := notify.IDOf(9300, "")
+	pages := []struct{ path, action, id string }{
+		{scripted, console.UnmaskOrder, scriptedNo},
+		{"/callbacks/9201", console.UnmaskCallback, "9201"},
+		{"/callbacks/9290", console.UnmaskCallback, "9290"},
+		{"/notifications/" + notification, console.UnmaskNotification, notification},
+		{"/exceptions/9590", console.UnmaskException, "9590"},
+	}
 	for _, role := range access.Roles {
 		cookie := h.SignIn(t, role)
-		page := h.Page(t, cookie, scripted).Body
-		for _, path := range []string{scripted, scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" +
-			id36(9201) + "/_raw"} {
+		for _, path := range []string{
+			scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" + id36(9201) + "/_raw",
+		} {
 			if got := h.Page(t, cookie, path); got.Status != http.StatusOK || strings.Contains(got.Body, secret) {
 				t.Errorf("%s as %s: status %d, openid shown: %t", path, role, got.Status, strings.Contains(got.Body, secret))
 			}
 		}
-		if !h.Policy.Allows(role, access.ViewPersonal) {
-			if got := h.Post(t, cookie, scripted+"/unmask", "form_key", "k"+role, "reason",
-				"the bank asks for it"); got.Status != http.StatusForbidden || strings.Contains(page, "/unmask") {
-				t.Errorf("unmasking as %s: %d", role, got.Status)
+		for _, p := range pages {
+			to := p.path + "/unmask"
+			page := h.Page(t, cookie, p.path)
+			if page.Status != http.StatusOK || strings.Contains(page.Body, secret) {
+				t.Errorf("%s as %s: %d, openid shown: %t", p.path, role, page.Status, strings.Contains(page.Body, secret))
 			}
-			continue
-		}
-		form := formOf(t, page, scripted+"/unmask")
-		if got := h.Post(t, cookie, scripted+"/unmask", append(form[:len(form):len(form)], "reason",
-			"short")...); got.Status != http.StatusUnprocessableEntity {
-			t.Errorf("without a reason as %s: %d", role, got.Status)
-		}
-		form = append(form, "reason", "the bank asks for it")
-		got := h.Post(t, cookie, scripted+"/unmask", form...)
-		if got.Status != http.StatusOK || !strings.Contains(got.Body, secret) || got.Header.Get("Refresh") != "60; url="+scripted ||
-			got.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("unmasking as %s: %d %v", role, got.Status, got.Header)
-		}
-		if again := h.Post(t, cookie, scripted+"/unmask", form...); again.Status != http.StatusSeeOther ||
-			strings.Contains(again.Body, secret) {
-			t.Errorf("the form again as %s: %d", role, again.Status)
-		}
-		var acts int
-		err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE action = 'order.unmask' AND actor = ? AND object_id = ?", "operator:the."+role,
-			scriptedNo).Scan(t.Context(), &acts)
-		if err != nil || acts != 1 {
-			t.Errorf("%d acts of %s in the audit, %v", acts, role, err)
+			if !h.Policy.Allows(role, access.ViewPersonal) {
+				got := h.Post(t, cookie, to, "form_key", "k"+role, "reason", "the bank asks for it")
+				if got.Status != http.StatusForbidden || strings.Contains(page.Body, "/unmask") {
+					t.Errorf("%s as %s: %d", to, role, got.Status)
+				}
+				continue
+			}
+			form := formOf(t, page.Body, to)
+			short := h.Post(t, cookie, to, append(form[:len(form):len(form)], "reason", "short")...)
+			if short.Status != http.StatusUnprocessableEntity || strings.Contains(short.Body, secret) {
+				t.Errorf("%s without a reason as %s: %d", to, role, short.Status)
+			}
+			form = append(form, "reason", "the bank asks for it")
+			got := h.Post(t, cookie, to, form...)
+			if got.Status != http.StatusOK || !strings.Contains(got.Body, secret) || got.Header.Get("Refresh") != "60; url="+p.path ||
+				got.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s as %s: %d %v", to, role, got.Status, got.Header)
+			}
+			if again := h.Post(t, cookie, to, form...); again.Status != http.StatusSeeOther || strings.Contains(again.Body, secret) {
+				t.Errorf("%s again as %s: %d", to, role, again.Status)
+			} else if page := h.Page(t, cookie, again.Header.Get("Location")+"&lang=en"); !strings.Contains(page.Body, "is masked again") {
+				t.Errorf("%s does not say that it was shown", p.path)
+			}
+			var acts int
+			err := h.DB.NewRaw("SELECT count(*) FROM audit WHERE action = ? AND actor = ? AND object_id = ?"+
+				" AND params LIKE '%the bank asks for it%'",
+				p.action, "operator:the."+role, p.id).Scan(t.Context(), &acts)
+			if err != nil || acts != 1 {
+				t.Errorf("%d acts %s of %s in the audit, %v", acts, p.action, role, err)
+			}
 		}
 	}
 }

@@ -57,7 +57,8 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
-	change(t, h.DB, "UPDATE callbacks SET headers = ? WHERE outcome = 'paid'", "Authorization: Bearer sk_live_secret\nX-Plain: unseen\nUser-Agent: seen")
+	change(t, h.DB, "UPDATE callbacks SET headers = ? WHERE outcome = 'paid'",
+		"Authorization: Bearer sk_live_secret\nX-Plain: unseen\nUser-Agent: seen")
 	taken := fmt.Sprintf("/callbacks/%d", number(t, h.DB, "SELECT id FROM callbacks WHERE outcome = 'paid'"))
 	refused := fmt.Sprintf("/callbacks/%d", number(t, h.DB, "SELECT id FROM refused_callbacks"))
 	viewer, lead := h.SignIn(t, access.Viewer), h.SignIn(t, access.Lead)
@@ -65,8 +66,12 @@ func TestOneCallbackShowsItsChecksAndHidesWhatOpensSomething(t *testing.T) {
 		cookie, path string
 		holds, not   []string
 	}{
-		{viewer, taken, []string{"RSA-SHA256", orderOne, "SUCCESS", "User-Agent: seen"}, []string{"secret-openid", "sk_live_secret", "unseen"}},
-		{lead, taken, []string{"secret-openid"}, []string{"sk_live_secret"}},
+		{
+			viewer, taken,
+			[]string{"RSA-SHA256", orderOne, "SUCCESS", "User-Agent: seen"},
+			[]string{"secret-openid", "sk_live_secret", "unseen"},
+		},
+		{lead, taken, []string{"SUCCESS"}, []string{"secret-openid", "sk_live_secret", "unseen"}},
 		{viewer, refused, []string{"does not match the body", "was rejected"}, []string{"<b>forged"}},
 	} {
 		got := h.Page(t, c.cookie, c.path+"?lang=en")

@@ -113,7 +113,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		o.Disputes.Acts(), redriving.Kinds(), resend.Acts(o.DB, redriving.Schedule),
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
-		sandbox.Acts(o.DB),
+		sandbox.Acts(o.DB), console.UnmaskActs,
 		[]act.Kind{apply.SandboxAct(apply.Env{
 			DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB),
 			CheckURL: egress.NewRules(nil).CheckURL,

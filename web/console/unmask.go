@@ -1,0 +1,46 @@
+package console
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/access"
+	"backstop/internal/act"
+	"backstop/views/pages"
+	"backstop/web"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// unmaskedFor is how long what is masked elsewhere stays on the screen.
+const unmaskedFor = time.Minute
+
+// unmasked shows an object without masks in this one response, to an operator who may see it and
+// gives a reason. The audit row is committed first. The browser leaves the page automatically; sent
+// a second time, the form shows nothing.
+func (s *handlers) unmasked(c *fiber.Ctx, kind string, ref act.Ref, page string, show func(pages.Unmask) error) error {
+	out, err := s.act(c, act.Call{Kind: kind, Ref: ref})
+	if err != nil {
+		return err
+	}
+	if out.Repeated {
+		path, query, _ := strings.Cut(page, "?")
+		return c.Redirect(path+"?"+strings.TrimPrefix(query+"&"+doneQuery(c), "&"), http.StatusSeeOther)
+	}
+	// The header needs no script, and a page that is left open shows nothing.
+	c.Set("Refresh", strconv.Itoa(int(unmaskedFor/time.Second))+"; url="+page)
+	return show(pages.Unmask{Until: s.DB.Now() + unmaskedFor.Microseconds()})
+}
+
+// masked is how the reader of a masked page may see the rest, and whether a form just showed it.
+func (s *handlers) masked(c *fiber.Ctx, kind, id, page string) (pages.Unmask, error) {
+	did, err := s.done(c, s.Acts.Kind(kind).Object, id)
+	u := pages.Unmask{Done: did != nil && did.Action == kind}
+	if err == nil && s.Policy.Allows(web.Operator(c).Role, access.ViewPersonal) {
+		path, query, _ := strings.Cut(page, "?")
+		u.Path, u.Key = strings.TrimSuffix(path+"/unmask?"+query, "?"), act.NewKey()
+	}
+	return u, err
+}
