@@ -126,6 +126,9 @@ func (a *Attempt) mask() {
 	a.URL, a.Error = m.address(a.URL), m.Sentence(a.Error)
 }
 
+// MaskAttempt masks the answer to a ping, which is about no order.
+func MaskAttempt(a *notify.Attempt) { maskerOf().attempt(a) }
+
 func (m masker) attempt(a *notify.Attempt) {
 	a.URL, a.Error = m.address(a.URL), m.Sentence(a.Error)
 	a.ResponseBody, a.ResponseHeader = m.Body(a.ResponseBody), m.Headers(a.ResponseHeader)

@@ -111,6 +111,7 @@ func (b *Reader) addPing(ctx context.Context, m *Merchant, pinged string) error 
 	}
 	showAttempts(rows)
 	if len(rows) > 0 {
+		MaskAttempt(&rows[0])
 		m.Pinged = &rows[0]
 	}
 	return nil

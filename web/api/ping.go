@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"backstop/internal/act"
+	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/web"
 
@@ -59,6 +60,7 @@ func (s *handlers) ping(owner string) fiber.Handler {
 		}
 		answer := result.(notify.Answer)
 		a := answer.Attempt
+		console.MaskAttempt(&a)
 		return c.JSON(pingView{
 			ID: answer.Notification, Endpoint: notify.Shown(answer.Endpoint.Name), Channel: answer.Endpoint.Channel, URL: a.URL,
 			OK: a.Class == notify.OK, Class: string(a.Class), HTTPStatus: a.HTTPStatus, TookMS: a.TookUS / 1000,

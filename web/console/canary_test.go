@@ -80,7 +80,8 @@ func plant(t *testing.T, h *harness, c map[string]string) {
 		"ext": "x=1&y=" + url.QueryEscape(c["body form"]), "note": []any{map[string]any{"v": c["body identity"]}},
 		"deep": "%257B%2522a%2522%253A%2522" + c["body deep"] + "%2522%257D", "n": json.Number(c["body number"]),
 	})
-	headers := credentialsOf(c, "header", ": ", "\n") + "X-Note: " + c["header value"] + "\nReferer: https://shop.example/pay?x=" + c["header URL"] + "&buyer=" +
+	headers := credentialsOf(c, "header", ": ", "\n") + "X-Note: " + c["header value"] +
+		"\nReferer: https://shop.example/pay?x=" + c["header URL"] + "&buyer=" +
 		url.QueryEscape(c["header URL name"]) +
 		"\nUser-Agent: pay/1.0 (" + c["user agent"] + ")\nX-Context: " +
 		text(map[string]any{"a": text(map[string]any{"b": c["header JSON"]})})
@@ -88,12 +89,16 @@ func plant(t *testing.T, h *harness, c map[string]string) {
 		return text([]map[string]any{{"name": "parse", "ok": false, "detail": detail}})
 	}
 	change(t, h.DB, "UPDATE callbacks SET body = ?, headers = ?, query = ?, steps = ?", []byte(body), headers,
-		credentialsOf(c, "query", "=", "&")+"x="+c["query"]+"&y="+url.QueryEscape(text(map[string]any{"a": c["query nested"]})), step("the field attach holds "+c["step"]))
+		credentialsOf(c, "query", "=", "&")+"x="+c["query"]+"&y="+url.QueryEscape(text(map[string]any{"a": c["query nested"]})),
+		step("the field attach holds "+c["step"]))
 	change(t, h.DB, "UPDATE refused_callbacks SET body = ?, headers = ?, query = ?, steps = ?, supplier = ?",
 		[]byte(credentialsOf(c, "form", "=", "&")+"a="+c["refused body"]),
-		credentialsOf(c, "header", ": ", "\n")+"X-A: "+c["refused header"], credentialsOf(c, "query", "=", "&")+"q="+c["refused query"], step("no field "+c["refused step"]), c["refused supplier"])
+		credentialsOf(c, "header", ": ", "\n")+"X-A: "+c["refused header"], credentialsOf(c, "query", "=", "&")+"q="+c["refused query"],
+		step("no field "+c["refused step"]), c["refused supplier"])
 	change(t, h.DB, "UPDATE notify_attempts SET response_body = ?, response_header = ?, error = ?, url = ? WHERE id = 401",
-		[]byte(text(map[string]any{"msg": "hello " + c["answer"], "data": text(map[string]any{"m": c["answer nested"]}), "user": fields("answer")})),
+		[]byte(text(map[string]any{
+			"msg": "hello " + c["answer"], "data": text(map[string]any{"m": c["answer nested"]}), "user": fields("answer"),
+		})),
 		credentialsOf(c, "answer header", ": ", "\n")+"X-User: "+c["answer header"],
 		"HTTP 502: "+c["attempt error"], "https://m.example/u/"+c["attempt URL"]+"?t=1")
 	change(t, h.DB, "UPDATE deliveries SET last_error = ?, url = ?", "HTTP 502: "+c["last error"], "https://m.example/u/"+
@@ -194,6 +199,19 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 			}
 			look(path, got.Body)
 		}
+	}
+	h.Lines.Answer = &notify.Result{
+		Class: notify.BadStatus, Status: 502, Error: "HTTP 502: " + c["attempt error"],
+		ResponseHeader: credentialsOf(c, "answer header", ": ", "\n"),
+		ResponseBody:   []byte(credentialsOf(c, "answer", "=", "&")),
+	}
+	if got := h.Api(t, webtest.MonitorToken, http.MethodPost, "/api/v1/admin/merchants/m1/ping", ""); got.Status != http.StatusOK ||
+		!strings.Contains(got.Body, "never_heard_of") {
+		t.Errorf("a ping: %d %q", got.Status, got.Body)
+	} else {
+		look("a ping", got.Body)
+		ping, _ := got.Object(t)["id"].(string)
+		look("the page of a ping", h.Page(t, lead, "/merchants/m1?pinged="+ping).Body)
 	}
 	for _, list := range []string{"orders", "callbacks", "notifications", "exceptions"} {
 		got := h.Page(t, lead, "/"+list+"?window=31d&format=csv")

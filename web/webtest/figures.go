@@ -124,8 +124,9 @@ const Hostile = `<script>alert(1)</script>"><img src=x onerror=alert(1)>{{.}}`
 
 // lines is a channel that answers 200 "pong", or 410 at addresses that are gone.
 type lines struct {
-	mu   sync.Mutex
-	Sent []notify.Message
+	mu     sync.Mutex
+	Sent   []notify.Message
+	Answer *notify.Result // instead of "pong"; nil = none
 }
 
 func (l *lines) Send(_ context.Context, m notify.Message) notify.Result {
@@ -134,6 +135,9 @@ func (l *lines) Send(_ context.Context, m notify.Message) notify.Result {
 	l.Sent = append(l.Sent, m)
 	if strings.Contains(m.URL, "gone") {
 		return notify.Result{Class: notify.Gone, Status: 410, Error: "answered 410"}
+	}
+	if l.Answer != nil {
+		return *l.Answer
 	}
 	return notify.Result{
 		Class: notify.OK, Status: 200, ResponseHeader: "Content-Type: text/plain", ResponseBody: []byte("pong"),
