@@ -10,17 +10,17 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Audience is who may call a route.
+// Audience is who may call a route. The zero value is nobody: New panics on a route without one.
 type Audience int
 
 const (
-	ForAnyone   Audience = iota // any client
-	ForInside                   // any client at the console's address
-	ForSupplier                 // any client; the receiver checks signature and address
-	ForMerchant                 // a merchant's API key
-	ForMonitor                  // a token with the route's scope, or an operator whose role has its permission
-	ForVisitor                  // any browser: pages for signing in and out
-	ForOperator                 // an operator whose role has the route's permission
+	ForAnyone   Audience = iota + 1 // any client
+	ForInside                       // any client at the console's address
+	ForSupplier                     // any client; the receiver checks signature and address
+	ForMerchant                     // a merchant's API key
+	ForMonitor                      // a token with the route's scope, or an operator whose role has its permission
+	ForVisitor                      // any browser: pages for signing in and out
+	ForOperator                     // an operator whose role has the route's permission
 )
 
 // public reports whether the audience's routes are served at the public address, if the console

@@ -166,6 +166,11 @@ func New(o Options, table func(*Server) []Route) *Server {
 	s.payoutRefused = newPayoutRefusals(o.DB, o.Log)
 	s.onShutdown = append(s.onShutdown, s.payoutRefused.flush)
 	s.table = append(s.routes(), table(s)...)
+	for _, r := range s.table {
+		if r.Audience == 0 {
+			panic(fmt.Sprintf("%s %s has no audience", r.Method, r.Path))
+		}
+	}
 	limit := connections(o.Config.HTTPConnections, o.Log)
 	if o.Config.AdminListen == "" {
 		s.app = s.newApp(limit, func(Audience) bool { return true })

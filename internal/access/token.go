@@ -49,7 +49,7 @@ type Token struct {
 
 // Has reports whether the token has a scope.
 func (t *Token) Has(scope string) bool {
-	return slices.Contains(strings.Split(t.Scope, ","), scope) || scope == Control && t.controlsByAge()
+	return scope != "" && slices.Contains(strings.Split(t.Scope, ","), scope) || scope == Control && t.controlsByAge()
 }
 
 func (t *Token) controlsByAge() bool { return t.BeforeScopes && t.Scope == Monitor }
