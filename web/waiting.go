@@ -47,7 +47,7 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 	w.mu.Unlock()
 	var mine console.Waits
 	for _, a := range now.Proposals {
-		if w.s.Approvals.May(actorOf(op), &a.Approval).Approve {
+		if w.s.Approvals.May(actorOf(op), &a.Approval, a.MakerNow).Approve {
 			mine.N++
 		}
 	}

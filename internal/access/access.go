@@ -22,13 +22,10 @@ const (
 	Auditor = "auditor"
 )
 
-// Roles lists all roles.
-var Roles = []string{Viewer, Support, Ops, Finance, Lead, Admin, Auditor}
-
 // Errors that a caller can act on.
 var (
 	ErrName      = errors.New("bad name: use 1 to 64 of a-z, 0-9, dot, - and _, beginning with a letter or digit")
-	ErrRole      = errors.New("unknown role: use one of " + strings.Join(Roles, ", "))
+	ErrRole      = errors.New("unknown role: use one of " + strings.Join(AllRoles, ", "))
 	ErrExists    = errors.New("the name is taken, possibly by a disabled or revoked entry: choose another one")
 	ErrNotFound  = errors.New("there is no such name")
 	ErrDisabled  = errors.New("the operator is disabled")
@@ -65,6 +62,14 @@ type Operator struct {
 	Theme    string `bun:"theme"`    // "light" or "dark"
 	Zone     string `bun:"zone"`     // "Asia/Shanghai"
 	PageRows int    `bun:"page_rows"`
+}
+
+// Roles returns the operator's roles; nil stands for somebody who is gone.
+func (op *Operator) Roles() Roles {
+	if op == nil {
+		return Roles{}
+	}
+	return RolesOf(op.Role)
 }
 
 // oneTimeLife is how long a one-time password is valid. It is short because the password was

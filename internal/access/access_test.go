@@ -351,7 +351,7 @@ func TestWrongNamesRolesAndRepeatsAreRefused(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := operatorsOf(t, d)
-		for _, role := range Roles {
+		for _, role := range AllRoles {
 			mustAdd(t, o, role, role, password)
 		}
 		for _, c := range []struct {

@@ -38,7 +38,7 @@ func (o *Operators) Add(ctx context.Context, name, role, password string) (oneTi
 	if !nameForm.MatchString(name) {
 		return "", ErrName
 	}
-	if !slices.Contains(Roles, role) {
+	if !slices.Contains(AllRoles, role) {
 		return "", ErrRole
 	}
 	if password == "" {
@@ -179,9 +179,17 @@ func Enabled(ctx context.Context, q bun.IDB) ([]Operator, error) {
 // Hold locks operators until the transaction ends and returns the enabled ones by id. None of
 // them can be disabled or change roles meanwhile.
 func (o *Operators) Hold(ctx context.Context, tx db.Tx, ids ...int64) (map[int64]*Operator, error) {
+	return enabledOf(ctx, o.db.ForUpdate(tx.NewSelect()), ids)
+}
+
+// EnabledOf returns those of the operators who are enabled now, by id.
+func (o *Operators) EnabledOf(ctx context.Context, ids ...int64) (map[int64]*Operator, error) {
+	return enabledOf(ctx, o.db.Read.NewSelect(), ids)
+}
+
+func enabledOf(ctx context.Context, q *bun.SelectQuery, ids []int64) (map[int64]*Operator, error) {
 	var rows []Operator
-	q := tx.NewSelect().Model(&rows).Where("op.id IN (?)", bun.List(ids)).Where("op.disabled_at IS NULL").OrderExpr("op.id")
-	if err := o.db.ForUpdate(q).Scan(ctx); err != nil {
+	if err := q.Model(&rows).Where("op.id IN (?)", bun.List(ids)).Where("op.disabled_at IS NULL").OrderExpr("op.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read operators: %w", err)
 	}
 	by := make(map[int64]*Operator, len(rows))
@@ -237,7 +245,7 @@ func (o *Operators) Disable(ctx context.Context, name string) error {
 // SetRole changes an operator's role, effective from the next request. Errors: ErrRole and
 // those of Disable.
 func (o *Operators) SetRole(ctx context.Context, name, role string) error {
-	if !slices.Contains(Roles, role) {
+	if !slices.Contains(AllRoles, role) {
 		return ErrRole
 	}
 	return o.db.Tx(ctx, func(ctx context.Context, tx db.Tx) error {

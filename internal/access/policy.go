@@ -101,7 +101,7 @@ func NewPolicy() (*Policy, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	p := &Policy{granted: map[string][]Permission{}}
-	for _, role := range Roles {
+	for _, role := range AllRoles {
 		for _, permission := range Permissions {
 			ok, err := e.Enforce(role, string(permission))
 			if err != nil {
@@ -117,7 +117,7 @@ func NewPolicy() (*Policy, error) {
 
 // RolesWith returns the roles that have the permission.
 func (p *Policy) RolesWith(permission Permission) (roles []string) {
-	for _, role := range Roles {
+	for _, role := range AllRoles {
 		if p.Allows(role, permission) {
 			roles = append(roles, role)
 		}

@@ -427,7 +427,7 @@ func TestThePolicyGrantsThisAndNothingElse(t *testing.T) {
 		},
 		Auditor: {ViewPersonal, ExportEvidence, ViewAudit, ViewAlerts},
 	}
-	for _, role := range append([]string{"", "root", "order.view"}, Roles...) {
+	for _, role := range append([]string{"", "root", "order.view"}, AllRoles...) {
 		for _, permission := range Permissions {
 			want := false
 			for _, granted := range append(extra[role], views...) {

@@ -60,6 +60,14 @@ type Actor struct {
 	Merchants []int64
 }
 
+// Roles returns the operator's roles; those of a service are unknown.
+func (a Actor) Roles() access.Roles {
+	if a.Token != nil {
+		return access.Roles{}
+	}
+	return access.RolesOf(a.Role)
+}
+
 // Ref identifies a subject. Load decides which fields a Kind reads.
 type Ref struct {
 	Row  int64  // row id; 0 = use the other fields

@@ -77,7 +77,7 @@ type Approval struct {
 	Hash       string          `bun:"hash"`       // SHA-256 in hex, see Sum
 	Maker      int64           `bun:"maker"`      // 0 = a command
 	MakerKind  string          `bun:"maker_kind"` // what Maker is the id of: ByOperator or ByMerchant
-	MakerRole  string          `bun:"maker_role"` // the operator's when proposed; "" = a merchant or a command, which has none
+	MakerRole  access.Roles    `bun:"maker_role"` // the operator's when proposed; see makerRoles
 	Checker    *int64          `bun:"checker"`
 	Checked    string          `bun:"checked"`    // the checker's reason
 	Alone      bool            `bun:"alone"`      // decided by one person, under `second_person: false`
@@ -104,12 +104,23 @@ const (
 	ByCommand = "command"
 )
 
-// operator returns the maker's operator id; 0 = a command, or a merchant.
+// operator returns the maker's operator id; 0 = the maker is no operator.
 func (a *Approval) operator() int64 {
-	if a.MakerKind == ByMerchant {
+	if a.MakerKind != ByOperator {
 		return 0
 	}
 	return a.Maker
+}
+
+// madeBy reports whether this operator made the proposal.
+func (a *Approval) madeBy(by act.Actor) bool { return by.ID != 0 && a.operator() == by.ID }
+
+// makerRoles returns the roles that the maker had when proposing. Only an operator has any.
+func (a *Approval) makerRoles() access.Roles {
+	if a.operator() == 0 {
+		return access.Roles{}
+	}
+	return a.MakerRole
 }
 
 // prefix marks an approval's id outside.
@@ -166,12 +177,11 @@ type Live struct {
 // Verified reports whether the answer says anything; otherwise a lead must take responsibility.
 func (l *Live) Verified() bool { return l.Answer != "" && l.Answer != "unknown" }
 
-// Decided is what Run receives: the approval with its people.
+// Decided is what Run receives: the approval with who decided it.
 type Decided struct {
 	*Approval
 	Params  any
-	Maker   act.Actor
-	Checker act.Actor // the maker again, if Alone
+	Checker act.Actor // the maker, if Alone
 	Live    *Live     // nil = the action queries no supplier
 }
 

@@ -32,7 +32,7 @@ type deciding struct {
 	from    State // state of the approval
 	params  any
 	said    said
-	subject act.Subject // the object as it was approved
+	subject *act.Subject // the object as it was approved; nil = it is not read yet
 	live    *Live
 }
 
@@ -112,10 +112,11 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.said, err = action.readSaid(a.Params); err != nil {
 		return nil, nil, err
 	}
-	if a.operator() == v.By.ID && !a.Alone && a.Second {
-		return nil, nil, ErrOwn
+	people, err := d.o.Operators.EnabledOf(ctx, a.operator(), v.By.ID)
+	if err == nil {
+		err = d.people(*c, a, people)
 	}
-	if err := d.mayDecide(*c, a); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := d.current(ctx, a, from); err != nil {
@@ -130,14 +131,15 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.params, err = action.params(a.Params); err != nil {
 		return nil, nil, err
 	}
-	c.subject, err = action.Load(ctx, d.o.DB.Read, a.ObjectID)
-	if err == nil && !a.isOf(c.subject, from) {
+	s, err := action.Load(ctx, d.o.DB.Read, a.ObjectID)
+	if err == nil && !a.isOf(s, from) {
 		err = act.ErrChanged
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.live, err = d.ask(ctx, action, c.subject, c.params); err != nil {
+	c.subject = &s
+	if c.live, err = d.ask(ctx, action, s, c.params); err != nil {
 		return nil, nil, err
 	}
 	if c.live != nil && !c.live.Verified() && !c.said.Unverified && !c.unverified(a) {
@@ -187,12 +189,19 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
 // mayDecide reports whether the actor's role may decide this. Errors: *RoleError.
 func (d *Desk) mayDecide(c deciding, a *Approval) error {
 	if a.Alone || !a.Second { // a retry needs only the right to propose
-		if !d.o.Policy.Allows(c.By.Role, c.action.Propose) {
+		if !d.has(c.By.Roles(), c.action.Propose) {
 			return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose)}
 		}
 		return nil
 	}
-	return d.checks(c.action, a.MakerRole, c.By.Role, c.said.Unverified || c.unverified(a))
+	return d.checks(c.action, a.makerRoles(), c.By.Roles(), c.said.Unverified || c.unverified(a))
+}
+
+// bindsOperator reports whether a proposal holds only as long as its maker may propose it. What a
+// merchant asked for is its own, and a command has no operator.
+func (a *Approval) bindsOperator(action Action) bool {
+	command := a.MakerKind == ByOperator && a.Maker == 0
+	return a.MakerKind != ByMerchant && !(command && action.Command)
 }
 
 // current reports why a verdict comes too late. Errors: ErrExpired, ErrOver.
@@ -247,24 +256,22 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 }
 
 // people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
-func (d *Desk) people(c deciding, a *Approval, held map[int64]*access.Operator) error {
-	checker, maker := held[c.By.ID], held[a.operator()]
-	role := "" // of an operator who was removed, of a merchant, or of a command
-	if maker != nil {
-		role = maker.Role
-	}
-	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, role)); ok && a.MakerKind != ByMerchant &&
-		(a.Maker != 0 || !c.action.Command) {
-		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
-	}
-	if checker == nil {
+func (d *Desk) people(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
+	checker, maker := enabled[c.By.ID], enabled[a.operator()]
+	switch {
+	case checker == nil:
 		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}
-	}
-	if maker != nil && same(maker, checker) && !a.Alone && a.Second {
+	case a.Second && !a.Alone && (a.madeBy(c.By) || maker != nil && same(maker, checker)):
 		return ErrOwn
 	}
 	c.By.Role = checker.Role
-	return d.mayDecide(c, a)
+	if err := d.mayDecide(c, a); err != nil {
+		return err
+	}
+	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, maker.Roles())); ok && a.bindsOperator(c.action) {
+		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
+	}
+	return nil
 }
 
 // approve writes the approval and carries it out.
@@ -286,11 +293,11 @@ func (d *Desk) approve(ctx context.Context, tx db.Tx, c deciding, a *Approval) (
 	if err := d.keep(ctx, tx, a, c.step(), c.By, c.Reason, c.record(a)); err != nil {
 		return nil, err
 	}
-	names, err := access.Names(ctx, tx, []int64{a.operator(), a.checker()})
+	names, err := access.Names(ctx, tx, []int64{a.checker()})
 	if err != nil {
 		return nil, err
 	}
-	decided := Decided{Approval: a, Params: c.params, Maker: actor(a.operator(), names), Checker: actor(a.checker(), names), Live: c.live}
+	decided := Decided{Approval: a, Params: c.params, Checker: actor(a.checker(), names), Live: c.live}
 	return d.carryOut(ctx, tx, c.action, decided, s)
 }
 

@@ -337,7 +337,7 @@ func TestFinanceApprovesOnlyWhatALeadProposed(t *testing.T) {
 			a := h.propose(lead)
 			h.exec("UPDATE approvals SET maker = ?, maker_kind = ?, maker_role = ?", c.maker, c.kind, c.role)
 			a, _, _ = h.now(a.ID)
-			if can := h.desk.May(h.who(finance2), a).Approve; can != c.want {
+			if can := h.desk.May(h.who(finance2), a, h.makerNow(a)).Approve; can != c.want {
 				t.Errorf("of %s: the page offers it: %t", name, can)
 			}
 			_, err := h.desk.Approve(t.Context(), h.yes(a, finance2))
@@ -535,4 +535,39 @@ func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
 	if twice == 0 {
 		t.Error("nothing ran twice: the race shows nothing")
 	}
+}
+
+// A proposal counts for nothing once its maker is gone or may not make it any more, and no page
+// offers to approve it; what a merchant asked for has no such maker.
+func TestNobodyIsOfferedWhatItsMakerMayNotPropose(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		a := h.propose(finance)
+		for name, change := range map[string]string{
+			"disabled": "UPDATE operators SET disabled_at = 1 WHERE id = 11", "demoted": "UPDATE operators SET role = 'ops' WHERE id = 11",
+		} {
+			h.exec(change)
+			if h.desk.May(h.who(lead), a, h.makerNow(a)).Approve {
+				t.Errorf("%s: offered", name)
+			}
+			role, ok := errors.AsType[*approval.RoleError](h.approve(a, lead))
+			if !ok || !role.OfMaker {
+				t.Errorf("%s: approved", name)
+			}
+			h.exec("UPDATE operators SET disabled_at = NULL, role = 'finance' WHERE id = 11")
+		}
+		if !h.desk.May(h.who(lead), a, h.makerNow(a)).Approve {
+			t.Error("the control is not offered")
+		}
+		if err := h.approve(a, lead); err != nil {
+			t.Errorf("the control: %v", err)
+		}
+	})
+}
+
+func (h *house) approve(a *approval.Approval, by int64) error {
+	h.Helper()
+	_, err := h.desk.Approve(h.Context(), h.yes(a, by))
+	return err
 }

@@ -58,6 +58,9 @@ func (d *Desk) action(object, name string) (Action, error) {
 	return Action{}, &act.FieldError{Field: "action", Problem: "there is no such action"}
 }
 
+// Actions returns all actions.
+func (d *Desk) Actions() []Action { return slices.Clone(d.actions) }
+
 // Names returns the names of all actions, sorted.
 func (d *Desk) Names() []string {
 	var names []string
@@ -72,7 +75,7 @@ func (d *Desk) Names() []string {
 func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 	offers := []Offer{}
 	for _, a := range d.actions {
-		if a.Object != object || by.Token != nil || d.mayPropose(a, s, by.Role) != nil || a.fits(s) != nil {
+		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles()) != nil || a.fits(s) != nil {
 			continue
 		}
 		params := map[string]string{}
@@ -119,32 +122,41 @@ func (d *Desk) person(by act.Actor, a Action) error {
 	if by.Token != nil || by.ID == 0 && !a.Command {
 		return ErrPerson
 	}
-	if !d.o.Policy.Allows(by.Role, a.Propose) {
+	if !d.has(by.Roles(), a.Propose) {
 		return &act.Denied{Permission: a.Propose, Roles: d.o.Policy.RolesWith(a.Propose)}
 	}
 	return nil
 }
 
-// mayPropose reports whether a role may propose the action for the object. Errors:
-// *act.Denied.
-func (d *Desk) mayPropose(a Action, s act.Subject, role string) error {
+// has reports whether one of the roles has the permission.
+func (d *Desk) has(roles access.Roles, permission access.Permission) bool {
+	return roles.HasAny(d.o.Policy.RolesWith(permission)...)
+}
+
+// mayPropose reports whether somebody of these roles may propose the action for the object; nil =
+// for some object. Errors: *act.Denied.
+func (d *Desk) mayPropose(a Action, s *act.Subject, roles access.Roles) error {
 	needs := a.Propose
-	if d.o.Policy.Allows(role, needs) && a.Needs != nil {
-		needs = cmp.Or(a.Needs(s), needs)
+	if s != nil && d.has(roles, needs) && a.Needs != nil {
+		needs = cmp.Or(a.Needs(*s), needs)
 	}
-	if !d.o.Policy.Allows(role, needs) {
+	if !d.has(roles, needs) {
 		return &act.Denied{Permission: needs, Roles: d.o.Policy.RolesWith(needs)}
 	}
 	return nil
 }
 
-// checks reports whether a person of role checker may approve what was proposed by one of role
-// maker; "" = by somebody without a role, such as a merchant or a command. Errors: *RoleError.
-func (d *Desk) checks(a Action, maker, checker string, unverified bool) error {
-	roles := slices.DeleteFunc(d.o.Policy.RolesWith(a.Approve), func(role string) bool {
-		return role != access.Lead && (unverified || a.Approve == access.ApproveMoney && maker != access.Lead)
+// checkers returns the roles that may approve what somebody of these roles proposed: where money
+// is decided, others than a lead only what a lead proposed, and never what is unverified.
+func (d *Desk) checkers(a Action, maker access.Roles, unverified bool) []string {
+	return slices.DeleteFunc(d.o.Policy.RolesWith(a.Approve), func(role string) bool {
+		return role != access.Lead && (unverified || a.Approve == access.ApproveMoney && !maker.Has(access.Lead))
 	})
-	if !slices.Contains(roles, checker) {
+}
+
+// checks reports whether the checker may approve what the maker proposed. Errors: *RoleError.
+func (d *Desk) checks(a Action, maker, checker access.Roles, unverified bool) error {
+	if roles := d.checkers(a, maker, unverified); !checker.HasAny(roles...) {
 		return &RoleError{Permission: a.Approve, Roles: roles}
 	}
 	return nil
@@ -156,12 +168,12 @@ func same(a, b *access.Operator) bool {
 }
 
 // hasChecker reports whether an enabled operator may approve what the maker proposes.
-func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, role string,
+func (d *Desk) hasChecker(ctx context.Context, tx db.Tx, a Action, maker *access.Operator, roles access.Roles,
 	unverified bool,
 ) (bool, error) {
 	all, err := access.Enabled(ctx, tx)
 	return slices.ContainsFunc(all, func(op access.Operator) bool {
-		return !same(maker, &op) && d.checks(a, role, op.Role, unverified) == nil
+		return !same(maker, &op) && d.checks(a, roles, op.Roles(), unverified) == nil
 	}), err
 }
 

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -41,9 +42,11 @@ type house struct {
 	rules settings.Rules
 	life  time.Duration
 	live  *approval.Live // the supplier's answer; nil = it is not queried
-	fails error          // of the effect
-	later bool
-	runs  atomic.Int64
+	// answers returns the answer of each query; nil = it is live.
+	answers func() *approval.Live
+	fails   error // of the effect
+	later   bool
+	runs    atomic.Int64
 }
 
 type renaming struct {
@@ -149,7 +152,12 @@ func (h *house) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Sub
 	return approval.Ran{Result: map[string]string{"name": name}, Later: h.later, After: func() { h.runs.Add(1) }}, nil
 }
 
-func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) { return h.live, nil }
+func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) {
+	if h.answers != nil {
+		return h.answers(), nil
+	}
+	return h.live, nil
+}
 
 // says returns an answer of the given age.
 func (h *house) says(answer string, ago time.Duration) *approval.Live {
@@ -226,4 +234,15 @@ func (h *house) steps(a *approval.Approval) (all []string) {
 		all = append(all, r.Action+" "+r.Actor)
 	}
 	return all
+}
+
+// makerNow returns the roles that the maker of a proposal has now.
+func (h *house) makerNow(a *approval.Approval) (roles access.Roles) {
+	h.Helper()
+	err := h.db.NewRaw("SELECT role FROM operators WHERE id = ? AND disabled_at IS NULL AND ? = 'operator'", a.Maker, a.MakerKind).
+		Scan(h.Context(), &roles)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		h.Fatal(err)
+	}
+	return roles
 }

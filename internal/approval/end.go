@@ -17,11 +17,11 @@ const program = "backstop"
 // *RoleError, ErrExpired, ErrOver, *act.FieldError.
 func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 	reason, err := act.CheckReason(v.Reason)
-	return d.end(ctx, v, Rejected, func(a *Approval, action Action, role string) error {
+	return d.end(ctx, v, Rejected, func(a *Approval, action Action, roles access.Roles) error {
 		switch {
-		case a.operator() == v.By.ID:
+		case a.madeBy(v.By):
 			return ErrOwn
-		case !d.o.Policy.Allows(role, action.Approve):
+		case !d.has(roles, action.Approve):
 			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
 		}
 		a.Checker, a.Checked = &v.By.ID, reason
@@ -32,16 +32,19 @@ func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 // Withdraw ends a proposal by its maker. Errors: ErrPerson, act.ErrNotFound, ErrMaker,
 // ErrExpired, ErrOver.
 func (d *Desk) Withdraw(ctx context.Context, v Verdict) (*Approval, error) {
-	return d.end(ctx, v, Withdrawn, func(a *Approval, _ Action, _ string) error {
-		if a.operator() != v.By.ID {
+	return d.end(ctx, v, Withdrawn, func(a *Approval, _ Action, _ access.Roles) error {
+		if !a.madeBy(v.By) {
 			return ErrMaker
 		}
 		return nil
 	})
 }
 
+// mayEnd reports whether somebody of these roles may end a proposal.
+type mayEnd func(a *Approval, action Action, roles access.Roles) error
+
 // end ends a waiting proposal. A repeat gets the same answer.
-func (d *Desk) end(ctx context.Context, v Verdict, to State, may func(a *Approval, action Action, role string) error) (*Approval, error) {
+func (d *Desk) end(ctx context.Context, v Verdict, to State, may mayEnd) (*Approval, error) {
 	a, action, err := d.find(ctx, v)
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func (d *Desk) end(ctx context.Context, v Verdict, to State, may func(a *Approva
 			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
 		}
 		repeated = !first || a.State == to && (to == Withdrawn || a.checker() == v.By.ID)
-		if err := may(a, action, by.Role); err != nil || repeated {
+		if err := may(a, action, by.Roles()); err != nil || repeated {
 			return err
 		}
 		now := d.o.DB.Now()

@@ -2,7 +2,6 @@ package approval
 
 import (
 	"context"
-	"errors"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -16,8 +15,9 @@ type Verdicts struct {
 	Roles                            []string // roles that may approve it
 }
 
-// May returns which decisions the actor may make about an approval.
-func (d *Desk) May(by act.Actor, a *Approval) (v Verdicts) {
+// May returns which decisions the actor may make about an approval. maker are the roles that its
+// maker has now; unknown = the maker is no operator, or is gone.
+func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	action, err := d.action(a.Object, a.Action)
 	if err != nil {
 		return v
@@ -26,22 +26,21 @@ func (d *Desk) May(by act.Actor, a *Approval) (v Verdicts) {
 	if err != nil {
 		return v
 	}
-	var denied *RoleError
-	if errors.As(d.checks(action, a.MakerRole, "", said.Unverified),
-		&denied) { // no checker has the role "", so the error lists every role that may approve
-		v.Roles = denied.Roles
+	v.Roles = d.checkers(action, a.makerRoles(), said.Unverified)
+	if by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID) {
+		return v
 	}
-	own := a.operator() == by.ID
+	own := a.madeBy(by)
+	c := deciding{Verdict: Verdict{By: by}, action: action, said: said}
+	holds := !a.bindsOperator(action) || d.mayPropose(action, nil, maker) == nil
 	switch {
-	case by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID):
 	case a.State == Waiting:
-		v.Approve = !own && d.checks(action, a.MakerRole, by.Role, said.Unverified) == nil
-		v.Unverified = v.Approve && action.Ask != nil && !said.Unverified && by.Role == access.Lead
-		v.Reject = !own && d.o.Policy.Allows(by.Role, action.Approve)
+		v.Approve = !own && holds && d.mayDecide(c, a) == nil
+		v.Unverified = v.Approve && action.Ask != nil && !said.Unverified && by.Roles().Has(access.Lead)
+		v.Reject = !own && d.has(by.Roles(), action.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
-		c := deciding{Verdict: Verdict{By: by}, action: action, said: said}
-		v.Again = (!own || a.Alone || !a.Second) && d.mayDecide(c, a) == nil
+		v.Again = (!own || a.Alone || !a.Second) && holds && d.mayDecide(c, a) == nil
 	}
 	return v
 }

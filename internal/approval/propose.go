@@ -116,7 +116,7 @@ func (d *Desk) read(ctx context.Context, p Proposal) (w wish, s act.Subject, err
 		return w, s, err
 	}
 	s = w.action.money(s, w.params)
-	if err = d.mayPropose(w.action, s, p.By.Role); err != nil {
+	if err = d.mayPropose(w.action, &s, p.By.Roles()); err != nil {
 		return w, s, err
 	}
 	return w, s, d.fits(ctx, d.o.DB.Read, w, s)
@@ -138,7 +138,7 @@ func (d *Desk) sentBefore(ctx context.Context, p Proposal) error {
 		return err
 	}
 	a, err := Find(ctx, d.o.DB, id)
-	if err == nil && a.Maker == p.By.ID {
+	if err == nil && a.MakerKind == ByOperator && a.Maker == p.By.ID {
 		err = &sentBefore{a}
 	}
 	return err
@@ -226,7 +226,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 	if w.By.ID == 0 { // a command, see person
 		maker = &access.Operator{Name: w.By.Name, Role: w.By.Role}
 	}
-	if maker == nil || !d.o.Policy.Allows(maker.Role, w.action.Propose) {
+	if !d.has(maker.Roles(), w.action.Propose) {
 		return nil, nil, &act.Denied{Permission: w.action.Propose, Roles: d.o.Policy.RolesWith(w.action.Propose)}
 	}
 	s, err := load(ctx, tx, w.action, w.ObjectID, w.By)
@@ -235,7 +235,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		s = w.action.money(s, w.params)
 	}
 	if err == nil {
-		err = d.mayPropose(w.action, s, maker.Role)
+		err = d.mayPropose(w.action, &s, maker.Roles())
 	}
 	if err == nil {
 		err = d.fits(ctx, tx, w, s)
@@ -252,7 +252,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
 	if w.By.ID != 0 {
-		a.MakerRole = maker.Role
+		a.MakerRole = maker.Roles()
 	}
 	if w.action.OrderNo != nil {
 		a.OrderNo = w.action.OrderNo(s)
@@ -260,14 +260,14 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 	waits := a.Second && d.waits(w.action, s)
 	a.Alone = a.Second && !waits
 	if waits {
-		found, err := d.hasChecker(ctx, tx, w.action, maker, a.MakerRole, w.said.Unverified)
+		found, err := d.hasChecker(ctx, tx, w.action, maker, a.makerRoles(), w.said.Unverified)
 		if err == nil && !found {
 			err = ErrNoSecond
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-	} else if a.Alone && w.said.Unverified && maker.Role != access.Lead {
+	} else if a.Alone && w.said.Unverified && !maker.Roles().Has(access.Lead) {
 		return nil, nil, &RoleError{Permission: w.action.Approve, Roles: []string{access.Lead}}
 	}
 	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {
@@ -286,7 +286,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		return a, nil, err
 	}
 	a.DecidedAt = &now
-	after, err = d.carryOut(ctx, tx, w.action, Decided{Approval: a, Params: w.params, Maker: w.By, Checker: w.By, Live: w.live}, s)
+	after, err = d.carryOut(ctx, tx, w.action, Decided{Approval: a, Params: w.params, Checker: w.By, Live: w.live}, s)
 	return a, after, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/list"
@@ -22,6 +23,8 @@ var ApprovalActions = []string{
 const approvalColumns = "ap.*, COALESCE(CASE WHEN ap.maker_kind = '" + approval.ByMerchant + "' THEN (SELECT '" + approval.ByMerchant +
 	":' || m.code FROM merchants AS m WHERE m.id = ap.maker)" +
 	" ELSE (SELECT op.name FROM operators AS op WHERE op.id = ap.maker) END, '" + approval.ByCommand + "') AS maker_name," +
+	" (SELECT op.role FROM operators AS op WHERE op.id = ap.maker AND op.disabled_at IS NULL AND ap.maker_kind = '" + approval.ByOperator +
+	"') AS maker_now," +
 	" COALESCE((SELECT op.name FROM operators AS op WHERE op.id = ap.checker), '') AS checker_name"
 
 // ApprovalList declares the list of proposals.
@@ -62,6 +65,8 @@ type Approval struct {
 
 	MakerName   string `bun:"maker_name,scanonly"`   // "merchant:" with a code, or approval.ByCommand
 	CheckerName string `bun:"checker_name,scanonly"` // "" = not decided yet, or Alone
+	// MakerNow are the roles that the maker has now; unknown = no operator, or gone.
+	MakerNow access.Roles `bun:"maker_now,scanonly"`
 }
 
 // Approvals reads one page of proposals.

@@ -92,7 +92,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 		}
 	}
 	k.desk = k.deskOf(append(slices.Clone(k.actions), k.refunds.Approval()))
-	for i, role := range append(slices.Clone(access.Roles), "lead2") {
+	for i, role := range append(slices.Clone(access.AllRoles), "lead2") {
 		name := role
 		if role == "lead2" {
 			role = access.Lead
@@ -124,7 +124,7 @@ func (k *office) exec(query string, args ...any) {
 
 // person returns the operator with this name.
 func (k *office) person(name string) act.Actor {
-	i := slices.Index(append(slices.Clone(access.Roles), "lead2"), name)
+	i := slices.Index(append(slices.Clone(access.AllRoles), "lead2"), name)
 	role := name
 	if name == "lead2" {
 		role = access.Lead

@@ -135,7 +135,7 @@ func everyAction(t *testing.T, d *db.DB) {
 				p := wish(a.Name, id, params)
 				p.Amount, p.Object = c.amount, a.Object
 				refused, makers := map[string]func() error{}, []string{}
-				for _, role := range access.Roles {
+				for _, role := range access.AllRoles {
 					needs := a.Propose
 					if a.Needs != nil && c.amount != "" {
 						needs = access.ProposeMoney
@@ -167,7 +167,7 @@ func everyAction(t *testing.T, d *db.DB) {
 					continue
 				}
 				refused, checkers := map[string]func() error{}, []string{"lead2"}
-				for _, role := range access.Roles {
+				for _, role := range access.AllRoles {
 					unverified := a.Name == desk.MarkPaid
 					if role != maker && (role == access.Lead || role == access.Finance && maker == access.Lead && !unverified) {
 						checkers = append(checkers, role)

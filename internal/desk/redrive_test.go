@@ -276,7 +276,7 @@ func TestWhoRedrivesMaySendMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		if policy.Allows(role, access.RedriveCompensations) && !policy.Allows(role, access.ResendMany) {
 			t.Errorf("%s may redrive, and not send many notifications", role)
 		}

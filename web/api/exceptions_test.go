@@ -45,7 +45,7 @@ func (h *harness) exception(t *testing.T, x exception.Item) string {
 func (h *harness) people(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		all[role] = webtest.BearerOf(h.SignIn(t, role))
 	}
 	return all

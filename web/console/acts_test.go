@@ -123,7 +123,7 @@ func TestEveryRoleComesInWhereItsPolicySays(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		cookie := h.SignIn(t, role)
 		for _, r := range h.Routes() {
 			if r.Audience != web.ForOperator || r.Method == http.MethodHead {

@@ -37,7 +37,7 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 // decides reports whether the viewer of a page may decide a proposal now.
 func (s *handlers) decides(p *ui.Page) func(*console.Approval) bool {
 	by := act.Actor{ID: p.UserID, Role: p.Role}
-	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval).Approve }
+	return func(a *console.Approval) bool { return s.Approvals.May(by, &a.Approval, a.MakerNow).Approve }
 }
 
 // approvalPage shows one proposal, with the buttons that the viewer may use now.
@@ -54,7 +54,7 @@ func (s *handlers) approvalPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval)}
+	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerNow)}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
 	}

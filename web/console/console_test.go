@@ -359,7 +359,7 @@ func TestEveryRoleOpensItsRoutesAndNoOther(t *testing.T) {
 	h := open(t)
 	seed(t, h.DB)
 	refused := 0
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		cookie := h.SignIn(t, role)
 		for _, r := range h.Routes() {
 			if r.Audience != web.ForOperator {

@@ -67,7 +67,7 @@ func TestNoPageOffersWhatItsReaderMayNot(t *testing.T) {
 	}
 	routes := h.Routes()
 	forms := map[string]int{}
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		cookie := h.SignIn(t, role)
 		for _, p := range seen {
 			got := h.Page(t, cookie, p.path)

@@ -44,7 +44,7 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 	h.Alerts = func() ([]string, alert.Style) { return []string{"ops"}, alert.Style{} }
 	change(t, h.DB, "UPDATE exceptions SET kind = ? WHERE order_no = 'NO-SUCH-ORDER'", exception.NotifyExhausted)
 	offered, withheld := map[string]bool{}, 0
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		cookie := h.SignIn(t, role)
 		all := h.hits(t, cookie, "en", "")
 		expect := func(path string, permission access.Permission) {

@@ -123,9 +123,10 @@ func (s *handlers) routes() []web.Route {
 		post("/exceptions/:exception/propose", access.IgnoreExceptions, s.proposeException),
 		page("/approvals", access.ViewExceptions, s.approvalsPage, shown("users", text.Approvals)),
 		page("/approvals/:approval", access.ViewExceptions, s.approvalPage, web.Menu{}),
-		post("/approvals/:approval/approve", access.ApproveMoney, s.onApproval((*approval.Desk).Approve)),
-		post("/approvals/:approval/again", access.NoteExceptions, s.onApproval((*approval.Desk).Again)),
-		post("/approvals/:approval/reject", access.ApproveMoney, s.onApproval((*approval.Desk).Reject)),
+		// The desk checks who may decide what, because that depends on the approval.
+		post("/approvals/:approval/approve", access.ViewExceptions, s.onApproval((*approval.Desk).Approve)),
+		post("/approvals/:approval/again", access.ViewExceptions, s.onApproval((*approval.Desk).Again)),
+		post("/approvals/:approval/reject", access.ViewExceptions, s.onApproval((*approval.Desk).Reject)),
 		post("/approvals/:approval/withdraw", access.ViewExceptions, s.onApproval((*approval.Desk).Withdraw)),
 		page("/refunds", access.ViewOrders, serve(s, s.refunds()), shown("undo-2", text.Refunds)),
 		page("/refunds/:refund_no", access.ViewOrders, s.refundPage, web.Menu{}),

@@ -58,7 +58,7 @@ func TestAnExceptionIsDiscussedTakenInHandAndNotEndedByOnePerson(t *testing.T) {
 		support, ops, lead := h.SignIn(t, access.Support), h.SignIn(t, access.Ops), h.SignIn(t, access.Lead)
 		change(t, h.DB, "UPDATE exceptions SET kind = 'stuck_paying', amount = 0, currency = '' WHERE kind = 'unknown_order'")
 		cookies := map[string]string{access.Support: support, access.Ops: ops, access.Lead: lead}
-		for _, role := range access.Roles {
+		for _, role := range access.AllRoles {
 			if cookies[role] == "" {
 				cookies[role] = h.SignIn(t, role)
 			}

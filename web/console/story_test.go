@@ -253,7 +253,7 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 		{"/notifications/" + notification, console.UnmaskNotification, notification},
 		{"/exceptions/9590", console.UnmaskException, "9590"},
 	}
-	for _, role := range access.Roles {
+	for _, role := range access.AllRoles {
 		cookie := h.SignIn(t, role)
 		for _, path := range []string{
 			scripted + "/_diff?a=" + id36(9201) + "&b=" + id36(9202), scripted + "/events/" + id36(9201) + "/_raw",

@@ -91,14 +91,19 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		},
 	})
 	t.Cleanup(o.Payouts.Close)
+	applying := apply.Env{
+		DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB), CheckURL: egress.NewRules(nil).CheckURL,
+	}
 	o.Approvals = approval.NewDesk(approval.Options{
 		DB: o.DB, Audit: o.Audit, Policy: policy, Rules: o.Settings.Rules, Life: o.Config.ApprovalExpires, Operators: o.Operators,
 		Log: o.Log,
-	}, append(desk.Actions(desk.Options{
-		DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o),
-		Refunds: o.Refunds,
-	}), append(append(adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals()...), o.Batches.Approval(),
-		o.Refunds.Approval())...)...)
+	}, slices.Concat(
+		desk.Actions(desk.Options{
+			DB: o.DB, Settings: o.Settings, Payments: h.deciding(t, o), Asker: h.asking(o), Refunds: o.Refunds,
+		}),
+		adjust.Actions(o.DB, ledger.New(o.DB)), o.Payouts.Approvals(),
+		[]approval.Action{apply.Action(applying), o.Batches.Approval(), o.Refunds.Approval()},
+	)...)
 	o.Views = &view.Views{DB: o.DB, Policy: policy, Lists: console.ViewLists()}
 	notes := inbox.Notes{DB: o.DB, Policy: policy}
 	o.Acts = act.New(o.DB, o.Audit, policy, slices.Concat(
@@ -114,10 +119,7 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 		alert.Acts(o.DB, func() ([]string, alert.Style) { return h.Alerts() }),
 		sweep.Acts{DB: o.DB, Days: o.Config.SweepDays}.Kinds(), o.Views.Kinds(),
 		sandbox.Acts(o.DB), console.UnmaskActs,
-		[]act.Kind{apply.SandboxAct(apply.Env{
-			DB: o.DB, Keys: o.Keys, Kinds: supplier.Kinds{sortedparams.Kind}, Ledger: ledger.New(o.DB),
-			CheckURL: egress.NewRules(nil).CheckURL,
-		})},
+		[]act.Kind{apply.SandboxAct(applying)},
 	)...)
 	o.Batches.Use(o.Acts, o.Approvals)
 }
