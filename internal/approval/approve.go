@@ -52,15 +52,50 @@ func (d *Desk) Again(ctx context.Context, v Verdict) (*Approval, error) {
 
 func (d *Desk) decide(ctx context.Context, v Verdict, from State) (*Approval, error) {
 	a, err := d.decideOnce(ctx, v, from)
-	if err == nil || from != Waiting {
-		return a, err
+	return d.meanwhile(ctx, v, from, a, err, func(now *Approval) bool {
+		return from == Waiting && now.approvedBy(v.By) && now.Hash == v.Hash
+	})
+}
+
+// meanwhile reads an approval again after a verdict about it was refused: whatever it was refused
+// for may be the work of a request at the same moment. If this person's own one was carried out,
+// that is the answer; if the approval has ended, that is the error.
+func (d *Desk) meanwhile(ctx context.Context, v Verdict, from State, a *Approval, refused error,
+	repeats func(*Approval) bool,
+) (*Approval, error) {
+	if refused == nil {
+		return a, nil
 	}
-	// The same person may have sent it several times at once: what the first of these changed is
-	// an error to the others only until they see that it was theirs.
-	if now, e := d.Find(ctx, v.ID, v.By); e == nil && now.approvedBy(v.By) && now.Hash == v.Hash {
+	now, err := d.Find(ctx, v.ID, v.By)
+	if err != nil {
+		return nil, refused
+	}
+	if repeats(now) {
 		return now, nil
 	}
-	return nil, err
+	if late := now.late(from, d.o.DB.Now()); late != nil && !ofPerson(refused) {
+		return nil, late
+	}
+	return nil, refused
+}
+
+// ofPerson reports whether a verdict was refused for who gave it, or for how it was written.
+func ofPerson(err error) bool {
+	_, role := errors.AsType[*RoleError](err)
+	_, field := errors.AsType[*act.FieldError](err)
+	return role || field || errors.Is(err, ErrOwn) || errors.Is(err, ErrMaker) || errors.Is(err, ErrPerson)
+}
+
+// late returns why a verdict about an approval in the state from comes too late. Errors:
+// ErrExpired, ErrOver.
+func (a *Approval) late(from State, now int64) error {
+	switch {
+	case a.State == Expired, a.State == Waiting && a.ExpiresAt <= now:
+		return ErrExpired
+	case a.State != from, from == Failed && a.Tries >= maxTries:
+		return ErrOver
+	}
+	return nil
 }
 
 func (d *Desk) decideOnce(ctx context.Context, v Verdict, from State) (*Approval, error) {
@@ -204,20 +239,16 @@ func (a *Approval) bindsOperator(action Action) bool {
 	return a.MakerKind != ByMerchant && !(command && action.Command)
 }
 
-// current reports why a verdict comes too late. Errors: ErrExpired, ErrOver.
+// current reports why a verdict comes too late, and ends a proposal that has expired. Errors:
+// ErrExpired, ErrOver.
 func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
-	switch {
-	case a.State == Expired:
-		return ErrExpired
-	case a.State != from, from == Failed && a.Tries >= maxTries:
-		return ErrOver
-	case from == Waiting && a.ExpiresAt <= d.o.DB.Now():
+	late := a.late(from, d.o.DB.Now())
+	if a.State == Waiting && errors.Is(late, ErrExpired) {
 		if _, err := d.expire(ctx, a.ID); err != nil {
 			return err
 		}
-		return ErrExpired
 	}
-	return nil
+	return late
 }
 
 // lock locks the people and the approval for the transaction, and checks what may have changed
@@ -244,12 +275,10 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 	if err := d.people(c, a, people); err != nil {
 		return nil, false, err
 	}
-	switch now := d.o.DB.Now(); {
-	case a.State != c.from, c.from == Failed && a.Tries >= maxTries:
-		return nil, false, ErrOver
-	case c.from == Waiting && a.ExpiresAt <= now:
-		return nil, false, ErrExpired
-	case a.Hash != c.Hash:
+	if err := a.late(c.from, d.o.DB.Now()); err != nil {
+		return nil, false, err
+	}
+	if a.Hash != c.Hash {
 		return nil, false, ErrHash
 	}
 	return a, false, nil

@@ -45,6 +45,16 @@ type mayEnd func(a *Approval, action Action, roles access.Roles) error
 
 // end ends a waiting proposal. A repeat gets the same answer.
 func (d *Desk) end(ctx context.Context, v Verdict, to State, may mayEnd) (*Approval, error) {
+	a, err := d.endOnce(ctx, v, to, may)
+	return d.meanwhile(ctx, v, Waiting, a, err, func(now *Approval) bool { return now.endedBy(v.By, to) })
+}
+
+// endedBy reports whether this person has ended the proposal so.
+func (a *Approval) endedBy(by act.Actor, to State) bool {
+	return a.State == to && (to == Withdrawn && a.madeBy(by) || to == Rejected && a.checker() == by.ID)
+}
+
+func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*Approval, error) {
 	a, action, err := d.find(ctx, v)
 	if err != nil {
 		return nil, err
@@ -66,16 +76,13 @@ func (d *Desk) end(ctx context.Context, v Verdict, to State, may mayEnd) (*Appro
 		if by == nil {
 			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
 		}
-		repeated = !first || a.State == to && (to == Withdrawn || a.checker() == v.By.ID)
+		repeated = !first || a.endedBy(v.By, to)
 		if err := may(a, action, by.Roles()); err != nil || repeated {
 			return err
 		}
 		now := d.o.DB.Now()
-		switch {
-		case a.State == Expired || a.State == Waiting && a.ExpiresAt <= now:
-			return ErrExpired
-		case a.State != Waiting:
-			return ErrOver
+		if err := a.late(Waiting, now); err != nil {
+			return err
 		}
 		a.DecidedAt = &now
 		if err := d.endFree(ctx, tx, action, a, to); err != nil {

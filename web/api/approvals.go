@@ -145,14 +145,40 @@ func (s *handlers) onApproval(decide func(context.Context, approval.Verdict) (*a
 			return f.err
 		}
 		a, err := decide(c.UserContext(), v)
-		if errors.Is(err, act.ErrChanged) {
+		switch {
+		case errors.Is(err, act.ErrChanged):
 			return s.changed(c, err, func() (any, error) { return s.decidedOn(c, v) })
-		}
-		if err != nil {
+		case errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrExpired):
+			return s.late(c, err, v)
+		case err != nil:
 			return err
 		}
 		return s.answerApproval(c, a)
 	}
+}
+
+// lateView is the answer to a verdict that came too late: what has become of the approval.
+type lateView struct {
+	web.ErrorBody
+
+	Approval approvalView `json:"approval"`
+}
+
+func (s *handlers) late(c *fiber.Ctx, why error, v approval.Verdict) error {
+	a, err := s.Approvals.Find(c.UserContext(), v.ID, v.By)
+	if err != nil {
+		return err
+	}
+	views, err := s.viewApprovals(c.UserContext(), a)
+	if err != nil {
+		return err
+	}
+	body := lateView{Approval: views[0]}
+	body.Error.Code, body.Error.Message = "over", why.Error()
+	if errors.Is(why, approval.ErrExpired) {
+		body.Error.Code = "expired"
+	}
+	return c.Status(fiber.StatusConflict).JSON(body)
 }
 
 // subjectView is what an approval is about if the API has no object of its own for it.
@@ -214,17 +240,8 @@ func (s *handlers) approvalRoutes() []web.Route {
 }
 
 // The Desk exists once the server serves, but not yet when its routes are listed.
-// approve also answers whoever might have approved what another one has: it is approved, and
-// nothing runs twice.
 func (s *handlers) approve(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
-	a, err := s.Approvals.Approve(ctx, v)
-	if !errors.Is(err, approval.ErrOver) {
-		return a, err
-	}
-	if a, err = s.Approvals.Find(ctx, v.ID, v.By); err == nil && !(a.IsApproved() && a.Hash == v.Hash) {
-		err = approval.ErrOver
-	}
-	return a, err
+	return s.Approvals.Approve(ctx, v)
 }
 
 func (s *handlers) reject(ctx context.Context, v approval.Verdict) (*approval.Approval, error) {
