@@ -94,6 +94,23 @@ type Approval struct {
 	Result     string          `bun:"result"` // JSON, returned by the action
 	Freed      int64           `bun:"freed"`  // version of the object after a failure released it
 	AlertedAt  *int64          `bun:"alerted_at"`
+	// What the supplier said when it was last queried for this decision, as in Live.
+	LiveAnswer   string `bun:"live_answer"`
+	LiveContrary bool   `bun:"live_contrary"`
+	LiveAt       *int64 `bun:"live_at"` // nil = it was not queried
+}
+
+// answered enters what the supplier said; nil = there was nothing to query.
+func (a *Approval) answered(live *Live) {
+	a.LiveAnswer, a.LiveContrary, a.LiveAt = "", false, nil
+	if live != nil {
+		a.LiveAnswer, a.LiveContrary, a.LiveAt = live.Answer, live.Contradicts, &live.At
+	}
+}
+
+// Unclear reports whether the supplier was queried and gave no clear answer.
+func (a *Approval) Unclear() bool {
+	return a.LiveAt != nil && !(&Live{Answer: a.LiveAnswer}).Verified()
 }
 
 // Kinds of makers.
@@ -144,10 +161,22 @@ var (
 	ErrNoSecond = errors.New("nobody else may approve this: add an operator with backstop operator add NAME --role lead")
 )
 
-// LiveError means that the supplier, queried just now, contradicts the decision.
+// LiveError means that the supplier, queried just now, contradicts the decision or, with the
+// answer unknown, neither confirms nor contradicts it.
 type LiveError struct{ Answer string }
 
-func (e *LiveError) Error() string { return "the supplier says that it is " + e.Answer }
+// Unknown reports whether the supplier gave no clear answer.
+func (e *LiveError) Unknown() bool { return e.Answer == unknown }
+
+func (e *LiveError) Error() string {
+	if e.Unknown() {
+		return "the supplier could not be queried or gave no clear answer: ask again, or let a lead approve it with unverified: true"
+	}
+	return "the supplier says that it is " + e.Answer + ": that is not overruled, not even by a lead with unverified: true"
+}
+
+// unknown is an answer that says nothing.
+const unknown = "unknown"
 
 // RoleError means that the checker may not approve this, or its maker may no longer propose it.
 type RoleError struct {
@@ -175,7 +204,7 @@ type Live struct {
 }
 
 // Verified reports whether the answer says anything; otherwise a lead must take responsibility.
-func (l *Live) Verified() bool { return l.Answer != "" && l.Answer != "unknown" }
+func (l *Live) Verified() bool { return l.Answer != "" && l.Answer != unknown }
 
 // Decided is what Run receives: the approval with who decided it.
 type Decided struct {

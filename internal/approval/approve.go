@@ -174,11 +174,11 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 		return nil, nil, err
 	}
 	c.subject = &s
-	if c.live, err = d.ask(ctx, action, s, c.params); err != nil {
+	if c.live, err = d.queryFor(ctx, a, action, s, c.params); err != nil {
 		return nil, nil, err
 	}
 	if c.live != nil && !c.live.Verified() && !c.said.Unverified && !c.unverified(a) {
-		return nil, nil, &LiveError{"unknown"}
+		return nil, nil, &LiveError{unknown}
 	}
 	return a, c, nil
 }

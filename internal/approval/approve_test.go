@@ -537,6 +537,102 @@ func TestTheRaceIsLostWithoutCompareAndSet(t *testing.T) {
 	}
 }
 
+// An unclear answer is asked for again by whoever may query suppliers; nothing is decided by that.
+func TestTheSupplierIsQueriedAgain(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newHouse(t, d)
+		h.live = h.says("closed", 0)
+		a := h.propose(lead)
+		h.live = &approval.Live{Answer: "unknown", At: 5}
+		if _, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err == nil {
+			t.Fatal("approved without an answer")
+		}
+		// The refusal is on the page, and what can be done about it.
+		a, _, _ = h.now(a.ID)
+		if !a.Unclear() || a.LiveContrary || a.LiveAt == nil || *a.LiveAt != 5 {
+			t.Errorf("stored: %+v", a)
+		}
+		asks := func(by int64) (can, unverified bool) {
+			may := h.desk.May(h.who(by), a, h.makerNow(a))
+			return may.Query, may.Unverified
+		}
+		for by, want := range map[int64][2]bool{
+			finance: {true, false}, lead: {true, false}, lead2: {true, true}, ops: {true, false}, admin: {false, false},
+		} {
+			if can, unverified := asks(by); can != want[0] || unverified != want[1] {
+				t.Errorf("%s is offered to query again: %t, and to approve nevertheless: %t", h.who(by).Role, can, unverified)
+			}
+		}
+		ask := func(by int64) (*approval.Approval, error) {
+			return h.desk.QueryAgain(t.Context(), approval.Verdict{ID: a.ID, Reason: "is it back by now?", By: h.who(by)})
+		}
+		if _, err := ask(admin); !isDenied(err) {
+			t.Errorf("admin queries: %v", err)
+		}
+		h.live = h.says("paid", 0)
+		h.live.Contradicts = true
+		got, err := ask(ops)
+		if err != nil || got.State != approval.Waiting || got.LiveAnswer != "paid" || !got.LiveContrary {
+			t.Errorf("%+v, %v", got, err)
+		}
+		a, _, _ = h.now(a.ID)
+		if can, unverified := asks(lead2); !can || unverified {
+			t.Errorf("a contrary answer: queried again %t, approved nevertheless %t", can, unverified)
+		}
+		h.live = h.says("closed", 0)
+		if got, err = ask(finance); err != nil || got.LiveAnswer != "closed" || got.LiveContrary || got.Unclear() {
+			t.Errorf("%+v, %v", got, err)
+		}
+		a, _, _ = h.now(a.ID)
+		if can, _ := asks(lead2); can {
+			t.Error("a clear answer is asked for again")
+		}
+		h.live = nil // there is nothing to query by now
+		if got, err = ask(finance); err != nil || got.LiveAt != nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if done, err := h.desk.Approve(t.Context(), h.yes(a, lead2)); err != nil || done.State != approval.Done || done.Unverified {
+			t.Errorf("%+v, %v", done, err)
+		}
+		if _, err := ask(lead); !errors.Is(err, approval.ErrOver) {
+			t.Errorf("about one that is done: %v", err)
+		}
+		want := []string{"propose operator:li", "query operator:otto", "query operator:fang", "query operator:fang", "approve operator:lu", "done operator:lu"}
+		for i, step := range h.steps(a) {
+			if i >= len(want) || step != "approval."+want[i] {
+				t.Errorf("step %d is %q", i, step)
+			}
+		}
+	})
+}
+
+func isDenied(err error) bool {
+	_, ok := errors.AsType[*act.Denied](err)
+	return ok
+}
+
+// A form for it that is sent twice queries once.
+func TestTheSupplierIsQueriedOncePerForm(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, dbtest.Default(t))
+	a := h.propose(finance)
+	queries := 0
+	h.answers = func() *approval.Live {
+		queries++
+		return &approval.Live{}
+	}
+	for range 2 {
+		v := approval.Verdict{ID: a.ID, Reason: "is it back by now?", By: h.who(ops), Key: "form"}
+		if _, err := h.desk.QueryAgain(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if queries != 1 {
+		t.Errorf("queried %d times", queries)
+	}
+}
+
 // A proposal counts for nothing once its maker is gone or may not make it any more, and no page
 // offers to approve it; what a merchant asked for has no such maker.
 func TestNobodyIsOfferedWhatItsMakerMayNotPropose(t *testing.T) {

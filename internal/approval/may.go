@@ -11,7 +11,8 @@ import (
 // the buttons of a page. The desk checks each again.
 type Verdicts struct {
 	Approve, Reject, Withdraw, Again bool
-	Unverified                       bool     // also if the supplier's answer is unknown
+	Unverified                       bool     // to approve, or run again, although the supplier's last answer was unclear
+	Query                            bool     // query the supplier again: its last answer was unclear or contrary
 	Roles                            []string // roles that may approve it
 }
 
@@ -36,12 +37,15 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	switch {
 	case a.State == Waiting:
 		v.Approve = !own && holds && d.mayDecide(c, a) == nil
-		v.Unverified = v.Approve && action.Ask != nil && !said.Unverified && by.Roles().Has(access.Lead)
 		v.Reject = !own && d.has(by.Roles(), action.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
 		v.Again = (!own || a.Alone || !a.Second) && holds && d.mayDecide(c, a) == nil
+	default:
+		return v
 	}
+	v.Unverified = (v.Approve || v.Again) && a.Second && !a.Alone && !said.Unverified && a.Unclear() && by.Roles().Has(access.Lead)
+	v.Query = action.Ask != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles(), access.QueryOrders)
 	return v
 }
 

@@ -216,6 +216,24 @@ func (d *Desk) ask(ctx context.Context, a Action, s act.Subject, params any) (*L
 	return live, err
 }
 
+// queryFor queries the supplier about a stored proposal, and stores the answer with it. Errors:
+// *LiveError.
+func (d *Desk) queryFor(ctx context.Context, a *Approval, action Action, s act.Subject, params any) (*Live, error) {
+	live, contrary := d.ask(ctx, action, s, params)
+	if action.Ask == nil || live == nil && contrary != nil {
+		return nil, contrary
+	}
+	a.answered(live)
+	err := d.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+		_, err := tx.NewUpdate().Model(a).Column("live_answer", "live_contrary", "live_at").WherePK().Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store the supplier's answer for %s: %w", a.No(), err)
+	}
+	return live, contrary
+}
+
 // propose writes a proposal, and carries it out if no second person is needed.
 func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, after func(), err error) {
 	people, err := d.o.Operators.Hold(ctx, tx, w.By.ID)
@@ -251,6 +269,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		State:  Waiting,
 		Second: w.action.second(s, w.params), MadeAt: now, ExpiresAt: now + d.o.Life.Microseconds(),
 	}
+	a.answered(w.live)
 	if w.By.ID != 0 {
 		a.MakerRole = maker.Roles()
 	}

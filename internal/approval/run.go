@@ -93,7 +93,7 @@ func (d *Desk) fresh(ctx context.Context, tx db.Tx, live *Live) error {
 		return fmt.Errorf("read the supplier's answer: %w", err)
 	}
 	if at < d.o.DB.Now()-answerLife.Microseconds() {
-		return &LiveError{"unknown"}
+		return &LiveError{unknown}
 	}
 	return nil
 }

@@ -41,7 +41,21 @@ type ApprovalData struct {
 	Key    string        // of the one form that is sent
 	Saved  bool
 	May    approval.Verdicts // of the reader
+	// Refused says why a verdict, sent just now, was not accepted; zero = none was refused.
+	Refused text.Text
 }
+
+// Why a verdict was refused, as the page then shows it.
+var (
+	RefusedByAnswer = text.Text{
+		ZH: "没有生效：见下方的渠道查询结果。",
+		EN: "Nothing took effect: see what the supplier says, below.",
+	}
+	RefusedAsLate = text.Text{
+		ZH: "您的操作没有生效：这份提议此前已经结束，结果如下。",
+		EN: "Your decision had no effect: the proposal had already ended, as shown here.",
+	}
+)
 
 func approvalLink(id int64) templ.SafeURL {
 	return templ.URL("/approvals/apr_" + strconv.FormatInt(id, 10))
@@ -124,9 +138,22 @@ var (
 		ZH: "渠道无法查询或结果不明：这份提议未经渠道证实，只有财务主管可以复核。",
 		EN: "The supplier cannot be queried, or its answer is unclear: the proposal is unverified, and only a lead may approve it.",
 	}
+	tAprUnclear = text.Text{
+		ZH: "%s 查单时，渠道无法查询或没有给出明确结果。可以再次查单；仍不明时，财务主管可以复核并负责。",
+		EN: "When it was last queried (%s), the supplier could not be reached or gave no clear answer. Ask again; if it stays unclear, a lead may approve and take responsibility.",
+	}
+	tAprContrary = text.Text{
+		ZH: "%s 查单时，渠道结果为“%s”，与这份提议相反：不能复核通过，财务主管也不能。请驳回或撤回；结果可能已变时，可以再次查单。",
+		EN: "When it was last queried (%s), the supplier said: %s. This contradicts the proposal, so nobody can approve it, not even a lead. Reject or withdraw it; if the answer may have changed, ask again.",
+	}
+	tAskAgain    = text.Text{ZH: "再次查单", EN: "Ask again"}
+	tAskAgainHow = text.Text{
+		ZH: "立刻再向渠道查询一次，结果显示在这里。不作复核。",
+		EN: "Queries the supplier once more, at once, and shows the answer here. Nothing is approved.",
+	}
 	tAprTakes = text.Text{
-		ZH: "渠道结果不明时也生效，由我负责（记入审计）",
-		EN: "Also if the supplier's answer is unknown: I take responsibility, and the audit records it",
+		ZH: "渠道结果仍不明时也生效，由我负责（记入审计）",
+		EN: "Also if the supplier's answer is still unclear: I take responsibility, and the audit records it",
 	}
 	tAprTaken = text.Text{
 		ZH: "复核时渠道结果不明，由复核人负责。",

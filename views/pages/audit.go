@@ -156,6 +156,7 @@ var acts = map[string]text.Text{
 	"approval.approve":         {ZH: "复核通过", EN: "approved it"},
 	"approval.withdraw":        {ZH: "撤回", EN: "withdrew the proposal"},
 	"approval.expire":          {ZH: "过期未复核", EN: "expired: nobody decided in time"},
+	"approval.query":           {ZH: "再次查单", EN: "queried the supplier about it"},
 	"approval.again":           {ZH: "再次执行", EN: "ran it again"},
 	"approval.done":            {ZH: "已生效", EN: "it took effect"},
 	"approval.fail":            {ZH: "执行失败", EN: "it could not be carried out"},

@@ -105,6 +105,9 @@ func TestWhoMayApproveIsAsTheContractSays(t *testing.T) {
 				if got.Approve != want {
 					t.Errorf("%s of %s that %s proposed, by %q of role %q: offered %t", a.Name, a.Object, by.name, checker.Name, checker.Role, got.Approve)
 				}
+				if got.Unverified || got.Query {
+					t.Errorf("%s: a supplier's answer is overruled that nobody asked for", a.Name)
+				}
 				cases++
 				if want {
 					allowed++

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/money"
+	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/pages"
 	"backstop/views/ui"
@@ -42,6 +44,12 @@ func (s *handlers) decides(p *ui.Page) func(*console.Approval) bool {
 
 // approvalPage shows one proposal, with the buttons that the viewer may use now.
 func (s *handlers) approvalPage(c *fiber.Ctx) error {
+	return s.sendApproval(c, http.StatusOK, text.Text{})
+}
+
+// sendApproval responds with the page of a proposal, and with why a verdict was refused; zero =
+// none was.
+func (s *handlers) sendApproval(c *fiber.Ctx, status int, refused text.Text) error {
 	id, err := approval.ParseNo(c.Params("approval"))
 	if err != nil {
 		return err
@@ -54,14 +62,17 @@ func (s *handlers) approvalPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := pages.ApprovalData{Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerNow)}
+	data := pages.ApprovalData{
+		Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerNow), Refused: refused,
+	}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.ApprovalPage(s.Page(c), data))
+	return s.Render(c, status, pages.ApprovalPage(s.Page(c), data))
 }
 
-// onApproval applies a verdict to the proposal in the path, and redirects to it.
+// onApproval applies a verdict to the proposal in the path, and redirects to it. Where it comes
+// too late, or the supplier's answer is against it, the page says what is the case.
 func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval.Verdict) (*approval.Approval, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := approval.ParseNo(c.Params("approval"))
@@ -76,7 +87,13 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 			ID: id, Hash: web.Field(c, "hash"), Reason: web.Field(c, "reason"),
 			Unverified: web.Field(c, "unverified") != "", By: s.Actor(c), Key: key,
 		})
-		if err != nil {
+		_, live := errors.AsType[*approval.LiveError](err)
+		switch {
+		case live:
+			return s.sendApproval(c, http.StatusConflict, pages.RefusedByAnswer)
+		case errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrExpired):
+			return s.sendApproval(c, http.StatusConflict, pages.RefusedAsLate)
+		case err != nil:
 			return err
 		}
 		return c.Redirect("/approvals/"+a.No()+"?"+doneQuery(c), http.StatusSeeOther)

@@ -126,6 +126,7 @@ func (s *handlers) routes() []web.Route {
 		// The desk checks who may decide what, because that depends on the approval.
 		post("/approvals/:approval/approve", access.ViewExceptions, s.onApproval((*approval.Desk).Approve)),
 		post("/approvals/:approval/again", access.ViewExceptions, s.onApproval((*approval.Desk).Again)),
+		post("/approvals/:approval/query", access.QueryOrders, s.onApproval((*approval.Desk).QueryAgain)),
 		post("/approvals/:approval/reject", access.ViewExceptions, s.onApproval((*approval.Desk).Reject)),
 		post("/approvals/:approval/withdraw", access.ViewExceptions, s.onApproval((*approval.Desk).Withdraw)),
 		page("/refunds", access.ViewOrders, serve(s, s.refunds()), shown("undo-2", text.Refunds)),
