@@ -574,7 +574,7 @@ func (f *flow) follow(p place, sink string) {
 			in(e)
 		}
 	case *ast.Ident, *ast.SelectorExpr:
-		f.followObject(target(x.(ast.Expr), p.info), x, sink)
+		f.followObject(target(x, p.info), x, sink)
 	case *ast.CallExpr:
 		f.followCall(x, p, sink)
 	case *ast.FuncLit:
@@ -595,7 +595,7 @@ func (f *flow) followKeys(p place, sink string) {
 			f.follow(place{e: e.(*ast.KeyValueExpr).Key, info: p.info}, sink)
 		}
 	case *ast.Ident, *ast.SelectorExpr:
-		f.followObject(keysOf{target(x.(ast.Expr), p.info)}, x, sink)
+		f.followObject(keysOf{target(x, p.info)}, x, sink)
 	case *ast.CallExpr:
 		if _, ok := called(x, p.info).(*types.Builtin); !ok { // make
 			f.bad(x, sink, types.ExprString(x))
