@@ -63,8 +63,8 @@ func (d *Desk) decide(ctx context.Context, v Verdict, from State) (*Approval, er
 func (d *Desk) meanwhile(ctx context.Context, v Verdict, from State, a *Approval, refused error,
 	repeats func(*Approval) bool,
 ) (*Approval, error) {
-	if refused == nil {
-		return a, nil
+	if refused == nil || ofPerson(refused) {
+		return a, refused
 	}
 	now, err := d.Find(ctx, v.ID, v.By)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Desk) meanwhile(ctx context.Context, v Verdict, from State, a *Approval
 	if repeats(now) {
 		return now, nil
 	}
-	if late := now.late(from, d.o.DB.Now()); late != nil && !ofPerson(refused) {
+	if late := now.late(from, d.o.DB.Now()); late != nil {
 		return nil, late
 	}
 	return nil, refused
