@@ -105,6 +105,9 @@ func TestWhoCanWriteTheTableCannotMakeTheChainAnew(t *testing.T) {
 	}
 }
 
+// raised is what remains of the trigger's sentence on PostgreSQL: messages of triggers may quote rows.
+const raised = "SQLSTATE P0001"
+
 func TestNobodyChangesOrDeletesARow(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -123,7 +126,8 @@ func TestNobodyChangesOrDeletesARow(t *testing.T) {
 				"INSERT OR REPLACE INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (2, 1, 'a', 'b', 'c', 'd', '{}', '', '')")
 		}
 		for _, harm := range harms {
-			if _, err := d.NewRaw(harm).Exec(t.Context()); err == nil || !strings.Contains(err.Error(), "neither changed nor deleted") {
+			_, err := d.NewRaw(harm).Exec(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "neither changed nor deleted") && !strings.Contains(err.Error(), raised) {
 				t.Errorf("%s: %v", harm, err)
 			}
 		}

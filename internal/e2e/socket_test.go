@@ -97,7 +97,7 @@ func TestAMerchantMovesToTheOtherNodeWhenItsOwnDies(t *testing.T) {
 	m.leave()
 	m = connectTo(t, one)
 	for name, w := range map[string]*world{"its own node": one, "the other node": two, "one without workers": webNode} {
-		if a := ping(w); a.json("class") != "ok" || a.json("response_body") != `{"ack":"`+a.json("id")+`"}` {
+		if a := ping(w); a.json("class") != "ok" || !strings.Contains(a.json("response_body"), `"ack": "`+a.json("id")+`"`) {
 			t.Errorf("a ping through %s: %d %s", name, a.status, a.body)
 		}
 	}

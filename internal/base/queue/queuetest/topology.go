@@ -63,7 +63,7 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 	dir, sentinelPort := t.TempDir(), FreePort(t)
 	config := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
-		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 2000\n", sentinelPort, dir, host, port)
+		"sentinel down-after-milliseconds main 60000\nsentinel failover-timeout main 2000\n", sentinelPort, dir, host, port)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -90,5 +90,9 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 		info, err := replica.Client().Info(ctx, "replication").Result()
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})
+	// Not before: on a busy machine it would take a slow master for dead and promote the replica.
+	if err := sentinel.Set(ctx, "main", "down-after-milliseconds", "500").Err(); err != nil {
+		t.Fatal(err)
+	}
 	return "redis-sentinel://" + addr + "/main", master
 }
