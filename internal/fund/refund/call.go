@@ -84,7 +84,7 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 		return m.uncalled(ctx, x, r, err)
 	}
 	failpoint.Hit("refund_called")
-	return m.settle(ctx, x, r, repeats{}, answer, done)
+	return m.settle(ctx, x, r, repeats{answered: r.LastCallAt}, answer, done)
 }
 
 // load finds an item's refund and its supplier; false = nothing is to be done, for the reason in
@@ -125,12 +125,12 @@ func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (r *R
 			return err
 		}
 		now := m.o.DB.Now()
-		r.LastCallAt = &now
+		r.called(now)
 		if r.Status != Approved {
 			if !Moves.Of(r.Status).Open || !m.mayRepeat(r, at).may {
 				return db.ErrStale
 			}
-			_, err = tx.NewRaw("UPDATE refunds SET last_call_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version).Exec(ctx)
+			_, err = tx.NewRaw("UPDATE refunds SET last_call_at = ?, short_last = FALSE WHERE id = ? AND version = ?", now, r.ID, r.Version).Exec(ctx)
 			return err
 		}
 		r.FirstCallAt = &now
@@ -206,7 +206,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 		}
 		x, answer := m.begin(tx), answer
 		answer.State = repeat.upToDate(answer.State, r.LastCallAt)
-		if result, err = x.decide(o, r, item, answer, done); err != nil {
+		if result, err = x.decide(o, r, item, repeat, answer, done); err != nil {
 			return err
 		}
 		if err = x.send(ctx); err != nil {
@@ -230,7 +230,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 }
 
 // decide adds the changes that an answer causes to a locked refund.
-func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer supplier.RefundAnswer,
+func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, repeat repeats, answer supplier.RefundAnswer,
 	done *call.Done,
 ) (compensation.Result, error) {
 	c := by{actor: "supplier:" + x.m.SupplierName(r.SupplierID), detail: answer.Word}
@@ -266,7 +266,7 @@ func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, answer
 	}
 	switch answer.State {
 	case supplier.RefundShort:
-		x.short(r, answer.Word)
+		x.short(r, repeat, answer.Word)
 		return later("the supplier says that our account has insufficient funds", booking.ShortWait)
 	case supplier.RefundProcessing:
 		if last {
@@ -302,12 +302,9 @@ func (x *write) accepted(r *Refund, said supplier.RefundState) {
 }
 
 // short notes since when our account at the supplier is short of funds, and reports it.
-func (x *write) short(r *Refund, word string) {
-	if r.ShortAt == nil {
-		now := x.m.o.DB.Now()
-		r.ShortAt = &now
-		x.w.Guard(x.tx.NewRaw("UPDATE refunds SET short_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version), 1)
-	}
+func (x *write) short(r *Refund, repeat repeats, word string) {
+	repeat.short(r, x.m.o.DB.Now())
+	x.w.Guard(x.tx.NewRaw("UPDATE refunds SET short_at = ?, short_last = ? WHERE id = ? AND version = ?", r.ShortAt, r.ShortLast, r.ID, r.Version), 1)
 	x.report(r, exception.SupplierShort, "short_of_funds", word)
 }
 

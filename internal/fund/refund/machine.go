@@ -116,7 +116,7 @@ func (x *write) do(o *order.Order, r *Refund, c by, events ...Event) error {
 			x.changed = append(x.changed, payment.Trade{AccountID: r.AccountID, No: r.TradeNo})
 		}
 		x.w.Guard(x.tx.NewUpdate().Model(r).
-			Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "short_at", "first_call_at",
+			Column("status", "version", "supplier_refund_no", "fee_returned", "cost_returned", "approval_id", "short_at", "short_last", "first_call_at",
 				"last_call_at", "accepted_at", "finished_at").
 			WherePK().Where("rf.version = ? AND rf.status = ?", version, from), 1)
 	}

@@ -204,12 +204,12 @@ func (s *story) send(r *modelled) {
 	default:
 		return
 	}
-	r.LastCallAt = &now
+	r.Refund.called(now)
 	said := s.called(r)
 	if s.draw(4, "answer is lost") == 0 {
 		said = supplier.RefundUnknown
 	}
-	s.answer(func() { s.settle(r, repeats{}, said) })
+	s.answer(func() { s.settle(r, repeats{answered: &now}, said) })
 }
 
 // answer applies an answer now, or later than others.
@@ -224,13 +224,12 @@ func (s *story) answer(settle func()) {
 // settle applies an answer, whatever the refund is by now.
 func (s *story) settle(r *modelled, p repeats, said supplier.RefundState) {
 	said = p.upToDate(said, r.LastCallAt)
-	if said == supplier.RefundShort && r.ShortAt == nil && Moves.Of(r.Status).Open {
-		now := s.now
-		r.ShortAt = &now
+	if said == supplier.RefundShort && Moves.Of(r.Status).Open {
+		p.short(r.Refund, s.now)
 	}
 	switch said {
 	case supplier.RefundSucceeded, supplier.RefundProcessing, supplier.RefundAbnormal, supplier.RefundReturned:
-		if r.AcceptedAt == nil {
+		if r.AcceptedAt == nil && r.Unresolved() {
 			now := s.now
 			r.AcceptedAt = &now
 		}

@@ -105,6 +105,7 @@ type Refund struct {
 	LastCallAt       *int64 `bun:"last_call_at"`
 	AcceptedAt       *int64 `bun:"accepted_at"` // when the supplier said that it has it; it may fail later
 	ShortAt          *int64 `bun:"short_at"`    // since when our account at the supplier is short of funds
+	ShortLast        bool   `bun:"short_last"`  // the last call was answered so
 	CreatedAt        int64  `bun:"created_at"`
 	FinishedAt       *int64 `bun:"finished_at"`
 }

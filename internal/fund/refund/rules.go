@@ -53,14 +53,16 @@ type repeats struct {
 	early     time.Duration // how much longer to wait before the answer is relied on; 0 or less = none
 	absent    bool          // it was not made and never will be
 	shortOver bool          // our account has been short of funds for as long as that is waited for
+	shortLast bool          // the last call was answered so; one that was not may have made it
 	last      *int64        // the last call
+	answered  *int64        // the call whose answer it is; nil = the answer to a query
 }
 
 // repeatsOf returns that of a refund. The supplier recognizes a number for so long (known) after
 // the first call, and finds what it has made after a while (after); tells = what it does not find
 // once it no longer recognizes the number was not made.
 func repeatsOf(r *Refund, now int64, after, known time.Duration, tells bool) repeats {
-	p := repeats{last: r.LastCallAt, shortOver: r.ShortAt != nil && now-*r.ShortAt >= booking.ShortFor.Microseconds()}
+	p := repeats{last: r.LastCallAt, shortLast: r.ShortLast, shortOver: r.ShortAt != nil && now-*r.ShortAt >= booking.ShortFor.Microseconds()}
 	if r.LastCallAt != nil {
 		p.early = time.Duration(*r.LastCallAt-now)*time.Microsecond + after
 	}
@@ -79,13 +81,24 @@ func (p repeats) asked(said supplier.RefundState) (as supplier.RefundState, earl
 		return said, false, false
 	case p.early > 0:
 		return said, true, false
-	case p.absent, p.shortOver:
+	case p.absent, p.shortOver && p.shortLast:
 		return neverMade, false, false
 	case !p.may:
 		return supplier.RefundUnknown, false, false
 	}
 	return said, false, true
 }
+
+// short notes an answer that our account is short of funds.
+func (p repeats) short(r *Refund, now int64) {
+	if r.ShortAt == nil {
+		r.ShortAt = &now
+	}
+	r.ShortLast = r.ShortLast || p.answered != nil && r.LastCallAt != nil && *p.answered == *r.LastCallAt
+}
+
+// called notes a call before it is made.
+func (r *Refund) called(now int64) { r.LastCallAt, r.ShortLast = &now, false }
 
 // upToDate returns what is left of a conclusion when the refund is locked: a call that was made
 // meanwhile may have made the refund.
