@@ -149,12 +149,15 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	}
 	people, err := d.o.Operators.EnabledOf(ctx, a.operator(), v.By.ID)
 	if err == nil {
-		err = d.people(*c, a, people)
+		err = d.checker(*c, a, people)
+	}
+	if err == nil {
+		err = d.current(ctx, a, from)
+	}
+	if err == nil {
+		err = d.maker(*c, a, people)
 	}
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := d.current(ctx, a, from); err != nil {
 		return nil, nil, err
 	}
 	if v.Hash != a.Hash {
@@ -272,10 +275,13 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 	if !first || c.from == Waiting && a.approvedBy(c.By) {
 		return a, true, nil
 	}
-	if err := d.people(c, a, people); err != nil {
+	if err := d.checker(c, a, people); err != nil {
 		return nil, false, err
 	}
 	if err := a.late(c.from, d.o.DB.Now()); err != nil {
+		return nil, false, err
+	}
+	if err := d.maker(c, a, people); err != nil {
 		return nil, false, err
 	}
 	if a.Hash != c.Hash {
@@ -284,8 +290,8 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 	return a, false, nil
 }
 
-// people checks maker and checker as they are now. Errors: ErrOwn, *RoleError.
-func (d *Desk) people(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
+// checker checks who decides as they are now, and notes their role. Errors: ErrOwn, *RoleError.
+func (d *Desk) checker(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
 	checker, maker := enabled[c.By.ID], enabled[a.operator()]
 	switch {
 	case checker == nil:
@@ -294,9 +300,12 @@ func (d *Desk) people(c deciding, a *Approval, enabled map[int64]*access.Operato
 		return ErrOwn
 	}
 	c.By.Role = checker.Role
-	if err := d.mayDecide(c, a); err != nil {
-		return err
-	}
+	return d.mayDecide(c, a)
+}
+
+// maker checks that who proposed it still may. Errors: *RoleError.
+func (d *Desk) maker(c deciding, a *Approval, enabled map[int64]*access.Operator) error {
+	maker := enabled[a.operator()]
 	if denied, ok := errors.AsType[*act.Denied](d.mayPropose(c.action, c.subject, maker.Roles())); ok && a.bindsOperator(c.action) {
 		return &RoleError{Permission: denied.Permission, Roles: denied.Roles, OfMaker: true}
 	}
