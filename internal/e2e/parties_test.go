@@ -200,7 +200,7 @@ type traffic struct {
 
 func newTraffic(w *world) *traffic { return &traffic{w: w, made: map[string]bool{}} }
 
-// patience bounds how long one request is repeated.
+// patience bounds what takes a moment on a quiet machine, such as one request with its repeats.
 const patience = 60 * time.Second
 
 // insist repeats a request until it is answered by something other than "come
