@@ -147,12 +147,18 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.said, err = action.readSaid(a.Params); err != nil {
 		return nil, nil, err
 	}
+	if a.Second && !a.Alone && a.madeBy(v.By) {
+		return nil, nil, ErrOwn
+	}
+	if err := d.mayDecide(*c, a); err != nil {
+		return nil, nil, err
+	}
+	if err := d.current(ctx, a, from); err != nil { // also of somebody who is gone, so that it does not wait on
+		return nil, nil, err
+	}
 	people, err := d.o.Operators.EnabledOf(ctx, a.operator(), v.By.ID)
 	if err == nil {
 		err = d.checker(*c, a, people)
-	}
-	if err == nil {
-		err = d.current(ctx, a, from)
 	}
 	if err == nil {
 		err = d.maker(*c, a, people)
