@@ -90,10 +90,12 @@ func ofPerson(err error) bool {
 // ErrExpired, ErrOver.
 func (a *Approval) late(from State, now int64) error {
 	switch {
-	case a.State == Expired, a.State == Waiting && a.ExpiresAt <= now:
+	case a.State == Expired:
 		return ErrExpired
 	case a.State != from, from == Failed && a.Tries >= maxTries:
 		return ErrOver
+	case from == Waiting && a.ExpiresAt <= now:
+		return ErrExpired
 	}
 	return nil
 }
@@ -252,7 +254,7 @@ func (a *Approval) bindsOperator(action Action) bool {
 // ErrExpired, ErrOver.
 func (d *Desk) current(ctx context.Context, a *Approval, from State) error {
 	late := a.late(from, d.o.DB.Now())
-	if a.State == Waiting && errors.Is(late, ErrExpired) {
+	if from == Waiting && a.State == Waiting && errors.Is(late, ErrExpired) {
 		if _, err := d.expire(ctx, a.ID); err != nil {
 			return err
 		}
