@@ -40,7 +40,7 @@ func (r *rules) broken() string {
 		case d.second && (d.maker == d.checker || d.maker == e.checker):
 			return "maker and checker are one person: " + d.action
 		case e.makerAway, e.checkerAway, !mayPropose(e.makerRole, d.action, r.ofMoney(d.object)), d.second &&
-			!mayApprove(e.makerRole, e.checkerRole, d.unverified):
+			!mayApprove(d.role, e.checkerRole, d.unverified):
 			return fmt.Sprintf("%s was decided without permission: %+v", d.action, e)
 		case e.version != e.approved:
 			return fmt.Sprintf("%s was approved of version %d and done to version %d", d.action, e.approved, e.version)

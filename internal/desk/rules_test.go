@@ -56,6 +56,7 @@ type decision struct {
 	action         string
 	object         int
 	maker, checker string
+	role           string // the maker's at that time
 	state          approval.State
 	version, freed int
 	tries          int
@@ -228,8 +229,10 @@ func (r *rules) propose(s step) bool {
 	if second = second && !alone; alone && s.unverified && asks(s.action) && p.role != access.Lead {
 		return false
 	}
-	d := &decision{alone: alone, action: s.action, object: s.object, maker: s.by, state: approval.Waiting, unverified: s.unverified &&
-		asks(s.action), second: second}
+	d := &decision{
+		alone: alone, action: s.action, object: s.object, maker: s.by, role: p.role, state: approval.Waiting,
+		unverified: s.unverified && asks(s.action), second: second,
+	}
 	if second && !slices.ContainsFunc([]string{"finance", "lead", "lead2", "ops"}, func(name string) bool {
 		c := r.people[name]
 		return name != s.by && !c.disabled && mayApprove(p.role, c.role, d.unverified)

@@ -26,7 +26,7 @@ func (r *rules) approve(s step, again bool) bool {
 	if d.second && d.maker == s.by && !is("own") {
 		return false
 	}
-	if d.second && !mayApprove(access.Lead, checker.role, d.unverified) || !d.second && !mayPropose(checker.role, d.action, false) {
+	if d.second && !mayApprove(d.role, checker.role, d.unverified) || !d.second && !mayPropose(checker.role, d.action, false) {
 		return false
 	}
 	if d.state != from && !(is("twice") && d.state == approval.Done) || again && d.tries >= 3 {
@@ -50,7 +50,7 @@ func (r *rules) approve(s step, again bool) bool {
 	switch {
 	case is("people"):
 	case maker.disabled, checker.disabled, !mayPropose(maker.role, d.action, r.ofMoney(d.object) && !is("needs")), d.second &&
-		!mayApprove(maker.role, checker.role, d.unverified):
+		!mayApprove(d.role, checker.role, d.unverified):
 		return false
 	}
 	if r.versionOf(d.object) != version && !is("version") && !is("twice") || again && r.isDecided(d.object) {
