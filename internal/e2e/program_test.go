@@ -276,7 +276,7 @@ func newKey() string {
 
 // command runs one command of the program beside whatever serves.
 func (w *world) command(args ...string) (out string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env, cmd.Dir = w.environ(), w.folder
