@@ -12,6 +12,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/inbox"
 	"backstop/internal/pause"
+	"backstop/internal/supplier"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -157,35 +158,43 @@ func browserLanguage(c *fiber.Ctx) string {
 
 // failPage renders an error as a page.
 func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
-	kind := ui.Ours
-	switch {
-	case e == ErrForeign:
+	if e == ErrForeign {
 		return s.Render(c, e.Status, ui.SignIn(s.Page(c), ui.Login{Next: "/", Problem: ui.Foreign}))
-	case e == ErrSlow:
-		kind = ui.TooWide
-	case e == errFrozen:
-		kind = ui.Off
-	case e.Code == "too_many":
-		kind = ui.TooMuch
-	case e.Code == "nothing_matches":
-		kind = ui.NoneFound
-	case ui.Explains(e.Code):
-		kind = ui.ErrorKind(e.Code)
-	case e.Status == http.StatusConflict:
-		kind = ui.Changed
-	case e == ErrCursor:
-		kind = ui.BadPage
-	case e.Status == http.StatusNotFound:
-		kind = ui.NotFound
-	case e.Status == http.StatusForbidden:
-		kind = ui.Forbidden
-	case e.Status == http.StatusServiceUnavailable, e.Status == http.StatusTooManyRequests:
-		kind = ui.Busy
-	case e.Status < http.StatusInternalServerError && !isSafe(c.Method()):
-		kind = ui.BadForm
-	case e.Status < http.StatusInternalServerError:
-		kind = ui.BadInput
 	}
-	return s.Render(c, e.Status,
-		ui.Error(s.Page(c), ui.Failure{Kind: kind, Field: e.field, Roles: e.roles, RequestID: localRequestID.text(c)}))
+	return s.Render(c, e.Status, ui.Error(s.Page(c), ui.Failure{
+		Kind: kindOf(c, e), Field: e.field, Roles: e.roles, Answer: e.answer, RequestID: localRequestID.text(c),
+	}))
+}
+
+// kindOf is what a page says about an error.
+func kindOf(c *fiber.Ctx, e *Error) ui.ErrorKind {
+	switch {
+	case e == ErrSlow:
+		return ui.TooWide
+	case e == errFrozen:
+		return ui.Off
+	case e.Code == "too_many":
+		return ui.TooMuch
+	case e.Code == "nothing_matches":
+		return ui.NoneFound
+	case e.Code == "live_says" && e.answer == string(supplier.AnswerUnknown):
+		return ui.LiveUnclear
+	case ui.Explains(e.Code):
+		return ui.ErrorKind(e.Code)
+	case e.Status == http.StatusConflict:
+		return ui.Changed
+	case e == ErrCursor:
+		return ui.BadPage
+	case e.Status == http.StatusNotFound:
+		return ui.NotFound
+	case e.Status == http.StatusForbidden:
+		return ui.Forbidden
+	case e.Status == http.StatusServiceUnavailable, e.Status == http.StatusTooManyRequests:
+		return ui.Busy
+	case e.Status < http.StatusInternalServerError && !isSafe(c.Method()):
+		return ui.BadForm
+	case e.Status < http.StatusInternalServerError:
+		return ui.BadInput
+	}
+	return ui.Ours
 }

@@ -86,7 +86,7 @@ func paramOf(p *ui.Page, name, value string) string {
 	case "action":
 		return p.T(actionText(value))
 	case "live":
-		return p.T(ui.TextFor(saidTexts, value))
+		return p.T(ui.TextFor(ui.SaidTexts, value))
 	case "outcome":
 		return p.T(outcomeWord(exception.Outcome(value)))
 	case "kind":

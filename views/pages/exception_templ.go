@@ -278,7 +278,7 @@ func ExceptionPage(p *ui.Page, x ExceptionData) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = answerPanel(p, x.Answer).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = answerPanel(p, x.Answer, false).Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -63,7 +63,7 @@ func factOf(p *ui.Page, x exception.Item, name string, value any) string {
 		case "last_class":
 			return p.T(ui.ClassText(notify.Class(v)))
 		case "answer":
-			if s, ok := saidTexts[v]; ok {
+			if s, ok := ui.SaidTexts[v]; ok {
 				return p.T(s)
 			}
 		case "status":

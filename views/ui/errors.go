@@ -34,6 +34,7 @@ const (
 	Proposed    ErrorKind = "proposed"
 	OtherHash   ErrorKind = "hash"
 	LiveSays    ErrorKind = "live_says"
+	LiveUnclear ErrorKind = "live_unclear"
 	NoSecond    ErrorKind = "no_second_person"
 	NotAskable  ErrorKind = "cannot_be_asked"
 	NoSupplier  ErrorKind = "supplier_unreachable"
@@ -75,8 +76,12 @@ var errorTexts = map[ErrorKind]text.Text{
 	Proposed:    {ZH: "这个对象已有一份待复核的提议", EN: "There is already an open proposal about this"},
 	OtherHash:   {ZH: "提议的内容与页面上显示的不同：请重新查看", EN: "The proposal is not what your page showed: look again"},
 	LiveSays: {
-		ZH: "渠道查询结果与提议相反，或没有给出结果：没有生效",
-		EN: "The supplier's answer contradicts the proposal, or there is none: nothing took effect",
+		ZH: "渠道查询结果与提议相反：没有生效，财务主管也不能越过",
+		EN: "The supplier's answer contradicts the proposal: nothing took effect, and not even a lead may overrule it",
+	},
+	LiveUnclear: {
+		ZH: "渠道无法查询或没有给出明确结果：没有生效。请稍后再试，或勾选“未经渠道证实”后由财务主管复核",
+		EN: "The supplier could not be reached or gave no clear answer: nothing took effect. Try again later, or select “Unverified” for a lead to approve",
 	},
 	NoSecond: {
 		ZH: "没有第二个人可以复核：先用 backstop operator add NAME --role lead 新增操作员",
@@ -111,6 +116,7 @@ type Failure struct {
 	Kind      ErrorKind
 	Field     string   // of the form, where one is at fault
 	Roles     []string // that may do what the person may not
+	Answer    string   // of the supplier, of LiveSays
 	RequestID string
 }
 
@@ -123,9 +129,11 @@ var fieldWords = map[string]text.Text{
 	"params.reference": text.Proof, "params.evidence": text.Evidence, "params.unverified": tUnverified,
 }
 
-// about names the field at fault, or the roles that may; "" = neither.
+// about names the field at fault, the roles that may, or what the supplier said; "" = none.
 func (e Failure) about(p *Page) string {
 	switch {
+	case e.Kind == LiveSays:
+		return p.T(tErrAnswer, p.T(TextFor(SaidTexts, e.Answer)))
 	case len(e.Roles) > 0:
 		return p.T(tErrRoles, p.Roles(e.Roles))
 	case e.Kind == BadForm && e.Field != "":
@@ -159,6 +167,7 @@ var (
 		ZH: "未经渠道证实（渠道没有给出结果，需勾选后由财务主管复核）",
 		EN: "Unverified (the supplier gave no answer: select this, and a lead must approve)",
 	}
+	tErrAnswer  = text.Text{ZH: "渠道查询结果：%s", EN: "The supplier said: %s"}
 	tErrRoles   = text.Text{ZH: "可以操作的角色：%s", EN: "Roles that may do this: %s"}
 	tErrField   = text.Text{ZH: "有问题的一项：%s", EN: "Invalid field: %s"}
 	tErrRequest = text.Text{ZH: "请求号", EN: "Request ID"}

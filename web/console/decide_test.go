@@ -21,6 +21,7 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/settings"
+	"backstop/internal/supplier"
 	"backstop/web/webtest"
 
 	"github.com/uptrace/bun"
@@ -58,6 +59,7 @@ func (h *harness) decideWith(rules settings.Rules) {
 		Free: func(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
 			return exception.Free(ctx, tx, h.DB, s.Row)
 		},
+		Ask: func(context.Context, act.Subject, any) (*approval.Live, error) { return h.answers, nil },
 		Run: func(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 			if h.refuses != nil {
 				return approval.Ran{}, h.refuses
@@ -322,6 +324,28 @@ func TestAFailedDecisionIsRunAgain(t *testing.T) {
 	if page := rowsOf(h.Page(t, bo, "/audit?object=approval&lang=en").Body); strings.Count(page, "ran it again") != 2 ||
 		strings.Count(page, "approved it") != 1 {
 		t.Error("the audit does not contain each run")
+	}
+}
+
+// A proposal that the supplier's answer refuses says which of two it was: contrary or unclear.
+func TestARefusedProposalSaysWhatTheSupplierSaid(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	seed(t, h.DB)
+	change(t, h.DB, "DELETE FROM approvals")
+	h.decideWith(twoPeople)
+	xu, x := h.person(t, "xu", access.Finance), h.on(t, exception.AmountMismatch).path
+	for said, texts := range map[supplier.AnswerState][2]string{
+		supplier.AnswerClosed:  {"渠道查询结果与提议相反", "渠道查询结果：已关闭"},
+		supplier.AnswerUnknown: {"渠道无法查询或没有给出明确结果", "由财务主管复核"},
+	} {
+		h.answers = &approval.Live{Answer: string(said), Contradicts: true}
+		got := h.sends(t, xu, x, x+"/propose", http.StatusConflict, "reason", "agreed with the merchant by phone", "amount", "12.300")
+		for _, text := range texts {
+			if !strings.Contains(got.Body, text) {
+				t.Errorf("after the answer %s the page does not say %q", said, text)
+			}
+		}
 	}
 }
 
