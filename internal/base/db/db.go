@@ -54,6 +54,7 @@ type DB struct {
 	statements  statements
 	shared      shared
 	room        room
+	traffic     traffic
 }
 
 // Open connects and checks that the database answers. It neither migrates (Migrate) nor
@@ -122,6 +123,7 @@ const maxListTime = 10 * time.Second
 func openSQLite(o Options) *DB {
 	d := &DB{}
 	open := func(size, idle int, c connector) *bun.DB {
+		c.traffic = &d.traffic
 		pool := sql.OpenDB(c)
 		pool.SetMaxOpenConns(size)
 		pool.SetMaxIdleConns(idle)

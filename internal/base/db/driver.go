@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/stdlib"
 	sqlitedriver "modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 )
@@ -20,6 +21,7 @@ type connector struct {
 	driver.Connector
 	reads   bool
 	maxTime time.Duration // of one query, until its rows are closed; 0 = unbounded
+	traffic *traffic
 }
 
 // Connect implements driver.Connector.
@@ -28,7 +30,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &conn{session: opened.(session), reads: c.reads, maxTime: c.maxTime}
+	own := &conn{session: opened.(session), reads: c.reads, maxTime: c.maxTime, traffic: c.traffic}
 	// A driver that can tell whether a connection is valid keeps it after a rollback, see
 	// pipeline. This must not change.
 	if v, ok := opened.(driver.Validator); ok {
@@ -53,6 +55,8 @@ type conn struct {
 	reads   bool
 	maxTime time.Duration
 	changed bool // a reader's text may have changed the session
+	owed    bool // a transaction that the server does not know yet: BEGIN goes with its first statement
+	traffic *traffic
 }
 
 type validConn struct {
@@ -69,16 +73,35 @@ func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 }
 
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if !beginsLate(ctx) {
+		return c.beginNow(ctx, o)
+	}
+	pg := c.session.(*stdlib.Conn).Conn()
+	if pg.IsClosed() {
+		return nil, driver.ErrBadConn
+	}
+	c.owed = true
+	return owedTx{ctx, c, pg}, nil
+}
+
+func (c *conn) beginNow(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	c.traffic.sent(1)
 	tx, err := c.session.BeginTx(ctx, o)
 	if err != nil {
 		return nil, hideStatement(err, "BEGIN")
 	}
-	return guardedTx{tx}, nil
+	return guardedTx{tx, c.traffic}, nil
 }
 
-type guardedTx struct{ driver.Tx }
+type guardedTx struct {
+	driver.Tx
+	traffic *traffic
+}
 
-func (tx guardedTx) Commit() error { return hideStatement(tx.Tx.Commit(), "COMMIT") }
+func (tx guardedTx) Commit() error {
+	tx.traffic.sent(1)
+	return hideStatement(tx.Tx.Commit(), "COMMIT")
+}
 
 func (tx guardedTx) Rollback() error { return hideStatement(tx.Tx.Rollback(), "ROLLBACK") }
 
@@ -86,6 +109,10 @@ func (tx guardedTx) Rollback() error { return hideStatement(tx.Tx.Rollback(), "R
 // a text without values by the simple protocol, which takes several statements.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	if !c.reads {
+		if err := c.begin(ctx); err != nil {
+			return nil, err
+		}
+		c.traffic.sent(1)
 		result, err := c.session.ExecContext(ctx, text, args)
 		return result, hideStatement(err, text)
 	}
@@ -108,6 +135,10 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 }
 
 func (c *conn) query(ctx context.Context, text string, run func(context.Context) (driver.Rows, error)) (driver.Rows, error) {
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	c.traffic.sent(1)
 	c.changed = c.changed || c.reads && !isQuery(text)
 	q := &rows{ctx: ctx, cancel: func() {}, limited: c.maxTime > 0, text: text}
 	if q.limited {
@@ -142,6 +173,10 @@ type stmt struct {
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if err := s.conn.begin(ctx); err != nil {
+		return nil, err
+	}
+	s.conn.traffic.sent(1)
 	s.conn.changed = s.conn.changed || s.conn.reads
 	result, err := s.preparedStatement.ExecContext(ctx, args)
 	return result, hideStatement(err, s.text)
@@ -154,6 +189,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 // ResetSession implements driver.SessionResetter. A pragma, a temporary table or a setting that
 // an earlier text has left would change what the next one reads.
 func (c *conn) ResetSession(ctx context.Context) error {
+	c.owed = false
 	if c.changed {
 		return driver.ErrBadConn
 	}

@@ -76,5 +76,5 @@ func HurryConversions(t testing.TB) {
 
 // LiteReader opens a file of SQLite for queries that may take so long.
 func LiteReader(file string, maxTime time.Duration) *sql.DB {
-	return sql.OpenDB(connector{Connector: liteReader{liteFile{"file:" + file + "?mode=ro"}}, reads: true, maxTime: maxTime})
+	return sql.OpenDB(connector{Connector: liteReader{liteFile{"file:" + file + "?mode=ro"}}, reads: true, maxTime: maxTime, traffic: &traffic{}})
 }

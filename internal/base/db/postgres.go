@@ -66,6 +66,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	maps.DeleteFunc(own, func(name, _ string) bool { _, set := cfg.RuntimeParams[name]; return set })
 	d := &DB{postgres: true, superuser: superuser}
 	open := func(cfg *pgx.ConnConfig, size int, own map[string]string, syncCommit string, c connector, more ...stdlib.OptionOpenDB) *bun.DB {
+		c.traffic = &d.traffic
 		c.Connector = stdlib.GetConnector(*cfg, append(more, stdlib.OptionAfterConnect(setting(own, syncCommit)))...)
 		pool := sql.OpenDB(c)
 		pool.SetMaxOpenConns(size)

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 )
 
 // Prepared runs a query of the hot path, whose text is the same for any values (bulk.Bind) and
@@ -45,6 +47,61 @@ func (d *DB) query(ctx context.Context, pool *bun.DB, tx *sql.Tx, text string, v
 	default:
 		return pool.DB.QueryContext(ctx, text, values...)
 	}
+}
+
+// scanAll reads a result of pgx into dest, a pointer to a slice of rows of a table, or of values, as
+// bun's ScanRows does with one of database/sql.
+func (d *DB) scanAll(found pgx.Rows, dest any) error {
+	list := reflect.ValueOf(dest).Elem()
+	kind := list.Type().Elem()
+	if kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	add := func(row reflect.Value) {
+		if list.Type().Elem().Kind() != reflect.Pointer {
+			row = row.Elem()
+		}
+		list.Set(reflect.Append(list, row))
+	}
+	if kind.Kind() != reflect.Struct {
+		return eachRow(found, func(r Row) error {
+			value := reflect.New(kind)
+			defer func() { add(value) }()
+			return r.Scan(value.Interface())
+		})
+	}
+	table := d.Table(kind)
+	var fields []*schema.Field
+	for _, column := range found.FieldDescriptions() {
+		f := table.LookupField(column.Name)
+		if f == nil {
+			return fmt.Errorf("%s has no column %s", kind, column.Name)
+		}
+		fields = append(fields, f)
+	}
+	return eachRow(found, func(r Row) error {
+		row := reflect.New(kind)
+		into, null := make([]any, len(fields)), make([]reflect.Value, len(fields))
+		for i, f := range fields {
+			v := f.Value(row.Elem())
+			if f.NullZero {
+				null[i] = reflect.New(reflect.PointerTo(v.Type()))
+				into[i] = null[i].Interface()
+				continue
+			}
+			into[i] = v.Addr().Interface()
+		}
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		for i, f := range fields {
+			if null[i].IsValid() && !null[i].Elem().IsNil() {
+				f.Value(row.Elem()).Set(null[i].Elem().Elem())
+			}
+		}
+		add(row)
+		return nil
+	})
 }
 
 // Columns returns the columns of a model, for the text of a query. A prepared query must list

@@ -11,8 +11,14 @@ import (
 // Reads collects queries like those of Prepared and sends them in one round trip.
 type Reads struct {
 	tx   Tx
-	list []statement
-	rows []func(Row) error
+	list []read
+}
+
+// read is a query and what is done with its rows: each is passed to row, or all are read into dest.
+type read struct {
+	statement
+	row  func(Row) error
+	dest any
 }
 
 // Row is one row of a result.
@@ -28,22 +34,44 @@ type rowSet interface {
 // Add adds a query. row is called for each row of its result.
 func (r *Reads) Add(row func(Row) error, text string, args ...any) {
 	text, values := bulk.Bind(r.tx.db.DB, text, args)
-	r.list = append(r.list, statement{text, values})
-	r.rows = append(r.rows, row)
+	r.list = append(r.list, read{statement: statement{text: text, values: values}, row: row})
+}
+
+// Into adds a query whose rows are read into dest, a pointer to a slice.
+func (r *Reads) Into(dest any, text string, args ...any) {
+	text, values := bulk.Bind(r.tx.db.DB, text, args)
+	r.list = append(r.list, read{statement: statement{text: text, values: values}, dest: dest})
 }
 
 // Exec runs the queries: together on PostgreSQL, one after the other on SQLite, which has no
 // round trips to save. It returns the first error, which may be one of row.
 func (r *Reads) Exec(ctx context.Context) error {
-	if r.tx.conn != nil {
-		return r.tx.pipeline(ctx, r.list, func(i int, rows pgx.Rows) error { return eachRow(rows, r.rows[i]) })
+	d := r.tx.db
+	if len(r.list) == 0 {
+		return nil
 	}
-	for i, s := range r.list {
-		rows, err := r.tx.db.query(ctx, r.tx.db.DB, r.tx.Tx.Tx, s.text, s.values)
+	if r.tx.conn != nil {
+		list := make([]statement, len(r.list))
+		for i, q := range r.list {
+			list[i] = q.statement
+		}
+		return r.tx.pipeline(ctx, list, func(i int, rows pgx.Rows) error {
+			if q := r.list[i]; q.dest != nil {
+				return d.scanAll(rows, q.dest)
+			}
+			return eachRow(rows, r.list[i].row)
+		})
+	}
+	for _, q := range r.list {
+		rows, err := d.query(ctx, d.DB, r.tx.Tx.Tx, q.text, q.values)
 		if err != nil {
 			return err
 		}
-		err = eachRow(rows, r.rows[i])
+		if q.dest != nil {
+			err = d.ScanRows(ctx, rows, q.dest)
+		} else {
+			err = eachRow(rows, q.row)
+		}
 		rows.Close()
 		if err != nil {
 			return err

@@ -28,11 +28,11 @@ type part struct {
 }
 
 // SharedTx is Tx for short transactions. On SQLite several may be committed together; one that
-// fails rolls back only its own writes. fn may run twice, the first time in a transaction that
-// is rolled back.
+// fails rolls back only its own writes. On PostgreSQL BEGIN goes with the first statements. fn may
+// run several times, each time but the last in a transaction that is rolled back.
 func (d *DB) SharedTx(ctx context.Context, fn func(context.Context, Tx) error) error {
 	if d.IsPostgres() {
-		return d.Tx(ctx, fn)
+		return d.lateTx(ctx, fn)
 	}
 	p := &part{ctx: ctx, fn: fn, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	d.shared.join(p, d.runParts)

@@ -38,6 +38,11 @@ func (tx Tx) Reads() *Reads { return &Reads{tx: tx} }
 
 // Prepared is DB.Prepared inside the transaction.
 func (tx Tx) Prepared(ctx context.Context, dest any, text string, args ...any) error {
+	if tx.conn != nil {
+		r := tx.Reads()
+		r.Into(dest, text, args...)
+		return r.Exec(ctx)
+	}
 	return tx.db.prepared(ctx, tx.db.DB, tx.Tx.Tx, dest, text, args)
 }
 

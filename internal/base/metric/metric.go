@@ -70,6 +70,12 @@ var (
 	ClockSteps = factory.NewCounter(prometheus.CounterOpts{
 		Name: "backstop_clock_steps_total", Help: "How often this node's wall clock was set by more than 2 s.",
 	})
+	Statements = factory.NewCounter(prometheus.CounterOpts{
+		Name: "backstop_db_statements_total", Help: "Statements sent to the database, with BEGIN and COMMIT.",
+	})
+	RoundTrips = factory.NewCounter(prometheus.CounterOpts{
+		Name: "backstop_db_round_trips_total", Help: "Round trips to the database: statements that are sent together are one.",
+	})
 	Nudges = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "backstop_nudges_total", Help: "Nudges by result: sent, dropped (the database tick finds those).",
 	}, []string{"result"})

@@ -168,3 +168,36 @@ func TestListsAndRowsKeepTheirValues(t *testing.T) {
 		}
 	})
 }
+
+// What a transaction reads by pgx itself is what bun reads.
+func TestATransactionReadsRowsAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		want := things(t, d)
+		var rows []thing
+		var pointers []*thing
+		var kinds []kind
+		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
+			w.Insert(&want, "")
+			if err := w.Exec(ctx); err != nil {
+				return err
+			}
+			text := "SELECT " + d.Columns(&thing{}) + " FROM things WHERE id IN (?) ORDER BY id"
+			r := tx.Reads()
+			r.Into(&rows, text, []int64{1, 2})
+			r.Into(&pointers, text, []int64{2, 3})
+			if err := r.Exec(ctx); err != nil {
+				return err
+			}
+			return tx.Prepared(ctx, &kinds, "SELECT kind FROM things WHERE id >= ? ORDER BY id", 1)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(rows, want) || len(pointers) != 1 || !reflect.DeepEqual(*pointers[0], want[1]) ||
+			!reflect.DeepEqual(kinds, []kind{want[0].Kind, want[1].Kind}) {
+			t.Errorf("got  %+v, %+v, %q\nwant %+v", rows, pointers, kinds, want)
+		}
+	})
+}

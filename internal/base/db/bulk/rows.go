@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/uptrace/bun"
@@ -27,22 +28,40 @@ type Rows struct {
 }
 
 // From returns a query for the rows, with its arguments numbered from number: one array per
-// column on PostgreSQL, one JSON text on SQLite.
+// column on PostgreSQL, one JSON text on SQLite. A single row, as most are at ordinary rates, has
+// plain values on PostgreSQL, which cost it a tenth less than arrays.
 func (r *Rows) From(number int) (query string, args []any) {
-	columns := make([]string, len(r.types))
-	if r.postgres {
-		for i, t := range r.types {
-			columns[i] = fmt.Sprintf("$%d::%s[]", number+i, t)
-		}
-		return "SELECT * FROM unnest(" + strings.Join(columns, ", ") + ")", r.columns
+	var b strings.Builder
+	b.WriteString("SELECT ")
+	array := r.postgres && r.Len != 1
+	if array {
+		b.WriteString("* FROM unnest(")
 	}
 	for i, t := range r.types {
-		columns[i] = fmt.Sprintf("value->>%d", i)
-		if t == "bytea" {
-			columns[i] = "unhex(" + columns[i] + ")"
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		at := strconv.Itoa(i)
+		switch {
+		case array:
+			b.WriteString("$" + strconv.Itoa(number+i) + "::" + t + "[]")
+		case r.postgres:
+			b.WriteString("$" + strconv.Itoa(number+i) + "::" + t)
+		case t == "bytea":
+			b.WriteString("unhex(value->>" + at + ")")
+		default:
+			b.WriteString("value->>" + at)
 		}
 	}
-	return "SELECT " + strings.Join(columns, ", ") + " FROM json_each(?)", []any{r.json()}
+	switch {
+	case array:
+		b.WriteString(")")
+		return b.String(), r.columns
+	case r.postgres:
+		return b.String(), r.row(0)
+	}
+	b.WriteString(" FROM json_each(?)")
+	return b.String(), []any{r.json()}
 }
 
 // json returns the rows as a JSON array of arrays.

@@ -21,7 +21,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Cuts loses answers to COMMITs. It breaks connections to PostgreSQL before the server has received
+// Cuts loses answers to COMMITs, and to writes that commit by themselves. It breaks connections to PostgreSQL before the server has received
 // it, after it, or so that the server receives it later; on SQLite the commit is made or rolled
 // back, and its caller gets an error in both cases.
 type Cuts struct {
@@ -35,7 +35,22 @@ type Cuts struct {
 func CutPostgres(t testing.TB, to string, seed uint64) (url string, c *Cuts) {
 	t.Helper()
 	c = &Cuts{rng: rand.New(rand.NewPCG(seed, 3))}
-	return through(t, to, func() func(statement) cut { return c.see }), c
+	return through(t, to, func() func(statement) cut {
+		begun := false
+		return func(s statement) cut {
+			switch word, _, _ := strings.Cut(strings.ToLower(s.text), " "); word {
+			case "begin":
+				begun = true
+			case "commit", "rollback":
+				begun = false
+			case "with":
+				if !begun && strings.HasPrefix(s.text, "WITH w0 AS (") { // it commits by itself
+					return c.see(statement{text: "commit"})
+				}
+			}
+			return c.see(s)
+		}
+	}), c
 }
 
 // EachCut is Each for tests that lose answers to commits.

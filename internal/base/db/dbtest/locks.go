@@ -166,11 +166,12 @@ var (
 	blanks   = regexp.MustCompile(`\s+`)
 	from     = regexp.MustCompile(`\b(?:from|join) (?:only )?([a-z_]+)`)
 	changed  = regexp.MustCompile(`(?:^|\) |; )(?:update|delete from)(?: only)? ([a-z_]+)`)
-	inserted = regexp.MustCompile(`^insert into ([a-z_]+)(?: as [a-z_]+)? \(id\b[^)]*\) (?:select \* from unnest\(\$(\d+)|values \((\d+))?`)
+	inserted = regexp.MustCompile(`^insert into ([a-z_]+)(?: as [a-z_]+)? \(id\b[^)]*\) (?:select (?:\* from unnest\()?\$(\d+)|values \((\d+))?`)
 	byNumber = regexp.MustCompile(`\bid (?:= (\d+)\b|in \(([\d, ]+)\))`)
 	byValue  = regexp.MustCompile(`\bid = (any ?\( ?)?\$(\d+)`)
 	byRow    = regexp.MustCompile(`\bid = _v\.([a-z_]+)|_v\.([a-z_]+) = (?:[a-z]+\.)?id\b`)
-	rows     = regexp.MustCompile(`with _v ?\(([^)]*)\) as \(select \* from unnest\(\$(\d+)`)
+	rows     = regexp.MustCompile(`with _v ?\(([^)]*)\) as \(select (?:\* from unnest\()?\$(\d+)`)
+	parts    = regexp.MustCompile(`(?:^with|,) w\d+ as \(`)
 	sorted   = regexp.MustCompile(`order by (?:[a-z]+\.)?id\b`)
 )
 
@@ -183,6 +184,12 @@ func plain(text string) string {
 // locksOf returns the locks that a statement takes. Inserting a row locks nothing that another
 // transaction could have locked, unless it may conflict.
 func locksOf(text string, values [][]byte) (all []rowLock) {
+	if starts := parts.FindAllStringIndex(text, -1); starts != nil {
+		for _, at := range starts {
+			all = append(all, locksOf(outermost(text[at[1]:]), values)...)
+		}
+		return all
+	}
 	rest := text
 	for {
 		at := strings.Index(rest, " for update")
@@ -216,6 +223,22 @@ func locksOf(text string, values [][]byte) (all []rowLock) {
 		}
 	}
 	return all
+}
+
+// outermost returns the query that ends where the first bracket closes that is not opened in it.
+func outermost(text string) string {
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return text[:i]
+			}
+		}
+	}
+	return text
 }
 
 // innermost returns the query at whose end a text ends.

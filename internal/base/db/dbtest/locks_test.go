@@ -9,6 +9,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/db/dbtest"
+
+	"github.com/uptrace/bun"
 )
 
 // A transaction that locks against the order is found however it sends its statements, and one
@@ -29,6 +31,12 @@ func TestLocksAgainstTheOrderAreFound(t *testing.T) {
 	const order7, order9 = "SELECT id FROM orders WHERE id = 7 FOR UPDATE", "SELECT id FROM orders WHERE id = 9 FOR UPDATE"
 	const refund, account = "SELECT id FROM refunds AS rf WHERE rf.id = 1 FOR UPDATE", `UPDATE "accounts" SET balance = 0 WHERE "id" = 1`
 	type row struct{ OrderID, Amount int64 }
+	type delta struct {
+		bun.BaseModel `bun:"table:report_deltas"`
+
+		ID   int64
+		Body string
+	}
 	each := func(ids ...int64) func(context.Context, db.Tx) error {
 		return func(ctx context.Context, tx db.Tx) error {
 			w, list := tx.Writes(), []row{}
@@ -74,6 +82,15 @@ func TestLocksAgainstTheOrderAreFound(t *testing.T) {
 		"a greater id first":       {[]func(context.Context, db.Tx) error{raw(order9, order7)}, "rows of orders not by id"},
 		"in one write":             {[]func(context.Context, db.Tx) error{each(9, 7)}, "rows of orders not by id: WITH _v"},
 		"a write later":            {[]func(context.Context, db.Tx) error{raw(order9), each(7)}, "rows of orders not by id: WITH _v"},
+		"joined in one statement": {[]func(context.Context, db.Tx) error{raw(account), func(ctx context.Context, tx db.Tx) error {
+			w := tx.Writes()
+			w.Insert(&[]delta{{ID: 5, Body: "{}"}}, "")
+			w.GuardEach(&[]row{{OrderID: 9}}, "UPDATE orders AS o SET refunded_amount = _v.amount FROM _v WHERE o.id = _v.order_id")
+			if err := w.Exec(ctx); !errors.Is(err, db.ErrStale) {
+				return err
+			}
+			return nil
+		}}, "orders after accounts: WITH w0"},
 		"a pipelined read": {[]func(context.Context, db.Tx) error{
 			read("SELECT id FROM orders WHERE id IN (?) ORDER BY id FOR UPDATE", 7, 9),
 			read("SELECT id FROM orders WHERE id IN (?) ORDER BY id FOR UPDATE", 5),

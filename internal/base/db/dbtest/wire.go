@@ -114,6 +114,7 @@ var errMessage = errors.New("not a message of PostgreSQL's protocol")
 // Formats).
 func (w *wire) read(from *bufio.Reader, client io.Closer, to io.Writer) error {
 	see, prepared := w.session(), map[string]string{}
+	later := pass // the cut of a statement whose last message, Sync, is still to come
 	head := make([]byte, 4) // the first message has no type
 	for {
 		if _, err := io.ReadFull(from, head); err != nil {
@@ -146,7 +147,14 @@ func (w *wire) read(from *bufio.Reader, client io.Closer, to io.Writer) error {
 				for range body.short() {
 					s.values = append(s.values, body.value())
 				}
-				end = see(s)
+				if later == pass {
+					later = see(s)
+				}
+				if later == cutBefore {
+					end = later
+				}
+			case 'S':
+				end, later = later, pass
 			}
 		}
 		switch end {
@@ -211,6 +219,9 @@ func (f *fields) value() []byte {
 // bigints returns the elements of an array of BIGINT in the binary format; nil = it is something
 // else. NULL is left out.
 func bigints(value []byte) (all []int64) {
+	if len(value) == 8 {
+		return []int64{int64(binary.BigEndian.Uint64(value))}
+	}
 	const bigint = 20 // its OID
 	f := fields{value}
 	dimensions, _, of := f.long(), f.long(), f.long()
