@@ -87,7 +87,9 @@ func (a *Acks) read(all []byte) (end int64) {
 		if crc32.ChecksumIEEE(record) != binary.LittleEndian.Uint32(rest[4:]) || json.Unmarshal(record, &x) != nil {
 			break
 		}
-		a.earlier[x.DeliveryID] = x
+		if a.earlier[x.DeliveryID].Number <= x.Number {
+			a.earlier[x.DeliveryID] = x
+		}
 		end += ackHead + length
 	}
 	return end
@@ -111,11 +113,25 @@ func (a *Acks) note(all []*outcome) {
 	if a == nil {
 		return
 	}
+	records := recordsOf(all)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.files[a.current] == nil {
+		return
+	}
+	if err := a.append(records); err != nil && !a.broken {
+		a.broken = true
+		a.log.Warn("acknowledged attempts cannot be remembered until their commit; a killed node sends them again", "error", err)
+	}
+}
+
+// recordsOf are the records of acknowledged attempts.
+func recordsOf(all []*outcome) []byte {
 	var records bytes.Buffer
 	for _, o := range all {
 		record, err := json.Marshal(&o.attempt)
 		if err != nil {
-			return
+			continue
 		}
 		var head [ackHead]byte
 		binary.LittleEndian.PutUint32(head[:], uint32(len(record)))
@@ -123,25 +139,29 @@ func (a *Acks) note(all []*outcome) {
 		records.Write(head[:])
 		records.Write(record)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.files[a.current] == nil {
-		return
+	return records.Bytes()
+}
+
+// turn empties the other file and continues there.
+func (a *Acks) turn() error {
+	other := 1 - a.current
+	if err := a.files[other].Truncate(0); err != nil {
+		return err
 	}
-	if err := a.append(records.Bytes()); err != nil && !a.broken {
-		a.broken = true
-		a.log.Warn("acknowledged attempts cannot be remembered until their commit; a killed node sends them again", "error", err)
-	}
+	a.current, a.size = other, 0
+	return nil
 }
 
 func (a *Acks) append(records []byte) error {
 	if a.size >= a.limit {
-		other := 1 - a.current
-		if err := a.files[other].Truncate(0); err != nil {
+		if err := a.turn(); err != nil {
 			return err
 		}
-		a.current, a.size = other, 0
 	}
+	return a.write(records)
+}
+
+func (a *Acks) write(records []byte) error {
 	n, err := a.files[a.current].WriteAt(records, a.size)
 	if err == nil {
 		a.size += int64(n)
@@ -155,13 +175,17 @@ type Recovered []*outcome
 // Recover takes over the deliveries of boots that have ended whose attempts were acknowledged.
 // They stay claims, of this boot, until Dispatcher.Finish has written their results. Call it
 // before ReleaseLeases, which would have them sent again.
-func (a *Acks) Recover(ctx context.Context, d *db.DB, boots []int64) (Recovered, error) {
+func (a *Acks) Recover(ctx context.Context, d *db.DB, boots []int64) (all Recovered, err error) {
 	earlier := a.earlier
 	a.earlier = nil // some megabytes that nothing needs any more
+	defer func() {
+		if err == nil {
+			a.keep(all)
+		}
+	}()
 	if len(boots) == 0 || len(earlier) == 0 {
 		return nil, nil
 	}
-	var all Recovered
 	for _, which := range leased {
 		var open []struct{ ID, Attempts int64 }
 		err := d.Read.NewRaw("SELECT id, attempts FROM deliveries WHERE "+which+" AND status = ? AND lease_owner IN (?)", Sending,
@@ -190,6 +214,28 @@ func (a *Acks) Recover(ctx context.Context, d *db.DB, boots []int64) (Recovered,
 		}
 	}
 	return all, nil
+}
+
+// keep empties the files of everything but what is left to write, so that each start reads only
+// what the life before has left. A file is emptied after the other one has what is kept: this
+// process, too, may be killed at any instruction. What cannot be emptied is read once more.
+func (a *Acks) keep(left Recovered) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	records := recordsOf(left)
+	err := a.write(records)
+	if err == nil {
+		err = a.turn()
+	}
+	if err == nil {
+		err = a.write(records)
+	}
+	if err == nil {
+		err = a.files[1-a.current].Truncate(0)
+	}
+	if err != nil {
+		a.log.Warn("the files of acknowledged attempts cannot be emptied", "error", err)
+	}
 }
 
 // Finish writes the results of attempts that an earlier life of this node made.

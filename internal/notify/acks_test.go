@@ -54,6 +54,9 @@ func TestWhatWasAcknowledgedBeforeAKillIsNotSentAgain(t *testing.T) {
 		if err != nil || len(left) != 2 {
 			t.Fatalf("%d are recovered, %v", len(left), err)
 		}
+		if kept := notify.Earlier(open()); len(kept) != 2 {
+			t.Errorf("killed again before it wrote their results, it would remember %d", len(kept))
+		}
 		if n, err := notify.ReleaseLeases(t.Context(), d, []int64{deadBoot}); err != nil || n != 1 {
 			t.Fatalf("released %d, %v", n, err)
 		}
@@ -73,6 +76,9 @@ func TestWhatWasAcknowledgedBeforeAKillIsNotSentAgain(t *testing.T) {
 		}
 		if again, err := acks.Recover(t.Context(), d, []int64{deadBoot, d.Boot()}); err != nil || len(again) != 0 {
 			t.Errorf("%d are recovered again, %v", len(again), err)
+		}
+		if kept := notify.Earlier(open()); len(kept) != 0 {
+			t.Errorf("the next start reads %d that are committed", len(kept))
 		}
 	})
 }
