@@ -141,3 +141,6 @@ func ForgetWaits(d *Dispatcher) {
 	defer d.health.mu.Unlock()
 	clear(d.health.waits)
 }
+
+// LastAdvance sets when the dispatcher's node last knew of an advance of claims_checked (Unix µs).
+func LastAdvance(d *Dispatcher, at int64) { d.lost.checkedAt = at }

@@ -33,11 +33,15 @@ const (
 
 // lostClaims makes deliveries due that were created as claimed and outlived their lease. Each
 // node runs its own.
+//
+// A delivery is read twice: by each node when its lease has ended, and by one of them before
+// checkedTo passes it. The second time finds what a slow transaction has committed since, below
+// the ids that the nodes had read by then.
 type lostClaims struct {
 	db        *db.DB
 	after     time.Duration // the lease
-	seen      int64         // how far this process has looked
-	checkedAt int64         // when it advanced checkedTo, Unix µs
+	seen      int64         // how far this process has looked; 0 = not at all
+	checkedAt int64         // when checkedTo was last advanced, as far as it knows; Unix µs
 }
 
 // ReleaseLost makes deliveries due that were created as claimed, by any node, and are still
@@ -50,37 +54,51 @@ func (d *Dispatcher) ReleaseLost(ctx context.Context) error {
 	return err
 }
 
-// release checks what was created since the last call and is older than a lease. Every few
-// seconds it checks everything above checkedTo again, which a transaction may have committed
-// since, and advances checkedTo.
+// release checks what was created since the last call and is older than a lease; the first call
+// checks everything above checkedTo. Every few seconds it checks again what checkedTo can pass,
+// unless another node has just done so.
 func (l *lostClaims) release(ctx context.Context) (released int64, err error) {
 	now := l.db.Now()
+	if l.seen == 0 {
+		if l.seen, err = l.checked(ctx); err != nil {
+			return 0, err
+		}
+	}
 	to := db.IDAt(now - l.after.Microseconds())
+	if released, err = l.pass(ctx, l.seen, to); err != nil {
+		return released, err
+	}
+	l.seen = max(l.seen, to)
 	if now-l.checkedAt < checkedEvery.Microseconds() {
-		released, err = l.pass(ctx, l.seen, to)
-	} else {
-		released, err = l.checkAll(ctx, now, to)
+		return released, nil
 	}
-	if err == nil {
-		l.seen = max(l.seen, to)
-	}
-	return released, err
+	n, err := l.advance(ctx, now)
+	return released + n, err
 }
 
-func (l *lostClaims) checkAll(ctx context.Context, now, to int64) (released int64, err error) {
-	var from int64
-	if err := l.db.Read.NewRaw(checkedTo).Scan(ctx, &from); err != nil {
+func (l *lostClaims) checked(ctx context.Context) (to int64, err error) {
+	if err := l.db.Read.NewRaw(checkedTo).Scan(ctx, &to); err != nil {
 		return 0, fmt.Errorf("read how far claims are checked: %w", err)
 	}
+	return to, nil
+}
+
+// advance checks the ids that checkedTo can pass now, and lets it pass them.
+func (l *lostClaims) advance(ctx context.Context, now int64) (released int64, err error) {
+	from, err := l.checked(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if by := db.IDTime(from) + checkedMargin.Microseconds(); now-by < checkedEvery.Microseconds() {
+		l.checkedAt = by // another node has just done so
+		return 0, nil
+	}
+	to := db.IDAt(now - checkedMargin.Microseconds())
 	if released, err = l.pass(ctx, from, to); err != nil {
 		return released, err
 	}
-	checked := db.IDAt(now - checkedMargin.Microseconds())
-	if checked > from {
-		if _, err := l.db.NewRaw("UPDATE settings SET value = ? WHERE name = 'claims_checked' AND value < ?", checked,
-			checked).Exec(ctx); err != nil {
-			return released, fmt.Errorf("note how far claims are checked: %w", err)
-		}
+	if _, err = l.db.NewRaw("UPDATE settings SET value = ? WHERE name = 'claims_checked' AND value < ?", to, to).Exec(ctx); err != nil {
+		return released, fmt.Errorf("note how far claims are checked: %w", err)
 	}
 	l.checkedAt = now
 	return released, nil

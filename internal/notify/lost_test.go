@@ -54,3 +54,47 @@ func TestAClaimOnCreateOutlivesItsNode(t *testing.T) {
 		waittest.Until(t, "what its own boot left is delivered", func() bool { return delivered(f, t) == 2 })
 	})
 }
+
+// A transaction may commit after the lease of its claims, below the ids that the nodes have read. Its
+// row is found before claims_checked passes it, and only then: no other look reads it again.
+func TestAClaimThatIsCommittedLateIsFound(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})
+		nudges := paid(t, f, 2)
+		exec := func(query string, args ...any) {
+			t.Helper()
+			if _, err := d.NewRaw(query, args...).Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ago := func(s time.Duration) int64 { return db.IDAt(d.Now() - s.Microseconds()) }
+		disp := dispatcher(t, f, &fakeChannel{}, 50)
+		look := func(want int64) {
+			t.Helper()
+			if err := disp.ReleaseLost(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.Want(t, want, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL")
+		}
+		exec("UPDATE deliveries SET status = 'sending', attempts = 1, lease_owner = 99, next_at = NULL, lease_until = ?", d.Now()-1)
+		exec("UPDATE deliveries SET id = ? WHERE id = ?", ago(-time.Minute), nudges[1].Delivery) // not yet looked at
+		exec("UPDATE settings SET value = ? WHERE name = 'claims_checked'", ago(time.Hour))
+		soon := ago(-2 * time.Minute)
+		exec("UPDATE deliveries SET id = ? WHERE id = ?", soon, nudges[0].Delivery)
+		look(0)
+		// Committed late: everybody has looked at what is older.
+		late := ago(time.Minute)
+		exec("UPDATE deliveries SET id = ? WHERE id = ?", late, soon)
+		look(0)
+		// A while later claims_checked would pass it, unless another node has just moved it.
+		exec("UPDATE settings SET value = ? WHERE name = 'claims_checked'", ago(2*time.Minute+5*time.Second))
+		exec("UPDATE deliveries SET id = ? WHERE id = ?", ago(2*time.Minute+time.Second), late)
+		notify.LastAdvance(disp, d.Now()-time.Minute.Microseconds())
+		look(0)
+		exec("UPDATE settings SET value = ? WHERE name = 'claims_checked'", ago(2*time.Minute+16*time.Second))
+		notify.LastAdvance(disp, d.Now()-time.Minute.Microseconds())
+		look(1)
+		f.Want(t, 1, "SELECT count(*) FROM settings WHERE name = 'claims_checked' AND value > ?", ago(2*time.Minute+5*time.Second))
+	})
+}
