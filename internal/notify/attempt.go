@@ -35,6 +35,7 @@ type outcome struct {
 	endpoint   string // endpoint whose health the attempt affects; empty = none
 	origin     string // which asks us to send nothing until waitUntil (Unix µs); 0 = it does not ask
 	waitUntil  int64
+	tried      bool // its result may be committed
 }
 
 func (o *outcome) endpointKey() endpointKey { return endpointKey{o.claimed.Recipient(), o.endpoint} }

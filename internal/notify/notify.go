@@ -173,11 +173,18 @@ type envelope struct {
 // process, has a slot: they are created as its claims. ctx is the transaction's; here may be
 // nil.
 func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts []Fact) ([][]queue.Nudge, error) {
+	x := report.NewDelta(d.Now())
+	nudges, err := CreateCounted(ctx, w, d, here, facts, x)
+	x.Write(w, d)
+	return nudges, err
+}
+
+// CreateCounted is Create with the figures of the whole transaction, which the caller writes.
+func CreateCounted(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts []Fact, x *report.Delta) ([][]queue.Nudge, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
 	now := d.Now()
-	x := report.NewDelta(now)
 	events := make([]Event, 0, len(facts))
 	deliveries := make([]Delivery, 0, len(facts))
 	nudges := make([][]queue.Nudge, len(facts))
@@ -228,7 +235,6 @@ func Create(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher, facts
 	if len(deliveries) > 0 {
 		w.Insert(&deliveries, "")
 	}
-	x.Write(w, d)
 	return nudges, nil
 }
 

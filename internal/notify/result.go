@@ -29,6 +29,7 @@ type results struct {
 type resultRow struct {
 	ID         int64  `bun:"delivery"`
 	Attempts   int64  `bun:"attempts"`
+	Owner      int64  `bun:"owner"`
 	Status     string `bun:"status"`
 	NextAt     *int64 `bun:"next_at"`
 	LastClass  string `bun:"last_class"`
@@ -48,20 +49,24 @@ type resultRow struct {
 	FirstError    string `bun:"first_error,nullzero"`
 }
 
-// setFirst is the SQL with which an update by resultRow sets the first attempt.
-var setFirst = func() string {
+// updateResults writes results to the deliveries that are still claimed by their owner for that
+// attempt, which one update of each row must find.
+var updateResults = func() string {
 	var set strings.Builder
 	for _, column := range []string{"class", "status", "at", "took_us", "node", "url", "request", "response", "body", "error"} {
-		set.WriteString(", first_" + column + " = coalesce(_r.first_" + column + ", deliveries.first_" + column + ")")
+		set.WriteString(", first_" + column + " = coalesce(_v.first_" + column + ", deliveries.first_" + column + ")")
 	}
-	return set.String()
+	return "UPDATE deliveries SET status = _v.status, next_at = _v.next_at, lease_owner = 0," +
+		" last_class = _v.last_class, last_error = _v.last_error, finished_at = _v.finished_at" + set.String() + " FROM _v" +
+		" WHERE deliveries.id = _v.delivery AND deliveries.attempts = _v.attempts AND deliveries.lease_owner = _v.owner" +
+		" AND deliveries.status = '" + string(Sending) + "'"
 }()
 
-// newResult returns an outcome as stored; now is the time of writing (Unix µs).
-func newResult(o *outcome, now int64) resultRow {
+// newResult returns an outcome as stored; now is the time of writing (Unix µs), and owner this boot.
+func newResult(o *outcome, now, owner int64) resultRow {
 	a := &o.attempt
 	r := resultRow{
-		ID: o.claimed.ID, Attempts: o.claimed.Attempts, Status: string(o.status), NextAt: o.nextAt,
+		ID: o.claimed.ID, Attempts: o.claimed.Attempts, Owner: owner, Status: string(o.status), NextAt: o.nextAt,
 		LastClass: string(a.Class), LastError: a.Error,
 	}
 	if o.status != RetryWait {
@@ -89,13 +94,13 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 	now := r.o.DB.Now()
 	rows := make([]resultRow, len(batch))
 	for i, o := range batch {
-		rows[i] = newResult(o, now)
+		rows[i] = newResult(o, now, r.o.DB.Boot())
+	}
+	if plain(batch) {
+		return r.commitPlain(ctx, tx, batch, rows, now)
 	}
 	var mine []int64
-	err := tx.Prepared(ctx, &mine, "WITH _r ? UPDATE deliveries SET status = _r.status, next_at = _r.next_at, lease_owner = 0,"+
-		" last_class = _r.last_class, last_error = _r.last_error, finished_at = _r.finished_at"+setFirst+" FROM _r"+
-		" WHERE deliveries.id = _r.delivery AND deliveries.attempts = _r.attempts AND deliveries.lease_owner = ?"+
-		" AND deliveries.status = ? RETURNING id", bulk.Each(&rows), r.o.DB.Boot(), Sending)
+	err := tx.Prepared(ctx, &mine, "WITH _v ? "+updateResults+" RETURNING id", bulk.Each(&rows))
 	if err != nil {
 		return nil, fmt.Errorf("write results: %w", err)
 	}
@@ -116,17 +121,8 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 		return nil, err
 	}
 	w := tx.Writes()
-	var attempts []Attempt
-	for _, o := range won {
-		if !o.isFirst() {
-			attempts = append(attempts, o.attempt)
-		}
-	}
-	if len(attempts) > 0 {
-		w.Insert(&attempts, "")
-	}
 	if len(won) > 0 {
-		counted(now, won).Write(w, r.o.DB)
+		r.write(w, won, now)
 		if err := r.settle(ctx, tx, w, won); err != nil {
 			return nil, err
 		}
@@ -138,6 +134,48 @@ func (r *results) commit(ctx context.Context, tx db.Tx, batch []*outcome) (func(
 		return nil, fmt.Errorf("write attempts: %w", err)
 	}
 	return func() { r.applyBreakers(folded) }, nil
+}
+
+// plain reports whether nothing but the deliveries depends on a batch that has not been tried yet:
+// its one recipient has acknowledged its one delivery, as nearly all do.
+func plain(batch []*outcome) bool {
+	o := batch[0]
+	return len(batch) == 1 && !o.tried && o.attempt.Class == OK && !o.claimed.Shared
+}
+
+// commitPlain writes such a result in the expectation that the delivery is still this node's. If
+// it is not (db.ErrStale), the batch runs again.
+func (r *results) commitPlain(ctx context.Context, tx db.Tx, batch []*outcome, rows []resultRow, now int64) (func(), error) {
+	batch[0].tried = true
+	w := tx.Writes()
+	w.GuardEach(&rows, updateResults)
+	r.write(w, batch, now)
+	if err := r.settle(ctx, tx, w, batch); err != nil {
+		return nil, err
+	}
+	if err := w.ExecAlone(ctx); err != nil {
+		return nil, fmt.Errorf("write a result: %w", err)
+	}
+	// Breakers are locked last. If this fails, the breaker lacks a success.
+	folded, err := r.o.Breakers.Fold(ctx, tx, r.samples(batch))
+	if err != nil {
+		return nil, err
+	}
+	return func() { r.applyBreakers(folded) }, nil
+}
+
+// write adds to the writes what is stored of results beside their deliveries.
+func (r *results) write(w *db.Writes, won []*outcome, now int64) {
+	var attempts []Attempt
+	for _, o := range won {
+		if !o.isFirst() {
+			attempts = append(attempts, o.attempt)
+		}
+	}
+	if len(attempts) > 0 {
+		w.Insert(&attempts, "")
+	}
+	counted(now, won).Write(w, r.o.DB)
 }
 
 // storeLost stores the attempts of deliveries that are not this node's claim any more, and

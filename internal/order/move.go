@@ -114,7 +114,7 @@ func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Or
 			Cause: cause, Actor: actor(o), CreatedAt: o.CreatedAt,
 		}
 	}
-	w.Insert(&orders, "")
+	w.GuardInsert(&orders, "CONFLICT (merchant_id, out_trade_no) DO NOTHING")
 	w.Insert(&history, "")
 }
 
@@ -163,9 +163,19 @@ func ByNos(ctx context.Context, tx db.Tx, d *db.DB, nos []string) (map[string]*O
 	return locked(ctx, d, tx, "order_no", nos, func(o *Order) string { return o.OrderNo })
 }
 
+// ReadByNos is ByNos as one of several reads: the orders are in found after their Exec.
+func ReadByNos(r *db.Reads, d *db.DB, nos []string, found *[]*Order) {
+	r.Into(found, lockedText(d, "order_no"), nos)
+}
+
 // ByIDs is ByNos by id.
 func ByIDs(ctx context.Context, tx db.Tx, d *db.DB, ids []int64) (map[int64]*Order, error) {
 	return locked(ctx, d, tx, "id", ids, func(o *Order) int64 { return o.ID })
+}
+
+// lockedText locks by id; every writer does, which prevents deadlocks.
+func lockedText(d *db.DB, column string) string {
+	return "SELECT " + d.Columns((*Order)(nil)) + " FROM orders WHERE " + column + " IN (?) ORDER BY id" + d.ForUpdateText()
 }
 
 func locked[K int64 | string](ctx context.Context, d *db.DB, tx db.Tx, column string, keys []K, key func(*Order) K) (map[K]*Order, error) {
@@ -174,8 +184,7 @@ func locked[K int64 | string](ctx context.Context, d *db.DB, tx db.Tx, column st
 		return found, nil
 	}
 	var rows []*Order
-	if err := tx.Prepared(ctx, &rows, "SELECT "+d.Columns((*Order)(nil))+" FROM orders WHERE "+column+" IN (?) ORDER BY id"+
-		d.ForUpdateText(), keys); err != nil {
+	if err := tx.Prepared(ctx, &rows, lockedText(d, column), keys); err != nil {
 		return nil, fmt.Errorf("read orders: %w", err)
 	}
 	for _, o := range rows {

@@ -305,7 +305,6 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 			figures.Paid(o.CreatedAt, o.MerchantID, o.SupplierID, o.Currency, o.PaidAmount)
 		}
 	}
-	figures.Write(w, d)
 	b.takeTrades(w)
 	if len(b.settled) > 0 {
 		upsertAttempts(w, b.settled)
@@ -327,10 +326,11 @@ func (b *batch) write(ctx context.Context) ([][]queue.Nudge, error) {
 	for _, o := range b.doubtful {
 		b.p.o.Requery(w, o, askedAt(o, b.attempts[o.ID]))
 	}
-	nudges, err := notify.Create(ctx, w, d, b.p.o.Here, b.facts)
+	nudges, err := notify.CreateCounted(ctx, w, d, b.p.o.Here, b.facts, figures)
 	if err != nil {
 		return nil, err
 	}
+	figures.Write(w, d)
 	if b.bookDisputes != nil {
 		if err := b.bookDisputes(ctx, w); err != nil {
 			return nil, err

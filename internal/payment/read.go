@@ -37,13 +37,10 @@ func (b *batch) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.orders, err = order.ByNos(ctx, b.tx, b.p.o.DB, slices.Concat(refs, nos)); err != nil {
+	if err := b.readPaid(ctx, slices.Concat(refs, nos), trades); err != nil {
 		return err
 	}
 	if err := b.readByAttempt(ctx, refs); err != nil {
-		return err
-	}
-	if err := b.readRest(ctx, trades); err != nil {
 		return err
 	}
 	if err := b.readFees(ctx); err != nil {
@@ -95,6 +92,9 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 		Where("pa.supplier_ref IN (?)", bun.List(refs)).Scan(ctx); err != nil {
 		return fmt.Errorf("find attempts: %w", err)
 	}
+	if len(rows) == 0 {
+		return nil
+	}
 	ids := make([]int64, len(rows))
 	for i, a := range rows {
 		ids[i] = a.OrderID
@@ -110,50 +110,69 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 			}
 		}
 	}
+	r := b.tx.Reads()
+	r.Add(b.addRow, attemptRows+" WHERE order_id IN (?)", ids)
+	b.addPaidBy(r, slices.Collect(maps.Values(byID)))
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read attempts of second attempts: %w", err)
+	}
 	return nil
 }
 
-// readRest loads, in one round trip, the orders' attempts, the orders settled by trade numbers,
-// the money held for them, and callbacks taken before. Held money comes in the query of
-// attempts: it is rare, and a separate statement would slow down every payment.
+// readPaid locks the orders with these numbers and loads, in the same round trip, their attempts,
+// the orders settled by trade numbers, the money held for them, exceptions about them, and
+// callbacks taken before. All but the orders is one query: most of it is rare, and a separate
+// statement would slow down every payment. It begins when the orders are locked, so it sees what
+// was committed until then.
 //
 // Trade numbers are looked up without their account, and keys by pairs: without statistics the
 // planner would otherwise read all rows of an account.
-func (b *batch) readRest(ctx context.Context, trades []string) error {
-	ids := make([]int64, 0, len(b.orders))
-	var paidBy []int64 // callbacks; those of messages without a key
-	for _, o := range b.orders {
-		ids = append(ids, o.ID)
-		if o.PaidCallback != nil {
-			paidBy = append(paidBy, *o.PaidCallback)
-		}
-	}
+func (b *batch) readPaid(ctx context.Context, nos, trades []string) error {
 	var keys []callbackKey
 	for _, m := range b.items {
 		if m.Source.Record != nil {
 			keys = append(keys, callbackKey{m.Supplier.AccountID, m.Content.EventKey})
 		}
 	}
+	b.orders = make(map[string]*order.Order, len(nos))
 	b.attempts, b.trades, b.known, b.returned = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{},
 		map[tradeKey]*order.Order{}
 	b.booked, b.held, b.holds, b.reported = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}, map[tradeKey]bool{}
 	b.about, b.ended, b.byTrade = map[tradeKey][]int64{}, map[string][]int64{}, map[tradeKey]*order.Order{}
 	r := b.tx.Reads()
-	r.Add(b.addAttempt, attemptRows+" WHERE order_id IN (?) UNION ALL "+attemptRows+
-		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney+" UNION ALL "+reportedTrades, ids, trades, b.heldRefs(), trades)
-	r.Add(b.addKey, "WITH _k ? SELECT k.account_id, k.event_key, k.digest, k.callback_id FROM callback_keys AS k, _k"+
-		" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key", bulk.Each(&keys))
-	if paying := b.paying(); len(paying) > 0 {
-		r.Add(b.addAbout, exception.OpenAbout, paying)
+	var orders []*order.Order
+	if len(nos) > 0 {
+		order.ReadByNos(r, b.p.o.DB, nos, &orders)
+	}
+	r.Add(b.addRow, "WITH _k ? "+attemptRows+" WHERE order_id IN (SELECT id FROM orders WHERE order_no IN (?)) UNION ALL "+attemptRows+
+		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney+" UNION ALL "+reportedTrades+" UNION ALL "+knownKeys+
+		" UNION ALL "+openAbout, bulk.Each(&keys), nos, trades, b.heldRefs(), trades, b.paying())
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read orders, attempts and keys: %w", err)
+	}
+	for _, o := range orders {
+		b.orders[o.OrderNo] = o
+	}
+	r = b.tx.Reads()
+	b.addPaidBy(r, orders)
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read the callbacks that paid: %w", err)
+	}
+	return nil
+}
+
+// addPaidBy adds the callbacks that paid orders to the reads, as those have no key.
+func (b *batch) addPaidBy(r *db.Reads, orders []*order.Order) {
+	var paidBy []int64
+	for _, o := range orders {
+		if o.PaidCallback != nil {
+			paidBy = append(paidBy, *o.PaidCallback)
+		}
 	}
 	if len(paidBy) > 0 {
 		r.Add(b.addKey,
 			"SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
 	}
-	if err := r.Exec(ctx); err != nil {
-		return fmt.Errorf("read attempts and keys: %w", err)
-	}
-	return nil
 }
 
 // paying returns the trade numbers that messages of the batch say are paid.
@@ -164,14 +183,6 @@ func (b *batch) paying() (trades []string) {
 		}
 	}
 	return trades
-}
-
-func (b *batch) addAbout(row db.Row) error {
-	var t tradeKey
-	var id int64
-	err := row.Scan(&t.account, &t.tradeNo, &id)
-	b.about[t] = append(b.about[t], id)
-	return err
 }
 
 // findByTrade finds the orders of messages that name none, among those that are locked. Errors:
@@ -194,29 +205,51 @@ func (b *batch) findByTrade() error {
 	return nil
 }
 
-// attemptRows selects attempts as addAttempt scans them.
+// attemptRows selects attempts as addRow scans them. Other kinds of rows have these columns and one
+// of the ids below instead of their own.
 const attemptRows = "SELECT id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at, supplier_id, external_id FROM payment_attempts"
 
-// callbackKey is a key for readRest.
+const (
+	heldRow     = 0  // of heldMoney
+	reportedRow = -1 // of reportedTrades
+	keyRowID    = -2 // of knownKeys
+	aboutRow    = -3 // of openAbout
+)
+
+// knownKeys selects callbacks taken before by their keys, _k.
+const knownKeys = "SELECT -2, k.callback_id, k.account_id, k.event_key, k.digest, '', 0, 0, 0, 0, '' FROM callback_keys AS k, _k" +
+	" WHERE k.account_id = _k.account_id AND k.event_key = _k.event_key"
+
+// openAbout selects open exceptions about trade numbers.
+var openAbout = "SELECT -3, a.id, a.account_id, '', a.subject, '', 0, 0, 0, 0, '' FROM (" + exception.OpenAbout + ") AS a"
+
+// callbackKey is a key for knownKeys.
 type callbackKey struct {
 	AccountID int64
 	EventKey  string
 }
 
-// addAttempt adds an attempt, which may be found by its order as well as by its trade number, or
-// a row of heldMoney or of reportedTrades.
-func (b *batch) addAttempt(row db.Row) error {
+// addRow adds an attempt, which may be found by its order as well as by its trade number, or a row
+// of another kind.
+func (b *batch) addRow(row db.Row) error {
 	a := new(Attempt)
 	if err := row.Scan(&a.ID, &a.OrderID, &a.AccountID, &a.SupplierRef, &a.SupplierTradeNo, &a.Status, &a.Amount, &a.CreatedAt,
 		&a.UpdatedAt, &a.SupplierID, &a.ExternalID); err != nil {
 		return err
 	}
-	switch {
-	case a.ID == 0:
+	trade := tradeKey{a.AccountID, a.SupplierTradeNo}
+	switch a.ID {
+	case heldRow:
 		b.addHeld(a)
 		return nil
-	case a.ID < 0:
-		b.reported[tradeKey{a.AccountID, a.SupplierTradeNo}] = true
+	case reportedRow:
+		b.reported[trade] = true
+		return nil
+	case keyRowID:
+		b.known[eventKey{a.AccountID, a.SupplierRef, a.SupplierTradeNo}] = a.OrderID
+		return nil
+	case aboutRow:
+		b.about[trade] = append(b.about[trade], a.OrderID)
 		return nil
 	}
 	if a.OrderID == 0 {

@@ -229,7 +229,7 @@ func (p *Processor) holdFound(ctx context.Context, tx db.Tx, found []before, did
 // readBooked reads what is booked for trades, in suspense or for an order.
 func (b *batch) readBooked(ctx context.Context, refs, trades []string) error {
 	r := b.tx.Reads()
-	r.Add(b.addAttempt, attemptRows+" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney,
+	r.Add(b.addRow, attemptRows+" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney,
 		slices.Compact(slices.Sorted(slices.Values(trades))), refs)
 	if err := r.Exec(ctx); err != nil {
 		return fmt.Errorf("read what is booked: %w", err)
