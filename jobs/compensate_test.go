@@ -71,7 +71,7 @@ func TestCompensationsRunByTaskAndByTick(t *testing.T) {
 		client := queue.New(redis.Client(), queue.Config{})
 		mux := asynq.NewServeMux()
 		mux.HandleFunc(queue.TaskCompensate, j.compensate)
-		server := asynq.NewServerFromRedisClient(redis.Client(), queue.ServerConfig(queue.CompensateGroup, 0, slog.New(slog.DiscardHandler)))
+		server := asynq.NewServerFromRedisClient(redis.Client(), queue.ServerConfig(queue.CompensateGroup, slog.New(slog.DiscardHandler)))
 		if err := server.Start(mux); err != nil {
 			t.Fatal(err)
 		}

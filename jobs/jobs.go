@@ -71,8 +71,6 @@ type Options struct {
 	// deliveries that it alone can send.
 	Workers, Scheduler bool
 	CleanupEvery       time.Duration
-	// NotifyPoll is how often an idle task server polls the queue of new notifications.
-	NotifyPoll time.Duration
 	// Nights is when the nightly sweep starts. Sweeps continues it; nil without workers.
 	Nights sweep.Plan
 	Sweeps *sweep.Runner
@@ -92,6 +90,9 @@ type Jobs struct {
 	periodic []periodic
 	stopPace context.CancelFunc
 	pacing   sync.WaitGroup
+	// nudged is the reader of new notifications' nudges; stopNudged ends it.
+	nudged     sync.WaitGroup
+	stopNudged context.CancelFunc
 	// sweeping is the context of the sweep; stopSweep cancels it.
 	sweeping  context.Context
 	stopSweep context.CancelFunc
@@ -128,8 +129,11 @@ func Start(ctx context.Context, o Options) (*Jobs, error) {
 	mux.HandleFunc(queue.TaskBatch, j.batch)
 	mux.HandleFunc(queue.TaskAlert, func(ctx context.Context, _ *asynq.Task) error { return j.watcher.send(ctx) })
 	mux.HandleFunc(queue.TaskSweep, j.sweep)
+	nudged, stop := context.WithCancel(ctx)
+	j.stopNudged = stop
+	j.nudged.Go(func() { o.Queue.Nudged(nudged, o.Log, o.Dispatcher.Offer) })
 	for _, g := range queue.Groups {
-		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.NotifyPoll, o.Log))
+		srv := asynq.NewServer(o.Redis, queue.ServerConfig(g, o.Log))
 		go j.serve(ctx, srv, mux)
 		j.servers = append(j.servers, srv)
 	}
@@ -373,6 +377,10 @@ func (j *Jobs) Stop(ctx context.Context) {
 	j.stopSweep()
 	j.stopPace()
 	var ending sync.WaitGroup
+	if j.stopNudged != nil {
+		j.stopNudged()
+		ending.Go(j.nudged.Wait)
+	}
 	for _, s := range j.servers {
 		ending.Go(func() {
 			s.Stop() // no new tasks while the others shut down

@@ -121,7 +121,7 @@ func configured(t *testing.T, environ ...string) config.Config {
 	t.Helper()
 	folder := t.TempDir()
 	dbtest.WriteSQLite(t, folder)
-	cfg, err := config.Load(config.Source{Environ: append(environ, "BACKSTOP_DATA="+folder, "BACKSTOP_NOTIFY_POLL=50ms")})
+	cfg, err := config.Load(config.Source{Environ: append(environ, "BACKSTOP_DATA="+folder)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -254,7 +254,7 @@ func (w *world) environ(more ...string) []string {
 		"BACKSTOP_DATA=" + w.folder, "BACKSTOP_LISTEN=" + w.address,
 		"BACKSTOP_NOTIFY_ALLOW_CIDRS=127.0.0.0/8,::1/128", "BACKSTOP_DATABASE_URL=" + w.database,
 		// Many servers beside each other: at most 8 worlds of 3 nodes share 300 connections.
-		"BACKSTOP_DATABASE_POOL=10", "BACKSTOP_NOTIFY_POLL=50ms",
+		"BACKSTOP_DATABASE_POOL=10",
 		// A commit that takes longer than usual on a busy machine is not answered 503.
 		"BACKSTOP_CALLBACK_WAIT=9s",
 	}

@@ -139,7 +139,8 @@ func New(rdb redis.UniversalClient, cfg Config) *Client {
 	}
 }
 
-// Notify nudges deliveries that are due now.
+// Notify nudges deliveries that are due now. On the live lane they do not wait for a poll, see
+// Nudged.
 func (c *Client) Notify(ctx context.Context, lane Lane, nudges []Nudge) error {
 	return c.send(ctx, string(lane), TaskNotify, encodeNudges(nudges), time.Time{})
 }
@@ -233,6 +234,9 @@ func (c *Client) send(ctx context.Context, queue, kind string, payloads [][]byte
 }
 
 func (c *Client) write(ctx context.Context, queue, kind string, payloads [][]byte, at time.Time) error {
+	if queue == string(Live) && at.IsZero() {
+		return c.push(ctx, payloads)
+	}
 	options := []asynq.Option{asynq.Queue(queue), asynq.MaxRetry(maxRetry), asynq.Timeout(taskTimeouts[kind])}
 	if !at.IsZero() {
 		options = append(options, asynq.ProcessAt(at))

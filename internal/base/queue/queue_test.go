@@ -31,11 +31,18 @@ func connect(t *testing.T, s *queuetest.Server) *redis.Client {
 	return rdb
 }
 
-// serve runs the asynq server of every group with one handler for all tasks.
+// serve runs the asynq server of every group and the reader of the live lane, with one handler for
+// all tasks.
 func serve(t *testing.T, rdb redis.UniversalClient, handler asynq.HandlerFunc) {
 	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		New(rdb, Config{}).Nudged(ctx, quiet, func(list []Nudge) { _ = handler(ctx, asynq.NewTask(TaskNotify, encodeNudges(list)[0])) })
+	})
+	t.Cleanup(func() { stop(); reading.Wait() })
 	for _, group := range Groups {
-		server := asynq.NewServerFromRedisClient(rdb, ServerConfig(group, livePoll, quiet))
+		server := asynq.NewServerFromRedisClient(rdb, ServerConfig(group, quiet))
 		if err := server.Start(handler); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +74,10 @@ func TestEveryTaskReachesItsHandler(t *testing.T) {
 	tasks := map[string]int{} // by queue
 	got := map[string][]int64{}
 	serve(t, rdb, func(ctx context.Context, task *asynq.Task) error {
-		queue, _ := asynq.GetQueueName(ctx)
+		queue, polled := asynq.GetQueueName(ctx)
+		if !polled {
+			queue = string(Live)
+		}
 		var ids []int64
 		var err error
 		switch task.Type() {
@@ -230,7 +240,7 @@ func TestFlushLosesNudgesAndNothingElse(t *testing.T) {
 	})
 	inspector := asynq.NewInspectorFromRedisClient(rdb)
 	for round := range int64(3) {
-		if err := c.NotifyAt(t.Context(), Live, time.Now().Add(time.Minute), nudges(1)); err != nil {
+		if err := c.NotifyAt(t.Context(), Retry, time.Now().Add(time.Minute), nudges(1)); err != nil {
 			t.Fatal(err)
 		}
 		s.Flush()
@@ -259,10 +269,10 @@ func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
 	rdb := connect(t, s)
 	c := New(rdb, Config{})
 	if _, err := asynq.NewClientFromRedisClient(rdb).Enqueue(asynq.NewTask(TaskNotify, []byte(`[[1,2]]`)),
-		asynq.Queue("notify")); err != nil {
+		asynq.Queue(string(Retry))); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Notify(t.Context(), Live, nudges(1)); err != nil {
+	if err := c.Notify(t.Context(), Retry, nudges(1)); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -275,7 +285,7 @@ func TestPoisonedTaskIsRunOnceAndPutAway(t *testing.T) {
 		return err
 	})
 	waittest.Until(t, "the poisoned task is archived, the other done", func() bool {
-		got := sizes(t, c)["notify"]
+		got := sizes(t, c)[string(Retry)]
 		return got == Size{Archived: 1}
 	})
 	mu.Lock()

@@ -53,6 +53,7 @@ func (c *Client) Sizes(ctx context.Context) (map[string]Size, error) {
 			oldest:    pipe.LIndex(ctx, key(queue, "pending"), -1),
 		}
 	}
+	live, first := pipe.LLen(ctx, liveKey), pipe.LIndex(ctx, liveKey, 0)
 	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
 		return nil, fmt.Errorf("queue sizes: %w", err)
 	}
@@ -67,7 +68,11 @@ func (c *Client) Sizes(ctx context.Context) (map[string]Size, error) {
 			oldest[queue] = id
 		}
 	}
-	return sizes, c.addLatency(ctx, sizes, oldest)
+	if err := c.addLatency(ctx, sizes, oldest); err != nil {
+		return sizes, err
+	}
+	sizes[string(Live)] = liveSize(sizes[string(Live)], live.Val(), first.Val())
+	return sizes, nil
 }
 
 // addLatency adds how long the oldest tasks have been pending.

@@ -101,6 +101,7 @@ func countTasks(ctx context.Context, rdb redis.UniversalClient) (map[string]int,
 		}
 		pipe.SAdd(ctx, allQueues, queue)
 	}
+	counts[string(Live)] = append(counts[string(Live)], pipe.LLen(ctx, liveKey))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, err
 	}
