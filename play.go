@@ -117,23 +117,24 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,funds,size" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; cleanup: the effect of clean-up on live traffic; asking: how fast suppliers are queried; large: traffic with many paid orders in the database; funds: paid orders with fees, payouts, and the balance and statement of a long account; size: the disk space of paid orders."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,funds,size,rates" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; cleanup: the effect of clean-up on live traffic; asking: how fast suppliers are queried; large: traffic with many paid orders in the database; funds: paid orders with fees, payouts, and the balance and statement of a long account; size: the disk space of paid orders; rates: what an order costs at ordinary rates, and an idle server."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both if --postgres is given)." placeholder:"NAME"`
 	Orders      int           `default:"20000" help:"Orders of a burst."`
 	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
-	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, and 3s for each phase of isolation)."`
+	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, 3s for each phase of isolation, and 1m for each of rates)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
 	Held        int           `default:"1000000" help:"Large: paid orders in the database. Funds: lines of the merchant's account."`
 	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = only the control." placeholder:"LIST"`
-	Rate        []int         `default:"200,500" help:"Isolation: orders per second." placeholder:"LIST"`
+	Rate        []int         `help:"Isolation and rates: orders per second (default: 200,500; rates: 5,50,200,500)." placeholder:"LIST"`
+	Server      string        `help:"Measure the server of another program, such as an older version." placeholder:"FILE" type:"existingfile"`
 	Rounds      int           `default:"5" help:"Isolation, cleanup, asking, large and funds: rounds, each of a phase with the effect and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	err := bench.Run(ctx, bench.Options{
-		Out: std.out, Progress: std.err, JSON: b.JSON, Start: startServer, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
+		Out: std.out, Progress: std.err, JSON: b.JSON, Start: b.start, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
 		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Held: b.Held,
 		Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
 	})
@@ -143,12 +144,18 @@ func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	return err
 }
 
-// startServer runs this program as a separate server in a temporary folder, without this
-// process's configuration.
-func startServer(ctx context.Context, s bench.Server) (*bench.Process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+func (b *benchCmd) start(ctx context.Context, s bench.Server) (*bench.Process, error) {
+	return startServer(ctx, b.Server, s)
+}
+
+// startServer runs a program, or this one, as a separate server in a temporary folder, without
+// this process's configuration.
+func startServer(ctx context.Context, self string, s bench.Server) (*bench.Process, error) {
+	if self == "" {
+		var err error
+		if self, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
 	}
 	dir, err := os.MkdirTemp("", "backstop-bench-data-")
 	if err != nil {

@@ -53,7 +53,7 @@ type Options struct {
 	DatabaseURL string
 	Orders      int           // orders of a burst; 0 = 20,000
 	Connections []int         // connections of each burst; none = 64 and 512
-	Length      time.Duration // duration of each measurement at a fixed rate; 0 = 10 s, or 3 s for a phase of isolation
+	Length      time.Duration // duration of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation, or 1 min for rates
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
 	// Held is how many paid orders the database holds in the part Large, and how many lines the
@@ -63,7 +63,7 @@ type Options struct {
 	Engine Engine
 	// Of the isolation part:
 	Ills   []string // keys of failures; none = all of them
-	Rates  []int    // orders per second; none = 200 and 500
+	Rates  []int    // orders per second, of the rates part too; none = 200 and 500, or 5 to 500
 	Rounds int      // of every pair of phases, or of the phases of clean-up; 0 = 5
 }
 
@@ -79,6 +79,7 @@ const (
 	Cleanup   Part = "cleanup"   // the effect of clean-up on live traffic
 	Asking    Part = "asking"    // how fast suppliers are queried, and the effect on callbacks
 	Large     Part = "large"     // bursts and steady traffic with many paid orders in the database
+	Ordinary  Part = "rates"     // what an order costs at ordinary rates, and an idle server
 	Funds     Part = "funds"     // fees, payouts, and the balance and statement of a long account
 )
 
@@ -150,6 +151,9 @@ func Run(ctx context.Context, o Options) error {
 	case o.Part == Large || o.Part == Funds:
 		o.Held = cmp.Or(o.Held, defaultHeld)
 		limit = 2 * time.Hour
+	case o.Part == Ordinary:
+		o.Length = cmp.Or(o.Length, rateLength)
+		limit = longest + 4*time.Duration(max(len(ordinaryRates), len(o.Rates)))*o.Length
 	case o.Million || o.Part == Cleanup || o.Part == Asking:
 		limit = longestMillion
 	}
@@ -214,6 +218,8 @@ func (b *bench) measure(ctx context.Context) error {
 		run = b.large
 	case Funds:
 		run = b.funds
+	case Ordinary:
+		run = b.ratesPart
 	}
 	if b.sqlite {
 		b.progress("the product on SQLite with its own Redis")
