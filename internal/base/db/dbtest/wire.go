@@ -114,7 +114,7 @@ var errMessage = errors.New("not a message of PostgreSQL's protocol")
 // Formats).
 func (w *wire) read(from *bufio.Reader, client io.Closer, to io.Writer) error {
 	see, prepared := w.session(), map[string]string{}
-	later := pass // the cut of a statement whose last message, Sync, is still to come
+	later := pass           // the cut of a statement whose last message, Sync, is still to come
 	head := make([]byte, 4) // the first message has no type
 	for {
 		if _, err := io.ReadFull(from, head); err != nil {
