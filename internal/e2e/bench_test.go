@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,5 +78,27 @@ func TestIsolationIsMeasured(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRatesAreMeasured runs the smallest measurement of ordinary rates. Only `make soak` runs it.
+func TestRatesAreMeasured(t *testing.T) {
+	if !full() {
+		t.Skip("a benchmark: make soak runs it")
+	}
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "bench", "rates", "--engine", "sqlite", "--rate", "20", "--for", "2s")
+	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}, t.TempDir()
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 30*time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"idle, server and Redis", "CPU per order, server, 20/s", "statements per order, 20/s", "merchant notified, 20/s, p99"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the report lacks %q:\n%s", want, out)
+		}
 	}
 }
