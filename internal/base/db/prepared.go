@@ -81,22 +81,38 @@ func (d *DB) scanAll(found pgx.Rows, dest any) error {
 	}
 	return eachRow(found, func(r Row) error {
 		row := reflect.New(kind)
-		into, null := make([]any, len(fields)), make([]reflect.Value, len(fields))
+		into, later := make([]any, len(fields)), make([]func() error, 0, len(fields))
 		for i, f := range fields {
 			v := f.Value(row.Elem())
-			if f.NullZero {
-				null[i] = reflect.New(reflect.PointerTo(v.Type()))
-				into[i] = null[i].Interface()
-				continue
+			switch kind := f.IndirectType.Kind(); {
+			case f.NullZero:
+				value := reflect.New(reflect.PointerTo(v.Type()))
+				into[i] = value.Interface()
+				later = append(later, func() error {
+					if p := value.Elem(); !p.IsNil() {
+						v.Set(p.Elem())
+					}
+					return nil
+				})
+			case kind == reflect.Struct || kind == reflect.Map: // JSON, which bun reads
+				var text *string
+				into[i] = &text
+				later = append(later, func() error {
+					if text == nil {
+						return nil
+					}
+					return f.ScanValue(row.Elem(), []byte(*text))
+				})
+			default:
+				into[i] = v.Addr().Interface()
 			}
-			into[i] = v.Addr().Interface()
 		}
 		if err := r.Scan(into...); err != nil {
 			return err
 		}
-		for i, f := range fields {
-			if null[i].IsValid() && !null[i].Elem().IsNil() {
-				f.Value(row.Elem()).Set(null[i].Elem().Elem())
+		for _, set := range later {
+			if err := set(); err != nil {
+				return err
 			}
 		}
 		add(row)

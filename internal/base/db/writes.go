@@ -161,7 +161,7 @@ type joined struct {
 // as it was before: writes to one table can only be joined if none of them looks at its rows.
 // depends: all others are made only if the guarded one, which comes first, changes its row.
 func join(list []write, depends bool) (all joined, ok bool) {
-	if len(list) < 2 && !depends {
+	if len(list) < 2 && !depends || len(list) > maxJoined {
 		return all, false
 	}
 	all.list = list
@@ -197,6 +197,9 @@ func join(list []write, depends bool) (all joined, ok bool) {
 	all.text = "WITH " + parts.String() + " SELECT " + counts.String()
 	return all, true
 }
+
+// maxJoined bounds the writes of one statement: each of its texts stays prepared.
+const maxJoined = 16
 
 // dependsOnOne reports whether exactly one of the writes is guarded, and changes one row.
 func dependsOnOne(list []write) bool {

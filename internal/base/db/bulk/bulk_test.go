@@ -28,12 +28,15 @@ type thing struct {
 	Detail json.RawMessage `bun:"detail,type:jsonb"`
 	At     *int64          `bun:"at"`
 	Trace  string          `bun:"trace,nullzero"`
+	Extra  extra           `bun:"extra,type:text"`
 }
+
+type extra struct{ Words []string }
 
 func things(t *testing.T, d *db.DB) []thing {
 	t.Helper()
 	_, err := d.ExecContext(t.Context(), "CREATE TABLE things (id BIGINT PRIMARY KEY, kind TEXT NOT NULL, count BIGINT NOT NULL,"+
-		" open BOOLEAN NOT NULL, body BYTEA NOT NULL, detail JSONB NOT NULL, at BIGINT, trace TEXT)")
+		" open BOOLEAN NOT NULL, body BYTEA NOT NULL, detail JSONB NOT NULL, at BIGINT, trace TEXT, extra TEXT NOT NULL)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +44,7 @@ func things(t *testing.T, d *db.DB) []thing {
 	return []thing{
 		{
 			ID: 1, Kind: "it's ?, $1 and \\ 收据", Count: 3, Open: true, Body: []byte{0, 255, '\''}, Detail: json.RawMessage(`[1]`), At: &at,
-			Trace: "00-1",
+			Trace: "00-1", Extra: extra{[]string{"a", "收据"}},
 		},
 		{ID: 2, Body: []byte{}, Detail: json.RawMessage(`{}`)},
 	}
