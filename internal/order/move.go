@@ -107,6 +107,18 @@ func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Or
 	if len(orders) == 0 {
 		return
 	}
+	w.Insert(&orders, "")
+	insertHistory(w, d, orders, cause, actor)
+}
+
+// InsertUnknown is Insert for orders that are expected to be new: one with the same out_trade_no
+// fails the transaction with db.ErrStale.
+func InsertUnknown(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
+	w.GuardInsert(&orders, "CONFLICT (merchant_id, out_trade_no) DO NOTHING")
+	insertHistory(w, d, orders, cause, actor)
+}
+
+func insertHistory(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Order) string) {
 	history := make([]History, len(orders))
 	for i, o := range orders {
 		history[i] = History{
@@ -114,7 +126,6 @@ func Insert(w *db.Writes, d *db.DB, orders []*Order, cause Cause, actor func(*Or
 			Cause: cause, Actor: actor(o), CreatedAt: o.CreatedAt,
 		}
 	}
-	w.GuardInsert(&orders, "CONFLICT (merchant_id, out_trade_no) DO NOTHING")
 	w.Insert(&history, "")
 }
 

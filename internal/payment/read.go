@@ -40,7 +40,7 @@ func (b *batch) read(ctx context.Context) error {
 	if err := b.readPaid(ctx, slices.Concat(refs, nos), trades); err != nil {
 		return err
 	}
-	if err := b.readByAttempt(ctx, refs); err != nil {
+	if err := b.readByAttempt(ctx, refs, trades); err != nil {
 		return err
 	}
 	if err := b.readFees(ctx); err != nil {
@@ -82,7 +82,7 @@ func (b *batch) readUnknown(ctx context.Context) error {
 
 // readByAttempt finds the orders of references that are not order numbers: those of second
 // attempts.
-func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
+func (b *batch) readByAttempt(ctx context.Context, refs, trades []string) error {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return b.orders[ref] != nil })
 	if len(refs) == 0 {
 		return nil
@@ -110,69 +110,79 @@ func (b *batch) readByAttempt(ctx context.Context, refs []string) error {
 			}
 		}
 	}
-	r := b.tx.Reads()
-	r.Add(b.addRow, attemptRows+" WHERE order_id IN (?)", ids)
-	b.addPaidBy(r, slices.Collect(maps.Values(byID)))
-	if err := r.Exec(ctx); err != nil {
-		return fmt.Errorf("read attempts of second attempts: %w", err)
+	// What was read before these were locked may have changed since.
+	var nos []string
+	all := slices.Collect(maps.Values(b.orders))
+	for _, o := range all {
+		nos = append(nos, o.OrderNo)
 	}
-	return nil
+	r := b.tx.Reads()
+	b.addAround(r, nos, trades)
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read attempts and keys: %w", err)
+	}
+	return b.readPaidBy(ctx, all)
 }
 
-// readPaid locks the orders with these numbers and loads, in the same round trip, their attempts,
-// the orders settled by trade numbers, the money held for them, exceptions about them, and
-// callbacks taken before. All but the orders is one query: most of it is rare, and a separate
-// statement would slow down every payment. It begins when the orders are locked, so it sees what
-// was committed until then.
+// readPaid locks the orders with these numbers, and loads what is around them in the same round trip.
+func (b *batch) readPaid(ctx context.Context, nos, trades []string) error {
+	r := b.tx.Reads()
+	var orders []*order.Order
+	if len(nos) > 0 {
+		order.ReadByNos(r, b.p.o.DB, nos, &orders)
+	}
+	b.addAround(r, nos, trades)
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read orders, attempts and keys: %w", err)
+	}
+	b.orders = make(map[string]*order.Order, len(nos))
+	for _, o := range orders {
+		b.orders[o.OrderNo] = o
+	}
+	return b.readPaidBy(ctx, orders)
+}
+
+// addAround adds a read of the attempts of orders, the orders settled by trade numbers, the money
+// held for them, exceptions about them, and callbacks taken before. It is one query: most of this is
+// rare, and a separate statement would slow down every payment. It must begin when the orders are
+// locked, to see what was committed until then.
 //
 // Trade numbers are looked up without their account, and keys by pairs: without statistics the
 // planner would otherwise read all rows of an account.
-func (b *batch) readPaid(ctx context.Context, nos, trades []string) error {
+func (b *batch) addAround(r *db.Reads, nos, trades []string) {
 	var keys []callbackKey
 	for _, m := range b.items {
 		if m.Source.Record != nil {
 			keys = append(keys, callbackKey{m.Supplier.AccountID, m.Content.EventKey})
 		}
 	}
-	b.orders = make(map[string]*order.Order, len(nos))
 	b.attempts, b.trades, b.known, b.returned = map[int64][]*Attempt{}, map[tradeKey]int64{}, map[eventKey]int64{},
 		map[tradeKey]*order.Order{}
 	b.booked, b.held, b.holds, b.reported = map[tradeKey]bool{}, map[string]*held{}, map[tradeKey]int64{}, map[tradeKey]bool{}
 	b.about, b.ended, b.byTrade = map[tradeKey][]int64{}, map[string][]int64{}, map[tradeKey]*order.Order{}
-	r := b.tx.Reads()
-	var orders []*order.Order
-	if len(nos) > 0 {
-		order.ReadByNos(r, b.p.o.DB, nos, &orders)
-	}
 	r.Add(b.addRow, "WITH _k ? "+attemptRows+" WHERE order_id IN (SELECT id FROM orders WHERE order_no IN (?)) UNION ALL "+attemptRows+
 		" WHERE supplier_trade_no IN (?) AND "+hasTrade+" UNION ALL "+heldMoney+" UNION ALL "+reportedTrades+" UNION ALL "+knownKeys+
 		" UNION ALL "+openAbout, bulk.Each(&keys), nos, trades, b.heldRefs(), trades, b.paying())
-	if err := r.Exec(ctx); err != nil {
-		return fmt.Errorf("read orders, attempts and keys: %w", err)
-	}
-	for _, o := range orders {
-		b.orders[o.OrderNo] = o
-	}
-	r = b.tx.Reads()
-	b.addPaidBy(r, orders)
-	if err := r.Exec(ctx); err != nil {
-		return fmt.Errorf("read the callbacks that paid: %w", err)
-	}
-	return nil
 }
 
-// addPaidBy adds the callbacks that paid orders to the reads, as those have no key.
-func (b *batch) addPaidBy(r *db.Reads, orders []*order.Order) {
+// readPaidBy reads the callbacks that paid orders, as those have no key.
+func (b *batch) readPaidBy(ctx context.Context, orders []*order.Order) error {
 	var paidBy []int64
 	for _, o := range orders {
 		if o.PaidCallback != nil {
 			paidBy = append(paidBy, *o.PaidCallback)
 		}
 	}
-	if len(paidBy) > 0 {
-		r.Add(b.addKey,
-			"SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
+	if len(paidBy) == 0 {
+		return nil
 	}
+	r := b.tx.Reads()
+	r.Add(b.addKey,
+		"SELECT s.account_id, c.event_key, c.digest, c.id FROM callbacks AS c JOIN suppliers AS s ON s.id = c.supplier_id WHERE c.id IN (?)", paidBy)
+	if err := r.Exec(ctx); err != nil {
+		return fmt.Errorf("read the callbacks that paid: %w", err)
+	}
+	return nil
 }
 
 // paying returns the trade numbers that messages of the batch say are paid.
