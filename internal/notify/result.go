@@ -150,16 +150,21 @@ func (r *results) commitPlain(ctx context.Context, tx db.Tx, batch []*outcome, r
 	w := tx.Writes()
 	w.GuardEach(&rows, updateResults)
 	r.write(w, batch, now)
-	if err := r.settle(ctx, tx, w, batch); err != nil {
-		return nil, err
-	}
 	if err := w.ExecAlone(ctx); err != nil {
 		return nil, fmt.Errorf("write a result: %w", err)
 	}
-	// Breakers are locked last. If this fails, the breaker lacks a success.
+	// Nearly always there is nothing more. What there is comes in the order in which commit locks it;
+	// if it fails, the breaker or the endpoint lacks a success.
 	folded, err := r.o.Breakers.Fold(ctx, tx, r.samples(batch))
 	if err != nil {
 		return nil, err
+	}
+	w = tx.Writes()
+	if err := r.settle(ctx, tx, w, batch); err != nil {
+		return nil, err
+	}
+	if err := w.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("write the health of an endpoint: %w", err)
 	}
 	return func() { r.applyBreakers(folded) }, nil
 }
