@@ -271,9 +271,11 @@ func (b *bench) tried(r *compensation.Runner, x *compensation.Item) (got *compen
 	b.Helper()
 	waittest.Until(b, "it is tried", func() bool {
 		r.Pull([]int64{x.Lane})
-		var tries []compensation.Try
-		got, tries = b.find(x.ID)
-		return len(tries) > 0 && got.State != compensation.Running
+		if _, tries := b.find(x.ID); len(tries) == 0 {
+			return false
+		}
+		got, _ = b.find(x.ID) // the first find read it before its tries
+		return got.State != compensation.Running
 	})
 	return got
 }
