@@ -48,10 +48,10 @@ generate: ## everything that is generated from the source: pages, settings, appl
 test: ## all tests, with real databases and a real Redis; at most 45 minutes
 	./.ci/setup
 	./.ci/with-tmpdir go run ./internal/testrun -limit 45m $(GO_TEST) $(LONGEST) ./... \
-		-- BACKSTOP_TEST_DATABASE=postgres $(GO_TEST) -race -short $(RACED)
+		-- TEST_DATABASE=postgres $(GO_TEST) -race -short $(RACED)
 
 test-short: ## unit tests and SQLite, without servers and browsers; unchanged packages are not run again
-	BACKSTOP_TEST_DATABASE=sqlite BACKSTOP_TEST_SERVERS=none go run ./internal/testrun -limit 10m go test -vet=off -short -parallel 8 ./...
+	TEST_DATABASE=sqlite TEST_SERVERS=none go run ./internal/testrun -limit 10m go test -vet=off -short -parallel 8 ./...
 
 check: format lint ## the checks before every commit
 

@@ -197,7 +197,7 @@ func passing(point string) []string {
 }
 
 // seedEnv repeats a run with the same choices.
-const seedEnv = "BACKSTOP_TEST_SEED"
+const seedEnv = "TEST_SEED"
 
 func seed(t *testing.T) uint64 {
 	t.Helper()

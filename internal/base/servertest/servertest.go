@@ -8,7 +8,7 @@ import (
 )
 
 // Env is "none" where tests that need a server are to be skipped, as in `make test-short`.
-const Env = "BACKSTOP_TEST_SERVERS"
+const Env = "TEST_SERVERS"
 
 // None reports whether no test may start a server.
 func None() bool { return os.Getenv(Env) == "none" }

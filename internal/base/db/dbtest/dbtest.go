@@ -28,9 +28,9 @@ import (
 const poolSize = 8
 
 // engineEnv names the one engine of Engines and Default: "sqlite" or "postgres".
-const engineEnv = "BACKSTOP_TEST_DATABASE"
+const engineEnv = "TEST_DATABASE"
 
-// Engines returns the engines to test: both, or the one in BACKSTOP_TEST_DATABASE.
+// Engines returns the engines to test: both, or the one in TEST_DATABASE.
 func Engines() []string {
 	if engine := os.Getenv(engineEnv); engine != "" {
 		return []string{engine}
@@ -49,7 +49,7 @@ func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 }
 
 // Default opens a fresh migrated database for a test that does not depend on the engine:
-// SQLite, unless BACKSTOP_TEST_DATABASE is set.
+// SQLite, unless TEST_DATABASE is set.
 func Default(t testing.TB) *db.DB {
 	t.Helper()
 	return on(t, Engines()[0])

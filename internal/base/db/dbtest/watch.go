@@ -25,7 +25,7 @@ const (
 
 const (
 	// watchEnv is set to the server's folder to make a test program run as its watch.
-	watchEnv = "BACKSTOP_TEST_POSTGRES_WATCH"
+	watchEnv = "TEST_POSTGRES_WATCH"
 	// linger is how long the server runs unused before it is stopped: the tests of one package
 	// often begin a moment after those of another.
 	linger = 15 * time.Second

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"backstop/internal/base/servertest"
 	"backstop/internal/base/waittest"
 )
 
-const useEnv = "BACKSTOP_TEST_POSTGRES_USE"
+const useEnv = "TEST_POSTGRES_USE"
 
 // TestUseTheServer is run by TestNothingIsLeftBehind in a separate process.
 func TestUseTheServer(t *testing.T) {
@@ -28,6 +29,7 @@ func TestUseTheServer(t *testing.T) {
 // second run finds the server of the first, and afterwards no process and no file remains.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
+	servertest.Need(t)
 	if _, err := binaries(); err != nil {
 		t.Fatal(err)
 	}
