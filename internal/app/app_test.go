@@ -303,11 +303,11 @@ func TestAStopDoesNotWaitForARedisThatHangs(t *testing.T) {
 }
 
 // Servers that accept connections and never answer must not keep callbacks out: the client
-// tries one after the other.
+// tries one after the other, six seconds each.
 func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 	t.Parallel()
 	var addrs []string
-	for range 3 {
+	for range 20 {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -317,7 +317,7 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 	}
 	began := time.Now()
 	opened(t, "BACKSTOP_REDIS_URL=redis-cluster://"+strings.Join(addrs, ","))
-	if took := time.Since(began); took > 4*firstCheck {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the start took %s", took)
 	}
 }
