@@ -71,7 +71,7 @@ func TestNothingLiesOverTheTargetsOfALongList(t *testing.T) {
 // seedMore writes a busy day, so that pages are examined with realistic content.
 func seedMore(t *testing.T, d *db.DB) {
 	t.Helper()
-	exhaust(t, d, 60) // more than a screen holds
+	exhaust(t, d, 30) // more than a screen holds
 	proposeRefund(t, d)
 	change(t, d,
 		"UPDATE deliveries SET attempts = 0, next_at = ?, currency = 'CNY', amount = 1, created_at = ? WHERE id IN (SELECT id FROM deliveries WHERE status = 'exhausted' ORDER BY id LIMIT 5)", d.Now(), d.Now()-25*60_000_000)

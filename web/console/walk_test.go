@@ -11,15 +11,16 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
-// looks are how each page of a walk is looked at: Chinese and light, English and dark, and English
-// on a phone, where tables scroll and lines break.
+// looks are how each page of a walk is looked at: Chinese and light, and English and dark, whose
+// texts are the longer ones: at every width, and on a phone, where tables scroll and lines break.
 var looks = []struct {
 	language, theme string
-	width           int64
-}{{"zh", "light", 1440}, {"en", "dark", 1440}, {"en", "dark", phoneWidth}}
+	widths          []int64 // the first as it is loaded, the others as somebody drags the window
+}{{"zh", "light", []int64{1440}}, {"en", "dark", []int64{1440, 1280, 1366, 1920, phoneWidth}}}
 
 const phoneWidth = 390
 
@@ -41,7 +42,7 @@ func (h *harness) walk(t *testing.T, role, ready string, all ...namedPage) {
 	t.Run("pages", func(sub *testing.T) {
 		for _, p := range all {
 			for _, l := range looks {
-				sub.Run(fmt.Sprintf("%s-%s-%s-%d", p.name, l.language, l.theme, l.width), func(sub *testing.T) {
+				sub.Run(fmt.Sprintf("%s-%s-%s", p.name, l.language, l.theme), func(sub *testing.T) {
 					sub.Parallel()
 					var w *window
 					select {
@@ -58,7 +59,8 @@ func (h *harness) walk(t *testing.T, role, ready string, all ...namedPage) {
 					}
 					defer func() { windows <- w }()
 					w.signedIn(sub, h.Addr, sessions[l.theme])
-					w.visit(sub, "http://"+h.Addr+p.path, ready, p.name, l.language, l.theme, l.width)
+					w.visit(sub, "http://"+h.Addr+p.path, ready, p.name, l.language, l.theme, l.widths...)
+					w.idle(sub)
 				})
 			}
 		}
@@ -84,38 +86,46 @@ func (w *window) signedIn(t *testing.T, host, cookie string) {
 	run(t, w.ctx, network.SetCookie(name, value).WithURL("http://"+host).WithHTTPOnly(true).WithSameSite(network.CookieSameSiteLax))
 }
 
-// visit looks at one page.
-func (w *window) visit(t *testing.T, url, ready, name, language, theme string, width int64) {
+// idle stops the page: one that is shown live would go on working beside the next.
+func (w *window) idle(t *testing.T) {
+	t.Helper()
+	run(t, w.ctx, cdppage.SetWebLifecycleState(cdppage.SetWebLifecycleStateStateFrozen))
+}
+
+// visit loads a page in the first width and looks at it in each. Axe looks at it in the first and
+// on a phone.
+func (w *window) visit(t *testing.T, url, ready, name, language, theme string, widths ...int64) {
 	t.Helper()
 	var look struct {
 		Theme, Language string
 		Overflow        int
 		Violations      []string
 	}
-	run(t, w.ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate(url), chromedp.WaitReady(ready),
-		becomes(whole), chromedp.Evaluate(examine, &look))
-	look.Violations = append(look.Violations, violations(t, w.ctx)...)
-	if look.Theme != theme || !strings.HasPrefix(look.Language, language) || look.Overflow > 0 || len(look.Violations) > 0 {
-		t.Errorf("%+v", look)
-	}
 	name += "-" + language + "-" + theme
-	if width == phoneWidth {
-		name += "-narrow"
-		var small []string
-		if run(t, w.ctx, chromedp.Evaluate(tooSmallForAThumb, &small)); len(small) > 0 {
-			t.Errorf("hard to touch: %s", strings.Join(small, "; "))
+	for i, width := range widths {
+		run(t, w.ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false))
+		if i == 0 {
+			run(t, w.ctx, chromedp.Navigate(url), chromedp.WaitReady(ready), becomes(whole))
+		} else {
+			run(t, w.ctx, becomes(fmt.Sprint("innerWidth === ", width)))
 		}
-	}
-	if *screenshots != "" {
-		takeScreenshot(t, w.ctx, name)
-	}
-	if width != phoneWidth && language == "en" { // whose texts are the longer ones
-		for _, width := range []int64{1280, 1366, 1920} {
-			run(t, w.ctx, emulation.SetDeviceMetricsOverride(width, 900, 1, false), becomes(fmt.Sprint("innerWidth === ", width)),
-				chromedp.Evaluate(examine, &look))
-			if look.Overflow > 0 {
-				t.Errorf("at %d it is %d px too wide", width, look.Overflow)
+		run(t, w.ctx, chromedp.Evaluate(examine, &look))
+		if i == 0 || width == phoneWidth {
+			look.Violations = append(look.Violations, violations(t, w.ctx)...)
+		}
+		if look.Theme != theme || !strings.HasPrefix(look.Language, language) || look.Overflow > 0 || len(look.Violations) > 0 {
+			t.Errorf("at %d: %+v", width, look)
+		}
+		picture := name
+		if width == phoneWidth {
+			picture += "-narrow"
+			var small []string
+			if run(t, w.ctx, chromedp.Evaluate(tooSmallForAThumb, &small)); len(small) > 0 {
+				t.Errorf("hard to touch: %s", strings.Join(small, "; "))
 			}
+		}
+		if *screenshots != "" && (i == 0 || width == phoneWidth) {
+			takeScreenshot(t, w.ctx, picture)
 		}
 	}
 	if all := w.said.take(); len(all) > 0 {
