@@ -282,7 +282,7 @@ func TestUnavailableIsNeverAnsweredAsTaken(t *testing.T) {
 	if got := h.receive("wx", "paid O1"); got.Reply.Status != 503 {
 		t.Errorf("a hanging payment: %+v", got)
 	}
-	if elapsed := time.Since(start); elapsed > 5*time.Second {
+	if elapsed := time.Since(start); elapsed > 30*time.Second {
 		t.Errorf("a hanging payment held the supplier for %s", elapsed)
 	}
 }

@@ -157,7 +157,7 @@ func FuzzMask(f *testing.F) {
 		m.Headers(text)
 		m.Form(text)
 		m.Text(text)
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("%d bytes took %s", len(text), took)
 		}
 		const secret = "13911112222"
