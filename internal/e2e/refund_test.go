@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -154,6 +155,66 @@ func TestKilledAtAnyPointOfARefundItGoesBackOnce(t *testing.T) {
 			w.books()
 			w.terminate()
 		}
+	})
+}
+
+// Kills use up attempts, but no time: whatever they interrupt, a minute after the last one no refund
+// is open. Waits that grew with attempts left one in four open for an hour.
+func TestOpenRefundsEndWithinAMinuteOfTheLastKill(t *testing.T) {
+	o := supplierOptions()
+	o.ownRedis = true
+	each(t, o, func(t *testing.T, w *world) {
+		refunds, kills := 8, 2
+		if full() {
+			refunds, kills = 42, 14
+		}
+		a := w.simulate()
+		a.shortenQueryAfter()
+		moment := rand.New(rand.NewPCG(seed(t), 2))
+		w.start("")
+		var orders, suppliers []string
+		for i := range refunds {
+			suppliers = append(suppliers, simulated[i%len(simulated)])
+			orders = append(orders, a.paidAt(fmt.Sprintf("open-%d", i), suppliers[i]))
+		}
+		tr := newTraffic(w)
+		numbers := make([]string, refunds)
+		var asked sync.WaitGroup
+		ask := func(from, to int) {
+			for i := from; i < to; i++ {
+				got, _ := tr.insist("refund", func() (answer, error) {
+					return w.do(http.MethodPost, "/api/v1/orders/"+orders[i]+"/refunds", apiKey, nil, refundOf(fmt.Sprintf("open-%d", i), 700))
+				}, func(x answer) bool { return x.status == http.StatusOK || x.status == http.StatusCreated })
+				numbers[i] = got.json("refund_no")
+			}
+		}
+		for kill := range kills {
+			asked.Go(func() { ask(kill*refunds/kills, (kill+1)*refunds/kills) })
+			time.Sleep(time.Duration(20+moment.IntN(300)) * time.Millisecond) // at a moment that nothing chooses
+			w.kill()
+			w.start("")
+		}
+		killed := time.Now()
+		asked.Wait()
+		if len(tr.unexpected) > 0 {
+			t.Fatal(tr.unexpected)
+		}
+		open := func() (n int) {
+			for _, no := range numbers {
+				if w.request(http.MethodGet, "/api/v1/refunds/"+no, apiKey, "").json("status") != "succeeded" {
+					n++
+				}
+			}
+			return n
+		}
+		interrupted := open()
+		w.within(time.Minute-time.Since(killed), "no refund is open", func() bool { return open() == 0 })
+		t.Logf("%d kills, %d of %d refunds open after the last one, none %s after it", kills, interrupted, refunds,
+			time.Since(killed).Round(time.Millisecond))
+		for i, no := range numbers {
+			a.refunded(suppliers[i], no, 5*time.Second)
+		}
+		w.books()
 	})
 }
 
