@@ -14,7 +14,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /backstop .
+RUN ./.ci/build /backstop "-X main.version=${VERSION} -X main.commit=${COMMIT}"
 
 FROM ${BASE_IMAGE}
 # redis-server is the embedded queue; ca-certificates is for https. /data-demo

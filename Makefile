@@ -38,7 +38,7 @@ dev: ## run, and when a file changes rebuild and reload the page at http://127.0
 		--proxyport 7331 --proxy http://127.0.0.1:8080 --cmd 'go run -ldflags=-w . serve'
 
 build: ## the binary, without local paths
-	CGO_ENABLED=0 go build -ldflags "-s -w $(STAMP)" -o backstop .
+	./.ci/build backstop "$(STAMP)"
 
 generate: ## everything that is generated from the source: pages, settings, apply's schema, states
 	go tool templ generate -log-level error
