@@ -15,6 +15,8 @@ import (
 	"backstop/internal/notify"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+
+	"github.com/uptrace/bun"
 )
 
 // What a paid order may cost, from its callback to its delivered notification: 5 %
@@ -175,6 +177,43 @@ func TestWhatAPaidOrderCosts(t *testing.T) {
 		p.payAll(t, orders)
 		costs(t, map[string]float64{"pages": frames("PASSIVE")}, costSQLite)
 	})
+}
+
+// TestTheResultOfADeliveryTouchesNoIndexBesideOtherWriters holds a snapshot, as any transaction
+// beside the payments does: no old version can be removed, so each page must have room for both
+// versions of all of its rows.
+func TestTheResultOfADeliveryTouchesNoIndexBesideOtherWriters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: starts a PostgreSQL of its own")
+	}
+	t.Parallel()
+	d := dbtest.Open(t, db.Options{URL: dbtest.OwnPostgres(t, "autovacuum=off")})
+	p := newPayer(t, d)
+	orders := p.warm(t)
+	var updates, inPlace int64
+	count := func() {
+		const text = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'deliveries'"
+		if err := d.NewRaw(text).Scan(t.Context(), &updates, &inPlace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waittest.Until(t, "the updates before are counted", func() bool { count(); return updates >= delivered(p.f, t) })
+	updatesBefore, inPlaceBefore := updates, inPlace
+	err := d.Snapshot(t.Context(), func(ctx context.Context, q bun.IDB) error {
+		var held int64
+		if err := q.NewRaw("SELECT count(*) FROM orders").Scan(ctx, &held); err != nil {
+			return err
+		}
+		p.payAll(t, orders)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the updates are counted", func() bool { count(); return updates-updatesBefore >= costOrders })
+	if share := float64(inPlace-inPlaceBefore) / float64(updates-updatesBefore); share < 0.95 {
+		t.Errorf("%.0f %% of %d updates touched no index, at least 95 %% expected", 100*share, updates-updatesBefore)
+	}
 }
 
 // warm pays until the merchant has earned its slots, and makes the orders to be
