@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -33,11 +34,19 @@ func (s *subject) bursts(ctx context.Context, from, to int) error {
 	return s.floor.stop(ctx)
 }
 
+// paidOrder returns in which order the orders from..to-1 are paid, counted from 0. Buyers do not
+// pay in the order in which they ordered: a page of orders has room for the new versions of those
+// that one transaction pays, not of all.
+func paidOrder(from, to int) []int {
+	return rand.New(rand.NewPCG(1, uint64(from))).Perm(to - from)
+}
+
 // pay sends all callbacks as fast as the usual connections can, and waits until no attempt to
 // notify runs. It returns the time from the first callback to the last notification.
 func (s *subject) pay(ctx context.Context, from, to int) (time.Duration, error) {
+	order := paidOrder(from, to)
 	start := time.Now()
-	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + i) }); err != nil {
+	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + order[i]) }); err != nil {
 		return 0, err
 	}
 	notifying, cancel := context.WithTimeout(ctx, notifyTime)
@@ -61,11 +70,13 @@ func (s *subject) burst(ctx context.Context, many int, with string, from, to int
 	}
 	n := to - from
 	sent, answers := make([]time.Time, n), make([]time.Time, n)
+	order := paidOrder(from, to)
 	start := time.Now()
 	took, err := closedLoop(ctx, many, n, func(i int) error {
-		sent[i] = time.Now()
-		err := s.call(from + i)
-		answers[i] = time.Now()
+		k := order[i]
+		sent[k] = time.Now()
+		err := s.call(from + k)
+		answers[k] = time.Now()
 		return err
 	})
 	if err != nil {

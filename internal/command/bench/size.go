@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -77,9 +76,7 @@ func (s *subject) wave(ctx context.Context, from, to int) error {
 	}); err != nil {
 		return fmt.Errorf("make orders: %w", err)
 	}
-	// Buyers do not pay in the order in which they ordered: what one transaction pays is spread
-	// over many pages, which have room for it.
-	order := rand.New(rand.NewPCG(1, uint64(from))).Perm(to - from)
+	order := paidOrder(from, to)
 	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + order[i]) }); err != nil {
 		return err
 	}
