@@ -4,7 +4,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/report"
-	"backstop/migrations"
 )
 
 // Each default rule can fire, and can end again.
@@ -88,52 +86,5 @@ func TestLimitsOfAPercentileAreBounds(t *testing.T) {
 				t.Errorf("20 answers of %d ms are read as %d", limit+off, l.Milliseconds())
 			}
 		}
-	}
-}
-
-// Rules saved with earlier limits can fire, and be saved again.
-func TestSavedLimitsOfBeforeAreMadeExact(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		for saved, want := range map[[2]int64][2]int64{
-			{3000, 2000}: {3000, 2000}, {4500, 2200}: {5000, 2000}, {10_000, 9999}: {9000, 8000}, {2600, 2599}: {3000, 2500},
-			{300, 100}: {500, 250}, {9001, 100}: {9000, 250},
-		} {
-			savedBefore(t, d, saved)
-			rules, err := Rules(t.Context(), d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range rules {
-				if err := r.check(); err != nil {
-					t.Errorf("%v: %v", saved, err)
-				}
-				if r.Name == SlowMerchant && [2]int64{r.Fire, r.Clear} != want {
-					t.Errorf("%v became %d and %d, want %v", saved, r.Fire, r.Clear, want)
-				}
-			}
-		}
-	})
-}
-
-// savedBefore stores limits as an earlier version did.
-func savedBefore(t *testing.T, d *db.DB, slow [2]int64) {
-	t.Helper()
-	for name := ""; !strings.Contains(name, "_figures"); {
-		var err error
-		if name, err = d.Rollback(t.Context(), migrations.Files); err != nil || name == "" {
-			t.Fatalf("rolled back to %q: %v", name, err)
-		}
-	}
-	if _, err := d.NewRaw("DELETE FROM alert_rules").Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.NewRaw(
-		"INSERT INTO alert_rules (name, enabled, fire, clear, hold_s, quiet_s, updated_at) VALUES ('slow_merchant', TRUE, ?, ?, 30, 300, 0), ('answer_time', TRUE, 10000, 8000, 30, 300, 0)",
-		slow[0], slow[1]).Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -226,7 +226,7 @@ func (a *App) openDB(ctx context.Context) error {
 	}
 	err = migrations.Partition(ctx, a.db, a.o.Log)
 	if errors.Is(err, db.ErrInUse) { // retried by a job; see jobs.Run
-		a.o.Log.Warn("a table is not partitioned yet and is used as it is; retrying every hour", "error", err)
+		a.o.Log.Warn("the months of a table could not be added; retrying every hour", "error", err)
 	} else if err != nil {
 		return err
 	}

@@ -169,27 +169,6 @@ func TestAJoinAndAMigrationThatRunsAloneExcludeEachOther(t *testing.T) {
 	race(t, migrations.Files, newer(t), func(t *testing.T, d *db.DB) error { return start(t, d, migrations.Files) })
 }
 
-// Programs from before the first such migration do not wait for the lock of migrations, and
-// do not check the mark.
-func TestAnOlderProgramAndTheFirstMigrationThatRunsAloneExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	older := with(t, nil)
-	maps.DeleteFunc(older, func(name string, _ *fstest.MapFile) bool { return name >= "20261122000060" })
-	race(t, older, migrations.Files, func(t *testing.T, d *db.DB) error {
-		now := d.Now()
-		err := db.ErrStale
-		for db.IsConflict(err) { // SQLite gives up after 5 s, and a slow machine migrates for longer
-			_, err = d.NewRaw(
-				"INSERT INTO nodes (slot, name, boot, sends, process, started_at, seen_at) VALUES (?, 'n1', ?, TRUE, 'pay-1', ?, ?)", 5,
-				d.Boot(), now, now).Exec(t.Context())
-		}
-		if err != nil && !strings.Contains(err.Error(), "this_program_is_older_than_the_schema") {
-			t.Errorf("it is refused by %v", err)
-		}
-		return err
-	})
-}
-
 // The migration sees a join that is in progress when it looks for other processes.
 func TestAMigrationThatRunsAloneWaitsForAJoinThatIsUnderWay(t *testing.T) {
 	t.Parallel()

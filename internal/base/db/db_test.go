@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"testing"
@@ -42,42 +43,70 @@ func TestMigrateIsRacedByManyNodesAndRunsOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			files, _ := migrations.Files.ReadDir(".")
-			names := map[string]bool{} // a migration may have separate files for each engine
-			for _, f := range files {
-				name, _, _ := strings.Cut(f.Name(), ".")
-				names[name] = true
-			}
-			if total != len(names) {
-				t.Errorf("%d migrations applied in all, want %d", total, len(names))
+			if total != 1 {
+				t.Errorf("%d migrations applied in all, want the baseline", total)
 			}
 		})
 	}
 }
 
-func TestMigrateDownAndUpAgain(t *testing.T) {
+// What comes after the baseline goes up, down and up again; the baseline stays.
+func TestAMigrationAfterTheBaselineIsRevertedAndDoneAgain(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		for {
-			name, err := d.Rollback(t.Context(), migrations.Files)
-			if err != nil {
+		next := with(t, fstest.MapFS{
+			"20990101000000_notes.tx.up.sql":   {Data: []byte("ALTER TABLE skus ADD COLUMN note TEXT NOT NULL DEFAULT ''")},
+			"20990101000000_notes.tx.down.sql": {Data: []byte("ALTER TABLE skus DROP COLUMN note")},
+		})
+		for range 2 {
+			if err := d.CheckSchema(t.Context(), next); !errors.Is(err, db.ErrOldSchema) {
+				t.Errorf("before it: %v", err)
+			}
+			applied, err := d.Migrate(t.Context(), next)
+			if err != nil || len(applied) != 1 || applied[0] != "20990101000000_notes" {
+				t.Fatalf("applied %v, %v", applied, err)
+			}
+			if _, err := d.Exec("UPDATE skus SET note = 'x'"); err != nil {
+				t.Error(err)
+			}
+			for _, files := range []fs.FS{next, migrations.Files} { // the previous program goes on
+				if err := d.CheckSchema(t.Context(), files); err != nil {
+					t.Error(err)
+				}
+			}
+			if name, err := d.Rollback(t.Context(), next); err != nil || name != "20990101000000_notes" {
+				t.Fatalf("reverted %q, %v", name, err)
+			}
+		}
+		if name, err := d.Rollback(t.Context(), next); err == nil || !strings.Contains(err.Error(), "migration base cannot be reverted") {
+			t.Errorf("the baseline: %q, %v", name, err)
+		}
+	})
+}
+
+// A database of a build from before the first release is not touched.
+func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	eachNode(t, func(t *testing.T, open func(string) *db.DB) {
+		d := open("n1")
+		for _, statement := range []string{
+			"CREATE TABLE schema_migrations (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)",
+			"INSERT INTO schema_migrations (name, applied_at) VALUES ('20261121000001_core', 1)",
+		} {
+			if _, err := d.Exec(statement); err != nil {
 				t.Fatal(err)
 			}
-			if name == "" {
-				break
+		}
+		applied, migrate := d.Migrate(t.Context(), migrations.Files)
+		_, newest := d.NewestMigration(t.Context(), migrations.Files)
+		check := d.CheckSchema(t.Context(), migrations.Files)
+		for what, err := range map[string]error{"migrate": migrate, "newest": newest, "check": check} {
+			if !errors.Is(err, db.ErrNoRelease) || !strings.Contains(err.Error(), "start with an empty database") {
+				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := d.CheckSchema(t.Context(), migrations.Files); !errors.Is(err, db.ErrOldSchema) {
-			t.Errorf("after all are rolled back: %v", err)
-		}
-		if _, err := d.Migrate(t.Context(), migrations.Files); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.CheckSchema(t.Context(), migrations.Files); err != nil {
-			t.Errorf("after migrate: %v", err)
-		}
-		if _, err := d.Join(t.Context(), migrations.Files); err != nil {
-			t.Fatal(err)
+		if len(applied) != 0 || has(t, d, "orders") {
+			t.Errorf("it was changed: %v", applied)
 		}
 	})
 }

@@ -116,6 +116,8 @@ func Kind(err error) string {
 		return ErrNoSchema.Error()
 	case errors.Is(err, ErrOldSchema):
 		return ErrOldSchema.Error()
+	case errors.Is(err, ErrNoRelease):
+		return ErrNoRelease.Error()
 	case errors.Is(err, ErrNewSchema):
 		return ErrNewSchema.Error()
 	case errors.Is(err, errReadOnly), IsReadOnly(err):

@@ -51,27 +51,21 @@ func StealName(t testing.TB, from, to *DB, files fs.FS) {
 	}
 }
 
-// PartitionSteps does the first n steps of PartitionByMonth, like a process that then dies.
-func PartitionSteps(ctx context.Context, d *DB, m Monthly, n int) error {
-	for _, step := range []func(context.Context, Monthly) error{d.boundTable, d.validateBound, d.splitTable, d.addMonths}[:n] {
-		if err := step(ctx, m); err != nil {
+// AddMonthsUntil creates the partitions that exist at a later time (Unix µs).
+func AddMonthsUntil(ctx context.Context, d *DB, table string, at int64) error {
+	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error {
+		if err := d.addFirst(ctx, tx, table); err != nil {
 			return err
 		}
-	}
-	return nil
+		return attachMonths(ctx, tx, table, IDAt(at))
+	})
 }
 
-// AddMonthsUntil creates the partitions that exist at a later time (Unix µs).
-func AddMonthsUntil(ctx context.Context, d *DB, m Monthly, at int64) error {
-	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, IDAt(at)) })
-}
-
-// HurryConversions makes a conversion give up soon, and log its progress for a table of any
-// size.
-func HurryConversions(t testing.TB) {
-	patience, wait, large, every := lockPatience, firstLockWait, largeTable, checkEvery
-	t.Cleanup(func() { lockPatience, firstLockWait, largeTable, checkEvery = patience, wait, large, every })
-	lockPatience, firstLockWait, largeTable, checkEvery = 3*time.Second, 10*time.Millisecond, 0, time.Microsecond
+// HurryLocks makes a change of partitions give up soon.
+func HurryLocks(t testing.TB) {
+	patience, wait := lockPatience, firstLockWait
+	t.Cleanup(func() { lockPatience, firstLockWait = patience, wait })
+	lockPatience, firstLockWait = 3*time.Second, 10*time.Millisecond
 }
 
 // LiteReader opens a file of SQLite for queries that may take so long.

@@ -21,11 +21,15 @@ const atUpgrade = "upgrade"
 
 // Migration is one schema change and whether the database has it.
 type Migration struct {
-	Name      string // "20261121000001_core"; ends in ".alone" if it must run alone
-	AppliedAt int64  // Unix µs; 0 = pending
-	up, down  string // file names
-	tx        bool   // runs inside a transaction (".tx." in the file name)
+	Name      string   // "20270115093000_notes"; ends in ".alone" if it must run alone
+	AppliedAt int64    // Unix µs; 0 = pending
+	up, down  []string // file names, in order
+	tx        bool     // runs inside a transaction (".tx." in the file name)
 }
+
+// baseline is the name of the first migration: the schema of the first release, which has no way
+// down.
+const baseline = "base"
 
 // aloneMark is the suffix of a migration that older programs cannot work with. Such a
 // migration begins only when no other process of the installation is running, and a program
@@ -46,7 +50,7 @@ const gap = 5 * time.Millisecond
 // applied. Several nodes may race: each file runs in a transaction that holds the lock and
 // also records the migration, so a kill at any moment leaves it either done or not begun. (A
 // library that locks with a row and records separately guarantees neither.) Errors:
-// ErrNewSchema, ErrNotAlone.
+// ErrNewSchema, ErrNoRelease, ErrNotAlone.
 func (d *DB) Migrate(ctx context.Context, files fs.FS) (applied []string, err error) {
 	if err := d.createMigrationTable(ctx); err != nil {
 		return nil, err
@@ -82,7 +86,7 @@ func (d *DB) Rollback(ctx context.Context, files fs.FS) (string, error) {
 	if err != nil || m == nil {
 		return "", err
 	}
-	if m.down == "" {
+	if len(m.down) == 0 {
 		return "", fmt.Errorf("migration %s cannot be reverted: it has no .down.sql", m.Name)
 	}
 	if _, err := d.migrateOne(ctx, files, *m, false); err != nil {
@@ -128,6 +132,7 @@ var (
 	ErrNoSchema  = errors.New("the database is empty: start the server first (backstop serve), or run backstop migrate up")
 	ErrOldSchema = errors.New("the schema is older than this program: run backstop migrate up")
 	ErrNewSchema = errors.New("the schema is newer than this program")
+	ErrNoRelease = errors.New("the database was made by a build from before the first release, from which none can go on: start with an empty database")
 )
 
 // ErrNotAlone means that a migration has to wait until the other processes have ended.
@@ -136,7 +141,7 @@ var ErrNotAlone = errors.New("other processes of the installation are running")
 // CheckSchema checks that this program can work with the schema: the schema has all migrations
 // of the program, and no unknown one that must run alone. Other newer migrations are fine:
 // changes expand first and contract a release later. Errors: ErrNoSchema, ErrOldSchema,
-// ErrNewSchema.
+// ErrNewSchema, ErrNoRelease.
 func (d *DB) CheckSchema(ctx context.Context, files fs.FS) error {
 	return d.checkSchema(ctx, d.Read, files)
 }
@@ -194,13 +199,16 @@ func (d *DB) beAlone(ctx context.Context, tx Tx) error {
 }
 
 // migrationState returns all known migrations in order, and the names of applied ones that are
-// unknown here. With ErrNoSchema, all of them are pending.
+// unknown here. With ErrNoSchema, all of them are pending. Errors: ErrNoSchema, ErrNoRelease.
 func (d *DB) migrationState(ctx context.Context, q bun.IDB, files fs.FS) (all []Migration, unknown []string, err error) {
 	all, err = d.migrations(files)
 	if err != nil {
 		return nil, nil, err
 	}
 	applied, err := d.appliedMigrations(ctx, q)
+	if len(applied) > 0 && applied[baseline] == 0 {
+		return nil, nil, ErrNoRelease
+	}
 	for i := range all {
 		all[i].AppliedAt = applied[all[i].Name]
 		delete(applied, all[i].Name)
@@ -209,16 +217,20 @@ func (d *DB) migrationState(ctx context.Context, q bun.IDB, files fs.FS) (all []
 }
 
 func (d *DB) migrateOne(ctx context.Context, files fs.FS, m Migration, up bool) (did bool, err error) {
-	file := m.up
+	names := m.up
 	if !up {
-		file = m.down
+		names = m.down
 	}
-	text, err := fs.ReadFile(files, file)
-	if err != nil {
-		return false, err
+	var text strings.Builder
+	for _, name := range names {
+		part, err := fs.ReadFile(files, name)
+		if err != nil {
+			return false, err
+		}
+		text.Write(part)
 	}
 	err = retryLocked(func() error {
-		did, err = d.migrateTx(ctx, m, string(text), up)
+		did, err = d.migrateTx(ctx, m, text.String(), up)
 		return err
 	})
 	if did {
@@ -349,21 +361,23 @@ func (d *DB) appliedMigrations(ctx context.Context, q bun.IDB) (map[string]int64
 	return applied, nil
 }
 
-// migrations reads the file names: NAME[.alone][.tx][.pg|.sqlite].up.sql. A file for
-// this engine replaces the common one of the same name.
+// migrations reads the file names: base.sql, continued in postgres.sql or sqlite.sql, and then
+// NAME[.alone][.tx][.pg|.sqlite].up.sql. A file for this engine replaces the common one of the
+// same name.
 func (d *DB) migrations(files fs.FS) ([]Migration, error) {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return nil, err
 	}
-	mine, other := ".sqlite.", ".pg."
+	mine, other, rest := ".sqlite.", ".pg.", "sqlite.sql"
 	if d.postgres {
-		mine, other = other, mine
+		mine, other, rest = other, mine, "postgres.sql"
 	}
 	found := map[string]*Migration{}
 	for _, e := range entries {
 		file := e.Name()
-		if !strings.HasSuffix(file, ".sql") || strings.Contains(file, other) {
+		if slices.Contains([]string{"base.sql", "postgres.sql", "sqlite.sql"}, file) || !strings.HasSuffix(file, ".sql") ||
+			strings.Contains(file, other) {
 			continue
 		}
 		name, rest, _ := strings.Cut(file, ".")
@@ -378,24 +392,23 @@ func (d *DB) migrations(files fs.FS) ([]Migration, error) {
 		own := strings.Contains("."+rest, mine)
 		switch {
 		case strings.HasSuffix(file, ".up.sql"):
-			if m.up == "" || own {
-				m.up, m.tx = file, strings.Contains("."+rest, ".tx.")
+			if m.up == nil || own {
+				m.up, m.tx = []string{file}, strings.Contains("."+rest, ".tx.")
 			}
 		case strings.HasSuffix(file, ".down.sql"):
-			if m.down == "" || own {
-				m.down = file
+			if m.down == nil || own {
+				m.down = []string{file}
 			}
 		default:
 			return nil, fmt.Errorf("migration file %s ends neither in .up.sql nor in .down.sql", file)
 		}
 	}
-	var all []Migration
-	for _, m := range found {
-		if m.up == "" {
-			return nil, fmt.Errorf("migration %s has no .up.sql", m.Name)
+	all := []Migration{{Name: baseline, up: []string{"base.sql", rest}, tx: true}}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if found[name].up == nil {
+			return nil, fmt.Errorf("migration %s has no .up.sql", name)
 		}
-		all = append(all, *m)
+		all = append(all, *found[name])
 	}
-	slices.SortFunc(all, func(a, b Migration) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }

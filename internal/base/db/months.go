@@ -16,34 +16,23 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Monthly is a table with one partition per month (UTC) on PostgreSQL, so that old rows are
-// dropped with their partition instead of being deleted one by one. On SQLite the table is not
-// partitioned.
-type Monthly struct {
-	Table string
-	// Key is the column by which the table is partitioned: ids, which grow with time. It is
-	// part of every unique constraint of the table except the primary key.
-	Key string
-}
-
-// Partition is one part of a Monthly.
+// Partition is one month (UTC) of a table on PostgreSQL, so that old rows are dropped with it
+// instead of being deleted one by one. The key is an id, which grows with time. On SQLite the
+// table is not partitioned.
 type Partition struct {
 	Name string
-	// From is the smallest key that it may have, math.MinInt64 for the partition that was the
-	// whole table before; To is the first key beyond it.
+	// From is the smallest key that it may have, math.MinInt64 for the first partition; To is the
+	// first key beyond it.
 	From, To int64
 }
 
-// First reports whether the partition was the whole table before it was partitioned.
+// First reports whether the partition has all keys from before the database was made.
 func (p Partition) First() bool { return p.From == math.MinInt64 }
 
 const (
 	// monthsAhead is how many partitions exist beyond the current one: a row must find its
 	// partition even if none has been created for a while.
-	monthsAhead = 3
-	// minMonthAhead is the minimum time from the beginning of a table's conversion to the end
-	// of its first partition. The conversion must be complete by then.
-	minMonthAhead = 7 * 24 * time.Hour
+	monthsAhead   = 3
 	firstSuffix   = "_before"
 	droppedSuffix = "_dropped"
 )
@@ -55,20 +44,38 @@ func monthStart(t time.Time, n int) time.Time {
 }
 
 // addMonths creates the missing partitions of the coming months.
-func (d *DB) addMonths(ctx context.Context, m Monthly) error {
+func (d *DB) addMonths(ctx context.Context, table string) error {
 	until := IDAt(monthStart(time.UnixMicro(d.Now()), monthsAhead+1).UnixMicro())
-	all, err := partitions(ctx, d.Read, m.Table)
+	all, err := partitions(ctx, d.Read, table)
 	if err != nil || len(all) > 0 && all[len(all)-1].To >= until {
 		return err
 	}
-	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error { return attachMonths(ctx, tx, m, until) })
+	return d.changeSchema(ctx, func(ctx context.Context, tx Tx) error {
+		if err := d.addFirst(ctx, tx, table); err != nil {
+			return err
+		}
+		return attachMonths(ctx, tx, table, until)
+	})
+}
+
+// addFirst creates the first partition of a table that has none: to the end of this month, and
+// from any time, since rows may be imported.
+func (d *DB) addFirst(ctx context.Context, tx Tx, table string) error {
+	all, err := partitions(ctx, tx, table)
+	if err != nil || len(all) > 0 {
+		return err
+	}
+	_, err = tx.NewRaw("CREATE TABLE ? PARTITION OF ? FOR VALUES FROM (MINVALUE) TO (?)", bun.Ident(table+firstSuffix),
+		bun.Ident(table), IDAt(monthStart(time.UnixMicro(d.Now()), 1).UnixMicro())).Exec(ctx)
+	failpoint.Hit(atUpgrade)
+	return err
 }
 
 // attachMonths adds partitions until there is one for each key below until. Each is created as
 // a separate table, like the one before it, and then attached: unlike CREATE TABLE …
 // PARTITION OF, that does not block reads and writes of the table.
-func attachMonths(ctx context.Context, tx Tx, m Monthly, until int64) error {
-	all, err := partitions(ctx, tx, m.Table)
+func attachMonths(ctx context.Context, tx Tx, table string, until int64) error {
+	all, err := partitions(ctx, tx, table)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -76,11 +83,11 @@ func attachMonths(ctx context.Context, tx Tx, m Monthly, until int64) error {
 	for end := last.To; end < until; {
 		month := time.UnixMicro(IDTime(end)).UTC()
 		next := IDAt(monthStart(month, 1).UnixMicro())
-		name := m.Table + month.Format("_200601")
+		name := table + month.Format("_200601")
 		if _, err := tx.NewRaw("CREATE TABLE ? (LIKE ? INCLUDING ALL)", bun.Ident(name), bun.Ident(last.Name)).Exec(ctx); err != nil {
 			return err
 		}
-		_, err := tx.NewRaw("ALTER TABLE ? ATTACH PARTITION ? FOR VALUES FROM (?) TO (?)", bun.Ident(m.Table), bun.Ident(name), end,
+		_, err := tx.NewRaw("ALTER TABLE ? ATTACH PARTITION ? FOR VALUES FROM (?) TO (?)", bun.Ident(table), bun.Ident(name), end,
 			next).Exec(ctx)
 		if err != nil {
 			return err

@@ -1,2 +1,0 @@
-DROP TABLE import_orders;
-DROP TABLE import_runs;

@@ -1,2 +1,0 @@
-DROP TABLE form_keys;
-ALTER TABLE deliveries DROP COLUMN schedule_from;

@@ -1,2 +1,0 @@
-DROP TABLE breaker_history;
-DROP TABLE breakers;

@@ -1,5 +1,0 @@
-ALTER TABLE nodes DROP COLUMN faults;
-ALTER TABLE nodes DROP COLUMN process;
-ALTER TABLE nodes DROP COLUMN build;
-ALTER TABLE nodes DROP COLUMN ranges;
-ALTER TABLE nodes DROP COLUMN key_ids;

@@ -1,2 +1,0 @@
-ALTER TABLE callbacks DROP COLUMN checks;
-ALTER TABLE refused_callbacks DROP COLUMN checks;

@@ -1,2 +1,0 @@
-DROP TABLE exception_callbacks;
-DELETE FROM settings WHERE name = 'callbacks_looked_at';

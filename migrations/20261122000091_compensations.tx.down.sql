@@ -1,2 +1,0 @@
-DROP TABLE compensation_tries;
-DROP TABLE compensations;

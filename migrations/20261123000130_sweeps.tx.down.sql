@@ -1,2 +1,0 @@
-DROP TABLE sweeps;
-DELETE FROM settings WHERE name = 'sweep_night';

@@ -1,2 +1,0 @@
-DROP TABLE setting_changes;
-DROP TABLE approval_rules;

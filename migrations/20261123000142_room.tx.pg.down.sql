@@ -1,1 +1,0 @@
-ALTER TABLE orders SET (fillfactor = 85);

@@ -1,1 +1,0 @@
-DROP INDEX batch_rows_cause;

@@ -1,2 +1,0 @@
--- What was decided anew since then stays so.
-SELECT 1;

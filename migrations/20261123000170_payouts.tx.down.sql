@@ -1,3 +1,0 @@
-DROP TABLE payout_history;
-DROP TABLE fund_steps;
-DROP TABLE payouts;

@@ -1,2 +1,0 @@
-DROP INDEX exceptions_ignored;
-DROP INDEX exceptions_resolved;

@@ -1,4 +1,0 @@
-DROP INDEX audit_action;
-DROP TABLE inbox;
-DROP TABLE view_watches;
-DROP TABLE views;

@@ -1,1 +1,0 @@
-ALTER TABLE refunds DROP COLUMN short_at;

@@ -1,1 +1,0 @@
-DROP INDEX exceptions_open_subject;

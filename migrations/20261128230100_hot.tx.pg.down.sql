@@ -1,1 +1,0 @@
-ALTER TABLE deliveries SET (fillfactor = 50);
