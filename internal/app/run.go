@@ -14,7 +14,6 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/base/config"
-	"backstop/internal/callback"
 	"backstop/jobs"
 )
 
@@ -22,10 +21,6 @@ import (
 // tasks; running ones are finished or released. It returns nil after an orderly stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
-	if err := a.holdOpen(work); err != nil {
-		stopWork()
-		return err
-	}
 	if a.server != nil {
 		if err := a.listen(); err != nil {
 			stopWork()
@@ -104,20 +99,6 @@ func (a *App) start(ctx context.Context) (err error) {
 	a.o.Log.Info("serve", "url", a.URL(), "console", a.ConsoleURL(), "roles", a.o.Roles.String(), "database", a.db.Engine(), "redis",
 		string(a.redis.Engine()),
 		"node", a.db.NodeName())
-	return nil
-}
-
-// holdOpen books the money of exceptions that an older version left open, before anything else
-// is processed.
-func (a *App) holdOpen(ctx context.Context) error {
-	did, err := a.processor.HoldOpen(ctx, callback.Read)
-	if err != nil {
-		return err
-	}
-	if did.Entries+did.Unknown > 0 {
-		a.o.Log.Info("hold the money of open exceptions", "entries", did.Entries, "sums", strings.Join(did.Sums.List(), ", "),
-			"not_known_whether_paid", did.Unknown)
-	}
 	return nil
 }
 
