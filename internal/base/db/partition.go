@@ -16,14 +16,18 @@ import (
 // PartitionByMonth creates the partitions of the tables for the coming months. It may run on
 // several nodes at once, during traffic, and again after it was killed at any point.
 //
-// If other sessions keep a table locked for minutes, the error is ErrInUse and lists them. A later
-// call goes on.
+// If other sessions keep a table locked for minutes, the error is ErrInUse and lists them. The table
+// stays usable with the months that it has, and a later call goes on. A table without any takes no
+// rows: then the error is another one.
 func (d *DB) PartitionByMonth(ctx context.Context, log *slog.Logger, tables ...string) error {
 	if !d.postgres {
 		return nil
 	}
 	for _, table := range tables {
 		if err := d.waitForLocks(ctx, log, table, d.addMonths); err != nil {
+			if all, readErr := partitions(ctx, d.Read, table); errors.Is(err, ErrInUse) && readErr == nil && len(all) == 0 {
+				return fmt.Errorf("partition %s by month: it has none yet: %v", table, err)
+			}
 			return fmt.Errorf("partition %s by month: %w", table, err)
 		}
 	}
