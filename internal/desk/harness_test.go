@@ -275,7 +275,8 @@ func (k *office) state() (state string) {
 	}
 	if k.hash == "" {
 		var tables []string
-		if err := k.DB.NewRaw("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1").Scan(ctx, &tables); err != nil {
+		const text = "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1"
+		if err := k.DB.NewRaw(text).Scan(ctx, &tables); err != nil {
 			k.t.Fatal(err)
 		}
 		for i, table := range tables {
