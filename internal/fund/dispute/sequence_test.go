@@ -312,7 +312,8 @@ func TestTheBooksFollowRefundsAndDisputesInAnyOrder(t *testing.T) {
 			}
 			var own int64
 			_, booked := s.went(0)
-			if amount := min((1999-booked-s.disputed())/2, s.free()/2, 900); !second && amount > 0 && rng.IntN(2) == 0 { // one of ours, which may be refused, or fail later
+			// A dispute after a refund may have left the merchant less than these orders bring.
+			if amount := min((1999-booked-s.disputed())/2, s.free()/2, k.balance("merchant:m1")/2, 900); !second && amount > 0 && rng.IntN(2) == 0 { // one of ours, which may be refused, or fail later
 				fault, fails := paymenttest.RefundLazy, rng.IntN(3) == 0
 				if rng.IntN(3) == 0 {
 					fault, fails = paymenttest.RefundDeaf, true
