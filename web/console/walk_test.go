@@ -11,7 +11,6 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
-	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -60,7 +59,6 @@ func (h *harness) walk(t *testing.T, role, ready string, all ...namedPage) {
 					defer func() { windows <- w }()
 					w.signedIn(sub, h.Addr, sessions[l.theme])
 					w.visit(sub, "http://"+h.Addr+p.path, ready, p.name, l.language, l.theme, l.widths...)
-					w.idle(sub)
 				})
 			}
 		}
@@ -84,12 +82,6 @@ func (w *window) signedIn(t *testing.T, host, cookie string) {
 	t.Helper()
 	name, value, _ := strings.Cut(cookie, "=")
 	run(t, w.ctx, network.SetCookie(name, value).WithURL("http://"+host).WithHTTPOnly(true).WithSameSite(network.CookieSameSiteLax))
-}
-
-// idle stops the page: one that is shown live would go on working beside the next.
-func (w *window) idle(t *testing.T) {
-	t.Helper()
-	run(t, w.ctx, cdppage.SetWebLifecycleState(cdppage.SetWebLifecycleStateStateFrozen))
 }
 
 // visit loads a page in the first width and looks at it in each. Axe looks at it in the first and
