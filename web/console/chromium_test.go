@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/base/queue/queuetest"
+	"backstop/internal/base/servertest"
 	"backstop/internal/base/waittest"
 
 	"github.com/chromedp/cdproto/audits"
@@ -70,7 +70,7 @@ func startChromium() (err error) {
 		chromedp.ExecPath(program), chromedp.UserDataDir(c.profile), chromedp.Env("XDG_CONFIG_HOME="+c.profile,
 			"XDG_CACHE_HOME="+c.profile, "TMPDIR="+c.profile),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
-			c.process, cmd.SysProcAttr = cmd, queuetest.EndWithUs()
+			c.process, cmd.SysProcAttr = cmd, servertest.EndWithUs()
 			cmd.SysProcAttr.Setpgid = true
 		}),
 	}

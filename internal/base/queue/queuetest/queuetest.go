@@ -124,8 +124,7 @@ func (s *Server) up() error {
 		"--appendonly", "yes", "--appendfsync", "everysec",
 	}, s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = EndWithUs()
-	if err := s.cmd.Start(); err != nil {
+	if err := servertest.Start(s.cmd); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"backstop/internal/base/servertest"
 	"backstop/internal/base/waittest"
 
 	"github.com/redis/go-redis/v9"
@@ -72,8 +73,7 @@ func StartSentinel(t testing.TB) (url string, master *Server) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("redis-server", config, "--sentinel")
-	cmd.SysProcAttr = EndWithUs()
-	if err := cmd.Start(); err != nil {
+	if err := servertest.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

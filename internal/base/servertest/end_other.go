@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package queuetest
+package servertest
 
 import "syscall"
 
