@@ -21,7 +21,7 @@ const maxListed = 1000
 
 // compensateFilter narrows the compensations of a command.
 type compensateFilter struct {
-	Kind     string        `help:"resend, replaycall, replaywrite or rerun." placeholder:"K"`
+	Kind     string        `help:"resend, replaycall or rerun." placeholder:"K"`
 	Cause    string        `help:"Cause, such as supplier_timeout." placeholder:"C"`
 	Supplier string        `help:"Code of a supplier." placeholder:"S"`
 	Older    time.Duration `help:"Opened longer ago than this, such as 1h." placeholder:"1h"`

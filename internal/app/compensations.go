@@ -11,7 +11,6 @@ import (
 	"backstop/internal/call"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
-	"backstop/internal/compensation/replaywrite"
 	"backstop/internal/compensation/rerun"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/fund/payout"
@@ -28,7 +27,6 @@ func (a *App) compensationKinds() []compensation.Kind {
 			refund.Op: a.refunds.Subject(), refund.NoticeOp: a.refunds.Notices(),
 			payout.Op: a.payouts.Subject(),
 		}),
-		replaywrite.Kind(a.db, replaywrite.Objects{}),
 		rerun.Kind(asker{a.db, a.advance}),
 	}
 }

@@ -49,7 +49,7 @@ func (a Acts) Batch() bulk.Action {
 // prospect returns what running an item again would do.
 func prospect(x *Item) act.Prospect {
 	switch {
-	case x.State == Running, x.Kind == ReplayWrite:
+	case x.State == Running:
 		return act.Blocked
 	case !Moves.Can(x.State, Waiting):
 		return act.Final

@@ -14,14 +14,13 @@ import (
 
 // Names of the kinds.
 const (
-	Resend      = "resend"      // a message, with the same body and id
-	ReplayCall  = "replaycall"  // a call to a supplier, after querying the supplier
-	ReplayWrite = "replaywrite" // a write of ours, if nothing newer is stored
-	Rerun       = "rerun"       // a flow, from its start
+	Resend     = "resend"     // a message, with the same body and id
+	ReplayCall = "replaycall" // a call to a supplier, after querying the supplier
+	Rerun      = "rerun"      // a flow, from its start
 )
 
 // Names lists all kinds.
-var Names = []string{Resend, ReplayCall, ReplayWrite, Rerun}
+var Names = []string{Resend, ReplayCall, Rerun}
 
 // Cause is why an item must be retried: at first what stopped it, then the class of its last
 // failed try.
@@ -35,7 +34,6 @@ const (
 	SupplierSignature   Cause = "supplier_signature"   // its answer has no valid signature
 	MerchantUnreachable Cause = "merchant_unreachable" // or an alert's target
 	Database            Cause = "database"             // the write to the database failed
-	Overtaken           Cause = "overtaken"            // a newer version is stored
 	Payload             Cause = "payload"              // the payload cannot be parsed
 	Poison              Cause = "poison"               // it crashes the program
 	NotAskable          Cause = "not_askable"          // the supplier has no query
@@ -43,7 +41,7 @@ const (
 
 // Causes lists all causes.
 var Causes = []Cause{
-	SupplierUnknown, SupplierRefused, SupplierTimeout, SupplierSignature, MerchantUnreachable, Database, Overtaken, Payload, Poison,
+	SupplierUnknown, SupplierRefused, SupplierTimeout, SupplierSignature, MerchantUnreachable, Database, Payload, Poison,
 	NotAskable,
 }
 

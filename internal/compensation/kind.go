@@ -47,10 +47,6 @@ func Succeeded(text string) Result { return Result{Class: OK, Text: text} }
 // WasOver means that there was nothing left to do.
 func WasOver(text string) Result { return Result{Class: Over, Text: text} }
 
-// WasOvertaken means that a newer version is stored, which is never overwritten; the item is
-// done.
-func WasOvertaken(text string) Result { return Result{Class: Class(Overtaken), Text: text} }
-
 // Later means that it must be tried again.
 func Later(why Cause, text string) Result { return Result{Class: Class(why), Text: text} }
 
@@ -74,7 +70,7 @@ func (r Result) WithCall(id int64) Result {
 }
 
 // IsDone reports whether nothing is left to do.
-func (r Result) IsDone() bool { return r.Class == OK || r.Class == Over || r.Class == Class(Overtaken) }
+func (r Result) IsDone() bool { return r.Class == OK || r.Class == Over }
 
 // ReadPayload parses exactly one JSON value without unknown fields.
 func ReadPayload(raw json.RawMessage, p any) error {

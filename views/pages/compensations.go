@@ -81,10 +81,9 @@ func compensationKind(kind string) text.Text { return ui.TextFor(compensationKin
 func compensationClass(class string) text.Text { return ui.TextFor(compensationClasses, class) }
 
 var compensationKinds = map[string]text.Text{
-	compensation.Resend:      {ZH: "补发通知", EN: "Resend"},
-	compensation.ReplayCall:  {ZH: "重试渠道请求", EN: "Repeat call"},
-	compensation.ReplayWrite: {ZH: "补写结果", EN: "Repeat write"},
-	compensation.Rerun:       {ZH: "重新查单", EN: "Rerun"},
+	compensation.Resend:     {ZH: "补发通知", EN: "Resend"},
+	compensation.ReplayCall: {ZH: "重试渠道请求", EN: "Repeat call"},
+	compensation.Rerun:      {ZH: "重新查单", EN: "Rerun"},
 }
 
 // compensationClasses are causes, and how tries ended.
@@ -97,7 +96,6 @@ var compensationClasses = map[string]text.Text{
 	string(compensation.SupplierSignature):   {ZH: "渠道应答验签失败", EN: "Bad signature"},
 	string(compensation.MerchantUnreachable): {ZH: "无法通知商户", EN: "Merchant unreachable"},
 	string(compensation.Database):            {ZH: "数据库写入失败", EN: "Database write failed"},
-	string(compensation.Overtaken):           {ZH: "已有更新的结果", EN: "A newer result is stored"},
 	string(compensation.Payload):             {ZH: "任务内容无法读取", EN: "Unreadable payload"},
 	string(compensation.Poison):              {ZH: "执行时程序崩溃", EN: "The program crashed"},
 	string(compensation.NotAskable):          {ZH: "渠道不支持查单", EN: "The supplier cannot be queried"},

@@ -78,7 +78,7 @@ func TestWhatAListShowsRunsAgain(t *testing.T) {
 	}
 	h.countStuck(t, 1, "state = 'dead'")
 	for path, want := range map[string]int{
-		"/compensations/redrive?cause=overtaken": 404, "/compensations/redrive?cause=x": 422, "/compensations/redrive?window=1y": 422,
+		"/compensations/redrive?cause=database": 404, "/compensations/redrive?cause=x": 422, "/compensations/redrive?window=1y": 422,
 	} {
 		if got := h.Post(t, ops, path, "form_key", "k "+path, "reason", back); got.Status != want {
 			t.Errorf("%s: %d, want %d", path, got.Status, want)
