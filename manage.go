@@ -58,7 +58,7 @@ func (t *tokenCmd) Run(ctx context.Context, k *kong.Context, g *globals, std str
 	list, err := tokens.List(ctx)
 	w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	for _, l := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.ScopeText(), moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.Name, l.Scope, moment(&l.CreatedAt), ended(l.RevokedAt, "revoked"))
 	}
 	w.Flush()
 	return err

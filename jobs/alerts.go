@@ -122,7 +122,7 @@ func (w watcher) gather(ctx context.Context, tx db.Tx) error {
 	}
 	for _, b := range stopped {
 		e := alert.Event{Rule: alert.BatchStopped, Subject: b.No() + ": " + b.StoppedBecause, Count: 1}
-		for _, s := range b.Shown.Acts() {
+		for _, s := range b.Planned.Acts() {
 			if s.Currency != "" {
 				e.Sums.Add(s.Minor, s.Currency)
 			}

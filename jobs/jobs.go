@@ -238,7 +238,6 @@ func (j *Jobs) schedule() {
 		{j.o.Workers, tickEvery, "tick suppliers", j.o.Advance.Tick},
 		{j.o.Dispatcher != nil, tickEvery, "publish slow merchants and faults", j.publish},
 		{j.o.Workers, tickEvery, "fold the ledger", j.onOneNode(foldLedger, j.ledger)},
-		{j.o.Workers, tickEvery, "write the lines of accounts", func(ctx context.Context) error { return foldAll(ctx, j.o.Ledger.Line) }},
 		{j.o.Workers, tickEvery, "fold the reports", j.onOneNode(foldReports, j.report)},
 		{true, watchEvery, "watch", j.watcher.levels},
 		{j.o.Scheduler, tickEvery, "end expired proposals", j.expireProposals},

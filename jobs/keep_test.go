@@ -113,7 +113,7 @@ func TestTheLookForCallbacksGoesOnWhereItEnded(t *testing.T) {
 		from := db.IDAt(d.Now() - 2*time.Hour.Microseconds())
 		_, err := d.NewRaw("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"+
 			" INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '[]' FROM n", lookStep+1, from).Exec(t.Context())
+			" SELECT ? + i, 1, 0, '', '', '', '', '', 0, '', '', '', '', '', '' FROM n", lookStep+1, from).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

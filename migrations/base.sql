@@ -17,7 +17,7 @@ CREATE TABLE nodes (
     process          TEXT    NOT NULL DEFAULT '',
     faults           TEXT    NOT NULL DEFAULT '',
     config_version   BIGINT  NOT NULL DEFAULT 0,
-    newest_migration TEXT    NOT NULL DEFAULT '' CONSTRAINT this_program_is_older_than_the_schema CHECK (newest_migration <> ''),
+    newest_migration TEXT    NOT NULL,
     left_out         TEXT    NOT NULL DEFAULT ''
 );
 
@@ -73,7 +73,7 @@ CREATE TABLE suppliers (
     disabled_at        BIGINT,
     query_after        BIGINT  NOT NULL DEFAULT 120000000,
     query_rate         BIGINT  NOT NULL DEFAULT 50,
-    ask_pending        BOOLEAN NOT NULL DEFAULT TRUE,
+    query_pending        BOOLEAN NOT NULL DEFAULT TRUE,
     refund_repeat      BOOLEAN NOT NULL DEFAULT FALSE,
     payout_query_after BIGINT  NOT NULL DEFAULT 0,
     payout_repeat      BOOLEAN NOT NULL DEFAULT FALSE
@@ -161,8 +161,7 @@ CREATE TABLE api_tokens (
     scope         TEXT    NOT NULL,
     token_hash    TEXT    NOT NULL UNIQUE,
     created_at    BIGINT  NOT NULL,
-    revoked_at    BIGINT,
-    before_scopes BOOLEAN NOT NULL DEFAULT TRUE
+    revoked_at    BIGINT
 );
 
 CREATE TABLE sessions (
@@ -220,7 +219,7 @@ CREATE TABLE view_watches (
     operator_id BIGINT NOT NULL,
     newest      BIGINT NOT NULL, -- key of the newest row that was counted
     empty_since BIGINT, -- since when no row matched; NULL = some do
-    told_at     BIGINT NOT NULL, -- of the last message; 0 = none
+    notified_at     BIGINT NOT NULL, -- of the last message; 0 = none
     created_at  BIGINT NOT NULL,
     PRIMARY KEY (view_id, operator_id)
 );
@@ -278,7 +277,7 @@ CREATE TABLE orders (
     paid_callback     BIGINT,
     confirmed_at      BIGINT,
     query_tries       BIGINT  NOT NULL DEFAULT 0,
-    asked_at          BIGINT,
+    queried_at          BIGINT,
     lease_owner       BIGINT,
     refund_status     TEXT    NOT NULL DEFAULT 'none',
     disputed_amount   BIGINT  NOT NULL DEFAULT 0,
@@ -287,7 +286,7 @@ CREATE TABLE orders (
 CREATE INDEX orders_due ON orders (next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX orders_ending ON orders (substr(order_no, length(order_no) - 5));
 CREATE INDEX orders_late ON orders (next_at) WHERE close_tries > 0;
-CREATE INDEX orders_asked ON orders (next_at) WHERE query_tries > 2;
+CREATE INDEX orders_queried ON orders (next_at) WHERE query_tries > 2;
 
 -- The step to paid of an order, which a payment writes in the order itself.
 CREATE VIEW order_payments AS SELECT
@@ -329,8 +328,7 @@ CREATE TABLE refused_callbacks (
     query       TEXT   NOT NULL,
     headers     TEXT   NOT NULL,
     body        BYTEA  NOT NULL,
-    steps       JSONB  NOT NULL,
-    checks      TEXT   NOT NULL DEFAULT ''
+    steps       TEXT   NOT NULL
 );
 CREATE INDEX refused_callbacks_supplier ON refused_callbacks (supplier, id);
 
@@ -373,15 +371,13 @@ CREATE TABLE import_orders (
 -- The ledger.
 
 CREATE TABLE accounts (
-    id              BIGINT PRIMARY KEY,
-    code            TEXT   NOT NULL,
-    currency        TEXT   NOT NULL,
-    balance         BIGINT NOT NULL DEFAULT 0,
-    last_line       BIGINT NOT NULL DEFAULT 0, -- 0 = there is none
-    credits         BIGINT NOT NULL DEFAULT 0, -- of its last line
-    folded_at       BIGINT,
-    unlined         BIGINT NOT NULL DEFAULT 0, -- what of the balance has no lines
-    unlined_credits BIGINT NOT NULL DEFAULT 0,
+    id        BIGINT PRIMARY KEY,
+    code      TEXT   NOT NULL,
+    currency  TEXT   NOT NULL,
+    balance   BIGINT NOT NULL DEFAULT 0,
+    last_line BIGINT NOT NULL DEFAULT 0, -- 0 = there is none
+    credits   BIGINT NOT NULL DEFAULT 0, -- of its last line
+    folded_at BIGINT,
     UNIQUE (code, currency)
 );
 
@@ -754,7 +750,7 @@ CREATE TABLE breakers (
     updated_at    BIGINT  NOT NULL,
     owner_kind    TEXT    NOT NULL DEFAULT 'merchant' CHECK (owner_kind IN ('merchant', 'subscriber', 'supplier'))
 );
-CREATE INDEX breakers_unwell ON breakers (owner_id) WHERE state <> 'closed' OR failures > 0;
+CREATE INDEX breakers_unhealthy ON breakers (owner_id) WHERE state <> 'closed' OR failures > 0;
 CREATE INDEX breakers_updated ON breakers (updated_at);
 
 CREATE TABLE breaker_history (
@@ -771,7 +767,7 @@ CREATE TABLE breaker_history (
     alerted_at BIGINT,
     owner_kind TEXT   NOT NULL DEFAULT 'merchant'
 );
-CREATE INDEX breaker_history_unheard ON breaker_history (id) WHERE alerted_at IS NULL;
+CREATE INDEX breaker_history_unalerted ON breaker_history (id) WHERE alerted_at IS NULL;
 CREATE INDEX breaker_history_owner ON breaker_history (owner_id, id);
 
 CREATE TABLE breaker_probes (
@@ -812,7 +808,7 @@ CREATE TABLE exceptions (
 );
 CREATE INDEX exceptions_order ON exceptions (order_no);
 CREATE INDEX exceptions_kind ON exceptions (kind, state, id);
-CREATE INDEX exceptions_unheard ON exceptions (id) WHERE alerted_at IS NULL;
+CREATE INDEX exceptions_unalerted ON exceptions (id) WHERE alerted_at IS NULL;
 CREATE UNIQUE INDEX exceptions_dispute ON exceptions (supplier_id, subject) WHERE kind = 'dispute_opened';
 CREATE INDEX exceptions_held ON exceptions (held_ref) WHERE held_ref <> '';
 CREATE INDEX exceptions_of_kind ON exceptions (kind, id);
@@ -863,8 +859,8 @@ CREATE TABLE approvals (
     hash          TEXT    NOT NULL,
     maker         BIGINT  NOT NULL,
     checker       BIGINT,
-    checked       TEXT    NOT NULL DEFAULT '', -- the checker's reason
-    alone         BOOLEAN NOT NULL DEFAULT FALSE,
+    checker_reason TEXT    NOT NULL DEFAULT '',
+    single_person BOOLEAN NOT NULL DEFAULT FALSE,
     second        BOOLEAN NOT NULL DEFAULT TRUE, -- it is a decision that two people make
     state         TEXT    NOT NULL CHECK (state IN ('waiting', 'approved', 'executing', 'done', 'failed', 'rejected', 'withdrawn', 'expired')),
     made_at       BIGINT  NOT NULL,
@@ -875,7 +871,7 @@ CREATE TABLE approvals (
     tries         BIGINT  NOT NULL DEFAULT 0,
     error         TEXT    NOT NULL DEFAULT '',
     result        TEXT    NOT NULL DEFAULT '',
-    freed         BIGINT  NOT NULL DEFAULT 0, -- version of the object after a failure freed it
+    released_version BIGINT NOT NULL DEFAULT 0, -- of the object after a failure released it
     alerted_at    BIGINT, -- when it was last said that it waits
     maker_kind    TEXT    NOT NULL DEFAULT 'operator' CHECK (maker_kind IN ('operator', 'merchant')),
     live_answer   TEXT    NOT NULL DEFAULT '',
@@ -904,14 +900,14 @@ CREATE TABLE setting_changes (
 );
 
 -- One act on many rows: found by a filter or selected, frozen, shown, and then processed by
--- the server. The rows to process have the numbers 1 to to_do; all up to next are done.
--- shown, result and drift are sums by outcome and currency.
+-- the server. The rows to process have the numbers 1 to to_do; all up to processed_to are done.
+-- planned, result and drift are sums by outcome and currency.
 CREATE TABLE batches (
     id              BIGINT PRIMARY KEY,
     action          TEXT   NOT NULL,
     object          TEXT   NOT NULL,
     filter          TEXT   NOT NULL, -- the list's address; '' = selected
-    below           BIGINT NOT NULL, -- rows created later have a greater id
+    max_id          BIGINT NOT NULL, -- rows created later have a greater id
     made_by         TEXT   NOT NULL, -- as in the audit
     maker           BIGINT NOT NULL DEFAULT 0, -- the operator's id; 0 = a service
     made_at         BIGINT NOT NULL,
@@ -920,9 +916,9 @@ CREATE TABLE batches (
     version         BIGINT NOT NULL DEFAULT 1,
     row_count       BIGINT NOT NULL,
     to_do           BIGINT NOT NULL,
-    next            BIGINT NOT NULL DEFAULT 0,
+    processed_to    BIGINT NOT NULL DEFAULT 0,
     steps           BIGINT NOT NULL DEFAULT 0,
-    shown           TEXT   NOT NULL,
+    planned         TEXT   NOT NULL,
     result          TEXT   NOT NULL DEFAULT '{}',
     drift           TEXT   NOT NULL DEFAULT '{}',
     reason          TEXT   NOT NULL DEFAULT '',

@@ -52,8 +52,7 @@ CREATE TABLE callbacks (
     query       TEXT   NOT NULL,
     headers     TEXT   NOT NULL,
     body        BYTEA  NOT NULL,
-    steps       JSONB  NOT NULL,
-    checks      TEXT   NOT NULL DEFAULT ''
+    steps       TEXT   NOT NULL
 ) PARTITION BY RANGE (id);
 CREATE INDEX callbacks_order ON callbacks (order_no);
 

@@ -50,8 +50,7 @@ CREATE TABLE callbacks (
     query       TEXT   NOT NULL,
     headers     TEXT   NOT NULL,
     body        BYTEA  NOT NULL,
-    steps       JSONB  NOT NULL,
-    checks      TEXT   NOT NULL DEFAULT ''
+    steps       TEXT   NOT NULL
 );
 CREATE INDEX callbacks_order ON callbacks (order_no);
 

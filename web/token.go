@@ -38,12 +38,12 @@ type tokenCache struct {
 // find returns the token, or false. After an error no token can be judged. A token with a valid
 // tag that is not in the cache is either new or revoked: the former must work at once, the
 // latter must not turn each request into a query.
-func (b *tokenCache) find(ctx context.Context, hash string, tagged bool) (access.Token, bool, error) {
+func (b *tokenCache) find(ctx context.Context, hash string) (access.Token, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found, ok := b.byHash[hash]
 	age := time.Since(b.readAt)
-	fresh := tagged && !ok && b.isNew(hash)
+	fresh := !ok && b.isNew(hash)
 	if age > tokenAge || !ok && age > tokenMiss || fresh {
 		if err := b.read(ctx); err != nil {
 			return access.Token{}, false, err
@@ -108,7 +108,7 @@ func (s *Server) admitMonitor(r Route) fiber.Handler {
 // running must not.
 func (s *Server) monitorActor(ctx context.Context, key string, r Route) (actor act.Actor, refused, err error) {
 	if s.tokens.tokens.MayBe(key) {
-		t, ok, err := s.tokens.find(ctx, seal.HashToken(key), access.Tagged(key))
+		t, ok, err := s.tokens.find(ctx, seal.HashToken(key))
 		switch {
 		case err != nil:
 			return actor, nil, err

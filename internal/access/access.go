@@ -76,14 +76,7 @@ func (op *Operator) Roles() Roles {
 // printed, mailed or stored in a file.
 const oneTimeLife = 24 * time.Hour
 
-// expired reports whether the operator's one-time password has expired. Older versions stored
-// no expiry; for those rows it counts from the last change of the row.
+// expired reports whether the operator's one-time password has expired.
 func (op *Operator) expired(now int64) bool {
-	if !op.MustChange {
-		return false
-	}
-	if op.PasswordExpiresAt != nil {
-		return now >= *op.PasswordExpiresAt
-	}
-	return now >= op.UpdatedAt+oneTimeLife.Microseconds()
+	return op.MustChange && (op.PasswordExpiresAt == nil || now >= *op.PasswordExpiresAt)
 }

@@ -205,10 +205,9 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 			return text
 		}
 		age := func(hours int) {
-			// Some builds stored no expiry; then the row's last change counts.
 			past := time.Duration(hours) * time.Hour
-			if _, err := d.NewRaw("UPDATE operators SET password_expires_at = password_expires_at - ?, updated_at = updated_at - ?",
-				past.Microseconds(), past.Microseconds()).Exec(t.Context()); err != nil {
+			if _, err := d.NewRaw("UPDATE operators SET password_expires_at = password_expires_at - ?",
+				past.Microseconds()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -230,18 +229,6 @@ func TestOneTimePasswordsExpire(t *testing.T) {
 		}
 		if err := o.ChangePassword(t.Context(), "li", expired, password); !errors.Is(err, ErrExpired) {
 			t.Errorf("change of one that has expired: %v", err)
-		}
-		// Written by a build without expiry.
-		older := reset()
-		if _, err := d.NewRaw("UPDATE operators SET password_expires_at = NULL").Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := o.Login(t.Context(), "li", older); err != nil {
-			t.Errorf("without an end, at once: %v", err)
-		}
-		age(25)
-		if _, err := o.Login(t.Context(), "li", older); !errors.Is(err, ErrExpired) {
-			t.Errorf("without an end, after a day: %v", err)
 		}
 		// A password that the operator chose does not expire.
 		if err := o.ChangePassword(t.Context(), "li", reset(), password); err != nil {
@@ -439,15 +426,8 @@ func TestScopesOfTokens(t *testing.T) {
 			{"b-both", "control, monitor,monitor", "monitor,control", true, true},
 			{"c-actor", "control", "control", false, true},
 			{"c-compensates", "compensate,monitor", "monitor,compensate", true, false},
-			{"d-old", "", "monitor,control (granted before scopes)", true, true},
 		} {
-			if c.asked != "" {
-				if _, err := tokens.Add(t.Context(), c.name, c.asked); err != nil {
-					t.Fatal(err)
-				}
-			} else if _,
-				err := d.NewRaw("INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (?, ?, 'monitor', 'x', 1)",
-				d.NewID(), c.name).Exec(t.Context()); err != nil {
+			if _, err := tokens.Add(t.Context(), c.name, c.asked); err != nil {
 				t.Fatal(err)
 			}
 			rows, err := tokens.List(t.Context())
@@ -455,9 +435,9 @@ func TestScopesOfTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rows[len(rows)-1]
-			if r.Name != c.name || r.ScopeText() != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") ||
+			if r.Name != c.name || r.Scope != c.text || r.Has(Monitor) != c.monitor || r.Has(Control) != c.control || r.Has("") ||
 				r.Has(Compensate) != (c.name == "c-compensates") {
-				t.Errorf("%s: the text of %+v is %q", c.name, r, r.ScopeText())
+				t.Errorf("%s: the text of %+v is %q", c.name, r, r.Scope)
 			}
 		}
 	})
@@ -473,7 +453,7 @@ func TestAForgedTokenIsToldByItself(t *testing.T) {
 		}
 		for key, want := range map[string]bool{
 			secret: true, secret[:len(secret)-1] + "!": false, secret[4:]: false, "": false, "sk_live_x": false,
-			seal.NewToken("bst_"): true, // made before there were tags: looked up in the database
+			seal.NewToken("bst_"): false,
 		} {
 			if tokens.MayBe(key) != want {
 				t.Errorf("%q may be a token: %t", key, !want)

@@ -42,24 +42,11 @@ type Token struct {
 	Hash      string `bun:"token_hash"`
 	CreatedAt int64  `bun:"created_at"`
 	RevokedAt *int64 `bun:"revoked_at"`
-	// BeforeScopes marks a token created before there was more than one scope: Monitor then
-	// includes Control.
-	BeforeScopes bool `bun:"before_scopes"`
 }
 
 // Has reports whether the token has a scope.
 func (t *Token) Has(scope string) bool {
-	return scope != "" && slices.Contains(strings.Split(t.Scope, ","), scope) || scope == Control && t.controlsByAge()
-}
-
-func (t *Token) controlsByAge() bool { return t.BeforeScopes && t.Scope == Monitor }
-
-// ScopeText returns the token's scopes as commands print them.
-func (t *Token) ScopeText() string {
-	if t.controlsByAge() {
-		return Monitor + "," + Control + " (granted before scopes)"
-	}
-	return t.Scope
+	return scope != "" && slices.Contains(strings.Split(t.Scope, ","), scope)
 }
 
 // parseScopes reads comma-separated scopes in any order and returns them in the order of
@@ -91,17 +78,8 @@ func NewTokens(d *db.DB, keys *seal.Keyring) *Tokens {
 	return &Tokens{db: d, audit: audit.New(d, keys), mac: bearers(keys)}
 }
 
-// MayBe reports whether a key may be a service token, without a query. Older tokens have no
-// tag.
-func (t *Tokens) MayBe(key string) bool {
-	if Tagged(key) {
-		return t.mac.IsToken(tokenPrefix, key)
-	}
-	return strings.HasPrefix(key, tokenPrefix)
-}
-
-// Tagged reports whether a key has the form of a token with a tag.
-func Tagged(key string) bool { return seal.HasTokenForm(tokenPrefix, key) }
+// MayBe reports whether a key may be a service token, without a query.
+func (t *Tokens) MayBe(key string) bool { return t.mac.IsToken(tokenPrefix, key) }
 
 // Running returns at most limit tokens that are not revoked.
 func (t *Tokens) Running(ctx context.Context, limit int) ([]Token, error) {

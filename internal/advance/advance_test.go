@@ -275,7 +275,7 @@ func TestAnAnswerIsTheSourceOfItsChange(t *testing.T) {
 			t.Fatal("it was not asked about")
 		}
 		got := f.reload(o)
-		if got.Status != order.Paid || got.AskedAt == nil || got.QueryTries != 1 {
+		if got.Status != order.Paid || got.QueriedAt == nil || got.QueryTries != 1 {
 			t.Errorf("order %+v", got)
 		}
 		f.Want(t, 1, "SELECT count(*) FROM "+order.AllHistory+
@@ -411,7 +411,7 @@ func TestAPendingOrderIsAskedBeforeItIsClosed(t *testing.T) {
 			}
 		}
 		// With ask_pending off, it is closed without a query.
-		f.exec("UPDATE suppliers SET ask_pending = FALSE")
+		f.exec("UPDATE suppliers SET query_pending = FALSE")
 		f.exec("UPDATE settings SET value = value + 1 WHERE name = 'config_version'")
 		if err := f.Settings.Refresh(t.Context()); err != nil {
 			t.Fatal(err)

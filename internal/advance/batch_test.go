@@ -133,7 +133,7 @@ func TestABatchThatClosesStopsWhereOrdersArePaidMeanwhile(t *testing.T) {
 			ids, orders = append(ids, o.ID), append(orders, o)
 		}
 		x, err := b.Plan(t.Context(), bulk.Proposal{Action: "close", Object: "order", By: lead, IDs: ids})
-		if err != nil || x.Shown.Count(string(act.Will)) != 30 {
+		if err != nil || x.Planned.Count(string(act.Will)) != 30 {
 			t.Fatalf("%+v, %v", x, err)
 		}
 		_, err = b.Start(t.Context(), bulk.Start{

@@ -60,7 +60,7 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 		if o == nil {
 			continue
 		}
-		asked := o.AskedAt
+		asked := o.QueriedAt
 		if len(r.calls) > 0 {
 			asked = &r.calls[len(r.calls)-1].StartedAt
 		}
@@ -69,7 +69,7 @@ func (a *Worker) commit(ctx context.Context, tx db.Tx, all []*result) (func(), e
 			next = &r.next
 		}
 		w.Add(tx.NewRaw(
-			"UPDATE orders SET asked_at = ?, lease_owner = NULL, next_at = CASE WHEN version = ? AND next_at = ? THEN ? ELSE next_at END WHERE id = ?",
+			"UPDATE orders SET queried_at = ?, lease_owner = NULL, next_at = CASE WHEN version = ? AND next_at = ? THEN ? ELSE next_at END WHERE id = ?",
 			asked, r.Version, r.lease, next, r.ID))
 		if r.stuck && o.Version == r.Version && o.Status.Open() && !moves(messages, outs, r.message) {
 			stuck, at = append(stuck, stuckOf(r)), append(at, r)

@@ -46,7 +46,7 @@ func callInTransaction(f *fixture, o *order.Order) error {
 	ctx := context.Background()
 	s := f.Entry(f.t, "f1")
 	return f.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
-		if _, err := tx.NewRaw("UPDATE orders SET asked_at = ? WHERE id = ?", f.DB.Now(), o.ID).Exec(ctx); err != nil {
+		if _, err := tx.NewRaw("UPDATE orders SET queried_at = ? WHERE id = ?", f.DB.Now(), o.ID).Exec(ctx); err != nil {
 			return err
 		}
 		_, err := s.Can().Query(ctx, supplier.Ref{Reference: o.OrderNo, Amount: o.Amount, Currency: o.Currency})

@@ -262,17 +262,13 @@ func (a *App) openDB(ctx context.Context) error {
 	return a.db.Beat(ctx)
 }
 
-// openAudit adds the retired keys and seals rows that were written without a key.
+// openAudit adds the retired keys.
 func (a *App) openAudit(ctx context.Context) (err error) {
 	if a.keys, err = settings.WithRetired(ctx, a.db, a.keys); err != nil {
 		return err
 	}
 	a.audit = audit.New(a.db, a.keys)
-	sealed, err := a.audit.Seal(ctx)
-	if sealed > 0 {
-		a.o.Log.Info("seal the audit", "rows_without_key_end_at", sealed)
-	}
-	return err
+	return nil
 }
 
 // openKeys opens the master keys and publishes what all nodes must agree on.

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,39 +318,6 @@ func TestAStartDoesNotWaitForARedisThatHangs(t *testing.T) {
 	opened(t, "BACKSTOP_REDIS_URL=redis-cluster://"+strings.Join(addrs, ","))
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("the start took %s", took)
-	}
-}
-
-// The first start of this version seals the rows without a key, and later ones leave them
-// alone.
-func TestTheFirstStartSealsTheAudit(t *testing.T) {
-	t.Parallel()
-	cfg := configured(t)
-	var seals []int
-	for i := range 3 {
-		a, err := New(t.Context(), Options{
-			Config: cfg, Roles: Roles{true, true, true}, Log: slog.New(slog.DiscardHandler),
-			Out: io.Discard,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 { // as an older version would have written it
-			_, err = a.db.NewRaw(
-				"INSERT INTO audit (number, at, actor, action, object, object_id, params, remote_addr, hash) VALUES (1, 1, 'a', 'b', 'c', 'd', '{}', '', 'x')").Exec(t.Context())
-		}
-		var n int
-		if err == nil {
-			err = a.db.NewRaw("SELECT count(*) FROM audit WHERE action = 'audit.sealed' AND key_id = ?", a.keys.ID()).Scan(t.Context(), &n)
-		}
-		a.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		seals = append(seals, n)
-	}
-	if !slices.Equal(seals, []int{0, 1, 1}) {
-		t.Errorf("seals after each start: %v", seals)
 	}
 }
 

@@ -62,38 +62,38 @@ func (s State) Open() bool { return Moves.Of(s).Open }
 type Approval struct {
 	bun.BaseModel `bun:"table:approvals,alias:ap"`
 
-	ID         int64           `bun:"id,pk"`
-	Action     string          `bun:"action"`
-	Object     string          `bun:"object"` // "exception", "order", "batch", …
-	ObjectID   string          `bun:"object_id"`
-	OrderNo    string          `bun:"order_no"`
-	MerchantID int64           `bun:"merchant_id"`
-	Version    int64           `bun:"version"` // version of the object when proposed
-	Amount     int64           `bun:"amount"`  // minor units
-	Currency   string          `bun:"currency"`
-	Params     json.RawMessage `bun:"params,type:text"` // canonical JSON
-	Reason     string          `bun:"reason"`
-	Evidence   string          `bun:"evidence"`
-	Hash       string          `bun:"hash"`       // SHA-256 in hex, see Sum
-	Maker      int64           `bun:"maker"`      // 0 = a command
-	MakerKind  string          `bun:"maker_kind"` // what Maker is the id of: ByOperator or ByMerchant
-	MakerRole  access.Roles    `bun:"maker_role"` // the operator's when proposed; see makerRoles
-	Checker    *int64          `bun:"checker"`
-	Checked    string          `bun:"checked"`    // the checker's reason
-	Alone      bool            `bun:"alone"`      // decided by one person, under `second_person: false`
-	Unverified bool            `bun:"unverified"` // the checker took responsibility: the supplier's answer was unknown
-	Second     bool            `bun:"second"`     // this kind of decision needs two people
-	State      State           `bun:"state"`
-	MadeAt     int64           `bun:"made_at"` // Unix µs, like all times
-	ExpiresAt  int64           `bun:"expires_at"`
-	DecidedAt  *int64          `bun:"decided_at"`
-	StartedAt  *int64          `bun:"started_at"`
-	DoneAt     *int64          `bun:"done_at"`
-	Tries      int64           `bun:"tries"`
-	Error      string          `bun:"error"`
-	Result     string          `bun:"result"` // JSON, returned by the action
-	Freed      int64           `bun:"freed"`  // version of the object after a failure released it
-	AlertedAt  *int64          `bun:"alerted_at"`
+	ID              int64           `bun:"id,pk"`
+	Action          string          `bun:"action"`
+	Object          string          `bun:"object"` // "exception", "order", "batch", …
+	ObjectID        string          `bun:"object_id"`
+	OrderNo         string          `bun:"order_no"`
+	MerchantID      int64           `bun:"merchant_id"`
+	Version         int64           `bun:"version"` // version of the object when proposed
+	Amount          int64           `bun:"amount"`  // minor units
+	Currency        string          `bun:"currency"`
+	Params          json.RawMessage `bun:"params,type:text"` // canonical JSON
+	Reason          string          `bun:"reason"`
+	Evidence        string          `bun:"evidence"`
+	Hash            string          `bun:"hash"`       // SHA-256 in hex, see Sum
+	Maker           int64           `bun:"maker"`      // 0 = a command
+	MakerKind       string          `bun:"maker_kind"` // what Maker is the id of: ByOperator or ByMerchant
+	MakerRole       access.Roles    `bun:"maker_role"` // the operator's when proposed; see makerRoles
+	Checker         *int64          `bun:"checker"`
+	CheckerReason   string          `bun:"checker_reason"` // the checker's reason
+	SinglePerson    bool            `bun:"single_person"`  // decided by one person, under `second_person: false`
+	Unverified      bool            `bun:"unverified"`     // the checker took responsibility: the supplier's answer was unknown
+	Second          bool            `bun:"second"`         // this kind of decision needs two people
+	State           State           `bun:"state"`
+	MadeAt          int64           `bun:"made_at"` // Unix µs, like all times
+	ExpiresAt       int64           `bun:"expires_at"`
+	DecidedAt       *int64          `bun:"decided_at"`
+	StartedAt       *int64          `bun:"started_at"`
+	DoneAt          *int64          `bun:"done_at"`
+	Tries           int64           `bun:"tries"`
+	Error           string          `bun:"error"`
+	Result          string          `bun:"result"`           // JSON, returned by the action
+	ReleasedVersion int64           `bun:"released_version"` // version of the object after a failure released it
+	AlertedAt       *int64          `bun:"alerted_at"`
 	// What the supplier said when it was last queried for this decision, as in Live.
 	LiveAnswer   string `bun:"live_answer"`
 	LiveContrary bool   `bun:"live_contrary"`

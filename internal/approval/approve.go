@@ -149,7 +149,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.said, err = action.readSaid(a.Params); err != nil {
 		return nil, nil, err
 	}
-	if a.Second && !a.Alone && a.madeBy(v.By) {
+	if a.Second && !a.SinglePerson && a.madeBy(v.By) {
 		return nil, nil, ErrOwn
 	}
 	if err := d.mayDecide(*c, a); err != nil {
@@ -197,7 +197,7 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 // unverified reports whether the checker takes responsibility for an unknown answer. The maker,
 // who repeats what needs no second person, cannot.
 func (c *deciding) unverified(a *Approval) bool {
-	return c.Unverified && c.action.Ask != nil && a.Second && !a.Alone
+	return c.Unverified && c.action.Ask != nil && a.Second && !a.SinglePerson
 }
 
 // approvedBy reports whether this person has approved it already.
@@ -214,7 +214,7 @@ func (a *Approval) IsApproved() bool {
 func (a *Approval) isOf(s act.Subject, from State) bool {
 	version := a.Version
 	if from == Failed {
-		version = a.Freed
+		version = a.ReleasedVersion
 	}
 	return s.Version == version && s.Amount == a.Amount && s.Currency == a.Currency
 }
@@ -234,7 +234,7 @@ func (d *Desk) find(ctx context.Context, v Verdict) (*Approval, Action, error) {
 
 // mayDecide reports whether the actor's role may decide this. Errors: *RoleError.
 func (d *Desk) mayDecide(c deciding, a *Approval) error {
-	if a.Alone || !a.Second { // a retry needs only the right to propose
+	if a.SinglePerson || !a.Second { // a retry needs only the right to propose
 		if !d.has(c.By.Roles(), c.action.Propose) {
 			return &RoleError{Permission: c.action.Propose, Roles: d.o.Policy.RolesWith(c.action.Propose)}
 		}
@@ -304,7 +304,7 @@ func (d *Desk) checker(c deciding, a *Approval, enabled map[int64]*access.Operat
 	switch {
 	case checker == nil:
 		return &RoleError{Permission: c.action.Approve, Roles: d.o.Policy.RolesWith(c.action.Approve)}
-	case a.Second && !a.Alone && (a.madeBy(c.By) || maker != nil && same(maker, checker)):
+	case a.Second && !a.SinglePerson && (a.madeBy(c.By) || maker != nil && same(maker, checker)):
 		return ErrOwn
 	}
 	c.By.Role = checker.Role
@@ -368,7 +368,7 @@ func (d *Desk) sign(c deciding, a *Approval) {
 	a.Unverified = c.unverified(a) && c.live != nil && !c.live.Verified()
 	if a.State == Waiting {
 		now := d.o.DB.Now()
-		a.Checker, a.Checked, a.DecidedAt = &c.By.ID, c.Reason, &now
+		a.Checker, a.CheckerReason, a.DecidedAt = &c.By.ID, c.Reason, &now
 	}
 }
 

@@ -98,7 +98,7 @@ func TestEveryActInEveryStateMovesAsTheTableSays(t *testing.T) {
 				h.exec("DELETE FROM approvals")
 				a.State = from
 				if from != approval.Waiting {
-					a.Checker, a.Freed = new(int64), a.Version
+					a.Checker, a.ReleasedVersion = new(int64), a.Version
 					*a.Checker = lead
 				}
 				if _, err := d.NewInsert().Model(a).Exec(t.Context()); err != nil {

@@ -212,7 +212,7 @@ func (d *Desk) keep(ctx context.Context, tx db.Tx, a *Approval, step string, by 
 	if reason != "" {
 		params["reason"] = reason
 	}
-	if a.Alone {
+	if a.SinglePerson {
 		params["alone"] = true
 	}
 	return d.o.Audit.Write(ctx, tx, audit.Act{
@@ -231,6 +231,6 @@ func (d *Desk) free(ctx context.Context, tx db.Tx, action Action, a *Approval) e
 			s, err = action.Load(ctx, tx, a.ObjectID)
 		}
 	}
-	a.Freed = s.Version
+	a.ReleasedVersion = s.Version
 	return err
 }

@@ -24,7 +24,7 @@ func (d *Desk) Reject(ctx context.Context, v Verdict) (*Approval, error) {
 		case !d.has(roles, action.Approve):
 			return &RoleError{Permission: action.Approve, Roles: d.o.Policy.RolesWith(action.Approve)}
 		}
-		a.Checker, a.Checked = &v.By.ID, reason
+		a.Checker, a.CheckerReason = &v.By.ID, reason
 		return err
 	})
 }
@@ -105,7 +105,7 @@ func (d *Desk) endOnce(ctx context.Context, v Verdict, to State, may mayEnd) (*A
 
 // endFree ends a waiting proposal and releases the object.
 func (d *Desk) endFree(ctx context.Context, tx db.Tx, action Action, a *Approval, to State) error {
-	if err := d.move(ctx, tx, a, to, "checker", "checked", "decided_at"); err != nil {
+	if err := d.move(ctx, tx, a, to, "checker", "checker_reason", "decided_at"); err != nil {
 		return err
 	}
 	return d.free(ctx, tx, action, a)

@@ -40,11 +40,11 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 		v.Reject = !own && d.has(by.Roles(), action.Approve)
 		v.Withdraw = own
 	case a.State == Failed && a.Tries < maxTries:
-		v.Again = (!own || a.Alone || !a.Second) && holds && d.mayDecide(c, a) == nil
+		v.Again = (!own || a.SinglePerson || !a.Second) && holds && d.mayDecide(c, a) == nil
 	default:
 		return v
 	}
-	v.Unverified = (v.Approve || v.Again) && a.Second && !a.Alone && !said.Unverified && a.Unclear() && by.Roles().Has(access.Lead)
+	v.Unverified = (v.Approve || v.Again) && a.Second && !a.SinglePerson && !said.Unverified && a.Unclear() && by.Roles().Has(access.Lead)
 	v.Query = action.Ask != nil && (a.Unclear() || a.LiveContrary) && d.has(by.Roles(), access.QueryOrders)
 	return v
 }

@@ -277,7 +277,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		a.OrderNo = w.action.OrderNo(s)
 	}
 	waits := a.Second && d.waits(w.action, s)
-	a.Alone = a.Second && !waits
+	a.SinglePerson = a.Second && !waits
 	if waits {
 		found, err := d.hasChecker(ctx, tx, w.action, maker, a.makerRoles(), w.said.Unverified)
 		if err == nil && !found {
@@ -286,7 +286,7 @@ func (d *Desk) propose(ctx context.Context, tx db.Tx, w wish) (a *Approval, afte
 		if err != nil {
 			return nil, nil, err
 		}
-	} else if a.Alone && w.said.Unverified && !maker.Roles().Has(access.Lead) {
+	} else if a.SinglePerson && w.said.Unverified && !maker.Roles().Has(access.Lead) {
 		return nil, nil, &RoleError{Permission: w.action.Approve, Roles: []string{access.Lead}}
 	}
 	if err := d.hold(ctx, tx, w.action, a, &s); err != nil {

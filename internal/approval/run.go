@@ -50,7 +50,7 @@ func (d *Desk) carryOut(ctx context.Context, tx db.Tx, action Action, decided De
 // begin writes that an approval is being carried out.
 func (d *Desk) begin(ctx context.Context, tx db.Tx, a *Approval) error {
 	if a.State == Waiting {
-		if err := d.move(ctx, tx, a, Approved, "checker", "checked", "unverified", "decided_at"); err != nil {
+		if err := d.move(ctx, tx, a, Approved, "checker", "checker_reason", "unverified", "decided_at"); err != nil {
 			return err
 		}
 		failpoint.Hit("approved_before_run")
@@ -150,7 +150,7 @@ func (d *Desk) failed(ctx context.Context, tx db.Tx, action Action, a *Approval,
 	}
 	now := d.o.DB.Now()
 	a.DoneAt, a.Error = &now, textlimit.Clip(cause, maxError)
-	if err := d.move(ctx, tx, a, Failed, "done_at", "error", "freed"); err != nil {
+	if err := d.move(ctx, tx, a, Failed, "done_at", "error", "released_version"); err != nil {
 		return err
 	}
 	return d.keep(ctx, tx, a, "fail", by, "", map[string]any{"error": a.Error})

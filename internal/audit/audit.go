@@ -4,13 +4,11 @@ package audit
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
@@ -42,9 +40,7 @@ type Row struct {
 	Params     string `bun:"params"` // JSON object with sorted keys
 	RemoteAddr string `bun:"remote_addr"`
 	Hash       string `bun:"hash"`
-	// KeyID is the master key from which the hash's key is derived; "" = a plain hash, written
-	// by a version without keys.
-	KeyID string `bun:"key_id"`
+	KeyID      string `bun:"key_id"` // the master key from which the hash's key is derived
 }
 
 // Log is the audit of a database. It is safe for concurrent use.
@@ -52,9 +48,6 @@ type Log struct {
 	db   *db.DB
 	keys *seal.Keyring
 	mac  *seal.MAC
-	// sealed means that this process has seen the chain with a key: new rows without one are
-	// then not by an older version, whatever the database says.
-	sealed atomic.Bool
 }
 
 // New returns the audit of a database. With an empty keyring no row can be written, and rows
@@ -68,10 +61,6 @@ var errNoKey = errors.New("no master key: the audit cannot be written without on
 func (l *Log) chain(r *Row, before string) (hash string, ok bool) {
 	text := fmt.Appendf(nil, "%s %d %d %q %q %q %q %q %q",
 		before, r.Number, r.At, r.Actor, r.Action, r.Object, r.ObjectID, r.Params, r.RemoteAddr)
-	if r.KeyID == "" {
-		sum := sha256.Sum256(text)
-		return hex.EncodeToString(sum[:]), true
-	}
 	sum, ok := l.mac.Sum(r.KeyID, text)
 	return hex.EncodeToString(sum), ok
 }
@@ -83,13 +72,10 @@ const lockID = 0x6261636b73746f70
 // Write records an act in the transaction of the act.
 func (l *Log) Write(ctx context.Context, tx db.Tx, a Act) error {
 	end, err := l.end(ctx, tx)
-	if err == nil && end.unkeyed() {
-		end, err = l.sealIfOurs(ctx, tx, end)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = l.add(ctx, tx, end, a)
-	}
-	return err
+	return l.add(ctx, tx, end, a)
 }
 
 // end locks and reads the end of the chain: the last row, or an unnumbered row if the chain is
@@ -104,37 +90,37 @@ func (l *Log) end(ctx context.Context, tx db.Tx) (*Row, error) {
 	return last(ctx, tx)
 }
 
-// add appends an act to the chain and returns its row.
-func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) (*Row, error) {
+// add appends an act to the chain.
+func (l *Log) add(ctx context.Context, tx db.Tx, end *Row, a Act) error {
 	params, err := json.Marshal(a.Params)
 	if err != nil {
-		return nil, fmt.Errorf("audit %s: %w", a.Action, err)
+		return fmt.Errorf("audit %s: %w", a.Action, err)
 	}
 	if a.Params == nil {
 		params = []byte("{}")
 	}
 	length, err := length(ctx, tx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r := &Row{
 		Number: max(end.Number, length) + 1, At: l.db.Now(), Actor: a.Actor, Action: a.Action, Object: a.Object, ObjectID: a.ObjectID,
 		Params: string(params), RemoteAddr: a.Remote, KeyID: l.mac.KeyID(),
 	}
 	if r.KeyID == "" {
-		return nil, errNoKey
+		return errNoKey
 	}
 	r.Hash, _ = l.chain(r, end.Hash)
 	if _, err := tx.NewInsert().Model(r).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("write the audit row: %w", err)
+		return fmt.Errorf("write the audit row: %w", err)
 	}
 	_, err = tx.NewRaw(
 		"INSERT INTO settings (name, value) VALUES ('audit_length', ?) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value",
 		r.Number).Exec(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("store the length of the audit chain: %w", err)
+		return fmt.Errorf("store the length of the audit chain: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 // length returns the number of the last recorded act; 0 = not stored yet. The chain does not

@@ -87,27 +87,27 @@ type Result struct {
 type Batch struct {
 	bun.BaseModel `bun:"table:batches,alias:bt"`
 
-	ID         int64  `bun:"id,pk"`
-	Action     string `bun:"action"`
-	Object     string `bun:"object"`
-	Filter     string `bun:"filter"` // the list's URL, as displayed; "" = rows were picked
-	Below      int64  `bun:"below"`  // rows created later have greater ids
-	MadeBy     string `bun:"made_by"`
-	Maker      int64  `bun:"maker"` // operator's id; 0 = a service
-	MadeAt     int64  `bun:"made_at"`
-	ExpiresAt  int64  `bun:"expires_at"`
-	State      State  `bun:"state"`
-	Version    int64  `bun:"version"`   // + 1 for each change of state
-	Rows       int64  `bun:"row_count"` // rows found
-	ToDo       int64  `bun:"to_do"`     // rows to act on, which come first
-	Next       int64  `bun:"next"`      // no row up to this number is left to do
-	Steps      int64  `bun:"steps"`     // steps done
-	Shown      Tally  `bun:"shown"`     // all rows found, by act.Prospect
-	Result     Tally  `bun:"result"`    // rows processed, by end; see ends
-	Drift      Tally  `bun:"drift"`     // under "": how far the amounts are from those shown
-	Reason     string `bun:"reason"`
-	Rate       int64  `bun:"rate"` // rows per second
-	ApprovalID int64  `bun:"approval_id"`
+	ID          int64  `bun:"id,pk"`
+	Action      string `bun:"action"`
+	Object      string `bun:"object"`
+	Filter      string `bun:"filter"` // the list's URL, as displayed; "" = rows were picked
+	MaxID       int64  `bun:"max_id"` // rows created later have greater ids
+	MadeBy      string `bun:"made_by"`
+	Maker       int64  `bun:"maker"` // operator's id; 0 = a service
+	MadeAt      int64  `bun:"made_at"`
+	ExpiresAt   int64  `bun:"expires_at"`
+	State       State  `bun:"state"`
+	Version     int64  `bun:"version"`      // + 1 for each change of state
+	Rows        int64  `bun:"row_count"`    // rows found
+	ToDo        int64  `bun:"to_do"`        // rows to act on, which come first
+	ProcessedTo int64  `bun:"processed_to"` // no row up to this number is left to do
+	Steps       int64  `bun:"steps"`        // steps done
+	Planned     Tally  `bun:"planned"`      // all rows found, by act.Prospect
+	Result      Tally  `bun:"result"`       // rows processed, by end; see ends
+	Drift       Tally  `bun:"drift"`        // under "": how far the amounts are from those shown
+	Reason      string `bun:"reason"`
+	Rate        int64  `bun:"rate"` // rows per second
+	ApprovalID  int64  `bun:"approval_id"`
 	// StoppedBecause is one of the By… constants, or the cause for which too many rows failed.
 	StoppedBecause string `bun:"stopped_because"`
 	StartedAt      *int64 `bun:"started_at"`

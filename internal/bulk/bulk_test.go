@@ -227,8 +227,8 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 			send:  {{Currency: "CNY", Orders: 700, Minor: 70000}, {Currency: "HKD", Orders: 3, Minor: 300}},
 			final: {{Currency: "CNY", Orders: 5, Minor: 500}}, blocked: {{Currency: "CNY", Orders: 2, Minor: 200}},
 		}
-		if !reflect.DeepEqual(p.Shown, want) {
-			t.Errorf("shown is %v, want %v", p.Shown, want)
+		if !reflect.DeepEqual(p.Planned, want) {
+			t.Errorf("shown is %v, want %v", p.Planned, want)
 		}
 		if everything(t, d) != before || count(t, d, "SELECT count(*) FROM batches") != 1 {
 			t.Error("a dry run wrote more than its plan")
@@ -237,8 +237,8 @@ func TestARunDoesWhatThePlanShowedAndNothingElse(t *testing.T) {
 		if n := k.run(p); n != 703 {
 			t.Errorf("%d were nudged", n)
 		}
-		if end := k.find(p.ID); end.State != bulk.Done || !reflect.DeepEqual(end.Result[done], p.Shown[send]) || end.FinishedAt == nil {
-			t.Errorf("the run ended %s with %v; the plan was %v", end.State, end.Result, p.Shown)
+		if end := k.find(p.ID); end.State != bulk.Done || !reflect.DeepEqual(end.Result[done], p.Planned[send]) || end.FinishedAt == nil {
+			t.Errorf("the run ended %s with %v; the plan was %v", end.State, end.Result, p.Planned)
 		}
 		if n := len(k.rows(notify.Exhausted)); n != 4 {
 			t.Errorf("%d later ones are unchanged, want 4", n)
@@ -350,7 +350,7 @@ func TestAPlanIsRunOnceByWhoMadeItAndSoon(t *testing.T) {
 		put(t, d, notify.Exhausted, "CNY", 3)
 		ids := k.rows()
 		p := k.plan(ids[:2])
-		if p.Shown.Count(send) != 2 {
+		if p.Planned.Count(send) != 2 {
 			t.Fatalf("of two that were picked: %+v", p)
 		}
 		if err := k.start(p, act.Actor{Name: "operator:wang", ID: 8, Role: access.Lead}); !errors.Is(err, bulk.ErrMaker) {
@@ -423,8 +423,8 @@ func TestAPlanLeavesPingsAlone(t *testing.T) {
 		}
 		put(t, d, notify.Exhausted, "CNY", 2)
 		p := k.plan(k.rows(notify.Exhausted))
-		if p.Shown.Count(send) != 5 || p.Shown.Count(final) != 1 {
-			t.Fatalf("planned: %+v", p.Shown)
+		if p.Planned.Count(send) != 5 || p.Planned.Count(final) != 1 {
+			t.Fatalf("planned: %+v", p.Planned)
 		}
 		if n := k.run(p); n != 5 {
 			t.Errorf("%d were nudged, want 5", n)
@@ -461,10 +461,10 @@ func TestWhatWaitsForABreakerIsPlannedAndCountedAsSuch(t *testing.T) {
 			blocked: {{Currency: "CNY", Orders: 1, Minor: 100}},
 			final:   {{Currency: "CNY", Orders: 5, Minor: 500}},
 		}
-		if !reflect.DeepEqual(p.Shown, want) || p.ToDo != 9 || p.Rows != 15 {
-			t.Errorf("shown is %v of %d, want %v of 9", p.Shown, p.ToDo, want)
+		if !reflect.DeepEqual(p.Planned, want) || p.ToDo != 9 || p.Rows != 15 {
+			t.Errorf("shown is %v of %d, want %v of 9", p.Planned, p.ToDo, want)
 		}
-		if sums := p.Shown.Acts(); !reflect.DeepEqual(sums, []report.Sum{
+		if sums := p.Planned.Acts(); !reflect.DeepEqual(sums, []report.Sum{
 			{Currency: "CNY", Orders: 6, Minor: 600},
 			{Currency: "HKD", Orders: 3, Minor: 300},
 		}) {

@@ -71,7 +71,7 @@ func TestACrashInTheMiddleDoesNothingTwice(t *testing.T) {
 				continue
 			}
 			died++
-			if x := k.find(p.ID); x.LeaseOwner == 0 || x.Ended() != x.Next || x.Ended() != int64(steps-died)*500 {
+			if x := k.find(p.ID); x.LeaseOwner == 0 || x.Ended() != x.ProcessedTo || x.Ended() != int64(steps-died)*500 {
 				t.Fatalf("after crash %d: %+v", died, x)
 			}
 			if n, err := bulk.ReleaseLeases(t.Context(), d, []int64{d.Boot()}); n != 1 ||

@@ -64,7 +64,7 @@ func (b *Batches) end(ctx context.Context, tx db.Tx, x *Batch, state State, beca
 // isAway reports whether the amount still to be processed has drifted from what was shown.
 func (b *Batches) isAway(ctx context.Context, a *Action, x *Batch) (bool, error) {
 	drift := x.Drift.clone()
-	for from := x.Next; from < x.ToDo; from += loadRows {
+	for from := x.ProcessedTo; from < x.ToDo; from += loadRows {
 		var rows []Row
 		err := b.o.DB.Read.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", from).Where("br.number <= ?",
 			min(from+loadRows, x.ToDo)).
@@ -88,5 +88,5 @@ func (b *Batches) isAway(ctx context.Context, a *Action, x *Batch) (bool, error)
 			drift.moved(&rows[i], of[rows[i].ObjectID])
 		}
 	}
-	return drifted(x.Shown.Acts(), drift.Sums("")), nil
+	return drifted(x.Planned.Acts(), drift.Sums("")), nil
 }

@@ -45,11 +45,11 @@ func (b *Batches) Plan(ctx context.Context, p Proposal) (*Batch, error) {
 	}
 	now, id := b.o.DB.Now(), b.o.DB.NewID()
 	x := &Batch{
-		ID: id, Action: a.Name, Object: a.Object, Filter: p.Filter, Below: id, MadeBy: p.By.Name, Maker: p.By.ID,
-		MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Version: 1, Shown: Tally{}, Result: Tally{}, Drift: Tally{},
+		ID: id, Action: a.Name, Object: a.Object, Filter: p.Filter, MaxID: id, MadeBy: p.By.Name, Maker: p.By.ID,
+		MadeAt: now, ExpiresAt: now + expiry.Microseconds(), State: Planned, Version: 1, Planned: Tally{}, Result: Tally{}, Drift: Tally{},
 		Rate: b.o.Rate,
 	}
-	ids := slices.DeleteFunc(slices.Clone(p.IDs), func(id int64) bool { return id >= x.Below })
+	ids := slices.DeleteFunc(slices.Clone(p.IDs), func(id int64) bool { return id >= x.MaxID })
 	slices.Sort(ids)
 	rows, err := b.judge(ctx, a, x, p.By, slices.Compact(ids))
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *Batches) judge(ctx context.Context, a *Action, x *Batch, by act.Actor, 
 			if s.Prospect == act.Waits {
 				r.Cause = MerchantBreaker
 			}
-			x.Shown.add(string(prospect(s)), s)
+			x.Planned.add(string(prospect(s)), s)
 			if s.Prospect.Acts() {
 				todo = append(todo, r)
 				continue

@@ -112,7 +112,7 @@ func (s State) Open() bool { return Moves.Of(s).Open }
 
 // details returns what the audit records about a batch.
 func (b *Batch) details() map[string]any {
-	return map[string]any{"action": b.Action, "object": b.Object, "filter": b.Filter, "rows": b.ToDo, "amounts": b.Shown.Acts()}
+	return map[string]any{"action": b.Action, "object": b.Object, "filter": b.Filter, "rows": b.ToDo, "amounts": b.Planned.Acts()}
 }
 
 // loadBatches finds the batches of Ref.Row.
@@ -132,7 +132,7 @@ func loadBatches(ctx context.Context, q bun.IDB, refs []act.Ref) ([]act.Subject,
 // in one currency.
 func (b *Batch) subject() act.Subject {
 	s := act.Subject{Row: b.ID, ID: b.No(), Version: b.Version, Value: b}
-	sums := slices.DeleteFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	sums := slices.DeleteFunc(b.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
 	if len(sums) == 1 {
 		s.Amount, s.Currency = sums[0].Minor, sums[0].Currency
 	}
@@ -160,13 +160,13 @@ func (b *Batches) Typed(x *Batch) []report.Sum {
 	if x.ToDo <= typedFrom && !b.NeedsSecond(x) {
 		return nil
 	}
-	return slices.DeleteFunc(x.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	return slices.DeleteFunc(x.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
 }
 
 // checkAmounts compares the typed amounts with those shown: those that are required and any
 // others. Errors: *act.FieldError.
 func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error {
-	for _, s := range b.Shown.Acts() {
+	for _, s := range b.Planned.Acts() {
 		text := strings.TrimSpace(typed[s.Currency])
 		must := slices.ContainsFunc(needed, func(n report.Sum) bool { return n.Currency == s.Currency })
 		if (must || text != "") && s.Currency != "" && text != money.Format(s.Minor, s.Currency) {
@@ -175,7 +175,7 @@ func (b *Batch) checkAmounts(typed map[string]string, needed []report.Sum) error
 	}
 	for currency, text := range typed {
 		if strings.TrimSpace(text) != "" &&
-			!slices.ContainsFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == currency }) {
+			!slices.ContainsFunc(b.Planned.Acts(), func(s report.Sum) bool { return s.Currency == currency }) {
 			return &act.FieldError{Field: AmountField + currency, Problem: "the batch has no amount in this currency"}
 		}
 	}
@@ -304,7 +304,7 @@ func (b *Batches) mine(ctx context.Context, by act.Actor, id int64) (*Batch, *Ac
 // NeedsSecond reports whether a batch needs a second person, because of its rows or its money.
 func (b *Batches) NeedsSecond(x *Batch) bool {
 	rules := b.o.Rules()
-	return slices.ContainsFunc(x.Shown.Acts(), func(s report.Sum) bool {
+	return slices.ContainsFunc(x.Planned.Acts(), func(s report.Sum) bool {
 		above := limits(rules, s.Currency)
 		return x.ToDo > above.BatchRows || s.Currency != "" && s.Minor > above.BatchAmount
 	})
@@ -324,12 +324,12 @@ func limits(rules settings.Rules, currency string) settings.Above {
 // params are what an approval of a batch is bound to, besides its version.
 func (b *Batch) params() json.RawMessage {
 	sums := []map[string]any{}
-	for _, s := range b.Shown.Acts() {
+	for _, s := range b.Planned.Acts() {
 		sums = append(sums, map[string]any{"currency": s.Currency, "rows": s.Orders, "amount": s.Minor})
 	}
 	raw, err := json.Marshal(map[string]any{
 		"action": b.Action, "object": b.Object, "filter": b.Filter,
-		"below": strconv.FormatInt(b.Below, 10), "rows": b.ToDo, "sums": sums,
+		"below": strconv.FormatInt(b.MaxID, 10), "rows": b.ToDo, "sums": sums,
 	})
 	if err != nil {
 		panic("bulk: " + err.Error()) // texts and numbers

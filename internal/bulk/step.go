@@ -106,7 +106,7 @@ func (b *Batches) claimed(ctx context.Context, id int64) (*Batch, *Action, error
 
 // next reads the next waiting rows.
 func (b *Batches) next(ctx context.Context, x *Batch, n int) (rows []Row, err error) {
-	err = b.o.DB.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", x.Next).Where("br.number <= ?", x.ToDo).
+	err = b.o.DB.NewSelect().Model(&rows).Where("br.batch_id = ?", x.ID).Where("br.number > ?", x.ProcessedTo).Where("br.number <= ?", x.ToDo).
 		Where("br.state = ?", RowWaiting).OrderExpr("br.number").Limit(int64(n)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the rows of a batch: %w", err)
@@ -310,7 +310,7 @@ func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in 
 		outcome, cause string
 	}
 	groups := map[how][]int64{}
-	next, failed := x.Next, false
+	next, failed := x.ProcessedTo, false
 	for _, e := range all {
 		s := act.Subject{Amount: e.Amount, Currency: e.Currency}
 		if e.now != nil {
@@ -336,7 +336,7 @@ func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in 
 			k.state, k.outcome, k.cause, now, x.ID, bun.List(numbers), bun.List(RowMoves.From(k.state))), len(numbers))
 	}
 	w.Guard(tx.NewRaw(
-		"UPDATE batches SET next = ?, steps = steps + 1, result = ?, drift = ?, lease_until = ? WHERE id = ? AND steps = ? AND lease_owner = ? AND state IN (?)",
+		"UPDATE batches SET processed_to = ?, steps = steps + 1, result = ?, drift = ?, lease_until = ? WHERE id = ? AND steps = ? AND lease_owner = ? AND state IN (?)",
 		next, result, drift, now+lease.Microseconds(), x.ID, x.Steps, b.o.DB.Boot(), bun.List(in)), 1)
 	if err := w.Exec(ctx); err != nil {
 		return fmt.Errorf("write a step of a batch: %w", err)
@@ -348,7 +348,7 @@ func (b *Batches) write(ctx context.Context, tx db.Tx, x *Batch, all []*end, in 
 			return err
 		}
 	}
-	if because == "" && drifted(x.Shown.Acts(), drift.Sums("")) {
+	if because == "" && drifted(x.Planned.Acts(), drift.Sums("")) {
 		because = ByDrift
 	}
 	if because == "" {

@@ -191,7 +191,7 @@ func TestAMultipartBodyIsRefusedWithItsReason(t *testing.T) {
 	}
 	h.refusals.Close()
 	var checks string
-	if err := h.db.NewRaw("SELECT checks FROM refused_callbacks").Scan(t.Context(), &checks); err != nil ||
+	if err := h.db.NewRaw("SELECT steps FROM refused_callbacks").Scan(t.Context(), &checks); err != nil ||
 		!strings.Contains(checks, "callback.multipart") || !strings.Contains(checks, "multipart/form-data") {
 		t.Errorf("stored %q, %v", checks, err)
 	}
@@ -417,8 +417,8 @@ func TestRefusalsAreRecordedOnBothEngines(t *testing.T) {
 			t.Errorf("forged: %s %s, %d bytes, %s %s", r.Supplier, r.Outcome, len(r.Body), r.Headers, r.Query)
 		}
 		var steps supplier.Steps
-		if err := steps.Scan(rows[1].Checks); err != nil || len(steps) != 3 || steps[2].Name != "form" {
-			t.Fatalf("steps %s: %v", rows[1].Checks, err)
+		if err := steps.Scan(rows[1].Steps); err != nil || len(steps) != 3 || steps[2].Name != "form" {
+			t.Fatalf("steps %s: %v", rows[1].Steps, err)
 		}
 		// A passed check is one code; a failed one also stores its findings.
 		for i, want := range []text.Message{

@@ -28,14 +28,13 @@ import (
 
 // Outcomes of callbacks that were not taken; package payment has the others.
 const (
-	UnknownSupplier  = "unknown_supplier"
-	DisabledSupplier = "disabled_supplier" // written by older versions; callbacks of disabled suppliers are taken, because money may be under way
-	WrongAddress     = "wrong_address"
-	BadSignature     = "bad_signature"
-	Unparsable       = "malformed_request" // unlike the exception "malformed", nothing in it is authentic
-	AdapterFailed    = "adapter_failed"    // our own bug; the supplier sends it again
-	Unavailable      = "unavailable"       // nothing is known to be committed; the supplier sends it again
-	RateLimited      = "rate_limited"      // more than this address may send; not read
+	UnknownSupplier = "unknown_supplier"
+	WrongAddress    = "wrong_address"
+	BadSignature    = "bad_signature"
+	Unparsable      = "malformed_request" // unlike the exception "malformed", nothing in it is authentic
+	AdapterFailed   = "adapter_failed"    // our own bug; the supplier sends it again
+	Unavailable     = "unavailable"       // nothing is known to be committed; the supplier sends it again
+	RateLimited     = "rate_limited"      // more than this address may send; not read
 )
 
 // Refused lists all of them.

@@ -3,7 +3,6 @@ package callback
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -76,17 +75,16 @@ type refusalCount struct {
 type refusedRow struct {
 	bun.BaseModel `bun:"table:refused_callbacks,alias:rc"`
 
-	ID         int64           `bun:"id,pk"`
-	Supplier   string          `bun:"supplier"`
-	Outcome    string          `bun:"outcome"`
-	ReceivedAt int64           `bun:"received_at"`
-	RemoteAddr string          `bun:"remote_addr"`
-	Method     string          `bun:"method"`
-	Query      string          `bun:"query"`
-	Headers    string          `bun:"headers"`
-	Body       []byte          `bun:"body"`
-	Steps      json.RawMessage `bun:"steps,type:jsonb"` // of older versions
-	Checks     string          `bun:"checks"`
+	ID         int64  `bun:"id,pk"`
+	Supplier   string `bun:"supplier"`
+	Outcome    string `bun:"outcome"`
+	ReceivedAt int64  `bun:"received_at"`
+	RemoteAddr string `bun:"remote_addr"`
+	Method     string `bun:"method"`
+	Query      string `bun:"query"`
+	Headers    string `bun:"headers"`
+	Body       []byte `bun:"body"`
+	Steps      string `bun:"steps"`
 }
 
 // NewRefusals starts a recorder.
@@ -246,7 +244,7 @@ func (r *Refusals) row(f refusal) refusedRow {
 		RemoteAddr: addrText(f.request), Method: textlimit.Storable(f.request.Method),
 		Query:   textlimit.Cut(storableQuery(f.request), keepBytes),
 		Headers: textlimit.Cut(storableHeader(f.request.Header), keepBytes),
-		Body:    body, Steps: supplier.NoSteps, Checks: supplier.Steps(f.steps).Text(),
+		Body:    body, Steps: supplier.Steps(f.steps).Text(),
 	}
 }
 

@@ -21,7 +21,7 @@ type Row struct {
 }
 
 // refusedOutcomes are the outcomes of rows in refused_callbacks.
-var refusedOutcomes = []string{UnknownSupplier, DisabledSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
+var refusedOutcomes = []string{UnknownSupplier, WrongAddress, BadSignature, Unparsable, AdapterFailed}
 
 // Outcomes lists all outcomes of recorded callbacks.
 var Outcomes = slices.Concat(payment.Outcomes, exception.Kinds, refusedOutcomes)

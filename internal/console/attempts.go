@@ -38,7 +38,7 @@ func attemptsIn(table string) list.Source {
 	return list.Source{
 		Table: table, Alias: "na", Key: "id", MerchantColumn: "na.recipient_id",
 		Columns: "na.id, na.number, na.url, na.class, na.http_status, na.started_at, na.took_us, na.node, na.error," +
-			" coalesce(d.event_id, 0) AS event_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no," +
+			" coalesce(d.subject_id, 0) AS subject_id, coalesce(d.event_type, '') AS event_type, coalesce(o.order_no, '') AS order_no," +
 			" coalesce((SELECT m.code FROM merchants AS m WHERE m.id = na.recipient_id), (SELECT s.code FROM subscriptions AS s WHERE s.id = na.recipient_id), '') AS merchant",
 		Joins: "LEFT JOIN deliveries AS d ON d.id = na.delivery_id LEFT JOIN orders AS o ON o.id = d.subject_id",
 	}
@@ -47,7 +47,7 @@ func attemptsIn(table string) list.Source {
 // Attempt is one attempt to notify a merchant, without request and response.
 type Attempt struct {
 	ID         int64        `bun:"id"`
-	EventID    int64        `bun:"event_id"`
+	SubjectID  int64        `bun:"subject_id"`
 	PublicID   string       `bun:"-"` // the notification's
 	EventType  string       `bun:"event_type"`
 	OrderNo    string       `bun:"order_no"`
@@ -69,16 +69,12 @@ func (b *Reader) Attempts(ctx context.Context, q list.Query, s list.Slice) (list
 	if err != nil {
 		return page, err
 	}
-	events := make([]int64, len(page.Rows))
 	for i := range page.Rows {
-		page.Rows[i].mask()
-		events[i] = page.Rows[i].EventID
+		a := &page.Rows[i]
+		a.mask()
+		a.PublicID = notify.PublicID(a.SubjectID, a.EventType)
 	}
-	ids, err := notify.IDsOf(ctx, b.db.Read, events)
-	for i := range page.Rows {
-		page.Rows[i].PublicID = ids[page.Rows[i].EventID]
-	}
-	return page, err
+	return page, nil
 }
 
 // deliveriesOf finds the newest deliveries of an order; an order has few.

@@ -104,17 +104,12 @@ func (b *Reader) addFundDeliveries(ctx context.Context, of behindOf, d *Behind) 
 		return fmt.Errorf("read the notifications of %s: %w", of.no, err)
 	}
 	slices.Reverse(rows)
-	events := make([]int64, len(rows))
-	for i := range rows {
-		events[i] = rows[i].EventID
-	}
-	ids, err := notify.IDsOf(ctx, b.db.Read, events)
 	m := maskerOf(of.no)
 	for i := range rows {
 		m.delivery(&rows[i])
-		d.Deliveries = append(d.Deliveries, Notified{rows[i], ids[rows[i].EventID]})
+		d.Deliveries = append(d.Deliveries, Notified{rows[i], rows[i].PublicID()})
 	}
-	return err
+	return nil
 }
 
 func (b *Reader) addFundExceptions(ctx context.Context, of behindOf, d *Behind) error {

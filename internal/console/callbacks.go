@@ -7,7 +7,6 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/list"
-	"backstop/internal/supplier"
 )
 
 // A callback is in one of two tables that share one series of ids: authentic callbacks, and
@@ -25,11 +24,11 @@ var CallbackList = list.New(list.Spec{
 			Table: takenTable, Alias: "c", Key: "id",
 			MerchantColumn: "COALESCE((SELECT o.merchant_id FROM orders AS o WHERE o.id = c.order_id), 0)",
 			Columns: "c.id, COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
-				" c.received_at, c.remote_addr, c.outcome, c.order_no, c.order_id, " + supplier.SelectSteps,
+				" c.received_at, c.remote_addr, c.outcome, c.order_no, c.order_id, c.steps",
 		},
 		{
 			Table: refusedTable, Alias: "c", Key: "id", MerchantColumn: list.NoMerchant, Cause: "c.outcome",
-			Columns: "c.id, c.supplier, c.received_at, c.remote_addr, c.outcome, '' AS order_no, 0 AS order_id, " + supplier.SelectSteps,
+			Columns: "c.id, c.supplier, c.received_at, c.remote_addr, c.outcome, '' AS order_no, 0 AS order_id, c.steps",
 		},
 	},
 	Fields: []list.Field{

@@ -39,7 +39,7 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 		return fmt.Errorf("read the names of makers and checkers: %w", err)
 	}
 	for _, a := range rows {
-		a.Reason, a.Checked, a.Evidence, a.Error = MaskText(a.Reason), MaskText(a.Checked), MaskText(a.Evidence), MaskText(a.Error)
+		a.Reason, a.CheckerReason, a.Evidence, a.Error = MaskText(a.Reason), MaskText(a.CheckerReason), MaskText(a.Evidence), MaskText(a.Error)
 		d := &Decision{Approval: a, MakerName: names[a.Maker]}
 		if a.Checker != nil {
 			d.CheckerName = names[*a.Checker]
@@ -59,7 +59,7 @@ func (b *Reader) addDecisions(ctx context.Context, s *Story) error {
 func (d *Decision) said() map[string]any {
 	event := map[string]any{
 		"approval": d.No(), "action": d.Action, "object": d.Object, "object_id": d.ObjectID, "object_version": d.Version,
-		"maker": d.MakerName, "checker": d.CheckerName, "alone": d.Alone, "hash": d.Hash, "state": string(d.State),
+		"maker": d.MakerName, "checker": d.CheckerName, "alone": d.SinglePerson, "hash": d.Hash, "state": string(d.State),
 	}
 	if d.Currency != "" {
 		event["amount"], event["currency"] = number(d.Amount), d.Currency

@@ -115,26 +115,11 @@ func (b *Reader) Deliveries(ctx context.Context, q list.Query, s list.Slice) (li
 		return page, err
 	}
 	for i := range page.Rows {
-		page.Rows[i].Parked = b.holds(&page.Rows[i].Delivery)
-		maskerOf(page.Rows[i].OrderNo).delivery(&page.Rows[i].Delivery)
-	}
-	if err := b.addIDs(ctx, page.Rows); err != nil {
-		return page, err
+		d := &page.Rows[i]
+		d.PublicID, d.Parked = d.Delivery.PublicID(), b.holds(&d.Delivery)
+		maskerOf(d.OrderNo).delivery(&d.Delivery)
 	}
 	return page, b.addLast(ctx, page.Rows)
-}
-
-// addIDs reads the public ids of a page of notifications in one query.
-func (b *Reader) addIDs(ctx context.Context, rows []Delivery) error {
-	events := make([]int64, len(rows))
-	for i := range rows {
-		events[i] = rows[i].EventID
-	}
-	ids, err := notify.IDsOf(ctx, b.db.Read, events)
-	for i := range rows {
-		rows[i].PublicID = ids[rows[i].EventID]
-	}
-	return err
 }
 
 // holds reports whether a delivery is parked.

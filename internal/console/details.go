@@ -12,7 +12,6 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
-	"backstop/internal/supplier"
 )
 
 // detailRows bounds how many attempts or acts a detail page shows.
@@ -31,8 +30,7 @@ func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail,
 	for _, q := range []string{
 		"SELECT " + storyCallback +
 			", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
-		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.supplier, c.body, " +
-			supplier.SelectSteps +
+		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.supplier, c.body, c.steps" +
 			" FROM refused_callbacks AS c WHERE c.id = ?",
 	} {
 		var rows []CallbackDetail
@@ -90,7 +88,6 @@ func (b *Reader) Notification(ctx context.Context, id string, delivery int64) (*
 	if err != nil {
 		return nil, fmt.Errorf("read a notification's attempts: %w", err)
 	}
-	showAttempts(n.Attempts)
 	n.Body = notify.ShownBody(n.EventType, n.Body)
 	n.Parked = b.holds(&n.Delivery.Delivery)
 	n.Cut = len(n.Attempts) > detailRows

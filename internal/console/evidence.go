@@ -188,7 +188,7 @@ func (w evidenceWriter) event(i Item) map[string]any {
 		}
 	case i.Queued != nil:
 		return map[string]any{
-			"id": w.PublicID(i.Queued.EventID), "type": i.Queued.EventType, "channel": i.Queued.Channel,
+			"id": i.Queued.PublicID(), "type": i.Queued.EventType, "channel": i.Queued.Channel,
 			"status": string(i.Queued.Status), "body": w.Bodies[i.Queued.EventID],
 		}
 	case i.Attempt != nil:
@@ -253,7 +253,7 @@ func (w evidenceWriter) event(i Item) map[string]any {
 			"expires_at": w.moment(d.ExpiresAt),
 		})
 	case i.Verdict != nil:
-		return d.with(map[string]any{"reason": d.Checked, "unverified": d.Unverified})
+		return d.with(map[string]any{"reason": d.CheckerReason, "unverified": d.Unverified})
 	default:
 		return d.with(map[string]any{"result": d.Result, "error": d.Error, "tries": d.Tries})
 	}

@@ -196,10 +196,10 @@ func TestCallbacksOfBothTablesAreOneList(t *testing.T) {
 			for range n {
 				id := d.NewID()
 				query := "INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-					" VALUES (?, 1, 0, '', '', '', '', 'paid', 0, '', '', '', '', '', '[]')"
+					" VALUES (?, 1, 0, '', '', '', '', 'paid', 0, '', '', '', '', '', '')"
 				if id%3 == 0 {
 					query = "INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-						" VALUES (?, '', 'bad_signature', 0, '', '', '', '', '', '[]')"
+						" VALUES (?, '', 'bad_signature', 0, '', '', '', '', '', '')"
 				}
 				if _, err := d.NewRaw(query, id).Exec(t.Context()); err != nil {
 					t.Fatal(err)

@@ -109,7 +109,6 @@ func (b *Reader) addPing(ctx context.Context, m *Merchant, pinged string) error 
 	if err != nil {
 		return fmt.Errorf("read the result of a ping: %w", err)
 	}
-	showAttempts(rows)
 	if len(rows) > 0 {
 		MaskAttempt(&rows[0])
 		m.Pinged = &rows[0]

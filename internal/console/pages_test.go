@@ -23,12 +23,12 @@ func fillCallbacks(t *testing.T, d *db.DB, n int) {
 		var err error
 		if i%2 == 0 {
 			_, err = d.NewRaw("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome,"+
-				" received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 1, 0, ?, '', '', '', ?, ?, '192.0.2.1', 'POST', '', '', ?, '[]')",
+				" received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 1, 0, ?, '', '', '', ?, ?, '192.0.2.1', 'POST', '', '', ?, '')",
 				i+1, fmt.Sprintf("O%d", i%6), []string{"paid", "repeat"}[i/2%2], i, []byte{}).Exec(ctx)
 		} else {
 			_, err = d.NewRaw(
 				"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-					" VALUES (?, 'wx', ?, ?, '192.0.2.1', 'POST', '', '', ?, '[]')", i+1, callback.BadSignature, i, []byte{}).Exec(ctx)
+					" VALUES (?, 'wx', ?, ?, '192.0.2.1', 'POST', '', '', ?, '')", i+1, callback.BadSignature, i, []byte{}).Exec(ctx)
 		}
 		if err != nil {
 			t.Fatal(err)

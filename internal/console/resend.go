@@ -60,7 +60,7 @@ func (b *Reader) addResend(ctx context.Context, s *Story) (err error) {
 				of = append(of, x)
 			}
 		}
-		s.Resend, err = b.resend(ctx, s.PublicID(newest.EventID), notify.Neediest(of))
+		s.Resend, err = b.resend(ctx, newest.PublicID(), notify.Neediest(of))
 		return err
 	}
 	return nil
@@ -84,7 +84,7 @@ func (b *Reader) addResent(ctx context.Context, s *Story) (err error) {
 	for i := range s.Deliveries {
 		x := &s.Deliveries[i]
 		if strconv.FormatInt(x.ID, 10) != params.Delivery {
-			continue // acts of earlier versions name no delivery
+			continue
 		}
 		s.Resent = &Resent{Act: last, Delivery: x}
 		if x.Status.Waiting() {

@@ -249,9 +249,6 @@ func (b *Reader) story(ctx context.Context, orderNo string, raw func(context.Con
 	return s, nil
 }
 
-// PublicID returns the id of the notification of an event.
-func (s *Story) PublicID(event int64) string { return notify.IDOf(event, s.Bodies[event]) }
-
 // Callback returns the callback with this id, in URL form; nil = the order has none.
 func (s *Story) Callback(id string) *Callback {
 	n, err := strconv.ParseInt(id, 36, 64)

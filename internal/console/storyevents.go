@@ -10,7 +10,6 @@ import (
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
-	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
 )
@@ -75,8 +74,7 @@ func (s *Story) leaveOut(kind ItemKind, n int64) {
 }
 
 // storyCallback selects everything of a callback except its body, which may be 256 KiB.
-const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, " +
-	supplier.SelectSteps + "," +
+const storyCallback = "c.id, c.trade_no, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.steps," +
 	" COALESCE((SELECT su.code FROM suppliers AS su WHERE su.id = c.supplier_id), '') AS supplier," +
 	" COALESCE(cr.seen, 0) AS seen, COALESCE(cr.last_seen_at, 0) AS last_seen_at, COALESCE(cr.last_addr, '') AS last_addr"
 
@@ -153,7 +151,6 @@ func (b *Reader) addAttempts(ctx context.Context, s *Story) error {
 		from: b.db.Read.NewSelect().Model((*notify.Attempt)(nil)).ModelTableExpr(notify.AllAttempts+" AS na").
 			Where("na.delivery_id IN (?)", bun.List(of)),
 	}.read(ctx, b, s)
-	showAttempts(rows)
 	for i := range rows {
 		s.Items = append(s.Items, Item{At: rows[i].StartedAt, Phase: DeliveryPhase, Attempt: &rows[i]})
 	}

@@ -86,7 +86,7 @@ func (b *Reader) addRefusals(ctx context.Context, d *SupplierDetail) error {
 		RemoteAddr string
 		Steps      supplier.Steps `bun:"steps"`
 	}
-	err := b.db.Read.NewRaw("SELECT c.outcome, c.received_at, c.remote_addr, "+supplier.SelectSteps+
+	err := b.db.Read.NewRaw("SELECT c.outcome, c.received_at, c.remote_addr, c.steps"+
 		" FROM refused_callbacks AS c WHERE c.supplier = ? AND c.id > ? ORDER BY c.id DESC LIMIT ?",
 		d.Code, db.IDAt(b.db.Now()-24*time.Hour.Microseconds()), refusalsRead+1).Scan(ctx, &rows)
 	if err != nil {

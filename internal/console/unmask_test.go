@@ -31,16 +31,16 @@ func TestUnmaskActsFindTheirObjects(t *testing.T) {
 		for _, query := range []string{
 			"INSERT INTO exceptions (id, kind, state, order_no, detail, opened_at, updated_at) VALUES (7, 'unknown_order', 'open', 'X1', '{}', 0, 0)",
 			"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-				" VALUES (8, 'wx', 'bad_signature', 1, '', 'POST', '', '', " + x + ", '[]')",
+				" VALUES (8, 'wx', 'bad_signature', 1, '', 'POST', '', '', " + x + ", '')",
 		} {
 			if _, err := d.NewRaw(query).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var callback, event int64
-		var body string
-		if err := d.NewRaw("SELECT c.id, e.id, e.body FROM callbacks AS c, "+notify.AllEvents+" AS e").Scan(t.Context(), &callback, &event,
-			&body); err != nil {
+		var callback, subject int64
+		var kind string
+		if err := d.NewRaw("SELECT c.id, e.subject_id, e.type FROM callbacks AS c, "+notify.AllEvents+" AS e").Scan(t.Context(), &callback, &subject,
+			&kind); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []struct {
@@ -51,7 +51,7 @@ func TestUnmaskActsFindTheirObjects(t *testing.T) {
 			{UnmaskOrder, act.Ref{ID: o.OrderNo}, true},
 			{UnmaskCallback, act.Ref{Row: callback}, true},
 			{UnmaskCallback, act.Ref{Row: 8}, false},
-			{UnmaskNotification, act.Ref{ID: notify.IDOf(event, body)}, true},
+			{UnmaskNotification, act.Ref{ID: notify.PublicID(subject, kind)}, true},
 			{UnmaskException, act.Ref{Row: 7}, false},
 		} {
 			for _, k := range UnmaskActs {

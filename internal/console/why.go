@@ -262,7 +262,7 @@ func evidenceOf(s *Story) (at []int) {
 		case w.Delivery != nil && item.Queued != nil:
 			proves = item.Queued.ID == w.Delivery.ID && w.Delivery.Attempts == 0
 		case w.Rule == WhyExhausted && item.Exception != nil:
-			proves = item.Exception.Subject == s.PublicID(w.Delivery.EventID)
+			proves = item.Exception.Subject == w.Delivery.PublicID()
 		case w.Supplier != "" && item.Call != nil:
 			proves = item.Call.Op != call.Pay
 		case w.Delivery == nil && item.Move != nil:

@@ -250,7 +250,7 @@ func TestWhatNamesNoAmountIsIgnoredByOnePersonAlone(t *testing.T) {
 		p := wish(desk.Ignore, 1, `{}`)
 		p.Amount = ""
 		a, err := k.propose(access.Ops, p)
-		if err != nil || a.State != approval.Done || a.Alone || a.Checker != nil {
+		if err != nil || a.State != approval.Done || a.SinglePerson || a.Checker != nil {
 			t.Fatalf("ignored: %+v, %v", a, err)
 		}
 		k.Want(t, 1, "SELECT count(*) FROM exceptions WHERE id = 1 AND state = 'ignored' AND decided_by = ?", a.ID)

@@ -53,7 +53,7 @@ func TestADecisionAtOnceLocksTheOrderFirst(t *testing.T) {
 				p := wish(desk.AcceptLate, x.ID, `{}`)
 				p.By = k.person(access.Finance)
 				a, err := decides.Propose(context.Background(), p)
-				if err == nil && (a.State != approval.Done || !a.Alone) {
+				if err == nil && (a.State != approval.Done || !a.SinglePerson) {
 					t.Errorf("%+v", a)
 				}
 				ended <- err

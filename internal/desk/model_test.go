@@ -204,7 +204,7 @@ func (p *program) lines() []string {
 			checker = names[*a.Checker]
 		}
 		all = append(all, fmt.Sprintf("decision %s %s %s %s tries %d alone %t", a.Action, a.State, names[a.Maker], checker, a.Tries,
-			a.Alone))
+			a.SinglePerson))
 	}
 	var entries []string
 	var moved []ledger.Entry

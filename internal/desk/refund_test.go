@@ -50,7 +50,7 @@ func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
 		before := k.available()
 		a, err := k.propose(access.Finance, refundWish(o, 500, "5.00"))
 		if err != nil || a.State != approval.Waiting || a.Object != refund.Object || a.Amount != 500 || a.Currency != "CNY" ||
-			a.OrderNo != o.OrderNo || !a.Second || a.Alone {
+			a.OrderNo != o.OrderNo || !a.Second || a.SinglePerson {
 			t.Fatalf("%v %+v", err, a)
 		}
 		r := k.refund(a)

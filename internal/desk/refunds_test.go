@@ -204,7 +204,7 @@ func TestNobodyResolvesARefundAlone(t *testing.T) {
 			}
 		}
 		a, err := k.propose(access.Lead, resolving(x, "failed", ""))
-		if err != nil || a.State != approval.Waiting || a.Alone {
+		if err != nil || a.State != approval.Waiting || a.SinglePerson {
 			t.Fatalf("%+v %v", a, err)
 		}
 		if _, err := k.approve(access.Lead, a); err == nil {

@@ -41,7 +41,7 @@ func (k desk) of(kind string) *Item {
 	return &i
 }
 
-// end ends an exception without a decision, as earlier versions and removed causes did.
+// end ends an exception without a decision, as removed causes do.
 func (k desk) end(i *Item, to State, o Outcome, reference string) {
 	k.Helper()
 	if _, err := k.db.NewRaw("UPDATE exceptions SET state = ?, outcome = ?, reference = ?, resolved_at = 1 WHERE id = ?", to, o, reference,

@@ -146,7 +146,7 @@ func before(ctx context.Context, q bun.IDB, a *ledger.Account, tail []ledger.Tai
 	err = q.NewRaw("SELECT l.balance, l.credits FROM account_lines AS l WHERE l.account_id = ? AND l.id < ? ORDER BY l.id DESC LIMIT 1",
 		a.ID, id).Scan(ctx, &e)
 	if errors.Is(err, sql.ErrNoRows) {
-		return edge{a.Unlined, a.UnlinedCredits}, nil
+		return edge{}, nil
 	} else if err != nil {
 		return e, fmt.Errorf("read a balance: %w", err)
 	}

@@ -63,9 +63,6 @@ type Account struct {
 	LastLine int64  `bun:"last_line"` // 0 = none
 	Credits  int64  `bun:"credits"`   // total of credits up to its last line
 	FoldedAt *int64 `bun:"folded_at"` // Unix µs; nil = never
-	// The parts of balance and credits that have no lines yet, see Line.
-	Unlined        int64 `bun:"unlined"`
-	UnlinedCredits int64 `bun:"unlined_credits"`
 }
 
 // Transfer moves Amount minor units from the debited to the credited account.

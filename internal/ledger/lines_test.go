@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -99,70 +98,6 @@ func TestALateTransferIsTheLastLine(t *testing.T) {
 			"SELECT l.balance FROM account_lines l JOIN transfers t ON t.id = l.transfer_id JOIN accounts a ON a.id = l.account_id"+
 				" WHERE a.code = 'merchant:m' ORDER BY l.id DESC LIMIT 1"); n != 12 {
 			t.Errorf("the last balance is %d", n)
-		}
-	})
-}
-
-// upgrade deletes the lines and leaves the tables as the migration does.
-func upgrade(t *testing.T, d *db.DB) {
-	t.Helper()
-	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
-		for _, q := range []string{
-			"DELETE FROM account_lines",
-			"UPDATE accounts SET unlined = balance, credits = 0, unlined_credits = 0, last_line = (SELECT coalesce(max(id), 0) FROM transfers), folded_at = NULL",
-			"INSERT INTO settings (name, value) SELECT 'lines_below', max(id) + 1 FROM transfers",
-		} {
-			if _, err := tx.NewRaw(q).Exec(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Several nodes write the lines for entries of earlier versions, from the newest to the oldest,
-// while new entries are folded.
-func TestWhatWasFoldedBeforeGetsItsLines(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		book := ledger.New(d)
-		for i := range 30 {
-			var entries []ledger.Entry
-			for k := range 50 {
-				entries = append(entries, pays(fmt.Sprint("m", k%4), int64(i+k+1), fmt.Sprint("paid ", i, " ", k)))
-			}
-			posted(t, d, book, entries...)
-		}
-		for fold(t, book) > 0 {
-		}
-		upgrade(t, d)
-		var all sync.WaitGroup
-		for node := range 2 {
-			mine := ledger.New(d)
-			all.Go(func() {
-				for i := 0; ; i++ {
-					repeated(t, func() error {
-						return post(t, d, mine, pays(fmt.Sprint("m", i%5), 3, fmt.Sprint("new ", node, " ", i)))
-					})
-					repeated(t, func() error { _, err := mine.Fold(t.Context()); return err })
-					var n int
-					repeated(t, func() (err error) { n, err = mine.Line(t.Context()); return err })
-					if n == 0 && count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'") == 0 || i > 500 {
-						return
-					}
-				}
-			})
-		}
-		all.Wait()
-		for fold(t, book) > 0 {
-		}
-		wantLines(t, d)
-		if n := count(t, d, "SELECT count(*) FROM accounts WHERE unlined <> 0") +
-			count(t, d, "SELECT count(*) FROM settings WHERE name = 'lines_below'"); n != 0 {
-			t.Errorf("%d accounts have entries without lines, or the fold has not ended", n)
 		}
 	})
 }

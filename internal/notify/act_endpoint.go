@@ -48,7 +48,7 @@ func (a Acts) pinging(owner string, find func(code string) *merchant.Merchant) a
 			outs := make([]act.Outcome, len(subjects))
 			for i, s := range subjects {
 				to, id := s.Value.(endpointOf), a.DB.NewID()
-				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name), "notification": publicID(id, Ping)}
+				outs[i].Details = map[string]any{"endpoint": Shown(to.e.Name), "notification": PublicID(id, Ping)}
 				outs[i].After = func(ctx context.Context) (any, error) { return a.Pings.Ping(ctx, to.m, to.e, id) }
 			}
 			return outs, nil

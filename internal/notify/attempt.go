@@ -67,7 +67,7 @@ func (s *sender) run(ctx context.Context, x work.Slot, l *load) work.Ran[*outcom
 		return releaseNow
 	case m != nil && c.Channel == Unrouted:
 		if err := s.route(c, m); err != nil {
-			s.o.Log.Error("route a delivery", "notification", c.publicID(), "error", db.ErrorText(err))
+			s.o.Log.Error("route a delivery", "notification", c.PublicID(), "error", db.ErrorText(err))
 			return releaseNow
 		}
 		return untried
@@ -147,7 +147,7 @@ func (p *plan) refuse(class Class, why string) { p.refused = &Result{Class: clas
 // clock would open all their breakers.
 func newPlan(m *merchant.Merchant, c claimed, longest time.Duration, at time.Time) plan {
 	p := plan{waits: Day(), msg: Message{
-		ID: c.publicID(), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
+		ID: c.PublicID(), Type: c.EventType, Body: []byte(c.Body), URL: c.URL,
 		To: c.Recipient(), At: at, Ack: "status", Timeout: longest,
 	}}
 	if m == nil || m.Disabled {

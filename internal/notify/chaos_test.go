@@ -213,12 +213,11 @@ func (c *chaos) node(t *testing.T, name string, d *db.DB, ticks bool) (disp *not
 func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	var rows []struct {
-		EventID, Attempts int64
-		Status, Body      string
-		Desk              int64
+		EventID, SubjectID, Attempts int64
+		EventType, Status            string
+		Desk                         int64
 	}
-	err := c.DB.NewRaw("SELECT event_id, attempts, status, (SELECT e.body FROM "+notify.AllEvents+
-		" AS e WHERE e.id = d.event_id) AS body, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
+	err := c.DB.NewRaw("SELECT event_id, subject_id, event_type, attempts, status, (SELECT count(*) FROM exceptions AS x WHERE x.order_id = d.subject_id AND x.kind = 'notify_exhausted') AS desk"+
 		" FROM deliveries AS d").Scan(t.Context(), &rows)
 	if err != nil || len(rows) != moodyOrders {
 		t.Fatalf("%d deliveries, %v", len(rows), err)
@@ -226,7 +225,7 @@ func (c *chaos) wrong(t *testing.T, survivor *notify.Dispatcher, died int64) (al
 	c.world.mu.Lock() // an attempt whose node was stopped may still come back
 	again := int64(0)
 	for _, r := range rows {
-		taken, sum := c.world.taken[notify.IDOf(r.EventID, r.Body)], 0
+		taken, sum := c.world.taken[notify.PublicID(r.SubjectID, r.EventType)], 0
 		for node, n := range taken {
 			if sum += n; n > 1 {
 				say("node %s notified %d times of event %d", node, n, r.EventID)

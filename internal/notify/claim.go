@@ -21,9 +21,6 @@ type claimed struct {
 	Lease int64 // Unix µs; from then on other nodes may claim it
 }
 
-// publicID returns the id that the recipient sees.
-func (c *claimed) publicID() string { return IDOf(c.EventID, c.Body) }
-
 // claimedColumns are what a claim returns.
 const claimedColumns = " RETURNING id, event_id, recipient_id, subject_id, event_type, channel, url, endpoint, to_subscriber, shared, counted, attempts, schedule_from," +
 	" created_at, currency, amount, trace, last_class, next_at AS lease," +

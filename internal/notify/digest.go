@@ -110,7 +110,7 @@ func (s *source) claimDigest(ctx context.Context, g digest, l work.Lease) (*load
 func parts(more []claimed) []Part {
 	all := make([]Part, len(more))
 	for i, c := range more {
-		all[i] = Part{ID: c.publicID(), Type: c.EventType, Body: []byte(c.Body)}
+		all[i] = Part{ID: c.PublicID(), Type: c.EventType, Body: []byte(c.Body)}
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package notify_test
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,7 +267,7 @@ func TestWithoutTheClaimTwoNodesOverlap(t *testing.T) {
 		wg.Go(func() {
 			for _, n := range nudges {
 				if f.Count(t, "SELECT count(*) FROM deliveries WHERE id = ? AND status = 'queued'", n.Delivery) == 1 {
-					ch.Send(context.Background(), notify.Message{ID: notify.IDOf(n.Delivery, "")})
+					ch.Send(context.Background(), notify.Message{ID: strconv.FormatInt(n.Delivery, 10)})
 					_, _ = f.DB.NewRaw("UPDATE deliveries SET status = 'delivered' WHERE id = ?", n.Delivery).Exec(context.Background())
 				}
 			}

@@ -155,7 +155,7 @@ func TestANodeAloneComesBackToWhatItCouldNotSend(t *testing.T) {
 // has to act.
 func TestABlockedEndpointCountsWhereAllNodesAgree(t *testing.T) {
 	t.Parallel()
-	for name, ranges := range map[string]string{"the same ranges": "none", "an older version that publishes none": ""} {
+	for name, ranges := range map[string]string{"the same ranges": "none", "one that has not published its own yet": ""} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				f := paymenttest.New(t, d, paymenttest.Options{URL: "http://m1.test/n"})

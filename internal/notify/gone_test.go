@@ -204,13 +204,7 @@ func TestAChannelThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	t.Parallel()
 	f := paymenttest.New(t, dbtest.SQLite(t), paymenttest.Options{URL: "http://m1.test/n", WaitsMS: []int64{10}})
 	nudges := paid(t, f, 20)
-	ids, err := notify.IDsOf(t.Context(), f.DB, []int64{f.Count(t, "SELECT min(event_id) FROM deliveries")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var poisoned string
-	for _, poisoned = range ids {
-	}
+	poisoned := notify.PublicID(f.Count(t, "SELECT min(subject_id) FROM deliveries"), "order.paid")
 	ch := &fakeChannel{answer: func(_ int, m notify.Message) notify.Result {
 		if m.ID == poisoned {
 			panic("secret-canary")

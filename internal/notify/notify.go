@@ -191,7 +191,7 @@ func CreateCounted(ctx context.Context, w *db.Writes, d *db.DB, here *Dispatcher
 	claims := here.creation(w.Tx())
 	for i, f := range facts {
 		id := d.NewID()
-		body, err := json.Marshal(envelope{ID: publicID(f.SubjectID, f.Type), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
+		body, err := json.Marshal(envelope{ID: PublicID(f.SubjectID, f.Type), Type: f.Type, Timestamp: Stamp(f.At), Data: f.Data})
 		if err != nil {
 			return nil, fmt.Errorf("freeze %s: %w", f.Type, err)
 		}

@@ -39,8 +39,7 @@ type Pinger struct {
 }
 
 // openPing marks the delivery of a ping whose requester waits. It is a separate row, and the
-// delivery has no due time, so that nothing else treats it as work: neither the dispatcher nor
-// a node of an earlier version.
+// delivery has no due time, so that the dispatcher does not treat it as work.
 type openPing struct {
 	bun.BaseModel `bun:"table:open_pings"`
 
@@ -81,7 +80,7 @@ func ShownBody(eventType, body string) string {
 // is its event's. A ping is not repeated and opens no exception.
 func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, e *merchant.Endpoint, id int64) (Answer, error) {
 	now := p.DB.Now()
-	body, err := json.Marshal(envelope{ID: publicID(id, Ping), Type: Ping, Timestamp: Stamp(now), Data: pingData{m.Code, e.Name}})
+	body, err := json.Marshal(envelope{ID: PublicID(id, Ping), Type: Ping, Timestamp: Stamp(now), Data: pingData{m.Code, e.Name}})
 	if err != nil {
 		return Answer{}, fmt.Errorf("freeze a ping: %w", err)
 	}
@@ -99,7 +98,7 @@ func (p Pinger) Ping(ctx context.Context, m *merchant.Merchant, e *merchant.Endp
 	if err := p.create(ctx, c, here); err != nil {
 		return Answer{}, fmt.Errorf("create a ping: %w", err)
 	}
-	answer := Answer{Notification: c.publicID(), Endpoint: *e}
+	answer := Answer{Notification: c.PublicID(), Endpoint: *e}
 	if answer.Attempt, err = p.answer(ctx, c, attempt, here); err == nil {
 		err = p.end(ctx, c, answer.Attempt)
 	}
@@ -318,6 +317,6 @@ func (d *Dispatcher) sendPing(ctx context.Context, c claimed) {
 		return w.Exec(ctx)
 	})
 	if err != nil && !errors.Is(err, db.ErrStale) { // stale: its requester no longer waits
-		d.o.Log.Error("answer a ping", "notification", c.publicID(), "error", db.ErrorText(err))
+		d.o.Log.Error("answer a ping", "notification", c.PublicID(), "error", db.ErrorText(err))
 	}
 }

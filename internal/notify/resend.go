@@ -95,23 +95,18 @@ func ExhaustedOf(ctx context.Context, q bun.IDB, orders []int64) (map[int64]stri
 	if len(orders) == 0 {
 		return nil, nil
 	}
-	var rows []struct{ ID, EventID int64 }
-	err := q.NewRaw("SELECT id, event_id FROM deliveries WHERE subject_id IN (?) AND status = ? AND NOT to_subscriber AND event_type <> ?",
+	var rows []struct {
+		ID, SubjectID int64
+		EventType     string
+	}
+	err := q.NewRaw("SELECT id, subject_id, event_type FROM deliveries WHERE subject_id IN (?) AND status = ? AND NOT to_subscriber AND event_type <> ?",
 		bun.List(orders), Exhausted, Ping).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read exhausted notifications: %w", err)
 	}
-	events := make([]int64, len(rows))
-	for i, r := range rows {
-		events[i] = r.EventID
-	}
-	names, err := IDsOf(ctx, q, events)
-	if err != nil {
-		return nil, err
-	}
 	of := make(map[int64]string, len(rows))
 	for _, r := range rows {
-		of[r.ID] = names[r.EventID]
+		of[r.ID] = PublicID(r.SubjectID, r.EventType)
 	}
 	return of, nil
 }
@@ -143,9 +138,9 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 	if len(over) == 0 {
 		return nil
 	}
-	var ids, events, shared, subjects []int64
+	var ids, shared, subjects []int64
 	for _, r := range over {
-		ids, events = append(ids, r.ID), append(events, r.EventID)
+		ids = append(ids, r.ID)
 		if r.Shared {
 			shared, subjects = append(shared, r.EventID), append(subjects, r.SubjectID)
 		}
@@ -163,10 +158,6 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 			return fmt.Errorf("read the deliveries of events: %w", err)
 		}
 	}
-	names, err := IDsOf(ctx, tx, events)
-	if err != nil {
-		return err
-	}
 	x := report.NewDelta(d.Now())
 	for _, r := range over {
 		if !r.Shared || !counted[r.EventID] {
@@ -176,7 +167,7 @@ func reopen(ctx context.Context, tx db.Tx, d *db.DB, w *db.Writes, over []Delive
 			counted[r.EventID] = true
 		}
 		if !r.Shared || !slices.Contains(exhausted, r.EventID) {
-			kind, subject := exceptionKey(names[r.EventID], r.Recipient())
+			kind, subject := exceptionKey(r.PublicID(), r.Recipient())
 			w.Add(exception.Resolve(tx, d, kind, subject))
 		}
 	}

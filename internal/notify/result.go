@@ -222,7 +222,7 @@ func (r *results) storeLost(ctx context.Context, tx db.Tx, lost []*outcome) (lat
 
 // written logs and measures a committed result, and nudges its retry.
 func (r *results) written(o *outcome) {
-	r.o.Log.Info("notify", "notification", o.claimed.publicID(), "type", o.claimed.EventType, "attempt", o.attempt.Number,
+	r.o.Log.Info("notify", "notification", o.claimed.PublicID(), "type", o.claimed.EventType, "attempt", o.attempt.Number,
 		"class", o.attempt.Class, "http_status", o.attempt.HTTPStatus, "took_ms", o.attempt.TookUS/1000, "result", o.status)
 	metric.Notifications.WithLabelValues(string(o.status)).Inc()
 	if o.claimed.Attempts == 1 {
@@ -251,7 +251,7 @@ func (r *results) openExhausted(ctx context.Context, tx db.Tx, w *db.Writes, won
 		if err != nil {
 			return fmt.Errorf("read the order of an exhausted notification: %w", err)
 		}
-		kind, subject := exceptionKey(o.claimed.publicID(), o.claimed.Recipient())
+		kind, subject := exceptionKey(o.claimed.PublicID(), o.claimed.Recipient())
 		metric.Exceptions.WithLabelValues(kind).Inc()
 		detail := map[string]any{
 			"type": o.claimed.EventType, "attempts": o.attempt.Number, "last_class": o.attempt.Class, "last_error": o.attempt.Error,

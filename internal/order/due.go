@@ -72,9 +72,9 @@ func Postpone(ctx context.Context, d *db.DB, ids []int64, until int64) error {
 // payment, which owns attempts, keeps the list complete.
 var OpenAttempts = []string{"created", "submitted", "unknown"}
 
-// AskedAt returns an SQL expression for the supplier at which an order is queried: that of its
+// QueriedSupplier returns an SQL expression for the supplier at which an order is queried: that of its
 // open payment, else the order's.
-func AskedAt(alias string) string {
+func QueriedSupplier(alias string) string {
 	return "coalesce((SELECT max(a.supplier_id) FROM payment_attempts AS a WHERE a.order_id = " + alias + ".id AND a.supplier_id <> 0" +
 		" AND " + moves.Words("a.status", OpenAttempts...) + "), " + alias + ".supplier_id)"
 }

@@ -112,7 +112,7 @@ type Order struct {
 	// How often the supplier was queried in this status, and when last. Only the claim for a
 	// query writes them, and the move that resets them.
 	QueryTries int64  `bun:"query_tries"`
-	AskedAt    *int64 `bun:"asked_at"`
+	QueriedAt  *int64 `bun:"queried_at"`
 	// FeeRule is the version of the settings whose rules of fees apply. FeeAmount is
 	// what the merchant pays by them, since the order is paid.
 	FeeRule   *int64 `bun:"fee_rule"`

@@ -2,7 +2,6 @@ package payment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -125,22 +124,21 @@ type eventKey struct {
 type callbackRow struct {
 	bun.BaseModel `bun:"table:callbacks"`
 
-	ID         int64           `bun:"id,pk"`
-	SupplierID int64           `bun:"supplier_id"`
-	OrderID    int64           `bun:"order_id"`
-	OrderNo    string          `bun:"order_no"`
-	TradeNo    string          `bun:"trade_no"`
-	EventKey   string          `bun:"event_key"`
-	Digest     string          `bun:"digest"`
-	Outcome    string          `bun:"outcome"`
-	ReceivedAt int64           `bun:"received_at"`
-	RemoteAddr string          `bun:"remote_addr"`
-	Method     string          `bun:"method"`
-	Query      string          `bun:"query"`
-	Headers    string          `bun:"headers"`
-	Body       []byte          `bun:"body"`
-	Steps      json.RawMessage `bun:"steps,type:jsonb"` // written by older versions
-	Checks     string          `bun:"checks"`
+	ID         int64  `bun:"id,pk"`
+	SupplierID int64  `bun:"supplier_id"`
+	OrderID    int64  `bun:"order_id"`
+	OrderNo    string `bun:"order_no"`
+	TradeNo    string `bun:"trade_no"`
+	EventKey   string `bun:"event_key"`
+	Digest     string `bun:"digest"`
+	Outcome    string `bun:"outcome"`
+	ReceivedAt int64  `bun:"received_at"`
+	RemoteAddr string `bun:"remote_addr"`
+	Method     string `bun:"method"`
+	Query      string `bun:"query"`
+	Headers    string `bun:"headers"`
+	Body       []byte `bun:"body"`
+	Steps      string `bun:"steps"`
 }
 
 type keyRow struct {
@@ -207,7 +205,7 @@ func (b *batch) record(m *Message, d decision, out *Outcome) {
 		ID: b.p.o.DB.NewID(), SupplierID: m.Supplier.ID, OrderNo: out.OrderNo, TradeNo: c.TradeNo,
 		EventKey: c.EventKey, Digest: d.digest, Outcome: d.outcome, ReceivedAt: r.ReceivedAt,
 		RemoteAddr: r.RemoteAddr, Method: r.Method, Query: r.Query, Headers: r.Header,
-		Body: body, Steps: supplier.NoSteps, Checks: supplier.Steps(slices.Concat(r.Steps, d.steps)).Text(),
+		Body: body, Steps: supplier.Steps(slices.Concat(r.Steps, d.steps)).Text(),
 	}
 	if d.order != nil {
 		row.OrderID = d.order.ID

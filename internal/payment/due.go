@@ -63,7 +63,7 @@ type Moment struct {
 
 // momentColumns are the columns of a Moment of an order o. An order has at most one open
 // payment started by us.
-var momentColumns = "o.id, o.next_at, o.status, o.expires_at, " + order.AskedAt("o") + " AS supplier"
+var momentColumns = "o.id, o.next_at, o.status, o.expires_at, " + order.QueriedSupplier("o") + " AS supplier"
 
 // IsAsked is the SQL condition, with the current time as its parameter, that the supplier is
 // queried about an order: from its timeout on, a paying order must move to closing first.

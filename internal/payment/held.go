@@ -20,10 +20,6 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// ToHold is the name in settings of the id up to which exceptions of earlier versions still
-// have to be booked.
-const ToHold = "exceptions_to_hold"
-
 // held is money that is or was in suspense.
 type held struct {
 	account  string // the suspense account

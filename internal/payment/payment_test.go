@@ -706,7 +706,7 @@ func TestTheStepOfAnAmountIsMoney(t *testing.T) {
 		take(t, f, f.Callback(o.OrderNo, "wrong", 5))
 		take(t, f, f.Callback(o.OrderNo, "right", 1999))
 		var steps []supplier.Steps
-		if err := f.DB.NewRaw("SELECT "+supplier.SelectSteps+" FROM callbacks AS c ORDER BY id").Scan(t.Context(), &steps); err != nil ||
+		if err := f.DB.NewRaw("SELECT c.steps FROM callbacks AS c ORDER BY id").Scan(t.Context(), &steps); err != nil ||
 			len(steps) != 2 {
 			t.Fatalf("%d callbacks: %v", len(steps), err)
 		}

@@ -215,7 +215,7 @@ func (c *closing) add(o *order.Order, attempts []*Attempt, actor string) {
 		change.Cause = order.ByGrace
 		o.ClosedAt = &now
 	// An imported order that is being paid has no attempt.
-	case o.Status == order.Paying && (open != nil || len(attempts) == 0), o.Status == order.Pending && canAsk && s.AskPending:
+	case o.Status == order.Paying && (open != nil || len(attempts) == 0), o.Status == order.Pending && canAsk && s.QueryPending:
 		change.To = order.Closing
 		next := now + c.p.o.ClosingGrace.Microseconds()
 		if canAsk {

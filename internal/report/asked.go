@@ -26,7 +26,7 @@ var waitsForResult = order.Moves.In("o.status", order.Paying, order.Closing)
 
 // NoResult returns a query for the ids of orders that were queried three times, the last time
 // over half an hour ago, and are still paying or closing. It has its own index (migration
-// orders_asked).
+// orders_queried).
 func NoResult(now int64) (ids string, args []any) {
 	return "SELECT o.id FROM orders AS o WHERE o.next_at >= " + order.DueFrom + " AND o.query_tries > " + strconv.Itoa(askedOften-1) +
 			" AND " + waitsForResult +
@@ -38,7 +38,7 @@ func NoResult(now int64) (ids string, args []any) {
 // AwaitedOf returns a query for the ids of orders waiting for a result from a supplier: paying
 // or closing, with their open payment there.
 func AwaitedOf(supplierID int64) (ids string, args []any) {
-	return "SELECT w.id FROM (SELECT o.id, " + order.AskedAt("o") +
+	return "SELECT w.id FROM (SELECT o.id, " + order.QueriedSupplier("o") +
 			" AS supplier FROM (SELECT id, status, supplier_id FROM orders WHERE next_at >= " + order.DueFrom +
 			" ORDER BY next_at LIMIT " + strconv.Itoa(dueRead) + ") AS o WHERE " + waitsForResult + ") AS w WHERE w.supplier = ?",
 		[]any{supplierID}
@@ -57,7 +57,7 @@ func Awaiting(ctx context.Context, d *db.DB) (map[int64]Standing, error) {
 	err := d.Read.NewRaw("WITH due AS (SELECT id, status, supplier_id, currency, amount FROM orders WHERE next_at >= "+order.DueFrom+
 		" ORDER BY next_at LIMIT ?0)"+
 		" SELECT w.supplier, w.currency, count(*) AS orders, CAST(sum(w.amount) AS BIGINT) AS minor FROM"+
-		" (SELECT "+order.AskedAt("o")+" AS supplier, o.currency, o.amount FROM due AS o WHERE "+waitsForResult+
+		" (SELECT "+order.QueriedSupplier("o")+" AS supplier, o.currency, o.amount FROM due AS o WHERE "+waitsForResult+
 		") AS w GROUP BY w.supplier, w.currency"+
 		" UNION ALL SELECT 0, '', count(*), 0 FROM due", awaitedRead).Scan(ctx, &rows)
 	if err != nil {

@@ -38,7 +38,7 @@ type Supplier struct {
 	QueryAfter       time.Duration  `apply:"query_after" min:"1s" max:"24h" default:"2m" example:"5m" doc:"How old a payment must be before the answer not found means that it is unpaid."`
 	QueryRate        Rate           `apply:"query_rate" min:"1" max:"100000" default:"50/s" example:"20/s" doc:"Calls to it per second, from all nodes together."`
 	Fees             Fee            `apply:"fees" waits:"true" empty:"no cost" example:"{ rate: '0.6%', min: 1, refund: return }" doc:"What it charges for each payment. A change applies to orders created after it. Replaced as a whole."`
-	AskPending       bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether to query the supplier before closing an order for which pay was never called."`
+	QueryPending     bool           `apply:"ask_pending" default:"true" example:"false" doc:"Whether to query the supplier before closing an order for which pay was never called."`
 	RefundRepeat     bool           `apply:"refund_repeat" default:"false" example:"true" doc:"Whether the supplier never forgets a refund's number, so that a refund that it does not find may be sent again. Used only for sortedparams."`
 	PayoutQueryAfter time.Duration  `apply:"payout_query_after" min:"1s" max:"168h" default:"30m" example:"1h" doc:"How long after the last call for a payout the answer failed is final. It is queried once more then."`
 	PayoutRepeat     bool           `apply:"payout_repeat" default:"false" example:"true" doc:"Whether the supplier never forgets a payout's number, so that a payout that it does not find may be sent again. A supplier that does forget would pay twice. Used only for sortedparams."`

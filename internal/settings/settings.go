@@ -43,7 +43,7 @@ type SupplierRow struct {
 	DisabledAt       *int64          `bun:"disabled_at"`
 	QueryAfter       int64           `bun:"query_after"` // µs; 0 = the default
 	QueryRate        int64           `bun:"query_rate"`  // per second; 0 = the default
-	AskPending       bool            `bun:"ask_pending"`
+	QueryPending     bool            `bun:"query_pending"`
 	RefundRepeat     bool            `bun:"refund_repeat"`
 	PayoutQueryAfter int64           `bun:"payout_query_after"` // µs; 0 = the default
 	PayoutRepeat     bool            `bun:"payout_repeat"`
@@ -220,7 +220,7 @@ func (s *Store) entry(r SupplierRow) (supplier.Entry, error) {
 		ID: r.ID, Code: r.Code, Kind: r.Kind, Enabled: r.Enabled && r.DisabledAt == nil,
 		AllowIPs: allow, Adapter: adapter, AccountID: r.AccountID, Uncallable: uncallable,
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: int(cmp.Or(r.QueryRate, queryRate)),
-		AskPending:       r.AskPending,
+		QueryPending:     r.QueryPending,
 		RefundRepeat:     r.RefundRepeat,
 		PayoutQueryAfter: cmp.Or(time.Duration(r.PayoutQueryAfter)*time.Microsecond, payoutQueryAfter), PayoutRepeat: r.PayoutRepeat,
 	}, nil

@@ -368,8 +368,8 @@ func TestASupplierThatCannotBeUsedLeavesTheOthersAtWork(t *testing.T) {
 	})
 }
 
-// An earlier version that did not check the settings for calls has stored them unchecked: the
-// supplier's callbacks are about money that was paid.
+// Settings for calls may be stored although they are invalid: the supplier's callbacks are about
+// money that was paid.
 func TestASupplierThatCannotBeCalledTakesCallbacksAndIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ field, with string }{

@@ -151,7 +151,7 @@ func (s *Stored) Supplier(code string) *Supplier {
 	v := &Supplier{
 		Code: code, Kind: r.Kind, Enabled: r.Enabled, account: s.accounts[r.AccountID],
 		QueryAfter: cmp.Or(time.Duration(r.QueryAfter)*time.Microsecond, queryAfter), QueryRate: Rate(cmp.Or(r.QueryRate, queryRate)),
-		AskPending:       r.AskPending,
+		QueryPending:     r.QueryPending,
 		Fees:             feeOf(s.fees.At(r.ID, s.version)[fee.Any]),
 		RefundRepeat:     r.RefundRepeat,
 		PayoutQueryAfter: cmp.Or(time.Duration(r.PayoutQueryAfter)*time.Microsecond, payoutQueryAfter), PayoutRepeat: r.PayoutRepeat,
@@ -249,7 +249,7 @@ func (s *Stored) NewSubscription(code string) *Subscription {
 func (s *Stored) NewSupplier(code string) *Supplier {
 	return &Supplier{
 		Code: code, Enabled: true, AllowIPs: []netip.Prefix{}, Config: map[string]any{},
-		QueryAfter: queryAfter, QueryRate: queryRate, AskPending: true, Fees: NewFee(), PayoutQueryAfter: payoutQueryAfter,
+		QueryAfter: queryAfter, QueryRate: queryRate, QueryPending: true, Fees: NewFee(), PayoutQueryAfter: payoutQueryAfter,
 	}
 }
 

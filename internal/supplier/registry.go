@@ -55,8 +55,8 @@ type Entry struct {
 	QueryAfter time.Duration
 	// QueryRate limits the calls per second, of all nodes together.
 	QueryRate int
-	// AskPending: an order for which we started no payment is queried before it is closed.
-	AskPending bool
+	// QueryPending: an order for which we started no payment is queried before it is closed.
+	QueryPending bool
 	// RefundRepeat: the supplier knows a refund's number for life, whatever its kind says.
 	RefundRepeat bool
 	// PayoutQueryAfter is how old a payout's last call must be before a query that says "failed"

@@ -1,7 +1,6 @@
 package supplier
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,15 +14,7 @@ import (
 //
 //	name  µs  code            of a step that passed
 //	name  µs  code  !  arg …  of one that failed
-//
-// Rows of older versions contain JSON instead.
 type Steps []Step
-
-// SelectSteps selects the steps of a callback or a refused one (alias c) as the column steps.
-const SelectSteps = "CASE WHEN c.checks = '' THEN CAST(c.steps AS TEXT) ELSE c.checks END AS steps"
-
-// NoSteps is the value of the old JSON column beside the text.
-var NoSteps = json.RawMessage("[]")
 
 var (
 	escapeField   = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`)
@@ -66,12 +57,6 @@ func (s *Steps) Scan(src any) error {
 		raw = string(v)
 	default:
 		return fmt.Errorf("steps of a callback: %T", src)
-	}
-	if strings.HasPrefix(raw, "[") {
-		if err := json.Unmarshal([]byte(raw), (*[]Step)(s)); err != nil {
-			return fmt.Errorf("steps of a callback: %w", err)
-		}
-		return nil
 	}
 	*s = nil
 	for line := range strings.Lines(raw) {

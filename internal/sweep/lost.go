@@ -94,7 +94,7 @@ func (l *look) sql(condition string) bun.Safe {
 
 // overdue is the condition for an order that its readers do not find, or have skipped for
 // minutes although nothing stops them.
-var overdue = "x.next_at < {late} AND (x.next_at < {mark} OR " + order.AskedAt("x") + " NOT IN ({tripped}))"
+var overdue = "x.next_at < {late} AND (x.next_at < {mark} OR " + order.QueriedSupplier("x") + " NOT IN ({tripped}))"
 
 var (
 	unfinished = order.Moves.In("x.status", order.Paying, order.Closing)
@@ -172,7 +172,7 @@ var lostCompensation = "(" + compensation.Moves.In("x.state", compensation.Waiti
 // unasked is the condition for an order closed by our clock or the merchant alone whose
 // supplier can be queried but has not been since. The compensation opened by the push queries
 // it once, whatever the result.
-var unasked = order.Moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.asked_at, 0) < x.closed_at" +
+var unasked = order.Moves.In("x.status", order.Closed) + " AND x.closed_at < {late} AND coalesce(x.queried_at, 0) < x.closed_at" +
 	" AND (x.supplier_id IN ({pending}) OR x.supplier_id IN ({asked}) AND EXISTS (SELECT 1 FROM payment_attempts AS a WHERE a.order_id = x.id))" +
 	" AND EXISTS (SELECT 1 FROM order_history AS h WHERE h.order_id = x.id AND h.version = x.version AND " +
 	moves.Words("h.cause", order.ByTimeout, order.ByCancel, order.ByGrace) + ")" +
@@ -242,7 +242,7 @@ func (o *Options) newLook(ctx context.Context) (l *look, err error) {
 		if s.Can().Querier == nil {
 			continue
 		}
-		if l.asked = append(l.asked, s.ID); s.AskPending {
+		if l.asked = append(l.asked, s.ID); s.QueryPending {
 			l.pending = append(l.pending, s.ID)
 		}
 	}

@@ -182,7 +182,7 @@ func (f *fixture) compensation(set string, args ...any) int64 {
 func (f *fixture) approval(started int64, set string, args ...any) {
 	id := f.DB.NewID()
 	f.exec("INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, started_at)"+
-		" VALUES (?, 'replaywrite', 'compensation', ?, 1, 0, '', '{}', 'because of a test', '', 'x', 1, 2, 'executing', ?, ?, ?)", id,
+		" VALUES (?, 'mark_paid', 'order', ?, 1, 0, '', '{}', 'because of a test', '', 'x', 1, 2, 'executing', ?, ?, ?)", id,
 		fmt.Sprint(id), started, started+hour, started)
 	c := f.compensation(set, args...)
 	f.exec("UPDATE compensations SET subject_kind = ?, subject_id = ? WHERE id = ?", compensation.OfApproval, id, c)
@@ -234,7 +234,7 @@ func (f *fixture) healthy() {
 	// It could not be closed a minute ago.
 	f.exec("UPDATE orders SET expires_at = ?, next_at = ?, close_tries = 1 WHERE id = ?", now-hour, now+hour/60,
 		f.order("sp-main", false).ID)
-	f.exec("UPDATE orders SET asked_at = ? WHERE id = ?", now, f.closed("f1", order.ByTimeout).ID)
+	f.exec("UPDATE orders SET queried_at = ? WHERE id = ?", now, f.closed("f1", order.ByTimeout).ID)
 	f.closed("f1", order.BySupplier)
 	f.closed("f1", order.ByQuery)
 	f.closed("sp-main", order.ByTimeout) // it cannot be asked
@@ -355,7 +355,7 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 		})
 		f.Want(t, 5, "SELECT count(*) FROM orders WHERE status = 'paid' AND supplier_id <> ?", f.Supplier.ID)
 		f.Want(t, 3, "SELECT count(*) FROM exceptions WHERE kind = ?", exception.LatePayment)
-		f.Want(t, 3, "SELECT count(*) FROM orders WHERE status = 'closed' AND asked_at > closed_at")
+		f.Want(t, 3, "SELECT count(*) FROM orders WHERE status = 'closed' AND queried_at > closed_at")
 	})
 }
 

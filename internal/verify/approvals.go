@@ -11,7 +11,7 @@ import (
 var ranStates = []approval.State{approval.Approved, approval.Executing, approval.Done, approval.Failed}
 
 // alwaysTwo are the actions that always need two people.
-const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'replaywrite', 'settings.change', 'adjust', 'freeze', 'unfreeze', 'refund', 'refund.resolve', 'payout', 'payout.resolve')"
+const alwaysTwo = "('accept_late', 'accept_amount', 'attach', 'keep_surplus', 'owe_back', 'mark_paid', 'force_closed', 'force_failed', 'settings.change', 'adjust', 'freeze', 'unfreeze', 'refund', 'refund.resolve', 'payout', 'payout.resolve')"
 
 // approvalClaims: each decision that ran has two people, or is marked as made by one; it took
 // effect at most once; and it is in the audit.
@@ -23,7 +23,7 @@ func approvalClaims() []claim {
 	return []claim{
 		{
 			table: "approvals", where: approval.Moves.In("x.state", ranStates...),
-			wrong: "x.second AND NOT x.alone AND (x.checker IS NULL OR x.checker = x.maker AND x.maker_kind = 'operator') OR x.alone AND (x.checker IS NOT NULL OR NOT x.second)" +
+			wrong: "x.second AND NOT x.single_person AND (x.checker IS NULL OR x.checker = x.maker AND x.maker_kind = 'operator') OR x.single_person AND (x.checker IS NOT NULL OR NOT x.second)" +
 				" OR NOT x.second AND x.action IN " + alwaysTwo,
 			what: fmt.Sprintf(what, "', but two people did not decide it'"),
 		},

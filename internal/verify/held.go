@@ -99,8 +99,7 @@ func (r *run) held(ctx context.Context, i *Invariant) (map[string]string, error)
 	err := r.paged(ctx, "exceptions", "id", last, func(from, to int64) error {
 		return r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {
 			var rows []heldException
-			err := tx.NewRaw("SELECT x.id, x.kind, x.state, x.amount, x.currency, CASE WHEN x.id > "+toHold+
-				" THEN x.payload ELSE '' END AS payload, x.held_ref, x.outcome, x.decided_by"+
+			err := tx.NewRaw("SELECT x.id, x.kind, x.state, x.amount, x.currency, x.payload, x.held_ref, x.outcome, x.decided_by"+
 				" FROM exceptions AS x WHERE x.id > ? AND x.id <= ? AND ("+moves.Words("x.kind", exception.SuspenseKinds...)+
 				" OR x.held_ref <> '')", from, to).Scan(ctx, &rows)
 			if err != nil {
@@ -119,16 +118,9 @@ func (r *run) held(ctx context.Context, i *Invariant) (map[string]string, error)
 		return nil, err
 	}
 	return wrong, r.db.Snapshot(ctx, func(ctx context.Context, tx bun.IDB) error {
-		var open int64
-		if err := tx.NewRaw("SELECT "+toHold).Scan(ctx, &open); err != nil || open > 0 {
-			return err // the next start books them; from then on suspense must equal what they hold
-		}
 		return compareSuspense(ctx, tx, i, wrong)
 	})
 }
-
-// toHold is the id up to which exceptions of earlier versions still have to be booked.
-const toHold = "coalesce((SELECT value FROM settings WHERE name = '" + payment.ToHold + "'), 0)"
 
 // checkHeld finds what is wrong with some exceptions.
 func checkHeld(ctx context.Context, tx bun.IDB, rows []heldException, wrong map[string]string) error {

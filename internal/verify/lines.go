@@ -40,7 +40,7 @@ func (r *run) linesOf(ctx context.Context, i *Invariant, a ledger.Account) (what
 		" SELECT count(*) AS n, coalesce(max(id), 0) AS last, count(CASE WHEN amount IS NULL OR balance <> coalesce(b, ?4) + amount" +
 		" OR credits <> coalesce(c, ?5) + CASE WHEN amount > 0 THEN amount ELSE 0 END THEN 1 END) AS odd," +
 		" coalesce((SELECT q2.balance FROM q AS q2 ORDER BY q2.id DESC LIMIT 1), 0) AS balance, coalesce((SELECT q2.credits FROM q AS q2 ORDER BY q2.id DESC LIMIT 1), 0) AS credits FROM q"
-	is := page{Balance: a.Unlined, Credits: a.UnlinedCredits}
+	var is page
 	for {
 		var next page
 		err := r.probing(ctx, func(ctx context.Context, tx bun.IDB) error {

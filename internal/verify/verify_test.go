@@ -149,7 +149,7 @@ func (s *story) record(step, no string) {
 // approve has two people decide an exception, and one person decide another.
 func (s *story) approve() {
 	s.t.Helper()
-	const row = "INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, checker, alone, second," +
+	const row = "INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, checker, single_person, second," +
 		" state, made_at, expires_at, decided_at, done_at, tries) VALUES "
 	s.exec(row + "(1, 'keep_surplus', 'exception', '1', 2, 5, 'CNY', '{}', '', '', 'h', 11, 12, FALSE, TRUE, 'done', 1, 2, 2, 2, 1)," +
 		" (2, 'ignore', 'exception', '2', 2, 0, '', '{}', '', '', 'h', 11, NULL, FALSE, FALSE, 'done', 1, 2, 2, 2, 1)," +
@@ -446,7 +446,7 @@ func TestEachInvariantFindsItsOwnViolation(t *testing.T) {
 		{"I7", "mark of a failure", "UPDATE notify_attempts SET class = 'timeout' WHERE class = 'ok'"},
 		{"I7", "delivered and still due", "UPDATE deliveries SET next_at = 1 WHERE status = 'delivered'"},
 		{"I12", "without a second person", "UPDATE approvals SET checker = NULL WHERE id = 1"},
-		{"I12", "alone, and yet by two", "UPDATE approvals SET alone = TRUE WHERE id = 1"},
+		{"I12", "alone, and yet by two", "UPDATE approvals SET single_person = TRUE WHERE id = 1"},
 		{"I12", "by one, though two decide such a thing", "UPDATE approvals SET action = 'mark_paid' WHERE id = 2"},
 		{"I12", "approved off the record", "UPDATE approvals SET id = 4 WHERE id = 3"},
 		{"I12", "done in secret", "UPDATE approvals SET state = 'failed' WHERE id = 2"},

@@ -281,7 +281,7 @@ func (v *Views) begin(ctx context.Context, tx db.Tx, operator int64, row *View) 
 	}
 	now := v.DB.Now()
 	_, err := tx.NewRaw(
-		"INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
+		"INSERT INTO view_watches (view_id, operator_id, newest, notified_at, created_at) VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
 		row.ID, operator, db.IDAt(now), now).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("begin the alert of a view: %w", err)

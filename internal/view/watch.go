@@ -33,7 +33,7 @@ type watched struct {
 	OperatorID int64  `bun:"operator_id"`
 	Newest     int64  `bun:"newest"`
 	EmptySince *int64 `bun:"empty_since"`
-	ToldAt     int64  `bun:"told_at"`
+	NotifiedAt int64  `bun:"notified_at"`
 	OwnerID    int64  `bun:"owner_id"`
 	Shared     bool   `bun:"shared"`
 	List       string `bun:"list"`
@@ -50,7 +50,7 @@ func (v *Views) Watch(ctx context.Context) error {
 	for view, operator := int64(0), int64(0); ; {
 		var rows []watched
 		err := v.DB.Read.NewRaw(
-			"SELECT w.view_id, w.operator_id, w.newest, w.empty_since, w.told_at, vi.owner_id, vi.shared, vi.list, vi.name, vi.query, op.role"+
+			"SELECT w.view_id, w.operator_id, w.newest, w.empty_since, w.notified_at, vi.owner_id, vi.shared, vi.list, vi.name, vi.query, op.role"+
 				" FROM view_watches AS w JOIN views AS vi ON vi.id = w.view_id JOIN operators AS op ON op.id = w.operator_id"+
 				" WHERE (w.view_id, w.operator_id) > (?, ?) AND vi.deleted_at IS NULL AND op.disabled_at IS NULL"+
 				" ORDER BY w.view_id, w.operator_id LIMIT ?", view, operator, watchPage).Scan(ctx, &rows)
@@ -108,16 +108,16 @@ func (v *Views) look(ctx context.Context, w watched) error {
 	case w.EmptySince == nil:
 		next.EmptySince = &now
 	}
-	if newer > 0 && now-w.ToldAt < quiet {
+	if newer > 0 && now-w.NotifiedAt < quiet {
 		return nil // counted next time, with what comes until then
 	}
 	if newer > 0 {
-		next.ToldAt = now
+		next.NotifiedAt = now
 	}
 	return v.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		res, err := tx.NewRaw(
-			"UPDATE view_watches SET newest = ?, empty_since = ?, told_at = ? WHERE view_id = ? AND operator_id = ? AND newest = ? AND told_at = ?",
-			next.Newest, next.EmptySince, next.ToldAt, w.ViewID, w.OperatorID, w.Newest, w.ToldAt).Exec(ctx)
+			"UPDATE view_watches SET newest = ?, empty_since = ?, notified_at = ? WHERE view_id = ? AND operator_id = ? AND newest = ? AND notified_at = ?",
+			next.Newest, next.EmptySince, next.NotifiedAt, w.ViewID, w.OperatorID, w.Newest, w.NotifiedAt).Exec(ctx)
 		if err != nil {
 			return err
 		}

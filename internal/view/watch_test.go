@@ -85,7 +85,7 @@ func (h *harness) save(name string) int64 {
 // pass moves what the alerts remember back, as if time had passed.
 func (h *harness) pass(d time.Duration) {
 	h.t.Helper()
-	h.exec("UPDATE view_watches SET told_at = CASE WHEN told_at > 0 THEN told_at - ? ELSE 0 END, empty_since = empty_since - ?",
+	h.exec("UPDATE view_watches SET notified_at = CASE WHEN notified_at > 0 THEN notified_at - ? ELSE 0 END, empty_since = empty_since - ?",
 		d.Microseconds(), d.Microseconds())
 }
 
@@ -195,12 +195,12 @@ func TestNobodyIsAlertedOfWhatTheyMayNotSee(t *testing.T) {
 	t.Parallel()
 	h := open(t, dbtest.Default(t))
 	id := h.save("mine")
-	h.exec("INSERT INTO view_watches (view_id, operator_id, newest, told_at, created_at) VALUES (?, 2, 0, 0, 0)",
+	h.exec("INSERT INTO view_watches (view_id, operator_id, newest, notified_at, created_at) VALUES (?, 2, 0, 0, 0)",
 		id) // of a view that is not shared
 	h.appear("open", time.Minute)
 	h.want("the owner", h.watch(), 1)
 	h.exec("UPDATE operators SET disabled_at = 1 WHERE id = 1")
-	h.exec("UPDATE view_watches SET newest = 0, told_at = 0")
+	h.exec("UPDATE view_watches SET newest = 0, notified_at = 0")
 	h.want("a disabled operator", h.watch(), 1)
 	if n := h.count("SELECT count(*) FROM inbox WHERE operator_id = 2"); n != 0 {
 		t.Errorf("%d messages to a person who does not see the view", n)

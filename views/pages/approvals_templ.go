@@ -215,7 +215,7 @@ func approvalRows(p *ui.Page, l ui.List, label text.Text, rows []console.Approva
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if a.Alone {
+				if a.SinglePerson {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<span class=\"tag\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -463,7 +463,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if a.Alone {
+			if a.SinglePerson {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<span class=\"tag\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -609,7 +609,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if a.Alone {
+			if a.SinglePerson {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -911,7 +911,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-				} else if !a.Alone {
+				} else if !a.SinglePerson {
 					templ_7745c5c3_Err = kv(p, tChecker, "muted", p.T(tAprNobody)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -923,7 +923,7 @@ func ApprovalPage(p *ui.Page, a ApprovalData) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = kv(p, text.Reason, "wrap", a.Checked).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = kv(p, text.Reason, "wrap", a.CheckerReason).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

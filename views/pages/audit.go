@@ -30,11 +30,10 @@ type AuditData struct {
 	// there are more rows than were counted.
 	Acts, Actors         []list.Group
 	MoreActs, MoreActors bool
-	// Checked says that the chain was checked as far as Extent: the first wrong row is
-	// Broken, and KeyNeeded the first whose key is not here; 0 = none.
-	Checked           bool
-	Extent            audit.Extent
-	Broken, KeyNeeded int64
+	// Checked says that the chain of Length rows was checked: the first wrong row is Broken, and
+	// KeyNeeded the first whose key is not here; 0 = none.
+	Checked                   bool
+	Length, Broken, KeyNeeded int64
 }
 
 // auditTexts is what the audit says.
@@ -61,8 +60,7 @@ func reasonOf(r audit.Row) string {
 	return text
 }
 
-// paramsOf is the rest of an act's detail, in one line. Acts of earlier versions
-// contain whole URLs.
+// paramsOf is the rest of an act's detail, in one line.
 func paramsOf(p *ui.Page, r audit.Row) string {
 	var params map[string]any
 	if json.Unmarshal([]byte(r.Params), &params) != nil {
@@ -163,7 +161,6 @@ var acts = map[string]text.Text{
 	"operator.role":            {ZH: "更改角色", EN: "changed a role"},
 	"operator.token":           {ZH: "创建个人令牌", EN: "created a personal token"},
 	"operator.revoke_tokens":   {ZH: "吊销个人令牌", EN: "revoked the personal tokens"},
-	"exception.settle":         {ZH: "核销", EN: "resolved it"},
 	"exception.ignore":         {ZH: "忽略", EN: "ignored it"},
 	"exception.reopen":         {ZH: "重新打开", EN: "reopened it"},
 	"notification.resend_many": {ZH: "批量补单", EN: "resent notifications in bulk"},
@@ -189,7 +186,6 @@ var acts = map[string]text.Text{
 	"token.add":                {ZH: "新建了令牌", EN: "created a token"},
 	"token.revoke":             {ZH: "作废了令牌", EN: "revoked a token"},
 	"operator.add":             {ZH: "新建了操作员", EN: "added an operator"},
-	"audit.sealed":             {ZH: "封存了无密钥的审计记录", EN: "sealed the rows without a key"},
 	"operator.disable":         {ZH: "停用了操作员", EN: "disabled an operator"},
 	view.SaveAct:               {ZH: "保存了共享视图", EN: "saved a shared view"},
 	view.ChangeAct:             {ZH: "修改了共享视图", EN: "changed a shared view"},
@@ -276,13 +272,5 @@ var (
 	tAuditKey = text.Text{
 		ZH: "无法校验：从第 %s 条起的记录需要另一把主密钥，当前节点没有。",
 		EN: "Key needed: rows from %s on were written under a master key that this node does not have.",
-	}
-	tAuditUnkeyed = text.Text{
-		ZH: "第 %s 条及以前的记录写于启用密钥之前，已于 %s 封存；封存之前的改动查不出来。",
-		EN: "Rows up to No. %s were written before the audit had a key and were sealed at %s. Changes made to them before then cannot be detected.",
-	}
-	tAuditBeside = text.Text{
-		ZH: "其后有 %s 条由升级期间并行的旧版本写入，也已封存。",
-		EN: "Further rows written by an older version during the upgrade, and sealed too: %s.",
 	}
 )

@@ -41,7 +41,7 @@ func BatchColumns(p *ui.Page) []Column[bulk.Batch] {
 		numbers("rows", p.T(tBatchFound), func(b b) int64 { return b.Rows }),
 		numbers("to_do", p.T(tBatchToDo), func(b b) int64 { return b.ToDo }),
 		numbers("ended", p.T(tBatchProgress), func(b b) int64 { return b.Ended() }),
-		plain("amount", p.T(text.Amount), func(b b) string { return sumsCell(p, b.Shown.Acts()).Plain }),
+		plain("amount", p.T(text.Amount), func(b b) string { return sumsCell(p, b.Planned.Acts()).Plain }),
 		plain("maker", p.T(tBatchMadeBy), func(b b) string { return whoOf(b.MadeBy) }),
 		plain("reason", p.T(text.Reason), func(b b) string { return b.Reason }),
 		moments(p, "started", tAprStarted, func(b b) *int64 { return b.StartedAt }),

@@ -130,7 +130,7 @@ func Batches(p *ui.Page, l ui.List, rows []bulk.Batch) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = sums(p, b.Shown.Acts()).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = sums(p, b.Planned.Acts()).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -866,7 +866,7 @@ func batchPlan(p *ui.Page, d BatchData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = tallyRows(p, prospects(), d.Progress.Shown).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = tallyRows(p, prospects(), d.Progress.Planned).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1138,7 +1138,7 @@ func batchStart(p *ui.Page, d BatchData) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if n := d.Progress.Shown.Count(string(act.Waits)); n > 0 {
+			if n := d.Progress.Planned.Count(string(act.Waits)); n > 0 {
 				templ_7745c5c3_Err = ui.Notice(p, "warn", p.T(tBatchLater, ui.Count(n))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

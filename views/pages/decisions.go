@@ -386,7 +386,7 @@ type decisionForms struct {
 func people(p *ui.Page, a *console.Approval) string {
 	maker := makerText(p, a)
 	switch {
-	case a.Alone:
+	case a.SinglePerson:
 		return maker + " · " + p.T(tAlone)
 	case a.CheckerName != "":
 		return maker + " → " + a.CheckerName

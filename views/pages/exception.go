@@ -244,12 +244,12 @@ var (
 	tMsgIdentity  = text.Text{ZH: "收款账户", EN: "Account"}
 	tSaidMessage  = text.Text{ZH: "渠道消息", EN: "The supplier's message"}
 	tMsgGone      = text.Text{
-		ZH: "消息内容已不可得（超过保留期或来自旧版本），因此不能关联到订单。",
-		EN: "The content of the message is no longer available (past its retention, or from an older version), so it cannot be attached to an order.",
+		ZH: "消息内容已不可得（已超过保留期），因此不能关联到订单。",
+		EN: "The content of the message is no longer available (past its retention), so it cannot be attached to an order.",
 	}
 	tMsgGoneRow = text.Text{
-		ZH: "消息内容已不可得（超过保留期或来自旧版本）。确认入账时以本页所示的订单、渠道流水号和金额为准。",
-		EN: "The content of the message is no longer available (past its retention, or from an older version). Accepting the payment confirms the order, trade number and amount shown above.",
+		ZH: "消息内容已不可得（已超过保留期）。确认入账时以本页所示的订单、渠道流水号和金额为准。",
+		EN: "The content of the message is no longer available (past its retention). Accepting the payment confirms the order, trade number and amount shown above.",
 	}
 	tMsgPast = text.Text{
 		ZH: "原始消息已超过保留期；以上内容在收到时留存。",

@@ -265,7 +265,7 @@ func storyItem(p *ui.Page, s StoryData, i console.Item) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ID(p, s.PublicID(i.Queued.EventID), s.PublicID(i.Queued.EventID), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ID(p, i.Queued.PublicID(), i.Queued.PublicID(), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

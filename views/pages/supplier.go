@@ -103,6 +103,6 @@ var (
 	tAccountOf        = text.Text{ZH: "渠道账户", EN: "Account"}
 	tQueryAfter       = text.Text{ZH: "查无此单视为未付", EN: "“Not found” means unpaid after"}
 	tQueryRate        = text.Text{ZH: "调用速率上限", EN: "Max. call rate"}
-	tAskPending       = text.Text{ZH: "关单前查单", EN: "Queried before closing"}
+	tQueryPending     = text.Text{ZH: "关单前查单", EN: "Queried before closing"}
 	tUncallable       = text.Text{ZH: "无法调用", EN: "Cannot be called"}
 )

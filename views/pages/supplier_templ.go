@@ -1250,7 +1250,7 @@ func supplierSettings(p *ui.Page, d *console.SupplierDetail) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = kv(p, tAskPending, "", yesOrNo(p, d.AskPending)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = kv(p, tQueryPending, "", yesOrNo(p, d.QueryPending)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -210,19 +210,18 @@ func KindText(kind string) text.Text { return TextFor(ExceptionKinds, kind) }
 
 // outcomes are the results of callbacks, also of rejected ones.
 var outcomes = map[string]State{
-	payment.Paid:              {"ok", "check", text.Paid},
-	payment.Repeat:            {"idle", "git-compare", text.Text{ZH: "重复", EN: "Repeat"}},
-	payment.Ignored:           {"idle", "ban", text.Text{ZH: "无需处理", EN: "No action"}},
-	payment.FailedTry:         {"warn", "x", text.Text{ZH: "支付失败", EN: "Failed attempt"}},
-	payment.OrderFailed:       {"bad", "x", text.Failed},
-	payment.OrderClosed:       {"idle", "ban", tClosed},
-	callback.UnknownSupplier:  {"bad", "shield-alert", text.Text{ZH: "未知渠道", EN: "Unknown supplier"}},
-	callback.DisabledSupplier: {"bad", "shield-alert", text.Text{ZH: "渠道已停用", EN: "Supplier disabled"}},
-	callback.WrongAddress:     {"bad", "shield-alert", text.Text{ZH: "地址不在白名单", EN: "Address not allowed"}},
-	callback.BadSignature:     {"bad", "shield-alert", text.Text{ZH: "验签失败", EN: "Bad signature"}},
-	callback.Unparsable:       {"bad", "shield-alert", text.Text{ZH: "无法解析", EN: "Unreadable"}},
-	callback.AdapterFailed:    {"bad", "triangle-alert", text.Text{ZH: "适配器出错", EN: "Adapter failed"}},
-	callback.Unavailable:      {"warn", "hourglass", text.Text{ZH: "暂不可用", EN: "Unavailable"}},
+	payment.Paid:             {"ok", "check", text.Paid},
+	payment.Repeat:           {"idle", "git-compare", text.Text{ZH: "重复", EN: "Repeat"}},
+	payment.Ignored:          {"idle", "ban", text.Text{ZH: "无需处理", EN: "No action"}},
+	payment.FailedTry:        {"warn", "x", text.Text{ZH: "支付失败", EN: "Failed attempt"}},
+	payment.OrderFailed:      {"bad", "x", text.Failed},
+	payment.OrderClosed:      {"idle", "ban", tClosed},
+	callback.UnknownSupplier: {"bad", "shield-alert", text.Text{ZH: "未知渠道", EN: "Unknown supplier"}},
+	callback.WrongAddress:    {"bad", "shield-alert", text.Text{ZH: "地址不在白名单", EN: "Address not allowed"}},
+	callback.BadSignature:    {"bad", "shield-alert", text.Text{ZH: "验签失败", EN: "Bad signature"}},
+	callback.Unparsable:      {"bad", "shield-alert", text.Text{ZH: "无法解析", EN: "Unreadable"}},
+	callback.AdapterFailed:   {"bad", "triangle-alert", text.Text{ZH: "适配器出错", EN: "Adapter failed"}},
+	callback.Unavailable:     {"warn", "hourglass", text.Text{ZH: "暂不可用", EN: "Unavailable"}},
 }
 
 // OutcomeState is how the outcome of a callback looks.

@@ -53,7 +53,7 @@ func (s *handlers) viewApprovals(ctx context.Context, all ...*approval.Approval)
 	for i, a := range all {
 		v := approvalView{
 			ID: a.No(), Action: a.Action, Object: a.Object, ObjectID: a.ObjectID, Version: a.Version, Currency: orNull(a.Currency),
-			Params: a.Params, Reason: a.Reason, Evidence: orNull(a.Evidence), Hash: a.Hash, Maker: names[a.Maker], Alone: a.Alone,
+			Params: a.Params, Reason: a.Reason, Evidence: orNull(a.Evidence), Hash: a.Hash, Maker: names[a.Maker], Alone: a.SinglePerson,
 			State: string(a.State), MadeAt: notify.Stamp(a.MadeAt), ExpiresAt: notify.Stamp(a.ExpiresAt),
 			DecidedAt: notify.StampOr(a.DecidedAt),
 			DoneAt:    notify.StampOr(a.DoneAt), Error: orNull(a.Error), Result: json.RawMessage("null"),

@@ -98,7 +98,7 @@ func (s *handlers) viewBatch(ctx context.Context, b *bulk.Batch) (batchView, err
 		FinishedAt: notify.StampOr(b.FinishedAt),
 	}
 	for _, o := range outcomeWords {
-		v.Plan.Outcomes = append(v.Plan.Outcomes, outcomeView{o.word, b.Shown.Count(o.of...), sumsOf(b.Shown.Sums(o.of...))})
+		v.Plan.Outcomes = append(v.Plan.Outcomes, outcomeView{o.word, b.Planned.Count(o.of...), sumsOf(b.Planned.Sums(o.of...))})
 	}
 	if b.ApprovalID != 0 {
 		no := (&approval.Approval{ID: b.ApprovalID}).No()
@@ -262,7 +262,7 @@ func (s *handlers) typed(f *form, b *bulk.Batch) map[string]string {
 		return by
 	}
 	text := f.text("typed", false, maxCode)
-	sums := slices.DeleteFunc(b.Shown.Acts(), func(s report.Sum) bool { return s.Currency == "" })
+	sums := slices.DeleteFunc(b.Planned.Acts(), func(s report.Sum) bool { return s.Currency == "" })
 	if len(sums) != 1 {
 		f.blame("amount", "type an amount for each currency: {\"CNY\": \"3184.50\"}")
 		return nil

@@ -185,7 +185,7 @@ func (s *handlers) orderOf(ctx context.Context, o *order.Order) (orderView, erro
 		SupplierTradeNo: orNull(o.SupplierTradeNo), PaidAmount: o.PaidAmount, FeeAmount: o.FeeAmount,
 		CreatedAt: notify.Stamp(o.CreatedAt), ExpiresAt: notify.Stamp(o.ExpiresAt),
 		PaidAt: notify.StampOr(o.PaidAt), ClosedAt: notify.StampOr(o.ClosedAt), CloseReason: orNull(o.CloseReason), Version: o.Version,
-		AskedAt: notify.StampOr(o.AskedAt), NextAt: notify.StampOr(nextOf(o)),
+		AskedAt: notify.StampOr(o.QueriedAt), NextAt: notify.StampOr(nextOf(o)),
 		RefundedAmount: o.RefundedAmount, RefundStatus: o.RefundStatus(), DisputedAmount: o.DisputedAmount,
 	}, nil
 }

@@ -87,9 +87,9 @@ func TestCallbacksAreListedAsPromised(t *testing.T) {
 	ctx := context.Background()
 	for _, q := range []string{
 		"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-			` VALUES (9007199254740993, 1, 1, 'O1', 'W', '', '', 'paid', 1792828800123456, '192.0.2.1', 'POST', '', '', ?, '[{"name":"signature","ok":true}]')`,
+			` VALUES (9007199254740993, 1, 1, 'O1', 'W', '', '', 'paid', 1792828800123456, '192.0.2.1', 'POST', '', '', ?, 'signature	0	')`,
 		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-			` VALUES (9007199254740994, 'wx', 'bad_signature', 1, '', 'POST', '', '', ?, '[{"name":"signature","ok":false,"detail":"no"}]')`,
+			` VALUES (9007199254740994, 'wx', 'bad_signature', 1, '', 'POST', '', '', ?, 'signature	0		!	no')`,
 	} {
 		if _, err := h.DB.NewRaw(q, []byte{0}).Exec(ctx); err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestOnlyAMonitorsTokenOpensTheAdminAPI(t *testing.T) {
 	ask := func(token string) string {
 		return h.Api(t, token, "GET", "/api/v1/admin/exceptions", "").Problem()
 	}
-	if got := ask("bst_odd"); got != "403 forbidden scope" {
+	if got := ask(webtest.OddToken); got != "403 forbidden scope" {
 		t.Errorf("another scope: %s", got)
 	}
 	if got := ask(webtest.KeyOfGalaxy); got != "401 unauthorized" {

@@ -22,20 +22,20 @@ func TestANotificationAboutARefundIsSentAgain(t *testing.T) {
 			"INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, status, created_at, finished_at) VALUES (?, ?, 1, ?, ?, 'webhook', '', 'exhausted', ?, ?)",
 			id+100, id, id, kind, now, now)
 	}
-	path := "/notifications/" + notify.IDOf(71, "")
+	path := "/notifications/" + notify.PublicID(71, "refund.failed")
 	support := h.SignIn(t, access.Support)
 	page := h.Page(t, support, path+"?lang=en").Body
 	if !strings.Contains(page, "12.34") || !strings.Contains(page, path+"/resend") {
 		t.Fatalf("the amount (%v) or the form (%v) is missing", strings.Contains(page, "12.34"), strings.Contains(page, path+"/resend"))
 	}
-	if ping := h.Page(t, support, "/notifications/"+notify.IDOf(72, "")).Body; strings.Contains(ping, "/resend\"") {
+	if ping := h.Page(t, support, "/notifications/"+notify.PublicID(72, notify.Ping)).Body; strings.Contains(ping, "/resend\"") {
 		t.Error("a ping can be sent again")
 	}
 	form := append(formOf(t, page, path+"/resend"), "reason", "the merchant asked by phone")
 	if got := h.Post(t, h.SignIn(t, access.Viewer), path+"/resend", form...); got.Status != http.StatusForbidden {
 		t.Errorf("by a viewer: %d", got.Status)
 	}
-	if got := h.Post(t, support, "/notifications/"+notify.IDOf(72, "")+"/resend", form...); got.Status != http.StatusNotFound {
+	if got := h.Post(t, support, "/notifications/"+notify.PublicID(72, notify.Ping)+"/resend", form...); got.Status != http.StatusNotFound {
 		t.Errorf("of another notification: %d", got.Status)
 	}
 	for range 2 { // the second is a repeat of the form
@@ -47,7 +47,7 @@ func TestANotificationAboutARefundIsSentAgain(t *testing.T) {
 	if n := number(t, h.DB, "SELECT count(*) FROM deliveries WHERE id = 171 AND status = 'retry_wait'"); n != 1 {
 		t.Error("it is not due")
 	}
-	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND params LIKE '%"+notify.IDOf(71, "")+
+	if n := number(t, h.DB, "SELECT count(*) FROM audit WHERE action = 'notification.resend' AND params LIKE '%"+notify.PublicID(71, "refund.failed")+
 		"%' AND params LIKE '%171%'"); n != 1 {
 		t.Errorf("%d audit rows", n)
 	}

@@ -184,14 +184,6 @@ func (s *handlers) assignException(c *fiber.Ctx) error {
 	return s.onException(c, act.Call{Kind: exception.AssignAct, Params: params(map[string]any{"to": web.Field(c, "person")})})
 }
 
-// settleGone answers the former form with which one person ended an exception.
-func (s *handlers) settleGone(*fiber.Ctx) error {
-	return &web.Error{
-		Status: http.StatusGone, Code: "gone",
-		Message: "an exception can no longer be ended by one person: propose a decision on its page or by POST /api/v1/admin/exceptions/{id}/propose, for another person to approve",
-	}
-}
-
 func (s *handlers) reopenException(c *fiber.Ctx) error {
 	return s.onException(c, act.Call{Kind: exception.ReopenAct})
 }

@@ -49,9 +49,9 @@ var filling = []string{
 		" FROM o CROSS JOIN (SELECT 1 AS k UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5) AS ks",
 	"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
 		" SELECT id + 3, 1 + i % 3, id, CAST(id AS TEXT), 'S' || i, 'e', 'd', CASE WHEN i % 2000 = 0 THEN 'late_payment' ELSE 'paid' END, at, '101.226.103.61', 'POST', '', 'Content-Type: application/json', '{}'," +
-		` '[{"name":"signature","ok":true,"detail":"RSA-SHA256"}]' FROM o WHERE i % 100 < 90`,
+		" 'signature\t0\t\tRSA-SHA256' FROM o WHERE i % 100 < 90",
 	"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)" +
-		` SELECT id + 5, 's1', 'bad_signature', at, '203.0.113.9', 'POST', '', '', '', '[]' FROM o WHERE i % 100 = 50`,
+		` SELECT id + 5, 's1', 'bad_signature', at, '203.0.113.9', 'POST', '', '', '', '' FROM o WHERE i % 100 = 50`,
 	"INSERT INTO payment_attempts (id, order_id, account_id, supplier_ref, supplier_trade_no, status, amount, created_at, updated_at)" +
 		" SELECT id + 4, id, 1, 'R' || i, 'S' || i, 'succeeded', 1000, at, at FROM o WHERE i % 100 < 90",
 	"INSERT INTO exceptions (id, kind, state, merchant_id, order_id, order_no, subject, amount, currency, detail, opened_at, updated_at)" +
@@ -140,7 +140,7 @@ var deskRows = []string{
 	"INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at)" +
 		" SELECT id, CASE WHEN i % 40 = 0 THEN 'attach' ELSE 'accept_late' END, 'exception', CAST(id AS TEXT), 'D' || i, 1, 1000, 'CNY', '{}', 'because of a test', '', 'h', 1 + i % 30, 50," +
 		" CASE WHEN i % 1000 = 0 THEN 'waiting' WHEN i % 500 = 10 THEN 'rejected' ELSE 'done' END, ?3, ?3 FROM o WHERE i % 10 = 0",
-	"INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, shown, rate)" +
+	"INSERT INTO batches (id, action, object, filter, max_id, made_by, made_at, expires_at, state, row_count, to_do, planned, rate)" +
 		` SELECT id, 'resend', 'delivery', '', 0, 'operator:li', ?3, ?3, 'done', 100, 100, '{"will_run":[{"Currency":"CNY","Orders":100,"Minor":1000}]}', 100 FROM o WHERE i % 10 = 0`,
 	"INSERT INTO batch_rows (batch_id, number, object, object_id, order_no, state, outcome, cause, amount, currency, at)" +
 		" SELECT 7, 1 + i / 10, 'delivery', id, 'D' || i, CASE WHEN i % 500 = 0 THEN 'failed' ELSE 'done' END, 'will_run', CASE WHEN i % 500 = 0 THEN 'supplier_timeout' ELSE '' END, 1000, 'CNY', ?3 FROM o WHERE i % 10 = 0",
@@ -160,7 +160,7 @@ func fillDesk(t *testing.T, d *db.DB, rows int) {
 		}
 	}
 	change(t, d,
-		"INSERT INTO batches (id, action, object, filter, below, made_by, made_at, expires_at, state, row_count, to_do, next, shown, rate, started_at)"+
+		"INSERT INTO batches (id, action, object, filter, max_id, made_by, made_at, expires_at, state, row_count, to_do, processed_to, planned, rate, started_at)"+
 			` VALUES (7, 'resend', 'delivery', '', 0, 'operator:li', ?0, ?0, 'paused', ?1, ?1, ?1, '{"will_run":[{"Currency":"CNY","Orders":100,"Minor":1000}]}', 100, ?0)`, now, rows/10)
 	analyze(t, d, "exceptions compensations approvals batches batch_rows")
 	t.Logf("%s: %d exceptions in %s", d.Engine(), rows, time.Since(start).Round(time.Second))
@@ -230,7 +230,7 @@ func (h *harness) pages(t *testing.T, cookie string, budget time.Duration) []pag
 		{"/notifications?status=retry_wait&window=7d", budget},
 		{"/notifications?merchant=m7&window=7d", budget},
 		{"/notifications?risk=untold", budget},
-		{"/notifications/" + notify.IDOf(one+2, ""), budget},
+		{"/notifications/" + notify.PublicID(one, "order.paid"), budget},
 		{"/callbacks", budget},
 		{"/callbacks?supplier=wx&window=7d", budget},
 		{"/callbacks?outcome=late_payment&window=7d", budget},

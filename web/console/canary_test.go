@@ -13,6 +13,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/callback"
 	"backstop/internal/notify"
+	"backstop/internal/supplier"
 	"backstop/web"
 	"backstop/web/webtest"
 )
@@ -86,7 +87,7 @@ func plant(t *testing.T, h *harness, c map[string]string) {
 		"\nUser-Agent: pay/1.0 (" + c["user agent"] + ")\nX-Context: " +
 		text(map[string]any{"a": text(map[string]any{"b": c["header JSON"]})})
 	step := func(detail string) string {
-		return text([]map[string]any{{"name": "parse", "ok": false, "detail": detail}})
+		return supplier.Steps{{Name: "parse", Detail: detail}}.Text()
 	}
 	change(t, h.DB, "UPDATE callbacks SET body = ?, headers = ?, query = ?, steps = ?", []byte(body), headers,
 		credentialsOf(c, "query", "=", "&")+"x="+c["query"]+"&y="+url.QueryEscape(text(map[string]any{"a": c["query nested"]})),
@@ -143,7 +144,7 @@ func TestNobodySeesWhatIsPlanted(t *testing.T) {
 	order := "2026112000000001"
 	params := map[string]string{
 		":order_no": order, ":callback": "", ":event_id": id36(id("SELECT min(id) FROM callbacks")),
-		":notification": notify.IDOf(id("SELECT id FROM events"), ""),
+		":notification": notify.PublicID(id("SELECT subject_id FROM events"), "order.paid"),
 		":exception":    fmt.Sprint(id("SELECT min(id) FROM exceptions")), ":merchant": "m1", ":batch": "",
 	}
 	paths := map[string]bool{

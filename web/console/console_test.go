@@ -22,6 +22,7 @@ import (
 	"backstop/internal/list"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/supplier"
 	"backstop/web"
 	"backstop/web/webtest"
 )
@@ -70,9 +71,7 @@ func seed(t *testing.T, d *db.DB) {
 			SourceID: 1, CreatedAt: paid,
 		},
 	})
-	steps, _ := json.Marshal([]map[string]any{
-		{"name": "signature", "ok": true, "detail": "RSA-SHA256"}, {"name": "amount", "ok": true, "detail": "3499.00 CNY as ordered"},
-	})
+	steps := supplier.Steps{{Name: "signature", OK: true, Detail: "RSA-SHA256"}, {Name: "amount", OK: true, Detail: "3499.00 CNY as ordered"}}
 	for i, outcome := range []string{"paid", "repeat"} {
 		_, err := d.NewRaw(
 			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
@@ -80,7 +79,7 @@ func seed(t *testing.T, d *db.DB) {
 			made+100, outcome, paid+int64(i)*15_000_000,
 			fmt.Sprintf("Content-Type: application/json\nWechatpay-Timestamp: 179515626%d", i),
 			[]byte(`{"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900}`),
-			string(steps)).Exec(context.Background())
+			steps.Text()).Exec(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +87,7 @@ func seed(t *testing.T, d *db.DB) {
 	_, err := d.NewRaw(
 		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 			" VALUES (?, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, ?)", made+203, at(5*time.Second), []byte("x"),
-		`[{"name":"signature","ok":false,"detail":"does not match the body `+`<b>forged</b>"}]`).Exec(context.Background())
+		"signature\t0\t\t!\tdoes not match the body <b>forged</b>").Exec(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func seed(t *testing.T, d *db.DB) {
 			ID: 502, Action: "accept_amount", Object: "exception", ObjectID: strconv.FormatInt(made+501, 10), OrderNo: "2026112000000003",
 			MerchantID: 1, Version: 1, Amount: 12300, Currency: "KWD",
 			Params: json.RawMessage(`{"amount":12300}`), Reason: "agreed with the merchant", Hash: strings.Repeat("fedcba9876543210", 4),
-			Maker: 9001, MakerKind: approval.ByOperator, Alone: true, Second: true, State: approval.Failed, Tries: 1,
+			Maker: 9001, MakerKind: approval.ByOperator, SinglePerson: true, Second: true, State: approval.Failed, Tries: 1,
 			MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour), DecidedAt: id(at(time.Hour)), StartedAt: id(at(time.Hour)),
 			DoneAt: id(at(time.Hour)), Error: "it was changed meanwhile: look again",
 		},
@@ -144,7 +143,7 @@ func seed(t *testing.T, d *db.DB) {
 			ID: 503, Action: "force_closed", Object: "order", ObjectID: "2026112000000003", OrderNo: "2026112000000003", MerchantID: 1,
 			Version: 1, Amount: 12345, Currency: "KWD",
 			Params: json.RawMessage(`{"evidence":"they closed it"}`), Reason: "closed at the supplier", Hash: strings.Repeat("00", 32),
-			Maker: 9001, MakerKind: approval.ByOperator, Checker: &checker, Checked: "compared with their console", Second: true,
+			Maker: 9001, MakerKind: approval.ByOperator, Checker: &checker, CheckerReason: "compared with their console", Second: true,
 			State: approval.Done, Tries: 1, Result: `{"status":"closed"}`, MadeAt: at(time.Hour), ExpiresAt: at(-23 * time.Hour),
 			DecidedAt: id(at(time.Minute)), StartedAt: id(at(time.Minute)), DoneAt: id(at(time.Minute)),
 		},
@@ -213,7 +212,7 @@ func (h *harness) details(t *testing.T) []namedPage {
 		{"merchant", "/merchants/m1", "https://gone.test"},
 		{"callback", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM callbacks WHERE outcome = 'paid'")), "RSA-SHA256"},
 		{"callback-refused", fmt.Sprintf("/callbacks/%d", id("SELECT id FROM refused_callbacks")), "does not match"},
-		{"notification", "/notifications/" + notify.IDOf(id("SELECT id FROM events"), ""), "HTTP 502"},
+		{"notification", "/notifications/" + notify.PublicID(id("SELECT subject_id FROM events"), "order.paid"), "HTTP 502"},
 		{"exception", fmt.Sprintf("/exceptions/%d", id("SELECT id FROM exceptions WHERE kind = 'amount_mismatch'")), "12.300"},
 		{
 			"compensation", fmt.Sprintf("/compensations/%d", id("SELECT id FROM compensations WHERE state = 'dead'")),
@@ -418,11 +417,11 @@ func TestFiltersAndCursorsStandInTheAddress(t *testing.T) {
 		}
 	}
 	var event int64
-	if err := h.DB.NewRaw("SELECT id FROM events").Scan(t.Context(), &event); err != nil {
+	if err := h.DB.NewRaw("SELECT subject_id FROM events").Scan(t.Context(), &event); err != nil {
 		t.Fatal(err)
 	}
 	for q, want := range map[string]string{
-		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.IDOf(event, ""): orderOne,
+		"2026112000000001": orderOne, "GX-88210477": orderOne, "000001": orderOne, notify.PublicID(event, "order.paid"): orderOne,
 		"m1":            "/orders?merchant=m1",
 		"NO-SUCH-ORDER": "/exceptions?no=NO-SUCH-ORDER", "nothing at all": "",
 	} {

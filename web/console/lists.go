@@ -108,7 +108,7 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 				}
 			}
 			var err error // the whole chain, within the time of the request rather than of a list
-			data.Extent, err = s.Audit.Verify(c.UserContext(), s.DB.Read, first, nil)
+			data.Length, err = s.Audit.Verify(c.UserContext(), s.DB.Read, first, nil)
 			return pages.Audit(p, l, data), err
 		},
 	})

@@ -29,11 +29,15 @@ import (
 func manyCallbacks(t *testing.T, d *db.DB, n, size int) {
 	t.Helper()
 	body := []byte(`{"trade_state_desc":"` + strings.Repeat(`&lt;`, size/4) + `"}`)
-	steps := `[{"name":"supplier","ok":true,"detail":"wx-main (wechatpay)"},{"name":"address","ok":true,"detail":"203.0.113.7; any address is allowed"},` +
-		`{"name":"signature","ok":true,"detail":"RSA-SHA256 holds under PUB_KEY_ID_1"},{"name":"time window","ok":true,"detail":"signed 628ms before it arrived, 5m0s allowed"},` +
-		`{"name":"decryption","ok":true,"detail":"resource opened"},{"name":"content","ok":true,"detail":"TRANSACTION.SUCCESS of 4200001"},` +
-		`{"name":"order","ok":true,"detail":"2026112000000007 is pending, version 1"},{"name":"account","ok":true,"detail":"the message is for our account"},` +
-		`{"name":"amount","ok":false,"detail":"0.05, not 3499.00 CNY"}]`
+	steps := "supplier\t0\t\twx-main (wechatpay)\n" +
+		"address\t0\t\t203.0.113.7; any address is allowed\n" +
+		"signature\t0\t\tRSA-SHA256 holds under PUB_KEY_ID_1\n" +
+		"time window\t0\t\tsigned 628ms before it arrived, 5m0s allowed\n" +
+		"decryption\t0\t\tresource opened\n" +
+		"content\t0\t\tTRANSACTION.SUCCESS of 4200001\n" +
+		"order\t0\t\t2026112000000007 is pending, version 1\n" +
+		"account\t0\t\tthe message is for our account\n" +
+		"amount\t0\t\t!\t0.05, not 3499.00 CNY\n"
 	for i := range n {
 		_, err := d.NewRaw(
 			"INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
@@ -125,7 +129,6 @@ func gather(t *testing.T, h *harness) {
 	for i := range 10 {
 		steps = append(steps, supplier.Step{Name: "signature", OK: i < 8, Detail: long(200), TookUS: 40})
 	}
-	rawSteps, _ := json.Marshal(steps)
 	facts := map[string]any{"want": 349900, "got": 5, "difference": -349895, "last_error": long(300)}
 	for _, name := range []string{"field", "reason", "status", "refund_no", "first_trade_no", "type", "order_no", "supplier", "trade_no"} {
 		facts[name] = long(128)
@@ -143,7 +146,7 @@ func gather(t *testing.T, h *harness) {
 				" VALUES (?, 1, 9100, ?, ?, ?, 'd', 'amount_mismatch', ?, '203.0.113.7', 'POST', ?, ?, ?, ?)",
 			id, scriptedNo, fmt.Sprint(long(120), i), fmt.Sprint("e", i), at, "", "User-Agent: "+long(600),
 			[]byte(`{"trade_state_desc":"`+long(2000)+`"}`),
-			string(rawSteps)).Exec(t.Context())
+			supplier.Steps(steps).Text()).Exec(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

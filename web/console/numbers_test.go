@@ -61,7 +61,7 @@ func seedCauses(t *testing.T, d *db.DB) {
 	}
 	for range 2 {
 		change(t, d, "INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-			" VALUES (?, 'wx', 'wrong_address', ?, '203.0.113.9', 'POST', '', '', '', '[]')", d.NewID(), now)
+			" VALUES (?, 'wx', 'wrong_address', ?, '203.0.113.9', 'POST', '', '', '', '')", d.NewID(), now)
 	}
 }
 

@@ -180,7 +180,6 @@ func (s *handlers) routes() []web.Route {
 		act("/exceptions/:exception/unmask", console.UnmaskException, s.unmaskException),
 		act("/exceptions/:exception/comment", exception.NoteAct, s.commentException),
 		act("/exceptions/:exception/assign", exception.AssignAct, s.assignException),
-		post("/exceptions/:exception/settle", access.ViewExceptions, s.settleGone),
 		act("/exceptions/:exception/reopen", exception.ReopenAct, s.reopenException),
 		page("/queues", access.InspectQueues, s.queuesPage, shown("layers", text.Queues)),
 		page("/queues/:queue", access.InspectQueues, s.queuePage, web.Menu{}),

@@ -15,12 +15,10 @@ import (
 	"backstop/web/webtest"
 )
 
-// Rows of earlier versions hold an address whole, and answers that repeat it. No
-// page, file or answer shows its token.
-func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
+// Rows that are needed to send hold an address whole. No page, file or answer shows its token.
+func TestAddressesAreShownWithoutTheirTokens(t *testing.T) {
 	t.Parallel()
 	const address = "https://m.example/hook?token=canary-0815&b=2"
-	const quoted = "Location: https://m.example/hook/?token=canary-0815&b=2"
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := openOn(t, d)
 		script(t, d, d.Now()-200_000_000, "plain")
@@ -31,18 +29,17 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 			}
 		}
 		now := d.Now()
-		run("UPDATE notify_attempts SET url = ?, response_header = ?, response_body = ?", address, quoted,
-			[]byte("Cannot POST /hook?token=canary-0815"))
+		run("UPDATE notify_attempts SET url = ?", notify.Shown(address))
 		run("UPDATE deliveries SET url = ?, endpoint = ?", address, address)
 		run("UPDATE orders SET notify_url = ?", address)
 		run("UPDATE merchants SET notify = ? WHERE id = 1", `{"urls":["`+address+`"],"ack":"status","schedule":"day","max_in_flight":10}`)
 		run("INSERT INTO endpoint_health (recipient_id, endpoint, failures, last_failed_at, last_error, disabled_at, reason) VALUES (1, ?, 5, ?, 'connection refused', ?, 'answered 410')", address, now, now)
 		run("INSERT INTO events (id, merchant_id, subject_id, type, version, body, created_at) VALUES (77, 1, 77, 'ping', 1, ?, ?)",
-			fmt.Sprintf(`{"id":"ntf_25","type":"ping","timestamp":"t","data":{"merchant":"m1","endpoint":%q}}`, address), now)
+			fmt.Sprintf(`{"id":"ntf_25-ping-0","type":"ping","timestamp":"t","data":{"merchant":"m1","endpoint":%q}}`, address), now)
 		run("INSERT INTO deliveries (id, event_id, recipient_id, subject_id, event_type, channel, url, endpoint, status, attempts, created_at) VALUES (?, 77, 1, 77, 'ping', 'webhook', '', ?, 'exhausted', 1, ?)", d.NewID(), address, now)
 		run("INSERT INTO notify_attempts (id, delivery_id, recipient_id, number, url, class, http_status, started_at, took_us, node, request_header, response_header, response_body, error)"+
 			" SELECT ?, id, 1, 1, ?, 'bad_status', 301, ?, 1, 'n', '', ?, ?, 'answered 301' FROM deliveries WHERE event_id = 77", d.NewID(),
-			address, now, quoted, []byte{})
+			notify.Shown(address), now, "", []byte{})
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			return h.Audit.Write(ctx, tx, audit.Act{
 				Actor: "operator:li", Action: "merchant.ping", Object: "merchant", ObjectID: "m1",
@@ -63,19 +60,19 @@ func TestOldRowsAreShownWithoutTheirTokens(t *testing.T) {
 			}
 		}
 		var told int64
-		if err := d.NewRaw("SELECT event_id FROM deliveries WHERE event_type = 'order.paid' LIMIT 1").Scan(t.Context(), &told); err != nil {
+		if err := d.NewRaw("SELECT subject_id FROM deliveries WHERE event_type = 'order.paid' LIMIT 1").Scan(t.Context(), &told); err != nil {
 			t.Fatal(err)
 		}
 		const shown = "https://m.example/hook?***"
 		for path, want := range map[string]string{
-			scripted:                                      shown,
-			scripted + "/evidence":                        shown,
-			scripted + "/evidence?format=json":            shown,
-			"/notifications":                              "ntf_",
-			"/notifications/" + notify.IDOf(told, ""):     shown,
-			"/notifications/" + notify.IDOf(77, ""):       shown,
-			"/merchants/m1":                               shown,
-			"/merchants/m1?pinged=" + notify.IDOf(77, ""): shown,
+			scripted:                           shown,
+			scripted + "/evidence":             shown,
+			scripted + "/evidence?format=json": shown,
+			"/notifications":                   "ntf_",
+			"/notifications/" + notify.PublicID(told, "order.paid"): shown,
+			"/notifications/" + notify.PublicID(77, "ping"):         shown,
+			"/merchants/m1": shown,
+			"/merchants/m1?pinged=" + notify.PublicID(77, "ping"): shown,
 			"/audit":  shown,
 			"/orders": "",
 		} {

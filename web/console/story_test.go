@@ -72,16 +72,15 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 			{Name: "signature", OK: true, Detail: "RSA-SHA256 " + said, TookUS: 1900},
 			{Name: "amount", OK: true, Detail: "349900 CNY", TookUS: 100},
 		}
-		raw, _ := json.Marshal(steps)
 		body := fmt.Sprintf(`{"id":%q,"trade_state":"SUCCESS","payer":{"openid":"oUpF8-secret-openid"},"amount":349900,"attach":%q}`, c.id,
 			said)
 		exec("INSERT INTO callbacks (id, supplier_id, order_id, order_no, trade_no, event_key, digest, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
 			" VALUES (?, 1, 9100, ?, '42', 'e', 'd', ?, ?, ?, 'POST', '', ?, ?, ?)", 9201+i, scriptedNo, c.outcome, at(c.at), c.origin,
-			"Content-Type: application/json\nUser-Agent: "+said+"\nWechatpay-Timestamp: "+c.stamp, []byte(body), string(raw))
+			"Content-Type: application/json\nUser-Agent: "+said+"\nWechatpay-Timestamp: "+c.stamp, []byte(body), supplier.Steps(steps).Text())
 	}
 	write(&notify.Event{
 		ID: 9300, MerchantID: 1, SubjectID: 9100, Type: "order.paid", Version: 2,
-		Body: `{"id":"ntf_76c","type":"order.paid"}`, CreatedAt: paid,
+		Body: `{"id":"ntf_70s-order-paid-0","type":"order.paid"}`, CreatedAt: paid,
 	})
 	done := at(140)
 	write(&notify.Delivery{
@@ -93,18 +92,18 @@ func script(t *testing.T, d *db.DB, start int64, said string) {
 	write(&[]notify.Attempt{
 		{
 			ID: 9401, DeliveryID: 9301, RecipientID: 1, Number: 1, URL: "https://pay.galaxymall.example/notify", Class: notify.BadStatus,
-			HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c",
+			HTTPStatus: 502, StartedAt: at(117.014), TookUS: 3_204_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_70s-order-paid-0",
 			ResponseHeader: "Server: " + said, ResponseBody: []byte(said), Error: "HTTP 502 " + said,
 		},
 		{
 			ID: 9402, DeliveryID: 9301, RecipientID: 1, Number: 2, URL: "https://pay.galaxymall.example/notify", Class: notify.BadText,
-			HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_76c",
+			HTTPStatus: 200, StartedAt: at(137.5), TookUS: 2_500_000, Node: "n1", RequestHeader: "Webhook-Id: ntf_70s-order-paid-0",
 			ResponseBody: []byte("failed"), Error: "answer has another text",
 		},
 	})
 	write(&exception.Item{
 		ID: 9501, Kind: exception.NotifyExhausted, State: "open", MerchantID: 1, OrderNo: scriptedNo, OrderID: 9100,
-		Subject: notify.IDOf(9300, ""), Amount: 349900, Currency: "CNY",
+		Subject: notify.PublicID(9100, "order.paid"), Amount: 349900, Currency: "CNY",
 		Detail: exception.Detail(map[string]any{"last_error": said, "attempts": 2}), Seen: 1, OpenedAt: done,
 	})
 	for _, q := range []string{
@@ -233,7 +232,7 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 	change(t, h.DB, "UPDATE notify_attempts SET response_body = ?", body)
 	_, err := h.DB.NewRaw("INSERT INTO refused_callbacks"+
 		" (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps)"+
-		" VALUES (9290, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, '[]')", shanghai2026, body).Exec(t.Context())
+		" VALUES (9290, 'wx', 'bad_signature', ?, '203.0.113.9', 'POST', '', '', ?, '')", shanghai2026, body).Exec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +244,7 @@ func TestPersonalDataIsShownOnceToWhoSaysWhy(t *testing.T) {
 	if _, err := h.DB.NewInsert().Model(&x).Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	notification := notify.IDOf(9300, "")
+	notification := notify.PublicID(9100, "order.paid")
 	pages := []struct{ path, action, id string }{
 		{scripted, console.UnmaskOrder, scriptedNo},
 		{"/callbacks/9201", console.UnmaskCallback, "9201"},

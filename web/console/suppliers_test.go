@@ -194,7 +194,7 @@ func TestASupplierHasAPageOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	change(t, h.DB,
-		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 'quick', 'wrong_address', ?, '198.51.100.9', 'POST', '', '', '', '[{\"name\":\"address\",\"ok\":false,\"detail\":\"not in allow_ips\"}]')", h.DB.NewID(), h.DB.Now())
+		"INSERT INTO refused_callbacks (id, supplier, outcome, received_at, remote_addr, method, query, headers, body, steps) VALUES (?, 'quick', 'wrong_address', ?, '198.51.100.9', 'POST', '', '', '', 'address\t0\t\t!\tnot in allow_ips')", h.DB.NewID(), h.DB.Now())
 	if err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 		return audit.New(h.DB, sealtest.Ring(t, 1)).Write(ctx, tx, audit.Act{
 			Actor: "operator:chen", Action: "settings.apply",

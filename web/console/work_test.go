@@ -100,7 +100,7 @@ func TestOneNotificationShowsEachAttempt(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
-	path := "/notifications/" + notify.IDOf(number(t, h.DB, "SELECT id FROM events"), "")
+	path := "/notifications/" + notify.PublicID(number(t, h.DB, "SELECT subject_id FROM events"), "order.paid")
 	cookie := h.SignIn(t, access.Support)
 	body := h.Page(t, cookie, path+"?lang=en").Body
 	for _, text := range []string{
@@ -145,7 +145,7 @@ func exhaust(t *testing.T, d *db.DB, n int) {
 		}
 		gone := exception.Item{
 			ID: d.NewID(), Kind: exception.NotifyExhausted, State: "open", MerchantID: 2, OrderID: o,
-			OrderNo: row.OrderNo, Subject: notify.IDOf(id, ""), Amount: 1000, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1,
+			OrderNo: row.OrderNo, Subject: told.PublicID(), Amount: 1000, Currency: "CNY", Detail: exception.Detail(nil), Seen: 1,
 			OpenedAt: now,
 		}
 		event := notify.Event{ID: id, MerchantID: 2, SubjectID: o, Type: "order.paid", Version: 2, Body: "{}", CreatedAt: now}

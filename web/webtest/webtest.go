@@ -5,7 +5,6 @@ package webtest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -151,9 +150,23 @@ const (
 	PayoutKeyOfGalaxy = "sk_pay_galaxy"
 	PayoutKeyOfOther  = "sk_pay_other"
 
-	KeyOfGalaxy  = "sk_live_galaxy"
-	KeyOfOther   = "sk_live_other"
-	MonitorToken = "bst_monitor"
+	KeyOfGalaxy = "sk_live_galaxy"
+	KeyOfOther  = "sk_live_other"
+)
+
+// keys are the master keys of all harnesses.
+var keys = func() *seal.Keyring {
+	k, err := seal.NewKeyring(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		panic(err)
+	}
+	return k
+}()
+
+// Tokens of services: one that may read and control, and one with a scope that no route has.
+var (
+	MonitorToken = keys.MAC("bearer").NewToken("bst_")
+	OddToken     = keys.MAC("bearer").NewToken("bst_")
 )
 
 func breakerPolicy(recipient.Recipient) breaker.Policy {
@@ -172,12 +185,6 @@ func Open(t *testing.T, d *db.DB, table func(*web.Server) []web.Route, environ .
 	}
 	declare(t, d)
 	cfg, err := config.Load(config.Source{Environ: environ})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key)
-	keys, err := seal.NewKeyring(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,8 +264,8 @@ func declare(t *testing.T, d *db.DB) {
 		"INSERT INTO suppliers (id, code, kind, account_id, enabled, allow_ips, config, created_at, updated_at)" +
 			" VALUES (1, 'wx', 'none', 1, TRUE, '[]', '{}', 0, 0)",
 		fmt.Sprintf(
-			"INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'grafana', 'monitor', '%s', 0), (2, 'odd', 'other', '%s', 0)",
-			seal.HashToken(MonitorToken), seal.HashToken("bst_odd")),
+			"INSERT INTO api_tokens (id, name, scope, token_hash, created_at) VALUES (1, 'grafana', 'monitor,control', '%s', 0), (2, 'odd', 'other', '%s', 0)",
+			seal.HashToken(MonitorToken), seal.HashToken(OddToken)),
 	} {
 		if _, err := d.ExecContext(context.Background(), q); err != nil {
 			t.Fatal(err)

@@ -190,8 +190,7 @@ func TestNodesOfOneNameFindTheirEarlierBoots(t *testing.T) {
 	}
 }
 
-// The running processes that send share a rate; processes of older programs, which do not
-// record whether they send, count too.
+// The running processes that send share a rate.
 func TestSendersAreTheProcessesThatSend(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]db.Options{"sqlite": {Dir: t.TempDir()}, "postgres": {URL: dbtest.PostgresMigratedURL(t)}} {
@@ -217,7 +216,7 @@ func TestSendersAreTheProcessesThatSend(t *testing.T) {
 			if _, err := web.NewRaw(row, 77, 77, web.Now()).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			want(3, "one that does not record it")
+			want(3, "a third")
 			if _, err := web.NewRaw(row, 78, 78, web.Now()-60_000_000).Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 )
 
 // Fingerprint is what must be the same on all nodes of an installation. None of it is
-// secret. A node of an older version publishes none, or empty parts.
+// secret. The parts of a node that has only just joined are empty.
 type Fingerprint struct {
 	KeyIDs string `bun:"key_ids"` // of the master keys, the current one first, with commas
 	Ranges string // non-public ranges that notifications may reach

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +122,7 @@ func (l *nameLock) taken(ctx context.Context) error {
 	r := rows[0]
 	return fmt.Errorf(
 		"%w: %q belongs to %s, started at %s, seen %s ago: stop that one, or give this one its own BACKSTOP_NODE_NAME (and its own data folder)",
-		ErrNameTaken, l.db.node.name, cmp.Or(r.Process, "a process of an older version"),
+		ErrNameTaken, l.db.node.name, r.Process,
 		time.UnixMicro(r.StartedAt).UTC().Format(time.RFC3339),
 		(time.Duration(now-r.SeenAt) * time.Microsecond).Round(100*time.Millisecond))
 }

@@ -166,7 +166,7 @@ func TestOnlyWhatIsPublishedDiffers(t *testing.T) {
 				t.Errorf("%s: others reach other addresses = %t, %v", when, others, err)
 			}
 		}
-		want("one of an older version", false)
+		want("one that has only just joined", false)
 		run("UPDATE nodes SET key_ids = 'k1', ranges = 'none', build = 'v1 a' WHERE boot = 9")
 		want("all alike", false)
 		run("UPDATE nodes SET ranges = '127.0.0.0/8', key_ids = 'k2,k1' WHERE boot = 9")

@@ -143,31 +143,25 @@ func (d *DB) Join(ctx context.Context, files fs.FS) (earlier []int64, err error)
 		return nil, err
 	}
 	newest := known[len(known)-1].Name
-	for range 20 {
-		var slot int64
-		err := d.changeSchema(ctx, func(ctx context.Context, tx Tx) (err error) {
-			if err = d.checkSchema(ctx, tx, files); err != nil {
-				return err
-			}
-			if slot, err = d.freeSlot(ctx, tx); err != nil {
-				return err
-			}
-			now := d.Now()
-			_, err = tx.NewRaw(
-				"INSERT INTO nodes (slot, name, boot, sends, process, newest_migration, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-				slot, d.node.name, d.node.boot, d.node.sends, process(), newest, now, now).Exec(ctx)
+	var slot int64
+	err = d.changeSchema(ctx, func(ctx context.Context, tx Tx) (err error) {
+		if err = d.checkSchema(ctx, tx, files); err != nil {
 			return err
-		})
-		if IsUnique(err) {
-			continue // an older program, which does not wait for the lock, took the slot
 		}
-		if err != nil {
-			return nil, fmt.Errorf("join the installation: %w", err)
+		if slot, err = d.freeSlot(ctx, tx); err != nil {
+			return err
 		}
-		d.ids.slot.Store(slot)
-		return d.earlierBoots(ctx)
+		now := d.Now()
+		_, err = tx.NewRaw(
+			"INSERT INTO nodes (slot, name, boot, sends, process, newest_migration, started_at, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			slot, d.node.name, d.node.boot, d.node.sends, process(), newest, now, now).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("join the installation: %w", err)
 	}
-	return nil, errors.New("take a node slot: too many processes are starting at once: try again")
+	d.ids.slot.Store(slot)
+	return d.earlierBoots(ctx)
 }
 
 // process describes where this process runs.

@@ -77,7 +77,7 @@ func (m *MAC) NewToken(prefix string) string {
 // IsToken reports whether a text is a token of this prefix and purpose, made under any key
 // of the keyring. It makes no query.
 func (m *MAC) IsToken(prefix, text string) bool {
-	if !HasTokenForm(prefix, text) {
+	if len(text) != len(prefix)+tokenSize+tagText || text[:len(prefix)] != prefix {
 		return false
 	}
 	token, tag := text[:len(text)-tagText], text[len(text)-tagText:]
@@ -87,12 +87,6 @@ func (m *MAC) IsToken(prefix, text string) bool {
 		}
 	}
 	return false
-}
-
-// HasTokenForm reports whether a text has the prefix and length of a token with a tag;
-// tokens without a tag are shorter.
-func HasTokenForm(prefix, text string) bool {
-	return len(text) == len(prefix)+tokenSize+tagText && text[:len(prefix)] == prefix
 }
 
 func (m *MAC) tag(keyID, token string) string {

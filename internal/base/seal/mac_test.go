@@ -12,9 +12,6 @@ func TestATokenIsToldFromAForgedOne(t *testing.T) {
 	t.Parallel()
 	old, both, other := ring(t, master(1)), ring(t, master(2), master(1)), ring(t, master(3))
 	token := old.MAC("bearer").NewToken("bst_")
-	if !HasTokenForm("bst_", token) || HasTokenForm("bst_", NewToken("bst_")) || HasTokenForm("", token) {
-		t.Fatalf("the form of %q", token)
-	}
 	for name, k := range map[string]*Keyring{"its key": old, "its key behind a newer one": both} {
 		if !k.MAC("bearer").IsToken("bst_", token) {
 			t.Errorf("with %s it is refused", name)
@@ -25,6 +22,7 @@ func TestATokenIsToldFromAForgedOne(t *testing.T) {
 		"another key":          other.MAC("bearer").IsToken("bst_", token),
 		"another purpose":      old.MAC("device").IsToken("bst_", token),
 		"another prefix":       old.MAC("bearer").IsToken("bso_", "bso_"+token[4:]),
+		"no prefix":            old.MAC("bearer").IsToken("", token),
 		"no tag":               old.MAC("bearer").IsToken("bst_", NewToken("bst_")),
 		"nothing":              old.MAC("bearer").IsToken("bst_", ""),
 		"small letters":        old.MAC("bearer").IsToken("bst_", strings.ToLower(token)),

@@ -287,7 +287,7 @@ func TestOnePersonDecidesAlone(t *testing.T) {
 		lines := g.notUnchanged(g.apply(strings.Replace(whole, keyM1, keyM2, 1)))
 		a := g.last()
 		wantLines(t, lines, "merchant m1 api_key changed by "+a.No()+", decided alone")
-		if !a.Alone || a.State != approval.Done || load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) == nil {
+		if !a.SinglePerson || a.State != approval.Done || load(t, g.env).ByKeyHash(seal.HashToken(keyM2)) == nil {
 			t.Errorf("%+v", a)
 		}
 		g.none("setting_changes")

@@ -135,15 +135,14 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 // the other side of its transfers. Those have no lines.
 func (l *lines) accounts() string {
 	n := int64(l.orders)
-	row := func(id int64, code string, balance, credits, last, unlined, unlinedCredits int64) string {
-		return fmt.Sprintf("(%d, '%s', 'CNY', %d, %d, %d, %d, %d, %d)", id, code, balance, credits, last, l.from.UnixMicro(), unlined,
-			unlinedCredits)
+	row := func(id int64, code string, balance, credits, last int64) string {
+		return fmt.Sprintf("(%d, '%s', 'CNY', %d, %d, %d, %d)", id, code, balance, credits, last, l.from.UnixMicro())
 	}
-	return "INSERT INTO accounts (id, code, currency, balance, credits, last_line, folded_at, unlined, unlined_credits) VALUES " +
+	return "INSERT INTO accounts (id, code, currency, balance, credits, last_line, folded_at) VALUES " +
 		strings.Join([]string{
-			row(l.account, ledger.MerchantAccount(merchantCode(longMerchant)), l.balance(), n*amount, l.first+(n-1)*l.step+2, 0, 0),
-			row(l.others[0], ledger.SupplierAccount("bench-long"), -n*amount, 0, 0, -n*amount, 0),
-			row(l.others[1], "income:bench-long", n*l.fee, n*l.fee, 0, n*l.fee, n*l.fee),
+			row(l.account, ledger.MerchantAccount(merchantCode(longMerchant)), l.balance(), n*amount, l.first+(n-1)*l.step+2),
+			row(l.others[0], ledger.SupplierAccount("bench-long"), -n*amount, 0, 0),
+			row(l.others[1], "income:bench-long", n*l.fee, n*l.fee, 0),
 		}, ", ")
 }
 

@@ -90,7 +90,7 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 		f.Want(t, 300,
 			"SELECT count(*) FROM account_lines AS l JOIN transfers AS t ON t.id = l.transfer_id WHERE l.account_id = ? AND l.id <= (SELECT last_line FROM accounts WHERE id = l.account_id)", l.account)
 		f.Want(t, 0,
-			"SELECT count(*) FROM accounts WHERE code = ? AND (balance <> unlined + (SELECT coalesce(sum(CASE WHEN credit_account = ? THEN amount ELSE -amount END), 0) FROM transfers WHERE ? IN (credit_account, debit_account)))",
+			"SELECT count(*) FROM accounts WHERE code = ? AND (balance <> (SELECT coalesce(sum(CASE WHEN credit_account = ? THEN amount ELSE -amount END), 0) FROM transfers WHERE ? IN (credit_account, debit_account)))",
 			ledger.MerchantAccount(code), l.account, l.account)
 	})
 }

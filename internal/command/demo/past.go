@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"backstop/internal/notify"
 	orders "backstop/internal/order"
 	"backstop/internal/payment"
-	"backstop/internal/supplier"
-
 	"github.com/uptrace/bun"
 )
 
@@ -53,21 +50,20 @@ type pastJournal struct {
 type pastCallback struct {
 	bun.BaseModel `bun:"table:callbacks"`
 
-	ID         int64           `bun:"id,pk"`
-	SupplierID int64           `bun:"supplier_id"`
-	OrderID    int64           `bun:"order_id"`
-	OrderNo    string          `bun:"order_no"`
-	TradeNo    string          `bun:"trade_no"`
-	EventKey   string          `bun:"event_key"`
-	Digest     string          `bun:"digest"`
-	Outcome    string          `bun:"outcome"`
-	ReceivedAt int64           `bun:"received_at"`
-	RemoteAddr string          `bun:"remote_addr"`
-	Method     string          `bun:"method"`
-	Query      string          `bun:"query"`
-	Headers    string          `bun:"headers"`
-	Body       []byte          `bun:"body"`
-	Steps      json.RawMessage `bun:"steps,type:jsonb"`
+	ID         int64  `bun:"id,pk"`
+	SupplierID int64  `bun:"supplier_id"`
+	OrderID    int64  `bun:"order_id"`
+	OrderNo    string `bun:"order_no"`
+	TradeNo    string `bun:"trade_no"`
+	EventKey   string `bun:"event_key"`
+	Digest     string `bun:"digest"`
+	Outcome    string `bun:"outcome"`
+	ReceivedAt int64  `bun:"received_at"`
+	RemoteAddr string `bun:"remote_addr"`
+	Method     string `bun:"method"`
+	Query      string `bun:"query"`
+	Headers    string `bun:"headers"`
+	Body       []byte `bun:"body"`
 }
 
 // pastDelivery is a delivery with its event and its only attempt.
@@ -152,7 +148,7 @@ func (p *past) add(o pastOrder) {
 	p.callbacks = append(p.callbacks, pastCallback{
 		ID: callback, SupplierID: o.supplier.ID, OrderID: id, OrderNo: no, TradeNo: trade, EventKey: trade, Digest: trade,
 		Outcome:    payment.Paid,
-		ReceivedAt: o.at, RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("{}"), Steps: supplier.NoSteps,
+		ReceivedAt: o.at, RemoteAddr: "127.0.0.1", Method: "POST", Body: []byte("{}"),
 	})
 	p.transfers = append(p.transfers, ledger.Transfer{
 		ID: id, JournalID: p.journal, DebitAccount: p.accounts[[2]string{ledger.SupplierAccount(o.supplier.Code), o.currency}],

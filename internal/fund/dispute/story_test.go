@@ -238,9 +238,6 @@ var steps = map[string]func(k *cluster, t *rapid.T) string{
 		if _, err := k.Ledger.Fold(context.Background()); err != nil {
 			k.t.Fatal(err)
 		}
-		if _, err := k.Ledger.Line(context.Background()); err != nil {
-			k.t.Fatal(err)
-		}
 		return ""
 	},
 	// A supplier's message that names a payout or a refund makes its query due, also after its end.

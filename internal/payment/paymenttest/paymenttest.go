@@ -174,7 +174,7 @@ func insertRows(ctx context.Context, tx db.Tx, d *db.DB, kinds supplier.Kinds, k
 		row := settings.SupplierRow{
 			ID: d.NewID(), Code: code, Kind: "fake", AccountID: id, Enabled: true, AllowIPs: json.RawMessage("[]"),
 			Config:    json.RawMessage("{}"),
-			CreatedAt: now, UpdatedAt: now, QueryRate: 100_000, AskPending: true,
+			CreatedAt: now, UpdatedAt: now, QueryRate: 100_000, QueryPending: true,
 		}
 		if _, err := tx.NewInsert().Model(&row).Exec(ctx); err != nil {
 			return err
