@@ -19,7 +19,6 @@ import (
 // SupplierHealth is how one supplier does.
 type SupplierHealth struct {
 	supplier.Entry
-	Mark   Mark
 	Broken bool // its settings cannot be used on this node
 	// Now counts its callbacks of the last hour by outcome, refused ones too; Before those of the
 	// same hour a week ago, if HasBefore.
@@ -50,14 +49,13 @@ const (
 // Suppliers returns all suppliers, those that need an operator first. Days begin in the zone.
 func (b *Reader) Suppliers(ctx context.Context, zone *time.Location) ([]SupplierHealth, error) {
 	registry := b.settings.Current().Suppliers
-	marks := marksOf(registry)
 	var all []SupplierHealth
 	for _, e := range registry.All() {
-		all = append(all, SupplierHealth{Entry: e, Mark: marks[e.Code], Expires: firstToExpire(e)})
+		all = append(all, SupplierHealth{Entry: e, Expires: firstToExpire(e)})
 	}
 	for _, code := range registry.AllBroken() {
 		id, _ := registry.Broken(code)
-		all = append(all, SupplierHealth{Entry: supplier.Entry{ID: id, Code: code}, Mark: marks[code], Broken: true})
+		all = append(all, SupplierHealth{Entry: supplier.Entry{ID: id, Code: code}, Broken: true})
 	}
 	if len(all) == 0 {
 		return nil, nil

@@ -3,7 +3,6 @@ package pages
 import (
 	"backstop/internal/base/text"
 	"backstop/internal/callback"
-	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -17,7 +16,6 @@ const PlaygroundTime = "2006-01-02 15:04:05"
 // PlaygroundData is what was pasted, and what was found.
 type PlaygroundData struct {
 	Code              string
-	Mark              console.Mark
 	Request, From, At string // as entered
 	Problem           string // why it cannot be checked
 	Found             *callback.Finding

@@ -78,7 +78,7 @@ func (s *handlers) playgroundPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.Playground(s.Page(c), pages.PlaygroundData{Code: code, Mark: s.Console.SupplierMark(code)}))
+	return s.Render(c, http.StatusOK, pages.Playground(s.Page(c), pages.PlaygroundData{Code: code}))
 }
 
 // playground shows what would become of a pasted callback. It is not recorded in the audit,
@@ -90,7 +90,7 @@ func (s *handlers) playground(c *fiber.Ctx) error {
 	}
 	p := s.Page(c)
 	d := pages.PlaygroundData{
-		Code: code, Mark: s.Console.SupplierMark(code), Request: c.FormValue("request"),
+		Code: code, Request: c.FormValue("request"),
 		From: strings.TrimSpace(c.FormValue("from")), At: strings.TrimSpace(c.FormValue("at")),
 	}
 	req, problem := pasted(p, d)
