@@ -91,9 +91,9 @@ func (a *analytics) addOrders(to map[ordersKey]counts, minute int64, currency st
 }
 
 // add adds a delta.
-func (a *analytics) add(x *Delta) error {
+func (a *analytics) add(x *Delta) {
 	if a.zone == nil {
-		return nil
+		return
 	}
 	for _, f := range x.Failures {
 		for _, s := range a.spansOf(x.Minute) {
@@ -103,15 +103,8 @@ func (a *analytics) add(x *Delta) error {
 	}
 	for i := range x.Orders {
 		o := &x.Orders[i]
-		if o.Waits == "" {
-			continue
-		}
-		var h Histogram
-		if err := h.add(o.Waits, o.WaitsLong); err != nil {
-			return err
-		}
 		spans := a.spansOf(cmp.Or(o.Minute, x.Minute))
-		for bucket, n := range h.fine() {
+		for bucket, n := range o.Waits.fine() {
 			if n == 0 {
 				continue
 			}
@@ -127,7 +120,6 @@ func (a *analytics) add(x *Delta) error {
 			a.volume[k] = a.volume[k].plus(counts{v.Created, v.CreatedAmount, v.Paid, v.PaidAmount})
 		}
 	}
-	return nil
 }
 
 // fine returns the counts by the buckets of Bounds, and one more for longer durations.

@@ -8,8 +8,6 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"backstop/internal/base/db"
@@ -27,94 +25,86 @@ const (
 	Failed
 )
 
-// Delta is what one transaction adds to the figures. Only Fold reads its row, within seconds;
-// the short names keep it small.
+// Delta is what one transaction adds to the figures. Only Fold reads its row, within seconds.
 type Delta struct {
-	Minute         int64           `json:"m"` // Unix µs, start of the minute
-	Attempts       []attempts      `json:"a,omitempty"`
-	Callbacks      []callbackSum   `json:"c,omitempty"`
-	UnnotifiedSums []unnotifiedSum `json:"u,omitempty"`
-	Orders         []ordersSum     `json:"n,omitempty"`
-	Failures       []failureSum    `json:"e,omitempty"`
-	Volumes        []volumeSum     `json:"v,omitempty"`
-	Refusals       []callbackSum   `json:"x,omitempty"`
-	Calls          []callsSum      `json:"k,omitempty"`
+	Minute         int64 // Unix µs, start of the minute
+	Attempts       []attempts
+	Callbacks      []callbackSum
+	UnnotifiedSums []unnotifiedSum
+	Orders         []ordersSum
+	Failures       []failureSum
+	Volumes        []volumeSum
+	Refusals       []callbackSum
+	Calls          []callsSum
 	// Unstored means that no rows of its orders are stored: RecountOrders leaves them out.
-	Unstored bool `json:"unstored,omitempty"`
+	Unstored bool
 
 	now int64 // Unix µs
 }
 
-type attempts struct {
-	Recipient int64    `json:"i"`
-	Results   [3]int64 `json:"r"` // by Result
-	TookUS    int64    `json:"t"`
-	Took      string   `json:"h"` // a Histogram as text
-	TookLong  string   `json:"hl,omitempty"`
-	Lag       string   `json:"l,omitempty"`
-	LagLong   string   `json:"ll,omitempty"`
-	OKAt      int64    `json:"s,omitempty"` // of the last attempt that the merchant acknowledged, Unix µs
-	FailedAt  int64    `json:"f,omitempty"` // of the last failed attempt
+func (x *Delta) values() []any { return []any{&x.Minute, &x.Unstored} }
 
-	took, lag Histogram
+type attempts struct {
+	Recipient int64
+	Point
+	OKAt, FailedAt int64 // of the last attempt that the merchant acknowledged, and of the last failed one, Unix µs
 }
 
-// row converts the attempts to a row.
-func (a *attempts) row() row {
-	return row{
-		OK: a.Results[OK], Retried: a.Results[Retried], Failed: a.Results[Failed], TookUS: a.TookUS,
-		Took: a.Took, TookLong: a.TookLong, Lag: a.Lag, LagLong: a.LagLong,
-	}
+func (a *attempts) values() []any {
+	return []any{&a.Recipient, &a.OK, &a.Retried, &a.Failed, &a.TookUS, &a.Took, &a.Lag, &a.OKAt, &a.FailedAt}
 }
 
 type callbackSum struct {
-	Supplier int64  `json:"i"`
-	Outcome  string `json:"o"`
-	N        int64  `json:"n"`
+	Supplier int64
+	Outcome  string
+	N        int64
 }
 
+func (c *callbackSum) values() []any { return []any{&c.Supplier, &c.Outcome, &c.N} }
+
 type unnotifiedSum struct {
-	Merchant int64  `json:"i"`
-	Currency string `json:"c"`
-	Orders   int64  `json:"n"`
-	Amount   int64  `json:"a"`
+	Merchant       int64
+	Currency       string
+	Orders, Amount int64
 }
+
+func (u *unnotifiedSum) values() []any { return []any{&u.Merchant, &u.Currency, &u.Orders, &u.Amount} }
 
 // ordersSum counts the orders whose notifications were created in one minute.
 type ordersSum struct {
-	Minute         int64  `json:"m,omitempty"` // 0 = the delta's own
-	Currency       string `json:"c"`
-	Raised         int64  `json:"r,omitempty"`
-	RaisedAmount   int64  `json:"a,omitempty"`
-	Notified       int64  `json:"d,omitempty"`
-	NotifiedAmount int64  `json:"b,omitempty"`
-	// Waits says how long after the notification was created the orders were notified; a
-	// Histogram as text.
-	Waits     string `json:"h,omitempty"`
-	WaitsLong string `json:"hl,omitempty"`
+	Minute                   int64 // 0 = the delta's own
+	Currency                 string
+	Raised, RaisedAmount     int64
+	Notified, NotifiedAmount int64
+	Waits                    Histogram // how long after the notification was created the orders were notified
+}
 
-	waits Histogram
+func (o *ordersSum) values() []any {
+	return []any{&o.Minute, &o.Currency, &o.Raised, &o.RaisedAmount, &o.Notified, &o.NotifiedAmount, &o.Waits}
 }
 
 // failureSum counts the failed attempts of one cause.
 type failureSum struct {
-	Class    string `json:"k"`
-	Currency string `json:"c"`
-	Attempts int64  `json:"n"`
-	Orders   int64  `json:"r,omitempty"` // whose first attempt this was
-	Amount   int64  `json:"a,omitempty"`
+	Class, Currency string
+	Attempts        int64
+	Orders, Amount  int64 // whose first attempt this was
+}
+
+func (f *failureSum) values() []any {
+	return []any{&f.Class, &f.Currency, &f.Attempts, &f.Orders, &f.Amount}
 }
 
 // volumeSum counts the orders created in one quarter of an hour.
 type volumeSum struct {
-	Quarter       int64  `json:"m"` // start of the quarter of an hour, Unix µs
-	Merchant      int64  `json:"i"`
-	Supplier      int64  `json:"s"`
-	Currency      string `json:"c"`
-	Created       int64  `json:"n,omitempty"`
-	CreatedAmount int64  `json:"a,omitempty"`
-	Paid          int64  `json:"d,omitempty"`
-	PaidAmount    int64  `json:"b,omitempty"`
+	Quarter                int64 // start of the quarter of an hour, Unix µs
+	Merchant, Supplier     int64
+	Currency               string
+	Created, CreatedAmount int64
+	Paid, PaidAmount       int64
+}
+
+func (v *volumeSum) values() []any {
+	return []any{&v.Quarter, &v.Merchant, &v.Supplier, &v.Currency, &v.Created, &v.CreatedAmount, &v.Paid, &v.PaidAmount}
 }
 
 // NewDelta returns an empty delta for the minute that contains now (Unix µs).
@@ -126,9 +116,9 @@ func floor(us int64, span time.Duration) int64 { return us - us%span.Microsecond
 // Attempt counts one attempt and how long the recipient took.
 func (x *Delta) Attempt(recipient int64, r Result, took time.Duration) {
 	a := x.of(recipient)
-	a.Results[r]++
+	*[...]*int64{&a.OK, &a.Retried, &a.Failed}[r]++
 	a.TookUS += took.Microseconds()
-	a.took.Add(took)
+	a.Took.Add(took)
 	if r == OK {
 		a.OKAt = x.now
 	} else {
@@ -137,7 +127,7 @@ func (x *Delta) Attempt(recipient int64, r Result, took time.Duration) {
 }
 
 // Lag counts how long after the fact a recipient's first attempt began.
-func (x *Delta) Lag(recipient int64, lag time.Duration) { x.of(recipient).lag.Add(lag) }
+func (x *Delta) Lag(recipient int64, lag time.Duration) { x.of(recipient).Lag.Add(lag) }
 
 // of finds a recipient's sums.
 func (x *Delta) of(recipient int64) *attempts {
@@ -195,7 +185,7 @@ func (x *Delta) Notified(at int64, currency string, amount int64) {
 	o := x.ordersOf(at, currency)
 	o.Notified++
 	o.NotifiedAmount += amount
-	o.waits.Add(time.Duration(x.now-at) * time.Microsecond)
+	o.Waits.Add(time.Duration(x.now-at) * time.Microsecond)
 }
 
 // Failure counts a failed attempt by its cause. The money counts with the first attempt only; a
@@ -247,12 +237,9 @@ func (x *Delta) ordersOf(at int64, currency string) *ordersSum {
 func (x *Delta) Times(n int64) {
 	for i := range x.Attempts {
 		a := &x.Attempts[i]
-		for r := range a.Results {
-			a.Results[r] *= n
-		}
-		a.TookUS *= n
-		a.took.times(n)
-		a.lag.times(n)
+		a.OK, a.Retried, a.Failed, a.TookUS = a.OK*n, a.Retried*n, a.Failed*n, a.TookUS*n
+		a.Took.times(n)
+		a.Lag.times(n)
 	}
 	for i := range x.Callbacks {
 		x.Callbacks[i].N *= n
@@ -264,7 +251,7 @@ func (x *Delta) Times(n int64) {
 	for i := range x.Orders {
 		o := &x.Orders[i]
 		o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount = o.Raised*n, o.RaisedAmount*n, o.Notified*n, o.NotifiedAmount*n
-		o.waits.times(n)
+		o.Waits.times(n)
 	}
 	for i := range x.Failures {
 		f := &x.Failures[i]
@@ -278,7 +265,7 @@ func (x *Delta) Times(n int64) {
 		x.Refusals[i].N *= n
 	}
 	for i := range x.Calls {
-		x.Calls[i].took.times(n)
+		x.Calls[i].Took.times(n)
 	}
 }
 
@@ -297,26 +284,4 @@ func (x *Delta) Write(w *db.Writes, d *db.DB) {
 		return
 	}
 	w.Insert(&[]deltaRow{{ID: d.NewID(), Body: x.text()}}, "")
-}
-
-// text returns the delta in stored form.
-func (x *Delta) text() string {
-	for i := range x.Attempts {
-		a := &x.Attempts[i]
-		a.Took, a.TookLong = text(a.took.n[:]), text(a.took.long[:])
-		a.Lag, a.LagLong = text(a.lag.n[:]), text(a.lag.long[:])
-	}
-	for i := range x.Orders {
-		o := &x.Orders[i]
-		o.Waits, o.WaitsLong = text(o.waits.n[:]), text(o.waits.long[:])
-	}
-	for i := range x.Calls {
-		c := &x.Calls[i]
-		c.Took, c.TookLong = text(c.took.n[:]), text(c.took.long[:])
-	}
-	body, err := json.Marshal(x)
-	if err != nil {
-		panic(fmt.Sprintf("report: a delta of numbers and names cannot be written: %v", err))
-	}
-	return string(body)
 }

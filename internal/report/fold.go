@@ -130,9 +130,7 @@ func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 		}
 		for i := range x.Attempts {
 			a := &x.Attempts[i]
-			if err := pointOf(minutes, spanKey{a.Recipient, x.Minute}).add(a.row()); err != nil {
-				return nil, err
-			}
+			pointOf(minutes, spanKey{a.Recipient, x.Minute}).merge(&a.Point)
 			l := s.last[a.Recipient]
 			s.last[a.Recipient] = lastRow{RecipientID: a.Recipient, OKAt: max(l.OKAt, a.OKAt), FailedAt: max(l.FailedAt, a.FailedAt)}
 		}
@@ -143,7 +141,8 @@ func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 			k := moneyKey{u.Merchant, u.Currency}
 			s.unnotified[k] = s.unnotified[k].plus(counts{u.Orders, u.Amount})
 		}
-		for _, o := range x.Orders {
+		for i := range x.Orders {
+			o := &x.Orders[i]
 			minute, n := cmp.Or(o.Minute, x.Minute), counts{o.Raised, o.RaisedAmount, o.Notified, o.NotifiedAmount}
 			addOrders(s.orders, minute, o.Currency, n)
 			if x.Unstored {
@@ -151,9 +150,8 @@ func sumUp(bodies []string, zone *time.Location) (*sums, error) {
 			}
 			s.analytics.addOrders(s.orders, minute, o.Currency, n)
 		}
-		if err := cmp.Or(s.suppliers.add(&x), s.analytics.add(&x)); err != nil {
-			return nil, err
-		}
+		s.suppliers.add(&x)
+		s.analytics.add(&x)
 	}
 	for i, sp := range spans {
 		s.points[i] = map[spanKey]*Point{}

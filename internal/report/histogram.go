@@ -148,22 +148,19 @@ func find(counts []int64, rank float64) (i int, below float64) {
 }
 
 // text returns counts in stored form, without trailing zeros.
-func text(counts []int64) string {
-	used := len(counts)
-	for used > 0 && counts[used-1] == 0 {
-		used--
+func text(counts []int64) string { return string(appendCounts(nil, counts)) }
+
+func appendCounts(b []byte, counts []int64) []byte {
+	for len(counts) > 0 && counts[len(counts)-1] == 0 {
+		counts = counts[:len(counts)-1]
 	}
-	if used == 0 {
-		return ""
-	}
-	b := make([]byte, 0, 4*used)
-	for i, n := range counts[:used] {
+	for i, n := range counts {
 		if i > 0 {
 			b = append(b, ' ')
 		}
 		b = strconv.AppendInt(b, n, 10)
 	}
-	return string(b)
+	return b
 }
 
 // add adds a histogram in stored form.

@@ -14,14 +14,12 @@ import (
 
 // callsSum counts the calls of one kind to one supplier.
 type callsSum struct {
-	Supplier int64  `json:"i"`
-	Op       string `json:"o"`
-	Class    string `json:"k"`
-	Took     string `json:"h"` // a Histogram as text
-	TookLong string `json:"hl,omitempty"`
-
-	took Histogram
+	Supplier  int64
+	Op, Class string
+	Took      Histogram
 }
+
+func (c *callsSum) values() []any { return []any{&c.Supplier, &c.Op, &c.Class, &c.Took} }
 
 // Refused counts n callbacks that were refused on receipt.
 func (x *Delta) Refused(supplier int64, outcome string, n int64) {
@@ -32,7 +30,7 @@ func (x *Delta) Refused(supplier int64, outcome string, n int64) {
 // Call counts one call to a supplier.
 func (x *Delta) Call(supplier int64, op, class string, took time.Duration) {
 	sum := callsSum{Supplier: supplier, Op: op, Class: class}
-	entry(&x.Calls, sum, func(c *callsSum) bool { return c.Supplier == supplier && c.Op == op && c.Class == class }).took.Add(took)
+	entry(&x.Calls, sum, func(c *callsSum) bool { return c.Supplier == supplier && c.Op == op && c.Class == class }).Took.Add(took)
 }
 
 type supplierKey struct {
@@ -57,25 +55,21 @@ func newSuppliers() suppliers {
 }
 
 // add adds a delta.
-func (s *suppliers) add(x *Delta) error {
+func (s *suppliers) add(x *Delta) {
 	start := floor(x.Minute, Fine)
 	for _, all := range [][]callbackSum{x.Callbacks, x.Refusals} {
 		for _, c := range all {
 			s.outcomes[supplierKey{c.Supplier, start, c.Outcome}] += c.N
 		}
 	}
-	for _, c := range x.Calls {
-		var h Histogram
-		if err := h.add(c.Took, c.TookLong); err != nil {
-			return err
-		}
-		for bucket, n := range h.fine() {
+	for i := range x.Calls {
+		c := &x.Calls[i]
+		for bucket, n := range c.Took.fine() {
 			if n > 0 {
 				s.calls[callsKey{c.Supplier, start, c.Op, c.Class, int64(bucket)}] += n
 			}
 		}
 	}
-	return nil
 }
 
 // rows returns the sums as rows, in the order of their keys.
