@@ -1157,8 +1157,6 @@ CREATE TABLE report_hours (
     took_us      BIGINT NOT NULL,
     took         TEXT   NOT NULL,
     lag          TEXT   NOT NULL,
-    took_long    TEXT   NOT NULL DEFAULT '',
-    lag_long     TEXT   NOT NULL DEFAULT '',
     PRIMARY KEY (recipient_id, start)
 );
 CREATE INDEX report_hours_start ON report_hours (start, recipient_id);
@@ -1172,8 +1170,6 @@ CREATE TABLE report_minutes (
     took_us      BIGINT NOT NULL,
     took         TEXT   NOT NULL,
     lag          TEXT   NOT NULL,
-    took_long    TEXT   NOT NULL DEFAULT '',
-    lag_long     TEXT   NOT NULL DEFAULT '',
     PRIMARY KEY (recipient_id, start)
 );
 CREATE INDEX report_minutes_start ON report_minutes (start, recipient_id);

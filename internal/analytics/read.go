@@ -139,23 +139,12 @@ func (q *reader) waits(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read how long orders waited: %w", err)
 	}
-	buckets := len(report.Bounds()) + 1
-	now, before := make([][]int64, p.Range.N), make([][]int64, p.Range.N)
-	count := func(to [][]int64, i int, bucket, n int64) {
-		if to[i] == nil {
-			to[i] = make([]int64, buckets)
-		}
-		to[i][bucket] += n
-	}
+	p.Waits, p.WaitsBefore = make([]report.Histogram, p.Range.N), make([]report.Histogram, p.Range.N)
 	for _, r := range rows {
-		if r.Bucket < 0 || r.Bucket >= int64(buckets) {
+		if r.Bucket < 0 || r.Bucket >= int64(len(report.Histogram{})) {
 			continue // of a later version
 		}
-		q.each(r.At, func(i int) { count(now, i, r.Bucket, r.Orders) }, func(i int) { count(before, i, r.Bucket, r.Orders) })
-	}
-	p.Waits, p.WaitsBefore = make([]report.Histogram, p.Range.N), make([]report.Histogram, p.Range.N)
-	for i := range now {
-		p.Waits[i], p.WaitsBefore[i] = report.HistogramOf(now[i]), report.HistogramOf(before[i])
+		q.each(r.At, func(i int) { p.Waits[i][r.Bucket] += r.Orders }, func(i int) { p.WaitsBefore[i][r.Bucket] += r.Orders })
 	}
 	return nil
 }

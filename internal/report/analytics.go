@@ -104,7 +104,7 @@ func (a *analytics) add(x *Delta) {
 	for i := range x.Orders {
 		o := &x.Orders[i]
 		spans := a.spansOf(cmp.Or(o.Minute, x.Minute))
-		for bucket, n := range o.Waits.fine() {
+		for bucket, n := range o.Waits {
 			if n == 0 {
 				continue
 			}
@@ -120,21 +120,6 @@ func (a *analytics) add(x *Delta) {
 			a.volume[k] = a.volume[k].plus(counts{v.Created, v.CreatedAmount, v.Paid, v.PaidAmount})
 		}
 	}
-}
-
-// fine returns the counts by the buckets of Bounds, and one more for longer durations.
-func (h *Histogram) fine() []int64 {
-	return append(h.n[:longFrom:longFrom], h.long[:]...)
-}
-
-// HistogramOf is the inverse of fine: counts by the buckets of Bounds.
-func HistogramOf(fine []int64) (h Histogram) {
-	copy(h.n[:longFrom], fine)
-	copy(h.long[:], fine[min(longFrom, len(fine)):])
-	for i, parts := range split {
-		h.n[longFrom+i] = sum(h.long[parts[0]:parts[1]])
-	}
-	return h
 }
 
 func (a *analytics) write(ctx context.Context, tx db.Tx) error {

@@ -102,23 +102,6 @@ func TestAnalyticsFiguresBySpan(t *testing.T) {
 	})
 }
 
-func TestHistogramsKeepTheirBuckets(t *testing.T) {
-	t.Parallel()
-	var h Histogram
-	for _, d := range []time.Duration{
-		time.Millisecond, 700 * time.Millisecond, time.Second, 2 * time.Second, 2600 * time.Millisecond,
-		9 * time.Second, 40 * time.Second, 3 * time.Hour,
-	} {
-		h.Add(d)
-	}
-	if got := HistogramOf(h.fine()); got != h {
-		t.Errorf("%+v becomes %+v", h, got)
-	}
-	if len(h.fine()) != len(Bounds())+1 {
-		t.Errorf("%d counts for %d bounds", len(h.fine()), len(Bounds()))
-	}
-}
-
 func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -251,9 +251,7 @@ type row struct {
 	Failed      int64  `bun:"failed"`
 	TookUS      int64  `bun:"took_us"`
 	Took        string `bun:"took"`
-	TookLong    string `bun:"took_long"`
 	Lag         string `bun:"lag"`
-	LagLong     string `bun:"lag_long"`
 }
 
 // addPoints adds to the spans' rows. Histograms are stored as text, so rows are read, added up
@@ -284,14 +282,14 @@ func addPoints(ctx context.Context, tx db.Tx, table string, points map[spanKey]*
 	for k, p := range points {
 		rows = append(rows, row{
 			RecipientID: k.recipient, Start: k.start, OK: p.OK, Retried: p.Retried, Failed: p.Failed, TookUS: p.TookUS,
-			Took: text(p.Took.n[:]), TookLong: text(p.Took.long[:]), Lag: text(p.Lag.n[:]), LagLong: text(p.Lag.long[:]),
+			Took: p.Took.text(), Lag: p.Lag.text(),
 		})
 	}
 	slices.SortFunc(rows, func(x, y row) int {
 		return cmp.Or(cmp.Compare(x.RecipientID, y.RecipientID), cmp.Compare(x.Start, y.Start))
 	})
 	q := tx.NewInsert().Model(&rows).ModelTableExpr("?", bun.Ident(table)).On("CONFLICT (recipient_id, start) DO UPDATE")
-	for _, column := range []string{"ok", "retried", "failed", "took_us", "took", "took_long", "lag", "lag_long"} {
+	for _, column := range []string{"ok", "retried", "failed", "took_us", "took", "lag"} {
 		q = q.Set("? = EXCLUDED.?", bun.Ident(column), bun.Ident(column))
 	}
 	if _, err := q.Exec(ctx); err != nil {

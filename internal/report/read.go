@@ -30,7 +30,7 @@ func (p *Point) merge(o *Point) {
 // add adds a row.
 func (p *Point) add(r row) error {
 	p.OK, p.Retried, p.Failed, p.TookUS = p.OK+r.OK, p.Retried+r.Retried, p.Failed+r.Failed, p.TookUS+r.TookUS
-	return cmp.Or(p.Took.add(r.Took, r.TookLong), p.Lag.add(r.Lag, r.LagLong))
+	return cmp.Or(p.Took.add(r.Took), p.Lag.add(r.Lag))
 }
 
 // Attempts returns the number of attempts.

@@ -36,8 +36,7 @@ func putLine(line []byte, kind string, values []any) []byte {
 		case *string:
 			line = append(line, *v...)
 		case *Histogram:
-			line = append(appendCounts(line, v.n[:]), '\t')
-			line = appendCounts(line, v.long[:])
+			line = v.append(line)
 		}
 	}
 	return append(line, '\n')
@@ -110,9 +109,7 @@ func take(values []any, rest string) (err error) {
 		case *string:
 			*v = field
 		case *Histogram:
-			var long string
-			long, rest, _ = strings.Cut(rest, "\t")
-			err = v.add(field, long)
+			err = v.add(field)
 		}
 		if err != nil {
 			return err

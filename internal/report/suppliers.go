@@ -64,7 +64,7 @@ func (s *suppliers) add(x *Delta) {
 	}
 	for i := range x.Calls {
 		c := &x.Calls[i]
-		for bucket, n := range c.Took.fine() {
+		for bucket, n := range c.Took {
 			if n > 0 {
 				s.calls[callsKey{c.Supplier, start, c.Op, c.Class, int64(bucket)}] += n
 			}
@@ -154,18 +154,18 @@ func SupplierCalls(ctx context.Context, d *db.DB, since int64) (map[int64][]Call
 		supplier int64
 		op       string
 	}
-	fine, classes := map[key][]int64{}, map[key]map[string]int64{}
+	took, classes := map[key]*Histogram{}, map[key]map[string]int64{}
 	for _, r := range rows {
 		k := key{r.SupplierID, r.Op}
-		if fine[k] == nil {
-			fine[k], classes[k] = make([]int64, len(Bounds())+1), map[string]int64{}
+		if took[k] == nil {
+			took[k], classes[k] = new(Histogram), map[string]int64{}
 		}
-		fine[k][min(r.Bucket, int64(len(Bounds())))] += r.N
+		took[k][min(r.Bucket, int64(len(bounds)))] += r.N
 		classes[k][r.Class] += r.N
 	}
 	by := map[int64][]Calls{}
-	for k, n := range fine {
-		by[k.supplier] = append(by[k.supplier], Calls{Op: k.op, Classes: classes[k], Took: HistogramOf(n)})
+	for k, h := range took {
+		by[k.supplier] = append(by[k.supplier], Calls{Op: k.op, Classes: classes[k], Took: *h})
 	}
 	for _, all := range by {
 		slices.SortFunc(all, func(x, y Calls) int { return cmp.Compare(x.Op, y.Op) })
