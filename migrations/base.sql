@@ -459,20 +459,6 @@ CREATE INDEX refunds_status ON refunds (status, id);
 CREATE INDEX refunds_held ON refunds (held_ref) WHERE held_ref <> '';
 CREATE INDEX refunds_split ON refunds (split_from) WHERE split_from <> 0;
 
-CREATE TABLE refund_history (
-    id          BIGINT PRIMARY KEY,
-    refund_id   BIGINT NOT NULL,
-    version     BIGINT NOT NULL,
-    from_status TEXT   NOT NULL,
-    to_status   TEXT   NOT NULL,
-    actor       TEXT   NOT NULL,
-    source_kind TEXT   NOT NULL DEFAULT '', -- approval or call; '' = none
-    source_id   BIGINT NOT NULL DEFAULT 0,
-    detail      TEXT   NOT NULL DEFAULT '',
-    created_at  BIGINT NOT NULL,
-    UNIQUE (refund_id, version)
-);
-
 CREATE TABLE refund_reports (
     account_id  BIGINT NOT NULL, -- at the supplier
     trade_no    TEXT   NOT NULL,
@@ -555,20 +541,6 @@ CREATE TABLE fund_steps (
 CREATE UNIQUE INDEX fund_steps_key ON fund_steps (key);
 CREATE UNIQUE INDEX fund_steps_step ON fund_steps (payout_id, step);
 
-CREATE TABLE payout_history (
-    id          BIGINT PRIMARY KEY,
-    payout_id   BIGINT NOT NULL,
-    version     BIGINT NOT NULL,
-    from_status TEXT   NOT NULL,
-    to_status   TEXT   NOT NULL,
-    actor       TEXT   NOT NULL,
-    source_kind TEXT   NOT NULL DEFAULT '', -- approval or call; '' = none
-    source_id   BIGINT NOT NULL DEFAULT 0,
-    detail      TEXT   NOT NULL DEFAULT '',
-    created_at  BIGINT NOT NULL,
-    UNIQUE (payout_id, version)
-);
-
 CREATE TABLE disputes (
     id                  BIGINT  PRIMARY KEY,
     dispute_no          TEXT    NOT NULL,
@@ -609,18 +581,19 @@ CREATE INDEX disputes_status ON disputes (status, id);
 CREATE INDEX disputes_due ON disputes (due_by) WHERE due_alerted_at IS NULL AND due_by IS NOT NULL;
 CREATE INDEX disputes_held ON disputes (held_ref) WHERE held_ref <> '';
 
-CREATE TABLE dispute_history (
+CREATE TABLE fund_history (
     id          BIGINT PRIMARY KEY,
-    dispute_id  BIGINT NOT NULL,
+    subject     TEXT   NOT NULL CHECK (subject IN ('refund', 'payout', 'dispute')),
+    subject_id  BIGINT NOT NULL,
     version     BIGINT NOT NULL,
     from_status TEXT   NOT NULL,
     to_status   TEXT   NOT NULL,
     actor       TEXT   NOT NULL,
-    source_kind TEXT   NOT NULL DEFAULT '', -- callback; '' = none
+    source_kind TEXT   NOT NULL DEFAULT '', -- approval, call or callback; '' = none
     source_id   BIGINT NOT NULL DEFAULT 0,
     detail      TEXT   NOT NULL DEFAULT '',
     created_at  BIGINT NOT NULL,
-    UNIQUE (dispute_id, version)
+    UNIQUE (subject, subject_id, version)
 );
 
 CREATE TABLE dispute_evidence (

@@ -33,6 +33,7 @@ import (
 	"backstop/internal/command/apply"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
@@ -320,11 +321,13 @@ func (a *App) build() {
 	}
 	refusals := callback.NewRefusals(callback.RefusalOptions{DB: a.db, Rate: int(c.RefusedRate), Rows: c.RefusedRows, Log: a.o.Log})
 	a.closing(refusals.Close)
-	a.openRefunds(out)
-	a.disputes = dispute.New(dispute.Options{
-		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, Refunds: a.refunds,
-	})
-	a.openPayouts(out)
+	books := booking.Books{
+		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher,
+		Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations,
+	}
+	a.openRefunds(out, books)
+	a.disputes = dispute.New(dispute.Options{Books: books, Refunds: a.refunds})
+	a.openPayouts(out, books)
 	a.processor = payment.New(payment.Options{
 		DB: a.db, Settings: a.settings, Ledger: a.ledger, Nudger: a.nudger, Here: a.dispatcher, CheckURL: out.CheckURL,
 		Batch: c.CommitBatch, Writers: c.CommitWriters, Queue: c.CallbackQueue, Wait: c.CallbackWait,

@@ -7,14 +7,14 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
 )
 
 // openRefunds creates the refund machine. Its proposals go to the desk, which is created later.
-func (a *App) openRefunds(out *egress.Client) {
+func (a *App) openRefunds(out *egress.Client, books booking.Books) {
 	a.refunds = refund.New(refund.Options{
-		DB: a.db, Settings: a.settings, Ledger: a.ledger, Calls: a.calls, Nudger: a.nudger, Here: a.dispatcher,
-		Schedule: a.compensateSchedule(), Nudge: a.nudgeCompensations, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
+		Books: books, Calls: a.calls, CheckURL: out.CheckURL, CallbackURL: a.callbackURL,
 		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return a.approvals.Ask(ctx, tx, r)
 		},
@@ -26,7 +26,7 @@ func (a *App) openRefunds(out *egress.Client) {
 				a.o.Log.Debug("an order could not be queried for a refund's payment", "order", orderNo, "error", err)
 			}
 		},
-		Zone: a.o.Config.Timezone, Log: a.o.Log,
+		Zone: a.o.Config.Timezone,
 		Limits: func(merchantID int64, currency string) refund.Limits {
 			m := a.settings.Merchants().ByID(merchantID)
 			if m == nil {

@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/exception"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
@@ -45,7 +46,7 @@ func (b *Reader) Disputes(ctx context.Context, q list.Query, s list.Slice) (list
 type DisputeDetail struct {
 	Dispute
 	Behind                       // entries, notifications and exceptions; a dispute makes no calls
-	History  []dispute.History   // oldest first
+	History  []booking.Change    // oldest first
 	Evidence []dispute.Evidence  // oldest first
 	Messages map[int64]*Callback // those of the history that are still kept, without their texts
 }
@@ -64,7 +65,7 @@ func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, 
 		return nil, fmt.Errorf("read a dispute: %w", err)
 	}
 	d.Reason = MaskText(d.Reason)
-	if d.History, err = dispute.HistoryOf(ctx, b.db.Read, d.ID); err != nil {
+	if d.History, err = booking.History(ctx, b.db.Read, booking.OfDispute, d.ID); err != nil {
 		return nil, err
 	}
 	if d.Evidence, err = dispute.EvidenceOf(ctx, b.db.Read, d.ID); err != nil {
@@ -91,7 +92,7 @@ func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, 
 func (b *Reader) addDisputeMessages(ctx context.Context, d *DisputeDetail) error {
 	var ids []int64
 	for _, h := range d.History {
-		if h.SourceKind == dispute.SourceCallback {
+		if h.SourceKind == booking.SourceCallback {
 			ids = append(ids, h.SourceID)
 		}
 	}
@@ -113,7 +114,7 @@ func (b *Reader) addDisputeMessages(ctx context.Context, d *DisputeDetail) error
 
 // DisputeMove is one change of the status of one of the order's disputes.
 type DisputeMove struct {
-	dispute.History
+	booking.Change
 	Of *dispute.Dispute
 }
 
@@ -135,9 +136,9 @@ func (b *Reader) addDisputes(ctx context.Context, s *Story) (err error) {
 		d.Reason = MaskText(d.Reason)
 		ids[i], of[d.ID] = d.ID, d
 	}
-	rows, err := dispute.HistoryOf(ctx, b.db.Read, ids...)
+	rows, err := booking.History(ctx, b.db.Read, booking.OfDispute, ids...)
 	for _, h := range rows {
-		s.Items = append(s.Items, Item{At: h.CreatedAt, Phase: DisputePhase, Dispute: &DisputeMove{h, of[h.DisputeID]}})
+		s.Items = append(s.Items, Item{At: h.CreatedAt, Phase: DisputePhase, Dispute: &DisputeMove{h, of[h.SubjectID]}})
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/payout"
 	"backstop/internal/list"
 )
@@ -44,7 +45,7 @@ func (b *Reader) Payouts(ctx context.Context, q list.Query, s list.Slice) (list.
 type PayoutDetail struct {
 	Payout
 	Behind
-	History []payout.History // oldest first
+	History []booking.Change // oldest first
 	Steps   []payout.Step    // debit, credit, reversal, as far as they exist
 }
 
@@ -64,7 +65,7 @@ func (b *Reader) PayoutDetail(ctx context.Context, no string) (*PayoutDetail, er
 	if d.Steps, err = payout.StepsOf(ctx, b.db.Read, []int64{d.ID}); err != nil {
 		return nil, err
 	}
-	if d.History, err = payout.HistoryOf(ctx, b.db.Read, []int64{d.ID}); err != nil {
+	if d.History, err = booking.History(ctx, b.db.Read, booking.OfPayout, d.ID); err != nil {
 		return nil, err
 	}
 	for i := range d.History {

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
 	"backstop/internal/list"
 )
@@ -41,7 +42,7 @@ func (b *Reader) Refunds(ctx context.Context, q list.Query, s list.Slice) (list.
 type RefundDetail struct {
 	Refund
 	Behind
-	History []refund.History // oldest first
+	History []booking.Change // oldest first
 }
 
 // RefundDetail reads a refund by its number. Errors: act.ErrNotFound.
@@ -54,7 +55,7 @@ func (b *Reader) RefundDetail(ctx context.Context, no string) (*RefundDetail, er
 		return nil, fmt.Errorf("read a refund: %w", err)
 	}
 	d.Reason = MaskText(d.Reason)
-	if d.History, err = refund.HistoryOf(ctx, b.db.Read, []int64{d.ID}); err != nil {
+	if d.History, err = booking.History(ctx, b.db.Read, booking.OfRefund, d.ID); err != nil {
 		return nil, err
 	}
 	for i := range d.History {

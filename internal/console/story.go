@@ -10,6 +10,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
@@ -323,7 +324,7 @@ func (b *Reader) addTransfers(ctx context.Context, s *Story) error {
 
 // RefundMove is one change of the status of one of the order's refunds.
 type RefundMove struct {
-	refund.History
+	booking.Change
 	Of *refund.Refund
 }
 
@@ -352,10 +353,10 @@ func (b *Reader) addRefunds(ctx context.Context, s *Story) (err error) {
 		r.Reason = MaskText(r.Reason)
 		ids[i], of[r.ID] = r.ID, r
 	}
-	rows, err := refund.HistoryOf(ctx, b.db.Read, ids)
+	rows, err := booking.History(ctx, b.db.Read, booking.OfRefund, ids...)
 	for _, h := range rows {
 		h.Detail = MaskText(h.Detail)
-		s.Items = append(s.Items, Item{At: h.CreatedAt, Phase: RefundPhase, Refund: &RefundMove{h, of[h.RefundID]}})
+		s.Items = append(s.Items, Item{At: h.CreatedAt, Phase: RefundPhase, Refund: &RefundMove{h, of[h.SubjectID]}})
 	}
 	return err
 }

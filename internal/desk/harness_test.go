@@ -19,7 +19,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/seal/sealtest"
-	"backstop/internal/compensation"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/refund"
@@ -69,8 +68,7 @@ func openBy(t *testing.T, d *db.DB, byHand bool) *office {
 		ByHand: byHand,
 	})
 	k.refunds = refund.New(refund.Options{
-		DB: d, Settings: k.Settings, Ledger: k.Ledger, Calls: k.Calls, Nudger: k.Nudger, Schedule: compensation.Schedule{time.Second},
-		Log:    slog.New(slog.DiscardHandler),
+		Books: k.Books(time.Second), Calls: k.Calls,
 		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: k.auto, AutoDay: 10 * k.auto} },
 		Window: func(int64) time.Duration { return time.Hour },
 	})

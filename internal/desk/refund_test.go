@@ -76,8 +76,8 @@ func TestAnOperatorsRefundHoldsItsMoneyAndWaitsForASecondPerson(t *testing.T) {
 		}
 		k.Want(t, 1, "SELECT count(*) FROM compensations WHERE subject_id = ? AND subject_kind = 'refund'", r.ID)
 		k.Want(t, 1,
-			"SELECT count(*) FROM refund_history WHERE refund_id = ? AND from_status = '' AND actor = 'operator:finance' AND source_kind = 'approval' AND source_id = ?", r.ID, a.ID)
-		k.Want(t, 1, "SELECT count(*) FROM refund_history WHERE refund_id = ? AND to_status = 'approved' AND actor = 'operator:lead'", r.ID)
+			"SELECT count(*) FROM fund_history WHERE subject = 'refund' AND subject_id = ? AND from_status = '' AND actor = 'operator:finance' AND source_kind = 'approval' AND source_id = ?", r.ID, a.ID)
+		k.Want(t, 1, "SELECT count(*) FROM fund_history WHERE subject = 'refund' AND subject_id = ? AND to_status = 'approved' AND actor = 'operator:lead'", r.ID)
 
 		// Withdrawn by its maker, the money goes back; the order can be refunded again.
 		if _, err := k.desk.Withdraw(t.Context(), approval.Verdict{

@@ -99,7 +99,7 @@ func TestARefundWithoutAClearAnswerIsResolvedByTwo(t *testing.T) {
 			k.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref LIKE ? AND ref NOT LIKE '%:D'", fmt.Sprintf("refund:%d:%%", r.ID))
 			k.Want(t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", r.ID, want.event)
 			k.Want(t, 1,
-				"SELECT count(*) FROM refund_history WHERE refund_id = ? AND to_status = ? AND source_kind = 'approval' AND source_id = ?",
+				"SELECT count(*) FROM fund_history WHERE subject = 'refund' AND subject_id = ? AND to_status = ? AND source_kind = 'approval' AND source_id = ?",
 				r.ID, want.status, a.ID)
 			k.books()
 			// Its compensation calls nobody any more.
@@ -179,7 +179,7 @@ func TestARefundThatEndedMeanwhileIsNotResolved(t *testing.T) {
 			t.Errorf("a refund that is over was resolved: %+v", end)
 		}
 		k.Want(t, 1, "SELECT count(*) FROM transfers WHERE ref LIKE 'refund:%:C'")
-		k.Want(t, 1, "SELECT count(*) FROM refund_history WHERE to_status = 'succeeded'")
+		k.Want(t, 1, "SELECT count(*) FROM fund_history WHERE subject = 'refund' AND to_status = 'succeeded'")
 		k.books()
 	})
 }

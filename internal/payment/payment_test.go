@@ -16,7 +16,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/invalid"
 	"backstop/internal/base/text"
-	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
@@ -727,18 +726,16 @@ func machines() paymenttest.Options {
 	var refunds *refund.Machine
 	open := func(f *paymenttest.Fixture) *refund.Machine {
 		if refunds == nil || refunds.DB != f.DB {
-			refunds = refund.New(refund.Options{
-				DB: f.DB, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Calls: f.Calls, Schedule: compensation.Schedule{time.Second},
-			})
+			refunds = refund.New(refund.Options{Books: f.Books(time.Second), Calls: f.Calls})
 		}
 		return refunds
 	}
 	o.Refunds = func(f *paymenttest.Fixture) payment.Refunds { return open(f) }
 	o.Disputes = func(f *paymenttest.Fixture) payment.Disputes {
-		return dispute.New(dispute.Options{DB: f.DB, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Refunds: open(f)})
+		return dispute.New(dispute.Options{Books: f.Books(), Refunds: open(f)})
 	}
 	o.Payouts = func(f *paymenttest.Fixture) payment.Matcher {
-		return payout.New(payout.Options{DB: f.DB, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Schedule: compensation.Schedule{time.Second}})
+		return payout.New(payout.Options{Books: f.Books(time.Second)})
 	}
 	return o
 }

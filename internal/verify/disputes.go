@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/refund"
 )
@@ -9,6 +10,8 @@ import (
 // it, each once.
 func disputeStepClaims() []claim {
 	const (
+		history = "FROM fund_history h WHERE h.subject = '" + booking.OfDispute + "' AND h.subject_id = x.id"
+
 		ours  = "x.order_id <> 0"
 		taken = "(x.order_id <> 0 AND NOT x.released OR x.held_ref <> '')"
 		whose = "(x.order_id <> 0 OR x.held_ref <> '')"
@@ -33,8 +36,8 @@ func disputeStepClaims() []claim {
 		},
 		{
 			table: "disputes",
-			wrong: "(SELECT count(*) FROM dispute_history h WHERE h.dispute_id = x.id AND h.version = x.version AND h.to_status = x.status) <> 1" +
-				" OR (SELECT count(*) FROM dispute_history h WHERE h.dispute_id = x.id) <> x.version" +
+			wrong: "(SELECT count(*) " + history + " AND h.version = x.version AND h.to_status = x.status) <> 1" +
+				" OR (SELECT count(*) " + history + ") <> x.version" +
 				" OR (x.closed_at IS NULL) <> (" + dispute.Moves.In("x.status", dispute.Moves.Open()...) + ")",
 			what: "'dispute ' || x.dispute_no || ' is ' || x.status || ' in version ' || CAST(x.version AS TEXT) || ', but its history differs'",
 		},

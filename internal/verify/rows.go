@@ -36,13 +36,12 @@ var rowsOf = map[string]string{
 		", 'trade ' || x.supplier_trade_no) ELSE 'order ' || " + orderNo("x.order_id") + " END",
 	"transfers": "CASE WHEN x.ref LIKE 'paid:%' THEN coalesce((SELECT 'order ' || o.order_no FROM orders o WHERE o.id = " + paidID +
 		"), 'entry ' || x.ref) ELSE coalesce(" + holder("x.ref") + ", 'entry ' || x.ref) END",
-	"refunds":        "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
-	"payouts":        "'payout ' || x.payout_no",
-	"fund_steps":     "'payout P' || CAST(x.payout_id AS TEXT)",
-	"payout_history": "'payout P' || CAST(x.payout_id AS TEXT)",
-	"disputes":       "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
-	"approvals":      "'approval apr_' || CAST(x.id AS TEXT)",
-	"exceptions":     "'exception ' || CAST(x.id AS TEXT)",
+	"refunds":    "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
+	"payouts":    "'payout ' || x.payout_no",
+	"fund_steps": "'payout P' || CAST(x.payout_id AS TEXT)",
+	"disputes":   "CASE WHEN x.order_id = 0 THEN 'trade ' || x.trade_no ELSE 'order ' || " + orderNo("x.order_id") + " END",
+	"approvals":  "'approval apr_' || CAST(x.id AS TEXT)",
+	"exceptions": "'exception ' || CAST(x.id AS TEXT)",
 }
 
 // holder returns an expression for the exception that names a held entry; NULL = none.

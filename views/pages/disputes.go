@@ -8,6 +8,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/views/ui"
 
@@ -89,16 +90,8 @@ type DisputeData struct {
 	Key       string
 }
 
-// became returns the change of the dispute to a status; nil = it never had it.
-func (d DisputeData) became(to dispute.Status) *dispute.History {
-	if i := slices.IndexFunc(d.History, func(h dispute.History) bool { return h.To == to }); i >= 0 {
-		return &d.History[i]
-	}
-	return nil
-}
-
 // step is one step of the dispute as a change of its status made it, or else its entries.
-func (d DisputeData) step(name text.Text, icon string, state ui.State, h *dispute.History, facts ...fund.Fact) fundStep {
+func (d DisputeData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...fund.Fact) fundStep {
 	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...)}
 	for _, e := range d.Entries {
 		if slices.Contains(s.refs, e.Ref) {
@@ -107,25 +100,9 @@ func (d DisputeData) step(name text.Text, icon string, state ui.State, h *disput
 	}
 	if h != nil {
 		s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail
-		s.callback = d.message(*h)
+		s.callback = d.Messages[h.SourceID]
 	}
 	return s
-}
-
-// message returns the callback that a change came from; nil = it came from none, or it is not kept any more.
-func (d DisputeData) message(h dispute.History) *console.Callback {
-	if h.SourceKind != dispute.SourceCallback {
-		return nil
-	}
-	return d.Messages[h.SourceID]
-}
-
-// changes are the changes of the dispute's state.
-func (d DisputeData) changes() (all []fundChange) {
-	for _, h := range d.History {
-		all = append(all, fundChange{h.CreatedAt, ui.Look(ui.DisputeStates, h.To), h.Actor, h.Detail, d.message(h)})
-	}
-	return all
 }
 
 // steps are the steps of the dispute, each from its history and its entries.
@@ -134,7 +111,7 @@ func (d DisputeData) steps(p *ui.Page) []fundStep {
 }
 
 func (d DisputeData) opened() fundStep {
-	s := d.step(text.Text{ZH: "发起：保留商户资金", EN: "Opened: money reserved"}, "lock", done, d.became(dispute.Opened), fund.DisputeHeld)
+	s := d.step(text.Text{ZH: "发起：保留商户资金", EN: "Opened: money reserved"}, "lock", done, became(d.History, dispute.Opened), fund.DisputeHeld)
 	if d.OrderID == 0 {
 		s.state = nothingReserved
 	}
@@ -142,7 +119,7 @@ func (d DisputeData) opened() fundStep {
 }
 
 func (d DisputeData) answered(p *ui.Page) fundStep {
-	h := d.became(dispute.Answered)
+	h := became(d.History, dispute.Answered)
 	s := d.step(text.Text{ZH: "举证", EN: "Evidence"}, "scroll-text", done, h)
 	switch {
 	case h != nil:
@@ -177,7 +154,7 @@ func (d DisputeData) outcome() fundStep {
 	if dispute.Moves.Of(d.Status).Open {
 		return d.step(name, "scale", pending, nil, fund.DisputeReinstated, fund.DisputeFeeBack)
 	}
-	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), d.became(d.Status), fund.DisputeReinstated, fund.DisputeReleased,
+	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), became(d.History, d.Status), fund.DisputeReinstated, fund.DisputeReleased,
 		fund.DisputeFeeBack)
 }
 

@@ -279,7 +279,7 @@ func DisputePage(p *ui.Page, d DisputeData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fundChanges(p, d.changes()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fundChanges(p, d.History, ui.DisputeStates, d.Messages).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

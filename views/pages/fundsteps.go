@@ -6,6 +6,7 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/views/ui"
 )
 
@@ -35,14 +36,6 @@ var (
 	notNeeded    = ui.State{Kind: "idle", Icon: "ban", Label: text.Text{ZH: "不需要", EN: "Not needed"}}
 )
 
-// fundChange is a change of the state of a refund, a payout or a dispute.
-type fundChange struct {
-	at            int64 // Unix µs
-	to            ui.State
-	actor, detail string
-	callback      *console.Callback // that it came from; nil = none that is kept
-}
-
 // fundState is the field of their state, which has a word for all that have not ended.
 func fundState(states map[string]ui.State) ui.Field {
 	f := ui.States(states)
@@ -54,6 +47,14 @@ func fundState(states map[string]ui.State) ui.Field {
 		return look(state)
 	}
 	return f
+}
+
+// became returns the first change to a status; nil = there was none.
+func became[S ~string](history []booking.Change, to S) *booking.Change {
+	if i := slices.IndexFunc(history, func(h booking.Change) bool { return h.To == string(to) }); i >= 0 {
+		return &history[i]
+	}
+	return nil
 }
 
 // entriesOf returns the references of the entries that book one of the facts.

@@ -65,24 +65,6 @@ func (d PayoutData) decisions() decisionForms {
 	return decisionForms{Action: string(payoutLink(d.PayoutNo)) + "/propose", Key: d.Key, Subject: d.Subject, Offers: d.Offers}
 }
 
-// became returns the last change of the payout to a status; nil = it never had it.
-func (d PayoutData) became(to payout.Status) *payout.History {
-	for _, h := range slices.Backward(d.History) {
-		if h.To == to {
-			return &h
-		}
-	}
-	return nil
-}
-
-// changes are the changes of the payout's state.
-func (d PayoutData) changes() (all []fundChange) {
-	for _, h := range d.History {
-		all = append(all, fundChange{h.CreatedAt, ui.Look(ui.PayoutStates, h.To), h.Actor, h.Detail, nil})
-	}
-	return all
-}
-
 // steps are the steps of the payout, each with its entries and its call.
 func (d PayoutData) steps() []fundStep {
 	return []fundStep{
@@ -98,7 +80,7 @@ func (d PayoutData) steps() []fundStep {
 
 func (d PayoutData) approval() fundStep {
 	s := fundStep{name: text.Text{ZH: "复核", EN: "Approval"}, icon: "users", state: done, approval: d.Approval}
-	if h := d.became(payout.Approved); h != nil {
+	if h := became(d.History, payout.Approved); h != nil {
 		s.at, s.who = h.CreatedAt, h.Actor
 	}
 	switch {
@@ -107,7 +89,7 @@ func (d PayoutData) approval() fundStep {
 	case d.Status == payout.Created:
 		s.state = ui.Look(ui.PayoutStates, d.Status)
 	case d.Status == payout.Rejected || d.Status == payout.Cancelled:
-		h := d.became(d.Status)
+		h := became(d.History, d.Status)
 		s.state = ui.Look(ui.PayoutStates, d.Status)
 		if h != nil {
 			s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail

@@ -229,7 +229,7 @@ func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fundChanges(p, d.changes()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fundChanges(p, d.History, ui.PayoutStates, nil).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

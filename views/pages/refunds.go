@@ -9,6 +9,7 @@ import (
 	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
 	"backstop/views/ui"
 
@@ -57,14 +58,6 @@ type RefundData struct {
 	*console.RefundDetail
 }
 
-// became returns the change of the refund to a status; nil = it never had it.
-func (d RefundData) became(to refund.Status) *refund.History {
-	if i := slices.IndexFunc(d.History, func(h refund.History) bool { return h.To == to }); i >= 0 {
-		return &d.History[i]
-	}
-	return nil
-}
-
 // sent returns the first call that sent the refund; nil = none is known.
 func (d RefundData) sent() *console.Call {
 	if i := slices.IndexFunc(d.Calls, func(c console.Call) bool { return c.Op == call.Refund }); i >= 0 {
@@ -74,8 +67,8 @@ func (d RefundData) sent() *console.Call {
 }
 
 // called returns the call that a change came from; nil = it came from none.
-func (d RefundData) called(h *refund.History) *console.Call {
-	if h == nil || h.SourceKind != refund.SourceCall {
+func (d RefundData) called(h *booking.Change) *console.Call {
+	if h == nil || h.SourceKind != booking.SourceCall {
 		return nil
 	}
 	if i := slices.IndexFunc(d.Calls, func(c console.Call) bool { return c.ID == h.SourceID }); i >= 0 {
@@ -84,18 +77,10 @@ func (d RefundData) called(h *refund.History) *console.Call {
 	return nil
 }
 
-// changes are the changes of the refund's state.
-func (d RefundData) changes() (all []fundChange) {
-	for _, h := range d.History {
-		all = append(all, fundChange{h.CreatedAt, ui.Look(ui.RefundStates, h.To), h.Actor, h.Detail, nil})
-	}
-	return all
-}
-
 // steps are the steps of the refund, each from its history, its entries and its calls.
 func (d RefundData) steps() []fundStep {
 	if d.Adopted != "" {
-		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, d.became(refund.Succeeded),
+		return append([]fundStep{d.step(text.Text{ZH: "在渠道后台退款", EN: "Made at the supplier"}, "undo-2", done, became(d.History, refund.Succeeded),
 			fund.RefundAdopted)}, d.returned(), notifiedStep(d.Behind, d.MerchantID != 0 && d.Status != refund.Cancelled))
 	}
 	held := d.step(text.Text{ZH: "冻结退款资金", EN: "Money held"}, "lock", done, nil, fund.RefundHeld)
@@ -107,7 +92,7 @@ func (d RefundData) steps() []fundStep {
 }
 
 // step is one step of the refund as a change made it.
-func (d RefundData) step(name text.Text, icon string, state ui.State, h *refund.History, facts ...fund.Fact) fundStep {
+func (d RefundData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...fund.Fact) fundStep {
 	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...), call: d.called(h)}
 	if h != nil {
 		s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail
@@ -117,23 +102,23 @@ func (d RefundData) step(name text.Text, icon string, state ui.State, h *refund.
 
 func (d RefundData) approval() fundStep {
 	name := text.Text{ZH: "复核", EN: "Approval"}
-	s := d.step(name, "users", done, d.became(refund.Approved))
+	s := d.step(name, "users", done, became(d.History, refund.Approved))
 	switch {
 	case d.ByRule:
 		s.state, s.who = withinLimits, ""
 	case d.Status == refund.Requested:
 		s.state = ui.Look(ui.RefundStates, d.Status)
 	case d.Status == refund.Rejected:
-		s = d.step(name, "users", ui.Look(ui.RefundStates, d.Status), d.became(refund.Rejected))
+		s = d.step(name, "users", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Rejected))
 	case d.Status == refund.Cancelled:
-		s = d.step(name, "users", ui.Look(ui.RefundStates, d.Status), d.became(refund.Cancelled))
+		s = d.step(name, "users", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Cancelled))
 	}
 	s.approval = d.Approval
 	return s
 }
 
 func (d RefundData) submission() fundStep {
-	s := d.step(text.Text{ZH: "提交渠道", EN: "Sent to the supplier"}, "send", done, d.became(refund.Submitted))
+	s := d.step(text.Text{ZH: "提交渠道", EN: "Sent to the supplier"}, "send", done, became(d.History, refund.Submitted))
 	s.call = d.sent()
 	switch {
 	case d.FirstCallAt != nil:
@@ -151,12 +136,12 @@ func (d RefundData) outcome() fundStep {
 	name := text.Text{ZH: "渠道结果", EN: "Supplier's result"}
 	switch d.Status {
 	case refund.Succeeded, refund.Returned:
-		return d.step(name, "circle-check", ui.Look(ui.RefundStates, refund.Succeeded), d.became(refund.Succeeded), fund.RefundDone,
+		return d.step(name, "circle-check", ui.Look(ui.RefundStates, refund.Succeeded), became(d.History, refund.Succeeded), fund.RefundDone,
 			fund.RefundFee, fund.RefundCost)
 	case refund.Failed:
-		return d.step(name, "circle-x", ui.Look(ui.RefundStates, d.Status), d.became(refund.Failed))
+		return d.step(name, "circle-x", ui.Look(ui.RefundStates, d.Status), became(d.History, refund.Failed))
 	case refund.Unknown, refund.Submitted:
-		s := d.step(name, "search", ui.Look(ui.RefundStates, d.Status), d.became(d.Status))
+		s := d.step(name, "search", ui.Look(ui.RefundStates, d.Status), became(d.History, d.Status))
 		if d.Item != nil && d.Item.NextAt != nil {
 			s.next = *d.Item.NextAt
 		}
@@ -172,9 +157,9 @@ func (d RefundData) returned() fundStep {
 	name := text.Text{ZH: "冲正：退回原账户", EN: "Reversal: money back"}
 	switch d.Status {
 	case refund.Failed, refund.Rejected, refund.Cancelled:
-		return d.step(name, "undo-2", done, d.became(d.Status), fund.RefundBack)
+		return d.step(name, "undo-2", done, became(d.History, d.Status), fund.RefundBack)
 	case refund.Returned:
-		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), d.became(d.Status), fund.RefundReturned, fund.RefundBack,
+		return d.step(name, "undo-2", ui.Look(ui.RefundStates, d.Status), became(d.History, d.Status), fund.RefundReturned, fund.RefundBack,
 			fund.RefundFeeAgain)
 	}
 	if refund.Moves.Of(d.Status).Open {

@@ -335,7 +335,7 @@ func RefundPage(p *ui.Page, d RefundData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = fundChanges(p, d.changes()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = fundChanges(p, d.History, ui.RefundStates, nil).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -7,6 +7,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/console"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/list"
 	"backstop/internal/notify"
@@ -94,12 +95,12 @@ func (s *handlers) showDispute(c *fiber.Ctx, no string) error {
 			URL: orNull(e.URL),
 		})
 	}
-	steps, err := dispute.HistoryOf(ctx, s.DB.Read, d.ID)
+	steps, err := booking.History(ctx, s.DB.Read, booking.OfDispute, d.ID)
 	if err != nil {
 		return err
 	}
 	for _, h := range steps {
-		v.History = append(v.History, disputeStepView{At: notify.Stamp(h.CreatedAt), Status: string(h.To), Version: h.Version, By: h.Actor})
+		v.History = append(v.History, disputeStepView{At: notify.Stamp(h.CreatedAt), Status: h.To, Version: h.Version, By: h.Actor})
 	}
 	return c.JSON(v)
 }

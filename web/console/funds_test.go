@@ -17,6 +17,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
@@ -61,20 +62,20 @@ func seedFunds(t *testing.T, d *db.DB) {
 		}
 	}
 	write(&[]*refund.Refund{one, two, three})
-	h := func(id, of, version int64, from, to refund.Status, actor, kind string, source, when int64) refund.History {
-		return refund.History{
-			ID: id, RefundID: of, Version: version, From: from, To: to, Actor: actor, SourceKind: kind, SourceID: source,
-			CreatedAt: when,
+	h := func(id, of, version int64, from, to refund.Status, actor, kind string, source, when int64) booking.Change {
+		return booking.Change{
+			ID: id, Subject: booking.OfRefund, SubjectID: of, Version: version, From: string(from), To: string(to),
+			Cause: booking.Cause{Actor: actor, SourceKind: kind, SourceID: source}, CreatedAt: when,
 		}
 	}
-	write(&[]refund.History{
+	write(&[]booking.Change{
 		h(1, one.ID, 1, "", refund.Approved, "merchant:m1", "", 0, one.CreatedAt),
 		h(2, one.ID, 2, refund.Approved, refund.Submitted, "backstop", "", 0, *one.FirstCallAt),
-		h(3, one.ID, 3, refund.Submitted, refund.Succeeded, "supplier:wx", refund.SourceCall, 7301, *one.FinishedAt),
+		h(3, one.ID, 3, refund.Submitted, refund.Succeeded, "supplier:wx", booking.SourceCall, 7301, *one.FinishedAt),
 		h(4, two.ID, 1, "", refund.Requested, "merchant:m1", "", 0, two.CreatedAt),
 		h(5, three.ID, 1, "", refund.Approved, "merchant:m1", "", 0, three.CreatedAt),
 		h(6, three.ID, 2, refund.Approved, refund.Submitted, "backstop", "", 0, *three.FirstCallAt),
-		h(7, three.ID, 3, refund.Submitted, refund.Unknown, "supplier:wx", refund.SourceCall, 7302, *three.FirstCallAt),
+		h(7, three.ID, 3, refund.Submitted, refund.Unknown, "supplier:wx", booking.SourceCall, 7302, *three.FirstCallAt),
 	})
 	calls := []call.Row{
 		{
@@ -127,16 +128,16 @@ func seedFunds(t *testing.T, d *db.DB) {
 		step(3, back.ID, payout.Debit, "P7802:D", payout.Success), step(4, back.ID, payout.Credit, "P7802:C", payout.Failure),
 		step(5, back.ID, payout.Reversal, "P7802:R", payout.Success),
 	})
-	write(&[]payout.History{
-		{ID: 1, PayoutID: lost.ID, Version: 1, To: payout.Approved, Actor: "merchant:m1", CreatedAt: lost.CreatedAt},
-		{
-			ID: 2, PayoutID: lost.ID, Version: 4, From: payout.Crediting, To: payout.Unknown, Actor: "supplier:wx",
-			CreatedAt: at(36 * time.Second),
-		},
-		{
-			ID: 3, PayoutID: back.ID, Version: 4, From: payout.Reversing, To: payout.Reversed, Actor: "supplier:wx", Detail: "ACCOUNT_CLOSED",
-			CreatedAt: at(30 * time.Second),
-		},
+	became := func(id, of, version int64, from, to payout.Status, actor, detail string, when int64) booking.Change {
+		return booking.Change{
+			ID: id, Subject: booking.OfPayout, SubjectID: of, Version: version, From: string(from), To: string(to),
+			Cause: booking.Cause{Actor: actor, Detail: detail}, CreatedAt: when,
+		}
+	}
+	write(&[]booking.Change{
+		became(11, lost.ID, 1, "", payout.Approved, "merchant:m1", "", lost.CreatedAt),
+		became(12, lost.ID, 4, payout.Crediting, payout.Unknown, "supplier:wx", "", at(36*time.Second)),
+		became(13, back.ID, 4, payout.Reversing, payout.Reversed, "supplier:wx", "ACCOUNT_CLOSED", at(30*time.Second)),
 	})
 	for _, p := range []*payout.Payout{lost, back} {
 		entries.Add(fund.PayoutDebit, v(p.ID, p.Amount))
@@ -175,19 +176,19 @@ func seedDisputes(t *testing.T, d *db.DB, oid int64, entries *fund.Entries) {
 	alone.OrderID, alone.OrderNo, alone.MerchantID, alone.DueBy = 0, "", 0, nil
 	h := func(id int64, of *dispute.Dispute, version int64, from, to dispute.Status, actor string, source int64,
 		when *int64,
-	) dispute.History {
-		row := dispute.History{
-			ID: id, DisputeID: of.ID, Version: version, From: from, To: to, Actor: actor, SourceID: source,
-			CreatedAt: *when,
+	) booking.Change {
+		row := booking.Change{
+			ID: 20 + id, Subject: booking.OfDispute, SubjectID: of.ID, Version: version, From: string(from), To: string(to),
+			Cause: booking.Cause{Actor: actor, SourceID: source}, CreatedAt: *when,
 		}
 		if source != 0 {
-			row.SourceKind = dispute.SourceCallback
+			row.SourceKind = booking.SourceCallback
 		}
 		return row
 	}
 	for _, rows := range []any{
 		&[]*dispute.Dispute{open, won, lost, alone},
-		&[]dispute.History{
+		&[]booking.Change{
 			h(1, open, 1, "", dispute.Opened, "supplier:wx", callback, &open.OpenedAt),
 			h(2, won, 1, "", dispute.Opened, "supplier:wx", 1, &won.OpenedAt), // a message that is not kept any more
 			h(3, won, 2, dispute.Opened, dispute.Answered, "operator:li.hang", 0, at(30*time.Second)),

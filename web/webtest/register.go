@@ -24,6 +24,7 @@ import (
 	"backstop/internal/desk"
 	"backstop/internal/exception"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
@@ -65,11 +66,13 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 	t.Cleanup(func() { runner.Close(context.Background()) })
 	nudger := notify.NewNudger(nowhere{}, o.DB.Now, o.Log)
 	t.Cleanup(nudger.Close)
+	books := booking.Books{
+		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule, Nudge: func([]queue.Nudge) {},
+	}
 	o.Refunds = refund.New(refund.Options{
-		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule,
-		CheckURL: func(string) error { return nil },
-		Limits:   func(int64, string) refund.Limits { return refund.Limits{Auto: 100_000, AutoDay: 1_000_000} },
-		Window:   func(int64) time.Duration { return time.Hour }, Log: o.Log,
+		Books: books, CheckURL: func(string) error { return nil },
+		Limits: func(int64, string) refund.Limits { return refund.Limits{Auto: 100_000, AutoDay: 1_000_000} },
+		Window: func(int64) time.Duration { return time.Hour },
 		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return o.Approvals.Ask(ctx, tx, r)
 		},
@@ -77,12 +80,11 @@ func (h *Site) register(t *testing.T, o *web.Options) {
 			return o.Approvals.Recall(ctx, tx, id, m)
 		},
 	})
-	o.Disputes = dispute.New(dispute.Options{DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Refunds: o.Refunds})
+	o.Disputes = dispute.New(dispute.Options{Books: books, Refunds: o.Refunds})
 	o.Payouts = payout.New(payout.Options{
-		DB: o.DB, Settings: o.Settings, Ledger: ledger.New(o.DB), Nudger: nudger, Schedule: redriving.Schedule,
-		CheckURL: func(string) error { return nil },
+		Books: books, CheckURL: func(string) error { return nil },
 		Accounts: payoutAccounts{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Each: 5000, Day: 6000, Auto: 1000} },
-		Fee: func(int64, int64, int64, string) int64 { return 10 }, Log: o.Log, Nudge: func([]queue.Nudge) {},
+		Fee: func(int64, int64, int64, string) int64 { return 10 },
 		Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 			return o.Approvals.Ask(ctx, tx, r)
 		},

@@ -1,5 +1,5 @@
-// Package booking writes what one transaction does to money on its way out: entries,
-// notifications and compensations, all or none, and wakes the workers after the commit.
+// Package booking writes what one transaction does to money on its way out: entries, changes of
+// status, notifications and compensations, all or none, and wakes the workers after the commit.
 package booking
 
 import (
@@ -36,35 +36,53 @@ type Write struct {
 	Tx      db.Tx
 	W       *db.Writes
 	Entries fund.Entries
-	Facts   []notify.Fact
 	Items   []*compensation.Item
+	changes []Change
+	facts   []notify.Fact
 }
 
 // Begin returns an empty Write.
 func (b *Books) Begin(tx db.Tx) *Write { return &Write{b: b, Tx: tx, W: tx.Writes()} }
 
-// Send posts the entries and writes everything, and nudges after the commit.
+// Notify adds a notification to a merchant about a version of a subject, with its view. url is
+// where the subject is notified; "" = the merchant's own.
+func (x *Write) Notify(kind string, merchantID, subjectID, version int64, url string, view any) {
+	x.facts = append(x.facts, notify.Fact{
+		MerchantID: merchantID, SubjectID: subjectID, Type: kind, Version: version, At: x.b.DB.Now(),
+		Routes: notify.Routes(x.b.Settings.Merchants(), merchantID, kind, url), Data: view,
+	})
+}
+
+// Send writes everything, and nudges after the commit.
 func (x *Write) Send(ctx context.Context) error {
-	b := x.b
-	if err := b.Ledger.Post(ctx, x.Tx, x.W, x.Entries); err != nil {
+	if err := x.Fill(ctx); err != nil {
 		return err
 	}
-	x.Entries = nil
-	nudges, err := notify.Create(ctx, x.W, b.DB, b.Here, x.Facts)
-	if err != nil {
-		return err
-	}
-	b.Schedule.OpenDue(x.W, b.DB, x.Items...)
 	if err := x.W.Exec(ctx); err != nil {
 		return fmt.Errorf("book money on its way out: %w", err)
 	}
-	items := x.Items
+	return nil
+}
+
+// Fill posts the entries and adds everything to W, for what else its transaction writes.
+func (x *Write) Fill(ctx context.Context) error {
+	b, items := x.b, x.Items
+	if err := b.Ledger.Post(ctx, x.Tx, x.W, x.Entries); err != nil {
+		return err
+	}
+	if len(x.changes) > 0 {
+		x.W.Insert(&x.changes, "")
+	}
+	nudges, err := notify.Create(ctx, x.W, b.DB, b.Here, x.facts)
+	if err != nil {
+		return err
+	}
+	b.Schedule.OpenDue(x.W, b.DB, items...)
 	x.Tx.OnEnd(func(err error) {
-		if err != nil {
-			return
+		if err == nil {
+			b.Nudger.Now(slices.Concat(nudges...))
+			b.Wake(items...)
 		}
-		b.Nudger.Now(slices.Concat(nudges...))
-		b.Wake(items...)
 	})
 	return nil
 }

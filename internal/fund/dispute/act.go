@@ -102,20 +102,19 @@ func (m *Machine) addEvidence(ctx context.Context, tx db.Tx, in act.Input, subje
 			}
 			continue
 		}
-		it.actor = in.By.Name
+		it.cause.Actor = in.By.Name
 		if Moves.Can(it.d.Status, Answered) {
 			it.d.Status, it.passed = Answered, []Status{Answered}
 		}
-		w := tx.Writes()
-		w.Insert(&[]Evidence{{
-			ID: m.o.DB.NewID(), DisputeID: it.d.ID, Actor: in.By.Name, Text: e.Text, URL: e.URL,
-			CreatedAt: m.o.DB.Now(),
+		x.W.Insert(&[]Evidence{{
+			ID: m.DB.NewID(), DisputeID: it.d.ID, Actor: in.By.Name, Text: e.Text, URL: e.URL,
+			CreatedAt: m.DB.Now(),
 		}}, "")
-		if err := x.book(ctx, w); err != nil {
+		if err := x.book(); err != nil {
 			return nil, err
 		}
-		if err := w.Exec(ctx); err != nil {
-			return nil, fmt.Errorf("write evidence: %w", err)
+		if err := x.Send(ctx); err != nil {
+			return nil, err
 		}
 		outs[i].Details = map[string]any{"text": e.Text, "url": e.URL, "status": it.d.Status}
 	}

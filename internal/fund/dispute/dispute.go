@@ -85,25 +85,6 @@ type Dispute struct {
 	ClosedAt          *int64 `bun:"closed_at"`
 }
 
-// History is one change of a dispute's status.
-type History struct {
-	bun.BaseModel `bun:"table:dispute_history,alias:dh"`
-
-	ID         int64  `bun:"id,pk"`
-	DisputeID  int64  `bun:"dispute_id"`
-	Version    int64  `bun:"version"`
-	From       Status `bun:"from_status"`
-	To         Status `bun:"to_status"`
-	Actor      string `bun:"actor"`
-	SourceKind string `bun:"source_kind"` // SourceCallback; "" = none
-	SourceID   int64  `bun:"source_id"`
-	Detail     string `bun:"detail"`
-	CreatedAt  int64  `bun:"created_at"`
-}
-
-// SourceCallback is the kind of source of a change that a message reported.
-const SourceCallback = "callback"
-
 // Evidence is what an operator recorded about a dispute. It is not sent to the supplier.
 type Evidence struct {
 	bun.BaseModel `bun:"table:dispute_evidence,alias:de"`

@@ -21,7 +21,6 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/moves/movestest"
 	"backstop/internal/base/seal"
-	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
 	"backstop/internal/fund/dispute"
@@ -67,19 +66,16 @@ func bankOf(t testing.TB, d *db.DB, o paymenttest.Options) *bank {
 			return
 		}
 		k.refunds = refund.New(refund.Options{
-			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{
-				time.Second,
-				time.Minute,
-			},
+			Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
 			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 				return k.desk.Ask(ctx, tx, r)
 			},
 			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
 			Limits:   func(int64, string) refund.Limits { return refund.Limits{Auto: 1000, AutoDay: 1_000_000} },
 			Window:   func(int64) time.Duration { return time.Hour },
-			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+			CheckURL: func(string) error { return nil },
 		})
-		k.m = dispute.New(dispute.Options{DB: d, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Refunds: k.refunds})
+		k.m = dispute.New(dispute.Options{Books: f.Books(), Refunds: k.refunds})
 	}
 	o.Refunds = func(f *paymenttest.Fixture) payment.Refunds { machines(f); return k.refunds }
 	o.Disputes = func(f *paymenttest.Fixture) payment.Disputes { machines(f); return k.m }

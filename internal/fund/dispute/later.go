@@ -18,7 +18,7 @@ const maxLater = 100
 // It returns how many it matched.
 func (m *Machine) MatchLater(ctx context.Context) (n int, err error) {
 	var rows []struct{ ID, OrderID int64 }
-	err = m.o.DB.Read.NewRaw(
+	err = m.DB.Read.NewRaw(
 		"SELECT d.id, pa.order_id FROM disputes AS d JOIN payment_attempts AS pa ON pa.account_id = d.account_id AND pa.supplier_trade_no IN (d.trade_no, d.charge_no)"+
 			" WHERE d.order_id = 0 AND d.held_ref = '' AND pa.order_id <> 0 AND pa.supplier_trade_no <> '' AND "+
 			payment.Moves.In("pa.status", payment.Succeeded)+
@@ -31,7 +31,7 @@ func (m *Machine) MatchLater(ctx context.Context) (n int, err error) {
 		return 0, fmt.Errorf("find disputes whose payment has arrived: %w", err)
 	}
 	for _, r := range rows {
-		if err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.matchOne(ctx, tx, r.ID, r.OrderID) }); err != nil {
+		if err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.matchOne(ctx, tx, r.ID, r.OrderID) }); err != nil {
 			return n, err
 		}
 		n++
@@ -43,7 +43,7 @@ func (m *Machine) matchOne(ctx context.Context, tx db.Tx, id, orderID int64) err
 	x := m.begin(tx)
 	var o *order.Order
 	if orderID != 0 {
-		found, err := order.ByIDs(ctx, tx, m.o.DB, []int64{orderID})
+		found, err := order.ByIDs(ctx, tx, m.DB, []int64{orderID})
 		if err != nil {
 			return err
 		}
@@ -66,17 +66,16 @@ func (m *Machine) matchOne(ctx context.Context, tx db.Tx, id, orderID int64) err
 	if err := x.takeHeld(ctx, it); err != nil {
 		return err
 	}
-	w := tx.Writes()
 	if o != nil {
-		w.Add(tx.NewRaw(
+		x.W.Add(tx.NewRaw(
 			"UPDATE exceptions SET order_id = ?, order_no = ?, merchant_id = ? WHERE kind = ? AND supplier_id = ? AND subject = ? AND order_id = 0",
 			o.ID, o.OrderNo, o.MerchantID, exception.DisputeOpened, it.d.SupplierID, it.d.SupplierDisputeNo))
 	}
-	if err := x.book(ctx, w); err != nil {
+	if err := x.book(); err != nil {
 		return err
 	}
-	if err := w.Exec(ctx); err != nil {
-		return fmt.Errorf("match a dispute: %w", err)
+	if err := x.Send(ctx); err != nil {
+		return err
 	}
 	if m.o.Refunds == nil {
 		return nil

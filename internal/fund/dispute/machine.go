@@ -13,22 +13,16 @@ import (
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
-	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/payment"
-	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
 )
 
 // Options of a Machine.
 type Options struct {
-	DB       *db.DB
-	Settings *settings.Store
-	Ledger   *ledger.Ledger
-	Nudger   *notify.Nudger
-	Here     *notify.Dispatcher // of this process; nil = none
-	Refunds  *refund.Machine    // whose refunds a dispute stops
+	booking.Books
+	Refunds *refund.Machine // whose refunds a dispute stops
 }
 
 // Machine is the only writer of disputes.
@@ -38,9 +32,7 @@ type Machine struct {
 }
 
 // New returns a Machine.
-func New(o Options) *Machine {
-	return &Machine{booking.Books{DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here}, o}
-}
+func New(o Options) *Machine { return &Machine{Books: o.Books, o: o} }
 
 // item is a dispute in one transaction: as it was, and as it becomes.
 type item struct {
@@ -48,8 +40,7 @@ type item struct {
 	was      Dispute // ID 0 = it is new
 	order    *order.Order
 	passed   []Status
-	actor    string
-	source   int64 // the callback; 0 = none
+	cause    booking.Cause
 	stopped  []*refund.Refund
 	suspense string // the account of money without an order that was taken; "" = none
 	settled  bool   // it has ended, and nothing contradicts that
@@ -57,8 +48,8 @@ type item struct {
 
 // write collects what one transaction does to disputes.
 type write struct {
+	*booking.Write
 	m      *Machine
-	tx     db.Tx
 	items  []*item
 	unsent map[int64][]*refund.Refund // of the orders, locked
 	taken  map[int64]int64            // by order: what the disputes of this transaction add
@@ -89,11 +80,17 @@ func (m *Machine) Note(ctx context.Context, tx db.Tx, all []payment.DisputeNotic
 		}
 	}
 	failpoint.Hit("dispute_noted")
-	return x.book, nil
+	return func(ctx context.Context, w *db.Writes) error {
+		x.W = w
+		if err := x.book(); err != nil {
+			return err
+		}
+		return x.Fill(ctx)
+	}, nil
 }
 
 func (m *Machine) begin(tx db.Tx) *write {
-	return &write{m: m, tx: tx, unsent: map[int64][]*refund.Refund{}, taken: map[int64]int64{}}
+	return &write{Write: m.Begin(tx), m: m, unsent: map[int64][]*refund.Refund{}, taken: map[int64]int64{}}
 }
 
 // lockRefunds locks the refunds of a locked order that a dispute of it would stop.
@@ -101,19 +98,19 @@ func (x *write) lockRefunds(ctx context.Context, o *order.Order) (err error) {
 	if o == nil || x.m.o.Refunds == nil || x.unsent[o.ID] != nil {
 		return nil
 	}
-	x.unsent[o.ID], err = x.m.o.Refunds.Unsent(ctx, x.tx, o.ID)
+	x.unsent[o.ID], err = x.m.o.Refunds.Unsent(ctx, x.Tx, o.ID)
 	return err
 }
 
 // lock locks disputes by id, after orders and refunds.
 func (x *write) lock(ctx context.Context, where string, args ...any) error {
 	var rows []*Dispute
-	q := x.m.o.DB.ForUpdate(x.tx.NewSelect().Model(&rows).Where(where, args...).OrderExpr("dp.id"))
+	q := x.m.DB.ForUpdate(x.Tx.NewSelect().Model(&rows).Where(where, args...).OrderExpr("dp.id"))
 	if err := q.Scan(ctx); err != nil {
 		return fmt.Errorf("read disputes: %w", err)
 	}
 	for _, d := range rows {
-		x.items = append(x.items, &item{d: d, was: *d, actor: "backstop"})
+		x.items = append(x.items, &item{d: d, was: *d, cause: booking.Cause{Actor: "backstop"}})
 	}
 	return nil
 }
@@ -153,7 +150,10 @@ func (x *write) note(ctx context.Context, n payment.DisputeNotice) error {
 		it = x.open(n)
 	}
 	d := it.d
-	it.actor, it.source = "supplier:"+n.Supplier.Code, n.CallbackID
+	it.cause = booking.Cause{Actor: "supplier:" + n.Supplier.Code}
+	if n.CallbackID != 0 {
+		it.cause.SourceKind, it.cause.SourceID = booking.SourceCallback, n.CallbackID
+	}
 	if !said.DueBy.IsZero() {
 		d.due(said.DueBy.UnixMicro())
 	}
@@ -192,12 +192,12 @@ func (x *write) note(ctx context.Context, n payment.DisputeNotice) error {
 
 // open returns a new dispute.
 func (x *write) open(n payment.DisputeNotice) *item {
-	c, id := n.Content, x.m.o.DB.NewID()
+	c, id := n.Content, x.m.DB.NewID()
 	d := &Dispute{
 		ID: id, DisputeNo: Number(id), SupplierID: n.Supplier.ID, AccountID: n.Supplier.AccountID, SupplierDisputeNo: c.Dispute.No,
 		TradeNo: c.TradeNo, ChargeNo: c.Dispute.Charge, Amount: c.Amount, Currency: c.Currency, Reason: c.Dispute.Reason, Status: Opened,
 		Version:  1,
-		OpenedAt: x.m.o.DB.Now(),
+		OpenedAt: x.m.DB.Now(),
 	}
 	it := &item{d: d}
 	x.items = append(x.items, it)
@@ -224,7 +224,7 @@ func (x *write) match(ctx context.Context, it *item, o *order.Order) error {
 	if d.counts() > 0 {
 		it.stopped, x.unsent[o.ID] = x.unsent[o.ID], nil
 	}
-	used, err := refund.TakenByUs(ctx, x.tx, o.ID) // those made at the supplier give way
+	used, err := refund.TakenByUs(ctx, x.Tx, o.ID) // those made at the supplier give way
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (x *write) takeHeld(ctx context.Context, it *item) (err error) {
 			continue
 		}
 		ref := payment.HeldRef(d.AccountID, trade, "")
-		if it.suspense, err = x.m.o.Refunds.TakeHeld(ctx, x.tx, ref, d.Amount, d.Currency); err != nil {
+		if it.suspense, err = x.m.o.Refunds.TakeHeld(ctx, x.Tx, ref, d.Amount, d.Currency); err != nil {
 			return err
 		}
 		if it.suspense != "" {
@@ -258,65 +258,53 @@ func (x *write) takeHeld(ctx context.Context, it *item) (err error) {
 	return nil
 }
 
-// book adds everything to the writes.
-func (x *write) book(ctx context.Context, w *db.Writes) error {
-	m := x.m
-	var entries fund.Entries
-	var facts []notify.Fact
+// book adds everything to the write.
+func (x *write) book() error {
 	for _, n := range x.over {
-		w.Add(exception.ResolveDispute(x.tx, m.o.DB, n.Supplier.ID, n.Content.Dispute.No))
+		x.W.Add(exception.ResolveDispute(x.Tx, x.m.DB, n.Supplier.ID, n.Content.Dispute.No))
 	}
 	for _, it := range x.items {
-		more, err := x.entries(it)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, more...)
-		x.save(w, it)
-		facts = append(facts, x.facts(it)...)
 		if len(it.stopped) > 0 {
-			if err := m.o.Refunds.Stop(ctx, w, it.order, it.stopped, it.actor, "dispute "+it.d.DisputeNo); err != nil {
+			c := booking.Cause{Actor: it.cause.Actor, Detail: "dispute " + it.d.DisputeNo}
+			if err := x.m.o.Refunds.Stop(x.Write, it.order, it.stopped, c); err != nil {
 				return err
 			}
 		}
+		if err := x.post(it); err != nil {
+			return err
+		}
+		x.save(it)
+		x.tell(it)
 		if it.settled {
-			w.Add(exception.ResolveDispute(x.tx, m.o.DB, it.d.SupplierID, it.d.SupplierDisputeNo))
+			x.W.Add(exception.ResolveDispute(x.Tx, x.m.DB, it.d.SupplierID, it.d.SupplierDisputeNo))
 		}
 	}
-	if err := m.o.Ledger.Post(ctx, x.tx, w, entries); err != nil {
-		return err
-	}
-	nudges, err := notify.Create(ctx, w, m.o.DB, m.o.Here, facts)
-	if err != nil {
-		return err
-	}
-	x.tx.OnEnd(func(err error) {
+	x.Tx.OnEnd(func(err error) {
 		if err == nil {
 			failpoint.Hit("dispute_booked")
-			m.o.Nudger.Now(slices.Concat(nudges...))
 		}
 	})
 	return nil
 }
 
-// entries returns the entries that a dispute has now and did not have before.
-func (x *write) entries(it *item) (entries fund.Entries, err error) {
+// post adds the entries that a dispute has now and did not have before.
+func (x *write) post(it *item) (err error) {
 	d := it.d
 	all, before := d.postings(), it.was.postings()
 	if len(all) == len(before) {
-		return nil, nil
+		return nil
 	}
 	v := fund.Values{ID: d.key(), Currency: d.Currency}
-	if v.Supplier, err = x.m.SupplierCode(x.tx, d.SupplierID); err != nil {
-		return nil, err
+	if v.Supplier, err = x.m.SupplierCode(x.Tx, d.SupplierID); err != nil {
+		return err
 	}
 	whose, reserve, payer := ledger.SuspenseAccount(v.Supplier), ledger.SuspenseAccount(v.Supplier), ledger.CostAccount(v.Supplier)
 	if it.suspense != "" {
 		whose, reserve = it.suspense, it.suspense
 	}
 	if d.matched() {
-		if v.Merchant, err = x.m.MerchantCode(x.tx, d.MerchantID); err != nil {
-			return nil, err
+		if v.Merchant, err = x.m.MerchantCode(x.Tx, d.MerchantID); err != nil {
+			return err
 		}
 		whose = ledger.MerchantAccount(v.Merchant)
 		reserve, payer = whose+fund.ReservedPart, whose
@@ -330,25 +318,22 @@ func (x *write) entries(it *item) (entries fund.Entries, err error) {
 		case fund.DisputeFee, fund.DisputeFeeBack:
 			v.From, v.To = payer, payer
 		}
-		entries.Add(p.fact, v)
+		x.Entries.Add(p.fact, v)
 	}
-	return entries, nil
+	return nil
 }
 
 // save writes a dispute with its history, and what its order has disputed.
-func (x *write) save(w *db.Writes, it *item) {
-	m, d, now := x.m, it.d, x.m.o.DB.Now()
-	isNew := it.was.ID == 0
+func (x *write) save(it *item) {
+	w, d, now := x.W, it.d, x.m.DB.Now()
+	isNew, from := it.was.ID == 0, it.was.Status
 	if isNew {
-		x.history(w, it, 1, "", Opened, now)
-	}
-	from := it.was.Status
-	if isNew {
+		x.moved(it, 1, "", Opened, now)
 		from = Opened
 	}
 	for _, to := range it.passed {
 		d.Version++
-		x.history(w, it, d.Version, from, to, now)
+		x.moved(it, d.Version, from, to, now)
 		from = to
 	}
 	if d.Status.ended() && d.ClosedAt == nil {
@@ -358,49 +343,41 @@ func (x *write) save(w *db.Writes, it *item) {
 	case isNew:
 		w.Insert(&[]*Dispute{d}, "")
 	case *d != it.was:
-		w.Guard(x.tx.NewUpdate().Model(d).
+		w.Guard(x.Tx.NewUpdate().Model(d).
 			Column("order_id", "order_no", "merchant_id", "exceeds", "fee", "fee_back", "reason", "status", "withdrawn", "reinstated",
 				"released", "held_ref", "due_by",
 				"due_alerted_at", "version", "closed_at").
 			WherePK().Where("dp.version = ? AND dp.status = ?", it.was.Version, it.was.Status), 1)
 	}
 	if by := d.counts() - it.was.counts(); by != 0 {
-		w.Guard(x.tx.NewRaw("UPDATE orders SET disputed_amount = disputed_amount + ? WHERE id = ? AND disputed_amount + ? >= 0", by,
+		w.Guard(x.Tx.NewRaw("UPDATE orders SET disputed_amount = disputed_amount + ? WHERE id = ? AND disputed_amount + ? >= 0", by,
 			d.OrderID, by), 1)
 	}
 	if d.HeldRef != "" && d.Reinstated > 0 && it.was.Reinstated == 0 {
-		w.Add(exception.HoldAgain(x.tx, m.o.DB, d.SupplierID, d.TradeNo, d.HeldRef))
+		w.Add(exception.HoldAgain(x.Tx, x.m.DB, d.SupplierID, d.TradeNo, d.HeldRef))
 	}
 }
 
-func (x *write) history(w *db.Writes, it *item, version int64, from, to Status, now int64) {
-	h := History{
-		ID: x.m.o.DB.NewID(), DisputeID: it.d.ID, Version: version, From: from, To: to, Actor: it.actor, SourceID: it.source,
+// moved adds a change of status to the history.
+func (x *write) moved(it *item, version int64, from, to Status, now int64) {
+	x.Record(booking.Change{
+		Subject: booking.OfDispute, SubjectID: it.d.ID, Version: version, From: string(from), To: string(to), Cause: it.cause,
 		CreatedAt: now,
-	}
-	if it.source != 0 {
-		h.SourceKind = SourceCallback
-	}
-	w.Insert(&[]History{h}, "")
+	})
 }
 
-// facts returns the notifications: that a dispute is open, once its merchant is known, and its
-// end.
-func (x *write) facts(it *item) (all []notify.Fact) {
+// tell adds the notifications: that a dispute is open, once its merchant is known, and its end.
+func (x *write) tell(it *item) {
 	d := it.d
 	if !d.matched() {
-		return nil
+		return
 	}
-	m, now := x.m, x.m.o.DB.Now()
 	add := func(kind string, as *Dispute) {
 		url := ""
 		if it.order != nil {
 			url = it.order.NotifyURL
 		}
-		all = append(all, notify.Fact{
-			MerchantID: d.MerchantID, SubjectID: d.ID, Type: kind, Version: as.Version, At: now,
-			Routes: notify.Routes(m.o.Settings.Merchants(), d.MerchantID, kind, url), Data: m.ViewOf(as),
-		})
+		x.Notify(kind, d.MerchantID, d.ID, as.Version, url, x.m.ViewOf(as))
 	}
 	if !it.was.matched() {
 		first := *d
@@ -410,5 +387,4 @@ func (x *write) facts(it *item) (all []notify.Fact) {
 	if d.Status.ended() && !(it.was.matched() && it.was.Status == d.Status) {
 		add("dispute."+string(d.Status), d)
 	}
-	return all
 }

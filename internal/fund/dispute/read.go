@@ -58,19 +58,6 @@ func Refs(id int64) (all []string) {
 	return all
 }
 
-// HistoryOf reads the changes of disputes, of each the oldest first.
-func HistoryOf(ctx context.Context, q bun.IDB, ids ...int64) ([]History, error) {
-	all := []History{}
-	if len(ids) == 0 {
-		return all, nil
-	}
-	if err := q.NewSelect().Model(&all).Where("dh.dispute_id IN (?)",
-		bun.List(ids)).OrderExpr("dh.dispute_id, dh.version").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read the history of disputes: %w", err)
-	}
-	return all, nil
-}
-
 // EvidenceOf reads the evidence about a dispute, oldest first.
 func EvidenceOf(ctx context.Context, q bun.IDB, id int64) ([]Evidence, error) {
 	all := []Evidence{}

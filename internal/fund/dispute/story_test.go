@@ -10,16 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uptrace/bun"
-	"pgregory.net/rapid"
-
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/compensation"
 	"backstop/internal/console"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/fund/dispute"
@@ -34,6 +30,9 @@ import (
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
 	"backstop/internal/verify"
+
+	"github.com/uptrace/bun"
+	"pgregory.net/rapid"
 )
 
 // cluster is a merchant whose orders are refunded and disputed, and that draws what is left, with
@@ -124,17 +123,14 @@ func newNode(t testing.TB, d *db.DB, o paymenttest.Options) *node {
 	k := &node{}
 	o.Payouts = func(f *paymenttest.Fixture) payment.Matcher {
 		k.payouts = payout.New(payout.Options{
-			DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger, Schedule: compensation.Schedule{
-				time.Second,
-				time.Minute,
-			},
+			Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
 			Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 				return k.board.Ask(ctx, tx, r)
 			},
 			Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.board.Recall(ctx, tx, id, m) },
 			Accounts: wallet{}, Limits: func(int64, string) payout.Limits { return payout.Limits{Auto: 1000} },
 			Fee:      func(int64, int64, int64, string) int64 { return 3 },
-			CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+			CheckURL: func(string) error { return nil },
 		})
 		t.Cleanup(k.payouts.Close)
 		return k.payouts
@@ -451,7 +447,7 @@ func (k *cluster) story(no string) string {
 	var all []string
 	k.read(&all,
 		"SELECT at || ' ' || what FROM (SELECT h.created_at AS at, h.from_status || ' > ' || h.to_status || ' by ' || h.actor || ' ' || h.detail AS what"+
-			" FROM payout_history h JOIN payouts p ON p.id = h.payout_id WHERE p.payout_no = ?"+
+			" FROM fund_history h JOIN payouts p ON p.id = h.subject_id AND h.subject = 'payout' WHERE p.payout_no = ?"+
 			" UNION ALL SELECT c.started_at, c.op || ' ' || c.state || ' ' || c.class || ' ' || c.status FROM supplier_calls c WHERE c.reference = ?"+
 			" UNION ALL SELECT a.made_at, a.action || ' ' || a.state FROM approvals a WHERE a.object_id = ?) AS s ORDER BY at", no, no, no)
 	return strings.Join(all, "; ")

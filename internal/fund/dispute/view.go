@@ -23,7 +23,7 @@ func (m *Machine) ViewOf(d *Dispute) View {
 		DueBy: notify.StampOr(d.DueBy), Status: string(d.Status), Version: d.Version,
 	}
 	if d.MerchantID != 0 {
-		if code, err := m.MerchantCode(m.o.DB.Read, d.MerchantID); err == nil {
+		if code, err := m.MerchantCode(m.DB.Read, d.MerchantID); err == nil {
 			v.Merchant = &code
 		}
 	}
@@ -54,7 +54,7 @@ func (m *Machine) AdminViewOf(d *Dispute) AdminView {
 		Withdrawn:   d.Withdrawn, Reinstated: d.Reinstated, Reserved: d.reserved(), Exceeds: d.Exceeds, OpenedAt: notify.Stamp(d.OpenedAt),
 		ClosedAt: notify.StampOr(d.ClosedAt),
 	}
-	if code, err := m.SupplierCode(m.o.DB.Read, d.SupplierID); err == nil {
+	if code, err := m.SupplierCode(m.DB.Read, d.SupplierID); err == nil {
 		v.Supplier = &code
 	}
 	return v

@@ -11,6 +11,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/call"
+	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -96,7 +97,7 @@ func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s 
 	if p.Version != s.Version || p.Status != Created {
 		return approval.Ran{}, act.ErrChanged
 	}
-	x, c := m.begin(tx), by{actor: d.Checker.Name, kind: SourceApproval, source: d.ID}
+	x, c := m.begin(tx), booking.Cause{Actor: d.Checker.Name, SourceKind: booking.SourceApproval, SourceID: d.ID}
 	if err := x.do(p, c, Approve); err != nil {
 		return approval.Ran{}, err
 	}
@@ -117,7 +118,7 @@ func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s
 		return err
 	}
 	x := m.begin(tx)
-	if err := x.do(p, by{actor: a.No(), kind: SourceApproval, source: a.ID, detail: string(a.State)}, Reject); err != nil {
+	if err := x.do(p, booking.Cause{Actor: a.No(), SourceKind: booking.SourceApproval, SourceID: a.ID, Detail: string(a.State)}, Reject); err != nil {
 		return err
 	}
 	return x.Send(ctx)
@@ -188,7 +189,7 @@ func (m *Machine) resolve(ctx context.Context, tx db.Tx, d approval.Decided, s a
 	if err != nil {
 		return approval.Ran{}, err
 	}
-	x, c := m.begin(tx), by{actor: d.Checker.Name, kind: SourceApproval, source: d.ID, detail: r.Credit}
+	x, c := m.begin(tx), booking.Cause{Actor: d.Checker.Name, SourceKind: booking.SourceApproval, SourceID: d.ID, Detail: r.Credit}
 	if r.Credit == string(Failure) && p.Failure == "" {
 		p.Failure = "resolved as failed"
 	} else if r.Credit == string(Success) {

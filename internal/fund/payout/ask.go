@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/compensation"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/supplier"
@@ -142,7 +143,7 @@ func (x *write) ask(ctx context.Context, d *draws, a *asking, p *Payout, to *Acc
 		return asked{err: errNoAccount}, nil
 	}
 	p.PayoutAccountID, p.Account = to.ID, to.Shown
-	limits, c := x.m.o.Limits(p.MerchantID, p.Currency), by{actor: approval.ByMerchant + ":" + a.of.Code}
+	limits, c := x.m.o.Limits(p.MerchantID, p.Currency), booking.Cause{Actor: approval.ByMerchant + ":" + a.of.Code}
 	if err := d.may(ctx, p, limits, to.Disabled); refused(err) != "" {
 		return asked{err: err}, nil
 	} else if err != nil {
@@ -154,7 +155,7 @@ func (x *write) ask(ctx context.Context, d *draws, a *asking, p *Payout, to *Acc
 		if err := x.do(p, c, Begin, Debited); err != nil {
 			return asked{}, err
 		}
-		x.Items = append(x.Items, x.m.item(p, compensation.SupplierUnknown, c.actor))
+		x.Items = append(x.Items, x.m.item(p, compensation.SupplierUnknown, c.Actor))
 	} else {
 		proposal, err := x.m.o.Ask(ctx, x.Tx, approval.Request{
 			Action: Action, Object: Object, ObjectID: p.PayoutNo, MerchantID: a.of.ID, Merchant: a.of.Code, Version: p.Version,

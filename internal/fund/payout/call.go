@@ -55,7 +55,7 @@ func Items(ctx context.Context, q bun.IDB, s *settings.Store, ids []int64) (item
 	if err := q.NewSelect().Model(&all).Where("po.id IN (?)", bun.List(ids)).OrderExpr("po.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read payouts: %w", err)
 	}
-	m := &Machine{Books: &booking.Books{Settings: s}}
+	m := &Machine{Books: booking.Books{Settings: s}}
 	for _, p := range all {
 		items = append(items, m.item(p, compensation.SupplierUnknown, "sweep"))
 	}
@@ -206,7 +206,7 @@ func (m *Machine) goOn(ctx context.Context, id int64) (p *Payout, err error) {
 		if p, err = m.lock(ctx, tx, id); err != nil {
 			return err
 		}
-		x, c := m.begin(tx), by{actor: "backstop"}
+		x, c := m.begin(tx), booking.Cause{Actor: "backstop"}
 		switch p.Status {
 		case Approved, Debiting:
 			err = x.debit(ctx, p, c)
@@ -223,7 +223,7 @@ func (m *Machine) goOn(ctx context.Context, id int64) (p *Payout, err error) {
 
 // reverse books a payout back. If another entry stands under the key of its reversal, two people
 // must look at it; accept = they have, and that entry counts.
-func (x *write) reverse(ctx context.Context, p *Payout, c by, accept bool) error {
+func (x *write) reverse(ctx context.Context, p *Payout, c booking.Cause, accept bool) error {
 	v, err := x.values(p)
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ func (m *Machine) sendAll(ctx context.Context, tx db.Tx, all []*sending) ([]sent
 		p.Short = false
 		if p.Credit != Init {
 			x.keep(p)
-		} else if err := x.do(p, by{actor: "backstop"}, Sent); err != nil {
+		} else if err := x.do(p, booking.Cause{Actor: "backstop"}, Sent); err != nil {
 			return nil, err
 		}
 		calls, of = append(calls, callOf(p, s.at, call.Payout)), append(of, out)
@@ -369,7 +369,7 @@ func (m *Machine) unsent(ctx context.Context, x compensation.Item, p, before *Pa
 		}
 		w = m.begin(tx)
 		now.Failure = textlimit.Clip(textlimit.Storable(field.Error()), maxWord)
-		result, err = w.fail(ctx, now, by{actor: "backstop", detail: now.Failure})
+		result, err = w.fail(ctx, now, booking.Cause{Actor: "backstop", Detail: now.Failure})
 		if err == nil {
 			err = w.Send(ctx)
 		}

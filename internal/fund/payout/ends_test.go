@@ -14,6 +14,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -328,7 +329,7 @@ func (k *till) apply(p *Payout, all ...Event) {
 				return err
 			}
 			x := k.m.begin(tx)
-			return errors.Join(x.do(q, by{actor: "test"}, e), x.Send(ctx))
+			return errors.Join(x.do(q, booking.Cause{Actor: "test"}, e), x.Send(ctx))
 		})
 		if err != nil {
 			k.t.Fatal(err)
@@ -370,7 +371,7 @@ func TestReversingOnATimeoutPaysTwice(t *testing.T) {
 				return err
 			}
 			x := k.m.begin(tx)
-			if _, err := x.fail(ctx, q, by{actor: "naive"}); err != nil {
+			if _, err := x.fail(ctx, q, booking.Cause{Actor: "naive"}); err != nil {
 				return err
 			}
 			return x.Send(ctx)

@@ -3,7 +3,6 @@ package payout
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -11,28 +10,16 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/metric"
-	"backstop/internal/base/queue"
 	"backstop/internal/call"
-	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
-	"backstop/internal/ledger"
-	"backstop/internal/notify"
-	"backstop/internal/settings"
 )
 
 // Options of a Machine.
 type Options struct {
-	DB       *db.DB
-	Settings *settings.Store
-	Ledger   *ledger.Ledger
-	Calls    *call.Caller // nil = this process calls no supplier
-	Nudger   *notify.Nudger
-	Here     *notify.Dispatcher // of this process; nil = none
-	Schedule compensation.Schedule
-	// Nudge makes compensations run soon; best effort.
-	Nudge func([]queue.Nudge)
+	booking.Books
+	Calls *call.Caller // nil = this process calls no supplier
 	// Ask proposes a payout for approval by operators; Recall withdraws the proposal.
 	Ask    func(context.Context, db.Tx, approval.Request) (*approval.Approval, error)
 	Recall func(ctx context.Context, tx db.Tx, approvalID int64, merchant string) error
@@ -45,14 +32,13 @@ type Options struct {
 	// Fee returns what the merchant pays for a payout, in minor units; 0 = nothing.
 	Fee  func(merchantID, supplierID, amount int64, currency string) int64
 	Zone *time.Location
-	Log  *slog.Logger
 }
 
 // Machine is the only writer of payouts. Requests, submissions and answers each share their
 // transactions.
 type Machine struct {
-	o Options
-	*booking.Books
+	booking.Books
+	o       Options
 	asks    *db.Batcher[*asking, asked]
 	sends   *db.Batcher[*sending, sent]
 	answers *db.Batcher[*answered, settled]
@@ -63,10 +49,7 @@ func New(o Options) *Machine {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	m := &Machine{o: o, Books: &booking.Books{
-		DB: o.DB, Settings: o.Settings, Ledger: o.Ledger, Nudger: o.Nudger, Here: o.Here,
-		Schedule: o.Schedule, Nudge: o.Nudge,
-	}}
+	m := &Machine{Books: o.Books, o: o}
 	m.asks = db.NewBatcher(o.DB, db.BatchOptions[*asking, asked]{
 		Size: batchSize, Writers: 2, Queue: maxWaits, Wait: maxWait, Key: (*asking).key, Observe: metric.ObserveBatch("payout_requests"),
 	}, m.askAll)
@@ -95,15 +78,7 @@ func (m *Machine) Close() {
 	m.answers.Close()
 }
 
-// by is who or what caused a change.
-type by struct {
-	actor  string
-	kind   string // of the source
-	source int64
-	detail string
-}
-
-// write collects what one transaction does to payouts, and sends it.
+// write collects what one transaction does to payouts.
 type write struct {
 	*booking.Write
 	m    *Machine
@@ -111,7 +86,6 @@ type write struct {
 
 	payouts []Payout
 	steps   []Step
-	history []History
 	// The changes of rows. A row that changes more than once has its changes in different turns.
 	changes turns[change]
 	states  turns[stepChange]
@@ -181,9 +155,6 @@ func (x *write) Send(ctx context.Context) error {
 	if len(x.steps) > 0 {
 		x.W.Insert(&x.steps, "")
 	}
-	if len(x.history) > 0 {
-		x.W.Insert(&x.history, "")
-	}
 	for _, rows := range x.changes.rows {
 		x.W.GuardEach(&rows, changeQuery)
 	}
@@ -201,7 +172,7 @@ func (x *write) Send(ctx context.Context) error {
 
 // do applies events to a locked payout, in their order: status, steps, history, entries and
 // notifications.
-func (x *write) do(p *Payout, c by, events ...Event) error {
+func (x *write) do(p *Payout, c booking.Cause, events ...Event) error {
 	for _, e := range events {
 		if err := x.apply(p, c, e); err != nil {
 			return err
@@ -210,7 +181,7 @@ func (x *write) do(p *Payout, c by, events ...Event) error {
 	return nil
 }
 
-func (x *write) apply(p *Payout, c by, e Event) error {
+func (x *write) apply(p *Payout, c booking.Cause, e Event) error {
 	status, steps, move, err := Next(p.Status, p.Steps, e)
 	if err != nil {
 		return fmt.Errorf("payout %s: %w", p.PayoutNo, err)
@@ -268,17 +239,16 @@ func (x *write) move(p *Payout, was Steps, now int64) {
 }
 
 // insert adds a new payout with its first two steps and its history.
-func (x *write) insert(p *Payout, c by) {
+func (x *write) insert(p *Payout, c booking.Cause) {
 	x.payouts = append(x.payouts, *p) // as it is now: it may move in the same transaction
 	x.move(p, Steps{}, p.CreatedAt)
 	x.note(p, c, "", p.CreatedAt)
 }
 
-// note adds the history row.
-func (x *write) note(p *Payout, c by, from Status, now int64) {
-	x.history = append(x.history, History{
-		ID: x.m.DB.NewID(), PayoutID: p.ID, Version: p.Version, From: from, To: p.Status, Actor: c.actor, SourceKind: c.kind,
-		SourceID: c.source, Detail: c.detail, CreatedAt: now,
+// note adds a change to the history.
+func (x *write) note(p *Payout, c booking.Cause, from Status, now int64) {
+	x.Record(booking.Change{
+		Subject: booking.OfPayout, SubjectID: p.ID, Version: p.Version, From: string(from), To: string(p.Status), Cause: c, CreatedAt: now,
 	})
 }
 
@@ -315,15 +285,11 @@ func (x *write) book(p *Payout, facts []fund.Fact) error {
 	return nil
 }
 
-// tell adds a notification to the merchant.
+// tell adds a notification to the merchant; "" = none.
 func (x *write) tell(p *Payout, kind string) {
-	if kind == "" {
-		return
+	if kind != "" {
+		x.Notify(kind, p.MerchantID, p.ID, p.Version, p.NotifyURL, x.m.ViewOf(p))
 	}
-	x.Facts = append(x.Facts, notify.Fact{
-		MerchantID: p.MerchantID, SubjectID: p.ID, Type: kind, Version: p.Version, At: x.m.DB.Now(),
-		Routes: notify.Routes(x.m.Settings.Merchants(), p.MerchantID, kind, p.NotifyURL), Data: x.m.ViewOf(p),
-	})
 }
 
 // report opens an exception for a payout that needs a person.

@@ -170,28 +170,6 @@ type Step struct {
 	UpdatedAt int64     `bun:"updated_at"`
 }
 
-// History is one change of a payout's status.
-type History struct {
-	bun.BaseModel `bun:"table:payout_history,alias:ph"`
-
-	ID         int64  `bun:"id,pk"`
-	PayoutID   int64  `bun:"payout_id"`
-	Version    int64  `bun:"version"`
-	From       Status `bun:"from_status"`
-	To         Status `bun:"to_status"`
-	Actor      string `bun:"actor"`
-	SourceKind string `bun:"source_kind"` // SourceApproval or SourceCall; "" = none
-	SourceID   int64  `bun:"source_id"`
-	Detail     string `bun:"detail"`
-	CreatedAt  int64  `bun:"created_at"`
-}
-
-// Kinds of sources of a change.
-const (
-	SourceApproval = "approval"
-	SourceCall     = "call"
-)
-
 // Errors of requests, besides *LimitError, *act.FieldError (account, supplier, currency, amount,
 // notify_url) and ledger.ErrInsufficient.
 var (

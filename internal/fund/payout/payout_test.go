@@ -76,18 +76,14 @@ func newTill(t *testing.T, d *db.DB) *till {
 		Fakes: paymenttest.NewFakes("f1"),
 		Payouts: func(f *paymenttest.Fixture) payment.Matcher {
 			k.m = New(Options{
-				DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger,
-				Schedule: compensation.Schedule{
-					time.Second,
-					time.Minute,
-				},
+				Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
 				Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 					return k.desk.Ask(ctx, tx, r)
 				},
 				Recall:   func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
 				Accounts: k.book, Limits: func(int64, string) Limits { return k.limit },
 				Fee:      func(int64, int64, int64, string) int64 { return k.fee },
-				CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+				CheckURL: func(string) error { return nil },
 			})
 			t.Cleanup(k.m.Close)
 			return k.m
@@ -237,8 +233,8 @@ func (k *till) is(what string, p *Payout, cell string, status Status, moved int,
 		k.Want(k.t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", p.ID, event)
 	}
 	k.Want(k.t, int64(len(told)), "SELECT count(*) FROM deliveries WHERE subject_id = ?", p.ID)
-	k.Want(k.t, got.Version, "SELECT max(version) FROM payout_history WHERE payout_id = ?", p.ID)
-	k.Want(k.t, got.Version, "SELECT count(*) FROM payout_history WHERE payout_id = ?", p.ID)
+	k.Want(k.t, got.Version, "SELECT max(version) FROM fund_history WHERE subject = 'payout' AND subject_id = ?", p.ID)
+	k.Want(k.t, got.Version, "SELECT count(*) FROM fund_history WHERE subject = 'payout' AND subject_id = ?", p.ID)
 	return got
 }
 

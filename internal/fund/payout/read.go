@@ -121,18 +121,6 @@ func StepsOf(ctx context.Context, q bun.IDB, ids []int64) ([]Step, error) {
 	return all, nil
 }
 
-// HistoryOf reads the changes of payouts, oldest first.
-func HistoryOf(ctx context.Context, q bun.IDB, ids []int64) ([]History, error) {
-	all := []History{}
-	if len(ids) == 0 {
-		return all, nil
-	}
-	if err := q.NewSelect().Model(&all).Where("ph.payout_id IN (?)", bun.List(ids)).OrderExpr("ph.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read the history of payouts: %w", err)
-	}
-	return all, nil
-}
-
 // InTransit returns how much of a merchant's money is debited for open payouts, by currency, in
 // minor units.
 func InTransit(ctx context.Context, q bun.IDB, merchantID int64) (map[string]int64, error) {

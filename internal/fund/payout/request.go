@@ -13,6 +13,7 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/money"
 	"backstop/internal/compensation"
+	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/supplier"
@@ -113,7 +114,7 @@ func (m *Machine) check(req Request) (at supplier.Entry, exponent int, err error
 }
 
 // debit debits a locked, approved payout, or ends it if that is not possible any more.
-func (x *write) debit(ctx context.Context, p *Payout, c by) error {
+func (x *write) debit(ctx context.Context, p *Payout, c booking.Cause) error {
 	if p.Status == Approved {
 		if err := x.do(p, c, Begin); err != nil {
 			return err
@@ -135,7 +136,7 @@ func (x *write) debit(ctx context.Context, p *Payout, c by) error {
 	if why != nil {
 		return why
 	}
-	x.Items = append(x.Items, x.m.item(p, compensation.SupplierUnknown, c.actor))
+	x.Items = append(x.Items, x.m.item(p, compensation.SupplierUnknown, c.Actor))
 	return x.do(p, c, Debited)
 }
 
@@ -181,7 +182,7 @@ func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) 
 			return ErrStarted
 		}
 		x := m.begin(tx)
-		if err := x.do(p, by{actor: approval.ByMerchant + ":" + of.Code}, Withdraw); err != nil {
+		if err := x.do(p, booking.Cause{Actor: approval.ByMerchant + ":" + of.Code}, Withdraw); err != nil {
 			return err
 		}
 		return x.Send(ctx)

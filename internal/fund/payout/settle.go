@@ -74,7 +74,7 @@ func (m *Machine) settleAll(ctx context.Context, tx db.Tx, all []*answered) ([]s
 		if p == nil {
 			return nil, ErrNotFound
 		}
-		c := by{actor: "supplier:" + m.SupplierName(p.SupplierID), kind: SourceCall, source: a.done.ID, detail: a.heard.Word}
+		c := booking.Cause{Actor: "supplier:" + m.SupplierName(p.SupplierID), SourceKind: booking.SourceCall, SourceID: a.done.ID, Detail: a.heard.Word}
 		if outs[i].result, err = x.decide(ctx, p, c, a.heard, a.cause, a.item); err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (m *Machine) settleAll(ctx context.Context, tx db.Tx, all []*answered) ([]s
 
 // decide adds what an answer causes to a locked payout. Everything except success, a return and
 // a failure that is certain leaves the money where it is.
-func (x *write) decide(ctx context.Context, p *Payout, c by, h heard, cause compensation.Cause,
+func (x *write) decide(ctx context.Context, p *Payout, c booking.Cause, h heard, cause compensation.Cause,
 	item compensation.Item,
 ) (compensation.Result, error) {
 	p.SupplierPayoutNo = cmp.Or(p.SupplierPayoutNo, h.SupplierNo)
@@ -159,7 +159,7 @@ func (x *write) decide(ctx context.Context, p *Payout, c by, h heard, cause comp
 
 // doubt is for an answer that says nothing: nothing moves. After the last step two people must
 // decide.
-func (x *write) doubt(p *Payout, c by, h heard, cause compensation.Cause, again time.Duration, last bool) (compensation.Result, error) {
+func (x *write) doubt(p *Payout, c booking.Cause, h heard, cause compensation.Cause, again time.Duration, last bool) (compensation.Result, error) {
 	text := h.Reason.Error()
 	if text == "" {
 		text = fmt.Sprintf("the supplier gave no clear answer (%s)", h.State)
@@ -178,7 +178,7 @@ func (x *write) doubt(p *Payout, c by, h heard, cause compensation.Cause, again 
 
 // fail books back a payout that failed for certain. The supplier is queried daily for some time
 // afterwards.
-func (x *write) fail(ctx context.Context, p *Payout, c by) (compensation.Result, error) {
+func (x *write) fail(ctx context.Context, p *Payout, c booking.Cause) (compensation.Result, error) {
 	if err := x.do(p, c, Refused); err != nil {
 		return compensation.Result{}, err
 	}
@@ -195,7 +195,7 @@ func (x *write) fail(ctx context.Context, p *Payout, c by) (compensation.Result,
 }
 
 // after handles news about a payout that succeeded.
-func (x *write) after(ctx context.Context, p *Payout, c by, h heard) (compensation.Result, error) {
+func (x *write) after(ctx context.Context, p *Payout, c booking.Cause, h heard) (compensation.Result, error) {
 	switch h.State {
 	case supplier.PayoutReturned:
 		x.report(p, exception.PayoutReturned, "returned", h.Word)
@@ -211,7 +211,7 @@ func (x *write) after(ctx context.Context, p *Payout, c by, h heard) (compensati
 }
 
 // late handles news about a reversed payout: one that arrived is debited again.
-func (x *write) late(p *Payout, c by, h heard, item compensation.Item) (compensation.Result, error) {
+func (x *write) late(p *Payout, c booking.Cause, h heard, item compensation.Item) (compensation.Result, error) {
 	if h.State == supplier.PayoutSucceeded && p.Credit != Success {
 		x.report(p, exception.PayoutAfterReversal, "it arrived after its reversal", h.Word)
 		if p.Credit == Failure {

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/compensation"
+	"backstop/internal/fund/booking"
 
 	"github.com/uptrace/bun"
 )
@@ -62,11 +63,11 @@ func (m *Machine) approved(ctx context.Context, tx db.Tx, d approval.Decided, s 
 		return approval.Ran{}, act.ErrChanged
 	}
 	x := m.begin(tx)
-	if err := x.do(o, r, by{actor: d.Checker.Name, kind: SourceApproval, source: d.ID}, Approve); err != nil {
+	if err := x.do(o, r, booking.Cause{Actor: d.Checker.Name, SourceKind: booking.SourceApproval, SourceID: d.ID}, Approve); err != nil {
 		return approval.Ran{}, err
 	}
-	x.items = append(x.items, m.item(r, compensation.SupplierUnknown, d.No()))
-	return approval.Ran{Result: map[string]any{"refund_no": r.RefundNo}}, x.send(ctx)
+	x.Items = append(x.Items, m.item(r, compensation.SupplierUnknown, d.No()))
+	return approval.Ran{Result: map[string]any{"refund_no": r.RefundNo}}, x.Send(ctx)
 }
 
 // refused returns the money of a refund that was not approved. A refund that has already ended
@@ -77,8 +78,8 @@ func (m *Machine) refused(ctx context.Context, tx db.Tx, a *approval.Approval, s
 		return err
 	}
 	x := m.begin(tx)
-	if err := x.do(o, r, by{actor: a.No(), kind: SourceApproval, source: a.ID, detail: string(a.State)}, Reject); err != nil {
+	if err := x.do(o, r, booking.Cause{Actor: a.No(), SourceKind: booking.SourceApproval, SourceID: a.ID, Detail: string(a.State)}, Reject); err != nil {
 		return err
 	}
-	return x.send(ctx)
+	return x.Send(ctx)
 }

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"backstop/internal/fund/booking"
-
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
+	"backstop/internal/fund/booking"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 )
@@ -90,7 +89,7 @@ func (s subject) Call(ctx context.Context, x compensation.Item, _ replaycall.Pay
 // load finds an item's refund and its supplier; false = nothing is to be done, for the reason in
 // the result.
 func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, supplier.Entry, compensation.Result, bool) {
-	r, err := byID(ctx, m.o.DB, x.SubjectID)
+	r, err := byID(ctx, m.DB, x.SubjectID)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, supplier.Entry{}, compensation.Died(compensation.Payload, err.Error()), false
@@ -102,7 +101,7 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 	case r.Status == Requested:
 		return nil, supplier.Entry{}, compensation.WasOver("the refund is not approved"), false
 	}
-	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
+	at, ok := m.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil {
 		d, _ := m.waitFor(r, x)
 		return nil, at, compensation.Later(compensation.NotAskable,
@@ -114,17 +113,17 @@ func (m *Machine) load(ctx context.Context, x compensation.Item) (*Refund, suppl
 // waitFor returns when to query a refund again; last = an operator must look at it.
 func (m *Machine) waitFor(r *Refund, x compensation.Item) (d time.Duration, last bool) {
 	calls := booking.Calls{First: r.FirstCallAt, Last: r.LastCallAt, Short: r.ShortAt}
-	return compensation.WaitSince(calls.Age(x, Moves.Of(r.Status).Open, m.o.DB.Now()))
+	return compensation.WaitSince(calls.Age(x, Moves.Of(r.Status).Open, m.DB.Now()))
 }
 
 // submit records, before the call, that the refund may reach the supplier from now on.
 func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (r *Refund, err error) {
-	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err = m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		var o *order.Order
 		if o, r, err = m.lock(ctx, tx, id); err != nil {
 			return err
 		}
-		now := m.o.DB.Now()
+		now := m.DB.Now()
 		r.called(now)
 		if r.Status != Approved {
 			if !Moves.Of(r.Status).Open || !m.mayRepeat(r, at).may {
@@ -135,10 +134,10 @@ func (m *Machine) submit(ctx context.Context, id int64, at supplier.Entry) (r *R
 		}
 		r.FirstCallAt = &now
 		x := m.begin(tx)
-		if err := x.do(o, r, by{actor: "backstop"}, Sent); err != nil {
+		if err := x.do(o, r, booking.Cause{Actor: "backstop"}, Sent); err != nil {
 			return err
 		}
-		return x.send(ctx)
+		return x.Send(ctx)
 	})
 	return r, err
 }
@@ -198,7 +197,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 	done *call.Done,
 ) (result compensation.Result) {
 	var committed func()
-	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
+	err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) (err error) {
 		committed = nil
 		o, r, err := m.lock(ctx, tx, r.ID)
 		if err != nil {
@@ -209,7 +208,7 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 		if result, err = x.decide(o, r, item, repeat, answer, done); err != nil {
 			return err
 		}
-		if err = x.send(ctx); err != nil {
+		if err = x.Send(ctx); err != nil {
 			return err
 		}
 		if done != nil {
@@ -233,10 +232,10 @@ func (m *Machine) settle(ctx context.Context, item compensation.Item, r *Refund,
 func (x *write) decide(o *order.Order, r *Refund, item compensation.Item, repeat repeats, answer supplier.RefundAnswer,
 	done *call.Done,
 ) (compensation.Result, error) {
-	c := by{actor: "supplier:" + x.m.SupplierName(r.SupplierID), detail: answer.Word}
+	c := booking.Cause{Actor: "supplier:" + x.m.SupplierName(r.SupplierID), Detail: answer.Word}
 	cause := compensation.SupplierUnknown
 	if done != nil {
-		c.kind, c.source, cause = SourceCall, done.ID, booking.CauseOf(done.Class)
+		c.SourceKind, c.SourceID, cause = booking.SourceCall, done.ID, booking.CauseOf(done.Class)
 	}
 	again, last := x.m.waitFor(r, item)
 	later := func(text string, d time.Duration) (compensation.Result, error) {
@@ -295,16 +294,16 @@ func (x *write) accepted(r *Refund, said supplier.RefundState) {
 		return
 	}
 	if r.AcceptedAt == nil && r.Unresolved() {
-		now := x.m.o.DB.Now()
+		now := x.m.DB.Now()
 		r.AcceptedAt = &now
-		x.w.Guard(x.tx.NewRaw("UPDATE refunds SET accepted_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version), 1)
+		x.W.Guard(x.Tx.NewRaw("UPDATE refunds SET accepted_at = ? WHERE id = ? AND version = ?", now, r.ID, r.Version), 1)
 	}
 }
 
 // short notes since when our account at the supplier is short of funds, and reports it.
 func (x *write) short(r *Refund, repeat repeats, word string) {
-	repeat.short(r, x.m.o.DB.Now())
-	x.w.Guard(x.tx.NewRaw("UPDATE refunds SET short_at = ?, short_last = ? WHERE id = ? AND version = ?", r.ShortAt, r.ShortLast, r.ID, r.Version), 1)
+	repeat.short(r, x.m.DB.Now())
+	x.W.Guard(x.Tx.NewRaw("UPDATE refunds SET short_at = ?, short_last = ? WHERE id = ? AND version = ?", r.ShortAt, r.ShortLast, r.ID, r.Version), 1)
 	x.report(r, exception.SupplierShort, "short_of_funds", word)
 }
 
@@ -312,7 +311,7 @@ func (x *write) short(r *Refund, repeat repeats, word string) {
 func (x *write) stuck(r *Refund, why, word string) { x.report(r, exception.RefundFailed, why, word) }
 
 func (x *write) report(r *Refund, kind, why, word string) {
-	exception.Open(x.tx, x.w, x.m.o.DB, []*exception.Item{{
+	exception.Open(x.Tx, x.W, x.m.DB, []*exception.Item{{
 		Kind: kind, SupplierID: r.SupplierID, MerchantID: r.MerchantID, OrderID: r.OrderID, OrderNo: r.OrderNo, Subject: r.RefundNo,
 		Amount: r.Amount, Currency: r.Currency,
 		Detail: exception.Detail(map[string]any{
@@ -325,6 +324,6 @@ func (x *write) report(r *Refund, kind, why, word string) {
 // settled resolves the exceptions that only waited for a refund's end.
 func (x *write) settled(r *Refund) {
 	for _, kind := range []string{exception.RefundFailed, exception.SupplierShort} {
-		x.w.Add(exception.ResolveAt(x.tx, x.m.o.DB, kind, r.SupplierID, r.RefundNo))
+		x.W.Add(exception.ResolveAt(x.Tx, x.m.DB, kind, r.SupplierID, r.RefundNo))
 	}
 }

@@ -19,12 +19,12 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 		return nil
 	}
 	ctx := context.Background()
-	merchants, suppliers, err := x.m.rules(ctx, x.tx, o, r.SupplierID)
+	merchants, suppliers, err := x.m.rules(ctx, x.Tx, o, r.SupplierID)
 	if err != nil || !merchants.Return && !suppliers.Return {
 		return err
 	}
 	var sums struct{ Amount, Fee, Cost int64 }
-	err = x.tx.NewRaw(
+	err = x.Tx.NewRaw(
 		"SELECT coalesce(sum(amount), 0) AS amount, coalesce(sum(fee_returned), 0) AS fee, coalesce(sum(cost_returned), 0) AS cost"+
 			" FROM refunds WHERE order_id = ? AND status = ? AND id <> ?", o.ID, Succeeded, r.ID).Scan(ctx, &sums)
 	if err != nil {
@@ -39,7 +39,7 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 		back := feeBack(f.rule, o.PaidAmount, r.Amount, sums.Amount, f.returned)
 		if *f.into = back; back > 0 {
 			v.Amount = back
-			x.entries.Add(f.fact, v)
+			x.Entries.Add(f.fact, v)
 		}
 	}
 	return nil
@@ -47,7 +47,7 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 
 // rules returns the rules by which an order's fee and the supplier's cost were charged.
 func (m *Machine) rules(ctx context.Context, q bun.IDB, o *order.Order, supplierID int64) (merchants, suppliers fee.Rule, err error) {
-	now := m.o.Settings.Current()
+	now := m.Settings.Current()
 	fees := now.Fees
 	if *o.FeeRule > now.Version { // a version of the settings that this node has not loaded yet
 		if fees, err = settings.ReadFees(ctx, q, o.MerchantID, supplierID); err != nil {
@@ -65,6 +65,6 @@ func (x *write) feesAgain(r *Refund, v fund.Values) {
 		return
 	}
 	v.Amount = r.FeeReturned
-	x.entries.Add(fund.RefundFeeAgain, v)
+	x.Entries.Add(fund.RefundFeeAgain, v)
 	r.FeeReturned = 0
 }

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/payment"
 
 	"github.com/uptrace/bun"
@@ -46,7 +47,7 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 	if err := m.free(ctx, tx, x.HeldRef); err != nil {
 		return nil, err
 	}
-	at, _ := m.o.Settings.Current().Suppliers.ByID(x.SupplierID)
+	at, _ := m.Settings.Current().Suppliers.ByID(x.SupplierID)
 	r := m.fill(trade{
 		supplierID: at.ID, accountID: at.AccountID, reference: h.Reference, tradeNo: h.TradeNo, amount: held.Amount,
 		currency: held.Currency,
@@ -57,10 +58,10 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 	if err != nil {
 		return nil, err
 	}
-	w.entries.Add(fund.RefundHeld, v)
-	w.insert(r, by{actor: h.Actor, kind: SourceApproval, source: h.ApprovalID})
-	w.items = append(w.items, m.item(r, compensation.SupplierUnknown, h.Actor))
-	return r, w.send(ctx)
+	w.Entries.Add(fund.RefundHeld, v)
+	w.insert(r, booking.Cause{Actor: h.Actor, SourceKind: booking.SourceApproval, SourceID: h.ApprovalID})
+	w.Items = append(w.Items, m.item(r, compensation.SupplierUnknown, h.Actor))
+	return r, w.Send(ctx)
 }
 
 // TakeHeld takes money that an entry holds without an order out of suspense, for a dispute of
@@ -149,9 +150,9 @@ func (m *Machine) clear(ctx context.Context, tx db.Tx, ref string, changed bool)
 	w := tx.Writes()
 	switch {
 	case h.Left == 0:
-		w.Add(exception.Refunded(tx, m.o.DB, ref))
+		w.Add(exception.Refunded(tx, m.DB, ref))
 	case changed:
-		w.Add(exception.HeldLess(tx, m.o.DB, ref))
+		w.Add(exception.HeldLess(tx, m.DB, ref))
 	}
 	if err := w.Exec(ctx); err != nil {
 		return fmt.Errorf("end exceptions about held money: %w", err)
@@ -166,11 +167,11 @@ func (x *write) heldAgain(r *Refund) {
 		return
 	}
 	if r.Adopted != "" {
-		x.w.Add(exception.HoldAgain(x.tx, x.m.o.DB, r.SupplierID, r.TradeNo, r.HeldRef))
+		x.W.Add(exception.HoldAgain(x.Tx, x.m.DB, r.SupplierID, r.TradeNo, r.HeldRef))
 		return
 	}
-	now := x.m.o.DB.Now()
-	x.w.Guard(x.tx.NewRaw(
+	now := x.m.DB.Now()
+	x.W.Guard(x.Tx.NewRaw(
 		"UPDATE exceptions SET state = ?, held_ref = ?, assignee = '', outcome = '', reference = '', resolved_at = NULL, alerted_at = NULL, decided_by = 0,"+
 			" updated_at = ?, version = version + 1 WHERE decided_by = ? AND state IN (?)",
 		exception.Opened, r.HeldRef, now, r.ApprovalID, bun.List(exception.Moves.From(exception.Opened, exception.Resolved))), 1)

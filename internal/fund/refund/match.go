@@ -115,7 +115,7 @@ func (m *Machine) askAbout(r *Refund) func(*db.Writes) {
 		if r.Status == Succeeded {
 			x.FromVersion = r.Version
 		}
-		m.o.Schedule.OpenDue(w, m.o.DB, x)
-		w.Add(compensation.DueNow(w.Tx(), m.o.DB, x.Kind, x.SubjectKind, x.SubjectID))
+		m.Schedule.OpenDue(w, m.DB, x)
+		w.Add(compensation.DueNow(w.Tx(), m.DB, x.Kind, x.SubjectKind, x.SubjectID))
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"strconv"
 	"time"
 
-	"backstop/internal/fund/booking"
-
 	"backstop/internal/base/db"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
+	"backstop/internal/fund/booking"
 	"backstop/internal/payment"
 	"backstop/internal/supplier"
 )
@@ -57,7 +56,7 @@ func (m *Machine) note(w *db.Writes, supplierID int64, supplierCode string, n no
 		SubjectID: n.subject(), SupplierID: supplierID, Amount: amount, Currency: n.Currency, Payload: payload, MadeBy: "callback",
 		OrderNo: orderNo, MerchantID: merchantID,
 	}
-	m.o.Schedule.OpenDue(w, m.o.DB, x)
+	m.Schedule.OpenDue(w, m.DB, x)
 	w.Tx().OnEnd(func(err error) {
 		if err == nil {
 			m.Wake(x)
@@ -78,7 +77,7 @@ func (m *Machine) await(w *db.Writes, n payment.RefundNotice) {
 
 // list has the supplier list the refunds of a payment; false = it cannot.
 func (m *Machine) list(w *db.Writes, s *state, doubt int64) bool {
-	at, ok := m.o.Settings.Current().Suppliers.ByID(s.paid.supplierID)
+	at, ok := m.Settings.Current().Suppliers.ByID(s.paid.supplierID)
 	if !ok {
 		return false
 	}
@@ -105,7 +104,7 @@ func (s notices) Ask(ctx context.Context, x compensation.Item, p replaycall.Payl
 	if !n.List {
 		return s.m.lookFor(ctx, x, n), true
 	}
-	at, ok := s.m.o.Settings.Current().Suppliers.ByID(x.SupplierID)
+	at, ok := s.m.Settings.Current().Suppliers.ByID(x.SupplierID)
 	if !ok {
 		return compensation.Later(compensation.NotAskable, "the supplier's settings cannot be read").Again(compensation.Daily), true
 	}
@@ -128,7 +127,7 @@ func (m *Machine) lookFor(ctx context.Context, x compensation.Item, n notice) (r
 	if x.OrderNo != "" && x.Attempts <= 1 && m.o.Query != nil {
 		m.o.Query(ctx, x.OrderNo)
 	}
-	err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		if err := m.Settle(ctx, tx, n.trade()); err != nil {
 			return err
 		}
@@ -136,7 +135,7 @@ func (m *Machine) lookFor(ctx context.Context, x compensation.Item, n notice) (r
 		if err != nil {
 			return err
 		}
-		missing := time.Duration(m.o.DB.Now()-n.Since) * time.Microsecond
+		missing := time.Duration(m.DB.Now()-n.Since) * time.Microsecond
 		switch {
 		case s.paid != nil:
 			result = compensation.Succeeded("the payment is known")
@@ -178,7 +177,7 @@ func (m *Machine) reportUnpaid(ctx context.Context, tx db.Tx, x compensation.Ite
 		item.Amount = made
 	}
 	w := tx.Writes()
-	exception.Open(tx, w, m.o.DB, []*exception.Item{item})
+	exception.Open(tx, w, m.DB, []*exception.Item{item})
 	if err := w.Exec(ctx); err != nil {
 		return fmt.Errorf("report a refund of an unknown payment: %w", err)
 	}
@@ -188,13 +187,13 @@ func (m *Machine) reportUnpaid(ctx context.Context, tx db.Tx, x compensation.Ite
 // readList asks the supplier for the list of a payment's refunds and keeps what it says of those
 // that are not ours. A complete list is believed before totals.
 func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier.Entry, n notice) compensation.Result {
-	again, _ := compensation.WaitSince(x.Age(m.o.DB.Now()))
+	again, _ := compensation.WaitSince(x.Age(m.DB.Now()))
 	lister, ok := at.Can().Refunder.(supplier.RefundLister)
 	if !ok {
 		return compensation.Later(compensation.NotAskable, "the supplier's settings no longer allow listing refunds").Again(compensation.Daily)
 	}
 	var list supplier.RefundList
-	asked := m.o.DB.Now()
+	asked := m.DB.Now()
 	done, err := m.o.Calls.Do(ctx, call.Call{To: at, Op: call.RefundQuery, OrderNo: x.OrderNo, Reference: n.TradeNo},
 		func(ctx context.Context) (call.Said, error) {
 			var err error
@@ -214,7 +213,7 @@ func (m *Machine) readList(ctx context.Context, x compensation.Item, at supplier
 	if list.Unknown || list.Exchange.Class != supplier.ClassOK {
 		return compensation.Later(booking.CauseOf(done.Class), list.Reason.Error()).Again(again).WithCall(done.ID)
 	}
-	if err := m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.keepList(ctx, tx, n.trade(), list.All, asked) }); err != nil {
+	if err := m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error { return m.keepList(ctx, tx, n.trade(), list.All, asked) }); err != nil {
 		return compensation.Failed(err).WithCall(done.ID)
 	}
 	pending := slices.ContainsFunc(list.All, func(s supplier.RefundSaid) bool { return s.State == supplier.RefundProcessing })
@@ -229,7 +228,7 @@ func (m *Machine) keepList(ctx context.Context, tx db.Tx, t payment.Trade, all [
 	if err := m.lockPaid(ctx, tx, t); err != nil {
 		return err
 	}
-	s, err := m.stateOf(ctx, tx, t, m.o.DB.ForUpdate)
+	s, err := m.stateOf(ctx, tx, t, m.DB.ForUpdate)
 	if err != nil {
 		return err
 	}

@@ -53,18 +53,6 @@ func OfOrder(ctx context.Context, q bun.IDB, orderID int64) ([]*Refund, error) {
 	return all, nil
 }
 
-// HistoryOf reads the changes of refunds, oldest first.
-func HistoryOf(ctx context.Context, q bun.IDB, ids []int64) ([]History, error) {
-	all := []History{}
-	if len(ids) == 0 {
-		return all, nil
-	}
-	if err := q.NewSelect().Model(&all).Where("rh.refund_id IN (?)", bun.List(ids)).OrderExpr("rh.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("read the history of refunds: %w", err)
-	}
-	return all, nil
-}
-
 // Refs returns the references of all entries that a refund can have.
 func Refs(id int64) (all []string) {
 	for _, row := range fund.Table {
@@ -91,7 +79,7 @@ func (m *Machine) lock(ctx context.Context, tx db.Tx, id int64) (*order.Order, *
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err = one(ctx, m.o.DB.ForUpdate(tx.NewSelect().Where("rf.id = ?", id)))
+	r, err = one(ctx, m.DB.ForUpdate(tx.NewSelect().Where("rf.id = ?", id)))
 	return o, r, err
 }
 
@@ -99,7 +87,7 @@ func (m *Machine) lockOrder(ctx context.Context, tx db.Tx, id int64) (*order.Ord
 	if id == 0 {
 		return nil, nil
 	}
-	found, err := order.ByIDs(ctx, tx, m.o.DB, []int64{id})
+	found, err := order.ByIDs(ctx, tx, m.DB, []int64{id})
 	if err != nil {
 		return nil, err
 	}

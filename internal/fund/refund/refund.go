@@ -110,28 +110,6 @@ type Refund struct {
 	FinishedAt       *int64 `bun:"finished_at"`
 }
 
-// History is one change of a refund's status.
-type History struct {
-	bun.BaseModel `bun:"table:refund_history,alias:rh"`
-
-	ID         int64  `bun:"id,pk"`
-	RefundID   int64  `bun:"refund_id"`
-	Version    int64  `bun:"version"`
-	From       Status `bun:"from_status"`
-	To         Status `bun:"to_status"`
-	Actor      string `bun:"actor"`
-	SourceKind string `bun:"source_kind"` // SourceApproval or SourceCall; "" = none
-	SourceID   int64  `bun:"source_id"`
-	Detail     string `bun:"detail"`
-	CreatedAt  int64  `bun:"created_at"`
-}
-
-// Kinds of sources of a change.
-const (
-	SourceApproval = "approval"
-	SourceCall     = "call"
-)
-
 // Errors of requests, besides *ExceedsError, *act.FieldError and those of the ledger.
 var (
 	ErrNotFound = errors.New("no such refund")

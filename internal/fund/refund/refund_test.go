@@ -22,6 +22,7 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -52,17 +53,13 @@ func newTill(t *testing.T, d *db.DB) *till {
 		Fakes: paymenttest.NewFakes("f1"),
 		Refunds: func(f *paymenttest.Fixture) payment.Refunds {
 			k.m = New(Options{
-				DB: d, Settings: f.Settings, Ledger: f.Ledger, Calls: f.Calls, Nudger: f.Nudger,
-				Schedule: compensation.Schedule{
-					time.Second,
-					time.Minute,
-				},
+				Books: f.Books(time.Second, time.Minute), Calls: f.Calls,
 				Ask: func(ctx context.Context, tx db.Tx, r approval.Request) (*approval.Approval, error) {
 					return k.desk.Ask(ctx, tx, r)
 				},
 				Recall: func(ctx context.Context, tx db.Tx, id int64, m string) error { return k.desk.Recall(ctx, tx, id, m) },
 				Limits: func(int64, string) Limits { return k.limit }, Window: func(int64) time.Duration { return time.Hour },
-				CheckURL: func(string) error { return nil }, Log: slog.New(slog.DiscardHandler),
+				CheckURL: func(string) error { return nil },
 			})
 			return k.m
 		},
@@ -216,7 +213,7 @@ func (k *till) is(what string, r *Refund, status Status, moved int, told string)
 		k.Want(k.t, 1, "SELECT count(*) FROM deliveries WHERE subject_id = ? AND event_type = ?", r.ID, event)
 	}
 	k.Want(k.t, int64(len(events)), "SELECT count(*) FROM deliveries WHERE subject_id = ?", r.ID)
-	k.Want(k.t, got.Version, "SELECT coalesce(max(version), 0) FROM refund_history WHERE refund_id = ?", r.ID)
+	k.Want(k.t, got.Version, "SELECT coalesce(max(version), 0) FROM fund_history WHERE subject = 'refund' AND subject_id = ?", r.ID)
 	return got
 }
 
@@ -522,8 +519,8 @@ func TestWithoutTheHoldABalanceIsSpentTwice(t *testing.T) {
 				}
 				ok = true
 				x := k.m.begin(tx)
-				x.insert(r, by{actor: "naive"})
-				return x.send(ctx)
+				x.insert(r, booking.Cause{Actor: "naive"})
+				return x.Send(ctx)
 			})
 			return err == nil && ok
 		}

@@ -16,6 +16,7 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/compensation"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 
@@ -58,9 +59,9 @@ func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (
 		r, created, err = m.ask(ctx, tx, of, req)
 		return err
 	}
-	err = m.o.DB.Tx(ctx, ask)
+	err = m.DB.Tx(ctx, ask)
 	if db.IsUnique(err) { // the same request ran concurrently
-		err = m.o.DB.Tx(ctx, ask)
+		err = m.DB.Tx(ctx, ask)
 	}
 	if err != nil {
 		return nil, false, err
@@ -70,7 +71,7 @@ func (m *Machine) Ask(ctx context.Context, of *merchant.Merchant, req Request) (
 }
 
 func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req Request) (*Refund, bool, error) {
-	locked, err := order.ByNos(ctx, tx, m.o.DB, []string{req.OrderNo})
+	locked, err := order.ByNos(ctx, tx, m.DB, []string{req.OrderNo})
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,7 +89,7 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 	case !errors.Is(err, ErrNotFound):
 		return nil, false, err
 	}
-	now := m.o.DB.Now()
+	now := m.DB.Now()
 	r, err := m.refundOf(ctx, tx, o, req.Amount)
 	if err != nil {
 		return nil, false, err
@@ -108,7 +109,7 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 	actor := approval.ByMerchant + ":" + of.Code
 	if r.ByRule {
 		r.Status = Approved
-		x.items = append(x.items, m.item(r, compensation.SupplierUnknown, actor))
+		x.Items = append(x.Items, m.item(r, compensation.SupplierUnknown, actor))
 	} else {
 		a, err := m.o.Ask(ctx, tx, approval.Request{
 			Action: Action, Object: Object, ObjectID: r.RefundNo, OrderNo: o.OrderNo, MerchantID: of.ID, Merchant: of.Code,
@@ -121,8 +122,8 @@ func (m *Machine) ask(ctx context.Context, tx db.Tx, of *merchant.Merchant, req 
 		r.ApprovalID = a.ID
 	}
 	r.CreatedAt = now
-	x.insert(r, by{actor: actor})
-	if err := x.sendPosted(ctx); err != nil {
+	x.insert(r, booking.Cause{Actor: actor})
+	if err := x.Send(ctx); err != nil {
 		return nil, false, err
 	}
 	failpoint.Hit("refund_holding")
@@ -145,7 +146,7 @@ const maxReason = 600
 // writes the proposal. Errors: order.ErrNotFound, ErrNotRefundable, ErrSupplier, *ExceedsError,
 // *act.FieldError, ledger.ErrInsufficient.
 func (m *Machine) Propose(ctx context.Context, tx db.Tx, p Proposal) (*Refund, error) {
-	locked, err := order.ByNos(ctx, tx, m.o.DB, []string{p.OrderNo})
+	locked, err := order.ByNos(ctx, tx, m.DB, []string{p.OrderNo})
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +163,8 @@ func (m *Machine) Propose(ctx context.Context, tx db.Tx, p Proposal) (*Refund, e
 	if err := x.hold(ctx, r, m.o.Limits(o.MerchantID, o.Currency).Overdraft); err != nil {
 		return nil, err
 	}
-	x.insert(r, by{actor: p.Actor, kind: SourceApproval, source: p.ApprovalID})
-	return r, x.sendPosted(ctx)
+	x.insert(r, booking.Cause{Actor: p.Actor, SourceKind: booking.SourceApproval, SourceID: p.ApprovalID})
+	return r, x.Send(ctx)
 }
 
 // CanRefund reports whether a refund of an order can be proposed now.
@@ -176,7 +177,7 @@ func (m *Machine) CanRefund(o *order.Order) bool {
 
 // inWindow reports whether a paid order's refund window is not over.
 func (m *Machine) inWindow(o *order.Order) bool {
-	return o.PaidAt != nil && *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() >= m.o.DB.Now()
+	return o.PaidAt != nil && *o.PaidAt+m.o.Window(o.MerchantID).Microseconds() >= m.DB.Now()
 }
 
 // Refundable returns how much of an order's payment is left by its refunds, open ones included,
@@ -213,17 +214,17 @@ func (m *Machine) refundOf(ctx context.Context, tx db.Tx, o *order.Order, amount
 
 // fill returns a new, requested refund of a payment.
 func (m *Machine) fill(p trade, amount int64) *Refund {
-	id := m.o.DB.NewID()
+	id := m.DB.NewID()
 	return &Refund{
 		ID: id, RefundNo: Number(id), AttemptID: p.attemptID, SupplierID: p.supplierID, AccountID: p.accountID, SupplierRef: p.reference,
 		TradeNo:     p.tradeNo,
-		TradeAmount: p.amount, Amount: amount, Currency: p.currency, Status: Requested, Version: 1, CreatedAt: m.o.DB.Now(),
+		TradeAmount: p.amount, Amount: amount, Currency: p.currency, Status: Requested, Version: 1, CreatedAt: m.DB.Now(),
 	}
 }
 
 // refundable checks that a supplier can make refunds. Errors: *act.FieldError, ErrSupplier.
 func (m *Machine) refundable(supplierID int64) error {
-	s, ok := m.o.Settings.Current().Suppliers.ByID(supplierID)
+	s, ok := m.Settings.Current().Suppliers.ByID(supplierID)
 	switch {
 	case !ok:
 		return ErrSupplier
@@ -265,7 +266,7 @@ func (x *write) hold(ctx context.Context, r *Refund, overdraft int64) error {
 	if err != nil {
 		return err
 	}
-	return x.m.o.Ledger.Take(ctx, x.tx, x.w, v.From, overdraft, fund.Entries{fund.Entry(fund.RefundHeld, v)})
+	return x.m.Ledger.Take(ctx, x.Tx, x.W, v.From, overdraft, fund.Entries{fund.Entry(fund.RefundHeld, v)})
 }
 
 // byRule reports whether no approval is needed: the refund, and the merchant's total of the day
@@ -274,7 +275,7 @@ func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bo
 	if r.Amount > l.Auto || r.Amount > l.AutoDay {
 		return false, nil
 	}
-	from := calendar.DayStart(m.o.DB.NowTime().In(m.o.Zone), 0).UnixMicro()
+	from := calendar.DayStart(m.DB.NowTime().In(m.o.Zone), 0).UnixMicro()
 	var sum int64
 	err := tx.NewRaw(
 		"SELECT coalesce(sum(amount), 0) FROM refunds WHERE merchant_id = ? AND currency = ? AND by_rule AND created_at >= ? AND status NOT IN (?, ?)",
@@ -288,7 +289,7 @@ func (m *Machine) byRule(ctx context.Context, tx db.Tx, r *Refund, l Limits) (bo
 // Cancel cancels a refund that the merchant requested and that has not been sent to the supplier.
 // Cancelling it again succeeds too. Errors: ErrNotFound, ErrNotOwn, ErrStarted.
 func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) (r *Refund, err error) {
-	err = m.o.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
+	err = m.DB.Tx(ctx, func(ctx context.Context, tx db.Tx) error {
 		seen, err := ByNo(ctx, tx, no)
 		if err == nil && seen.MerchantID != of.ID {
 			err = ErrNotFound
@@ -314,10 +315,10 @@ func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) 
 			return ErrStarted
 		}
 		x := m.begin(tx)
-		if err := x.do(o, r, by{actor: approval.ByMerchant + ":" + of.Code}, Withdraw); err != nil {
+		if err := x.do(o, r, booking.Cause{Actor: approval.ByMerchant + ":" + of.Code}, Withdraw); err != nil {
 			return err
 		}
-		return x.send(ctx)
+		return x.Send(ctx)
 	})
 	return r, err
 }

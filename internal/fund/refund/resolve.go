@@ -7,6 +7,7 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/call"
+	"backstop/internal/fund/booking"
 	"backstop/internal/supplier"
 )
 
@@ -32,18 +33,18 @@ func (r *Refund) sentSince(at int64, succeeded bool) bool {
 // contradict what it says: an end has only that end, and a refund that is not over at the supplier
 // has none.
 func (m *Machine) Live(ctx context.Context, r *Refund, succeeded bool) (*approval.Live, error) {
-	at, ok := m.o.Settings.Current().Suppliers.ByID(r.SupplierID)
+	at, ok := m.Settings.Current().Suppliers.ByID(r.SupplierID)
 	if !ok || at.Can().Refunder == nil || m.o.Calls == nil {
-		return &approval.Live{At: m.o.DB.Now()}, nil
+		return &approval.Live{At: m.DB.Now()}, nil
 	}
 	answer, done, err := m.call(ctx, r, at, call.RefundQuery)
 	if err != nil { // nothing was asked
-		return &approval.Live{Answer: string(supplier.RefundUnknown), At: m.o.DB.Now()}, nil
+		return &approval.Live{Answer: string(supplier.RefundUnknown), At: m.DB.Now()}, nil
 	}
 	if err := m.o.Calls.Keep(ctx, done); err != nil {
 		return nil, err
 	}
-	live := &approval.Live{Answer: string(answer.State), Call: done.ID, At: m.o.DB.Now()}
+	live := &approval.Live{Answer: string(answer.State), Call: done.ID, At: m.DB.Now()}
 	switch answer.State {
 	case supplier.RefundSucceeded:
 		live.Contradicts = !succeeded
@@ -76,9 +77,9 @@ func (m *Machine) Resolve(ctx context.Context, tx db.Tx, id int64, v Verdict) (*
 		e = Arrived
 	}
 	x := m.begin(tx)
-	if err := x.do(o, r, by{actor: v.Actor, kind: SourceApproval, source: v.ApprovalID, detail: "resolved"}, e); err != nil {
+	if err := x.do(o, r, booking.Cause{Actor: v.Actor, SourceKind: booking.SourceApproval, SourceID: v.ApprovalID, Detail: "resolved"}, e); err != nil {
 		return nil, err
 	}
 	x.settled(r)
-	return r, x.send(ctx)
+	return r, x.Send(ctx)
 }

@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
 	"backstop/internal/fund"
+	"backstop/internal/fund/booking"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 
@@ -64,7 +65,7 @@ func (m *Machine) settleOne(ctx context.Context, tx db.Tx, id payment.Trade) err
 	if err := m.lockPaid(ctx, tx, id); err != nil {
 		return err
 	}
-	s, err := m.stateOf(ctx, tx, id, m.o.DB.ForUpdate)
+	s, err := m.stateOf(ctx, tx, id, m.DB.ForUpdate)
 	if err != nil || s.paid == nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (m *Machine) lockPaid(ctx context.Context, tx db.Tx, id payment.Trade) erro
 	}
 	var locked []int64
 	q := tx.NewSelect().TableExpr("payment_attempts").Column("id").Where("id = ? AND order_id = ? AND status = ?", a.ID, a.OrderID, a.Status)
-	if err := m.o.DB.ForUpdate(q).Scan(ctx, &locked); err != nil {
+	if err := m.DB.ForUpdate(q).Scan(ctx, &locked); err != nil {
 		return fmt.Errorf("lock a payment: %w", err)
 	}
 	if len(locked) == 0 {
@@ -261,10 +262,10 @@ func (s *state) makeRoom(ctx context.Context, m *Machine, tx db.Tx, made int64) 
 			continue
 		}
 		x := m.begin(tx)
-		if err := x.do(s.paid.order, r, by{actor: s.actor(m), detail: madeThere}, unsent(r.Status)); err != nil {
+		if err := x.do(s.paid.order, r, booking.Cause{Actor: s.actor(m), Detail: madeThere}, unsent(r.Status)); err != nil {
 			return err
 		}
-		if err := x.sendAlone(ctx); err != nil {
+		if err := x.Write.Send(ctx); err != nil {
 			return err
 		}
 	}
@@ -275,7 +276,7 @@ func (s *state) actor(m *Machine) string { return "supplier:" + m.SupplierName(s
 
 // book carries out one step.
 func (s *state) book(ctx context.Context, m *Machine, tx db.Tx, st step) error {
-	x, r, c := m.begin(tx), st.row, by{actor: s.actor(m)}
+	x, r, c := m.begin(tx), st.row, booking.Cause{Actor: s.actor(m)}
 	switch {
 	case r == nil:
 		return s.add(ctx, x, st)
@@ -284,21 +285,21 @@ func (s *state) book(ctx context.Context, m *Machine, tx db.Tx, st step) error {
 	case st.number != "":
 		was := r.SupplierRefundNo
 		r.SupplierRefundNo = st.number
-		x.w.Guard(tx.NewRaw("UPDATE refunds SET supplier_refund_no = ? WHERE id = ? AND supplier_refund_no = ?", st.number, r.ID, was), 1)
+		x.W.Guard(tx.NewRaw("UPDATE refunds SET supplier_refund_no = ? WHERE id = ? AND supplier_refund_no = ?", st.number, r.ID, was), 1)
 	}
 	if st.back {
-		c.detail = "failed at the supplier"
+		c.Detail = "failed at the supplier"
 		if err := x.do(s.paid.order, r, c, CameBack); err != nil {
 			return err
 		}
 		s.note(x, r, exception.RefundFailed, "returned")
 	}
-	return x.sendAlone(ctx)
+	return x.Write.Send(ctx)
 }
 
 // add books a new refund.
 func (s *state) add(ctx context.Context, x *write, st step) error {
-	m, now := x.m, x.m.o.DB.Now()
+	m, now := x.m, x.m.DB.Now()
 	r, o := m.fill(s.paid.trade, st.amount), s.paid.order
 	r.HeldRef = s.paid.held
 	if o != nil {
@@ -315,26 +316,26 @@ func (s *state) add(ctx context.Context, x *write, st step) error {
 	if err := x.apply(o, r, move); err != nil {
 		return err
 	}
-	x.insert(r, by{actor: s.actor(m)})
+	x.insert(r, booking.Cause{Actor: s.actor(m)})
 	s.note(x, r, exception.UnknownRefund, "")
-	return x.sendAlone(ctx)
+	return x.Write.Send(ctx)
 }
 
 // split makes a part of a refund that was made at the supplier a row of its own. It moves no
 // money: the entry stays that of the whole, and the fee returned is divided.
-func (x *write) split(r *Refund, st step, c by) *Refund {
+func (x *write) split(r *Refund, st step, c booking.Cause) *Refund {
 	part, amount := *r, st.amount
-	part.ID = x.m.o.DB.NewID()
-	part.RefundNo, part.Version, part.Amount, part.CreatedAt = Number(part.ID), 1, amount, x.m.o.DB.Now()
+	part.ID = x.m.DB.NewID()
+	part.RefundNo, part.Version, part.Amount, part.CreatedAt = Number(part.ID), 1, amount, x.m.DB.Now()
 	part.SplitFrom = cmp.Or(r.SplitFrom, r.ID)
 	part.Adopted += "/" + part.RefundNo
 	part.SupplierRefundNo = cmp.Or(st.number, r.SupplierRefundNo)
 	part.FeeReturned, part.CostReturned = r.FeeReturned*amount/r.Amount, r.CostReturned*amount/r.Amount
 	was := r.Amount
 	r.Amount, r.FeeReturned, r.CostReturned = r.Amount-amount, r.FeeReturned-part.FeeReturned, r.CostReturned-part.CostReturned
-	x.w.Guard(x.tx.NewRaw("UPDATE refunds SET amount = ?, fee_returned = ?, cost_returned = ? WHERE id = ? AND amount = ? AND status = ?",
+	x.W.Guard(x.Tx.NewRaw("UPDATE refunds SET amount = ?, fee_returned = ?, cost_returned = ? WHERE id = ? AND amount = ? AND status = ?",
 		r.Amount, r.FeeReturned, r.CostReturned, r.ID, was, Succeeded), 1)
-	c.detail = "part of " + r.RefundNo
+	c.Detail = "part of " + r.RefundNo
 	row := part // as it begins
 	x.insert(&row, c)
 	return &part
@@ -359,16 +360,16 @@ func (s *state) moveAlong(ctx context.Context, m *Machine, tx db.Tx) error {
 		if v.Merchant, err = m.MerchantCode(tx, o.MerchantID); err != nil {
 			return err
 		}
-		x.entries.Add(fund.RefundMoved, v)
+		x.Entries.Add(fund.RefundMoved, v)
 		if err := x.fees(o, r, v); err != nil {
 			return err
 		}
 		x.refunded(o, r.Amount)
 		x.tell(r, noticeSucceeded)
-		x.note(r, by{actor: s.actor(m), detail: "accepted for the order"}, r.Status, m.o.DB.Now())
-		x.w.Guard(tx.NewUpdate().Model(r).Column("order_id", "order_no", "merchant_id", "notify_url", "held_ref", "attempt_id", "supplier_ref",
+		x.note(r, booking.Cause{Actor: s.actor(m), Detail: "accepted for the order"}, r.Status, m.DB.Now())
+		x.W.Guard(tx.NewUpdate().Model(r).Column("order_id", "order_no", "merchant_id", "notify_url", "held_ref", "attempt_id", "supplier_ref",
 			"trade_amount", "version", "fee_returned", "cost_returned").WherePK().Where("rf.version = ? AND rf.held_ref = ?", was, held), 1)
-		if err := x.sendAlone(ctx); err != nil {
+		if err := x.Write.Send(ctx); err != nil {
 			return err
 		}
 	}
@@ -381,7 +382,7 @@ func (s *state) note(x *write, r *Refund, kind, why string) {
 	if why != "" {
 		item.Annotate(map[string]any{"status": why})
 	}
-	exception.OpenBooked(x.w, x.m.o.DB, item)
+	exception.OpenBooked(x.W, x.m.DB, item)
 }
 
 func (s *state) item(m *Machine, kind, subject string, amount int64, detail map[string]any) *exception.Item {
@@ -430,11 +431,11 @@ func (s *state) report(ctx context.Context, m *Machine, tx db.Tx, c conclusion) 
 		same := x.Amount == item.Amount && x.Currency == item.Currency && x.OrderNo == item.OrderNo
 		known = known || same && (x.State.Open() || x.DecidedBy != 0)
 		if x.State.Open() && !same {
-			w.Add(exception.ResolveTrade(tx, m.o.DB, exception.UnknownRefund, s.id.AccountID, s.id.No, exception.Booked))
+			w.Add(exception.ResolveTrade(tx, m.DB, exception.UnknownRefund, s.id.AccountID, s.id.No, exception.Booked))
 		}
 	}
 	if item.Amount > 0 && !known {
-		exception.Open(tx, w, m.o.DB, []*exception.Item{item})
+		exception.Open(tx, w, m.DB, []*exception.Item{item})
 	}
 	if err := w.Exec(ctx); err != nil {
 		return fmt.Errorf("write what is open about refunds: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
+	"backstop/internal/fund/booking"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 
@@ -39,7 +40,7 @@ func Items(ctx context.Context, q bun.IDB, s *settings.Store, ids []int64) (item
 	if err := q.NewSelect().Model(&all).Where("rf.id IN (?)", bun.List(ids)).OrderExpr("rf.id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read refunds: %w", err)
 	}
-	m := New(Options{Settings: s})
+	m := New(Options{Books: booking.Books{Settings: s}})
 	for _, r := range all {
 		items = append(items, m.item(r, compensation.SupplierUnknown, "sweep"))
 	}
@@ -53,5 +54,5 @@ func (m *Machine) mayRepeat(r *Refund, s supplier.Entry) repeats {
 	if s.RefundRepeat {
 		known = supplier.Forever
 	}
-	return repeatsOf(r, m.o.DB.Now(), s.QueryAfter, known, can.RefundAbsent)
+	return repeatsOf(r, m.DB.Now(), s.QueryAfter, known, can.RefundAbsent)
 }

@@ -32,7 +32,7 @@ func (m *Machine) ViewOf(r *Refund) View {
 		CreatedAt: notify.Stamp(r.CreatedAt), FinishedAt: notify.StampOr(r.FinishedAt), Version: r.Version,
 	}
 	if r.MerchantID != 0 {
-		code, err := m.MerchantCode(m.o.DB.Read, r.MerchantID)
+		code, err := m.MerchantCode(m.DB.Read, r.MerchantID)
 		if err == nil {
 			v.Merchant = &code
 		}

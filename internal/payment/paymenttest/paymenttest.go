@@ -18,7 +18,9 @@ import (
 	"backstop/internal/base/waittest"
 	"backstop/internal/breaker"
 	"backstop/internal/call"
+	"backstop/internal/compensation"
 	"backstop/internal/exception"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/fee"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
@@ -46,6 +48,11 @@ type Fixture struct {
 	Fakes map[string]*Fake
 	Calls *call.Caller
 	Steps payment.Steps
+}
+
+// Books are the fixture's for money on its way out, whose compensations wait so long.
+func (f *Fixture) Books(waits ...time.Duration) booking.Books {
+	return booking.Books{DB: f.DB, Settings: f.Settings, Ledger: f.Ledger, Nudger: f.Nudger, Schedule: compensation.Schedule(waits)}
 }
 
 // Options change the fixture.
