@@ -74,7 +74,7 @@ func (b *Reader) DisputeDetail(ctx context.Context, no string) (*DisputeDetail, 
 	for i := range d.Evidence {
 		d.Evidence[i].Text = MaskText(d.Evidence[i].Text)
 	}
-	if d.Entries, err = ledger.Lines(ctx, b.db.Read, dispute.Refs(d.ID)); err != nil {
+	if d.Entries, err = ledger.Lines(ctx, b.db.Read, booking.Refs(booking.OfDispute, d.ID)); err != nil {
 		return nil, err
 	}
 	if err := b.addFundDeliveries(ctx, behindOf{id: d.ID, no: d.DisputeNo}, &d.Behind); err != nil {

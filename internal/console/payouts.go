@@ -5,13 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"backstop/internal/act"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/payout"
 	"backstop/internal/list"
@@ -74,17 +71,7 @@ func (b *Reader) PayoutDetail(ctx context.Context, no string) (*PayoutDetail, er
 	d.Behind, err = b.behind(ctx, behindOf{
 		id: d.ID, no: d.PayoutNo, kind: compensation.OfPayout, supplier: d.Supplier, approval: d.ApprovalID,
 		exceptions: []string{exception.PayoutStuck, exception.PayoutReturned, exception.PayoutAfterReversal, exception.SupplierShort},
-		refs:       payoutRefs(d.ID),
+		refs:       booking.Refs(booking.OfPayout, d.ID),
 	})
 	return d, err
-}
-
-// payoutRefs returns the references of all entries that a payout can have.
-func payoutRefs(id int64) (all []string) {
-	for _, row := range fund.Table {
-		if strings.HasPrefix(row.Ref, "payout:") {
-			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
-		}
-	}
-	return all
 }

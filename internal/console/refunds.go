@@ -63,7 +63,7 @@ func (b *Reader) RefundDetail(ctx context.Context, no string) (*RefundDetail, er
 	}
 	d.Behind, err = b.behind(ctx, behindOf{
 		id: d.ID, no: d.RefundNo, kind: compensation.OfRefund, orderID: d.OrderID, supplier: d.Supplier, approval: d.ApprovalID,
-		exceptions: []string{exception.RefundFailed, exception.SupplierShort}, refs: refund.Refs(d.ID),
+		exceptions: []string{exception.RefundFailed, exception.SupplierShort}, refs: booking.Refs(booking.OfRefund, d.ID),
 	})
 	return d, err
 }

@@ -313,10 +313,10 @@ func (b *Reader) addTransfers(ctx context.Context, s *Story) error {
 		}
 	}
 	for _, r := range s.Refunds {
-		refs = append(refs, refund.Refs(r.ID)...)
+		refs = append(refs, booking.Refs(booking.OfRefund, r.ID)...)
 	}
 	for _, d := range s.Disputes {
-		refs = append(refs, dispute.Refs(d.ID)...)
+		refs = append(refs, booking.Refs(booking.OfDispute, d.ID)...)
 	}
 	s.Transfers, err = ledger.Lines(ctx, b.db.Read, refs)
 	return err

@@ -3,11 +3,15 @@ package booking
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
+
+	"backstop/internal/fund"
 
 	"github.com/uptrace/bun"
 )
 
-// Subjects of changes.
+// Subjects of changes and entries.
 const (
 	OfRefund  = "refund"
 	OfPayout  = "payout"
@@ -61,4 +65,14 @@ func History(ctx context.Context, q bun.IDB, subject string, ids ...int64) ([]Ch
 		return nil, fmt.Errorf("read the history of a %s: %w", subject, err)
 	}
 	return all, nil
+}
+
+// Refs returns the references of all entries that a subject can have.
+func Refs(subject string, id int64) (all []string) {
+	for _, row := range fund.Table {
+		if strings.HasPrefix(row.Ref, subject+":") {
+			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
+		}
+	}
+	return all
 }

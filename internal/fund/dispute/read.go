@@ -5,10 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-
-	"backstop/internal/fund"
 
 	"github.com/uptrace/bun"
 )
@@ -46,16 +42,6 @@ func OfOrder(ctx context.Context, q bun.IDB, orderID int64) ([]*Dispute, error) 
 		return nil, fmt.Errorf("read an order's disputes: %w", err)
 	}
 	return all, nil
-}
-
-// Refs returns the references of all entries that a dispute can have.
-func Refs(id int64) (all []string) {
-	for _, row := range fund.Table {
-		if strings.HasPrefix(row.Ref, "dispute:") {
-			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
-		}
-	}
-	return all
 }
 
 // EvidenceOf reads the evidence about a dispute, oldest first.

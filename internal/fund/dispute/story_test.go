@@ -18,6 +18,7 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/console"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/fee"
 	"backstop/internal/fund/payout"
@@ -473,11 +474,11 @@ func (k *cluster) nets(t rapid.TB) {
 		refs := payment.LedgerRefs(o.ID)
 		refunds, err := refund.OfOrder(ctx, k.DB, o.ID)
 		for _, r := range refunds {
-			refs = append(refs, refund.Refs(r.ID)...)
+			refs = append(refs, booking.Refs(booking.OfRefund, r.ID)...)
 		}
 		disputes, err2 := dispute.OfOrder(ctx, k.DB, o.ID)
 		for _, d := range disputes {
-			refs = append(refs, dispute.Refs(d.ID)...)
+			refs = append(refs, booking.Refs(booking.OfDispute, d.ID)...)
 		}
 		lines, err3 := ledger.Lines(ctx, k.DB, refs)
 		m, err4 := console.MoneyOf(ctx, k.DB, o.ID)

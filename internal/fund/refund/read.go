@@ -5,11 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"backstop/internal/base/db"
-	"backstop/internal/fund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 
@@ -51,16 +48,6 @@ func OfOrder(ctx context.Context, q bun.IDB, orderID int64) ([]*Refund, error) {
 		return nil, fmt.Errorf("read an order's refunds: %w", err)
 	}
 	return all, nil
-}
-
-// Refs returns the references of all entries that a refund can have.
-func Refs(id int64) (all []string) {
-	for _, row := range fund.Table {
-		if strings.HasPrefix(row.Ref, "refund:") {
-			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
-		}
-	}
-	return all
 }
 
 // lock locks and reads a refund for a change, after its order, as the order of locks requires.
