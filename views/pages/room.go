@@ -1,7 +1,7 @@
 package pages
 
 import (
-	"unicode/utf8"
+	"html"
 
 	"backstop/internal/base/textlimit"
 )
@@ -27,7 +27,7 @@ type room struct{ left int }
 func (r *room) step(passed bool, detail string) bool {
 	const markup = 200
 	if passed {
-		r.left = max(0, r.left-markup-2*written(detail)) // once more as its title
+		r.left -= markup + 2*written(detail) // once more as its title
 	}
 	return !passed || r.left > 0
 }
@@ -35,12 +35,12 @@ func (r *room) step(passed bool, detail string) bool {
 // text is the part of a raw text that fits on the page, most bytes at most; whole
 // says that nothing was cut.
 func (r *room) text(raw string, most int) (shown string, whole bool) {
-	shown = textlimit.Cut(raw, most)
-	for i, c := range shown {
-		if r.left -= letter(c); r.left < 0 {
-			r.left, shown = 0, shown[:i]
-			break
-		}
+	shown = textlimit.Cut(raw, max(0, min(most, r.left)))
+	for written(shown) > r.left && shown != "" {
+		shown = textlimit.Cut(shown, len(shown)*9/10)
+	}
+	if r.left -= written(shown); len(shown) < min(len(raw), most) {
+		r.left = 0
 	}
 	return shown, len(shown) == len(raw)
 }
@@ -49,34 +49,12 @@ func (r *room) text(raw string, most int) (shown string, whole bool) {
 func (r *room) lines(all []change) (shown []change, whole bool) {
 	const markup = 20
 	for i, c := range all {
-		if r.left < len(c.text)+markup { // cheap first: a line may be a whole body
+		if r.left -= markup + written(c.text); r.left < 0 {
 			return all[:i], false
 		}
-		r.left -= markup
-		text, whole := r.text(c.text, len(c.text))
-		if !whole {
-			return append(shown, change{c.sign, text}), false
-		}
-		shown = append(shown, c)
 	}
-	return shown, true
+	return all, true
 }
 
 // written is how many bytes HTML takes for a text.
-func written(text string) (n int) {
-	for _, c := range text {
-		n += letter(c)
-	}
-	return n
-}
-
-// letter is how many bytes HTML takes for a letter.
-func letter(c rune) int {
-	switch c {
-	case '"', '\'', '&':
-		return len("&#34;")
-	case '<', '>':
-		return len("&lt;")
-	}
-	return utf8.RuneLen(c)
-}
+func written(text string) int { return len(html.EscapeString(text)) }
