@@ -30,6 +30,7 @@ require (
 	github.com/valyala/fasthttp v1.51.0 // see docs/adr/0018-fasthttp.md
 	github.com/wechatpay-apiv3/wechatpay-go v0.2.21
 	github.com/wneessen/go-mail v0.8.1
+	github.com/yuin/goldmark v1.7.13
 	go.uber.org/goleak v1.3.0
 	golang.org/x/crypto v0.58.0
 	golang.org/x/net v0.60.0
