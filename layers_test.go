@@ -40,6 +40,7 @@ var layers = [][]string{
 	{"web/routes"},
 	{"internal/command/*"},
 	{"internal/app"},
+	{"internal/cli"},
 	{".", "internal/testrun"},
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -72,7 +72,7 @@ const statesFile = "docs/states.md"
 
 func TestStatesPageIsCurrent(t *testing.T) {
 	page := "# Statuses\n\n" +
-		"Generated from the tables of moves, one for each type (`Moves`); change them there and run `go test . -run StatesPage -update`.\n\n" +
+		"Generated from the tables of moves, one for each type (`Moves`); change them there and run `go test ./internal/cli -run StatesPage -update`.\n\n" +
 		"A status changes only by compare-and-set, as its table allows. The loser of a race changes nothing and reads again (`db.ErrStale`).\n"
 	for _, s := range tables() {
 		page += "\n" + s.page
@@ -83,7 +83,7 @@ func TestStatesPageIsCurrent(t *testing.T) {
 		}
 	}
 	if read(t, statesFile) != page {
-		t.Error("docs/states.md differs from the code: run go test . -run StatesPage -update")
+		t.Error("docs/states.md differs from the code: run go test ./internal/cli -run StatesPage -update")
 	}
 }
 

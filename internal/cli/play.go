@@ -1,6 +1,6 @@
 // The commands demo and bench.
 
-package main
+package cli
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ func TestFundsPageIsCurrent(t *testing.T) {
 			continue
 		}
 		if !*update {
-			t.Errorf("%s differs from the code: run go test . -run FundsPage -update", fundsFile)
+			t.Errorf("%s differs from the code: run go test ./internal/cli -run FundsPage -update", fundsFile)
 			continue
 		}
 		page = before + part[0] + part[2] + part[1] + after

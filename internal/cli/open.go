@@ -1,7 +1,7 @@
 // How commands open the database of a server. They never create one: on an empty database
 // created by mistake, a command would report success without any effect on the server.
 
-package main
+package cli
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // The command that checks a running server.
 
-package main
+package cli
 
 import (
 	"context"

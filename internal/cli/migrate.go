@@ -1,6 +1,6 @@
 // The command that changes only the schema.
 
-package main
+package cli
 
 import (
 	"bufio"

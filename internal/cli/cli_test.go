@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -12,6 +12,14 @@ import (
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal"
 )
+
+// TestMain runs the tests in the folder of the repository, whose files they read.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // backstop runs a command in the environment of the test.
 func backstop(ctx context.Context, args ...string) (code int, out, errOut string) {

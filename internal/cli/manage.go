@@ -1,6 +1,6 @@
 // The commands that manage an installation: tokens, operators, verify, configuration.
 
-package main
+package cli
 
 import (
 	"context"

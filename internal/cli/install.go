@@ -1,6 +1,6 @@
 // The commands that change an installation: its schema, settings, orders and keys.
 
-package main
+package cli
 
 import (
 	"context"
