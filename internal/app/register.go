@@ -2,12 +2,19 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
+	"time"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
+	"backstop/internal/approval"
+	"backstop/internal/base/config"
+	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
+	"backstop/internal/base/seal"
 	"backstop/internal/base/text"
 	"backstop/internal/bulk"
 	"backstop/internal/callback"
@@ -17,7 +24,9 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/desk"
 	"backstop/internal/exception"
+	"backstop/internal/fund/adjust"
 	"backstop/internal/inbox"
+	"backstop/internal/ledger"
 	"backstop/internal/notify"
 	"backstop/internal/notify/amqp"
 	"backstop/internal/notify/email"
@@ -28,6 +37,7 @@ import (
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
+	"backstop/internal/settings"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/alipay"
 	"backstop/internal/supplier/sortedparams"
@@ -134,4 +144,69 @@ func Credentials() map[string]func(map[string]string) error {
 		notify.Email: email.CheckServer,
 		notify.SMS:   sms.CheckCredentials,
 	}
+}
+
+// desk returns the desk for decisions that need two people.
+func (a *App) desk(operators *access.Operators) *approval.Desk {
+	return approval.NewDesk(approval.Options{
+		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Life: a.o.Config.ApprovalExpires, Operators: operators,
+		Log: a.o.Log,
+	}, a.actions()...)
+}
+
+// actions returns all actions that can be proposed. To add one, declare an Action in the
+// package that owns its effect and list it here.
+func (a *App) actions() []approval.Action {
+	return slices.Concat(
+		desk.Actions(desk.Options{DB: a.db, Settings: a.settings, Payments: a.processor, Asker: a.advance, Refunds: a.refunds}),
+		adjust.Actions(a.db, a.ledger),
+		a.payouts.Approvals(),
+		[]approval.Action{apply.Action(a.applies), a.batches.Approval(), a.refunds.Approval()},
+	)
+}
+
+func (a *App) openApplies(context.Context) (err error) {
+	a.applies, err = Applies(a.o.Config, a.db, a.keys)
+	return err
+}
+
+// Applies returns the environment of `apply`. Errors: ErrUsage.
+func Applies(c config.Config, d *db.DB, keys *seal.Keyring) (apply.Env, error) {
+	schedule, err := apply.ParseSchedule(c.NotifySchedule)
+	if err != nil {
+		return apply.Env{}, fmt.Errorf("%w: BACKSTOP_NOTIFY_SCHEDULE: %w", ErrUsage, err)
+	}
+	return apply.Env{
+		DB: d, Keys: keys, Kinds: Kinds(), Ledger: ledger.New(d),
+		CheckURL: egress.NewRules(c.NotifyAllowCIDRs).CheckURL, Channels: Targets(), Credentials: Credentials(), Life: c.ApprovalExpires,
+		Defaults: settings.Defaults{Schedule: schedule, Timeout: c.NotifyTimeout, MaxInFlight: c.NotifyMaxInFlight},
+	}, nil
+}
+
+// wakeTime bounds the release of notifications that waited for a merchant's connection.
+const wakeTime = 5 * time.Second
+
+// openChannels creates the channels and registers those with connections for closing.
+func (a *App) openChannels(out *egress.Client) map[string]notify.Channel {
+	a.sockets = websocket.New()
+	all := channels(out, a.sockets)
+	for _, channel := range all {
+		if c, ok := channel.(io.Closer); ok {
+			a.closing(func() { _ = c.Close() })
+		}
+	}
+	return all
+}
+
+// connected makes the notifications due that wait for a merchant's connection to this node.
+func (a *App) connected(d *notify.Dispatcher, merchantID int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), wakeTime)
+	defer cancel()
+	woken, err := notify.Wake(ctx, a.db, merchantID)
+	if err != nil {
+		a.o.Log.Error("a merchant connected, but its waiting notifications could not be made due; they are sent on schedule", "merchant_id",
+			merchantID, "error", err)
+	}
+	a.o.Log.Info("connect", "merchant_id", merchantID, "released", woken)
+	d.Pull([]int64{merchantID})
 }

@@ -1,13 +1,19 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"backstop/internal/advance"
+	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
+	"backstop/internal/base/seal"
 	"backstop/internal/breaker"
+	"backstop/internal/bulk"
 	"backstop/internal/call"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
@@ -15,8 +21,12 @@ import (
 	"backstop/internal/compensation/resend"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
+	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/pause"
+	"backstop/internal/recipient"
+	"backstop/internal/settings"
+	"backstop/internal/sweep"
 )
 
 // compensationKinds are the kinds of compensations. A new one is a folder and a line here.
@@ -114,4 +124,75 @@ func unasked(err error) compensation.Result {
 	default:
 		return compensation.Failed(err)
 	}
+}
+
+// openBatches creates the batches and, with workers, their runner.
+func (a *App) openBatches() {
+	a.batches = bulk.New(bulk.Options{
+		DB: a.db, Audit: a.audit, Policy: newPolicy(), Rules: a.settings.Rules, Rate: int64(a.o.Config.BatchRate),
+		Down: a.calls.Down, Nudge: a.nudgeBatch, Log: a.o.Log,
+	}, a.batchActions()...)
+	if a.o.Roles.Worker {
+		a.batchRunner = bulk.NewRunner(a.batches)
+	}
+}
+
+// nudgeBatch wakes a batch: in this process, or in the first worker that gets the task.
+func (a *App) nudgeBatch(id int64) {
+	if a.batchRunner != nil {
+		a.batchRunner.Offer(id)
+		return
+	}
+	go func() {
+		if err := a.queue.Batch(context.Background(), id); err != nil {
+			a.o.Log.Debug("nudge a batch", "error", err) // the tick finds it
+		}
+	}()
+}
+
+// Sweeps returns the runner of sweeps, for a server or a command.
+func Sweeps(c config.Config, d *db.DB, s *settings.Store, keys *seal.Keyring, log *slog.Logger) *sweep.Runner {
+	return sweep.New(sweep.Options{
+		DB: d, Settings: s, Schedule: compensation.Schedule(c.CompensateSteps), Keys: keys, Rate: int(c.SweepRate),
+		Keep: min(c.RetentionReports, c.RetentionNotifications), Zone: c.Timezone, Log: log,
+	})
+}
+
+// SweepPlan returns when the nightly sweep begins.
+func SweepPlan(c config.Config) sweep.Plan {
+	return sweep.Plan{Hour: c.SweepAt.Hour, Minute: c.SweepAt.Minute, Zone: c.Timezone, Days: c.SweepDays}
+}
+
+// nudgeSweep wakes a worker to continue the running sweep, best effort and without waiting.
+func (a *App) nudgeSweep() {
+	go func() {
+		if err := a.queue.Sweep(context.Background()); err != nil {
+			a.o.Log.Debug("nudge the sweep", "error", err) // the tick finds it
+		}
+	}()
+}
+
+// breakerPolicy returns when a recipient's breaker opens: by its own rules, and by the
+// program's where it has none.
+func (a *App) breakerPolicy(to recipient.Recipient) breaker.Policy {
+	c := a.o.Config
+	p := breaker.Policy{
+		Failures: c.BreakerFailures, Open: c.BreakerOpen,
+		RatePercent: c.BreakerRate, Window: c.BreakerWindow, MinSamples: c.BreakerLeast,
+	}
+	m := a.settings.Merchants().ByID(to.ID)
+	if m == nil {
+		return p
+	}
+	return ownPolicy(p, m.Settings.Breaker)
+}
+
+// ownPolicy applies a merchant's own settings to a policy.
+func ownPolicy(p breaker.Policy, own merchant.Breaker) breaker.Policy {
+	p.Failures = cmp.Or(own.Failures, p.Failures)
+	p.Open = cmp.Or(time.Duration(own.OpenMS)*time.Millisecond, p.Open)
+	p.RatePercent = max(0, cmp.Or(own.RatePercent, p.RatePercent)) // merchant.NoRate is negative
+	p.Window = cmp.Or(time.Duration(own.WindowMS)*time.Millisecond, p.Window)
+	p.MinSamples = cmp.Or(own.MinSamples, p.MinSamples)
+	return p
 }
