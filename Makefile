@@ -42,7 +42,7 @@ build: ## the binary, without local paths
 
 generate: ## everything that is generated from the source: pages, settings, apply's schema, states
 	go tool templ generate -log-level error
-	go generate ./internal/base/config ./internal/command/apply
+	go generate ./internal/base/config ./internal/settings/apply
 	go test ./internal/cli -run StatesPage -update
 
 test: ## all tests, with real databases and a real Redis; at most 45 minutes

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
 	{"internal/notify"},
 	{
-		"internal/notify/*", "internal/payment", "internal/sandbox", "internal/compensation/*", "internal/fund/booking",
+		"internal/notify/*", "internal/payment", "internal/sandbox", "internal/settings/apply", "internal/compensation/*", "internal/fund/booking",
 		"internal/fund/adjust", "internal/fund/refund", "internal/fund/payout", "internal/fund/dispute",
 	},
 	{

@@ -21,7 +21,7 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/base/config"
 	"backstop/internal/base/logbuffer"
-	"backstop/internal/command/apply"
+	"backstop/internal/settings/apply"
 
 	"github.com/alecthomas/kong"
 )

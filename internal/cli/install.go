@@ -16,9 +16,9 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/egress"
 	"backstop/internal/base/seal"
-	"backstop/internal/command/apply"
 	"backstop/internal/command/importer"
 	"backstop/internal/settings"
+	"backstop/internal/settings/apply"
 )
 
 // useKeys is how a command opens the master keys.

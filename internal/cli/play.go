@@ -22,9 +22,9 @@ import (
 	"backstop/internal/app"
 	"backstop/internal/base/config"
 	"backstop/internal/base/egress"
-	"backstop/internal/command/apply"
 	"backstop/internal/command/bench"
 	"backstop/internal/command/demo"
+	"backstop/internal/settings/apply"
 )
 
 // loopback are the addresses of the demo's merchants and suppliers.

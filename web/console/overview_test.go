@@ -17,10 +17,10 @@ import (
 	"backstop/internal/base/queue"
 	"backstop/internal/base/seal"
 	"backstop/internal/base/waittest"
-	"backstop/internal/command/apply"
 	"backstop/internal/console"
 	"backstop/internal/ledger"
 	"backstop/internal/report"
+	"backstop/internal/settings/apply"
 	"backstop/internal/supplier"
 	"backstop/internal/supplier/sortedparams"
 )

@@ -24,7 +24,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/command/apply"
+	"backstop/internal/settings/apply"
 )
 
 const (

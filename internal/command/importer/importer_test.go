@@ -15,12 +15,12 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/seal/sealtest"
-	"backstop/internal/command/apply"
 	"backstop/internal/command/importer"
 	"backstop/internal/exception"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
+	"backstop/internal/settings/apply"
 	"backstop/internal/verify"
 )
 

@@ -44,7 +44,7 @@ func TestTheReferenceIsCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(have) != want {
-			t.Errorf("%s is stale: run go generate ./internal/command/apply", path)
+			t.Errorf("%s is stale: run go generate ./internal/settings/apply", path)
 		}
 	}
 }
