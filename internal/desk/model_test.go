@@ -3,6 +3,7 @@ package desk_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -235,7 +236,12 @@ func (p *program) lines() []string {
 	return append(append(all, entries...), "notices "+strings.Join(notices, " "))
 }
 
-func (p *program) books() string {
+// On PostgreSQL verify takes longer than a step. There a step that breaks the books is found at the
+// end of its story, and on SQLite, which tells the same stories, at once.
+func (p *program) books(last bool) string {
+	if p.DB.IsPostgres() && !last && os.Getenv("E2E_FULL") != "1" {
+		return ""
+	}
 	report, err := verify.Run(context.Background(), p.DB, p.keys, nil)
 	if err != nil {
 		return err.Error()
