@@ -46,11 +46,14 @@ func ofOrders(open func(w *World) Machine) (one func(*rapid.T) int, summary func
 }
 
 // RunStories runs stories of random steps; one runs a story and returns how many steps it had.
-// full is the total number of steps under E2E_FULL; otherwise a twentieth is run, and of that a quarter
-// with -short. The seed of a
-// story that fails is printed; -rapid.seed or RAPID_SEED sets it, and only that hundred is run.
+// full is the total number of steps under E2E_FULL; otherwise a twentieth is run, and of that a
+// quarter with -short. The seed of a story that fails is printed; -rapid.seed or RAPID_SEED sets it,
+// and only that hundred is run.
 func RunStories(t *testing.T, full int, one func(*rapid.T) (steps int)) {
 	t.Helper()
+	if testing.Short() { // beside a pass that tells all of them
+		full /= 4
+	}
 	seeded := flag.Lookup("rapid.seed").Value.String() != "0"
 	tell(t, full, one, func(check func(*rapid.T)) bool { rapid.Check(t, check); return !seeded })
 }
@@ -62,9 +65,6 @@ func tell(t *testing.T, full int, one func(*rapid.T) int, run func(func(*rapid.T
 	steps := full
 	if os.Getenv("E2E_FULL") != "1" {
 		steps /= 20
-	}
-	if testing.Short() { // beside the run that tells all of them
-		steps /= 4
 	}
 	told, broken, start := 0, false, time.Now()
 	for told < steps && run(func(t *rapid.T) {
