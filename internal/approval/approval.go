@@ -43,7 +43,7 @@ var Moves = moves.Table[State]{
 			Meaning: "Proposed; waiting for another person's decision.",
 		},
 		{Status: Approved, Open: true, To: []State{Executing}, Meaning: "Approved by a second person."},
-		{Status: Executing, Open: true, To: []State{Done, Failed}, Meaning: "It is being carried out."},
+		{Status: Executing, Open: true, To: []State{Done, Failed}, Meaning: "It is being carried out; passed within the same transaction."},
 		{
 			Status: Failed, NeedsPerson: true, To: []State{Executing},
 			Meaning: "It could not be carried out; the same approval may be run up to three times in all.",
@@ -217,9 +217,6 @@ type Decided struct {
 // Ran is the result of an action.
 type Ran struct {
 	Result any // stored in the row as JSON
-	// Later means that the effect makes an outside call. The approval stays executing until
-	// Finish.
-	Later bool
 	// After runs once the transaction has committed, for example to send nudges.
 	After func()
 }

@@ -45,7 +45,6 @@ type house struct {
 	// answers returns the answer of each query; nil = it is live.
 	answers func() *approval.Live
 	fails   error // of the effect
-	later   bool
 	runs    atomic.Int64
 }
 
@@ -149,7 +148,7 @@ func (h *house) run(ctx context.Context, tx db.Tx, d approval.Decided, s act.Sub
 	if h.fails != nil {
 		return approval.Ran{}, h.fails
 	}
-	return approval.Ran{Result: map[string]string{"name": name}, Later: h.later, After: func() { h.runs.Add(1) }}, nil
+	return approval.Ran{Result: map[string]string{"name": name}, After: func() { h.runs.Add(1) }}, nil
 }
 
 func (h *house) ask(context.Context, act.Subject, any) (*approval.Live, error) {

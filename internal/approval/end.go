@@ -157,26 +157,3 @@ func (d *Desk) expire(ctx context.Context, id int64) (ended bool, err error) {
 	}
 	return ended, nil
 }
-
-// Finish ends an approval whose effect made an outside call, in the transaction that ends that
-// work. failure says why it failed; "" = it succeeded. An approval that has ended stays as it
-// is.
-func (d *Desk) Finish(ctx context.Context, tx db.Tx, id int64, result any, failure string) error {
-	a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
-	if err != nil || a.State != Executing {
-		return err
-	}
-	action, err := d.action(a.Object, a.Action)
-	if err != nil {
-		return err
-	}
-	names, err := access.Names(ctx, tx, []int64{a.checker()})
-	if err != nil {
-		return err
-	}
-	by := actor(a.checker(), names)
-	if failure != "" {
-		return d.failed(ctx, tx, action, a, failure, by, true)
-	}
-	return d.done(ctx, tx, a, result, by)
-}

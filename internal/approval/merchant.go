@@ -49,16 +49,11 @@ func (d *Desk) Ask(ctx context.Context, tx db.Tx, r Request) (*Approval, error) 
 
 // Recall withdraws a merchant's proposal. It must run before the object is locked, because
 // approvals come first in the order of locks; the caller changes the object. A proposal that no
-// longer waits stays as it is. Errors: ErrOver if it is being carried out.
+// longer waits stays as it is.
 func (d *Desk) Recall(ctx context.Context, tx db.Tx, id int64, merchant string) error {
 	a, err := scan(ctx, d.o.DB.ForUpdate(tx.NewSelect()), id)
-	switch {
-	case err != nil:
+	if err != nil || a.State != Waiting {
 		return err
-	case a.State == Executing || a.State == Approved:
-		return ErrOver
-	case a.State != Waiting:
-		return nil
 	}
 	now := d.o.DB.Now()
 	a.DecidedAt = &now

@@ -38,10 +38,6 @@ func (d *Desk) carryOut(ctx context.Context, tx db.Tx, action Action, decided De
 	if err != nil {
 		return nil, asFailure(err)
 	}
-	if ran.Later {
-		failpoint.Hit("act_before_commit")
-		return ran.After, nil
-	}
 	err = d.done(ctx, tx, a, ran.Result, decided.Checker)
 	failpoint.Hit("act_before_commit")
 	return ran.After, err

@@ -51,7 +51,6 @@ const (
 	OfDelivery     = "delivery"
 	OfAlertMessage = "alert_message"
 	OfMerchant     = "merchant"
-	OfApproval     = "approval" // that it carries out
 	OfRefund       = "refund"
 	OfPayout       = "payout"
 	OfRefundNotice = "refund_notice" // what a supplier reports about refunds that may not be ours

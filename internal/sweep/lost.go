@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
 	"backstop/internal/breaker"
@@ -29,13 +28,12 @@ const (
 	ClosedOrders  = "orders_closed"  // closed without querying the supplier for a payment
 	Deliveries    = "deliveries"     // open, and never due
 	Compensations = "compensations"  // overdue, or past their lease
-	Approvals     = "approvals"      // being carried out for too long
 	Refunds       = "refunds"        // on their way, and nothing makes their calls
 	Payouts       = "payouts"
 )
 
 // Whats lists all kinds.
-var Whats = []string{OpenOrders, ExpiredOrders, ClosedOrders, Deliveries, Compensations, Approvals, Refunds, Payouts}
+var Whats = []string{OpenOrders, ExpiredOrders, ClosedOrders, Deliveries, Compensations, Refunds, Payouts}
 
 const (
 	// late is when an overdue row counts as lost: every reader completes its rounds within a
@@ -44,8 +42,6 @@ const (
 	// postponed is longer than order.RetryClose: an order that could not be closed is due again
 	// by then.
 	postponed = 5 * time.Minute
-	// slow is the maximum time for carrying out an approval.
-	slow = 10 * time.Minute
 )
 
 // scan reads one table in the order of an indexed key.
@@ -88,7 +84,7 @@ func (l *look) sql(condition string) bun.Safe {
 	return bun.Safe(strings.NewReplacer(
 		"{now}", number(l.now), "{late}", number(l.now-late.Microseconds()), "{mark}", number(l.mark), "{postponed}",
 		number(l.now+postponed.Microseconds()),
-		"{slow}", number(l.now-slow.Microseconds()), "{tripped}", list(l.tripped), "{asked}", list(l.asked), "{pending}", list(l.pending),
+		"{tripped}", list(l.tripped), "{asked}", list(l.asked), "{pending}", list(l.pending),
 	).Replace(condition))
 }
 
@@ -120,12 +116,6 @@ var scans = []scan{
 			" AND coalesce(x.lease_until, 0) < {late} AND x.event_type <> '" + notify.Ping + "'"}},
 	},
 	{"compensations", "id", []rule{{what: Compensations, lost: lostCompensation}}},
-	{"approvals", "id", []rule{{
-		what: Approvals,
-		lost: approval.Moves.In("x.state", approval.Executing) + " AND x.started_at < {slow} AND EXISTS (SELECT 1 FROM compensations AS c WHERE " +
-			carriesOut + ")",
-		push: runSooner,
-	}}},
 	{"refunds", "id", []rule{{
 		what: Refunds, lost: refund.Moves.In("x.status", refund.Approved, refund.Submitted, refund.Unknown) + " AND x.created_at < {late} AND " +
 			without(compensation.OfRefund),
@@ -179,12 +169,6 @@ var unasked = order.Moves.In("x.status", order.Closed) + " AND x.closed_at < {la
 	" AND NOT EXISTS (SELECT 1 FROM compensations AS c WHERE c.subject_id = x.id AND c.subject_kind = '" + compensation.OfOrder +
 	"' AND c.made_by = '" + rerun.MadeBySweep + "')"
 
-// carriesOut is the condition for the compensation of an approval x that waits for a later
-// time, or whose lease has ended.
-var carriesOut = "c.subject_id = x.id AND c.subject_kind = '" + compensation.OfApproval + "' AND (" +
-	compensation.Moves.In("c.state", compensation.Waiting) + " AND coalesce(c.next_at, {postponed}) > {now} OR " +
-	compensation.Moves.In("c.state", compensation.Running) + " AND c.lease_until < {late} AND coalesce(c.next_at, {postponed}) > {now})"
-
 // askOnce has suppliers queried whether closed orders were paid.
 func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 	var orders []*order.Order
@@ -203,17 +187,6 @@ func askOnce(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
 		return 0, fmt.Errorf("open queries about closed orders: %w", err)
 	}
 	return len(items), nil
-}
-
-// runSooner makes the compensations due that carry out approvals.
-func runSooner(ctx context.Context, tx db.Tx, l *look, ids []int64) (int, error) {
-	res, err := tx.NewRaw("UPDATE compensations AS c SET next_at = ? WHERE EXISTS (SELECT 1 FROM approvals AS x WHERE x.id IN (?) AND ?)",
-		l.now, bun.List(ids), l.sql(carriesOut)).Exec(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("push approvals: %w", err)
-	}
-	n, err := res.RowsAffected()
-	return int(n), err
 }
 
 // due makes those of the rows due now that are still lost. A time in the past would lie behind

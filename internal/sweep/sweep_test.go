@@ -178,16 +178,6 @@ func (f *fixture) compensation(set string, args ...any) int64 {
 	return x.ID
 }
 
-// approval makes one that is executing, with its compensation.
-func (f *fixture) approval(started int64, set string, args ...any) {
-	id := f.DB.NewID()
-	f.exec("INSERT INTO approvals (id, action, object, object_id, version, amount, currency, params, reason, evidence, hash, maker, checker, state, made_at, expires_at, started_at)"+
-		" VALUES (?, 'mark_paid', 'order', ?, 1, 0, '', '{}', 'because of a test', '', 'x', 1, 2, 'executing', ?, ?, ?)", id,
-		fmt.Sprint(id), started, started+hour, started)
-	c := f.compensation(set, args...)
-	f.exec("UPDATE compensations SET subject_kind = ?, subject_id = ? WHERE id = ?", compensation.OfApproval, id, c)
-}
-
 // lost creates rows of all kinds that no worker would pick up, and returns how many.
 func (f *fixture) lost(rounds int) map[string]int64 {
 	now := f.DB.Now()
@@ -215,8 +205,6 @@ func (f *fixture) lost(rounds int) map[string]int64 {
 		f.compensation("state = 'running', lease_until = ?, next_at = ?", now-hour, now+hour)
 		f.compensation("supplier_id = 0, next_at = ?", now-hour)
 		want[Compensations] += 3
-		f.approval(now-hour, "next_at = ?", now+hour)
-		want[Approvals]++
 	}
 	f.tick()
 	return want
@@ -245,7 +233,6 @@ func (f *fixture) healthy() {
 	f.compensation("next_at = ?", now-hour) // its supplier is away
 	f.compensation("state = 'running', lease_until = ?, next_at = ?", now+hour/60, now+hour/60)
 	f.compensation("state = 'done', next_at = NULL")
-	f.approval(now-hour/60, "next_at = ?", now+hour)
 }
 
 // away opens the breaker of a supplier.
@@ -317,7 +304,6 @@ func TestWhatIsPushedComesToItsEnd(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.lost(1)
 		f.exec("DELETE FROM compensations")
-		f.exec("DELETE FROM approvals")
 		f.Fakes["f1"].Says(supplier.AnswerPaid)
 		f.Fakes["f2"].Says(supplier.AnswerPaid)
 		// Without the sweep no worker picks them up.

@@ -65,7 +65,6 @@ var sweepWhats = map[string]text.Text{
 	sweep.ClosedOrders:  {ZH: "关单前未查单的订单", EN: "Orders closed without a query"},
 	sweep.Deliveries:    {ZH: "通知", EN: "Notifications"},
 	sweep.Compensations: {ZH: "补偿任务", EN: "Compensations"},
-	sweep.Approvals:     {ZH: "执行过久的复核", EN: "Approvals being carried out"},
 	sweep.Refunds:       {ZH: "无任务跟进的退款", EN: "Refunds without a task"},
 	sweep.Payouts:       {ZH: "无任务跟进的出款", EN: "Payouts without a task"},
 }

@@ -169,9 +169,7 @@ func (m *Machine) Cancel(ctx context.Context, of *merchant.Merchant, no string) 
 			return err
 		}
 		if seen.ApprovalID != 0 {
-			if err := m.o.Recall(ctx, tx, seen.ApprovalID, of.Code); errors.Is(err, approval.ErrOver) {
-				return ErrStarted
-			} else if err != nil {
+			if err := m.o.Recall(ctx, tx, seen.ApprovalID, of.Code); err != nil {
 				return err
 			}
 		}
