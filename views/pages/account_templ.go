@@ -782,7 +782,7 @@ func sessions(p *ui.Page, all []access.Session) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(p, tSessions, ui.Col(text.Address), ui.Col(tStarted), ui.Col(tLastSeen)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var41), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(p, tSessions, ui.Head(text.Address), ui.Head(tStarted), ui.Head(tLastSeen)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var41), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

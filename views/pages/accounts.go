@@ -17,10 +17,6 @@ import (
 
 // accountTexts are the texts of the list of accounts.
 var accountTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(tAccount).Named("code"), ui.Col(text.Kind).Named("kind"), ui.Col(tCurrency).Named("currency"),
-		ui.Sum(tBalance).Named("balance"), ui.Opt(tFoldedAt).Named("folded"),
-	},
 	Title: text.Accounts, Icon: "landmark", None: tAccountsNone, NoneHow: tAccountsNoneHow,
 	Fields: map[string]ui.Field{
 		"code":     {Label: tAccount},
@@ -31,10 +27,7 @@ var accountTexts = ui.ListTexts{
 }
 
 // lineTexts are the texts of the list of an account's lines.
-var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow, Columns: []ui.Column{
-	ui.Col(text.Time).Named("at"), ui.Col(text.Kind).Named("kind"), ui.Col(tRef).Named("ref"), ui.Col(tOther).Named("other"),
-	ui.Sum(text.Amount).Named("amount"), ui.Sum(tBalance).Named("balance"),
-}}
+var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow}
 
 // AccountsData is what the list of accounts shows around its rows.
 type AccountsData struct {
@@ -93,30 +86,31 @@ func accountLink(code, currency string) templ.SafeURL {
 	return templ.URL("/accounts/" + url.PathEscape(code) + "/" + url.PathEscape(currency))
 }
 
-// AccountColumns are those of exported accounts.
-func AccountColumns(p *ui.Page) []Column[ledger.Account] {
-	type a = ledger.Account
-	return []Column[a]{
-		plain("code", p.T(tAccount), func(a a) string { return a.Code }),
-		plain("kind", p.T(text.Kind), func(a a) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
-		plain("currency", p.T(tCurrency), func(a a) string { return a.Currency }),
-		amounts("balance", p.T(tBalance), func(a a) (int64, string) { return a.Balance, a.Currency }),
-		moments(p, "folded", tFoldedAt, func(a a) *int64 { return a.FoldedAt }),
-	}
+// AccountColumns are those of the list of accounts.
+var AccountColumns = []ui.Column[ledger.Account]{
+	ui.TextCol("code", tAccount, func(a ledger.Account) string { return a.Code }).As("mono strong").
+		To(func(a ledger.Account) string { return string(accountLink(a.Code, a.Currency)) }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, a ledger.Account) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
+	ui.TextCol("currency", tCurrency, func(a ledger.Account) string { return a.Currency }).As("mono small"),
+	ui.MoneyCol("balance", tBalance, func(a ledger.Account) (int64, string) { return a.Balance, a.Currency }).With(accountBalance),
+	ui.TimeCol("folded", tFoldedAt, func(a ledger.Account) *int64 { return a.FoldedAt }).Optional(),
 }
 
-// LineColumns are those of an account's exported lines.
-func LineColumns(p *ui.Page) []Column[console.AccountLine] {
-	type l = console.AccountLine
-	return []Column[l]{
-		moments(p, "at", text.Time, func(l l) *int64 { return &l.CreatedAt }),
-		plain("kind", p.T(text.Kind), func(l l) string { return p.T(lineKindText(l.Kind())) }),
-		plain("ref", p.T(tRef), func(l l) string { return l.Ref }),
-		plain("other", p.T(tOther), func(l l) string { return l.Other }),
-		plain("currency", p.T(tCurrency), func(l l) string { return l.Currency }),
-		amounts("amount", p.T(text.Amount), func(l l) (int64, string) { return l.Amount, l.Currency }),
-		balances("balance", p.T(tBalance), func(l l) (int64, string) { return l.Balance, l.Currency }),
-	}
+type lineRow = console.AccountLine
+
+// LineColumns are those of an account's lines.
+var LineColumns = []ui.Column[lineRow]{
+	ui.TimeCol("at", text.Time, func(l lineRow) *int64 { return &l.CreatedAt }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, l lineRow) string { return p.T(lineKindText(l.Kind())) }),
+	ui.TextCol("ref", tRef, func(l lineRow) string { return l.Ref }).As("").
+		With(func(p *ui.Page, l lineRow) templ.Component { return refOf(p, l.Ref) }),
+	ui.TextCol("other", tOther, func(l lineRow) string { return l.Other }).As("mono small").
+		To(func(l lineRow) string { return string(accountLink(l.Other, l.Currency)) }),
+	ui.TextCol("currency", tCurrency, func(l lineRow) string { return l.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(l lineRow) (int64, string) { return l.Amount, l.Currency }),
+	ui.Col("balance", tBalance, ui.BalanceKind, func(_ *ui.Page, l lineRow) ui.Cell {
+		return ui.Cell{Minor: l.Balance, Currency: l.Currency}
+	}).As("num strong"),
 }
 
 func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, kind) }

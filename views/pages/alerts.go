@@ -32,9 +32,9 @@ type AlertsData struct {
 
 // alertTexts is what the list of alerts says.
 var alertTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Time).Named("opened"), ui.Col(text.State).Named("state"), ui.Col(text.Rule).Named("rule"),
-		ui.Col(tSubject).Named("subject"), ui.Num(tWorst).Named("level"), ui.Num(tTimes).Named("count"), ui.Col(tEnded).Named("resolved"),
+	Columns: []ui.Heading{
+		ui.Head(text.Time).Named("opened"), ui.Head(text.State).Named("state"), ui.Head(text.Rule).Named("rule"),
+		ui.Head(tSubject).Named("subject"), ui.Num(tWorst).Named("level"), ui.Num(tTimes).Named("count"), ui.Head(tEnded).Named("resolved"),
 	},
 	Title: text.Alerts, Icon: "circle-check", None: tAlertsNone, NoneHow: tAlertsNoneHow,
 	Fields: map[string]ui.Field{"state": ui.States(ui.AlertStates)},
@@ -63,13 +63,13 @@ func (v AlertsData) messageHow() text.Text {
 	return tMsgNoneHow
 }
 
-func ruleColumns(v AlertsData) []ui.Column {
-	columns := []ui.Column{
-		ui.Col(text.Rule), ui.Col(text.State), ui.Num(tLimit), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold),
+func ruleColumns(v AlertsData) []ui.Heading {
+	columns := []ui.Heading{
+		ui.Head(text.Rule), ui.Head(text.State), ui.Num(tLimit), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold),
 		ui.Num(tQuietFor),
 	}
 	if v.CanConfigure {
-		columns = append(columns, ui.Col(text.Act))
+		columns = append(columns, ui.Head(text.Act))
 	}
 	return columns
 }
@@ -77,13 +77,13 @@ func ruleColumns(v AlertsData) []ui.Column {
 // again reports whether the person may send a message again.
 func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status == alert.Failed }
 
-func messageColumns(v AlertsData) []ui.Column {
-	columns := []ui.Column{
-		ui.Col(text.Time), ui.Col(tTarget), ui.Col(text.State), ui.Num(text.Tries), ui.Col(text.Next), ui.Col(tMessage),
-		ui.Col(text.Reason),
+func messageColumns(v AlertsData) []ui.Heading {
+	columns := []ui.Heading{
+		ui.Head(text.Time), ui.Head(tTarget), ui.Head(text.State), ui.Num(text.Tries), ui.Head(text.Next), ui.Head(tMessage),
+		ui.Head(text.Reason),
 	}
 	if slices.ContainsFunc(v.Messages, v.again) {
-		columns = append(columns, ui.Col(text.Act))
+		columns = append(columns, ui.Head(text.Act))
 	}
 	return columns
 }

@@ -13,10 +13,10 @@ import (
 
 // approvalTexts is what the list of proposals says.
 var approvalTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Sum(text.Amount).Named("amount"),
-		ui.Col(tMaker).Named("maker"), ui.Col(tAge).Named("made"), ui.Col(text.State).Named("state"), ui.Col(tChecker).Named("checker"),
-		ui.Col(tAprExpires).Named("expires"),
+	Columns: []ui.Heading{
+		ui.Head(text.Act).Named("action"), ui.Head(text.Object).Named("object"), ui.Sum(text.Amount).Named("amount"),
+		ui.Head(tMaker).Named("maker"), ui.Head(tAge).Named("made"), ui.Head(text.State).Named("state"), ui.Head(tChecker).Named("checker"),
+		ui.Head(tAprExpires).Named("expires"),
 	},
 	Title: text.Approvals, Icon: "circle-check", None: tAprNone, NoneHow: tAprNoneHow,
 	Fields: map[string]ui.Field{

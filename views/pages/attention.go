@@ -137,7 +137,7 @@ func (d AttentionData) empty() bool {
 
 // exports is the list as its export menu needs it.
 func (d AttentionData) exports(p *ui.Page) ui.List {
-	l := exportsOf("/attention", AttentionColumns(p))
+	l := exportsOf(p, "/attention", AttentionColumns(p))
 	l.Values = d.Filter.Values()
 	return l
 }
@@ -164,7 +164,7 @@ func (d AttentionData) Rows() (rows []AttentionRow) {
 }
 
 // AttentionColumns are those of the exported list.
-func AttentionColumns(p *ui.Page) []Column[AttentionRow] {
+func AttentionColumns(p *ui.Page) []ui.Column[AttentionRow] {
 	type row = AttentionRow
 	of := func(value func(i *alert.Incident) string) func(row) string {
 		return func(r row) string {
@@ -174,7 +174,7 @@ func AttentionColumns(p *ui.Page) []Column[AttentionRow] {
 			return value(r.line.Incident)
 		}
 	}
-	return []Column[row]{
+	return []ui.Column[row]{
 		moments(p, "since", tOpenSince, func(r row) *int64 {
 			if r.line.Oldest == 0 {
 				return nil

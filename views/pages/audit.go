@@ -38,10 +38,10 @@ type AuditData struct {
 
 // auditTexts is what the audit says.
 var auditTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Num(text.Number).Named("number"), ui.Col(text.Time).Named("at"), ui.Col(text.Actor).Named("actor"),
-		ui.Col(text.Act).Named("action"), ui.Col(text.Object).Named("object"), ui.Col(text.Reason).Named("reason"),
-		ui.Col(text.Detail).Named("params"), ui.Col(text.Address).Named("from"),
+	Columns: []ui.Heading{
+		ui.Num(text.Number).Named("number"), ui.Head(text.Time).Named("at"), ui.Head(text.Actor).Named("actor"),
+		ui.Head(text.Act).Named("action"), ui.Head(text.Object).Named("object"), ui.Head(text.Reason).Named("reason"),
+		ui.Head(text.Detail).Named("params"), ui.Head(text.Address).Named("from"),
 	},
 	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
 	Fields: map[string]ui.Field{

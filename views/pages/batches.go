@@ -18,9 +18,9 @@ import (
 // batchTexts are the texts of the list of batches.
 var batchTexts = ui.ListTexts{
 	Title: text.Batches, Icon: "layers", None: tBatchNone, NoneHow: tBatchNoneHow,
-	Columns: []ui.Column{
-		ui.Col(text.Time).Named("made"), ui.Col(tAction).Named("action"), ui.Col(text.State).Named("state"),
-		ui.Num(tBatchProgress).Named("ended"), ui.Num(text.Amount).Named("amount"), ui.Col(tBatchMadeBy).Named("maker"),
+	Columns: []ui.Heading{
+		ui.Head(text.Time).Named("made"), ui.Head(tAction).Named("action"), ui.Head(text.State).Named("state"),
+		ui.Num(tBatchProgress).Named("ended"), ui.Num(text.Amount).Named("amount"), ui.Head(tBatchMadeBy).Named("maker"),
 	},
 	Fields: map[string]ui.Field{
 		"action": {Label: tAction, Value: func(action string) text.Text { return batchActions[action][0] }},
@@ -31,9 +31,9 @@ var batchTexts = ui.ListTexts{
 
 // BatchColumns are those of exported batches. A batch may have several currencies, so that its
 // amounts are one text.
-func BatchColumns(p *ui.Page) []Column[bulk.Batch] {
+func BatchColumns(p *ui.Page) []ui.Column[bulk.Batch] {
 	type b = bulk.Batch
-	return []Column[b]{
+	return []ui.Column[b]{
 		plain("id", p.T(text.NumberWord), func(b b) string { return b.No() }),
 		moments(p, "made", text.Created, func(b b) *int64 { return &b.MadeAt }),
 		plain("action", p.T(tAction), func(b b) string { return actionTitle(p, &b) }),
@@ -186,9 +186,9 @@ func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 }
 
 // BatchRowColumns are those of the exported rows of a batch.
-func BatchRowColumns(p *ui.Page) []Column[bulk.Row] {
+func BatchRowColumns(p *ui.Page) []ui.Column[bulk.Row] {
 	type r = bulk.Row
-	return []Column[r]{
+	return []ui.Column[r]{
 		numbers("number", p.T(tBatchNumber), func(r r) int64 { return r.Number }),
 		plain("no", p.T(text.OrderNo), func(r r) string { return r.OrderNo }),
 		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }),

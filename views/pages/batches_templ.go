@@ -1815,7 +1815,7 @@ func batchRows(p *ui.Page, d BatchData) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(p, tBatchRows, ui.Num(tBatchNumber), ui.Col(text.Order), ui.Col(text.State), ui.Col(text.Outcome), ui.Col(tCause), ui.Num(text.Amount), ui.Col(tBatchAt)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var85), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(p, tBatchRows, ui.Num(tBatchNumber), ui.Head(text.Order), ui.Head(text.State), ui.Head(text.Outcome), ui.Head(tCause), ui.Num(text.Amount), ui.Head(tBatchAt)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var85), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

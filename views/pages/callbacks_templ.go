@@ -23,8 +23,8 @@ func callbackTexts(publicURL string) ui.ListTexts {
 		None: tNoCallbacks, Causes: tRefusedBy,
 		NoneHow: tNoCallbackHow,
 		HowArgs: []any{publicURL + "/callback/"},
-		Columns: []ui.Column{
-			ui.Col(text.Time).Named("received"), ui.Col(text.Supplier).Named("supplier"), ui.Col(text.Outcome).Named("outcome"), ui.Col(text.Order).Named("no"), ui.Col(text.Checks).Named("checks"), ui.Col(text.Reason).Named("reason"), ui.Opt(text.From).Named("from"),
+		Columns: []ui.Heading{
+			ui.Head(text.Time).Named("received"), ui.Head(text.Supplier).Named("supplier"), ui.Head(text.Outcome).Named("outcome"), ui.Head(text.Order).Named("no"), ui.Head(text.Checks).Named("checks"), ui.Head(text.Reason).Named("reason"), ui.Opt(text.From).Named("from"),
 		},
 		Fields: map[string]ui.Field{
 			"outcome": {Label: text.Outcome, Value: func(o string) text.Text { return ui.OutcomeState(o).Label }},

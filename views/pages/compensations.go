@@ -15,11 +15,11 @@ import (
 
 // compensationTexts is what the list of compensations says.
 var compensationTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Time).Named("opened"), ui.Col(text.Kind).Named("kind"), ui.Col(text.State).Named("state"),
-		ui.Col(tCompCause).Named("cause"), ui.Col(text.Order).Named("no"), ui.Opt(text.Supplier).Named("supplier"),
+	Columns: []ui.Heading{
+		ui.Head(text.Time).Named("opened"), ui.Head(text.Kind).Named("kind"), ui.Head(text.State).Named("state"),
+		ui.Head(tCompCause).Named("cause"), ui.Head(text.Order).Named("no"), ui.Opt(text.Supplier).Named("supplier"),
 		ui.Opt(text.Merchant).Named("merchant"), ui.Sum(text.Amount).Named("amount"), ui.Num(text.Tries).Named("attempts"),
-		ui.Col(tCompNext).Named("next"), ui.Col(tCompError).Named("error"),
+		ui.Head(tCompNext).Named("next"), ui.Head(tCompError).Named("error"),
 	},
 	Title: text.Compensations, Icon: "circle-check", None: tCompNone, NoneHow: tCompNoneHow,
 	Fields: map[string]ui.Field{

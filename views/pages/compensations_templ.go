@@ -561,7 +561,7 @@ func compensationGroups(p *ui.Page, d CompensationsData) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(p, tCompGroups, ui.Col(text.Kind), ui.Col(tCompCause), ui.Col(text.Supplier), ui.Num(tCompCount), ui.Num(text.Amount), ui.Col(tCompOldest)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(p, tCompGroups, ui.Head(text.Kind), ui.Head(tCompCause), ui.Head(text.Supplier), ui.Num(tCompCount), ui.Num(text.Amount), ui.Head(tCompOldest)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -866,7 +866,7 @@ func CompensationPage(p *ui.Page, x CompensationData) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = ui.Table(p, tCompTriesHead, ui.Num(tCompNumber), ui.Col(text.Time), ui.Num(text.Took), ui.Col(text.Outcome), ui.Col(text.Detail)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var37), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Table(p, tCompTriesHead, ui.Num(tCompNumber), ui.Head(text.Time), ui.Num(text.Took), ui.Head(text.Outcome), ui.Head(text.Detail)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var37), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -28,8 +28,8 @@ type DailyData struct {
 }
 
 // reportTexts are the texts of the list of reports.
-var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow, Columns: []ui.Column{
-	ui.Col(tDay).Named("day"), ui.Opt(text.Zone).Named("zone"), ui.Num(tToNotify).Named("to_notify"), ui.Num(tNotifiedRate).Named("rate"),
+var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow, Columns: []ui.Heading{
+	ui.Head(tDay).Named("day"), ui.Opt(text.Zone).Named("zone"), ui.Num(tToNotify).Named("to_notify"), ui.Num(tNotifiedRate).Named("rate"),
 	ui.Num(tRiskThen).Named("at_risk"), ui.Num(tDecisions).Named("decisions"), ui.Num(tFailingSuppliers).Named("suppliers"),
 	ui.Num(tFailingMerchants).Named("merchants"),
 }}
@@ -44,9 +44,9 @@ func decidedOn(r *daily.Report) templ.SafeURL {
 }
 
 // ReportColumns are those of exported reports.
-func ReportColumns(p *ui.Page) []Column[daily.Report] {
+func ReportColumns(p *ui.Page) []ui.Column[daily.Report] {
 	type r = daily.Report
-	return []Column[r]{
+	return []ui.Column[r]{
 		plain("day", p.T(tDay), func(r r) string { return r.Day }),
 		plain("zone", p.T(text.Zone), func(r r) string { return r.Zone }),
 		numbers("to_notify", p.T(tToNotify), func(r r) int64 { return r.Figures.Notified.Raised }),

@@ -17,12 +17,6 @@ import (
 
 // disputeTexts are the texts of the list of disputes.
 var disputeTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(tDisputeOpened).Named("opened"), ui.Col(text.DisputeNo).Named("dispute_no"), ui.Col(text.OrderNo).Named("no"),
-		ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"),
-		ui.Opt(text.Reason).Named("reason"), ui.Col(text.State).Named("status"), ui.Col(tDisputeDue).Named("due_by"),
-		ui.Col(tFinished).Named("closed"),
-	},
 	Title: text.Disputes, Icon: "scale", None: tDisputesNone, NoneHow: tDisputesNoneHow,
 	Fields: map[string]ui.Field{
 		"dispute_no": {Label: text.DisputeNo},
@@ -45,31 +39,29 @@ func disputeOf(detail json.RawMessage) string {
 	return string(disputeLink(d.Dispute))
 }
 
-// disputeReason is why the buyer disputes the payment; what the supplier did not say is none.
-func disputeReason(p *ui.Page, code string) string {
-	return orNone(p, p.T(ui.TextFor(disputeReasons, code)))
+type disputeRow = console.Dispute
+
+// DisputeColumns are those of the list of disputes.
+var DisputeColumns = []ui.Column[disputeRow]{
+	ui.TimeCol("opened", tDisputeOpened, func(r disputeRow) *int64 { return &r.OpenedAt }),
+	ui.IDCol("dispute_no", text.DisputeNo, func(r disputeRow) (string, string) { return r.DisputeNo, string(disputeLink(r.DisputeNo)) }),
+	ui.TextCol("supplier_dispute_no", tSupplierDisputeNo, func(r disputeRow) string { return r.SupplierDisputeNo }).ExportOnly(),
+	ui.IDCol("no", text.OrderNo, func(r disputeRow) (string, string) { return r.OrderNo, string(orderLink(r.OrderNo)) }),
+	ui.TextCol("merchant", text.Merchant, func(r disputeRow) string { return r.Merchant }),
+	ui.TextCol("supplier", text.Supplier, func(r disputeRow) string { return r.Supplier }).Optional(),
+	ui.TextCol("currency", tCurrency, func(r disputeRow) string { return r.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(r disputeRow) (int64, string) { return r.Amount, r.Currency }),
+	ui.MoneyCol("fee", tDisputeFee, func(r disputeRow) (int64, string) { return r.Fee, r.Currency }).ExportOnly(),
+	ui.MoneyCol("fee_returned", tFeeReturned, func(r disputeRow) (int64, string) { return r.FeeBack, r.Currency }).ExportOnly(),
+	ui.WordCol("reason", text.Reason, func(p *ui.Page, r disputeRow) string { return p.T(ui.TextFor(disputeReasons, r.Reason)) }).
+		As("").Optional(),
+	disputeStatus.PageOnly(), // files have it behind the time
+	ui.TimeCol("due_by", tDisputeDue, func(r disputeRow) *int64 { return r.DueBy }).With(disputeDue),
+	disputeStatus.ExportOnly(),
+	ui.TimeCol("closed", tFinished, func(r disputeRow) *int64 { return r.ClosedAt }),
 }
 
-// DisputeColumns are those of exported disputes.
-func DisputeColumns(p *ui.Page) []Column[console.Dispute] {
-	type r = console.Dispute
-	return []Column[r]{
-		moments(p, "opened", tDisputeOpened, func(r r) *int64 { return &r.OpenedAt }),
-		plain("dispute_no", p.T(text.DisputeNo), func(r r) string { return r.DisputeNo }),
-		plain("supplier_dispute_no", p.T(tSupplierDisputeNo), func(r r) string { return r.SupplierDisputeNo }),
-		plain("no", p.T(text.OrderNo), func(r r) string { return r.OrderNo }),
-		plain("merchant", p.T(text.Merchant), func(r r) string { return r.Merchant }),
-		plain("supplier", p.T(text.Supplier), func(r r) string { return r.Supplier }),
-		plain("currency", p.T(tCurrency), func(r r) string { return r.Currency }),
-		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),
-		amounts("fee", p.T(tDisputeFee), func(r r) (int64, string) { return r.Fee, r.Currency }),
-		amounts("fee_returned", p.T(tFeeReturned), func(r r) (int64, string) { return r.FeeBack, r.Currency }),
-		plain("reason", p.T(text.Reason), func(r r) string { return p.T(ui.TextFor(disputeReasons, r.Reason)) }),
-		moments(p, "due_by", tDisputeDue, func(r r) *int64 { return r.DueBy }),
-		plain("status", p.T(text.State), func(r r) string { return p.T(ui.Look(ui.DisputeStates, r.Status).Label) }),
-		moments(p, "closed", tFinished, func(r r) *int64 { return r.ClosedAt }),
-	}
-}
+var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.State { return ui.Look(ui.DisputeStates, r.Status) })
 
 // dueLeft is how long evidence can still be given; "" = the time does not matter any more.
 func dueLeft(p *ui.Page, d dispute.Dispute) string {

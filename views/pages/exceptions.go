@@ -8,10 +8,10 @@ import (
 
 // exceptionTexts is what the list of exceptions says.
 var exceptionTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Time).Named("opened"), ui.Col(text.Kind).Named("kind"), ui.Col(text.State).Named("state"),
-		ui.Col(text.Order).Named("no"), ui.Sum(text.Amount).Named("amount"), ui.Num(tSeen).Named("seen"),
-		ui.Col(text.Detail).Named("detail"),
+	Columns: []ui.Heading{
+		ui.Head(text.Time).Named("opened"), ui.Head(text.Kind).Named("kind"), ui.Head(text.State).Named("state"),
+		ui.Head(text.Order).Named("no"), ui.Sum(text.Amount).Named("amount"), ui.Num(tSeen).Named("seen"),
+		ui.Head(text.Detail).Named("detail"),
 	},
 	Title: text.Exceptions, Icon: "circle-check", None: text.AllClear, NoneHow: text.AllClearHow,
 	Fields: map[string]ui.Field{

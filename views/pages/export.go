@@ -1,20 +1,12 @@
 package pages
 
 import (
-	"fmt"
-	"maps"
-	"math/big"
-	"slices"
 	"strconv"
-	"strings"
 
 	"backstop/internal/alert"
 	"backstop/internal/approval"
 	"backstop/internal/audit"
-	"backstop/internal/base/money"
-	"backstop/internal/base/sheet"
 	"backstop/internal/base/text"
-	"backstop/internal/base/textlimit"
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/exception"
@@ -22,188 +14,31 @@ import (
 	"backstop/views/ui"
 )
 
-// Column is one column of an exported list.
-type Column[T any] struct {
-	Word string // in ?columns=
-	Head string
-	Kind sheet.Kind
-	Cell func(T) string
-	// Money is the sum of a row that the totals add up; nil = the column is none of money.
-	Money func(T) (minor int64, currency string)
-	// Currency is that of a row's amount; nil = the column has no amounts.
-	Currency func(T) string
+func plain[T any](word, head string, cell func(T) string) ui.Column[T] {
+	return ui.TextCol(word, text.Text{ZH: head, EN: head}, cell).ExportOnly()
 }
 
-func plain[T any](word, head string, cell func(T) string) Column[T] {
-	return Column[T]{Word: word, Head: head, Cell: cell}
+func numbers[T any](word, head string, value func(T) int64) ui.Column[T] {
+	return ui.CountCol(word, text.Text{ZH: head, EN: head}, value).ExportOnly()
 }
 
-func numbers[T any](word, head string, value func(T) int64) Column[T] {
-	return Column[T]{Word: word, Head: head, Kind: sheet.Number, Cell: func(x T) string { return strconv.FormatInt(value(x), 10) }}
+func moments[T any](_ *ui.Page, word string, head text.Text, at func(T) *int64) ui.Column[T] {
+	return ui.TimeCol(word, head, at).ExportOnly()
 }
 
-// moments are in the page's zone; nil = none.
-func moments[T any](p *ui.Page, word string, head text.Text, at func(T) *int64) Column[T] {
-	return Column[T]{Word: word, Head: p.T(head) + " (" + p.Zone.String() + ")", Kind: sheet.Moment, Cell: func(x T) string {
-		if us := at(x); us != nil {
-			return p.At(*us).Format(sheet.MomentLayout)
-		}
-		return ""
-	}}
-}
-
-// amounts are sums of money; a row without a currency has none.
-func amounts[T any](word, head string, money func(T) (int64, string)) Column[T] {
-	return Column[T]{
-		Word: word, Head: head, Kind: sheet.Number, Money: money, Currency: currencyOf(money),
-		Cell: func(x T) string { return amountOf(money(x)) },
-	}
-}
-
-// balances are amounts that are not added up.
-func balances[T any](word, head string, money func(T) (int64, string)) Column[T] {
-	c := amounts(word, head, money)
-	c.Money = nil
-	return c
-}
-
-func currencyOf[T any](money func(T) (int64, string)) func(T) string {
-	return func(x T) string {
-		_, currency := money(x)
-		return currency
-	}
-}
-
-// Currencies returns the currencies of rows' amounts.
-func Currencies[T any](columns []Column[T], rows []T) (all []string) {
-	for _, c := range columns {
-		if c.Currency == nil {
-			continue
-		}
-		for _, row := range rows {
-			if currency := c.Currency(row); currency != "" && !slices.Contains(all, currency) {
-				all = append(all, currency)
-			}
-		}
-	}
-	return all
-}
-
-func amountOf(minor int64, currency string) string {
-	if currency == "" {
-		return ""
-	}
-	return money.Format(minor, currency)
-}
-
-// Choose returns the columns with these words, in their usual order; no words = all. It is an
-// error to name one that is not there.
-func Choose[T any](columns []Column[T], chosen []string) ([]Column[T], error) {
-	if len(chosen) == 0 {
-		return columns, nil
-	}
-	known := make([]string, len(columns))
-	for i, c := range columns {
-		known[i] = c.Word
-	}
-	for _, word := range chosen {
-		if !slices.Contains(known, word) {
-			return nil, fmt.Errorf("unknown column %q: use some of %s", textlimit.Clip(word, 40), strings.Join(known, ","))
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(columns), func(c Column[T]) bool { return !slices.Contains(chosen, c.Word) }), nil
+func amounts[T any](word, head string, money func(T) (int64, string)) ui.Column[T] {
+	return ui.MoneyCol(word, text.Text{ZH: head, EN: head}, money).ExportOnly()
 }
 
 // exportsOf is what the export menu needs of a list without a filter of its own.
-func exportsOf[T any](path string, columns []Column[T]) ui.List {
-	l := ui.List{Query: ui.Query{Path: path}}
-	for _, c := range columns {
-		l.Exports = append(l.Exports, ui.ExportColumn{Word: c.Word, Head: c.Head})
-	}
-	return l
-}
-
-// Heads are the headings of columns.
-func Heads[T any](columns []Column[T]) []sheet.Head {
-	row := make([]sheet.Head, len(columns))
-	for i, c := range columns {
-		row[i] = sheet.Head{Text: c.Head, Kind: c.Kind}
-	}
-	return row
-}
-
-// Totals adds up the money of exported rows by currency.
-type Totals[T any] struct {
-	p       *ui.Page
-	columns []Column[T]
-	sums    map[string][]*big.Int // by currency and column; nil = no money in the column
-	rows    map[string]int64
-}
-
-// NewTotals returns empty totals.
-func NewTotals[T any](p *ui.Page, columns []Column[T]) *Totals[T] {
-	return &Totals[T]{p: p, columns: columns, sums: map[string][]*big.Int{}, rows: map[string]int64{}}
-}
-
-// Add adds a row. It counts for the first currency that one of its columns has.
-func (t *Totals[T]) Add(row T) {
-	counted := ""
-	for i, c := range t.columns {
-		if c.Money == nil {
-			continue
-		}
-		minor, currency := c.Money(row)
-		if currency == "" {
-			continue
-		}
-		if counted == "" {
-			counted = currency
-			t.rows[currency]++
-		}
-		of := t.sums[currency]
-		if of == nil {
-			of = make([]*big.Int, len(t.columns))
-			t.sums[currency] = of
-		}
-		if of[i] == nil {
-			of[i] = new(big.Int)
-		}
-		of[i].Add(of[i], big.NewInt(minor))
-	}
-}
-
-// Rows returns one row of totals for each currency; the first column that has no money says
-// which.
-func (t *Totals[T]) Rows() [][]string {
-	var all [][]string
-	for _, currency := range slices.Sorted(maps.Keys(t.sums)) {
-		row, named := make([]string, len(t.columns)), false
-		for i, sum := range t.sums[currency] {
-			switch {
-			case sum != nil && sum.IsInt64(): // beyond that, no such money exists
-				row[i] = money.Format(sum.Int64(), currency)
-			case sum == nil && !named:
-				row[i], named = t.p.T(tExportTotal, currency, ui.Count(t.rows[currency])), true
-			}
-		}
-		all = append(all, row)
-	}
-	return all
-}
-
-// ExportTitle is the first row of an exported list: its filter as in the address, when,
-// by whom, and with which version.
-func ExportTitle(p *ui.Page, filter, by string) string {
-	if filter == "" {
-		filter = p.T(text.None)
-	}
-	return p.T(tExportTitle, p.Version, filter, p.Full(p.Now.UnixMicro()), by)
+func exportsOf[T any](p *ui.Page, path string, columns []ui.Column[T]) ui.List {
+	return ui.List{Query: ui.Query{Path: path}}.Listed(p, ui.Headings(columns), nil)
 }
 
 // OrderColumns are those of exported orders.
-func OrderColumns(p *ui.Page) []Column[console.Order] {
+func OrderColumns(p *ui.Page) []ui.Column[console.Order] {
 	type o = console.Order
-	return []Column[o]{
+	return []ui.Column[o]{
 		moments(p, "created", text.Created, func(o o) *int64 { return &o.CreatedAt }),
 		plain("no", p.T(text.OrderNo), func(o o) string { return o.OrderNo }),
 		plain("out_trade_no", p.T(text.OutTradeNo), func(o o) string { return o.OutTradeNo }),
@@ -239,9 +74,9 @@ func OrderColumns(p *ui.Page) []Column[console.Order] {
 }
 
 // ExceptionColumns are those of exported exceptions.
-func ExceptionColumns(p *ui.Page) []Column[exception.Item] {
+func ExceptionColumns(p *ui.Page) []ui.Column[exception.Item] {
 	type x = exception.Item
-	return []Column[x]{
+	return []ui.Column[x]{
 		moments(p, "opened", text.Time, func(x x) *int64 { return &x.OpenedAt }),
 		plain("kind", p.T(text.Kind), func(x x) string { return p.T(ui.KindText(x.Kind)) }),
 		plain("state", p.T(text.State), func(x x) string { return p.T(ui.Look(ui.ExceptionStates, x.State).Label) }),
@@ -255,9 +90,9 @@ func ExceptionColumns(p *ui.Page) []Column[exception.Item] {
 }
 
 // CallbackColumns are those of exported callbacks.
-func CallbackColumns(p *ui.Page) []Column[callback.Row] {
+func CallbackColumns(p *ui.Page) []ui.Column[callback.Row] {
 	type r = callback.Row
-	return []Column[r]{
+	return []ui.Column[r]{
 		moments(p, "received", text.Time, func(r r) *int64 { return &r.ReceivedAt }),
 		plain("supplier", p.T(text.Supplier), func(r r) string { return r.Supplier }),
 		plain("outcome", p.T(text.Outcome), func(r r) string { return p.T(ui.OutcomeState(r.Outcome).Label) }),
@@ -269,9 +104,9 @@ func CallbackColumns(p *ui.Page) []Column[callback.Row] {
 }
 
 // NotificationColumns are those of exported notifications.
-func NotificationColumns(p *ui.Page) []Column[console.Delivery] {
+func NotificationColumns(p *ui.Page) []ui.Column[console.Delivery] {
 	type d = console.Delivery
-	return []Column[d]{
+	return []ui.Column[d]{
 		moments(p, "created", text.Created, func(d d) *int64 { return &d.CreatedAt }),
 		plain("no", p.T(text.Order), func(d d) string { return d.OrderNo }),
 		plain("merchant", p.T(text.Merchant), func(d d) string { return d.Merchant }),
@@ -298,9 +133,9 @@ func NotificationColumns(p *ui.Page) []Column[console.Delivery] {
 }
 
 // CompensationColumns are those of exported compensations.
-func CompensationColumns(p *ui.Page) []Column[console.Compensation] {
+func CompensationColumns(p *ui.Page) []ui.Column[console.Compensation] {
 	type x = console.Compensation
-	return []Column[x]{
+	return []ui.Column[x]{
 		moments(p, "opened", text.Time, func(x x) *int64 { return &x.OpenedAt }),
 		plain("kind", p.T(text.Kind), func(x x) string { return p.T(compensationKind(x.Kind)) }),
 		plain("state", p.T(text.State), func(x x) string { return p.T(ui.Look(ui.CompensationStates, x.State).Label) }),
@@ -318,9 +153,9 @@ func CompensationColumns(p *ui.Page) []Column[console.Compensation] {
 }
 
 // ApprovalColumns are those of exported proposals.
-func ApprovalColumns(p *ui.Page) []Column[console.Approval] {
+func ApprovalColumns(p *ui.Page) []ui.Column[console.Approval] {
 	type a = console.Approval
-	return []Column[a]{
+	return []ui.Column[a]{
 		plain("id", p.T(text.NumberWord), func(a a) string { return a.No() }),
 		plain("action", p.T(tAction), func(a a) string { return p.T(actionText(a.Action)) }),
 		plain("object", p.T(tBatchRow), func(a a) string { return a.Object + ":" + a.ObjectID }),
@@ -345,9 +180,9 @@ func ApprovalColumns(p *ui.Page) []Column[console.Approval] {
 }
 
 // AlertColumns are those of exported alerts.
-func AlertColumns(p *ui.Page) []Column[alert.Alert] {
+func AlertColumns(p *ui.Page) []ui.Column[alert.Alert] {
 	type a = alert.Alert
-	return []Column[a]{
+	return []ui.Column[a]{
 		moments(p, "opened", text.Time, func(a a) *int64 { return &a.OpenedAt }),
 		plain("state", p.T(text.State), func(a a) string { return p.T(ui.Look(ui.AlertStates, a.State).Label) }),
 		plain("rule", p.T(text.Rule), func(a a) string { return alert.Title(a.Rule, p.Language) }),
@@ -359,9 +194,9 @@ func AlertColumns(p *ui.Page) []Column[alert.Alert] {
 }
 
 // ActColumns are those of the exported audit.
-func ActColumns(p *ui.Page) []Column[audit.Row] {
+func ActColumns(p *ui.Page) []ui.Column[audit.Row] {
 	type r = audit.Row
-	return []Column[r]{
+	return []ui.Column[r]{
 		numbers("number", "#", func(r r) int64 { return r.Number }),
 		moments(p, "at", text.Time, func(r r) *int64 { return &r.At }),
 		plain("actor", p.T(text.Actor), func(r r) string { return r.Actor }),
@@ -376,7 +211,7 @@ func ActColumns(p *ui.Page) []Column[audit.Row] {
 
 // MerchantColumns are those of exported merchants. Money at risk is one text: a merchant may
 // have several currencies.
-func MerchantColumns(p *ui.Page) []Column[console.MerchantStatus] {
+func MerchantColumns(p *ui.Page) []ui.Column[console.MerchantStatus] {
 	type m = console.MerchantStatus
 	moment := func(us int64) *int64 {
 		if us == 0 {
@@ -384,7 +219,7 @@ func MerchantColumns(p *ui.Page) []Column[console.MerchantStatus] {
 		}
 		return &us
 	}
-	return []Column[m]{
+	return []ui.Column[m]{
 		plain("code", p.T(tCode), func(m m) string { return m.Code }),
 		plain("name", p.T(tName), func(m m) string { return m.Name }),
 		plain("state", p.T(text.State), func(m m) string {
@@ -410,7 +245,6 @@ func MerchantColumns(p *ui.Page) []Column[console.MerchantStatus] {
 var (
 	tCurrency      = text.Text{ZH: "币种", EN: "Currency"}
 	tAction        = text.Text{ZH: "操作", EN: "Action"}
-	tExportTotal   = text.Text{ZH: "合计 %s（%s 行）", EN: "Total %s (%s rows)"}
 	tExportTries   = text.Text{ZH: "尝试次数", EN: "Attempts"}
 	tExportTook    = text.Text{ZH: "耗时（毫秒）", EN: "Took (ms)"}
 	tExportHour    = text.Text{ZH: "通知次数（近 1 小时）", EN: "Attempts (last hour)"}
@@ -423,5 +257,4 @@ var (
 	tExportOver    = text.Text{ZH: "恢复时间", EN: "Resolved at"}
 	tRefundStatus  = text.Text{ZH: "退款状态", EN: "Refund status"}
 	tPaidAt        = text.Text{ZH: "支付时间", EN: "Paid at"}
-	tExportTitle   = text.Text{ZH: "Backstop %s · 筛选条件：%s · %s 由 %s 导出", EN: "Backstop %s · filter: %s · exported %s by %s"}
 )

@@ -368,7 +368,7 @@ func fundChanges(p *ui.Page, history []booking.Change, states map[string]ui.Stat
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Table(p, tHistory, ui.Col(text.Time), ui.Col(text.State), ui.Col(text.Actor), ui.Col(text.Detail)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(p, tHistory, ui.Head(text.Time), ui.Head(text.State), ui.Head(text.Actor), ui.Head(text.Detail)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -835,7 +835,7 @@ func entriesPanel(p *ui.Page, entries []ledger.Line) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(p, text.Ledger, ui.Col(text.Time), ui.Col(tRef), ui.Col(tDebit), ui.Col(tCredit), ui.Num(text.Amount)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var38), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(p, text.Ledger, ui.Head(text.Time), ui.Head(tRef), ui.Head(tDebit), ui.Head(tCredit), ui.Num(text.Amount)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var38), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

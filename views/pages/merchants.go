@@ -129,10 +129,10 @@ var merchantTexts = ui.ListTexts{
 			return tEnabledWord
 		}},
 	},
-	Columns: []ui.Column{
-		ui.Col(text.Merchant).Named("code"), ui.Col(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"),
-		ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Col(tLastOK).Named("last_ok"),
-		ui.Col(tLastFailed).Named("last_failed"),
+	Columns: []ui.Heading{
+		ui.Head(text.Merchant).Named("code"), ui.Head(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"),
+		ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Head(tLastOK).Named("last_ok"),
+		ui.Head(tLastFailed).Named("last_failed"),
 	},
 }
 

@@ -19,8 +19,8 @@ import (
 
 // notificationTexts is what the list of notifications says.
 var notificationTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Time).Named("created"), ui.Col(text.Order).Named("no"), ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Type).Named("type"), ui.Sum(text.Amount).Named("amount"), ui.Col(text.State).Named("status"), ui.Col(text.Tries).Named("attempts"), ui.Num(tHTTP).Named("http"), ui.Num(text.Took).Named("took"), ui.Col(text.Next).Named("next"), ui.Col(text.Reason).Named("error"),
+	Columns: []ui.Heading{
+		ui.Head(text.Time).Named("created"), ui.Head(text.Order).Named("no"), ui.Head(text.Merchant).Named("merchant"), ui.Opt(text.Type).Named("type"), ui.Sum(text.Amount).Named("amount"), ui.Head(text.State).Named("status"), ui.Head(text.Tries).Named("attempts"), ui.Num(tHTTP).Named("http"), ui.Num(text.Took).Named("took"), ui.Head(text.Next).Named("next"), ui.Head(text.Reason).Named("error"),
 	},
 	Title: text.Notifications, Icon: "bell-ring", Bars: tBarsNotify, None: tNoNotifs, NoneHow: tNoNotifsHow, Causes: tByCause,
 	Fields: map[string]ui.Field{

@@ -16,8 +16,8 @@ import (
 
 // orderTexts are the texts of the list of orders.
 var orderTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Created).Named("created"), ui.Col(text.OrderNo).Named("no"), ui.Opt(text.OutTradeNo).Named("out_trade_no"), ui.Col(text.Merchant).Named("merchant"), ui.Col(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"), ui.Col(text.State).Named("status"), ui.Col(tNotified).Named("notified"), ui.Opt(text.Subject).Named("subject"),
+	Columns: []ui.Heading{
+		ui.Head(text.Created).Named("created"), ui.Head(text.OrderNo).Named("no"), ui.Opt(text.OutTradeNo).Named("out_trade_no"), ui.Head(text.Merchant).Named("merchant"), ui.Head(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"), ui.Head(text.State).Named("status"), ui.Head(tNotified).Named("notified"), ui.Opt(text.Subject).Named("subject"),
 	},
 	Title: text.Orders, Icon: "receipt-text", Bars: tBarsCalls,
 	None:    tNoOrders,

@@ -474,7 +474,7 @@ func outcomesTable(p *ui.Page, o *console.Outcomes) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Table(p, tOutcomes, ui.Col(text.Time), ui.Num(tOKWord), ui.Num(tRetriedWord), ui.Num(text.Failed), ui.Num(tRate), ui.Num(tOrdersLine)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Table(p, tOutcomes, ui.Head(text.Time), ui.Num(tOKWord), ui.Num(tRetriedWord), ui.Num(text.Failed), ui.Num(tRate), ui.Num(tOrdersLine)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -565,7 +565,7 @@ func HealthPanel(p *ui.Page, all []console.MerchantHealth) templ.Component {
 				return nil
 			})
 			templ_7745c5c3_Err = ui.Table(p, tMerchantHealth,
-				ui.Col(text.Merchant), ui.Col(text.State), ui.Num(text.RateHour), ui.Opt(tTrend), ui.Num(text.P95),
+				ui.Head(text.Merchant), ui.Head(text.State), ui.Num(text.RateHour), ui.Opt(tTrend), ui.Num(text.P95),
 				ui.Num(text.WaitingN), ui.Num(tRiskColumn)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -955,8 +955,8 @@ func QueuesPanel(p *ui.Page, q *console.Queues, s System) templ.Component {
 			return nil
 		})
 		templ_7745c5c3_Err = ui.Table(p, tQueueTable,
-			ui.Col(tQueue), ui.Column{Label: tRowsWaiting, Class: "num", Hint: tRowsHint},
-			ui.Column{Label: tInRedis, Class: "num", Hint: tInRedisHint}, ui.Num(tOldestWait), ui.Col(text.State)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var38), templ_7745c5c3_Buffer)
+			ui.Head(tQueue), ui.Heading{Label: tRowsWaiting, Class: "num", Hint: tRowsHint},
+			ui.Heading{Label: tInRedis, Class: "num", Hint: tInRedisHint}, ui.Num(tOldestWait), ui.Head(text.State)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var38), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -18,11 +18,6 @@ import (
 
 // payoutTexts are the texts of the list of payouts.
 var payoutTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Created).Named("created"), ui.Col(tPayoutNo).Named("payout_no"), ui.Col(text.Merchant).Named("merchant"),
-		ui.Opt(text.Supplier).Named("supplier"), ui.Opt(tPayee).Named("payee"), ui.Sum(text.Amount).Named("amount"),
-		ui.Sum(tFeeOfPayment).Named("fee_amount"), ui.Col(text.State).Named("state"), ui.Col(tFinished).Named("finished"),
-	},
 	Title: text.Payouts, Icon: "arrow-up-right", None: tPayoutsNone, NoneHow: tPayoutsNoneHow,
 	Fields: map[string]ui.Field{
 		"payout_no": {Label: tPayoutNo},
@@ -32,24 +27,23 @@ var payoutTexts = ui.ListTexts{
 
 func payoutLink(no string) templ.SafeURL { return templ.URL("/payouts/" + url.PathEscape(no)) }
 
-// PayoutColumns are those of exported payouts.
-func PayoutColumns(p *ui.Page) []Column[console.Payout] {
-	type r = console.Payout
-	return []Column[r]{
-		moments(p, "created", text.Created, func(r r) *int64 { return &r.CreatedAt }),
-		plain("payout_no", p.T(tPayoutNo), func(r r) string { return r.PayoutNo }),
-		plain("out_payout_no", p.T(tOutPayoutNo), func(r r) string { return r.OutPayoutNo }),
-		plain("merchant", p.T(text.Merchant), func(r r) string { return r.Merchant }),
-		plain("supplier", p.T(text.Supplier), func(r r) string { return r.Supplier }),
-		plain("payee", p.T(tPayee), func(r r) string { return r.Account.Number }),
-		plain("supplier_payout_no", p.T(tSupplierPayoutNo), func(r r) string { return r.SupplierPayoutNo }),
-		plain("currency", p.T(tCurrency), func(r r) string { return r.Currency }),
-		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),
-		amounts("fee_amount", p.T(tFeeOfPayment), func(r r) (int64, string) { return r.FeeAmount, r.Currency }),
-		plain("state", p.T(text.State), func(r r) string { return p.T(ui.Look(ui.PayoutStates, r.Status).Label) }),
-		moments(p, "finished", tFinished, func(r r) *int64 { return r.FinishedAt }),
-		plain("failure", p.T(tFailure), func(r r) string { return r.Failure }),
-	}
+type payoutRow = console.Payout
+
+// PayoutColumns are those of the list of payouts.
+var PayoutColumns = []ui.Column[payoutRow]{
+	ui.TimeCol("created", text.Created, func(r payoutRow) *int64 { return &r.CreatedAt }),
+	ui.IDCol("payout_no", tPayoutNo, func(r payoutRow) (string, string) { return r.PayoutNo, string(payoutLink(r.PayoutNo)) }),
+	ui.TextCol("out_payout_no", tOutPayoutNo, func(r payoutRow) string { return r.OutPayoutNo }).ExportOnly(),
+	ui.TextCol("merchant", text.Merchant, func(r payoutRow) string { return r.Merchant }),
+	ui.TextCol("supplier", text.Supplier, func(r payoutRow) string { return r.Supplier }).Optional(),
+	ui.TextCol("payee", tPayee, func(r payoutRow) string { return r.Account.Number }).As("nowrap mono small").Optional(),
+	ui.TextCol("supplier_payout_no", tSupplierPayoutNo, func(r payoutRow) string { return r.SupplierPayoutNo }).ExportOnly(),
+	ui.TextCol("currency", tCurrency, func(r payoutRow) string { return r.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(r payoutRow) (int64, string) { return r.Amount, r.Currency }),
+	ui.MoneyCol("fee_amount", tFeeOfPayment, func(r payoutRow) (int64, string) { return r.FeeAmount, r.Currency }),
+	ui.StateCol("state", text.State, func(r payoutRow) ui.State { return ui.Look(ui.PayoutStates, r.Status) }),
+	ui.TimeCol("finished", tFinished, func(r payoutRow) *int64 { return r.FinishedAt }),
+	ui.TextCol("failure", tFailure, func(r payoutRow) string { return r.Failure }).ExportOnly(),
 }
 
 // PayoutData is what the page of one payout shows.

@@ -571,7 +571,7 @@ func QueuePage(p *ui.Page, d QueueData) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(p, tQueueLanes, ui.Col(tQueue), ui.Column{Label: tRowsWaiting, Class: "num", Hint: tRowsHint}, ui.Num(tOldestWait)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var20), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(p, tQueueLanes, ui.Head(tQueue), ui.Heading{Label: tRowsWaiting, Class: "num", Hint: tRowsHint}, ui.Num(tOldestWait)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var20), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

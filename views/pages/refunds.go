@@ -18,11 +18,6 @@ import (
 
 // refundTexts are the texts of the list of refunds.
 var refundTexts = ui.ListTexts{
-	Columns: []ui.Column{
-		ui.Col(text.Created).Named("created"), ui.Col(tRefundNo).Named("refund_no"), ui.Col(text.OrderNo).Named("no"),
-		ui.Col(text.Merchant).Named("merchant"), ui.Opt(text.Supplier).Named("supplier"), ui.Sum(text.Amount).Named("amount"),
-		ui.Col(text.State).Named("status"), ui.Col(tFinished).Named("finished"), ui.Opt(text.Reason).Named("reason"),
-	},
 	Title: text.Refunds, Icon: "undo-2", None: tRefundsNone, NoneHow: tRefundsNoneHow,
 	Fields: map[string]ui.Field{
 		"refund_no": {Label: tRefundNo},
@@ -33,24 +28,24 @@ var refundTexts = ui.ListTexts{
 
 func refundLink(no string) templ.SafeURL { return templ.URL("/refunds/" + url.PathEscape(no)) }
 
-// RefundColumns are those of exported refunds.
-func RefundColumns(p *ui.Page) []Column[console.Refund] {
-	type r = console.Refund
-	return []Column[r]{
-		moments(p, "created", text.Created, func(r r) *int64 { return &r.CreatedAt }),
-		plain("refund_no", p.T(tRefundNo), func(r r) string { return r.RefundNo }),
-		plain("out_refund_no", p.T(tOutRefundNo), func(r r) string { return r.OutRefundNo }),
-		plain("no", p.T(text.OrderNo), func(r r) string { return r.OrderNo }),
-		plain("merchant", p.T(text.Merchant), func(r r) string { return r.Merchant }),
-		plain("supplier", p.T(text.Supplier), func(r r) string { return r.Supplier }),
-		plain("supplier_refund_no", p.T(tSupplierRefundNo), func(r r) string { return r.SupplierRefundNo }),
-		plain("currency", p.T(tCurrency), func(r r) string { return r.Currency }),
-		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),
-		amounts("fee_returned", p.T(tFeeReturned), func(r r) (int64, string) { return r.FeeReturned, r.Currency }),
-		plain("status", p.T(text.State), func(r r) string { return p.T(ui.Look(ui.RefundStates, r.Status).Label) }),
-		moments(p, "finished", tFinished, func(r r) *int64 { return r.FinishedAt }),
-		plain("reason", p.T(text.Reason), func(r r) string { return r.Reason }),
-	}
+type refundRow = console.Refund
+
+// RefundColumns are those of the list of refunds.
+var RefundColumns = []ui.Column[refundRow]{
+	ui.TimeCol("created", text.Created, func(r refundRow) *int64 { return &r.CreatedAt }),
+	ui.IDCol("refund_no", tRefundNo, func(r refundRow) (string, string) { return r.RefundNo, string(refundLink(r.RefundNo)) }),
+	ui.TextCol("out_refund_no", tOutRefundNo, func(r refundRow) string { return r.OutRefundNo }).ExportOnly(),
+	ui.IDCol("no", text.OrderNo, func(r refundRow) (string, string) { return r.OrderNo, string(orderLink(r.OrderNo)) }),
+	ui.TextCol("merchant", text.Merchant, func(r refundRow) string { return r.Merchant }),
+	ui.TextCol("supplier", text.Supplier, func(r refundRow) string { return r.Supplier }).Optional(),
+	ui.TextCol("supplier_refund_no", tSupplierRefundNo, func(r refundRow) string { return r.SupplierRefundNo }).ExportOnly(),
+	ui.TextCol("currency", tCurrency, func(r refundRow) string { return r.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(r refundRow) (int64, string) { return r.Amount, r.Currency }),
+	ui.MoneyCol("fee_returned", tFeeReturned, func(r refundRow) (int64, string) { return r.FeeReturned, r.Currency }).ExportOnly(),
+	ui.StateCol("status", text.State, func(r refundRow) ui.State { return ui.Look(ui.RefundStates, r.Status) }).With(refundState),
+	ui.TimeCol("finished", tFinished, func(r refundRow) *int64 { return r.FinishedAt }),
+	ui.NoteCol("reason", text.Reason, func(_ *ui.Page, r refundRow) string { return refundReason(r) }).Optional().PageOnly(),
+	ui.TextCol("reason", text.Reason, func(r refundRow) string { return r.Reason }).ExportOnly(),
 }
 
 // RefundData is what the page of one refund shows.

@@ -569,7 +569,7 @@ func supplierRefusals(p *ui.Page, d *console.SupplierDetail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(p, tRefusals, ui.Col(text.Outcome), ui.Num(tRefusedN), ui.Col(tNewest), ui.Col(tNewestFailed), ui.Opt(text.From)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(p, tRefusals, ui.Head(text.Outcome), ui.Num(tRefusedN), ui.Head(tNewest), ui.Head(tNewestFailed), ui.Opt(text.From)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -730,7 +730,7 @@ func supplierCallTable(p *ui.Page, d *console.SupplierDetail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(p, tCallsTitle, ui.Col(text.Kind), ui.Num(tCallsN), ui.Num(tCallsAnswered), ui.Num(text.P95), ui.Col(tCallsFailed)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(p, tCallsTitle, ui.Head(text.Kind), ui.Num(tCallsN), ui.Num(tCallsAnswered), ui.Num(text.P95), ui.Head(tCallsFailed)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -958,7 +958,7 @@ func supplierKeys(p *ui.Page, d *console.SupplierDetail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(p, tKeys, ui.Col(tKeyField), ui.Col(text.Kind), ui.Col(tFingerprint), ui.Col(tKeyEnds)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(p, tKeys, ui.Head(tKeyField), ui.Head(text.Kind), ui.Head(tFingerprint), ui.Head(tKeyEnds)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var40), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1079,7 +1079,7 @@ func supplierChanges(p *ui.Page, d *console.SupplierDetail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(p, tChanges, ui.Col(text.Time), ui.Col(text.Actor), ui.Col(text.Act), ui.Col(tChangedFields)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var53), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(p, tChanges, ui.Head(text.Time), ui.Head(text.Actor), ui.Head(text.Act), ui.Head(tChangedFields)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var53), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -17,9 +17,9 @@ import (
 // suppliersShown is how many suppliers the overview shows.
 const suppliersShown = 6
 
-func supplierColumns() []ui.Column {
-	return []ui.Column{
-		ui.Col(text.Supplier), ui.Col(text.State),
+func supplierColumns() []ui.Heading {
+	return []ui.Heading{
+		ui.Head(text.Supplier), ui.Head(text.State),
 		{Label: tCallbacksMinute, Class: "num", Hint: tCallbacksMinuteHint},
 		{Label: tVerifiedShare, Class: "num", Hint: tVerifiedShareHint},
 		{Label: tPaidShare, Class: "num", Hint: tPaidShareHint},
@@ -33,13 +33,13 @@ func supplierColumns() []ui.Column {
 }
 
 // SupplierColumns are those of exported suppliers.
-func SupplierColumns(p *ui.Page) []Column[console.SupplierHealth] {
+func SupplierColumns(p *ui.Page) []ui.Column[console.SupplierHealth] {
 	type s = console.SupplierHealth
 	share := func(of func() (float64, bool)) string {
 		v, known := of()
 		return shareCell(p, v, known).Plain
 	}
-	return []Column[s]{
+	return []ui.Column[s]{
 		plain("code", p.T(tCode), func(s s) string { return s.Code }),
 		plain("kind", p.T(text.Kind), func(s s) string { return s.Kind }),
 		plain("state", p.T(text.State), func(s s) string { return p.T(supplierState(p, s).Label) }),

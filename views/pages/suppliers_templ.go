@@ -78,7 +78,7 @@ func Suppliers(p *ui.Page, all []console.SupplierHealth) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ExportMenu(p, exportsOf("/suppliers", SupplierColumns(p))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ExportMenu(p, exportsOf(p, "/suppliers", SupplierColumns(p))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -995,8 +995,8 @@ func SupplierPanel(p *ui.Page, all []console.SupplierHealth) templ.Component {
 				return nil
 			})
 			templ_7745c5c3_Err = ui.Table(p, tSupplierHealth,
-				ui.Col(text.Supplier), ui.Col(text.State), ui.Column{Label: tCallbacksMinute, Class: "num", Hint: tCallbacksMinuteHint},
-				ui.Column{Label: tVerifiedShare, Class: "num", Hint: tVerifiedShareHint}, ui.Num(tLastCallback), ui.Column{Label: text.WaitingN, Class: "num", Hint: tSupplierWaitsHint}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var49), templ_7745c5c3_Buffer)
+				ui.Head(text.Supplier), ui.Head(text.State), ui.Heading{Label: tCallbacksMinute, Class: "num", Hint: tCallbacksMinuteHint},
+				ui.Heading{Label: tVerifiedShare, Class: "num", Hint: tVerifiedShareHint}, ui.Num(tLastCallback), ui.Heading{Label: text.WaitingN, Class: "num", Hint: tSupplierWaitsHint}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var49), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

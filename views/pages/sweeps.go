@@ -85,9 +85,9 @@ func sweepP99(p *ui.Page, s *sweep.Sweep) string {
 }
 
 // SweepColumns are those of exported sweeps.
-func SweepColumns(p *ui.Page) []Column[*sweep.Sweep] {
+func SweepColumns(p *ui.Page) []ui.Column[*sweep.Sweep] {
 	type w = *sweep.Sweep
-	return []Column[w]{
+	return []ui.Column[w]{
 		moments(p, "began", tSpanBegan, func(w w) *int64 { return &w.BeganAt }),
 		moments(p, "ended", tEnded, func(w w) *int64 { return w.EndedAt }),
 		plain("state", p.T(text.State), func(w w) string { return p.T(ui.Look(ui.SweepStates, string(w.State)).Label) }),
@@ -130,9 +130,9 @@ var weekdays = []text.Text{
 	{ZH: "周日", EN: "Sun"},
 }
 
-func weekdayColumns() (all []ui.Column) {
+func weekdayColumns() (all []ui.Heading) {
 	for _, d := range weekdays {
-		all = append(all, ui.Col(d))
+		all = append(all, ui.Head(d))
 	}
 	return all
 }

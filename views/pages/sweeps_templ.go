@@ -78,7 +78,7 @@ func Sweeps(p *ui.Page, d SweepsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ExportMenu(p, exportsOf("/sweeps", SweepColumns(p))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ExportMenu(p, exportsOf(p, "/sweeps", SweepColumns(p))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -456,7 +456,7 @@ func SweepRuns(p *ui.Page, d SweepsData) templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = ui.Table(p, tSweepRuns,
-					ui.Col(tSpanBegan), ui.Col(text.State), ui.Col(tSweepBy), ui.Num(tSweepLooked), ui.Col(tSweepPushed), ui.Col(tSweepWrong),
+					ui.Head(tSpanBegan), ui.Head(text.State), ui.Head(tSweepBy), ui.Num(tSweepLooked), ui.Head(tSweepPushed), ui.Head(tSweepWrong),
 					ui.Num(text.Took), ui.Num(tSweepP99), ui.Opt(tSweepNode)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -149,7 +149,7 @@ func Views(p *ui.Page, d ViewsData) templ.Component {
 								}
 								return nil
 							})
-							templ_7745c5c3_Err = ui.Table(p, l.texts().Title, ui.Col(tName), ui.Col(text.Filter), ui.Col(tViewOwner), ui.Col(tViewAlert), ui.Col(text.Act)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = ui.Table(p, l.texts().Title, ui.Head(tName), ui.Head(text.Filter), ui.Head(tViewOwner), ui.Head(tViewAlert), ui.Head(text.Act)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}

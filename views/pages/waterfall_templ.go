@@ -379,7 +379,7 @@ func waterfall(p *ui.Page, spans []console.Span) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Table(p, tWaterfall, ui.Col(tSpanStep), ui.Col(tSpanBegan), ui.Num(tSpanOffset), ui.Num(text.Took)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(p, tWaterfall, ui.Head(tSpanStep), ui.Head(tSpanBegan), ui.Num(tSpanOffset), ui.Num(text.Took)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -19,13 +19,20 @@ const (
 )
 
 // Named names a column in ?columns=, as it is named in exports.
-func (c Column) Named(word string) Column {
+func (c Heading) Named(word string) Heading {
 	c.Word = word
 	return c
 }
 
-// Sum is a column of amounts.
-func Sum(label text.Text) Column { return Column{Label: label, Class: "num", Money: true} }
+// Sum is the heading of a column of amounts.
+func Sum(label text.Text) Heading { return Heading{Label: label, Class: "num", Kind: MoneyKind} }
+
+func (l List) headings() []Heading {
+	if len(l.Columns) > 0 {
+		return l.Columns
+	}
+	return l.Texts.Columns
+}
 
 // Among is the list for a table of other rows, whose currencies are not known.
 func (l List) Among() List {
@@ -37,7 +44,7 @@ func (l List) Among() List {
 // not count.
 func (l List) chosen() (words []string) {
 	all := true
-	for _, c := range l.Texts.Columns {
+	for _, c := range l.headings() {
 		if slices.Contains(strings.Split(l.get("columns"), ","), c.Word) {
 			words = append(words, c.Word)
 		} else {
@@ -76,7 +83,7 @@ func (l List) plain() string {
 // amounts are aligned.
 func (l List) look(before int) string {
 	all := []string{"amounts"}
-	for i, c := range l.Texts.Columns {
+	for i, c := range l.headings() {
 		if !l.shown(c.Word) {
 			all = append(all, "h"+strconv.Itoa(before+i+1))
 		}
@@ -122,18 +129,18 @@ func ccyClass(currency string) string {
 
 // headed is a heading of a list's table.
 type headed struct {
-	Column
+	Heading
 	currency string
 }
 
 // heads are the headings of the list's table, after that of the boxes that pick rows.
 func (l List) heads(pick templ.Component) (all []headed) {
 	if pick != nil {
-		all = append(all, headed{Column: Column{Head: pick}})
+		all = append(all, headed{Heading: Heading{Head: pick}})
 	}
-	for _, c := range l.Texts.Columns {
-		h := headed{Column: c}
-		if c.Money {
+	for _, c := range l.headings() {
+		h := headed{Heading: c}
+		if c.money() {
 			h.currency = l.currency()
 		}
 		all = append(all, h)

@@ -191,7 +191,7 @@ func DisplayMenu(p *Page, l List) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, c := range l.Texts.Columns {
+		for _, c := range l.headings() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<label><input type=\"checkbox\" name=\"columns\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -449,7 +449,7 @@ func ListTable(p *Page, l List, label text.Text, pick templ.Component) templ.Com
 			return templ_7745c5c3_Err
 		}
 		heads := l.heads(pick)
-		var templ_7745c5c3_Var26 = []any{l.look(len(heads) - len(l.Texts.Columns))}
+		var templ_7745c5c3_Var26 = []any{l.look(len(heads) - len(l.headings()))}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var26...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

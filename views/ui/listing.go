@@ -34,7 +34,13 @@ type List struct {
 	SumsMore     bool           // there is more money than in Sums, or too much to add it up
 	Causes       []list.Cause   // of the rows that failed
 	Exports      []ExportColumn // of an export of the list; none = it has no export
-	Empty        bool           // this page has no rows
+	Columns      []Heading      // of its table
+	Cells        [][]Cell       // of its rows
+	// PickAll is the heading above the boxes that pick rows, Picks the box of each row; nil = there are
+	// none.
+	PickAll templ.Component
+	Picks   []templ.Component
+	Empty   bool // this page has no rows
 	// Text is a filter that cannot be used, and Problems why; none = it can.
 	Text     string
 	Problems []list.Problem
@@ -61,28 +67,18 @@ type ListTexts struct {
 	HowArgs       []any     // of NoneHow
 	Bars          text.Text // what the small chart above the rows is of
 	Fields        map[string]Field
-	Columns       []Column  // of its table
+	Columns       []Heading // of its table
 	Causes        text.Text // above the causes of the rows that failed
 }
 
-// Column is one column of a table.
-type Column struct {
-	Label text.Text
-	Word  string          // in ?columns=, for a column of a list
-	Money bool            // of amounts
-	Class string          // "num": of numbers; "opt": left out where the page is narrow
-	Hint  text.Text       // where the pointer rests; zero = none
-	Head  templ.Component // instead of the label; nil = none
-}
+// Head is the heading of a column of texts.
+func Head(label text.Text) Heading { return Heading{Label: label} }
 
-// Col is a column of texts.
-func Col(label text.Text) Column { return Column{Label: label} }
+// Num is the heading of a column of numbers.
+func Num(label text.Text) Heading { return Heading{Label: label, Class: "num"} }
 
-// Num is a column of numbers.
-func Num(label text.Text) Column { return Column{Label: label, Class: "num"} }
-
-// Opt is a column that is left out where the page is narrow.
-func Opt(label text.Text) Column { return Column{Label: label, Class: "opt"} }
+// Opt is the heading of a column that is left out where the page is narrow.
+func Opt(label text.Text) Heading { return Heading{Label: label, Class: "opt"} }
 
 // Field is how a field of a filter looks.
 type Field struct {

@@ -984,7 +984,7 @@ func AskDialog(p *Page, name, action, key string, title, label, how, send text.T
 
 // Table is a table of the given columns; its children are the rows. Where it is too wide
 // it scrolls in its place.
-func Table(p *Page, label text.Text, columns ...Column) templ.Component {
+func Table(p *Page, label text.Text, columns ...Heading) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1036,7 +1036,7 @@ func Table(p *Page, label text.Text, columns ...Column) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, c := range columns {
-			templ_7745c5c3_Err = head(p, headed{Column: c}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head(p, headed{Heading: c}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

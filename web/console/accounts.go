@@ -28,7 +28,7 @@ import (
 func (s *handlers) accountsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[ledger.Account]{
 		spec: console.AccountList, always: true, read: s.Console.Accounts, columns: pages.AccountColumns,
-		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []ledger.Account) (templ.Component, error) {
+		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []ledger.Account) (templ.Component, error) {
 			d := pages.AccountsData{CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney), Key: act.NewKey()}
 			if part := l.Values.Get("part"); part != "" && len(l.Values) == 1 {
 				funds, err := s.Console.Funds(ctx)
@@ -37,7 +37,7 @@ func (s *handlers) accountsPage(c *fiber.Ctx) error {
 				}
 				d.Sums = funds[console.FundPart(part)].Sums
 			}
-			return pages.Accounts(p, l, rows, d), nil
+			return pages.Accounts(p, l, d), nil
 		},
 	})
 }
@@ -91,8 +91,8 @@ func (s *handlers) linesPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[console.AccountLine]{
 		spec: console.LineList, path: accountPath(a), always: true, read: s.Console.AccountLines, columns: pages.LineColumns,
 		within: func(q list.Query) list.Query { return q.With("account", strconv.FormatInt(a.ID, 10)) },
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.AccountLine) (templ.Component, error) {
-			return pages.Lines(p, l, rows, pages.LinesData{
+		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.AccountLine) (templ.Component, error) {
+			return pages.Lines(p, l, pages.LinesData{
 				Account: a, CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney),
 				Key: act.NewKey(),
 			}), nil

@@ -12,6 +12,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/sheet"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -129,7 +130,7 @@ func (s *handlers) figure(c *fiber.Ctx) error {
 	}
 	return s.StreamTable(c, web.Table{
 		Format: format, Name: name + p.Now.In(p.Zone).Format("-20060102-150405"), By: by,
-		Title: pages.ExportTitle(p, p.T(f.Title)+" · range="+r.Name, by), Heads: heads,
+		Title: ui.ExportTitle(p, p.T(f.Title)+" · range="+r.Name, by), Heads: heads,
 		Begin: func() error {
 			return s.keepAct(c, audit.Act{
 				Actor: by, Action: "list.export", Object: "list", ObjectID: name, Params: map[string]any{

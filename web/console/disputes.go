@@ -17,7 +17,6 @@ import (
 func (s *handlers) disputes() listPage[console.Dispute] {
 	return listPage[console.Dispute]{
 		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: pages.DisputeColumns,
-		draw:   rowsOnly(pages.Disputes),
 		number: "dispute_no", only: func(r console.Dispute) string { return disputePath(r.DisputeNo) },
 	}
 }

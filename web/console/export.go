@@ -7,7 +7,6 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/sheet"
 	"backstop/internal/list"
-	"backstop/views/pages"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -19,7 +18,7 @@ import (
 // transaction grows with the list. An error after the first page closes the connection, which a
 // browser reports as a failed download.
 func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, format sheet.Format) error {
-	if page.columns == nil {
+	if page.all(l.p) == nil {
 		return web.InvalidField("format", "this list has no export")
 	}
 	// Another site's link must not write into the audit in the operator's name.
@@ -49,7 +48,7 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, form
 		filter = l.address()
 	}
 	return stream(s, c, exported[T]{
-		format: format, name: page.spec.Name, filter: filter, page: l.p, columns: page.columns(l.p),
+		format: format, name: page.spec.Name, filter: filter, page: l.p, columns: page.all(l.p),
 		each: func(fn func(T) error) error {
 			return list.Each(span, func(span list.Slice) (list.Page[T], error) {
 				if span.At == (list.Cursor{}) {
@@ -103,7 +102,7 @@ type exported[T any] struct {
 	format       sheet.Format
 	name, filter string
 	page         *ui.Page
-	columns      []pages.Column[T]
+	columns      []ui.Column[T]
 	each         func(fn func(T) error) error
 }
 
@@ -127,31 +126,31 @@ func columnWords(text string) []string {
 // separated by commas or as repeated parameters.
 func stream[T any](s *handlers, c *fiber.Ctx, x exported[T]) error {
 	chosen := chosenColumns(c)
-	columns, err := pages.Choose(x.columns, columnWords(chosen))
+	columns, err := ui.Choose(x.columns, columnWords(chosen))
 	if err != nil {
 		return web.InvalidField("columns", err.Error())
 	}
-	by, totals := "operator:"+web.Operator(c).Name, pages.NewTotals(x.page, columns)
+	by, file := "operator:"+web.Operator(c).Name, ui.NewFile(x.page, ui.Headings(columns))
 	params := map[string]any{"filter": x.filter, "format": string(x.format)}
 	if chosen != "" {
 		params["columns"] = chosen
 	}
 	return s.StreamTable(c, web.Table{
 		Format: x.format, Name: x.name + x.page.Now.In(x.page.Zone).Format("-20060102-150405"), By: by,
-		Title: pages.ExportTitle(x.page, x.filter, by), Heads: pages.Heads(columns),
+		Title: ui.ExportTitle(x.page, x.filter, by), Heads: file.Heads(),
 		Begin: func() error {
 			return s.keepAct(c, audit.Act{Actor: by, Action: "list.export", Object: "list", ObjectID: x.name, Params: params})
 		},
 		Each: func(write func([]string) error) error {
-			cells := make([]string, len(columns))
+			cells, texts := make([]ui.Cell, len(columns)), make([]string, len(columns))
 			return x.each(func(row T) error {
 				for i, column := range columns {
-					cells[i] = column.Cell(row)
+					cells[i] = column.Cell(x.page, row)
 				}
-				totals.Add(row)
-				return write(cells)
+				file.Add(cells, texts)
+				return write(texts)
 			})
 		},
-		Foot: totals.Rows,
+		Foot: file.Totals,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -36,9 +37,41 @@ type listPage[T any] struct {
 	number string
 	only   func(T) string
 	bars   func(context.Context, list.Query, list.Slice) ([]console.Bar, error) // nil = none
-	draw   func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
-	// columns are the columns of an export; nil = no export.
-	columns func(*ui.Page) []pages.Column[T]
+	// draw draws the page; nil = it is nothing but the list.
+	draw    func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
+	columns []ui.Column[T] // of the page and of an export; nil = no export
+	older   func(*ui.Page) []ui.Column[T]
+}
+
+func (x listPage[T]) all(p *ui.Page) []ui.Column[T] {
+	if x.older != nil {
+		return x.older(p)
+	}
+	return x.columns
+}
+
+// listed returns the list with its columns and rows.
+func (x listPage[T]) listed(p *ui.Page, l ui.List, rows []T) ui.List {
+	columns := x.all(p)
+	l = l.Listed(p, ui.Headings(columns), ui.Cells(p, columns, rows))
+	if x.older != nil {
+		for _, c := range columns {
+			for _, row := range rows {
+				if currency := c.Cell(p, row).Currency; currency != "" && !slices.Contains(l.Currencies, currency) {
+					l.Currencies = append(l.Currencies, currency)
+				}
+			}
+		}
+	}
+	return l
+}
+
+// page returns the page of the list.
+func (x listPage[T]) page(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
+	if x.draw == nil {
+		return ui.PlainList(p, l.As(pages.TextsOf(x.spec.Name))), nil
+	}
+	return x.draw(ctx, p, l, rows)
 }
 
 // rowsOnly draws a list that needs only its rows.
@@ -93,20 +126,13 @@ func send[T any](s *handlers, c *fiber.Ctx, status int, page listPage[T]) error 
 	if err == nil {
 		around.Views, err = s.viewBar(ctx, c, l)
 	}
-	if page.columns != nil {
-		columns := page.columns(l.p)
-		around.Currencies = pages.Currencies(columns, rows.Rows)
-		for _, column := range columns {
-			around.Exports = append(around.Exports, ui.ExportColumn{Word: column.Word, Head: column.Head})
-		}
-	}
 	if err == nil && page.bars != nil {
 		around.Bars, err = page.bars(ctx, l.filter, l.span)
 	}
 	if err != nil {
 		return slow(ctx, err)
 	}
-	drawn, err := page.draw(ctx, l.p, around, rows.Rows)
+	drawn, err := page.page(ctx, l.p, page.listed(l.p, around, rows.Rows), rows.Rows)
 	if err != nil {
 		return slow(ctx, err)
 	}

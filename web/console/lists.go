@@ -23,7 +23,7 @@ import (
 
 func (s *handlers) orders() listPage[console.Order] {
 	return listPage[console.Order]{
-		spec: console.OrderList, read: s.Console.Orders, columns: pages.OrderColumns,
+		spec: console.OrderList, read: s.Console.Orders, older: pages.OrderColumns,
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Order) (templ.Component, error) {
 			return pages.Orders(p, l, rows, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
 		},
@@ -39,7 +39,7 @@ func (s *handlers) orders() listPage[console.Order] {
 
 func (s *handlers) callbacks() listPage[callback.Row] {
 	return listPage[callback.Row]{
-		spec: console.CallbackList, read: s.Console.Callbacks, columns: pages.CallbackColumns,
+		spec: console.CallbackList, read: s.Console.Callbacks, older: pages.CallbackColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" {
 				return nil, nil
@@ -54,7 +54,7 @@ func (s *handlers) callbacks() listPage[callback.Row] {
 
 func (s *handlers) notifications() listPage[console.Delivery] {
 	return listPage[console.Delivery]{
-		spec: console.DeliveryList, read: s.Console.Deliveries, columns: pages.NotificationColumns,
+		spec: console.DeliveryList, read: s.Console.Deliveries, older: pages.NotificationColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" || q.Get("risk") != "" {
 				return nil, nil
@@ -69,7 +69,7 @@ func (s *handlers) notifications() listPage[console.Delivery] {
 
 func (s *handlers) exceptions() listPage[exception.Item] {
 	return listPage[exception.Item]{
-		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, columns: pages.ExceptionColumns,
+		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, older: pages.ExceptionColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []exception.Item) (templ.Component, error) {
 			var lanes []console.Todo
 			var err error
@@ -86,7 +86,7 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 func (s *handlers) auditPage(c *fiber.Ctx) error {
 	data := pages.AuditData{Checked: c.Query("check") == "1"}
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
-		spec: console.ActList, always: true, columns: pages.ActColumns,
+		spec: console.ActList, always: true, older: pages.ActColumns,
 		read: func(ctx context.Context, q list.Query, span list.Slice) (list.Page[audit.Row], error) {
 			if err := s.groupActs(ctx, q, span, &data); err != nil {
 				return list.Page[audit.Row]{}, err

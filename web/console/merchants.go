@@ -18,7 +18,7 @@ import (
 // merchants is the list of merchants, in the order of declaration.
 func (s *handlers) merchants() listPage[console.MerchantStatus] {
 	return listPage[console.MerchantStatus]{
-		spec: console.MerchantList, always: true, read: s.Console.Merchants, columns: pages.MerchantColumns,
+		spec: console.MerchantList, always: true, read: s.Console.Merchants, older: pages.MerchantColumns,
 		draw: rowsOnly(pages.Merchants),
 	}
 }

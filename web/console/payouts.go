@@ -15,7 +15,6 @@ import (
 func (s *handlers) payouts() listPage[console.Payout] {
 	return listPage[console.Payout]{
 		spec: console.PayoutList, always: true, read: s.Console.Payouts, columns: pages.PayoutColumns,
-		draw:   rowsOnly(pages.Payouts),
 		number: "payout_no", only: func(r console.Payout) string { return "/payouts/" + r.PayoutNo },
 	}
 }

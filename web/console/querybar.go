@@ -84,8 +84,9 @@ func unread[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, text
 	if err != nil {
 		return slow(ctx, err)
 	}
-	around.Text, around.Problems, around.Bars = text, problems, nil
-	drawn, err := page.draw(ctx, l.p, around, nil)
+	around = page.listed(l.p, around, nil)
+	around.Text, around.Problems, around.Exports = text, problems, nil
+	drawn, err := page.page(ctx, l.p, around, nil)
 	if err != nil {
 		return slow(ctx, err)
 	}

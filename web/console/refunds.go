@@ -13,7 +13,6 @@ import (
 func (s *handlers) refunds() listPage[console.Refund] {
 	return listPage[console.Refund]{
 		spec: console.RefundList, always: true, read: s.Console.Refunds, columns: pages.RefundColumns,
-		draw:   rowsOnly(pages.Refunds),
 		number: "refund_no", only: func(r console.Refund) string { return refundPath(r.RefundNo) },
 	}
 }
