@@ -328,7 +328,7 @@ CREATE TABLE refused_callbacks (
     query       TEXT   NOT NULL,
     headers     TEXT   NOT NULL,
     body        BYTEA  NOT NULL,
-    steps       TEXT   NOT NULL
+    steps       TEXT   NOT NULL DEFAULT ''
 );
 CREATE INDEX refused_callbacks_supplier ON refused_callbacks (supplier, id);
 

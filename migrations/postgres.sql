@@ -52,7 +52,7 @@ CREATE TABLE callbacks (
     query       TEXT   NOT NULL,
     headers     TEXT   NOT NULL,
     body        BYTEA  NOT NULL,
-    steps       TEXT   NOT NULL
+    steps       TEXT   NOT NULL DEFAULT ''
 ) PARTITION BY RANGE (id);
 CREATE INDEX callbacks_order ON callbacks (order_no);
 
