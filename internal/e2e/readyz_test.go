@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -39,6 +43,18 @@ func (w *world) probed() (r readiness) {
 	}
 	r.code = resp.StatusCode
 	return r
+}
+
+// isStopped reports whether no thread of a process runs. A signal is sent before they have stopped.
+func isStopped(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range stats {
+		stat, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(stat, []byte(") T ")) {
+			return false
+		}
+	}
+	return true
 }
 
 // isDegraded reports whether a node can take callbacks without something.
@@ -87,6 +103,7 @@ func TestReadinessWhileAProcessIsStopped(t *testing.T) {
 	w.within(noticed, "ready again with the database", well)
 
 	w.signal(syscall.SIGSTOP)
+	w.within(noticed, "each thread is stopped", func() bool { return isStopped(w.server.cmd.Process.Pid) })
 	conn, err := net.DialTimeout("tcp", w.address, time.Second)
 	if err != nil {
 		t.Errorf("a stopped process accepts: %v", err)
