@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/command/*"},
 	{"internal/app"},
 	{"internal/cli"},
-	{".", "internal/testrun"},
+	{".", "internal/testrun", "tools/*"},
 }
 
 // forTests are packages that only tests may import.

@@ -3,20 +3,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"backstop/internal/app"
@@ -117,7 +110,7 @@ func applyDemo(c config.Config, std streams) func(context.Context, []byte) error
 }
 
 type benchCmd struct {
-	Part        string        `arg:"" optional:"" enum:"all,product,isolation,cleanup,asking,large,funds,size,rates" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; cleanup: the effect of clean-up on live traffic; asking: how fast suppliers are queried; large: traffic with many paid orders in the database; funds: paid orders with fees, payouts, and the balance and statement of a long account; size: the disk space of paid orders; rates: what an order costs at ordinary rates, and an idle server."`
+	Part        string        `arg:"" optional:"" enum:"all,product,isolation,rates" default:"all" help:"all; product: without direct posts; isolation: the effect of two failing merchants on the others; rates: what an order costs at ordinary rates, and an idle server."`
 	JSON        bool          `help:"Write JSON."`
 	Postgres    string        `help:"A PostgreSQL on this machine to measure too; schemas are created in it and dropped again." placeholder:"URL"`
 	Engine      string        `help:"Measure the product on sqlite, postgres or both (default: both if --postgres is given)." placeholder:"NAME"`
@@ -125,99 +118,20 @@ type benchCmd struct {
 	Connections []int         `default:"64,512" help:"Connections of the bursts, one burst for each; at most 1024." placeholder:"LIST"`
 	For         time.Duration `help:"Length of each measurement at a fixed rate (default: 10s, 3s for each phase of isolation, and 1m for each of rates)."`
 	Million     bool          `help:"Also hold 1,000,000 open orders; takes minutes."`
-	Held        int           `default:"1000000" help:"Large: paid orders in the database. Funds: lines of the merchant's account."`
 	Ill         []string      `help:"Isolation: only these failures: hang, slow, reset, drip, certificate, redirect, huge, gzip; nobody = only the control." placeholder:"LIST"`
 	Rate        []int         `help:"Isolation and rates: orders per second (default: 200,500; rates: 5,50,200,500)." placeholder:"LIST"`
 	Server      string        `help:"Measure the server of another program, such as an older version." placeholder:"FILE" type:"existingfile"`
-	Rounds      int           `default:"5" help:"Isolation, cleanup, asking, large and funds: rounds, each of a phase with the effect and one without."`
+	Rounds      int           `default:"5" help:"Isolation: rounds, each of a phase with the effect and one without."`
 }
 
 func (b *benchCmd) Run(ctx context.Context, std streams) error {
 	err := bench.Run(ctx, bench.Options{
-		Out: std.out, Progress: std.err, JSON: b.JSON, Start: b.start, DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
-		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million, Held: b.Held,
+		Out: std.out, Progress: std.err, JSON: b.JSON, Start: bench.Program(b.Server), DatabaseURL: b.Postgres, Engine: bench.Engine(b.Engine),
+		Part: bench.Part(b.Part), Orders: b.Orders, Connections: b.Connections, Length: b.For, Million: b.Million,
 		Ills: b.Ill, Rates: b.Rate, Rounds: b.Rounds,
 	})
 	if errors.Is(err, bench.ErrOptions) {
 		return fmt.Errorf("%w: %w", app.ErrUsage, err)
 	}
 	return err
-}
-
-func (b *benchCmd) start(ctx context.Context, s bench.Server) (*bench.Process, error) {
-	return startServer(ctx, b.Server, s)
-}
-
-// startServer runs a program, or this one, as a separate server in a temporary folder, without
-// this process's configuration.
-func startServer(ctx context.Context, self string, s bench.Server) (*bench.Process, error) {
-	if self == "" {
-		var err error
-		if self, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("find this program: %w", err)
-		}
-	}
-	dir, err := os.MkdirTemp("", "backstop-bench-data-")
-	if err != nil {
-		return nil, fmt.Errorf("make a data folder: %w", err)
-	}
-	addr, err := bench.FreeAddr()
-	if err != nil {
-		return nil, err
-	}
-	// One key for the server and its commands: with a database URL none is created.
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	env := childEnv(s, dir, addr)
-	if s.Extra["BACKSTOP_MASTER_KEY"] == "" {
-		env = append(env, "BACKSTOP_MASTER_KEY="+hex.EncodeToString(key))
-	}
-	log, err := os.Create(filepath.Join(dir, "server.log"))
-	if err != nil {
-		return nil, fmt.Errorf("open the server's log: %w", err)
-	}
-	server := exec.Command(self, "serve")
-	server.Env, server.Dir, server.Stderr = env, dir, log
-	if err := server.Start(); err != nil {
-		return nil, fmt.Errorf("start the server: %w", err)
-	}
-	stop := func() {
-		_ = server.Process.Signal(syscall.SIGTERM)
-		ended := time.AfterFunc(20*time.Second, func() { _ = server.Process.Kill() })
-		_ = server.Wait()
-		ended.Stop()
-		log.Close()
-		_ = os.RemoveAll(dir)
-	}
-	return &bench.Process{
-		URL: "http://" + addr, PID: server.Process.Pid, Data: dir, Stop: stop,
-		Apply: func(ctx context.Context, yaml []byte) error {
-			file := filepath.Join(dir, "bench.yaml")
-			if err := os.WriteFile(file, yaml, 0o600); err != nil {
-				return fmt.Errorf("write the declaration: %w", err)
-			}
-			apply := exec.CommandContext(ctx, self, "apply", file)
-			var errOut bytes.Buffer
-			apply.Env, apply.Dir, apply.Stderr = env, dir, &errOut
-			if err := apply.Run(); err != nil {
-				return fmt.Errorf("%w: %s", err, errOut.String())
-			}
-			return nil
-		},
-	}, nil
-}
-
-func childEnv(s bench.Server, dir, addr string) []string {
-	var env []string
-	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, "BACKSTOP_") {
-			env = append(env, e)
-		}
-	}
-	env = append(env, "BACKSTOP_LISTEN="+addr, "BACKSTOP_DATA="+dir,
-		"BACKSTOP_DATABASE_URL="+s.DatabaseURL, "BACKSTOP_REDIS_URL="+s.RedisURL)
-	for name, value := range s.Extra {
-		env = append(env, name+"="+value)
-	}
-	return env
 }

@@ -56,15 +56,15 @@ type Options struct {
 	Length      time.Duration // duration of each measurement at a fixed rate; 0 = 10 s, 3 s for a phase of isolation, or 1 min for rates
 	// Million also holds 1,000,000 open orders, which takes minutes.
 	Million bool
-	// Held is how many paid orders the database holds in the part Large, and how many lines the
-	// merchant's account has in the part Funds.
-	Held   int
-	Part   Part // empty = All
-	Engine Engine
+	Part    Part // empty = All
+	Engine  Engine
+	// Run is what is measured in place of a part, within Limit.
+	Run   func(ctx context.Context, b *Bench, e Target) error
+	Limit time.Duration
 	// Of the isolation part:
 	Ills   []string // keys of failures; none = all of them
 	Rates  []int    // orders per second, of the rates part too; none = 200 and 500, or 5 to 500
-	Rounds int      // of every pair of phases, or of the phases of clean-up; 0 = 5
+	Rounds int      // of every pair of phases; 0 = 5
 }
 
 // Part is what a run measures.
@@ -75,12 +75,7 @@ const (
 	All       Part = "all"       // direct posts, and the product
 	Product   Part = "product"   // the product alone
 	Isolation Part = "isolation" // the effect of two failing merchants on the others
-	Size      Part = "size"      // the disk space of paid orders
-	Cleanup   Part = "cleanup"   // the effect of clean-up on live traffic
-	Asking    Part = "asking"    // how fast suppliers are queried, and the effect on callbacks
-	Large     Part = "large"     // bursts and steady traffic with many paid orders in the database
 	Ordinary  Part = "rates"     // what an order costs at ordinary rates, and an idle server
-	Funds     Part = "funds"     // fees, payouts, and the balance and statement of a long account
 )
 
 // Engine is the database of the product; empty = SQLite, and PostgreSQL if there is a
@@ -100,8 +95,8 @@ var ErrOptions = errors.New("bench")
 const (
 	defaultOrders = 20_000
 	defaultLength = 10 * time.Second
-	// longest ends a run that hangs; longestMillion is the same for Million, clean-up and
-	// asking. The isolation part gets twice its estimate for each engine, plus longest.
+	// longest ends a run that hangs; longestMillion is the same for Million. The isolation part
+	// gets twice its estimate for each engine, plus longest.
 	longest        = 10 * time.Minute
 	longestMillion = 20 * time.Minute
 )
@@ -129,14 +124,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Part = cmp.Or(o.Part, All)
 	if len(o.Connections) == 0 {
-		o.Connections = []int{connections, manyConnections}
+		o.Connections = []int{Connections, manyConnections}
 	}
 	for _, n := range o.Connections {
 		if n < 1 || n > calls {
 			return fmt.Errorf("%w: use 1 to %d connections", ErrOptions, calls)
 		}
 	}
-	b := &bench{report: &report{}}
+	b := &Bench{Report: &Report{}}
 	var err error
 	if b.sqlite, b.postgres, err = o.engines(); err != nil {
 		return err
@@ -148,13 +143,12 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 		limit += 4 * b.plan.estimate() // two engines
-	case o.Part == Large || o.Part == Funds:
-		o.Held = cmp.Or(o.Held, defaultHeld)
-		limit = 2 * time.Hour
+	case o.Run != nil:
+		limit = o.Limit
 	case o.Part == Ordinary:
 		o.Length = cmp.Or(o.Length, rateLength)
 		limit = longest + 4*time.Duration(max(len(ordinaryRates), len(o.Rates)))*o.Length
-	case o.Million || o.Part == Cleanup || o.Part == Asking:
+	case o.Million:
 		limit = longestMillion
 	}
 	if o.Length <= 0 {
@@ -170,151 +164,85 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	b.o, b.dir = o, dir
+	b.Options, b.dir = o, dir
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
 	if o.JSON {
-		return b.report.writeJSON(o.Out)
+		return b.Report.writeJSON(o.Out)
 	}
-	return b.report.writeText(o.Out)
+	return b.Report.writeText(o.Out)
 }
 
-// bench is one run.
-type bench struct {
-	o      Options
-	dir    string
-	report *report
+// Bench is one run.
+type Bench struct {
+	Options Options
+	dir     string
+	Report  *Report
 	// What to measure.
 	sqlite, postgres bool
-	plan             plan // of the isolation part
+	plan             Plan // of the isolation part
 }
 
-func (b *bench) measure(ctx context.Context) error {
-	if b.o.DatabaseURL != "" {
-		if err := onLoopback(b.o.DatabaseURL); err != nil {
+func (b *Bench) measure(ctx context.Context) error {
+	if b.Options.DatabaseURL != "" {
+		if err := onLoopback(b.Options.DatabaseURL); err != nil {
 			return err
 		}
 	}
-	if b.o.Part == All {
-		b.progress("direct posts")
+	if b.Options.Part == All && b.Options.Run == nil {
+		b.Progress("direct posts")
 		if err := b.direct(ctx); err != nil {
 			return fmt.Errorf("measure direct posts: %w", err)
 		}
 	} else {
-		b.report.skip("direct posts, and the ratios to them")
+		b.Report.Skip("direct posts, and the ratios to them")
 	}
 	run := b.product
-	switch b.o.Part {
-	case Isolation:
+	switch {
+	case b.Options.Run != nil:
+		run = func(ctx context.Context, e Target) error { return b.Options.Run(ctx, b, e) }
+	case b.Options.Part == Isolation:
 		run = b.isolation
-	case Size:
-		run = b.size
-	case Cleanup:
-		run = b.cleanup
-	case Asking:
-		run = b.asking
-	case Large:
-		run = b.large
-	case Funds:
-		run = b.funds
-	case Ordinary:
+	case b.Options.Part == Ordinary:
 		run = b.ratesPart
 	}
 	if b.sqlite {
-		b.progress("the product on SQLite with its own Redis")
-		if err := run(ctx, engine{name: "embedded"}); err != nil {
+		b.Progress("the product on SQLite with its own Redis")
+		if err := run(ctx, Target{Name: "embedded"}); err != nil {
 			return fmt.Errorf("measure the product on SQLite: %w", err)
 		}
 	}
 	if !b.postgres {
-		if b.o.DatabaseURL == "" {
-			b.report.skip("the product on PostgreSQL: no database given")
+		if b.Options.DatabaseURL == "" {
+			b.Report.Skip("the product on PostgreSQL: no database given")
 		}
 		return nil
 	}
-	b.progress("the product on PostgreSQL")
+	b.Progress("the product on PostgreSQL")
 	redis, err := b.openRedis(ctx)
 	if err != nil {
 		return err
 	}
 	defer redis.close()
-	schema, drop, err := b.schema(ctx)
+	schema, drop, err := b.Schema(ctx)
 	if err != nil {
 		return err
 	}
 	dropOnce := sync.OnceFunc(drop)
 	defer dropOnce()
-	e := engine{name: "postgresql", databaseURL: schema, redis: redis}
-	if b.o.Part == All || b.o.Part == Product {
-		done, err := b.openFloor(ctx, &e)
-		if err != nil {
-			return err
-		}
-		defer done()
+	e := Target{Name: "postgresql", DatabaseURL: schema, Drop: dropOnce, Redis: redis}
+	if e.Postmaster, err = Postmaster(ctx, b.Options.DatabaseURL); err != nil {
+		b.Report.Skip("PostgreSQL's CPU time: " + err.Error())
 	}
 	if err := run(ctx, e); err != nil {
 		return fmt.Errorf("measure the product on PostgreSQL: %w", err)
 	}
-	dropOnce() // its tables must not be vacuumed during the next measurement
-	return b.measureFloor(ctx, e)
-}
-
-// openFloor prepares to measure PostgreSQL's CPU time, if its processes can be seen. done drops
-// what it creates.
-func (b *bench) openFloor(ctx context.Context, e *engine) (done func(), err error) {
-	if e.postmaster, err = postmaster(ctx, b.o.DatabaseURL); errors.Is(err, errUnseen) {
-		b.report.skip("PostgreSQL's CPU time and its floor: " + err.Error())
-		return func() {}, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find PostgreSQL: %w", err)
-	}
-	own, drop, err := b.schema(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if e.floor, err = openFloor(ctx, e.databaseURL, own, min(floorOrders, b.o.Orders)); err != nil {
-		drop()
-		return nil, err
-	}
-	return func() { e.floor.close(); drop() }, nil
-}
-
-// measureFloor writes the recorded rows again, after the server has ended.
-func (b *bench) measureFloor(ctx context.Context, e engine) error {
-	if e.floor == nil {
-		return nil
-	}
-	kinds, err := e.floor.transactions(ctx)
-	if err != nil {
-		return fmt.Errorf("measure the floor of PostgreSQL: %w", err)
-	}
-	b.progress("the floor of PostgreSQL: %s", describe(kinds))
-	var spent time.Duration
-	err = e.floor.replay(ctx, kinds, func() (err error) {
-		spent, err = familyTime(e.postmaster)
-		return err
-	}, func() error {
-		end, err := familyTime(e.postmaster)
-		spent = end - spent
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("measure the floor of PostgreSQL: %w", err)
-	}
-	s := subject{bench: b, engine: e}
-	s.cpuOf(floorName, spent, e.floor.orders, 0)
-	for _, many := range b.o.Connections {
-		of := cpuName("PostgreSQL" + with(many))
-		b.report.add(figure{Group: e.name, Name: of + ", times the floor", Value: b.report.find(e.name, of) / b.report.find(e.name,
-			cpuName(floorName))})
-	}
 	return nil
 }
 
-func (b *bench) progress(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.o.Progress, "measuring "+format+" …\n", args...)
+func (b *Bench) Progress(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.Options.Progress, "measuring "+format+" …\n", args...)
 }
 
 // errElsewhere is the refusal of other machines: load must never reach a production database.
@@ -332,9 +260,9 @@ func onLoopback(databaseURL string) error {
 	return errElsewhere
 }
 
-// schema creates an empty schema and returns a URL that uses it.
-func (b *bench) schema(ctx context.Context) (string, func(), error) {
-	admin, err := sql.Open("pgx", b.o.DatabaseURL)
+// Schema creates an empty schema and returns a URL that uses it.
+func (b *Bench) Schema(ctx context.Context) (string, func(), error) {
+	admin, err := sql.Open("pgx", b.Options.DatabaseURL)
 	if err != nil {
 		return "", nil, errors.New("the database URL cannot be read")
 	}
@@ -348,10 +276,10 @@ func (b *bench) schema(ctx context.Context) (string, func(), error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if _, err := admin.ExecContext(ctx, "DROP SCHEMA "+name+" CASCADE"); err != nil {
-			_, _ = fmt.Fprintf(b.o.Progress, "the schema %s could not be dropped: %v\n", name, err)
+			_, _ = fmt.Fprintf(b.Options.Progress, "the schema %s could not be dropped: %v\n", name, err)
 		}
 	}
-	u, err := url.Parse(b.o.DatabaseURL)
+	u, err := url.Parse(b.Options.DatabaseURL)
 	if err != nil {
 		drop()
 		return "", nil, errors.New("the database URL cannot be read")

@@ -40,13 +40,13 @@ func TestMemoryOfThisProcessIsRead(t *testing.T) {
 
 func TestPercentilesOfSortedSamples(t *testing.T) {
 	t.Parallel()
-	var l latencies
+	var l Latencies
 	for i := range 100 {
 		l = append(l, time.Duration(100-i))
 	}
-	sorted(l)
-	if l.at(0.5) != 51 || l.at(0.99) != 100 || l.at(1) != 100 || (latencies{}).at(0.5) != 0 {
-		t.Errorf("p50 %d, p99 %d, p100 %d", l.at(0.5), l.at(0.99), l.at(1))
+	Sorted(l)
+	if l.At(0.5) != 51 || l.At(0.99) != 100 || l.At(1) != 100 || (Latencies{}).At(0.5) != 0 {
+		t.Errorf("p50 %d, p99 %d, p100 %d", l.At(0.5), l.At(0.99), l.At(1))
 	}
 }
 
@@ -77,7 +77,7 @@ func TestClosedLoopStopsAtTheFirstError(t *testing.T) {
 	t.Parallel()
 	wrong := errors.New("wrong")
 	var ran atomic.Int64
-	took, err := closedLoop(t.Context(), 4, 1_000_000, func(i int) error {
+	took, err := ClosedLoop(t.Context(), 4, 1_000_000, func(i int) error {
 		ran.Add(1)
 		if i == 10 {
 			return wrong
@@ -98,11 +98,11 @@ func TestSinkCountsRepeats(t *testing.T) {
 	defer s.close()
 	s.expect("100", 0)
 	s.expect("200", 1)
-	c := newCaller(s.host(), 4)
-	defer c.close()
+	c := NewCaller(s.host(), 4)
+	defer c.Close()
 	for _, no := range []string{"100", "100", "300"} {
 		body := fmt.Sprintf(`{"id":"ntf_1","data":{"order_no":"%s","amount":1}}`, no)
-		if status, err := c.send(post{path: "/n", contentType: "application/json", body: []byte(body)}, nil); err != nil || status != 200 {
+		if status, err := c.Send(Post{Path: "/n", ContentType: "application/json", Body: []byte(body)}, nil); err != nil || status != 200 {
 			t.Fatalf("answered %d, %v", status, err)
 		}
 	}
@@ -111,18 +111,18 @@ func TestSinkCountsRepeats(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := s.wait(ctx, 0, 2); !errors.Is(err, errNotNotified) || !strings.Contains(err.Error(), "1 of 2") {
+	if _, err := s.Wait(ctx, 0, 2); !errors.Is(err, errNotNotified) || !strings.Contains(err.Error(), "1 of 2") {
 		t.Errorf("waiting ended with %v", err)
 	}
-	if _, err := s.wait(t.Context(), 0, 1); err != nil {
+	if _, err := s.Wait(t.Context(), 0, 1); err != nil {
 		t.Errorf("an order that has arrived is missing: %v", err)
 	}
 }
 
 func TestTheAdapterBelievesTheLoad(t *testing.T) {
 	t.Parallel()
-	c := newCast(0)
-	text, err := c.declaration()
+	c := NewCast(0)
+	text, err := c.Declaration()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,15 +132,15 @@ func TestTheAdapterBelievesTheLoad(t *testing.T) {
 	if err := json.Unmarshal(text, &declared); err != nil {
 		t.Fatal(err)
 	}
-	a, err := sortedparams.Kind.New(supplierCode, declared.Suppliers[0].Config, nil)
+	a, err := sortedparams.Kind.New(SupplierCode, declared.Suppliers[0].Config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := c.callback("382367567760588800", 7)
 	got, err := a.Parse(&supplier.Request{
-		Method: "POST", Header: map[string][]string{"Content-Type": {p.contentType}}, Body: p.body, ReceivedAt: time.Now(),
+		Method: "POST", Header: map[string][]string{"Content-Type": {p.ContentType}}, Body: p.Body, ReceivedAt: time.Now(),
 	}, &supplier.Trace{})
-	if err != nil || got.OrderRef != "382367567760588800" || got.Amount != amount || got.Status != supplier.Paid {
+	if err != nil || got.OrderRef != "382367567760588800" || got.Amount != Amount || got.Status != supplier.Paid {
 		t.Errorf("read %+v, %v", got, err)
 	}
 }
@@ -162,12 +162,12 @@ func TestBenchLeavesOtherMachinesDatabasesAlone(t *testing.T) {
 
 func TestReportSaysWhetherGoalsAreMet(t *testing.T) {
 	t.Parallel()
-	r := &report{}
+	r := &Report{}
 	r.direct = 1000
-	r.add(figure{Group: "limits", Name: "direct", Unit: "/s", Value: 1000})
-	r.add(figure{Group: "embedded", Name: "p99", Unit: "ms", Value: 30}.atMost(25))
-	r.add(figure{Group: "embedded", Name: "idle", Unit: "MB", Value: 30}.atMost(60))
-	r.skip("something")
+	r.Add(Figure{Group: "limits", Name: "direct", Unit: "/s", Value: 1000})
+	r.Add(Figure{Group: "embedded", Name: "p99", Unit: "ms", Value: 30}.AtMost(25))
+	r.Add(Figure{Group: "embedded", Name: "idle", Unit: "MB", Value: 30}.AtMost(60))
+	r.Skip("something")
 	var text, raw bytes.Buffer
 	if err := errors.Join(r.writeText(&text), r.writeJSON(&raw)); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestReportSaysWhetherGoalsAreMet(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, &text)
 		}
 	}
-	var back struct{ Figures []figure }
+	var back struct{ Figures []Figure }
 	if err := json.Unmarshal(raw.Bytes(), &back); err != nil || len(back.Figures) != 3 || *back.Figures[1].Met {
 		t.Errorf("%v: %s", err, &raw)
 	}

@@ -16,62 +16,54 @@ import (
 )
 
 const (
-	merchants = 20
+	Merchants = 20
 	// hanging is how many of the merchants never answer while isolation is measured.
 	hanging      = 2
-	supplierCode = "bench"
-	amount       = 1999 // of every order, minor units
+	SupplierCode = "bench"
+	Amount       = 1999 // of every order, minor units
 )
 
-// cast is the supplier and the merchants of a server under test.
-type cast struct {
-	supplierKey string
-	keys        []string // API keys, by merchant
-	asked       string   // query URL of a second supplier; "" = there is none
-	askedRate   int      // its query_rate
-	funds       *fundsCast
+// Cast is the supplier and the merchants of a server under test.
+type Cast struct {
+	SupplierKey string
+	Keys        []string // API keys, by merchant
+	// More adds to the declaration of merchants and suppliers; nil = nothing.
+	More func(all map[string]any, merchants, suppliers []map[string]any)
 }
 
-// newCast makes the usual merchants and more additional ones.
-func newCast(more int) *cast {
-	c := &cast{supplierKey: secret()}
-	for range merchants + more {
-		c.keys = append(c.keys, "sk_bench_"+secret())
+// NewCast makes the usual merchants and more additional ones.
+func NewCast(more int) *Cast {
+	c := &Cast{SupplierKey: Secret()}
+	for range Merchants + more {
+		c.Keys = append(c.Keys, "sk_bench_"+Secret())
 	}
 	return c
 }
 
-func merchantCode(i int) string { return fmt.Sprintf("bench-%d", i) }
+func MerchantCode(i int) string { return fmt.Sprintf("bench-%d", i) }
 
-// secret returns 32 random bytes in hex.
-func secret() string {
+// Secret returns 32 random bytes in hex.
+func Secret() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // crypto/rand never fails (Go 1.24)
 	return hex.EncodeToString(b)
 }
 
-// declaration returns the apply file; JSON is valid YAML.
-func (c *cast) declaration() ([]byte, error) {
+// Declaration returns the apply file; JSON is valid YAML.
+func (c *Cast) Declaration() ([]byte, error) {
 	var list []map[string]any
-	for i, key := range c.keys {
+	for i, key := range c.Keys {
 		sign := make([]byte, 32)
 		_, _ = rand.Read(sign)
 		list = append(list, map[string]any{
-			"code": merchantCode(i), "name": fmt.Sprintf("Bench %d", i), "api_key": key,
+			"code": MerchantCode(i), "name": fmt.Sprintf("Bench %d", i), "api_key": key,
 			"signing_secret": "whsec_" + base64.StdEncoding.EncodeToString(sign),
 		})
 	}
-	suppliers := []map[string]any{{"code": supplierCode, "kind": "sortedparams", "enabled": true, "config": c.config()}}
-	if c.asked != "" {
-		config := c.config()
-		config["query_url"], config["answer_format"], config["paying_values"] = c.asked, "form", []string{"0"}
-		suppliers = append(suppliers, map[string]any{
-			"code": askedCode, "kind": "sortedparams", "enabled": true, "query_rate": fmt.Sprintf("%d/s", c.askedRate), "config": config,
-		})
-	}
+	suppliers := []map[string]any{{"code": SupplierCode, "kind": "sortedparams", "enabled": true, "config": c.Config()}}
 	all := map[string]any{"merchants": list, "suppliers": suppliers}
-	if c.funds != nil {
-		c.funds.declare(c, all, list, suppliers)
+	if c.More != nil {
+		c.More(all, list, suppliers)
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -80,52 +72,52 @@ func (c *cast) declaration() ([]byte, error) {
 	return text, nil
 }
 
-// config returns the config of a supplier.
-func (c *cast) config() map[string]any {
+// Config returns the config of a supplier.
+func (c *Cast) Config() map[string]any {
 	return map[string]any{
-		"format": "form", "algorithm": "hmac-sha256", "key": c.supplierKey, "sign_case": "lower",
+		"format": "form", "algorithm": "hmac-sha256", "key": c.SupplierKey, "sign_case": "lower",
 		"order_field": "order_no", "trade_field": "trade_no", "amount_field": "amount", "amount_unit": "minor",
 		"currency": "CNY", "status_field": "status", "paid_values": []string{"1"},
 	}
 }
 
 // order returns the request that creates order number i.
-func (c *cast) order(merchant, i int, notifyURL string) (post, error) {
-	return c.orderAt(supplierCode, merchant, i, notifyURL)
+func (c *Cast) order(merchant, i int, notifyURL string) (Post, error) {
+	return c.OrderAt(SupplierCode, merchant, i, notifyURL)
 }
 
-func (c *cast) orderAt(supplier string, merchant, i int, notifyURL string) (post, error) {
+func (c *Cast) OrderAt(supplier string, merchant, i int, notifyURL string) (Post, error) {
 	body, err := json.Marshal(map[string]any{
-		"out_trade_no": fmt.Sprintf("b%d", i), "amount": amount, "currency": "CNY", "supplier": supplier,
+		"out_trade_no": fmt.Sprintf("b%d", i), "amount": Amount, "currency": "CNY", "supplier": supplier,
 		"subject": "bench", "notify_url": notifyURL,
 		"expires_in": 1800 + i%1800, // as if created over half an hour
 	})
 	if err != nil {
-		return post{}, fmt.Errorf("write an order: %w", err)
+		return Post{}, fmt.Errorf("write an order: %w", err)
 	}
-	return post{path: "/api/v1/orders", contentType: "application/json", key: c.keys[merchant], body: body}, nil
+	return Post{Path: "/api/v1/orders", ContentType: "application/json", Key: c.Keys[merchant], Body: body}, nil
 }
 
 // callback returns the supplier's signed message about an order.
-func (c *cast) callback(orderNo string, i int) post {
-	return c.callbackAt(supplierCode, orderNo, i)
+func (c *Cast) callback(orderNo string, i int) Post {
+	return c.callbackAt(SupplierCode, orderNo, i)
 }
 
-func (c *cast) callbackAt(supplier, orderNo string, i int) post {
+func (c *Cast) callbackAt(supplier, orderNo string, i int) Post {
 	// The names are sorted, and no value needs escaping.
-	text := "amount=" + strconv.Itoa(amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
-	return post{path: "/callback/" + supplier, contentType: "application/x-www-form-urlencoded", body: []byte(signed(c.supplierKey, text))}
+	text := "amount=" + strconv.Itoa(Amount) + "&order_no=" + orderNo + "&status=1&trade_no=t" + strconv.Itoa(i)
+	return Post{Path: "/callback/" + supplier, ContentType: "application/x-www-form-urlencoded", Body: []byte(Signed(c.SupplierKey, text))}
 }
 
-// signed returns sorted parameters with their signature.
-func signed(key, text string) string {
+// Signed returns sorted parameters with their signature.
+func Signed(key, text string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(text))
 	return text + "&sign=" + hex.EncodeToString(mac.Sum(nil))
 }
 
 // await waits until the server uses the applied settings.
-func (c *cast) await(ctx context.Context, to *caller) error {
+func (c *Cast) await(ctx context.Context, to *caller) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
@@ -134,9 +126,9 @@ func (c *cast) await(ctx context.Context, to *caller) error {
 		if err != nil {
 			return err
 		}
-		p.body = []byte(strings.Replace(string(p.body), `"b0"`, `"probe"`, 1))
+		p.Body = []byte(strings.Replace(string(p.Body), `"b0"`, `"probe"`, 1))
 		var answer string
-		status, err := to.send(p, func(body []byte) { answer = string(body) })
+		status, err := to.Send(p, func(body []byte) { answer = string(body) })
 		switch {
 		case err != nil:
 			return err

@@ -9,7 +9,7 @@ import (
 )
 
 // pairs are the phases of one failure at one rate, by round.
-type pairs struct{ healthy, failing []phase }
+type pairs struct{ healthy, failing []Phase }
 
 // comparison is the result of pairs.
 type comparison struct {
@@ -52,15 +52,15 @@ func compare(group string, rate int, mode failure, both pairs) comparison {
 	c := comparison{
 		Group: group, Rate: rate, Ill: mode.key, name: mode.name, Rounds: len(both.healthy),
 		Healthy: sideOf(both.healthy), Failing: sideOf(both.failing),
-		P50:   ratio(pool(both.failing, tookOf).at(0.5), pool(both.healthy, tookOf).at(0.5)),
-		P99:   ratio(pool(both.failing, tookOf).at(0.99), pool(both.healthy, tookOf).at(0.99)),
-		Early: ratio(pool(both.failing, earlyOf).at(0.99), pool(both.healthy, earlyOf).at(0.99)),
+		P50:   Ratio(Pool(both.failing, TookOf).At(0.5), Pool(both.healthy, TookOf).At(0.5)),
+		P99:   Ratio(Pool(both.failing, TookOf).At(0.99), Pool(both.healthy, TookOf).At(0.99)),
+		Early: Ratio(Pool(both.failing, earlyOf).At(0.99), Pool(both.healthy, earlyOf).At(0.99)),
 	}
 	var rounds []float64
 	for i := range both.healthy {
-		rounds = append(rounds, ratio(pool(both.failing[i:i+1], tookOf).at(0.99), pool(both.healthy[i:i+1], tookOf).at(0.99)))
+		rounds = append(rounds, Ratio(Pool(both.failing[i:i+1], TookOf).At(0.99), Pool(both.healthy[i:i+1], TookOf).At(0.99)))
 	}
-	c.ByRound = spreadOf(rounds)
+	c.ByRound = SpreadOf(rounds)
 	if mode.behave != nil {
 		met := c.P99 <= maxIsolation
 		c.Goal, c.Met = fmt.Sprintf("≤ %.2f ×", maxIsolation), &met
@@ -69,40 +69,40 @@ func compare(group string, rate int, mode failure, both pairs) comparison {
 }
 
 // The samples of a phase that pool takes.
-func tookOf(p phase) latencies  { return p.took }
-func earlyOf(p phase) latencies { return p.took[:p.early] }
-func lateOf(p phase) latencies  { return p.late }
+func TookOf(p Phase) Latencies  { return p.Took }
+func earlyOf(p Phase) Latencies { return p.Took[:p.early] }
+func lateOf(p Phase) Latencies  { return p.late }
 
-// pool returns the samples of all phases together. A percentile of many samples is steadier
+// Pool returns the samples of all phases together. A percentile of many samples is steadier
 // than the mean of the percentiles of a few.
-func pool(phases []phase, of func(phase) latencies) latencies {
-	var l latencies
+func Pool(phases []Phase, of func(Phase) Latencies) Latencies {
+	var l Latencies
 	for _, p := range phases {
 		l = append(l, of(p)...)
 	}
-	return sorted(l)
+	return Sorted(l)
 }
 
-func sideOf(phases []phase) side {
-	took := pool(phases, tookOf)
-	s := side{Samples: len(took), P50: ms(took.at(0.5)), P99: ms(took.at(0.99)), Late: ms(pool(phases, lateOf).at(0.99))}
+func sideOf(phases []Phase) side {
+	took := Pool(phases, TookOf)
+	s := side{Samples: len(took), P50: MS(took.At(0.5)), P99: MS(took.At(0.99)), Late: MS(Pool(phases, lateOf).At(0.99))}
 	var server, generator, lasted time.Duration
 	for _, p := range phases {
-		server, generator, lasted = server+p.server, generator+p.generator, lasted+p.lasted
+		server, generator, lasted = server+p.server, generator+p.generator, lasted+p.Lasted
 	}
-	s.Server, s.Generator = ratio(server, lasted), ratio(generator, lasted)
+	s.Server, s.Generator = Ratio(server, lasted), Ratio(generator, lasted)
 	return s
 }
 
-// ratio is 0 if b is 0.
-func ratio(a, b time.Duration) float64 {
+// Ratio is 0 if b is 0.
+func Ratio(a, b time.Duration) float64 {
 	if b == 0 {
 		return 0
 	}
 	return float64(a) / float64(b)
 }
 
-func spreadOf(values []float64) spread {
+func SpreadOf(values []float64) spread {
 	if len(values) == 0 {
 		return spread{}
 	}

@@ -21,8 +21,8 @@ type failure struct {
 	tls    fakemerchant.Certificate
 }
 
-// control is a pair of identical phases. It shows the measurement's own noise.
-var control = failure{key: "nobody", name: "no failure (control)"}
+// Control is a pair of identical phases. It shows the measurement's own noise.
+var Control = failure{key: "nobody", name: "no failure (control)"}
 
 // failures are simulated by two of twenty merchants.
 var failures = []failure{
@@ -40,7 +40,7 @@ const (
 	// maxIsolation is the allowed effect on the others: the 99th percentile of all phases
 	// with failing merchants divided by that of all phases without.
 	maxIsolation  = 1.2
-	defaultRounds = 5
+	DefaultRounds = 5
 	maxRounds     = 1000
 	maxRate       = 5000 // orders per second
 	// defaultPhase is short on purpose: in these seconds the server detects the failure.
@@ -54,37 +54,37 @@ const (
 
 var defaultRates = []int{200, 500} // orders per second
 
-// plan is a run of the isolation part on one engine.
-type plan struct {
+// Plan is a run of the isolation part on one engine.
+type Plan struct {
 	modes  []failure // the control first
-	rates  []int
-	rounds int
-	length time.Duration // of a phase
+	Rates  []int
+	Rounds int
+	Length time.Duration // of a phase
 }
 
 // newPlan reads the options. The control is always part of it: it shows which figures are
 // noise.
-func newPlan(o Options) (plan, error) {
-	p := plan{modes: []failure{control}, rounds: o.Rounds, length: o.Length}
-	p.rates = slices.Compact(slices.Sorted(slices.Values(o.Rates)))
-	if len(p.rates) == 0 {
-		p.rates = defaultRates
+func newPlan(o Options) (Plan, error) {
+	p := Plan{modes: []failure{Control}, Rounds: o.Rounds, Length: o.Length}
+	p.Rates = slices.Compact(slices.Sorted(slices.Values(o.Rates)))
+	if len(p.Rates) == 0 {
+		p.Rates = defaultRates
 	}
-	if p.rounds == 0 {
-		p.rounds = defaultRounds
+	if p.Rounds == 0 {
+		p.Rounds = DefaultRounds
 	}
-	if p.length <= 0 {
-		p.length = defaultPhase
+	if p.Length <= 0 {
+		p.Length = defaultPhase
 	}
-	if p.rounds < 0 || p.rounds > maxRounds {
+	if p.Rounds < 0 || p.Rounds > maxRounds {
 		return p, fmt.Errorf("%w: use 1 to %d rounds", ErrOptions, maxRounds)
 	}
-	for _, rate := range p.rates {
+	for _, rate := range p.Rates {
 		if rate < 1 || rate > maxRate {
 			return p, fmt.Errorf("%w: use rates of 1 to %d orders per second", ErrOptions, maxRate)
 		}
 	}
-	known := []string{control.key}
+	known := []string{Control.key}
 	for _, mode := range failures {
 		known = append(known, mode.key)
 		if len(o.Ills) == 0 || slices.Contains(o.Ills, mode.key) {
@@ -100,37 +100,37 @@ func newPlan(o Options) (plan, error) {
 }
 
 // all returns the number of pairs of phases.
-func (p plan) all() int { return p.rounds * len(p.rates) * len(p.modes) }
+func (p Plan) all() int { return p.Rounds * len(p.Rates) * len(p.modes) }
 
 // failingMerchants returns their number: two new ones for each phase with a failure, because
 // breakers have a history.
-func (p plan) failingMerchants() int { return p.rounds * len(p.rates) * (len(p.modes) - 1) * hanging }
+func (p Plan) failingMerchants() int { return p.Rounds * len(p.Rates) * (len(p.modes) - 1) * hanging }
 
-// ordersOf returns the number of orders of a phase, the same for each merchant.
-func (p plan) ordersOf(rate int) int {
-	n := int(p.length.Seconds() * float64(rate))
-	return max(1, (n+merchants-1)/merchants) * merchants
+// OrdersOf returns the number of orders of a phase, the same for each merchant.
+func (p Plan) OrdersOf(rate int) int {
+	n := int(p.Length.Seconds() * float64(rate))
+	return max(1, (n+Merchants-1)/Merchants) * Merchants
 }
 
-func (p plan) orders() int {
-	n := p.ordersOf(p.rates[0]) // to warm up
-	for _, rate := range p.rates {
-		n += 2 * p.rounds * len(p.modes) * p.ordersOf(rate)
+func (p Plan) orders() int {
+	n := p.OrdersOf(p.Rates[0]) // to warm up
+	for _, rate := range p.Rates {
+		n += 2 * p.Rounds * len(p.modes) * p.OrdersOf(rate)
 	}
 	return n
 }
 
 // estimate returns roughly how long the plan takes on one engine.
-func (p plan) estimate() time.Duration {
+func (p Plan) estimate() time.Duration {
 	// Thousands of orders are created per second, and each phase waits for calm.
 	making := time.Duration(p.orders()) * time.Second / 4000
-	return time.Duration(2*p.all())*(p.length+2*calmFor) + making
+	return time.Duration(2*p.all())*(p.Length+2*calmFor) + making
 }
 
-// isolated is the isolation part on one engine.
-type isolated struct {
-	*subject
-	plan
+// Isolated is the isolation part on one engine.
+type Isolated struct {
+	*Subject
+	Plan
 	order   int // the next order
 	failing int // the next merchant to fail
 	done    int // pairs
@@ -145,22 +145,22 @@ type row struct {
 
 // isolation measures the effect of two failing merchants on the others. The rounds are the
 // outermost loop, so that a bad minute of the machine affects all failures alike.
-func (b *bench) isolation(ctx context.Context, e engine) error {
+func (b *Bench) isolation(ctx context.Context, e Target) error {
 	p := b.plan
-	s := &isolated{plan: p, failing: merchants, seen: map[row]*pairs{}}
-	s.subject = &subject{bench: b, engine: e, cast: newCast(p.failingMerchants()), calls: make([]post, p.orders())}
-	end, err := s.open(ctx, p.orders())
+	s := &Isolated{Plan: p, failing: Merchants, seen: map[row]*pairs{}}
+	s.Subject = &Subject{Bench: b, Target: e, Cast: NewCast(p.failingMerchants()), Calls: make([]Post, p.orders())}
+	end, err := s.Open(ctx, p.orders())
 	if err != nil {
 		return err
 	}
 	defer end()
-	s.progress("%s: isolation, %d rounds, takes about %s", s.name, p.rounds, p.estimate().Round(time.Minute))
+	s.Progress("%s: isolation, %d rounds, takes about %s", s.Name, p.Rounds, p.estimate().Round(time.Minute))
 	// One phase is not counted: it warms up connections, prepared statements and caches.
-	if _, err := s.phase(ctx, control, p.rates[0]); err != nil {
+	if _, err := s.Phase(ctx, Control, p.Rates[0]); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	for round := range p.rounds {
-		for r, rate := range p.rates {
+	for round := range p.Rounds {
+		for r, rate := range p.Rates {
 			for i, mode := range p.modes {
 				// The order alternates from round to round, so that drift affects both
 				// kinds of phases.
@@ -170,34 +170,34 @@ func (b *bench) isolation(ctx context.Context, e engine) error {
 			}
 		}
 	}
-	for _, rate := range p.rates {
+	for _, rate := range p.Rates {
 		for _, mode := range p.modes {
-			b.report.comparisons = append(b.report.comparisons, compare(e.name, rate, mode, *s.seen[row{rate, mode.key}]))
+			b.Report.comparisons = append(b.Report.comparisons, compare(e.Name, rate, mode, *s.seen[row{rate, mode.key}]))
 		}
 	}
-	held, err := memory(s.process.PID)
+	held, err := memory(s.Process.PID)
 	if err != nil {
 		return err
 	}
-	s.add("memory after all of that", "MB", float64(held)/mb, 100)
+	s.Add("memory after all of that", "MB", float64(held)/mb, 100)
 	return nil
 }
 
 // pair measures a phase in which all merchants are healthy and one in which two fail.
-func (s *isolated) pair(ctx context.Context, mode failure, rate int, failingFirst bool) error {
+func (s *Isolated) pair(ctx context.Context, mode failure, rate int, failingFirst bool) error {
 	s.done++
-	s.progress("%s: %d of %d: %d/s, %s", s.name, s.done, s.all(), rate, mode.name)
+	s.Progress("%s: %d of %d: %d/s, %s", s.Name, s.done, s.all(), rate, mode.name)
 	both := s.seen[row{rate, mode.key}]
 	if both == nil {
 		both = &pairs{}
 		s.seen[row{rate, mode.key}] = both
 	}
 	for _, failing := range []bool{failingFirst, !failingFirst} {
-		is, list := control, &both.healthy
+		is, list := Control, &both.healthy
 		if failing {
 			is, list = mode, &both.failing
 		}
-		p, err := s.phase(ctx, is, rate)
+		p, err := s.Phase(ctx, is, rate)
 		if err != nil {
 			return err
 		}
@@ -206,53 +206,53 @@ func (s *isolated) pair(ctx context.Context, mode failure, rate int, failingFirs
 	return nil
 }
 
-// phase creates orders, waits until no attempt runs, and measures. In a phase with a failure,
+// Phase creates orders, waits until no attempt runs, and measures. In a phase with a failure,
 // two new merchants replace the first two: their breakers have no history, and the first
 // attempts are part of the phase. At the end their server is closed, which ends hanging
 // attempts; later attempts are refused, and parked after the fifth.
-func (s *isolated) phase(ctx context.Context, mode failure, rate int) (phase, error) {
-	from, n := s.order, s.ordersOf(rate)
+func (s *Isolated) Phase(ctx context.Context, mode failure, rate int) (Phase, error) {
+	from, n := s.order, s.OrdersOf(rate)
 	s.order += n
 	var m *fakemerchant.Merchant
 	if mode.behave != nil {
 		var err error
 		if m, err = fakemerchant.Open(fakemerchant.Options{TLS: mode.tls, Keep: -1}); err != nil {
-			return phase{}, fmt.Errorf("open a merchant: %w", err)
+			return Phase{}, fmt.Errorf("open a merchant: %w", err)
 		}
 		defer m.Close()
 		m.Behave(mode.behave)
 	}
-	_, err := closedLoop(ctx, connections, n, func(i int) error {
+	_, err := ClosedLoop(ctx, Connections, n, func(i int) error {
 		if m != nil && hangs(i) {
-			return s.makeOrder(s.failing+i%merchants, from+i, m.URL())
+			return s.MakeOrder(s.failing+i%Merchants, from+i, m.URL())
 		}
-		return s.makeOrder(i%merchants, from+i, s.sink.url("/n"))
+		return s.MakeOrder(i%Merchants, from+i, s.Sink.URL("/n"))
 	})
 	if err != nil {
-		return phase{}, fmt.Errorf("make orders: %w", err)
+		return Phase{}, fmt.Errorf("make orders: %w", err)
 	}
-	if err := s.calm(ctx); err != nil {
-		return phase{}, err
+	if err := s.Calm(ctx); err != nil {
+		return Phase{}, err
 	}
 	// Every phase measures the same eighteen merchants.
-	p, err := s.notified(ctx, rate, from, n, hangs)
+	p, err := s.Notified(ctx, rate, from, n, hangs)
 	if err != nil {
-		return phase{}, err
+		return Phase{}, err
 	}
 	if m != nil {
 		s.failing += hanging
 		if m.Connections() == 0 {
-			return phase{}, errors.New("no attempt was made to notify the failing merchants")
+			return Phase{}, errors.New("no attempt was made to notify the failing merchants")
 		}
 	}
 	// Finished orders are dropped, so that the load generator stays small.
-	s.sink.orders.Clear()
-	clear(s.calls[from : from+n])
+	s.Sink.Orders.Clear()
+	clear(s.Calls[from : from+n])
 	return p, nil
 }
 
-// calm waits until no attempt has run for calmFor.
-func (s *subject) calm(ctx context.Context) error {
+// Calm waits until no attempt has run for calmFor.
+func (s *Subject) Calm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCalm)
 	defer cancel()
 	since := time.Now()
@@ -276,8 +276,8 @@ func (s *subject) calm(ctx context.Context) error {
 }
 
 // inFlight returns how many attempts are running in the server.
-func (s *subject) inFlight() (float64, error) {
-	status, body, err := s.api.client.Get(nil, "http://"+s.api.client.Addr+"/metrics")
+func (s *Subject) inFlight() (float64, error) {
+	status, body, err := s.API.client.Get(nil, "http://"+s.API.client.Addr+"/metrics")
 	if err != nil || status != http.StatusOK {
 		return 0, fmt.Errorf("read the server's metrics (status %d): %v", status, err)
 	}

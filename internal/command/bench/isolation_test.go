@@ -13,22 +13,22 @@ import (
 
 func TestPlanFollowsItsFilters(t *testing.T) {
 	t.Parallel()
-	keys := func(p plan) (list []string) {
+	keys := func(p Plan) (list []string) {
 		for _, mode := range p.modes {
 			list = append(list, mode.key)
 		}
 		return list
 	}
 	p, err := newPlan(Options{Ills: []string{"redirect", "hang", "hang"}, Rates: []int{500, 50, 500}, Rounds: 3, Length: time.Second})
-	if err != nil || !slices.Equal(keys(p), []string{"nobody", "hang", "redirect"}) || !slices.Equal(p.rates, []int{50, 500}) {
-		t.Errorf("plan %v at %v: %v", keys(p), p.rates, err)
+	if err != nil || !slices.Equal(keys(p), []string{"nobody", "hang", "redirect"}) || !slices.Equal(p.Rates, []int{50, 500}) {
+		t.Errorf("plan %v at %v: %v", keys(p), p.Rates, err)
 	}
 	if p.all() != 3*2*3 || p.failingMerchants() != 3*2*2*hanging {
 		t.Errorf("%d pairs, %d failing merchants", p.all(), p.failingMerchants())
 	}
 	// 50/s in whole rows of merchants is 60; and one phase to warm up.
-	if p.ordersOf(50) != 60 || p.ordersOf(500) != 500 || p.orders() != 60+2*3*3*(60+500) {
-		t.Errorf("%d and %d orders, %d in all", p.ordersOf(50), p.ordersOf(500), p.orders())
+	if p.OrdersOf(50) != 60 || p.OrdersOf(500) != 500 || p.orders() != 60+2*3*3*(60+500) {
+		t.Errorf("%d and %d orders, %d in all", p.OrdersOf(50), p.OrdersOf(500), p.orders())
 	}
 	if p, err = newPlan(Options{Ills: []string{"nobody"}}); err != nil || !slices.Equal(keys(p), []string{"nobody"}) {
 		t.Errorf("the control alone is %v: %v", keys(p), err)
@@ -49,7 +49,7 @@ func TestPlanFollowsItsFilters(t *testing.T) {
 func TestDefaultPlanOfTwoEnginesIsBelow25Minutes(t *testing.T) {
 	t.Parallel()
 	p, err := newPlan(Options{})
-	if err != nil || len(p.modes) != 1+len(failures) || len(p.rates) != 2 || p.rounds != 5 {
+	if err != nil || len(p.modes) != 1+len(failures) || len(p.Rates) != 2 || p.Rounds != 5 {
 		t.Fatalf("plan %+v, %v", p, err)
 	}
 	if both := 2 * p.estimate(); both > 25*time.Minute {
@@ -100,10 +100,10 @@ func TestWrongOptionsStartNothing(t *testing.T) {
 }
 
 // phaseOf has these milliseconds, the first of them in the first second.
-func phaseOf(early int, took ...int) phase {
-	p := phase{early: early, server: time.Second, generator: time.Second / 2, lasted: 2 * time.Second}
+func phaseOf(early int, took ...int) Phase {
+	p := Phase{early: early, server: time.Second, generator: time.Second / 2, Lasted: 2 * time.Second}
 	for _, n := range took {
-		p.took = append(p.took, time.Duration(n)*time.Millisecond)
+		p.Took = append(p.Took, time.Duration(n)*time.Millisecond)
 		p.late = append(p.late, time.Duration(n)*time.Microsecond)
 	}
 	return p
@@ -111,12 +111,12 @@ func phaseOf(early int, took ...int) phase {
 
 func TestPoolKeepsThePhasesAsTheyWere(t *testing.T) {
 	t.Parallel()
-	phases := []phase{phaseOf(2, 9, 1, 5), phaseOf(1, 2, 8, 3)}
-	if got := pool(phases, tookOf); len(got) != 6 || !slices.IsSorted(got) || got[0] != time.Millisecond || got[5] != 9*time.Millisecond {
+	phases := []Phase{phaseOf(2, 9, 1, 5), phaseOf(1, 2, 8, 3)}
+	if got := Pool(phases, TookOf); len(got) != 6 || !slices.IsSorted(got) || got[0] != time.Millisecond || got[5] != 9*time.Millisecond {
 		t.Errorf("all: %v", got)
 	}
 	// Sorting the first pool must not change which samples were due in the first second.
-	if got := pool(phases, earlyOf); !slices.Equal(got, latencies{time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond}) {
+	if got := Pool(phases, earlyOf); !slices.Equal(got, Latencies{time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond}) {
 		t.Errorf("first second: %v", got)
 	}
 }
@@ -152,11 +152,11 @@ func TestComparisonSetsPoolAgainstPool(t *testing.T) {
 	if c.Failing.P99 != 22 {
 		t.Errorf("failing %+v", c.Failing)
 	}
-	both.healthy, both.failing = both.failing[:1], []phase{phaseOf(1, 1000)}
+	both.healthy, both.failing = both.failing[:1], []Phase{phaseOf(1, 1000)}
 	if c = compare("embedded", 200, failures[0], both); *c.Met {
 		t.Errorf("%.1f × is within the goal", c.P99)
 	}
-	if c = compare("embedded", 200, control, both); c.Met != nil || c.Goal != "" {
+	if c = compare("embedded", 200, Control, both); c.Met != nil || c.Goal != "" {
 		t.Error("the control has a goal")
 	}
 }
@@ -172,21 +172,21 @@ func TestSpreadOfRounds(t *testing.T) {
 		{[]float64{3, 1, 2}, spread{2, 1, 3}},
 		{[]float64{4, 1, 3, 2}, spread{2.5, 1, 4}},
 	} {
-		if got := spreadOf(c.values); got != c.want {
+		if got := SpreadOf(c.values); got != c.want {
 			t.Errorf("%v: %+v", c.values, got)
 		}
 	}
-	if ratio(time.Second, 0) != 0 {
+	if Ratio(time.Second, 0) != 0 {
 		t.Error("a ratio to nothing is not 0")
 	}
 }
 
 func TestComparisonsAreInBothReports(t *testing.T) {
 	t.Parallel()
-	r := &report{}
-	both := pairs{healthy: []phase{phaseOf(1, 10)}, failing: []phase{phaseOf(1, 30)}}
+	r := &Report{}
+	both := pairs{healthy: []Phase{phaseOf(1, 10)}, failing: []Phase{phaseOf(1, 30)}}
 	for _, rate := range []int{200, 500} {
-		for _, mode := range []failure{control, failures[1]} {
+		for _, mode := range []failure{Control, failures[1]} {
 			r.comparisons = append(r.comparisons, compare("embedded", rate, mode, both))
 		}
 	}
@@ -230,11 +230,11 @@ func TestSumOfAMetric(t *testing.T) {
 // Without direct posts there is nothing to compare the product with: no ratio.
 func TestProductAloneIsNotSetAgainstDirect(t *testing.T) {
 	t.Parallel()
-	s := &subject{bench: &bench{report: &report{}}, engine: engine{name: "postgresql", databaseURL: "x"}}
+	s := &Subject{Bench: &Bench{Report: &Report{}}, Target: Target{Name: "postgresql", DatabaseURL: "x"}}
 	if f := s.endToEnd("x", 100, time.Second); f.Value != 100 || f.Ratio != 0 || f.Met != nil || f.Goal != "" {
 		t.Errorf("%+v", f)
 	}
-	s.report.direct = 1000
+	s.Report.direct = 1000
 	if f := s.endToEnd("x", 100, time.Second); f.Ratio != 0.1 {
 		t.Errorf("%+v", f)
 	}

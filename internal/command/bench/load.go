@@ -14,22 +14,22 @@ import (
 // connections is the number of kept-alive connections of the load generator; a second burst
 // uses manyConnections.
 const (
-	connections     = 64
+	Connections     = 64
 	manyConnections = 512
 )
 
-// latencies are the times of one phase.
-type latencies []time.Duration
+// Latencies are the times of one phase.
+type Latencies []time.Duration
 
-// at returns the percentile p, from 0 to 1; 0 if there is no sample. The samples must be sorted.
-func (l latencies) at(p float64) time.Duration {
+// At returns the percentile p, from 0 to 1; 0 if there is no sample. The samples must be sorted.
+func (l Latencies) At(p float64) time.Duration {
 	if len(l) == 0 {
 		return 0
 	}
 	return l[min(int(p*float64(len(l))), len(l)-1)]
 }
 
-func sorted(l latencies) latencies {
+func Sorted(l Latencies) Latencies {
 	slices.Sort(l)
 	return l
 }
@@ -37,8 +37,8 @@ func sorted(l latencies) latencies {
 // caller posts prepared requests to one server.
 type caller struct{ client *fasthttp.HostClient }
 
-// newCaller returns a caller of host (address and port) with at most maxConns connections.
-func newCaller(host string, maxConns int) *caller {
+// NewCaller returns a caller of host (address and port) with at most maxConns connections.
+func NewCaller(host string, maxConns int) *caller {
 	return &caller{&fasthttp.HostClient{
 		Addr: host, MaxConns: maxConns, MaxConnWaitTimeout: 10 * time.Second,
 		ReadTimeout: 15 * time.Second, WriteTimeout: 5 * time.Second,
@@ -47,35 +47,35 @@ func newCaller(host string, maxConns int) *caller {
 	}}
 }
 
-// post is a prepared request.
-type post struct {
-	path, contentType, key string
-	body                   []byte
+// Post is a prepared request.
+type Post struct {
+	Path, ContentType, Key string
+	Body                   []byte
 }
 
-// send posts one request. keep, if not nil, gets the answer's body.
-func (c *caller) send(p post, keep func([]byte)) (status int, err error) {
+// Send posts one request. keep, if not nil, gets the answer's body.
+func (c *caller) Send(p Post, keep func([]byte)) (status int, err error) {
 	return c.do(fasthttp.MethodPost, p, keep)
 }
 
-// get is send for a GET.
-func (c *caller) get(path, key string, keep func([]byte)) (status int, err error) {
-	return c.do(fasthttp.MethodGet, post{path: path, key: key}, keep)
+// Get is send for a GET.
+func (c *caller) Get(path, key string, keep func([]byte)) (status int, err error) {
+	return c.do(fasthttp.MethodGet, Post{Path: path, Key: key}, keep)
 }
 
-func (c *caller) do(method string, p post, keep func([]byte)) (status int, err error) {
+func (c *caller) do(method string, p Post, keep func([]byte)) (status int, err error) {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
 	req.Header.SetMethod(method)
-	req.SetRequestURI("http://" + c.client.Addr + p.path)
-	req.Header.SetContentType(p.contentType)
-	if p.key != "" {
-		req.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+p.key)
+	req.SetRequestURI("http://" + c.client.Addr + p.Path)
+	req.Header.SetContentType(p.ContentType)
+	if p.Key != "" {
+		req.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+p.Key)
 	}
-	req.SetBodyRaw(p.body)
+	req.SetBodyRaw(p.Body)
 	if err := c.client.Do(req, resp); err != nil {
-		return 0, fmt.Errorf("%s %s: %w", method, p.path, err)
+		return 0, fmt.Errorf("%s %s: %w", method, p.Path, err)
 	}
 	if keep != nil {
 		keep(resp.Body())
@@ -83,12 +83,12 @@ func (c *caller) do(method string, p post, keep func([]byte)) (status int, err e
 	return resp.StatusCode(), nil
 }
 
-func (c *caller) close() { c.client.CloseIdleConnections() }
+func (c *caller) Close() { c.client.CloseIdleConnections() }
 
-// closedLoop runs do for 0 to n-1 with this many workers, until all are done or ctx ends. It
+// ClosedLoop runs do for 0 to n-1 with this many workers, until all are done or ctx ends. It
 // returns the durations in the order of i, and the first error.
-func closedLoop(ctx context.Context, workers, n int, do func(i int) error) (latencies, error) {
-	took := make(latencies, n)
+func ClosedLoop(ctx context.Context, workers, n int, do func(i int) error) (Latencies, error) {
+	took := make(Latencies, n)
 	var (
 		next  atomic.Int64
 		wg    sync.WaitGroup

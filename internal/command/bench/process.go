@@ -59,9 +59,9 @@ func cpuTime(pid int) (time.Duration, error) {
 	return s.cpu, err
 }
 
-// familyTime returns the CPU time of a process and its children so far, including children that
+// FamilyTime returns the CPU time of a process and its children so far, including children that
 // have ended.
-func familyTime(pid int) (time.Duration, error) {
+func FamilyTime(pid int) (time.Duration, error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, fmt.Errorf("list the processes: %w", err)
@@ -83,8 +83,8 @@ func familyTime(pid int) (time.Duration, error) {
 // errUnseen means that PostgreSQL's processes are not visible on this machine.
 var errUnseen = errors.New("its processes cannot be seen from here")
 
-// postmaster returns the process whose children serve PostgreSQL's connections.
-func postmaster(ctx context.Context, databaseURL string) (int, error) {
+// Postmaster returns the process whose children serve PostgreSQL's connections.
+func Postmaster(ctx context.Context, databaseURL string) (int, error) {
 	c, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return 0, fmt.Errorf("connect: %w", err)

@@ -21,24 +21,18 @@ const (
 
 // ratesPart measures what an order costs when orders come one by one: each is created, and paid at
 // once, at a fixed rate. A batch then carries one order, and nothing is shared.
-func (b *bench) ratesPart(ctx context.Context, e engine) error {
-	rates := b.o.Rates
+func (b *Bench) ratesPart(ctx context.Context, e Target) error {
+	rates := b.Options.Rates
 	if len(rates) == 0 {
 		rates = ordinaryRates
 	}
 	warm := int(warmUp.Seconds()) * slices.Max(rates)
 	total := warm
 	for _, rate := range rates {
-		total += int(b.o.Length.Seconds() * float64(rate))
+		total += int(b.Options.Length.Seconds() * float64(rate))
 	}
-	if e.databaseURL != "" {
-		var err error
-		if e.postmaster, err = postmaster(ctx, b.o.DatabaseURL); err != nil {
-			b.report.skip("PostgreSQL's CPU time: " + err.Error())
-		}
-	}
-	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total)}
-	end, err := s.open(ctx, total)
+	s := &Subject{Bench: b, Target: e, Cast: NewCast(0), Calls: make([]Post, total)}
+	end, err := s.Open(ctx, total)
 	if err != nil {
 		return err
 	}
@@ -46,14 +40,14 @@ func (b *bench) ratesPart(ctx context.Context, e engine) error {
 	if err := s.idle(ctx); err != nil {
 		return err
 	}
-	s.progress("%s: %d orders to warm up", s.name, warm)
+	s.Progress("%s: %d orders to warm up", s.Name, warm)
 	if _, err := s.atRate(ctx, slices.Max(rates), 0, warm); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
 	from := warm
 	for _, rate := range rates {
-		n := int(b.o.Length.Seconds() * float64(rate))
-		s.progress("%s: %d/s for %s", s.name, rate, b.o.Length)
+		n := int(b.Options.Length.Seconds() * float64(rate))
+		s.Progress("%s: %d/s for %s", s.Name, rate, b.Options.Length)
 		cost, err := s.atRate(ctx, rate, from, from+n)
 		if err != nil {
 			return fmt.Errorf("%d orders per second: %w", rate, err)
@@ -70,12 +64,12 @@ type spent struct {
 	redis             time.Duration
 	statements, trips float64 // to the database
 	lasted            time.Duration
-	told              latencies // from a callback to the notification, sorted
+	told              Latencies // from a callback to the notification, sorted
 }
 
 // idle measures a server without orders.
-func (s *subject) idle(ctx context.Context) error {
-	s.progress("%s: idle for %s", s.name, s.o.Length/2)
+func (s *Subject) idle(ctx context.Context) error {
+	s.Progress("%s: idle for %s", s.Name, s.Options.Length/2)
 	if err := pause(ctx, idleAfter); err != nil {
 		return err
 	}
@@ -84,7 +78,7 @@ func (s *subject) idle(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	if err := pause(ctx, s.o.Length/2); err != nil {
+	if err := pause(ctx, s.Options.Length/2); err != nil {
 		return err
 	}
 	after, err := s.spent()
@@ -92,13 +86,13 @@ func (s *subject) idle(ctx context.Context) error {
 		return err
 	}
 	lasted := time.Since(begun)
-	share := func(t time.Duration) float64 { return 100 * ratio(t, lasted) }
-	server, redis := share(after.server-before.server), share(after.redis-before.redis)
-	s.add("idle, server", "% of a core", server, 0)
-	s.add("idle, Redis", "% of a core", redis, 0)
-	s.add("idle, server and Redis", "% of a core", server+redis, 2)
-	if s.postmaster > 0 {
-		s.add("idle, PostgreSQL", "% of a core", share(after.postgres-before.postgres), 0)
+	share := func(t time.Duration) float64 { return 100 * Ratio(t, lasted) }
+	server, redis := share(after.Server-before.Server), share(after.redis-before.redis)
+	s.Add("idle, server", "% of a core", server, 0)
+	s.Add("idle, Redis", "% of a core", redis, 0)
+	s.Add("idle, server and Redis", "% of a core", server+redis, 2)
+	if s.Postmaster > 0 {
+		s.Add("idle, PostgreSQL", "% of a core", share(after.postgres-before.postgres), 0)
 	}
 	return nil
 }
@@ -114,7 +108,7 @@ func pause(ctx context.Context, t time.Duration) error {
 
 // atRate makes and pays the orders from..to-1 at a rate, and returns what they cost once their
 // merchants are told.
-func (s *subject) atRate(ctx context.Context, rate, from, to int) (spent, error) {
+func (s *Subject) atRate(ctx context.Context, rate, from, to int) (spent, error) {
 	before, err := s.spent()
 	if err != nil {
 		return spent{}, err
@@ -122,21 +116,21 @@ func (s *subject) atRate(ctx context.Context, rate, from, to int) (spent, error)
 	n := to - from
 	called, begun := make([]time.Time, n), time.Now()
 	err = openLoop(ctx, float64(rate), n, func(i int, _ time.Time) error {
-		if err := s.makeOrder((from+i)%merchants, from+i, s.sink.url("/n")); err != nil {
+		if err := s.MakeOrder((from+i)%Merchants, from+i, s.Sink.URL("/n")); err != nil {
 			return err
 		}
 		called[i] = time.Now()
-		return s.call(from + i)
+		return s.Call(from + i)
 	})
 	if err != nil {
 		return spent{}, err
 	}
-	telling, cancel := context.WithTimeout(ctx, notifyTime)
+	telling, cancel := context.WithTimeout(ctx, NotifyTime)
 	defer cancel()
-	if _, err := s.sink.wait(telling, from, to); err != nil {
+	if _, err := s.Sink.Wait(telling, from, to); err != nil {
 		return spent{}, err
 	}
-	if err := s.calm(ctx); err != nil { // the last results count too
+	if err := s.Calm(ctx); err != nil { // the last results count too
 		return spent{}, err
 	}
 	after, err := s.spent()
@@ -144,49 +138,49 @@ func (s *subject) atRate(ctx context.Context, rate, from, to int) (spent, error)
 		return spent{}, err
 	}
 	cost := spent{
-		used:  used{server: after.server - before.server, postgres: after.postgres - before.postgres},
+		used:  used{Server: after.Server - before.Server, postgres: after.postgres - before.postgres},
 		redis: after.redis - before.redis, lasted: time.Since(begun),
 		statements: after.statements - before.statements, trips: after.trips - before.trips,
 	}
 	for i := range n {
-		at, _ := s.sink.at(from + i)
+		at, _ := s.Sink.at(from + i)
 		cost.told = append(cost.told, at.Sub(called[i]))
 	}
-	cost.told = sorted(cost.told)
+	cost.told = Sorted(cost.told)
 	return cost, nil
 }
 
-func (s *subject) reportRate(at string, c spent, n int) {
-	s.cpuOf("server"+at, c.server, n, 0)
-	if s.postmaster > 0 {
-		s.cpuOf("PostgreSQL"+at, c.postgres, n, 0)
+func (s *Subject) reportRate(at string, c spent, n int) {
+	s.CPUOf("server"+at, c.Server, n, 0)
+	if s.Postmaster > 0 {
+		s.CPUOf("PostgreSQL"+at, c.postgres, n, 0)
 	}
-	s.cpuOf("Redis"+at, c.redis, n, 0)
+	s.CPUOf("Redis"+at, c.redis, n, 0)
 	if c.statements > 0 {
-		s.add("statements per order"+at, "", c.statements/float64(n), 0)
-		s.add("round trips per order"+at, "", c.trips/float64(n), 0)
+		s.Add("statements per order"+at, "", c.statements/float64(n), 0)
+		s.Add("round trips per order"+at, "", c.trips/float64(n), 0)
 	}
-	s.latency("callback in → merchant notified"+at, c.told, 0, 0)
-	s.add("notifications sent twice"+at, "", float64(s.sink.repeats.Swap(0)), 0)
+	s.Latency("callback in → merchant notified"+at, c.told, 0, 0)
+	s.Add("notifications sent twice"+at, "", float64(s.Sink.repeats.Swap(0)), 0)
 }
 
 // spent returns the costs until now. Those of the database include what it does for all orders
 // together, such as ticks. An older server does not count its statements.
-func (s *subject) spent() (spent, error) {
+func (s *Subject) spent() (spent, error) {
 	var all spent
 	var err error
-	if all.used, err = s.cpu(); err != nil {
+	if all.used, err = s.CPU(); err != nil {
 		return all, err
 	}
-	if s.redis != nil {
-		all.redis, err = cpuTime(s.redis.process.Process.Pid)
-	} else if all.redis, err = familyTime(s.process.PID); err == nil { // Redis is the server's only child
-		all.redis -= all.server
+	if s.Redis != nil {
+		all.redis, err = cpuTime(s.Redis.process.Process.Pid)
+	} else if all.redis, err = FamilyTime(s.Process.PID); err == nil { // Redis is the server's only child
+		all.redis -= all.Server
 	}
 	if err != nil {
 		return all, err
 	}
-	status, body, err := s.api.client.Get(nil, "http://"+s.api.client.Addr+"/metrics")
+	status, body, err := s.API.client.Get(nil, "http://"+s.API.client.Addr+"/metrics")
 	if err != nil || status != http.StatusOK {
 		return all, fmt.Errorf("read the server's metrics (status %d): %v", status, err)
 	}

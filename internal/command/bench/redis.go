@@ -23,17 +23,17 @@ type redisServer struct {
 }
 
 // openRedis starts a redis-server with the settings of the product's embedded Redis.
-func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
+func (b *Bench) openRedis(ctx context.Context) (*redisServer, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
-		b.report.skip("the memory of Redis: redis-server is not installed")
+		b.Report.Skip("the memory of Redis: redis-server is not installed")
 		return nil, nil
 	}
 	dir := filepath.Join(b.dir, "redis")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder for redis: %w", err)
 	}
-	addr, err := FreeAddr()
+	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (b *bench) openRedis(ctx context.Context) (*redisServer, error) {
 	return r, nil
 }
 
-// url returns the server's URL; empty if there is none.
-func (r *redisServer) url() string {
+// URL returns the server's URL; empty if there is none.
+func (r *redisServer) URL() string {
 	if r == nil {
 		return ""
 	}
@@ -87,8 +87,8 @@ func (r *redisServer) close() {
 	_ = r.process.Wait()
 }
 
-// FreeAddr returns a free loopback address and port.
-func FreeAddr() (string, error) {
+// freeAddr returns a free loopback address and port.
+func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)

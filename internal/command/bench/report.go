@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// figure is one result.
-type figure struct {
+// Figure is one result.
+type Figure struct {
 	Group string  `json:"group"` // limits, embedded or postgresql
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -22,35 +22,35 @@ type figure struct {
 	Met   *bool   `json:"goal_met,omitempty"`
 }
 
-// atMost returns the figure with an upper limit as its goal.
-func (f figure) atMost(limit float64) figure {
+// AtMost returns the figure with an upper limit as its goal.
+func (f Figure) AtMost(limit float64) Figure {
 	met := f.Value <= limit
 	f.Goal, f.Met = fmt.Sprintf("≤ %s", number(limit, f.Unit)), &met
 	return f
 }
 
-// atLeast returns the figure with a lower limit as its goal; words is its text in the report.
-func (f figure) atLeast(limit float64, words string) figure {
+// AtLeast returns the figure with a lower limit as its goal; words is its text in the report.
+func (f Figure) AtLeast(limit float64, words string) Figure {
 	met := f.Value >= limit
 	f.Goal, f.Met = words, &met
 	return f
 }
 
-// report collects figures.
-type report struct {
+// Report collects figures.
+type Report struct {
 	direct  float64 // direct posts per second
-	figures []figure
+	figures []Figure
 	skipped []string
 
 	comparisons []comparison // of the isolation part
 }
 
-func (r *report) add(f figure) { r.figures = append(r.figures, f) }
+func (r *Report) Add(f Figure) { r.figures = append(r.figures, f) }
 
-func (r *report) skip(what string) { r.skipped = append(r.skipped, what) }
+func (r *Report) Skip(what string) { r.skipped = append(r.skipped, what) }
 
-// find returns a figure's value, 0 if it was not measured.
-func (r *report) find(group, name string) float64 {
+// Find returns a figure's value, 0 if it was not measured.
+func (r *Report) Find(group, name string) float64 {
 	for _, f := range r.figures {
 		if f.Group == group && f.Name == name {
 			return f.Value
@@ -59,7 +59,7 @@ func (r *report) find(group, name string) float64 {
 	return 0
 }
 
-func (r *report) writeJSON(w io.Writer) error {
+func (r *Report) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	all := map[string]any{
@@ -75,7 +75,7 @@ func (r *report) writeJSON(w io.Writer) error {
 	return nil
 }
 
-func (r *report) writeText(w io.Writer) error {
+func (r *Report) writeText(w io.Writer) error {
 	_, _ = fmt.Fprintf(w, "%d cores, shared by the server, its databases, the load generator and the merchants' sink; %s\n\n",
 		runtime.NumCPU(), runtime.Version())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

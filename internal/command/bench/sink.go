@@ -21,7 +21,7 @@ type sink struct {
 	started  time.Time
 	hangs    chan struct{} // closed at the end: ends requests to /hang
 
-	orders  sync.Map       // order number → index
+	Orders  sync.Map       // order number → index
 	arrived []atomic.Int64 // nanoseconds since started, by index; 0 = not yet
 	repeats atomic.Int64
 }
@@ -40,13 +40,13 @@ func openSink(orders int) (*sink, error) {
 	return s, nil
 }
 
-// url returns the URL of an endpoint: "/n" answers at once, "/hang" never.
-func (s *sink) url(path string) string { return "http://" + s.host() + path }
+// URL returns the URL of an endpoint: "/n" answers at once, "/hang" never.
+func (s *sink) URL(path string) string { return "http://" + s.host() + path }
 
 func (s *sink) host() string { return s.listener.Addr().String() }
 
 // expect sets the index of an order.
-func (s *sink) expect(orderNo string, index int) { s.orders.Store(orderNo, index) }
+func (s *sink) expect(orderNo string, index int) { s.Orders.Store(orderNo, index) }
 
 var orderField = []byte(`"order_no":"`)
 
@@ -61,7 +61,7 @@ func (s *sink) take(c *fasthttp.RequestCtx) {
 	if !found || end < 0 {
 		return
 	}
-	index, known := s.orders.Load(string(rest[:end]))
+	index, known := s.Orders.Load(string(rest[:end]))
 	if known && !s.arrived[index.(int)].CompareAndSwap(0, int64(time.Since(s.started))) {
 		s.repeats.Add(1)
 	}
@@ -75,9 +75,9 @@ func (s *sink) at(index int) (time.Time, bool) {
 
 var errNotNotified = errors.New("merchants were not notified in time")
 
-// wait waits until the notifications of the orders from..to-1 have arrived, and returns
+// Wait waits until the notifications of the orders from..to-1 have arrived, and returns
 // the time of the last one.
-func (s *sink) wait(ctx context.Context, from, to int) (time.Time, error) {
+func (s *sink) Wait(ctx context.Context, from, to int) (time.Time, error) {
 	last := time.Time{}
 	for i := from; i < to; {
 		at, arrived := s.at(i)

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -9,10 +9,14 @@ import (
 	"strings"
 
 	"backstop/internal/base/db"
+	"backstop/internal/command/bench"
 )
 
+// heldOrders is how many paid orders the database holds in the part large, and how many lines the
+// merchant's account has in the part funds.
+var heldOrders = 1_000_000
+
 const (
-	defaultHeld = 1_000_000
 	// copyGap is the time between the copies of an order, in ms: ids contain times.
 	copyGap = 600_000
 )
@@ -29,29 +33,29 @@ var (
 
 // large measures bursts and steady traffic, first with an empty database and then with one that
 // holds many paid orders: copies of the first ones in all tables.
-func (b *bench) large(ctx context.Context, e engine) error {
-	rounds, steady := cmp.Or(b.o.Rounds, 3), int(b.o.Length.Seconds())*steadyRate
-	size := b.o.Orders / rounds
+func large(ctx context.Context, b *bench.Bench, e bench.Target) error {
+	rounds, steady := cmp.Or(b.Options.Rounds, 3), int(b.Options.Length.Seconds())*bench.SteadyRate
+	size := b.Options.Orders / rounds
 	half := rounds * (steady + size)
-	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, 2*half)}
-	end, err := s.open(ctx, 2*half)
+	s := &subject{&bench.Subject{Bench: b, Target: e, Cast: bench.NewCast(0), Calls: make([]bench.Post, 2*half)}}
+	end, err := s.Open(ctx, 2*half)
 	if err != nil {
 		return err
 	}
 	defer end()
-	made, err := s.create(ctx, 2*half, 0)
+	made, err := s.Create(ctx, 2*half, 0)
 	if err != nil {
 		return err
 	}
 	if made < 2*half {
-		return fmt.Errorf("only %d of %d orders could be created in %s", made, 2*half, createTime)
+		return fmt.Errorf("only %d of %d orders could be created in %s", made, 2*half, bench.CreateTime)
 	}
-	d, err := s.openData()
+	d, err := s.OpenData()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	phases := []string{"empty", fmt.Sprintf("%d paid orders held", b.o.Held)}
+	phases := []string{"empty", fmt.Sprintf("%d paid orders held", heldOrders)}
 	var perSecond, p99 [2][]float64
 	for i, name := range phases {
 		if i == 1 {
@@ -60,18 +64,18 @@ func (b *bench) large(ctx context.Context, e engine) error {
 			}
 		}
 		for round := range rounds {
-			s.progress("%s: %s, round %d of %d", s.name, name, round+1, rounds)
+			s.Progress("%s: %s, round %d of %d", s.Name, name, round+1, rounds)
 			from := i*half + round*(steady+size)
-			calm, err := s.notified(ctx, steadyRate, from, steady, func(int) bool { return false })
+			calm, err := s.Notified(ctx, bench.SteadyRate, from, steady, func(int) bool { return false })
 			if err != nil {
 				return err
 			}
-			p99[i] = append(p99[i], ms(sorted(calm.took).at(0.99)))
+			p99[i] = append(p99[i], bench.MS(bench.Sorted(calm.Took).At(0.99)))
 			part := fmt.Sprintf(", %s, round %d", name, round+1)
-			if err := s.burst(ctx, connections, part, from+steady, from+steady+size); err != nil {
+			if err := s.Burst(ctx, bench.Connections, part, from+steady, from+steady+size); err != nil {
 				return err
 			}
-			perSecond[i] = append(perSecond[i], s.report.find(s.name, "orders end to end"+part))
+			perSecond[i] = append(perSecond[i], s.Report.Find(s.Name, "orders end to end"+part))
 		}
 	}
 	for _, x := range []struct {
@@ -80,21 +84,21 @@ func (b *bench) large(ctx context.Context, e engine) error {
 	}{{"orders end to end", "/s", perSecond}, {"callback in → merchant notified, 200/s, p99", "ms", p99}} {
 		var median [2]float64
 		for i := range phases {
-			by := spreadOf(x.of[i])
+			by := bench.SpreadOf(x.of[i])
 			median[i] = by.Median
-			s.add(fmt.Sprintf("%s, %s (%.4g–%.4g), median", x.name, phases[i], by.Lowest, by.Highest), x.unit, by.Median, 0)
+			s.Add(fmt.Sprintf("%s, %s (%.4g–%.4g), median", x.name, phases[i], by.Lowest, by.Highest), x.unit, by.Median, 0)
 		}
-		f := figure{Group: s.name, Name: x.name + ", times that of empty", Value: median[1] / max(median[0], 1e-9)}
+		f := bench.Figure{Group: s.Name, Name: x.name + ", times that of empty", Value: median[1] / max(median[0], 1e-9)}
 		if x.unit == "ms" {
-			s.report.add(f.atMost(1.1))
+			s.Report.Add(f.AtMost(1.1))
 		} else {
-			s.report.add(f.atLeast(0.9, "≥ 0.90"))
+			s.Report.Add(f.AtLeast(0.9, "≥ 0.90"))
 		}
 	}
 	return nil
 }
 
-// hold copies the paid orders until the database holds o.Held of them.
+// hold copies the paid orders until the database holds heldOrders of them.
 func (s *subject) hold(ctx context.Context, d *sql.DB, paid int) error {
 	var first int64
 	if err := d.QueryRowContext(ctx, "SELECT min(id) FROM orders").Scan(&first); err != nil {
@@ -112,10 +116,10 @@ func (s *subject) hold(ctx context.Context, d *sql.DB, paid int) error {
 		}
 		statements[i] = copying(table, columns, first)
 	}
-	copies := s.o.Held / paid
+	copies := heldOrders / paid
 	for n := 1; n <= copies; n++ {
 		if n%10 == 1 {
-			s.progress("%s: %d of %d orders held", s.name, n*paid, copies*paid)
+			s.Progress("%s: %d of %d orders held", s.Name, n*paid, copies*paid)
 		}
 		for i, statement := range statements {
 			if _, err := d.ExecContext(ctx, strings.ReplaceAll(statement, "$N", fmt.Sprint(n))); err != nil {
@@ -123,8 +127,8 @@ func (s *subject) hold(ctx context.Context, d *sql.DB, paid int) error {
 			}
 		}
 	}
-	s.progress("%s: statistics", s.name)
-	if s.databaseURL == "" {
+	s.Progress("%s: statistics", s.Name)
+	if s.DatabaseURL == "" {
 		_, err := d.ExecContext(ctx, "ANALYZE")
 		return err
 	}

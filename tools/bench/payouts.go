@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"backstop/internal/command/bench"
 	"backstop/internal/simulator"
 )
 
@@ -29,6 +30,8 @@ type payer struct {
 	server    *http.Server
 	code      string
 	supplier  map[string]any // its declaration
+	cast      *bench.Cast
+	keys      []string // of payouts, by merchant
 }
 
 func openPayer() (*payer, error) {
@@ -75,13 +78,13 @@ func (s *subject) payouts(ctx context.Context, d *sql.DB, p *payer, rounds, size
 	size = min(size, simulator.MaxReferences/rounds)
 	var requested, ended, cpu []float64
 	for round := range rounds {
-		s.progress("%s: round %d of %d, payouts", s.name, round+1, rounds)
-		before, err := s.cpu()
+		s.Progress("%s: round %d of %d, payouts", s.Name, round+1, rounds)
+		before, err := s.CPU()
 		if err != nil {
 			return err
 		}
 		start := time.Now()
-		_, err = closedLoop(ctx, connections, size, func(i int) error { return s.requestPayout(p.code, round*size+i) })
+		_, err = bench.ClosedLoop(ctx, bench.Connections, size, func(i int) error { return s.requestPayout(p, round*size+i) })
 		if err != nil {
 			return err
 		}
@@ -90,14 +93,14 @@ func (s *subject) payouts(ctx context.Context, d *sql.DB, p *payer, rounds, size
 			return err
 		}
 		requested, ended = append(requested, float64(size)/asked.Seconds()), append(ended, float64(size)/time.Since(start).Seconds())
-		if err := s.calm(ctx); err != nil { // the notifications
+		if err := s.Calm(ctx); err != nil { // the notifications
 			return err
 		}
-		after, err := s.cpu()
+		after, err := s.CPU()
 		if err != nil {
 			return err
 		}
-		cpu = append(cpu, float64((after.server-before.server).Microseconds())/float64(size))
+		cpu = append(cpu, float64((after.Server-before.Server).Microseconds())/float64(size))
 	}
 	// Each payout must have moved money once.
 	reports := p.simulator.Payouts()
@@ -109,31 +112,31 @@ func (s *subject) payouts(ctx context.Context, d *sql.DB, p *payer, rounds, size
 	if len(reports) != rounds*size {
 		return fmt.Errorf("the supplier made %d payouts, want %d", len(reports), rounds*size)
 	}
-	by := spreadOf(requested)
-	s.add(fmt.Sprintf("payouts requested through the API, median of rounds (%.4g–%.4g)", by.Lowest, by.Highest), "/s", by.Median, 0)
-	by = spreadOf(ended)
-	f := figure{Group: s.name, Name: fmt.Sprintf("payouts end to end, supplier answers in %s, median of rounds (%.4g–%.4g)", payoutAnswer,
-		by.Lowest, by.Highest), Unit: "/s", Value: by.Median}
-	if s.databaseURL != "" {
-		f = f.atLeast(400, "≥ 400/s")
+	by := bench.SpreadOf(requested)
+	s.Add(fmt.Sprintf("payouts requested through the API, median of rounds (%.4g–%.4g)", by.Lowest, by.Highest), "/s", by.Median, 0)
+	by = bench.SpreadOf(ended)
+	f := bench.Figure{Group: s.Name, Name: fmt.Sprintf("payouts end to end, supplier answers in %s, median of rounds (%.4g–%.4g)",
+		payoutAnswer, by.Lowest, by.Highest), Unit: "/s", Value: by.Median}
+	if s.DatabaseURL != "" {
+		f = f.AtLeast(400, "≥ 400/s")
 	}
-	s.report.add(f)
-	s.add("CPU per payout, server, median", "µs", spreadOf(cpu).Median, 0)
+	s.Report.Add(f)
+	s.Add("CPU per payout, server, median", "µs", bench.SpreadOf(cpu).Median, 0)
 	return nil
 }
 
-func (s *subject) requestPayout(supplier string, i int) error {
+func (s *subject) requestPayout(p *payer, i int) error {
 	body, err := json.Marshal(map[string]any{
-		"out_payout_no": "p" + strconv.Itoa(i), "amount": paidOut, "currency": "CNY", "supplier": supplier,
-		"account": map[string]string{"code": "main"}, "notify_url": s.sink.url("/n"),
+		"out_payout_no": "p" + strconv.Itoa(i), "amount": paidOut, "currency": "CNY", "supplier": p.code,
+		"account": map[string]string{"code": "main"}, "notify_url": s.Sink.URL("/n"),
 	})
 	if err != nil {
 		return fmt.Errorf("write a payout: %w", err)
 	}
 	var answer []byte
-	status, err := s.api.send(post{
-		path: "/api/v1/payouts", contentType: "application/json", key: s.cast.funds.payoutKeys[i%merchants],
-		body: body,
+	status, err := s.API.Send(bench.Post{
+		Path: "/api/v1/payouts", ContentType: "application/json", Key: p.keys[i%bench.Merchants],
+		Body: body,
 	},
 		func(b []byte) { answer = append(answer, b...) })
 	if err == nil && status != http.StatusCreated {

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"backstop/internal/command/bench"
 
 	"github.com/valyala/fasthttp"
 )
@@ -33,19 +35,29 @@ const (
 type asked struct {
 	listener net.Listener
 	server   *fasthttp.Server
-	key      string
+	cast     *bench.Cast
+	rate     int            // its query_rate
 	counted  chan time.Time // when each query arrived
 }
 
-func openAsked(key string) (*asked, error) {
+func openAsked(c *bench.Cast) (*asked, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open the supplier: %w", err)
 	}
-	s := &asked{listener: listener, key: key, counted: make(chan time.Time, 4*askedOrders)}
+	s := &asked{listener: listener, cast: c, rate: fullRate, counted: make(chan time.Time, 4*askedOrders)}
 	s.server = &fasthttp.Server{Handler: s.answer, NoDefaultServerHeader: true, CloseOnShutdown: true}
 	go func() { _ = s.server.Serve(listener) }()
 	return s, nil
+}
+
+func (s *asked) declare(all map[string]any, _, suppliers []map[string]any) {
+	config := s.cast.Config()
+	config["query_url"], config["answer_format"] = "http://"+s.listener.Addr().String()+"/query", "form"
+	config["paying_values"] = []string{"0"}
+	all["suppliers"] = append(suppliers, map[string]any{
+		"code": askedCode, "kind": "sortedparams", "enabled": true, "query_rate": fmt.Sprintf("%d/s", s.rate), "config": config,
+	})
 }
 
 func (s *asked) answer(c *fasthttp.RequestCtx) {
@@ -55,7 +67,7 @@ func (s *asked) answer(c *fasthttp.RequestCtx) {
 	}
 	time.Sleep(askedAnswer)
 	c.SetContentType("application/x-www-form-urlencoded")
-	c.SetBodyString(signed(s.key, "amount=1999&order_no="+string(c.PostArgs().Peek("order_no"))+"&status=0"))
+	c.SetBodyString(bench.Signed(s.cast.SupplierKey, "amount=1999&order_no="+string(c.PostArgs().Peek("order_no"))+"&status=0"))
 }
 
 func (s *asked) close() {
@@ -81,22 +93,22 @@ func (s *asked) count(from, to time.Time) (n int) {
 
 // asking measures how fast suppliers are queried, the effect on callbacks, and whether two
 // nodes share one rate.
-func (b *bench) asking(ctx context.Context, e engine) error {
-	length, rounds := b.o.Length, cmp.Or(b.o.Rounds, defaultRounds)
-	n := int(length.Seconds()) * steadyRate
+func asking(ctx context.Context, b *bench.Bench, e bench.Target) error {
+	length, rounds := b.Options.Length, cmp.Or(b.Options.Rounds, bench.DefaultRounds)
+	n := int(length.Seconds()) * bench.SteadyRate
 	total := (1 + 2*rounds) * n
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, total), extra: map[string]string{
+	s := &subject{&bench.Subject{Bench: b, Target: e, Cast: bench.NewCast(0), Calls: make([]bench.Post, total), Extra: map[string]string{
 		"BACKSTOP_SUPPLIER_ALLOW_CIDRS": "127.0.0.0/8", "BACKSTOP_MASTER_KEY": hex.EncodeToString(key),
-	}}
-	supplier, err := openAsked(s.cast.supplierKey)
+	}}}
+	supplier, err := openAsked(s.Cast)
 	if err != nil {
 		return err
 	}
 	defer supplier.close()
-	s.cast.asked, s.cast.askedRate = "http://"+supplier.listener.Addr().String()+"/query", fullRate
-	end, err := s.open(ctx, total)
+	s.Cast.More = supplier.declare
+	end, err := s.Open(ctx, total)
 	if err != nil {
 		return err
 	}
@@ -112,16 +124,16 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 	if err := due.set(ctx, time.Hour); err != nil {
 		return err
 	}
-	run := &isolated{subject: s, plan: plan{rates: []int{steadyRate}, rounds: rounds, length: length}}
-	if _, err := run.phase(ctx, control, steadyRate); err != nil {
+	run := &bench.Isolated{Subject: s.Subject, Plan: bench.Plan{Rates: []int{bench.SteadyRate}, Rounds: rounds, Length: length}}
+	if _, err := run.Phase(ctx, bench.Control, bench.SteadyRate); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	var quiet, beside []phase
+	var quiet, beside []bench.Phase
 	var perSecond []float64
 	for round := range rounds {
 		for i := range 2 {
 			asks := (round+i)%2 == 1
-			s.progress("%s: round %d of %d, with queries: %t", s.name, round+1, rounds, asks)
+			s.Progress("%s: round %d of %d, with queries: %t", s.Name, round+1, rounds, asks)
 			if asks {
 				if err := due.set(ctx, settleFor); err != nil {
 					return err
@@ -129,7 +141,7 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 				time.Sleep(2 * settleFor)
 			}
 			from := time.Now()
-			x, err := run.phase(ctx, control, steadyRate)
+			x, err := run.Phase(ctx, bench.Control, bench.SteadyRate)
 			if err != nil {
 				return err
 			}
@@ -145,7 +157,7 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 				return err
 			}
 			if left == 0 {
-				b.report.skip(fmt.Sprintf("%s: the end of a phase, as every order had been queried before it", s.name))
+				b.Report.Skip(fmt.Sprintf("%s: the end of a phase, as every order had been queried before it", s.Name))
 			}
 			if err := due.set(ctx, time.Hour); err != nil {
 				return err
@@ -157,40 +169,40 @@ func (b *bench) asking(ctx context.Context, e engine) error {
 	return s.sharedRate(ctx, supplier, due)
 }
 
-func (s *subject) reportAsking(quiet, beside []phase, perSecond []float64) {
-	by := spreadOf(perSecond)
-	s.report.add(figure{Group: s.name, Name: fmt.Sprintf("orders queried, 8 in flight at %s, median of rounds (%.0f–%.0f)", askedAnswer,
-		by.Lowest, by.Highest), Unit: "/s", Value: by.Median}.
-		atLeast(140, "≥ 140/s"))
+func (s *subject) reportAsking(quiet, beside []bench.Phase, perSecond []float64) {
+	by := bench.SpreadOf(perSecond)
+	s.Report.Add(bench.Figure{Group: s.Name, Name: fmt.Sprintf("orders queried, 8 in flight at %s, median of rounds (%.0f–%.0f)",
+		askedAnswer, by.Lowest, by.Highest), Unit: "/s", Value: by.Median}.
+		AtLeast(140, "≥ 140/s"))
 	for _, kind := range []struct {
 		name string
-		of   func([]phase) latencies
+		of   func([]bench.Phase) bench.Latencies
 	}{
-		{"callback answered, 200/s", func(p []phase) latencies { return pool(p, answeredOf) }},
-		{"callback in → merchant notified, 200/s", func(p []phase) latencies { return pool(p, tookOf) }},
+		{"callback answered, 200/s", func(p []bench.Phase) bench.Latencies { return bench.Pool(p, answeredOf) }},
+		{"callback in → merchant notified, 200/s", func(p []bench.Phase) bench.Latencies { return bench.Pool(p, bench.TookOf) }},
 	} {
 		a, b := kind.of(quiet), kind.of(beside)
-		s.latency(kind.name+", without queries", a, 0, 0)
-		s.latency(kind.name+", during queries", b, 0, 0)
+		s.Latency(kind.name+", without queries", a, 0, 0)
+		s.Latency(kind.name+", during queries", b, 0, 0)
 		goal := 0.0
 		if kind.name == "callback answered, 200/s" {
 			goal = 1.2
 		}
-		s.add("… p99, times that without", "", ratio(b.at(0.99), a.at(0.99)), goal)
+		s.Add("… p99, times that without", "", bench.Ratio(b.At(0.99), a.At(0.99)), goal)
 		var rounds []float64
 		for r := range min(len(quiet), len(beside)) {
-			rounds = append(rounds, ratio(kind.of(beside[r:r+1]).at(0.99), kind.of(quiet[r:r+1]).at(0.99)))
+			rounds = append(rounds, bench.Ratio(kind.of(beside[r:r+1]).At(0.99), kind.of(quiet[r:r+1]).At(0.99)))
 		}
-		by := spreadOf(rounds)
-		s.add(fmt.Sprintf("… by round (%.2f–%.2f), median", by.Lowest, by.Highest), "", by.Median, 0)
+		by := bench.SpreadOf(rounds)
+		s.Add(fmt.Sprintf("… by round (%.2f–%.2f), median", by.Lowest, by.Highest), "", by.Median, 0)
 	}
 }
 
 // answeredOf returns how long the callbacks themselves took.
-func answeredOf(p phase) latencies {
-	took := make(latencies, len(p.took))
-	for i, d := range p.took {
-		took[i] = d - p.answered[i]
+func answeredOf(p bench.Phase) bench.Latencies {
+	took := make(bench.Latencies, len(p.Took))
+	for i, d := range p.Took {
+		took[i] = d - p.Answered[i]
 	}
 	return took
 }
@@ -199,14 +211,14 @@ func answeredOf(p phase) latencies {
 // database.
 func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrders) error {
 	nodes := 1
-	if s.databaseURL != "" {
+	if s.DatabaseURL != "" {
 		extra := map[string]string{"BACKSTOP_NODE_NAME": "second"}
-		for _, from := range []map[string]string{settings, s.extra} {
+		for _, from := range []map[string]string{bench.Settings, s.Extra} {
 			for name, value := range from {
 				extra[name] = value
 			}
 		}
-		other, err := s.o.Start(ctx, Server{DatabaseURL: s.databaseURL, RedisURL: s.redis.url(), Extra: extra})
+		other, err := s.Options.Start(ctx, bench.Server{DatabaseURL: s.DatabaseURL, RedisURL: s.Redis.URL(), Extra: extra})
 		if err != nil {
 			return fmt.Errorf("start the second node: %w", err)
 		}
@@ -216,15 +228,15 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 		}
 		nodes = 2
 	}
-	s.cast.askedRate = defaultRate
-	text, err := s.cast.declaration()
+	supplier.rate = defaultRate
+	text, err := s.Cast.Declaration()
 	if err != nil {
 		return err
 	}
-	if err := s.process.Apply(ctx, text); err != nil {
+	if err := s.Process.Apply(ctx, text); err != nil {
 		return fmt.Errorf("apply settings: %w", err)
 	}
-	s.progress("%s: the default rate, %d nodes", s.name, nodes)
+	s.Progress("%s: the default rate, %d nodes", s.Name, nodes)
 	if nodes > 1 { // each sees the other after its next beat
 		select {
 		case <-ctx.Done():
@@ -242,8 +254,8 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 	to := time.Now()
 	n := float64(supplier.count(from, to)) / to.Sub(from).Seconds()
 	met := n >= defaultRate-2 && n <= defaultRate+2
-	s.report.add(figure{
-		Group: s.name, Name: fmt.Sprintf("orders queried at query_rate %d/s, nodes: %d, over %s", defaultRate, nodes, askedFor), Unit: "/s",
+	s.Report.Add(bench.Figure{
+		Group: s.Name, Name: fmt.Sprintf("orders queried at query_rate %d/s, nodes: %d, over %s", defaultRate, nodes, askedFor), Unit: "/s",
 		Value: n,
 		Goal:  fmt.Sprintf("%d ± 2/s", defaultRate), Met: &met,
 	})
@@ -252,40 +264,40 @@ func (s *subject) sharedRate(ctx context.Context, supplier *asked, due *dueOrder
 		return err
 	}
 	if len(by) != nodes {
-		s.report.skip(fmt.Sprintf("%s: only %d nodes made queries, of %d", s.name, len(by), nodes))
+		s.Report.Skip(fmt.Sprintf("%s: only %d nodes made queries, of %d", s.Name, len(by), nodes))
 	}
 	for i, share := range by {
-		s.add(fmt.Sprintf("… of node %d", i+1), "/s", share/askedFor.Seconds(), 0)
+		s.Add(fmt.Sprintf("… of node %d", i+1), "/s", share/askedFor.Seconds(), 0)
 	}
 	return nil
 }
 
 // readyAt waits for a server.
 func readyAt(ctx context.Context, address string) error {
-	for end := time.Now().Add(startTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(bench.StartTime); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		status, _, err := fasthttp.Get(nil, address+"/readyz")
 		if err == nil && status == http.StatusOK {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s was not ready within %s", address, startTime)
+	return fmt.Errorf("%s was not ready within %s", address, bench.StartTime)
 }
 
 // startPayments creates the orders that are queried, and starts their payments.
 func (s *subject) startPayments(ctx context.Context, from int) error {
-	making, cancel := context.WithTimeout(ctx, 2*createTime)
+	making, cancel := context.WithTimeout(ctx, 2*bench.CreateTime)
 	defer cancel()
-	took, err := closedLoop(making, connections, askedOrders, func(i int) error {
-		p, err := s.cast.orderAt(askedCode, i%merchants, from+i, "")
+	took, err := bench.ClosedLoop(making, bench.Connections, askedOrders, func(i int) error {
+		p, err := s.Cast.OrderAt(askedCode, i%bench.Merchants, from+i, "")
 		if err != nil {
 			return err
 		}
-		no, err := s.made(p)
+		no, err := s.Made(p)
 		if err != nil {
 			return err
 		}
-		status, err := s.api.send(post{
-			path: "/api/v1/orders/" + url.PathEscape(no) + "/pay", contentType: "application/json", key: p.key, body: []byte("{}"),
+		status, err := s.API.Send(bench.Post{
+			Path: "/api/v1/orders/" + url.PathEscape(no) + "/pay", ContentType: "application/json", Key: p.Key, Body: []byte("{}"),
 		}, nil)
 		if err == nil && status != http.StatusOK && status != http.StatusCreated {
 			err = fmt.Errorf("a payment was answered %d", status)
@@ -293,7 +305,7 @@ func (s *subject) startPayments(ctx context.Context, from int) error {
 		return err
 	})
 	if err == nil && len(took) < askedOrders {
-		err = fmt.Errorf("only %d of %d orders could be created in %s", len(took), askedOrders, 2*createTime)
+		err = fmt.Errorf("only %d of %d orders could be created in %s", len(took), askedOrders, 2*bench.CreateTime)
 	}
 	return err
 }
@@ -302,7 +314,7 @@ func (s *subject) startPayments(ctx context.Context, from int) error {
 type dueOrders struct{ *sql.DB }
 
 func (s *subject) openDue() (*dueOrders, error) {
-	d, err := s.openData()
+	d, err := s.OpenData()
 	return &dueOrders{d}, err
 }
 

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"backstop/internal/base/config"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/command/bench"
 )
 
 // Rows that PostgreSQL drops by the month are removed some day: without a retention here they
@@ -28,7 +29,9 @@ func TestEachMonthlyTableHasItsRetention(t *testing.T) {
 
 func TestSizesAddUpOverTheYears(t *testing.T) {
 	t.Parallel()
-	s := &subject{bench: &bench{o: Options{Orders: 10}, report: &report{}}, engine: engine{name: "x"}}
+	s := &subject{&bench.Subject{
+		Bench: &bench.Bench{Options: bench.Options{Orders: 10}, Report: &bench.Report{}}, Target: bench.Target{Name: "x"},
+	}}
 	c := config.Config{RetentionCallbacks: 73 * day, RetentionHistory: 730 * day, RetentionAttempts: time.Hour}
 	s.reportSizes(map[string]space{"orders": {bytes: 1000}}, map[string]space{
 		"orders":        {bytes: 11_500},
@@ -46,11 +49,11 @@ func TestSizesAddUpOverTheYears(t *testing.T) {
 		"1 million orders a month, in use after 3 years":         36*1.05 + 24*0.1 + 3.4*0.4,
 		"100 million orders a month, growth per year after that": 1260,
 	} {
-		if got := s.report.find("x", name); got < want*0.999 || got > want*1.001 {
+		if got := s.Report.Find("x", name); got < want*0.999 || got > want*1.001 {
 			t.Errorf("%s: %g, want %g", name, got, want)
 		}
 	}
-	if s.report.find("x", "figures, kept forever") != 0 {
+	if s.Report.Find("x", "figures, kept forever") != 0 {
 		t.Error("what does not grow with the orders is reported")
 	}
 }

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"backstop/internal/base/config"
+	"backstop/internal/command/bench"
 )
 
 // sizeWave is how many orders are created before they are paid. An update leaves the old row
@@ -28,14 +29,14 @@ var retention = map[string]func(config.Config) time.Duration{
 }
 
 // size measures how much disk space paid orders take, by table.
-func (b *bench) size(ctx context.Context, e engine) error {
-	s := &subject{bench: b, engine: e, cast: newCast(0), calls: make([]post, b.o.Orders)}
-	end, err := s.open(ctx, b.o.Orders)
+func size(ctx context.Context, b *bench.Bench, e bench.Target) error {
+	s := &subject{&bench.Subject{Bench: b, Target: e, Cast: bench.NewCast(0), Calls: make([]bench.Post, b.Options.Orders)}}
+	end, err := s.Open(ctx, b.Options.Orders)
 	if err != nil {
 		return err
 	}
 	defer end()
-	d, err := s.openData()
+	d, err := s.OpenData()
 	if err != nil {
 		return err
 	}
@@ -44,11 +45,11 @@ func (b *bench) size(ctx context.Context, e engine) error {
 	if err != nil {
 		return err
 	}
-	for from := 0; from < b.o.Orders; from += sizeWave {
-		if err := s.wave(ctx, from, min(from+sizeWave, b.o.Orders)); err != nil {
+	for from := 0; from < b.Options.Orders; from += sizeWave {
+		if err := s.wave(ctx, from, min(from+sizeWave, b.Options.Orders)); err != nil {
 			return err
 		}
-		if s.databaseURL == "" {
+		if s.DatabaseURL == "" {
 			continue
 		}
 		for table := range before {
@@ -71,21 +72,21 @@ func (b *bench) size(ctx context.Context, e engine) error {
 
 // wave creates and pays the orders from..to-1.
 func (s *subject) wave(ctx context.Context, from, to int) error {
-	if _, err := closedLoop(ctx, connections, to-from, func(i int) error {
-		return s.makeOrder((from+i)%merchants, from+i, s.sink.url("/n"))
+	if _, err := bench.ClosedLoop(ctx, bench.Connections, to-from, func(i int) error {
+		return s.MakeOrder((from+i)%bench.Merchants, from+i, s.Sink.URL("/n"))
 	}); err != nil {
 		return fmt.Errorf("make orders: %w", err)
 	}
-	order := paidOrder(from, to)
-	if _, err := closedLoop(ctx, connections, to-from, func(i int) error { return s.call(from + order[i]) }); err != nil {
+	order := bench.PaidOrder(from, to)
+	if _, err := bench.ClosedLoop(ctx, bench.Connections, to-from, func(i int) error { return s.Call(from + order[i]) }); err != nil {
 		return err
 	}
-	notifying, cancel := context.WithTimeout(ctx, notifyTime)
+	notifying, cancel := context.WithTimeout(ctx, bench.NotifyTime)
 	defer cancel()
-	if _, err := s.sink.wait(notifying, from, to); err != nil {
+	if _, err := s.Sink.Wait(notifying, from, to); err != nil {
 		return err
 	}
-	return s.calm(ctx)
+	return s.Calm(ctx)
 }
 
 // space is the disk space of a table.
@@ -97,7 +98,7 @@ type space struct {
 // tables returns the space of all tables.
 func (s *subject) tables(ctx context.Context, d *sql.DB) (map[string]space, error) {
 	query := "SELECT m.tbl_name, sum(s.pgsize), FALSE FROM dbstat AS s JOIN sqlite_master AS m USING (name) GROUP BY 1"
-	if s.databaseURL != "" {
+	if s.DatabaseURL != "" {
 		query = "SELECT r.relname, sum(pg_total_relation_size(c.oid))::bigint, r.relkind = 'p' FROM pg_class AS c" +
 			" JOIN pg_class AS r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid::regclass)::oid" +
 			" WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' GROUP BY 1, 3"
@@ -128,7 +129,7 @@ const (
 
 // reportSizes reports the tables that grew with the orders, and the space after years.
 func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
-	orders := float64(s.o.Orders)
+	orders := float64(s.Options.Orders)
 	perOrder := map[time.Duration]float64{} // bytes by how long they are kept; 0 = forever
 	months := 0.0                           // bytes that stay up to a month longer
 	for _, table := range slices.Sorted(maps.Keys(after)) {
@@ -146,14 +147,14 @@ func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
 			months += bytes
 		}
 		perOrder[keep] += bytes
-		s.add(name, "B", bytes, 0)
+		s.Add(name, "B", bytes, 0)
 	}
 	for _, keep := range slices.Sorted(maps.Keys(perOrder)) {
 		name := "an order, kept forever"
 		if keep > 0 {
 			name = fmt.Sprintf("an order, removed after %d days", keep/day)
 		}
-		s.add(name, "B", perOrder[keep], 0)
+		s.Add(name, "B", perOrder[keep], 0)
 	}
 	for _, millions := range []float64{1, 10, 100} {
 		for _, years := range []int{1, 3} {
@@ -165,9 +166,9 @@ func (s *subject) reportSizes(before, after map[string]space, c config.Config) {
 				}
 				gb += bytes * float64(days) / 365 * 12
 			}
-			s.add(fmt.Sprintf("%.0f million orders a month, in use after %s", millions, []string{1: "1 year", 3: "3 years"}[years]), "GB",
+			s.Add(fmt.Sprintf("%.0f million orders a month, in use after %s", millions, []string{1: "1 year", 3: "3 years"}[years]), "GB",
 				gb*millions/1000, 0)
 		}
-		s.add(fmt.Sprintf("%.0f million orders a month, growth per year after that", millions), "GB", perOrder[0]*12*millions/1000, 0)
+		s.Add(fmt.Sprintf("%.0f million orders a month, growth per year after that", millions), "GB", perOrder[0]*12*millions/1000, 0)
 	}
 }

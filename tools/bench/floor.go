@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -8,8 +8,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/command/bench"
 	"backstop/migrations"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +35,75 @@ type floor struct {
 	url          string    // of the floor's own schema
 	conn         *pgx.Conn // its statements name the schema
 	orders       int
+}
+
+// floorPart measures PostgreSQL's CPU time per order in bursts, and for the same rows alone.
+func floorPart(ctx context.Context, b *bench.Bench, e bench.Target) error {
+	if e.Postmaster == 0 {
+		return errors.New("the floor is that of a PostgreSQL on this machine: use --postgres")
+	}
+	own, drop, err := b.Schema(ctx)
+	if err != nil {
+		return err
+	}
+	defer drop()
+	f, err := openFloor(ctx, e.DatabaseURL, own, min(floorOrders, b.Options.Orders))
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	total := len(b.Options.Connections)*b.Options.Orders + f.orders
+	s := &subject{&bench.Subject{Bench: b, Target: e, Cast: bench.NewCast(0), Calls: make([]bench.Post, total)}}
+	end, err := s.Open(ctx, total)
+	if err != nil {
+		return err
+	}
+	end = sync.OnceFunc(end)
+	defer end()
+	made, err := s.Create(ctx, total, 0)
+	if err != nil {
+		return err
+	}
+	f.orders = min(f.orders, made/4) // if few could be created
+	if err := s.Bursts(ctx, 0, made-f.orders); err != nil {
+		return err
+	}
+	s.Progress("the rows written for %d orders", f.orders)
+	if err := f.record(ctx); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if _, err := s.Pay(ctx, made-f.orders, made); err != nil {
+		return err
+	}
+	if err := f.stop(ctx); err != nil {
+		return err
+	}
+	kinds, err := f.transactions(ctx)
+	if err != nil {
+		return err
+	}
+	end()
+	e.Drop() // its tables must not be vacuumed during the measurement
+	s.Progress("the floor of PostgreSQL: %s", describe(kinds))
+	var spent time.Duration
+	err = f.replay(ctx, kinds, func() (err error) {
+		spent, err = bench.FamilyTime(e.Postmaster)
+		return err
+	}, func() error {
+		end, err := bench.FamilyTime(e.Postmaster)
+		spent = end - spent
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	const floorName = "PostgreSQL, floor"
+	s.CPUOf(floorName, spent, f.orders, 0)
+	for _, many := range b.Options.Connections {
+		of := bench.CPUName("PostgreSQL" + bench.With(many))
+		s.Add(of+", times the floor", "", b.Report.Find(e.Name, of)/b.Report.Find(e.Name, bench.CPUName(floorName)), 0)
+	}
+	return nil
 }
 
 // openFloor migrates the empty schema own. Both URLs contain their schema.
@@ -320,7 +392,7 @@ func (f *floor) replay(ctx context.Context, kinds [][]statement, begin, end func
 	if err := begin(); err != nil {
 		return err
 	}
-	_, err = closedLoop(ctx, floorConns, (f.orders+floorBatch-1)/floorBatch, func(b int) error {
+	_, err = bench.ClosedLoop(ctx, floorConns, (f.orders+floorBatch-1)/floorBatch, func(b int) error {
 		c := <-idle
 		defer func() { idle <- c }()
 		for _, k := range kinds {

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"backstop/internal/base/db"
+	"backstop/internal/command/bench"
 	"backstop/internal/ledger"
 )
 
@@ -28,24 +29,24 @@ const (
 	maxPageRows = 200
 )
 
-// longAccount measures the balance and the statement of a merchant whose account has o.Held
+// longAccount measures the balance and the statement of a merchant whose account has held
 // lines: the payments and the fees of half as many orders, copies of one that was paid.
-func (s *subject) longAccount(ctx context.Context, d *sql.DB) error {
-	l, err := s.addLines(ctx, d)
+func (s *subject) longAccount(ctx context.Context, d *sql.DB, held int) error {
+	l, err := s.addLines(ctx, d, held)
 	if err != nil {
 		return err
 	}
-	key := s.cast.keys[longMerchant]
-	took, err := closedLoop(ctx, 1, lineDays*statementPages, func(int) error { return s.wantBalance(key, l.balance()) })
+	key := s.Cast.Keys[longMerchant]
+	took, err := bench.ClosedLoop(ctx, 1, lineDays*statementPages, func(int) error { return s.wantBalance(key, l.balance()) })
 	if err != nil {
 		return err
 	}
-	took = sorted(took)
+	took = bench.Sorted(took)
 	name := fmt.Sprintf("balance of an account with %d lines", 2*l.orders)
-	s.add(name+", p50", "ms", ms(took.at(0.5)), 0)
-	s.add(name+", p95", "ms", ms(took.at(0.95)), 10)
+	s.Add(name+", p50", "ms", bench.MS(took.At(0.5)), 0)
+	s.Add(name+", p95", "ms", bench.MS(took.At(0.95)), 10)
 	goal := 100.0
-	if s.databaseURL != "" {
+	if s.DatabaseURL != "" {
 		goal = 50
 	}
 	for _, limit := range []int{pageRows, maxPageRows} {
@@ -54,8 +55,8 @@ func (s *subject) longAccount(ctx context.Context, d *sql.DB) error {
 			return err
 		}
 		name := fmt.Sprintf("a page of %d lines of its statement", limit)
-		s.add(name+", p50", "ms", ms(took.at(0.5)), 0)
-		s.add(name+", p95", "ms", ms(took.at(0.95)), goal)
+		s.Add(name+", p50", "ms", bench.MS(took.At(0.5)), 0)
+		s.Add(name+", p95", "ms", bench.MS(took.At(0.95)), goal)
 	}
 	return nil
 }
@@ -76,12 +77,12 @@ type lines struct {
 	columns  []string // of orders
 }
 
-func (l *lines) balance() int64 { return int64(l.orders) * (amount - l.fee) }
+func (l *lines) balance() int64 { return int64(l.orders) * (bench.Amount - l.fee) }
 
 // addLines adds the account and its lines, and the orders that they belong to.
-func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
+func (s *subject) addLines(ctx context.Context, d *sql.DB, held int) (*lines, error) {
 	to := time.Now().UTC().Truncate(day)
-	l := &lines{orders: max(s.o.Held/2, 1), from: to.Add(-lineDays * day)}
+	l := &lines{orders: max(held/2, 1), from: to.Add(-lineDays * day)}
 	l.gap = max(lineDays*day/time.Duration(l.orders), time.Microsecond)
 	l.first = db.IDAt(l.from.UnixMicro())
 	l.step = (db.IDAt(to.UnixMicro()) - l.first) / int64(l.orders)
@@ -92,7 +93,7 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a paid order with a fee: %w", err)
 	}
-	if err := d.QueryRowContext(ctx, "SELECT id FROM merchants WHERE code = '"+merchantCode(longMerchant)+
+	if err := d.QueryRowContext(ctx, "SELECT id FROM merchants WHERE code = '"+bench.MerchantCode(longMerchant)+
 		"'").Scan(&l.merchant); err != nil {
 		return nil, fmt.Errorf("find the merchant: %w", err)
 	}
@@ -112,7 +113,7 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 		return nil, fmt.Errorf("add the journal: %w", err)
 	}
 	for i := 0; i < l.orders; i += lineStep {
-		s.progress("%s: %d of %d lines", s.name, 2*i, 2*l.orders)
+		s.Progress("%s: %d of %d lines", s.Name, 2*i, 2*l.orders)
 		for _, statement := range l.rows(i, min(i+lineStep, l.orders)) {
 			if _, err := d.ExecContext(ctx, statement); err != nil {
 				return nil, fmt.Errorf("add lines: %w", err)
@@ -120,7 +121,7 @@ func (s *subject) addLines(ctx context.Context, d *sql.DB) (*lines, error) {
 		}
 	}
 	statements := []string{"ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
-	if s.databaseURL != "" {
+	if s.DatabaseURL != "" {
 		statements = []string{"VACUUM ANALYZE orders, transfers, account_lines, accounts, journals", "CHECKPOINT"}
 	}
 	for _, statement := range statements {
@@ -140,8 +141,8 @@ func (l *lines) accounts() string {
 	}
 	return "INSERT INTO accounts (id, code, currency, balance, credits, last_line, folded_at) VALUES " +
 		strings.Join([]string{
-			row(l.account, ledger.MerchantAccount(merchantCode(longMerchant)), l.balance(), n*amount, l.first+(n-1)*l.step+2),
-			row(l.others[0], ledger.SupplierAccount("bench-long"), -n*amount, 0, 0),
+			row(l.account, ledger.MerchantAccount(bench.MerchantCode(longMerchant)), l.balance(), n*bench.Amount, l.first+(n-1)*l.step+2),
+			row(l.others[0], ledger.SupplierAccount("bench-long"), -n*bench.Amount, 0, 0),
 			row(l.others[1], "income:bench-long", n*l.fee, n*l.fee, 0),
 		}, ", ")
 }
@@ -174,13 +175,13 @@ func (l *lines) rows(from, to int) []string {
 	}
 	line := func(offset int, charged int64) string {
 		return fmt.Sprintf("SELECT %d, %s + %d, %[2]s + %[3]d, (n.i + 1) * %[4]d - n.i * %[5]d - %[6]d, (n.i + 1) * %[4]d FROM n",
-			l.account, id, offset, amount, l.fee, charged)
+			l.account, id, offset, bench.Amount, l.fee, charged)
 	}
 	return []string{
 		numbers + "INSERT INTO orders (" + strings.Join(l.columns, ", ") + ") SELECT " + strings.Join(values, ", ") +
 			fmt.Sprintf(" FROM n, (SELECT * FROM orders WHERE id = %d) AS t", l.template),
 		numbers + "INSERT INTO transfers (id, journal_id, debit_account, credit_account, amount, currency, ref, created_at) " +
-			transfer(1, "paid", l.others[0], l.account, amount) + " UNION ALL " + transfer(2, "fee", l.account, l.others[1], l.fee),
+			transfer(1, "paid", l.others[0], l.account, bench.Amount) + " UNION ALL " + transfer(2, "fee", l.account, l.others[1], l.fee),
 		numbers + "INSERT INTO account_lines (account_id, id, transfer_id, balance, credits) " + line(1, 0) + " UNION ALL " +
 			line(2, l.fee),
 	}
@@ -201,8 +202,8 @@ func (s *subject) wantBalance(key string, want int64) error {
 }
 
 // statements requests the first pages of each day and returns the sorted durations.
-func (s *subject) statements(ctx context.Context, key string, l *lines, limit int) (latencies, error) {
-	var took latencies
+func (s *subject) statements(ctx context.Context, key string, l *lines, limit int) (bench.Latencies, error) {
+	var took bench.Latencies
 	for i := 1; i < lineDays && ctx.Err() == nil; i++ { // in any time zone a day of the middle is full
 		cursor := ""
 		for range statementPages {
@@ -226,7 +227,7 @@ func (s *subject) statements(ctx context.Context, key string, l *lines, limit in
 			cursor = *page.Next
 		}
 	}
-	return sorted(took), ctx.Err()
+	return bench.Sorted(took), ctx.Err()
 }
 
 // statementPage is what is checked of a page of the statement.
@@ -253,7 +254,7 @@ func (p statementPage) check(limit int) error {
 // read requests a page of the API.
 func (s *subject) read(path, key string, into any) error {
 	var answer []byte
-	status, err := s.api.get(path, key, func(body []byte) { answer = append(answer, body...) })
+	status, err := s.API.Get(path, key, func(body []byte) { answer = append(answer, body...) })
 	if err != nil {
 		return err
 	}

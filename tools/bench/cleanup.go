@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+
+	"backstop/internal/command/bench"
 )
 
 // oldRows is how many old rows a table has at the start of a phase, per second of the phase:
@@ -22,15 +24,15 @@ var beside = []string{"nothing to clean up", "nothing to clean up, again", "clea
 
 // cleanup measures the effect of clean-up on live traffic. Old rows are added in one
 // transaction just before a phase: copies of new rows with ids that are past any retention.
-func (b *bench) cleanup(ctx context.Context, e engine) error {
-	p := plan{rates: []int{steadyRate}, rounds: cmp.Or(b.o.Rounds, defaultRounds), length: b.o.Length}
-	n := p.ordersOf(steadyRate)
-	total := (1 + p.rounds*len(beside)) * n
-	s := &subject{
-		bench: b, engine: e, cast: newCast(0), calls: make([]post, total),
-		extra: map[string]string{"BACKSTOP_CLEANUP_EVERY": "1s"},
-	}
-	end, err := s.open(ctx, total)
+func cleanup(ctx context.Context, b *bench.Bench, e bench.Target) error {
+	p := bench.Plan{Rates: []int{bench.SteadyRate}, Rounds: cmp.Or(b.Options.Rounds, bench.DefaultRounds), Length: b.Options.Length}
+	n := p.OrdersOf(bench.SteadyRate)
+	total := (1 + p.Rounds*len(beside)) * n
+	s := &subject{&bench.Subject{
+		Bench: b, Target: e, Cast: bench.NewCast(0), Calls: make([]bench.Post, total),
+		Extra: map[string]string{"BACKSTOP_CLEANUP_EVERY": "1s"},
+	}}
+	end, err := s.Open(ctx, total)
 	if err != nil {
 		return err
 	}
@@ -40,19 +42,19 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 		return err
 	}
 	defer old.Close()
-	run := &isolated{subject: s, plan: p}
-	if _, err := run.phase(ctx, control, steadyRate); err != nil { // also creates the rows to copy
+	run := &bench.Isolated{Subject: s.Subject, Plan: p}
+	if _, err := run.Phase(ctx, bench.Control, bench.SteadyRate); err != nil { // also creates the rows to copy
 		return fmt.Errorf("warm up: %w", err)
 	}
-	phases := make([][]phase, len(beside))
+	phases := make([][]bench.Phase, len(beside))
 	var removed float64
-	for round := range p.rounds {
+	for round := range p.Rounds {
 		for i := range beside {
 			kind := (round + i) % len(beside)
-			s.progress("%s: round %d of %d, %s", s.name, round+1, p.rounds, beside[kind])
+			s.Progress("%s: round %d of %d, %s", s.Name, round+1, p.Rounds, beside[kind])
 			cleans := kind == len(beside)-1
 			if cleans {
-				if err := old.add(ctx, int(p.length.Seconds()*oldRows)); err != nil {
+				if err := old.add(ctx, int(p.Length.Seconds()*oldRows)); err != nil {
 					return err
 				}
 			}
@@ -60,7 +62,7 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 			if err != nil {
 				return err
 			}
-			x, err := run.phase(ctx, control, steadyRate)
+			x, err := run.Phase(ctx, bench.Control, bench.SteadyRate)
 			if err != nil {
 				return fmt.Errorf("%s: %w", beside[kind], err)
 			}
@@ -73,9 +75,9 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 				return err
 			}
 			if left == 0 {
-				b.report.skip(fmt.Sprintf("%s: the end of a phase, as all of %d old rows were removed before it", s.name, before))
+				b.Report.Skip(fmt.Sprintf("%s: the end of a phase, as all of %d old rows were removed before it", s.Name, before))
 			}
-			removed += float64(before-left) / x.lasted.Seconds() / float64(p.rounds)
+			removed += float64(before-left) / x.Lasted.Seconds() / float64(p.Rounds)
 			if err := old.remove(ctx); err != nil {
 				return err
 			}
@@ -88,17 +90,17 @@ func (b *bench) cleanup(ctx context.Context, e engine) error {
 // maxCleanup is the allowed effect on live traffic: the ratio of the 99th percentiles with and
 // without clean-up. SQLite has only one writer.
 func (s *subject) maxCleanup() float64 {
-	if s.databaseURL == "" {
+	if s.DatabaseURL == "" {
 		return 2
 	}
 	return 1.2
 }
 
-func (s *subject) reportCleanup(phases [][]phase, removed float64) {
-	quiet := pool(phases[0], tookOf)
+func (s *subject) reportCleanup(phases [][]bench.Phase, removed float64) {
+	quiet := bench.Pool(phases[0], bench.TookOf)
 	for i, kind := range beside {
-		l := pool(phases[i], tookOf)
-		s.latency("callback in → merchant notified, 200/s, "+kind, l, 0, 0)
+		l := bench.Pool(phases[i], bench.TookOf)
+		s.Latency("callback in → merchant notified, 200/s, "+kind, l, 0, 0)
 		if i == 0 {
 			continue
 		}
@@ -106,15 +108,16 @@ func (s *subject) reportCleanup(phases [][]phase, removed float64) {
 		if i == len(beside)-1 {
 			goal = s.maxCleanup()
 		}
-		s.add("… p99, times that without", "", ratio(l.at(0.99), quiet.at(0.99)), goal)
+		s.Add("… p99, times that without", "", bench.Ratio(l.At(0.99), quiet.At(0.99)), goal)
 		var rounds []float64
 		for r := range phases[i] {
-			rounds = append(rounds, ratio(pool(phases[i][r:r+1], tookOf).at(0.99), pool(phases[0][r:r+1], tookOf).at(0.99)))
+			with, without := bench.Pool(phases[i][r:r+1], bench.TookOf), bench.Pool(phases[0][r:r+1], bench.TookOf)
+			rounds = append(rounds, bench.Ratio(with.At(0.99), without.At(0.99)))
 		}
-		by := spreadOf(rounds)
-		s.add(fmt.Sprintf("… by round (%.2f–%.2f), median", by.Lowest, by.Highest), "", by.Median, 0)
+		by := bench.SpreadOf(rounds)
+		s.Add(fmt.Sprintf("… by round (%.2f–%.2f), median", by.Lowest, by.Highest), "", by.Median, 0)
 	}
-	s.add("old rows removed", "/s", removed, 0)
+	s.Add("old rows removed", "/s", removed, 0)
 }
 
 // oldTables makes old rows and counts them.
@@ -125,8 +128,8 @@ type oldTables struct {
 }
 
 func (s *subject) openOld() (*oldTables, error) {
-	d, err := s.openData()
-	return &oldTables{DB: d, postgres: s.databaseURL != ""}, err
+	d, err := s.OpenData()
+	return &oldTables{DB: d, postgres: s.DatabaseURL != ""}, err
 }
 
 // add copies a row of each table n times.

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/command/bench"
 	"backstop/migrations"
 
 	"github.com/jackc/pgx/v5"
@@ -19,9 +20,9 @@ func TestTheFloorWritesTheSameRows(t *testing.T) {
 	t.Parallel()
 	const orders = 150 // three batches
 	url := dbtest.PostgresURL(t)
-	b := &bench{o: Options{DatabaseURL: url}, report: &report{}}
+	b := &bench.Bench{Options: bench.Options{DatabaseURL: url}, Report: &bench.Report{}}
 	open := func() string {
-		schema, drop, err := b.schema(t.Context())
+		schema, drop, err := b.Schema(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,11 +121,11 @@ func TestTheFloorWritesTheSameRows(t *testing.T) {
 func TestPostgresCPUTimeIsSeen(t *testing.T) {
 	t.Parallel()
 	url := dbtest.PostgresURL(t)
-	pid, err := postmaster(t.Context(), url)
+	pid, err := bench.Postmaster(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := familyTime(pid)
+	before, err := bench.FamilyTime(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestPostgresCPUTimeIsSeen(t *testing.T) {
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := familyTime(pid)
+	after, err := bench.FamilyTime(pid)
 	if err != nil || after-before < 50_000_000 {
 		t.Errorf("a query of two million rows took %s, %v", after-before, err)
 	}

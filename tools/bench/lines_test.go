@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"io"
@@ -10,6 +10,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
+	"backstop/internal/command/bench"
 	"backstop/internal/fund"
 	"backstop/internal/fund/fee"
 	"backstop/internal/ledger"
@@ -28,27 +29,27 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		o, _, err := f.Processor.Create(t.Context(), f.M1, payment.CreateRequest{
-			OutTradeNo: f.Out(), Amount: amount, Currency: "CNY",
+			OutTradeNo: f.Out(), Amount: bench.Amount, Currency: "CNY",
 			Supplier: "sp-main",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &subject{bench: &bench{o: Options{Held: 300, Progress: io.Discard}}}
+		s := &subject{&bench.Subject{Bench: &bench.Bench{Options: bench.Options{Progress: io.Discard}}}}
 		if d.IsPostgres() {
-			s.databaseURL = "postgres:"
+			s.DatabaseURL = "postgres:"
 		}
-		if _, err := s.addLines(t.Context(), d.DB.DB); err == nil {
+		if _, err := s.addLines(t.Context(), d.DB.DB, 300); err == nil {
 			t.Fatal("lines were made without a paid order")
 		}
-		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, amount)); err != nil {
+		if _, err := f.Processor.Take(t.Context(), f.Callback(o.OrderNo, "T"+o.OrderNo, bench.Amount)); err != nil {
 			t.Fatal(err)
 		}
-		code := merchantCode(longMerchant)
+		code := bench.MerchantCode(longMerchant)
 		if _, err := d.NewRaw("UPDATE merchants SET code = ? WHERE id = ?", code, f.M2.ID).Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		l, err := s.addLines(t.Context(), d.DB.DB)
+		l, err := s.addLines(t.Context(), d.DB.DB, 300)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 			t.Errorf("%d orders, each with a fee of %d", l.orders, l.fee)
 		}
 		all, err := fund.Balances(t.Context(), d, code)
-		if err != nil || len(all) != 1 || all[0].Available != 150*(amount-34) {
+		if err != nil || len(all) != 1 || all[0].Available != 150*(bench.Amount-34) {
 			t.Errorf("balances %+v, %v", all, err)
 		}
 		// Each line has the balance after it, and its order; the days add up.
@@ -71,7 +72,7 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 			}
 			var credits int64
 			for i, it := range st.Items {
-				want := []fund.Item{{Kind: fund.KindPayment, Amount: amount, Fee: 34}, {Kind: fund.KindFee, Amount: -34}}[i%2]
+				want := []fund.Item{{Kind: fund.KindPayment, Amount: bench.Amount, Fee: 34}, {Kind: fund.KindFee, Amount: -34}}[i%2]
 				balance += want.Amount
 				credits += max(want.Amount, 0)
 				if it.Kind != want.Kind || it.Amount != want.Amount || it.Fee != want.Fee || it.Balance != balance || it.OrderNo == "" {
@@ -114,12 +115,12 @@ func TestAStatementThatIsNotReadWholeIsNotMeasured(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, answer)
 		}))
-		s := &subject{api: newCaller(server.Listener.Addr().String(), 1)}
+		s := &subject{&bench.Subject{API: bench.NewCaller(server.Listener.Addr().String(), 1)}}
 		_, err := s.statements(t.Context(), "k", &lines{from: time.Now()}, 2)
 		if (err == nil) != good {
 			t.Errorf("%s: %v", body, err)
 		}
-		s.api.close()
+		s.API.Close()
 		server.Close()
 	}
 }
