@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator", "internal/forecast"},
 	{
 		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund",
-		"internal/fund/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
+		"internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
 		"internal/evidence", "internal/exception", "internal/inbox", "internal/view", "internal/pause",
 	},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},

@@ -9,8 +9,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/waittest"
+	"backstop/internal/fee"
 	"backstop/internal/fund"
-	"backstop/internal/fund/fee"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 	"backstop/internal/recipient"
 )
 

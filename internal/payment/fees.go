@@ -4,8 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	"backstop/internal/fee"
 	"backstop/internal/fund"
-	"backstop/internal/fund/fee"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/settings"

@@ -6,7 +6,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 	"backstop/internal/ledger"
 	"backstop/internal/order"
 	"backstop/internal/payment"

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"backstop/internal/base/textlimit"
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 )
 
 // keyOwner is the field of a merchant that has a key.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"backstop/internal/base/textlimit"
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 	"backstop/internal/merchant"
 
 	"github.com/uptrace/bun"

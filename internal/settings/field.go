@@ -13,7 +13,7 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/base/textlimit"
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 )
 
 // Field is one field of an object, described by the tags of its Go field. The apply file, its

@@ -11,7 +11,7 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/seal"
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 	"backstop/internal/ledger"
 	"backstop/internal/merchant"
 	"backstop/internal/supplier"

@@ -3,8 +3,8 @@ package refund
 import (
 	"context"
 
+	"backstop/internal/fee"
 	"backstop/internal/fund"
-	"backstop/internal/fund/fee"
 	"backstop/internal/order"
 	"backstop/internal/settings"
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"backstop/internal/base/db"
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 )
 
 // Fee and cost are returned in proportion to the refunded parts: all of both with the last part,

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"backstop/internal/fee"
 	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
-	"backstop/internal/fund/fee"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )

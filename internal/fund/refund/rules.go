@@ -3,8 +3,8 @@ package refund
 import (
 	"time"
 
+	"backstop/internal/fee"
 	"backstop/internal/fund/booking"
-	"backstop/internal/fund/fee"
 	"backstop/internal/supplier"
 )
 

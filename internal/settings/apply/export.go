@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"backstop/internal/fund/fee"
+	"backstop/internal/fee"
 	"backstop/internal/settings"
 
 	"gopkg.in/yaml.v3"
