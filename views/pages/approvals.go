@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"slices"
 	"strconv"
 
 	"backstop/internal/approval"
@@ -13,17 +14,57 @@ import (
 
 // approvalTexts is what the list of proposals says.
 var approvalTexts = ui.ListTexts{
-	Columns: []ui.Heading{
-		ui.Head(text.Act).Named("action"), ui.Head(text.Object).Named("object"), ui.Sum(text.Amount).Named("amount"),
-		ui.Head(tMaker).Named("maker"), ui.Head(tAge).Named("made"), ui.Head(text.State).Named("state"), ui.Head(tChecker).Named("checker"),
-		ui.Head(tAprExpires).Named("expires"),
-	},
 	Title: text.Approvals, Icon: "circle-check", None: tAprNone, NoneHow: tAprNoneHow,
 	Fields: map[string]ui.Field{
 		"state":  ui.States(ui.ApprovalStates),
 		"maker":  {Label: tMaker},
 		"action": {Label: text.Act, Value: actionText},
 	},
+}
+
+type approvalRow = console.Approval
+
+// ApprovalColumns are those of the list of proposals.
+var ApprovalColumns = []ui.Column[approvalRow]{
+	ui.TextCol("id", text.NumberWord, func(a approvalRow) string { return a.No() }).ExportOnly(),
+	ui.WordCol("action", text.Act, func(p *ui.Page, a approvalRow) string { return p.T(actionText(a.Action)) }).InFiles(tAction).As("strong").
+		To(func(a approvalRow) string { return string(approvalLink(a.ID)) }),
+	ui.TextCol("object", text.Object, func(a approvalRow) string { return a.Object + ":" + a.ObjectID }).InFiles(tBatchRow).
+		With(func(p *ui.Page, a approvalRow) templ.Component { return about(p, &a) }),
+	ui.TextCol("no", text.Order, func(a approvalRow) string { return a.OrderNo }).ExportOnly(),
+	ui.TextCol("currency", tCurrency, func(a approvalRow) string { return a.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(a approvalRow) (int64, string) { return a.Amount, a.Currency }),
+	approvalState.ExportOnly(), // the page has it behind the time
+	ui.Col("maker", tMaker, ui.TextKind, func(p *ui.Page, a approvalRow) ui.Cell {
+		return ui.Cell{Text: a.MakerName, Show: makerText(p, &a)}
+	}).InFiles(tExportMaker),
+	ui.TimeCol("made", tAge, func(a approvalRow) *int64 { return &a.MadeAt }).InFiles(text.Created),
+	approvalState.PageOnly(),
+	ui.TextCol("checker", tChecker, func(a approvalRow) string { return a.CheckerName }).InFiles(tExportChecker).
+		With(func(p *ui.Page, a approvalRow) templ.Component { return ui.OrNone(p, a.CheckerName) }),
+	ui.TimeCol("decided", tExportDecided, func(a approvalRow) *int64 { return a.DecidedAt }).ExportOnly(),
+	ui.TimeCol("done", tEnded, func(a approvalRow) *int64 { return a.DoneAt }).ExportOnly(),
+	ui.TextCol("reason", text.Reason, func(a approvalRow) string { return a.Reason }).ExportOnly(),
+	ui.TimeCol("expires", tAprExpires, func(a approvalRow) *int64 {
+		if a.State != approval.Waiting {
+			return nil
+		}
+		return &a.ExpiresAt
+	}),
+	ui.TextCol("hash", tAprHash, func(a approvalRow) string { return a.Hash }).ExportOnly(),
+}
+
+var approvalState = ui.StateCol("state", text.State, func(a approvalRow) ui.State { return ui.Look(ui.ApprovalStates, a.State) })
+
+// cells are the rows, with what the reader may decide.
+func (d ApprovalsData) cells(p *ui.Page, rows []approvalRow) [][]ui.Cell {
+	columns := slices.Clone(ApprovalColumns)
+	for i, c := range columns {
+		if c.Word == approvalState.Word {
+			columns[i] = c.With(d.state)
+		}
+	}
+	return ui.Cells(p, columns, rows)
 }
 
 // ApprovalsData is what the list shows around its rows.

@@ -18,10 +18,6 @@ import (
 // batchTexts are the texts of the list of batches.
 var batchTexts = ui.ListTexts{
 	Title: text.Batches, Icon: "layers", None: tBatchNone, NoneHow: tBatchNoneHow,
-	Columns: []ui.Heading{
-		ui.Head(text.Time).Named("made"), ui.Head(tAction).Named("action"), ui.Head(text.State).Named("state"),
-		ui.Num(tBatchProgress).Named("ended"), ui.Num(text.Amount).Named("amount"), ui.Head(tBatchMadeBy).Named("maker"),
-	},
 	Fields: map[string]ui.Field{
 		"action": {Label: tAction, Value: func(action string) text.Text { return batchActions[action][0] }},
 		"state":  ui.States(batchStates),
@@ -29,25 +25,28 @@ var batchTexts = ui.ListTexts{
 	},
 }
 
-// BatchColumns are those of exported batches. A batch may have several currencies, so that its
+type batch = bulk.Batch
+
+// BatchColumns are those of the list of batches. A batch may have several currencies, so that its
 // amounts are one text.
-func BatchColumns(p *ui.Page) []ui.Column[bulk.Batch] {
-	type b = bulk.Batch
-	return []ui.Column[b]{
-		plain("id", p.T(text.NumberWord), func(b b) string { return b.No() }),
-		moments(p, "made", text.Created, func(b b) *int64 { return &b.MadeAt }),
-		plain("action", p.T(tAction), func(b b) string { return actionTitle(p, &b) }),
-		plain("state", p.T(text.State), func(b b) string { return p.T(ui.Look(batchStates, b.State).Label) }),
-		numbers("rows", p.T(tBatchFound), func(b b) int64 { return b.Rows }),
-		numbers("to_do", p.T(tBatchToDo), func(b b) int64 { return b.ToDo }),
-		numbers("ended", p.T(tBatchProgress), func(b b) int64 { return b.Ended() }),
-		plain("amount", p.T(text.Amount), func(b b) string { return sumsCell(p, b.Planned.Acts()).Plain }),
-		plain("maker", p.T(tBatchMadeBy), func(b b) string { return whoOf(b.MadeBy) }),
-		plain("reason", p.T(text.Reason), func(b b) string { return b.Reason }),
-		moments(p, "started", tAprStarted, func(b b) *int64 { return b.StartedAt }),
-		moments(p, "finished", tEnded, func(b b) *int64 { return b.FinishedAt }),
-		plain("stopped_because", p.T(tBatchWhy), func(b b) string { return causeText(p, b.StoppedBecause) }),
-	}
+var BatchColumns = []ui.Column[batch]{
+	ui.TextCol("id", text.NumberWord, func(b batch) string { return b.No() }).ExportOnly(),
+	ui.TimeCol("made", text.Time, func(b batch) *int64 { return &b.MadeAt }).InFiles(text.Created).
+		To(func(b batch) string { return string(batchLink(&b, "")) }),
+	ui.WordCol("action", tAction, func(p *ui.Page, b batch) string { return actionTitle(p, &b) }).As("nowrap strong"),
+	ui.StateCol("state", text.State, func(b batch) ui.State { return ui.Look(batchStates, b.State) }),
+	ui.CountCol("rows", tBatchFound, func(b batch) int64 { return b.Rows }).ExportOnly(),
+	ui.CountCol("to_do", tBatchToDo, func(b batch) int64 { return b.ToDo }).ExportOnly(),
+	ui.Col("ended", tBatchProgress, ui.CountKind, func(_ *ui.Page, b batch) ui.Cell {
+		return ui.Cell{Minor: b.Ended(), Show: ui.Count(b.Ended()) + " / " + ui.Count(b.ToDo)}
+	}),
+	ui.WordCol("amount", text.Amount, func(p *ui.Page, b batch) string { return sumsCell(p, b.Planned.Acts()).Plain }).As("num").
+		With(func(p *ui.Page, b batch) templ.Component { return sums(p, b.Planned.Acts()) }),
+	ui.TextCol("maker", tBatchMadeBy, func(b batch) string { return whoOf(b.MadeBy) }),
+	ui.TextCol("reason", text.Reason, func(b batch) string { return b.Reason }).ExportOnly(),
+	ui.TimeCol("started", tAprStarted, func(b batch) *int64 { return b.StartedAt }).ExportOnly(),
+	ui.TimeCol("finished", tEnded, func(b batch) *int64 { return b.FinishedAt }).ExportOnly(),
+	ui.WordCol("stopped_because", tBatchWhy, func(p *ui.Page, b batch) string { return causeText(p, b.StoppedBecause) }).ExportOnly(),
 }
 
 // BatchData is what the page of a batch shows.

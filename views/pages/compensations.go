@@ -15,18 +15,35 @@ import (
 
 // compensationTexts is what the list of compensations says.
 var compensationTexts = ui.ListTexts{
-	Columns: []ui.Heading{
-		ui.Head(text.Time).Named("opened"), ui.Head(text.Kind).Named("kind"), ui.Head(text.State).Named("state"),
-		ui.Head(tCompCause).Named("cause"), ui.Head(text.Order).Named("no"), ui.Opt(text.Supplier).Named("supplier"),
-		ui.Opt(text.Merchant).Named("merchant"), ui.Sum(text.Amount).Named("amount"), ui.Num(text.Tries).Named("attempts"),
-		ui.Head(tCompNext).Named("next"), ui.Head(tCompError).Named("error"),
-	},
 	Title: text.Compensations, Icon: "circle-check", None: tCompNone, NoneHow: tCompNoneHow,
 	Fields: map[string]ui.Field{
 		"state": ui.States(ui.CompensationStates),
 		"kind":  {Label: text.Kind, Value: compensationKind},
 		"cause": {Label: tCompCause, Value: compensationClass},
 	},
+}
+
+type compensationRow = console.Compensation
+
+// CompensationColumns are those of the list of compensations.
+var CompensationColumns = []ui.Column[compensationRow]{
+	ui.TimeCol("opened", text.Time, func(x compensationRow) *int64 { return &x.OpenedAt }).
+		To(func(x compensationRow) string { return string(compensationLink(x.ID)) }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, x compensationRow) string { return p.T(compensationKind(x.Kind)) }).As("nowrap strong"),
+	ui.StateCol("state", text.State, func(x compensationRow) ui.State { return ui.Look(ui.CompensationStates, x.State) }),
+	ui.WordCol("cause", tCompCause, func(p *ui.Page, x compensationRow) string { return p.T(compensationClass(string(x.Cause))) }).
+		As("whole"),
+	ui.TextCol("subject", tBatchRow, func(x compensationRow) string { return x.Subject() }).ExportOnly(),
+	ui.IDCol("no", text.Order, func(x compensationRow) (string, string) { return x.OrderNo, string(orderLink(x.OrderNo)) }),
+	ui.TextCol("supplier", text.Supplier, func(x compensationRow) string { return x.Supplier }).Optional(),
+	ui.TextCol("merchant", text.Merchant, func(x compensationRow) string { return x.Merchant }).Optional(),
+	ui.TextCol("currency", tCurrency, func(x compensationRow) string { return x.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(x compensationRow) (int64, string) { return x.Amount, x.Currency }),
+	ui.Col("attempts", text.Tries, ui.CountKind, func(_ *ui.Page, x compensationRow) ui.Cell {
+		return ui.Cell{Minor: x.Attempts, Show: strconv.FormatInt(x.Attempts, 10) + " / " + strconv.FormatInt(x.MaxAttempts, 10)}
+	}).InFiles(tExportTries),
+	ui.TimeCol("next", tCompNext, func(x compensationRow) *int64 { return x.NextAt }).InFiles(tExportNext),
+	ui.NoteCol("error", tCompError, func(_ *ui.Page, x compensationRow) string { return x.LastError }).InFiles(text.Reason),
 }
 
 // CompensationsData is what the list shows around its rows.

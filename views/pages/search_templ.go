@@ -202,7 +202,7 @@ func Search(p *ui.Page, d Finds) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(d.Orders) > 0 {
-					templ_7745c5c3_Err = orderTable(p, ui.List{Texts: orderTexts}, d.Orders).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Rows(p, ui.List{}.Listed(p, ui.Headings(OrderColumns), nil).Among(ui.Cells(p, OrderColumns, d.Orders)), text.Orders).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -72,6 +72,7 @@ type Cell struct {
 	Text, Href, Currency string
 	Show                 string // what the page shows instead of the value; "" = the value
 	Class                string // beside that of the column
+	Title                string // where the pointer rests on the page
 	Minor                int64  // an amount or a count
 	At                   *int64 // Unix µs; nil = none
 	State                State
@@ -154,7 +155,10 @@ func (c Column[T]) PageOnly() Column[T] {
 
 // As replaces the class of the column's cells.
 func (c Column[T]) As(td string) Column[T] {
-	c.Td = td
+	c.Td, c.Class = td, ""
+	if slices.Contains(strings.Fields(td), "num") {
+		c.Class = "num"
+	}
 	return c
 }
 
@@ -297,8 +301,8 @@ func (h Heading) shown(p *Page, c Cell) string {
 
 // title is what a cell shows where the pointer rests; "" = nothing.
 func (h Heading) title(c Cell) string {
-	if h.Kind == NoteKind {
+	if h.Kind == NoteKind && c.Title == "" {
 		return c.Text
 	}
-	return ""
+	return c.Title
 }

@@ -35,8 +35,14 @@ func (l List) headings() []Heading {
 }
 
 // Among is the list for a table of other rows, whose currencies are not known.
-func (l List) Among() List {
-	l.Currencies = nil
+func (l List) Among(cells [][]Cell) List {
+	l.Cells, l.Currencies = cells, nil
+	return l
+}
+
+// Picked is the list with a box beside each row, and one for all.
+func (l List) Picked(all templ.Component, rows []templ.Component) List {
+	l.PickAll, l.Picks = all, rows
 	return l
 }
 

@@ -24,7 +24,7 @@ import (
 // approvalsPage lists proposals, with the waiting ones on top.
 func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[console.Approval]{
-		spec: console.ApprovalList, always: true, read: s.Console.Approvals, older: pages.ApprovalColumns,
+		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: pages.ApprovalColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
 			data := pages.ApprovalsData{Mine: s.decides(p)}
 			var err error

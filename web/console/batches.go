@@ -66,8 +66,7 @@ func batchPath(b *bulk.Batch) string { return "/batches/" + b.No() }
 
 func (s *handlers) batches() listPage[bulk.Batch] {
 	return listPage[bulk.Batch]{
-		spec: console.BatchesList, always: true, read: s.Console.Batches, older: pages.BatchColumns,
-		draw: rowsOnly(pages.Batches),
+		spec: console.BatchesList, always: true, read: s.Console.Batches, columns: pages.BatchColumns,
 	}
 }
 

@@ -31,15 +31,15 @@ func (s *handlers) compensationsPage(c *fiber.Ctx) error {
 
 func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] {
 	return listPage[console.Compensation]{
-		spec: console.CompensationList, always: true, read: s.Console.Compensations, older: pages.CompensationColumns,
-		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Compensation) (templ.Component, error) {
+		spec: console.CompensationList, always: true, read: s.Console.Compensations, columns: pages.CompensationColumns,
+		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []console.Compensation) (templ.Component, error) {
 			data := pages.CompensationsData{CanRedrive: s.Policy.Allows(p.Role, access.RedriveCompensations), Key: act.NewKey(), Done: did}
 			data.Actions = s.Batches.Actions(act.Actor{Role: p.Role}, compensation.ActObject)
 			var err error
 			if l.First {
 				data.Groups, data.Cut, err = s.Console.CompensationGroups(ctx, compensation.Dead)
 			}
-			return pages.Compensations(p, l, rows, data), err
+			return pages.Compensations(p, l, data), err
 		},
 	}
 }

@@ -23,9 +23,9 @@ import (
 
 func (s *handlers) orders() listPage[console.Order] {
 	return listPage[console.Order]{
-		spec: console.OrderList, read: s.Console.Orders, older: pages.OrderColumns,
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Order) (templ.Component, error) {
-			return pages.Orders(p, l, rows, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
+		spec: console.OrderList, read: s.Console.Orders, columns: pages.OrderColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.Order) (templ.Component, error) {
+			return pages.Orders(p, l, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
 		},
 		number: "no", only: func(o console.Order) string { return orderPath(o.OrderNo) },
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
@@ -39,22 +39,22 @@ func (s *handlers) orders() listPage[console.Order] {
 
 func (s *handlers) callbacks() listPage[callback.Row] {
 	return listPage[callback.Row]{
-		spec: console.CallbackList, read: s.Console.Callbacks, older: pages.CallbackColumns,
+		spec: console.CallbackList, read: s.Console.Callbacks, columns: pages.CallbackColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" {
 				return nil, nil
 			}
 			return s.Console.CallbackBars(ctx, q.Get("supplier"), span)
 		},
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []callback.Row) (templ.Component, error) {
-			return pages.Callbacks(p, l, rows, s.Config.PublicURL), nil
+		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []callback.Row) (templ.Component, error) {
+			return pages.Callbacks(p, l, s.Config.PublicURL), nil
 		},
 	}
 }
 
 func (s *handlers) notifications() listPage[console.Delivery] {
 	return listPage[console.Delivery]{
-		spec: console.DeliveryList, read: s.Console.Deliveries, older: pages.NotificationColumns,
+		spec: console.DeliveryList, read: s.Console.Deliveries, columns: pages.NotificationColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" || q.Get("risk") != "" {
 				return nil, nil
@@ -69,7 +69,7 @@ func (s *handlers) notifications() listPage[console.Delivery] {
 
 func (s *handlers) exceptions() listPage[exception.Item] {
 	return listPage[exception.Item]{
-		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, older: pages.ExceptionColumns,
+		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, columns: pages.ExceptionColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []exception.Item) (templ.Component, error) {
 			var lanes []console.Todo
 			var err error
