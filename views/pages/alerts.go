@@ -32,12 +32,20 @@ type AlertsData struct {
 
 // alertTexts is what the list of alerts says.
 var alertTexts = ui.ListTexts{
-	Columns: []ui.Heading{
-		ui.Head(text.Time).Named("opened"), ui.Head(text.State).Named("state"), ui.Head(text.Rule).Named("rule"),
-		ui.Head(tSubject).Named("subject"), ui.Num(tWorst).Named("level"), ui.Num(tTimes).Named("count"), ui.Head(tEnded).Named("resolved"),
-	},
 	Title: text.Alerts, Icon: "circle-check", None: tAlertsNone, NoneHow: tAlertsNoneHow,
 	Fields: map[string]ui.Field{"state": ui.States(ui.AlertStates)},
+}
+
+// AlertColumns are those of the list of alerts.
+var AlertColumns = []ui.Column[alert.Alert]{
+	ui.TimeCol("opened", text.Time, func(a alert.Alert) *int64 { return &a.OpenedAt }),
+	ui.StateCol("state", text.State, func(a alert.Alert) ui.State { return ui.Look(ui.AlertStates, a.State) }),
+	ui.WordCol("rule", text.Rule, func(p *ui.Page, a alert.Alert) string { return alert.Title(a.Rule, p.Language) }).As("nowrap strong"),
+	ui.WordCol("subject", tSubject, func(p *ui.Page, a alert.Alert) string { return alertOf(p, a.Subject) }).InFiles(tExportAbout).
+		As("wrap").With(alertSubject),
+	ui.WordCol("level", tWorst, levelOf).InFiles(tExportLevel).As("num nowrap"),
+	ui.CountCol("count", tTimes, func(a alert.Alert) int64 { return a.Count }).InFiles(tSeen),
+	ui.TimeCol("resolved", tEnded, func(a alert.Alert) *int64 { return a.ResolvedAt }).InFiles(tExportOver),
 }
 
 var messageStates = map[string]ui.State{

@@ -137,9 +137,7 @@ func (d AttentionData) empty() bool {
 
 // exports is the list as its export menu needs it.
 func (d AttentionData) exports(p *ui.Page) ui.List {
-	l := exportsOf(p, "/attention", AttentionColumns(p))
-	l.Values = d.Filter.Values()
-	return l
+	return ui.List{Query: ui.Query{Path: "/attention", Values: d.Filter.Values()}}.Listed(p, ui.Headings(AttentionColumns), nil)
 }
 
 // AttentionRow is a line of the exported list: one for each of its currencies.
@@ -164,30 +162,26 @@ func (d AttentionData) Rows() (rows []AttentionRow) {
 }
 
 // AttentionColumns are those of the exported list.
-func AttentionColumns(p *ui.Page) []ui.Column[AttentionRow] {
-	type row = AttentionRow
-	of := func(value func(i *alert.Incident) string) func(row) string {
-		return func(r row) string {
-			if r.line.Incident == nil {
-				return ""
-			}
-			return value(r.line.Incident)
+var AttentionColumns = []ui.Column[AttentionRow]{
+	ui.TimeCol("since", tOpenSince, func(r AttentionRow) *int64 { return momentOr(r.line.Oldest) }),
+	ui.WordCol("matter", text.Kind, func(p *ui.Page, r AttentionRow) string {
+		return p.T(ui.TextFor(matterWords, string(r.line.Matter)))
+	}),
+	ui.WordCol("title", tWhatIs, func(p *ui.Page, r AttentionRow) string { return r.line.look(p).title }),
+	ui.StateCol("state", text.State, func(r AttentionRow) ui.State {
+		if r.line.Incident == nil {
+			return ui.State{}
 		}
-	}
-	return []ui.Column[row]{
-		moments(p, "since", tOpenSince, func(r row) *int64 {
-			if r.line.Oldest == 0 {
-				return nil
-			}
-			return &r.line.Oldest
-		}),
-		plain("matter", p.T(text.Kind), func(r row) string { return p.T(ui.TextFor(matterWords, string(r.line.Matter))) }),
-		plain("title", p.T(tWhatIs), func(r row) string { return r.line.look(p).title }),
-		plain("state", p.T(text.State), of(func(i *alert.Incident) string { return p.T(ui.Look(ui.IncidentStates, i.State).Label) })),
-		plain("assignee", p.T(tInHand), of(func(i *alert.Incident) string { return i.Assignee })),
-		plain("currency", p.T(tCurrency), func(r row) string { return r.sum.Currency }),
-		amounts("amount", p.T(text.Amount), func(r row) (int64, string) { return r.sum.Minor, r.sum.Currency }),
-	}
+		return ui.Look(ui.IncidentStates, r.line.Incident.State)
+	}),
+	ui.TextCol("assignee", tInHand, func(r AttentionRow) string {
+		if r.line.Incident == nil {
+			return ""
+		}
+		return r.line.Incident.Assignee
+	}),
+	ui.TextCol("currency", tCurrency, func(r AttentionRow) string { return r.sum.Currency }),
+	ui.MoneyCol("amount", text.Amount, func(r AttentionRow) (int64, string) { return r.sum.Minor, r.sum.Currency }),
 }
 
 // matterWords are what lines are about.

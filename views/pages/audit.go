@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"backstop/internal/audit"
@@ -25,7 +26,6 @@ import (
 
 // AuditData is one page of the audit.
 type AuditData struct {
-	Rows []audit.Row
 	// Acts and Actors count the rows of the whole filter, by what is done and by who did it; More:
 	// there are more rows than were counted.
 	Acts, Actors         []list.Group
@@ -38,16 +38,32 @@ type AuditData struct {
 
 // auditTexts is what the audit says.
 var auditTexts = ui.ListTexts{
-	Columns: []ui.Heading{
-		ui.Num(text.Number).Named("number"), ui.Head(text.Time).Named("at"), ui.Head(text.Actor).Named("actor"),
-		ui.Head(text.Act).Named("action"), ui.Head(text.Object).Named("object"), ui.Head(text.Reason).Named("reason"),
-		ui.Head(text.Detail).Named("params"), ui.Head(text.Address).Named("from"),
-	},
 	Title: text.Audit, Icon: "scroll-text", None: tAuditNone, NoneHow: tAuditNoneHow,
 	Fields: map[string]ui.Field{
 		"actor": {Label: text.Actor}, "object": {Label: text.Kind, Value: ui.ObjectText},
 		"action": {Label: text.Act, Value: actWord}, "id": {Label: text.Object},
 	},
+}
+
+// ActColumns are those of the audit.
+var ActColumns = []ui.Column[audit.Row]{
+	ui.Col("number", text.Number, ui.CountKind, func(_ *ui.Page, r audit.Row) ui.Cell {
+		return ui.Cell{Minor: r.Number, Show: strconv.FormatInt(r.Number, 10)}
+	}).InFiles(text.Text{ZH: "#", EN: "#"}),
+	ui.TimeCol("at", text.Time, func(r audit.Row) *int64 { return &r.At }),
+	ui.Col("actor", text.Actor, ui.TextKind, func(_ *ui.Page, r audit.Row) ui.Cell {
+		return ui.Cell{Text: r.Actor, Show: whoOf(r.Actor)}
+	}).As("nowrap strong"),
+	ui.Col("action", text.Act, ui.TextKind, func(p *ui.Page, r audit.Row) ui.Cell {
+		return ui.Cell{Text: r.Action, Show: p.T(actWord(r.Action))}
+	}).InFiles(tAction),
+	ui.TextCol("object", text.Object, func(r audit.Row) string { return r.Object + ":" + r.ObjectID }).InFiles(tBatchRow).As("").
+		With(actObject),
+	ui.NoteCol("reason", text.Reason, func(_ *ui.Page, r audit.Row) string { return reasonOf(r) }).As("wrap"),
+	ui.TextCol("params", text.Detail, func(r audit.Row) string { return r.Params }).As("small wrap").With(actDetail),
+	ui.NoteCol("from", text.Address, func(_ *ui.Page, r audit.Row) string { return r.RemoteAddr }).InFiles(text.From).
+		As("nowrap mono small"),
+	ui.TextCol("hash", tAprHash, func(r audit.Row) string { return r.Hash }).ExportOnly(),
 }
 
 // reasonOf is the reason of an act, as its operator wrote it.

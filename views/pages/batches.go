@@ -185,19 +185,16 @@ func (d BatchData) noticeOf(p *ui.Page) (kind, words string) {
 }
 
 // BatchRowColumns are those of the exported rows of a batch.
-func BatchRowColumns(p *ui.Page) []ui.Column[bulk.Row] {
-	type r = bulk.Row
-	return []ui.Column[r]{
-		numbers("number", p.T(tBatchNumber), func(r r) int64 { return r.Number }),
-		plain("no", p.T(text.OrderNo), func(r r) string { return r.OrderNo }),
-		plain("object", p.T(tBatchRow), func(r r) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }),
-		plain("state", p.T(text.State), func(r r) string { return p.T(ui.Look(batchRowStates, r.State).Label) }),
-		plain("outcome", p.T(text.Outcome), func(r r) string { return r.Outcome }),
-		plain("cause", p.T(tCause), func(r r) string { return r.Cause }),
-		amounts("amount", p.T(text.Amount), func(r r) (int64, string) { return r.Amount, r.Currency }),
-		plain("currency", p.T(tCurrency), func(r r) string { return r.Currency }),
-		moments(p, "at", tBatchAt, func(r r) *int64 { return r.At }),
-	}
+var BatchRowColumns = []ui.Column[bulk.Row]{
+	ui.CountCol("number", tBatchNumber, func(r bulk.Row) int64 { return r.Number }),
+	ui.TextCol("no", text.OrderNo, func(r bulk.Row) string { return r.OrderNo }),
+	ui.TextCol("object", tBatchRow, func(r bulk.Row) string { return r.Object + ":" + strconv.FormatInt(r.ObjectID, 10) }),
+	ui.StateCol("state", text.State, func(r bulk.Row) ui.State { return ui.Look(batchRowStates, r.State) }),
+	ui.TextCol("outcome", text.Outcome, func(r bulk.Row) string { return r.Outcome }),
+	ui.TextCol("cause", tCause, func(r bulk.Row) string { return r.Cause }),
+	ui.MoneyCol("amount", text.Amount, func(r bulk.Row) (int64, string) { return r.Amount, r.Currency }),
+	ui.TextCol("currency", tCurrency, func(r bulk.Row) string { return r.Currency }),
+	ui.TimeCol("at", tBatchAt, func(r bulk.Row) *int64 { return r.At }),
 }
 
 // batchActions are the actions in words: as a title, and on the button that starts so many.

@@ -28,11 +28,7 @@ type DailyData struct {
 }
 
 // reportTexts are the texts of the list of reports.
-var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow, Columns: []ui.Heading{
-	ui.Head(tDay).Named("day"), ui.Opt(text.Zone).Named("zone"), ui.Num(tToNotify).Named("to_notify"), ui.Num(tNotifiedRate).Named("rate"),
-	ui.Num(tRiskThen).Named("at_risk"), ui.Num(tDecisions).Named("decisions"), ui.Num(tFailingSuppliers).Named("suppliers"),
-	ui.Num(tFailingMerchants).Named("merchants"),
-}}
+var reportTexts = ui.ListTexts{Title: text.Reports, Icon: "scroll-text", None: tReportsNone, NoneHow: tReportsHow}
 
 func reportLink(r *daily.Report) templ.SafeURL {
 	return templ.SafeURL("/reports/" + r.Day + "?zone=" + url.QueryEscape(r.Zone))
@@ -43,25 +39,37 @@ func decidedOn(r *daily.Report) templ.SafeURL {
 	return templ.URL("/approvals?decided=" + url.QueryEscape(r.Day+"@"+r.Zone))
 }
 
-// ReportColumns are those of exported reports.
-func ReportColumns(p *ui.Page) []ui.Column[daily.Report] {
-	type r = daily.Report
-	return []ui.Column[r]{
-		plain("day", p.T(tDay), func(r r) string { return r.Day }),
-		plain("zone", p.T(text.Zone), func(r r) string { return r.Zone }),
-		numbers("to_notify", p.T(tToNotify), func(r r) int64 { return r.Figures.Notified.Raised }),
-		numbers("notified", p.T(tNotifiedN), func(r r) int64 { return r.Figures.Notified.Notified }),
-		plain("rate", p.T(tNotifiedRate), func(r r) string {
-			v, ok := r.Figures.Notified.Rate()
-			return shareCell(p, v, ok).Plain
+type reportRow = daily.Report
+
+// ReportColumns are those of the list of reports.
+var ReportColumns = []ui.Column[reportRow]{
+	ui.TextCol("day", tDay, func(r reportRow) string { return r.Day }).As("strong nowrap").
+		To(func(r reportRow) string { return string(reportLink(&r)) }),
+	ui.TextCol("zone", text.Zone, func(r reportRow) string { return r.Zone }).Optional(),
+	ui.CountCol("to_notify", tToNotify, func(r reportRow) int64 { return r.Figures.Notified.Raised }),
+	ui.CountCol("notified", tNotifiedN, func(r reportRow) int64 { return r.Figures.Notified.Notified }).ExportOnly(),
+	ui.Col("rate", tNotifiedRate, ui.TextKind, func(p *ui.Page, r reportRow) ui.Cell {
+		v, ok := r.Figures.Notified.Rate()
+		return ui.Cell{Text: shareCell(p, v, ok).Plain, Show: shareText(p, r.Figures.Notified.Rate)}
+	}).As("num"),
+	ui.CountCol("orders_at_risk", tRiskOrders, func(r reportRow) int64 { return r.Figures.Risk.Orders() }).ExportOnly(),
+	ui.Col("at_risk", tRiskThen, ui.TextKind, func(p *ui.Page, r reportRow) ui.Cell {
+		c := riskCell(p, r.Figures.Risk)
+		return ui.Cell{Text: c.Plain, Show: c.Show}
+	}).As("num"),
+	ui.CountCol("decisions", tDecisions, func(r reportRow) int64 { return decisionCount(r.Figures) }).
+		With(func(p *ui.Page, r reportRow) templ.Component {
+			return rowCount(p, decisionCount(r.Figures), false, decidedOn(&r))
 		}),
-		numbers("orders_at_risk", p.T(tRiskOrders), func(r r) int64 { return r.Figures.Risk.Orders() }),
-		plain("at_risk", p.T(tRiskThen), func(r r) string { return riskCell(p, r.Figures.Risk).Plain }),
-		numbers("decisions", p.T(tDecisions), func(r r) int64 { return decisionCount(r.Figures) }),
-		numbers("suppliers", p.T(tFailingSuppliers), func(r r) int64 { return int64(len(r.Figures.Suppliers)) }),
-		numbers("merchants", p.T(tFailingMerchants), func(r r) int64 { return int64(len(r.Figures.Merchants)) }),
-		moments(p, "made", tReportMade, func(r r) *int64 { return &r.MadeAt }),
-	}
+	ui.CountCol("suppliers", tFailingSuppliers, func(r reportRow) int64 { return int64(len(r.Figures.Suppliers)) }).
+		With(func(p *ui.Page, r reportRow) templ.Component {
+			return rowCount(p, int64(len(r.Figures.Suppliers)), false, reportLink(&r)+"#suppliers-title")
+		}),
+	ui.CountCol("merchants", tFailingMerchants, func(r reportRow) int64 { return int64(len(r.Figures.Merchants)) }).
+		With(func(p *ui.Page, r reportRow) templ.Component {
+			return rowCount(p, int64(len(r.Figures.Merchants)), false, reportLink(&r)+"#merchants-title")
+		}),
+	ui.TimeCol("made", tReportMade, func(r reportRow) *int64 { return &r.MadeAt }).ExportOnly(),
 }
 
 // decisionCount counts what was decided.

@@ -43,7 +43,7 @@ func TextsOf(list string) ui.ListTexts {
 	for _, l := range []struct {
 		name  string
 		texts ui.ListTexts
-	}{{"accounts", accountTexts}, {"alerts", alertTexts}, {"batches", batchTexts}, {"merchants", merchantTexts}} {
+	}{{"accounts", accountTexts}, {"alerts", alertTexts}, {"batches", batchTexts}, {"merchants", merchantTexts}, {"reports", reportTexts}} {
 		if l.name == list {
 			return l.texts
 		}

@@ -129,11 +129,44 @@ var merchantTexts = ui.ListTexts{
 			return tEnabledWord
 		}},
 	},
-	Columns: []ui.Heading{
-		ui.Head(text.Merchant).Named("code"), ui.Head(text.State).Named("state"), ui.Num(text.RateHour).Named("rate"),
-		ui.Num(text.P95).Named("p95"), ui.Num(text.WaitingN).Named("waiting"), ui.Head(tLastOK).Named("last_ok"),
-		ui.Head(tLastFailed).Named("last_failed"),
-	},
+}
+
+type merchantRow = console.MerchantStatus
+
+// MerchantColumns are those of the list of merchants. Money at risk is one text: a merchant may
+// have several currencies.
+var MerchantColumns = []ui.Column[merchantRow]{
+	ui.TextCol("code", text.Merchant, func(m merchantRow) string { return m.Code }).InFiles(tCode).As("strong wrap").With(merchantName),
+	ui.TextCol("name", tName, func(m merchantRow) string { return m.Name }).ExportOnly(),
+	ui.StateCol("state", text.State, func(m merchantRow) ui.State {
+		if m.Disabled {
+			return ui.State{Kind: "idle", Icon: "ban", Label: tDisabledWord}
+		}
+		return healthState(m.MerchantHealth)
+	}).As(""),
+	ui.CountCol("attempts", tExportHour, func(m merchantRow) int64 { return m.Attempts() }).ExportOnly(),
+	ui.Col("rate", text.RateHour, ui.TextKind, func(p *ui.Page, m merchantRow) ui.Cell {
+		r, ok := m.Rate()
+		return ui.Cell{Text: shareCell(p, r, ok).Plain, Show: rateText(p, m.Point, 1)}
+	}).As("num"),
+	ui.Col("p95", text.P95, ui.TextKind, func(p *ui.Page, m merchantRow) ui.Cell {
+		return ui.Cell{Text: lengthCell(p, m.Took, .95).Plain, Show: p95Text(p, m.Took)}
+	}).As("num"),
+	ui.CountCol("waiting", text.WaitingN, func(m merchantRow) int64 { return m.Waiting }).
+		With(func(p *ui.Page, m merchantRow) templ.Component {
+			return rowCount(p, m.Waiting, false, unnotifiedOf(m.Code))
+		}),
+	ui.WordCol("at_risk", text.AtRisk, func(p *ui.Page, m merchantRow) string { return sumsCell(p, m.AtRisk.Sums).Plain }).ExportOnly(),
+	ui.TimeCol("last_ok", tLastOK, func(m merchantRow) *int64 { return momentOr(m.LastOK) }),
+	ui.TimeCol("last_failed", tLastFailed, func(m merchantRow) *int64 { return momentOr(m.LastFailed) }),
+}
+
+// momentOr is a moment; nil = it is 0, so there is none.
+func momentOr(us int64) *int64 {
+	if us == 0 {
+		return nil
+	}
+	return &us
 }
 
 // Texts of this page.

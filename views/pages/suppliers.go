@@ -17,75 +17,67 @@ import (
 // suppliersShown is how many suppliers the overview shows.
 const suppliersShown = 6
 
-func supplierColumns() []ui.Heading {
-	return []ui.Heading{
-		ui.Head(text.Supplier), ui.Head(text.State),
-		{Label: tCallbacksMinute, Class: "num", Hint: tCallbacksMinuteHint},
-		{Label: tVerifiedShare, Class: "num", Hint: tVerifiedShareHint},
-		{Label: tPaidShare, Class: "num", Hint: tPaidShareHint},
-		{Label: tLastCallback, Hint: tLastCallbackHint},
-		{Label: tTopFailing, Hint: tTopFailingHint},
-		{Label: tCallsHour, Hint: tCallsHourHint},
-		{Label: tFirstExpiry, Hint: tFirstExpiryHint},
-		{Label: text.WaitingN, Class: "num", Hint: tSupplierWaitsHint},
-		{Label: tPaidToday, Class: "num", Hint: tPaidTodayHint},
-	}
+type supplierHealth = console.SupplierHealth
+
+// SupplierColumns are those of the list of suppliers.
+var SupplierColumns = []ui.Column[supplierHealth]{
+	ui.TextCol("code", text.Supplier, func(s supplierHealth) string { return s.Code }).InFiles(tCode).As("strong").With(supplierName),
+	ui.TextCol("kind", text.Kind, func(s supplierHealth) string { return s.Kind }).ExportOnly(),
+	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, s supplierHealth) ui.Cell {
+		return ui.Cell{State: supplierState(p, s)}
+	}).As(""),
+	ui.TextCol("per_minute", tCallbacksMinute, func(s supplierHealth) string {
+		now, _, _ := s.PerMinute()
+		return perMinute(now)
+	}).As("num").With(supplierFlow).Hinted(tCallbacksMinuteHint),
+	ui.TextCol("last_week", text.Text{
+		ZH: tCallbacksMinute.ZH + " · " + tLastWeek.ZH, EN: tCallbacksMinute.EN + " · " + tLastWeek.EN,
+	}, func(s supplierHealth) string {
+		_, before, known := s.PerMinute()
+		if !known {
+			return ""
+		}
+		return perMinute(before)
+	}).ExportOnly(),
+	shareCol("verified", tVerifiedShare, func(s supplierHealth) (float64, bool) { return s.Verified() }).Hinted(tVerifiedShareHint),
+	shareCol("paid_share", tPaidShare, func(s supplierHealth) (float64, bool) { return s.PaidShare() }).Hinted(tPaidShareHint),
+	ui.TimeCol("last_callback", tLastCallback, func(s supplierHealth) *int64 { return momentOr(s.Last) }).InFiles(tLastCallbackAt).
+		As("nowrap").With(supplierGap).Hinted(tLastCallbackHint),
+	ui.WordCol("top_failing", tTopFailing, func(p *ui.Page, s supplierHealth) string {
+		if top := s.TopFailing(); top.N > 0 {
+			return p.T(ui.OutcomeState(top.Outcome).Label) + " " + ui.Count(top.N)
+		}
+		return ""
+	}).As("").With(supplierFailing).Hinted(tTopFailingHint),
+	ui.WordCol("calls", tCallsHour, func(p *ui.Page, s supplierHealth) string {
+		var all []string
+		for _, c := range s.Calls {
+			all = append(all, c.Op+" "+ui.Percent(callsShare(c), 1)+" "+p95Text(p, c.Took))
+		}
+		return strings.Join(all, "; ")
+	}).As("nowrap small").With(supplierCalls).Hinted(tCallsHourHint),
+	ui.WordCol("expires", tFirstExpiry, expiryText).Hinted(tFirstExpiryHint).PageOnly(),
+	ui.TimeCol("expires", tKeyEnds, func(s supplierHealth) *int64 {
+		if s.Expires == nil {
+			return nil
+		}
+		end := s.Expires.NotAfter.UnixMicro()
+		return &end
+	}).ExportOnly(),
+	ui.CountCol("waiting", text.WaitingN, func(s supplierHealth) int64 { return s.Waiting.Orders() }).With(supplierWaiting).
+		Hinted(tSupplierWaitsHint),
+	ui.WordCol("waiting_amount", tWaitingAmount, func(p *ui.Page, s supplierHealth) string {
+		return sumsCell(p, s.Waiting.Sums).Plain
+	}).ExportOnly(),
+	ui.WordCol("paid_today", tPaidToday, func(p *ui.Page, s supplierHealth) string { return sumsCell(p, s.Paid.Sums).Plain }).As("num").
+		With(supplierPaid).Hinted(tPaidTodayHint),
 }
 
-// SupplierColumns are those of exported suppliers.
-func SupplierColumns(p *ui.Page) []ui.Column[console.SupplierHealth] {
-	type s = console.SupplierHealth
-	share := func(of func() (float64, bool)) string {
-		v, known := of()
-		return shareCell(p, v, known).Plain
-	}
-	return []ui.Column[s]{
-		plain("code", p.T(tCode), func(s s) string { return s.Code }),
-		plain("kind", p.T(text.Kind), func(s s) string { return s.Kind }),
-		plain("state", p.T(text.State), func(s s) string { return p.T(supplierState(p, s).Label) }),
-		plain("per_minute", p.T(tCallbacksMinute), func(s s) string {
-			now, _, _ := s.PerMinute()
-			return perMinute(now)
-		}),
-		plain("last_week", p.T(tCallbacksMinute)+" · "+p.T(tLastWeek), func(s s) string {
-			_, before, known := s.PerMinute()
-			if !known {
-				return ""
-			}
-			return perMinute(before)
-		}),
-		plain("verified", p.T(tVerifiedShare), func(s s) string { return share(s.Verified) }),
-		plain("paid_share", p.T(tPaidShare), func(s s) string { return share(s.PaidShare) }),
-		moments(p, "last_callback", tLastCallbackAt, func(s s) *int64 {
-			if s.Last == 0 {
-				return nil
-			}
-			return &s.Last
-		}),
-		plain("top_failing", p.T(tTopFailing), func(s s) string {
-			if top := s.TopFailing(); top.N > 0 {
-				return p.T(ui.OutcomeState(top.Outcome).Label) + " " + ui.Count(top.N)
-			}
-			return ""
-		}),
-		plain("calls", p.T(tCallsHour), func(s s) string {
-			var all []string
-			for _, c := range s.Calls {
-				all = append(all, c.Op+" "+ui.Percent(callsShare(c), 1)+" "+p95Text(p, c.Took))
-			}
-			return strings.Join(all, "; ")
-		}),
-		moments(p, "expires", tKeyEnds, func(s s) *int64 {
-			if s.Expires == nil {
-				return nil
-			}
-			end := s.Expires.NotAfter.UnixMicro()
-			return &end
-		}),
-		numbers("waiting", p.T(text.WaitingN), func(s s) int64 { return s.Waiting.Orders() }),
-		plain("waiting_amount", p.T(tWaitingAmount), func(s s) string { return sumsCell(p, s.Waiting.Sums).Plain }),
-		plain("paid_today", p.T(tPaidToday), func(s s) string { return sumsCell(p, s.Paid.Sums).Plain }),
-	}
+func shareCol(word string, label text.Text, of func(supplierHealth) (float64, bool)) ui.Column[supplierHealth] {
+	return ui.Col(word, label, ui.TextKind, func(p *ui.Page, s supplierHealth) ui.Cell {
+		v, known := of(s)
+		return ui.Cell{Text: shareCell(p, v, known).Plain, Show: shareOf(p, func() (float64, bool) { return v, known })}
+	}).As("num")
 }
 
 func supplierLink(code string) templ.SafeURL { return templ.URL("/suppliers/" + url.PathEscape(code)) }

@@ -84,34 +84,33 @@ func sweepP99(p *ui.Page, s *sweep.Sweep) string {
 	return p.Took(time.Duration(*s.P99MS) * time.Millisecond)
 }
 
+type sweepRun = *sweep.Sweep
+
 // SweepColumns are those of exported sweeps.
-func SweepColumns(p *ui.Page) []ui.Column[*sweep.Sweep] {
-	type w = *sweep.Sweep
-	return []ui.Column[w]{
-		moments(p, "began", tSpanBegan, func(w w) *int64 { return &w.BeganAt }),
-		moments(p, "ended", tEnded, func(w w) *int64 { return w.EndedAt }),
-		plain("state", p.T(text.State), func(w w) string { return p.T(ui.Look(ui.SweepStates, string(w.State)).Label) }),
-		plain("by", p.T(tSweepBy), func(w w) string { return whoOf(w.By) }),
-		plain("reason", p.T(text.Reason), func(w w) string { return w.Reason }),
-		numbers("looked_at", p.T(tSweepLooked), func(w w) int64 { return w.LookedAt }),
-		plain("pushed", p.T(tSweepPushed), func(w w) string {
-			var all []string
-			for _, x := range w.Pushed() {
-				all = append(all, p.T(sweepWhat(x.What))+p.T(text.Colon)+ui.Count(x.Count))
-			}
-			return strings.Join(all, "; ")
-		}),
-		plain("differences", p.T(tSweepWrong), func(w w) string {
-			var all []string
-			for _, x := range w.Differences() {
-				all = append(all, x.What+p.T(text.Colon)+x.Detail)
-			}
-			return strings.Join(all, "; ")
-		}),
-		plain("took", p.T(text.Took), func(w w) string { return sweepTook(p, w) }),
-		plain("p99", p.T(tSweepP99), func(w w) string { return sweepP99(p, w) }),
-		plain("node", p.T(tSweepNode), func(w w) string { return w.Node }),
-	}
+var SweepColumns = []ui.Column[sweepRun]{
+	ui.TimeCol("began", tSpanBegan, func(w sweepRun) *int64 { return &w.BeganAt }),
+	ui.TimeCol("ended", tEnded, func(w sweepRun) *int64 { return w.EndedAt }),
+	ui.StateCol("state", text.State, func(w sweepRun) ui.State { return ui.Look(ui.SweepStates, w.State) }),
+	ui.TextCol("by", tSweepBy, func(w sweepRun) string { return whoOf(w.By) }),
+	ui.TextCol("reason", text.Reason, func(w sweepRun) string { return w.Reason }),
+	ui.CountCol("looked_at", tSweepLooked, func(w sweepRun) int64 { return w.LookedAt }),
+	ui.WordCol("pushed", tSweepPushed, func(p *ui.Page, w sweepRun) string {
+		var all []string
+		for _, x := range w.Pushed() {
+			all = append(all, p.T(sweepWhat(x.What))+p.T(text.Colon)+ui.Count(x.Count))
+		}
+		return strings.Join(all, "; ")
+	}),
+	ui.WordCol("differences", tSweepWrong, func(p *ui.Page, w sweepRun) string {
+		var all []string
+		for _, x := range w.Differences() {
+			all = append(all, x.What+p.T(text.Colon)+x.Detail)
+		}
+		return strings.Join(all, "; ")
+	}),
+	ui.WordCol("took", text.Took, sweepTook),
+	ui.WordCol("p99", tSweepP99, sweepP99),
+	ui.TextCol("node", tSweepNode, func(w sweepRun) string { return w.Node }),
 }
 
 func sweepAnchor(s *sweep.Sweep) string { return "sweep-" + strconv.FormatInt(s.ID, 10) }

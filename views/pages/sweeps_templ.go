@@ -78,7 +78,7 @@ func Sweeps(p *ui.Page, d SweepsData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ExportMenu(p, exportsOf(p, "/sweeps", SweepColumns(p))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ExportMenu(p, ui.List{Query: ui.Query{Path: "/sweeps"}}.Listed(p, ui.Headings(SweepColumns), nil)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -168,6 +168,12 @@ func (c Column[T]) InFiles(label text.Text) Column[T] {
 	return c
 }
 
+// Hinted says what the column is where the pointer rests on its heading.
+func (c Column[T]) Hinted(hint text.Text) Column[T] {
+	c.Hint = hint
+	return c
+}
+
 // With has the page show something else than the cell.
 func (c Column[T]) With(body func(*Page, T) templ.Component) Column[T] {
 	c.Body = body

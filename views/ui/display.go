@@ -18,22 +18,6 @@ const (
 	Compact     = "compact"
 )
 
-// Named names a column in ?columns=, as it is named in exports.
-func (c Heading) Named(word string) Heading {
-	c.Word = word
-	return c
-}
-
-// Sum is the heading of a column of amounts.
-func Sum(label text.Text) Heading { return Heading{Label: label, Class: "num", Kind: MoneyKind} }
-
-func (l List) headings() []Heading {
-	if len(l.Columns) > 0 {
-		return l.Columns
-	}
-	return l.Texts.Columns
-}
-
 // Among is the list for a table of other rows, whose currencies are not known.
 func (l List) Among(cells [][]Cell) List {
 	l.Cells, l.Currencies = cells, nil
@@ -50,7 +34,7 @@ func (l List) Picked(all templ.Component, rows []templ.Component) List {
 // not count.
 func (l List) chosen() (words []string) {
 	all := true
-	for _, c := range l.headings() {
+	for _, c := range l.Columns {
 		if slices.Contains(strings.Split(l.get("columns"), ","), c.Word) {
 			words = append(words, c.Word)
 		} else {
@@ -89,7 +73,7 @@ func (l List) plain() string {
 // amounts are aligned.
 func (l List) look(before int) string {
 	all := []string{"amounts"}
-	for i, c := range l.headings() {
+	for i, c := range l.Columns {
 		if !l.shown(c.Word) {
 			all = append(all, "h"+strconv.Itoa(before+i+1))
 		}
@@ -140,11 +124,11 @@ type headed struct {
 }
 
 // heads are the headings of the list's table, after that of the boxes that pick rows.
-func (l List) heads(pick templ.Component) (all []headed) {
-	if pick != nil {
-		all = append(all, headed{Heading: Heading{Head: pick}})
+func (l List) heads() (all []headed) {
+	if l.PickAll != nil {
+		all = append(all, headed{Heading: Heading{Head: l.PickAll}})
 	}
-	for _, c := range l.headings() {
+	for _, c := range l.Columns {
 		h := headed{Heading: c}
 		if c.money() {
 			h.currency = l.currency()

@@ -67,7 +67,6 @@ type ListTexts struct {
 	HowArgs       []any     // of NoneHow
 	Bars          text.Text // what the small chart above the rows is of
 	Fields        map[string]Field
-	Columns       []Heading // of its table
 	Causes        text.Text // above the causes of the rows that failed
 }
 

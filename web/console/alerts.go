@@ -34,7 +34,7 @@ func (s *handlers) alertsPage(c *fiber.Ctx) error {
 // the submitted change is invalid.
 func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
 	return send(s, c, status, listPage[alert.Alert]{
-		spec: console.AlertList, always: true, read: s.Console.Alerts, older: pages.AlertColumns,
+		spec: console.AlertList, always: true, read: s.Console.Alerts, columns: pages.AlertColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []alert.Alert) (templ.Component, error) {
 			v, err := s.alertsData(ctx, c, editing)
 			v.Alerts, v.Wrong = rows, wrong

@@ -84,7 +84,7 @@ func (s *handlers) attentionPage(c *fiber.Ctx) error {
 		return s.Render(c, http.StatusOK, pages.AttentionPage(p, d))
 	}
 	return exportRead(s, c, exported[pages.AttentionRow]{
-		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: pages.AttentionColumns(p),
+		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: pages.AttentionColumns,
 	}, d.Rows())
 }
 

@@ -225,7 +225,7 @@ func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery, for
 	p := s.Page(c)
 	return exportEach(s, c, exported[bulk.Row]{
 		format: format,
-		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns(p),
+		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns,
 		each: func(fn func(bulk.Row) error) error {
 			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request has ended by then
 		},

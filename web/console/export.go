@@ -18,7 +18,7 @@ import (
 // transaction grows with the list. An error after the first page closes the connection, which a
 // browser reports as a failed download.
 func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, format sheet.Format) error {
-	if page.all(l.p) == nil {
+	if page.columns == nil {
 		return web.InvalidField("format", "this list has no export")
 	}
 	// Another site's link must not write into the audit in the operator's name.
@@ -48,7 +48,7 @@ func export[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing, form
 		filter = l.address()
 	}
 	return stream(s, c, exported[T]{
-		format: format, name: page.spec.Name, filter: filter, page: l.p, columns: page.all(l.p),
+		format: format, name: page.spec.Name, filter: filter, page: l.p, columns: page.columns,
 		each: func(fn func(T) error) error {
 			return list.Each(span, func(span list.Slice) (list.Page[T], error) {
 				if span.At == (list.Cursor{}) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"backstop/internal/base/db"
@@ -40,30 +39,11 @@ type listPage[T any] struct {
 	// draw draws the page; nil = it is nothing but the list.
 	draw    func(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error)
 	columns []ui.Column[T] // of the page and of an export; nil = no export
-	older   func(*ui.Page) []ui.Column[T]
-}
-
-func (x listPage[T]) all(p *ui.Page) []ui.Column[T] {
-	if x.older != nil {
-		return x.older(p)
-	}
-	return x.columns
 }
 
 // listed returns the list with its columns and rows.
 func (x listPage[T]) listed(p *ui.Page, l ui.List, rows []T) ui.List {
-	columns := x.all(p)
-	l = l.Listed(p, ui.Headings(columns), ui.Cells(p, columns, rows))
-	if x.older != nil {
-		for _, c := range columns {
-			for _, row := range rows {
-				if currency := c.Cell(p, row).Currency; currency != "" && !slices.Contains(l.Currencies, currency) {
-					l.Currencies = append(l.Currencies, currency)
-				}
-			}
-		}
-	}
-	return l
+	return l.Listed(p, ui.Headings(x.columns), ui.Cells(p, x.columns, rows))
 }
 
 // page returns the page of the list.
@@ -72,14 +52,6 @@ func (x listPage[T]) page(ctx context.Context, p *ui.Page, l ui.List, rows []T) 
 		return ui.PlainList(p, l.As(pages.TextsOf(x.spec.Name))), nil
 	}
 	return x.draw(ctx, p, l, rows)
-}
-
-// rowsOnly draws a list that needs only its rows.
-func rowsOnly[T any](page func(*ui.Page, ui.List, []T) templ.Component) func(context.Context, *ui.Page, ui.List, []T) (templ.Component,
-	error) {
-	return func(_ context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
-		return page(p, l, rows), nil
-	}
 }
 
 // serve returns the handler of one of the console's lists.

@@ -86,15 +86,14 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 func (s *handlers) auditPage(c *fiber.Ctx) error {
 	data := pages.AuditData{Checked: c.Query("check") == "1"}
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
-		spec: console.ActList, always: true, older: pages.ActColumns,
+		spec: console.ActList, always: true, columns: pages.ActColumns,
 		read: func(ctx context.Context, q list.Query, span list.Slice) (list.Page[audit.Row], error) {
 			if err := s.groupActs(ctx, q, span, &data); err != nil {
 				return list.Page[audit.Row]{}, err
 			}
 			return s.Console.Acts(ctx, q, span)
 		},
-		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []audit.Row) (templ.Component, error) {
-			data.Rows = rows
+		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []audit.Row) (templ.Component, error) {
 			l.Anything = true // signing in has left an entry in the audit
 			if !data.Checked {
 				return pages.Audit(p, l, data), nil

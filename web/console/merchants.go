@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -10,16 +11,20 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/notify"
 	"backstop/views/pages"
+	"backstop/views/ui"
 	"backstop/web"
 
+	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
 )
 
 // merchants is the list of merchants, in the order of declaration.
 func (s *handlers) merchants() listPage[console.MerchantStatus] {
 	return listPage[console.MerchantStatus]{
-		spec: console.MerchantList, always: true, read: s.Console.Merchants, older: pages.MerchantColumns,
-		draw: rowsOnly(pages.Merchants),
+		spec: console.MerchantList, always: true, read: s.Console.Merchants, columns: pages.MerchantColumns,
+		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.MerchantStatus) (templ.Component, error) {
+			return pages.Merchants(p, l), nil
+		},
 	}
 }
 

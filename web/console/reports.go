@@ -16,8 +16,7 @@ import (
 
 func (s *handlers) reports() listPage[daily.Report] {
 	return listPage[daily.Report]{
-		spec: console.ReportList, always: true, read: s.Console.Reports, older: pages.ReportColumns,
-		draw: rowsOnly(pages.Reports),
+		spec: console.ReportList, always: true, read: s.Console.Reports, columns: pages.ReportColumns,
 	}
 }
 

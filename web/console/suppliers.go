@@ -37,7 +37,7 @@ func (s *handlers) suppliersPage(c *fiber.Ctx) error {
 	if format != "" {
 		return exportRead(s, c, exported[console.SupplierHealth]{
 			format: format, name: "suppliers", page: p,
-			columns: pages.SupplierColumns(p),
+			columns: pages.SupplierColumns,
 		}, all)
 	}
 	return s.Render(c, http.StatusOK, pages.Suppliers(p, all))

@@ -48,7 +48,7 @@ func (s *handlers) sweepsPage(c *fiber.Ctx) error {
 func (s *handlers) exportSweeps(c *fiber.Ctx, format sheet.Format) error {
 	p := s.Page(c)
 	return exportEach(s, c, exported[*sweep.Sweep]{
-		format: format, name: "sweeps", page: p, columns: pages.SweepColumns(p),
+		format: format, name: "sweeps", page: p, columns: pages.SweepColumns,
 		each: func(fn func(*sweep.Sweep) error) error {
 			for before := int64(0); ; {
 				rows, err := sweep.List(context.Background(), s.DB.Read, before, sweepsShown) // the request has ended by then
