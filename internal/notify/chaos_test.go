@@ -280,7 +280,10 @@ func runChaos(t *testing.T, options db.Options, ticks bool, patience time.Durati
 		c.world.moodyFor(10*time.Millisecond, func() {})
 	}
 	stopB()
-	_ = second.Close() // nothing it does from here on is written down
+	_ = second.Close() // nothing it does from here on is written down, but what has begun, such as a claim, commits
+	waittest.Until(t, "nothing of the dead node is on its way", func() bool {
+		return second.Stats().InUse == 0 && second.Read.Stats().InUse == 0
+	})
 	died := c.Count(t, "SELECT count(*) FROM deliveries WHERE status = 'sending' AND lease_owner = ?", second.Boot())
 	c.world.moodyFor(moodyTime, func() {})
 	c.world.allHealthy()
