@@ -1,7 +1,6 @@
 package supplier_test
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -31,24 +30,14 @@ func TestStepsAreReadAsTheyWereStored(t *testing.T) {
 			return s
 		})
 		all := supplier.Steps(rapid.SliceOfN(step, 1, 5).Draw(t, "steps"))
-		if all[0].OK && strings.HasPrefix(all[0].Name, "[") {
-			all[0].Name = "x"
-		}
-		if strings.HasPrefix(all[0].Name, "[") {
-			all[0].Name = "x"
-		}
 		for i := range all { // a passed step of a sentence that begins like a failed one is none of ours
 			if all[i].OK && all[i].Detail == "!" {
 				all[i].Detail = ""
 			}
 		}
-		var stored, old supplier.Steps
+		var stored supplier.Steps
 		if err := stored.Scan(all.Text()); err != nil || !reflect.DeepEqual(stored, all) {
 			t.Fatalf("%q is read as %+v, %v; stored were %+v", all.Text(), stored, err, all)
-		}
-		raw, _ := json.Marshal(all)
-		if err := old.Scan(raw); err != nil || len(old) != len(all) || old[0].Name != all[0].Name {
-			t.Fatalf("as JSON: %+v, %v", old, err)
 		}
 	})
 }
