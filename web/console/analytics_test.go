@@ -343,8 +343,9 @@ func TestAnalyticsInABrowser(t *testing.T) {
 		look("analytics-"+r.Name, "/analytics?range="+r.Name, 1280)
 	}
 	// By keyboard: the definition and the table behind a figure open.
-	run(t, ctx, chromedp.Focus("#main .figure-foot summary"), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".figure-foot details[open] p"))
-	run(t, ctx, chromedp.Focus("#notified-table"), chromedp.KeyEvent("\r"),
+	run(t, ctx, presses("#main .figure-foot summary", "\r", ".figure-foot details[open] p"),
+		chromedp.WaitVisible(".figure-foot details[open] p"))
+	run(t, ctx, presses("#notified-table", "\r", ".figure-foot details[open] > summary#notified-table"),
 		chromedp.WaitVisible(".figure-foot details[open] > summary#notified-table:focus + .table-wrap"))
 	// Its columns say their values by the arrow keys, and under the pointer.
 	run(t, ctx, chromedp.Focus("#notified-chart"), chromedp.WaitVisible("#notified-chart:focus .spot", chromedp.ByQuery),

@@ -199,6 +199,22 @@ func becomes(expression string) chromedp.Action {
 	})
 }
 
+// presses focuses an element and presses a key until something is there, as a person does: an
+// update of the page between the two takes the focus with it.
+func presses(element, key, until string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		there := fmt.Sprintf("!!document.querySelector(%q)", until)
+		for {
+			try, cancel := context.WithTimeout(ctx, 20*time.Second)
+			err := chromedp.Tasks{chromedp.Focus(element), chromedp.KeyEvent(key), becomes(there)}.Do(try)
+			cancel()
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+}
+
 // at waits until the browser has come to another page.
 func at(path string) chromedp.Action {
 	return becomes("location.pathname === " + strconv.Quote(path) + " && " + whole)
