@@ -17,6 +17,7 @@ import (
 	"backstop/internal/fund/refund"
 	"backstop/internal/notify"
 	"backstop/internal/order"
+	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -376,6 +377,51 @@ func TestNothingIsDecidedAgainstTheSupplier(t *testing.T) {
 		}
 		if got := k.reload(o); got.Status != order.Paying {
 			t.Errorf("the order is %s", got.Status)
+		}
+	})
+}
+
+// TestMoneyThatWasDecidedPaysNothingMore: a first callback about a payment that a query had found,
+// and that was decided since, opens nothing again. What an approval has moved would pay the order
+// a second time.
+func TestMoneyThatWasDecidedPaysNothingMore(t *testing.T) {
+	t.Parallel()
+	each(t, func(k *office) {
+		k.AddSKU(t, "tea", 1000)
+		for _, c := range []struct {
+			action, params string
+			outcome        exception.Outcome
+		}{
+			{desk.ResolvedElsewhere, `{"outcome":"refunded","reference":"RF-1","evidence":"a letter"}`, exception.RefundedElsewhere},
+			{desk.ResolvedElsewhere, `{"outcome":"kept","reference":"RF-1","evidence":"a letter"}`, exception.AcceptedElsewhere},
+			{desk.KeepSurplus, `{"evidence":"a letter"}`, exception.KeepSurplus},
+			{desk.OweBack, `{"evidence":"a letter"}`, exception.OweBack},
+		} {
+			o := k.order(order.Closed, "f1")
+			found := k.callback(o.OrderNo, "T-"+o.OrderNo, 1999, "f1")
+			found.Source.Record = nil // as the answer of a query
+			k.take(found)
+			x := k.newest(exception.LatePayment)
+			a := k.decided(wish(c.action, x.ID, c.params))
+			for range 2 {
+				if out := k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 1999, "f1")); out.Name != payment.Repeat {
+					t.Errorf("after %s the callback is %+v", a.Action, out)
+				}
+				k.wantEnded(x, a, exception.Resolved, c.outcome)
+				if _, err := k.propose(access.Finance, wish(desk.AcceptLate, x.ID, `{}`)); err == nil {
+					t.Errorf("after %s the money is offered to the order", a.Action)
+				}
+			}
+			// Another amount of the same trade is news for the desk, but pays nothing either.
+			k.take(k.callback(o.OrderNo, "T-"+o.OrderNo, 2100, "f1"))
+			again := k.newest(exception.AmountMismatch)
+			if p, err := k.propose(access.Finance, wish(desk.AcceptAmount, again.ID, `{"amount":2100,"late":true}`)); err == nil {
+				if _, err := k.approve(access.Lead, p); !errors.Is(err, act.ErrChanged) {
+					t.Errorf("after %s the order was paid by another amount of the trade: %v", a.Action, err)
+				}
+			}
+			k.Want(t, 0, "SELECT count(*) FROM transfers WHERE ref = ?", "paid:"+fmt.Sprint(o.ID))
+			k.books()
 		}
 	})
 }

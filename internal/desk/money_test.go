@@ -24,6 +24,7 @@ func (r *rules) message(trade string, answer bool) {
 	r.received[trade] = r.received[trade] || !answer
 	o := r.order
 	switch {
+	case r.held[trade] && !r.inSuspense(trade) && !r.paidBy(trade): // decided: nothing is opened again
 	case trade == tradeL:
 		if x := r.issue(exception.UnknownOrder, trade); x == nil || x.state != exception.Resolved || !r.paidBy(trade) {
 			r.report(exception.UnknownOrder, trade)

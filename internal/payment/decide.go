@@ -240,7 +240,7 @@ func (b *batch) decidePaid(m *Message, d *decision) {
 	case o.Status == order.Paid && o.SupplierTradeNo == c.TradeNo:
 		d.outcome = Repeat
 		d.pass("state", stepSameTrade)
-	case b.held[m.heldRef()] != nil && b.held[m.heldRef()].disputed: // it is no longer all there
+	case b.held[m.heldRef()].spent(): // whatever the order's state: an approval would pay with it twice
 		d.outcome = Repeat
 		d.pass("state", stepException)
 	case o.Status.Open() || o.Status != order.Paid && waive.Late:

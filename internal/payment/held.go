@@ -30,6 +30,10 @@ type held struct {
 	disputed bool  // a dispute took some of it
 }
 
+// spent reports whether the money can no longer pay an order: it has left suspense by a decision
+// or as a refund, or a dispute took some of it.
+func (h *held) spent() bool { return h != nil && (h.disputed || !h.there) }
+
 // HeldRef is the ref of the entry that holds one payment that matches no order: one per trade
 // number of an account, or per reference if the supplier gives no number.
 func HeldRef(accountID int64, tradeNo, reference string) string {
@@ -295,9 +299,13 @@ func (b *batch) readDecided(ctx context.Context) error {
 }
 
 // wasDecided reports whether an approval has already handled what the message says: the payment
-// was returned, or was booked for an order that the message does not name.
+// was returned, was booked for an order that the message does not name, or was held and has left
+// suspense. A message with another amount tells something new.
 func (b *batch) wasDecided(m *Message, o *order.Order) bool {
 	c := m.Content
+	if h := b.held[m.heldRef()]; c.Status == supplier.Paid && !b.booked[m.trade()] && h != nil && !h.there && !h.disputed {
+		return c.Amount == h.amount && c.Currency == h.currency
+	}
 	return slices.ContainsFunc(b.decided[tradeKey{m.Supplier.ID, c.TradeNo}], func(x ending) bool {
 		if m.reverses() {
 			return x.Outcome == exception.RefundedElsewhere
