@@ -20,8 +20,8 @@ var layers = [][]string{
 	{"migrations", "static", "docs", "internal/base/*", "internal/base/db/bulk"},
 	{"internal/supplier", "internal/list", "internal/recipient", "internal/simulator", "internal/forecast"},
 	{
-		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/fund",
-		"internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
+		"internal/supplier/*", "internal/act", "internal/order", "internal/merchant", "internal/stock", "internal/ledger", "internal/ledger/fact",
+		"internal/fund", "internal/fee", "internal/breaker", "internal/alert", "internal/access", "internal/audit", "internal/report",
 		"internal/evidence", "internal/exception", "internal/inbox", "internal/view", "internal/pause",
 	},
 	{"internal/alert/*", "internal/approval", "internal/bulk", "internal/call", "internal/settings", "internal/compensation"},
@@ -154,7 +154,7 @@ func TestMisplacedImportsAreSeen(t *testing.T) {
 }
 
 // makesEntries lists where a file makes an entry of the ledger by itself, not by the table
-// of internal/fund.
+// of internal/ledger/fact.
 func makesEntries(files *token.FileSet, file *ast.File) (where []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch x := n.(type) {
@@ -187,7 +187,7 @@ func TestOnlyTheTableOfFactsMakesEntries(t *testing.T) {
 		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != "." || entry.Name() == "testdata"):
 			return fs.SkipDir
 		case !strings.HasSuffix(file, ".go"), strings.HasSuffix(file, "_test.go"), isForTests(pkg), pkg == "internal/ledger",
-			pkg == "internal/fund":
+			pkg == "internal/ledger/fact":
 			return nil
 		}
 		seen++
@@ -196,7 +196,7 @@ func TestOnlyTheTableOfFactsMakesEntries(t *testing.T) {
 			return err
 		}
 		for _, at := range makesEntries(files, parsed) {
-			t.Errorf("%s makes an entry of its own: add the fact to the table of internal/fund, and use fund.Entry", at)
+			t.Errorf("%s makes an entry of its own: add the fact to the table of internal/ledger/fact, and use fact.Entry", at)
 		}
 		return nil
 	})
@@ -214,10 +214,10 @@ func TestEntriesMadeElsewhereAreSeen(t *testing.T) {
 		`var e = ledger.Entry{Ref: "a"}`:                      1,
 		`var e = []ledger.Entry{{Ref: "a"}}`:                  1,
 		`func f(e *ledger.Entry) { e.Amount = 1 }`:            1,
-		`var e = fund.Entries{{Ref: "a"}, {Ref: "b"}}`:        2,
-		`var e = fund.Entries{fund.Entry(fund.Paid, v)}`:      0,
-		`var e = fund.Entry(fund.Paid, fund.Values{})`:        0,
-		`func f() { var e fund.Entries; e.Add(fund.Fee, v) }`: 0,
+		`var e = fact.Entries{{Ref: "a"}, {Ref: "b"}}`:        2,
+		`var e = fact.Entries{fact.Entry(fact.Paid, v)}`:      0,
+		`var e = fact.Entry(fact.Paid, fact.Values{})`:        0,
+		`func f() { var e fact.Entries; e.Add(fact.Fee, v) }`: 0,
 	} {
 		files := token.NewFileSet()
 		parsed, err := parser.ParseFile(files, "x.go", "package x\n"+source, 0)

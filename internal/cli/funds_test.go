@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
+	"backstop/internal/ledger/fact"
 )
 
 const fundsFile = "docs/funds.md"
@@ -22,7 +22,7 @@ const (
 func entriesText() string {
 	var b strings.Builder
 	b.WriteString("| fact | debit | credit | reference | on the statement | meaning |\n|---|---|---|---|---|---|\n")
-	for _, r := range fund.Table {
+	for _, r := range fact.Table {
 		kind := string(r.Kind)
 		if kind == "" {
 			kind = "–"

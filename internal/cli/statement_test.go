@@ -14,8 +14,8 @@ import (
 	"backstop/internal/base/config"
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 )
 
 const statementFile = `
@@ -147,17 +147,17 @@ func book(t *testing.T, d *db.DB) {
 		t.Fatal(err)
 	}
 	book := ledger.New(d)
-	v := fund.Values{Supplier: "wx", Merchant: "m1", ID: "7", From: "supplier:wx", Currency: "CNY"}
+	v := fact.Values{Supplier: "wx", Merchant: "m1", ID: "7", From: "supplier:wx", Currency: "CNY"}
 	for _, e := range []struct {
-		fact   fund.Fact
+		fact   fact.Name
 		amount int64
-	}{{fund.Paid, 1999}, {fund.Fee, 12}, {fund.RefundHeld, 1000}} {
-		if v.Amount = e.amount; e.fact == fund.RefundHeld {
+	}{{fact.Paid, 1999}, {fact.Fee, 12}, {fact.RefundHeld, 1000}} {
+		if v.Amount = e.amount; e.fact == fact.RefundHeld {
 			v.ID, v.From = "9", "merchant:m1"
 		}
 		err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
-			if err := book.Post(ctx, tx, w, fund.Entries{fund.Entry(e.fact, v)}); err != nil {
+			if err := book.Post(ctx, tx, w, fact.Entries{fact.Entry(e.fact, v)}); err != nil {
 				return err
 			}
 			return w.Exec(ctx)

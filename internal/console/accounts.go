@@ -10,6 +10,7 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/list"
 	"backstop/internal/report"
 
@@ -156,7 +157,7 @@ type AccountLine struct {
 
 // Kind is what a statement calls the line; "" = none does.
 func (l *AccountLine) Kind() string {
-	row, _, ok := fund.FactOf(l.Ref, l.Amount > 0)
+	row, _, ok := fact.Of(l.Ref, l.Amount > 0)
 	if !ok {
 		return ""
 	}

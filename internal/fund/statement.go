@@ -14,32 +14,10 @@ import (
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/db"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 
 	"github.com/uptrace/bun"
 )
-
-// FactOf returns the row that an entry's reference belongs to and the {id} in it; false if no
-// row matches. Freeze and Unfreeze have the same reference: credited = it is an Unfreeze.
-func FactOf(ref string, credited bool) (row *Row, id string, ok bool) {
-	suffix := ""
-	for i := range Table {
-		r := &Table[i]
-		before, rest, _ := strings.Cut(r.Ref, "{")
-		_, after, _ := strings.Cut(rest, "}")
-		if strings.Contains(after, "{") {
-			after = "" // opening: the rest is its id
-		}
-		if len(ref) <= len(before)+len(after) || !strings.HasPrefix(ref, before) || !strings.HasSuffix(ref, after) || ok &&
-			len(after) <= len(suffix) {
-			continue
-		}
-		if r.Fact == Freeze && credited {
-			r = rows[Unfreeze]
-		}
-		row, id, suffix, ok = r, ref[len(before):len(ref)-len(after)], after, true
-	}
-	return row, id, ok
-}
 
 // Balance is what a merchant has in one currency, in minor units.
 type Balance struct {
@@ -92,7 +70,7 @@ type Statement struct {
 type Item struct {
 	ID      int64
 	At      int64 // Unix µs
-	Kind    Kind
+	Kind    fact.Kind
 	Ref     string
 	OrderNo string // "" = no order, or not known
 	Amount  int64  // negative: debited from the merchant
@@ -192,15 +170,15 @@ func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, tail
 	refunds := map[string][]int{} // the items of each refund, by its id
 	for _, r := range rows {
 		it := Item{ID: r.ID, At: r.At, Ref: r.Ref, Amount: r.Amount, Balance: r.Balance}
-		if row, id, ok := FactOf(r.Ref, r.Amount > 0); ok {
+		if row, id, ok := fact.Of(r.Ref, r.Amount > 0); ok {
 			it.Kind = row.Kind
-			if row.Fact == Paid || row.Fact == Fee {
+			if row.Fact == fact.Paid || row.Fact == fact.Fee {
 				it.OrderNo = id
 			} else if strings.HasPrefix(row.Ref, "refund:") {
 				refunds[id] = append(refunds[id], len(s.Items))
 			}
-			if row.Fact == Paid {
-				fees = append(fees, Ref(Fee, Values{ID: id}))
+			if row.Fact == fact.Paid {
+				fees = append(fees, fact.Ref(fact.Fee, fact.Values{ID: id}))
 			}
 		}
 		s.Items = append(s.Items, it)
@@ -214,8 +192,8 @@ func (s *Statement) page(ctx context.Context, q bun.IDB, a *ledger.Account, tail
 		charged[l.Ref] = l.Amount
 	}
 	for i := range s.Items {
-		if it := &s.Items[i]; it.Kind == KindPayment {
-			it.Fee = charged[Ref(Fee, Values{ID: it.OrderNo})]
+		if it := &s.Items[i]; it.Kind == fact.KindPayment {
+			it.Fee = charged[fact.Ref(fact.Fee, fact.Values{ID: it.OrderNo})]
 		}
 	}
 	if err := s.orders(ctx, q); err != nil {

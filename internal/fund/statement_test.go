@@ -11,35 +11,10 @@ import (
 	"backstop/internal/base/waittest"
 	"backstop/internal/fee"
 	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 )
-
-func TestReferencesLeadBackToTheirFacts(t *testing.T) {
-	t.Parallel()
-	for ref, want := range map[string]struct {
-		fact fund.Fact
-		id   string
-	}{
-		"paid:7": {fund.Paid, "7"}, "fee:7": {fund.Fee, "7"}, "opening:m1:CNY": {fund.Opening, "m1:CNY"},
-		"held:7:T:D": {fund.Held, "7:T:D"},
-		"refund:7:D": {fund.RefundHeld, "7"}, "refund:7:F": {fund.RefundFee, "7"}, "refund:7:FR": {fund.RefundFeeAgain, "7"},
-		"dispute:7:FB": {fund.DisputeFeeBack, "7"}, "dispute:7:B": {fund.DisputeReinstated, "7"}, "adjust:7": {fund.Adjust, "7"},
-		"freeze:7": {fund.Freeze, "7"},
-	} {
-		if row, id, ok := fund.FactOf(ref, false); !ok || row.Fact != want.fact || id != want.id {
-			t.Errorf("%s is %+v of %q", ref, row, id)
-		}
-	}
-	if row, _, ok := fund.FactOf("freeze:7", true); !ok || row.Fact != fund.Unfreeze {
-		t.Errorf("money that comes back is %+v", row)
-	}
-	for _, ref := range []string{"", "paid:", "lost:7", "refund:7", "refund::D", "7"} {
-		if row, id, ok := fund.FactOf(ref, false); ok {
-			t.Errorf("%q is %+v of %q", ref, row, id)
-		}
-	}
-}
 
 // Each moment is on one statement, also where clocks are put forward at midnight.
 func TestDaysOfStatementsFollowEachOther(t *testing.T) {
@@ -120,7 +95,7 @@ func TestAStatementIsADayInPages(t *testing.T) {
 			if balance += it.Amount; it.Balance != balance || it.OrderNo == "" {
 				t.Errorf("line %d is %+v, the sum is %d", i, it, balance)
 			}
-			if it.Kind == fund.KindPayment && (it.Amount != 1999 || it.Fee != 34) || it.Kind == fund.KindFee && it.Amount != -34 {
+			if it.Kind == fact.KindPayment && (it.Amount != 1999 || it.Fee != 34) || it.Kind == fact.KindFee && it.Amount != -34 {
 				t.Errorf("line %d is %+v", i, it)
 			}
 		}

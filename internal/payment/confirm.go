@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/queue"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/report"
@@ -92,7 +92,7 @@ type batch struct {
 	changes    []order.Change
 	settled    []*Attempt
 	holding    []*Attempt // without an order, see hold
-	entries    fund.Entries
+	entries    fact.Entries
 	deduct     []int64 // orders whose stock is deducted
 	release    []int64 // orders whose stock is released
 	resell     []int64 // orders whose released stock is sold again
@@ -245,7 +245,7 @@ func (b *batch) move(m *Message, d decision, source int64) {
 			at = c.OccurredAt.UnixMicro()
 		}
 		o.PaidAt, o.PaidAmount, o.SupplierTradeNo = &at, m.Content.Amount, m.Content.TradeNo
-		b.entries.Add(fund.Paid, fund.Values{
+		b.entries.Add(fact.Paid, fact.Values{
 			From: b.source(m, o), Merchant: b.p.merchantCode(o.MerchantID), ID: strconv.FormatInt(o.ID, 10), Amount: o.PaidAmount,
 			Currency: o.Currency,
 		})

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"backstop/internal/fee"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 	"backstop/internal/settings"
@@ -16,15 +16,15 @@ import (
 // amount that is credited with it.
 func (b *batch) charge(m *Message, o *order.Order) {
 	o.FeeAmount = b.rules(o.MerchantID, o).For(m.Supplier.Code).Of(o.PaidAmount)
-	v := fund.Values{
+	v := fact.Values{
 		Merchant: b.p.merchantCode(o.MerchantID), Supplier: m.Supplier.Code, ID: strconv.FormatInt(o.ID, 10), Amount: o.FeeAmount,
 		Currency: o.Currency,
 	}
 	if v.Amount > 0 {
-		b.entries.Add(fund.Fee, v)
+		b.entries.Add(fact.Fee, v)
 	}
 	if v.Amount = b.rules(m.Supplier.ID, o).For(fee.Any).Of(o.PaidAmount); v.Amount > 0 {
-		b.entries.Add(fund.Cost, v)
+		b.entries.Add(fact.Cost, v)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/moves"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
 
@@ -44,7 +44,7 @@ func heldID(accountID int64, tradeNo, reference string) string {
 	return strconv.FormatInt(accountID, 10) + ":" + cmp.Or(tradeNo, reference)
 }
 
-func refOfHeld(id string) string { return fund.Ref(fund.Held, fund.Values{ID: id}) }
+func refOfHeld(id string) string { return fact.Ref(fact.Held, fact.Values{ID: id}) }
 
 // heldID identifies the held money of the message, whichever order it is confirmed for.
 func (m *Message) heldID() string {
@@ -110,7 +110,7 @@ func (b *batch) suspend(m *Message, x *exception.Item) {
 		h = &held{account: ledger.SuspenseAccount(m.Supplier.Code), amount: c.Amount, currency: c.Currency, there: true}
 		b.held[ref] = h
 		b.hold(m.trade(), m.Supplier.ID, c.Amount)
-		b.entries.Add(fund.Held, fund.Values{Supplier: m.Supplier.Code, ID: m.heldID(), Amount: c.Amount, Currency: c.Currency})
+		b.entries.Add(fact.Held, fact.Values{Supplier: m.Supplier.Code, ID: m.heldID(), Amount: c.Amount, Currency: c.Currency})
 	}
 	if h.there {
 		x.HeldRef = ref
@@ -185,7 +185,7 @@ func EndImported(ctx context.Context, tx db.Tx, d *db.DB, runID int64) error {
 	}
 	w := tx.Writes()
 	freed := map[string]bool{}
-	var entries fund.Entries
+	var entries fact.Entries
 	for _, x := range rows {
 		if x.HeldRef != "" && !freed[x.HeldRef] {
 			freed[x.HeldRef] = true
@@ -194,7 +194,7 @@ func EndImported(ctx context.Context, tx db.Tx, d *db.DB, runID int64) error {
 				return err
 			}
 			for _, held := range lines {
-				entries.Add(fund.Corrected, fund.Values{
+				entries.Add(fact.Corrected, fact.Values{
 					From: held.Credit, To: held.Debit, ID: strconv.FormatInt(x.OrderID, 10), Amount: held.Amount, Currency: held.Currency,
 				})
 			}
@@ -219,7 +219,7 @@ func (b *batch) source(m *Message, o *order.Order) string {
 	h.there = false
 	b.freed = append(b.freed, ref)
 	holder := ledger.SupplierAccount(ledger.OfSuspense(h.account))
-	fix := fund.Values{
+	fix := fact.Values{
 		From: holder, To: h.account, ID: strconv.FormatInt(o.ID, 10), Amount: m.Content.Amount - h.amount,
 		Currency: h.currency,
 	}
@@ -231,7 +231,7 @@ func (b *batch) source(m *Message, o *order.Order) string {
 		fix.From, fix.To, fix.Amount = fix.To, fix.From, -fix.Amount
 	}
 	if fix.Amount > 0 {
-		b.entries.Add(fund.Corrected, fix)
+		b.entries.Add(fact.Corrected, fix)
 	}
 	return from
 }
@@ -317,8 +317,8 @@ func (b *batch) wasDecided(m *Message, o *order.Order) bool {
 
 // LedgerRefs returns the refs of all ledger transfers that an order may have under its own id.
 func LedgerRefs(orderID int64) []string {
-	id := fund.Values{ID: strconv.FormatInt(orderID, 10)}
-	return []string{fund.Ref(fund.Paid, id), fund.Ref(fund.Corrected, id), fund.Ref(fund.Fee, id), fund.Ref(fund.Cost, id)}
+	id := fact.Values{ID: strconv.FormatInt(orderID, 10)}
+	return []string{fact.Ref(fact.Paid, id), fact.Ref(fact.Corrected, id), fact.Ref(fact.Fee, id), fact.Ref(fact.Cost, id)}
 }
 
 // ErrNoMerchant means that the held money belongs to no known merchant.
@@ -353,7 +353,7 @@ func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, 
 	if held.Amount -= taken; held.Amount <= 0 {
 		return act.ErrChanged
 	}
-	v := fund.Values{
+	v := fact.Values{
 		Supplier: ledger.OfSuspense(held.Credit), To: held.Debit, ID: strconv.FormatInt(approvalID, 10), Amount: held.Amount,
 		Currency: held.Currency,
 	}
@@ -364,7 +364,7 @@ func (p *Processor) Elsewhere(ctx context.Context, tx db.Tx, x *exception.Item, 
 		v.To = ledger.MerchantAccount(p.merchantCode(x.MerchantID))
 	}
 	w := tx.Writes()
-	if err := p.o.Ledger.Post(ctx, tx, w, fund.Entries{fund.Entry(fund.Elsewhere, v)}); err != nil {
+	if err := p.o.Ledger.Post(ctx, tx, w, fact.Entries{fact.Entry(fact.Elsewhere, v)}); err != nil {
 		return err
 	}
 	if err := w.Exec(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/merchant"
 	"backstop/internal/stock"
 	"backstop/internal/supplier"
@@ -336,7 +336,7 @@ func (w *commit) seal(owner EndpointOwner, n *Notify) merchant.Settings {
 // later sales.
 func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome) error {
 	var articles []stock.SKU
-	var entries fund.Entries
+	var entries fact.Entries
 	for i, c := range changes {
 		switch v := c.After.(type) {
 		case *SKU:
@@ -345,7 +345,7 @@ func (w *commit) books(ctx context.Context, changes []Change, outcomes []Outcome
 			}
 		case *Account:
 			if outcomes[i].What == Opened {
-				entries.Add(fund.Opening, v.values())
+				entries.Add(fact.Opening, v.values())
 			}
 		}
 	}

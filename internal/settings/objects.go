@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"backstop/internal/base/seal"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 )
 
 // The objects of the apply file. Their tags are the only description of its fields (see Field);
@@ -170,11 +170,11 @@ func (a *Account) Ref() string {
 	if a.Merchant == "" || a.Currency == "" {
 		return ""
 	}
-	return fund.Ref(fund.Opening, a.values())
+	return fact.Ref(fact.Opening, a.values())
 }
 
-func (a *Account) values() fund.Values {
-	return fund.Values{Merchant: a.Merchant, Currency: a.Currency, Amount: a.Balance}
+func (a *Account) values() fact.Values {
+	return fact.Values{Merchant: a.Merchant, Currency: a.Currency, Amount: a.Balance}
 }
 
 // Unread returns the fields whose stored value cannot be read.

@@ -17,8 +17,8 @@ import (
 	"backstop/internal/base/seal/sealtest"
 	"backstop/internal/base/waittest"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/merchant"
 	"backstop/internal/notify"
 	"backstop/internal/order"
@@ -168,19 +168,19 @@ func (s *story) refund(o *order.Order) {
 	for i, r := range []struct {
 		status, adopted string
 		amount          int64
-		fact            fund.Fact
-	}{{"succeeded", "SR-1", 300, fund.RefundAdopted}, {"submitted", "", 200, fund.RefundHeld}} {
+		fact            fact.Name
+	}{{"succeeded", "SR-1", 300, fact.RefundAdopted}, {"submitted", "", 200, fact.RefundHeld}} {
 		id := s.DB.NewID()
 		s.exec("INSERT INTO refunds (id, refund_no, order_id, supplier_id, account_id, supplier_ref, trade_no, trade_amount, merchant_id, amount, currency, status, adopted, created_at)"+
 			" VALUES (?, ?, ?, ?, ?, ?, 'T', 1999, ?, ?, 'CNY', ?, ?, 1)", id, fmt.Sprint("R", i), o.ID, s.Supplier.ID,
 			s.Supplier.AccountID, o.OrderNo, o.MerchantID, r.amount, r.status, r.adopted)
 		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
-			e := fund.Entry(r.fact, fund.Values{
+			e := fact.Entry(r.fact, fact.Values{
 				ID: fmt.Sprint(id), Supplier: "sp-main", Merchant: "m1", From: "merchant:m1",
 				Amount: r.amount, Currency: "CNY",
 			})
-			return errors.Join(s.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
+			return errors.Join(s.Ledger.Post(ctx, tx, w, fact.Entries{e}), w.Exec(ctx))
 		})
 		if err != nil {
 			s.t.Fatal(err)
@@ -195,16 +195,16 @@ func (s *story) payouts() {
 	for i, p := range []struct {
 		status string
 		steps  map[string]string
-		facts  []fund.Fact
+		facts  []fact.Name
 	}{
-		{"succeeded", map[string]string{"debit": "success", "credit": "success"}, []fund.Fact{
-			fund.PayoutDebit, fund.PayoutFee,
-			fund.PayoutCredit,
+		{"succeeded", map[string]string{"debit": "success", "credit": "success"}, []fact.Name{
+			fact.PayoutDebit, fact.PayoutFee,
+			fact.PayoutCredit,
 		}},
 		{
 			"reversed",
 			map[string]string{"debit": "success", "credit": "failed", "reversal": "success"},
-			[]fund.Fact{fund.PayoutDebit, fund.PayoutFee, fund.PayoutReversal, fund.PayoutFeeBack},
+			[]fact.Name{fact.PayoutDebit, fact.PayoutFee, fact.PayoutReversal, fact.PayoutFeeBack},
 		},
 	} {
 		id := s.DB.NewID()
@@ -217,9 +217,9 @@ func (s *story) payouts() {
 				state)
 		}
 		err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx db.Tx) error {
-			w, all := tx.Writes(), fund.Entries{}
+			w, all := tx.Writes(), fact.Entries{}
 			for _, f := range p.facts {
-				all.Add(f, fund.Values{ID: fmt.Sprint(id), Supplier: "sp-main", Merchant: "m1", Amount: 5, Currency: "CNY"})
+				all.Add(f, fact.Values{ID: fmt.Sprint(id), Supplier: "sp-main", Merchant: "m1", Amount: 5, Currency: "CNY"})
 			}
 			return errors.Join(s.Ledger.Post(ctx, tx, w, all), w.Exec(ctx))
 		})

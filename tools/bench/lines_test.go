@@ -14,6 +14,7 @@ import (
 	"backstop/internal/fee"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 )
@@ -72,7 +73,7 @@ func TestTheLongAccountIsWhole(t *testing.T) {
 			}
 			var credits int64
 			for i, it := range st.Items {
-				want := []fund.Item{{Kind: fund.KindPayment, Amount: bench.Amount, Fee: 34}, {Kind: fund.KindFee, Amount: -34}}[i%2]
+				want := []fund.Item{{Kind: fact.KindPayment, Amount: bench.Amount, Fee: 34}, {Kind: fact.KindFee, Amount: -34}}[i%2]
 				balance += want.Amount
 				credits += max(want.Amount, 0)
 				if it.Kind != want.Kind || it.Amount != want.Amount || it.Fee != want.Fee || it.Balance != balance || it.OrderNo == "" {

@@ -9,6 +9,7 @@ import (
 	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/internal/report"
 	"backstop/views/ui"
 
@@ -148,23 +149,23 @@ func lineKindText(kind string) text.Text {
 	if kind == "" {
 		return text.None
 	}
-	return ui.TextFor(lineKinds, fund.Kind(kind))
+	return ui.TextFor(lineKinds, ledgerfact.Kind(kind))
 }
 
-var lineKinds = map[fund.Kind]text.Text{
-	fund.KindPayment:        {ZH: "收款", EN: "Payment"},
-	fund.KindFee:            {ZH: "手续费", EN: "Fee"},
-	fund.KindRefund:         text.Refund,
-	fund.KindRefundFailed:   {ZH: "退款退回", EN: "Refund returned"},
-	fund.KindPayout:         {ZH: "出款", EN: "Payout"},
-	fund.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
-	fund.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
-	fund.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
-	fund.KindDisputeTaken:   {ZH: "争议扣款", EN: "Dispute withdrawn"},
-	fund.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
-	fund.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
-	fund.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},
-	fund.KindOpening:        {ZH: "期初", EN: "Opening balance"},
+var lineKinds = map[ledgerfact.Kind]text.Text{
+	ledgerfact.KindPayment:        {ZH: "收款", EN: "Payment"},
+	ledgerfact.KindFee:            {ZH: "手续费", EN: "Fee"},
+	ledgerfact.KindRefund:         text.Refund,
+	ledgerfact.KindRefundFailed:   {ZH: "退款退回", EN: "Refund returned"},
+	ledgerfact.KindPayout:         {ZH: "出款", EN: "Payout"},
+	ledgerfact.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
+	ledgerfact.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
+	ledgerfact.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
+	ledgerfact.KindDisputeTaken:   {ZH: "争议扣款", EN: "Dispute withdrawn"},
+	ledgerfact.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
+	ledgerfact.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
+	ledgerfact.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},
+	ledgerfact.KindOpening:        {ZH: "期初", EN: "Opening balance"},
 }
 
 // pairsText are the pairs of accounts that may be adjusted.
@@ -221,7 +222,7 @@ var (
 
 // refLink leads to what an entry's reference belongs to, where its number says it; "" = nowhere.
 func refLink(ref string) templ.SafeURL {
-	row, id, ok := fund.FactOf(ref, false)
+	row, id, ok := ledgerfact.Of(ref, false)
 	switch {
 	case !ok:
 	case strings.HasPrefix(row.Ref, "refund:"):
@@ -230,7 +231,7 @@ func refLink(ref string) templ.SafeURL {
 		return payoutLink("P" + id)
 	case strings.HasPrefix(row.Ref, "dispute:"):
 		return disputeLink("D" + id)
-	case row.Fact == fund.Freeze, row.Fact == fund.Adjust:
+	case row.Fact == ledgerfact.Freeze, row.Fact == ledgerfact.Adjust:
 		return templ.URL("/approvals/apr_" + url.PathEscape(id))
 	}
 	return ""

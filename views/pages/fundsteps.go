@@ -5,8 +5,8 @@ import (
 
 	"backstop/internal/base/text"
 	"backstop/internal/console"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/ui"
 )
 
@@ -58,9 +58,9 @@ func became[S ~string](history []booking.Change, to S) *booking.Change {
 }
 
 // entriesOf returns the references of the entries that book one of the facts.
-func entriesOf(b console.Behind, facts ...fund.Fact) (refs []string) {
+func entriesOf(b console.Behind, facts ...ledgerfact.Name) (refs []string) {
 	for _, e := range b.Entries {
-		if row, _, ok := fund.FactOf(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
+		if row, _, ok := ledgerfact.Of(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
 			refs = append(refs, e.Ref)
 		}
 	}

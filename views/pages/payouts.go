@@ -9,8 +9,8 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/call"
 	"backstop/internal/console"
-	"backstop/internal/fund"
 	"backstop/internal/fund/payout"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -63,11 +63,11 @@ func (d PayoutData) decisions() decisionForms {
 func (d PayoutData) steps() []fundStep {
 	return []fundStep{
 		d.approval(),
-		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, fund.PayoutDebit,
-			fund.PayoutFee),
+		d.step(payout.Debit, text.Text{ZH: "出款：从商户余额扣款", EN: "Debit: merchant's balance"}, "lock", d.Debit, ledgerfact.PayoutDebit,
+			ledgerfact.PayoutFee),
 		d.credit(),
-		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, fund.PayoutReversal,
-			fund.PayoutFeeBack),
+		d.step(payout.Reversal, text.Text{ZH: "冲正：退回商户余额", EN: "Reversal: money back"}, "undo-2", d.Reversal, ledgerfact.PayoutReversal,
+			ledgerfact.PayoutFeeBack),
 		notifiedStep(d.Behind, d.Status != payout.Cancelled),
 	}
 }
@@ -93,7 +93,7 @@ func (d PayoutData) approval() fundStep {
 }
 
 // step is one step as it is stored.
-func (d PayoutData) step(name string, label text.Text, icon string, state payout.StepState, facts ...fund.Fact) fundStep {
+func (d PayoutData) step(name string, label text.Text, icon string, state payout.StepState, facts ...ledgerfact.Name) fundStep {
 	s := fundStep{name: label, icon: icon, state: ui.Look(ui.StepStates, state), refs: entriesOf(d.Behind, facts...)}
 	i := slices.IndexFunc(d.Steps, func(s payout.Step) bool { return s.Step == name })
 	switch {
@@ -113,8 +113,8 @@ func (d PayoutData) step(name string, label text.Text, icon string, state payout
 
 // credit is the supplier's part: the only one that calls out.
 func (d PayoutData) credit() fundStep {
-	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, fund.PayoutCredit,
-		fund.PayoutReturned, fund.PayoutLate)
+	s := d.step(payout.Credit, text.Text{ZH: "入款：渠道付给收款账户", EN: "Credit: supplier to the payee"}, "send", d.Credit, ledgerfact.PayoutCredit,
+		ledgerfact.PayoutReturned, ledgerfact.PayoutLate)
 	for i, c := range d.Calls {
 		if c.Op == call.Payout || s.call == nil {
 			s.call = &d.Calls[i]

@@ -8,8 +8,8 @@ import (
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/internal/report"
 	"backstop/views/ui"
 
@@ -111,14 +111,14 @@ func ledgerSums(s *console.Story) (sums []ledgerSum) {
 }
 
 // takenLater are the kinds of lines that change what the merchant has of a payment.
-var takenLater = []fund.Kind{fund.KindFee, fund.KindRefund, fund.KindRefundFailed, fund.KindDispute, fund.KindDisputeWon}
+var takenLater = []ledgerfact.Kind{ledgerfact.KindFee, ledgerfact.KindRefund, ledgerfact.KindRefundFailed, ledgerfact.KindDispute, ledgerfact.KindDisputeWon}
 
 // ledgerState compares what the merchant was credited with what was paid, without fees, refunds and disputes.
 func ledgerState(s *console.Story) ui.State {
 	var credited int64
 	own := ledger.MerchantAccount(s.Merchant.Code)
 	for _, t := range s.Transfers {
-		row, _, ok := fund.FactOf(t.Ref, false)
+		row, _, ok := ledgerfact.Of(t.Ref, false)
 		switch {
 		case ok && slices.Contains(takenLater, row.Kind), t.Currency != s.Order.Currency:
 		case t.Credit == own:

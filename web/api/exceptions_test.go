@@ -13,8 +13,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/web/webtest"
 )
 
@@ -31,7 +31,7 @@ func (h *harness) exception(t *testing.T, x exception.Item) string {
 	if id, ok := strings.CutPrefix(x.HeldRef, "held:"); ok {
 		err := h.DB.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
 			w := tx.Writes()
-			e := fund.Entry(fund.Held, fund.Values{Supplier: "wx", ID: id, Amount: x.Amount, Currency: x.Currency})
+			e := fact.Entry(fact.Held, fact.Values{Supplier: "wx", ID: id, Amount: x.Amount, Currency: x.Currency})
 			return errors.Join(ledger.New(h.DB).Post(ctx, tx, w, []ledger.Entry{e}), w.Exec(ctx))
 		})
 		if err != nil {

@@ -16,12 +16,12 @@ import (
 	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/payout"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 )
 
 // The refunds of the seed: one that succeeded by rule, one that waits for a second person, one
@@ -90,22 +90,22 @@ func seedFunds(t *testing.T, d *db.DB) {
 		},
 	}
 	write(&calls)
-	v := func(id int64, amount int64) fund.Values {
-		return fund.Values{
+	v := func(id int64, amount int64) fact.Values {
+		return fact.Values{
 			Supplier: "wx", Merchant: "m1", ID: strconv.FormatInt(id, 10), From: "merchant:m1", To: "merchant:m1",
 			Amount: amount, Currency: "CNY",
 		}
 	}
 	paid := v(oid, 349900)
 	paid.From = "supplier:wx"
-	var entries fund.Entries
-	entries.Add(fund.Paid, paid)
-	entries.Add(fund.Fee, v(oid, 4209))
-	entries.Add(fund.RefundHeld, v(one.ID, one.Amount))
-	entries.Add(fund.RefundDone, v(one.ID, one.Amount))
-	entries.Add(fund.RefundFee, v(one.ID, one.FeeReturned))
-	entries.Add(fund.RefundHeld, v(two.ID, two.Amount))
-	entries.Add(fund.RefundHeld, v(three.ID, three.Amount))
+	var entries fact.Entries
+	entries.Add(fact.Paid, paid)
+	entries.Add(fact.Fee, v(oid, 4209))
+	entries.Add(fact.RefundHeld, v(one.ID, one.Amount))
+	entries.Add(fact.RefundDone, v(one.ID, one.Amount))
+	entries.Add(fact.RefundFee, v(one.ID, one.FeeReturned))
+	entries.Add(fact.RefundHeld, v(two.ID, two.Amount))
+	entries.Add(fact.RefundHeld, v(three.ID, three.Amount))
 	seedDisputes(t, d, oid, &entries)
 	payoutOf := func(id, amount int64, status payout.Status) *payout.Payout {
 		return &payout.Payout{
@@ -140,11 +140,11 @@ func seedFunds(t *testing.T, d *db.DB) {
 		became(13, back.ID, 4, payout.Reversing, payout.Reversed, "supplier:wx", "ACCOUNT_CLOSED", at(30*time.Second)),
 	})
 	for _, p := range []*payout.Payout{lost, back} {
-		entries.Add(fund.PayoutDebit, v(p.ID, p.Amount))
-		entries.Add(fund.PayoutFee, v(p.ID, p.FeeAmount))
+		entries.Add(fact.PayoutDebit, v(p.ID, p.Amount))
+		entries.Add(fact.PayoutFee, v(p.ID, p.FeeAmount))
 	}
-	entries.Add(fund.PayoutReversal, v(back.ID, back.Amount))
-	entries.Add(fund.PayoutFeeBack, v(back.ID, back.FeeAmount))
+	entries.Add(fact.PayoutReversal, v(back.ID, back.Amount))
+	entries.Add(fact.PayoutFeeBack, v(back.ID, back.FeeAmount))
 	post(t, d, entries)
 	change(t, d,
 		"UPDATE orders SET refunded_amount = 10000, refund_status = 'partial', fee_amount = 4209, disputed_amount = 9000 WHERE id = ?", oid)
@@ -152,7 +152,7 @@ func seedFunds(t *testing.T, d *db.DB) {
 
 // seedDisputes writes disputes of the paid order: one that waits for evidence, one that was won
 // after its money was taken, a lost one; and one of a payment that is not known.
-func seedDisputes(t *testing.T, d *db.DB, oid int64, entries *fund.Entries) {
+func seedDisputes(t *testing.T, d *db.DB, oid int64, entries *fact.Entries) {
 	t.Helper()
 	now := d.Now()
 	at := func(ago time.Duration) *int64 { us := now - ago.Microseconds(); return &us }
@@ -207,19 +207,19 @@ func seedDisputes(t *testing.T, d *db.DB, oid int64, entries *fund.Entries) {
 		}
 	}
 	for _, x := range []*dispute.Dispute{open, won, lost} {
-		v := fund.Values{
+		v := fact.Values{
 			Supplier: "wx", Merchant: "m1", ID: strconv.FormatInt(x.ID, 10), From: "merchant:m1:reserved", To: "merchant:m1",
 			Amount: x.Amount, Currency: "CNY",
 		}
-		entries.Add(fund.DisputeHeld, v)
+		entries.Add(fact.DisputeHeld, v)
 		if x.Withdrawn {
-			entries.Add(fund.DisputeWithdrawn, v)
+			entries.Add(fact.DisputeWithdrawn, v)
 		}
 		if x.Reinstated > 0 {
-			entries.Add(fund.DisputeReinstated, v)
+			entries.Add(fact.DisputeReinstated, v)
 			v.Amount, v.From = x.Fee, "merchant:m1"
-			entries.Add(fund.DisputeFee, v)
-			entries.Add(fund.DisputeFeeBack, v)
+			entries.Add(fact.DisputeFee, v)
+			entries.Add(fact.DisputeFeeBack, v)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func proposeRefund(t *testing.T, d *db.DB) {
 }
 
 // post posts entries and folds them.
-func post(t *testing.T, d *db.DB, entries fund.Entries) {
+func post(t *testing.T, d *db.DB, entries fact.Entries) {
 	t.Helper()
 	l := ledger.New(d)
 	err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) error {
@@ -347,7 +347,7 @@ func TestWhatIsUnderWayIsTheSumOfItsAccounts(t *testing.T) {
 		}
 	}
 	post(t, h.DB,
-		fund.Entries{fund.Entry(fund.PayoutDebit, fund.Values{Supplier: "wx", Merchant: "m1", ID: "7501", Amount: 700, Currency: "CNY"})})
+		fact.Entries{fact.Entry(fact.PayoutDebit, fact.Values{Supplier: "wx", Merchant: "m1", ID: "7501", Amount: 700, Currency: "CNY"})})
 	if page := h.Page(t, viewer, "/accounts?lang=en&part=in_transit").Body; !strings.Contains(page, `value="206000 CNY"`) ||
 		!strings.Contains(page, "payout:wx<") {
 		t.Error("a payout that is under way is not in transit")
@@ -359,9 +359,9 @@ func TestAccountsAreFoundByTheirKind(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	seed(t, h.DB)
-	post(t, h.DB, fund.Entries{
-		fund.Entry(fund.Freeze, fund.Values{Merchant: "m1", ID: "7601", Amount: 1, Currency: "CNY"}),
-		fund.Entry(fund.Adjust, fund.Values{From: "bank:icbc", To: "loss", ID: "7602", Amount: 1, Currency: "CNY"}),
+	post(t, h.DB, fact.Entries{
+		fact.Entry(fact.Freeze, fact.Values{Merchant: "m1", ID: "7601", Amount: 1, Currency: "CNY"}),
+		fact.Entry(fact.Adjust, fact.Values{From: "bank:icbc", To: "loss", ID: "7602", Amount: 1, Currency: "CNY"}),
 	})
 	viewer := h.SignIn(t, access.Viewer)
 	codes := map[string]string{

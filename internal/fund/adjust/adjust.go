@@ -19,6 +19,7 @@ import (
 	"backstop/internal/base/textlimit"
 	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 
 	"github.com/uptrace/bun"
 )
@@ -171,12 +172,12 @@ func (a *actions) loadAccounts(ctx context.Context, q bun.IDB, id string) (s act
 // adjust books the movement. It may take a merchant's balance below zero: two people decided it.
 func (a *actions) adjust(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	m := s.Value.(movement)
-	e := fund.Entry(fund.Adjust, fund.Values{
+	e := fact.Entry(fact.Adjust, fact.Values{
 		From: m.debit, To: m.credit, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount,
 		Currency: s.Currency,
 	})
 	w := tx.Writes()
-	if err := a.ledger.Post(ctx, tx, w, fund.Entries{e}); err != nil {
+	if err := a.ledger.Post(ctx, tx, w, fact.Entries{e}); err != nil {
 		return approval.Ran{}, err
 	}
 	return approval.Ran{Result: map[string]any{"ref": e.Ref}}, w.Exec(ctx)
@@ -245,7 +246,7 @@ var ErrFrozen = errors.New("this merchant has nothing frozen in that currency")
 // spending. Freezing all of an empty balance counts too: later income cannot be spent either.
 func (a *actions) freeze(ctx context.Context, tx db.Tx, d approval.Decided, s act.Subject) (approval.Ran, error) {
 	w, v := tx.Writes(), a.values(d, s)
-	if _, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant), s, fund.Freeze, &v); err != nil {
+	if _, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant), s, fact.Freeze, &v); err != nil {
 		return approval.Ran{}, err
 	}
 	w.Add(tx.NewRaw("INSERT INTO freezes (approval_id, merchant_id, currency, amount, at) VALUES (?, ?, ?, ?, ?)", d.ID, s.MerchantID,
@@ -265,7 +266,7 @@ func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s 
 		return approval.Ran{}, ErrFrozen
 	}
 	w, v := tx.Writes(), a.values(d, s)
-	left, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant)+fund.FrozenPart, s, fund.Unfreeze, &v)
+	left, err := a.move(ctx, tx, w, ledger.MerchantAccount(v.Merchant)+fund.FrozenPart, s, fact.Unfreeze, &v)
 	if err != nil {
 		return approval.Ran{}, err
 	}
@@ -278,7 +279,7 @@ func (a *actions) unfreeze(ctx context.Context, tx db.Tx, d approval.Decided, s 
 
 // move takes the amount, or the whole balance if that was decided, from an account, which stays
 // locked, and returns what is left in it. If there is nothing to take, nothing is booked.
-func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string, s act.Subject, f fund.Fact, v *fund.Values) (left int64,
+func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string, s act.Subject, f fact.Name, v *fact.Values) (left int64,
 	err error,
 ) {
 	has, err := a.ledger.Balance(ctx, tx, from, s.Currency)
@@ -291,11 +292,11 @@ func (a *actions) move(ctx context.Context, tx db.Tx, w *db.Writes, from string,
 	if v.Amount == 0 {
 		return has, nil
 	}
-	return has - v.Amount, a.ledger.Take(ctx, tx, w, from, 0, fund.Entries{fund.Entry(f, *v)})
+	return has - v.Amount, a.ledger.Take(ctx, tx, w, from, 0, fact.Entries{fact.Entry(f, *v)})
 }
 
-func (a *actions) values(d approval.Decided, s act.Subject) fund.Values {
-	return fund.Values{Merchant: s.Value.(funds).merchant, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency}
+func (a *actions) values(d approval.Decided, s act.Subject) fact.Values {
+	return fact.Values{Merchant: s.Value.(funds).merchant, ID: strconv.FormatInt(d.ID, 10), Amount: s.Amount, Currency: s.Currency}
 }
 
 // Proposal returns the proposal of an adjustment. The amount counts as typed, since the caller

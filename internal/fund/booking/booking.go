@@ -10,8 +10,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
 	"backstop/internal/compensation"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/notify"
 	"backstop/internal/settings"
 
@@ -35,7 +35,7 @@ type Write struct {
 	b       *Books
 	Tx      db.Tx
 	W       *db.Writes
-	Entries fund.Entries
+	Entries fact.Entries
 	Items   []*compensation.Item
 	changes []Change
 	facts   []notify.Fact

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 
 	"github.com/uptrace/bun"
 )
@@ -69,9 +69,9 @@ func History(ctx context.Context, q bun.IDB, subject string, ids ...int64) ([]Ch
 
 // Refs returns the references of all entries that a subject can have.
 func Refs(subject string, id int64) (all []string) {
-	for _, row := range fund.Table {
+	for _, row := range fact.Table {
 		if strings.HasPrefix(row.Ref, subject+":") {
-			all = append(all, fund.Ref(row.Fact, fund.Values{ID: strconv.FormatInt(id, 10)}))
+			all = append(all, fact.Ref(row.Fact, fact.Values{ID: strconv.FormatInt(id, 10)}))
 		}
 	}
 	return all

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"backstop/internal/base/moves"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/supplier"
 
 	"github.com/uptrace/bun"
@@ -163,24 +163,24 @@ func (d *Dispute) settle() {
 
 // posting is one entry that a dispute has.
 type posting struct {
-	fact   fund.Fact
+	fact   fact.Name
 	amount int64
 }
 
 // postings returns the entries that a dispute must have, in the order in which money moves.
 func (d *Dispute) postings() (all []posting) {
-	add := func(when bool, f fund.Fact, amount int64) {
+	add := func(when bool, f fact.Name, amount int64) {
 		if when && amount > 0 {
 			all = append(all, posting{f, amount})
 		}
 	}
 	moves := d.matched() && !d.Released || d.HeldRef != ""
-	add(d.matched(), fund.DisputeHeld, d.Amount)
-	add(d.Released, fund.DisputeReleased, d.Amount)
-	add(moves && d.Withdrawn, fund.DisputeWithdrawn, d.Amount)
-	add(moves, fund.DisputeReinstated, d.Reinstated)
-	add(d.matched() || d.HeldRef != "", fund.DisputeFee, d.Fee)
-	add(d.matched() || d.HeldRef != "", fund.DisputeFeeBack, d.FeeBack)
+	add(d.matched(), fact.DisputeHeld, d.Amount)
+	add(d.Released, fact.DisputeReleased, d.Amount)
+	add(moves && d.Withdrawn, fact.DisputeWithdrawn, d.Amount)
+	add(moves, fact.DisputeReinstated, d.Reinstated)
+	add(d.matched() || d.HeldRef != "", fact.DisputeFee, d.Fee)
+	add(d.matched() || d.HeldRef != "", fact.DisputeFeeBack, d.FeeBack)
 	return all
 }
 

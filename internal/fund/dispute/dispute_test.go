@@ -25,6 +25,7 @@ import (
 	"backstop/internal/fund"
 	"backstop/internal/fund/dispute"
 	"backstop/internal/fund/refund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -365,7 +366,7 @@ func TestALostDisputeMayStillBeWon(t *testing.T) {
 		if err := k.DB.NewSelect().Model(&x).Where("x.kind = ?", exception.DisputeOpened).Scan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		entry := fund.Ref(fund.DisputeReinstated, fund.Values{ID: strconv.FormatInt(d.ID, 10)})
+		entry := fact.Ref(fact.DisputeReinstated, fact.Values{ID: strconv.FormatInt(d.ID, 10)})
 		if x.State != exception.Resolved || !strings.Contains(string(x.Detail), entry) || strings.Contains(string(x.Detail), "booked_status") {
 			t.Errorf("%s %s", x.State, x.Detail)
 		}

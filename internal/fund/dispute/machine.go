@@ -13,6 +13,7 @@ import (
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 
@@ -181,7 +182,7 @@ func (x *write) note(ctx context.Context, n payment.DisputeNotice) error {
 		details["booked_status"] = d.Status
 	}
 	if d.Reinstated > 0 && it.was.Reinstated == 0 { // nothing is left to adjust
-		details["booked_entry"] = fund.Ref(fund.DisputeReinstated, fund.Values{ID: d.key()})
+		details["booked_entry"] = fact.Ref(fact.DisputeReinstated, fact.Values{ID: d.key()})
 	}
 	if said.FeeCurrency != "" && said.FeeCurrency != d.Currency && said.Fee > 0 {
 		details["fee"], details["fee_currency"] = said.Fee, said.FeeCurrency
@@ -294,7 +295,7 @@ func (x *write) post(it *item) (err error) {
 	if len(all) == len(before) {
 		return nil
 	}
-	v := fund.Values{ID: d.key(), Currency: d.Currency}
+	v := fact.Values{ID: d.key(), Currency: d.Currency}
 	if v.Supplier, err = x.m.SupplierCode(x.Tx, d.SupplierID); err != nil {
 		return err
 	}
@@ -315,7 +316,7 @@ func (x *write) post(it *item) (err error) {
 		}
 		v.Amount = p.amount
 		switch v.From, v.To = reserve, whose; p.fact {
-		case fund.DisputeFee, fund.DisputeFeeBack:
+		case fact.DisputeFee, fact.DisputeFeeBack:
 			v.From, v.To = payer, payer
 		}
 		x.Entries.Add(p.fact, v)

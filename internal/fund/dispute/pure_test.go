@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/supplier"
 
 	"pgregory.net/rapid"
@@ -28,21 +28,21 @@ func drawn(t *rapid.T) *supplier.Dispute {
 // book is what entries did to the reserve and to the merchant, and how often each was posted.
 type book struct {
 	reserve, merchant int64
-	posted            map[fund.Fact]int
+	posted            map[fact.Name]int
 }
 
 func (b *book) post(p posting) {
 	b.posted[p.fact]++
 	switch p.fact {
-	case fund.DisputeHeld:
+	case fact.DisputeHeld:
 		b.reserve, b.merchant = b.reserve+p.amount, b.merchant-p.amount
-	case fund.DisputeReleased:
+	case fact.DisputeReleased:
 		b.reserve, b.merchant = b.reserve-p.amount, b.merchant+p.amount
-	case fund.DisputeWithdrawn:
+	case fact.DisputeWithdrawn:
 		b.reserve -= p.amount
-	case fund.DisputeReinstated, fund.DisputeFeeBack:
+	case fact.DisputeReinstated, fact.DisputeFeeBack:
 		b.merchant += p.amount
-	case fund.DisputeFee:
+	case fact.DisputeFee:
 		b.merchant -= p.amount
 	}
 }
@@ -53,7 +53,7 @@ func (b *book) post(p posting) {
 func TestAnyMessagesKeepTheBooks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d, b := &Dispute{Amount: 1000, Currency: "CNY", Status: Opened}, book{posted: map[fund.Fact]int{}}
+		d, b := &Dispute{Amount: 1000, Currency: "CNY", Status: Opened}, book{posted: map[fact.Name]int{}}
 		found := rapid.IntRange(0, 12).Draw(t, "found")
 		for i := range 12 {
 			before := d.postings()
@@ -95,21 +95,21 @@ func TestAnyMessagesKeepTheBooks(t *testing.T) {
 func (b *book) naive(said *supplier.Dispute) {
 	switch {
 	case said.Reinstated > 0:
-		b.post(posting{fund.DisputeReinstated, 1000})
-	case said.Stage == supplier.DisputeWon && b.posted[fund.DisputeWithdrawn] == 0:
-		b.post(posting{fund.DisputeReleased, 1000})
+		b.post(posting{fact.DisputeReinstated, 1000})
+	case said.Stage == supplier.DisputeWon && b.posted[fact.DisputeWithdrawn] == 0:
+		b.post(posting{fact.DisputeReleased, 1000})
 	case said.Stage == supplier.DisputeWon:
 	case said.Withdrawn:
-		b.post(posting{fund.DisputeWithdrawn, 1000})
+		b.post(posting{fact.DisputeWithdrawn, 1000})
 	case said.Stage == supplier.DisputeOpened:
-		b.post(posting{fund.DisputeHeld, 1000})
+		b.post(posting{fact.DisputeHeld, 1000})
 	}
 }
 
 // The control: booking by the type of the event breaks the reserve as soon as one is early.
 func TestBookingByTheTypeOfEventIsSeen(t *testing.T) {
 	t.Parallel()
-	b := book{posted: map[fund.Fact]int{}}
+	b := book{posted: map[fact.Name]int{}}
 	for _, said := range []*supplier.Dispute{
 		{Stage: supplier.DisputeOpened},
 		{Stage: supplier.DisputeWon},
@@ -118,7 +118,7 @@ func TestBookingByTheTypeOfEventIsSeen(t *testing.T) {
 	} {
 		b.naive(said)
 	}
-	d, c := &Dispute{Amount: 1000, Currency: "CNY", Status: Opened, OrderID: 7}, book{posted: map[fund.Fact]int{}}
+	d, c := &Dispute{Amount: 1000, Currency: "CNY", Status: Opened, OrderID: 7}, book{posted: map[fact.Name]int{}}
 	for _, said := range []*supplier.Dispute{
 		{Stage: supplier.DisputeOpened},
 		{Stage: supplier.DisputeWon},

@@ -12,9 +12,9 @@ import (
 	"backstop/internal/base/db/bulk"
 	"backstop/internal/base/failpoint"
 	"backstop/internal/compensation"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/merchant"
 	"backstop/internal/supplier"
 
@@ -185,15 +185,15 @@ func (x *write) draws(ctx context.Context, all ...*Payout) (*draws, error) {
 	d := &draws{x: x, drawn: map[ledger.Key]int64{}, taken: map[ledger.Key]int64{}}
 	var keys []ledger.Key
 	var merchants []int64
-	var entries fund.Entries
+	var entries fact.Entries
 	for _, p := range all {
 		v, err := x.values(p)
 		if err != nil {
 			return nil, err
 		}
 		keys, merchants = append(keys, accountOf(v)), append(merchants, p.MerchantID)
-		entries.Add(fund.PayoutDebit, v)
-		entries.Add(fund.PayoutFee, v)
+		entries.Add(fact.PayoutDebit, v)
+		entries.Add(fact.PayoutFee, v)
 	}
 	var err error
 	if d.balance, err = x.m.Ledger.LockAll(ctx, x.Tx, keys, entries); err != nil {
@@ -206,7 +206,7 @@ func (x *write) draws(ctx context.Context, all ...*Payout) (*draws, error) {
 	return d, nil
 }
 
-func accountOf(v fund.Values) ledger.Key {
+func accountOf(v fact.Values) ledger.Key {
 	return ledger.Key{Code: ledger.MerchantAccount(v.Merchant), Currency: v.Currency}
 }
 

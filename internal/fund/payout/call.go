@@ -14,9 +14,9 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/settings"
 	"backstop/internal/supplier"
 
@@ -228,18 +228,18 @@ func (x *write) reverse(ctx context.Context, p *Payout, c booking.Cause, accept 
 	if err != nil {
 		return err
 	}
-	lines, err := ledger.Lines(ctx, x.Tx, []string{fund.Ref(fund.PayoutReversal, v)})
+	lines, err := ledger.Lines(ctx, x.Tx, []string{fact.Ref(fact.PayoutReversal, v)})
 	if err != nil {
 		return err
 	}
 	if len(lines) > 0 {
-		ours := fund.Entry(fund.PayoutReversal, v)
+		ours := fact.Entry(fact.PayoutReversal, v)
 		if l := lines[0]; !accept && (l.Debit != ours.Debit || l.Credit != ours.Credit || l.Amount != ours.Amount ||
 			l.Currency != ours.Currency) {
 			x.report(p, exception.PayoutStuck, "another entry has the reference of its reversal", "")
 			return x.do(p, c, Unbooked)
 		}
-		x.skip = fund.PayoutReversal
+		x.skip = fact.PayoutReversal
 		defer func() { x.skip = "" }()
 	}
 	failpoint.Hit("payout_reversing")

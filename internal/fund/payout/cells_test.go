@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -264,19 +264,19 @@ func (k *till) turn(p *Payout) {
 func (k *till) entries(what string, p *Payout) {
 	k.t.Helper()
 	var want []string
-	add := func(when bool, facts ...fund.Fact) {
+	add := func(when bool, facts ...fact.Name) {
 		if when {
 			for _, f := range facts {
-				want = append(want, fund.Ref(f, fund.Values{ID: p.key()}))
+				want = append(want, fact.Ref(f, fact.Values{ID: p.key()}))
 			}
 		}
 	}
 	late := p.Reversal == Success && p.Credit == Success
-	add(p.Debit == Success, fund.PayoutDebit, fund.PayoutFee)
-	add(!late && (p.Credit == Success || p.Credit == CameBack), fund.PayoutCredit)
-	add(p.Credit == CameBack, fund.PayoutReturned)
-	add(p.Reversal == Success, fund.PayoutReversal, fund.PayoutFeeBack)
-	add(late, fund.PayoutLate)
+	add(p.Debit == Success, fact.PayoutDebit, fact.PayoutFee)
+	add(!late && (p.Credit == Success || p.Credit == CameBack), fact.PayoutCredit)
+	add(p.Credit == CameBack, fact.PayoutReturned)
+	add(p.Reversal == Success, fact.PayoutReversal, fact.PayoutFeeBack)
+	add(late, fact.PayoutLate)
 	var got []string
 	if err := k.DB.NewRaw("SELECT ref FROM transfers WHERE ref LIKE ?", "payout:"+p.key()+":%").Scan(k.t.Context(), &got); err != nil {
 		k.t.Fatal(err)

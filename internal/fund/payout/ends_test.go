@@ -13,8 +13,8 @@ import (
 	"backstop/internal/base/moves/movestest"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -308,7 +308,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 
 		// P12: another entry has the reference of the reversal, until two people decide.
 		p = k.asked(sum)
-		odd := fund.Entry(fund.PayoutReversal, fund.Values{ID: p.key(), Merchant: "m2", Supplier: "f1", Amount: 1, Currency: "CNY"})
+		odd := fact.Entry(fact.PayoutReversal, fact.Values{ID: p.key(), Merchant: "m2", Supplier: "f1", Amount: 1, Currency: "CNY"})
 		k.post(odd)
 		k.apply(p, Sent, Refused)
 		k.run(p)

@@ -12,8 +12,8 @@ import (
 	"backstop/internal/base/metric"
 	"backstop/internal/call"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger/fact"
 )
 
 // Options of a Machine.
@@ -82,7 +82,7 @@ func (m *Machine) Close() {
 type write struct {
 	*booking.Write
 	m    *Machine
-	skip fund.Fact // that stands in the ledger already; "" = none
+	skip fact.Name // that stands in the ledger already; "" = none
 
 	payouts []Payout
 	steps   []Step
@@ -253,8 +253,8 @@ func (x *write) note(p *Payout, c booking.Cause, from Status, now int64) {
 }
 
 // values returns the values for the entries of a payout.
-func (x *write) values(p *Payout) (v fund.Values, err error) {
-	v = fund.Values{ID: p.key(), Amount: p.Amount, Currency: p.Currency}
+func (x *write) values(p *Payout) (v fact.Values, err error) {
+	v = fact.Values{ID: p.key(), Amount: p.Amount, Currency: p.Currency}
 	if v.Supplier, err = x.m.SupplierCode(x.Tx, p.SupplierID); err == nil {
 		v.Merchant, err = x.m.MerchantCode(x.Tx, p.MerchantID)
 	}
@@ -262,7 +262,7 @@ func (x *write) values(p *Payout) (v fund.Values, err error) {
 }
 
 // book adds entries; those about the fee only if there is one.
-func (x *write) book(p *Payout, facts []fund.Fact) error {
+func (x *write) book(p *Payout, facts []fact.Name) error {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (x *write) book(p *Payout, facts []fund.Fact) error {
 			continue
 		}
 		one := v
-		if f == fund.PayoutFee || f == fund.PayoutFeeBack {
+		if f == fact.PayoutFee || f == fact.PayoutFeeBack {
 			if one.Amount = p.FeeAmount; one.Amount == 0 {
 				continue
 			}

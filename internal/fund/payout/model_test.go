@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 )
 
 // steps is how many events the model tries; make soak runs the full number.
@@ -30,7 +30,7 @@ func TestThePureMachineNeverLosesMoney(t *testing.T) {
 	for done < steps() {
 		rapid.Check(t, func(t *rapid.T) {
 			status, s := Created, Steps{Debit: Init, Credit: Init}
-			booked := map[fund.Fact]int{}
+			booked := map[fact.Name]int{}
 			for range 40 {
 				done++
 				from := events
@@ -61,8 +61,8 @@ func TestThePureMachineNeverLosesMoney(t *testing.T) {
 					t.Fatalf("after %s: %s %+v is in no cell", e, status, s)
 				}
 				seen[cell] = true
-				d, r, c, x, l := booked[fund.PayoutDebit], booked[fund.PayoutReversal], booked[fund.PayoutCredit],
-					booked[fund.PayoutReturned], booked[fund.PayoutLate]
+				d, r, c, x, l := booked[fact.PayoutDebit], booked[fact.PayoutReversal], booked[fact.PayoutCredit],
+					booked[fact.PayoutReturned], booked[fact.PayoutLate]
 				if !Moves.Of(status).Open && d-r != c-x {
 					t.Fatalf("%s: debit %d, reversal %d, credit %d, returned %d", status, d, r, c, x)
 				}

@@ -17,8 +17,8 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/settings"
@@ -114,7 +114,7 @@ func newTill(t *testing.T, d *db.DB) *till {
 // fund gives a merchant money that the supplier owes us.
 func (k *till) fund(merchant string, amount int64) {
 	k.t.Helper()
-	k.post(fund.Entry(fund.Paid, fund.Values{
+	k.post(fact.Entry(fact.Paid, fact.Values{
 		ID: fmt.Sprint(k.DB.NewID()), Merchant: merchant, From: "supplier:f1", Amount: amount,
 		Currency: "CNY",
 	}))

@@ -16,8 +16,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/base/db/dbtest"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -189,11 +189,11 @@ func TestWithoutTheLockMoreIsDrawnThanThereIs(t *testing.T) {
 				}
 				<-two // another one reads the same
 				w := tx.Writes()
-				e := fund.Entry(fund.PayoutDebit, fund.Values{
+				e := fact.Entry(fact.PayoutDebit, fact.Values{
 					ID: fmt.Sprint(k.DB.NewID()), Merchant: "m1", Supplier: "f1", Amount: 100,
 					Currency: "CNY",
 				})
-				return errors.Join(k.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
+				return errors.Join(k.Ledger.Post(ctx, tx, w, fact.Entries{e}), w.Exec(ctx))
 			})
 		}
 		k.fund("m1", 100)
@@ -261,7 +261,7 @@ func TestTwoPeopleDecide(t *testing.T) {
 			"payout_each": func() { k.limit.Each = 1 },
 			"payout_day":  func() { k.limit.Day = sum },
 			"insufficient_balance": func() {
-				k.post(fund.Entry(fund.Adjust, fund.Values{
+				k.post(fact.Entry(fact.Adjust, fact.Values{
 					From: "merchant:m1", To: "bank:x", ID: k.Out(), Amount: all - sum,
 					Currency: "CNY",
 				}))

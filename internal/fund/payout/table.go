@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 )
 
 // Event is something that happens to a payout.
@@ -37,7 +37,7 @@ type Move struct {
 	From                    []Status
 	To                      Status
 	Debit, Credit, Reversal StepState
-	Facts                   []fund.Fact
+	Facts                   []fact.Name
 	Notice                  string // the notification's type; "" = none
 }
 
@@ -55,24 +55,24 @@ var Table = []Move{
 	{Event: Reject, From: []Status{Created}, To: Rejected, Notice: noticeFailed},
 	{Event: Withdraw, From: []Status{Created, Approved}, To: Cancelled},
 	{Event: Begin, From: []Status{Approved}, To: Debiting, Debit: Processing},
-	{Event: Debited, From: []Status{Debiting}, To: Crediting, Debit: Success, Facts: []fund.Fact{fund.PayoutDebit, fund.PayoutFee}},
+	{Event: Debited, From: []Status{Debiting}, To: Crediting, Debit: Success, Facts: []fact.Name{fact.PayoutDebit, fact.PayoutFee}},
 	{Event: Undebited, From: []Status{Debiting}, To: Failed, Debit: Failure, Notice: noticeFailed},
 	{Event: Sent, From: []Status{Crediting}, To: Crediting, Credit: Processing},
 	{Event: Doubted, From: []Status{Crediting}, To: Unknown, Credit: Unsure},
 	{Event: GaveUp, From: []Status{Crediting, Unknown}, To: Stuck, Credit: Unsure},
 	{
-		Event: Arrived, From: []Status{Crediting, Unknown, Stuck}, To: Succeeded, Credit: Success, Facts: []fund.Fact{fund.PayoutCredit},
+		Event: Arrived, From: []Status{Crediting, Unknown, Stuck}, To: Succeeded, Credit: Success, Facts: []fact.Name{fact.PayoutCredit},
 		Notice: noticeSucceeded,
 	},
 	{Event: Refused, From: []Status{Crediting, Unknown, Stuck}, To: Reversing, Credit: Failure, Reversal: Init},
-	{Event: Returned, From: []Status{Succeeded}, To: Reversing, Credit: CameBack, Reversal: Init, Facts: []fund.Fact{fund.PayoutReturned}},
+	{Event: Returned, From: []Status{Succeeded}, To: Reversing, Credit: CameBack, Reversal: Init, Facts: []fact.Name{fact.PayoutReturned}},
 	{
-		Event: Booked, From: []Status{Reversing}, To: Reversed, Reversal: Success, Facts: []fund.Fact{fund.PayoutReversal, fund.PayoutFeeBack},
+		Event: Booked, From: []Status{Reversing}, To: Reversed, Reversal: Success, Facts: []fact.Name{fact.PayoutReversal, fact.PayoutFeeBack},
 		Notice: noticeFailed,
 	},
 	{Event: Unbooked, From: []Status{Reversing}, To: Stuck, Reversal: Failure},
 	{Event: Retried, From: []Status{Stuck}, To: Reversing, Reversal: Processing},
-	{Event: Late, From: []Status{Reversed}, To: Reversed, Credit: Success, Facts: []fund.Fact{fund.PayoutLate}},
+	{Event: Late, From: []Status{Reversed}, To: Reversed, Credit: Success, Facts: []fact.Name{fact.PayoutLate}},
 }
 
 // moveOf returns the move of an event.

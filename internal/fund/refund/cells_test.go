@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"backstop/internal/approval"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
@@ -76,17 +76,17 @@ func (k *till) meets(from Status, outcome, want string) {
 	if slices.Contains([]Status{Requested, Rejected, Cancelled}, got.Status) && truth.Calls+truth.Asked > 0 {
 		k.t.Errorf("%s: the supplier was called about it", what)
 	}
-	facts := map[Status][]fund.Fact{
-		Succeeded: {fund.RefundHeld, fund.RefundDone}, Failed: {fund.RefundHeld, fund.RefundBack},
-		Rejected:  {fund.RefundHeld, fund.RefundBack},
-		Cancelled: {fund.RefundHeld, fund.RefundBack}, Returned: {fund.RefundHeld, fund.RefundDone, fund.RefundReturned, fund.RefundBack},
+	facts := map[Status][]fact.Name{
+		Succeeded: {fact.RefundHeld, fact.RefundDone}, Failed: {fact.RefundHeld, fact.RefundBack},
+		Rejected:  {fact.RefundHeld, fact.RefundBack},
+		Cancelled: {fact.RefundHeld, fact.RefundBack}, Returned: {fact.RefundHeld, fact.RefundDone, fact.RefundReturned, fact.RefundBack},
 	}[got.Status]
 	if facts == nil {
-		facts = []fund.Fact{fund.RefundHeld}
+		facts = []fact.Name{fact.RefundHeld}
 	}
 	k.same(what+": entries", "SELECT ref FROM transfers WHERE ref LIKE ?", "refund:"+r.key()+":%", func() (all []string) {
 		for _, f := range facts {
-			all = append(all, fund.Ref(f, fund.Values{ID: r.key()}))
+			all = append(all, fact.Ref(f, fact.Values{ID: r.key()}))
 		}
 		return all
 	}())

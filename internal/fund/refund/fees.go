@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"backstop/internal/fee"
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/settings"
 
@@ -14,7 +14,7 @@ import (
 // fees adds the part of the fee and of the cost that is returned with a successful refund. All
 // refunds of an order together never return more than was charged, and return all of it once
 // the whole payment is refunded.
-func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
+func (x *write) fees(o *order.Order, r *Refund, v fact.Values) error {
 	if o == nil || o.FeeRule == nil {
 		return nil
 	}
@@ -33,9 +33,9 @@ func (x *write) fees(o *order.Order, r *Refund, v fund.Values) error {
 	for _, f := range []struct {
 		rule     fee.Rule
 		returned int64
-		fact     fund.Fact
+		fact     fact.Name
 		into     *int64
-	}{{merchants, sums.Fee, fund.RefundFee, &r.FeeReturned}, {suppliers, sums.Cost, fund.RefundCost, &r.CostReturned}} {
+	}{{merchants, sums.Fee, fact.RefundFee, &r.FeeReturned}, {suppliers, sums.Cost, fact.RefundCost, &r.CostReturned}} {
 		back := feeBack(f.rule, o.PaidAmount, r.Amount, sums.Amount, f.returned)
 		if *f.into = back; back > 0 {
 			v.Amount = back
@@ -60,11 +60,11 @@ func (m *Machine) rules(ctx context.Context, q bun.IDB, o *order.Order, supplier
 
 // feesAgain charges the returned fee again because the refund was returned. What the supplier
 // does about its cost appears on its next bill.
-func (x *write) feesAgain(r *Refund, v fund.Values) {
+func (x *write) feesAgain(r *Refund, v fact.Values) {
 	if r.FeeReturned == 0 {
 		return
 	}
 	v.Amount = r.FeeReturned
-	x.Entries.Add(fund.RefundFeeAgain, v)
+	x.Entries.Add(fact.RefundFeeAgain, v)
 	r.FeeReturned = 0
 }

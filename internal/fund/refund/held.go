@@ -9,8 +9,8 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment"
 
 	"github.com/uptrace/bun"
@@ -58,7 +58,7 @@ func (m *Machine) OweBack(ctx context.Context, tx db.Tx, h Held) (*Refund, error
 	if err != nil {
 		return nil, err
 	}
-	w.Entries.Add(fund.RefundHeld, v)
+	w.Entries.Add(fact.RefundHeld, v)
 	w.insert(r, booking.Cause{Actor: h.Actor, SourceKind: booking.SourceApproval, SourceID: h.ApprovalID})
 	w.Items = append(w.Items, m.item(r, compensation.SupplierUnknown, h.Actor))
 	return r, w.Send(ctx)

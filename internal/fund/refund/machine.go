@@ -9,9 +9,9 @@ import (
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
 	"backstop/internal/call"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 )
@@ -108,8 +108,8 @@ func (x *write) insert(r *Refund, c booking.Cause) {
 }
 
 // values returns the values for the entries of a refund.
-func (x *write) values(r *Refund) (fund.Values, error) {
-	v := fund.Values{ID: r.key(), Amount: r.Amount, Currency: r.Currency}
+func (x *write) values(r *Refund) (fact.Values, error) {
+	v := fact.Values{ID: r.key(), Amount: r.Amount, Currency: r.Currency}
 	s, err := x.m.SupplierCode(x.Tx, r.SupplierID)
 	if err != nil {
 		return v, err
@@ -135,7 +135,7 @@ func (x *write) apply(o *order.Order, r *Refund, m Move) error {
 	}
 	for _, f := range m.Facts {
 		x.Entries.Add(f, v)
-		if f == fund.RefundBack {
+		if f == fact.RefundBack {
 			x.heldAgain(r)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"backstop/internal/fee"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/payment/paymenttest"
 	"backstop/internal/supplier"
 )
@@ -31,7 +31,7 @@ var ours = pure{heard, repeatsOf, func(all []*Refund) []*Refund { return all }, 
 // modelled is a refund, what was booked for it, and what its supplier did.
 type modelled struct {
 	*Refund
-	booked map[fund.Fact]int
+	booked map[fact.Name]int
 
 	state   supplier.RefundState // at the supplier
 	moved   int                  // how often its money moved there
@@ -123,7 +123,7 @@ func (s *story) request() {
 	id := int64(len(s.all) + 1)
 	r := &modelled{
 		Refund: &Refund{ID: id, RefundNo: Number(id), Amount: amount, Status: Approved, Version: 1},
-		booked: map[fund.Fact]int{fund.RefundHeld: 1}, state: supplier.RefundNotFound,
+		booked: map[fact.Name]int{fact.RefundHeld: 1}, state: supplier.RefundNotFound,
 	}
 	if s.draw(3, "needs approval") == 0 {
 		r.Status = Requested

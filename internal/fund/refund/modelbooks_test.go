@@ -3,38 +3,38 @@ package refund
 import (
 	"slices"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 )
 
 // bookedFor lists what is booked for each status after the first entry.
-var bookedFor = map[Status][]fund.Fact{
-	Succeeded: {fund.RefundDone}, Failed: {fund.RefundBack}, Rejected: {fund.RefundBack}, Cancelled: {fund.RefundBack},
-	Returned: {fund.RefundDone, fund.RefundReturned, fund.RefundBack},
+var bookedFor = map[Status][]fact.Name{
+	Succeeded: {fact.RefundDone}, Failed: {fact.RefundBack}, Rejected: {fact.RefundBack}, Cancelled: {fact.RefundBack},
+	Returned: {fact.RefundDone, fact.RefundReturned, fact.RefundBack},
 }
 
 func (s *story) check() {
 	var counts, fees, adopted, made, held int64
 	for _, r := range s.all {
-		first := fund.RefundHeld
+		first := fact.RefundHeld
 		if r.Adopted != "" {
-			first = fund.RefundDone
-			r.booked[first] += r.booked[fund.RefundAdopted] // one entry instead of two
-			delete(r.booked, fund.RefundAdopted)
+			first = fact.RefundDone
+			r.booked[first] += r.booked[fact.RefundAdopted] // one entry instead of two
+			delete(r.booked, fact.RefundAdopted)
 			adopted += r.Amount
 		}
-		want := map[fund.Fact]int{first: 1}
+		want := map[fact.Name]int{first: 1}
 		for _, f := range bookedFor[r.Status] {
 			want[f] = 1
 		}
-		for _, f := range slices.Concat([]fund.Fact{first}, bookedFor[Returned]) {
+		for _, f := range slices.Concat([]fact.Name{first}, bookedFor[Returned]) {
 			if r.booked[f] != want[f] {
 				s.wrong("%s is %s, and %s is booked %d times, want %d", r.RefundNo, r.Status, f, r.booked[f], want[f])
 			}
 		}
-		held += r.Amount * int64(r.booked[fund.RefundHeld]-r.booked[fund.RefundDone]-r.booked[fund.RefundBack]+
-			r.booked[fund.RefundReturned])
+		held += r.Amount * int64(r.booked[fact.RefundHeld]-r.booked[fact.RefundDone]-r.booked[fact.RefundBack]+
+			r.booked[fact.RefundReturned])
 		if r.Adopted != "" {
-			held += r.Amount * int64(r.booked[fund.RefundDone])
+			held += r.Amount * int64(r.booked[fact.RefundDone])
 		}
 		if Moves.Of(r.Status).Open {
 			held -= r.Amount

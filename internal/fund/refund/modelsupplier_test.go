@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/supplier"
 )
 
@@ -158,7 +158,7 @@ func (s *story) book() {
 			s.wrong("%+v changes a refund that was made at the supplier", st)
 		}
 		r := &modelled{
-			Refund: &Refund{ID: int64(len(s.all) + 1), Amount: st.amount, Adopted: "made there", SupplierRefundNo: st.number}, booked: map[fund.Fact]int{},
+			Refund: &Refund{ID: int64(len(s.all) + 1), Amount: st.amount, Adopted: "made there", SupplierRefundNo: st.number}, booked: map[fact.Name]int{},
 		}
 		s.do(r, Adopted)
 		s.all = append(s.all, r)

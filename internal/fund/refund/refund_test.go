@@ -21,9 +21,9 @@ import (
 	"backstop/internal/base/seal"
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/replaycall"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
 	"backstop/internal/ledger"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 	"backstop/internal/payment/paymenttest"
@@ -451,11 +451,11 @@ func (k *till) spend(amount int64) {
 	k.t.Helper()
 	err := k.DB.Tx(k.t.Context(), func(ctx context.Context, tx db.Tx) error {
 		w := tx.Writes()
-		e := fund.Entry(fund.Adjust, fund.Values{
+		e := fact.Entry(fact.Adjust, fact.Values{
 			From: "merchant:m1", To: "bank:x", ID: fmt.Sprint(k.DB.NewID()), Amount: amount,
 			Currency: "CNY",
 		})
-		return errors.Join(k.Ledger.Post(ctx, tx, w, fund.Entries{e}), w.Exec(ctx))
+		return errors.Join(k.Ledger.Post(ctx, tx, w, fact.Entries{e}), w.Exec(ctx))
 	})
 	if err != nil {
 		k.t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"backstop/internal/base/failpoint"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/compensation"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/merchant"
 	"backstop/internal/order"
 
@@ -266,7 +266,7 @@ func (x *write) hold(ctx context.Context, r *Refund, overdraft int64) error {
 	if err != nil {
 		return err
 	}
-	return x.m.Ledger.Take(ctx, x.Tx, x.W, v.From, overdraft, fund.Entries{fund.Entry(fund.RefundHeld, v)})
+	return x.m.Ledger.Take(ctx, x.Tx, x.W, v.From, overdraft, fact.Entries{fact.Entry(fact.RefundHeld, v)})
 }
 
 // byRule reports whether no approval is needed: the refund, and the merchant's total of the day

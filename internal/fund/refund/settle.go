@@ -9,8 +9,8 @@ import (
 
 	"backstop/internal/base/db"
 	"backstop/internal/exception"
-	"backstop/internal/fund"
 	"backstop/internal/fund/booking"
+	"backstop/internal/ledger/fact"
 	"backstop/internal/order"
 	"backstop/internal/payment"
 
@@ -360,7 +360,7 @@ func (s *state) moveAlong(ctx context.Context, m *Machine, tx db.Tx) error {
 		if v.Merchant, err = m.MerchantCode(tx, o.MerchantID); err != nil {
 			return err
 		}
-		x.Entries.Add(fund.RefundMoved, v)
+		x.Entries.Add(fact.RefundMoved, v)
 		if err := x.fees(o, r, v); err != nil {
 			return err
 		}

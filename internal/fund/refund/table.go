@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"backstop/internal/fund"
+	"backstop/internal/ledger/fact"
 )
 
 // Event is something that happens to a refund.
@@ -28,7 +28,7 @@ type Move struct {
 	Event Event
 	From  []Status // "" = it is new
 	To    Status
-	Facts []fund.Fact
+	Facts []fact.Name
 	// Counts is 1 if the refund counts as refunded from now on, which returns its part of the
 	// fees, and -1 if it does so no more.
 	Counts int64
@@ -45,20 +45,20 @@ const (
 // Neither Sent nor Doubted moves any.
 var Table = []Move{
 	{Event: Approve, From: []Status{Requested}, To: Approved},
-	{Event: Reject, From: []Status{Requested}, To: Rejected, Facts: []fund.Fact{fund.RefundBack}, Notice: noticeFailed},
-	{Event: Withdraw, From: []Status{Requested, Approved}, To: Cancelled, Facts: []fund.Fact{fund.RefundBack}},
+	{Event: Reject, From: []Status{Requested}, To: Rejected, Facts: []fact.Name{fact.RefundBack}, Notice: noticeFailed},
+	{Event: Withdraw, From: []Status{Requested, Approved}, To: Cancelled, Facts: []fact.Name{fact.RefundBack}},
 	{Event: Sent, From: []Status{Approved}, To: Submitted},
 	{Event: Doubted, From: []Status{Submitted}, To: Unknown},
 	{
-		Event: Arrived, From: []Status{Submitted, Unknown}, To: Succeeded, Facts: []fund.Fact{fund.RefundDone}, Counts: 1,
+		Event: Arrived, From: []Status{Submitted, Unknown}, To: Succeeded, Facts: []fact.Name{fact.RefundDone}, Counts: 1,
 		Notice: noticeSucceeded,
 	},
-	{Event: Refused, From: []Status{Approved, Submitted, Unknown}, To: Failed, Facts: []fund.Fact{fund.RefundBack}, Notice: noticeFailed},
+	{Event: Refused, From: []Status{Approved, Submitted, Unknown}, To: Failed, Facts: []fact.Name{fact.RefundBack}, Notice: noticeFailed},
 	{
-		Event: CameBack, From: []Status{Succeeded}, To: Returned, Facts: []fund.Fact{fund.RefundReturned, fund.RefundBack}, Counts: -1,
+		Event: CameBack, From: []Status{Succeeded}, To: Returned, Facts: []fact.Name{fact.RefundReturned, fact.RefundBack}, Counts: -1,
 		Notice: noticeFailed,
 	},
-	{Event: Adopted, From: []Status{""}, To: Succeeded, Facts: []fund.Fact{fund.RefundAdopted}, Counts: 1, Notice: noticeSucceeded},
+	{Event: Adopted, From: []Status{""}, To: Succeeded, Facts: []fact.Name{fact.RefundAdopted}, Counts: 1, Notice: noticeSucceeded},
 }
 
 // Next returns what an event does to a refund, or an error if it is illegal. It reads and writes

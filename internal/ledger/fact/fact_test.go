@@ -1,4 +1,4 @@
-package fund
+package fact
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ var whole = Values{Supplier: "s1", Merchant: "m1", ID: "7", From: "supplier:x", 
 
 func TestEveryFactHasOneRowAndAReferenceOfItsOwn(t *testing.T) {
 	t.Parallel()
-	facts, refs := map[Fact]bool{}, map[string]Fact{}
+	facts, refs := map[Name]bool{}, map[string]Name{}
 	for _, r := range Table {
 		if facts[r.Fact] {
 			t.Errorf("%s has more than one row", r.Fact)
@@ -41,7 +41,7 @@ func TestEveryFactHasOneRowAndAReferenceOfItsOwn(t *testing.T) {
 
 func TestEntriesNameTheAccountsOfTheLedger(t *testing.T) {
 	t.Parallel()
-	for f, want := range map[Fact]ledger.Entry{
+	for f, want := range map[Name]ledger.Entry{
 		Paid:    {Debit: ledger.SupplierAccount("x"), Credit: ledger.MerchantAccount("m1"), Ref: "paid:7"},
 		Held:    {Debit: ledger.SupplierAccount("s1"), Credit: ledger.SuspenseAccount("s1"), Ref: "held:7", Once: true},
 		Opening: {Debit: ledger.Opening, Credit: ledger.MerchantAccount("m1"), Ref: "opening:m1:CNY"},
@@ -88,5 +88,31 @@ func TestAnEntryThatTheTableCannotMakePanics(t *testing.T) {
 func BenchmarkEntry(b *testing.B) {
 	for b.Loop() {
 		Entry(Paid, whole)
+	}
+}
+
+func TestReferencesLeadBackToTheirFacts(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[string]struct {
+		fact Name
+		id   string
+	}{
+		"paid:7": {Paid, "7"}, "fee:7": {Fee, "7"}, "opening:m1:CNY": {Opening, "m1:CNY"},
+		"held:7:T:D": {Held, "7:T:D"},
+		"refund:7:D": {RefundHeld, "7"}, "refund:7:F": {RefundFee, "7"}, "refund:7:FR": {RefundFeeAgain, "7"},
+		"dispute:7:FB": {DisputeFeeBack, "7"}, "dispute:7:B": {DisputeReinstated, "7"}, "adjust:7": {Adjust, "7"},
+		"freeze:7": {Freeze, "7"},
+	} {
+		if row, id, ok := Of(ref, false); !ok || row.Fact != want.fact || id != want.id {
+			t.Errorf("%s is %+v of %q", ref, row, id)
+		}
+	}
+	if row, _, ok := Of("freeze:7", true); !ok || row.Fact != Unfreeze {
+		t.Errorf("money that comes back is %+v", row)
+	}
+	for _, ref := range []string{"", "paid:", "lost:7", "refund:7", "refund::D", "7"} {
+		if row, id, ok := Of(ref, false); ok {
+			t.Errorf("%q is %+v of %q", ref, row, id)
+		}
 	}
 }

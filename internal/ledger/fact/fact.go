@@ -1,7 +1,7 @@
-// Package fund defines how money is booked. Its table lists every kind of entry with its two
+// Package fact defines how money is booked. Its table lists every kind of entry with its two
 // accounts and its reference. All postings go through the table, so a fact that is not in it
 // cannot be booked, and as references are unique, none is booked twice.
-package fund
+package fact
 
 import (
 	"fmt"
@@ -10,47 +10,47 @@ import (
 	"backstop/internal/ledger"
 )
 
-// Fact is a kind of event that moves money between accounts.
-type Fact string
+// Name names a kind of event that moves money between accounts.
+type Name string
 
 // The facts; docs/funds.md lists them with their accounts.
 const (
-	Paid      Fact = "paid"
-	Corrected Fact = "corrected"
-	Held      Fact = "held"
-	Elsewhere Fact = "elsewhere"
-	Opening   Fact = "opening"
-	Fee       Fact = "fee"
-	Cost      Fact = "cost"
+	Paid      Name = "paid"
+	Corrected Name = "corrected"
+	Held      Name = "held"
+	Elsewhere Name = "elsewhere"
+	Opening   Name = "opening"
+	Fee       Name = "fee"
+	Cost      Name = "cost"
 
-	RefundHeld     Fact = "refund_held"
-	RefundDone     Fact = "refund_done"
-	RefundBack     Fact = "refund_back"
-	RefundReturned Fact = "refund_returned"
-	RefundFee      Fact = "refund_fee"
-	RefundFeeAgain Fact = "refund_fee_again"
-	RefundCost     Fact = "refund_cost"
-	RefundAdopted  Fact = "refund_adopted"
-	RefundMoved    Fact = "refund_moved"
+	RefundHeld     Name = "refund_held"
+	RefundDone     Name = "refund_done"
+	RefundBack     Name = "refund_back"
+	RefundReturned Name = "refund_returned"
+	RefundFee      Name = "refund_fee"
+	RefundFeeAgain Name = "refund_fee_again"
+	RefundCost     Name = "refund_cost"
+	RefundAdopted  Name = "refund_adopted"
+	RefundMoved    Name = "refund_moved"
 
-	PayoutDebit    Fact = "payout_debit"
-	PayoutCredit   Fact = "payout_credit"
-	PayoutReversal Fact = "payout_reversal"
-	PayoutFee      Fact = "payout_fee"
-	PayoutFeeBack  Fact = "payout_fee_back"
-	PayoutLate     Fact = "payout_late"
-	PayoutReturned Fact = "payout_returned"
+	PayoutDebit    Name = "payout_debit"
+	PayoutCredit   Name = "payout_credit"
+	PayoutReversal Name = "payout_reversal"
+	PayoutFee      Name = "payout_fee"
+	PayoutFeeBack  Name = "payout_fee_back"
+	PayoutLate     Name = "payout_late"
+	PayoutReturned Name = "payout_returned"
 
-	DisputeHeld       Fact = "dispute_held"
-	DisputeWithdrawn  Fact = "dispute_withdrawn"
-	DisputeReinstated Fact = "dispute_reinstated"
-	DisputeReleased   Fact = "dispute_released"
-	DisputeFee        Fact = "dispute_fee"
-	DisputeFeeBack    Fact = "dispute_fee_back"
+	DisputeHeld       Name = "dispute_held"
+	DisputeWithdrawn  Name = "dispute_withdrawn"
+	DisputeReinstated Name = "dispute_reinstated"
+	DisputeReleased   Name = "dispute_released"
+	DisputeFee        Name = "dispute_fee"
+	DisputeFeeBack    Name = "dispute_fee_back"
 
-	Freeze   Fact = "freeze"
-	Unfreeze Fact = "unfreeze"
-	Adjust   Fact = "adjust"
+	Freeze   Name = "freeze"
+	Unfreeze Name = "unfreeze"
+	Adjust   Name = "adjust"
 )
 
 // Kind is what a statement calls an entry (contract §8, /statement).
@@ -77,7 +77,7 @@ const (
 // supplier's code, {M} for the merchant's, {id} for the id of the order, refund or other object,
 // {currency} for its currency; {from} and {to} are whole account codes that the caller chooses.
 type Row struct {
-	Fact               Fact
+	Fact               Name
 	Debit, Credit, Ref string
 	Kind               Kind   // on the merchant's statement
 	Meaning            string // a sentence for docs/funds.md
@@ -225,37 +225,60 @@ type Values struct {
 type Entries []ledger.Entry
 
 // Add appends the entry for a fact, see Entry.
-func (e *Entries) Add(f Fact, v Values) { *e = append(*e, Entry(f, v)) }
+func (e *Entries) Add(f Name, v Values) { *e = append(*e, Entry(f, v)) }
 
 // Entry returns the entry for a fact. It panics if the fact is not in the table, a value that
 // its row names is empty, or the amount is not above 0: these are bugs in the caller, and a
 // wrong entry would be worse.
-func Entry(f Fact, v Values) ledger.Entry {
+func Entry(f Name, v Values) ledger.Entry {
 	row := RowOf(f)
 	e := ledger.Entry{
 		Debit: v.fill(f, row.Debit), Credit: v.fill(f, row.Credit), Ref: v.fill(f, row.Ref),
 		Amount: v.Amount, Currency: v.Currency, Once: row.Once,
 	}
 	if e.Amount <= 0 || e.Currency == "" || e.Debit == e.Credit {
-		panic(fmt.Sprintf("fund: %s cannot be %+v", f, e))
+		panic(fmt.Sprintf("fact: %s cannot be %+v", f, e))
 	}
 	return e
 }
 
 // Ref returns the reference of a fact's entry. It panics if a value that it names is empty.
-func Ref(f Fact, v Values) string { return v.fill(f, RowOf(f).Ref) }
+func Ref(f Name, v Values) string { return v.fill(f, RowOf(f).Ref) }
 
 // RowOf returns the row of a fact. It panics if there is none.
-func RowOf(f Fact) *Row {
+func RowOf(f Name) *Row {
 	row, ok := rows[f]
 	if !ok {
-		panic(fmt.Sprintf("fund: no row for %q", f))
+		panic(fmt.Sprintf("fact: no row for %q", f))
 	}
 	return row
 }
 
-var rows = func() map[Fact]*Row {
-	all := make(map[Fact]*Row, len(Table))
+// Of returns the row that an entry's reference belongs to and the {id} in it; false if no
+// row matches. Freeze and Unfreeze have the same reference: credited = it is an Unfreeze.
+func Of(ref string, credited bool) (row *Row, id string, ok bool) {
+	suffix := ""
+	for i := range Table {
+		r := &Table[i]
+		before, rest, _ := strings.Cut(r.Ref, "{")
+		_, after, _ := strings.Cut(rest, "}")
+		if strings.Contains(after, "{") {
+			after = "" // opening: the rest is its id
+		}
+		if len(ref) <= len(before)+len(after) || !strings.HasPrefix(ref, before) || !strings.HasSuffix(ref, after) || ok &&
+			len(after) <= len(suffix) {
+			continue
+		}
+		if r.Fact == Freeze && credited {
+			r = rows[Unfreeze]
+		}
+		row, id, suffix, ok = r, ref[len(before):len(ref)-len(after)], after, true
+	}
+	return row, id, ok
+}
+
+var rows = func() map[Name]*Row {
+	all := make(map[Name]*Row, len(Table))
 	for i := range Table {
 		all[Table[i].Fact] = &Table[i]
 	}
@@ -264,7 +287,7 @@ var rows = func() map[Fact]*Row {
 
 // fill replaces the names in a pattern in one pass, so that a value that looks like a name is
 // not replaced itself.
-func (v *Values) fill(f Fact, pattern string) string {
+func (v *Values) fill(f Name, pattern string) string {
 	before, rest, named := strings.Cut(pattern, "{")
 	if !named {
 		return pattern
@@ -272,7 +295,7 @@ func (v *Values) fill(f Fact, pattern string) string {
 	name, after, _ := strings.Cut(rest, "}")
 	value := v.named(name)
 	if value == "" {
-		panic(fmt.Sprintf("fund: {%s} of %s is empty", name, f))
+		panic(fmt.Sprintf("fact: {%s} of %s is empty", name, f))
 	}
 	return before + value + v.fill(f, after)
 }
@@ -292,5 +315,5 @@ func (v *Values) named(name string) string {
 	case "currency":
 		return v.Currency
 	}
-	panic(fmt.Sprintf("fund: the table names {%s}, which has no value", name))
+	panic(fmt.Sprintf("fact: the table names {%s}, which has no value", name))
 }
