@@ -45,13 +45,10 @@ func (w *waiting) of(c *fiber.Ctx, op *access.Operator) map[string]console.Waits
 	}
 	now := w.AtWork
 	w.mu.Unlock()
-	var mine console.Waits
-	for _, a := range now.Proposals {
-		if w.s.Approvals.May(actorOf(op), &a.Approval, a.MakerNow).Approve {
-			mine.N++
-		}
+	mine := now.Proposals.For(func(a *console.Approval) bool { return w.s.Approvals.May(actorOf(op), &a.Approval, a.MakerNow).Approve })
+	counts := map[string]console.Waits{
+		"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": {N: mine.Count, More: mine.More},
 	}
-	counts := map[string]console.Waits{"/exceptions": now.Exceptions, "/compensations": now.Dead, "/approvals": mine}
 	if w.s.Policy.Allows(op.Role, access.ViewAlerts) {
 		counts["/attention"] = now.Incidents
 	}

@@ -8,6 +8,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/list"
+	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
 )
@@ -74,12 +75,46 @@ func (b *Reader) Approvals(ctx context.Context, q list.Query, s list.Slice) (lis
 	return list.Read(ctx, b.db, q, s, func(a *Approval) int64 { return a.ID })
 }
 
-// waitingRows bounds how many waiting proposals are read.
-const waitingRows = 100
+const (
+	// proposalRows bounds the proposals of one object or order.
+	proposalRows = 100
+	// waitingRows bounds the proposals that are counted for a person: who may decide one is a
+	// question of its action and its maker, not of a column.
+	waitingRows = 1000
+)
 
-// Waiting reads the proposals that wait for a second person, the first to expire first.
-func (b *Reader) Waiting(ctx context.Context) ([]Approval, error) {
-	return b.approvals(ctx, "ap.state = ? ORDER BY ap.expires_at LIMIT ?", approval.Waiting, waitingRows)
+// Waiting are the proposals that wait for a second person, the first to expire first.
+type Waiting struct {
+	Rows []Approval
+	More bool // there are more than were read
+}
+
+// For counts the proposals that a person may decide (nil: none), with their money and the age of the oldest.
+func (w Waiting) For(decides func(*Approval) bool) Todo {
+	t := Todo{Matter: MatterApprovals, More: w.More}
+	var sums report.Standing
+	for i := range w.Rows {
+		a := &w.Rows[i]
+		if decides == nil || !decides(a) {
+			continue
+		}
+		t.Count++
+		t.Oldest = older(t.Oldest, a.MadeAt)
+		if a.Currency != "" && a.Amount != 0 {
+			sums.Add(report.Sum{Currency: a.Currency, Minor: a.Amount, Orders: 1})
+		}
+	}
+	t.Sums = sums.Sums
+	return t
+}
+
+// Waiting reads the proposals that wait for a second person.
+func (b *Reader) Waiting(ctx context.Context) (w Waiting, err error) {
+	w.Rows, err = b.approvals(ctx, "ap.state = ? ORDER BY ap.expires_at LIMIT ?", approval.Waiting, waitingRows+1)
+	if w.More = len(w.Rows) > waitingRows; w.More {
+		w.Rows = w.Rows[:waitingRows]
+	}
+	return w, err
 }
 
 // Approval reads one proposal. Errors: act.ErrNotFound.
@@ -96,12 +131,12 @@ func (b *Reader) Approval(ctx context.Context, id int64) (*Approval, error) {
 
 // ApprovalsOf reads the newest proposals about an object.
 func (b *Reader) ApprovalsOf(ctx context.Context, object, id string) ([]Approval, error) {
-	return b.approvals(ctx, "ap.object = ? AND ap.object_id = ? ORDER BY ap.id DESC LIMIT ?", object, id, waitingRows)
+	return b.approvals(ctx, "ap.object = ? AND ap.object_id = ? ORDER BY ap.id DESC LIMIT ?", object, id, proposalRows)
 }
 
 // ApprovalsOfOrder reads the newest proposals in the history of an order.
 func (b *Reader) ApprovalsOfOrder(ctx context.Context, no string) ([]Approval, error) {
-	return b.approvals(ctx, "ap.order_no = ? AND ap.order_no <> '' ORDER BY ap.id DESC LIMIT ?", no, waitingRows)
+	return b.approvals(ctx, "ap.order_no = ? AND ap.order_no <> '' ORDER BY ap.id DESC LIMIT ?", no, proposalRows)
 }
 
 func (b *Reader) approvals(ctx context.Context, where string, args ...any) (rows []Approval, err error) {

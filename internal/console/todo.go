@@ -40,7 +40,7 @@ type Todo struct {
 	Oldest     int64        // Unix µs
 	Flow       *report.Flow // of a supplier
 	Silent     time.Duration
-	Proposals  []Approval // waiting ones; who may decide depends on the viewer
+	Proposals  Waiting // who may decide them depends on the viewer
 	Incident   *alert.Incident
 }
 
@@ -99,7 +99,7 @@ func byMoney(all []Todo) {
 // todoApprovals returns the waiting proposals as one line.
 func (b *Reader) todoApprovals(ctx context.Context) ([]Todo, error) {
 	waiting, err := b.Waiting(ctx)
-	if err != nil || len(waiting) == 0 {
+	if err != nil || len(waiting.Rows) == 0 {
 		return nil, err
 	}
 	return []Todo{{Matter: MatterApprovals, Proposals: waiting}}, nil

@@ -14,7 +14,7 @@ type AtWork struct {
 	Exceptions Waits // that need a person
 	Dead       Waits // compensations that need one
 	Incidents  Waits // that nobody has acknowledged or snoozed
-	Proposals  []Approval
+	Proposals  Waiting
 }
 
 // Waits is a bounded count.

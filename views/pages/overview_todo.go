@@ -6,7 +6,6 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
-	"backstop/internal/report"
 	"backstop/views/ui"
 
 	"github.com/a-h/templ"
@@ -18,7 +17,7 @@ func todoShown(all []console.Todo, s System) []console.Todo {
 	var shown []console.Todo
 	for _, t := range all {
 		if t.Matter == console.MatterApprovals {
-			t = decidedBy(t, s.Decides)
+			t = t.Proposals.For(s.Decides)
 		}
 		if t.Matter == console.MatterApprovals && t.Count == 0 || t.Matter == console.MatterAlerts && !s.Alerts {
 			continue
@@ -30,26 +29,6 @@ func todoShown(all []console.Todo, s System) []console.Todo {
 		shown = append(shown, t)
 	}
 	return shown
-}
-
-// decidedBy is the line of the proposals that a person may decide.
-func decidedBy(t console.Todo, decides func(*console.Approval) bool) console.Todo {
-	sums := report.Standing{}
-	for i := range t.Proposals {
-		a := &t.Proposals[i]
-		if decides == nil || !decides(a) {
-			continue
-		}
-		t.Count++
-		if t.Oldest == 0 || a.MadeAt < t.Oldest {
-			t.Oldest = a.MadeAt
-		}
-		if a.Currency != "" && a.Amount != 0 {
-			sums.Add(report.Sum{Currency: a.Currency, Minor: a.Amount, Orders: 1})
-		}
-	}
-	t.Sums = sums.Sums
-	return t
 }
 
 // todoLines is how many lines the overview shows: as many as fit beside the chart.
@@ -69,7 +48,7 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 			merchantLink(t.Code),
 		}
 	case console.MatterApprovals:
-		return todoLine{"users", p.T(tTodoApprovals, ui.Count(t.Count)), "", "/approvals?state=waiting"}
+		return todoLine{"users", p.T(tTodoApprovals, ui.Count(t.Count)+ui.Plus(t.More)), "", "/approvals?state=waiting"}
 	case console.MatterBreakers:
 		return todoLine{"zap-off", p.T(tTodoBreakers, ui.Count(t.Count)), "", "/merchants"}
 	case console.MatterAlerts:

@@ -21,17 +21,23 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
+// waitingShown is how many waiting proposals stand above the list of all.
+const waitingShown = 100
+
 // approvalsPage lists proposals, with the waiting ones on top.
 func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[console.Approval]{
 		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: pages.ApprovalColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
 			data := pages.ApprovalsData{Mine: s.decides(p)}
-			var err error
 			if l.First && len(l.Values) == 0 {
-				data.Waiting, err = s.Console.Waiting(ctx)
+				waiting, err := s.Console.Waiting(ctx)
+				if err != nil {
+					return nil, err
+				}
+				data.Waiting = waiting.Rows[:min(len(waiting.Rows), waitingShown)]
 			}
-			return pages.Approvals(p, l, rows, data), err
+			return pages.Approvals(p, l, rows, data), nil
 		},
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
+	"backstop/internal/base/db/dbtest"
 	"backstop/internal/base/queue"
 	"backstop/internal/base/waittest"
 	"backstop/internal/bulk"
@@ -351,9 +352,9 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 				access.Ops: false,
 			} { // a lead takes on what is not verified
 				page := h.Page(t, h.SignIn(t, role), "/?lang=en").Body
-				if len(x.Proposals) != 1 || sees != (strings.Contains(page, "Proposals that wait for you: 1") &&
+				if len(x.Proposals.Rows) != 1 || sees != (strings.Contains(page, "Proposals that wait for you: 1") &&
 					strings.Contains(page, `href="/approvals?state=waiting"`)) {
-					t.Errorf("the overview leads a %s to the %d proposals that wait: want %t", role, len(x.Proposals), sees)
+					t.Errorf("the overview leads a %s to the %d proposals that wait: want %t", role, len(x.Proposals.Rows), sees)
 				}
 			}
 			continue
@@ -370,6 +371,31 @@ func TestEachLinkOfTheOverviewListsExactlyWhatItCounts(t *testing.T) {
 			t.Errorf("%s lists %d with %v; counted are %d with %v", path, n, minor, x.Count, want)
 		}
 	}
+}
+
+// TestAllProposalsThatWaitAreCounted: neither the to-do list nor the navigation counts a page of
+// them.
+func TestAllProposalsThatWaitAreCounted(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := openOn(t, d)
+		lead := h.SignIn(t, access.Lead)
+		for n := range 194 {
+			change(t, d,
+				"INSERT INTO approvals (id, action, object, object_id, order_no, version, amount, currency, params, reason, evidence, hash, maker, maker_kind, state, second, made_at, expires_at)"+
+					" VALUES (?, 'refund', 'refund', ?, '', 1, 1250, 'CNY', '{}', 'because of a test', '', 'h', 1, 'merchant', 'waiting', TRUE, ?, ?)",
+				d.NewID(), fmt.Sprint(n), d.Now(), d.Now()+time.Hour.Microseconds())
+		}
+		page := h.Page(t, lead, "/?lang=en").Body
+		for _, want := range []string{"Proposals that wait for you: 194", "2,425.00"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the overview lacks %q", want)
+			}
+		}
+		if badge := regexp.MustCompile(`(?s)href="/approvals"[^>]*>.*?</a>`).FindString(page); !strings.Contains(badge, "194") {
+			t.Errorf("the navigation says %s", badge)
+		}
+	})
 }
 
 func TestTroubleIsSaidOnEachPageAndNobodyActsMeanwhile(t *testing.T) {
