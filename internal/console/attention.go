@@ -3,12 +3,12 @@ package console
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"backstop/internal/act"
 	"backstop/internal/alert"
 	"backstop/internal/breaker"
-	"backstop/internal/recipient"
 	"backstop/internal/report"
 
 	"github.com/uptrace/bun"
@@ -153,13 +153,13 @@ func (t *Todo) addSums(i *alert.Incident) {
 func (b *Reader) otherBreakers(ctx context.Context, open []*breaker.Row, lines []Todo, risk *report.Risk) (all []Todo, err error) {
 	shown := map[int64]bool{}
 	for _, t := range lines {
-		if t.Matter == MatterIncident && t.Kind == alert.BreakerOpened {
+		if t.Matter == MatterIncident && (t.Kind == alert.BreakerOpened || t.Kind == alert.SupplierUnreachable) {
 			shown[t.ID] = true
 		}
 	}
 	var ids []int64
 	for _, r := range open {
-		if r.OwnerKind != recipient.Supplier && !shown[r.OwnerID] {
+		if !shown[r.OwnerID] {
 			waits := risk.Waiting[r.OwnerID]
 			all = append(all, Todo{
 				Matter: MatterBreaker, ID: r.OwnerID, Count: waits.Orders(),
@@ -174,7 +174,11 @@ func (b *Reader) otherBreakers(ctx context.Context, open []*breaker.Row, lines [
 	for i := range all {
 		all[i].Code, all[i].Name = named[all[i].ID].Code, named[all[i].ID].Name
 	}
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	suppliers, err := b.unreached(ctx)
+	return append(all, slices.DeleteFunc(suppliers, func(t Todo) bool { return shown[t.ID] })...), err
 }
 
 // IncidentDetail is one incident with what happened to it.

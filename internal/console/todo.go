@@ -10,6 +10,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/breaker"
 	"backstop/internal/exception"
+	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
 )
@@ -23,6 +24,7 @@ const (
 	MatterBreaker    Matter = "breaker"        // one merchant's, open
 	MatterBreakers   Matter = "other breakers" // of several merchants with less at risk
 	MatterSupplier   Matter = "supplier"       // a silent one
+	MatterUnreached  Matter = "unreachable"    // a supplier whose breaker is open
 	MatterAlerts     Matter = "alerts"         // of one rule
 	MatterApprovals  Matter = "approvals"      // proposals waiting for a second person
 	MatterIncident   Matter = "incident"       // one that runs; only in Attention
@@ -34,7 +36,7 @@ type Todo struct {
 	Kind       string // of exceptions, or the rule of alerts
 	ID         int64  // of the merchant or supplier
 	Code, Name string // of the merchant or supplier; one of the subjects of alerts
-	Count      int64  // exceptions, alerts, breakers; for one breaker, waiting orders
+	Count      int64  // exceptions, alerts, breakers; for one breaker, the orders that wait
 	More       bool   // there are more than were counted
 	Sums       []report.Sum
 	Oldest     int64        // Unix µs
@@ -61,7 +63,7 @@ const (
 // Todo returns what needs an operator, in the order of byMoney.
 func (b *Reader) Todo(ctx context.Context) ([]Todo, error) {
 	var all []Todo
-	for _, read := range []func(context.Context) ([]Todo, error){b.todoApprovals, b.todoExceptions, b.todoBreakers, b.todoAlerts} {
+	for _, read := range []func(context.Context) ([]Todo, error){b.todoApprovals, b.todoExceptions, b.todoBreakers, b.unreached, b.todoAlerts} {
 		some, err := read(ctx)
 		if err != nil {
 			return nil, err
@@ -193,6 +195,41 @@ func (b *Reader) todoBreakers(ctx context.Context) ([]Todo, error) {
 			continue
 		}
 		opening, err := breaker.Opening(ctx, b.db, b.settings.Merchants().RecipientOf(t.ID))
+		if err != nil {
+			return nil, err
+		}
+		if opening != nil { // failed probes have changed the row since
+			all[i].Oldest = opening.At
+		}
+	}
+	return all, nil
+}
+
+// unreached returns the suppliers whose breaker is open, with the orders that wait for their answer.
+func (b *Reader) unreached(ctx context.Context) ([]Todo, error) {
+	var suppliers []SupplierHealth
+	for _, e := range b.settings.Current().Suppliers.All() {
+		suppliers = append(suppliers, SupplierHealth{Entry: e})
+	}
+	if err := b.addSupplierBreakers(ctx, suppliers); err != nil {
+		return nil, err
+	}
+	suppliers = slices.DeleteFunc(suppliers, func(s SupplierHealth) bool { return !s.Breaker.Tripped() })
+	if len(suppliers) == 0 {
+		return nil, nil
+	}
+	awaited, err := report.Awaiting(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Todo, len(suppliers))
+	for i, s := range suppliers {
+		waits := awaited[s.ID]
+		all[i] = Todo{
+			Matter: MatterUnreached, ID: s.ID, Code: s.Code, Count: waits.Orders(), More: waits.Cut, Sums: waits.Sums,
+			Oldest: s.Breaker.ChangedAt,
+		}
+		opening, err := breaker.Opening(ctx, b.db, recipient.OfSupplier(s.ID))
 		if err != nil {
 			return nil, err
 		}

@@ -123,6 +123,18 @@ func TestTheTodoListHoldsAllThatNeedsAPersonMostMoneyFirst(t *testing.T) {
 		if got := since(); got != -900 {
 			t.Errorf("the breaker is open since %d", got)
 		}
+		// A supplier whose breaker is open is something to do, on both pages, with or without an alert.
+		exec("INSERT INTO breakers (owner_id, owner_kind, state, changed_at, updated_at) VALUES (?, 'supplier', 'open', ?, ?)", sp.ID, now-6, now)
+		want = slices.Insert(want, 5, "unreachable sp-main 0 []")
+		if got := lines(); !slices.Equal(got, want) {
+			t.Errorf("with a supplier that cannot be reached: %q", got)
+		}
+		attention, err := b.Attention(t.Context())
+		if err != nil || !slices.ContainsFunc(attention.Lines, func(x Todo) bool {
+			return x.Matter == MatterUnreached && x.Code == "sp-main" && x.Oldest == now-6
+		}) {
+			t.Errorf("what needs attention: %+v, %v", attention.Lines, err)
+		}
 		// The alert about the silence is the same matter, not another line.
 		exec("INSERT INTO alerts (id, rule, subject, state, value, count, opened_at, updated_at) VALUES (?, ?, 'sp-main', 'firing', 1, 1, 5, 5)", d.NewID(), alert.SupplierSilent)
 		if got := lines(); !slices.Equal(got, want) {

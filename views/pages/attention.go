@@ -190,6 +190,7 @@ var matterWords = map[string]text.Text{
 	string(console.MatterExceptions): {ZH: "异常款", EN: "Exceptions"},
 	string(console.MatterApprovals):  {ZH: "待复核", EN: "Proposals"},
 	string(console.MatterBreaker):    {ZH: "熔断", EN: "Breaker"},
+	string(console.MatterUnreached):  {ZH: "渠道熔断", EN: "Supplier's breaker"},
 }
 
 // attentionLine is a line of the list.
@@ -197,7 +198,7 @@ type attentionLine struct{ console.Todo }
 
 // opened reports whether the line is about an open breaker.
 func (t attentionLine) opened() bool {
-	return t.Incident != nil && (t.Incident.Rule == alert.BreakerOpened || t.Incident.Rule == alert.SupplierUnreachable)
+	return t.Matter == console.MatterUnreached || t.Incident != nil && (t.Incident.Rule == alert.BreakerOpened || t.Incident.Rule == alert.SupplierUnreachable)
 }
 
 type attentionLook struct {

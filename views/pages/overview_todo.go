@@ -57,6 +57,10 @@ func lineOf(p *ui.Page, t console.Todo) todoLine {
 			title = p.T(tTodoAlerts, alert.Title(t.Kind, p.Language), ui.Count(t.Count))
 		}
 		return todoLine{"bell-ring", title, "", "/attention"}
+	case console.MatterUnreached:
+		return todoLine{
+			"zap-off", p.T(tTodoUnreached, t.Code), p.T(tTodoAwaits, ui.Count(t.Count)+ui.Plus(t.More)), supplierLink(t.Code),
+		}
 	case console.MatterSupplier:
 		usual, window := strings.TrimSuffix(perSecond(t.Flow.PerMinute()), ".0"), int64(t.Flow.Span.Minutes())
 		note := p.T(tTodoFlow, usual, window, ui.Count(t.Flow.Now))
@@ -93,6 +97,8 @@ var (
 	tNeedsYou      = text.Text{ZH: "现在要处理", EN: "Needs a person now"}
 	tLook          = text.Text{ZH: "查看", EN: "Open"}
 	tAllAttention  = text.Text{ZH: "全部", EN: "All"}
+	tTodoUnreached = text.Text{ZH: "渠道 %s 已熔断，查单暂停", EN: "Supplier %s cannot be reached: its breaker is open"}
+	tTodoAwaits    = text.Text{ZH: "%s 笔订单等待查单", EN: "%s orders wait for its answer"}
 	tTodoApprovals = text.Text{ZH: "%s 项待您复核", EN: "Proposals that wait for you: %s"}
 	tTodoMore      = text.Text{ZH: "还有 %s 项", EN: "%s more"}
 	tTodoBreaker   = text.Text{ZH: "%s 已熔断", EN: "Breaker open: %s"}
