@@ -24,7 +24,7 @@ import (
 	"backstop/internal/report"
 	"backstop/internal/settings"
 	"backstop/jobs"
-	"backstop/views/pages"
+	"backstop/views/figures"
 )
 
 // alerts returns the levels that the watch reads, and the targets of its messages.
@@ -72,7 +72,7 @@ func (a *App) dailyReports(targets []alert.Target) *daily.Keeper {
 	return &daily.Keeper{
 		DB: a.db, Zone: c.Timezone, Objective: c.NotifyObjective.Share(), Log: a.o.Log, Targets: names,
 		Compose: func(ctx context.Context, r *daily.Report) (daily.Mail, error) {
-			return pages.DailyMessage(ctx, r, c.AlertLanguage, c.Timezone, a.ConsoleURL())
+			return figures.DailyMessage(ctx, r, c.AlertLanguage, c.Timezone, a.ConsoleURL())
 		},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
 	"backstop/internal/list"
-	"backstop/views/pages"
+	"backstop/views/operators"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -37,7 +37,7 @@ func (s *handlers) sendAccount(c *fiber.Ctx, status int, problem ui.Problem) err
 	if err != nil {
 		return err
 	}
-	return s.Render(c, status, pages.Me(s.Page(c), pages.Account{
+	return s.Render(c, status, operators.Me(s.Page(c), operators.Account{
 		Language: op.Language, Theme: op.Theme, Zone: op.Zone, DefaultZone: s.Config.Timezone.String(),
 		Rows:    cmp.Or(op.PageRows, list.PageSize),
 		Problem: problem, Forced: op.MustChange, Sessions: sessions,

@@ -17,7 +17,7 @@ import (
 	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
 	"backstop/internal/list"
-	"backstop/views/pages"
+	"backstop/views/funds"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -27,9 +27,9 @@ import (
 
 func (s *handlers) accountsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[ledger.Account]{
-		spec: console.AccountList, always: true, read: s.Console.Accounts, columns: pages.AccountColumns,
+		spec: console.AccountList, always: true, read: s.Console.Accounts, columns: funds.AccountColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []ledger.Account) (templ.Component, error) {
-			d := pages.AccountsData{CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney), Key: act.NewKey()}
+			d := funds.AccountsData{CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney), Key: act.NewKey()}
 			if part := l.Values.Get("part"); part != "" && len(l.Values) == 1 {
 				funds, err := s.Console.Funds(ctx)
 				if err != nil {
@@ -37,7 +37,7 @@ func (s *handlers) accountsPage(c *fiber.Ctx) error {
 				}
 				d.Sums = funds[console.FundPart(part)].Sums
 			}
-			return pages.Accounts(p, l, d), nil
+			return funds.Accounts(p, l, d), nil
 		},
 	})
 }
@@ -89,10 +89,10 @@ func (s *handlers) linesPage(c *fiber.Ctx) error {
 		return err
 	}
 	return send(s, c, http.StatusOK, listPage[console.AccountLine]{
-		spec: console.LineList, path: accountPath(a), always: true, read: s.Console.AccountLines, columns: pages.LineColumns,
+		spec: console.LineList, path: accountPath(a), always: true, read: s.Console.AccountLines, columns: funds.LineColumns,
 		within: func(q list.Query) list.Query { return q.With("account", strconv.FormatInt(a.ID, 10)) },
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.AccountLine) (templ.Component, error) {
-			return pages.Lines(p, l, pages.LinesData{
+			return funds.Lines(p, l, funds.LinesData{
 				Account: a, CanPropose: s.Policy.Allows(p.Role, access.ProposeMoney),
 				Key: act.NewKey(),
 			}), nil
@@ -119,7 +119,7 @@ func (s *handlers) statementPage(c *fiber.Ctx) error {
 		return err
 	}
 	p := s.Page(c)
-	d := pages.StatementData{Merchant: code}
+	d := funds.StatementData{Merchant: code}
 	if d.Balances, err = fund.Balances(c.UserContext(), s.DB, code); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (s *handlers) statementPage(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return s.Render(c, http.StatusOK, pages.StatementPage(p, d))
+	return s.Render(c, http.StatusOK, funds.StatementPage(p, d))
 }
 
 // amountOf reads an amount as operators write it, in minor units.

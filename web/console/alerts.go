@@ -14,8 +14,8 @@ import (
 	"backstop/internal/compensation"
 	"backstop/internal/compensation/resend"
 	"backstop/internal/console"
-	"backstop/views/pages"
 	"backstop/views/ui"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/a-h/templ"
@@ -34,19 +34,19 @@ func (s *handlers) alertsPage(c *fiber.Ctx) error {
 // the submitted change is invalid.
 func (s *handlers) sendAlerts(c *fiber.Ctx, status int, editing string, wrong bool) error {
 	return send(s, c, status, listPage[alert.Alert]{
-		spec: console.AlertList, always: true, read: s.Console.Alerts, columns: pages.AlertColumns,
+		spec: console.AlertList, always: true, read: s.Console.Alerts, columns: work.AlertColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []alert.Alert) (templ.Component, error) {
 			v, err := s.alertsData(ctx, c, editing)
 			v.Alerts, v.Wrong = rows, wrong
-			return pages.Alerts(p, l, v), err
+			return work.Alerts(p, l, v), err
 		},
 	})
 }
 
 // alertsData reads what the page shows besides its list.
-func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string) (v pages.AlertsData, err error) {
+func (s *handlers) alertsData(ctx context.Context, c *fiber.Ctx, editing string) (v work.AlertsData, err error) {
 	role := web.Operator(c).Role
-	v = pages.AlertsData{
+	v = work.AlertsData{
 		CanTest: s.Policy.Allows(role, access.TestAlerts), CanConfigure: s.Policy.Allows(role, access.ConfigureAlerts),
 		FormKey: act.NewKey(), Typed: func(name string) string { return strings.ToValidUTF8(web.Field(c, name), "") },
 	}

@@ -11,7 +11,7 @@ import (
 	"backstop/internal/analytics"
 	"backstop/internal/audit"
 	"backstop/internal/base/sheet"
-	"backstop/views/pages"
+	"backstop/views/figures"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -31,13 +31,13 @@ func (s *handlers) analyticsPage(c *fiber.Ctx) error {
 	d.Open = c.Query("table")
 	p := s.Page(c)
 	p.Parts = true
-	return s.Render(c, http.StatusOK, pages.Analytics(p, d))
+	return s.Render(c, http.StatusOK, figures.Analytics(p, d))
 }
 
 // analyticsData returns all figures of the request's range: one query serves all consoles.
-func (s *handlers) analyticsData(c *fiber.Ctx) (pages.AnalyticsData, error) {
+func (s *handlers) analyticsData(c *fiber.Ctx) (figures.AnalyticsData, error) {
 	of := analytics.RangeOf(c.Query("range")).Name
-	d, _, err := s.figures.Get(of, analyticsEvery, func(ctx context.Context) (pages.AnalyticsData,
+	d, _, err := s.figures.Get(of, analyticsEvery, func(ctx context.Context) (figures.AnalyticsData,
 		error,
 	) {
 		return s.readAnalytics(ctx, of)
@@ -60,7 +60,7 @@ func (s *handlers) figureTable(c *fiber.Ctx) error {
 	if !web.IsFragment(c) {
 		return c.Redirect(d.TableLink(f), http.StatusSeeOther)
 	}
-	return s.Render(c, http.StatusOK, pages.FigureTable(p, f))
+	return s.Render(c, http.StatusOK, figures.FigureTable(p, f))
 }
 
 // figureChart returns one chart with the values of its columns to a script, and redirects any
@@ -81,7 +81,7 @@ func (s *handlers) figureChart(c *fiber.Ctx) error {
 	return s.Render(c, http.StatusOK, chart)
 }
 
-func (s *handlers) readAnalytics(ctx context.Context, of string) (d pages.AnalyticsData, err error) {
+func (s *handlers) readAnalytics(ctx context.Context, of string) (d figures.AnalyticsData, err error) {
 	d.Objective = s.Config.NotifyObjective.Share()
 	if d.Page, err = analytics.Read(ctx, s.DB, s.Config.Timezone, analytics.RangeOf(of)); err != nil {
 		return d, err

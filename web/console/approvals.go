@@ -13,8 +13,9 @@ import (
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
-	"backstop/views/pages"
 	"backstop/views/ui"
+	"backstop/views/wording"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/a-h/templ"
@@ -27,9 +28,9 @@ const waitingShown = 100
 // approvalsPage lists proposals, with the waiting ones on top.
 func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 	return send(s, c, http.StatusOK, listPage[console.Approval]{
-		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: pages.ApprovalColumns,
+		spec: console.ApprovalList, always: true, read: s.Console.Approvals, columns: work.ApprovalColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []console.Approval) (templ.Component, error) {
-			data := pages.ApprovalsData{Mine: s.decides(p)}
+			data := work.ApprovalsData{Mine: s.decides(p)}
 			if l.First && len(l.Values) == 0 {
 				waiting, err := s.Console.Waiting(ctx)
 				if err != nil {
@@ -37,7 +38,7 @@ func (s *handlers) approvalsPage(c *fiber.Ctx) error {
 				}
 				data.Waiting = waiting.Rows[:min(len(waiting.Rows), waitingShown)]
 			}
-			return pages.Approvals(p, l, rows, data), nil
+			return work.Approvals(p, l, rows, data), nil
 		},
 	})
 }
@@ -68,13 +69,13 @@ func (s *handlers) sendApproval(c *fiber.Ctx, status int, refused text.Text) err
 	if err != nil {
 		return err
 	}
-	data := pages.ApprovalData{
+	data := work.ApprovalData{
 		Approval: a, Key: act.NewKey(), Saved: did != nil, May: s.Approvals.May(s.Actor(c), &a.Approval, a.MakerNow), Refused: refused,
 	}
 	if data.Answer, err = s.Console.LastAnswer(c.UserContext(), a.OrderNo); err != nil {
 		return err
 	}
-	return s.Render(c, status, pages.ApprovalPage(s.Page(c), data))
+	return s.Render(c, status, work.ApprovalPage(s.Page(c), data))
 }
 
 // onApproval applies a verdict to the proposal in the path, and redirects to it. Where it comes
@@ -96,9 +97,9 @@ func (s *handlers) onApproval(say func(*approval.Desk, context.Context, approval
 		_, live := errors.AsType[*approval.LiveError](err)
 		switch {
 		case live:
-			return s.sendApproval(c, http.StatusConflict, pages.RefusedByAnswer)
+			return s.sendApproval(c, http.StatusConflict, work.RefusedByAnswer)
 		case errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrExpired):
-			return s.sendApproval(c, http.StatusConflict, pages.RefusedAsLate)
+			return s.sendApproval(c, http.StatusConflict, work.RefusedAsLate)
 		case err != nil:
 			return err
 		}
@@ -146,14 +147,14 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 // may be typed in any way.
 func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawMessage, error) {
 	values := map[string]any{}
-	for _, param := range pages.ParamsOf(p.Action) {
+	for _, param := range wording.ParamsOf(p.Action) {
 		text := web.Field(c, "params."+param.Name)
 		switch {
-		case param.Kind == pages.FlagParam:
+		case param.Kind == wording.FlagParam:
 			if text != "" {
 				values[param.Name] = true
 			}
-		case param.Kind == pages.AmountParam:
+		case param.Kind == wording.AmountParam:
 			about, _, err := s.Approvals.OffersOf(c.UserContext(), p.By, p.Object, p.ObjectID)
 			if err != nil {
 				return nil, err
@@ -162,7 +163,7 @@ func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawM
 			if err != nil {
 				return nil, web.InvalidField("amount", "type the amount exactly as it is shown")
 			}
-			if pages.IsFree(p.Action) {
+			if wording.IsFree(p.Action) {
 				p.Amount = money.Format(minor, about.Currency)
 			}
 			values[param.Name] = minor

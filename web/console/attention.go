@@ -10,7 +10,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/alert"
-	"backstop/views/pages"
+	"backstop/views/overview"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -31,36 +31,36 @@ func (s *handlers) attentionTopic() topic {
 			}
 			f := attentionFilterOf(of)
 			return func(p *ui.Page) templ.Component {
-				return pages.AttentionList(p, pages.NewAttention(p, a, s.system(p), f))
+				return overview.AttentionList(p, overview.NewAttention(p, a, s.system(p), f))
 			}, nil
 		},
 	}
 }
 
 // readAttention reads the filter of the list in a request.
-func readAttention(c *fiber.Ctx) (pages.AttentionFilter, error) {
+func readAttention(c *fiber.Ctx) (overview.AttentionFilter, error) {
 	r := web.ReadFilter(c)
-	f := pages.AttentionFilter{
-		Text: r.Text("text"), Matter: r.OneOf("matter", pages.AttentionMatters),
-		Who: r.OneOf("who", pages.AttentionWho), Viewer: web.Operator(c).Name,
+	f := overview.AttentionFilter{
+		Text: r.Text("text"), Matter: r.OneOf("matter", overview.AttentionMatters),
+		Who: r.OneOf("who", overview.AttentionWho), Viewer: web.Operator(c).Name,
 	}
 	return f, r.Err
 }
 
 // attentionOf writes a filter as what a live drawing is of: with the viewer where it depends on
 // one.
-func attentionOf(f pages.AttentionFilter) string {
+func attentionOf(f overview.AttentionFilter) string {
 	v := f.Values()
-	if f.Who == pages.Mine {
+	if f.Who == overview.Mine {
 		v.Set("viewer", f.Viewer)
 	}
 	return v.Encode()
 }
 
 // attentionFilterOf reads it.
-func attentionFilterOf(of string) pages.AttentionFilter {
+func attentionFilterOf(of string) overview.AttentionFilter {
 	v, _ := url.ParseQuery(of) // attentionOf wrote it
-	return pages.AttentionFilter{Text: v.Get("text"), Matter: v.Get("matter"), Who: v.Get("who"), Viewer: v.Get("viewer")}
+	return overview.AttentionFilter{Text: v.Get("text"), Matter: v.Get("matter"), Who: v.Get("who"), Viewer: v.Get("viewer")}
 }
 
 // attentionPage shows what needs an operator, the most money first; for ?format=, as a file.
@@ -78,13 +78,13 @@ func (s *handlers) attentionPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d := pages.NewAttention(p, a, s.system(p), f)
+	d := overview.NewAttention(p, a, s.system(p), f)
 	if format == "" {
 		p.Live = true
-		return s.Render(c, http.StatusOK, pages.AttentionPage(p, d))
+		return s.Render(c, http.StatusOK, overview.AttentionPage(p, d))
 	}
-	return exportRead(s, c, exported[pages.AttentionRow]{
-		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: pages.AttentionColumns,
+	return exportRead(s, c, exported[overview.AttentionRow]{
+		format: format, name: "attention", filter: f.Values().Encode(), page: p, columns: overview.AttentionColumns,
 	}, d.Rows())
 }
 
@@ -119,7 +119,10 @@ func (s *handlers) incidentPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := pages.IncidentData{IncidentDetail: x, Key: act.NewKey(), CanHandle: s.Policy.Allows(web.Operator(c).Role, access.HandleAlerts)}
+	data := overview.IncidentData{
+		IncidentDetail: x, Key: act.NewKey(),
+		CanHandle: s.Policy.Allows(web.Operator(c).Role, access.HandleAlerts),
+	}
 	if data.Did, err = s.done(c, alert.IncidentObject, strconv.FormatInt(id, 10)); err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (s *handlers) incidentPage(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return s.Render(c, http.StatusOK, pages.IncidentPage(s.Page(c), data))
+	return s.Render(c, http.StatusOK, overview.IncidentPage(s.Page(c), data))
 }
 
 // onIncident runs an act on the incident in the path and shows it. All acts share one form, so
@@ -154,5 +157,5 @@ func incidentPath(id int64) string { return "/attention/" + strconv.FormatInt(id
 
 // runbookPage shows the operations manual.
 func (s *handlers) runbookPage(c *fiber.Ctx) error {
-	return s.Render(c, http.StatusOK, pages.Runbook(s.Page(c)))
+	return s.Render(c, http.StatusOK, overview.Runbook(s.Page(c)))
 }

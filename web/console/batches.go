@@ -14,8 +14,8 @@ import (
 	"backstop/internal/bulk"
 	"backstop/internal/console"
 	"backstop/internal/list"
-	"backstop/views/pages"
 	"backstop/views/ui"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/a-h/templ"
@@ -66,7 +66,7 @@ func batchPath(b *bulk.Batch) string { return "/batches/" + b.No() }
 
 func (s *handlers) batches() listPage[bulk.Batch] {
 	return listPage[bulk.Batch]{
-		spec: console.BatchesList, always: true, read: s.Console.Batches, columns: pages.BatchColumns,
+		spec: console.BatchesList, always: true, read: s.Console.Batches, columns: work.BatchColumns,
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 		return s.exportBatch(c, b, q, format)
 	}
 	ctx, by := c.UserContext(), s.Actor(c)
-	d := pages.BatchData{
+	d := work.BatchData{
 		Typed: s.Batches.Typed(b), Second: s.Batches.NeedsSecond(b), Key: act.NewKey(), Mine: b.MadeBy == by.Name,
 		May: s.Batches.MayRun(by, b), Filter: q,
 	}
@@ -109,7 +109,7 @@ func (s *handlers) batchPage(c *fiber.Ctx) error {
 	}
 	p := s.Page(c)
 	p.Live = b.State == bulk.Running || b.State == bulk.Waiting || b.State == bulk.Paused
-	return s.Render(c, http.StatusOK, pages.BatchPage(p, d))
+	return s.Render(c, http.StatusOK, work.BatchPage(p, d))
 }
 
 // rowQuery reads which rows of a batch to show.
@@ -128,9 +128,9 @@ func rowQuery(c *fiber.Ctx) (bulk.RowQuery, error) {
 	return q, f.Err
 }
 
-func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (pages.BatchProgressData, error) {
+func (s *handlers) progressOf(ctx context.Context, b *bulk.Batch) (work.BatchProgressData, error) {
 	causes, err := b.Causes(ctx, s.DB.Read)
-	return pages.BatchProgressData{Batch: b, Causes: causes, Now: s.DB.Now()}, err
+	return work.BatchProgressData{Batch: b, Causes: causes, Now: s.DB.Now()}, err
 }
 
 // batchTopic is the live panel on the page of a batch.
@@ -146,7 +146,7 @@ func (s *handlers) batchTopic() topic {
 				return nil, err
 			}
 			d, err := s.progressOf(ctx, b)
-			return func(p *ui.Page) templ.Component { return pages.BatchProgress(p, d) }, err
+			return func(p *ui.Page) templ.Component { return work.BatchProgress(p, d) }, err
 		},
 	}
 }
@@ -165,7 +165,7 @@ func (s *handlers) batchProgress(c *fiber.Ctx) error {
 		return err
 	}
 	p := s.Page(c)
-	return s.Render(c, http.StatusOK, templ.Join(pages.BatchProgress(p, d), ui.LiveTime(p, p.Now)))
+	return s.Render(c, http.StatusOK, templ.Join(work.BatchProgress(p, d), ui.LiveTime(p, p.Now)))
 }
 
 // startBatch starts a batch, or proposes to.
@@ -225,7 +225,7 @@ func (s *handlers) exportBatch(c *fiber.Ctx, b *bulk.Batch, q bulk.RowQuery, for
 	p := s.Page(c)
 	return exportEach(s, c, exported[bulk.Row]{
 		format: format,
-		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: pages.BatchRowColumns,
+		name:   b.No(), filter: c.Request().URI().QueryArgs().String(), page: p, columns: work.BatchRowColumns,
 		each: func(fn func(bulk.Row) error) error {
 			return bulk.EachRow(context.Background(), s.DB.Read, b.ID, q, fn) // the request has ended by then
 		},

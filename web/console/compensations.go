@@ -12,8 +12,8 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/compensation"
 	"backstop/internal/console"
-	"backstop/views/pages"
 	"backstop/views/ui"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/a-h/templ"
@@ -31,15 +31,15 @@ func (s *handlers) compensationsPage(c *fiber.Ctx) error {
 
 func (s *handlers) compensations(did *audit.Row) listPage[console.Compensation] {
 	return listPage[console.Compensation]{
-		spec: console.CompensationList, always: true, read: s.Console.Compensations, columns: pages.CompensationColumns,
+		spec: console.CompensationList, always: true, read: s.Console.Compensations, columns: work.CompensationColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, _ []console.Compensation) (templ.Component, error) {
-			data := pages.CompensationsData{CanRedrive: s.Policy.Allows(p.Role, access.RedriveCompensations), Key: act.NewKey(), Done: did}
+			data := work.CompensationsData{CanRedrive: s.Policy.Allows(p.Role, access.RedriveCompensations), Key: act.NewKey(), Done: did}
 			data.Actions = s.Batches.Actions(act.Actor{Role: p.Role}, compensation.ActObject)
 			var err error
 			if l.First {
 				data.Groups, data.Cut, err = s.Console.CompensationGroups(ctx, compensation.Dead)
 			}
-			return pages.Compensations(p, l, data), err
+			return work.Compensations(p, l, data), err
 		},
 	}
 }
@@ -103,7 +103,7 @@ func (s *handlers) compensationPage(c *fiber.Ctx) error {
 		return err
 	}
 	role := web.Operator(c).Role
-	return s.Render(c, http.StatusOK, pages.CompensationPage(s.Page(c), pages.CompensationData{
+	return s.Render(c, http.StatusOK, work.CompensationPage(s.Page(c), work.CompensationData{
 		CompensationDetail: x, Key: act.NewKey(), Saved: did != nil,
 		CanRun: s.Policy.Allows(role, access.RunCompensations), CanCancel: s.Policy.Allows(role, access.CancelCompensations),
 	}))

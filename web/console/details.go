@@ -9,7 +9,9 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
-	"backstop/views/pages"
+	"backstop/views/orders"
+	"backstop/views/panel"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -35,7 +37,7 @@ func (s *handlers) callbackPage(c *fiber.Ctx) error {
 		return err
 	}
 	detail.Mask()
-	return s.Render(c, http.StatusOK, pages.CallbackPage(s.Page(c), detail, u))
+	return s.Render(c, http.StatusOK, orders.CallbackPage(s.Page(c), detail, u))
 }
 
 func (s *handlers) unmaskCallback(c *fiber.Ctx) error {
@@ -44,8 +46,8 @@ func (s *handlers) unmaskCallback(c *fiber.Ctx) error {
 		return err
 	}
 	page := "/callbacks/" + strconv.FormatInt(detail.ID, 10)
-	return s.unmasked(c, console.UnmaskCallback, act.Ref{Row: detail.ID}, page, func(u pages.Unmask) error {
-		return s.Render(c, http.StatusOK, pages.CallbackPage(s.Page(c), detail, u))
+	return s.unmasked(c, console.UnmaskCallback, act.Ref{Row: detail.ID}, page, func(u panel.Unmask) error {
+		return s.Render(c, http.StatusOK, orders.CallbackPage(s.Page(c), detail, u))
 	})
 }
 
@@ -76,7 +78,7 @@ func (s *handlers) unmaskNotification(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.unmasked(c, console.UnmaskNotification, act.Ref{ID: n.PublicID}, page, func(u pages.Unmask) error {
+	return s.unmasked(c, console.UnmaskNotification, act.Ref{ID: n.PublicID}, page, func(u panel.Unmask) error {
 		return s.sendNotification(c, n, u)
 	})
 }
@@ -97,9 +99,9 @@ func (s *handlers) notification(c *fiber.Ctx) (n *console.Notification, page str
 	return n, page, nil
 }
 
-func (s *handlers) sendNotification(c *fiber.Ctx, n *console.Notification, u pages.Unmask) error {
+func (s *handlers) sendNotification(c *fiber.Ctx, n *console.Notification, u panel.Unmask) error {
 	role := web.Operator(c).Role
-	return s.Render(c, http.StatusOK, pages.NotificationPage(s.Page(c), pages.NotificationData{
+	return s.Render(c, http.StatusOK, orders.NotificationPage(s.Page(c), orders.NotificationData{
 		Notification: n, Unmask: u, CanResend: s.Policy.Allows(role, access.Resend) && n.EventType != notify.Ping && !n.ToSubscriber,
 		Key:        act.NewKey(),
 		CanControl: s.Policy.Allows(role, access.ControlBreakers),
@@ -113,17 +115,17 @@ func (s *handlers) unmaskException(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.unmasked(c, console.UnmaskException, act.Ref{Row: id}, exceptionPath(id), func(u pages.Unmask) error {
+	return s.unmasked(c, console.UnmaskException, act.Ref{Row: id}, exceptionPath(id), func(u panel.Unmask) error {
 		x, err := s.Console.Exception(c.UserContext(), id)
 		if err != nil {
 			return err
 		}
-		return s.showException(c, http.StatusOK, pages.ExceptionData{Exception: x, Unmask: u})
+		return s.showException(c, http.StatusOK, work.ExceptionData{Exception: x, Unmask: u})
 	})
 }
 
 // sendException responds with an exception's page, with a note that was refused; nil = none was.
-func (s *handlers) sendException(c *fiber.Ctx, status int, refused *pages.RefusedNote) error {
+func (s *handlers) sendException(c *fiber.Ctx, status int, refused *panel.RefusedNote) error {
 	id, err := idOf(c, "exception")
 	if err != nil {
 		return err
@@ -137,11 +139,11 @@ func (s *handlers) sendException(c *fiber.Ctx, status int, refused *pages.Refuse
 	if err != nil {
 		return err
 	}
-	return s.showException(c, status, pages.ExceptionData{Exception: x, Unmask: u, Refused: refused})
+	return s.showException(c, status, work.ExceptionData{Exception: x, Unmask: u, Refused: refused})
 }
 
 // showException adds to an exception what its reader may do, and responds with the page.
-func (s *handlers) showException(c *fiber.Ctx, status int, data pages.ExceptionData) error {
+func (s *handlers) showException(c *fiber.Ctx, status int, data work.ExceptionData) error {
 	x, role := data.Exception, web.Operator(c).Role
 	id := x.ID
 	did, err := s.done(c, console.ExceptionObject, console.ExceptionID(id))
@@ -165,5 +167,5 @@ func (s *handlers) showException(c *fiber.Ctx, status int, data pages.ExceptionD
 			return err
 		}
 	}
-	return s.Render(c, status, pages.ExceptionPage(s.Page(c), data))
+	return s.Render(c, status, work.ExceptionPage(s.Page(c), data))
 }

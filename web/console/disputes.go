@@ -8,7 +8,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/fund/dispute"
-	"backstop/views/pages"
+	"backstop/views/funds"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -16,7 +16,7 @@ import (
 
 func (s *handlers) disputes() listPage[console.Dispute] {
 	return listPage[console.Dispute]{
-		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: pages.DisputeColumns,
+		spec: console.DisputeList, always: true, read: s.Console.Disputes, columns: funds.DisputeColumns,
 		number: "dispute_no", only: func(r console.Dispute) string { return disputePath(r.DisputeNo) },
 	}
 }
@@ -26,7 +26,7 @@ func (s *handlers) disputePage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d := pages.DisputeData{Key: act.NewKey(), CanRecord: s.Policy.Allows(s.Actor(c).Role, s.Acts.Kind(dispute.EvidenceAct).Permission)}
+	d := funds.DisputeData{Key: act.NewKey(), CanRecord: s.Policy.Allows(s.Actor(c).Role, s.Acts.Kind(dispute.EvidenceAct).Permission)}
 	if d.DisputeDetail, err = s.Console.DisputeDetail(c.UserContext(), no); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *handlers) disputePage(c *fiber.Ctx) error {
 		return err
 	}
 	d.Saved = did != nil
-	return s.Render(c, http.StatusOK, pages.DisputePage(s.Page(c), d))
+	return s.Render(c, http.StatusOK, funds.DisputePage(s.Page(c), d))
 }
 
 // addEvidence records evidence about the dispute in the path. Nothing is sent to the supplier.

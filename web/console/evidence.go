@@ -7,7 +7,7 @@ import (
 	"backstop/internal/audit"
 	"backstop/internal/console"
 	"backstop/internal/evidence"
-	"backstop/views/pages"
+	"backstop/views/orders"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -60,7 +60,7 @@ func (s *handlers) evidence(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentDisposition, `attachment; filename="evidence-`+fileName(no)+`.json"`)
 		return web.SendPacked(c, text, nil)
 	}
-	return s.Render(c, http.StatusOK, pages.Evidence(page, pages.EvidenceData{
+	return s.Render(c, http.StatusOK, orders.Evidence(page, orders.EvidenceData{
 		StoryData: s.storyData(c, story, ""), Evidence: e, File: file, Text: string(text),
 	}))
 }

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/payment"
 	"backstop/internal/sandbox"
-	"backstop/views/pages"
+	"backstop/views/overview"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -42,8 +42,8 @@ func (s *handlers) readGuide(ctx context.Context) (g guideState, err error) {
 }
 
 // guideOf returns the first steps as a viewer sees them.
-func (s *handlers) guideOf(p *ui.Page, g guideState) pages.GuideData {
-	d := pages.GuideData{
+func (s *handlers) guideOf(p *ui.Page, g guideState) overview.GuideData {
+	d := overview.GuideData{
 		State: g.State, May: s.Policy.Allows(p.Role, access.ProposeSettings), Production: s.Config.Environment == "production",
 		APIURL: s.Config.PublicURL, CallbackURL: s.Config.PublicURL + web.CallbackPath,
 	}
@@ -67,7 +67,7 @@ func (s *handlers) sendGuide(c *fiber.Ctx, apiKey string) error {
 	d := s.guideOf(p, g)
 	d.APIKey, d.Key, d.Example = apiKey, act.NewKey(), example()
 	d.Asked = d.May && d.Production && !d.Made && c.Query("sandbox") != ""
-	return s.Render(c, http.StatusOK, pages.Guide(p, d))
+	return s.Render(c, http.StatusOK, overview.Guide(p, d))
 }
 
 // makeSandbox makes the sandbox, or a new API key of its merchant, and shows the key: this

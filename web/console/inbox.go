@@ -11,8 +11,9 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/inbox"
-	"backstop/views/pages"
+	"backstop/views/panel"
 	"backstop/views/ui"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/a-h/templ"
@@ -60,7 +61,7 @@ func (s *handlers) inboxPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.Inbox(p, data))
+	return s.Render(c, http.StatusOK, work.Inbox(p, data))
 }
 
 // readInbox marks messages of the operator as read, and opens what one is about.
@@ -81,14 +82,14 @@ func (s *handlers) readInbox(c *fiber.Ctx) error {
 
 // refusedNote returns what the form of a note shows again if the note was refused; nil = it was
 // stored, or the error is another one.
-func (s *handlers) refusedNote(c *fiber.Ctx, err error) *pages.RefusedNote {
+func (s *handlers) refusedNote(c *fiber.Ctx, err error) *panel.RefusedNote {
 	var unknown *inbox.UnknownError
 	var field *act.FieldError
 	switch {
 	case errors.As(err, &unknown):
-		return &pages.RefusedNote{Text: web.Field(c, "reason"), Unknown: unknown.Names}
+		return &panel.RefusedNote{Text: web.Field(c, "reason"), Unknown: unknown.Names}
 	case errors.As(err, &field) && field.Field == "reason":
-		return &pages.RefusedNote{Text: web.Field(c, "reason")}
+		return &panel.RefusedNote{Text: web.Field(c, "reason")}
 	}
 	return nil
 }

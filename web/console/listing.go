@@ -11,7 +11,7 @@ import (
 	"backstop/internal/base/db"
 	"backstop/internal/console"
 	"backstop/internal/list"
-	"backstop/views/pages"
+	"backstop/views/search"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -49,7 +49,7 @@ func (x listPage[T]) listed(p *ui.Page, l ui.List, rows []T) ui.List {
 // page returns the page of the list.
 func (x listPage[T]) page(ctx context.Context, p *ui.Page, l ui.List, rows []T) (templ.Component, error) {
 	if x.draw == nil {
-		return ui.PlainList(p, l.As(pages.TextsOf(x.spec.Name))), nil
+		return ui.PlainList(p, l.As(search.TextsOf(x.spec.Name))), nil
 	}
 	return x.draw(ctx, p, l, rows)
 }

@@ -14,8 +14,10 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/exception"
 	"backstop/internal/list"
-	"backstop/views/pages"
+	"backstop/views/operators"
+	"backstop/views/orders"
 	"backstop/views/ui"
+	"backstop/views/work"
 
 	"github.com/a-h/templ"
 	"github.com/gofiber/fiber/v2"
@@ -23,9 +25,9 @@ import (
 
 func (s *handlers) orders() listPage[console.Order] {
 	return listPage[console.Order]{
-		spec: console.OrderList, read: s.Console.Orders, columns: pages.OrderColumns,
+		spec: console.OrderList, read: s.Console.Orders, columns: orders.OrderColumns,
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.Order) (templ.Component, error) {
-			return pages.Orders(p, l, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
+			return orders.Orders(p, l, s.Batches.Actions(act.Actor{Role: p.Role}, "order")), nil
 		},
 		number: "no", only: func(o console.Order) string { return orderPath(o.OrderNo) },
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
@@ -39,7 +41,7 @@ func (s *handlers) orders() listPage[console.Order] {
 
 func (s *handlers) callbacks() listPage[callback.Row] {
 	return listPage[callback.Row]{
-		spec: console.CallbackList, read: s.Console.Callbacks, columns: pages.CallbackColumns,
+		spec: console.CallbackList, read: s.Console.Callbacks, columns: orders.CallbackColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" {
 				return nil, nil
@@ -47,14 +49,14 @@ func (s *handlers) callbacks() listPage[callback.Row] {
 			return s.Console.CallbackBars(ctx, q.Get("supplier"), span)
 		},
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []callback.Row) (templ.Component, error) {
-			return pages.Callbacks(p, l, s.Config.PublicURL), nil
+			return orders.Callbacks(p, l, s.Config.PublicURL), nil
 		},
 	}
 }
 
 func (s *handlers) notifications() listPage[console.Delivery] {
 	return listPage[console.Delivery]{
-		spec: console.DeliveryList, read: s.Console.Deliveries, columns: pages.NotificationColumns,
+		spec: console.DeliveryList, read: s.Console.Deliveries, columns: orders.NotificationColumns,
 		bars: func(ctx context.Context, q list.Query, span list.Slice) ([]console.Bar, error) {
 			if q.Get("no") != "" || q.Get("risk") != "" {
 				return nil, nil
@@ -62,14 +64,14 @@ func (s *handlers) notifications() listPage[console.Delivery] {
 			return s.Console.AttemptBars(ctx, q.Get("merchant"), span)
 		},
 		draw: func(_ context.Context, p *ui.Page, l ui.List, rows []console.Delivery) (templ.Component, error) {
-			return pages.Notifications(p, l, rows, s.Policy.Allows(p.Role, access.ResendMany)), nil
+			return orders.Notifications(p, l, rows, s.Policy.Allows(p.Role, access.ResendMany)), nil
 		},
 	}
 }
 
 func (s *handlers) exceptions() listPage[exception.Item] {
 	return listPage[exception.Item]{
-		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, columns: pages.ExceptionColumns,
+		spec: console.ExceptionList, always: true, read: s.Console.Exceptions, columns: work.ExceptionColumns,
 		draw: func(ctx context.Context, p *ui.Page, l ui.List, rows []exception.Item) (templ.Component, error) {
 			var lanes []console.Todo
 			var err error
@@ -77,16 +79,16 @@ func (s *handlers) exceptions() listPage[exception.Item] {
 				lanes, err = s.Console.Lanes(ctx)
 			}
 			again := slices.Contains(s.Batches.Actions(act.Actor{Role: p.Role}, console.ExceptionObject), "redrive")
-			return pages.Exceptions(p, l, rows, lanes, again), err
+			return work.Exceptions(p, l, rows, lanes, again), err
 		},
 	}
 }
 
 // auditPage lists the audit; with ?check=1 it also verifies the chain.
 func (s *handlers) auditPage(c *fiber.Ctx) error {
-	data := pages.AuditData{Checked: c.Query("check") == "1"}
+	data := operators.AuditData{Checked: c.Query("check") == "1"}
 	return send(s, c, http.StatusOK, listPage[audit.Row]{
-		spec: console.ActList, always: true, columns: pages.ActColumns,
+		spec: console.ActList, always: true, columns: operators.ActColumns,
 		read: func(ctx context.Context, q list.Query, span list.Slice) (list.Page[audit.Row], error) {
 			if err := s.groupActs(ctx, q, span, &data); err != nil {
 				return list.Page[audit.Row]{}, err
@@ -96,7 +98,7 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []audit.Row) (templ.Component, error) {
 			l.Anything = true // signing in has left an entry in the audit
 			if !data.Checked {
-				return pages.Audit(p, l, data), nil
+				return operators.Audit(p, l, data), nil
 			}
 			first := func(b audit.Break) {
 				switch {
@@ -108,7 +110,7 @@ func (s *handlers) auditPage(c *fiber.Ctx) error {
 			}
 			var err error // the whole chain, within the time of the request rather than of a list
 			data.Length, err = s.Audit.Verify(c.UserContext(), s.DB.Read, first, nil)
-			return pages.Audit(p, l, data), err
+			return operators.Audit(p, l, data), err
 		},
 	})
 }
@@ -118,7 +120,7 @@ const maxGroups = 8
 
 // groupActs counts the acts of the first page's filter, by what was done and by who did it, unless
 // the filter has chosen one.
-func (s *handlers) groupActs(ctx context.Context, q list.Query, span list.Slice, data *pages.AuditData) (err error) {
+func (s *handlers) groupActs(ctx context.Context, q list.Query, span list.Slice, data *operators.AuditData) (err error) {
 	if span.At != (list.Cursor{}) {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/console"
 	"backstop/internal/notify"
-	"backstop/views/pages"
+	"backstop/views/partners"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -21,9 +21,9 @@ import (
 // merchants is the list of merchants, in the order of declaration.
 func (s *handlers) merchants() listPage[console.MerchantStatus] {
 	return listPage[console.MerchantStatus]{
-		spec: console.MerchantList, always: true, read: s.Console.Merchants, columns: pages.MerchantColumns,
+		spec: console.MerchantList, always: true, read: s.Console.Merchants, columns: partners.MerchantColumns,
 		draw: func(_ context.Context, p *ui.Page, l ui.List, _ []console.MerchantStatus) (templ.Component, error) {
-			return pages.Merchants(p, l), nil
+			return partners.Merchants(p, l), nil
 		},
 	}
 }
@@ -48,7 +48,7 @@ func (s *handlers) merchantPage(c *fiber.Ctx) error {
 		return err
 	}
 	role := web.Operator(c).Role
-	return s.Render(c, http.StatusOK, pages.MerchantPage(s.Page(c), pages.MerchantData{
+	return s.Render(c, http.StatusOK, partners.MerchantPage(s.Page(c), partners.MerchantData{
 		Merchant: m, FormKey: act.NewKey(), Did: did,
 		CanControl: s.Policy.Allows(role, access.ControlBreakers), CanPing: s.Policy.Allows(role, access.ControlAddresses),
 	}))

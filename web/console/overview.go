@@ -10,7 +10,8 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/console"
-	"backstop/views/pages"
+	"backstop/views/overview"
+	"backstop/views/partners"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -32,7 +33,7 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 			oldest = at
 		}
 	}
-	return s.Render(c, http.StatusOK, pages.Overview(p, pages.OverviewData{
+	return s.Render(c, http.StatusOK, overview.Overview(p, overview.OverviewData{
 		Range: r, Read: oldest, System: s.system(p),
 		Guide: panels["guide"], Risk: panels["risk"], Todo: panels["todo"], Outcomes: panels["outcomes"],
 		Health: panels["merchants-health"], Suppliers: panels["suppliers-health"], Queues: panels["queues"],
@@ -40,19 +41,19 @@ func (s *handlers) overview(c *fiber.Ctx) error {
 }
 
 // example generates new keys.
-func example() pages.Example {
+func example() overview.Example {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
-	return pages.Example{
+	return overview.Example{
 		SupplierKey: rand.Text(), APIKey: "sk_live_" + strings.ToLower(rand.Text()),
 		SigningSecret: "whsec_" + base64.StdEncoding.EncodeToString(secret),
 	}
 }
 
 // system returns the engines of the installation, and what the viewer may see of them.
-func (s *handlers) system(p *ui.Page) pages.System {
+func (s *handlers) system(p *ui.Page) overview.System {
 	may := func(permission access.Permission) bool { return s.Policy.Allows(p.Role, permission) }
-	return pages.System{
+	return overview.System{
 		Engine: s.QueueEngine, Database: s.DB.Engine(), Inspect: may(access.InspectQueues), Alerts: may(access.ViewAlerts),
 		Decides: s.decides(p),
 	}
@@ -80,31 +81,33 @@ func (s *handlers) topics() []topic {
 	return []topic{
 		{Name: "guide", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			state, err := s.readGuide(ctx)
-			return func(p *ui.Page) templ.Component { return pages.GuidePanel(p, s.guideOf(p, state), false) }, err
+			return func(p *ui.Page) templ.Component { return overview.GuidePanel(p, s.guideOf(p, state), false) }, err
 		}},
 		{Name: "risk", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Risk(ctx)
-			return func(p *ui.Page) templ.Component { return pages.RiskPanel(p, v) }, err
+			return func(p *ui.Page) templ.Component { return overview.RiskPanel(p, v) }, err
 		}},
 		{Name: "outcomes", Every: 5 * time.Second, Ranged: true, Read: func(ctx context.Context, of string) (drawing, error) {
 			v, err := s.Console.Outcomes(ctx, console.RangeOf(of))
-			return func(p *ui.Page) templ.Component { return pages.OutcomesPanel(p, v, s.Config.NotifyObjective.Share()) }, err
+			return func(p *ui.Page) templ.Component {
+				return overview.OutcomesPanel(p, v, s.Config.NotifyObjective.Share())
+			}, err
 		}},
 		{Name: "todo", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Todo(ctx)
-			return func(p *ui.Page) templ.Component { return pages.TodoPanel(p, v, s.system(p)) }, err
+			return func(p *ui.Page) templ.Component { return overview.TodoPanel(p, v, s.system(p)) }, err
 		}},
 		{Name: "merchants-health", Every: 5 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Health(ctx)
-			return func(p *ui.Page) templ.Component { return pages.HealthPanel(p, v) }, err
+			return func(p *ui.Page) templ.Component { return overview.HealthPanel(p, v) }, err
 		}},
 		{Name: "suppliers-health", Every: 5 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Suppliers(ctx, s.Config.Timezone)
-			return func(p *ui.Page) templ.Component { return pages.SupplierPanel(p, v) }, err
+			return func(p *ui.Page) templ.Component { return partners.SupplierPanel(p, v) }, err
 		}},
 		{Name: "queues", Every: 2 * time.Second, Read: func(ctx context.Context, _ string) (drawing, error) {
 			v, err := s.Console.Queues(ctx, s.Queues)
-			return func(p *ui.Page) templ.Component { return pages.QueuesPanel(p, v, s.system(p)) }, err
+			return func(p *ui.Page) templ.Component { return overview.QueuesPanel(p, v, s.system(p)) }, err
 		}},
 	}
 }

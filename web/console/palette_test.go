@@ -13,7 +13,7 @@ import (
 	"backstop/internal/alert"
 	"backstop/internal/exception"
 	"backstop/internal/pause"
-	"backstop/views/pages"
+	"backstop/views/search"
 )
 
 // hits returns where the lines of the palette lead to, in their order.
@@ -62,7 +62,7 @@ func TestThePaletteLeadsWhereOneMay(t *testing.T) {
 				expect(r.Path, r.Permission)
 			}
 		}
-		for _, x := range pages.Starts {
+		for _, x := range search.Starts {
 			if x.Resumes { // nothing is paused
 				continue
 			}

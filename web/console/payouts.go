@@ -6,7 +6,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
-	"backstop/views/pages"
+	"backstop/views/funds"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -14,7 +14,7 @@ import (
 
 func (s *handlers) payouts() listPage[console.Payout] {
 	return listPage[console.Payout]{
-		spec: console.PayoutList, always: true, read: s.Console.Payouts, columns: pages.PayoutColumns,
+		spec: console.PayoutList, always: true, read: s.Console.Payouts, columns: funds.PayoutColumns,
 		number: "payout_no", only: func(r console.Payout) string { return "/payouts/" + r.PayoutNo },
 	}
 }
@@ -24,14 +24,14 @@ func (s *handlers) payoutPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	d := pages.PayoutData{Key: act.NewKey()}
+	d := funds.PayoutData{Key: act.NewKey()}
 	if d.PayoutDetail, err = s.Console.PayoutDetail(c.UserContext(), no); err != nil {
 		return err
 	}
 	if d.Subject, d.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), payout.Object, no); err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.PayoutPage(s.Page(c), d))
+	return s.Render(c, http.StatusOK, funds.PayoutPage(s.Page(c), d))
 }
 
 // proposePayout proposes a decision about the payout in the path.

@@ -10,7 +10,7 @@ import (
 	"backstop/internal/base/calendar"
 	"backstop/internal/base/textlimit"
 	"backstop/internal/list"
-	"backstop/views/pages"
+	"backstop/views/search"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -52,7 +52,7 @@ func sendText[T any](s *handlers, c *fiber.Ctx, page listPage[T], l *listing) er
 	if err != nil {
 		return slow(ctx, err)
 	}
-	texts := pages.TextsOf(l.filter.Spec.Name)
+	texts := search.TextsOf(l.filter.Spec.Name)
 	reading.Alias = texts.FieldsNamed
 	reading.Labels = func(field, value string) []string {
 		words := texts.ValueText(field, value)

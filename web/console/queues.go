@@ -8,7 +8,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/console"
 	"backstop/internal/pause"
-	"backstop/views/pages"
+	"backstop/views/overview"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -20,10 +20,10 @@ func (s *handlers) queuesPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.QueuesPage(p, d, s.system(p)))
+	return s.Render(c, http.StatusOK, overview.QueuesPage(p, d, s.system(p)))
 }
 
-func (s *handlers) readQueues(c *fiber.Ctx) (d pages.QueuesData, err error) {
+func (s *handlers) readQueues(c *fiber.Ctx) (d overview.QueuesData, err error) {
 	ctx := c.UserContext()
 	if d.Queues, err = s.Console.Queues(ctx, s.Queues); err != nil {
 		return d, err
@@ -50,10 +50,10 @@ func (s *handlers) queuePage(c *fiber.Ctx) error {
 		return err
 	}
 	at := slices.IndexFunc(d.Flows, func(f console.QueueFlow) bool { return f.Queue == name })
-	q := pages.QueueData{QueuesData: d, Flow: d.Flows[at], Key: act.NewKey(), Done: did != nil}
+	q := overview.QueueData{QueuesData: d, Flow: d.Flows[at], Key: act.NewKey(), Done: did != nil}
 	p := s.Page(c)
 	q.CanControl = s.Policy.Allows(p.Role, access.ControlQueues)
-	return s.Render(c, http.StatusOK, pages.QueuePage(p, q))
+	return s.Render(c, http.StatusOK, overview.QueuePage(p, q))
 }
 
 // onQueue pauses or resumes the work in the path.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"backstop/internal/console"
-	"backstop/views/pages"
+	"backstop/views/funds"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -12,7 +12,7 @@ import (
 
 func (s *handlers) refunds() listPage[console.Refund] {
 	return listPage[console.Refund]{
-		spec: console.RefundList, always: true, read: s.Console.Refunds, columns: pages.RefundColumns,
+		spec: console.RefundList, always: true, read: s.Console.Refunds, columns: funds.RefundColumns,
 		number: "refund_no", only: func(r console.Refund) string { return refundPath(r.RefundNo) },
 	}
 }
@@ -26,7 +26,7 @@ func (s *handlers) refundPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.RefundPage(s.Page(c), pages.RefundData{RefundDetail: d}))
+	return s.Render(c, http.StatusOK, funds.RefundPage(s.Page(c), funds.RefundData{RefundDetail: d}))
 }
 
 func refundPath(no string) string { return "/refunds/" + no }

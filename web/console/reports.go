@@ -8,7 +8,7 @@ import (
 	"backstop/internal/analytics"
 	"backstop/internal/console"
 	"backstop/internal/daily"
-	"backstop/views/pages"
+	"backstop/views/figures"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -16,7 +16,7 @@ import (
 
 func (s *handlers) reports() listPage[daily.Report] {
 	return listPage[daily.Report]{
-		spec: console.ReportList, always: true, read: s.Console.Reports, columns: pages.ReportColumns,
+		spec: console.ReportList, always: true, read: s.Console.Reports, columns: figures.ReportColumns,
 	}
 }
 
@@ -31,7 +31,7 @@ func (s *handlers) reportPage(c *fiber.Ctx) error {
 	if err != nil {
 		return act.ErrNotFound
 	}
-	d := pages.DailyData{}
+	d := figures.DailyData{}
 	if d.Report, d.Mails, err = s.Console.Report(c.UserContext(), day.Format(time.DateOnly), zone); err != nil {
 		return err
 	}
@@ -44,5 +44,5 @@ func (s *handlers) reportPage(c *fiber.Ctx) error {
 			d.Now = &now.Total
 		}
 	}
-	return s.Render(c, http.StatusOK, pages.DailyPage(s.Page(c), d))
+	return s.Render(c, http.StatusOK, figures.DailyPage(s.Page(c), d))
 }

@@ -14,7 +14,7 @@ import (
 	"backstop/internal/daily"
 	"backstop/internal/exception"
 	"backstop/internal/report"
-	"backstop/views/pages"
+	"backstop/views/figures"
 )
 
 // seedReports stores the reports of two days: a busy one with a stranger's texts, which was
@@ -159,7 +159,7 @@ func TestTheMailOfAReportSaysTheSame(t *testing.T) {
 		"en": {"Backstop daily report · 2026-11-20", "Payments without a matching order", "new since 14:00"},
 		"zh": {"Backstop 日报 · 2026-11-20", "异常款待处理", "新增 · 14:00 起"},
 	} {
-		m, err := pages.DailyMessage(t.Context(), r, language, zone, "https://desk.example/")
+		m, err := figures.DailyMessage(t.Context(), r, language, zone, "https://desk.example/")
 		if err != nil || m.Title != words[0] {
 			t.Fatalf("%q, %v", m.Title, err)
 		}

@@ -24,7 +24,9 @@ import (
 	"backstop/internal/sandbox"
 	"backstop/internal/sweep"
 	savedview "backstop/internal/view"
-	"backstop/views/pages"
+	"backstop/views/figures"
+	"backstop/views/orders"
+	"backstop/views/search"
 	"backstop/views/ui"
 	"backstop/web"
 	"backstop/web/console/live"
@@ -39,7 +41,7 @@ type handlers struct {
 	listTime time.Duration // see listTime; shorter in tests
 	throttle *access.Throttle
 	live     *live.Stream[*ui.Page]
-	figures  live.Cache[string, pages.AnalyticsData] // by range
+	figures  live.Cache[string, figures.AnalyticsData] // by range
 	counts   viewCounter
 }
 
@@ -77,7 +79,7 @@ func (s *handlers) routes() []web.Route {
 
 		page("/", access.ViewOverview, s.overview, shown("layout-dashboard", text.Overview)),
 		{Method: http.MethodHead, Path: "/", Audience: web.ForOperator, Permission: access.ViewOverview, Handler: s.overview},
-		page("/guide", access.ViewOverview, s.guidePage, aside("circle-check", pages.GuideTitle)),
+		page("/guide", access.ViewOverview, s.guidePage, aside("circle-check", search.GuideTitle)),
 		act("/guide/sandbox", sandbox.MakeAct, s.makeSandbox),
 		act("/guide/order", sandbox.OrderAct, s.createSandboxOrder),
 		act("/guide/callback", sandbox.CallbackAct, s.sendSandboxCallback),
@@ -96,13 +98,13 @@ func (s *handlers) routes() []web.Route {
 		act("/attention/:incident/snooze", alert.SnoozeAct, s.onIncident(alert.SnoozeAct)),
 		act("/attention/:incident/resume", alert.ResumeAct, s.onIncident(alert.ResumeAct)),
 		act("/attention/:incident/close", alert.CloseAct, s.onIncident(alert.CloseAct)),
-		page("/runbook", access.ViewOverview, s.runbookPage, aside("triangle-alert", pages.RunbookTitle)),
+		page("/runbook", access.ViewOverview, s.runbookPage, aside("triangle-alert", search.RunbookTitle)),
 		page("/orders", access.ViewOrders, serve(s, s.orders()), shown("receipt-text", text.Orders)),
 		page("/orders/:order_no", access.ViewOrders, s.storyPage, web.Menu{}),
-		page("/orders/:order_no/_head", access.ViewOrders, s.storyPart(pages.StoryHead), web.Menu{}),
-		page("/orders/:order_no/_why", access.ViewOrders, s.storyPart(pages.StoryWhy), web.Menu{}),
-		page("/orders/:order_no/_story", access.ViewOrders, s.storyPart(pages.StoryList), web.Menu{}),
-		page("/orders/:order_no/_money", access.ViewOrders, s.storyPart(pages.StoryMoney), web.Menu{}),
+		page("/orders/:order_no/_head", access.ViewOrders, s.storyPart(orders.StoryHead), web.Menu{}),
+		page("/orders/:order_no/_why", access.ViewOrders, s.storyPart(orders.StoryWhy), web.Menu{}),
+		page("/orders/:order_no/_story", access.ViewOrders, s.storyPart(orders.StoryList), web.Menu{}),
+		page("/orders/:order_no/_money", access.ViewOrders, s.storyPart(orders.StoryMoney), web.Menu{}),
 		page("/orders/:order_no/_diff", access.ViewOrders, s.storyDiff, web.Menu{}),
 		page("/orders/:order_no/events/:event_id/_raw", access.ViewOrders, s.storyRaw, web.Menu{}),
 		page("/orders/:order_no/evidence", access.ExportEvidence, s.evidence, web.Menu{}),
@@ -195,7 +197,7 @@ func (s *handlers) routes() []web.Route {
 		page("/inbox", access.ViewOverview, s.inboxPage, aside("inbox", text.Inbox)),
 		page("/_/bell", access.ViewOverview, s.bell, web.Menu{}),
 		post("/inbox/read", access.ViewOverview, s.readInbox),
-		page("/views", access.ViewOverview, s.viewsPage, aside("filter", pages.ViewsTitle)),
+		page("/views", access.ViewOverview, s.viewsPage, aside("filter", search.ViewsTitle)),
 		page("/views/_counts", access.ViewOverview, s.viewCounts, web.Menu{}),
 		act("/views", savedview.SaveAct, s.saveView),
 		act("/views/:view/change", savedview.ChangeAct, s.changeView),

@@ -12,7 +12,7 @@ import (
 	"backstop/internal/base/calendar"
 	"backstop/internal/console"
 	"backstop/internal/list"
-	"backstop/views/pages"
+	"backstop/views/search"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -33,7 +33,7 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 		return c.Redirect("/search?q="+url.QueryEscape(q), http.StatusSeeOther)
 	}
 	p := s.Page(c)
-	d := pages.Finds{Q: q, Pages: ui.Matching(s.places(p.Role), q), Acts: ui.Matching(s.starts(p.Role), q)}
+	d := search.Finds{Q: q, Pages: ui.Matching(s.places(p.Role), q), Acts: ui.Matching(s.starts(p.Role), q)}
 	ctx, cancel := context.WithTimeout(context.Background(), s.listTime)
 	defer cancel()
 	if q != "" {
@@ -62,7 +62,7 @@ func (s *handlers) searchPage(c *fiber.Ctx) error {
 			return s.searchAmount(ctx, c, q)
 		}
 	}
-	return s.Render(c, http.StatusOK, pages.Search(p, d))
+	return s.Render(c, http.StatusOK, search.Search(p, d))
 }
 
 // places returns the pages with names that a role may open.
@@ -77,7 +77,7 @@ func (s *handlers) places(role string) (all []ui.Place) {
 
 // starts returns the acts that a role may begin.
 func (s *handlers) starts(role string) (all []ui.Place) {
-	for _, x := range pages.Starts {
+	for _, x := range search.Starts {
 		permission := x.Permission
 		if x.Act != "" {
 			permission = s.Acts.Kind(x.Act).Permission
@@ -89,14 +89,14 @@ func (s *handlers) starts(role string) (all []ui.Place) {
 	for _, spec := range console.BatchLists() {
 		_, object := console.BatchList(spec.Name)
 		for _, action := range s.Batches.Actions(act.Actor{Role: role}, object) {
-			all = append(all, pages.BatchStart(spec.Name, action))
+			all = append(all, search.BatchStart(spec.Name, action))
 		}
 	}
 	return all
 }
 
 // possible reports whether the page of an act can offer it now.
-func (s *handlers) possible(x pages.Start) bool {
+func (s *handlers) possible(x search.Start) bool {
 	switch {
 	case x.Queue != "":
 		return s.Pauses.Paused(x.Queue) == x.Resumes

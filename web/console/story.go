@@ -8,7 +8,8 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/console"
-	"backstop/views/pages"
+	"backstop/views/orders"
+	"backstop/views/panel"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -19,7 +20,7 @@ import (
 func (s *handlers) storyPage(c *fiber.Ctx) error { return s.sendStory(c, http.StatusOK, nil) }
 
 // sendStory responds with the order's page, with a note that was refused; nil = none was.
-func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *pages.RefusedNote) error {
+func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *panel.RefusedNote) error {
 	story, err := s.readStory(c)
 	if err != nil {
 		return err
@@ -39,12 +40,12 @@ func (s *handlers) sendStory(c *fiber.Ctx, status int, refused *pages.RefusedNot
 	if story.Decided, story.Offers, err = s.Approvals.OffersOf(c.UserContext(), s.Actor(c), "order", no); err != nil {
 		return err
 	}
-	return s.Render(c, status, pages.Story(s.storyFrame(c), story))
+	return s.Render(c, status, orders.Story(s.storyFrame(c), story))
 }
 
 // storyPart returns a part of the history to a script, and redirects any other request to the
 // page.
-func (s *handlers) storyPart(draw func(*ui.Page, pages.StoryData) templ.Component) fiber.Handler {
+func (s *handlers) storyPart(draw func(*ui.Page, orders.StoryData) templ.Component) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if !web.IsFragment(c) {
 			to := orderPath(c.Params("order_no"))
@@ -62,18 +63,18 @@ func (s *handlers) storyPart(draw func(*ui.Page, pages.StoryData) templ.Componen
 }
 
 // readStory reads the order's history, masked.
-func (s *handlers) readStory(c *fiber.Ctx) (pages.StoryData, error) {
+func (s *handlers) readStory(c *fiber.Ctx) (orders.StoryData, error) {
 	no, err := web.OrderNo(c)
 	if err != nil {
-		return pages.StoryData{}, err
+		return orders.StoryData{}, err
 	}
 	phase := console.Phase(c.Query("phase"))
 	if phase != "" && !slices.Contains(console.Phases, phase) {
-		return pages.StoryData{}, web.InvalidField("phase", "no phase of a story has this name")
+		return orders.StoryData{}, web.InvalidField("phase", "no phase of a story has this name")
 	}
 	story, err := s.Console.Story(c.UserContext(), no)
 	if err != nil {
-		return pages.StoryData{}, err
+		return orders.StoryData{}, err
 	}
 	story.Mask()
 	data := s.storyData(c, story, phase)
@@ -81,9 +82,9 @@ func (s *handlers) readStory(c *fiber.Ctx) (pages.StoryData, error) {
 	return data, err
 }
 
-func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.Phase) pages.StoryData {
+func (s *handlers) storyData(c *fiber.Ctx, story *console.Story, phase console.Phase) orders.StoryData {
 	may := func(p access.Permission) bool { return s.Policy.Allows(web.Operator(c).Role, p) }
-	return pages.StoryData{
+	return orders.StoryData{
 		Story: story, Phase: phase,
 		CanResend: may(access.Resend), ResendKey: act.NewKey(), CanNote: may(access.Comment), NoteKey: act.NewKey(),
 		CanAsk: may(access.QueryOrders), AskKey: act.NewKey(),
@@ -104,14 +105,14 @@ func (s *handlers) unmaskOrder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.unmasked(c, console.UnmaskOrder, act.Ref{ID: no}, orderPath(no), func(u pages.Unmask) error {
+	return s.unmasked(c, console.UnmaskOrder, act.Ref{ID: no}, orderPath(no), func(u panel.Unmask) error {
 		story, err := s.Console.Story(c.UserContext(), no)
 		if err != nil {
 			return err
 		}
 		data := s.storyData(c, story, "")
 		data.Unmask = u
-		return s.Render(c, http.StatusOK, pages.Story(s.storyFrame(c), data))
+		return s.Render(c, http.StatusOK, orders.Story(s.storyFrame(c), data))
 	})
 }
 
@@ -122,7 +123,7 @@ func (s *handlers) storyDiff(c *fiber.Ctx) error {
 		return err
 	}
 	p := s.Page(c)
-	return s.pageOrPart(c, pages.Diff(p, no, of[0], of[1]), pages.DiffPanel(p, no, of[0], of[1]))
+	return s.pageOrPart(c, orders.Diff(p, no, of[0], of[1]), orders.DiffPanel(p, no, of[0], of[1]))
 }
 
 // storyRaw shows one callback of the order as received.
@@ -132,7 +133,7 @@ func (s *handlers) storyRaw(c *fiber.Ctx) error {
 		return err
 	}
 	p := s.Page(c)
-	return s.pageOrPart(c, pages.Raw(p, no, of[0]), pages.RawPanel(p, no, of[0]))
+	return s.pageOrPart(c, orders.Raw(p, no, of[0]), orders.RawPanel(p, no, of[0]))
 }
 
 // storyCallbacks finds callbacks in the order's history, and reads and masks the bodies that

@@ -14,7 +14,7 @@ import (
 	"backstop/internal/callback"
 	"backstop/internal/console"
 	"backstop/internal/supplier"
-	"backstop/views/pages"
+	"backstop/views/partners"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -37,10 +37,10 @@ func (s *handlers) suppliersPage(c *fiber.Ctx) error {
 	if format != "" {
 		return exportRead(s, c, exported[console.SupplierHealth]{
 			format: format, name: "suppliers", page: p,
-			columns: pages.SupplierColumns,
+			columns: partners.SupplierColumns,
 		}, all)
 	}
-	return s.Render(c, http.StatusOK, pages.Suppliers(p, all))
+	return s.Render(c, http.StatusOK, partners.Suppliers(p, all))
 }
 
 // supplierPage shows one supplier.
@@ -55,7 +55,7 @@ func (s *handlers) supplierPage(c *fiber.Ctx) error {
 	if err != nil {
 		return slow(ctx, err)
 	}
-	return s.Render(c, http.StatusOK, pages.SupplierPage(s.Page(c), d))
+	return s.Render(c, http.StatusOK, partners.SupplierPage(s.Page(c), d))
 }
 
 // knownSupplier returns the supplier's code in the path; act.ErrNotFound = there is none.
@@ -78,7 +78,7 @@ func (s *handlers) playgroundPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.Playground(s.Page(c), pages.PlaygroundData{Code: code}))
+	return s.Render(c, http.StatusOK, partners.Playground(s.Page(c), partners.PlaygroundData{Code: code}))
 }
 
 // playground shows what would become of a pasted callback. It is not recorded in the audit,
@@ -89,7 +89,7 @@ func (s *handlers) playground(c *fiber.Ctx) error {
 		return err
 	}
 	p := s.Page(c)
-	d := pages.PlaygroundData{
+	d := partners.PlaygroundData{
 		Code: code, Request: c.FormValue("request"),
 		From: strings.TrimSpace(c.FormValue("from")), At: strings.TrimSpace(c.FormValue("at")),
 	}
@@ -98,7 +98,7 @@ func (s *handlers) playground(c *fiber.Ctx) error {
 		d.Problem = problem
 		d.Request = textlimit.Storable(textlimit.Cut(d.Request, callback.MaxPaste))
 		d.From, d.At = textlimit.Storable(textlimit.Cut(d.From, 64)), textlimit.Storable(textlimit.Cut(d.At, 64))
-		return s.Render(c, http.StatusUnprocessableEntity, pages.Playground(p, d))
+		return s.Render(c, http.StatusUnprocessableEntity, partners.Playground(p, d))
 	}
 	f, err := s.Callbacks.Check(c.UserContext(), code, req)
 	if errors.Is(err, callback.ErrUnknown) { // deleted meanwhile
@@ -108,23 +108,23 @@ func (s *handlers) playground(c *fiber.Ctx) error {
 		return err
 	}
 	d.Found, d.Masked = &f, console.MaskFinding(&f)
-	return s.Render(c, http.StatusOK, pages.Playground(p, d))
+	return s.Render(c, http.StatusOK, partners.Playground(p, d))
 }
 
 // pasted reads the form of the playground, or says what to fix.
-func pasted(p *ui.Page, d pages.PlaygroundData) (req *supplier.Request, problem string) {
+func pasted(p *ui.Page, d partners.PlaygroundData) (req *supplier.Request, problem string) {
 	req, err := callback.Paste(d.Code, d.Request)
 	if err != nil {
-		return nil, pages.PlaygroundProblem(p, text.Of(err))
+		return nil, partners.PlaygroundProblem(p, text.Of(err))
 	}
 	if d.From != "" {
 		if req.RemoteAddr, err = netip.ParseAddr(d.From); err != nil {
-			return nil, pages.PlaygroundBadFrom(p)
+			return nil, partners.PlaygroundBadFrom(p)
 		}
 	}
 	if d.At != "" {
-		if req.ReceivedAt, err = calendar.Parse(pages.PlaygroundTime, d.At, p.Zone); err != nil {
-			return nil, pages.PlaygroundBadAt(p)
+		if req.ReceivedAt, err = calendar.Parse(partners.PlaygroundTime, d.At, p.Zone); err != nil {
+			return nil, partners.PlaygroundBadAt(p)
 		}
 	}
 	return req, ""

@@ -9,7 +9,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/base/sheet"
 	"backstop/internal/sweep"
-	"backstop/views/pages"
+	"backstop/views/work"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -34,21 +34,21 @@ func (s *handlers) sweepsPage(c *fiber.Ctx) error {
 		return err
 	}
 	ctx, now := c.UserContext(), s.DB.NowTime().In(s.Config.Timezone)
-	nights, err := sweep.Nights(ctx, s.DB.Read, sweep.Number(pages.CalendarFrom(now)))
+	nights, err := sweep.Nights(ctx, s.DB.Read, sweep.Number(work.CalendarFrom(now)))
 	if err != nil {
 		return err
 	}
-	d.Weeks, d.Begun, d.Key, d.Days = pages.SweepWeeks(now, nights), did != nil, act.NewKey(), s.Config.SweepDays
+	d.Weeks, d.Begun, d.Key, d.Days = work.SweepWeeks(now, nights), did != nil, act.NewKey(), s.Config.SweepDays
 	d.CanRun = s.Policy.Allows(web.Operator(c).Role, access.RunSweeps)
 	p := s.Page(c)
 	p.Parts = d.Now != nil // it asks for how far the sweep is
-	return s.Render(c, http.StatusOK, pages.Sweeps(p, d))
+	return s.Render(c, http.StatusOK, work.Sweeps(p, d))
 }
 
 func (s *handlers) exportSweeps(c *fiber.Ctx, format sheet.Format) error {
 	p := s.Page(c)
 	return exportEach(s, c, exported[*sweep.Sweep]{
-		format: format, name: "sweeps", page: p, columns: pages.SweepColumns,
+		format: format, name: "sweeps", page: p, columns: work.SweepColumns,
 		each: func(fn func(*sweep.Sweep) error) error {
 			for before := int64(0); ; {
 				rows, err := sweep.List(context.Background(), s.DB.Read, before, sweepsShown) // the request has ended by then
@@ -75,10 +75,10 @@ func (s *handlers) sweepRuns(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return s.Render(c, http.StatusOK, pages.SweepRuns(s.Page(c), d))
+	return s.Render(c, http.StatusOK, work.SweepRuns(s.Page(c), d))
 }
 
-func (s *handlers) readSweeps(c *fiber.Ctx) (d pages.SweepsData, err error) {
+func (s *handlers) readSweeps(c *fiber.Ctx) (d work.SweepsData, err error) {
 	before := int64(0)
 	if text := c.Query("before"); text != "" {
 		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {

@@ -8,7 +8,7 @@ import (
 
 	"backstop/internal/access"
 	"backstop/internal/act"
-	"backstop/views/pages"
+	"backstop/views/panel"
 	"backstop/web"
 
 	"github.com/gofiber/fiber/v2"
@@ -20,7 +20,7 @@ const unmaskedFor = time.Minute
 // unmasked shows an object without masks in this one response, to an operator who may see it and
 // gives a reason. The audit row is committed first. The browser leaves the page automatically; sent
 // a second time, the form shows nothing.
-func (s *handlers) unmasked(c *fiber.Ctx, kind string, ref act.Ref, page string, show func(pages.Unmask) error) error {
+func (s *handlers) unmasked(c *fiber.Ctx, kind string, ref act.Ref, page string, show func(panel.Unmask) error) error {
 	out, err := s.act(c, act.Call{Kind: kind, Ref: ref})
 	if err != nil {
 		return err
@@ -31,13 +31,13 @@ func (s *handlers) unmasked(c *fiber.Ctx, kind string, ref act.Ref, page string,
 	}
 	// The header needs no script, and a page that is left open shows nothing.
 	c.Set("Refresh", strconv.Itoa(int(unmaskedFor/time.Second))+"; url="+page)
-	return show(pages.Unmask{Until: s.DB.Now() + unmaskedFor.Microseconds()})
+	return show(panel.Unmask{Until: s.DB.Now() + unmaskedFor.Microseconds()})
 }
 
 // masked is how the reader of a masked page may see the rest, and whether a form just showed it.
-func (s *handlers) masked(c *fiber.Ctx, kind, id, page string) (pages.Unmask, error) {
+func (s *handlers) masked(c *fiber.Ctx, kind, id, page string) (panel.Unmask, error) {
 	did, err := s.done(c, s.Acts.Kind(kind).Object, id)
-	u := pages.Unmask{Done: did != nil && did.Action == kind}
+	u := panel.Unmask{Done: did != nil && did.Action == kind}
 	if err == nil && s.Policy.Allows(web.Operator(c).Role, access.ViewPersonal) {
 		path, query, _ := strings.Cut(page, "?")
 		u.Path, u.Key = strings.TrimSuffix(path+"/unmask?"+query, "?"), act.NewKey()

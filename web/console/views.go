@@ -16,7 +16,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/list"
 	savedview "backstop/internal/view"
-	"backstop/views/pages"
+	"backstop/views/search"
 	"backstop/views/ui"
 	"backstop/web"
 
@@ -36,7 +36,7 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 	now := p.Now.In(p.Zone)
 	yesterday := calendar.DayStart(now, -1)
 	for _, part := range console.RiskParts(spec) {
-		all = append(all, preset{"risk-" + string(part), pages.RiskView(part), url.Values{"risk": {string(part)}}})
+		all = append(all, preset{"risk-" + string(part), search.RiskView(part), url.Values{"risk": {string(part)}}})
 	}
 	switch spec {
 	case console.OrderList:
@@ -44,11 +44,11 @@ func presets(p *ui.Page, name string, spec *list.Spec, at url.Values) (all []pre
 		if merchant := at.Get("merchant"); merchant != "" {
 			query.Set("merchant", merchant)
 		}
-		all = append(all, preset{"paid", pages.PaidView(at.Get("merchant")), query})
+		all = append(all, preset{"paid", search.PaidView(at.Get("merchant")), query})
 	case console.ApprovalList:
-		all = append(all, preset{"decided", pages.DecidedView(), url.Values{"decided": {console.Days(console.DayLayout, yesterday)}}})
+		all = append(all, preset{"decided", search.DecidedView(), url.Values{"decided": {console.Days(console.DayLayout, yesterday)}}})
 	case console.ActList:
-		all = append(all, preset{"decided", pages.DecidedView(), url.Values{
+		all = append(all, preset{"decided", search.DecidedView(), url.Values{
 			"object": {"approval"}, "window": {ui.DayWindow},
 			"to": {yesterday.Format(time.DateOnly)},
 		}})
@@ -86,15 +86,15 @@ func (s *handlers) viewBar(ctx context.Context, c *fiber.Ctx, l *listing) (*ui.V
 	}
 	add(ui.ViewTab{Label: l.p.T(text.All)}, "")
 	for _, x := range presets(l.p, name, of.Spec, l.query.Values) {
-		add(pages.PresetTab(l.p, x.key, x.label), x.query.Encode())
+		add(search.PresetTab(l.p, x.key, x.label), x.query.Encode())
 	}
 	for _, v := range rows {
-		t := pages.ViewTab(l.p, v)
+		t := search.ViewTab(l.p, v)
 		problem, err := s.problemOf(ctx, of, v, v.Query == at)
 		if err != nil {
 			return nil, err
 		}
-		if problem != (pages.ViewProblem{}) {
+		if problem != (search.ViewProblem{}) {
 			t.Icon, t.Hint = "triangle-alert", problem.In(l.p)
 		}
 		if add(t, v.Query); v.Query == at {
@@ -110,14 +110,14 @@ var viewWords = []string{"window", "to", "from", "sort", "columns"}
 // problemOf returns what is wrong with a view: a word that the list does not have, a value that
 // it does not take, or, if deep is set, one that nothing can match, such as a merchant that was
 // deleted.
-func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview.View, deep bool) (pages.ViewProblem, error) {
+func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview.View, deep bool) (search.ViewProblem, error) {
 	values, err := url.ParseQuery(v.Query)
 	if err != nil {
-		return pages.ViewProblem{Kind: pages.ViewUnreadable}, nil
+		return search.ViewProblem{Kind: search.ViewUnreadable}, nil
 	}
 	for word := range values {
 		if !slices.ContainsFunc(of.Spec.Fields, func(f list.Field) bool { return f.Word == word }) && !slices.Contains(viewWords, word) {
-			return pages.ViewProblem{Kind: pages.ViewWord, Word: word}, nil
+			return search.ViewProblem{Kind: search.ViewWord, Word: word}, nil
 		}
 	}
 	q := list.Query{Spec: of.Spec, Scope: list.All()}
@@ -126,17 +126,17 @@ func (s *handlers) problemOf(ctx context.Context, of savedview.List, v savedview
 	}
 	for _, t := range q.Terms {
 		if (list.Query{Spec: of.Spec, Terms: []list.Term{t}}).Check() != nil {
-			return pages.ViewProblem{Kind: pages.ViewValue, Word: t.Word, Value: t.Value}, nil
+			return search.ViewProblem{Kind: search.ViewValue, Word: t.Word, Value: t.Value}, nil
 		}
 	}
 	if !deep {
-		return pages.ViewProblem{}, nil
+		return search.ViewProblem{}, nil
 	}
 	missing, err := q.Missing(ctx, s.DB)
 	if err != nil || missing == nil {
-		return pages.ViewProblem{}, err
+		return search.ViewProblem{}, err
 	}
-	return pages.ViewProblem{Kind: pages.ViewMissing, Word: missing.Word, Value: missing.Value}, nil
+	return search.ViewProblem{Kind: search.ViewMissing, Word: missing.Word, Value: missing.Value}, nil
 }
 
 // How long the counts of views may take and are kept.
@@ -216,7 +216,7 @@ func (s *handlers) viewCounts(c *fiber.Ctx) error {
 		queries[x.key], keys = x.query.Encode(), append(keys, x.key)
 	}
 	for _, v := range rows {
-		key := pages.ViewKey(v)
+		key := search.ViewKey(v)
 		queries[key], keys = v.Query, append(keys, key)
 	}
 	parts := make([]templ.Component, 0, len(keys))
@@ -275,7 +275,7 @@ func (s *handlers) viewsPage(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	data := pages.ViewsData{MayShare: s.Policy.Allows(p.Role, access.ShareViews), Did: c.Query("did")}
+	data := search.ViewsData{MayShare: s.Policy.Allows(p.Role, access.ShareViews), Did: c.Query("did")}
 	data.Of, _ = strconv.ParseInt(c.Query("view"), 10, 64)
 	for _, v := range rows {
 		of, ok := s.Views.Lists[v.List]
@@ -286,9 +286,9 @@ func (s *handlers) viewsPage(c *fiber.Ctx) error {
 		if err != nil {
 			return err
 		}
-		data.Rows = append(data.Rows, pages.ViewRow{View: v, Spec: of.Spec, Problem: problem, MayWatch: of.Alerts(), Key: act.NewKey()})
+		data.Rows = append(data.Rows, search.ViewRow{View: v, Spec: of.Spec, Problem: problem, MayWatch: of.Alerts(), Key: act.NewKey()})
 	}
-	return s.Render(c, http.StatusOK, pages.Views(p, data))
+	return s.Render(c, http.StatusOK, search.Views(p, data))
 }
 
 // saveView saves the filter of a list, and shows the list.

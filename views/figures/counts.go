@@ -1,0 +1,187 @@
+package figures
+
+import (
+	"math"
+	"net/url"
+	"slices"
+
+	"backstop/internal/analytics"
+	"backstop/internal/base/text"
+	"backstop/internal/notify"
+	"backstop/views/chart"
+	"backstop/views/ui"
+)
+
+// causesShown is how many causes have a colour of their own; the rest is one.
+const causesShown = 5
+
+var causeKinds = []string{"k1", "k2", "k3", "k4", "k5", "k6"}
+
+func (d AnalyticsData) attempts() (n int64) {
+	for _, c := range d.Causes {
+		n += c.Attempts
+	}
+	return n
+}
+
+func failureText(class string) text.Text { return ui.ClassText(notify.Class(class)) }
+
+func (d AnalyticsData) causesFigure(p *ui.Page) Figure {
+	f := Figure{
+		Name: "causes", Title: tCauses, Definition: tCausesDef, Rows: "/notifications?status=retry_wait&window=" + d.window(),
+		RowsText: tStillWaiting,
+		Heads: []string{
+			p.T(text.CompensationCause), p.T(text.CodeWord), p.T(tFailedAttempts), p.T(tShare), p.T(tCumulative), p.T(text.LastWeek), p.T(text.Orders),
+			p.T(tMoney), p.T(tNewSince),
+		},
+	}
+	var sum int64
+	for _, c := range d.Causes {
+		sum += c.Attempts
+		since := chart.NoCell(p)
+		if c.NewSince > 0 {
+			since = chart.Same(p.At(c.NewSince).Format("2006-01-02 15:04"))
+		}
+		f.Table = append(f.Table, []chart.Cell{
+			chart.Same(p.T(failureText(c.Class))), chart.Same(c.Class), chart.CountCell(c.Attempts),
+			chart.ShareCell(p, float64(c.Attempts)/float64(d.attempts()),
+				true),
+			chart.ShareCell(p, float64(sum)/float64(d.attempts()), true), chart.CountCell(c.Before), chart.CountCell(c.Orders),
+			chart.SumsCell(p, c.Sums), since,
+		})
+	}
+	return f
+}
+
+func (d AnalyticsData) causesPlot(p *ui.Page) chart.Plot {
+	const height = 170
+	var rows [][]int64
+	totals := make([]int64, d.Range.N)
+	for r, c := range d.Causes {
+		if r > causesShown {
+			for i, n := range c.Steps {
+				rows[causesShown][i] += n
+				totals[i] += n
+			}
+			continue
+		}
+		rows = append(rows, slices.Clone(c.Steps))
+		for i, n := range c.Steps {
+			totals[i] += n
+		}
+	}
+	before := make([]float64, d.Range.N)
+	for i, n := range d.FailedBefore {
+		before[i] = float64(n)
+	}
+	a, lines := chart.CountAxis(max(slices.Max(totals), slices.Max(d.FailedBefore)), height)
+	classes := make([]string, len(rows))
+	for i := range rows {
+		classes[i] = "f-" + causeKinds[i]
+	}
+	c := chart.Plot{
+		Height: height, Grid: lines, Labels: chart.Labels(d.Range.N, func(i int) string { return d.columnLabel(p, i) }),
+		Cells: chart.Stack(rows, classes, d.Range.N, a),
+		Hits: chart.Hits(d.Range.N, func(i int) string {
+			said := d.columnName(p, i) + " · " + p.T(tFailedN, ui.Count(totals[i]))
+			for _, c := range d.Causes {
+				if c.Steps[i] > 0 {
+					said += "\n" + p.T(failureText(c.Class)) + " " + ui.Count(c.Steps[i])
+				}
+			}
+			return said
+		}),
+		Says: p.T(tCausesSays, ui.Count(d.attempts()), ui.Count(int64(len(d.Causes)))),
+	}
+	if d.compared() {
+		c.Paths = []chart.Path{{Class: chart.FaintLine, D: chart.Line(before, a)}}
+	}
+	return c
+}
+
+func causeHref(class, window string) string {
+	return "/notifications?cause=" + url.QueryEscape(class) + "&window=" + window
+}
+
+func (d AnalyticsData) flowsFigure(p *ui.Page, name string, title text.Text, flows []analytics.Flow) Figure {
+	f := Figure{
+		Name: name, Title: title, Definition: tFlowsDef, Rows: "/orders?window=" + d.window(), RowsText: text.Orders,
+		Heads: []string{p.T(text.CodeWord), p.T(text.Name), p.T(text.Created), p.T(text.LastWeek), p.T(text.Paid), p.T(tConversion), p.T(tMoney)},
+	}
+	for _, w := range flows {
+		v, ok := w.Conversion()
+		f.Table = append(f.Table, []chart.Cell{
+			chart.Same(w.Code), chart.Same(w.Name), chart.CountCell(w.Created), chart.CountCell(w.Before), chart.CountCell(w.Paid),
+			chart.ShareCell(p, v, ok), chart.SumsCell(p, w.Sums),
+		})
+	}
+	return f
+}
+
+// flowsShown is how many merchants and suppliers the page shows; the table has more.
+const flowsShown = 8
+
+// flowWidth is the bar of a flow beside the largest one, 0 to 100.
+func flowWidth(n, most int64) float64 {
+	if most <= 0 {
+		return 0
+	}
+	return 100 * float64(n) / float64(most)
+}
+
+// growth is how much more there is than a week before, as +12.3%.
+func growth(p *ui.Page, now, before int64) string {
+	if before <= 0 {
+		return p.T(text.None)
+	}
+	v := float64(now)/float64(before) - 1
+	if v >= 0 {
+		return "+" + ui.Percent(v, 1)
+	}
+	return "−" + ui.Percent(-v, 1)
+}
+
+func ageName(i int) string {
+	if i == len(analytics.Ages) {
+		return "> " + chart.Briefly(analytics.Ages[i-1])
+	}
+	return "≤ " + chart.Briefly(analytics.Ages[i])
+}
+
+func (d AnalyticsData) exceptionsFigure(p *ui.Page) Figure {
+	f := Figure{
+		Name: "exceptions", Title: tExceptionsBy, Definition: tExceptionsDef, Rows: "/exceptions?state=needs", RowsText: text.Exceptions,
+		Heads: []string{p.T(text.Kind), p.T(tOpenN)},
+	}
+	for i := range len(analytics.Ages) + 1 {
+		f.Heads = append(f.Heads, p.T(tOpenN)+" "+ageName(i))
+	}
+	f.Heads = append(f.Heads, p.T(tDecidedN), p.T(tDecidedIn, chart.Briefly(analytics.Ages[0])),
+		p.T(tDecidedIn, chart.Briefly(analytics.Ages[1])),
+		p.T(tDecidedIn, chart.Briefly(analytics.Ages[2])))
+	for _, k := range d.Exceptions.Kinds {
+		row := []chart.Cell{chart.Same(p.T(ui.KindText(k.Name))), chart.CountCell(k.OpenTotal())}
+		for _, n := range k.Open {
+			row = append(row, chart.CountCell(n))
+		}
+		row = append(row, chart.CountCell(k.DecidedTotal()))
+		for i := range 3 {
+			v, ok := k.Within(i)
+			row = append(row, chart.ShareCell(p, v, ok))
+		}
+		f.Table = append(f.Table, row)
+	}
+	return f
+}
+
+// strength is the opacity of a count beside the largest of its table.
+func (d AnalyticsData) strength(n int64) string {
+	var most int64 = 1
+	for _, k := range d.Exceptions.Kinds {
+		most = max(most, slices.Max(k.Open))
+	}
+	if n == 0 {
+		return "0"
+	}
+	return ui.Px(0.1 + 0.5*math.Sqrt(float64(n)/float64(most)))
+}

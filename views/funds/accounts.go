@@ -1,0 +1,219 @@
+// Package funds draws the pages of accounts, refunds, payouts and disputes.
+package funds
+
+import (
+	"net/url"
+	"strings"
+
+	ledgerfact "backstop/internal/ledger/fact"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/fund"
+	"backstop/internal/fund/adjust"
+	"backstop/internal/ledger"
+	"backstop/internal/report"
+	"backstop/views/link"
+	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
+)
+
+// AccountTexts are the texts of the list of accounts.
+var AccountTexts = ui.ListTexts{
+	Title: text.Accounts, Icon: "landmark", None: tAccountsNone, NoneHow: tAccountsNoneHow,
+	Fields: map[string]ui.Field{
+		"code":     {Label: tAccount},
+		"currency": {Label: text.Currency},
+		"kind":     {Label: text.Kind, Value: accountKindText},
+		"part":     {Label: tFunds, Value: wording.FundPart},
+	},
+}
+
+// lineTexts are the texts of the list of an account's lines.
+var lineTexts = ui.ListTexts{Icon: "landmark", None: tLinesNone, NoneHow: tEntriesNoneHow}
+
+// AccountsData is what the list of accounts shows around its rows.
+type AccountsData struct {
+	CanPropose bool
+	Key        string // of the form
+	// Sums are the balances of the part of the funds that is listed; nil = none is.
+	Sums []report.Sum
+}
+
+// LinesData is one account, shown with its lines.
+type LinesData struct {
+	*ledger.Account
+	CanPropose bool
+	Key        string // of the one form that is sent
+}
+
+// merchant returns the merchant whose balance the account is; "" = it is no merchant's.
+func (d LinesData) merchant() string {
+	if kind := console.KindOf(d.Code); kind != "merchant" && kind != console.FrozenAccount && kind != console.ReservedAccount {
+		return ""
+	}
+	code := strings.TrimPrefix(d.Code, ledger.MerchantAccount(""))
+	return strings.TrimSuffix(strings.TrimSuffix(code, fund.FrozenPart), fund.ReservedPart)
+}
+
+// holds leads to the open refunds, payouts or disputes whose money the account holds; "" = it holds none.
+func (d LinesData) holds() (link templ.SafeURL, label text.Text) {
+	if s, ok := strings.CutPrefix(d.Code, "refund:"); ok {
+		return templ.URL("/refunds?state=" + console.NotEnded + "&supplier=" + url.QueryEscape(s)), tItsRefunds
+	}
+	if s, ok := strings.CutPrefix(d.Code, "payout:"); ok {
+		return templ.URL("/payouts?state=" + console.NotEnded + "&supplier=" + url.QueryEscape(s)), tItsPayouts
+	}
+	if d.merchant() != "" && console.KindOf(d.Code) == console.ReservedAccount {
+		return templ.URL("/disputes?state=" + console.NotEnded + "&merchant=" + url.QueryEscape(d.merchant())), tItsDisputes
+	}
+	return "", text.Text{}
+}
+
+// StatementData is a merchant's statement of a day.
+type StatementData struct {
+	Merchant           string // code
+	Balances           []fund.Balance
+	Statement          fund.Statement // of no currency: the merchant has no account
+	Day, Before, After string         // days; After "" = it has not begun
+	Zone               string
+}
+
+// link leads to the statement of a day in a currency.
+func (d StatementData) link(day, currency string) templ.SafeURL {
+	return templ.URL(string(link.Merchant(d.Merchant)) + "/statement?" + url.Values{"day": {day}, "currency": {currency}}.Encode())
+}
+
+// AccountColumns are those of the list of accounts.
+var AccountColumns = []ui.Column[ledger.Account]{
+	ui.TextCol("code", tAccount, func(a ledger.Account) string { return a.Code }).As("mono strong").
+		To(func(a ledger.Account) string { return string(link.Account(a.Code, a.Currency)) }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, a ledger.Account) string { return p.T(accountKindText(console.KindOf(a.Code))) }),
+	ui.TextCol("currency", text.Currency, func(a ledger.Account) string { return a.Currency }).As("mono small"),
+	ui.MoneyCol("balance", tBalance, func(a ledger.Account) (int64, string) { return a.Balance, a.Currency }).With(accountBalance),
+	ui.TimeCol("folded", tFoldedAt, func(a ledger.Account) *int64 { return a.FoldedAt }).Optional(),
+}
+
+type lineRow = console.AccountLine
+
+// LineColumns are those of an account's lines.
+var LineColumns = []ui.Column[lineRow]{
+	ui.TimeCol("at", text.Time, func(l lineRow) *int64 { return &l.CreatedAt }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, l lineRow) string { return p.T(lineKindText(l.Kind())) }),
+	ui.TextCol("ref", text.Reference, func(l lineRow) string { return l.Ref }).As("").
+		With(func(p *ui.Page, l lineRow) templ.Component { return refOf(p, l.Ref) }),
+	ui.TextCol("other", tOther, func(l lineRow) string { return l.Other }).As("mono small").
+		To(func(l lineRow) string { return string(link.Account(l.Other, l.Currency)) }),
+	ui.TextCol("currency", text.Currency, func(l lineRow) string { return l.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(l lineRow) (int64, string) { return l.Amount, l.Currency }),
+	ui.Col("balance", tBalance, ui.BalanceKind, func(_ *ui.Page, l lineRow) ui.Cell {
+		return ui.Cell{Minor: l.Balance, Currency: l.Currency}
+	}).As("num strong"),
+}
+
+func accountKindText(kind string) text.Text { return ui.TextFor(accountKinds, kind) }
+
+var accountKinds = map[string]text.Text{
+	"merchant":              {ZH: "商户余额", EN: "Merchant's balance"},
+	console.FrozenAccount:   {ZH: "商户冻结", EN: "Merchant, frozen"},
+	console.ReservedAccount: {ZH: "争议保留", EN: "Reserved for disputes"},
+	"supplier":              {ZH: "渠道应付我方", EN: "Owed by a supplier"},
+	"refund":                {ZH: "退款在途", EN: "Refunds in transit"},
+	"payout":                {ZH: "出款在途", EN: "Payouts in transit"},
+	"suspense":              {ZH: "挂账", EN: "Suspense"},
+	"income":                {ZH: "手续费收入", EN: "Income"},
+	"cost":                  {ZH: "渠道成本", EN: "Cost"},
+	"bank":                  {ZH: "银行", EN: "Bank"},
+	"loss":                  {ZH: "损失", EN: "Loss"},
+	"opening":               {ZH: "期初", EN: "Opening balances"},
+}
+
+// lineKindText names a kind of lines on a statement; "" = none.
+func lineKindText(kind string) text.Text {
+	if kind == "" {
+		return text.None
+	}
+	return ui.TextFor(lineKinds, ledgerfact.Kind(kind))
+}
+
+var lineKinds = map[ledgerfact.Kind]text.Text{
+	ledgerfact.KindPayment:        {ZH: "收款", EN: "Payment"},
+	ledgerfact.KindFee:            {ZH: "手续费", EN: "Fee"},
+	ledgerfact.KindRefund:         text.Refund,
+	ledgerfact.KindRefundFailed:   {ZH: "退款退回", EN: "Refund returned"},
+	ledgerfact.KindPayout:         {ZH: "出款", EN: "Payout"},
+	ledgerfact.KindPayoutReversed: {ZH: "出款冲正", EN: "Payout reversed"},
+	ledgerfact.KindDispute:        {ZH: "拒付争议", EN: "Dispute"},
+	ledgerfact.KindDisputeWon:     {ZH: "争议胜诉", EN: "Dispute won"},
+	ledgerfact.KindDisputeTaken:   {ZH: "争议扣款", EN: "Dispute withdrawn"},
+	ledgerfact.KindFreeze:         {ZH: "冻结", EN: "Freeze"},
+	ledgerfact.KindUnfreeze:       {ZH: "解冻", EN: "Unfreeze"},
+	ledgerfact.KindAdjustment:     {ZH: "调账", EN: "Adjustment"},
+	ledgerfact.KindOpening:        {ZH: "期初", EN: "Opening balance"},
+}
+
+// pairsText are the pairs of accounts that may be adjusted.
+func pairsText() string { return strings.Join(adjust.Pairs(), " · ") }
+
+// Texts of these pages.
+var (
+	tAccount         = text.Text{ZH: "账户", EN: "Account"}
+	tBalance         = text.Text{ZH: "余额", EN: "Balance"}
+	tOther           = text.Text{ZH: "对方账户", EN: "Other account"}
+	tFunds           = text.Text{ZH: "资金", EN: "Funds"}
+	tFoldedAt        = text.Text{ZH: "最近入账", EN: "Last entry"}
+	tAccountsNone    = text.Text{ZH: "还没有账户", EN: "No accounts yet"}
+	tAccountsNoneHow = text.Text{ZH: "第一笔分录入账时，账户自动建立。", EN: "An account is created by its first entry."}
+	tLinesNone       = text.Text{ZH: "这个账户还没有分录", EN: "No entries in this account yet"}
+	tSign            = text.Text{ZH: "余额 = 贷方 − 借方", EN: "Balance = credits − debits"}
+	tAdjustHow       = text.Text{
+		ZH: "在两个账户之间记一笔账，须由第二个人复核。允许的账户组合：%s。",
+		EN: "One entry between two accounts, approved by a second person. Allowed pairs: %s.",
+	}
+	tAdjustDebit  = text.Text{ZH: "借方账户", EN: "Debit account"}
+	tAdjustCredit = text.Text{ZH: "贷方账户", EN: "Credit account"}
+	tAdjustCode   = text.Text{
+		ZH: "例如 merchant:m1、supplier:wx-main、bank:icbc、income:fees、loss",
+		EN: "Such as merchant:m1, supplier:wx-main, bank:icbc, income:fees, loss",
+	}
+	tFreeze        = text.Text{ZH: "提出冻结", EN: "Propose a freeze"}
+	tUnfreeze      = text.Text{ZH: "提出解冻", EN: "Propose a release"}
+	tFreezeAll     = text.Text{ZH: "全部余额", EN: "The whole balance"}
+	tFreezeAmount  = text.Text{ZH: "金额（%s），或勾选全部余额", EN: "Amount (%s), or select the whole balance"}
+	tStatementOf   = text.Text{ZH: "%s 的对账单", EN: "Statement of %s"}
+	tStatementZone = text.Text{ZH: "日切按 %s", EN: "Days in the time zone %s"}
+	tStatementNone = text.Text{ZH: "当天没有分录", EN: "No entries on this day"}
+	tStatementHow  = text.Text{ZH: "期初余额等于期末余额。", EN: "The closing balance equals the opening balance."}
+	tNoAccount     = text.Text{ZH: "这个商户还没有账户", EN: "This merchant has no account yet"}
+	tDayAfter      = text.Text{ZH: "后一天", EN: "Day after"}
+	tOpening       = text.Text{ZH: "期初余额", EN: "Opening balance"}
+	tClosing       = text.Text{ZH: "期末余额", EN: "Closing balance"}
+	tCredits       = text.Text{ZH: "贷方合计", EN: "Credits"}
+	tDebits        = text.Text{ZH: "借方合计", EN: "Debits"}
+	tAvailable     = text.Text{ZH: "当前可用", EN: "Available now"}
+	tFrozen        = text.Text{ZH: "当前冻结", EN: "Frozen now"}
+	tReserved      = text.Text{ZH: "当前争议保留", EN: "Reserved now"}
+	tItsRefunds    = text.Text{ZH: "未结束的退款", EN: "Open refunds"}
+	tItsPayouts    = text.Text{ZH: "未结束的出款", EN: "Open payouts"}
+	tItsDisputes   = text.Text{ZH: "未结束的争议", EN: "Open disputes"}
+	tMore          = text.Text{ZH: "后面的分录", EN: "Later entries"}
+)
+
+// refLink leads to what an entry's reference belongs to, where its number says it; "" = nowhere.
+func refLink(ref string) templ.SafeURL {
+	row, id, ok := ledgerfact.Of(ref, false)
+	switch {
+	case !ok:
+	case strings.HasPrefix(row.Ref, "refund:"):
+		return link.Refund("R" + id)
+	case strings.HasPrefix(row.Ref, "payout:"):
+		return link.Payout("P" + id)
+	case strings.HasPrefix(row.Ref, "dispute:"):
+		return link.Dispute("D" + id)
+	case row.Fact == ledgerfact.Freeze, row.Fact == ledgerfact.Adjust:
+		return templ.URL("/approvals/apr_" + url.PathEscape(id))
+	}
+	return ""
+}

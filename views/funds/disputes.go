@@ -1,0 +1,238 @@
+package funds
+
+import (
+	"slices"
+
+	ledgerfact "backstop/internal/ledger/fact"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/fund/booking"
+	"backstop/internal/fund/dispute"
+	"backstop/views/link"
+	"backstop/views/ui"
+	"backstop/views/wording"
+)
+
+// DisputeTexts are the texts of the list of disputes.
+var DisputeTexts = ui.ListTexts{
+	Title: text.Disputes, Icon: "scale", None: tDisputesNone, NoneHow: tDisputesNoneHow,
+	Fields: map[string]ui.Field{
+		"dispute_no": {Label: text.DisputeNo},
+		"order_no":   {Label: text.OrderNo},
+		"state":      fundState(ui.DisputeStates),
+	},
+}
+
+type disputeRow = console.Dispute
+
+// DisputeColumns are those of the list of disputes.
+var DisputeColumns = []ui.Column[disputeRow]{
+	ui.TimeCol("opened", tDisputeOpened, func(r disputeRow) *int64 { return &r.OpenedAt }),
+	ui.IDCol("dispute_no", text.DisputeNo, func(r disputeRow) (string, string) { return r.DisputeNo, string(link.Dispute(r.DisputeNo)) }),
+	ui.TextCol("supplier_dispute_no", tSupplierDisputeNo, func(r disputeRow) string { return r.SupplierDisputeNo }).ExportOnly(),
+	ui.IDCol("no", text.OrderNo, func(r disputeRow) (string, string) { return r.OrderNo, string(link.Order(r.OrderNo)) }),
+	ui.TextCol("merchant", text.Merchant, func(r disputeRow) string { return r.Merchant }),
+	ui.TextCol("supplier", text.Supplier, func(r disputeRow) string { return r.Supplier }).Optional(),
+	ui.TextCol("currency", text.Currency, func(r disputeRow) string { return r.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(r disputeRow) (int64, string) { return r.Amount, r.Currency }),
+	ui.MoneyCol("fee", text.DisputeFee, func(r disputeRow) (int64, string) { return r.Fee, r.Currency }).ExportOnly(),
+	ui.MoneyCol("fee_returned", text.FeeReturned, func(r disputeRow) (int64, string) { return r.FeeBack, r.Currency }).ExportOnly(),
+	ui.WordCol("reason", text.Reason, func(p *ui.Page, r disputeRow) string { return p.T(ui.TextFor(wording.DisputeReasons, r.Reason)) }).
+		As("").Optional(),
+	disputeStatus.PageOnly(), // files have it behind the time
+	ui.TimeCol("due_by", tDisputeDue, func(r disputeRow) *int64 { return r.DueBy }).With(disputeDue),
+	disputeStatus.ExportOnly(),
+	ui.TimeCol("closed", tFinished, func(r disputeRow) *int64 { return r.ClosedAt }),
+}
+
+var disputeStatus = ui.StateCol("status", text.State, func(r disputeRow) ui.State { return ui.Look(ui.DisputeStates, r.Status) })
+
+// dueLeft is how long evidence can still be given; "" = the time does not matter any more.
+func dueLeft(p *ui.Page, d dispute.Dispute) string {
+	switch {
+	case d.DueBy == nil || d.Status != dispute.Opened:
+		return ""
+	case *d.DueBy < p.Now.UnixMicro():
+		return p.T(tDisputeOverdue)
+	}
+	return p.Away(*d.DueBy)
+}
+
+// DisputeData is what the page of one dispute shows.
+type DisputeData struct {
+	*console.DisputeDetail
+	CanRecord bool // evidence
+	Saved     bool // what the person has just sent was kept
+	Key       string
+}
+
+// step is one step of the dispute as a change of its status made it, or else its entries.
+func (d DisputeData) step(name text.Text, icon string, state ui.State, h *booking.Change, facts ...ledgerfact.Name) fundStep {
+	s := fundStep{name: name, icon: icon, state: state, refs: entriesOf(d.Behind, facts...)}
+	for _, e := range d.Entries {
+		if slices.Contains(s.refs, e.Ref) {
+			s.at = e.CreatedAt
+		}
+	}
+	if h != nil {
+		s.at, s.who, s.note = h.CreatedAt, h.Actor, h.Detail
+		s.callback = d.Messages[h.SourceID]
+	}
+	return s
+}
+
+// steps are the steps of the dispute, each from its history and its entries.
+func (d DisputeData) steps(p *ui.Page) []fundStep {
+	return []fundStep{d.opened(), d.answered(p), d.withdrawn(), d.outcome(), notifiedStep(d.Behind, d.OrderID != 0)}
+}
+
+func (d DisputeData) opened() fundStep {
+	s := d.step(text.Text{ZH: "发起：保留商户资金", EN: "Opened: money reserved"}, "lock", done, became(d.History, dispute.Opened), ledgerfact.DisputeHeld)
+	if d.OrderID == 0 {
+		s.state = nothingReserved
+	}
+	return s
+}
+
+func (d DisputeData) answered(p *ui.Page) fundStep {
+	h := became(d.History, dispute.Answered)
+	s := d.step(text.Text{ZH: "举证", EN: "Evidence"}, "scroll-text", done, h)
+	switch {
+	case h != nil:
+	case d.Status == dispute.Opened:
+		s.state = ui.Look(ui.DisputeStates, d.Status)
+		if d.DueBy != nil {
+			s.note = p.T(tDisputeDue) + p.T(text.Colon) + p.Full(*d.DueBy) + " · " + dueLeft(p, d.Dispute.Dispute)
+		}
+	default:
+		s.state = notRecorded
+	}
+	return s
+}
+
+// withdrawn is what the supplier took: the money and its fee.
+func (d DisputeData) withdrawn() fundStep {
+	s := d.step(text.Text{ZH: "渠道扣款", EN: "Money taken by the supplier"}, "arrow-right-left", taken, nil, ledgerfact.DisputeWithdrawn,
+		ledgerfact.DisputeFee)
+	switch {
+	case d.Withdrawn:
+	case d.Status == dispute.Won:
+		s.state = notNeeded
+	default:
+		s.state = pending
+	}
+	return s
+}
+
+// outcome is how the dispute ended, and what came back with it.
+func (d DisputeData) outcome() fundStep {
+	name := text.Text{ZH: "结果", EN: "Outcome"}
+	if dispute.Moves.Of(d.Status).Open {
+		return d.step(name, "scale", pending, nil, ledgerfact.DisputeReinstated, ledgerfact.DisputeFeeBack)
+	}
+	return d.step(name, "scale", ui.Look(ui.DisputeStates, d.Status), became(d.History, d.Status), ledgerfact.DisputeReinstated,
+		ledgerfact.DisputeReleased,
+		ledgerfact.DisputeFeeBack)
+}
+
+// sentence says how the dispute stands, and what happens next.
+func (d DisputeData) sentence(p *ui.Page) (what, then string) {
+	switch d.Status {
+	case dispute.Opened:
+		what = p.T(tDisputeReserved)
+		if d.OrderID == 0 {
+			what = p.T(tDisputeUnmatched)
+		}
+		switch {
+		case d.DueBy == nil:
+			return what, p.T(tDisputeHow)
+		case *d.DueBy < p.Now.UnixMicro():
+			return what, p.T(tDisputePast, p.Full(*d.DueBy))
+		}
+		return what, p.T(tDisputeUntil, p.Full(*d.DueBy), p.Away(*d.DueBy))
+	case dispute.Answered:
+		return p.T(tDisputeAnswered), p.T(tDisputeWaits)
+	case dispute.Won:
+		what = p.T(tDisputeWon)
+		switch {
+		case d.Reinstated > 0:
+			return what, p.T(tDisputeBack, ui.MoneyText(d.Reinstated, d.Currency))
+		case d.Withdrawn:
+			return what, p.T(tDisputeNotBack)
+		}
+		return what, p.T(tDisputeReleased)
+	}
+	if d.Withdrawn {
+		return p.T(tDisputeLost), p.T(tDisputeTaken)
+	}
+	return p.T(tDisputeLost), p.T(tDisputeNotTaken)
+}
+
+// Looks of steps that only disputes have.
+var (
+	taken           = ui.State{Kind: "warn", Icon: "check", Label: text.Text{ZH: "已扣款", EN: "Taken"}}
+	nothingReserved = ui.State{Kind: "idle", Icon: "ban", Label: text.Text{ZH: "未保留", EN: "Nothing reserved"}}
+	notRecorded     = ui.State{Kind: "idle", Icon: "ban", Label: text.Text{ZH: "未登记", EN: "None recorded"}}
+)
+
+// Texts of these pages.
+var (
+	tSupplierDisputeNo = text.Text{ZH: "渠道争议编号", EN: "Supplier's dispute number"}
+	tDisputeOpened     = text.Text{ZH: "发起", EN: "Opened"}
+	tDisputeDue        = text.Text{ZH: "举证截止", EN: "Evidence due by"}
+	tDisputeLeft       = text.Text{ZH: "剩余时间", EN: "Time left"}
+	tDisputeOverdue    = text.Text{ZH: "已逾期", EN: "overdue"}
+	tDisputeExceeds    = text.Text{ZH: "超出支付余额的部分", EN: "Above what was left of the payment"}
+	tDisputeGiven      = text.Text{ZH: "已退回", EN: "Given back"}
+	tDisputeAbout      = text.Text{ZH: "争议信息", EN: "The dispute"}
+	tDisputeReserved   = text.Text{
+		ZH: "买家的银行要求退回这笔款项，商户的资金已保留。",
+		EN: "The buyer's bank demands the money back; the merchant's money is reserved.",
+	}
+	tDisputeUnmatched = text.Text{
+		ZH: "买家的银行要求退回一笔没有对应订单的款项，未保留资金。",
+		EN: "The buyer's bank demands a payment back that belongs to no known order; nothing is reserved.",
+	}
+	tDisputeUntil = text.Text{
+		ZH: "举证截止 %s（%s）：请在渠道的页面提交材料，并在本页登记；逾期按败诉处理。",
+		EN: "Evidence is due by %s (%s): submit it on the supplier's pages and record it here. Without evidence the dispute is lost.",
+	}
+	tDisputePast = text.Text{ZH: "举证已于 %s 截止，等待渠道的裁定。", EN: "Evidence was due by %s. The supplier's decision is awaited."}
+	tDisputeHow  = text.Text{
+		ZH: "渠道没有给出截止时间：请在渠道的页面提交材料，并在本页登记。",
+		EN: "The supplier gave no deadline: submit the evidence on its pages and record it here.",
+	}
+	tDisputeAnswered = text.Text{ZH: "已举证，等待裁定。", EN: "Evidence was given; the decision is pending."}
+	tDisputeWaits    = text.Text{
+		ZH: "无需人工处理：结果由渠道的消息带回，届时自动入账。",
+		EN: "No action needed: the supplier will report the outcome, which is then booked.",
+	}
+	tDisputeWon      = text.Text{ZH: "胜诉，款项归商户。", EN: "Won: the merchant keeps the payment."}
+	tDisputeReleased = text.Text{ZH: "渠道没有扣款，保留的资金已释放。", EN: "The supplier never took the money, and the reserve is released."}
+	tDisputeBack     = text.Text{ZH: "渠道已退回 %s，已入账。", EN: "The supplier has given %s back, and it is booked."}
+	tDisputeNotBack  = text.Text{ZH: "渠道扣走的款项尚未退回。", EN: "The supplier has not given the money back yet."}
+	tDisputeLost     = text.Text{ZH: "败诉，款项归买家。", EN: "Lost: the buyer keeps the money."}
+	tDisputeTaken    = text.Text{ZH: "渠道已扣款，已入账。", EN: "The supplier has taken it, and it is booked."}
+	tDisputeNotTaken = text.Text{ZH: "渠道尚未扣款，在此之前资金保持保留。", EN: "The supplier has not taken it yet; until then it stays reserved."}
+	tProofList       = text.Text{ZH: "举证材料", EN: "Evidence"}
+	tProofNone       = text.Text{ZH: "还没有登记材料", EN: "No evidence recorded yet"}
+	tProofNoneHow    = text.Text{
+		ZH: "登记第一条后，争议变为“已举证”，截止前不再提醒。",
+		EN: "The first record answers the dispute and stops the alert about its deadline.",
+	}
+	tProofRecord = text.Text{ZH: "登记举证材料", EN: "Record evidence"}
+	tProofHow    = text.Text{
+		ZH: "只在这里留存并写入审计，不会发送给渠道：材料须由您在渠道的页面提交。",
+		EN: "Stored here and recorded in the audit. Nothing is sent to the supplier: submit the evidence on the supplier's pages yourself.",
+	}
+	tProofText       = text.Text{ZH: "材料内容（对同事可见）", EN: "Evidence (visible to colleagues)"}
+	tProofRule       = text.Text{ZH: "8 到 4000 个字符", EN: "8 to 4000 characters"}
+	tProofURL        = text.Text{ZH: "材料链接（可不填）", EN: "Link (optional)"}
+	tProofLink       = text.Text{ZH: "打开链接", EN: "Open the link"}
+	tDisputesNone    = text.Text{ZH: "还没有争议", EN: "No disputes yet"}
+	tDisputesNoneHow = text.Text{
+		ZH: "渠道报告买家拒付时，争议会出现在这里，商户的资金同时保留。",
+		EN: "A dispute appears here when a supplier reports one, and the merchant's money is reserved.",
+	}
+)

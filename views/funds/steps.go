@@ -1,0 +1,103 @@
+package funds
+
+import (
+	"slices"
+
+	ledgerfact "backstop/internal/ledger/fact"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/fund/booking"
+	"backstop/views/ui"
+	"backstop/views/wording"
+)
+
+// fundStep is one step of money on its way: when it was made, by whom, with which entries and by
+// which call or callback.
+type fundStep struct {
+	name     text.Text
+	icon     string
+	state    ui.State
+	at       int64  // Unix µs; 0 = not yet
+	next     int64  // when it is tried again; 0 = it is not
+	who      string // actor; "" = the program
+	note     string // from outside
+	refs     []string
+	call     *console.Call
+	callback *console.Callback
+	approval *console.Approval
+	link     string // page of what the state is of
+}
+
+// Looks of steps that need no look of their own.
+var (
+	done         = ui.State{Kind: "ok", Icon: "check", Label: text.Text{ZH: "已完成", EN: "Done"}}
+	pending      = ui.State{Kind: "idle", Icon: "clock", Label: text.Text{ZH: "未开始", EN: "Not yet"}}
+	ifItFails    = ui.State{Kind: "idle", Icon: "clock", Label: text.Text{ZH: "失败时执行", EN: "Only if it fails"}}
+	withinLimits = ui.State{Kind: "ok", Icon: "check", Label: text.Text{ZH: "限额内，无需复核", EN: "Within the limits"}}
+	notNeeded    = ui.State{Kind: "idle", Icon: "ban", Label: text.Text{ZH: "不需要", EN: "Not needed"}}
+)
+
+// fundState is the field of their state, which has a word for all that have not ended.
+func fundState(states map[string]ui.State) ui.Field {
+	f := ui.States(states)
+	look := f.Value
+	f.Value = func(state string) text.Text {
+		if state == console.NotEnded {
+			return tRefundsOpen
+		}
+		return look(state)
+	}
+	return f
+}
+
+// became returns the first change to a status; nil = there was none.
+func became[S ~string](history []booking.Change, to S) *booking.Change {
+	if i := slices.IndexFunc(history, func(h booking.Change) bool { return h.To == string(to) }); i >= 0 {
+		return &history[i]
+	}
+	return nil
+}
+
+// entriesOf returns the references of the entries that book one of the facts.
+func entriesOf(b console.Behind, facts ...ledgerfact.Name) (refs []string) {
+	for _, e := range b.Entries {
+		if row, _, ok := ledgerfact.Of(e.Ref, false); ok && slices.Contains(facts, row.Fact) {
+			refs = append(refs, e.Ref)
+		}
+	}
+	return refs
+}
+
+// notifiedStep is the notification of the merchant; wanted = there will be one.
+func notifiedStep(b console.Behind, wanted bool) fundStep {
+	s := fundStep{name: text.MerchantNotified, icon: "bell-ring", state: pending}
+	for _, n := range b.Deliveries {
+		if !n.ToSubscriber {
+			s.state, s.at, s.link = wording.DeliveryState(n.Status, false), n.CreatedAt, "/notifications/"+n.PublicID
+			if n.FinishedAt != nil {
+				s.at = *n.FinishedAt
+			}
+		}
+	}
+	if s.link == "" && !wanted {
+		s.state = notNeeded
+	}
+	return s
+}
+
+// tone is the colour of a step's icon.
+func (s fundStep) tone() string {
+	switch s.state.Kind {
+	case "ok", "bad", "warn":
+		return "t-" + s.state.Kind
+	case "info", "comp":
+		return "t-info"
+	}
+	return "muted"
+}
+
+// Texts of steps.
+var (
+	tStepNext = text.Text{ZH: "下次", EN: "next"}
+)

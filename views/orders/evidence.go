@@ -1,0 +1,48 @@
+package orders
+
+import (
+	"context"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/evidence"
+	"backstop/views/ui"
+)
+
+// EvidenceData is one order's story for a dispute.
+type EvidenceData struct {
+	StoryData
+	Evidence *console.Evidence
+	File     *evidence.File
+	Text     string // the signed file itself
+}
+
+// printed is the story for paper.
+func printed(ctx context.Context, p *ui.Page, d EvidenceData) EvidenceData {
+	d.Print = true
+	d.StoryData = fitted(ctx, p, d.StoryData)
+	return d
+}
+
+// Texts of this page.
+var (
+	tBigFile     = text.Text{ZH: "文件共 %s 字节，请下载查看。", EN: "The file has %s bytes; download it to read it."}
+	tEvidenceHow = text.Text{
+		ZH: "一笔订单的全部记录，已签名。导出已写入审计。",
+		EN: "Everything recorded about one order, signed. The audit records this export.",
+	}
+	tEvidenceJSON  = text.Text{ZH: "下载签名文件 JSON", EN: "Download the signed file (JSON)"}
+	tEvidenceSeal  = text.Text{ZH: "签名", EN: "Seal"}
+	tEvidenceBy    = text.Text{ZH: "导出人", EN: "Exported by"}
+	tEvidenceAt    = text.Text{ZH: "导出时间", EN: "Exported at"}
+	tEvidenceSign  = text.Text{ZH: "签名值", EN: "Signature"}
+	tEvidenceKey   = text.Text{ZH: "公钥", EN: "Public key"}
+	tEvidenceChain = text.Text{ZH: "审计链末端", EN: "Head of the audit chain"}
+	tEvidenceFile  = text.Text{ZH: "签名文件", EN: "The signed file"}
+	tEvidenceCheck = text.Text{
+		ZH: "存成文件后，任何人都可以离线核对：backstop verify-evidence FILE。公钥在控制台地址的 /evidence-keys。",
+		EN: "Anybody can check the saved file offline: backstop verify-evidence FILE. The public keys are at /evidence-keys on this console's address.",
+	}
+)
+
+const fileRoom = 256 << 10 // of the signed file on its page

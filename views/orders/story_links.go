@@ -1,0 +1,141 @@
+package orders
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/exception"
+	"backstop/internal/ledger"
+	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/internal/report"
+	"backstop/views/ui"
+
+	"github.com/a-h/templ"
+)
+
+// orderPath is a path below an order's.
+func orderPath(no, act string) templ.SafeURL {
+	return templ.URL("/orders/" + url.PathEscape(no) + "/" + act)
+}
+
+// phasePath is the story, or a part of it, with the events of one phase.
+func phasePath(s StoryData, part string, phase console.Phase) templ.SafeURL {
+	path := "/orders/" + url.PathEscape(s.Order.OrderNo) + part
+	if phase != "" {
+		path += "?phase=" + url.QueryEscape(string(phase))
+	}
+	return templ.URL(path)
+}
+
+// stepLink leads to one event; where it is filtered out, to the whole story.
+func stepLink(s StoryData, i int) templ.SafeURL {
+	anchor := "#s-" + strconv.Itoa(i+1)
+	if s.Phase == "" || s.Items[i].Phase == s.Phase {
+		return templ.URL(anchor)
+	}
+	return phasePath(s, "", "") + templ.SafeURL(anchor)
+}
+
+func diffPath(no string, a, b *console.Callback) templ.SafeURL {
+	return orderPath(no, "_diff?a="+strconv.FormatInt(a.ID, 36)+"&b="+strconv.FormatInt(b.ID, 36))
+}
+
+func rawPath(no string, c *console.Callback) templ.SafeURL {
+	return orderPath(no, "events/"+strconv.FormatInt(c.ID, 36)+"/_raw")
+}
+
+// held are the open exceptions of the order by which the supplier holds money that
+// is not in the books.
+func held(s *console.Story) []exception.Item { return unsettled(s, exception.IsHeld) }
+
+// takenBack are those by which the supplier gave back, or may have to, what is in
+// the books.
+func takenBack(s *console.Story) []exception.Item {
+	return unsettled(s, func(kind string) bool { return exception.CarriesMoney(kind) && !exception.IsHeld(kind) })
+}
+
+// unsettled are the order's open exceptions of some kinds that have an amount.
+func unsettled(s *console.Story, of func(kind string) bool) (all []exception.Item) {
+	for _, x := range s.Exceptions {
+		if of(x.Kind) && x.State.Open() && x.Currency != "" && x.Amount != 0 {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// total is how many events of a kind the order has: those that were read, and those
+// between them.
+func total(s StoryData, kind console.ItemKind, read int) console.LeftCount {
+	c := s.Left.Events[kind]
+	c.N += int64(read)
+	return c
+}
+
+// sumsOf adds up exceptions by currency.
+func sumsOf(all []exception.Item) []report.Sum {
+	var s report.Standing
+	for _, x := range all {
+		s.Add(report.Sum{Currency: x.Currency, Orders: 1, Minor: x.Amount})
+	}
+	return s.Sums
+}
+
+// ledgerSum is what an order's transfers make of one account: credits minus
+// debits.
+type ledgerSum struct {
+	account, currency string
+	minor             int64
+}
+
+// ledgerSums adds up both sides of the order's transfers; the sums of one
+// currency make zero.
+func ledgerSums(s *console.Story) (sums []ledgerSum) {
+	add := func(account, currency string, minor int64) {
+		for i := range sums {
+			if sums[i].account == account && sums[i].currency == currency {
+				sums[i].minor += minor
+				return
+			}
+		}
+		sums = append(sums, ledgerSum{account, currency, minor})
+	}
+	for _, t := range s.Transfers {
+		add(t.Debit, t.Currency, -t.Amount)
+		add(t.Credit, t.Currency, t.Amount)
+	}
+	return sums
+}
+
+// takenLater are the kinds of lines that change what the merchant has of a payment.
+var takenLater = []ledgerfact.Kind{ledgerfact.KindFee, ledgerfact.KindRefund, ledgerfact.KindRefundFailed, ledgerfact.KindDispute, ledgerfact.KindDisputeWon}
+
+// ledgerState compares what the merchant was credited with what was paid, without fees, refunds and disputes.
+func ledgerState(s *console.Story) ui.State {
+	var credited int64
+	own := ledger.MerchantAccount(s.Merchant.Code)
+	for _, t := range s.Transfers {
+		row, _, ok := ledgerfact.Of(t.Ref, false)
+		switch {
+		case ok && slices.Contains(takenLater, row.Kind), t.Currency != s.Order.Currency:
+		case t.Credit == own:
+			credited += t.Amount
+		case t.Debit == own:
+			credited -= t.Amount
+		}
+	}
+	if credited == s.Order.PaidAmount {
+		return ui.State{Kind: "ok", Icon: "check", Label: tLedgerRight}
+	}
+	return ui.State{Kind: "bad", Icon: "scale", Label: tLedgerWrong}
+}
+
+// Texts of this page.
+var (
+	tLedgerRight = text.Text{ZH: "等于实付", EN: "Equals the amount paid"}
+	tRefundsHeld = text.Text{ZH: "退款冻结中", EN: "Held for refunds"}
+	tLedgerWrong = text.Text{ZH: "与实付不符", EN: "Differs from the amount paid"}
+)

@@ -1,0 +1,56 @@
+package overview
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"backstop/internal/alert"
+)
+
+// Links to chapters, from incidents and within the manual, lead somewhere.
+func TestEveryChapterOfTheRunbookExists(t *testing.T) {
+	t.Parallel()
+	for _, rule := range alert.Names {
+		if chapter := adviceFor(rule).chapter; !strings.Contains(runbook, ` id="`+chapter+`"`) {
+			t.Errorf("%s: there is no chapter %q", rule, chapter)
+		}
+	}
+	links := regexp.MustCompile(`<a href="([^"]*)"`).FindAllStringSubmatch(runbook, -1)
+	if len(links) == 0 {
+		t.Error("no links")
+	}
+	for _, link := range links {
+		if id, own := strings.CutPrefix(link[1], "#"); !own || !strings.Contains(runbook, ` id="`+id+`"`) {
+			t.Errorf("a link leads to %s, which is no chapter", link[1])
+		}
+	}
+}
+
+func TestTheRunbookIsRenderedAsOtherPages(t *testing.T) {
+	t.Parallel()
+	got := renderMarkdown("# Title\n\n## One `two`\n\ntext **bold** [here](#one-two) [`a` way](https://x.test) `<b>` <i>\n\n<script>x</script>\n\n" +
+		"| h | i |\n|---|---|\n| 1 | a \\| b |\n\n```sh\nx | y\n```\n")
+	const want = `<h2 id="one-two">One <code>two</code></h2>
+<p>text <b>bold</b> <a href="#one-two">here</a> <code>a</code> way <code>&lt;b&gt;</code> <!-- raw HTML omitted --></p>
+<!-- raw HTML omitted -->
+<div class="table-wrap" tabindex="0" role="group" aria-labelledby="manual-title"><table>
+<thead>
+<tr>
+<th scope="col">h</th>
+<th scope="col">i</th>
+</tr>
+</thead>
+<tbody>
+<tr>
+<td class="wrap">1</td>
+<td class="wrap">a | b</td>
+</tr>
+</tbody>
+</table></div>
+<pre class="code wrap" tabindex="0">x | y</pre>
+`
+	if got != want {
+		t.Error(got)
+	}
+}

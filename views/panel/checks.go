@@ -1,0 +1,31 @@
+package panel
+
+import (
+	"strings"
+
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/supplier"
+)
+
+func Passed(steps []supplier.Step) (n int) {
+	for _, s := range steps {
+		if s.OK {
+			n++
+		}
+	}
+	return n
+}
+
+// RawRequest is a callback as it came: line, headers, body.
+func RawRequest(c *console.Callback) string {
+	target := "/callback/" + c.Supplier
+	if c.Query != "" {
+		target += "?" + c.Query
+	}
+	return c.Method + " " + target + "\n" + strings.TrimRight(c.Headers, "\n") + "\n\n" + string(c.Body)
+}
+
+var tPassed = text.Text{ZH: "通过", EN: "passed"}
+
+var tNotPassed = text.Text{ZH: "未通过", EN: "not passed"}

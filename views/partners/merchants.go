@@ -1,0 +1,215 @@
+// Package partners draws the pages of merchants and suppliers, and the playground of a supplier.
+package partners
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"backstop/internal/audit"
+	"backstop/internal/base/text"
+	"backstop/internal/breaker"
+	"backstop/internal/console"
+	"backstop/views/chart"
+	"backstop/views/link"
+	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
+)
+
+// MerchantData is the page of one merchant.
+type MerchantData struct {
+	*console.Merchant
+	CanControl, CanPing bool
+	FormKey             string
+	Did                 *audit.Row // by the form that led here
+}
+
+// act is the address of an act on the merchant.
+func (d MerchantData) act(path string) string { return string(link.Merchant(d.Code)) + "/" + path }
+
+// says is the state of the breaker and what comes next.
+func (d MerchantData) says(p *ui.Page) string {
+	switch d.state() {
+	case breaker.Open:
+		next := p.T(tBreakerIdle)
+		if d.Breaker.ByHand {
+			next = p.T(tBreakerHand)
+		} else if d.Held {
+			next = p.T(tBreakerUntil, p.Short(d.Breaker.OpenUntil))
+		}
+		return joinSentences(p, p.T(tBreakerWhy, wording.BreakerCause(p, d.Breaker.Cause, d.Breaker.Failures)), next)
+	case breaker.HalfOpen:
+		return p.T(tBreakerProbing)
+	}
+	return p.T(tBreakerWell)
+}
+
+// joinSentences joins sentences; Chinese has no space between them.
+func joinSentences(p *ui.Page, all ...string) string {
+	if p.Language == "en" {
+		return strings.Join(all, " ")
+	}
+	return strings.Join(all, "")
+}
+
+// schedule is the preset's name, or the waits themselves.
+func (d MerchantData) schedule() string {
+	if d.Settings.Schedule != "list" {
+		return d.Settings.Schedule
+	}
+	waits := make([]string, len(d.Settings.WaitsMS))
+	for i, ms := range d.Settings.WaitsMS {
+		waits[i] = noZeros.Replace((time.Duration(ms) * time.Millisecond).String() + " ")
+	}
+	return strings.TrimSpace(strings.Join(waits, ""))
+}
+
+// noZeros writes a wait as in an applied file: 10m, not 10m0s.
+var noZeros = strings.NewReplacer("h0m0s ", "h ", "m0s ", "m ")
+
+// rate is how many attempts all nodes may make, which may be less than one a second.
+func (d MerchantData) rate() string {
+	return strconv.FormatFloat(d.Settings.RatePerSecond, 'f', -1, 64) + "/s"
+}
+
+// state is the breaker's state; a merchant that never failed has no row and is healthy.
+func (d MerchantData) state() breaker.State {
+	if d.Breaker == nil {
+		return breaker.Closed
+	}
+	return d.Breaker.State
+}
+
+// eventsOf are the types of events that an address takes.
+func eventsOf(p *ui.Page, a console.Address) string {
+	if len(a.Events) == 0 {
+		return p.T(tAllEvents)
+	}
+	return strings.Join(a.Events, ", ")
+}
+
+func addressState(a console.Address) ui.State {
+	switch {
+	case a.DisabledAt != nil:
+		return ui.State{Kind: "bad", Icon: "ban", Label: tDisabledWord}
+	case a.Failures > 0:
+		return ui.State{Kind: "warn", Icon: "activity", Label: tAddressFailing}
+	case a.OKAt != nil:
+		return ui.State{Kind: "ok", Icon: "check", Label: text.Healthy}
+	}
+	return ui.State{Kind: "idle", Icon: "clock", Label: text.Quiet}
+}
+
+// MerchantTexts are the texts of the list of merchants.
+var MerchantTexts = ui.ListTexts{
+	Title: text.Merchants, Icon: "store", None: tMerchantsNone, NoneHow: tMerchantsHow,
+	Fields: map[string]ui.Field{
+		"state": {Label: text.State, Value: func(state string) text.Text {
+			if state == console.MerchantDisabled {
+				return tDisabledWord
+			}
+			return tEnabledWord
+		}},
+	},
+}
+
+type merchantRow = console.MerchantStatus
+
+// MerchantColumns are those of the list of merchants. Money at risk is one text: a merchant may
+// have several currencies.
+var MerchantColumns = []ui.Column[merchantRow]{
+	ui.TextCol("code", text.Merchant, func(m merchantRow) string { return m.Code }).InFiles(text.CodeWord).As("strong wrap").
+		With(merchantName),
+	ui.TextCol("name", text.Name, func(m merchantRow) string { return m.Name }).ExportOnly(),
+	ui.StateCol("state", text.State, func(m merchantRow) ui.State {
+		if m.Disabled {
+			return ui.State{Kind: "idle", Icon: "ban", Label: tDisabledWord}
+		}
+		return wording.MerchantHealth(m.MerchantHealth)
+	}).As(""),
+	ui.CountCol("attempts", tExportHour, func(m merchantRow) int64 { return m.Attempts() }).ExportOnly(),
+	ui.Col("rate", text.RateHour, ui.TextKind, func(p *ui.Page, m merchantRow) ui.Cell {
+		r, ok := m.Rate()
+		return ui.Cell{Text: chart.ShareCell(p, r, ok).Plain, Show: ui.RateText(p, m.Point, 1)}
+	}).As("num"),
+	ui.Col("p95", text.P95, ui.TextKind, func(p *ui.Page, m merchantRow) ui.Cell {
+		return ui.Cell{Text: chart.LengthCell(p, m.Took, .95).Plain, Show: ui.P95Text(p, m.Took)}
+	}).As("num"),
+	ui.CountCol("waiting", text.WaitingN, func(m merchantRow) int64 { return m.Waiting }).
+		With(func(p *ui.Page, m merchantRow) templ.Component {
+			return ui.RowCount(p, m.Waiting, false, link.Unnotified(m.Code))
+		}),
+	ui.WordCol("at_risk", text.AtRisk, func(p *ui.Page, m merchantRow) string { return chart.SumsCell(p, m.AtRisk.Sums).Plain }).
+		ExportOnly(),
+	ui.TimeCol("last_ok", tLastOK, func(m merchantRow) *int64 { return ui.MomentOr(m.LastOK) }),
+	ui.TimeCol("last_failed", tLastFailed, func(m merchantRow) *int64 { return ui.MomentOr(m.LastFailed) }),
+}
+
+// Texts of this page.
+var (
+	tMerchantsNone = text.Text{ZH: "还没有商户", EN: "No merchants yet"}
+	tMerchantsHow  = text.Text{ZH: "在 YAML 文件中声明商户，再运行 backstop apply。", EN: "Declare them in a YAML file and run backstop apply."}
+	tLastOK        = text.Text{ZH: "最近成功", EN: "Last success"}
+	tLastFailed    = text.Text{ZH: "最近失败", EN: "Last failure"}
+	tEnabledWord   = text.Text{ZH: "已启用", EN: "Enabled"}
+	tDisabledWord  = text.Text{ZH: "已停用", EN: "Disabled"}
+	tBreakerTitle  = text.Text{ZH: "熔断器", EN: "Breaker"}
+	tBreakerWell   = text.Text{ZH: "通知正常发送。", EN: "Notifications are sent normally."}
+	tBreakerWhy    = text.Text{ZH: "熔断原因：%s。", EN: "Cause: %s."}
+	tBreakerUntil  = text.Text{ZH: "%s 放行一笔探测。", EN: "One notification is sent as a probe at %s."}
+	tBreakerIdle   = text.Text{
+		ZH: "该商户已没有可用的通知地址，熔断器不拦截：通知直接转为异常。",
+		EN: "The breaker holds nothing back: this merchant has no endpoint left, and its notifications become exceptions.",
+	}
+	tBreakerHand    = text.Text{ZH: "手动熔断，需人工解除。", EN: "An operator opened it, and an operator must close it."}
+	tBreakerProbing = text.Text{ZH: "正在用一笔通知探测。", EN: "A probe is under way."}
+	tParkedCount    = text.Text{ZH: "%s 笔在等待", EN: "%s parked"}
+	tOpenBreaker    = text.Text{ZH: "手动熔断", EN: "Open"}
+	tCloseBreaker   = text.Text{ZH: "解除熔断", EN: "Close"}
+	tProbeBreaker   = text.Text{ZH: "立即探测", EN: "Probe now"}
+	tOpenBreakerT   = text.Text{ZH: "手动熔断", EN: "Open the breaker"}
+	tProbeBreakerT  = text.Text{ZH: "立即放行一笔探测", EN: "Send a probe now"}
+	tOpenBreakerHow = text.Text{
+		ZH: "这个商户的所有通知都会等待，直到解除熔断。",
+		EN: "All notifications of this merchant wait until an operator closes the breaker.",
+	}
+	tCloseBreakerHow = text.Text{ZH: "等待的通知会陆续发出，先慢后快。", EN: "Waiting notifications are sent, slowly at first."}
+	tProbeBreakerHow = text.Text{ZH: "发一笔等待中的通知；成功就陆续补发其余的。", EN: "One parked notification is sent. If it is delivered, the others follow."}
+	tHistoryTitle    = text.Text{ZH: "熔断经过", EN: "Breaker history"}
+	tHistoryNone     = text.Text{ZH: "从未熔断", EN: "Never opened"}
+	tHistoryNoneHow  = text.Text{ZH: "连续失败或失败率过高时会熔断。", EN: "The breaker opens when too many attempts fail."}
+	tBecameWord      = text.Text{ZH: "变为", EN: "Became"}
+	tAddresses       = text.Text{ZH: "通知地址", EN: "Endpoints"}
+	tAddressesNone   = text.Text{ZH: "没有通知地址", EN: "No endpoint"}
+	tAddressesHow    = text.Text{
+		ZH: "在 notify.urls 或 notify.endpoints 里声明。没有地址时，只有订单自带地址的事件会发送，其余记为未发送。",
+		EN: "Declare endpoints under notify.urls or notify.endpoints. Without one, only orders with their own notify_url are notified; other events are recorded as not sent.",
+	}
+	tChannel        = text.Text{ZH: "方式", EN: "Channel"}
+	tAllEvents      = text.Text{ZH: "全部", EN: "all"}
+	tAddressFailing = text.Text{ZH: "连续失败", EN: "Failing"}
+	tEnable         = text.Text{ZH: "恢复", EN: "Enable"}
+	tEnableT        = text.Text{ZH: "恢复这个地址", EN: "Use this endpoint again"}
+	tEnableHow      = text.Text{ZH: "各节点在两秒内恢复向它发送。", EN: "All nodes send to it again within two seconds."}
+	tPing           = text.Text{ZH: "测试", EN: "Ping"}
+	tPingT          = text.Text{ZH: "发送测试通知", EN: "Send a ping"}
+	tPingHow        = text.Text{
+		ZH: "向这个地址发一条类型为 ping 的签名通知，马上显示它的应答。",
+		EN: "Sends a signed notification of the type ping to this endpoint and shows its answer at once.",
+	}
+	tPinged         = text.Text{ZH: "测试通知的应答", EN: "The answer to the ping"}
+	tNotifySettings = text.Text{ZH: "通知设置", EN: "Notification settings"}
+	tAckRule        = text.Text{ZH: "成功标准", EN: "Counts as delivered"}
+	tAckStatus      = text.Text{ZH: "任意 2xx", EN: "any 2xx"}
+	tAckText        = text.Text{ZH: "2xx 且正文为 %s", EN: "2xx and the text %s"}
+	tScheduleWord   = text.Text{ZH: "重试计划", EN: "Schedule"}
+	tInFlightMost   = text.Text{ZH: "并发上限", EN: "Max. in flight"}
+	tRateMost       = text.Text{ZH: "速率上限", EN: "Max. rate"}
+	tInAll          = text.Text{ZH: "%s（所有节点合计）", EN: "%s, all nodes together"}
+	tPerNode        = text.Text{ZH: "%s（每节点）", EN: "%s per node"}
+	tItsNotifs      = text.Text{ZH: "这个商户的通知", EN: "Its notifications"}
+)
+
+var tExportHour = text.Text{ZH: "通知次数（近 1 小时）", EN: "Attempts (last hour)"}

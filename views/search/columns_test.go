@@ -1,0 +1,52 @@
+package search
+
+import (
+	"testing"
+
+	"backstop/views/figures"
+	"backstop/views/funds"
+	"backstop/views/operators"
+	"backstop/views/orders"
+	"backstop/views/partners"
+	"backstop/views/ui"
+	"backstop/views/work"
+)
+
+// TestListsHaveColumnsThatCanBeChosen makes sure that each word is there once, on the page and in
+// files.
+func TestListsHaveColumnsThatCanBeChosen(t *testing.T) {
+	t.Parallel()
+	for name, columns := range map[string][]ui.Heading{
+		"orders": ui.Headings(orders.OrderColumns), "callbacks": ui.Headings(orders.CallbackColumns),
+		"exceptions":    ui.Headings(work.ExceptionColumns),
+		"notifications": ui.Headings(orders.NotificationColumns),
+		"compensations": ui.Headings(work.CompensationColumns), "approvals": ui.Headings(work.ApprovalColumns),
+		"batches": ui.Headings(work.BatchColumns),
+		"alerts":  ui.Headings(work.AlertColumns), "audit": ui.Headings(operators.ActColumns),
+		"merchants": ui.Headings(partners.MerchantColumns),
+		"reports":   ui.Headings(figures.ReportColumns),
+		"refunds":   ui.Headings(funds.RefundColumns), "payouts": ui.Headings(funds.PayoutColumns),
+		"disputes": ui.Headings(funds.DisputeColumns),
+		"accounts": ui.Headings(funds.AccountColumns), "lines": ui.Headings(funds.LineColumns),
+	} {
+		page, file := map[string]bool{}, map[string]bool{}
+		for _, c := range columns {
+			if c.Word == "" || c.In != ui.ExportOnly && page[c.Word] || c.In != ui.PageOnly && file[c.Word] {
+				t.Errorf("%s: the column %q is there twice", name, c.Word)
+			}
+			page[c.Word], file[c.Word] = page[c.Word] || c.In != ui.ExportOnly, file[c.Word] || c.In != ui.PageOnly
+		}
+		shown := 0
+		for word, is := range page {
+			if is {
+				shown++
+			}
+			if is && !file[word] {
+				t.Errorf("%s: the column %q of the page is not in files", name, word)
+			}
+		}
+		if shown == 0 || shown > 12 { // the stylesheet can hide 13, with the boxes
+			t.Errorf("%s has %d columns", name, shown)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package search
+
+import (
+	"net/url"
+
+	"backstop/internal/base/text"
+	"backstop/internal/list"
+	"backstop/internal/report"
+	"backstop/internal/view"
+	"backstop/views/funds"
+	"backstop/views/operators"
+	"backstop/views/orders"
+	"backstop/views/ui"
+	"backstop/views/work"
+
+	"github.com/a-h/templ"
+)
+
+// ViewsData is the page of the views.
+type ViewsData struct {
+	Rows     []ViewRow
+	MayShare bool
+	Did      string // what was just done to the view Of; "" = nothing
+	Of       int64
+}
+
+// ViewRow is one view, with the key of its forms.
+type ViewRow struct {
+	view.View
+	Spec     *list.Spec
+	Problem  ViewProblem
+	MayWatch bool
+	Key      string
+}
+
+// MayChange reports whether the viewer may rename, share and delete the view.
+func (d ViewsData) MayChange(p *ui.Page, r ViewRow) bool {
+	return d.MayShare || r.OwnerID == p.UserID && !r.Shared
+}
+
+// ViewProblem is what is wrong with a view; zero = nothing.
+type ViewProblem struct {
+	Kind        string
+	Word, Value string
+}
+
+// Kinds of problems.
+const (
+	ViewUnreadable = "unreadable"
+	ViewWord       = "word"
+	ViewValue      = "value"
+	ViewMissing    = "missing"
+)
+
+// In says what is wrong; "" = nothing.
+func (x ViewProblem) In(p *ui.Page) string {
+	switch x.Kind {
+	case ViewUnreadable:
+		return p.T(tViewUnreadable)
+	case ViewWord:
+		return p.T(tViewWord, x.Word)
+	case ViewValue:
+		return p.T(tViewValue, x.Word, x.Value)
+	case ViewMissing:
+		return p.T(tViewMissing, x.Word, x.Value)
+	}
+	return ""
+}
+
+// ViewKey is the key of a view's count.
+func ViewKey(v view.View) string { return "v" + view.ID(v.ID) }
+
+// ViewTab is a view as a tab.
+func ViewTab(p *ui.Page, v view.View) ui.ViewTab {
+	t := ui.ViewTab{Key: ViewKey(v), Label: v.Name}
+	switch {
+	case v.Watched:
+		t.Icon, t.Hint = "bell-ring", p.T(tViewWatched)
+	case v.Shared:
+		t.Icon = "users"
+	}
+	if v.Shared {
+		t.Hint = p.T(tViewSharedBy, v.Owner)
+	}
+	return t
+}
+
+// RiskView is what the view of a part of the money at risk is called.
+func RiskView(part report.Part) text.Text {
+	w := ui.RiskParts[part].Label
+	return text.Text{ZH: "当前风险：" + w.ZH, EN: "At risk now: " + w.EN}
+}
+
+// DecidedView is what the view of the decisions of yesterday is called.
+func DecidedView() text.Text { return tDecidedView }
+
+// PresetTab is a view that comes with the program as a tab.
+func PresetTab(p *ui.Page, key string, label text.Text) ui.ViewTab {
+	return ui.ViewTab{Key: key, Label: p.T(label), Hint: p.T(tPreset)}
+}
+
+// PaidView is what the view of the orders paid this month is called, of a merchant or of all.
+func PaidView(merchant string) text.Text {
+	if merchant == "" {
+		return text.Text{ZH: "本月已付", EN: "Paid this month"}
+	}
+	return text.Text{ZH: "本月已付：" + merchant, EN: "Paid this month: " + merchant}
+}
+
+// viewedLists are the texts of the lists with views, in display order.
+var viewedLists = []struct {
+	name  string
+	texts func() ui.ListTexts
+}{
+	{"orders", func() ui.ListTexts { return orders.OrderTexts }},
+	{"callbacks", func() ui.ListTexts { return orders.CallbackTexts("") }},
+	{"notifications", func() ui.ListTexts { return orders.NotificationTexts }},
+	{"exceptions", func() ui.ListTexts { return work.ExceptionTexts }},
+	{"approvals", func() ui.ListTexts { return work.ApprovalTexts }},
+	{"refunds", func() ui.ListTexts { return funds.RefundTexts }},
+	{"payouts", func() ui.ListTexts { return funds.PayoutTexts }},
+	{"disputes", func() ui.ListTexts { return funds.DisputeTexts }},
+	{"compensations", func() ui.ListTexts { return work.CompensationTexts }},
+	{"audit", func() ui.ListTexts { return operators.AuditTexts }},
+}
+
+// of returns the rows of a list that are there, and those that can be restored.
+func (d ViewsData) of(name string) (rows, deleted []ViewRow) {
+	for _, r := range d.Rows {
+		switch {
+		case r.List != name:
+		case r.DeletedAt != nil:
+			deleted = append(deleted, r)
+		default:
+			rows = append(rows, r)
+		}
+	}
+	return rows, deleted
+}
+
+// done returns the view that was just changed; nil = none, or the address was made up.
+func (d ViewsData) done() *ViewRow {
+	for i, r := range d.Rows {
+		if r.ID == d.Of && (d.Did == "deleted") == (r.DeletedAt != nil) {
+			return &d.Rows[i]
+		}
+	}
+	return nil
+}
+
+// filterOf writes the filter of a view in words.
+func filterOf(p *ui.Page, r ViewRow, texts ui.ListTexts) string {
+	values, err := url.ParseQuery(r.Query)
+	if err != nil {
+		return r.Query
+	}
+	return p.FilterWords(r.Spec, texts, values)
+}
+
+func viewLink(r ViewRow) templ.SafeURL { return templ.URL("/" + r.List + "?" + r.Query) }
+
+func viewPath(r ViewRow, act string) templ.SafeURL {
+	return templ.URL("/views/" + view.ID(r.ID) + "/" + act)
+}
+
+// Texts of the views.
+var (
+	tPreset      = text.Text{ZH: "系统自带的视图", EN: "Built-in view"}
+	tDecidedView = text.Text{ZH: "昨日复核", EN: "Decisions of yesterday"}
+	tViews       = text.Text{ZH: "视图", EN: "Views"}
+	tViewsHow    = text.Text{
+		ZH: "视图是列表上保存的筛选条件，显示在列表上方。每人每个列表最多 20 个；共享视图对能打开该列表的人可见，能共享的人都可以修改，并记入审计。",
+		EN: "A view is a saved filter of a list and appears above it. Each person has up to 20 per list. Shared views are seen by everybody who may open the list; whoever may share can change them, which is recorded in the audit.",
+	}
+	tViewsNone      = text.Text{ZH: "还没有视图", EN: "No views yet"}
+	tViewsNoneHow   = text.Text{ZH: "在任一列表上设好筛选条件，然后点“保存为视图”。", EN: "Set a filter on any list, then choose \"Save as a view\"."}
+	tViewOwner      = text.Text{ZH: "创建人", EN: "Owner"}
+	tViewAlert      = text.Text{ZH: "提醒", EN: "Alert"}
+	tViewAlertOn    = text.Text{ZH: "提醒我", EN: "Alert me"}
+	tViewAlertOff   = text.Text{ZH: "停止提醒", EN: "Stop alerts"}
+	tViewWatched    = text.Text{ZH: "有新记录时会提醒您", EN: "You are alerted to new rows"}
+	tViewSharedBy   = text.Text{ZH: "共享视图，创建人：%s", EN: "Shared by %s"}
+	tViewShared     = text.Text{ZH: "共享", EN: "Shared"}
+	tViewPrivate    = text.Text{ZH: "个人", EN: "Personal"}
+	tViewRename     = text.Text{ZH: "改名", EN: "Rename"}
+	tViewShareDo    = text.Text{ZH: "共享", EN: "Share"}
+	tViewUnshare    = text.Text{ZH: "取消共享", EN: "Stop sharing"}
+	tViewDelete     = text.Text{ZH: "删除", EN: "Delete"}
+	tViewRestore    = text.Text{ZH: "恢复", EN: "Restore"}
+	tViewUndo       = text.Text{ZH: "撤销", EN: "Undo"}
+	tViewGone       = text.Text{ZH: "最近删除（24 小时内可恢复）", EN: "Recently deleted (can be restored for 24 hours)"}
+	tViewDeleted    = text.Text{ZH: "已删除视图：%s", EN: "Deleted the view %s"}
+	tViewChanged    = text.Text{ZH: "已修改视图：%s", EN: "Changed the view %s"}
+	tViewRestored   = text.Text{ZH: "已恢复视图：%s", EN: "Restored the view %s"}
+	tViewUnreadable = text.Text{ZH: "此视图的筛选条件无法读取：请删除后重新保存。", EN: "The filter of this view cannot be read: delete it and save it again."}
+	tViewWord       = text.Text{
+		ZH: "此视图的筛选条件 %s 在这个列表中已不存在，其余条件仍然有效。",
+		EN: "This view filters by %s, which this list no longer has. Its other filters apply.",
+	}
+	tViewValue = text.Text{
+		ZH: "此视图的筛选条件 %s 不再接受 %s：请删除后重新保存。",
+		EN: "This view filters by %s, which no longer accepts the value %s: delete the view and save it again.",
+	}
+	tViewMissing = text.Text{
+		ZH: "此视图筛选的 %s = %s 已不存在，因此没有记录。",
+		EN: "This view filters by %s = %s, which does not exist: no row matches.",
+	}
+)

@@ -1,0 +1,186 @@
+package work
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"backstop/internal/alert"
+	"backstop/internal/base/text"
+	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
+)
+
+// AlertsData is the page of alerts.
+type AlertsData struct {
+	Rules                 []alert.Rule
+	Editing               *alert.Rule // open for a change
+	Alerts                []alert.Alert
+	Firing                int64           // how many fire now, whatever the filter says
+	Messages              []alert.Message // the newest
+	Targets               []string        // names, without secrets
+	CanTest, CanConfigure bool
+	FormKey               string
+	Tested, Changed       bool // what the person has just done
+	Again                 bool // a message was sent again
+	Wrong                 bool // the change of a rule was none that can be kept
+	// Typed is what was entered, so that it need not be entered again.
+	Typed func(field string) string
+}
+
+// AlertTexts is what the list of alerts says.
+var AlertTexts = ui.ListTexts{
+	Title: text.Alerts, Icon: "circle-check", None: tAlertsNone, NoneHow: tAlertsNoneHow,
+	Fields: map[string]ui.Field{"state": ui.States(ui.AlertStates)},
+}
+
+// AlertColumns are those of the list of alerts.
+var AlertColumns = []ui.Column[alert.Alert]{
+	ui.TimeCol("opened", text.Time, func(a alert.Alert) *int64 { return &a.OpenedAt }),
+	ui.StateCol("state", text.State, func(a alert.Alert) ui.State { return ui.Look(ui.AlertStates, a.State) }),
+	ui.WordCol("rule", text.Rule, func(p *ui.Page, a alert.Alert) string { return alert.Title(a.Rule, p.Language) }).As("nowrap strong"),
+	ui.WordCol("subject", text.AlertSubject, func(p *ui.Page, a alert.Alert) string { return wording.AlertSubject(p, a.Subject) }).
+		InFiles(tExportAbout).
+		As("wrap").With(alertSubject),
+	ui.WordCol("level", text.Worst, wording.AlertLevel).InFiles(tExportLevel).As("num nowrap"),
+	ui.CountCol("count", text.Times, func(a alert.Alert) int64 { return a.Count }).InFiles(tSeen),
+	ui.TimeCol("resolved", tEnded, func(a alert.Alert) *int64 { return a.ResolvedAt }).InFiles(tExportOver),
+}
+
+// typed is what a field of the rule's form shows: what the person wrote, where that
+// was not kept, else what the rule has.
+func (v AlertsData) typed(field, is string) string {
+	if v.Wrong && v.Typed != nil {
+		return v.Typed(field)
+	}
+	return is
+}
+
+// messageHow says how the first message is sent.
+func (v AlertsData) messageHow() text.Text {
+	if len(v.Targets) == 0 {
+		return tNoTargets
+	}
+	return tMsgNoneHow
+}
+
+func ruleColumns(v AlertsData) []ui.Heading {
+	columns := []ui.Heading{
+		ui.Head(text.Rule), ui.Head(text.State), ui.Num(text.FiresAt), ui.Num(tClears), ui.Num(tWindow), ui.Num(tHold),
+		ui.Num(tQuietFor),
+	}
+	if v.CanConfigure {
+		columns = append(columns, ui.Head(text.Act))
+	}
+	return columns
+}
+
+// again reports whether the person may send a message again.
+func (v AlertsData) again(m alert.Message) bool { return v.CanTest && m.Status == alert.Failed }
+
+func messageColumns(v AlertsData) []ui.Heading {
+	columns := []ui.Heading{
+		ui.Head(text.Time), ui.Head(tTarget), ui.Head(text.State), ui.Num(text.Tries), ui.Head(text.Next), ui.Head(tMessage),
+		ui.Head(text.Reason),
+	}
+	if slices.ContainsFunc(v.Messages, v.again) {
+		columns = append(columns, ui.Head(text.Act))
+	}
+	return columns
+}
+
+func againDialog(m alert.Message) string { return "again-" + strconv.FormatInt(m.ID, 10) }
+
+func againPath(m alert.Message) string {
+	return "/alerts/messages/" + strconv.FormatInt(m.ID, 10) + "/resend"
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func ruleLink(name string) templ.SafeURL {
+	return templ.URL("/alerts?rule=" + url.QueryEscape(name) + "#change")
+}
+
+func rulePath(name string) templ.SafeURL { return templ.URL("/alerts/rules/" + url.PathEscape(name)) }
+
+func clearOf(p *ui.Page, r alert.Rule) string {
+	if !r.Watches() {
+		return p.T(text.None)
+	}
+	return alert.Level(r.Name, r.Clear)
+}
+
+// secondsText writes seconds, or nothing where there are none.
+func secondsText(p *ui.Page, seconds int64) string {
+	if seconds == 0 {
+		return p.T(text.None)
+	}
+	if seconds < 60 {
+		return strconv.FormatInt(seconds, 10) + " s"
+	}
+	return p.Took(time.Duration(seconds) * time.Second)
+}
+
+// Texts of this page.
+var (
+	tRules      = text.Text{ZH: "规则", EN: "Rules"}
+	tClears     = text.Text{ZH: "恢复", EN: "Ends at"}
+	tWindow     = text.Text{ZH: "统计窗口", EN: "Measured over"}
+	tHold       = text.Text{ZH: "持续", EN: "For at least"}
+	tQuietFor   = text.Text{ZH: "静默", EN: "Quiet for"}
+	tEnabled    = text.Text{ZH: "启用", EN: "On"}
+	tDisabled   = text.Text{ZH: "停用", EN: "Off"}
+	tChange     = text.Text{ZH: "修改", EN: "Change"}
+	tChangeRule = text.Text{ZH: "修改规则：%s", EN: "Change the rule: %s"}
+	tLimitHow   = text.Text{
+		ZH: "超过触发值并持续一段时间才告警；回到恢复值才结束，两值之间的间隔可避免反复告警。",
+		EN: "An alert fires when the first level is crossed and ends at the second. The gap keeps it from firing again and again.",
+	}
+	tWindowHow     = text.Text{ZH: "秒，整分钟，最多 3600。", EN: "In seconds: whole minutes, at most 3600."}
+	tQuietHow      = text.Text{ZH: "秒。同一对象在这段时间内不重复告警。", EN: "In seconds. No repeat alert about the same subject within this time."}
+	tHoldHow       = text.Text{ZH: "秒。0 表示立即。", EN: "In seconds; 0 = immediately."}
+	tFiringCount   = text.Text{ZH: "正在告警：%s 条", EN: "Firing now: %s"}
+	tEnded         = text.Text{ZH: "结束", EN: "Ended"}
+	tAlertsNone    = text.Text{ZH: "没有告警", EN: "No alerts"}
+	tAlertsNoneHow = text.Text{
+		ZH: "队列过长、成功率过低、数据库或 Redis 故障、新的异常都会列在这里。",
+		EN: "Long queues, low success rates, database or Redis failures, and new exceptions appear here.",
+	}
+	tMessages   = text.Text{ZH: "发出的消息", EN: "Messages"}
+	tTarget     = text.Text{ZH: "目标", EN: "Target"}
+	tMessage    = text.Text{ZH: "内容", EN: "Text"}
+	tMsgNone    = text.Text{ZH: "还没有发过消息", EN: "No messages sent yet"}
+	tMsgNoneHow = text.Text{ZH: "点“发送测试告警”检查目标是否可用。", EN: "Send a test alert to see whether the targets work."}
+	tNoTargets  = text.Text{
+		ZH: "没有告警目标：设置 BACKSTOP_ALERT_URLS 后才会有人收到。",
+		EN: "No alert targets: set BACKSTOP_ALERT_URLS so that somebody receives alerts.",
+	}
+	tTargets      = text.Text{ZH: "目标：%s", EN: "Targets: %s"}
+	tTestAlertHow = text.Text{ZH: "向每个目标发送一条测试消息，发送方式与真实告警相同。", EN: "Each target gets one message, sent in the same way as a real alert."}
+	tDoneTest     = text.Text{
+		ZH: "测试告警已排队，几秒内发出；结果见下方“发出的消息”。",
+		EN: "The test alert is sent within seconds; Messages below shows its result.",
+	}
+	tMsgAgain    = text.Text{ZH: "重新发送", EN: "Send again"}
+	tMsgAgainHow = text.Text{ZH: "原文不变，按新的重试计划再次发给同一目标。", EN: "The same text is sent to the same target, with a new retry schedule."}
+	tDoneAgain   = text.Text{ZH: "已安排重新发送，几秒内发出。", EN: "It is sent again within seconds."}
+	tDoneRule    = text.Text{ZH: "规则已保存，10 秒内生效。", EN: "The rule was saved and takes effect within 10 seconds."}
+	tBadRule     = text.Text{
+		ZH: "规则没有保存：恢复值要在触发值的另一侧，数值不能为负，窗口要是整分钟且不超过 3600 秒，时间不超过 7 天。",
+		EN: "The rule was not saved. The end level must lie on the other side of the firing level, no value may be negative, the window must be whole minutes up to 3600 seconds, and times may be at most 7 days.",
+	}
+)
+
+var tExportAbout = text.Text{ZH: "对象", EN: "About"}
+
+var tExportLevel = text.Text{ZH: "数值", EN: "Level"}
+
+var tExportOver = text.Text{ZH: "恢复时间", EN: "Resolved at"}

@@ -1,0 +1,62 @@
+// Package work draws the pages of what a person must still do, or the program: exceptions, approvals,
+// batches, compensations, sweeps, alerts and the inbox.
+package work
+
+import (
+	"backstop/internal/base/text"
+	"backstop/internal/console"
+	"backstop/internal/exception"
+	"backstop/views/link"
+	"backstop/views/panel"
+	"backstop/views/ui"
+	"backstop/views/wording"
+
+	"github.com/a-h/templ"
+)
+
+// ExceptionTexts is what the list of exceptions says.
+var ExceptionTexts = ui.ListTexts{
+	Title: text.Exceptions, Icon: "circle-check", None: text.AllClear, NoneHow: text.AllClearHow,
+	Fields: map[string]ui.Field{
+		"state": {Label: text.State, Value: ui.ExceptionStateText}, "assignee": {Label: text.Assignee},
+		"cause": {Label: text.CompensationCause, Value: wording.CompensationClass},
+	},
+}
+
+type exceptionRow = exception.Item
+
+// ExceptionColumns are those of the list of exceptions.
+var ExceptionColumns = []ui.Column[exceptionRow]{
+	ui.TimeCol("opened", text.Time, func(x exceptionRow) *int64 { return &x.OpenedAt }),
+	ui.WordCol("kind", text.Kind, func(p *ui.Page, x exceptionRow) string { return p.T(ui.KindText(x.Kind)) }).As("nowrap strong").
+		To(func(x exceptionRow) string { return string(link.Exception(x.ID)) }),
+	ui.StateCol("state", text.State, func(x exceptionRow) ui.State { return ui.Look(ui.ExceptionStates, x.State) }).As("").
+		With(exceptionState),
+	ui.TextCol("assignee", text.Assignee, func(x exceptionRow) string { return x.Assignee }).ExportOnly(),
+	ui.IDCol("no", text.Order, func(x exceptionRow) (string, string) { return x.OrderNo, string(link.ExceptionCause(x)) }),
+	ui.TextCol("currency", text.Currency, func(x exceptionRow) string { return x.Currency }).ExportOnly(),
+	ui.MoneyCol("amount", text.Amount, func(x exceptionRow) (int64, string) { return x.Amount, x.Currency }),
+	ui.CountCol("seen", tSeen, func(x exceptionRow) int64 { return x.Seen }),
+	ui.NoteCol("detail", text.Detail, wording.ExceptionDetail).As("small cut"),
+}
+
+func exceptionPicks(p *ui.Page, rows []exceptionRow) []templ.Component {
+	all := make([]templ.Component, len(rows))
+	for i, x := range rows {
+		if all[i] = templ.NopComponent; runsAgain(x) {
+			all[i] = panel.PickRow(p, console.ExceptionID(x.ID), console.ExceptionID(x.ID))
+		}
+	}
+	return all
+}
+
+// runsAgain reports whether what the exception is about can be run again.
+func runsAgain(x exception.Item) bool { return x.State.Open() && exception.RunsAgain(x.Kind) }
+
+// Texts of this page.
+var (
+	tSeen        = text.Text{ZH: "次数", EN: "Seen"}
+	tLanes       = text.Text{ZH: "按类型", EN: "By kind"}
+	tAgainPicked = text.Text{ZH: "重新执行选中的（预检）", EN: "Run selected again (dry run)"}
+	tAgainAll    = text.Text{ZH: "重新执行全部 %s%s 条（预检）", EN: "Run all %s%s again (dry run)"}
+)
