@@ -1083,7 +1083,8 @@ CREATE TABLE daily_reports (
 
 CREATE TABLE report_backlog (
     start BIGINT PRIMARY KEY,
-    due   BIGINT NOT NULL
+    due   BIGINT NOT NULL,
+    held  BIGINT NOT NULL DEFAULT 0 -- for a breaker
 );
 
 CREATE TABLE report_callbacks (

@@ -27,6 +27,8 @@ const (
 // Outlook is the trend of a level that has a limit.
 type Outlook struct {
 	Values []float64 // by the minute, the last one complete and now; NaN = unknown
+	Held   []float64 // of a backlog: what is held for breakers and not among Values
+	Share  bool      // the values are shares, 0 to 1
 	Limit  float64
 	Line   forecast.Line
 	Known  bool // there is enough to tell a trend
@@ -55,6 +57,23 @@ func (o Outlook) Minutes() (int64, bool) {
 // Any reports whether any value is known.
 func (o Outlook) Any() bool { return !math.IsNaN(forecast.Median(o.Values)) }
 
+// LineAt returns the trend some minutes after now; it ends where the level can go no further.
+func (o Outlook) LineAt(minutes float64) float64 {
+	v := max(0, o.Line.Now+o.Line.Slope*minutes)
+	if o.Share {
+		return min(v, 1)
+	}
+	return v
+}
+
+// PerHour returns by how much the level changes within an hour if the trend goes on.
+func (o Outlook) PerHour() float64 {
+	if o.Share {
+		return o.LineAt(60) - o.LineAt(0)
+	}
+	return o.Line.Slope * 60
+}
+
 func (o *Outlook) set(c forecast.Crossing, ok bool) {
 	steps := (o.Limit - o.Line.Now) / o.Line.Slope
 	o.Unsure = !ok && !o.Beyond && steps > 0 && steps < Horizon.Minutes()
@@ -78,7 +97,7 @@ func OutlookOfBacklog(values []float64, limit float64) Outlook {
 
 // OutlookOfRate returns when falling values, one per minute, fall below their limit.
 func OutlookOfRate(values []float64, limit float64) Outlook {
-	o := Outlook{Values: values, Limit: limit}
+	o := Outlook{Values: values, Limit: limit, Share: true}
 	if o.Line, o.Known = forecast.Trend(values); o.Known {
 		o.Beyond = o.Line.Now < limit
 		o.set(o.Line.Leaves(limit))
@@ -92,20 +111,24 @@ func minutesBefore(now int64) (from, to int64) {
 	return to - trendSpan.Microseconds(), to
 }
 
-// Backlog returns when the deliveries that are due reach a limit.
+// Backlog returns when the deliveries that are due reach a limit, and how many more are held.
 func Backlog(ctx context.Context, d *db.DB, limit float64) (Outlook, error) {
 	// The level of the current minute is complete: it was measured at one moment.
 	from, to := minutesBefore(d.Now())
-	var rows []struct{ Start, Due int64 }
-	if err := d.Read.NewRaw("SELECT start, due FROM report_backlog WHERE start >= ? AND start <= ?", from, to).Scan(ctx,
+	var rows []struct{ Start, Due, Held int64 }
+	if err := d.Read.NewRaw("SELECT start, due, held FROM report_backlog WHERE start >= ? AND start <= ?", from, to).Scan(ctx,
 		&rows); err != nil {
 		return Outlook{}, fmt.Errorf("read the backlog: %w", err)
 	}
 	values := unknown(int((to-from)/time.Minute.Microseconds()) + 1)
+	held := unknown(len(values))
 	for _, r := range rows {
-		values[(r.Start-from)/time.Minute.Microseconds()] = float64(r.Due)
+		i := (r.Start - from) / time.Minute.Microseconds()
+		values[i], held[i] = float64(r.Due), float64(r.Held)
 	}
-	return OutlookOfBacklog(values, limit), nil
+	o := OutlookOfBacklog(values, limit)
+	o.Held = held
+	return o, nil
 }
 
 // SuccessRate returns when the share of attempts that merchants acknowledge falls below a limit.
@@ -172,5 +195,8 @@ func Volume(ctx context.Context, d *db.DB) (*Expected, error) {
 	}
 	e.Days = int(time.Duration(len(history)) * VolumeStep / day)
 	e.Volume, e.Known = forecast.Next(history, int(7*day/VolumeStep), volumeAhead)
+	if e.Outside {
+		e.Ahead = nil
+	}
 	return e, nil
 }

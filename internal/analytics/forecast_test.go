@@ -117,6 +117,26 @@ func TestNoAlarmOnFlatLevels(t *testing.T) {
 }
 
 // What does reach its limit is announced beforehand, and about when it will be is known.
+func TestTrendsOfSharesEndAtTheirBounds(t *testing.T) {
+	t.Parallel()
+	rising, falling := make([]float64, 31), make([]float64, 31)
+	for i := range rising {
+		rising[i], falling[i] = 0.7+0.01*float64(i), 0.3-0.01*float64(i)
+	}
+	for _, c := range []struct {
+		values        []float64
+		hour, perHour float64
+	}{{rising, 1, 0}, {falling, 0, 0}, {rising[:21], 1, 0.1}, {falling[:21], 0, -0.1}} {
+		o := OutlookOfRate(c.values, 0.5)
+		if !o.Known || math.Abs(o.LineAt(60)-c.hour) > 1e-9 || math.Abs(o.PerHour()-c.perHour) > 1e-9 {
+			t.Errorf("the trend ends at %v, %v an hour; want %v, %v", o.LineAt(60), o.PerHour(), c.hour, c.perHour)
+		}
+	}
+	if o := OutlookOfBacklog(make([]float64, 31), 100); o.LineAt(60) != 0 || o.PerHour() != 0 {
+		t.Errorf("an empty backlog: %v", o.PerHour())
+	}
+}
+
 func TestAlarmBeforeALimitIsReached(t *testing.T) {
 	t.Parallel()
 	const flat, runs = 90, 20

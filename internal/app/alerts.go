@@ -181,9 +181,14 @@ func (a *App) redisSkew(ctx context.Context) (time.Duration, error) {
 // alert neither fires nor ends.
 func (a *App) readShared(ctx context.Context) []alert.Reading {
 	all := a.readGone(ctx)
-	if due, err := notify.Overdue(ctx, a.db, a.parked()); err == nil {
+	parked := a.parked()
+	if due, err := notify.Overdue(ctx, a.db, parked); err == nil {
 		all = append(all, alert.Reading{Rule: alert.QueueLength, Subject: "due", Value: due.Count})
-		if err := report.SampleBacklog(ctx, a.db, due.Count); err != nil {
+		held, err := notify.Held(ctx, a.db, parked)
+		if err == nil {
+			err = report.SampleBacklog(ctx, a.db, due.Count, held.Count)
+		}
+		if err != nil {
 			a.o.Log.Warn("the backlog is not recorded, so its forecast has a gap", "error", err)
 		}
 	}

@@ -124,6 +124,23 @@ func TestNoVolumeForecastFromTooLittle(t *testing.T) {
 	}
 }
 
+// TestNoForecastWhereTheLastQuarterIsOutsideOfTheBand: a stop of all payments is no minus of a few
+// per cent.
+func TestNoForecastWhereTheLastQuarterIsOutsideOfTheBand(t *testing.T) {
+	t.Parallel()
+	history := series(1, 3*perWeek, busy)
+	if v, ok := Next(history, perWeek, 12); !ok || v.Outside {
+		t.Errorf("an ordinary quarter of an hour is outside: %+v", v)
+	}
+	n := len(history)
+	for i, outside := range []bool{false, false, true} {
+		history[n-1-i] = 0
+		if v, ok := Next(history, perWeek, 12); !ok || v.Outside != outside {
+			t.Errorf("after %d steps without volume: outside %t", i+1, v.Outside)
+		}
+	}
+}
+
 func TestTrendOfKnownSeries(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	rising := make([]float64, 31)

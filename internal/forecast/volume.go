@@ -1,6 +1,9 @@
 package forecast
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// weeks is how many earlier weeks the usual volume is the median of.
@@ -30,6 +33,9 @@ type Volume struct {
 	// Inside is the share of last week's values within their bands.
 	Inside float64
 	Weeks  int // earlier weeks used, 2 to 4
+	// Outside: the whole last quarter of an hour is outside of the band. Something has changed of
+	// which the past says nothing.
+	Outside bool
 }
 
 // Next forecasts the volume of the next steps from the history, which ends with the last complete
@@ -89,6 +95,8 @@ func Next(history []float64, perWeek, ahead int) (Volume, bool) {
 			inside++
 		}
 	}
+	recent := scaled[max(0, len(scaled)-max(1, hour/4)):]
+	v.Outside = len(recent) > 0 && slices.Min(recent) > width*deviation
 	if len(scaled) > 0 {
 		v.Inside = float64(inside) / float64(len(scaled))
 	}

@@ -86,10 +86,18 @@ func Overdue(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
 	return countDue(ctx, d, now, q)
 }
 
+// Held counts what waits for parked recipients.
+func Held(ctx context.Context, d *db.DB, parked []int64) (Due, error) {
+	if len(parked) == 0 {
+		return Due{}, nil
+	}
+	return countDue(ctx, d, d.Now(), d.Read.NewSelect().Table("deliveries").ColumnExpr("created_at AS at").
+		Where("recipient_id IN (?) AND next_at IS NOT NULL", bun.List(parked)))
+}
+
 // Parked counts what waits for a recipient, parked or not.
 func Parked(ctx context.Context, d *db.DB, to recipient.Recipient) (Due, error) {
-	return countDue(ctx, d, d.Now(), d.Read.NewSelect().Table("deliveries").ColumnExpr("created_at AS at").
-		Where("recipient_id = ? AND next_at IS NOT NULL", to.ID))
+	return Held(ctx, d, []int64{to.ID})
 }
 
 // ParkedSums returns the notifications that wait for a recipient and their money by currency

@@ -202,11 +202,11 @@ type volumeRow struct {
 
 func (r volumeRow) key() spanStart { return spanStart{r.SpanS, r.Start} }
 
-// SampleBacklog records the number of deliveries that are due, once a minute; a second node does
-// nothing.
-func SampleBacklog(ctx context.Context, d *db.DB, due int64) error {
-	_, err := d.NewRaw("INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", floor(d.Now(), time.Minute),
-		due).Exec(ctx)
+// SampleBacklog records the number of deliveries that are due, and of those that are held for a
+// breaker, once a minute; a second node does nothing.
+func SampleBacklog(ctx context.Context, d *db.DB, due, held int64) error {
+	_, err := d.NewRaw("INSERT INTO report_backlog (start, due, held) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", floor(d.Now(), time.Minute),
+		due, held).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("record the backlog: %w", err)
 	}

@@ -106,14 +106,14 @@ func TestTheBacklogIsSampledOnceAMinute(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for i := range int64(5) {
-			if err := SampleBacklog(t.Context(), d, 100+i); err != nil {
+			if err := SampleBacklog(t.Context(), d, 100+i, 7); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var n, due int64
-		if err := d.NewRaw("SELECT count(*), min(due) FROM report_backlog").Scan(t.Context(), &n, &due); err != nil || n < 1 || n > 2 ||
-			due != 100 {
-			t.Errorf("%d rows, %d, %v", n, due, err)
+		var n, due, held int64
+		if err := d.NewRaw("SELECT count(*), min(due), min(held) FROM report_backlog").Scan(t.Context(), &n, &due, &held); err != nil ||
+			n < 1 || n > 2 || due != 100 || held != 7 {
+			t.Errorf("%d rows, %d due, %d held, %v", n, due, held, err)
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"backstop/internal/analytics"
 	"backstop/internal/base/text"
-	"backstop/internal/forecast"
 	"backstop/views/chart"
 	"backstop/views/ui"
 )
@@ -78,6 +77,9 @@ func (d AnalyticsData) volumePlot(p *ui.Page) chart.Plot {
 
 // volumeSays is the volume expected within the next hour.
 func (d AnalyticsData) volumeSays(p *ui.Page) string {
+	if d.Expected.Outside {
+		return p.T(tOutside)
+	}
 	var sum, low, high float64
 	for _, x := range d.Expected.Ahead[:min(len(d.Expected.Ahead), int(time.Hour/analytics.VolumeStep))] {
 		sum += x.Value
@@ -93,7 +95,14 @@ func minuteName(p *ui.Page, at int64, i, n int) (string, string) {
 }
 
 func (d AnalyticsData) outlookFigure(p *ui.Page, f Figure, o analytics.Outlook, value func(float64) chart.Cell) Figure {
-	f.Heads = []string{p.T(text.Time) + " (" + p.Zone.String() + ")", p.T(f.Title), p.T(tTrendLine), p.T(tLimitValue)}
+	title := p.T(f.Title)
+	if o.Held != nil {
+		title = p.T(tDue)
+	}
+	f.Heads = []string{p.T(text.Time) + " (" + p.Zone.String() + ")", title, p.T(tTrendLine), p.T(tLimitValue)}
+	if o.Held != nil {
+		f.Heads = append(f.Heads, p.T(tHeldN))
+	}
 	for i := len(o.Values) - 1; i >= 0; i-- {
 		show, plain := minuteName(p, d.At, i, len(o.Values))
 		v, line := chart.NoCell(p), chart.NoCell(p)
@@ -101,9 +110,17 @@ func (d AnalyticsData) outlookFigure(p *ui.Page, f Figure, o analytics.Outlook, 
 			v = value(o.Values[i])
 		}
 		if o.Known {
-			line = value(o.Line.Now + o.Line.Slope*float64(i-len(o.Values)+1))
+			line = value(o.LineAt(float64(i - len(o.Values) + 1)))
 		}
-		f.Table = append(f.Table, []chart.Cell{{Show: show, Plain: plain}, v, line, value(o.Limit)})
+		row := []chart.Cell{{Show: show, Plain: plain}, v, line, value(o.Limit)}
+		if o.Held != nil {
+			held := chart.NoCell(p)
+			if !math.IsNaN(o.Held[i]) {
+				held = value(o.Held[i])
+			}
+			row = append(row, held)
+		}
+		f.Table = append(f.Table, row)
 	}
 	return f
 }
@@ -136,7 +153,7 @@ func outlookPlot(p *ui.Page, at int64, o analytics.Outlook, a chart.Axis, lines 
 			known[i] = o.Values[i]
 		}
 		if ahead := i - behind + 1; o.Known {
-			if v := o.Line.Now + o.Line.Slope*float64(ahead); a.Low <= v && v <= a.High { // it ends at the edge
+			if v := o.LineAt(float64(ahead)); a.Low <= v && v <= a.High { // it ends at the edge
 				line[i] = v
 			}
 			if ahead >= 0 {
@@ -145,6 +162,16 @@ func outlookPlot(p *ui.Page, at int64, o analytics.Outlook, a chart.Axis, lines 
 		}
 	}
 	c := chart.Plot{Height: height, Grid: lines, Says: says}
+	if o.Held != nil {
+		none, due, all := make([]float64, behind), make([]float64, behind), make([]float64, behind)
+		for i := range behind {
+			if !math.IsNaN(o.Values[i]) {
+				due[i], all[i] = o.Values[i], o.Values[i]+o.Held[i]
+			}
+		}
+		c.Paths = append(c.Paths, chart.Path{Class: "area f-ok", D: chart.Band(none, due, 0, n, a)},
+			chart.Path{Class: "area f-warn", D: chart.Band(due, all, 0, n, a)})
+	}
 	if o.Known {
 		c.Paths = append(c.Paths, chart.Path{Class: "area f-acc", D: chart.Band(low, high, behind-1, n, a)},
 			chart.Path{Class: "line s-plan", D: chart.Line(line, a)})
@@ -179,8 +206,8 @@ func finite(v float64) float64 {
 func (d AnalyticsData) backlogPlot(p *ui.Page) chart.Plot {
 	const height = 150
 	most := d.Backlog.Limit
-	for _, v := range d.Backlog.Values {
-		if v > most {
+	for i, v := range d.Backlog.Values {
+		if v += d.Backlog.Held[i]; v > most {
 			most = v
 		}
 	}
@@ -216,7 +243,15 @@ func (d AnalyticsData) says(p *ui.Page, o analytics.Outlook, t outlookTexts, lim
 type outlookTexts struct{ reached, beyond, steady text.Text }
 
 func (d AnalyticsData) backlogSays(p *ui.Page) string {
-	return d.says(p, d.Backlog, backlogTexts, ui.Count(int64(d.Backlog.Limit)), roundCell(max(d.Backlog.Line.Now, 0)).Show)
+	held, due := 0.0, 0.0
+	if last := len(d.Backlog.Values) - 1; last >= 0 && !math.IsNaN(d.Backlog.Values[last]) {
+		due, held = d.Backlog.Values[last], d.Backlog.Held[last]
+	}
+	says := ""
+	if held > 0 {
+		says = p.T(tBacklogOf, roundCell(due+held).Show, roundCell(due).Show, roundCell(held).Show)
+	}
+	return says + d.says(p, d.Backlog, backlogTexts, ui.Count(int64(d.Backlog.Limit)), roundCell(max(d.Backlog.Line.Now, 0)).Show)
 }
 
 func (d AnalyticsData) rateSays(p *ui.Page) string {
@@ -239,8 +274,8 @@ func outlookState(o analytics.Outlook) ui.State {
 }
 
 // slopeText is the trend per hour.
-func slopeText(l forecast.Line, factor float64, unit string, decimals int) string {
-	v := l.Slope * 60 * factor
+func slopeText(o analytics.Outlook, factor float64, unit string, decimals int) string {
+	v := o.PerHour() * factor
 	sign := "+"
 	if v < 0 {
 		sign = "−"
@@ -291,8 +326,8 @@ var (
 	}
 	tBacklog    = text.Text{ZH: "积压", EN: "Backlog"}
 	tBacklogDef = text.Text{
-		ZH: "每分钟到期未发的通知数（熔断挂起的除外）。趋势为最近 30 分钟的 Theil–Sen 斜率，区间 99 %，并按相邻残差的相关性放宽；只有整个区间都在上升时才给出时间。上限取告警规则“队列过长”。",
-		EN: "Notifications that are due, by the minute, without those parked for a breaker. The trend is the Theil–Sen slope of the last 30 minutes with a 99 % interval, widened by the correlation of neighbouring residuals; a time is given only if the whole interval rises. The limit is that of the alert rule for queues.",
+		ZH: "每分钟到期未发的通知数（下段），以及因熔断挂起的通知数（上段，不计入趋势）。趋势为最近 30 分钟的 Theil–Sen 斜率，区间 99 %，并按相邻残差的相关性放宽；只有整个区间都在上升时才给出时间。上限取告警规则“队列过长”。",
+		EN: "Notifications that are due, by the minute, and above them those held for breakers, of which there is no trend. The trend is the Theil–Sen slope of the last 30 minutes with a 99 % interval, widened by the correlation of neighbouring residuals; a time is given only if the whole interval rises. The limit is that of the alert rule for queues.",
 	}
 	tSuccessRate = text.Text{ZH: "成功率", EN: "Success rate"}
 	tRateDef     = text.Text{
@@ -353,10 +388,17 @@ var (
 		ZH: "提前 1 小时预测的平均绝对误差占总量的比例（WAPE）",
 		EN: "mean absolute error of forecasts one hour ahead, as a share of the volume (WAPE)",
 	}
-	tInside      = text.Text{ZH: "落在区间内", EN: "Within the band"}
-	tInsideHow   = text.Text{ZH: "上周实际值，目标 95 %", EN: "of last week's values; the target is 95 %"}
-	tInputs      = text.Text{ZH: "输入", EN: "Inputs"}
-	tInputsOf    = text.Text{ZH: "%d 天数据，%d 周", EN: "%d days of data, %d weeks"}
+	tInside    = text.Text{ZH: "落在区间内", EN: "Within the band"}
+	tInsideHow = text.Text{ZH: "上周实际值，目标 95 %", EN: "of last week's values; the target is 95 %"}
+	tInputs    = text.Text{ZH: "输入", EN: "Inputs"}
+	tInputsOf  = text.Text{ZH: "%d 天数据，%d 周", EN: "%d days of data, %d weeks"}
+	tOutside   = text.Text{
+		ZH: "最近 15 分钟的支付量不在区间内，暂不预测；回到区间后恢复。",
+		EN: "The last 15 minutes are outside of the band: no forecast until they are back within it.",
+	}
+	tBacklogOf   = text.Text{ZH: "共 %s 条待发：到期 %s，熔断挂起 %s。", EN: "%s wait: %s due, %s held for breakers. "}
+	tDue         = text.Text{ZH: "到期", EN: "Due"}
+	tHeldN       = text.Text{ZH: "熔断挂起", EN: "Held for breakers"}
 	tNeedDays    = text.Text{ZH: "还没有足够的数据", EN: "Not enough data yet"}
 	tNeedDaysHow = text.Text{ZH: "预测需要 %d 天的数据，目前有 %d 天。", EN: "A forecast needs %d days of data; there are %d."}
 	tDefinition  = text.Text{ZH: "定义", EN: "Definition"}

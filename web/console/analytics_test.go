@@ -81,7 +81,7 @@ func past(t *testing.T, d *db.DB, zone *time.Location, days, merchants int) {
 			}
 		}
 		if ago <= 35 {
-			change(t, d, "INSERT INTO report_backlog (start, due) VALUES (?, ?) ON CONFLICT DO NOTHING", at, 300+max(0, 14*(30-ago))+
+			change(t, d, "INSERT INTO report_backlog (start, due, held) VALUES (?, ?, 40) ON CONFLICT DO NOTHING", at, 300+max(0, 14*(30-ago))+
 				r.Int64N(15))
 			change(t, d,
 				"INSERT INTO report_minutes (recipient_id, start, ok, retried, failed, took_us, took, lag) VALUES (0, ?, ?, ?, 0, 0, '', '') ON CONFLICT DO NOTHING", at, 985+ago/5, 15-ago/5)
