@@ -2,8 +2,11 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
+	"backstop/internal/act"
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -76,4 +79,40 @@ func (b *Reader) Callbacks(ctx context.Context, q list.Query, s list.Slice) (lis
 		MaskCallback(&page.Rows[i])
 	}
 	return page, nil
+}
+
+// CallbackDetail is one callback, refused or not, with its full content.
+type CallbackDetail struct {
+	Callback
+	OrderNo string `bun:"order_no"` // as named in the message
+	OrderID int64  `bun:"order_id"` // 0 = no such order
+	Refused bool   `bun:"-"`
+}
+
+// Mask hides personal data of the buyer.
+func (c *CallbackDetail) Mask() { c.mask(maskerOf(c.OrderNo)) }
+
+// detailRows bounds how many attempts or acts a detail page shows.
+const detailRows = 200
+
+// CallbackDetail reads one callback. Errors: act.ErrNotFound.
+func (b *Reader) CallbackDetail(ctx context.Context, id int64) (*CallbackDetail, error) {
+	for _, q := range []string{
+		"SELECT " + storyCallback +
+			", c.body, c.order_no, c.order_id FROM callbacks AS c LEFT JOIN callback_repeats AS cr ON cr.callback_id = c.id WHERE c.id = ?",
+		"SELECT c.id, c.outcome, c.received_at, c.remote_addr, c.method, c.query, c.headers, length(c.body) AS size, c.supplier, c.body, c.steps" +
+			" FROM refused_callbacks AS c WHERE c.id = ?",
+	} {
+		var rows []CallbackDetail
+		if err := b.db.Read.NewRaw(q, id).Scan(ctx, &rows); err != nil {
+			return nil, fmt.Errorf("read a callback: %w", err)
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		c := &rows[0]
+		c.Refused = strings.Contains(q, refusedTable)
+		return c, nil
+	}
+	return nil, act.ErrNotFound
 }

@@ -2,8 +2,13 @@ package console
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 
+	"backstop/internal/act"
+	"backstop/internal/audit"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
 	"backstop/internal/list"
@@ -137,3 +142,83 @@ func (b *Reader) Exceptions(ctx context.Context, q list.Query, s list.Slice) (li
 // Lanes returns the kinds of exceptions that wait for a person, with their counts, money and
 // oldest.
 func (b *Reader) Lanes(ctx context.Context) ([]Todo, error) { return b.todoExceptions(ctx) }
+
+// Exception is one exception with the acts on it, newest first.
+type Exception struct {
+	exception.Item
+	Supplier string // code
+	Merchant string // code
+	Acts     []audit.Row
+	Kept     []Callback // past their retention; their texts are cut
+	// Message is the callback that first reported it; nil = it is past its retention, or a
+	// query reported it.
+	Message   *CallbackDetail
+	Approvals []Approval // newest first
+	Answer    *Call      // the supplier's newest answer about its order; nil = never queried
+	Askable   bool       // the supplier of its order can be queried
+}
+
+// Mask hides personal data copied from messages.
+func (x *Exception) Mask() {
+	MaskException(&x.Item)
+	for i := range x.Kept {
+		x.Kept[i].mask(maskerOf(x.OrderNo))
+	}
+	if x.Message != nil {
+		x.Message.Mask()
+	}
+}
+
+// ExceptionObject is the object name of exceptions in the audit.
+const ExceptionObject = "exception"
+
+// ExceptionID formats an exception's id as in pages and the audit.
+func ExceptionID(id int64) string { return strconv.FormatInt(id, 10) }
+
+// Exception reads one exception. Errors: act.ErrNotFound.
+func (b *Reader) Exception(ctx context.Context, id int64) (*Exception, error) {
+	var rows []exception.Item
+	if err := b.db.Read.NewSelect().Model(&rows).Where("x.id = ?", id).Scan(ctx); err != nil {
+		return nil, fmt.Errorf("read an exception: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, act.ErrNotFound
+	}
+	x := &Exception{Item: rows[0]}
+	err := b.db.Read.NewRaw(
+		"SELECT COALESCE((SELECT code FROM suppliers WHERE id = ?), ''), COALESCE((SELECT code FROM merchants WHERE id = ?), '')",
+		x.SupplierID, x.MerchantID).Scan(ctx, &x.Supplier, &x.Merchant)
+	if err != nil {
+		return nil, fmt.Errorf("name an exception's supplier and merchant: %w", err)
+	}
+	err = b.db.Read.NewRaw(
+		"SELECT callback_id AS id, ? AS supplier, received_at, trade_no, remote_addr, method, query, headers, body, size FROM exception_callbacks"+
+			" WHERE exception_id = ? ORDER BY callback_id LIMIT ?", x.Supplier, x.ID, exception.KeptCallbacks).Scan(ctx, &x.Kept)
+	if err != nil {
+		return nil, fmt.Errorf("read an exception's callbacks: %w", err)
+	}
+	if x.Acts, err = audit.List(ctx, b.db.Read, audit.Query{
+		Object: ExceptionObject, ObjectID: ExceptionID(id),
+		Limit: detailRows,
+	}); err != nil {
+		return nil, err
+	}
+	return x, b.decideAbout(ctx, x)
+}
+
+// decideAbout adds what is needed to decide about an exception.
+func (b *Reader) decideAbout(ctx context.Context, x *Exception) (err error) {
+	if x.CallbackID != 0 {
+		if x.Message, err = b.CallbackDetail(ctx, x.CallbackID); err != nil && !errors.Is(err, act.ErrNotFound) {
+			return err
+		}
+	}
+	if x.Approvals, err = b.ApprovalsOf(ctx, ExceptionObject, ExceptionID(x.ID)); err != nil || x.OrderID == 0 {
+		return err
+	}
+	if to, ok := b.settings.Current().Suppliers.ByID(x.SupplierID); ok {
+		x.Askable = to.Can().Querier != nil
+	}
+	x.Answer, err = b.LastAnswer(ctx, x.OrderNo)
+	return err
+}

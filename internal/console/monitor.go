@@ -1,17 +1,12 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"backstop/internal/base/db"
 	"backstop/internal/base/queue"
-	"backstop/internal/list"
-	"backstop/internal/notify"
-	"backstop/internal/recipient"
 	"backstop/internal/report"
 )
 
@@ -74,107 +69,6 @@ func (b *Reader) Realtime(ctx context.Context, sizes func(context.Context) (map[
 	return r, err
 }
 
-// MerchantList declares the list of merchants. Its pages are in the order of declaration and
-// come from Merchants.
-var MerchantList = list.New(list.Spec{
-	Name:    "merchants",
-	Sources: []list.Source{{Table: "merchants", Alias: "m", Key: "id", MerchantColumn: "m.id"}},
-	Fields: []list.Field{
-		{Word: "merchant", Column: "code", Indexed: true, Suggest: codes("merchants", "name")},
-		{
-			Word: "state", Values: []string{MerchantEnabled, MerchantDisabled},
-			Match: func(_ context.Context, _ list.Lookup, state string) (list.Match, error) {
-				return list.Match{Where: "m." + merchantStates[state]}, nil
-			},
-		},
-	},
-	Timeless: true,
-})
-
-// Values of the field "state" of MerchantList.
-const (
-	MerchantEnabled  = "enabled"
-	MerchantDisabled = "disabled"
-)
-
-// merchantStates are their conditions.
-var merchantStates = map[string]string{"": "id > 0", MerchantEnabled: "disabled_at IS NULL", MerchantDisabled: "disabled_at IS NOT NULL"}
-
-// MerchantStatus is the state of one merchant.
-type MerchantStatus struct {
-	MerchantHealth
-	ID         int64
-	Disabled   bool
-	LastOK     int64 // Unix µs, 0 = never
-	LastFailed int64
-	DueAt      int64 // when the longest-waiting notification was or is due; 0 = none waits
-}
-
-// MerchantStatuses reads one page of merchants by id, after the given one, with the figures of
-// the overview.
-func (b *Reader) MerchantStatuses(ctx context.Context, code string, after int64, limit int) (all []MerchantStatus, next int64, err error) {
-	return b.merchantStatuses(ctx, code, "", after, limit)
-}
-
-// merchantStatuses is MerchantStatuses for those in a state; "" = any.
-func (b *Reader) merchantStatuses(ctx context.Context, code, state string, after int64, limit int) (all []MerchantStatus, next int64,
-	err error,
-) {
-	var rows []struct {
-		ID         int64
-		Code, Name string
-		DisabledAt *int64
-	}
-	q := b.db.Read.NewSelect().TableExpr("merchants").Column("id", "code", "name", "disabled_at").
-		Where("id > ?", after).Where(merchantStates[state]).OrderExpr("id").Limit(int64(limit) + 1)
-	if code != "" {
-		q = q.Where("code = ?", code)
-	}
-	if err := q.Scan(ctx, &rows); err != nil {
-		return nil, 0, fmt.Errorf("read merchants: %w", err)
-	}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = rows[limit-1].ID
-	}
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	s, err := report.Of(ctx, b.db, ids, b.db.Now()-healthSpan.Microseconds())
-	if err != nil {
-		return nil, 0, err
-	}
-	risk, err := report.AtRisk(ctx, b.db)
-	if err != nil {
-		return nil, 0, err
-	}
-	slow, err := notify.SlowRecipients(ctx, b.db)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, r := range rows {
-		all = append(all, MerchantStatus{
-			MerchantHealth: MerchantHealth{
-				Health: s.Health[r.ID], Code: r.Code, Name: r.Name, AtRisk: risk.ByMerchant[r.ID], Waiting: risk.Waiting[r.ID].Orders(),
-				Breaker: b.breakers.Of(recipient.OfMerchant(r.ID)), Slow: slices.Contains(slow, r.ID),
-			},
-			ID: r.ID, Disabled: r.DisabledAt != nil, LastOK: s.OKAt[r.ID], LastFailed: s.FailedAt[r.ID], DueAt: s.DueAt[r.ID],
-		})
-	}
-	return all, next, nil
-}
-
-// Merchants reads one page of the list of merchants.
-func (b *Reader) Merchants(ctx context.Context, q list.Query, s list.Slice) (list.Page[MerchantStatus], error) {
-	rows, next, err := b.merchantStatuses(ctx, q.Get("merchant"), q.Get("state"), s.At.ID, cmp.Or(s.Rows, list.PageSize))
-	page := list.Page[MerchantStatus]{Rows: rows, Count: int64(len(rows)), More: next > 0}
-	if next > 0 {
-		page.Older = list.Cursor{ID: next}
-	}
-	return page, err
-}
-
 // Node is one process that reports as running.
 type Node struct {
 	Name      string
@@ -192,14 +86,4 @@ func (b *Reader) Nodes(ctx context.Context) ([]Node, error) {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
 	return rows, nil
-}
-
-// MerchantCodes returns the codes of merchants and subscribers by id.
-func (b *Reader) MerchantCodes(ctx context.Context, ids []int64) (map[int64]string, error) {
-	named, err := b.named(ctx, ids)
-	codes := make(map[int64]string, len(named))
-	for id, n := range named {
-		codes[id] = n.Code
-	}
-	return codes, err
 }

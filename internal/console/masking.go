@@ -1,15 +1,23 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
+	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/base/mask"
 	"backstop/internal/callback"
 	"backstop/internal/exception"
 	"backstop/internal/notify"
 	"backstop/internal/order"
 	"backstop/internal/supplier"
+
+	"github.com/uptrace/bun"
 )
 
 // Texts from outside are masked wherever they are shown: in lists for everybody, on detail
@@ -72,29 +80,6 @@ func (c *Callback) mask(m masker) {
 	c.Body, c.Query, c.Headers = m.Body(c.Body), m.Form(c.Query), m.Headers(c.Headers)
 	c.Supplier = m.Words(c.Supplier)
 	m.steps(c.Steps)
-}
-
-// Mask hides personal data of the buyer.
-func (c *CallbackDetail) Mask() { c.mask(maskerOf(c.OrderNo)) }
-
-// Mask hides personal data in the merchant's responses.
-func (n *Notification) Mask() {
-	m := maskerOf(n.OrderNo)
-	m.delivery(&n.Delivery.Delivery)
-	for i := range n.Attempts {
-		m.attempt(&n.Attempts[i])
-	}
-}
-
-// Mask hides personal data copied from messages.
-func (x *Exception) Mask() {
-	MaskException(&x.Item)
-	for i := range x.Kept {
-		x.Kept[i].mask(maskerOf(x.OrderNo))
-	}
-	if x.Message != nil {
-		x.Message.Mask()
-	}
 }
 
 // MaskException masks what an exception copies from a message.
@@ -171,4 +156,61 @@ func maskSubjects(rows []Order) {
 	for i := range rows {
 		rows[i].Subject = maskerOf(rows[i].OrderNo, rows[i].OutTradeNo).Sentence(rows[i].Subject)
 	}
+}
+
+// Audit names of viewing what is masked.
+const (
+	UnmaskOrder        = "order.unmask"
+	UnmaskCallback     = "callback.unmask"
+	UnmaskNotification = "notification.unmask"
+	UnmaskException    = "exception.unmask"
+)
+
+// UnmaskActs record that an operator viewed an object unmasked. They change nothing. Ref.ID is the
+// number of an order or the public id of a notification, Ref.Row the id of the others.
+var UnmaskActs = []act.Kind{
+	{Name: UnmaskOrder, Object: "order", Permission: access.ViewPersonal, Load: order.Load},
+	{Name: UnmaskCallback, Object: "callback", Permission: access.ViewPersonal, Load: loadCallbacks},
+	{Name: UnmaskNotification, Object: "notification", Permission: access.ViewPersonal, Load: loadNotifications},
+	{Name: UnmaskException, Object: ExceptionObject, Permission: access.ViewPersonal, Load: exception.Load},
+}
+
+// loadCallbacks finds callbacks, also refused ones, by id.
+func loadCallbacks(ctx context.Context, q bun.IDB, refs []act.Ref) (subjects []act.Subject, err error) {
+	ids := make([]int64, len(refs))
+	for i, r := range refs {
+		ids[i] = r.Row
+	}
+	var rows []struct {
+		ID         int64
+		OrderNo    string
+		MerchantID int64
+	}
+	err = q.NewRaw("SELECT c.id, c.order_no, COALESCE(o.merchant_id, 0) AS merchant_id FROM callbacks AS c"+
+		" LEFT JOIN orders AS o ON o.id = c.order_id WHERE c.id IN (?0)"+
+		" UNION ALL SELECT id, '', 0 FROM refused_callbacks WHERE id IN (?0)", bun.List(ids)).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("find callbacks: %w", err)
+	}
+	for _, r := range rows {
+		subjects = append(subjects, act.Subject{
+			Row: r.ID, ID: strconv.FormatInt(r.ID, 10), MerchantID: r.MerchantID, OrderNo: r.OrderNo,
+		})
+	}
+	return subjects, nil
+}
+
+// loadNotifications finds notifications by public id.
+func loadNotifications(ctx context.Context, q bun.IDB, refs []act.Ref) (subjects []act.Subject, err error) {
+	for _, r := range refs {
+		event, err := notify.FindEvent(ctx, q, r.ID)
+		if errors.Is(err, notify.ErrNoDelivery) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, act.Subject{Row: event.ID, ID: r.ID, MerchantID: event.MerchantID})
+	}
+	return subjects, nil
 }
