@@ -3,9 +3,13 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
+	savedview "backstop/internal/view"
+
 	"backstop/internal/access"
+	"backstop/internal/act"
 	"backstop/internal/advance"
 	"backstop/internal/alert"
 	"backstop/internal/approval"
@@ -23,7 +27,6 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/sweep"
-	savedview "backstop/internal/view"
 	"backstop/views/figures"
 	"backstop/views/orders"
 	"backstop/views/search"
@@ -211,4 +214,13 @@ func (s *handlers) routes() []web.Route {
 		list = append(list, page("/_/"+t.Name, access.ViewOverview, s.panel(t), web.Menu{}))
 	}
 	return list
+}
+
+// idOf reads an id from the path. Errors: act.ErrNotFound.
+func idOf(c *fiber.Ctx, name string) (int64, error) {
+	id, err := strconv.ParseInt(c.Params(name), 10, 64)
+	if err != nil || id < 1 {
+		return 0, act.ErrNotFound
+	}
+	return id, nil
 }
