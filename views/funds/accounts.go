@@ -5,13 +5,12 @@ import (
 	"net/url"
 	"strings"
 
-	ledgerfact "backstop/internal/ledger/fact"
-
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund"
 	"backstop/internal/fund/adjust"
 	"backstop/internal/ledger"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/internal/report"
 	"backstop/views/link"
 	"backstop/views/ui"

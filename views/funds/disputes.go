@@ -3,12 +3,11 @@ package funds
 import (
 	"slices"
 
-	ledgerfact "backstop/internal/ledger/fact"
-
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/dispute"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"

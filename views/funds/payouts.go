@@ -3,14 +3,13 @@ package funds
 import (
 	"slices"
 
-	ledgerfact "backstop/internal/ledger/fact"
-
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/text"
 	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/fund/payout"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"

@@ -4,13 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	ledgerfact "backstop/internal/ledger/fact"
-
 	"backstop/internal/base/text"
 	"backstop/internal/call"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	"backstop/internal/fund/refund"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
 )

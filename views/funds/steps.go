@@ -3,11 +3,10 @@ package funds
 import (
 	"slices"
 
-	ledgerfact "backstop/internal/ledger/fact"
-
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
+	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/ui"
 	"backstop/views/wording"
 )

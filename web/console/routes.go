@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	savedview "backstop/internal/view"
-
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/advance"
@@ -27,6 +25,7 @@ import (
 	"backstop/internal/pause"
 	"backstop/internal/sandbox"
 	"backstop/internal/sweep"
+	savedview "backstop/internal/view"
 	"backstop/views/figures"
 	"backstop/views/orders"
 	"backstop/views/search"
