@@ -1,0 +1,197 @@
+// Package field reads how the fields of a struct are declared: by tags, once at start. The
+// declarations serve whoever checks, asks for or documents the values.
+package field
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind is what a field holds.
+type Kind string
+
+// Kinds. Without a tag, the Go type decides.
+const (
+	Line   Kind = "line"   // a text without control characters
+	Word   Kind = "word"   // a Line without spaces
+	Text   Kind = "text"   // a text of several lines
+	Choice Kind = "choice" // one of Choices
+	Number Kind = "number"
+	Money  Kind = "money" // minor units in JSON; people type it as it is shown
+	Flag   Kind = "flag"
+	List   Kind = "list"
+	Object Kind = "object"
+)
+
+// types are the Go kinds that a Kind fits; the first Kind is that of a field without a tag.
+var types = []struct {
+	kind Kind
+	fits func(reflect.Kind) bool
+}{
+	{Line, isText},
+	{Word, isText},
+	{Text, isText},
+	{Choice, isText},
+	{Number, isWhole},
+	{Money, isWhole},
+	{Flag, func(k reflect.Kind) bool { return k == reflect.Bool }},
+	{List, func(k reflect.Kind) bool { return k == reflect.Slice }},
+	{Object, func(k reflect.Kind) bool { return k == reflect.Struct || k == reflect.Map }},
+}
+
+func isText(k reflect.Kind) bool  { return k == reflect.String }
+func isWhole(k reflect.Kind) bool { return k == reflect.Int || k == reflect.Int64 }
+
+// Field is the declaration of one field.
+type Field struct {
+	Name     string // in JSON
+	Kind     Kind
+	Required bool
+	Min, Max int64 // of a number, or of the characters of a text; 0 = no bound
+	Choices  []string
+	Default  string
+	Example  string
+	Doc      string
+	Says     string // what is said of an invalid value, instead of what is wrong with it
+	Index    []int  // in the struct, for reflect.Value.FieldByIndex
+}
+
+// tags read the words of a field, except its name in JSON.
+var tags = map[string]func(f *Field, word string) (ok bool){
+	"kind":     func(f *Field, word string) bool { f.Kind = Kind(word); return true },
+	"required": func(f *Field, word string) bool { f.Required = word == "true"; return f.Required },
+	"min":      func(f *Field, word string) bool { return number(word, &f.Min) },
+	"max":      func(f *Field, word string) bool { return number(word, &f.Max) },
+	"choices": func(f *Field, word string) bool {
+		f.Choices, f.Kind = strings.Split(word, "|"), Choice
+		return word != ""
+	},
+	"default": func(f *Field, word string) bool { f.Default = word; return true },
+	"example": func(f *Field, word string) bool { f.Example = word; return true },
+	"doc":     func(f *Field, word string) bool { f.Doc = word; return true },
+	"says":    func(f *Field, word string) bool { f.Says = word; return true },
+}
+
+func number(word string, n *int64) bool {
+	var err error
+	*n, err = strconv.ParseInt(word, 10, 64)
+	return err == nil
+}
+
+// Of returns the fields of a struct, those of embedded structs included. It panics on a tag, a
+// kind or a bound that it does not know: declarations are constants of the program.
+func Of(t reflect.Type) (all []Field) {
+	for _, sf := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if sf.Anonymous || name == "-" {
+			continue
+		}
+		f := Field{Name: name, Index: sf.Index}
+		for key, word := range words(t, sf.Tag) {
+			if read, known := tags[key]; key != "json" && (!known || !read(&f, word)) {
+				panic(fmt.Sprintf("field: %v.%s: %s:%q", t, sf.Name, key, word))
+			}
+		}
+		if name == "" || !sf.IsExported() || !f.fits(sf.Type) {
+			panic(fmt.Sprintf("field: %v.%s has no name in JSON or is no %s", t, sf.Name, f.Kind))
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// fits reports whether the kind, or that of the type if there is none, fits the type.
+func (f *Field) fits(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	for _, x := range types {
+		if x.fits(t.Kind()) && (f.Kind == "" || f.Kind == x.kind) {
+			f.Kind = x.kind
+			return (f.Kind == Choice) == (f.Choices != nil)
+		}
+	}
+	return false
+}
+
+// words splits a struct tag, which reflect only looks up.
+func words(t reflect.Type, tag reflect.StructTag) map[string]string {
+	all := map[string]string{}
+	for rest := strings.TrimSpace(string(tag)); rest != ""; rest = strings.TrimSpace(rest) {
+		key, after, ok := strings.Cut(rest, ":")
+		quoted, err := strconv.QuotedPrefix(after)
+		if !ok || err != nil {
+			panic(fmt.Sprintf("field: %v has the tag %s", t, tag))
+		}
+		all[key], _ = strconv.Unquote(quoted)
+		rest = after[len(quoted):]
+	}
+	return all
+}
+
+// Problem says what is wrong with a value of the field; "" = nothing.
+func (f *Field) Problem(v reflect.Value) string {
+	problem := ""
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return f.says(f.Required, "this field is required")
+		}
+		v = v.Elem()
+	}
+	switch {
+	case v.IsZero() && f.Kind != Number && f.Kind != Money:
+		return f.says(f.Required, "this field is required")
+	case isWhole(v.Kind()):
+		problem = f.ofNumber(v.Int())
+	case isText(v.Kind()):
+		problem = f.ofText(v.String())
+	case f.Kind == List && f.Max > 0 && int64(v.Len()) > f.Max:
+		problem = fmt.Sprintf("use at most %d items", f.Max)
+	}
+	return f.says(problem != "", problem)
+}
+
+// says returns what is said if a value is invalid.
+func (f *Field) says(invalid bool, problem string) string {
+	if invalid && f.Says != "" {
+		return f.Says
+	}
+	if invalid {
+		return problem
+	}
+	return ""
+}
+
+func (f *Field) ofNumber(n int64) string {
+	switch {
+	case n == 0 && !f.Required || n >= f.Min && (f.Max == 0 || n <= f.Max):
+		return ""
+	case f.Max == 0:
+		return fmt.Sprintf("use a number of at least %d", f.Min)
+	}
+	return fmt.Sprintf("use a number from %d to %d", f.Min, f.Max)
+}
+
+func (f *Field) ofText(s string) string {
+	refused := map[Kind]func(rune) bool{
+		Line: unicode.IsControl,
+		Word: func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) },
+		Text: func(r rune) bool { return r == 0 },
+	}[f.Kind]
+	switch n := int64(utf8.RuneCountInString(s)); {
+	case f.Kind == Choice && !slices.Contains(f.Choices, s):
+		return "use " + strings.Join(f.Choices, ", ")
+	case n < f.Min:
+		return fmt.Sprintf("use at least %d characters", f.Min)
+	case f.Max > 0 && n > f.Max:
+		return fmt.Sprintf("use at most %d characters", f.Max)
+	case !utf8.ValidString(s) || refused != nil && strings.ContainsFunc(s, refused):
+		return "use no control characters"
+	}
+	return ""
+}
