@@ -4,13 +4,9 @@
 package act
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"backstop/internal/access"
 	"backstop/internal/audit"
@@ -157,7 +153,7 @@ type Outcome struct {
 type Input struct {
 	By     Actor
 	Reason string // "" = none given
-	Params any    // as returned by Kind.Params
+	Params any    // a value of the type that Kind.Params declares; nil = none
 }
 
 // Kind is one kind of act. Its functions take several subjects at once, so a set costs a few
@@ -171,8 +167,7 @@ type Kind struct {
 	Easy bool
 	// TypedAmount requires the subject's amount to be typed.
 	TypedAmount bool
-	// Params parses the parameters; nil = the Kind has none. Errors: *FieldError.
-	Params func(json.RawMessage) (any, error)
+	Params      Params
 	// Load returns the subjects that exist, in any order.
 	Load func(ctx context.Context, q bun.IDB, refs []Ref) ([]Subject, error)
 	// Needs returns a permission required besides Permission for this subject and these
@@ -182,30 +177,4 @@ type Kind struct {
 	// Outcome per subject, in order. It sends nothing; work for after the commit goes into
 	// tx.OnEnd. nil = only the audit row is written.
 	Do func(ctx context.Context, tx db.Tx, in Input, subjects []Subject) ([]Outcome, error)
-}
-
-// Params parses JSON into a P, for Kind.Params. Unknown fields are errors; missing ones are
-// zero.
-func Params[P any](raw json.RawMessage) (any, error) {
-	var p P
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return p, nil
-	}
-	read := json.NewDecoder(bytes.NewReader(raw))
-	read.DisallowUnknownFields()
-	err := read.Decode(&p)
-	if err == nil && read.Decode(new(any)) != io.EOF {
-		err = errors.New("more than one value")
-	}
-	if err == nil {
-		return p, nil
-	}
-	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) {
-		return nil, &FieldError{Field: typed.Field, Problem: "not of the right type"}
-	}
-	if _, name, unknown := strings.Cut(err.Error(), `unknown field "`); unknown {
-		return nil, &FieldError{Field: strings.TrimSuffix(name, `"`), Problem: "there is no such field"}
-	}
-	return nil, &FieldError{Field: "params", Problem: "not a JSON object"}
 }

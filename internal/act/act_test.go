@@ -44,7 +44,7 @@ func newClerk(t *testing.T, d *db.DB) *clerk {
 	k := &clerk{T: t, db: d, log: audit.New(d, sealtest.Ring(t, 1))}
 	rename := act.Kind{
 		Name: "merchant.rename", Object: "merchant", Permission: access.IgnoreExceptions, Scope: access.Control, TypedAmount: true,
-		Params: act.Params[naming], Load: load, Do: k.rename,
+		Params: act.ParamsOf[naming](), Load: load, Do: k.rename,
 		Needs: func(s act.Subject, params any) access.Permission {
 			if params.(naming).Name == "gold" {
 				return access.ApproveSettings

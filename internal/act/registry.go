@@ -125,10 +125,8 @@ func (r *Registry) has(by Actor, p access.Permission) error {
 // input validates everything in a call except its subject.
 func (c Call) input(k Kind) (in Input, err error) {
 	in = Input{By: c.By}
-	if k.Params != nil {
-		if in.Params, err = k.Params(c.Params); err != nil {
-			return in, err
-		}
+	if in.Params, err = k.Params.Read(c.Params); err != nil {
+		return in, err
 	}
 	if k.Easy && strings.TrimSpace(c.Reason) == "" {
 		return in, nil

@@ -27,7 +27,7 @@ const (
 func Acts(d *db.DB, targets func() ([]string, Style)) []act.Kind {
 	return []act.Kind{
 		{
-			Name: RuleAct, Object: "alert_rule", Permission: access.ConfigureAlerts, Params: act.Params[ruleParams], Load: loadRules,
+			Name: RuleAct, Object: "alert_rule", Permission: access.ConfigureAlerts, Params: act.ParamsOf[ruleParams](), Load: loadRules,
 			Do: func(ctx context.Context, tx db.Tx, in act.Input, subjects []act.Subject) ([]act.Outcome, error) {
 				outs := make([]act.Outcome, len(subjects))
 				for i, s := range subjects {

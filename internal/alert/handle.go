@@ -49,7 +49,7 @@ func IncidentActs(d *db.DB, assignable func(context.Context) ([]string, error)) 
 	kind := func(name string, params bool, do func(context.Context, db.Tx, act.Input, *Incident) (IncidentEvent, error)) act.Kind {
 		k := act.Kind{Name: name, Object: IncidentObject, Permission: access.HandleAlerts, Load: loadIncidents, Do: onEach(d, do)}
 		if params {
-			k.Params = act.Params[handling]
+			k.Params = act.ParamsOf[handling]()
 		}
 		return k
 	}

@@ -13,6 +13,7 @@ import (
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
+	"backstop/internal/base/field"
 	"backstop/internal/base/moves"
 
 	"github.com/uptrace/bun"
@@ -242,13 +243,11 @@ type Action struct {
 	// Amount returns the money that is decided, in minor units of the object's currency; nil =
 	// the object's.
 	Amount func(params any) int64
-	// Params parses the parameters; nil = the action has none. Errors: *act.FieldError, with a
-	// field beginning with "params.".
-	Params func(json.RawMessage) (any, error)
-	// Fields are the names and types of the parameters, for forms. Asks reports whether a
-	// parameter applies to the object in its present state; nil = all do.
-	Fields map[string]string
-	Asks   func(s act.Subject, field string) bool
+	// Unverified means that a lead may approve it although the supplier's answer is unknown.
+	Unverified bool
+	Params     act.Params
+	// Asks reports whether a parameter applies to the object in its present state; nil = all do.
+	Asks func(s act.Subject, field string) bool
 	// Load returns the object: its version, money and merchant. Errors: act.ErrNotFound.
 	Load func(ctx context.Context, q bun.IDB, id string) (act.Subject, error)
 	// OrderNo returns the order in whose history the decision appears; nil = none.
@@ -279,9 +278,13 @@ type Action struct {
 
 // Offer is an action that a person may propose for an object in its current state.
 type Offer struct {
-	Action      string `json:"action"`
-	NeedsSecond bool   `json:"needs_second"`
-	Params      any    `json:"params"` // name → type, for forms
+	Action      string            `json:"action"`
+	NeedsSecond bool              `json:"needs_second"`
+	Params      map[string]string `json:"params"` // name → type
+	// Fields are the parameters, in the order of a form. Free means that the proposer chooses the
+	// amount; otherwise it is typed as it is shown.
+	Fields []field.Field `json:"-"`
+	Free   bool          `json:"-"`
 }
 
 // Proposal is what a maker, who is an operator, proposes.

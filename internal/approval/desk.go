@@ -15,6 +15,7 @@ import (
 	"backstop/internal/act"
 	"backstop/internal/audit"
 	"backstop/internal/base/db"
+	"backstop/internal/base/field"
 	"backstop/internal/settings"
 
 	"github.com/uptrace/bun"
@@ -78,18 +79,44 @@ func (d *Desk) Offers(by act.Actor, object string, s act.Subject) []Offer {
 		if a.Object != object || by.Token != nil || d.mayPropose(a, &s, by.Roles()) != nil || a.fits(s) != nil {
 			continue
 		}
-		params := map[string]string{}
-		for name, kind := range a.Fields {
-			if a.Asks == nil || a.Asks(s, name) {
-				params[name] = kind
-			}
-		}
-		if a.Evidence {
-			params["evidence"] = "text"
-		}
-		offers = append(offers, Offer{Action: a.Name, NeedsSecond: a.second(s, nil) && d.waits(a, s), Params: params})
+		o := a.form(func(f field.Field) bool { return a.Asks == nil || a.Asks(s, f.Name) })
+		o.NeedsSecond = a.second(s, nil) && d.waits(a, s)
+		offers = append(offers, o)
 	}
 	return offers
+}
+
+// Form returns the offer of an action with all of its parameters, whatever the object's state.
+// Errors: *act.FieldError.
+func (d *Desk) Form(object, name string) (Offer, error) {
+	a, err := d.action(object, name)
+	return a.form(func(field.Field) bool { return true }), err
+}
+
+// form returns the offer of the action with those parameters, of its own and of any action, that
+// are asked for.
+func (a Action) form(asks func(field.Field) bool) Offer {
+	o := Offer{Action: a.Name, Params: map[string]string{}, Free: a.Amount != nil}
+	for _, f := range slices.Concat(a.Params.Fields, saidFields) {
+		unused := f.Name == "evidence" && !a.Evidence || f.Name == "unverified" && !a.Unverified
+		if !unused && asks(f) {
+			o.Fields, o.Params[f.Name] = append(o.Fields, f), typeOf(f)
+		}
+	}
+	return o
+}
+
+// typeOf returns the type of a parameter as the API has it.
+func typeOf(f field.Field) string {
+	switch f.Kind {
+	case field.Choice:
+		return strings.Join(f.Choices, "|")
+	case field.Money, field.Number:
+		return "integer"
+	case field.Flag:
+		return "boolean"
+	}
+	return "text"
 }
 
 // fits reports whether the action may be proposed for the object in its current state. Errors:

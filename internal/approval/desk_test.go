@@ -78,9 +78,9 @@ func (h *house) open() {
 	log := audit.New(h.db, sealtest.Ring(h, 1))
 	money := approval.Action{
 		Name: "rename", Object: "merchant", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Evidence: true,
-		Params: act.Params[renaming], Load: h.load(1998, "CNY"), Hold: h.mark("proposed"), Free: h.mark("one"), Run: h.run,
+		Params: act.ParamsOf[renaming](), Load: h.load(1998, "CNY"), Hold: h.mark("proposed"), Free: h.mark("one"), Run: h.run,
 		Over: func(s act.Subject) bool { return s.Value == "gone" }, Offered: func(s act.Subject) bool { return s.Value != "closed" },
-		Ask: h.ask, OrderNo: func(s act.Subject) string { return "no-" + s.ID }, Fields: map[string]string{"name": "text"},
+		Ask: h.ask, OrderNo: func(s act.Subject) string { return "no-" + s.ID },
 	}
 	easy := approval.Action{
 		Name: "note", Object: "merchant", Propose: access.Comment, Approve: access.ApproveMoney, Load: h.load(0, ""),
@@ -88,7 +88,7 @@ func (h *house) open() {
 	}
 	change := approval.Action{
 		Name: "settings.change", Object: "setting", Propose: access.ProposeSettings, Approve: access.ApproveSettings,
-		Params: act.Params[renaming], Load: h.load(0, ""), Run: h.run,
+		Params: act.ParamsOf[renaming](), Load: h.load(0, ""), Run: h.run,
 	}
 	h.desk = approval.NewDesk(approval.Options{
 		DB: h.db, Audit: log, Policy: policy, Rules: func() settings.Rules { return h.rules }, Life: h.life,

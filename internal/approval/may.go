@@ -12,6 +12,7 @@ import (
 type Verdicts struct {
 	Approve, Reject, Withdraw, Again bool
 	Unverified                       bool     // to approve, or run again, although the supplier's last answer was unclear
+	Asks                             bool     // the supplier is queried before it takes effect
 	Query                            bool     // query the supplier again: its last answer was unclear or contrary
 	Roles                            []string // roles that may approve it
 }
@@ -27,6 +28,7 @@ func (d *Desk) May(by act.Actor, a *Approval, maker access.Roles) (v Verdicts) {
 	if err != nil {
 		return v
 	}
+	v.Asks = action.Unverified
 	v.Roles = d.checkers(action, a.makerRoles(), said.Unverified)
 	if by.Token != nil || by.ID == 0 || !sees(by, a.MerchantID) {
 		return v

@@ -6,26 +6,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/base/db"
 	"backstop/internal/base/failpoint"
+	"backstop/internal/base/field"
 	"backstop/internal/evidence"
 
 	"github.com/uptrace/bun"
 )
 
-// maxEvidence bounds the evidence for a decision, in characters.
-const maxEvidence = 2000
-
 // said are the parameters that every action accepts.
 type said struct {
-	Evidence   string `json:"evidence"`
+	Evidence   string `json:"evidence" kind:"text" max:"2000" required:"true" says:"say what proves it"`
 	Unverified bool   `json:"unverified"` // the supplier's answer is unknown; a lead takes responsibility
 }
+
+// saidFields are the declarations of said: evidence, and unverified.
+var saidFields = field.Of(reflect.TypeFor[said]())
+
+// noParams refuses parameters of an action that has none of its own.
+var noParams = act.ParamsOf[struct{}]()
 
 // wish is a parsed proposal.
 type wish struct {
@@ -158,11 +162,8 @@ func (w *wish) readParams() error {
 	if w.said, err = w.action.readSaid(canonical); err != nil {
 		return err
 	}
-	if w.action.Evidence {
-		if n := utf8.RuneCountInString(strings.TrimSpace(w.said.Evidence)); n == 0 || n > maxEvidence ||
-			strings.ContainsRune(w.said.Evidence, 0) {
-			return &act.FieldError{Field: "params.evidence", Problem: "say what proves it"}
-		}
+	if problem := saidFields[0].Problem(reflect.ValueOf(strings.TrimSpace(w.said.Evidence))); w.action.Evidence && problem != "" {
+		return &act.FieldError{Field: "params.evidence", Problem: problem}
 	}
 	w.params, err = w.action.params(canonical)
 	return err
@@ -183,10 +184,6 @@ func (a Action) readSaid(params json.RawMessage) (s said, err error) {
 // params parses the action's own parameters: those besides what every action accepts.
 // Errors: *act.FieldError.
 func (a Action) params(raw json.RawMessage) (any, error) {
-	read := a.Params
-	if read == nil {
-		read = act.Params[struct{}]
-	}
 	own := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &own); err != nil {
 		return nil, &act.FieldError{Field: "params", Problem: "not a JSON object"}
@@ -197,7 +194,11 @@ func (a Action) params(raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := read(raw)
+	declared := a.Params
+	if declared.Fields == nil {
+		declared = noParams
+	}
+	v, err := declared.Read(raw)
 	if f, ok := errors.AsType[*act.FieldError](err); ok && f.Field != "params" && !strings.HasPrefix(f.Field, "params.") {
 		err = &act.FieldError{Field: "params." + f.Field, Problem: f.Problem}
 	}

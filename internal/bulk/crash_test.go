@@ -151,7 +151,7 @@ func (k *desk) naive(id int64, endsFirst bool, step *int) (more bool, err error)
 		if err != nil {
 			return err
 		}
-		params, err := kind.Params(nil)
+		params, err := kind.Params.Read(nil)
 		if err == nil {
 			_, err = kind.Do(ctx, tx, act.Input{By: li, Params: params}, subjects)
 		}

@@ -53,7 +53,7 @@ type rateParams struct {
 // Acts start, pause, resume and stop the batch with id Ref.Row, and change its rate. May has
 // been checked before. Errors: ErrExpired, ErrState, ErrMaker.
 func (b *Batches) Acts() []act.Kind {
-	move := func(name string, params func(json.RawMessage) (any, error), do func(ctx context.Context, tx db.Tx, in act.Input,
+	move := func(name string, params act.Params, do func(ctx context.Context, tx db.Tx, in act.Input,
 		x *Batch) error,
 	) act.Kind {
 		return act.Kind{
@@ -72,28 +72,28 @@ func (b *Batches) Acts() []act.Kind {
 		}
 	}
 	return []act.Kind{
-		move(StartAct, act.Params[startParams], func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+		move(StartAct, act.ParamsOf[startParams](), func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
 			if err := b.startable(x, in.By, in.Params.(startParams).Amounts); err != nil {
 				return err
 			}
 			return b.start(ctx, tx, x, in.Reason, Planned)
 		}),
-		move(PauseAct, nil, func(ctx context.Context, tx db.Tx, _ act.Input, x *Batch) error {
+		move(PauseAct, act.Params{}, func(ctx context.Context, tx db.Tx, _ act.Input, x *Batch) error {
 			return b.move(ctx, tx, x, Paused, "")
 		}),
-		move(ResumeAct, nil, func(ctx context.Context, tx db.Tx, _ act.Input, x *Batch) error {
+		move(ResumeAct, act.Params{}, func(ctx context.Context, tx db.Tx, _ act.Input, x *Batch) error {
 			if x.State != Paused {
 				return ErrState
 			}
 			return b.move(ctx, tx, x, Running, "")
 		}),
-		move(StopAct, nil, func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+		move(StopAct, act.Params{}, func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
 			if x.State == Waiting { // its proposal ends and releases it
 				return ErrState
 			}
 			return b.move(ctx, tx, x, Stopped, ByPerson)
 		}),
-		move(RateAct, act.Params[rateParams], func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
+		move(RateAct, act.ParamsOf[rateParams](), func(ctx context.Context, tx db.Tx, in act.Input, x *Batch) error {
 			n := in.Params.(rateParams).Rate
 			if n < 1 || n > MaxRate {
 				return &act.FieldError{Field: "rate", Problem: fmt.Sprintf("enter a number from 1 to %d", MaxRate)}
@@ -321,16 +321,28 @@ func limits(rules settings.Rules, currency string) settings.Above {
 	return above
 }
 
-// params are what an approval of a batch is bound to, besides its version.
+// approvedParams are what an approval of a batch is bound to, besides its version.
+type approvedParams struct {
+	Action string        `json:"action"`
+	Object string        `json:"object"`
+	Filter string        `json:"filter"`
+	Below  string        `json:"below"`
+	Rows   int64         `json:"rows"`
+	Sums   []approvedSum `json:"sums"`
+}
+
+type approvedSum struct {
+	Currency string `json:"currency"`
+	Rows     int64  `json:"rows"`
+	Amount   int64  `json:"amount"`
+}
+
 func (b *Batch) params() json.RawMessage {
-	sums := []map[string]any{}
+	p := approvedParams{b.Action, b.Object, b.Filter, strconv.FormatInt(b.MaxID, 10), b.ToDo, []approvedSum{}}
 	for _, s := range b.Planned.Acts() {
-		sums = append(sums, map[string]any{"currency": s.Currency, "rows": s.Orders, "amount": s.Minor})
+		p.Sums = append(p.Sums, approvedSum{s.Currency, s.Orders, s.Minor})
 	}
-	raw, err := json.Marshal(map[string]any{
-		"action": b.Action, "object": b.Object, "filter": b.Filter,
-		"below": strconv.FormatInt(b.MaxID, 10), "rows": b.ToDo, "sums": sums,
-	})
+	raw, err := json.Marshal(p)
 	if err != nil {
 		panic("bulk: " + err.Error()) // texts and numbers
 	}
@@ -342,13 +354,8 @@ func (b *Batches) Approval() approval.Action {
 	of := func(s act.Subject) *Batch { return s.Value.(*Batch) }
 	return approval.Action{
 		Name: Object, Object: Object, Propose: access.ProposeBatches, Approve: access.ApproveMoney,
-		Params: func(raw json.RawMessage) (any, error) {
-			var p map[string]any
-			if err := json.Unmarshal(raw, &p); err != nil {
-				return nil, &act.FieldError{Field: "params", Problem: "not a JSON object"}
-			}
-			return p, nil
-		},
+		Params: act.ParamsOf[approvedParams](),
+
 		Second: func(s act.Subject, _ any) bool { return b.NeedsSecond(of(s)) },
 		Load: func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 			id, ok := ParseNo(no)

@@ -173,11 +173,9 @@ func (b *Batches) judged(ctx context.Context, q bun.IDB, a *Action, rows []Row) 
 // do acts on rows in one transaction.
 func (b *Batches) do(ctx context.Context, tx db.Tx, a *Action, x *Batch, acts []*end) error {
 	in := act.Input{By: act.Actor{Name: x.MadeBy}, Reason: x.Reason}
-	if a.Kind.Params != nil {
-		var err error
-		if in.Params, err = a.Kind.Params(nil); err != nil {
-			return err
-		}
+	var err error
+	if in.Params, err = a.Kind.Params.Read(nil); err != nil {
+		return err
 	}
 	subjects := make([]act.Subject, len(acts))
 	for i, e := range acts {

@@ -83,7 +83,8 @@ func (a Acts) Kinds() []act.Kind {
 			}),
 		},
 		{
-			Name: RedriveAct, Object: ActObject, Permission: access.RedriveCompensations, Scope: access.Compensate, Params: redriveParams,
+			Name: RedriveAct, Object: ActObject, Permission: access.RedriveCompensations, Scope: access.Compensate,
+			Params: act.ParamsOf(Redrive.check),
 			Load: func(context.Context, bun.IDB, []act.Ref) ([]act.Subject, error) {
 				return []act.Subject{{ID: Set}}, nil
 			},
@@ -263,20 +264,14 @@ func RedrivenIn(params string) (r Redriven) {
 	return r
 }
 
-// redriveParams parses and checks a Redrive.
-func redriveParams(raw json.RawMessage) (any, error) {
-	p, err := act.Params[Redrive](raw)
-	if err != nil {
-		return nil, err
-	}
-	r := p.(Redrive)
+func (r Redrive) check() (err error) {
 	if (len(r.IDs) > 0) == (r.Filter != nil) {
-		return nil, &act.FieldError{Field: "ids", Problem: "give ids or a filter"}
+		return &act.FieldError{Field: "ids", Problem: "give ids or a filter"}
 	}
 	if r.Filter != nil {
 		_, _, err = r.Filter.check()
 	}
-	return r, err
+	return err
 }
 
 // check validates a filter and returns its times (Unix µs; 0 = none).

@@ -23,7 +23,7 @@ func (k *office) offered(x *exception.Item, action string) map[string]string {
 	}
 	for _, o := range offers {
 		if o.Action == action {
-			return o.Params.(map[string]string)
+			return o.Params
 		}
 	}
 	return nil

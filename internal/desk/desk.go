@@ -5,10 +5,8 @@ package desk
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 
 	"backstop/internal/access"
@@ -85,13 +83,7 @@ func Actions(o Options) []approval.Action {
 		if all[i].Over == nil {
 			all[i].Over = func(s act.Subject) bool { return s.Prospect == act.Final }
 		}
-		if all[i].Ask != nil {
-			all[i].Fields = maps.Clone(all[i].Fields)
-			if all[i].Fields == nil {
-				all[i].Fields = map[string]string{}
-			}
-			all[i].Fields["unverified"] = "boolean"
-		}
+		all[i].Unverified = all[i].Ask != nil
 	}
 	return all
 }
@@ -167,15 +159,6 @@ func (d *desk) hold(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.S
 // free reopens it if the proposal ended without effect.
 func (d *desk) free(ctx context.Context, tx db.Tx, _ *approval.Approval, s act.Subject) error {
 	return exception.Free(ctx, tx, d.o.DB, s.Row)
-}
-
-// params parses parameters like act.Params, with field names prefixed by "params.".
-func params[P any](raw json.RawMessage) (any, error) {
-	p, err := act.Params[P](raw)
-	if field := (*act.FieldError)(nil); errors.As(err, &field) && field.Field != "params" {
-		return nil, wrong(field.Field, field.Problem)
-	}
-	return p, err
 }
 
 func wrong(field, problem string) error {

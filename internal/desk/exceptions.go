@@ -5,10 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -24,16 +20,13 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxReference bounds a reference, in characters.
-const maxReference = 200
-
 type amountParams struct {
-	Amount int64 `json:"amount"` // minor units
-	Late   bool  `json:"late"`   // accept it although the order has ended
+	Amount int64 `json:"amount" kind:"money"`
+	Late   bool  `json:"late"` // accept it although the order has ended
 }
 
 type attachParams struct {
-	OrderNo string `json:"order_no"`
+	OrderNo string `json:"order_no" max:"64" required:"true" says:"there is no such order"`
 }
 
 // ofMoney returns the decisions about money that a supplier holds.
@@ -48,7 +41,7 @@ func (d *desk) ofMoney() []approval.Action {
 			Run: d.accept(func(any) payment.Waiver { return payment.Waiver{Late: true} }),
 		},
 		{
-			Name: AcceptAmount, Fields: map[string]string{"amount": "integer", "late": "boolean"}, Params: params[amountParams],
+			Name: AcceptAmount, Params: act.ParamsOf[amountParams](),
 			Check: checkAmount, Ask: d.askMessage, Lock: d.lockOrder,
 			Asks: func(s act.Subject, field string) bool {
 				return field != "late" || !s.Value.(*Subject).Order.Status.Open()
@@ -59,7 +52,7 @@ func (d *desk) ofMoney() []approval.Action {
 			Run: d.accept(func(p any) payment.Waiver { return payment.Waiver{Amount: true, Late: p.(amountParams).Late} }),
 		},
 		{
-			Name: Attach, Fields: map[string]string{"order_no": "text"}, Params: params[attachParams], Check: checkAttach,
+			Name: Attach, Params: act.ParamsOf[attachParams](), Check: checkAttach,
 			Ask: d.askMessage, Lock: d.lockOrder,
 			Offered: undecided(func(s *Subject) bool {
 				return s.Exception.Kind == exception.UnknownOrder && s.Exception.Payload != "" && held(s)
@@ -246,19 +239,8 @@ const (
 )
 
 type elsewhereParams struct {
-	Outcome   string `json:"outcome"`
-	Reference string `json:"reference"`
-}
-
-func (p elsewhereParams) check() error {
-	switch {
-	case !slices.Contains([]string{Refunded, Kept}, p.Outcome):
-		return wrong("outcome", "use refunded or kept")
-	case p.Reference == "" || utf8.RuneCountInString(p.Reference) > maxReference || strings.ContainsFunc(p.Reference, unicode.IsControl):
-		return wrong("reference",
-			fmt.Sprintf("enter a reference of 1 to %d characters that proves it, such as the supplier's refund number", maxReference))
-	}
-	return nil
+	Outcome   string `json:"outcome" choices:"refunded|kept" required:"true" says:"use refunded or kept"`
+	Reference string `json:"reference" max:"200" required:"true" says:"enter a reference of 1 to 200 characters that proves it, such as the supplier's refund number"`
 }
 
 // resolvedElsewhere ends an exception whose money was moved by other means; the held part
@@ -266,16 +248,7 @@ func (p elsewhereParams) check() error {
 func (d *desk) resolvedElsewhere() approval.Action {
 	return approval.Action{
 		Name: ResolvedElsewhere, Evidence: true, Second: ofAmount, Propose: access.IgnoreExceptions, Needs: needsMoney,
-		Fields: map[string]string{"outcome": Refunded + "|" + Kept, "reference": "text"},
-		Params: func(raw json.RawMessage) (any, error) {
-			p, err := params[elsewhereParams](raw)
-			if err != nil {
-				return nil, err
-			}
-			e := p.(elsewhereParams)
-			e.Reference = strings.TrimSpace(e.Reference)
-			return e, e.check()
-		},
+		Params:  act.ParamsOf[elsewhereParams](),
 		Offered: undecided(func(*Subject) bool { return true }),
 		Check: func(_ context.Context, _ bun.IDB, s act.Subject, p any) error {
 			if about := s.Value.(*Subject); p.(elsewhereParams).Outcome == Kept && held(about) && s.MerchantID == 0 {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
 	"backstop/internal/approval"
 	"backstop/internal/base/db"
-	"backstop/internal/base/money"
 	"backstop/internal/fund/refund"
 	"backstop/internal/order"
 	"backstop/internal/payment"
@@ -20,23 +17,20 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// maxTradeNo bounds a supplier's payment number, in bytes.
-const maxTradeNo = 128
-
 type paidParams struct {
-	TradeNo string `json:"trade_no"`
-	Amount  int64  `json:"amount"` // minor units
+	TradeNo string `json:"trade_no" kind:"word" max:"128" required:"true" says:"enter the supplier's payment number, at most 128 characters"`
+	Amount  int64  `json:"amount" kind:"money"`
 }
 
 type refundParams struct {
-	Amount int64 `json:"amount"` // minor units
+	Amount int64 `json:"amount" kind:"money" required:"true"`
 }
 
 // ofOrders returns the decisions about orders: open ones, and the refund of a paid one.
 func (d *desk) ofOrders() []approval.Action {
 	return []approval.Action{
 		{
-			Name: MarkPaid, Evidence: true, Fields: map[string]string{"trade_no": "text", "amount": "integer"}, Params: readPaid,
+			Name: MarkPaid, Evidence: true, Params: act.ParamsOf[paidParams](),
 			Check: checkPaid, Ask: d.askOrder(saysUnpaid), Run: d.markPaid,
 		},
 		{
@@ -46,7 +40,7 @@ func (d *desk) ofOrders() []approval.Action {
 			Name: ForceFailed, Evidence: true, Ask: d.askOrder(saysMoney), Run: d.force(order.Failed),
 		},
 		{
-			Name: Refund, Always: true, Fields: map[string]string{"amount": "integer"}, Params: readRefund,
+			Name: Refund, Always: true, Params: act.ParamsOf[refundParams](),
 			Amount:  func(p any) int64 { return p.(refundParams).Amount },
 			Over:    func(act.Subject) bool { return false },
 			Offered: func(s act.Subject) bool { return d.o.Refunds.CanRefund(s.Value.(*Subject).Order) },
@@ -57,17 +51,6 @@ func (d *desk) ofOrders() []approval.Action {
 			},
 		},
 	}
-}
-
-func readRefund(raw json.RawMessage) (any, error) {
-	p, err := params[refundParams](raw)
-	if err != nil {
-		return nil, err
-	}
-	if n := p.(refundParams).Amount; n < 1 || n > money.MaxMinor {
-		return nil, wrong("amount", fmt.Sprintf("use a number from 1 to %d (minor units)", int64(money.MaxMinor)))
-	}
-	return p, nil
 }
 
 // refund makes the refund that an operator proposes, holds its money, and binds the approval to
@@ -85,22 +68,6 @@ func (d *desk) refund(ctx context.Context, tx db.Tx, a *approval.Approval, s act
 	}
 	a.Action, a.Object, a.ObjectID, a.Params = refund.Action, refund.Object, r.RefundNo, json.RawMessage("{}")
 	return nil
-}
-
-func readPaid(raw json.RawMessage) (any, error) {
-	p, err := params[paidParams](raw)
-	if err != nil {
-		return nil, err
-	}
-	m := p.(paidParams)
-	m.TradeNo = strings.TrimSpace(m.TradeNo)
-	if m.TradeNo == "" || len(m.TradeNo) > maxTradeNo || strings.ContainsFunc(m.TradeNo, func(r rune) bool {
-		return unicode.IsControl(r) ||
-			unicode.IsSpace(r)
-	}) {
-		return nil, wrong("trade_no", fmt.Sprintf("enter the supplier's payment number, at most %d characters", maxTradeNo))
-	}
-	return m, nil
 }
 
 // checkPaid requires the order's amount. A different amount becomes an amount_mismatch once the

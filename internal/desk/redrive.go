@@ -157,11 +157,9 @@ func (r redrive) do(ctx context.Context, tx db.Tx, in act.Input, subjects []act.
 			continue
 		}
 		input := in
-		if part.kind.Params != nil {
-			var err error
-			if input.Params, err = part.kind.Params(nil); err != nil {
-				return nil, err
-			}
+		var err error
+		if input.Params, err = part.kind.Params.Read(nil); err != nil {
+			return nil, err
 		}
 		done, err := part.kind.Do(ctx, tx, input, acts)
 		if err != nil {

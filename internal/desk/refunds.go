@@ -2,9 +2,7 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
@@ -15,14 +13,11 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Ends of a refund that people resolve.
-const (
-	refundSucceeded = "succeeded" // the buyer has the money
-	refundFailed    = "failed"    // it was not made
-)
+// refundSucceeded is the end of a refund of which the buyer has the money.
+const refundSucceeded = "succeeded"
 
 type resolveParams struct {
-	Outcome string `json:"outcome"`
+	Outcome string `json:"outcome" choices:"succeeded|failed" required:"true" says:"use succeeded or failed, as the supplier's statement says"`
 }
 
 // loadRefund finds the refund of an exception about one; nil = it is about none.
@@ -42,14 +37,7 @@ func loadRefund(ctx context.Context, q bun.IDB, x *exception.Item) (*refund.Refu
 func (d *desk) resolveRefund() approval.Action {
 	about := func(s act.Subject) *refund.Refund { return s.Value.(*Subject).Refund }
 	return approval.Action{
-		Name: ResolveRefund, Evidence: true, Always: true, Fields: map[string]string{"outcome": refundSucceeded + "|" + refundFailed},
-		Params: func(raw json.RawMessage) (any, error) {
-			p, err := params[resolveParams](raw)
-			if err == nil && !slices.Contains([]string{refundSucceeded, refundFailed}, p.(resolveParams).Outcome) {
-				err = wrong("outcome", "use succeeded or failed, as the supplier's statement says")
-			}
-			return p, err
-		},
+		Name: ResolveRefund, Evidence: true, Always: true, Params: act.ParamsOf[resolveParams](),
 		Offered: undecided(func(s *Subject) bool { return s.Refund != nil && s.Refund.Unresolved() }),
 		Ask: func(ctx context.Context, s act.Subject, p any) (*approval.Live, error) {
 			if about(s) == nil {

@@ -42,7 +42,7 @@ func Acts(d *db.DB, assignable func(context.Context) ([]string, error)) []act.Ki
 			}),
 		},
 		{
-			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.Params[assignment],
+			Name: AssignAct, Object: actObject, Permission: access.AssignExceptions, Easy: true, Params: act.ParamsOf[assignment](),
 			Load: Load,
 			Do: each(func(ctx context.Context, tx db.Tx, params any, x *Item) (map[string]any, error) {
 				to := params.(assignment).To

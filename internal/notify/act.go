@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,7 +62,7 @@ const (
 )
 
 type resendParams struct {
-	How string `json:"how"`
+	How string `json:"how" choices:"queue|probe|close" says:"choose queue, probe or close"`
 }
 
 // resending resends notifications. Ref.Row is a delivery; it may be 0 if ID is the order's
@@ -73,13 +72,7 @@ type resendParams struct {
 func (a Acts) resending() act.Kind {
 	return act.Kind{
 		Name: ResendAct, Object: "order", Permission: access.Resend, Load: a.load, Needs: resendNeeds, Do: a.resend,
-		Params: func(raw json.RawMessage) (any, error) {
-			p, err := act.Params[resendParams](raw)
-			if err == nil && !slices.Contains([]string{"", ResendQueue, ResendProbe, ResendClose}, p.(resendParams).How) {
-				err = &act.FieldError{Field: "how", Problem: "choose queue, probe or close"}
-			}
-			return p, err
-		},
+		Params: act.ParamsOf[resendParams](),
 	}
 }
 

@@ -274,7 +274,7 @@ func TestASetIsSentAgainAsItsPartsWouldBe(t *testing.T) {
 		}
 		k.exec("UPDATE deliveries SET status = 'delivered' WHERE id = ?", gone[0]) // since it was looked at
 		var outs []act.Outcome
-		params, _ := k.kinds[0].Params(nil)
+		params, _ := k.kinds[0].Params.Read(nil)
 		if err := d.Tx(t.Context(), func(ctx context.Context, tx db.Tx) (err error) {
 			outs, err = k.kinds[0].Do(ctx, tx, act.Input{Params: params}, set)
 			if len(k.nudged) != 0 {

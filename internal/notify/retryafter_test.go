@@ -227,7 +227,7 @@ func drainBut(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher, n i
 func resendByPerson(t *testing.T, f *paymenttest.Fixture, disp *notify.Dispatcher, ids ...int64) {
 	t.Helper()
 	kind := notify.Acts{DB: f.DB, Directory: f.Settings.Merchants, Breakers: forgiving(f.DB), Nudge: disp.Offer}.Kinds()[0]
-	params, err := kind.Params(nil)
+	params, err := kind.Params.Read(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

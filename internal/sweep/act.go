@@ -2,8 +2,6 @@ package sweep
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"backstop/internal/access"
@@ -24,7 +22,7 @@ const (
 
 // Params are the parameters of RunAct.
 type Params struct {
-	Days *int64 `json:"days"` // how far it looks back; nil = as configured
+	Days *int64 `json:"days" min:"1" max:"90"` // how far it looks back; nil = as configured
 }
 
 // sweepDetail holds the id of the sweep in the audit.
@@ -42,16 +40,8 @@ type Acts struct {
 func (a Acts) Kinds() []act.Kind {
 	return []act.Kind{{
 		Name: RunAct, Object: ActObject, Permission: access.RunSweeps, Scope: access.Compensate,
-		Params: func(raw json.RawMessage) (any, error) {
-			p, err := act.Params[Params](raw)
-			if err != nil {
-				return nil, err
-			}
-			if days := p.(Params).Days; days != nil && (*days < MinDays || *days > MaxDays) {
-				return nil, &act.FieldError{Field: "days", Problem: fmt.Sprintf("use a number from %d to %d", MinDays, MaxDays)}
-			}
-			return p, nil
-		},
+		Params: act.ParamsOf[Params](),
+
 		Load: func(context.Context, bun.IDB, []act.Ref) ([]act.Subject, error) {
 			return []act.Subject{{ID: Next}}, nil
 		},

@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -53,7 +52,7 @@ type watch struct {
 // Kinds returns the acts on the view Ref.Row. Whoever may share views may also change and delete
 // those that others share: they belong to all. Errors: ErrFull, ErrTaken.
 func (v *Views) Kinds() []act.Kind {
-	kind := func(name string, params func(json.RawMessage) (any, error), do func(context.Context, db.Tx, act.Input, *View) (act.Outcome,
+	kind := func(name string, params act.Params, do func(context.Context, db.Tx, act.Input, *View) (act.Outcome,
 		error),
 	) act.Kind {
 		return act.Kind{
@@ -70,13 +69,14 @@ func (v *Views) Kinds() []act.Kind {
 			},
 		}
 	}
-	saving := kind(SaveAct, act.Params[save], v.save)
+	saving := kind(SaveAct, act.ParamsOf[save](), v.save)
 	saving.Load = func(_ context.Context, _ bun.IDB, refs []act.Ref) ([]act.Subject, error) {
 		return []act.Subject{{ID: refs[0].ID, Value: (*View)(nil)}}, nil // the list
 	}
 	return []act.Kind{
-		saving, kind(ChangeAct, act.Params[change], v.change), kind(DeleteAct, nil, v.remove), kind(RestoreAct, nil, v.restore),
-		kind(WatchAct, act.Params[watch], v.watch),
+		saving, kind(ChangeAct, act.ParamsOf[change](), v.change),
+		kind(DeleteAct, act.Params{}, v.remove), kind(RestoreAct, act.Params{}, v.restore),
+		kind(WatchAct, act.ParamsOf[watch](), v.watch),
 	}
 }
 

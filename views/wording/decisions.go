@@ -18,33 +18,7 @@ import (
 type decision struct {
 	name   text.Text // as its button says it
 	Effect text.Text // what happens once it is carried out
-	params []Param
 }
-
-// Param is one parameter of an action, as a form asks for it.
-type Param struct {
-	Name string
-	Kind ParamKind
-}
-
-// ParamKind is what a parameter holds.
-type ParamKind string
-
-// Kinds of parameters.
-const (
-	AmountParam  ParamKind = "amount" // minor units; people write it as it is shown
-	TextParam    ParamKind = "text"   // one line
-	LongParam    ParamKind = "long"   // several lines
-	OutcomeParam ParamKind = "outcome"
-	CreditParam  ParamKind = "credit" // success or failed, by the supplier's statement
-	FlagParam    ParamKind = "flag"
-)
-
-// Parameters that several actions have.
-var (
-	evidenceParam   = Param{"evidence", LongParam}
-	unverifiedParam = Param{"unverified", FlagParam}
-)
 
 // Decisions are all actions that people propose, by the names of the contract.
 var Decisions = map[string]decision{
@@ -54,7 +28,6 @@ var Decisions = map[string]decision{
 			ZH: "订单变为已支付，款项记入订单，重新扣减库存，并通知商户。库存不足的部分标为缺货。",
 			EN: "The order becomes paid, its money is booked, its goods are deducted from stock again, and the merchant is notified. Missing goods are marked as short.",
 		},
-		[]Param{unverifiedParam},
 	},
 	"accept_amount": {
 		text.Text{ZH: "按实付金额入账", EN: "Accept the amount paid"},
@@ -62,7 +35,6 @@ var Decisions = map[string]decision{
 			ZH: "订单按实付金额变为已支付，账本记实付金额，通知中同时给出应付和实付。订单已结束的，须另外确认：关单后到账也一并接受，库存重新扣减。",
 			EN: "The order becomes paid with the amount that arrived. The ledger has that amount, the notification has both. If the order has ended, you also have to accept that the payment came late; its goods are deducted from stock again.",
 		},
-		[]Param{{"amount", AmountParam}, {"late", FlagParam}, unverifiedParam},
 	},
 	"attach": {
 		text.Text{ZH: "关联到订单", EN: "Attach to an order"},
@@ -70,12 +42,10 @@ var Decisions = map[string]decision{
 			ZH: "留存的渠道消息按所填订单重新确认：只有单号可以不同，金额、币种、收款账户都必须相符。",
 			EN: "The stored message is confirmed for the order you enter. Only its number may differ; amount, currency and account must match.",
 		},
-		[]Param{{"order_no", TextParam}, unverifiedParam},
 	},
 	"keep_surplus": {
 		text.Text{ZH: "归商户", EN: "Keep it for the merchant"},
 		text.Text{ZH: "款项从挂账转入商户账户。", EN: "The money moves from suspense to the merchant's account."},
-		[]Param{evidenceParam},
 	},
 	"owe_back": {
 		text.Text{ZH: "退还买家", EN: "Refund the buyer"},
@@ -83,7 +53,6 @@ var Decisions = map[string]decision{
 			ZH: "向渠道发起原路退款，退款完成前款项保持冻结；渠道拒绝时款项回到挂账，异常重新打开。",
 			EN: "The payment is refunded through its supplier, and the money stays held until the refund ends. If the supplier refuses, the money returns to suspense and the exception reopens.",
 		},
-		[]Param{evidenceParam},
 	},
 	"resolved_elsewhere": {
 		text.Text{ZH: "已在别处处理", EN: "Resolved elsewhere"},
@@ -91,7 +60,6 @@ var Decisions = map[string]decision{
 			ZH: "异常结束。挂账的款项转出：已退款的记回渠道，已入账的记给商户。之后渠道再发的退款通知视为重复。",
 			EN: "The exception ends. Held money leaves suspense: to the supplier if it was refunded, to the merchant if it was kept. A later refund message from the supplier counts as a repeat.",
 		},
-		[]Param{{"outcome", OutcomeParam}, {"reference", TextParam}, evidenceParam},
 	},
 	"refund.resolve": {
 		text.Text{ZH: "人工确定退款结果", EN: "Resolve the refund"},
@@ -99,12 +67,10 @@ var Decisions = map[string]decision{
 			ZH: "退款按所选结果结束：成功的，冻结款项记给渠道；失败的，款项退回原处。通知商户。渠道的查询结果不得与之矛盾。",
 			EN: "The refund ends as chosen. If it succeeded, its money goes to the supplier; if it failed, the money returns to where it came from. The merchant is notified. The supplier's answer must not contradict this.",
 		},
-		[]Param{{"outcome", OutcomeParam}, evidenceParam, unverifiedParam},
 	},
 	"ignore": {
 		text.Text{ZH: "忽略", EN: "Ignore"},
 		text.Text{ZH: "异常结束；再次出现时不重新打开，也不告警。", EN: "The exception ends. If it is reported again, it stays closed and raises no alert."},
-		nil,
 	},
 	"mark_paid": {
 		text.Text{ZH: "人工置为已支付", EN: "Mark as paid"},
@@ -112,7 +78,6 @@ var Decisions = map[string]decision{
 			ZH: "订单变为已支付，款项记入账本，并通知商户。渠道必须确认已支付，或无法查询。",
 			EN: "The order becomes paid, the money is booked and the merchant is notified. The supplier must confirm the payment, or be impossible to query.",
 		},
-		[]Param{{"trade_no", TextParam}, {"amount", AmountParam}, evidenceParam, unverifiedParam},
 	},
 	"force_closed": {
 		text.Text{ZH: "强制关单", EN: "Force closed"},
@@ -120,7 +85,6 @@ var Decisions = map[string]decision{
 			ZH: "订单变为已关闭，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。",
 			EN: "The order becomes closed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid.",
 		},
-		[]Param{evidenceParam, unverifiedParam},
 	},
 	"force_failed": {
 		text.Text{ZH: "强制置为失败", EN: "Force failed"},
@@ -128,7 +92,6 @@ var Decisions = map[string]decision{
 			ZH: "订单变为失败，释放库存，并通知商户。渠道查询结果不得为已支付或支付中。",
 			EN: "The order becomes failed, its stock is released and the merchant is notified. Not possible if the supplier answers that it is paid or being paid.",
 		},
-		[]Param{evidenceParam, unverifiedParam},
 	},
 	"refund": {
 		text.Refund,
@@ -136,7 +99,6 @@ var Decisions = map[string]decision{
 			ZH: "款项立即从商户余额冻结；复核通过后向渠道发起原路退款，驳回或逾期时退回原账户。原因会一并发给渠道和商户。",
 			EN: "The money is held from the merchant's balance at once. If approved, the refund is sent to the supplier; if rejected, or not decided in time, the money goes back. The supplier and the merchant get the reason.",
 		},
-		[]Param{{"amount", AmountParam}},
 	},
 	"payout": {
 		text.Payout,
@@ -144,7 +106,6 @@ var Decisions = map[string]decision{
 			ZH: "从商户余额扣款，并向渠道发起出款；驳回或逾期时不扣款。",
 			EN: "The merchant's account is debited, and the supplier makes the payout. If the proposal is rejected, or not decided in time, nothing is debited.",
 		},
-		nil,
 	},
 	"payout.resolve": {
 		text.Text{ZH: "裁定出款结果", EN: "Decide the payout's result"},
@@ -152,12 +113,10 @@ var Decisions = map[string]decision{
 			ZH: "按渠道对账单认定：已出款则记为成功，未出款则冲正，款项退回商户。",
 			EN: "Decided by the supplier's statement: if it was paid, the payout succeeds; if not, it is reversed and the money returns to the merchant.",
 		},
-		[]Param{{"credit", CreditParam}, evidenceParam},
 	},
 	"adjust": {
 		text.Text{ZH: "调账", EN: "Adjustment"},
 		text.Text{ZH: "在两个账户之间记一笔账，商户账户可能因此为负。", EN: "One entry is booked between the two accounts. It may take a merchant below zero."},
-		[]Param{evidenceParam},
 	},
 	"freeze": {
 		text.Text{ZH: "冻结资金", EN: "Freeze money"},
@@ -165,7 +124,6 @@ var Decisions = map[string]decision{
 			ZH: "款项转入冻结账户；商户照常收款和退款，但不能出款。",
 			EN: "The money moves to the frozen account. The merchant still receives payments and makes refunds, but its payouts are refused.",
 		},
-		nil,
 	},
 	"unfreeze": {
 		text.Text{ZH: "解冻资金", EN: "Unfreeze money"},
@@ -173,35 +131,15 @@ var Decisions = map[string]decision{
 			ZH: "款项转回商户账户；全部解冻后商户可以出款。",
 			EN: "The money moves back to the merchant's account. Once nothing is frozen, the merchant can request payouts again.",
 		},
-		nil,
 	},
 	"batch": {
 		text.Text{ZH: "批量操作", EN: "Batch"},
 		text.Text{ZH: "按计划在后台执行，逐条重新判断。", EN: "The server carries out the plan and checks each row again."},
-		nil,
 	},
 	"settings.change": {
 		text.Text{ZH: "变更配置", EN: "Change a setting"},
 		text.Text{ZH: "应用下列变更，只改这一项。", EN: "Exactly this change is applied."},
-		nil,
 	},
-}
-
-// IsFree reports whether the proposer of an action chooses its amount; otherwise it is typed as it
-// is shown.
-func IsFree(action string) bool { return action == "refund" }
-
-// ParamsOf are the parameters of an action in the order of its form.
-func ParamsOf(action string) []Param { return Decisions[action].params }
-
-// QueriesSupplier reports whether the supplier is asked before the action is carried out.
-func QueriesSupplier(action string) bool { return slices.Contains(ParamsOf(action), unverifiedParam) }
-
-// Offers reports whether an offer asks for a parameter: some fit a thing only as it is.
-func Offers(o approval.Offer, param Param) bool {
-	fields, _ := o.Params.(map[string]string)
-	_, ok := fields[param.Name]
-	return ok
 }
 
 // Action names an action.
@@ -257,10 +195,7 @@ func paramText(p *ui.Page, name string, value any, currency string) string {
 		}
 		return p.T(text.No)
 	case string:
-		if w, ok := Endings[v]; ok && name == "outcome" {
-			return p.T(w)
-		}
-		if w, ok := Credits[v]; ok && name == "credit" {
+		if w, ok := ChoiceWords[name][v]; ok {
 			return p.T(w)
 		}
 		if w, ok := BatchActions[v]; ok && name == "action" {
@@ -349,27 +284,18 @@ var FlagWords = map[string]text.Text{
 	"late":       {ZH: "订单已结束：关单后到账也一并接受", EN: "The order has ended: also accept that the payment came late"},
 }
 
-// Endings are how a matter ended elsewhere, or a refund did.
-var Endings = map[string]text.Text{
-	"refunded": {ZH: "已退款给买家", EN: "Refunded to the buyer"},
-	"kept":     {ZH: "已给商户", EN: "Kept by the merchant"},
-
-	"succeeded": {ZH: "退款已成功", EN: "The refund succeeded"},
-	"failed":    {ZH: "退款未成功", EN: "The refund was not made"},
-}
-
-// EndingsOf are the outcomes that an action offers.
-func EndingsOf(action string) []string {
-	if action == "refund.resolve" {
-		return []string{"succeeded", "failed"}
-	}
-	return []string{"refunded", "kept"}
-}
-
-// Credits are what a supplier's statement says of a payout.
-var Credits = map[string]text.Text{
-	string(payout.Success): {ZH: "已出款", EN: "It was paid"},
-	string(payout.Failure): {ZH: "未出款", EN: "It was not paid"},
+// ChoiceWords are the choices of parameters.
+var ChoiceWords = map[string]map[string]text.Text{
+	"outcome": { // of a matter that ended elsewhere, and of a refund
+		"refunded":  {ZH: "已退款给买家", EN: "Refunded to the buyer"},
+		"kept":      {ZH: "已给商户", EN: "Kept by the merchant"},
+		"succeeded": {ZH: "退款已成功", EN: "The refund succeeded"},
+		"failed":    {ZH: "退款未成功", EN: "The refund was not made"},
+	},
+	"credit": { // what a supplier's statement says of a payout
+		string(payout.Success): {ZH: "已出款", EN: "It was paid"},
+		string(payout.Failure): {ZH: "未出款", EN: "It was not paid"},
+	},
 }
 
 // MakerAndChecker are who proposed and who decided, in one line.

@@ -179,14 +179,14 @@ func (s *handlers) resolvePayout(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	how := payout.Resolution{Credit: f.text("credit", true, maxCode), Evidence: f.text("evidence", true, maxEvidence)}
-	if how.Credit != resolvedSuccess && how.Credit != resolvedFailed {
+	credit, evidence := f.text("credit", true, maxCode), f.text("evidence", true, maxEvidence)
+	if credit != resolvedSuccess && credit != resolvedFailed {
 		f.blame("credit", "use success or failed: what the statement of the supplier says")
 	}
 	if f.err != nil {
 		return f.err
 	}
-	params, err := json.Marshal(how)
+	params, err := json.Marshal(map[string]string{"credit": credit, "evidence": evidence})
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (s *handlers) resolvePayout(c *fiber.Ctx) error {
 	}
 	return s.sendProposal(c, approval.Proposal{
 		Action: payout.Resolve, Object: payout.Object, ObjectID: no, Params: params, Version: p.Version,
-		Amount: money.Format(p.Amount, p.Currency), Reason: textlimit.Clip("the supplier's statement: "+how.Evidence, maxResolved),
+		Amount: money.Format(p.Amount, p.Currency), Reason: textlimit.Clip("the supplier's statement: "+evidence, maxResolved),
 		By: s.Actor(c),
 	})
 }

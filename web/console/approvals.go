@@ -10,11 +10,11 @@ import (
 
 	"backstop/internal/act"
 	"backstop/internal/approval"
+	"backstop/internal/base/field"
 	"backstop/internal/base/money"
 	"backstop/internal/base/text"
 	"backstop/internal/console"
 	"backstop/views/ui"
-	"backstop/views/wording"
 	"backstop/views/work"
 	"backstop/web"
 
@@ -146,15 +146,19 @@ func (s *handlers) propose(c *fiber.Ctx, object, id string) error {
 // converted to minor units, so that it need not be entered twice. One that the proposer chooses
 // may be typed in any way.
 func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawMessage, error) {
+	o, err := s.Approvals.Form(p.Object, p.Action)
+	if err != nil {
+		return nil, err
+	}
 	values := map[string]any{}
-	for _, param := range wording.ParamsOf(p.Action) {
+	for _, param := range o.Fields {
 		text := web.Field(c, "params."+param.Name)
-		switch {
-		case param.Kind == wording.FlagParam:
+		switch param.Kind {
+		case field.Flag:
 			if text != "" {
 				values[param.Name] = true
 			}
-		case param.Kind == wording.AmountParam:
+		case field.Money:
 			about, _, err := s.Approvals.OffersOf(c.UserContext(), p.By, p.Object, p.ObjectID)
 			if err != nil {
 				return nil, err
@@ -163,7 +167,7 @@ func (s *handlers) decisionParams(c *fiber.Ctx, p *approval.Proposal) (json.RawM
 			if err != nil {
 				return nil, web.InvalidField("amount", "type the amount exactly as it is shown")
 			}
-			if wording.IsFree(p.Action) {
+			if o.Free {
 				p.Amount = money.Format(minor, about.Currency)
 			}
 			values[param.Name] = minor

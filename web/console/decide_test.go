@@ -44,10 +44,10 @@ func (h *harness) decideWith(rules settings.Rules) {
 	}
 	accept := approval.Action{
 		Name: "accept_amount", Object: "exception", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Load: find,
-		Params: act.Params[struct {
-			Amount     int64 `json:"amount"`
-			Unverified bool  `json:"unverified"`
-		}],
+		Params: act.ParamsOf[struct {
+			Amount int64 `json:"amount" kind:"money"`
+		}](),
+		Unverified: true,
 		OrderNo: func(s act.Subject) string { return s.Value.(*exception.Item).OrderNo },
 		Offered: func(s act.Subject) bool {
 			x := s.Value.(*exception.Item)
@@ -70,12 +70,11 @@ func (h *harness) decideWith(rules settings.Rules) {
 	}
 	paid := approval.Action{
 		Name: "mark_paid", Object: "order", Propose: access.ProposeMoney, Approve: access.ApproveMoney, Evidence: true,
-		Params: act.Params[struct {
-			TradeNo    string `json:"trade_no"`
-			Amount     int64  `json:"amount"`
-			Evidence   string `json:"evidence"`
-			Unverified bool   `json:"unverified"`
-		}],
+		Params: act.ParamsOf[struct {
+			TradeNo string `json:"trade_no" max:"128"`
+			Amount  int64  `json:"amount" kind:"money"`
+		}](),
+		Unverified: true,
 		Load: func(ctx context.Context, q bun.IDB, no string) (act.Subject, error) {
 			o, err := order.ByNo(ctx, q, no)
 			if err != nil {

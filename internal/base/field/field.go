@@ -3,6 +3,7 @@
 package field
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"backstop/internal/base/money"
 )
 
 // Kind is what a field holds.
@@ -22,7 +25,7 @@ const (
 	Text   Kind = "text"   // a text of several lines
 	Choice Kind = "choice" // one of Choices
 	Number Kind = "number"
-	Money  Kind = "money" // minor units in JSON; people type it as it is shown
+	Money  Kind = "money" // minor units in JSON, 1 to money.MaxMinor; people type it as it is shown
 	Flag   Kind = "flag"
 	List   Kind = "list"
 	Object Kind = "object"
@@ -112,7 +115,9 @@ func (f *Field) fits(t reflect.Type) bool {
 	}
 	for _, x := range types {
 		if x.fits(t.Kind()) && (f.Kind == "" || f.Kind == x.kind) {
-			f.Kind = x.kind
+			if f.Kind = x.kind; f.Kind == Money {
+				f.Min, f.Max = max(f.Min, 1), cmp.Or(f.Max, money.MaxMinor)
+			}
 			return (f.Kind == Choice) == (f.Choices != nil)
 		}
 	}
@@ -142,10 +147,10 @@ func (f *Field) Problem(v reflect.Value) string {
 			return f.says(f.Required, "this field is required")
 		}
 		v = v.Elem()
+	} else if v.IsZero() && (!f.Required || !isWhole(v.Kind())) {
+		return f.says(f.Required, "this field is required")
 	}
 	switch {
-	case v.IsZero() && f.Kind != Number && f.Kind != Money:
-		return f.says(f.Required, "this field is required")
 	case isWhole(v.Kind()):
 		problem = f.ofNumber(v.Int())
 	case isText(v.Kind()):
@@ -169,7 +174,7 @@ func (f *Field) says(invalid bool, problem string) string {
 
 func (f *Field) ofNumber(n int64) string {
 	switch {
-	case n == 0 && !f.Required || n >= f.Min && (f.Max == 0 || n <= f.Max):
+	case n >= f.Min && (f.Max == 0 || n <= f.Max):
 		return ""
 	case f.Max == 0:
 		return fmt.Sprintf("use a number of at least %d", f.Min)

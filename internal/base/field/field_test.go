@@ -2,10 +2,12 @@ package field_test
 
 import (
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
 	"backstop/internal/base/field"
+	"backstop/internal/base/money"
 )
 
 type common struct {
@@ -22,6 +24,8 @@ type wish struct {
 	Late    *bool    `json:"late"`
 	Title   string   `json:"title" min:"2"`
 	IDs     []string `json:"ids" max:"2"`
+	Days    *int64   `json:"days" min:"1" max:"9"`
+	Fee     int64    `json:"fee" kind:"money"`
 	hidden  int      `json:"-"`
 }
 
@@ -31,12 +35,12 @@ func TestFieldsAreReadFromTags(t *testing.T) {
 	for _, f := range field.Of(reflect.TypeFor[wish]()) {
 		all[f.Name] = f
 	}
-	if len(all) != 8 {
+	if len(all) != 10 {
 		t.Fatalf("%d fields: %v", len(all), all)
 	}
 	for name, want := range map[string]field.Kind{
 		"note": field.Text, "trade_no": field.Word, "amount": field.Money, "rate": field.Number, "outcome": field.Choice,
-		"late": field.Flag, "title": field.Line, "ids": field.List,
+		"late": field.Flag, "title": field.Line, "ids": field.List, "days": field.Number, "fee": field.Money,
 	} {
 		if got := all[name].Kind; got != want {
 			t.Errorf("%s is a %s, want %s", name, got, want)
@@ -52,7 +56,7 @@ func TestFieldsAreReadFromTags(t *testing.T) {
 
 func TestOnlyInvalidValuesHaveAProblem(t *testing.T) {
 	t.Parallel()
-	off := false
+	off, none := false, int64(0)
 	good := wish{
 		common: common{"a\nb"}, TradeNo: "4200", Amount: 100, Rate: 2, Outcome: "kept", Late: &off, Title: "字字", IDs: []string{"1", "2"},
 	}
@@ -73,6 +77,8 @@ func TestOnlyInvalidValuesHaveAProblem(t *testing.T) {
 		"a title of lines":  {func(w *wish) { w.Title = "a\nb" }, "title: use no control characters"},
 		"a note with a NUL": {func(w *wish) { w.Note = "a\x00" }, "note: use no control characters"},
 		"broken UTF-8":      {func(w *wish) { w.Note = "a\xff" }, "note: use no control characters"},
+		"no days":           {func(w *wish) { w.Days = &none }, "days: use a number from 1 to 9"},
+		"a negative fee":    {func(w *wish) { w.Fee = -1 }, "fee: use a number from 1 to " + strconv.Itoa(money.MaxMinor)},
 		"many items":        {func(w *wish) { w.IDs = []string{"1", "2", "3"} }, "ids: use at most 2 items"},
 	} {
 		w := good

@@ -2,12 +2,9 @@ package dispute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
-	"unicode/utf8"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -21,14 +18,12 @@ const EvidenceAct = "dispute.evidence"
 
 // Limits of evidence.
 const (
-	minEvidenceText = 8 // characters
-	maxEvidenceText = 4000
-	maxEvidenceURL  = 2048 // bytes
-	maxEvidence     = 100  // per dispute
+	maxEvidenceURL = 2048 // bytes
+	maxEvidence    = 100  // per dispute
 )
 
 type evidence struct {
-	Text string `json:"text"`
+	Text string `json:"text" kind:"text" min:"8" max:"4000" required:"true" says:"must have 8 to 4000 characters"`
 	URL  string `json:"url"`
 }
 
@@ -36,31 +31,22 @@ type evidence struct {
 // sent to the supplier: evidence reaches it through its own pages.
 func (m *Machine) Acts() []act.Kind {
 	return []act.Kind{{
-		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, Easy: true, Params: readEvidence, Load: loadDisputes,
+		Name: EvidenceAct, Object: "dispute", Permission: access.NoteExceptions, Easy: true,
+		Params: act.ParamsOf(evidence.check), Load: loadDisputes,
 		Do: m.addEvidence,
 	}}
 }
 
-func readEvidence(raw json.RawMessage) (any, error) {
-	read, err := act.Params[evidence](raw)
-	if err != nil {
-		return nil, err
-	}
-	e := read.(evidence)
-	e.Text, e.URL = strings.TrimSpace(e.Text), strings.TrimSpace(e.URL)
-	if n := utf8.RuneCountInString(e.Text); n < minEvidenceText || n > maxEvidenceText {
-		return nil, &act.FieldError{Field: "text", Problem: fmt.Sprintf("must have %d to %d characters", minEvidenceText, maxEvidenceText)}
-	}
-	if e.URL != "" {
-		if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
-			len(e.URL) > maxEvidenceURL {
-			return nil, &act.FieldError{
-				Field:   "url",
-				Problem: fmt.Sprintf("must be an http or https address without a password, at most %d bytes", maxEvidenceURL),
-			}
+func (e evidence) check() error {
+	u, err := url.Parse(e.URL)
+	if e.URL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil ||
+		len(e.URL) > maxEvidenceURL) {
+		return &act.FieldError{
+			Field:   "url",
+			Problem: fmt.Sprintf("must be an http or https address without a password, at most %d bytes", maxEvidenceURL),
 		}
 	}
-	return e, nil
+	return nil
 }
 
 func loadDisputes(ctx context.Context, q bun.IDB, refs []act.Ref) (all []act.Subject, err error) {

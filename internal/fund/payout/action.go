@@ -2,9 +2,7 @@ package payout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 
 	"backstop/internal/access"
 	"backstop/internal/act"
@@ -27,8 +25,8 @@ const (
 
 // Resolution are the parameters of Resolve.
 type Resolution struct {
-	Credit   string `json:"credit"`   // success or failed: what the supplier's statement says
-	Evidence string `json:"evidence"` // where it says so
+	// Credit is what the supplier's statement says.
+	Credit string `json:"credit" choices:"success|failed" required:"true" says:"use success or failed, as the supplier's statement says"`
 }
 
 // Approvals declares both decisions. Nobody decides either alone.
@@ -44,8 +42,7 @@ func (m *Machine) Approvals() []approval.Action {
 		},
 		{
 			Name: Resolve, Object: Object, Propose: access.ProposeMoney, Approve: access.ApproveMoney, Always: true, Evidence: true,
-			Params:  resolution,
-			Fields:  map[string]string{"credit": "string", "evidence": "string"},
+			Params:  act.ParamsOf[Resolution](),
 			Load:    m.loadPayout,
 			Offered: func(s act.Subject) bool { return s.Value.(*Payout).Status == Stuck },
 			Check: func(_ context.Context, _ bun.IDB, s act.Subject, params any) error {
@@ -55,18 +52,6 @@ func (m *Machine) Approvals() []approval.Action {
 			Ask: m.live, Run: m.resolve,
 		},
 	}
-}
-
-func resolution(raw json.RawMessage) (any, error) {
-	p, err := act.Params[Resolution](raw)
-	if err != nil {
-		return nil, err
-	}
-	r := p.(Resolution)
-	if !slices.Contains([]StepState{Success, Failure}, StepState(r.Credit)) {
-		return nil, &act.FieldError{Field: "params.credit", Problem: "use success or failed, as the supplier's statement says"}
-	}
-	return r, nil
 }
 
 // loadPayout finds a payout by its number. Errors: act.ErrNotFound.

@@ -314,7 +314,7 @@ func TestACrashLosesNothingAndPaysOnce(t *testing.T) {
 		k.run(p)
 		k.is("not booked", p, "P12", Stuck, 0)
 		k.exceptions("not booked", p, exception.PayoutStuck, 1)
-		k.resolve(p, Resolution{"failed", "the statement of today"}, approval.Done)
+		k.resolve(p, resolution{"failed", "the statement of today"}, approval.Done)
 		k.is("resolved", p, "P11", Reversed, 0, "payout.failed")
 	})
 }

@@ -307,20 +307,22 @@ func (k *till) verdict(name string, a *approval.Approval) approval.Verdict {
 	return approval.Verdict{ID: a.ID, Hash: a.Hash, Reason: "looked at the statement", By: k.person(name)}
 }
 
+type resolution struct{ credit, evidence string }
+
 // propose proposes how a stuck payout ended.
-func (k *till) propose(p *Payout, r Resolution) (*approval.Approval, error) {
+func (k *till) propose(p *Payout, r resolution) (*approval.Approval, error) {
 	k.t.Helper()
 	p = k.reload(p)
 	return k.desk.Propose(k.t.Context(), approval.Proposal{
-		Action: Resolve, Object: Object, ObjectID: p.PayoutNo, Params: fmt.Appendf(nil, `{"credit":%q,"evidence":%q}`, r.Credit,
-			r.Evidence),
+		Action: Resolve, Object: Object, ObjectID: p.PayoutNo, Params: fmt.Appendf(nil, `{"credit":%q,"evidence":%q}`, r.credit,
+			r.evidence),
 		Reason: "asked the supplier", Amount: act.Subject{Amount: p.Amount, Currency: p.Currency}.TypedAmount(),
 		By: k.person(access.Finance),
 	})
 }
 
 // resolve has two people decide how a stuck payout ended.
-func (k *till) resolve(p *Payout, r Resolution, want approval.State) {
+func (k *till) resolve(p *Payout, r resolution, want approval.State) {
 	k.t.Helper()
 	a, err := k.propose(p, r)
 	if err != nil {
@@ -344,22 +346,22 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 			return p
 		}
 		p := stuck()
-		if _, err := k.propose(p, Resolution{"perhaps", "x"}); !isField(err, "params.credit") {
+		if _, err := k.propose(p, resolution{"perhaps", "x"}); !isField(err, "params.credit") {
 			t.Errorf("no answer: %v", err)
 		}
-		if _, err := k.propose(p, Resolution{"failed", ""}); err == nil {
+		if _, err := k.propose(p, resolution{"failed", ""}); err == nil {
 			t.Error("without evidence")
 		}
-		k.resolve(p, Resolution{"success", "line 7 of the statement"}, approval.Done)
+		k.resolve(p, resolution{"success", "line 7 of the statement"}, approval.Done)
 		k.is("it was paid", p, "P8", Succeeded, 1, "payout.succeeded")
 		k.exceptions("it was paid", p, exception.PayoutStuck, 0)
 		k.balances("it was paid", 2*sum, 0, -2*sum, 0)
-		if _, err := k.propose(p, Resolution{"failed", "line 7"}); err == nil {
+		if _, err := k.propose(p, resolution{"failed", "line 7"}); err == nil {
 			t.Error("decided although it is not stuck")
 		}
 
 		p = stuck()
-		k.resolve(p, Resolution{"failed", "not on the statement"}, approval.Done)
+		k.resolve(p, resolution{"failed", "not on the statement"}, approval.Done)
 		k.is("it was not paid", p, "P11", Reversed, 1, "payout.failed")
 		k.balances("it was not paid", 2*sum, 0, -2*sum, 0)
 
@@ -367,14 +369,14 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 		p = stuck()
 		k.fake.OnPayout(nil)
 		var live *approval.LiveError
-		if _, err := k.propose(p, Resolution{"failed", "not on the statement"}); !errors.As(err, &live) {
+		if _, err := k.propose(p, resolution{"failed", "not on the statement"}); !errors.As(err, &live) {
 			t.Errorf("against the supplier's answer: %v", err)
 		}
 		k.is("it was paid, says the supplier", p, "P14", Stuck, 1)
 
 		// It arrived and came back, says the supplier: that is booked as such, not as a failure.
 		k.fake.SetPayout(p.PayoutNo, supplier.PayoutReturned)
-		if _, err := k.propose(p, Resolution{"failed", "not on the statement"}); !errors.As(err, &live) {
+		if _, err := k.propose(p, resolution{"failed", "not on the statement"}); !errors.As(err, &live) {
 			t.Errorf("it came back: %v", err)
 		}
 		k.is("it came back, says the supplier", p, "P14", Stuck, 1)
@@ -389,7 +391,7 @@ func TestTwoPeopleEndAStuckPayout(t *testing.T) {
 		k.later(p, 22*time.Hour)
 		k.run(p)
 		k.is("not sent", p, "P14", Stuck, 0)
-		a, err := k.propose(p, Resolution{"failed", "not on the statement"})
+		a, err := k.propose(p, resolution{"failed", "not on the statement"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -150,7 +150,7 @@ func (x decided) action() approval.Action {
 	return approval.Action{
 		Name: changeAction, Object: changeObject,
 		Propose: access.ProposeSettings, Approve: access.ApproveSettings, Command: true,
-		Params: act.Params[change], Load: x.load, Hold: x.hold, Free: x.free, Run: x.run,
+		Params: act.ParamsOf[change](), Load: x.load, Hold: x.hold, Free: x.free, Run: x.run,
 	}
 }
 
