@@ -129,7 +129,9 @@ func ReadAll(ctx context.Context, q bun.IDB, all []recipient.Recipient) (map[int
 	}
 	of := make(map[int64]*Row, len(rows))
 	for _, r := range rows {
-		of[r.OwnerID] = r
+		if slices.Contains(all, recipient.Recipient{Kind: r.OwnerKind, ID: r.OwnerID}) {
+			of[r.OwnerID] = r
+		}
 	}
 	return of, nil
 }

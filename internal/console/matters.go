@@ -11,7 +11,6 @@ import (
 	"backstop/internal/breaker"
 	"backstop/internal/compensation"
 	"backstop/internal/exception"
-	"backstop/internal/recipient"
 	"backstop/internal/report"
 	"backstop/internal/supplier"
 )
@@ -228,14 +227,7 @@ func (b *Reader) unreached(ctx context.Context) ([]Todo, error) {
 		waits := awaited[s.ID]
 		all[i] = Todo{
 			Matter: MatterUnreached, ID: s.ID, Code: s.Code, Count: waits.Orders(), More: waits.Cut, Sums: waits.Sums,
-			Oldest: s.Breaker.ChangedAt,
-		}
-		opening, err := breaker.Opening(ctx, b.db, recipient.OfSupplier(s.ID))
-		if err != nil {
-			return nil, err
-		}
-		if opening != nil { // failed probes have changed the row since
-			all[i].Oldest = opening.At
+			Oldest: s.OpenSince,
 		}
 	}
 	return all, nil

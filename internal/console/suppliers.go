@@ -30,6 +30,7 @@ type SupplierHealth struct {
 	Silent      bool
 	Calls       []report.Calls // of the last hour, by kind
 	Breaker     *breaker.Row   // nil = closed
+	OpenSince   int64          // of an open breaker, Unix µs; failed probes do not count
 	Expires     *supplier.Key  // the certificate that ends first; nil = none ends
 	Waiting     report.Standing
 	Paid        report.Standing // orders created today
@@ -147,7 +148,18 @@ func (b *Reader) addSupplierBreakers(ctx context.Context, all []SupplierHealth) 
 	}
 	rows, err := breaker.ReadAll(ctx, b.db.Read, owners)
 	for i := range all {
-		all[i].Breaker = rows[all[i].ID]
+		r := rows[all[i].ID]
+		if all[i].Breaker = r; !r.Tripped() {
+			continue
+		}
+		all[i].OpenSince = r.ChangedAt
+		opening, err := breaker.Opening(ctx, b.db, owners[i])
+		if err != nil {
+			return err
+		}
+		if opening != nil {
+			all[i].OpenSince = opening.At
+		}
 	}
 	return err
 }

@@ -1466,7 +1466,7 @@ func breakerHistory(p *ui.Page, history []breaker.Change) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = ui.StateCell(p, ui.Look(ui.BreakerStates, string(c.To))).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.StateCell(p, ui.BreakerBecame(c.To)).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

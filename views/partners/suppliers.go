@@ -27,7 +27,8 @@ var SupplierColumns = []ui.Column[supplierHealth]{
 	ui.TextCol("kind", text.Kind, func(s supplierHealth) string { return s.Kind }).ExportOnly(),
 	ui.Col("state", text.State, ui.StateKind, func(p *ui.Page, s supplierHealth) ui.Cell {
 		return ui.Cell{State: supplierState(p, s)}
-	}).As(""),
+	}).As("").With(supplierStateCell),
+	ui.TimeCol("open_since", tOpenSince, func(s supplierHealth) *int64 { return ui.MomentOr(s.OpenSince) }).ExportOnly(),
 	ui.TextCol("per_minute", tCallbacksMinute, func(s supplierHealth) string {
 		now, _, _ := s.PerMinute()
 		return perMinute(now)
@@ -223,6 +224,7 @@ var (
 	tCertificateEnds   = text.Text{ZH: "证书将到期", EN: "Certificate expires"}
 	tChecksFail        = text.Text{ZH: "验签失败多", EN: "Failing checks"}
 	tCallsFail         = text.Text{ZH: "调用失败多", EN: "Failing calls"}
+	tOpenSince         = text.Text{ZH: "熔断始于", EN: "Breaker open since"}
 	tSilent            = text.Text{ZH: "静默", EN: "Silent"}
 	tUnusable          = text.Text{ZH: "配置不可用", EN: "Unusable"}
 )

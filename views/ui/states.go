@@ -61,9 +61,18 @@ var NotifyStates = map[string]State{
 
 // BreakerStates are the states of breakers.
 var BreakerStates = map[string]State{
-	string(breaker.Closed):   {"ok", "check", text.Text{ZH: "已恢复", EN: "Closed"}},
+	string(breaker.Closed):   {"ok", "check", text.Text{ZH: "未熔断", EN: "Closed"}},
 	string(breaker.Open):     {"bad", "zap-off", text.Text{ZH: "已熔断", EN: "Open"}},
 	string(breaker.HalfOpen): {"warn", "flask-conical", text.Text{ZH: "探测中", EN: "Half-open"}},
+}
+
+// BreakerBecame is the state that a breaker changed to.
+func BreakerBecame(to breaker.State) State {
+	s := Look(BreakerStates, string(to))
+	if to == breaker.Closed {
+		s.Label = text.Text{ZH: "已恢复", EN: "Closed"}
+	}
+	return s
 }
 
 // DeliveryStates are the states of deliveries.

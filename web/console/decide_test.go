@@ -48,7 +48,7 @@ func (h *harness) decideWith(rules settings.Rules) {
 			Amount int64 `json:"amount" kind:"money"`
 		}](),
 		Unverified: true,
-		OrderNo: func(s act.Subject) string { return s.Value.(*exception.Item).OrderNo },
+		OrderNo:    func(s act.Subject) string { return s.Value.(*exception.Item).OrderNo },
 		Offered: func(s act.Subject) bool {
 			x := s.Value.(*exception.Item)
 			return x.Kind == exception.AmountMismatch && exception.Moves.Can(x.State, exception.Proposed)
