@@ -11,6 +11,8 @@ import (
 	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"
+
+	"github.com/a-h/templ"
 )
 
 // DisputeTexts are the texts of the list of disputes.
@@ -64,6 +66,48 @@ type DisputeData struct {
 	CanRecord bool // evidence
 	Saved     bool // what the person has just sent was kept
 	Key       string
+}
+
+// DisputePage is one dispute: how it stands, its steps, its evidence, and everything behind them.
+func DisputePage(p *ui.Page, d DisputeData) templ.Component {
+	says, next := d.sentence(p)
+	detail := ui.Detail{
+		List: ui.Link{Href: "/disputes", Label: text.Disputes}, No: d.DisputeNo, Saved: d.Saved, State: ui.Look(ui.DisputeStates, d.Status),
+		Minor: d.Amount, Currency: d.Currency, At: d.OpenedAt, Says: says, Next: next, Open: openExceptions(d.Behind),
+		Main: []templ.Component{
+			fundSteps(p, tRefundSteps, d.steps(p)), evidenceOfDispute(p, d.Evidence), entriesPanel(p, d.Entries),
+			fundChanges(p, d.History, ui.DisputeStates, d.Messages),
+		},
+	}
+	if d.CanRecord {
+		detail.Side = append(detail.Side, evidenceForm(p, d))
+	}
+	detail.Side = append(
+		detail.Side,
+		ui.Facts(
+			p, "about-title", tDisputeAbout,
+			ui.IDFact(text.Order, d.OrderNo, string(link.Order(d.OrderNo))),
+			ui.MoneyFact(text.Amount, d.Amount, d.Currency),
+			ui.MoneyFact(tDisputeExceeds, d.Exceeds, d.Currency).UnlessZero(),
+			ui.MoneyFact(text.DisputeFee, d.Fee, d.Currency).UnlessZero(),
+			ui.MoneyFact(tDisputeGiven, d.Reinstated, d.Currency).UnlessZero(),
+			ui.MoneyFact(text.FeeReturned, d.FeeBack, d.Currency).UnlessZero(),
+			ui.TextFact(text.Reason, "wrap", p.T(ui.TextFor(wording.DisputeReasons, d.Reason))),
+			ui.TextFact(text.Merchant, "", d.Merchant),
+			ui.TextFact(text.Supplier, "", d.Supplier),
+			ui.TimeFact(tDisputeOpened, &d.OpenedAt),
+			ui.TimeFact(tDisputeDue, d.DueBy),
+			ui.TextFact(tDisputeLeft, "strong", dueLeft(p, d.Dispute.Dispute)),
+			ui.TimeFact(tFinished, d.ClosedAt),
+		),
+		ui.Facts(
+			p, "ids", text.IDs,
+			ui.IDFact(tSupplierDisputeNo, d.SupplierDisputeNo, ""),
+			ui.IDFact(text.TradeNo, d.TradeNo, ""),
+			ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)),
+		),
+	)
+	return ui.DetailPage(p, detail)
 }
 
 // step is one step of the dispute as a change of its status made it, or else its entries.

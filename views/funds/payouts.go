@@ -13,6 +13,8 @@ import (
 	"backstop/views/link"
 	"backstop/views/panel"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // PayoutTexts are the texts of the list of payouts.
@@ -54,6 +56,50 @@ type PayoutData struct {
 // decisions are where decisions about the payout are proposed.
 func (d PayoutData) decisions() panel.DecisionForms {
 	return panel.DecisionForms{Action: string(link.Payout(d.PayoutNo)) + "/propose", Key: d.Key, Subject: d.Subject, Offers: d.Offers}
+}
+
+// PayoutPage is one payout: how it stands, its steps, and everything behind them.
+func PayoutPage(p *ui.Page, d PayoutData) templ.Component {
+	says, next := d.sentence(p)
+	detail := ui.Detail{
+		List: ui.Link{Href: "/payouts", Label: text.Payouts}, No: d.PayoutNo, State: ui.Look(ui.PayoutStates, d.Status),
+		Minor: d.Amount, Currency: d.Currency, At: d.CreatedAt, Says: says, Next: next, Open: openExceptions(d.Behind),
+		Main: []templ.Component{
+			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
+			fundChanges(p, d.History, ui.PayoutStates, nil),
+		},
+	}
+	if len(d.Offers) > 0 {
+		detail.Side = append(detail.Side, panel.Decisions(p, d.decisions()))
+	}
+	detail.Side = append(
+		detail.Side,
+		ui.Facts(
+			p, "about-title", tPayoutAbout,
+			ui.MoneyFact(text.Amount, d.Amount, d.Currency),
+			ui.MoneyFact(text.Fee, d.FeeAmount, d.Currency),
+			ui.TextFact(text.Merchant, "", d.Merchant),
+			ui.TextFact(text.Supplier, "", d.Supplier),
+			ui.TimeFact(text.Created, &d.CreatedAt),
+			ui.TimeFact(tFinished, d.FinishedAt),
+			ui.TextFact(tFailure, "wrap", d.Failure),
+		),
+		ui.Facts(
+			p, "payee-title", tPayee,
+			ui.TextFact(text.Kind, "mono small", d.Account.Kind),
+			ui.TextFact(tPayeeHolder, "", d.Account.Holder),
+			ui.TextFact(tPayeeNumber, "mono", d.Account.Number),
+			ui.TextFact(tPayeeBank, "", d.Account.Bank),
+		),
+		ui.Facts(
+			p, "ids", text.IDs,
+			ui.IDFact(tOutPayoutNo, d.OutPayoutNo, ""),
+			ui.IDFact(tSupplierPayoutNo, d.SupplierPayoutNo, ""),
+			compensationFact(p, d.Item),
+			ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)),
+		),
+	)
+	return ui.DetailPage(p, detail)
 }
 
 // steps are the steps of the payout, each with its entries and its call.

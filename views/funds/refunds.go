@@ -12,6 +12,8 @@ import (
 	ledgerfact "backstop/internal/ledger/fact"
 	"backstop/views/link"
 	"backstop/views/ui"
+
+	"github.com/a-h/templ"
 )
 
 // RefundTexts are the texts of the list of refunds.
@@ -47,6 +49,43 @@ var RefundColumns = []ui.Column[refundRow]{
 // RefundData is what the page of one refund shows.
 type RefundData struct {
 	*console.RefundDetail
+}
+
+// RefundPage is one refund: how it stands, its steps, and everything behind them.
+func RefundPage(p *ui.Page, d RefundData) templ.Component {
+	says, next := d.sentence(p)
+	return ui.DetailPage(p, ui.Detail{
+		List: ui.Link{Href: "/refunds", Label: text.Refunds}, No: d.RefundNo,
+		State: ui.Look(ui.RefundStates, d.Status), Tag: adoptedTag(p, d.Refund),
+		Minor: d.Amount, Currency: d.Currency, At: d.CreatedAt, Says: says, Next: next, Open: openExceptions(d.Behind),
+		Main: []templ.Component{
+			fundSteps(p, tRefundSteps, d.steps()), callsPanel(p, d.Calls), entriesPanel(p, d.Entries),
+			fundChanges(p, d.History, ui.RefundStates, nil),
+		},
+		Side: []templ.Component{
+			ui.Facts(
+				p, "about-title", tRefundAbout,
+				ui.IDFact(text.Order, d.OrderNo, string(link.Order(d.OrderNo))),
+				ui.MoneyFact(text.Amount, d.Amount, d.Currency),
+				ui.MoneyFact(tRefundOfTrade, d.TradeAmount, d.Currency),
+				ui.MoneyFact(text.FeeReturned, d.FeeReturned, d.Currency).UnlessZero(),
+				ui.MoneyFact(tCostReturned, d.CostReturned, d.Currency).UnlessZero(),
+				ui.TextFact(text.Merchant, "", d.Merchant),
+				ui.TextFact(text.Supplier, "", d.Supplier),
+				ui.TimeFact(text.Created, &d.CreatedAt),
+				ui.TimeFact(tFinished, d.FinishedAt),
+				ui.TextFact(text.Reason, "wrap", refundReason(d.Refund)),
+			),
+			ui.Facts(
+				p, "ids", text.IDs,
+				ui.IDFact(tOutRefundNo, d.OutRefundNo, ""),
+				ui.IDFact(tSupplierRefundNo, d.SupplierRefundNo, ""),
+				ui.IDFact(text.TradeNo, d.TradeNo, ""),
+				compensationFact(p, d.Item),
+				ui.TextFact(text.Status, "", p.T(text.VersionN, d.Version)),
+			),
+		},
+	})
 }
 
 // sent returns the first call that sent the refund; nil = none is known.

@@ -7,6 +7,7 @@ import (
 	"backstop/internal/console"
 	"backstop/internal/fund/booking"
 	ledgerfact "backstop/internal/ledger/fact"
+	"backstop/views/link"
 	"backstop/views/ui"
 	"backstop/views/wording"
 )
@@ -46,6 +47,24 @@ func fundState(states map[string]ui.State) ui.Field {
 			return tRefundsOpen
 		}
 		return look(state)
+	}
+	return f
+}
+
+// openExceptions lead to the open exceptions about it.
+func openExceptions(b console.Behind) (links []ui.Link) {
+	for _, x := range b.Exceptions {
+		if x.State.Open() {
+			links = append(links, ui.Link{Href: string(link.Exception(x.ID)), Label: ui.KindText(x.Kind)})
+		}
+	}
+	return links
+}
+
+// compensationFact is the compensation that makes its calls, if there is one.
+func compensationFact(p *ui.Page, item *console.Compensation) (f ui.Fact) {
+	if item != nil {
+		f.Label, f.Body = text.Compensation, compensationState(p, item)
 	}
 	return f
 }
