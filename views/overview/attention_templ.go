@@ -1487,7 +1487,7 @@ func incidentFacts(p *ui.Page, x IncidentData) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.KV(p, text.AlertSubject, "strong", wording.AlertSubject(p, x.Subject)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.KV(p, text.SubjectWord, "strong", wording.AlertSubject(p, x.Subject)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

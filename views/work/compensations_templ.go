@@ -561,7 +561,7 @@ func CompensationPage(p *ui.Page, x CompensationData) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = ui.KV(p, text.AlertSubject, "mono", x.Subject()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.KV(p, text.SubjectWord, "mono", x.Subject()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -165,7 +165,7 @@ var (
 	Assignee           = Text{ZH: "负责人", EN: "Assignee"}
 	Unassigned         = Text{ZH: "未指派", EN: "Unassigned"}
 	FiresAt            = Text{ZH: "触发", EN: "Fires at"}
-	AlertSubject       = Text{ZH: "对象", EN: "Subject"}
+	SubjectWord        = Text{ZH: "对象", EN: "Subject"}
 	Times              = Text{ZH: "次数", EN: "Times"}
 	Worst              = Text{ZH: "最差值", EN: "Worst"}
 	Objective          = Text{ZH: "目标", EN: "Objective"}
