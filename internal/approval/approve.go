@@ -149,27 +149,15 @@ func (d *Desk) weigh(ctx context.Context, v Verdict, from State) (*Approval, *de
 	if c.said, err = action.readSaid(a.Params); err != nil {
 		return nil, nil, err
 	}
-	if a.Second && !a.SinglePerson && a.madeBy(v.By) {
-		return nil, nil, ErrOwn
-	}
-	if err := d.mayDecide(*c, a); err != nil {
-		return nil, nil, err
-	}
-	if err := d.current(ctx, a, from); err != nil { // also of somebody who is gone, so that it does not wait on
-		return nil, nil, err
-	}
 	people, err := d.o.Operators.EnabledOf(ctx, a.operator(), v.By.ID)
 	if err == nil {
-		err = d.checker(*c, a, people)
+		err = d.admits(*c, a, people)
 	}
-	if err == nil {
-		err = d.maker(*c, a, people)
+	if errors.Is(err, ErrExpired) {
+		err = d.current(ctx, a, from)
 	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if v.Hash != a.Hash {
-		return nil, nil, ErrHash
 	}
 	if c.Reason, err = act.CheckReason(v.Reason); err != nil {
 		return nil, nil, err
@@ -283,19 +271,27 @@ func (d *Desk) lock(ctx context.Context, tx db.Tx, c deciding) (a *Approval, aga
 	if !first || c.from == Waiting && a.approvedBy(c.By) {
 		return a, true, nil
 	}
+	return a, false, d.admits(c, a, people)
+}
+
+// admits checks a verdict before the supplier is queried, and again within the transaction: who
+// gives it, whether it comes too late, who proposed it, and what was seen. Late goes before the
+// maker, so that a proposal of somebody who is gone does not wait on. Errors: ErrOwn, *RoleError,
+// ErrExpired, ErrOver, ErrHash.
+func (d *Desk) admits(c deciding, a *Approval, people map[int64]*access.Operator) error {
 	if err := d.checker(c, a, people); err != nil {
-		return nil, false, err
+		return err
 	}
 	if err := a.late(c.from, d.o.DB.Now()); err != nil {
-		return nil, false, err
+		return err
 	}
 	if err := d.maker(c, a, people); err != nil {
-		return nil, false, err
+		return err
 	}
 	if a.Hash != c.Hash {
-		return nil, false, ErrHash
+		return ErrHash
 	}
-	return a, false, nil
+	return nil
 }
 
 // checker checks who decides as they are now, and notes their role. Errors: ErrOwn, *RoleError.
