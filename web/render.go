@@ -32,8 +32,16 @@ func (s *Server) Render(c *fiber.Ctx, status int, page templ.Component) error {
 	if err := page.Render(context.Background(), &b); err != nil { // an error page may be rendered after the request's time
 		return err
 	}
+	body := b.Bytes()
+	if r, ok := c.Locals(localRefused).(*refused); ok {
+		var err error
+		if body, err = r.fill(c, body); err != nil {
+			return err
+		}
+		status = r.Status
+	}
 	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
-	return SendPacked(c.Status(status), b.Bytes(), nil)
+	return SendPacked(c.Status(status), body, nil)
 }
 
 // SendPacked sends a body, compressed if the browser accepts that; ready is the compressed
@@ -161,9 +169,11 @@ func (s *Server) failPage(c *fiber.Ctx, e *Error) error {
 	if e == ErrForeign {
 		return s.Render(c, e.Status, ui.SignIn(s.Page(c), ui.Login{Next: "/", Problem: ui.Foreign}))
 	}
-	return s.Render(c, e.Status, ui.Error(s.Page(c), ui.Failure{
-		Kind: kindOf(c, e), Field: e.field, Roles: e.roles, Answer: e.answer, RequestID: localRequestID.text(c),
-	}))
+	return s.Render(c, e.Status, ui.Error(s.Page(c), failure(c, e)))
+}
+
+func failure(c *fiber.Ctx, e *Error) ui.Failure {
+	return ui.Failure{Kind: kindOf(c, e), Field: e.field, Roles: e.roles, Answer: e.answer, RequestID: localRequestID.text(c)}
 }
 
 // kindOf is what a page says about an error.

@@ -95,6 +95,9 @@ func (s *Server) admit(r Route) []fiber.Handler {
 		if r.fragment() {
 			return []fiber.Handler{s.dressPage, refuseForeign, s.admitOperator(r.Permission)}
 		}
+		if !isSafe(r.Method) {
+			return []fiber.Handler{s.dressPage, s.admitOperator(r.Permission), s.showAgain}
+		}
 		return []fiber.Handler{s.dressPage, s.admitOperator(r.Permission)}
 	default:
 		return nil

@@ -308,7 +308,8 @@ const (
 	localMerchant
 	localOperator
 	localActor
-	localPage // set if errors are rendered as pages
+	localPage    // set if errors are rendered as pages
+	localRefused // the form that was refused, while its page is shown again
 )
 
 // guard runs before every handler.

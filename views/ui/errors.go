@@ -142,6 +142,21 @@ func (e Failure) about(p *Page) string {
 	return ""
 }
 
+// Problem is what a form says that was refused.
+func (e Failure) Problem(p *Page) string {
+	if e.Kind == BadForm && e.Field == "reason" {
+		return p.T(text.ReasonRule)
+	}
+	about := e.about(p)
+	switch {
+	case about == "":
+		return e.Kind.text(p)
+	case e.Kind == BadForm:
+		return about
+	}
+	return e.Kind.text(p) + " · " + about
+}
+
 var roleWords = map[string]text.Text{
 	access.Viewer:  {ZH: "只读 viewer", EN: "viewer"},
 	access.Support: {ZH: "客服 support", EN: "support"},
